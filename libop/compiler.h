@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What the compiler checks for us: attributes for prototypes and a few macros that every file needs. */
+#ifndef OP_COMPILER_H
+#define OP_COMPILER_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define OP_MUST_CHECK __attribute__((warn_unused_result))
+#define OP_NONNULL __attribute__((nonnull))
+#define OP_NONNULL_ARGS(...) __attribute__((nonnull(__VA_ARGS__)))
+#define OP_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#define OP_UNUSED __attribute__((unused))
+#define OP_NORETURN __attribute__((noreturn))
+
+#define op_array_size(a) (sizeof(a) / sizeof((a)[0]))
+#define op_likely(x) __builtin_expect(!!(x), 1)
+#define op_unlikely(x) __builtin_expect(!!(x), 0)
+
+static inline uint64_t op_min_u64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static inline uint64_t op_max_u64(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+#endif

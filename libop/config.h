@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * opd.conf(5): what the administrator decides. `Key=value` lines, '#' comments; unknown keys are reported with their line and passed over.
+ * The rows of the table in config.c are the manual page's rows.
+ */
+#ifndef OP_CONFIG_H
+#define OP_CONFIG_H
+
+#include "libop/compiler.h"
+#include "libop/text.h"
+
+#define OP_CONFIG_PATH_DEFAULT OPD_SYSCONFDIR "/opd/opd.conf"
+#define OP_CONFIG_ENV "OPD_CONFIG" /* environment: another path */
+#define OP_CONTROL_SOCKET_DEFAULT OPD_RUNSTATEDIR "/opd/control"
+
+struct op_config {
+	char *session_dir;	   /* SessionDir= */
+	char *control_socket;	   /* ControlSocket= */
+	char *vmlinux;		   /* Vmlinux=, NULL: none */
+	uint64_t ring_bytes;	   /* RingSize=, data bytes of one ring, a power of two of pages */
+	uint64_t sideband_bytes;   /* SidebandSize= */
+	uint64_t watermark_bytes;  /* Watermark=, 0: a quarter of the ring */
+	uint64_t visit_ms;	   /* VisitInterval= */
+	uint64_t max_open_files;   /* MaxOpenFiles=, 0: from RLIMIT_NOFILE */
+};
+
+/* Defaults, to be freed with op_config_free. 0 or -ENOMEM. */
+int op_config_init(struct op_config *config) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * Reads a file over what the config has. `must_exist` false: a missing file is no error. Each thing that is wrong (unknown key, value outside the limits) adds a line
+ * "PATH:LINE: ..." to `warnings` and is passed over. 0 or -errno from opening and reading.
+ */
+int op_config_read(struct op_config *config, const char *path, bool must_exist, struct op_text *warnings)
+	OP_NONNULL OP_MUST_CHECK;
+
+/* The path to read: `option` (--config), else $OPD_CONFIG, else the default; *ret_explicit when it was not the default. */
+const char *op_config_path(const char *option, bool *ret_explicit) OP_NONNULL_ARGS(2);
+
+void op_config_free(struct op_config *config);
+
+#endif

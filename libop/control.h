@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The control protocol between opcontrol and opd: a Unix socket of type SOCK_SEQPACKET, one request and one reply per
+ * message, host byte order (both ends are the same machine). A request is exactly sizeof(struct op_control_request). A reply is a
+ * struct op_control_reply and payload_bytes more: for an error its message as text; for STATUS a struct op_status, then
+ * nr_events struct op_ledger_event, then nr_cpus struct op_ledger_cpu; nothing otherwise.
+ */
+#ifndef OP_CONTROL_H
+#define OP_CONTROL_H
+
+#include "libop/compiler.h"
+#include "libop/ledger.h"
+
+#define OP_CONTROL_MAGIC 0x4443504fu /* "OPCD" */
+#define OP_CONTROL_VERSION 1
+#define OP_CONTROL_MAX_REPLY (256 * 1024)
+
+/* number, name, who may: numbers are never reused */
+#define OP_CONTROL_COMMANDS(X) \
+	X(1, STATUS, true) \
+	X(2, START, false) \
+	X(3, STOP, false) \
+	X(4, DUMP, true) \
+	X(5, RESET, false) \
+	X(6, SHUTDOWN, false)
+
+enum op_control_command {
+#define X(number, name, group_may) OP_CONTROL_##name = number,
+	OP_CONTROL_COMMANDS(X)
+#undef X
+};
+
+struct op_control_request {
+	uint32_t magic;
+	uint16_t version;
+	uint16_t command;
+	uint32_t reserved[2]; /* 0 */
+};
+
+struct op_control_reply {
+	uint32_t magic;
+	uint16_t version;
+	uint16_t command;
+	int32_t error; /* 0 or -errno */
+	uint32_t payload_bytes;
+};
+
+enum op_daemon_state { OP_DAEMON_PAUSED, OP_DAEMON_RUNNING };
+
+struct op_status {
+	uint32_t pid;
+	uint32_t state;	       /* enum op_daemon_state */
+	uint32_t nr_events;
+	uint32_t nr_cpus;
+	uint32_t separate_lib, separate_kernel, separate_thread, separate_cpu;
+	uint64_t uptime_ns;
+	uint64_t running_ns;   /* time in state RUNNING, summed */
+	uint64_t cpu_ns;       /* CPU time of the daemon */
+	uint64_t rss_bytes;    /* resident set of the daemon */
+	uint64_t nr_files;     /* sample files open */
+	uint64_t nr_processes; /* processes known */
+	uint64_t nr_images;    /* dcookies given */
+	uint64_t dumps;	       /* dumps completed */
+	uint32_t has_pmu;
+	uint32_t reserved;
+	char session_dir[4096];
+	char vmlinux[4096];    /* "" : none */
+	char kernel_note[256]; /* how kernel samples are filed, in words */
+};
+
+/*
+ * Sends one request to the daemon that listens at `socket_path` and waits for its reply. 0 with *ret_payload (NUL-terminated,
+ * freed by the caller, NULL when empty); the daemon's error, or -ECONNREFUSED, -ENOENT: no daemon, -EPROTO: not opd's protocol,
+ * -EACCES ..., each with *ret_message, one line to be freed by the caller. A dump may take long; there is no time limit while
+ * the daemon lives.
+ */
+int op_control_call(const char *socket_path, enum op_control_command command, void **ret_payload, size_t *ret_payload_bytes,
+		    char **ret_message) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * Checks the lengths of a STATUS payload and gives its parts, pointers into it. 0 or -EPROTO.
+ */
+int op_control_status_parts(const void *payload, size_t payload_bytes, const struct op_status **ret_status,
+			    const struct op_ledger_event **ret_events, const struct op_ledger_cpu **ret_cpus) OP_NONNULL OP_MUST_CHECK;
+
+/* "START" ... for a number; NULL for none. */
+const char *op_control_name(unsigned int command);
+
+/* True when members of group opd may send it, root may always. */
+bool op_control_group_may(unsigned int command);
+
+#endif

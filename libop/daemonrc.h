@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The setup that `opcontrol --setup` keeps: KEY=value lines in oprofile's order in SESSION-DIR/daemonrc, or in daemonrc_new while a daemon
+ * runs (it takes that place when no daemon does). Source: oprofile 0.9.9, doc/format.md.
+ */
+#ifndef OP_DAEMONRC_H
+#define OP_DAEMONRC_H
+
+#include "libop/compiler.h"
+#include "libop/events.h"
+#include "libop/text.h"
+
+struct op_setup {
+	char *session_dir;			/* SESSION_DIR: where samples go; NULL: where daemonrc lies */
+	struct op_event events[OP_EVENTS_MAX];	/* CHOSEN_EVENTS_0 ... */
+	size_t nr_events;			/* NR_CHOSEN; 0: the default event */
+	bool separate_lib, separate_kernel, separate_thread, separate_cpu;
+	char *vmlinux;				/* VMLINUX; NULL: none */
+	uint32_t callgraph;			/* CALLGRAPH: kept, of no effect yet */
+	uint64_t buffer_size, buffer_watershed, cpu_buffer_size; /* kept for oprofile's scripts, of no effect */
+	char *image_filter;			/* IMAGE_FILTER: kept, NULL: none */
+	char *kernel_range;			/* KERNEL_RANGE: kept, NULL: none */
+};
+
+/* opd's defaults: libraries and kernel separated, default event. To be freed with op_setup_free. */
+void op_setup_init(struct op_setup *setup) OP_NONNULL;
+
+/*
+ * Reads SESSION-DIR/daemonrc below dir_fd into an initialised setup. A missing file leaves the defaults. 0; -EINVAL and *ret_why
+ * ("PATH:LINE: ...", freed by the caller); another -errno.
+ */
+int op_setup_read(struct op_setup *setup, int dir_fd, const char *name, char **ret_why) OP_NONNULL OP_MUST_CHECK;
+
+/* Writes the file whole: under another name, synced, then renamed. 0 or -errno. */
+int op_setup_write(const struct op_setup *setup, int dir_fd, const char *name) OP_NONNULL OP_MUST_CHECK;
+
+void op_setup_free(struct op_setup *setup);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Events: what is counted, and how a name becomes a perf_event_attr.
+ *
+ *   NAME:count[:unitmask[:kernel[:user]]]
+ *
+ * NAME is TIMER (count is a period in ns of PERF_COUNT_SW_CPU_CLOCK, idle excluded), one of perf's generic hardware and
+ * software names (perf-list(1): cycles, instructions, cache-misses, page-faults ...), or rNNN, a raw event in hexadecimal. kernel and user are 0 or 1
+ * (default 1): whether code of that kind is sampled. Names compare without regard to case; the canonical spelling is the table's.
+ */
+#ifndef OP_EVENTS_H
+#define OP_EVENTS_H
+
+#include <linux/perf_event.h>
+
+#include "libop/compiler.h"
+#include "libop/text.h"
+
+#define OP_EVENT_NAME_BYTES 64
+#define OP_EVENTS_MAX 32 /* in one setup */
+
+struct op_event {
+	char name[OP_EVENT_NAME_BYTES]; /* canonical; has no '.' and no '/', so that it can be part of a file name */
+	uint64_t count;			/* sampling period: events, or ns for TIMER */
+	uint32_t unit_mask;
+	bool kernel, user;
+	bool is_timer;	   /* TIMER */
+	bool every_event;  /* a software event with count 1: each event is a sample, so the event's own count is `taken` */
+	uint32_t type;	   /* perf_event_attr.type */
+	uint64_t config;   /* perf_event_attr.config */
+	uint32_t number;   /* header field ctr_event: 0 for TIMER, else a number of opd's own that is never reused */
+};
+
+/*
+ * Reads one specification. 0; -EINVAL and *ret_why, a text that names the event and what is wrong with it, to be freed by the
+ * caller; -ENOMEM.
+ */
+int op_event_parse(const char *spec, struct op_event *ret_event, char **ret_why) OP_NONNULL OP_MUST_CHECK;
+
+/* The specification with all five fields, as daemonrc keeps it. */
+void op_event_format(const struct op_event *event, struct op_text *text) OP_NONNULL;
+
+/* What the event counts, in words ("Page faults"); NULL when the name is none of opd's. */
+const char *op_event_description(const char *name) OP_NONNULL;
+
+/*
+ * The default: cycles with a period of about 1,000 samples per busy CPU-second where cycles can be counted, else TIMER:1000000.
+ * *ret_has_pmu says which.
+ */
+void op_event_default(struct op_event *ret_event, bool *ret_has_pmu) OP_NONNULL;
+
+/* Fills type, config, period, exclude_* of a zeroed attr, and its size. What else is asked for is the caller's. */
+void op_event_attr(const struct op_event *event, struct perf_event_attr *attr) OP_NONNULL;
+
+/*
+ * Asks the kernel whether this host counts the event, on the first online CPU. 0; -errno and *ret_why, one line that names the event and
+ * the reason (no PMU, not permitted, period too small ...), to be freed by the caller.
+ */
+int op_event_check(const struct op_event *event, char **ret_why) OP_NONNULL OP_MUST_CHECK;
+
+/* The line that explains an errno of perf_event_open for this event; to be freed by the caller, NULL without memory. */
+char *op_event_explain(const struct op_event *event, int err) OP_NONNULL OP_MUST_CHECK;
+
+#endif

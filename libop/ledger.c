@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "libop/ledger.h"
+
+static const struct {
+	const char *name, *meaning;
+} reasons[OP_NR_LOSS] = {
+#define X(reason, text) [OP_LOSS_##reason] = { #reason, text },
+	OP_LOSS_REASONS(X)
+#undef X
+};
+
+const char *op_loss_name(enum op_loss reason)
+{
+	return reasons[reason].name;
+}
+
+const char *op_loss_meaning(enum op_loss reason)
+{
+	return reasons[reason].meaning;
+}
+
+uint64_t op_ledger_lost(const struct op_ledger_event *event)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < OP_NR_LOSS; i++)
+		sum += event->lost[i];
+	return sum;
+}
+
+bool op_ledger_balanced(const struct op_ledger_event *event)
+{
+	return event->taken == event->received + event->lost_kernel && event->received == event->stored + op_ledger_lost(event);
+}

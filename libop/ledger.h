@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The ledger: where every sample went.
+ *
+ *   taken    = received + lost_kernel
+ *   received = stored + sum of lost_<reason>
+ *
+ * Both hold at any quiet moment for every event. The structs are what crosses the control socket: fixed width, no pointers.
+ */
+#ifndef OP_LEDGER_H
+#define OP_LEDGER_H
+
+#include "libop/compiler.h"
+#include "libop/events.h"
+#include "libop/text.h"
+
+/* Why a sample that was received could not be stored: name (lost_<name> in every output) and meaning. */
+#define OP_LOSS_REASONS(X) \
+	X(undecodable, "the record could not be decoded") \
+	X(no_space, "no space on the file system of the session") \
+	X(too_many_files, "no descriptor free for another sample file") \
+	X(io_error, "the sample file could not be opened or written") \
+	X(no_memory, "no memory")
+
+enum op_loss {
+#define X(name, meaning) OP_LOSS_##name,
+	OP_LOSS_REASONS(X)
+#undef X
+	OP_NR_LOSS,
+};
+
+/* "no_space" ... and the meaning, from the table above. */
+const char *op_loss_name(enum op_loss reason);
+const char *op_loss_meaning(enum op_loss reason);
+
+struct op_ledger_event {
+	char name[OP_EVENT_NAME_BYTES];
+	uint64_t count;		/* sampling period */
+	uint32_t unit_mask;
+	uint32_t every_event;	/* 1: taken is the event's own count; 0: received + lost_kernel by definition */
+	uint64_t taken;
+	uint64_t received;
+	uint64_t stored;
+	uint64_t unattributed;	/* part of stored: filed under a pseudo-image */
+	uint64_t lost_kernel;	/* rings full, as the kernel counts it */
+	uint64_t lost[OP_NR_LOSS];
+	uint64_t throttled_ns;	/* time without samples, from THROTTLE to UNTHROTTLE, summed over CPUs */
+	uint64_t nr_throttles;
+};
+
+struct op_ledger_cpu {
+	uint32_t cpu;
+	uint32_t online;
+	uint64_t swaps;
+	uint64_t swap_wait_ns;	   /* time asleep in swaps */
+	uint64_t bytes_read;	   /* from the ring pair */
+	uint64_t records_read;
+	uint64_t sideband_bytes;
+	uint64_t sideband_lost;	   /* side-band records that the kernel dropped */
+	uint64_t received;
+	uint64_t lost_kernel;
+	uint64_t lost[OP_NR_LOSS];
+	uint64_t throttled_ns;
+};
+
+/* Sum of all lost[]. */
+uint64_t op_ledger_lost(const struct op_ledger_event *event) OP_NONNULL;
+
+/* True when both lines hold. They need not while samples are on their way: ask when profiling is stopped, or after a dump. */
+bool op_ledger_balanced(const struct op_ledger_event *event) OP_NONNULL;
+
+#endif

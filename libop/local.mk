@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# libop: what daemon and tools share. One source a line.
+noinst_LIBRARIES += libop/libop.a
+libop_libop_a_SOURCES = \
+	libop/banned.h \
+	libop/compiler.h \
+	libop/config.c libop/config.h \
+	libop/control.c libop/control.h \
+	libop/daemonrc.c libop/daemonrc.h \
+	libop/events.c libop/events.h \
+	libop/ledger.c libop/ledger.h \
+	libop/mangle.c libop/mangle.h \
+	libop/odb.c libop/odb.h \
+	libop/odb_read.c \
+	libop/parse.c libop/parse.h \
+	libop/session.c libop/session.h \
+	libop/text.c libop/text.h
+libop_libop_a_CPPFLAGS = $(AM_CPPFLAGS)
+libop_libop_a_CFLAGS = $(AM_CFLAGS)

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Names of sample files: which (application, image, event, class) a file holds is said by its path below samples/<session>/.
+ *
+ *   sample     := image-part "{dep}/" image-part [ "{cg}/" image-part ] event-part
+ *   image-part := "{root}" ABSOLUTE-PATH "/"  |  "{kern}/" NAME "/"  |  "{anon:" LABEL "}/" TGID "." START "." END "/"
+ *   event-part := EVENT "." COUNT "." UNITMASK "." TGID "." TID "." CPU
+ *
+ * Source: the oprofile 1.x format, doc/format.md.
+ */
+#ifndef OP_MANGLE_H
+#define OP_MANGLE_H
+
+#include "libop/compiler.h"
+#include "libop/text.h"
+
+enum op_image_kind {
+	OP_IMAGE_FILE,	/* {root}: an ordinary file; name is its absolute path */
+	OP_IMAGE_KERNEL, /* {kern}: module, no-vmlinux or a pseudo-image; name has no slash */
+	OP_IMAGE_ANON,	/* {anon:LABEL}: a region without a file; name is LABEL */
+};
+
+#define OP_CLASS_ALL (-1) /* "all": not separated on this axis */
+
+struct op_image_name {
+	enum op_image_kind kind;
+	const char *name;
+	int32_t tgid;	/* anonymous regions only, like start and end */
+	uint64_t start; /* address of the first byte */
+	uint64_t end;	/* address after the last byte */
+};
+
+struct op_sample_name {
+	struct op_image_name app;
+	struct op_image_name image; /* the {dep} part: the image that the samples lie in */
+	struct op_image_name callee; /* the {cg} part, when has_callee */
+	bool has_callee;
+	const char *event;
+	uint64_t count;
+	uint32_t unit_mask;
+	int32_t tgid, tid, cpu; /* OP_CLASS_ALL or a number */
+};
+
+/* The path below the session's directory, appended to `path`. */
+void op_mangle(const struct op_sample_name *name, struct op_text *path) OP_NONNULL;
+
+/*
+ * Takes a path below the session's directory apart. The strings of *ret_name lie in one block, *ret_storage, which the caller
+ * frees. 0; -EINVAL: not the name of a sample file (*ret_why, when given, is a constant text that says what is wrong); -ENOMEM.
+ */
+int op_unmangle(const char *path, struct op_sample_name *ret_name, char **ret_storage, const char **ret_why)
+	OP_NONNULL_ARGS(1, 2, 3) OP_MUST_CHECK;
+
+#endif

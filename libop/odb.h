@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Sample files: one hash table of (key, count) per image, event and class, updated in place through a shared mapping and
+ * readable at any moment. Layout of oprofile 1.0 to 1.4 (version 0x13), little-endian hosts; see doc/format.md.
+ *
+ *   [ header 72 ][ descriptor 32 ][ node array: size x 16 ][ hash table: size x 4 ]
+ *
+ * Order of publication, writer: node filled, bucket linked, current_size raised. A reader that looks at nodes 1 to
+ * current_size - 1 sees whole nodes only. odb.c has the writer, odb_read.c the reader.
+ */
+#ifndef OP_ODB_H
+#define OP_ODB_H
+
+#include "libop/compiler.h"
+
+#define OP_ODB_MAGIC "DAE\n"
+#define OP_ODB_VERSION 0x13u
+#define OP_ODB_VERSION_0_9 0x12u /* oprofile 0.9.x; another header layout, read by later code only */
+#define OP_CPU_TYPE_TIMER 4u	 /* the cpu_type of every host as opd writes it: needs no event description files */
+
+struct op_odb_header {
+	char magic[4];
+	uint32_t version;
+	uint32_t cpu_type;
+	uint32_t ctr_event;	/* event number, 0 for the timer */
+	uint32_t ctr_um;	/* unit mask */
+	uint32_t ctr_count;	/* sampling period */
+	uint32_t is_kernel;	/* image is kernel or module; in a callgraph file the caller */
+	uint32_t pad0;
+	double cpu_speed_mhz;	/* <= 0: unknown */
+	uint64_t mtime;		/* seconds, of the image; 0: unknown */
+	uint32_t cg_to_is_kernel;
+	uint32_t pad1;
+	uint64_t anon_start;	/* start of the anonymous region, else 0 */
+	uint64_t cg_to_anon_start;
+};
+
+struct op_odb_descr {
+	uint32_t size;		/* nodes allocated, a power of two */
+	uint32_t current_size;	/* index of the next free node; node 0 is never used, so 1 when empty */
+	uint32_t pad[6];
+};
+
+struct op_odb_node {
+	uint64_t key;
+	uint32_t value;
+	uint32_t next; /* next node of the bucket, 0 at the end */
+};
+
+static_assert(sizeof(struct op_odb_header) == 72, "header of oprofile 1.x");
+static_assert(offsetof(struct op_odb_header, cpu_speed_mhz) == 32, "header of oprofile 1.x");
+static_assert(offsetof(struct op_odb_header, anon_start) == 56, "header of oprofile 1.x");
+static_assert(sizeof(struct op_odb_descr) == 32, "descriptor of oprofile 1.x");
+static_assert(sizeof(struct op_odb_node) == 16, "node of oprofile 1.x");
+
+#define OP_ODB_INITIAL_SIZE 128u
+#define OP_ODB_NODES_OFFSET (sizeof(struct op_odb_header) + sizeof(struct op_odb_descr))
+
+/* Length in bytes of a file with room for `size` nodes. */
+static inline uint64_t op_odb_file_bytes(uint64_t size)
+{
+	return OP_ODB_NODES_OFFSET + size * (sizeof(struct op_odb_node) + sizeof(uint32_t));
+}
+
+/* Bucket of a key; part of the format. */
+static inline uint32_t op_odb_bucket(uint64_t key, uint32_t size)
+{
+	uint32_t t = (uint32_t)(key >> 32) ^ (uint32_t)key;
+
+	return (t ^ (t >> 8)) & (size - 1);
+}
+
+/* ---- writer; a file has one writer, and one thread of it calls these ---- */
+
+struct op_odb;
+
+/*
+ * Opens `path` below dir_fd for counting, or makes it: directories as needed, the file whole under tmp_path (same file system,
+ * also below dir_fd) and then renamed. The header of a new file is *header; an existing file keeps its own. Symbolic links are
+ * not followed. An existing file that is not sound (unclean stop) is repaired: nodes that were not published are dropped and the hash is
+ * rebuilt. 0 and a handle that op_odb_close frees, or -ENOSPC, -EMFILE, -EBADMSG (a foreign file), another -errno.
+ */
+int op_odb_open(int dir_fd, const char *path, const char *tmp_path, const struct op_odb_header *header, struct op_odb **ret_odb)
+	OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * Adds `count` to the key. A count that passes 2^32-1 goes on in a second node of the same key; readers add both.
+ * 0, or -ENOSPC when the file must grow and cannot, another -errno; then nothing was added.
+ */
+int op_odb_add(struct op_odb *odb, uint64_t key, uint32_t count) OP_NONNULL OP_MUST_CHECK;
+
+/* Writes the file to the disk; returns when it is there. 0 or -errno. */
+int op_odb_sync(struct op_odb *odb) OP_NONNULL OP_MUST_CHECK;
+
+/* True when something was added since the last op_odb_sync. */
+bool op_odb_dirty(const struct op_odb *odb) OP_NONNULL;
+
+/* Unmaps and closes; NULL is allowed. What was added is in the page cache, not necessarily on the disk. */
+void op_odb_close(struct op_odb *odb);
+
+/* ---- reader; any number of readers, in any process, beside the writer ---- */
+
+struct op_odb_samples {
+	struct op_odb_header header;
+	uint32_t nr_nodes;	   /* nodes in `nodes` */
+	struct op_odb_node *nodes; /* in file order; `next` is of no use here; the same key may stand twice */
+};
+
+/*
+ * Reads the file at dir_fd/path. Its parts are copied, so a writer does not disturb. 0 and samples that op_odb_samples_free frees;
+ * -EBADMSG when it is not a whole sample file, and then *ret_why, when given, is a constant text; another -errno from open or read.
+ */
+int op_odb_read(int dir_fd, const char *path, struct op_odb_samples *ret_samples, const char **ret_why)
+	OP_NONNULL_ARGS(2, 3) OP_MUST_CHECK;
+
+/* Frees what op_odb_read gave; NULL is allowed. */
+void op_odb_samples_free(struct op_odb_samples *samples);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The session directory: where things are, and the list of the sample files of one session.
+ *
+ *   SESSION-DIR/abi                        layout of the sample files, for opimport
+ *   SESSION-DIR/daemonrc, daemonrc_new     the setup (libop/daemonrc.h)
+ *   SESSION-DIR/lock                       pid of the daemon
+ *   SESSION-DIR/tmp/                       sample files in the making
+ *   SESSION-DIR/samples/<session>/         a session: {root}/ and {kern}/ hold the sample files, stats/ the ledger
+ *   SESSION-DIR/samples/current/           the session that is being written
+ */
+#ifndef OP_SESSION_H
+#define OP_SESSION_H
+
+#include "libop/compiler.h"
+#include "libop/mangle.h"
+
+#define OP_SESSION_DIR_DEFAULT OPD_LOCALSTATEDIR "/lib/oprofile"
+#define OP_SESSION_CURRENT "samples/current"
+#define OP_SESSION_TMP "tmp"
+#define OP_SESSION_LOCK "lock"
+
+struct op_session_file {
+	char *path;		    /* below the session's directory, starts with {root} or {kern} */
+	struct op_sample_name name; /* strings lie in storage */
+	char *storage;
+};
+
+struct op_session_list {
+	struct op_session_file *files; /* sorted by path, bytewise */
+	size_t nr_files;
+};
+
+/*
+ * Lists the sample files below the directory dir_fd (samples/<session>): what lies in {root}/ and {kern}/, without *.jo files,
+ * links that lead nowhere and empty directories. 0 and a list that op_session_list_free frees; -EBADMSG when a file there has a
+ * name that is none of a sample file's (*ret_bad_path, when given, is that path, to be freed by the caller); another -errno.
+ */
+int op_session_list(int dir_fd, struct op_session_list *ret_list, char **ret_bad_path) OP_NONNULL_ARGS(2) OP_MUST_CHECK;
+
+/* Frees what op_session_list gave; NULL is allowed. */
+void op_session_list_free(struct op_session_list *list);
+
+/*
+ * Removes what a session holds, {root}, {kern} and stats, below dir_fd (samples/<session>); what else lies there stays. Symbolic links are
+ * removed, never followed. 0, also when there is nothing; the first -errno otherwise, after having tried the rest.
+ */
+int op_session_clear(int dir_fd) OP_MUST_CHECK;
+
+/* Opens SESSION-DIR for the daemon: makes it and what belongs in it, mode 0755, and writes the abi file. A descriptor or -errno. */
+int op_session_open(const char *session_dir) OP_NONNULL OP_MUST_CHECK;
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "libop/text.h"
+
+#include <stdarg.h>
+
+static bool reserve(struct op_text *text, size_t more)
+{
+	size_t capacity = text->capacity ? text->capacity : 64;
+	char *data;
+
+	if (text->failed)
+		return false;
+	if (more > SIZE_MAX / 4 - text->length) {
+		text->failed = true;
+		return false;
+	}
+	if (text->length + more + 1 <= text->capacity)
+		return true;
+	while (capacity < text->length + more + 1)
+		capacity *= 2;
+	data = realloc(text->data, capacity);
+	if (!data) {
+		text->failed = true;
+		return false;
+	}
+	text->data = data;
+	text->capacity = capacity;
+	return true;
+}
+
+void op_text_add_bytes(struct op_text *text, const void *bytes, size_t nr_bytes)
+{
+	if (!nr_bytes || !reserve(text, nr_bytes))
+		return;
+	memcpy(text->data + text->length, bytes, nr_bytes);
+	text->length += nr_bytes;
+	text->data[text->length] = '\0';
+}
+
+void op_text_add(struct op_text *text, const char *string)
+{
+	op_text_add_bytes(text, string, strlen(string));
+}
+
+void op_text_add_char(struct op_text *text, char c)
+{
+	op_text_add_bytes(text, &c, 1);
+}
+
+void op_text_printf(struct op_text *text, const char *format, ...)
+{
+	va_list args;
+	int nr;
+
+	va_start(args, format);
+	nr = vsnprintf(NULL, 0, format, args);
+	va_end(args);
+	if (nr < 0) {
+		text->failed = true;
+		return;
+	}
+	if (!reserve(text, (size_t)nr))
+		return;
+	va_start(args, format);
+	vsnprintf(text->data + text->length, (size_t)nr + 1, format, args);
+	va_end(args);
+	text->length += (size_t)nr;
+}
+
+/* Length of the well-formed UTF-8 sequence at s (Unicode, table 3-7), 0 when there is none. */
+static size_t utf8_length(const unsigned char *s)
+{
+	size_t length = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
+
+	for (size_t i = 1; i < length; i++)
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf0 && s[1] < 0x90) ||
+	    (s[0] == 0xf4 && s[1] > 0x8f))
+		return 0;
+	return length;
+}
+
+void op_text_add_json(struct op_text *text, const char *string)
+{
+	const unsigned char *s = (const unsigned char *)string;
+
+	while (*s) {
+		size_t length = utf8_length(s);
+
+		if (!length) {
+			op_text_add(text, "\\ufffd");
+			length = 1;
+		} else if (*s == '"' || *s == '\\') {
+			op_text_printf(text, "\\%c", *s);
+		} else if (*s < 0x20) {
+			op_text_printf(text, "\\u%04x", *s);
+		} else {
+			op_text_add_bytes(text, s, length);
+		}
+		s += length;
+	}
+}
+
+void op_text_truncate(struct op_text *text, size_t length)
+{
+	assert(length <= text->length);
+	text->length = length;
+	if (text->data)
+		text->data[length] = '\0';
+}
+
+const char *op_text_get(const struct op_text *text)
+{
+	return text->data ? text->data : "";
+}
+
+char *op_text_steal(struct op_text *text)
+{
+	char *data = text->data;
+
+	if (text->failed) {
+		op_text_free(text);
+		return NULL;
+	}
+	if (!data)
+		data = strdup("");
+	*text = (struct op_text){ 0 };
+	return data;
+}
+
+void op_text_free(struct op_text *text)
+{
+	if (!text)
+		return;
+	free(text->data);
+	*text = (struct op_text){ 0 };
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * A string that grows. An allocation that fails is remembered (`failed`) and every later call is without effect, so a
+ * caller checks once, at the end. Not thread-safe; one owner.
+ */
+#ifndef OP_TEXT_H
+#define OP_TEXT_H
+
+#include "libop/compiler.h"
+
+struct op_text {
+	char *data;	 /* NUL-terminated; NULL while nothing was added */
+	size_t length;	 /* bytes without the NUL */
+	size_t capacity; /* bytes allocated */
+	bool failed;
+};
+
+/* Adds bytes, a string, one character, or formatted text. */
+void op_text_add_bytes(struct op_text *text, const void *bytes, size_t nr_bytes) OP_NONNULL_ARGS(1);
+void op_text_add(struct op_text *text, const char *string) OP_NONNULL;
+void op_text_add_char(struct op_text *text, char c) OP_NONNULL;
+void op_text_printf(struct op_text *text, const char *format, ...) OP_NONNULL_ARGS(1, 2) OP_PRINTF(2, 3);
+
+/* Adds a string as the inside of a JSON string literal (RFC 8259, section 7; bytes that are not UTF-8 become U+FFFD). */
+void op_text_add_json(struct op_text *text, const char *string) OP_NONNULL;
+
+/* Cuts the text back to a length it had before; keeps the memory. */
+void op_text_truncate(struct op_text *text, size_t length) OP_NONNULL;
+
+/* The text, "" when nothing was added. Valid until the next call on the same text. */
+const char *op_text_get(const struct op_text *text) OP_NONNULL;
+
+/* Hands the string over, to be freed by the caller, and leaves the text empty. NULL when an allocation had failed. */
+char *op_text_steal(struct op_text *text) OP_NONNULL OP_MUST_CHECK;
+
+/* Frees the memory; the text may be used again. */
+void op_text_free(struct op_text *text);
+
+#endif

@@ -1,0 +1,73 @@
+dnl SPDX-License-Identifier: GPL-3.0-or-later
+dnl What configure.ac of opd needs beyond autoconf's own macros.
+
+dnl OPD_NEED_PKG(PREFIX, MODULES, DEBIAN-PACKAGE): pkg-config module or stop with the package's name.
+AC_DEFUN([OPD_NEED_PKG], [
+  PKG_CHECK_MODULES([$1], [$2], [],
+    [AC_MSG_ERROR([$2 is missing: install the Debian package $3 (apt-get install $3)])])
+])
+
+dnl OPD_NEED_LIB(PREFIX, HEADER, FUNCTION, LIBS, DEBIAN-PACKAGE, MORE-LIBS): a library without a pkg-config file.
+AC_DEFUN([OPD_NEED_LIB], [
+  opd_save_LIBS=$LIBS
+  AC_CHECK_HEADER([$2], [],
+    [AC_MSG_ERROR([$2 is missing: install the Debian package $5 (apt-get install $5)])],
+    [[#define PACKAGE "opd"
+      #define PACKAGE_VERSION "0"]])
+  $1_LIBS=
+  for opd_more in "" "$6"; do
+    AS_IF([test -z "$$1_LIBS"], [
+      LIBS="$4 $opd_more $opd_save_LIBS"
+      AC_MSG_CHECKING([for $3 in $4 $opd_more])
+      AC_LINK_IFELSE([AC_LANG_CALL([], [$3])],
+        [AC_MSG_RESULT([yes]); $1_LIBS="$4 $opd_more"], [AC_MSG_RESULT([no])])
+    ])
+  done
+  LIBS=$opd_save_LIBS
+  AS_IF([test -z "$$1_LIBS"],
+    [AC_MSG_ERROR([$3 ($4) does not link: install the Debian package $5 (apt-get install $5)])])
+  AC_SUBST([$1_LIBS])
+])
+
+dnl OPD_WARNINGS: WARN_CFLAGS, every flag that this compiler knows; --enable-werror makes them errors.
+AC_DEFUN([OPD_WARNINGS], [
+  AC_ARG_ENABLE([werror], [AS_HELP_STRING([--enable-werror], [a warning is an error])])
+  WARN_CFLAGS=
+  AC_LANG_PUSH([C])
+  for opd_flag in -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition \
+      -Wpointer-arith -Wwrite-strings -Wundef -Wformat=2 -Wformat-nonliteral -Wvla -Wcast-qual \
+      -Wnull-dereference -Wduplicated-cond -Wduplicated-branches -Wlogical-op -Wimplicit-fallthrough \
+      -Wswitch-enum -Wstrict-overflow=1 -Walloca -Wdate-time -Wredundant-decls \
+      -Wnested-externs -Winit-self -Wfloat-equal -Wunused-macros; do
+    opd_save_CFLAGS=$CFLAGS
+    CFLAGS="$CFLAGS -Werror $opd_flag"
+    AC_MSG_CHECKING([whether $CC knows $opd_flag])
+    AC_COMPILE_IFELSE([AC_LANG_PROGRAM([], [])],
+      [AC_MSG_RESULT([yes]); WARN_CFLAGS="$WARN_CFLAGS $opd_flag"], [AC_MSG_RESULT([no])])
+    CFLAGS=$opd_save_CFLAGS
+  done
+  AC_LANG_POP([C])
+  AS_IF([test "x$enable_werror" = xyes], [WARN_CFLAGS="$WARN_CFLAGS -Werror"])
+  AC_SUBST([WARN_CFLAGS])
+])
+
+dnl OPD_SANITIZERS: --enable-sanitizers (ASan and UBSan) and --enable-tsan, never both.
+AC_DEFUN([OPD_SANITIZERS], [
+  AC_ARG_ENABLE([sanitizers], [AS_HELP_STRING([--enable-sanitizers], [build with ASan and UBSan])])
+  AC_ARG_ENABLE([tsan], [AS_HELP_STRING([--enable-tsan], [build with ThreadSanitizer])])
+  SAN_CFLAGS=
+  AS_IF([test "x$enable_sanitizers" = xyes && test "x$enable_tsan" = xyes],
+    [AC_MSG_ERROR([--enable-sanitizers and --enable-tsan exclude each other])])
+  AS_IF([test "x$enable_sanitizers" = xyes],
+    [SAN_CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"])
+  AS_IF([test "x$enable_tsan" = xyes], [SAN_CFLAGS="-fsanitize=thread -fno-omit-frame-pointer"])
+  AC_SUBST([SAN_CFLAGS])
+  HARDEN_CPPFLAGS= HARDEN_CFLAGS= HARDEN_LDFLAGS=
+  AS_IF([test -z "$SAN_CFLAGS"], [
+    HARDEN_CPPFLAGS="-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2"
+    HARDEN_CFLAGS="-fstack-protector-strong -fPIE"
+    HARDEN_LDFLAGS="-pie -Wl,-z,relro -Wl,-z,now -Wl,--as-needed"])
+  AC_SUBST([HARDEN_CPPFLAGS])
+  AC_SUBST([HARDEN_CFLAGS])
+  AC_SUBST([HARDEN_LDFLAGS])
+])

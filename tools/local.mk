@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# The tools, one program each; tools/common.* is what they share.
+include $(srcdir)/tools/opcontrol.mk
+include $(srcdir)/tools/opreport.mk
