@@ -2,18 +2,25 @@
 # libop: what daemon and tools share. One source a line.
 noinst_LIBRARIES += libop/libop.a
 libop_libop_a_SOURCES = \
+	libop/atomic.h \
 	libop/banned.h \
 	libop/compiler.h \
 	libop/config.c libop/config.h \
 	libop/control.c libop/control.h \
 	libop/daemonrc.c libop/daemonrc.h \
+	libop/dcookie.c libop/dcookie.h \
 	libop/events.c libop/events.h \
+	libop/htable.c libop/htable.h \
 	libop/ledger.c libop/ledger.h \
 	libop/mangle.c libop/mangle.h \
 	libop/odb.c libop/odb.h \
 	libop/odb_read.c \
 	libop/parse.c libop/parse.h \
+	libop/record.c libop/record.h \
+	libop/ring.c libop/ring.h \
+	libop/ring_pair.c libop/ring_pair.h \
 	libop/session.c libop/session.h \
+	libop/sys.c libop/sys.h \
 	libop/text.c libop/text.h
 libop_libop_a_CPPFLAGS = $(AM_CPPFLAGS)
 libop_libop_a_CFLAGS = $(AM_CFLAGS)

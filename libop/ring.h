@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The reader of one ring: a control page (struct perf_event_mmap_page) and 2^n data pages that another party writes,
+ * here the kernel's interrupt handler. Source: perf_event_open(2), "MMAP layout"; doc/ring.md.
+ *
+ *   kernel (writer)                     sync thread (reader)
+ *   load data_tail                      load data_head
+ *     (A) control dependency              (C) acquire
+ *   store records                       load records
+ *     (B) release                         (D) release
+ *   store data_head                     store data_tail
+ *
+ * A pairs with D: the writer overwrites only what the reader has finished with. B pairs with C: the reader that sees the head
+ * sees the records before it.
+ *
+ * A ring has one reader thread. No call here blocks. Lengths that the writer gives are checked before they are used.
+ */
+#ifndef OP_RING_H
+#define OP_RING_H
+
+#include <linux/perf_event.h>
+
+#include "libop/compiler.h"
+
+#define OP_RECORD_BYTES_MAX 65536 /* header.size is 16 bits wide */
+
+struct op_ring {
+	struct perf_event_mmap_page *k_control;
+	uint8_t *k_data;
+	size_t data_bytes; /* power of two */
+	size_t map_bytes;
+	uint64_t head;	   /* what op_ring_begin saw */
+	uint64_t tail;	   /* next byte to read; the writer knows it after op_ring_end */
+	uint64_t damaged;  /* times that a length made no sense and the rest of what was there was passed over */
+	uint8_t *bounce;   /* a record that wraps is put together here; made when first needed */
+};
+
+/*
+ * Maps the ring of a perf event for reading with feedback: nothing unread is overwritten. `data_bytes` is a power of two of
+ * at least a page. 0 or -errno (-EINVAL: not such a size; -EPERM: beyond kernel.perf_event_mlock_kb and no CAP_IPC_LOCK).
+ */
+int op_ring_map(int fd, size_t data_bytes, struct op_ring *ret_ring) OP_NONNULL OP_MUST_CHECK;
+
+/* Takes notice of what has been written by now. Bytes that op_ring_next will give. */
+uint64_t op_ring_begin(struct op_ring *ring) OP_NONNULL;
+
+/*
+ * The next whole record up to the position that op_ring_begin saw, contiguous and aligned to 8; NULL when there is none. Valid until the next op_ring_next or
+ * op_ring_end of the same ring. header.size is at least sizeof(header) and lies within what was written. A ring whose lengths make no
+ * sense is passed over to its head, and `damaged` counts it.
+ */
+const struct perf_event_header *op_ring_next(struct op_ring *ring) OP_NONNULL;
+
+/* Gives back to the writer what op_ring_next has passed. */
+void op_ring_end(struct op_ring *ring) OP_NONNULL;
+
+/* True when something has been written that op_ring_next has not given yet. */
+bool op_ring_pending(const struct op_ring *ring) OP_NONNULL;
+
+/* Unmaps; allowed on a zeroed ring. */
+void op_ring_unmap(struct op_ring *ring);
+
+#endif

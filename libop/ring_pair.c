@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "libop/ring_pair.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "libop/sys.h"
+
+static int open_anchor(int cpu, size_t watermark_bytes)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_DUMMY,
+		.size = sizeof(attr),
+		.sample_type = PERF_SAMPLE_IDENTIFIER,
+		.disabled = 1,
+		.watermark = 1,
+		.wakeup_watermark = (uint32_t)watermark_bytes,
+		.use_clockid = 1,
+		.clockid = OP_CLOCK,
+	};
+
+	return op_sys_perf_event_open(&attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+int op_ring_pair_open(int cpu, size_t data_bytes, size_t watermark_bytes, struct op_ring_pair *ret_pair)
+{
+	struct op_ring_pair pair = { .anchor_fds = { -1, -1 } };
+	int err = 0;
+
+	for (size_t i = 0; i < 2 && !err; i++) {
+		pair.anchor_fds[i] = open_anchor(cpu, watermark_bytes);
+		err = pair.anchor_fds[i] < 0 ? pair.anchor_fds[i] : op_ring_map(pair.anchor_fds[i], data_bytes, &pair.rings[i]);
+	}
+	if (err) {
+		op_ring_pair_close(&pair);
+		return err;
+	}
+	*ret_pair = pair;
+	return 0;
+}
+
+static int direct(int event_fd, int anchor_fd)
+{
+	return op_sys_ioctl(event_fd, PERF_EVENT_IOC_SET_OUTPUT, (void *)(intptr_t)anchor_fd);
+}
+
+int op_ring_pair_attach(struct op_ring_pair *pair, int event_fd)
+{
+	int *fds = realloc(pair->event_fds, (pair->nr_events + 1) * sizeof(*fds));
+	int err;
+
+	if (!fds)
+		return -ENOMEM;
+	pair->event_fds = fds;
+	err = direct(event_fd, pair->anchor_fds[pair->write]);
+	if (err < 0)
+		return err;
+	fds[pair->nr_events++] = event_fd;
+	return 0;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(OP_CLOCK, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+int op_ring_pair_swap(struct op_ring_pair *pair)
+{
+	unsigned int next = !pair->write;
+	uint64_t begin_ns = now_ns();
+	int err = 0;
+
+	for (size_t i = 0; i < pair->nr_events; i++) {
+		int result = direct(pair->event_fds[i], pair->anchor_fds[next]);
+
+		if (result < 0 && !err)
+			err = result;
+	}
+	pair->write = next;
+	pair->swaps++;
+	pair->swap_wait_ns += now_ns() - begin_ns;
+	return err;
+}
+
+void op_ring_pair_close(struct op_ring_pair *pair)
+{
+	if (!pair)
+		return;
+	for (size_t i = 0; i < 2; i++) {
+		op_ring_unmap(&pair->rings[i]);
+		if (pair->anchor_fds[i] >= 0)
+			close(pair->anchor_fds[i]);
+	}
+	free(pair->event_fds);
+	*pair = (struct op_ring_pair){ .anchor_fds = { -1, -1 } };
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The ring pair of one CPU: the kernel writes the write ring, the sync thread reads the read ring, and when the read ring is
+ * empty the two are swapped. Two anchor events (software dummy) own the rings; the sampling events are never mapped, their
+ * output is directed to an anchor with PERF_EVENT_IOC_SET_OUTPUT, and a swap directs it to the other one. The kernel waits for an
+ * RCU grace period and then exchanges a pointer: there is no moment without a ring. See doc/ring.md.
+ *
+ * A pair belongs to one thread.
+ */
+#ifndef OP_RING_PAIR_H
+#define OP_RING_PAIR_H
+
+#include <time.h>
+
+#include "libop/compiler.h"
+#include "libop/ring.h"
+
+#define OP_CLOCK CLOCK_MONOTONIC /* of every event and of everything that is compared with their time stamps */
+
+struct op_ring_pair {
+	int anchor_fds[2];
+	struct op_ring rings[2];
+	unsigned int write; /* index of the ring that the kernel writes */
+	int *event_fds;	    /* the sampling events; the descriptors stay the caller's */
+	size_t nr_events;
+	uint64_t swaps;
+	uint64_t swap_wait_ns; /* asleep in swaps, summed */
+};
+
+/*
+ * Opens both anchors on the CPU and maps their rings of data_bytes each. The write ring wakes a poll() of its anchor after
+ * every watermark_bytes written. 0 or -errno; on failure nothing is left open.
+ */
+int op_ring_pair_open(int cpu, size_t data_bytes, size_t watermark_bytes, struct op_ring_pair *ret_pair) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * Directs the output of a sampling event (not mapped, same CPU and clock, not yet enabled: without a ring its samples would
+ * vanish uncounted) to the write ring, and lets swaps take it along. 0 or -errno.
+ */
+int op_ring_pair_attach(struct op_ring_pair *pair, int event_fd) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * Swaps: every attached event writes to what was the read ring, and the former write ring is returned by op_ring_pair_read_ring. Sleeps for a
+ * grace period per event (6 to 14 ms each at HZ=250). 0; -errno when an event could not be directed: the others were, both
+ * rings have to be read from now on, and nothing is lost by that.
+ */
+int op_ring_pair_swap(struct op_ring_pair *pair) OP_NONNULL OP_MUST_CHECK;
+
+static inline struct op_ring *op_ring_pair_read_ring(struct op_ring_pair *pair)
+{
+	return &pair->rings[!pair->write];
+}
+
+static inline struct op_ring *op_ring_pair_write_ring(struct op_ring_pair *pair)
+{
+	return &pair->rings[pair->write];
+}
+
+/* Unmaps and closes the anchors; the sampling events are the caller's. Allowed after a failed open. */
+void op_ring_pair_close(struct op_ring_pair *pair);
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "libop/sys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int op_sys_perf_event_open(struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd, unsigned long flags)
+{
+	long fd = syscall(SYS_perf_event_open, attr, pid, cpu, group_fd, flags);
+
+	return fd < 0 ? -errno : (int)fd;
+}
+
+int op_sys_ioctl(int fd, unsigned long request, void *arg)
+{
+	int result = ioctl(fd, request, arg);
+
+	return result < 0 ? -errno : result;
+}
+
+int op_sys_mmap(void *addr, size_t nr_bytes, int prot, int flags, int fd, off_t offset, void **ret_map)
+{
+	void *map = mmap(addr, nr_bytes, prot, flags, fd, offset);
+
+	if (map == MAP_FAILED)
+		return -errno;
+	*ret_map = map;
+	return 0;
+}
+
+int op_sys_munmap(void *map, size_t nr_bytes)
+{
+	return munmap(map, nr_bytes) < 0 ? -errno : 0;
+}
+
+int op_sys_msync(void *map, size_t nr_bytes, int flags)
+{
+	return msync(map, nr_bytes, flags) < 0 ? -errno : 0;
+}
+
+int op_sys_openat(int dir_fd, const char *path, int flags, mode_t mode)
+{
+	int fd = openat(dir_fd, path, flags, mode);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int op_sys_mkdirat(int dir_fd, const char *path, mode_t mode)
+{
+	return mkdirat(dir_fd, path, mode) < 0 ? -errno : 0;
+}
+
+int op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path)
+{
+	return renameat(old_dir_fd, old_path, new_dir_fd, new_path) < 0 ? -errno : 0;
+}
+
+int op_sys_unlinkat(int dir_fd, const char *path, int flags)
+{
+	return unlinkat(dir_fd, path, flags) < 0 ? -errno : 0;
+}
+
+int op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes)
+{
+	return fallocate(fd, mode, offset, nr_bytes) < 0 ? -errno : 0;
+}
+
+int op_sys_fsync(int fd)
+{
+	return fsync(fd) < 0 ? -errno : 0;
+}
+
+int op_sys_fstat(int fd, struct stat *ret_stat)
+{
+	return fstat(fd, ret_stat) < 0 ? -errno : 0;
+}
+
+ssize_t op_sys_read(int fd, void *buffer, size_t nr_bytes)
+{
+	ssize_t nr = read(fd, buffer, nr_bytes);
+
+	return nr < 0 ? -errno : nr;
+}
+
+ssize_t op_sys_pread(int fd, void *buffer, size_t nr_bytes, off_t offset)
+{
+	ssize_t nr = pread(fd, buffer, nr_bytes, offset);
+
+	return nr < 0 ? -errno : nr;
+}
+
+ssize_t op_sys_write(int fd, const void *buffer, size_t nr_bytes)
+{
+	ssize_t nr = write(fd, buffer, nr_bytes);
+
+	return nr < 0 ? -errno : nr;
+}
+
+int op_sys_write_all(int fd, const void *buffer, size_t nr_bytes)
+{
+	const char *bytes = buffer;
+
+	while (nr_bytes) {
+		ssize_t nr = op_sys_write(fd, bytes, nr_bytes);
+
+		if (nr == -EINTR)
+			continue;
+		if (nr < 0)
+			return (int)nr;
+		if (!nr)
+			return -EIO;
+		bytes += nr;
+		nr_bytes -= (size_t)nr;
+	}
+	return 0;
+}

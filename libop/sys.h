@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The system calls that tests must be able to make fail: one line each, 0 or a result or -errno, errno is of no interest. Tests replace
+ * them with the linker (--wrap=op_sys_openat), so nothing of the seam is in the shipped objects.
+ */
+#ifndef OP_SYS_H
+#define OP_SYS_H
+
+#include <linux/perf_event.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include "libop/compiler.h"
+
+int op_sys_perf_event_open(struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd, unsigned long flags) OP_MUST_CHECK;
+int op_sys_ioctl(int fd, unsigned long request, void *arg);
+int op_sys_mmap(void *addr, size_t nr_bytes, int prot, int flags, int fd, off_t offset, void **ret_map) OP_MUST_CHECK;
+int op_sys_munmap(void *map, size_t nr_bytes);
+int op_sys_msync(void *map, size_t nr_bytes, int flags) OP_MUST_CHECK;
+int op_sys_openat(int dir_fd, const char *path, int flags, mode_t mode) OP_MUST_CHECK;
+int op_sys_mkdirat(int dir_fd, const char *path, mode_t mode) OP_MUST_CHECK;
+int op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path) OP_MUST_CHECK;
+int op_sys_unlinkat(int dir_fd, const char *path, int flags);
+int op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes) OP_MUST_CHECK;
+int op_sys_fsync(int fd) OP_MUST_CHECK;
+int op_sys_fstat(int fd, struct stat *ret_stat) OP_MUST_CHECK;
+ssize_t op_sys_read(int fd, void *buffer, size_t nr_bytes) OP_MUST_CHECK;
+ssize_t op_sys_pread(int fd, void *buffer, size_t nr_bytes, off_t offset) OP_MUST_CHECK;
+ssize_t op_sys_write(int fd, const void *buffer, size_t nr_bytes) OP_MUST_CHECK;
+
+/* Writes all bytes, also after short writes and signals. 0 or -errno. */
+int op_sys_write_all(int fd, const void *buffer, size_t nr_bytes) OP_MUST_CHECK;
+
+#endif
