@@ -91,9 +91,15 @@ static void send_command(int fd, unsigned int command)
 	assert_int_equal(send(fd, &request, sizeof(request), MSG_NOSIGNAL), sizeof(request));
 }
 
-static ssize_t receive(int fd, struct op_control_reply *reply)
+/* The last message that receive() got: a reply and its payload. */
+static union {
+	struct op_control_reply reply;
+	char bytes[OP_CONTROL_MAX_REPLY];
+} got;
+
+static ssize_t receive(int fd)
 {
-	ssize_t nr = recv(fd, reply, OP_CONTROL_MAX_REPLY, MSG_TRUNC);
+	ssize_t nr = recv(fd, &got, sizeof(got), MSG_TRUNC);
 
 	return nr < 0 ? -errno : nr;
 }
@@ -102,31 +108,28 @@ static void test_answers(void **state)
 {
 	struct harness *h = *state;
 	int fd = connect_client(h);
-	struct op_control_reply *reply = test_malloc(OP_CONTROL_MAX_REPLY);
 
 	for (unsigned int i = 0; i < 3; i++) {
 		send_command(fd, OP_CONTROL_DUMP);
 		settle(h);
-		assert_int_equal(receive(fd, reply), sizeof(*reply) + 5);
-		assert_int_equal(reply->magic, OP_CONTROL_MAGIC);
-		assert_int_equal(reply->command, OP_CONTROL_DUMP);
-		assert_int_equal(reply->error, 0);
-		assert_int_equal(reply->payload_bytes, 5);
-		assert_memory_equal(reply + 1, "hello", 5);
+		assert_int_equal(receive(fd), sizeof(got.reply) + 5);
+		assert_int_equal(got.reply.magic, OP_CONTROL_MAGIC);
+		assert_int_equal(got.reply.command, OP_CONTROL_DUMP);
+		assert_int_equal(got.reply.error, 0);
+		assert_int_equal(got.reply.payload_bytes, 5);
+		assert_memory_equal(&got.reply + 1, "hello", 5);
 	}
 	assert_int_equal(h->nr_requests, 3);
 	assert_int_equal(opd_server_nr_dropped(h->server), 0);
 	close(fd);
 	settle(h);
 	assert_int_equal(opd_server_nr_clients(h->server), 0);
-	test_free(reply);
 }
 
 static void test_answer_later(void **state)
 {
 	struct harness *h = *state;
 	int a = connect_client(h), b = connect_client(h);
-	struct op_control_reply *reply = test_malloc(OP_CONTROL_MAX_REPLY);
 	struct opd_client first;
 
 	h->answer_at_once = false;
@@ -138,20 +141,19 @@ static void test_answer_later(void **state)
 	send_command(b, OP_CONTROL_STATUS);
 	settle(h);
 	assert_int_equal(h->nr_requests, 2);
-	assert_int_equal(receive(a, reply), -EAGAIN);
+	assert_int_equal(receive(a), -EAGAIN);
 	assert_int_equal(opd_server_reply_error(h->server, h->last, -ENOSPC, "full"), 0);
-	assert_int_equal(receive(b, reply), sizeof(*reply) + 4);
-	assert_int_equal(reply->error, -ENOSPC);
+	assert_int_equal(receive(b), sizeof(got.reply) + 4);
+	assert_int_equal(got.reply.error, -ENOSPC);
 	assert_int_equal(opd_server_reply(h->server, first, 0, NULL, 0), 0);
-	assert_int_equal(receive(a, reply), sizeof(*reply));
+	assert_int_equal(receive(a), sizeof(got.reply));
 	assert_int_equal(opd_server_reply(h->server, first, 0, "twice", 5), 0);
-	assert_int_equal(receive(a, reply), -EAGAIN);
+	assert_int_equal(receive(a), -EAGAIN);
 	settle(h);
 	assert_int_equal(h->nr_requests, 3);
 	assert_int_equal(h->last_command, OP_CONTROL_STATUS);
 	close(a);
 	close(b);
-	test_free(reply);
 }
 
 /* The client has gone, and another one has its place: the late reply reaches nobody. */
@@ -159,7 +161,6 @@ static void test_answer_to_nobody(void **state)
 {
 	struct harness *h = *state;
 	int a = connect_client(h), b;
-	struct op_control_reply reply;
 	struct opd_client gone;
 
 	h->answer_at_once = false;
@@ -174,7 +175,7 @@ static void test_answer_to_nobody(void **state)
 	settle(h);
 	assert_int_equal(h->last.slot, gone.slot);
 	assert_int_equal(opd_server_reply(h->server, gone, 0, NULL, 0), 0);
-	assert_int_equal(receive(b, &reply), -EAGAIN);
+	assert_int_equal(receive(b), -EAGAIN);
 	assert_int_equal(opd_server_reply(h->server, (struct opd_client){ 1u << 30, 0 }, 0, NULL, 0), 0);
 	close(b);
 }
@@ -189,7 +190,6 @@ static void test_garbage_is_dropped(void **state)
 	static const size_t lengths[] = { 1, 15, 17, sizeof(message) };
 	struct harness *h = *state;
 	struct op_control_request bad[5];
-	struct op_control_reply reply;
 	int innocent = connect_client(h);
 
 	for (size_t i = 0; i < op_array_size(lengths); i++) {
@@ -199,7 +199,7 @@ static void test_garbage_is_dropped(void **state)
 		message.request = good;
 		assert_int_equal(send(fd, &message, lengths[i], 0), lengths[i]);
 		settle(h);
-		assert_int_equal(receive(fd, &reply), 0);
+		assert_int_equal(receive(fd), 0);
 		close(fd);
 	}
 	for (size_t i = 0; i < op_array_size(bad); i++)
@@ -214,7 +214,7 @@ static void test_garbage_is_dropped(void **state)
 
 		assert_int_equal(send(fd, &bad[i], sizeof(bad[i]), 0), sizeof(bad[i]));
 		settle(h);
-		assert_int_equal(receive(fd, &reply), 0);
+		assert_int_equal(receive(fd), 0);
 		close(fd);
 	}
 	assert_int_equal(h->nr_requests, 0);
@@ -229,7 +229,6 @@ static void test_largest_reply(void **state)
 {
 	struct harness *h = *state;
 	size_t nr_bytes = OP_CONTROL_MAX_REPLY - sizeof(struct op_control_reply);
-	struct op_control_reply *reply = test_malloc(OP_CONTROL_MAX_REPLY);
 	char *payload = test_calloc(1, nr_bytes + 1);
 	int fd = connect_client(h);
 
@@ -238,10 +237,9 @@ static void test_largest_reply(void **state)
 	settle(h);
 	assert_int_equal(opd_server_reply(h->server, h->last, 0, payload, nr_bytes + 1), -EMSGSIZE);
 	assert_int_equal(opd_server_reply(h->server, h->last, 0, payload, nr_bytes), 0);
-	assert_int_equal(receive(fd, reply), OP_CONTROL_MAX_REPLY);
+	assert_int_equal(receive(fd), OP_CONTROL_MAX_REPLY);
 	close(fd);
 	test_free(payload);
-	test_free(reply);
 }
 
 /* Replies pile up until the socket is full; then the rest waits, nobody else does, and reading on brings every one of them. */
@@ -249,7 +247,6 @@ static void test_slow_reader(void **state)
 {
 	struct harness *h = *state;
 	size_t nr_bytes = OP_CONTROL_MAX_REPLY / 2, nr_sent = 0, nr_read = 0;
-	struct op_control_reply *reply = test_malloc(OP_CONTROL_MAX_REPLY);
 	char *payload = test_calloc(1, nr_bytes);
 	int slow = connect_client(h), other;
 
@@ -269,8 +266,8 @@ static void test_slow_reader(void **state)
 	settle(h);
 	assert_int_equal(h->nr_requests, nr_sent + 1);
 	assert_int_equal(opd_server_reply(h->server, h->last, 0, NULL, 0), 0);
-	assert_int_equal(receive(other, reply), sizeof(*reply));
-	while (receive(slow, reply) == (ssize_t)(sizeof(*reply) + nr_bytes)) {
+	assert_int_equal(receive(other), sizeof(got.reply));
+	while (receive(slow) == (ssize_t)(sizeof(got.reply) + nr_bytes)) {
 		nr_read++;
 		settle(h);
 	}
@@ -279,7 +276,6 @@ static void test_slow_reader(void **state)
 	close(slow);
 	close(other);
 	test_free(payload);
-	test_free(reply);
 }
 
 /* More silent clients than there are places: who comes with a request is served all the same. */
@@ -287,7 +283,6 @@ static void test_crowd(void **state)
 {
 	struct harness *h = *state;
 	int silent[OPD_SERVER_MAX_CLIENTS], fd;
-	struct op_control_reply *reply = test_malloc(OP_CONTROL_MAX_REPLY);
 
 	for (size_t i = 0; i < OPD_SERVER_MAX_CLIENTS; i++) {
 		silent[i] = connect_client(h);
@@ -299,15 +294,14 @@ static void test_crowd(void **state)
 	assert_int_equal(opd_server_nr_clients(h->server), OPD_SERVER_MAX_CLIENTS);
 	send_command(fd, OP_CONTROL_DUMP);
 	settle(h);
-	assert_int_equal(receive(fd, reply), sizeof(*reply) + 5);
-	assert_int_equal(receive(silent[0], reply), 0);
-	assert_int_equal(receive(silent[1], reply), -EAGAIN);
+	assert_int_equal(receive(fd), sizeof(got.reply) + 5);
+	assert_int_equal(receive(silent[0]), 0);
+	assert_int_equal(receive(silent[1]), -EAGAIN);
 	for (size_t i = 0; i < OPD_SERVER_MAX_CLIENTS; i++)
 		close(silent[i]);
 	close(fd);
 	settle(h);
 	assert_int_equal(opd_server_nr_clients(h->server), 0);
-	test_free(reply);
 }
 
 /* As nobody: an exit code with a bit for each command that was answered without error. */
@@ -390,11 +384,12 @@ static void test_close_removes_its_own(void **state)
 	assert_int_equal(opd_server_listen(second, &fd), 0);
 	assert_int_equal(rename(second, h->path), 0);
 	opd_server_close(h->server);
+	h->server = NULL;
 	assert_int_equal(lstat(h->path, &st), 0);
 	assert_int_equal(opd_server_open(h->loop, fd, h->path, on_request, h, &h->server), 0);
 	opd_server_close(h->server);
-	assert_int_equal(lstat(h->path, &st), -1);
 	h->server = NULL;
+	assert_int_equal(lstat(h->path, &st), -1);
 }
 
 int main(void)
