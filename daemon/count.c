@@ -294,7 +294,11 @@ static void take_changed(struct op_hlink *link, void *arg)
 		return;
 	}
 	changed->nr_paths++;
-	file->changed = false;
+}
+
+static void mark_written(struct op_hlink *link, void *arg OP_UNUSED)
+{
+	op_container_of(link, struct opd_file, link)->changed = false;
 }
 
 int opd_count_take_changed(struct opd_count *count, char ***ret_paths, size_t *ret_nr_paths)
@@ -310,9 +314,28 @@ int opd_count_take_changed(struct opd_count *count, char ***ret_paths, size_t *r
 		free(changed.paths);
 		return -ENOMEM;
 	}
+	op_htable_visit(&count->files, mark_written, NULL);
 	*ret_paths = changed.paths;
 	*ret_nr_paths = changed.nr_paths;
 	return 0;
+}
+
+static void mark_changed(struct op_hlink *link, void *arg OP_UNUSED)
+{
+	struct opd_file *file = op_container_of(link, struct opd_file, link);
+
+	file->changed = file->path;
+}
+
+void opd_count_mark_changed(struct opd_count *count)
+{
+	op_htable_visit(&count->files, mark_changed, NULL);
+}
+
+void opd_count_release_files(struct opd_count *count)
+{
+	while (count->oldest)
+		close_file(count, count->oldest);
 }
 
 static void free_file(struct op_hlink *link, void *arg)

@@ -55,7 +55,13 @@ int opd_count_sample(struct opd_count *count, const struct opd_counted *counted)
  */
 int opd_count_take_changed(struct opd_count *count, char ***ret_paths, size_t *ret_nr_paths) OP_NONNULL OP_MUST_CHECK;
 
-/* Closes every file; what was counted is in them. The next sample opens its file again. */
+/* Lets every file count as changed: what had been taken could not be written. */
+void opd_count_mark_changed(struct opd_count *count) OP_NONNULL;
+
+/* Closes every file but keeps what is known of it; the next sample opens it again. */
+void opd_count_release_files(struct opd_count *count) OP_NONNULL;
+
+/* Closes and forgets every file; what was counted is in them. The next sample opens its file again. */
 void opd_count_close_files(struct opd_count *count) OP_NONNULL;
 
 #endif
