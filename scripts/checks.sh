@@ -51,7 +51,7 @@ system_tests() {
 
 # The names in the Makefile fragments of the unit tests; known before anything is built.
 unit_tests() {
-	sed -n 's/^check_PROGRAMS += *//p' "$top"/tests/unit/*.mk | tr ' ' '\n' | sed '/^$/d' | sort
+	grep -oh 'tests/unit/test_[A-Za-z0-9_]*' "$top"/tests/unit/*.mk | sort -u
 }
 
 check_units() {
