@@ -37,6 +37,17 @@ int op_config_read(struct op_config *config, const char *path, bool must_exist, 
 /* The path to read: `option` (--config), else $OPD_CONFIG, else the default; *ret_explicit when it was not the default. */
 const char *op_config_path(const char *option, bool *ret_explicit) OP_NONNULL_ARGS(2);
 
+/* One key of the file, as the manual page and the example file have it. */
+struct op_config_key {
+	const char *key;
+	const char *value; /* what kind of value, in words */
+	const char *preset; /* the default as it would be written */
+	const char *help;
+};
+
+/* Row `index` of the table of keys, from 0; NULL after the last. */
+const struct op_config_key *op_config_key(size_t index) OP_MUST_CHECK;
+
 void op_config_free(struct op_config *config);
 
 #endif

@@ -77,6 +77,10 @@ struct op_status {
 int op_control_call(const char *socket_path, enum op_control_command command, void **ret_payload, size_t *ret_payload_bytes,
 		    char **ret_message) OP_NONNULL OP_MUST_CHECK;
 
+/* The same with a limit: -ETIMEDOUT when the reply is not there after timeout_ms. Negative: no limit. */
+int op_control_call_within(const char *socket_path, enum op_control_command command, int timeout_ms, void **ret_payload,
+			   size_t *ret_payload_bytes, char **ret_message) OP_NONNULL OP_MUST_CHECK;
+
 /*
  * Checks the lengths of a STATUS payload and gives its parts, pointers into it. 0 or -EPROTO.
  */

@@ -10,6 +10,9 @@
 #include "libop/events.h"
 #include "libop/text.h"
 
+#define OP_SETUP_NAME "daemonrc"
+#define OP_SETUP_NEW_NAME "daemonrc_new"
+
 struct op_setup {
 	char *session_dir;			/* SESSION_DIR: where samples go; NULL: where daemonrc lies */
 	struct op_event events[OP_EVENTS_MAX];	/* CHOSEN_EVENTS_0 ... */
@@ -33,6 +36,12 @@ int op_setup_read(struct op_setup *setup, int dir_fd, const char *name, char **r
 
 /* Writes the file whole: under another name, synced, then renamed. 0 or -errno. */
 int op_setup_write(const struct op_setup *setup, int dir_fd, const char *name) OP_NONNULL OP_MUST_CHECK;
+
+/* daemonrc_new, when there is one, becomes daemonrc. To be called while no daemon runs, before op_setup_read. 0 or -errno. */
+int op_setup_promote(int dir_fd) OP_MUST_CHECK;
+
+/* True when the file can hold the value: letters, digits and - _ : , . / only. */
+bool op_setup_value_ok(const char *value) OP_NONNULL;
 
 void op_setup_free(struct op_setup *setup);
 

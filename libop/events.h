@@ -18,6 +18,7 @@
 
 #define OP_EVENT_NAME_BYTES 64
 #define OP_EVENTS_MAX 32 /* in one setup */
+#define OP_EVENT_COUNT_MAX UINT32_MAX /* the field ctr_count of a sample file has 32 bits */
 
 struct op_event {
 	char name[OP_EVENT_NAME_BYTES]; /* canonical; has no '.' and no '/', so that it can be part of a file name */
@@ -28,7 +29,8 @@ struct op_event {
 	bool every_event;  /* a software event with count 1: each event is a sample, so the event's own count is `taken` */
 	uint32_t type;	   /* perf_event_attr.type */
 	uint64_t config;   /* perf_event_attr.config */
-	uint32_t number;   /* header field ctr_event: 0 for TIMER, else a number of opd's own that is never reused */
+	uint32_t number;   /* header field ctr_event: 0 for TIMER, else a number of opd's own that is never reused; raw events:
+			      bit 31 and the code, folded to 31 bits */
 };
 
 /*
@@ -39,6 +41,17 @@ int op_event_parse(const char *spec, struct op_event *ret_event, char **ret_why)
 
 /* The specification with all five fields, as daemonrc keeps it. */
 void op_event_format(const struct op_event *event, struct op_text *text) OP_NONNULL;
+
+/* One row of the table of events. */
+struct op_event_info {
+	const char *name;	 /* canonical */
+	const char *also;	 /* another name for it, or NULL */
+	const char *description; /* what it counts, in words */
+	uint64_t min_count;	 /* smallest period */
+};
+
+/* Row `index` of the table, from 0; NULL after the last. Raw events have no row. */
+const struct op_event_info *op_event_info(size_t index) OP_MUST_CHECK;
 
 /* What the event counts, in words ("Page faults"); NULL when the name is none of opd's. */
 const char *op_event_description(const char *name) OP_NONNULL;

@@ -10,6 +10,7 @@ libop_libop_a_SOURCES = \
 	libop/daemonrc.c libop/daemonrc.h \
 	libop/dcookie.c libop/dcookie.h \
 	libop/events.c libop/events.h \
+	libop/file.c libop/file.h \
 	libop/htable.c libop/htable.h \
 	libop/ledger.c libop/ledger.h \
 	libop/mangle.c libop/mangle.h \

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "libop/config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <strings.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "libop/file.h"
+#include "libop/parse.h"
+#include "libop/session.h"
+
+#define KIB 1024ull
+#define MIB (1024 * KIB)
+
+struct row;
+
+/* Reads a value into its field; false and a reason in `why` when it cannot be. */
+typedef bool (*parse_fn)(const struct row *row, const char *value, void *field, struct op_text *why);
+
+struct row {
+	struct op_config_key shown;
+	parse_fn parse;
+	size_t offset; /* of the field in struct op_config */
+	uint64_t min, max;
+};
+
+static bool parse_path(const struct row *row, const char *value, void *field, struct op_text *why);
+static bool parse_optional_path(const struct row *row, const char *value, void *field, struct op_text *why);
+static bool parse_ring_bytes(const struct row *row, const char *value, void *field, struct op_text *why);
+static bool parse_bytes(const struct row *row, const char *value, void *field, struct op_text *why);
+static bool parse_number(const struct row *row, const char *value, void *field, struct op_text *why);
+
+#define FIELD(name) offsetof(struct op_config, name)
+
+static const struct row rows[] = {
+	{ { "SessionDir", "absolute path", OP_SESSION_DIR_DEFAULT, "the session directory: sample files, setup, lock and log" },
+	  parse_path,
+	  FIELD(session_dir),
+	  1,
+	  4000 },
+	{ { "ControlSocket", "absolute path", OP_CONTROL_SOCKET_DEFAULT, "the socket on which opd answers opcontrol" },
+	  parse_path,
+	  FIELD(control_socket),
+	  1,
+	  sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1 },
+	{ { "Vmlinux", "absolute path", "", "the uncompressed kernel that runs; empty: symbols come from /proc/kallsyms" },
+	  parse_optional_path,
+	  FIELD(vmlinux),
+	  1,
+	  4000 },
+	{ { "RingSize", "bytes, a power of two", "256K", "data bytes of one ring, two for every CPU: more room for bursts, more memory" },
+	  parse_ring_bytes,
+	  FIELD(ring_bytes),
+	  16 * KIB,
+	  256 * MIB },
+	{ { "SidebandSize", "bytes, a power of two", "256K", "data bytes of the ring for mappings, forks and exits, one for every CPU" },
+	  parse_ring_bytes,
+	  FIELD(sideband_bytes),
+	  16 * KIB,
+	  256 * MIB },
+	{ { "Watermark", "bytes", "0", "a ring that has so many bytes is read at once; 0: a quarter of RingSize" },
+	  parse_bytes,
+	  FIELD(watermark_bytes),
+	  0,
+	  256 * MIB },
+	{ { "VisitInterval", "milliseconds", "250", "time from one visit to the rings to the next" },
+	  parse_number,
+	  FIELD(visit_ms),
+	  10,
+	  10000 },
+	{ { "MaxOpenFiles", "number", "0", "sample files open at a time; 0: what the limit on open files (RLIMIT_NOFILE) leaves" },
+	  parse_number,
+	  FIELD(max_open_files),
+	  0,
+	  1048576 },
+};
+
+static bool keep_string(void *field, const char *value, struct op_text *why)
+{
+	char **string = field, *copy = value ? strdup(value) : NULL;
+
+	if (value && !copy) {
+		why->failed = true;
+		return false;
+	}
+	free(*string);
+	*string = copy;
+	return true;
+}
+
+static bool parse_path(const struct row *row, const char *value, void *field, struct op_text *why)
+{
+	if (value[0] != '/') {
+		op_text_printf(why, "'%s' is not an absolute path", value);
+		return false;
+	}
+	if (strlen(value) > row->max) {
+		op_text_printf(why, "the path is longer than %ju bytes", (uintmax_t)row->max);
+		return false;
+	}
+	return keep_string(field, value, why);
+}
+
+static bool parse_optional_path(const struct row *row, const char *value, void *field, struct op_text *why)
+{
+	return *value ? parse_path(row, value, field, why) : keep_string(field, NULL, why);
+}
+
+/* The text for what op_parse_... returned. */
+static bool number_is_good(const struct row *row, const char *value, int err, struct op_text *why)
+{
+	if (err == -ERANGE)
+		op_text_printf(why, "%s is not within %ju to %ju", value, (uintmax_t)row->min, (uintmax_t)row->max);
+	else if (err)
+		op_text_printf(why, "'%s' is not a number", value);
+	return !err;
+}
+
+static bool parse_bytes(const struct row *row, const char *value, void *field, struct op_text *why)
+{
+	uint64_t bytes;
+
+	if (!number_is_good(row, value, op_parse_size_bytes(value, row->min, row->max, &bytes), why))
+		return false;
+	*(uint64_t *)field = bytes;
+	return true;
+}
+
+static bool parse_ring_bytes(const struct row *row, const char *value, void *field, struct op_text *why)
+{
+	uint64_t bytes;
+
+	if (!parse_bytes(row, value, &bytes, why))
+		return false;
+	if (bytes & (bytes - 1) || bytes < (uint64_t)sysconf(_SC_PAGESIZE)) {
+		op_text_printf(why, "%s is not a power of two of pages", value);
+		return false;
+	}
+	*(uint64_t *)field = bytes;
+	return true;
+}
+
+static bool parse_number(const struct row *row, const char *value, void *field, struct op_text *why)
+{
+	uint64_t number;
+
+	if (!number_is_good(row, value, op_parse_u64(value, row->min, row->max, &number), why))
+		return false;
+	*(uint64_t *)field = number;
+	return true;
+}
+
+const struct op_config_key *op_config_key(size_t index)
+{
+	return index < op_array_size(rows) ? &rows[index].shown : NULL;
+}
+
+int op_config_init(struct op_config *config)
+{
+	struct op_config fresh = { 0 };
+	struct op_text why = { 0 };
+
+	for (size_t i = 0; i < op_array_size(rows); i++) {
+		if (!rows[i].parse(&rows[i], rows[i].shown.preset, (char *)&fresh + rows[i].offset, &why)) {
+			assert(why.failed);
+			op_text_free(&why);
+			op_config_free(&fresh);
+			return -ENOMEM;
+		}
+	}
+	*config = fresh;
+	return 0;
+}
+
+void op_config_free(struct op_config *config)
+{
+	free(config->session_dir);
+	free(config->control_socket);
+	free(config->vmlinux);
+	*config = (struct op_config){ 0 };
+}
+
+/* Cuts blanks at both ends; `string` is changed. */
+static char *trim(char *string)
+{
+	char *end = string + strlen(string);
+
+	while (end > string && isspace((unsigned char)end[-1]))
+		*--end = '\0';
+	while (isspace((unsigned char)*string))
+		string++;
+	return string;
+}
+
+static void read_setting(struct op_config *config, const char *key, const char *value, struct op_text *why)
+{
+	for (size_t i = 0; i < op_array_size(rows); i++) {
+		struct op_text reason = { 0 };
+
+		if (strcasecmp(key, rows[i].shown.key))
+			continue;
+		if (!rows[i].parse(&rows[i], value, (char *)config + rows[i].offset, &reason))
+			op_text_printf(why, "%s: %s", rows[i].shown.key, reason.failed ? "no memory" : op_text_get(&reason));
+		op_text_free(&reason);
+		return;
+	}
+	op_text_printf(why, "unknown key '%s'", key);
+}
+
+static void read_line(struct op_config *config, char *line, struct op_text *why)
+{
+	char *text = trim(line), *equals;
+
+	if (!*text || *text == '#')
+		return;
+	equals = strchr(text, '=');
+	if (!equals) {
+		op_text_printf(why, "'%s' is not Key=value", text);
+		return;
+	}
+	*equals = '\0';
+	read_setting(config, trim(text), trim(equals + 1), why);
+}
+
+int op_config_read(struct op_config *config, const char *path, bool must_exist, struct op_text *warnings)
+{
+	unsigned int number = 0;
+	char *text;
+	int err = op_file_read(AT_FDCWD, path, OP_FILE_MAX_BYTES, &text);
+
+	if (err == -ENOENT && !must_exist)
+		return 0;
+	if (err < 0)
+		return err;
+	for (char *rest = text, *line; (line = strsep(&rest, "\n"));) {
+		struct op_text why = { 0 };
+
+		number++;
+		read_line(config, line, &why);
+		if (why.length)
+			op_text_printf(warnings, "%s:%u: %s\n", path, number, op_text_get(&why));
+		op_text_free(&why);
+	}
+	if (config->watermark_bytes > config->ring_bytes) {
+		op_text_printf(warnings, "%s: Watermark is larger than RingSize, a quarter of the ring is used\n", path);
+		config->watermark_bytes = 0;
+	}
+	free(text);
+	return 0;
+}
+
+const char *op_config_path(const char *option, bool *ret_explicit)
+{
+	const char *env = getenv(OP_CONFIG_ENV);
+
+	*ret_explicit = true;
+	if (option)
+		return option;
+	if (env && *env)
+		return env;
+	*ret_explicit = false;
+	return OP_CONFIG_PATH_DEFAULT;
+}

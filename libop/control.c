@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "libop/control.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static_assert(sizeof(struct op_control_request) == 16, "on the wire");
+static_assert(sizeof(struct op_control_reply) == 16, "on the wire");
+static_assert(sizeof(struct op_status) % 8 == 0, "the events follow at once");
+static_assert(sizeof(struct op_ledger_event) % 8 == 0, "the CPUs follow at once");
+
+static const struct {
+	unsigned int number;
+	const char *name;
+	bool group_may;
+} commands[] = {
+#define X(nr, word, may) { nr, #word, may },
+	OP_CONTROL_COMMANDS(X)
+#undef X
+};
+
+const char *op_control_name(unsigned int command)
+{
+	for (size_t i = 0; i < op_array_size(commands); i++)
+		if (commands[i].number == command)
+			return commands[i].name;
+	return NULL;
+}
+
+bool op_control_group_may(unsigned int command)
+{
+	for (size_t i = 0; i < op_array_size(commands); i++)
+		if (commands[i].number == command)
+			return commands[i].group_may;
+	return false;
+}
+
+static int connect_to(const char *path, int *ret_fd)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd, err;
+
+	if (strlen(path) >= sizeof(address.sun_path))
+		return -ENAMETOOLONG;
+	memcpy(address.sun_path, path, strlen(path) + 1);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	while (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0) {
+		err = errno;
+		if (err == EINTR)
+			continue;
+		close(fd);
+		return -err;
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
+static int send_request(int fd, enum op_control_command command)
+{
+	struct op_control_request request = { .magic = OP_CONTROL_MAGIC, .version = OP_CONTROL_VERSION, .command = (uint16_t)command };
+	ssize_t nr;
+
+	do
+		nr = send(fd, &request, sizeof(request), MSG_NOSIGNAL);
+	while (nr < 0 && errno == EINTR);
+	return nr < 0 ? -errno : 0;
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* Until there is something to read; a signal does not make the time longer. */
+static int wait_readable(int fd, int timeout_ms)
+{
+	uint64_t end = now_ms() + (timeout_ms < 0 ? 0 : (uint64_t)timeout_ms);
+
+	for (;;) {
+		struct pollfd pollfd = { .fd = fd, .events = POLLIN };
+		uint64_t now = now_ms();
+		int nr = poll(&pollfd, 1, timeout_ms < 0 ? -1 : end > now ? (int)(end - now) : 0);
+
+		if (nr > 0)
+			return 0;
+		if (!nr)
+			return -ETIMEDOUT;
+		if (errno != EINTR)
+			return -errno;
+	}
+}
+
+/* One message, the reply and its payload; a NUL byte is put behind it. */
+static int receive_reply(int fd, int timeout_ms, struct op_control_reply **ret_reply, size_t *ret_bytes)
+{
+	struct op_control_reply *reply;
+	ssize_t nr;
+	int err = wait_readable(fd, timeout_ms);
+
+	if (err < 0)
+		return err;
+	reply = malloc(OP_CONTROL_MAX_REPLY + 1);
+	if (!reply)
+		return -ENOMEM;
+	do
+		nr = recv(fd, reply, OP_CONTROL_MAX_REPLY, MSG_TRUNC);
+	while (nr < 0 && errno == EINTR);
+	err = nr < 0 ? -errno : !nr ? -ECONNRESET : nr > OP_CONTROL_MAX_REPLY ? -EPROTO : 0;
+	if (err) {
+		free(reply);
+		return err;
+	}
+	((char *)reply)[nr] = '\0';
+	*ret_reply = reply;
+	*ret_bytes = (size_t)nr;
+	return 0;
+}
+
+static bool reply_is_sound(const struct op_control_reply *reply, size_t nr_bytes, enum op_control_command command)
+{
+	return nr_bytes >= sizeof(*reply) && reply->magic == OP_CONTROL_MAGIC && reply->version == OP_CONTROL_VERSION &&
+	       reply->command == command && reply->error <= 0 && reply->payload_bytes == nr_bytes - sizeof(*reply);
+}
+
+static const struct {
+	int err;
+	const char *text;
+} failures[] = {
+	{ ENOENT, "opd is not running" },
+	{ ECONNREFUSED, "opd is not running" },
+	{ EACCES, "only root and members of the group opd may talk to opd" },
+	{ EPERM, "only root and members of the group opd may talk to opd" },
+	{ ENAMETOOLONG, "the path is too long for a socket" },
+	{ ECONNRESET, "opd closed the connection without an answer" },
+	{ EPIPE, "opd closed the connection without an answer" },
+	{ EPROTO, "what answers is not opd, or an opd of another version" },
+	{ EPROTOTYPE, "what answers is not opd" },
+	{ ETIMEDOUT, "opd does not answer" },
+	{ EAGAIN, "opd has too many requests waiting" },
+};
+
+static int fail(const char *socket_path, int err, char **ret_message)
+{
+	const char *reason = strerror(-err);
+	struct op_text text = { 0 };
+	char *message;
+
+	for (size_t i = 0; i < op_array_size(failures); i++)
+		if (failures[i].err == -err)
+			reason = failures[i].text;
+	op_text_printf(&text, "%s: %s", socket_path, reason);
+	message = op_text_steal(&text);
+	if (!message)
+		message = strdup("");
+	if (!message)
+		return -ENOMEM;
+	*ret_message = message;
+	return err;
+}
+
+/* What the daemon says is shown on one line whatever it holds. */
+static int fail_as_told(const char *socket_path, struct op_control_reply *reply, char **ret_message)
+{
+	char *text = (char *)(reply + 1);
+
+	if (!*text)
+		return fail(socket_path, reply->error, ret_message);
+	for (char *c = text; *c; c++)
+		if ((unsigned char)*c < 0x20 || *c == 0x7f)
+			*c = ' ';
+	text = strdup(text);
+	if (!text)
+		return -ENOMEM;
+	*ret_message = text;
+	return reply->error;
+}
+
+static int take_payload(const struct op_control_reply *reply, void **ret_payload, size_t *ret_payload_bytes)
+{
+	char *payload = NULL;
+
+	if (reply->payload_bytes) {
+		payload = malloc(reply->payload_bytes + (size_t)1);
+		if (!payload)
+			return -ENOMEM;
+		memcpy(payload, reply + 1, reply->payload_bytes + (size_t)1);
+	}
+	*ret_payload = payload;
+	*ret_payload_bytes = reply->payload_bytes;
+	return 0;
+}
+
+int op_control_call_within(const char *socket_path, enum op_control_command command, int timeout_ms, void **ret_payload,
+			   size_t *ret_payload_bytes, char **ret_message)
+{
+	struct op_control_reply *reply;
+	size_t nr_bytes;
+	int fd, err = connect_to(socket_path, &fd);
+
+	if (err < 0)
+		return fail(socket_path, err, ret_message);
+	err = send_request(fd, command);
+	if (!err || err == -EPIPE)
+		err = receive_reply(fd, timeout_ms, &reply, &nr_bytes);
+	close(fd);
+	if (err < 0)
+		return fail(socket_path, err, ret_message);
+	if (!reply_is_sound(reply, nr_bytes, command))
+		err = fail(socket_path, -EPROTO, ret_message);
+	else if (reply->error)
+		err = fail_as_told(socket_path, reply, ret_message);
+	else
+		err = take_payload(reply, ret_payload, ret_payload_bytes);
+	free(reply);
+	return err;
+}
+
+int op_control_call(const char *socket_path, enum op_control_command command, void **ret_payload, size_t *ret_payload_bytes,
+		    char **ret_message)
+{
+	return op_control_call_within(socket_path, command, -1, ret_payload, ret_payload_bytes, ret_message);
+}
+
+static bool is_terminated(const char *string, size_t nr_bytes)
+{
+	return memchr(string, '\0', nr_bytes) != NULL;
+}
+
+static bool strings_terminated(const struct op_status *status, const struct op_ledger_event *events)
+{
+	for (uint32_t i = 0; i < status->nr_events; i++)
+		if (!is_terminated(events[i].name, sizeof(events[i].name)))
+			return false;
+	return is_terminated(status->session_dir, sizeof(status->session_dir)) &&
+	       is_terminated(status->vmlinux, sizeof(status->vmlinux)) &&
+	       is_terminated(status->kernel_note, sizeof(status->kernel_note));
+}
+
+int op_control_status_parts(const void *payload, size_t payload_bytes, const struct op_status **ret_status,
+			    const struct op_ledger_event **ret_events, const struct op_ledger_cpu **ret_cpus)
+{
+	const struct op_status *status = payload;
+	const struct op_ledger_event *events = (const struct op_ledger_event *)(status + 1);
+	uint64_t expected = sizeof(*status);
+
+	if (payload_bytes < sizeof(*status))
+		return -EPROTO;
+	expected += status->nr_events * (uint64_t)sizeof(struct op_ledger_event) + status->nr_cpus * (uint64_t)sizeof(struct op_ledger_cpu);
+	if (payload_bytes != expected || !strings_terminated(status, events))
+		return -EPROTO;
+	*ret_status = status;
+	*ret_events = events;
+	*ret_cpus = (const struct op_ledger_cpu *)(events + status->nr_events);
+	return 0;
+}

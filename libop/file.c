@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "libop/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "libop/sys.h"
+#include "libop/text.h"
+
+#define TEMPORARY_SUFFIX ".tmp"
+
+static int read_all(int fd, size_t max_bytes, struct op_text *text)
+{
+	char buffer[4096];
+
+	for (;;) {
+		ssize_t nr = op_sys_read(fd, buffer, sizeof(buffer));
+
+		if (nr == -EINTR)
+			continue;
+		if (nr < 0)
+			return (int)nr;
+		if (!nr)
+			break;
+		if ((size_t)nr > max_bytes - text->length)
+			return -EFBIG;
+		if (memchr(buffer, '\0', (size_t)nr))
+			return -EINVAL;
+		op_text_add_bytes(text, buffer, (size_t)nr);
+		if (text->failed)
+			break;
+	}
+	return text->failed ? -ENOMEM : 0;
+}
+
+int op_file_read(int dir_fd, const char *path, size_t max_bytes, char **ret_text)
+{
+	int fd = op_sys_openat(dir_fd, path, O_RDONLY | O_CLOEXEC, 0), err;
+	struct op_text text = { 0 };
+	char *data;
+
+	if (fd < 0)
+		return fd;
+	err = read_all(fd, max_bytes, &text);
+	close(fd);
+	if (err < 0) {
+		op_text_free(&text);
+		return err;
+	}
+	data = op_text_steal(&text);
+	if (!data)
+		return -ENOMEM;
+	*ret_text = data;
+	return 0;
+}
+
+static int write_new(int dir_fd, const char *name, const char *text, mode_t mode)
+{
+	int fd = op_sys_openat(dir_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode), err;
+
+	if (fd < 0)
+		return fd;
+	err = op_sys_write_all(fd, text, strlen(text));
+	if (!err)
+		err = op_sys_fsync(fd);
+	close(fd);
+	return err;
+}
+
+static int sync_dir(int dir_fd)
+{
+	int fd = op_sys_openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0), err;
+
+	if (fd < 0)
+		return fd;
+	err = op_sys_fsync(fd);
+	close(fd);
+	return err;
+}
+
+int op_file_publish(int dir_fd, const char *name, const char *text, mode_t mode)
+{
+	struct op_text temporary = { 0 };
+	char *path;
+	int err;
+
+	op_text_printf(&temporary, "%s" TEMPORARY_SUFFIX, name);
+	path = op_text_steal(&temporary);
+	if (!path)
+		return -ENOMEM;
+	err = write_new(dir_fd, path, text, mode);
+	if (!err)
+		err = op_sys_renameat(dir_fd, path, dir_fd, name);
+	if (err)
+		op_sys_unlinkat(dir_fd, path, 0);
+	else
+		err = sync_dir(dir_fd);
+	free(path);
+	return err;
+}
+
+int op_file_make_dirs(const char *path)
+{
+	char *copy = strdup(path);
+	int err = 0;
+
+	if (!copy)
+		return -ENOMEM;
+	for (char *slash = copy; slash && (!err || err == -EEXIST);) {
+		slash = strchr(slash + strspn(slash, "/"), '/');
+		if (slash)
+			*slash = '\0';
+		if (*copy)
+			err = op_sys_mkdirat(AT_FDCWD, copy, 0755);
+		if (slash)
+			*slash = '/';
+	}
+	free(copy);
+	if (err == -EEXIST) {
+		struct stat st;
+
+		err = stat(path, &st) < 0 ? -errno : S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+	}
+	return err;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Small text files: read whole, and written so that a reader sees the old or the new file, never a part. Any thread. */
+#ifndef OP_FILE_H
+#define OP_FILE_H
+
+#include <sys/types.h>
+
+#include "libop/compiler.h"
+
+#define OP_FILE_MAX_BYTES (4u * 1024 * 1024)
+
+/*
+ * Reads a file, also one of /proc or /sys, into a NUL-terminated string that the caller frees. 0; -EFBIG when it is longer than max_bytes;
+ * -EINVAL when it holds a NUL byte; another -errno.
+ */
+int op_file_read(int dir_fd, const char *path, size_t max_bytes, char **ret_text) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * Writes the text to `name` below dir_fd: to a temporary file beside it, synced, then renamed; the directory is synced too. 0 or -errno, and then
+ * `name` is as it was and the temporary file is gone.
+ */
+int op_file_publish(int dir_fd, const char *name, const char *text, mode_t mode) OP_NONNULL OP_MUST_CHECK;
+
+/* Makes a directory and what is missing above it, mode 0755 less the umask. 0, also when it is there; -errno. */
+int op_file_make_dirs(const char *path) OP_NONNULL OP_MUST_CHECK;
+
+#endif
