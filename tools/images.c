@@ -10,7 +10,7 @@
 #include "libop/text.h"
 #include "tools/report_log.h"
 
-#define MODULES_DIR "/lib/modules/"
+#define MODULES_DIR   "/lib/modules/"
 #define MODULE_SUFFIX ".ko"
 
 /* Images that opd and oprofile file samples under which are no files. */
@@ -51,10 +51,11 @@ static int add_file(struct opr_finder *finder, const char *path)
 	return 0;
 }
 
-static int list_dir(struct opr_finder *finder, char *dir)
+static int list_dir(struct opr_finder *finder, const char *dir)
 {
-	char *const roots[] = { dir, NULL };
-	FTS *fts = fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, NULL);
+	char *real = realpath(dir, NULL);
+	char *const roots[] = { real, NULL };
+	FTS *fts = real ? fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, NULL) : NULL;
 	int err = fts ? 0 : -errno;
 	FTSENT *entry;
 
@@ -63,6 +64,7 @@ static int list_dir(struct opr_finder *finder, char *dir)
 			err = add_file(finder, entry->fts_path);
 	if (fts)
 		fts_close(fts);
+	free(real);
 	return err;
 }
 

@@ -20,14 +20,15 @@ struct opr_found_file {
 };
 
 struct opr_finder {
-	const char *root; /* NULL: none */
+	const char *root;             /* NULL: none */
 	struct opr_found_file *files; /* of the search directories, by base name */
 	size_t nr_files, capacity;
 	bool modules_listed;
 };
 
 /* Lists the search directories; one that does not exist is an error. To be freed with opr_finder_free in any case. 0 or -errno. */
-int opr_finder_init(struct opr_finder *finder, const char *root, const struct opr_words *search_dirs) OP_NONNULL_ARGS(1, 3) OP_MUST_CHECK;
+int opr_finder_init(struct opr_finder *finder, const char *root, const struct opr_words *search_dirs)
+	OP_NONNULL_ARGS(1, 3) OP_MUST_CHECK;
 
 /* The path below the root. Freed by the caller; NULL: no memory. */
 char *opr_finder_rooted(const struct opr_finder *finder, const char *path) OP_NONNULL OP_MUST_CHECK;

@@ -21,8 +21,8 @@ char *opr_image_name(const struct op_image_name *image)
 		op_text_printf(&text, "/%s", image->name);
 		break;
 	case OP_IMAGE_ANON:
-		op_text_printf(&text, "%s (tgid:%" PRId32 " range:0x%" PRIx64 "-0x%" PRIx64 ")", image->name, image->tgid, image->start,
-			       image->end);
+		op_text_printf(&text, "%s (tgid:%" PRId32 " range:0x%" PRIx64 "-0x%" PRIx64 ")", image->name, image->tgid,
+			       image->start, image->end);
 		break;
 	}
 	return op_text_steal(&text);
@@ -101,10 +101,10 @@ static int open_sessions(struct opr_profile *profile, const char *session_dir, c
 
 /* ---- selection ---- */
 
-static int select_file(struct opr_profile *profile, size_t session, const struct op_session_file *entry, const struct opr_spec *spec,
-		       const struct opr_merge *merge, bool exclude_dependent)
+static int select_file(struct opr_profile *profile, size_t session, const struct op_session_file *entry,
+		       const struct opr_spec *spec, const struct opr_merge *merge, bool exclude_dependent)
 {
-	struct opr_file file = { .name = &entry->name, .path = entry->path, .session = session };
+	struct opr_file file = { .name = &entry->name, .path = entry->path, .session = session, .app_name = &entry->name.app };
 	bool dependent;
 
 	if (entry->name.has_callee)
@@ -125,14 +125,15 @@ static int select_file(struct opr_profile *profile, size_t session, const struct
 	if (merge->lib && dependent) {
 		free(file.app);
 		file.app = strdup(file.image);
+		file.app_name = &entry->name.image;
 	}
 	profile->files[profile->nr_files++] = file;
 	opr_verbose(OPR_TOPIC_sfile, "sample file %s/%s", profile->sessions[session].path, entry->path);
 	return file.app ? 0 : opr_no_memory();
 }
 
-int opr_profile_open(struct opr_profile *profile, const char *session_dir, const struct opr_spec *spec, const struct opr_merge *merge,
-		     bool exclude_dependent)
+int opr_profile_open(struct opr_profile *profile, const char *session_dir, const struct opr_spec *spec,
+		     const struct opr_merge *merge, bool exclude_dependent)
 {
 	int err = open_sessions(profile, session_dir, spec);
 	size_t nr_files = 0;
@@ -211,7 +212,11 @@ int opr_profile_arrange(struct opr_profile *profile, const struct opr_merge *mer
 
 		if (!part || compare_parts(&profile->files[part->first_file], file)) {
 			part = &profile->parts[profile->nr_parts++];
-			*part = (struct opr_part){ .app = file->app, .image = file->image, .image_name = &file->name->image, .first_file = i };
+			*part = (struct opr_part){ .app = file->app,
+						   .image = file->image,
+						   .app_name = file->app_name,
+						   .image_name = &file->name->image,
+						   .first_file = i };
 		}
 		part->nr_files++;
 	}

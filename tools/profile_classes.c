@@ -86,8 +86,7 @@ static int find_classes(struct opr_classes *classes, struct opr_profile *profile
 	classes->nr_classes = drop_equal(classes->classes, profile->nr_files);
 	for (size_t i = 0; i < profile->nr_files; i++) {
 		struct opr_class key = class_of(&profile->files[i], merge);
-		const struct opr_class *found =
-			bsearch(&key, classes->classes, classes->nr_classes, sizeof(key), compare_classes);
+		const struct opr_class *found = bsearch(&key, classes->classes, classes->nr_classes, sizeof(key), compare_classes);
 
 		assert(found);
 		profile->files[i].class_index = (size_t)(found - classes->classes);
@@ -145,8 +144,10 @@ static int report_conflict(const struct opr_classes *classes, enum opr_axis show
 		op_text_printf(&values, "%s,", title ? title : "");
 		free(title);
 	}
-	opr_error(-EINVAL, "Already displaying results for parameter %s with values:\n%s\nwhich conflicts with parameter %s.\nSuggestion: %s",
-		  axis_words[shown].parameter, op_text_get(&values), axis_words[other].parameter, axis_words[shown].remedy);
+	opr_error(
+		-EINVAL,
+		"Already displaying results for parameter %s with values:\n%s\nwhich conflicts with parameter %s.\nSuggestion: %s",
+		axis_words[shown].parameter, op_text_get(&values), axis_words[other].parameter, axis_words[shown].remedy);
 	op_text_free(&values);
 	return -EINVAL;
 }
@@ -202,8 +203,9 @@ static char *describe_event(const struct opr_class *class, const struct op_odb_h
 		fprintf(stderr, "Could not locate event %" PRIu32 "\n", header->ctr_event);
 		op_text_add(&text, "Unknown event");
 	} else if (what) {
-		op_text_printf(&text, "Counted %s events (%s) with a unit mask of 0x%02" PRIx32 " (%s) count %" PRIu32, class->event, what,
-			       header->ctr_um, header->ctr_um ? "multiple flags" : "No unit mask", header->ctr_count);
+		op_text_printf(&text, "Counted %s events (%s) with a unit mask of 0x%02" PRIx32 " (%s) count %" PRIu32,
+			       class->event, what, header->ctr_um, header->ctr_um ? "multiple flags" : "No unit mask",
+			       header->ctr_count);
 	} else {
 		op_text_add(&text, "Profiling through timer interrupt");
 	}

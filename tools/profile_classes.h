@@ -16,15 +16,15 @@ struct opr_class {
 	int64_t unit_mask; /* OP_CLASS_ALL when merged, like the next three */
 	int64_t tgid, tid, cpu;
 	const struct opr_file *first_file; /* in the order of paths; valid until the files are arranged */
-	char *title;	   /* "TIMER:0", "tgid:12" */
-	char *description; /* "Samples on CPU 1"; of the event when that is what differs */
+	char *title;                       /* "TIMER:0", "tgid:12" */
+	char *description;                 /* "Samples on CPU 1"; of the event when that is what differs */
 };
 
 struct opr_classes {
 	struct opr_class *classes;
 	size_t nr_classes;
 	enum opr_axis axis; /* in what the classes differ */
-	char *cpu_line;	    /* "CPU: ..." */
+	char *cpu_line;     /* "CPU: ..." */
 	char *event_line;   /* what was counted when the axis is not the event, else NULL */
 };
 
@@ -32,7 +32,8 @@ struct opr_classes {
  * Finds the classes of the files and sets each file's class_index. Reads the header of each class's first file for the descriptions. To be freed with
  * opr_classes_free in any case. 0 or -errno; classes that differ in two ways are an error.
  */
-int opr_classes_find(struct opr_classes *classes, struct opr_profile *profile, const struct opr_merge *merge) OP_NONNULL OP_MUST_CHECK;
+int opr_classes_find(struct opr_classes *classes, struct opr_profile *profile,
+		     const struct opr_merge *merge) OP_NONNULL OP_MUST_CHECK;
 
 void opr_classes_free(struct opr_classes *classes);
 

@@ -173,8 +173,8 @@ static bool match_images(const struct opr_spec *spec, const char *app, const cha
 bool opr_spec_match(const struct opr_spec *spec, const struct op_sample_name *name, const char *app, const char *image)
 {
 	return has_word(&spec->event, name->event) && has_number(&spec->count, name->count) &&
-	       has_number(&spec->unit_mask, name->unit_mask) && has_class(&spec->cpu, name->cpu) && has_class(&spec->tid, name->tid) &&
-	       has_class(&spec->tgid, name->tgid) && match_images(spec, app, image);
+	       has_number(&spec->unit_mask, name->unit_mask) && has_class(&spec->cpu, name->cpu) &&
+	       has_class(&spec->tid, name->tid) && has_class(&spec->tgid, name->tgid) && match_images(spec, app, image);
 }
 
 void opr_spec_free(struct opr_spec *spec)

@@ -14,8 +14,8 @@ struct opr_spec {
 	struct opr_words session_exclude;
 	struct opr_words image, image_exclude, lib_image;
 	struct opr_words event, count, unit_mask, cpu, tid, tgid; /* empty: all */
-	struct opr_words names; /* words without a tag */
-	struct opr_words seen; /* every tagged word as it was written */
+	struct opr_words names;                                   /* words without a tag */
+	struct opr_words seen;                                    /* every tagged word as it was written */
 };
 
 /* Reads the words into an empty spec, to be freed with opr_spec_free in any case. 0 or -errno. */

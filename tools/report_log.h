@@ -9,19 +9,19 @@
 #include "libop/compiler.h"
 
 /* --verbose=: name and what it shows */
-#define OPR_TOPICS(X) \
-	X(debug, "what the tool decides") \
-	X(bfd, "images, debug files and their symbols") \
-	X(level1, "the steps of the run") \
-	X(sfile, "the sample files that are read") \
-	X(stats, "numbers of files, images and samples") \
+#define OPR_TOPICS(X)                                                                                                              \
+	X(debug, "what the tool decides")                                                                                          \
+	X(bfd, "images, debug files and their symbols")                                                                            \
+	X(level1, "the steps of the run")                                                                                          \
+	X(sfile, "the sample files that are read")                                                                                 \
+	X(stats, "numbers of files, images and samples")                                                                           \
 	X(xml, "the XML writer")
 
 enum opr_topic {
 #define X(name, meaning) OPR_TOPIC_##name,
 	OPR_TOPICS(X)
 #undef X
-	OPR_NR_TOPICS,
+		OPR_NR_TOPICS,
 };
 
 /* The name every line starts with. Once, at the start. */

@@ -107,9 +107,9 @@ int opr_symbols_demangle(struct opr_symbols *symbols, bool demangle)
 	for (size_t i = 0; i < symbols->nr_symbols; i++) {
 		struct opr_symbol *symbol = &symbols->symbols[i];
 		bool anonymous = !strncmp(symbol->name, "??", 2);
-		char *text = anonymous ? describe_anonymous(symbol->name) :
-			     demangle  ? cplus_demangle(symbol->name, DMGL_PARAMS | DMGL_ANSI) :
-					 NULL;
+		char *text = anonymous  ? describe_anonymous(symbol->name)
+			     : demangle ? cplus_demangle(symbol->name, DMGL_PARAMS | DMGL_ANSI)
+					: NULL;
 
 		symbol->shown = text ? keep_string(symbols, text) : symbol->name;
 		if (!symbol->shown)

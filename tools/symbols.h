@@ -11,11 +11,11 @@
 struct opr_symbol {
 	uint64_t start, size; /* position; a sample at start <= position < start + size is this symbol's */
 	uint64_t vma;
-	const char *name; /* as the file has it */
+	const char *name;  /* as the file has it */
 	const char *shown; /* demangled, when that was asked for */
 	/* for choosing among symbols of one address, and sizes */
 	uint32_t section;
-	uint32_t rank;	/* smaller is better */
+	uint32_t rank;  /* smaller is better */
 	uint32_t order; /* in the file */
 };
 
@@ -32,7 +32,7 @@ struct opr_symbols {
 
 struct opr_symbol_options {
 	bool demangle;
-	bool lines;	  /* line numbers will be asked for */
+	bool lines;       /* line numbers will be asked for */
 	const char *root; /* --root, for separate debug files; NULL: none */
 };
 
@@ -44,8 +44,8 @@ struct opr_section {
  * Reads the symbols of the object file at `path`; `name` is the image's own name, for debug files below /usr/lib/debug. 0, also when it has none;
  * -ENOEXEC when it is no object file; another -errno. Says nothing to the user.
  */
-int opr_symbols_read_bfd(struct opr_symbols *symbols, const char *path, const char *name, const struct opr_symbol_options *options)
-	OP_NONNULL OP_MUST_CHECK;
+int opr_symbols_read_bfd(struct opr_symbols *symbols, const char *path, const char *name,
+			 const struct opr_symbol_options *options) OP_NONNULL OP_MUST_CHECK;
 
 /* Reads a list of kernel symbols in the form of /proc/kallsyms. 0; -EPERM when every address is hidden; another -errno. Says nothing. */
 int opr_symbols_read_kallsyms(struct opr_symbols *symbols, const char *path) OP_NONNULL OP_MUST_CHECK;

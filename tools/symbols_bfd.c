@@ -131,8 +131,8 @@ static int finish(struct opr_symbols *symbols, bfd *image)
 	if (!sections)
 		return -ENOMEM;
 	for (asection *section = image->sections; section; section = section->next)
-		sections[section->index] = (struct opr_section){ (uint64_t)section->filepos,
-								 (uint64_t)section->filepos + bfd_section_size(section) };
+		sections[section->index] =
+			(struct opr_section){ (uint64_t)section->filepos, (uint64_t)section->filepos + bfd_section_size(section) };
 	opr_symbols_finish(symbols, sections, file_bytes > UINT64_MAX - greatest ? UINT64_MAX : greatest + file_bytes);
 	free(sections);
 	return 0;
@@ -170,7 +170,8 @@ bool opr_lines_find(struct opr_lines *lines, uint64_t vma, const char **ret_file
 		const char *file = NULL, *function = NULL;
 		unsigned int line = 0;
 
-		if (!(bfd_section_flags(section) & SEC_CODE) || vma < bfd_section_vma(section) || offset >= bfd_section_size(section))
+		if (!(bfd_section_flags(section) & SEC_CODE) || vma < bfd_section_vma(section) ||
+		    offset >= bfd_section_size(section))
 			continue;
 		if (!bfd_find_nearest_line(lines->abfd, section, lines->table, offset, &file, &function, &line) || !file || !line)
 			continue;

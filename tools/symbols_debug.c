@@ -4,7 +4,7 @@
 #include "libop/text.h"
 #include "tools/report_log.h"
 
-#define DEBUG_DIR "/usr/lib/debug"
+#define DEBUG_DIR          "/usr/lib/debug"
 #define MIN_BUILD_ID_BYTES 2
 
 static bfd *open_text(struct op_text *path)

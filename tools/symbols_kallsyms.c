@@ -4,9 +4,9 @@
 
 #include "tools/symbols.h"
 
-#define TEXT_START "_text"
+#define TEXT_START     "_text"
 #define TEXT_START_OLD "_stext"
-#define TEXT_END "_etext"
+#define TEXT_END       "_etext"
 
 struct kallsyms_line {
 	uint64_t address;

@@ -36,15 +36,16 @@ static const char *copy_word(const char *text, char *out)
 
 int opr_words_split(struct opr_words *words, const char *text)
 {
+	const char *rest = text;
 	int err = 0;
 
 	opr_words_free(words);
-	while (text && !err) {
-		char *word = malloc(strlen(text) + 1);
+	while (rest && !err) {
+		char *word = malloc(strlen(rest) + 1);
 
 		if (!word)
 			return -ENOMEM;
-		text = copy_word(text, word);
+		rest = copy_word(rest, word);
 		if (*word)
 			err = take(words, word);
 		else
