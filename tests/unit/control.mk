@@ -1,1 +1,30 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
+# Unit tests of the control side.
+check_PROGRAMS += tests/unit/test_events tests/unit/test_file tests/unit/test_config tests/unit/test_daemonrc tests/unit/test_control tests/unit/test_server
+TESTS += tests/unit/test_events tests/unit/test_file tests/unit/test_config tests/unit/test_daemonrc tests/unit/test_control tests/unit/test_server
+
+tests_unit_test_events_SOURCES = tests/unit/test_events.c
+tests_unit_test_events_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_events_LDADD = libop/libop.a $(CMOCKA_LIBS)
+tests_unit_test_events_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_perf_event_open
+
+tests_unit_test_file_SOURCES = tests/unit/test_file.c tests/unit/test_box.h
+tests_unit_test_file_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_file_LDADD = libop/libop.a $(CMOCKA_LIBS)
+tests_unit_test_file_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_write_all -Wl,--wrap=op_sys_fsync -Wl,--wrap=op_sys_renameat
+
+tests_unit_test_config_SOURCES = tests/unit/test_config.c
+tests_unit_test_config_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_config_LDADD = libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_daemonrc_SOURCES = tests/unit/test_daemonrc.c
+tests_unit_test_daemonrc_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_daemonrc_LDADD = libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_control_SOURCES = tests/unit/test_control.c
+tests_unit_test_control_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_control_LDADD = libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_server_SOURCES = tests/unit/test_server.c daemon/server.c daemon/server.h
+tests_unit_test_server_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_server_LDADD = libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include "libop/file.h"
+#include "libop/sys.h"
+#include "tests/unit/test_box.h"
+
+enum call { NONE, WRITE, FSYNC, RENAME };
+
+static enum call failing;
+
+int __real_op_sys_write_all(int fd, const void *buffer, size_t nr_bytes);
+int __wrap_op_sys_write_all(int fd, const void *buffer, size_t nr_bytes);
+int __real_op_sys_fsync(int fd);
+int __wrap_op_sys_fsync(int fd);
+int __real_op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path);
+int __wrap_op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path);
+
+int __wrap_op_sys_write_all(int fd, const void *buffer, size_t nr_bytes)
+{
+	return failing == WRITE ? -ENOSPC : __real_op_sys_write_all(fd, buffer, nr_bytes);
+}
+
+int __wrap_op_sys_fsync(int fd)
+{
+	return failing == FSYNC ? -EIO : __real_op_sys_fsync(fd);
+}
+
+int __wrap_op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path)
+{
+	return failing == RENAME ? -EROFS : __real_op_sys_renameat(old_dir_fd, old_path, new_dir_fd, new_path);
+}
+
+static void test_publish_and_read(void **state)
+{
+	struct box *box = *state;
+	char *text = NULL;
+
+	assert_int_equal(op_file_publish(box->fd, "a", "one\n", 0644), 0);
+	assert_int_equal(op_file_publish(box->fd, "a", "two\n", 0644), 0);
+	assert_int_equal(op_file_read(box->fd, "a", 4, &text), 0);
+	assert_string_equal(text, "two\n");
+	free(text);
+	text = NULL;
+	assert_int_equal(op_file_read(box->fd, "a", 3, &text), -EFBIG);
+	assert_int_equal(op_file_read(box->fd, "b", 3, &text), -ENOENT);
+	assert_int_equal(op_file_read(box->fd, ".", 3, &text), -EISDIR);
+	assert_null(text);
+}
+
+static void test_nul_is_refused(void **state)
+{
+	struct box *box = *state;
+	int fd = openat(box->fd, "n", O_WRONLY | O_CREAT, 0600);
+	char *text = NULL;
+
+	assert_int_equal(write(fd, "a\0b", 3), 3);
+	close(fd);
+	assert_int_equal(op_file_read(box->fd, "n", 100, &text), -EINVAL);
+	assert_null(text);
+}
+
+static void test_failure_leaves_the_old(void **state)
+{
+	static const struct {
+		enum call call;
+		int err;
+	} cases[] = { { WRITE, -ENOSPC }, { FSYNC, -EIO }, { RENAME, -EROFS } };
+	struct box *box = *state;
+
+	assert_int_equal(op_file_publish(box->fd, "a", "old", 0644), 0);
+	for (size_t i = 0; i < op_array_size(cases); i++) {
+		char *text = NULL;
+
+		failing = cases[i].call;
+		assert_int_equal(op_file_publish(box->fd, "a", "new", 0644), cases[i].err);
+		failing = NONE;
+		assert_int_equal(op_file_read(box->fd, "a", 100, &text), 0);
+		assert_string_equal(text, "old");
+		assert_int_equal(faccessat(box->fd, "a.tmp", F_OK, 0), -1);
+		free(text);
+	}
+}
+
+static void test_make_dirs(void **state)
+{
+	struct box *box = *state;
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/d", box->path);
+	assert_int_equal(op_file_make_dirs(path), 0);
+	assert_int_equal(op_file_make_dirs(path), 0);
+	snprintf(path, sizeof(path), "%s/d//e/", box->path);
+	assert_int_equal(op_file_make_dirs(path), 0);
+	assert_int_equal(rmdir(path), 0);
+	assert_int_equal(op_file_publish(box->fd, "f", "", 0644), 0);
+	snprintf(path, sizeof(path), "%s/f", box->path);
+	assert_int_equal(op_file_make_dirs(path), -ENOTDIR);
+	snprintf(path, sizeof(path), "%s/f/g", box->path);
+	assert_int_equal(op_file_make_dirs(path), -ENOTDIR);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		box_test(test_publish_and_read),
+		box_test(test_nul_is_refused),
+		box_test(test_failure_leaves_the_old),
+		box_test(test_make_dirs),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
