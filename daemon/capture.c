@@ -243,7 +243,7 @@ static void reset_event(const struct opd_capture *capture, struct opd_event *eve
 		.lost_base = event->lost_base,
 	};
 
-	uint64_t taken, lost;
+	uint64_t taken = 0, lost = 0;
 
 	if (!opd_capture_read_counts(capture, event, &taken, &lost)) {
 		fresh.taken_base = taken;
