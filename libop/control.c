@@ -113,8 +113,8 @@ static int receive_reply(int fd, int timeout_ms, struct op_control_reply **ret_r
 	do
 		nr = recv(fd, reply, OP_CONTROL_MAX_REPLY, MSG_TRUNC);
 	while (nr < 0 && errno == EINTR);
-	err = nr < 0 ? -errno : !nr ? -ECONNRESET : nr > OP_CONTROL_MAX_REPLY ? -EPROTO : 0;
-	if (err) {
+	if (nr <= 0 || nr > OP_CONTROL_MAX_REPLY) {
+		err = nr < 0 ? -errno : !nr ? -ECONNRESET : -EPROTO;
 		free(reply);
 		return err;
 	}
@@ -201,9 +201,9 @@ static int take_payload(const struct op_control_reply *reply, void **ret_payload
 int op_control_call_within(const char *socket_path, enum op_control_command command, int timeout_ms, void **ret_payload,
 			   size_t *ret_payload_bytes, char **ret_message)
 {
-	struct op_control_reply *reply;
-	size_t nr_bytes;
-	int fd, err = connect_to(socket_path, &fd);
+	struct op_control_reply *reply = NULL;
+	size_t nr_bytes = 0;
+	int fd = -1, err = connect_to(socket_path, &fd);
 
 	if (err < 0)
 		return fail(socket_path, err, ret_message);

@@ -5,16 +5,26 @@
 
 #include "libop/htable.h"
 
-#define ROWS_PER_BLOCK 256
+#define FIRST_ROWS 256
 
-struct entry {
+/* An identity and the row that it leads to; a row may have several. Its name stands behind it. */
+struct identity {
 	struct op_hlink link;
-	struct op_dcookie_row row;
+	struct op_image_id id;
+	struct op_dcookie_row *row;
+};
+
+/* How often a name has been given: the next row of that name gets this number. */
+struct name_count {
+	struct op_hlink link;
+	uint32_t nr_rows;
+	char name[];
 };
 
 struct op_dcookie_table {
-	struct op_htable by_id;
-	struct entry **rows; /* cookie - 1 is the index */
+	struct op_htable identities;
+	struct op_htable names;
+	struct op_dcookie_row **rows; /* cookie - 1 is the index */
 	size_t nr_rows, capacity;
 };
 
@@ -23,14 +33,27 @@ struct op_dcookie_table *op_dcookie_table_new(void)
 	return calloc(1, sizeof(struct op_dcookie_table));
 }
 
+static void free_identity(struct op_hlink *link, void *arg OP_UNUSED)
+{
+	free(op_container_of(link, struct identity, link));
+}
+
+static void free_name(struct op_hlink *link, void *arg OP_UNUSED)
+{
+	free(op_container_of(link, struct name_count, link));
+}
+
 void op_dcookie_table_free(struct op_dcookie_table *table)
 {
 	if (!table)
 		return;
+	op_htable_visit(&table->identities, free_identity, NULL);
+	op_htable_free(&table->identities);
+	op_htable_visit(&table->names, free_name, NULL);
+	op_htable_free(&table->names);
 	for (size_t i = 0; i < table->nr_rows; i++)
 		free(table->rows[i]);
 	free(table->rows);
-	op_htable_free(&table->by_id);
 	free(table);
 }
 
@@ -62,69 +85,135 @@ static bool same_id(const struct op_image_id *a, const struct op_image_id *b)
 	       a->inode_generation == b->inode_generation && a->is_kernel == b->is_kernel;
 }
 
-static struct entry *find(const struct op_dcookie_table *table, const struct op_image_id *id, uint64_t hash)
+static struct identity *find(const struct op_dcookie_table *table, const struct op_image_id *id, uint64_t hash)
 {
-	for (struct op_hlink *link = op_htable_first(&table->by_id, hash); link; link = op_htable_next(link)) {
-		struct entry *entry = op_container_of(link, struct entry, link);
+	for (struct op_hlink *link = op_htable_first(&table->identities, hash); link; link = op_htable_next(link)) {
+		struct identity *identity = op_container_of(link, struct identity, link);
 
-		if (same_id(&entry->row.id, id))
-			return entry;
+		if (same_id(&identity->id, id))
+			return identity;
 	}
 	return NULL;
 }
 
 static bool make_room(struct op_dcookie_table *table)
 {
-	struct entry **rows;
+	size_t capacity = table->capacity ? table->capacity * 2 : FIRST_ROWS;
+	struct op_dcookie_row **rows;
 
 	if (table->nr_rows < table->capacity)
 		return true;
-	rows = realloc(table->rows, (table->capacity + ROWS_PER_BLOCK) * sizeof(struct entry *));
+	rows = realloc(table->rows, capacity * sizeof(*rows));
 	if (!rows)
 		return false;
 	table->rows = rows;
-	table->capacity += ROWS_PER_BLOCK;
+	table->capacity = capacity;
 	return true;
 }
 
-static struct entry *add(struct op_dcookie_table *table, const struct op_image_id *id, uint64_t hash)
+/* The number of rows that had this name before; UINT32_MAX without memory. Regions are told apart by their bounds. */
+static uint32_t count_name(struct op_dcookie_table *table, const struct op_image_name *name)
 {
-	size_t name_bytes = strlen(id->name.name) + 1;
-	struct entry *entry;
+	uint64_t hash = op_hash_bytes(name->kind, name->name, strlen(name->name));
+	size_t bytes = strlen(name->name) + 1;
+	struct name_count *count;
 
-	if (!make_room(table))
-		return NULL;
-	entry = calloc(1, sizeof(*entry) + name_bytes);
-	if (!entry)
-		return NULL;
-	entry->row.id = *id;
-	entry->row.id.name.name = memcpy(entry + 1, id->name.name, name_bytes);
-	if (op_htable_insert(&table->by_id, &entry->link, hash) < 0) {
-		free(entry);
-		return NULL;
+	if (name->kind == OP_IMAGE_ANON)
+		return 0;
+	for (struct op_hlink *link = op_htable_first(&table->names, hash); link; link = op_htable_next(link)) {
+		count = op_container_of(link, struct name_count, link);
+		if (!strcmp(count->name, name->name))
+			return count->nr_rows++;
 	}
-	table->rows[table->nr_rows++] = entry;
-	entry->row.cookie = table->nr_rows;
-	return entry;
+	count = malloc(sizeof(*count) + bytes);
+	if (!count)
+		return UINT32_MAX;
+	count->nr_rows = 1;
+	memcpy(count->name, name->name, bytes);
+	if (op_htable_insert(&table->names, &count->link, hash) < 0) {
+		free(count);
+		return UINT32_MAX;
+	}
+	return 0;
 }
 
-uint64_t op_dcookie_get(struct op_dcookie_table *table, const struct op_image_id *id, bool *ret_new)
+static struct identity *add_identity(struct op_dcookie_table *table, const struct op_image_id *id, uint64_t hash)
+{
+	size_t name_bytes = strlen(id->name.name) + 1;
+	struct identity *identity = calloc(1, sizeof(*identity) + name_bytes);
+
+	if (!identity)
+		return NULL;
+	identity->id = *id;
+	identity->id.name.name = memcpy(identity + 1, id->name.name, name_bytes);
+	if (op_htable_insert(&table->identities, &identity->link, hash) < 0) {
+		free(identity);
+		return NULL;
+	}
+	return identity;
+}
+
+static struct op_dcookie_row *add_row(struct op_dcookie_table *table, struct identity *identity)
+{
+	struct op_dcookie_row *row = make_room(table) ? calloc(1, sizeof(*row)) : NULL;
+
+	if (!row)
+		return NULL;
+	row->id = identity->id;
+	row->nr_before = count_name(table, &identity->id.name);
+	if (row->nr_before == UINT32_MAX) {
+		free(row);
+		return NULL;
+	}
+	table->rows[table->nr_rows++] = row;
+	row->cookie = table->nr_rows;
+	return row;
+}
+
+uint64_t op_dcookie_find(const struct op_dcookie_table *table, const struct op_image_id *id)
+{
+	const struct identity *identity = find(table, id, hash_id(id));
+
+	return identity ? identity->row->cookie : OP_DCOOKIE_NONE;
+}
+
+uint64_t op_dcookie_get(struct op_dcookie_table *table, const struct op_image_id *id)
 {
 	uint64_t hash = hash_id(id);
-	struct entry *entry = find(table, id, hash);
-	bool is_new = !entry;
+	struct identity *identity = find(table, id, hash);
 
-	if (is_new)
-		entry = add(table, id, hash);
-	if (ret_new)
-		*ret_new = is_new && entry;
-	return entry ? entry->row.cookie : OP_DCOOKIE_NONE;
+	if (identity)
+		return identity->row->cookie;
+	identity = add_identity(table, id, hash);
+	if (!identity)
+		return OP_DCOOKIE_NONE;
+	identity->row = add_row(table, identity);
+	if (!identity->row) {
+		op_htable_remove(&table->identities, &identity->link);
+		free(identity);
+		return OP_DCOOKIE_NONE;
+	}
+	return identity->row->cookie;
+}
+
+int op_dcookie_alias(struct op_dcookie_table *table, const struct op_image_id *id, uint64_t cookie)
+{
+	uint64_t hash = hash_id(id);
+	struct identity *identity = find(table, id, hash);
+
+	if (identity)
+		return identity->row->cookie == cookie ? 0 : -EEXIST;
+	identity = add_identity(table, id, hash);
+	if (!identity)
+		return -ENOMEM;
+	identity->row = op_dcookie_row(table, cookie);
+	return 0;
 }
 
 struct op_dcookie_row *op_dcookie_row(const struct op_dcookie_table *table, uint64_t cookie)
 {
 	assert(cookie != OP_DCOOKIE_NONE && cookie <= table->nr_rows);
-	return &table->rows[cookie - 1]->row;
+	return table->rows[cookie - 1];
 }
 
 size_t op_dcookie_count(const struct op_dcookie_table *table)

@@ -31,9 +31,10 @@ struct op_dcookie_row {
 	uint64_t cookie;
 	struct op_image_id id; /* its strings belong to the table */
 	uint64_t mtime;	       /* seconds; 0: unknown */
+	uint32_t nr_before;    /* rows that had the same name before: 0 for the first image at a path, 1 for what replaced it ... */
 };
 
-/* The only two answers of op_location that matter to what follows. */
+/* A resolved sample. */
 struct op_location {
 	uint64_t cookie;
 	uint64_t offset; /* key of the sample file: file offset, or relative to the start of kernel, module, region */
@@ -45,10 +46,17 @@ struct op_dcookie_table;
 struct op_dcookie_table *op_dcookie_table_new(void) OP_MUST_CHECK;
 void op_dcookie_table_free(struct op_dcookie_table *table);
 
+/* The cookie of an identity that is known, else OP_DCOOKIE_NONE. */
+uint64_t op_dcookie_find(const struct op_dcookie_table *table, const struct op_image_id *id) OP_NONNULL OP_MUST_CHECK;
+
+/* The cookie of an identity; a new row when it has none yet. OP_DCOOKIE_NONE without memory. */
+uint64_t op_dcookie_get(struct op_dcookie_table *table, const struct op_image_id *id) OP_NONNULL OP_MUST_CHECK;
+
 /*
- * The cookie of an identity; a new row when it has none yet. *ret_new, when given, says so: the caller then sets row->mtime. OP_DCOOKIE_NONE without memory.
+ * Lets another identity lead to the same row: a file is known by its build-id from one source and by its inode from another.
+ * 0, -ENOMEM, or -EEXIST when that identity leads to another row already.
  */
-uint64_t op_dcookie_get(struct op_dcookie_table *table, const struct op_image_id *id, bool *ret_new) OP_NONNULL_ARGS(1, 2);
+int op_dcookie_alias(struct op_dcookie_table *table, const struct op_image_id *id, uint64_t cookie) OP_NONNULL OP_MUST_CHECK;
 
 /* The row of a cookie that the table gave; never NULL. */
 struct op_dcookie_row *op_dcookie_row(const struct op_dcookie_table *table, uint64_t cookie) OP_NONNULL;

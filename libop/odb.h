@@ -83,17 +83,18 @@ struct op_odb;
 int op_odb_open(int dir_fd, const char *path, const char *tmp_path, const struct op_odb_header *header, struct op_odb **ret_odb)
 	OP_NONNULL OP_MUST_CHECK;
 
+/* The header of the open file: of an existing one it is what it had. */
+const struct op_odb_header *op_odb_header(const struct op_odb *odb) OP_NONNULL;
+
+/* Nodes that op_odb_open dropped because they had not been published when the last writer ended. */
+uint32_t op_odb_dropped(const struct op_odb *odb) OP_NONNULL;
+
 /*
  * Adds `count` to the key. A count that passes 2^32-1 goes on in a second node of the same key; readers add both.
- * 0, or -ENOSPC when the file must grow and cannot, another -errno; then nothing was added.
+ * A full file is replaced by one of twice the size: made under tmp_path, synced, renamed, so that readers see the one or the
+ * other, whole. 0, or -ENOSPC when there is no room for that, another -errno; then nothing was added.
  */
 int op_odb_add(struct op_odb *odb, uint64_t key, uint32_t count) OP_NONNULL OP_MUST_CHECK;
-
-/* Writes the file to the disk; returns when it is there. 0 or -errno. */
-int op_odb_sync(struct op_odb *odb) OP_NONNULL OP_MUST_CHECK;
-
-/* True when something was added since the last op_odb_sync. */
-bool op_odb_dirty(const struct op_odb *odb) OP_NONNULL;
 
 /* Unmaps and closes; NULL is allowed. What was added is in the page cache, not necessarily on the disk. */
 void op_odb_close(struct op_odb *odb);

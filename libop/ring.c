@@ -84,6 +84,11 @@ const struct perf_event_header *op_ring_next(struct op_ring *ring)
 	return (const void *)record;
 }
 
+void op_ring_put_back(struct op_ring *ring, const struct perf_event_header *record)
+{
+	ring->tail -= record->size;
+}
+
 void op_ring_end(struct op_ring *ring)
 {
 	/* D, pairs with A in the kernel's perf_output_begin: our reads are done before the space is given back. */

@@ -51,6 +51,9 @@ uint64_t op_ring_begin(struct op_ring *ring) OP_NONNULL;
  */
 const struct perf_event_header *op_ring_next(struct op_ring *ring) OP_NONNULL;
 
+/* Takes back the last op_ring_next: it will give the same record again. */
+void op_ring_put_back(struct op_ring *ring, const struct perf_event_header *record) OP_NONNULL;
+
 /* Gives back to the writer what op_ring_next has passed. */
 void op_ring_end(struct op_ring *ring) OP_NONNULL;
 

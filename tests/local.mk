@@ -1,1 +1,40 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
+# Unit tests have a fragment for each part; system tests are Python programs that use the built programs.
+if ENABLE_TESTS
+include $(srcdir)/tests/unit/daemon.mk
+include $(srcdir)/tests/unit/control.mk
+include $(srcdir)/tests/unit/opreport.mk
+
+check_PROGRAMS += tests/system/work
+endif
+
+tests_system_work_SOURCES = tests/system/work.c
+tests_system_work_CFLAGS = -std=gnu11 -pthread -g -O1 -fno-omit-frame-pointer $(WARN_CFLAGS)
+tests_system_work_LDFLAGS = -pthread
+
+EXTRA_DIST += tests/format/reader.py tests/format/agree.py \
+	tests/golden/run.py tests/golden/cases.txt tests/style.py \
+	tests/system/opdtest.py tests/system/elfsyms.py \
+	tests/system/test_agreement.py tests/system/test_attribution.py tests/system/test_control.py \
+	tests/system/test_errors.py tests/system/test_page_faults.py tests/system/test_restart.py \
+	tests/system/test_shares.py tests/system/test_swaps.py \
+	tests/system/long_soak.py \
+	tests/systemd/test_container.py \
+	tests/bench/bench.py
+
+OPD_TEST_ENV = OPD_BUILD=$(abs_top_builddir) OPD_SOURCE=$(abs_top_srcdir)
+
+.PHONY: check-programs check-system check-long bench
+check-programs: $(check_PROGRAMS)
+
+# The real daemon on real perf events: as root.
+check-system: all check-programs
+	@for t in $(srcdir)/tests/system/test_*.py; do \
+		echo "== $$t"; env $(OPD_TEST_ENV) python3 $$t; rc=$$?; \
+		test $$rc -eq 0 || test $$rc -eq 77 || exit 1; done
+
+check-long: all check-programs
+	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/long_soak.py $(LONG_FLAGS)
+
+bench: all check-programs
+	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/bench/bench.py $(BENCH_FLAGS)

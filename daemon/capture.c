@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "daemon/capture.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "daemon/cpus.h"
+#include "libop/record.h"
+#include "libop/sys.h"
+
+#define SPARE_DESCRIPTORS 64 /* log, sockets, epoll, a sample file in the making ... */
+
+static OP_PRINTF(2, 3) void explain(char **ret_why, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	if (vasprintf(ret_why, format, args) < 0)
+		*ret_why = NULL;
+	va_end(args);
+}
+
+/* Asks for as many descriptors as will be needed. */
+static int raise_descriptor_limit(size_t nr_cpus, size_t nr_events, char **ret_why)
+{
+	rlim_t need = nr_cpus * (3 + nr_events) + SPARE_DESCRIPTORS;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return -errno;
+	if (limit.rlim_cur >= need)
+		return 0;
+	limit.rlim_cur = need;
+	if (limit.rlim_max < need)
+		limit.rlim_max = need;
+	if (!setrlimit(RLIMIT_NOFILE, &limit))
+		return 0;
+	explain(ret_why, "%zu CPUs with %zu events need %llu file descriptors and the limit is %llu: raise LimitNOFILE= or ulimit -n",
+		nr_cpus, nr_events, (unsigned long long)need, (unsigned long long)limit.rlim_max);
+	return -EMFILE;
+}
+
+/* Older kernels do not know the newer bits of the tracking event: the first that is refused is left out, newest first. */
+static int open_tracking(int cpu, size_t watermark_bytes)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_DUMMY,
+		.size = sizeof(attr),
+		.sample_type = OP_SAMPLE_TYPE,
+		.sample_id_all = 1,
+		.mmap = 1,
+		.mmap2 = 1,
+		.comm = 1,
+		.comm_exec = 1,
+		.task = 1,
+		.ksymbol = 1,
+		.build_id = 1,
+		.watermark = 1,
+		.wakeup_watermark = (uint32_t)watermark_bytes,
+		.use_clockid = 1,
+		.clockid = OP_CLOCK,
+	};
+	int fd = op_sys_perf_event_open(&attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+
+	if (fd == -EINVAL || fd == -E2BIG) {
+		attr.build_id = 0;
+		fd = op_sys_perf_event_open(&attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	}
+	if (fd == -EINVAL || fd == -E2BIG) {
+		attr.ksymbol = 0;
+		fd = op_sys_perf_event_open(&attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	}
+	return fd;
+}
+
+static int open_sampling(struct opd_capture *capture, const struct op_event *event, int cpu)
+{
+	struct perf_event_attr attr = { 0 };
+	int fd;
+
+	op_event_attr(event, &attr);
+	attr.sample_type = OP_SAMPLE_TYPE;
+	attr.sample_id_all = 1;
+	attr.disabled = 1;
+	attr.use_clockid = 1;
+	attr.clockid = OP_CLOCK;
+	attr.read_format = capture->has_format_lost ? PERF_FORMAT_LOST : 0;
+	fd = op_sys_perf_event_open(&attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	if (fd == -EINVAL && capture->has_format_lost) {
+		attr.read_format = 0;
+		fd = op_sys_perf_event_open(&attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+		if (fd >= 0)
+			capture->has_format_lost = false;
+	}
+	return fd;
+}
+
+static int open_event(struct opd_capture *capture, struct opd_cpu *cpu, size_t index, char **ret_why)
+{
+	const struct op_event *wanted = &capture->events[index];
+	struct opd_event *event = &cpu->events[index];
+	int err;
+
+	event->fd = open_sampling(capture, wanted, (int)cpu->cpu);
+	if (event->fd < 0) {
+		*ret_why = op_event_explain(wanted, event->fd);
+		return event->fd;
+	}
+	err = op_sys_ioctl(event->fd, PERF_EVENT_IOC_ID, &event->id);
+	if (!err)
+		err = op_ring_pair_attach(&cpu->pair, event->fd);
+	if (err)
+		explain(ret_why, "%s on CPU %u: cannot direct samples to the ring: %s", wanted->name, cpu->cpu, strerror(-err));
+	return err;
+}
+
+static int explain_ring(int err, uint32_t cpu, char **ret_why)
+{
+	const char *remedy = err == -EPERM || err == -EACCES ? ": run as root or with CAP_PERFMON and CAP_IPC_LOCK" :
+			     err == -ENOMEM		     ? ": no memory, try a smaller RingSize=" :
+			     err == -EMFILE		     ? ": raise LimitNOFILE=" :
+								       "";
+
+	explain(ret_why, "cannot open the rings of CPU %u: %s%s", cpu, strerror(-err), remedy);
+	return err;
+}
+
+static int open_cpu(struct opd_capture *capture, struct opd_cpu *cpu, const struct op_config *config, char **ret_why)
+{
+	size_t watermark = config->watermark_bytes ? config->watermark_bytes : config->ring_bytes / 4;
+	int err;
+
+	cpu->events = calloc(capture->nr_events, sizeof(*cpu->events));
+	if (!cpu->events)
+		return -ENOMEM;
+	for (size_t i = 0; i < capture->nr_events; i++)
+		cpu->events[i].fd = -1;
+	err = op_ring_pair_open((int)cpu->cpu, config->ring_bytes, watermark, &cpu->pair);
+	if (err)
+		return explain_ring(err, cpu->cpu, ret_why);
+	cpu->sideband_fd = open_tracking((int)cpu->cpu, config->sideband_bytes / 4);
+	err = cpu->sideband_fd < 0 ? cpu->sideband_fd : op_ring_map(cpu->sideband_fd, config->sideband_bytes, &cpu->sideband);
+	if (err)
+		return explain_ring(err, cpu->cpu, ret_why);
+	for (size_t i = 0; i < capture->nr_events && !err; i++)
+		err = open_event(capture, cpu, i, ret_why);
+	return err;
+}
+
+static int open_all(struct opd_capture *capture, const struct op_config *config, const uint32_t *cpus, char **ret_why)
+{
+	int err = raise_descriptor_limit(capture->nr_cpus, capture->nr_events, ret_why);
+
+	for (size_t i = 0; i < capture->nr_cpus; i++) {
+		capture->cpus[i].cpu = cpus[i];
+		capture->cpus[i].sideband_fd = -1;
+		capture->cpus[i].pair.anchor_fds[0] = capture->cpus[i].pair.anchor_fds[1] = -1;
+	}
+	for (size_t i = 0; i < capture->nr_cpus && !err; i++)
+		err = open_cpu(capture, &capture->cpus[i], config, ret_why);
+	return err;
+}
+
+int opd_capture_open(struct opd_capture *capture, const struct op_config *config, const struct op_event *events, size_t nr_events,
+		     char **ret_why)
+{
+	uint32_t *cpus;
+	size_t nr_cpus;
+	char *why = NULL;
+	int err = opd_cpus_online(&cpus, &nr_cpus);
+
+	if (err) {
+		explain(ret_why, "cannot read the list of online CPUs: %s", strerror(-err));
+		return err;
+	}
+	*capture = (struct opd_capture){
+		.events = events,
+		.nr_events = nr_events,
+		.cpus = calloc(nr_cpus, sizeof(*capture->cpus)),
+		.nr_cpus = nr_cpus,
+		.has_format_lost = true,
+	};
+	err = capture->cpus ? open_all(capture, config, cpus, &why) : -ENOMEM;
+	free(cpus);
+	if (!err)
+		return 0;
+	opd_capture_close(capture);
+	if (!why)
+		explain(&why, "cannot start capturing: %s", strerror(-err));
+	*ret_why = why;
+	return err;
+}
+
+int opd_capture_enable(struct opd_capture *capture, bool enable)
+{
+	unsigned long request = enable ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE;
+	int err = 0;
+
+	for (size_t c = 0; c < capture->nr_cpus; c++) {
+		for (size_t e = 0; e < capture->nr_events; e++) {
+			int result = op_sys_ioctl(capture->cpus[c].events[e].fd, request, NULL);
+
+			if (result < 0 && !err)
+				err = result;
+		}
+	}
+	capture->enabled = enable;
+	return err;
+}
+
+int opd_capture_read_counts(const struct opd_capture *capture, const struct opd_event *event, uint64_t *ret_taken, uint64_t *ret_lost)
+{
+	struct {
+		uint64_t value;
+		uint64_t lost;
+	} counts = { 0 };
+	size_t want = capture->has_format_lost ? sizeof(counts) : sizeof(counts.value);
+	ssize_t nr = op_sys_read(event->fd, &counts, want);
+
+	if (nr < 0)
+		return (int)nr;
+	if ((size_t)nr != want)
+		return -EIO;
+	*ret_taken = counts.value;
+	/*
+	 * PERF_FORMAT_LOST is believed where it exists: it counts at the moment of the loss and for the event that lost. LOST records are written when there is room again, so the last ones of
+	 * a full ring may be outstanding, and they name the event that found room.
+	 */
+	*ret_lost = capture->has_format_lost ? counts.lost : event->lost_records;
+	return 0;
+}
+
+static void reset_event(const struct opd_capture *capture, struct opd_event *event)
+{
+	struct opd_event fresh = {
+		.fd = event->fd,
+		.id = event->id,
+		.lost_records = event->lost_records,
+		.taken_base = event->taken_base,
+		.lost_base = event->lost_base,
+	};
+
+	uint64_t taken = 0, lost = 0;
+
+	if (!opd_capture_read_counts(capture, event, &taken, &lost)) {
+		fresh.taken_base = taken;
+		fresh.lost_base = lost;
+	}
+	*event = fresh;
+}
+
+void opd_capture_reset_ledger(struct opd_capture *capture)
+{
+	for (size_t c = 0; c < capture->nr_cpus; c++) {
+		struct opd_cpu *cpu = &capture->cpus[c];
+
+		for (size_t e = 0; e < capture->nr_events; e++)
+			reset_event(capture, &cpu->events[e]);
+		cpu->bytes_read = cpu->records_read = cpu->sideband_bytes = cpu->sideband_lost = 0;
+		cpu->pair.swaps = cpu->pair.swap_wait_ns = 0;
+	}
+}
+
+static void close_cpu(struct opd_cpu *cpu, size_t nr_events)
+{
+	for (size_t e = 0; cpu->events && e < nr_events; e++)
+		if (cpu->events[e].fd >= 0)
+			close(cpu->events[e].fd);
+	free(cpu->events);
+	op_ring_pair_close(&cpu->pair);
+	op_ring_unmap(&cpu->sideband);
+	if (cpu->sideband_fd >= 0)
+		close(cpu->sideband_fd);
+}
+
+void opd_capture_close(struct opd_capture *capture)
+{
+	for (size_t c = 0; capture->cpus && c < capture->nr_cpus; c++)
+		close_cpu(&capture->cpus[c], capture->nr_events);
+	free(capture->cpus);
+	*capture = (struct opd_capture){ 0 };
+}

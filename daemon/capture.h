@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Capture: everything of perf_event_open. Per online CPU a ring pair on two anchors, a side-band ring on a tracking event, and one
+ * sampling event per configured event. What needs privilege in opd is here:
+ *
+ *   perf_event_open of a CPU, all processes      CAP_PERFMON, or kernel.perf_event_paranoid <= 0
+ *   ring memory beyond perf_event_mlock_kb       CAP_IPC_LOCK
+ *   one descriptor per event and CPU             RLIMIT_NOFILE
+ *
+ * Opened by the main thread before the sync thread starts, the sync thread's afterwards.
+ */
+#ifndef OPD_CAPTURE_H
+#define OPD_CAPTURE_H
+
+#include "libop/compiler.h"
+#include "libop/config.h"
+#include "libop/events.h"
+#include "libop/ledger.h"
+#include "libop/ring_pair.h"
+
+/* One sampling event on one CPU, and its part of the ledger. Everything but fd and id has one writer, the sync thread. */
+struct opd_event {
+	int fd;
+	uint64_t id;		 /* PERF_SAMPLE_IDENTIFIER */
+	uint64_t taken_base;	 /* counts of the descriptor when the ledger began */
+	uint64_t lost_base;
+	uint64_t lost_records;	 /* from PERF_RECORD_LOST, for kernels before 6.0 */
+	uint64_t received, stored, unattributed;
+	uint64_t lost[OP_NR_LOSS];
+	uint64_t throttled_since_ns; /* 0: it is not */
+	uint64_t throttled_ns, nr_throttles;
+};
+
+struct opd_cpu {
+	uint32_t cpu;
+	struct op_ring_pair pair;
+	int sideband_fd;
+	struct op_ring sideband;
+	struct opd_event *events; /* in the order of the capture's events */
+	uint64_t bytes_read, records_read, sideband_bytes, sideband_lost;
+};
+
+struct opd_capture {
+	const struct op_event *events;
+	size_t nr_events;
+	struct opd_cpu *cpus;
+	size_t nr_cpus;
+	bool has_format_lost; /* the kernel counts lost samples per event (6.0 and later) */
+	bool enabled;
+};
+
+/*
+ * Opens everything, disabled but for the tracking events. 0; -errno and *ret_why, one line that names what failed and the remedy, to be
+ * freed by the caller; then nothing is left open. `events` must outlive the capture.
+ */
+int opd_capture_open(struct opd_capture *capture, const struct op_config *config, const struct op_event *events, size_t nr_events,
+		     char **ret_why) OP_NONNULL OP_MUST_CHECK;
+
+/* Starts or stops sampling on all CPUs; the side band goes on. 0 or the first -errno. */
+int opd_capture_enable(struct opd_capture *capture, bool enable) OP_NONNULL OP_MUST_CHECK;
+
+/* What the kernel counted for one event on one CPU since it was opened: taken and lost. 0 or -errno. */
+int opd_capture_read_counts(const struct opd_capture *capture, const struct opd_event *event, uint64_t *ret_taken, uint64_t *ret_lost)
+	OP_NONNULL OP_MUST_CHECK;
+
+/* The ledger begins anew: counters at 0, the kernel's counts so far are the base. Sampling is stopped and the rings are empty. */
+void opd_capture_reset_ledger(struct opd_capture *capture) OP_NONNULL;
+
+void opd_capture_close(struct opd_capture *capture);
+
+#endif

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "daemon/count.h"
+
+#include <errno.h>
+
+#include "libop/mangle.h"
+#include "libop/odb.h"
+#include "libop/session.h"
+
+#define TMP_PATH OP_SESSION_TMP "/sample"
+#define RETRY_NS 100000000u /* a file that could not be opened is tried again after 100 ms */
+#define BUILD_ID_SHOWN_BYTES 6
+
+/* What samples must have in common to be counted in one file. */
+struct file_key {
+	uint64_t app_cookie, image_cookie;
+	uint32_t event;
+	int32_t tgid, tid, cpu;
+};
+
+struct opd_file {
+	struct op_hlink link;
+	struct file_key key;
+	struct op_odb *odb;	       /* NULL: not open */
+	struct opd_file *newer, *older; /* among those that are open */
+	char *path;		       /* below the session directory; NULL until it was opened once */
+	bool changed;
+	int error;		       /* of the last attempt to open */
+	uint64_t retry_ns;
+};
+
+static uint64_t hash_key(const struct file_key *key)
+{
+	uint64_t hash = op_hash_u64(key->image_cookie + (key->app_cookie << 32));
+
+	return op_hash_add(hash, ((uint64_t)(uint32_t)key->tid << 32 | (uint32_t)key->cpu) + ((uint64_t)key->event << 24));
+}
+
+static bool same_key(const struct file_key *a, const struct file_key *b)
+{
+	return a->app_cookie == b->app_cookie && a->image_cookie == b->image_cookie && a->event == b->event && a->tgid == b->tgid &&
+	       a->tid == b->tid && a->cpu == b->cpu;
+}
+
+static struct file_key key_of(const struct opd_count *count, const struct opd_counted *counted)
+{
+	const struct opd_resolved *resolved = counted->resolved;
+	bool is_anon = op_dcookie_row(count->table, resolved->location.cookie)->id.name.kind == OP_IMAGE_ANON;
+	bool separate = is_anon || (resolved->is_kernel ? count->separate_kernel : count->separate_lib);
+	struct file_key key = {
+		.app_cookie = resolved->location.cookie,
+		.image_cookie = resolved->location.cookie,
+		.event = counted->event,
+		.tgid = count->separate_thread ? (int32_t)counted->pid : OP_CLASS_ALL,
+		.tid = count->separate_thread ? (int32_t)counted->tid : OP_CLASS_ALL,
+		.cpu = count->separate_cpu ? (int32_t)counted->cpu : OP_CLASS_ALL,
+	};
+
+	if (separate && resolved->app_cookie != OP_DCOOKIE_NONE)
+		key.app_cookie = resolved->app_cookie;
+	else if (is_anon)
+		key.app_cookie = count->no_process_cookie;
+	/* A task that is being reaped, or one of another pid namespace, has no number to file it under. */
+	if (key.tgid < 0)
+		key.tgid = OP_CLASS_ALL;
+	if (key.tid < 0)
+		key.tid = OP_CLASS_ALL;
+	return key;
+}
+
+/* ---- files that are open, by last use ---- */
+
+static void unlink_open(struct opd_count *count, struct opd_file *file)
+{
+	*(file->newer ? &file->newer->older : &count->newest) = file->older;
+	*(file->older ? &file->older->newer : &count->oldest) = file->newer;
+	file->newer = file->older = NULL;
+	count->nr_open--;
+}
+
+static void link_newest(struct opd_count *count, struct opd_file *file)
+{
+	file->older = count->newest;
+	file->newer = NULL;
+	*(count->newest ? &count->newest->newer : &count->oldest) = file;
+	count->newest = file;
+	count->nr_open++;
+}
+
+static void close_file(struct opd_count *count, struct opd_file *file)
+{
+	if (!file->odb)
+		return;
+	op_odb_close(file->odb);
+	file->odb = NULL;
+	unlink_open(count, file);
+}
+
+static void use(struct opd_count *count, struct opd_file *file)
+{
+	if (count->newest == file)
+		return;
+	unlink_open(count, file);
+	link_newest(count, file);
+}
+
+/* ---- names ---- */
+
+/* The name of an image in paths. One that took the place of another says which it is, so that the two are not mixed. */
+static void name_image(const struct op_dcookie_row *row, bool distinct, struct op_text *storage, struct op_image_name *ret_name)
+{
+	*ret_name = row->id.name;
+	if (row->id.name.kind != OP_IMAGE_FILE || (!distinct && !row->nr_before))
+		return;
+	op_text_add(storage, row->id.name.name);
+	op_text_add(storage, " (");
+	if (row->id.build_id_bytes >= BUILD_ID_SHOWN_BYTES) {
+		op_text_add(storage, "build-id ");
+		for (size_t i = 0; i < BUILD_ID_SHOWN_BYTES; i++)
+			op_text_printf(storage, "%02x", row->id.build_id[i]);
+	} else {
+		op_text_printf(storage, "inode %llu", (unsigned long long)row->id.inode);
+	}
+	op_text_add_char(storage, ')');
+	ret_name->name = op_text_get(storage);
+}
+
+static int make_path(const struct opd_count *count, const struct opd_file *file, bool distinct, char **ret_path)
+{
+	const struct op_dcookie_row *app = op_dcookie_row(count->table, file->key.app_cookie);
+	const struct op_dcookie_row *image = op_dcookie_row(count->table, file->key.image_cookie);
+	const struct op_event *event = &count->events[file->key.event];
+	struct op_text app_text = { 0 }, image_text = { 0 }, path = { 0 };
+	struct op_sample_name name = {
+		.event = event->name,
+		.count = event->count,
+		.unit_mask = event->unit_mask,
+		.tgid = file->key.tgid,
+		.tid = file->key.tid,
+		.cpu = file->key.cpu,
+	};
+
+	name_image(app, distinct && app == image, &app_text, &name.app);
+	name_image(image, distinct, &image_text, &name.image);
+	op_text_add(&path, OP_SESSION_CURRENT "/");
+	op_mangle(&name, &path);
+	if (app_text.failed || image_text.failed)
+		path.failed = true;
+	op_text_free(&app_text);
+	op_text_free(&image_text);
+	*ret_path = op_text_steal(&path);
+	return *ret_path ? 0 : -ENOMEM;
+}
+
+static void make_header(const struct opd_count *count, const struct opd_file *file, struct op_odb_header *ret_header)
+{
+	const struct op_dcookie_row *image = op_dcookie_row(count->table, file->key.image_cookie);
+	const struct op_event *event = &count->events[file->key.event];
+
+	*ret_header = (struct op_odb_header){
+		.version = OP_ODB_VERSION,
+		.cpu_type = OP_CPU_TYPE_TIMER,
+		.ctr_event = event->number,
+		.ctr_um = event->unit_mask,
+		.ctr_count = (uint32_t)op_min_u64(event->count, UINT32_MAX),
+		.is_kernel = image->id.is_kernel,
+		.cpu_speed_mhz = count->cpu_speed_mhz,
+		.mtime = image->mtime,
+		.anon_start = image->id.name.kind == OP_IMAGE_ANON ? image->id.name.start : 0,
+	};
+	memcpy(ret_header->magic, OP_ODB_MAGIC, sizeof(ret_header->magic));
+}
+
+/* ---- opening ---- */
+
+static int open_path(struct opd_count *count, struct opd_file *file, bool distinct)
+{
+	struct op_odb_header header;
+	struct op_odb *odb;
+	char *path;
+	int err = make_path(count, file, distinct, &path);
+
+	if (err)
+		return err;
+	make_header(count, file, &header);
+	err = op_odb_open(count->session_fd, path, TMP_PATH, &header, &odb);
+	/* An earlier daemon counted another file of that name: its profile stays as it is. */
+	if (!err && op_odb_header(odb)->mtime != header.mtime) {
+		op_odb_close(odb);
+		err = -ESTALE;
+	}
+	if (err) {
+		free(path);
+		return err;
+	}
+	free(file->path);
+	file->path = path;
+	file->odb = odb;
+	count->dropped_nodes += op_odb_dropped(odb);
+	return 0;
+}
+
+static int open_file(struct opd_count *count, struct opd_file *file)
+{
+	int err;
+
+	if (file->error && count->now_ns < file->retry_ns)
+		return file->error;
+	while (count->nr_open >= count->max_open && count->oldest)
+		close_file(count, count->oldest);
+	err = open_path(count, file, false);
+	if (err == -ESTALE)
+		err = open_path(count, file, true);
+	file->error = err;
+	file->retry_ns = count->now_ns + RETRY_NS;
+	if (!err)
+		link_newest(count, file);
+	return err;
+}
+
+static struct opd_file *find_file(struct opd_count *count, const struct file_key *key)
+{
+	uint64_t hash = hash_key(key);
+	struct opd_file *file;
+
+	for (struct op_hlink *link = op_htable_first(&count->files, hash); link; link = op_htable_next(link)) {
+		file = op_container_of(link, struct opd_file, link);
+		if (same_key(&file->key, key))
+			return file;
+	}
+	file = calloc(1, sizeof(*file));
+	if (!file)
+		return NULL;
+	file->key = *key;
+	if (op_htable_insert(&count->files, &file->link, hash) < 0) {
+		free(file);
+		return NULL;
+	}
+	return file;
+}
+
+static enum op_loss loss_of(int err)
+{
+	switch (err) {
+	case -ENOSPC:
+	case -EDQUOT:
+		return OP_LOSS_no_space;
+	case -EMFILE:
+	case -ENFILE:
+		return OP_LOSS_too_many_files;
+	case -ENOMEM:
+		return OP_LOSS_no_memory;
+	default:
+		return OP_LOSS_io_error;
+	}
+}
+
+int opd_count_sample(struct opd_count *count, const struct opd_counted *counted)
+{
+	struct file_key key = key_of(count, counted);
+	struct opd_file *file = count->last && same_key(&count->last->key, &key) ? count->last : find_file(count, &key);
+	int err;
+
+	if (!file)
+		return OP_LOSS_no_memory + 1;
+	count->last = file;
+	err = file->odb ? 0 : open_file(count, file);
+	if (err)
+		return (int)loss_of(err) + 1;
+	use(count, file);
+	err = op_odb_add(file->odb, counted->resolved->location.offset, 1);
+	if (err)
+		return (int)loss_of(err) + 1;
+	file->changed = true;
+	return 0;
+}
+
+struct changed {
+	char **paths;
+	size_t nr_paths;
+	bool failed;
+};
+
+static void take_changed(struct op_hlink *link, void *arg)
+{
+	struct opd_file *file = op_container_of(link, struct opd_file, link);
+	struct changed *changed = arg;
+
+	if (!file->changed || changed->failed)
+		return;
+	changed->paths[changed->nr_paths] = strdup(file->path);
+	if (!changed->paths[changed->nr_paths]) {
+		changed->failed = true;
+		return;
+	}
+	changed->nr_paths++;
+}
+
+static void mark_written(struct op_hlink *link, void *arg OP_UNUSED)
+{
+	op_container_of(link, struct opd_file, link)->changed = false;
+}
+
+int opd_count_take_changed(struct opd_count *count, char ***ret_paths, size_t *ret_nr_paths)
+{
+	struct changed changed = { .paths = calloc(count->files.nr_entries + 1, sizeof(char *)) };
+
+	if (!changed.paths)
+		return -ENOMEM;
+	op_htable_visit(&count->files, take_changed, &changed);
+	if (changed.failed) {
+		for (size_t i = 0; i < changed.nr_paths; i++)
+			free(changed.paths[i]);
+		free(changed.paths);
+		return -ENOMEM;
+	}
+	op_htable_visit(&count->files, mark_written, NULL);
+	*ret_paths = changed.paths;
+	*ret_nr_paths = changed.nr_paths;
+	return 0;
+}
+
+static void mark_changed(struct op_hlink *link, void *arg OP_UNUSED)
+{
+	struct opd_file *file = op_container_of(link, struct opd_file, link);
+
+	file->changed = file->path;
+}
+
+void opd_count_mark_changed(struct opd_count *count)
+{
+	op_htable_visit(&count->files, mark_changed, NULL);
+}
+
+void opd_count_release_files(struct opd_count *count)
+{
+	while (count->oldest)
+		close_file(count, count->oldest);
+}
+
+static void free_file(struct op_hlink *link, void *arg)
+{
+	struct opd_file *file = op_container_of(link, struct opd_file, link);
+
+	close_file(arg, file);
+	free(file->path);
+	free(file);
+}
+
+void opd_count_close_files(struct opd_count *count)
+{
+	op_htable_visit(&count->files, free_file, count);
+	op_htable_free(&count->files);
+	count->last = NULL;
+}

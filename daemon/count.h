@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Count: a resolved sample into its sample file. One file per (application, image, event, class); which of them share a file is what
+ * --separate says:
+ *
+ *   none      {root}IMAGE/{dep}/{root}IMAGE, kernel samples under the kernel's own image
+ *   library   user samples under {root}APP/{dep}/...
+ *   kernel    kernel samples under their application as well; implies library
+ *   thread    one file per thread; cpu: one per CPU
+ *
+ * Anonymous regions are filed under their application whatever the mode.
+ *
+ * Sync thread only.
+ */
+#ifndef OPD_COUNT_H
+#define OPD_COUNT_H
+
+#include "daemon/resolve.h"
+#include "libop/compiler.h"
+#include "libop/daemonrc.h"
+#include "libop/events.h"
+#include "libop/htable.h"
+#include "libop/ledger.h"
+
+struct opd_file;
+
+struct opd_count {
+	int session_fd; /* the session directory; the caller's */
+	struct op_dcookie_table *table;
+	const struct op_event *events;
+	bool separate_lib, separate_kernel, separate_thread, separate_cpu;
+	double cpu_speed_mhz;
+	uint64_t no_process_cookie; /* application of anonymous regions whose application is not known */
+	uint64_t now_ns;	    /* set by the sync thread at each visit */
+	struct op_htable files;
+	struct opd_file *newest, *oldest; /* files that are open, by last use */
+	struct opd_file *last;		  /* the file of the last sample */
+	size_t nr_open, max_open;
+	uint64_t dropped_nodes;		  /* nodes that an unclean stop had left unpublished */
+};
+
+/* What a sample is counted as, beside where it lies. */
+struct opd_counted {
+	const struct opd_resolved *resolved;
+	uint32_t event; /* index into the events */
+	uint32_t pid, tid, cpu;
+};
+
+/* Counts one sample. 0, or the enum op_loss that it is lost for, plus 1. */
+int opd_count_sample(struct opd_count *count, const struct opd_counted *counted) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * The paths, below the session directory, of files that changed since the last call; they count as written from now on.
+ * 0 and strings and an array to be freed by the caller, or -ENOMEM.
+ */
+int opd_count_take_changed(struct opd_count *count, char ***ret_paths, size_t *ret_nr_paths) OP_NONNULL OP_MUST_CHECK;
+
+/* Lets every file count as changed: what had been taken could not be written. */
+void opd_count_mark_changed(struct opd_count *count) OP_NONNULL;
+
+/* Closes every file but keeps what is known of it; the next sample opens it again. */
+void opd_count_release_files(struct opd_count *count) OP_NONNULL;
+
+/* Closes and forgets every file; what was counted is in them. The next sample opens its file again. */
+void opd_count_close_files(struct opd_count *count) OP_NONNULL;
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "daemon/drain.h"
+
+typedef void (*handler)(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct perf_event_header *header);
+
+/* There are few events per CPU. */
+static struct opd_event *event_by_id(const struct opd_pipeline *pipeline, const struct opd_cpu *cpu, uint64_t id, uint32_t *ret_index)
+{
+	for (size_t i = 0; i < pipeline->capture.nr_events; i++) {
+		if (cpu->events[i].id == id) {
+			*ret_index = (uint32_t)i;
+			return &cpu->events[i];
+		}
+	}
+	return NULL;
+}
+
+/* A sample that does not say which event took it is put on the account of the first. */
+static void lose_undecodable(struct opd_cpu *cpu)
+{
+	cpu->events[0].received++;
+	cpu->events[0].lost[OP_LOSS_undecodable]++;
+}
+
+static void take_sample(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct perf_event_header *header)
+{
+	struct opd_resolved resolved;
+	struct opd_counted counted = { .resolved = &resolved, .cpu = cpu->cpu };
+	struct op_sample sample;
+	struct opd_event *event;
+	int loss;
+
+	if (op_record_sample(header, &sample) < 0) {
+		lose_undecodable(cpu);
+		return;
+	}
+	event = event_by_id(pipeline, cpu, sample.id, &counted.event);
+	if (!event) {
+		lose_undecodable(cpu);
+		return;
+	}
+	event->received++;
+	sample.cpu = cpu->cpu;
+	if (opd_resolve(&pipeline->resolver, &sample, &resolved) < 0) {
+		event->lost[OP_LOSS_no_memory]++;
+		return;
+	}
+	counted.pid = sample.pid;
+	counted.tid = sample.tid;
+	loss = opd_count_sample(&pipeline->count, &counted);
+	if (loss) {
+		event->lost[loss - 1]++;
+		return;
+	}
+	event->stored++;
+	event->unattributed += resolved.unattributed;
+}
+
+static void add_lost(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct op_lost_record *record)
+{
+	uint32_t index;
+	struct opd_event *event = event_by_id(pipeline, cpu, record->id, &index);
+
+	(event ? event : &cpu->events[0])->lost_records += record->lost;
+}
+
+static void take_lost(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct perf_event_header *header)
+{
+	struct op_lost_record record;
+
+	if (!op_record_lost(header, &record))
+		add_lost(pipeline, cpu, &record);
+}
+
+static void take_lost_samples(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct perf_event_header *header)
+{
+	struct op_lost_record record;
+
+	if (!op_record_lost_samples(header, &record))
+		add_lost(pipeline, cpu, &record);
+}
+
+static void take_throttle(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct perf_event_header *header)
+{
+	struct op_throttle_record record;
+	struct opd_event *event;
+	uint32_t index;
+
+	if (op_record_throttle(header, &record) < 0)
+		return;
+	event = event_by_id(pipeline, cpu, record.id, &index);
+	if (!event)
+		return;
+	event->nr_throttles++;
+	event->throttled_since_ns = record.time_ns;
+}
+
+static void take_unthrottle(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct perf_event_header *header)
+{
+	struct op_throttle_record record;
+	struct opd_event *event;
+	uint32_t index;
+
+	if (op_record_throttle(header, &record) < 0)
+		return;
+	event = event_by_id(pipeline, cpu, record.id, &index);
+	if (!event || !event->throttled_since_ns)
+		return;
+	if (record.time_ns > event->throttled_since_ns)
+		event->throttled_ns += record.time_ns - event->throttled_since_ns;
+	event->throttled_since_ns = 0;
+}
+
+static const handler handlers[] = {
+	[PERF_RECORD_LOST] = take_lost,
+	[PERF_RECORD_THROTTLE] = take_throttle,
+	[PERF_RECORD_UNTHROTTLE] = take_unthrottle,
+	[PERF_RECORD_SAMPLE] = take_sample,
+	[PERF_RECORD_LOST_SAMPLES] = take_lost_samples,
+};
+
+void opd_drain_ring(struct opd_pipeline *pipeline, struct opd_cpu *cpu, struct op_ring *ring)
+{
+	const struct perf_event_header *header;
+
+	cpu->bytes_read += op_ring_begin(ring);
+	while ((header = op_ring_next(ring))) {
+		cpu->records_read++;
+		if (op_likely(header->type < op_array_size(handlers) && handlers[header->type]))
+			handlers[header->type](pipeline, cpu, header);
+	}
+	op_ring_end(ring);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Drain: the records of one CPU's rings, through resolve into count, with the ledger kept on the way.
+ *
+ * Sync thread only.
+ */
+#ifndef OPD_DRAIN_H
+#define OPD_DRAIN_H
+
+#include "daemon/capture.h"
+#include "daemon/count.h"
+#include "daemon/resolve.h"
+#include "libop/compiler.h"
+
+struct opd_pipeline {
+	struct opd_capture capture;
+	struct opd_resolver resolver;
+	struct opd_count count;
+};
+
+/* Everything that is in the ring now. */
+void opd_drain_ring(struct opd_pipeline *pipeline, struct opd_cpu *cpu, struct op_ring *ring) OP_NONNULL;
+
+#endif

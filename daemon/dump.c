@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Writing to the disk what a dump promises: every changed sample file, and the directories that lead to it. In a thread of
+ * its own, since a disk may take seconds and the rings do not wait.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "daemon/sync.h"
+#include "libop/sys.h"
+
+struct write_out {
+	struct opd_sync *sync;
+	struct opd_job *job;
+	int session_fd;
+	char **paths;
+	size_t nr_paths;
+};
+
+static int sync_path(int session_fd, const char *path, int flags)
+{
+	int fd = op_sys_openat(session_fd, path, flags | O_NOFOLLOW | O_CLOEXEC, 0);
+	int err;
+
+	if (fd < 0)
+		return fd;
+	err = op_sys_fsync(fd);
+	close(fd);
+	return err;
+}
+
+static int compare_strings(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Cuts the last component off; false when there is none left. */
+static bool parent_of(char *path)
+{
+	char *slash = strrchr(path, '/');
+
+	if (!slash)
+		return false;
+	*slash = '\0';
+	return true;
+}
+
+/* Paths are sorted, so the directories that two neighbours share were written for the first of them. */
+static int sync_directories(int session_fd, const char *path, const char *previous)
+{
+	char *directory = strdup(path);
+	int err = directory ? 0 : -ENOMEM;
+
+	while (!err && parent_of(directory)) {
+		size_t length = strlen(directory);
+
+		if (!strncmp(directory, previous, length) && previous[length] == '/')
+			break;
+		err = sync_path(session_fd, directory, O_RDONLY | O_DIRECTORY);
+	}
+	free(directory);
+	return err;
+}
+
+static int write_paths(const struct write_out *out, const char **ret_failed)
+{
+	const char *previous = "";
+
+	qsort(out->paths, out->nr_paths, sizeof(*out->paths), compare_strings);
+	for (size_t i = 0; i < out->nr_paths; i++) {
+		int err = sync_path(out->session_fd, out->paths[i], O_RDONLY | O_NONBLOCK);
+
+		if (!err)
+			err = sync_directories(out->session_fd, out->paths[i], previous);
+		if (err) {
+			*ret_failed = out->paths[i];
+			return err;
+		}
+		previous = out->paths[i];
+	}
+	return 0;
+}
+
+static void free_write_out(struct write_out *out)
+{
+	for (size_t i = 0; i < out->nr_paths; i++)
+		free(out->paths[i]);
+	free(out->paths);
+	free(out);
+}
+
+static void *run(void *arg)
+{
+	struct write_out *out = arg;
+	struct opd_sync *sync = out->sync;
+	struct opd_job *job = out->job;
+	const char *failed;
+	int err = write_paths(out, &failed);
+
+	if (err) {
+		job->error = err;
+		snprintf(job->message, sizeof(job->message), "cannot write %s to the disk: %s", failed, strerror(-err));
+	}
+	free_write_out(out);
+	opd_sync_give_back(sync, job);
+	pthread_mutex_lock(&sync->lock);
+	sync->write_failed |= err != 0;
+	sync->nr_dumps_under_way--;
+	pthread_cond_signal(&sync->dump_ended);
+	pthread_mutex_unlock(&sync->lock);
+	return NULL;
+}
+
+static int start_thread(struct write_out *out)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	int err = pthread_attr_init(&attr);
+
+	if (err)
+		return -err;
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	err = pthread_create(&thread, &attr, run, out);
+	pthread_attr_destroy(&attr);
+	return -err;
+}
+
+int opd_sync_write_out(struct opd_sync *sync, struct opd_job *job)
+{
+	struct opd_count *count = &sync->pipeline->count;
+	struct write_out *out = calloc(1, sizeof(*out));
+	bool again;
+	int err;
+
+	if (!out)
+		return -ENOMEM;
+	pthread_mutex_lock(&sync->lock);
+	again = sync->write_failed;
+	sync->write_failed = false;
+	sync->nr_dumps_under_way++;
+	pthread_mutex_unlock(&sync->lock);
+	if (again)
+		opd_count_mark_changed(count);
+	out->sync = sync;
+	out->job = job;
+	out->session_fd = count->session_fd;
+	err = opd_count_take_changed(count, &out->paths, &out->nr_paths);
+	if (!err)
+		err = start_thread(out);
+	if (!err) {
+		sync->dumps++;
+		return 0;
+	}
+	free_write_out(out);
+	pthread_mutex_lock(&sync->lock);
+	sync->write_failed = true;
+	sync->nr_dumps_under_way--;
+	pthread_mutex_unlock(&sync->lock);
+	return err;
+}

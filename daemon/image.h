@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Which image is this: from what the kernel says of a mapping to its dcookie. Files are never opened here: a look at the inode is all.
+ *
+ * Sync thread only.
+ */
+#ifndef OPD_IMAGE_H
+#define OPD_IMAGE_H
+
+#include <sys/types.h>
+
+#include "libop/compiler.h"
+#include "libop/dcookie.h"
+
+/* What is known of a mapping, from PERF_RECORD_MMAP2 or from a line of /proc/PID/maps. */
+struct opd_mapped {
+	uint32_t pid;
+	uint64_t start, end; /* addresses */
+	uint64_t offset;     /* in the file, bytes */
+	const char *name;    /* as the kernel writes it: a path, [vdso], //anon, or "" */
+	uint8_t build_id[OP_BUILD_ID_BYTES_MAX];
+	uint8_t build_id_bytes; /* 0: not given; then device and inode are */
+	uint64_t device, inode, inode_generation;
+};
+
+/* The cookie of what is mapped; *ret_is_file: an offset in it counts from the start of the file, else from the start of the region. OP_DCOOKIE_NONE without memory. */
+uint64_t opd_image_of_mapping(struct op_dcookie_table *table, const struct opd_mapped *mapped, bool *ret_is_file) OP_NONNULL OP_MUST_CHECK;
+
+/* The cookie of a part of the kernel: `name` is a module, or with a slash a file (vmlinux, /proc/kallsyms). OP_DCOOKIE_NONE without memory. */
+uint64_t opd_image_of_kernel(struct op_dcookie_table *table, const char *name) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * Pseudo-images: where samples are filed that cannot be attributed, so that they are seen.
+ */
+#define OPD_PSEUDO_IMAGES(X) \
+	X(NO_PROCESS, "no-process")	  /* nothing is known of the process */ \
+	X(NO_MAPPING, "no-mapping")	  /* the process has nothing mapped there */ \
+	X(GUEST_KERNEL, "guest-kernel")	  /* a virtual machine of this host */ \
+	X(GUEST_USER, "guest-user") \
+	X(HYPERVISOR, "hypervisor") \
+	X(NO_MODE, "no-mode")		  /* the record does not say in which mode */
+
+enum opd_pseudo {
+#define X(id, name) OPD_PSEUDO_##id,
+	OPD_PSEUDO_IMAGES(X)
+#undef X
+	OPD_NR_PSEUDO,
+};
+
+/* The cookie of a pseudo-image; OP_DCOOKIE_NONE without memory. */
+uint64_t opd_image_pseudo(struct op_dcookie_table *table, enum opd_pseudo which) OP_NONNULL OP_MUST_CHECK;
+
+#endif

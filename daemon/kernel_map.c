@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "daemon/kernel_map.h"
+
+#include <errno.h>
+#include <limits.h>
+
+#include "daemon/image.h"
+
+#define KALLSYMS_IMAGE "/proc/kallsyms"
+#define NO_VMLINUX_IMAGE "no-vmlinux"
+
+/* _text and _etext; both 0 when they are hidden or not there. */
+static void read_text_bounds(const char *proc_path, uint64_t *ret_start, uint64_t *ret_end)
+{
+	char path[PATH_MAX], line[512];
+	uint64_t start = 0, end = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/kallsyms", proc_path);
+	file = fopen(path, "re");
+	while (file && (!start || !end) && fgets(line, sizeof(line), file)) {
+		unsigned long long address;
+		char type, name[256];
+
+		if (sscanf(line, "%llx %c %255s", &address, &type, name) != 3)
+			continue;
+		if (!strcmp(name, "_text") || (!start && !strcmp(name, "_stext")))
+			start = address;
+		else if (!strcmp(name, "_etext"))
+			end = address;
+	}
+	if (file)
+		fclose(file);
+	if (start && start < end) {
+		*ret_start = start;
+		*ret_end = end;
+	}
+}
+
+static int add_range(struct opd_kernel_map *map, const struct opd_kernel_range *range)
+{
+	if (map->nr_ranges == map->capacity) {
+		size_t capacity = map->capacity ? map->capacity * 2 : 64;
+		struct opd_kernel_range *ranges = realloc(map->ranges, capacity * sizeof(*ranges));
+
+		if (!ranges)
+			return -ENOMEM;
+		map->ranges = ranges;
+		map->capacity = capacity;
+	}
+	map->ranges[map->nr_ranges++] = *range;
+	return 0;
+}
+
+/* "name size refs deps state 0xaddress": the address is 0 when hidden. */
+static int read_modules(struct opd_kernel_map *map, const char *proc_path)
+{
+	char path[PATH_MAX], line[1024];
+	FILE *file;
+	int err = 0;
+
+	snprintf(path, sizeof(path), "%s/modules", proc_path);
+	file = fopen(path, "re");
+	while (file && !err && fgets(line, sizeof(line), file)) {
+		unsigned long long bytes, address;
+		char name[256];
+		struct opd_kernel_range range = { .to_ns = UINT64_MAX };
+
+		if (sscanf(line, "%255s %llu %*s %*s %*s 0x%llx", name, &bytes, &address) != 3 || !address || strchr(name, '/'))
+			continue;
+		range.start = address;
+		range.end = address + bytes;
+		range.cookie = opd_image_of_kernel(map->table, name);
+		err = range.cookie == OP_DCOOKIE_NONE ? -ENOMEM : add_range(map, &range);
+	}
+	if (file)
+		fclose(file);
+	return err;
+}
+
+int opd_kernel_map_init(struct opd_kernel_map *map, struct op_dcookie_table *table, const char *proc_path, const char *vmlinux)
+{
+	*map = (struct opd_kernel_map){ .table = table };
+	read_text_bounds(proc_path, &map->text_start, &map->text_end);
+	map->text_cookie = opd_image_of_kernel(table, vmlinux ? vmlinux : KALLSYMS_IMAGE);
+	map->no_vmlinux_cookie = opd_image_of_kernel(table, NO_VMLINUX_IMAGE);
+	if (map->text_cookie == OP_DCOOKIE_NONE || map->no_vmlinux_cookie == OP_DCOOKIE_NONE)
+		return -ENOMEM;
+	if (!map->text_start)
+		map->note = "addresses are hidden (kernel.kptr_restrict): kernel samples are filed as no-vmlinux";
+	else
+		map->note = vmlinux ? "kernel samples are filed under the vmlinux file" : "kernel samples are filed under /proc/kallsyms";
+	return read_modules(map, proc_path);
+}
+
+static void end_range(struct opd_kernel_map *map, uint64_t start, uint64_t time_ns)
+{
+	for (size_t i = map->nr_ranges; i > 0; i--) {
+		struct opd_kernel_range *range = &map->ranges[i - 1];
+
+		if (range->start == start && range->to_ns == UINT64_MAX) {
+			range->to_ns = time_ns;
+			return;
+		}
+	}
+}
+
+int opd_kernel_map_ksymbol(struct opd_kernel_map *map, const struct op_ksymbol_record *ksymbol)
+{
+	struct opd_kernel_range range = {
+		.start = ksymbol->start,
+		.end = ksymbol->start + ksymbol->bytes,
+		.from_ns = ksymbol->who.time_ns,
+		.to_ns = UINT64_MAX,
+	};
+	char name[256];
+
+	if (ksymbol->unregister) {
+		end_range(map, ksymbol->start, ksymbol->who.time_ns);
+		return 0;
+	}
+	snprintf(name, sizeof(name), "%s", ksymbol->name);
+	for (char *slash = strchr(name, '/'); slash; slash = strchr(slash, '/'))
+		*slash = '_';
+	if (!name[0])
+		return 0;
+	range.cookie = opd_image_of_kernel(map->table, name);
+	return range.cookie == OP_DCOOKIE_NONE ? -ENOMEM : add_range(map, &range);
+}
+
+struct op_location opd_kernel_map_find(const struct opd_kernel_map *map, uint64_t address, uint64_t time_ns)
+{
+	if (op_likely(map->text_start <= address && address < map->text_end))
+		return (struct op_location){ .cookie = map->text_cookie, .offset = address - map->text_start };
+	for (size_t i = map->nr_ranges; i > 0; i--) {
+		const struct opd_kernel_range *range = &map->ranges[i - 1];
+
+		if (range->start <= address && address < range->end && range->from_ns <= time_ns && time_ns < range->to_ns)
+			return (struct op_location){ .cookie = range->cookie, .offset = address - range->start };
+	}
+	return (struct op_location){ .cookie = map->no_vmlinux_cookie, .offset = address };
+}
+
+void opd_kernel_map_prune(struct opd_kernel_map *map, uint64_t horizon_ns)
+{
+	size_t nr_left = 0;
+
+	for (size_t i = 0; i < map->nr_ranges; i++)
+		if (map->ranges[i].to_ns >= horizon_ns)
+			map->ranges[nr_left++] = map->ranges[i];
+	map->nr_ranges = nr_left;
+}
+
+void opd_kernel_map_free(struct opd_kernel_map *map)
+{
+	if (!map)
+		return;
+	free(map->ranges);
+	*map = (struct opd_kernel_map){ 0 };
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The kernel's own map: its text, modules, and code that was made at run time (BPF programs and trampolines, by PERF_RECORD_KSYMBOL).
+ *
+ *   kernel text    keys relative to _text, filed as vmlinux when there is one, else as /proc/kallsyms
+ *   module         keys relative to its load address, filed under its name
+ *   BPF, ftrace    keys relative to its start, filed under its name
+ *   anything else, or all of it while addresses are hidden (kernel.kptr_restrict): absolute addresses, filed as no-vmlinux
+ *
+ * Sync thread only, but for opd_kernel_map_init before it starts.
+ */
+#ifndef OPD_KERNEL_MAP_H
+#define OPD_KERNEL_MAP_H
+
+#include "libop/compiler.h"
+#include "libop/dcookie.h"
+
+struct opd_kernel_range {
+	uint64_t start, end;
+	uint64_t cookie;
+	uint64_t from_ns; /* holds since; 0: always */
+	uint64_t to_ns;	  /* UINT64_MAX while it holds */
+};
+
+struct opd_kernel_map {
+	struct op_dcookie_table *table;
+	uint64_t text_start, text_end; /* 0, 0: hidden */
+	uint64_t text_cookie;
+	uint64_t no_vmlinux_cookie;
+	struct opd_kernel_range *ranges; /* modules and run-time code, newest last */
+	size_t nr_ranges, capacity;
+	const char *note; /* how kernel samples are filed, in words */
+};
+
+/*
+ * Reads kallsyms and modules below proc_path ("/proc"). `vmlinux` may be NULL. 0 or -ENOMEM; a kernel that hides its addresses is no error.
+ */
+int opd_kernel_map_init(struct opd_kernel_map *map, struct op_dcookie_table *table, const char *proc_path, const char *vmlinux)
+	OP_NONNULL_ARGS(1, 2, 3) OP_MUST_CHECK;
+
+/* Code that the kernel made or removed at run time. 0 or -ENOMEM. */
+int opd_kernel_map_ksymbol(struct opd_kernel_map *map, const struct op_ksymbol_record *ksymbol) OP_NONNULL OP_MUST_CHECK;
+
+/* Where a kernel address lay at that time; there is always an answer. */
+struct op_location opd_kernel_map_find(const struct opd_kernel_map *map, uint64_t address, uint64_t time_ns) OP_NONNULL;
+
+/* Forgets run-time code that was removed before horizon_ns. */
+void opd_kernel_map_prune(struct opd_kernel_map *map, uint64_t horizon_ns) OP_NONNULL;
+
+void opd_kernel_map_free(struct opd_kernel_map *map);
+
+#endif

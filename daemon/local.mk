@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# opd: main.c is a few lines, the rest is a library that tests, fuzzers and benchmarks link. In the order of the pipeline.
+noinst_LIBRARIES += daemon/libopd.a
+daemon_libopd_a_SOURCES = \
+	daemon/capture.c daemon/capture.h \
+	daemon/sideband.c daemon/sideband.h \
+	daemon/mapset.c daemon/mapset.h \
+	daemon/process.c daemon/process.h \
+	daemon/proc_scan.c daemon/proc_scan.h \
+	daemon/image.c daemon/image.h \
+	daemon/kernel_map.c daemon/kernel_map.h \
+	daemon/resolve.c daemon/resolve.h \
+	daemon/count.c daemon/count.h \
+	daemon/drain.c daemon/drain.h \
+	daemon/sync.c daemon/sync.h \
+	daemon/dump.c \
+	daemon/status.c \
+	daemon/stats_dir.c daemon/stats_dir.h \
+	daemon/server.c daemon/server.h \
+	daemon/clock.h \
+	daemon/cpus.c daemon/cpus.h \
+	daemon/log.c daemon/log.h \
+	daemon/opd.c daemon/opd.h
+daemon_libopd_a_CPPFLAGS = $(AM_CPPFLAGS) $(SYSTEMD_CFLAGS) $(POPT_CFLAGS)
+daemon_libopd_a_CFLAGS = $(AM_CFLAGS)
+
+sbin_PROGRAMS += daemon/opd
+daemon_opd_SOURCES = daemon/main.c
+daemon_opd_LDADD = daemon/libopd.a libop/libop.a $(SYSTEMD_LIBS) $(POPT_LIBS)

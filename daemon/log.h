@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The log: lines on stderr, with sd-daemon(3) priorities when the journal reads it, else with the program's name. Any thread.
+ */
+#ifndef OPD_LOG_H
+#define OPD_LOG_H
+
+#include <systemd/sd-daemon.h>
+
+#include "libop/compiler.h"
+
+/* One of SD_ERR, SD_WARNING, SD_NOTICE, SD_INFO, SD_DEBUG, and a line without its end. */
+void opd_log(const char *priority, const char *format, ...) OP_NONNULL_ARGS(1, 2) OP_PRINTF(2, 3);
+
+/* Lets a message of one kind pass once per interval: true when it may, and *ret_suppressed says how many were held back. */
+struct opd_rate {
+	uint64_t next_ns;
+	uint64_t suppressed;
+};
+
+bool opd_rate_allows(struct opd_rate *rate, uint64_t now_ns, uint64_t interval_ns, uint64_t *ret_suppressed) OP_NONNULL;
+
+#endif

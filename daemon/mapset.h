@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The mappings of one address space, each with the time from which it holds. A later mapping cuts what it overlaps; what was cut
+ * off is kept as the past until no sample can ask for it. Sets are shared between parent and child after a fork: counted by
+ * references, copied by the first who changes it.
+ *
+ * Sync thread only.
+ */
+#ifndef OPD_MAPSET_H
+#define OPD_MAPSET_H
+
+#include "libop/compiler.h"
+
+struct opd_mapping {
+	uint64_t start, end; /* addresses, end exclusive */
+	uint64_t key;	     /* offset of `start` in the image: file offset, or bytes from the start of the region */
+	uint64_t cookie;     /* of the image */
+	uint64_t from_ns, to_ns; /* when it holds; to_ns is UINT64_MAX while it does */
+};
+
+struct opd_mapset;
+
+/* An empty set with one reference; NULL without memory. */
+struct opd_mapset *opd_mapset_new(void) OP_MUST_CHECK;
+
+/* One reference more, and one less; the last one frees. opd_mapset_put takes NULL. */
+struct opd_mapset *opd_mapset_get(struct opd_mapset *set) OP_NONNULL;
+void opd_mapset_put(struct opd_mapset *set);
+
+/*
+ * Adds a mapping (to_ns is set here). *set is replaced by a copy when others hold references. What was cut and ended before horizon_ns is
+ * forgotten. 0 or -ENOMEM; then the set is as before.
+ */
+int opd_mapset_add(struct opd_mapset **set, const struct opd_mapping *mapping, uint64_t horizon_ns) OP_NONNULL OP_MUST_CHECK;
+
+/* The mapping that held `address` at time_ns; NULL for none. Valid until the set changes. */
+const struct opd_mapping *opd_mapset_find(const struct opd_mapset *set, uint64_t address, uint64_t time_ns) OP_NONNULL;
+
+/* Number of mappings that hold now. */
+size_t opd_mapset_count(const struct opd_mapset *set) OP_NONNULL;
+
+#endif

@@ -1,0 +1,535 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "daemon/opd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <popt.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/signalfd.h>
+#include <systemd/sd-event.h>
+#include <unistd.h>
+
+#include "daemon/clock.h"
+#include "daemon/cpus.h"
+#include "daemon/log.h"
+#include "daemon/proc_scan.h"
+#include "daemon/server.h"
+#include "daemon/sync.h"
+#include "libop/config.h"
+#include "libop/control.h"
+#include "libop/daemonrc.h"
+#include "libop/session.h"
+#include "libop/sys.h"
+
+#define MAX_OPEN_FILES_DEFAULT 4096 /* open sample files are mappings, not descriptors: well below vm.max_map_count */
+
+struct opd {
+	/* command line */
+	char *config_path, *session_dir_option;
+	/* start-up, in this order */
+	struct op_config config;
+	struct op_setup setup;
+	const char *session_dir;
+	int session_fd;
+	int lock_fd;
+	struct op_event default_event;
+	const struct op_event *events;
+	size_t nr_events;
+	struct opd_pipeline pipeline;
+	struct op_status status;
+	sd_event *loop;
+	struct opd_sync sync;
+	struct opd_server *server;
+	bool quitting;
+};
+
+static OP_PRINTF(1, 2) int fail(const char *format, ...)
+{
+	char line[1024];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	opd_log(SD_ERR, "%s", line);
+	return -1;
+}
+
+/* ---- configuration and setup ---- */
+
+static int init_config(struct opd *opd)
+{
+	struct op_text warnings = { 0 };
+	bool is_explicit;
+	const char *path = op_config_path(opd->config_path, &is_explicit);
+	int err = op_config_init(&opd->config);
+
+	if (err)
+		return fail("no memory");
+	err = op_config_read(&opd->config, path, is_explicit, &warnings);
+	if (err)
+		fail("cannot read %s: %s", path, strerror(-err));
+	else if (warnings.length)
+		opd_log(SD_WARNING, "%.*s", (int)(warnings.length - (warnings.data[warnings.length - 1] == '\n')), warnings.data);
+	op_text_free(&warnings);
+	return err ? -1 : 0;
+}
+
+static void fini_config(struct opd *opd)
+{
+	op_config_free(&opd->config);
+}
+
+/* What `opcontrol --setup` left in the configured session directory; a setup made while a daemon ran takes effect now. */
+static int init_setup(struct opd *opd)
+{
+	char *why = NULL;
+	int dir_fd, err;
+
+	op_setup_init(&opd->setup);
+	dir_fd = op_sys_openat(AT_FDCWD, opd->config.session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	if (dir_fd >= 0) {
+		err = op_sys_renameat(dir_fd, "daemonrc_new", dir_fd, "daemonrc");
+		if (err && err != -ENOENT)
+			opd_log(SD_WARNING, "%s/daemonrc_new does not take effect: %s", opd->config.session_dir, strerror(-err));
+		err = op_setup_read(&opd->setup, dir_fd, "daemonrc", &why);
+		close(dir_fd);
+		if (err) {
+			fail("%s/%s", opd->config.session_dir, why ? why : strerror(-err));
+			free(why);
+			return -1;
+		}
+	}
+	opd->session_dir = opd->session_dir_option ? opd->session_dir_option :
+			   opd->setup.session_dir  ? opd->setup.session_dir :
+						     opd->config.session_dir;
+	return 0;
+}
+
+static void fini_setup(struct opd *opd)
+{
+	op_setup_free(&opd->setup);
+}
+
+/* ---- session ---- */
+
+static int init_session(struct opd *opd)
+{
+	opd->session_fd = op_session_open(opd->session_dir);
+	if (opd->session_fd < 0)
+		return fail("cannot use the session directory %s: %s", opd->session_dir, strerror(-opd->session_fd));
+	return 0;
+}
+
+static void fini_session(struct opd *opd)
+{
+	close(opd->session_fd);
+}
+
+/* Who holds the lock; the pid in it is for people and for opcontrol. */
+static int explain_lock(const struct opd *opd, int fd)
+{
+	char pid[32] = "";
+	ssize_t nr = op_sys_pread(fd, pid, sizeof(pid) - 1, 0);
+
+	pid[nr > 0 ? nr : 0] = '\0';
+	return fail("another opd (pid %s) uses the session directory %s", pid[0] ? pid : "unknown", opd->session_dir);
+}
+
+static int init_lock(struct opd *opd)
+{
+	char pid[32];
+	int fd = op_sys_openat(opd->session_fd, OP_SESSION_LOCK, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+	int err;
+
+	if (fd < 0)
+		return fail("cannot make %s/" OP_SESSION_LOCK ": %s", opd->session_dir, strerror(-fd));
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		explain_lock(opd, fd);
+		close(fd);
+		return -1;
+	}
+	snprintf(pid, sizeof(pid), "%d", (int)getpid());
+	err = ftruncate(fd, 0) < 0 ? -errno : op_sys_write_all(fd, pid, strlen(pid));
+	if (err) {
+		close(fd);
+		return fail("cannot write %s/" OP_SESSION_LOCK ": %s", opd->session_dir, strerror(-err));
+	}
+	opd->lock_fd = fd;
+	return 0;
+}
+
+static void fini_lock(struct opd *opd)
+{
+	op_sys_unlinkat(opd->session_fd, OP_SESSION_LOCK, 0);
+	close(opd->lock_fd);
+}
+
+/* ---- pipeline ---- */
+
+static int init_events(struct opd *opd)
+{
+	bool has_pmu;
+
+	opd->events = opd->setup.events;
+	opd->nr_events = opd->setup.nr_events;
+	if (opd->nr_events)
+		return 0;
+	op_event_default(&opd->default_event, &has_pmu);
+	opd->status.has_pmu = has_pmu;
+	if (!has_pmu)
+		opd_log(SD_NOTICE, "no hardware counters on this host (a virtual machine?): sampling by timer, %s:%llu",
+			opd->default_event.name, (unsigned long long)opd->default_event.count);
+	opd->events = &opd->default_event;
+	opd->nr_events = 1;
+	return 0;
+}
+
+static int init_capture(struct opd *opd)
+{
+	char *why = NULL;
+
+	if (opd_capture_open(&opd->pipeline.capture, &opd->config, opd->events, opd->nr_events, &why) < 0) {
+		fail("%s", why ? why : "cannot start capturing");
+		free(why);
+		return -1;
+	}
+	return 0;
+}
+
+static void fini_capture(struct opd *opd)
+{
+	opd_capture_close(&opd->pipeline.capture);
+}
+
+static const char *vmlinux_of(const struct opd *opd)
+{
+	return opd->setup.vmlinux ? opd->setup.vmlinux : opd->config.vmlinux;
+}
+
+static int init_resolver(struct opd *opd)
+{
+	if (opd_resolver_init(&opd->pipeline.resolver, vmlinux_of(opd)) < 0)
+		return fail("no memory");
+	opd_log(SD_INFO, "%s", opd->pipeline.resolver.kernel.note);
+	return 0;
+}
+
+static void fini_resolver(struct opd *opd)
+{
+	opd_resolver_free(&opd->pipeline.resolver);
+}
+
+/* The side band is open: what changes from now on is told there, what was before is in /proc. */
+static int init_processes(struct opd *opd)
+{
+	struct opd_resolver *resolver = &opd->pipeline.resolver;
+	int err = opd_proc_scan_all(&resolver->processes, resolver->table, opd_now_ns());
+
+	return err ? fail("cannot read /proc: %s", strerror(-err)) : 0;
+}
+
+static int init_count(struct opd *opd)
+{
+	opd->pipeline.count = (struct opd_count){
+		.session_fd = opd->session_fd,
+		.table = opd->pipeline.resolver.table,
+		.events = opd->events,
+		.separate_lib = opd->setup.separate_lib,
+		.separate_kernel = opd->setup.separate_kernel,
+		.separate_thread = opd->setup.separate_thread,
+		.separate_cpu = opd->setup.separate_cpu,
+		.cpu_speed_mhz = opd_cpu_speed_mhz(),
+		.no_process_cookie = opd->pipeline.resolver.pseudo[OPD_PSEUDO_NO_PROCESS],
+		.max_open = opd->config.max_open_files ? opd->config.max_open_files : MAX_OPEN_FILES_DEFAULT,
+	};
+	return 0;
+}
+
+static void fini_count(struct opd *opd)
+{
+	opd_count_close_files(&opd->pipeline.count);
+}
+
+/* ---- main thread ---- */
+
+static struct opd_job *new_job(enum opd_job_kind kind, void *arg)
+{
+	struct opd_job *job = calloc(1, sizeof(*job));
+
+	if (job) {
+		job->kind = kind;
+		job->arg = arg;
+	}
+	return job;
+}
+
+static void quit(struct opd *opd)
+{
+	struct opd_job *job;
+
+	if (opd->quitting)
+		return;
+	job = new_job(OPD_JOB_QUIT, NULL);
+	if (!job)
+		return;
+	opd->quitting = true;
+	sd_notify(0, "STOPPING=1\nSTATUS=Writing the last samples");
+	opd_sync_submit(&opd->sync, job);
+}
+
+static int on_signal(sd_event_source *source OP_UNUSED, const struct signalfd_siginfo *info, void *arg)
+{
+	struct opd *opd = arg;
+	struct opd_job *job;
+
+	if (info->ssi_signo != SIGHUP) {
+		quit(opd);
+		return 0;
+	}
+	job = new_job(OPD_JOB_REOPEN, NULL);
+	if (job)
+		opd_sync_submit(&opd->sync, job);
+	return 0;
+}
+
+static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
+
+static int init_loop(struct opd *opd)
+{
+	sigset_t set;
+	int err;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < op_array_size(signals); i++)
+		sigaddset(&set, signals[i]);
+	sigprocmask(SIG_BLOCK, &set, NULL); /* before there are threads, so that none gets them */
+	signal(SIGPIPE, SIG_IGN);
+	err = sd_event_new(&opd->loop);
+	for (size_t i = 0; i < op_array_size(signals) && err >= 0; i++)
+		err = sd_event_add_signal(opd->loop, NULL, signals[i], on_signal, opd);
+	if (err >= 0)
+		return 0;
+	opd->loop = sd_event_unref(opd->loop);
+	return fail("cannot make the event loop: %s", strerror(-err));
+}
+
+static void fini_loop(struct opd *opd)
+{
+	opd->loop = sd_event_unref(opd->loop);
+}
+
+static void on_job_done(struct opd *opd, struct opd_job *job);
+
+static int on_jobs_done(sd_event_source *source OP_UNUSED, int fd OP_UNUSED, uint32_t revents OP_UNUSED, void *arg)
+{
+	struct opd *opd = arg;
+	struct opd_job *next;
+
+	for (struct opd_job *job = opd_sync_take_done(&opd->sync); job; job = next) {
+		next = job->next;
+		on_job_done(opd, job);
+		free(job->payload);
+		free(job);
+	}
+	return 0;
+}
+
+static void fill_status(struct opd *opd)
+{
+	struct op_status *status = &opd->status;
+
+	status->pid = (uint32_t)getpid();
+	status->separate_lib = opd->setup.separate_lib;
+	status->separate_kernel = opd->setup.separate_kernel;
+	status->separate_thread = opd->setup.separate_thread;
+	status->separate_cpu = opd->setup.separate_cpu;
+	snprintf(status->session_dir, sizeof(status->session_dir), "%s", opd->session_dir);
+	snprintf(status->vmlinux, sizeof(status->vmlinux), "%s", vmlinux_of(opd) ? vmlinux_of(opd) : "");
+}
+
+static int init_sync(struct opd *opd)
+{
+	int err;
+
+	fill_status(opd);
+	err = opd_sync_start(&opd->sync, &opd->pipeline, &opd->config, &opd->status);
+	if (err)
+		return fail("cannot start the sync thread: %s", strerror(-err));
+	err = sd_event_add_io(opd->loop, NULL, opd_sync_done_fd(&opd->sync), EPOLLIN, on_jobs_done, opd);
+	return err < 0 ? fail("cannot watch the sync thread: %s", strerror(-err)) : 0;
+}
+
+/* Left early, the thread is asked to end here: its last job is waited for and thrown away with the others. */
+static void fini_sync(struct opd *opd)
+{
+	quit(opd);
+	opd_sync_stop(&opd->sync);
+}
+
+/* ---- control socket ---- */
+
+/* What each command becomes; the server has checked who sends it. */
+static const enum opd_job_kind jobs_of_commands[] = {
+	[OP_CONTROL_STATUS] = OPD_JOB_STATUS, [OP_CONTROL_START] = OPD_JOB_START, [OP_CONTROL_STOP] = OPD_JOB_STOP,
+	[OP_CONTROL_DUMP] = OPD_JOB_DUMP,     [OP_CONTROL_RESET] = OPD_JOB_RESET, [OP_CONTROL_SHUTDOWN] = OPD_JOB_QUIT,
+};
+
+static void on_command(void *context, struct opd_client client, enum op_control_command command)
+{
+	struct opd *opd = context;
+	struct opd_job *job = NULL;
+	struct opd_client *asker;
+
+	if (opd->quitting) {
+		opd_server_reply_error(opd->server, client, -ESHUTDOWN, "opd is shutting down");
+		return;
+	}
+	asker = malloc(sizeof(*asker));
+	if (asker)
+		job = new_job(jobs_of_commands[command], asker);
+	if (!job) {
+		free(asker);
+		opd_server_reply_error(opd->server, client, -ENOMEM, "no memory");
+		return;
+	}
+	*asker = client;
+	if (command == OP_CONTROL_SHUTDOWN) {
+		opd->quitting = true;
+		sd_notify(0, "STOPPING=1\nSTATUS=Writing the last samples");
+	}
+	opd_sync_submit(&opd->sync, job);
+}
+
+static void tell_state(const struct opd_job *job)
+{
+	if (job->error)
+		return;
+	if (job->kind == OPD_JOB_START)
+		sd_notify(0, "STATUS=Profiling");
+	else if (job->kind == OPD_JOB_STOP)
+		sd_notify(0, "STATUS=Paused");
+}
+
+static void on_job_done(struct opd *opd, struct opd_job *job)
+{
+	struct opd_client *asker = job->arg;
+
+	if (job->error)
+		opd_log(SD_ERR, "%s", job->message);
+	if (asker && job->error)
+		opd_server_reply_error(opd->server, *asker, job->error, job->message);
+	else if (asker)
+		opd_server_reply(opd->server, *asker, 0, job->payload, job->payload_bytes);
+	free(asker);
+	tell_state(job);
+	if (job->kind == OPD_JOB_QUIT)
+		sd_event_exit(opd->loop, 0);
+}
+
+static int explain_listen(const struct opd *opd, int err)
+{
+	const char *path = opd->config.control_socket;
+
+	if (err == -EADDRINUSE)
+		return fail("another opd answers on the control socket %s", path);
+	return fail("cannot listen on the control socket %s: %s", path, strerror(-err));
+}
+
+static int init_server(struct opd *opd)
+{
+	int fd, err = opd_server_listen(opd->config.control_socket, &fd);
+
+	if (err)
+		return explain_listen(opd, err);
+	err = opd_server_open(opd->loop, fd, opd->config.control_socket, on_command, opd, &opd->server);
+	if (!err)
+		return 0;
+	close(fd);
+	return explain_listen(opd, err);
+}
+
+static void fini_server(struct opd *opd)
+{
+	opd_server_close(opd->server);
+}
+
+/* ---- the list ---- */
+
+static const struct {
+	const char *name;
+	int (*init)(struct opd *opd); /* 0, or -1 after a line in the log */
+	void (*fini)(struct opd *opd);
+} steps[] = {
+	{ "config", init_config, fini_config },
+	{ "setup", init_setup, fini_setup },
+	{ "session", init_session, fini_session },
+	{ "lock", init_lock, fini_lock },
+	{ "events", init_events, NULL },
+	{ "capture", init_capture, fini_capture },
+	{ "resolver", init_resolver, fini_resolver },
+	{ "processes", init_processes, NULL },
+	{ "count", init_count, fini_count },
+	{ "loop", init_loop, fini_loop },
+	{ "sync", init_sync, fini_sync },
+	{ "server", init_server, fini_server },
+};
+
+static int run(struct opd *opd)
+{
+	size_t nr_up = 0;
+	int err = 0;
+
+	while (nr_up < op_array_size(steps) && !(err = steps[nr_up].init(opd)))
+		nr_up++;
+	if (!err) {
+		opd_log(SD_INFO, "ready: %zu CPUs, session directory %s", opd->pipeline.capture.nr_cpus, opd->session_dir);
+		sd_notify(0, "READY=1\nSTATUS=Paused");
+		err = sd_event_loop(opd->loop);
+	}
+	while (nr_up--)
+		if (steps[nr_up].fini)
+			steps[nr_up].fini(opd);
+	return err ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static int parse_options(struct opd *opd, int argc, char **argv, bool *ret_done)
+{
+	int version = 0;
+	struct poptOption options[] = {
+		{ "config", 'c', POPT_ARG_STRING, &opd->config_path, 0, "configuration file (default " OP_CONFIG_PATH_DEFAULT ")", "FILE" },
+		{ "session-dir", 0, POPT_ARG_STRING, &opd->session_dir_option, 0, "where the samples go", "DIR" },
+		{ "version", 'v', POPT_ARG_NONE, &version, 0, "show the version", NULL },
+		POPT_AUTOHELP POPT_TABLEEND,
+	};
+	poptContext context = poptGetContext("opd", argc, (const char **)(void *)argv, options, 0);
+	int result = poptGetNextOpt(context);
+	const char *rest = poptPeekArg(context);
+
+	if (result < -1)
+		fail("%s: %s (see opd --help)", poptBadOption(context, POPT_BADOPTION_NOALIAS), poptStrerror(result));
+	else if (rest)
+		fail("%s: opd takes no arguments (see opd --help)", rest);
+	else if (version)
+		printf("opd " PACKAGE_VERSION "\n");
+	*ret_done = version;
+	result = result < -1 || rest ? -1 : 0;
+	poptFreeContext(context);
+	return result;
+}
+
+int opd_main(int argc, char **argv)
+{
+	struct opd opd = { .session_fd = -1, .lock_fd = -1 };
+	bool done;
+	int result = EXIT_FAILURE;
+
+	if (!parse_options(&opd, argc, argv, &done))
+		result = done ? EXIT_SUCCESS : run(&opd);
+	free(opd.config_path);
+	free(opd.session_dir_option);
+	return result;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * What ran before opd looked: address spaces from /proc/PID/maps. Read once the side band is open, so that what changes in
+ * between is reported there; which of the two is older is decided by time stamps.
+ *
+ * Sync thread only.
+ */
+#ifndef OPD_PROC_SCAN_H
+#define OPD_PROC_SCAN_H
+
+#include "daemon/process.h"
+#include "libop/compiler.h"
+#include "libop/dcookie.h"
+
+/*
+ * Takes one process in, or takes its address space anew. 0; -ENOENT: there is no such process; -ENOMEM.
+ */
+int opd_proc_scan_pid(struct opd_processes *processes, struct op_dcookie_table *table, uint32_t pid, uint64_t now_ns) OP_NONNULL OP_MUST_CHECK;
+
+/* Takes in every process that /proc shows. 0 or -errno of reading /proc; a process that ends meanwhile is no error. */
+int opd_proc_scan_all(struct opd_processes *processes, struct op_dcookie_table *table, uint64_t now_ns) OP_NONNULL OP_MUST_CHECK;
+
+#endif

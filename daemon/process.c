@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "daemon/process.h"
+
+#include <errno.h>
+
+#include "libop/dcookie.h"
+
+static void free_mm(struct opd_mm *mm)
+{
+	while (mm) {
+		struct opd_mm *older = mm->older;
+
+		opd_mapset_put(mm->maps);
+		free(mm);
+		mm = older;
+	}
+}
+
+static void free_process(struct opd_process *process)
+{
+	free_mm(process->mm);
+	free(process);
+}
+
+static void free_visited(struct op_hlink *link, void *arg OP_UNUSED)
+{
+	free_process(op_container_of(link, struct opd_process, link));
+}
+
+void opd_processes_free(struct opd_processes *processes)
+{
+	op_htable_visit(&processes->by_pid, free_visited, NULL);
+	op_htable_free(&processes->by_pid);
+}
+
+struct opd_process *opd_process_find(const struct opd_processes *processes, uint32_t pid)
+{
+	struct op_hlink *link = op_htable_first(&processes->by_pid, op_hash_u64(pid));
+
+	for (; link; link = op_htable_next(link)) {
+		struct opd_process *process = op_container_of(link, struct opd_process, link);
+
+		if (process->pid == pid)
+			return process;
+	}
+	return NULL;
+}
+
+/*
+ * A new address space, in front of the others unless an older record comes late. It takes over the reference to maps, also
+ * when it fails.
+ */
+static int push_mm(struct opd_process *process, struct opd_mapset *maps, uint64_t app_cookie, uint64_t from_ns)
+{
+	struct opd_mm *mm = maps ? calloc(1, sizeof(*mm)) : NULL;
+	struct opd_mm **at = &process->mm;
+
+	if (!mm) {
+		opd_mapset_put(maps);
+		return -ENOMEM;
+	}
+	mm->maps = maps;
+	mm->app_cookie = app_cookie;
+	mm->from_ns = from_ns;
+	while (*at && (*at)->from_ns > from_ns)
+		at = &(*at)->older;
+	mm->older = *at;
+	*at = mm;
+	return 0;
+}
+
+static struct opd_process *new_process(struct opd_processes *processes, uint32_t pid)
+{
+	struct opd_process *process = calloc(1, sizeof(*process));
+
+	if (!process)
+		return NULL;
+	process->pid = pid;
+	process->exit_ns = UINT64_MAX;
+	if (op_htable_insert(&processes->by_pid, &process->link, op_hash_u64(pid)) < 0) {
+		free(process);
+		return NULL;
+	}
+	return process;
+}
+
+struct opd_process *opd_process_add(struct opd_processes *processes, uint32_t pid, uint64_t from_ns)
+{
+	struct opd_process *process = new_process(processes, pid);
+
+	if (process && push_mm(process, opd_mapset_new(), OP_DCOOKIE_NONE, from_ns) < 0) {
+		op_htable_remove(&processes->by_pid, &process->link);
+		free_process(process);
+		process = NULL;
+	}
+	return process;
+}
+
+int opd_process_fork(struct opd_processes *processes, uint32_t parent_pid, uint32_t pid, uint64_t time_ns)
+{
+	const struct opd_process *parent = opd_process_find(processes, parent_pid);
+	struct opd_process *process = opd_process_find(processes, pid);
+	const struct opd_mm *from;
+	struct opd_mapset *maps;
+	int err;
+
+	if (process && time_ns <= process->snapshot_ns)
+		return 0;
+	if (!process && !parent) {
+		process = opd_process_add(processes, pid, time_ns);
+		if (!process)
+			return -ENOMEM;
+		process->nr_threads = 1;
+		return 0;
+	}
+	if (!process)
+		process = new_process(processes, pid);
+	if (!process)
+		return -ENOMEM;
+	from = parent ? opd_process_mm_at(parent, time_ns) : NULL;
+	maps = from ? opd_mapset_get(from->maps) : opd_mapset_new();
+	err = push_mm(process, maps, from ? from->app_cookie : OP_DCOOKIE_NONE, time_ns);
+	if (err < 0 && !process->mm) {
+		op_htable_remove(&processes->by_pid, &process->link);
+		free_process(process);
+	}
+	if (err < 0)
+		return err;
+	process->snapshot_ns = 0;
+	process->exit_ns = UINT64_MAX;
+	process->nr_threads = 1;
+	process->leader_exited = false;
+	return 0;
+}
+
+int opd_process_exec(struct opd_processes *processes, uint32_t pid, uint64_t time_ns)
+{
+	struct opd_process *process = opd_process_find(processes, pid);
+
+	if (!process)
+		return opd_process_add(processes, pid, time_ns) ? 0 : -ENOMEM;
+	if (time_ns <= process->snapshot_ns)
+		return 0;
+	/* The thread that calls exec takes the place of a leader that was ended for it. */
+	process->leader_exited = false;
+	return push_mm(process, opd_mapset_new(), OP_DCOOKIE_NONE, time_ns);
+}
+
+int opd_process_map(struct opd_processes *processes, struct opd_mm *mm, const struct opd_mapping *mapping)
+{
+	return opd_mapset_add(&mm->maps, mapping, processes->horizon_ns);
+}
+
+void opd_process_thread_began(struct opd_processes *processes, uint32_t pid)
+{
+	struct opd_process *process = opd_process_find(processes, pid);
+
+	if (process && process->nr_threads)
+		process->nr_threads++;
+}
+
+void opd_process_thread_ended(struct opd_processes *processes, uint32_t pid, uint32_t tid, uint64_t time_ns)
+{
+	struct opd_process *process = opd_process_find(processes, pid);
+
+	if (!process || process->exit_ns != UINT64_MAX)
+		return;
+	if (pid == tid)
+		process->leader_exited = true;
+	if (process->nr_threads && !--process->nr_threads)
+		process->exit_ns = time_ns;
+}
+
+struct opd_mm *opd_process_mm_at(const struct opd_process *process, uint64_t time_ns)
+{
+	struct opd_mm *mm = process->mm;
+
+	while (mm->from_ns > time_ns && mm->older)
+		mm = mm->older;
+	return mm;
+}
+
+struct prune {
+	struct opd_processes *processes;
+	bool (*is_gone)(uint32_t pid);
+};
+
+/* Address spaces that the next younger one had replaced before the horizon. */
+static void prune_mm(struct opd_process *process, uint64_t horizon_ns)
+{
+	struct opd_mm *mm = process->mm;
+
+	while (mm->from_ns >= horizon_ns && mm->older)
+		mm = mm->older;
+	free_mm(mm->older);
+	mm->older = NULL;
+}
+
+static void prune_visited(struct op_hlink *link, void *arg)
+{
+	struct opd_process *process = op_container_of(link, struct opd_process, link);
+	const struct prune *prune = arg;
+	uint64_t horizon_ns = prune->processes->horizon_ns;
+
+	if (process->exit_ns == UINT64_MAX && process->leader_exited && !process->nr_threads && prune->is_gone(process->pid))
+		process->exit_ns = horizon_ns;
+	if (process->exit_ns < horizon_ns) {
+		op_htable_remove(&prune->processes->by_pid, link);
+		free_process(process);
+		return;
+	}
+	prune_mm(process, horizon_ns);
+}
+
+void opd_processes_prune(struct opd_processes *processes, uint64_t horizon_ns, bool (*is_gone)(uint32_t pid))
+{
+	struct prune prune = { .processes = processes, .is_gone = is_gone };
+
+	processes->horizon_ns = horizon_ns;
+	op_htable_visit(&processes->by_pid, prune_visited, &prune);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Processes: who had which address space at which time. Each pid has a chain of address spaces, newest first: fork and exec
+ * begin one, and the pid of a process that ended may get another. A sample asks for the one that held at its own time, since
+ * the side band is read ahead of the samples.
+ *
+ * Sync thread only.
+ */
+#ifndef OPD_PROCESS_H
+#define OPD_PROCESS_H
+
+#include "daemon/mapset.h"
+#include "libop/compiler.h"
+#include "libop/htable.h"
+
+struct opd_mm {
+	struct opd_mm *older;
+	struct opd_mapset *maps;
+	uint64_t from_ns;    /* 0: since before opd looked */
+	uint64_t app_cookie; /* of the executable; OP_DCOOKIE_NONE: not known yet, or a kernel thread */
+};
+
+struct opd_process {
+	struct op_hlink link;
+	uint32_t pid;
+	struct opd_mm *mm;     /* newest */
+	uint64_t snapshot_ns;  /* what /proc said at this time is in mm, older records are part of it; 0: never asked */
+	uint64_t exit_ns;      /* UINT64_MAX while it lives */
+	uint32_t nr_threads;   /* 0: not known, it began before opd looked */
+	bool leader_exited;
+};
+
+struct opd_processes {
+	struct op_htable by_pid;
+	uint64_t horizon_ns;   /* no sample older than this will come */
+};
+
+void opd_processes_free(struct opd_processes *processes);
+
+/* The process with this pid, living or ended and not yet forgotten; NULL for none. */
+struct opd_process *opd_process_find(const struct opd_processes *processes, uint32_t pid) OP_NONNULL;
+
+/* A process that was not known: an address space without mappings that holds since from_ns. NULL without memory. */
+struct opd_process *opd_process_add(struct opd_processes *processes, uint32_t pid, uint64_t from_ns) OP_NONNULL OP_MUST_CHECK;
+
+/* What the side band reports. 0 or -ENOMEM. A fork of an unknown parent gives a process without mappings. */
+int opd_process_fork(struct opd_processes *processes, uint32_t parent_pid, uint32_t pid, uint64_t time_ns) OP_NONNULL OP_MUST_CHECK;
+int opd_process_exec(struct opd_processes *processes, uint32_t pid, uint64_t time_ns) OP_NONNULL OP_MUST_CHECK;
+int opd_process_map(struct opd_processes *processes, struct opd_mm *mm, const struct opd_mapping *mapping) OP_NONNULL OP_MUST_CHECK;
+void opd_process_thread_began(struct opd_processes *processes, uint32_t pid) OP_NONNULL;
+void opd_process_thread_ended(struct opd_processes *processes, uint32_t pid, uint32_t tid, uint64_t time_ns) OP_NONNULL;
+
+/* The address space that the process had at that time; the oldest known when that is younger. */
+struct opd_mm *opd_process_mm_at(const struct opd_process *process, uint64_t time_ns) OP_NONNULL;
+
+/*
+ * Forgets processes and address spaces that ended before horizon_ns. `is_gone` decides about a process whose leader ended and whose number of threads is not known.
+ */
+void opd_processes_prune(struct opd_processes *processes, uint64_t horizon_ns, bool (*is_gone)(uint32_t pid)) OP_NONNULL;
+
+#endif

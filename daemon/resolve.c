@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "daemon/resolve.h"
+
+#include <errno.h>
+
+#include "daemon/proc_scan.h"
+
+#define VSYSCALL_START 0xffffffffff600000u /* x86-64: one page at this address in every process, in no map of its own */
+#define VSYSCALL_END 0xffffffffff601000u
+
+int opd_resolver_init(struct opd_resolver *resolver, const char *vmlinux)
+{
+	*resolver = (struct opd_resolver){ .table = op_dcookie_table_new() };
+	if (!resolver->table)
+		return -ENOMEM;
+	for (size_t i = 0; i < OPD_NR_PSEUDO; i++) {
+		resolver->pseudo[i] = opd_image_pseudo(resolver->table, (enum opd_pseudo)i);
+		if (resolver->pseudo[i] == OP_DCOOKIE_NONE)
+			return -ENOMEM;
+	}
+	return opd_kernel_map_init(&resolver->kernel, resolver->table, "/proc", vmlinux);
+}
+
+void opd_resolver_free(struct opd_resolver *resolver)
+{
+	if (!resolver)
+		return;
+	opd_processes_free(&resolver->processes);
+	opd_kernel_map_free(&resolver->kernel);
+	op_dcookie_table_free(resolver->table);
+	*resolver = (struct opd_resolver){ 0 };
+}
+
+/* The process of a sample. One that the side band has not told of, since it was lost or opd came later, is looked up in /proc. */
+static struct opd_process *process_of(struct opd_resolver *resolver, const struct op_sample *sample)
+{
+	struct opd_process *process;
+
+	if (!sample->pid || sample->pid == UINT32_MAX)
+		return NULL;
+	process = opd_process_find(&resolver->processes, sample->pid);
+	if (!process && opd_proc_scan_pid(&resolver->processes, resolver->table, sample->pid, resolver->now_ns) >= 0)
+		process = opd_process_find(&resolver->processes, sample->pid);
+	return process;
+}
+
+static void file_under(struct opd_resolver *resolver, enum opd_pseudo pseudo, uint64_t address, struct opd_resolved *resolved)
+{
+	resolved->location = (struct op_location){ .cookie = resolver->pseudo[pseudo], .offset = address };
+	resolved->unattributed = true;
+}
+
+static int vsyscall(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *resolved)
+{
+	struct opd_mapped mapped = { .pid = sample->pid, .start = VSYSCALL_START, .end = VSYSCALL_END, .name = "[vsyscall]" };
+	bool is_file;
+
+	resolved->location.cookie = opd_image_of_mapping(resolver->table, &mapped, &is_file);
+	resolved->location.offset = sample->ip - VSYSCALL_START;
+	return resolved->location.cookie == OP_DCOOKIE_NONE ? -ENOMEM : 0;
+}
+
+static int resolve_user(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *resolved)
+{
+	const struct opd_process *process = process_of(resolver, sample);
+	const struct opd_mapping *mapping;
+	const struct opd_mm *mm;
+
+	if (!process) {
+		file_under(resolver, OPD_PSEUDO_NO_PROCESS, sample->ip, resolved);
+		return 0;
+	}
+	mm = opd_process_mm_at(process, sample->time_ns);
+	resolved->app_cookie = mm->app_cookie;
+	if (op_unlikely(sample->ip >= VSYSCALL_START && sample->ip < VSYSCALL_END))
+		return vsyscall(resolver, sample, resolved);
+	mapping = opd_mapset_find(mm->maps, sample->ip, sample->time_ns);
+	if (mapping)
+		resolved->location = (struct op_location){ .cookie = mapping->cookie, .offset = sample->ip - mapping->start + mapping->key };
+	else
+		file_under(resolver, OPD_PSEUDO_NO_MAPPING, sample->ip, resolved);
+	return 0;
+}
+
+static int resolve_kernel(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *resolved)
+{
+	const struct opd_process *process = process_of(resolver, sample);
+
+	resolved->is_kernel = true;
+	if (process)
+		resolved->app_cookie = opd_process_mm_at(process, sample->time_ns)->app_cookie;
+	resolved->location = opd_kernel_map_find(&resolver->kernel, sample->ip, sample->time_ns);
+	return 0;
+}
+
+int opd_resolve(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *ret_resolved)
+{
+	struct opd_resolved resolved = { .app_cookie = OP_DCOOKIE_NONE };
+	int err = 0;
+
+	switch (sample->mode) {
+	case OP_CPUMODE_USER:
+		err = resolve_user(resolver, sample, &resolved);
+		break;
+	case OP_CPUMODE_KERNEL:
+		err = resolve_kernel(resolver, sample, &resolved);
+		break;
+	case OP_CPUMODE_HYPERVISOR:
+		file_under(resolver, OPD_PSEUDO_HYPERVISOR, sample->ip, &resolved);
+		break;
+	case OP_CPUMODE_GUEST_KERNEL:
+		file_under(resolver, OPD_PSEUDO_GUEST_KERNEL, sample->ip, &resolved);
+		break;
+	case OP_CPUMODE_GUEST_USER:
+		file_under(resolver, OPD_PSEUDO_GUEST_USER, sample->ip, &resolved);
+		break;
+	case OP_CPUMODE_UNKNOWN:
+		file_under(resolver, OPD_PSEUDO_NO_MODE, sample->ip, &resolved);
+		break;
+	}
+	if (!err)
+		*ret_resolved = resolved;
+	return err;
+}

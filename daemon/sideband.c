@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "daemon/sideband.h"
+
+#include <errno.h>
+#include <sys/sysmacros.h>
+
+struct drain {
+	struct opd_resolver *resolver;
+	struct opd_cpu *cpu; /* whose record it is */
+	bool lost;
+};
+
+typedef int (*handler)(struct drain *drain, const struct perf_event_header *header);
+
+static int take_mmap(struct drain *drain, const struct perf_event_header *header)
+{
+	struct opd_resolver *resolver = drain->resolver;
+	struct op_mmap_record record;
+	struct opd_mapped mapped;
+	struct opd_mapping mapping;
+	struct opd_process *process;
+	struct opd_mm *mm;
+	bool is_file;
+
+	if (op_record_mmap(header, &record) < 0)
+		return -EBADMSG;
+	if (!record.bytes || header->misc & PERF_RECORD_MISC_MMAP_DATA)
+		return 0;
+	process = opd_process_find(&resolver->processes, record.pid);
+	if (!process)
+		process = opd_process_add(&resolver->processes, record.pid, 0);
+	if (!process)
+		return -ENOMEM;
+	if (record.who.time_ns <= process->snapshot_ns)
+		return 0;
+	mm = opd_process_mm_at(process, record.who.time_ns);
+	mapped = (struct opd_mapped){
+		.pid = record.pid,
+		.start = record.start,
+		.end = record.start + record.bytes,
+		.offset = record.offset,
+		.name = record.file_name,
+		.build_id_bytes = record.build_id_bytes,
+		.device = makedev(record.maj, record.min),
+		.inode = record.inode,
+		.inode_generation = record.inode_generation,
+	};
+	memcpy(mapped.build_id, record.build_id, record.build_id_bytes);
+	mapping = (struct opd_mapping){ .start = mapped.start, .end = mapped.end, .from_ns = record.who.time_ns };
+	mapping.cookie = opd_image_of_mapping(resolver->table, &mapped, &is_file);
+	if (mapping.cookie == OP_DCOOKIE_NONE)
+		return -ENOMEM;
+	if (is_file) {
+		mapping.key = mapped.offset;
+		/* The executable is the first file that exec maps; the loader follows. */
+		if (mm->app_cookie == OP_DCOOKIE_NONE)
+			mm->app_cookie = mapping.cookie;
+	}
+	return opd_process_map(&resolver->processes, mm, &mapping);
+}
+
+static int take_comm(struct drain *drain, const struct perf_event_header *header)
+{
+	struct op_comm_record record;
+
+	if (op_record_comm(header, &record) < 0)
+		return -EBADMSG;
+	return record.is_exec ? opd_process_exec(&drain->resolver->processes, record.pid, record.who.time_ns) : 0;
+}
+
+static int take_fork(struct drain *drain, const struct perf_event_header *header)
+{
+	struct op_task_record record;
+
+	if (op_record_task(header, &record) < 0)
+		return -EBADMSG;
+	if (record.pid != record.parent_pid)
+		return opd_process_fork(&drain->resolver->processes, record.parent_pid, record.pid, record.time_ns);
+	opd_process_thread_began(&drain->resolver->processes, record.pid);
+	return 0;
+}
+
+static int take_exit(struct drain *drain, const struct perf_event_header *header)
+{
+	struct op_task_record record;
+
+	if (op_record_task(header, &record) < 0)
+		return -EBADMSG;
+	opd_process_thread_ended(&drain->resolver->processes, record.pid, record.tid, record.time_ns);
+	return 0;
+}
+
+static int take_lost(struct drain *drain, const struct perf_event_header *header)
+{
+	struct op_lost_record record;
+
+	if (op_record_lost(header, &record) < 0)
+		return -EBADMSG;
+	drain->cpu->sideband_lost += record.lost;
+	drain->lost = true;
+	return 0;
+}
+
+static int take_ksymbol(struct drain *drain, const struct perf_event_header *header)
+{
+	struct op_ksymbol_record record;
+
+	if (op_record_ksymbol(header, &record) < 0)
+		return -EBADMSG;
+	return opd_kernel_map_ksymbol(&drain->resolver->kernel, &record);
+}
+
+static const handler handlers[] = {
+	[PERF_RECORD_MMAP2] = take_mmap, [PERF_RECORD_COMM] = take_comm, [PERF_RECORD_FORK] = take_fork,
+	[PERF_RECORD_EXIT] = take_exit,  [PERF_RECORD_LOST] = take_lost, [PERF_RECORD_KSYMBOL] = take_ksymbol,
+};
+
+/* A record of a kind that opd does not know, or that is damaged, is passed over; only memory is an error. */
+static int apply(struct drain *drain, const struct perf_event_header *header)
+{
+	handler handle = header->type < op_array_size(handlers) ? handlers[header->type] : NULL;
+
+	return handle && handle(drain, header) == -ENOMEM ? -ENOMEM : 0;
+}
+
+/* The next record of each CPU, and its time. Records without one (LOST) go first. */
+struct cursor {
+	struct opd_cpu *cpu;
+	uint64_t until_ns; /* younger records stay for the next time: another CPU's older ones may not have been seen */
+	const struct perf_event_header *next;
+	uint64_t time_ns;
+};
+
+static void advance(struct cursor *cursor)
+{
+	struct op_record_id id;
+
+	cursor->next = op_ring_next(&cursor->cpu->sideband);
+	if (!cursor->next)
+		return;
+	cursor->time_ns = op_record_id(cursor->next, &id) < 0 ? 0 : id.time_ns;
+	if (cursor->time_ns > cursor->until_ns) {
+		op_ring_put_back(&cursor->cpu->sideband, cursor->next);
+		cursor->next = NULL;
+		return;
+	}
+	cursor->cpu->sideband_bytes += cursor->next->size;
+}
+
+static struct cursor *earliest(struct cursor *cursors, size_t nr_cursors)
+{
+	struct cursor *first = NULL;
+
+	for (size_t i = 0; i < nr_cursors; i++)
+		if (cursors[i].next && (!first || cursors[i].time_ns < first->time_ns))
+			first = &cursors[i];
+	return first;
+}
+
+int opd_sideband_drain(struct opd_capture *capture, struct opd_resolver *resolver, uint64_t until_ns, bool *ret_lost)
+{
+	struct drain drain = { .resolver = resolver };
+	struct cursor *cursors = calloc(capture->nr_cpus, sizeof(*cursors)), *cursor;
+	size_t nr_cursors = 0;
+	int err = 0;
+
+	if (!cursors)
+		return -ENOMEM;
+	for (size_t i = 0; i < capture->nr_cpus; i++) {
+		if (!op_ring_begin(&capture->cpus[i].sideband))
+			continue;
+		cursors[nr_cursors].cpu = &capture->cpus[i];
+		cursors[nr_cursors].until_ns = until_ns;
+		advance(&cursors[nr_cursors++]);
+	}
+	while ((cursor = earliest(cursors, nr_cursors))) {
+		drain.cpu = cursor->cpu;
+		if (apply(&drain, cursor->next) < 0)
+			err = -ENOMEM;
+		advance(cursor);
+	}
+	for (size_t i = 0; i < nr_cursors; i++)
+		op_ring_end(&cursors[i].cpu->sideband);
+	free(cursors);
+	*ret_lost = drain.lost;
+	return err;
+}

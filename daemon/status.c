@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What `opcontrol --status` shows: the ledger, summed up for the control protocol. */
+#include <errno.h>
+#include <unistd.h>
+
+#include "daemon/clock.h"
+#include "daemon/sync.h"
+
+static uint64_t rss_bytes(void)
+{
+	unsigned long long size, resident = 0;
+	FILE *file = fopen("/proc/self/statm", "re");
+
+	if (!file)
+		return 0;
+	if (fscanf(file, "%llu %llu", &size, &resident) != 2)
+		resident = 0;
+	fclose(file);
+	return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Time in throttling up to now, also when it has not ended. */
+static uint64_t throttled_ns(const struct opd_event *event, uint64_t now_ns)
+{
+	uint64_t open_ns = event->throttled_since_ns && now_ns > event->throttled_since_ns ? now_ns - event->throttled_since_ns : 0;
+
+	return event->throttled_ns + open_ns;
+}
+
+static void add_event(const struct opd_capture *capture, const struct opd_event *event, struct op_ledger_event *sum)
+{
+	uint64_t taken = event->taken_base, lost = event->lost_base;
+
+	/* A descriptor that cannot be read has counted nothing that we know of. */
+	if (opd_capture_read_counts(capture, event, &taken, &lost) < 0)
+		taken = event->taken_base;
+	sum->taken += taken - event->taken_base;
+	sum->lost_kernel += lost - event->lost_base;
+	sum->received += event->received;
+	sum->stored += event->stored;
+	sum->unattributed += event->unattributed;
+	sum->throttled_ns += throttled_ns(event, opd_now_ns());
+	sum->nr_throttles += event->nr_throttles;
+	for (size_t i = 0; i < OP_NR_LOSS; i++)
+		sum->lost[i] += event->lost[i];
+}
+
+void opd_sync_sum_event(const struct opd_capture *capture, size_t index, struct op_ledger_event *ret_event)
+{
+	const struct op_event *event = &capture->events[index];
+	struct op_ledger_event sum = { .count = event->count, .unit_mask = event->unit_mask, .every_event = event->every_event };
+
+	snprintf(sum.name, sizeof(sum.name), "%s", event->name);
+	for (size_t c = 0; c < capture->nr_cpus; c++)
+		add_event(capture, &capture->cpus[c].events[index], &sum);
+	/* Only where each event is a sample does the kernel's count say how many samples there were. */
+	if (!event->every_event)
+		sum.taken = sum.received + sum.lost_kernel;
+	*ret_event = sum;
+}
+
+static void sum_cpu(const struct opd_capture *capture, const struct opd_cpu *cpu, struct op_ledger_cpu *sum)
+{
+	*sum = (struct op_ledger_cpu){
+		.cpu = cpu->cpu,
+		.online = 1,
+		.swaps = cpu->pair.swaps,
+		.swap_wait_ns = cpu->pair.swap_wait_ns,
+		.bytes_read = cpu->bytes_read,
+		.records_read = cpu->records_read,
+		.sideband_bytes = cpu->sideband_bytes,
+		.sideband_lost = cpu->sideband_lost,
+	};
+	for (size_t e = 0; e < capture->nr_events; e++) {
+		struct op_ledger_event event = { 0 };
+
+		add_event(capture, &cpu->events[e], &event);
+		sum->received += event.received;
+		sum->lost_kernel += event.lost_kernel;
+		sum->throttled_ns += event.throttled_ns;
+		for (size_t i = 0; i < OP_NR_LOSS; i++)
+			sum->lost[i] += event.lost[i];
+	}
+}
+
+static void fill_status(const struct opd_sync *sync, struct op_status *status)
+{
+	const struct opd_pipeline *pipeline = sync->pipeline;
+	uint64_t now_ns = opd_now_ns();
+
+	*status = *sync->status;
+	status->state = pipeline->capture.enabled ? OP_DAEMON_RUNNING : OP_DAEMON_PAUSED;
+	status->nr_events = (uint32_t)pipeline->capture.nr_events;
+	status->nr_cpus = (uint32_t)pipeline->capture.nr_cpus;
+	status->uptime_ns = now_ns - sync->begin_ns;
+	status->running_ns = sync->running_ns + (pipeline->capture.enabled ? now_ns - sync->running_since_ns : 0);
+	status->cpu_ns = opd_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	status->rss_bytes = rss_bytes();
+	status->nr_files = pipeline->count.nr_open;
+	status->nr_processes = pipeline->resolver.processes.by_pid.nr_entries;
+	status->nr_images = op_dcookie_count(pipeline->resolver.table);
+	status->dumps = sync->dumps;
+	snprintf(status->kernel_note, sizeof(status->kernel_note), "%s", pipeline->resolver.kernel.note);
+}
+
+int opd_sync_make_status(struct opd_sync *sync, struct opd_job *job)
+{
+	const struct opd_capture *capture = &sync->pipeline->capture;
+	size_t events_at = sizeof(struct op_status);
+	size_t cpus_at = events_at + capture->nr_events * sizeof(struct op_ledger_event);
+	size_t nr_bytes = cpus_at + capture->nr_cpus * sizeof(struct op_ledger_cpu);
+	uint8_t *payload = calloc(1, nr_bytes);
+
+	if (!payload)
+		return -ENOMEM;
+	fill_status(sync, (struct op_status *)(void *)payload);
+	for (size_t i = 0; i < capture->nr_events; i++)
+		opd_sync_sum_event(capture, i, (struct op_ledger_event *)(void *)(payload + events_at) + i);
+	for (size_t i = 0; i < capture->nr_cpus; i++)
+		sum_cpu(capture, &capture->cpus[i], (struct op_ledger_cpu *)(void *)(payload + cpus_at) + i);
+	job->payload = payload;
+	job->payload_bytes = nr_bytes;
+	return 0;
+}

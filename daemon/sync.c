@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "daemon/sync.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "daemon/clock.h"
+#include "daemon/log.h"
+#include "daemon/proc_scan.h"
+#include "daemon/sideband.h"
+#include "daemon/stats_dir.h"
+
+#define WAKE_TAG UINT64_MAX
+#define EVENTS_PER_WAIT 64
+#define QUIET_ROUNDS 8 /* visits to an emptied CPU until it is believed to be quiet */
+#define PRUNE_INTERVAL_NS OPD_NS_PER_S
+#define RATE_CHECK_INTERVAL_NS (10u * (uint64_t)OPD_NS_PER_S)
+#define LOG_INTERVAL_NS (60u * (uint64_t)OPD_NS_PER_S)
+#define MAX_SAMPLE_RATE_PATH "/proc/sys/kernel/perf_event_max_sample_rate"
+
+/* ---- visiting CPUs ---- */
+
+static void report(struct opd_rate *rate, uint64_t now_ns, const char *what, int err)
+{
+	uint64_t suppressed;
+
+	if (opd_rate_allows(rate, now_ns, LOG_INTERVAL_NS, &suppressed))
+		opd_log(SD_WARNING, "%s: %s (%llu more since the last line)", what, strerror(-err), (unsigned long long)suppressed);
+}
+
+/* The side band up to now. When the kernel had to drop some of it, /proc tells what is true now. */
+static void drain_sideband(struct opd_sync *sync)
+{
+	static struct opd_rate memory_rate, lost_rate;
+	struct opd_pipeline *pipeline = sync->pipeline;
+	uint64_t now_ns = opd_now_ns();
+	bool lost;
+	int err;
+
+	pipeline->resolver.now_ns = pipeline->count.now_ns = now_ns;
+	err = opd_sideband_drain(&pipeline->capture, &pipeline->resolver, now_ns, &lost);
+	if (err)
+		report(&memory_rate, now_ns, "side band", err);
+	if (!lost || err)
+		return;
+	report(&lost_rate, now_ns, "the side-band ring was full, reading /proc again (SidebandSize= makes it larger)", -ENOBUFS);
+	err = opd_proc_scan_all(&pipeline->resolver.processes, pipeline->resolver.table, now_ns);
+	if (err)
+		report(&memory_rate, now_ns, "reading /proc", err);
+}
+
+/* One CPU: nothing to do while it is idle, else swap and drain what was the write ring. */
+static void visit(struct opd_sync *sync, struct opd_cpu *cpu)
+{
+	static struct opd_rate rate;
+	int err;
+
+	if (!op_ring_pending(op_ring_pair_write_ring(&cpu->pair)) && !op_ring_pending(op_ring_pair_read_ring(&cpu->pair)))
+		return;
+	err = op_ring_pair_swap(&cpu->pair);
+	if (err)
+		report(&rate, opd_now_ns(), "swapping rings", err);
+	drain_sideband(sync);
+	opd_drain_ring(sync->pipeline, cpu, op_ring_pair_read_ring(&cpu->pair));
+}
+
+static void visit_all(struct opd_sync *sync)
+{
+	struct opd_capture *capture = &sync->pipeline->capture;
+
+	for (size_t i = 0; i < capture->nr_cpus; i++)
+		visit(sync, &capture->cpus[i]);
+	drain_sideband(sync);
+}
+
+/* Sampling is off: until both rings of every CPU stay empty. */
+static void drain_to_the_end(struct opd_sync *sync)
+{
+	for (size_t i = 0; i < QUIET_ROUNDS; i++)
+		visit_all(sync);
+}
+
+static bool is_gone(uint32_t pid)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%u", pid);
+	return access(path, F_OK) < 0;
+}
+
+/* The kernel lowers its limit when interrupts take long; samples are then throttled, and the user should know why. */
+static void check_sample_rate(struct opd_sync *sync)
+{
+	FILE *file = fopen(MAX_SAMPLE_RATE_PATH, "re");
+	unsigned long long rate;
+
+	if (!file)
+		return;
+	if (fscanf(file, "%llu", &rate) == 1) {
+		if (sync->max_sample_rate && rate < sync->max_sample_rate)
+			opd_log(SD_WARNING, "the kernel lowered kernel.perf_event_max_sample_rate from %llu to %llu: interrupts took long",
+				(unsigned long long)sync->max_sample_rate, rate);
+		sync->max_sample_rate = rate;
+	}
+	fclose(file);
+}
+
+/*
+ * All CPUs, and what is to be done now and then. What was taken before the turn before last began has been read, late commits included: the horizon of what
+ * resolving has to remember.
+ */
+static void turn(struct opd_sync *sync)
+{
+	struct opd_resolver *resolver = &sync->pipeline->resolver;
+	uint64_t now_ns = opd_now_ns(), last_begin_ns = sync->turn_begin_ns;
+
+	sync->turn_begin_ns = now_ns;
+	visit_all(sync);
+	if (now_ns >= sync->next_prune_ns) {
+		opd_processes_prune(&resolver->processes, sync->horizon_ns, is_gone);
+		opd_kernel_map_prune(&resolver->kernel, sync->horizon_ns);
+		sync->next_prune_ns = now_ns + PRUNE_INTERVAL_NS;
+	}
+	sync->horizon_ns = last_begin_ns;
+	if (now_ns >= sync->next_rate_check_ns) {
+		check_sample_rate(sync);
+		sync->next_rate_check_ns = now_ns + RATE_CHECK_INTERVAL_NS;
+	}
+	sync->next_turn_ns = now_ns + sync->config->visit_ms * OPD_NS_PER_MS;
+}
+
+/* ---- jobs ---- */
+
+static int fail(struct opd_job *job, int err, const char *what)
+{
+	job->error = err;
+	snprintf(job->message, sizeof(job->message), "%s: %s", what, strerror(-err));
+	return err;
+}
+
+static void set_running(struct opd_sync *sync, struct opd_job *job, bool on)
+{
+	struct opd_capture *capture = &sync->pipeline->capture;
+	uint64_t now_ns;
+	int err;
+
+	if (capture->enabled == on)
+		return;
+	err = opd_capture_enable(capture, on);
+	now_ns = opd_now_ns();
+	if (on)
+		sync->running_since_ns = now_ns;
+	else
+		sync->running_ns += now_ns - sync->running_since_ns;
+	if (err)
+		fail(job, err, on ? "cannot enable sampling" : "cannot disable sampling");
+}
+
+/* An event that is stopped while it is throttled gets no record of the end. */
+static void end_throttling(struct opd_capture *capture, uint64_t now_ns)
+{
+	for (size_t c = 0; c < capture->nr_cpus; c++) {
+		for (size_t e = 0; e < capture->nr_events; e++) {
+			struct opd_event *event = &capture->cpus[c].events[e];
+
+			if (event->throttled_since_ns && now_ns > event->throttled_since_ns)
+				event->throttled_ns += now_ns - event->throttled_since_ns;
+			event->throttled_since_ns = 0;
+		}
+	}
+}
+
+static void stop(struct opd_sync *sync, struct opd_job *job)
+{
+	set_running(sync, job, false);
+	drain_to_the_end(sync);
+	end_throttling(&sync->pipeline->capture, opd_now_ns());
+}
+
+static void write_stats(struct opd_sync *sync)
+{
+	static struct opd_rate rate;
+	int err = opd_stats_dir_write(&sync->stats, &sync->pipeline->capture, sync->pipeline->count.session_fd);
+
+	if (err)
+		report(&rate, opd_now_ns(), "cannot write the session's stats directory", err);
+}
+
+static void reset(struct opd_sync *sync, struct opd_job *job)
+{
+	struct opd_pipeline *pipeline = sync->pipeline;
+	bool was_running = pipeline->capture.enabled;
+	int err;
+
+	stop(sync, job);
+	opd_count_close_files(&pipeline->count);
+	err = opd_stats_dir_clear_session(&sync->stats, pipeline->count.session_fd);
+	if (err)
+		fail(job, err, "cannot empty the current session");
+	opd_capture_reset_ledger(&pipeline->capture);
+	if (was_running)
+		set_running(sync, job, true);
+}
+
+static void do_job(struct opd_sync *sync, struct opd_job *job)
+{
+	int err;
+
+	switch (job->kind) {
+	case OPD_JOB_STATUS:
+		err = opd_sync_make_status(sync, job);
+		if (err)
+			fail(job, err, "cannot make the status");
+		break;
+	case OPD_JOB_START:
+		set_running(sync, job, true);
+		break;
+	case OPD_JOB_STOP:
+		stop(sync, job);
+		write_stats(sync);
+		break;
+	case OPD_JOB_DUMP:
+	case OPD_JOB_QUIT:
+		if (job->kind == OPD_JOB_QUIT) {
+			stop(sync, job);
+			sync->quit = true;
+		} else {
+			visit_all(sync);
+		}
+		write_stats(sync);
+		err = opd_sync_write_out(sync, job);
+		if (!err)
+			return; /* the thread that writes gives it back */
+		fail(job, err, "cannot write the samples out");
+		break;
+	case OPD_JOB_RESET:
+		reset(sync, job);
+		break;
+	case OPD_JOB_REOPEN:
+		opd_count_release_files(&sync->pipeline->count);
+		break;
+	}
+	opd_sync_give_back(sync, job);
+}
+
+static void do_jobs(struct opd_sync *sync)
+{
+	struct opd_job *jobs, *next;
+	uint64_t wakes;
+
+	if (read(sync->wake_fd, &wakes, sizeof(wakes)) < 0)
+		return;
+	pthread_mutex_lock(&sync->lock);
+	jobs = sync->submitted;
+	sync->submitted = NULL;
+	pthread_mutex_unlock(&sync->lock);
+	for (; jobs; jobs = next) {
+		next = jobs->next;
+		jobs->next = NULL;
+		do_job(sync, jobs);
+	}
+}
+
+static void append(struct opd_job **list, struct opd_job *job)
+{
+	while (*list)
+		list = &(*list)->next;
+	*list = job;
+}
+
+static void notify(int fd)
+{
+	uint64_t one = 1;
+
+	/* An eventfd takes 2^64 - 2 of these before it would block. */
+	while (write(fd, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
+}
+
+void opd_sync_give_back(struct opd_sync *sync, struct opd_job *job)
+{
+	pthread_mutex_lock(&sync->lock);
+	append(&sync->done, job);
+	pthread_mutex_unlock(&sync->lock);
+	notify(sync->done_fd);
+}
+
+void opd_sync_submit(struct opd_sync *sync, struct opd_job *job)
+{
+	pthread_mutex_lock(&sync->lock);
+	append(&sync->submitted, job);
+	pthread_mutex_unlock(&sync->lock);
+	notify(sync->wake_fd);
+}
+
+int opd_sync_done_fd(const struct opd_sync *sync)
+{
+	return sync->done_fd;
+}
+
+struct opd_job *opd_sync_take_done(struct opd_sync *sync)
+{
+	struct opd_job *jobs;
+	uint64_t wakes;
+
+	if (read(sync->done_fd, &wakes, sizeof(wakes)) < 0 && errno != EAGAIN)
+		return NULL;
+	pthread_mutex_lock(&sync->lock);
+	jobs = sync->done;
+	sync->done = NULL;
+	pthread_mutex_unlock(&sync->lock);
+	return jobs;
+}
+
+/* ---- the thread ---- */
+
+static int wait_ms(const struct opd_sync *sync)
+{
+	uint64_t now_ns = opd_now_ns();
+
+	return now_ns >= sync->next_turn_ns ? 0 : (int)((sync->next_turn_ns - now_ns) / OPD_NS_PER_MS + 1);
+}
+
+static void *run(void *arg)
+{
+	struct opd_sync *sync = arg;
+	struct opd_capture *capture = &sync->pipeline->capture;
+
+	pthread_setname_np(pthread_self(), "opd-sync");
+	while (!sync->quit) {
+		struct epoll_event events[EVENTS_PER_WAIT];
+		int nr = epoll_wait(sync->epoll_fd, events, EVENTS_PER_WAIT, wait_ms(sync));
+
+		for (int i = 0; i < nr && !sync->quit; i++) {
+			if (events[i].data.u64 == WAKE_TAG)
+				do_jobs(sync);
+			else if (events[i].data.u64 < capture->nr_cpus)
+				visit(sync, &capture->cpus[events[i].data.u64]);
+			else
+				drain_sideband(sync);
+		}
+		if (!sync->quit && opd_now_ns() >= sync->next_turn_ns)
+			turn(sync);
+	}
+	return NULL;
+}
+
+static int watch(const struct opd_sync *sync, int fd, uint64_t tag)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.u64 = tag };
+
+	return epoll_ctl(sync->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+}
+
+/* A CPU's anchors have its index as tag, its side band a tag beyond all indices. */
+static int watch_all(const struct opd_sync *sync)
+{
+	const struct opd_capture *capture = &sync->pipeline->capture;
+	int err = watch(sync, sync->wake_fd, WAKE_TAG);
+
+	for (size_t i = 0; i < capture->nr_cpus && !err; i++) {
+		err = watch(sync, capture->cpus[i].pair.anchor_fds[0], i);
+		if (!err)
+			err = watch(sync, capture->cpus[i].pair.anchor_fds[1], i);
+		if (!err)
+			err = watch(sync, capture->cpus[i].sideband_fd, capture->nr_cpus + i);
+	}
+	return err;
+}
+
+static void release(struct opd_sync *sync)
+{
+	if (sync->epoll_fd >= 0)
+		close(sync->epoll_fd);
+	if (sync->wake_fd >= 0)
+		close(sync->wake_fd);
+	if (sync->done_fd >= 0)
+		close(sync->done_fd);
+	sync->epoll_fd = sync->wake_fd = sync->done_fd = -1;
+	pthread_mutex_destroy(&sync->lock);
+	pthread_cond_destroy(&sync->dump_ended);
+}
+
+int opd_sync_start(struct opd_sync *sync, struct opd_pipeline *pipeline, const struct op_config *config, struct op_status *status)
+{
+	int err = 0;
+
+	*sync = (struct opd_sync){
+		.pipeline = pipeline,
+		.config = config,
+		.status = status,
+		.begin_ns = opd_now_ns(),
+		.epoll_fd = epoll_create1(EPOLL_CLOEXEC),
+		.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+		.done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+	};
+	pthread_mutex_init(&sync->lock, NULL);
+	pthread_cond_init(&sync->dump_ended, NULL);
+	if (sync->epoll_fd < 0 || sync->wake_fd < 0 || sync->done_fd < 0)
+		err = -EMFILE;
+	if (!err)
+		err = watch_all(sync);
+	if (!err)
+		err = -pthread_create(&sync->thread, NULL, run, sync);
+	if (err)
+		release(sync);
+	sync->thread_runs = !err;
+	return err;
+}
+
+void opd_sync_stop(struct opd_sync *sync)
+{
+	if (!sync->thread_runs)
+		return;
+	pthread_join(sync->thread, NULL);
+	pthread_mutex_lock(&sync->lock);
+	while (sync->nr_dumps_under_way)
+		pthread_cond_wait(&sync->dump_ended, &sync->lock);
+	pthread_mutex_unlock(&sync->lock);
+	release(sync);
+	sync->thread_runs = false;
+}

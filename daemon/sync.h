@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The sync thread: owns the pipeline from the rings to the sample files. It visits each CPU on a timer and whenever a write ring
+ * passes its watermark: swap, drain the side band, drain what is now the read ring. Between visits it does the jobs that the main thread
+ * gives it.
+ *
+ *   call                          main thread   sync thread   dump threads
+ *   opd_sync_start, _stop              x
+ *   opd_sync_submit, _take_done        x
+ *   job->... between submit and done                 x             x
+ */
+#ifndef OPD_SYNC_H
+#define OPD_SYNC_H
+
+#include <pthread.h>
+
+#include "daemon/drain.h"
+#include "daemon/stats_dir.h"
+#include "libop/compiler.h"
+#include "libop/control.h"
+
+enum opd_job_kind {
+	OPD_JOB_STATUS,	  /* payload: what the control protocol says of STATUS */
+	OPD_JOB_START,	  /* sampling on */
+	OPD_JOB_STOP,	  /* sampling off; what was taken is in the sample files */
+	OPD_JOB_DUMP,	  /* all that was taken before the job is in the sample files and on the disk */
+	OPD_JOB_RESET,	  /* the current session is emptied and the ledger begins anew */
+	OPD_JOB_REOPEN,	  /* sample files are closed and opened again when needed */
+	OPD_JOB_QUIT,	  /* STOP and DUMP, then the thread ends */
+};
+
+/* A job: made by the caller of opd_sync_submit, who gets it back from opd_sync_take_done and frees it. */
+struct opd_job {
+	enum opd_job_kind kind;
+	void *arg;	   /* the caller's */
+	int error;	   /* 0 or -errno */
+	char message[256]; /* what went wrong */
+	void *payload;	   /* malloc'd */
+	size_t payload_bytes;
+	struct opd_job *next;
+};
+
+struct opd_sync {
+	struct opd_pipeline *pipeline;
+	const struct op_config *config;
+	struct op_status *status; /* what of the status does not change; owned by the caller */
+	pthread_t thread;
+	bool thread_runs;
+	int epoll_fd, wake_fd, done_fd;
+	pthread_mutex_t lock; /* protects what follows up to the next line, nests inside nothing */
+	struct opd_job *submitted, *done;
+	unsigned int nr_dumps_under_way;
+	bool write_failed; /* a dump could not write: everything is to be written again */
+	pthread_cond_t dump_ended;
+	/* sync thread only */
+	uint64_t begin_ns, running_since_ns, running_ns, next_turn_ns, next_prune_ns, next_rate_check_ns;
+	uint64_t horizon_ns, turn_begin_ns;
+	uint64_t dumps;
+	struct opd_stats stats;
+	uint64_t max_sample_rate; /* kernel.perf_event_max_sample_rate when last looked at */
+	bool quit;
+};
+
+/* Starts the thread. The pipeline is open and not used by others until opd_sync_stop. 0 or -errno. */
+int opd_sync_start(struct opd_sync *sync, struct opd_pipeline *pipeline, const struct op_config *config, struct op_status *status)
+	OP_NONNULL OP_MUST_CHECK;
+
+/* Hands a job over; jobs are done in order, but a dump's writing to the disk does not hold up the next. */
+void opd_sync_submit(struct opd_sync *sync, struct opd_job *job) OP_NONNULL;
+
+/* Becomes readable when jobs are done; an eventfd. */
+int opd_sync_done_fd(const struct opd_sync *sync) OP_NONNULL;
+
+/* The jobs that are done, oldest first, linked by next; NULL for none. */
+struct opd_job *opd_sync_take_done(struct opd_sync *sync) OP_NONNULL OP_MUST_CHECK;
+
+/* Waits for the end of the thread, which a job OPD_JOB_QUIT asks for, and frees what opd_sync_start made. */
+void opd_sync_stop(struct opd_sync *sync) OP_NONNULL;
+
+/* ---- between the files of the sync thread ---- */
+
+/* The payload of STATUS (status.c). 0 or -ENOMEM. */
+int opd_sync_make_status(struct opd_sync *sync, struct opd_job *job) OP_NONNULL OP_MUST_CHECK;
+
+/* Sums of one event over all CPUs (status.c). */
+void opd_sync_sum_event(const struct opd_capture *capture, size_t index, struct op_ledger_event *ret_event) OP_NONNULL;
+
+/* Writes what changed to the disk in a thread of its own, then gives the job back (dump.c). 0, or -errno and the job is not taken. */
+int opd_sync_write_out(struct opd_sync *sync, struct opd_job *job) OP_NONNULL OP_MUST_CHECK;
+
+/* Gives a job back to the main thread. Any thread. */
+void opd_sync_give_back(struct opd_sync *sync, struct opd_job *job) OP_NONNULL;
+
+#endif

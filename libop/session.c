@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "libop/session.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libop/odb.h"
+#include "libop/text.h"
+
+#define DIR_MODE 0755
+
+static const char *const sample_dirs[] = { "{root}", "{kern}" };
+static const char *const session_dirs[] = { "{root}", "{kern}", "stats" };
+
+/*
+ * A walk over a tree: directories wait in a list, so that one descriptor at a time is open however deep the tree is. Each directory stands in the
+ * list before what lies in it.
+ */
+struct walk {
+	int dir_fd;
+	char **dirs;
+	size_t nr_dirs, capacity;
+	/* One entry that is no directory; type is of DT_*, and may be DT_LNK. 0 or -errno, which ends the walk. */
+	int (*visit)(struct walk *walk, const char *path, unsigned char type);
+	struct op_session_list *list;
+	size_t list_capacity;
+	char *bad_path;
+	bool keep_going; /* an error is noted in first_error and does not end the walk */
+	int first_error;
+};
+
+static void free_walk(struct walk *walk)
+{
+	for (size_t i = 0; i < walk->nr_dirs; i++)
+		free(walk->dirs[i]);
+	free(walk->dirs);
+	free(walk->bad_path);
+}
+
+/* Takes `path` over, also when it fails. */
+static int push_dir(struct walk *walk, char *path)
+{
+	char **dirs = walk->dirs;
+
+	if (walk->nr_dirs == walk->capacity) {
+		walk->capacity = walk->capacity ? 2 * walk->capacity : 64;
+		dirs = reallocarray(dirs, walk->capacity, sizeof(*dirs));
+		if (!dirs) {
+			free(path);
+			return -ENOMEM;
+		}
+		walk->dirs = dirs;
+	}
+	walk->dirs[walk->nr_dirs++] = path;
+	return 0;
+}
+
+static unsigned char type_of(int dir_fd, const struct dirent *entry)
+{
+	struct stat st;
+
+	if (entry->d_type != DT_UNKNOWN)
+		return entry->d_type;
+	if (fstatat(dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return DT_UNKNOWN;
+	return S_ISDIR(st.st_mode) ? DT_DIR : S_ISREG(st.st_mode) ? DT_REG : S_ISLNK(st.st_mode) ? DT_LNK : DT_FIFO;
+}
+
+static int visit_entry(struct walk *walk, const char *dir, int fd, const struct dirent *entry)
+{
+	unsigned char type = type_of(fd, entry);
+	struct op_text path = { 0 };
+	char *string;
+	int err;
+
+	if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..") || type == DT_UNKNOWN)
+		return 0;
+	op_text_printf(&path, "%s/%s", dir, entry->d_name);
+	string = op_text_steal(&path);
+	if (!string)
+		return -ENOMEM;
+	if (type == DT_DIR)
+		return push_dir(walk, string);
+	err = walk->visit(walk, string, type);
+	free(string);
+	return err;
+}
+
+static int walk_dir(struct walk *walk, const char *path)
+{
+	int fd = openat(walk->dir_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct dirent *entry;
+	int err = 0;
+	DIR *dir;
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -errno;
+	dir = fdopendir(fd);
+	if (!dir) {
+		err = -errno;
+		close(fd);
+		return err;
+	}
+	for (;;) {
+		errno = 0;
+		entry = readdir(dir);
+		if (!entry) {
+			err = -errno;
+			break;
+		}
+		err = visit_entry(walk, path, fd, entry);
+		if (err < 0)
+			break;
+	}
+	closedir(dir);
+	return err;
+}
+
+static void note_error(struct walk *walk, int err)
+{
+	if (err < 0 && err != -ENOENT && !walk->first_error)
+		walk->first_error = err;
+}
+
+static int walk_tree(struct walk *walk, const char *top)
+{
+	char *path = strdup(top);
+	size_t next = walk->nr_dirs;
+	int err = path ? push_dir(walk, path) : -ENOMEM;
+
+	while (!err && next < walk->nr_dirs) {
+		err = walk_dir(walk, walk->dirs[next++]);
+		if (!walk->keep_going)
+			continue;
+		note_error(walk, err);
+		err = 0;
+	}
+	return err;
+}
+
+/* ---- the list of sample files ---- */
+
+static bool is_jit_object(const char *path)
+{
+	size_t length = strlen(path);
+
+	return length > 3 && !strcmp(path + length - 3, ".jo");
+}
+
+static int add_file(struct walk *walk, const char *path)
+{
+	struct op_session_list *list = walk->list;
+	struct op_session_file file = { 0 }, *files;
+	int err;
+
+	if (list->nr_files == walk->list_capacity) {
+		walk->list_capacity = walk->list_capacity ? 2 * walk->list_capacity : 64;
+		files = reallocarray(list->files, walk->list_capacity, sizeof(*files));
+		if (!files)
+			return -ENOMEM;
+		list->files = files;
+	}
+	err = op_unmangle(path, &file.name, &file.storage, NULL);
+	if (err < 0)
+		return err;
+	file.path = strdup(path);
+	if (!file.path) {
+		free(file.storage);
+		return -ENOMEM;
+	}
+	list->files[list->nr_files++] = file;
+	return 0;
+}
+
+static int list_entry(struct walk *walk, const char *path, unsigned char type)
+{
+	struct stat st;
+	int err = 0;
+
+	if (is_jit_object(path))
+		return 0;
+	if (type == DT_LNK) {
+		if (fstatat(walk->dir_fd, path, &st, 0) < 0 || S_ISDIR(st.st_mode))
+			return 0;
+		type = S_ISREG(st.st_mode) ? DT_REG : DT_FIFO;
+	}
+	err = type == DT_REG ? add_file(walk, path) : -EINVAL;
+	if (err != -EINVAL)
+		return err;
+	walk->bad_path = strdup(path);
+	return walk->bad_path ? -EBADMSG : -ENOMEM;
+}
+
+static int compare_files(const void *a, const void *b)
+{
+	const struct op_session_file *left = a, *right = b;
+
+	return strcmp(left->path, right->path);
+}
+
+int op_session_list(int dir_fd, struct op_session_list *ret_list, char **ret_bad_path)
+{
+	struct op_session_list list = { 0 };
+	struct walk walk = { .dir_fd = dir_fd, .visit = list_entry, .list = &list };
+	int err = 0;
+
+	for (size_t i = 0; i < op_array_size(sample_dirs) && !err; i++)
+		err = walk_tree(&walk, sample_dirs[i]);
+	if (err == -EBADMSG && ret_bad_path) {
+		*ret_bad_path = walk.bad_path;
+		walk.bad_path = NULL;
+	}
+	free_walk(&walk);
+	if (err < 0) {
+		op_session_list_free(&list);
+		return err;
+	}
+	if (list.nr_files)
+		qsort(list.files, list.nr_files, sizeof(*list.files), compare_files);
+	*ret_list = list;
+	return 0;
+}
+
+void op_session_list_free(struct op_session_list *list)
+{
+	if (!list)
+		return;
+	for (size_t i = 0; i < list->nr_files; i++) {
+		free(list->files[i].path);
+		free(list->files[i].storage);
+	}
+	free(list->files);
+	*list = (struct op_session_list){ 0 };
+}
+
+/* ---- clear ---- */
+
+static int remove_entry(struct walk *walk, const char *path, unsigned char type OP_UNUSED)
+{
+	if (unlinkat(walk->dir_fd, path, 0) < 0)
+		note_error(walk, -errno);
+	return 0;
+}
+
+/* A link or a file where a directory is expected. */
+static bool remove_non_directory(struct walk *walk, const char *path)
+{
+	struct stat st;
+
+	if (fstatat(walk->dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0 || S_ISDIR(st.st_mode))
+		return false;
+	remove_entry(walk, path, DT_UNKNOWN);
+	return true;
+}
+
+int op_session_clear(int dir_fd)
+{
+	struct walk walk = { .dir_fd = dir_fd, .visit = remove_entry, .keep_going = true };
+	int err;
+
+	for (size_t i = 0; i < op_array_size(session_dirs); i++) {
+		if (remove_non_directory(&walk, session_dirs[i]))
+			continue;
+		note_error(&walk, walk_tree(&walk, session_dirs[i]));
+	}
+	while (walk.nr_dirs) {
+		char *dir = walk.dirs[--walk.nr_dirs];
+
+		if (unlinkat(dir_fd, dir, AT_REMOVEDIR) < 0)
+			note_error(&walk, -errno);
+		free(dir);
+	}
+	err = walk.first_error;
+	free_walk(&walk);
+	return err;
+}
+
+/* ---- open ---- */
+
+#define ABI_NAME "abi"
+#define ABI_TMP  OP_SESSION_TMP "/abi"
+
+#define ABI_SIZES(X)                                                                                                               \
+	X("double", double)                                                                                                        \
+	X("u64", uint64_t)                                                                                                         \
+	X("u8", uint8_t)                                                                                                           \
+	X("u32", uint32_t)                                                                                                         \
+	X("int", int)                                                                                                              \
+	X("unsigned_int", unsigned int)                                                                                            \
+	X("odb_key_t", uint64_t)                                                                                                   \
+	X("odb_index_t", uint32_t)                                                                                                 \
+	X("odb_value_t", uint32_t)                                                                                                 \
+	X("odb_node_nr_t", uint32_t)                                                                                               \
+	X("odb_descr_t", struct op_odb_descr)                                                                                      \
+	X("odb_node_t", struct op_odb_node)                                                                                        \
+	X("struct_opd_header", struct op_odb_header)
+
+#define ABI_OFFSETS(X)                                                                                                             \
+	X("node_key", node, key)                                                                                                   \
+	X("node_value", node, value)                                                                                               \
+	X("node_next", node, next)                                                                                                 \
+	X("descr_size", descr, size)                                                                                               \
+	X("descr_current_size", descr, current_size)                                                                               \
+	X("header_magic", header, magic)                                                                                           \
+	X("header_version", header, version)                                                                                       \
+	X("header_cpu_type", header, cpu_type)                                                                                     \
+	X("header_ctr_event", header, ctr_event)                                                                                   \
+	X("header_ctr_um", header, ctr_um)                                                                                         \
+	X("header_ctr_count", header, ctr_count)                                                                                   \
+	X("header_is_kernel", header, is_kernel)                                                                                   \
+	X("header_cpu_speed", header, cpu_speed_mhz)                                                                               \
+	X("header_mtime", header, mtime)                                                                                           \
+	X("header_cg_to_is_kernel", header, cg_to_is_kernel)                                                                       \
+	X("header_anon_start", header, anon_start)                                                                                 \
+	X("header_cg_to_anon_start", header, cg_to_anon_start)
+
+static void describe_abi(struct op_text *text)
+{
+#define X(name, type) op_text_printf(text, "sizeof_" name " %zu\n", sizeof(type));
+	ABI_SIZES(X)
+#undef X
+#define X(name, part, member) op_text_printf(text, "offsetof_" name " %zu\n", offsetof(struct op_odb_##part, member));
+	ABI_OFFSETS(X)
+#undef X
+	op_text_printf(text, "little_endian %d\n", __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
+}
+
+static int write_all(int fd, const char *bytes, size_t nr_bytes)
+{
+	while (nr_bytes) {
+		ssize_t wrote = write(fd, bytes, nr_bytes);
+
+		if (wrote < 0 && errno == EINTR)
+			continue;
+		if (wrote < 0)
+			return -errno;
+		bytes += wrote;
+		nr_bytes -= (size_t)wrote;
+	}
+	return 0;
+}
+
+static int write_abi_file(int dir_fd, const struct op_text *text)
+{
+	int fd = openat(dir_fd, ABI_TMP, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	err = write_all(fd, op_text_get(text), text->length);
+	if (!err && fsync(fd) < 0)
+		err = -errno;
+	if (close(fd) < 0 && !err)
+		err = -errno;
+	if (!err && renameat(dir_fd, ABI_TMP, dir_fd, ABI_NAME) < 0)
+		err = -errno;
+	if (err < 0)
+		unlinkat(dir_fd, ABI_TMP, 0);
+	return err;
+}
+
+static int write_abi(int dir_fd)
+{
+	struct op_text text = { 0 };
+	int err;
+
+	describe_abi(&text);
+	err = text.failed ? -ENOMEM : write_abi_file(dir_fd, &text);
+	op_text_free(&text);
+	return err;
+}
+
+/* Makes a directory with exactly DIR_MODE, whatever the umask; one that is there keeps its mode. */
+static int make_dir(int dir_fd, const char *path)
+{
+	if (mkdirat(dir_fd, path, DIR_MODE) < 0)
+		return errno == EEXIST ? 0 : -errno;
+	return fchmodat(dir_fd, path, DIR_MODE, 0) < 0 ? -errno : 0;
+}
+
+static int make_parents(const char *path)
+{
+	char *copy = strdup(path);
+	int err = copy ? 0 : -ENOMEM;
+
+	for (char *slash = copy ? strchr(copy + 1, '/') : NULL; slash && !err; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		err = make_dir(AT_FDCWD, copy);
+		*slash = '/';
+	}
+	free(copy);
+	return err ? err : make_dir(AT_FDCWD, path);
+}
+
+int op_session_open(const char *session_dir)
+{
+	static const char *const dirs[] = { "samples", OP_SESSION_CURRENT, OP_SESSION_TMP };
+	int err, fd;
+
+	if (!*session_dir)
+		return -ENOENT;
+	err = make_parents(session_dir);
+	if (err < 0)
+		return err;
+	fd = open(session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	for (size_t i = 0; i < op_array_size(dirs) && !err; i++)
+		err = make_dir(fd, dirs[i]);
+	if (!err)
+		err = write_abi(fd);
+	if (err < 0) {
+		close(fd);
+		return err;
+	}
+	return fd;
+}

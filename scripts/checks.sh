@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# shellcheck shell=bash
+# The cases of scripts/test. Each is a command that ends with 0 (ok), 77 (skip, the reason on a line 'skip: ...') or something else.
+# shellcheck disable=SC2154 # top, build, jobs, temporary and quick are the caller's
+
+# The builds, each in build-test/NAME. The gcc one is configured as a distribution would, the clang one for a prefix of its own.
+configure_options() {
+	case $1 in
+	gcc) echo "CC=gcc --enable-werror --prefix=/usr --sysconfdir=/etc --localstatedir=/var --runstatedir=/run" ;;
+	clang) echo "CC=clang --enable-werror --prefix=/opt/opd" ;;
+	asan) echo "CC=gcc --enable-werror --enable-sanitizers" ;;
+	tsan) echo "CC=gcc --enable-werror --enable-tsan" ;;
+	esac
+}
+
+# The system tests that a build with sanitizers runs: those that do not compare shares of time.
+SANITIZED_SYSTEM="agreement attribution control errors page_faults restart"
+
+# Builds a variant once; whoever needs it calls this first.
+need_build() {
+	[ ! -e "$temporary/built-$1" ] || return 0
+	if [ -e "$temporary/broken-$1" ]; then
+		echo "there is no $1 build, see the case $1/build"
+		return 1
+	fi
+	# shellcheck disable=SC2046
+	if build_tree "$build/$1" $(configure_options "$1") &&
+		as_owner make -C "$build/$1" -j"$jobs" --no-print-directory check-programs; then
+		touch "$temporary/built-$1"
+	else
+		touch "$temporary/broken-$1"
+		return 1
+	fi
+}
+
+# Runs a command with a build to test. ThreadSanitizer does not know every layout of addresses that new kernels randomize to.
+run_built() {
+	local variant=$1 prefix=()
+	shift
+	need_build "$variant" || return 1
+	[ "$variant" != tsan ] || prefix=(setarch "$(uname -m)" -R)
+	cd "$build/$variant" || return 1
+	env OPD_BUILD="$build/$variant" OPD_SOURCE="$top" OPD_VARIANT="$variant" srcdir="$top" \
+		ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1 \
+		TSAN_OPTIONS=second_deadlock_stack=1 "${prefix[@]}" "$@"
+}
+
+system_tests() {
+	find "$top/tests/system" -name 'test_*.py' -printf '%f\n' | sed 's/^test_//; s/\.py$//' | sort
+}
+
+# The names in the Makefile fragments of the unit tests; known before anything is built.
+unit_tests() {
+	grep -oh 'tests/unit/test_[A-Za-z0-9_]*' "$top"/tests/unit/*.mk | sort -u
+}
+
+check_units() {
+	local program
+	for program in $(unit_tests); do
+		check "$1/unit/${program##*/}" run_built "$1" "./$program"
+	done
+}
+
+check_systems() {
+	local variant=$1 name
+	shift
+	for name in "$@"; do
+		check "$variant/system/$name" run_built "$variant" python3 "$top/tests/system/test_$name.py"
+	done
+}
+
+check_golden() {
+	local line
+	while IFS= read -r line; do
+		case $line in '' | '#'*) continue ;; esac
+		check "golden/${line//[ \/]/_}" run_built gcc python3 "$top/tests/golden/run.py" "$line"
+	done <"$top/tests/golden/cases.txt"
+}
+
+sources() {
+	find "$top" \( -name .git -o -name 'build*' -o -name autom4te.cache \) -prune -o -type f "$@" -print
+}
+
+# Every header must compile with nothing before it but what the build gives every file.
+headers_alone() {
+	local header bad=0
+	need_build gcc || return 1
+	while IFS= read -r header; do
+		"$1" -std=gnu11 -fsyntax-only -Wall -Wextra -Werror -x c -include config.h -include "$top/libop/banned.h" \
+			-I"$build/gcc" -I"$top" -DOPD_SYSCONFDIR='"/etc"' -DOPD_SBINDIR='"/usr/sbin"' \
+			-DOPD_LOCALSTATEDIR='"/var"' -DOPD_RUNSTATEDIR='"/run"' "$header" || bad=1
+	done < <(sources -name '*.h' -not -name config.h)
+	return $bad
+}
+
+static_analysis() {
+	need_build gcc || return 1
+	cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr --error-exitcode=1 -j"$jobs" \
+		--suppress=missingIncludeSystem --include="$build/gcc/config.h" -I"$top" -I"$build/gcc" \
+		-DOPD_SYSCONFDIR='"/etc"' -DOPD_SBINDIR='"/usr/sbin"' -DOPD_LOCALSTATEDIR='"/var"' -DOPD_RUNSTATEDIR='"/run"' \
+		"$top/libop" "$top/daemon" "$top/tools"
+}
+
+# SPDX line, length of files and functions, marks of unfinished work, and scripts that parse.
+house_style() {
+	sources \( -name '*.[ch]' -o -name '*.sh' -o -name '*.py' -o -name '*.mk' \) >"$temporary/sources"
+	python3 "$top/tests/style.py" "$temporary/sources"
+}
+
+scripts_sane() {
+	local scripts
+	mapfile -t scripts < <(sources -name '*.sh'; printf '%s\n' "$top/scripts/test" "$top/scripts/demo" "$top/autogen.sh" "$top/.ci/run")
+	(cd "$top" && shellcheck -x "${scripts[@]}")
+}
+
+distcheck() {
+	need_build gcc || return 1
+	as_owner make -C "$build/gcc" -j"$jobs" --no-print-directory distcheck
+}
+
+# Installs below a DESTDIR with another prefix, uses it from there, and takes it away again.
+install_elsewhere() {
+	local dest=$temporary/destdir left
+	need_build clang || return 1
+	rm -rf "$dest"
+	make -C "$build/clang" --no-print-directory install DESTDIR="$dest" || return 1
+	(cd "$dest" && find . -type f | sort)
+	OPD_BINDIR=$dest/opt/opd/bin OPD_SBINDIR=$dest/opt/opd/sbin run_built clang python3 "$top/tests/system/test_control.py" || return 1
+	make -C "$build/clang" --no-print-directory uninstall DESTDIR="$dest" || return 1
+	left=$(find "$dest" -type f)
+	[ -z "$left" ] || { echo "uninstall leaves: $left"; return 1; }
+}
+
+# Nothing that a script started may be there after it.
+left_by() {
+	local left
+	left=$(find /proc/[0-9]*/exe -maxdepth 0 -lname "$1*" 2>/dev/null)
+	[ -z "$left" ] || { echo "still running: $left"; return 1; }
+}
+
+demo_works() {
+	"$top/scripts/demo" "$@" && left_by "$top/build-demo/"
+}
+
+run_checks() {
+	check gcc/build need_build gcc
+	check_units gcc
+	check_golden
+	check headers/gcc headers_alone gcc
+	check headers/clang headers_alone clang
+	check style house_style
+	check shellcheck scripts_sane
+	check cppcheck static_analysis
+	[ "$quick" = no ] || return 0
+	# shellcheck disable=SC2046
+	check_systems gcc $(system_tests)
+	check container run_built gcc python3 "$top/tests/systemd/test_container.py"
+	check clang/build need_build clang
+	check_units clang
+	check install install_elsewhere
+	check asan/build need_build asan
+	check_units asan
+	# shellcheck disable=SC2086
+	check_systems asan $SANITIZED_SYSTEM
+	check tsan/build need_build tsan
+	check_units tsan
+	# shellcheck disable=SC2086
+	check_systems tsan $SANITIZED_SYSTEM
+	check distcheck distcheck
+	check demo demo_works
+	check demo-again demo_works -- sh -c 'gzip -9 < /bin/bash | sha256sum'
+}

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# shellcheck shell=bash disable=SC2034,SC2154 # variables are for the caller, who sets self
+# What scripts/demo and scripts/test share: root, packages, builds, and an end that leaves nothing behind.
+# The caller sets `self` (its own path), sources this file and calls begin "$@".
+
+# Debian packages, in one place. BUILD: needed for ./configure && make; TEST: what scripts/test needs more; DEMO: scripts/demo.
+BUILD_PACKAGES="gcc make libc6-dev linux-libc-dev autoconf automake pkg-config
+	libpopt-dev libsystemd-dev libcap-dev binutils-dev libiberty-dev"
+TEST_PACKAGES="libcmocka-dev clang cppcheck shellcheck python3 git xz-utils coreutils util-linux binutils
+	mmdebstrap systemd-container"
+DEMO_PACKAGES="xz-utils gzip coreutils"
+BENCH_PACKAGES="python3 linux-perf"
+
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+jobs=$(nproc)
+temporary=""
+children=()
+groups=()
+
+say() { printf '== %s\n' "$*"; }
+die() {
+	printf '%s: %s\n' "$(basename "$self")" "$*" >&2
+	exit 1
+}
+
+# Goes on as root: is root already, or starts itself again through sudo.
+need_root() {
+	[ "$(id -u)" -eq 0 ] && return
+	command -v sudo >/dev/null 2>&1 || die "must run as root, and sudo is not installed"
+	sudo -n true 2>/dev/null || [ -t 0 ] || die "must run as root: start it with sudo"
+	exec sudo -- "$self" "$@"
+}
+
+# What of the environment could steer opd, the tools or the build somewhere else.
+clean_environment() {
+	unset OPD_CONFIG OPD_DAEMON OPD_BUILD OPD_SOURCE OPD_BINDIR OPD_SBINDIR NOTIFY_SOCKET WATCHDOG_USEC LISTEN_FDS
+	unset CC CFLAGS CPPFLAGS LDFLAGS LIBS MAKEFLAGS MFLAGS DESTDIR CONFIG_SITE ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS
+	unset CMOCKA_TEST_ABORT CMOCKA_MESSAGE_OUTPUT CMOCKA_XML_FILE LD_PRELOAD LD_LIBRARY_PATH PYTHONPATH
+	export LC_ALL=C TZ=UTC DEBIAN_FRONTEND=noninteractive PYTHONDONTWRITEBYTECODE=1
+	export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+	umask 022
+}
+
+# Ends what start_child and start_group started, newest first, and removes the temporary directory. Runs on every way out.
+finish() {
+	local rc=$? i
+	trap - EXIT INT TERM HUP
+	for i in "${groups[@]}"; do
+		kill -TERM -- "-$i" 2>/dev/null || continue
+		wait "$i" 2>/dev/null || :
+	done
+	for ((i = ${#children[@]} - 1; i >= 0; i--)); do
+		end_process "${children[i]}"
+	done
+	if declare -F at_end >/dev/null; then at_end; fi
+	[ -z "$temporary" ] || rm -rf -- "$temporary"
+	exit "$rc"
+}
+
+# TERM, then KILL after 10 s.
+end_process() {
+	local pid=$1 i
+	kill -TERM "$pid" 2>/dev/null || return 0
+	for ((i = 0; i < 100; i++)); do
+		is_alive "$pid" || break
+		sleep 0.1
+	done
+	kill -KILL "$pid" 2>/dev/null || :
+	wait "$pid" 2>/dev/null || :
+}
+
+# A zombie is not alive: its end is only not yet noticed.
+is_alive() {
+	local state
+	state=$(sed -n 's/^State:[[:space:]]*\(.\).*/\1/p' "/proc/$1/status" 2>/dev/null) || return 1
+	[ -n "$state" ] && [ "$state" != Z ]
+}
+
+start_child() {
+	"$@" <&0 &
+	children+=($!)
+}
+
+# The same for a command with children of its own: all of them are ended.
+start_group() {
+	set -m
+	"$@" </dev/null &
+	groups+=($!)
+	set +m
+}
+
+make_temporary() {
+	temporary=$(mktemp -d "${TMPDIR:-/tmp}/opd-$1.XXXXXX")
+	chmod 0755 "$temporary"
+}
+
+begin() {
+	set -uo pipefail
+	need_root "$@"
+	clean_environment
+	trap finish EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM
+	trap 'exit 129' HUP
+}
+
+# Installs those of the named packages that are missing.
+need_packages() {
+	local package missing=()
+	command -v dpkg-query >/dev/null 2>&1 || {
+		say "no dpkg here: these Debian packages, or what is the same, must be installed: $*"
+		return
+	}
+	for package in "$@"; do
+		case $(dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null) in
+		*installed*) ;;
+		*) missing+=("$package") ;;
+		esac
+	done
+	[ ${#missing[@]} -gt 0 ] || return 0
+	say "installing ${missing[*]}"
+	local log
+	log=$(mktemp)
+	if ! { apt-get -qq update && apt-get -qq -y --no-install-recommends install "${missing[@]}"; } >"$log" 2>&1 </dev/null; then
+		tail -n 20 "$log" >&2
+		rm -f "$log"
+		die "cannot install ${missing[*]}"
+	fi
+	rm -f "$log"
+}
+
+# Runs a command as the owner of the source tree, so that no file of root is left in a user's clone.
+as_owner() {
+	local uid gid
+	uid=$(stat -c %u "$top")
+	gid=$(stat -c %g "$top")
+	if [ "$uid" -eq 0 ]; then
+		"$@"
+	else
+		setpriv --reuid="$uid" --regid="$gid" --clear-groups env HOME=/nonexistent "$@"
+	fi
+}
+
+# True when ./configure is missing or older than what it is made from.
+configure_is_stale() {
+	[ -x "$top/configure" ] || return 0
+	[ -n "$(find "$top/configure.ac" "$top/Makefile.am" "$top"/m4/opd.m4 "$top"/*/local.mk "$top"/*/*/*.mk "$top"/tools/*.mk \
+		-newer "$top/configure" -print -quit 2>/dev/null)" ]
+}
+
+# build_tree DIR CONFIGURE-OPTION...: autogen when needed, configure and make in DIR below the source tree.
+build_tree() {
+	local dir=$1
+	shift
+	[ ! -e "$top/config.status" ] ||
+		die "the source tree itself is configured; run 'make distclean' there, this script builds beside it"
+	if configure_is_stale; then
+		(cd "$top" && as_owner ./autogen.sh) || return 1
+	fi
+	as_owner mkdir -p "$dir" || return 1
+	[ -e "$dir/config.status" ] || (cd "$dir" && as_owner "$top/configure" --quiet "$@") || return 1
+	as_owner make -C "$dir" -j"$jobs" --no-print-directory all
+}

@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Looks for what the house style forbids: usage: style.py FILE-WITH-PATHS. One line for each finding, exit code 1 when there is one."""
+import re
+import sys
+
+MAX_FILE_LINES = 800
+MAX_FUNCTION_LINES = 80
+UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX)\b")
+
+
+def long_functions(lines):
+    """(line, length) of the functions of a C file that are too long: from the line before '{' in column 0 to its '}'."""
+    start = None
+    for number, line in enumerate(lines, 1):
+        if line.startswith("{"):
+            start = number
+        elif line.startswith("}") and start is not None:
+            if number - start > MAX_FUNCTION_LINES:
+                yield start, number - start
+            start = None
+
+
+def findings(path):
+    with open(path, encoding="utf-8") as stream:
+        lines = stream.read().split("\n")
+    if not any("SPDX-License-Identifier: GPL-3.0-or-later" in line for line in lines[:3]):
+        yield 1, "no SPDX line"
+    if len(lines) > MAX_FILE_LINES:
+        yield 1, "%d lines" % len(lines)
+    for number, line in enumerate(lines, 1):
+        if UNFINISHED.search(line):
+            yield number, "mark of unfinished work"
+        if line != line.rstrip():
+            yield number, "blanks at the end"
+    if path.endswith((".c", ".h")):
+        for number, length in long_functions(lines):
+            yield number, "function of %d lines" % length
+    if path.endswith(".py"):
+        compile("\n".join(lines), path, "exec")
+
+
+def main():
+    bad = 0
+    with open(sys.argv[1], encoding="utf-8") as stream:
+        for path in stream.read().splitlines():
+            for number, text in findings(path):
+                print("%s:%d: %s" % (path, number, text))
+                bad = 1
+    return bad
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""
+What the system tests share: a daemon of their own, below a temporary directory, with real perf events.
+
+A test is a function of one argument, a Box, handed to run(). Exit code 0: passed, 77: skipped with the reason, 1: failed. The
+environment says where the programs are: OPD_BUILD (a build directory), or OPD_BINDIR and OPD_SBINDIR (an installation).
+"""
+import collections
+import ctypes
+import json
+import os
+import platform
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "format"))
+import agree  # noqa: E402
+import reader  # noqa: E402
+
+START_SECONDS = 60
+CALL_SECONDS = 300
+SANITIZER_WORDS = ("AddressSanitizer", "LeakSanitizer", "ThreadSanitizer", "runtime error:")
+PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241, "riscv64": 241, "ppc64le": 319, "s390x": 331}
+
+
+class Skip(Exception):
+    """The host cannot do what the test needs."""
+
+
+class Failure(Exception):
+    """What was tested is wrong."""
+
+
+Result = collections.namedtuple("Result", "rc out err")
+
+
+def require(condition, text):
+    if not condition:
+        raise Failure(text)
+
+
+def is_alive(pid):
+    try:
+        with open("/proc/%d/stat" % pid, encoding="ascii", errors="replace") as stream:
+            return stream.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_until(condition, seconds, text):
+    """Waits for something that must happen; the limit only ends a test that hangs."""
+    end = time.monotonic() + seconds
+    while not condition():
+        require(time.monotonic() < end, text)
+        time.sleep(0.02)
+
+
+def can_count():
+    """True when this process may open a system-wide perf event."""
+    number = PERF_EVENT_OPEN.get(platform.machine())
+    if number is None:
+        return True
+    attr = struct.pack("<IIQQQQQ", 1, 64, 0, 1000000, 0, 0, 1).ljust(64, b"\0")
+    descriptor = ctypes.CDLL(None, use_errno=True).syscall(number, attr, -1, 0, -1, 0)
+    if descriptor < 0:
+        return False
+    os.close(descriptor)
+    return True
+
+
+class Box:
+    """A temporary directory with a session, a configuration, a daemon and the processes of one test."""
+
+    def __init__(self):
+        self.dir = tempfile.mkdtemp(prefix="opd-test.")
+        os.chmod(self.dir, 0o755)
+        self.session = os.path.join(self.dir, "session")
+        self.socket = os.path.join(self.dir, "control")
+        self.config = os.path.join(self.dir, "opd.conf")
+        self.log = os.path.join(self.dir, "opd.log")
+        build = os.environ.get("OPD_BUILD", "")
+        self.bin = os.environ.get("OPD_BINDIR") or os.path.join(build, "tools")
+        self.sbin = os.environ.get("OPD_SBINDIR") or os.path.join(build, "daemon")
+        self.work = os.path.join(build, "tests", "system", "work")
+        self.daemon, self.children, self.mounts, self.known_pids = None, [], [], set()
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith("OPD_") and k not in ("NOTIFY_SOCKET", "LISTEN_FDS")}
+        self.env.update(LC_ALL="C", OPD_CONFIG=self.config, OPD_DAEMON=os.path.join(self.sbin, "opd"))
+        self.configure()
+
+    # ---- configuration and programs ----
+
+    def configure(self, session=None, **keys):
+        """Writes the configuration file; keys as in opd.conf(5)."""
+        rows = {"SessionDir": session or self.session, "ControlSocket": self.socket}
+        rows.update(keys)
+        with open(self.config, "w", encoding="utf-8") as stream:
+            stream.writelines("%s=%s\n" % row for row in rows.items())
+
+    def run(self, *command, env=None, user=None, timeout=CALL_SECONDS):
+        """Runs a program to its end; exit code and output, never an exception for a bad exit code."""
+        words = [str(w) for w in command]
+        if user is not None:
+            words = ["setpriv", "--reuid=%d" % user, "--regid=%d" % user, "--clear-groups"] + words
+        done = subprocess.run(words, env={**self.env, **(env or {})}, cwd=self.dir, stdin=subprocess.DEVNULL, capture_output=True,
+                              timeout=timeout, check=False)
+        result = Result(done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace"))
+        require(not any(w in result.err for w in SANITIZER_WORDS), "%s: %s" % (" ".join(words), result.err))
+        return result
+
+    def good(self, *command, **more):
+        """Runs a program that must succeed; its output."""
+        result = self.run(*command, **more)
+        require(result.rc == 0, "%s: exit code %d: %s%s" % (" ".join(map(str, command)), result.rc, result.out, result.err))
+        return result.out
+
+    def opcontrol(self, *args):
+        return self.good(os.path.join(self.bin, "opcontrol"), *args)
+
+    def opreport(self, *args):
+        return self.good(os.path.join(self.bin, "opreport"), "--session-dir=" + self.session, *args)
+
+    def refused(self, *command, **more):
+        """Runs a program that must fail as the issue says: exit code 1 and one clear line on stderr. That line."""
+        result = self.run(*command, **more)
+        words = " ".join(map(str, command))
+        require(result.rc == 1, "%s: exit code %d, not 1: %s%s" % (words, result.rc, result.out, result.err))
+        lines = result.err.splitlines()
+        require(len(lines) == 1 and lines[0].strip(), "%s: not one line on stderr: %r" % (words, result.err))
+        require(not result.out, "%s: writes %r beside the error" % (words, result.out))
+        return lines[0]
+
+    # ---- the daemon ----
+
+    def start_daemon(self, *setup, start=True):
+        """Keeps `setup` (options of opcontrol --setup), starts opd and waits for its READY; then --start."""
+        if setup:
+            self.opcontrol("--setup", *setup)
+        ready = os.path.join(self.dir, "ready")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
+            if os.path.exists(ready):
+                os.unlink(ready)
+            notify.bind(ready)
+            notify.settimeout(0.1)
+            with open(self.log, "ab") as log:
+                self.daemon = subprocess.Popen([self.env["OPD_DAEMON"]], env={**self.env, "NOTIFY_SOCKET": ready}, cwd="/",
+                                               stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self.known_pids.add(self.daemon.pid)
+            self.await_ready(notify)
+        if start:
+            self.opcontrol("--start")
+
+    def await_ready(self, notify):
+        end = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                if b"READY=1" in notify.recv(4096).split(b"\n"):
+                    return
+            except socket.timeout:
+                pass
+            require(self.daemon.poll() is None, "opd ended with %s before READY: %s" % (self.daemon.returncode, self.log_text()))
+            require(time.monotonic() < end, "opd is not READY")
+
+    def log_text(self):
+        with open(self.log, encoding="utf-8", errors="replace") as stream:
+            return stream.read()
+
+    def status(self):
+        return json.loads(self.opcontrol("--status", "--json"))
+
+    def lock_pid(self):
+        try:
+            with open(os.path.join(self.session, "lock"), encoding="ascii") as stream:
+                return int(stream.read() or 0)
+        except OSError:
+            return 0
+
+    def shutdown(self):
+        """Ends the daemon as a user would and looks at what it leaves."""
+        self.opcontrol("--shutdown")
+        require(self.daemon.wait(START_SECONDS) == 0, "opd ended with exit code %s: %s" % (self.daemon.returncode, self.log_text()))
+        self.check_rest()
+
+    def check_rest(self):
+        """After the daemon's end: no lock, no socket, nothing in the making, no word of a sanitizer."""
+        require(not os.path.exists(os.path.join(self.session, "lock")), "the lock is still there")
+        require(not os.path.exists(self.socket), "the control socket is still there")
+        unfinished = os.path.join(self.session, "tmp")
+        require(not os.path.isdir(unfinished) or not os.listdir(unfinished), "unfinished files are left")
+        require(not any(w in self.log_text() for w in SANITIZER_WORDS), self.log_text())
+        self.files()
+
+    # ---- work ----
+
+    def start(self, *command, **more):
+        """Starts a process of the test in the background."""
+        child = subprocess.Popen([str(w) for w in command], env=self.env, cwd=self.dir, stdin=subprocess.DEVNULL, **more)
+        self.children.append(child)
+        return child
+
+    def copy_work(self, name):
+        """A copy of the test's work program under another name, so that it is an application of its own."""
+        path = os.path.join(self.dir, name)
+        shutil.copy(self.work, path)
+        os.chmod(path, 0o755)
+        return path
+
+    def busy_cpus(self, seconds):
+        """One busy process on each CPU."""
+        path = self.copy_work("busy-app")
+        return [self.start(path, "busy", int(seconds * 1000), cpu) for cpu in sorted(os.sched_getaffinity(0))]
+
+    def tmpfs(self, name, options):
+        path = os.path.join(self.dir, name)
+        os.makedirs(path)
+        if self.run("mount", "-t", "tmpfs", "-o", options, "opd-test", path).rc != 0:
+            raise Skip("cannot mount a tmpfs here")
+        self.mounts.append(path)
+        return path
+
+    # ---- what came out ----
+
+    def files(self, live=False):
+        """The session as the independent reader sees it, all rules checked."""
+        return reader.read_session(self.session, live=live, strict=True)
+
+    def check_ledger(self, with_files=True):
+        """Both lines of the ledger for every event; what is stored is what the files have. The status."""
+        status = self.status()
+        for event in status["events"]:
+            where = "event %s:%s: %s" % (event["name"], event["count"], json.dumps(event))
+            lost = sum(v for k, v in event.items() if k.startswith("lost_") and k != "lost_kernel")
+            require(event["taken"] == event["received"] + event["lost_kernel"], "taken != received + lost_kernel, " + where)
+            require(event["received"] == event["stored"] + lost, "received != stored + lost, " + where)
+            require(event["unattributed"] <= event["stored"], "unattributed > stored, " + where)
+            if with_files:
+                total = sum(f.total for f in self.files() if (f.name.event, f.name.count) == (event["name"], event["count"]))
+                require(total == event["stored"], "the files have %d samples, %s" % (total, where))
+        return status
+
+    def check_agreement(self):
+        """opreport's summary against the independent reader, every count."""
+        agree.compare_summary(self.files(), self.opreport("-n", "-f"))
+
+    # ---- the end ----
+
+    def end_process(self, pid):
+        for number in (signal.SIGCONT, signal.SIGTERM, signal.SIGKILL):
+            try:
+                os.kill(pid, number)
+            except OSError:
+                return
+            end = time.monotonic() + (0 if number == signal.SIGCONT else 10)
+            while is_alive(pid) and time.monotonic() < end:
+                time.sleep(0.05)
+
+    def is_opd(self, pid):
+        try:
+            return os.path.realpath("/proc/%d/exe" % pid) == os.path.realpath(self.env["OPD_DAEMON"])
+        except OSError:
+            return False
+
+    def close(self):
+        for child in self.children:
+            if child.poll() is None:
+                self.end_process(child.pid)
+        for pid in self.known_pids | {self.lock_pid()}:
+            if pid > 0 and self.is_opd(pid) and is_alive(pid):
+                self.end_process(pid)
+        for path in reversed(self.mounts):
+            subprocess.run(["umount", path], check=False)
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+def needs_root():
+    if os.geteuid() != 0:
+        raise Skip("needs root")
+
+
+def needs_perf():
+    needs_root()
+    if not can_count():
+        raise Skip("perf_event_open of a system-wide event is refused on this host")
+
+
+def run(test, needs=needs_perf):
+    """Runs one test and ends the process with its verdict."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    box = None
+    try:
+        needs()
+        box = Box()
+        test(box)
+        print("ok")
+        sys.exit(0)
+    except Skip as reason:
+        print("skip: %s" % reason)
+        sys.exit(77)
+    except (Failure, reader.FormatError, agree.Disagreement, subprocess.TimeoutExpired) as failure:
+        print("%s: %s" % (type(failure).__name__, failure))
+        if box and os.path.exists(box.log):
+            print("opd's log:\n%s" % box.log_text()[-4000:])
+        sys.exit(1)
+    finally:
+        if box:
+            box.close()

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/*
+ * Work with a known profile, for the system tests:
+ *
+ *   work shares MS          three quarters of MS of CPU time in hot_a, one quarter in hot_b; prints the nanoseconds of both
+ *   work spin MS            MS of CPU time in spin_here
+ *   work busy MS CPU        keeps one CPU busy for MS of real time
+ *   work faults N           touches N new pages, one page fault each, in touch_pages; prints N
+ *   work forks N MS         N children, one after the other, each with MS of CPU time in spin_here, without exec
+ *   work exec MS PATH ...   MS of CPU time in spin_here, then exec of PATH
+ *   work kernel MS          MS of CPU time, nearly all of it in the kernel
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "libop/compiler.h"
+
+#define NS_PER_MS UINT64_C(1000000)
+#define SLICE_STEPS 20000u
+
+static uint64_t now_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t cpu_ns(void)
+{
+	return now_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+static uint64_t number(const char *text)
+{
+	char *end;
+	uint64_t value;
+
+	errno = 0;
+	value = strtoull(text, &end, 10);
+	if (errno || *end || end == text) {
+		fprintf(stderr, "work: bad number '%s'\n", text);
+		exit(2);
+	}
+	return value;
+}
+
+/* The three hot functions are alike and distinct: the asm keeps the loop and the function. */
+__attribute__((noinline)) static uint64_t hot_a(uint64_t steps, uint64_t x)
+{
+	for (; steps; steps--) {
+		x = x * 6364136223846793005u + 1442695040888963407u;
+		__asm__ volatile("" : "+r"(x));
+	}
+	return x;
+}
+
+__attribute__((noinline)) static uint64_t hot_b(uint64_t steps, uint64_t x)
+{
+	for (; steps; steps--) {
+		x = x * 2862933555777941757u + 3037000493u;
+		__asm__ volatile("" : "+r"(x));
+	}
+	return x;
+}
+
+__attribute__((noinline)) static uint64_t spin_here(uint64_t steps, uint64_t x)
+{
+	for (; steps; steps--) {
+		x = x * 3202034522624059733u + 1u;
+		__asm__ volatile("" : "+r"(x));
+	}
+	return x;
+}
+
+/*
+ * Slices of changing length, each given to the function that is behind its share of the CPU time measured so far. So the shares come
+ * out right on any machine, and no slice can be in step with a sampling period.
+ */
+static int do_shares(char **args)
+{
+	uint64_t end = number(args[0]) * NS_PER_MS, a = 0, b = 0, x = 1, before = cpu_ns(), after;
+
+	while (a + b < end) {
+		uint64_t steps = SLICE_STEPS + (x >> 48);
+		bool turn_a = a <= 3 * b;
+
+		x = turn_a ? hot_a(steps, x) : hot_b(steps, x);
+		after = cpu_ns();
+		*(turn_a ? &a : &b) += after - before;
+		before = after;
+	}
+	printf("%llu %llu\n", (unsigned long long)a, (unsigned long long)b);
+	return 0;
+}
+
+static void spin_ms(uint64_t ms)
+{
+	uint64_t end = cpu_ns() + ms * NS_PER_MS, x = 1;
+
+	while (cpu_ns() < end)
+		x = spin_here(SLICE_STEPS, x);
+}
+
+static int do_spin(char **args)
+{
+	spin_ms(number(args[0]));
+	return 0;
+}
+
+static int do_busy(char **args)
+{
+	uint64_t end = now_ns(CLOCK_MONOTONIC) + number(args[0]) * NS_PER_MS, x = 1;
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(number(args[1]), &set);
+	if (sched_setaffinity(0, sizeof(set), &set) < 0) {
+		perror("work: sched_setaffinity");
+		return 1;
+	}
+	while (now_ns(CLOCK_MONOTONIC) < end)
+		x = spin_here(SLICE_STEPS, x);
+	return 0;
+}
+
+__attribute__((noinline)) static void touch_pages(volatile char *memory, size_t nr_pages, size_t page_bytes)
+{
+	for (size_t i = 0; i < nr_pages; i++)
+		memory[i * page_bytes] = 1;
+}
+
+static int do_faults(char **args)
+{
+	size_t nr_pages = number(args[0]), page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+	char *memory = mmap(NULL, nr_pages * page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (memory == MAP_FAILED) {
+		perror("work: mmap");
+		return 1;
+	}
+	if (madvise(memory, nr_pages * page_bytes, MADV_NOHUGEPAGE) < 0 && errno != EINVAL) {
+		perror("work: madvise");
+		return 1;
+	}
+	touch_pages(memory, nr_pages, page_bytes);
+	printf("%zu\n", nr_pages);
+	return 0;
+}
+
+static int do_forks(char **args)
+{
+	uint64_t nr = number(args[0]), ms = number(args[1]);
+
+	for (uint64_t i = 0; i < nr; i++) {
+		int status;
+		pid_t pid = fork();
+
+		if (pid < 0) {
+			perror("work: fork");
+			return 1;
+		}
+		if (!pid) {
+			spin_ms(ms);
+			_exit(0);
+		}
+		if (waitpid(pid, &status, 0) != pid || status)
+			return 1;
+	}
+	return 0;
+}
+
+static int do_exec(char **args)
+{
+	spin_ms(number(args[0]));
+	execv(args[1], args + 1);
+	perror("work: exec");
+	return 1;
+}
+
+static int do_kernel(char **args)
+{
+	uint64_t end = cpu_ns() + number(args[0]) * NS_PER_MS;
+	static char buffer[256 * 1024];
+	int fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0) {
+		perror("work: /dev/zero");
+		return 1;
+	}
+	while (cpu_ns() < end)
+		if (read(fd, buffer, sizeof(buffer)) < 0)
+			return 1;
+	close(fd);
+	return 0;
+}
+
+static const struct {
+	const char *name;
+	int min_args;
+	int (*run)(char **args);
+} kinds[] = {
+	{ "shares", 1, do_shares }, { "spin", 1, do_spin }, { "busy", 2, do_busy },	{ "faults", 1, do_faults },
+	{ "forks", 2, do_forks },   { "exec", 2, do_exec }, { "kernel", 1, do_kernel },
+};
+
+int main(int argc, char **argv)
+{
+	for (size_t i = 0; i < op_array_size(kinds); i++)
+		if (argc >= 2 && !strcmp(argv[1], kinds[i].name) && argc - 2 >= kinds[i].min_args)
+			return kinds[i].run(argv + 2);
+	fprintf(stderr, "usage: work shares|spin|busy|faults|forks|exec|kernel ARGUMENTS\n");
+	return 2;
+}

@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""opd as a service: a Debian container is booted, opd installed in it, started by systemd, used and stopped."""
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "system"))
+import opdtest  # noqa: E402
+from opdtest import Failure, Skip, require, wait_until  # noqa: E402
+
+SUITE = "bookworm"
+# What a booted system needs, and the libraries of opd and its tools.
+PACKAGES = "systemd,systemd-sysv,dbus,libpopt0,libsystemd0,libcap2,libbinutils,zlib1g,libzstd1"
+BOOT_SECONDS = 120
+DROP_IN = "run/systemd/system/opd.service.d"
+
+
+class Container:
+    """A booted container; in_() runs a command inside."""
+
+    def __init__(self, box):
+        self.box, self.root, self.nspawn, self.init = box, os.path.join(box.dir, "root"), None, None
+
+    def make(self):
+        for tool in ("mmdebstrap", "systemd-nspawn", "nsenter"):
+            if not shutil.which(tool):
+                raise Skip("%s is not installed" % tool)
+        done = self.box.run("mmdebstrap", "--quiet", "--variant=minbase", "--include=" + PACKAGES, SUITE, self.root, timeout=900)
+        if done.rc != 0:
+            raise Skip("mmdebstrap cannot make a root file system: %s" % (done.err.strip().splitlines() or ["no reason given"])[-1])
+
+    def install(self):
+        self.box.good("make", "-C", os.environ["OPD_BUILD"], "--no-print-directory", "install", "DESTDIR=" + self.root)
+        shutil.copy(self.box.work, os.path.join(self.root, "usr/local/bin/work"))
+
+    def find_init(self):
+        """The container's PID 1, a descendant of systemd-nspawn that is called systemd."""
+        candidates = [self.nspawn.pid]
+        while candidates:
+            pid = candidates.pop()
+            try:
+                with open("/proc/%d/task/%d/children" % (pid, pid), encoding="ascii") as stream:
+                    candidates += [int(p) for p in stream.read().split()]
+                with open("/proc/%d/comm" % pid, encoding="ascii") as stream:
+                    if stream.read().strip() == "systemd":
+                        self.init = pid
+                        return True
+            except OSError:
+                continue
+        return False
+
+    def boot(self):
+        with open(os.path.join(self.box.dir, "console.log"), "wb") as log:
+            self.nspawn = subprocess.Popen(
+                ["systemd-nspawn", "-D", self.root, "--register=no", "--keep-unit", "--capability=all", "--console=pipe",
+                 "--system-call-filter=perf_event_open", "--boot"], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.box.children.append(self.nspawn)
+        end = time.monotonic() + BOOT_SECONDS
+        while time.monotonic() < end:
+            if self.nspawn.poll() is not None:
+                raise Skip("the container does not boot here: %s" % self.console()[-300:].strip())
+            if self.find_init() and self.state() in ("running", "degraded"):
+                return
+            time.sleep(0.3)
+        raise Skip("the container is not up after %d s: %s" % (BOOT_SECONDS, self.console()[-300:].strip()))
+
+    def console(self):
+        with open(os.path.join(self.box.dir, "console.log"), encoding="utf-8", errors="replace") as stream:
+            return " ".join(stream.read().split())
+
+    def run(self, *command, timeout=opdtest.CALL_SECONDS):
+        return self.box.run("nsenter", "-t", self.init, "-m", "-u", "-i", "-n", "-p", "-C", "-r", "-w",
+                            "env", "-i", "PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", *command, timeout=timeout)
+
+    def good(self, *command, **more):
+        result = self.run(*command, **more)
+        require(result.rc == 0, "in the container, %s: exit code %d: %s%s" % (" ".join(command), result.rc, result.out, result.err))
+        return result.out
+
+    def state(self):
+        return self.run("systemctl", "is-system-running").out.strip()
+
+    def unit(self, *properties):
+        out = self.good("systemctl", "show", "opd.service", *["--property=" + p for p in properties])
+        return dict(line.split("=", 1) for line in out.splitlines())
+
+    def drop_in(self, text):
+        path = os.path.join("/", DROP_IN, "test.conf")
+        self.good("mkdir", "-p", "/" + DROP_IN)
+        self.good("sh", "-c", 'printf "%s" "$1" >"$2"', "sh", text, path)
+        self.good("systemctl", "daemon-reload")
+
+    def remove_drop_in(self):
+        self.good("rm", "-rf", "/" + DROP_IN)
+        self.good("systemctl", "daemon-reload")
+
+    def opd_pids(self):
+        return self.run("sh", "-c", "for e in /proc/[0-9]*/exe; do case $(readlink $e) in */opd*) echo $e;; esac; done").out.split()
+
+    def power_off(self):
+        self.run("systemctl", "poweroff")
+        wait_until(lambda: self.nspawn.poll() is not None, BOOT_SECONDS, "the container does not go down")
+
+
+def check_waits_for_ready(container):
+    """Before READY the unit is 'activating' and nothing else, however long it takes; after it, 'active'."""
+    container.drop_in('[Service]\nExecStart=\nExecStart=/bin/sh -c "while [ ! -e /run/go-on ]; do sleep 0.1; done; exec /usr/sbin/opd"\n'
+                      "TimeoutStartSec=120\n")
+    container.good("systemctl", "start", "--no-block", "opd")
+    wait_until(lambda: container.unit("MainPID")["MainPID"] != "0", 30, "the unit does not start")
+    for _ in range(20):
+        state = container.unit("ActiveState", "SubState")
+        require(state == {"ActiveState": "activating", "SubState": "start"}, "before READY the unit is %s" % state)
+        time.sleep(0.1)
+    container.good("touch", "/run/go-on")
+    wait_until(lambda: container.unit("ActiveState")["ActiveState"] != "activating", 60, "the unit never becomes active")
+    require(container.unit("ActiveState")["ActiveState"] == "active", "after READY: %s" % journal(container))
+    container.good("systemctl", "stop", "opd")
+    container.remove_drop_in()
+
+
+def check_ready_is_needed(container):
+    """A daemon that runs but never says READY does not become active: it is READY that counts."""
+    container.drop_in('[Service]\nExecStart=\nExecStart=/bin/sh -c "unset NOTIFY_SOCKET; exec /usr/sbin/opd"\nTimeoutStartSec=5\n')
+    result = container.run("systemctl", "start", "opd")
+    require(result.rc != 0, "the unit became active without READY")
+    container.run("systemctl", "reset-failed", "opd")
+    container.remove_drop_in()
+    require(not container.opd_pids(), "opd is left after the failed start")
+
+
+def journal(container):
+    return container.run("journalctl", "-u", "opd", "--no-pager", "-n", "40").out
+
+
+def check_profile(container):
+    container.good("systemctl", "start", "opd")
+    require(container.unit("ActiveState")["ActiveState"] == "active", "not active: %s" % journal(container))
+    pid = container.unit("MainPID")["MainPID"]
+    container.good("opcontrol", "--start")
+    container.good("work", "shares", "2000")
+    container.good("opcontrol", "--dump")
+    status = container.good("opcontrol", "--status", "--json")
+    require('"state":"running"' in status.replace(" ", ""), "status: %s" % status)
+    report = container.good("opreport", "-f")
+    require("/usr/local/bin/work" in report, "opreport does not show the work:\n%s" % report)
+    symbols = container.good("opreport", "-l", "/usr/local/bin/work")
+    require("hot_a" in symbols and "hot_b" in symbols, "opreport -l does not show the functions:\n%s" % symbols)
+    print(report.splitlines()[:12], symbols.splitlines()[:6], sep="\n")
+    return pid
+
+
+def check_stop(container, pid):
+    container.good("systemctl", "stop", "opd")
+    state = container.unit("ActiveState", "SubState", "Result")
+    require(state == {"ActiveState": "inactive", "SubState": "dead", "Result": "success"}, "after stop: %s" % state)
+    require(container.run("test", "-d", "/proc/" + pid).rc != 0, "process %s is still there after stop" % pid)
+    require(not container.opd_pids(), "an opd is left after stop")
+    require(container.run("test", "-e", "/var/lib/oprofile/lock").rc != 0, "the lock is left after stop")
+    report = container.good("opreport", "-f")
+    require("/usr/local/bin/work" in report, "the profile is gone after stop")
+
+
+def test(box):
+    container = Container(box)
+    container.make()
+    container.install()
+    container.boot()
+    try:
+        check_waits_for_ready(container)
+        check_ready_is_needed(container)
+        check_stop(container, check_profile(container))
+        check_stop(container, check_profile(container))
+    except Failure as failure:
+        raise Failure("%s\njournal of opd:\n%s" % (failure, journal(container))) from failure
+    container.power_off()
+
+
+if __name__ == "__main__":
+    opdtest.run(test)

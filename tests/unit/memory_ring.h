@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* A ring in ordinary memory whose writer is the test: what the kernel would write, without the kernel. */
+#ifndef MEMORY_RING_H
+#define MEMORY_RING_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "libop/ring.h"
+
+#define MEMORY_RING_BYTES 4096u
+
+static inline void memory_ring_init(struct op_ring *ring)
+{
+	memset(ring, 0, sizeof(*ring));
+	ring->k_control = calloc(1, sizeof(*ring->k_control));
+	ring->k_data = calloc(1, MEMORY_RING_BYTES);
+	ring->data_bytes = MEMORY_RING_BYTES;
+}
+
+static inline void memory_ring_free(struct op_ring *ring)
+{
+	free(ring->k_control);
+	free(ring->k_data);
+	free(ring->bounce);
+}
+
+/* Appends bytes; false when the reader has not given back enough. */
+static inline bool memory_ring_write(struct op_ring *ring, const void *bytes, size_t nr_bytes)
+{
+	uint64_t head = ring->k_control->data_head;
+
+	if (head + nr_bytes - ring->k_control->data_tail > ring->data_bytes)
+		return false;
+	for (size_t i = 0; i < nr_bytes; i++)
+		ring->k_data[(head + i) & (ring->data_bytes - 1)] = ((const uint8_t *)bytes)[i];
+	__atomic_store_n(&ring->k_control->data_head, head + nr_bytes, __ATOMIC_RELEASE);
+	return true;
+}
+
+/* A record of a type with a body of 64-bit words. */
+static inline bool memory_ring_record(struct op_ring *ring, uint32_t type, uint16_t misc, const uint64_t *words, size_t nr_words)
+{
+	uint64_t record[64];
+	struct perf_event_header header = { .type = type, .misc = misc, .size = (uint16_t)(8 + nr_words * 8) };
+
+	memcpy(record, &header, 8);
+	memcpy(record + 1, words, nr_words * 8);
+	return memory_ring_write(ring, record, header.size);
+}
+
+#endif

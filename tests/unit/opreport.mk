@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Unit tests of the reader side.
+opreport_unit_tests = \
+	tests/unit/test_mangle \
+	tests/unit/test_odb_read \
+	tests/unit/test_session
+check_PROGRAMS += $(opreport_unit_tests)
+TESTS += $(opreport_unit_tests)
+
+tests_unit_test_mangle_SOURCES = tests/unit/test_mangle.c
+tests_unit_test_mangle_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_mangle_LDADD = libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_odb_read_SOURCES = tests/unit/test_odb_read.c tests/unit/sample_writer.h
+tests_unit_test_odb_read_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_odb_read_LDADD = libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_session_SOURCES = tests/unit/test_session.c tests/unit/sample_writer.h
+tests_unit_test_session_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_session_LDADD = libop/libop.a $(CMOCKA_LIBS)

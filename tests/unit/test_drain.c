@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The pipeline from a ring in memory to sample files: side band first, then samples; every sample is stored or lost by name, and
+ * lies in the file where it belongs.
+ */
+#include "tests/unit/cmocka_all.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/drain.h"
+#include "daemon/sideband.h"
+#include "libop/odb.h"
+#include "libop/sys.h"
+#include "tests/unit/memory_ring.h"
+
+#define PID 4000000u /* above any pid_max, so that /proc has nothing of it */
+#define EVENT_ID 17
+#define ONE_SECOND_NS 1000000000u
+
+static struct opd_pipeline pipeline;
+static struct opd_cpu cpu;
+static struct opd_event event;
+static struct op_event timer = { .name = "TIMER", .count = 1000000, .is_timer = true };
+static char dir[] = "/tmp/test_drain.XXXXXX";
+static bool disk_full;
+
+int __real_op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes);
+int __wrap_op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes);
+
+int __wrap_op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes)
+{
+	return disk_full ? -ENOSPC : __real_op_sys_fallocate(fd, mode, offset, nr_bytes);
+}
+
+static int setup(void **state OP_UNUSED)
+{
+	snprintf(dir, sizeof(dir), "/tmp/test_drain.XXXXXX");
+	if (!mkdtemp(dir))
+		return -1;
+	disk_full = false;
+	memset(&pipeline, 0, sizeof(pipeline));
+	memset(&cpu, 0, sizeof(cpu));
+	memset(&event, 0, sizeof(event));
+	event.id = EVENT_ID;
+	cpu.events = &event;
+	memory_ring_init(&cpu.pair.rings[0]);
+	memory_ring_init(&cpu.sideband);
+	pipeline.capture.events = &timer;
+	pipeline.capture.nr_events = 1;
+	pipeline.capture.cpus = &cpu;
+	pipeline.capture.nr_cpus = 1;
+	if (opd_resolver_init(&pipeline.resolver, NULL) < 0)
+		return -1;
+	pipeline.count.session_fd = open(dir, O_RDONLY | O_DIRECTORY);
+	pipeline.count.table = pipeline.resolver.table;
+	pipeline.count.events = &timer;
+	pipeline.count.separate_lib = pipeline.count.separate_kernel = true;
+	pipeline.count.no_process_cookie = pipeline.resolver.pseudo[OPD_PSEUDO_NO_PROCESS];
+	pipeline.count.max_open = 100;
+	return mkdirat(pipeline.count.session_fd, "tmp", 0755);
+}
+
+static int teardown(void **state OP_UNUSED)
+{
+	char command[64];
+
+	opd_count_close_files(&pipeline.count);
+	close(pipeline.count.session_fd);
+	opd_resolver_free(&pipeline.resolver);
+	memory_ring_free(&cpu.pair.rings[0]);
+	memory_ring_free(&cpu.sideband);
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	return system(command);
+}
+
+static void sample(uint16_t mode, uint64_t ip, uint32_t pid, uint64_t time_ns)
+{
+	uint64_t words[] = { EVENT_ID, ip, (uint64_t)pid << 32 | pid, time_ns };
+
+	assert_true(memory_ring_record(&cpu.pair.rings[0], PERF_RECORD_SAMPLE, mode, words, 4));
+}
+
+static void fork_record(uint32_t parent, uint32_t child, uint64_t time_ns)
+{
+	uint64_t words[] = { (uint64_t)parent << 32 | child, (uint64_t)parent << 32 | child, time_ns, 0, time_ns, 0 };
+
+	memory_ring_record(&cpu.sideband, PERF_RECORD_FORK, 0, words, 6);
+}
+
+static void exec_record(uint32_t pid, uint64_t time_ns)
+{
+	uint64_t words[] = { (uint64_t)pid << 32 | pid, 0x78 /* "x" */, (uint64_t)pid << 32 | pid, time_ns, 0 };
+
+	memory_ring_record(&cpu.sideband, PERF_RECORD_COMM, PERF_RECORD_MISC_COMM_EXEC, words, 5);
+}
+
+static void mmap_record(uint32_t pid, uint64_t start, uint64_t bytes, uint64_t offset, const char *name, uint64_t time_ns)
+{
+	uint64_t words[16] = { (uint64_t)pid << 32 | pid, start, bytes, offset, 1, 99, 1, 5 };
+	size_t name_words = strlen(name) / 8 + 1;
+
+	memcpy(words + 8, name, strlen(name) + 1);
+	words[8 + name_words] = (uint64_t)pid << 32 | pid;
+	words[9 + name_words] = time_ns;
+	words[10 + name_words] = 0;
+	memory_ring_record(&cpu.sideband, PERF_RECORD_MMAP2, 0, words, 11 + name_words);
+}
+
+static void drain(void)
+{
+	bool lost;
+
+	assert_int_equal(opd_sideband_drain(&pipeline.capture, &pipeline.resolver, UINT64_MAX, &lost), 0);
+	opd_drain_ring(&pipeline, &cpu, &cpu.pair.rings[0]);
+}
+
+static uint64_t stored(const char *path, uint64_t key)
+{
+	struct op_odb_samples samples;
+	char whole[512];
+	uint64_t sum = 0;
+	const char *why;
+
+	snprintf(whole, sizeof(whole), "samples/current/%s/TIMER.1000000.0.all.all.all", path);
+	if (op_odb_read(pipeline.count.session_fd, whole, &samples, &why) < 0)
+		return 0;
+	for (uint32_t i = 0; i < samples.nr_nodes; i++)
+		if (samples.nodes[i].key == key)
+			sum += samples.nodes[i].value;
+	op_odb_samples_free(&samples);
+	return sum;
+}
+
+static void user_samples_go_to_app_and_library(void **state OP_UNUSED)
+{
+	exec_record(PID, 10);
+	mmap_record(PID, 0x400000, 0x1000, 0x1000, "/no/app", 11);
+	mmap_record(PID, 0x7f0000000000, 0x2000, 0x3000, "/no/lib.so", 12);
+	sample(PERF_RECORD_MISC_USER, 0x400010, PID, 20);
+	sample(PERF_RECORD_MISC_USER, 0x400010, PID, 21);
+	sample(PERF_RECORD_MISC_USER, 0x7f0000000020, PID, 22);
+	drain();
+	assert_int_equal(event.received, 3);
+	assert_int_equal(event.stored, 3);
+	assert_int_equal(event.unattributed, 0);
+	assert_int_equal(stored("{root}/no/app/{dep}/{root}/no/app", 0x1010), 2);
+	assert_int_equal(stored("{root}/no/app/{dep}/{root}/no/lib.so", 0x3020), 1);
+	assert_int_equal(cpu.records_read, 3);
+	assert_int_equal(cpu.bytes_read, 3 * 40);
+}
+
+static void samples_go_by_their_own_time(void **state OP_UNUSED)
+{
+	exec_record(PID, 10);
+	mmap_record(PID, 0x400000, 0x1000, 0, "/no/first", 11);
+	exec_record(PID, 30);
+	mmap_record(PID, 0x400000, 0x1000, 0, "/no/second", 31);
+	fork_record(PID, PID + 1, 40);
+	sample(PERF_RECORD_MISC_USER, 0x400001, PID, 20);
+	sample(PERF_RECORD_MISC_USER, 0x400002, PID, 35);
+	sample(PERF_RECORD_MISC_USER, 0x400003, PID + 1, 45);
+	drain();
+	assert_int_equal(stored("{root}/no/first/{dep}/{root}/no/first", 1), 1);
+	assert_int_equal(stored("{root}/no/second/{dep}/{root}/no/second", 2), 1);
+	assert_int_equal(stored("{root}/no/second/{dep}/{root}/no/second", 3), 1);
+}
+
+static void what_has_no_place_is_stored_in_sight(void **state OP_UNUSED)
+{
+	exec_record(PID, 10);
+	mmap_record(PID, 0x400000, 0x1000, 0, "/no/app", 11);
+	sample(PERF_RECORD_MISC_USER, 0x900000, PID, 20);
+	sample(PERF_RECORD_MISC_USER, 0x900001, PID + 7, 20);
+	sample(PERF_RECORD_MISC_USER, 0x900002, UINT32_MAX, 20);
+	sample(PERF_RECORD_MISC_HYPERVISOR, 0x10, PID, 20);
+	sample(PERF_RECORD_MISC_CPUMODE_UNKNOWN, 0x11, PID, 20);
+	drain();
+	assert_int_equal(event.received, 5);
+	assert_int_equal(event.stored, 5);
+	assert_int_equal(event.unattributed, 5);
+	assert_int_equal(stored("{root}/no/app/{dep}/{kern}/no-mapping", 0x900000), 1);
+	assert_int_equal(stored("{kern}/no-process/{dep}/{kern}/no-process", 0x900001), 1);
+	assert_int_equal(stored("{kern}/no-process/{dep}/{kern}/no-process", 0x900002), 1);
+	assert_int_equal(stored("{kern}/hypervisor/{dep}/{kern}/hypervisor", 0x10), 1);
+	assert_int_equal(stored("{kern}/no-mode/{dep}/{kern}/no-mode", 0x11), 1);
+}
+
+static void anonymous_and_kernel_code(void **state OP_UNUSED)
+{
+	pipeline.resolver.kernel.text_start = 0xffffffff81000000;
+	pipeline.resolver.kernel.text_end = 0xffffffff82000000;
+	exec_record(PID, 10);
+	mmap_record(PID, 0x400000, 0x1000, 0, "/no/app", 11);
+	mmap_record(PID, 0x500000, 0x1000, 0, "//anon", 12);
+	mmap_record(PID, 0x600000, 0x1000, 0, "[vdso]", 12);
+	sample(PERF_RECORD_MISC_USER, 0x500010, PID, 20);
+	sample(PERF_RECORD_MISC_USER, 0x600020, PID, 20);
+	sample(PERF_RECORD_MISC_USER, 0xffffffffff600030, PID, 20);
+	sample(PERF_RECORD_MISC_KERNEL, 0xffffffff81000040, PID, 20);
+	sample(PERF_RECORD_MISC_KERNEL, 0xffffffff81000050, 0, 20);
+	drain();
+	assert_int_equal(event.unattributed, 0);
+	assert_int_equal(stored("{root}/no/app/{dep}/{anon:anon}/4000000.0x500000.0x501000", 0x10), 1);
+	assert_int_equal(stored("{root}/no/app/{dep}/{anon:[vdso]}/4000000.0x600000.0x601000", 0x20), 1);
+	assert_int_equal(stored("{root}/no/app/{dep}/{anon:[vsyscall]}/4000000.0xffffffffff600000.0xffffffffff601000", 0x30), 1);
+	assert_int_equal(stored("{root}/no/app/{dep}/{root}/proc/kallsyms", 0x40), 1);
+	assert_int_equal(stored("{root}/proc/kallsyms/{dep}/{root}/proc/kallsyms", 0x50), 1);
+}
+
+static void without_separation_images_stand_alone(void **state OP_UNUSED)
+{
+	pipeline.count.separate_lib = pipeline.count.separate_kernel = false;
+	pipeline.resolver.kernel.text_start = 0xffffffff81000000;
+	pipeline.resolver.kernel.text_end = 0xffffffff82000000;
+	exec_record(PID, 10);
+	mmap_record(PID, 0x400000, 0x1000, 0, "/no/app", 11);
+	mmap_record(PID, 0x500000, 0x1000, 0, "/no/lib", 12);
+	mmap_record(PID, 0x600000, 0x1000, 0, "//anon", 12);
+	sample(PERF_RECORD_MISC_USER, 0x500010, PID, 20);
+	sample(PERF_RECORD_MISC_USER, 0x600010, PID, 20);
+	sample(PERF_RECORD_MISC_KERNEL, 0xffffffff81000040, PID, 20);
+	drain();
+	assert_int_equal(stored("{root}/no/lib/{dep}/{root}/no/lib", 0x10), 1);
+	assert_int_equal(stored("{root}/no/app/{dep}/{anon:anon}/4000000.0x600000.0x601000", 0x10), 1);
+	assert_int_equal(stored("{root}/proc/kallsyms/{dep}/{root}/proc/kallsyms", 0x40), 1);
+}
+
+static void losses_have_names(void **state OP_UNUSED)
+{
+	uint64_t short_body[] = { EVENT_ID }, foreign[] = { 999, 0x400000, 0, 20 }, lost[] = { EVENT_ID, 33 };
+
+	exec_record(PID, 10);
+	mmap_record(PID, 0x400000, 0x1000, 0, "/no/app", 11);
+	memory_ring_record(&cpu.pair.rings[0], PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, short_body, 1);
+	memory_ring_record(&cpu.pair.rings[0], PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, foreign, 4);
+	memory_ring_record(&cpu.pair.rings[0], PERF_RECORD_LOST, 0, lost, 2);
+	memory_ring_record(&cpu.pair.rings[0], 200, 0, lost, 2); /* of a kernel to come */
+	disk_full = true;
+	sample(PERF_RECORD_MISC_USER, 0x400010, PID, 20);
+	sample(PERF_RECORD_MISC_USER, 0x400010, PID, 21);
+	drain();
+	assert_int_equal(event.received, 4);
+	assert_int_equal(event.stored, 0);
+	assert_int_equal(event.lost[OP_LOSS_undecodable], 2);
+	assert_int_equal(event.lost[OP_LOSS_no_space], 2);
+	assert_int_equal(event.lost_records, 33);
+	disk_full = false;
+	pipeline.count.now_ns += ONE_SECOND_NS;
+	sample(PERF_RECORD_MISC_USER, 0x400010, PID, 22);
+	drain();
+	assert_int_equal(event.stored, 1);
+	assert_int_equal(event.received, event.stored + event.lost[OP_LOSS_undecodable] + event.lost[OP_LOSS_no_space]);
+}
+
+static void throttled_time_is_counted(void **state OP_UNUSED)
+{
+	uint64_t begin[] = { 1000, EVENT_ID, EVENT_ID }, end[] = { 1700, EVENT_ID, EVENT_ID };
+
+	memory_ring_record(&cpu.pair.rings[0], PERF_RECORD_THROTTLE, 0, begin, 3);
+	memory_ring_record(&cpu.pair.rings[0], PERF_RECORD_UNTHROTTLE, 0, end, 3);
+	memory_ring_record(&cpu.pair.rings[0], PERF_RECORD_UNTHROTTLE, 0, end, 3);
+	drain();
+	assert_int_equal(event.nr_throttles, 1);
+	assert_int_equal(event.throttled_ns, 700);
+	assert_int_equal(event.received, 0);
+}
+
+static void few_open_files_serve_many(void **state OP_UNUSED)
+{
+	char name[32];
+
+	pipeline.count.max_open = 3;
+	for (uint32_t round = 0; round < 3; round++) {
+		for (uint32_t i = 0; i < 10; i++) {
+			snprintf(name, sizeof(name), "/no/app%u", i);
+			if (!round) {
+				exec_record(PID + i, 10);
+				mmap_record(PID + i, 0x400000, 0x1000, 0, name, 11);
+			}
+			sample(PERF_RECORD_MISC_USER, 0x400010, PID + i, 20);
+			drain();
+			assert_true(pipeline.count.nr_open <= 3);
+		}
+	}
+	for (uint32_t i = 0; i < 10; i++) {
+		char path[64];
+
+		snprintf(path, sizeof(path), "{root}/no/app%u/{dep}/{root}/no/app%u", i, i);
+		assert_int_equal(stored(path, 0x10), 3);
+	}
+	assert_int_equal(event.stored, 30);
+}
+
+static void changed_files_are_named_once(void **state OP_UNUSED)
+{
+	char **paths;
+	size_t nr;
+
+	exec_record(PID, 10);
+	mmap_record(PID, 0x400000, 0x1000, 0, "/no/app", 11);
+	sample(PERF_RECORD_MISC_USER, 0x400010, PID, 20);
+	drain();
+	assert_int_equal(opd_count_take_changed(&pipeline.count, &paths, &nr), 0);
+	assert_int_equal(nr, 1);
+	assert_string_equal(paths[0], "samples/current/{root}/no/app/{dep}/{root}/no/app/TIMER.1000000.0.all.all.all");
+	free(paths[0]);
+	free(paths);
+	assert_int_equal(opd_count_take_changed(&pipeline.count, &paths, &nr), 0);
+	assert_int_equal(nr, 0);
+	free(paths);
+	opd_count_mark_changed(&pipeline.count);
+	assert_int_equal(opd_count_take_changed(&pipeline.count, &paths, &nr), 0);
+	assert_int_equal(nr, 1);
+	free(paths[0]);
+	free(paths);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(user_samples_go_to_app_and_library), T(samples_go_by_their_own_time), T(what_has_no_place_is_stored_in_sight),
+		T(anonymous_and_kernel_code), T(without_separation_images_stand_alone), T(losses_have_names),
+		T(throttled_time_is_counted), T(few_open_files_serve_many), T(changed_files_are_named_once),
+	};
+
+	return cmocka_run_group_tests_name("drain", tests, NULL, NULL);
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include "libop/mangle.h"
+
+#define REGION "1234.0x7ffc00001000.0x7ffc00003000"
+
+static const struct {
+	const char *path;
+	struct op_sample_name name;
+} sound[] = {
+	{ "{root}/usr/bin/ls/{dep}/{root}/usr/bin/ls/TIMER.0.0.all.all.all",
+	  { { OP_IMAGE_FILE, "/usr/bin/ls", 0, 0, 0 },
+	    { OP_IMAGE_FILE, "/usr/bin/ls", 0, 0, 0 },
+	    { 0 },
+	    false,
+	    "TIMER",
+	    0,
+	    0,
+	    -1,
+	    -1,
+	    -1 } },
+	{ "{root}/a b,c:d.(e)/{dep}/{kern}/no-vmlinux/CYCLES.100000.65.12.13.3",
+	  { { OP_IMAGE_FILE, "/a b,c:d.(e)", 0, 0, 0 },
+	    { OP_IMAGE_KERNEL, "no-vmlinux", 0, 0, 0 },
+	    { 0 },
+	    false,
+	    "CYCLES",
+	    100000,
+	    65,
+	    12,
+	    13,
+	    3 } },
+	{ "{root}/bin/x/{dep}/{anon:[vdso]}/" REGION "/TIMER.1000000.0.all.all.all",
+	  { { OP_IMAGE_FILE, "/bin/x", 0, 0, 0 },
+	    { OP_IMAGE_ANON, "[vdso]", 1234, 0x7ffc00001000, 0x7ffc00003000 },
+	    { 0 },
+	    false,
+	    "TIMER",
+	    1000000,
+	    0,
+	    -1,
+	    -1,
+	    -1 } },
+	{ "{kern}/ext4/{dep}/{kern}/ext4/{cg}/{root}/vmlinux/TIMER.0.0.all.all.all",
+	  { { OP_IMAGE_KERNEL, "ext4", 0, 0, 0 },
+	    { OP_IMAGE_KERNEL, "ext4", 0, 0, 0 },
+	    { OP_IMAGE_FILE, "/vmlinux", 0, 0, 0 },
+	    true,
+	    "TIMER",
+	    0,
+	    0,
+	    -1,
+	    -1,
+	    -1 } },
+};
+
+static void assert_image(const struct op_image_name *a, const struct op_image_name *b)
+{
+	assert_int_equal(a->kind, b->kind);
+	assert_string_equal(a->name, b->name);
+	assert_int_equal(a->tgid, b->tgid);
+	assert_int_equal(a->start, b->start);
+	assert_int_equal(a->end, b->end);
+}
+
+static void assert_name(const struct op_sample_name *a, const struct op_sample_name *b)
+{
+	assert_image(&a->app, &b->app);
+	assert_image(&a->image, &b->image);
+	assert_int_equal(a->has_callee, b->has_callee);
+	if (a->has_callee)
+		assert_image(&a->callee, &b->callee);
+	assert_string_equal(a->event, b->event);
+	assert_int_equal(a->count, b->count);
+	assert_int_equal(a->unit_mask, b->unit_mask);
+	assert_int_equal(a->tgid, b->tgid);
+	assert_int_equal(a->tid, b->tid);
+	assert_int_equal(a->cpu, b->cpu);
+}
+
+static void test_both_ways(void **state OP_UNUSED)
+{
+	for (size_t i = 0; i < op_array_size(sound); i++) {
+		struct op_text path = { 0 };
+		struct op_sample_name name;
+		char *storage;
+
+		op_mangle(&sound[i].name, &path);
+		assert_string_equal(op_text_get(&path), sound[i].path);
+		assert_int_equal(op_unmangle(sound[i].path, &name, &storage, NULL), 0);
+		assert_name(&name, &sound[i].name);
+		free(storage);
+		op_text_free(&path);
+	}
+}
+
+static void test_reader_is_tolerant(void **state OP_UNUSED)
+{
+	struct op_sample_name name;
+	char *storage;
+
+	assert_int_equal(op_unmangle("{root}//usr//bin/ls/{dep}/{root}//lib/x/EV.1.0x41.all.all.all", &name, &storage, NULL), 0);
+	assert_string_equal(name.app.name, "/usr/bin/ls");
+	assert_string_equal(name.image.name, "/lib/x");
+	assert_int_equal(name.unit_mask, 0x41);
+	free(storage);
+}
+
+static const char *const bad[] = {
+	"",
+	"/",
+	"foo",
+	"{root}",
+	"{root}/",
+	"{dep}",
+	"{root}/{dep}/{root}/x/TIMER.0.0.all.all.all",
+	"{root}/foo.txt",
+	"{root}/usr/bin/ls/TIMER.0.0.all.all.all",
+	"{other}/x/{dep}/{root}/x/TIMER.0.0.all.all.all",
+	"{anon:x}/1.0x1.0x2/{dep}/{root}/x/TIMER.0.0.all.all.all",
+	"{root}/x/{dep}/{kern}/TIMER.0.0.all.all.all",
+	"{root}/x/{dep}/{kern}/a/b/TIMER.0.0.all.all.all",
+	"{root}/x/{dep}/usr/x/TIMER.0.0.all.all.all",
+	"{root}/x/{dep}/{root}/x/{cg}/x/TIMER.0.0.all.all.all",
+	"{root}/x/{dep}/{root}/x/TIMER.0.0.all.all",
+	"{root}/x/{dep}/{root}/x/TIMER.0.0.all.all.all.all",
+	"{root}/x/{dep}/{root}/x/TIMER.0..all.all.all",
+	"{root}/x/{dep}/{root}/x/.0.0.all.all.all",
+	"{root}/x/{dep}/{root}/x/TIMER.0.0.all.all.",
+	"{root}/x/{dep}/{root}/x/TIMER.-1.0.all.all.all",
+	"{root}/x/{dep}/{root}/x/TIMER.1x.0.all.all.all",
+	"{root}/x/{dep}/{root}/x/TIMER.0.4294967296.all.all.all",
+	"{root}/x/{dep}/{root}/x/TIMER.0.0.-5.all.all",
+	"{root}/x/{dep}/{root}/x/TIMER.0.0.2147483648.all.all",
+	"{root}/x/{dep}/{root}/x/TIMER.0.0.all.All.all",
+	"{root}/x/{dep}/{root}/x/.swp",
+	"{root}/x/{dep}/{anon:x}/TIMER.0.0.all.all.all",
+	"{root}/x/{dep}/{anon:x/1.0x1.0x2/TIMER.0.0.all.all.all",
+	"{root}/x/{dep}/{anon:x}/1.0x1/TIMER.0.0.all.all.all",
+	"{root}/x/{dep}/{anon:x}/1.0x1.zz/TIMER.0.0.all.all.all",
+	"{root}/x/{dep}/{anon:x}/-1.0x1.0x2/TIMER.0.0.all.all.all",
+	"{root}/x/{dep}/{anon:x}/1.0x1.0x10000000000000000/TIMER.0.0.all.all.all",
+};
+
+static void test_foreign_names(void **state OP_UNUSED)
+{
+	for (size_t i = 0; i < op_array_size(bad); i++) {
+		struct op_sample_name name;
+		const char *why = NULL;
+		char *storage = NULL;
+		int err = op_unmangle(bad[i], &name, &storage, &why);
+
+		if (err != -EINVAL)
+			fail_msg("%s: %d", bad[i], err);
+		assert_null(storage);
+		assert_non_null(why);
+	}
+}
+
+static void assert_written(const struct op_sample_name *name, const char *expected)
+{
+	struct op_text path = { 0 };
+
+	op_mangle(name, &path);
+	assert_string_equal(op_text_get(&path), expected);
+	op_text_free(&path);
+}
+
+/* memfd_create(2) lets any process choose a mapping's name, slashes and dots included. */
+static void test_names_stay_below_the_session(void **state OP_UNUSED)
+{
+	struct op_sample_name name = { .app = { .kind = OP_IMAGE_FILE, .name = "/memfd:a/../../.././x" },
+				       .image = { .kind = OP_IMAGE_KERNEL, .name = "../y" },
+				       .event = "TIMER",
+				       .tgid = -1,
+				       .tid = -1,
+				       .cpu = -1 };
+
+	assert_written(&name, "{root}/memfd:a/{..}/{..}/{..}/{.}/x/{dep}/{kern}/.._y/TIMER.0.0.all.all.all");
+	name.app = (struct op_image_name){ .kind = OP_IMAGE_KERNEL, .name = ".." };
+	name.image = (struct op_image_name){ .kind = OP_IMAGE_ANON, .name = "a/../b", .tgid = 1, .start = 2, .end = 3 };
+	assert_written(&name, "{kern}/{..}/{dep}/{anon:a_.._b}/1.0x2.0x3/TIMER.0.0.all.all.all");
+	name.image = (struct op_image_name){ .kind = OP_IMAGE_FILE, .name = "/x/{dep}/{cg}/y" };
+	assert_written(&name, "{kern}/{..}/{dep}/{root}/x/{{dep}}/{{cg}}/y/TIMER.0.0.all.all.all");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_both_ways),
+		cmocka_unit_test(test_reader_is_tolerant),
+		cmocka_unit_test(test_foreign_names),
+		cmocka_unit_test(test_names_stay_below_the_session),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Mappings over time: cutting, the past, copies after a fork; and against a model that paints every page. */
+#include "tests/unit/cmocka_all.h"
+
+#include <stdlib.h>
+
+#include "daemon/mapset.h"
+#include "libop/compiler.h"
+
+static void add(struct opd_mapset **set, uint64_t start, uint64_t end, uint64_t key, uint64_t cookie, uint64_t from_ns)
+{
+	struct opd_mapping m = { .start = start, .end = end, .key = key, .cookie = cookie, .from_ns = from_ns };
+
+	assert_int_equal(opd_mapset_add(set, &m, 0), 0);
+}
+
+static uint64_t cookie_at(const struct opd_mapset *set, uint64_t address, uint64_t time_ns)
+{
+	const struct opd_mapping *m = opd_mapset_find(set, address, time_ns);
+
+	return m ? m->cookie : 0;
+}
+
+static void finds_by_address(void **state OP_UNUSED)
+{
+	struct opd_mapset *set = opd_mapset_new();
+
+	assert_null(opd_mapset_find(set, 0x1000, 5));
+	add(&set, 0x3000, 0x4000, 0, 3, 0);
+	add(&set, 0x1000, 0x2000, 0x500, 1, 0);
+	assert_int_equal(cookie_at(set, 0xfff, 1), 0);
+	assert_int_equal(cookie_at(set, 0x1000, 1), 1);
+	assert_int_equal(cookie_at(set, 0x1fff, 1), 1);
+	assert_int_equal(cookie_at(set, 0x2000, 1), 0);
+	assert_int_equal(cookie_at(set, 0x3000, 1), 3);
+	assert_int_equal(opd_mapset_find(set, 0x1010, 1)->key, 0x500);
+	opd_mapset_put(set);
+}
+
+static void a_later_mapping_cuts(void **state OP_UNUSED)
+{
+	struct opd_mapset *set = opd_mapset_new();
+
+	add(&set, 0x1000, 0x9000, 0, 1, 10);
+	add(&set, 0x4000, 0x5000, 0, 2, 20);
+	assert_int_equal(opd_mapset_count(set), 3);
+	assert_int_equal(cookie_at(set, 0x4800, 15), 1);
+	assert_int_equal(cookie_at(set, 0x4800, 20), 2);
+	assert_int_equal(cookie_at(set, 0x6000, 25), 1);
+	/* What is left behind the cut has its offset moved along. */
+	assert_int_equal(opd_mapset_find(set, 0x6000, 25)->start, 0x5000);
+	assert_int_equal(opd_mapset_find(set, 0x6000, 25)->key, 0x4000);
+	assert_int_equal(opd_mapset_find(set, 0x4800, 15)->key, 0x3000);
+	opd_mapset_put(set);
+}
+
+static void the_same_again_changes_nothing(void **state OP_UNUSED)
+{
+	struct opd_mapset *set = opd_mapset_new();
+
+	add(&set, 0x1000, 0x2000, 0, 1, 10);
+	add(&set, 0x1000, 0x2000, 0, 1, 20);
+	assert_int_equal(opd_mapset_find(set, 0x1000, 30)->from_ns, 10);
+	opd_mapset_put(set);
+}
+
+static void a_child_keeps_its_own(void **state OP_UNUSED)
+{
+	struct opd_mapset *parent = opd_mapset_new(), *child;
+
+	add(&parent, 0x1000, 0x2000, 0, 1, 10);
+	child = opd_mapset_get(parent);
+	add(&child, 0x1000, 0x2000, 0, 2, 20);
+	assert_ptr_not_equal(parent, child);
+	assert_int_equal(cookie_at(parent, 0x1000, 30), 1);
+	assert_int_equal(cookie_at(child, 0x1000, 30), 2);
+	assert_int_equal(cookie_at(child, 0x1000, 15), 1);
+	opd_mapset_put(parent);
+	assert_int_equal(cookie_at(child, 0x1000, 30), 2);
+	opd_mapset_put(child);
+	opd_mapset_put(NULL);
+}
+
+static void forgets_behind_the_horizon(void **state OP_UNUSED)
+{
+	struct opd_mapset *set = opd_mapset_new();
+	struct opd_mapping m = { .start = 0x1000, .end = 0x2000 };
+
+	for (uint64_t i = 1; i <= 100; i++) {
+		m.cookie = i;
+		m.from_ns = i * 10;
+		assert_int_equal(opd_mapset_add(&set, &m, i * 10 > 50 ? i * 10 - 50 : 0), 0);
+	}
+	assert_int_equal(cookie_at(set, 0x1000, 1005), 100);
+	assert_int_equal(cookie_at(set, 0x1000, 985), 98);
+	opd_mapset_put(set);
+}
+
+/* Every page of a small address space at every time, painted by hand. */
+#define PAGES 32
+#define STEPS 200
+
+static void agrees_with_a_painted_model(void **state OP_UNUSED)
+{
+	static uint64_t painted[STEPS + 1][PAGES];
+
+	srandom(20261121);
+	for (int round = 0; round < 20; round++) {
+		struct opd_mapset *set = opd_mapset_new();
+
+		for (size_t page = 0; page < PAGES; page++)
+			painted[0][page] = 0;
+		for (uint64_t t = 1; t <= STEPS; t++) {
+			size_t first = (size_t)random() % PAGES, nr = 1 + (size_t)random() % (PAGES - first);
+
+			for (size_t page = 0; page < PAGES; page++)
+				painted[t][page] = page >= first && page < first + nr ? t : painted[t - 1][page];
+			add(&set, first << 12, (first + nr) << 12, 0, t, t);
+		}
+		for (uint64_t t = 1; t <= STEPS; t++)
+			for (size_t page = 0; page < PAGES; page++)
+				if (painted[t][page])
+					assert_int_equal(cookie_at(set, page << 12, t), painted[t][page]);
+		opd_mapset_put(set);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(finds_by_address), cmocka_unit_test(a_later_mapping_cuts),
+		cmocka_unit_test(the_same_again_changes_nothing), cmocka_unit_test(a_child_keeps_its_own),
+		cmocka_unit_test(forgets_behind_the_horizon), cmocka_unit_test(agrees_with_a_painted_model),
+	};
+
+	return cmocka_run_group_tests_name("mapset", tests, NULL, NULL);
+}

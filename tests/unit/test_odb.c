@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The writer of sample files: layout byte by byte, growth, saturation, repair after an unclean stop, and full disks. */
+#include "tests/unit/cmocka_all.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libop/odb.h"
+#include "libop/sys.h"
+
+#define PATH "samples/current/{root}/bin/x/{dep}/{root}/bin/x/TIMER.0.0.all.all.all"
+#define TMP "tmp/sample"
+
+static int dir_fd;
+static char dir_path[] = "/tmp/test_odb.XXXXXX";
+static int fail_fallocate, fail_rename; /* errno to give, 0: none */
+
+int __real_op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes);
+int __wrap_op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes);
+int __real_op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path);
+int __wrap_op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path);
+int __wrap_op_sys_fsync(int fd);
+
+int __wrap_op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes)
+{
+	return fail_fallocate ? -fail_fallocate : __real_op_sys_fallocate(fd, mode, offset, nr_bytes);
+}
+
+int __wrap_op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path)
+{
+	return fail_rename ? -fail_rename : __real_op_sys_renameat(old_dir_fd, old_path, new_dir_fd, new_path);
+}
+
+int __wrap_op_sys_fsync(int fd OP_UNUSED)
+{
+	return 0;
+}
+
+static const struct op_odb_header header = {
+	.magic = { 'D', 'A', 'E', '\n' },
+	.version = OP_ODB_VERSION,
+	.cpu_type = OP_CPU_TYPE_TIMER,
+	.cpu_speed_mhz = 2000.0,
+	.mtime = 1700000000,
+};
+
+static int setup(void **state OP_UNUSED)
+{
+	snprintf(dir_path, sizeof(dir_path), "/tmp/test_odb.XXXXXX");
+	if (!mkdtemp(dir_path))
+		return -1;
+	dir_fd = open(dir_path, O_RDONLY | O_DIRECTORY);
+	fail_fallocate = fail_rename = 0;
+	return mkdirat(dir_fd, "tmp", 0755);
+}
+
+static int teardown(void **state OP_UNUSED)
+{
+	char command[64];
+
+	close(dir_fd);
+	snprintf(command, sizeof(command), "rm -rf %s", dir_path);
+	return system(command);
+}
+
+static struct op_odb *open_odb(void)
+{
+	struct op_odb *odb;
+
+	assert_int_equal(op_odb_open(dir_fd, PATH, TMP, &header, &odb), 0);
+	return odb;
+}
+
+static uint64_t count_of(uint64_t key, uint32_t *ret_nr_nodes)
+{
+	struct op_odb_samples samples;
+	const char *why = "";
+	uint64_t sum = 0;
+
+	assert_int_equal(op_odb_read(dir_fd, PATH, &samples, &why), 0);
+	for (uint32_t i = 0; i < samples.nr_nodes; i++)
+		if (samples.nodes[i].key == key)
+			sum += samples.nodes[i].value;
+	if (ret_nr_nodes)
+		*ret_nr_nodes = samples.nr_nodes;
+	op_odb_samples_free(&samples);
+	return sum;
+}
+
+/* The worked example of the format page, section 1.7. */
+static void the_bytes_of_the_worked_example(void **state OP_UNUSED)
+{
+	static const uint8_t expected[] = {
+		0x44, 0x41, 0x45, 0x0a, 0x13, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+		0, 0, 0, 0, 0, 0x40, 0x9f, 0x40, 0, 0xf1, 0x53, 0x65,
+	};
+	struct op_odb *odb = open_odb();
+	uint8_t bytes[4096];
+	uint32_t word;
+	ssize_t nr;
+	int fd;
+
+	assert_int_equal(op_odb_add(odb, 0x1139, 50), 0);
+	assert_int_equal(op_odb_add(odb, 0x115d, 9), 0);
+	assert_int_equal(op_odb_add(odb, 0x115d, 1), 0);
+	fd = openat(dir_fd, PATH, O_RDONLY);
+	nr = read(fd, bytes, sizeof(bytes));
+	close(fd);
+	assert_int_equal(nr, 2664);
+	assert_memory_equal(bytes, expected, sizeof(expected));
+	memcpy(&word, bytes + 0x48, 4);
+	assert_int_equal(word, 128);
+	memcpy(&word, bytes + 0x4c, 4);
+	assert_int_equal(word, 3);
+	memcpy(&word, bytes + 0x80, 4);
+	assert_int_equal(word, 50);
+	memcpy(&word, bytes + 0x90, 4);
+	assert_int_equal(word, 10);
+	memcpy(&word, bytes + 2312, 4);
+	assert_int_equal(word, 1);
+	memcpy(&word, bytes + 2456, 4);
+	assert_int_equal(word, 2);
+	op_odb_close(odb);
+}
+
+static void grows_and_keeps_every_count(void **state OP_UNUSED)
+{
+	struct op_odb *odb = open_odb();
+	struct stat st;
+	uint32_t nr_nodes;
+
+	for (uint64_t round = 0; round < 3; round++)
+		for (uint64_t key = 0; key < 3000; key++)
+			assert_int_equal(op_odb_add(odb, key * 7, (uint32_t)(key + 1)), 0);
+	assert_int_equal(fstatat(dir_fd, PATH, &st, 0), 0);
+	assert_int_equal(st.st_size, op_odb_file_bytes(4096));
+	for (uint64_t key = 0; key < 3000; key += 113)
+		assert_int_equal(count_of(key * 7, &nr_nodes), 3 * (key + 1));
+	assert_int_equal(nr_nodes, 3000);
+	assert_int_equal(faccessat(dir_fd, TMP, F_OK, 0), -1);
+	op_odb_close(odb);
+}
+
+static void goes_on_in_an_existing_file(void **state OP_UNUSED)
+{
+	struct op_odb_header other = header;
+	struct op_odb *odb = open_odb();
+
+	assert_int_equal(op_odb_add(odb, 5, 1), 0);
+	op_odb_close(odb);
+	other.mtime = 1;
+	assert_int_equal(op_odb_open(dir_fd, PATH, TMP, &other, &odb), 0);
+	assert_int_equal(op_odb_header(odb)->mtime, header.mtime);
+	assert_int_equal(op_odb_add(odb, 5, 1), 0);
+	op_odb_close(odb);
+	assert_int_equal(count_of(5, NULL), 2);
+}
+
+static void counts_past_32_bits(void **state OP_UNUSED)
+{
+	struct op_odb *odb = open_odb();
+	uint32_t nr_nodes;
+
+	assert_int_equal(op_odb_add(odb, 9, UINT32_MAX), 0);
+	assert_int_equal(op_odb_add(odb, 9, 1), 0);
+	assert_int_equal(op_odb_add(odb, 9, UINT32_MAX), 0);
+	assert_int_equal(op_odb_add(odb, 9, 5), 0);
+	assert_int_equal(count_of(9, &nr_nodes), 2ull * UINT32_MAX + 6);
+	assert_int_equal(nr_nodes, 3);
+	op_odb_close(odb);
+}
+
+static void drops_what_was_not_published(void **state OP_UNUSED)
+{
+	struct op_odb *odb = open_odb();
+	uint32_t index = 2;
+	struct op_odb_node torn = { .key = 99, .value = 7 };
+	int fd;
+
+	assert_int_equal(op_odb_add(odb, 1, 4), 0);
+	op_odb_close(odb);
+	/* A writer was killed after linking node 2 and before raising current_size. */
+	fd = openat(dir_fd, PATH, O_RDWR);
+	assert_int_equal(pwrite(fd, &torn, sizeof(torn), (off_t)(OP_ODB_NODES_OFFSET + 2 * sizeof(torn))), sizeof(torn));
+	assert_int_equal(pwrite(fd, &index, 4, (off_t)(OP_ODB_NODES_OFFSET + 128 * 16 + 4 * op_odb_bucket(99, 128))), 4);
+	close(fd);
+	odb = open_odb();
+	assert_int_equal(op_odb_dropped(odb), 1);
+	assert_int_equal(op_odb_add(odb, 99, 1), 0);
+	assert_int_equal(op_odb_add(odb, 1, 1), 0);
+	op_odb_close(odb);
+	assert_int_equal(count_of(99, NULL), 1);
+	assert_int_equal(count_of(1, NULL), 5);
+}
+
+static void refuses_foreign_files(void **state OP_UNUSED)
+{
+	static const uint32_t sizes[][2] = { { 0, 1 }, { 128, 0 }, { 128, 129 }, { 100, 1 }, { 256, 1 }, { 1u << 31, 1 } };
+	struct op_odb *odb = open_odb();
+	int fd;
+
+	op_odb_close(odb);
+	for (size_t i = 0; i < op_array_size(sizes); i++) {
+		fd = openat(dir_fd, PATH, O_RDWR);
+		assert_int_equal(pwrite(fd, sizes[i], 8, 72), 8);
+		close(fd);
+		assert_int_equal(op_odb_open(dir_fd, PATH, TMP, &header, &odb), -EBADMSG);
+	}
+	fd = openat(dir_fd, PATH, O_RDWR | O_TRUNC);
+	assert_int_equal(write(fd, "short", 5), 5);
+	close(fd);
+	assert_int_equal(op_odb_open(dir_fd, PATH, TMP, &header, &odb), -EBADMSG);
+	unlinkat(dir_fd, PATH, 0);
+	assert_int_equal(symlinkat("/etc/passwd", dir_fd, PATH), 0);
+	assert_int_equal(op_odb_open(dir_fd, PATH, TMP, &header, &odb), -ELOOP);
+	unlinkat(dir_fd, PATH, 0);
+	mkdirat(dir_fd, PATH, 0755);
+	assert_int_equal(op_odb_open(dir_fd, PATH, TMP, &header, &odb), -EISDIR);
+}
+
+static void full_disk_at_creation_leaves_nothing(void **state OP_UNUSED)
+{
+	struct op_odb *odb;
+
+	fail_fallocate = ENOSPC;
+	assert_int_equal(op_odb_open(dir_fd, PATH, TMP, &header, &odb), -ENOSPC);
+	assert_int_equal(faccessat(dir_fd, PATH, F_OK, 0), -1);
+	assert_int_equal(faccessat(dir_fd, TMP, F_OK, 0), -1);
+	fail_fallocate = 0;
+	fail_rename = EROFS;
+	assert_int_equal(op_odb_open(dir_fd, PATH, TMP, &header, &odb), -EROFS);
+	assert_int_equal(faccessat(dir_fd, TMP, F_OK, 0), -1);
+}
+
+static void full_disk_at_growth_keeps_the_file(void **state OP_UNUSED)
+{
+	struct op_odb *odb = open_odb();
+
+	for (uint64_t key = 0; key < 127; key++)
+		assert_int_equal(op_odb_add(odb, key, 1), 0);
+	fail_fallocate = ENOSPC;
+	assert_int_equal(op_odb_add(odb, 1000, 1), -ENOSPC);
+	assert_int_equal(op_odb_add(odb, 5, 1), 0); /* known keys go on */
+	fail_fallocate = 0;
+	fail_rename = EIO;
+	assert_int_equal(op_odb_add(odb, 1000, 1), -EIO);
+	fail_rename = 0;
+	assert_int_equal(op_odb_add(odb, 1000, 1), 0);
+	assert_int_equal(count_of(1000, NULL), 1);
+	assert_int_equal(count_of(5, NULL), 2);
+	op_odb_close(odb);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(the_bytes_of_the_worked_example, setup, teardown),
+		cmocka_unit_test_setup_teardown(grows_and_keeps_every_count, setup, teardown),
+		cmocka_unit_test_setup_teardown(goes_on_in_an_existing_file, setup, teardown),
+		cmocka_unit_test_setup_teardown(counts_past_32_bits, setup, teardown),
+		cmocka_unit_test_setup_teardown(drops_what_was_not_published, setup, teardown),
+		cmocka_unit_test_setup_teardown(refuses_foreign_files, setup, teardown),
+		cmocka_unit_test_setup_teardown(full_disk_at_creation_leaves_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(full_disk_at_growth_keeps_the_file, setup, teardown),
+	};
+
+	return cmocka_run_group_tests_name("odb", tests, NULL, NULL);
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include "libop/odb.h"
+#include "tests/unit/sample_writer.h"
+
+static char directory[] = "/tmp/opd-test-odb-read-XXXXXX";
+static int dir_fd;
+
+static int setup(void **state OP_UNUSED)
+{
+	if (!mkdtemp(directory))
+		return -1;
+	dir_fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return dir_fd < 0 ? -1 : 0;
+}
+
+static int teardown(void **state OP_UNUSED)
+{
+	unlinkat(dir_fd, "f", 0);
+	unlinkat(dir_fd, "d", AT_REMOVEDIR);
+	close(dir_fd);
+	return rmdir(directory);
+}
+
+static void test_whole_file(void **state OP_UNUSED)
+{
+	static const struct sample samples[] = { { 0x1139, 50 }, { 0x115d, 0 }, { 0x1139, UINT32_MAX } };
+	struct op_odb_header header = sample_header();
+	struct op_odb_samples read;
+
+	header.mtime = 1700000000;
+	header.anon_start = 0x7f0000000000;
+	sample_write(dir_fd, "f", &header, samples, 3);
+	assert_int_equal(op_odb_read(dir_fd, "f", &read, NULL), 0);
+	assert_memory_equal(&read.header, &header, sizeof(header));
+	assert_int_equal(read.nr_nodes, 3);
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(read.nodes[i].key, samples[i].key);
+		assert_int_equal(read.nodes[i].value, samples[i].value);
+	}
+	op_odb_samples_free(&read);
+	assert_null(read.nodes);
+}
+
+static void test_grown_file(void **state OP_UNUSED)
+{
+	struct op_odb_header header = sample_header();
+	struct op_odb_samples read;
+	struct sample samples[1000];
+
+	for (uint32_t i = 0; i < op_array_size(samples); i++)
+		samples[i] = (struct sample){ i, i };
+	sample_write(dir_fd, "f", &header, samples, op_array_size(samples));
+	assert_int_equal(op_odb_read(dir_fd, "f", &read, NULL), 0);
+	assert_int_equal(read.nr_nodes, 1000);
+	assert_int_equal(read.nodes[999].key, 999);
+	op_odb_samples_free(&read);
+}
+
+static void test_empty_profile(void **state OP_UNUSED)
+{
+	struct op_odb_header header = sample_header();
+	struct op_odb_samples read;
+
+	sample_write(dir_fd, "f", &header, NULL, 0);
+	assert_int_equal(op_odb_read(dir_fd, "f", &read, NULL), 0);
+	assert_int_equal(read.nr_nodes, 0);
+	op_odb_samples_free(&read);
+}
+
+static void assert_refused(const char *expected_why)
+{
+	struct op_odb_samples read = { .nr_nodes = 77 };
+	const char *why = NULL;
+
+	assert_int_equal(op_odb_read(dir_fd, "f", &read, &why), -EBADMSG);
+	assert_non_null(why);
+	assert_string_equal(why, expected_why);
+	assert_int_equal(read.nr_nodes, 77);
+}
+
+static void patch(off_t offset, uint32_t value)
+{
+	int fd = openat(dir_fd, "f", O_WRONLY | O_CLOEXEC);
+
+	assert_int_equal(pwrite(fd, &value, sizeof(value), offset), sizeof(value));
+	close(fd);
+}
+
+static void resize(off_t bytes)
+{
+	int fd = openat(dir_fd, "f", O_WRONLY | O_CLOEXEC);
+
+	assert_int_equal(ftruncate(fd, bytes), 0);
+	close(fd);
+}
+
+static void write_sound(void)
+{
+	static const struct sample sample = { 1, 1 };
+	struct op_odb_header header = sample_header();
+
+	sample_write(dir_fd, "f", &header, &sample, 1);
+}
+
+static void test_length(void **state OP_UNUSED)
+{
+	struct op_odb_samples read;
+
+	for (off_t bytes = 0; bytes < 72; bytes++) {
+		write_sound();
+		resize(bytes);
+		assert_refused("Can't read sample file header");
+	}
+	for (off_t bytes = 72; bytes < 2664; bytes += 37) {
+		write_sound();
+		resize(bytes);
+		assert_refused("Invalid argument");
+	}
+	write_sound();
+	resize(2664 + 19);
+	assert_int_equal(op_odb_read(dir_fd, "f", &read, NULL), 0);
+	op_odb_samples_free(&read);
+	resize(2664 + 20);
+	assert_refused("Invalid argument");
+}
+
+static const struct {
+	off_t offset;
+	uint32_t value;
+	const char *why;
+} damages[] = {
+	{ 0, 0x12345678, "Invalid sample file, bad magic number" },
+	{ 4, 0x12, "samples files version mismatch" },
+	{ 4, 0x13000000, "samples files version mismatch" },
+	{ 72, 0, "Invalid argument" }, /* size */
+	{ 72, 127, "Invalid argument" },
+	{ 72, 129, "Invalid argument" },
+	{ 72, UINT32_MAX, "Invalid argument" },
+	{ 76, 0, "Invalid argument" }, /* current_size */
+	{ 76, 129, "Invalid argument" },
+	{ 76, UINT32_MAX, "Invalid argument" },
+};
+
+static void test_damaged_fields(void **state OP_UNUSED)
+{
+	for (size_t i = 0; i < op_array_size(damages); i++) {
+		write_sound();
+		patch(damages[i].offset, damages[i].value);
+		assert_refused(damages[i].why);
+	}
+}
+
+static void test_garbage(void **state OP_UNUSED)
+{
+	unsigned int seed = 1;
+	char bytes[4096];
+
+	for (int round = 0; round < 200; round++) {
+		struct op_odb_samples read;
+
+		write_sound();
+		for (size_t i = 0; i < sizeof(bytes); i++)
+			bytes[i] = (char)rand_r(&seed);
+		memcpy(bytes, OP_ODB_MAGIC "\x13\0\0", 8);
+		sample_write_bytes(dir_fd, "f", bytes, (size_t)rand_r(&seed) % sizeof(bytes));
+		if (!op_odb_read(dir_fd, "f", &read, NULL))
+			op_odb_samples_free(&read);
+	}
+}
+
+static void test_no_file(void **state OP_UNUSED)
+{
+	struct op_odb_samples read;
+	const char *why = NULL;
+
+	assert_int_equal(op_odb_read(dir_fd, "nothing", &read, &why), -ENOENT);
+	assert_null(why);
+	assert_int_equal(mkdirat(dir_fd, "d", 0755), 0);
+	assert_int_equal(op_odb_read(dir_fd, "d", &read, &why), -EBADMSG);
+	assert_string_equal(why, "Not a regular file");
+	op_odb_samples_free(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_whole_file), cmocka_unit_test(test_grown_file),     cmocka_unit_test(test_empty_profile),
+		cmocka_unit_test(test_length),     cmocka_unit_test(test_damaged_fields), cmocka_unit_test(test_garbage),
+		cmocka_unit_test(test_no_file),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

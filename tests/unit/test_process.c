@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Who had which address space when: fork, exec, exit, pid reuse, records that come late. */
+#include "tests/unit/cmocka_all.h"
+
+#include "daemon/process.h"
+#include "libop/compiler.h"
+
+static struct opd_processes processes;
+static bool gone;
+
+static bool is_gone(uint32_t pid OP_UNUSED)
+{
+	return gone;
+}
+
+static int setup(void **state OP_UNUSED)
+{
+	processes = (struct opd_processes){ 0 };
+	gone = false;
+	return 0;
+}
+
+static int teardown(void **state OP_UNUSED)
+{
+	opd_processes_free(&processes);
+	return 0;
+}
+
+static void map(uint32_t pid, uint64_t start, uint64_t cookie, uint64_t from_ns)
+{
+	struct opd_mapping m = { .start = start, .end = start + 0x1000, .cookie = cookie, .from_ns = from_ns };
+	struct opd_process *process = opd_process_find(&processes, pid);
+
+	assert_non_null(process);
+	assert_int_equal(opd_process_map(&processes, opd_process_mm_at(process, from_ns), &m), 0);
+}
+
+static uint64_t cookie_at(uint32_t pid, uint64_t address, uint64_t time_ns)
+{
+	const struct opd_process *process = opd_process_find(&processes, pid);
+	const struct opd_mapping *m;
+
+	assert_non_null(process);
+	m = opd_mapset_find(opd_process_mm_at(process, time_ns)->maps, address, time_ns);
+	return m ? m->cookie : 0;
+}
+
+static void a_child_has_what_its_parent_had(void **state OP_UNUSED)
+{
+	assert_non_null(opd_process_add(&processes, 1, 0));
+	map(1, 0x1000, 7, 5);
+	assert_int_equal(opd_process_fork(&processes, 1, 2, 10), 0);
+	map(1, 0x1000, 8, 20); /* the parent goes on without the child */
+	assert_int_equal(cookie_at(2, 0x1000, 30), 7);
+	assert_int_equal(cookie_at(1, 0x1000, 30), 8);
+}
+
+static void exec_begins_anew(void **state OP_UNUSED)
+{
+	assert_non_null(opd_process_add(&processes, 1, 0));
+	opd_process_find(&processes, 1)->mm->app_cookie = 70;
+	map(1, 0x1000, 7, 5);
+	assert_int_equal(opd_process_exec(&processes, 1, 10), 0);
+	map(1, 0x1000, 9, 11);
+	opd_process_find(&processes, 1)->mm->app_cookie = 90;
+	assert_int_equal(cookie_at(1, 0x1000, 9), 7);
+	assert_int_equal(cookie_at(1, 0x1000, 12), 9);
+	assert_int_equal(opd_process_mm_at(opd_process_find(&processes, 1), 9)->app_cookie, 70);
+	assert_int_equal(opd_process_mm_at(opd_process_find(&processes, 1), 10)->app_cookie, 90);
+}
+
+static void an_old_fork_that_comes_late_goes_behind(void **state OP_UNUSED)
+{
+	assert_non_null(opd_process_add(&processes, 1, 0));
+	map(1, 0x1000, 7, 1);
+	/* exec of pid 2 was seen before the fork that made it. */
+	assert_int_equal(opd_process_exec(&processes, 2, 20), 0);
+	map(2, 0x1000, 9, 21);
+	assert_int_equal(opd_process_fork(&processes, 1, 2, 10), 0);
+	assert_int_equal(cookie_at(2, 0x1000, 15), 7);
+	assert_int_equal(cookie_at(2, 0x1000, 30), 9);
+}
+
+static void a_pid_is_used_again(void **state OP_UNUSED)
+{
+	assert_non_null(opd_process_add(&processes, 1, 0));
+	map(1, 0x1000, 7, 1);
+	assert_int_equal(opd_process_fork(&processes, 1, 2, 10), 0);
+	map(2, 0x2000, 20, 11);
+	opd_process_thread_ended(&processes, 2, 2, 30);
+	assert_int_equal(opd_process_fork(&processes, 1, 2, 40), 0);
+	map(2, 0x2000, 21, 41);
+	assert_int_equal(cookie_at(2, 0x2000, 25), 20);
+	assert_int_equal(cookie_at(2, 0x2000, 45), 21);
+	opd_processes_prune(&processes, 35, is_gone);
+	assert_int_equal(cookie_at(2, 0x2000, 45), 21);
+}
+
+static void stays_until_its_last_samples_are_through(void **state OP_UNUSED)
+{
+	assert_int_equal(opd_process_fork(&processes, 1, 2, 10), 0);
+	opd_process_thread_began(&processes, 2);
+	opd_process_thread_ended(&processes, 2, 2, 20); /* the leader; a thread goes on */
+	opd_processes_prune(&processes, 100, is_gone);
+	assert_non_null(opd_process_find(&processes, 2));
+	opd_process_thread_ended(&processes, 2, 3, 150);
+	opd_processes_prune(&processes, 150, is_gone);
+	assert_non_null(opd_process_find(&processes, 2));
+	opd_processes_prune(&processes, 151, is_gone);
+	assert_null(opd_process_find(&processes, 2));
+}
+
+static void one_that_was_there_before_is_asked_for(void **state OP_UNUSED)
+{
+	assert_non_null(opd_process_add(&processes, 5, 0));
+	opd_process_thread_ended(&processes, 5, 6, 10); /* some thread */
+	opd_processes_prune(&processes, 20, is_gone);
+	opd_process_thread_ended(&processes, 5, 5, 30); /* the leader; other threads may live */
+	opd_processes_prune(&processes, 40, is_gone);
+	assert_non_null(opd_process_find(&processes, 5));
+	gone = true;
+	opd_processes_prune(&processes, 50, is_gone);
+	opd_processes_prune(&processes, 60, is_gone);
+	assert_null(opd_process_find(&processes, 5));
+}
+
+static void what_proc_said_is_newer_than_old_records(void **state OP_UNUSED)
+{
+	struct opd_process *process = opd_process_add(&processes, 3, 0);
+
+	process->snapshot_ns = 100;
+	map(3, 0x1000, 7, 0);
+	assert_int_equal(opd_process_fork(&processes, 1, 3, 90), 0);
+	assert_int_equal(opd_process_exec(&processes, 3, 95), 0);
+	assert_int_equal(cookie_at(3, 0x1000, 120), 7);
+	assert_int_equal(opd_process_exec(&processes, 3, 101), 0);
+	assert_int_equal(cookie_at(3, 0x1000, 120), 0);
+}
+
+static void forgets_old_address_spaces(void **state OP_UNUSED)
+{
+	const struct opd_mm *mm;
+	size_t nr = 0;
+
+	assert_non_null(opd_process_add(&processes, 1, 0));
+	for (uint64_t t = 10; t <= 1000; t += 10)
+		assert_int_equal(opd_process_exec(&processes, 1, t), 0);
+	opd_processes_prune(&processes, 985, is_gone);
+	for (mm = opd_process_find(&processes, 1)->mm; mm; mm = mm->older)
+		nr++;
+	assert_int_equal(nr, 3); /* of 1000, of 990, and of 980, which held at 985 */
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(a_child_has_what_its_parent_had), T(exec_begins_anew), T(an_old_fork_that_comes_late_goes_behind),
+		T(a_pid_is_used_again), T(stays_until_its_last_samples_are_through), T(one_that_was_there_before_is_asked_for),
+		T(what_proc_said_is_newer_than_old_records), T(forgets_old_address_spaces),
+	};
+
+	return cmocka_run_group_tests_name("process", tests, NULL, NULL);
+}

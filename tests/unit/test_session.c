@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include "libop/session.h"
+#include "tests/unit/sample_writer.h"
+
+#define APP   "{root}/usr/bin/app/{dep}/"
+#define EVENT "/TIMER.0.0.all.all.all"
+
+static char directory[] = "/tmp/opd-test-session-XXXXXX";
+static char session_dir[sizeof(directory) + 16];
+static int fd;
+
+static int setup(void **state OP_UNUSED)
+{
+	if (!mkdtemp(directory))
+		return -1;
+	snprintf(session_dir, sizeof(session_dir), "%s/a/b", directory);
+	return 0;
+}
+
+static int teardown(void **state OP_UNUSED)
+{
+	static const char *const rest[] = { "a/b/samples/current", "a/b/samples", "a/b/tmp", "a/b", "a" };
+	int dir_fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
+
+	unlinkat(dir_fd, "a/b/abi", 0);
+	for (size_t i = 0; i < op_array_size(rest); i++)
+		err |= unlinkat(dir_fd, rest[i], AT_REMOVEDIR);
+	close(dir_fd);
+	return err | rmdir(directory);
+}
+
+static int open_session(void **state OP_UNUSED)
+{
+	int dir_fd = op_session_open(session_dir);
+
+	fd = openat(dir_fd, OP_SESSION_CURRENT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	close(dir_fd);
+	return fd < 0 ? -1 : 0;
+}
+
+static int clear_session(void **state OP_UNUSED)
+{
+	int err = op_session_clear(fd);
+
+	close(fd);
+	return err;
+}
+
+static void touch(const char *path)
+{
+	sample_write_bytes(fd, path, "x", 1);
+}
+
+static void test_open(void **state OP_UNUSED)
+{
+	static const char *const dirs[] = { "", "samples", "samples/current", "tmp" };
+	mode_t mask = umask(077);
+	int dir_fd = op_session_open(session_dir);
+	struct stat st;
+	char abi[2048];
+	ssize_t got;
+	int abi_fd;
+
+	umask(mask);
+	assert_true(dir_fd >= 0);
+	for (size_t i = 0; i < op_array_size(dirs); i++) {
+		assert_int_equal(fstatat(dir_fd, dirs[i], &st, AT_EMPTY_PATH), 0);
+		assert_int_equal(st.st_mode, S_IFDIR | 0755);
+	}
+	abi_fd = openat(dir_fd, "abi", O_RDONLY | O_CLOEXEC);
+	assert_true(abi_fd >= 0);
+	got = read(abi_fd, abi, sizeof(abi) - 1);
+	assert_true(got > 0);
+	abi[got] = '\0';
+	assert_string_equal(abi, "sizeof_double 8\nsizeof_u64 8\nsizeof_u8 1\nsizeof_u32 4\nsizeof_int 4\nsizeof_unsigned_int 4\n"
+				 "sizeof_odb_key_t 8\nsizeof_odb_index_t 4\nsizeof_odb_value_t 4\nsizeof_odb_node_nr_t 4\n"
+				 "sizeof_odb_descr_t 32\nsizeof_odb_node_t 16\nsizeof_struct_opd_header 72\n"
+				 "offsetof_node_key 0\noffsetof_node_value 8\noffsetof_node_next 12\n"
+				 "offsetof_descr_size 0\noffsetof_descr_current_size 4\n"
+				 "offsetof_header_magic 0\noffsetof_header_version 4\noffsetof_header_cpu_type 8\n"
+				 "offsetof_header_ctr_event 12\noffsetof_header_ctr_um 16\noffsetof_header_ctr_count 20\n"
+				 "offsetof_header_is_kernel 24\noffsetof_header_cpu_speed 32\noffsetof_header_mtime 40\n"
+				 "offsetof_header_cg_to_is_kernel 48\noffsetof_header_anon_start 56\n"
+				 "offsetof_header_cg_to_anon_start 64\nlittle_endian 1\n");
+	assert_int_equal(faccessat(dir_fd, "tmp/abi", F_OK, 0), -1);
+	close(abi_fd);
+	close(dir_fd);
+	dir_fd = op_session_open(session_dir);
+	assert_true(dir_fd >= 0);
+	close(dir_fd);
+	assert_int_equal(op_session_open("/proc/nothing/can/be/made/here"), -ENOENT);
+}
+
+static void test_list(void **state OP_UNUSED)
+{
+	static const char *const expected[] = {
+		"{kern}/no-vmlinux/{dep}/{kern}/no-vmlinux" EVENT,
+		APP "{anon:[vdso]}/12.0x1000.0x2000" EVENT,
+		APP "{kern}/no-vmlinux" EVENT,
+		APP "{root}/usr/bin/app" EVENT,
+		APP "{root}/usr/bin/linked" EVENT,
+	};
+	struct op_session_list list;
+
+	for (size_t i = op_array_size(expected) - 1; i > 0; i--)
+		touch(expected[i - 1]);
+	sample_make_dirs(fd, expected[4]);
+	assert_int_equal(symlinkat("../app/TIMER.0.0.all.all.all", fd, expected[4]), 0);
+	touch(APP "{anon:[vdso]}/12.jo");
+	touch("stats/total_samples");
+	touch("meta.json");
+	touch("{other}/x");
+	sample_make_dirs(fd, "{root}/empty/directory/");
+	assert_int_equal(symlinkat("nowhere", fd, "{root}/dangling"), 0);
+	assert_int_equal(symlinkat(".", fd, "{root}/loop"), 0);
+	assert_int_equal(op_session_list(fd, &list, NULL), 0);
+	assert_int_equal(list.nr_files, op_array_size(expected));
+	for (size_t i = 0; i < list.nr_files; i++)
+		assert_string_equal(list.files[i].path, expected[i]);
+	assert_string_equal(list.files[3].name.app.name, "/usr/bin/app");
+	op_session_list_free(&list);
+	assert_int_equal(list.nr_files, 0);
+	assert_int_equal(unlinkat(fd, "meta.json", 0), 0);
+	assert_int_equal(unlinkat(fd, "{other}/x", 0), 0);
+	assert_int_equal(unlinkat(fd, "{other}", AT_REMOVEDIR), 0);
+}
+
+static void test_list_of_nothing(void **state OP_UNUSED)
+{
+	struct op_session_list list;
+
+	assert_int_equal(op_session_list(fd, &list, NULL), 0);
+	assert_int_equal(list.nr_files, 0);
+	op_session_list_free(&list);
+	op_session_list_free(NULL);
+}
+
+static void test_foreign_file(void **state OP_UNUSED)
+{
+	static const char *const foreign[] = { "{root}/foo.txt", "{kern}/.swp", APP "{root}/usr/bin/app/core" };
+
+	for (size_t i = 0; i < op_array_size(foreign); i++) {
+		struct op_session_list list = { .nr_files = 77 };
+		char *bad_path = NULL;
+
+		touch(APP "{root}/usr/bin/app" EVENT);
+		touch(foreign[i]);
+		assert_int_equal(op_session_list(fd, &list, &bad_path), -EBADMSG);
+		assert_string_equal(bad_path, foreign[i]);
+		assert_int_equal(list.nr_files, 77);
+		free(bad_path);
+		assert_int_equal(op_session_list(fd, &list, NULL), -EBADMSG);
+		assert_int_equal(unlinkat(fd, foreign[i], 0), 0);
+	}
+}
+
+static void test_fifo_with_a_sound_name(void **state OP_UNUSED)
+{
+	static const char path[] = "{kern}/x/{dep}/{kern}/x" EVENT;
+	struct op_session_list list;
+	char *bad_path = NULL;
+
+	sample_make_dirs(fd, path);
+	assert_int_equal(mkfifoat(fd, path, 0600), 0);
+	assert_int_equal(op_session_list(fd, &list, &bad_path), -EBADMSG);
+	assert_string_equal(bad_path, path);
+	free(bad_path);
+}
+
+static void test_clear(void **state OP_UNUSED)
+{
+	struct op_text deep = { 0 };
+
+	touch("keep");
+	op_text_add(&deep, "{root}");
+	for (int i = 0; i < 1500; i++)
+		op_text_add(&deep, "/d");
+	op_text_add(&deep, "/f");
+	touch(op_text_get(&deep));
+	touch("stats/cpu0/x");
+	sample_make_dirs(fd, "outside/x");
+	touch("outside/precious");
+	assert_int_equal(symlinkat("../outside", fd, "{root}/link"), 0);
+	assert_int_equal(symlinkat("outside", fd, "{kern}"), 0);
+	assert_int_equal(op_session_clear(fd), 0);
+	assert_int_equal(faccessat(fd, "{root}", F_OK, 0), -1);
+	assert_int_equal(faccessat(fd, "{kern}", F_OK, 0), -1);
+	assert_int_equal(faccessat(fd, "stats", F_OK, 0), -1);
+	assert_int_equal(unlinkat(fd, "keep", 0), 0);
+	assert_int_equal(unlinkat(fd, "outside/precious", 0), 0);
+	assert_int_equal(unlinkat(fd, "outside", AT_REMOVEDIR), 0);
+	assert_int_equal(op_session_clear(fd), 0);
+	op_text_free(&deep);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_open),
+		cmocka_unit_test_setup_teardown(test_list, open_session, clear_session),
+		cmocka_unit_test_setup_teardown(test_list_of_nothing, open_session, clear_session),
+		cmocka_unit_test_setup_teardown(test_foreign_file, open_session, clear_session),
+		cmocka_unit_test_setup_teardown(test_fifo_with_a_sound_name, open_session, clear_session),
+		cmocka_unit_test_setup_teardown(test_clear, open_session, clear_session),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Growing strings, JSON escapes, strict numbers. */
+#include "tests/unit/cmocka_all.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libop/parse.h"
+#include "libop/text.h"
+
+static void grows(void **state OP_UNUSED)
+{
+	struct op_text text = { 0 };
+	char *stolen;
+
+	assert_string_equal(op_text_get(&text), "");
+	for (int i = 0; i < 1000; i++)
+		op_text_printf(&text, "%d,", i);
+	assert_int_equal(text.length, 3890);
+	op_text_truncate(&text, 4);
+	op_text_add_char(&text, '!');
+	op_text_add(&text, "");
+	stolen = op_text_steal(&text);
+	assert_string_equal(stolen, "0,1,!");
+	free(stolen);
+	stolen = op_text_steal(&text);
+	assert_string_equal(stolen, "");
+	free(stolen);
+	op_text_free(&text);
+	op_text_free(NULL);
+}
+
+static void escapes_json(void **state OP_UNUSED)
+{
+	static const struct {
+		const char *in, *out;
+	} cases[] = {
+		{ "plain", "plain" },
+		{ "q\"b\\s", "q\\\"b\\\\s" },
+		{ "\n\x01", "\\u000a\\u0001" },
+		{ "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80" },
+		{ "\xff\xc3", "\\ufffd\\ufffd" },
+		{ "\xc0\xaf\xed\xa0\x80", "\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd" },
+		{ "\xf4\x90\x80\x80", "\\ufffd\\ufffd\\ufffd\\ufffd" },
+	};
+
+	for (size_t i = 0; i < op_array_size(cases); i++) {
+		struct op_text text = { 0 };
+
+		op_text_add_json(&text, cases[i].in);
+		assert_string_equal(op_text_get(&text), cases[i].out);
+		op_text_free(&text);
+	}
+}
+
+static void numbers(void **state OP_UNUSED)
+{
+	static const char *const bad[] = { "", "-1", "+1", " 1", "1 ", "x", "0x", "1k5", "08" };
+	uint64_t value = 42;
+	bool on;
+
+	assert_int_equal(op_parse_u64("0x1f", 0, 100, &value), 0);
+	assert_int_equal(value, 31);
+	assert_int_equal(op_parse_u64("18446744073709551615", 0, UINT64_MAX, &value), 0);
+	assert_int_equal(op_parse_u64("18446744073709551616", 0, UINT64_MAX, &value), -ERANGE);
+	assert_int_equal(op_parse_u64("5", 6, 10, &value), -ERANGE);
+	for (size_t i = 0; i < op_array_size(bad); i++)
+		assert_int_equal(op_parse_u64(bad[i], 0, 100, &value), -EINVAL);
+	assert_int_equal(op_parse_size_bytes("256K", 0, UINT64_MAX, &value), 0);
+	assert_int_equal(value, 262144);
+	assert_int_equal(op_parse_size_bytes("1g", 0, UINT64_MAX, &value), 0);
+	assert_int_equal(value, 1 << 30);
+	assert_int_equal(op_parse_size_bytes("99999999999G", 0, UINT64_MAX, &value), -ERANGE);
+	assert_int_equal(op_parse_size_bytes("1KK", 0, UINT64_MAX, &value), -EINVAL);
+	assert_int_equal(op_parse_bool("Yes", &on), 0);
+	assert_true(on);
+	assert_int_equal(op_parse_bool("off", &on), 0);
+	assert_false(on);
+	assert_int_equal(op_parse_bool("maybe", &on), -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(grows), cmocka_unit_test(escapes_json), cmocka_unit_test(numbers) };
+
+	return cmocka_run_group_tests_name("text", tests, NULL, NULL);
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/image_cache.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "tools/report_log.h"
+
+#define KALLSYMS "/proc/kallsyms"
+
+static int compare_images(const void *left, const void *right)
+{
+	const struct opr_image *a = left, *b = right;
+
+	return strcmp(a->name, b->name);
+}
+
+int opr_image_cache_init(struct opr_image_cache *cache, const struct opr_profile *profile, struct opr_finder *finder,
+			 const struct opr_symbol_options *options)
+{
+	size_t nr_kept = 0;
+
+	cache->finder = finder;
+	cache->options = *options;
+	cache->images = calloc(2 * profile->nr_parts, sizeof(*cache->images));
+	if (!cache->images)
+		return opr_no_memory();
+	for (size_t i = 0; i < profile->nr_parts; i++) {
+		const struct opr_part *part = &profile->parts[i];
+
+		cache->images[2 * i] = (struct opr_image){ .name = part->app, .image_name = part->app_name };
+		cache->images[2 * i + 1] = (struct opr_image){ .name = part->image, .image_name = part->image_name };
+	}
+	qsort(cache->images, 2 * profile->nr_parts, sizeof(*cache->images), compare_images);
+	for (size_t i = 0; i < 2 * profile->nr_parts; i++)
+		if (!nr_kept || compare_images(&cache->images[nr_kept - 1], &cache->images[i]))
+			cache->images[nr_kept++] = cache->images[i];
+	cache->nr_images = nr_kept;
+	return 0;
+}
+
+struct opr_image *opr_image_cache_find(struct opr_image_cache *cache, const char *name)
+{
+	struct opr_image key = { .name = name };
+	struct opr_image *image = bsearch(&key, cache->images, cache->nr_images, sizeof(key), compare_images);
+
+	assert(image);
+	if (image->looked_for)
+		return image;
+	if (opr_finder_find(cache->finder, image->image_name, name, &image->state, &image->path) < 0) {
+		opr_no_memory();
+		return NULL;
+	}
+	image->looked_for = true;
+	image->shown = image->path ? image->path : name;
+	return image;
+}
+
+static void warn_hidden(const struct opr_image *image)
+{
+	opr_warn("%s hides the kernel's addresses (kernel.kptr_restrict): no kernel symbols are shown. Run as root to see them.",
+		 image->path);
+}
+
+static bool is_kallsyms(const struct opr_image *image)
+{
+	return image->image_name->kind == OP_IMAGE_FILE && !strcmp(image->name, KALLSYMS);
+}
+
+static int load_kallsyms(struct opr_image *image)
+{
+	int err = opr_symbols_read_kallsyms(&image->symbols, image->path);
+
+	if (err == -EPERM)
+		warn_hidden(image);
+	else if (err < 0 && err != -ENOMEM)
+		opr_warn("%s: %s", image->path, strerror(-err));
+	return err;
+}
+
+static int load_object(struct opr_image_cache *cache, struct opr_image *image)
+{
+	int err = opr_symbols_read_bfd(&image->symbols, image->path, image->name, &cache->options);
+
+	if (err == -ENOEXEC)
+		opr_warn("%s is not in a usable binary format.", image->path);
+	image->is_object = !err;
+	return err;
+}
+
+int opr_image_load(struct opr_image_cache *cache, struct opr_image *image)
+{
+	int err;
+
+	if (image->loaded)
+		return 0;
+	image->loaded = true;
+	opr_finder_warn(image->state, image->name);
+	if (!image->path)
+		return 0;
+	err = is_kallsyms(image) ? load_kallsyms(image) : load_object(cache, image);
+	return err == -ENOMEM ? opr_no_memory() : 0;
+}
+
+void opr_image_check(struct opr_image_cache *cache, struct opr_image *image, const struct op_odb_header *header)
+{
+	struct stat st;
+
+	if (image->checked || !image->is_object || is_kallsyms(image))
+		return;
+	image->checked = true;
+	if (!header->mtime) {
+		opr_warn("could not check that the binary file %s has not been modified since the profile was taken. "
+			 "Results may be inaccurate.",
+			 image->path);
+		return;
+	}
+	if (stat(image->path, &st) < 0 || (uint64_t)st.st_mtime == header->mtime)
+		return;
+	opr_warn("%s was modified after the profile was taken, or is another file than the one that ran.", image->path);
+	if (!cache->hinted)
+		opr_warn("symbols of such a file may be wrong.");
+	cache->hinted = true;
+}
+
+void opr_image_cache_free(struct opr_image_cache *cache)
+{
+	if (!cache)
+		return;
+	for (size_t i = 0; i < cache->nr_images; i++) {
+		opr_symbols_free(&cache->images[i].symbols);
+		free(cache->images[i].path);
+	}
+	free(cache->images);
+	*cache = (struct opr_image_cache){ 0 };
+}

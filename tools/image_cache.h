@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The images of a profile with their files and symbols, each looked for and read once, when it is first needed. */
+#ifndef OPR_IMAGE_CACHE_H
+#define OPR_IMAGE_CACHE_H
+
+#include "libop/odb.h"
+#include "tools/images.h"
+#include "tools/profile.h"
+#include "tools/symbols.h"
+
+struct opr_image {
+	const char *name; /* in full */
+	const struct op_image_name *image_name;
+	const char *shown; /* where it was found, else its name */
+	char *path;        /* NULL: not found */
+	bool looked_for, loaded, checked;
+	bool is_object; /* start_offset is of use */
+	enum opr_image_state state;
+	struct opr_symbols symbols;
+};
+
+struct opr_image_cache {
+	struct opr_image *images; /* sorted by name */
+	size_t nr_images;
+	struct opr_finder *finder;
+	struct opr_symbol_options options;
+	bool hinted; /* the line about what a changed file means */
+};
+
+/* Names of all images and applications of an arranged profile. To be freed with opr_image_cache_free in any case. 0 or -errno. */
+int opr_image_cache_init(struct opr_image_cache *cache, const struct opr_profile *profile, struct opr_finder *finder,
+			 const struct opr_symbol_options *options) OP_NONNULL OP_MUST_CHECK;
+
+/* The image of a name that the profile has, with `shown` set. NULL after an error, which is without memory. */
+struct opr_image *opr_image_cache_find(struct opr_image_cache *cache, const char *name) OP_NONNULL;
+
+/* Reads the image's symbols. What prevents it is a warning; 0 or -ENOMEM. */
+int opr_image_load(struct opr_image_cache *cache, struct opr_image *image) OP_NONNULL OP_MUST_CHECK;
+
+/* Warns, once, when the file may not be the one that was profiled. */
+void opr_image_check(struct opr_image_cache *cache, struct opr_image *image, const struct op_odb_header *header) OP_NONNULL;
+
+void opr_image_cache_free(struct opr_image_cache *cache);
+
+#endif

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/images.h"
+
+#include <errno.h>
+#include <fts.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "libop/text.h"
+#include "tools/report_log.h"
+
+#define MODULES_DIR   "/lib/modules/"
+#define MODULE_SUFFIX ".ko"
+
+/* Images that opd and oprofile file samples under which are no files. */
+static const char *const pseudo_images[] = {
+	"no-vmlinux", "no-xen", "no-mapping", "no-process", "guest-kernel", "guest-user", "hypervisor",
+};
+
+static bool has_no_file(const struct op_image_name *image)
+{
+	if (image->kind == OP_IMAGE_ANON)
+		return true;
+	for (size_t i = 0; i < op_array_size(pseudo_images); i++)
+		if (image->kind == OP_IMAGE_KERNEL && !strcmp(image->name, pseudo_images[i]))
+			return true;
+	return false;
+}
+
+/* ---- the search directories ---- */
+
+static int add_file(struct opr_finder *finder, const char *path)
+{
+	struct opr_found_file *bigger = finder->files;
+	char *copy = strdup(path), *slash;
+
+	if (!copy)
+		return -ENOMEM;
+	if (finder->nr_files == finder->capacity) {
+		finder->capacity = finder->capacity ? 2 * finder->capacity : 256;
+		bigger = reallocarray(bigger, finder->capacity, sizeof(*bigger));
+		if (!bigger) {
+			free(copy);
+			return -ENOMEM;
+		}
+		finder->files = bigger;
+	}
+	slash = strrchr(copy, '/');
+	finder->files[finder->nr_files++] = (struct opr_found_file){ slash ? slash + 1 : copy, copy };
+	return 0;
+}
+
+static int list_dir(struct opr_finder *finder, const char *dir)
+{
+	char *real = realpath(dir, NULL);
+	char *const roots[] = { real, NULL };
+	FTS *fts = real ? fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, NULL) : NULL;
+	int err = fts ? 0 : -errno;
+	FTSENT *entry;
+
+	while (!err && (entry = fts_read(fts)))
+		if (entry->fts_info == FTS_F)
+			err = add_file(finder, entry->fts_path);
+	if (fts)
+		fts_close(fts);
+	free(real);
+	return err;
+}
+
+static int compare_files(const void *left, const void *right)
+{
+	const struct opr_found_file *a = left, *b = right;
+	int order = strcmp(a->base, b->base);
+
+	return order ? order : strcmp(a->path, b->path);
+}
+
+static void sort_files(struct opr_finder *finder)
+{
+	if (finder->nr_files)
+		qsort(finder->files, finder->nr_files, sizeof(*finder->files), compare_files);
+}
+
+int opr_finder_init(struct opr_finder *finder, const char *root, const struct opr_words *search_dirs)
+{
+	finder->root = root;
+	for (size_t i = 0; i < search_dirs->nr_words; i++) {
+		struct stat st;
+		int err;
+
+		if (stat(search_dirs->words[i], &st) < 0)
+			return opr_error(-errno, "image path %s: %s", search_dirs->words[i], strerror(errno));
+		if (!S_ISDIR(st.st_mode))
+			return opr_error(-ENOTDIR, "image path %s: %s", search_dirs->words[i], strerror(ENOTDIR));
+		err = list_dir(finder, search_dirs->words[i]);
+		if (err < 0)
+			return opr_error(err, "image path %s: %s", search_dirs->words[i], strerror(-err));
+	}
+	sort_files(finder);
+	return 0;
+}
+
+/* Modules of the running kernel, listed when the first module is looked for that is nowhere else. */
+static int list_modules(struct opr_finder *finder)
+{
+	struct op_text dir = { 0 };
+	struct utsname name;
+	int err = 0;
+
+	finder->modules_listed = true;
+	if (uname(&name) < 0)
+		return 0;
+	op_text_printf(&dir, "%s" MODULES_DIR "%s/kernel", finder->root ? finder->root : "", name.release);
+	if (dir.failed)
+		err = -ENOMEM;
+	else if (!access(dir.data, F_OK))
+		err = list_dir(finder, dir.data);
+	op_text_free(&dir);
+	sort_files(finder);
+	return err == -ENOMEM ? err : 0;
+}
+
+/* ---- finding ---- */
+
+static bool same_module_char(char wanted, char have)
+{
+	return wanted == have || (wanted == '_' && (have == '-' || have == ','));
+}
+
+static bool is_module_file(const char *base, const char *wanted)
+{
+	for (; *wanted; wanted++, base++)
+		if (!*base || !same_module_char(*wanted, *base))
+			return false;
+	return !strcmp(base, MODULE_SUFFIX);
+}
+
+static bool is_file_called(const char *base, const char *wanted)
+{
+	return !strcmp(base, wanted);
+}
+
+static size_t count_matches(const struct opr_finder *finder, const char *wanted, bool (*match)(const char *, const char *),
+			    const struct opr_found_file **ret_found)
+{
+	size_t nr_matches = 0;
+
+	for (size_t i = 0; i < finder->nr_files; i++) {
+		if (!match(finder->files[i].base, wanted))
+			continue;
+		*ret_found = &finder->files[i];
+		nr_matches++;
+	}
+	return nr_matches;
+}
+
+static size_t search(const struct opr_finder *finder, const char *name, const struct opr_found_file **ret_found)
+{
+	const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
+	size_t nr_matches = count_matches(finder, base, is_file_called, ret_found);
+
+	return nr_matches ? nr_matches : count_matches(finder, base, is_module_file, ret_found);
+}
+
+char *opr_finder_rooted(const struct opr_finder *finder, const char *path)
+{
+	struct op_text text = { 0 };
+
+	op_text_printf(&text, "%s%s", finder->root ? finder->root : "", path);
+	return op_text_steal(&text);
+}
+
+static int find_in_dirs(struct opr_finder *finder, const struct op_image_name *image, const char *name, enum opr_image_state *state,
+			char **ret_path)
+{
+	const struct opr_found_file *found = NULL;
+	size_t nr_matches = search(finder, name, &found);
+
+	if (!nr_matches && image->kind == OP_IMAGE_KERNEL && !finder->modules_listed) {
+		if (list_modules(finder) < 0)
+			return -ENOMEM;
+		nr_matches = search(finder, name, &found);
+	}
+	*state = !nr_matches ? OPR_IMAGE_NOT_FOUND : nr_matches > 1 ? OPR_IMAGE_AMBIGUOUS : OPR_IMAGE_FOUND;
+	if (nr_matches != 1)
+		return 0;
+	if (access(found->path, R_OK) < 0) {
+		*state = OPR_IMAGE_UNREADABLE;
+		return 0;
+	}
+	*ret_path = strdup(found->path);
+	return *ret_path ? 0 : -ENOMEM;
+}
+
+int opr_finder_find(struct opr_finder *finder, const struct op_image_name *image, const char *name, enum opr_image_state *ret_state,
+		    char **ret_path)
+{
+	char *path;
+
+	if (has_no_file(image)) {
+		*ret_state = OPR_IMAGE_HAS_NO_FILE;
+		return 0;
+	}
+	if (image->kind == OP_IMAGE_KERNEL)
+		return find_in_dirs(finder, image, name, ret_state, ret_path);
+	path = opr_finder_rooted(finder, name);
+	if (!path)
+		return -ENOMEM;
+	if (!access(path, R_OK)) {
+		*ret_state = OPR_IMAGE_FOUND;
+		*ret_path = path;
+		return 0;
+	}
+	*ret_state = errno == EACCES ? OPR_IMAGE_UNREADABLE : OPR_IMAGE_NOT_FOUND;
+	free(path);
+	return *ret_state == OPR_IMAGE_NOT_FOUND ? find_in_dirs(finder, image, name, ret_state, ret_path) : 0;
+}
+
+void opr_finder_warn(enum opr_image_state state, const char *name)
+{
+	switch (state) {
+	case OPR_IMAGE_FOUND:
+	case OPR_IMAGE_HAS_NO_FILE:
+		break;
+	case OPR_IMAGE_NOT_FOUND:
+		opr_warn("%s could not be found.", name);
+		break;
+	case OPR_IMAGE_UNREADABLE:
+		opr_warn("%s could not be read.", name);
+		break;
+	case OPR_IMAGE_AMBIGUOUS:
+		opr_warn("%s matches more than one file: no symbols of it are shown", name);
+		break;
+	}
+}
+
+void opr_finder_free(struct opr_finder *finder)
+{
+	if (!finder)
+		return;
+	for (size_t i = 0; i < finder->nr_files; i++)
+		free(finder->files[i].path);
+	free(finder->files);
+	*finder = (struct opr_finder){ 0 };
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Where the file of an image is: below --root, else in the directories of --image-path, kernel modules also in /lib/modules of the running kernel. */
+#ifndef OPR_IMAGES_H
+#define OPR_IMAGES_H
+
+#include "libop/mangle.h"
+#include "tools/words.h"
+
+enum opr_image_state {
+	OPR_IMAGE_FOUND,
+	OPR_IMAGE_HAS_NO_FILE, /* anonymous regions and pseudo-images */
+	OPR_IMAGE_NOT_FOUND,
+	OPR_IMAGE_UNREADABLE,
+	OPR_IMAGE_AMBIGUOUS, /* more than one file in the search directories */
+};
+
+struct opr_found_file {
+	char *base; /* within path */
+	char *path;
+};
+
+struct opr_finder {
+	const char *root;             /* NULL: none */
+	struct opr_found_file *files; /* of the search directories, by base name */
+	size_t nr_files, capacity;
+	bool modules_listed;
+};
+
+/* Lists the search directories; one that does not exist is an error. To be freed with opr_finder_free in any case. 0 or -errno. */
+int opr_finder_init(struct opr_finder *finder, const char *root, const struct opr_words *search_dirs)
+	OP_NONNULL_ARGS(1, 3) OP_MUST_CHECK;
+
+/* The path below the root. Freed by the caller; NULL: no memory. */
+char *opr_finder_rooted(const struct opr_finder *finder, const char *path) OP_NONNULL OP_MUST_CHECK;
+
+/* Looks for the file of an image called `name` (opr_image_name). 0 with *ret_state and, when it was found, *ret_path, freed by the caller; -ENOMEM. */
+int opr_finder_find(struct opr_finder *finder, const struct op_image_name *image, const char *name, enum opr_image_state *ret_state,
+		    char **ret_path) OP_NONNULL OP_MUST_CHECK;
+
+/* The line for the user, by state. */
+void opr_finder_warn(enum opr_image_state state, const char *name) OP_NONNULL;
+
+void opr_finder_free(struct opr_finder *finder);
+
+#endif

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# opreport, and the library that the tools which read sample files share.
+noinst_LIBRARIES += tools/libreport.a
+tools_libreport_a_SOURCES = \
+	tools/cpu_types.c tools/cpu_types.h \
+	tools/image_cache.c tools/image_cache.h \
+	tools/images.c tools/images.h \
+	tools/profile.c tools/profile.h \
+	tools/profile_classes.c tools/profile_classes.h \
+	tools/profile_spec.c tools/profile_spec.h \
+	tools/report_log.c tools/report_log.h \
+	tools/report_text.c \
+	tools/report_writer.c tools/report_writer.h \
+	tools/session_stats.c tools/session_stats.h \
+	tools/summary.c tools/summary.h \
+	tools/symbol_report.c tools/symbol_report.h \
+	tools/symbol_sort.c tools/symbol_sort.h \
+	tools/symbols.c tools/symbols.h \
+	tools/symbols_bfd.c tools/symbols_bfd.h \
+	tools/symbols_debug.c \
+	tools/symbols_kallsyms.c \
+	tools/symbols_lines.h \
+	tools/words.c tools/words.h
+tools_libreport_a_CPPFLAGS = $(AM_CPPFLAGS)
+tools_libreport_a_CFLAGS = $(AM_CFLAGS)
+
+bin_PROGRAMS += tools/opreport
+tools_opreport_SOURCES = \
+	tools/opreport.c \
+	tools/opreport_options.c tools/opreport_options.h
+tools_opreport_CPPFLAGS = $(AM_CPPFLAGS) $(POPT_CFLAGS)
+tools_opreport_LDADD = tools/libreport.a libop/libop.a $(POPT_LIBS) $(BFD_LIBS) $(IBERTY_LIBS)
+
+dist_man_MANS += doc/opreport.1

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/profile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <unistd.h>
+
+#include "libop/odb.h"
+#include "tools/report_log.h"
+
+char *opr_image_name(const struct op_image_name *image)
+{
+	struct op_text text = { 0 };
+
+	switch (image->kind) {
+	case OP_IMAGE_FILE:
+		op_text_add(&text, image->name);
+		break;
+	case OP_IMAGE_KERNEL:
+		op_text_printf(&text, "/%s", image->name);
+		break;
+	case OP_IMAGE_ANON:
+		op_text_printf(&text, "%s (tgid:%" PRId32 " range:0x%" PRIx64 "-0x%" PRIx64 ")", image->name, image->tgid,
+			       image->start, image->end);
+		break;
+	}
+	return op_text_steal(&text);
+}
+
+const char *opr_base_name(const char *name)
+{
+	const char *slash = strrchr(name, '/');
+
+	return *name == '/' && slash ? slash + 1 : name;
+}
+
+/* ---- sessions ---- */
+
+static char *session_path(const char *session_dir, const char *name)
+{
+	struct op_text path = { 0 };
+
+	if (*name == '/' || *name == '.')
+		op_text_add(&path, name);
+	else
+		op_text_printf(&path, "%s/samples/%s", session_dir, name);
+	return op_text_steal(&path);
+}
+
+static int list_session(struct opr_session *session)
+{
+	char *bad_path = NULL;
+	int err = op_session_list(session->dir_fd, &session->list, &bad_path);
+
+	if (err == -EBADMSG)
+		opr_error(err, "%s/%s: not the name of a sample file", session->path, bad_path ? bad_path : "?");
+	else if (err < 0)
+		opr_error(err, "%s: %s", session->path, strerror(-err));
+	free(bad_path);
+	return err;
+}
+
+static int open_session(struct opr_profile *profile, const char *session_dir, const char *name)
+{
+	struct opr_session *session = &profile->sessions[profile->nr_sessions];
+
+	*session = (struct opr_session){ .path = session_path(session_dir, name), .dir_fd = -1 };
+	profile->nr_sessions++;
+	if (!session->path)
+		return opr_no_memory();
+	session->dir_fd = open(session->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (session->dir_fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+		return opr_error(-ENOENT, "there is no session '%s': %s does not exist", name, session->path);
+	if (session->dir_fd < 0)
+		return opr_error(-errno, "%s: %s", session->path, strerror(errno));
+	return list_session(session);
+}
+
+static int open_sessions(struct opr_profile *profile, const char *session_dir, const struct opr_spec *spec)
+{
+	size_t nr_files = 0;
+	int err = 0;
+
+	profile->sessions = calloc(spec->sessions.nr_words, sizeof(*profile->sessions));
+	if (!profile->sessions)
+		return opr_no_memory();
+	for (size_t i = 0; i < spec->sessions.nr_words && !err; i++) {
+		const char *name = spec->sessions.words[i];
+
+		if (opr_words_have(&spec->session_exclude, name))
+			continue;
+		err = open_session(profile, session_dir, name);
+		if (!err)
+			nr_files += profile->sessions[profile->nr_sessions - 1].list.nr_files;
+	}
+	if (!err && !nr_files)
+		return opr_error(-ENOENT, "No sample found: Please specify a session containing sample data.");
+	return err;
+}
+
+/* ---- selection ---- */
+
+static int select_file(struct opr_profile *profile, size_t session, const struct op_session_file *entry,
+		       const struct opr_spec *spec, const struct opr_merge *merge, bool exclude_dependent)
+{
+	struct opr_file file = { .name = &entry->name, .path = entry->path, .session = session, .app_name = &entry->name.app };
+	bool dependent;
+
+	if (entry->name.has_callee)
+		return 0;
+	file.app = opr_image_name(&entry->name.app);
+	file.image = opr_image_name(&entry->name.image);
+	if (!file.app || !file.image) {
+		free(file.app);
+		free(file.image);
+		return opr_no_memory();
+	}
+	dependent = strcmp(file.app, file.image) != 0;
+	if ((exclude_dependent && dependent) || !opr_spec_match(spec, &entry->name, file.app, file.image)) {
+		free(file.app);
+		free(file.image);
+		return 0;
+	}
+	if (merge->lib && dependent) {
+		free(file.app);
+		file.app = strdup(file.image);
+		file.app_name = &entry->name.image;
+	}
+	profile->files[profile->nr_files++] = file;
+	opr_verbose(OPR_TOPIC_sfile, "sample file %s/%s", profile->sessions[session].path, entry->path);
+	return file.app ? 0 : opr_no_memory();
+}
+
+int opr_profile_open(struct opr_profile *profile, const char *session_dir, const struct opr_spec *spec,
+		     const struct opr_merge *merge, bool exclude_dependent)
+{
+	int err = open_sessions(profile, session_dir, spec);
+	size_t nr_files = 0;
+
+	if (err < 0)
+		return err;
+	for (size_t i = 0; i < profile->nr_sessions; i++)
+		nr_files += profile->sessions[i].list.nr_files;
+	profile->files = calloc(nr_files, sizeof(*profile->files));
+	if (!profile->files)
+		return opr_no_memory();
+	for (size_t i = 0; i < profile->nr_sessions && !err; i++) {
+		const struct op_session_list *list = &profile->sessions[i].list;
+
+		for (size_t j = 0; j < list->nr_files && !err; j++)
+			err = select_file(profile, i, &list->files[j], spec, merge, exclude_dependent);
+	}
+	if (!err && !profile->nr_files)
+		return opr_error(-ENOENT, "error: no sample files found: profile specification too strict ?");
+	return err;
+}
+
+/* ---- order ---- */
+
+static int compare_numbers(size_t a, size_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+static int compare_parts(const struct opr_file *a, const struct opr_file *b)
+{
+	int order = strcmp(a->app, b->app);
+
+	return order ? order : strcmp(a->image, b->image);
+}
+
+static int compare_files(const void *left, const void *right)
+{
+	const struct opr_file *a = left, *b = right;
+	int order = compare_parts(a, b);
+
+	if (!order)
+		order = compare_numbers(a->class_index, b->class_index);
+	if (!order)
+		order = strcmp(a->path, b->path);
+	return order ? order : compare_numbers(a->session, b->session);
+}
+
+/* The same file of two sessions: their counts may be added only when the user asked for it. */
+static int check_sessions(const struct opr_profile *profile)
+{
+	for (size_t i = 1; i < profile->nr_files; i++) {
+		const struct opr_file *a = &profile->files[i - 1], *b = &profile->files[i];
+
+		if (!compare_parts(a, b) && a->class_index == b->class_index && !strcmp(a->path, b->path))
+			return opr_error(-EINVAL, "sample file parsed twice ? %s/%s and %s/%s (--merge=lib adds sessions up)",
+					 profile->sessions[a->session].path, a->path, profile->sessions[b->session].path, b->path);
+	}
+	return 0;
+}
+
+int opr_profile_arrange(struct opr_profile *profile, const struct opr_merge *merge)
+{
+	struct opr_part *part = NULL;
+	int err;
+
+	qsort(profile->files, profile->nr_files, sizeof(*profile->files), compare_files);
+	err = merge->lib ? 0 : check_sessions(profile);
+	if (err < 0)
+		return err;
+	profile->parts = calloc(profile->nr_files, sizeof(*profile->parts));
+	if (!profile->parts)
+		return opr_no_memory();
+	for (size_t i = 0; i < profile->nr_files; i++) {
+		const struct opr_file *file = &profile->files[i];
+
+		if (!part || compare_parts(&profile->files[part->first_file], file)) {
+			part = &profile->parts[profile->nr_parts++];
+			*part = (struct opr_part){ .app = file->app,
+						   .image = file->image,
+						   .app_name = file->app_name,
+						   .image_name = &file->name->image,
+						   .first_file = i };
+		}
+		part->nr_files++;
+	}
+	opr_verbose(OPR_TOPIC_stats, "%zu sample files, %zu images of applications", profile->nr_files, profile->nr_parts);
+	return 0;
+}
+
+int opr_profile_read(const struct opr_profile *profile, const struct opr_file *file, struct op_odb_samples *ret_samples)
+{
+	const struct opr_session *session = &profile->sessions[file->session];
+	const char *why = NULL;
+	int err = op_odb_read(session->dir_fd, file->path, ret_samples, &why);
+
+	if (err == -EBADMSG)
+		return opr_error(err, "%s: %s/%s", why ? why : "Invalid sample file", session->path, file->path);
+	if (err < 0)
+		return opr_error(err, "%s/%s: %s", session->path, file->path, strerror(-err));
+	return 0;
+}
+
+void opr_profile_free(struct opr_profile *profile)
+{
+	if (!profile)
+		return;
+	for (size_t i = 0; i < profile->nr_files; i++) {
+		free(profile->files[i].app);
+		free(profile->files[i].image);
+	}
+	for (size_t i = 0; i < profile->nr_sessions; i++) {
+		if (profile->sessions[i].dir_fd >= 0)
+			close(profile->sessions[i].dir_fd);
+		op_session_list_free(&profile->sessions[i].list);
+		free(profile->sessions[i].path);
+	}
+	free(profile->files);
+	free(profile->parts);
+	free(profile->sessions);
+	*profile = (struct opr_profile){ 0 };
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The profile: the sample files that the specification selects, put in order. A file belongs to a part (one image in one application) and to a class
+ * (profile_classes.h). Reading the files' samples is for the stages that follow.
+ */
+#ifndef OPR_PROFILE_H
+#define OPR_PROFILE_H
+
+#include "libop/session.h"
+#include "tools/profile_spec.h"
+
+struct opr_merge {
+	bool cpu, lib, tid, tgid, unit_mask;
+};
+
+struct opr_file {
+	const struct op_sample_name *name;
+	const char *path; /* below its session */
+	size_t session;
+	char *app, *image;                    /* opr_image_name of both; equal when libraries are merged */
+	const struct op_image_name *app_name; /* what `app` is the name of */
+	size_t class_index;
+};
+
+/* One image in one application: files[first_file ...], sorted by class, then session, then path. */
+struct opr_part {
+	const char *app, *image;
+	const struct op_image_name *app_name, *image_name;
+	size_t first_file, nr_files;
+};
+
+struct opr_session {
+	char *path; /* of its directory */
+	int dir_fd;
+	struct op_session_list list;
+};
+
+struct opr_profile {
+	struct opr_session *sessions;
+	size_t nr_sessions;
+	struct opr_file *files;
+	size_t nr_files;
+	struct opr_part *parts; /* sorted by application, then image */
+	size_t nr_parts;
+};
+
+/* The name of an image as reports show it in full: a path, "/no-vmlinux", "anon (tgid:1 range:0x1000-0x2000)". Freed by the caller; NULL: no memory. */
+char *opr_image_name(const struct op_image_name *image) OP_NONNULL OP_MUST_CHECK;
+
+/* The name without its directories; that of an anonymous region has none. Points into `name`. */
+const char *opr_base_name(const char *name) OP_NONNULL;
+
+/*
+ * Opens the sessions of the specification below SESSION-DIR/samples and selects their files. To be freed with opr_profile_free in any case. 0 or -errno.
+ * A session without files and a specification that selects none are errors.
+ */
+int opr_profile_open(struct opr_profile *profile, const char *session_dir, const struct opr_spec *spec,
+		     const struct opr_merge *merge, bool exclude_dependent) OP_NONNULL OP_MUST_CHECK;
+
+/* Sorts the files, whose class_index is set, and makes the parts. 0 or -errno. */
+int opr_profile_arrange(struct opr_profile *profile, const struct opr_merge *merge) OP_NONNULL OP_MUST_CHECK;
+
+/* Reads the samples of one file; freed with op_odb_samples_free. 0 or -errno. */
+struct op_odb_samples;
+int opr_profile_read(const struct opr_profile *profile, const struct opr_file *file,
+		     struct op_odb_samples *ret_samples) OP_NONNULL OP_MUST_CHECK;
+
+void opr_profile_free(struct opr_profile *profile);
+
+#endif

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/profile_classes.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "libop/events.h"
+#include "tools/cpu_types.h"
+#include "tools/report_log.h"
+
+/* ---- finding ---- */
+
+/* "all" comes last. */
+static int compare_numbers(int64_t a, int64_t b)
+{
+	uint64_t x = (uint64_t)a, y = (uint64_t)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Counts compare as their decimal texts do. */
+static int compare_counts(uint64_t a, uint64_t b)
+{
+	char x[24], y[24];
+
+	snprintf(x, sizeof(x), "%" PRIu64, a);
+	snprintf(y, sizeof(y), "%" PRIu64, b);
+	return strcmp(x, y);
+}
+
+static int compare_classes(const void *left, const void *right)
+{
+	const struct opr_class *a = left, *b = right;
+	int order = compare_numbers(a->cpu, b->cpu);
+
+	if (!order)
+		order = compare_numbers(a->tgid, b->tgid);
+	if (!order)
+		order = compare_numbers(a->tid, b->tid);
+	if (!order)
+		order = compare_numbers(a->unit_mask, b->unit_mask);
+	if (!order)
+		order = strcmp(a->event, b->event);
+	return order ? order : compare_counts(a->count, b->count);
+}
+
+static struct opr_class class_of(const struct opr_file *file, const struct opr_merge *merge)
+{
+	const struct op_sample_name *name = file->name;
+
+	return (struct opr_class){
+		.event = name->event,
+		.count = name->count,
+		.unit_mask = merge->unit_mask ? OP_CLASS_ALL : (int64_t)name->unit_mask,
+		.tgid = merge->tgid ? OP_CLASS_ALL : name->tgid,
+		.tid = merge->tid || merge->tgid ? OP_CLASS_ALL : name->tid,
+		.cpu = merge->cpu ? OP_CLASS_ALL : name->cpu,
+		.first_file = file,
+	};
+}
+
+/* Makes the list of classes from the sorted list of each file's. */
+static size_t drop_equal(struct opr_class *classes, size_t nr_classes)
+{
+	size_t nr_kept = 0;
+
+	for (size_t i = 0; i < nr_classes; i++) {
+		if (nr_kept && !compare_classes(&classes[nr_kept - 1], &classes[i])) {
+			if (classes[i].first_file < classes[nr_kept - 1].first_file)
+				classes[nr_kept - 1].first_file = classes[i].first_file;
+			continue;
+		}
+		classes[nr_kept++] = classes[i];
+	}
+	return nr_kept;
+}
+
+static int find_classes(struct opr_classes *classes, struct opr_profile *profile, const struct opr_merge *merge)
+{
+	classes->classes = calloc(profile->nr_files, sizeof(*classes->classes));
+	if (!classes->classes)
+		return opr_no_memory();
+	for (size_t i = 0; i < profile->nr_files; i++)
+		classes->classes[i] = class_of(&profile->files[i], merge);
+	qsort(classes->classes, profile->nr_files, sizeof(*classes->classes), compare_classes);
+	classes->nr_classes = drop_equal(classes->classes, profile->nr_files);
+	for (size_t i = 0; i < profile->nr_files; i++) {
+		struct opr_class key = class_of(&profile->files[i], merge);
+		const struct opr_class *found = bsearch(&key, classes->classes, classes->nr_classes, sizeof(key), compare_classes);
+
+		assert(found);
+		profile->files[i].class_index = (size_t)(found - classes->classes);
+	}
+	return 0;
+}
+
+/* ---- the axis ---- */
+
+static int64_t value_on(const struct opr_class *class, enum opr_axis axis)
+{
+	return axis == OPR_AXIS_TGID ? class->tgid : axis == OPR_AXIS_TID ? class->tid : class->cpu;
+}
+
+static bool differ_on(const struct opr_class *a, const struct opr_class *b, enum opr_axis axis)
+{
+	if (axis == OPR_AXIS_EVENT)
+		return a->unit_mask != b->unit_mask || a->count != b->count || strcmp(a->event, b->event);
+	return value_on(a, axis) != value_on(b, axis);
+}
+
+static const struct {
+	const char *parameter, *remedy;
+	const char *description_prefix;
+} axis_words[OPR_NR_AXES] = {
+	[OPR_AXIS_EVENT] = { "event", "specify event:, count: or unit-mask:, or --merge unitmask", "" },
+	[OPR_AXIS_TGID] = { "tgid", "specify tgid: or --merge tgid", "Processes with a thread group ID of " },
+	[OPR_AXIS_TID] = { "tid", "specify tid: or --merge tid", "Processes with a thread ID of " },
+	[OPR_AXIS_CPU] = { "cpu", "specify cpu: or --merge cpu", "Samples on CPU " },
+};
+
+static char *title_of(const struct opr_class *class, enum opr_axis axis)
+{
+	struct op_text title = { 0 };
+
+	if (axis == OPR_AXIS_EVENT)
+		op_text_printf(&title, "%s:%" PRIu64, class->event, class->count);
+	else if (value_on(class, axis) == OP_CLASS_ALL)
+		op_text_printf(&title, "%s:all", axis_words[axis].parameter);
+	else
+		op_text_printf(&title, "%s:%" PRId64, axis_words[axis].parameter, value_on(class, axis));
+	return op_text_steal(&title);
+}
+
+static int report_conflict(const struct opr_classes *classes, enum opr_axis shown, enum opr_axis other)
+{
+	struct op_text values = { 0 };
+
+	for (size_t i = 0; i < classes->nr_classes; i++) {
+		char *title;
+
+		if (i && !differ_on(&classes->classes[i - 1], &classes->classes[i], shown))
+			continue;
+		title = title_of(&classes->classes[i], shown);
+		op_text_printf(&values, "%s,", title ? title : "");
+		free(title);
+	}
+	opr_error(
+		-EINVAL,
+		"Already displaying results for parameter %s with values:\n%s\nwhich conflicts with parameter %s.\nSuggestion: %s",
+		axis_words[shown].parameter, op_text_get(&values), axis_words[other].parameter, axis_words[shown].remedy);
+	op_text_free(&values);
+	return -EINVAL;
+}
+
+/* A thread group and its only thread are the same thing. */
+static bool tids_are_tgids(const struct opr_classes *classes)
+{
+	for (size_t i = 0; i < classes->nr_classes; i++)
+		if (classes->classes[i].tid != classes->classes[i].tgid)
+			return false;
+	return true;
+}
+
+static int choose_axis(struct opr_classes *classes)
+{
+	bool differs[OPR_NR_AXES] = { false }, chosen = false;
+
+	for (size_t i = 1; i < classes->nr_classes; i++)
+		for (enum opr_axis axis = 0; axis < OPR_NR_AXES; axis++)
+			differs[axis] |= differ_on(&classes->classes[0], &classes->classes[i], axis);
+	if (differs[OPR_AXIS_TGID] && differs[OPR_AXIS_TID] && tids_are_tgids(classes))
+		differs[OPR_AXIS_TGID] = false;
+	classes->axis = OPR_AXIS_EVENT;
+	for (enum opr_axis axis = 0; axis < OPR_NR_AXES; axis++) {
+		if (!differs[axis])
+			continue;
+		if (chosen)
+			return report_conflict(classes, classes->axis, axis);
+		classes->axis = axis;
+		chosen = true;
+	}
+	return 0;
+}
+
+/* ---- descriptions ---- */
+
+static char *describe_cpu(const struct op_odb_header *header, const char *pretty)
+{
+	struct op_text text = { 0 };
+
+	op_text_printf(&text, "CPU: %s", pretty);
+	if (header->cpu_speed_mhz > 0)
+		op_text_printf(&text, ", speed %g MHz (estimated)", header->cpu_speed_mhz);
+	return op_text_steal(&text);
+}
+
+static char *describe_event(const struct opr_class *class, const struct op_odb_header *header)
+{
+	struct op_text text = { 0 };
+	const char *what = header->ctr_event ? op_event_description(class->event) : NULL;
+
+	if (header->cpu_type != OP_CPU_TYPE_TIMER) {
+		fprintf(stderr, "Could not locate event %" PRIu32 "\n", header->ctr_event);
+		op_text_add(&text, "Unknown event");
+	} else if (what) {
+		op_text_printf(&text, "Counted %s events (%s) with a unit mask of 0x%02" PRIx32 " (%s) count %" PRIu32,
+			       class->event, what, header->ctr_um, header->ctr_um ? "multiple flags" : "No unit mask",
+			       header->ctr_count);
+	} else {
+		op_text_add(&text, "Profiling through timer interrupt");
+	}
+	return op_text_steal(&text);
+}
+
+static int read_header(const struct opr_profile *profile, const struct opr_class *class, struct op_odb_header *ret_header,
+		       const char **ret_pretty)
+{
+	struct op_odb_samples samples;
+	int err = opr_profile_read(profile, class->first_file, &samples);
+	const char *pretty;
+
+	if (err < 0)
+		return err;
+	pretty = opr_cpu_type(samples.header.cpu_type, NULL);
+	*ret_header = samples.header;
+	op_odb_samples_free(&samples);
+	if (!pretty)
+		return opr_error(-EBADMSG, "invalid cpu type %" PRIu32 ": %s/%s", ret_header->cpu_type,
+				 profile->sessions[class->first_file->session].path, class->first_file->path);
+	*ret_pretty = pretty;
+	return 0;
+}
+
+static char *describe_class(const struct opr_class *class, enum opr_axis axis)
+{
+	struct op_text text = { 0 };
+
+	if (value_on(class, axis) == OP_CLASS_ALL)
+		op_text_printf(&text, "%sall", axis_words[axis].description_prefix);
+	else
+		op_text_printf(&text, "%s%" PRId64, axis_words[axis].description_prefix, value_on(class, axis));
+	return op_text_steal(&text);
+}
+
+static int describe(struct opr_classes *classes, const struct opr_profile *profile)
+{
+	bool by_event = classes->axis == OPR_AXIS_EVENT;
+
+	for (size_t i = 0; i < classes->nr_classes; i++) {
+		struct opr_class *class = &classes->classes[i];
+		struct op_odb_header header = { 0 };
+		const char *pretty = NULL;
+
+		class->title = title_of(class, classes->axis);
+		if (!class->title)
+			return opr_no_memory();
+		if (!i || by_event) {
+			int err = read_header(profile, class, &header, &pretty);
+
+			if (err < 0)
+				return err;
+			if (!i)
+				classes->cpu_line = describe_cpu(&header, pretty);
+			if (!i && !by_event)
+				classes->event_line = describe_event(class, &header);
+		}
+		class->description = by_event ? describe_event(class, &header) : describe_class(class, classes->axis);
+		if (!class->description || !classes->cpu_line || (!by_event && !classes->event_line))
+			return opr_no_memory();
+	}
+	return 0;
+}
+
+int opr_classes_find(struct opr_classes *classes, struct opr_profile *profile, const struct opr_merge *merge)
+{
+	int err = find_classes(classes, profile, merge);
+
+	if (!err)
+		err = choose_axis(classes);
+	return err ? err : describe(classes, profile);
+}
+
+void opr_classes_free(struct opr_classes *classes)
+{
+	if (!classes)
+		return;
+	for (size_t i = 0; i < classes->nr_classes; i++) {
+		free(classes->classes[i].title);
+		free(classes->classes[i].description);
+	}
+	free(classes->classes);
+	free(classes->cpu_line);
+	free(classes->event_line);
+	*classes = (struct opr_classes){ 0 };
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/profile_spec.h"
+
+#include <errno.h>
+
+#include "libop/parse.h"
+#include "tools/report_log.h"
+
+enum value_kind { VALUE_WORDS, VALUE_PATHS, VALUE_DECIMAL, VALUE_MASK, VALUE_UNSUPPORTED };
+
+static const struct tag {
+	const char *name;
+	enum value_kind kind;
+	size_t offset; /* of a struct opr_words in struct opr_spec */
+} tags[] = {
+	{ "session:", VALUE_WORDS, offsetof(struct opr_spec, sessions) },
+	{ "session-exclude:", VALUE_WORDS, offsetof(struct opr_spec, session_exclude) },
+	{ "image:", VALUE_PATHS, offsetof(struct opr_spec, image) },
+	{ "image-exclude:", VALUE_PATHS, offsetof(struct opr_spec, image_exclude) },
+	{ "lib-image:", VALUE_PATHS, offsetof(struct opr_spec, lib_image) },
+	{ "event:", VALUE_WORDS, offsetof(struct opr_spec, event) },
+	{ "count:", VALUE_DECIMAL, offsetof(struct opr_spec, count) },
+	{ "unit-mask:", VALUE_MASK, offsetof(struct opr_spec, unit_mask) },
+	{ "cpu:", VALUE_DECIMAL, offsetof(struct opr_spec, cpu) },
+	{ "tid:", VALUE_DECIMAL, offsetof(struct opr_spec, tid) },
+	{ "tgid:", VALUE_DECIMAL, offsetof(struct opr_spec, tgid) },
+	{ "archive:", VALUE_UNSUPPORTED, 0 },
+};
+
+static struct opr_words *words_of(struct opr_spec *spec, const struct tag *tag)
+{
+	return (struct opr_words *)(void *)((char *)spec + tag->offset);
+}
+
+static const struct tag *find_tag(const char *word)
+{
+	for (size_t i = 0; i < op_array_size(tags); i++)
+		if (!strncmp(word, tags[i].name, strlen(tags[i].name)))
+			return &tags[i];
+	return NULL;
+}
+
+/* Sample files are named by absolute paths: a path that exists stands for the file it leads to as well. */
+static int add_path(struct opr_words *words, const char *path)
+{
+	char *real = realpath(path, NULL);
+	int err = opr_words_add(words, path);
+
+	if (!err && real && strcmp(real, path))
+		err = opr_words_add(words, real);
+	free(real);
+	return err;
+}
+
+static int add_paths(struct opr_words *words, const char *text)
+{
+	struct opr_words paths = { 0 };
+	int err = opr_words_split(&paths, text);
+
+	opr_words_free(words);
+	for (size_t i = 0; i < paths.nr_words && !err; i++)
+		err = add_path(words, paths.words[i]);
+	opr_words_free(&paths);
+	return err;
+}
+
+static bool is_decimal(const char *text)
+{
+	return *text && strlen(text) < 20 && strspn(text, "0123456789") == strlen(text);
+}
+
+static bool is_mask(const char *text)
+{
+	uint64_t value;
+
+	return !op_parse_u64(text, 0, UINT32_MAX, &value);
+}
+
+static int check_numbers(const struct tag *tag, const struct opr_words *words, const char *word)
+{
+	for (size_t i = 0; i < words->nr_words; i++) {
+		const char *text = words->words[i];
+
+		if (strcmp(text, "all") && !(tag->kind == VALUE_MASK ? is_mask(text) : is_decimal(text)))
+			return opr_error(-EINVAL, "%s: '%s' is not a number", word, text);
+	}
+	return 0;
+}
+
+static int parse_tag(struct opr_spec *spec, const struct tag *tag, const char *word)
+{
+	struct opr_words *words = words_of(spec, tag);
+	const char *value = word + strlen(tag->name);
+	int err;
+
+	if (tag->kind == VALUE_UNSUPPORTED)
+		return opr_error(-EINVAL, "%s: this tag is not supported", word);
+	if (opr_words_have(&spec->seen, word))
+		return opr_error(-EINVAL, "%s: tag specified more than once", word);
+	if (opr_words_add(&spec->seen, word) < 0)
+		return opr_no_memory();
+	err = tag->kind == VALUE_PATHS ? add_paths(words, value) : opr_words_split(words, value);
+	if (err < 0)
+		return opr_no_memory();
+	if (!words->nr_words)
+		return opr_error(-EINVAL, "%s: a value is missing", word);
+	return tag->kind == VALUE_DECIMAL || tag->kind == VALUE_MASK ? check_numbers(tag, words, word) : 0;
+}
+
+static int parse_word(struct opr_spec *spec, const char *word)
+{
+	const struct tag *tag = find_tag(word);
+
+	if (tag)
+		return parse_tag(spec, tag, word);
+	if (*word == '{' || *word == '}')
+		return opr_error(-EINVAL, "%s: differential profiles are not supported", word);
+	return add_path(&spec->names, word) < 0 ? opr_no_memory() : 0;
+}
+
+int opr_spec_parse(struct opr_spec *spec, const char *const words[], size_t nr_words)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < nr_words && !err; i++)
+		err = parse_word(spec, words[i]);
+	if (!err && !spec->sessions.nr_words && opr_words_add(&spec->sessions, "current") < 0)
+		err = opr_no_memory();
+	return err;
+}
+
+static bool has_number(const struct opr_words *words, uint64_t number)
+{
+	if (!words->nr_words)
+		return true;
+	for (size_t i = 0; i < words->nr_words; i++) {
+		uint64_t value;
+
+		if (!strcmp(words->words[i], "all"))
+			return true;
+		errno = 0;
+		value = strtoull(words->words[i], NULL, words->words[i][0] == '0' && (words->words[i][1] | 32) == 'x' ? 16 : 10);
+		if (!errno && value == number)
+			return true;
+	}
+	return false;
+}
+
+/* A file that is not separated on an axis holds no one value of it. */
+static bool has_class(const struct opr_words *words, int32_t value)
+{
+	if (value == OP_CLASS_ALL)
+		return !words->nr_words || opr_words_have(words, "all");
+	return has_number(words, (uint64_t)value);
+}
+
+static bool has_word(const struct opr_words *words, const char *word)
+{
+	return !words->nr_words || opr_words_have(words, "all") || opr_words_have(words, word);
+}
+
+static bool match_images(const struct opr_spec *spec, const char *app, const char *image)
+{
+	if (spec->image.nr_words && !opr_words_match(&spec->image, app))
+		return false;
+	if (spec->lib_image.nr_words && !opr_words_match(&spec->lib_image, image))
+		return false;
+	if (opr_words_match(&spec->image_exclude, app) || opr_words_match(&spec->image_exclude, image))
+		return false;
+	return !spec->names.nr_words || opr_words_match(&spec->names, app) || opr_words_match(&spec->names, image);
+}
+
+bool opr_spec_match(const struct opr_spec *spec, const struct op_sample_name *name, const char *app, const char *image)
+{
+	return has_word(&spec->event, name->event) && has_number(&spec->count, name->count) &&
+	       has_number(&spec->unit_mask, name->unit_mask) && has_class(&spec->cpu, name->cpu) &&
+	       has_class(&spec->tid, name->tid) && has_class(&spec->tgid, name->tgid) && match_images(spec, app, image);
+}
+
+void opr_spec_free(struct opr_spec *spec)
+{
+	if (!spec)
+		return;
+	for (size_t i = 0; i < op_array_size(tags); i++)
+		if (tags[i].kind != VALUE_UNSUPPORTED)
+			opr_words_free(words_of(spec, &tags[i]));
+	opr_words_free(&spec->names);
+	opr_words_free(&spec->seen);
+}

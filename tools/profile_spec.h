@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The profile specification: which sample files a report is made of. Words are `tag:value` or names of images; doc/opreport.1 has the tags, the table in
+ * profile_spec.c is what it describes.
+ */
+#ifndef OPR_PROFILE_SPEC_H
+#define OPR_PROFILE_SPEC_H
+
+#include "libop/mangle.h"
+#include "tools/words.h"
+
+struct opr_spec {
+	struct opr_words sessions; /* names or paths; {current} when nothing was said */
+	struct opr_words session_exclude;
+	struct opr_words image, image_exclude, lib_image;
+	struct opr_words event, count, unit_mask, cpu, tid, tgid; /* empty: all */
+	struct opr_words names;                                   /* words without a tag */
+	struct opr_words seen;                                    /* every tagged word as it was written */
+};
+
+/* Reads the words into an empty spec, to be freed with opr_spec_free in any case. 0 or -errno. */
+int opr_spec_parse(struct opr_spec *spec, const char *const words[], size_t nr_words) OP_NONNULL_ARGS(1) OP_MUST_CHECK;
+
+/* True when a file of this name is part of the profile; app and image are the names that reports show (opr_image_name). */
+bool opr_spec_match(const struct opr_spec *spec, const struct op_sample_name *name, const char *app, const char *image) OP_NONNULL;
+
+void opr_spec_free(struct opr_spec *spec);
+
+#endif

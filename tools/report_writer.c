@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/report_writer.h"
+
+#include "tools/report_log.h"
+
+int opr_writer_init(struct opr_writer *writer, const struct opr_writer_ops *ops, const struct opr_layout *layout, FILE *out)
+{
+	size_t nr_classes = layout->classes->nr_classes;
+
+	*writer = (struct opr_writer){ .ops = ops, .layout = *layout, .out = out };
+	writer->cumulated = calloc(nr_classes, sizeof(*writer->cumulated));
+	writer->detail_cumulated = calloc(nr_classes, sizeof(*writer->detail_cumulated));
+	return writer->cumulated && writer->detail_cumulated ? 0 : opr_no_memory();
+}
+
+void opr_writer_free(struct opr_writer *writer)
+{
+	if (!writer)
+		return;
+	free(writer->cumulated);
+	free(writer->detail_cumulated);
+	*writer = (struct opr_writer){ 0 };
+}
+
+void opr_report_summary(struct opr_writer *writer, const struct opr_summary *summary, double percent)
+{
+	double total = (double)summary->totals[0];
+
+	writer->ops->begin(writer);
+	for (size_t i = 0; i < summary->nr_applications; i++) {
+		const struct opr_application *application = &summary->applications[i];
+
+		if (total > 0 && 100.0 * (double)application->row.counts[0] / total < percent)
+			continue;
+		writer->ops->application(writer, application);
+	}
+	writer->ops->end(writer);
+}
+
+static void choose_columns(struct opr_layout *layout, const struct opr_symbol_report *report)
+{
+	layout->image_column = layout->wide_addresses = false;
+	for (size_t i = 0; i < report->nr_rows; i++) {
+		const struct opr_symbol_row *row = &report->rows[i];
+
+		layout->image_column |= strcmp(row->image, row->app) != 0;
+		layout->wide_addresses |= row->vma > UINT32_MAX;
+	}
+}
+
+static void write_row(struct opr_writer *writer, const struct opr_symbol_report *report, const struct opr_symbol_row *row)
+{
+	const uint64_t *counts = &report->counts.values[row->counts];
+
+	for (size_t i = 0; i < report->nr_classes; i++) {
+		writer->cumulated[i] += counts[i];
+		writer->detail_cumulated[i] = 0;
+	}
+	writer->ops->symbol(writer, row, counts);
+	for (size_t i = 0; i < row->nr_details; i++) {
+		const struct opr_detail *detail = &report->details[row->first_detail + i];
+		const uint64_t *detail_counts = &report->detail_counts.values[detail->counts];
+
+		for (size_t j = 0; j < report->nr_classes; j++)
+			writer->detail_cumulated[j] += detail_counts[j];
+		writer->ops->detail(writer, row, detail, counts, detail_counts);
+	}
+}
+
+void opr_report_symbols(struct opr_writer *writer, const struct opr_symbol_report *report)
+{
+	choose_columns(&writer->layout, report);
+	writer->ops->begin(writer);
+	for (size_t i = 0; i < report->nr_rows; i++)
+		write_row(writer, report, &report->rows[i]);
+	writer->ops->end(writer);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Writers turn a report into text. A report is: begin, then rows, then end. Rows are applications, each followed by its images, or symbols, each followed by
+ * its details. report_text.c is the layout of oprofile.
+ */
+#ifndef OPR_REPORT_WRITER_H
+#define OPR_REPORT_WRITER_H
+
+#include "tools/summary.h"
+#include "tools/symbol_report.h"
+
+struct opr_layout {
+	const struct opr_classes *classes;
+	const uint64_t *totals; /* one for each class */
+	bool no_header, long_names;
+	bool accumulated, debug_info, show_address, global_percent; /* the last: of details and dependents */
+	bool symbols;                                               /* rows are symbols */
+	bool image_column, app_column, wide_addresses;              /* opr_report_symbols decides these three */
+};
+
+struct opr_writer;
+
+struct opr_writer_ops {
+	void (*begin)(struct opr_writer *writer);
+	void (*application)(struct opr_writer *writer, const struct opr_application *application);
+	void (*symbol)(struct opr_writer *writer, const struct opr_symbol_row *row, const uint64_t *counts);
+	void (*detail)(struct opr_writer *writer, const struct opr_symbol_row *row, const struct opr_detail *detail,
+		       const uint64_t *symbol_counts, const uint64_t *counts);
+	void (*end)(struct opr_writer *writer);
+};
+
+struct opr_writer {
+	const struct opr_writer_ops *ops;
+	struct opr_layout layout;
+	FILE *out;
+	uint64_t *cumulated;        /* of the symbols so far, one for each class */
+	uint64_t *detail_cumulated; /* of the details of this symbol so far */
+};
+
+extern const struct opr_writer_ops opr_text_writer;
+
+/* A writer of one kind to a stream; opr_writer_free frees what it holds, not the stream. 0 or -errno. */
+int opr_writer_init(struct opr_writer *writer, const struct opr_writer_ops *ops, const struct opr_layout *layout,
+		    FILE *out) OP_NONNULL OP_MUST_CHECK;
+void opr_writer_free(struct opr_writer *writer);
+
+/* Writes a summary; applications below `percent` of the first class are left out. */
+void opr_report_summary(struct opr_writer *writer, const struct opr_summary *summary, double percent) OP_NONNULL;
+
+/* Writes the rows of a symbol report as they stand. */
+void opr_report_symbols(struct opr_writer *writer, const struct opr_symbol_report *report) OP_NONNULL;
+
+#endif

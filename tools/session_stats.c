@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/session_stats.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <unistd.h>
+
+#include "libop/parse.h"
+#include "tools/report_log.h"
+
+#define LOSS_PREFIX    "lost_"
+#define TOLERATED_PART 10000 /* one in so many */
+
+static bool read_number(int dir_fd, const char *path, uint64_t *ret_value)
+{
+	int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+	char text[32];
+	ssize_t got;
+
+	if (fd < 0)
+		return false;
+	got = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (got <= 0)
+		return false;
+	text[got] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	return !op_parse_u64(text, 0, UINT64_MAX, ret_value);
+}
+
+/* Sums the files of a directory whose names begin so. */
+static uint64_t sum_files(int dir_fd, const char *prefix, const char *below)
+{
+	int copy = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = copy >= 0 ? fdopendir(copy) : NULL;
+	struct dirent *entry;
+	uint64_t sum = 0;
+
+	if (!dir && copy >= 0)
+		close(copy);
+	while (dir && (entry = readdir(dir))) {
+		struct op_text path = { 0 };
+		uint64_t value;
+
+		if (strncmp(entry->d_name, prefix, strlen(prefix)))
+			continue;
+		op_text_printf(&path, "%s%s", entry->d_name, below);
+		if (read_number(dir_fd, op_text_get(&path), &value))
+			sum += value;
+		op_text_free(&path);
+	}
+	if (dir)
+		closedir(dir);
+	return sum;
+}
+
+static void check_overflow(int stats_fd, const char *path)
+{
+	uint64_t overflows;
+
+	if (!read_number(stats_fd, "event_lost_overflow", &overflows))
+		return;
+	if (!overflows)
+		overflows = sum_files(stats_fd, "cpu", "/sample_lost_overflow");
+	if (overflows)
+		opr_warn("%s/stats: the kernel's sample buffers overflowed: the profile is incomplete.", path);
+}
+
+static void check_losses(int stats_fd, const char *path)
+{
+	uint64_t total, lost;
+
+	if (!read_number(stats_fd, "total_samples", &total))
+		return;
+	lost = sum_files(stats_fd, LOSS_PREFIX, "");
+	if (lost > total / TOLERATED_PART)
+		opr_warn("Lost samples detected! %" PRIu64 " of %" PRIu64 ", see %s/stats for details.", lost, total, path);
+}
+
+static void check_session(const struct opr_session *session)
+{
+	int fd = openat(session->dir_fd, "stats", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	check_overflow(fd, session->path);
+	check_losses(fd, session->path);
+	if (!faccessat(fd, "throttled", F_OK, 0))
+		opr_warn("Some of the events were throttled: %s/stats/throttled says which. Use a longer period.", session->path);
+	close(fd);
+}
+
+void opr_session_stats_check(const struct opr_profile *profile)
+{
+	for (size_t i = 0; i < profile->nr_sessions; i++)
+		if (profile->sessions[i].list.nr_files)
+			check_session(&profile->sessions[i]);
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/symbol_report.h"
+
+#include <errno.h>
+
+#include "tools/report_log.h"
+
+/* One node of one file, its key made a position in the image. */
+struct point {
+	uint64_t position;
+	size_t class_index;
+	uint64_t count;
+};
+
+struct points {
+	struct point *points;
+	size_t nr_points, capacity;
+};
+
+/* Makes room for nr_more. */
+static bool grow(void **items, size_t *capacity, size_t nr_items, size_t nr_more, size_t item_bytes)
+{
+	size_t wanted = op_max_u64(*capacity, 64);
+	void *bigger;
+
+	while (wanted < nr_items + nr_more)
+		wanted *= 2;
+	if (wanted == *capacity)
+		return true;
+	bigger = reallocarray(*items, wanted, item_bytes);
+	if (!bigger)
+		return false;
+	*items = bigger;
+	*capacity = wanted;
+	return true;
+}
+
+static bool add_counts(struct opr_counts *counts, size_t nr_classes, size_t *ret_index)
+{
+	void *values = counts->values;
+
+	if (!grow(&values, &counts->capacity, counts->nr_values, nr_classes, sizeof(*counts->values)))
+		return false;
+	counts->values = values;
+	*ret_index = counts->nr_values;
+	memset(counts->values + counts->nr_values, 0, nr_classes * sizeof(*counts->values));
+	counts->nr_values += nr_classes;
+	return true;
+}
+
+/* ---- the points of a part ---- */
+
+static int add_points(struct points *points, const struct op_odb_samples *samples, size_t class_index, uint64_t offset)
+{
+	void *items = points->points;
+
+	if (!grow(&items, &points->capacity, points->nr_points, samples->nr_nodes, sizeof(*points->points)))
+		return opr_no_memory();
+	points->points = items;
+	for (uint32_t i = 0; i < samples->nr_nodes; i++)
+		points->points[points->nr_points++] =
+			(struct point){ samples->nodes[i].key + offset, class_index, samples->nodes[i].value };
+	return 0;
+}
+
+/* Files that are merged must be of one image. */
+static int check_header(const struct opr_profile *profile, const struct opr_part *part, size_t index,
+			const struct op_odb_header *first, const struct op_odb_header *header)
+{
+	const struct opr_file *file = &profile->files[part->first_file + index];
+	const char *session = profile->sessions[file->session].path;
+
+	if (first->is_kernel != header->is_kernel)
+		return opr_error(-EINVAL, "header is_kernel flags are different for %s/%s", session, file->path);
+	if (index && file[-1].class_index == file->class_index && first->mtime != header->mtime)
+		return opr_error(-EINVAL, "header timestamps are different (%llu, %llu) for %s/%s",
+				 (unsigned long long)first->mtime, (unsigned long long)header->mtime, session, file->path);
+	return 0;
+}
+
+static int read_points(struct points *points, const struct opr_profile *profile, const struct opr_part *part,
+		       struct opr_image_cache *cache, struct opr_image *image)
+{
+	struct op_odb_header first = { 0 };
+	int err = 0;
+
+	points->nr_points = 0;
+	for (size_t i = 0; i < part->nr_files && !err; i++) {
+		const struct opr_file *file = &profile->files[part->first_file + i];
+		struct op_odb_samples samples;
+
+		err = opr_profile_read(profile, file, &samples);
+		if (err < 0)
+			return err;
+		if (!i)
+			first = samples.header;
+		err = check_header(profile, part, i, &first, &samples.header);
+		opr_image_check(cache, image, &samples.header);
+		if (!err)
+			err = add_points(points, &samples, file->class_index,
+					 image->is_object && samples.header.is_kernel ? image->symbols.start_offset : 0);
+		op_odb_samples_free(&samples);
+	}
+	return err;
+}
+
+static int compare_points(const void *left, const void *right)
+{
+	const struct point *a = left, *b = right;
+
+	if (a->position != b->position)
+		return a->position < b->position ? -1 : 1;
+	return a->class_index < b->class_index ? -1 : a->class_index > b->class_index;
+}
+
+/* ---- rows ---- */
+
+struct builder {
+	struct opr_symbol_report *report;
+	struct opr_image_cache *cache;
+	const struct opr_symbol_choice *choice;
+	const struct opr_part *part;
+	const struct opr_image *image, *app;
+};
+
+static bool is_wanted(const struct opr_symbol_choice *choice, const char *name)
+{
+	if (choice->include->nr_words && !opr_words_have(choice->include, name))
+		return false;
+	return !opr_words_have(choice->exclude, name);
+}
+
+static int add_detail(struct opr_symbol_report *report, uint64_t vma, size_t *ret_counts)
+{
+	void *details = report->details;
+	size_t counts;
+
+	if (!grow(&details, &report->details_capacity, report->nr_details, 1, sizeof(*report->details)))
+		return opr_no_memory();
+	report->details = details;
+	if (!add_counts(&report->detail_counts, report->nr_classes, &counts))
+		return opr_no_memory();
+	report->details[report->nr_details++] = (struct opr_detail){ vma, counts };
+	*ret_counts = counts;
+	return 0;
+}
+
+static int add_details(struct opr_symbol_report *report, const struct point *points, size_t nr_points, uint64_t vma_offset)
+{
+	size_t counts = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < nr_points && !err; i++) {
+		if (!i || points[i - 1].position != points[i].position)
+			err = add_detail(report, points[i].position + vma_offset, &counts);
+		if (!err)
+			report->detail_counts.values[counts + points[i].class_index] += points[i].count;
+	}
+	return err;
+}
+
+static void find_line(struct opr_symbol_row *row)
+{
+	const char *file;
+	unsigned int line;
+
+	if (!opr_symbols_line(row->symbols, row->vma, &file, &line))
+		return;
+	row->file = strdup(file);
+	row->line = line;
+}
+
+static int add_row(struct builder *builder, const struct opr_symbol *symbol, const struct point *points, size_t nr_points)
+{
+	struct opr_symbol_report *report = builder->report;
+	struct opr_symbol_row row = {
+		.name = symbol ? symbol->shown : builder->part->image,
+		.app = builder->part->app,
+		.image = builder->part->image,
+		.app_shown = builder->app->shown,
+		.image_shown = builder->image->shown,
+		.symbols = &builder->image->symbols,
+		.vma = symbol ? symbol->vma : 0,
+		.first_detail = report->nr_details,
+		.order = report->nr_rows,
+	};
+	void *rows = report->rows;
+	int err = 0;
+
+	if (!grow(&rows, &report->rows_capacity, report->nr_rows, 1, sizeof(*report->rows)))
+		return opr_no_memory();
+	report->rows = rows;
+	if (!add_counts(&report->counts, report->nr_classes, &row.counts))
+		return opr_no_memory();
+	for (size_t i = 0; i < nr_points; i++) {
+		report->counts.values[row.counts + points[i].class_index] += points[i].count;
+		report->totals[points[i].class_index] += points[i].count;
+	}
+	if (builder->choice->lines)
+		find_line(&row);
+	if (builder->choice->details)
+		err = add_details(report, points, nr_points, symbol ? symbol->vma - symbol->start : 0);
+	row.nr_details = report->nr_details - row.first_detail;
+	report->rows[report->nr_rows++] = row;
+	return err;
+}
+
+static bool any_count(const struct point *points, size_t nr_points)
+{
+	for (size_t i = 0; i < nr_points; i++)
+		if (points[i].count)
+			return true;
+	return false;
+}
+
+/* Gives the points, sorted by position, to the symbols. */
+static int add_rows(struct builder *builder, const struct points *points)
+{
+	const struct opr_symbols *symbols = &builder->image->symbols;
+	size_t next;
+	int err = 0;
+
+	for (size_t i = 0; i < points->nr_points && !err; i = next) {
+		const struct point *first = &points->points[i];
+		const struct opr_symbol *symbol = opr_symbols_find(symbols, first->position);
+
+		next = i + 1;
+		if (!symbol && symbols->nr_symbols)
+			continue;
+		while (next < points->nr_points && (!symbol || points->points[next].position - symbol->start < symbol->size))
+			next++;
+		if (any_count(first, next - i) && is_wanted(builder->choice, symbol ? symbol->name : builder->part->image))
+			err = add_row(builder, symbol, first, next - i);
+	}
+	return err;
+}
+
+static int add_part(struct builder *builder, const struct opr_profile *profile, struct points *points)
+{
+	struct opr_image *image = opr_image_cache_find(builder->cache, builder->part->image);
+	struct opr_image *app = opr_image_cache_find(builder->cache, builder->part->app);
+	int err;
+
+	if (!image || !app)
+		return -ENOMEM;
+	builder->image = image;
+	builder->app = app;
+	err = opr_image_load(builder->cache, image);
+	if (!err)
+		err = read_points(points, profile, builder->part, builder->cache, image);
+	if (err < 0)
+		return err;
+	if (points->nr_points)
+		qsort(points->points, points->nr_points, sizeof(*points->points), compare_points);
+	return add_rows(builder, points);
+}
+
+int opr_symbol_report_make(struct opr_symbol_report *report, const struct opr_profile *profile, size_t nr_classes,
+			   struct opr_image_cache *cache, const struct opr_symbol_choice *choice)
+{
+	struct builder builder = { .report = report, .cache = cache, .choice = choice };
+	struct points points = { 0 };
+	int err = 0;
+
+	report->nr_classes = nr_classes;
+	report->totals = calloc(nr_classes, sizeof(*report->totals));
+	if (!report->totals)
+		return opr_no_memory();
+	for (size_t i = 0; i < profile->nr_parts && !err; i++) {
+		builder.part = &profile->parts[i];
+		err = add_part(&builder, profile, &points);
+	}
+	free(points.points);
+	return err;
+}
+
+static bool reaches(const struct opr_symbol_report *report, const struct opr_symbol_row *row, double percent)
+{
+	for (size_t i = 0; i < report->nr_classes; i++) {
+		double count = (double)report->counts.values[row->counts + i], total = (double)report->totals[i];
+
+		if ((total > 0 ? 100.0 * count / total : 0) >= percent)
+			return true;
+	}
+	return false;
+}
+
+void opr_symbol_report_limit(struct opr_symbol_report *report, double percent)
+{
+	size_t nr_kept = 0;
+
+	for (size_t i = 0; i < report->nr_rows; i++) {
+		if (reaches(report, &report->rows[i], percent))
+			report->rows[nr_kept++] = report->rows[i];
+		else
+			free(report->rows[i].file);
+	}
+	report->nr_rows = nr_kept;
+}
+
+void opr_symbol_report_free(struct opr_symbol_report *report)
+{
+	if (!report)
+		return;
+	for (size_t i = 0; i < report->nr_rows; i++)
+		free(report->rows[i].file);
+	free(report->rows);
+	free(report->details);
+	free(report->counts.values);
+	free(report->detail_counts.values);
+	free(report->totals);
+	*report = (struct opr_symbol_report){ 0 };
+}

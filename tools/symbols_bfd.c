@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/symbols_bfd.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+
+#include "tools/report_log.h"
+#include "tools/symbols.h"
+#include "tools/symbols_lines.h"
+
+#define TEXT_SECTION ".text"
+
+struct opr_lines {
+	bfd *abfd;
+	asymbol **table;
+};
+
+static void say_nothing(const char *format OP_UNUSED, va_list args OP_UNUSED)
+{
+}
+
+bfd *opr_bfd_open(const char *path)
+{
+	static bool initialised;
+	struct stat st;
+	bfd *abfd;
+
+	if (!initialised) {
+		bfd_init();
+		bfd_set_error_handler(say_nothing);
+		initialised = true;
+	}
+	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
+		return NULL;
+	abfd = bfd_openr(path, NULL);
+	if (!abfd)
+		return NULL;
+	abfd->flags |= BFD_DECOMPRESS;
+	if (!bfd_check_format(abfd, bfd_object)) {
+		bfd_close(abfd);
+		return NULL;
+	}
+	return abfd;
+}
+
+bool opr_bfd_has_debug_info(bfd *abfd)
+{
+	static const char *const names[] = { ".debug_info", ".zdebug_info", ".stab" };
+
+	for (size_t i = 0; i < op_array_size(names); i++)
+		if (bfd_get_section_by_name(abfd, names[i]))
+			return true;
+	return false;
+}
+
+/* ---- symbols ---- */
+
+static asymbol **read_table(bfd *abfd, long *ret_nr_symbols)
+{
+	long bytes = bfd_get_file_flags(abfd) & HAS_SYMS ? bfd_get_symtab_upper_bound(abfd) : 0;
+	asymbol **table = bytes > 0 ? malloc((size_t)bytes) : NULL;
+	long nr_symbols = table ? bfd_canonicalize_symtab(abfd, table) : 0;
+
+	if (nr_symbols <= 0) {
+		free(table);
+		return NULL;
+	}
+	*ret_nr_symbols = nr_symbols;
+	return table;
+}
+
+static bool is_boring_name(const char *name)
+{
+	static const char *const mapping[] = { "$a", "$t", "$d", "$x", "gcc2_compiled." };
+
+	for (size_t i = 0; i < op_array_size(mapping); i++)
+		if (!strcmp(name, mapping[i]))
+			return true;
+	return !strncmp(name, ".L", 2);
+}
+
+/* The section of the image that a symbol, of it or of its debug file, lies in; NULL when the symbol is of no interest. */
+static asection *section_of(bfd *image, const asymbol *symbol)
+{
+	asection *section = symbol->section;
+
+	if (!section || !(bfd_section_flags(section) & SEC_CODE) || (symbol->flags & BSF_SECTION_SYM) ||
+	    (symbol->name && is_boring_name(symbol->name)))
+		return NULL;
+	if (section->owner != image)
+		section = bfd_get_section_by_name(image, bfd_section_name(section));
+	if (section && !bfd_section_vma(section) && strcmp(bfd_section_name(section), TEXT_SECTION))
+		return NULL;
+	return section;
+}
+
+static int add_symbol(struct opr_symbols *symbols, bfd *image, const asymbol *symbol)
+{
+	asection *section = section_of(image, symbol);
+	char unnamed[256];
+	struct opr_symbol to_add;
+
+	if (!section || section->index >= bfd_count_sections(image))
+		return 0;
+	snprintf(unnamed, sizeof(unnamed), "??%s", bfd_section_name(section));
+	to_add = (struct opr_symbol){
+		.vma = bfd_asymbol_value(symbol),
+		.name = symbol->name && *symbol->name ? symbol->name : unnamed,
+		.section = section->index,
+	};
+	to_add.start = to_add.vma - bfd_section_vma(section) + (uint64_t)section->filepos;
+	to_add.rank = opr_symbol_rank(to_add.name, symbol->flags & BSF_GLOBAL, symbol->flags & BSF_WEAK);
+	return opr_symbols_add(symbols, &to_add);
+}
+
+static uint64_t greatest_start(const struct opr_symbols *symbols)
+{
+	uint64_t greatest = 0;
+
+	for (size_t i = 0; i < symbols->nr_symbols; i++)
+		greatest = op_max_u64(greatest, symbols->symbols[i].start);
+	return greatest;
+}
+
+static int finish(struct opr_symbols *symbols, bfd *image)
+{
+	struct opr_section *sections = calloc(bfd_count_sections(image) + 1, sizeof(*sections));
+	uint64_t greatest = greatest_start(symbols), file_bytes = bfd_get_file_size(image);
+
+	if (!sections)
+		return -ENOMEM;
+	for (asection *section = image->sections; section; section = section->next)
+		sections[section->index] =
+			(struct opr_section){ (uint64_t)section->filepos, (uint64_t)section->filepos + bfd_section_size(section) };
+	opr_symbols_finish(symbols, sections, file_bytes > UINT64_MAX - greatest ? UINT64_MAX : greatest + file_bytes);
+	free(sections);
+	return 0;
+}
+
+static int read_symbols(struct opr_symbols *symbols, bfd *image, asymbol **table, long nr_symbols)
+{
+	asection *text = bfd_get_section_by_name(image, TEXT_SECTION);
+	int err = 0;
+
+	symbols->start_offset = text ? (uint64_t)text->filepos : 0;
+	for (long i = 0; i < nr_symbols && !err; i++)
+		err = add_symbol(symbols, image, table[i]);
+	return err ? err : finish(symbols, image);
+}
+
+/* ---- lines ---- */
+
+static void keep_lines(struct opr_symbols *symbols, bfd **abfd, asymbol ***table)
+{
+	struct opr_lines *lines = malloc(sizeof(*lines));
+
+	if (!lines)
+		return;
+	*lines = (struct opr_lines){ *abfd, *table };
+	symbols->lines = lines;
+	*abfd = NULL;
+	*table = NULL;
+}
+
+bool opr_lines_find(struct opr_lines *lines, uint64_t vma, const char **ret_file, unsigned int *ret_line)
+{
+	for (asection *section = lines->abfd->sections; section; section = section->next) {
+		uint64_t offset = vma - bfd_section_vma(section);
+		const char *file = NULL, *function = NULL;
+		unsigned int line = 0;
+
+		if (!(bfd_section_flags(section) & SEC_CODE) || vma < bfd_section_vma(section) ||
+		    offset >= bfd_section_size(section))
+			continue;
+		if (!bfd_find_nearest_line(lines->abfd, section, lines->table, offset, &file, &function, &line) || !file || !line)
+			continue;
+		*ret_file = file;
+		*ret_line = line;
+		return true;
+	}
+	return false;
+}
+
+void opr_lines_free(struct opr_lines *lines)
+{
+	if (!lines)
+		return;
+	bfd_close(lines->abfd);
+	free(lines->table);
+	free(lines);
+}
+
+/* ---- an image ---- */
+
+static int read_image(struct opr_symbols *symbols, bfd *image, const char *path, const char *name,
+		      const struct opr_symbol_options *options)
+{
+	bfd *debug = opr_bfd_has_debug_info(image) ? NULL : opr_bfd_open_debug_file(image, path, name, options->root);
+	long nr_symbols = 0;
+	asymbol **table = debug ? read_table(debug, &nr_symbols) : NULL;
+	bfd *source = table ? debug : image;
+	int err;
+
+	if (!table)
+		table = read_table(image, &nr_symbols);
+	err = read_symbols(symbols, image, table, nr_symbols);
+	if (!err)
+		err = opr_symbols_demangle(symbols, options->demangle);
+	opr_verbose(OPR_TOPIC_bfd, "%s: %zu symbols", path, symbols->nr_symbols);
+	if (!err && options->lines && table && source == debug)
+		keep_lines(symbols, &debug, &table);
+	free(table);
+	if (debug)
+		bfd_close(debug);
+	return err;
+}
+
+int opr_symbols_read_bfd(struct opr_symbols *symbols, const char *path, const char *name, const struct opr_symbol_options *options)
+{
+	bfd *image = opr_bfd_open(path);
+	long nr_symbols;
+	int err;
+
+	if (!image)
+		return -ENOEXEC;
+	err = read_image(symbols, image, path, name, options);
+	if (!err && options->lines && !symbols->lines) {
+		asymbol **table = read_table(image, &nr_symbols);
+
+		if (table)
+			keep_lines(symbols, &image, &table);
+		free(table);
+	}
+	if (image)
+		bfd_close(image);
+	return err;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Object files through libbfd: what symbols_bfd.c and symbols_debug.c share. */
+#ifndef OPR_SYMBOLS_BFD_H
+#define OPR_SYMBOLS_BFD_H
+
+#include <bfd.h>
+
+#include "libop/compiler.h"
+
+/* Opens an object file for reading; NULL: it is none, or cannot be read. Only regular files are opened. bfd_close frees it. */
+bfd *opr_bfd_open(const char *path) OP_NONNULL;
+
+/* True when the file itself has debugging information. */
+bool opr_bfd_has_debug_info(bfd *abfd) OP_NONNULL;
+
+/*
+ * The separate debug file of an image: by build-id, else by .gnu_debuglink with the right CRC. `path` is where the image is, `name` its own name.
+ * Opened; NULL: there is none. Source: gdb(1), Separate Debug Files.
+ */
+bfd *opr_bfd_open_debug_file(bfd *image, const char *path, const char *name, const char *root) OP_NONNULL_ARGS(1, 2, 3);
+
+#endif
