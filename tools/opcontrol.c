@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/opcontrol.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <popt.h>
+#include <stdarg.h>
+#include <unistd.h>
+
+#include "libop/session.h"
+
+#define HELP_COLUMN 32
+
+int ctl_fail(const char *format, ...)
+{
+	va_list args;
+
+	fflush(stdout);
+	fputs("opcontrol: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	return 1;
+}
+
+void ctl_verbose(const struct opcontrol *ctl, const char *format, ...)
+{
+	va_list args;
+
+	if (!ctl->verbose)
+		return;
+	va_start(args, format);
+	vprintf(format, args);
+	va_end(args);
+	putchar('\n');
+}
+
+/* ---- requests ---- */
+
+static int run_init(struct opcontrol *ctl)
+{
+	ctl_verbose(ctl, "Nothing to load: opd uses perf events, which are part of the kernel.");
+	return 0;
+}
+
+static void show_event(const char *intro, const struct op_event *event, const char *more)
+{
+	struct op_text text = { 0 };
+
+	op_event_format(event, &text);
+	printf("%s%s%s\n", intro, op_text_get(&text), more);
+	op_text_free(&text);
+}
+
+static void show_parameters(const struct opcontrol *ctl)
+{
+	if (!ctl->verbose)
+		return;
+	printf("Parameters: configuration %s, session directory %s\n", ctl->config_path, ctl->session_dir);
+	for (size_t i = 0; i < ctl->setup.nr_events; i++)
+		show_event("Parameters: event ", &ctl->setup.events[i], "");
+}
+
+static void announce_default(const struct opcontrol *ctl)
+{
+	struct op_event event;
+	bool has_pmu;
+
+	if (ctl->setup.nr_events)
+		return;
+	op_event_default(&event, &has_pmu);
+	show_event("Using default event: ", &event, has_pmu ? "" : " (this host has no hardware event counters)");
+}
+
+static int run_start_daemon(struct opcontrol *ctl)
+{
+	struct ctl_daemon daemon;
+	int rc = ctl_find_daemon(ctl, &daemon);
+
+	if (rc)
+		return rc;
+	if (daemon.presence == CTL_MUTE) {
+		rc = ctl_fail_mute(ctl, &daemon);
+	} else if (daemon.presence == CTL_ABSENT) {
+		announce_default(ctl);
+		show_parameters(ctl);
+		rc = ctl_spawn_daemon(ctl);
+		if (!rc)
+			puts("Daemon started.");
+	}
+	ctl_daemon_free(&daemon);
+	return rc;
+}
+
+static int run_start(struct opcontrol *ctl)
+{
+	int rc = run_start_daemon(ctl);
+
+	if (!rc)
+		rc = ctl_request(ctl, OP_CONTROL_START);
+	if (!rc)
+		puts("Profiler running.");
+	return rc;
+}
+
+static int run_dump(struct opcontrol *ctl)
+{
+	char *message = NULL;
+	void *payload = NULL;
+	size_t nr_bytes;
+	int err = op_control_call(ctl->config.control_socket, OP_CONTROL_DUMP, &payload, &nr_bytes, &message);
+
+	if (err == -ENOENT || err == -ECONNREFUSED)
+		ctl_fail("Unable to complete dump of oprofile data: is the oprofile daemon running?");
+	else if (err < 0)
+		ctl_fail("dump: %s", message ? message : strerror(-err));
+	free(payload);
+	free(message);
+	return err < 0;
+}
+
+static int say_not_running(void)
+{
+	fputs("Daemon not running\n", stderr);
+	return 0;
+}
+
+static int run_stop(struct opcontrol *ctl)
+{
+	struct ctl_daemon daemon;
+	int rc = ctl_find_daemon(ctl, &daemon);
+
+	if (rc)
+		return rc;
+	if (daemon.presence == CTL_ABSENT) {
+		rc = say_not_running();
+	} else if (daemon.presence == CTL_MUTE) {
+		rc = ctl_fail_mute(ctl, &daemon);
+	} else if (daemon.status->state == OP_DAEMON_RUNNING) {
+		puts("Stopping profiling.");
+		rc = ctl_request(ctl, OP_CONTROL_STOP);
+	}
+	ctl_daemon_free(&daemon);
+	return rc;
+}
+
+static int run_shutdown(struct opcontrol *ctl)
+{
+	struct ctl_daemon daemon;
+	int rc = ctl_find_daemon(ctl, &daemon);
+
+	if (rc)
+		return rc;
+	rc = daemon.presence == CTL_ABSENT ? say_not_running() : ctl_end_daemon(ctl, &daemon);
+	ctl_daemon_free(&daemon);
+	return rc;
+}
+
+static int clear_session(const struct opcontrol *ctl)
+{
+	struct op_text path = { 0 };
+	int fd, err;
+
+	op_text_printf(&path, "%s/%s", ctl->session_dir, OP_SESSION_CURRENT);
+	fd = open(op_text_get(&path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	err = fd < 0 ? -errno : op_session_clear(fd);
+	if (err == -ENOENT && fd < 0)
+		err = 0;
+	if (err < 0)
+		ctl_fail("cannot clear %s: %s", op_text_get(&path), strerror(-err));
+	if (fd >= 0)
+		close(fd);
+	op_text_free(&path);
+	return err < 0;
+}
+
+static int run_reset(struct opcontrol *ctl)
+{
+	struct ctl_daemon daemon;
+	int rc = ctl_find_daemon(ctl, &daemon);
+
+	if (rc)
+		return rc;
+	if (daemon.presence == CTL_MUTE)
+		rc = ctl_fail_mute(ctl, &daemon);
+	else if (daemon.presence == CTL_PRESENT)
+		rc = ctl_request(ctl, OP_CONTROL_RESET);
+	else
+		rc = clear_session(ctl);
+	ctl_daemon_free(&daemon);
+	return rc;
+}
+
+static int run_list_events(struct opcontrol *ctl)
+{
+	const struct op_event_info *info;
+
+	(void)ctl;
+	puts("Events, for --event=NAME:count[:unitmask[:kernel[:user]]]\n");
+	for (size_t i = 0; (info = op_event_info(i)); i++) {
+		printf("%s: (min count: %" PRIu64 ")\n\t%s\n", info->name, info->min_count, info->description);
+		if (info->also)
+			printf("\talso: %s\n", info->also);
+	}
+	puts("rNNN: (min count: 500)\n\tA raw event of the CPU, its code in hexadecimal");
+	return 0;
+}
+
+/* ---- the table of options ---- */
+
+enum word { WORD_SETUP, WORD_STATUS, WORD_JSON, WORD_CONFIG, WORD_VERBOSE, WORD_VERSION, WORD_HELP, NR_WORDS };
+
+/* In the order of enum word. */
+static const struct ctl_option words[NR_WORDS] = {
+	[WORD_SETUP] = { .name = "setup", .help = "keep the setup options given with it; the word may be left out" },
+	[WORD_STATUS] = { .name = "status", .help = "show the state of the daemon, its setup and the ledger of all samples" },
+	[WORD_JSON] = { .name = "json", .help = "with --status: one JSON object" },
+	[WORD_CONFIG] = { .name = "config", .arg = "FILE", .help = "the opd.conf to use; also environment OPD_CONFIG" },
+	[WORD_VERBOSE] = { .name = "verbose", .letter = 'V', .arg = "LIST", .optional = true, .help = "with --start and --start-daemon: say what is done" },
+	[WORD_VERSION] = { .name = "version", .letter = 'v', .help = "show the version" },
+	[WORD_HELP] = { .name = "help", .letter = '?', .help = "show this" },
+};
+
+static const struct ctl_option requests[] = {
+	{ .name = "init", .run = run_init, .help = "for oprofile's scripts: there is nothing to load" },
+	{ .name = "start-daemon", .run = run_start_daemon, .help = "start the daemon, not yet profiling" },
+	{ .name = "start", .letter = 's', .run = run_start, .help = "start profiling, and the daemon if needed" },
+	{ .name = "dump", .letter = 'd', .run = run_dump, .anybody = true, .help = "write to the disk what was counted" },
+	{ .name = "stop", .letter = 't', .run = run_stop, .help = "stop profiling; the daemon stays" },
+	{ .name = "shutdown", .letter = 'h', .run = run_shutdown, .help = "stop profiling and end the daemon" },
+	{ .name = "reset", .run = run_reset, .help = "remove the samples of the current session" },
+	{ .name = "list-events", .letter = 'l', .run = run_list_events, .anybody = true, .help = "list the events" },
+};
+
+#define FIELD(name) offsetof(struct op_setup, name)
+
+static const struct ctl_option setups[] = {
+	{ .name = "event", .letter = 'e', .arg = "SPEC", .edit = ctl_edit_event,
+	  .help = "count an event, NAME:count[:unitmask[:kernel[:user]]], or 'default'; may be repeated" },
+	{ .name = "separate", .letter = 'p', .arg = "LIST", .edit = ctl_edit_separate,
+	  .help = "file samples by none, library, kernel, thread, cpu, all" },
+	{ .name = "vmlinux", .arg = "FILE", .edit = ctl_edit_vmlinux, .help = "the uncompressed kernel that runs" },
+	{ .name = "no-vmlinux", .edit = ctl_edit_no_vmlinux, .help = "no kernel file: symbols come from /proc/kallsyms" },
+	{ .name = "session-dir", .arg = "DIR", .edit = ctl_edit_session_dir, .help = "where the daemon keeps its samples" },
+	{ .name = "callgraph", .letter = 'c', .arg = "DEPTH", .edit = ctl_edit_callgraph, .inert = true, .help = "depth of call graphs" },
+	{ .name = "image", .letter = 'i', .arg = "LIST", .edit = ctl_edit_image, .inert = true, .help = "images to profile, or 'all'" },
+	{ .name = "kernel-range", .arg = "START,END", .edit = ctl_edit_kernel_range, .inert = true, .help = "addresses of the kernel" },
+	{ .name = "buffer-size", .arg = "N", .edit = ctl_edit_number, .offset = FIELD(buffer_size), .inert = true, .help = "event buffer" },
+	{ .name = "buffer-watershed", .arg = "N", .edit = ctl_edit_number, .offset = FIELD(buffer_watershed), .inert = true,
+	  .help = "watershed of the event buffer" },
+	{ .name = "cpu-buffer-size", .arg = "N", .edit = ctl_edit_number, .offset = FIELD(cpu_buffer_size), .inert = true,
+	  .help = "buffer of a CPU" },
+};
+
+static const struct {
+	const char *title;
+	const struct ctl_option *rows;
+	size_t nr_rows;
+} groups[] = {
+	{ "Requests, one in a call", requests, op_array_size(requests) },
+	{ "Setup, alone or with --start and --start-daemon", setups, op_array_size(setups) },
+	{ "Others", words, op_array_size(words) },
+};
+
+#define NR_OPTIONS (op_array_size(requests) + op_array_size(setups) + op_array_size(words))
+
+/* ---- the command line ---- */
+
+struct command_line {
+	const struct ctl_option *request;
+	struct ctl_edit *edits;
+	size_t nr_edits;
+	const char *words[NR_WORDS]; /* NULL: not given; the argument or "" */
+};
+
+static const struct ctl_option *nth_option(size_t n)
+{
+	for (size_t i = 0; i < op_array_size(groups); i++) {
+		if (n < groups[i].nr_rows)
+			return &groups[i].rows[n];
+		n -= groups[i].nr_rows;
+	}
+	return NULL;
+}
+
+static void fill_popt_table(struct poptOption table[NR_OPTIONS + 1])
+{
+	for (size_t i = 0; i < NR_OPTIONS; i++) {
+		const struct ctl_option *option = nth_option(i);
+		unsigned int info = option->arg ? POPT_ARG_STRING : POPT_ARG_NONE;
+
+		if (option->optional)
+			info |= POPT_ARGFLAG_OPTIONAL;
+		table[i] = (struct poptOption){
+			.longName = option->name, .shortName = option->letter, .argInfo = info, .val = (int)i + 1
+		};
+	}
+	table[NR_OPTIONS] = (struct poptOption)POPT_TABLEEND;
+}
+
+/* Strings that poptGetOptArg gave live as long as the process; so do the edits. */
+static int take_option(struct command_line *line, const struct ctl_option *option, const char *arg)
+{
+	struct ctl_edit *edits;
+
+	if (option->run) {
+		if (line->request) {
+			fprintf(stderr, "Option \"--%s\" not valid with other options.\n", option->name);
+			return 1;
+		}
+		line->request = option;
+		return 0;
+	}
+	if (!option->edit) {
+		line->words[option - words] = arg ? arg : "";
+		return 0;
+	}
+	edits = reallocarray(line->edits, line->nr_edits + 1, sizeof(*edits));
+	if (!edits)
+		return ctl_fail("no memory");
+	line->edits = edits;
+	edits[line->nr_edits++] = (struct ctl_edit){ option, arg };
+	return 0;
+}
+
+static int parse_command_line(int argc, const char **argv, struct command_line *line)
+{
+	struct poptOption table[NR_OPTIONS + 1];
+	poptContext context;
+	const char *rest;
+	int value, rc = 0;
+
+	fill_popt_table(table);
+	context = poptGetContext("opcontrol", argc, argv, table, 0);
+	if (!context)
+		return ctl_fail("no memory");
+	while (!rc && (value = poptGetNextOpt(context)) > 0)
+		rc = take_option(line, nth_option((size_t)value - 1), poptGetOptArg(context));
+	if (!rc && value < -1)
+		rc = ctl_fail("%s: %s (opcontrol --help shows all options)", poptBadOption(context, 0), poptStrerror(value));
+	rest = rc ? NULL : poptGetArg(context);
+	if (rest)
+		rc = ctl_fail("%s: opcontrol takes options only (opcontrol --help shows them all)", rest);
+	poptFreeContext(context);
+	return rc;
+}
+
+static bool may_have_setup(const struct ctl_option *request)
+{
+	return !request || request->run == run_start || request->run == run_start_daemon;
+}
+
+/* What goes with what; --status makes everything else void. */
+static int check_command_line(const struct command_line *line)
+{
+	if (line->words[WORD_JSON] && !line->words[WORD_STATUS])
+		return ctl_fail("--json is for --status only");
+	if (line->words[WORD_STATUS])
+		return 0;
+	if ((line->nr_edits || line->words[WORD_SETUP]) && !may_have_setup(line->request)) {
+		fprintf(stderr, "Option \"--setup\" not valid with \"--%s\".\n", line->request->name);
+		return 1;
+	}
+	if (line->words[WORD_VERBOSE] && !may_have_setup(line->request)) {
+		fprintf(stderr, "Option \"--verbose\" not valid with \"--%s\".\n", line->request->name);
+		return 1;
+	}
+	if (line->words[WORD_SETUP] && !line->nr_edits) {
+		fputs("No options specified\n", stderr);
+		return 1;
+	}
+	if (!line->request && !line->nr_edits)
+		return ctl_fail("no request given (opcontrol --help shows them all)");
+	return 0;
+}
+
+static int check_root(const struct command_line *line)
+{
+	const char *name = line->request ? line->request->name : "setup";
+
+	if (geteuid() == 0 || (line->request && line->request->anybody) || line->words[WORD_STATUS])
+		return 0;
+	return ctl_fail("--%s must be run as root", name);
+}
+
+/* ---- help ---- */
+
+static void show_option(const struct ctl_option *option)
+{
+	char left[HELP_COLUMN * 2], letter[8] = "";
+	int width;
+
+	if (option->letter)
+		snprintf(letter, sizeof(letter), "-%c, ", option->letter);
+	width = snprintf(left, sizeof(left), "  %4s--%s%s%s%s%s", letter, option->name, option->optional ? "[" : "", option->arg ? "=" : "",
+			 option->arg ? option->arg : "", option->optional ? "]" : "");
+	if (width >= HELP_COLUMN)
+		fprintf(stderr, "%s\n%*s", left, HELP_COLUMN, "");
+	else
+		fprintf(stderr, "%-*s", HELP_COLUMN, left);
+	fprintf(stderr, "%s%s\n", option->help, option->inert ? " (kept, but of no effect in opd)" : "");
+}
+
+static int show_help(void)
+{
+	fputs("usage: opcontrol OPTION...\nSteers opd, the system-wide profiler. See opcontrol(1).\n", stderr);
+	for (size_t i = 0; i < op_array_size(groups); i++) {
+		fprintf(stderr, "\n%s:\n", groups[i].title);
+		for (size_t j = 0; j < groups[i].nr_rows; j++)
+			show_option(&groups[i].rows[j]);
+	}
+	return 0;
+}
+
+static int show_version(void)
+{
+	puts("opcontrol: opd " PACKAGE_VERSION);
+	return 0;
+}
+
+/* ---- from the command line to the work ---- */
+
+static int load_config(struct opcontrol *ctl, const char *option)
+{
+	struct op_text warnings = { 0 };
+	int err = op_config_init(&ctl->config);
+
+	if (err < 0)
+		return ctl_fail("no memory");
+	ctl->config_path = op_config_path(option, &ctl->config_explicit);
+	err = op_config_read(&ctl->config, ctl->config_path, ctl->config_explicit, &warnings);
+	if (err < 0)
+		ctl_fail("cannot read the configuration %s: %s", ctl->config_path, strerror(-err));
+	else
+		fputs(op_text_get(&warnings), stderr);
+	op_text_free(&warnings);
+	return err < 0;
+}
+
+static int run_status(struct opcontrol *ctl)
+{
+	struct ctl_daemon daemon;
+	int rc = ctl_find_daemon(ctl, &daemon);
+
+	if (rc)
+		return rc;
+	rc = ctl_show_status(ctl, &daemon);
+	ctl_daemon_free(&daemon);
+	return rc;
+}
+
+static int save_setup(struct opcontrol *ctl, const struct command_line *line)
+{
+	struct ctl_daemon daemon;
+	int rc = ctl_find_daemon(ctl, &daemon);
+
+	if (rc)
+		return rc;
+	rc = ctl_save_setup(ctl, daemon.presence != CTL_ABSENT, line->edits, line->nr_edits);
+	ctl_daemon_free(&daemon);
+	return rc;
+}
+
+static int work(struct opcontrol *ctl, const struct command_line *line)
+{
+	bool status = line->words[WORD_STATUS], needs_setup = status || !line->request || !line->request->anybody;
+	int rc = 0;
+
+	ctl->session_dir = ctl->config.session_dir;
+	if (needs_setup)
+		rc = ctl_load_setup(ctl, !status);
+	if (rc)
+		return rc;
+	if (status)
+		return run_status(ctl);
+	if (line->nr_edits)
+		rc = save_setup(ctl, line);
+	if (!rc && line->request)
+		rc = line->request->run(ctl);
+	return rc;
+}
+
+static int run_line(const struct command_line *line)
+{
+	struct opcontrol ctl = { .json = line->words[WORD_JSON], .verbose = line->words[WORD_VERBOSE] };
+	int rc;
+
+	op_setup_init(&ctl.setup);
+	rc = load_config(&ctl, line->words[WORD_CONFIG]);
+	if (!rc)
+		rc = work(&ctl, line);
+	op_setup_free(&ctl.setup);
+	op_config_free(&ctl.config);
+	return rc;
+}
+
+int main(int argc, const char **argv)
+{
+	struct command_line line = { 0 };
+	int rc = parse_command_line(argc, argv, &line);
+
+	if (!rc && (argc < 2 || line.words[WORD_HELP]))
+		rc = show_help();
+	else if (!rc && line.words[WORD_VERSION])
+		rc = show_version();
+	else if (!rc)
+		rc = check_command_line(&line) || check_root(&line) || run_line(&line);
+	free(line.edits);
+	if (fflush(stdout) == EOF || ferror(stdout))
+		rc = ctl_fail("cannot write to the standard output");
+	return rc;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * opcontrol in parts: opcontrol.c has the table of options and what each request does, opcontrol_setup.c the setup options,
+ * opcontrol_daemon.c finds, starts and ends the daemon, opcontrol_status.c shows what it says. Functions print their own errors, one line
+ * each, and return 0 or 1, the exit code, unless said otherwise.
+ */
+#ifndef OPCONTROL_H
+#define OPCONTROL_H
+
+#include <sys/types.h>
+
+#include "libop/config.h"
+#include "libop/control.h"
+#include "libop/daemonrc.h"
+
+#define CTL_PROBE_MS 30000
+
+struct ctl_option;
+
+struct opcontrol {
+	struct op_config config;
+	const char *config_path;
+	bool config_explicit; /* --config or the environment named it */
+	bool verbose, json;
+	struct op_setup setup; /* as ctl_load_setup read it */
+	const char *session_dir; /* of the setup, else of the configuration */
+};
+
+/* A setup option as it was given. */
+struct ctl_edit {
+	const struct ctl_option *option;
+	const char *arg;
+};
+
+/* The setup while options are applied to it. */
+struct ctl_editing {
+	struct op_setup *setup;
+	bool has_events, has_default; /* --event was given in this call */
+};
+
+typedef int (*ctl_edit_fn)(struct ctl_editing *editing, const struct ctl_option *option, const char *arg);
+
+/* One row of the table of options. */
+struct ctl_option {
+	const char *name;
+	char letter;	  /* 0: none */
+	const char *arg;  /* what the argument is called; NULL: none */
+	const char *help;
+	int (*run)(struct opcontrol *ctl); /* a request, one in a call */
+	bool anybody;			   /* the request needs no root */
+	ctl_edit_fn edit;		   /* a setup option */
+	size_t offset;			   /* of the field in struct op_setup, for edits that share a function */
+	bool optional;			   /* the argument may be left out */
+	bool inert;			   /* kept, but of no effect in opd */
+};
+
+/* ---- opcontrol.c ---- */
+
+/* Prints "opcontrol: ..." on stderr; 1. */
+int ctl_fail(const char *format, ...) OP_PRINTF(1, 2);
+
+/* Prints a line when --verbose was given. */
+void ctl_verbose(const struct opcontrol *ctl, const char *format, ...) OP_PRINTF(2, 3);
+
+/* ---- opcontrol_daemon.c ---- */
+
+enum ctl_presence {
+	CTL_ABSENT,  /* no daemon */
+	CTL_PRESENT, /* it answers */
+	CTL_MUTE,    /* the lock's process lives, but does not answer */
+};
+
+struct ctl_daemon {
+	enum ctl_presence presence;
+	pid_t pid;
+	void *payload; /* of STATUS, when present */
+	const struct op_status *status;
+	const struct op_ledger_event *events;
+	const struct op_ledger_cpu *cpus;
+};
+
+/* Looks for the daemon. As root it removes a stale lock, and says so. To be freed with ctl_daemon_free on 0. */
+int ctl_find_daemon(const struct opcontrol *ctl, struct ctl_daemon *ret_daemon) OP_MUST_CHECK;
+void ctl_daemon_free(struct ctl_daemon *daemon);
+
+/* Says that the daemon is there but does not answer; 1. */
+int ctl_fail_mute(const struct opcontrol *ctl, const struct ctl_daemon *daemon);
+
+/* Sends a request without payload in its reply. */
+int ctl_request(const struct opcontrol *ctl, enum op_control_command command) OP_MUST_CHECK;
+
+/* Starts the daemon, which must not run, and waits until it is ready. */
+int ctl_spawn_daemon(const struct opcontrol *ctl) OP_MUST_CHECK;
+
+/* Ends the daemon: asks, then insists. */
+int ctl_end_daemon(const struct opcontrol *ctl, const struct ctl_daemon *daemon) OP_MUST_CHECK;
+
+/* ---- opcontrol_setup.c ---- */
+
+/* Reads the setup that is in force: daemonrc, after daemonrc_new took its place when root asks and no daemon runs. */
+int ctl_load_setup(struct opcontrol *ctl, bool may_promote) OP_MUST_CHECK;
+
+/* Applies the edits to the setup and keeps it: in daemonrc, or in daemonrc_new while a daemon runs. Nothing is kept when one is wrong. */
+int ctl_save_setup(struct opcontrol *ctl, bool daemon_runs, const struct ctl_edit *edits, size_t nr_edits) OP_MUST_CHECK;
+
+int ctl_edit_event(struct ctl_editing *editing, const struct ctl_option *option, const char *arg);
+int ctl_edit_separate(struct ctl_editing *editing, const struct ctl_option *option, const char *arg);
+int ctl_edit_vmlinux(struct ctl_editing *editing, const struct ctl_option *option, const char *arg);
+int ctl_edit_no_vmlinux(struct ctl_editing *editing, const struct ctl_option *option, const char *arg);
+int ctl_edit_session_dir(struct ctl_editing *editing, const struct ctl_option *option, const char *arg);
+int ctl_edit_callgraph(struct ctl_editing *editing, const struct ctl_option *option, const char *arg);
+int ctl_edit_number(struct ctl_editing *editing, const struct ctl_option *option, const char *arg);
+int ctl_edit_image(struct ctl_editing *editing, const struct ctl_option *option, const char *arg);
+int ctl_edit_kernel_range(struct ctl_editing *editing, const struct ctl_option *option, const char *arg);
+
+/* ---- opcontrol_status.c ---- */
+
+/* Prints the state, the setup and the ledger, as text or JSON. */
+int ctl_show_status(const struct opcontrol *ctl, const struct ctl_daemon *daemon) OP_MUST_CHECK;
+
+#endif

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# opcontrol
+bin_PROGRAMS += tools/opcontrol
+tools_opcontrol_SOURCES = \
+	tools/opcontrol.c tools/opcontrol.h \
+	tools/opcontrol_daemon.c \
+	tools/opcontrol_setup.c \
+	tools/opcontrol_spawn.c \
+	tools/opcontrol_status.c
+tools_opcontrol_CPPFLAGS = $(AM_CPPFLAGS) $(POPT_CFLAGS) $(SYSTEMD_CFLAGS)
+tools_opcontrol_LDADD = libop/libop.a $(POPT_LIBS) $(SYSTEMD_LIBS)

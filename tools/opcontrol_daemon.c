@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Finding, asking and ending the daemon. */
+#include "tools/opcontrol.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "libop/file.h"
+#include "libop/parse.h"
+#include "libop/session.h"
+
+#define DAEMON_COMM "opd"
+#define STOP_MS 120000
+#define SHUTDOWN_MS 120000
+#define ASKED_MS 30000
+#define TERM_MS 60000
+#define KILL_MS 10000
+
+/* ---- is it there ---- */
+
+static void lock_path(const struct opcontrol *ctl, struct op_text *path)
+{
+	op_text_printf(path, "%s/" OP_SESSION_LOCK, ctl->session_dir);
+}
+
+/* The pid in the lock; 0: there is no lock, -1: no pid in it. */
+static pid_t read_lock(const char *path)
+{
+	uint64_t pid;
+	char *text;
+
+	if (op_file_read(AT_FDCWD, path, 32, &text) < 0)
+		return access(path, F_OK) < 0 ? 0 : -1;
+	text[strcspn(text, "\n")] = '\0';
+	if (op_parse_u64(text, 1, INT_MAX, &pid) < 0)
+		pid = 0;
+	free(text);
+	return pid ? (pid_t)pid : -1;
+}
+
+/* A pid may have been given to another process since. */
+static bool is_daemon(pid_t pid)
+{
+	char path[64], *comm;
+	bool same;
+
+	if (pid <= 0)
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	if (op_file_read(AT_FDCWD, path, 64, &comm) < 0)
+		return false;
+	comm[strcspn(comm, "\n")] = '\0';
+	same = !strcmp(comm, DAEMON_COMM);
+	free(comm);
+	return same;
+}
+
+/* The daemon holds its lock with flock(2): what can be locked here is nobody's. */
+static void remove_stale_lock(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+
+	if (fd < 0)
+		return;
+	if (!flock(fd, LOCK_EX | LOCK_NB)) {
+		puts("Detected stale lock file. Removing.");
+		if (unlink(path) < 0)
+			ctl_fail("cannot remove %s: %s", path, strerror(errno));
+	}
+	close(fd);
+}
+
+/* Nobody answers at the socket: what does the lock say? */
+static void look_at_lock(const struct opcontrol *ctl, struct ctl_daemon *daemon)
+{
+	struct op_text path = { 0 };
+	pid_t pid;
+
+	lock_path(ctl, &path);
+	pid = read_lock(op_text_get(&path));
+	if (is_daemon(pid)) {
+		daemon->presence = CTL_MUTE;
+		daemon->pid = pid;
+	} else if (pid && geteuid() == 0) {
+		remove_stale_lock(op_text_get(&path));
+	}
+	op_text_free(&path);
+}
+
+static int take_status(struct ctl_daemon *daemon, void *payload, size_t nr_bytes)
+{
+	if (op_control_status_parts(payload, nr_bytes, &daemon->status, &daemon->events, &daemon->cpus) < 0) {
+		free(payload);
+		return ctl_fail("opd is of another version than this opcontrol: its status has a form of its own");
+	}
+	daemon->presence = CTL_PRESENT;
+	daemon->pid = (pid_t)daemon->status->pid;
+	daemon->payload = payload;
+	return 0;
+}
+
+int ctl_find_daemon(const struct opcontrol *ctl, struct ctl_daemon *ret_daemon)
+{
+	struct ctl_daemon daemon = { .presence = CTL_ABSENT };
+	char *message = NULL;
+	void *payload = NULL;
+	size_t nr_bytes;
+	int rc = 0, err = op_control_call_within(ctl->config.control_socket, OP_CONTROL_STATUS, CTL_PROBE_MS, &payload, &nr_bytes, &message);
+
+	if (!err)
+		rc = take_status(&daemon, payload, nr_bytes);
+	else if (err == -ENOENT || err == -ECONNREFUSED || err == -ETIMEDOUT || err == -ESHUTDOWN || err == -ECONNRESET)
+		look_at_lock(ctl, &daemon);
+	else
+		rc = ctl_fail("%s", message ? message : strerror(-err));
+	free(message);
+	if (!rc)
+		*ret_daemon = daemon;
+	return rc;
+}
+
+void ctl_daemon_free(struct ctl_daemon *daemon)
+{
+	free(daemon->payload);
+	daemon->payload = NULL;
+}
+
+int ctl_fail_mute(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
+{
+	return ctl_fail("opd (pid %d) holds %s/" OP_SESSION_LOCK ", but does not answer at %s", (int)daemon->pid, ctl->session_dir,
+			ctl->config.control_socket);
+}
+
+static int request_within(const struct opcontrol *ctl, enum op_control_command command, int timeout_ms)
+{
+	char *message = NULL;
+	void *payload = NULL;
+	size_t nr_bytes;
+	int err = op_control_call_within(ctl->config.control_socket, command, timeout_ms, &payload, &nr_bytes, &message);
+
+	if (err < 0)
+		ctl_fail("%s: %s", op_control_name(command), message ? message : strerror(-err));
+	free(payload);
+	free(message);
+	return err < 0;
+}
+
+int ctl_request(const struct opcontrol *ctl, enum op_control_command command)
+{
+	return request_within(ctl, command, -1);
+}
+
+/* ---- the end ---- */
+
+static int open_pidfd(pid_t pid)
+{
+	return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+static bool gone_within(int pidfd, int timeout_ms)
+{
+	struct pollfd pollfd = { .fd = pidfd, .events = POLLIN };
+
+	return poll(&pollfd, 1, timeout_ms) > 0;
+}
+
+static bool send_signal(int pidfd, int number)
+{
+	return !syscall(SYS_pidfd_send_signal, pidfd, number, NULL, 0);
+}
+
+/* What follows each other until the process is gone; 0: only wait, it was asked. */
+static const struct {
+	int signal;
+	int wait_ms;
+} insisting[] = { { 0, ASKED_MS }, { SIGTERM, TERM_MS }, { SIGKILL, KILL_MS } };
+
+static int await_end(const struct opcontrol *ctl, pid_t pid, int pidfd, bool asked)
+{
+	for (size_t i = asked ? 0 : 1; i < op_array_size(insisting); i++) {
+		if (insisting[i].signal) {
+			ctl_verbose(ctl, "Sending signal %d to process %d.", insisting[i].signal, (int)pid);
+			if (!send_signal(pidfd, insisting[i].signal) && errno == ESRCH)
+				return 0;
+		}
+		if (gone_within(pidfd, insisting[i].wait_ms))
+			return 0;
+	}
+	return ctl_fail("opd (pid %d) does not end", (int)pid);
+}
+
+/* The pid may have been given to another process between the question and here: looked at once more, held by the pidfd. */
+static int end_process(const struct opcontrol *ctl, pid_t pid, bool present)
+{
+	int pidfd = open_pidfd(pid), rc = 0;
+	bool asked;
+
+	if (pidfd < 0 && errno == ESRCH)
+		return 0;
+	if (pidfd < 0)
+		return ctl_fail("cannot watch opd (pid %d): %s", (int)pid, strerror(errno));
+	if (is_daemon(pid)) {
+		asked = present && !request_within(ctl, OP_CONTROL_SHUTDOWN, SHUTDOWN_MS);
+		rc = await_end(ctl, pid, pidfd, asked);
+	}
+	close(pidfd);
+	return rc;
+}
+
+int ctl_end_daemon(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
+{
+	bool present = daemon->presence == CTL_PRESENT;
+	struct op_text path = { 0 };
+	int rc;
+
+	if (present && daemon->status->state == OP_DAEMON_RUNNING) {
+		puts("Stopping profiling.");
+		fflush(stdout);
+		present = !request_within(ctl, OP_CONTROL_STOP, STOP_MS);
+	}
+	puts("Killing daemon.");
+	fflush(stdout);
+	rc = end_process(ctl, daemon->pid, present);
+	lock_path(ctl, &path);
+	if (!rc && read_lock(op_text_get(&path)) == daemon->pid)
+		remove_stale_lock(op_text_get(&path));
+	op_text_free(&path);
+	return rc;
+}

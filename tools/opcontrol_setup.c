@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The setup options, and daemonrc. */
+#include "tools/opcontrol.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libop/file.h"
+#include "libop/parse.h"
+
+#define MAX_CALLGRAPH 127
+
+/* ---- one function for each option ---- */
+
+static bool is_same(const struct op_event *a, const struct op_event *b)
+{
+	return !strcmp(a->name, b->name) && a->count == b->count && a->unit_mask == b->unit_mask;
+}
+
+static int add_event(struct op_setup *setup, const char *spec)
+{
+	struct op_event event;
+	char *why = NULL;
+	int err;
+
+	if (setup->nr_events == OP_EVENTS_MAX)
+		return ctl_fail("event %s: no more than %d events", spec, OP_EVENTS_MAX);
+	err = op_event_parse(spec, &event, &why);
+	if (!err)
+		err = op_event_check(&event, &why);
+	if (err) {
+		ctl_fail("%s", why ? why : strerror(-err));
+		free(why);
+		return 1;
+	}
+	for (size_t i = 0; i < setup->nr_events; i++)
+		if (is_same(&setup->events[i], &event))
+			return ctl_fail("event %s: given twice, its samples would be in one file", spec);
+	setup->events[setup->nr_events++] = event;
+	return 0;
+}
+
+/* The first --event of a call discards the events of the setup. */
+int ctl_edit_event(struct ctl_editing *editing, const struct ctl_option *option, const char *arg)
+{
+	bool is_default = !strcmp(arg, "default");
+
+	(void)option;
+	if (editing->has_events && (is_default || editing->has_default))
+		return ctl_fail("event %s: 'default' goes with no other event", arg);
+	if (!editing->has_events)
+		editing->setup->nr_events = 0;
+	editing->has_events = true;
+	editing->has_default = is_default;
+	return is_default ? 0 : add_event(editing->setup, arg);
+}
+
+#define LIB 1u
+#define KERNEL 2u
+#define THREAD 4u
+#define CPU 8u
+
+static const struct {
+	const char *word;
+	unsigned int bits;
+} separations[] = {
+	{ "none", 0 },	       { "lib", LIB }, { "library", LIB },		  { "kernel", LIB | KERNEL },
+	{ "thread", THREAD }, { "cpu", CPU }, { "all", LIB | KERNEL | THREAD | CPU },
+};
+
+static bool add_separation(const char *word, unsigned int *bits)
+{
+	for (size_t i = 0; i < op_array_size(separations); i++) {
+		if (!strcmp(word, separations[i].word)) {
+			*bits |= separations[i].bits;
+			return true;
+		}
+	}
+	return false;
+}
+
+int ctl_edit_separate(struct ctl_editing *editing, const struct ctl_option *option, const char *arg)
+{
+	struct op_setup *setup = editing->setup;
+	char *copy = strdup(arg);
+	unsigned int bits = 0;
+
+	(void)option;
+	if (!copy)
+		return ctl_fail("no memory");
+	for (char *rest = copy, *word; (word = strsep(&rest, ","));) {
+		if (!add_separation(word, &bits)) {
+			ctl_fail("--separate=%s: '%s' is none of none, library, kernel, thread, cpu, all", arg, word);
+			free(copy);
+			return 1;
+		}
+	}
+	free(copy);
+	setup->separate_lib = bits & LIB;
+	setup->separate_kernel = bits & KERNEL;
+	setup->separate_thread = bits & THREAD;
+	setup->separate_cpu = bits & CPU;
+	return 0;
+}
+
+/* Takes over `value`, NULL: nothing; with characters that daemonrc cannot hold it is an error. */
+static int keep(char **field, char *value, const char *option)
+{
+	if (value && !op_setup_value_ok(value)) {
+		ctl_fail("--%s=%s: the setup can keep letters, digits and -_:,./ only", option, value);
+		free(value);
+		return 1;
+	}
+	free(*field);
+	*field = value;
+	return 0;
+}
+
+static int keep_copy(char **field, const char *value, const char *option)
+{
+	char *copy = strdup(value);
+
+	return copy ? keep(field, copy, option) : ctl_fail("no memory");
+}
+
+int ctl_edit_vmlinux(struct ctl_editing *editing, const struct ctl_option *option, const char *arg)
+{
+	struct stat st;
+	char *path;
+
+	if (!strcmp(arg, "none"))
+		return keep(&editing->setup->vmlinux, NULL, option->name);
+	path = realpath(arg, NULL);
+	if (!path)
+		return ctl_fail("--vmlinux=%s: %s", arg, strerror(errno));
+	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode)) {
+		free(path);
+		return ctl_fail("--vmlinux=%s: not a file", arg);
+	}
+	return keep(&editing->setup->vmlinux, path, option->name);
+}
+
+int ctl_edit_no_vmlinux(struct ctl_editing *editing, const struct ctl_option *option, const char *arg)
+{
+	(void)arg;
+	return keep(&editing->setup->vmlinux, NULL, option->name);
+}
+
+/* The daemon runs elsewhere, so a relative path is made absolute here. */
+int ctl_edit_session_dir(struct ctl_editing *editing, const struct ctl_option *option, const char *arg)
+{
+	struct op_text path = { 0 };
+	char *cwd = NULL, *value;
+	size_t length = strlen(arg);
+
+	if (!length)
+		return ctl_fail("--session-dir: the path is empty");
+	while (length > 1 && arg[length - 1] == '/')
+		length--;
+	if (arg[0] != '/') {
+		cwd = getcwd(NULL, 0);
+		if (!cwd)
+			return ctl_fail("--session-dir=%s: %s", arg, strerror(errno));
+		op_text_printf(&path, "%s/", cwd);
+		free(cwd);
+	}
+	op_text_add_bytes(&path, arg, length);
+	value = op_text_steal(&path);
+	return value ? keep(&editing->setup->session_dir, value, option->name) : ctl_fail("no memory");
+}
+
+static int parse_limited(const struct ctl_option *option, const char *arg, uint64_t max, uint64_t *ret_value)
+{
+	if (!op_parse_u64(arg, 0, max, ret_value))
+		return 0;
+	return ctl_fail("--%s=%s: not a number from 0 to %ju", option->name, arg, (uintmax_t)max);
+}
+
+int ctl_edit_callgraph(struct ctl_editing *editing, const struct ctl_option *option, const char *arg)
+{
+	uint64_t depth;
+
+	if (parse_limited(option, arg, MAX_CALLGRAPH, &depth))
+		return 1;
+	editing->setup->callgraph = (uint32_t)depth;
+	return 0;
+}
+
+int ctl_edit_number(struct ctl_editing *editing, const struct ctl_option *option, const char *arg)
+{
+	return parse_limited(option, arg, UINT32_MAX, (uint64_t *)(void *)((char *)editing->setup + option->offset));
+}
+
+int ctl_edit_image(struct ctl_editing *editing, const struct ctl_option *option, const char *arg)
+{
+	char **field = &editing->setup->image_filter;
+
+	return *arg && strcmp(arg, "all") ? keep_copy(field, arg, option->name) : keep(field, NULL, option->name);
+}
+
+int ctl_edit_kernel_range(struct ctl_editing *editing, const struct ctl_option *option, const char *arg)
+{
+	unsigned long long start, end = 0;
+	const char *second = NULL;
+	char *rest;
+
+	start = strtoull(arg, &rest, 16);
+	if (rest != arg && *rest == ',') {
+		second = rest + 1;
+		end = strtoull(second, &rest, 16);
+	}
+	if (!second || rest == second || *rest || end <= start)
+		return ctl_fail("--kernel-range=%s: not START,END in hexadecimal", arg);
+	return keep_copy(&editing->setup->kernel_range, arg, option->name);
+}
+
+/* ---- daemonrc ---- */
+
+static int open_dir(const struct opcontrol *ctl, bool make, int *ret_fd)
+{
+	const char *path = ctl->config.session_dir;
+	int fd, err = make ? op_file_make_dirs(path) : 0;
+
+	if (err < 0)
+		return ctl_fail("cannot make the session directory %s: %s", path, strerror(-err));
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 && (make || (errno != ENOENT && errno != ENOTDIR)))
+		return ctl_fail("cannot open the session directory %s: %s", path, strerror(errno));
+	*ret_fd = fd;
+	return 0;
+}
+
+static int read_setup(const struct opcontrol *ctl, int dir_fd, const char *name, struct op_setup *setup)
+{
+	char *why = NULL;
+	int err = op_setup_read(setup, dir_fd, name, &why);
+
+	if (!err)
+		return 0;
+	if (why)
+		ctl_fail("%s", why);
+	else
+		ctl_fail("cannot read %s/%s: %s", ctl->config.session_dir, name, strerror(-err));
+	free(why);
+	return 1;
+}
+
+/* The setup of the last call while a daemon ran becomes the setup. */
+static int promote(const struct opcontrol *ctl, int dir_fd)
+{
+	struct ctl_daemon daemon;
+	int err, rc;
+
+	if (faccessat(dir_fd, OP_SETUP_NEW_NAME, F_OK, 0) < 0 || geteuid() != 0)
+		return 0;
+	rc = ctl_find_daemon(ctl, &daemon);
+	if (rc)
+		return rc;
+	err = daemon.presence == CTL_ABSENT ? op_setup_promote(dir_fd) : 0;
+	ctl_daemon_free(&daemon);
+	return err ? ctl_fail("cannot rename %s/" OP_SETUP_NEW_NAME ": %s", ctl->config.session_dir, strerror(-err)) : 0;
+}
+
+int ctl_load_setup(struct opcontrol *ctl, bool may_promote)
+{
+	int fd, rc = open_dir(ctl, false, &fd);
+
+	if (rc || fd < 0)
+		return rc;
+	rc = read_setup(ctl, fd, OP_SETUP_NAME, &ctl->setup);
+	if (!rc && ctl->setup.session_dir)
+		ctl->session_dir = ctl->setup.session_dir;
+	if (!rc && may_promote && !faccessat(fd, OP_SETUP_NEW_NAME, F_OK, 0)) {
+		rc = promote(ctl, fd);
+		if (!rc)
+			rc = read_setup(ctl, fd, OP_SETUP_NAME, &ctl->setup);
+		ctl->session_dir = ctl->setup.session_dir ? ctl->setup.session_dir : ctl->config.session_dir;
+	}
+	close(fd);
+	return rc;
+}
+
+static int apply(struct op_setup *setup, const struct ctl_edit *edits, size_t nr_edits)
+{
+	struct ctl_editing editing = { .setup = setup };
+	int rc = 0;
+
+	for (size_t i = 0; i < nr_edits && !rc; i++)
+		rc = edits[i].option->edit(&editing, edits[i].option, edits[i].arg);
+	for (size_t i = 0; i < nr_edits && !rc; i++)
+		if (edits[i].option->inert)
+			printf("--%s is kept in the setup, but has no effect in opd.\n", edits[i].option->name);
+	return rc;
+}
+
+static int write_setup(const struct opcontrol *ctl, const struct op_setup *setup, const char *name)
+{
+	int fd, err, rc = open_dir(ctl, true, &fd);
+
+	if (rc)
+		return rc;
+	err = op_setup_write(setup, fd, name);
+	close(fd);
+	return err ? ctl_fail("cannot write %s/%s: %s", ctl->config.session_dir, name, strerror(-err)) : 0;
+}
+
+/* The setup that the edits begin with: that of the last call, also when it waits for the end of the daemon. */
+static int load_base(const struct opcontrol *ctl, struct op_setup *base)
+{
+	int fd, rc = open_dir(ctl, false, &fd);
+
+	if (rc || fd < 0)
+		return rc;
+	rc = read_setup(ctl, fd, faccessat(fd, OP_SETUP_NEW_NAME, F_OK, 0) < 0 ? OP_SETUP_NAME : OP_SETUP_NEW_NAME, base);
+	close(fd);
+	return rc;
+}
+
+int ctl_save_setup(struct opcontrol *ctl, bool daemon_runs, const struct ctl_edit *edits, size_t nr_edits)
+{
+	struct op_setup setup;
+	int rc;
+
+	op_setup_init(&setup);
+	rc = load_base(ctl, &setup) || apply(&setup, edits, nr_edits) ||
+	     write_setup(ctl, &setup, daemon_runs ? OP_SETUP_NEW_NAME : OP_SETUP_NAME);
+	if (!rc && !daemon_runs) {
+		op_setup_free(&ctl->setup);
+		ctl->setup = setup;
+		ctl->session_dir = setup.session_dir ? setup.session_dir : ctl->config.session_dir;
+		return 0;
+	}
+	if (!rc)
+		puts("The daemon is running: the new setup takes effect when it has been shut down and started again.");
+	op_setup_free(&setup);
+	return rc;
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What --status shows. */
+#include "tools/opcontrol.h"
+
+#include <inttypes.h>
+
+#define NS_PER_SEC 1000000000ull
+#define LOSS_WARNING 0.0001 /* share of the samples */
+
+/* ---- text ---- */
+
+static void show_state(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
+{
+	switch (daemon->presence) {
+	case CTL_ABSENT:
+		puts("Daemon not running");
+		break;
+	case CTL_MUTE:
+		printf("Daemon running: pid %d\n", (int)daemon->pid);
+		ctl_fail_mute(ctl, daemon);
+		break;
+	case CTL_PRESENT:
+		printf("Daemon %s: pid %d\n", daemon->status->state == OP_DAEMON_RUNNING ? "running" : "paused", (int)daemon->pid);
+		break;
+	}
+}
+
+static void show_separation(const struct opcontrol *ctl, const struct op_status *status)
+{
+	const struct op_setup *setup = &ctl->setup;
+	const struct {
+		const char *word;
+		bool given;
+	} words[] = {
+		{ " library", status ? status->separate_lib : setup->separate_lib },
+		{ " kernel", status ? status->separate_kernel : setup->separate_kernel },
+		{ " thread", status ? status->separate_thread : setup->separate_thread },
+		{ " cpu", status ? status->separate_cpu : setup->separate_cpu },
+	};
+	bool any = false;
+
+	fputs("Separate options:", stdout);
+	for (size_t i = 0; i < op_array_size(words); i++) {
+		any |= words[i].given;
+		fputs(words[i].given ? words[i].word : "", stdout);
+	}
+	puts(any ? "" : " none");
+}
+
+static void show_size(const char *title, uint64_t value)
+{
+	if (value)
+		printf("%s: %" PRIu64 "\n", title, value);
+}
+
+static void show_setup(const struct opcontrol *ctl, const struct op_status *status)
+{
+	const struct op_setup *setup = &ctl->setup;
+	const char *vmlinux = status ? status->vmlinux : setup->vmlinux ? setup->vmlinux : "";
+
+	printf("Session-dir: %s\n", status ? status->session_dir : ctl->session_dir);
+	for (size_t i = 0; i < setup->nr_events; i++) {
+		struct op_text text = { 0 };
+
+		op_event_format(&setup->events[i], &text);
+		printf("Event %zu: %s\n", i, op_text_get(&text));
+		op_text_free(&text);
+	}
+	show_separation(ctl, status);
+	printf("vmlinux file: %s\n", *vmlinux ? vmlinux : "none");
+	printf("Image filter: %s\n", setup->image_filter ? setup->image_filter : "none");
+	printf("Call-graph depth: %" PRIu32 "\n", setup->callgraph);
+	show_size("Buffer size", setup->buffer_size);
+	show_size("CPU buffer watershed", setup->buffer_watershed);
+	show_size("CPU buffer size", setup->cpu_buffer_size);
+	if (status && *status->kernel_note)
+		printf("Kernel samples: %s\n", status->kernel_note);
+}
+
+static double seconds(uint64_t ns)
+{
+	return (double)ns / NS_PER_SEC;
+}
+
+static void show_event(const struct op_ledger_event *event)
+{
+	char name[OP_EVENT_NAME_BYTES + 32];
+	uint64_t lost = op_ledger_lost(event), all_lost = lost + event->lost_kernel;
+
+	snprintf(name, sizeof(name), "%s:%" PRIu64, event->name, event->count);
+	printf("  %-26s %13" PRIu64 " %13" PRIu64 " %13" PRIu64 " %13" PRIu64 " %12" PRIu64 " %10" PRIu64 " %10.3f s\n", name, event->taken,
+	       event->received, event->stored, event->unattributed, event->lost_kernel, lost, seconds(event->throttled_ns));
+	for (size_t i = 0; i < OP_NR_LOSS; i++)
+		if (event->lost[i])
+			printf("    lost_%s: %" PRIu64 " (%s)\n", op_loss_name((enum op_loss)i), event->lost[i],
+			       op_loss_meaning((enum op_loss)i));
+	if (all_lost && (double)all_lost > LOSS_WARNING * (double)event->taken)
+		printf("    Warning: %.3g %% of the samples of %s were lost\n",
+		       event->taken ? 100.0 * (double)all_lost / (double)event->taken : 100.0, name);
+}
+
+static void show_events(const struct ctl_daemon *daemon)
+{
+	printf("\nLedger, in samples:\n  %-26s %13s %13s %13s %13s %12s %10s %12s\n", "event", "taken", "received", "stored", "unattributed",
+	       "lost_kernel", "lost", "throttled");
+	for (uint32_t i = 0; i < daemon->status->nr_events; i++)
+		show_event(&daemon->events[i]);
+}
+
+static void show_cpus(const struct ctl_daemon *daemon)
+{
+	printf("\n  %-8s %10s %12s %14s %14s %16s %14s %12s\n", "CPU", "swaps", "swap wait", "bytes read", "records read", "side band bytes",
+	       "side band lost", "lost_kernel");
+	for (uint32_t i = 0; i < daemon->status->nr_cpus; i++) {
+		const struct op_ledger_cpu *cpu = &daemon->cpus[i];
+		char name[32];
+
+		snprintf(name, sizeof(name), "%" PRIu32 "%s", cpu->cpu, cpu->online ? "" : " (off)");
+		printf("  %-8s %10" PRIu64 " %10.3f s %14" PRIu64 " %14" PRIu64 " %16" PRIu64 " %14" PRIu64 " %12" PRIu64 "\n", name, cpu->swaps,
+		       seconds(cpu->swap_wait_ns), cpu->bytes_read, cpu->records_read, cpu->sideband_bytes, cpu->sideband_lost,
+		       cpu->lost_kernel);
+	}
+}
+
+static void show_daemon(const struct op_status *status)
+{
+	double uptime = seconds(status->uptime_ns), cpu = seconds(status->cpu_ns);
+
+	printf("\nDaemon: up %.0f s, profiling for %.0f s, %.3f s CPU time (%.2f %% of one CPU), %.1f MiB resident\n", uptime,
+	       seconds(status->running_ns), cpu, uptime > 0 ? 100 * cpu / uptime : 0, (double)status->rss_bytes / (1024 * 1024));
+	printf("        %" PRIu64 " sample files open, %" PRIu64 " processes, %" PRIu64 " images, %" PRIu64 " dumps\n", status->nr_files,
+	       status->nr_processes, status->nr_images, status->dumps);
+}
+
+static void show_text(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
+{
+	show_state(ctl, daemon);
+	show_setup(ctl, daemon->status);
+	if (!daemon->status)
+		return;
+	show_events(daemon);
+	show_cpus(daemon);
+	show_daemon(daemon->status);
+}
+
+/* ---- JSON: keys are the names of the fields ---- */
+
+enum kind { U32, U64, BOOL32, STRING };
+
+struct field {
+	const char *name;
+	size_t offset;
+	enum kind kind;
+};
+
+#define ROW(type, field, kind) { #field, offsetof(struct type, field), kind }
+#define LOSS_ROW(type, reason) { "lost_" #reason, offsetof(struct type, lost) + OP_LOSS_##reason * sizeof(uint64_t), U64 }
+
+static const struct field status_fields[] = {
+	ROW(op_status, pid, U32),
+	ROW(op_status, nr_events, U32),
+	ROW(op_status, nr_cpus, U32),
+	ROW(op_status, separate_lib, BOOL32),
+	ROW(op_status, separate_kernel, BOOL32),
+	ROW(op_status, separate_thread, BOOL32),
+	ROW(op_status, separate_cpu, BOOL32),
+	ROW(op_status, uptime_ns, U64),
+	ROW(op_status, running_ns, U64),
+	ROW(op_status, cpu_ns, U64),
+	ROW(op_status, rss_bytes, U64),
+	ROW(op_status, nr_files, U64),
+	ROW(op_status, nr_processes, U64),
+	ROW(op_status, nr_images, U64),
+	ROW(op_status, dumps, U64),
+	ROW(op_status, has_pmu, BOOL32),
+	ROW(op_status, session_dir, STRING),
+	ROW(op_status, vmlinux, STRING),
+	ROW(op_status, kernel_note, STRING),
+};
+
+static const struct field event_fields[] = {
+	ROW(op_ledger_event, name, STRING),
+	ROW(op_ledger_event, count, U64),
+	ROW(op_ledger_event, unit_mask, U32),
+	ROW(op_ledger_event, every_event, BOOL32),
+	ROW(op_ledger_event, taken, U64),
+	ROW(op_ledger_event, received, U64),
+	ROW(op_ledger_event, stored, U64),
+	ROW(op_ledger_event, unattributed, U64),
+	ROW(op_ledger_event, lost_kernel, U64),
+#define X(reason, meaning) LOSS_ROW(op_ledger_event, reason),
+	OP_LOSS_REASONS(X)
+#undef X
+	ROW(op_ledger_event, throttled_ns, U64),
+	ROW(op_ledger_event, nr_throttles, U64),
+};
+
+static const struct field cpu_fields[] = {
+	ROW(op_ledger_cpu, cpu, U32),
+	ROW(op_ledger_cpu, online, BOOL32),
+	ROW(op_ledger_cpu, swaps, U64),
+	ROW(op_ledger_cpu, swap_wait_ns, U64),
+	ROW(op_ledger_cpu, bytes_read, U64),
+	ROW(op_ledger_cpu, records_read, U64),
+	ROW(op_ledger_cpu, sideband_bytes, U64),
+	ROW(op_ledger_cpu, sideband_lost, U64),
+	ROW(op_ledger_cpu, received, U64),
+	ROW(op_ledger_cpu, lost_kernel, U64),
+#define X(reason, meaning) LOSS_ROW(op_ledger_cpu, reason),
+	OP_LOSS_REASONS(X)
+#undef X
+	ROW(op_ledger_cpu, throttled_ns, U64),
+};
+
+static void add_value(struct op_text *text, const struct field *field, const void *record)
+{
+	const char *value = (const char *)record + field->offset;
+
+	switch (field->kind) {
+	case U32:
+		op_text_printf(text, "%" PRIu32, *(const uint32_t *)(const void *)value);
+		break;
+	case U64:
+		op_text_printf(text, "%" PRIu64, *(const uint64_t *)(const void *)value);
+		break;
+	case BOOL32:
+		op_text_add(text, *(const uint32_t *)(const void *)value ? "true" : "false");
+		break;
+	case STRING:
+		op_text_add_char(text, '"');
+		op_text_add_json(text, value);
+		op_text_add_char(text, '"');
+		break;
+	}
+}
+
+/* The members of one object, without its braces. */
+static void add_members(struct op_text *text, const struct field *fields, size_t nr_fields, const void *record)
+{
+	for (size_t i = 0; i < nr_fields; i++) {
+		op_text_printf(text, "%s\"%s\":", i ? "," : "", fields[i].name);
+		add_value(text, &fields[i], record);
+	}
+}
+
+static void add_array(struct op_text *text, const char *name, const struct field *fields, size_t nr_fields, const void *records,
+		      size_t record_bytes, size_t nr_records)
+{
+	op_text_printf(text, ",\"%s\":[", name);
+	for (size_t i = 0; i < nr_records; i++) {
+		op_text_add(text, i ? ",{" : "{");
+		add_members(text, fields, nr_fields, (const char *)records + i * record_bytes);
+		op_text_add_char(text, '}');
+	}
+	op_text_add_char(text, ']');
+}
+
+static void add_daemon(struct op_text *text, const struct ctl_daemon *daemon)
+{
+	const struct op_status *status = daemon->status;
+
+	op_text_printf(text, "{\"state\":\"%s\",", status->state == OP_DAEMON_RUNNING ? "running" : "paused");
+	add_members(text, status_fields, op_array_size(status_fields), status);
+	add_array(text, "events", event_fields, op_array_size(event_fields), daemon->events, sizeof(*daemon->events), status->nr_events);
+	add_array(text, "cpus", cpu_fields, op_array_size(cpu_fields), daemon->cpus, sizeof(*daemon->cpus), status->nr_cpus);
+	op_text_add_char(text, '}');
+}
+
+static int show_json(const struct ctl_daemon *daemon)
+{
+	struct op_text text = { 0 };
+	bool failed;
+
+	switch (daemon->presence) {
+	case CTL_ABSENT:
+		op_text_add(&text, "{\"state\":\"not running\"}");
+		break;
+	case CTL_MUTE:
+		op_text_printf(&text, "{\"state\":\"not answering\",\"pid\":%d}", (int)daemon->pid);
+		break;
+	case CTL_PRESENT:
+		add_daemon(&text, daemon);
+		break;
+	}
+	failed = text.failed;
+	if (!failed)
+		puts(op_text_get(&text));
+	op_text_free(&text);
+	return failed ? ctl_fail("no memory") : 0;
+}
+
+int ctl_show_status(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
+{
+	if (ctl->json)
+		return show_json(daemon);
+	show_text(ctl, daemon);
+	return 0;
+}
