@@ -275,14 +275,14 @@ struct command_line {
 	const char *words[NR_WORDS]; /* NULL: not given; the argument or "" */
 };
 
+/* n is below NR_OPTIONS. */
 static const struct ctl_option *nth_option(size_t n)
 {
-	for (size_t i = 0; i < op_array_size(groups); i++) {
-		if (n < groups[i].nr_rows)
-			return &groups[i].rows[n];
-		n -= groups[i].nr_rows;
-	}
-	return NULL;
+	size_t i = 0;
+
+	while (n >= groups[i].nr_rows)
+		n -= groups[i++].nr_rows;
+	return &groups[i].rows[n];
 }
 
 static void fill_popt_table(struct poptOption table[NR_OPTIONS + 1])

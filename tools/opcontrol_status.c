@@ -74,7 +74,7 @@ static void show_setup(const struct opcontrol *ctl, const struct op_status *stat
 	show_size("CPU buffer watershed", setup->buffer_watershed);
 	show_size("CPU buffer size", setup->cpu_buffer_size);
 	if (status && *status->kernel_note)
-		printf("Kernel samples: %s\n", status->kernel_note);
+		printf("Kernel: %s\n", status->kernel_note);
 }
 
 static double seconds(uint64_t ns)
@@ -125,9 +125,12 @@ static void show_cpus(const struct ctl_daemon *daemon)
 static void show_daemon(const struct op_status *status)
 {
 	double uptime = seconds(status->uptime_ns), cpu = seconds(status->cpu_ns);
+	char share[64] = "";
 
-	printf("\nDaemon: up %.0f s, profiling for %.0f s, %.3f s CPU time (%.2f %% of one CPU), %.1f MiB resident\n", uptime,
-	       seconds(status->running_ns), cpu, uptime > 0 ? 100 * cpu / uptime : 0, (double)status->rss_bytes / (1024 * 1024));
+	if (uptime >= 1)
+		snprintf(share, sizeof(share), " (%.2f %% of one CPU)", 100 * cpu / uptime);
+	printf("\nDaemon: up %.0f s, profiling for %.0f s, %.3f s CPU time%s, %.1f MiB resident\n", uptime, seconds(status->running_ns), cpu,
+	       share, (double)status->rss_bytes / (1024 * 1024));
 	printf("        %" PRIu64 " sample files open, %" PRIu64 " processes, %" PRIu64 " images, %" PRIu64 " dumps\n", status->nr_files,
 	       status->nr_processes, status->nr_images, status->dumps);
 }
