@@ -1,1 +1,39 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
+# What a system needs to run opd: service, user and group, directories, configuration. Paths are filled in by make, since they depend on
+# the directories that make is given.
+EXTRA_DIST += init/opd.service.in init/opd.sysusers init/opd.tmpfiles.in init/opd.conf.in
+
+init_built = init/opd.service init/opd.conf init/sysusers.d/opd.conf init/tmpfiles.d/opd.conf
+CLEANFILES += $(init_built)
+
+systemdsystemunit_DATA = init/opd.service
+sysusers_DATA = init/sysusers.d/opd.conf
+tmpfiles_DATA = init/tmpfiles.d/opd.conf
+noinst_DATA = init/opd.conf
+
+fill_paths = $(AM_V_GEN)$(MKDIR_P) $(@D) && $(SED) \
+	-e 's|@sbindir[@]|$(sbindir)|g' \
+	-e 's|@localstatedir[@]|$(localstatedir)|g' \
+	-e 's|@runstatedir[@]|$(runstatedir)|g'
+
+init/opd.service: $(srcdir)/init/opd.service.in Makefile
+	$(fill_paths) $(srcdir)/init/opd.service.in >$@.tmp && mv $@.tmp $@
+
+init/opd.conf: $(srcdir)/init/opd.conf.in Makefile
+	$(fill_paths) $(srcdir)/init/opd.conf.in >$@.tmp && mv $@.tmp $@
+
+init/tmpfiles.d/opd.conf: $(srcdir)/init/opd.tmpfiles.in Makefile
+	$(fill_paths) $(srcdir)/init/opd.tmpfiles.in >$@.tmp && mv $@.tmp $@
+
+init/sysusers.d/opd.conf: $(srcdir)/init/opd.sysusers Makefile
+	$(fill_paths) $(srcdir)/init/opd.sysusers >$@.tmp && mv $@.tmp $@
+
+# A configuration that the administrator wrote stays as it is, at installation and at removal.
+opdconfdir = $(sysconfdir)/opd
+
+install-data-local: init/opd.conf
+	$(MKDIR_P) $(DESTDIR)$(opdconfdir)
+	test -e $(DESTDIR)$(opdconfdir)/opd.conf || $(INSTALL_DATA) init/opd.conf $(DESTDIR)$(opdconfdir)/opd.conf
+
+uninstall-local:
+	if cmp -s init/opd.conf $(DESTDIR)$(opdconfdir)/opd.conf; then rm -f $(DESTDIR)$(opdconfdir)/opd.conf; fi

@@ -13,15 +13,15 @@ tests_unit_test_file_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_file_LDADD = libop/libop.a $(CMOCKA_LIBS)
 tests_unit_test_file_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_write_all -Wl,--wrap=op_sys_fsync -Wl,--wrap=op_sys_renameat
 
-tests_unit_test_config_SOURCES = tests/unit/test_config.c
+tests_unit_test_config_SOURCES = tests/unit/test_config.c tests/unit/test_box.h
 tests_unit_test_config_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_config_LDADD = libop/libop.a $(CMOCKA_LIBS)
 
-tests_unit_test_daemonrc_SOURCES = tests/unit/test_daemonrc.c
+tests_unit_test_daemonrc_SOURCES = tests/unit/test_daemonrc.c tests/unit/test_box.h
 tests_unit_test_daemonrc_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_daemonrc_LDADD = libop/libop.a $(CMOCKA_LIBS)
 
-tests_unit_test_control_SOURCES = tests/unit/test_control.c
+tests_unit_test_control_SOURCES = tests/unit/test_control.c tests/unit/test_box.h
 tests_unit_test_control_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_control_LDADD = libop/libop.a $(CMOCKA_LIBS)
 

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include "libop/config.h"
+#include "libop/file.h"
+#include "tests/unit/test_box.h"
+
+/* Reads `text` as a file over a config of defaults; the warnings without their path. */
+static char *read_text(const struct box *box, const char *text, struct op_config *config)
+{
+	struct op_text warnings = { 0 }, bare = { 0 };
+	char path[64];
+	const char *at;
+
+	snprintf(path, sizeof(path), "%s/opd.conf", box->path);
+	assert_int_equal(op_file_publish(box->fd, "opd.conf", text, 0644), 0);
+	assert_int_equal(op_config_init(config), 0);
+	assert_int_equal(op_config_read(config, path, true, &warnings), 0);
+	for (at = op_text_get(&warnings); *at; at = strchr(at, '\n') + 1) {
+		assert_int_equal(strncmp(at, path, strlen(path)), 0);
+		op_text_add_bytes(&bare, at + strlen(path), strcspn(at, "\n") + 1 - strlen(path));
+	}
+	op_text_free(&warnings);
+	return op_text_steal(&bare);
+}
+
+static void test_defaults(void **state)
+{
+	struct op_config config;
+
+	(void)state;
+	assert_int_equal(op_config_init(&config), 0);
+	assert_string_equal(config.session_dir, OPD_LOCALSTATEDIR "/lib/oprofile");
+	assert_string_equal(config.control_socket, OP_CONTROL_SOCKET_DEFAULT);
+	assert_null(config.vmlinux);
+	assert_int_equal(config.ring_bytes, 256 * 1024);
+	assert_int_equal(config.sideband_bytes, 256 * 1024);
+	assert_int_equal(config.watermark_bytes, 0);
+	assert_int_equal(config.visit_ms, 250);
+	assert_int_equal(config.max_open_files, 0);
+	op_config_free(&config);
+	op_config_free(&config);
+}
+
+static void test_all_keys(void **state)
+{
+	struct op_config config;
+	char *warnings = read_text(*state,
+				   "# a comment\n"
+				   "\n"
+				   "SessionDir=/a/b c\n"
+				   "  controlsocket =  /run/x  \n"
+				   "Vmlinux=/boot/vmlinux\n"
+				   "RingSize=1M\n"
+				   "SidebandSize=65536\n"
+				   "Watermark=8K\n"
+				   "VisitInterval=100\n"
+				   "MaxOpenFiles=500\n"
+				   "Vmlinux=\n"
+				   "RingSize=2M",
+				   &config);
+
+	assert_string_equal(warnings, "");
+	assert_string_equal(config.session_dir, "/a/b c");
+	assert_string_equal(config.control_socket, "/run/x");
+	assert_null(config.vmlinux);
+	assert_int_equal(config.ring_bytes, 2 << 20);
+	assert_int_equal(config.sideband_bytes, 65536);
+	assert_int_equal(config.watermark_bytes, 8192);
+	assert_int_equal(config.visit_ms, 100);
+	assert_int_equal(config.max_open_files, 500);
+	free(warnings);
+	op_config_free(&config);
+}
+
+/* What is wrong is named with its line, keeps the default, and the rest is read. */
+static void test_warnings(void **state)
+{
+	static const char *const cases[][2] = {
+		{ "NoSuchKey=1\n", ":1: unknown key 'NoSuchKey'\n" },
+		{ "\nnonsense\n", ":2: 'nonsense' is not Key=value\n" },
+		{ "=5\n", ":1: unknown key ''\n" },
+		{ "SessionDir=relative\n", ":1: SessionDir: 'relative' is not an absolute path\n" },
+		{ "SessionDir=\n", ":1: SessionDir: '' is not an absolute path\n" },
+		{ "RingSize=100000\n", ":1: RingSize: 100000 is not a power of two of pages\n" },
+		{ "RingSize=8K\n", ":1: RingSize: 8K is not within 16384 to 268435456\n" },
+		{ "RingSize=16384G\n", ":1: RingSize: 16384G is not within 16384 to 268435456\n" },
+		{ "RingSize=x\n", ":1: RingSize: 'x' is not a number\n" },
+		{ "VisitInterval=9\n", ":1: VisitInterval: 9 is not within 10 to 10000\n" },
+		{ "VisitInterval=1s\n", ":1: VisitInterval: '1s' is not a number\n" },
+		{ "Watermark=1M\n", ": Watermark is larger than RingSize, a quarter of the ring is used\n" },
+	};
+
+	for (size_t i = 0; i < op_array_size(cases); i++) {
+		struct op_text text = { 0 };
+		struct op_config config;
+		char *warnings;
+
+		op_text_printf(&text, "%sMaxOpenFiles=77\n", cases[i][0]);
+		warnings = read_text(*state, op_text_get(&text), &config);
+		assert_string_equal(warnings, cases[i][1]);
+		assert_int_equal(config.max_open_files, 77);
+		assert_int_equal(config.ring_bytes, 256 * 1024);
+		assert_int_equal(config.visit_ms, 250);
+		assert_int_equal(config.watermark_bytes, 0);
+		assert_string_equal(config.session_dir, OPD_LOCALSTATEDIR "/lib/oprofile");
+		free(warnings);
+		op_text_free(&text);
+		op_config_free(&config);
+	}
+}
+
+static void test_long_socket_path(void **state)
+{
+	struct op_text text = { 0 };
+	struct op_config config;
+	char *warnings;
+
+	op_text_add(&text, "ControlSocket=/");
+	for (size_t i = 0; i < 107; i++)
+		op_text_add_char(&text, 'x');
+	warnings = read_text(*state, op_text_get(&text), &config);
+	assert_string_equal(warnings, ":1: ControlSocket: the path is longer than 107 bytes\n");
+	assert_string_equal(config.control_socket, OP_CONTROL_SOCKET_DEFAULT);
+	free(warnings);
+	op_config_free(&config);
+	op_text_truncate(&text, text.length - 1);
+	warnings = read_text(*state, op_text_get(&text), &config);
+	assert_string_equal(warnings, "");
+	assert_int_equal(strlen(config.control_socket), 107);
+	free(warnings);
+	op_config_free(&config);
+	op_text_free(&text);
+}
+
+static void test_missing_file(void **state)
+{
+	struct op_text warnings = { 0 };
+	struct op_config config;
+
+	(void)state;
+	assert_int_equal(op_config_init(&config), 0);
+	assert_int_equal(op_config_read(&config, "/nonexistent/opd.conf", false, &warnings), 0);
+	assert_int_equal(op_config_read(&config, "/nonexistent/opd.conf", true, &warnings), -ENOENT);
+	assert_int_equal(op_config_read(&config, "/", false, &warnings), -EISDIR);
+	assert_string_equal(op_text_get(&warnings), "");
+	op_config_free(&config);
+}
+
+static void test_path(void **state)
+{
+	bool is_explicit;
+
+	(void)state;
+	unsetenv(OP_CONFIG_ENV);
+	assert_string_equal(op_config_path(NULL, &is_explicit), OP_CONFIG_PATH_DEFAULT);
+	assert_false(is_explicit);
+	setenv(OP_CONFIG_ENV, "", 1);
+	assert_string_equal(op_config_path(NULL, &is_explicit), OP_CONFIG_PATH_DEFAULT);
+	setenv(OP_CONFIG_ENV, "/env", 1);
+	assert_string_equal(op_config_path(NULL, &is_explicit), "/env");
+	assert_true(is_explicit);
+	assert_string_equal(op_config_path("/option", &is_explicit), "/option");
+	assert_true(is_explicit);
+	unsetenv(OP_CONFIG_ENV);
+}
+
+/* A file of the source tree; automake sets srcdir for its tests. */
+static char *read_source(const char *name)
+{
+	const char *srcdir = getenv("srcdir");
+	struct op_text path = { 0 };
+	char *text = NULL;
+
+	op_text_printf(&path, "%s/%s", srcdir ? srcdir : ".", name);
+	if (op_file_read(AT_FDCWD, op_text_get(&path), OP_FILE_MAX_BYTES, &text) < 0)
+		fail_msg("cannot read %s", op_text_get(&path));
+	op_text_free(&path);
+	return text;
+}
+
+/* The example file and the manual page have every key with its default. */
+static void test_keys_are_documented(void **state)
+{
+	char *example = read_source("init/opd.conf.in"), *manual = read_source("doc/opd.conf.5");
+	const struct op_config_key *key;
+
+	(void)state;
+	for (size_t i = 0; (key = op_config_key(i)); i++) {
+		struct op_text line = { 0 };
+
+		op_text_printf(&line, "\n#%s=%s", key->key, key->preset[0] == '/' ? "" : key->preset);
+		if (!strstr(example, op_text_get(&line)))
+			fail_msg("the example has no %s", op_text_get(&line));
+		op_text_truncate(&line, 0);
+		op_text_printf(&line, "\n.BR %s =", key->key);
+		if (!strstr(manual, op_text_get(&line)))
+			fail_msg("the manual has no %s", op_text_get(&line));
+		op_text_free(&line);
+		assert_true(key->help[0] && key->value[0]);
+	}
+	free(example);
+	free(manual);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_defaults), box_test(test_all_keys),	 box_test(test_warnings),
+		box_test(test_long_socket_path), cmocka_unit_test(test_missing_file), cmocka_unit_test(test_path),
+		cmocka_unit_test(test_keys_are_documented),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

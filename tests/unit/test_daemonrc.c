@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include "libop/daemonrc.h"
+#include "libop/file.h"
+#include "tests/unit/test_box.h"
+
+static const char full[] = "SESSION_DIR=/var/lib/oprofile\n"
+			   "CHOSEN_EVENTS_0=TIMER:100000:0:1:1\n"
+			   "CHOSEN_EVENTS_1=page-faults:1:0:0:1\n"
+			   "NR_CHOSEN=2\n"
+			   "SEPARATE_LIB=1\n"
+			   "SEPARATE_KERNEL=0\n"
+			   "SEPARATE_THREAD=1\n"
+			   "SEPARATE_CPU=0\n"
+			   "VMLINUX=/boot/vmlinux-6.1\n"
+			   "IMAGE_FILTER=/bin/a,/bin/b\n"
+			   "BUF_SIZE=200000\n"
+			   "BUF_WATERSHED=50000\n"
+			   "CPU_BUF_SIZE=0\n"
+			   "CALLGRAPH=5\n"
+			   "KERNEL_RANGE=ffffffff81000000,ffffffff82000000\n"
+			   "XENIMAGE=none\n";
+
+static const char empty[] = "NR_CHOSEN=0\n"
+			    "SEPARATE_LIB=1\n"
+			    "SEPARATE_KERNEL=1\n"
+			    "SEPARATE_THREAD=0\n"
+			    "SEPARATE_CPU=0\n"
+			    "VMLINUX=none\n"
+			    "IMAGE_FILTER=\n"
+			    "CPU_BUF_SIZE=0\n"
+			    "CALLGRAPH=0\n"
+			    "XENIMAGE=none\n";
+
+static int read_text(const struct box *box, const char *text, struct op_setup *setup, char **ret_why)
+{
+	assert_int_equal(op_file_publish(box->fd, "daemonrc", text, 0644), 0);
+	return op_setup_read(setup, box->fd, "daemonrc", ret_why);
+}
+
+static void assert_written(const struct box *box, const struct op_setup *setup, const char *expected)
+{
+	char *text = NULL;
+
+	assert_int_equal(op_setup_write(setup, box->fd, "written"), 0);
+	assert_int_equal(op_file_read(box->fd, "written", 10000, &text), 0);
+	assert_string_equal(text, expected);
+	free(text);
+}
+
+static void test_round_trip(void **state)
+{
+	struct op_setup setup;
+	char *why = NULL;
+
+	op_setup_init(&setup);
+	assert_written(*state, &setup, empty);
+	assert_int_equal(read_text(*state, full, &setup, &why), 0);
+	assert_string_equal(setup.session_dir, "/var/lib/oprofile");
+	assert_int_equal(setup.nr_events, 2);
+	assert_true(setup.events[0].is_timer);
+	assert_true(setup.events[1].every_event && !setup.events[1].kernel);
+	assert_true(setup.separate_lib && !setup.separate_kernel && setup.separate_thread && !setup.separate_cpu);
+	assert_string_equal(setup.vmlinux, "/boot/vmlinux-6.1");
+	assert_string_equal(setup.image_filter, "/bin/a,/bin/b");
+	assert_int_equal(setup.buffer_size, 200000);
+	assert_int_equal(setup.buffer_watershed, 50000);
+	assert_int_equal(setup.callgraph, 5);
+	assert_written(*state, &setup, full);
+	assert_int_equal(read_text(*state, empty, &setup, &why), 0);
+	assert_null(setup.session_dir);
+	assert_null(setup.vmlinux);
+	assert_int_equal(setup.nr_events, 0);
+	assert_written(*state, &setup, empty);
+	assert_null(why);
+	op_setup_free(&setup);
+}
+
+static void test_defaults(void **state)
+{
+	struct box *box = *state;
+	struct op_setup setup;
+	char *why = NULL;
+
+	op_setup_init(&setup);
+	assert_true(setup.separate_lib && setup.separate_kernel);
+	assert_int_equal(op_setup_read(&setup, box->fd, "daemonrc", &why), 0);
+	assert_true(setup.separate_lib && setup.separate_kernel);
+	assert_int_equal(read_text(box, "", &setup, &why), 0);
+	assert_true(setup.separate_lib && setup.separate_kernel);
+	assert_int_equal(setup.nr_events, 0);
+	op_setup_free(&setup);
+}
+
+static void test_foreign_keys_pass(void **state)
+{
+	struct op_setup setup;
+	char *why = NULL;
+
+	op_setup_init(&setup);
+	assert_int_equal(read_text(*state, "XEN_RANGE=1,2\n\nS390_HW_SAMPLER_BUFSIZE=5\nCALLGRAPH=\nCALLGRAPH=3", &setup, &why), 0);
+	assert_int_equal(setup.callgraph, 3);
+	op_setup_free(&setup);
+}
+
+/* The line is named, and the setup stays what it was. */
+static void test_refusals(void **state)
+{
+	static const struct {
+		const char *text, *why;
+	} cases[] = {
+		{ "CALLGRAPH=1\nnonsense\n", "daemonrc:2: not KEY=value" },
+		{ "=1\n", "daemonrc:1: the key has" },
+		{ "CALL GRAPH=1\n", "daemonrc:1: the key has" },
+		{ "SESSION_DIR=/a b\n", "daemonrc:1: the value of SESSION_DIR has" },
+		{ "SESSION_DIR=/a;reboot\n", "daemonrc:1: the value of SESSION_DIR has" },
+		{ "SESSION_DIR=/a=b\n", "daemonrc:1: the value of SESSION_DIR has" },
+		{ "FOREIGN=$(x)\n", "daemonrc:1: the value of FOREIGN has" },
+		{ "SEPARATE_LIB=2\n", "daemonrc:1: SEPARATE_LIB: 2 is more than 1" },
+		{ "SEPARATE_LIB=yes\n", "daemonrc:1: SEPARATE_LIB: 'yes' is not a number" },
+		{ "CALLGRAPH=128\n", "daemonrc:1: CALLGRAPH: 128 is more than 127" },
+		{ "NR_CHOSEN=33\n", "daemonrc:1: NR_CHOSEN: 33 is more than 32" },
+		{ "CHOSEN_EVENTS_0=TIMER:5\n", "daemonrc:1: event TIMER:5: " },
+		{ "CHOSEN_EVENTS_32=TIMER:10000\n", "daemonrc:1: there is no event number '32'" },
+		{ "CHOSEN_EVENTS_x=TIMER:10000\n", "daemonrc:1: there is no event number 'x'" },
+		{ "CHOSEN_EVENTS_0=TIMER:10000\nCHOSEN_EVENTS_2=TIMER:20000\nNR_CHOSEN=3\n",
+		  "daemonrc:3: NR_CHOSEN is 3, but there is no CHOSEN_EVENTS_1" },
+	};
+	struct box *box = *state;
+
+	for (size_t i = 0; i < op_array_size(cases); i++) {
+		struct op_setup setup;
+		char *why = NULL;
+
+		op_setup_init(&setup);
+		setup.callgraph = 99;
+		assert_int_equal(read_text(box, cases[i].text, &setup, &why), -EINVAL);
+		assert_int_equal(strncmp(why, box->path, strlen(box->path)), 0);
+		assert_int_equal(strncmp(why + strlen(box->path) + 1, cases[i].why, strlen(cases[i].why)), 0);
+		assert_int_equal(setup.callgraph, 99);
+		free(why);
+		op_setup_free(&setup);
+	}
+}
+
+static void test_events_beyond_their_number(void **state)
+{
+	struct op_setup setup;
+	char *why = NULL;
+
+	op_setup_init(&setup);
+	assert_int_equal(read_text(*state, "CHOSEN_EVENTS_0=TIMER:10000\nCHOSEN_EVENTS_1=TIMER:20000\nNR_CHOSEN=1\n", &setup, &why), 0);
+	assert_int_equal(setup.nr_events, 1);
+	assert_int_equal(setup.events[0].count, 10000);
+	op_setup_free(&setup);
+}
+
+static void test_write_refuses_what_it_cannot_read(void **state)
+{
+	struct box *box = *state;
+	struct op_setup setup;
+
+	op_setup_init(&setup);
+	setup.session_dir = strdup("/a b");
+	assert_int_equal(op_setup_write(&setup, box->fd, "written"), -EINVAL);
+	assert_int_equal(faccessat(box->fd, "written", F_OK, 0), -1);
+	op_setup_free(&setup);
+	assert_true(op_setup_value_ok("/usr/lib-2_x:1,y.z"));
+	assert_true(op_setup_value_ok(""));
+	assert_false(op_setup_value_ok("a\nb"));
+	assert_false(op_setup_value_ok("\xc3\xa4"));
+}
+
+static void test_promote(void **state)
+{
+	struct box *box = *state;
+	char *text = NULL;
+
+	assert_int_equal(op_setup_promote(box->fd), 0);
+	assert_int_equal(op_file_publish(box->fd, OP_SETUP_NAME, "old", 0644), 0);
+	assert_int_equal(op_file_publish(box->fd, OP_SETUP_NEW_NAME, "new", 0644), 0);
+	assert_int_equal(op_setup_promote(box->fd), 0);
+	assert_int_equal(op_file_read(box->fd, OP_SETUP_NAME, 100, &text), 0);
+	assert_string_equal(text, "new");
+	assert_int_equal(faccessat(box->fd, OP_SETUP_NEW_NAME, F_OK, 0), -1);
+	free(text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		box_test(test_round_trip),
+		box_test(test_defaults),
+		box_test(test_foreign_keys_pass),
+		box_test(test_refusals),
+		box_test(test_events_beyond_their_number),
+		box_test(test_write_refuses_what_it_cannot_read),
+		box_test(test_promote),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
