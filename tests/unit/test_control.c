@@ -219,7 +219,7 @@ struct status_payload {
 
 static void test_status_parts(void **state)
 {
-	struct status_payload *payload = test_calloc(1, sizeof(*payload));
+	struct status_payload *payload = test_calloc(1, sizeof(*payload) + 8);
 	const struct op_ledger_event *events = NULL;
 	const struct op_ledger_cpu *cpus = NULL;
 	const struct op_status *status = NULL;
@@ -228,6 +228,7 @@ static void test_status_parts(void **state)
 	payload->status.nr_events = 2;
 	payload->status.nr_cpus = 3;
 	assert_int_equal(op_control_status_parts(payload, sizeof(*payload) - 1, &status, &events, &cpus), -EPROTO);
+	assert_int_equal(op_control_status_parts(payload, sizeof(*payload) + 8, &status, &events, &cpus), -EPROTO);
 	assert_int_equal(op_control_status_parts(payload, sizeof(payload->status), &status, &events, &cpus), -EPROTO);
 	assert_int_equal(op_control_status_parts(payload, 10, &status, &events, &cpus), -EPROTO);
 	payload->status.nr_cpus = UINT32_MAX;
