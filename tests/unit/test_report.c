@@ -312,8 +312,9 @@ static void test_merged_files_must_agree(void **state OP_UNUSED)
 {
 	const struct sample sample = { 0x10, 2 };
 	struct op_odb_header header = sample_header();
-	struct request request = { .merge = { .tgid = true }, .layout = { .symbols = true } };
 	struct stages stages = { 0 };
+	struct request request = { .merge = { .tgid = true },
+				   .layout = { .symbols = true, .no_header = true, .classes = &stages.classes } };
 
 	header.mtime = 1;
 	sample_write(session_fd, "{root}/x/{dep}/{root}/x/TIMER.0.0.1.1.all", &header, &sample, 1);
@@ -325,6 +326,8 @@ static void test_merged_files_must_agree(void **state OP_UNUSED)
 				       &(struct opr_layout){ .classes = &stages.classes, .no_header = true }, stdout),
 			 0);
 	close_stages(&stages);
+	assert_report(&(struct request){ .words = { "tid:1,2" }, .layout = { .symbols = true, .no_header = true } },
+		      "2        100.000  2        100.000  /x\n"); /* two classes are not merged */
 }
 
 static void test_errors(void **state OP_UNUSED)
