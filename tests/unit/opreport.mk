@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Unit tests of the reader side.
 opreport_unit_tests = \
+	tests/unit/test_images \
 	tests/unit/test_mangle \
 	tests/unit/test_odb_read \
 	tests/unit/test_profile_spec \
@@ -12,6 +13,10 @@ TESTS += $(opreport_unit_tests) tests/unit/test_opreport.sh
 EXTRA_DIST += tests/unit/test_opreport.sh
 
 opreport_test_libs = tools/libreport.a libop/libop.a $(BFD_LIBS) $(IBERTY_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_test_images_SOURCES = tests/unit/test_images.c tests/unit/sample_writer.h
+tests_unit_test_images_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_images_LDADD = $(opreport_test_libs)
 
 tests_unit_test_mangle_SOURCES = tests/unit/test_mangle.c
 tests_unit_test_mangle_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
