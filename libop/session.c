@@ -131,8 +131,10 @@ static int walk_tree(struct walk *walk, const char *top)
 	size_t next = walk->nr_dirs;
 	int err = path ? push_dir(walk, path) : -ENOMEM;
 
-	while (!err && next < walk->nr_dirs) {
-		err = walk_dir(walk, walk->dirs[next++]);
+	for (; !err && next < walk->nr_dirs; next++) {
+		err = walk_dir(walk, walk->dirs[next]);
+		if (err < 0 && !walk->bad_path)
+			walk->bad_path = strdup(walk->dirs[next]);
 		if (!walk->keep_going)
 			continue;
 		note_error(walk, err);
@@ -209,7 +211,7 @@ int op_session_list(int dir_fd, struct op_session_list *ret_list, char **ret_bad
 
 	for (size_t i = 0; i < op_array_size(sample_dirs) && !err; i++)
 		err = walk_tree(&walk, sample_dirs[i]);
-	if (err == -EBADMSG && ret_bad_path) {
+	if (err < 0 && ret_bad_path) {
 		*ret_bad_path = walk.bad_path;
 		walk.bad_path = NULL;
 	}

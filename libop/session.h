@@ -34,7 +34,8 @@ struct op_session_list {
 /*
  * Lists the sample files below the directory dir_fd (samples/<session>): what lies in {root}/ and {kern}/, without *.jo files,
  * links that lead nowhere and empty directories. 0 and a list that op_session_list_free frees; -EBADMSG when a file there has a
- * name that is none of a sample file's (*ret_bad_path, when given, is that path, to be freed by the caller); another -errno.
+ * name that is none of a sample file's; another -errno. After an error *ret_bad_path, when given, is the path it is about, to be freed by the
+ * caller, or NULL.
  */
 int op_session_list(int dir_fd, struct op_session_list *ret_list, char **ret_bad_path) OP_NONNULL_ARGS(2) OP_MUST_CHECK;
 

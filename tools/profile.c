@@ -53,10 +53,9 @@ static int list_session(struct opr_session *session)
 	char *bad_path = NULL;
 	int err = op_session_list(session->dir_fd, &session->list, &bad_path);
 
-	if (err == -EBADMSG)
-		opr_error(err, "%s/%s: not the name of a sample file", session->path, bad_path ? bad_path : "?");
-	else if (err < 0)
-		opr_error(err, "%s: %s", session->path, strerror(-err));
+	if (err < 0)
+		opr_error(err, "%s/%s: %s", session->path, bad_path ? bad_path : "",
+			  err == -EBADMSG ? "not the name of a sample file" : strerror(-err));
 	free(bad_path);
 	return err;
 }

@@ -146,11 +146,9 @@ static bool has_number(const struct opr_words *words, uint64_t number)
 	return false;
 }
 
-/* A file that is not separated on an axis holds no one value of it. */
+/* A file that is not separated on an axis has OP_CLASS_ALL there, which is none of the numbers that can be asked for. */
 static bool has_class(const struct opr_words *words, int32_t value)
 {
-	if (value == OP_CLASS_ALL)
-		return !words->nr_words || opr_words_have(words, "all");
 	return has_number(words, (uint64_t)value);
 }
 

@@ -2,6 +2,7 @@
 #include "tools/symbol_report.h"
 
 #include <errno.h>
+#include <inttypes.h>
 
 #include "tools/report_log.h"
 
@@ -63,18 +64,17 @@ static int add_points(struct points *points, const struct op_odb_samples *sample
 	return 0;
 }
 
-/* Files that are merged must be of one image. */
-static int check_header(const struct opr_profile *profile, const struct opr_part *part, size_t index,
-			const struct op_odb_header *first, const struct op_odb_header *header)
+/* Files that are merged, those of one class, must be of one image. */
+static int check_header(const struct opr_profile *profile, const struct opr_file *file, const struct op_odb_header *first,
+			const struct op_odb_header *header)
 {
-	const struct opr_file *file = &profile->files[part->first_file + index];
 	const char *session = profile->sessions[file->session].path;
 
 	if (first->is_kernel != header->is_kernel)
 		return opr_error(-EINVAL, "header is_kernel flags are different for %s/%s", session, file->path);
-	if (index && file[-1].class_index == file->class_index && first->mtime != header->mtime)
-		return opr_error(-EINVAL, "header timestamps are different (%llu, %llu) for %s/%s",
-				 (unsigned long long)first->mtime, (unsigned long long)header->mtime, session, file->path);
+	if (first->mtime != header->mtime)
+		return opr_error(-EINVAL, "header timestamps are different (%" PRIu64 ", %" PRIu64 ") for %s/%s", first->mtime,
+				 header->mtime, session, file->path);
 	return 0;
 }
 
@@ -92,9 +92,9 @@ static int read_points(struct points *points, const struct opr_profile *profile,
 		err = opr_profile_read(profile, file, &samples);
 		if (err < 0)
 			return err;
-		if (!i)
+		if (!i || file[-1].class_index != file->class_index)
 			first = samples.header;
-		err = check_header(profile, part, i, &first, &samples.header);
+		err = check_header(profile, file, &first, &samples.header);
 		opr_image_check(cache, image, &samples.header);
 		if (!err)
 			err = add_points(points, &samples, file->class_index,

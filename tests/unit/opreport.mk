@@ -1,11 +1,22 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Unit tests of the reader side.
 opreport_unit_tests = \
+	tests/unit/test_images \
 	tests/unit/test_mangle \
 	tests/unit/test_odb_read \
-	tests/unit/test_session
+	tests/unit/test_profile_spec \
+	tests/unit/test_report \
+	tests/unit/test_session \
+	tests/unit/test_symbols
 check_PROGRAMS += $(opreport_unit_tests)
-TESTS += $(opreport_unit_tests)
+TESTS += $(opreport_unit_tests) tests/unit/test_opreport.sh
+EXTRA_DIST += tests/unit/test_opreport.sh
+
+opreport_test_libs = tools/libreport.a libop/libop.a $(BFD_LIBS) $(IBERTY_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_test_images_SOURCES = tests/unit/test_images.c tests/unit/sample_writer.h
+tests_unit_test_images_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_images_LDADD = $(opreport_test_libs)
 
 tests_unit_test_mangle_SOURCES = tests/unit/test_mangle.c
 tests_unit_test_mangle_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
@@ -15,6 +26,18 @@ tests_unit_test_odb_read_SOURCES = tests/unit/test_odb_read.c tests/unit/sample_
 tests_unit_test_odb_read_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_odb_read_LDADD = libop/libop.a $(CMOCKA_LIBS)
 
+tests_unit_test_profile_spec_SOURCES = tests/unit/test_profile_spec.c
+tests_unit_test_profile_spec_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_profile_spec_LDADD = $(opreport_test_libs)
+
+tests_unit_test_report_SOURCES = tests/unit/test_report.c tests/unit/sample_writer.h
+tests_unit_test_report_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_report_LDADD = $(opreport_test_libs)
+
 tests_unit_test_session_SOURCES = tests/unit/test_session.c tests/unit/sample_writer.h
 tests_unit_test_session_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_session_LDADD = libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_symbols_SOURCES = tests/unit/test_symbols.c
+tests_unit_test_symbols_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_symbols_LDADD = $(opreport_test_libs)

@@ -159,6 +159,18 @@ static void test_foreign_file(void **state OP_UNUSED)
 	}
 }
 
+static void test_unreadable_directory(void **state OP_UNUSED)
+{
+	struct op_session_list list;
+	char *bad_path = NULL;
+
+	assert_int_equal(symlinkat("elsewhere", fd, "{root}"), 0);
+	assert_true(op_session_list(fd, &list, &bad_path) < 0);
+	assert_non_null(bad_path);
+	assert_string_equal(bad_path, "{root}");
+	free(bad_path);
+}
+
 static void test_fifo_with_a_sound_name(void **state OP_UNUSED)
 {
 	static const char path[] = "{kern}/x/{dep}/{kern}/x" EVENT;
@@ -205,6 +217,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_list, open_session, clear_session),
 		cmocka_unit_test_setup_teardown(test_list_of_nothing, open_session, clear_session),
 		cmocka_unit_test_setup_teardown(test_foreign_file, open_session, clear_session),
+		cmocka_unit_test_setup_teardown(test_unreadable_directory, open_session, clear_session),
 		cmocka_unit_test_setup_teardown(test_fifo_with_a_sound_name, open_session, clear_session),
 		cmocka_unit_test_setup_teardown(test_clear, open_session, clear_session),
 	};

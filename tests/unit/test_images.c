@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/sample_writer.h"
+#include "tools/images.h"
+
+static char directory[] = "/tmp/opd-test-images-XXXXXX";
+static char *search_dirs[1];
+static int dir_fd;
+
+static const char *const files[] = {
+	"root/bin/app", "search/a/lib.so", "search/my-mod.ko", "search/twice", "search/a/twice", "search/deep/er/plain",
+};
+
+static int setup(void **state OP_UNUSED)
+{
+	if (!mkdtemp(directory) || asprintf(&search_dirs[0], "%s/search", directory) < 0)
+		return -1;
+	dir_fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (size_t i = 0; i < op_array_size(files); i++)
+		sample_write_bytes(dir_fd, files[i], "x", 1);
+	return dir_fd < 0 ? -1 : 0;
+}
+
+static int teardown(void **state OP_UNUSED)
+{
+	static const char *const dirs[] = { "root/bin", "root", "search/deep/er", "search/deep", "search/a", "search" };
+
+	for (size_t i = 0; i < op_array_size(files); i++)
+		unlinkat(dir_fd, files[i], 0);
+	for (size_t i = 0; i < op_array_size(dirs); i++)
+		unlinkat(dir_fd, dirs[i], AT_REMOVEDIR);
+	close(dir_fd);
+	free(search_dirs[0]);
+	return rmdir(directory);
+}
+
+static const struct {
+	enum op_image_kind kind;
+	const char *name, *shown; /* in the file name, in reports */
+	enum opr_image_state state;
+	const char *path; /* below the directory */
+} cases[] = {
+	{ OP_IMAGE_FILE, "/bin/app", "/bin/app", OPR_IMAGE_FOUND, "/root/bin/app" },
+	{ OP_IMAGE_FILE, "/usr/lib/lib.so", "/usr/lib/lib.so", OPR_IMAGE_FOUND, "/search/a/lib.so" },
+	{ OP_IMAGE_FILE, "/x/nothing", "/x/nothing", OPR_IMAGE_NOT_FOUND, NULL },
+	{ OP_IMAGE_FILE, "/x/twice", "/x/twice", OPR_IMAGE_AMBIGUOUS, NULL },
+	{ OP_IMAGE_FILE, "/bin", "/bin", OPR_IMAGE_FOUND, "/root/bin" },
+	{ OP_IMAGE_KERNEL, "my_mod", "/my_mod", OPR_IMAGE_FOUND, "/search/my-mod.ko" },
+	{ OP_IMAGE_KERNEL, "plain", "/plain", OPR_IMAGE_FOUND, "/search/deep/er/plain" },
+	{ OP_IMAGE_KERNEL, "my", "/my", OPR_IMAGE_NOT_FOUND, NULL },
+	{ OP_IMAGE_KERNEL, "my_module", "/my_module", OPR_IMAGE_NOT_FOUND, NULL },
+	{ OP_IMAGE_KERNEL, "no-vmlinux", "/no-vmlinux", OPR_IMAGE_HAS_NO_FILE, NULL },
+	{ OP_IMAGE_KERNEL, "no-mapping", "/no-mapping", OPR_IMAGE_HAS_NO_FILE, NULL },
+	{ OP_IMAGE_FILE, "/no-mapping", "/no-mapping", OPR_IMAGE_NOT_FOUND, NULL },
+	{ OP_IMAGE_ANON, "[heap]", "[heap] (tgid:1 range:0x1-0x2)", OPR_IMAGE_HAS_NO_FILE, NULL },
+};
+
+static void check_case(struct opr_finder *finder, size_t i)
+{
+	const struct op_image_name image = { .kind = cases[i].kind, .name = cases[i].name };
+	enum opr_image_state found_state;
+	char *path = NULL;
+
+	assert_int_equal(opr_finder_find(finder, &image, cases[i].shown, &found_state, &path), 0);
+	if (found_state != cases[i].state)
+		fail_msg("%s: %d", cases[i].shown, found_state);
+	assert_int_equal(path != NULL, cases[i].path != NULL);
+	if (path)
+		assert_string_equal(path + strlen(directory), cases[i].path);
+	free(path);
+}
+
+static void test_finding(void **state OP_UNUSED)
+{
+	const struct opr_words dirs = { search_dirs, 1 };
+	struct opr_finder finder = { 0 };
+	char *root;
+
+	assert_true(asprintf(&root, "%s/root", directory) > 0);
+	assert_int_equal(opr_finder_init(&finder, root, &dirs), 0);
+	for (size_t i = 0; i < op_array_size(cases); i++)
+		check_case(&finder, i);
+	opr_finder_free(&finder);
+	free(root);
+}
+
+static void test_search_directory_must_exist(void **state OP_UNUSED)
+{
+	static char missing[] = "/nothing", file[] = "/proc/version";
+	char *words[] = { missing, file };
+	struct opr_finder finder = { 0 };
+
+	assert_int_equal(opr_finder_init(&finder, NULL, &(struct opr_words){ words, 1 }), -ENOENT);
+	assert_int_equal(opr_finder_init(&finder, NULL, &(struct opr_words){ words + 1, 1 }), -ENOTDIR);
+	opr_finder_free(&finder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_finding),
+		cmocka_unit_test(test_search_directory_must_exist),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,81 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-3.0-or-later
+# opreport itself: what it refuses, in one line on stderr, with exit code 1 and nothing on stdout. Run from the build directory.
+set -u
+opreport=$(pwd)/${OPREPORT:-tools/opreport}
+[ -x "$opreport" ] || { echo "SKIP: $opreport is not built"; exit 77; }
+dir=$(mktemp -d) || exit 99
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 99
+failed=0
+
+# refuses WHAT-STDERR-MUST-HOLD ARGUMENT...
+refuses() {
+	wanted=$1
+	shift
+	"$opreport" "$@" >out 2>err
+	rc=$?
+	lines=$(grep -cv '^Using ' err)
+	if [ "$rc" -ne 1 ] || [ -s out ] || [ "$lines" -ne 1 ] || ! grep -qF -e "$wanted" err; then
+		echo "FAIL: opreport $*: exit $rc, $lines lines, wanted '$wanted'"
+		cat out err
+		failed=$((failed + 1))
+	fi
+}
+
+# gives TEXT ARGUMENT...
+gives() {
+	wanted=$1
+	shift
+	if ! "$opreport" "$@" >out 2>err || ! grep -qF -e "$wanted" out || [ -s err ]; then
+		echo "FAIL: opreport $*: wanted '$wanted'"
+		cat out err
+		failed=$((failed + 1))
+	fi
+}
+
+current=s/samples/current
+file="$current/{root}/x/{dep}/{root}/x/TIMER.0.0.all.all.all"
+
+gives 'opreport: opd ' --version
+gives '--session-dir' --help
+gives '--symbols' --usage
+refuses "$dir/none/samples/current" --session-dir="$dir/none"
+mkdir -p oprofile_data/samples
+refuses 'oprofile_data/samples/current'
+mkdir -p "$current"
+refuses 'No sample found' --session-dir=s
+refuses "there is no session 'monday'" --session-dir=s session:monday
+mkdir -p "$(dirname "$file")"
+printf 'DAE\n' >"$file"
+refuses "$file" --session-dir=s
+refuses "$file" --session-dir=s -l
+printf '%0100d' 0 >"$file"
+refuses "bad magic number: $file" --session-dir=s
+refuses 'too strict' --session-dir=s /y
+refuses 'tag specified more than once' --session-dir=s event:A event:A
+echo foreign >"$current/{root}/notes.txt"
+refuses "$current/{root}/notes.txt" --session-dir=s
+refuses '--no-such-option' --no-such-option
+refuses '-X' -X
+refuses '-c' -c
+refuses 'threshold' -t 101
+refuses 'threshold' -t 5x
+refuses 'threshold' -t nan
+refuses 'sort' -s nothing
+refuses 'merge' -m nothing
+refuses 'demangle' -D nothing
+refuses 'verbose' -V nothing
+refuses 'no-such-dir' --root=no-such-dir
+refuses 'no-such-dir' -p no-such-dir
+refuses '--show-address' -w
+refuses '--debug-info' -g
+refuses '--accumulated' -a
+refuses '--exclude-symbols' -e main
+refuses '--include-symbols' -i main
+refuses '--sort=vma' -s vma
+refuses '--global-percent' -l -%
+refuses '--merge=lib' -x -m lib
+
+[ "$failed" -eq 0 ] || echo "$failed failed"
+[ "$failed" -eq 0 ]

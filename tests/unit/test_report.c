@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Whole reports, from sample files to text, without a program's own options. The images of the sessions do not exist, so each is one symbol. */
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include "libop/session.h"
+#include "tests/unit/sample_writer.h"
+#include "tools/report_writer.h"
+#include "tools/symbol_sort.h"
+
+#define TIMER            "/TIMER.0.0.all.all.all"
+#define CPU_LINES        "CPU: CPU with timer interrupt\nProfiling through timer interrupt\n"
+#define SUMMARY_HEADER   CPU_LINES "          TIMER:0|\n  samples|      %|\n------------------\n"
+#define DEPENDENT_HEADER "\t          TIMER:0|\n\t  samples|      %|\n\t------------------\n"
+
+static char directory[] = "/tmp/opd-test-report-XXXXXX";
+static int session_fd;
+
+static int setup(void **state OP_UNUSED)
+{
+	if (!mkdtemp(directory))
+		return -1;
+	return 0;
+}
+
+static int teardown(void **state OP_UNUSED)
+{
+	static const char *const rest[] = { "samples/current", "samples", "tmp" };
+	int dir_fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	unlinkat(dir_fd, "abi", 0);
+	for (size_t i = 0; i < op_array_size(rest); i++)
+		unlinkat(dir_fd, rest[i], AT_REMOVEDIR);
+	close(dir_fd);
+	return rmdir(directory);
+}
+
+static int open_session(void **state OP_UNUSED)
+{
+	int dir_fd = op_session_open(directory);
+
+	session_fd = openat(dir_fd, OP_SESSION_CURRENT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	close(dir_fd);
+	return session_fd < 0 ? -1 : 0;
+}
+
+static int clear_session(void **state OP_UNUSED)
+{
+	int err = op_session_clear(session_fd);
+
+	close(session_fd);
+	return err;
+}
+
+static void put(const char *path, uint64_t key, uint32_t value)
+{
+	const struct sample sample = { key, value };
+	struct op_odb_header header = sample_header();
+
+	sample_write(session_fd, path, &header, &sample, 1);
+}
+
+struct request {
+	const char *words[4];
+	struct opr_merge merge;
+	struct opr_layout layout;
+	struct opr_words exclude;
+	bool exclude_dependent, details;
+	double threshold;
+};
+
+struct stages {
+	struct opr_spec spec;
+	struct opr_profile profile;
+	struct opr_classes classes;
+	struct opr_finder finder;
+};
+
+static int open_stages(struct stages *stages, const struct request *request)
+{
+	static const struct opr_words no_words;
+	size_t nr_words = 0;
+	int err;
+
+	while (nr_words < op_array_size(request->words) && request->words[nr_words])
+		nr_words++;
+	err = opr_spec_parse(&stages->spec, request->words, nr_words);
+	if (!err)
+		err = opr_finder_init(&stages->finder, "/nothing-is-here", &no_words);
+	if (!err)
+		err = opr_profile_open(&stages->profile, directory, &stages->spec, &request->merge, request->exclude_dependent);
+	if (!err)
+		err = opr_classes_find(&stages->classes, &stages->profile, &request->merge);
+	return err ? err : opr_profile_arrange(&stages->profile, &request->merge);
+}
+
+static void close_stages(struct stages *stages)
+{
+	opr_classes_free(&stages->classes);
+	opr_profile_free(&stages->profile);
+	opr_finder_free(&stages->finder);
+	opr_spec_free(&stages->spec);
+}
+
+static int write_summary(struct stages *stages, const struct request *request, struct opr_layout *layout, FILE *out)
+{
+	struct opr_summary summary = { 0 };
+	struct opr_writer writer = { 0 };
+	int err = opr_summary_make(&summary, &stages->profile, stages->classes.nr_classes);
+
+	layout->totals = summary.totals;
+	if (!err)
+		err = opr_writer_init(&writer, &opr_text_writer, layout, out);
+	if (!err)
+		opr_report_summary(&writer, &summary, request->threshold);
+	opr_writer_free(&writer);
+	opr_summary_free(&summary);
+	return err;
+}
+
+static int write_symbols(struct stages *stages, const struct request *request, struct opr_layout *layout, FILE *out)
+{
+	static const struct opr_words no_words;
+	const struct opr_symbol_choice choice = { .include = &no_words, .exclude = &request->exclude, .details = request->details };
+	const struct opr_symbol_options options = { .demangle = true };
+	struct opr_symbol_report report = { 0 };
+	struct opr_image_cache cache = { 0 };
+	struct opr_writer writer = { 0 };
+	struct opr_sort_order order = { 0 };
+	const char *bad_key;
+	int err = opr_sort_order_make(&order, &no_words, &bad_key);
+
+	if (!err)
+		err = opr_image_cache_init(&cache, &stages->profile, &stages->finder, &options);
+	if (!err)
+		err = opr_symbol_report_make(&report, &stages->profile, stages->classes.nr_classes, &cache, &choice);
+	layout->totals = report.totals;
+	if (!err)
+		err = opr_writer_init(&writer, &opr_text_writer, layout, out);
+	if (!err) {
+		opr_symbol_report_limit(&report, request->threshold);
+		opr_symbol_sort(&report, &order);
+		opr_report_symbols(&writer, &report);
+	}
+	opr_writer_free(&writer);
+	opr_symbol_report_free(&report);
+	opr_image_cache_free(&cache);
+	return err;
+}
+
+static void assert_report(const struct request *request, const char *expected)
+{
+	struct stages stages = { 0 };
+	struct opr_layout layout = request->layout;
+	char *text = NULL;
+	size_t nr_bytes;
+	FILE *out = open_memstream(&text, &nr_bytes);
+	int err;
+
+	assert_non_null(out);
+	err = open_stages(&stages, request);
+	layout.classes = &stages.classes;
+	if (!err)
+		err = layout.symbols ? write_symbols(&stages, request, &layout, out)
+				     : write_summary(&stages, request, &layout, out);
+	fclose(out);
+	assert_int_equal(err, 0);
+	assert_string_equal(text, expected);
+	free(text);
+	close_stages(&stages);
+}
+
+static void assert_refused(const struct request *request)
+{
+	struct stages stages = { 0 };
+
+	assert_true(open_stages(&stages, request) < 0);
+	close_stages(&stages);
+}
+
+static void put_two_applications(void)
+{
+	put("{root}/bin/b/{dep}/{root}/bin/b" TIMER, 0x1000, 6);
+	put("{root}/bin/b/{dep}/{root}/lib/c.so" TIMER, 0x1000, 3);
+	put("{root}/bin/b/{dep}/{root}/lib/empty.so" TIMER, 0x1000, 0);
+	put("{root}/bin/a/{dep}/{kern}/no-mapping" TIMER, 0x1000, 1);
+	put("{kern}/no-vmlinux/{dep}/{kern}/no-vmlinux" TIMER, 0xffffffff81000010, 10);
+}
+
+static void test_summary(void **state OP_UNUSED)
+{
+	put_two_applications();
+	assert_report(&(struct request){ 0 },
+		      SUMMARY_HEADER "       10 50.0000 no-vmlinux\n"
+				     "        9 45.0000 b\n" DEPENDENT_HEADER "\t        6 66.6667 b\n"
+				     "\t        3 33.3333 c.so\n"
+				     "        1  5.0000 a\n" DEPENDENT_HEADER "\t        1 100.000 no-mapping\n");
+	assert_report(&(struct request){ .layout = { .no_header = true, .long_names = true, .global_percent = true } },
+		      "       10 50.0000 /no-vmlinux\n"
+		      "        9 45.0000 /bin/b\n"
+		      "\t        6 30.0000 /bin/b\n"
+		      "\t        3 15.0000 /lib/c.so\n"
+		      "        1  5.0000 /bin/a\n"
+		      "\t        1  5.0000 /no-mapping\n");
+	assert_report(&(struct request){ .layout = { .no_header = true }, .threshold = 45.0, .exclude_dependent = true },
+		      "       10 62.5000 no-vmlinux\n");
+	assert_report(&(struct request){ .layout = { .no_header = true }, .merge = { .lib = true }, .words = { "*.so" } },
+		      "        3 100.000 c.so\n        0       0 empty.so\n");
+}
+
+static void test_symbols(void **state OP_UNUSED)
+{
+	put_two_applications();
+	assert_report(&(struct request){ .layout = { .symbols = true } },
+		      CPU_LINES "samples  %        image name               symbol name\n"
+				"10       50.0000  no-vmlinux               /no-vmlinux\n"
+				"6        30.0000  b                        /bin/b\n"
+				"3        15.0000  c.so                     /lib/c.so\n"
+				"1         5.0000  no-mapping               /no-mapping\n");
+	assert_report(&(struct request){ .layout = { .symbols = true, .no_header = true, .app_column = true, .accumulated = true },
+					 .threshold = 15.0 },
+		      "10       10            50.0000  50.0000    no-vmlinux               no-vmlinux               /no-vmlinux\n"
+		      "6        16            30.0000  80.0000    b                        b                        /bin/b\n"
+		      "3        19            15.0000  95.0000    c.so                     b                        /lib/c.so\n");
+}
+
+static void test_excluded_symbols_leave_the_total(void **state OP_UNUSED)
+{
+	static char name[] = "/no-vmlinux";
+	char *words[] = { name };
+
+	put_two_applications();
+	assert_report(&(struct request){ .layout = { .symbols = true, .no_header = true }, .exclude = { words, 1 } },
+		      "6        60.0000  b                        /bin/b\n"
+		      "3        30.0000  c.so                     /lib/c.so\n"
+		      "1        10.0000  no-mapping               /no-mapping\n");
+}
+
+static void test_details(void **state OP_UNUSED)
+{
+	static const struct sample samples[] = { { 0x30, 1 }, { 0x10, 2 }, { 0x10, UINT32_MAX }, { 0x20, 0 } };
+	struct op_odb_header header = sample_header();
+
+	sample_write(session_fd, "{root}/x/{dep}/{root}/x" TIMER, &header, samples, op_array_size(samples));
+	assert_report(&(struct request){ .layout = { .symbols = true, .show_address = true }, .details = true },
+		      CPU_LINES "vma      samples  %        symbol name\n"
+				"00000000 4294967298 100.000  /x\n"
+				"  00000010 4294967297 100.000\n"
+				"  00000020 0              0\n"
+				"  00000030 1        2.3e-08\n");
+}
+
+static void test_anonymous_regions_and_speed(void **state OP_UNUSED)
+{
+	static const struct sample sample = { 0x10, 2 };
+	struct op_odb_header header = sample_header();
+
+	header.cpu_speed_mhz = 2000.125;
+	sample_write(session_fd, "{root}/x/{dep}/{anon:[heap]}/12.0x1000.0x2000" TIMER, &header, &sample, 1);
+	assert_report(&(struct request){ .layout = { .symbols = true } },
+		      "CPU: CPU with timer interrupt, speed 2000.12 MHz (estimated)\nProfiling through timer interrupt\n"
+		      "samples  %        image name               symbol name\n"
+		      "2        100.000  [heap] (tgid:12 range:0x1000-0x2000) [heap] (tgid:12 range:0x1000-0x2000)\n");
+}
+
+static void put_event(const char *path, uint32_t number, uint32_t unit_mask, uint32_t value)
+{
+	const struct sample sample = { 0x10, value };
+	struct op_odb_header header = sample_header();
+
+	header.ctr_event = number;
+	header.ctr_um = unit_mask;
+	header.ctr_count = 1;
+	sample_write(session_fd, path, &header, &sample, 1);
+}
+
+static void test_two_events(void **state OP_UNUSED)
+{
+	put_event("{root}/x/{dep}/{root}/x/page-faults.1.0.all.all.all", 9, 0, 4);
+	put_event("{root}/x/{dep}/{root}/x/NO_EVENT_OF_OPD.200000.65.all.all.all", 10, 65, 5);
+	assert_report(&(struct request){ 0 },
+		      "CPU: CPU with timer interrupt\n"
+		      "Counted page-faults events (Page faults) with a unit mask of 0x00 (No unit mask) count 1\n"
+		      "Profiling through timer interrupt\n"
+		      "    page-faults:1|NO_EVENT_OF_OP...|\n"
+		      "  samples|      %|  samples|      %|\n"
+		      "------------------------------------\n"
+		      "        4 100.000         5 100.000 x\n");
+}
+
+static void test_threads(void **state OP_UNUSED)
+{
+	put("{root}/x/{dep}/{root}/x/TIMER.0.0.100.100.all", 0x10, 4);
+	put("{root}/x/{dep}/{root}/x/TIMER.0.0.100.101.all", 0x10, 5);
+	put("{root}/x/{dep}/{root}/x/TIMER.0.0.200.200.all", 0x10, 6);
+	assert_refused(&(struct request){ 0 });
+	assert_report(&(struct request){ .merge = { .tid = true } },
+		      CPU_LINES "Processes with a thread group ID of 100\nProcesses with a thread group ID of 200\n"
+				"         tgid:100|         tgid:200|\n  samples|      %|  samples|      %|\n"
+				"------------------------------------\n"
+				"        9 100.000         6 100.000 x\n");
+	assert_report(&(struct request){ .words = { "tid:100,200" }, .layout = { .no_header = true } },
+		      "        4 100.000         6 100.000 x\n");
+	assert_report(&(struct request){ .merge = { .tgid = true }, .layout = { .no_header = true } }, "       15 100.000 x\n");
+	assert_refused(&(struct request){ .words = { "tid:5" } });
+	assert_refused(&(struct request){ .words = { "cpu:0" } });
+}
+
+static void test_merged_files_must_agree(void **state OP_UNUSED)
+{
+	const struct sample sample = { 0x10, 2 };
+	struct op_odb_header header = sample_header();
+	struct stages stages = { 0 };
+	struct request request = { .merge = { .tgid = true },
+				   .layout = { .symbols = true, .no_header = true, .classes = &stages.classes } };
+
+	header.mtime = 1;
+	sample_write(session_fd, "{root}/x/{dep}/{root}/x/TIMER.0.0.1.1.all", &header, &sample, 1);
+	header.mtime = 2;
+	sample_write(session_fd, "{root}/x/{dep}/{root}/x/TIMER.0.0.2.2.all", &header, &sample, 1);
+	assert_int_equal(open_stages(&stages, &request), 0);
+	assert_int_equal(write_symbols(&stages, &request, &request.layout, stdout), -EINVAL);
+	assert_int_equal(write_summary(&stages, &(struct request){ .threshold = 200 },
+				       &(struct opr_layout){ .classes = &stages.classes, .no_header = true }, stdout),
+			 0);
+	close_stages(&stages);
+	assert_report(&(struct request){ .words = { "tid:1,2" }, .layout = { .symbols = true, .no_header = true } },
+		      "2        100.000  2        100.000  /x\n"); /* two classes are not merged */
+}
+
+static void test_errors(void **state OP_UNUSED)
+{
+	assert_refused(&(struct request){ 0 }); /* no files */
+	assert_refused(&(struct request){ .words = { "session:nothing" } });
+	put("{root}/x/{dep}/{root}/x/{cg}/{root}/x" TIMER, 0x10, 2);
+	assert_refused(&(struct request){ 0 }); /* nothing but call graphs */
+	put("{root}/x/{dep}/{root}/x" TIMER, 0x10, 2);
+	assert_refused(&(struct request){ .words = { "session:current,./nothing" } });
+	assert_refused(&(struct request){ .words = { "/y" } });
+	sample_write_bytes(session_fd, "{root}/x/{dep}/{root}/x" TIMER, "DAE\n", 4);
+	assert_refused(&(struct request){ 0 });
+}
+
+int main(void)
+{
+	static const struct {
+		const char *name;
+		CMUnitTestFunction function;
+	} functions[] = {
+		{ "summary", test_summary },
+		{ "symbols", test_symbols },
+		{ "excluded symbols", test_excluded_symbols_leave_the_total },
+		{ "details", test_details },
+		{ "anonymous regions", test_anonymous_regions_and_speed },
+		{ "two events", test_two_events },
+		{ "threads", test_threads },
+		{ "merged files", test_merged_files_must_agree },
+		{ "errors", test_errors },
+	};
+	struct CMUnitTest tests[op_array_size(functions)];
+
+	for (size_t i = 0; i < op_array_size(functions); i++)
+		tests[i] = (struct CMUnitTest){ functions[i].name, functions[i].function, open_session, clear_session, NULL };
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

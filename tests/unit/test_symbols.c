@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tools/symbols.h"
+#include "tools/symbols_bfd.h"
+
+#define SELF "/proc/self/exe"
+
+static const struct opr_symbol_options options = { .demangle = true };
+
+/* libbfd 2.40 does not free the message about a damaged file; the leak checker of --enable-sanitizers is told here. */
+const char *__lsan_default_suppressions(void);
+
+const char *__lsan_default_suppressions(void)
+{
+	return "leak:libbfd";
+}
+
+static char directory[] = "/tmp/opd-test-symbols-XXXXXX";
+static char path[sizeof(directory) + 8];
+
+/* What the tests look for in their own program. */
+int test_symbols_landmark(void);
+
+int __attribute__((noinline)) test_symbols_landmark(void)
+{
+	return 1;
+}
+
+static int setup(void **state OP_UNUSED)
+{
+	if (!mkdtemp(directory))
+		return -1;
+	snprintf(path, sizeof(path), "%s/f", directory);
+	return 0;
+}
+
+static int teardown(void **state OP_UNUSED)
+{
+	unlink(path);
+	return rmdir(directory);
+}
+
+static void write_file(const void *bytes, size_t nr_bytes)
+{
+	FILE *file = fopen(path, "we");
+
+	assert_non_null(file);
+	assert_int_equal(fwrite(bytes, 1, nr_bytes, file), nr_bytes);
+	assert_int_equal(fclose(file), 0);
+}
+
+/* ---- the table ---- */
+
+static void add(struct opr_symbols *symbols, uint64_t start, uint32_t section, const char *name, bool global, bool weak)
+{
+	struct opr_symbol symbol = {
+		.start = start, .vma = start, .section = section, .name = name, .rank = opr_symbol_rank(name, global, weak)
+	};
+
+	assert_int_equal(opr_symbols_add(symbols, &symbol), 0);
+}
+
+static void assert_symbol(const struct opr_symbols *symbols, uint64_t position, const char *name)
+{
+	const struct opr_symbol *symbol = opr_symbols_find(symbols, position);
+
+	if (!name) {
+		assert_null(symbol);
+		return;
+	}
+	assert_non_null(symbol);
+	assert_string_equal(symbol->name, name);
+}
+
+static void test_sizes(void **state OP_UNUSED)
+{
+	static const struct opr_section sections[] = { { 100, 200 }, { 250, 300 } };
+	struct opr_symbols symbols = { 0 };
+
+	add(&symbols, 260, 1, "last", true, false);
+	add(&symbols, 150, 0, "second", false, false);
+	add(&symbols, 120, 0, "first", true, false);
+	opr_symbols_finish(&symbols, sections, 1000);
+	assert_symbol(&symbols, 119, NULL);
+	assert_symbol(&symbols, 120, "first");
+	assert_symbol(&symbols, 149, "first");
+	assert_symbol(&symbols, 150, "second");
+	assert_symbol(&symbols, 199, "second");
+	assert_symbol(&symbols, 200, NULL); /* between the sections */
+	assert_symbol(&symbols, 259, NULL);
+	assert_symbol(&symbols, 999, "last"); /* reaches beyond its section */
+	assert_symbol(&symbols, 1000, NULL);
+	opr_symbols_free(&symbols);
+	assert_symbol(&symbols, 120, NULL);
+}
+
+static void test_one_symbol_for_an_address(void **state OP_UNUSED)
+{
+	static const struct opr_section section = { 0, 100 };
+	struct opr_symbols symbols = { 0 };
+
+	add(&symbols, 1, 0, "Letext", true, false);
+	add(&symbols, 1, 0, "local", false, false);
+	add(&symbols, 2, 0, "_underscore", true, false);
+	add(&symbols, 2, 0, "plain", true, false);
+	add(&symbols, 3, 0, "local", false, false);
+	add(&symbols, 3, 0, "_global", true, false);
+	add(&symbols, 4, 0, "weak", true, true);
+	add(&symbols, 4, 0, "strong", true, false);
+	add(&symbols, 5, 0, "first", true, false);
+	add(&symbols, 5, 0, "then", true, false);
+	add(&symbols, 6, 0, "??.text", true, false);
+	add(&symbols, 6, 0, "named", false, true);
+	opr_symbols_finish(&symbols, &section, 100);
+	assert_int_equal(symbols.nr_symbols, 6);
+	assert_symbol(&symbols, 1, "local");
+	assert_symbol(&symbols, 2, "plain");
+	assert_symbol(&symbols, 3, "_global");
+	assert_symbol(&symbols, 4, "strong");
+	assert_symbol(&symbols, 5, "first");
+	assert_symbol(&symbols, 6, "named");
+	opr_symbols_free(&symbols);
+}
+
+static void test_demangling(void **state OP_UNUSED)
+{
+	struct opr_symbols symbols = { 0 };
+
+	add(&symbols, 0, 0, "_ZN4shop4CartIlE3addEl", true, false);
+	add(&symbols, 1, 0, "main", true, false);
+	add(&symbols, 2, 0, "??.plt", true, false);
+	assert_int_equal(opr_symbols_demangle(&symbols, true), 0);
+	assert_string_equal(symbols.symbols[0].shown, "shop::Cart<long>::add(long)");
+	assert_string_equal(symbols.symbols[1].shown, "main");
+	assert_string_equal(symbols.symbols[2].shown, "anonymous symbol from section .plt");
+	assert_int_equal(opr_symbols_demangle(&symbols, false), 0);
+	assert_string_equal(symbols.symbols[0].shown, "_ZN4shop4CartIlE3addEl");
+	opr_symbols_free(&symbols);
+}
+
+/* ---- object files ---- */
+
+static void test_own_program(void **state OP_UNUSED)
+{
+	struct opr_symbols symbols = { 0 };
+	const struct opr_symbol *found = NULL;
+
+	assert_int_equal(opr_symbols_read_bfd(&symbols, SELF, SELF, &options), 0);
+	assert_int_equal(test_symbols_landmark(), 1);
+	for (size_t i = 0; i < symbols.nr_symbols; i++)
+		if (!strcmp(symbols.symbols[i].name, "test_symbols_landmark"))
+			found = &symbols.symbols[i];
+	assert_non_null(found);
+	assert_ptr_equal(opr_symbols_find(&symbols, found->start), found);
+	assert_true(symbols.start_offset > 0);
+	opr_symbols_free(&symbols);
+}
+
+static void test_no_object_file(void **state OP_UNUSED)
+{
+	static const char *const others[] = { "/proc/version", "/dev/null", "/proc/self", "/nothing" };
+	struct opr_symbols symbols = { 0 };
+
+	for (size_t i = 0; i < op_array_size(others); i++)
+		assert_int_equal(opr_symbols_read_bfd(&symbols, others[i], others[i], &options), -ENOEXEC);
+	write_file("", 0);
+	assert_int_equal(opr_symbols_read_bfd(&symbols, path, path, &options), -ENOEXEC);
+	assert_int_equal(symbols.nr_symbols, 0);
+	opr_symbols_free(&symbols);
+}
+
+static char *read_self(size_t *ret_bytes)
+{
+	FILE *file = fopen(SELF, "re");
+	struct stat st;
+	char *bytes;
+
+	assert_non_null(file);
+	assert_int_equal(fstat(fileno(file), &st), 0);
+	bytes = malloc((size_t)st.st_size);
+	assert_non_null(bytes);
+	*ret_bytes = fread(bytes, 1, (size_t)st.st_size, file);
+	fclose(file);
+	return bytes;
+}
+
+/* Neither a short nor a damaged object file may do harm; what is found in it does not matter. */
+static void test_damaged_object_files(void **state OP_UNUSED)
+{
+	unsigned int seed = 1;
+	size_t nr_bytes;
+	char *bytes = read_self(&nr_bytes);
+
+	for (int round = 0; round < 40; round++) {
+		struct opr_symbols symbols = { 0 };
+		size_t length = round < 20 ? nr_bytes * (size_t)round / 20 : nr_bytes;
+
+		if (round >= 20)
+			bytes[(size_t)rand_r(&seed) % 64] ^= (char)(1 << rand_r(&seed) % 8);
+		write_file(bytes, length);
+		if (!opr_symbols_read_bfd(&symbols, path, path, &options))
+			(void)opr_symbols_find(&symbols, 0x1000);
+		opr_symbols_free(&symbols);
+	}
+	free(bytes);
+}
+
+/* ---- separate debug files ---- */
+
+static int OP_PRINTF(1, 2) run(const char *format, ...)
+{
+	char command[1024];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(command, sizeof(command), format, args);
+	va_end(args);
+	return system(command);
+}
+
+static uint64_t landmark_start(const char *file, const char *root)
+{
+	const struct opr_symbol_options with_root = { .root = root };
+	struct opr_symbols symbols = { 0 };
+	uint64_t start = 0;
+
+	assert_int_equal(opr_symbols_read_bfd(&symbols, file, "/f", &with_root), 0);
+	for (size_t i = 0; i < symbols.nr_symbols; i++)
+		if (!strcmp(symbols.symbols[i].name, "test_symbols_landmark"))
+			start = symbols.symbols[i].start;
+	opr_symbols_free(&symbols);
+	return start;
+}
+
+/* DIRECTORY/self, the whole program; f.debug, its debug file; f, stripped. */
+static void make_debug_files(bool link)
+{
+	if (run("objcopy --version >/dev/null 2>&1"))
+		skip();
+	assert_int_equal(
+		run("cd %s && cat /proc/%d/exe >self && objcopy --only-keep-debug self f.debug && objcopy --strip-all self f",
+		    directory, (int)getpid()),
+		0);
+	if (link)
+		assert_int_equal(
+			run("cd %s && objcopy --remove-section=.note.gnu.build-id --add-gnu-debuglink=f.debug f", directory), 0);
+}
+
+static void remove_debug_files(void)
+{
+	assert_int_equal(run("find %s -mindepth 1 -delete", directory), 0);
+}
+
+static void test_debug_link(void **state OP_UNUSED)
+{
+	static const char *const places[] = { ".", ".debug", "usr/lib/debug" };
+	uint64_t start = landmark_start(SELF, NULL);
+
+	make_debug_files(true);
+	assert_int_not_equal(start, 0);
+	assert_int_equal(run("mv %s/f.debug %s/away", directory, directory), 0);
+	assert_int_equal(landmark_start(path, directory), 0);
+	for (size_t i = 0; i < op_array_size(places); i++) {
+		assert_int_equal(run("cd %s && mkdir -p %s && cp away %s/f.debug", directory, places[i], places[i]), 0);
+		assert_int_equal(landmark_start(path, directory), start);
+		assert_int_equal(run("echo >>%s/%s/f.debug", directory, places[i]), 0);
+		assert_int_equal(landmark_start(path, directory), 0); /* another checksum */
+		assert_int_equal(run("rm %s/%s/f.debug", directory, places[i]), 0);
+	}
+	remove_debug_files();
+}
+
+static void test_build_id(void **state OP_UNUSED)
+{
+	bfd *self = opr_bfd_open(SELF);
+	char name[256];
+	int length;
+
+	assert_non_null(self);
+	if (!self->build_id) {
+		bfd_close(self);
+		print_message("the linker gave this program no build-id\n");
+		skip();
+	}
+	length = snprintf(name, sizeof(name), "%02x/", self->build_id->data[0]);
+	for (size_t i = 1; i < self->build_id->size && length < (int)sizeof(name) - 3; i++)
+		length += snprintf(name + length, 3, "%02x", self->build_id->data[i]);
+	bfd_close(self);
+	make_debug_files(false);
+	assert_int_equal(landmark_start(path, directory), 0);
+	assert_int_equal(
+		run("cd %s && D=usr/lib/debug/.build-id/%s.debug && mkdir -p $(dirname $D) && mv f.debug $D", directory, name), 0);
+	assert_int_equal(landmark_start(path, directory), landmark_start(SELF, NULL));
+	remove_debug_files();
+}
+
+/* ---- the kernel's list ---- */
+
+static const char kernel_list[] = "0000000000000000 A fixed_percpu_data\n"
+				  "ffffffff81000000 T _text\n"
+				  "ffffffff81000000 T _stext\n"
+				  "ffffffff81000100 t local_function\n"
+				  "ffffffff81000100 T global_function\n"
+				  "ffffffff81000200 D not_code\n"
+				  "ffffffff81000300 W weak_function\n"
+				  "garbage\n"
+				  "\n"
+				  "ffffffff81000400 T\n"
+				  "ffffffff81001000 T _etext\n"
+				  "ffffffff82000000 T beyond\n"
+				  "ffffffffc0000000 t of_a_module\t[ext4]\n";
+
+static void test_kallsyms(void **state OP_UNUSED)
+{
+	struct opr_symbols symbols = { 0 };
+
+	write_file(kernel_list, sizeof(kernel_list) - 1);
+	assert_int_equal(opr_symbols_read_kallsyms(&symbols, path), 0);
+	assert_int_equal(symbols.nr_symbols, 3);
+	assert_symbol(&symbols, 0x1ff, "global_function");
+	assert_symbol(&symbols, 0x2ff, "global_function");
+	assert_symbol(&symbols, 0x300, "weak_function");
+	assert_symbol(&symbols, 0xfff, "weak_function");
+	assert_symbol(&symbols, 0x1000, NULL);
+	assert_int_equal(opr_symbols_find(&symbols, 0x100)->vma, 0xffffffff81000100);
+	opr_symbols_free(&symbols);
+}
+
+static void test_hidden_kallsyms(void **state OP_UNUSED)
+{
+	static const char hidden[] = "0000000000000000 T _text\n0000000000000000 T schedule\n0000000000000000 T _etext\n";
+	struct opr_symbols symbols = { 0 };
+
+	write_file(hidden, sizeof(hidden) - 1);
+	assert_int_equal(opr_symbols_read_kallsyms(&symbols, path), -EPERM);
+	assert_int_equal(symbols.nr_symbols, 0);
+	assert_int_equal(opr_symbols_read_kallsyms(&symbols, "/nothing"), -ENOENT);
+	opr_symbols_free(&symbols);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sizes),          cmocka_unit_test(test_one_symbol_for_an_address),
+		cmocka_unit_test(test_demangling),     cmocka_unit_test(test_own_program),
+		cmocka_unit_test(test_no_object_file), cmocka_unit_test(test_damaged_object_files),
+		cmocka_unit_test(test_debug_link),     cmocka_unit_test(test_build_id),
+		cmocka_unit_test(test_kallsyms),       cmocka_unit_test(test_hidden_kallsyms),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
