@@ -25,6 +25,6 @@ tests_unit_test_control_SOURCES = tests/unit/test_control.c
 tests_unit_test_control_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_control_LDADD = libop/libop.a $(CMOCKA_LIBS)
 
-tests_unit_test_server_SOURCES = tests/unit/test_server.c daemon/server.c daemon/server.h
+tests_unit_test_server_SOURCES = tests/unit/test_server.c tests/unit/test_box.h daemon/server.c daemon/server.h
 tests_unit_test_server_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_server_LDADD = libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)

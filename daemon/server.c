@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "daemon/server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "libop/file.h"
+
+#define USEC_PER_SEC 1000000ull
+#define ACCEPT_PAUSE_USEC (USEC_PER_SEC / 2)
+#define LISTEN_BACKLOG 64
+
+enum state { FREE, READING, HANDLING, SENDING };
+
+struct client {
+	struct opd_server *server;
+	enum state state;
+	uint32_t generation;
+	int fd;
+	bool may_all;
+	uint16_t command;
+	uint64_t since_usec; /* when it came into this state */
+	sd_event_source *io;
+	sd_event_source *timer;
+	void *reply; /* in state SENDING */
+	size_t reply_bytes;
+};
+
+struct opd_server {
+	sd_event *loop;
+	sd_event_source *accept_io, *accept_pause;
+	int listen_fd;
+	char *unlink_path;
+	dev_t unlink_dev;
+	ino_t unlink_ino;
+	opd_server_handler handler;
+	void *context;
+	uint64_t nr_dropped;
+	struct client clients[OPD_SERVER_MAX_CLIENTS];
+};
+
+/* ---- the socket file ---- */
+
+static int fill_address(const char *path, struct sockaddr_un *address)
+{
+	*address = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	if (strlen(path) >= sizeof(address->sun_path))
+		return -ENAMETOOLONG;
+	memcpy(address->sun_path, path, strlen(path) + 1);
+	return 0;
+}
+
+static int make_parent(const char *path)
+{
+	char *copy = strdup(path), *slash;
+	int err = 0;
+
+	if (!copy)
+		return -ENOMEM;
+	slash = strrchr(copy, '/');
+	if (slash && slash != copy) {
+		*slash = '\0';
+		err = op_file_make_dirs(copy);
+	}
+	free(copy);
+	return err;
+}
+
+/* Removes a socket file that nobody listens on. 0 when the path is free now. */
+static int remove_stale(const char *path, const struct sockaddr_un *address)
+{
+	struct stat st;
+	int fd, err = 0;
+
+	if (lstat(path, &st) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (!S_ISSOCK(st.st_mode))
+		return -ENOTSOCK;
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) < 0)
+		err = errno;
+	close(fd);
+	if (err != ECONNREFUSED)
+		return err == ENOENT ? 0 : -EADDRINUSE;
+	return unlink(path) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+/* The file never has more permission than in the end; without the group it is root's alone in effect. */
+static int bind_and_listen(int fd, const char *path, const struct sockaddr_un *address)
+{
+	mode_t mask = umask(0177);
+	int err = bind(fd, (const struct sockaddr *)address, sizeof(*address)) < 0 ? -errno : 0;
+	const struct group *group;
+
+	umask(mask);
+	if (err)
+		return err;
+	group = getgrnam(OPD_SERVER_GROUP);
+	if ((group && geteuid() == 0 && lchown(path, (uid_t)-1, group->gr_gid) < 0) || chmod(path, 0660) < 0 ||
+	    listen(fd, LISTEN_BACKLOG) < 0) {
+		err = -errno;
+		unlink(path);
+	}
+	return err;
+}
+
+int opd_server_listen(const char *path, int *ret_fd)
+{
+	struct sockaddr_un address;
+	int fd, err = fill_address(path, &address);
+
+	if (err < 0)
+		return err;
+	err = make_parent(path);
+	if (err < 0)
+		return err;
+	err = remove_stale(path, &address);
+	if (err < 0)
+		return err;
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	err = bind_and_listen(fd, path, &address);
+	if (err < 0) {
+		close(fd);
+		return err;
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
+/* ---- clients ---- */
+
+static uint64_t now_usec(const struct opd_server *server)
+{
+	uint64_t usec = 0;
+
+	sd_event_now(server->loop, CLOCK_MONOTONIC, &usec);
+	return usec;
+}
+
+/* Sources that are being dispatched are kept alive by the loop until their handler returns. */
+static void end_client(struct client *client)
+{
+	sd_event_source_disable_unref(client->io);
+	sd_event_source_disable_unref(client->timer);
+	close(client->fd);
+	free(client->reply);
+	*client = (struct client){ .server = client->server, .fd = -1, .generation = client->generation + 1 };
+}
+
+static void drop_client(struct client *client)
+{
+	client->server->nr_dropped++;
+	end_client(client);
+}
+
+static const uint32_t awaited[] = { [READING] = EPOLLIN, [HANDLING] = 0, [SENDING] = EPOLLOUT };
+
+/* What is waited for in the new state: readiness, and the end of patience, which the handler has without limit. */
+static int enter(struct client *client, enum state state)
+{
+	int err = sd_event_source_set_io_events(client->io, awaited[state]);
+
+	client->state = state;
+	client->since_usec = now_usec(client->server);
+	if (err >= 0)
+		err = sd_event_source_set_time_relative(client->timer, OPD_SERVER_IDLE_SEC * USEC_PER_SEC);
+	if (err >= 0)
+		err = sd_event_source_set_enabled(client->timer, state == HANDLING ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
+	return err;
+}
+
+static bool request_is_sound(const struct op_control_request *request, ssize_t nr_bytes)
+{
+	return nr_bytes == sizeof(*request) && request->magic == OP_CONTROL_MAGIC && request->version == OP_CONTROL_VERSION &&
+	       !request->reserved[0] && !request->reserved[1] && op_control_name(request->command);
+}
+
+static void refuse(struct client *client, struct opd_client name)
+{
+	struct op_text text = { 0 };
+
+	op_text_printf(&text, "only root may send %s to opd", op_control_name(client->command));
+	opd_server_reply_error(client->server, name, -EPERM, op_text_get(&text));
+	op_text_free(&text);
+}
+
+static void handle(struct client *client, uint16_t command)
+{
+	struct opd_server *server = client->server;
+	struct opd_client name = { (uint32_t)(client - server->clients), client->generation };
+
+	client->command = command;
+	if (enter(client, HANDLING) < 0)
+		drop_client(client);
+	else if (client->may_all || op_control_group_may(command))
+		server->handler(server->context, name, (enum op_control_command)command);
+	else
+		refuse(client, name);
+}
+
+static void read_request(struct client *client)
+{
+	struct op_control_request request;
+	ssize_t nr = recv(client->fd, &request, sizeof(request), MSG_TRUNC | MSG_DONTWAIT);
+
+	if (nr < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (!nr)
+		end_client(client);
+	else if (!request_is_sound(&request, nr))
+		drop_client(client);
+	else
+		handle(client, request.command);
+}
+
+/* Tries to send; whatever cannot be sent now waits for room. */
+static void send_reply(struct client *client)
+{
+	ssize_t nr = send(client->fd, client->reply, client->reply_bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+	if (nr < 0 && (errno == EAGAIN || errno == EINTR)) {
+		if (client->state != SENDING && enter(client, SENDING) < 0)
+			drop_client(client);
+		return;
+	}
+	if (nr < 0) {
+		drop_client(client);
+		return;
+	}
+	free(client->reply);
+	client->reply = NULL;
+	if (enter(client, READING) < 0)
+		drop_client(client);
+}
+
+/* A peer that hangs up while its request is handled is forgotten; one that leaves its last words is read first. */
+static int on_client(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+	struct client *client = userdata;
+
+	(void)source;
+	(void)fd;
+	if (client->state == READING && revents & EPOLLIN)
+		read_request(client);
+	else if (revents & (EPOLLHUP | EPOLLERR))
+		end_client(client);
+	else if (client->state == SENDING && revents & EPOLLOUT)
+		send_reply(client);
+	return 0;
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	(void)source;
+	(void)usec;
+	drop_client(userdata);
+	return 0;
+}
+
+static bool peer_may_all(int fd)
+{
+	struct ucred peer;
+	socklen_t nr_bytes = sizeof(peer);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &nr_bytes) < 0)
+		return false;
+	return peer.uid == 0 || peer.uid == geteuid();
+}
+
+/* A free place, or that of the client which has been silent for the longest time; NULL when all have requests under way. */
+static struct client *find_place(struct opd_server *server)
+{
+	struct client *oldest = NULL;
+
+	for (size_t i = 0; i < OPD_SERVER_MAX_CLIENTS; i++) {
+		struct client *client = &server->clients[i];
+
+		if (client->state == FREE)
+			return client;
+		if (client->state == READING && (!oldest || client->since_usec < oldest->since_usec))
+			oldest = client;
+	}
+	if (oldest)
+		drop_client(oldest);
+	return oldest;
+}
+
+static void add_client(struct opd_server *server, int fd)
+{
+	struct client *client = find_place(server);
+	int room = OP_CONTROL_MAX_REPLY;
+
+	if (!client) {
+		server->nr_dropped++;
+		close(fd);
+		return;
+	}
+	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room)) < 0)
+		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+	client->fd = fd;
+	client->may_all = peer_may_all(fd);
+	client->state = READING;
+	if (sd_event_add_io(server->loop, &client->io, fd, EPOLLIN, on_client, client) < 0 ||
+	    sd_event_add_time_relative(server->loop, &client->timer, CLOCK_MONOTONIC, OPD_SERVER_IDLE_SEC * USEC_PER_SEC, USEC_PER_SEC,
+				       on_timer, client) < 0 ||
+	    enter(client, READING) < 0)
+		drop_client(client);
+}
+
+static int on_accept(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+	struct opd_server *server = userdata;
+	int client_fd = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	(void)revents;
+	if (client_fd >= 0) {
+		add_client(server, client_fd);
+	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+		sd_event_source_set_enabled(source, SD_EVENT_OFF);
+		sd_event_source_set_time_relative(server->accept_pause, ACCEPT_PAUSE_USEC);
+		sd_event_source_set_enabled(server->accept_pause, SD_EVENT_ONESHOT);
+	}
+	return 0;
+}
+
+/* There may be descriptors and memory again. */
+static int on_accept_pause(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct opd_server *server = userdata;
+
+	(void)source;
+	(void)usec;
+	sd_event_source_set_enabled(server->accept_io, SD_EVENT_ON);
+	return 0;
+}
+
+/* ---- the server ---- */
+
+static int remember_file(struct opd_server *server, const char *path)
+{
+	struct stat st;
+
+	if (!path)
+		return 0;
+	if (lstat(path, &st) < 0)
+		return -errno;
+	server->unlink_path = strdup(path);
+	if (!server->unlink_path)
+		return -ENOMEM;
+	server->unlink_dev = st.st_dev;
+	server->unlink_ino = st.st_ino;
+	return 0;
+}
+
+static void remove_file(const struct opd_server *server)
+{
+	struct stat st;
+
+	if (server->unlink_path && !lstat(server->unlink_path, &st) && st.st_dev == server->unlink_dev && st.st_ino == server->unlink_ino)
+		unlink(server->unlink_path);
+}
+
+static void free_server(struct opd_server *server)
+{
+	sd_event_source_disable_unref(server->accept_io);
+	sd_event_source_disable_unref(server->accept_pause);
+	sd_event_unref(server->loop);
+	free(server->unlink_path);
+	free(server);
+}
+
+int opd_server_open(sd_event *loop, int listen_fd, const char *unlink_path, opd_server_handler handler, void *context,
+		    struct opd_server **ret_server)
+{
+	struct opd_server *server = calloc(1, sizeof(*server));
+	int err;
+
+	if (!server)
+		return -ENOMEM;
+	server->loop = sd_event_ref(loop);
+	server->listen_fd = listen_fd;
+	server->handler = handler;
+	server->context = context;
+	for (size_t i = 0; i < OPD_SERVER_MAX_CLIENTS; i++)
+		server->clients[i] = (struct client){ .server = server, .fd = -1 };
+	err = remember_file(server, unlink_path);
+	if (err >= 0 && fcntl(listen_fd, F_SETFL, O_NONBLOCK) < 0)
+		err = -errno;
+	if (err >= 0)
+		err = sd_event_add_io(loop, &server->accept_io, listen_fd, EPOLLIN, on_accept, server);
+	if (err >= 0)
+		err = sd_event_add_time_relative(loop, &server->accept_pause, CLOCK_MONOTONIC, ACCEPT_PAUSE_USEC, 0, on_accept_pause,
+						 server);
+	if (err >= 0)
+		err = sd_event_source_set_enabled(server->accept_pause, SD_EVENT_OFF);
+	if (err < 0) {
+		free_server(server);
+		return err;
+	}
+	*ret_server = server;
+	return 0;
+}
+
+static struct client *find_client(struct opd_server *server, struct opd_client name)
+{
+	struct client *client = name.slot < OPD_SERVER_MAX_CLIENTS ? &server->clients[name.slot] : NULL;
+
+	return client && client->state == HANDLING && client->generation == name.generation ? client : NULL;
+}
+
+int opd_server_reply(struct opd_server *server, struct opd_client name, int error, const void *payload, size_t payload_bytes)
+{
+	struct client *client = find_client(server, name);
+	struct op_control_reply *reply;
+
+	if (payload_bytes > OP_CONTROL_MAX_REPLY - sizeof(*reply))
+		return -EMSGSIZE;
+	if (!client)
+		return 0;
+	reply = malloc(sizeof(*reply) + payload_bytes);
+	if (!reply) {
+		drop_client(client);
+		return -ENOMEM;
+	}
+	*reply = (struct op_control_reply){ .magic = OP_CONTROL_MAGIC,
+					    .version = OP_CONTROL_VERSION,
+					    .command = client->command,
+					    .error = error,
+					    .payload_bytes = (uint32_t)payload_bytes };
+	if (payload_bytes)
+		memcpy(reply + 1, payload, payload_bytes);
+	client->generation++;
+	client->reply = reply;
+	client->reply_bytes = sizeof(*reply) + payload_bytes;
+	send_reply(client);
+	return 0;
+}
+
+int opd_server_reply_error(struct opd_server *server, struct opd_client client, int error, const char *message)
+{
+	return opd_server_reply(server, client, error, message, strlen(message));
+}
+
+size_t opd_server_nr_clients(const struct opd_server *server)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < OPD_SERVER_MAX_CLIENTS; i++)
+		nr += server->clients[i].state != FREE;
+	return nr;
+}
+
+uint64_t opd_server_nr_dropped(const struct opd_server *server)
+{
+	return server->nr_dropped;
+}
+
+void opd_server_close(struct opd_server *server)
+{
+	if (!server)
+		return;
+	for (size_t i = 0; i < OPD_SERVER_MAX_CLIENTS; i++)
+		if (server->clients[i].state != FREE)
+			end_client(&server->clients[i]);
+	remove_file(server);
+	close(server->listen_fd);
+	free_server(server);
+}

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+#include "daemon/server.h"
+#include "tests/unit/test_box.h"
+
+#define NOBODY 65534
+
+struct harness {
+	struct box *box;
+	char path[64];
+	sd_event *loop;
+	struct opd_server *server;
+	struct opd_client last;
+	enum op_control_command last_command;
+	size_t nr_requests;
+	bool answer_at_once;
+};
+
+static void on_request(void *context, struct opd_client client, enum op_control_command command)
+{
+	struct harness *h = context;
+
+	h->last = client;
+	h->last_command = command;
+	h->nr_requests++;
+	if (h->answer_at_once)
+		assert_int_equal(opd_server_reply(h->server, client, 0, "hello", 5), 0);
+}
+
+static int setup(void **state)
+{
+	struct harness *h = test_calloc(1, sizeof(*h));
+	void *box;
+	int fd;
+
+	if (box_setup(&box) < 0)
+		return -1;
+	h->box = box;
+	snprintf(h->path, sizeof(h->path), "%s/control", h->box->path);
+	assert_int_equal(sd_event_new(&h->loop), 0);
+	assert_int_equal(opd_server_listen(h->path, &fd), 0);
+	assert_int_equal(opd_server_open(h->loop, fd, h->path, on_request, h, &h->server), 0);
+	h->answer_at_once = true;
+	*state = h;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct harness *h = *state;
+	void *box = h->box;
+	int err;
+
+	opd_server_close(h->server);
+	sd_event_unref(h->loop);
+	err = box_teardown(&box);
+	test_free(h);
+	return err;
+}
+
+/* Lets the loop do everything that is ready now. */
+static void settle(struct harness *h)
+{
+	while (sd_event_run(h->loop, 0) > 0)
+		;
+}
+
+static int connect_client(const struct harness *h)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	memcpy(address.sun_path, h->path, strlen(h->path) + 1);
+	assert_int_equal(connect(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
+	return fd;
+}
+
+static void send_command(int fd, unsigned int command)
+{
+	struct op_control_request request = { .magic = OP_CONTROL_MAGIC, .version = OP_CONTROL_VERSION, .command = (uint16_t)command };
+
+	assert_int_equal(send(fd, &request, sizeof(request), MSG_NOSIGNAL), sizeof(request));
+}
+
+/* The last message that receive() got: a reply and its payload. */
+static union {
+	struct op_control_reply reply;
+	char bytes[OP_CONTROL_MAX_REPLY];
+} got;
+
+static ssize_t receive(int fd)
+{
+	ssize_t nr = recv(fd, &got, sizeof(got), MSG_TRUNC);
+
+	return nr < 0 ? -errno : nr;
+}
+
+static void test_answers(void **state)
+{
+	struct harness *h = *state;
+	int fd = connect_client(h);
+
+	for (unsigned int i = 0; i < 3; i++) {
+		send_command(fd, OP_CONTROL_DUMP);
+		settle(h);
+		assert_int_equal(receive(fd), sizeof(got.reply) + 5);
+		assert_int_equal(got.reply.magic, OP_CONTROL_MAGIC);
+		assert_int_equal(got.reply.command, OP_CONTROL_DUMP);
+		assert_int_equal(got.reply.error, 0);
+		assert_int_equal(got.reply.payload_bytes, 5);
+		assert_memory_equal(&got.reply + 1, "hello", 5);
+	}
+	assert_int_equal(h->nr_requests, 3);
+	assert_int_equal(opd_server_nr_dropped(h->server), 0);
+	close(fd);
+	settle(h);
+	assert_int_equal(opd_server_nr_clients(h->server), 0);
+}
+
+static void test_answer_later(void **state)
+{
+	struct harness *h = *state;
+	int a = connect_client(h), b = connect_client(h);
+	struct opd_client first;
+
+	h->answer_at_once = false;
+	send_command(a, OP_CONTROL_DUMP);
+	send_command(a, OP_CONTROL_STATUS);
+	settle(h);
+	assert_int_equal(h->nr_requests, 1);
+	first = h->last;
+	send_command(b, OP_CONTROL_STATUS);
+	settle(h);
+	assert_int_equal(h->nr_requests, 2);
+	assert_int_equal(receive(a), -EAGAIN);
+	assert_int_equal(opd_server_reply_error(h->server, h->last, -ENOSPC, "full"), 0);
+	assert_int_equal(receive(b), sizeof(got.reply) + 4);
+	assert_int_equal(got.reply.error, -ENOSPC);
+	assert_int_equal(opd_server_reply(h->server, first, 0, NULL, 0), 0);
+	assert_int_equal(receive(a), sizeof(got.reply));
+	assert_int_equal(opd_server_reply(h->server, first, 0, "twice", 5), 0);
+	assert_int_equal(receive(a), -EAGAIN);
+	settle(h);
+	assert_int_equal(h->nr_requests, 3);
+	assert_int_equal(h->last_command, OP_CONTROL_STATUS);
+	close(a);
+	close(b);
+}
+
+/* The client has gone, and another one has its place: the late reply reaches nobody. */
+static void test_answer_to_nobody(void **state)
+{
+	struct harness *h = *state;
+	int a = connect_client(h), b;
+	struct opd_client gone;
+
+	h->answer_at_once = false;
+	send_command(a, OP_CONTROL_DUMP);
+	settle(h);
+	gone = h->last;
+	close(a);
+	settle(h);
+	assert_int_equal(opd_server_nr_clients(h->server), 0);
+	b = connect_client(h);
+	send_command(b, OP_CONTROL_DUMP);
+	settle(h);
+	assert_int_equal(h->last.slot, gone.slot);
+	assert_int_equal(opd_server_reply(h->server, gone, 0, NULL, 0), 0);
+	assert_int_equal(receive(b), -EAGAIN);
+	assert_int_equal(opd_server_reply(h->server, (struct opd_client){ 1u << 30, 0 }, 0, NULL, 0), 0);
+	close(b);
+}
+
+static void test_garbage_is_dropped(void **state)
+{
+	static const struct op_control_request good = { .magic = OP_CONTROL_MAGIC, .version = OP_CONTROL_VERSION, .command = OP_CONTROL_DUMP };
+	struct {
+		struct op_control_request request;
+		char more[4000];
+	} message;
+	static const size_t lengths[] = { 1, 15, 17, sizeof(message) };
+	struct harness *h = *state;
+	struct op_control_request bad[5];
+	int innocent = connect_client(h);
+
+	for (size_t i = 0; i < op_array_size(lengths); i++) {
+		int fd = connect_client(h);
+
+		memset(&message, 0, sizeof(message));
+		message.request = good;
+		assert_int_equal(send(fd, &message, lengths[i], 0), lengths[i]);
+		settle(h);
+		assert_int_equal(receive(fd), 0);
+		close(fd);
+	}
+	for (size_t i = 0; i < op_array_size(bad); i++)
+		bad[i] = good;
+	bad[0].magic++;
+	bad[1].version++;
+	bad[2].command = 0;
+	bad[3].command = 999;
+	bad[4].reserved[1] = 1;
+	for (size_t i = 0; i < op_array_size(bad); i++) {
+		int fd = connect_client(h);
+
+		assert_int_equal(send(fd, &bad[i], sizeof(bad[i]), 0), sizeof(bad[i]));
+		settle(h);
+		assert_int_equal(receive(fd), 0);
+		close(fd);
+	}
+	assert_int_equal(h->nr_requests, 0);
+	assert_int_equal(opd_server_nr_dropped(h->server), op_array_size(lengths) + op_array_size(bad));
+	send_command(innocent, OP_CONTROL_START);
+	settle(h);
+	assert_int_equal(h->nr_requests, 1);
+	close(innocent);
+}
+
+static void test_largest_reply(void **state)
+{
+	struct harness *h = *state;
+	size_t nr_bytes = OP_CONTROL_MAX_REPLY - sizeof(struct op_control_reply);
+	char *payload = test_calloc(1, nr_bytes + 1);
+	int fd = connect_client(h);
+
+	h->answer_at_once = false;
+	send_command(fd, OP_CONTROL_STATUS);
+	settle(h);
+	assert_int_equal(opd_server_reply(h->server, h->last, 0, payload, nr_bytes + 1), -EMSGSIZE);
+	assert_int_equal(opd_server_reply(h->server, h->last, 0, payload, nr_bytes), 0);
+	assert_int_equal(receive(fd), OP_CONTROL_MAX_REPLY);
+	close(fd);
+	test_free(payload);
+}
+
+/* Replies pile up until the socket is full; then the rest waits, nobody else does, and reading on brings every one of them. */
+static void test_slow_reader(void **state)
+{
+	struct harness *h = *state;
+	size_t nr_bytes = OP_CONTROL_MAX_REPLY / 2, nr_sent = 0, nr_read = 0;
+	char *payload = test_calloc(1, nr_bytes);
+	int slow = connect_client(h), other;
+
+	h->answer_at_once = false;
+	for (size_t before = 0;; nr_sent++) {
+		send_command(slow, OP_CONTROL_STATUS);
+		settle(h);
+		if (h->nr_requests == before)
+			break;
+		before = h->nr_requests;
+		assert_in_range(nr_sent, 0, 100);
+		assert_int_equal(opd_server_reply(h->server, h->last, 0, payload, nr_bytes), 0);
+	}
+	assert_in_range(nr_sent, 2, 100);
+	other = connect_client(h);
+	send_command(other, OP_CONTROL_STATUS);
+	settle(h);
+	assert_int_equal(h->nr_requests, nr_sent + 1);
+	assert_int_equal(opd_server_reply(h->server, h->last, 0, NULL, 0), 0);
+	assert_int_equal(receive(other), sizeof(got.reply));
+	while (receive(slow) == (ssize_t)(sizeof(got.reply) + nr_bytes)) {
+		nr_read++;
+		settle(h);
+	}
+	assert_int_equal(nr_read, nr_sent);
+	assert_int_equal(h->nr_requests, nr_sent + 2);
+	close(slow);
+	close(other);
+	test_free(payload);
+}
+
+/* More silent clients than there are places: who comes with a request is served all the same. */
+static void test_crowd(void **state)
+{
+	struct harness *h = *state;
+	int silent[OPD_SERVER_MAX_CLIENTS], fd;
+
+	for (size_t i = 0; i < OPD_SERVER_MAX_CLIENTS; i++) {
+		silent[i] = connect_client(h);
+		settle(h);
+	}
+	assert_int_equal(opd_server_nr_clients(h->server), OPD_SERVER_MAX_CLIENTS);
+	fd = connect_client(h);
+	settle(h);
+	assert_int_equal(opd_server_nr_clients(h->server), OPD_SERVER_MAX_CLIENTS);
+	send_command(fd, OP_CONTROL_DUMP);
+	settle(h);
+	assert_int_equal(receive(fd), sizeof(got.reply) + 5);
+	assert_int_equal(receive(silent[0]), 0);
+	assert_int_equal(receive(silent[1]), -EAGAIN);
+	for (size_t i = 0; i < OPD_SERVER_MAX_CLIENTS; i++)
+		close(silent[i]);
+	close(fd);
+	settle(h);
+	assert_int_equal(opd_server_nr_clients(h->server), 0);
+}
+
+/* As nobody: an exit code with a bit for each command that was answered without error. */
+static int call_as_nobody(const char *path)
+{
+	int answered = 0;
+
+	if (setgid(NOBODY) < 0 || setuid(NOBODY) < 0)
+		return 255;
+	for (unsigned int command = 1; command <= 6; command++) {
+		char *message = NULL;
+		void *payload = NULL;
+		size_t nr_bytes;
+		int err = op_control_call(path, (enum op_control_command)command, &payload, &nr_bytes, &message);
+
+		if (!err)
+			answered |= 1 << command;
+		else if (err != -EPERM || !strstr(message, "only root") || !strstr(message, op_control_name(command)))
+			return 254;
+		free(payload);
+		free(message);
+	}
+	return answered;
+}
+
+static void test_group_may(void **state)
+{
+	struct harness *h = *state;
+	int status;
+	pid_t child;
+
+	if (geteuid() != 0) {
+		print_message("needs root to become somebody else\n");
+		skip();
+	}
+	assert_int_equal(chmod(h->path, 0666), 0);
+	assert_int_equal(chmod(h->box->path, 0755), 0);
+	child = fork();
+	if (!child)
+		_exit(call_as_nobody(h->path));
+	while (!waitpid(child, &status, WNOHANG))
+		sd_event_run(h->loop, 1000);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 1 << OP_CONTROL_STATUS | 1 << OP_CONTROL_DUMP);
+}
+
+static void test_socket_file(void **state)
+{
+	struct harness *h = *state;
+	char other[80];
+	struct stat st;
+	int fd = -1;
+
+	assert_int_equal(lstat(h->path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0660);
+	assert_int_equal(opd_server_listen(h->path, &fd), -EADDRINUSE);
+	snprintf(other, sizeof(other), "%s/sub/dir/control", h->box->path);
+	assert_int_equal(opd_server_listen(other, &fd), 0);
+	close(fd);
+	fd = -1;
+	assert_int_equal(opd_server_listen(other, &fd), 0);
+	close(fd);
+	unlink(other);
+	snprintf(other, sizeof(other), "%s/sub/dir", h->box->path);
+	fd = -1;
+	assert_int_equal(opd_server_listen(other, &fd), -ENOTSOCK);
+	assert_int_equal(fd, -1);
+	rmdir(other);
+}
+
+/* A socket file of somebody else in the same place is not removed. */
+static void test_close_removes_its_own(void **state)
+{
+	struct harness *h = *state;
+	char second[80];
+	struct stat st;
+	int fd;
+
+	snprintf(second, sizeof(second), "%s/second", h->box->path);
+	assert_int_equal(opd_server_listen(second, &fd), 0);
+	assert_int_equal(rename(second, h->path), 0);
+	opd_server_close(h->server);
+	h->server = NULL;
+	assert_int_equal(lstat(h->path, &st), 0);
+	assert_int_equal(opd_server_open(h->loop, fd, h->path, on_request, h, &h->server), 0);
+	opd_server_close(h->server);
+	h->server = NULL;
+	assert_int_equal(lstat(h->path, &st), -1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_answers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_answer_later, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_answer_to_nobody, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_garbage_is_dropped, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_largest_reply, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_slow_reader, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_crowd, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_group_may, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_socket_file, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_close_removes_its_own, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
