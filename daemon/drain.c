@@ -3,7 +3,11 @@
 
 typedef void (*handler)(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct perf_event_header *header);
 
-/* There are few events per CPU. */
+/*
+ * There are few events per CPU. The kernel hands one occurrence of a software event to all profilers on one perf_sample_data, and what the first has filled in
+ * stays (kernel/events/core.c, do_perf_sw_event): beside another profiler, the id in our record may be that of its event. The rings have
+ * records of our events only, so where there is one event it is that one.
+ */
 static struct opd_event *event_by_id(const struct opd_pipeline *pipeline, const struct opd_cpu *cpu, uint64_t id, uint32_t *ret_index)
 {
 	for (size_t i = 0; i < pipeline->capture.nr_events; i++) {
@@ -12,7 +16,8 @@ static struct opd_event *event_by_id(const struct opd_pipeline *pipeline, const 
 			return &cpu->events[i];
 		}
 	}
-	return NULL;
+	*ret_index = 0;
+	return pipeline->capture.nr_events == 1 ? &cpu->events[0] : NULL;
 }
 
 /* A sample that does not say which event took it is put on the account of the first. */
