@@ -51,7 +51,7 @@ system_tests() {
 
 # The names in the Makefile fragments of the unit tests; known before anything is built.
 unit_tests() {
-	grep -oh 'tests/unit/test_[A-Za-z0-9_]*\(\.sh\)\?' "$top"/tests/unit/*.mk | sort -u
+	grep -ohE 'tests/unit/test_[A-Za-z0-9_]+(\.[a-z]+)?' "$top"/tests/unit/*.mk | sed -n '/\.sh$/p; /\./!p' | sort -u
 }
 
 check_units() {
