@@ -228,8 +228,8 @@ static const struct ctl_option requests[] = {
 	{ .name = "start-daemon", .run = run_start_daemon, .help = "start the daemon, not yet profiling" },
 	{ .name = "start", .letter = 's', .run = run_start, .help = "start profiling, and the daemon if needed" },
 	{ .name = "dump", .letter = 'd', .run = run_dump, .anybody = true, .help = "write to the disk what was counted" },
-	{ .name = "stop", .letter = 't', .run = run_stop, .help = "stop profiling; the daemon stays" },
-	{ .name = "shutdown", .letter = 'h', .run = run_shutdown, .help = "stop profiling and end the daemon" },
+	{ .name = "stop", .letter = 't', .run = run_stop, .undemanding = true, .help = "stop profiling; the daemon stays" },
+	{ .name = "shutdown", .letter = 'h', .run = run_shutdown, .undemanding = true, .help = "stop profiling and end the daemon" },
 	{ .name = "reset", .run = run_reset, .help = "remove the samples of the current session" },
 	{ .name = "list-events", .letter = 'l', .run = run_list_events, .anybody = true, .help = "list the events" },
 };
@@ -272,7 +272,8 @@ struct command_line {
 	const struct ctl_option *request;
 	struct ctl_edit *edits;
 	size_t nr_edits;
-	const char *words[NR_WORDS]; /* NULL: not given; the argument or "" */
+	bool has_word[NR_WORDS];
+	char *word_args[NR_WORDS]; /* NULL: none */
 };
 
 /* n is below NR_OPTIONS. */
@@ -300,8 +301,16 @@ static void fill_popt_table(struct poptOption table[NR_OPTIONS + 1])
 	table[NR_OPTIONS] = (struct poptOption)POPT_TABLEEND;
 }
 
-/* Strings that poptGetOptArg gave live as long as the process; so do the edits. */
-static int take_option(struct command_line *line, const struct ctl_option *option, const char *arg)
+static int take_word(struct command_line *line, size_t word, char *arg)
+{
+	free(line->word_args[word]);
+	line->word_args[word] = arg;
+	line->has_word[word] = true;
+	return 0;
+}
+
+/* `arg` is the command line's from here on. */
+static int take_option(struct command_line *line, const struct ctl_option *option, char *arg)
 {
 	struct ctl_edit *edits;
 
@@ -313,16 +322,25 @@ static int take_option(struct command_line *line, const struct ctl_option *optio
 		line->request = option;
 		return 0;
 	}
-	if (!option->edit) {
-		line->words[option - words] = arg ? arg : "";
-		return 0;
-	}
+	if (!option->edit)
+		return take_word(line, (size_t)(option - words), arg);
 	edits = reallocarray(line->edits, line->nr_edits + 1, sizeof(*edits));
-	if (!edits)
+	if (!edits) {
+		free(arg);
 		return ctl_fail("no memory");
+	}
 	line->edits = edits;
 	edits[line->nr_edits++] = (struct ctl_edit){ option, arg };
 	return 0;
+}
+
+static void free_command_line(struct command_line *line)
+{
+	for (size_t i = 0; i < line->nr_edits; i++)
+		free(line->edits[i].arg);
+	for (size_t i = 0; i < NR_WORDS; i++)
+		free(line->word_args[i]);
+	free(line->edits);
 }
 
 static int parse_command_line(int argc, const char **argv, struct command_line *line)
@@ -355,19 +373,19 @@ static bool may_have_setup(const struct ctl_option *request)
 /* What goes with what; --status makes everything else void. */
 static int check_command_line(const struct command_line *line)
 {
-	if (line->words[WORD_JSON] && !line->words[WORD_STATUS])
+	if (line->has_word[WORD_JSON] && !line->has_word[WORD_STATUS])
 		return ctl_fail("--json is for --status only");
-	if (line->words[WORD_STATUS])
+	if (line->has_word[WORD_STATUS])
 		return 0;
-	if ((line->nr_edits || line->words[WORD_SETUP]) && !may_have_setup(line->request)) {
+	if ((line->nr_edits || line->has_word[WORD_SETUP]) && !may_have_setup(line->request)) {
 		fprintf(stderr, "Option \"--setup\" not valid with \"--%s\".\n", line->request->name);
 		return 1;
 	}
-	if (line->words[WORD_VERBOSE] && !may_have_setup(line->request)) {
+	if (line->has_word[WORD_VERBOSE] && !may_have_setup(line->request)) {
 		fprintf(stderr, "Option \"--verbose\" not valid with \"--%s\".\n", line->request->name);
 		return 1;
 	}
-	if (line->words[WORD_SETUP] && !line->nr_edits) {
+	if (line->has_word[WORD_SETUP] && !line->nr_edits) {
 		fputs("No options specified\n", stderr);
 		return 1;
 	}
@@ -380,7 +398,7 @@ static int check_root(const struct command_line *line)
 {
 	const char *name = line->request ? line->request->name : "setup";
 
-	if (geteuid() == 0 || (line->request && line->request->anybody) || line->words[WORD_STATUS])
+	if (geteuid() == 0 || (line->request && line->request->anybody) || line->has_word[WORD_STATUS])
 		return 0;
 	return ctl_fail("--%s must be run as root", name);
 }
@@ -465,18 +483,17 @@ static int save_setup(struct opcontrol *ctl, const struct command_line *line)
 
 static int work(struct opcontrol *ctl, const struct command_line *line)
 {
-	bool status = line->words[WORD_STATUS], needs_setup = status || !line->request || !line->request->anybody;
+	bool status = line->has_word[WORD_STATUS], needs_setup = status || !line->request || !line->request->anybody;
 	int rc = 0;
 
 	ctl->session_dir = ctl->config.session_dir;
 	if (needs_setup)
 		rc = ctl_load_setup(ctl, !status);
-	if (rc)
+	if (rc && !status && !(line->request && line->request->undemanding))
 		return rc;
 	if (status)
 		return run_status(ctl);
-	if (line->nr_edits)
-		rc = save_setup(ctl, line);
+	rc = line->nr_edits ? save_setup(ctl, line) : 0;
 	if (!rc && line->request)
 		rc = line->request->run(ctl);
 	return rc;
@@ -484,11 +501,11 @@ static int work(struct opcontrol *ctl, const struct command_line *line)
 
 static int run_line(const struct command_line *line)
 {
-	struct opcontrol ctl = { .json = line->words[WORD_JSON], .verbose = line->words[WORD_VERBOSE] };
+	struct opcontrol ctl = { .json = line->has_word[WORD_JSON], .verbose = line->has_word[WORD_VERBOSE] };
 	int rc;
 
 	op_setup_init(&ctl.setup);
-	rc = load_config(&ctl, line->words[WORD_CONFIG]);
+	rc = load_config(&ctl, line->word_args[WORD_CONFIG]);
 	if (!rc)
 		rc = work(&ctl, line);
 	op_setup_free(&ctl.setup);
@@ -501,13 +518,13 @@ int main(int argc, const char **argv)
 	struct command_line line = { 0 };
 	int rc = parse_command_line(argc, argv, &line);
 
-	if (!rc && (argc < 2 || line.words[WORD_HELP]))
+	if (!rc && (argc < 2 || line.has_word[WORD_HELP]))
 		rc = show_help();
-	else if (!rc && line.words[WORD_VERSION])
+	else if (!rc && line.has_word[WORD_VERSION])
 		rc = show_version();
 	else if (!rc)
 		rc = check_command_line(&line) || check_root(&line) || run_line(&line);
-	free(line.edits);
+	free_command_line(&line);
 	if (fflush(stdout) == EOF || ferror(stdout))
 		rc = ctl_fail("cannot write to the standard output");
 	return rc;

@@ -29,7 +29,7 @@ struct opcontrol {
 /* A setup option as it was given. */
 struct ctl_edit {
 	const struct ctl_option *option;
-	const char *arg;
+	char *arg; /* NULL: it takes none */
 };
 
 /* The setup while options are applied to it. */
@@ -48,6 +48,7 @@ struct ctl_option {
 	const char *help;
 	int (*run)(struct opcontrol *ctl); /* a request, one in a call */
 	bool anybody;			   /* the request needs no root */
+	bool undemanding;		   /* the request goes on with a setup that cannot be read */
 	ctl_edit_fn edit;		   /* a setup option */
 	size_t offset;			   /* of the field in struct op_setup, for edits that share a function */
 	bool optional;			   /* the argument may be left out */
@@ -79,7 +80,7 @@ struct ctl_daemon {
 	const struct op_ledger_cpu *cpus;
 };
 
-/* Looks for the daemon. As root it removes a stale lock, and says so. To be freed with ctl_daemon_free on 0. */
+/* Looks for the daemon. As root it removes a stale lock, and says so (not with --json). To be freed with ctl_daemon_free on 0. */
 int ctl_find_daemon(const struct opcontrol *ctl, struct ctl_daemon *ret_daemon) OP_MUST_CHECK;
 void ctl_daemon_free(struct ctl_daemon *daemon);
 
