@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/opcontrol.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <popt.h>
 #include <stdarg.h>
 #include <unistd.h>
-
-#include "libop/session.h"
 
 #define HELP_COLUMN 32
 
@@ -37,177 +32,6 @@ void ctl_verbose(const struct opcontrol *ctl, const char *format, ...)
 	putchar('\n');
 }
 
-/* ---- requests ---- */
-
-static int run_init(struct opcontrol *ctl)
-{
-	ctl_verbose(ctl, "Nothing to load: opd uses perf events, which are part of the kernel.");
-	return 0;
-}
-
-static void show_event(const char *intro, const struct op_event *event, const char *more)
-{
-	struct op_text text = { 0 };
-
-	op_event_format(event, &text);
-	printf("%s%s%s\n", intro, op_text_get(&text), more);
-	op_text_free(&text);
-}
-
-static void show_parameters(const struct opcontrol *ctl)
-{
-	if (!ctl->verbose)
-		return;
-	printf("Parameters: configuration %s, session directory %s\n", ctl->config_path, ctl->session_dir);
-	for (size_t i = 0; i < ctl->setup.nr_events; i++)
-		show_event("Parameters: event ", &ctl->setup.events[i], "");
-}
-
-static void announce_default(const struct opcontrol *ctl)
-{
-	struct op_event event;
-	bool has_pmu;
-
-	if (ctl->setup.nr_events)
-		return;
-	op_event_default(&event, &has_pmu);
-	show_event("Using default event: ", &event, has_pmu ? "" : " (this host has no hardware event counters)");
-}
-
-static int run_start_daemon(struct opcontrol *ctl)
-{
-	struct ctl_daemon daemon;
-	int rc = ctl_find_daemon(ctl, &daemon);
-
-	if (rc)
-		return rc;
-	if (daemon.presence == CTL_MUTE) {
-		rc = ctl_fail_mute(ctl, &daemon);
-	} else if (daemon.presence == CTL_ABSENT) {
-		announce_default(ctl);
-		show_parameters(ctl);
-		rc = ctl_spawn_daemon(ctl);
-		if (!rc)
-			puts("Daemon started.");
-	}
-	ctl_daemon_free(&daemon);
-	return rc;
-}
-
-static int run_start(struct opcontrol *ctl)
-{
-	int rc = run_start_daemon(ctl);
-
-	if (!rc)
-		rc = ctl_request(ctl, OP_CONTROL_START);
-	if (!rc)
-		puts("Profiler running.");
-	return rc;
-}
-
-static int run_dump(struct opcontrol *ctl)
-{
-	char *message = NULL;
-	void *payload = NULL;
-	size_t nr_bytes;
-	int err = op_control_call(ctl->config.control_socket, OP_CONTROL_DUMP, &payload, &nr_bytes, &message);
-
-	if (err == -ENOENT || err == -ECONNREFUSED)
-		ctl_fail("Unable to complete dump of oprofile data: is the oprofile daemon running?");
-	else if (err < 0)
-		ctl_fail("dump: %s", message ? message : strerror(-err));
-	free(payload);
-	free(message);
-	return err < 0;
-}
-
-static int say_not_running(void)
-{
-	fputs("Daemon not running\n", stderr);
-	return 0;
-}
-
-static int run_stop(struct opcontrol *ctl)
-{
-	struct ctl_daemon daemon;
-	int rc = ctl_find_daemon(ctl, &daemon);
-
-	if (rc)
-		return rc;
-	if (daemon.presence == CTL_ABSENT) {
-		rc = say_not_running();
-	} else if (daemon.presence == CTL_MUTE) {
-		rc = ctl_fail_mute(ctl, &daemon);
-	} else if (daemon.status->state == OP_DAEMON_RUNNING) {
-		puts("Stopping profiling.");
-		rc = ctl_request(ctl, OP_CONTROL_STOP);
-	}
-	ctl_daemon_free(&daemon);
-	return rc;
-}
-
-static int run_shutdown(struct opcontrol *ctl)
-{
-	struct ctl_daemon daemon;
-	int rc = ctl_find_daemon(ctl, &daemon);
-
-	if (rc)
-		return rc;
-	rc = daemon.presence == CTL_ABSENT ? say_not_running() : ctl_end_daemon(ctl, &daemon);
-	ctl_daemon_free(&daemon);
-	return rc;
-}
-
-static int clear_session(const struct opcontrol *ctl)
-{
-	struct op_text path = { 0 };
-	int fd, err;
-
-	op_text_printf(&path, "%s/%s", ctl->session_dir, OP_SESSION_CURRENT);
-	fd = open(op_text_get(&path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	err = fd < 0 ? -errno : op_session_clear(fd);
-	if (err == -ENOENT && fd < 0)
-		err = 0;
-	if (err < 0)
-		ctl_fail("cannot clear %s: %s", op_text_get(&path), strerror(-err));
-	if (fd >= 0)
-		close(fd);
-	op_text_free(&path);
-	return err < 0;
-}
-
-static int run_reset(struct opcontrol *ctl)
-{
-	struct ctl_daemon daemon;
-	int rc = ctl_find_daemon(ctl, &daemon);
-
-	if (rc)
-		return rc;
-	if (daemon.presence == CTL_MUTE)
-		rc = ctl_fail_mute(ctl, &daemon);
-	else if (daemon.presence == CTL_PRESENT)
-		rc = ctl_request(ctl, OP_CONTROL_RESET);
-	else
-		rc = clear_session(ctl);
-	ctl_daemon_free(&daemon);
-	return rc;
-}
-
-static int run_list_events(struct opcontrol *ctl)
-{
-	const struct op_event_info *info;
-
-	(void)ctl;
-	puts("Events, for --event=NAME:count[:unitmask[:kernel[:user]]]\n");
-	for (size_t i = 0; (info = op_event_info(i)); i++) {
-		printf("%s: (min count: %" PRIu64 ")\n\t%s\n", info->name, info->min_count, info->description);
-		if (info->also)
-			printf("\talso: %s\n", info->also);
-	}
-	puts("rNNN: (min count: 500)\n\tA raw event of the CPU, its code in hexadecimal");
-	return 0;
-}
-
 /* ---- the table of options ---- */
 
 enum word { WORD_SETUP, WORD_STATUS, WORD_JSON, WORD_CONFIG, WORD_VERBOSE, WORD_VERSION, WORD_HELP, NR_WORDS };
@@ -218,39 +42,80 @@ static const struct ctl_option words[NR_WORDS] = {
 	[WORD_STATUS] = { .name = "status", .help = "show the state of the daemon, its setup and the ledger of all samples" },
 	[WORD_JSON] = { .name = "json", .help = "with --status: one JSON object" },
 	[WORD_CONFIG] = { .name = "config", .arg = "FILE", .help = "the opd.conf to use; also environment OPD_CONFIG" },
-	[WORD_VERBOSE] = { .name = "verbose", .letter = 'V', .arg = "LIST", .optional = true, .help = "with --start and --start-daemon: say what is done" },
+	[WORD_VERBOSE] = { .name = "verbose",
+			   .letter = 'V',
+			   .arg = "LIST",
+			   .optional = true,
+			   .help = "with --start and --start-daemon: say what is done" },
 	[WORD_VERSION] = { .name = "version", .letter = 'v', .help = "show the version" },
 	[WORD_HELP] = { .name = "help", .letter = '?', .help = "show this" },
 };
 
 static const struct ctl_option requests[] = {
-	{ .name = "init", .run = run_init, .help = "for oprofile's scripts: there is nothing to load" },
-	{ .name = "start-daemon", .run = run_start_daemon, .help = "start the daemon, not yet profiling" },
-	{ .name = "start", .letter = 's', .run = run_start, .help = "start profiling, and the daemon if needed" },
-	{ .name = "dump", .letter = 'd', .run = run_dump, .anybody = true, .help = "write to the disk what was counted" },
-	{ .name = "stop", .letter = 't', .run = run_stop, .undemanding = true, .help = "stop profiling; the daemon stays" },
-	{ .name = "shutdown", .letter = 'h', .run = run_shutdown, .undemanding = true, .help = "stop profiling and end the daemon" },
-	{ .name = "reset", .run = run_reset, .help = "remove the samples of the current session" },
-	{ .name = "list-events", .letter = 'l', .run = run_list_events, .anybody = true, .help = "list the events" },
+	{ .name = "init", .run = ctl_run_init, .help = "for oprofile's scripts: there is nothing to load" },
+	{ .name = "start-daemon", .run = ctl_run_start_daemon, .help = "start the daemon, not yet profiling" },
+	{ .name = "start", .letter = 's', .run = ctl_run_start, .help = "start profiling, and the daemon if needed" },
+	{ .name = "dump", .letter = 'd', .run = ctl_run_dump, .anybody = true, .help = "write to the disk what was counted" },
+	{ .name = "stop", .letter = 't', .run = ctl_run_stop, .undemanding = true, .help = "stop profiling; the daemon stays" },
+	{ .name = "shutdown",
+	  .letter = 'h',
+	  .run = ctl_run_shutdown,
+	  .undemanding = true,
+	  .help = "stop profiling and end the daemon" },
+	{ .name = "reset", .run = ctl_run_reset, .help = "remove the samples of the current session" },
+	{ .name = "list-events", .letter = 'l', .run = ctl_run_list_events, .anybody = true, .help = "list the events" },
 };
 
 #define FIELD(name) offsetof(struct op_setup, name)
 
 static const struct ctl_option setups[] = {
-	{ .name = "event", .letter = 'e', .arg = "SPEC", .edit = ctl_edit_event,
+	{ .name = "event",
+	  .letter = 'e',
+	  .arg = "SPEC",
+	  .edit = ctl_edit_event,
 	  .help = "count an event, NAME:count[:unitmask[:kernel[:user]]], or 'default'; may be repeated" },
-	{ .name = "separate", .letter = 'p', .arg = "LIST", .edit = ctl_edit_separate,
+	{ .name = "separate",
+	  .letter = 'p',
+	  .arg = "LIST",
+	  .edit = ctl_edit_separate,
 	  .help = "file samples by none, library, kernel, thread, cpu, all" },
 	{ .name = "vmlinux", .arg = "FILE", .edit = ctl_edit_vmlinux, .help = "the uncompressed kernel that runs" },
 	{ .name = "no-vmlinux", .edit = ctl_edit_no_vmlinux, .help = "no kernel file: symbols come from /proc/kallsyms" },
 	{ .name = "session-dir", .arg = "DIR", .edit = ctl_edit_session_dir, .help = "where the daemon keeps its samples" },
-	{ .name = "callgraph", .letter = 'c', .arg = "DEPTH", .edit = ctl_edit_callgraph, .inert = true, .help = "depth of call graphs" },
-	{ .name = "image", .letter = 'i', .arg = "LIST", .edit = ctl_edit_image, .inert = true, .help = "images to profile, or 'all'" },
-	{ .name = "kernel-range", .arg = "START,END", .edit = ctl_edit_kernel_range, .inert = true, .help = "addresses of the kernel" },
-	{ .name = "buffer-size", .arg = "N", .edit = ctl_edit_number, .offset = FIELD(buffer_size), .inert = true, .help = "event buffer" },
-	{ .name = "buffer-watershed", .arg = "N", .edit = ctl_edit_number, .offset = FIELD(buffer_watershed), .inert = true,
+	{ .name = "callgraph",
+	  .letter = 'c',
+	  .arg = "DEPTH",
+	  .edit = ctl_edit_callgraph,
+	  .inert = true,
+	  .help = "depth of call graphs" },
+	{ .name = "image",
+	  .letter = 'i',
+	  .arg = "LIST",
+	  .edit = ctl_edit_image,
+	  .inert = true,
+	  .help = "images to profile, or 'all'" },
+	{ .name = "kernel-range",
+	  .arg = "START,END",
+	  .edit = ctl_edit_kernel_range,
+	  .inert = true,
+	  .help = "addresses of the kernel" },
+	{ .name = "buffer-size",
+	  .arg = "N",
+	  .edit = ctl_edit_number,
+	  .offset = FIELD(buffer_size),
+	  .inert = true,
+	  .help = "event buffer" },
+	{ .name = "buffer-watershed",
+	  .arg = "N",
+	  .edit = ctl_edit_number,
+	  .offset = FIELD(buffer_watershed),
+	  .inert = true,
 	  .help = "watershed of the event buffer" },
-	{ .name = "cpu-buffer-size", .arg = "N", .edit = ctl_edit_number, .offset = FIELD(cpu_buffer_size), .inert = true,
+	{ .name = "cpu-buffer-size",
+	  .arg = "N",
+	  .edit = ctl_edit_number,
+	  .offset = FIELD(cpu_buffer_size),
+	  .inert = true,
 	  .help = "buffer of a CPU" },
 };
 
@@ -367,7 +232,7 @@ static int parse_command_line(int argc, const char **argv, struct command_line *
 
 static bool may_have_setup(const struct ctl_option *request)
 {
-	return !request || request->run == run_start || request->run == run_start_daemon;
+	return !request || request->run == ctl_run_start || request->run == ctl_run_start_daemon;
 }
 
 /* What goes with what; --status makes everything else void. */
@@ -412,8 +277,8 @@ static void show_option(const struct ctl_option *option)
 
 	if (option->letter)
 		snprintf(letter, sizeof(letter), "-%c, ", option->letter);
-	width = snprintf(left, sizeof(left), "  %4s--%s%s%s%s%s", letter, option->name, option->optional ? "[" : "", option->arg ? "=" : "",
-			 option->arg ? option->arg : "", option->optional ? "]" : "");
+	width = snprintf(left, sizeof(left), "  %4s--%s%s%s%s%s", letter, option->name, option->optional ? "[" : "",
+			 option->arg ? "=" : "", option->arg ? option->arg : "", option->optional ? "]" : "");
 	if (width >= HELP_COLUMN)
 		fprintf(stderr, "%s\n%*s", left, HELP_COLUMN, "");
 	else

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * opcontrol in parts: opcontrol.c has the table of options and what each request does, opcontrol_setup.c the setup options,
- * opcontrol_daemon.c finds, starts and ends the daemon, opcontrol_status.c shows what it says. Functions print their own errors, one line
- * each, and return 0 or 1, the exit code, unless said otherwise.
+ * opcontrol in parts: opcontrol.c has the table of options and the command line, opcontrol_requests.c what each request does,
+ * opcontrol_setup.c the setup options, opcontrol_daemon.c finds and ends the daemon, opcontrol_spawn.c starts it, opcontrol_status.c
+ * shows what it says. Functions print their own errors, one line each, and return 0 or 1, the exit code, unless said otherwise.
  */
 #ifndef OPCONTROL_H
 #define OPCONTROL_H
@@ -63,6 +63,17 @@ int ctl_fail(const char *format, ...) OP_PRINTF(1, 2);
 /* Prints a line when --verbose was given. */
 void ctl_verbose(const struct opcontrol *ctl, const char *format, ...) OP_PRINTF(2, 3);
 
+/* ---- opcontrol_requests.c ---- */
+
+int ctl_run_init(struct opcontrol *ctl);
+int ctl_run_start_daemon(struct opcontrol *ctl);
+int ctl_run_start(struct opcontrol *ctl);
+int ctl_run_dump(struct opcontrol *ctl);
+int ctl_run_stop(struct opcontrol *ctl);
+int ctl_run_shutdown(struct opcontrol *ctl);
+int ctl_run_reset(struct opcontrol *ctl);
+int ctl_run_list_events(struct opcontrol *ctl);
+
 /* ---- opcontrol_daemon.c ---- */
 
 enum ctl_presence {
@@ -90,18 +101,23 @@ int ctl_fail_mute(const struct opcontrol *ctl, const struct ctl_daemon *daemon);
 /* Sends a request without payload in its reply. */
 int ctl_request(const struct opcontrol *ctl, enum op_control_command command) OP_MUST_CHECK;
 
-/* Starts the daemon, which must not run, and waits until it is ready. */
-int ctl_spawn_daemon(const struct opcontrol *ctl) OP_MUST_CHECK;
-
 /* Ends the daemon: asks, then insists. */
 int ctl_end_daemon(const struct opcontrol *ctl, const struct ctl_daemon *daemon) OP_MUST_CHECK;
+
+/* ---- opcontrol_spawn.c ---- */
+
+/* Starts the daemon, which must not run, and waits until it is ready. */
+int ctl_spawn_daemon(const struct opcontrol *ctl) OP_MUST_CHECK;
 
 /* ---- opcontrol_setup.c ---- */
 
 /* Reads the setup that is in force: daemonrc, after daemonrc_new took its place when root asks and no daemon runs. */
 int ctl_load_setup(struct opcontrol *ctl, bool may_promote) OP_MUST_CHECK;
 
-/* Applies the edits to the setup and keeps it: in daemonrc, or in daemonrc_new while a daemon runs. Nothing is kept when one is wrong. */
+/*
+ * Applies the edits to the setup and keeps it: in daemonrc, or in daemonrc_new while a daemon runs. Nothing is kept when one
+ * is wrong.
+ */
 int ctl_save_setup(struct opcontrol *ctl, bool daemon_runs, const struct ctl_edit *edits, size_t nr_edits) OP_MUST_CHECK;
 
 int ctl_edit_event(struct ctl_editing *editing, const struct ctl_option *option, const char *arg);

@@ -17,11 +17,11 @@
 #include "libop/session.h"
 
 #define DAEMON_COMM "opd"
-#define STOP_MS 120000
+#define STOP_MS     120000
 #define SHUTDOWN_MS 120000
-#define ASKED_MS 30000
-#define TERM_MS 60000
-#define KILL_MS 10000
+#define ASKED_MS    30000
+#define TERM_MS     60000
+#define KILL_MS     10000
 
 /* ---- is it there ---- */
 
@@ -116,7 +116,8 @@ int ctl_find_daemon(const struct opcontrol *ctl, struct ctl_daemon *ret_daemon)
 	char *message = NULL;
 	void *payload = NULL;
 	size_t nr_bytes;
-	int rc = 0, err = op_control_call_within(ctl->config.control_socket, OP_CONTROL_STATUS, CTL_PROBE_MS, &payload, &nr_bytes, &message);
+	int rc = 0, err = op_control_call_within(ctl->config.control_socket, OP_CONTROL_STATUS, CTL_PROBE_MS, &payload, &nr_bytes,
+						 &message);
 
 	if (!err)
 		rc = take_status(&daemon, payload, nr_bytes);
