@@ -3,6 +3,35 @@
 
 typedef void (*handler)(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct perf_event_header *header);
 
+/*
+ * Some kernels (6.18 seen) fill the identifier of a software event in once for all events of that kind on a CPU: with a second
+ * profiler on the host, the samples in our own ring carry its number (do_perf_sw_event in kernel/events/core.c hands one
+ * perf_sample_data to all). Only our events write to our ring, so where one alone can be meant it is that one.
+ */
+static bool shares_identifiers(const struct op_event *event)
+{
+	return event->type == PERF_TYPE_TRACEPOINT || (event->type == PERF_TYPE_SOFTWARE && event->config != PERF_COUNT_SW_CPU_CLOCK &&
+						       event->config != PERF_COUNT_SW_TASK_CLOCK);
+}
+
+static struct opd_event *event_by_kind(const struct opd_pipeline *pipeline, const struct opd_cpu *cpu, uint32_t *ret_index)
+{
+	struct opd_event *found = NULL;
+
+	*ret_index = 0;
+	if (pipeline->capture.nr_events == 1)
+		return &cpu->events[0];
+	for (size_t i = 0; i < pipeline->capture.nr_events; i++) {
+		if (!shares_identifiers(&pipeline->capture.events[i]))
+			continue;
+		if (found)
+			return NULL;
+		found = &cpu->events[i];
+		*ret_index = (uint32_t)i;
+	}
+	return found;
+}
+
 /* There are few events per CPU. */
 static struct opd_event *event_by_id(const struct opd_pipeline *pipeline, const struct opd_cpu *cpu, uint64_t id, uint32_t *ret_index)
 {
@@ -12,7 +41,7 @@ static struct opd_event *event_by_id(const struct opd_pipeline *pipeline, const 
 			return &cpu->events[i];
 		}
 	}
-	return NULL;
+	return event_by_kind(pipeline, cpu, ret_index);
 }
 
 /* A sample that does not say which event took it is put on the account of the first. */

@@ -51,13 +51,16 @@ system_tests() {
 
 # The names in the Makefile fragments of the unit tests; known before anything is built.
 unit_tests() {
-	grep -oh 'tests/unit/test_[A-Za-z0-9_]*' "$top"/tests/unit/*.mk | sort -u
+	grep -ohE 'tests/unit/test_[A-Za-z0-9_]+(\.[a-z]+)?' "$top"/tests/unit/*.mk | sed -n '/\.sh$/p; /\./!p' | sort -u
 }
 
 check_units() {
 	local program
 	for program in $(unit_tests); do
-		check "$1/unit/${program##*/}" run_built "$1" "./$program"
+		case $program in
+		*.sh) check "$1/unit/${program##*/}" run_built "$1" "$top/$program" ;;
+		*) check "$1/unit/${program##*/}" run_built "$1" "./$program" ;;
+		esac
 	done
 }
 

@@ -26,6 +26,7 @@ import reader  # noqa: E402
 START_SECONDS = 60
 CALL_SECONDS = 300
 SANITIZER_WORDS = ("AddressSanitizer", "LeakSanitizer", "ThreadSanitizer", "runtime error:")
+PERF_TYPE_SOFTWARE = 1
 PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241, "riscv64": 241, "ppc64le": 319, "s390x": 331}
 
 
@@ -61,14 +62,20 @@ def wait_until(condition, seconds, text):
         time.sleep(0.02)
 
 
-def can_count():
-    """True when this process may open a system-wide perf event."""
+def open_event(config, period, sample_type, cpu, disabled):
+    """A software event on one CPU, all processes; its descriptor, or None when it is refused."""
     number = PERF_EVENT_OPEN.get(platform.machine())
     if number is None:
-        return True
-    attr = struct.pack("<IIQQQQQ", 1, 64, 0, 1000000, 0, 0, 1).ljust(64, b"\0")
-    descriptor = ctypes.CDLL(None, use_errno=True).syscall(number, attr, -1, 0, -1, 0)
-    if descriptor < 0:
+        raise Skip("the number of perf_event_open on %s is not known to the tests" % platform.machine())
+    attr = struct.pack("<IIQQQQQ", PERF_TYPE_SOFTWARE, 64, config, period, sample_type, 0, 1 if disabled else 0).ljust(64, b"\0")
+    descriptor = ctypes.CDLL(None, use_errno=True).syscall(number, attr, -1, cpu, -1, 0)
+    return None if descriptor < 0 else descriptor
+
+
+def can_count():
+    """True when this process may open a system-wide perf event."""
+    descriptor = open_event(0, 1000000, 0, min(os.sched_getaffinity(0)), True)
+    if descriptor is None:
         return False
     os.close(descriptor)
     return True

@@ -4,9 +4,8 @@
 import os
 import re
 
-import agree
 import opdtest
-from opdtest import require
+from opdtest import agree, require
 
 NR_LIVE_READS = 20
 

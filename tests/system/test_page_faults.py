@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Software event of period 1: the count of the event descriptors is received + lost_kernel to the last one, also after an overflow."""
+import os
 import signal
 import time
 
@@ -11,6 +12,9 @@ from opdtest import require
 QUIET_FAULTS = 20000
 FLOOD_FAULTS = 100000
 STOP_SECONDS = 5
+BIG_RING = "4M"
+PERF_COUNT_SW_PAGE_FAULTS = 2
+PERF_SAMPLE_IDENTIFIER = 1 << 16
 
 
 def samples_in(box, path, symbol):
@@ -19,8 +23,8 @@ def samples_in(box, path, symbol):
 
 
 def check_quiet(box, path):
-    """Faults that the rings hold with ease: each of them is a sample, at the instruction that caused it."""
-    before = box.check_ledger()["events"][0]
+    """Faults that the rings hold, however fast they come: each of them is a sample, at the instruction that caused it."""
+    before = box.status()["events"][0]
     box.good(path, "faults", QUIET_FAULTS)
     box.opcontrol("--stop")
     event = box.check_ledger()["events"][0]
@@ -29,6 +33,23 @@ def check_quiet(box, path):
     require(event["taken"] - before["taken"] >= QUIET_FAULTS, "only %d faults taken" % event["taken"])
     found = samples_in(box, path, "touch_pages")
     require(found == QUIET_FAULTS, "%d samples in touch_pages, not %d" % (found, QUIET_FAULTS))
+
+
+def check_beside_another(box, path):
+    """Another profiler with the same event, opened later: each has its own samples all the same."""
+    before = box.status()["events"][0]
+    others = [opdtest.open_event(PERF_COUNT_SW_PAGE_FAULTS, 1, PERF_SAMPLE_IDENTIFIER, cpu, False) for cpu in os.sched_getaffinity(0)]
+    require(None not in others, "cannot open an event of another profiler")
+    box.opcontrol("--start")
+    box.good(path, "faults", QUIET_FAULTS)
+    box.opcontrol("--stop")
+    for descriptor in others:
+        os.close(descriptor)
+    event = box.check_ledger()["events"][0]
+    print("beside another: stored %(stored)d, lost_undecodable %(lost_undecodable)d" % event)
+    require(event["lost_undecodable"] == before["lost_undecodable"], "%(lost_undecodable)d samples undecodable" % event)
+    found = samples_in(box, path, "touch_pages")
+    require(found == 2 * QUIET_FAULTS, "%d samples in touch_pages, not %d" % (found, 2 * QUIET_FAULTS))
 
 
 def check_flood(box, path):
@@ -51,8 +72,14 @@ def check_flood(box, path):
 
 def test(box):
     path = box.copy_work("fault-app")
+    box.configure(RingSize=BIG_RING)
     box.start_daemon("--event=page-faults:1", "--separate=library,kernel")
     check_quiet(box, path)
+    check_beside_another(box, path)
+    box.shutdown()
+    box.opcontrol("--reset")
+    box.configure()
+    box.start_daemon()
     check_flood(box, path)
     check_flood(box, path)
     box.check_agreement()
