@@ -32,6 +32,18 @@ static struct opd_event *event_by_kind(const struct opd_pipeline *pipeline, cons
 	return found;
 }
 
+/*
+ * The time stamp may then be the other profiler's as well, and of another clock. One that cannot be is taken as now: what is
+ * mapped now is the better guess.
+ */
+static void mend_time(const struct opd_pipeline *pipeline, struct op_sample *sample)
+{
+	const struct opd_resolver *resolver = &pipeline->resolver;
+
+	if (sample->time_ns > resolver->now_ns || sample->time_ns < resolver->processes.horizon_ns)
+		sample->time_ns = resolver->now_ns;
+}
+
 /* There are few events per CPU. */
 static struct opd_event *event_by_id(const struct opd_pipeline *pipeline, const struct opd_cpu *cpu, uint64_t id, uint32_t *ret_index)
 {
@@ -70,6 +82,8 @@ static void take_sample(struct opd_pipeline *pipeline, struct opd_cpu *cpu, cons
 	}
 	event->received++;
 	sample.cpu = cpu->cpu;
+	if (op_unlikely(sample.id != event->id))
+		mend_time(pipeline, &sample);
 	if (opd_resolve(&pipeline->resolver, &sample, &resolved) < 0) {
 		event->lost[OP_LOSS_no_memory]++;
 		return;

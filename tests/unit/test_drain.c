@@ -282,6 +282,25 @@ static void samples_with_anothers_identifier(void **state OP_UNUSED)
 	assert_int_equal(events[0].lost[OP_LOSS_undecodable], 1);
 }
 
+static void a_time_of_another_clock_is_now(void **state OP_UNUSED)
+{
+	uint64_t foreign[] = { 999, 0x400010, (uint64_t)PID << 32 | PID, 5 };
+
+	exec_record(PID, 1000);
+	mmap_record(PID, 0x400000, 0x1000, 0, "/no/first", 1001);
+	exec_record(PID, 2000);
+	mmap_record(PID, 0x400000, 0x1000, 0, "/no/second", 2001);
+	pipeline.resolver.now_ns = 3000;
+	pipeline.resolver.processes.horizon_ns = 900;
+	for (foreign[3] = 5; foreign[3] < 100000; foreign[3] += 99000)
+		memory_ring_record(&cpu.pair.rings[0], PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, foreign, 4);
+	foreign[3] = 1500;
+	memory_ring_record(&cpu.pair.rings[0], PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, foreign, 4);
+	drain();
+	assert_int_equal(stored("{root}/no/second/{dep}/{root}/no/second", 0x10), 2);
+	assert_int_equal(stored("{root}/no/first/{dep}/{root}/no/first", 0x10), 1);
+}
+
 static void throttled_time_is_counted(void **state OP_UNUSED)
 {
 	uint64_t begin[] = { 1000, EVENT_ID, EVENT_ID }, end[] = { 1700, EVENT_ID, EVENT_ID };
@@ -351,7 +370,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(user_samples_go_to_app_and_library), T(samples_go_by_their_own_time), T(what_has_no_place_is_stored_in_sight),
 		T(anonymous_and_kernel_code), T(without_separation_images_stand_alone), T(losses_have_names),
-		T(samples_with_anothers_identifier), T(throttled_time_is_counted), T(few_open_files_serve_many), T(changed_files_are_named_once),
+		T(samples_with_anothers_identifier), T(a_time_of_another_clock_is_now), T(throttled_time_is_counted), T(few_open_files_serve_many), T(changed_files_are_named_once),
 	};
 
 	return cmocka_run_group_tests_name("drain", tests, NULL, NULL);
