@@ -7,12 +7,14 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "tests/unit/cmocka_all.h"
+
 struct box {
 	char path[32];
 	int fd;
 };
 
-static int box_setup(void **state)
+static inline int box_setup(void **state)
 {
 	struct box *box = test_malloc(sizeof(*box));
 
@@ -24,7 +26,7 @@ static int box_setup(void **state)
 	return box->fd < 0 ? -1 : 0;
 }
 
-static int box_teardown(void **state)
+static inline int box_teardown(void **state)
 {
 	struct box *box = *state;
 	DIR *dir = fdopendir(box->fd);
