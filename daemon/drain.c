@@ -4,10 +4,47 @@
 typedef void (*handler)(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct perf_event_header *header);
 
 /*
- * There are few events per CPU. The kernel hands one occurrence of a software event to all profilers on one perf_sample_data, and what the first has filled in
- * stays (kernel/events/core.c, do_perf_sw_event): beside another profiler, the id in our record may be that of its event. The rings have
- * records of our events only, so where there is one event it is that one.
+ * Some kernels (6.18 seen) fill the identifier of a software event in once for all events of that kind on a CPU: with a second
+ * profiler on the host, the samples in our own ring carry its number (do_perf_sw_event in kernel/events/core.c hands one
+ * perf_sample_data to all). Only our events write to our ring, so where one alone can be meant it is that one.
  */
+static bool shares_identifiers(const struct op_event *event)
+{
+	return event->type == PERF_TYPE_TRACEPOINT || (event->type == PERF_TYPE_SOFTWARE && event->config != PERF_COUNT_SW_CPU_CLOCK &&
+						       event->config != PERF_COUNT_SW_TASK_CLOCK);
+}
+
+static struct opd_event *event_by_kind(const struct opd_pipeline *pipeline, const struct opd_cpu *cpu, uint32_t *ret_index)
+{
+	struct opd_event *found = NULL;
+
+	*ret_index = 0;
+	if (pipeline->capture.nr_events == 1)
+		return &cpu->events[0];
+	for (size_t i = 0; i < pipeline->capture.nr_events; i++) {
+		if (!shares_identifiers(&pipeline->capture.events[i]))
+			continue;
+		if (found)
+			return NULL;
+		found = &cpu->events[i];
+		*ret_index = (uint32_t)i;
+	}
+	return found;
+}
+
+/*
+ * The time stamp may then be the other profiler's as well, and of another clock. One that cannot be is taken as now: what is
+ * mapped now is the better guess.
+ */
+static void mend_time(const struct opd_pipeline *pipeline, struct op_sample *sample)
+{
+	const struct opd_resolver *resolver = &pipeline->resolver;
+
+	if (sample->time_ns > resolver->now_ns || sample->time_ns < resolver->processes.horizon_ns)
+		sample->time_ns = resolver->now_ns;
+}
+
+/* There are few events per CPU. */
 static struct opd_event *event_by_id(const struct opd_pipeline *pipeline, const struct opd_cpu *cpu, uint64_t id, uint32_t *ret_index)
 {
 	for (size_t i = 0; i < pipeline->capture.nr_events; i++) {
@@ -16,8 +53,7 @@ static struct opd_event *event_by_id(const struct opd_pipeline *pipeline, const 
 			return &cpu->events[i];
 		}
 	}
-	*ret_index = 0;
-	return pipeline->capture.nr_events == 1 ? &cpu->events[0] : NULL;
+	return event_by_kind(pipeline, cpu, ret_index);
 }
 
 /* A sample that does not say which event took it is put on the account of the first. */
@@ -46,6 +82,8 @@ static void take_sample(struct opd_pipeline *pipeline, struct opd_cpu *cpu, cons
 	}
 	event->received++;
 	sample.cpu = cpu->cpu;
+	if (op_unlikely(sample.id != event->id))
+		mend_time(pipeline, &sample);
 	if (opd_resolve(&pipeline->resolver, &sample, &resolved) < 0) {
 		event->lost[OP_LOSS_no_memory]++;
 		return;

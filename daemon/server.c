@@ -12,9 +12,9 @@
 
 #include "libop/file.h"
 
-#define USEC_PER_SEC 1000000ull
+#define USEC_PER_SEC      1000000ull
 #define ACCEPT_PAUSE_USEC (USEC_PER_SEC / 2)
-#define LISTEN_BACKLOG 64
+#define LISTEN_BACKLOG    64
 
 enum state { FREE, READING, HANDLING, SENDING };
 
@@ -311,8 +311,8 @@ static void add_client(struct opd_server *server, int fd)
 	client->may_all = peer_may_all(fd);
 	client->state = READING;
 	if (sd_event_add_io(server->loop, &client->io, fd, EPOLLIN, on_client, client) < 0 ||
-	    sd_event_add_time_relative(server->loop, &client->timer, CLOCK_MONOTONIC, OPD_SERVER_IDLE_SEC * USEC_PER_SEC, USEC_PER_SEC,
-				       on_timer, client) < 0 ||
+	    sd_event_add_time_relative(server->loop, &client->timer, CLOCK_MONOTONIC, OPD_SERVER_IDLE_SEC * USEC_PER_SEC,
+				       USEC_PER_SEC, on_timer, client) < 0 ||
 	    enter(client, READING) < 0)
 		drop_client(client);
 }
@@ -366,7 +366,8 @@ static void remove_file(const struct opd_server *server)
 {
 	struct stat st;
 
-	if (server->unlink_path && !lstat(server->unlink_path, &st) && st.st_dev == server->unlink_dev && st.st_ino == server->unlink_ino)
+	if (server->unlink_path && !lstat(server->unlink_path, &st) && st.st_dev == server->unlink_dev &&
+	    st.st_ino == server->unlink_ino)
 		unlink(server->unlink_path);
 }
 
@@ -399,8 +400,8 @@ int opd_server_open(sd_event *loop, int listen_fd, const char *unlink_path, opd_
 	if (err >= 0)
 		err = sd_event_add_io(loop, &server->accept_io, listen_fd, EPOLLIN, on_accept, server);
 	if (err >= 0)
-		err = sd_event_add_time_relative(loop, &server->accept_pause, CLOCK_MONOTONIC, ACCEPT_PAUSE_USEC, 0, on_accept_pause,
-						 server);
+		err = sd_event_add_time_relative(loop, &server->accept_pause, CLOCK_MONOTONIC, ACCEPT_PAUSE_USEC, 0,
+						 on_accept_pause, server);
 	if (err >= 0)
 		err = sd_event_source_set_enabled(server->accept_pause, SD_EVENT_OFF);
 	if (err < 0) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The server side of the control socket (libop/control.h), on an event loop of libsystemd. Everything here belongs to the thread that runs
- * the loop.
+ * The server side of the control socket (libop/control.h), on an event loop of libsystemd. Everything here belongs to the
+ * thread that runs the loop.
  *
  * A client that has connected is read when the loop runs. A request that is not exactly one of the protocol, or of another
- * version, ends the connection. A request that the peer may not make is answered with -EPERM. Everything else goes to the handler, which
- * answers with opd_server_reply at once or later; until then no other request of the same client is read. Who sends nothing or does
- * not take the reply for OPD_SERVER_IDLE_SEC seconds is dropped. A client never makes another one wait.
+ * version, ends the connection. A request that the peer may not make is answered with -EPERM. Everything else goes to the
+ * handler, which answers with opd_server_reply at once or later; until then no other request of the same client is read. Who
+ * sends nothing or does not take the reply for OPD_SERVER_IDLE_SEC seconds is dropped. A client never makes another one wait.
  *
  * Who may connect is the mode of the socket file. Who has connected may do what its row of OP_CONTROL_COMMANDS says; root and
  * the user that the daemon runs as may do everything.
@@ -18,7 +18,7 @@
 
 #include "libop/control.h"
 
-#define OPD_SERVER_MAX_CLIENTS 64 /* when all are in use, a newcomer takes the place of the one that has sent nothing for the longest time */
+#define OPD_SERVER_MAX_CLIENTS 64 /* a newcomer beyond takes the place of the one that has been silent for the longest time */
 #define OPD_SERVER_IDLE_SEC 10
 #define OPD_SERVER_GROUP "opd"
 
@@ -34,23 +34,24 @@ struct opd_client {
 typedef void (*opd_server_handler)(void *context, struct opd_client client, enum op_control_command command);
 
 /*
- * Makes a listening socket at `path`: the directory as needed, mode 0660, group "opd" where there is one. A socket file that nobody listens
- * on any more is replaced. 0 and a descriptor that the caller owns; -EADDRINUSE: somebody answers there; -ENOTSOCK: something else
- * than a socket lies there; another -errno.
+ * Makes a listening socket at `path`: the directory as needed, mode 0660, group "opd" where there is one. A socket file that
+ * nobody listens on any more is replaced. 0 and a descriptor that the caller owns; -EADDRINUSE: somebody answers there;
+ * -ENOTSOCK: something else than a socket lies there; another -errno.
  */
 int opd_server_listen(const char *path, int *ret_fd) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Serves the listening socket `listen_fd` (SOCK_SEQPACKET), which the server closes at its end, on `loop`. `unlink_path`: a socket file that is
- * to be removed at the end if it is still the one of now, or NULL. 0 and a server that opd_server_close frees; -errno, and then listen_fd is
- * still the caller's.
+ * Serves the listening socket `listen_fd` (SOCK_SEQPACKET), which the server closes at its end, on `loop`. `unlink_path`: a
+ * socket file that is to be removed at the end if it is still the one of now, or NULL. 0 and a server that opd_server_close
+ * frees; -errno, and then listen_fd is still the caller's.
  */
 int opd_server_open(sd_event *loop, int listen_fd, const char *unlink_path, opd_server_handler handler, void *context,
 		    struct opd_server **ret_server) OP_NONNULL_ARGS(1, 4, 6) OP_MUST_CHECK;
 
 /*
- * Answers a request, once: error 0 or -errno, payload as libop/control.h says (for an error a text, which may be NULL). The payload is
- * copied. 0, also when the client is gone; -EMSGSIZE: larger than a reply can be, nothing was sent; -ENOMEM: the client is dropped.
+ * Answers a request, once: error 0 or -errno, payload as libop/control.h says (for an error a text, which may be NULL). The
+ * payload is copied. 0, also when the client is gone; -EMSGSIZE: larger than a reply can be, nothing was sent; -ENOMEM: the
+ * client is dropped.
  */
 int opd_server_reply(struct opd_server *server, struct opd_client client, int error, const void *payload, size_t payload_bytes)
 	OP_NONNULL_ARGS(1);

@@ -62,7 +62,9 @@ static int connect_to(const char *path, int *ret_fd)
 
 static int send_request(int fd, enum op_control_command command)
 {
-	struct op_control_request request = { .magic = OP_CONTROL_MAGIC, .version = OP_CONTROL_VERSION, .command = (uint16_t)command };
+	struct op_control_request request = { .magic = OP_CONTROL_MAGIC,
+					      .version = OP_CONTROL_VERSION,
+					      .command = (uint16_t)command };
 	ssize_t nr;
 
 	do
@@ -253,7 +255,8 @@ int op_control_status_parts(const void *payload, size_t payload_bytes, const str
 
 	if (payload_bytes < sizeof(*status))
 		return -EPROTO;
-	expected += status->nr_events * (uint64_t)sizeof(struct op_ledger_event) + status->nr_cpus * (uint64_t)sizeof(struct op_ledger_cpu);
+	expected += status->nr_events * (uint64_t)sizeof(struct op_ledger_event) +
+		    status->nr_cpus * (uint64_t)sizeof(struct op_ledger_cpu);
 	if (payload_bytes != expected || !strings_terminated(status, events))
 		return -EPROTO;
 	*ret_status = status;

@@ -249,7 +249,8 @@ static bool read_lines(char *text, struct reading *reading, unsigned int *ret_li
 	}
 	for (uint64_t i = 0; i < reading->nr_chosen; i++) {
 		if (!reading->has_event[i]) {
-			op_text_printf(why, "NR_CHOSEN is %" PRIu64 ", but there is no " EVENT_KEY "%" PRIu64, reading->nr_chosen, i);
+			op_text_printf(why, "NR_CHOSEN is %" PRIu64 ", but there is no " EVENT_KEY "%" PRIu64, reading->nr_chosen,
+				       i);
 			return false;
 		}
 	}

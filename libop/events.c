@@ -12,13 +12,13 @@
 #include "libop/parse.h"
 #include "libop/sys.h"
 
-#define TIMER_PERIOD_NS 1000000
-#define TIMER_MIN_NS 10000
-#define HARDWARE_MIN 500
+#define TIMER_PERIOD_NS        1000000
+#define TIMER_MIN_NS           10000
+#define HARDWARE_MIN           500
 #define SAMPLES_PER_CPU_SECOND 1000
-#define CPU_SPEED_UNKNOWN_KHZ 2000000
-#define RAW_NUMBER_BIT 0x80000000u
-#define FIELDS 5
+#define CPU_SPEED_UNKNOWN_KHZ  2000000
+#define RAW_NUMBER_BIT         0x80000000u
+#define FIELDS                 5
 
 enum kind { KIND_TIMER, KIND_CLOCK, KIND_COUNT, KIND_HARDWARE };
 
@@ -30,12 +30,18 @@ struct row {
 	uint64_t config;
 };
 
-#define HARDWARE(nr, event_name, other, code, text) \
-	{ { event_name, other, text, HARDWARE_MIN }, KIND_HARDWARE, 0x100 + (nr), PERF_TYPE_HARDWARE, PERF_COUNT_HW_##code }
-#define SOFTWARE(nr, event_name, other, code, text) \
-	{ { event_name, other, text, 1 }, KIND_COUNT, 0x200 + (nr), PERF_TYPE_SOFTWARE, PERF_COUNT_SW_##code }
-#define CLOCK(nr, event_name, code, text) \
-	{ { event_name, NULL, text, TIMER_MIN_NS }, KIND_CLOCK, 0x200 + (nr), PERF_TYPE_SOFTWARE, PERF_COUNT_SW_##code }
+#define HARDWARE(nr, event_name, other, code, text)                                                                                \
+	{                                                                                                                          \
+		{ event_name, other, text, HARDWARE_MIN }, KIND_HARDWARE, 0x100 + (nr), PERF_TYPE_HARDWARE, PERF_COUNT_HW_##code   \
+	}
+#define SOFTWARE(nr, event_name, other, code, text)                                                                                \
+	{                                                                                                                          \
+		{ event_name, other, text, 1 }, KIND_COUNT, 0x200 + (nr), PERF_TYPE_SOFTWARE, PERF_COUNT_SW_##code                 \
+	}
+#define CLOCK(nr, event_name, code, text)                                                                                          \
+	{                                                                                                                          \
+		{ event_name, NULL, text, TIMER_MIN_NS }, KIND_CLOCK, 0x200 + (nr), PERF_TYPE_SOFTWARE, PERF_COUNT_SW_##code       \
+	}
 
 /* The numbers are in sample files: a row keeps its number for ever, and the number of a row that went is not given again. */
 static const struct row rows[] = {
@@ -51,8 +57,10 @@ static const struct row rows[] = {
 	HARDWARE(5, "branches", "branch-instructions", BRANCH_INSTRUCTIONS, "Branch instructions retired"),
 	HARDWARE(6, "branch-misses", NULL, BRANCH_MISSES, "Mispredicted branch instructions"),
 	HARDWARE(7, "bus-cycles", NULL, BUS_CYCLES, "Bus cycles"),
-	HARDWARE(8, "stalled-cycles-frontend", "idle-cycles-frontend", STALLED_CYCLES_FRONTEND, "Cycles without instructions to issue"),
-	HARDWARE(9, "stalled-cycles-backend", "idle-cycles-backend", STALLED_CYCLES_BACKEND, "Cycles in which nothing could retire"),
+	HARDWARE(8, "stalled-cycles-frontend", "idle-cycles-frontend", STALLED_CYCLES_FRONTEND,
+		 "Cycles without instructions to issue"),
+	HARDWARE(9, "stalled-cycles-backend", "idle-cycles-backend", STALLED_CYCLES_BACKEND,
+		 "Cycles in which nothing could retire"),
 	HARDWARE(10, "ref-cycles", NULL, REF_CPU_CYCLES, "CPU cycles at the nominal frequency"),
 	CLOCK(1, "cpu-clock", CPU_CLOCK, "Time of a CPU, idle or not, the count is a period in ns"),
 	CLOCK(2, "task-clock", TASK_CLOCK, "Time that tasks run, the count is a period in ns"),
@@ -155,8 +163,8 @@ static bool parse_fields(char *const fields[FIELDS], struct op_event *event, str
 		op_text_printf(why, "the count is missing, write %s:COUNT", fields[0]);
 		return false;
 	}
-	if (!parse_field(fields[1], row->kind == KIND_TIMER || row->kind == KIND_CLOCK ? "period in ns" : "count", row->info.min_count,
-			 OP_EVENT_COUNT_MAX, &event->count, why))
+	if (!parse_field(fields[1], row->kind == KIND_TIMER || row->kind == KIND_CLOCK ? "period in ns" : "count",
+			 row->info.min_count, OP_EVENT_COUNT_MAX, &event->count, why))
 		return false;
 	if (fields[2] && !parse_field(fields[2], "unit mask", 0, UINT32_MAX, &unit_mask, why))
 		return false;
@@ -220,7 +228,8 @@ int op_event_parse(const char *spec, struct op_event *ret_event, char **ret_why)
 
 void op_event_format(const struct op_event *event, struct op_text *text)
 {
-	op_text_printf(text, "%s:%" PRIu64 ":%" PRIu32 ":%d:%d", event->name, event->count, event->unit_mask, event->kernel, event->user);
+	op_text_printf(text, "%s:%" PRIu64 ":%" PRIu32 ":%d:%d", event->name, event->count, event->unit_mask, event->kernel,
+		       event->user);
 }
 
 void op_event_attr(const struct op_event *event, struct perf_event_attr *attr)
@@ -272,8 +281,10 @@ struct explanation {
 	const char *hardware, *software;
 };
 
-#define NO_PMU "this host has no hardware counter for it (in a virtual machine the hypervisor may hide the PMU); TIMER works everywhere"
-#define NO_PERMISSION "not permitted: be root, or have CAP_PERFMON, or lower kernel.perf_event_paranoid; a container may forbid perf_event_open"
+#define NO_PMU                                                                                                                     \
+	"this host has no hardware counter for it (in a virtual machine the hypervisor may hide the PMU); TIMER works everywhere"
+#define NO_PERMISSION                                                                                                              \
+	"not permitted: be root, or have CAP_PERFMON, or lower kernel.perf_event_paranoid; a container may forbid perf_event_open"
 
 static const struct explanation explanations[] = {
 	{ ENOENT, NO_PMU, "this kernel does not have it" },
@@ -283,11 +294,13 @@ static const struct explanation explanations[] = {
 	{ EPERM, NO_PERMISSION, NO_PERMISSION },
 	{ EINVAL, "the CPU does not know this code, or cannot leave out kernel or user code, or the count is outside its limits",
 	  "this kernel does not know it" },
-	{ EMFILE, "too many open files, raise the limit (ulimit -n, LimitNOFILE=)", "too many open files, raise the limit (ulimit -n, LimitNOFILE=)" },
+	{ EMFILE, "too many open files, raise the limit (ulimit -n, LimitNOFILE=)",
+	  "too many open files, raise the limit (ulimit -n, LimitNOFILE=)" },
 	{ ENFILE, "too many open files in the system, raise fs.file-max", "too many open files in the system, raise fs.file-max" },
 	{ ENOSPC, "more events than the CPU has counters", "more events than the kernel has room for" },
 	{ EBUSY, "another user has the counters for himself", "another user has it for himself" },
-	{ ENOSYS, "this kernel was built without perf events (CONFIG_PERF_EVENTS)", "this kernel was built without perf events (CONFIG_PERF_EVENTS)" },
+	{ ENOSYS, "this kernel was built without perf events (CONFIG_PERF_EVENTS)",
+	  "this kernel was built without perf events (CONFIG_PERF_EVENTS)" },
 	{ ENOMEM, "no memory", "no memory" },
 };
 

@@ -10,14 +10,14 @@
 #define OP_FILE_MAX_BYTES (4u * 1024 * 1024)
 
 /*
- * Reads a file, also one of /proc or /sys, into a NUL-terminated string that the caller frees. 0; -EFBIG when it is longer than max_bytes;
- * -EINVAL when it holds a NUL byte; another -errno.
+ * Reads a file, also one of /proc or /sys, into a NUL-terminated string that the caller frees. 0; -EFBIG when it is longer
+ * than max_bytes; -EINVAL when it holds a NUL byte; another -errno.
  */
 int op_file_read(int dir_fd, const char *path, size_t max_bytes, char **ret_text) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Writes the text to `name` below dir_fd: to a temporary file beside it, synced, then renamed; the directory is synced too. 0 or -errno, and then
- * `name` is as it was and the temporary file is gone.
+ * Writes the text to `name` below dir_fd: to a temporary file beside it, synced, then renamed; the directory is synced too.
+ * 0 or -errno, and then the temporary file is gone, and `name` as it was unless it was the directory that could not be synced.
  */
 int op_file_publish(int dir_fd, const char *name, const char *text, mode_t mode) OP_NONNULL OP_MUST_CHECK;
 

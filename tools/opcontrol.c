@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/opcontrol.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <popt.h>
 #include <stdarg.h>
 #include <unistd.h>
-
-#include "libop/session.h"
 
 #define HELP_COLUMN 32
 
@@ -37,177 +32,6 @@ void ctl_verbose(const struct opcontrol *ctl, const char *format, ...)
 	putchar('\n');
 }
 
-/* ---- requests ---- */
-
-static int run_init(struct opcontrol *ctl)
-{
-	ctl_verbose(ctl, "Nothing to load: opd uses perf events, which are part of the kernel.");
-	return 0;
-}
-
-static void show_event(const char *intro, const struct op_event *event, const char *more)
-{
-	struct op_text text = { 0 };
-
-	op_event_format(event, &text);
-	printf("%s%s%s\n", intro, op_text_get(&text), more);
-	op_text_free(&text);
-}
-
-static void show_parameters(const struct opcontrol *ctl)
-{
-	if (!ctl->verbose)
-		return;
-	printf("Parameters: configuration %s, session directory %s\n", ctl->config_path, ctl->session_dir);
-	for (size_t i = 0; i < ctl->setup.nr_events; i++)
-		show_event("Parameters: event ", &ctl->setup.events[i], "");
-}
-
-static void announce_default(const struct opcontrol *ctl)
-{
-	struct op_event event;
-	bool has_pmu;
-
-	if (ctl->setup.nr_events)
-		return;
-	op_event_default(&event, &has_pmu);
-	show_event("Using default event: ", &event, has_pmu ? "" : " (this host has no hardware event counters)");
-}
-
-static int run_start_daemon(struct opcontrol *ctl)
-{
-	struct ctl_daemon daemon;
-	int rc = ctl_find_daemon(ctl, &daemon);
-
-	if (rc)
-		return rc;
-	if (daemon.presence == CTL_MUTE) {
-		rc = ctl_fail_mute(ctl, &daemon);
-	} else if (daemon.presence == CTL_ABSENT) {
-		announce_default(ctl);
-		show_parameters(ctl);
-		rc = ctl_spawn_daemon(ctl);
-		if (!rc)
-			puts("Daemon started.");
-	}
-	ctl_daemon_free(&daemon);
-	return rc;
-}
-
-static int run_start(struct opcontrol *ctl)
-{
-	int rc = run_start_daemon(ctl);
-
-	if (!rc)
-		rc = ctl_request(ctl, OP_CONTROL_START);
-	if (!rc)
-		puts("Profiler running.");
-	return rc;
-}
-
-static int run_dump(struct opcontrol *ctl)
-{
-	char *message = NULL;
-	void *payload = NULL;
-	size_t nr_bytes;
-	int err = op_control_call(ctl->config.control_socket, OP_CONTROL_DUMP, &payload, &nr_bytes, &message);
-
-	if (err == -ENOENT || err == -ECONNREFUSED)
-		ctl_fail("Unable to complete dump of oprofile data: is the oprofile daemon running?");
-	else if (err < 0)
-		ctl_fail("dump: %s", message ? message : strerror(-err));
-	free(payload);
-	free(message);
-	return err < 0;
-}
-
-static int say_not_running(void)
-{
-	fputs("Daemon not running\n", stderr);
-	return 0;
-}
-
-static int run_stop(struct opcontrol *ctl)
-{
-	struct ctl_daemon daemon;
-	int rc = ctl_find_daemon(ctl, &daemon);
-
-	if (rc)
-		return rc;
-	if (daemon.presence == CTL_ABSENT) {
-		rc = say_not_running();
-	} else if (daemon.presence == CTL_MUTE) {
-		rc = ctl_fail_mute(ctl, &daemon);
-	} else if (daemon.status->state == OP_DAEMON_RUNNING) {
-		puts("Stopping profiling.");
-		rc = ctl_request(ctl, OP_CONTROL_STOP);
-	}
-	ctl_daemon_free(&daemon);
-	return rc;
-}
-
-static int run_shutdown(struct opcontrol *ctl)
-{
-	struct ctl_daemon daemon;
-	int rc = ctl_find_daemon(ctl, &daemon);
-
-	if (rc)
-		return rc;
-	rc = daemon.presence == CTL_ABSENT ? say_not_running() : ctl_end_daemon(ctl, &daemon);
-	ctl_daemon_free(&daemon);
-	return rc;
-}
-
-static int clear_session(const struct opcontrol *ctl)
-{
-	struct op_text path = { 0 };
-	int fd, err;
-
-	op_text_printf(&path, "%s/%s", ctl->session_dir, OP_SESSION_CURRENT);
-	fd = open(op_text_get(&path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	err = fd < 0 ? -errno : op_session_clear(fd);
-	if (err == -ENOENT && fd < 0)
-		err = 0;
-	if (err < 0)
-		ctl_fail("cannot clear %s: %s", op_text_get(&path), strerror(-err));
-	if (fd >= 0)
-		close(fd);
-	op_text_free(&path);
-	return err < 0;
-}
-
-static int run_reset(struct opcontrol *ctl)
-{
-	struct ctl_daemon daemon;
-	int rc = ctl_find_daemon(ctl, &daemon);
-
-	if (rc)
-		return rc;
-	if (daemon.presence == CTL_MUTE)
-		rc = ctl_fail_mute(ctl, &daemon);
-	else if (daemon.presence == CTL_PRESENT)
-		rc = ctl_request(ctl, OP_CONTROL_RESET);
-	else
-		rc = clear_session(ctl);
-	ctl_daemon_free(&daemon);
-	return rc;
-}
-
-static int run_list_events(struct opcontrol *ctl)
-{
-	const struct op_event_info *info;
-
-	(void)ctl;
-	puts("Events, for --event=NAME:count[:unitmask[:kernel[:user]]]\n");
-	for (size_t i = 0; (info = op_event_info(i)); i++) {
-		printf("%s: (min count: %" PRIu64 ")\n\t%s\n", info->name, info->min_count, info->description);
-		if (info->also)
-			printf("\talso: %s\n", info->also);
-	}
-	puts("rNNN: (min count: 500)\n\tA raw event of the CPU, its code in hexadecimal");
-	return 0;
-}
-
 /* ---- the table of options ---- */
 
 enum word { WORD_SETUP, WORD_STATUS, WORD_JSON, WORD_CONFIG, WORD_VERBOSE, WORD_VERSION, WORD_HELP, NR_WORDS };
@@ -218,39 +42,80 @@ static const struct ctl_option words[NR_WORDS] = {
 	[WORD_STATUS] = { .name = "status", .help = "show the state of the daemon, its setup and the ledger of all samples" },
 	[WORD_JSON] = { .name = "json", .help = "with --status: one JSON object" },
 	[WORD_CONFIG] = { .name = "config", .arg = "FILE", .help = "the opd.conf to use; also environment OPD_CONFIG" },
-	[WORD_VERBOSE] = { .name = "verbose", .letter = 'V', .arg = "LIST", .optional = true, .help = "with --start and --start-daemon: say what is done" },
+	[WORD_VERBOSE] = { .name = "verbose",
+			   .letter = 'V',
+			   .arg = "LIST",
+			   .optional = true,
+			   .help = "with --start and --start-daemon: say what is done" },
 	[WORD_VERSION] = { .name = "version", .letter = 'v', .help = "show the version" },
 	[WORD_HELP] = { .name = "help", .letter = '?', .help = "show this" },
 };
 
 static const struct ctl_option requests[] = {
-	{ .name = "init", .run = run_init, .help = "for oprofile's scripts: there is nothing to load" },
-	{ .name = "start-daemon", .run = run_start_daemon, .help = "start the daemon, not yet profiling" },
-	{ .name = "start", .letter = 's', .run = run_start, .help = "start profiling, and the daemon if needed" },
-	{ .name = "dump", .letter = 'd', .run = run_dump, .anybody = true, .help = "write to the disk what was counted" },
-	{ .name = "stop", .letter = 't', .run = run_stop, .help = "stop profiling; the daemon stays" },
-	{ .name = "shutdown", .letter = 'h', .run = run_shutdown, .help = "stop profiling and end the daemon" },
-	{ .name = "reset", .run = run_reset, .help = "remove the samples of the current session" },
-	{ .name = "list-events", .letter = 'l', .run = run_list_events, .anybody = true, .help = "list the events" },
+	{ .name = "init", .run = ctl_run_init, .help = "for oprofile's scripts: there is nothing to load" },
+	{ .name = "start-daemon", .run = ctl_run_start_daemon, .help = "start the daemon, not yet profiling" },
+	{ .name = "start", .letter = 's', .run = ctl_run_start, .help = "start profiling, and the daemon if needed" },
+	{ .name = "dump", .letter = 'd', .run = ctl_run_dump, .anybody = true, .help = "write to the disk what was counted" },
+	{ .name = "stop", .letter = 't', .run = ctl_run_stop, .undemanding = true, .help = "stop profiling; the daemon stays" },
+	{ .name = "shutdown",
+	  .letter = 'h',
+	  .run = ctl_run_shutdown,
+	  .undemanding = true,
+	  .help = "stop profiling and end the daemon" },
+	{ .name = "reset", .run = ctl_run_reset, .help = "remove the samples of the current session" },
+	{ .name = "list-events", .letter = 'l', .run = ctl_run_list_events, .anybody = true, .help = "list the events" },
 };
 
 #define FIELD(name) offsetof(struct op_setup, name)
 
 static const struct ctl_option setups[] = {
-	{ .name = "event", .letter = 'e', .arg = "SPEC", .edit = ctl_edit_event,
+	{ .name = "event",
+	  .letter = 'e',
+	  .arg = "SPEC",
+	  .edit = ctl_edit_event,
 	  .help = "count an event, NAME:count[:unitmask[:kernel[:user]]], or 'default'; may be repeated" },
-	{ .name = "separate", .letter = 'p', .arg = "LIST", .edit = ctl_edit_separate,
+	{ .name = "separate",
+	  .letter = 'p',
+	  .arg = "LIST",
+	  .edit = ctl_edit_separate,
 	  .help = "file samples by none, library, kernel, thread, cpu, all" },
 	{ .name = "vmlinux", .arg = "FILE", .edit = ctl_edit_vmlinux, .help = "the uncompressed kernel that runs" },
 	{ .name = "no-vmlinux", .edit = ctl_edit_no_vmlinux, .help = "no kernel file: symbols come from /proc/kallsyms" },
 	{ .name = "session-dir", .arg = "DIR", .edit = ctl_edit_session_dir, .help = "where the daemon keeps its samples" },
-	{ .name = "callgraph", .letter = 'c', .arg = "DEPTH", .edit = ctl_edit_callgraph, .inert = true, .help = "depth of call graphs" },
-	{ .name = "image", .letter = 'i', .arg = "LIST", .edit = ctl_edit_image, .inert = true, .help = "images to profile, or 'all'" },
-	{ .name = "kernel-range", .arg = "START,END", .edit = ctl_edit_kernel_range, .inert = true, .help = "addresses of the kernel" },
-	{ .name = "buffer-size", .arg = "N", .edit = ctl_edit_number, .offset = FIELD(buffer_size), .inert = true, .help = "event buffer" },
-	{ .name = "buffer-watershed", .arg = "N", .edit = ctl_edit_number, .offset = FIELD(buffer_watershed), .inert = true,
+	{ .name = "callgraph",
+	  .letter = 'c',
+	  .arg = "DEPTH",
+	  .edit = ctl_edit_callgraph,
+	  .inert = true,
+	  .help = "depth of call graphs" },
+	{ .name = "image",
+	  .letter = 'i',
+	  .arg = "LIST",
+	  .edit = ctl_edit_image,
+	  .inert = true,
+	  .help = "images to profile, or 'all'" },
+	{ .name = "kernel-range",
+	  .arg = "START,END",
+	  .edit = ctl_edit_kernel_range,
+	  .inert = true,
+	  .help = "addresses of the kernel" },
+	{ .name = "buffer-size",
+	  .arg = "N",
+	  .edit = ctl_edit_number,
+	  .offset = FIELD(buffer_size),
+	  .inert = true,
+	  .help = "event buffer" },
+	{ .name = "buffer-watershed",
+	  .arg = "N",
+	  .edit = ctl_edit_number,
+	  .offset = FIELD(buffer_watershed),
+	  .inert = true,
 	  .help = "watershed of the event buffer" },
-	{ .name = "cpu-buffer-size", .arg = "N", .edit = ctl_edit_number, .offset = FIELD(cpu_buffer_size), .inert = true,
+	{ .name = "cpu-buffer-size",
+	  .arg = "N",
+	  .edit = ctl_edit_number,
+	  .offset = FIELD(cpu_buffer_size),
+	  .inert = true,
 	  .help = "buffer of a CPU" },
 };
 
@@ -272,7 +137,8 @@ struct command_line {
 	const struct ctl_option *request;
 	struct ctl_edit *edits;
 	size_t nr_edits;
-	const char *words[NR_WORDS]; /* NULL: not given; the argument or "" */
+	bool has_word[NR_WORDS];
+	char *word_args[NR_WORDS]; /* NULL: none */
 };
 
 /* n is below NR_OPTIONS. */
@@ -300,8 +166,16 @@ static void fill_popt_table(struct poptOption table[NR_OPTIONS + 1])
 	table[NR_OPTIONS] = (struct poptOption)POPT_TABLEEND;
 }
 
-/* Strings that poptGetOptArg gave live as long as the process; so do the edits. */
-static int take_option(struct command_line *line, const struct ctl_option *option, const char *arg)
+static int take_word(struct command_line *line, size_t word, char *arg)
+{
+	free(line->word_args[word]);
+	line->word_args[word] = arg;
+	line->has_word[word] = true;
+	return 0;
+}
+
+/* `arg` is the command line's from here on. */
+static int take_option(struct command_line *line, const struct ctl_option *option, char *arg)
 {
 	struct ctl_edit *edits;
 
@@ -313,16 +187,25 @@ static int take_option(struct command_line *line, const struct ctl_option *optio
 		line->request = option;
 		return 0;
 	}
-	if (!option->edit) {
-		line->words[option - words] = arg ? arg : "";
-		return 0;
-	}
+	if (!option->edit)
+		return take_word(line, (size_t)(option - words), arg);
 	edits = reallocarray(line->edits, line->nr_edits + 1, sizeof(*edits));
-	if (!edits)
+	if (!edits) {
+		free(arg);
 		return ctl_fail("no memory");
+	}
 	line->edits = edits;
 	edits[line->nr_edits++] = (struct ctl_edit){ option, arg };
 	return 0;
+}
+
+static void free_command_line(struct command_line *line)
+{
+	for (size_t i = 0; i < line->nr_edits; i++)
+		free(line->edits[i].arg);
+	for (size_t i = 0; i < NR_WORDS; i++)
+		free(line->word_args[i]);
+	free(line->edits);
 }
 
 static int parse_command_line(int argc, const char **argv, struct command_line *line)
@@ -349,25 +232,25 @@ static int parse_command_line(int argc, const char **argv, struct command_line *
 
 static bool may_have_setup(const struct ctl_option *request)
 {
-	return !request || request->run == run_start || request->run == run_start_daemon;
+	return !request || request->run == ctl_run_start || request->run == ctl_run_start_daemon;
 }
 
 /* What goes with what; --status makes everything else void. */
 static int check_command_line(const struct command_line *line)
 {
-	if (line->words[WORD_JSON] && !line->words[WORD_STATUS])
+	if (line->has_word[WORD_JSON] && !line->has_word[WORD_STATUS])
 		return ctl_fail("--json is for --status only");
-	if (line->words[WORD_STATUS])
+	if (line->has_word[WORD_STATUS])
 		return 0;
-	if ((line->nr_edits || line->words[WORD_SETUP]) && !may_have_setup(line->request)) {
+	if ((line->nr_edits || line->has_word[WORD_SETUP]) && !may_have_setup(line->request)) {
 		fprintf(stderr, "Option \"--setup\" not valid with \"--%s\".\n", line->request->name);
 		return 1;
 	}
-	if (line->words[WORD_VERBOSE] && !may_have_setup(line->request)) {
+	if (line->has_word[WORD_VERBOSE] && !may_have_setup(line->request)) {
 		fprintf(stderr, "Option \"--verbose\" not valid with \"--%s\".\n", line->request->name);
 		return 1;
 	}
-	if (line->words[WORD_SETUP] && !line->nr_edits) {
+	if (line->has_word[WORD_SETUP] && !line->nr_edits) {
 		fputs("No options specified\n", stderr);
 		return 1;
 	}
@@ -380,7 +263,7 @@ static int check_root(const struct command_line *line)
 {
 	const char *name = line->request ? line->request->name : "setup";
 
-	if (geteuid() == 0 || (line->request && line->request->anybody) || line->words[WORD_STATUS])
+	if (geteuid() == 0 || (line->request && line->request->anybody) || line->has_word[WORD_STATUS])
 		return 0;
 	return ctl_fail("--%s must be run as root", name);
 }
@@ -394,8 +277,8 @@ static void show_option(const struct ctl_option *option)
 
 	if (option->letter)
 		snprintf(letter, sizeof(letter), "-%c, ", option->letter);
-	width = snprintf(left, sizeof(left), "  %4s--%s%s%s%s%s", letter, option->name, option->optional ? "[" : "", option->arg ? "=" : "",
-			 option->arg ? option->arg : "", option->optional ? "]" : "");
+	width = snprintf(left, sizeof(left), "  %4s--%s%s%s%s%s", letter, option->name, option->optional ? "[" : "",
+			 option->arg ? "=" : "", option->arg ? option->arg : "", option->optional ? "]" : "");
 	if (width >= HELP_COLUMN)
 		fprintf(stderr, "%s\n%*s", left, HELP_COLUMN, "");
 	else
@@ -465,18 +348,17 @@ static int save_setup(struct opcontrol *ctl, const struct command_line *line)
 
 static int work(struct opcontrol *ctl, const struct command_line *line)
 {
-	bool status = line->words[WORD_STATUS], needs_setup = status || !line->request || !line->request->anybody;
+	bool status = line->has_word[WORD_STATUS], needs_setup = status || !line->request || !line->request->anybody;
 	int rc = 0;
 
 	ctl->session_dir = ctl->config.session_dir;
 	if (needs_setup)
 		rc = ctl_load_setup(ctl, !status);
-	if (rc)
+	if (rc && !status && !(line->request && line->request->undemanding))
 		return rc;
 	if (status)
 		return run_status(ctl);
-	if (line->nr_edits)
-		rc = save_setup(ctl, line);
+	rc = line->nr_edits ? save_setup(ctl, line) : 0;
 	if (!rc && line->request)
 		rc = line->request->run(ctl);
 	return rc;
@@ -484,11 +366,11 @@ static int work(struct opcontrol *ctl, const struct command_line *line)
 
 static int run_line(const struct command_line *line)
 {
-	struct opcontrol ctl = { .json = line->words[WORD_JSON], .verbose = line->words[WORD_VERBOSE] };
+	struct opcontrol ctl = { .json = line->has_word[WORD_JSON], .verbose = line->has_word[WORD_VERBOSE] };
 	int rc;
 
 	op_setup_init(&ctl.setup);
-	rc = load_config(&ctl, line->words[WORD_CONFIG]);
+	rc = load_config(&ctl, line->word_args[WORD_CONFIG]);
 	if (!rc)
 		rc = work(&ctl, line);
 	op_setup_free(&ctl.setup);
@@ -501,13 +383,13 @@ int main(int argc, const char **argv)
 	struct command_line line = { 0 };
 	int rc = parse_command_line(argc, argv, &line);
 
-	if (!rc && (argc < 2 || line.words[WORD_HELP]))
+	if (!rc && (argc < 2 || line.has_word[WORD_HELP]))
 		rc = show_help();
-	else if (!rc && line.words[WORD_VERSION])
+	else if (!rc && line.has_word[WORD_VERSION])
 		rc = show_version();
 	else if (!rc)
 		rc = check_command_line(&line) || check_root(&line) || run_line(&line);
-	free(line.edits);
+	free_command_line(&line);
 	if (fflush(stdout) == EOF || ferror(stdout))
 		rc = ctl_fail("cannot write to the standard output");
 	return rc;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * opcontrol in parts: opcontrol.c has the table of options and what each request does, opcontrol_setup.c the setup options,
- * opcontrol_daemon.c finds, starts and ends the daemon, opcontrol_status.c shows what it says. Functions print their own errors, one line
- * each, and return 0 or 1, the exit code, unless said otherwise.
+ * opcontrol in parts: opcontrol.c has the table of options and the command line, opcontrol_requests.c what each request does,
+ * opcontrol_setup.c the setup options, opcontrol_daemon.c finds and ends the daemon, opcontrol_spawn.c starts it, opcontrol_status.c
+ * shows what it says. Functions print their own errors, one line each, and return 0 or 1, the exit code, unless said otherwise.
  */
 #ifndef OPCONTROL_H
 #define OPCONTROL_H
@@ -29,7 +29,7 @@ struct opcontrol {
 /* A setup option as it was given. */
 struct ctl_edit {
 	const struct ctl_option *option;
-	const char *arg;
+	char *arg; /* NULL: it takes none */
 };
 
 /* The setup while options are applied to it. */
@@ -48,6 +48,7 @@ struct ctl_option {
 	const char *help;
 	int (*run)(struct opcontrol *ctl); /* a request, one in a call */
 	bool anybody;			   /* the request needs no root */
+	bool undemanding;		   /* the request goes on with a setup that cannot be read */
 	ctl_edit_fn edit;		   /* a setup option */
 	size_t offset;			   /* of the field in struct op_setup, for edits that share a function */
 	bool optional;			   /* the argument may be left out */
@@ -61,6 +62,17 @@ int ctl_fail(const char *format, ...) OP_PRINTF(1, 2);
 
 /* Prints a line when --verbose was given. */
 void ctl_verbose(const struct opcontrol *ctl, const char *format, ...) OP_PRINTF(2, 3);
+
+/* ---- opcontrol_requests.c ---- */
+
+int ctl_run_init(struct opcontrol *ctl);
+int ctl_run_start_daemon(struct opcontrol *ctl);
+int ctl_run_start(struct opcontrol *ctl);
+int ctl_run_dump(struct opcontrol *ctl);
+int ctl_run_stop(struct opcontrol *ctl);
+int ctl_run_shutdown(struct opcontrol *ctl);
+int ctl_run_reset(struct opcontrol *ctl);
+int ctl_run_list_events(struct opcontrol *ctl);
 
 /* ---- opcontrol_daemon.c ---- */
 
@@ -79,7 +91,7 @@ struct ctl_daemon {
 	const struct op_ledger_cpu *cpus;
 };
 
-/* Looks for the daemon. As root it removes a stale lock, and says so. To be freed with ctl_daemon_free on 0. */
+/* Looks for the daemon. As root it removes a stale lock, and says so (not with --json). To be freed with ctl_daemon_free on 0. */
 int ctl_find_daemon(const struct opcontrol *ctl, struct ctl_daemon *ret_daemon) OP_MUST_CHECK;
 void ctl_daemon_free(struct ctl_daemon *daemon);
 
@@ -89,18 +101,23 @@ int ctl_fail_mute(const struct opcontrol *ctl, const struct ctl_daemon *daemon);
 /* Sends a request without payload in its reply. */
 int ctl_request(const struct opcontrol *ctl, enum op_control_command command) OP_MUST_CHECK;
 
-/* Starts the daemon, which must not run, and waits until it is ready. */
-int ctl_spawn_daemon(const struct opcontrol *ctl) OP_MUST_CHECK;
-
 /* Ends the daemon: asks, then insists. */
 int ctl_end_daemon(const struct opcontrol *ctl, const struct ctl_daemon *daemon) OP_MUST_CHECK;
+
+/* ---- opcontrol_spawn.c ---- */
+
+/* Starts the daemon, which must not run, and waits until it is ready. */
+int ctl_spawn_daemon(const struct opcontrol *ctl) OP_MUST_CHECK;
 
 /* ---- opcontrol_setup.c ---- */
 
 /* Reads the setup that is in force: daemonrc, after daemonrc_new took its place when root asks and no daemon runs. */
 int ctl_load_setup(struct opcontrol *ctl, bool may_promote) OP_MUST_CHECK;
 
-/* Applies the edits to the setup and keeps it: in daemonrc, or in daemonrc_new while a daemon runs. Nothing is kept when one is wrong. */
+/*
+ * Applies the edits to the setup and keeps it: in daemonrc, or in daemonrc_new while a daemon runs. Nothing is kept when one
+ * is wrong.
+ */
 int ctl_save_setup(struct opcontrol *ctl, bool daemon_runs, const struct ctl_edit *edits, size_t nr_edits) OP_MUST_CHECK;
 
 int ctl_edit_event(struct ctl_editing *editing, const struct ctl_option *option, const char *arg);

@@ -17,11 +17,11 @@
 #include "libop/session.h"
 
 #define DAEMON_COMM "opd"
-#define STOP_MS 120000
+#define STOP_MS     120000
 #define SHUTDOWN_MS 120000
-#define ASKED_MS 30000
-#define TERM_MS 60000
-#define KILL_MS 10000
+#define ASKED_MS    30000
+#define TERM_MS     60000
+#define KILL_MS     10000
 
 /* ---- is it there ---- */
 
@@ -45,21 +45,25 @@ static pid_t read_lock(const char *path)
 	return pid ? (pid_t)pid : -1;
 }
 
-/* A pid may have been given to another process since. */
+/* A pid may have been given to another process since; a zombie has ended. */
 static bool is_daemon(pid_t pid)
 {
-	char path[64], *comm;
-	bool same;
+	char path[64], *stat, *comm, *end;
+	bool alive;
 
 	if (pid <= 0)
 		return false;
-	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
-	if (op_file_read(AT_FDCWD, path, 64, &comm) < 0)
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	if (op_file_read(AT_FDCWD, path, 4096, &stat) < 0)
 		return false;
-	comm[strcspn(comm, "\n")] = '\0';
-	same = !strcmp(comm, DAEMON_COMM);
-	free(comm);
-	return same;
+	comm = strchr(stat, '(');
+	end = strrchr(stat, ')');
+	alive = comm && end && end[1] == ' ' && end[2] != 'Z' && end[2] != 'X';
+	if (alive)
+		*end = '\0';
+	alive = alive && !strcmp(comm + 1, DAEMON_COMM);
+	free(stat);
+	return alive;
 }
 
 /* The daemon holds its lock with flock(2): what can be locked here is nobody's. */
@@ -88,7 +92,7 @@ static void look_at_lock(const struct opcontrol *ctl, struct ctl_daemon *daemon)
 	if (is_daemon(pid)) {
 		daemon->presence = CTL_MUTE;
 		daemon->pid = pid;
-	} else if (pid && geteuid() == 0) {
+	} else if (pid && geteuid() == 0 && !ctl->json) {
 		remove_stale_lock(op_text_get(&path));
 	}
 	op_text_free(&path);
@@ -112,7 +116,8 @@ int ctl_find_daemon(const struct opcontrol *ctl, struct ctl_daemon *ret_daemon)
 	char *message = NULL;
 	void *payload = NULL;
 	size_t nr_bytes;
-	int rc = 0, err = op_control_call_within(ctl->config.control_socket, OP_CONTROL_STATUS, CTL_PROBE_MS, &payload, &nr_bytes, &message);
+	int rc = 0, err = op_control_call_within(ctl->config.control_socket, OP_CONTROL_STATUS, CTL_PROBE_MS, &payload, &nr_bytes,
+						 &message);
 
 	if (!err)
 		rc = take_status(&daemon, payload, nr_bytes);
@@ -176,7 +181,7 @@ static bool send_signal(int pidfd, int number)
 	return !syscall(SYS_pidfd_send_signal, pidfd, number, NULL, 0);
 }
 
-/* What follows each other until the process is gone; 0: only wait, it was asked. */
+/* What follows each other until the process is gone; 0: only wait, it was asked. A process that was stopped ends when it goes on. */
 static const struct {
 	int signal;
 	int wait_ms;
@@ -189,6 +194,7 @@ static int await_end(const struct opcontrol *ctl, pid_t pid, int pidfd, bool ask
 			ctl_verbose(ctl, "Sending signal %d to process %d.", insisting[i].signal, (int)pid);
 			if (!send_signal(pidfd, insisting[i].signal) && errno == ESRCH)
 				return 0;
+			send_signal(pidfd, SIGCONT);
 		}
 		if (gone_within(pidfd, insisting[i].wait_ms))
 			return 0;

@@ -59,17 +59,22 @@ int ctl_edit_event(struct ctl_editing *editing, const struct ctl_option *option,
 	return is_default ? 0 : add_event(editing->setup, arg);
 }
 
-#define LIB 1u
+#define LIB    1u
 #define KERNEL 2u
 #define THREAD 4u
-#define CPU 8u
+#define CPU    8u
 
 static const struct {
 	const char *word;
 	unsigned int bits;
 } separations[] = {
-	{ "none", 0 },	       { "lib", LIB }, { "library", LIB },		  { "kernel", LIB | KERNEL },
-	{ "thread", THREAD }, { "cpu", CPU }, { "all", LIB | KERNEL | THREAD | CPU },
+	{ "none", 0 },
+	{ "lib", LIB },
+	{ "library", LIB },
+	{ "kernel", LIB | KERNEL },
+	{ "thread", THREAD },
+	{ "cpu", CPU },
+	{ "all", LIB | KERNEL | THREAD | CPU },
 };
 
 static bool add_separation(const char *word, unsigned int *bits)

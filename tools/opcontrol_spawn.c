@@ -17,13 +17,14 @@
 #include "libop/file.h"
 #include "libop/session.h"
 
-#define UNIT "opd.service"
-#define LOG_NAME "samples/oprofiled.log"
-#define READY_MS 60000
+#define UNIT       "opd.service"
+#define LOG_NAME   "samples/oprofiled.log"
+#define READY_MS   60000
 #define DAEMON_ENV "OPD_DAEMON"
 
 static const char *const unit_dirs[] = {
-	"/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system",
+	"/etc/systemd/system",     "/run/systemd/system", "/usr/local/lib/systemd/system",
+	"/usr/lib/systemd/system", "/lib/systemd/system",
 };
 
 /* What is known of a daemon that is coming up. */
@@ -102,7 +103,8 @@ static int find_program(char **ret_program)
 	ssize_t nr = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
 	if (env && *env)
-		return try_program(ret_program, env, "") ? 0 : ctl_fail("%s (environment " DAEMON_ENV "): %s", env, strerror(errno));
+		return try_program(ret_program, env, "") ? 0
+							 : ctl_fail("%s (environment " DAEMON_ENV "): %s", env, strerror(errno));
 	self[nr > 0 ? nr : 0] = '\0';
 	slash = strrchr(self, '/');
 	if (slash) {
@@ -111,7 +113,9 @@ static int find_program(char **ret_program)
 			if (try_program(ret_program, self, places[i]))
 				return 0;
 	}
-	return try_program(ret_program, OPD_SBINDIR "/opd", "") ? 0 : ctl_fail("cannot find opd, neither beside opcontrol nor in " OPD_SBINDIR);
+	return try_program(ret_program, OPD_SBINDIR "/opd", "")
+		       ? 0
+		       : ctl_fail("cannot find opd, neither beside opcontrol nor in " OPD_SBINDIR);
 }
 
 /* An abstract socket with a name that the kernel chooses; the sender's user is checked at each message. */
@@ -125,7 +129,8 @@ static int open_notify(struct birth *birth)
 		return ctl_fail("cannot make a socket: %s", strerror(errno));
 	birth->notify_fd = fd;
 	if (bind(fd, (const struct sockaddr *)&address, sizeof(address.sun_family)) < 0 ||
-	    setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0 || getsockname(fd, (struct sockaddr *)&address, &nr_bytes) < 0)
+	    setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0 ||
+	    getsockname(fd, (struct sockaddr *)&address, &nr_bytes) < 0)
 		return ctl_fail("cannot make a socket: %s", strerror(errno));
 	snprintf(birth->notify_name, sizeof(birth->notify_name), "@%.*s",
 		 (int)(nr_bytes - offsetof(struct sockaddr_un, sun_path) - 1), address.sun_path + 1);

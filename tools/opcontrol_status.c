@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-#define NS_PER_SEC 1000000000ull
+#define NS_PER_SEC   1000000000ull
 #define LOSS_WARNING 0.0001 /* share of the samples */
 
 /* ---- text ---- */
@@ -88,8 +88,9 @@ static void show_event(const struct op_ledger_event *event)
 	uint64_t lost = op_ledger_lost(event), all_lost = lost + event->lost_kernel;
 
 	snprintf(name, sizeof(name), "%s:%" PRIu64, event->name, event->count);
-	printf("  %-26s %13" PRIu64 " %13" PRIu64 " %13" PRIu64 " %13" PRIu64 " %12" PRIu64 " %10" PRIu64 " %10.3f s\n", name, event->taken,
-	       event->received, event->stored, event->unattributed, event->lost_kernel, lost, seconds(event->throttled_ns));
+	printf("  %-26s %13" PRIu64 " %13" PRIu64 " %13" PRIu64 " %13" PRIu64 " %12" PRIu64 " %10" PRIu64 " %10.3f s\n", name,
+	       event->taken, event->received, event->stored, event->unattributed, event->lost_kernel, lost,
+	       seconds(event->throttled_ns));
 	for (size_t i = 0; i < OP_NR_LOSS; i++)
 		if (event->lost[i])
 			printf("    lost_%s: %" PRIu64 " (%s)\n", op_loss_name((enum op_loss)i), event->lost[i],
@@ -101,24 +102,24 @@ static void show_event(const struct op_ledger_event *event)
 
 static void show_events(const struct ctl_daemon *daemon)
 {
-	printf("\nLedger, in samples:\n  %-26s %13s %13s %13s %13s %12s %10s %12s\n", "event", "taken", "received", "stored", "unattributed",
-	       "lost_kernel", "lost", "throttled");
+	printf("\nLedger, in samples:\n  %-26s %13s %13s %13s %13s %12s %10s %12s\n", "event", "taken", "received", "stored",
+	       "unattributed", "lost_kernel", "lost", "throttled");
 	for (uint32_t i = 0; i < daemon->status->nr_events; i++)
 		show_event(&daemon->events[i]);
 }
 
 static void show_cpus(const struct ctl_daemon *daemon)
 {
-	printf("\n  %-8s %10s %12s %14s %14s %16s %14s %12s\n", "CPU", "swaps", "swap wait", "bytes read", "records read", "side band bytes",
-	       "side band lost", "lost_kernel");
+	printf("\n  %-8s %10s %12s %14s %14s %16s %14s %12s\n", "CPU", "swaps", "swap wait", "bytes read", "records read",
+	       "side band bytes", "side band lost", "lost_kernel");
 	for (uint32_t i = 0; i < daemon->status->nr_cpus; i++) {
 		const struct op_ledger_cpu *cpu = &daemon->cpus[i];
 		char name[32];
 
 		snprintf(name, sizeof(name), "%" PRIu32 "%s", cpu->cpu, cpu->online ? "" : " (off)");
-		printf("  %-8s %10" PRIu64 " %10.3f s %14" PRIu64 " %14" PRIu64 " %16" PRIu64 " %14" PRIu64 " %12" PRIu64 "\n", name, cpu->swaps,
-		       seconds(cpu->swap_wait_ns), cpu->bytes_read, cpu->records_read, cpu->sideband_bytes, cpu->sideband_lost,
-		       cpu->lost_kernel);
+		printf("  %-8s %10" PRIu64 " %10.3f s %14" PRIu64 " %14" PRIu64 " %16" PRIu64 " %14" PRIu64 " %12" PRIu64 "\n",
+		       name, cpu->swaps, seconds(cpu->swap_wait_ns), cpu->bytes_read, cpu->records_read, cpu->sideband_bytes,
+		       cpu->sideband_lost, cpu->lost_kernel);
 	}
 }
 
@@ -129,10 +130,10 @@ static void show_daemon(const struct op_status *status)
 
 	if (uptime >= 1)
 		snprintf(share, sizeof(share), " (%.2f %% of one CPU)", 100 * cpu / uptime);
-	printf("\nDaemon: up %.0f s, profiling for %.0f s, %.3f s CPU time%s, %.1f MiB resident\n", uptime, seconds(status->running_ns), cpu,
-	       share, (double)status->rss_bytes / (1024 * 1024));
-	printf("        %" PRIu64 " sample files open, %" PRIu64 " processes, %" PRIu64 " images, %" PRIu64 " dumps\n", status->nr_files,
-	       status->nr_processes, status->nr_images, status->dumps);
+	printf("\nDaemon: up %.0f s, profiling for %.0f s, %.3f s CPU time%s, %.1f MiB resident\n", uptime,
+	       seconds(status->running_ns), cpu, share, (double)status->rss_bytes / (1024 * 1024));
+	printf("        %" PRIu64 " sample files open, %" PRIu64 " processes, %" PRIu64 " images, %" PRIu64 " dumps\n",
+	       status->nr_files, status->nr_processes, status->nr_images, status->dumps);
 }
 
 static void show_text(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
@@ -156,8 +157,14 @@ struct field {
 	enum kind kind;
 };
 
-#define ROW(type, field, kind) { #field, offsetof(struct type, field), kind }
-#define LOSS_ROW(type, reason) { "lost_" #reason, offsetof(struct type, lost) + OP_LOSS_##reason * sizeof(uint64_t), U64 }
+#define ROW(type, field, kind)                                                                                                     \
+	{                                                                                                                          \
+#field, offsetof(struct type, field), kind                                                                         \
+	}
+#define LOSS_ROW(type, reason)                                                                                                     \
+	{                                                                                                                          \
+		"lost_" #reason, offsetof(struct type, lost) + OP_LOSS_##reason * sizeof(uint64_t), U64                            \
+	}
 
 static const struct field status_fields[] = {
 	ROW(op_status, pid, U32),
@@ -194,7 +201,7 @@ static const struct field event_fields[] = {
 #define X(reason, meaning) LOSS_ROW(op_ledger_event, reason),
 	OP_LOSS_REASONS(X)
 #undef X
-	ROW(op_ledger_event, throttled_ns, U64),
+		ROW(op_ledger_event, throttled_ns, U64),
 	ROW(op_ledger_event, nr_throttles, U64),
 };
 
@@ -212,7 +219,7 @@ static const struct field cpu_fields[] = {
 #define X(reason, meaning) LOSS_ROW(op_ledger_cpu, reason),
 	OP_LOSS_REASONS(X)
 #undef X
-	ROW(op_ledger_cpu, throttled_ns, U64),
+		ROW(op_ledger_cpu, throttled_ns, U64),
 };
 
 static void add_value(struct op_text *text, const struct field *field, const void *record)
@@ -264,7 +271,8 @@ static void add_daemon(struct op_text *text, const struct ctl_daemon *daemon)
 
 	op_text_printf(text, "{\"state\":\"%s\",", status->state == OP_DAEMON_RUNNING ? "running" : "paused");
 	add_members(text, status_fields, op_array_size(status_fields), status);
-	add_array(text, "events", event_fields, op_array_size(event_fields), daemon->events, sizeof(*daemon->events), status->nr_events);
+	add_array(text, "events", event_fields, op_array_size(event_fields), daemon->events, sizeof(*daemon->events),
+		  status->nr_events);
 	add_array(text, "cpus", cpu_fields, op_array_size(cpu_fields), daemon->cpus, sizeof(*daemon->cpus), status->nr_cpus);
 	op_text_add_char(text, '}');
 }

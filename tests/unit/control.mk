@@ -28,3 +28,5 @@ tests_unit_test_control_LDADD = libop/libop.a $(CMOCKA_LIBS)
 tests_unit_test_server_SOURCES = tests/unit/test_server.c tests/unit/test_box.h daemon/server.c daemon/server.h
 tests_unit_test_server_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_server_LDADD = libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
+
+EXTRA_DIST += tests/system/test_opcontrol.py

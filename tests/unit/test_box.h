@@ -5,16 +5,20 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
 #include <unistd.h>
 
-#include "tests/unit/cmocka_all.h"
+#include <cmocka.h>
+
+#include "libop/compiler.h"
 
 struct box {
 	char path[32];
 	int fd;
 };
 
-static inline int box_setup(void **state)
+static OP_UNUSED int box_setup(void **state)
 {
 	struct box *box = test_malloc(sizeof(*box));
 
@@ -26,7 +30,7 @@ static inline int box_setup(void **state)
 	return box->fd < 0 ? -1 : 0;
 }
 
-static inline int box_teardown(void **state)
+static OP_UNUSED int box_teardown(void **state)
 {
 	struct box *box = *state;
 	DIR *dir = fdopendir(box->fd);

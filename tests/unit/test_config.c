@@ -210,8 +210,12 @@ static void test_keys_are_documented(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_defaults), box_test(test_all_keys),	 box_test(test_warnings),
-		box_test(test_long_socket_path), cmocka_unit_test(test_missing_file), cmocka_unit_test(test_path),
+		cmocka_unit_test(test_defaults),
+		box_test(test_all_keys),
+		box_test(test_warnings),
+		box_test(test_long_socket_path),
+		cmocka_unit_test(test_missing_file),
+		cmocka_unit_test(test_path),
 		cmocka_unit_test(test_keys_are_documented),
 	};
 

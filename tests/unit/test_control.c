@@ -14,8 +14,8 @@
 struct answer {
 	struct op_control_reply reply;
 	const void *payload;
-	size_t payload_bytes;	/* sent, whatever the reply says */
-	size_t nr_bytes;	/* 0: whole; else the message is cut here */
+	size_t payload_bytes; /* sent, whatever the reply says */
+	size_t nr_bytes;      /* 0: whole; else the message is cut here */
 	bool close_at_once, silent;
 };
 
@@ -251,8 +251,12 @@ static void test_status_parts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		box_test(test_success),	  box_test(test_daemons_error), box_test(test_unsound_replies),
-		box_test(test_no_answer), box_test(test_no_daemon),	cmocka_unit_test(test_commands),
+		box_test(test_success),
+		box_test(test_daemons_error),
+		box_test(test_unsound_replies),
+		box_test(test_no_answer),
+		box_test(test_no_daemon),
+		cmocka_unit_test(test_commands),
 		cmocka_unit_test(test_status_parts),
 	};
 

@@ -154,7 +154,8 @@ static void test_events_beyond_their_number(void **state)
 	char *why = NULL;
 
 	op_setup_init(&setup);
-	assert_int_equal(read_text(*state, "CHOSEN_EVENTS_0=TIMER:10000\nCHOSEN_EVENTS_1=TIMER:20000\nNR_CHOSEN=1\n", &setup, &why), 0);
+	assert_int_equal(read_text(*state, "CHOSEN_EVENTS_0=TIMER:10000\nCHOSEN_EVENTS_1=TIMER:20000\nNR_CHOSEN=1\n", &setup, &why),
+			 0);
 	assert_int_equal(setup.nr_events, 1);
 	assert_int_equal(setup.events[0].count, 10000);
 	op_setup_free(&setup);

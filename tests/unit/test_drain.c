@@ -24,8 +24,12 @@
 
 static struct opd_pipeline pipeline;
 static struct opd_cpu cpu;
-static struct opd_event event;
-static struct op_event timer = { .name = "TIMER", .count = 1000000, .is_timer = true };
+static struct opd_event events[3], *const event = events;
+static struct op_event kinds[3] = {
+	{ .name = "TIMER", .count = 1000000, .is_timer = true, .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_CPU_CLOCK },
+	{ .name = "page-faults", .count = 1, .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_PAGE_FAULTS },
+	{ .name = "context-switches", .count = 1, .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_CONTEXT_SWITCHES },
+};
 static char dir[] = "/tmp/test_drain.XXXXXX";
 static bool disk_full;
 
@@ -45,12 +49,13 @@ static int setup(void **state OP_UNUSED)
 	disk_full = false;
 	memset(&pipeline, 0, sizeof(pipeline));
 	memset(&cpu, 0, sizeof(cpu));
-	memset(&event, 0, sizeof(event));
-	event.id = EVENT_ID;
-	cpu.events = &event;
+	memset(events, 0, sizeof(events));
+	for (uint64_t i = 0; i < op_array_size(events); i++)
+		events[i].id = EVENT_ID + i;
+	cpu.events = events;
 	memory_ring_init(&cpu.pair.rings[0]);
 	memory_ring_init(&cpu.sideband);
-	pipeline.capture.events = &timer;
+	pipeline.capture.events = kinds;
 	pipeline.capture.nr_events = 1;
 	pipeline.capture.cpus = &cpu;
 	pipeline.capture.nr_cpus = 1;
@@ -58,7 +63,7 @@ static int setup(void **state OP_UNUSED)
 		return -1;
 	pipeline.count.session_fd = open(dir, O_RDONLY | O_DIRECTORY);
 	pipeline.count.table = pipeline.resolver.table;
-	pipeline.count.events = &timer;
+	pipeline.count.events = kinds;
 	pipeline.count.separate_lib = pipeline.count.separate_kernel = true;
 	pipeline.count.no_process_cookie = pipeline.resolver.pseudo[OPD_PSEUDO_NO_PROCESS];
 	pipeline.count.max_open = 100;
@@ -145,9 +150,9 @@ static void user_samples_go_to_app_and_library(void **state OP_UNUSED)
 	sample(PERF_RECORD_MISC_USER, 0x400010, PID, 21);
 	sample(PERF_RECORD_MISC_USER, 0x7f0000000020, PID, 22);
 	drain();
-	assert_int_equal(event.received, 3);
-	assert_int_equal(event.stored, 3);
-	assert_int_equal(event.unattributed, 0);
+	assert_int_equal(event->received, 3);
+	assert_int_equal(event->stored, 3);
+	assert_int_equal(event->unattributed, 0);
 	assert_int_equal(stored("{root}/no/app/{dep}/{root}/no/app", 0x1010), 2);
 	assert_int_equal(stored("{root}/no/app/{dep}/{root}/no/lib.so", 0x3020), 1);
 	assert_int_equal(cpu.records_read, 3);
@@ -180,9 +185,9 @@ static void what_has_no_place_is_stored_in_sight(void **state OP_UNUSED)
 	sample(PERF_RECORD_MISC_HYPERVISOR, 0x10, PID, 20);
 	sample(PERF_RECORD_MISC_CPUMODE_UNKNOWN, 0x11, PID, 20);
 	drain();
-	assert_int_equal(event.received, 5);
-	assert_int_equal(event.stored, 5);
-	assert_int_equal(event.unattributed, 5);
+	assert_int_equal(event->received, 5);
+	assert_int_equal(event->stored, 5);
+	assert_int_equal(event->unattributed, 5);
 	assert_int_equal(stored("{root}/no/app/{dep}/{kern}/no-mapping", 0x900000), 1);
 	assert_int_equal(stored("{kern}/no-process/{dep}/{kern}/no-process", 0x900001), 1);
 	assert_int_equal(stored("{kern}/no-process/{dep}/{kern}/no-process", 0x900002), 1);
@@ -204,7 +209,7 @@ static void anonymous_and_kernel_code(void **state OP_UNUSED)
 	sample(PERF_RECORD_MISC_KERNEL, 0xffffffff81000040, PID, 20);
 	sample(PERF_RECORD_MISC_KERNEL, 0xffffffff81000050, 0, 20);
 	drain();
-	assert_int_equal(event.unattributed, 0);
+	assert_int_equal(event->unattributed, 0);
 	assert_int_equal(stored("{root}/no/app/{dep}/{anon:anon}/4000000.0x500000.0x501000", 0x10), 1);
 	assert_int_equal(stored("{root}/no/app/{dep}/{anon:[vdso]}/4000000.0x600000.0x601000", 0x20), 1);
 	assert_int_equal(stored("{root}/no/app/{dep}/{anon:[vsyscall]}/4000000.0xffffffffff600000.0xffffffffff601000", 0x30), 1);
@@ -232,29 +237,68 @@ static void without_separation_images_stand_alone(void **state OP_UNUSED)
 
 static void losses_have_names(void **state OP_UNUSED)
 {
-	uint64_t short_body[] = { EVENT_ID }, foreign[] = { 999, 0x400000, 0, 20 }, lost[] = { EVENT_ID, 33 };
+	uint64_t short_body[] = { EVENT_ID }, lost[] = { EVENT_ID, 33 };
 
 	exec_record(PID, 10);
 	mmap_record(PID, 0x400000, 0x1000, 0, "/no/app", 11);
 	memory_ring_record(&cpu.pair.rings[0], PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, short_body, 1);
-	memory_ring_record(&cpu.pair.rings[0], PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, foreign, 4);
 	memory_ring_record(&cpu.pair.rings[0], PERF_RECORD_LOST, 0, lost, 2);
 	memory_ring_record(&cpu.pair.rings[0], 200, 0, lost, 2); /* of a kernel to come */
 	disk_full = true;
 	sample(PERF_RECORD_MISC_USER, 0x400010, PID, 20);
 	sample(PERF_RECORD_MISC_USER, 0x400010, PID, 21);
 	drain();
-	assert_int_equal(event.received, 4);
-	assert_int_equal(event.stored, 0);
-	assert_int_equal(event.lost[OP_LOSS_undecodable], 2);
-	assert_int_equal(event.lost[OP_LOSS_no_space], 2);
-	assert_int_equal(event.lost_records, 33);
+	assert_int_equal(event->received, 3);
+	assert_int_equal(event->stored, 0);
+	assert_int_equal(event->lost[OP_LOSS_undecodable], 1);
+	assert_int_equal(event->lost[OP_LOSS_no_space], 2);
+	assert_int_equal(event->lost_records, 33);
 	disk_full = false;
 	pipeline.count.now_ns += ONE_SECOND_NS;
 	sample(PERF_RECORD_MISC_USER, 0x400010, PID, 22);
 	drain();
-	assert_int_equal(event.stored, 1);
-	assert_int_equal(event.received, event.stored + event.lost[OP_LOSS_undecodable] + event.lost[OP_LOSS_no_space]);
+	assert_int_equal(event->stored, 1);
+	assert_int_equal(event->received, event->stored + event->lost[OP_LOSS_undecodable] + event->lost[OP_LOSS_no_space]);
+}
+
+static void samples_with_anothers_identifier(void **state OP_UNUSED)
+{
+	uint64_t foreign[] = { 999, 0x400010, (uint64_t)PID << 32 | PID, 20 };
+
+	exec_record(PID, 10);
+	mmap_record(PID, 0x400000, 0x1000, 0, "/no/app", 11);
+	/* Beside a clock, only the page faults can be meant. */
+	pipeline.capture.nr_events = 2;
+	memory_ring_record(&cpu.pair.rings[0], PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, foreign, 4);
+	drain();
+	assert_int_equal(events[1].stored, 1);
+	assert_int_equal(events[0].received, 0);
+	/* Of two that can be meant it is neither. */
+	pipeline.capture.nr_events = 3;
+	memory_ring_record(&cpu.pair.rings[0], PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, foreign, 4);
+	drain();
+	assert_int_equal(events[1].stored, 1);
+	assert_int_equal(events[2].stored, 0);
+	assert_int_equal(events[0].lost[OP_LOSS_undecodable], 1);
+}
+
+static void a_time_of_another_clock_is_now(void **state OP_UNUSED)
+{
+	uint64_t foreign[] = { 999, 0x400010, (uint64_t)PID << 32 | PID, 5 };
+
+	exec_record(PID, 1000);
+	mmap_record(PID, 0x400000, 0x1000, 0, "/no/first", 1001);
+	exec_record(PID, 2000);
+	mmap_record(PID, 0x400000, 0x1000, 0, "/no/second", 2001);
+	pipeline.resolver.now_ns = 3000;
+	pipeline.resolver.processes.horizon_ns = 900;
+	for (foreign[3] = 5; foreign[3] < 100000; foreign[3] += 99000)
+		memory_ring_record(&cpu.pair.rings[0], PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, foreign, 4);
+	foreign[3] = 1500;
+	memory_ring_record(&cpu.pair.rings[0], PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, foreign, 4);
+	drain();
+	assert_int_equal(stored("{root}/no/second/{dep}/{root}/no/second", 0x10), 2);
+	assert_int_equal(stored("{root}/no/first/{dep}/{root}/no/first", 0x10), 1);
 }
 
 static void throttled_time_is_counted(void **state OP_UNUSED)
@@ -265,9 +309,9 @@ static void throttled_time_is_counted(void **state OP_UNUSED)
 	memory_ring_record(&cpu.pair.rings[0], PERF_RECORD_UNTHROTTLE, 0, end, 3);
 	memory_ring_record(&cpu.pair.rings[0], PERF_RECORD_UNTHROTTLE, 0, end, 3);
 	drain();
-	assert_int_equal(event.nr_throttles, 1);
-	assert_int_equal(event.throttled_ns, 700);
-	assert_int_equal(event.received, 0);
+	assert_int_equal(event->nr_throttles, 1);
+	assert_int_equal(event->throttled_ns, 700);
+	assert_int_equal(event->received, 0);
 }
 
 static void few_open_files_serve_many(void **state OP_UNUSED)
@@ -293,7 +337,7 @@ static void few_open_files_serve_many(void **state OP_UNUSED)
 		snprintf(path, sizeof(path), "{root}/no/app%u/{dep}/{root}/no/app%u", i, i);
 		assert_int_equal(stored(path, 0x10), 3);
 	}
-	assert_int_equal(event.stored, 30);
+	assert_int_equal(event->stored, 30);
 }
 
 static void changed_files_are_named_once(void **state OP_UNUSED)
@@ -326,7 +370,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(user_samples_go_to_app_and_library), T(samples_go_by_their_own_time), T(what_has_no_place_is_stored_in_sight),
 		T(anonymous_and_kernel_code), T(without_separation_images_stand_alone), T(losses_have_names),
-		T(throttled_time_is_counted), T(few_open_files_serve_many), T(changed_files_are_named_once),
+		T(samples_with_anothers_identifier), T(a_time_of_another_clock_is_now), T(throttled_time_is_counted), T(few_open_files_serve_many), T(changed_files_are_named_once),
 	};
 
 	return cmocka_run_group_tests_name("drain", tests, NULL, NULL);

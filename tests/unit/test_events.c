@@ -129,7 +129,8 @@ static void test_refusals(void **state)
 
 static void test_format_is_the_inverse(void **state)
 {
-	static const char *const specs[] = { "TIMER:10000:0:1:1", "cycles:4294967295:0:0:1", "rc0:500:0:1:0", "page-faults:1:0:1:1" };
+	static const char *const specs[] = { "TIMER:10000:0:1:1", "cycles:4294967295:0:0:1", "rc0:500:0:1:0",
+					     "page-faults:1:0:1:1" };
 
 	(void)state;
 	for (size_t i = 0; i < op_array_size(specs); i++) {
@@ -207,7 +208,7 @@ static void test_check_explains(void **state)
 		const char *word;
 	} cases[] = {
 		{ "cycles:100000", ENOENT, "hypervisor" }, { "cycles:100000", EOPNOTSUPP, "hypervisor" },
-		{ "page-faults:1", ENOENT, "kernel" },	   { "TIMER:100000", EACCES, "perf_event_paranoid" },
+		{ "page-faults:1", ENOENT, "kernel" },     { "TIMER:100000", EACCES, "perf_event_paranoid" },
 		{ "rc0:1000", EINVAL, "does not know" },   { "TIMER:100000", EMFILE, "open files" },
 		{ "TIMER:100000", EXDEV, "cross-device" },
 	};
@@ -290,11 +291,16 @@ static void test_default_without_pmu(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parse_fills_all),	      cmocka_unit_test(test_every_event),
-		cmocka_unit_test(test_names),		      cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_format_is_the_inverse), cmocka_unit_test(test_table),
-		cmocka_unit_test(test_attr),		      cmocka_unit_test(test_check_explains),
-		cmocka_unit_test(test_check_accepts),	      cmocka_unit_test(test_default_with_pmu),
+		cmocka_unit_test(test_parse_fills_all),
+		cmocka_unit_test(test_every_event),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_format_is_the_inverse),
+		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_attr),
+		cmocka_unit_test(test_check_explains),
+		cmocka_unit_test(test_check_accepts),
+		cmocka_unit_test(test_default_with_pmu),
 		cmocka_unit_test(test_default_without_pmu),
 	};
 

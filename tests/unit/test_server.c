@@ -86,7 +86,9 @@ static int connect_client(const struct harness *h)
 
 static void send_command(int fd, unsigned int command)
 {
-	struct op_control_request request = { .magic = OP_CONTROL_MAGIC, .version = OP_CONTROL_VERSION, .command = (uint16_t)command };
+	struct op_control_request request = { .magic = OP_CONTROL_MAGIC,
+					      .version = OP_CONTROL_VERSION,
+					      .command = (uint16_t)command };
 
 	assert_int_equal(send(fd, &request, sizeof(request), MSG_NOSIGNAL), sizeof(request));
 }
@@ -182,7 +184,9 @@ static void test_answer_to_nobody(void **state)
 
 static void test_garbage_is_dropped(void **state)
 {
-	static const struct op_control_request good = { .magic = OP_CONTROL_MAGIC, .version = OP_CONTROL_VERSION, .command = OP_CONTROL_DUMP };
+	static const struct op_control_request good = { .magic = OP_CONTROL_MAGIC,
+							.version = OP_CONTROL_VERSION,
+							.command = OP_CONTROL_DUMP };
 	struct {
 		struct op_control_request request;
 		char more[4000];

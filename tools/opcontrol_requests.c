@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What each request does. */
+#include "tools/opcontrol.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <unistd.h>
+
+#include "libop/session.h"
+
+int ctl_run_init(struct opcontrol *ctl)
+{
+	ctl_verbose(ctl, "Nothing to load: opd uses perf events, which are part of the kernel.");
+	return 0;
+}
+
+static void show_event(const char *intro, const struct op_event *event, const char *more)
+{
+	struct op_text text = { 0 };
+
+	op_event_format(event, &text);
+	printf("%s%s%s\n", intro, op_text_get(&text), more);
+	op_text_free(&text);
+}
+
+static void show_parameters(const struct opcontrol *ctl)
+{
+	if (!ctl->verbose)
+		return;
+	printf("Parameters: configuration %s, session directory %s\n", ctl->config_path, ctl->session_dir);
+	for (size_t i = 0; i < ctl->setup.nr_events; i++)
+		show_event("Parameters: event ", &ctl->setup.events[i], "");
+}
+
+static void announce_default(const struct opcontrol *ctl)
+{
+	struct op_event event;
+	bool has_pmu;
+
+	if (ctl->setup.nr_events)
+		return;
+	op_event_default(&event, &has_pmu);
+	show_event("Using default event: ", &event, has_pmu ? "" : " (this host has no hardware event counters)");
+}
+
+int ctl_run_start_daemon(struct opcontrol *ctl)
+{
+	struct ctl_daemon daemon;
+	int rc = ctl_find_daemon(ctl, &daemon);
+
+	if (rc)
+		return rc;
+	if (daemon.presence == CTL_MUTE) {
+		rc = ctl_fail_mute(ctl, &daemon);
+	} else if (daemon.presence == CTL_ABSENT) {
+		announce_default(ctl);
+		show_parameters(ctl);
+		rc = ctl_spawn_daemon(ctl);
+		if (!rc)
+			puts("Daemon started.");
+	}
+	ctl_daemon_free(&daemon);
+	return rc;
+}
+
+int ctl_run_start(struct opcontrol *ctl)
+{
+	int rc = ctl_run_start_daemon(ctl);
+
+	if (!rc)
+		rc = ctl_request(ctl, OP_CONTROL_START);
+	if (!rc)
+		puts("Profiler running.");
+	return rc;
+}
+
+int ctl_run_dump(struct opcontrol *ctl)
+{
+	char *message = NULL;
+	void *payload = NULL;
+	size_t nr_bytes;
+	int err = op_control_call(ctl->config.control_socket, OP_CONTROL_DUMP, &payload, &nr_bytes, &message);
+
+	if (err == -ENOENT || err == -ECONNREFUSED)
+		ctl_fail("Unable to complete dump of oprofile data: is the oprofile daemon running?");
+	else if (err < 0)
+		ctl_fail("dump: %s", message ? message : strerror(-err));
+	free(payload);
+	free(message);
+	return err < 0;
+}
+
+static int say_not_running(void)
+{
+	fputs("Daemon not running\n", stderr);
+	return 0;
+}
+
+int ctl_run_stop(struct opcontrol *ctl)
+{
+	struct ctl_daemon daemon;
+	int rc = ctl_find_daemon(ctl, &daemon);
+
+	if (rc)
+		return rc;
+	if (daemon.presence == CTL_ABSENT) {
+		rc = say_not_running();
+	} else if (daemon.presence == CTL_MUTE) {
+		rc = ctl_fail_mute(ctl, &daemon);
+	} else if (daemon.status->state == OP_DAEMON_RUNNING) {
+		puts("Stopping profiling.");
+		rc = ctl_request(ctl, OP_CONTROL_STOP);
+	}
+	ctl_daemon_free(&daemon);
+	return rc;
+}
+
+int ctl_run_shutdown(struct opcontrol *ctl)
+{
+	struct ctl_daemon daemon;
+	int rc = ctl_find_daemon(ctl, &daemon);
+
+	if (rc)
+		return rc;
+	rc = daemon.presence == CTL_ABSENT ? say_not_running() : ctl_end_daemon(ctl, &daemon);
+	ctl_daemon_free(&daemon);
+	return rc;
+}
+
+static int clear_session(const struct opcontrol *ctl)
+{
+	struct op_text path = { 0 };
+	int fd, err;
+
+	op_text_printf(&path, "%s/%s", ctl->session_dir, OP_SESSION_CURRENT);
+	fd = open(op_text_get(&path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	err = fd < 0 ? -errno : op_session_clear(fd);
+	if (err == -ENOENT && fd < 0)
+		err = 0;
+	if (err < 0)
+		ctl_fail("cannot clear %s: %s", op_text_get(&path), strerror(-err));
+	if (fd >= 0)
+		close(fd);
+	op_text_free(&path);
+	return err < 0;
+}
+
+int ctl_run_reset(struct opcontrol *ctl)
+{
+	struct ctl_daemon daemon;
+	int rc = ctl_find_daemon(ctl, &daemon);
+
+	if (rc)
+		return rc;
+	if (daemon.presence == CTL_MUTE)
+		rc = ctl_fail_mute(ctl, &daemon);
+	else if (daemon.presence == CTL_PRESENT)
+		rc = ctl_request(ctl, OP_CONTROL_RESET);
+	else
+		rc = clear_session(ctl);
+	ctl_daemon_free(&daemon);
+	return rc;
+}
+
+int ctl_run_list_events(struct opcontrol *ctl)
+{
+	const struct op_event_info *info;
+
+	(void)ctl;
+	puts("Events, for --event=NAME:count[:unitmask[:kernel[:user]]]\n");
+	for (size_t i = 0; (info = op_event_info(i)); i++) {
+		printf("%s: (min count: %" PRIu64 ")\n\t%s\n", info->name, info->min_count, info->description);
+		if (info->also)
+			printf("\talso: %s\n", info->also);
+	}
+	puts("rNNN: (min count: 500)\n\tA raw event of the CPU, its code in hexadecimal");
+	return 0;
+}
