@@ -91,7 +91,7 @@ static void make_label(const char *name, char label[LABEL_BYTES])
 
 	if (name[0] != '[')
 		name = ANONYMOUS_LABEL;
-	for (i = 0; name[i] && i < LABEL_BYTES - 1; i++)
+	for (i = 0; i < LABEL_BYTES - 1 && name[i]; i++)
 		label[i] = strchr("/{}", name[i]) || (unsigned char)name[i] < ' ' ? '_' : name[i];
 	label[i] = '\0';
 }

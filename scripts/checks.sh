@@ -89,9 +89,9 @@ headers_alone() {
 	local header bad=0
 	need_build gcc || return 1
 	while IFS= read -r header; do
-		"$1" -std=gnu11 -fsyntax-only -Wall -Wextra -Werror -x c -include config.h -include "$top/libop/banned.h" \
-			-I"$build/gcc" -I"$top" -DOPD_SYSCONFDIR='"/etc"' -DOPD_SBINDIR='"/usr/sbin"' \
-			-DOPD_LOCALSTATEDIR='"/var"' -DOPD_RUNSTATEDIR='"/run"' "$header" || bad=1
+		echo "#include \"${header#"$top/"}\"" | "$1" -std=gnu11 -fsyntax-only -Wall -Wextra -Werror -include config.h \
+			-include "$top/libop/banned.h" -I"$build/gcc" -I"$top" -DOPD_SYSCONFDIR='"/etc"' -DOPD_SBINDIR='"/usr/sbin"' \
+			-DOPD_LOCALSTATEDIR='"/var"' -DOPD_RUNSTATEDIR='"/run"' -x c - || bad=1
 	done < <(sources -name '*.h' -not -name config.h)
 	return $bad
 }
@@ -99,7 +99,7 @@ headers_alone() {
 static_analysis() {
 	need_build gcc || return 1
 	cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr --error-exitcode=1 -j"$jobs" \
-		--suppress=missingIncludeSystem --include="$build/gcc/config.h" -I"$top" -I"$build/gcc" \
+		--suppressions-list="$top/tests/cppcheck.txt" --include="$build/gcc/config.h" -I"$top" -I"$build/gcc" \
 		-DOPD_SYSCONFDIR='"/etc"' -DOPD_SBINDIR='"/usr/sbin"' -DOPD_LOCALSTATEDIR='"/var"' -DOPD_RUNSTATEDIR='"/run"' \
 		"$top/libop" "$top/daemon" "$top/tools"
 }

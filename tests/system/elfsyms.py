@@ -30,17 +30,21 @@ def function_symbols(data, sections):
     return sorted(found)
 
 
-def symbol_ranges(path, names):
-    """{name: (first file offset, file offset after the last)}; a function ends where the next of its section begins."""
+def all_ranges(path):
+    """[(name, first file offset, file offset after the last)]; a function ends where the next of its section begins."""
     with open(path, "rb") as stream:
         data = stream.read()
     sections = sections_of(data)
     symbols = function_symbols(data, sections)
-    ranges = {}
+    ranges = []
     for address, index, name in symbols:
-        if name in names:
-            _, _, _, base, offset, size, _, _, _, _ = sections[index]
-            following = [a for a, i, _ in symbols if i == index and a > address]
-            end = min(following) if following else base + size
-            ranges[name] = (address - base + offset, end - base + offset)
+        _, _, _, base, offset, size, _, _, _, _ = sections[index]
+        following = [a for a, i, _ in symbols if i == index and a > address]
+        end = min(following) if following else base + size
+        ranges.append((name, address - base + offset, end - base + offset))
     return ranges
+
+
+def symbol_ranges(path, names):
+    """{name: (first file offset, file offset after the last)} of the functions with these names."""
+    return {name: (start, end) for name, start, end in all_ranges(path) if name in names}
