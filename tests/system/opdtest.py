@@ -81,6 +81,24 @@ def can_count():
     return True
 
 
+class FaultOracle:
+    """A second, independent page-fault event on every CPU: what the kernel counts and does not sample, it misses as well."""
+
+    def __init__(self, program):
+        self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        require(self.process.stdout.readline() == "ready\n", "fault_oracle does not start")
+
+    def not_sampled(self):
+        """Ends the oracle: events from its start to now that the kernel counted and did not sample."""
+        out, _ = self.process.communicate("", timeout=CALL_SECONDS)
+        words = out.split()
+        require(self.process.returncode == 0 and len(words) == 6, "fault_oracle said %r" % out)
+        counted, sampled, lost = int(words[1]), int(words[3]), int(words[5])
+        require(lost == 0, "the ring of fault_oracle overflowed")
+        print("second opinion: %d counted, %d sampled" % (counted, sampled))
+        return counted - sampled
+
+
 class Box:
     """A temporary directory with a session, a configuration, a daemon and the processes of one test."""
 
@@ -95,6 +113,7 @@ class Box:
         self.bin = os.environ.get("OPD_BINDIR") or os.path.join(build, "tools")
         self.sbin = os.environ.get("OPD_SBINDIR") or os.path.join(build, "daemon")
         self.work = os.path.join(build, "tests", "system", "work")
+        self.fault_oracle = os.path.join(build, "tests", "system", "fault_oracle")
         self.daemon, self.children, self.mounts, self.known_pids = None, [], [], set()
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("OPD_") and k not in ("NOTIFY_SOCKET", "LISTEN_FDS")}
         self.env.update(LC_ALL="C", OPD_CONFIG=self.config, OPD_DAEMON=os.path.join(self.sbin, "opd"))
@@ -236,13 +255,18 @@ class Box:
         """The session as the independent reader sees it, all rules checked."""
         return reader.read_session(self.session, live=live, strict=True)
 
-    def check_ledger(self, with_files=True):
-        """Both lines of the ledger for every event; what is stored is what the files have. The status."""
+    def check_ledger(self, with_files=True, not_sampled=0):
+        """
+        Both lines of the ledger for every event; what is stored is what the files have. The status. not_sampled: how many events the
+        kernel counted without taking a sample, as a FaultOracle saw it.
+        """
         status = self.status()
         for event in status["events"]:
             where = "event %s:%s: %s" % (event["name"], event["count"], json.dumps(event))
             lost = sum(v for k, v in event.items() if k.startswith("lost_") and k != "lost_kernel")
-            require(event["taken"] == event["received"] + event["lost_kernel"], "taken != received + lost_kernel, " + where)
+            outstanding = event["taken"] - event["received"] - event["lost_kernel"]
+            require(0 <= outstanding <= not_sampled, "taken != received + lost_kernel (%d not sampled), %s" % (not_sampled, where))
+            require(event["outstanding"] == outstanding, "outstanding is not taken - received - lost_kernel, " + where)
             require(event["received"] == event["stored"] + lost, "received != stored + lost, " + where)
             require(event["unattributed"] <= event["stored"], "unattributed > stored, " + where)
             if with_files:
