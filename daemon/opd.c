@@ -70,10 +70,12 @@ static int init_config(struct opd *opd)
 	if (err)
 		return fail("no memory");
 	err = op_config_read(&opd->config, path, is_explicit, &warnings);
-	if (err)
+	if (err) {
 		fail("cannot read %s: %s", path, strerror(-err));
-	else if (warnings.length)
+		op_config_free(&opd->config);
+	} else if (warnings.length) {
 		opd_log(SD_WARNING, "%.*s", (int)(warnings.length - (warnings.data[warnings.length - 1] == '\n')), warnings.data);
+	}
 	op_text_free(&warnings);
 	return err ? -1 : 0;
 }
