@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154 # top is the caller's
 # The work that scripts/demo profiles: real programs on data made here, two at a time.
 
 LANE_SECONDS=24
@@ -51,7 +51,7 @@ squeeze() { xz -3 -c "$1/numbers" >"$1/numbers.xz"; }
 order() { sort -R --random-source="$1/numbers" "$1/some" | sort -n >"$1/sorted"; }
 digest() { sha256sum "$1/numbers" >"$1/digest"; }
 translate() { gcc -O2 -c "$1/mix.c" -o "$1/mix.o"; }
-own_program() { gcc -O2 -g "$top/scripts/demo-program.c" -o "$1/demo-program" && "$1/demo-program" "$1/numbers" $2 >"$1/program.out"; }
+own_program() { gcc -O2 -g "$top/scripts/demo-program.c" -o "$1/demo-program" && "$1/demo-program" "$1/numbers" "$2" >"$1/program.out"; }
 
 # The lane of the first CPU: compiling, then what was compiled.
 compile_and_run() {
