@@ -20,7 +20,8 @@ daemon_libopd_a_SOURCES = \
 	daemon/clock.h \
 	daemon/cpus.c daemon/cpus.h \
 	daemon/log.c daemon/log.h \
-	daemon/opd.c daemon/opd.h
+	daemon/opd.c daemon/opd.h \
+	daemon/opd_session.c daemon/opd_state.h
 daemon_libopd_a_CPPFLAGS = $(AM_CPPFLAGS) $(SYSTEMD_CFLAGS) $(POPT_CFLAGS)
 daemon_libopd_a_CFLAGS = $(AM_CFLAGS)
 

@@ -2,12 +2,9 @@
 #include "daemon/opd.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <popt.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <sys/epoll.h>
-#include <sys/file.h>
 #include <sys/signalfd.h>
 #include <systemd/sd-event.h>
 #include <unistd.h>
@@ -15,160 +12,11 @@
 #include "daemon/clock.h"
 #include "daemon/cpus.h"
 #include "daemon/log.h"
+#include "daemon/opd_state.h"
 #include "daemon/proc_scan.h"
-#include "daemon/server.h"
-#include "daemon/sync.h"
-#include "libop/config.h"
 #include "libop/control.h"
-#include "libop/daemonrc.h"
-#include "libop/session.h"
-#include "libop/sys.h"
 
 #define MAX_OPEN_FILES_DEFAULT 4096 /* open sample files are mappings, not descriptors: well below vm.max_map_count */
-
-struct opd {
-	/* command line */
-	char *config_path, *session_dir_option;
-	/* start-up, in this order */
-	struct op_config config;
-	struct op_setup setup;
-	const char *session_dir;
-	int session_fd;
-	int lock_fd;
-	struct op_event default_event;
-	const struct op_event *events;
-	size_t nr_events;
-	struct opd_pipeline pipeline;
-	struct op_status status;
-	sd_event *loop;
-	struct opd_sync sync;
-	struct opd_server *server;
-	bool quitting;
-};
-
-static OP_PRINTF(1, 2) int fail(const char *format, ...)
-{
-	char line[1024];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(line, sizeof(line), format, args);
-	va_end(args);
-	opd_log(SD_ERR, "%s", line);
-	return -1;
-}
-
-/* ---- configuration and setup ---- */
-
-static int init_config(struct opd *opd)
-{
-	struct op_text warnings = { 0 };
-	bool is_explicit;
-	const char *path = op_config_path(opd->config_path, &is_explicit);
-	int err = op_config_init(&opd->config);
-
-	if (err)
-		return fail("no memory");
-	err = op_config_read(&opd->config, path, is_explicit, &warnings);
-	if (err) {
-		fail("cannot read %s: %s", path, strerror(-err));
-		op_config_free(&opd->config);
-	} else if (warnings.length) {
-		opd_log(SD_WARNING, "%.*s", (int)(warnings.length - (warnings.data[warnings.length - 1] == '\n')), warnings.data);
-	}
-	op_text_free(&warnings);
-	return err ? -1 : 0;
-}
-
-static void fini_config(struct opd *opd)
-{
-	op_config_free(&opd->config);
-}
-
-/* What `opcontrol --setup` left in the configured session directory; a setup made while a daemon ran takes effect now. */
-static int init_setup(struct opd *opd)
-{
-	char *why = NULL;
-	int dir_fd, err;
-
-	op_setup_init(&opd->setup);
-	dir_fd = op_sys_openat(AT_FDCWD, opd->config.session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-	if (dir_fd >= 0) {
-		err = op_sys_renameat(dir_fd, "daemonrc_new", dir_fd, "daemonrc");
-		if (err && err != -ENOENT)
-			opd_log(SD_WARNING, "%s/daemonrc_new does not take effect: %s", opd->config.session_dir, strerror(-err));
-		err = op_setup_read(&opd->setup, dir_fd, "daemonrc", &why);
-		close(dir_fd);
-		if (err) {
-			fail("%s/%s", opd->config.session_dir, why ? why : strerror(-err));
-			free(why);
-			return -1;
-		}
-	}
-	opd->session_dir = opd->session_dir_option ? opd->session_dir_option :
-			   opd->setup.session_dir  ? opd->setup.session_dir :
-						     opd->config.session_dir;
-	return 0;
-}
-
-static void fini_setup(struct opd *opd)
-{
-	op_setup_free(&opd->setup);
-}
-
-/* ---- session ---- */
-
-static int init_session(struct opd *opd)
-{
-	opd->session_fd = op_session_open(opd->session_dir);
-	if (opd->session_fd < 0)
-		return fail("cannot use the session directory %s: %s", opd->session_dir, strerror(-opd->session_fd));
-	return 0;
-}
-
-static void fini_session(struct opd *opd)
-{
-	close(opd->session_fd);
-}
-
-/* Who holds the lock; the pid in it is for people and for opcontrol. */
-static int explain_lock(const struct opd *opd, int fd)
-{
-	char pid[32] = "";
-	ssize_t nr = op_sys_pread(fd, pid, sizeof(pid) - 1, 0);
-
-	pid[nr > 0 ? nr : 0] = '\0';
-	return fail("another opd (pid %s) uses the session directory %s", pid[0] ? pid : "unknown", opd->session_dir);
-}
-
-static int init_lock(struct opd *opd)
-{
-	char pid[32];
-	int fd = op_sys_openat(opd->session_fd, OP_SESSION_LOCK, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
-	int err;
-
-	if (fd < 0)
-		return fail("cannot make %s/" OP_SESSION_LOCK ": %s", opd->session_dir, strerror(-fd));
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-		explain_lock(opd, fd);
-		close(fd);
-		return -1;
-	}
-	snprintf(pid, sizeof(pid), "%d", (int)getpid());
-	err = ftruncate(fd, 0) < 0 ? -errno : op_sys_write_all(fd, pid, strlen(pid));
-	if (err) {
-		close(fd);
-		return fail("cannot write %s/" OP_SESSION_LOCK ": %s", opd->session_dir, strerror(-err));
-	}
-	opd->lock_fd = fd;
-	return 0;
-}
-
-static void fini_lock(struct opd *opd)
-{
-	op_sys_unlinkat(opd->session_fd, OP_SESSION_LOCK, 0);
-	close(opd->lock_fd);
-}
 
 /* ---- pipeline ---- */
 
@@ -195,7 +43,7 @@ static int init_capture(struct opd *opd)
 	char *why = NULL;
 
 	if (opd_capture_open(&opd->pipeline.capture, &opd->config, opd->events, opd->nr_events, &why) < 0) {
-		fail("%s", why ? why : "cannot start capturing");
+		opd_fail("%s", why ? why : "cannot start capturing");
 		free(why);
 		return -1;
 	}
@@ -215,7 +63,7 @@ static const char *vmlinux_of(const struct opd *opd)
 static int init_resolver(struct opd *opd)
 {
 	if (opd_resolver_init(&opd->pipeline.resolver, vmlinux_of(opd)) < 0)
-		return fail("no memory");
+		return opd_fail("no memory");
 	opd_log(SD_INFO, "%s", opd->pipeline.resolver.kernel.note);
 	return 0;
 }
@@ -231,7 +79,7 @@ static int init_processes(struct opd *opd)
 	struct opd_resolver *resolver = &opd->pipeline.resolver;
 	int err = opd_proc_scan_all(&resolver->processes, resolver->table, opd_now_ns());
 
-	return err ? fail("cannot read /proc: %s", strerror(-err)) : 0;
+	return err ? opd_fail("cannot read /proc: %s", strerror(-err)) : 0;
 }
 
 static int init_count(struct opd *opd)
@@ -316,7 +164,7 @@ static int init_loop(struct opd *opd)
 	if (err >= 0)
 		return 0;
 	opd->loop = sd_event_unref(opd->loop);
-	return fail("cannot make the event loop: %s", strerror(-err));
+	return opd_fail("cannot make the event loop: %s", strerror(-err));
 }
 
 static void fini_loop(struct opd *opd)
@@ -353,6 +201,27 @@ static void fill_status(struct opd *opd)
 	snprintf(status->vmlinux, sizeof(status->vmlinux), "%s", vmlinux_of(opd) ? vmlinux_of(opd) : "");
 }
 
+static void free_jobs(struct opd_job *jobs)
+{
+	struct opd_job *next;
+
+	for (; jobs; jobs = next) {
+		next = jobs->next;
+		free(jobs->arg);
+		free(jobs->payload);
+		free(jobs);
+	}
+}
+
+/* Left early, the thread is asked to end here; nobody waits for what it still gives back. */
+static void fini_sync(struct opd *opd)
+{
+	quit(opd);
+	opd_sync_stop(&opd->sync);
+	free_jobs(opd->sync.submitted);
+	free_jobs(opd->sync.done);
+}
+
 static int init_sync(struct opd *opd)
 {
 	int err;
@@ -360,16 +229,12 @@ static int init_sync(struct opd *opd)
 	fill_status(opd);
 	err = opd_sync_start(&opd->sync, &opd->pipeline, &opd->config, &opd->status);
 	if (err)
-		return fail("cannot start the sync thread: %s", strerror(-err));
+		return opd_fail("cannot start the sync thread: %s", strerror(-err));
 	err = sd_event_add_io(opd->loop, NULL, opd_sync_done_fd(&opd->sync), EPOLLIN, on_jobs_done, opd);
-	return err < 0 ? fail("cannot watch the sync thread: %s", strerror(-err)) : 0;
-}
-
-/* Left early, the thread is asked to end here: its last job is waited for and thrown away with the others. */
-static void fini_sync(struct opd *opd)
-{
-	quit(opd);
-	opd_sync_stop(&opd->sync);
+	if (err >= 0)
+		return 0;
+	fini_sync(opd);
+	return opd_fail("cannot watch the sync thread: %s", strerror(-err));
 }
 
 /* ---- control socket ---- */
@@ -437,8 +302,8 @@ static int explain_listen(const struct opd *opd, int err)
 	const char *path = opd->config.control_socket;
 
 	if (err == -EADDRINUSE)
-		return fail("another opd answers on the control socket %s", path);
-	return fail("cannot listen on the control socket %s: %s", path, strerror(-err));
+		return opd_fail("another opd answers on the control socket %s", path);
+	return opd_fail("cannot listen on the control socket %s: %s", path, strerror(-err));
 }
 
 static int init_server(struct opd *opd)
@@ -466,10 +331,10 @@ static const struct {
 	int (*init)(struct opd *opd); /* 0, or -1 after a line in the log */
 	void (*fini)(struct opd *opd);
 } steps[] = {
-	{ "config", init_config, fini_config },
-	{ "setup", init_setup, fini_setup },
-	{ "session", init_session, fini_session },
-	{ "lock", init_lock, fini_lock },
+	{ "config", opd_init_config, opd_fini_config },
+	{ "setup", opd_init_setup, opd_fini_setup },
+	{ "session", opd_init_session, opd_fini_session },
+	{ "lock", opd_init_lock, opd_fini_lock },
 	{ "events", init_events, NULL },
 	{ "capture", init_capture, fini_capture },
 	{ "resolver", init_resolver, fini_resolver },
@@ -502,7 +367,8 @@ static int parse_options(struct opd *opd, int argc, char **argv, bool *ret_done)
 {
 	int version = 0;
 	struct poptOption options[] = {
-		{ "config", 'c', POPT_ARG_STRING, &opd->config_path, 0, "configuration file (default " OP_CONFIG_PATH_DEFAULT ")", "FILE" },
+		{ "config", 'c', POPT_ARG_STRING, &opd->config_path, 0, "configuration file (default " OP_CONFIG_PATH_DEFAULT ")",
+		  "FILE" },
 		{ "session-dir", 0, POPT_ARG_STRING, &opd->session_dir_option, 0, "where the samples go", "DIR" },
 		{ "version", 'v', POPT_ARG_NONE, &version, 0, "show the version", NULL },
 		POPT_AUTOHELP POPT_TABLEEND,
@@ -512,9 +378,9 @@ static int parse_options(struct opd *opd, int argc, char **argv, bool *ret_done)
 	const char *rest = poptPeekArg(context);
 
 	if (result < -1)
-		fail("%s: %s (see opd --help)", poptBadOption(context, POPT_BADOPTION_NOALIAS), poptStrerror(result));
+		opd_fail("%s: %s (see opd --help)", poptBadOption(context, POPT_BADOPTION_NOALIAS), poptStrerror(result));
 	else if (rest)
-		fail("%s: opd takes no arguments (see opd --help)", rest);
+		opd_fail("%s: opd takes no arguments (see opd --help)", rest);
 	else if (version)
 		printf("opd " PACKAGE_VERSION "\n");
 	*ret_done = version;

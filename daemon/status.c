@@ -56,6 +56,8 @@ void opd_sync_sum_event(const struct opd_capture *capture, size_t index, struct 
 	/* Only where each event is a sample does the kernel's count say how many samples there were. */
 	if (!event->every_event)
 		sum.taken = sum.received + sum.lost_kernel;
+	if (sum.taken > sum.received + sum.lost_kernel)
+		sum.outstanding = sum.taken - sum.received - sum.lost_kernel;
 	*ret_event = sum;
 }
 

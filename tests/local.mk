@@ -5,12 +5,14 @@ include $(srcdir)/tests/unit/daemon.mk
 include $(srcdir)/tests/unit/control.mk
 include $(srcdir)/tests/unit/opreport.mk
 
-check_PROGRAMS += tests/system/work
+check_PROGRAMS += tests/system/work tests/system/fault_oracle
 endif
 
 tests_system_work_SOURCES = tests/system/work.c
 tests_system_work_CFLAGS = -std=gnu11 -pthread -g -O1 -fno-omit-frame-pointer $(WARN_CFLAGS)
 tests_system_work_LDFLAGS = -pthread
+
+tests_system_fault_oracle_SOURCES = tests/system/fault_oracle.c
 
 EXTRA_DIST += tests/format/reader.py tests/format/agree.py \
 	tests/unit/cmocka_all.h tests/unit/memory_ring.h tests/unit/sample_writer.h tests/unit/test_box.h \

@@ -95,6 +95,8 @@ static void show_event(const struct op_ledger_event *event)
 		if (event->lost[i])
 			printf("    lost_%s: %" PRIu64 " (%s)\n", op_loss_name((enum op_loss)i), event->lost[i],
 			       op_loss_meaning((enum op_loss)i));
+	if (event->outstanding)
+		printf("    outstanding: %" PRIu64 " (in the rings, or counted by the kernel without a sample)\n", event->outstanding);
 	if (all_lost && (double)all_lost > LOSS_WARNING * (double)event->taken)
 		printf("    Warning: %.3g %% of the samples of %s were lost\n",
 		       event->taken ? 100.0 * (double)all_lost / (double)event->taken : 100.0, name);
@@ -201,7 +203,8 @@ static const struct field event_fields[] = {
 #define X(reason, meaning) LOSS_ROW(op_ledger_event, reason),
 	OP_LOSS_REASONS(X)
 #undef X
-		ROW(op_ledger_event, throttled_ns, U64),
+		ROW(op_ledger_event, outstanding, U64),
+	ROW(op_ledger_event, throttled_ns, U64),
 	ROW(op_ledger_event, nr_throttles, U64),
 };
 

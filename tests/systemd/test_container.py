@@ -164,6 +164,24 @@ def check_stop(container, pid):
     require("/usr/local/bin/work" in report, "the profile is gone after stop")
 
 
+def check_opcontrol_uses_the_unit(container):
+    """opcontrol starts the daemon as the unit and says why when that fails; a shutdown is a clean end of the unit."""
+    out = container.good("opcontrol", "--start")
+    require("Daemon started." in out and "Profiler running." in out, "opcontrol --start says %r" % out)
+    pid = container.unit("MainPID")["MainPID"]
+    require(container.unit("ActiveState")["ActiveState"] == "active", "opcontrol started no unit: %s" % journal(container))
+    require("Daemon running: pid %s" % pid in container.good("opcontrol", "--status"), "another daemon than the unit's answers")
+    container.good("opcontrol", "--shutdown")
+    wait_until(lambda: container.unit("ActiveState")["ActiveState"] == "inactive", 30, "the unit does not end with the daemon")
+    require(container.unit("Result")["Result"] == "success" and not container.opd_pids(), "the shutdown was no clean end of the unit")
+    container.drop_in("[Service]\nExecStart=\nExecStart=/bin/false\n")
+    result = container.run("opcontrol", "--start-daemon")
+    require(result.rc == 1 and "systemctl status opd.service" in result.err and len(result.err.splitlines()) == 1, "%s" % (result,))
+    container.good("systemctl", "stop", "opd")
+    container.run("systemctl", "reset-failed", "opd")
+    container.remove_drop_in()
+
+
 def test(box):
     container = Container(box)
     container.make()
@@ -173,6 +191,7 @@ def test(box):
         check_waits_for_ready(container)
         check_ready_is_needed(container)
         check_stop(container, check_profile(container))
+        check_opcontrol_uses_the_unit(container)
         check_stop(container, check_profile(container))
     except Failure as failure:
         raise Failure("%s\njournal of opd:\n%s" % (failure, journal(container))) from failure

@@ -14,44 +14,44 @@ daemon_unit_tests = \
 check_PROGRAMS += $(daemon_unit_tests)
 TESTS += $(daemon_unit_tests)
 
-tests_unit_test_ring_SOURCES = tests/unit/test_ring.c tests/unit/memory_ring.h
+tests_unit_test_ring_SOURCES = tests/unit/test_ring.c tests/unit/cmocka_all.h tests/unit/memory_ring.h
 tests_unit_test_ring_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_ring_LDADD = libop/libop.a $(CMOCKA_LIBS)
 
-tests_unit_test_record_SOURCES = tests/unit/test_record.c
+tests_unit_test_record_SOURCES = tests/unit/test_record.c tests/unit/cmocka_all.h
 tests_unit_test_record_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_record_LDADD = libop/libop.a $(CMOCKA_LIBS)
 
-tests_unit_test_dcookie_SOURCES = tests/unit/test_dcookie.c
+tests_unit_test_dcookie_SOURCES = tests/unit/test_dcookie.c tests/unit/cmocka_all.h
 tests_unit_test_dcookie_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_dcookie_LDADD = libop/libop.a $(CMOCKA_LIBS)
 
-tests_unit_test_odb_SOURCES = tests/unit/test_odb.c
+tests_unit_test_odb_SOURCES = tests/unit/test_odb.c tests/unit/cmocka_all.h
 tests_unit_test_odb_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_odb_LDADD = libop/libop.a $(CMOCKA_LIBS)
 tests_unit_test_odb_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_fallocate -Wl,--wrap=op_sys_renameat -Wl,--wrap=op_sys_fsync
 
-tests_unit_test_mapset_SOURCES = tests/unit/test_mapset.c
+tests_unit_test_mapset_SOURCES = tests/unit/test_mapset.c tests/unit/cmocka_all.h
 tests_unit_test_mapset_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_mapset_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
 
-tests_unit_test_process_SOURCES = tests/unit/test_process.c
+tests_unit_test_process_SOURCES = tests/unit/test_process.c tests/unit/cmocka_all.h
 tests_unit_test_process_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_process_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
 
-tests_unit_test_kernel_map_SOURCES = tests/unit/test_kernel_map.c
+tests_unit_test_kernel_map_SOURCES = tests/unit/test_kernel_map.c tests/unit/cmocka_all.h
 tests_unit_test_kernel_map_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_kernel_map_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
 
-tests_unit_test_cpus_SOURCES = tests/unit/test_cpus.c
+tests_unit_test_cpus_SOURCES = tests/unit/test_cpus.c tests/unit/cmocka_all.h
 tests_unit_test_cpus_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_cpus_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
 
-tests_unit_test_drain_SOURCES = tests/unit/test_drain.c tests/unit/memory_ring.h
+tests_unit_test_drain_SOURCES = tests/unit/test_drain.c tests/unit/cmocka_all.h tests/unit/memory_ring.h
 tests_unit_test_drain_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_drain_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
 tests_unit_test_drain_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_fallocate
 
-tests_unit_test_text_SOURCES = tests/unit/test_text.c
+tests_unit_test_text_SOURCES = tests/unit/test_text.c tests/unit/cmocka_all.h
 tests_unit_test_text_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_text_LDADD = libop/libop.a $(CMOCKA_LIBS)

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "daemon/log.h"
+#include "daemon/opd_state.h"
+#include "libop/session.h"
+#include "libop/sys.h"
+
+int opd_fail(const char *format, ...)
+{
+	char line[1024];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	opd_log(SD_ERR, "%s", line);
+	sd_notifyf(0, "STATUS=%s", line); /* opcontrol and systemctl show it */
+	return -1;
+}
+
+/* ---- configuration and setup ---- */
+
+int opd_init_config(struct opd *opd)
+{
+	struct op_text warnings = { 0 };
+	bool is_explicit;
+	const char *path = op_config_path(opd->config_path, &is_explicit);
+	int err = op_config_init(&opd->config);
+
+	if (err)
+		return opd_fail("no memory");
+	err = op_config_read(&opd->config, path, is_explicit, &warnings);
+	if (err) {
+		opd_fail("cannot read %s: %s", path, strerror(-err));
+		op_config_free(&opd->config);
+	} else if (warnings.length)
+		opd_log(SD_WARNING, "%.*s", (int)(warnings.length - (warnings.data[warnings.length - 1] == '\n')), warnings.data);
+	op_text_free(&warnings);
+	return err ? -1 : 0;
+}
+
+void opd_fini_config(struct opd *opd)
+{
+	op_config_free(&opd->config);
+}
+
+/* Whether a daemon works in that session directory. */
+static bool is_locked(const char *session_dir)
+{
+	char path[PATH_MAX];
+	bool locked;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/" OP_SESSION_LOCK, session_dir);
+	fd = op_sys_openat(AT_FDCWD, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+	if (fd < 0)
+		return false;
+	locked = flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+	close(fd);
+	return locked;
+}
+
+static int read_setup_file(struct opd *opd, int dir_fd)
+{
+	char *why = NULL;
+	int err;
+
+	op_setup_init(&opd->setup);
+	err = op_setup_read(&opd->setup, dir_fd, OP_SETUP_NAME, &why);
+	if (!err)
+		return 0;
+	opd_fail("%s", why ? why : strerror(-err));
+	free(why);
+	op_setup_free(&opd->setup);
+	return -1;
+}
+
+/* What `opcontrol --setup` left in the configured session directory; a setup made while a daemon ran takes effect now. */
+static int read_setup(struct opd *opd, int dir_fd)
+{
+	int err = read_setup_file(opd, dir_fd);
+
+	if (err || faccessat(dir_fd, OP_SETUP_NEW_NAME, F_OK, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    is_locked(opd->setup.session_dir ? opd->setup.session_dir : opd->config.session_dir))
+		return err;
+	err = op_setup_promote(dir_fd);
+	if (err < 0) {
+		opd_log(SD_WARNING, "%s/" OP_SETUP_NEW_NAME " does not take effect: %s", opd->config.session_dir, strerror(-err));
+		return 0;
+	}
+	op_setup_free(&opd->setup);
+	return read_setup_file(opd, dir_fd);
+}
+
+int opd_init_setup(struct opd *opd)
+{
+	int dir_fd, err = 0;
+
+	op_setup_init(&opd->setup);
+	dir_fd = op_sys_openat(AT_FDCWD, opd->config.session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	if (dir_fd >= 0) {
+		err = read_setup(opd, dir_fd);
+		close(dir_fd);
+	}
+	if (err)
+		return err;
+	opd->session_dir = opd->session_dir_option  ? opd->session_dir_option
+			   : opd->setup.session_dir ? opd->setup.session_dir
+						    : opd->config.session_dir;
+	return 0;
+}
+
+void opd_fini_setup(struct opd *opd)
+{
+	op_setup_free(&opd->setup);
+}
+
+/* ---- session ---- */
+
+int opd_init_session(struct opd *opd)
+{
+	opd->session_fd = op_session_open(opd->session_dir);
+	if (opd->session_fd < 0)
+		return opd_fail("cannot use the session directory %s: %s", opd->session_dir, strerror(-opd->session_fd));
+	return 0;
+}
+
+void opd_fini_session(struct opd *opd)
+{
+	close(opd->session_fd);
+}
+
+/* Who holds the lock; the pid in it is for people and for opcontrol. */
+static int explain_lock(const struct opd *opd, int fd)
+{
+	char pid[32] = "";
+	ssize_t nr = op_sys_pread(fd, pid, sizeof(pid) - 1, 0);
+
+	pid[nr > 0 ? nr : 0] = '\0';
+	return opd_fail("another opd (pid %s) uses the session directory %s", pid[0] ? pid : "unknown", opd->session_dir);
+}
+
+int opd_init_lock(struct opd *opd)
+{
+	char pid[32];
+	struct stat st;
+	int fd, err;
+
+	/* Who ended may have removed the file between our open and our lock: then it is not the one that others see. */
+	do {
+		fd = op_sys_openat(opd->session_fd, OP_SESSION_LOCK, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+		if (fd < 0)
+			return opd_fail("cannot make %s/" OP_SESSION_LOCK ": %s", opd->session_dir, strerror(-fd));
+		if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+			explain_lock(opd, fd);
+			close(fd);
+			return -1;
+		}
+		err = op_sys_fstat(fd, &st);
+		if (!err && !st.st_nlink)
+			close(fd);
+	} while (!err && !st.st_nlink);
+	snprintf(pid, sizeof(pid), "%d", (int)getpid());
+	if (!err)
+		err = ftruncate(fd, 0) < 0 ? -errno : op_sys_write_all(fd, pid, strlen(pid));
+	if (err) {
+		close(fd);
+		return opd_fail("cannot write %s/" OP_SESSION_LOCK ": %s", opd->session_dir, strerror(-err));
+	}
+	opd->lock_fd = fd;
+	return 0;
+}
+
+void opd_fini_lock(struct opd *opd)
+{
+	op_sys_unlinkat(opd->session_fd, OP_SESSION_LOCK, 0);
+	close(opd->lock_fd);
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * A second opinion on page faults: its own period-1 page-fault event on each online CPU, each with a ring of its own that is large enough and
+ * never swapped. Prints "ready", and when its standard input ends, what the kernel counted, sampled and lost:
+ *
+ *   counted N sampled N lost N
+ *
+ * counted - sampled - lost is what the kernel counts without taking a sample, for every page-fault event of the CPU alike.
+ */
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "libop/compiler.h"
+
+#define RING_BYTES (64u << 20)
+#define CPUS_MAX 1024
+
+struct eye {
+	int fd;
+	struct perf_event_mmap_page *control;
+};
+
+static int open_eye(int cpu, size_t page_bytes, struct eye *eye)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_PAGE_FAULTS,
+		.size = sizeof(attr),
+		.sample_period = 1,
+		.sample_type = PERF_SAMPLE_IP,
+		.read_format = PERF_FORMAT_LOST,
+		.disabled = 1,
+		.use_clockid = 1,
+		.clockid = CLOCK_MONOTONIC,
+	};
+	void *map;
+
+	eye->fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	if (eye->fd < 0)
+		return -errno;
+	map = mmap(NULL, page_bytes + RING_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, eye->fd, 0);
+	if (map == MAP_FAILED)
+		return -errno;
+	eye->control = map;
+	return ioctl(eye->fd, PERF_EVENT_IOC_ENABLE, 0) < 0 ? -errno : 0;
+}
+
+/* The ring is not given back, so it holds everything from the start. */
+static uint64_t count_samples(const struct eye *eye, size_t page_bytes)
+{
+	const uint8_t *data = (const uint8_t *)eye->control + page_bytes;
+	uint64_t head = __atomic_load_n(&eye->control->data_head, __ATOMIC_ACQUIRE), at = 0, nr = 0;
+
+	while (at < head) {
+		const struct perf_event_header *header = (const void *)(data + at);
+
+		nr += header->type == PERF_RECORD_SAMPLE;
+		at += header->size;
+	}
+	return nr;
+}
+
+int main(void)
+{
+	static struct eye eyes[CPUS_MAX];
+	size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE), nr = 0;
+	uint64_t counts[2], counted = 0, sampled = 0, lost = 0;
+
+	for (int cpu = 0; cpu < (int)sysconf(_SC_NPROCESSORS_CONF) && nr < CPUS_MAX; cpu++) {
+		int err = open_eye(cpu, page_bytes, &eyes[nr]);
+
+		if (err == -ENODEV)
+			continue; /* offline */
+		if (err) {
+			fprintf(stderr, "fault_oracle: CPU %d: %s\n", cpu, strerror(-err));
+			return 1;
+		}
+		nr++;
+	}
+	puts("ready");
+	fflush(stdout);
+	while (getchar() != EOF)
+		;
+	for (size_t i = 0; i < nr; i++)
+		ioctl(eyes[i].fd, PERF_EVENT_IOC_DISABLE, 0);
+	nanosleep(&(struct timespec){ .tv_nsec = 50000000 }, NULL); /* the last handlers end */
+	for (size_t i = 0; i < nr; i++) {
+		if (read(eyes[i].fd, counts, sizeof(counts)) != sizeof(counts))
+			return 1;
+		counted += counts[0];
+		lost += counts[1];
+		sampled += count_samples(&eyes[i], page_bytes);
+	}
+	printf("counted %llu sampled %llu lost %llu\n", (unsigned long long)counted, (unsigned long long)sampled, (unsigned long long)lost);
+	return 0;
+}
