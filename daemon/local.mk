@@ -20,11 +20,12 @@ daemon_libopd_a_SOURCES = \
 	daemon/clock.h \
 	daemon/cpus.c daemon/cpus.h \
 	daemon/log.c daemon/log.h \
+	daemon/privileges.c daemon/privileges.h \
 	daemon/opd.c daemon/opd.h \
 	daemon/opd_session.c daemon/opd_state.h
-daemon_libopd_a_CPPFLAGS = $(AM_CPPFLAGS) $(SYSTEMD_CFLAGS) $(POPT_CFLAGS)
+daemon_libopd_a_CPPFLAGS = $(AM_CPPFLAGS) $(SYSTEMD_CFLAGS) $(POPT_CFLAGS) $(CAP_CFLAGS)
 daemon_libopd_a_CFLAGS = $(AM_CFLAGS)
 
 sbin_PROGRAMS += daemon/opd
 daemon_opd_SOURCES = daemon/main.c
-daemon_opd_LDADD = daemon/libopd.a libop/libop.a $(SYSTEMD_LIBS) $(POPT_LIBS)
+daemon_opd_LDADD = daemon/libopd.a libop/libop.a $(SYSTEMD_LIBS) $(POPT_LIBS) $(CAP_LIBS)

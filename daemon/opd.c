@@ -13,6 +13,7 @@
 #include "daemon/cpus.h"
 #include "daemon/log.h"
 #include "daemon/opd_state.h"
+#include "daemon/privileges.h"
 #include "daemon/proc_scan.h"
 #include "libop/control.h"
 
@@ -42,6 +43,7 @@ static int init_capture(struct opd *opd)
 {
 	char *why = NULL;
 
+	opd_privileges_report();
 	if (opd_capture_open(&opd->pipeline.capture, &opd->config, opd->events, opd->nr_events, &why) < 0) {
 		opd_fail("%s", why ? why : "cannot start capturing");
 		free(why);

@@ -46,7 +46,7 @@ struct op_ledger_event {
 	uint64_t lost[OP_NR_LOSS];
 	/*
 	 * taken - received - lost_kernel: on their way in the rings. At a quiet moment: what the kernel counted and took no sample
-	 * of, which happens with page faults about once in 10^6 (6.18; every page-fault event on the CPU misses the same ones).
+	 * of, as it does with a few page faults in 10^6 (6.18; every page-fault event on the CPU misses the same ones).
 	 */
 	uint64_t outstanding;
 	uint64_t throttled_ns;	/* time without samples, from THROTTLE to UNTHROTTLE, summed over CPUs */

@@ -3,7 +3,7 @@
 """
 Software event of period 1: the count of the event descriptors is received + lost_kernel to the last one, also after an overflow.
 
-Linux 6.18 counts about one page fault in a million and takes no sample of it. An oracle with page-fault events of its own runs beside, so
+Linux 6.18 counts a few page faults in a million and takes no sample of them. An oracle with page-fault events of its own runs beside, so
 that the test knows how many those were, and demands every other one.
 """
 import os
