@@ -112,10 +112,7 @@ need_packages() {
 		return
 	}
 	for package in "$@"; do
-		case $(dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null) in
-		*installed*) ;;
-		*) missing+=("$package") ;;
-		esac
+		dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
 	done
 	[ ${#missing[@]} -gt 0 ] || return 0
 	say "installing ${missing[*]}"

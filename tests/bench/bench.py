@@ -5,7 +5,8 @@
 Two loads keep all CPUs busy: `steady`, one process on each CPU, and `compile`, the C compiler again and again, so that processes,
 mappings and exits come all the time. Each is profiled by opd at its default rate and then by perf record -a at the same rate. CPU
 time is that of the profiler's processes (opd: /proc/PID/task/*/schedstat, its share without start and end; perf: wait4, all of it,
-its RSS the peak), bytes are blocks on disk. What the kernel spends in its own interrupt handlers is the same for both and not in these figures.
+its RSS the peak), bytes are blocks on disk. perf is told not to collect build-ids at its end: it is the cheaper for it, and Debian's
+perf 6.1 may die of them. What the kernel spends in its own interrupt handlers is the same for both and not in these figures.
 """
 import os
 import re
@@ -99,37 +100,22 @@ def measure_opd(box, kind, seconds):
 
 
 def measure_perf(box, kind, seconds, event):
-    """
-    The same of perf record, system-wide, same event and period. Debian 12's perf dies at the end when a process of the machine has a
-    build-id of more than 20 bytes; it is then measured once more without collecting build-ids, which spares it work.
-    """
-    row = record(box, kind, seconds, event, [])
-    if row is None:
-        say("perf record died collecting build-ids: again with --no-buildid")
-        row = record(box, kind, seconds, event, ["--no-buildid"])
-    require(row is not None, "perf record died")
-    return row
-
-
-def record(box, kind, seconds, event, more):
-    """One run of perf record; None when a signal ended it."""
+    """The same of perf record, system-wide, same event and period."""
     load = Load(box, kind)
     time.sleep(SETTLE_SECONDS)
     output = os.path.join(box.dir, "perf.data")
     name = PERF_EVENTS.get(event["name"], event["name"])
     started = time.monotonic()
-    perf = subprocess.Popen(["perf", "record", "-a", "-e", name, "-c", str(event["count"]), "-o", output, *more, "--", "sleep",
-                             str(seconds)],
+    perf = subprocess.Popen(["perf", "record", "-a", "--no-buildid", "-e", name, "-c", str(event["count"]), "-o", output, "--", "sleep", str(seconds)],
                             cwd=box.dir, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     said = perf.stderr.read().decode("utf-8", "replace")
     _, status, usage = os.wait4(perf.pid, 0)
     perf.returncode = os.waitstatus_to_exitcode(status)
     elapsed = time.monotonic() - started
     load.stop()
-    if perf.returncode < 0:
-        return None
     require(perf.returncode == 0, "perf record: %s" % said)
-    samples = re.search(r"\((\d+) samples\)", said)
+    stats = subprocess.run(["perf", "report", "--stats", "-i", output], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    samples = re.search(r"SAMPLE events: +(\d+)", stats.stdout.decode("utf-8", "replace"))
     cpu_s = usage.ru_utime + usage.ru_stime
     row = {"cpu_s": cpu_s, "life_s": cpu_s, "seconds": elapsed, "rss": usage.ru_maxrss * 1024, "peak": usage.ru_maxrss * 1024,
            "samples": int(samples.group(1)) if samples else 0, "bytes": disk_bytes(output)}
