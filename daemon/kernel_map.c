@@ -9,31 +9,42 @@
 #define KALLSYMS_IMAGE "/proc/kallsyms"
 #define NO_VMLINUX_IMAGE "no-vmlinux"
 
+/* Whether a line of kallsyms, "address type name", has this name; most lines are done with after one look at their end. */
+static bool names(const char *line, size_t length, const char *name)
+{
+	size_t name_length = strlen(name);
+
+	return length > name_length + 2 && line[length - 1] == '\n' && line[length - name_length - 2] == ' ' &&
+	       !memcmp(line + length - name_length - 1, name, name_length);
+}
+
 /* _text and _etext; both 0 when they are hidden or not there. */
 static void read_text_bounds(const char *proc_path, uint64_t *ret_start, uint64_t *ret_end)
 {
-	char path[PATH_MAX], line[512];
-	uint64_t start = 0, end = 0;
+	char path[PATH_MAX], *line = NULL;
+	uint64_t text = 0, stext = 0, etext = 0;
+	size_t capacity = 0;
+	ssize_t length;
 	FILE *file;
 
 	snprintf(path, sizeof(path), "%s/kallsyms", proc_path);
 	file = fopen(path, "re");
-	while (file && (!start || !end) && fgets(line, sizeof(line), file)) {
-		unsigned long long address;
-		char type, name[256];
-
-		if (sscanf(line, "%llx %c %255s", &address, &type, name) != 3)
-			continue;
-		if (!strcmp(name, "_text") || (!start && !strcmp(name, "_stext")))
-			start = address;
-		else if (!strcmp(name, "_etext"))
-			end = address;
+	while (file && !etext && (length = getline(&line, &capacity, file)) > 0) {
+		if (names(line, (size_t)length, "_text"))
+			text = strtoull(line, NULL, 16);
+		else if (names(line, (size_t)length, "_stext"))
+			stext = strtoull(line, NULL, 16);
+		else if (names(line, (size_t)length, "_etext"))
+			etext = strtoull(line, NULL, 16);
 	}
+	free(line);
 	if (file)
 		fclose(file);
-	if (start && start < end) {
-		*ret_start = start;
-		*ret_end = end;
+	if (!text)
+		text = stext;
+	if (text && text < etext) {
+		*ret_start = text;
+		*ret_end = etext;
 	}
 }
 
