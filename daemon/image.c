@@ -99,20 +99,22 @@ static void make_label(const char *name, char label[LABEL_BYTES])
 uint64_t opd_image_of_mapping(struct op_dcookie_table *table, const struct opd_mapped *mapped, bool *ret_is_file)
 {
 	char label[LABEL_BYTES];
-	struct op_image_id id = {
-		.name = {
-			.kind = OP_IMAGE_ANON,
-			.name = label,
-			.tgid = (int32_t)mapped->pid,
-			.start = mapped->start,
-			.end = mapped->end,
-		},
-	};
+	struct op_image_id id = { .name = { .kind = OP_IMAGE_ANON, .name = label } };
 
 	*ret_is_file = is_file_name(mapped->name);
 	if (*ret_is_file)
 		return file_cookie(table, mapped);
 	make_label(mapped->name, label);
+	return op_dcookie_get(table, &id);
+}
+
+uint64_t opd_image_of_region(struct op_dcookie_table *table, uint64_t label_cookie, uint32_t pid, uint64_t start, uint64_t end)
+{
+	struct op_image_id id = op_dcookie_row(table, label_cookie)->id;
+
+	id.name.tgid = (int32_t)pid;
+	id.name.start = start;
+	id.name.end = end;
 	return op_dcookie_get(table, &id);
 }
 

@@ -23,8 +23,16 @@ struct opd_mapped {
 	uint64_t device, inode, inode_generation;
 };
 
-/* The cookie of what is mapped; *ret_is_file: an offset in it counts from the start of the file, else from the start of the region. OP_DCOOKIE_NONE without memory. */
+/*
+ * The cookie of what is mapped. A file: *ret_is_file, and an offset in it counts from the start of the file. Memory without a file:
+ * the cookie stands for its label alone ([vdso], anon), since most regions never have a sample; opd_image_of_region gives one its own.
+ * OP_DCOOKIE_NONE without memory.
+ */
 uint64_t opd_image_of_mapping(struct op_dcookie_table *table, const struct opd_mapped *mapped, bool *ret_is_file) OP_NONNULL OP_MUST_CHECK;
+
+/* The cookie of one region of one process: the label's cookie, the process, its bounds. OP_DCOOKIE_NONE without memory. */
+uint64_t opd_image_of_region(struct op_dcookie_table *table, uint64_t label_cookie, uint32_t pid, uint64_t start, uint64_t end)
+	OP_NONNULL OP_MUST_CHECK;
 
 /* The cookie of a part of the kernel: `name` is a module, or with a slash a file (vmlinux, /proc/kallsyms). OP_DCOOKIE_NONE without memory. */
 uint64_t opd_image_of_kernel(struct op_dcookie_table *table, const char *name) OP_NONNULL OP_MUST_CHECK;

@@ -134,7 +134,8 @@ static void splice(struct mappings *list, size_t index, size_t nr_old, const str
 
 static bool same_place(const struct opd_mapping *a, const struct opd_mapping *b)
 {
-	return a->start == b->start && a->end == b->end && a->key == b->key && a->cookie == b->cookie;
+	return a->start == b->start && a->end == b->end && a->key == b->key && a->cookie == b->cookie &&
+	       a->region_end == b->region_end;
 }
 
 int opd_mapset_add(struct opd_mapset **set, const struct opd_mapping *mapping, uint64_t horizon_ns)

@@ -56,6 +56,8 @@ static int add_mapping(struct scan *scan, struct opd_mapped *mapped)
 		mapping.key = mapped->offset;
 		if (mm->app_cookie == OP_DCOOKIE_NONE || !strcmp(mapped->name, scan->exe))
 			mm->app_cookie = mapping.cookie;
+	} else {
+		mapping.region_end = mapping.end;
 	}
 	return opd_process_map(scan->processes, scan->process->mm, &mapping);
 }

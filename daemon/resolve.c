@@ -50,14 +50,25 @@ static void file_under(struct opd_resolver *resolver, enum opd_pseudo pseudo, ui
 	resolved->unattributed = true;
 }
 
-static int vsyscall(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *resolved)
+/* A region of the process gets its cookie when it has its first sample. */
+static int resolve_region(struct opd_resolver *resolver, uint32_t pid, uint64_t ip, const struct opd_mapping *mapping,
+			  struct opd_resolved *resolved)
 {
-	struct opd_mapped mapped = { .pid = sample->pid, .start = VSYSCALL_START, .end = VSYSCALL_END, .name = "[vsyscall]" };
+	uint64_t start = mapping->start - mapping->key;
+
+	resolved->location.cookie = opd_image_of_region(resolver->table, mapping->cookie, pid, start, mapping->region_end);
+	resolved->location.offset = ip - start;
+	return resolved->location.cookie == OP_DCOOKIE_NONE ? -ENOMEM : 0;
+}
+
+static int resolve_vsyscall(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *resolved)
+{
+	struct opd_mapped mapped = { .pid = sample->pid, .name = "[vsyscall]" };
+	struct opd_mapping mapping = { .start = VSYSCALL_START, .region_end = VSYSCALL_END };
 	bool is_file;
 
-	resolved->location.cookie = opd_image_of_mapping(resolver->table, &mapped, &is_file);
-	resolved->location.offset = sample->ip - VSYSCALL_START;
-	return resolved->location.cookie == OP_DCOOKIE_NONE ? -ENOMEM : 0;
+	mapping.cookie = opd_image_of_mapping(resolver->table, &mapped, &is_file);
+	return mapping.cookie == OP_DCOOKIE_NONE ? -ENOMEM : resolve_region(resolver, sample->pid, sample->ip, &mapping, resolved);
 }
 
 static int resolve_user(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *resolved)
@@ -73,12 +84,14 @@ static int resolve_user(struct opd_resolver *resolver, const struct op_sample *s
 	mm = opd_process_mm_at(process, sample->time_ns);
 	resolved->app_cookie = mm->app_cookie;
 	if (op_unlikely(sample->ip >= VSYSCALL_START && sample->ip < VSYSCALL_END))
-		return vsyscall(resolver, sample, resolved);
+		return resolve_vsyscall(resolver, sample, resolved);
 	mapping = opd_mapset_find(mm->maps, sample->ip, sample->time_ns);
-	if (mapping)
-		resolved->location = (struct op_location){ .cookie = mapping->cookie, .offset = sample->ip - mapping->start + mapping->key };
-	else
+	if (!mapping)
 		file_under(resolver, OPD_PSEUDO_NO_MAPPING, sample->ip, resolved);
+	else if (mapping->region_end)
+		return resolve_region(resolver, sample->pid, sample->ip, mapping, resolved);
+	else
+		resolved->location = (struct op_location){ .cookie = mapping->cookie, .offset = sample->ip - mapping->start + mapping->key };
 	return 0;
 }
 

@@ -55,6 +55,8 @@ static int take_mmap(struct drain *drain, const struct perf_event_header *header
 		/* The executable is the first file that exec maps; the loader follows. */
 		if (mm->app_cookie == OP_DCOOKIE_NONE)
 			mm->app_cookie = mapping.cookie;
+	} else {
+		mapping.region_end = mapping.end;
 	}
 	return opd_process_map(&resolver->processes, mm, &mapping);
 }

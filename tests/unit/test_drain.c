@@ -217,6 +217,25 @@ static void anonymous_and_kernel_code(void **state OP_UNUSED)
 	assert_int_equal(stored("{root}/proc/kallsyms/{dep}/{root}/proc/kallsyms", 0x50), 1);
 }
 
+static void regions_without_samples_cost_no_row(void **state OP_UNUSED)
+{
+	size_t nr_rows;
+
+	exec_record(PID, 10);
+	mmap_record(PID, 0x600000, 0x1000, 0, "[vdso]", 12);
+	drain();
+	nr_rows = op_dcookie_count(pipeline.resolver.table);
+	for (uint32_t i = 1; i < 8; i++) {
+		exec_record(PID + i, 20);
+		mmap_record(PID + i, 0x600000 + 0x1000 * i, 0x1000, 0, "[vdso]", 21);
+	}
+	drain();
+	assert_int_equal(op_dcookie_count(pipeline.resolver.table), nr_rows);
+	sample(PERF_RECORD_MISC_USER, 0x601010, PID + 1, 30);
+	drain();
+	assert_int_equal(op_dcookie_count(pipeline.resolver.table), nr_rows + 1);
+}
+
 static void without_separation_images_stand_alone(void **state OP_UNUSED)
 {
 	pipeline.count.separate_lib = pipeline.count.separate_kernel = false;
@@ -369,7 +388,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		T(user_samples_go_to_app_and_library), T(samples_go_by_their_own_time), T(what_has_no_place_is_stored_in_sight),
-		T(anonymous_and_kernel_code), T(without_separation_images_stand_alone), T(losses_have_names),
+		T(anonymous_and_kernel_code), T(regions_without_samples_cost_no_row), T(without_separation_images_stand_alone), T(losses_have_names),
 		T(samples_with_anothers_identifier), T(a_time_of_another_clock_is_now), T(throttled_time_is_counted), T(few_open_files_serve_many), T(changed_files_are_named_once),
 	};
 
