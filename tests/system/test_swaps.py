@@ -23,7 +23,8 @@ def test(box):
     require(event["lost_kernel"] == 0, "lost_kernel is %d" % event["lost_kernel"])
     expected = len(workers) * SECONDS * 10000
     require(event["taken"] >= 0.8 * expected, "%d samples, %d expected" % (event["taken"], expected))
-    require(event["unattributed"] <= event["stored"] // 1000, "%d samples unattributed" % event["unattributed"])
+    if opdtest.sees_all_processes():
+        require(event["unattributed"] <= event["stored"] // 1000, "%d samples unattributed" % event["unattributed"])
     box.check_agreement()
     box.shutdown()
 
