@@ -133,11 +133,6 @@ static int open_cpu(struct opd_capture *capture, struct opd_cpu *cpu, const stru
 	size_t watermark = config->watermark_bytes ? config->watermark_bytes : config->ring_bytes / 4;
 	int err;
 
-	cpu->events = calloc(capture->nr_events, sizeof(*cpu->events));
-	if (!cpu->events)
-		return -ENOMEM;
-	for (size_t i = 0; i < capture->nr_events; i++)
-		cpu->events[i].fd = -1;
 	err = op_ring_pair_open((int)cpu->cpu, config->ring_bytes, watermark, &cpu->pair);
 	if (err)
 		return explain_ring(err, cpu->cpu, ret_why);
@@ -150,41 +145,121 @@ static int open_cpu(struct opd_capture *capture, struct opd_cpu *cpu, const stru
 	return err;
 }
 
-static int open_all(struct opd_capture *capture, const struct op_config *config, const uint32_t *cpus, char **ret_why)
+static void close_descriptors(struct opd_cpu *cpu, size_t nr_events)
 {
-	int err = raise_descriptor_limit(capture->nr_cpus, capture->nr_events, ret_why);
-
-	for (size_t i = 0; i < capture->nr_cpus; i++) {
-		capture->cpus[i].cpu = cpus[i];
-		capture->cpus[i].sideband_fd = -1;
-		capture->cpus[i].pair.anchor_fds[0] = capture->cpus[i].pair.anchor_fds[1] = -1;
+	for (size_t e = 0; cpu->events && e < nr_events; e++) {
+		if (cpu->events[e].fd >= 0)
+			close(cpu->events[e].fd);
+		cpu->events[e].fd = -1;
 	}
-	for (size_t i = 0; i < capture->nr_cpus && !err; i++)
-		err = open_cpu(capture, &capture->cpus[i], config, ret_why);
+	op_ring_pair_close(&cpu->pair);
+	op_ring_unmap(&cpu->sideband);
+	if (cpu->sideband_fd >= 0)
+		close(cpu->sideband_fd);
+	cpu->sideband_fd = -1;
+}
+
+static int enable_cpu(const struct opd_capture *capture, const struct opd_cpu *cpu, bool enable)
+{
+	unsigned long request = enable ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE;
+	int err = 0;
+
+	for (size_t e = 0; e < capture->nr_events; e++) {
+		int result = op_sys_ioctl(cpu->events[e].fd, request, NULL);
+
+		if (result < 0 && !err)
+			err = result;
+	}
+	return err;
+}
+
+int opd_capture_cpu_open(struct opd_capture *capture, struct opd_cpu *cpu, const struct op_config *config, char **ret_why)
+{
+	char *why = NULL;
+	int err = raise_descriptor_limit(capture->nr_online + 1, capture->nr_events, &why);
+
+	if (!err)
+		err = open_cpu(capture, cpu, config, &why);
+	if (!err && capture->enabled)
+		err = enable_cpu(capture, cpu, true);
+	if (err) {
+		close_descriptors(cpu, capture->nr_events);
+		if (!why)
+			explain(&why, "cannot start capturing on CPU %u: %s", cpu->cpu, strerror(-err));
+		*ret_why = why;
+		return err;
+	}
+	cpu->online = true;
+	capture->nr_online++;
+	return 0;
+}
+
+void opd_capture_cpu_close(struct opd_capture *capture, struct opd_cpu *cpu)
+{
+	for (size_t e = 0; e < capture->nr_events; e++) {
+		struct opd_event *event = &cpu->events[e];
+
+		opd_capture_counts(capture, event, &event->taken_before, &event->lost_before);
+		event->taken_base = event->lost_base = event->lost_records = 0;
+	}
+	cpu->swaps_before += cpu->pair.swaps;
+	cpu->swap_wait_before_ns += cpu->pair.swap_wait_ns;
+	close_descriptors(cpu, capture->nr_events);
+	cpu->online = false;
+	capture->nr_online--;
+}
+
+/* A slot for every CPU that can be online, so that nothing moves when one comes. */
+static int make_cpus(struct opd_capture *capture, const uint32_t *possible, size_t nr_possible)
+{
+	capture->cpus = calloc(nr_possible, sizeof(*capture->cpus));
+	if (!capture->cpus)
+		return -ENOMEM;
+	capture->nr_cpus = nr_possible;
+	for (size_t c = 0; c < nr_possible; c++) {
+		struct opd_cpu *cpu = &capture->cpus[c];
+
+		cpu->cpu = possible[c];
+		cpu->sideband_fd = -1;
+		cpu->pair.anchor_fds[0] = cpu->pair.anchor_fds[1] = -1;
+		cpu->events = calloc(capture->nr_events, sizeof(*cpu->events));
+		if (!cpu->events)
+			return -ENOMEM;
+		for (size_t e = 0; e < capture->nr_events; e++)
+			cpu->events[e].fd = -1;
+	}
+	return 0;
+}
+
+static int open_online(struct opd_capture *capture, const struct op_config *config, char **ret_why)
+{
+	uint32_t *online;
+	size_t nr_online;
+	int err = opd_cpus_online(&online, &nr_online);
+
+	if (err)
+		return err;
+	for (size_t c = 0; c < capture->nr_cpus && !err; c++)
+		if (opd_cpus_has(online, nr_online, capture->cpus[c].cpu))
+			err = opd_capture_cpu_open(capture, &capture->cpus[c], config, ret_why);
+	free(online);
 	return err;
 }
 
 int opd_capture_open(struct opd_capture *capture, const struct op_config *config, const struct op_event *events, size_t nr_events,
 		     char **ret_why)
 {
-	uint32_t *cpus;
-	size_t nr_cpus;
+	uint32_t *possible = NULL;
+	size_t nr_possible = 0;
 	char *why = NULL;
-	int err = opd_cpus_online(&cpus, &nr_cpus);
+	int err = opd_cpus_possible(&possible, &nr_possible);
 
-	if (err) {
-		explain(ret_why, "cannot read the list of online CPUs: %s", strerror(-err));
-		return err;
-	}
-	*capture = (struct opd_capture){
-		.events = events,
-		.nr_events = nr_events,
-		.cpus = calloc(nr_cpus, sizeof(*capture->cpus)),
-		.nr_cpus = nr_cpus,
-		.has_format_lost = true,
-	};
-	err = capture->cpus ? open_all(capture, config, cpus, &why) : -ENOMEM;
-	free(cpus);
+	*capture = (struct opd_capture){ .events = events, .nr_events = nr_events, .has_format_lost = true };
+	if (!err)
+		err = make_cpus(capture, possible, nr_possible);
+	if (!err)
+		err = open_online(capture, config, &why);
+	free(possible);
 	if (!err)
 		return 0;
 	opd_capture_close(capture);
@@ -196,22 +271,19 @@ int opd_capture_open(struct opd_capture *capture, const struct op_config *config
 
 int opd_capture_enable(struct opd_capture *capture, bool enable)
 {
-	unsigned long request = enable ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE;
 	int err = 0;
 
 	for (size_t c = 0; c < capture->nr_cpus; c++) {
-		for (size_t e = 0; e < capture->nr_events; e++) {
-			int result = op_sys_ioctl(capture->cpus[c].events[e].fd, request, NULL);
+		int result = capture->cpus[c].online ? enable_cpu(capture, &capture->cpus[c], enable) : 0;
 
-			if (result < 0 && !err)
-				err = result;
-		}
+		if (result < 0 && !err)
+			err = result;
 	}
 	capture->enabled = enable;
 	return err;
 }
 
-int opd_capture_read_counts(const struct opd_capture *capture, const struct opd_event *event, uint64_t *ret_taken, uint64_t *ret_lost)
+static int read_counts(const struct opd_capture *capture, const struct opd_event *event, uint64_t *ret_taken, uint64_t *ret_lost)
 {
 	struct {
 		uint64_t value;
@@ -233,21 +305,24 @@ int opd_capture_read_counts(const struct opd_capture *capture, const struct opd_
 	return 0;
 }
 
+void opd_capture_counts(const struct opd_capture *capture, const struct opd_event *event, uint64_t *ret_taken, uint64_t *ret_lost)
+{
+	uint64_t taken = event->taken_base, lost = event->lost_base;
+
+	/* A descriptor that is closed, or that cannot be read, has counted nothing that we know of. */
+	if (event->fd >= 0 && read_counts(capture, event, &taken, &lost) < 0)
+		taken = event->taken_base;
+	*ret_taken = event->taken_before + taken - event->taken_base;
+	*ret_lost = event->lost_before + lost - event->lost_base;
+}
+
 static void reset_event(const struct opd_capture *capture, struct opd_event *event)
 {
-	struct opd_event fresh = {
-		.fd = event->fd,
-		.id = event->id,
-		.lost_records = event->lost_records,
-		.taken_base = event->taken_base,
-		.lost_base = event->lost_base,
-	};
+	struct opd_event fresh = { .fd = event->fd, .id = event->id, .lost_records = event->lost_records };
 
-	uint64_t taken = 0, lost = 0;
-
-	if (!opd_capture_read_counts(capture, event, &taken, &lost)) {
-		fresh.taken_base = taken;
-		fresh.lost_base = lost;
+	if (fresh.fd >= 0 && read_counts(capture, event, &fresh.taken_base, &fresh.lost_base) < 0) {
+		fresh.taken_base = event->taken_base;
+		fresh.lost_base = event->lost_base;
 	}
 	*event = fresh;
 }
@@ -260,26 +335,16 @@ void opd_capture_reset_ledger(struct opd_capture *capture)
 		for (size_t e = 0; e < capture->nr_events; e++)
 			reset_event(capture, &cpu->events[e]);
 		cpu->bytes_read = cpu->records_read = cpu->sideband_bytes = cpu->sideband_lost = 0;
-		cpu->pair.swaps = cpu->pair.swap_wait_ns = 0;
+		cpu->pair.swaps = cpu->pair.swap_wait_ns = cpu->swaps_before = cpu->swap_wait_before_ns = 0;
 	}
-}
-
-static void close_cpu(struct opd_cpu *cpu, size_t nr_events)
-{
-	for (size_t e = 0; cpu->events && e < nr_events; e++)
-		if (cpu->events[e].fd >= 0)
-			close(cpu->events[e].fd);
-	free(cpu->events);
-	op_ring_pair_close(&cpu->pair);
-	op_ring_unmap(&cpu->sideband);
-	if (cpu->sideband_fd >= 0)
-		close(cpu->sideband_fd);
 }
 
 void opd_capture_close(struct opd_capture *capture)
 {
-	for (size_t c = 0; capture->cpus && c < capture->nr_cpus; c++)
-		close_cpu(&capture->cpus[c], capture->nr_events);
+	for (size_t c = 0; capture->cpus && c < capture->nr_cpus; c++) {
+		close_descriptors(&capture->cpus[c], capture->nr_events);
+		free(capture->cpus[c].events);
+	}
 	free(capture->cpus);
 	*capture = (struct opd_capture){ 0 };
 }

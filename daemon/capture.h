@@ -22,8 +22,10 @@
 struct opd_event {
 	int fd;
 	uint64_t id;		 /* PERF_SAMPLE_IDENTIFIER */
-	uint64_t taken_base;	 /* counts of the descriptor when the ledger began */
+	uint64_t taken_base;	 /* counts of the descriptor when the ledger began, or when the CPU came */
 	uint64_t lost_base;
+	uint64_t taken_before;	 /* counts of descriptors that were closed when the CPU went */
+	uint64_t lost_before;
 	uint64_t lost_records;	 /* from PERF_RECORD_LOST, for kernels before 6.0 */
 	uint64_t received, stored, unattributed;
 	uint64_t lost[OP_NR_LOSS];
@@ -33,18 +35,20 @@ struct opd_event {
 
 struct opd_cpu {
 	uint32_t cpu;
+	bool online;	       /* open; the ledger of a CPU that went stays */
 	struct op_ring_pair pair;
 	int sideband_fd;
 	struct op_ring sideband;
 	struct opd_event *events; /* in the order of the capture's events */
 	uint64_t bytes_read, records_read, sideband_bytes, sideband_lost;
+	uint64_t swaps_before, swap_wait_before_ns; /* of pairs that were closed when the CPU went */
 };
 
 struct opd_capture {
 	const struct op_event *events;
 	size_t nr_events;
-	struct opd_cpu *cpus;
-	size_t nr_cpus;
+	struct opd_cpu *cpus; /* all that can be online (possible), in order of their numbers */
+	size_t nr_cpus, nr_online;
 	bool has_format_lost; /* the kernel counts lost samples per event (6.0 and later) */
 	bool enabled;
 };
@@ -56,12 +60,19 @@ struct opd_capture {
 int opd_capture_open(struct opd_capture *capture, const struct op_config *config, const struct op_event *events, size_t nr_events,
 		     char **ret_why) OP_NONNULL OP_MUST_CHECK;
 
+/*
+ * A CPU that came: opened, and sampling when the others do. One that went: its rings must have been read; the counts of its events are
+ * kept and everything is closed. opd_capture_cpu_open: 0, or -errno and *ret_why as above, and the CPU stays offline.
+ */
+int opd_capture_cpu_open(struct opd_capture *capture, struct opd_cpu *cpu, const struct op_config *config, char **ret_why)
+	OP_NONNULL OP_MUST_CHECK;
+void opd_capture_cpu_close(struct opd_capture *capture, struct opd_cpu *cpu) OP_NONNULL;
+
 /* Starts or stops sampling on all CPUs; the side band goes on. 0 or the first -errno. */
 int opd_capture_enable(struct opd_capture *capture, bool enable) OP_NONNULL OP_MUST_CHECK;
 
-/* What the kernel counted for one event on one CPU since it was opened: taken and lost. 0 or -errno. */
-int opd_capture_read_counts(const struct opd_capture *capture, const struct opd_event *event, uint64_t *ret_taken, uint64_t *ret_lost)
-	OP_NONNULL OP_MUST_CHECK;
+/* What the kernel counted for one event on one CPU since the ledger began: taken and lost, also while the CPU was here before. */
+void opd_capture_counts(const struct opd_capture *capture, const struct opd_event *event, uint64_t *ret_taken, uint64_t *ret_lost) OP_NONNULL;
 
 /* The ledger begins anew: counters at 0, the kernel's counts so far are the base. Sampling is stopped and the rings are empty. */
 void opd_capture_reset_ledger(struct opd_capture *capture) OP_NONNULL;

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #define ONLINE_PATH "/sys/devices/system/cpu/online"
+#define POSSIBLE_PATH "/sys/devices/system/cpu/possible"
 #define MAX_FREQ_PATH "/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq"
 #define CPU_NUMBER_MAX 65535
 
@@ -63,9 +64,9 @@ int opd_cpus_parse(const char *list, uint32_t **ret_cpus, size_t *ret_nr_cpus)
 	return 0;
 }
 
-int opd_cpus_online(uint32_t **ret_cpus, size_t *ret_nr_cpus)
+static int read_list(const char *path, uint32_t **ret_cpus, size_t *ret_nr_cpus)
 {
-	FILE *file = fopen(ONLINE_PATH, "re");
+	FILE *file = fopen(path, "re");
 	char line[4096];
 	int err = -EINVAL;
 
@@ -75,6 +76,24 @@ int opd_cpus_online(uint32_t **ret_cpus, size_t *ret_nr_cpus)
 		err = opd_cpus_parse(line, ret_cpus, ret_nr_cpus);
 	fclose(file);
 	return err;
+}
+
+int opd_cpus_online(uint32_t **ret_cpus, size_t *ret_nr_cpus)
+{
+	return read_list(ONLINE_PATH, ret_cpus, ret_nr_cpus);
+}
+
+int opd_cpus_possible(uint32_t **ret_cpus, size_t *ret_nr_cpus)
+{
+	return read_list(POSSIBLE_PATH, ret_cpus, ret_nr_cpus);
+}
+
+bool opd_cpus_has(const uint32_t *cpus, size_t nr_cpus, uint32_t cpu)
+{
+	for (size_t i = 0; i < nr_cpus; i++)
+		if (cpus[i] == cpu)
+			return true;
+	return false;
 }
 
 double opd_cpu_speed_mhz(void)

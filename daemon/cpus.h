@@ -11,6 +11,12 @@ int opd_cpus_parse(const char *list, uint32_t **ret_cpus, size_t *ret_nr_cpus) O
 /* The CPUs that are online now. 0 and at least one number, to be freed by the caller, or -errno. */
 int opd_cpus_online(uint32_t **ret_cpus, size_t *ret_nr_cpus) OP_NONNULL OP_MUST_CHECK;
 
+/* The CPUs that can ever be online while this kernel runs. The same. */
+int opd_cpus_possible(uint32_t **ret_cpus, size_t *ret_nr_cpus) OP_NONNULL OP_MUST_CHECK;
+
+/* Whether a list has a CPU. */
+bool opd_cpus_has(const uint32_t *cpus, size_t nr_cpus, uint32_t cpu) OP_NONNULL;
+
 /* Speed as oprofile finds it: the maximum of cpufreq, else the first "cpu MHz" of /proc/cpuinfo, else 0. */
 double opd_cpu_speed_mhz(void);
 

@@ -355,7 +355,7 @@ static int run(struct opd *opd)
 	while (nr_up < op_array_size(steps) && !(err = steps[nr_up].init(opd)))
 		nr_up++;
 	if (!err) {
-		opd_log(SD_INFO, "ready: %zu CPUs, session directory %s", opd->pipeline.capture.nr_cpus, opd->session_dir);
+		opd_log(SD_INFO, "ready: %zu CPUs, session directory %s", opd->pipeline.capture.nr_online, opd->session_dir);
 		sd_notify(0, "READY=1\nSTATUS=Paused");
 		err = sd_event_loop(opd->loop);
 	}

@@ -169,7 +169,7 @@ int opd_sideband_drain(struct opd_capture *capture, struct opd_resolver *resolve
 	if (!cursors)
 		return -ENOMEM;
 	for (size_t i = 0; i < capture->nr_cpus; i++) {
-		if (!op_ring_begin(&capture->cpus[i].sideband))
+		if (!capture->cpus[i].online || !op_ring_begin(&capture->cpus[i].sideband))
 			continue;
 		cursors[nr_cursors].cpu = &capture->cpus[i];
 		cursors[nr_cursors].until_ns = until_ns;

@@ -29,13 +29,11 @@ static uint64_t throttled_ns(const struct opd_event *event, uint64_t now_ns)
 
 static void add_event(const struct opd_capture *capture, const struct opd_event *event, struct op_ledger_event *sum)
 {
-	uint64_t taken = event->taken_base, lost = event->lost_base;
+	uint64_t taken, lost;
 
-	/* A descriptor that cannot be read has counted nothing that we know of. */
-	if (opd_capture_read_counts(capture, event, &taken, &lost) < 0)
-		taken = event->taken_base;
-	sum->taken += taken - event->taken_base;
-	sum->lost_kernel += lost - event->lost_base;
+	opd_capture_counts(capture, event, &taken, &lost);
+	sum->taken += taken;
+	sum->lost_kernel += lost;
 	sum->received += event->received;
 	sum->stored += event->stored;
 	sum->unattributed += event->unattributed;
@@ -65,9 +63,9 @@ static void sum_cpu(const struct opd_capture *capture, const struct opd_cpu *cpu
 {
 	*sum = (struct op_ledger_cpu){
 		.cpu = cpu->cpu,
-		.online = 1,
-		.swaps = cpu->pair.swaps,
-		.swap_wait_ns = cpu->pair.swap_wait_ns,
+		.online = cpu->online,
+		.swaps = cpu->swaps_before + cpu->pair.swaps,
+		.swap_wait_ns = cpu->swap_wait_before_ns + cpu->pair.swap_wait_ns,
 		.bytes_read = cpu->bytes_read,
 		.records_read = cpu->records_read,
 		.sideband_bytes = cpu->sideband_bytes,

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "daemon/clock.h"
+#include "daemon/cpus.h"
 #include "daemon/log.h"
 #include "daemon/proc_scan.h"
 #include "daemon/sideband.h"
@@ -57,6 +58,8 @@ static void visit(struct opd_sync *sync, struct opd_cpu *cpu)
 	static struct opd_rate rate;
 	int err;
 
+	if (!cpu->online)
+		return;
 	if (!op_ring_pending(op_ring_pair_write_ring(&cpu->pair)) && !op_ring_pending(op_ring_pair_read_ring(&cpu->pair)))
 		return;
 	err = op_ring_pair_swap(&cpu->pair);
@@ -80,6 +83,76 @@ static void drain_to_the_end(struct opd_sync *sync)
 {
 	for (size_t i = 0; i < QUIET_ROUNDS; i++)
 		visit_all(sync);
+}
+
+/* ---- CPUs that come and go ---- */
+
+static int watch(const struct opd_sync *sync, int fd, uint64_t tag)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.u64 = tag };
+
+	return epoll_ctl(sync->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+}
+
+/* A CPU's anchors have its index as tag, its side band a tag beyond all indices. */
+static int watch_cpu(const struct opd_sync *sync, size_t index)
+{
+	const struct opd_cpu *cpu = &sync->pipeline->capture.cpus[index];
+	int err = watch(sync, cpu->pair.anchor_fds[0], index);
+
+	if (!err)
+		err = watch(sync, cpu->pair.anchor_fds[1], index);
+	return err ? err : watch(sync, cpu->sideband_fd, sync->pipeline->capture.nr_cpus + index);
+}
+
+/* What a CPU left behind: the kernel has stopped writing, both rings are read as they are. */
+static void take_leave(struct opd_sync *sync, struct opd_cpu *cpu)
+{
+	drain_sideband(sync);
+	opd_drain_ring(sync->pipeline, cpu, op_ring_pair_read_ring(&cpu->pair));
+	opd_drain_ring(sync->pipeline, cpu, op_ring_pair_write_ring(&cpu->pair));
+	opd_capture_cpu_close(&sync->pipeline->capture, cpu);
+	opd_log(SD_NOTICE, "CPU %u went offline: its samples are taken", cpu->cpu);
+}
+
+/* What happened on the CPU before its side band was open is in /proc. */
+static void welcome(struct opd_sync *sync, size_t index)
+{
+	static struct opd_rate rate;
+	struct opd_resolver *resolver = &sync->pipeline->resolver;
+	struct opd_cpu *cpu = &sync->pipeline->capture.cpus[index];
+	uint64_t now_ns = opd_now_ns(), suppressed;
+	char *why = NULL;
+	int err = opd_capture_cpu_open(&sync->pipeline->capture, cpu, sync->config, &why);
+
+	if (!err)
+		err = watch_cpu(sync, index);
+	if (!err)
+		err = opd_proc_scan_all(&resolver->processes, resolver->table, opd_now_ns());
+	if (!err)
+		opd_log(SD_NOTICE, "CPU %u came online", cpu->cpu);
+	else if (opd_rate_allows(&rate, now_ns, LOG_INTERVAL_NS, &suppressed))
+		opd_log(SD_WARNING, "CPU %u came online: %s", cpu->cpu, why ? why : strerror(-err));
+	free(why);
+}
+
+static void check_hotplug(struct opd_sync *sync)
+{
+	struct opd_capture *capture = &sync->pipeline->capture;
+	uint32_t *online;
+	size_t nr_online;
+
+	if (opd_cpus_online(&online, &nr_online) < 0)
+		return;
+	for (size_t i = 0; i < capture->nr_cpus; i++) {
+		bool is_online = opd_cpus_has(online, nr_online, capture->cpus[i].cpu);
+
+		if (capture->cpus[i].online && !is_online)
+			take_leave(sync, &capture->cpus[i]);
+		else if (!capture->cpus[i].online && is_online)
+			welcome(sync, i);
+	}
+	free(online);
 }
 
 static bool is_gone(uint32_t pid)
@@ -117,6 +190,7 @@ static void turn(struct opd_sync *sync)
 	uint64_t now_ns = opd_now_ns(), last_begin_ns = sync->turn_begin_ns;
 
 	sync->turn_begin_ns = now_ns;
+	check_hotplug(sync);
 	visit_all(sync);
 	if (now_ns >= sync->next_prune_ns) {
 		opd_processes_prune(&resolver->processes, sync->horizon_ns, is_gone);
@@ -347,26 +421,14 @@ static void *run(void *arg)
 	return NULL;
 }
 
-static int watch(const struct opd_sync *sync, int fd, uint64_t tag)
-{
-	struct epoll_event event = { .events = EPOLLIN, .data.u64 = tag };
-
-	return epoll_ctl(sync->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
-}
-
-/* A CPU's anchors have its index as tag, its side band a tag beyond all indices. */
 static int watch_all(const struct opd_sync *sync)
 {
 	const struct opd_capture *capture = &sync->pipeline->capture;
 	int err = watch(sync, sync->wake_fd, WAKE_TAG);
 
-	for (size_t i = 0; i < capture->nr_cpus && !err; i++) {
-		err = watch(sync, capture->cpus[i].pair.anchor_fds[0], i);
-		if (!err)
-			err = watch(sync, capture->cpus[i].pair.anchor_fds[1], i);
-		if (!err)
-			err = watch(sync, capture->cpus[i].sideband_fd, capture->nr_cpus + i);
-	}
+	for (size_t i = 0; i < capture->nr_cpus && !err; i++)
+		if (capture->cpus[i].online)
+			err = watch_cpu(sync, i);
 	return err;
 }
 

@@ -53,6 +53,7 @@ static int setup(void **state OP_UNUSED)
 	for (uint64_t i = 0; i < op_array_size(events); i++)
 		events[i].id = EVENT_ID + i;
 	cpu.events = events;
+	cpu.online = true;
 	memory_ring_init(&cpu.pair.rings[0]);
 	memory_ring_init(&cpu.sideband);
 	pipeline.capture.events = kinds;
