@@ -135,18 +135,19 @@ static bool reply_is_sound(const struct op_control_reply *reply, size_t nr_bytes
 static const struct {
 	int err;
 	const char *text;
+	bool calls_own; /* from the daemon it would say something else */
 } failures[] = {
-	{ ENOENT, "opd is not running" },
-	{ ECONNREFUSED, "opd is not running" },
-	{ EACCES, "only root and members of the group opd may talk to opd" },
-	{ EPERM, "only root and members of the group opd may talk to opd" },
-	{ ENAMETOOLONG, "the path is too long for a socket" },
-	{ ECONNRESET, "opd closed the connection without an answer" },
-	{ EPIPE, "opd closed the connection without an answer" },
-	{ EPROTO, "what answers is not opd, or an opd of another version" },
-	{ EPROTOTYPE, "what answers is not opd" },
-	{ ETIMEDOUT, "opd does not answer" },
-	{ EAGAIN, "opd has too many requests waiting" },
+	{ ENOENT, "opd is not running", true },
+	{ ECONNREFUSED, "opd is not running", true },
+	{ EACCES, "only root and members of the group opd may talk to opd", false },
+	{ EPERM, "only root and members of the group opd may talk to opd", false },
+	{ ENAMETOOLONG, "the path is too long for a socket", true },
+	{ ECONNRESET, "opd closed the connection without an answer", true },
+	{ EPIPE, "opd closed the connection without an answer", true },
+	{ EPROTO, "what answers is not opd, or an opd of another version", true },
+	{ EPROTOTYPE, "what answers is not opd", true },
+	{ ETIMEDOUT, "opd does not answer", true },
+	{ EAGAIN, "opd has too many requests waiting", true },
 };
 
 static int fail(const char *socket_path, int err, char **ret_message)
@@ -168,21 +169,28 @@ static int fail(const char *socket_path, int err, char **ret_message)
 	return err;
 }
 
+/* The daemon's error, or another one when it would be taken for a failure of the call. */
+static int daemons_error(int err)
+{
+	for (size_t i = 0; i < op_array_size(failures); i++)
+		if (failures[i].calls_own && failures[i].err == -err)
+			return -EREMOTEIO;
+	return err;
+}
+
 /* What the daemon says is shown on one line whatever it holds. */
-static int fail_as_told(const char *socket_path, struct op_control_reply *reply, char **ret_message)
+static int fail_as_told(struct op_control_reply *reply, char **ret_message)
 {
 	char *text = (char *)(reply + 1);
 
-	if (!*text)
-		return fail(socket_path, reply->error, ret_message);
 	for (char *c = text; *c; c++)
 		if ((unsigned char)*c < 0x20 || *c == 0x7f)
 			*c = ' ';
-	text = strdup(text);
+	text = strdup(*text ? text : strerror(-reply->error));
 	if (!text)
 		return -ENOMEM;
 	*ret_message = text;
-	return reply->error;
+	return daemons_error(reply->error);
 }
 
 static int take_payload(const struct op_control_reply *reply, void **ret_payload, size_t *ret_payload_bytes)
@@ -218,7 +226,7 @@ int op_control_call_within(const char *socket_path, enum op_control_command comm
 	if (!reply_is_sound(reply, nr_bytes, command))
 		err = fail(socket_path, -EPROTO, ret_message);
 	else if (reply->error)
-		err = fail_as_told(socket_path, reply, ret_message);
+		err = fail_as_told(reply, ret_message);
 	else
 		err = take_payload(reply, ret_payload, ret_payload_bytes);
 	free(reply);

@@ -73,6 +73,9 @@ struct op_status {
  * freed by the caller, NULL when empty); the daemon's error, or -ECONNREFUSED, -ENOENT: no daemon, -EPROTO: not opd's protocol,
  * -EACCES ..., each with *ret_message, one line to be freed by the caller. A dump may take long; there is no time limit while
  * the daemon lives.
+ *
+ * The errors that say how a call failed (no daemon, no answer, another protocol) are never the daemon's own: where it replies with one
+ * of them, because a file is missing, say, the call gives -EREMOTEIO, and the message says what it is about.
  */
 int op_control_call(const char *socket_path, enum op_control_command command, void **ret_payload, size_t *ret_payload_bytes,
 		    char **ret_message) OP_NONNULL OP_MUST_CHECK;

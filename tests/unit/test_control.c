@@ -131,6 +131,26 @@ static void test_daemons_error(void **state)
 	forget(&result);
 }
 
+/* What a reply says is not taken for the lack of one. */
+static void test_daemons_error_is_not_the_calls(void **state)
+{
+	static const int errors[] = { ENOENT, ECONNREFUSED, ECONNRESET, EPIPE, ETIMEDOUT, EPROTO, EAGAIN };
+
+	for (size_t i = 0; i < op_array_size(errors); i++) {
+		struct answer told = { .reply = good_reply(9, -errors[i]), .payload = "no stats\n", .payload_bytes = 9 };
+		struct answer silent = { .reply = good_reply(0, -errors[i]) };
+		struct result result = call(*state, &told, -1);
+
+		assert_int_equal(result.err, -EREMOTEIO);
+		assert_string_equal(result.message, "no stats ");
+		forget(&result);
+		result = call(*state, &silent, -1);
+		assert_int_equal(result.err, -EREMOTEIO);
+		assert_string_equal(result.message, strerror(errors[i]));
+		forget(&result);
+	}
+}
+
 static void test_unsound_replies(void **state)
 {
 	static const char big[OP_CONTROL_MAX_REPLY];
@@ -253,6 +273,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		box_test(test_success),
 		box_test(test_daemons_error),
+		box_test(test_daemons_error_is_not_the_calls),
 		box_test(test_unsound_replies),
 		box_test(test_no_answer),
 		box_test(test_no_daemon),
