@@ -15,6 +15,7 @@
 #define USEC_PER_SEC      1000000ull
 #define ACCEPT_PAUSE_USEC (USEC_PER_SEC / 2)
 #define LISTEN_BACKLOG    64
+#define MAX_PAYLOAD       (OP_CONTROL_MAX_REPLY - sizeof(struct op_control_reply))
 
 enum state { FREE, READING, HANDLING, SENDING };
 
@@ -419,16 +420,11 @@ static struct client *find_client(struct opd_server *server, struct opd_client n
 	return client && client->state == HANDLING && client->generation == name.generation ? client : NULL;
 }
 
-int opd_server_reply(struct opd_server *server, struct opd_client name, int error, const void *payload, size_t payload_bytes)
+/* The payload fits. */
+static int reply_to(struct client *client, int error, const void *payload, size_t payload_bytes)
 {
-	struct client *client = find_client(server, name);
-	struct op_control_reply *reply;
+	struct op_control_reply *reply = malloc(sizeof(*reply) + payload_bytes);
 
-	if (payload_bytes > OP_CONTROL_MAX_REPLY - sizeof(*reply))
-		return -EMSGSIZE;
-	if (!client)
-		return 0;
-	reply = malloc(sizeof(*reply) + payload_bytes);
 	if (!reply) {
 		drop_client(client);
 		return -ENOMEM;
@@ -445,6 +441,23 @@ int opd_server_reply(struct opd_server *server, struct opd_client name, int erro
 	client->reply_bytes = sizeof(*reply) + payload_bytes;
 	send_reply(client);
 	return 0;
+}
+
+/* Of an error's text the client gets what fits. */
+int opd_server_reply(struct opd_server *server, struct opd_client name, int error, const void *payload, size_t payload_bytes)
+{
+	struct client *client = find_client(server, name);
+	char text[128];
+	int length;
+
+	if (error && payload_bytes > MAX_PAYLOAD)
+		payload_bytes = MAX_PAYLOAD;
+	if (payload_bytes <= MAX_PAYLOAD)
+		return client ? reply_to(client, error, payload, payload_bytes) : 0;
+	length = snprintf(text, sizeof(text), "the answer has %zu bytes, more than a reply can hold (%zu)", payload_bytes, MAX_PAYLOAD);
+	if (client)
+		reply_to(client, -EMSGSIZE, text, (size_t)length);
+	return -EMSGSIZE;
 }
 
 int opd_server_reply_error(struct opd_server *server, struct opd_client client, int error, const char *message)

@@ -50,8 +50,8 @@ int opd_server_open(sd_event *loop, int listen_fd, const char *unlink_path, opd_
 
 /*
  * Answers a request, once: error 0 or -errno, payload as libop/control.h says (for an error a text, which may be NULL). The
- * payload is copied. 0, also when the client is gone; -EMSGSIZE: larger than a reply can be, nothing was sent; -ENOMEM: the
- * client is dropped.
+ * payload is copied. 0, also when the client is gone; -EMSGSIZE: larger than a reply can be, the client was told so instead;
+ * -ENOMEM: the client is dropped. Of an error's text that is too long the end is left out.
  */
 int opd_server_reply(struct opd_server *server, struct opd_client client, int error, const void *payload, size_t payload_bytes)
 	OP_NONNULL_ARGS(1);

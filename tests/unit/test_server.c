@@ -239,9 +239,36 @@ static void test_largest_reply(void **state)
 	h->answer_at_once = false;
 	send_command(fd, OP_CONTROL_STATUS);
 	settle(h);
-	assert_int_equal(opd_server_reply(h->server, h->last, 0, payload, nr_bytes + 1), -EMSGSIZE);
 	assert_int_equal(opd_server_reply(h->server, h->last, 0, payload, nr_bytes), 0);
 	assert_int_equal(receive(fd), OP_CONTROL_MAX_REPLY);
+	close(fd);
+	test_free(payload);
+}
+
+/* Who waits for an answer that is too large gets another one, and the next request is read. */
+static void test_reply_too_large(void **state)
+{
+	struct harness *h = *state;
+	size_t nr_bytes = OP_CONTROL_MAX_REPLY - sizeof(struct op_control_reply);
+	char *payload = test_calloc(1, nr_bytes + 1);
+	int fd = connect_client(h);
+
+	memset(payload, 'x', nr_bytes + 1);
+	h->answer_at_once = false;
+	send_command(fd, OP_CONTROL_STATUS);
+	settle(h);
+	assert_int_equal(opd_server_reply(h->server, h->last, 0, payload, nr_bytes + 1), -EMSGSIZE);
+	assert_true(receive(fd) > (ssize_t)sizeof(got.reply));
+	assert_int_equal(got.reply.error, -EMSGSIZE);
+	assert_non_null(memmem(&got.reply + 1, got.reply.payload_bytes, "more than a reply can hold", 26));
+	send_command(fd, OP_CONTROL_DUMP);
+	settle(h);
+	assert_int_equal(opd_server_reply(h->server, h->last, -EIO, payload, nr_bytes + 1), 0);
+	assert_int_equal(receive(fd), OP_CONTROL_MAX_REPLY);
+	assert_int_equal(got.reply.error, -EIO);
+	assert_int_equal(opd_server_reply(h->server, h->last, 0, payload, nr_bytes + 1), -EMSGSIZE);
+	assert_int_equal(receive(fd), -EAGAIN);
+	assert_int_equal(opd_server_nr_dropped(h->server), 0);
 	close(fd);
 	test_free(payload);
 }
@@ -404,6 +431,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_answer_to_nobody, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_garbage_is_dropped, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_largest_reply, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_reply_too_large, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slow_reader, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_crowd, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_group_may, setup, teardown),
