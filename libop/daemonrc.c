@@ -273,14 +273,16 @@ static void add_path(int dir_fd, const char *name, struct op_text *text)
 	op_text_add(text, name);
 }
 
-/* -EINVAL with the whole line for the user. */
+/* -EINVAL with the whole line for the user; line 0: the file as a whole. */
 static int refuse(int dir_fd, const char *name, unsigned int line, const struct op_text *why, char **ret_why)
 {
 	struct op_text text = { 0 };
 	char *message;
 
 	add_path(dir_fd, name, &text);
-	op_text_printf(&text, ":%u: %s", line, op_text_get(why));
+	if (line)
+		op_text_printf(&text, ":%u", line);
+	op_text_printf(&text, ": %s", op_text_get(why));
 	message = op_text_steal(&text);
 	if (why->failed || !message) {
 		free(message);
@@ -288,6 +290,20 @@ static int refuse(int dir_fd, const char *name, unsigned int line, const struct 
 	}
 	*ret_why = message;
 	return -EINVAL;
+}
+
+/* A file that is no setup at all, as a crash may leave it, is damaged; other errors say nothing about what is in it. */
+static int refuse_file(int dir_fd, const char *name, int read_err, char **ret_why)
+{
+	struct op_text why = { 0 };
+	int err;
+
+	if (read_err != -EINVAL && read_err != -EFBIG)
+		return read_err == -ENOENT ? 0 : read_err;
+	op_text_add(&why, read_err == -EFBIG ? "too large for a setup" : "holds NUL bytes");
+	err = refuse(dir_fd, name, 0, &why, ret_why);
+	op_text_free(&why);
+	return err;
 }
 
 void op_setup_init(struct op_setup *setup)
@@ -304,7 +320,7 @@ int op_setup_read(struct op_setup *setup, int dir_fd, const char *name, char **r
 	int err = op_file_read(dir_fd, name, OP_FILE_MAX_BYTES, &text);
 
 	if (err < 0)
-		return err == -ENOENT ? 0 : err;
+		return refuse_file(dir_fd, name, err, ret_why);
 	reading = calloc(1, sizeof(*reading));
 	if (!reading) {
 		free(text);

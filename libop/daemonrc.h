@@ -30,7 +30,8 @@ void op_setup_init(struct op_setup *setup) OP_NONNULL;
 
 /*
  * Reads SESSION-DIR/daemonrc below dir_fd into an initialised setup. A missing file leaves the defaults. 0; -EINVAL and *ret_why
- * ("PATH:LINE: ...", freed by the caller); another -errno.
+ * ("PATH:LINE: ...", or "PATH: ..." for the file as a whole, freed by the caller); another -errno, which is not about what is in
+ * the file.
  */
 int op_setup_read(struct op_setup *setup, int dir_fd, const char *name, char **ret_why) OP_NONNULL OP_MUST_CHECK;
 

@@ -148,6 +148,32 @@ static void test_refusals(void **state)
 	}
 }
 
+/* What a crash may leave: bytes that are no text. */
+static void test_no_text(void **state)
+{
+	struct box *box = *state;
+	struct op_setup setup;
+	char *why = NULL;
+	int fd = openat(box->fd, OP_SETUP_NAME, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+
+	assert_int_equal(write(fd, "CALLGRAPH=1\n\0\0\0", 15), 15);
+	op_setup_init(&setup);
+	assert_int_equal(op_setup_read(&setup, box->fd, OP_SETUP_NAME, &why), -EINVAL);
+	assert_non_null(why);
+	assert_non_null(strstr(why, "/daemonrc: holds NUL bytes"));
+	free(why);
+	why = NULL;
+	assert_int_equal(ftruncate(fd, 0), 0);
+	assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+	for (size_t i = 0; i <= OP_FILE_MAX_BYTES / 16; i++)
+		assert_int_equal(write(fd, "ABCDEFGHIJKLMNO\n", 16), 16);
+	assert_int_equal(op_setup_read(&setup, box->fd, OP_SETUP_NAME, &why), -EINVAL);
+	assert_non_null(strstr(why, "/daemonrc: too large"));
+	free(why);
+	close(fd);
+	op_setup_free(&setup);
+}
+
 static void test_events_beyond_their_number(void **state)
 {
 	struct op_setup setup;
@@ -199,6 +225,7 @@ int main(void)
 		box_test(test_defaults),
 		box_test(test_foreign_keys_pass),
 		box_test(test_refusals),
+		box_test(test_no_text),
 		box_test(test_events_beyond_their_number),
 		box_test(test_write_refuses_what_it_cannot_read),
 		box_test(test_promote),
