@@ -85,6 +85,7 @@ enum ctl_presence {
 struct ctl_daemon {
 	enum ctl_presence presence;
 	pid_t pid;
+	bool ending; /* it was asked to end, by whomever */
 	void *payload; /* of STATUS, when present */
 	const struct op_status *status;
 	const struct op_ledger_event *events;
@@ -95,13 +96,13 @@ struct ctl_daemon {
 int ctl_find_daemon(const struct opcontrol *ctl, struct ctl_daemon *ret_daemon) OP_MUST_CHECK;
 void ctl_daemon_free(struct ctl_daemon *daemon);
 
-/* Says that the daemon is there but does not answer; 1. */
+/* Says that the daemon is there but does not answer, or that it is ending; 1. */
 int ctl_fail_mute(const struct opcontrol *ctl, const struct ctl_daemon *daemon);
 
-/* Sends a request without payload in its reply. */
+/* Sends a request without payload in its reply, and says which one when it fails. */
 int ctl_request(const struct opcontrol *ctl, enum op_control_command command) OP_MUST_CHECK;
 
-/* Ends the daemon: asks, then insists. */
+/* Ends the daemon: asks, then insists. That somebody else has asked is as good. */
 int ctl_end_daemon(const struct opcontrol *ctl, const struct ctl_daemon *daemon) OP_MUST_CHECK;
 
 /* ---- opcontrol_spawn.c ---- */

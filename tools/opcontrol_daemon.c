@@ -110,6 +110,17 @@ static int take_status(struct ctl_daemon *daemon, void *payload, size_t nr_bytes
 	return 0;
 }
 
+/* The daemon says that it is ending, or it has gone. */
+static bool is_ending(int err)
+{
+	static const int errors[] = { -ESHUTDOWN, -ENOENT, -ECONNREFUSED, -ECONNRESET, -EPIPE };
+
+	for (size_t i = 0; i < op_array_size(errors); i++)
+		if (errors[i] == err)
+			return true;
+	return false;
+}
+
 int ctl_find_daemon(const struct opcontrol *ctl, struct ctl_daemon *ret_daemon)
 {
 	struct ctl_daemon daemon = { .presence = CTL_ABSENT };
@@ -121,11 +132,12 @@ int ctl_find_daemon(const struct opcontrol *ctl, struct ctl_daemon *ret_daemon)
 
 	if (!err)
 		rc = take_status(&daemon, payload, nr_bytes);
-	else if (err == -ENOENT || err == -ECONNREFUSED || err == -ETIMEDOUT || err == -ESHUTDOWN || err == -ECONNRESET)
+	else if (err == -ETIMEDOUT || is_ending(err))
 		look_at_lock(ctl, &daemon);
 	else
 		rc = ctl_fail("%s", message ? message : strerror(-err));
 	free(message);
+	daemon.ending = err == -ESHUTDOWN;
 	if (!rc)
 		*ret_daemon = daemon;
 	return rc;
@@ -139,19 +151,29 @@ void ctl_daemon_free(struct ctl_daemon *daemon)
 
 int ctl_fail_mute(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
 {
+	if (daemon->ending)
+		return ctl_fail("opd (pid %d) is shutting down", (int)daemon->pid);
 	return ctl_fail("opd (pid %d) holds %s/" OP_SESSION_LOCK ", but does not answer at %s", (int)daemon->pid, ctl->session_dir,
 			ctl->config.control_socket);
 }
 
-static int request_within(const struct opcontrol *ctl, enum op_control_command command, int timeout_ms)
+/* The options that the commands stand for. */
+static const char *const request_names[] = {
+	[OP_CONTROL_STATUS] = "status", [OP_CONTROL_START] = "start", [OP_CONTROL_STOP] = "stop",
+	[OP_CONTROL_DUMP] = "dump",	[OP_CONTROL_RESET] = "reset", [OP_CONTROL_SHUTDOWN] = "shutdown",
+};
+
+static int send_request(const struct opcontrol *ctl, enum op_control_command command, int timeout_ms, bool may_be_ending)
 {
 	char *message = NULL;
 	void *payload = NULL;
 	size_t nr_bytes;
 	int err = op_control_call_within(ctl->config.control_socket, command, timeout_ms, &payload, &nr_bytes, &message);
 
+	if (may_be_ending && is_ending(err))
+		err = 0;
 	if (err < 0)
-		ctl_fail("%s: %s", op_control_name(command), message ? message : strerror(-err));
+		ctl_fail("--%s: %s", request_names[command], message ? message : strerror(-err));
 	free(payload);
 	free(message);
 	return err < 0;
@@ -159,7 +181,7 @@ static int request_within(const struct opcontrol *ctl, enum op_control_command c
 
 int ctl_request(const struct opcontrol *ctl, enum op_control_command command)
 {
-	return request_within(ctl, command, -1);
+	return send_request(ctl, command, -1, false);
 }
 
 /* ---- the end ---- */
@@ -203,17 +225,17 @@ static int await_end(const struct opcontrol *ctl, pid_t pid, int pidfd, bool ask
 }
 
 /* The pid may have been given to another process between the question and here: looked at once more, held by the pidfd. */
-static int end_process(const struct opcontrol *ctl, pid_t pid, bool present)
+static int end_process(const struct opcontrol *ctl, pid_t pid, bool present, bool asked)
 {
 	int pidfd = open_pidfd(pid), rc = 0;
-	bool asked;
 
 	if (pidfd < 0 && errno == ESRCH)
 		return 0;
 	if (pidfd < 0)
 		return ctl_fail("cannot watch opd (pid %d): %s", (int)pid, strerror(errno));
 	if (is_daemon(pid)) {
-		asked = present && !request_within(ctl, OP_CONTROL_SHUTDOWN, SHUTDOWN_MS);
+		if (present)
+			asked = !send_request(ctl, OP_CONTROL_SHUTDOWN, SHUTDOWN_MS, true);
 		rc = await_end(ctl, pid, pidfd, asked);
 	}
 	close(pidfd);
@@ -229,11 +251,11 @@ int ctl_end_daemon(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
 	if (present && daemon->status->state == OP_DAEMON_RUNNING) {
 		puts("Stopping profiling.");
 		fflush(stdout);
-		present = !request_within(ctl, OP_CONTROL_STOP, STOP_MS);
+		present = !send_request(ctl, OP_CONTROL_STOP, STOP_MS, true);
 	}
 	puts("Killing daemon.");
 	fflush(stdout);
-	rc = end_process(ctl, daemon->pid, present);
+	rc = end_process(ctl, daemon->pid, present, daemon->ending);
 	lock_path(ctl, &path);
 	if (!rc && read_lock(op_text_get(&path)) == daemon->pid)
 		remove_stale_lock(op_text_get(&path));

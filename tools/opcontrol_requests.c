@@ -85,7 +85,7 @@ int ctl_run_dump(struct opcontrol *ctl)
 	if (err == -ENOENT || err == -ECONNREFUSED)
 		ctl_fail("Unable to complete dump of oprofile data: is the oprofile daemon running?");
 	else if (err < 0)
-		ctl_fail("dump: %s", message ? message : strerror(-err));
+		ctl_fail("--dump: %s", message ? message : strerror(-err));
 	free(payload);
 	free(message);
 	return err < 0;

@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """opcontrol by itself: what goes with what, what is kept of a setup, and how it speaks of a daemon that is not as it should be."""
+import errno
 import json
 import os
+import signal
+import socket
+import struct
 import subprocess
 
 import opdtest
@@ -16,6 +20,9 @@ EVENT_KEYS = LOSSES | {"name", "count", "unit_mask", "every_event", "taken", "re
                        "outstanding", "throttled_ns", "nr_throttles"}
 CPU_KEYS = LOSSES | {"cpu", "online", "swaps", "swap_wait_ns", "bytes_read", "records_read", "sideband_bytes", "sideband_lost", "received",
                      "lost_kernel", "throttled_ns"}
+
+
+STATUS, STOP, DUMP, SHUTDOWN = 1, 3, 4, 6
 
 
 def opcontrol(box):
@@ -99,6 +106,74 @@ def stale_locks(box):
         require(not os.path.exists(os.path.join(box.session, "lock")), "lock %r is still there" % text)
 
 
+class FakeDaemon:
+    """A process with the name of opd that answers at the control socket as it is told: {command: (error, payload)}."""
+
+    def __init__(self, box, answers, end_after=None):
+        listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        listening.bind(box.socket)
+        listening.listen()
+        self.path, self.pid = box.socket, os.fork()
+        if not self.pid:
+            try:
+                with open("/proc/self/comm", "w", encoding="ascii") as stream:
+                    stream.write("opd")
+                self.serve(listening, answers, end_after)
+            finally:
+                os._exit(0)
+        listening.close()
+
+    def serve(self, listening, answers, end_after):
+        command = None
+        while command is None or command != end_after:
+            client = listening.accept()[0]
+            magic, version, command = struct.unpack("<IHH8x", client.recv(16))
+            error, payload = answers[command]
+            if callable(payload):
+                payload = payload()
+            client.send(struct.pack("<IHHiI", magic, version, command, -error, len(payload)) + payload)
+            client.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        os.unlink(self.path)
+
+
+def status_payload():
+    """Of the calling process, which runs and has neither events nor CPUs."""
+    return struct.pack("<8I8Q2I8448x", os.getpid(), 1, *[0] * 16)
+
+
+def told_by_the_daemon(box):
+    """An error in the daemon's reply is not taken for its absence, whatever its number; requests have the names of their options."""
+    for error in (errno.ENOENT, errno.ECONNREFUSED, errno.ENOSPC):
+        with FakeDaemon(box, {STATUS: (0, status_payload), STOP: (error, b"a file\nis missing"), DUMP: (error, b"a file\nis missing")}):
+            for request in ("--dump", "--stop"):
+                result = box.run(opcontrol(box), request)
+                require((result.rc, result.err) == (1, "opcontrol: %s: a file is missing\n" % request), "%s: %s" % (request, result))
+    line = box.refused(opcontrol(box), "--dump")
+    require("is the oprofile daemon running?" in line, line)
+
+
+def asked_twice_to_end(box):
+    """A daemon that somebody else has asked to end is waited for, in silence."""
+    ending = (errno.ESHUTDOWN, b"opd is shutting down")
+    for answers in ({STATUS: (0, status_payload), STOP: ending, SHUTDOWN: ending}, {STATUS: (0, status_payload), STOP: (0, b""), SHUTDOWN: ending}):
+        with FakeDaemon(box, answers, end_after=SHUTDOWN):
+            result = box.run(opcontrol(box), "--shutdown")
+            require((result.rc, result.err) == (0, ""), "--shutdown: %s" % (result,))
+    with FakeDaemon(box, {STATUS: ending}) as daemon:
+        with open(os.path.join(box.session, "lock"), "w", encoding="ascii") as stream:
+            stream.write(str(daemon.pid))
+        line = box.refused(opcontrol(box), "--start")
+        require("opd (pid %d) is shutting down" % daemon.pid in line, line)
+    os.unlink(os.path.join(box.session, "lock"))
+
+
 def setup_while_it_runs(box):
     box.start_daemon("--event=TIMER:300000")
     box.opcontrol("--event=TIMER:400000")
@@ -151,6 +226,8 @@ def test(box):
     what_is_kept(box)
     bad_daemons(box)
     stale_locks(box)
+    told_by_the_daemon(box)
+    asked_twice_to_end(box)
     setup_while_it_runs(box)
     mute_daemon(box)
     unreadable_setup(box)
