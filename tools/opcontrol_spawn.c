@@ -57,26 +57,58 @@ static bool is_systemds(const struct opcontrol *ctl)
 	return !ctl->config_explicit && !getenv(DAEMON_ENV) && sd_booted() > 0 && unit_is_installed();
 }
 
+OP_NORETURN static void become_systemctl(int stderr_fd)
+{
+	if (dup2(stderr_fd, STDERR_FILENO) >= 0)
+		execlp("systemctl", "systemctl", "start", UNIT, (char *)NULL);
+	dprintf(stderr_fd, "%s\n", strerror(errno));
+	_exit(127);
+}
+
+/* The first line that is written to the pipe, "" for none; what follows is read too, so that nobody waits for room. */
+static void read_first_line(int fd, char *line, size_t nr_bytes)
+{
+	char rest[4096];
+	size_t length = 0;
+	ssize_t nr;
+
+	while ((nr = read(fd, rest, sizeof(rest))) > 0 || (nr < 0 && errno == EINTR)) {
+		size_t taken = nr < 0 ? 0 : (size_t)nr;
+
+		if (taken > nr_bytes - 1 - length)
+			taken = nr_bytes - 1 - length;
+		memcpy(line + length, rest, taken);
+		length += taken;
+	}
+	line[length] = '\0';
+	line[strcspn(line, "\n")] = '\0';
+}
+
 static int start_unit(void)
 {
-	int status;
-	pid_t pid = fork();
+	char words[512];
+	int status, fds[2];
+	pid_t pid;
 
-	if (!pid) {
-		int fd = open("/dev/null", O_RDWR);
-
-		if (fd >= 0 && dup2(fd, STDERR_FILENO) >= 0)
-			execlp("systemctl", "systemctl", "start", UNIT, (char *)NULL);
-		_exit(127);
-	}
-	if (pid < 0)
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return ctl_fail("cannot make a pipe: %s", strerror(errno));
+	fflush(stdout);
+	pid = fork();
+	if (!pid)
+		become_systemctl(fds[1]);
+	close(fds[1]);
+	if (pid < 0) {
+		close(fds[0]);
 		return ctl_fail("cannot start a process: %s", strerror(errno));
+	}
+	read_first_line(fds[0], words, sizeof(words));
+	close(fds[0]);
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return ctl_fail("systemctl: %s", strerror(errno));
 	if (WIFEXITED(status) && !WEXITSTATUS(status))
 		return 0;
-	return ctl_fail("'systemctl start " UNIT "' failed, 'systemctl status " UNIT "' says why");
+	return ctl_fail("'systemctl start " UNIT "' failed%s%s ('systemctl status " UNIT "' says more)", *words ? ": " : "", words);
 }
 
 /* ---- the program and its surroundings ---- */
@@ -170,6 +202,7 @@ static int name_config(const struct opcontrol *ctl, struct birth *birth)
 
 /* ---- the process ---- */
 
+/* The daemon outlives the caller: it keeps no descriptor but its three. */
 OP_NORETURN static void become_daemon(const struct birth *birth)
 {
 	int null_fd = open("/dev/null", O_RDWR);
@@ -181,6 +214,7 @@ OP_NORETURN static void become_daemon(const struct birth *birth)
 	unsetenv("WATCHDOG_USEC");
 	unsetenv("LISTEN_FDS");
 	unsetenv("JOURNAL_STREAM");
+	closefrom(STDERR_FILENO + 1);
 	execl(birth->program, "opd", birth->config, (char *)NULL);
 	dprintf(STDERR_FILENO, "opd: cannot run %s: %s\n", birth->program, strerror(errno));
 	_exit(127);

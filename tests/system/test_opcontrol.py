@@ -72,6 +72,9 @@ def what_is_kept(box):
     os.unlink(os.path.join(box.session, "daemonrc"))
 
 
+STUB_FDS = "echo \"$(ls -l /proc/$$/fd | grep -c /callers-own) of the caller's\" >&2; exit 1\n"
+
+
 def stub(box, text):
     path = os.path.join(box.dir, "stub")
     with open(path, "w", encoding="ascii") as stream:
@@ -91,6 +94,35 @@ def bad_daemons(box):
     require("signal 9" in line, line)
     line = box.refused(opcontrol(box), "--start-daemon", env={"OPD_DAEMON": "/no/such/opd"})
     require("/no/such/opd" in line, line)
+
+
+def no_foreign_descriptors(box):
+    """What the caller has open is not the daemon's: a lock would be held by it, and the end of a pipe never come."""
+    with open(os.path.join(box.dir, "callers-own"), "w", encoding="ascii") as stream:
+        done = subprocess.run([opcontrol(box), "--start-daemon"], env={**box.env, **stub(box, STUB_FDS)}, cwd=box.dir,
+                              pass_fds=[stream.fileno()], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=opdtest.CALL_SECONDS, check=False)
+    require(done.stderr == "opcontrol: opd does not start: 0 of the caller's\n", done.stderr)
+
+
+def at_systemds_word(box):
+    """Where the daemon is systemd's, what systemctl says against it is handed on."""
+    if box.run("unshare", "--mount", "mount", "-t", "tmpfs", "opd-test", "/run").rc != 0:
+        print("no mount name space here: systemctl's words are not looked at")
+        return
+    path = os.path.join(box.dir, "systemctl")
+    script = ("mount -t tmpfs opd-test /run && mount -t tmpfs opd-test /var/lib && mkdir -p /run/systemd/system && "
+              "touch /run/systemd/system/opd.service && exec \"$0\" --start-daemon")
+    env = {k: v for k, v in box.env.items() if k not in ("OPD_CONFIG", "OPD_DAEMON")}
+    env["PATH"] = box.dir + ":" + os.environ["PATH"]
+    for text, rc, words in (("echo Unit $2 is masked. >&2; echo See the journal. >&2; exit 5", 1, ": Unit opd.service is masked. ("),
+                            ("exit 1", 1, "failed ("), ("echo a warning >&2", 0, "")):
+        with open(path, "w", encoding="ascii") as stream:
+            stream.write("#!/bin/sh\n%s\n" % text)
+        os.chmod(path, 0o755)
+        done = subprocess.run(["unshare", "--mount", "sh", "-c", script, opcontrol(box)], env=env, cwd=box.dir, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=opdtest.CALL_SECONDS, check=False)
+        require(done.returncode == rc and words in done.stderr and len(done.stderr.splitlines()) == rc, "%s: %s" % (text, done))
 
 
 def stale_locks(box):
@@ -225,6 +257,8 @@ def test(box):
     what_goes_with_what(box)
     what_is_kept(box)
     bad_daemons(box)
+    no_foreign_descriptors(box)
+    at_systemds_word(box)
     stale_locks(box)
     told_by_the_daemon(box)
     asked_twice_to_end(box)
