@@ -7,17 +7,31 @@
 
 #define HELP_COLUMN 32
 
+OP_PRINTF(2, 0) static void say(const char *intro, const char *format, va_list args)
+{
+	fflush(stdout);
+	fputs(intro, stderr);
+	vfprintf(stderr, format, args);
+	fputc('\n', stderr);
+}
+
 int ctl_fail(const char *format, ...)
 {
 	va_list args;
 
-	fflush(stdout);
-	fputs("opcontrol: ", stderr);
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	say("opcontrol: ", format, args);
 	va_end(args);
-	fputc('\n', stderr);
 	return 1;
+}
+
+void ctl_warn(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	say("opcontrol: warning: ", format, args);
+	va_end(args);
 }
 
 void ctl_verbose(const struct opcontrol *ctl, const char *format, ...)
@@ -352,6 +366,7 @@ static int work(struct opcontrol *ctl, const struct command_line *line)
 	int rc = 0;
 
 	ctl->session_dir = ctl->config.session_dir;
+	ctl->changes_setup = line->nr_edits && !status;
 	if (needs_setup)
 		rc = ctl_load_setup(ctl, !status);
 	if (rc && !status && !(line->request && line->request->undemanding))

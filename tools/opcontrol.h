@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * opcontrol in parts: opcontrol.c has the table of options and the command line, opcontrol_requests.c what each request does,
- * opcontrol_setup.c the setup options, opcontrol_daemon.c finds and ends the daemon, opcontrol_spawn.c starts it, opcontrol_status.c
- * shows what it says. Functions print their own errors, one line each, and return 0 or 1, the exit code, unless said otherwise.
+ * opcontrol_setup.c the setup options, opcontrol_daemonrc.c keeps them, opcontrol_daemon.c finds and ends the daemon, opcontrol_spawn.c
+ * starts it, opcontrol_status.c shows what it says. Functions print their own errors, one line each, and return 0 or 1, the exit code, unless said otherwise.
  */
 #ifndef OPCONTROL_H
 #define OPCONTROL_H
@@ -22,7 +22,9 @@ struct opcontrol {
 	const char *config_path;
 	bool config_explicit; /* --config or the environment named it */
 	bool verbose, json;
+	bool changes_setup; /* setup options are given: a setup that is damaged is no obstacle */
 	struct op_setup setup; /* as ctl_load_setup read it */
+	bool setup_waits; /* in daemonrc_new, for the daemon's end */
 	const char *session_dir; /* of the setup, else of the configuration */
 };
 
@@ -59,6 +61,9 @@ struct ctl_option {
 
 /* Prints "opcontrol: ..." on stderr; 1. */
 int ctl_fail(const char *format, ...) OP_PRINTF(1, 2);
+
+/* Prints "opcontrol: warning: ..." on stderr. */
+void ctl_warn(const char *format, ...) OP_PRINTF(1, 2);
 
 /* Prints a line when --verbose was given. */
 void ctl_verbose(const struct opcontrol *ctl, const char *format, ...) OP_PRINTF(2, 3);
@@ -110,16 +115,25 @@ int ctl_end_daemon(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
 /* Starts the daemon, which must not run, and waits until it is ready. */
 int ctl_spawn_daemon(const struct opcontrol *ctl) OP_MUST_CHECK;
 
-/* ---- opcontrol_setup.c ---- */
+/* ---- opcontrol_daemonrc.c ---- */
 
-/* Reads the setup that is in force: daemonrc, after daemonrc_new took its place when root asks and no daemon runs. */
+/* Says what cannot be done to a session directory, or to the file `name` in it (NULL: the directory), and what helps; 1. */
+int ctl_fail_session(const struct opcontrol *ctl, const char *what, const char *dir, const char *name, int err);
+
+/*
+ * Reads the setup that is in force: daemonrc, after daemonrc_new took its place when root asks and no daemon runs. One that is damaged
+ * is an error that says what helps, but not when the call changes the setup: ctl_save_setup begins anew then.
+ */
 int ctl_load_setup(struct opcontrol *ctl, bool may_promote) OP_MUST_CHECK;
 
 /*
  * Applies the edits to the setup and keeps it: in daemonrc, or in daemonrc_new while a daemon runs. Nothing is kept when one
- * is wrong.
+ * is wrong, and nothing is left of what was made for it when it cannot be kept. From a damaged setup it begins with the defaults, and
+ * warns.
  */
 int ctl_save_setup(struct opcontrol *ctl, bool daemon_runs, const struct ctl_edit *edits, size_t nr_edits) OP_MUST_CHECK;
+
+/* ---- opcontrol_setup.c ---- */
 
 int ctl_edit_event(struct ctl_editing *editing, const struct ctl_option *option, const char *arg);
 int ctl_edit_separate(struct ctl_editing *editing, const struct ctl_option *option, const char *arg);

@@ -4,6 +4,7 @@ bin_PROGRAMS += tools/opcontrol
 tools_opcontrol_SOURCES = \
 	tools/opcontrol.c tools/opcontrol.h \
 	tools/opcontrol_daemon.c \
+	tools/opcontrol_daemonrc.c \
 	tools/opcontrol_requests.c \
 	tools/opcontrol_setup.c \
 	tools/opcontrol_spawn.c \

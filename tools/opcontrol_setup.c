@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The setup options, and daemonrc. */
+/* The setup options, one function for each. */
 #include "tools/opcontrol.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "libop/file.h"
 #include "libop/parse.h"
 
 #define MAX_CALLGRAPH 127
-
-/* ---- one function for each option ---- */
 
 static bool is_same(const struct op_event *a, const struct op_event *b)
 {
@@ -221,126 +217,4 @@ int ctl_edit_kernel_range(struct ctl_editing *editing, const struct ctl_option *
 	if (!second || rest == second || *rest || end <= start)
 		return ctl_fail("--kernel-range=%s: not START,END in hexadecimal", arg);
 	return keep_copy(&editing->setup->kernel_range, arg, option->name);
-}
-
-/* ---- daemonrc ---- */
-
-static int open_dir(const struct opcontrol *ctl, bool make, int *ret_fd)
-{
-	const char *path = ctl->config.session_dir;
-	int fd, err = make ? op_file_make_dirs(path) : 0;
-
-	if (err < 0)
-		return ctl_fail("cannot make the session directory %s: %s", path, strerror(-err));
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0 && (make || (errno != ENOENT && errno != ENOTDIR)))
-		return ctl_fail("cannot open the session directory %s: %s", path, strerror(errno));
-	*ret_fd = fd;
-	return 0;
-}
-
-static int read_setup(const struct opcontrol *ctl, int dir_fd, const char *name, struct op_setup *setup)
-{
-	char *why = NULL;
-	int err = op_setup_read(setup, dir_fd, name, &why);
-
-	if (!err)
-		return 0;
-	if (why)
-		ctl_fail("%s", why);
-	else
-		ctl_fail("cannot read %s/%s: %s", ctl->config.session_dir, name, strerror(-err));
-	free(why);
-	return 1;
-}
-
-/* The setup of the last call while a daemon ran becomes the setup. */
-static int promote(const struct opcontrol *ctl, int dir_fd)
-{
-	struct ctl_daemon daemon;
-	int err, rc;
-
-	if (faccessat(dir_fd, OP_SETUP_NEW_NAME, F_OK, 0) < 0 || geteuid() != 0)
-		return 0;
-	rc = ctl_find_daemon(ctl, &daemon);
-	if (rc)
-		return rc;
-	err = daemon.presence == CTL_ABSENT ? op_setup_promote(dir_fd) : 0;
-	ctl_daemon_free(&daemon);
-	return err ? ctl_fail("cannot rename %s/" OP_SETUP_NEW_NAME ": %s", ctl->config.session_dir, strerror(-err)) : 0;
-}
-
-int ctl_load_setup(struct opcontrol *ctl, bool may_promote)
-{
-	int fd, rc = open_dir(ctl, false, &fd);
-
-	if (rc || fd < 0)
-		return rc;
-	rc = read_setup(ctl, fd, OP_SETUP_NAME, &ctl->setup);
-	if (!rc && ctl->setup.session_dir)
-		ctl->session_dir = ctl->setup.session_dir;
-	if (!rc && may_promote && !faccessat(fd, OP_SETUP_NEW_NAME, F_OK, 0)) {
-		rc = promote(ctl, fd);
-		if (!rc)
-			rc = read_setup(ctl, fd, OP_SETUP_NAME, &ctl->setup);
-		ctl->session_dir = ctl->setup.session_dir ? ctl->setup.session_dir : ctl->config.session_dir;
-	}
-	close(fd);
-	return rc;
-}
-
-static int apply(struct op_setup *setup, const struct ctl_edit *edits, size_t nr_edits)
-{
-	struct ctl_editing editing = { .setup = setup };
-	int rc = 0;
-
-	for (size_t i = 0; i < nr_edits && !rc; i++)
-		rc = edits[i].option->edit(&editing, edits[i].option, edits[i].arg);
-	for (size_t i = 0; i < nr_edits && !rc; i++)
-		if (edits[i].option->inert)
-			printf("--%s is kept in the setup, but has no effect in opd.\n", edits[i].option->name);
-	return rc;
-}
-
-static int write_setup(const struct opcontrol *ctl, const struct op_setup *setup, const char *name)
-{
-	int fd, err, rc = open_dir(ctl, true, &fd);
-
-	if (rc)
-		return rc;
-	err = op_setup_write(setup, fd, name);
-	close(fd);
-	return err ? ctl_fail("cannot write %s/%s: %s", ctl->config.session_dir, name, strerror(-err)) : 0;
-}
-
-/* The setup that the edits begin with: that of the last call, also when it waits for the end of the daemon. */
-static int load_base(const struct opcontrol *ctl, struct op_setup *base)
-{
-	int fd, rc = open_dir(ctl, false, &fd);
-
-	if (rc || fd < 0)
-		return rc;
-	rc = read_setup(ctl, fd, faccessat(fd, OP_SETUP_NEW_NAME, F_OK, 0) < 0 ? OP_SETUP_NAME : OP_SETUP_NEW_NAME, base);
-	close(fd);
-	return rc;
-}
-
-int ctl_save_setup(struct opcontrol *ctl, bool daemon_runs, const struct ctl_edit *edits, size_t nr_edits)
-{
-	struct op_setup setup;
-	int rc;
-
-	op_setup_init(&setup);
-	rc = load_base(ctl, &setup) || apply(&setup, edits, nr_edits) ||
-	     write_setup(ctl, &setup, daemon_runs ? OP_SETUP_NEW_NAME : OP_SETUP_NAME);
-	if (!rc && !daemon_runs) {
-		op_setup_free(&ctl->setup);
-		ctl->setup = setup;
-		ctl->session_dir = setup.session_dir ? setup.session_dir : ctl->config.session_dir;
-		return 0;
-	}
-	if (!rc)
-		puts("The daemon is running: the new setup takes effect when it has been shut down and started again.");
-	op_setup_free(&setup);
-	return rc;
 }

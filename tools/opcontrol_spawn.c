@@ -174,11 +174,11 @@ static int open_log(const struct opcontrol *ctl, struct birth *birth)
 	int dir_fd = op_session_open(ctl->session_dir);
 
 	if (dir_fd < 0)
-		return ctl_fail("cannot use the session directory %s: %s", ctl->session_dir, strerror(-dir_fd));
+		return ctl_fail_session(ctl, "use the session directory", ctl->session_dir, NULL, dir_fd);
 	birth->log_fd = openat(dir_fd, LOG_NAME, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
 	close(dir_fd);
 	if (birth->log_fd < 0)
-		return ctl_fail("cannot open the log %s/" LOG_NAME ": %s", ctl->session_dir, strerror(errno));
+		return ctl_fail_session(ctl, "open the log", ctl->session_dir, LOG_NAME, -errno);
 	birth->log_start = lseek(birth->log_fd, 0, SEEK_END);
 	return 0;
 }

@@ -73,6 +73,8 @@ static void show_setup(const struct opcontrol *ctl, const struct op_status *stat
 	show_size("Buffer size", setup->buffer_size);
 	show_size("CPU buffer watershed", setup->buffer_watershed);
 	show_size("CPU buffer size", setup->cpu_buffer_size);
+	if (ctl->setup_waits)
+		printf("New setup: waits in %s/" OP_SETUP_NEW_NAME " until the daemon is started again\n", ctl->config.session_dir);
 	if (status && *status->kernel_note)
 		printf("Kernel: %s\n", status->kernel_note);
 }
@@ -268,11 +270,12 @@ static void add_array(struct op_text *text, const char *name, const struct field
 	op_text_add_char(text, ']');
 }
 
-static void add_daemon(struct op_text *text, const struct ctl_daemon *daemon)
+static void add_daemon(struct op_text *text, const struct opcontrol *ctl, const struct ctl_daemon *daemon)
 {
 	const struct op_status *status = daemon->status;
 
-	op_text_printf(text, "{\"state\":\"%s\",", status->state == OP_DAEMON_RUNNING ? "running" : "paused");
+	op_text_printf(text, "{\"state\":\"%s\",\"setup_waits\":%s,", status->state == OP_DAEMON_RUNNING ? "running" : "paused",
+		       ctl->setup_waits ? "true" : "false");
 	add_members(text, status_fields, op_array_size(status_fields), status);
 	add_array(text, "events", event_fields, op_array_size(event_fields), daemon->events, sizeof(*daemon->events),
 		  status->nr_events);
@@ -280,7 +283,7 @@ static void add_daemon(struct op_text *text, const struct ctl_daemon *daemon)
 	op_text_add_char(text, '}');
 }
 
-static int show_json(const struct ctl_daemon *daemon)
+static int show_json(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
 {
 	struct op_text text = { 0 };
 	bool failed;
@@ -293,7 +296,7 @@ static int show_json(const struct ctl_daemon *daemon)
 		op_text_printf(&text, "{\"state\":\"not answering\",\"pid\":%d}", (int)daemon->pid);
 		break;
 	case CTL_PRESENT:
-		add_daemon(&text, daemon);
+		add_daemon(&text, ctl, daemon);
 		break;
 	}
 	failed = text.failed;
@@ -306,7 +309,7 @@ static int show_json(const struct ctl_daemon *daemon)
 int ctl_show_status(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
 {
 	if (ctl->json)
-		return show_json(daemon);
+		return show_json(ctl, daemon);
 	show_text(ctl, daemon);
 	return 0;
 }

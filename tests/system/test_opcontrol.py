@@ -12,7 +12,7 @@ import subprocess
 import opdtest
 from opdtest import require
 
-STATUS_KEYS = {"state", "pid", "uptime_ns", "running_ns", "cpu_ns", "rss_bytes", "nr_files", "nr_processes", "nr_images", "dumps", "has_pmu",
+STATUS_KEYS = {"state", "setup_waits", "pid", "uptime_ns", "running_ns", "cpu_ns", "rss_bytes", "nr_files", "nr_processes", "nr_images", "dumps", "has_pmu",
                "session_dir", "vmlinux", "kernel_note", "separate_lib", "separate_kernel", "separate_thread", "separate_cpu", "nr_events",
                "nr_cpus", "events", "cpus"}
 LOSSES = {"lost_undecodable", "lost_no_space", "lost_too_many_files", "lost_io_error", "lost_no_memory"}
@@ -73,6 +73,47 @@ def what_is_kept(box):
 
 
 STUB_FDS = "echo \"$(ls -l /proc/$$/fd | grep -c /callers-own) of the caller's\" >&2; exit 1\n"
+
+
+def odd_vmlinux(box):
+    """What cannot have symbols is kept, with a warning; what can have them without."""
+    text = os.path.join(box.dir, "vmlinuz")
+    for data, warns in ((b"", True), (b"\x7fEL", True), (b"\x1f\x8b" + bytes(100), True), (b"\x7fELF" + bytes(100), False)):
+        with open(text, "wb") as stream:
+            stream.write(data)
+        result = box.run(opcontrol(box), "--vmlinux=" + text)
+        lines = result.err.splitlines()
+        require(result.rc == 0 and len(lines) == warns, "%r: %s" % (data, result))
+        require(not warns or ("warning: --vmlinux=" + text in lines[0] and "ELF" in lines[0]), result.err)
+        require(kept(box)["VMLINUX"] == text, kept(box))
+    require(not box.run(opcontrol(box), "--callgraph=0").err, "warned of a --vmlinux that was not given")
+    box.opcontrol("--no-vmlinux")
+    os.unlink(os.path.join(box.session, "daemonrc"))
+
+
+def nothing_half_written(box):
+    """A setup that cannot be kept leaves nothing, and its error says what helps. What was there before stays."""
+    place = box.tmpfs("full", "size=16k")
+    there = os.path.join(place, "there")
+    os.mkdir(there)
+    with open(os.path.join(place, "ballast"), "wb", buffering=0) as stream:
+        try:
+            while True:
+                stream.write(bytes(4096))
+        except OSError:
+            pass
+    plain = os.path.join(place, "ballast", "session")
+    for session, reason in ((os.path.join(there, "a/b/session"), "No space left on device (make room there; "), (there, "No space left on device"),
+                            (plain, "Not a directory (")):
+        box.configure(session=session)
+        line = box.refused(opcontrol(box), "--setup", "--event=TIMER:100000")
+        require(session in line and reason in line and "SessionDir= in " + box.config in line, line)
+        require(os.listdir(there) == [] and sorted(os.listdir(place)) == ["ballast", "there"], "left: %s" % list(os.walk(place)))
+    box.configure()
+    box.opcontrol("--session-dir=" + plain, "--event=TIMER:100000")
+    line = box.refused(opcontrol(box), "--start")
+    require(plain in line and "Not a directory (opcontrol --session-dir=DIR" in line, line)
+    os.unlink(os.path.join(box.session, "daemonrc"))
 
 
 def stub(box, text):
@@ -208,7 +249,11 @@ def asked_twice_to_end(box):
 
 def setup_while_it_runs(box):
     box.start_daemon("--event=TIMER:300000")
+    require("New setup" not in box.opcontrol("--status") and box.status()["setup_waits"] is False, "a setup waits that nobody made")
     box.opcontrol("--event=TIMER:400000")
+    waiting = "New setup: waits in %s/daemonrc_new until the daemon is started again\n" % box.session
+    require(waiting in box.opcontrol("--status"), "--status does not say that a setup waits")
+    require(box.status()["setup_waits"] is True, "--status --json does not say that a setup waits")
     require(kept(box)["CHOSEN_EVENTS_0"].startswith("TIMER:300000"), kept(box))
     require("Event 0: TIMER:300000:0:1:1\n" in box.opcontrol("--status"), "--status shows what is not in use")
     box.opcontrol("--separate=none")
@@ -243,9 +288,10 @@ def unreadable_setup(box):
         stream.write("what is this\n")
     with open(path, encoding="ascii") as stream:
         where = "%s:%d" % (path, len(stream.readlines()))
-    for words in (("--start",), ("--separate=all",)):
-        line = box.refused(opcontrol(box), *words)
-        require(where in line, line)
+    line = box.refused(opcontrol(box), "--start")
+    require(where in line and "opcontrol --setup" in line, line)
+    line = box.refused(opcontrol(box), "--event=nonsense")
+    require("nonsense" in line and where not in line, line)
     result = box.run(opcontrol(box), "--shutdown")
     require(result.rc == 0 and where in result.err, "--shutdown: %s" % (result,))
     require(box.daemon.wait(60) == 0, "opd ended with %s" % box.daemon.returncode)
@@ -253,9 +299,41 @@ def unreadable_setup(box):
     require(where in line, line)
 
 
+def damaged_setup(box):
+    """A damaged setup is no dead end: setup options begin anew, with and without a daemon, and say so."""
+    path = os.path.join(box.session, "daemonrc")
+    for damage, where in ((b"CALLGRAPH=9\nwhat is this\n", ":2: "), (bytes(64), ": holds NUL bytes"), (b"NR_CHOSEN=1\n", ":1: ")):
+        for words in (("--setup", "--event=TIMER:500000"), ("--event=default",), ("--no-vmlinux",)):
+            with open(path, "wb") as stream:
+                stream.write(damage)
+            line = box.refused(opcontrol(box), "--start")
+            require(path + where in line and "opcontrol --setup" in line, line)
+            result = box.run(opcontrol(box), *words)
+            require(result.rc == 0 and len(result.err.splitlines()) == 1, "%s: %s" % (words, result))
+            require("warning: " + path + where in result.err and "defaults" in result.err, result.err)
+            require(kept(box)["CALLGRAPH"] == "0" and kept(box)["NR_CHOSEN"] == ("1" if "--setup" in words else "0"), kept(box))
+            require(not box.run(opcontrol(box), "--callgraph=1").err, "the new setup is damaged, too")
+
+
+def damaged_while_it_runs(box):
+    box.start_daemon("--event=TIMER:300000")
+    path = os.path.join(box.session, "daemonrc")
+    with open(path, "wb") as stream:
+        stream.write(bytes(64))
+    result = box.run(opcontrol(box), "--event=TIMER:600000")
+    require(result.rc == 0 and "warning: " + path in result.err, "%s" % (result,))
+    require(not box.run(opcontrol(box), "--separate=none").err, "the setup that waits is damaged, too")
+    box.opcontrol("--shutdown")
+    require(box.daemon.wait(60) == 0, "opd ended with %s" % box.daemon.returncode)
+    require(not box.run(opcontrol(box), "--stop").rc, "the damaged setup kept the new one from its place")
+    require(kept(box)["CHOSEN_EVENTS_0"].startswith("TIMER:600000"), kept(box))
+
+
 def test(box):
     what_goes_with_what(box)
     what_is_kept(box)
+    odd_vmlinux(box)
+    nothing_half_written(box)
     bad_daemons(box)
     no_foreign_descriptors(box)
     at_systemds_word(box)
@@ -265,6 +343,8 @@ def test(box):
     setup_while_it_runs(box)
     mute_daemon(box)
     unreadable_setup(box)
+    damaged_setup(box)
+    damaged_while_it_runs(box)
 
 
 if __name__ == "__main__":
