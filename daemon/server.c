@@ -454,7 +454,8 @@ int opd_server_reply(struct opd_server *server, struct opd_client name, int erro
 		payload_bytes = MAX_PAYLOAD;
 	if (payload_bytes <= MAX_PAYLOAD)
 		return client ? reply_to(client, error, payload, payload_bytes) : 0;
-	length = snprintf(text, sizeof(text), "the answer has %zu bytes, more than a reply can hold (%zu)", payload_bytes, MAX_PAYLOAD);
+	length = snprintf(text, sizeof(text), "the answer has %zu bytes, more than a reply can hold (%zu)", payload_bytes,
+			  MAX_PAYLOAD);
 	if (client)
 		reply_to(client, -EMSGSIZE, text, (size_t)length);
 	return -EMSGSIZE;

@@ -22,9 +22,9 @@ struct opcontrol {
 	const char *config_path;
 	bool config_explicit; /* --config or the environment named it */
 	bool verbose, json;
-	bool changes_setup; /* setup options are given: a setup that is damaged is no obstacle */
-	struct op_setup setup; /* as ctl_load_setup read it */
-	bool setup_waits; /* in daemonrc_new, for the daemon's end */
+	bool changes_setup;      /* setup options are given: a setup that is damaged is no obstacle */
+	struct op_setup setup;   /* as ctl_load_setup read it */
+	bool setup_waits;        /* in daemonrc_new, for the daemon's end */
 	const char *session_dir; /* of the setup, else of the configuration */
 };
 
@@ -45,16 +45,16 @@ typedef int (*ctl_edit_fn)(struct ctl_editing *editing, const struct ctl_option 
 /* One row of the table of options. */
 struct ctl_option {
 	const char *name;
-	char letter;	  /* 0: none */
-	const char *arg;  /* what the argument is called; NULL: none */
+	char letter;     /* 0: none */
+	const char *arg; /* what the argument is called; NULL: none */
 	const char *help;
 	int (*run)(struct opcontrol *ctl); /* a request, one in a call */
-	bool anybody;			   /* the request needs no root */
-	bool undemanding;		   /* the request goes on with a setup that cannot be read */
-	ctl_edit_fn edit;		   /* a setup option */
-	size_t offset;			   /* of the field in struct op_setup, for edits that share a function */
-	bool optional;			   /* the argument may be left out */
-	bool inert;			   /* kept, but of no effect in opd */
+	bool anybody;                      /* the request needs no root */
+	bool undemanding;                  /* the request goes on with a setup that cannot be read */
+	ctl_edit_fn edit;                  /* a setup option */
+	size_t offset;                     /* of the field in struct op_setup, for edits that share a function */
+	bool optional;                     /* the argument may be left out */
+	bool inert;                        /* kept, but of no effect in opd */
 };
 
 /* ---- opcontrol.c ---- */
@@ -90,7 +90,7 @@ enum ctl_presence {
 struct ctl_daemon {
 	enum ctl_presence presence;
 	pid_t pid;
-	bool ending; /* it was asked to end, by whomever */
+	bool ending;   /* it was asked to end, by whomever */
 	void *payload; /* of STATUS, when present */
 	const struct op_status *status;
 	const struct op_ledger_event *events;

@@ -160,7 +160,7 @@ int ctl_fail_mute(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
 /* The options that the commands stand for. */
 static const char *const request_names[] = {
 	[OP_CONTROL_STATUS] = "status", [OP_CONTROL_START] = "start", [OP_CONTROL_STOP] = "stop",
-	[OP_CONTROL_DUMP] = "dump",	[OP_CONTROL_RESET] = "reset", [OP_CONTROL_SHUTDOWN] = "shutdown",
+	[OP_CONTROL_DUMP] = "dump",     [OP_CONTROL_RESET] = "reset", [OP_CONTROL_SHUTDOWN] = "shutdown",
 };
 
 static int send_request(const struct opcontrol *ctl, enum op_control_command command, int timeout_ms, bool may_be_ending)

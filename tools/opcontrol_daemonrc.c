@@ -16,8 +16,8 @@ int ctl_fail_session(const struct opcontrol *ctl, const char *what, const char *
 	bool is_configured = !strcmp(dir, ctl->config.session_dir), is_full = err == -ENOSPC || err == -EDQUOT;
 
 	return ctl_fail("cannot %s %s%s%s: %s (%s%s%s can name another directory)", what, dir, name ? "/" : "", name ? name : "",
-			strerror(-err), is_full ? "make room there; " : "", is_configured ? "SessionDir= in " : "opcontrol --session-dir=",
-			is_configured ? ctl->config_path : "DIR");
+			strerror(-err), is_full ? "make room there; " : "",
+			is_configured ? "SessionDir= in " : "opcontrol --session-dir=", is_configured ? ctl->config_path : "DIR");
 }
 
 static int open_dir(const struct opcontrol *ctl, bool make, int *ret_fd)

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A CPU goes and comes back three times while all are busy and sampled: its samples are kept, and go on when it is back."""
+import os
+
+import opdtest
+from opdtest import require
+
+ROUNDS = 3
+WAIT_SECONDS = 60
+BUSY_SECONDS = 300 # ended by the test
+MORE_SAMPLES = 200 # of the CPU after its return, at 1 kHz
+
+
+def switch(path, online):
+    with open(path, "w", encoding="ascii") as stream:
+        stream.write("1" if online else "0")
+
+
+def last_cpu():
+    """The last CPU that is online and can be switched, and the file that switches it."""
+    cpus = sorted(os.sched_getaffinity(0))
+    path = "/sys/devices/system/cpu/cpu%d/online" % cpus[-1]
+    if len(cpus) < 2:
+        raise opdtest.Skip("one CPU only: none can go offline")
+    if not os.access(path, os.W_OK):
+        raise opdtest.Skip("%s is not there or cannot be written: the CPU cannot go offline" % path)
+    return cpus[-1], path
+
+
+def row(box, cpu):
+    rows = [r for r in box.status()["cpus"] if r["cpu"] == cpu]
+    require(len(rows) == 1, "%d rows of CPU %d" % (len(rows), cpu))
+    return rows[0]
+
+
+def await_row(box, cpu, condition, text):
+    opdtest.wait_until(lambda: condition(row(box, cpu)), WAIT_SECONDS, text)
+    return row(box, cpu)
+
+
+def take_away(box, cpu, path, times):
+    before = row(box, cpu)
+    require(before["online"] is True, "CPU %d is offline before it goes: %s" % (cpu, before))
+    try:
+        switch(path, False)
+    except OSError as error:
+        if times > 1:
+            raise opdtest.Failure("CPU %d does not go offline again: %s" % (cpu, error)) from error
+        raise opdtest.Skip("CPU %d does not go offline: %s" % (cpu, error)) from error
+    away = await_row(box, cpu, lambda r: not r["online"], "CPU %d is offline, opd says online" % cpu)
+    require(away["online"] is False and away["received"] >= before["received"], "samples of CPU %d were forgotten: %s, %s" % (cpu, before, away))
+    require(box.log_text().count("CPU %d went offline" % cpu) == times, "the log does not say that CPU %d went" % cpu)
+    return away
+
+
+def bring_back(box, cpu, path, times, away):
+    others = sum(r["received"] for r in box.status()["cpus"])
+    opdtest.wait_until(lambda: sum(r["received"] for r in box.status()["cpus"]) > others + MORE_SAMPLES, WAIT_SECONDS,
+                       "no samples of the other CPUs while CPU %d is offline" % cpu)
+    require(row(box, cpu)["received"] == away["received"], "samples of a CPU that is offline")
+    switch(path, True)
+    back = await_row(box, cpu, lambda r: r["online"], "CPU %d is online, opd says offline" % cpu)
+    require(back["online"] is True, "online is %r" % back["online"])
+    require(box.log_text().count("CPU %d came online" % cpu) == times, "the log does not say that CPU %d came" % cpu)
+    box.start(os.path.join(box.dir, "busy-app"), "busy", BUSY_SECONDS * 1000, cpu)
+    more = await_row(box, cpu, lambda r: r["received"] > away["received"] + MORE_SAMPLES, "no samples of CPU %d after its return" % cpu)
+    print("round %d: CPU %d had %d samples when it went, %d after its return" % (times, cpu, away["received"], more["received"]))
+
+
+def all_rounds(box, cpu, path):
+    try:
+        for times in range(1, ROUNDS + 1):
+            bring_back(box, cpu, path, times, take_away(box, cpu, path, times))
+            require(box.daemon.poll() is None, "opd ended with %s" % box.daemon.returncode)
+    finally:
+        switch(path, True)
+
+
+def check_sums(status):
+    """What the CPUs have is what the events have, the times before a CPU went included."""
+    for key in ("received", "lost_kernel"):
+        of_cpus, of_events = (sum(r[key] for r in status[rows]) for rows in ("cpus", "events"))
+        require(of_cpus == of_events, "%s: %d of the CPUs, %d of the events" % (key, of_cpus, of_events))
+
+
+def test(box):
+    cpu, path = last_cpu()
+    box.start_daemon("--event=TIMER:1000000", "--separate=library,kernel")
+    box.busy_cpus(BUSY_SECONDS)
+    await_row(box, cpu, lambda r: r["received"] > MORE_SAMPLES, "no samples of CPU %d" % cpu)
+    all_rounds(box, cpu, path)
+    box.opcontrol("--stop")
+    status = box.check_ledger()
+    check_sums(status)
+    box.check_agreement()
+    event = status["events"][0]
+    print("received %d, stored %d, lost_kernel %d" % (event["received"], event["stored"], event["lost_kernel"]))
+    box.shutdown()
+
+
+if __name__ == "__main__":
+    opdtest.run(test)
