@@ -23,6 +23,7 @@ struct op_image_id {
 	uint8_t build_id_bytes; /* 0: none */
 	uint64_t device;	/* makedev(); 0 with the next two when unknown */
 	uint64_t inode, inode_generation;
+	uint64_t mtime_ns, bytes; /* of the file as it was seen; 0 when it was not */
 	bool is_kernel;
 	bool is_pseudo; /* samples here are unattributed */
 };
