@@ -279,6 +279,13 @@ int opd_capture_enable(struct opd_capture *capture, bool enable)
 		if (result < 0 && !err)
 			err = result;
 	}
+	/* On a failure some sample: they are all stopped again, so that the state is one or the other. */
+	if (err && enable) {
+		for (size_t c = 0; c < capture->nr_cpus; c++)
+			if (capture->cpus[c].online)
+				enable_cpu(capture, &capture->cpus[c], false);
+		return err;
+	}
 	capture->enabled = enable;
 	return err;
 }

@@ -19,6 +19,8 @@ struct opd_mapping {
 	uint64_t from_ns, to_ns; /* when it holds; to_ns is UINT64_MAX while it does */
 };
 
+#define OPD_MAPSET_MAX 16384 /* mappings that hold now, or past ones kept: the oldest go first */
+
 struct opd_mapset;
 
 /* An empty set with one reference; NULL without memory. */
@@ -30,7 +32,8 @@ void opd_mapset_put(struct opd_mapset *set);
 
 /*
  * Adds a mapping (to_ns is set here). *set is replaced by a copy when others hold references. What was cut and ended before horizon_ns is
- * forgotten. 0 or -ENOMEM; then the set is as before.
+ * forgotten. unmap is not reported, so a process that maps and unmaps in new places fills its set: beyond OPD_MAPSET_MAX the mapping
+ * that has held longest without being a file's goes, else the longest of all. 0 or -ENOMEM; then the set is as before.
  */
 int opd_mapset_add(struct opd_mapset **set, const struct opd_mapping *mapping, uint64_t horizon_ns) OP_NONNULL OP_MUST_CHECK;
 

@@ -224,9 +224,9 @@ static void set_running(struct opd_sync *sync, struct opd_job *job, bool on)
 		return;
 	err = opd_capture_enable(capture, on);
 	now_ns = opd_now_ns();
-	if (on)
+	if (capture->enabled)
 		sync->running_since_ns = now_ns;
-	else
+	else if (!on)
 		sync->running_ns += now_ns - sync->running_since_ns;
 	if (err)
 		fail(job, err, on ? "cannot enable sampling" : "cannot disable sampling");
