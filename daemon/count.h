@@ -36,6 +36,7 @@ struct opd_count {
 	struct opd_file *newest, *oldest; /* files that are open, by last use */
 	struct opd_file *last;		  /* the file of the last sample */
 	size_t nr_open, max_open;
+	uint64_t nr_damaged;		  /* files that were none and were put aside */
 	uint64_t dropped_nodes;		  /* nodes that an unclean stop had left unpublished */
 };
 
