@@ -16,6 +16,7 @@ struct write_out {
 	int session_fd;
 	char **paths;
 	size_t nr_paths;
+	uint64_t nr_resets; /* when the dump began */
 };
 
 static int sync_path(int session_fd, const char *path, int flags)
@@ -98,9 +99,15 @@ static void *run(void *arg)
 	const char *failed;
 	int err = write_paths(out, &failed);
 
+	pthread_mutex_lock(&sync->lock);
+	if (err == -ENOENT && out->nr_resets != sync->nr_resets)
+		err = 0; /* a reset removed what was to be written */
+	sync->files_removed |= err == -ENOENT;
+	pthread_mutex_unlock(&sync->lock);
 	if (err) {
-		job->error = err;
-		snprintf(job->message, sizeof(job->message), "cannot write %s to the disk: %s", failed, strerror(-err));
+		job->error = err == -ENOENT ? -ESTALE : err; /* the daemon is there, the file is not */
+		snprintf(job->message, sizeof(job->message), "cannot write %s to the disk: %s", failed,
+			 err == -ENOENT ? "somebody removed it, and what was counted in it" : strerror(-err));
 	}
 	free_write_out(out);
 	opd_sync_give_back(sync, job);
@@ -139,6 +146,7 @@ int opd_sync_write_out(struct opd_sync *sync, struct opd_job *job)
 	again = sync->write_failed;
 	sync->write_failed = false;
 	sync->nr_dumps_under_way++;
+	out->nr_resets = sync->nr_resets;
 	pthread_mutex_unlock(&sync->lock);
 	if (again)
 		opd_count_mark_changed(count);

@@ -54,6 +54,12 @@ void opd_process_thread_ended(struct opd_processes *processes, uint32_t pid, uin
 struct opd_mm *opd_process_mm_at(const struct opd_process *process, uint64_t time_ns) OP_NONNULL;
 
 /*
+ * After records were lost and /proc was read again at scanned_ns: who was not seen there and is gone has ended, and how many threads the
+ * others have is not known any more.
+ */
+void opd_processes_resync(struct opd_processes *processes, uint64_t scanned_ns, bool (*is_gone)(uint32_t pid)) OP_NONNULL;
+
+/*
  * Forgets processes and address spaces that ended before horizon_ns. `is_gone` decides about a process whose leader ended and whose number of threads is not known.
  */
 void opd_processes_prune(struct opd_processes *processes, uint64_t horizon_ns, bool (*is_gone)(uint32_t pid)) OP_NONNULL;

@@ -6,6 +6,7 @@
 #include "daemon/proc_scan.h"
 
 #define VSYSCALL_START 0xffffffffff600000u /* x86-64: one page at this address in every process, in no map of its own */
+#define MODULES_INTERVAL_NS 1000000000u
 #define VSYSCALL_END 0xffffffffff601000u
 
 int opd_resolver_init(struct opd_resolver *resolver, const char *vmlinux)
@@ -95,6 +96,12 @@ static int resolve_user(struct opd_resolver *resolver, const struct op_sample *s
 	return 0;
 }
 
+/* An address that lies nowhere may be a module's that was loaded meanwhile; hidden addresses stay hidden. */
+static bool modules_may_have_changed(const struct opd_resolver *resolver)
+{
+	return resolver->kernel.text_start && resolver->now_ns >= resolver->kernel.modules_read_ns + MODULES_INTERVAL_NS;
+}
+
 static int resolve_kernel(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *resolved)
 {
 	const struct opd_process *process = process_of(resolver, sample);
@@ -102,6 +109,11 @@ static int resolve_kernel(struct opd_resolver *resolver, const struct op_sample 
 	resolved->is_kernel = true;
 	if (process)
 		resolved->app_cookie = opd_process_mm_at(process, sample->time_ns)->app_cookie;
+	resolved->location = opd_kernel_map_find(&resolver->kernel, sample->ip, sample->time_ns);
+	if (op_likely(resolved->location.cookie != resolver->kernel.no_vmlinux_cookie) || !modules_may_have_changed(resolver))
+		return 0;
+	if (opd_kernel_map_refresh(&resolver->kernel, resolver->now_ns) < 0)
+		return -ENOMEM;
 	resolved->location = opd_kernel_map_find(&resolver->kernel, sample->ip, sample->time_ns);
 	return 0;
 }

@@ -40,6 +40,12 @@ struct opd_job {
 	struct opd_job *next;
 };
 
+/* Losses of all events and CPUs. */
+struct opd_losses {
+	uint64_t lost[OP_NR_LOSS];
+	uint64_t kernel;
+};
+
 struct opd_sync {
 	struct opd_pipeline *pipeline;
 	const struct op_config *config;
@@ -51,12 +57,17 @@ struct opd_sync {
 	struct opd_job *submitted, *done;
 	unsigned int nr_dumps_under_way;
 	bool write_failed; /* a dump could not write: everything is to be written again */
+	bool files_removed; /* a dump did not find what it was to write */
+	uint64_t nr_resets;
 	pthread_cond_t dump_ended;
 	/* sync thread only */
 	uint64_t begin_ns, running_since_ns, running_ns, next_turn_ns, next_prune_ns, next_rate_check_ns;
 	uint64_t horizon_ns, turn_begin_ns;
 	uint64_t dumps;
 	struct opd_stats stats;
+	bool rescan_wanted;
+	uint64_t next_rescan_ns;
+	struct opd_losses reported; /* what the log has said */
 	uint64_t max_sample_rate; /* kernel.perf_event_max_sample_rate when last looked at */
 	bool quit;
 };
@@ -84,6 +95,9 @@ int opd_sync_make_status(struct opd_sync *sync, struct opd_job *job) OP_NONNULL 
 
 /* Sums of one event over all CPUs (status.c). */
 void opd_sync_sum_event(const struct opd_capture *capture, size_t index, struct op_ledger_event *ret_event) OP_NONNULL;
+
+/* Sums of what was lost, over all events and CPUs (status.c). */
+void opd_sync_sum_losses(const struct opd_capture *capture, struct opd_losses *ret_losses) OP_NONNULL;
 
 /* Writes what changed to the disk in a thread of its own, then gives the job back (dump.c). 0, or -errno and the job is not taken. */
 int opd_sync_write_out(struct opd_sync *sync, struct opd_job *job) OP_NONNULL OP_MUST_CHECK;
