@@ -23,6 +23,7 @@ struct opd {
 	const char *session_dir;
 	int session_fd;
 	int lock_fd;
+	int listen_fd; /* -1 once the server has it */
 	struct op_event default_event;
 	const struct op_event *events;
 	size_t nr_events;
@@ -30,6 +31,7 @@ struct opd {
 	struct op_status status;
 	sd_event *loop;
 	struct opd_sync sync;
+	struct opd_job *quit_job; /* NULL once it was given */
 	struct opd_server *server;
 	bool quitting;
 };
