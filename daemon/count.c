@@ -398,6 +398,12 @@ void opd_count_release_files(struct opd_count *count)
 		close_file(count, count->oldest);
 }
 
+void opd_count_give_up_files(struct opd_count *count)
+{
+	opd_count_release_files(count);
+	op_htable_visit(&count->files, mark_written, NULL);
+}
+
 static void free_file(struct op_hlink *link, void *arg)
 {
 	struct opd_file *file = op_container_of(link, struct opd_file, link);

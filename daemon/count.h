@@ -62,6 +62,9 @@ void opd_count_mark_changed(struct opd_count *count) OP_NONNULL;
 /* Closes every file but keeps what is known of it; the next sample opens it again. */
 void opd_count_release_files(struct opd_count *count) OP_NONNULL;
 
+/* The same when somebody removed files: what was counted in them cannot be written any more. */
+void opd_count_give_up_files(struct opd_count *count) OP_NONNULL;
+
 /* Closes and forgets every file; what was counted is in them. The next sample opens its file again. */
 void opd_count_close_files(struct opd_count *count) OP_NONNULL;
 

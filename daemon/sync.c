@@ -206,7 +206,7 @@ static void release_removed_files(struct opd_sync *sync)
 	sync->files_removed = false;
 	pthread_mutex_unlock(&sync->lock);
 	if (removed)
-		opd_count_release_files(&sync->pipeline->count);
+		opd_count_give_up_files(&sync->pipeline->count);
 }
 
 /* A daemon that loses samples says so, with the reason and what helps, once a minute. */
