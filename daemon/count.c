@@ -10,12 +10,12 @@
 #include "libop/session.h"
 #include "libop/sys.h"
 
-#define TMP_PATH OP_SESSION_TMP "/sample"
-#define RETRY_NS 100000000u /* a file that could not be opened is tried again after 100 ms */
+#define TMP_PATH             OP_SESSION_TMP "/sample"
+#define RETRY_NS             100000000u /* a file that could not be opened is tried again after 100 ms */
 #define BUILD_ID_SHOWN_BYTES 6
-#define DAMAGED_DIR "damaged"
-#define NAME_LONG_BYTES 512  /* longer names of images are shortened where a path would be too long */
-#define NAME_SHOWN_BYTES 128 /* of their last component */
+#define DAMAGED_DIR          "damaged"
+#define NAME_LONG_BYTES      512 /* longer names of images are shortened where a path would be too long */
+#define NAME_SHOWN_BYTES     128 /* of their last component */
 
 /* How an image is named in a path. */
 enum naming {
@@ -34,11 +34,11 @@ struct file_key {
 struct opd_file {
 	struct op_hlink link;
 	struct file_key key;
-	struct op_odb *odb;	       /* NULL: not open */
+	struct op_odb *odb;             /* NULL: not open */
 	struct opd_file *newer, *older; /* among those that are open */
-	char *path;		       /* below the session directory; NULL until it was opened once */
+	char *path;                     /* below the session directory; NULL until it was opened once */
 	bool changed;
-	int error;		       /* of the last attempt to open */
+	int error; /* of the last attempt to open */
 	uint64_t retry_ns;
 };
 
@@ -148,7 +148,8 @@ static void add_short(const char *name, struct op_text *text)
  * The name of an image in paths. One that took the place of another says which it is, so that the two are not mixed; one that would
  * make a path too long is shortened, so that its samples are stored all the same.
  */
-static void name_image(const struct op_dcookie_row *row, unsigned int naming, struct op_text *storage, struct op_image_name *ret_name)
+static void name_image(const struct op_dcookie_row *row, unsigned int naming, struct op_text *storage,
+		       struct op_image_name *ret_name)
 {
 	bool is_short = naming & NAMING_SHORT && strlen(row->id.name.name) > NAME_LONG_BYTES;
 	bool is_distinct = naming & NAMING_DISTINCT || row->nr_before;
@@ -213,7 +214,10 @@ static void make_header(const struct opd_count *count, const struct opd_file *fi
 
 /* ---- opening ---- */
 
-/* A file that is no sample file (a power cut, a foreign hand) makes room for a whole one; it is kept beside the session for whoever wants to look. */
+/*
+ * A file that is no sample file (a power cut, a foreign hand) makes room for a whole one; it is kept beside the session for
+ * whoever wants to look.
+ */
 static int put_aside(struct opd_count *count, const char *path)
 {
 	char aside[64];
@@ -221,10 +225,12 @@ static int put_aside(struct opd_count *count, const char *path)
 
 	if (err && err != -EEXIST)
 		return err;
-	snprintf(aside, sizeof(aside), DAMAGED_DIR "/%llu-%llu", (unsigned long long)time(NULL), (unsigned long long)count->nr_damaged++);
+	snprintf(aside, sizeof(aside), DAMAGED_DIR "/%llu-%llu", (unsigned long long)time(NULL),
+		 (unsigned long long)count->nr_damaged++);
 	err = op_sys_renameat(count->session_fd, path, count->session_fd, aside);
 	if (!err)
-		opd_log(SD_WARNING, "%s is not a sample file: kept as %s in the session directory, counting goes on in a new one", path, aside);
+		opd_log(SD_WARNING, "%s is not a sample file: kept as %s in the session directory, counting goes on in a new one",
+			path, aside);
 	return err;
 }
 

@@ -11,7 +11,7 @@
 static const char *const anonymous_prefixes[] = { "//anon", "/dev/zero", "/anon_hugepage", "/SYSV" };
 
 #define ANONYMOUS_LABEL "anon"
-#define LABEL_BYTES 64
+#define LABEL_BYTES     64
 
 static bool is_file_name(const char *name)
 {
@@ -25,14 +25,15 @@ static bool is_file_name(const char *name)
 
 static int look_at(const char *path, struct statx *ret_stat)
 {
-	if (statx(AT_FDCWD, path, AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, STATX_INO | STATX_MTIME | STATX_SIZE | STATX_TYPE, ret_stat) < 0)
+	if (statx(AT_FDCWD, path, AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, STATX_INO | STATX_MTIME | STATX_SIZE | STATX_TYPE,
+		  ret_stat) < 0)
 		return -errno;
 	return S_ISREG(ret_stat->stx_mode) ? 0 : -ENOENT;
 }
 
 /*
- * The inode behind a mapping: by the mapping itself, which is exact also when the file was replaced or lies in another mount namespace; when the mapping is gone, by the path as
- * the process sees it, then as the host does.
+ * The inode behind a mapping: by the mapping itself, which is exact also when the file was replaced or lies in another
+ * mount namespace; when the mapping is gone, by the path as the process sees it, then as the host does.
  */
 static int look_at_mapped(const struct opd_mapped *mapped, struct statx *ret_stat)
 {

@@ -6,7 +6,7 @@
 
 #include "daemon/image.h"
 
-#define KALLSYMS_IMAGE "/proc/kallsyms"
+#define KALLSYMS_IMAGE   "/proc/kallsyms"
 #define NO_VMLINUX_IMAGE "no-vmlinux"
 
 /* Whether a line of kallsyms, "address type name", has this name; most lines are done with after one look at their end. */
@@ -80,7 +80,9 @@ static int take_module(struct opd_kernel_map *map, const char *line)
 {
 	unsigned long long bytes, address;
 	char name[256];
-	struct opd_kernel_range range = { .from_ns = map->modules_read_ns, .to_ns = UINT64_MAX, .is_module = true, .is_listed = true };
+	struct opd_kernel_range range = {
+		.from_ns = map->modules_read_ns, .to_ns = UINT64_MAX, .is_module = true, .is_listed = true
+	};
 	struct opd_kernel_range *known;
 
 	if (sscanf(line, "%255s %llu %*s %*s %*s 0x%llx", name, &bytes, &address) != 3 || !address || strchr(name, '/'))
@@ -129,7 +131,8 @@ int opd_kernel_map_init(struct opd_kernel_map *map, struct op_dcookie_table *tab
 	if (!map->text_start)
 		map->note = "addresses are hidden (kernel.kptr_restrict): kernel samples are filed as no-vmlinux";
 	else
-		map->note = vmlinux ? "kernel samples are filed under the vmlinux file" : "kernel samples are filed under /proc/kallsyms";
+		map->note = vmlinux ? "kernel samples are filed under the vmlinux file"
+				    : "kernel samples are filed under /proc/kallsyms";
 	return opd_kernel_map_refresh(map, 0);
 }
 

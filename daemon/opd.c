@@ -307,7 +307,9 @@ static int explain_listen(const struct opd *opd, int err)
 	return opd_fail("cannot listen on the control socket %s: %s", path, strerror(-err));
 }
 
-/* Early, before anything is made in the session directory: a second opd ends here. Who connects now is served once the loop runs. */
+/*
+ * Early, before anything is made in the session directory: a second opd ends here. Who connects now is served once the loop runs.
+ */
 static int init_socket(struct opd *opd)
 {
 	int err = opd_server_listen(opd->config.control_socket, &opd->listen_fd);

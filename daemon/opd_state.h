@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The state of opd's main thread, and those steps of the start-up list that are not in opd.c: configuration, setup, session directory
- * and lock (opd_session.c). An init returns 0, or -1 after a line in the log, with nothing left behind; its fini undoes it.
+ * The state of opd's main thread, and those steps of the start-up list that are not in opd.c: configuration, setup, session
+ * directory and lock (opd_session.c). An init returns 0, or -1 after a line in the log, with nothing left behind; its fini
+ * undoes it.
  */
 #ifndef OPD_STATE_H
 #define OPD_STATE_H

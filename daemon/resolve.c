@@ -5,9 +5,9 @@
 
 #include "daemon/proc_scan.h"
 
-#define VSYSCALL_START 0xffffffffff600000u /* x86-64: one page at this address in every process, in no map of its own */
+#define VSYSCALL_START      0xffffffffff600000u /* x86-64: one page at this address in every process, in no map of its own */
 #define MODULES_INTERVAL_NS 1000000000u
-#define VSYSCALL_END 0xffffffffff601000u
+#define VSYSCALL_END        0xffffffffff601000u
 
 int opd_resolver_init(struct opd_resolver *resolver, const char *vmlinux)
 {
@@ -92,7 +92,8 @@ static int resolve_user(struct opd_resolver *resolver, const struct op_sample *s
 	else if (mapping->region_end)
 		return resolve_region(resolver, sample->pid, sample->ip, mapping, resolved);
 	else
-		resolved->location = (struct op_location){ .cookie = mapping->cookie, .offset = sample->ip - mapping->start + mapping->key };
+		resolved->location =
+			(struct op_location){ .cookie = mapping->cookie, .offset = sample->ip - mapping->start + mapping->key };
 	return 0;
 }
 

@@ -13,14 +13,14 @@
 #include "daemon/sideband.h"
 #include "daemon/stats_dir.h"
 
-#define WAKE_TAG UINT64_MAX
-#define EVENTS_PER_WAIT 64
-#define QUIET_ROUNDS 8 /* visits to an emptied CPU until it is believed to be quiet */
-#define PRUNE_INTERVAL_NS OPD_NS_PER_S
-#define RESCAN_INTERVAL_NS OPD_NS_PER_S
+#define WAKE_TAG               UINT64_MAX
+#define EVENTS_PER_WAIT        64
+#define QUIET_ROUNDS           8 /* visits to an emptied CPU until it is believed to be quiet */
+#define PRUNE_INTERVAL_NS      OPD_NS_PER_S
+#define RESCAN_INTERVAL_NS     OPD_NS_PER_S
 #define RATE_CHECK_INTERVAL_NS (10u * (uint64_t)OPD_NS_PER_S)
-#define LOG_INTERVAL_NS (60u * (uint64_t)OPD_NS_PER_S)
-#define MAX_SAMPLE_RATE_PATH "/proc/sys/kernel/perf_event_max_sample_rate"
+#define LOG_INTERVAL_NS        (60u * (uint64_t)OPD_NS_PER_S)
+#define MAX_SAMPLE_RATE_PATH   "/proc/sys/kernel/perf_event_max_sample_rate"
 
 /* ---- visiting CPUs ---- */
 
@@ -189,7 +189,8 @@ static void check_sample_rate(struct opd_sync *sync)
 		return;
 	if (fscanf(file, "%llu", &rate) == 1) {
 		if (sync->max_sample_rate && rate < sync->max_sample_rate)
-			opd_log(SD_WARNING, "the kernel lowered kernel.perf_event_max_sample_rate from %llu to %llu: interrupts took long",
+			opd_log(SD_WARNING,
+				"the kernel lowered kernel.perf_event_max_sample_rate from %llu to %llu: interrupts took long",
 				(unsigned long long)sync->max_sample_rate, rate);
 		sync->max_sample_rate = rate;
 	}
@@ -225,15 +226,16 @@ static void report_losses(struct opd_sync *sync, uint64_t now_ns)
 			sync->reported.lost[i] = losses.lost[i];
 		}
 	if (losses.kernel > sync->reported.kernel && opd_rate_allows(&rates[OP_NR_LOSS], now_ns, LOG_INTERVAL_NS, &suppressed)) {
-		opd_log(SD_WARNING, "%llu samples lost (lost_kernel): the rings were full, a larger RingSize= or a longer period helps",
+		opd_log(SD_WARNING,
+			"%llu samples lost (lost_kernel): the rings were full, a larger RingSize= or a longer period helps",
 			(unsigned long long)(losses.kernel - sync->reported.kernel));
 		sync->reported.kernel = losses.kernel;
 	}
 }
 
 /*
- * All CPUs, and what is to be done now and then. What was taken before the turn before last began has been read, late commits included: the horizon of what
- * resolving has to remember.
+ * All CPUs, and what is to be done now and then. What was taken before the turn before last began has been read, late
+ * commits included: the horizon of what resolving has to remember.
  */
 static void turn(struct opd_sync *sync)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * dcookies: one 64-bit number per image identity, never reused within a session. Resolving gives {dcookie, offset}; the row of the cookie says what
- * the image is and how its sample files are named. The name goes back to lookup_dcookie(2), which left with the old driver.
+ * dcookies: one 64-bit number per image identity, never reused within a session. Resolving gives {dcookie, offset}; the row
+ * of the cookie says what the image is and how its sample files are named. The name goes back to lookup_dcookie(2), which
+ * left with the old driver.
  *
  * An image is a file (its path, and its build-id or else device, inode, inode generation), a named part of the kernel, a
  * pseudo-image for samples that belong to no image, or an anonymous region of one process.
