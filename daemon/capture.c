@@ -37,7 +37,8 @@ static int raise_descriptor_limit(size_t nr_cpus, size_t nr_events, char **ret_w
 		limit.rlim_max = need;
 	if (!setrlimit(RLIMIT_NOFILE, &limit))
 		return 0;
-	explain(ret_why, "%zu CPUs with %zu events need %llu file descriptors and the limit is %llu: raise LimitNOFILE= or ulimit -n",
+	explain(ret_why,
+		"%zu CPUs with %zu events need %llu file descriptors and the limit is %llu: raise LimitNOFILE= or ulimit -n",
 		nr_cpus, nr_events, (unsigned long long)need, (unsigned long long)limit.rlim_max);
 	return -EMFILE;
 }
@@ -119,10 +120,10 @@ static int open_event(struct opd_capture *capture, struct opd_cpu *cpu, size_t i
 
 static int explain_ring(int err, uint32_t cpu, char **ret_why)
 {
-	const char *remedy = err == -EPERM || err == -EACCES ? ": run as root or with CAP_PERFMON and CAP_IPC_LOCK" :
-			     err == -ENOMEM		     ? ": no memory, try a smaller RingSize=" :
-			     err == -EMFILE		     ? ": raise LimitNOFILE=" :
-								       "";
+	const char *remedy = err == -EPERM || err == -EACCES ? ": run as root or with CAP_PERFMON and CAP_IPC_LOCK"
+			     : err == -ENOMEM                ? ": no memory, try a smaller RingSize="
+			     : err == -EMFILE                ? ": raise LimitNOFILE="
+							     : "";
 
 	explain(ret_why, "cannot open the rings of CPU %u: %s%s", cpu, strerror(-err), remedy);
 	return err;
@@ -279,6 +280,13 @@ int opd_capture_enable(struct opd_capture *capture, bool enable)
 		if (result < 0 && !err)
 			err = result;
 	}
+	/* On a failure some sample: they are all stopped again, so that the state is one or the other. */
+	if (err && enable) {
+		for (size_t c = 0; c < capture->nr_cpus; c++)
+			if (capture->cpus[c].online)
+				enable_cpu(capture, &capture->cpus[c], false);
+		return err;
+	}
 	capture->enabled = enable;
 	return err;
 }
@@ -298,8 +306,9 @@ static int read_counts(const struct opd_capture *capture, const struct opd_event
 		return -EIO;
 	*ret_taken = counts.value;
 	/*
-	 * PERF_FORMAT_LOST is believed where it exists: it counts at the moment of the loss and for the event that lost. LOST records are written when there is room again, so the last ones of
-	 * a full ring may be outstanding, and they name the event that found room.
+	 * PERF_FORMAT_LOST is believed where it exists: it counts at the moment of the loss and for the event that lost.
+	 * LOST records are written when there is room again, so the last ones of a full ring may be outstanding, and they
+	 * name the event that found room.
 	 */
 	*ret_lost = capture->has_format_lost ? counts.lost : event->lost_records;
 	return 0;

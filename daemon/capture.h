@@ -21,12 +21,12 @@
 /* One sampling event on one CPU, and its part of the ledger. Everything but fd and id has one writer, the sync thread. */
 struct opd_event {
 	int fd;
-	uint64_t id;		 /* PERF_SAMPLE_IDENTIFIER */
-	uint64_t taken_base;	 /* counts of the descriptor when the ledger began, or when the CPU came */
+	uint64_t id;         /* PERF_SAMPLE_IDENTIFIER */
+	uint64_t taken_base; /* counts of the descriptor when the ledger began, or when the CPU came */
 	uint64_t lost_base;
-	uint64_t taken_before;	 /* counts of descriptors that were closed when the CPU went */
+	uint64_t taken_before; /* counts of descriptors that were closed when the CPU went */
 	uint64_t lost_before;
-	uint64_t lost_records;	 /* from PERF_RECORD_LOST, for kernels before 6.0 */
+	uint64_t lost_records; /* from PERF_RECORD_LOST, for kernels before 6.0 */
 	uint64_t received, stored, unattributed;
 	uint64_t lost[OP_NR_LOSS];
 	uint64_t throttled_since_ns; /* 0: it is not */
@@ -35,7 +35,7 @@ struct opd_event {
 
 struct opd_cpu {
 	uint32_t cpu;
-	bool online;	       /* open; the ledger of a CPU that went stays */
+	bool online; /* open; the ledger of a CPU that went stays */
 	struct op_ring_pair pair;
 	int sideband_fd;
 	struct op_ring sideband;
@@ -54,25 +54,27 @@ struct opd_capture {
 };
 
 /*
- * Opens everything, disabled but for the tracking events. 0; -errno and *ret_why, one line that names what failed and the remedy, to be
- * freed by the caller; then nothing is left open. `events` must outlive the capture.
+ * Opens everything, disabled but for the tracking events. 0; -errno and *ret_why, one line that names what failed and the
+ * remedy, to be freed by the caller; then nothing is left open. `events` must outlive the capture.
  */
 int opd_capture_open(struct opd_capture *capture, const struct op_config *config, const struct op_event *events, size_t nr_events,
 		     char **ret_why) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * A CPU that came: opened, and sampling when the others do. One that went: its rings must have been read; the counts of its events are
- * kept and everything is closed. opd_capture_cpu_open: 0, or -errno and *ret_why as above, and the CPU stays offline.
+ * A CPU that came: opened, and sampling when the others do. One that went: its rings must have been read; the counts of its
+ * events are kept and everything is closed. opd_capture_cpu_open: 0, or -errno and *ret_why as above, and the CPU stays
+ * offline.
  */
-int opd_capture_cpu_open(struct opd_capture *capture, struct opd_cpu *cpu, const struct op_config *config, char **ret_why)
-	OP_NONNULL OP_MUST_CHECK;
+int opd_capture_cpu_open(struct opd_capture *capture, struct opd_cpu *cpu, const struct op_config *config,
+			 char **ret_why) OP_NONNULL OP_MUST_CHECK;
 void opd_capture_cpu_close(struct opd_capture *capture, struct opd_cpu *cpu) OP_NONNULL;
 
 /* Starts or stops sampling on all CPUs; the side band goes on. 0 or the first -errno. */
 int opd_capture_enable(struct opd_capture *capture, bool enable) OP_NONNULL OP_MUST_CHECK;
 
 /* What the kernel counted for one event on one CPU since the ledger began: taken and lost, also while the CPU was here before. */
-void opd_capture_counts(const struct opd_capture *capture, const struct opd_event *event, uint64_t *ret_taken, uint64_t *ret_lost) OP_NONNULL;
+void opd_capture_counts(const struct opd_capture *capture, const struct opd_event *event, uint64_t *ret_taken,
+			uint64_t *ret_lost) OP_NONNULL;
 
 /* The ledger begins anew: counters at 0, the kernel's counts so far are the base. Sampling is stopped and the rings are empty. */
 void opd_capture_reset_ledger(struct opd_capture *capture) OP_NONNULL;

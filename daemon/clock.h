@@ -8,7 +8,7 @@
 #include "libop/ring_pair.h"
 
 #define OPD_NS_PER_MS 1000000u
-#define OPD_NS_PER_S 1000000000u
+#define OPD_NS_PER_S  1000000000u
 
 static inline uint64_t opd_clock_ns(clockid_t clock)
 {

@@ -2,14 +2,27 @@
 #include "daemon/count.h"
 
 #include <errno.h>
+#include <time.h>
 
+#include "daemon/log.h"
 #include "libop/mangle.h"
 #include "libop/odb.h"
 #include "libop/session.h"
+#include "libop/sys.h"
 
-#define TMP_PATH OP_SESSION_TMP "/sample"
-#define RETRY_NS 100000000u /* a file that could not be opened is tried again after 100 ms */
+#define TMP_PATH             OP_SESSION_TMP "/sample"
+#define RETRY_NS             100000000u /* a file that could not be opened is tried again after 100 ms */
 #define BUILD_ID_SHOWN_BYTES 6
+#define DAMAGED_DIR          "damaged"
+#define NAME_LONG_BYTES      512 /* longer names of images are shortened where a path would be too long */
+#define NAME_SHOWN_BYTES     128 /* of their last component */
+
+/* How an image is named in a path. */
+enum naming {
+	NAMING_PLAIN,
+	NAMING_DISTINCT = 1, /* its identity behind its name */
+	NAMING_SHORT = 2,    /* a long name shortened */
+};
 
 /* What samples must have in common to be counted in one file. */
 struct file_key {
@@ -21,11 +34,11 @@ struct file_key {
 struct opd_file {
 	struct op_hlink link;
 	struct file_key key;
-	struct op_odb *odb;	       /* NULL: not open */
+	struct op_odb *odb;             /* NULL: not open */
 	struct opd_file *newer, *older; /* among those that are open */
-	char *path;		       /* below the session directory; NULL until it was opened once */
+	char *path;                     /* below the session directory; NULL until it was opened once */
 	bool changed;
-	int error;		       /* of the last attempt to open */
+	int error; /* of the last attempt to open */
 	uint64_t retry_ns;
 };
 
@@ -106,26 +119,54 @@ static void use(struct opd_count *count, struct opd_file *file)
 
 /* ---- names ---- */
 
-/* The name of an image in paths. One that took the place of another says which it is, so that the two are not mixed. */
-static void name_image(const struct op_dcookie_row *row, bool distinct, struct op_text *storage, struct op_image_name *ret_name)
+static void add_identity(const struct op_dcookie_row *row, struct op_text *text)
 {
-	*ret_name = row->id.name;
-	if (row->id.name.kind != OP_IMAGE_FILE || (!distinct && !row->nr_before))
-		return;
-	op_text_add(storage, row->id.name.name);
-	op_text_add(storage, " (");
+	op_text_add(text, " (");
 	if (row->id.build_id_bytes >= BUILD_ID_SHOWN_BYTES) {
-		op_text_add(storage, "build-id ");
+		op_text_add(text, "build-id ");
 		for (size_t i = 0; i < BUILD_ID_SHOWN_BYTES; i++)
-			op_text_printf(storage, "%02x", row->id.build_id[i]);
+			op_text_printf(text, "%02x", row->id.build_id[i]);
 	} else {
-		op_text_printf(storage, "inode %llu", (unsigned long long)row->id.inode);
+		op_text_printf(text, "inode %llu", (unsigned long long)row->id.inode);
 	}
-	op_text_add_char(storage, ')');
+	op_text_add_char(text, ')');
+}
+
+/* "/(long path HASH)/" and the end of the last component. */
+static void add_short(const char *name, struct op_text *text)
+{
+	const char *last = strrchr(name, '/');
+	size_t bytes;
+
+	last = last ? last + 1 : name;
+	bytes = strlen(last);
+	op_text_printf(text, "/(long path %016llx)/", (unsigned long long)op_hash_bytes(0, name, strlen(name)));
+	op_text_add(text, bytes > NAME_SHOWN_BYTES ? last + bytes - NAME_SHOWN_BYTES : last);
+}
+
+/*
+ * The name of an image in paths. One that took the place of another says which it is, so that the two are not mixed; one that would
+ * make a path too long is shortened, so that its samples are stored all the same.
+ */
+static void name_image(const struct op_dcookie_row *row, unsigned int naming, struct op_text *storage,
+		       struct op_image_name *ret_name)
+{
+	bool is_short = naming & NAMING_SHORT && strlen(row->id.name.name) > NAME_LONG_BYTES;
+	bool is_distinct = naming & NAMING_DISTINCT || row->nr_before;
+
+	*ret_name = row->id.name;
+	if (row->id.name.kind != OP_IMAGE_FILE || (!is_short && !is_distinct))
+		return;
+	if (is_short)
+		add_short(row->id.name.name, storage);
+	else
+		op_text_add(storage, row->id.name.name);
+	if (is_distinct)
+		add_identity(row, storage);
 	ret_name->name = op_text_get(storage);
 }
 
-static int make_path(const struct opd_count *count, const struct opd_file *file, bool distinct, char **ret_path)
+static int make_path(const struct opd_count *count, const struct opd_file *file, unsigned int naming, char **ret_path)
 {
 	const struct op_dcookie_row *app = op_dcookie_row(count->table, file->key.app_cookie);
 	const struct op_dcookie_row *image = op_dcookie_row(count->table, file->key.image_cookie);
@@ -140,8 +181,8 @@ static int make_path(const struct opd_count *count, const struct opd_file *file,
 		.cpu = file->key.cpu,
 	};
 
-	name_image(app, distinct && app == image, &app_text, &name.app);
-	name_image(image, distinct, &image_text, &name.image);
+	name_image(app, app == image ? naming : naming & ~(unsigned int)NAMING_DISTINCT, &app_text, &name.app);
+	name_image(image, naming, &image_text, &name.image);
 	op_text_add(&path, OP_SESSION_CURRENT "/");
 	op_mangle(&name, &path);
 	if (app_text.failed || image_text.failed)
@@ -173,17 +214,39 @@ static void make_header(const struct opd_count *count, const struct opd_file *fi
 
 /* ---- opening ---- */
 
-static int open_path(struct opd_count *count, struct opd_file *file, bool distinct)
+/*
+ * A file that is no sample file (a power cut, a foreign hand) makes room for a whole one; it is kept beside the session for
+ * whoever wants to look.
+ */
+static int put_aside(struct opd_count *count, const char *path)
+{
+	char aside[64];
+	int err = op_sys_mkdirat(count->session_fd, DAMAGED_DIR, 0755);
+
+	if (err && err != -EEXIST)
+		return err;
+	snprintf(aside, sizeof(aside), DAMAGED_DIR "/%llu-%llu", (unsigned long long)time(NULL),
+		 (unsigned long long)count->nr_damaged++);
+	err = op_sys_renameat(count->session_fd, path, count->session_fd, aside);
+	if (!err)
+		opd_log(SD_WARNING, "%s is not a sample file: kept as %s in the session directory, counting goes on in a new one",
+			path, aside);
+	return err;
+}
+
+static int open_path(struct opd_count *count, struct opd_file *file, unsigned int naming)
 {
 	struct op_odb_header header;
 	struct op_odb *odb;
 	char *path;
-	int err = make_path(count, file, distinct, &path);
+	int err = make_path(count, file, naming, &path);
 
 	if (err)
 		return err;
 	make_header(count, file, &header);
 	err = op_odb_open(count->session_fd, path, TMP_PATH, &header, &odb);
+	if (err == -EBADMSG && !put_aside(count, path))
+		err = op_odb_open(count->session_fd, path, TMP_PATH, &header, &odb);
 	/* An earlier daemon counted another file of that name: its profile stays as it is. */
 	if (!err && op_odb_header(odb)->mtime != header.mtime) {
 		op_odb_close(odb);
@@ -202,15 +265,18 @@ static int open_path(struct opd_count *count, struct opd_file *file, bool distin
 
 static int open_file(struct opd_count *count, struct opd_file *file)
 {
+	unsigned int naming = NAMING_PLAIN;
 	int err;
 
 	if (file->error && count->now_ns < file->retry_ns)
 		return file->error;
 	while (count->nr_open >= count->max_open && count->oldest)
 		close_file(count, count->oldest);
-	err = open_path(count, file, false);
+	err = open_path(count, file, naming);
+	if (err == -ENAMETOOLONG)
+		err = open_path(count, file, naming |= NAMING_SHORT);
 	if (err == -ESTALE)
-		err = open_path(count, file, true);
+		err = open_path(count, file, naming | NAMING_DISTINCT);
 	file->error = err;
 	file->retry_ns = count->now_ns + RETRY_NS;
 	if (!err)
@@ -336,6 +402,12 @@ void opd_count_release_files(struct opd_count *count)
 {
 	while (count->oldest)
 		close_file(count, count->oldest);
+}
+
+void opd_count_give_up_files(struct opd_count *count)
+{
+	opd_count_release_files(count);
+	op_htable_visit(&count->files, mark_written, NULL);
 }
 
 static void free_file(struct op_hlink *link, void *arg)

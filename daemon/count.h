@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Count: a resolved sample into its sample file. One file per (application, image, event, class); which of them share a file is what
- * --separate says:
+ * Count: a resolved sample into its sample file. One file per (application, image, event, class); which of them share a
+ * file is what --separate says:
  *
  *   none      {root}IMAGE/{dep}/{root}IMAGE, kernel samples under the kernel's own image
  *   library   user samples under {root}APP/{dep}/...
@@ -31,12 +31,13 @@ struct opd_count {
 	bool separate_lib, separate_kernel, separate_thread, separate_cpu;
 	double cpu_speed_mhz;
 	uint64_t no_process_cookie; /* application of anonymous regions whose application is not known */
-	uint64_t now_ns;	    /* set by the sync thread at each visit */
+	uint64_t now_ns;            /* set by the sync thread at each visit */
 	struct op_htable files;
 	struct opd_file *newest, *oldest; /* files that are open, by last use */
-	struct opd_file *last;		  /* the file of the last sample */
+	struct opd_file *last;            /* the file of the last sample */
 	size_t nr_open, max_open;
-	uint64_t dropped_nodes;		  /* nodes that an unclean stop had left unpublished */
+	uint64_t nr_damaged;    /* files that were none and were put aside */
+	uint64_t dropped_nodes; /* nodes that an unclean stop had left unpublished */
 };
 
 /* What a sample is counted as, beside where it lies. */
@@ -60,6 +61,9 @@ void opd_count_mark_changed(struct opd_count *count) OP_NONNULL;
 
 /* Closes every file but keeps what is known of it; the next sample opens it again. */
 void opd_count_release_files(struct opd_count *count) OP_NONNULL;
+
+/* The same when somebody removed files: what was counted in them cannot be written any more. */
+void opd_count_give_up_files(struct opd_count *count) OP_NONNULL;
 
 /* Closes and forgets every file; what was counted is in them. The next sample opens its file again. */
 void opd_count_close_files(struct opd_count *count) OP_NONNULL;

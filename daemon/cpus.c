@@ -4,9 +4,9 @@
 #include <ctype.h>
 #include <errno.h>
 
-#define ONLINE_PATH "/sys/devices/system/cpu/online"
-#define POSSIBLE_PATH "/sys/devices/system/cpu/possible"
-#define MAX_FREQ_PATH "/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq"
+#define ONLINE_PATH    "/sys/devices/system/cpu/online"
+#define POSSIBLE_PATH  "/sys/devices/system/cpu/possible"
+#define MAX_FREQ_PATH  "/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq"
 #define CPU_NUMBER_MAX 65535
 
 static int add_range(uint32_t first, uint32_t last, uint32_t **cpus, size_t *nr_cpus)

@@ -10,8 +10,9 @@ typedef void (*handler)(struct opd_pipeline *pipeline, struct opd_cpu *cpu, cons
  */
 static bool shares_identifiers(const struct op_event *event)
 {
-	return event->type == PERF_TYPE_TRACEPOINT || (event->type == PERF_TYPE_SOFTWARE && event->config != PERF_COUNT_SW_CPU_CLOCK &&
-						       event->config != PERF_COUNT_SW_TASK_CLOCK);
+	return event->type == PERF_TYPE_TRACEPOINT ||
+	       (event->type == PERF_TYPE_SOFTWARE && event->config != PERF_COUNT_SW_CPU_CLOCK &&
+		event->config != PERF_COUNT_SW_TASK_CLOCK);
 }
 
 static struct opd_event *event_by_kind(const struct opd_pipeline *pipeline, const struct opd_cpu *cpu, uint32_t *ret_index)
@@ -45,7 +46,8 @@ static void mend_time(const struct opd_pipeline *pipeline, struct op_sample *sam
 }
 
 /* There are few events per CPU. */
-static struct opd_event *event_by_id(const struct opd_pipeline *pipeline, const struct opd_cpu *cpu, uint64_t id, uint32_t *ret_index)
+static struct opd_event *event_by_id(const struct opd_pipeline *pipeline, const struct opd_cpu *cpu, uint64_t id,
+				     uint32_t *ret_index)
 {
 	for (size_t i = 0; i < pipeline->capture.nr_events; i++) {
 		if (cpu->events[i].id == id) {

@@ -16,6 +16,7 @@ struct write_out {
 	int session_fd;
 	char **paths;
 	size_t nr_paths;
+	uint64_t nr_resets; /* when the dump began */
 };
 
 static int sync_path(int session_fd, const char *path, int flags)
@@ -63,9 +64,11 @@ static int sync_directories(int session_fd, const char *path, const char *previo
 	return err;
 }
 
+/* All of them, also after a failure; the first one counts. */
 static int write_paths(const struct write_out *out, const char **ret_failed)
 {
 	const char *previous = "";
+	int first_err = 0;
 
 	qsort(out->paths, out->nr_paths, sizeof(*out->paths), compare_strings);
 	for (size_t i = 0; i < out->nr_paths; i++) {
@@ -73,13 +76,14 @@ static int write_paths(const struct write_out *out, const char **ret_failed)
 
 		if (!err)
 			err = sync_directories(out->session_fd, out->paths[i], previous);
-		if (err) {
+		if (err && !first_err) {
 			*ret_failed = out->paths[i];
-			return err;
+			first_err = err;
 		}
-		previous = out->paths[i];
+		if (!err)
+			previous = out->paths[i];
 	}
-	return 0;
+	return first_err;
 }
 
 static void free_write_out(struct write_out *out)
@@ -95,17 +99,23 @@ static void *run(void *arg)
 	struct write_out *out = arg;
 	struct opd_sync *sync = out->sync;
 	struct opd_job *job = out->job;
-	const char *failed;
+	const char *failed = "";
 	int err = write_paths(out, &failed);
 
+	pthread_mutex_lock(&sync->lock);
+	if (err == -ENOENT && out->nr_resets != sync->nr_resets)
+		err = 0; /* a reset removed what was to be written */
+	sync->files_removed |= err == -ENOENT;
+	pthread_mutex_unlock(&sync->lock);
 	if (err) {
-		job->error = err;
-		snprintf(job->message, sizeof(job->message), "cannot write %s to the disk: %s", failed, strerror(-err));
+		job->error = err == -ENOENT ? -ESTALE : err; /* the daemon is there, the file is not */
+		snprintf(job->message, sizeof(job->message), "cannot write %s to the disk: %s", failed,
+			 err == -ENOENT ? "somebody removed it, and what was counted in it" : strerror(-err));
 	}
 	free_write_out(out);
 	opd_sync_give_back(sync, job);
 	pthread_mutex_lock(&sync->lock);
-	sync->write_failed |= err != 0;
+	sync->write_failed |= err && err != -ENOENT;
 	sync->nr_dumps_under_way--;
 	pthread_cond_signal(&sync->dump_ended);
 	pthread_mutex_unlock(&sync->lock);
@@ -139,6 +149,7 @@ int opd_sync_write_out(struct opd_sync *sync, struct opd_job *job)
 	again = sync->write_failed;
 	sync->write_failed = false;
 	sync->nr_dumps_under_way++;
+	out->nr_resets = sync->nr_resets;
 	pthread_mutex_unlock(&sync->lock);
 	if (again)
 		opd_count_mark_changed(count);

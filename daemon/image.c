@@ -11,7 +11,7 @@
 static const char *const anonymous_prefixes[] = { "//anon", "/dev/zero", "/anon_hugepage", "/SYSV" };
 
 #define ANONYMOUS_LABEL "anon"
-#define LABEL_BYTES 64
+#define LABEL_BYTES     64
 
 static bool is_file_name(const char *name)
 {
@@ -25,14 +25,15 @@ static bool is_file_name(const char *name)
 
 static int look_at(const char *path, struct statx *ret_stat)
 {
-	if (statx(AT_FDCWD, path, AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, STATX_INO | STATX_MTIME | STATX_TYPE, ret_stat) < 0)
+	if (statx(AT_FDCWD, path, AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, STATX_INO | STATX_MTIME | STATX_SIZE | STATX_TYPE,
+		  ret_stat) < 0)
 		return -errno;
 	return S_ISREG(ret_stat->stx_mode) ? 0 : -ENOENT;
 }
 
 /*
- * The inode behind a mapping: by the mapping itself, which is exact also when the file was replaced or lies in another mount namespace; when the mapping is gone, by the path as
- * the process sees it, then as the host does.
+ * The inode behind a mapping: by the mapping itself, which is exact also when the file was replaced or lies in another
+ * mount namespace; when the mapping is gone, by the path as the process sees it, then as the host does.
  */
 static int look_at_mapped(const struct opd_mapped *mapped, struct statx *ret_stat)
 {
@@ -49,38 +50,72 @@ static int look_at_mapped(const struct opd_mapped *mapped, struct statx *ret_sta
 	return look_at(mapped->name, ret_stat);
 }
 
-static uint64_t file_cookie(struct op_dcookie_table *table, const struct opd_mapped *mapped)
+static bool same_build_id(const struct op_image_id *a, const struct op_image_id *b)
 {
-	struct op_image_id said = {
+	return a->build_id_bytes == b->build_id_bytes && !memcmp(a->build_id, b->build_id, a->build_id_bytes);
+}
+
+static struct op_image_id id_as_said(const struct opd_mapped *mapped)
+{
+	struct op_image_id id = {
 		.name = { .kind = OP_IMAGE_FILE, .name = mapped->name },
 		.build_id_bytes = mapped->build_id_bytes,
 		.device = mapped->device,
 		.inode = mapped->inode,
 		.inode_generation = mapped->inode_generation,
 	};
-	struct op_image_id seen = { .name = said.name };
+
+	memcpy(id.build_id, mapped->build_id, mapped->build_id_bytes);
+	return id;
+}
+
+static struct op_image_id id_as_seen(const struct opd_mapped *mapped, const struct statx *st)
+{
+	return (struct op_image_id){
+		.name = { .kind = OP_IMAGE_FILE, .name = mapped->name },
+		.device = makedev(st->stx_dev_major, st->stx_dev_minor),
+		.inode = st->stx_ino,
+		.mtime_ns = (uint64_t)st->stx_mtime.tv_sec * 1000000000u + st->stx_mtime.tv_nsec,
+		.bytes = st->stx_size,
+	};
+}
+
+/* The inode to tell it by in names when there is no build-id, the time for the header, and the build-id when it comes later. */
+static void describe(struct op_dcookie_row *row, const struct op_image_id *said, const struct op_image_id *seen)
+{
+	row->mtime = seen->mtime_ns / 1000000000u;
+	row->id.inode = seen->inode;
+	if (!row->id.build_id_bytes) {
+		row->id.build_id_bytes = said->build_id_bytes;
+		memcpy(row->id.build_id, said->build_id, sizeof(said->build_id));
+	}
+}
+
+/*
+ * A file is known by its build-id from one record and by its inode, time and size from /proc: both lead to one row. A build-id says
+ * for itself what it is; an inode does not, since a file can be written anew in place, and so it is looked at each time.
+ */
+static uint64_t file_cookie(struct op_dcookie_table *table, const struct opd_mapped *mapped)
+{
+	struct op_image_id said = id_as_said(mapped), seen;
 	struct op_dcookie_row *row;
 	struct statx st;
-	uint64_t cookie;
+	uint64_t cookie = said.build_id_bytes ? op_dcookie_find(table, &said) : OP_DCOOKIE_NONE;
 
-	memcpy(said.build_id, mapped->build_id, mapped->build_id_bytes);
-	cookie = op_dcookie_find(table, &said);
 	if (cookie != OP_DCOOKIE_NONE)
 		return cookie;
 	if (look_at_mapped(mapped, &st) < 0)
 		return op_dcookie_get(table, &said);
-	/* The same file is known by its build-id from one record and by its inode from /proc: both lead to one row. */
-	seen.device = makedev(st.stx_dev_major, st.stx_dev_minor);
-	seen.inode = st.stx_ino;
+	seen = id_as_seen(mapped, &st);
 	cookie = op_dcookie_get(table, &seen);
-	if (cookie == OP_DCOOKIE_NONE || op_dcookie_alias(table, &said, cookie) == -ENOMEM)
+	if (cookie == OP_DCOOKIE_NONE)
 		return cookie;
 	row = op_dcookie_row(table, cookie);
-	row->mtime = (uint64_t)st.stx_mtime.tv_sec;
-	if (!row->id.build_id_bytes) {
-		row->id.build_id_bytes = said.build_id_bytes;
-		memcpy(row->id.build_id, said.build_id, sizeof(said.build_id));
-	}
+	if (said.build_id_bytes && row->id.build_id_bytes && !same_build_id(&row->id, &said))
+		return op_dcookie_get(table, &said); /* the file was replaced before it could be looked at */
+	describe(row, &said, &seen);
+	if (said.build_id_bytes && op_dcookie_alias(table, &said, cookie) == -ENOMEM)
+		return OP_DCOOKIE_NONE;
 	return cookie;
 }
 

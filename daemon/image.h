@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Which image is this: from what the kernel says of a mapping to its dcookie. Files are never opened here: a look at the inode is all.
+ * Which image is this: from what the kernel says of a mapping to its dcookie. Files are never opened here: a look at the
+ * inode is all.
  *
  * Sync thread only.
  */
@@ -24,35 +25,39 @@ struct opd_mapped {
 };
 
 /*
- * The cookie of what is mapped. A file: *ret_is_file, and an offset in it counts from the start of the file. Memory without a file:
- * the cookie stands for its label alone ([vdso], anon), since most regions never have a sample; opd_image_of_region gives one its own.
- * OP_DCOOKIE_NONE without memory.
+ * The cookie of what is mapped. A file: *ret_is_file, and an offset in it counts from the start of the file. Memory without
+ * a file: the cookie stands for its label alone ([vdso], anon), since most regions never have a sample; opd_image_of_region
+ * gives one its own. OP_DCOOKIE_NONE without memory.
  */
-uint64_t opd_image_of_mapping(struct op_dcookie_table *table, const struct opd_mapped *mapped, bool *ret_is_file) OP_NONNULL OP_MUST_CHECK;
+uint64_t opd_image_of_mapping(struct op_dcookie_table *table, const struct opd_mapped *mapped,
+			      bool *ret_is_file) OP_NONNULL OP_MUST_CHECK;
 
 /* The cookie of one region of one process: the label's cookie, the process, its bounds. OP_DCOOKIE_NONE without memory. */
-uint64_t opd_image_of_region(struct op_dcookie_table *table, uint64_t label_cookie, uint32_t pid, uint64_t start, uint64_t end)
-	OP_NONNULL OP_MUST_CHECK;
+uint64_t opd_image_of_region(struct op_dcookie_table *table, uint64_t label_cookie, uint32_t pid, uint64_t start,
+			     uint64_t end) OP_NONNULL OP_MUST_CHECK;
 
-/* The cookie of a part of the kernel: `name` is a module, or with a slash a file (vmlinux, /proc/kallsyms). OP_DCOOKIE_NONE without memory. */
+/*
+ * The cookie of a part of the kernel: `name` is a module, or with a slash a file (vmlinux, /proc/kallsyms). OP_DCOOKIE_NONE
+ * without memory.
+ */
 uint64_t opd_image_of_kernel(struct op_dcookie_table *table, const char *name) OP_NONNULL OP_MUST_CHECK;
 
 /*
  * Pseudo-images: where samples are filed that cannot be attributed, so that they are seen.
  */
-#define OPD_PSEUDO_IMAGES(X) \
-	X(NO_PROCESS, "no-process")	  /* nothing is known of the process */ \
-	X(NO_MAPPING, "no-mapping")	  /* the process has nothing mapped there */ \
-	X(GUEST_KERNEL, "guest-kernel")	  /* a virtual machine of this host */ \
-	X(GUEST_USER, "guest-user") \
-	X(HYPERVISOR, "hypervisor") \
-	X(NO_MODE, "no-mode")		  /* the record does not say in which mode */
+#define OPD_PSEUDO_IMAGES(X)                                                                                                       \
+	X(NO_PROCESS, "no-process")     /* nothing is known of the process */                                                      \
+	X(NO_MAPPING, "no-mapping")     /* the process has nothing mapped there */                                                 \
+	X(GUEST_KERNEL, "guest-kernel") /* a virtual machine of this host */                                                       \
+	X(GUEST_USER, "guest-user")                                                                                                \
+	X(HYPERVISOR, "hypervisor")                                                                                                \
+	X(NO_MODE, "no-mode") /* the record does not say in which mode */
 
 enum opd_pseudo {
 #define X(id, name) OPD_PSEUDO_##id,
 	OPD_PSEUDO_IMAGES(X)
 #undef X
-	OPD_NR_PSEUDO,
+		OPD_NR_PSEUDO,
 };
 
 /* The cookie of a pseudo-image; OP_DCOOKIE_NONE without memory. */

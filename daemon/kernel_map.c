@@ -6,7 +6,7 @@
 
 #include "daemon/image.h"
 
-#define KALLSYMS_IMAGE "/proc/kallsyms"
+#define KALLSYMS_IMAGE   "/proc/kallsyms"
 #define NO_VMLINUX_IMAGE "no-vmlinux"
 
 /* Whether a line of kallsyms, "address type name", has this name; most lines are done with after one look at their end. */
@@ -63,35 +63,66 @@ static int add_range(struct opd_kernel_map *map, const struct opd_kernel_range *
 	return 0;
 }
 
+static struct opd_kernel_range *find_module(struct opd_kernel_map *map, const struct opd_kernel_range *wanted)
+{
+	for (size_t i = 0; i < map->nr_ranges; i++) {
+		struct opd_kernel_range *range = &map->ranges[i];
+
+		if (range->is_module && range->to_ns == UINT64_MAX && range->start == wanted->start && range->end == wanted->end &&
+		    range->cookie == wanted->cookie)
+			return range;
+	}
+	return NULL;
+}
+
 /* "name size refs deps state 0xaddress": the address is 0 when hidden. */
-static int read_modules(struct opd_kernel_map *map, const char *proc_path)
+static int take_module(struct opd_kernel_map *map, const char *line)
+{
+	unsigned long long bytes, address;
+	char name[256];
+	struct opd_kernel_range range = {
+		.from_ns = map->modules_read_ns, .to_ns = UINT64_MAX, .is_module = true, .is_listed = true
+	};
+	struct opd_kernel_range *known;
+
+	if (sscanf(line, "%255s %llu %*s %*s %*s 0x%llx", name, &bytes, &address) != 3 || !address || strchr(name, '/'))
+		return 0;
+	range.start = address;
+	range.end = address + bytes;
+	range.cookie = opd_image_of_kernel(map->table, name);
+	if (range.cookie == OP_DCOOKIE_NONE)
+		return -ENOMEM;
+	known = find_module(map, &range);
+	if (!known)
+		return add_range(map, &range);
+	known->is_listed = true;
+	return 0;
+}
+
+int opd_kernel_map_refresh(struct opd_kernel_map *map, uint64_t now_ns)
 {
 	char path[PATH_MAX], line[1024];
 	FILE *file;
 	int err = 0;
 
-	snprintf(path, sizeof(path), "%s/modules", proc_path);
+	for (size_t i = 0; i < map->nr_ranges; i++)
+		map->ranges[i].is_listed = false;
+	snprintf(path, sizeof(path), "%s/modules", map->proc_path);
 	file = fopen(path, "re");
-	while (file && !err && fgets(line, sizeof(line), file)) {
-		unsigned long long bytes, address;
-		char name[256];
-		struct opd_kernel_range range = { .to_ns = UINT64_MAX };
-
-		if (sscanf(line, "%255s %llu %*s %*s %*s 0x%llx", name, &bytes, &address) != 3 || !address || strchr(name, '/'))
-			continue;
-		range.start = address;
-		range.end = address + bytes;
-		range.cookie = opd_image_of_kernel(map->table, name);
-		err = range.cookie == OP_DCOOKIE_NONE ? -ENOMEM : add_range(map, &range);
-	}
+	while (file && !err && fgets(line, sizeof(line), file))
+		err = take_module(map, line);
 	if (file)
 		fclose(file);
+	for (size_t i = 0; file && !err && i < map->nr_ranges; i++)
+		if (map->ranges[i].is_module && !map->ranges[i].is_listed && map->ranges[i].to_ns == UINT64_MAX)
+			map->ranges[i].to_ns = now_ns;
+	map->modules_read_ns = now_ns;
 	return err;
 }
 
 int opd_kernel_map_init(struct opd_kernel_map *map, struct op_dcookie_table *table, const char *proc_path, const char *vmlinux)
 {
-	*map = (struct opd_kernel_map){ .table = table };
+	*map = (struct opd_kernel_map){ .table = table, .proc_path = proc_path };
 	read_text_bounds(proc_path, &map->text_start, &map->text_end);
 	map->text_cookie = opd_image_of_kernel(table, vmlinux ? vmlinux : KALLSYMS_IMAGE);
 	map->no_vmlinux_cookie = opd_image_of_kernel(table, NO_VMLINUX_IMAGE);
@@ -100,8 +131,9 @@ int opd_kernel_map_init(struct opd_kernel_map *map, struct op_dcookie_table *tab
 	if (!map->text_start)
 		map->note = "addresses are hidden (kernel.kptr_restrict): kernel samples are filed as no-vmlinux";
 	else
-		map->note = vmlinux ? "kernel samples are filed under the vmlinux file" : "kernel samples are filed under /proc/kallsyms";
-	return read_modules(map, proc_path);
+		map->note = vmlinux ? "kernel samples are filed under the vmlinux file"
+				    : "kernel samples are filed under /proc/kallsyms";
+	return opd_kernel_map_refresh(map, 0);
 }
 
 static void end_range(struct opd_kernel_map *map, uint64_t start, uint64_t time_ns)

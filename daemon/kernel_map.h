@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The kernel's own map: its text, modules, and code that was made at run time (BPF programs and trampolines, by PERF_RECORD_KSYMBOL).
+ * The kernel's own map: its text, modules, and code that was made at run time (BPF programs and trampolines, by
+ * PERF_RECORD_KSYMBOL).
  *
  *   kernel text    keys relative to _text, filed as vmlinux when there is one, else as /proc/kallsyms
  *   module         keys relative to its load address, filed under its name
@@ -19,7 +20,9 @@ struct opd_kernel_range {
 	uint64_t start, end;
 	uint64_t cookie;
 	uint64_t from_ns; /* holds since; 0: always */
-	uint64_t to_ns;	  /* UINT64_MAX while it holds */
+	uint64_t to_ns;   /* UINT64_MAX while it holds */
+	bool is_module;   /* from /proc/modules */
+	bool is_listed;   /* the last reading of /proc/modules had it */
 };
 
 struct opd_kernel_map {
@@ -29,14 +32,23 @@ struct opd_kernel_map {
 	uint64_t no_vmlinux_cookie;
 	struct opd_kernel_range *ranges; /* modules and run-time code, newest last */
 	size_t nr_ranges, capacity;
-	const char *note; /* how kernel samples are filed, in words */
+	const char *proc_path;
+	uint64_t modules_read_ns; /* when /proc/modules was read last */
+	const char *note;         /* how kernel samples are filed, in words */
 };
 
 /*
- * Reads kallsyms and modules below proc_path ("/proc"). `vmlinux` may be NULL. 0 or -ENOMEM; a kernel that hides its addresses is no error.
+ * Reads kallsyms and modules below proc_path ("/proc"), which must outlive the map. `vmlinux` may be NULL. 0 or -ENOMEM; a
+ * kernel that hides its addresses is no error.
  */
 int opd_kernel_map_init(struct opd_kernel_map *map, struct op_dcookie_table *table, const char *proc_path, const char *vmlinux)
 	OP_NONNULL_ARGS(1, 2, 3) OP_MUST_CHECK;
+
+/*
+ * Reads /proc/modules again: what was loaded since the last time holds since then, what is gone ends now. No record tells
+ * of modules, so this is asked for when an address lies nowhere. 0 or -ENOMEM.
+ */
+int opd_kernel_map_refresh(struct opd_kernel_map *map, uint64_t now_ns) OP_NONNULL OP_MUST_CHECK;
 
 /* Code that the kernel made or removed at run time. 0 or -ENOMEM. */
 int opd_kernel_map_ksymbol(struct opd_kernel_map *map, const struct op_ksymbol_record *ksymbol) OP_NONNULL OP_MUST_CHECK;

@@ -113,6 +113,39 @@ static void forget_past(struct mappings *past, uint64_t horizon_ns)
 	memmove(past->rows, past->rows + nr_old, past->nr * sizeof(*past->rows));
 }
 
+static void forget_oldest(struct mappings *past)
+{
+	size_t nr_old = OPD_MAPSET_MAX / 16;
+
+	past->nr -= nr_old;
+	memmove(past->rows, past->rows + nr_old, past->nr * sizeof(*past->rows));
+}
+
+/* Which mapping a full set can do without best. */
+static size_t least_needed(const struct mappings *now)
+{
+	size_t found = 0;
+
+	for (size_t i = 1; i < now->nr; i++) {
+		bool is_region = now->rows[i].region_end, found_region = now->rows[found].region_end;
+
+		if (is_region != found_region ? is_region : now->rows[i].from_ns < now->rows[found].from_ns)
+			found = i;
+	}
+	return found;
+}
+
+/* One at a time would look at all rows for each; a sixteenth at once is rare. */
+static void make_space(struct mappings *now)
+{
+	while (now->nr > OPD_MAPSET_MAX - OPD_MAPSET_MAX / 16) {
+		size_t index = least_needed(now);
+
+		now->nr--;
+		memmove(now->rows + index, now->rows + index + 1, (now->nr - index) * sizeof(*now->rows));
+	}
+}
+
 /* The part of a mapping between two addresses. */
 static struct opd_mapping part_of(const struct opd_mapping *whole, uint64_t start, uint64_t end)
 {
@@ -153,6 +186,12 @@ int opd_mapset_add(struct opd_mapset **set, const struct opd_mapping *mapping, u
 	now = &(*set)->now;
 	past = &(*set)->past;
 	forget_past(past, horizon_ns);
+	if (now->nr >= OPD_MAPSET_MAX) {
+		make_space(now);
+		first = first_ending_after(now, mapping->start);
+	}
+	if (past->nr >= OPD_MAPSET_MAX)
+		forget_oldest(past);
 	for (last = first; last < now->nr && now->rows[last].start < mapping->end; last++)
 		;
 	if (reserve(now, 2) < 0 || reserve(past, last - first) < 0)

@@ -12,12 +12,14 @@
 #include "libop/compiler.h"
 
 struct opd_mapping {
-	uint64_t start, end; /* addresses, end exclusive */
-	uint64_t key;	     /* offset of `start` in the image: file offset, or bytes from the start of the region */
-	uint64_t cookie;     /* of the image; of the label when region_end is not 0 (daemon/image.h) */
-	uint64_t region_end; /* anonymous region: address after its last byte, also when a part was cut off; 0 for a file */
+	uint64_t start, end;     /* addresses, end exclusive */
+	uint64_t key;            /* offset of `start` in the image: file offset, or bytes from the start of the region */
+	uint64_t cookie;         /* of the image; of the label when region_end is not 0 (daemon/image.h) */
+	uint64_t region_end;     /* anonymous region: address after its last byte, also when a part was cut off; 0 for a file */
 	uint64_t from_ns, to_ns; /* when it holds; to_ns is UINT64_MAX while it does */
 };
+
+#define OPD_MAPSET_MAX 16384 /* mappings that hold now, or past ones kept: the oldest go first */
 
 struct opd_mapset;
 
@@ -29,8 +31,10 @@ struct opd_mapset *opd_mapset_get(struct opd_mapset *set) OP_NONNULL;
 void opd_mapset_put(struct opd_mapset *set);
 
 /*
- * Adds a mapping (to_ns is set here). *set is replaced by a copy when others hold references. What was cut and ended before horizon_ns is
- * forgotten. 0 or -ENOMEM; then the set is as before.
+ * Adds a mapping (to_ns is set here). *set is replaced by a copy when others hold references. What was cut and ended before
+ * horizon_ns is forgotten. unmap is not reported, so a process that maps and unmaps in new places fills its set: beyond
+ * OPD_MAPSET_MAX the mapping that has held longest without being a file's goes, else the longest of all. 0 or -ENOMEM; then
+ * the set is as before.
  */
 int opd_mapset_add(struct opd_mapset **set, const struct opd_mapping *mapping, uint64_t horizon_ns) OP_NONNULL OP_MUST_CHECK;
 

@@ -2,6 +2,7 @@
 #include "daemon/opd.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <popt.h>
 #include <signal.h>
 #include <sys/epoll.h>
@@ -16,6 +17,7 @@
 #include "daemon/privileges.h"
 #include "daemon/proc_scan.h"
 #include "libop/control.h"
+#include "libop/sys.h"
 
 #define MAX_OPEN_FILES_DEFAULT 4096 /* open sample files are mappings, not descriptors: well below vm.max_map_count */
 
@@ -25,15 +27,12 @@ static int init_events(struct opd *opd)
 {
 	bool has_pmu;
 
+	op_event_default(&opd->default_event, &has_pmu);
+	opd->status.has_pmu = has_pmu;
 	opd->events = opd->setup.events;
 	opd->nr_events = opd->setup.nr_events;
 	if (opd->nr_events)
 		return 0;
-	op_event_default(&opd->default_event, &has_pmu);
-	opd->status.has_pmu = has_pmu;
-	if (!has_pmu)
-		opd_log(SD_NOTICE, "no hardware counters on this host (a virtual machine?): sampling by timer, %s:%llu",
-			opd->default_event.name, (unsigned long long)opd->default_event.count);
 	opd->events = &opd->default_event;
 	opd->nr_events = 1;
 	return 0;
@@ -43,7 +42,6 @@ static int init_capture(struct opd *opd)
 {
 	char *why = NULL;
 
-	opd_privileges_report();
 	if (opd_capture_open(&opd->pipeline.capture, &opd->config, opd->events, opd->nr_events, &why) < 0) {
 		opd_fail("%s", why ? why : "cannot start capturing");
 		free(why);
@@ -66,7 +64,6 @@ static int init_resolver(struct opd *opd)
 {
 	if (opd_resolver_init(&opd->pipeline.resolver, vmlinux_of(opd)) < 0)
 		return opd_fail("no memory");
-	opd_log(SD_INFO, "%s", opd->pipeline.resolver.kernel.note);
 	return 0;
 }
 
@@ -121,16 +118,12 @@ static struct opd_job *new_job(enum opd_job_kind kind, void *arg)
 
 static void quit(struct opd *opd)
 {
-	struct opd_job *job;
-
 	if (opd->quitting)
-		return;
-	job = new_job(OPD_JOB_QUIT, NULL);
-	if (!job)
 		return;
 	opd->quitting = true;
 	sd_notify(0, "STOPPING=1\nSTATUS=Writing the last samples");
-	opd_sync_submit(&opd->sync, job);
+	opd_sync_submit(&opd->sync, opd->quit_job);
+	opd->quit_job = NULL;
 }
 
 static int on_signal(sd_event_source *source OP_UNUSED, const struct signalfd_siginfo *info, void *arg)
@@ -222,6 +215,7 @@ static void fini_sync(struct opd *opd)
 	opd_sync_stop(&opd->sync);
 	free_jobs(opd->sync.submitted);
 	free_jobs(opd->sync.done);
+	free_jobs(opd->quit_job);
 }
 
 static int init_sync(struct opd *opd)
@@ -229,9 +223,14 @@ static int init_sync(struct opd *opd)
 	int err;
 
 	fill_status(opd);
+	opd->quit_job = new_job(OPD_JOB_QUIT, NULL); /* there when memory is not */
+	if (!opd->quit_job)
+		return opd_fail("no memory");
 	err = opd_sync_start(&opd->sync, &opd->pipeline, &opd->config, &opd->status);
-	if (err)
+	if (err) {
+		free_jobs(opd->quit_job);
 		return opd_fail("cannot start the sync thread: %s", strerror(-err));
+	}
 	err = sd_event_add_io(opd->loop, NULL, opd_sync_done_fd(&opd->sync), EPOLLIN, on_jobs_done, opd);
 	if (err >= 0)
 		return 0;
@@ -308,17 +307,32 @@ static int explain_listen(const struct opd *opd, int err)
 	return opd_fail("cannot listen on the control socket %s: %s", path, strerror(-err));
 }
 
+/*
+ * Early, before anything is made in the session directory: a second opd ends here. Who connects now is served once the loop runs.
+ */
+static int init_socket(struct opd *opd)
+{
+	int err = opd_server_listen(opd->config.control_socket, &opd->listen_fd);
+
+	return err ? explain_listen(opd, err) : 0;
+}
+
+static void fini_socket(struct opd *opd)
+{
+	if (opd->listen_fd < 0)
+		return; /* the server had it, and has removed the file */
+	close(opd->listen_fd);
+	op_sys_unlinkat(AT_FDCWD, opd->config.control_socket, 0);
+}
+
 static int init_server(struct opd *opd)
 {
-	int fd, err = opd_server_listen(opd->config.control_socket, &fd);
+	int err = opd_server_open(opd->loop, opd->listen_fd, opd->config.control_socket, on_command, opd, &opd->server);
 
 	if (err)
 		return explain_listen(opd, err);
-	err = opd_server_open(opd->loop, fd, opd->config.control_socket, on_command, opd, &opd->server);
-	if (!err)
-		return 0;
-	close(fd);
-	return explain_listen(opd, err);
+	opd->listen_fd = -1;
+	return 0;
 }
 
 static void fini_server(struct opd *opd)
@@ -335,10 +349,11 @@ static const struct {
 } steps[] = {
 	{ "config", opd_init_config, opd_fini_config },
 	{ "setup", opd_init_setup, opd_fini_setup },
+	{ "events", init_events, NULL },
+	{ "socket", init_socket, fini_socket },
+	{ "capture", init_capture, fini_capture },
 	{ "session", opd_init_session, opd_fini_session },
 	{ "lock", opd_init_lock, opd_fini_lock },
-	{ "events", init_events, NULL },
-	{ "capture", init_capture, fini_capture },
 	{ "resolver", init_resolver, fini_resolver },
 	{ "processes", init_processes, NULL },
 	{ "count", init_count, fini_count },
@@ -346,6 +361,16 @@ static const struct {
 	{ "sync", init_sync, fini_sync },
 	{ "server", init_server, fini_server },
 };
+
+/* What the user of this host should know; after everything is up, so that a failed start says one thing only. */
+static void tell_host(const struct opd *opd)
+{
+	if (opd->events == &opd->default_event && !opd->status.has_pmu)
+		opd_log(SD_NOTICE, "no hardware counters on this host (a virtual machine?): sampling by timer, %s:%llu",
+			opd->default_event.name, (unsigned long long)opd->default_event.count);
+	opd_log(SD_INFO, "%s", opd->pipeline.resolver.kernel.note);
+	opd_privileges_report();
+}
 
 static int run(struct opd *opd)
 {
@@ -355,6 +380,7 @@ static int run(struct opd *opd)
 	while (nr_up < op_array_size(steps) && !(err = steps[nr_up].init(opd)))
 		nr_up++;
 	if (!err) {
+		tell_host(opd);
 		opd_log(SD_INFO, "ready: %zu CPUs, session directory %s", opd->pipeline.capture.nr_online, opd->session_dir);
 		sd_notify(0, "READY=1\nSTATUS=Paused");
 		err = sd_event_loop(opd->loop);
@@ -393,7 +419,7 @@ static int parse_options(struct opd *opd, int argc, char **argv, bool *ret_done)
 
 int opd_main(int argc, char **argv)
 {
-	struct opd opd = { .session_fd = -1, .lock_fd = -1 };
+	struct opd opd = { .session_fd = -1, .lock_fd = -1, .listen_fd = -1 };
 	bool done;
 	int result = EXIT_FAILURE;
 

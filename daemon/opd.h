@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * opd itself: command line, start-up and shutdown as one list read forwards and backwards, and the main thread's event loop, which
- * serves the control socket and signals while the sync thread profiles.
+ * opd itself: command line, start-up and shutdown as one list read forwards and backwards, and the main thread's event
+ * loop, which serves the control socket and signals while the sync thread profiles.
  *
- * Fatal before READY, degraded after: what fails in the start-up list ends opd with one line; afterwards errors are counted and logged.
+ * Fatal before READY, degraded after: what fails in the start-up list ends opd with one line; afterwards errors are counted
+ * and logged.
  */
 #ifndef OPD_OPD_H
 #define OPD_OPD_H

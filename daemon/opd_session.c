@@ -11,6 +11,8 @@
 #include "libop/session.h"
 #include "libop/sys.h"
 
+#define LOCK_TRIES 5
+
 int opd_fail(const char *format, ...)
 {
 	char line[1024];
@@ -26,6 +28,14 @@ int opd_fail(const char *format, ...)
 
 /* ---- configuration and setup ---- */
 
+static void log_lines(char *text)
+{
+	char *rest = NULL;
+
+	for (char *line = text ? strtok_r(text, "\n", &rest) : NULL; line; line = strtok_r(NULL, "\n", &rest))
+		opd_log(SD_WARNING, "%s", line);
+}
+
 int opd_init_config(struct opd *opd)
 {
 	struct op_text warnings = { 0 };
@@ -39,8 +49,9 @@ int opd_init_config(struct opd *opd)
 	if (err) {
 		opd_fail("cannot read %s: %s", path, strerror(-err));
 		op_config_free(&opd->config);
-	} else if (warnings.length)
-		opd_log(SD_WARNING, "%.*s", (int)(warnings.length - (warnings.data[warnings.length - 1] == '\n')), warnings.data);
+	} else {
+		log_lines(warnings.data);
+	}
 	op_text_free(&warnings);
 	return err ? -1 : 0;
 }
@@ -98,6 +109,19 @@ static int read_setup(struct opd *opd, int dir_fd)
 	return read_setup_file(opd, dir_fd);
 }
 
+static int make_absolute(char **path)
+{
+	char cwd[PATH_MAX], *absolute;
+
+	if ((*path)[0] == '/')
+		return 0;
+	if (!getcwd(cwd, sizeof(cwd)) || asprintf(&absolute, "%s/%s", cwd, *path) < 0)
+		return -ENOMEM;
+	free(*path);
+	*path = absolute;
+	return 0;
+}
+
 int opd_init_setup(struct opd *opd)
 {
 	int dir_fd, err = 0;
@@ -110,6 +134,10 @@ int opd_init_setup(struct opd *opd)
 	}
 	if (err)
 		return err;
+	if (opd->session_dir_option && make_absolute(&opd->session_dir_option) < 0) {
+		op_setup_free(&opd->setup);
+		return opd_fail("cannot use the session directory %s: no memory or no working directory", opd->session_dir_option);
+	}
 	opd->session_dir = opd->session_dir_option  ? opd->session_dir_option
 			   : opd->setup.session_dir ? opd->setup.session_dir
 						    : opd->config.session_dir;
@@ -123,11 +151,44 @@ void opd_fini_setup(struct opd *opd)
 
 /* ---- session ---- */
 
+/* Links would lead what is written out of the session directory. */
+static int check_directories(const struct opd *opd)
+{
+	static const char *const names[] = { "samples", OP_SESSION_CURRENT, OP_SESSION_TMP };
+	struct stat st;
+
+	for (size_t i = 0; i < op_array_size(names); i++)
+		if (!fstatat(opd->session_fd, names[i], &st, AT_SYMLINK_NOFOLLOW) && !S_ISDIR(st.st_mode))
+			return opd_fail("%s/%s is not a directory: remove it or choose another SessionDir=", opd->session_dir,
+					names[i]);
+	return 0;
+}
+
+static const char *remedy_of(int err)
+{
+	switch (err) {
+	case -ENOSPC:
+	case -EDQUOT:
+		return "make room, or choose another SessionDir=";
+	case -EACCES:
+	case -EPERM:
+	case -EROFS:
+		return "run opd as root, or choose another SessionDir=";
+	default:
+		return "choose another SessionDir=";
+	}
+}
+
 int opd_init_session(struct opd *opd)
 {
 	opd->session_fd = op_session_open(opd->session_dir);
 	if (opd->session_fd < 0)
-		return opd_fail("cannot use the session directory %s: %s", opd->session_dir, strerror(-opd->session_fd));
+		return opd_fail("cannot use the session directory %s: %s: %s", opd->session_dir, strerror(-opd->session_fd),
+				remedy_of(opd->session_fd));
+	if (check_directories(opd) < 0) {
+		close(opd->session_fd);
+		return -1;
+	}
 	return 0;
 }
 
@@ -146,6 +207,19 @@ static int explain_lock(const struct opd *opd, int fd)
 	return opd_fail("another opd (pid %s) uses the session directory %s", pid[0] ? pid : "unknown", opd->session_dir);
 }
 
+/* Another opd that only looks whether somebody works here holds a shared lock for a moment. */
+static bool lock_file(int fd)
+{
+	const struct timespec moment = { .tv_nsec = 20000000 };
+
+	for (int i = 0; i < LOCK_TRIES; i++) {
+		if (!flock(fd, LOCK_EX | LOCK_NB))
+			return true;
+		nanosleep(&moment, NULL);
+	}
+	return false;
+}
+
 int opd_init_lock(struct opd *opd)
 {
 	char pid[32];
@@ -157,7 +231,7 @@ int opd_init_lock(struct opd *opd)
 		fd = op_sys_openat(opd->session_fd, OP_SESSION_LOCK, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
 		if (fd < 0)
 			return opd_fail("cannot make %s/" OP_SESSION_LOCK ": %s", opd->session_dir, strerror(-fd));
-		if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		if (!lock_file(fd)) {
 			explain_lock(opd, fd);
 			close(fd);
 			return -1;
@@ -170,8 +244,9 @@ int opd_init_lock(struct opd *opd)
 	if (!err)
 		err = ftruncate(fd, 0) < 0 ? -errno : op_sys_write_all(fd, pid, strlen(pid));
 	if (err) {
+		op_sys_unlinkat(opd->session_fd, OP_SESSION_LOCK, 0);
 		close(fd);
-		return opd_fail("cannot write %s/" OP_SESSION_LOCK ": %s", opd->session_dir, strerror(-err));
+		return opd_fail("cannot write %s/" OP_SESSION_LOCK ": %s: %s", opd->session_dir, strerror(-err), remedy_of(err));
 	}
 	opd->lock_fd = fd;
 	return 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The state of opd's main thread, and those steps of the start-up list that are not in opd.c: configuration, setup, session directory
- * and lock (opd_session.c). An init returns 0, or -1 after a line in the log, with nothing left behind; its fini undoes it.
+ * The state of opd's main thread, and those steps of the start-up list that are not in opd.c: configuration, setup, session
+ * directory and lock (opd_session.c). An init returns 0, or -1 after a line in the log, with nothing left behind; its fini
+ * undoes it.
  */
 #ifndef OPD_STATE_H
 #define OPD_STATE_H
@@ -23,6 +24,7 @@ struct opd {
 	const char *session_dir;
 	int session_fd;
 	int lock_fd;
+	int listen_fd; /* -1 once the server has it */
 	struct op_event default_event;
 	const struct op_event *events;
 	size_t nr_events;
@@ -30,6 +32,7 @@ struct opd {
 	struct op_status status;
 	sd_event *loop;
 	struct opd_sync sync;
+	struct opd_job *quit_job; /* NULL once it was given */
 	struct opd_server *server;
 	bool quitting;
 };

@@ -10,7 +10,8 @@ static const struct {
 	cap_value_t capability, instead;
 	const char *name, *without;
 } used[] = {
-	{ CAP_PERFMON, CAP_SYS_ADMIN, "CAP_PERFMON", "all processes can be sampled only where kernel.perf_event_paranoid is 0 or less" },
+	{ CAP_PERFMON, CAP_SYS_ADMIN, "CAP_PERFMON",
+	  "all processes can be sampled only where kernel.perf_event_paranoid is 0 or less" },
 	{ CAP_IPC_LOCK, CAP_IPC_LOCK, "CAP_IPC_LOCK", "ring memory is limited to kernel.perf_event_mlock_kb" },
 	{ CAP_SYS_PTRACE, CAP_SYS_PTRACE, "CAP_SYS_PTRACE", "processes of other users that ran before opd cannot be resolved" },
 	{ CAP_SYSLOG, CAP_SYSLOG, "CAP_SYSLOG", "kernel addresses may be hidden and kernel samples have no symbols" },

@@ -6,8 +6,8 @@
 #include "libop/compiler.h"
 
 /*
- * Logs a line for each capability that this process lacks and would use. Nothing is refused for it here: what cannot be done without
- * one fails where it is done, with its own reason.
+ * Logs a line for each capability that this process lacks and would use. Nothing is refused for it here: what cannot be
+ * done without one fails where it is done, with its own reason.
  */
 void opd_privileges_report(void);
 

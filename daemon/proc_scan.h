@@ -15,7 +15,8 @@
 /*
  * Takes one process in, or takes its address space anew. 0; -ENOENT: there is no such process; -ENOMEM.
  */
-int opd_proc_scan_pid(struct opd_processes *processes, struct op_dcookie_table *table, uint32_t pid, uint64_t now_ns) OP_NONNULL OP_MUST_CHECK;
+int opd_proc_scan_pid(struct opd_processes *processes, struct op_dcookie_table *table, uint32_t pid,
+		      uint64_t now_ns) OP_NONNULL OP_MUST_CHECK;
 
 /* Takes in every process that /proc shows. 0 or -errno of reading /proc; a process that ends meanwhile is no error. */
 int opd_proc_scan_all(struct opd_processes *processes, struct op_dcookie_table *table, uint64_t now_ns) OP_NONNULL OP_MUST_CHECK;

@@ -180,6 +180,30 @@ struct opd_mm *opd_process_mm_at(const struct opd_process *process, uint64_t tim
 	return mm;
 }
 
+struct resync {
+	uint64_t scanned_ns;
+	bool (*is_gone)(uint32_t pid);
+};
+
+static void resync_visited(struct op_hlink *link, void *arg)
+{
+	struct opd_process *process = op_container_of(link, struct opd_process, link);
+	const struct resync *resync = arg;
+
+	if (process->exit_ns != UINT64_MAX)
+		return;
+	process->nr_threads = 0;
+	if (process->snapshot_ns != resync->scanned_ns && resync->is_gone(process->pid))
+		process->exit_ns = resync->scanned_ns;
+}
+
+void opd_processes_resync(struct opd_processes *processes, uint64_t scanned_ns, bool (*is_gone)(uint32_t pid))
+{
+	struct resync resync = { .scanned_ns = scanned_ns, .is_gone = is_gone };
+
+	op_htable_visit(&processes->by_pid, resync_visited, &resync);
+}
+
 struct prune {
 	struct opd_processes *processes;
 	bool (*is_gone)(uint32_t pid);

@@ -23,16 +23,16 @@ struct opd_mm {
 struct opd_process {
 	struct op_hlink link;
 	uint32_t pid;
-	struct opd_mm *mm;     /* newest */
-	uint64_t snapshot_ns;  /* what /proc said at this time is in mm, older records are part of it; 0: never asked */
-	uint64_t exit_ns;      /* UINT64_MAX while it lives */
-	uint32_t nr_threads;   /* 0: not known, it began before opd looked */
+	struct opd_mm *mm;    /* newest */
+	uint64_t snapshot_ns; /* what /proc said at this time is in mm, older records are part of it; 0: never asked */
+	uint64_t exit_ns;     /* UINT64_MAX while it lives */
+	uint32_t nr_threads;  /* 0: not known, it began before opd looked */
 	bool leader_exited;
 };
 
 struct opd_processes {
 	struct op_htable by_pid;
-	uint64_t horizon_ns;   /* no sample older than this will come */
+	uint64_t horizon_ns; /* no sample older than this will come */
 };
 
 void opd_processes_free(struct opd_processes *processes);
@@ -54,7 +54,14 @@ void opd_process_thread_ended(struct opd_processes *processes, uint32_t pid, uin
 struct opd_mm *opd_process_mm_at(const struct opd_process *process, uint64_t time_ns) OP_NONNULL;
 
 /*
- * Forgets processes and address spaces that ended before horizon_ns. `is_gone` decides about a process whose leader ended and whose number of threads is not known.
+ * After records were lost and /proc was read again at scanned_ns: who was not seen there and is gone has ended, and how
+ * many threads the others have is not known any more.
+ */
+void opd_processes_resync(struct opd_processes *processes, uint64_t scanned_ns, bool (*is_gone)(uint32_t pid)) OP_NONNULL;
+
+/*
+ * Forgets processes and address spaces that ended before horizon_ns. `is_gone` decides about a process whose leader ended
+ * and whose number of threads is not known.
  */
 void opd_processes_prune(struct opd_processes *processes, uint64_t horizon_ns, bool (*is_gone)(uint32_t pid)) OP_NONNULL;
 

@@ -5,8 +5,9 @@
 
 #include "daemon/proc_scan.h"
 
-#define VSYSCALL_START 0xffffffffff600000u /* x86-64: one page at this address in every process, in no map of its own */
-#define VSYSCALL_END 0xffffffffff601000u
+#define VSYSCALL_START      0xffffffffff600000u /* x86-64: one page at this address in every process, in no map of its own */
+#define MODULES_INTERVAL_NS 1000000000u
+#define VSYSCALL_END        0xffffffffff601000u
 
 int opd_resolver_init(struct opd_resolver *resolver, const char *vmlinux)
 {
@@ -91,8 +92,15 @@ static int resolve_user(struct opd_resolver *resolver, const struct op_sample *s
 	else if (mapping->region_end)
 		return resolve_region(resolver, sample->pid, sample->ip, mapping, resolved);
 	else
-		resolved->location = (struct op_location){ .cookie = mapping->cookie, .offset = sample->ip - mapping->start + mapping->key };
+		resolved->location =
+			(struct op_location){ .cookie = mapping->cookie, .offset = sample->ip - mapping->start + mapping->key };
 	return 0;
+}
+
+/* An address that lies nowhere may be a module's that was loaded meanwhile; hidden addresses stay hidden. */
+static bool modules_may_have_changed(const struct opd_resolver *resolver)
+{
+	return resolver->kernel.text_start && resolver->now_ns >= resolver->kernel.modules_read_ns + MODULES_INTERVAL_NS;
 }
 
 static int resolve_kernel(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *resolved)
@@ -102,6 +110,11 @@ static int resolve_kernel(struct opd_resolver *resolver, const struct op_sample 
 	resolved->is_kernel = true;
 	if (process)
 		resolved->app_cookie = opd_process_mm_at(process, sample->time_ns)->app_cookie;
+	resolved->location = opd_kernel_map_find(&resolver->kernel, sample->ip, sample->time_ns);
+	if (op_likely(resolved->location.cookie != resolver->kernel.no_vmlinux_cookie) || !modules_may_have_changed(resolver))
+		return 0;
+	if (opd_kernel_map_refresh(&resolver->kernel, resolver->now_ns) < 0)
+		return -ENOMEM;
 	resolved->location = opd_kernel_map_find(&resolver->kernel, sample->ip, sample->time_ns);
 	return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Resolve: a sample to its image, its offset there and its application. There is always an answer: what cannot be attributed goes to a pseudo-image and says so.
+ * Resolve: a sample to its image, its offset there and its application. There is always an answer: what cannot be
+ * attributed goes to a pseudo-image and says so.
  *
  * Sync thread only.
  */
@@ -25,7 +26,7 @@ struct opd_resolver {
 struct opd_resolved {
 	struct op_location location;
 	uint64_t app_cookie; /* OP_DCOOKIE_NONE: no application (kernel thread, idle) */
-	bool is_kernel;	     /* the sample was taken in kernel mode */
+	bool is_kernel;      /* the sample was taken in kernel mode */
 	bool unattributed;
 };
 
@@ -34,6 +35,7 @@ int opd_resolver_init(struct opd_resolver *resolver, const char *vmlinux) OP_NON
 void opd_resolver_free(struct opd_resolver *resolver);
 
 /* 0, or -ENOMEM when there was no memory for what had to be looked up. */
-int opd_resolve(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *ret_resolved) OP_NONNULL OP_MUST_CHECK;
+int opd_resolve(struct opd_resolver *resolver, const struct op_sample *sample,
+		struct opd_resolved *ret_resolved) OP_NONNULL OP_MUST_CHECK;
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The side band: mappings, exec, fork, exit and run-time kernel code, from one ring per CPU that is never swapped. It is drained after a
- * swap and before the frozen samples are resolved, so whatever a frozen sample can lie in has been read. Records of several CPUs are
- * applied in the order of their time stamps.
+ * The side band: mappings, exec, fork, exit and run-time kernel code, from one ring per CPU that is never swapped. It is
+ * drained after a swap and before the frozen samples are resolved, so whatever a frozen sample can lie in has been read.
+ * Records of several CPUs are applied in the order of their time stamps.
  *
  * Sync thread only.
  */
@@ -14,10 +14,11 @@
 #include "libop/compiler.h"
 
 /*
- * Applies everything up to until_ns (OP_CLOCK, read after the swap); younger records stay. What the kernel dropped is counted in the CPU's sideband_lost, and
- * *ret_lost says that /proc has to be read again. 0; -ENOMEM: something could not be kept.
+ * Applies everything up to until_ns (OP_CLOCK, read after the swap); younger records stay. What the kernel dropped is
+ * counted in the CPU's sideband_lost, and *ret_lost says that /proc has to be read again. 0; -ENOMEM: something could not
+ * be kept.
  */
-int opd_sideband_drain(struct opd_capture *capture, struct opd_resolver *resolver, uint64_t until_ns, bool *ret_lost)
-	OP_NONNULL OP_MUST_CHECK;
+int opd_sideband_drain(struct opd_capture *capture, struct opd_resolver *resolver, uint64_t until_ns,
+		       bool *ret_lost) OP_NONNULL OP_MUST_CHECK;
 
 #endif

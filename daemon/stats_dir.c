@@ -12,7 +12,7 @@
 #include "libop/text.h"
 
 #define STATS_DIR OP_SESSION_CURRENT "/stats"
-#define TMP_PATH OP_SESSION_TMP "/stats"
+#define TMP_PATH  OP_SESSION_TMP "/stats"
 
 /* The names that opreport reads. */
 static const char *const names[OPD_STATS_NR] = {

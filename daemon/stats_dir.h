@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * samples/current/stats/: the ledger in the form that the genuine tools look at, so that they warn of what was lost (doc/format.md).
- * Numbers go on from those of an earlier daemon on the same session.
+ * samples/current/stats/: the ledger in the form that the genuine tools look at, so that they warn of what was lost
+ * (doc/format.md). Numbers go on from those of an earlier daemon on the same session.
  *
  * Sync thread only.
  */

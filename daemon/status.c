@@ -59,6 +59,21 @@ void opd_sync_sum_event(const struct opd_capture *capture, size_t index, struct 
 	*ret_event = sum;
 }
 
+void opd_sync_sum_losses(const struct opd_capture *capture, struct opd_losses *ret_losses)
+{
+	struct opd_losses losses = { 0 };
+
+	for (size_t e = 0; e < capture->nr_events; e++) {
+		struct op_ledger_event sum;
+
+		opd_sync_sum_event(capture, e, &sum);
+		losses.kernel += sum.lost_kernel;
+		for (size_t i = 0; i < OP_NR_LOSS; i++)
+			losses.lost[i] += sum.lost[i];
+	}
+	*ret_losses = losses;
+}
+
 static void sum_cpu(const struct opd_capture *capture, const struct opd_cpu *cpu, struct op_ledger_cpu *sum)
 {
 	*sum = (struct op_ledger_cpu){
@@ -70,6 +85,7 @@ static void sum_cpu(const struct opd_capture *capture, const struct opd_cpu *cpu
 		.records_read = cpu->records_read,
 		.sideband_bytes = cpu->sideband_bytes,
 		.sideband_lost = cpu->sideband_lost,
+		.damaged = cpu->pair.rings[0].damaged + cpu->pair.rings[1].damaged + cpu->sideband.damaged,
 	};
 	for (size_t e = 0; e < capture->nr_events; e++) {
 		struct op_ledger_event event = { 0 };

@@ -13,13 +13,14 @@
 #include "daemon/sideband.h"
 #include "daemon/stats_dir.h"
 
-#define WAKE_TAG UINT64_MAX
-#define EVENTS_PER_WAIT 64
-#define QUIET_ROUNDS 8 /* visits to an emptied CPU until it is believed to be quiet */
-#define PRUNE_INTERVAL_NS OPD_NS_PER_S
+#define WAKE_TAG               UINT64_MAX
+#define EVENTS_PER_WAIT        64
+#define QUIET_ROUNDS           8 /* visits to an emptied CPU until it is believed to be quiet */
+#define PRUNE_INTERVAL_NS      OPD_NS_PER_S
+#define RESCAN_INTERVAL_NS     OPD_NS_PER_S
 #define RATE_CHECK_INTERVAL_NS (10u * (uint64_t)OPD_NS_PER_S)
-#define LOG_INTERVAL_NS (60u * (uint64_t)OPD_NS_PER_S)
-#define MAX_SAMPLE_RATE_PATH "/proc/sys/kernel/perf_event_max_sample_rate"
+#define LOG_INTERVAL_NS        (60u * (uint64_t)OPD_NS_PER_S)
+#define MAX_SAMPLE_RATE_PATH   "/proc/sys/kernel/perf_event_max_sample_rate"
 
 /* ---- visiting CPUs ---- */
 
@@ -31,25 +32,48 @@ static void report(struct opd_rate *rate, uint64_t now_ns, const char *what, int
 		opd_log(SD_WARNING, "%s: %s (%llu more since the last line)", what, strerror(-err), (unsigned long long)suppressed);
 }
 
-/* The side band up to now. When the kernel had to drop some of it, /proc tells what is true now. */
+static bool is_gone(uint32_t pid)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%u", pid);
+	return access(path, F_OK) < 0;
+}
+
+/* The kernel had to drop side-band records: /proc tells what is true now. At most once a second, however long the storm. */
+static void rescan(struct opd_sync *sync, uint64_t now_ns)
+{
+	static struct opd_rate rate;
+	struct opd_resolver *resolver = &sync->pipeline->resolver;
+	int err;
+
+	if (!sync->rescan_wanted || now_ns < sync->next_rescan_ns)
+		return;
+	report(&rate, now_ns, "the side-band ring was full, reading /proc again (SidebandSize= makes it larger)", -ENOBUFS);
+	err = opd_proc_scan_all(&resolver->processes, resolver->table, now_ns);
+	if (err)
+		report(&rate, now_ns, "reading /proc", err);
+	else
+		opd_processes_resync(&resolver->processes, now_ns, is_gone);
+	sync->rescan_wanted = false;
+	sync->next_rescan_ns = now_ns + RESCAN_INTERVAL_NS;
+}
+
+/* The side band up to now. */
 static void drain_sideband(struct opd_sync *sync)
 {
-	static struct opd_rate memory_rate, lost_rate;
+	static struct opd_rate rate;
 	struct opd_pipeline *pipeline = sync->pipeline;
 	uint64_t now_ns = opd_now_ns();
-	bool lost;
+	bool lost = false;
 	int err;
 
 	pipeline->resolver.now_ns = pipeline->count.now_ns = now_ns;
 	err = opd_sideband_drain(&pipeline->capture, &pipeline->resolver, now_ns, &lost);
 	if (err)
-		report(&memory_rate, now_ns, "side band", err);
-	if (!lost || err)
-		return;
-	report(&lost_rate, now_ns, "the side-band ring was full, reading /proc again (SidebandSize= makes it larger)", -ENOBUFS);
-	err = opd_proc_scan_all(&pipeline->resolver.processes, pipeline->resolver.table, now_ns);
-	if (err)
-		report(&memory_rate, now_ns, "reading /proc", err);
+		report(&rate, now_ns, "side band", err);
+	sync->rescan_wanted |= lost;
+	rescan(sync, now_ns);
 }
 
 /* One CPU: nothing to do while it is idle, else swap and drain what was the write ring. */
@@ -155,14 +179,6 @@ static void check_hotplug(struct opd_sync *sync)
 	free(online);
 }
 
-static bool is_gone(uint32_t pid)
-{
-	char path[32];
-
-	snprintf(path, sizeof(path), "/proc/%u", pid);
-	return access(path, F_OK) < 0;
-}
-
 /* The kernel lowers its limit when interrupts take long; samples are then throttled, and the user should know why. */
 static void check_sample_rate(struct opd_sync *sync)
 {
@@ -173,16 +189,53 @@ static void check_sample_rate(struct opd_sync *sync)
 		return;
 	if (fscanf(file, "%llu", &rate) == 1) {
 		if (sync->max_sample_rate && rate < sync->max_sample_rate)
-			opd_log(SD_WARNING, "the kernel lowered kernel.perf_event_max_sample_rate from %llu to %llu: interrupts took long",
+			opd_log(SD_WARNING,
+				"the kernel lowered kernel.perf_event_max_sample_rate from %llu to %llu: interrupts took long",
 				(unsigned long long)sync->max_sample_rate, rate);
 		sync->max_sample_rate = rate;
 	}
 	fclose(file);
 }
 
+/* Somebody removed sample files while they were counted in: they are made anew with the next sample. */
+static void release_removed_files(struct opd_sync *sync)
+{
+	bool removed;
+
+	pthread_mutex_lock(&sync->lock);
+	removed = sync->files_removed;
+	sync->files_removed = false;
+	pthread_mutex_unlock(&sync->lock);
+	if (removed)
+		opd_count_give_up_files(&sync->pipeline->count);
+}
+
+/* A daemon that loses samples says so, with the reason and what helps, once a minute. */
+static void report_losses(struct opd_sync *sync, uint64_t now_ns)
+{
+	static struct opd_rate rates[OP_NR_LOSS + 1];
+	struct opd_losses losses;
+	uint64_t suppressed;
+
+	opd_sync_sum_losses(&sync->pipeline->capture, &losses);
+	for (size_t i = 0; i < OP_NR_LOSS; i++)
+		if (losses.lost[i] > sync->reported.lost[i] && opd_rate_allows(&rates[i], now_ns, LOG_INTERVAL_NS, &suppressed)) {
+			opd_log(SD_WARNING, "%llu samples lost (lost_%s): %s, session directory %s",
+				(unsigned long long)(losses.lost[i] - sync->reported.lost[i]), op_loss_name((enum op_loss)i),
+				op_loss_meaning((enum op_loss)i), sync->status->session_dir);
+			sync->reported.lost[i] = losses.lost[i];
+		}
+	if (losses.kernel > sync->reported.kernel && opd_rate_allows(&rates[OP_NR_LOSS], now_ns, LOG_INTERVAL_NS, &suppressed)) {
+		opd_log(SD_WARNING,
+			"%llu samples lost (lost_kernel): the rings were full, a larger RingSize= or a longer period helps",
+			(unsigned long long)(losses.kernel - sync->reported.kernel));
+		sync->reported.kernel = losses.kernel;
+	}
+}
+
 /*
- * All CPUs, and what is to be done now and then. What was taken before the turn before last began has been read, late commits included: the horizon of what
- * resolving has to remember.
+ * All CPUs, and what is to be done now and then. What was taken before the turn before last began has been read, late
+ * commits included: the horizon of what resolving has to remember.
  */
 static void turn(struct opd_sync *sync)
 {
@@ -190,11 +243,13 @@ static void turn(struct opd_sync *sync)
 	uint64_t now_ns = opd_now_ns(), last_begin_ns = sync->turn_begin_ns;
 
 	sync->turn_begin_ns = now_ns;
+	release_removed_files(sync);
 	check_hotplug(sync);
 	visit_all(sync);
 	if (now_ns >= sync->next_prune_ns) {
 		opd_processes_prune(&resolver->processes, sync->horizon_ns, is_gone);
 		opd_kernel_map_prune(&resolver->kernel, sync->horizon_ns);
+		report_losses(sync, now_ns);
 		sync->next_prune_ns = now_ns + PRUNE_INTERVAL_NS;
 	}
 	sync->horizon_ns = last_begin_ns;
@@ -224,9 +279,9 @@ static void set_running(struct opd_sync *sync, struct opd_job *job, bool on)
 		return;
 	err = opd_capture_enable(capture, on);
 	now_ns = opd_now_ns();
-	if (on)
+	if (capture->enabled)
 		sync->running_since_ns = now_ns;
-	else
+	else if (!on)
 		sync->running_ns += now_ns - sync->running_since_ns;
 	if (err)
 		fail(job, err, on ? "cannot enable sampling" : "cannot disable sampling");
@@ -256,7 +311,12 @@ static void stop(struct opd_sync *sync, struct opd_job *job)
 static void write_stats(struct opd_sync *sync)
 {
 	static struct opd_rate rate;
-	int err = opd_stats_dir_write(&sync->stats, &sync->pipeline->capture, sync->pipeline->count.session_fd);
+	int err;
+
+	/* A daemon that never sampled leaves nothing behind. */
+	if (!sync->running_since_ns)
+		return;
+	err = opd_stats_dir_write(&sync->stats, &sync->pipeline->capture, sync->pipeline->count.session_fd);
 
 	if (err)
 		report(&rate, opd_now_ns(), "cannot write the session's stats directory", err);
@@ -269,11 +329,15 @@ static void reset(struct opd_sync *sync, struct opd_job *job)
 	int err;
 
 	stop(sync, job);
+	pthread_mutex_lock(&sync->lock);
+	sync->nr_resets++; /* a dump that still writes finds its files gone, and that is right */
+	pthread_mutex_unlock(&sync->lock);
 	opd_count_close_files(&pipeline->count);
 	err = opd_stats_dir_clear_session(&sync->stats, pipeline->count.session_fd);
 	if (err)
 		fail(job, err, "cannot empty the current session");
 	opd_capture_reset_ledger(&pipeline->capture);
+	sync->reported = (struct opd_losses){ 0 };
 	if (was_running)
 		set_running(sync, job, true);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The sync thread: owns the pipeline from the rings to the sample files. It visits each CPU on a timer and whenever a write ring
- * passes its watermark: swap, drain the side band, drain what is now the read ring. Between visits it does the jobs that the main thread
- * gives it.
+ * The sync thread: owns the pipeline from the rings to the sample files. It visits each CPU on a timer and whenever a write
+ * ring passes its watermark: swap, drain the side band, drain what is now the read ring. Between visits it does the jobs
+ * that the main thread gives it.
  *
  *   call                          main thread   sync thread   dump threads
  *   opd_sync_start, _stop              x
@@ -20,24 +20,30 @@
 #include "libop/control.h"
 
 enum opd_job_kind {
-	OPD_JOB_STATUS,	  /* payload: what the control protocol says of STATUS */
-	OPD_JOB_START,	  /* sampling on */
-	OPD_JOB_STOP,	  /* sampling off; what was taken is in the sample files */
-	OPD_JOB_DUMP,	  /* all that was taken before the job is in the sample files and on the disk */
-	OPD_JOB_RESET,	  /* the current session is emptied and the ledger begins anew */
-	OPD_JOB_REOPEN,	  /* sample files are closed and opened again when needed */
-	OPD_JOB_QUIT,	  /* STOP and DUMP, then the thread ends */
+	OPD_JOB_STATUS, /* payload: what the control protocol says of STATUS */
+	OPD_JOB_START,  /* sampling on */
+	OPD_JOB_STOP,   /* sampling off; what was taken is in the sample files */
+	OPD_JOB_DUMP,   /* all that was taken before the job is in the sample files and on the disk */
+	OPD_JOB_RESET,  /* the current session is emptied and the ledger begins anew */
+	OPD_JOB_REOPEN, /* sample files are closed and opened again when needed */
+	OPD_JOB_QUIT,   /* STOP and DUMP, then the thread ends */
 };
 
 /* A job: made by the caller of opd_sync_submit, who gets it back from opd_sync_take_done and frees it. */
 struct opd_job {
 	enum opd_job_kind kind;
-	void *arg;	   /* the caller's */
-	int error;	   /* 0 or -errno */
+	void *arg;         /* the caller's */
+	int error;         /* 0 or -errno */
 	char message[256]; /* what went wrong */
-	void *payload;	   /* malloc'd */
+	void *payload;     /* malloc'd */
 	size_t payload_bytes;
 	struct opd_job *next;
+};
+
+/* Losses of all events and CPUs. */
+struct opd_losses {
+	uint64_t lost[OP_NR_LOSS];
+	uint64_t kernel;
 };
 
 struct opd_sync {
@@ -50,20 +56,25 @@ struct opd_sync {
 	pthread_mutex_t lock; /* protects what follows up to the next line, nests inside nothing */
 	struct opd_job *submitted, *done;
 	unsigned int nr_dumps_under_way;
-	bool write_failed; /* a dump could not write: everything is to be written again */
+	bool write_failed;  /* a dump could not write: everything is to be written again */
+	bool files_removed; /* a dump did not find what it was to write */
+	uint64_t nr_resets;
 	pthread_cond_t dump_ended;
 	/* sync thread only */
 	uint64_t begin_ns, running_since_ns, running_ns, next_turn_ns, next_prune_ns, next_rate_check_ns;
 	uint64_t horizon_ns, turn_begin_ns;
 	uint64_t dumps;
 	struct opd_stats stats;
-	uint64_t max_sample_rate; /* kernel.perf_event_max_sample_rate when last looked at */
+	bool rescan_wanted;
+	uint64_t next_rescan_ns;
+	struct opd_losses reported; /* what the log has said */
+	uint64_t max_sample_rate;   /* kernel.perf_event_max_sample_rate when last looked at */
 	bool quit;
 };
 
 /* Starts the thread. The pipeline is open and not used by others until opd_sync_stop. 0 or -errno. */
-int opd_sync_start(struct opd_sync *sync, struct opd_pipeline *pipeline, const struct op_config *config, struct op_status *status)
-	OP_NONNULL OP_MUST_CHECK;
+int opd_sync_start(struct opd_sync *sync, struct opd_pipeline *pipeline, const struct op_config *config,
+		   struct op_status *status) OP_NONNULL OP_MUST_CHECK;
 
 /* Hands a job over; jobs are done in order, but a dump's writing to the disk does not hold up the next. */
 void opd_sync_submit(struct opd_sync *sync, struct opd_job *job) OP_NONNULL;
@@ -85,7 +96,13 @@ int opd_sync_make_status(struct opd_sync *sync, struct opd_job *job) OP_NONNULL 
 /* Sums of one event over all CPUs (status.c). */
 void opd_sync_sum_event(const struct opd_capture *capture, size_t index, struct op_ledger_event *ret_event) OP_NONNULL;
 
-/* Writes what changed to the disk in a thread of its own, then gives the job back (dump.c). 0, or -errno and the job is not taken. */
+/* Sums of what was lost, over all events and CPUs (status.c). */
+void opd_sync_sum_losses(const struct opd_capture *capture, struct opd_losses *ret_losses) OP_NONNULL;
+
+/*
+ * Writes what changed to the disk in a thread of its own, then gives the job back (dump.c). 0, or -errno and the job is not
+ * taken.
+ */
 int opd_sync_write_out(struct opd_sync *sync, struct opd_job *job) OP_NONNULL OP_MUST_CHECK;
 
 /* Gives a job back to the main thread. Any thread. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * opd.conf(5): what the administrator decides. `Key=value` lines, '#' comments; unknown keys are reported with their line and passed over.
- * The rows of the table in config.c are the manual page's rows.
+ * opd.conf(5): what the administrator decides. `Key=value` lines, '#' comments; unknown keys are reported with their line
+ * and passed over. The rows of the table in config.c are the manual page's rows.
  */
 #ifndef OP_CONFIG_H
 #define OP_CONFIG_H
@@ -28,8 +28,9 @@ struct op_config {
 int op_config_init(struct op_config *config) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Reads a file over what the config has. `must_exist` false: a missing file is no error. Each thing that is wrong (unknown key, value outside the limits) adds a line
- * "PATH:LINE: ..." to `warnings` and is passed over. 0 or -errno from opening and reading.
+ * Reads a file over what the config has. `must_exist` false: a missing file is no error. Each thing that is wrong (unknown
+ * key, value outside the limits) adds a line "PATH:LINE: ..." to `warnings` and is passed over. 0 or -errno from opening
+ * and reading.
  */
 int op_config_read(struct op_config *config, const char *path, bool must_exist, struct op_text *warnings)
 	OP_NONNULL OP_MUST_CHECK;

@@ -64,6 +64,7 @@ static uint64_t hash_id(const struct op_image_id *id)
 	hash = op_hash_bytes(hash, id->name.name, strlen(id->name.name));
 	hash = op_hash_bytes(hash, id->build_id, id->build_id_bytes);
 	hash = op_hash_add(hash, id->device ^ id->inode << 20 ^ id->inode_generation << 40);
+	hash = op_hash_add(hash, id->mtime_ns + id->bytes);
 	if (id->name.kind == OP_IMAGE_ANON) {
 		hash = op_hash_add(hash, (uint32_t)id->name.tgid);
 		hash = op_hash_add(hash, id->name.start ^ id->name.end << 1);
@@ -82,7 +83,8 @@ static bool same_id(const struct op_image_id *a, const struct op_image_id *b)
 {
 	return same_name(&a->name, &b->name) && a->build_id_bytes == b->build_id_bytes &&
 	       !memcmp(a->build_id, b->build_id, a->build_id_bytes) && a->device == b->device && a->inode == b->inode &&
-	       a->inode_generation == b->inode_generation && a->is_kernel == b->is_kernel;
+	       a->inode_generation == b->inode_generation &&
+	       a->mtime_ns == b->mtime_ns && a->bytes == b->bytes && a->is_kernel == b->is_kernel;
 }
 
 static struct identity *find(const struct op_dcookie_table *table, const struct op_image_id *id, uint64_t hash)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * dcookies: one 64-bit number per image identity, never reused within a session. Resolving gives {dcookie, offset}; the row of the cookie says what
- * the image is and how its sample files are named. The name goes back to lookup_dcookie(2), which left with the old driver.
+ * dcookies: one 64-bit number per image identity, never reused within a session. Resolving gives {dcookie, offset}; the row
+ * of the cookie says what the image is and how its sample files are named. The name goes back to lookup_dcookie(2), which
+ * left with the old driver.
  *
  * An image is a file (its path, and its build-id or else device, inode, inode generation), a named part of the kernel, a
  * pseudo-image for samples that belong to no image, or an anonymous region of one process.
@@ -23,6 +24,7 @@ struct op_image_id {
 	uint8_t build_id_bytes; /* 0: none */
 	uint64_t device;	/* makedev(); 0 with the next two when unknown */
 	uint64_t inode, inode_generation;
+	uint64_t mtime_ns, bytes; /* of the file as it was seen; 0 when it was not */
 	bool is_kernel;
 	bool is_pseudo; /* samples here are unattributed */
 };

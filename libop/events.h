@@ -5,8 +5,9 @@
  *   NAME:count[:unitmask[:kernel[:user]]]
  *
  * NAME is TIMER (count is a period in ns of PERF_COUNT_SW_CPU_CLOCK, idle excluded), one of perf's generic hardware and
- * software names (perf-list(1): cycles, instructions, cache-misses, page-faults ...), or rNNN, a raw event in hexadecimal. kernel and user are 0 or 1
- * (default 1): whether code of that kind is sampled. Names compare without regard to case; the canonical spelling is the table's.
+ * software names (perf-list(1): cycles, instructions, cache-misses, page-faults ...), or rNNN, a raw event in hexadecimal.
+ * kernel and user are 0 or 1 (default 1): whether code of that kind is sampled. Names compare without regard to case; the
+ * canonical spelling is the table's.
  */
 #ifndef OP_EVENTS_H
 #define OP_EVENTS_H
@@ -66,8 +67,8 @@ void op_event_default(struct op_event *ret_event, bool *ret_has_pmu) OP_NONNULL;
 void op_event_attr(const struct op_event *event, struct perf_event_attr *attr) OP_NONNULL;
 
 /*
- * Asks the kernel whether this host counts the event, on the first online CPU. 0; -errno and *ret_why, one line that names the event and
- * the reason (no PMU, not permitted, period too small ...), to be freed by the caller.
+ * Asks the kernel whether this host counts the event, on the first online CPU. 0; -errno and *ret_why, one line that names
+ * the event and the reason (no PMU, not permitted, period too small ...), to be freed by the caller.
  */
 int op_event_check(const struct op_event *event, char **ret_why) OP_NONNULL OP_MUST_CHECK;
 

@@ -42,8 +42,9 @@ struct op_sample_name {
 };
 
 /*
- * The path below the session's directory, appended to `path`. Names come from processes and may be hostile: a component ".", "..", "{dep}" or
- * "{cg}" is written in braces ("{..}"), a slash in a kernel name or a label as '_', so that the path never leads out of the session.
+ * The path below the session's directory, appended to `path`. Names come from processes and may be hostile: a component
+ * ".", "..", "{dep}" or "{cg}" is written in braces ("{..}"), a slash in a kernel name or a label as '_', so that the path
+ * never leads out of the session.
  */
 void op_mangle(const struct op_sample_name *name, struct op_text *path) OP_NONNULL;
 

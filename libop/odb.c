@@ -11,6 +11,7 @@
 
 #define FILE_MODE 0644
 #define DIRECTORY_MODE 0755
+#define TMP_FLAGS (O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC)
 #define SIZE_MAX_NODES (1u << 27) /* 2.7 GB in one file: an image has no more addresses than that */
 
 /* The mapped file. The descriptor is closed once mapped, so open sample files cost no descriptors. */
@@ -60,7 +61,10 @@ static int make_mapped(int dir_fd, const char *tmp_path, uint32_t size, int *ret
 	off_t bytes = (off_t)op_odb_file_bytes(size);
 	int fd, err;
 
-	fd = op_sys_openat(dir_fd, tmp_path, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, FILE_MODE);
+	fd = op_sys_openat(dir_fd, tmp_path, TMP_FLAGS, FILE_MODE);
+	/* Somebody tidied the session directory up. */
+	if (fd == -ENOENT && !make_directories(dir_fd, tmp_path))
+		fd = op_sys_openat(dir_fd, tmp_path, TMP_FLAGS, FILE_MODE);
 	if (fd < 0)
 		return fd;
 	err = op_sys_fallocate(fd, 0, 0, bytes);

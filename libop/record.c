@@ -54,7 +54,10 @@ static_assert(sizeof(struct ksymbol_body) == 16, "PERF_RECORD_KSYMBOL");
 #define MISC_COMM_EXEC	  PERF_RECORD_MISC_COMM_EXEC
 #define KSYMBOL_UNREGISTER 1u
 
-/* The bytes after the header and how many there are, without a trailer of trailer_bytes. NULL when there are fewer than need_bytes. */
+/*
+ * The bytes after the header and how many there are, without a trailer of trailer_bytes. NULL when there are fewer than
+ * need_bytes.
+ */
 static const uint8_t *body(const struct perf_event_header *header, size_t need_bytes, size_t trailer_bytes, size_t *ret_bytes)
 {
 	if (header->size < sizeof(*header) + need_bytes + trailer_bytes)

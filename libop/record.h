@@ -2,8 +2,8 @@
 /*
  * From the bytes of a perf record to a struct. Source: perf_event_open(2), <linux/perf_event.h>.
  *
- * All functions take a record whose header.size bytes are readable (op_ring_next promises that) and nothing else: lengths inside are
- * checked, and a record that does not fit is -EBADMSG. Strings and raw data are pointers into the record.
+ * All functions take a record whose header.size bytes are readable (op_ring_next promises that) and nothing else: lengths
+ * inside are checked, and a record that does not fit is -EBADMSG. Strings and raw data are pointers into the record.
  */
 #ifndef OP_RECORD_H
 #define OP_RECORD_H

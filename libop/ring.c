@@ -11,19 +11,26 @@
 int op_ring_map(int fd, size_t data_bytes, struct op_ring *ret_ring)
 {
 	size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+	uint8_t *bounce;
 	void *map;
 	int err;
 
 	if (data_bytes < page_bytes || (data_bytes & (data_bytes - 1)))
 		return -EINVAL;
+	bounce = aligned_alloc(8, OP_RECORD_BYTES_MAX);
+	if (!bounce)
+		return -ENOMEM;
 	err = op_sys_mmap(NULL, page_bytes + data_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0, &map);
-	if (err < 0)
+	if (err < 0) {
+		free(bounce);
 		return err;
+	}
 	*ret_ring = (struct op_ring){
 		.k_control = map,
 		.k_data = (uint8_t *)map + page_bytes,
 		.data_bytes = data_bytes,
 		.map_bytes = page_bytes + data_bytes,
+		.bounce = bounce,
 	};
 	return 0;
 }
@@ -73,10 +80,6 @@ const struct perf_event_header *op_ring_next(struct op_ring *ring)
 	if (offset + header.size <= ring->data_bytes) {
 		record = ring->k_data + offset;
 	} else {
-		if (!ring->bounce)
-			ring->bounce = aligned_alloc(8, OP_RECORD_BYTES_MAX);
-		if (!ring->bounce)
-			return pass_over(ring);
 		copy_out(ring, ring->tail, ring->bounce, header.size);
 		record = ring->bounce;
 	}

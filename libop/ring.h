@@ -32,7 +32,7 @@ struct op_ring {
 	uint64_t head;	   /* what op_ring_begin saw */
 	uint64_t tail;	   /* next byte to read; the writer knows it after op_ring_end */
 	uint64_t damaged;  /* times that a length made no sense and the rest of what was there was passed over */
-	uint8_t *bounce;   /* a record that wraps is put together here; made when first needed */
+	uint8_t *bounce;   /* a record that wraps is put together here */
 };
 
 /*

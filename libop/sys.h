@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The system calls that tests must be able to make fail: one line each, 0 or a result or -errno, errno is of no interest. Tests replace
- * them with the linker (--wrap=op_sys_openat), so nothing of the seam is in the shipped objects.
+ * The system calls that tests must be able to make fail: one line each, 0 or a result or -errno, errno is of no interest.
+ * Tests replace them with the linker (--wrap=op_sys_openat), so nothing of the seam is in the shipped objects.
  */
 #ifndef OP_SYS_H
 #define OP_SYS_H

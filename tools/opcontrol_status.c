@@ -124,6 +124,8 @@ static void show_cpus(const struct ctl_daemon *daemon)
 		printf("  %-8s %10" PRIu64 " %10.3f s %14" PRIu64 " %14" PRIu64 " %16" PRIu64 " %14" PRIu64 " %12" PRIu64 "\n",
 		       name, cpu->swaps, seconds(cpu->swap_wait_ns), cpu->bytes_read, cpu->records_read, cpu->sideband_bytes,
 		       cpu->sideband_lost, cpu->lost_kernel);
+		if (cpu->damaged)
+			printf("    damaged: %" PRIu64 " times lengths in a ring of this CPU made no sense\n", cpu->damaged);
 	}
 }
 
@@ -219,6 +221,7 @@ static const struct field cpu_fields[] = {
 	ROW(op_ledger_cpu, records_read, U64),
 	ROW(op_ledger_cpu, sideband_bytes, U64),
 	ROW(op_ledger_cpu, sideband_lost, U64),
+	ROW(op_ledger_cpu, damaged, U64),
 	ROW(op_ledger_cpu, received, U64),
 	ROW(op_ledger_cpu, lost_kernel, U64),
 #define X(reason, meaning) LOSS_ROW(op_ledger_cpu, reason),

@@ -15,6 +15,7 @@ static inline void memory_ring_init(struct op_ring *ring)
 	memset(ring, 0, sizeof(*ring));
 	ring->k_control = calloc(1, sizeof(*ring->k_control));
 	ring->k_data = calloc(1, MEMORY_RING_BYTES);
+	ring->bounce = aligned_alloc(8, OP_RECORD_BYTES_MAX);
 	ring->data_bytes = MEMORY_RING_BYTES;
 }
 

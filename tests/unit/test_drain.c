@@ -360,6 +360,60 @@ static void few_open_files_serve_many(void **state OP_UNUSED)
 	assert_int_equal(event->stored, 30);
 }
 
+static void a_path_too_long_is_shortened(void **state OP_UNUSED)
+{
+	char name[240] = "/no", record[64];
+	struct opd_mapped mapped = { .pid = PID, .start = 0x400000, .end = 0x401000, .device = 1, .inode = 5 };
+	struct opd_mapping mapping = { .start = 0x400000, .end = 0x401000, .from_ns = 11 };
+	struct op_text path = { 0 };
+	struct opd_process *process;
+	bool is_file;
+
+	memset(name + 3, 'x', sizeof(name) - 4);
+	name[3] = '/';
+	for (int i = 0; i < 10; i++)
+		op_text_add(&path, name);
+	op_text_add(&path, "/app");
+	mapped.name = op_text_get(&path);
+	exec_record(PID, 10);
+	drain();
+	process = opd_process_find(&pipeline.resolver.processes, PID);
+	assert_non_null(process);
+	mapping.cookie = opd_image_of_mapping(pipeline.resolver.table, &mapped, &is_file);
+	assert_true(is_file);
+	process->mm->app_cookie = mapping.cookie;
+	assert_int_equal(opd_process_map(&pipeline.resolver.processes, process->mm, &mapping), 0);
+	sample(PERF_RECORD_MISC_USER, 0x400010, PID, 20);
+	drain();
+	snprintf(record, sizeof(record), "/(long path %016llx)/app", (unsigned long long)op_hash_bytes(0, mapped.name, path.length));
+	op_text_free(&path);
+	op_text_printf(&path, "{root}%s/{dep}/{root}%s", record, record);
+	assert_int_equal(event->stored, 1);
+	assert_int_equal(stored(op_text_get(&path), 0x10), 1);
+	op_text_free(&path);
+}
+
+static void a_damaged_file_makes_room(void **state OP_UNUSED)
+{
+	char path[256];
+	FILE *file;
+
+	exec_record(PID, 10);
+	mmap_record(PID, 0x400000, 0x1000, 0, "/no/app", 11);
+	sample(PERF_RECORD_MISC_USER, 0x400010, PID, 20);
+	drain();
+	opd_count_release_files(&pipeline.count);
+	snprintf(path, sizeof(path), "%s/samples/current/{root}/no/app/{dep}/{root}/no/app/TIMER.1000000.0.all.all.all", dir);
+	file = fopen(path, "w");
+	fputs("zeros after a power cut", file);
+	fclose(file);
+	sample(PERF_RECORD_MISC_USER, 0x400010, PID, 21);
+	drain();
+	assert_int_equal(event->stored, 2);
+	assert_int_equal(stored("{root}/no/app/{dep}/{root}/no/app", 0x10), 1);
+	assert_int_equal(pipeline.count.nr_damaged, 1);
+}
+
 static void changed_files_are_named_once(void **state OP_UNUSED)
 {
 	char **paths;
@@ -391,6 +445,7 @@ int main(void)
 		T(user_samples_go_to_app_and_library), T(samples_go_by_their_own_time), T(what_has_no_place_is_stored_in_sight),
 		T(anonymous_and_kernel_code), T(regions_without_samples_cost_no_row), T(without_separation_images_stand_alone), T(losses_have_names),
 		T(samples_with_anothers_identifier), T(a_time_of_another_clock_is_now), T(throttled_time_is_counted), T(few_open_files_serve_many), T(changed_files_are_named_once),
+		T(a_path_too_long_is_shortened), T(a_damaged_file_makes_room),
 	};
 
 	return cmocka_run_group_tests_name("drain", tests, NULL, NULL);

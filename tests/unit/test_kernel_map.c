@@ -115,11 +115,30 @@ static void run_time_code_comes_and_goes(void **state)
 	opd_kernel_map_free(&map);
 }
 
+static void modules_come_and_go(void **state)
+{
+	struct opd_kernel_map map;
+
+	write_file("kallsyms", "ffffffff81000000 T _text\nffffffff82000000 T _etext\n");
+	write_file("modules", "old 4096 1 - Live 0xffffffffc0001000\n");
+	assert_int_equal(opd_kernel_map_init(&map, *state, dir, NULL), 0);
+	assert_int_equal(opd_kernel_map_refresh(&map, 50), 0);
+	assert_int_equal(map.nr_ranges, 1);
+	write_file("modules", "new 8192 1 - Live 0xffffffffc0001000\n");
+	assert_int_equal(opd_kernel_map_refresh(&map, 100), 0);
+	assert_string_equal(name_of(*state, opd_kernel_map_find(&map, 0xffffffffc0001010, 40)), "old");
+	assert_string_equal(name_of(*state, opd_kernel_map_find(&map, 0xffffffffc0001010, 120)), "new");
+	write_file("modules", "");
+	assert_int_equal(opd_kernel_map_refresh(&map, 200), 0);
+	assert_string_equal(name_of(*state, opd_kernel_map_find(&map, 0xffffffffc0001010, 220)), "no-vmlinux");
+	opd_kernel_map_free(&map);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = { T(text_and_modules), T(vmlinux_takes_the_text), T(hidden_addresses),
-					    T(run_time_code_comes_and_goes) };
+					    T(run_time_code_comes_and_goes), T(modules_come_and_go) };
 
 	return cmocka_run_group_tests_name("kernel_map", tests, NULL, NULL);
 }

@@ -96,6 +96,32 @@ static void forgets_behind_the_horizon(void **state OP_UNUSED)
 	opd_mapset_put(set);
 }
 
+static void a_full_set_keeps_files_and_the_newest(void **state OP_UNUSED)
+{
+	struct opd_mapset *set = opd_mapset_new();
+	struct opd_mapping region = { .cookie = 2 };
+
+	add(&set, 0x1000, 0x2000, 0, 1, 1); /* a file */
+	for (uint64_t i = 1; i <= 3 * OPD_MAPSET_MAX; i++) {
+		region.start = 0x10000000 + i * 0x2000;
+		region.end = region.region_end = region.start + 0x1000;
+		region.from_ns = 1 + i;
+		assert_int_equal(opd_mapset_add(&set, &region, 0), 0);
+	}
+	assert_in_range(opd_mapset_count(set), OPD_MAPSET_MAX / 2, OPD_MAPSET_MAX + 2);
+	assert_int_equal(cookie_at(set, 0x1000, UINT64_MAX), 1);
+	assert_int_equal(cookie_at(set, region.start, UINT64_MAX), 2);
+	assert_int_equal(cookie_at(set, 0x10002000, UINT64_MAX), 0);
+	/* The same place again and again fills the past, not the present. */
+	for (uint64_t i = 0; i <= 3 * OPD_MAPSET_MAX; i++) {
+		region.cookie = 3 + i % 2;
+		region.from_ns++;
+		assert_int_equal(opd_mapset_add(&set, &region, 0), 0);
+	}
+	assert_int_equal(cookie_at(set, region.start, region.from_ns - 1), 3 + 1);
+	opd_mapset_put(set);
+}
+
 /* Every page of a small address space at every time, painted by hand. */
 #define PAGES 32
 #define STEPS 200
@@ -130,7 +156,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds_by_address), cmocka_unit_test(a_later_mapping_cuts),
 		cmocka_unit_test(the_same_again_changes_nothing), cmocka_unit_test(a_child_keeps_its_own),
-		cmocka_unit_test(forgets_behind_the_horizon), cmocka_unit_test(agrees_with_a_painted_model),
+		cmocka_unit_test(forgets_behind_the_horizon), cmocka_unit_test(a_full_set_keeps_files_and_the_newest), cmocka_unit_test(agrees_with_a_painted_model),
 	};
 
 	return cmocka_run_group_tests_name("mapset", tests, NULL, NULL);

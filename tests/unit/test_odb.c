@@ -237,6 +237,17 @@ static void full_disk_at_creation_leaves_nothing(void **state OP_UNUSED)
 	assert_int_equal(faccessat(dir_fd, TMP, F_OK, 0), -1);
 }
 
+static void makes_its_directories_anew(void **state OP_UNUSED)
+{
+	struct op_odb *odb;
+
+	assert_int_equal(unlinkat(dir_fd, "tmp", AT_REMOVEDIR), 0);
+	odb = open_odb();
+	assert_int_equal(op_odb_add(odb, 1, 1), 0);
+	op_odb_close(odb);
+	assert_int_equal(count_of(1, NULL), 1);
+}
+
 static void full_disk_at_growth_keeps_the_file(void **state OP_UNUSED)
 {
 	struct op_odb *odb = open_odb();
@@ -266,6 +277,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(drops_what_was_not_published, setup, teardown),
 		cmocka_unit_test_setup_teardown(refuses_foreign_files, setup, teardown),
 		cmocka_unit_test_setup_teardown(full_disk_at_creation_leaves_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(makes_its_directories_anew, setup, teardown),
 		cmocka_unit_test_setup_teardown(full_disk_at_growth_keeps_the_file, setup, teardown),
 	};
 

@@ -137,6 +137,19 @@ static void what_proc_said_is_newer_than_old_records(void **state OP_UNUSED)
 	assert_int_equal(cookie_at(3, 0x1000, 120), 0);
 }
 
+static void lost_records_leave_nobody_behind(void **state OP_UNUSED)
+{
+	assert_int_equal(opd_process_fork(&processes, 1, 2, 10), 0);
+	assert_int_equal(opd_process_fork(&processes, 1, 3, 10), 0);
+	opd_process_find(&processes, 3)->snapshot_ns = 100; /* /proc still has it */
+	gone = true;
+	opd_processes_resync(&processes, 100, is_gone);
+	opd_processes_prune(&processes, 101, is_gone);
+	assert_null(opd_process_find(&processes, 2));
+	assert_non_null(opd_process_find(&processes, 3));
+	assert_int_equal(opd_process_find(&processes, 3)->nr_threads, 0);
+}
+
 static void forgets_old_address_spaces(void **state OP_UNUSED)
 {
 	const struct opd_mm *mm;
@@ -157,7 +170,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(a_child_has_what_its_parent_had), T(exec_begins_anew), T(an_old_fork_that_comes_late_goes_behind),
 		T(a_pid_is_used_again), T(stays_until_its_last_samples_are_through), T(one_that_was_there_before_is_asked_for),
-		T(what_proc_said_is_newer_than_old_records), T(forgets_old_address_spaces),
+		T(what_proc_said_is_newer_than_old_records), T(lost_records_leave_nobody_behind),
+		T(forgets_old_address_spaces),
 	};
 
 	return cmocka_run_group_tests_name("process", tests, NULL, NULL);
