@@ -43,16 +43,16 @@ static void free_walk(struct walk *walk)
 /* Takes `path` over, also when it fails. */
 static int push_dir(struct walk *walk, char *path)
 {
-	char **dirs = walk->dirs;
-
 	if (walk->nr_dirs == walk->capacity) {
-		walk->capacity = walk->capacity ? 2 * walk->capacity : 64;
-		dirs = reallocarray(dirs, walk->capacity, sizeof(*dirs));
+		size_t capacity = walk->capacity ? 2 * walk->capacity : 64;
+		char **dirs = reallocarray(walk->dirs, capacity, sizeof(*dirs));
+
 		if (!dirs) {
 			free(path);
 			return -ENOMEM;
 		}
 		walk->dirs = dirs;
+		walk->capacity = capacity;
 	}
 	walk->dirs[walk->nr_dirs++] = path;
 	return 0;
@@ -159,11 +159,13 @@ static int add_file(struct walk *walk, const char *path)
 	int err;
 
 	if (list->nr_files == walk->list_capacity) {
-		walk->list_capacity = walk->list_capacity ? 2 * walk->list_capacity : 64;
-		files = reallocarray(list->files, walk->list_capacity, sizeof(*files));
+		size_t capacity = walk->list_capacity ? 2 * walk->list_capacity : 64;
+
+		files = reallocarray(list->files, capacity, sizeof(*files));
 		if (!files)
 			return -ENOMEM;
 		list->files = files;
+		walk->list_capacity = capacity;
 	}
 	err = op_unmangle(path, &file.name, &file.storage, NULL);
 	if (err < 0)

@@ -37,6 +37,7 @@ tests_unit_test_report_LDADD = $(opreport_test_libs)
 tests_unit_test_session_SOURCES = tests/unit/test_session.c tests/unit/sample_writer.h
 tests_unit_test_session_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_session_LDADD = libop/libop.a $(CMOCKA_LIBS)
+tests_unit_test_session_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=reallocarray
 
 tests_unit_test_symbols_SOURCES = tests/unit/test_symbols.c
 tests_unit_test_symbols_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -14,6 +14,24 @@ static char directory[] = "/tmp/opd-test-session-XXXXXX";
 static char session_dir[sizeof(directory) + 16];
 static int fd;
 
+/* The allocation of a growing list that fails, counted from 1; 0: none. */
+static int failing_growth;
+static size_t refused, asked_again;
+
+void *__real_reallocarray(void *block, size_t nr_items, size_t item_bytes);
+void *__wrap_reallocarray(void *block, size_t nr_items, size_t item_bytes);
+
+void *__wrap_reallocarray(void *block, size_t nr_items, size_t item_bytes)
+{
+	if (failing_growth && !--failing_growth) {
+		refused = nr_items;
+		return NULL;
+	}
+	if (refused && !asked_again)
+		asked_again = nr_items;
+	return __real_reallocarray(block, nr_items, item_bytes);
+}
+
 static int setup(void **state OP_UNUSED)
 {
 	if (!mkdtemp(directory))
@@ -210,6 +228,27 @@ static void test_clear(void **state OP_UNUSED)
 	op_text_free(&deep);
 }
 
+/* After a growth that failed the list has the room it had: the next directory asks for the same growth. */
+static void test_clear_without_memory(void **state OP_UNUSED)
+{
+	for (int i = 0; i < 100; i++) {
+		struct op_text path = { 0 };
+
+		op_text_printf(&path, "{root}/d%d/x", i);
+		touch(op_text_get(&path));
+		op_text_free(&path);
+	}
+	touch("{kern}/x");
+	failing_growth = 2;
+	assert_int_equal(op_session_clear(fd), -ENOMEM);
+	assert_int_equal(failing_growth, 0);
+	assert_int_equal(refused, asked_again);
+	assert_int_equal(faccessat(fd, "{kern}", F_OK, 0), -1);
+	refused = 0;
+	assert_int_equal(op_session_clear(fd), 0);
+	assert_int_equal(faccessat(fd, "{root}", F_OK, 0), -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -220,6 +259,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_unreadable_directory, open_session, clear_session),
 		cmocka_unit_test_setup_teardown(test_fifo_with_a_sound_name, open_session, clear_session),
 		cmocka_unit_test_setup_teardown(test_clear, open_session, clear_session),
+		cmocka_unit_test_setup_teardown(test_clear_without_memory, open_session, clear_session),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
