@@ -56,6 +56,12 @@ refuses 'too strict' --session-dir=s /y
 refuses 'tag specified more than once' --session-dir=s event:A event:A
 echo foreign >"$current/{root}/notes.txt"
 refuses "$current/{root}/notes.txt" --session-dir=s
+rm "$current/{root}/notes.txt"
+for class in 10.0 9.0 9.1 10.1 9.2; do
+	: >"$current/{root}/x/{dep}/{root}/x/TIMER.0.0.all.$class"
+done
+refuses 'for parameter tid with values: tid:9,tid:10 which conflicts with parameter cpu' --session-dir=s tid:9,10
+rm "$current/{root}/x/{dep}/{root}/x/TIMER.0.0.all."?*.?
 refuses '--no-such-option' --no-such-option
 refuses '-X' -X
 refuses '-c' -c
