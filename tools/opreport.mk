@@ -3,6 +3,7 @@
 noinst_LIBRARIES += tools/libreport.a
 tools_libreport_a_SOURCES = \
 	tools/cpu_types.c tools/cpu_types.h \
+	tools/escape.c tools/escape.h \
 	tools/image_cache.c tools/image_cache.h \
 	tools/images.c tools/images.h \
 	tools/profile.c tools/profile.h \

@@ -57,6 +57,10 @@ refuses 'tag specified more than once' --session-dir=s event:A event:A
 echo foreign >"$current/{root}/notes.txt"
 refuses "$current/{root}/notes.txt" --session-dir=s
 rm "$current/{root}/notes.txt"
+strange="$current/{root}/$(printf 'a\033[2J\nwarning: b')"
+: >"$strange"
+refuses '{root}/a\x1b[2J\x0awarning: b: not the name' --session-dir=s
+rm "$strange"
 for class in 10.0 9.0 9.1 10.1 9.2; do
 	: >"$current/{root}/x/{dep}/{root}/x/TIMER.0.0.all.$class"
 done
