@@ -44,7 +44,10 @@ refuses "$dir/none/samples/current" --session-dir="$dir/none"
 mkdir -p oprofile_data/samples
 refuses 'oprofile_data/samples/current'
 mkdir -p "$current"
-refuses 'No sample found' --session-dir=s
+refuses 'No sample found: Please specify a session containing sample data. ' --session-dir=s
+refuses 'in s/samples/current. ' --session-dir=s
+refuses 'opcontrol --dump' --session-dir=s
+refuses 'not excluded' --session-dir=s session-exclude:current
 refuses "there is no session 'monday'" --session-dir=s session:monday
 mkdir -p "$(dirname "$file")"
 printf 'DAE\n' >"$file"
