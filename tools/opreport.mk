@@ -12,6 +12,7 @@ tools_libreport_a_SOURCES = \
 	tools/report_log.c tools/report_log.h \
 	tools/report_text.c \
 	tools/report_writer.c tools/report_writer.h \
+	tools/session_dir.c tools/session_dir.h \
 	tools/session_stats.c tools/session_stats.h \
 	tools/summary.c tools/summary.h \
 	tools/symbol_report.c tools/symbol_report.h \

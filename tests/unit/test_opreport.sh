@@ -41,6 +41,22 @@ gives 'opreport: opd ' --version
 gives '--session-dir' --help
 gives '--symbols' --usage
 refuses "$dir/none/samples/current" --session-dir="$dir/none"
+mkdir configured elsewhere
+printf 'SessionDir=%s\n' "$dir/configured" >opd.conf
+export OPD_CONFIG="$dir/opd.conf"
+refuses "$dir/configured/samples/current does not exist. --session-dir=DIR"
+grep -qF "Using $dir/configured/samples/ for" err || { echo 'FAIL: the directory is not told'; failed=$((failed + 1)); }
+printf 'SESSION_DIR=%s\nNR_CHOSEN=0\n' "$dir/elsewhere" >configured/daemonrc
+refuses "$dir/elsewhere/samples/current does not exist"
+refuses "$dir/none/samples/current" --session-dir="$dir/none"
+echo nonsense >configured/daemonrc
+"$opreport" >out 2>err
+grep -q "^warning: $dir/configured/daemonrc:1: " err && grep -qF "$dir/configured/samples/current does" err || {
+	echo 'FAIL: a damaged daemonrc'
+	cat err
+	failed=$((failed + 1))
+}
+OPD_CONFIG="$dir/no.conf" refuses "$dir/no.conf: No such file or directory (OPD_CONFIG names it)"
 mkdir -p oprofile_data/samples
 refuses 'oprofile_data/samples/current'
 mkdir -p "$current"
