@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "libop/sys.h"
+
 #define GROWTH_TRIES   50
 #define GROWTH_WAIT_NS 1000000 /* between two tries */
 
@@ -15,12 +17,12 @@ static int read_at(int fd, void *bytes, size_t nr_bytes, uint64_t offset)
 	char *to = bytes;
 
 	while (nr_bytes) {
-		ssize_t got = pread(fd, to, nr_bytes, (off_t)offset);
+		ssize_t got = op_sys_pread(fd, to, nr_bytes, (off_t)offset);
 
-		if (got < 0 && errno == EINTR)
+		if (got == -EINTR)
 			continue;
 		if (got < 0)
-			return -errno;
+			return (int)got;
 		if (!got)
 			return -EBADMSG;
 		to += got;
@@ -59,10 +61,10 @@ static int read_descr_once(int fd, struct op_odb_descr *descr)
 	int err = read_at(fd, descr, sizeof(*descr), sizeof(struct op_odb_header));
 	uint64_t nr_nodes;
 
+	if (!err)
+		err = op_sys_fstat(fd, &st);
 	if (err < 0)
 		return err;
-	if (fstat(fd, &st) < 0)
-		return -errno;
 	nr_nodes = nodes_in((uint64_t)st.st_size);
 	if (nr_nodes != descr->size)
 		return nr_nodes > descr->size ? -EAGAIN : -EBADMSG;
@@ -112,10 +114,10 @@ static int read_file(int fd, struct op_odb_samples *ret_samples, const char **wh
 	struct op_odb_samples samples = { 0 };
 	struct op_odb_descr descr;
 	struct stat st;
-	int err;
+	int err = op_sys_fstat(fd, &st);
 
-	if (fstat(fd, &st) < 0)
-		return -errno;
+	if (err < 0)
+		return err;
 	if (!S_ISREG(st.st_mode)) {
 		*why = "Not a regular file";
 		return -EBADMSG;
@@ -136,12 +138,12 @@ static int read_file(int fd, struct op_odb_samples *ret_samples, const char **wh
 
 int op_odb_read(int dir_fd, const char *path, struct op_odb_samples *ret_samples, const char **ret_why)
 {
-	int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	int fd = op_sys_openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
 	const char *why = NULL;
 	int err;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	err = read_file(fd, ret_samples, &why);
 	if (err == -EBADMSG && ret_why)
 		*ret_why = why;

@@ -4,10 +4,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "libop/file.h"
 #include "libop/odb.h"
+#include "libop/sys.h"
 #include "libop/text.h"
 
 #define DIR_MODE 0755
@@ -43,16 +46,16 @@ static void free_walk(struct walk *walk)
 /* Takes `path` over, also when it fails. */
 static int push_dir(struct walk *walk, char *path)
 {
-	char **dirs = walk->dirs;
-
 	if (walk->nr_dirs == walk->capacity) {
-		walk->capacity = walk->capacity ? 2 * walk->capacity : 64;
-		dirs = reallocarray(dirs, walk->capacity, sizeof(*dirs));
+		size_t capacity = walk->capacity ? 2 * walk->capacity : 64;
+		char **dirs = reallocarray(walk->dirs, capacity, sizeof(*dirs));
+
 		if (!dirs) {
 			free(path);
 			return -ENOMEM;
 		}
 		walk->dirs = dirs;
+		walk->capacity = capacity;
 	}
 	walk->dirs[walk->nr_dirs++] = path;
 	return 0;
@@ -91,13 +94,13 @@ static int visit_entry(struct walk *walk, const char *dir, int fd, const struct 
 
 static int walk_dir(struct walk *walk, const char *path)
 {
-	int fd = openat(walk->dir_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = op_sys_openat(walk->dir_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 	struct dirent *entry;
 	int err = 0;
 	DIR *dir;
 
 	if (fd < 0)
-		return errno == ENOENT ? 0 : -errno;
+		return fd == -ENOENT ? 0 : fd;
 	dir = fdopendir(fd);
 	if (!dir) {
 		err = -errno;
@@ -159,11 +162,13 @@ static int add_file(struct walk *walk, const char *path)
 	int err;
 
 	if (list->nr_files == walk->list_capacity) {
-		walk->list_capacity = walk->list_capacity ? 2 * walk->list_capacity : 64;
-		files = reallocarray(list->files, walk->list_capacity, sizeof(*files));
+		size_t capacity = walk->list_capacity ? 2 * walk->list_capacity : 64;
+
+		files = reallocarray(list->files, capacity, sizeof(*files));
 		if (!files)
 			return -ENOMEM;
 		list->files = files;
+		walk->list_capacity = capacity;
 	}
 	err = op_unmangle(path, &file.name, &file.storage, NULL);
 	if (err < 0)
@@ -242,8 +247,7 @@ void op_session_list_free(struct op_session_list *list)
 
 static int remove_entry(struct walk *walk, const char *path, unsigned char type OP_UNUSED)
 {
-	if (unlinkat(walk->dir_fd, path, 0) < 0)
-		note_error(walk, -errno);
+	note_error(walk, op_sys_unlinkat(walk->dir_fd, path, 0));
 	return 0;
 }
 
@@ -271,8 +275,7 @@ int op_session_clear(int dir_fd)
 	while (walk.nr_dirs) {
 		char *dir = walk.dirs[--walk.nr_dirs];
 
-		if (unlinkat(dir_fd, dir, AT_REMOVEDIR) < 0)
-			note_error(&walk, -errno);
+		note_error(&walk, op_sys_unlinkat(dir_fd, dir, AT_REMOVEDIR));
 		free(dir);
 	}
 	err = walk.first_error;
@@ -283,7 +286,6 @@ int op_session_clear(int dir_fd)
 /* ---- open ---- */
 
 #define ABI_NAME "abi"
-#define ABI_TMP  OP_SESSION_TMP "/abi"
 
 #define ABI_SIZES(X)                                                                                                               \
 	X("double", double)                                                                                                        \
@@ -330,47 +332,13 @@ static void describe_abi(struct op_text *text)
 	op_text_printf(text, "little_endian %d\n", __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
 }
 
-static int write_all(int fd, const char *bytes, size_t nr_bytes)
-{
-	while (nr_bytes) {
-		ssize_t wrote = write(fd, bytes, nr_bytes);
-
-		if (wrote < 0 && errno == EINTR)
-			continue;
-		if (wrote < 0)
-			return -errno;
-		bytes += wrote;
-		nr_bytes -= (size_t)wrote;
-	}
-	return 0;
-}
-
-static int write_abi_file(int dir_fd, const struct op_text *text)
-{
-	int fd = openat(dir_fd, ABI_TMP, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
-	int err;
-
-	if (fd < 0)
-		return -errno;
-	err = write_all(fd, op_text_get(text), text->length);
-	if (!err && fsync(fd) < 0)
-		err = -errno;
-	if (close(fd) < 0 && !err)
-		err = -errno;
-	if (!err && renameat(dir_fd, ABI_TMP, dir_fd, ABI_NAME) < 0)
-		err = -errno;
-	if (err < 0)
-		unlinkat(dir_fd, ABI_TMP, 0);
-	return err;
-}
-
 static int write_abi(int dir_fd)
 {
 	struct op_text text = { 0 };
 	int err;
 
 	describe_abi(&text);
-	err = text.failed ? -ENOMEM : write_abi_file(dir_fd, &text);
+	err = text.failed ? -ENOMEM : op_file_publish(dir_fd, ABI_NAME, op_text_get(&text), 0644);
 	op_text_free(&text);
 	return err;
 }
@@ -378,21 +346,18 @@ static int write_abi(int dir_fd)
 /* Makes a directory with exactly DIR_MODE, whatever the umask; one that is there keeps its mode. */
 static int make_dir(int dir_fd, const char *path)
 {
-	if (mkdirat(dir_fd, path, DIR_MODE) < 0)
-		return errno == EEXIST ? 0 : -errno;
+	int err = op_sys_mkdirat(dir_fd, path, DIR_MODE);
+
+	if (err < 0)
+		return err == -EEXIST ? 0 : err;
 	return fchmodat(dir_fd, path, DIR_MODE, 0) < 0 ? -errno : 0;
 }
 
-static int make_parents(const char *path)
+static int make_session_dir(const char *path)
 {
 	char *copy = strdup(path);
-	int err = copy ? 0 : -ENOMEM;
+	int err = copy ? op_file_make_dirs(dirname(copy)) : -ENOMEM;
 
-	for (char *slash = copy ? strchr(copy + 1, '/') : NULL; slash && !err; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		err = make_dir(AT_FDCWD, copy);
-		*slash = '/';
-	}
 	free(copy);
 	return err ? err : make_dir(AT_FDCWD, path);
 }
@@ -404,12 +369,12 @@ int op_session_open(const char *session_dir)
 
 	if (!*session_dir)
 		return -ENOENT;
-	err = make_parents(session_dir);
+	err = make_session_dir(session_dir);
 	if (err < 0)
 		return err;
-	fd = open(session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = op_sys_openat(AT_FDCWD, session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	for (size_t i = 0; i < op_array_size(dirs) && !err; i++)
 		err = make_dir(fd, dirs[i]);
 	if (!err)

@@ -32,19 +32,20 @@ static bool has_no_file(const struct op_image_name *image)
 
 static int add_file(struct opr_finder *finder, const char *path)
 {
-	struct opr_found_file *bigger = finder->files;
 	char *copy = strdup(path), *slash;
 
 	if (!copy)
 		return -ENOMEM;
 	if (finder->nr_files == finder->capacity) {
-		finder->capacity = finder->capacity ? 2 * finder->capacity : 256;
-		bigger = reallocarray(bigger, finder->capacity, sizeof(*bigger));
+		size_t capacity = finder->capacity ? 2 * finder->capacity : 256;
+		struct opr_found_file *bigger = reallocarray(finder->files, capacity, sizeof(*bigger));
+
 		if (!bigger) {
 			free(copy);
 			return -ENOMEM;
 		}
 		finder->files = bigger;
+		finder->capacity = capacity;
 	}
 	slash = strrchr(copy, '/');
 	finder->files[finder->nr_files++] = (struct opr_found_file){ slash ? slash + 1 : copy, copy };

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* opreport: what a session's samples say, per application or per symbol. */
 #include <errno.h>
-#include <sys/stat.h>
 
 #include "tools/opreport_options.h"
 #include "tools/report_log.h"
 #include "tools/report_writer.h"
+#include "tools/session_dir.h"
 #include "tools/session_stats.h"
-
-#define LOCAL_SESSION_DIR "oprofile_data"
 
 struct run {
 	struct opr_options options;
@@ -19,29 +17,19 @@ struct run {
 	FILE *out;
 };
 
-static const char *choose_session_dir(const struct opr_options *options)
-{
-	struct stat st;
-	const char *dir = OP_SESSION_DIR_DEFAULT;
-
-	if (options->session_dir)
-		return options->session_dir;
-	if (!stat(LOCAL_SESSION_DIR, &st) && S_ISDIR(st.st_mode))
-		dir = LOCAL_SESSION_DIR;
-	fprintf(stderr, "Using %s/samples/ for samples directory.\n", dir);
-	return dir;
-}
-
 static int open_profile(struct run *run)
 {
 	const struct opr_options *options = &run->options;
+	char *session_dir = NULL;
 	int err = opr_spec_parse(&run->spec, (const char *const *)options->words.words, options->words.nr_words);
 
 	if (!err)
 		err = opr_finder_init(&run->finder, options->root, &options->image_path);
 	if (!err)
-		err = opr_profile_open(&run->profile, choose_session_dir(options), &run->spec, &options->merge,
-				       options->exclude_dependent);
+		err = opr_session_dir_choose(options->session_dir, &session_dir);
+	if (!err)
+		err = opr_profile_open(&run->profile, session_dir, &run->spec, &options->merge, options->exclude_dependent);
+	free(session_dir);
 	if (!err)
 		err = opr_classes_find(&run->classes, &run->profile, &options->merge);
 	if (!err)

@@ -3,6 +3,7 @@
 noinst_LIBRARIES += tools/libreport.a
 tools_libreport_a_SOURCES = \
 	tools/cpu_types.c tools/cpu_types.h \
+	tools/escape.c tools/escape.h \
 	tools/image_cache.c tools/image_cache.h \
 	tools/images.c tools/images.h \
 	tools/profile.c tools/profile.h \
@@ -11,6 +12,7 @@ tools_libreport_a_SOURCES = \
 	tools/report_log.c tools/report_log.h \
 	tools/report_text.c \
 	tools/report_writer.c tools/report_writer.h \
+	tools/session_dir.c tools/session_dir.h \
 	tools/session_stats.c tools/session_stats.h \
 	tools/summary.c tools/summary.h \
 	tools/symbol_report.c tools/symbol_report.h \

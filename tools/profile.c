@@ -9,6 +9,10 @@
 #include "libop/odb.h"
 #include "tools/report_log.h"
 
+#define REMEDY                                                                                                                     \
+	"--session-dir=DIR reads those of another directory; opcontrol --start takes samples, opcontrol --dump writes what was "   \
+	"taken."
+
 char *opr_image_name(const struct op_image_name *image)
 {
 	struct op_text text = { 0 };
@@ -70,10 +74,25 @@ static int open_session(struct opr_profile *profile, const char *session_dir, co
 		return opr_no_memory();
 	session->dir_fd = open(session->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (session->dir_fd < 0 && (errno == ENOENT || errno == ENOTDIR))
-		return opr_error(-ENOENT, "there is no session '%s': %s does not exist", name, session->path);
+		return opr_error(-ENOENT, "there is no session '%s': %s does not exist. " REMEDY, name, session->path);
 	if (session->dir_fd < 0)
 		return opr_error(-errno, "%s: %s", session->path, strerror(errno));
 	return list_session(session);
+}
+
+static int report_no_files(const struct opr_profile *profile)
+{
+	struct op_text paths = { 0 };
+	int err;
+
+	for (size_t i = 0; i < profile->nr_sessions; i++)
+		op_text_printf(&paths, "%s%s", i ? ", " : "", profile->sessions[i].path);
+	err = opr_error(
+		-ENOENT,
+		"No sample found: Please specify a session containing sample data. There are no sample files in %s. " REMEDY,
+		profile->nr_sessions ? op_text_get(&paths) : "the sessions that are not excluded");
+	op_text_free(&paths);
+	return err;
 }
 
 static int open_sessions(struct opr_profile *profile, const char *session_dir, const struct opr_spec *spec)
@@ -93,9 +112,7 @@ static int open_sessions(struct opr_profile *profile, const char *session_dir, c
 		if (!err)
 			nr_files += profile->sessions[profile->nr_sessions - 1].list.nr_files;
 	}
-	if (!err && !nr_files)
-		return opr_error(-ENOENT, "No sample found: Please specify a session containing sample data.");
-	return err;
+	return !err && !nr_files ? report_no_files(profile) : err;
 }
 
 /* ---- selection ---- */

@@ -131,25 +131,47 @@ static char *title_of(const struct opr_class *class, enum opr_axis axis)
 	return op_text_steal(&title);
 }
 
+static int compare_titles(const void *left, const void *right)
+{
+	return strverscmp(*(char *const *)left, *(char *const *)right);
+}
+
+/* The values that the classes have on an axis, each once, numbers in their order. */
+static int list_values(const struct opr_classes *classes, enum opr_axis axis, struct op_text *values)
+{
+	char **titles = calloc(classes->nr_classes, sizeof(*titles));
+	bool complete = titles;
+
+	for (size_t i = 0; i < classes->nr_classes && complete; i++) {
+		titles[i] = title_of(&classes->classes[i], axis);
+		complete = titles[i];
+	}
+	if (complete)
+		qsort(titles, classes->nr_classes, sizeof(*titles), compare_titles);
+	for (size_t i = 0; i < classes->nr_classes && complete; i++)
+		if (!i || strcmp(titles[i - 1], titles[i]))
+			op_text_printf(values, "%s%s", i ? "," : "", titles[i]);
+	for (size_t i = 0; titles && i < classes->nr_classes; i++)
+		free(titles[i]);
+	free(titles);
+	return complete && !values->failed ? 0 : -ENOMEM;
+}
+
 static int report_conflict(const struct opr_classes *classes, enum opr_axis shown, enum opr_axis other)
 {
 	struct op_text values = { 0 };
+	int err = list_values(classes, shown, &values);
 
-	for (size_t i = 0; i < classes->nr_classes; i++) {
-		char *title;
-
-		if (i && !differ_on(&classes->classes[i - 1], &classes->classes[i], shown))
-			continue;
-		title = title_of(&classes->classes[i], shown);
-		op_text_printf(&values, "%s,", title ? title : "");
-		free(title);
-	}
-	opr_error(
-		-EINVAL,
-		"Already displaying results for parameter %s with values:\n%s\nwhich conflicts with parameter %s.\nSuggestion: %s",
-		axis_words[shown].parameter, op_text_get(&values), axis_words[other].parameter, axis_words[shown].remedy);
+	if (err < 0)
+		opr_no_memory();
+	else
+		err = opr_error(-EINVAL,
+				"Already displaying results for parameter %s with values: %s which conflicts with parameter %s. "
+				"Suggestion: %s",
+				axis_words[shown].parameter, op_text_get(&values), axis_words[other].parameter,
+				axis_words[shown].remedy);
 	op_text_free(&values);
-	return -EINVAL;
+	return err;
 }
 
 /* A thread group and its only thread are the same thing. */

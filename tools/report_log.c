@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdarg.h>
 
+#include "tools/escape.h"
+
 static const char *program_name = "opreport";
 static bool enabled[OPR_NR_TOPICS];
 
@@ -35,8 +37,13 @@ static void print(const char *prefix, const char *format, va_list args) OP_PRINT
 
 static void print(const char *prefix, const char *format, va_list args)
 {
+	char *text = NULL;
+
 	fputs(prefix, stderr);
-	vfprintf(stderr, format, args);
+	if (vasprintf(&text, format, args) < 0)
+		text = NULL;
+	opr_write_escaped(stderr, text ? text : format);
+	free(text);
 	fputc('\n', stderr);
 }
 

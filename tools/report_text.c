@@ -2,6 +2,7 @@
 /* The layout of oprofile's reports, to the column. */
 #include <inttypes.h>
 
+#include "tools/escape.h"
 #include "tools/report_writer.h"
 
 #define PERCENT_WIDTH 7
@@ -74,10 +75,14 @@ static void write_description(struct opr_writer *writer)
 
 static void write_title(struct opr_writer *writer, const char *title)
 {
+	char shown[TITLE_WIDTH + 1];
+
 	if (strlen(title) > TITLE_WIDTH)
-		fprintf(writer->out, "%.*s...|", TITLE_WIDTH - 3, title);
+		snprintf(shown, sizeof(shown), "%.*s...", TITLE_WIDTH - 3, title);
 	else
-		fprintf(writer->out, "%*s|", TITLE_WIDTH, title);
+		snprintf(shown, sizeof(shown), "%*s", TITLE_WIDTH, title);
+	opr_write_escaped(writer->out, shown);
+	fputc('|', writer->out);
 }
 
 static void write_summary_header(struct opr_writer *writer, const char *indent)
@@ -103,7 +108,8 @@ static void write_count_row(struct opr_writer *writer, const char *indent, const
 	fputs(indent, writer->out);
 	for (size_t i = 0; i < writer->layout.classes->nr_classes; i++)
 		fprintf(writer->out, "%9" PRIu64 " %s ", row->counts[i], format_percent(row->counts[i], totals[i]).text);
-	fprintf(writer->out, "%s\n", show_name(writer, row->name));
+	opr_write_escaped(writer->out, show_name(writer, row->name));
+	fputc('\n', writer->out);
 }
 
 static bool has_count(const struct opr_writer *writer, const struct opr_count_row *row)
@@ -138,9 +144,10 @@ struct line {
 
 static void write_field(struct line *line, const struct column *column, const char *text)
 {
-	size_t length = strlen(text);
+	size_t length;
 
-	fprintf(line->out, "%*s%s", (int)line->pending, "", text);
+	fprintf(line->out, "%*s", (int)line->pending, "");
+	length = opr_write_escaped(line->out, text);
 	line->pending = column->width > length ? column->width - length : 1;
 }
 

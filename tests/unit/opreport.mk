@@ -25,6 +25,7 @@ tests_unit_test_mangle_LDADD = libop/libop.a $(CMOCKA_LIBS)
 tests_unit_test_odb_read_SOURCES = tests/unit/test_odb_read.c tests/unit/sample_writer.h
 tests_unit_test_odb_read_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_odb_read_LDADD = libop/libop.a $(CMOCKA_LIBS)
+tests_unit_test_odb_read_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_pread -Wl,--wrap=op_sys_fstat
 
 tests_unit_test_profile_spec_SOURCES = tests/unit/test_profile_spec.c
 tests_unit_test_profile_spec_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
@@ -37,6 +38,8 @@ tests_unit_test_report_LDADD = $(opreport_test_libs)
 tests_unit_test_session_SOURCES = tests/unit/test_session.c tests/unit/sample_writer.h
 tests_unit_test_session_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_session_LDADD = libop/libop.a $(CMOCKA_LIBS)
+tests_unit_test_session_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=reallocarray -Wl,--wrap=op_sys_openat -Wl,--wrap=op_sys_mkdirat \
+	-Wl,--wrap=op_sys_fsync -Wl,--wrap=op_sys_renameat
 
 tests_unit_test_symbols_SOURCES = tests/unit/test_symbols.c
 tests_unit_test_symbols_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -10,6 +10,30 @@
 static char directory[] = "/tmp/opd-test-odb-read-XXXXXX";
 static int dir_fd;
 
+/* pread: interrupted at every other call, and short, for `nagging`; `failing` counts the calls up to one that fails. */
+static bool nagging, interrupted;
+static int failing;
+
+ssize_t __real_op_sys_pread(int fd, void *buffer, size_t nr_bytes, off_t offset);
+ssize_t __wrap_op_sys_pread(int fd, void *buffer, size_t nr_bytes, off_t offset);
+int __real_op_sys_fstat(int fd, struct stat *ret_stat);
+int __wrap_op_sys_fstat(int fd, struct stat *ret_stat);
+
+ssize_t __wrap_op_sys_pread(int fd, void *buffer, size_t nr_bytes, off_t offset)
+{
+	if (failing && !--failing)
+		return -EIO;
+	interrupted = nagging && !interrupted;
+	if (interrupted)
+		return -EINTR;
+	return __real_op_sys_pread(fd, buffer, nagging && nr_bytes > 7 ? 7 : nr_bytes, offset);
+}
+
+int __wrap_op_sys_fstat(int fd, struct stat *ret_stat)
+{
+	return failing && !--failing ? -EIO : __real_op_sys_fstat(fd, ret_stat);
+}
+
 static int setup(void **state OP_UNUSED)
 {
 	if (!mkdtemp(directory))
@@ -186,12 +210,47 @@ static void test_no_file(void **state OP_UNUSED)
 	op_odb_samples_free(NULL);
 }
 
+static void test_signals_and_short_reads(void **state OP_UNUSED)
+{
+	static const struct sample samples[] = { { 0x1139, 50 }, { 0x115d, 3 } };
+	struct op_odb_header header = sample_header();
+	struct op_odb_samples read;
+
+	sample_write(dir_fd, "f", &header, samples, 2);
+	nagging = true;
+	assert_int_equal(op_odb_read(dir_fd, "f", &read, NULL), 0);
+	nagging = false;
+	assert_int_equal(read.nr_nodes, 2);
+	assert_int_equal(read.nodes[1].value, 3);
+	op_odb_samples_free(&read);
+}
+
+static void test_failing_calls(void **state OP_UNUSED)
+{
+	struct op_odb_samples read;
+	const char *why = NULL;
+	int nr_failed = 0, err;
+
+	write_sound();
+	do {
+		failing = ++nr_failed;
+		err = op_odb_read(dir_fd, "f", &read, &why);
+		assert_true(!err || err == -EIO);
+		assert_null(why);
+	} while (err && nr_failed < 100);
+	failing = 0;
+	assert_int_equal(nr_failed, 6); /* two looks at the length, header, descriptor, nodes; then none failed */
+	op_odb_samples_free(&read);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_whole_file), cmocka_unit_test(test_grown_file),     cmocka_unit_test(test_empty_profile),
-		cmocka_unit_test(test_length),     cmocka_unit_test(test_damaged_fields), cmocka_unit_test(test_garbage),
-		cmocka_unit_test(test_no_file),
+		cmocka_unit_test(test_whole_file),     cmocka_unit_test(test_grown_file),
+		cmocka_unit_test(test_empty_profile),  cmocka_unit_test(test_length),
+		cmocka_unit_test(test_damaged_fields), cmocka_unit_test(test_garbage),
+		cmocka_unit_test(test_no_file),        cmocka_unit_test(test_signals_and_short_reads),
+		cmocka_unit_test(test_failing_calls),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

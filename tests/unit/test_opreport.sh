@@ -41,10 +41,29 @@ gives 'opreport: opd ' --version
 gives '--session-dir' --help
 gives '--symbols' --usage
 refuses "$dir/none/samples/current" --session-dir="$dir/none"
+mkdir configured elsewhere
+printf 'SessionDir=%s\n' "$dir/configured" >opd.conf
+export OPD_CONFIG="$dir/opd.conf"
+refuses "$dir/configured/samples/current does not exist. --session-dir=DIR"
+grep -qF "Using $dir/configured/samples/ for" err || { echo 'FAIL: the directory is not told'; failed=$((failed + 1)); }
+printf 'SESSION_DIR=%s\nNR_CHOSEN=0\n' "$dir/elsewhere" >configured/daemonrc
+refuses "$dir/elsewhere/samples/current does not exist"
+refuses "$dir/none/samples/current" --session-dir="$dir/none"
+echo nonsense >configured/daemonrc
+"$opreport" >out 2>err
+grep -q "^warning: $dir/configured/daemonrc:1: " err && grep -qF "$dir/configured/samples/current does" err || {
+	echo 'FAIL: a damaged daemonrc'
+	cat err
+	failed=$((failed + 1))
+}
+OPD_CONFIG="$dir/no.conf" refuses "$dir/no.conf: No such file or directory (OPD_CONFIG names it)"
 mkdir -p oprofile_data/samples
 refuses 'oprofile_data/samples/current'
 mkdir -p "$current"
-refuses 'No sample found' --session-dir=s
+refuses 'No sample found: Please specify a session containing sample data. ' --session-dir=s
+refuses 'in s/samples/current. ' --session-dir=s
+refuses 'opcontrol --dump' --session-dir=s
+refuses 'not excluded' --session-dir=s session-exclude:current
 refuses "there is no session 'monday'" --session-dir=s session:monday
 mkdir -p "$(dirname "$file")"
 printf 'DAE\n' >"$file"
@@ -56,6 +75,16 @@ refuses 'too strict' --session-dir=s /y
 refuses 'tag specified more than once' --session-dir=s event:A event:A
 echo foreign >"$current/{root}/notes.txt"
 refuses "$current/{root}/notes.txt" --session-dir=s
+rm "$current/{root}/notes.txt"
+strange="$current/{root}/$(printf 'a\033[2J\nwarning: b')"
+: >"$strange"
+refuses '{root}/a\x1b[2J\x0awarning: b: not the name' --session-dir=s
+rm "$strange"
+for class in 10.0 9.0 9.1 10.1 9.2; do
+	: >"$current/{root}/x/{dep}/{root}/x/TIMER.0.0.all.$class"
+done
+refuses 'for parameter tid with values: tid:9,tid:10 which conflicts with parameter cpu' --session-dir=s tid:9,10
+rm "$current/{root}/x/{dep}/{root}/x/TIMER.0.0.all."?*.?
 refuses '--no-such-option' --no-such-option
 refuses '-X' -X
 refuses '-c' -c

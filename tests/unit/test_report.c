@@ -265,6 +265,21 @@ static void test_anonymous_regions_and_speed(void **state OP_UNUSED)
 		      "2        100.000  [heap] (tgid:12 range:0x1000-0x2000) [heap] (tgid:12 range:0x1000-0x2000)\n");
 }
 
+/* Names that would move the cursor, begin a line of their own or change colours; letters beyond ASCII are none of those. */
+static void test_control_characters(void **state OP_UNUSED)
+{
+	put("{root}/bin/\033[31mred\n       99 99.0000 fake/{dep}/{root}/bin/\033[31mred\n       99 99.0000 fake" TIMER, 0x10, 2);
+	put("{root}/bin/b/{dep}/{root}/bin/b" TIMER, 0x10, 1);
+	put("{root}/bin/b/{dep}/{root}/lib/\x7f\xc2\x9b\x9b.so" TIMER, 0x10, 1);
+	put("{root}/bin/m\xc3\xbcsli\\\xfc\xf0\x9f\x8e\x81/{dep}/{root}/bin/m\xc3\xbcsli\\\xfc\xf0\x9f\x8e\x81" TIMER, 0x10, 1);
+	assert_report(&(struct request){ .layout = { .no_header = true } },
+		      "        2 40.0000 \\x1b[31mred\\x0a       99 99.0000 fake\n"
+		      "        2 40.0000 b\n\t        1 50.0000 b\n\t        1 50.0000 \\x7f\\xc2\\x9b\\x9b.so\n"
+		      "        1 20.0000 m\xc3\xbcsli\\\xfc\xf0\x9f\x8e\x81\n");
+	assert_report(&(struct request){ .layout = { .symbols = true, .no_header = true }, .words = { "lib-image:*.so" } },
+		      "1        100.000  \\x7f\\xc2\\x9b\\x9b.so      /lib/\\x7f\\xc2\\x9b\\x9b.so\n");
+}
+
 static void put_event(const char *path, uint32_t number, uint32_t unit_mask, uint32_t value)
 {
 	const struct sample sample = { 0x10, value };
@@ -354,6 +369,7 @@ int main(void)
 		{ "excluded symbols", test_excluded_symbols_leave_the_total },
 		{ "details", test_details },
 		{ "anonymous regions", test_anonymous_regions_and_speed },
+		{ "control characters", test_control_characters },
 		{ "two events", test_two_events },
 		{ "threads", test_threads },
 		{ "merged files", test_merged_files_must_agree },

@@ -14,6 +14,61 @@ static char directory[] = "/tmp/opd-test-session-XXXXXX";
 static char session_dir[sizeof(directory) + 16];
 static int fd;
 
+/* The allocation of a growing list that fails, counted from 1; 0: none. */
+static int failing_growth;
+static size_t refused, asked_again;
+
+void *__real_reallocarray(void *block, size_t nr_items, size_t item_bytes);
+void *__wrap_reallocarray(void *block, size_t nr_items, size_t item_bytes);
+
+void *__wrap_reallocarray(void *block, size_t nr_items, size_t item_bytes)
+{
+	if (failing_growth && !--failing_growth) {
+		refused = nr_items;
+		return NULL;
+	}
+	if (refused && !asked_again)
+		asked_again = nr_items;
+	return __real_reallocarray(block, nr_items, item_bytes);
+}
+
+/* The system call that fails with -EIO, counted from 1; 0: none. */
+static int failing_call;
+
+int __real_op_sys_openat(int dir_fd, const char *path, int flags, mode_t mode);
+int __wrap_op_sys_openat(int dir_fd, const char *path, int flags, mode_t mode);
+int __real_op_sys_mkdirat(int dir_fd, const char *path, mode_t mode);
+int __wrap_op_sys_mkdirat(int dir_fd, const char *path, mode_t mode);
+int __real_op_sys_fsync(int fd);
+int __wrap_op_sys_fsync(int fd);
+int __real_op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path);
+int __wrap_op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path);
+
+static bool fails(void)
+{
+	return failing_call && !--failing_call;
+}
+
+int __wrap_op_sys_openat(int dir_fd, const char *path, int flags, mode_t mode)
+{
+	return fails() ? -EIO : __real_op_sys_openat(dir_fd, path, flags, mode);
+}
+
+int __wrap_op_sys_mkdirat(int dir_fd, const char *path, mode_t mode)
+{
+	return fails() ? -EIO : __real_op_sys_mkdirat(dir_fd, path, mode);
+}
+
+int __wrap_op_sys_fsync(int sync_fd)
+{
+	return fails() ? -EIO : __real_op_sys_fsync(sync_fd);
+}
+
+int __wrap_op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path)
+{
+	return fails() ? -EIO : __real_op_sys_renameat(old_dir_fd, old_path, new_dir_fd, new_path);
+}
+
 static int setup(void **state OP_UNUSED)
 {
 	if (!mkdtemp(directory))
@@ -94,6 +149,39 @@ static void test_open(void **state OP_UNUSED)
 	assert_true(dir_fd >= 0);
 	close(dir_fd);
 	assert_int_equal(op_session_open("/proc/nothing/can/be/made/here"), -ENOENT);
+}
+
+/* Each call that can fail, in its turn: the error comes through, and nothing half-written stays. */
+static void test_open_with_failing_calls(void **state OP_UNUSED)
+{
+	int nr_failed = 0, dir_fd = -1;
+
+	while (dir_fd < 0) {
+		failing_call = ++nr_failed;
+		dir_fd = op_session_open(session_dir);
+		if (dir_fd < 0)
+			assert_int_equal(dir_fd, -EIO);
+		assert_true(nr_failed < 100);
+	}
+	failing_call = 0;
+	assert_true(nr_failed > 10); /* directories, the abi file: opened, synced, renamed */
+	assert_int_equal(faccessat(dir_fd, "abi", F_OK, 0), 0);
+	assert_int_equal(faccessat(dir_fd, "abi.tmp", F_OK, 0), -1);
+	assert_int_equal(faccessat(dir_fd, "tmp/abi", F_OK, 0), -1);
+	close(dir_fd);
+}
+
+static void test_list_with_a_failing_call(void **state OP_UNUSED)
+{
+	struct op_session_list list;
+	char *bad_path = NULL;
+
+	touch(APP "{root}/usr/bin/app" EVENT);
+	failing_call = 2;
+	assert_int_equal(op_session_list(fd, &list, &bad_path), -EIO);
+	failing_call = 0;
+	assert_string_equal(bad_path, "{root}/usr");
+	free(bad_path);
 }
 
 static void test_list(void **state OP_UNUSED)
@@ -210,16 +298,40 @@ static void test_clear(void **state OP_UNUSED)
 	op_text_free(&deep);
 }
 
+/* After a growth that failed the list has the room it had: the next directory asks for the same growth. */
+static void test_clear_without_memory(void **state OP_UNUSED)
+{
+	for (int i = 0; i < 100; i++) {
+		struct op_text path = { 0 };
+
+		op_text_printf(&path, "{root}/d%d/x", i);
+		touch(op_text_get(&path));
+		op_text_free(&path);
+	}
+	touch("{kern}/x");
+	failing_growth = 2;
+	assert_int_equal(op_session_clear(fd), -ENOMEM);
+	assert_int_equal(failing_growth, 0);
+	assert_int_equal(refused, asked_again);
+	assert_int_equal(faccessat(fd, "{kern}", F_OK, 0), -1);
+	refused = 0;
+	assert_int_equal(op_session_clear(fd), 0);
+	assert_int_equal(faccessat(fd, "{root}", F_OK, 0), -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_open),
+		cmocka_unit_test(test_open_with_failing_calls),
 		cmocka_unit_test_setup_teardown(test_list, open_session, clear_session),
 		cmocka_unit_test_setup_teardown(test_list_of_nothing, open_session, clear_session),
 		cmocka_unit_test_setup_teardown(test_foreign_file, open_session, clear_session),
+		cmocka_unit_test_setup_teardown(test_list_with_a_failing_call, open_session, clear_session),
 		cmocka_unit_test_setup_teardown(test_unreadable_directory, open_session, clear_session),
 		cmocka_unit_test_setup_teardown(test_fifo_with_a_sound_name, open_session, clear_session),
 		cmocka_unit_test_setup_teardown(test_clear, open_session, clear_session),
+		cmocka_unit_test_setup_teardown(test_clear_without_memory, open_session, clear_session),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

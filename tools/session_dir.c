@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/session_dir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libop/config.h"
+#include "libop/daemonrc.h"
+#include "tools/escape.h"
+#include "tools/report_log.h"
+
+#define LOCAL_DIR "oprofile_data"
+
+static bool has_local_dir(void)
+{
+	struct stat st;
+
+	return !stat(LOCAL_DIR, &st) && S_ISDIR(st.st_mode);
+}
+
+static void warn_lines(char *lines)
+{
+	char *rest = lines;
+
+	for (char *line; (line = strsep(&rest, "\n"));)
+		if (*line)
+			opr_warn("%s", line);
+}
+
+/* A file that the user named must be there; without the default one there are the defaults. */
+static int read_config(struct op_config *config)
+{
+	struct op_text warnings = { 0 };
+	bool named;
+	const char *path = op_config_path(NULL, &named);
+	int err = op_config_init(config);
+
+	if (err < 0)
+		return opr_no_memory();
+	err = op_config_read(config, path, named, &warnings);
+	if (err < 0 && named)
+		opr_error(err, "cannot read the configuration %s: %s (" OP_CONFIG_ENV " names it)", path, strerror(-err));
+	else if (err < 0)
+		opr_warn("cannot read the configuration %s: %s", path, strerror(-err));
+	if (!err && warnings.data)
+		warn_lines(warnings.data);
+	op_text_free(&warnings);
+	return named ? err : 0;
+}
+
+/* What is wrong with the setup is no reason not to look into the directory it lies in. */
+static void read_setup(struct op_setup *setup, const char *dir)
+{
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), err;
+	char *why = NULL;
+
+	if (fd < 0)
+		return;
+	err = op_setup_read(setup, fd, OP_SETUP_NAME, &why);
+	if (err < 0 && why)
+		opr_warn("%s", why);
+	else if (err < 0)
+		opr_warn("cannot read %s/" OP_SETUP_NAME ": %s", dir, strerror(-err));
+	free(why);
+	close(fd);
+}
+
+static int choose_configured(char **ret_dir)
+{
+	struct op_config config = { 0 };
+	struct op_setup setup;
+	int err = read_config(&config);
+
+	op_setup_init(&setup);
+	if (!err) {
+		read_setup(&setup, config.session_dir);
+		*ret_dir = strdup(setup.session_dir ? setup.session_dir : config.session_dir);
+		if (!*ret_dir)
+			err = opr_no_memory();
+	}
+	op_setup_free(&setup);
+	op_config_free(&config);
+	return err;
+}
+
+static int choose(char **ret_dir)
+{
+	if (!has_local_dir())
+		return choose_configured(ret_dir);
+	*ret_dir = strdup(LOCAL_DIR);
+	return *ret_dir ? 0 : opr_no_memory();
+}
+
+int opr_session_dir_choose(const char *option, char **ret_dir)
+{
+	int err = 0;
+
+	if (option) {
+		*ret_dir = strdup(option);
+		return *ret_dir ? 0 : opr_no_memory();
+	}
+	err = choose(ret_dir);
+	if (err < 0)
+		return err;
+	fputs("Using ", stderr);
+	opr_write_escaped(stderr, *ret_dir);
+	fputs("/samples/ for samples directory.\n", stderr);
+	return 0;
+}
