@@ -8,6 +8,8 @@ include $(srcdir)/tests/unit/opreport.mk
 check_PROGRAMS += tests/system/work tests/system/fault_oracle
 endif
 
+include $(srcdir)/tests/model/local.mk
+
 tests_system_work_SOURCES = tests/system/work.c
 tests_system_work_CFLAGS = -std=gnu11 -pthread -g -O1 -fno-omit-frame-pointer $(WARN_CFLAGS)
 tests_system_work_LDFLAGS = -pthread
