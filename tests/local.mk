@@ -9,6 +9,7 @@ check_PROGRAMS += tests/system/work tests/system/fault_oracle
 endif
 
 include $(srcdir)/tests/model/local.mk
+include $(srcdir)/tests/bench/ring.mk
 
 tests_system_work_SOURCES = tests/system/work.c
 tests_system_work_CFLAGS = -std=gnu11 -pthread -g -O1 -fno-omit-frame-pointer $(WARN_CFLAGS)
@@ -41,5 +42,5 @@ check-system: all check-programs
 check-long: all check-programs
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/long_soak.py $(LONG_FLAGS)
 
-bench: all check-programs
+bench: all check-programs bench-ring
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/bench/bench.py $(BENCH_FLAGS)
