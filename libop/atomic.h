@@ -6,6 +6,9 @@
 #ifndef OP_ATOMIC_H
 #define OP_ATOMIC_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 /* Reads; what follows in program order is not done before. */
 #define op_load_acquire(ptr) __atomic_load_n((ptr), __ATOMIC_ACQUIRE)
 
@@ -15,5 +18,24 @@
 /* Whole accesses, without an order. */
 #define op_load_relaxed(ptr) __atomic_load_n((ptr), __ATOMIC_RELAXED)
 #define op_store_relaxed(ptr, value) __atomic_store_n((ptr), (value), __ATOMIC_RELAXED)
+
+/*
+ * Store-then-load: a load of this kind that follows a store of this kind in program order is not done before that store is
+ * seen by everyone. All accesses of such a shape, on both sides, are of this kind. The load acquires, the store releases as well. The fence is
+ * part of the accesses and not a call of its own because ThreadSanitizer knows accesses only.
+ */
+#define op_store_fence(ptr, value) __atomic_store_n((ptr), (value), __ATOMIC_SEQ_CST)
+#define op_load_fence(ptr) __atomic_load_n((ptr), __ATOMIC_SEQ_CST)
+
+/* The compiler keeps the accesses before and after in order. Enough where the other party looks only when this one has stopped. */
+#define op_compiler_fence() __atomic_signal_fence(__ATOMIC_SEQ_CST)
+
+/* Makes `value` of 0, with acquire; false when it was not 0. Undone with op_store_release of 0. */
+static inline bool op_claim(uint32_t *word, uint32_t value)
+{
+	uint32_t expected = 0;
+
+	return __atomic_compare_exchange_n(word, &expected, value, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
 
 #endif

@@ -28,8 +28,28 @@ int op_ring_map(int fd, size_t data_bytes, struct op_ring *ret_ring)
 	return 0;
 }
 
+static uint64_t begin_backward(struct op_ring *ring)
+{
+	/* C, pairs with B, as below. The floor needs no order: the writer stands still. */
+	uint64_t start = op_load_acquire(&ring->k_control->data_head);
+	uint64_t torn = ring->floor ? start - op_load_relaxed(ring->floor) : 0;
+	uint64_t whole;
+
+	if (torn > ring->data_bytes) {
+		torn = ring->data_bytes;
+		ring->damaged++;
+	}
+	whole = op_min_u64(ring->data_bytes - torn, ring->known - start);
+	ring->start = start;
+	ring->tail = start;
+	ring->head = start + whole;
+	return whole;
+}
+
 uint64_t op_ring_begin(struct op_ring *ring)
 {
+	if (ring->flags & OP_RING_BACKWARD)
+		return begin_backward(ring);
 	/* C, pairs with B in the kernel's perf_output_put_handle: records up to head are seen whole. */
 	ring->head = op_load_acquire(&ring->k_control->data_head);
 	if (ring->head - ring->tail > ring->data_bytes) {
@@ -56,32 +76,71 @@ static const struct perf_event_header *pass_over(struct op_ring *ring)
 	return NULL;
 }
 
+/* A gap ends at a word that is not zero or with its page, whichever comes first. */
+static void skip_gap(struct op_ring *ring)
+{
+	size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+	uint64_t page_end = (ring->tail | (page_bytes - 1)) + 1;
+	uint64_t word;
+
+	while (ring->head - ring->tail >= sizeof(word) && ring->tail != page_end) {
+		copy_out(ring, ring->tail, &word, sizeof(word));
+		if (word)
+			break;
+		ring->tail += sizeof(word);
+	}
+}
+
+/* The header at the tail, behind gaps. False when there is nothing. */
+static bool peek(struct op_ring *ring, struct perf_event_header *ret_header)
+{
+	while (ring->head - ring->tail >= sizeof(*ret_header)) {
+		uint64_t tail = ring->tail;
+
+		copy_out(ring, tail, ret_header, sizeof(*ret_header));
+		if (ret_header->size || !(ring->flags & OP_RING_GAPS))
+			return true;
+		skip_gap(ring);
+		if (ring->tail == tail)
+			return true;
+	}
+	return false;
+}
+
+/* The record at the tail in one piece. NULL without memory. */
+static const void *in_one_piece(struct op_ring *ring, const struct perf_event_header *header)
+{
+	size_t offset = ring->tail & (ring->data_bytes - 1);
+
+	if (offset + header->size <= ring->data_bytes && !(ring->flags & OP_RING_COPY))
+		return ring->k_data + offset;
+	if (!ring->bounce)
+		ring->bounce = aligned_alloc(8, OP_RECORD_BYTES_MAX);
+	if (!ring->bounce)
+		return NULL;
+	copy_out(ring, ring->tail, ring->bounce, header->size);
+	memcpy(ring->bounce, header, sizeof(*header));
+	return ring->bounce;
+}
+
 const struct perf_event_header *op_ring_next(struct op_ring *ring)
 {
-	uint64_t available = ring->head - ring->tail;
-	size_t offset = ring->tail & (ring->data_bytes - 1);
 	struct perf_event_header header;
-	const uint8_t *record;
+	const void *record;
 
-	if (!available)
+	if (!peek(ring, &header))
+		return ring->head == ring->tail ? NULL : pass_over(ring);
+	if ((ring->flags & OP_RING_BACKWARD) && header.size > ring->head - ring->tail) {
+		ring->tail = ring->head; /* the oldest one is partly overwritten */
 		return NULL;
-	if (available < sizeof(header))
-		return pass_over(ring);
-	copy_out(ring, ring->tail, &header, sizeof(header));
-	if (header.size < sizeof(header) || header.size > available || header.size % 8)
-		return pass_over(ring);
-	if (offset + header.size <= ring->data_bytes) {
-		record = ring->k_data + offset;
-	} else {
-		if (!ring->bounce)
-			ring->bounce = aligned_alloc(8, OP_RECORD_BYTES_MAX);
-		if (!ring->bounce)
-			return pass_over(ring);
-		copy_out(ring, ring->tail, ring->bounce, header.size);
-		record = ring->bounce;
 	}
+	if (header.size < sizeof(header) || header.size > ring->head - ring->tail || header.size % 8)
+		return pass_over(ring);
+	record = in_one_piece(ring, &header);
+	if (!record)
+		return pass_over(ring);
 	ring->tail += header.size;
-	return (const void *)record;
+	return record;
 }
 
 void op_ring_put_back(struct op_ring *ring, const struct perf_event_header *record)
@@ -91,6 +150,10 @@ void op_ring_put_back(struct op_ring *ring, const struct perf_event_header *reco
 
 void op_ring_end(struct op_ring *ring)
 {
+	if (ring->flags & OP_RING_BACKWARD) {
+		ring->known = ring->start;
+		return;
+	}
 	/* D, pairs with A in the kernel's perf_output_begin: our reads are done before the space is given back. */
 	op_store_release(&ring->k_control->data_tail, ring->tail);
 }
@@ -98,14 +161,16 @@ void op_ring_end(struct op_ring *ring)
 bool op_ring_pending(const struct op_ring *ring)
 {
 	/* No order needed: only a hint, the reader looks again with C before it reads. */
-	return op_load_relaxed(&ring->k_control->data_head) != ring->tail;
+	uint64_t head = op_load_relaxed(&ring->k_control->data_head);
+
+	return head != (ring->flags & OP_RING_BACKWARD ? ring->known : ring->tail);
 }
 
 void op_ring_unmap(struct op_ring *ring)
 {
 	if (!ring)
 		return;
-	if (ring->k_control)
+	if (ring->k_control && ring->map_bytes)
 		op_sys_munmap(ring->k_control, ring->map_bytes);
 	free(ring->bounce);
 	*ring = (struct op_ring){ 0 };

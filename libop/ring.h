@@ -24,6 +24,12 @@
 
 #define OP_RECORD_BYTES_MAX 65536 /* header.size is 16 bits wide */
 
+enum op_ring_flags {
+	OP_RING_GAPS = 1,     /* zero words where a header belongs are skipped, up to the end of their page */
+	OP_RING_COPY = 2,     /* the writer is not trusted: records are given as copies that it cannot change behind the check */
+	OP_RING_BACKWARD = 4, /* overwrite mode: the writer goes down and never waits, the reader reads when it has stopped */
+};
+
 struct op_ring {
 	struct perf_event_mmap_page *k_control;
 	uint8_t *k_data;
@@ -33,6 +39,10 @@ struct op_ring {
 	uint64_t tail;	   /* next byte to read; the writer knows it after op_ring_end */
 	uint64_t damaged;  /* times that a length made no sense and the rest of what was there was passed over */
 	uint8_t *bounce;   /* a record that wraps is put together here; made when first needed */
+	unsigned int flags; /* enum op_ring_flags; 0 for the rings of the kernel that op_ring_map maps */
+	const uint64_t *floor; /* OP_RING_BACKWARD: the lowest byte that the writer has touched; NULL: data_head */
+	uint64_t start;	   /* OP_RING_BACKWARD: the head that op_ring_begin saw */
+	uint64_t known;	   /* OP_RING_BACKWARD: the head of the snapshot before; what lies behind it has been given */
 };
 
 /*
@@ -41,7 +51,11 @@ struct op_ring {
  */
 int op_ring_map(int fd, size_t data_bytes, struct op_ring *ret_ring) OP_NONNULL OP_MUST_CHECK;
 
-/* Takes notice of what has been written by now. Bytes that op_ring_next will give. */
+/*
+ * Takes notice of what has been written by now. Bytes that op_ring_next will give.
+ * With OP_RING_BACKWARD: of what is still there and was not given between an earlier op_ring_begin and op_ring_end. op_ring_next then goes from
+ * the newest record to the oldest and ends at the first one that is not whole. The writer has to stand still until op_ring_end.
+ */
 uint64_t op_ring_begin(struct op_ring *ring) OP_NONNULL;
 
 /*
@@ -54,7 +68,7 @@ const struct perf_event_header *op_ring_next(struct op_ring *ring) OP_NONNULL;
 /* Takes back the last op_ring_next: it will give the same record again. */
 void op_ring_put_back(struct op_ring *ring, const struct perf_event_header *record) OP_NONNULL;
 
-/* Gives back to the writer what op_ring_next has passed. */
+/* Gives back to the writer what op_ring_next has passed. With OP_RING_BACKWARD: the next op_ring_begin begins where this one did. */
 void op_ring_end(struct op_ring *ring) OP_NONNULL;
 
 /* True when something has been written that op_ring_next has not given yet. */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -67,6 +68,32 @@ int op_sys_unlinkat(int dir_fd, const char *path, int flags)
 int op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes)
 {
 	return fallocate(fd, mode, offset, nr_bytes) < 0 ? -errno : 0;
+}
+
+int op_sys_memfd_create(const char *name, unsigned int flags)
+{
+	int fd = memfd_create(name, flags);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int op_sys_ftruncate(int fd, off_t nr_bytes)
+{
+	return ftruncate(fd, nr_bytes) < 0 ? -errno : 0;
+}
+
+int op_sys_fcntl(int fd, int command, int arg)
+{
+	int result = fcntl(fd, command, arg);
+
+	return result < 0 ? -errno : result;
+}
+
+int op_sys_eventfd(unsigned int value, int flags)
+{
+	int fd = eventfd(value, flags);
+
+	return fd < 0 ? -errno : fd;
 }
 
 int op_sys_fsync(int fd)

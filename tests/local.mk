@@ -4,6 +4,7 @@ if ENABLE_TESTS
 include $(srcdir)/tests/unit/daemon.mk
 include $(srcdir)/tests/unit/control.mk
 include $(srcdir)/tests/unit/opreport.mk
+include $(srcdir)/tests/unit/ring.mk
 
 check_PROGRAMS += tests/system/work tests/system/fault_oracle
 endif

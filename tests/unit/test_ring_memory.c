@@ -1,0 +1,636 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* One memory ring: every promise of the table in doc/ring.md, and a party that lies. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "libop/ring_memory.h"
+#include "tests/unit/cmocka_all.h"
+
+#define PAGE 4096u
+
+struct box {
+	struct op_mring ring;
+	struct op_mring_writer writer;
+	struct op_ring reader;
+};
+
+static void open_box(struct box *box, size_t data_bytes, unsigned int flags)
+{
+	assert_int_equal(op_mring_create(data_bytes, 0, flags, &box->ring), 0);
+	assert_int_equal(op_mring_writer_open(&box->ring, &box->writer), 0);
+	op_mring_reader(&box->ring, &box->reader);
+}
+
+static int close_box(void **state)
+{
+	struct box *box = *state;
+
+	op_ring_unmap(&box->reader);
+	op_mring_destroy(&box->ring);
+	free(box);
+	return 0;
+}
+
+static int setup(void **state)
+{
+	*state = calloc(1, sizeof(struct box));
+	open_box(*state, PAGE, 0);
+	return 0;
+}
+
+static int setup_large(void **state)
+{
+	*state = calloc(1, sizeof(struct box));
+	open_box(*state, 4 * PAGE, 0);
+	return 0;
+}
+
+static int setup_overwrite(void **state)
+{
+	*state = calloc(1, sizeof(struct box));
+	open_box(*state, PAGE, OP_MRING_OVERWRITE);
+	return 0;
+}
+
+typedef int reserve_fn(struct op_mring_writer *writer, size_t nr_bytes, struct perf_event_header **ret_record);
+
+/* A record of 16 bytes and more whose words all are its number. */
+static int put_with(reserve_fn *reserve, struct box *box, uint64_t number, size_t nr_bytes)
+{
+	struct perf_event_header *record;
+	int err = reserve(&box->writer, nr_bytes, &record);
+
+	if (err < 0)
+		return err;
+	record->type = PERF_RECORD_SAMPLE;
+	record->misc = 0;
+	for (size_t i = 1; i < nr_bytes / 8; i++)
+		memcpy((uint8_t *)record + 8 * i, &number, 8);
+	op_mring_commit(&box->writer);
+	return 0;
+}
+
+static int put(struct box *box, uint64_t number, size_t nr_bytes)
+{
+	return put_with(op_mring_reserve, box, number, nr_bytes);
+}
+
+static uint64_t word(const struct perf_event_header *record, size_t i)
+{
+	uint64_t value;
+
+	memcpy(&value, (const uint8_t *)record + 8 * i, 8);
+	return value;
+}
+
+static void check_record(const struct perf_event_header *record, uint64_t number, size_t nr_bytes)
+{
+	assert_non_null(record);
+	assert_int_equal(record->type, PERF_RECORD_SAMPLE);
+	assert_int_equal(record->size, nr_bytes);
+	for (size_t i = 1; i < nr_bytes / 8; i++)
+		assert_int_equal(word(record, i), number);
+}
+
+static size_t size_of(uint64_t number)
+{
+	return 16 + number * 7 % 23 * 8;
+}
+
+/* Reads everything that is there; numbers go on from *number. Returns how many LOST records told. */
+static uint64_t read_all(struct box *box, uint64_t *number)
+{
+	const struct perf_event_header *record;
+	uint64_t lost = 0;
+
+	op_ring_begin(&box->reader);
+	while ((record = op_ring_next(&box->reader))) {
+		if (record->type == PERF_RECORD_LOST) {
+			assert_int_equal(record->size, 24);
+			lost += word(record, 2);
+			*number += word(record, 2);
+			continue;
+		}
+		check_record(record, *number, size_of(*number));
+		++*number;
+	}
+	op_ring_end(&box->reader);
+	assert_int_equal(box->reader.damaged, 0);
+	return lost;
+}
+
+static void reads_what_was_written_over_many_wraps(void **state)
+{
+	struct box *box = *state;
+	uint64_t read = 0;
+
+	for (uint64_t written = 0; written < 20000; written++) {
+		while (put(box, written, size_of(written)) == -ENOSPC)
+			fail();
+		if (written % 13 == 12)
+			read_all(box, &read);
+	}
+	read_all(box, &read);
+	assert_int_equal(read, 20000);
+	assert_int_equal(op_mring_dropped(&box->ring), 0);
+}
+
+static void shows_nothing_before_the_commit(void **state)
+{
+	struct box *box = *state;
+	struct perf_event_header *record;
+	uint64_t read = 5;
+
+	assert_int_equal(op_mring_reserve(&box->writer, size_of(5), &record), 0);
+	memset(record, 0xff, size_of(5));
+	assert_false(op_ring_pending(&box->reader));
+	assert_int_equal(op_ring_begin(&box->reader), 0);
+	op_mring_abandon(&box->writer);
+	assert_int_equal(op_ring_begin(&box->reader), 0);
+	assert_int_equal(put(box, 5, size_of(5)), 0);
+	read_all(box, &read);
+	assert_int_equal(read, 6);
+}
+
+static void counts_what_found_no_room(void **state)
+{
+	struct box *box = *state;
+	uint64_t written = 0, read = 0, dropped = 0;
+
+	while (put(box, written, size_of(written)) == 0)
+		written++;
+	dropped++;
+	for (int i = 0; i < 6; i++, dropped++)
+		assert_int_equal(put(box, 999, 512), -ENOSPC);
+	assert_int_equal(op_mring_dropped(&box->ring), dropped);
+	assert_int_equal(read_all(box, &read), 0); /* nothing unread was overwritten */
+	assert_int_equal(read, written);
+	written += dropped;
+	assert_int_equal(put(box, written, size_of(written)), 0);
+	assert_int_equal(put(box, written + 1, size_of(written + 1)), 0);
+	assert_int_equal(read_all(box, &read), dropped);
+	assert_int_equal(read, written + 2);
+}
+
+/* The number is told once, also when the record behind it is given up. */
+static void tells_a_loss_once(void **state)
+{
+	struct box *box = *state;
+	struct perf_event_header *record;
+	uint64_t read = 0, written = 0;
+
+	while (put(box, written, size_of(written)) == 0)
+		written++;
+	read_all(box, &read);
+	assert_int_equal(op_mring_reserve(&box->writer, 16, &record), 0);
+	op_mring_abandon(&box->writer);
+	assert_int_equal(read_all(box, &read), 1);
+	assert_int_equal(put(box, read, size_of(read)), 0);
+	assert_int_equal(read_all(box, &read), 0);
+}
+
+static void needs_room_for_the_loss_too(void **state)
+{
+	struct box *box = *state;
+
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(put(box, 1, PAGE / 8), 0);
+	assert_int_equal(put(box, 1, PAGE / 8), -ENOSPC);
+	op_ring_begin(&box->reader);
+	assert_non_null(op_ring_next(&box->reader));
+	op_ring_end(&box->reader);
+	assert_int_equal(put(box, 1, PAGE / 8 - 16), -ENOSPC); /* 24 for LOST do not fit beside it */
+	assert_int_equal(put(box, 1, PAGE / 8 - 24), 0);
+	assert_int_equal(put(box, 1, 8), -ENOSPC);
+}
+
+static void refuses_what_can_never_fit(void **state)
+{
+	struct box *box = *state;
+	struct perf_event_header *record = NULL;
+
+	assert_int_equal(op_mring_reserve(&box->writer, 0, &record), -EINVAL);
+	assert_int_equal(op_mring_reserve(&box->writer, 4, &record), -EINVAL);
+	assert_int_equal(op_mring_reserve(&box->writer, 20, &record), -EINVAL);
+	assert_int_equal(op_mring_reserve(&box->writer, PAGE, &record), -EMSGSIZE);
+	assert_int_equal(op_mring_reserve(&box->writer, 65536, &record), -EMSGSIZE);
+	assert_int_equal(op_mring_reserve(&box->writer, SIZE_MAX & ~(size_t)7, &record), -EMSGSIZE);
+	assert_int_equal(op_mring_reserve_in_page(&box->writer, PAGE / 2, &record), -EMSGSIZE);
+	assert_null(record);
+	assert_int_equal(op_mring_reserve(&box->writer, PAGE - 24, &record), 0);
+	assert_int_equal(op_mring_dropped(&box->ring), 0);
+}
+
+static void keeps_records_in_their_page(void **state)
+{
+	struct box *box = *state;
+	uint64_t read = 0;
+
+	assert_int_equal(put_with(op_mring_reserve_in_page, box, 0, PAGE + 8), -EMSGSIZE);
+	for (uint64_t written = 0; written < 5000; written++) {
+		const uint8_t *record;
+
+		memset(box->ring.data + (box->writer.head & (4 * PAGE - 1)), 0xff, 8); /* what is skipped must have been zeroed */
+		assert_int_equal(put_with(op_mring_reserve_in_page, box, written, size_of(written)), 0);
+		record = (const uint8_t *)box->writer.record;
+		assert_int_equal((size_t)(record - box->ring.data) / PAGE, (size_t)(record + size_of(written) - 1 - box->ring.data) / PAGE);
+		if (written % 50 == 49)
+			read_all(box, &read);
+	}
+	read_all(box, &read);
+	assert_int_equal(read, 5000);
+}
+
+static void fits_a_whole_page(void **state)
+{
+	struct box *box = *state;
+	const struct perf_event_header *record;
+
+	assert_int_equal(put(box, 1, 16), 0);
+	assert_int_equal(put_with(op_mring_reserve_in_page, box, 2, PAGE), 0);
+	op_ring_begin(&box->reader);
+	check_record(op_ring_next(&box->reader), 1, 16);
+	record = op_ring_next(&box->reader);
+	check_record(record, 2, PAGE);
+	assert_ptr_equal(record, box->ring.data + PAGE);
+	assert_null(op_ring_next(&box->reader));
+	op_ring_end(&box->reader);
+	assert_int_equal(box->reader.damaged, 0);
+}
+
+static bool readable(const struct op_mring *ring)
+{
+	struct pollfd pollfd = { .fd = ring->wake_fd, .events = POLLIN };
+
+	return poll(&pollfd, 1, 0) == 1;
+}
+
+static void drain(struct box *box)
+{
+	op_mring_wake_clear(&box->ring);
+	op_ring_begin(&box->reader);
+	while (op_ring_next(&box->reader))
+		;
+	op_ring_end(&box->reader);
+}
+
+static void wakes_every_so_many_records(void **state)
+{
+	struct box *box = *state;
+
+	op_mring_wake_every(&box->ring, 3, true);
+	for (int i = 1; i <= 30; i++) {
+		assert_int_equal(put(box, 1, 64), 0);
+		assert_int_equal(readable(&box->ring), i % 3 == 0);
+		if (i % 3 == 0)
+			drain(box);
+		assert_false(readable(&box->ring));
+	}
+}
+
+static void wakes_every_so_many_bytes(void **state)
+{
+	struct box *box = *state;
+
+	assert_int_equal(put(box, 1, 64), 0);
+	assert_false(readable(&box->ring)); /* nobody asked */
+	op_mring_wake_every(&box->ring, 1024, false);
+	for (int i = 1; i <= 64; i++) {
+		assert_int_equal(put(box, 1, 64), 0);
+		assert_int_equal(readable(&box->ring), i % 16 == 0);
+		if (i % 16 == 0)
+			drain(box);
+	}
+	op_mring_wake_every(&box->ring, 0, false);
+	for (int i = 1; i <= 60; i++)
+		assert_int_equal(put(box, 1, 64), 0);
+	assert_false(readable(&box->ring));
+}
+
+static void wakes_once_when_it_is_full(void **state)
+{
+	struct box *box = *state;
+
+	op_mring_wake_every(&box->ring, UINT64_MAX, false);
+	while (put(box, 1, 512) == 0)
+		assert_false(readable(&box->ring));
+	assert_true(readable(&box->ring));
+	op_mring_wake_clear(&box->ring);
+	assert_int_equal(put(box, 1, 512), -ENOSPC);
+	assert_false(readable(&box->ring));
+	drain(box);
+	while (put(box, 1, 512) == 0)
+		assert_false(readable(&box->ring));
+	assert_true(readable(&box->ring));
+}
+
+/* Reads a snapshot: records from `newest` on downwards, without a gap. Returns how many. */
+static uint64_t read_snapshot(struct box *box, uint64_t newest)
+{
+	const struct perf_event_header *record;
+	uint64_t nr = 0;
+
+	op_ring_begin(&box->reader);
+	while ((record = op_ring_next(&box->reader))) {
+		check_record(record, newest - nr, size_of(newest - nr));
+		nr++;
+	}
+	op_ring_end(&box->reader);
+	assert_int_equal(box->reader.damaged, 0);
+	return nr;
+}
+
+static void check_overwrite(struct box *box, reserve_fn *reserve)
+{
+	uint64_t written = 0;
+
+	for (int turn = 0; turn < 200; turn++) {
+		size_t bytes = 0;
+		uint64_t nr = 0;
+
+		for (int i = 0; i < turn; i++) {
+			written++;
+			assert_int_equal(put_with(reserve, box, written, size_of(written)), 0);
+		}
+		nr = read_snapshot(box, written);
+		for (uint64_t i = 0; i < nr; i++)
+			bytes += size_of(written - i);
+		/* All that are new, or as many as the ring can hold but for one that is partly overwritten and a gap. */
+		if (nr != (uint64_t)turn)
+			assert_true(nr < (uint64_t)turn && bytes + 400 > PAGE);
+		assert_false(op_ring_pending(&box->reader));
+	}
+	assert_int_equal(op_mring_dropped(&box->ring), 0);
+}
+
+static void overwrites_the_oldest(void **state)
+{
+	check_overwrite(*state, op_mring_reserve);
+}
+
+static void overwrites_within_pages(void **state)
+{
+	check_overwrite(*state, op_mring_reserve_in_page);
+}
+
+/* A writer that died in a reservation has torn the oldest records: the reader stops before them. */
+static void stops_at_what_a_reservation_tore(void **state)
+{
+	struct box *box = *state;
+	struct perf_event_header *record;
+
+	for (int i = 0; i < 64; i++)
+		assert_int_equal(put(box, 7, 64), 0);
+	assert_int_equal(op_mring_reserve(&box->writer, 96, &record), 0);
+	memset(record, 0x08, 96);
+	op_ring_begin(&box->reader);
+	for (int i = 0; i < 62; i++)
+		check_record(op_ring_next(&box->reader), 7, 64);
+	assert_null(op_ring_next(&box->reader));
+	op_ring_end(&box->reader);
+}
+
+static void has_one_writer(void **state)
+{
+	struct box *box = *state;
+	struct op_mring_writer second;
+	uint64_t read = 0;
+
+	assert_int_equal(op_mring_writer_open(&box->ring, &second), -EBUSY);
+	assert_int_equal(put(box, 0, size_of(0)), 0);
+	op_mring_writer_close(&box->writer);
+	assert_int_equal(op_mring_writer_open(&box->ring, &box->writer), 0);
+	assert_int_equal(put(box, 1, size_of(1)), 0);
+	op_mring_writer_died(&box->ring);
+	assert_int_equal(op_mring_writer_open(&box->ring, &box->writer), 0);
+	read_all(box, &read);
+	assert_int_equal(read, 2);
+}
+
+static void hands_losses_to_the_next_writer(void **state)
+{
+	struct box *box = *state;
+	uint64_t written = 0, read = 0;
+
+	while (put(box, written, size_of(written)) == 0)
+		written++;
+	op_mring_writer_died(&box->ring);
+	assert_int_equal(op_mring_writer_open(&box->ring, &box->writer), 0);
+	read_all(box, &read);
+	assert_int_equal(put(box, written + 1, size_of(written + 1)), 0);
+	op_mring_writer_died(&box->ring);
+	assert_int_equal(op_mring_writer_open(&box->ring, &box->writer), 0);
+	assert_int_equal(put(box, written + 2, size_of(written + 2)), 0);
+	assert_int_equal(read_all(box, &read), 1);
+	assert_int_equal(read, written + 3);
+}
+
+/* A reader that lies about its position gains nothing: what it has not given back stays. */
+static void does_not_believe_the_reader(void **state)
+{
+	struct box *box = *state;
+	uint64_t lies[] = { 1, UINT64_MAX, PAGE + 512 + 8, UINT64_C(1) << 63, PAGE * 2 };
+
+	while (put(box, 3, 512) == 0)
+		;
+	box->ring.control->data_tail = 512;
+	assert_int_equal(put(box, 3, 512 - 24), 0);
+	box->ring.control->data_tail = 0; /* backwards */
+	assert_int_equal(put(box, 3, 512), -ENOSPC);
+	for (size_t i = 0; i < op_array_size(lies); i++) {
+		box->ring.control->data_tail = lies[i];
+		assert_int_equal(put(box, 3, 512), -ENOSPC);
+		assert_int_equal(box->writer.bad_tails, i + 2);
+	}
+}
+
+/* Bytes at a position of the ring, and a head, as a writer that lies would leave them. */
+static void lie(struct box *box, uint64_t head, struct perf_event_header header)
+{
+	uint64_t at = box->reader.tail & (PAGE - 1);
+
+	memcpy(box->ring.data + at, &header, sizeof(header));
+	box->ring.control->data_head = head;
+}
+
+static void does_not_believe_the_writer(void **state)
+{
+	struct box *box = *state;
+	const struct perf_event_header bad[] = {
+		{ .type = 9, .size = 0 }, { .type = 0, .size = 4 }, { .type = 9, .size = 12 }, { .type = 9, .size = 72 }, { .type = 9, .size = 65528 },
+	};
+	uint64_t damaged = 0;
+
+	box->reader.flags |= OP_RING_COPY;
+	for (size_t i = 0; i < op_array_size(bad); i++) {
+		lie(box, box->reader.tail + 64, bad[i]);
+		assert_int_equal(op_ring_begin(&box->reader), 64);
+		assert_null(op_ring_next(&box->reader));
+		op_ring_end(&box->reader);
+		assert_int_equal(box->reader.damaged, ++damaged);
+	}
+	lie(box, box->reader.tail - 8, bad[0]); /* backwards */
+	assert_int_equal(op_ring_begin(&box->reader), 0);
+	assert_int_equal(box->reader.damaged, ++damaged);
+	lie(box, box->reader.tail + PAGE + 8, bad[0]); /* too far */
+	assert_int_equal(op_ring_begin(&box->reader), 0);
+	assert_int_equal(box->reader.damaged, ++damaged);
+	lie(box, box->reader.tail + 4, bad[0]); /* torn header */
+	assert_int_equal(op_ring_begin(&box->reader), 4);
+	assert_null(op_ring_next(&box->reader));
+	assert_int_equal(box->reader.damaged, ++damaged);
+}
+
+static void gives_copies_that_the_writer_cannot_change(void **state)
+{
+	struct box *box = *state;
+	const struct perf_event_header *record;
+
+	assert_int_equal(put(box, 3, 64), 0);
+	box->reader.flags |= OP_RING_COPY;
+	op_ring_begin(&box->reader);
+	record = op_ring_next(&box->reader);
+	memset(box->ring.data, 0xff, 64);
+	check_record(record, 3, 64);
+}
+
+static void skips_zeros_to_the_head_only(void **state)
+{
+	struct box *box = *state;
+
+	memset(box->ring.data, 0, PAGE);
+	box->ring.control->data_head = PAGE;
+	assert_int_equal(op_ring_begin(&box->reader), PAGE);
+	assert_null(op_ring_next(&box->reader));
+	op_ring_end(&box->reader);
+	assert_int_equal(box->ring.control->data_tail, PAGE);
+	box->reader.flags &= ~(unsigned int)OP_RING_GAPS; /* and not at all in a ring of the kernel */
+	box->ring.control->data_head = PAGE + 64;
+	op_ring_begin(&box->reader);
+	assert_null(op_ring_next(&box->reader));
+	assert_int_equal(box->reader.damaged, 1);
+}
+
+static void does_not_believe_a_backward_writer(void **state)
+{
+	struct box *box = *state;
+	uint64_t heads[] = { 8, PAGE, UINT64_MAX, UINT64_C(1) << 63, (uint64_t)-PAGE * 3 };
+
+	for (size_t i = 0; i < op_array_size(heads); i++) {
+		uint64_t damaged = box->reader.damaged;
+
+		memset(box->ring.data, (int)i + 7, PAGE);
+		box->ring.control->data_head = heads[i];
+		box->ring.shared->floor = heads[i] + 8; /* above the head */
+		assert_true(op_ring_begin(&box->reader) <= PAGE);
+		while (op_ring_next(&box->reader))
+			;
+		op_ring_end(&box->reader);
+		assert_true(box->reader.damaged > damaged);
+	}
+}
+
+/* The reader is another process, which has the two descriptors only. */
+static void is_read_by_another_process(void **state)
+{
+	struct box *box = *state;
+	uint64_t read = 0;
+	int status;
+	pid_t pid;
+
+	for (uint64_t i = 0; i < 30; i++)
+		assert_int_equal(put(box, i, size_of(i)), 0);
+	pid = fork();
+	if (!pid) {
+		struct box other = { .writer = { .limit = 0 } };
+
+		if (op_mring_attach(box->ring.fd, box->ring.wake_fd, &other.ring) < 0)
+			_exit(1);
+		op_mring_reader(&other.ring, &other.reader);
+		read_all(&other, &read);
+		_exit(read == 30 && other.reader.flags & OP_RING_COPY ? 0 : 2);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(box->ring.control->data_tail, box->ring.control->data_head);
+}
+
+static void is_mapped_by_the_reader_of_kernel_rings(void **state)
+{
+	struct box *box = *state;
+	struct op_ring plain;
+
+	assert_int_equal(put(box, 4, 64), 0);
+	assert_int_equal(op_ring_map(box->ring.fd, PAGE, &plain), 0);
+	op_ring_begin(&plain);
+	check_record(op_ring_next(&plain), 4, 64);
+	assert_null(op_ring_next(&plain));
+	op_ring_end(&plain);
+	op_ring_unmap(&plain);
+	assert_int_equal(box->ring.control->data_tail, 64);
+}
+
+static void attaches_to_rings_only(void **state)
+{
+	struct box *box = *state;
+	struct op_mring ring;
+	int fd = memfd_create("no ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	assert_true(fd >= 0);
+	assert_int_equal(pwrite(fd, box->ring.control, 2 * PAGE, 0), 2 * PAGE);
+	assert_int_equal(op_mring_attach(fd, box->ring.wake_fd, &ring), -EINVAL); /* can shrink: a SIGBUS */
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
+	assert_int_equal(op_mring_attach(fd, box->ring.wake_fd, &ring), 0);
+	op_mring_destroy(&ring);
+	assert_int_equal(pwrite(fd, "not a ring", 10, OP_MRING_SHARED_OFFSET), 10);
+	assert_int_equal(op_mring_attach(fd, box->ring.wake_fd, &ring), -EINVAL);
+	close(fd);
+	assert_int_equal(op_mring_attach(box->ring.fd, -1, &ring), -EBADF);
+	box->ring.control->data_size = 2 * PAGE;
+	assert_int_equal(op_mring_attach(box->ring.fd, box->ring.wake_fd, &ring), -EINVAL);
+	box->ring.control->data_size = PAGE;
+	assert_int_equal(op_mring_attach(box->ring.fd, box->ring.wake_fd, &ring), 0);
+	op_mring_destroy(&ring);
+	assert_int_equal(op_mring_create(PAGE + 8, 0, 0, &ring), -EINVAL);
+	assert_int_equal(op_mring_create(PAGE / 2, 0, 0, &ring), -EINVAL);
+	assert_int_equal(op_mring_create(PAGE, 3 * PAGE, 0, &ring), -EINVAL);
+	assert_int_equal(op_mring_create(PAGE, 0, 64, &ring), -EINVAL);
+}
+
+#define TEST(name, set_up) cmocka_unit_test_setup_teardown(name, set_up, close_box)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(reads_what_was_written_over_many_wraps, setup),
+		TEST(shows_nothing_before_the_commit, setup),
+		TEST(counts_what_found_no_room, setup),
+		TEST(tells_a_loss_once, setup),
+		TEST(needs_room_for_the_loss_too, setup),
+		TEST(refuses_what_can_never_fit, setup),
+		TEST(keeps_records_in_their_page, setup_large),
+		TEST(fits_a_whole_page, setup_large),
+		TEST(wakes_every_so_many_records, setup),
+		TEST(wakes_every_so_many_bytes, setup),
+		TEST(wakes_once_when_it_is_full, setup),
+		TEST(overwrites_the_oldest, setup_overwrite),
+		TEST(overwrites_within_pages, setup_overwrite),
+		TEST(stops_at_what_a_reservation_tore, setup_overwrite),
+		TEST(has_one_writer, setup),
+		TEST(hands_losses_to_the_next_writer, setup),
+		TEST(does_not_believe_the_reader, setup),
+		TEST(does_not_believe_the_writer, setup),
+		TEST(gives_copies_that_the_writer_cannot_change, setup),
+		TEST(skips_zeros_to_the_head_only, setup),
+		TEST(does_not_believe_a_backward_writer, setup_overwrite),
+		TEST(is_read_by_another_process, setup),
+		TEST(is_mapped_by_the_reader_of_kernel_rings, setup),
+		TEST(attaches_to_rings_only, setup),
+	};
+
+	return cmocka_run_group_tests_name("ring_memory", tests, NULL, NULL);
+}
