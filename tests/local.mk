@@ -43,5 +43,6 @@ check-system: all check-programs
 check-long: all check-programs
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/long_soak.py $(LONG_FLAGS)
 
-bench: all check-programs bench-ring
-	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/bench/bench.py $(BENCH_FLAGS)
+bench: all check-programs
+	@rc=0; $(MAKE) --no-print-directory bench-ring || rc=1; \
+		env $(OPD_TEST_ENV) python3 $(srcdir)/tests/bench/bench.py $(BENCH_FLAGS) || rc=1; exit $$rc

@@ -71,11 +71,14 @@ static void bench_memory(size_t data_bytes)
 	struct prefilled full;
 	uint64_t rounds = (256u << 20) / data_bytes, checksum = 0, begin_ns, drain_ns, copy_ns;
 	uint8_t *copy = aligned_alloc(4096, data_bytes);
+	double nr_records, nr_bytes;
 
 	if (!copy || !prefill(&full, data_bytes)) {
 		fprintf(stderr, "bench_ring: no memory\n");
 		exit(1);
 	}
+	nr_records = (double)(rounds * full.nr_records);
+	nr_bytes = (double)(rounds * full.filled_bytes);
 	memset(copy, 0, data_bytes);
 	drain_prefilled(&full);
 	begin_ns = bench_cpu_ns();
@@ -89,17 +92,16 @@ static void bench_memory(size_t data_bytes)
 	}
 	copy_ns = bench_cpu_ns() - begin_ns;
 	__asm__ volatile("" : : "r"(checksum));
-	printf("%8zu %14.2f %10.2f %18.2f %18.1f x\n", data_bytes / 1024, (double)drain_ns / (double)(rounds * full.nr_records),
-	       (double)(rounds * full.filled_bytes) / (double)drain_ns, (double)copy_ns / (double)(rounds * full.nr_records),
-	       bench_per((double)drain_ns, (double)copy_ns));
+	printf("%8zu %14.2f %10.2f %18.2f %18.1f x\n", data_bytes / 1024, (double)drain_ns / nr_records, nr_bytes / (double)drain_ns,
+	       (double)copy_ns / nr_records, bench_per((double)drain_ns, (double)copy_ns));
 	free(copy);
 	free(full.ring.k_data);
 }
 
 static void table_memory(void)
 {
-	printf("reading and decoding alone, samples of 40 bytes in memory\n%8s %14s %10s %18s %20s\n", "ring kB", "ns/record", "GB/s",
-	       "memcpy, ns/record", "opd / memcpy");
+	printf("reading and decoding alone, samples of 40 bytes in memory\n%8s %14s %10s %18s %20s\n", "ring kB", "ns/record",
+	       "GB/s", "memcpy, ns/record", "opd / memcpy");
 	bench_memory(64 * 1024);
 	bench_memory(RING_BYTES);
 	bench_memory(LARGE_RING_BYTES);
@@ -111,8 +113,8 @@ static void table_memory(void)
 	{ .name = title, .event = PERF_COUNT_SW_CPU_CLOCK, .period = period_ns, .ring_bytes = RING_BYTES,                          \
 	  .watermark_bytes = wake_bytes, .how = the_how, .load = CAPTURE_BUSY }
 #define FAULT_ROW(title, bytes)                                                                                                    \
-	{ .name = title, .event = PERF_COUNT_SW_PAGE_FAULTS, .period = 1, .ring_bytes = bytes, .watermark_bytes = (bytes) / 4,      \
-	  .how = CAPTURE_SWAP, .load = CAPTURE_FAULTS }
+	{ .name = title, .event = PERF_COUNT_SW_PAGE_FAULTS, .period = 1, .ring_bytes = bytes,                                     \
+	  .watermark_bytes = (bytes) / 4, .how = CAPTURE_SWAP, .load = CAPTURE_FAULTS }
 
 #define DEFAULT_PERIOD_NS 100000
 
