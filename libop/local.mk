@@ -19,7 +19,9 @@ libop_libop_a_SOURCES = \
 	libop/parse.c libop/parse.h \
 	libop/record.c libop/record.h \
 	libop/ring.c libop/ring.h \
+	libop/ring_aux.c libop/ring_aux.h \
 	libop/ring_memory.c libop/ring_memory.h \
+	libop/ring_memory_pair.c libop/ring_memory_pair.h \
 	libop/ring_pair.c libop/ring_pair.h \
 	libop/session.c libop/session.h \
 	libop/sys.c libop/sys.h \

@@ -49,7 +49,8 @@ struct op_mring_shared {
 	uint64_t told_before;  /* by the writer: of these, told by LOST records, when data_head has not reached told_at */
 	uint64_t told_at;
 	uint64_t told;	       /* and when it has */
-	uint8_t pad3[16];
+	uint64_t aux_touched;  /* by the writer: the AUX area is written up to here, published or not */
+	uint8_t pad3[8];
 };
 
 static_assert(sizeof(struct op_mring_shared) == 192, "three cache lines");

@@ -5,6 +5,7 @@ include $(srcdir)/tests/unit/daemon.mk
 include $(srcdir)/tests/unit/control.mk
 include $(srcdir)/tests/unit/opreport.mk
 include $(srcdir)/tests/unit/ring.mk
+include $(srcdir)/tests/ring/local.mk
 
 check_PROGRAMS += tests/system/work tests/system/fault_oracle
 endif
@@ -41,6 +42,7 @@ check-system: all check-programs
 		test $$rc -eq 0 || test $$rc -eq 77 || exit 1; done
 
 check-long: all check-programs
+	tests/ring/torture --records=$(TORTURE_RECORDS)
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/long_soak.py $(LONG_FLAGS)
 
 bench: all check-programs

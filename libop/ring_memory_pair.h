@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * A pair of memory rings: the writer writes the one, the reader reads the other, and the reader's thread swaps them. What the reader has
+ * is frozen: it does not change while it is read, and everything in it is older than everything in the other ring. See doc/ring.md.
+ *
+ *   writer                                  reader's thread
+ *   (E) store inside = ring                 (G) store write_index = other ring
+ *         fence                                   fence
+ *   (F) load write_index; not that ring:    (H) load inside; that ring: not quiet yet, look again
+ *       begin again                         (C) load data_head, load records
+ *   store record, (B) store data_head       (D) store data_tail
+ *   (I) store inside = none
+ *
+ * E pairs with H and G pairs with F: one of the two sees the other. Either the writer sees that the ring is not its own any more and takes the
+ * other one, or the reader sees the writer inside and waits until it has left (I pairs with H: its commit is seen). There is one late commit
+ * at most, and it is read with the rest of its ring.
+ *
+ * Which thread may call what is in the type of the first parameter, as in libop/ring_memory.h.
+ */
+#ifndef OP_RING_MEMORY_PAIR_H
+#define OP_RING_MEMORY_PAIR_H
+
+#include "libop/ring_memory.h"
+
+struct op_mring_pair {
+	struct op_mring rings[2]; /* they share one wake_fd; write_index and inside are in the control page of the first */
+};
+
+struct op_mring_pair_writer {
+	struct op_mring_writer writers[2];
+	struct op_mring_shared *shared;
+	unsigned int index; /* the ring of the last reservation */
+};
+
+struct op_mring_pair_reader {
+	struct op_ring rings[2];
+	struct op_mring_shared *shared;
+	unsigned int read; /* index of the ring that is not written */
+	bool quiet;	   /* the writer has been seen outside of it since the swap */
+	uint64_t swaps;
+	uint64_t late;	   /* times that the writer was still inside */
+};
+
+/* Two rings as op_mring_create makes them. 0 or -errno. */
+int op_mring_pair_create(size_t data_bytes, unsigned int flags, struct op_mring_pair *ret_pair) OP_NONNULL OP_MUST_CHECK;
+
+/* The pair of another process, by its three descriptors, which are duplicated. 0, -EINVAL: not of one kind, -errno. */
+int op_mring_pair_attach(const int fds[2], int wake_fd, struct op_mring_pair *ret_pair) OP_NONNULL OP_MUST_CHECK;
+
+/* After its reader and its writer. Allowed on a zeroed pair. */
+void op_mring_pair_destroy(struct op_mring_pair *pair);
+
+/* op_mring_wake_every and op_mring_dropped of both. */
+void op_mring_pair_wake_every(const struct op_mring_pair *pair, uint64_t every, bool records) OP_NONNULL;
+uint64_t op_mring_pair_dropped(const struct op_mring_pair *pair) OP_NONNULL;
+
+/* The calling thread becomes the writer. -EBUSY: there is one. */
+int op_mring_pair_writer_open(const struct op_mring_pair *pair, struct op_mring_pair_writer *ret_writer) OP_NONNULL OP_MUST_CHECK;
+void op_mring_pair_writer_close(struct op_mring_pair_writer *writer) OP_NONNULL;
+
+/* The writer's thread has died, possibly inside a ring, which becomes quiet by this call. Another one may open. */
+void op_mring_pair_writer_died(const struct op_mring_pair *pair) OP_NONNULL;
+
+void op_mring_pair_reader_open(const struct op_mring_pair *pair, struct op_mring_pair_reader *ret_reader) OP_NONNULL;
+void op_mring_pair_reader_close(struct op_mring_pair_reader *reader) OP_NONNULL;
+
+/*
+ * Swaps. 0; -EAGAIN: the writer is still inside the read ring; -EBUSY: the read ring has records that were not given back with op_ring_end (they would
+ * come after newer ones).
+ */
+int op_mring_pair_swap(struct op_mring_pair_reader *reader) OP_NONNULL OP_MUST_CHECK;
+
+/* The frozen ring, NULL as long as the writer is inside it: it leaves with its commit. Never waits. */
+struct op_ring *op_mring_pair_read_ring(struct op_mring_pair_reader *reader) OP_NONNULL;
+
+/* What op_mring_pair_enter leaves to it: the reader has swapped. */
+struct op_mring_writer *op_mring_pair_enter_slow(struct op_mring_pair_writer *writer) OP_NONNULL;
+
+/* The ring that is the writer's until op_mring_pair_leave. */
+static inline struct op_mring_writer *op_mring_pair_enter(struct op_mring_pair_writer *writer)
+{
+	/* E, pairs with H in op_mring_pair_read_ring: "I am inside" is seen before F looks. */
+	op_store_fence(&writer->shared->inside, writer->index + 1);
+	/* F, pairs with G in op_mring_pair_swap. */
+	if (op_likely(op_load_fence(&writer->shared->write_index) == writer->index))
+		return &writer->writers[writer->index];
+	return op_mring_pair_enter_slow(writer);
+}
+
+static inline void op_mring_pair_leave(struct op_mring_pair_writer *writer)
+{
+	/* I, pairs with H in op_mring_pair_read_ring: the commit is stored before. */
+	op_store_release(&writer->shared->inside, 0);
+}
+
+/* As op_mring_reserve. The writer is inside until the commit or until it abandons: that should be soon. */
+static inline int op_mring_pair_reserve(struct op_mring_pair_writer *writer, size_t nr_bytes, struct perf_event_header **ret_record)
+{
+	int err = op_mring_reserve(op_mring_pair_enter(writer), nr_bytes, ret_record);
+
+	if (op_unlikely(err < 0))
+		op_mring_pair_leave(writer);
+	return err;
+}
+
+/* As op_mring_reserve_in_page. */
+static inline int op_mring_pair_reserve_in_page(struct op_mring_pair_writer *writer, size_t nr_bytes,
+						struct perf_event_header **ret_record)
+{
+	int err = op_mring_reserve_in_page(op_mring_pair_enter(writer), nr_bytes, ret_record);
+
+	if (op_unlikely(err < 0))
+		op_mring_pair_leave(writer);
+	return err;
+}
+
+static inline void op_mring_pair_commit(struct op_mring_pair_writer *writer)
+{
+	op_mring_commit(&writer->writers[writer->index]);
+	op_mring_pair_leave(writer);
+}
+
+static inline void op_mring_pair_abandon(struct op_mring_pair_writer *writer)
+{
+	op_mring_abandon(&writer->writers[writer->index]);
+	op_mring_pair_leave(writer);
+}
+
+#endif

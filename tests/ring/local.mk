@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Threads on memory rings: 10^6 records for each mode in `make check`, as many as asked for in `make check-long`.
+check_PROGRAMS += tests/ring/torture
+TESTS += tests/ring/torture
+
+tests_ring_torture_SOURCES = tests/ring/torture.c
+tests_ring_torture_LDADD = libop/libop.a
+
+# For check-long in tests/local.mk.
+TORTURE_RECORDS = 100000000

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The pair of memory rings: the swap, one step at a time. tests/ring/torture.c has threads. */
+#include <errno.h>
+#include <poll.h>
+
+#include "libop/ring_memory_pair.h"
+#include "tests/unit/cmocka_all.h"
+
+#define BYTES 4096u
+
+struct box {
+	struct op_mring_pair pair;
+	struct op_mring_pair_writer writer;
+	struct op_mring_pair_reader reader;
+	uint64_t written;
+	uint64_t expected;
+};
+
+static void open_box(void **state, unsigned int flags)
+{
+	struct box *box = calloc(1, sizeof(*box));
+
+	assert_int_equal(op_mring_pair_create(BYTES, flags, &box->pair), 0);
+	assert_int_equal(op_mring_pair_writer_open(&box->pair, &box->writer), 0);
+	op_mring_pair_reader_open(&box->pair, &box->reader);
+	*state = box;
+}
+
+static int setup(void **state)
+{
+	open_box(state, 0);
+	return 0;
+}
+
+static int setup_overwrite(void **state)
+{
+	open_box(state, OP_MRING_OVERWRITE);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct box *box = *state;
+
+	op_mring_pair_reader_close(&box->reader);
+	op_mring_pair_destroy(&box->pair);
+	free(box);
+	return 0;
+}
+
+static int reserve(struct box *box)
+{
+	struct perf_event_header *record;
+	int err = op_mring_pair_reserve(&box->writer, 64, &record);
+
+	if (err < 0)
+		return err;
+	record->type = PERF_RECORD_SAMPLE;
+	for (size_t i = 1; i < 8; i++)
+		memcpy((uint8_t *)record + 8 * i, &box->written, 8);
+	return 0;
+}
+
+static int put(struct box *box)
+{
+	int err = reserve(box);
+
+	if (!err)
+		op_mring_pair_commit(&box->writer);
+	box->written++;
+	return err;
+}
+
+/* Reads what is in the frozen ring; returns what its LOST records tell. */
+static uint64_t read_frozen(struct box *box)
+{
+	struct op_ring *ring = op_mring_pair_read_ring(&box->reader);
+	const struct perf_event_header *record;
+	uint64_t lost = 0, word;
+
+	assert_non_null(ring);
+	op_ring_begin(ring);
+	while ((record = op_ring_next(ring))) {
+		memcpy(&word, (const uint8_t *)record + 16, 8);
+		if (record->type == PERF_RECORD_LOST) {
+			lost += word;
+			box->expected += word;
+			continue;
+		}
+		assert_int_equal(record->size, 64);
+		assert_int_equal(word, box->expected++);
+	}
+	op_ring_end(ring);
+	assert_int_equal(ring->damaged, 0);
+	return lost;
+}
+
+static void gives_each_record_once_and_in_order(void **state)
+{
+	struct box *box = *state;
+
+	for (int turn = 0; turn < 300; turn++) {
+		for (int i = 0; i < turn % 60; i++)
+			assert_int_equal(put(box), 0);
+		assert_int_equal(op_mring_pair_swap(&box->reader), 0);
+		read_frozen(box);
+		assert_int_equal(box->expected, box->written);
+	}
+	assert_int_equal(box->reader.swaps, 300);
+	assert_int_equal(box->reader.late, 0);
+}
+
+static void does_not_show_the_ring_that_is_written(void **state)
+{
+	struct box *box = *state;
+
+	assert_int_equal(put(box), 0);
+	read_frozen(box);
+	assert_int_equal(box->expected, 0);
+	assert_int_equal(op_mring_pair_swap(&box->reader), 0);
+	assert_int_equal(put(box), 0);
+	read_frozen(box);
+	assert_int_equal(box->expected, 1);
+}
+
+static void waits_for_a_writer_in_mid_reserve(void **state)
+{
+	struct box *box = *state;
+
+	assert_int_equal(put(box), 0);
+	assert_int_equal(reserve(box), 0);
+	assert_int_equal(op_mring_pair_swap(&box->reader), 0);
+	assert_null(op_mring_pair_read_ring(&box->reader));
+	assert_int_equal(op_mring_pair_swap(&box->reader), -EAGAIN);
+	op_mring_pair_commit(&box->writer);
+	box->written++;
+	assert_int_equal(put(box), 0); /* goes to the other ring */
+	read_frozen(box);
+	assert_int_equal(box->expected, 2);
+	assert_true(box->reader.late > 0);
+	assert_int_equal(op_mring_pair_swap(&box->reader), 0);
+	read_frozen(box);
+	assert_int_equal(box->expected, 3);
+}
+
+static void is_quiet_after_an_abandoned_reservation(void **state)
+{
+	struct box *box = *state;
+
+	assert_int_equal(reserve(box), 0);
+	assert_int_equal(op_mring_pair_swap(&box->reader), 0);
+	assert_null(op_mring_pair_read_ring(&box->reader));
+	op_mring_pair_abandon(&box->writer);
+	read_frozen(box);
+	assert_int_equal(box->expected, 0);
+}
+
+static void does_not_swap_before_all_is_read(void **state)
+{
+	struct box *box = *state;
+	struct op_ring *ring;
+
+	assert_int_equal(put(box), 0);
+	assert_int_equal(op_mring_pair_swap(&box->reader), 0);
+	assert_int_equal(op_mring_pair_swap(&box->reader), -EBUSY);
+	ring = op_mring_pair_read_ring(&box->reader);
+	op_ring_begin(ring);
+	assert_non_null(op_ring_next(ring));
+	op_ring_end(ring);
+	assert_int_equal(op_mring_pair_swap(&box->reader), 0);
+}
+
+static void tells_losses_in_the_ring_of_the_next_success(void **state)
+{
+	struct box *box = *state;
+
+	while (put(box) == 0)
+		;
+	assert_int_equal(put(box), -ENOSPC);
+	assert_int_equal(put(box), -ENOSPC);
+	assert_int_equal(op_mring_pair_swap(&box->reader), 0);
+	assert_int_equal(put(box), 0);
+	assert_int_equal(read_frozen(box), 0);
+	assert_int_equal(op_mring_pair_swap(&box->reader), 0);
+	assert_int_equal(read_frozen(box), 3);
+	assert_int_equal(box->expected, box->written);
+	assert_int_equal(op_mring_pair_dropped(&box->pair), 3);
+}
+
+static void hands_losses_to_the_next_writer(void **state)
+{
+	struct box *box = *state;
+
+	for (int turn = 0; turn < 5; turn++) {
+		while (put(box) == 0)
+			;
+		op_mring_pair_writer_died(&box->pair);
+		assert_int_equal(op_mring_pair_writer_open(&box->pair, &box->writer), 0);
+		assert_int_equal(put(box), -ENOSPC);
+		assert_int_equal(op_mring_pair_swap(&box->reader), 0);
+		assert_int_equal(put(box), 0);
+		read_frozen(box);
+		assert_int_equal(op_mring_pair_swap(&box->reader), 0);
+		assert_int_equal(read_frozen(box), 2);
+		assert_int_equal(box->expected, box->written);
+	}
+}
+
+static void goes_on_after_a_writer_that_died_inside(void **state)
+{
+	struct box *box = *state;
+
+	assert_int_equal(put(box), 0);
+	assert_int_equal(reserve(box), 0);
+	assert_int_equal(op_mring_pair_swap(&box->reader), 0);
+	assert_null(op_mring_pair_read_ring(&box->reader));
+	assert_int_equal(op_mring_pair_writer_open(&box->pair, &box->writer), -EBUSY);
+	op_mring_pair_writer_died(&box->pair);
+	read_frozen(box);
+	assert_int_equal(box->expected, 1);
+	assert_int_equal(op_mring_pair_writer_open(&box->pair, &box->writer), 0);
+	assert_int_equal(put(box), 0);
+	assert_int_equal(op_mring_pair_swap(&box->reader), 0);
+	read_frozen(box);
+	assert_int_equal(box->expected, 2);
+}
+
+/* Snapshots join: what one has, the next one does not, and nothing is between them. */
+static void joins_snapshots(void **state)
+{
+	struct box *box = *state;
+	const struct perf_event_header *record;
+
+	for (uint64_t turn = 0; turn < 200; turn++) {
+		uint64_t nr_new = turn % 100, nr = 0, word;
+		struct op_ring *ring;
+
+		for (uint64_t i = 0; i < nr_new; i++)
+			assert_int_equal(put(box), 0);
+		assert_int_equal(op_mring_pair_swap(&box->reader), 0);
+		ring = op_mring_pair_read_ring(&box->reader);
+		op_ring_begin(ring);
+		while ((record = op_ring_next(ring))) {
+			memcpy(&word, (const uint8_t *)record + 16, 8);
+			assert_int_equal(word, box->written - ++nr);
+		}
+		op_ring_end(ring);
+		assert_int_equal(nr, nr_new < BYTES / 64 ? nr_new : BYTES / 64);
+	}
+}
+
+static void wakes_through_one_descriptor(void **state)
+{
+	struct box *box = *state;
+	struct pollfd pollfd = { .fd = box->pair.rings[0].wake_fd, .events = POLLIN };
+
+	op_mring_pair_wake_every(&box->pair, 1, true);
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(poll(&pollfd, 1, 0), 0);
+		assert_int_equal(put(box), 0);
+		assert_int_equal(poll(&pollfd, 1, 0), 1);
+		op_mring_wake_clear(&box->pair.rings[0]);
+		assert_int_equal(op_mring_pair_swap(&box->reader), 0);
+		read_frozen(box);
+	}
+	assert_int_equal(box->expected, 4);
+}
+
+static void is_read_by_its_descriptors(void **state)
+{
+	struct box *box = *state;
+	struct op_mring_pair other;
+	int fds[2] = { box->pair.rings[0].fd, box->pair.rings[1].fd };
+
+	assert_int_equal(put(box), 0);
+	assert_int_equal(op_mring_pair_attach(fds, box->pair.rings[0].wake_fd, &other), 0);
+	op_mring_pair_reader_close(&box->reader);
+	op_mring_pair_reader_open(&other, &box->reader);
+	assert_int_equal(op_mring_pair_swap(&box->reader), 0);
+	read_frozen(box);
+	assert_int_equal(box->expected, 1);
+	op_mring_pair_reader_close(&box->reader);
+	op_mring_pair_destroy(&other);
+	op_mring_pair_reader_open(&box->pair, &box->reader);
+	assert_int_equal(put(box), 0);
+	assert_int_equal(op_mring_pair_swap(&box->reader), 0);
+	read_frozen(box);
+	assert_int_equal(box->expected, 2);
+}
+
+/* A reader that writes nonsense into write_index: the writer stays within its two rings. */
+static void does_not_believe_the_index(void **state)
+{
+	struct box *box = *state;
+	uint32_t lies[] = { 2, UINT32_MAX, 7, 0x80000000 };
+
+	for (size_t i = 0; i < op_array_size(lies); i++) {
+		box->pair.rings[0].shared->write_index = lies[i];
+		assert_int_equal(put(box), 0);
+		assert_true(box->writer.index < 2);
+	}
+}
+
+#define TEST(name, set_up) cmocka_unit_test_setup_teardown(name, set_up, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(gives_each_record_once_and_in_order, setup),
+		TEST(does_not_show_the_ring_that_is_written, setup),
+		TEST(waits_for_a_writer_in_mid_reserve, setup),
+		TEST(is_quiet_after_an_abandoned_reservation, setup),
+		TEST(does_not_swap_before_all_is_read, setup),
+		TEST(tells_losses_in_the_ring_of_the_next_success, setup),
+		TEST(hands_losses_to_the_next_writer, setup),
+		TEST(goes_on_after_a_writer_that_died_inside, setup),
+		TEST(joins_snapshots, setup_overwrite),
+		TEST(wakes_through_one_descriptor, setup),
+		TEST(is_read_by_its_descriptors, setup),
+		TEST(does_not_believe_the_index, setup),
+	};
+
+	return cmocka_run_group_tests_name("ring_memory_pair", tests, NULL, NULL);
+}
