@@ -29,6 +29,13 @@ AC_DEFUN([OPD_NEED_LIB], [
   AC_SUBST([$1_LIBS])
 ])
 
+dnl OPD_PEER(PREFIX, MODULE, DEBIAN-PACKAGE): a pkg-config module that only a benchmark uses, condition OPD_PEER_PREFIX.
+AC_DEFUN([OPD_PEER], [
+  PKG_CHECK_MODULES([$1], [$2], [opd_peer=yes],
+    [opd_peer=no; AC_MSG_NOTICE([benchmarks go without $2, which is in the Debian package $3])])
+  AM_CONDITIONAL([OPD_PEER_$1], [test "x$opd_peer" = xyes])
+])
+
 dnl OPD_WARNINGS: WARN_CFLAGS, every flag that this compiler knows; --enable-werror makes them errors.
 AC_DEFUN([OPD_WARNINGS], [
   AC_ARG_ENABLE([werror], [AS_HELP_STRING([--enable-werror], [a warning is an error])])

@@ -154,6 +154,7 @@ run_checks() {
 	check style house_style
 	check shellcheck scripts_sane
 	check cppcheck static_analysis
+	check model "$top/tests/model/run.sh"
 	[ "$quick" = no ] || return 0
 	# shellcheck disable=SC2046
 	check_systems gcc $(system_tests)

@@ -10,6 +10,9 @@ include $(srcdir)/tests/ring/local.mk
 check_PROGRAMS += tests/system/work tests/system/fault_oracle
 endif
 
+include $(srcdir)/tests/model/local.mk
+include $(srcdir)/tests/bench/ring.mk
+
 tests_system_work_SOURCES = tests/system/work.c
 tests_system_work_CFLAGS = -std=gnu11 -pthread -g -O1 -fno-omit-frame-pointer $(WARN_CFLAGS)
 tests_system_work_LDFLAGS = -pthread
@@ -43,4 +46,5 @@ check-long: all check-programs
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/long_soak.py $(LONG_FLAGS)
 
 bench: all check-programs
-	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/bench/bench.py $(BENCH_FLAGS)
+	@rc=0; $(MAKE) --no-print-directory bench-ring || rc=1; \
+		env $(OPD_TEST_ENV) python3 $(srcdir)/tests/bench/bench.py $(BENCH_FLAGS) || rc=1; exit $$rc

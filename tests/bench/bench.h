@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What the benchmarks share: clocks, threads on their CPU, ratios. */
+#ifndef BENCH_H
+#define BENCH_H
+
+#include <sched.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "libop/compiler.h"
+
+#define BENCH_NS_PER_S 1000000000u
+
+static inline uint64_t bench_clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * BENCH_NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+static inline uint64_t bench_now_ns(void)
+{
+	return bench_clock_ns(CLOCK_MONOTONIC);
+}
+
+/* CPU time of the calling thread. */
+static inline uint64_t bench_cpu_ns(void)
+{
+	return bench_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+/* Puts the calling thread on the n-th of the CPUs it may use, modulo their number. */
+static inline void bench_pin(unsigned int n)
+{
+	cpu_set_t allowed, one;
+
+	if (sched_getaffinity(0, sizeof(allowed), &allowed) < 0)
+		return;
+	n %= (unsigned int)CPU_COUNT(&allowed);
+	for (unsigned int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		if (!CPU_ISSET(cpu, &allowed) || n--)
+			continue;
+		CPU_ZERO(&one);
+		CPU_SET(cpu, &one);
+		sched_setaffinity(0, sizeof(one), &one);
+		return;
+	}
+}
+
+/* 0 when there is nothing to divide by. */
+static inline double bench_per(double what, double nr)
+{
+	return nr > 0 ? what / nr : 0;
+}
+
+#endif

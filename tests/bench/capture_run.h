@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* One capture through real ring pairs for some seconds, with what it cost. */
+#ifndef CAPTURE_RUN_H
+#define CAPTURE_RUN_H
+
+#include "libop/compiler.h"
+
+enum capture_how {
+	CAPTURE_SWAP,	  /* as opd does: swap, then read what was the write ring */
+	CAPTURE_IN_PLACE, /* the ring is read while it is written */
+};
+
+enum capture_load {
+	CAPTURE_BUSY,	/* a process on each CPU that computes */
+	CAPTURE_FAULTS, /* a process on each CPU that touches pages */
+	CAPTURE_NR_LOADS,
+};
+
+struct capture_wanted {
+	const char *name;
+	uint64_t event;	       /* PERF_COUNT_SW_... */
+	uint64_t period;
+	size_t ring_bytes, watermark_bytes;
+	enum capture_how how;
+	enum capture_load load;
+};
+
+struct capture_result {
+	uint64_t samples, lost, undecodable, throttles;
+	uint64_t wakeups;      /* returns of poll before its time */
+	uint64_t swaps, swap_wait_ns;
+	uint64_t reader_cpu_ns; /* of the reading thread: poll, swap, drain, decode */
+	uint64_t drain_cpu_ns; /* of that, drain and decode; with CAPTURE_SWAP only */
+	uint64_t elapsed_ns;
+	uint64_t checksum;     /* of all addresses: decoding cannot be left out */
+};
+
+/* Captures on all CPUs the process may use. 0 or -errno; -EPERM and -EACCES: not allowed to open system-wide events. */
+int capture_run(const struct capture_wanted *wanted, unsigned int seconds, struct capture_result *ret_result)
+	OP_NONNULL OP_MUST_CHECK;
+
+#endif
