@@ -85,6 +85,7 @@ static int open_sampling(struct opd_capture *capture, const struct op_event *eve
 	op_event_attr(event, &attr);
 	attr.sample_type = OP_SAMPLE_TYPE;
 	attr.sample_id_all = 1;
+	attr.wakeup_events = capture->wakeup_records;
 	attr.disabled = 1;
 	attr.use_clockid = 1;
 	attr.clockid = OP_CLOCK;
@@ -255,7 +256,12 @@ int opd_capture_open(struct opd_capture *capture, const struct op_config *config
 	char *why = NULL;
 	int err = opd_cpus_possible(&possible, &nr_possible);
 
-	*capture = (struct opd_capture){ .events = events, .nr_events = nr_events, .has_format_lost = true };
+	*capture = (struct opd_capture){
+		.events = events,
+		.nr_events = nr_events,
+		.wakeup_records = (uint32_t)config->wakeup_records,
+		.has_format_lost = true,
+	};
 	if (!err)
 		err = make_cpus(capture, possible, nr_possible);
 	if (!err)
@@ -343,7 +349,7 @@ void opd_capture_reset_ledger(struct opd_capture *capture)
 
 		for (size_t e = 0; e < capture->nr_events; e++)
 			reset_event(capture, &cpu->events[e]);
-		cpu->bytes_read = cpu->records_read = cpu->sideband_bytes = cpu->sideband_lost = 0;
+		cpu->late = cpu->bytes_read = cpu->records_read = cpu->sideband_bytes = cpu->sideband_lost = 0;
 		cpu->pair.swaps = cpu->pair.swap_wait_ns = cpu->swaps_before = cpu->swap_wait_before_ns = 0;
 	}
 }

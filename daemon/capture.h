@@ -41,6 +41,9 @@ struct opd_cpu {
 	struct op_ring sideband;
 	struct opd_event *events; /* in the order of the capture's events */
 	uint64_t bytes_read, records_read, sideband_bytes, sideband_lost;
+	uint64_t newest_ns;    /* of all samples that were read before the ring that is being read */
+	uint64_t reading_ns;   /* newest sample of the ring that is being read */
+	uint64_t late;	       /* samples older than that: committed after a swap to the ring that was left */
 	uint64_t swaps_before, swap_wait_before_ns; /* of pairs that were closed when the CPU went */
 };
 
@@ -49,6 +52,7 @@ struct opd_capture {
 	size_t nr_events;
 	struct opd_cpu *cpus; /* all that can be online (possible), in order of their numbers */
 	size_t nr_cpus, nr_online;
+	uint32_t wakeup_records; /* samples of one event after which its ring wakes; 0: by bytes alone */
 	bool has_format_lost; /* the kernel counts lost samples per event (6.0 and later) */
 	bool enabled;
 };

@@ -86,6 +86,8 @@ static void take_sample(struct opd_pipeline *pipeline, struct opd_cpu *cpu, cons
 	sample.cpu = cpu->cpu;
 	if (op_unlikely(sample.id != event->id))
 		mend_time(pipeline, &sample);
+	cpu->late += sample.time_ns < cpu->newest_ns;
+	cpu->reading_ns = op_max_u64(cpu->reading_ns, sample.time_ns);
 	if (opd_resolve(&pipeline->resolver, &sample, &resolved) < 0) {
 		event->lost[OP_LOSS_no_memory]++;
 		return;
@@ -175,4 +177,5 @@ void opd_drain_ring(struct opd_pipeline *pipeline, struct opd_cpu *cpu, struct o
 			handlers[header->type](pipeline, cpu, header);
 	}
 	op_ring_end(ring);
+	cpu->newest_ns = op_max_u64(cpu->newest_ns, cpu->reading_ns);
 }

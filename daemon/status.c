@@ -85,6 +85,7 @@ static void sum_cpu(const struct opd_capture *capture, const struct opd_cpu *cpu
 		.records_read = cpu->records_read,
 		.sideband_bytes = cpu->sideband_bytes,
 		.sideband_lost = cpu->sideband_lost,
+		.late = cpu->late,
 		.damaged = cpu->pair.rings[0].damaged + cpu->pair.rings[1].damaged + cpu->sideband.damaged,
 	};
 	for (size_t e = 0; e < capture->nr_events; e++) {

@@ -20,6 +20,7 @@ struct op_config {
 	uint64_t ring_bytes;	   /* RingSize=, data bytes of one ring, a power of two of pages */
 	uint64_t sideband_bytes;   /* SidebandSize= */
 	uint64_t watermark_bytes;  /* Watermark=, 0: a quarter of the ring */
+	uint64_t wakeup_records;   /* WakeupRecords=, 0: woken by bytes, the watermark */
 	uint64_t visit_ms;	   /* VisitInterval= */
 	uint64_t max_open_files;   /* MaxOpenFiles=, 0: from RLIMIT_NOFILE */
 };

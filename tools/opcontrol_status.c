@@ -221,6 +221,7 @@ static const struct field cpu_fields[] = {
 	ROW(op_ledger_cpu, records_read, U64),
 	ROW(op_ledger_cpu, sideband_bytes, U64),
 	ROW(op_ledger_cpu, sideband_lost, U64),
+	ROW(op_ledger_cpu, late, U64),
 	ROW(op_ledger_cpu, damaged, U64),
 	ROW(op_ledger_cpu, received, U64),
 	ROW(op_ledger_cpu, lost_kernel, U64),

@@ -18,7 +18,7 @@ STATUS_KEYS = {"state", "setup_waits", "pid", "uptime_ns", "running_ns", "cpu_ns
 LOSSES = {"lost_undecodable", "lost_no_space", "lost_too_many_files", "lost_io_error", "lost_no_memory"}
 EVENT_KEYS = LOSSES | {"name", "count", "unit_mask", "every_event", "taken", "received", "stored", "unattributed", "lost_kernel",
                        "outstanding", "throttled_ns", "nr_throttles"}
-CPU_KEYS = LOSSES | {"cpu", "online", "swaps", "swap_wait_ns", "bytes_read", "records_read", "sideband_bytes", "sideband_lost", "damaged", "received",
+CPU_KEYS = LOSSES | {"cpu", "online", "swaps", "swap_wait_ns", "bytes_read", "records_read", "sideband_bytes", "sideband_lost", "late", "damaged", "received",
                      "lost_kernel", "throttled_ns"}
 
 

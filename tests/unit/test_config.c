@@ -40,6 +40,7 @@ static void test_defaults(void **state)
 	assert_int_equal(config.ring_bytes, 256 * 1024);
 	assert_int_equal(config.sideband_bytes, 256 * 1024);
 	assert_int_equal(config.watermark_bytes, 0);
+	assert_int_equal(config.wakeup_records, 0);
 	assert_int_equal(config.visit_ms, 250);
 	assert_int_equal(config.max_open_files, 0);
 	op_config_free(&config);
@@ -58,6 +59,7 @@ static void test_all_keys(void **state)
 				   "RingSize=1M\n"
 				   "SidebandSize=65536\n"
 				   "Watermark=8K\n"
+				   "WakeupRecords=7\n"
 				   "VisitInterval=100\n"
 				   "MaxOpenFiles=500\n"
 				   "Vmlinux=\n"
@@ -71,6 +73,7 @@ static void test_all_keys(void **state)
 	assert_int_equal(config.ring_bytes, 2 << 20);
 	assert_int_equal(config.sideband_bytes, 65536);
 	assert_int_equal(config.watermark_bytes, 8192);
+	assert_int_equal(config.wakeup_records, 7);
 	assert_int_equal(config.visit_ms, 100);
 	assert_int_equal(config.max_open_files, 500);
 	free(warnings);

@@ -176,6 +176,24 @@ static void samples_go_by_their_own_time(void **state OP_UNUSED)
 	assert_int_equal(stored("{root}/no/second/{dep}/{root}/no/second", 3), 1);
 }
 
+static void a_late_commit_resolves_right_and_is_counted(void **state OP_UNUSED)
+{
+	exec_record(PID, 10);
+	mmap_record(PID, 0x400000, 0x1000, 0, "/no/first", 11);
+	exec_record(PID, 30);
+	mmap_record(PID, 0x400000, 0x1000, 0, "/no/second", 31);
+	sample(PERF_RECORD_MISC_USER, 0x400001, PID, 40);
+	drain();
+	/* Its writer had picked the ring before the swap: it is seen when that ring is read next, and is older than what was read. */
+	sample(PERF_RECORD_MISC_USER, 0x400002, PID, 20);
+	sample(PERF_RECORD_MISC_USER, 0x400003, PID, 50);
+	drain();
+	assert_int_equal(cpu.late, 1);
+	assert_int_equal(stored("{root}/no/first/{dep}/{root}/no/first", 2), 1);
+	assert_int_equal(stored("{root}/no/second/{dep}/{root}/no/second", 1), 1);
+	assert_int_equal(stored("{root}/no/second/{dep}/{root}/no/second", 3), 1);
+}
+
 static void what_has_no_place_is_stored_in_sight(void **state OP_UNUSED)
 {
 	exec_record(PID, 10);
@@ -442,7 +460,7 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(user_samples_go_to_app_and_library), T(samples_go_by_their_own_time), T(what_has_no_place_is_stored_in_sight),
+		T(user_samples_go_to_app_and_library), T(samples_go_by_their_own_time), T(a_late_commit_resolves_right_and_is_counted), T(what_has_no_place_is_stored_in_sight),
 		T(anonymous_and_kernel_code), T(regions_without_samples_cost_no_row), T(without_separation_images_stand_alone), T(losses_have_names),
 		T(samples_with_anothers_identifier), T(a_time_of_another_clock_is_now), T(throttled_time_is_counted), T(few_open_files_serve_many), T(changed_files_are_named_once),
 		T(a_path_too_long_is_shortened), T(a_damaged_file_makes_room),
