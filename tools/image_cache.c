@@ -155,8 +155,9 @@ bool opr_image_check(struct opr_image_cache *cache, struct opr_image *image, con
 		return true;
 	}
 	if (!image->foreign_told)
-		opr_warn("%s is not the file that ran as %s: another one took its place. The samples are one symbol.", image->path,
-			 image->name);
+		opr_warn(
+			"the samples of %s are not of the file that is now at %s: another one took its place. They are one symbol.",
+			image->name, image->path);
 	image->foreign_told = true;
 	return false;
 }
