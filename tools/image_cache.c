@@ -36,7 +36,7 @@ int opr_image_cache_init(struct opr_image_cache *cache, const struct opr_profile
 		if (!nr_kept || compare_images(&cache->images[nr_kept - 1], &cache->images[i]))
 			cache->images[nr_kept++] = cache->images[i];
 	cache->nr_images = nr_kept;
-	return 0;
+	return opr_siblings_find(&cache->siblings, profile);
 }
 
 struct opr_image *opr_image_cache_find(struct opr_image_cache *cache, const char *name)
@@ -52,7 +52,10 @@ struct opr_image *opr_image_cache_find(struct opr_image_cache *cache, const char
 		return NULL;
 	}
 	image->looked_for = true;
-	image->shown = image->path ? image->path : name;
+	image->identity = opr_identity_of(name);
+	if (image->path && opr_identity_of(image->path).kind != OPR_IDENTITY_NONE)
+		image->identity.kind = OPR_IDENTITY_NONE;
+	image->shown = image->path && image->identity.kind == OPR_IDENTITY_NONE ? image->path : name;
 	return image;
 }
 
@@ -90,6 +93,7 @@ static int load_object(struct opr_image_cache *cache, struct opr_image *image)
 
 int opr_image_load(struct opr_image_cache *cache, struct opr_image *image)
 {
+	struct stat st;
 	int err;
 
 	if (image->loaded)
@@ -98,15 +102,15 @@ int opr_image_load(struct opr_image_cache *cache, struct opr_image *image)
 	opr_finder_warn(image->state, image->name);
 	if (!image->path)
 		return 0;
+	image->mtime = stat(image->path, &st) < 0 ? 0 : (uint64_t)st.st_mtime;
+	image->has_siblings = opr_siblings_have(&cache->siblings, image->name);
 	err = is_kallsyms(image) ? load_kallsyms(image) : load_object(cache, image);
 	return err == -ENOMEM ? opr_no_memory() : 0;
 }
 
-void opr_image_check(struct opr_image_cache *cache, struct opr_image *image, const struct op_odb_header *header)
+static void warn_of_changes(struct opr_image_cache *cache, struct opr_image *image, const struct op_odb_header *header)
 {
-	struct stat st;
-
-	if (image->checked || !image->is_object || is_kallsyms(image))
+	if (image->checked)
 		return;
 	image->checked = true;
 	if (!header->mtime) {
@@ -115,12 +119,47 @@ void opr_image_check(struct opr_image_cache *cache, struct opr_image *image, con
 			 image->path);
 		return;
 	}
-	if (stat(image->path, &st) < 0 || (uint64_t)st.st_mtime == header->mtime)
+	if (image->mtime == header->mtime)
 		return;
 	opr_warn("%s was modified after the profile was taken, or is another file than the one that ran.", image->path);
 	if (!cache->hinted)
 		opr_warn("symbols of such a file may be wrong.");
 	cache->hinted = true;
+}
+
+static bool is_sampled_file(const struct opr_image_cache *cache, const struct opr_image *image, const struct opr_file *file,
+			    const struct op_odb_header *header)
+{
+	bool same_time = header->mtime && header->mtime == image->mtime;
+
+	switch (image->identity.kind) {
+	case OPR_IDENTITY_BUILD_ID:
+		return true;
+	case OPR_IDENTITY_INODE:
+	case OPR_IDENTITY_UNKNOWN:
+		return same_time;
+	case OPR_IDENTITY_NONE:
+		break;
+	}
+	return !image->has_siblings || (same_time && !opr_siblings_own(&cache->siblings, file->path, image->path));
+}
+
+bool opr_image_check(struct opr_image_cache *cache, struct opr_image *image, const struct opr_file *file,
+		     const struct op_odb_header *header)
+{
+	if (!image->is_object || is_kallsyms(image))
+		return true;
+	if (is_sampled_file(cache, image, file, header)) {
+		if (image->identity.kind != OPR_IDENTITY_BUILD_ID)
+			warn_of_changes(cache, image, header);
+		return true;
+	}
+	if (!image->foreign_told)
+		opr_warn(
+			"the samples of %s are not of the file that is now at %s: another one took its place. They are one symbol.",
+			image->name, image->path);
+	image->foreign_told = true;
+	return false;
 }
 
 void opr_image_cache_free(struct opr_image_cache *cache)
@@ -132,5 +171,6 @@ void opr_image_cache_free(struct opr_image_cache *cache)
 		free(cache->images[i].path);
 	}
 	free(cache->images);
+	opr_siblings_free(&cache->siblings);
 	*cache = (struct opr_image_cache){ 0 };
 }

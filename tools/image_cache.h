@@ -4,6 +4,8 @@
 #define OPR_IMAGE_CACHE_H
 
 #include "libop/odb.h"
+#include "tools/image_identity.h"
+#include "tools/image_siblings.h"
 #include "tools/images.h"
 #include "tools/profile.h"
 #include "tools/symbols.h"
@@ -11,10 +13,13 @@
 struct opr_image {
 	const char *name; /* in full */
 	const struct op_image_name *image_name;
-	const char *shown; /* where it was found, else its name */
-	char *path;        /* NULL: not found */
-	bool looked_for, loaded, checked;
-	bool is_object; /* start_offset is of use */
+	const char *shown;            /* where it was found, else, and when the name tells more than a path, its name */
+	char *path;                   /* NULL: not found */
+	struct opr_identity identity; /* what the name tells; nothing when there is a file of the whole name */
+	uint64_t mtime;               /* of the file that was found; 0: unknown */
+	bool looked_for, loaded, checked, foreign_told;
+	bool is_object;    /* start_offset is of use */
+	bool has_siblings; /* other files were at the path, too */
 	enum opr_image_state state;
 	struct opr_symbols symbols;
 };
@@ -24,6 +29,7 @@ struct opr_image_cache {
 	size_t nr_images;
 	struct opr_finder *finder;
 	struct opr_symbol_options options;
+	struct opr_siblings siblings;
 	bool hinted; /* the line about what a changed file means */
 };
 
@@ -37,8 +43,12 @@ struct opr_image *opr_image_cache_find(struct opr_image_cache *cache, const char
 /* Reads the image's symbols. What prevents it is a warning; 0 or -ENOMEM. */
 int opr_image_load(struct opr_image_cache *cache, struct opr_image *image) OP_NONNULL OP_MUST_CHECK;
 
-/* Warns, once, when the file may not be the one that was profiled. */
-void opr_image_check(struct opr_image_cache *cache, struct opr_image *image, const struct op_odb_header *header) OP_NONNULL;
+/*
+ * False when the file that was found is not the one that these samples are of: its symbols say nothing about them. Where several files were at the path,
+ * only what the name or the header's mtime proves counts. Warns, once for each image, when the file is not, or may not be, the right one.
+ */
+bool opr_image_check(struct opr_image_cache *cache, struct opr_image *image, const struct opr_file *file,
+		     const struct op_odb_header *header) OP_NONNULL OP_MUST_CHECK;
 
 void opr_image_cache_free(struct opr_image_cache *cache);
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "libop/text.h"
+#include "tools/image_identity.h"
 #include "tools/report_log.h"
 
 #define MODULES_DIR   "/lib/modules/"
@@ -194,9 +195,51 @@ static int find_in_dirs(struct opr_finder *finder, const struct op_image_name *i
 	return *ret_path ? 0 : -ENOMEM;
 }
 
+static int copy_found(const char *found, enum opr_image_state *state, char **ret_path)
+{
+	*state = OPR_IMAGE_FOUND;
+	*ret_path = strdup(found);
+	return *ret_path ? 0 : -ENOMEM;
+}
+
+/* Copies of a file have its build-id: each of them will do. */
+static int find_by_build_id(const struct opr_finder *finder, const struct opr_identity *identity, const char *wanted,
+			    enum opr_image_state *state, char **ret_path)
+{
+	const char *slash = strrchr(wanted, '/'), *base = slash ? slash + 1 : wanted;
+
+	for (size_t i = 0; i < finder->nr_files; i++)
+		if (is_file_called(finder->files[i].base, base) && opr_identity_agrees(identity, finder->files[i].path))
+			return copy_found(finder->files[i].path, state, ret_path);
+	return 0;
+}
+
+/* An image whose name tells which file it is. */
+static int find_told_apart(const struct opr_finder *finder, const struct opr_identity *identity, const char *name,
+			   enum opr_image_state *state, char **ret_path)
+{
+	char *plain = strndup(name, identity->path_length), *path = plain ? opr_finder_rooted(finder, plain) : NULL;
+	int err = 0;
+
+	if (!path)
+		err = -ENOMEM;
+	else if (access(path, R_OK) < 0)
+		*state = errno == EACCES ? OPR_IMAGE_UNREADABLE : OPR_IMAGE_NOT_FOUND;
+	else if (identity->kind == OPR_IDENTITY_UNKNOWN || opr_identity_agrees(identity, path))
+		err = copy_found(path, state, ret_path);
+	else
+		*state = OPR_IMAGE_REPLACED;
+	if (!err && *state != OPR_IMAGE_FOUND && identity->kind == OPR_IDENTITY_BUILD_ID)
+		err = find_by_build_id(finder, identity, plain, state, ret_path);
+	free(path);
+	free(plain);
+	return err;
+}
+
 int opr_finder_find(struct opr_finder *finder, const struct op_image_name *image, const char *name, enum opr_image_state *ret_state,
 		    char **ret_path)
 {
+	struct opr_identity identity = opr_identity_of(name);
 	char *path;
 
 	if (has_no_file(image)) {
@@ -215,6 +258,8 @@ int opr_finder_find(struct opr_finder *finder, const struct op_image_name *image
 	}
 	*ret_state = errno == EACCES ? OPR_IMAGE_UNREADABLE : OPR_IMAGE_NOT_FOUND;
 	free(path);
+	if (*ret_state == OPR_IMAGE_NOT_FOUND && identity.kind != OPR_IDENTITY_NONE)
+		return find_told_apart(finder, &identity, name, ret_state, ret_path);
 	return *ret_state == OPR_IMAGE_NOT_FOUND ? find_in_dirs(finder, image, name, ret_state, ret_path) : 0;
 }
 
@@ -229,6 +274,9 @@ void opr_finder_warn(enum opr_image_state state, const char *name)
 		break;
 	case OPR_IMAGE_UNREADABLE:
 		opr_warn("%s could not be read.", name);
+		break;
+	case OPR_IMAGE_REPLACED:
+		opr_warn("%s could not be found: another file is at that path. Its samples are one symbol.", name);
 		break;
 	case OPR_IMAGE_AMBIGUOUS:
 		opr_warn("%s matches more than one file: no symbols of it are shown", name);

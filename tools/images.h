@@ -11,6 +11,7 @@ enum opr_image_state {
 	OPR_IMAGE_HAS_NO_FILE, /* anonymous regions and pseudo-images */
 	OPR_IMAGE_NOT_FOUND,
 	OPR_IMAGE_UNREADABLE,
+	OPR_IMAGE_REPLACED,  /* another file is at the path of one that is told apart (image_identity.h) */
 	OPR_IMAGE_AMBIGUOUS, /* more than one file in the search directories */
 };
 
@@ -33,7 +34,10 @@ int opr_finder_init(struct opr_finder *finder, const char *root, const struct op
 /* The path below the root. Freed by the caller; NULL: no memory. */
 char *opr_finder_rooted(const struct opr_finder *finder, const char *path) OP_NONNULL OP_MUST_CHECK;
 
-/* Looks for the file of an image called `name` (opr_image_name). 0 with *ret_state and, when it was found, *ret_path, freed by the caller; -ENOMEM. */
+/*
+ * Looks for the file of an image called `name` (opr_image_name). One that is told apart is at its path when the file there is that very one; one with a
+ * build-id may be in the search directories, too. 0 with *ret_state and, when it was found, *ret_path, freed by the caller; -ENOMEM.
+ */
 int opr_finder_find(struct opr_finder *finder, const struct op_image_name *image, const char *name, enum opr_image_state *ret_state,
 		    char **ret_path) OP_NONNULL OP_MUST_CHECK;
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "libop/parse.h"
+#include "tools/image_identity.h"
 #include "tools/report_log.h"
 
 enum value_kind { VALUE_WORDS, VALUE_PATHS, VALUE_DECIMAL, VALUE_MASK, VALUE_UNSUPPORTED };
@@ -157,15 +158,29 @@ static bool has_word(const struct opr_words *words, const char *word)
 	return !words->nr_words || opr_words_have(words, "all") || opr_words_have(words, word);
 }
 
+/* An image that is told apart from another (image_identity.h) answers to its path, too. */
+static bool match_name(const struct opr_words *words, const char *name)
+{
+	char *path;
+	bool matches = opr_words_match(words, name);
+
+	if (matches || !words->nr_words || opr_identity_of(name).kind == OPR_IDENTITY_NONE)
+		return matches;
+	path = opr_identity_path(name);
+	matches = path && opr_words_match(words, path);
+	free(path);
+	return matches;
+}
+
 static bool match_images(const struct opr_spec *spec, const char *app, const char *image)
 {
-	if (spec->image.nr_words && !opr_words_match(&spec->image, app))
+	if (spec->image.nr_words && !match_name(&spec->image, app))
 		return false;
-	if (spec->lib_image.nr_words && !opr_words_match(&spec->lib_image, image))
+	if (spec->lib_image.nr_words && !match_name(&spec->lib_image, image))
 		return false;
-	if (opr_words_match(&spec->image_exclude, app) || opr_words_match(&spec->image_exclude, image))
+	if (match_name(&spec->image_exclude, app) || match_name(&spec->image_exclude, image))
 		return false;
-	return !spec->names.nr_words || opr_words_match(&spec->names, app) || opr_words_match(&spec->names, image);
+	return !spec->names.nr_words || match_name(&spec->names, app) || match_name(&spec->names, image);
 }
 
 bool opr_spec_match(const struct opr_spec *spec, const struct op_sample_name *name, const char *app, const char *image)

@@ -18,6 +18,13 @@ struct points {
 	size_t nr_points, capacity;
 };
 
+/* The samples of a part: of the file that was found, and of others that were at its path. */
+struct part_points {
+	struct points own, foreign;
+};
+
+static const struct opr_symbols no_symbols;
+
 /* Makes room for nr_more. */
 static bool grow(void **items, size_t *capacity, size_t nr_items, size_t nr_more, size_t item_bytes)
 {
@@ -78,16 +85,17 @@ static int check_header(const struct opr_profile *profile, const struct opr_file
 	return 0;
 }
 
-static int read_points(struct points *points, const struct opr_profile *profile, const struct opr_part *part,
+static int read_points(struct part_points *points, const struct opr_profile *profile, const struct opr_part *part,
 		       struct opr_image_cache *cache, struct opr_image *image)
 {
 	struct op_odb_header first = { 0 };
 	int err = 0;
 
-	points->nr_points = 0;
+	points->own.nr_points = points->foreign.nr_points = 0;
 	for (size_t i = 0; i < part->nr_files && !err; i++) {
 		const struct opr_file *file = &profile->files[part->first_file + i];
 		struct op_odb_samples samples;
+		bool own;
 
 		err = opr_profile_read(profile, file, &samples);
 		if (err < 0)
@@ -95,10 +103,10 @@ static int read_points(struct points *points, const struct opr_profile *profile,
 		if (!i || file[-1].class_index != file->class_index)
 			first = samples.header;
 		err = check_header(profile, file, &first, &samples.header);
-		opr_image_check(cache, image, &samples.header);
+		own = opr_image_check(cache, image, file, &samples.header);
 		if (!err)
-			err = add_points(points, &samples, file->class_index,
-					 image->is_object && samples.header.is_kernel ? image->symbols.start_offset : 0);
+			err = add_points(own ? &points->own : &points->foreign, &samples, file->class_index,
+					 own && image->is_object && samples.header.is_kernel ? image->symbols.start_offset : 0);
 		op_odb_samples_free(&samples);
 	}
 	return err;
@@ -121,6 +129,7 @@ struct builder {
 	const struct opr_symbol_choice *choice;
 	const struct opr_part *part;
 	const struct opr_image *image, *app;
+	const struct opr_symbols *symbols; /* of the image, or none */
 };
 
 static bool is_wanted(const struct opr_symbol_choice *choice, const char *name)
@@ -179,7 +188,7 @@ static int add_row(struct builder *builder, const struct opr_symbol *symbol, con
 		.image = builder->part->image,
 		.app_shown = builder->app->shown,
 		.image_shown = builder->image->shown,
-		.symbols = &builder->image->symbols,
+		.symbols = builder->symbols,
 		.vma = symbol ? symbol->vma : 0,
 		.first_detail = report->nr_details,
 		.order = report->nr_rows,
@@ -213,13 +222,15 @@ static bool any_count(const struct point *points, size_t nr_points)
 	return false;
 }
 
-/* Gives the points, sorted by position, to the symbols. */
-static int add_rows(struct builder *builder, const struct points *points)
+/* Gives the points to the symbols. */
+static int add_rows(struct builder *builder, const struct opr_symbols *symbols, struct points *points)
 {
-	const struct opr_symbols *symbols = &builder->image->symbols;
 	size_t next;
 	int err = 0;
 
+	builder->symbols = symbols;
+	if (points->nr_points)
+		qsort(points->points, points->nr_points, sizeof(*points->points), compare_points);
 	for (size_t i = 0; i < points->nr_points && !err; i = next) {
 		const struct point *first = &points->points[i];
 		const struct opr_symbol *symbol = opr_symbols_find(symbols, first->position);
@@ -235,7 +246,7 @@ static int add_rows(struct builder *builder, const struct points *points)
 	return err;
 }
 
-static int add_part(struct builder *builder, const struct opr_profile *profile, struct points *points)
+static int add_part(struct builder *builder, const struct opr_profile *profile, struct part_points *points)
 {
 	struct opr_image *image = opr_image_cache_find(builder->cache, builder->part->image);
 	struct opr_image *app = opr_image_cache_find(builder->cache, builder->part->app);
@@ -248,18 +259,16 @@ static int add_part(struct builder *builder, const struct opr_profile *profile, 
 	err = opr_image_load(builder->cache, image);
 	if (!err)
 		err = read_points(points, profile, builder->part, builder->cache, image);
-	if (err < 0)
-		return err;
-	if (points->nr_points)
-		qsort(points->points, points->nr_points, sizeof(*points->points), compare_points);
-	return add_rows(builder, points);
+	if (!err)
+		err = add_rows(builder, &image->symbols, &points->own);
+	return err ? err : add_rows(builder, &no_symbols, &points->foreign);
 }
 
 int opr_symbol_report_make(struct opr_symbol_report *report, const struct opr_profile *profile, size_t nr_classes,
 			   struct opr_image_cache *cache, const struct opr_symbol_choice *choice)
 {
 	struct builder builder = { .report = report, .cache = cache, .choice = choice };
-	struct points points = { 0 };
+	struct part_points points = { 0 };
 	int err = 0;
 
 	report->nr_classes = nr_classes;
@@ -270,7 +279,8 @@ int opr_symbol_report_make(struct opr_symbol_report *report, const struct opr_pr
 		builder.part = &profile->parts[i];
 		err = add_part(&builder, profile, &points);
 	}
-	free(points.points);
+	free(points.own.points);
+	free(points.foreign.points);
 	return err;
 }
 

@@ -5,6 +5,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/sample_writer.h"
+#include "tools/image_identity.h"
 #include "tools/images.h"
 
 static char directory[] = "/tmp/opd-test-images-XXXXXX";
@@ -12,7 +13,8 @@ static char *search_dirs[1];
 static int dir_fd;
 
 static const char *const files[] = {
-	"root/bin/app", "search/a/lib.so", "search/my-mod.ko", "search/twice", "search/a/twice", "search/deep/er/plain",
+	"root/bin/app",   "search/a/lib.so",      "search/my-mod.ko",           "search/twice",
+	"search/a/twice", "search/deep/er/plain", "root/bin/literal (inode 7)",
 };
 
 static int setup(void **state OP_UNUSED)
@@ -56,6 +58,12 @@ static const struct {
 	{ OP_IMAGE_KERNEL, "no-vmlinux", "/no-vmlinux", OPR_IMAGE_HAS_NO_FILE, NULL },
 	{ OP_IMAGE_KERNEL, "no-mapping", "/no-mapping", OPR_IMAGE_HAS_NO_FILE, NULL },
 	{ OP_IMAGE_FILE, "/no-mapping", "/no-mapping", OPR_IMAGE_NOT_FOUND, NULL },
+	{ OP_IMAGE_FILE, "/bin/app (inode 1)", "/bin/app (inode 1)", OPR_IMAGE_REPLACED, NULL },
+	{ OP_IMAGE_FILE, "/bin/app (inode 0)", "/bin/app (inode 0)", OPR_IMAGE_FOUND, "/root/bin/app" },
+	{ OP_IMAGE_FILE, "/bin/gone (inode 1)", "/bin/gone (inode 1)", OPR_IMAGE_NOT_FOUND, NULL },
+	{ OP_IMAGE_FILE, "/x/lib.so (inode 0)", "/x/lib.so (inode 0)", OPR_IMAGE_NOT_FOUND, NULL },
+	{ OP_IMAGE_FILE, "/bin/literal (inode 7)", "/bin/literal (inode 7)", OPR_IMAGE_FOUND, "/root/bin/literal (inode 7)" },
+	{ OP_IMAGE_FILE, "/bin/app (build-id 0123456789ab)", "/bin/app (build-id 0123456789ab)", OPR_IMAGE_REPLACED, NULL },
 	{ OP_IMAGE_ANON, "[heap]", "[heap] (tgid:1 range:0x1-0x2)", OPR_IMAGE_HAS_NO_FILE, NULL },
 };
 
@@ -99,11 +107,46 @@ static void test_search_directory_must_exist(void **state OP_UNUSED)
 	opr_finder_free(&finder);
 }
 
+static void test_identities(void **state OP_UNUSED)
+{
+	static const struct {
+		const char *name, *path;
+		enum opr_identity_kind kind;
+		uint64_t inode;
+	} names[] = {
+		{ "/a", "/a", OPR_IDENTITY_NONE, 0 },
+		{ "", "", OPR_IDENTITY_NONE, 0 },
+		{ "(inode 1)", "(inode 1)", OPR_IDENTITY_NONE, 0 },
+		{ "/a (inode 12)", "/a", OPR_IDENTITY_INODE, 12 },
+		{ "/a (inode 18446744073709551615)", "/a", OPR_IDENTITY_INODE, UINT64_MAX },
+		{ "/a (inode 18446744073709551616)", "/a (inode 18446744073709551616)", OPR_IDENTITY_NONE, 0 },
+		{ "/a (inode 0)", "/a", OPR_IDENTITY_UNKNOWN, 0 },
+		{ "/a (inode )", "/a (inode )", OPR_IDENTITY_NONE, 0 },
+		{ "/a (inode 12) ", "/a (inode 12) ", OPR_IDENTITY_NONE, 0 },
+		{ "/a (inode 12", "/a (inode 12", OPR_IDENTITY_NONE, 0 },
+		{ "/a(inode 12)", "/a(inode 12)", OPR_IDENTITY_NONE, 0 },
+		{ "/a (deleted) (build-id 0123456789ab)", "/a (deleted)", OPR_IDENTITY_BUILD_ID, 0 },
+		{ "/a (build-id 0123456789AB)", "/a (build-id 0123456789AB)", OPR_IDENTITY_NONE, 0 },
+		{ "/a (build-id 0123456789a)", "/a (build-id 0123456789a)", OPR_IDENTITY_NONE, 0 },
+	};
+
+	for (size_t i = 0; i < op_array_size(names); i++) {
+		struct opr_identity identity = opr_identity_of(names[i].name);
+		char *path = opr_identity_path(names[i].name);
+
+		assert_string_equal(path, names[i].path);
+		assert_int_equal(identity.kind, names[i].kind);
+		assert_int_equal(identity.inode, names[i].inode);
+		free(path);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_finding),
 		cmocka_unit_test(test_search_directory_must_exist),
+		cmocka_unit_test(test_identities),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

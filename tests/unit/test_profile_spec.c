@@ -55,6 +55,22 @@ static const struct {
 	{ { "unitmask:65" }, false },               /* no tag: the name of an image */
 };
 
+/* An image that took the place of another answers to both of its names. */
+static const struct {
+	const char *word;
+	bool matches;
+} told_apart[] = {
+	{ "/usr/bin/app", true },
+	{ "/usr/bin/app (build-id 0123456789ab)", true },
+	{ "/usr/bin/app (build-id 0123456789ac)", false },
+	{ "image:/usr/bin/app", true },
+	{ "image:/usr/bin/ap", false },
+	{ "image-exclude:/usr/bin/app", false },
+	{ "lib-image:/usr/lib/libx.so", true },
+	{ "image-exclude:/usr/lib/libx.so", false },
+	{ "*.so", true },
+};
+
 static size_t count_words(const char *const words[])
 {
 	size_t nr_words = 0;
@@ -72,6 +88,19 @@ static void test_matching(void **state OP_UNUSED)
 		assert_int_equal(opr_spec_parse(&spec, matches[i].words, count_words(matches[i].words)), 0);
 		if (opr_spec_match(&spec, &sample, "/usr/bin/app", "/usr/lib/libx.so") != matches[i].matches)
 			fail_msg("%s", matches[i].words[0] ? matches[i].words[0] : "no words");
+		opr_spec_free(&spec);
+	}
+}
+
+static void test_told_apart(void **state OP_UNUSED)
+{
+	for (size_t i = 0; i < op_array_size(told_apart); i++) {
+		struct opr_spec spec = { 0 };
+
+		assert_int_equal(opr_spec_parse(&spec, &told_apart[i].word, 1), 0);
+		if (opr_spec_match(&spec, &sample, "/usr/bin/app (build-id 0123456789ab)", "/usr/lib/libx.so (inode 7)") !=
+		    told_apart[i].matches)
+			fail_msg("%s", told_apart[i].word);
 		opr_spec_free(&spec);
 	}
 }
@@ -138,10 +167,8 @@ static void test_links(void **state OP_UNUSED)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_matching),
-		cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_sessions),
-		cmocka_unit_test(test_links),
+		cmocka_unit_test(test_matching), cmocka_unit_test(test_told_apart), cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_sessions), cmocka_unit_test(test_links),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Whole reports, from sample files to text, without a program's own options. The images of the sessions do not exist, so each is one symbol. */
+/*
+ * Whole reports, from sample files to text, without a program's own options. The images of the sessions do not exist, so each is one symbol; only the
+ * tests of replaced images make one.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 
@@ -17,6 +20,8 @@
 
 static char directory[] = "/tmp/opd-test-report-XXXXXX";
 static int session_fd;
+static const char *image_root = "/nothing-is-here";
+static struct opr_words image_dirs;
 
 static int setup(void **state OP_UNUSED)
 {
@@ -80,7 +85,6 @@ struct stages {
 
 static int open_stages(struct stages *stages, const struct request *request)
 {
-	static const struct opr_words no_words;
 	size_t nr_words = 0;
 	int err;
 
@@ -88,7 +92,7 @@ static int open_stages(struct stages *stages, const struct request *request)
 		nr_words++;
 	err = opr_spec_parse(&stages->spec, request->words, nr_words);
 	if (!err)
-		err = opr_finder_init(&stages->finder, "/nothing-is-here", &no_words);
+		err = opr_finder_init(&stages->finder, image_root, &image_dirs);
 	if (!err)
 		err = opr_profile_open(&stages->profile, directory, &stages->spec, &request->merge, request->exclude_dependent);
 	if (!err)
@@ -358,26 +362,162 @@ static void test_errors(void **state OP_UNUSED)
 	assert_refused(&(struct request){ 0 });
 }
 
+/* ---- images that took the place of others ---- */
+
+#define PLAIN    "{root}/prog/{dep}/{root}/prog" TIMER
+#define TOLD(by) "{root}/prog (" by ")/{dep}/{root}/prog (" by ")" TIMER
+#define OLD_TIME 1500000000
+#define NEW_TIME 1600000000
+
+static char program[sizeof(directory) + 8];
+static uint64_t work_position; /* of its function `work` */
+static char inode_path[128];   /* of its sample file when it is told by its inode */
+
+static int make_program(void **state)
+{
+	static const struct timespec times[2] = { { .tv_sec = NEW_TIME }, { .tv_sec = NEW_TIME } };
+	struct opr_symbols symbols = { 0 };
+	char command[256];
+	struct stat st;
+
+	snprintf(program, sizeof(program), "%s/prog", directory);
+	snprintf(command, sizeof(command),
+		 "echo 'int work(void); int work(void) { return 0; } int main(void) { return work(); }' |"
+		 "${CC:-cc} -O0 -x c -o %s -Wl,--build-id=0x00112233445566778899 -",
+		 program);
+	if (system(command) || utimensat(AT_FDCWD, program, times, 0) || stat(program, &st))
+		return -1;
+	snprintf(inode_path, sizeof(inode_path), "{root}/prog (inode %1$ju)/{dep}/{root}/prog (inode %1$ju)" TIMER,
+		 (uintmax_t)st.st_ino);
+	if (opr_symbols_read_bfd(&symbols, program, "/prog", &(struct opr_symbol_options){ 0 }))
+		return -1;
+	for (size_t i = 0; i < symbols.nr_symbols; i++)
+		if (!strcmp(symbols.symbols[i].name, "work"))
+			work_position = symbols.symbols[i].start;
+	opr_symbols_free(&symbols);
+	image_root = directory;
+	return work_position ? open_session(state) : -1;
+}
+
+static int remove_program(void **state)
+{
+	image_root = "/nothing-is-here";
+	image_dirs = (struct opr_words){ 0 };
+	return clear_session(state) | unlink(program);
+}
+
+static void put_work(const char *path, uint64_t mtime, uint32_t value)
+{
+	const struct sample sample = { work_position, value };
+	struct op_odb_header header = sample_header();
+
+	header.mtime = mtime;
+	sample_write(session_fd, path, &header, &sample, 1);
+}
+
+/* The argument is the plain name. */
+static void assert_work(const char *expected)
+{
+	assert_report(&(struct request){ .layout = { .symbols = true, .no_header = true }, .words = { "/prog" } }, expected);
+}
+
+static void test_rebuilt(void **state OP_UNUSED)
+{
+	put_work(PLAIN, OLD_TIME, 3);
+	put_work(TOLD("build-id 001122334455"), NEW_TIME, 5);
+	assert_work("5        62.5000  work\n3        37.5000  /prog\n");
+	put_work(PLAIN, 0, 3);
+	assert_work("5        62.5000  work\n3        37.5000  /prog\n");
+	put_work(PLAIN, NEW_TIME, 3); /* as old as the new one: the build-id tells them apart */
+	assert_work("5        62.5000  work\n3        37.5000  /prog\n");
+	assert_report(&(struct request){ .layout = { .symbols = true, .no_header = true }, .words = { "/prog (build-id *)" } },
+		      "5        100.000  work\n");
+	assert_report(&(struct request){ .layout = { .no_header = true } },
+		      "        5 62.5000 prog (build-id 001122334455)\n        3 37.5000 prog\n");
+}
+
+/* The file of another mount name space, with the same path: the one that is here is the plain one. */
+static void test_elsewhere(void **state OP_UNUSED)
+{
+	put_work(PLAIN, NEW_TIME, 3);
+	put_work(TOLD("build-id ffffffffffff"), OLD_TIME, 5);
+	assert_work("5        62.5000  /prog (build-id ffffffffffff)\n3        37.5000  work\n");
+}
+
+static void test_told_by_inode(void **state OP_UNUSED)
+{
+	char expected[128];
+
+	put_work(PLAIN, OLD_TIME, 3);
+	put_work(inode_path, NEW_TIME, 5);
+	assert_work("5        62.5000  work\n3        37.5000  /prog\n");
+	put_work(inode_path, OLD_TIME, 5); /* an inode is used again */
+	snprintf(expected, sizeof(expected), "5        62.5000  %.*s\n3        37.5000  /prog\n",
+		 (int)(strchr(inode_path, ')') + 1 - strchr(inode_path, '/')), strchr(inode_path, '/'));
+	assert_work(expected);
+}
+
+static void test_told_by_nothing(void **state OP_UNUSED)
+{
+	put_work(PLAIN, OLD_TIME, 3);
+	put_work(TOLD("inode 0"), NEW_TIME, 5);
+	assert_work("5        62.5000  work\n3        37.5000  /prog\n");
+}
+
+/* Nothing says that another file was there: oprofile's way, with a warning. */
+static void test_modified(void **state OP_UNUSED)
+{
+	put_work(PLAIN, OLD_TIME, 3);
+	assert_work("3        100.000  work\n");
+}
+
+static void test_copy_in_search_directory(void **state OP_UNUSED)
+{
+	char *dirs[] = { directory };
+
+	image_root = "/nothing-is-here";
+	image_dirs = (struct opr_words){ dirs, 1 };
+	put_work(TOLD("build-id 001122334455"), OLD_TIME, 5);
+	assert_work("5        100.000  work\n");
+	put_work(TOLD("build-id ffffffffffff"), OLD_TIME, 3);
+	assert_work("5        62.5000  work\n3        37.5000  /prog (build-id ffffffffffff)\n");
+}
+
+/* Samples of both files under one name: those of the old one stay out of the new one's symbols. */
+static void test_one_name_for_two_files(void **state OP_UNUSED)
+{
+	put_work("{root}/prog/{dep}/{root}/prog/TIMER.0.0.all.all.0", OLD_TIME, 3);
+	put_work("{root}/prog/{dep}/{root}/prog/TIMER.0.0.all.all.1", NEW_TIME, 4);
+	put_work("{root}/prog (build-id 001122334455)/{dep}/{root}/prog (build-id 001122334455)/TIMER.0.0.all.all.0", NEW_TIME, 5);
+	assert_work("5        62.5000  0              0  work\n"
+		    "3        37.5000  0              0  /prog\n"
+		    "0              0  4        100.000  work\n");
+}
+
+#define SESSION_TEST(function) cmocka_unit_test_setup_teardown(function, open_session, clear_session)
+#define PROGRAM_TEST(function) cmocka_unit_test_setup_teardown(function, make_program, remove_program)
+
 int main(void)
 {
-	static const struct {
-		const char *name;
-		CMUnitTestFunction function;
-	} functions[] = {
-		{ "summary", test_summary },
-		{ "symbols", test_symbols },
-		{ "excluded symbols", test_excluded_symbols_leave_the_total },
-		{ "details", test_details },
-		{ "anonymous regions", test_anonymous_regions_and_speed },
-		{ "control characters", test_control_characters },
-		{ "two events", test_two_events },
-		{ "threads", test_threads },
-		{ "merged files", test_merged_files_must_agree },
-		{ "errors", test_errors },
+	const struct CMUnitTest tests[] = {
+		SESSION_TEST(test_summary),
+		SESSION_TEST(test_symbols),
+		SESSION_TEST(test_excluded_symbols_leave_the_total),
+		SESSION_TEST(test_details),
+		SESSION_TEST(test_anonymous_regions_and_speed),
+		SESSION_TEST(test_control_characters),
+		SESSION_TEST(test_two_events),
+		SESSION_TEST(test_threads),
+		SESSION_TEST(test_merged_files_must_agree),
+		SESSION_TEST(test_errors),
+		PROGRAM_TEST(test_rebuilt),
+		PROGRAM_TEST(test_elsewhere),
+		PROGRAM_TEST(test_told_by_inode),
+		PROGRAM_TEST(test_told_by_nothing),
+		PROGRAM_TEST(test_modified),
+		PROGRAM_TEST(test_copy_in_search_directory),
+		PROGRAM_TEST(test_one_name_for_two_files),
 	};
-	struct CMUnitTest tests[op_array_size(functions)];
 
-	for (size_t i = 0; i < op_array_size(functions); i++)
-		tests[i] = (struct CMUnitTest){ functions[i].name, functions[i].function, open_session, clear_session, NULL };
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The files of a profile's sessions whose names say that they took the place of another (image_identity.h). */
+#ifndef OPR_IMAGE_SIBLINGS_H
+#define OPR_IMAGE_SIBLINGS_H
+
+#include "tools/profile.h"
+
+struct opr_sibling {
+	const char *name;  /* of the image, with what it is told by */
+	char *image;       /* the name without that */
+	char *sample_file; /* the path that its sample file would have had in the place of the other */
+};
+
+struct opr_siblings {
+	struct opr_sibling *items;
+	size_t nr_items, capacity;
+};
+
+/* Looks at all files of the sessions, also those that are not selected. To be freed with opr_siblings_free in any case. 0 or -errno. */
+int opr_siblings_find(struct opr_siblings *siblings, const struct opr_profile *profile) OP_NONNULL OP_MUST_CHECK;
+
+/* True when another file has taken the place of the image of this name. */
+bool opr_siblings_have(const struct opr_siblings *siblings, const char *image) OP_NONNULL;
+
+/* True when the file at `path` is one that was counted apart from the sample file. */
+bool opr_siblings_own(const struct opr_siblings *siblings, const char *sample_file, const char *path) OP_NONNULL;
+
+void opr_siblings_free(struct opr_siblings *siblings);
+
+#endif
