@@ -173,7 +173,7 @@ void op_mring_reader(const struct op_mring *ring, struct op_ring *ret_reader)
 		.k_control = ring->control,
 		.k_data = ring->data,
 		.data_bytes = ring->data_bytes,
-		.tail = ring->flags & OP_MRING_OVERWRITE ? 0 : op_load_relaxed(&ring->control->data_tail),
+		.tail = ring->flags & OP_MRING_OVERWRITE ? 0 : op_load_relaxed(&ring->control->data_tail) & ~(uint64_t)7,
 		.flags = OP_RING_GAPS | (ring->flags & OP_MRING_OVERWRITE ? OP_RING_BACKWARD : 0) | (ring->foreign ? OP_RING_COPY : 0),
 		.floor = ring->flags & OP_MRING_OVERWRITE ? &ring->shared->floor : NULL,
 	};
