@@ -122,7 +122,7 @@ static const void *in_one_piece(struct op_ring *ring, const struct perf_event_he
 	return ring->bounce;
 }
 
-const struct perf_event_header *op_ring_next(struct op_ring *ring)
+const struct perf_event_header *op_ring_next_slow(struct op_ring *ring)
 {
 	struct perf_event_header header;
 	const void *record = NULL;
