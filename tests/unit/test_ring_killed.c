@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * A writer process that dies at every step: it is traced and killed after its first, second, third ... instruction, from before a reservation to
- * behind the commit. After each death the reader sees whole records only, in order, and the next writer goes on; what was dropped is told once.
+ * A writer process that dies at every step: it is traced and killed after its first, second, third ... instruction, from before
+ * a reservation to behind the commit. After each death the reader sees whole records only, in order, and the next writer goes
+ * on; what was dropped is told once.
  */
 #include <errno.h>
 #include <signal.h>
