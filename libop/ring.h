@@ -54,8 +54,9 @@ int op_ring_map(int fd, size_t data_bytes, struct op_ring *ret_ring) OP_NONNULL 
 
 /*
  * Takes notice of what has been written by now. Bytes that op_ring_next will give.
- * With OP_RING_BACKWARD: of what is still there and was not given between an earlier op_ring_begin and op_ring_end. op_ring_next then goes from
- * the newest record to the oldest and ends at the first one that is not whole. The writer has to stand still until op_ring_end.
+ * With OP_RING_BACKWARD: of what is still there and was not given between an earlier op_ring_begin and op_ring_end.
+ * op_ring_next then goes from the newest record to the oldest and ends at the first one that is not whole. The writer has to
+ * stand still until op_ring_end.
  */
 uint64_t op_ring_begin(struct op_ring *ring) OP_NONNULL;
 
@@ -63,9 +64,9 @@ uint64_t op_ring_begin(struct op_ring *ring) OP_NONNULL;
 const struct perf_event_header *op_ring_next_slow(struct op_ring *ring) OP_NONNULL;
 
 /*
- * The next whole record up to the position that op_ring_begin saw, contiguous and aligned to 8; NULL when there is none. Valid until the next op_ring_next or
- * op_ring_end of the same ring. header.size is at least sizeof(header) and lies within what was written. A ring whose lengths make no
- * sense is passed over to its head, and `damaged` counts it.
+ * The next whole record up to the position that op_ring_begin saw, contiguous and aligned to 8; NULL when there is none. Valid
+ * until the next op_ring_next or op_ring_end of the same ring. header.size is at least sizeof(header) and lies within what was
+ * written. A ring whose lengths make no sense is passed over to its head, and `damaged` counts it.
  */
 static inline const struct perf_event_header *op_ring_next(struct op_ring *ring)
 {
@@ -87,7 +88,10 @@ static inline const struct perf_event_header *op_ring_next(struct op_ring *ring)
 /* Takes back the last op_ring_next: it will give the same record again. */
 void op_ring_put_back(struct op_ring *ring, const struct perf_event_header *record) OP_NONNULL;
 
-/* Gives back to the writer what op_ring_next has passed. With OP_RING_BACKWARD: the next op_ring_begin begins where this one did. */
+/*
+ * Gives back to the writer what op_ring_next has passed. With OP_RING_BACKWARD: the next op_ring_begin begins where this one
+ * did.
+ */
 void op_ring_end(struct op_ring *ring) OP_NONNULL;
 
 /* True when something has been written that op_ring_next has not given yet. */

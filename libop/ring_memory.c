@@ -298,8 +298,8 @@ static void use_place(struct op_mring_writer *writer, const struct place *place,
 }
 
 /*
- * The number is told with the commit of the record, and a writer that dies before or after it leaves that to be seen: until data_head reaches told_at,
- * told_before counts. At no step is there a third value.
+ * The number is told with the commit of the record, and a writer that dies before or after it leaves that to be seen: until
+ * data_head reaches told_at, told_before counts. At no step is there a third value.
  */
 static void tell_loss(struct op_mring_writer *writer, const struct place *place)
 {
@@ -339,7 +339,10 @@ static int reserve_down(struct op_mring_writer *writer, size_t nr_bytes, bool in
 {
 	struct place place = place_down(writer, nr_bytes, in_page);
 
-	/* Before the bytes are touched. The reader looks when the writer stands still or is dead: the compiler's order is enough. */
+	/*
+	 * Before the bytes are touched. The reader looks when the writer stands still or is dead: the compiler's order is
+	 * enough.
+	 */
 	op_store_relaxed(&writer->shared->floor, place.start);
 	op_compiler_fence();
 	use_place(writer, &place, nr_bytes);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * A writer process that dies at every step: it is traced and killed after its first, second, third ... instruction, from before a reservation to
- * behind the commit. After each death the reader sees whole records only, in order, and the next writer goes on; what was dropped is told once.
+ * A writer process that dies at every step: it is traced and killed after its first, second, third ... instruction, from before
+ * a reservation to behind the commit. After each death the reader sees whole records only, in order, and the next writer goes
+ * on; what was dropped is told once.
  */
 #include <errno.h>
 #include <signal.h>
@@ -13,7 +14,7 @@
 #include "tests/unit/cmocka_all.h"
 
 #define BYTES 4096u
-#define NR_DEATHS 300 /* spread over the instructions when there are more */
+#define NR_STEPS_MAX 70000 /* in all for a test: sanitizers make of each instruction many, which are then tried at intervals */
 
 struct numbered {
 	struct perf_event_header header;
@@ -179,7 +180,7 @@ static void die_everywhere(const struct work *work)
 	if (nr_steps < 0)
 		skip(); /* may not trace its child */
 	assert_true(nr_steps > 10);
-	stride = nr_steps / NR_DEATHS + 1;
+	stride = nr_steps * nr_steps / 2 / NR_STEPS_MAX + 1;
 	for (long steps = 0; steps <= nr_steps; steps += stride)
 		die_once(work, steps);
 }
