@@ -338,12 +338,14 @@ static int check_size(const struct op_mring_writer *writer, size_t nr_bytes, boo
 static int reserve_down(struct op_mring_writer *writer, size_t nr_bytes, bool in_page, struct perf_event_header **ret_record)
 {
 	struct place place = place_down(writer, nr_bytes, in_page);
+	uint64_t touched = writer->head - op_load_relaxed(&writer->shared->floor);
 
 	/*
 	 * Before the bytes are touched. The reader looks when the writer stands still or is dead: the compiler's order is
-	 * enough.
+	 * enough. A reservation that was given up may have touched more than this one.
 	 */
-	op_store_relaxed(&writer->shared->floor, place.start);
+	if (touched < writer->head - place.start || touched > writer->data_bytes)
+		op_store_relaxed(&writer->shared->floor, place.start);
 	op_compiler_fence();
 	use_place(writer, &place, nr_bytes);
 	writer->limit = place.next;
