@@ -21,8 +21,8 @@
 
 /*
  * Store-then-load: a load of this kind that follows a store of this kind in program order is not done before that store is
- * seen by everyone. All accesses of such a shape, on both sides, are of this kind. The load acquires, the store releases as well. The fence is
- * part of the accesses and not a call of its own because ThreadSanitizer knows accesses only.
+ * seen by everyone. All accesses of such a shape, on both sides, are of this kind. The load acquires, the store releases as
+ * well. The fence is part of the accesses and not a call of its own because ThreadSanitizer knows accesses only.
  */
 #define op_store_fence(ptr, value) __atomic_store_n((ptr), (value), __ATOMIC_SEQ_CST)
 #define op_load_fence(ptr) __atomic_load_n((ptr), __ATOMIC_SEQ_CST)

@@ -35,10 +35,18 @@ int op_ring_map(int fd, size_t data_bytes, struct op_ring *ret_ring)
 	return 0;
 }
 
+/* A head that makes no sense is passed over; the records behind it are aligned all the same. */
+static void pass_over(struct op_ring *ring)
+{
+	ring->head &= ~(uint64_t)7;
+	ring->tail = ring->head;
+	ring->damaged++;
+}
+
 static uint64_t begin_backward(struct op_ring *ring)
 {
 	/* C, pairs with B, as below. The floor needs no order: the writer stands still. */
-	uint64_t start = op_load_acquire(&ring->k_control->data_head);
+	uint64_t start = op_load_acquire(&ring->k_control->data_head) & ~(uint64_t)7;
 	uint64_t torn = ring->floor ? start - op_load_relaxed(ring->floor) : 0;
 	uint64_t whole;
 
@@ -59,10 +67,8 @@ uint64_t op_ring_begin(struct op_ring *ring)
 		return begin_backward(ring);
 	/* C, pairs with B in the kernel's perf_output_put_handle: records up to head are seen whole. */
 	ring->head = op_load_acquire(&ring->k_control->data_head);
-	if (ring->head - ring->tail > ring->data_bytes) {
-		ring->tail = ring->head;
-		ring->damaged++;
-	}
+	if (ring->head - ring->tail > ring->data_bytes)
+		pass_over(ring);
 	return ring->head - ring->tail;
 }
 
@@ -74,13 +80,6 @@ static void copy_out(const struct op_ring *ring, uint64_t from, void *to, size_t
 
 	memcpy(to, ring->k_data + offset, first);
 	memcpy((uint8_t *)to + first, ring->k_data, nr_bytes - first);
-}
-
-static const struct perf_event_header *pass_over(struct op_ring *ring)
-{
-	ring->tail = ring->head;
-	ring->damaged++;
-	return NULL;
 }
 
 /* A gap ends at a word that is not zero or with its page, whichever comes first. */
@@ -104,7 +103,8 @@ static bool peek(struct op_ring *ring, struct perf_event_header *ret_header)
 	while (ring->head - ring->tail >= sizeof(*ret_header)) {
 		uint64_t tail = ring->tail;
 
-		copy_out(ring, tail, ret_header, sizeof(*ret_header));
+		/* Positions are multiples of 8 and so is a header: it does not go over the end. */
+		memcpy(ret_header, ring->k_data + (tail & (ring->data_bytes - 1)), sizeof(*ret_header));
 		if (ret_header->size || !(ring->flags & OP_RING_GAPS))
 			return true;
 		skip_gap(ring);
@@ -130,22 +130,28 @@ static const void *in_one_piece(struct op_ring *ring, const struct perf_event_he
 	return ring->bounce;
 }
 
-const struct perf_event_header *op_ring_next(struct op_ring *ring)
+const struct perf_event_header *op_ring_next_slow(struct op_ring *ring)
 {
 	struct perf_event_header header;
-	const void *record;
+	const void *record = NULL;
 
-	if (!peek(ring, &header))
-		return ring->head == ring->tail ? NULL : pass_over(ring);
+	if (ring->head == ring->tail)
+		return NULL;
+	if (!peek(ring, &header)) {
+		if (ring->head != ring->tail)
+			pass_over(ring);
+		return NULL;
+	}
 	if ((ring->flags & OP_RING_BACKWARD) && header.size > ring->head - ring->tail) {
 		ring->tail = ring->head; /* the oldest one is partly overwritten */
 		return NULL;
 	}
-	if (header.size < sizeof(header) || header.size > ring->head - ring->tail || header.size % 8)
-		return pass_over(ring);
-	record = in_one_piece(ring, &header);
-	if (!record)
-		return pass_over(ring);
+	if (header.size >= sizeof(header) && header.size <= ring->head - ring->tail && header.size % 8 == 0)
+		record = in_one_piece(ring, &header);
+	if (!record) {
+		pass_over(ring);
+		return NULL;
+	}
 	ring->tail += header.size;
 	return record;
 }

@@ -20,6 +20,7 @@
 
 #include <linux/perf_event.h>
 
+#include "libop/atomic.h"
 #include "libop/compiler.h"
 
 #define OP_RECORD_BYTES_MAX 65536 /* header.size is 16 bits wide */
@@ -53,22 +54,44 @@ int op_ring_map(int fd, size_t data_bytes, struct op_ring *ret_ring) OP_NONNULL 
 
 /*
  * Takes notice of what has been written by now. Bytes that op_ring_next will give.
- * With OP_RING_BACKWARD: of what is still there and was not given between an earlier op_ring_begin and op_ring_end. op_ring_next then goes from
- * the newest record to the oldest and ends at the first one that is not whole. The writer has to stand still until op_ring_end.
+ * With OP_RING_BACKWARD: of what is still there and was not given between an earlier op_ring_begin and op_ring_end.
+ * op_ring_next then goes from the newest record to the oldest and ends at the first one that is not whole. The writer has to
+ * stand still until op_ring_end.
  */
 uint64_t op_ring_begin(struct op_ring *ring) OP_NONNULL;
 
+/* What the inline function below leaves to it: records that wrap, gaps, copies, backward rings, and lengths that make no sense. */
+const struct perf_event_header *op_ring_next_slow(struct op_ring *ring) OP_NONNULL;
+
 /*
- * The next whole record up to the position that op_ring_begin saw, contiguous and aligned to 8; NULL when there is none. Valid until the next op_ring_next or
- * op_ring_end of the same ring. header.size is at least sizeof(header) and lies within what was written. A ring whose lengths make no
- * sense is passed over to its head, and `damaged` counts it.
+ * The next whole record up to the position that op_ring_begin saw, contiguous and aligned to 8; NULL when there is none. Valid
+ * until the next op_ring_next or op_ring_end of the same ring. header.size is at least sizeof(header) and lies within what was
+ * written. A ring whose lengths make no sense is passed over to its head, and `damaged` counts it.
  */
-const struct perf_event_header *op_ring_next(struct op_ring *ring) OP_NONNULL;
+static inline const struct perf_event_header *op_ring_next(struct op_ring *ring)
+{
+	uint64_t available = ring->head - ring->tail;
+	size_t offset = ring->tail & (ring->data_bytes - 1);
+	const struct perf_event_header *record = (const void *)(ring->k_data + offset);
+	size_t nr_bytes;
+
+	if (op_unlikely(available < sizeof(*record) || offset % 8 || ring->flags & (OP_RING_COPY | OP_RING_BACKWARD)))
+		return op_ring_next_slow(ring);
+	/* No order: C in op_ring_begin has it. One load, so that the length that is checked is the one that is used. */
+	nr_bytes = op_load_relaxed(&record->size);
+	if (op_unlikely(nr_bytes < sizeof(*record) || nr_bytes % 8 || nr_bytes > available || nr_bytes > ring->data_bytes - offset))
+		return op_ring_next_slow(ring);
+	ring->tail += nr_bytes;
+	return record;
+}
 
 /* Takes back the last op_ring_next: it will give the same record again. */
 void op_ring_put_back(struct op_ring *ring, const struct perf_event_header *record) OP_NONNULL;
 
-/* Gives back to the writer what op_ring_next has passed. With OP_RING_BACKWARD: the next op_ring_begin begins where this one did. */
+/*
+ * Gives back to the writer what op_ring_next has passed. With OP_RING_BACKWARD: the next op_ring_begin begins where this one
+ * did.
+ */
 void op_ring_end(struct op_ring *ring) OP_NONNULL;
 
 /* True when something has been written that op_ring_next has not given yet. */

@@ -22,8 +22,8 @@ int op_aux_map(const struct op_mring *ring, struct op_aux *ret_aux)
 	err = op_sys_mmap(NULL, ring->page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, 0, &control);
 	if (err < 0)
 		return err;
-	err = op_sys_mmap(NULL, ring->aux_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, (off_t)(ring->page_bytes + ring->data_bytes),
-			  &bytes);
+	err = op_sys_mmap(NULL, ring->aux_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd,
+			  (off_t)(ring->page_bytes + ring->data_bytes), &bytes);
 	if (err < 0) {
 		op_sys_munmap(control, ring->page_bytes);
 		return err;
@@ -103,7 +103,10 @@ int op_aux_begin(struct op_aux_writer *writer, struct op_aux_handle *ret_handle)
 	return 0;
 }
 
-/* Before the bytes are touched: what lies a whole area behind is not there any more. The reader looks when this transaction is over, see claim. */
+/*
+ * Before the bytes are touched: what lies a whole area behind is not there any more. The reader looks when this transaction is
+ * over, see claim.
+ */
 static void touch(const struct op_aux *aux, uint64_t to)
 {
 	if ((int64_t)(to - op_load_relaxed(&aux->shared->aux_touched)) > 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The AUX area of a memory ring: a second, larger byte ring beside the data ring (perf_event_open(2), "aux_offset"). Bytes are written in
- * transactions, and a PERF_RECORD_AUX in the data ring says which bytes belong to whom. Positions run freely; a position's place is its
- * value modulo the size.
+ * The AUX area of a memory ring: a second, larger byte ring beside the data ring (perf_event_open(2), "aux_offset"). Bytes are
+ * written in transactions, and a PERF_RECORD_AUX in the data ring says which bytes belong to whom. Positions run freely; a
+ * position's place is its value modulo the size.
  *
  * The area is mapped on its own: it and its data ring are freed in any order.
  *
@@ -58,15 +58,19 @@ void op_aux_unmap(struct op_aux *aux);
 /* The writer of the data ring becomes the writer of the area, which has to outlive it. */
 void op_aux_writer_open(const struct op_aux *aux, struct op_aux_writer *ret_writer) OP_NONNULL;
 
-/* Begins a transaction. 0; -ENOSPC: no room for a byte, and the next record says TRUNCATED; -EBUSY: one is open, or the reader copies out. */
+/*
+ * Begins a transaction. 0; -ENOSPC: no room for a byte, and the next record says TRUNCATED; -EBUSY: one is open, or the reader
+ * copies out.
+ */
 int op_aux_begin(struct op_aux_writer *writer, struct op_aux_handle *ret_handle) OP_NONNULL OP_MUST_CHECK;
 
 /* Appends bytes; what exceeds the room is left out, and the record will say TRUNCATED. Returns how many were taken. */
 size_t op_aux_write(struct op_aux_handle *handle, const void *bytes, size_t nr_bytes) OP_NONNULL;
 
 /*
- * Ends the transaction: its first `nr_bytes` (at most what was written) are published, and a PERF_RECORD_AUX is written to the data ring.
- * Nothing was written or left out: no record. 0, or the error of op_mring_reserve: the bytes then belong to nobody and are taken back.
+ * Ends the transaction: its first `nr_bytes` (at most what was written) are published, and a PERF_RECORD_AUX is written to the
+ * data ring. Nothing was written or left out: no record. 0, or the error of op_mring_reserve: the bytes then belong to nobody
+ * and are taken back.
  */
 int op_aux_end(struct op_aux_handle *handle, struct op_mring_writer *data, size_t nr_bytes) OP_NONNULL OP_MUST_CHECK;
 
@@ -74,8 +78,8 @@ int op_aux_end(struct op_aux_handle *handle, struct op_mring_writer *data, size_
 typedef int op_aux_piece_fn(const void *bytes, size_t nr_bytes, void *arg);
 
 /*
- * Gives the bytes [from, to) to `piece`. Returns how many there were; the first error of `piece`; -EBUSY: a transaction is open; -ERANGE: the
- * area does not have these bytes (any more).
+ * Gives the bytes [from, to) to `piece`. Returns how many there were; the first error of `piece`; -EBUSY: a transaction is
+ * open; -ERANGE: the area does not have these bytes (any more).
  */
 int64_t op_aux_copy_out(const struct op_aux *aux, uint64_t from, uint64_t to, op_aux_piece_fn *piece, void *arg)
 	OP_NONNULL_ARGS(1, 4) OP_MUST_CHECK;

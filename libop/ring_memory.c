@@ -173,7 +173,7 @@ void op_mring_reader(const struct op_mring *ring, struct op_ring *ret_reader)
 		.k_control = ring->control,
 		.k_data = ring->data,
 		.data_bytes = ring->data_bytes,
-		.tail = ring->flags & OP_MRING_OVERWRITE ? 0 : op_load_relaxed(&ring->control->data_tail),
+		.tail = ring->flags & OP_MRING_OVERWRITE ? 0 : op_load_relaxed(&ring->control->data_tail) & ~(uint64_t)7,
 		.flags = OP_RING_GAPS | (ring->flags & OP_MRING_OVERWRITE ? OP_RING_BACKWARD : 0) | (ring->foreign ? OP_RING_COPY : 0),
 		.floor = ring->flags & OP_MRING_OVERWRITE ? &ring->shared->floor : NULL,
 	};
@@ -298,8 +298,8 @@ static void use_place(struct op_mring_writer *writer, const struct place *place,
 }
 
 /*
- * The number is told with the commit of the record, and a writer that dies before or after it leaves that to be seen: until data_head reaches told_at,
- * told_before counts. At no step is there a third value.
+ * The number is told with the commit of the record, and a writer that dies before or after it leaves that to be seen: until
+ * data_head reaches told_at, told_before counts. At no step is there a third value.
  */
 static void tell_loss(struct op_mring_writer *writer, const struct place *place)
 {
@@ -338,9 +338,14 @@ static int check_size(const struct op_mring_writer *writer, size_t nr_bytes, boo
 static int reserve_down(struct op_mring_writer *writer, size_t nr_bytes, bool in_page, struct perf_event_header **ret_record)
 {
 	struct place place = place_down(writer, nr_bytes, in_page);
+	uint64_t touched = writer->head - op_load_relaxed(&writer->shared->floor);
 
-	/* Before the bytes are touched. The reader looks when the writer stands still or is dead: the compiler's order is enough. */
-	op_store_relaxed(&writer->shared->floor, place.start);
+	/*
+	 * Before the bytes are touched. The reader looks when the writer stands still or is dead: the compiler's order is
+	 * enough. A reservation that was given up may have touched more than this one.
+	 */
+	if (touched < writer->head - place.start || touched > writer->data_bytes)
+		op_store_relaxed(&writer->shared->floor, place.start);
 	op_compiler_fence();
 	use_place(writer, &place, nr_bytes);
 	writer->limit = place.next;

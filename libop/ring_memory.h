@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The memory ring: the kernel's control page and records (libop/ring.h), written in user space. It lies in a memfd, so that the writer and the
- * reader may be two processes. Neither believes the other: the reader checks lengths and positions as with every ring, the writer
- * checks data_tail, and the memfd is sealed against a change of its size. See doc/ring.md.
+ * The memory ring: the kernel's control page and records (libop/ring.h), written in user space. It lies in a memfd, so that the
+ * writer and the reader may be two processes. Neither believes the other: the reader checks lengths and positions as with every
+ * ring, the writer checks data_tail, and the memfd is sealed against a change of its size. See doc/ring.md.
  *
  * Who may do what is in the type of the first parameter:
  *   struct op_mring *         the memory; create, attach and destroy by one thread, everything else by any thread of any process
- *   struct op_mring_writer *  the owning thread, the only one that writes; there is one at a time, op_mring_writer_open refuses a second
+ *   struct op_mring_writer *  the owning thread, the only one that writes; op_mring_writer_open refuses a second one
  *   struct op_ring *          the reading thread (libop/ring.h)
  *
- * Memory of the memfd: control page, 2^n data pages, 2^m AUX pages (libop/ring_aux.h). The data is mapped twice, one behind the other, so a
- * record is written in place, in one piece, also over the end. What the kernel's control page has no room for is behind it in the same page.
+ * Memory of the memfd: control page, 2^n data pages, 2^m AUX pages (libop/ring_aux.h). The data is mapped twice, one behind the
+ * other, so a record is written in place, in one piece, also over the end. What the kernel's control page has no room for is
+ * behind it in the same page.
  */
 #ifndef OP_RING_MEMORY_H
 #define OP_RING_MEMORY_H
@@ -30,8 +31,8 @@ enum op_mring_flags {
 };
 
 /*
- * What the parties tell each other beside the kernel's fields. Each word has one writer, except owner and aux_state, which are claimed.
- * A cache line belongs to one party.
+ * What the parties tell each other beside the kernel's fields. Each word has one writer, except owner and aux_state, which are
+ * claimed. A cache line belongs to one party.
  */
 struct op_mring_shared {
 	uint64_t magic;	       /* written once, with flags */
@@ -94,13 +95,14 @@ struct op_mring_writer {
 };
 
 /*
- * Makes a ring of data_bytes and an AUX area of aux_bytes, each a power of two of at least a page (aux_bytes may be 0). `flags`: enum
- * op_mring_flags. 0 or -errno.
+ * Makes a ring of data_bytes and an AUX area of aux_bytes, each a power of two of at least a page (aux_bytes may be 0).
+ * `flags`: enum op_mring_flags. 0 or -errno.
  */
 int op_mring_create(size_t data_bytes, size_t aux_bytes, unsigned int flags, struct op_mring *ret_ring) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Maps the ring that another process made; the descriptors are duplicated. -EINVAL: not such a memfd, or one whose size is not sealed; -errno.
+ * Maps the ring that another process made; the descriptors are duplicated. -EINVAL: not such a memfd, or one whose size is not
+ * sealed; -errno.
  */
 int op_mring_attach(int fd, int wake_fd, struct op_mring *ret_ring) OP_NONNULL OP_MUST_CHECK;
 
@@ -108,8 +110,9 @@ int op_mring_attach(int fd, int wake_fd, struct op_mring *ret_ring) OP_NONNULL O
 void op_mring_reader(const struct op_mring *ring, struct op_ring *ret_reader) OP_NONNULL;
 
 /*
- * The reader is woken by `wake_fd` when `every` more bytes (or records) were committed than at the last time, and when a record finds
- * no room; 0: never. Bytes that are left over when the writer rests wake nobody: look on a timer too. The writer sees the choice at one of its next commits.
+ * The reader is woken by `wake_fd` when `every` more bytes (or records) were committed than at the last time, and when a record
+ * finds no room; 0: never. Bytes that are left over when the writer rests wake nobody: look on a timer too. The writer sees the
+ * choice at one of its next commits.
  */
 void op_mring_wake_every(const struct op_mring *ring, uint64_t every, bool records) OP_NONNULL;
 
@@ -149,10 +152,10 @@ static inline bool op_mring_claim(struct op_mring_writer *writer, size_t nr_byte
 }
 
 /*
- * Claims nr_bytes (a multiple of 8, with the header) for one record, to be written in place: type, misc and body; the size is written by the
- * commit. A reservation that is not committed is forgotten with the next one. 0; -ENOSPC: no room, the record is dropped
- * and counted, and a PERF_RECORD_LOST with the exact number will stand before the next record that fits; -EMSGSIZE: can never fit; -EINVAL:
- * not a size.
+ * Claims nr_bytes (a multiple of 8, with the header) for one record, to be written in place: type, misc and body; the size is
+ * written by the commit. A reservation that is not committed is forgotten with the next one. 0; -ENOSPC: no room, the record is
+ * dropped and counted, and a PERF_RECORD_LOST with the exact number will stand before the next record that fits; -EMSGSIZE: can
+ * never fit; -EINVAL: not a size.
  */
 static inline int op_mring_reserve(struct op_mring_writer *writer, size_t nr_bytes, struct perf_event_header **ret_record)
 {
@@ -161,7 +164,10 @@ static inline int op_mring_reserve(struct op_mring_writer *writer, size_t nr_byt
 	return op_mring_reserve_slow(writer, nr_bytes, false, ret_record);
 }
 
-/* The same, for a record that does not cross a page: the rest of the page is filled with zeros, and skipped. -EMSGSIZE also when larger than a page. */
+/*
+ * The same, for a record that does not cross a page: the rest of the page is filled with zeros, and skipped. -EMSGSIZE also
+ * when larger than a page.
+ */
 static inline int op_mring_reserve_in_page(struct op_mring_writer *writer, size_t nr_bytes, struct perf_event_header **ret_record)
 {
 	size_t room = writer->page_bytes - (writer->head & (writer->page_bytes - 1));

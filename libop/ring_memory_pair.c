@@ -128,7 +128,10 @@ struct op_mring_writer *op_mring_pair_enter_slow(struct op_mring_pair_writer *wr
 	for (;;) {
 		/* No order: a guess, F decides. The other party may have written anything. */
 		change_ring(writer, op_load_relaxed(&writer->shared->write_index) & 1);
-		/* E and F, as in op_mring_pair_enter. Each turn of this loop is a swap by the reader, which waits for us in between. */
+		/*
+		 * E and F, as in op_mring_pair_enter. Each turn of this loop is a swap by the reader, which waits for us in
+		 * between.
+		 */
 		op_store_fence(&writer->shared->inside, writer->index + 1);
 		if ((op_load_fence(&writer->shared->write_index) & 1) == writer->index)
 			return &writer->writers[writer->index];
@@ -172,7 +175,10 @@ int op_mring_pair_swap(struct op_mring_pair_reader *reader)
 		return -EAGAIN;
 	if (op_ring_pending(ring))
 		return -EBUSY;
-	/* G, pairs with F in op_mring_pair_enter: "not yours any more" is seen before H looks. What was given back (D) is stored before. */
+	/*
+	 * G, pairs with F in op_mring_pair_enter: "not yours any more" is seen before H looks. What was given back (D) is
+	 * stored before.
+	 */
 	op_store_fence(&reader->shared->write_index, reader->read);
 	reader->read = !reader->read;
 	reader->quiet = false;

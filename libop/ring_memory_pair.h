@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * A pair of memory rings: the writer writes the one, the reader reads the other, and the reader's thread swaps them. What the reader has
- * is frozen: it does not change while it is read, and everything in it is older than everything in the other ring. See doc/ring.md.
+ * A pair of memory rings: the writer writes the one, the reader reads the other, and the reader's thread swaps them. What the
+ * reader has is frozen: it does not change while it is read, and everything in it is older than everything in the other ring.
+ * See doc/ring.md.
  *
  *   writer                                  reader's thread
  *   (E) store inside = ring                 (G) store write_index = other ring
@@ -11,9 +12,9 @@
  *   store record, (B) store data_head       (D) store data_tail
  *   (I) store inside = none
  *
- * E pairs with H and G pairs with F: one of the two sees the other. Either the writer sees that the ring is not its own any more and takes the
- * other one, or the reader sees the writer inside and waits until it has left (I pairs with H: its commit is seen). There is one late commit
- * at most, and it is read with the rest of its ring.
+ * E pairs with H and G pairs with F: one of the two sees the other. Either the writer sees that the ring is not its own any
+ * more and takes the other one, or the reader sees the writer inside and waits until it has left (I pairs with H: its commit is
+ * seen). There is one late commit at most, and it is read with the rest of its ring.
  *
  * Which thread may call what is in the type of the first parameter, as in libop/ring_memory.h.
  */
@@ -65,8 +66,8 @@ void op_mring_pair_reader_open(const struct op_mring_pair *pair, struct op_mring
 void op_mring_pair_reader_close(struct op_mring_pair_reader *reader) OP_NONNULL;
 
 /*
- * Swaps. 0; -EAGAIN: the writer is still inside the read ring; -EBUSY: the read ring has records that were not given back with op_ring_end (they would
- * come after newer ones).
+ * Swaps. 0; -EAGAIN: the writer is still inside the read ring; -EBUSY: the read ring has records that were not given back with
+ * op_ring_end (they would come after newer ones).
  */
 int op_mring_pair_swap(struct op_mring_pair_reader *reader) OP_NONNULL OP_MUST_CHECK;
 
@@ -76,7 +77,10 @@ struct op_ring *op_mring_pair_read_ring(struct op_mring_pair_reader *reader) OP_
 /* What op_mring_pair_enter leaves to it: the reader has swapped. */
 struct op_mring_writer *op_mring_pair_enter_slow(struct op_mring_pair_writer *writer) OP_NONNULL;
 
-/* The ring that is the writer's until op_mring_pair_leave. */
+/*
+ * The ring that is the writer's until op_mring_pair_leave: op_mring_reserve and op_mring_commit, as often as wanted. The fence costs
+ * several times what a record does, so who has many records at once enters once for all; the reader waits as long.
+ */
 static inline struct op_mring_writer *op_mring_pair_enter(struct op_mring_pair_writer *writer)
 {
 	/* E, pairs with H in op_mring_pair_read_ring: "I am inside" is seen before F looks. */

@@ -6,6 +6,7 @@ include $(srcdir)/tests/unit/control.mk
 include $(srcdir)/tests/unit/opreport.mk
 include $(srcdir)/tests/unit/ring.mk
 include $(srcdir)/tests/ring/local.mk
+include $(srcdir)/tests/fuzz/local.mk
 
 check_PROGRAMS += tests/system/work tests/system/fault_oracle
 endif
@@ -32,7 +33,7 @@ EXTRA_DIST += tests/format/reader.py tests/format/agree.py \
 
 OPD_TEST_ENV = OPD_BUILD=$(abs_top_builddir) OPD_SOURCE=$(abs_top_srcdir)
 
-.PHONY: check-programs check-system check-long bench
+.PHONY: check-programs check-system check-long bench fuzz
 check-programs: $(check_PROGRAMS)
 
 # The real daemon on real perf events: as root.

@@ -92,8 +92,8 @@ static void bench_memory(size_t data_bytes)
 	}
 	copy_ns = bench_cpu_ns() - begin_ns;
 	__asm__ volatile("" : : "r"(checksum));
-	printf("%8zu %14.2f %10.2f %18.2f %18.1f x\n", data_bytes / 1024, (double)drain_ns / nr_records, nr_bytes / (double)drain_ns,
-	       (double)copy_ns / nr_records, bench_per((double)drain_ns, (double)copy_ns));
+	printf("%8zu %14.2f %10.2f %18.2f %18.1f x\n", data_bytes / 1024, (double)drain_ns / nr_records,
+	       nr_bytes / (double)drain_ns, (double)copy_ns / nr_records, bench_per((double)drain_ns, (double)copy_ns));
 	free(copy);
 	free(full.ring.k_data);
 }

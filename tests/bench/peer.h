@@ -30,6 +30,7 @@ struct peer {
 
 extern const struct peer peer_memcpy; /* no queue between threads: the bytes go in and out of a buffer of the same size */
 extern const struct peer peer_ring;   /* libop/ring_memory.h */
+extern const struct peer peer_pair;   /* libop/ring_memory_pair.h: two rings of half the size, swapped for each read */
 
 /* Not there when their libraries were not when this was built. */
 extern const struct peer peer_ck __attribute__((weak));

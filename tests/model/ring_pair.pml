@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The swap of the memory pair (libop/ring_memory_pair.h, doc/ring.md): one writer, and the reader's thread, which also swaps.
+ * The swap of the memory pair, step by step as libop/ring_memory_pair.[ch] does it: one writer, and the reader's thread, which also
+ * swaps. The letters are those of doc/ring.md.
  *
- *   writer                                   reader's thread
- *   w = load write index                     store write index = other ring
- *   store inside = w                           full fence
- *     full fence                             wait until load inside != old ring (acquire)
- *   load write index; not w: begin again     load head of the old ring (acquire), load its records
- *   load tail; no room: leave, drop          store tail (release)
- *   store record, store head (release)
- *   store inside = none (release)
+ *   writer                                        reader's thread
+ *   (E) store inside = ring of the last time      (G) store write index = read ring
+ *         fence                                         fence
+ *   (F) load write index; not that ring:          (H) load inside; what was the write ring: look again
+ *       guess again, go back to E                 (C) load its head, load its records
+ *   (A) load tail; no room: leave                 (D) store its tail
+ *   store record, (B) store head
+ *   (I) store inside = none
  *
  * Memory: a store goes into the buffer of its process, and from there into memory at any later time. Stores to different
- * addresses leave the buffer in any order, but a release store leaves it after all that stand before it, and a full fence waits
- * until it is empty: weaker than C11 on any machine for stores. With -DTSO stores leave in order, as on x86. Loads are done
- * where they stand. Every variable has one process that writes it, which keeps its own copy, so no load looks into a buffer.
+ * addresses leave the buffer in any order, but a release store (B, D, I) leaves it after all that stand before it, and a full fence
+ * waits until it is empty: op_store_fence before op_load_fence, and what stands behind the latter. With -DTSO stores leave in order, as on x86. Loads are done where they stand, as acquire promises. Every
+ * variable has one process that writes it, which keeps its own copy, so no load looks into a buffer.
  *
  * What is asserted: records come with no number missing, none twice, in order (expect), both words of a record are of one
- * record (torn), the head makes sense, and one swap that begins after the last commit gives all (finished). No state is stuck.
+ * record, the head makes sense, what was frozen has not grown while it was read (frozen), and one swap that begins after the last
+ * commit gives all (finished). No state is stuck.
  *
- * Broken on purpose, each must fail: NO_WRITER_FENCE, NO_SWAPPER_FENCE, NO_RELOAD (the writer does not look again), NO_WAIT (the
- * reader does not wait for quiet), NO_LEAVE_RELEASE (inside = none may be seen before the record; right under TSO),
- * NO_WAIT_ACQUIRE (the head is loaded before inside; the one load that is moved, by hand).
+ * Broken on purpose, each must fail: NO_WRITER_FENCE (after E), NO_SWAPPER_FENCE (after G), NO_LOOK (the writer does without F),
+ * NO_WAIT (the reader does without H), NO_LEAVE_RELEASE (I may be seen before the record; right under TSO), NO_WAIT_ACQUIRE (C comes
+ * before H; the one load that is moved, by hand).
  */
 #ifndef NR_RECORDS
 #define NR_RECORDS 7
@@ -122,23 +124,23 @@ end:
 #define LEAVE_RELEASE true
 #endif
 
-/* Makes ring the writer's until it leaves. */
+/* Makes ring, at first that of the last time, the writer's until it leaves. */
 inline enter(ring, again)
 {
 	do
-	:: ring = memory[WRITE_INDEX];
-		store(WRITER, INSIDE, ring, false);
+	:: store(WRITER, INSIDE, ring, false); /* E */
 #ifndef NO_WRITER_FENCE
 		fence(WRITER);
 #endif
-#ifndef NO_RELOAD
-		again = memory[WRITE_INDEX];
+#ifdef NO_LOOK
+		ring = memory[WRITE_INDEX];
+		break
+#else
+		again = memory[WRITE_INDEX]; /* F */
 		if
 		:: again == ring -> break
-		:: else
+		:: else -> ring = memory[WRITE_INDEX]
 		fi
-#else
-		break
 #endif
 	od
 }
@@ -152,17 +154,17 @@ proctype writer()
 	do
 	:: next <= NR_RECORDS ->
 		enter(ring, again);
-		tail = memory[TAIL(ring)];
+		tail = memory[TAIL(ring)]; /* A */
 		if
 		:: heads[ring] - tail < SLOTS ->
 			store(WRITER, WORD(ring, heads[ring], 0), next, false);
 			store(WRITER, WORD(ring, heads[ring], 1), next, false);
 			heads[ring]++;
-			store(WRITER, HEAD(ring), heads[ring], true);
+			store(WRITER, HEAD(ring), heads[ring], true); /* B */
 			next++
 		:: else /* dropped: this number is tried again, so that the reader may expect every one */
 		fi;
-		store(WRITER, INSIDE, NONE, LEAVE_RELEASE)
+		store(WRITER, INSIDE, NONE, LEAVE_RELEASE) /* I */
 	:: else -> break
 	od;
 	atomic { buffers[WRITER].nr == 0 -> writer_done = true }
@@ -187,13 +189,13 @@ inline read_records(ring)
 proctype reader()
 {
 	byte tails[2];
-	byte old, head, first, second;
+	byte old, head, frozen, first, second;
 	byte expect = 1;
 	bool finished;
 
 	do
 	:: finished = writer_done;
-		store(READER, WRITE_INDEX, 1 - old, false);
+		store(READER, WRITE_INDEX, 1 - old, false); /* G */
 #ifndef NO_SWAPPER_FENCE
 		fence(READER);
 #endif
@@ -201,14 +203,16 @@ proctype reader()
 		head = memory[HEAD(old)];
 #endif
 #ifndef NO_WAIT
-		memory[INSIDE] != old;
+		memory[INSIDE] != old; /* H */
 #endif
 #ifndef NO_WAIT_ACQUIRE
-		head = memory[HEAD(old)];
+		head = memory[HEAD(old)]; /* C */
 #endif
 		assert(head >= tails[old] && head - tails[old] <= SLOTS);
 		read_records(old);
-		store(READER, TAIL(old), tails[old], true);
+		frozen = memory[HEAD(old)];
+		assert(frozen == head);
+		store(READER, TAIL(old), tails[old], true); /* D */
 		old = 1 - old;
 		if
 		:: finished ->

@@ -58,7 +58,7 @@ fails() {
 
 holds
 holds -DTSO
-for broken in NO_WRITER_FENCE NO_SWAPPER_FENCE NO_RELOAD NO_WAIT NO_WAIT_ACQUIRE; do
+for broken in NO_WRITER_FENCE NO_SWAPPER_FENCE NO_LOOK NO_WAIT NO_WAIT_ACQUIRE; do
 	fails -D$broken
 	fails -D$broken -DTSO
 done

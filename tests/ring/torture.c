@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * torture [--records=N] [--seed=N] [MODE...]: a writer thread and a reader thread, which also swaps, on one memory ring or pair. Every
- * record has a number and a CRC, a random size and random yields around it. What is read must be what was written, in order and once; what is
- * missing must be what LOST records tell (in overwrite mode: nothing may be missing within a snapshot). Exit code 1 and a line that
- * says what was wrong otherwise.
+ * torture [--records=N] [--seed=N] [MODE...]: a writer thread and a reader thread, which also swaps, on one memory ring or
+ * pair. Every record has a number and a CRC, a random size and random yields around it. What is read must be what was written,
+ * in order and once; what is missing must be what LOST records tell (in overwrite mode: nothing may be missing within a
+ * snapshot). Exit code 1 and a line that says what was wrong otherwise.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -237,7 +237,7 @@ static void read_forward(struct run *run, struct op_ring *ring, uint64_t *seed)
 static void read_snapshot(struct run *run, struct op_ring *ring)
 {
 	const struct perf_event_header *header;
-	uint64_t newest = 0, oldest = 0, bytes = 0;
+	uint64_t newest = 0, oldest = 0, bytes = 0, missing;
 	bool any = false;
 
 	op_ring_begin(ring);
@@ -259,7 +259,8 @@ static void read_snapshot(struct run *run, struct op_ring *ring)
 	if (oldest < run->expected)
 		wrong(run, "twice in snapshots", oldest);
 	/* Only a full ring may have let records go: full but for one partly overwritten, one reserved and a gap. */
-	if (oldest != run->expected && bytes + 3 * (sizeof(struct record) + BODY_BYTES_MAX) + run->mode->in_page * ring->data_bytes / 2 < ring->data_bytes)
+	missing = 3 * (sizeof(struct record) + BODY_BYTES_MAX) + run->mode->in_page * ring->data_bytes / 2;
+	if (oldest != run->expected && bytes + missing < ring->data_bytes)
 		wrong(run, "missing between snapshots", oldest);
 	run->expected = newest + 1;
 }

@@ -2,6 +2,7 @@
 # Unit tests of the memory ring.
 ring_unit_tests = \
 	tests/unit/test_ring_aux \
+	tests/unit/test_ring_killed \
 	tests/unit/test_ring_memory \
 	tests/unit/test_ring_memory_pair
 check_PROGRAMS += $(ring_unit_tests)
@@ -18,3 +19,7 @@ tests_unit_test_ring_memory_pair_LDADD = libop/libop.a $(CMOCKA_LIBS)
 tests_unit_test_ring_aux_SOURCES = tests/unit/test_ring_aux.c tests/unit/cmocka_all.h
 tests_unit_test_ring_aux_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_ring_aux_LDADD = libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_ring_killed_SOURCES = tests/unit/test_ring_killed.c tests/unit/cmocka_all.h
+tests_unit_test_ring_killed_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_ring_killed_LDADD = libop/libop.a $(CMOCKA_LIBS)

@@ -121,6 +121,17 @@ static void check_damaged(struct op_ring *ring, const struct perf_event_header *
 	op_ring_end(ring);
 }
 
+static void passes_over_a_length_that_is_no_multiple_of_8(void **state)
+{
+	struct op_ring *ring = *state;
+	struct perf_event_header bad[2] = { { .type = 9, .size = 12 }, { .type = 9, .size = 8 } };
+
+	memory_ring_write(ring, bad, sizeof(bad));
+	op_ring_begin(ring);
+	assert_null(op_ring_next(ring));
+	assert_int_equal(ring->damaged, 1);
+}
+
 static void passes_over_lengths_that_lie(void **state)
 {
 	struct op_ring *ring = *state;
@@ -157,6 +168,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(gives_space_back_only_at_the_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(sees_only_what_begin_saw, setup, teardown),
 		cmocka_unit_test_setup_teardown(puts_a_record_back, setup, teardown),
+		cmocka_unit_test_setup_teardown(passes_over_a_length_that_is_no_multiple_of_8, setup, teardown),
 		cmocka_unit_test_setup_teardown(passes_over_lengths_that_lie, setup, teardown),
 		cmocka_unit_test_setup_teardown(survives_a_head_that_runs, setup, teardown),
 	};

@@ -461,7 +461,8 @@ static void does_not_believe_the_writer(void **state)
 {
 	struct box *box = *state;
 	const struct perf_event_header bad[] = {
-		{ .type = 9, .size = 0 }, { .type = 0, .size = 4 }, { .type = 9, .size = 12 }, { .type = 9, .size = 72 }, { .type = 9, .size = 65528 },
+		{ .type = 9, .size = 0 },  { .type = 0, .size = 4 },	 { .type = 9, .size = 12 },
+		{ .type = 9, .size = 72 }, { .type = 9, .size = 65528 },
 	};
 	uint64_t damaged = 0;
 
