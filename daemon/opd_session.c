@@ -92,20 +92,29 @@ static int read_setup_file(struct opd *opd, int dir_fd)
 	return -1;
 }
 
+/* Whether a daemon works with the setup of now, so that a new one has to wait. One that is damaged is nobody's. */
+static bool setup_is_in_use(const struct opd *opd, int dir_fd)
+{
+	struct op_setup setup;
+	char *why = NULL;
+	bool in_use;
+
+	op_setup_init(&setup);
+	if (op_setup_read(&setup, dir_fd, OP_SETUP_NAME, &why) < 0)
+		free(why);
+	in_use = is_locked(setup.session_dir ? setup.session_dir : opd->config.session_dir);
+	op_setup_free(&setup);
+	return in_use;
+}
+
 /* What `opcontrol --setup` left in the configured session directory; a setup made while a daemon ran takes effect now. */
 static int read_setup(struct opd *opd, int dir_fd)
 {
-	int err = read_setup_file(opd, dir_fd);
+	bool waits = !faccessat(dir_fd, OP_SETUP_NEW_NAME, F_OK, AT_SYMLINK_NOFOLLOW);
+	int err = waits && !setup_is_in_use(opd, dir_fd) ? op_setup_promote(dir_fd) : 0;
 
-	if (err || faccessat(dir_fd, OP_SETUP_NEW_NAME, F_OK, AT_SYMLINK_NOFOLLOW) < 0 ||
-	    is_locked(opd->setup.session_dir ? opd->setup.session_dir : opd->config.session_dir))
-		return err;
-	err = op_setup_promote(dir_fd);
-	if (err < 0) {
+	if (err < 0)
 		opd_log(SD_WARNING, "%s/" OP_SETUP_NEW_NAME " does not take effect: %s", opd->config.session_dir, strerror(-err));
-		return 0;
-	}
-	op_setup_free(&opd->setup);
 	return read_setup_file(opd, dir_fd);
 }
 
