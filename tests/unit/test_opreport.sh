@@ -51,11 +51,11 @@ refuses "$dir/elsewhere/samples/current does not exist"
 refuses "$dir/none/samples/current" --session-dir="$dir/none"
 echo nonsense >configured/daemonrc
 "$opreport" >out 2>err
-grep -q "^warning: $dir/configured/daemonrc:1: " err && grep -qF "$dir/configured/samples/current does" err || {
+if ! grep -q "^warning: $dir/configured/daemonrc:1: " err || ! grep -qF "$dir/configured/samples/current does" err; then
 	echo 'FAIL: a damaged daemonrc'
 	cat err
 	failed=$((failed + 1))
-}
+fi
 OPD_CONFIG="$dir/no.conf" refuses "$dir/no.conf: No such file or directory (OPD_CONFIG names it)"
 mkdir -p oprofile_data/samples
 refuses 'oprofile_data/samples/current'
