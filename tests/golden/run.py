@@ -18,7 +18,8 @@ TOOL_DIRS = {"opreport": "tools", "opcontrol": "tools"}
 
 def find_recordings():
     source = os.environ.get("OPD_SOURCE") or os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-    golden = os.environ.get("OPD_GOLDEN") or os.path.join(source, "..", "shared", "golden")
+    # The comparison program cuts its own folder out of what the tools print, and they print where it really is.
+    golden = os.path.realpath(os.environ.get("OPD_GOLDEN") or os.path.join(source, "..", "shared", "golden"))
     if not os.path.exists(os.path.join(golden, "compare")):
         print("skip: no recordings of the genuine tools at %s" % os.path.normpath(golden))
         sys.exit(77)
