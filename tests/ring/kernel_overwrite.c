@@ -31,6 +31,7 @@ struct mode {
 	uint64_t clock_period_ns; /* 0: no timer */
 	bool faults;
 	bool wraps;		  /* the rings are too small on purpose */
+	bool alone;		  /* one CPU after another: all readers wake at the same time, and then no CPU runs its load */
 	uint32_t stack_bytes;	  /* of the stack in each fault's record: handlers take long, and records are of more than one size */
 	size_t ring_bytes;
 };
@@ -45,6 +46,8 @@ static const struct mode modes[] = {
 	{ .name = "faults-8k", .faults = true, .ring_bytes = 8 << 10, .wraps = true },
 	{ .name = "faults-16k", .faults = true, .ring_bytes = 16 << 10, .wraps = true },
 	{ .name = "stacks", .faults = true, .ring_bytes = 256 << 10, .wraps = true, .stack_bytes = 32760 },
+	{ .name = "faults-alone", .faults = true, .ring_bytes = 16 << 10, .wraps = true, .alone = true },
+	{ .name = "stacks-alone", .faults = true, .ring_bytes = 256 << 10, .wraps = true, .alone = true, .stack_bytes = 32760 },
 };
 
 struct sample {
@@ -430,11 +433,8 @@ static size_t place_followers(struct follower *followers, const struct follower 
 	return nr;
 }
 
-static void run(const struct follower *like)
+static void run_some(struct follower *followers, size_t nr)
 {
-	static struct follower followers[CPU_SETSIZE];
-	size_t nr = place_followers(followers, like);
-
 	for (size_t i = 0; i < nr; i++)
 		open_all(&followers[i]);
 	for (size_t i = 0; i < nr; i++)
@@ -446,6 +446,15 @@ static void run(const struct follower *like)
 		report(&followers[i]);
 		close_all(&followers[i]);
 	}
+}
+
+static void run(const struct follower *like)
+{
+	static struct follower followers[CPU_SETSIZE];
+	size_t nr = place_followers(followers, like), together = like->mode->alone ? 1 : nr;
+
+	for (size_t i = 0; i < nr; i += together)
+		run_some(followers + i, together);
 }
 
 static bool is_wanted(const char *name, char **wanted)
