@@ -105,9 +105,9 @@ void op_ring_end(struct op_ring *ring) OP_NONNULL;
 bool op_ring_pending(const struct op_ring *ring) OP_NONNULL;
 
 /*
- * With OP_RING_BACKWARD, after op_ring_next has given NULL and before op_ring_end: the bytes of the records between the oldest one
- * that was given now and the newest one that was given by the snapshot before. They are overwritten: always the oldest, always whole
- * records, and 0 when the two snapshots join.
+ * With OP_RING_BACKWARD, after op_ring_next has given NULL and before op_ring_end: the bytes of the records between the oldest that
+ * was given now and the newest that the snapshot before had in this ring. They are overwritten: always the oldest, always whole
+ * records (with the gaps between them), and 0 when the two snapshots join.
  */
 static inline uint64_t op_ring_overwritten(const struct op_ring *ring)
 {

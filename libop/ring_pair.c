@@ -152,7 +152,7 @@ int op_ring_pair_settle(struct op_ring_pair *pair)
 
 int op_ring_pair_snapshot(struct op_ring_pair *pair, struct op_ring **ret_ring)
 {
-	int err = op_ring_pair_swap(pair);
+	int err = pair->overwrite ? op_ring_pair_swap(pair) : -EINVAL;
 
 	if (err < 0)
 		return err;

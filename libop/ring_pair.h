@@ -15,9 +15,9 @@
  *   nr_bytes = op_ring_overwritten(ring);   0: it joins the snapshot before; else so many bytes of the oldest records are gone
  *   op_ring_end(ring);
  *
- * The kernel may still write into the old ring when a swap returns, which matters to a reader that begins at its newest record and
- * goes on to its oldest one, the next to be overwritten. So a snapshot waits for one more grace period, with an event of its own that is
- * directed last:
+ * The kernel may still write into the old ring when a swap returns, which matters to a reader that begins at the newest record and
+ * goes on to the oldest one, the next to be overwritten. So a snapshot waits for one more grace period, with an event of its own
+ * that is directed last:
  *
  *   kernel, in a handler                       reader's thread
  *   rcu_read_lock                              exchange the ring of each sampling event
@@ -25,7 +25,7 @@
  *   store record, (B) store data_head          (C) load data_head, load records
  *   rcu_read_unlock
  *
- * X pairs with Y: a handler that loaded the old ring has ended when the grace period has, and one that begins later loads the new one.
+ * X pairs with Y: a handler that loaded the old ring has ended when the grace period has; one that begins later loads the new one.
  *
  * A pair belongs to one thread.
  */
@@ -61,7 +61,8 @@ struct op_ring_pair {
 int op_ring_pair_open(int cpu, size_t data_bytes, size_t watermark_bytes, struct op_ring_pair *ret_pair) OP_NONNULL OP_MUST_CHECK;
 
 /* The same in overwrite mode. It has one descriptor more. */
-int op_ring_pair_open_overwrite(int cpu, size_t data_bytes, size_t watermark_bytes, struct op_ring_pair *ret_pair) OP_NONNULL OP_MUST_CHECK;
+int op_ring_pair_open_overwrite(int cpu, size_t data_bytes, size_t watermark_bytes, struct op_ring_pair *ret_pair)
+	OP_NONNULL OP_MUST_CHECK;
 
 /*
  * Directs the output of a sampling event (not mapped, same CPU and clock, not yet enabled: without a ring its samples would
@@ -78,16 +79,17 @@ int op_ring_pair_attach(struct op_ring_pair *pair, int event_fd) OP_NONNULL OP_M
 int op_ring_pair_swap(struct op_ring_pair *pair) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Overwrite mode, after a swap: returns when no handler is left that may write to the read ring. Sleeps for one grace period, which is
- * not of one CPU: who has swapped several pairs settles only the last one. 0 or -errno; -EINVAL: not in overwrite mode.
+ * Overwrite mode, after a swap: returns when no handler is left that may write to the read ring. Sleeps for one grace period, and
+ * a grace period is of all CPUs: who has swapped several pairs settles only one of them. 0 or -errno; -EINVAL: not in
+ * overwrite mode.
  */
 int op_ring_pair_settle(struct op_ring_pair *pair) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Overwrite mode: swap and settle. The ring that was written stands still until the next swap, and is to be read before that one from
- * op_ring_begin to op_ring_end; what is not read may still be there in the snapshot after the next. Consecutive snapshots join:
- * no record is missing and none given twice, but for what op_ring_overwritten tells. 0 or -errno: the ring may still be
- * written and must not be read, the next snapshots have what is in it.
+ * Overwrite mode: swap and settle. The ring that was written stands still until the next swap, and is to be read before that one,
+ * from op_ring_begin to op_ring_end. Consecutive snapshots join: no record is missing and none given twice, but for what
+ * op_ring_overwritten tells. 0 or -errno: the ring may still be written and must not be read; what is in it comes with later
+ * snapshots. -EINVAL: not in overwrite mode.
  */
 int op_ring_pair_snapshot(struct op_ring_pair *pair, struct op_ring **ret_ring) OP_NONNULL OP_MUST_CHECK;
 

@@ -88,8 +88,11 @@ static int open_cpu(struct capture *capture, unsigned int index, int cpu_number)
 		.use_clockid = 1,
 		.clockid = OP_CLOCK,
 		.read_format = PERF_FORMAT_LOST,
+		.write_backward = capture->wanted->how == CAPTURE_SNAPSHOT,
 	};
-	int err = op_ring_pair_open(cpu_number, capture->wanted->ring_bytes, capture->wanted->watermark_bytes, &cpu->pair);
+	int (*open_pair)(int, size_t, size_t, struct op_ring_pair *) = attr.write_backward ? op_ring_pair_open_overwrite :
+											     op_ring_pair_open;
+	int err = open_pair(cpu_number, capture->wanted->ring_bytes, capture->wanted->watermark_bytes, &cpu->pair);
 
 	if (err)
 		return err;
@@ -162,11 +165,14 @@ static void drain(struct capture_result *result, struct op_ring *ring)
 		result->samples++;
 		result->checksum += sample.ip ^ sample.time_ns ^ sample.id ^ sample.tid;
 	}
+	if (ring->flags & OP_RING_BACKWARD)
+		result->overwritten_bytes += op_ring_overwritten(ring);
 	op_ring_end(ring);
 }
 
 static int visit(struct capture *capture, struct op_ring_pair *pair)
 {
+	struct op_ring *ring;
 	uint64_t begin_ns;
 	int err;
 
@@ -176,11 +182,13 @@ static int visit(struct capture *capture, struct op_ring_pair *pair)
 		drain(&capture->result, op_ring_pair_write_ring(pair));
 		return 0;
 	}
-	err = op_ring_pair_swap(pair);
+	err = capture->wanted->how == CAPTURE_SNAPSHOT ? op_ring_pair_snapshot(pair, &ring) : op_ring_pair_swap(pair);
+	if (err)
+		return err;
 	begin_ns = bench_cpu_ns();
 	drain(&capture->result, op_ring_pair_read_ring(pair));
 	capture->result.drain_cpu_ns += bench_cpu_ns() - begin_ns;
-	return err;
+	return 0;
 }
 
 static int visit_all(struct capture *capture)
@@ -227,6 +235,7 @@ static int add_lost(struct capture *capture)
 		capture->result.lost += counts[1];
 		capture->result.swaps += cpu->pair.swaps;
 		capture->result.swap_wait_ns += cpu->pair.swap_wait_ns;
+		capture->result.settle_wait_ns += cpu->pair.settle_wait_ns;
 	}
 	return 0;
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * kernel_overwrite [--snapshots=N] [--bare] [MODE...]: consecutive snapshots of the kernel pair in overwrite mode, on every CPU at once, under load.
+ * kernel_overwrite [--snapshots=N] [--bare] [MODE...]: consecutive snapshots of the kernel pair in overwrite mode, under load, on
+ * every CPU at once.
  *
- * Each page fault is also seen by a second event, in the same group and so counted over the same time, whose ring is never overwritten: the
- * snapshots, put together, must be what that ring has, record for record, but for what they say is overwritten. The timer's records
- * must have its identifier and period and come in the order of time, each once. A frozen ring must not change at all: every byte of it is
- * looked at before and after it is read. --bare leaves the settling out: what it then finds is what settling is for.
+ * Each page fault is also seen by a second event, in the same group and so counted over the same time, whose ring is never
+ * overwritten: the snapshots, put together, must be what that ring has, record for record, but for what they say is overwritten. The
+ * timer's records must have its identifier and period and come in the order of time, each once. A frozen ring must not change at
+ * all: every byte of it is looked at before and after it is read. --bare leaves the settling out and says how often a ring did.
  *
  * Exit code 1 and a line that says what was wrong; 77 when system-wide events are not allowed.
  */
@@ -21,8 +22,9 @@
 #include "tests/ring/overwrite_load.h"
 #include "tests/ring/overwrite_seen.h"
 
-#define SNAPSHOTS    120u
-#define SECOND_BYTES (16u << 20) /* the ring of the second opinion */
+#define SNAPSHOTS         120u
+#define SECOND_BYTES      (16u << 20) /* the ring of the second opinion */
+#define PAGES_NOT_SAMPLED 16u         /* in a row: the kernel counts a few page faults in a million without sampling them */
 #define SAMPLE_TYPE                                                                                                                \
 	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_PERIOD)
 
@@ -30,9 +32,9 @@ struct mode {
 	const char *name;
 	uint64_t clock_period_ns; /* 0: no timer */
 	bool faults;
-	bool wraps;		  /* the rings are too small on purpose */
-	bool alone;		  /* one CPU after another: all readers wake at the same time, and then no CPU runs its load */
-	uint32_t stack_bytes;	  /* of the stack in each fault's record: handlers take long, and records are of more than one size */
+	bool wraps;           /* the rings are too small on purpose */
+	bool alone;           /* one CPU after another: all readers wake at the same time, and then no CPU runs its load */
+	uint32_t stack_bytes; /* of the stack in each record: handlers take long, and sizes differ; no second opinion */
 	size_t ring_bytes;
 };
 
@@ -45,9 +47,8 @@ static const struct mode modes[] = {
 	{ .name = "faults-4k", .faults = true, .ring_bytes = 4 << 10, .wraps = true },
 	{ .name = "faults-8k", .faults = true, .ring_bytes = 8 << 10, .wraps = true },
 	{ .name = "faults-16k", .faults = true, .ring_bytes = 16 << 10, .wraps = true },
-	{ .name = "stacks", .faults = true, .ring_bytes = 256 << 10, .wraps = true, .stack_bytes = 32760 },
-	{ .name = "faults-alone", .faults = true, .ring_bytes = 16 << 10, .wraps = true, .alone = true },
-	{ .name = "stacks-alone", .faults = true, .ring_bytes = 256 << 10, .wraps = true, .alone = true, .stack_bytes = 32760 },
+	{ .name = "clock-50k-stacks", .clock_period_ns = 20000, .ring_bytes = 2 << 20, .wraps = true, .stack_bytes = 32760 },
+	{ .name = "faults-stacks", .faults = true, .ring_bytes = 2 << 20, .wraps = true, .alone = true, .stack_bytes = 32760 },
 };
 
 struct sample {
@@ -73,11 +74,12 @@ struct follower {
 	struct seen seen;
 	uint64_t nr_clock;
 	uint64_t clock_from_ns, clock_to_ns; /* of the snapshot in hand */
-	uint64_t clock_before_ns;	     /* the newest of the one before */
-	uint64_t told_bytes[2];		     /* of each ring: given or said to be overwritten */
+	uint64_t clock_before_ns;            /* the newest of the one before */
+	uint64_t told_bytes[2];              /* of each ring: given or said to be overwritten */
 	uint64_t overwritten_bytes;
-	uint64_t moved;			     /* times that a frozen ring changed */
-	uint64_t page, nr_jumped;	     /* the load's next page, as the second opinion has it; pages that it has not */
+	uint64_t moved;           /* times that a frozen ring changed */
+	uint64_t older_page;      /* of the load in the snapshot in hand, LOAD_PAGES: none */
+	uint64_t page, nr_jumped; /* the load's next page, as the second opinion has it; pages that it has not */
 	pthread_t thread;
 };
 
@@ -127,19 +129,35 @@ static void check_stack(const struct follower *follower, const struct perf_event
 			wrong(follower, "a word of the stack", words[i]);
 }
 
+/* Without a second opinion: the pages of the load in their order, newest first, but for one that the kernel did not sample. */
+static void check_page(struct follower *follower, const struct sample *sample)
+{
+	uint64_t page = load_page(&follower->load, sample->address);
+
+	if (follower->older_page != LOAD_PAGES && (follower->older_page - page) % LOAD_PAGES > PAGES_NOT_SAMPLED)
+		wrong(follower, "page of the load", page);
+	follower->older_page = page;
+}
+
 static void take_fault(struct follower *follower, const struct perf_event_header *header, const struct sample *sample)
 {
 	if (!follower->mode->stack_bytes && header->size != sizeof(*sample))
 		wrong(follower, "size of a fault's record", header->size);
-	if (follower->mode->stack_bytes && is_of_load(follower, sample))
+	if (follower->mode->stack_bytes && is_of_load(follower, sample)) {
 		check_stack(follower, header);
+		check_page(follower, sample);
+	}
 	must(follower, words_add(&follower->seen.given, fault_word(sample)), "memory");
 }
 
 /* Newest first. */
-static void take_clock(struct follower *follower, const struct sample *sample)
+static void take_clock(struct follower *follower, const struct perf_event_header *header, const struct sample *sample)
 {
-	if (sample->header.size != sizeof(*sample) || sample->id != follower->clock_id)
+	if (!follower->mode->stack_bytes && header->size != sizeof(*sample))
+		wrong(follower, "size of a record of the timer", header->size);
+	if (follower->mode->stack_bytes && sample->tid == (uint32_t)follower->load.pid)
+		check_stack(follower, header);
+	if (sample->id != follower->clock_id)
 		wrong(follower, "identifier in a record of the timer", sample->id);
 	if (sample->period != follower->mode->clock_period_ns)
 		wrong(follower, "period of the timer", sample->period);
@@ -163,7 +181,7 @@ static void take(struct follower *follower, const struct perf_event_header *head
 	if (follower->mode->faults && sample.period == 1)
 		take_fault(follower, header, &sample);
 	else
-		take_clock(follower, &sample);
+		take_clock(follower, header, &sample);
 }
 
 /* ---- snapshots ---- */
@@ -184,6 +202,7 @@ static void walk(struct follower *follower, struct op_ring *ring)
 	struct turn turn = { .first = follower->seen.given.nr };
 
 	follower->clock_from_ns = 0;
+	follower->older_page = LOAD_PAGES;
 	op_ring_begin(ring);
 	while ((header = op_ring_next(ring)))
 		take(follower, header);
@@ -250,9 +269,9 @@ static void turn(struct follower *follower)
 	size_t room = follower->mode->wraps ? SECOND_BYTES : follower->mode->ring_bytes;
 
 	/* Two turns of it and what other processes do fit into the ring that must not overflow. */
-	load_give(&follower->load, follower->mode->faults ? room / sizeof(struct sample) / 4 : UINT64_MAX / 2);
+	load_give(&follower->load, follower->second_fd >= 0 ? room / sizeof(struct sample) / 4 : UINT64_MAX / 2);
 	snapshot(follower);
-	if (follower->mode->faults)
+	if (follower->second_fd >= 0)
 		listen_to_second(follower);
 }
 
@@ -289,25 +308,29 @@ static int open_event(const struct follower *follower, uint64_t config, uint64_t
 		.clockid = OP_CLOCK,
 	};
 
-	if (config == PERF_COUNT_SW_PAGE_FAULTS && !second && follower->mode->stack_bytes) {
+	if (follower->mode->stack_bytes) {
 		attr.sample_type |= PERF_SAMPLE_STACK_USER;
 		attr.sample_stack_user = follower->mode->stack_bytes;
 	}
 	return op_sys_perf_event_open(&attr, -1, follower->cpu, group_fd, PERF_FLAG_FD_CLOEXEC);
 }
 
-/* Both faults events begin and end together: they are one group. */
+/* The two events begin and end together: they are one group. */
 static void open_faults(struct follower *follower)
 {
 	must(follower, follower->fault_fd = open_event(follower, PERF_COUNT_SW_PAGE_FAULTS, 1, -1, false), "page-faults");
 	must(follower, op_ring_pair_attach(&follower->pair, follower->fault_fd), "attach");
-	must(follower, follower->second_fd = open_event(follower, PERF_COUNT_SW_PAGE_FAULTS, 1, follower->fault_fd, true), "second");
+	if (follower->mode->stack_bytes)
+		return;
+	must(follower, follower->second_fd = open_event(follower, PERF_COUNT_SW_PAGE_FAULTS, 1, follower->fault_fd, true),
+	     "second");
 	must(follower, op_ring_map(follower->second_fd, SECOND_BYTES, &follower->second), "ring of the second opinion");
 }
 
 static void open_clock(struct follower *follower)
 {
-	must(follower, follower->clock_fd = open_event(follower, PERF_COUNT_SW_CPU_CLOCK, follower->mode->clock_period_ns, -1, false),
+	must(follower,
+	     follower->clock_fd = open_event(follower, PERF_COUNT_SW_CPU_CLOCK, follower->mode->clock_period_ns, -1, false),
 	     "cpu-clock");
 	must(follower, op_sys_ioctl(follower->clock_fd, PERF_EVENT_IOC_ID, &follower->clock_id), "identifier");
 	must(follower, op_ring_pair_attach(&follower->pair, follower->clock_fd), "attach");
@@ -342,7 +365,8 @@ static void open_all(struct follower *follower)
 		open_clock(follower);
 	if (follower->mode->faults)
 		open_faults(follower);
-	must(follower, load_start(follower->cpu, &follower->load), "load");
+	must(follower, load_start(follower->cpu, follower->mode->stack_bytes ? LOAD_STACKS_MAX : 1, &follower->load), "load");
+	follower->page = op_load_relaxed(&follower->load.shared->touched) % LOAD_PAGES;
 	if (follower->clock_fd >= 0)
 		must(follower, op_sys_ioctl(follower->clock_fd, PERF_EVENT_IOC_ENABLE, NULL), "enable");
 	if (follower->fault_fd >= 0)
@@ -379,7 +403,6 @@ static uint64_t count_of(const struct follower *follower, int fd)
 static uint64_t check_faults(struct follower *follower)
 {
 	uint64_t count = count_of(follower, follower->fault_fd), not_sampled;
-	size_t record_bytes = follower->mode->stack_bytes || follower->mode->clock_period_ns ? 0 : sizeof(struct sample);
 	size_t bad;
 
 	if (count_of(follower, follower->second_fd) != count)
@@ -387,7 +410,7 @@ static uint64_t check_faults(struct follower *follower)
 	not_sampled = count - follower->seen.second.nr;
 	if (follower->nr_jumped > not_sampled)
 		wrong(follower, "pages that the second opinion does not have", follower->nr_jumped);
-	if (!seen_agree(&follower->seen, record_bytes, &bad))
+	if (!seen_agree(&follower->seen, sizeof(struct sample), &bad))
 		wrong(follower, "the snapshots are not what the second opinion has, from turn", bad);
 	return not_sampled;
 }
@@ -395,10 +418,12 @@ static uint64_t check_faults(struct follower *follower)
 static void report(struct follower *follower)
 {
 	const struct op_ring_pair *pair = &follower->pair;
-	uint64_t not_sampled = follower->mode->faults ? check_faults(follower) : 0;
+	uint64_t not_sampled = follower->second_fd >= 0 ? check_faults(follower) : 0;
 
 	if (follower->clock_fd >= 0)
 		count_of(follower, follower->clock_fd);
+	if (follower->fault_fd >= 0)
+		count_of(follower, follower->fault_fd);
 	for (size_t i = 0; i < 2; i++)
 		if (follower->told_bytes[i] != -op_load_relaxed(&pair->rings[i].k_control->data_head))
 			wrong(follower, "bytes neither given nor overwritten, or more than there were", follower->told_bytes[i]);
@@ -406,9 +431,11 @@ static void report(struct follower *follower)
 		wrong(follower, "nothing seen", 0);
 	if (follower->mode->wraps && !follower->overwritten_bytes)
 		wrong(follower, "nothing overwritten in a small ring", 0);
-	printf("%-16s CPU %-3d %4llu snapshots, %7.1f ms a swap, %5.1f ms to settle, %3llu late, %3llu moved; clock %7llu; faults %8zu, "
+	printf("%-16s CPU %-3d %4llu snapshots, %7.1f ms a swap, %5.1f ms to settle, %3llu late, %3llu moved; clock %7llu; faults "
+	       "%8zu, "
 	       "%8zu overwritten, %llu not sampled; %llu bytes overwritten\n",
-	       follower->mode->name, follower->cpu, (unsigned long long)pair->swaps, (double)pair->swap_wait_ns / 1e6 / (double)pair->swaps,
+	       follower->mode->name, follower->cpu, (unsigned long long)pair->swaps,
+	       (double)pair->swap_wait_ns / 1e6 / (double)pair->swaps,
 	       pair->settles ? (double)pair->settle_wait_ns / 1e6 / (double)pair->settles : 0, (unsigned long long)pair->late,
 	       (unsigned long long)follower->moved, (unsigned long long)follower->nr_clock, follower->seen.given.nr,
 	       follower->seen.nr_overwritten, (unsigned long long)not_sampled, (unsigned long long)follower->overwritten_bytes);

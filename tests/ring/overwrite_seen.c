@@ -50,23 +50,12 @@ static bool is_at(const struct seen *seen, const struct turn *turn, size_t at)
 /* Goes over what was overwritten in front of the turn. False when the turn is not behind it. */
 static bool skip(const struct seen *seen, const struct turn *turn, size_t record_bytes, size_t *at)
 {
-	size_t left = seen->second.nr - *at;
-	size_t nr;
+	size_t nr = turn->overwritten_bytes / record_bytes;
 
-	if (record_bytes) {
-		nr = turn->overwritten_bytes / record_bytes;
-		if (turn->overwritten_bytes % record_bytes || nr > left || !is_at(seen, turn, *at + nr))
-			return false;
-		*at += nr;
-		return true;
-	}
-	for (nr = 0; nr <= (turn->overwritten_bytes ? left : 0); nr++) {
-		if (!is_at(seen, turn, *at + nr))
-			continue;
-		*at += nr;
-		return true;
-	}
-	return false;
+	if (turn->overwritten_bytes % record_bytes || nr > seen->second.nr - *at || !is_at(seen, turn, *at + nr))
+		return false;
+	*at += nr;
+	return true;
 }
 
 bool seen_agree(struct seen *seen, size_t record_bytes, size_t *ret_turn)

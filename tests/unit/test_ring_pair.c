@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The kernel pair in overwrite mode, with the test in the place of the kernel: an event is a memfd, and the ring that the one sampling event was
- * directed to last is written downwards, at any moment that the test wants.
+ * The kernel pair in overwrite mode, with the test in the place of the kernel: an event is a memfd, and the ring that the one
+ * sampling event was directed to last is written downwards, at any moment that the test wants.
  */
 #include "tests/unit/cmocka_all.h"
 
@@ -13,9 +13,9 @@
 #include "libop/ring_pair.h"
 #include "libop/sys.h"
 
-#define PAGE	4096u
-#define EVENT	1000 /* the descriptor of the sampling event: no file */
-#define MAX_FDS 8
+#define PAGE        4096u
+#define EVENT       1000 /* the descriptor of the sampling event: no file */
+#define MAX_FDS     8
 #define MAX_OUTPUTS 8
 
 struct kernel {
@@ -26,9 +26,9 @@ struct kernel {
 	int outputs[MAX_OUTPUTS][2]; /* event and anchor of each SET_OUTPUT */
 	size_t nr_outputs;
 	int fail_after; /* calls; -1: never */
-	int refuse_fd;	/* SET_OUTPUT of this one fails */
-	int ring_fd;	/* the anchor that the sampling event writes to */
-	bool late;	/* a handler is in the old ring and commits when the settler waits for it */
+	int refuse_fd;  /* SET_OUTPUT of this one fails */
+	int ring_fd;    /* the anchor that the sampling event writes to */
+	bool late;      /* a handler is in the old ring and commits when the settler waits for it */
 	int late_fd;
 	uint64_t number; /* of the last record */
 };
@@ -243,7 +243,7 @@ static void waits_for_a_late_commit(void **state)
 	assert_int_equal(overwritten, 0);
 }
 
-/* Without settling, a reader can see that the ring did not stand still, and the record comes with the next snapshot of that ring. */
+/* Without settling, a reader can see that the ring did not stand still, and the record comes with its next snapshot. */
 static void sees_that_a_ring_does_not_stand_still(void **state)
 {
 	struct op_ring *ring;
@@ -307,14 +307,10 @@ static void leaves_nothing_open_when_it_fails(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(opens_what_is_written_backwards),
-		TEST(joins_snapshots),
-		TEST(tells_what_was_overwritten),
-		TEST(settles_behind_the_swap),
-		TEST(waits_for_a_late_commit),
-		TEST(sees_that_a_ring_does_not_stand_still),
-		TEST(keeps_what_a_failed_snapshot_has),
-		cmocka_unit_test(leaves_nothing_open_when_it_fails),
+		TEST(opens_what_is_written_backwards),  TEST(joins_snapshots),
+		TEST(tells_what_was_overwritten),       TEST(settles_behind_the_swap),
+		TEST(waits_for_a_late_commit),          TEST(sees_that_a_ring_does_not_stand_still),
+		TEST(keeps_what_a_failed_snapshot_has), cmocka_unit_test(leaves_nothing_open_when_it_fails),
 	};
 
 	return cmocka_run_group_tests_name("ring_pair", tests, NULL, NULL);
