@@ -114,14 +114,20 @@ static bool is_of_load(const struct follower *follower, const struct sample *sam
 	return sample->tid == (uint32_t)follower->load.pid && load_page(&follower->load, sample->address) < LOAD_PAGES;
 }
 
-/* The stack of the load in a record: a little of its last frame, then one word over and over. */
+/*
+ * The stack of the load in a record: a little of its last frame, then one word over and over, as far as the handler got (a page
+ * that the kernel is moving ends the copy), and how far that was.
+ */
 static void check_stack(const struct follower *follower, const struct perf_event_header *header)
 {
 	const uint64_t *words = (const void *)((const uint8_t *)header + sizeof(struct sample));
 	size_t nr = follower->mode->stack_bytes / 8, begin = 1;
 
-	if (header->size != sizeof(struct sample) + 8 + nr * 8 + 8 || words[0] != nr * 8 || words[nr + 1] != nr * 8)
-		wrong(follower, "bytes of a stack", words[0]);
+	if (header->size != sizeof(struct sample) + 8 + nr * 8 + 8)
+		wrong(follower, "size of a record with a stack", header->size);
+	if (words[0] != nr * 8 || words[nr + 1] > nr * 8)
+		wrong(follower, "bytes of a stack", words[0] != nr * 8 ? words[0] : words[nr + 1]);
+	nr = words[nr + 1] / 8;
 	while (begin < 64 && words[begin] != LOAD_STACK_WORD)
 		begin++;
 	for (size_t i = begin; i <= nr; i++)
