@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ONE_SIDED_MAX 8u /* in a row */
+#define SAME_AGAIN    4u /* so many words the same are agreement */
+
 int words_add(struct words *words, uint64_t word)
 {
 	if (words->nr == words->nr_allocated) {
@@ -41,39 +44,98 @@ int seen_add_turn(struct seen *seen, const struct turn *turn)
 	return 0;
 }
 
-static bool is_at(const struct seen *seen, const struct turn *turn, size_t at)
+/* Where two rows of words are compared. */
+struct place {
+	size_t given, given_end;
+	size_t second, second_end;
+};
+
+static bool agrees_at(const struct seen *seen, const struct place *place, size_t given, size_t second)
 {
-	return turn->nr <= seen->second.nr - at &&
-	       (!turn->nr || !memcmp(seen->given.words + turn->first, seen->second.words + at, turn->nr * sizeof(uint64_t)));
+	for (size_t i = 0; i < SAME_AGAIN; i++) {
+		size_t g = place->given + given + i, s = place->second + second + i;
+
+		if (g >= place->given_end)
+			return true;
+		if (s >= place->second_end || seen->given.words[g] != seen->second.words[s])
+			return false;
+	}
+	return true;
 }
 
-/* Goes over what was overwritten in front of the turn. False when the turn is not behind it. */
-static bool skip(const struct seen *seen, const struct turn *turn, size_t record_bytes, size_t *at)
+/* Goes to the next place where the two agree, and counts the words that only one of them has on the way. */
+static bool find_agreement(struct seen *seen, struct place *place)
+{
+	for (size_t sum = 1; sum <= ONE_SIDED_MAX; sum++) {
+		for (size_t given = 0; given <= sum; given++) {
+			if (!agrees_at(seen, place, given, sum - given))
+				continue;
+			place->given += given;
+			place->second += sum - given;
+			seen->nr_one_sided += sum;
+			return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * Goes to the first word of the turn, which must be right behind what was overwritten in front of it: by their bytes the words that only
+ * one has among them are not seen, so a few more or fewer will do, unless there are none.
+ */
+static bool skip(struct seen *seen, const struct turn *turn, size_t record_bytes, struct place *place)
 {
 	size_t nr = turn->overwritten_bytes / record_bytes;
 
-	if (turn->overwritten_bytes % record_bytes || nr > seen->second.nr - *at || !is_at(seen, turn, *at + nr))
+	if (turn->overwritten_bytes % record_bytes || nr > place->second_end - place->second)
 		return false;
-	*at += nr;
+	place->second += nr;
+	if (agrees_at(seen, place, 0, 0))
+		return true;
+	for (size_t i = 1; nr && i <= ONE_SIDED_MAX; i++) {
+		bool fewer = i <= nr && agrees_at(seen, place, 0, -i);
+
+		if (!fewer && !agrees_at(seen, place, 0, i))
+			continue;
+		place->second += fewer ? -i : i;
+		seen->nr_one_sided += i;
+		return true;
+	}
+	return false;
+}
+
+static bool turn_agrees(struct seen *seen, const struct turn *turn, size_t record_bytes, struct place *place)
+{
+	size_t before = place->second;
+
+	place->given = turn->first;
+	place->given_end = turn->first + turn->nr;
+	if (!skip(seen, turn, record_bytes, place))
+		return false;
+	seen->nr_overwritten += place->second - before;
+	while (place->given < place->given_end) {
+		if (place->second < place->second_end && seen->given.words[place->given] == seen->second.words[place->second]) {
+			place->given++;
+			place->second++;
+		} else if (!find_agreement(seen, place)) {
+			return false;
+		}
+	}
 	return true;
 }
 
 bool seen_agree(struct seen *seen, size_t record_bytes, size_t *ret_turn)
 {
-	size_t at = 0;
+	struct place place = { .second_end = seen->second.nr };
 
 	for (size_t i = 0; i < seen->nr_turns; i++) {
-		size_t before = at;
-
-		if (!skip(seen, &seen->turns[i], record_bytes, &at)) {
-			*ret_turn = i;
-			return false;
-		}
-		seen->nr_overwritten += at - before;
-		at += seen->turns[i].nr;
+		if (turn_agrees(seen, &seen->turns[i], record_bytes, &place))
+			continue;
+		*ret_turn = i;
+		return false;
 	}
 	*ret_turn = seen->nr_turns;
-	return at == seen->second.nr;
+	return place.second == place.second_end;
 }
 
 void seen_free(struct seen *seen)

@@ -27,7 +27,8 @@ struct seen {
 	struct words second; /* opinion */
 	struct turn *turns;
 	size_t nr_turns;
-	size_t nr_overwritten; /* found by seen_agree */
+	size_t nr_overwritten; /* this and the next are found by seen_agree */
+	size_t nr_one_sided;   /* words that only one of the two has */
 };
 
 /* 0 or -ENOMEM. */
@@ -41,8 +42,9 @@ int seen_add_turn(struct seen *seen, const struct turn *turn) OP_NONNULL OP_MUST
 
 /*
  * True when the turns, one after another, are the whole of the second opinion but for what was overwritten in front of each turn: so
- * many records of `record_bytes` as its bytes say. Else false and *ret_turn: the turn that does not agree, nr_turns when
- * something is missing behind the last.
+ * many records of `record_bytes` as its bytes say. When another profiler opens an event of the kind, the kernel now and then
+ * hands a fault to one of two events only (6.18): a few words that only one has are counted and passed over, but not where two turns
+ * join. Else false and *ret_turn: the turn that does not agree, nr_turns when something is missing behind the last.
  */
 bool seen_agree(struct seen *seen, size_t record_bytes, size_t *ret_turn) OP_NONNULL;
 
