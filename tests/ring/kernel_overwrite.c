@@ -42,7 +42,7 @@ static const struct mode modes[] = {
 	{ .name = "clock-10k", .clock_period_ns = 100000, .ring_bytes = 4 << 20 },
 	{ .name = "clock-50k", .clock_period_ns = 20000, .ring_bytes = 4 << 20 },
 	{ .name = "faults", .faults = true, .ring_bytes = 8 << 20 },
-	{ .name = "faults-and-clock", .faults = true, .clock_period_ns = 20000, .ring_bytes = 16 << 20 },
+	{ .name = "faults-and-clock", .faults = true, .clock_period_ns = 20000, .ring_bytes = 8 << 20 },
 	{ .name = "clock-50k-4k", .clock_period_ns = 20000, .ring_bytes = 4 << 10, .wraps = true },
 	{ .name = "faults-4k", .faults = true, .ring_bytes = 4 << 10, .wraps = true },
 	{ .name = "faults-8k", .faults = true, .ring_bytes = 8 << 10, .wraps = true },
