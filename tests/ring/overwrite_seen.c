@@ -81,18 +81,19 @@ static bool find_agreement(struct seen *seen, struct place *place)
 
 /*
  * Goes to the first word of the turn, which must be right behind what was overwritten in front of it: by their bytes the words that only
- * one has among them are not seen, so a few more or fewer will do, unless there are none.
+ * one has among them are not seen, so a few more or fewer will do, unless there are none. Nor do two events begin or end in the same
+ * fault when it is interrupted by that.
  */
 static bool skip(struct seen *seen, const struct turn *turn, size_t record_bytes, struct place *place)
 {
-	size_t nr = turn->overwritten_bytes / record_bytes;
+	size_t nr = turn->overwritten_bytes / record_bytes, before = place->second;
 
 	if (turn->overwritten_bytes % record_bytes || nr > place->second_end - place->second)
 		return false;
 	place->second += nr;
 	if (agrees_at(seen, place, 0, 0))
 		return true;
-	for (size_t i = 1; nr && i <= ONE_SIDED_MAX; i++) {
+	for (size_t i = 1; (nr || !before) && i <= ONE_SIDED_MAX; i++) {
 		bool fewer = i <= nr && agrees_at(seen, place, 0, -i);
 
 		if (!fewer && !agrees_at(seen, place, 0, i))
@@ -135,7 +136,8 @@ bool seen_agree(struct seen *seen, size_t record_bytes, size_t *ret_turn)
 		return false;
 	}
 	*ret_turn = seen->nr_turns;
-	return place.second == place.second_end;
+	seen->nr_one_sided += place.second_end - place.second;
+	return place.second_end - place.second <= ONE_SIDED_MAX;
 }
 
 void seen_free(struct seen *seen)
