@@ -17,7 +17,6 @@ daemon_libopd_a_SOURCES = \
 	daemon/status.c \
 	daemon/stats_dir.c daemon/stats_dir.h \
 	daemon/server.c daemon/server.h \
-	daemon/clock.h \
 	daemon/cpus.c daemon/cpus.h \
 	daemon/log.c daemon/log.h \
 	daemon/privileges.c daemon/privileges.h \

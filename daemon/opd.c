@@ -10,12 +10,12 @@
 #include <systemd/sd-event.h>
 #include <unistd.h>
 
-#include "daemon/clock.h"
 #include "daemon/cpus.h"
 #include "daemon/log.h"
 #include "daemon/opd_state.h"
 #include "daemon/privileges.h"
 #include "daemon/proc_scan.h"
+#include "libop/clock.h"
 #include "libop/control.h"
 #include "libop/sys.h"
 
@@ -76,7 +76,7 @@ static void fini_resolver(struct opd *opd)
 static int init_processes(struct opd *opd)
 {
 	struct opd_resolver *resolver = &opd->pipeline.resolver;
-	int err = opd_proc_scan_all(&resolver->processes, resolver->table, opd_now_ns());
+	int err = opd_proc_scan_all(&resolver->processes, resolver->table, op_now_ns());
 
 	return err ? opd_fail("cannot read /proc: %s", strerror(-err)) : 0;
 }

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "daemon/clock.h"
 #include "daemon/sync.h"
+#include "libop/clock.h"
 
 static uint64_t rss_bytes(void)
 {
@@ -37,7 +37,7 @@ static void add_event(const struct opd_capture *capture, const struct opd_event 
 	sum->received += event->received;
 	sum->stored += event->stored;
 	sum->unattributed += event->unattributed;
-	sum->throttled_ns += throttled_ns(event, opd_now_ns());
+	sum->throttled_ns += throttled_ns(event, op_now_ns());
 	sum->nr_throttles += event->nr_throttles;
 	for (size_t i = 0; i < OP_NR_LOSS; i++)
 		sum->lost[i] += event->lost[i];
@@ -103,7 +103,7 @@ static void sum_cpu(const struct opd_capture *capture, const struct opd_cpu *cpu
 static void fill_status(const struct opd_sync *sync, struct op_status *status)
 {
 	const struct opd_pipeline *pipeline = sync->pipeline;
-	uint64_t now_ns = opd_now_ns();
+	uint64_t now_ns = op_now_ns();
 
 	*status = *sync->status;
 	status->state = pipeline->capture.enabled ? OP_DAEMON_RUNNING : OP_DAEMON_PAUSED;
@@ -111,7 +111,7 @@ static void fill_status(const struct opd_sync *sync, struct op_status *status)
 	status->nr_cpus = (uint32_t)pipeline->capture.nr_cpus;
 	status->uptime_ns = now_ns - sync->begin_ns;
 	status->running_ns = sync->running_ns + (pipeline->capture.enabled ? now_ns - sync->running_since_ns : 0);
-	status->cpu_ns = opd_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	status->cpu_ns = op_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	status->rss_bytes = rss_bytes();
 	status->nr_files = pipeline->count.nr_open;
 	status->nr_processes = pipeline->resolver.processes.by_pid.nr_entries;

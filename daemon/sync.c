@@ -6,20 +6,20 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "daemon/clock.h"
 #include "daemon/cpus.h"
 #include "daemon/log.h"
 #include "daemon/proc_scan.h"
 #include "daemon/sideband.h"
 #include "daemon/stats_dir.h"
+#include "libop/clock.h"
 
 #define WAKE_TAG               UINT64_MAX
 #define EVENTS_PER_WAIT        64
 #define QUIET_ROUNDS           8 /* visits to an emptied CPU until it is believed to be quiet */
-#define PRUNE_INTERVAL_NS      OPD_NS_PER_S
-#define RESCAN_INTERVAL_NS     OPD_NS_PER_S
-#define RATE_CHECK_INTERVAL_NS (10u * (uint64_t)OPD_NS_PER_S)
-#define LOG_INTERVAL_NS        (60u * (uint64_t)OPD_NS_PER_S)
+#define PRUNE_INTERVAL_NS      OP_NS_PER_S
+#define RESCAN_INTERVAL_NS     OP_NS_PER_S
+#define RATE_CHECK_INTERVAL_NS (10u * (uint64_t)OP_NS_PER_S)
+#define LOG_INTERVAL_NS        (60u * (uint64_t)OP_NS_PER_S)
 #define MAX_SAMPLE_RATE_PATH   "/proc/sys/kernel/perf_event_max_sample_rate"
 
 /* ---- visiting CPUs ---- */
@@ -64,7 +64,7 @@ static void drain_sideband(struct opd_sync *sync)
 {
 	static struct opd_rate rate;
 	struct opd_pipeline *pipeline = sync->pipeline;
-	uint64_t now_ns = opd_now_ns();
+	uint64_t now_ns = op_now_ns();
 	bool lost = false;
 	int err;
 
@@ -88,7 +88,7 @@ static void visit(struct opd_sync *sync, struct opd_cpu *cpu)
 		return;
 	err = op_ring_pair_swap(&cpu->pair);
 	if (err)
-		report(&rate, opd_now_ns(), "swapping rings", err);
+		report(&rate, op_now_ns(), "swapping rings", err);
 	drain_sideband(sync);
 	opd_drain_ring(sync->pipeline, cpu, op_ring_pair_read_ring(&cpu->pair));
 }
@@ -145,14 +145,14 @@ static void welcome(struct opd_sync *sync, size_t index)
 	static struct opd_rate rate;
 	struct opd_resolver *resolver = &sync->pipeline->resolver;
 	struct opd_cpu *cpu = &sync->pipeline->capture.cpus[index];
-	uint64_t now_ns = opd_now_ns(), suppressed;
+	uint64_t now_ns = op_now_ns(), suppressed;
 	char *why = NULL;
 	int err = opd_capture_cpu_open(&sync->pipeline->capture, cpu, sync->config, &why);
 
 	if (!err)
 		err = watch_cpu(sync, index);
 	if (!err)
-		err = opd_proc_scan_all(&resolver->processes, resolver->table, opd_now_ns());
+		err = opd_proc_scan_all(&resolver->processes, resolver->table, op_now_ns());
 	if (!err)
 		opd_log(SD_NOTICE, "CPU %u came online", cpu->cpu);
 	else if (opd_rate_allows(&rate, now_ns, LOG_INTERVAL_NS, &suppressed))
@@ -240,7 +240,7 @@ static void report_losses(struct opd_sync *sync, uint64_t now_ns)
 static void turn(struct opd_sync *sync)
 {
 	struct opd_resolver *resolver = &sync->pipeline->resolver;
-	uint64_t now_ns = opd_now_ns(), last_begin_ns = sync->turn_begin_ns;
+	uint64_t now_ns = op_now_ns(), last_begin_ns = sync->turn_begin_ns;
 
 	sync->turn_begin_ns = now_ns;
 	release_removed_files(sync);
@@ -257,7 +257,7 @@ static void turn(struct opd_sync *sync)
 		check_sample_rate(sync);
 		sync->next_rate_check_ns = now_ns + RATE_CHECK_INTERVAL_NS;
 	}
-	sync->next_turn_ns = now_ns + sync->config->visit_ms * OPD_NS_PER_MS;
+	sync->next_turn_ns = now_ns + sync->config->visit_ms * OP_NS_PER_MS;
 }
 
 /* ---- jobs ---- */
@@ -278,7 +278,7 @@ static void set_running(struct opd_sync *sync, struct opd_job *job, bool on)
 	if (capture->enabled == on)
 		return;
 	err = opd_capture_enable(capture, on);
-	now_ns = opd_now_ns();
+	now_ns = op_now_ns();
 	if (capture->enabled)
 		sync->running_since_ns = now_ns;
 	else if (!on)
@@ -305,7 +305,7 @@ static void stop(struct opd_sync *sync, struct opd_job *job)
 {
 	set_running(sync, job, false);
 	drain_to_the_end(sync);
-	end_throttling(&sync->pipeline->capture, opd_now_ns());
+	end_throttling(&sync->pipeline->capture, op_now_ns());
 }
 
 static void write_stats(struct opd_sync *sync)
@@ -319,7 +319,7 @@ static void write_stats(struct opd_sync *sync)
 	err = opd_stats_dir_write(&sync->stats, &sync->pipeline->capture, sync->pipeline->count.session_fd);
 
 	if (err)
-		report(&rate, opd_now_ns(), "cannot write the session's stats directory", err);
+		report(&rate, op_now_ns(), "cannot write the session's stats directory", err);
 }
 
 static void reset(struct opd_sync *sync, struct opd_job *job)
@@ -456,9 +456,9 @@ struct opd_job *opd_sync_take_done(struct opd_sync *sync)
 
 static int wait_ms(const struct opd_sync *sync)
 {
-	uint64_t now_ns = opd_now_ns();
+	uint64_t now_ns = op_now_ns();
 
-	return now_ns >= sync->next_turn_ns ? 0 : (int)((sync->next_turn_ns - now_ns) / OPD_NS_PER_MS + 1);
+	return now_ns >= sync->next_turn_ns ? 0 : (int)((sync->next_turn_ns - now_ns) / OP_NS_PER_MS + 1);
 }
 
 static void *run(void *arg)
@@ -479,7 +479,7 @@ static void *run(void *arg)
 			else
 				drain_sideband(sync);
 		}
-		if (!sync->quit && opd_now_ns() >= sync->next_turn_ns)
+		if (!sync->quit && op_now_ns() >= sync->next_turn_ns)
 			turn(sync);
 	}
 	return NULL;
@@ -517,7 +517,7 @@ int opd_sync_start(struct opd_sync *sync, struct opd_pipeline *pipeline, const s
 		.pipeline = pipeline,
 		.config = config,
 		.status = status,
-		.begin_ns = opd_now_ns(),
+		.begin_ns = op_now_ns(),
 		.epoll_fd = epoll_create1(EPOLL_CLOEXEC),
 		.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
 		.done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),

@@ -60,18 +60,10 @@ int op_ring_pair_attach(struct op_ring_pair *pair, int event_fd)
 	return 0;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(OP_CLOCK, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 int op_ring_pair_swap(struct op_ring_pair *pair)
 {
 	unsigned int next = !pair->write;
-	uint64_t begin_ns = now_ns();
+	uint64_t begin_ns = op_now_ns();
 	int err = 0;
 
 	for (size_t i = 0; i < pair->nr_events; i++) {
@@ -82,7 +74,7 @@ int op_ring_pair_swap(struct op_ring_pair *pair)
 	}
 	pair->write = next;
 	pair->swaps++;
-	pair->swap_wait_ns += now_ns() - begin_ns;
+	pair->swap_wait_ns += op_now_ns() - begin_ns;
 	return err;
 }
 

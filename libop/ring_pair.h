@@ -10,12 +10,9 @@
 #ifndef OP_RING_PAIR_H
 #define OP_RING_PAIR_H
 
-#include <time.h>
-
+#include "libop/clock.h"
 #include "libop/compiler.h"
 #include "libop/ring.h"
-
-#define OP_CLOCK CLOCK_MONOTONIC /* of every event and of everything that is compared with their time stamps */
 
 struct op_ring_pair {
 	int anchor_fds[2];
