@@ -362,12 +362,28 @@ static const struct {
 	{ "server", init_server, fini_server },
 };
 
+/* What was configured is used; where the plan says that it is short, the user should know before samples are lost. */
+static void tell_rings(const struct opd *opd)
+{
+	const struct opd_capture *capture = &opd->pipeline.capture;
+	const struct opd_plan *plan = &capture->plan;
+
+	if (capture->ring_bytes < plan->need_bytes)
+		opd_log(SD_WARNING,
+			"rings of %zu KiB are less than the %llu KiB that %llu samples per second and CPU need until the next visit "
+			"(a turn of %llu ms, %s)",
+			capture->ring_bytes / 1024, (unsigned long long)plan->need_bytes / 1024,
+			(unsigned long long)plan->samples_per_second, (unsigned long long)(plan->turn_ns / OP_NS_PER_MS),
+			opd->config.ring_bytes ? "RingSize=auto avoids that" : "RingSize= makes them larger");
+}
+
 /* What the user of this host should know; after everything is up, so that a failed start says one thing only. */
 static void tell_host(const struct opd *opd)
 {
 	if (opd->events == &opd->default_event && !opd->status.has_pmu)
 		opd_log(SD_NOTICE, "no hardware counters on this host (a virtual machine?): sampling by timer, %s:%llu",
 			opd->default_event.name, (unsigned long long)opd->default_event.count);
+	tell_rings(opd);
 	opd_log(SD_INFO, "%s", opd->pipeline.resolver.kernel.note);
 	opd_privileges_report();
 }

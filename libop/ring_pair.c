@@ -60,6 +60,13 @@ int op_ring_pair_attach(struct op_ring_pair *pair, int event_fd)
 	return 0;
 }
 
+static void count_swap(struct op_swap_counts *counts, uint64_t wait_ns)
+{
+	counts->swaps++;
+	counts->wait_ns += wait_ns;
+	counts->longest_wait_ns = op_max_u64(counts->longest_wait_ns, wait_ns);
+}
+
 int op_ring_pair_swap(struct op_ring_pair *pair)
 {
 	unsigned int next = !pair->write;
@@ -73,9 +80,34 @@ int op_ring_pair_swap(struct op_ring_pair *pair)
 			err = result;
 	}
 	pair->write = next;
-	pair->swaps++;
-	pair->swap_wait_ns += op_now_ns() - begin_ns;
+	count_swap(&pair->counts, op_now_ns() - begin_ns);
 	return err;
+}
+
+void op_swap_counts_took(struct op_swap_counts *counts, uint64_t nr_bytes, uint64_t nr_records)
+{
+	counts->bytes += nr_bytes;
+	counts->records += nr_records;
+	counts->last_bytes = nr_bytes;
+	counts->last_records = nr_records;
+	counts->most_bytes = op_max_u64(counts->most_bytes, nr_bytes);
+	counts->most_records = op_max_u64(counts->most_records, nr_records);
+}
+
+void op_swap_counts_add(struct op_swap_counts *counts, const struct op_swap_counts *other)
+{
+	counts->swaps += other->swaps;
+	counts->wait_ns += other->wait_ns;
+	counts->longest_wait_ns = op_max_u64(counts->longest_wait_ns, other->longest_wait_ns);
+	counts->bytes += other->bytes;
+	counts->records += other->records;
+	counts->most_bytes = op_max_u64(counts->most_bytes, other->most_bytes);
+	counts->most_records = op_max_u64(counts->most_records, other->most_records);
+	counts->late += other->late;
+	if (!other->bytes)
+		return;
+	counts->last_bytes = other->last_bytes;
+	counts->last_records = other->last_records;
 }
 
 void op_ring_pair_close(struct op_ring_pair *pair)

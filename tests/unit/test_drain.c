@@ -156,8 +156,8 @@ static void user_samples_go_to_app_and_library(void **state OP_UNUSED)
 	assert_int_equal(event->unattributed, 0);
 	assert_int_equal(stored("{root}/no/app/{dep}/{root}/no/app", 0x1010), 2);
 	assert_int_equal(stored("{root}/no/app/{dep}/{root}/no/lib.so", 0x3020), 1);
-	assert_int_equal(cpu.records_read, 3);
-	assert_int_equal(cpu.bytes_read, 3 * 40);
+	assert_int_equal(cpu.pair.counts.records, 3);
+	assert_int_equal(cpu.pair.counts.bytes, 3 * 40);
 }
 
 static void samples_go_by_their_own_time(void **state OP_UNUSED)
@@ -188,7 +188,7 @@ static void a_late_commit_resolves_right_and_is_counted(void **state OP_UNUSED)
 	sample(PERF_RECORD_MISC_USER, 0x400002, PID, 20);
 	sample(PERF_RECORD_MISC_USER, 0x400003, PID, 50);
 	drain();
-	assert_int_equal(cpu.late, 1);
+	assert_int_equal(cpu.pair.counts.late, 1);
 	assert_int_equal(stored("{root}/no/first/{dep}/{root}/no/first", 2), 1);
 	assert_int_equal(stored("{root}/no/second/{dep}/{root}/no/second", 1), 1);
 	assert_int_equal(stored("{root}/no/second/{dep}/{root}/no/second", 3), 1);
