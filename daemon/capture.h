@@ -43,8 +43,7 @@ struct opd_cpu {
 	struct opd_event *events; /* in the order of the capture's events */
 	bool due;	     /* in the list of CPUs to be visited (visit.h) */
 	uint64_t sideband_bytes, sideband_lost;
-	uint64_t newest_ns;  /* of all samples that were read before the ring that is being read; older ones in it are late */
-	uint64_t reading_ns; /* newest sample of the ring that is being read */
+	const struct op_ring *reading; /* the ring of the pair that is being read */
 	struct op_swap_counts counts_before; /* of pairs that were closed when the CPU went */
 };
 

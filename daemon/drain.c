@@ -84,8 +84,7 @@ static void take_sample(struct opd_pipeline *pipeline, struct opd_cpu *cpu, cons
 	sample.cpu = cpu->cpu;
 	if (op_unlikely(sample.id != event->id))
 		mend_time(pipeline, &sample);
-	cpu->pair.counts.late += sample.time_ns < cpu->newest_ns;
-	cpu->reading_ns = op_max_u64(cpu->reading_ns, sample.time_ns);
+	cpu->pair.counts.late += op_ring_pair_is_late(&cpu->pair, cpu->reading, sample.time_ns);
 	if (opd_resolve(&pipeline->resolver, &sample, &resolved) < 0) {
 		event->lost[OP_LOSS_no_memory]++;
 		return;
@@ -169,6 +168,7 @@ void opd_drain_ring(struct opd_pipeline *pipeline, struct opd_cpu *cpu, struct o
 	const struct perf_event_header *header;
 	uint64_t nr_bytes = op_ring_begin(ring), nr_records = 0;
 
+	cpu->reading = ring;
 	while ((header = op_ring_next(ring))) {
 		nr_records++;
 		if (op_likely(header->type < op_array_size(handlers) && handlers[header->type]))
@@ -177,5 +177,4 @@ void opd_drain_ring(struct opd_pipeline *pipeline, struct opd_cpu *cpu, struct o
 	op_ring_end(ring);
 	if (nr_bytes)
 		op_swap_counts_took(&cpu->pair.counts, nr_bytes, nr_records);
-	cpu->newest_ns = op_max_u64(cpu->newest_ns, cpu->reading_ns);
 }

@@ -80,6 +80,7 @@ int op_ring_pair_swap(struct op_ring_pair *pair)
 			err = result;
 	}
 	pair->write = next;
+	pair->since_ns[next] = begin_ns;
 	count_swap(&pair->counts, op_now_ns() - begin_ns);
 	return err;
 }

@@ -26,7 +26,7 @@ struct op_swap_counts {
 	uint64_t bytes, records;	   /* read, summed */
 	uint64_t last_bytes, last_records; /* in the last turn */
 	uint64_t most_bytes, most_records; /* in the turn with the most of them */
-	uint64_t late;			   /* samples that the reader found older than what it had read before the swap: late commits */
+	uint64_t late;			   /* late commits that were read, see op_ring_pair_is_late */
 };
 
 /* Adds what was read in a turn. */
@@ -38,7 +38,8 @@ void op_swap_counts_add(struct op_swap_counts *counts, const struct op_swap_coun
 struct op_ring_pair {
 	int anchor_fds[2];
 	struct op_ring rings[2];
-	unsigned int write; /* index of the ring that the kernel writes */
+	unsigned int write;    /* index of the ring that the kernel writes */
+	uint64_t since_ns[2];  /* when the swap began that made it the write ring */
 	int *event_fds;	    /* the sampling events; the descriptors stay the caller's */
 	size_t nr_events;
 	struct op_swap_counts counts;
@@ -71,6 +72,16 @@ static inline struct op_ring *op_ring_pair_read_ring(struct op_ring_pair *pair)
 static inline struct op_ring *op_ring_pair_write_ring(struct op_ring_pair *pair)
 {
 	return &pair->rings[pair->write];
+}
+
+/*
+ * Whether a sample that was read from a ring of the pair is a late commit: its writer had picked the ring before an earlier
+ * swap and committed after it. Such a sample is older than the swap by which the ring became the write ring again, and no other can
+ * be: the kernel exchanges the pointer a grace period after that swap began, when every handler of before has ended.
+ */
+static inline bool op_ring_pair_is_late(const struct op_ring_pair *pair, const struct op_ring *ring, uint64_t time_ns)
+{
+	return time_ns < pair->since_ns[ring == &pair->rings[1]];
 }
 
 /* Unmaps and closes the anchors; the sampling events are the caller's. Allowed after a failed open. */

@@ -219,7 +219,7 @@ class FakeDaemon:
 
 def status_payload():
     """Of the calling process, which runs and has neither events nor CPUs."""
-    return struct.pack("<8I8Q2I8448x", os.getpid(), 1, *[0] * 16)
+    return struct.pack("<8I15Q4I8448x", os.getpid(), 1, *[0] * 25)
 
 
 def told_by_the_daemon(box):

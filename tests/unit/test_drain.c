@@ -184,7 +184,8 @@ static void a_late_commit_resolves_right_and_is_counted(void **state OP_UNUSED)
 	mmap_record(PID, 0x400000, 0x1000, 0, "/no/second", 31);
 	sample(PERF_RECORD_MISC_USER, 0x400001, PID, 40);
 	drain();
-	/* Its writer had picked the ring before the swap: it is seen when that ring is read next, and is older than what was read. */
+	/* Its writer had picked the ring before a swap at 30: it is seen when the ring is read again, which is written since 45. */
+	cpu.pair.since_ns[0] = 45;
 	sample(PERF_RECORD_MISC_USER, 0x400002, PID, 20);
 	sample(PERF_RECORD_MISC_USER, 0x400003, PID, 50);
 	drain();
