@@ -17,6 +17,7 @@
 #include "libop/odb.h"
 #include "libop/sys.h"
 #include "tests/unit/memory_ring.h"
+#include "tests/unit/sideband_records.h"
 
 #define PID 4000000u /* above any pid_max, so that /proc has nothing of it */
 #define EVENT_ID 17
@@ -93,28 +94,17 @@ static void sample(uint16_t mode, uint64_t ip, uint32_t pid, uint64_t time_ns)
 
 static void fork_record(uint32_t parent, uint32_t child, uint64_t time_ns)
 {
-	uint64_t words[] = { (uint64_t)parent << 32 | child, (uint64_t)parent << 32 | child, time_ns, 0, time_ns, 0 };
-
-	memory_ring_record(&cpu.sideband, PERF_RECORD_FORK, 0, words, 6);
+	sideband_fork(&cpu.sideband, parent, child, time_ns);
 }
 
 static void exec_record(uint32_t pid, uint64_t time_ns)
 {
-	uint64_t words[] = { (uint64_t)pid << 32 | pid, 0x78 /* "x" */, (uint64_t)pid << 32 | pid, time_ns, 0 };
-
-	memory_ring_record(&cpu.sideband, PERF_RECORD_COMM, PERF_RECORD_MISC_COMM_EXEC, words, 5);
+	sideband_exec(&cpu.sideband, pid, time_ns);
 }
 
 static void mmap_record(uint32_t pid, uint64_t start, uint64_t bytes, uint64_t offset, const char *name, uint64_t time_ns)
 {
-	uint64_t words[16] = { (uint64_t)pid << 32 | pid, start, bytes, offset, 1, 99, 1, 5 };
-	size_t name_words = strlen(name) / 8 + 1;
-
-	memcpy(words + 8, name, strlen(name) + 1);
-	words[8 + name_words] = (uint64_t)pid << 32 | pid;
-	words[9 + name_words] = time_ns;
-	words[10 + name_words] = 0;
-	memory_ring_record(&cpu.sideband, PERF_RECORD_MMAP2, 0, words, 11 + name_words);
+	sideband_mmap(&cpu.sideband, pid, start, bytes, offset, name, time_ns);
 }
 
 static void drain(void)
