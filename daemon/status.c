@@ -118,9 +118,11 @@ static void fill_rings(const struct opd_sync *sync, struct op_status *status)
 	status->swap_threads = capture->plan.nr_threads;
 	status->event_wait_ns = capture->plan.wait_ns;
 	status->turn_planned_ns = capture->plan.turn_ns;
-	status->turns = sync->visits.nr_turns;
-	status->turn_ns = sync->visits.last_turn_ns;
-	status->turn_longest_ns = sync->visits.longest_turn_ns;
+	status->visits = sync->visits.counts.nr_visits;
+	status->visits_ns = sync->visits.counts.visits_ns;
+	status->turns = sync->visits.counts.nr_turns;
+	status->turn_ns = sync->visits.counts.last_turn_ns;
+	status->turn_longest_ns = sync->visits.counts.longest_turn_ns;
 }
 
 static void fill_status(const struct opd_sync *sync, struct op_status *status)

@@ -91,7 +91,7 @@ static void reset(struct opd_sync *sync, struct opd_job *job)
 		fail(job, err, "cannot empty the current session");
 	opd_capture_reset_ledger(&pipeline->capture);
 	sync->reported = (struct opd_losses){ 0 };
-	opd_visits_reset_counts(&sync->visits);
+	sync->visits.counts = (struct opd_visit_counts){ 0 };
 	if (was_running)
 		set_running(sync, job, true);
 }

@@ -100,6 +100,8 @@ static void swap_due(struct opd_visits *visits)
 
 void opd_visits_run(struct opd_visits *visits)
 {
+	uint64_t begin_ns = op_now_ns();
+
 	if (!visits->nr_due)
 		return;
 	swap_due(visits);
@@ -111,24 +113,21 @@ void opd_visits_run(struct opd_visits *visits)
 		cpu->due = false;
 	}
 	visits->nr_due = 0;
+	visits->counts.nr_visits++;
+	visits->counts.visits_ns += op_now_ns() - begin_ns;
 }
 
-static void count_turn(struct opd_visits *visits, uint64_t turn_ns)
+static void count_turn(struct opd_visit_counts *counts, uint64_t turn_ns)
 {
-	visits->nr_turns++;
-	visits->last_turn_ns = turn_ns;
-	visits->longest_turn_ns = op_max_u64(visits->longest_turn_ns, turn_ns);
-}
-
-void opd_visits_reset_counts(struct opd_visits *visits)
-{
-	visits->nr_turns = visits->last_turn_ns = visits->longest_turn_ns = 0;
+	counts->nr_turns++;
+	counts->last_turn_ns = turn_ns;
+	counts->longest_turn_ns = op_max_u64(counts->longest_turn_ns, turn_ns);
 }
 
 void opd_visit_all(struct opd_visits *visits)
 {
 	struct opd_capture *capture = &visits->pipeline->capture;
-	uint64_t begin_ns = op_now_ns();
+	uint64_t before_ns = visits->counts.visits_ns;
 
 	for (size_t i = 0; i < capture->nr_cpus; i++)
 		opd_visits_add(visits, &capture->cpus[i]);
@@ -137,7 +136,7 @@ void opd_visit_all(struct opd_visits *visits)
 		return;
 	}
 	opd_visits_run(visits);
-	count_turn(visits, op_now_ns() - begin_ns);
+	count_turn(&visits->counts, visits->counts.visits_ns - before_ns);
 }
 
 void opd_visit_until_quiet(struct opd_visits *visits)

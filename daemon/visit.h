@@ -21,8 +21,10 @@ struct opd_visits {
 	size_t nr_due;
 	bool rescan_wanted;
 	uint64_t next_rescan_ns;
-	/* of visits to all CPUs in which at least one was not idle */
-	uint64_t nr_turns, last_turn_ns, longest_turn_ns;
+	struct opd_visit_counts {
+		uint64_t nr_visits, visits_ns; /* of one CPU or of several; idle ones are none */
+		uint64_t nr_turns, last_turn_ns, longest_turn_ns; /* of those, to all CPUs */
+	} counts;
 };
 
 /* The pipeline's capture is open, and remains so. nr_threads as in opd_swappers_new. 0 or -ENOMEM. */
@@ -45,9 +47,6 @@ void opd_visit_rest(struct opd_visits *visits, struct opd_cpu *cpu) OP_NONNULL;
 
 /* The side band alone, up to now. */
 void opd_visit_sideband(struct opd_visits *visits) OP_NONNULL;
-
-/* The counts of turns begin anew. */
-void opd_visits_reset_counts(struct opd_visits *visits) OP_NONNULL;
 
 /* Ends the swapping threads; allowed on zeroed visits. */
 void opd_visits_free(struct opd_visits *visits) OP_NONNULL;

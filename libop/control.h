@@ -63,6 +63,8 @@ struct op_status {
 	uint64_t dumps;	       /* dumps completed */
 	uint64_t ring_bytes;	  /* of one ring, two for every CPU */
 	uint64_t ring_need_bytes; /* what the plan says that a ring must hold */
+	uint64_t visits;	  /* to one CPU or to several at once; a CPU that is idle is not visited */
+	uint64_t visits_ns;	  /* time in them, summed */
 	uint64_t turns;		  /* visits to all CPUs with something to read */
 	uint64_t turn_ns;	  /* length of the last one */
 	uint64_t turn_longest_ns;

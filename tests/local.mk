@@ -26,7 +26,7 @@ EXTRA_DIST += tests/format/reader.py tests/format/agree.py \
 	tests/system/opdtest.py tests/system/elfsyms.py \
 	tests/system/test_agreement.py tests/system/test_attribution.py tests/system/test_control.py \
 	tests/system/test_errors.py tests/system/test_hotplug.py tests/system/test_opcontrol.py \
-	tests/system/test_page_faults.py tests/system/test_restart.py tests/system/test_shares.py tests/system/test_swaps.py \
+	tests/system/test_page_faults.py tests/system/test_restart.py tests/system/test_shares.py tests/system/test_swaps.py tests/system/test_turns.py \
 	tests/system/long_soak.py \
 	tests/systemd/test_container.py \
 	tests/bench/bench.py

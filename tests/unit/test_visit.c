@@ -273,7 +273,7 @@ static void swaps_overlap_and_the_side_band_comes_after_the_last(void **state OP
 	assert_int_equal(kernel.nr_calls, NR_CPUS * NR_EVENTS);
 	assert_int_equal(kernel.nr_written, 2 * NR_CPUS);
 	check_all_is_stored();
-	assert_int_equal(visits.nr_turns, 1);
+	assert_int_equal(visits.counts.nr_turns, 1);
 	for (size_t i = 0; i < NR_CPUS; i++) {
 		assert_int_equal(cpus[i].pair.counts.swaps, 1);
 		assert_int_equal(cpus[i].pair.counts.records, 2);
@@ -292,7 +292,7 @@ static void many_turns_lose_nothing(void **state OP_UNUSED)
 		opd_visit_all(&visits);
 		check_all_is_stored();
 	}
-	assert_int_equal(visits.nr_turns, NR_TURNS);
+	assert_int_equal(visits.counts.nr_turns, NR_TURNS);
 }
 
 static void an_idle_cpu_is_left_alone(void **state OP_UNUSED)
@@ -300,7 +300,7 @@ static void an_idle_cpu_is_left_alone(void **state OP_UNUSED)
 	begin_turn(0);
 	opd_visit_all(&visits);
 	assert_int_equal(kernel.nr_calls, 0);
-	assert_int_equal(visits.nr_turns, 0);
+	assert_int_equal(visits.counts.nr_turns, 0);
 	for (unsigned int i = 0; i < NR_CPUS; i += 2)
 		make_due(i);
 	cpus[0].online = false;
