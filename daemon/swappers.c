@@ -49,10 +49,10 @@ int opd_swappers_new(unsigned int nr_threads, struct opd_swappers **ret_swappers
 {
 	struct opd_swappers *swappers = calloc(1, sizeof(*swappers));
 
-	assert(nr_threads >= 1 && nr_threads <= OPD_SWAPPERS_MAX);
+	assert(nr_threads <= OPD_SWAPPERS_MAX);
 	if (!swappers)
 		return -ENOMEM;
-	swappers->max_helpers = nr_threads - 1;
+	swappers->max_helpers = nr_threads ? nr_threads - 1 : 0;
 	pthread_mutex_init(&swappers->lock, NULL);
 	pthread_cond_init(&swappers->has_work, NULL);
 	pthread_cond_init(&swappers->is_done, NULL);

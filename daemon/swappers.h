@@ -26,7 +26,7 @@ struct opd_swap {
 	int err; /* what op_ring_pair_swap returned */
 };
 
-/* At most nr_threads, the caller included, 1 to OPD_SWAPPERS_MAX. Starts none of them. 0 or -ENOMEM. */
+/* At most nr_threads, the caller included, up to OPD_SWAPPERS_MAX; 0 is the caller alone. Starts none of them. 0 or -ENOMEM. */
 int opd_swappers_new(unsigned int nr_threads, struct opd_swappers **ret_swappers) OP_NONNULL OP_MUST_CHECK;
 
 /*

@@ -65,7 +65,7 @@ struct op_ledger_cpu {
 	uint64_t turn_most_bytes, turn_most_records; /* after the swap with the most of them */
 	uint64_t sideband_bytes;
 	uint64_t sideband_lost;	   /* side-band records that the kernel dropped */
-	uint64_t late;		   /* samples that were committed after a swap to the ring that was left, and read a turn later */
+	uint64_t late;		   /* samples that were committed after a swap to the ring that was left, and read a turn later (op_ring_pair_is_late) */
 	uint64_t damaged;	   /* times that lengths in a ring made no sense and what was there was passed over */
 	uint64_t received;
 	uint64_t lost_kernel;
