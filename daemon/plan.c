@@ -8,11 +8,11 @@
 #include "libop/ring_pair.h"
 #include "libop/sys.h"
 
-#define SWAP_TIME_NS	  25000000u /* of a turn: what more threads should bring the swaps down to */
-#define MARGIN		  2u
-#define WATERMARK_SHARE	  4u /* an explicit watermark is at most this part of the ring */
-#define MEASURED_SWAPS	  3u
-#define RATE_MAX_HZ	  1000000u /* no kernel takes more */
+#define SWAP_TIME_NS    25000000u /* of a turn: what more threads should bring the swaps down to */
+#define MARGIN          2u
+#define WATERMARK_SHARE 4u /* an explicit watermark is at most this part of the ring */
+#define MEASURED_SWAPS  3u
+#define RATE_MAX_HZ     1000000u /* no kernel takes more */
 
 static uint64_t divide_up(uint64_t value, uint64_t by)
 {

@@ -25,16 +25,16 @@ struct opd_load {
 	const struct op_event *events;
 	size_t nr_events;
 	uint64_t wait_ns;
-	uint64_t visit_ns;	  /* VisitInterval= */
+	uint64_t visit_ns;        /* VisitInterval= */
 	uint64_t watermark_bytes; /* Watermark=, 0: a quarter of the ring */
 };
 
 struct opd_plan {
-	unsigned int nr_threads;     /* that swap, the sync thread included: 1 to OPD_SWAPPERS_MAX */
+	unsigned int nr_threads; /* that swap, the sync thread included: 1 to OPD_SWAPPERS_MAX */
 	uint64_t wait_ns, turn_ns;
 	uint64_t samples_per_second; /* of one CPU, all events */
-	uint64_t need_bytes;	     /* what one ring must hold */
-	uint64_t ring_bytes;	     /* that, as a power of two from OPD_PLAN_RING_MIN to OPD_PLAN_RING_MAX */
+	uint64_t need_bytes;         /* what one ring must hold */
+	uint64_t ring_bytes;         /* that, as a power of two from OPD_PLAN_RING_MIN to OPD_PLAN_RING_MAX */
 };
 
 /* Pure computation. There is at least one CPU and one event. */

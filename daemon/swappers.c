@@ -12,7 +12,7 @@ struct opd_swappers {
 	pthread_mutex_t lock; /* protects what follows */
 	struct opd_swap *swaps;
 	size_t nr_swaps;
-	size_t next;	/* to be taken */
+	size_t next;    /* to be taken */
 	size_t nr_done; /* given back */
 	bool quit;
 };

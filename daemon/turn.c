@@ -101,13 +101,15 @@ static void report_losses(struct opd_sync *sync, uint64_t now_ns)
 
 	opd_sync_sum_losses(&sync->pipeline->capture, &losses);
 	for (size_t i = 0; i < OP_NR_LOSS; i++)
-		if (losses.lost[i] > sync->reported.lost[i] && opd_rate_allows(&rates[i], now_ns, OPD_LOG_INTERVAL_NS, &suppressed)) {
+		if (losses.lost[i] > sync->reported.lost[i] &&
+		    opd_rate_allows(&rates[i], now_ns, OPD_LOG_INTERVAL_NS, &suppressed)) {
 			opd_log(SD_WARNING, "%llu samples lost (lost_%s): %s, session directory %s",
 				(unsigned long long)(losses.lost[i] - sync->reported.lost[i]), op_loss_name((enum op_loss)i),
 				op_loss_meaning((enum op_loss)i), sync->status->session_dir);
 			sync->reported.lost[i] = losses.lost[i];
 		}
-	if (losses.kernel > sync->reported.kernel && opd_rate_allows(&rates[OP_NR_LOSS], now_ns, OPD_LOG_INTERVAL_NS, &suppressed)) {
+	if (losses.kernel > sync->reported.kernel &&
+	    opd_rate_allows(&rates[OP_NR_LOSS], now_ns, OPD_LOG_INTERVAL_NS, &suppressed)) {
 		opd_log(SD_WARNING,
 			"%llu samples lost (lost_kernel): the rings were full, a larger RingSize= or a longer period helps",
 			(unsigned long long)(losses.kernel - sync->reported.kernel));

@@ -8,7 +8,7 @@
 #include "daemon/sideband.h"
 #include "libop/clock.h"
 
-#define QUIET_ROUNDS	   8 /* visits to an emptied CPU until it is believed to be quiet */
+#define QUIET_ROUNDS       8 /* visits to an emptied CPU until it is believed to be quiet */
 #define RESCAN_INTERVAL_NS OP_NS_PER_S
 
 int opd_visits_init(struct opd_visits *visits, struct opd_pipeline *pipeline, unsigned int nr_threads)
@@ -48,7 +48,8 @@ static void rescan(struct opd_visits *visits, uint64_t now_ns)
 
 	if (!visits->rescan_wanted || now_ns < visits->next_rescan_ns)
 		return;
-	opd_log_failure(&rate, now_ns, "the side-band ring was full, reading /proc again (SidebandSize= makes it larger)", -ENOBUFS);
+	opd_log_failure(&rate, now_ns, "the side-band ring was full, reading /proc again (SidebandSize= makes it larger)",
+			-ENOBUFS);
 	err = opd_proc_scan_all(&resolver->processes, resolver->table, now_ns);
 	if (err)
 		opd_log_failure(&rate, now_ns, "reading /proc", err);

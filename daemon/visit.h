@@ -16,13 +16,13 @@
 struct opd_visits {
 	struct opd_pipeline *pipeline;
 	struct opd_swappers *swappers;
-	struct opd_cpu **due; /* to be visited, each once; room for all CPUs */
+	struct opd_cpu **due;   /* to be visited, each once; room for all CPUs */
 	struct opd_swap *swaps; /* the same */
 	size_t nr_due;
 	bool rescan_wanted;
 	uint64_t next_rescan_ns;
 	struct opd_visit_counts {
-		uint64_t nr_visits, visits_ns; /* of one CPU or of several; idle ones are none */
+		uint64_t nr_visits, visits_ns;                    /* of one CPU or of several; idle ones are none */
 		uint64_t nr_turns, last_turn_ns, longest_turn_ns; /* of those, to all CPUs */
 	} counts;
 };

@@ -12,9 +12,18 @@
 #define MIB (1024 * KIB)
 #define MS  OP_NS_PER_MS
 
-#define TIMER(period_ns) { .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_CPU_CLOCK, .count = (period_ns), .is_timer = true }
-#define FAULTS           { .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_PAGE_FAULTS, .count = 1 }
-#define CYCLES           { .type = PERF_TYPE_HARDWARE, .config = PERF_COUNT_HW_CPU_CYCLES, .count = 100000 }
+#define TIMER(period_ns)                                                                                                           \
+	{                                                                                                                          \
+		.type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_CPU_CLOCK, .count = (period_ns), .is_timer = true              \
+	}
+#define FAULTS                                                                                                                     \
+	{                                                                                                                          \
+		.type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_PAGE_FAULTS, .count = 1                                        \
+	}
+#define CYCLES                                                                                                                     \
+	{                                                                                                                          \
+		.type = PERF_TYPE_HARDWARE, .config = PERF_COUNT_HW_CPU_CYCLES, .count = 100000                                    \
+	}
 
 static const struct op_event at_1_khz[] = { TIMER(1000000) };
 static const struct op_event at_10_khz[] = { TIMER(100000) };
@@ -23,7 +32,10 @@ static const struct op_event four[] = { TIMER(100000), FAULTS, CYCLES, CYCLES };
 static const struct op_event eight[] = { TIMER(100000), FAULTS, CYCLES, CYCLES, CYCLES, CYCLES, CYCLES, CYCLES };
 static const struct op_event too_fast[] = { TIMER(1), TIMER(0) };
 
-#define ROW(nr, which, wait_ms, visit_ms, watermark) { nr, which, sizeof(which) / sizeof((which)[0]), (wait_ms) * (uint64_t)MS, (visit_ms) * (uint64_t)MS, watermark }
+#define ROW(nr, which, wait_ms, visit_ms, watermark)                                                                               \
+	{                                                                                                                          \
+		nr, which, sizeof(which) / sizeof((which)[0]), (wait_ms) * (uint64_t)MS, (visit_ms) * (uint64_t)MS, watermark      \
+	}
 
 /* need: rate * 40 bytes * (turn + interval) * 2, worked out by hand. */
 static const struct {

@@ -22,17 +22,17 @@
 #include "tests/unit/memory_ring.h"
 #include "tests/unit/sideband_records.h"
 
-#define NR_CPUS	      64u
-#define NR_EVENTS     2u
-#define NR_THREADS    8u
-#define NR_TURNS      40u
-#define FIRST_EVENT   100000 /* descriptors that nobody opened */
-#define FIRST_ANCHOR  200000
-#define EVENT_ID      17u
-#define OLD_PID	      4000000u /* above any pid_max, so that /proc has nothing of it */
-#define NEW_PID	      4100000u
-#define HANG_SECONDS  60 /* ends a test that would hang */
-#define BROKEN_CPU    5u
+#define NR_CPUS      64u
+#define NR_EVENTS    2u
+#define NR_THREADS   8u
+#define NR_TURNS     40u
+#define FIRST_EVENT  100000 /* descriptors that nobody opened */
+#define FIRST_ANCHOR 200000
+#define EVENT_ID     17u
+#define OLD_PID      4000000u /* above any pid_max, so that /proc has nothing of it */
+#define NEW_PID      4100000u
+#define HANG_SECONDS 60 /* ends a test that would hang */
+#define BROKEN_CPU   5u
 
 static struct opd_pipeline pipeline;
 static struct opd_visits visits;
@@ -53,9 +53,9 @@ static struct {
 	unsigned int wait_for; /* threads that must have been inside at once before one of them goes on */
 	unsigned int nr_calls;
 	unsigned int nr_by_caller; /* by the thread that runs the test */
-	bool busy[NR_CPUS];	   /* a thread swaps this CPU */
-	bool shared;		   /* two threads swapped one CPU at once */
-	bool read_early;	   /* a frozen ring was read before the last swap */
+	bool busy[NR_CPUS];        /* a thread swaps this CPU */
+	bool shared;               /* two threads swapped one CPU at once */
+	bool read_early;           /* a frozen ring was read before the last swap */
 	bool hung;
 	uint64_t tails; /* sum of what the reader had given back when the turn began */
 	uint64_t nr_written;
@@ -336,7 +336,8 @@ static void one_cpu_is_swapped_by_the_caller(void **state OP_UNUSED)
 
 static void a_swap_that_fails_stops_no_other(void **state OP_UNUSED)
 {
-	struct opd_swap swaps[3] = { { .pair = &cpus[BROKEN_CPU - 1].pair }, { .pair = &cpus[BROKEN_CPU].pair },
+	struct opd_swap swaps[3] = { { .pair = &cpus[BROKEN_CPU - 1].pair },
+				     { .pair = &cpus[BROKEN_CPU].pair },
 				     { .pair = &cpus[BROKEN_CPU + 1].pair } };
 
 	kernel.error = -EIO;
