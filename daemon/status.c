@@ -120,6 +120,7 @@ static void fill_rings(const struct opd_sync *sync, struct op_status *status)
 	status->turn_planned_ns = capture->plan.turn_ns;
 	status->visits = sync->visits.counts.nr_visits;
 	status->visits_ns = sync->visits.counts.visits_ns;
+	status->swapping_ns = sync->visits.counts.swapping_ns;
 	status->turns = sync->visits.counts.nr_turns;
 	status->turn_ns = sync->visits.counts.last_turn_ns;
 	status->turn_longest_ns = sync->visits.counts.longest_turn_ns;

@@ -106,6 +106,7 @@ void opd_visits_run(struct opd_visits *visits)
 	if (!visits->nr_due)
 		return;
 	swap_due(visits);
+	visits->counts.swapping_ns += op_now_ns() - begin_ns;
 	opd_visit_sideband(visits);
 	for (size_t i = 0; i < visits->nr_due; i++) {
 		struct opd_cpu *cpu = visits->due[i];

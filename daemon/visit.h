@@ -22,8 +22,9 @@ struct opd_visits {
 	bool rescan_wanted;
 	uint64_t next_rescan_ns;
 	struct opd_visit_counts {
-		uint64_t nr_visits, visits_ns;                    /* of one CPU or of several; idle ones are none */
-		uint64_t nr_turns, last_turn_ns, longest_turn_ns; /* of those, to all CPUs */
+		uint64_t nr_visits, visits_ns; /* of one CPU or of several; idle ones are none */
+		uint64_t swapping_ns;          /* of that, until the last swap */
+		uint64_t nr_turns, last_turn_ns, longest_turn_ns; /* of those visits, to all CPUs */
 	} counts;
 };
 

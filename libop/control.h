@@ -65,6 +65,7 @@ struct op_status {
 	uint64_t ring_need_bytes; /* what the plan says that a ring must hold */
 	uint64_t visits;	  /* to one CPU or to several at once; a CPU that is idle is not visited */
 	uint64_t visits_ns;	  /* time in them, summed */
+	uint64_t swapping_ns;	  /* of that, until the last swap; less than the CPUs' swap_wait_ns where swaps overlap */
 	uint64_t turns;		  /* visits to all CPUs with something to read */
 	uint64_t turn_ns;	  /* length of the last one */
 	uint64_t turn_longest_ns;

@@ -218,6 +218,7 @@ static const struct field status_fields[] = {
 	ROW(op_status, event_wait_ns, U64),
 	ROW(op_status, visits, U64),
 	ROW(op_status, visits_ns, U64),
+	ROW(op_status, swapping_ns, U64),
 	ROW(op_status, turns, U64),
 	ROW(op_status, turn_ns, U64),
 	ROW(op_status, turn_longest_ns, U64),

@@ -14,7 +14,7 @@ from opdtest import require
 
 STATUS_KEYS = {"state", "setup_waits", "pid", "uptime_ns", "running_ns", "cpu_ns", "rss_bytes", "nr_files", "nr_processes", "nr_images", "dumps", "has_pmu",
                "session_dir", "vmlinux", "kernel_note", "separate_lib", "separate_kernel", "separate_thread", "separate_cpu", "nr_events",
-               "nr_cpus", "events", "cpus", "ring_bytes", "ring_need_bytes", "ring_is_auto", "swap_threads", "event_wait_ns", "visits", "visits_ns", "turns",
+               "nr_cpus", "events", "cpus", "ring_bytes", "ring_need_bytes", "ring_is_auto", "swap_threads", "event_wait_ns", "visits", "visits_ns", "swapping_ns", "turns",
                "turn_ns", "turn_longest_ns", "turn_planned_ns"}
 LOSSES = {"lost_undecodable", "lost_no_space", "lost_too_many_files", "lost_io_error", "lost_no_memory"}
 EVENT_KEYS = LOSSES | {"name", "count", "unit_mask", "every_event", "taken", "received", "stored", "unattributed", "lost_kernel",
@@ -219,7 +219,7 @@ class FakeDaemon:
 
 def status_payload():
     """Of the calling process, which runs and has neither events nor CPUs."""
-    return struct.pack("<8I17Q4I8448x", os.getpid(), 1, *[0] * 27)
+    return struct.pack("<8I18Q4I8448x", os.getpid(), 1, *[0] * 28)
 
 
 def told_by_the_daemon(box):
