@@ -20,8 +20,9 @@
 #define OPD_PLAN_RING_MAX      (8u * 1024 * 1024)
 #define OPD_PLAN_WAIT_NS       10000000u /* of one event, where it could not be measured */
 
+/* What the machine is like when opd starts. */
 struct opd_load {
-	size_t nr_cpus;
+	size_t nr_cpus; /* online */
 	const struct op_event *events;
 	size_t nr_events;
 	uint64_t wait_ns;

@@ -334,6 +334,29 @@ static void one_cpu_is_swapped_by_the_caller(void **state OP_UNUSED)
 	check_all_is_stored();
 }
 
+/* Its writer had picked the ring before a swap and ends after what the swap froze was read: it waits there until the ring is read again. */
+static void a_late_commit_is_counted_once(void **state OP_UNUSED)
+{
+	struct op_swap_counts *counts = &cpus[3].pair.counts;
+	uint64_t picked_ns = op_now_ns();
+
+	make_due(3);
+	begin_turn(0);
+	opd_visit_all(&visits);
+	write_sample(op_ring_pair_read_ring(&cpus[3].pair), OLD_PID, picked_ns);
+	for (unsigned int turn = 2; turn <= 4; turn++) {
+		make_due(3);
+		begin_turn(0);
+		opd_visit_all(&visits);
+		assert_int_equal(counts->swaps, turn);
+		assert_int_equal(counts->late, turn >= 3);
+	}
+	assert_int_equal(counts->records, kernel.nr_written);
+	assert_int_equal(counts->most_records, 3);
+	assert_int_equal(counts->last_records, 2);
+	check_all_is_stored();
+}
+
 static void a_swap_that_fails_stops_no_other(void **state OP_UNUSED)
 {
 	struct opd_swap swaps[3] = { { .pair = &cpus[BROKEN_CPU - 1].pair },
@@ -371,6 +394,7 @@ int main(void)
 		T(many_turns_lose_nothing),
 		T(an_idle_cpu_is_left_alone),
 		T(one_cpu_is_swapped_by_the_caller),
+		T(a_late_commit_is_counted_once),
 		T(a_swap_that_fails_stops_no_other),
 		T(threads_that_never_worked_end),
 	};
