@@ -47,7 +47,7 @@ tests_unit_test_cpus_SOURCES = tests/unit/test_cpus.c tests/unit/cmocka_all.h
 tests_unit_test_cpus_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_cpus_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
 
-tests_unit_test_drain_SOURCES = tests/unit/test_drain.c tests/unit/cmocka_all.h tests/unit/memory_ring.h
+tests_unit_test_drain_SOURCES = tests/unit/test_drain.c tests/unit/cmocka_all.h tests/unit/memory_ring.h tests/unit/pipeline.h
 tests_unit_test_drain_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_drain_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
 tests_unit_test_drain_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_fallocate

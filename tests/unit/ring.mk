@@ -3,6 +3,7 @@
 ring_unit_tests = \
 	tests/unit/test_ring_aux \
 	tests/unit/test_ring_killed \
+	tests/unit/test_ring_loss \
 	tests/unit/test_ring_memory \
 	tests/unit/test_ring_memory_pair
 check_PROGRAMS += $(ring_unit_tests)
@@ -23,3 +24,7 @@ tests_unit_test_ring_aux_LDADD = libop/libop.a $(CMOCKA_LIBS)
 tests_unit_test_ring_killed_SOURCES = tests/unit/test_ring_killed.c tests/unit/cmocka_all.h
 tests_unit_test_ring_killed_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_ring_killed_LDADD = libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_ring_loss_SOURCES = tests/unit/test_ring_loss.c tests/unit/cmocka_all.h tests/unit/kernel_events.h
+tests_unit_test_ring_loss_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_ring_loss_LDADD = libop/libop.a $(CMOCKA_LIBS)
