@@ -10,6 +10,7 @@ daemon_unit_tests = \
 	tests/unit/test_kernel_map \
 	tests/unit/test_cpus \
 	tests/unit/test_drain \
+	tests/unit/test_capture_loss \
 	tests/unit/test_text
 check_PROGRAMS += $(daemon_unit_tests)
 TESTS += $(daemon_unit_tests)
@@ -55,3 +56,9 @@ tests_unit_test_drain_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_fallocate
 tests_unit_test_text_SOURCES = tests/unit/test_text.c tests/unit/cmocka_all.h
 tests_unit_test_text_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_text_LDADD = libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_capture_loss_SOURCES = tests/unit/test_capture_loss.c tests/unit/cmocka_all.h tests/unit/kernel_events.h \
+	tests/unit/memory_ring.h tests/unit/pipeline.h
+tests_unit_test_capture_loss_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_capture_loss_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
+tests_unit_test_capture_loss_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_perf_event_open

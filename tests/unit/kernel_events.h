@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -81,6 +82,23 @@ static inline bool faults_number(const struct faults *faults, uint64_t address, 
 		return false;
 	*ret_number = offset / FAULT_BYTES;
 	return true;
+}
+
+static inline long nr_switches(void)
+{
+	struct rusage usage;
+
+	assert_int_equal(getrusage(RUSAGE_THREAD, &usage), 0);
+	return usage.ru_nvcsw + usage.ru_nivcsw;
+}
+
+/* Sleeps until it really was a context switch: a timer may end before the thread has gone to sleep. */
+static inline void switch_context(void)
+{
+	long before = nr_switches();
+
+	while (nr_switches() == before)
+		nanosleep(&(struct timespec){ .tv_nsec = 1000 }, NULL);
 }
 
 /*

@@ -109,7 +109,7 @@ static void take_switches(const struct box *box, unsigned int nr)
 {
 	enable(box, true);
 	for (unsigned int i = 0; i < nr; i++)
-		nanosleep(&(struct timespec){ .tv_nsec = 1000 }, NULL);
+		switch_context();
 	enable(box, false);
 }
 
@@ -312,7 +312,7 @@ static void a_lost_record_names_the_event_that_found_room(void **state)
 	read_write_ring(&box);
 	assert_int_equal(box.told, 0);
 	enable_one(&box.events[SWITCHES], true);
-	nanosleep(&(struct timespec){ .tv_nsec = 1000 }, NULL);
+	switch_context();
 	enable_one(&box.events[SWITCHES], false);
 	read_write_ring(&box);
 	read_event(box.events[SWITCHES].fd, &taken, &lost);
