@@ -20,6 +20,7 @@ static struct {
 	struct opd_cpu *cpu; /* the one that this thread is on */
 	struct faults faults;
 	struct op_ring synthetic;
+	struct op_config config;
 	char dir[PIPELINE_DIR_BYTES];
 	bool before_6_0;
 	unsigned int refused;
@@ -44,17 +45,15 @@ static int open_box(bool before_6_0)
 	static const char *const specs[NR_EVENTS] = { [FAULTS] = "page-faults:1", [SWITCHES] = "context-switches:1" };
 	struct opd_capture *capture = &box.pipeline.capture;
 	uint32_t cpu = (uint32_t)pin_to_a_cpu();
-	struct op_config config;
 	char *why = NULL;
 
 	memset(&box, 0, sizeof(box));
 	box.before_6_0 = before_6_0;
 	for (size_t i = 0; i < NR_EVENTS; i++)
 		assert_int_equal(op_event_parse(specs[i], &box.events[i], &why), 0);
-	assert_int_equal(op_config_init(&config), 0);
-	config.ring_bytes = RING_BYTES;
-	assert_int_equal(opd_capture_open(capture, &config, box.events, NR_EVENTS, &why), 0);
-	op_config_free(&config);
+	assert_int_equal(op_config_init(&box.config), 0);
+	box.config.ring_bytes = RING_BYTES;
+	assert_int_equal(opd_capture_open(capture, &box.config, box.events, NR_EVENTS, &why), 0);
 	for (size_t i = 0; i < capture->nr_cpus; i++)
 		if (capture->cpus[i].cpu == cpu)
 			box.cpu = &capture->cpus[i];
@@ -82,6 +81,7 @@ static int teardown(void **state)
 	memory_ring_free(&box.synthetic);
 	faults_close(&box.faults);
 	opd_capture_close(&box.pipeline.capture);
+	op_config_free(&box.config);
 	return pipeline_end(&box.pipeline, box.dir);
 }
 
@@ -210,6 +210,7 @@ static void lose_samples(uint64_t nr)
 /* These never asked for room: neither PERF_FORMAT_LOST nor LOST records have them. */
 static void lost_samples_are_added(void **state)
 {
+	char *why = NULL;
 	uint64_t lost;
 
 	(void)state;
@@ -229,6 +230,8 @@ static void lost_samples_are_added(void **state)
 	lose_samples(7);
 	assert_int_equal(ledger(FAULTS).lost_kernel, 7);
 	opd_capture_cpu_close(&box.pipeline.capture, box.cpu);
+	assert_int_equal(ledger(FAULTS).lost_kernel, 7);
+	assert_int_equal(opd_capture_cpu_open(&box.pipeline.capture, box.cpu, &box.config, &why), 0);
 	assert_int_equal(ledger(FAULTS).lost_kernel, 7);
 }
 
