@@ -200,7 +200,7 @@ void opd_capture_cpu_close(struct opd_capture *capture, struct opd_cpu *cpu)
 		struct opd_event *event = &cpu->events[e];
 
 		opd_capture_counts(capture, event, &event->taken_before, &event->lost_before);
-		event->taken_base = event->lost_base = event->lost_records = 0;
+		event->taken_base = event->lost_base = event->lost_records = event->lost_samples = 0;
 	}
 	op_swap_counts_add(&cpu->counts_before, &cpu->pair.counts);
 	close_descriptors(cpu, capture->nr_events);
@@ -332,11 +332,11 @@ static int read_counts(const struct opd_capture *capture, const struct opd_event
 		return -EIO;
 	*ret_taken = counts.value;
 	/*
-	 * PERF_FORMAT_LOST is believed where it exists: it counts at the moment of the loss and for the event that lost.
-	 * LOST records are written when there is room again, so the last ones of a full ring may be outstanding, and they
-	 * name the event that found room.
+	 * PERF_FORMAT_LOST is believed where it exists: it counts at the moment of the loss and for the event that lost. The sum
+	 * of the LOST records is the same in the end, but each is written when its ring has room again and an event comes, and
+	 * names that event. Neither knows what LOST_SAMPLES tell: those samples were given up before a ring was asked for room.
 	 */
-	*ret_lost = capture->has_format_lost ? counts.lost : event->lost_records;
+	*ret_lost = (capture->has_format_lost ? counts.lost : event->lost_records) + event->lost_samples;
 	return 0;
 }
 
@@ -353,7 +353,12 @@ void opd_capture_counts(const struct opd_capture *capture, const struct opd_even
 
 static void reset_event(const struct opd_capture *capture, struct opd_event *event)
 {
-	struct opd_event fresh = { .fd = event->fd, .id = event->id, .lost_records = event->lost_records };
+	struct opd_event fresh = {
+		.fd = event->fd,
+		.id = event->id,
+		.lost_records = event->lost_records,
+		.lost_samples = event->lost_samples,
+	};
 
 	if (fresh.fd >= 0 && read_counts(capture, event, &fresh.taken_base, &fresh.lost_base) < 0) {
 		fresh.taken_base = event->taken_base;
