@@ -12,7 +12,7 @@
 #include "libop/ledger.h"
 
 #define OP_CONTROL_MAGIC 0x4443504fu /* "OPCD" */
-#define OP_CONTROL_VERSION 1
+#define OP_CONTROL_VERSION 2 /* changes with any struct below */
 #define OP_CONTROL_MAX_REPLY (256 * 1024)
 
 /* number, name, who may: numbers are never reused */
@@ -61,6 +61,15 @@ struct op_status {
 	uint64_t nr_processes; /* processes known */
 	uint64_t nr_images;    /* dcookies given */
 	uint64_t dumps;	       /* dumps completed */
+	uint64_t ring_bytes;	  /* of one ring, two for every CPU */
+	uint64_t ring_need_bytes; /* what the plan says that a ring must hold */
+	uint64_t turns;		  /* visits to all CPUs with something to read */
+	uint64_t turn_ns;	  /* length of the last one */
+	uint64_t turn_longest_ns;
+	uint64_t turn_planned_ns; /* that the size of the rings was computed with */
+	uint64_t event_wait_ns;	  /* of one event in a swap, measured when opd started */
+	uint32_t ring_is_auto;	  /* 1: RingSize=auto */
+	uint32_t swap_threads;	  /* that swap beside each other, at most */
 	uint32_t has_pmu;
 	uint32_t reserved;
 	char session_dir[4096];

@@ -21,7 +21,7 @@ tests_system_work_LDFLAGS = -pthread
 tests_system_fault_oracle_SOURCES = tests/system/fault_oracle.c
 
 EXTRA_DIST += tests/format/reader.py tests/format/agree.py \
-	tests/unit/cmocka_all.h tests/unit/memory_ring.h tests/unit/sample_writer.h tests/unit/test_box.h \
+	tests/unit/cmocka_all.h tests/unit/memory_ring.h tests/unit/sample_writer.h tests/unit/sideband_records.h tests/unit/test_box.h \
 	tests/golden/run.py tests/golden/cases.txt tests/style.py tests/cppcheck.txt \
 	tests/system/opdtest.py tests/system/elfsyms.py \
 	tests/system/test_agreement.py tests/system/test_attribution.py tests/system/test_control.py \

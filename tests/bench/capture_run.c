@@ -225,8 +225,8 @@ static int add_lost(struct capture *capture)
 		if (op_sys_read(cpu->event_fd, counts, sizeof(counts)) != sizeof(counts))
 			return -EIO;
 		capture->result.lost += counts[1];
-		capture->result.swaps += cpu->pair.swaps;
-		capture->result.swap_wait_ns += cpu->pair.swap_wait_ns;
+		capture->result.swaps += cpu->pair.counts.swaps;
+		capture->result.swap_wait_ns += cpu->pair.counts.wait_ns;
 	}
 	return 0;
 }
