@@ -13,6 +13,7 @@ import reader  # noqa: E402
 
 PERIOD_NS = 100000
 CPU_MS = 500
+BRIEF_GROUPS, BRIEF_MS = 8, 40  # gone before anybody could look for them in the file system
 
 
 def hierarchy():
@@ -122,6 +123,11 @@ def test(box):
         for cgroup, part in ((old, 1), (nested, 2), (braces, 1), (gone, 1)):
             spend(box, groups, cgroup, app, part * CPU_MS)
         groups.remove(gone)
+        brief = []
+        for i in range(BRIEF_GROUPS):
+            brief.append(groups.make("brief-%d" % i))
+            spend(box, groups, brief[i], app, BRIEF_MS)
+            groups.remove(brief[i])
         wanderer = box.copy_work("cgroup-wanderer")
         child = box.start(wanderer, "busy", 2 * CPU_MS, min(os.sched_getaffinity(0)))
         groups.move(child.pid, old)
@@ -134,6 +140,8 @@ def test(box):
         require(status["not_split"] == 0, "%d samples are not kept by cgroup" % status["not_split"])
         for cgroup, part in ((old, 1), (nested, 2), (braces, 1), (gone, 1)):
             about(total(files_of(box, cgroup), app), part * CPU_MS, cgroup)
+        for cgroup in brief:
+            about(total(files_of(box, cgroup), app), BRIEF_MS, cgroup)
         require(total(files_of(box, old), wanderer) > 100 and total(files_of(box, braces), wanderer) > 100, "the one that was moved")
         stored = sum(event["stored"] for event in status["events"])
         require(sum(listed(box).values()) == stored, "the cgroups have %d samples, %d are stored" % (sum(listed(box).values()), stored))
