@@ -89,6 +89,10 @@ static void take_sample(struct opd_pipeline *pipeline, struct opd_cpu *cpu, cons
 		event->lost[OP_LOSS_no_memory]++;
 		return;
 	}
+	if (op_unlikely(pipeline->capture.with_cgroup) && op_record_sample_cgroup(header, &counted.cgroup_id) < 0) {
+		event->lost[OP_LOSS_undecodable]++;
+		return;
+	}
 	counted.pid = sample.pid;
 	counted.tid = sample.tid;
 	loss = opd_count_sample(&pipeline->count, &counted);

@@ -101,6 +101,18 @@ int op_record_sample(const struct perf_event_header *header, struct op_sample *r
 	return 0;
 }
 
+int op_record_sample_cgroup(const struct perf_event_header *header, uint64_t *ret_cgroup_id)
+{
+	const uint8_t *bytes;
+	size_t nr_bytes;
+
+	bytes = body(header, sizeof(struct sample_body) + sizeof(*ret_cgroup_id), 0, &nr_bytes);
+	if (op_unlikely(!bytes))
+		return -EBADMSG;
+	memcpy(ret_cgroup_id, bytes + sizeof(struct sample_body), sizeof(*ret_cgroup_id));
+	return 0;
+}
+
 int op_record_id(const struct perf_event_header *header, struct op_record_id *ret_id)
 {
 	struct id_trailer t;
@@ -249,5 +261,16 @@ int op_record_ksymbol(const struct perf_event_header *header, struct op_ksymbol_
 	ksymbol.bytes = b.bytes;
 	ksymbol.unregister = b.flags & KSYMBOL_UNREGISTER;
 	*ret_ksymbol = ksymbol;
+	return 0;
+}
+
+int op_record_cgroup(const struct perf_event_header *header, struct op_cgroup_record *ret_cgroup)
+{
+	struct op_cgroup_record cgroup = { 0 };
+
+	cgroup.path = fixed_part_and_name(header, &cgroup.id, sizeof(cgroup.id), &cgroup.who);
+	if (!cgroup.path)
+		return -EBADMSG;
+	*ret_cgroup = cgroup;
 	return 0;
 }

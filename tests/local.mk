@@ -28,10 +28,10 @@ EXTRA_DIST += tests/format/reader.py tests/format/agree.py \
 	tests/unit/test_box.h tests/unit/kernel_events.h tests/unit/pipeline.h tests/unit/record_text.h \
 	tests/golden/run.py tests/golden/cases.txt tests/style.py tests/cppcheck.txt \
 	tests/system/opdtest.py tests/system/elfsyms.py \
-	tests/system/test_agreement.py tests/system/test_attribution.py tests/system/test_control.py \
+	tests/system/test_agreement.py tests/system/test_attribution.py tests/system/test_cgroup.py tests/system/test_control.py \
 	tests/system/test_errors.py tests/system/test_hotplug.py tests/system/test_opcontrol.py \
 	tests/system/test_page_faults.py tests/system/test_restart.py tests/system/test_shares.py tests/system/test_swaps.py \
-	tests/system/test_turns.py tests/system/long_soak.py tests/system/test_perf_script.py \
+	tests/system/test_turns.py tests/system/long_soak.py tests/system/test_perf_script.py tests/system/test_separate.py \
 	tests/systemd/test_container.py \
 	tests/bench/bench.py
 

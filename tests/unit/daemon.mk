@@ -8,6 +8,7 @@ daemon_unit_tests = \
 	tests/unit/test_mapset \
 	tests/unit/test_process \
 	tests/unit/test_kernel_map \
+	tests/unit/test_cgroups \
 	tests/unit/test_cpus \
 	tests/unit/test_drain \
 	tests/unit/test_plan tests/unit/test_visit tests/unit/test_capture_loss \
@@ -35,6 +36,10 @@ tests_unit_test_odb_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_fallocate -Wl,--wr
 tests_unit_test_mapset_SOURCES = tests/unit/test_mapset.c tests/unit/cmocka_all.h
 tests_unit_test_mapset_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_mapset_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_cgroups_SOURCES = tests/unit/test_cgroups.c tests/unit/cmocka_all.h
+tests_unit_test_cgroups_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_cgroups_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
 
 tests_unit_test_process_SOURCES = tests/unit/test_process.c tests/unit/cmocka_all.h
 tests_unit_test_process_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
