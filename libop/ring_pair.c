@@ -105,18 +105,17 @@ int op_ring_pair_attach(struct op_ring_pair *pair, int event_fd)
 	return 0;
 }
 
-static uint64_t now_ns(void)
+static void count_swap(struct op_swap_counts *counts, uint64_t wait_ns)
 {
-	struct timespec now;
-
-	clock_gettime(OP_CLOCK, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	counts->swaps++;
+	counts->wait_ns += wait_ns;
+	counts->longest_wait_ns = op_max_u64(counts->longest_wait_ns, wait_ns);
 }
 
 int op_ring_pair_swap(struct op_ring_pair *pair)
 {
 	unsigned int next = !pair->write;
-	uint64_t begin_ns = now_ns();
+	uint64_t begin_ns = op_now_ns();
 	int err = 0;
 
 	for (size_t i = 0; i < pair->nr_events; i++) {
@@ -126,14 +125,14 @@ int op_ring_pair_swap(struct op_ring_pair *pair)
 			err = result;
 	}
 	pair->write = next;
-	pair->swaps++;
-	pair->swap_wait_ns += now_ns() - begin_ns;
+	pair->since_ns[next] = begin_ns;
+	count_swap(&pair->counts, op_now_ns() - begin_ns);
 	return err;
 }
 
 int op_ring_pair_settle(struct op_ring_pair *pair)
 {
-	uint64_t begin_ns = now_ns();
+	uint64_t begin_ns = op_now_ns();
 	const __u64 *k_head;
 	uint64_t head;
 	int err;
@@ -145,8 +144,8 @@ int op_ring_pair_settle(struct op_ring_pair *pair)
 	/* Y, pairs with X in the kernel's perf_output_begin: a handler that had picked the read ring has ended before this returns. */
 	err = direct(pair->settler_fd, pair->anchor_fds[pair->write]);
 	pair->settles++;
-	pair->settle_wait_ns += now_ns() - begin_ns;
-	pair->late += op_load_relaxed(k_head) != head;
+	pair->settle_wait_ns += op_now_ns() - begin_ns;
+	pair->moved += op_load_relaxed(k_head) != head;
 	return err;
 }
 
@@ -161,6 +160,32 @@ int op_ring_pair_snapshot(struct op_ring_pair *pair, struct op_ring **ret_ring)
 		return err;
 	*ret_ring = op_ring_pair_read_ring(pair);
 	return 0;
+}
+
+void op_swap_counts_took(struct op_swap_counts *counts, uint64_t nr_bytes, uint64_t nr_records)
+{
+	counts->bytes += nr_bytes;
+	counts->records += nr_records;
+	counts->last_bytes = nr_bytes;
+	counts->last_records = nr_records;
+	counts->most_bytes = op_max_u64(counts->most_bytes, nr_bytes);
+	counts->most_records = op_max_u64(counts->most_records, nr_records);
+}
+
+void op_swap_counts_add(struct op_swap_counts *counts, const struct op_swap_counts *other)
+{
+	counts->swaps += other->swaps;
+	counts->wait_ns += other->wait_ns;
+	counts->longest_wait_ns = op_max_u64(counts->longest_wait_ns, other->longest_wait_ns);
+	counts->bytes += other->bytes;
+	counts->records += other->records;
+	counts->most_bytes = op_max_u64(counts->most_bytes, other->most_bytes);
+	counts->most_records = op_max_u64(counts->most_records, other->most_records);
+	counts->late += other->late;
+	if (!other->bytes)
+		return;
+	counts->last_bytes = other->last_bytes;
+	counts->last_records = other->last_records;
 }
 
 void op_ring_pair_close(struct op_ring_pair *pair)

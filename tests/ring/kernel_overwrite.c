@@ -86,7 +86,7 @@ struct follower {
 static void wrong(const struct follower *follower, const char *what, uint64_t value)
 {
 	fprintf(stderr, "kernel_overwrite: %s, CPU %d: %s: %llu, at snapshot %llu\n", follower->mode->name, follower->cpu, what,
-		(unsigned long long)value, (unsigned long long)follower->pair.swaps);
+		(unsigned long long)value, (unsigned long long)follower->pair.counts.swaps);
 	exit(1);
 }
 
@@ -286,7 +286,7 @@ static void *follow(void *arg)
 	struct follower *follower = arg;
 
 	load_pin(follower->reader_cpu);
-	while (follower->pair.swaps < follower->snapshots)
+	while (follower->pair.counts.swaps < follower->snapshots)
 		turn(follower);
 	if (follower->clock_fd >= 0)
 		must(follower, op_sys_ioctl(follower->clock_fd, PERF_EVENT_IOC_DISABLE, NULL), "disable");
@@ -451,9 +451,9 @@ static void report(struct follower *follower)
 	printf("%-16s CPU %-3d %4llu snapshots, %7.1f ms a swap, %5.1f ms to settle, %3llu late, %3llu moved; clock %7llu; faults "
 	       "%8zu, "
 	       "%8zu overwritten, %llu not sampled, %zu one-sided; %llu bytes overwritten\n",
-	       follower->mode->name, follower->cpu, (unsigned long long)pair->swaps,
-	       (double)pair->swap_wait_ns / 1e6 / (double)pair->swaps,
-	       pair->settles ? (double)pair->settle_wait_ns / 1e6 / (double)pair->settles : 0, (unsigned long long)pair->late,
+	       follower->mode->name, follower->cpu, (unsigned long long)pair->counts.swaps,
+	       (double)pair->counts.wait_ns / 1e6 / (double)pair->counts.swaps,
+	       pair->settles ? (double)pair->settle_wait_ns / 1e6 / (double)pair->settles : 0, (unsigned long long)pair->moved,
 	       (unsigned long long)follower->moved, (unsigned long long)follower->nr_clock, follower->seen.given.nr,
 	       follower->seen.nr_overwritten, (unsigned long long)not_sampled, follower->seen.nr_one_sided,
 	       (unsigned long long)follower->overwritten_bytes);

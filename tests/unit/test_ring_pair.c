@@ -226,7 +226,7 @@ static void settles_behind_the_swap(void **state)
 		assert_true(k.outputs[1][0] == settler && k.outputs[1][1] == anchor);
 	}
 	assert_int_equal(pair.settles, 4);
-	assert_int_equal(pair.late, 0);
+	assert_int_equal(pair.moved, 0);
 }
 
 static void waits_for_a_late_commit(void **state)
@@ -237,7 +237,7 @@ static void waits_for_a_late_commit(void **state)
 	write_record(k.ring_fd);
 	k.late = true;
 	assert_int_equal(take_snapshot(&overwritten), 2);
-	assert_int_equal(pair.late, 1);
+	assert_int_equal(pair.moved, 1);
 	assert_int_equal(take_snapshot(&overwritten), 0);
 	assert_int_equal(take_snapshot(&overwritten), 0);
 	assert_int_equal(overwritten, 0);
