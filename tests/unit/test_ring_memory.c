@@ -377,7 +377,7 @@ static void stops_at_what_a_reservation_tore(void **state)
  */
 static void remembers_what_a_reservation_given_up_tore(void **state)
 {
-	struct box *box = *state;
+	struct mring_box *box = *state;
 	struct perf_event_header *record;
 
 	for (int i = 0; i < 64; i++)
