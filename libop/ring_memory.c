@@ -370,6 +370,31 @@ int op_mring_drop(struct op_mring_writer *writer)
 	return -ENOSPC;
 }
 
+/* Where the record goes, and the LOST record before it when one is due; false when that is more than the reader has left. */
+static bool find_place(struct op_mring_writer *writer, size_t nr_bytes, bool in_page, struct place *ret_lost, struct place *ret_place)
+{
+	look_at_tail(writer);
+	*ret_lost = place_up(writer, writer->head, writer->pending ? OP_MRING_LOST_BYTES : 0, in_page);
+	*ret_place = place_up(writer, ret_lost->next, nr_bytes, in_page);
+	return ret_place->next - writer->tail <= writer->data_bytes;
+}
+
+bool op_mring_has_room_slow(struct op_mring_writer *writer, size_t nr_bytes, bool in_page)
+{
+	struct place lost, place;
+
+	if (check_size(writer, nr_bytes, in_page) < 0)
+		return false;
+	if (writer->flags & OP_MRING_OVERWRITE)
+		return true;
+	if (!find_place(writer, nr_bytes, in_page, &lost, &place))
+		return false;
+	/* With a LOST record to write the way through op_mring_reserve_slow stays the only one. */
+	if (!writer->pending)
+		writer->limit = writer->tail + writer->data_bytes;
+	return true;
+}
+
 int op_mring_reserve_slow(struct op_mring_writer *writer, size_t nr_bytes, bool in_page, struct perf_event_header **ret_record)
 {
 	struct place lost, place;
@@ -379,10 +404,7 @@ int op_mring_reserve_slow(struct op_mring_writer *writer, size_t nr_bytes, bool 
 		return err;
 	if (writer->flags & OP_MRING_OVERWRITE)
 		return reserve_down(writer, nr_bytes, in_page, ret_record);
-	look_at_tail(writer);
-	lost = place_up(writer, writer->head, writer->pending ? OP_MRING_LOST_BYTES : 0, in_page);
-	place = place_up(writer, lost.next, nr_bytes, in_page);
-	if (place.next - writer->tail > writer->data_bytes)
+	if (!find_place(writer, nr_bytes, in_page, &lost, &place))
 		return op_mring_drop(writer);
 	if (writer->pending)
 		tell_loss(writer, &lost);
