@@ -10,6 +10,7 @@
 #include "libop/sys.h"
 
 #define MAGIC UINT64_C(0x31676e69726d706f) /* "opmring1" */
+#define FLAGS (OP_MRING_OVERWRITE | OP_MRING_FENCE)
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
 
 /* Where a record goes: [start, start + nr_bytes), with zeros in [gap_from, gap_to). `next` is the head behind it. */
@@ -93,7 +94,7 @@ int op_mring_create(size_t data_bytes, size_t aux_bytes, unsigned int flags, str
 	};
 	int err;
 
-	if (!is_area(data_bytes, ring.page_bytes) || (aux_bytes && !is_area(aux_bytes, ring.page_bytes)) || (flags & ~OP_MRING_OVERWRITE))
+	if (!is_area(data_bytes, ring.page_bytes) || (aux_bytes && !is_area(aux_bytes, ring.page_bytes)) || (flags & ~(unsigned int)FLAGS))
 		return -EINVAL;
 	err = make_memory(&ring);
 	if (err < 0) {
@@ -133,7 +134,7 @@ static int take_sizes(struct op_mring *ring)
 	ring->data_bytes = control.data_size;
 	ring->aux_bytes = control.aux_size;
 	ring->flags = shared.flags;
-	if (nr != sizeof(shared) || shared.magic != MAGIC || (shared.flags & ~(uint32_t)OP_MRING_OVERWRITE) ||
+	if (nr != sizeof(shared) || shared.magic != MAGIC || (shared.flags & ~(uint32_t)FLAGS) ||
 	    !is_area(ring->data_bytes, ring->page_bytes) || (ring->aux_bytes && !is_area(ring->aux_bytes, ring->page_bytes)) ||
 	    control.data_offset != ring->page_bytes || control.aux_offset != ring->page_bytes + ring->data_bytes ||
 	    (uint64_t)st.st_size != ring->page_bytes + ring->data_bytes + ring->aux_bytes)

@@ -28,6 +28,7 @@
 
 enum op_mring_flags {
 	OP_MRING_OVERWRITE = 1, /* backward writing: never full, the oldest records go first */
+	OP_MRING_FENCE = 2,	/* pair: the writer fences for itself, and a swap interrupts no CPU (libop/ring_memory_pair.h) */
 };
 
 /*
@@ -41,10 +42,10 @@ struct op_mring_shared {
 	uint32_t aux_state;    /* libop/ring_aux.h */
 	uint8_t pad0[44];
 	uint64_t wake;	       /* by the reader: N << 1, + 1 when N counts records, else bytes; 0: never */
-	uint32_t write_index;  /* by the reader: libop/ring_memory_pair.h */
-	uint8_t pad1[52];
-	uint32_t inside;       /* by the writer: libop/ring_memory_pair.h */
-	uint32_t pad2;
+	uint64_t turn;	       /* by the reader: libop/ring_memory_pair.h */
+	uint32_t barrier;      /* by the reader: libop/ring_memory_pair.h */
+	uint8_t pad1[44];
+	uint64_t inside;       /* by the writer: libop/ring_memory_pair.h */
 	uint64_t floor;	       /* by the writer, overwrite mode: lowest byte touched */
 	uint64_t dropped;      /* by the writer: records that found no room, ever */
 	uint64_t told_before;  /* by the writer: of these, told by LOST records, when data_head has not reached told_at */
