@@ -30,6 +30,18 @@ static inline uint64_t bench_cpu_ns(void)
 	return bench_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
+/* In a loop that waits: the other thread of the core may go on at full speed. */
+static inline void bench_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("isb" ::: "memory");
+#else
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+
 /* Puts the calling thread on the n-th of these CPUs, modulo their number. */
 static inline void bench_pin_within(const cpu_set_t *allowed, unsigned int n)
 {

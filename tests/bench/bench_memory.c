@@ -3,7 +3,8 @@
  * What the memory ring costs beside memcpy and other queues: usage: bench_memory [MEGABYTES [ROUNDS]], default 16 a run, 60 rounds.
  *
  * Records of 32, 64 and 256 bytes go from a writer on one CPU to a reader on another through 256 kB, one at a time, and every word
- * of every record is read (`through`). A writer that finds no room and a reader that finds nothing try again at once. memcpy takes
+ * of every record is read (`through`). A writer that finds no room and a reader that finds nothing try again after one pause
+ * instruction, and let others run after a thousand of them. memcpy takes
  * the same records in and out of a buffer of the same size, on one CPU. `write` is the writer alone, which fills the empty
  * queue, and `read` the reader alone, which empties it, in turn on one CPU.
  *
@@ -83,7 +84,7 @@ static void die(const char *what)
 static void rest(unsigned int *spins)
 {
 	if (++*spins % SPINS_TO_YIELD)
-		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		bench_relax();
 	else
 		sched_yield();
 }
