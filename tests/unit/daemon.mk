@@ -62,7 +62,8 @@ tests_unit_test_plan_SOURCES = tests/unit/test_plan.c tests/unit/cmocka_all.h
 tests_unit_test_plan_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_plan_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
 
-tests_unit_test_visit_SOURCES = tests/unit/test_visit.c tests/unit/cmocka_all.h tests/unit/memory_ring.h tests/unit/sideband_records.h
+tests_unit_test_visit_SOURCES = tests/unit/test_visit.c tests/unit/cmocka_all.h tests/unit/memory_ring.h tests/unit/pipeline.h \
+	tests/unit/sideband_records.h
 tests_unit_test_visit_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_visit_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
 tests_unit_test_visit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_ioctl
