@@ -10,7 +10,8 @@
  * CPU. `write` is the writer alone, which fills the empty queue, and `read` the reader alone, which empties it, in turn on one CPU.
  *
  * Each round measures all peers one after another, in runs that are short enough to be left alone by the scheduler, so that other
- * load on the machine comes to all of them and leaves some rounds of each undisturbed. A figure is what a tenth of the rounds stay
+ * load on the machine comes to all of them and leaves some rounds of each undisturbed; a run on two CPUs during which one of them was
+ * taken away is done again. A figure is what a tenth of the rounds stay
  * below, and ratios are ratios of those; `half` is the same for half of the rounds, and says how far the figure can be
  * trusted. Exit code 1 when an aim is missed, or a record.
  *
@@ -20,6 +21,7 @@
  */
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "libop/atomic.h"
 #include "libop/parse.h"
@@ -31,6 +33,7 @@
 #define NR_ROUNDS_MAX	999
 #define FIGURE		0.1 /* of the rounds are below it */
 #define SPINS_TO_YIELD	1000
+#define TRIES_NS	(50 * 1000 * 1000) /* for a run on two CPUs during which the scheduler takes neither away */
 #define IDLE_ROUNDS	100 /* a queue that then still gives nothing has lost records */
 #define LTTNG_RUNS	3
 #define AIM_RECORD	64
@@ -80,6 +83,7 @@ struct reading {
 	void *queue;
 	uint64_t nr;
 	uint64_t end_ns;
+	long taken_away;
 	uint32_t ready;
 	struct peer_check check;
 };
@@ -99,13 +103,23 @@ static void rest(unsigned int *spins)
 		sched_yield();
 }
 
+/* How often the scheduler has taken the CPU from the calling thread. */
+static long times_taken_away(void)
+{
+	struct rusage usage;
+
+	return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nivcsw : 0;
+}
+
 static void *read_all(void *argument)
 {
 	struct reading *reading = argument;
+	long before;
 	unsigned int spins = 0;
 	uint64_t nr = 0;
 
 	bench_pin_within(&bench.allowed, 1);
+	before = times_taken_away();
 	op_store_release(&reading->ready, 1); /* pairs with the load in pass_two_threads */
 	while (nr < reading->nr) {
 		uint64_t more = reading->peer->read(reading->queue, &reading->check);
@@ -115,20 +129,23 @@ static void *read_all(void *argument)
 			rest(&spins);
 	}
 	reading->end_ns = bench_now_ns();
+	reading->taken_away = times_taken_away() - before;
 	return NULL;
 }
 
-static uint64_t pass_two_threads(const struct peer *peer, void *queue, uint64_t nr, struct peer_check *check)
+static uint64_t pass_two_threads(const struct peer *peer, void *queue, uint64_t nr, struct peer_check *check, bool *ret_alone)
 {
 	struct reading reading = { .peer = peer, .queue = queue, .nr = nr };
 	uint64_t begin_ns, written = 0;
 	unsigned int spins = 0;
 	pthread_t thread;
+	long before;
 
 	if (pthread_create(&thread, NULL, read_all, &reading))
 		die("no thread");
 	while (!op_load_acquire(&reading.ready)) /* pairs with the store in read_all */
 		sched_yield();
+	before = times_taken_away();
 	begin_ns = bench_now_ns();
 	while (written < nr) {
 		uint64_t more = peer->write(queue, written, nr - written);
@@ -137,7 +154,9 @@ static uint64_t pass_two_threads(const struct peer *peer, void *queue, uint64_t 
 		if (!more)
 			rest(&spins);
 	}
+	*ret_alone = times_taken_away() == before;
 	pthread_join(thread, NULL);
+	*ret_alone = *ret_alone && !reading.taken_away;
 	*check = reading.check;
 	return reading.end_ns - begin_ns;
 }
@@ -170,6 +189,21 @@ static void expect_all(const struct row *row, const struct peer_check *check, ui
 	exit(1);
 }
 
+/* The first run that was left alone, else the best. */
+static uint64_t pass_undisturbed(const struct row *row, void *queue, uint64_t nr)
+{
+	uint64_t best_ns = UINT64_MAX, begin_ns = bench_now_ns();
+	bool alone = false;
+
+	while (!alone && (best_ns == UINT64_MAX || bench_now_ns() - begin_ns < TRIES_NS)) {
+		struct peer_check check = { 0 };
+
+		best_ns = op_min_u64(best_ns, pass_two_threads(row->peer, queue, nr, &check, &alone));
+		expect_all(row, &check, nr);
+	}
+	return best_ns;
+}
+
 static void measure(const struct row *row, size_t record_bytes, uint64_t nr, struct figures *figures, uint64_t round)
 {
 	struct peer_check check = { 0 };
@@ -185,11 +219,8 @@ static void measure(const struct row *row, size_t record_bytes, uint64_t nr, str
 	expect_all(row, &check, nr);
 	figures->write[round] = (double)write_ns / (double)nr;
 	figures->read[round] = (double)(pass_ns - write_ns) / (double)nr;
-	if (!row->one_thread) {
-		check = (struct peer_check){ 0 };
-		pass_ns = pass_two_threads(row->peer, queue, nr, &check);
-		expect_all(row, &check, nr);
-	}
+	if (!row->one_thread)
+		pass_ns = pass_undisturbed(row, queue, nr);
 	figures->through[round] = (double)pass_ns / (double)nr;
 	row->peer->destroy(queue);
 }
