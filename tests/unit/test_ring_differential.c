@@ -204,8 +204,8 @@ static void through_the_pair(const struct way *way, const struct stream *stream,
 	assert_int_equal(op_mring_pair_create(RING_BYTES, 0, &box.pair), 0);
 	for (size_t i = 0; i < 2; i++)
 		begin_ring(&box.pair.rings[i], &seed);
-	assert_int_equal(op_mring_pair_writer_open(&box.pair, &box.writer), 0);
 	op_mring_pair_reader_open(&box.pair, &box.reader);
+	assert_int_equal(op_mring_pair_writer_open(&box.pair, &box.writer), 0);
 	for_each_record(stream, header)
 	{
 		if (!has_room(&box.pair.rings[!box.reader.read], way, header->size) || rand_r(&seed) % 30 == 0)
