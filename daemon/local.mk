@@ -3,6 +3,7 @@
 noinst_LIBRARIES += daemon/libopd.a
 daemon_libopd_a_SOURCES = \
 	daemon/capture.c daemon/capture.h \
+	daemon/source.c daemon/source.h \
 	daemon/sideband.c daemon/sideband.h \
 	daemon/mapset.c daemon/mapset.h \
 	daemon/process.c daemon/process.h \

@@ -99,7 +99,7 @@ static int take_lost(struct drain *drain, const struct perf_event_header *header
 	if (op_record_lost(header, &record) < 0)
 		return -EBADMSG;
 	drain->cpu->sideband_lost += record.lost;
-	drain->lost = true;
+	drain->lost |= drain->cpu->source->is_host;
 	return 0;
 }
 

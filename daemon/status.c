@@ -74,19 +74,25 @@ void opd_sync_sum_losses(const struct opd_capture *capture, struct opd_losses *r
 	*ret_losses = losses;
 }
 
+static uint64_t damaged(const struct opd_cpu *cpu)
+{
+	return cpu->pair.rings[0].damaged + cpu->pair.rings[1].damaged + cpu->memory.reader.rings[0].damaged +
+	       cpu->memory.reader.rings[1].damaged + cpu->sideband.damaged;
+}
+
 static void sum_cpu(const struct opd_capture *capture, const struct opd_cpu *cpu, struct op_ledger_cpu *sum)
 {
 	*sum = (struct op_ledger_cpu){
 		.cpu = cpu->cpu,
 		.online = cpu->online,
-		.swaps = cpu->swaps_before + cpu->pair.swaps,
+		.swaps = cpu->swaps_before + cpu->pair.swaps + cpu->memory.reader.swaps,
 		.swap_wait_ns = cpu->swap_wait_before_ns + cpu->pair.swap_wait_ns,
 		.bytes_read = cpu->bytes_read,
 		.records_read = cpu->records_read,
 		.sideband_bytes = cpu->sideband_bytes,
 		.sideband_lost = cpu->sideband_lost,
 		.late = cpu->late,
-		.damaged = cpu->pair.rings[0].damaged + cpu->pair.rings[1].damaged + cpu->sideband.damaged,
+		.damaged = damaged(cpu),
 	};
 	for (size_t e = 0; e < capture->nr_events; e++) {
 		struct op_ledger_event event = { 0 };

@@ -76,6 +76,17 @@ static void drain_sideband(struct opd_sync *sync)
 	rescan(sync, now_ns);
 }
 
+/* The side band goes first: it has whatever the samples in the read ring can lie in. */
+static void drain_frozen(struct opd_sync *sync, struct opd_cpu *cpu)
+{
+	struct op_ring *ring;
+
+	drain_sideband(sync);
+	ring = cpu->source->read_ring(cpu);
+	if (ring)
+		opd_drain_ring(sync->pipeline, cpu, ring);
+}
+
 /* One CPU: nothing to do while it is idle, else swap and drain what was the write ring. */
 static void visit(struct opd_sync *sync, struct opd_cpu *cpu)
 {
@@ -84,13 +95,16 @@ static void visit(struct opd_sync *sync, struct opd_cpu *cpu)
 
 	if (!cpu->online)
 		return;
-	if (!op_ring_pending(op_ring_pair_write_ring(&cpu->pair)) && !op_ring_pending(op_ring_pair_read_ring(&cpu->pair)))
+	if (!cpu->source->pending(cpu))
 		return;
-	err = op_ring_pair_swap(&cpu->pair);
-	if (err)
+	err = cpu->source->swap(cpu);
+	if (err == -EBUSY) {
+		drain_frozen(sync, cpu);
+		err = cpu->source->swap(cpu);
+	}
+	if (err && err != -EAGAIN)
 		report(&rate, opd_now_ns(), "swapping rings", err);
-	drain_sideband(sync);
-	opd_drain_ring(sync->pipeline, cpu, op_ring_pair_read_ring(&cpu->pair));
+	drain_frozen(sync, cpu);
 }
 
 static void visit_all(struct opd_sync *sync)
@@ -111,22 +125,28 @@ static void drain_to_the_end(struct opd_sync *sync)
 
 /* ---- CPUs that come and go ---- */
 
-static int watch(const struct opd_sync *sync, int fd, uint64_t tag)
+static int watch(const struct opd_sync *sync, int fd, uint32_t events, uint64_t tag)
 {
-	struct epoll_event event = { .events = EPOLLIN, .data.u64 = tag };
+	struct epoll_event event = { .events = events, .data.u64 = tag };
 
+	if (fd < 0)
+		return 0;
 	return epoll_ctl(sync->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
-/* A CPU's anchors have its index as tag, its side band a tag beyond all indices. */
+/* The rings of a CPU's pair have its index as tag, its side band a tag beyond all indices. */
 static int watch_cpu(const struct opd_sync *sync, size_t index)
 {
 	const struct opd_cpu *cpu = &sync->pipeline->capture.cpus[index];
-	int err = watch(sync, cpu->pair.anchor_fds[0], index);
+	uint32_t events = cpu->source->epoll_events;
+	struct opd_source_fds fds;
+	int err;
 
+	cpu->source->fds(cpu, &fds);
+	err = watch(sync, fds.samples[0], events, index);
 	if (!err)
-		err = watch(sync, cpu->pair.anchor_fds[1], index);
-	return err ? err : watch(sync, cpu->sideband_fd, sync->pipeline->capture.nr_cpus + index);
+		err = watch(sync, fds.samples[1], events, index);
+	return err ? err : watch(sync, fds.sideband, events, sync->pipeline->capture.nr_cpus + index);
 }
 
 /* What a CPU left behind: the kernel has stopped writing, both rings are read as they are. */
@@ -171,6 +191,8 @@ static void check_hotplug(struct opd_sync *sync)
 	for (size_t i = 0; i < capture->nr_cpus; i++) {
 		bool is_online = opd_cpus_has(online, nr_online, capture->cpus[i].cpu);
 
+		if (!capture->cpus[i].source->is_host)
+			continue;
 		if (capture->cpus[i].online && !is_online)
 			take_leave(sync, &capture->cpus[i]);
 		else if (!capture->cpus[i].online && is_online)
@@ -488,7 +510,7 @@ static void *run(void *arg)
 static int watch_all(const struct opd_sync *sync)
 {
 	const struct opd_capture *capture = &sync->pipeline->capture;
-	int err = watch(sync, sync->wake_fd, WAKE_TAG);
+	int err = watch(sync, sync->wake_fd, EPOLLIN, WAKE_TAG);
 
 	for (size_t i = 0; i < capture->nr_cpus && !err; i++)
 		if (capture->cpus[i].online)

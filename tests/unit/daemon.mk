@@ -10,6 +10,7 @@ daemon_unit_tests = \
 	tests/unit/test_kernel_map \
 	tests/unit/test_cpus \
 	tests/unit/test_drain \
+	tests/unit/test_source \
 	tests/unit/test_text
 check_PROGRAMS += $(daemon_unit_tests)
 TESTS += $(daemon_unit_tests)
@@ -51,6 +52,12 @@ tests_unit_test_drain_SOURCES = tests/unit/test_drain.c tests/unit/cmocka_all.h 
 tests_unit_test_drain_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_drain_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
 tests_unit_test_drain_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_fallocate
+
+tests_unit_test_source_SOURCES = tests/unit/test_source.c tests/unit/cmocka_all.h \
+	tests/bench/load.c tests/bench/load.h \
+	tests/bench/sim.c tests/bench/sim.h
+tests_unit_test_source_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_source_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
 
 tests_unit_test_text_SOURCES = tests/unit/test_text.c tests/unit/cmocka_all.h
 tests_unit_test_text_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -54,6 +54,7 @@ static int setup(void **state OP_UNUSED)
 		events[i].id = EVENT_ID + i;
 	cpu.events = events;
 	cpu.online = true;
+	cpu.source = &opd_source_kernel;
 	memory_ring_init(&cpu.pair.rings[0]);
 	memory_ring_init(&cpu.sideband);
 	pipeline.capture.events = kinds;
