@@ -58,7 +58,7 @@ static int take_mmap(struct drain *drain, const struct perf_event_header *header
 	} else {
 		mapping.region_end = mapping.end;
 	}
-	return opd_process_map(&resolver->processes, mm, &mapping);
+	return opd_process_map(&resolver->processes, record.pid, mm, &mapping);
 }
 
 static int take_comm(struct drain *drain, const struct perf_event_header *header)

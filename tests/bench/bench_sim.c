@@ -21,17 +21,17 @@
 #include "tests/bench/bench.h"
 #include "tests/bench/sim.h"
 
-#define SAMPLE_BYTES	   40u
-#define TURN_MS		   250u
-#define HOST_CPUS	   256u
-#define HOST_TICK_NS	   1000000u
-#define HOST_SLICE_NS	   4000000u /* the writer sleeps so long, and then writes what is due */
-#define HOST_CPU_STEP_NS   3000u    /* from one CPU's tick to the next one's */
-#define AIM_SHARE_PERCENT  10.0
-#define PAIR_STEP_NS	   100000u /* 10 kHz */
-#define PRUNE_NS	   BENCH_NS_PER_S
-#define AIM_NS_PER_SAMPLE  100.0
-#define MAX_OPEN_FILES	   4096
+#define SAMPLE_BYTES      40u
+#define TURN_MS           250u
+#define HOST_CPUS         256u
+#define HOST_TICK_NS      1000000u
+#define HOST_SLICE_NS     4000000u /* the writer sleeps so long, and then writes what is due */
+#define HOST_CPU_STEP_NS  3000u    /* from one CPU's tick to the next one's */
+#define AIM_SHARE_PERCENT 10.0
+#define PAIR_STEP_NS      100000u /* 10 kHz */
+#define PRUNE_NS          BENCH_NS_PER_S
+#define AIM_NS_PER_SAMPLE 100.0
+#define MAX_OPEN_FILES    4096
 
 static const struct sim_config host = {
 	.load = {
@@ -92,7 +92,8 @@ static bool all_right(const struct sim *sim)
 	good = op_ledger_balanced(&event) && event.received == load_samples(sim->load) && event.received == event.stored &&
 	       event.lost_kernel == sim_dropped(sim) && !event.unattributed && !check.wrong_samples && !check.wrong_places &&
 	       check.nr_samples == event.stored;
-	printf("%s: %llu samples made, %llu received, %llu stored, %llu dropped by the rings; %llu files with %llu addresses, %llu samples in "
+	printf("%s: %llu samples made, %llu received, %llu stored, %llu dropped by the rings; %llu files with %llu addresses, %llu "
+	       "samples in "
 	       "wrong places\n",
 	       good ? "exact" : "NOT exact", (unsigned long long)load_samples(sim->load), (unsigned long long)event.received,
 	       (unsigned long long)event.stored, (unsigned long long)event.lost_kernel, (unsigned long long)check.nr_files,
