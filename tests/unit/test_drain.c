@@ -280,6 +280,21 @@ static void what_was_found_is_not_found_for_too_long(void **state OP_UNUSED)
 	assert_int_equal(event->stored, event->received);
 }
 
+/* Among so many there are some that are looked up in the place of the first. */
+static void what_was_found_is_one_process_only(void **state OP_UNUSED)
+{
+	exec_record(PID, 10);
+	mmap_record(PID, 0x400000, 0x1000, 0, "/no/first", 11);
+	for (uint32_t i = 1; i <= 3000; i++) {
+		exec_record(PID + i * OPD_CHANGE_SLOTS, 25);
+		sample(PERF_RECORD_MISC_USER, 0x400001, PID, 30);
+		sample(PERF_RECORD_MISC_USER, 0x400001, PID + i * OPD_CHANGE_SLOTS, 30);
+		drain();
+	}
+	assert_int_equal(event->unattributed, 3000);
+	assert_int_equal(stored("{root}/no/first/{dep}/{root}/no/first", 1), 3000);
+}
+
 static bool nobody_is_gone(uint32_t pid OP_UNUSED)
 {
 	return false;
@@ -559,7 +574,7 @@ int main(void)
 		T(user_samples_go_to_app_and_library), T(samples_go_by_their_own_time), T(a_late_commit_resolves_right_and_is_counted), T(what_has_no_place_is_stored_in_sight),
 		T(anonymous_and_kernel_code), T(regions_without_samples_cost_no_row), T(without_separation_images_stand_alone), T(losses_have_names),
 		T(samples_with_anothers_identifier), T(a_time_of_another_clock_is_now), T(throttled_time_is_counted), T(few_open_files_serve_many), T(few_open_files_serve_many_at_once), T(what_was_found_is_not_found_for_too_long),
-		T(what_was_found_ends_with_the_process), T(changed_files_are_named_once),
+		T(what_was_found_ends_with_the_process), T(what_was_found_is_one_process_only), T(changed_files_are_named_once),
 		T(a_path_too_long_is_shortened), T(a_damaged_file_makes_room),
 	};
 
