@@ -41,19 +41,30 @@ static void point_into(struct op_odb *odb, void *map, uint32_t size)
 	odb->map_bytes = op_odb_file_bytes(size);
 }
 
-/* Makes the directories that lead to path below dir_fd. */
+/* Makes the directories that lead to path, which is as before afterwards. From below: most of them are there. */
+static int make_parents(int dir_fd, char *path)
+{
+	char *slash = strrchr(path, '/');
+	int err;
+
+	if (!slash || slash == path)
+		return 0;
+	*slash = '\0';
+	err = op_sys_mkdirat(dir_fd, path, DIRECTORY_MODE);
+	if (err == -ENOENT) {
+		err = make_parents(dir_fd, path);
+		if (!err)
+			err = op_sys_mkdirat(dir_fd, path, DIRECTORY_MODE);
+	}
+	*slash = '/';
+	return err == -EEXIST ? 0 : err;
+}
+
 static int make_directories(int dir_fd, const char *path)
 {
 	char *copy = strdup(path);
-	int err = copy ? 0 : -ENOMEM;
+	int err = copy ? make_parents(dir_fd, copy) : -ENOMEM;
 
-	for (char *slash = copy ? strchr(copy + 1, '/') : NULL; slash && !err; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		err = op_sys_mkdirat(dir_fd, copy, DIRECTORY_MODE);
-		if (err == -EEXIST)
-			err = 0;
-		*slash = '/';
-	}
 	free(copy);
 	return err;
 }

@@ -26,11 +26,12 @@
 #define HOST_CPUS         256u
 #define HOST_TICK_NS      1000000u
 #define HOST_SLICE_NS     4000000u /* the writer sleeps so long, and then writes what is due */
-#define HOST_CPU_STEP_NS  3000u    /* from one CPU's tick to the next one's */
+#define HOST_LATE_NS      100000000u
 #define AIM_SHARE_PERCENT 10.0
 #define PAIR_STEP_NS      100000u /* 10 kHz */
 #define PRUNE_NS          BENCH_NS_PER_S
 #define AIM_NS_PER_SAMPLE 100.0
+#define NR_RUNS           3
 #define MAX_OPEN_FILES    4096
 
 static const struct sim_config host = {
@@ -105,7 +106,7 @@ static bool all_right(const struct sim *sim)
 
 struct host_figures {
 	uint64_t first_second_ns, cpu_ns, elapsed_ns; /* of the sync thread: CPU time */
-	uint64_t quit_ns;
+	uint64_t nr_late;                             /* ticks that the writer had no CPU for */
 };
 
 static void sleep_until(uint64_t time_ns)
@@ -116,33 +117,52 @@ static void sleep_until(uint64_t time_ns)
 		;
 }
 
-static void write_tick(struct sim *sim, uint64_t tick_ns)
+/* As the kernel does, a sample is stamped when it is written; what the sync thread forgets goes by that. */
+static uint64_t stamp(uint64_t last_ns)
+{
+	uint64_t now_ns;
+
+	do
+		now_ns = opd_now_ns();
+	while (now_ns < last_ns + LOAD_STEP_NS);
+	return now_ns;
+}
+
+static uint64_t write_tick(struct sim *sim, uint64_t last_ns)
 {
 	for (uint32_t cpu = 0; cpu < HOST_CPUS; cpu++) {
 		struct op_mring_pair_writer *writer = &sim->cpus[cpu].writer;
-		int err = load_sample(sim->load, cpu, op_mring_pair_enter(writer), tick_ns + cpu * HOST_CPU_STEP_NS);
+		struct op_mring_writer *ring = op_mring_pair_enter(writer);
+		int err;
 
+		last_ns = stamp(last_ns);
+		err = load_sample(sim->load, cpu, ring, last_ns);
 		op_mring_pair_leave(writer);
 		if (err != -ENOSPC)
 			end_on(err, "writing a sample");
 	}
+	return last_ns;
 }
 
-/* Samples are written as soon as their tick is over: none is of the future. */
+/* Every slice the ticks that are due; when there was no CPU to write on for long, what is missing stays missing. */
 static void write_host(struct sim *sim, clockid_t reader, uint64_t seconds, struct host_figures *figures)
 {
 	uint64_t begin_ns = opd_now_ns(), end_ns = begin_ns + seconds * BENCH_NS_PER_S, begin_cpu_ns = bench_clock_ns(reader);
-	uint64_t tick_ns = begin_ns;
+	uint64_t due_ns = begin_ns, last_ns = begin_ns, now_ns = begin_ns;
 
-	for (uint64_t now_ns = begin_ns; now_ns < end_ns; now_ns += HOST_SLICE_NS) {
-		sleep_until(now_ns + HOST_SLICE_NS);
-		for (; tick_ns + HOST_TICK_NS <= now_ns + HOST_SLICE_NS; tick_ns += HOST_TICK_NS)
-			write_tick(sim, tick_ns);
+	for (; now_ns < end_ns; now_ns = opd_now_ns()) {
+		if (now_ns > due_ns + HOST_LATE_NS) {
+			figures->nr_late += (now_ns - due_ns) / HOST_TICK_NS;
+			due_ns = now_ns;
+		}
+		for (; due_ns <= now_ns; due_ns += HOST_TICK_NS)
+			last_ns = write_tick(sim, last_ns);
 		if (!figures->first_second_ns && now_ns - begin_ns >= BENCH_NS_PER_S)
 			figures->first_second_ns = bench_clock_ns(reader) - begin_cpu_ns;
+		sleep_until(now_ns + HOST_SLICE_NS);
 	}
 	figures->cpu_ns = bench_clock_ns(reader) - begin_cpu_ns;
-	figures->elapsed_ns = opd_now_ns() - begin_ns;
+	figures->elapsed_ns = now_ns - begin_ns;
 }
 
 static void quit(struct opd_sync *sync)
@@ -192,6 +212,9 @@ static bool table_host(uint64_t seconds)
 	       "  after the first second", later, "  ns for a sample, all included",
 	       bench_per((double)figures.cpu_ns, (double)load_samples(sim.load)), "records in the side bands",
 	       (unsigned long long)load_sideband_records(sim.load));
+	if (figures.nr_late)
+		printf("the machine was busy: %llu ticks of %llu were not written\n", (unsigned long long)figures.nr_late,
+		       (unsigned long long)(figures.elapsed_ns / HOST_TICK_NS));
 	good = all_right(&sim);
 	sim_close(&sim);
 	return say_aim("under 10 % of one CPU", share < AIM_SHARE_PERCENT) && good;
@@ -263,7 +286,8 @@ static const struct {
 };
 
 struct pair_figures {
-	uint64_t read_ns, sideband_ns, sink;
+	uint64_t read_ns, sideband_ns, nr_sideband;
+	uint64_t sink; /* so that nothing is left out */
 };
 
 static bool is_gone(uint32_t pid OP_UNUSED)
@@ -312,7 +336,7 @@ static void run_pair(struct sim *sim, reader read, uint64_t nr_samples, struct p
 	}
 }
 
-static void print_pair(const struct pair_figures *figures, uint64_t nr_samples, uint64_t nr_sideband)
+static void print_pair(const struct pair_figures *figures, uint64_t nr_samples)
 {
 	double memcpy_ns = bench_per((double)figures[STAGE_MEMCPY].read_ns, (double)nr_samples), before_ns = 0;
 	double sideband_ns = (double)figures[STAGE_ALL].sideband_ns;
@@ -326,8 +350,31 @@ static void print_pair(const struct pair_figures *figures, uint64_t nr_samples, 
 		before_ns = i > STAGE_MEMCPY ? ns : 0;
 	}
 	printf("%-28s %10.1f %10s %14s  %.0f ns for each of %llu records\n", "side band, swap, forgetting",
-	       bench_per(sideband_ns, (double)nr_samples), "-", "-", bench_per(sideband_ns, (double)nr_sideband),
-	       (unsigned long long)nr_sideband);
+	       bench_per(sideband_ns, (double)nr_samples), "-", "-", bench_per(sideband_ns, (double)figures[STAGE_ALL].nr_sideband),
+	       (unsigned long long)figures[STAGE_ALL].nr_sideband);
+}
+
+/* The best of several runs, stages in turn: the machine has other work now and then. */
+static void keep_better(struct pair_figures *best, const struct pair_figures *figures)
+{
+	if (!best->read_ns || figures->read_ns + figures->sideband_ns < best->read_ns + best->sideband_ns)
+		*best = *figures;
+}
+
+static bool measure_stage(size_t stage, uint64_t nr_samples, struct pair_figures *best)
+{
+	struct pair_figures figures = { 0 };
+	struct sim sim;
+	bool good = true;
+
+	end_on(sim_open(&single, &sim), "opening the simulation");
+	run_pair(&sim, stages[stage].read, nr_samples, &figures);
+	figures.nr_sideband = load_sideband_records(sim.load);
+	if (stage == STAGE_ALL)
+		good = all_right(&sim);
+	sim_close(&sim);
+	keep_better(best, &figures);
+	return good;
 }
 
 static bool table_pair(uint64_t nr_samples)
@@ -336,19 +383,14 @@ static bool table_pair(uint64_t nr_samples)
 	bool good = true;
 	double ns;
 
-	printf("\none pair, %llu samples, %u processes with %u mappings each, rings of %zu kB; ns are CPU time\n",
-	       (unsigned long long)nr_samples, single.load.nr_processes, single.load.nr_mappings, single.ring_bytes / 1024);
-	for (size_t i = 0; i < NR_STAGES; i++) {
-		struct sim sim;
-
-		end_on(sim_open(&single, &sim), "opening the simulation");
-		run_pair(&sim, stages[i].read, nr_samples, &figures[i]);
-		if (i == STAGE_ALL) {
-			print_pair(figures, nr_samples, load_sideband_records(sim.load));
-			good = all_right(&sim);
-		}
-		sim_close(&sim);
-	}
+	printf("\none pair, %llu samples, %u processes with %u mappings each, rings of %zu kB; ns are CPU time, the best of %d "
+	       "runs\n",
+	       (unsigned long long)nr_samples, single.load.nr_processes, single.load.nr_mappings, single.ring_bytes / 1024,
+	       NR_RUNS);
+	for (int run = 0; run < NR_RUNS; run++)
+		for (size_t i = 0; i < NR_STAGES; i++)
+			good = measure_stage(i, nr_samples, &figures[i]) && good;
+	print_pair(figures, nr_samples);
 	ns = bench_per((double)(figures[STAGE_ALL].read_ns + figures[STAGE_ALL].sideband_ns), (double)nr_samples);
 	return say_aim("100 ns or less for a sample, the side band included", ns <= AIM_NS_PER_SAMPLE) && good;
 }

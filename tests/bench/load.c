@@ -18,7 +18,7 @@
 #define STAY_MAX             16u /* samples of a process in a row, of a function, of an address */
 #define FUNCTION_MAX         8u
 #define ADDRESS_MAX          4u
-#define CHANGE_NS            1000u /* before the sample that it goes with */
+#define CHANGE_NS            (LOAD_STEP_NS - 1) /* before the sample that it goes with */
 #define NAME_BYTES           40u
 #define KERNEL_IMAGE         "/proc/kallsyms"
 

@@ -26,6 +26,7 @@
 #define LOAD_FUNCTION_BYTES 1024u
 #define LOAD_STEP_BYTES     27u /* from one address to the next */
 #define LOAD_PLACES         (LOAD_FUNCTIONS * LOAD_ADDRESSES)
+#define LOAD_STEP_NS        250u /* from one sample to the next, on whatever CPU; more than a process has mappings */
 
 struct load_config {
 	uint64_t seed;
@@ -51,9 +52,9 @@ void load_set_sideband(struct load *load, uint32_t cpu, struct op_mring_writer *
 int load_begin(struct load *load, uint64_t time_ns) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * One sample of a CPU into `ring`, at time_ns, which grows by a microsecond at least from call to call; what the side bands say
- * of the microsecond before it goes first. 0; -ENOSPC: no room for the sample, which the ring counts as dropped and the load
- * does not count; -ENOBUFS: no room in a side band, and the load is spoilt.
+ * One sample of a CPU into `ring`, at time_ns, which grows by LOAD_STEP_NS at least from call to call; what the side bands say of
+ * the time before it goes first. 0; -ENOSPC: no room for the sample, which the ring counts as dropped and the load does not count;
+ * -ENOBUFS: no room in a side band, and the load is spoilt.
  */
 int load_sample(struct load *load, uint32_t cpu, struct op_mring_writer *ring, uint64_t time_ns) OP_NONNULL OP_MUST_CHECK;
 
