@@ -26,7 +26,7 @@ enum naming {
 };
 
 struct opd_file {
-	struct op_hlink link; /* it and what follows are looked at for each sample: one cache line */
+	struct op_hlink link; /* it, the key and odb are looked at for each sample: one cache line */
 	struct opd_file_key key;
 	struct op_odb *odb; /* NULL: not open */
 	bool changed;
@@ -37,12 +37,12 @@ struct opd_file {
 	uint64_t retry_ns;
 };
 
-static_assert(offsetof(struct opd_file, used) < 64, "one cache line");
+static_assert(offsetof(struct opd_file, odb) < 64, "one cache line");
 
 /* Samples on their way into files that are open. */
 struct batch {
 	struct op_odb_addition additions[OPD_WAITING_MAX];
-	const struct opd_waiting *waiting[OPD_WAITING_MAX];
+	struct opd_waiting *waiting[OPD_WAITING_MAX];
 	size_t nr;
 };
 
@@ -50,13 +50,14 @@ static uint64_t hash_key(const struct opd_file_key *key)
 {
 	uint64_t hash = op_hash_u64(key->image_cookie + (key->app_cookie << 32));
 
-	return op_hash_add(hash, ((uint64_t)(uint32_t)key->tid << 32 | (uint32_t)key->cpu) + ((uint64_t)key->event << 24));
+	hash = op_hash_add(hash, ((uint64_t)(uint32_t)key->tid << 32 | (uint32_t)key->cpu) + ((uint64_t)key->event << 24));
+	return key->cgroup_slot ? op_hash_add(hash, key->cgroup_slot) : hash;
 }
 
 static bool same_key(const struct opd_file_key *a, const struct opd_file_key *b)
 {
 	return a->app_cookie == b->app_cookie && a->image_cookie == b->image_cookie && a->event == b->event && a->tgid == b->tgid &&
-	       a->tid == b->tid && a->cpu == b->cpu;
+	       a->tid == b->tid && a->cpu == b->cpu && a->cgroup_slot == b->cgroup_slot;
 }
 
 static struct opd_file_key key_of(const struct opd_count *count, const struct opd_counted *counted)
@@ -195,6 +196,8 @@ static int make_path(const struct opd_count *count, const struct opd_file *file,
 	name_image(app, app == image ? naming : naming & ~(unsigned int)NAMING_DISTINCT, &app_text, &name.app);
 	name_image(image, naming, &image_text, &name.image);
 	op_text_add(&path, OP_SESSION_CURRENT "/");
+	if (file->key.cgroup_slot != OPD_CGROUP_NONE)
+		op_mangle_cgroup(opd_cgroups_path(count->cgroups, file->key.cgroup_slot), &path);
 	op_mangle(&name, &path);
 	if (app_text.failed || image_text.failed)
 		path.failed = true;
@@ -318,7 +321,7 @@ static struct opd_file *look_up(struct opd_count *count, const struct opd_file_k
 static struct opd_file **recent_of(struct opd_count *count, const struct opd_file_key *key)
 {
 	uint32_t mix = (uint32_t)key->image_cookie * 0x9e3779b1u ^ (uint32_t)key->app_cookie * 0x85ebca6bu ^
-		       ((uint32_t)key->tid ^ key->event << 16 ^ (uint32_t)key->cpu << 24) * 0xc2b2ae35u;
+		       ((uint32_t)key->tid ^ key->event << 16 ^ (uint32_t)key->cpu << 24 ^ key->cgroup_slot << 8) * 0xc2b2ae35u;
 
 	return &count->recent[mix / (UINT32_MAX / OPD_RECENT_SLOTS + 1)];
 }
@@ -348,12 +351,12 @@ static enum op_loss loss_of(int err)
 	}
 }
 
-static void book(const struct opd_waiting *waiting, int err)
+static void book(const struct opd_waiting *waiting)
 {
 	struct opd_event *account = waiting->account;
 
-	if (op_unlikely(err)) {
-		account->lost[loss_of(err)] += waiting->nr_samples;
+	if (op_unlikely(waiting->error)) {
+		account->lost[loss_of(waiting->error)] += waiting->nr_samples;
 		return;
 	}
 	account->stored += waiting->nr_samples;
@@ -365,7 +368,7 @@ static void add_batch(struct batch *batch)
 {
 	op_odb_add_all(batch->additions, batch->nr);
 	for (size_t i = 0; i < batch->nr; i++)
-		book(batch->waiting[i], batch->additions[i].error);
+		batch->waiting[i]->error = batch->additions[i].error;
 	batch->nr = 0;
 }
 
@@ -387,27 +390,51 @@ static int find_open(struct opd_count *count, const struct opd_file_key *key, st
 	return 0;
 }
 
+static void put(struct opd_count *count, struct opd_waiting *waiting, const struct opd_file_key *key, struct batch *batch)
+{
+	struct opd_file *file;
+
+	waiting->error = find_open(count, key, batch, &file);
+	if (op_unlikely(waiting->error))
+		return;
+	file->used = file->changed = true;
+	op_prefetch(file->odb);
+	batch->waiting[batch->nr] = waiting;
+	batch->additions[batch->nr++] =
+		(struct op_odb_addition){ .odb = file->odb, .key = waiting->offset, .count = waiting->nr_samples };
+}
+
+/* Stored is what is in its ordinary file; what could not be kept by cgroup as well is counted as that. */
+static void split(struct opd_count *count, struct batch *batch)
+{
+	for (size_t i = 0; i < count->nr_waiting; i++) {
+		struct opd_waiting *waiting = &count->waiting[i];
+		struct opd_file_key key = waiting->key;
+
+		if (waiting->error)
+			waiting->nr_samples = 0;
+		key.cgroup_slot = waiting->cgroup_slot;
+		if (waiting->nr_samples && key.cgroup_slot != OPD_CGROUP_NONE)
+			put(count, waiting, &key, batch);
+	}
+	add_batch(batch);
+	for (size_t i = 0; i < count->nr_waiting; i++)
+		if (count->waiting[i].error || count->waiting[i].cgroup_slot == OPD_CGROUP_NONE)
+			count->cgroups->not_split += count->waiting[i].nr_samples;
+}
+
 void opd_count_flush(struct opd_count *count)
 {
 	struct batch batch;
 
 	batch.nr = 0;
-	for (size_t i = 0; i < count->nr_waiting; i++) {
-		const struct opd_waiting *waiting = &count->waiting[i];
-		struct opd_file *file;
-		int err = find_open(count, &waiting->key, &batch, &file);
-
-		if (op_unlikely(err)) {
-			book(waiting, err);
-			continue;
-		}
-		file->used = file->changed = true;
-		op_prefetch(file->odb);
-		batch.waiting[batch.nr] = waiting;
-		batch.additions[batch.nr++] =
-			(struct op_odb_addition){ .odb = file->odb, .key = waiting->offset, .count = waiting->nr_samples };
-	}
+	for (size_t i = 0; i < count->nr_waiting; i++)
+		put(count, &count->waiting[i], &count->waiting[i].key, &batch);
 	add_batch(&batch);
+	for (size_t i = 0; i < count->nr_waiting; i++)
+		book(&count->waiting[i]);
+	if (op_unlikely(count->cgroups))
+		split(count, &batch);
 	count->nr_waiting = 0;
 }
 
@@ -416,9 +443,13 @@ void opd_count_sample(struct opd_count *count, const struct opd_counted *counted
 	struct opd_waiting *last = count->nr_waiting ? &count->waiting[count->nr_waiting - 1] : NULL;
 	uint64_t offset = counted->resolved->location.offset;
 	struct opd_file_key key = key_of(count, counted);
+	uint32_t slot = OPD_CGROUP_NONE;
 
+	if (op_unlikely(count->cgroups))
+		slot = opd_cgroups_slot(count->cgroups, counted->cgroup_id, count->now_ns);
 	/* Hot loops repeat. */
-	if (last && last->offset == offset && last->account == counted->account && same_key(&last->key, &key)) {
+	if (last && last->offset == offset && last->account == counted->account && last->cgroup_slot == slot &&
+	    same_key(&last->key, &key)) {
 		last->nr_samples++;
 		return;
 	}
@@ -428,6 +459,7 @@ void opd_count_sample(struct opd_count *count, const struct opd_counted *counted
 		.offset = offset,
 		.account = counted->account,
 		.nr_samples = 1,
+		.cgroup_slot = slot,
 		.unattributed = counted->resolved->unattributed,
 	};
 	if (count->nr_waiting == OPD_WAITING_MAX)
@@ -524,4 +556,6 @@ void opd_count_close_files(struct opd_count *count)
 	op_htable_visit(&count->files, free_file, count);
 	op_htable_free(&count->files);
 	memset(count->recent, 0, sizeof(count->recent));
+	if (count->cgroups)
+		opd_cgroups_forget_slots(count->cgroups);
 }

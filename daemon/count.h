@@ -7,6 +7,8 @@
  *   library   user samples under {root}APP/{dep}/...
  *   kernel    kernel samples under their application as well; implies library
  *   thread    one file per thread; cpu: one per CPU
+ *   cgroup    the samples of each cgroup once more below cgroup/, in files as they are without it; whoever does not know of
+ *             cgroups reads the session as it would be
  *
  * Anonymous regions are filed under their application whatever the mode.
  *
@@ -33,6 +35,7 @@ struct opd_file_key {
 	uint64_t app_cookie, image_cookie;
 	uint32_t event;
 	int32_t tgid, tid, cpu;
+	uint32_t cgroup_slot; /* OPD_CGROUP_NONE: of all cgroups */
 };
 
 /* Samples that were counted and are not in their file yet. */
@@ -41,6 +44,8 @@ struct opd_waiting {
 	uint64_t offset;
 	struct opd_event *account;
 	uint32_t nr_samples;
+	uint32_t cgroup_slot; /* where they are counted once more when they are stored */
+	int error;            /* of storing them */
 	bool unattributed;
 };
 
@@ -49,6 +54,7 @@ struct opd_count {
 	struct op_dcookie_table *table;
 	const struct op_event *events;
 	bool separate_lib, separate_kernel, separate_thread, separate_cpu;
+	struct opd_cgroups *cgroups; /* NULL: not separated by cgroup */
 	double cpu_speed_mhz;
 	uint64_t no_process_cookie; /* application of anonymous regions whose application is not known */
 	uint64_t now_ns;            /* set by the sync thread at each visit */
@@ -68,6 +74,7 @@ struct opd_counted {
 	struct opd_event *account; /* where it is booked as stored or lost */
 	uint32_t event;            /* index into the events */
 	uint32_t pid, tid, cpu;
+	uint64_t cgroup_id; /* where count.cgroups is given */
 };
 
 /*

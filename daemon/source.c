@@ -21,11 +21,6 @@ static bool kernel_pending(const struct opd_cpu *cpu)
 	return op_ring_pending(&cpu->pair.rings[0]) || op_ring_pending(&cpu->pair.rings[1]);
 }
 
-static int kernel_swap(struct opd_cpu *cpu)
-{
-	return op_ring_pair_swap(&cpu->pair);
-}
-
 static struct op_ring *kernel_read_ring(struct opd_cpu *cpu)
 {
 	return op_ring_pair_read_ring(&cpu->pair);
@@ -36,7 +31,6 @@ const struct opd_source opd_source_kernel = {
 	.epoll_events = EPOLLIN,
 	.fds = kernel_fds,
 	.pending = kernel_pending,
-	.swap = kernel_swap,
 	.read_ring = kernel_read_ring,
 };
 
@@ -57,7 +51,11 @@ static bool memory_pending(const struct opd_cpu *cpu)
 
 static int memory_swap(struct opd_cpu *cpu)
 {
-	return op_mring_pair_swap(&cpu->memory.reader);
+	int err = op_mring_pair_swap(&cpu->memory.reader);
+
+	if (!err)
+		cpu->pair.counts.swaps++;
+	return err;
 }
 
 static struct op_ring *memory_read_ring(struct opd_cpu *cpu)

@@ -38,8 +38,9 @@ struct opd_source {
 	bool (*pending)(const struct opd_cpu *cpu);
 
 	/*
-	 * The write ring becomes the read ring. 0; -EBUSY: not before the read ring is read, which is to be tried now; -EAGAIN: the
-	 * writer is still inside the read ring, its records are there at the next visit; another -errno: op_ring_pair_swap.
+	 * The write ring becomes the read ring, at once. NULL: it takes long, the swapping threads do it (swappers.h). 0; -EBUSY: not
+	 * before the read ring is read, which is to be tried now; -EAGAIN: the writer is still inside the read ring, its records are
+	 * there at the next visit.
 	 */
 	int (*swap)(struct opd_cpu *cpu);
 

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "daemon/clock.h"
+#include "libop/clock.h"
 #include "daemon/sideband.h"
 #include "daemon/sync.h"
 #include "libop/parse.h"
@@ -123,7 +123,7 @@ static uint64_t stamp(uint64_t last_ns)
 	uint64_t now_ns;
 
 	do
-		now_ns = opd_now_ns();
+		now_ns = op_now_ns();
 	while (now_ns < last_ns + LOAD_STEP_NS);
 	return now_ns;
 }
@@ -147,10 +147,10 @@ static uint64_t write_tick(struct sim *sim, uint64_t last_ns)
 /* Every slice the ticks that are due; when there was no CPU to write on for long, what is missing stays missing. */
 static void write_host(struct sim *sim, clockid_t reader, uint64_t seconds, struct host_figures *figures)
 {
-	uint64_t begin_ns = opd_now_ns(), end_ns = begin_ns + seconds * BENCH_NS_PER_S, begin_cpu_ns = bench_clock_ns(reader);
+	uint64_t begin_ns = op_now_ns(), end_ns = begin_ns + seconds * BENCH_NS_PER_S, begin_cpu_ns = bench_clock_ns(reader);
 	uint64_t due_ns = begin_ns, last_ns = begin_ns, now_ns = begin_ns;
 
-	for (; now_ns < end_ns; now_ns = opd_now_ns()) {
+	for (; now_ns < end_ns; now_ns = op_now_ns()) {
 		if (now_ns > due_ns + HOST_LATE_NS) {
 			figures->nr_late += (now_ns - due_ns) / HOST_TICK_NS;
 			due_ns = now_ns;
@@ -190,7 +190,7 @@ static void run_host(struct sim *sim, uint64_t seconds, struct host_figures *fig
 	}
 	end_on(opd_sync_start(&sync, &sim->pipeline, &config, &status), "starting the sync thread");
 	end_on(-pthread_getcpuclockid(sync.thread, &reader), "the clock of the sync thread");
-	end_on(load_begin(sim->load, opd_now_ns()), "the first processes");
+	end_on(load_begin(sim->load, op_now_ns()), "the first processes");
 	write_host(sim, reader, seconds, figures);
 	quit(&sync);
 }

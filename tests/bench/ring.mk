@@ -9,7 +9,6 @@ tests_bench_bench_memory_SOURCES = \
 	tests/bench/bench_memory.c \
 	tests/bench/peer.h \
 	tests/bench/peer_memcpy.c \
-	tests/bench/peer_pair.c \
 	tests/bench/peer_ring.c
 tests_bench_bench_memory_CPPFLAGS = $(AM_CPPFLAGS) $(CK_CFLAGS) $(URCU_CFLAGS)
 tests_bench_bench_memory_LDADD = libop/libop.a
@@ -27,7 +26,7 @@ tests_bench_bench_ring_SOURCES = \
 	tests/bench/bench_ring.c \
 	tests/bench/capture_run.c tests/bench/capture_run.h \
 	tests/bench/perf_peer.c tests/bench/perf_peer.h
-tests_bench_bench_ring_LDADD = libop/libop.a
+tests_bench_bench_ring_LDADD = daemon/libopd.a libop/libop.a
 
 tests_bench_bench_sim_SOURCES = \
 	tests/bench/bench.h \

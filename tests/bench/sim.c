@@ -18,7 +18,8 @@
 static int open_rings(struct sim *sim, const struct sim_config *config, uint32_t index)
 {
 	struct sim_cpu *cpu = &sim->cpus[index];
-	int err = op_mring_pair_create(config->ring_bytes, 0, &cpu->pair);
+	/* A writer that rests most of the time fences for itself: the reader would have to interrupt it for each swap. */
+	int err = op_mring_pair_create(config->ring_bytes, OP_MRING_FENCE, &cpu->pair);
 
 	if (!err)
 		err = op_mring_create(config->sideband_bytes, 0, 0, &cpu->sideband);

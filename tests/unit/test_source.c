@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "daemon/clock.h"
+#include "libop/clock.h"
 #include "daemon/sync.h"
 #include "tests/bench/sim.h"
 
@@ -21,7 +21,7 @@
 #define STEP_NS      10000u
 #define SAMPLE_BYTES 40u
 #define NEVER_MS     1000000u
-#define PATIENCE_NS  (60u * (uint64_t)OPD_NS_PER_S)
+#define PATIENCE_NS  (60u * (uint64_t)OP_NS_PER_S)
 
 static const struct sim_config small = {
 	.load = {
@@ -169,7 +169,7 @@ static void a_writer_inside_is_waited_for(void **state OP_UNUSED)
 	assert_int_equal(cpu->source->swap(cpu), -EBUSY);
 	opd_drain_ring(&sim.pipeline, cpu, cpu->source->read_ring(cpu));
 	assert_int_equal(sim_visit(&sim, 0, time_ns), 0);
-	assert_int_equal(cpu->late, 0);
+	assert_int_equal(cpu->pair.counts.late, 0);
 	expect_all_right();
 }
 
@@ -233,7 +233,7 @@ static uint64_t now_after(uint64_t before_ns)
 	uint64_t now_ns;
 
 	do {
-		now_ns = opd_now_ns();
+		now_ns = op_now_ns();
 	} while (now_ns < before_ns + STEP_NS);
 	return now_ns - STEP_NS;
 }
@@ -241,7 +241,7 @@ static uint64_t now_after(uint64_t before_ns)
 /* Writes while the thread reads; where there is no room the thread has been woken and makes some. */
 static void write_beside(bool drop)
 {
-	uint64_t time_ns = opd_now_ns();
+	uint64_t time_ns = op_now_ns();
 
 	assert_int_equal(load_begin(sim.load, time_ns), 0);
 	for (uint32_t i = 0; i < NR_SAMPLES; i++) {
@@ -249,7 +249,7 @@ static void write_beside(bool drop)
 
 		time_ns = now_after(time_ns);
 		while (!drop && sim_room(&sim, cpu) < 2 * SAMPLE_BYTES) {
-			assert_true(opd_now_ns() < time_ns + PATIENCE_NS);
+			assert_true(op_now_ns() < time_ns + PATIENCE_NS);
 			sched_yield();
 		}
 		assert_true(write_sample(cpu, &time_ns) != -ENOBUFS);
@@ -286,7 +286,7 @@ static void the_thread_keeps_the_ledger_when_it_is_slow(void **state OP_UNUSED)
 		op_mring_pair_wake_every(&sim.cpus[i].pair, 0, false);
 	write_beside(true);
 	do_job(OPD_JOB_DUMP, NULL);
-	time_ns = opd_now_ns();
+	time_ns = op_now_ns();
 	for (uint32_t cpu = 0; cpu < NR_CPUS; cpu++) {
 		time_ns = now_after(time_ns);
 		assert_int_equal(write_sample(cpu, &time_ns), 0);
