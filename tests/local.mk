@@ -51,5 +51,6 @@ check-long: all check-programs
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/long_soak.py $(LONG_FLAGS)
 
 bench: all check-programs
-	@rc=0; $(MAKE) --no-print-directory bench-ring || rc=1; \
+	@rc=0; $(MAKE) --no-print-directory bench-ring || rc=1; echo; \
+		$(MAKE) --no-print-directory bench-sim || rc=1; \
 		env $(OPD_TEST_ENV) python3 $(srcdir)/tests/bench/bench.py $(BENCH_FLAGS) || rc=1; exit $$rc

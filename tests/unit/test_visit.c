@@ -159,7 +159,7 @@ static int make_cpu(unsigned int index)
 {
 	struct opd_cpu *cpu = &cpus[index];
 
-	*cpu = (struct opd_cpu){ .cpu = index, .online = true, .events = events[index], .sideband_fd = -1 };
+	*cpu = (struct opd_cpu){ .cpu = index, .online = true, .source = &opd_source_kernel, .events = events[index], .sideband_fd = -1 };
 	memory_ring_init(&cpu->pair.rings[0]);
 	memory_ring_init(&cpu->pair.rings[1]);
 	memory_ring_init(&cpu->sideband);
