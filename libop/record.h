@@ -85,6 +85,12 @@ struct op_ksymbol_record {
 	struct op_record_id who;
 };
 
+struct op_namespaces_record {
+	struct op_record_id who;
+	uint32_t pid, tid;
+	uint64_t mnt_ns; /* inode of the mount namespace */
+};
+
 /* One function per record; 0 or -EBADMSG. */
 int op_record_sample(const struct perf_event_header *header, struct op_sample *ret_sample) OP_NONNULL OP_MUST_CHECK;
 int op_record_mmap(const struct perf_event_header *header, struct op_mmap_record *ret_mmap) OP_NONNULL OP_MUST_CHECK;
@@ -94,6 +100,8 @@ int op_record_lost(const struct perf_event_header *header, struct op_lost_record
 int op_record_lost_samples(const struct perf_event_header *header, struct op_lost_record *ret_lost) OP_NONNULL OP_MUST_CHECK;
 int op_record_throttle(const struct perf_event_header *header, struct op_throttle_record *ret_throttle) OP_NONNULL OP_MUST_CHECK;
 int op_record_ksymbol(const struct perf_event_header *header, struct op_ksymbol_record *ret_ksymbol) OP_NONNULL OP_MUST_CHECK;
+int op_record_namespaces(const struct perf_event_header *header,
+			 struct op_namespaces_record *ret_namespaces) OP_NONNULL OP_MUST_CHECK;
 
 /* Who and when of any record but SAMPLE. */
 int op_record_id(const struct perf_event_header *header, struct op_record_id *ret_id) OP_NONNULL OP_MUST_CHECK;
