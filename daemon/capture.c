@@ -57,6 +57,7 @@ static int open_tracking(int cpu, size_t watermark_bytes)
 		.comm = 1,
 		.comm_exec = 1,
 		.task = 1,
+		.namespaces = 1,
 		.ksymbol = 1,
 		.build_id = 1,
 		.watermark = 1,

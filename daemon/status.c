@@ -117,6 +117,7 @@ static void fill_status(const struct opd_sync *sync, struct op_status *status)
 	status->nr_processes = pipeline->resolver.processes.by_pid.nr_entries;
 	status->nr_images = op_dcookie_count(pipeline->resolver.table);
 	status->dumps = sync->dumps;
+	status->maps_reread = pipeline->resolver.nr_rereads;
 	snprintf(status->kernel_note, sizeof(status->kernel_note), "%s", pipeline->resolver.kernel.note);
 }
 

@@ -61,6 +61,7 @@ struct op_status {
 	uint64_t nr_processes; /* processes known */
 	uint64_t nr_images;    /* dcookies given */
 	uint64_t dumps;	       /* dumps completed */
+	uint64_t maps_reread;  /* times that the mappings of a running process were read again: code moved unseen */
 	uint32_t has_pmu;
 	uint32_t reserved;
 	char session_dir[4096];

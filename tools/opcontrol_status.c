@@ -188,6 +188,7 @@ static const struct field status_fields[] = {
 	ROW(op_status, nr_processes, U64),
 	ROW(op_status, nr_images, U64),
 	ROW(op_status, dumps, U64),
+	ROW(op_status, maps_reread, U64),
 	ROW(op_status, has_pmu, BOOL32),
 	ROW(op_status, session_dir, STRING),
 	ROW(op_status, vmlinux, STRING),
