@@ -8,8 +8,7 @@
 
 /* Names that look like a path but are memory without a file. */
 static const char *const anonymous_names[] = {
-	"//anon",		"/dev/zero", "/dev/zero (deleted)", "/anon_hugepage", "/anon_hugepage (deleted)",
-	"/SYSV???????? (deleted)",
+	"//anon", "/dev/zero", "/dev/zero (deleted)", "/anon_hugepage", "/anon_hugepage (deleted)", "/SYSV???????? (deleted)",
 };
 
 #define ANONYMOUS_LABEL "anon"
@@ -190,7 +189,8 @@ uint64_t opd_image_of_kernel(struct op_dcookie_table *table, const char *name)
 	struct stat st;
 
 	/* /proc/kallsyms is made anew at each look and has no date. */
-	if (cookie != OP_DCOOKIE_NONE && name[0] == '/' && strncmp(name, "/proc/", 6) != 0 && !stat(name, &st) && S_ISREG(st.st_mode))
+	if (cookie != OP_DCOOKIE_NONE && name[0] == '/' && strncmp(name, "/proc/", 6) != 0 && !stat(name, &st) &&
+	    S_ISREG(st.st_mode))
 		op_dcookie_row(table, cookie)->mtime = (uint64_t)st.st_mtime;
 	return cookie;
 }

@@ -16,7 +16,7 @@
 
 /* What is known of a mapping, from PERF_RECORD_MMAP2 or from a line of /proc/PID/maps. */
 struct opd_mapped {
-	uint32_t pid;
+	uint32_t pid;        /* whose directory in /proc to look in: the process, or a thread of it when the first has ended */
 	uint64_t start, end; /* addresses */
 	uint64_t offset;     /* in the file, bytes */
 	const char *name;    /* as the kernel writes it: a path, [vdso], //anon, or "" */

@@ -15,13 +15,13 @@
 
 /* What is to be found: a file that a process has mapped, or had. */
 struct opd_wanted {
-	uint32_t pid;
-	uint64_t start, end;  /* of the mapping */
-	const char *name;     /* as the kernel says it */
-	bool name_is_ours;    /* from /proc/PID/maps: seen from opd's root; else from the process's */
+	uint32_t pid;        /* or the number of a living thread */
+	uint64_t start, end; /* of the mapping */
+	const char *name;    /* as the kernel says it */
+	bool name_is_ours;   /* from /proc/PID/maps: seen from opd's root; else from the process's */
 	bool has_inode;
-	uint64_t inode;       /* when has_inode */
-	uint64_t time_ns;     /* OP_CLOCK: when it was mapped; 0: it is mapped now */
+	uint64_t inode;   /* when has_inode */
+	uint64_t time_ns; /* OP_CLOCK: when it was mapped; 0: it is mapped now */
 	struct opd_place *place;
 };
 
@@ -37,6 +37,7 @@ struct opd_located {
  * is believed when the file there has the inode of the mapping, or none was told, and was there already. The caller frees
  * ret_located->path. 0 or -ENOMEM.
  */
-int opd_locate(struct opd_places *places, const struct opd_wanted *wanted, struct opd_located *ret_located) OP_NONNULL OP_MUST_CHECK;
+int opd_locate(struct opd_places *places, const struct opd_wanted *wanted,
+	       struct opd_located *ret_located) OP_NONNULL OP_MUST_CHECK;
 
 #endif

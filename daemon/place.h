@@ -21,16 +21,16 @@ struct opd_place {
 	struct op_hlink link;
 	struct opd_places *places;
 	uint32_t refs;
-	uint64_t mnt_ns;  /* inode of the mount namespace */
-	char *root;       /* of the processes, in their namespace; "/" unless they are in a chroot as well */
-	char *name;       /* what a user calls it: mnt:[4026532000], chroot:/srv/jail */
+	uint64_t mnt_ns; /* inode of the mount namespace */
+	char *root;      /* of the processes, in their namespace; "/" unless they are in a chroot as well */
+	char *name;      /* what a user calls it: mnt:[4026532000], chroot:/srv/jail */
 	struct opd_mounts mounts;
 	uint64_t mounts_read_ns; /* 0: never */
 };
 
 struct opd_places {
 	struct op_htable by_key;
-	bool known;              /* the next four are set */
+	bool known; /* the next four are set */
 	uint64_t host_ns;
 	const char *host_prefix; /* leads opd to the host's root directory: "" or "/proc/1/root" */
 	struct opd_mounts host;

@@ -25,6 +25,7 @@ struct held {
 };
 
 struct scan {
+	uint32_t tid; /* whose directory in /proc is read: the process's, or a thread's when the first one has ended */
 	struct opd_processes *processes;
 	struct op_dcookie_table *table;
 	struct opd_process *process;
@@ -105,7 +106,7 @@ static int add(struct scan *scan, struct opd_mapping *mapping)
 
 static int cookie_of(struct scan *scan, struct opd_mapped *mapped, bool *ret_is_file, uint64_t *ret_cookie)
 {
-	mapped->pid = scan->process->pid;
+	mapped->pid = scan->tid;
 	mapped->places = &scan->processes->places;
 	mapped->place = scan->process->mm->place;
 	*ret_cookie = opd_image_of_mapping(scan->table, mapped, ret_is_file);
@@ -203,17 +204,52 @@ static int take_line(struct scan *scan, struct opd_mapped *mapped, bool is_exec)
 
 typedef int (*line_taker)(void *arg, struct opd_mapped *mapped, bool is_exec);
 
-static int open_maps(uint32_t pid, FILE **ret_file)
+static int open_maps(uint32_t tid, FILE **ret_file)
 {
 	char path[64];
 	FILE *file;
 
-	snprintf(path, sizeof(path), "/proc/%u/maps", pid);
+	snprintf(path, sizeof(path), "/proc/%u/maps", tid);
 	file = fopen(path, "re");
 	if (!file)
 		return errno == ENOMEM ? -ENOMEM : -ENOENT;
 	*ret_file = file;
 	return 0;
+}
+
+static bool has_maps(uint32_t tid)
+{
+	FILE *file;
+	bool has;
+
+	if (open_maps(tid, &file) < 0)
+		return false;
+	has = fgetc(file) != EOF;
+	fclose(file);
+	return has;
+}
+
+/* The maps of a process are empty once its first thread has ended: another thread has them. Nobody: the process itself. */
+static uint32_t thread_with_maps(uint32_t pid)
+{
+	char path[64];
+	struct dirent *entry;
+	uint32_t found = pid;
+	DIR *tasks;
+
+	if (has_maps(pid))
+		return pid;
+	snprintf(path, sizeof(path), "/proc/%u/task", pid);
+	tasks = opendir(path);
+	while (tasks && found == pid && (entry = readdir(tasks))) {
+		uint32_t tid = isdigit((unsigned char)entry->d_name[0]) ? (uint32_t)strtoul(entry->d_name, NULL, 10) : pid;
+
+		if (tid != pid && has_maps(tid))
+			found = tid;
+	}
+	if (tasks)
+		closedir(tasks);
+	return found;
 }
 
 /* Calls `take` for every line until it returns something else than 0, which is returned. Closes the file. */
@@ -248,12 +284,12 @@ static int scan_process(struct scan *scan, FILE *maps, uint64_t now_ns)
 	char path[64], exe[PATH_MAX] = "";
 	int err;
 
-	snprintf(path, sizeof(path), "/proc/%u/exe", process->pid);
+	snprintf(path, sizeof(path), "/proc/%u/exe", scan->tid);
 	if (readlink(path, exe, sizeof(exe) - 1) < 0)
 		exe[0] = '\0';
 	scan->exe = exe;
 	process->snapshot_ns = now_ns;
-	err = opd_place_look(&scan->processes->places, process->pid, &process->mm->place);
+	err = opd_place_look(&scan->processes->places, scan->tid, &process->mm->place);
 	if (err) {
 		fclose(maps);
 		return err;
@@ -264,9 +300,9 @@ static int scan_process(struct scan *scan, FILE *maps, uint64_t now_ns)
 
 int opd_proc_scan_pid(struct opd_processes *processes, struct op_dcookie_table *table, uint32_t pid, uint64_t now_ns)
 {
-	struct scan scan = { .processes = processes, .table = table };
+	struct scan scan = { .tid = thread_with_maps(pid), .processes = processes, .table = table };
 	FILE *maps;
-	int err = open_maps(pid, &maps);
+	int err = open_maps(scan.tid, &maps);
 
 	if (err)
 		return err;
@@ -282,14 +318,14 @@ int opd_proc_scan_pid(struct opd_processes *processes, struct op_dcookie_table *
 int opd_proc_scan_again(struct opd_processes *processes, struct op_dcookie_table *table, uint32_t pid, uint64_t now_ns,
 			uint64_t since_ns)
 {
-	struct scan scan = { .processes = processes, .table = table, .from_ns = since_ns };
+	struct scan scan = { .tid = thread_with_maps(pid), .processes = processes, .table = table, .from_ns = since_ns };
 	FILE *maps;
 	int err;
 
 	scan.process = opd_process_find(processes, pid);
 	if (!scan.process)
 		return -ENOENT;
-	err = open_maps(pid, &maps);
+	err = open_maps(scan.tid, &maps);
 	return err ? err : scan_process(&scan, maps, now_ns);
 }
 
@@ -315,12 +351,12 @@ static int take_around(void *arg, struct opd_mapped *mapped, bool is_exec)
 	return 1;
 }
 
-bool opd_proc_is_inside_image(uint32_t pid, uint64_t start, uint64_t end, uint64_t *ret_inode)
+bool opd_proc_is_inside_image(uint32_t tid, uint64_t start, uint64_t end, uint64_t *ret_inode)
 {
 	struct around around = { .start = start, .end = end };
 	FILE *maps;
 
-	if (open_maps(pid, &maps) < 0 || each_line(maps, take_around, &around) < 0 || !around.inode)
+	if (open_maps(tid, &maps) < 0 || each_line(maps, take_around, &around) < 0 || !around.inode)
 		return false;
 	*ret_inode = around.inode;
 	return true;

@@ -26,10 +26,10 @@ int opd_proc_scan_again(struct opd_processes *processes, struct op_dcookie_table
 			uint64_t since_ns) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * True when a process has segments of one file mapped next below and next above these addresses, in the order of the file: what is mapped
+ * True when the process of a thread has segments of one file mapped next below and next above these addresses, in the order of the file: what is mapped
  * between is a part of the image. Its inode is *ret_inode.
  */
-bool opd_proc_is_inside_image(uint32_t pid, uint64_t start, uint64_t end, uint64_t *ret_inode) OP_NONNULL OP_MUST_CHECK;
+bool opd_proc_is_inside_image(uint32_t tid, uint64_t start, uint64_t end, uint64_t *ret_inode) OP_NONNULL OP_MUST_CHECK;
 
 /* Takes in every process that /proc shows. 0 or -errno of reading /proc; a process that ends meanwhile is no error. */
 int opd_proc_scan_all(struct opd_processes *processes, struct op_dcookie_table *table, uint64_t now_ns) OP_NONNULL OP_MUST_CHECK;

@@ -109,7 +109,7 @@ bool opd_resolve_text_copy(struct opd_resolver *resolver, const struct opd_proce
 
 	if (!covered || mm != process->mm || !may_reread(resolver, &begin_ns))
 		return false;
-	inside = opd_proc_is_inside_image(process->pid, mapped->start, mapped->end, &inode);
+	inside = opd_proc_is_inside_image(mapped->pid, mapped->start, mapped->end, &inode);
 	account_reread(resolver, begin_ns);
 	known_inode = op_dcookie_row(resolver->table, covered->cookie)->id.inode;
 	if (!inside || (known_inode && known_inode != inode))

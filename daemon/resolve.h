@@ -20,8 +20,8 @@ struct opd_resolver {
 	struct opd_processes processes;
 	struct opd_kernel_map kernel;
 	uint64_t pseudo[OPD_NR_PSEUDO];
-	uint64_t now_ns; /* set by the sync thread at each visit; stamps what is read from /proc */
-	uint64_t nr_rereads;                    /* times that the maps of a process were read again */
+	uint64_t now_ns;                       /* set by the sync thread at each visit; stamps what is read from /proc */
+	uint64_t nr_rereads;                   /* times that the maps of a process were read again */
 	uint64_t reread_ns, reread_allowed_ns; /* when time was last allowed for it, and how much is left */
 };
 

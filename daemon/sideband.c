@@ -12,10 +12,10 @@ struct drain {
 
 typedef int (*handler)(struct drain *drain, const struct perf_event_header *header);
 
-static struct opd_mapped mapped_of(const struct op_mmap_record *record)
+static struct opd_mapped mapped_of(const struct op_mmap_record *record, const struct opd_process *process)
 {
 	struct opd_mapped mapped = {
-		.pid = record->pid,
+		.pid = process->leader_exited ? record->tid : record->pid,
 		.start = record->start,
 		.end = record->start + record->bytes,
 		.offset = record->offset,
@@ -78,9 +78,9 @@ static int take_mmap(struct drain *drain, const struct perf_event_header *header
 	if (record.who.time_ns <= process->snapshot_ns)
 		return 0;
 	mm = opd_process_mm_at(process, record.who.time_ns);
-	mapped = mapped_of(&record);
+	mapped = mapped_of(&record, process);
 	if (mm->app_cookie == OP_DCOOKIE_NONE && mm == process->mm &&
-	    opd_place_look(&resolver->processes.places, record.pid, &mm->place) < 0)
+	    opd_place_look(&resolver->processes.places, record.tid, &mm->place) < 0)
 		return -ENOMEM;
 	if (opd_image_may_be_text_copy(mapped.name) && opd_resolve_text_copy(resolver, process, mm, &mapped))
 		return 0;
