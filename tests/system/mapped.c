@@ -47,6 +47,10 @@ __attribute__((noinline, aligned(4096), section(".text.hot"))) uint64_t after_ho
 	return x;
 }
 
+#ifdef VARIANT
+const char variant[] = VARIANT; /* what makes a build-id of its own */
+#endif
+
 #ifndef LIBRARY
 
 static void need(int condition, const char *what)

@@ -7,51 +7,17 @@ its mappings made before opd looks, and while it does.
 import collections
 import glob
 import os
-import re
 import subprocess
 
 import opdtest
+from hot import MS, PAGE, PERIOD_NS, SHARE, Place, Wanted, compile_to, hot_place, source, wrong_with
 from opdtest import require
 
-PERIOD_NS = 100000
-MS = 400
-SHARE = 0.99
-PAGE = 4096
 AT_ONCE = 4
 HUGE_PAGES = "/proc/sys/vm/nr_hugepages"
 
-# Where samples must be: kind and name of the image ("root", PATH), ("anon", LABEL), and the keys there.
-Place = collections.namedtuple("Place", "kind name first end")
-# Processes whose application is `app`: at least `share` of their user samples at one of the places, and at least `samples` in all.
-Wanted = collections.namedtuple("Wanted", "app places share samples")
 # A kind: its name, how the program is made, arguments of the program and what is wanted, both as functions of (box, path of the program).
 Kind = collections.namedtuple("Kind", "name build files wanted")
-
-
-def source(name):
-    return os.path.join(os.path.dirname(os.path.abspath(__file__)), name)
-
-
-def compile_to(box, path, *flags, file="mapped.c", may_fail=False):
-    result = box.run("gcc", "-O1", "-g", "-pthread", *flags, source(file), "-o", path)
-    if result.rc and may_fail:
-        return False
-    require(result.rc == 0, "gcc: " + result.err)
-    return True
-
-
-def hot_place(path, stored=None):
-    """The range of `hot` in an ELF file of either word size, as file offsets."""
-    def output(*command):
-        return subprocess.run([*command, path], capture_output=True, check=True).stdout.decode("utf-8", "replace")
-    address, size = (int(x, 16) for x in re.search(r"^(\w+) (\w+) . hot$", output("nm", "-S"), re.M).groups())
-    for line in output("readelf", "-lW").splitlines():
-        fields = line.split()
-        if fields and fields[0] == "LOAD":
-            offset, start, file_bytes = int(fields[1], 16), int(fields[2], 16), int(fields[4], 16)
-            if start <= address < start + file_bytes:
-                return Place("root", stored or path, address - start + offset, address - start + offset + size)
-    raise opdtest.Failure("no segment of %s has hot" % path)
 
 
 def own(box, path):
@@ -174,18 +140,6 @@ KINDS = [
 ]
 
 
-def is_waiting(pid):
-    """True when a thread of the process reads its standard input: what it maps is mapped."""
-    try:
-        for task in os.listdir("/proc/%d/task" % pid):
-            with open("/proc/%d/task/%s/syscall" % (pid, task), encoding="ascii") as stream:
-                if stream.read().split()[:2] in (["0", "0x0"], ["3", "0x0"]):
-                    return True
-    except OSError:
-        pass
-    return False
-
-
 class Run:
     """A process of one kind."""
 
@@ -206,30 +160,12 @@ class Run:
 
     def start_early(self, box):
         self.start(box, subprocess.PIPE)
-        opdtest.wait_until(lambda: is_waiting(self.child.pid) or self.child.poll() is not None, opdtest.START_SECONDS,
+        opdtest.wait_until(lambda: opdtest.is_waiting(self.child.pid) or self.child.poll() is not None, opdtest.START_SECONDS,
                            "%s does not wait" % self.kind.name)
 
     def finish(self):
         _, err = self.child.communicate(timeout=opdtest.CALL_SECONDS)
         require(self.child.returncode == 0, "%s: %s %s" % (self.kind.name, self.child.returncode, err.decode("utf-8", "replace")))
-
-
-def name_of(image):
-    return image[1].split(" (tgid:")[0] if image[0] == "anon" else image[1]
-
-
-def check(run, box, files):
-    """What is wrong with the samples of one process, or None."""
-    for wanted in run.kind.wanted(box, run.path):
-        mine = [f for f in files if f.name.app == ("root", wanted.app) and not f.header.is_kernel]
-        total = sum(f.total for f in mine)
-        right = sum(count for f in mine for place in wanted.places if (f.name.image[0], name_of(f.name.image)) == place[:2]
-                    for key, count in f.keys.items() if place.first <= key < place.end)
-        print("%-24s %-5s %5d samples, %6.2f %% right" % (run.kind.name, run.variant, total, 100.0 * right / total if total else 0))
-        if total < wanted.samples or right < wanted.share * total:
-            seen = sorted(((f.total, f.name.image, ["0x%x" % k for k in sorted(f.keys)[:3]]) for f in mine), reverse=True)[:4]
-            return "%s, %s: %d samples, %d right, wanted %s, found %s" % (run.kind.name, run.variant, total, right, wanted.places, seen)
-    return None
 
 
 def run_late(box, runs):
@@ -308,7 +244,9 @@ def profile(box, huge_pages):
     box.opcontrol("--stop")
     box.check_ledger()
     files = box.files()
-    wrong = [text for text in (check(run, box, files) for run in early + late) if text]
+    wrong = []
+    for run in early + late:
+        wrong += wrong_with("%s %s" % (run.kind.name, run.variant), run.kind.wanted(box, run.path), files)
     require(not wrong, "\n".join(wrong))
     status = box.status()
     print("maps read again: %d" % status["maps_reread"])
@@ -318,6 +256,7 @@ def profile(box, huge_pages):
 
 
 def test(box):
+    box.configure(RingSize="4M")
     huge_pages = HugePages(box)
     try:
         profile(box, huge_pages)
