@@ -44,12 +44,16 @@ static struct op_image_id id_as_said(const struct opd_mapped *mapped)
 	struct op_image_id id = {
 		.name = { .kind = OP_IMAGE_FILE, .name = mapped->name },
 		.build_id_bytes = mapped->build_id_bytes,
-		.device = mapped->build_id_bytes && mapped->place ? IN_CONTAINER : mapped->device,
-		.inode = mapped->inode,
-		.inode_generation = mapped->inode_generation,
 	};
 
 	memcpy(id.build_id, mapped->build_id, mapped->build_id_bytes);
+	if (mapped->build_id_bytes) {
+		id.device = mapped->place ? IN_CONTAINER : 0;
+	} else {
+		id.device = mapped->device;
+		id.inode = mapped->inode;
+		id.inode_generation = mapped->inode_generation;
+	}
 	return id;
 }
 
@@ -126,7 +130,7 @@ static uint64_t file_cookie(struct op_dcookie_table *table, const struct opd_map
 		.end = mapped->end,
 		.name = mapped->name,
 		.name_is_ours = mapped->name_is_ours,
-		.has_inode = !mapped->build_id_bytes,
+		.has_inode = mapped->inode,
 		.inode = mapped->inode,
 		.time_ns = mapped->time_ns,
 		.place = mapped->place,
