@@ -256,7 +256,7 @@ def profile(box, huge_pages):
 
 
 def test(box):
-    box.configure(RingSize="4M")
+    box.configure(RingSize="4M", SidebandSize="4M")
     huge_pages = HugePages(box)
     try:
         profile(box, huge_pages)

@@ -154,7 +154,7 @@ def profile(box):
 
 
 def test(box):
-    box.configure(RingSize="4M")
+    box.configure(RingSize="4M", SidebandSize="4M")
     named, gone, pairs = profile(box)
     box.opcontrol("--dump")
     box.opcontrol("--stop")
