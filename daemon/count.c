@@ -29,6 +29,7 @@ struct file_key {
 	uint64_t app_cookie, image_cookie;
 	uint32_t event;
 	int32_t tgid, tid, cpu;
+	uint32_t cgroup_slot; /* OPD_CGROUP_NONE: of all cgroups */
 };
 
 struct opd_file {
@@ -46,13 +47,14 @@ static uint64_t hash_key(const struct file_key *key)
 {
 	uint64_t hash = op_hash_u64(key->image_cookie + (key->app_cookie << 32));
 
-	return op_hash_add(hash, ((uint64_t)(uint32_t)key->tid << 32 | (uint32_t)key->cpu) + ((uint64_t)key->event << 24));
+	hash = op_hash_add(hash, ((uint64_t)(uint32_t)key->tid << 32 | (uint32_t)key->cpu) + ((uint64_t)key->event << 24));
+	return key->cgroup_slot ? op_hash_add(hash, key->cgroup_slot) : hash;
 }
 
 static bool same_key(const struct file_key *a, const struct file_key *b)
 {
 	return a->app_cookie == b->app_cookie && a->image_cookie == b->image_cookie && a->event == b->event && a->tgid == b->tgid &&
-	       a->tid == b->tid && a->cpu == b->cpu;
+	       a->tid == b->tid && a->cpu == b->cpu && a->cgroup_slot == b->cgroup_slot;
 }
 
 static struct file_key key_of(const struct opd_count *count, const struct opd_counted *counted)
@@ -184,6 +186,8 @@ static int make_path(const struct opd_count *count, const struct opd_file *file,
 	name_image(app, app == image ? naming : naming & ~(unsigned int)NAMING_DISTINCT, &app_text, &name.app);
 	name_image(image, naming, &image_text, &name.image);
 	op_text_add(&path, OP_SESSION_CURRENT "/");
+	if (file->key.cgroup_slot != OPD_CGROUP_NONE)
+		op_mangle_cgroup(opd_cgroups_path(count->cgroups, file->key.cgroup_slot), &path);
 	op_mangle(&name, &path);
 	if (app_text.failed || image_text.failed)
 		path.failed = true;
@@ -321,24 +325,42 @@ static enum op_loss loss_of(int err)
 	}
 }
 
-int opd_count_sample(struct opd_count *count, const struct opd_counted *counted)
+static int count_in(struct opd_count *count, const struct file_key *key, uint64_t offset)
 {
-	struct file_key key = key_of(count, counted);
-	struct opd_file *file = count->last && same_key(&count->last->key, &key) ? count->last : find_file(count, &key);
+	struct opd_file **last = &count->last[key->cgroup_slot != OPD_CGROUP_NONE];
+	struct opd_file *file = *last && same_key(&(*last)->key, key) ? *last : find_file(count, key);
 	int err;
 
 	if (!file)
 		return OP_LOSS_no_memory + 1;
-	count->last = file;
+	*last = file;
 	err = file->odb ? 0 : open_file(count, file);
 	if (err)
 		return (int)loss_of(err) + 1;
 	use(count, file);
-	err = op_odb_add(file->odb, counted->resolved->location.offset, 1);
+	err = op_odb_add(file->odb, offset, 1);
 	if (err)
 		return (int)loss_of(err) + 1;
 	file->changed = true;
 	return 0;
+}
+
+/* Stored is what is in its ordinary file; what could not be kept by cgroup as well is counted as that. */
+static void split(struct opd_count *count, struct file_key *key, const struct opd_counted *counted)
+{
+	key->cgroup_slot = opd_cgroups_slot(count->cgroups, counted->cgroup_id, count->now_ns);
+	if (key->cgroup_slot == OPD_CGROUP_NONE || count_in(count, key, counted->resolved->location.offset))
+		count->cgroups->not_split++;
+}
+
+int opd_count_sample(struct opd_count *count, const struct opd_counted *counted)
+{
+	struct file_key key = key_of(count, counted);
+	int loss = count_in(count, &key, counted->resolved->location.offset);
+
+	if (op_unlikely(count->cgroups) && !loss)
+		split(count, &key, counted);
+	return loss;
 }
 
 struct changed {
@@ -423,5 +445,7 @@ void opd_count_close_files(struct opd_count *count)
 {
 	op_htable_visit(&count->files, free_file, count);
 	op_htable_free(&count->files);
-	count->last = NULL;
+	count->last[0] = count->last[1] = NULL;
+	if (count->cgroups)
+		opd_cgroups_forget_slots(count->cgroups);
 }

@@ -7,6 +7,8 @@
  *   library   user samples under {root}APP/{dep}/...
  *   kernel    kernel samples under their application as well; implies library
  *   thread    one file per thread; cpu: one per CPU
+ *   cgroup    the samples of each cgroup once more below cgroup/, in files as they are without it; whoever does not know of
+ *             cgroups reads the session as it would be
  *
  * Anonymous regions are filed under their application whatever the mode.
  *
@@ -29,12 +31,13 @@ struct opd_count {
 	struct op_dcookie_table *table;
 	const struct op_event *events;
 	bool separate_lib, separate_kernel, separate_thread, separate_cpu;
+	struct opd_cgroups *cgroups; /* NULL: not separated by cgroup */
 	double cpu_speed_mhz;
 	uint64_t no_process_cookie; /* application of anonymous regions whose application is not known */
 	uint64_t now_ns;            /* set by the sync thread at each visit */
 	struct op_htable files;
 	struct opd_file *newest, *oldest; /* files that are open, by last use */
-	struct opd_file *last;            /* the file of the last sample */
+	struct opd_file *last[2];         /* the files of the last sample: of all cgroups, and of its own */
 	size_t nr_open, max_open;
 	uint64_t nr_damaged;    /* files that were none and were put aside */
 	uint64_t dropped_nodes; /* nodes that an unclean stop had left unpublished */
@@ -45,6 +48,7 @@ struct opd_counted {
 	const struct opd_resolved *resolved;
 	uint32_t event; /* index into the events */
 	uint32_t pid, tid, cpu;
+	uint64_t cgroup_id; /* where count.cgroups is given */
 };
 
 /* Counts one sample. 0, or the enum op_loss that it is lost for, plus 1. */

@@ -7,7 +7,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "daemon/clock.h"
+#include "libop/clock.h"
 
 #define DELETED_SUFFIX " (deleted)"
 #define MAX_LAYERS     512 /* directories of an overlay that are looked through; the kernel takes 500 */
@@ -51,15 +51,15 @@ static bool same_content(const struct statx *a, const struct statx *b)
 
 static uint64_t real_ns(const struct statx_timestamp *t)
 {
-	return (uint64_t)t->tv_sec * OPD_NS_PER_S + t->tv_nsec;
+	return (uint64_t)t->tv_sec * OP_NS_PER_S + t->tv_nsec;
 }
 
 /* Whether a file has been as it is now since a moment of OP_CLOCK; 0: the moment is now. */
 static bool is_older_than(const struct statx *st, uint64_t time_ns)
 {
-	uint64_t ago_ns = time_ns ? opd_now_ns() - time_ns : 0;
+	uint64_t ago_ns = time_ns ? op_now_ns() - time_ns : 0;
 
-	return real_ns(&st->stx_ctime) <= opd_clock_ns(CLOCK_REALTIME) - ago_ns;
+	return real_ns(&st->stx_ctime) <= op_clock_ns(CLOCK_REALTIME) - ago_ns;
 }
 
 /*

@@ -10,12 +10,12 @@
 #include <systemd/sd-event.h>
 #include <unistd.h>
 
-#include "daemon/clock.h"
 #include "daemon/cpus.h"
 #include "daemon/log.h"
 #include "daemon/opd_state.h"
 #include "daemon/privileges.h"
 #include "daemon/proc_scan.h"
+#include "libop/clock.h"
 #include "libop/control.h"
 #include "libop/sys.h"
 
@@ -42,7 +42,8 @@ static int init_capture(struct opd *opd)
 {
 	char *why = NULL;
 
-	if (opd_capture_open(&opd->pipeline.capture, &opd->config, opd->events, opd->nr_events, &why) < 0) {
+	if (opd_capture_open(&opd->pipeline.capture, &opd->config, opd->events, opd->nr_events,
+			     opd->setup.separate_cgroup, &why) < 0) {
 		opd_fail("%s", why ? why : "cannot start capturing");
 		free(why);
 		return -1;
@@ -76,9 +77,21 @@ static void fini_resolver(struct opd *opd)
 static int init_processes(struct opd *opd)
 {
 	struct opd_resolver *resolver = &opd->pipeline.resolver;
-	int err = opd_proc_scan_all(&resolver->processes, resolver->table, opd_now_ns());
+	int err = opd_proc_scan_all(&resolver->processes, resolver->table, op_now_ns());
 
 	return err ? opd_fail("cannot read /proc: %s", strerror(-err)) : 0;
+}
+
+/* The side band is open: cgroups that come to be from now on are told there. */
+static int init_cgroups(struct opd *opd)
+{
+	if (!opd->setup.separate_cgroup)
+		return 0;
+	if (opd_cgroups_init(&opd->pipeline.resolver.cgroups, "/proc/self/mountinfo") < 0)
+		return opd_fail("no memory");
+	if (!opd->pipeline.resolver.cgroups.mount_path)
+		opd_log(SD_WARNING, "no cgroup file system is mounted: cgroups older than the daemon have no name");
+	return 0;
 }
 
 static int init_count(struct opd *opd)
@@ -91,6 +104,7 @@ static int init_count(struct opd *opd)
 		.separate_kernel = opd->setup.separate_kernel,
 		.separate_thread = opd->setup.separate_thread,
 		.separate_cpu = opd->setup.separate_cpu,
+		.cgroups = opd->setup.separate_cgroup ? &opd->pipeline.resolver.cgroups : NULL,
 		.cpu_speed_mhz = opd_cpu_speed_mhz(),
 		.no_process_cookie = opd->pipeline.resolver.pseudo[OPD_PSEUDO_NO_PROCESS],
 		.max_open = opd->config.max_open_files ? opd->config.max_open_files : MAX_OPEN_FILES_DEFAULT,
@@ -192,6 +206,7 @@ static void fill_status(struct opd *opd)
 	status->separate_kernel = opd->setup.separate_kernel;
 	status->separate_thread = opd->setup.separate_thread;
 	status->separate_cpu = opd->setup.separate_cpu;
+	status->separate_cgroup = opd->setup.separate_cgroup;
 	snprintf(status->session_dir, sizeof(status->session_dir), "%s", opd->session_dir);
 	snprintf(status->vmlinux, sizeof(status->vmlinux), "%s", vmlinux_of(opd) ? vmlinux_of(opd) : "");
 }
@@ -356,11 +371,27 @@ static const struct {
 	{ "lock", opd_init_lock, opd_fini_lock },
 	{ "resolver", init_resolver, fini_resolver },
 	{ "processes", init_processes, NULL },
+	{ "cgroups", init_cgroups, NULL },
 	{ "count", init_count, fini_count },
 	{ "loop", init_loop, fini_loop },
 	{ "sync", init_sync, fini_sync },
 	{ "server", init_server, fini_server },
 };
+
+/* What was configured is used; where the plan says that it is short, the user should know before samples are lost. */
+static void tell_rings(const struct opd *opd)
+{
+	const struct opd_capture *capture = &opd->pipeline.capture;
+	const struct opd_plan *plan = &capture->plan;
+
+	if (capture->ring_bytes < plan->need_bytes)
+		opd_log(SD_WARNING,
+			"rings of %zu KiB are less than the %llu KiB that %llu samples per second and CPU need until the next visit "
+			"(a turn of %llu ms, %s)",
+			capture->ring_bytes / 1024, (unsigned long long)plan->need_bytes / 1024,
+			(unsigned long long)plan->samples_per_second, (unsigned long long)(plan->turn_ns / OP_NS_PER_MS),
+			opd->config.ring_bytes ? "RingSize=auto avoids that" : "RingSize= makes them larger");
+}
 
 /* What the user of this host should know; after everything is up, so that a failed start says one thing only. */
 static void tell_host(const struct opd *opd)
@@ -368,6 +399,7 @@ static void tell_host(const struct opd *opd)
 	if (opd->events == &opd->default_event && !opd->status.has_pmu)
 		opd_log(SD_NOTICE, "no hardware counters on this host (a virtual machine?): sampling by timer, %s:%llu",
 			opd->default_event.name, (unsigned long long)opd->default_event.count);
+	tell_rings(opd);
 	opd_log(SD_INFO, "%s", opd->pipeline.resolver.kernel.note);
 	opd_privileges_report();
 }

@@ -5,14 +5,14 @@
 #include <limits.h>
 #include <unistd.h>
 
-#include "daemon/clock.h"
+#include "libop/clock.h"
 #include "libop/text.h"
 
 #define SELF           0u /* in place of a pid */
 #define HOST_PID       1u
 #define HOST_PREFIX    "/proc/1/root"
 #define NS_LINK_FORMAT "mnt:[%llu]"
-#define REREAD_NS      OPD_NS_PER_S /* mounts that did not help are read again, not more often than this */
+#define REREAD_NS      OP_NS_PER_S /* mounts that did not help are read again, not more often than this */
 
 /* The path of something in /proc/PID. */
 static void proc_path(char *path, size_t path_bytes, uint32_t pid, const char *name)
@@ -203,7 +203,7 @@ static void read_mounts(const char *path, struct opd_mounts *mounts)
 
 const struct opd_mounts *opd_place_mounts(struct opd_place *place, uint32_t pid, bool again)
 {
-	uint64_t now_ns = opd_now_ns();
+	uint64_t now_ns = op_now_ns();
 	char path[64];
 
 	if (is_due(place->mounts_read_ns, again, now_ns)) {
@@ -218,7 +218,7 @@ const struct opd_mounts *opd_place_mounts(struct opd_place *place, uint32_t pid,
 
 const struct opd_mounts *opd_places_host_mounts(struct opd_places *places, bool again)
 {
-	uint64_t now_ns = opd_now_ns();
+	uint64_t now_ns = op_now_ns();
 	char path[64];
 
 	know_host(places);

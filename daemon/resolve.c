@@ -3,15 +3,15 @@
 
 #include <errno.h>
 
-#include "daemon/clock.h"
+#include "libop/clock.h"
 #include "daemon/proc_scan.h"
 
 #define VSYSCALL_START      0xffffffffff600000u /* x86-64: one page at this address in every process, in no map of its own */
 #define MODULES_INTERVAL_NS 1000000000u
 #define VSYSCALL_END        0xffffffffff601000u
-#define REREAD_INTERVAL_NS  (100u * OPD_NS_PER_MS) /* for one process */
+#define REREAD_INTERVAL_NS  (100u * OP_NS_PER_MS) /* for one process */
 #define REREAD_SHARE        10u                    /* a tenth of the time goes into it at most */
-#define REREAD_BURST_NS     (50u * OPD_NS_PER_MS)
+#define REREAD_BURST_NS     (50u * OP_NS_PER_MS)
 
 int opd_resolver_init(struct opd_resolver *resolver, const char *vmlinux)
 {
@@ -32,6 +32,7 @@ void opd_resolver_free(struct opd_resolver *resolver)
 		return;
 	opd_processes_free(&resolver->processes);
 	opd_kernel_map_free(&resolver->kernel);
+	opd_cgroups_free(&resolver->cgroups);
 	op_dcookie_table_free(resolver->table);
 	*resolver = (struct opd_resolver){ 0 };
 }
@@ -54,7 +55,7 @@ static struct opd_process *process_of(struct opd_resolver *resolver, const struc
 /* Time for reading comes in with the time that passes; *ret_now_ns is when it begins. */
 static bool may_reread(struct opd_resolver *resolver, uint64_t *ret_now_ns)
 {
-	uint64_t now_ns = opd_now_ns();
+	uint64_t now_ns = op_now_ns();
 
 	resolver->reread_allowed_ns += (now_ns - resolver->reread_ns) / REREAD_SHARE;
 	resolver->reread_allowed_ns = op_min_u64(resolver->reread_allowed_ns, REREAD_BURST_NS);
@@ -66,7 +67,7 @@ static bool may_reread(struct opd_resolver *resolver, uint64_t *ret_now_ns)
 static void account_reread(struct opd_resolver *resolver, uint64_t begin_ns)
 {
 	resolver->nr_rereads++;
-	resolver->reread_allowed_ns -= op_min_u64(resolver->reread_allowed_ns, opd_now_ns() - begin_ns);
+	resolver->reread_allowed_ns -= op_min_u64(resolver->reread_allowed_ns, op_now_ns() - begin_ns);
 }
 
 /*

@@ -17,6 +17,9 @@
  * seen). There is one late commit at most, and it is read with the rest of its ring.
  *
  * Which thread may call what is in the type of the first parameter, as in libop/ring_memory.h.
+ *
+ * The rings of a pair have no AUX area (libop/ring_aux.h): its bytes are one stream with an exclusion of its own, which belongs to
+ * one ring and is never swapped. doc/ring.md, "An AUX area has no pair".
  */
 #ifndef OP_RING_MEMORY_PAIR_H
 #define OP_RING_MEMORY_PAIR_H

@@ -17,6 +17,8 @@
 #include "libop/odb.h"
 #include "libop/sys.h"
 #include "tests/unit/memory_ring.h"
+#include "tests/unit/pipeline.h"
+#include "tests/unit/sideband_records.h"
 
 #define PID 4000000u /* above any pid_max, so that /proc has nothing of it */
 #define EVENT_ID 17
@@ -30,7 +32,7 @@ static struct op_event kinds[3] = {
 	{ .name = "page-faults", .count = 1, .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_PAGE_FAULTS },
 	{ .name = "context-switches", .count = 1, .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_CONTEXT_SWITCHES },
 };
-static char dir[] = "/tmp/test_drain.XXXXXX";
+static char dir[PIPELINE_DIR_BYTES];
 static bool disk_full;
 
 int __real_op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes);
@@ -43,9 +45,6 @@ int __wrap_op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes)
 
 static int setup(void **state OP_UNUSED)
 {
-	snprintf(dir, sizeof(dir), "/tmp/test_drain.XXXXXX");
-	if (!mkdtemp(dir))
-		return -1;
 	disk_full = false;
 	memset(&pipeline, 0, sizeof(pipeline));
 	memset(&cpu, 0, sizeof(cpu));
@@ -60,28 +59,14 @@ static int setup(void **state OP_UNUSED)
 	pipeline.capture.nr_events = 1;
 	pipeline.capture.cpus = &cpu;
 	pipeline.capture.nr_cpus = 1;
-	if (opd_resolver_init(&pipeline.resolver, NULL) < 0)
-		return -1;
-	pipeline.count.session_fd = open(dir, O_RDONLY | O_DIRECTORY);
-	pipeline.count.table = pipeline.resolver.table;
-	pipeline.count.events = kinds;
-	pipeline.count.separate_lib = pipeline.count.separate_kernel = true;
-	pipeline.count.no_process_cookie = pipeline.resolver.pseudo[OPD_PSEUDO_NO_PROCESS];
-	pipeline.count.max_open = 100;
-	return mkdirat(pipeline.count.session_fd, "tmp", 0755);
+	return pipeline_begin(&pipeline, dir);
 }
 
 static int teardown(void **state OP_UNUSED)
 {
-	char command[64];
-
-	opd_count_close_files(&pipeline.count);
-	close(pipeline.count.session_fd);
-	opd_resolver_free(&pipeline.resolver);
 	memory_ring_free(&cpu.pair.rings[0]);
 	memory_ring_free(&cpu.sideband);
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	return system(command);
+	return pipeline_end(&pipeline, dir);
 }
 
 static void sample(uint16_t mode, uint64_t ip, uint32_t pid, uint64_t time_ns)
@@ -93,28 +78,17 @@ static void sample(uint16_t mode, uint64_t ip, uint32_t pid, uint64_t time_ns)
 
 static void fork_record(uint32_t parent, uint32_t child, uint64_t time_ns)
 {
-	uint64_t words[] = { (uint64_t)parent << 32 | child, (uint64_t)parent << 32 | child, time_ns, 0, time_ns, 0 };
-
-	memory_ring_record(&cpu.sideband, PERF_RECORD_FORK, 0, words, 6);
+	sideband_fork(&cpu.sideband, parent, child, time_ns);
 }
 
 static void exec_record(uint32_t pid, uint64_t time_ns)
 {
-	uint64_t words[] = { (uint64_t)pid << 32 | pid, 0x78 /* "x" */, (uint64_t)pid << 32 | pid, time_ns, 0 };
-
-	memory_ring_record(&cpu.sideband, PERF_RECORD_COMM, PERF_RECORD_MISC_COMM_EXEC, words, 5);
+	sideband_exec(&cpu.sideband, pid, time_ns);
 }
 
 static void mmap_record(uint32_t pid, uint64_t start, uint64_t bytes, uint64_t offset, const char *name, uint64_t time_ns)
 {
-	uint64_t words[16] = { (uint64_t)pid << 32 | pid, start, bytes, offset, 1, 99, 1, 5 };
-	size_t name_words = strlen(name) / 8 + 1;
-
-	memcpy(words + 8, name, strlen(name) + 1);
-	words[8 + name_words] = (uint64_t)pid << 32 | pid;
-	words[9 + name_words] = time_ns;
-	words[10 + name_words] = 0;
-	memory_ring_record(&cpu.sideband, PERF_RECORD_MMAP2, 0, words, 11 + name_words);
+	sideband_mmap(&cpu.sideband, pid, start, bytes, offset, name, time_ns);
 }
 
 static void drain(void)
@@ -156,8 +130,8 @@ static void user_samples_go_to_app_and_library(void **state OP_UNUSED)
 	assert_int_equal(event->unattributed, 0);
 	assert_int_equal(stored("{root}/no/app/{dep}/{root}/no/app", 0x1010), 2);
 	assert_int_equal(stored("{root}/no/app/{dep}/{root}/no/lib.so", 0x3020), 1);
-	assert_int_equal(cpu.records_read, 3);
-	assert_int_equal(cpu.bytes_read, 3 * 40);
+	assert_int_equal(cpu.pair.counts.records, 3);
+	assert_int_equal(cpu.pair.counts.bytes, 3 * 40);
 }
 
 static void samples_go_by_their_own_time(void **state OP_UNUSED)
@@ -184,11 +158,12 @@ static void a_late_commit_resolves_right_and_is_counted(void **state OP_UNUSED)
 	mmap_record(PID, 0x400000, 0x1000, 0, "/no/second", 31);
 	sample(PERF_RECORD_MISC_USER, 0x400001, PID, 40);
 	drain();
-	/* Its writer had picked the ring before the swap: it is seen when that ring is read next, and is older than what was read. */
+	/* Its writer had picked the ring before a swap at 30: it is seen when the ring is read again, which is written since 45. */
+	cpu.pair.since_ns[0] = 45;
 	sample(PERF_RECORD_MISC_USER, 0x400002, PID, 20);
 	sample(PERF_RECORD_MISC_USER, 0x400003, PID, 50);
 	drain();
-	assert_int_equal(cpu.late, 1);
+	assert_int_equal(cpu.pair.counts.late, 1);
 	assert_int_equal(stored("{root}/no/first/{dep}/{root}/no/first", 2), 1);
 	assert_int_equal(stored("{root}/no/second/{dep}/{root}/no/second", 1), 1);
 	assert_int_equal(stored("{root}/no/second/{dep}/{root}/no/second", 3), 1);

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/clock.h"
+#include "libop/clock.h"
 #include "daemon/locate.h"
 
 #define BYTES	 4096
@@ -118,7 +118,7 @@ static void process_is_gone(void **state OP_UNUSED)
 	wanted.has_inode = false;
 	wanted.inode--;
 	assert_found(&wanted, true, true);
-	wanted.time_ns = opd_now_ns() - 3600 * (uint64_t)OPD_NS_PER_S;
+	wanted.time_ns = op_now_ns() - 3600 * (uint64_t)OP_NS_PER_S;
 	assert_found(&wanted, false, false);
 }
 
