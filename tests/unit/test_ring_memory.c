@@ -579,11 +579,92 @@ static void attaches_to_rings_only(void **state)
 	assert_int_equal(op_mring_create(PAGE, 0, 64, &ring), -EINVAL);
 }
 
+/* Gives back the first record that is there. */
+static void give_back_one(struct mring_box *box)
+{
+	op_ring_begin(&box->reader);
+	assert_non_null(op_ring_next(&box->reader));
+	op_ring_end(&box->reader);
+}
+
+static void has_room_for_what_reserve_takes(void **state)
+{
+	struct mring_box *box = *state;
+	uint64_t nr = 0;
+
+	for (; op_mring_has_room(&box->writer, 64, false); nr++)
+		assert_int_equal(put(box, nr, 64), 0);
+	assert_int_equal(nr, PAGE / 64);
+	assert_false(op_mring_has_room(&box->writer, 16, false));
+	give_back_one(box);
+	assert_true(op_mring_has_room(&box->writer, 64, false));
+	assert_false(op_mring_has_room(&box->writer, 72, false));
+	assert_int_equal(put(box, nr, 64), 0);
+	assert_int_equal(op_mring_dropped(&box->ring), 0);
+	op_ring_begin(&box->reader);
+	for (uint64_t i = 1; i <= nr; i++)
+		check_record(op_ring_next(&box->reader), i, 64);
+	assert_null(op_ring_next(&box->reader));
+	op_ring_end(&box->reader);
+	assert_false(op_mring_has_room(&box->writer, 2 * PAGE, false));
+}
+
+/* The LOST record that is due takes its part of the room. */
+static void has_room_for_the_lost_record_too(void **state)
+{
+	struct mring_box *box = *state;
+	const struct perf_event_header *record = NULL;
+
+	for (uint64_t i = 0; i < PAGE / 64; i++)
+		assert_int_equal(put(box, i, 64), 0);
+	assert_int_equal(put(box, 0, 64), -ENOSPC);
+	give_back_one(box);
+	assert_false(op_mring_has_room(&box->writer, 64, false));
+	assert_true(op_mring_has_room(&box->writer, 64 - OP_MRING_LOST_BYTES, false));
+	assert_int_equal(put(box, 0, 64 - OP_MRING_LOST_BYTES), 0);
+	op_ring_begin(&box->reader);
+	for (uint64_t i = 0; i < PAGE / 64; i++)
+		record = op_ring_next(&box->reader);
+	assert_non_null(record);
+	assert_int_equal(record->type, PERF_RECORD_LOST);
+	assert_int_equal(memory_ring_word(record, 2), 1);
+}
+
+static void has_room_in_a_page_with_the_gap(void **state)
+{
+	struct mring_box *box = *state;
+
+	for (uint64_t i = 0; i < 4; i++)
+		assert_int_equal(put(box, i, 3 * PAGE / 4), 0);
+	assert_true(op_mring_has_room(&box->writer, PAGE, false));
+	assert_true(op_mring_has_room(&box->writer, PAGE / 4, true));
+	assert_int_equal(put(box, 4, 64), 0);
+	give_back_one(box);
+	assert_true(op_mring_has_room(&box->writer, PAGE - 64, true));
+	assert_true(op_mring_has_room(&box->writer, PAGE - 56, false));
+	assert_false(op_mring_has_room(&box->writer, PAGE - 56, true));
+}
+
+static void always_has_room_when_it_overwrites(void **state)
+{
+	struct mring_box *box = *state;
+
+	for (uint64_t i = 0; i < 100; i++) {
+		assert_true(op_mring_has_room(&box->writer, 256, false));
+		assert_int_equal(put(box, i, 256), 0);
+	}
+	assert_false(op_mring_has_room(&box->writer, 2 * PAGE, false));
+}
+
 #define TEST(name, set_up) cmocka_unit_test_setup_teardown(name, set_up, close_box)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(has_room_for_what_reserve_takes, setup),
+		TEST(has_room_for_the_lost_record_too, setup),
+		TEST(has_room_in_a_page_with_the_gap, setup_large),
+		TEST(always_has_room_when_it_overwrites, setup_overwrite),
 		TEST(reads_what_was_written_over_many_wraps, setup),
 		TEST(shows_nothing_before_the_commit, setup),
 		TEST(counts_what_found_no_room, setup),

@@ -7,6 +7,18 @@
 
 #define BYTES 4096u
 
+int __real_op_sys_membarrier(int command);
+int __wrap_op_sys_membarrier(int command);
+
+static bool refuse_membarrier;
+static unsigned int nr_membarriers;
+
+int __wrap_op_sys_membarrier(int command)
+{
+	nr_membarriers++;
+	return refuse_membarrier ? -ENOSYS : __real_op_sys_membarrier(command);
+}
+
 struct box {
 	struct mring_pair_box ends;
 	uint64_t written;
@@ -17,12 +29,26 @@ static void open_box(void **state, unsigned int flags)
 {
 	struct box *box = calloc(1, sizeof(*box));
 
+	nr_membarriers = 0;
 	mring_pair_box_open(&box->ends, BYTES, flags);
 	*state = box;
 }
 
 static int setup(void **state)
 {
+	open_box(state, 0);
+	return 0;
+}
+
+static int setup_fence(void **state)
+{
+	open_box(state, OP_MRING_FENCE);
+	return 0;
+}
+
+static int setup_refused(void **state)
+{
+	refuse_membarrier = true;
 	open_box(state, 0);
 	return 0;
 }
@@ -37,6 +63,7 @@ static int teardown(void **state)
 {
 	struct box *box = *state;
 
+	refuse_membarrier = false;
 	mring_pair_box_close(&box->ends);
 	free(box);
 	return 0;
@@ -281,16 +308,128 @@ static void is_read_by_its_descriptors(void **state)
 	assert_int_equal(box->expected, 2);
 }
 
-/* A reader that writes nonsense into write_index: the writer stays within its two rings. */
-static void does_not_believe_the_index(void **state)
+/* A reader that writes nonsense into turn: the writer stays within its two rings. */
+static void does_not_believe_the_turn(void **state)
 {
 	struct box *box = *state;
-	uint32_t lies[] = { 2, UINT32_MAX, 7, 0x80000000 };
+	uint64_t lies[] = { 2, UINT64_MAX, 7, 0x8000000000000000 };
 
 	for (size_t i = 0; i < op_array_size(lies); i++) {
-		box->ends.pair.rings[0].shared->write_index = lies[i];
+		box->ends.pair.rings[0].shared->turn = lies[i];
 		assert_int_equal(put(box), 0);
 		assert_true(box->ends.writer.index < 2);
+	}
+}
+
+static void does_without_a_fence_behind_its_reader(void **state)
+{
+	struct box *box = *state;
+
+	if (!box->ends.reader.barrier)
+		skip(); /* the kernel has no membarrier, or ThreadSanitizer would not understand it */
+	assert_false(box->ends.writer.fence);
+	assert_int_equal(put(box), 0);
+	assert_int_equal(op_mring_pair_swap(&box->ends.reader), 0);
+	assert_int_equal(put(box), 0); /* says the new turn: that is answer enough */
+	read_frozen(box);
+	assert_int_equal(box->expected, 1);
+	assert_int_equal(box->ends.reader.barriers, 0);
+	assert_int_equal(op_mring_pair_swap(&box->ends.reader), 0);
+	read_frozen(box); /* the writer rests */
+	read_frozen(box);
+	assert_int_equal(box->expected, 2);
+	assert_int_equal(box->ends.reader.barriers, 1);
+}
+
+/* A writer that is about to say the old turn again must not be taken for one that has said the new one. */
+static void knows_an_old_turn_from_a_new_one(void **state)
+{
+	struct box *box = *state;
+
+	assert_int_equal(put(box), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(op_mring_pair_swap(&box->ends.reader), 0);
+		read_frozen(box);
+	}
+	assert_int_equal(op_mring_pair_swap(&box->ends.reader), 0);
+	box->ends.pair.rings[0].shared->inside = 1 << 1 | OP_MRING_PAIR_IN;
+	assert_null(op_mring_pair_read_ring(&box->ends.reader));
+	box->ends.pair.rings[0].shared->inside = 3 << 1 | OP_MRING_PAIR_IN;
+	assert_non_null(op_mring_pair_read_ring(&box->ends.reader));
+}
+
+static void fences_when_it_opens_before_the_reader(void **state)
+{
+	struct op_mring_pair pair;
+	struct op_mring_pair_writer writer;
+
+	(void)state;
+	assert_int_equal(op_mring_pair_create(BYTES, 0, &pair), 0);
+	assert_int_equal(op_mring_pair_writer_open(&pair, &writer), 0);
+	assert_true(writer.fence);
+	op_mring_pair_destroy(&pair);
+}
+
+static void fences_when_it_is_asked_to(void **state)
+{
+	struct box *box = *state;
+
+	assert_true(box->ends.writer.fence);
+	assert_false(box->ends.reader.barrier);
+	assert_int_equal(put(box), 0);
+	assert_int_equal(op_mring_pair_swap(&box->ends.reader), 0);
+	read_frozen(box);
+	assert_int_equal(nr_membarriers, 0);
+}
+
+static void fences_when_the_kernel_cannot(void **state)
+{
+	struct box *box = *state;
+
+	assert_true(box->ends.writer.fence);
+	assert_false(box->ends.reader.barrier);
+	assert_int_equal(put(box), 0);
+	assert_int_equal(op_mring_pair_swap(&box->ends.reader), 0);
+	read_frozen(box);
+	assert_int_equal(box->expected, 1);
+}
+
+static void keeps_the_promise_of_the_reader_before(void **state)
+{
+	struct box *box = *state;
+
+	if (!box->ends.reader.barrier)
+		skip();
+	assert_int_equal(put(box), 0);
+	op_mring_pair_reader_close(&box->ends.reader);
+	refuse_membarrier = true;
+	op_mring_pair_reader_open(&box->ends.pair, &box->ends.reader);
+	assert_true(box->ends.reader.barrier);
+	assert_non_null(op_mring_pair_read_ring(&box->ends.reader)); /* the writer has said this turn */
+	assert_int_equal(op_mring_pair_swap(&box->ends.reader), 0);
+	assert_null(op_mring_pair_read_ring(&box->ends.reader)); /* it rests, and nobody can say where */
+	assert_int_equal(put(box), 0);
+	read_frozen(box);
+	assert_int_equal(box->expected, 1);
+	assert_int_equal(op_mring_pair_swap(&box->ends.reader), 0);
+	assert_null(op_mring_pair_read_ring(&box->ends.reader));
+	refuse_membarrier = false;
+	read_frozen(box);
+	assert_int_equal(box->expected, 2);
+}
+
+static void says_what_is_waiting(void **state)
+{
+	struct box *box = *state;
+
+	assert_int_equal(op_mring_pair_waiting(&box->ends.reader), 0);
+	for (int turn = 1; turn <= 5; turn++) {
+		for (int i = 0; i < turn; i++)
+			assert_int_equal(put(box), 0);
+		assert_int_equal(op_mring_pair_waiting(&box->ends.reader), turn * 64);
+		assert_int_equal(op_mring_pair_swap(&box->ends.reader), 0);
+		assert_int_equal(op_mring_pair_waiting(&box->ends.reader), 0);
+		read_frozen(box);
 	}
 }
 
@@ -300,6 +439,18 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(gives_each_record_once_and_in_order, setup),
+		TEST(gives_each_record_once_and_in_order, setup_fence),
+		TEST(gives_each_record_once_and_in_order, setup_refused),
+		TEST(waits_for_a_writer_in_mid_reserve, setup_fence),
+		TEST(goes_on_after_a_writer_that_died_inside, setup_fence),
+		TEST(does_without_a_fence_behind_its_reader, setup),
+		TEST(knows_an_old_turn_from_a_new_one, setup),
+		TEST(knows_an_old_turn_from_a_new_one, setup_fence),
+		TEST(fences_when_it_opens_before_the_reader, setup),
+		TEST(fences_when_it_is_asked_to, setup_fence),
+		TEST(fences_when_the_kernel_cannot, setup_refused),
+		TEST(keeps_the_promise_of_the_reader_before, setup),
+		TEST(says_what_is_waiting, setup),
 		TEST(does_not_show_the_ring_that_is_written, setup),
 		TEST(waits_for_a_writer_in_mid_reserve, setup),
 		TEST(is_quiet_after_an_abandoned_reservation, setup),
@@ -310,7 +461,7 @@ int main(void)
 		TEST(joins_snapshots, setup_overwrite),
 		TEST(wakes_through_one_descriptor, setup),
 		TEST(is_read_by_its_descriptors, setup),
-		TEST(does_not_believe_the_index, setup),
+		TEST(does_not_believe_the_turn, setup),
 	};
 
 	return cmocka_run_group_tests_name("ring_memory_pair", tests, NULL, NULL);
