@@ -4,6 +4,7 @@ noinst_LIBRARIES += daemon/libopd.a
 daemon_libopd_a_SOURCES = \
 	daemon/plan.c daemon/plan.h \
 	daemon/capture.c daemon/capture.h \
+	daemon/source.c daemon/source.h \
 	daemon/swappers.c daemon/swappers.h \
 	daemon/sideband.c daemon/sideband.h \
 	daemon/mapset.c daemon/mapset.h \

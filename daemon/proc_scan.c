@@ -59,7 +59,7 @@ static int add_mapping(struct scan *scan, struct opd_mapped *mapped)
 	} else {
 		mapping.region_end = mapping.end;
 	}
-	return opd_process_map(scan->processes, scan->process->mm, &mapping);
+	return opd_process_map(scan->processes, scan->process->pid, scan->process->mm, &mapping);
 }
 
 static int read_maps(struct scan *scan, FILE *file)

@@ -69,6 +69,11 @@ static int push_mm(struct opd_process *process, struct opd_mapset *maps, uint64_
 	return 0;
 }
 
+static void note_change(struct opd_processes *processes, uint32_t pid)
+{
+	processes->changes[pid % OPD_CHANGE_SLOTS]++;
+}
+
 static struct opd_process *new_process(struct opd_processes *processes, uint32_t pid)
 {
 	struct opd_process *process = calloc(1, sizeof(*process));
@@ -77,6 +82,7 @@ static struct opd_process *new_process(struct opd_processes *processes, uint32_t
 		return NULL;
 	process->pid = pid;
 	process->exit_ns = UINT64_MAX;
+	note_change(processes, pid);
 	if (op_htable_insert(&processes->by_pid, &process->link, op_hash_u64(pid)) < 0) {
 		free(process);
 		return NULL;
@@ -119,6 +125,7 @@ int opd_process_fork(struct opd_processes *processes, uint32_t parent_pid, uint3
 		return -ENOMEM;
 	from = parent ? opd_process_mm_at(parent, time_ns) : NULL;
 	maps = from ? opd_mapset_get(from->maps) : opd_mapset_new();
+	note_change(processes, pid);
 	err = push_mm(process, maps, from ? from->app_cookie : OP_DCOOKIE_NONE, time_ns);
 	if (err < 0 && !process->mm) {
 		op_htable_remove(&processes->by_pid, &process->link);
@@ -143,11 +150,13 @@ int opd_process_exec(struct opd_processes *processes, uint32_t pid, uint64_t tim
 		return 0;
 	/* The thread that calls exec takes the place of a leader that was ended for it. */
 	process->leader_exited = false;
+	note_change(processes, pid);
 	return push_mm(process, opd_mapset_new(), OP_DCOOKIE_NONE, time_ns);
 }
 
-int opd_process_map(struct opd_processes *processes, struct opd_mm *mm, const struct opd_mapping *mapping)
+int opd_process_map(struct opd_processes *processes, uint32_t pid, struct opd_mm *mm, const struct opd_mapping *mapping)
 {
+	note_change(processes, pid);
 	return opd_mapset_add(&mm->maps, mapping, processes->horizon_ns);
 }
 
@@ -229,6 +238,7 @@ static void prune_visited(struct op_hlink *link, void *arg)
 	if (process->exit_ns == UINT64_MAX && process->leader_exited && !process->nr_threads && prune->is_gone(process->pid))
 		process->exit_ns = horizon_ns;
 	if (process->exit_ns < horizon_ns) {
+		note_change(prune->processes, process->pid);
 		op_htable_remove(&prune->processes->by_pid, link);
 		free_process(process);
 		return;

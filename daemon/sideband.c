@@ -58,7 +58,7 @@ static int take_mmap(struct drain *drain, const struct perf_event_header *header
 	} else {
 		mapping.region_end = mapping.end;
 	}
-	return opd_process_map(&resolver->processes, mm, &mapping);
+	return opd_process_map(&resolver->processes, record.pid, mm, &mapping);
 }
 
 static int take_comm(struct drain *drain, const struct perf_event_header *header)
@@ -99,7 +99,7 @@ static int take_lost(struct drain *drain, const struct perf_event_header *header
 	if (op_record_lost(header, &record) < 0)
 		return -EBADMSG;
 	drain->cpu->sideband_lost += record.lost;
-	drain->lost = true;
+	drain->lost |= drain->cpu->source->is_host;
 	return 0;
 }
 

@@ -29,7 +29,7 @@ EXTRA_DIST += tests/format/reader.py tests/format/agree.py \
 	tests/golden/run.py tests/golden/cases.txt tests/style.py tests/cppcheck.txt \
 	tests/system/opdtest.py tests/system/elfsyms.py \
 	tests/system/test_agreement.py tests/system/test_attribution.py tests/system/test_cgroup.py tests/system/test_control.py \
-	tests/system/test_errors.py tests/system/test_hotplug.py tests/system/test_opcontrol.py \
+	tests/system/test_errors.py tests/system/test_hotplug.py tests/system/test_opcontrol.py tests/system/test_overwrite.py \
 	tests/system/test_page_faults.py tests/system/test_restart.py tests/system/test_shares.py tests/system/test_swaps.py \
 	tests/system/test_turns.py tests/system/long_soak.py tests/system/test_perf_script.py tests/system/test_separate.py \
 	tests/systemd/test_container.py \
@@ -51,5 +51,6 @@ check-long: all check-programs
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/long_soak.py $(LONG_FLAGS)
 
 bench: all check-programs
-	@rc=0; $(MAKE) --no-print-directory bench-ring || rc=1; \
+	@rc=0; $(MAKE) --no-print-directory bench-ring || rc=1; echo; \
+		$(MAKE) --no-print-directory bench-sim || rc=1; \
 		env $(OPD_TEST_ENV) python3 $(srcdir)/tests/bench/bench.py $(BENCH_FLAGS) || rc=1; exit $$rc

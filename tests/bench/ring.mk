@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# What the rings cost. Built with the tests, run by `make bench-ring` and `make bench`.
+# What the rings cost, and the pipeline behind them. Built with the tests, run by `make bench-ring`, `make bench-sim` and `make bench`.
 if ENABLE_TESTS
-check_PROGRAMS += tests/bench/bench_memory tests/bench/bench_ring
+check_PROGRAMS += tests/bench/bench_memory tests/bench/bench_ring tests/bench/bench_sim
 endif
 
 tests_bench_bench_memory_SOURCES = \
@@ -41,8 +41,20 @@ tests_bench_bench_ring_SOURCES = \
 	tests/bench/perf_peer.c tests/bench/perf_peer.h
 tests_bench_bench_ring_LDADD = daemon/libopd.a libop/libop.a
 
-.PHONY: bench-ring
+tests_bench_bench_sim_SOURCES = \
+	tests/bench/bench.h \
+	tests/bench/bench_sim.c \
+	tests/bench/load.c tests/bench/load.h \
+	tests/bench/sim.c tests/bench/sim.h
+tests_bench_bench_sim_CPPFLAGS = $(AM_CPPFLAGS) $(SYSTEMD_CFLAGS)
+tests_bench_bench_sim_LDADD = daemon/libopd.a libop/libop.a $(SYSTEMD_LIBS)
+
+.PHONY: bench-ring bench-sim
 # Both run, also when the first misses an aim; a host that allows no events (77) has been told so.
 bench-ring: all check-programs
 	@rc=0; $(BENCH_LTTNG) tests/bench/bench_memory $(BENCH_MEMORY_FLAGS) || rc=1; echo; \
 		tests/bench/bench_ring $(BENCH_RING_FLAGS) || { test $$? -eq 77 || rc=1; }; exit $$rc
+
+# Needs no privileges: the CPUs are made up.
+bench-sim: all check-programs
+	@tests/bench/bench_sim $(BENCH_SIM_FLAGS)
