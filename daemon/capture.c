@@ -57,6 +57,7 @@ static int open_tracking(const struct opd_capture *capture, int cpu, size_t wate
 		.comm = 1,
 		.comm_exec = 1,
 		.task = 1,
+		.namespaces = 1,
 		.ksymbol = 1,
 		.build_id = 1,
 		.cgroup = capture->with_cgroup,

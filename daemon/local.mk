@@ -10,6 +10,9 @@ daemon_libopd_a_SOURCES = \
 	daemon/mapset.c daemon/mapset.h \
 	daemon/process.c daemon/process.h \
 	daemon/proc_scan.c daemon/proc_scan.h \
+	daemon/mounts.c daemon/mounts.h \
+	daemon/place.c daemon/place.h \
+	daemon/locate.c daemon/locate.h \
 	daemon/image.c daemon/image.h \
 	daemon/kernel_map.c daemon/kernel_map.h \
 	daemon/cgroups.c daemon/cgroups.h \

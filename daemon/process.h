@@ -10,12 +10,14 @@
 #define OPD_PROCESS_H
 
 #include "daemon/mapset.h"
+#include "daemon/place.h"
 #include "libop/compiler.h"
 #include "libop/htable.h"
 
 struct opd_mm {
 	struct opd_mm *older;
 	struct opd_mapset *maps;
+	struct opd_place *place; /* where it sees files from, as far as it is known */
 	uint64_t from_ns;    /* 0: since before opd looked */
 	uint64_t app_cookie; /* of the executable; OP_DCOOKIE_NONE: not known yet, or a kernel thread */
 };
@@ -25,6 +27,7 @@ struct opd_process {
 	uint32_t pid;
 	struct opd_mm *mm;    /* newest */
 	uint64_t snapshot_ns; /* what /proc said at this time is in mm, older records are part of it; 0: never asked */
+	uint64_t reread_ns;   /* when its mappings were last read again, because of a sample outside of them */
 	uint64_t exit_ns;     /* UINT64_MAX while it lives */
 	uint32_t nr_threads;  /* 0: not known, it began before opd looked */
 	bool leader_exited;
@@ -35,7 +38,8 @@ struct opd_process {
 struct opd_processes {
 	struct op_htable by_pid;
 	uint32_t changes[OPD_CHANGE_SLOTS]; /* of processes, by pid: see opd_process_changes */
-	uint64_t horizon_ns;                /* no sample older than this will come */
+	struct opd_places places;
+	uint64_t horizon_ns; /* no sample older than this will come */
 };
 
 void opd_processes_free(struct opd_processes *processes);

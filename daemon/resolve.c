@@ -3,11 +3,15 @@
 
 #include <errno.h>
 
+#include "libop/clock.h"
 #include "daemon/proc_scan.h"
 
 #define VSYSCALL_START      0xffffffffff600000u /* x86-64: one page at this address in every process, in no map of its own */
 #define MODULES_INTERVAL_NS 1000000000u
 #define VSYSCALL_END        0xffffffffff601000u
+#define REREAD_INTERVAL_NS  (100u * OP_NS_PER_MS) /* for one process */
+#define REREAD_SHARE        10u                    /* a tenth of the time goes into it at most */
+#define REREAD_BURST_NS     (50u * OP_NS_PER_MS)
 
 int opd_resolver_init(struct opd_resolver *resolver, const char *vmlinux)
 {
@@ -91,6 +95,78 @@ static struct opd_process *process_of(struct opd_resolver *resolver, const struc
 	return process;
 }
 
+/* ---- reading /proc/PID/maps again ---- */
+
+/* Time for reading comes in with the time that passes; *ret_now_ns is when it begins. */
+static bool may_reread(struct opd_resolver *resolver, uint64_t *ret_now_ns)
+{
+	uint64_t now_ns = op_now_ns();
+
+	resolver->reread_allowed_ns += (now_ns - resolver->reread_ns) / REREAD_SHARE;
+	resolver->reread_allowed_ns = op_min_u64(resolver->reread_allowed_ns, REREAD_BURST_NS);
+	resolver->reread_ns = now_ns;
+	*ret_now_ns = now_ns;
+	return resolver->reread_allowed_ns;
+}
+
+static void account_reread(struct opd_resolver *resolver, uint64_t begin_ns)
+{
+	resolver->nr_rereads++;
+	resolver->reread_allowed_ns -= op_min_u64(resolver->reread_allowed_ns, op_now_ns() - begin_ns);
+}
+
+/*
+ * A living process runs where it has nothing mapped, as far as was reported: code was moved there by mremap. True when its maps were read
+ * again.
+ */
+static bool reread(struct opd_resolver *resolver, struct opd_process *process, const struct opd_mm *mm, uint64_t time_ns)
+{
+	uint64_t begin_ns;
+	int err;
+
+	if (process->exit_ns != UINT64_MAX || mm != process->mm || resolver->now_ns < process->reread_ns + REREAD_INTERVAL_NS)
+		return false;
+	if (!may_reread(resolver, &begin_ns))
+		return false;
+	process->reread_ns = resolver->now_ns;
+	err = opd_proc_scan_again(&resolver->processes, resolver->table, process->pid, resolver->now_ns, time_ns);
+	account_reread(resolver, begin_ns);
+	return !err;
+}
+
+/* The file mapping that memory was put over, by its first or its last address; NULL when there was none. */
+static const struct opd_mapping *covered_file(const struct opd_mm *mm, const struct opd_mapped *mapped)
+{
+	const struct opd_mapping *first = opd_mapset_find(mm->maps, mapped->start, mapped->time_ns);
+	const struct opd_mapping *last = opd_mapset_find(mm->maps, mapped->end - 1, mapped->time_ns);
+
+	if (first && !first->region_end)
+		return first;
+	return last && !last->region_end && last->key >= last->start - mapped->start ? last : NULL;
+}
+
+bool opd_resolve_text_copy(struct opd_resolver *resolver, const struct opd_process *process, struct opd_mm *mm,
+			   const struct opd_mapped *mapped)
+{
+	const struct opd_mapping *covered = covered_file(mm, mapped);
+	struct opd_mapping mapping = { .start = mapped->start, .end = mapped->end, .from_ns = mapped->time_ns };
+	uint64_t begin_ns, inode = 0, known_inode;
+	bool inside;
+
+	if (!covered || mm != process->mm || !may_reread(resolver, &begin_ns))
+		return false;
+	inside = opd_proc_is_inside_image(mapped->pid, mapped->start, mapped->end, &inode);
+	account_reread(resolver, begin_ns);
+	known_inode = op_dcookie_row(resolver->table, covered->cookie)->id.inode;
+	if (!inside || (known_inode && known_inode != inode))
+		return false;
+	mapping.cookie = covered->cookie;
+	mapping.key = covered->key + mapped->start - covered->start;
+	return !opd_process_map(&resolver->processes, process->pid, mm, &mapping);
+}
+
+/* ---- samples ---- */
+
 static void file_under(struct opd_resolver *resolver, enum opd_pseudo pseudo, uint64_t address, struct opd_resolved *resolved)
 {
 	resolved->location = (struct op_location){ .cookie = resolver->pseudo[pseudo], .offset = address };
@@ -131,7 +207,7 @@ static int resolve_mapping(struct opd_resolver *resolver, const struct op_sample
 
 static int look_up_user(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *resolved)
 {
-	const struct opd_process *process = process_of(resolver, sample);
+	struct opd_process *process = process_of(resolver, sample);
 	const struct opd_mapping *mapping;
 	const struct opd_mm *mm;
 	int err;
@@ -145,6 +221,8 @@ static int look_up_user(struct opd_resolver *resolver, const struct op_sample *s
 	if (op_unlikely(sample->ip >= VSYSCALL_START && sample->ip < VSYSCALL_END))
 		return resolve_vsyscall(resolver, sample, resolved);
 	mapping = opd_mapset_find(mm->maps, sample->ip, sample->time_ns);
+	if (op_unlikely(!mapping) && reread(resolver, process, mm, sample->time_ns))
+		mapping = opd_mapset_find(mm->maps, sample->ip, sample->time_ns);
 	if (!mapping) {
 		file_under(resolver, OPD_PSEUDO_NO_MAPPING, sample->ip, resolved);
 		return 0;

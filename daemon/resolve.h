@@ -38,7 +38,9 @@ struct opd_resolver {
 	struct opd_kernel_map kernel;
 	struct opd_cgroups cgroups; /* empty but with separation by cgroup */
 	uint64_t pseudo[OPD_NR_PSEUDO];
-	uint64_t now_ns;                         /* set by the sync thread at each visit; stamps what is read from /proc */
+	uint64_t now_ns;                       /* set by the sync thread at each visit; stamps what is read from /proc */
+	uint64_t nr_rereads;                   /* times that the maps of a process were read again */
+	uint64_t reread_ns, reread_allowed_ns; /* when time was last allowed for it, and how much is left */
 	struct opd_found found[OPD_FOUND_SLOTS]; /* hot loops repeat */
 };
 
@@ -53,6 +55,14 @@ struct opd_resolved {
 /* `vmlinux` may be NULL. 0 or -ENOMEM. */
 int opd_resolver_init(struct opd_resolver *resolver, const char *vmlinux) OP_NONNULL_ARGS(1) OP_MUST_CHECK;
 void opd_resolver_free(struct opd_resolver *resolver);
+
+/*
+ * Text is moved into huge pages by mapping memory in its place. True when a mapping of memory without a file is that: the process still has
+ * the other segments of the image around it. Then the image goes on to hold there. Code that is generated at an address where a
+ * file was once is not.
+ */
+bool opd_resolve_text_copy(struct opd_resolver *resolver, const struct opd_process *process, struct opd_mm *mm,
+			   const struct opd_mapped *mapped) OP_NONNULL OP_MUST_CHECK;
 
 /* 0, or -ENOMEM when there was no memory for what had to be looked up. */
 int opd_resolve(struct opd_resolver *resolver, const struct op_sample *sample,

@@ -149,6 +149,7 @@ static void fill_status(const struct opd_sync *sync, struct op_status *status)
 	status->nr_processes = pipeline->resolver.processes.by_pid.nr_entries;
 	status->nr_images = op_dcookie_count(pipeline->resolver.table);
 	status->dumps = sync->dumps;
+	status->maps_reread = pipeline->resolver.nr_rereads;
 	status->nr_cgroups = pipeline->resolver.cgroups.nr_slots;
 	status->not_split = pipeline->resolver.cgroups.not_split;
 	fill_rings(sync, status);

@@ -27,7 +27,9 @@ EXTRA_DIST += tests/format/reader.py tests/format/agree.py \
 	tests/unit/cmocka_all.h tests/unit/memory_ring.h tests/unit/sample_writer.h tests/unit/sideband_records.h \
 	tests/unit/test_box.h tests/unit/kernel_events.h tests/unit/pipeline.h tests/unit/record_text.h \
 	tests/golden/run.py tests/golden/cases.txt tests/style.py tests/cppcheck.txt \
-	tests/system/opdtest.py tests/system/elfsyms.py \
+	tests/system/opdtest.py tests/system/elfsyms.py tests/system/hot.py \
+	tests/system/mapped.c tests/system/bare.c tests/system/hand.lds tests/system/test_mappings.py \
+	tests/system/test_names.py tests/system/test_places.py tests/system/test_processes.py \
 	tests/system/test_agreement.py tests/system/test_attribution.py tests/system/test_cgroup.py tests/system/test_control.py \
 	tests/system/test_errors.py tests/system/test_hotplug.py tests/system/test_opcontrol.py tests/system/test_overwrite.py \
 	tests/system/test_page_faults.py tests/system/test_restart.py tests/system/test_shares.py tests/system/test_swaps.py \

@@ -8,6 +8,8 @@ daemon_unit_tests = \
 	tests/unit/test_mapset \
 	tests/unit/test_process \
 	tests/unit/test_kernel_map \
+	tests/unit/test_mounts \
+	tests/unit/test_locate \
 	tests/unit/test_cgroups \
 	tests/unit/test_cpus \
 	tests/unit/test_drain \
@@ -49,6 +51,14 @@ tests_unit_test_process_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
 tests_unit_test_kernel_map_SOURCES = tests/unit/test_kernel_map.c tests/unit/cmocka_all.h
 tests_unit_test_kernel_map_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_kernel_map_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_mounts_SOURCES = tests/unit/test_mounts.c tests/unit/cmocka_all.h
+tests_unit_test_mounts_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_mounts_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_locate_SOURCES = tests/unit/test_locate.c tests/unit/cmocka_all.h
+tests_unit_test_locate_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_locate_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
 
 tests_unit_test_cpus_SOURCES = tests/unit/test_cpus.c tests/unit/cmocka_all.h
 tests_unit_test_cpus_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

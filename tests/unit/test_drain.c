@@ -479,6 +479,7 @@ static void a_path_too_long_is_shortened(void **state OP_UNUSED)
 		op_text_add(&path, name);
 	op_text_add(&path, "/app");
 	mapped.name = op_text_get(&path);
+	mapped.places = &pipeline.resolver.processes.places;
 	exec_record(PID, 10);
 	drain();
 	process = opd_process_find(&pipeline.resolver.processes, PID);
