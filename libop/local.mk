@@ -25,6 +25,8 @@ libop_libop_a_SOURCES = \
 	libop/ring_memory_pair.c libop/ring_memory_pair.h \
 	libop/ring_pair.c libop/ring_pair.h \
 	libop/session.c libop/session.h \
+	libop/session_close.c libop/session_close.h \
+	libop/session_ledger.c libop/session_ledger.h \
 	libop/sys.c libop/sys.h \
 	libop/text.c libop/text.h
 libop_libop_a_CPPFLAGS = $(AM_CPPFLAGS)

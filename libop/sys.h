@@ -8,6 +8,7 @@
 
 #include <linux/perf_event.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/types.h>
 
 #include "libop/compiler.h"
@@ -20,6 +21,7 @@ int op_sys_msync(void *map, size_t nr_bytes, int flags) OP_MUST_CHECK;
 int op_sys_openat(int dir_fd, const char *path, int flags, mode_t mode) OP_MUST_CHECK;
 int op_sys_mkdirat(int dir_fd, const char *path, mode_t mode) OP_MUST_CHECK;
 int op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path) OP_MUST_CHECK;
+int op_sys_rename_new(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path) OP_MUST_CHECK; /* -EEXIST: nothing is replaced */
 int op_sys_unlinkat(int dir_fd, const char *path, int flags);
 int op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes) OP_MUST_CHECK;
 int op_sys_memfd_create(const char *name, unsigned int flags) OP_MUST_CHECK;
@@ -29,6 +31,8 @@ int op_sys_membarrier(int command) OP_MUST_CHECK;
 int op_sys_eventfd(unsigned int value, int flags) OP_MUST_CHECK;
 int op_sys_fsync(int fd) OP_MUST_CHECK;
 int op_sys_fstat(int fd, struct stat *ret_stat) OP_MUST_CHECK;
+int op_sys_statvfs(int fd, struct statvfs *ret_statvfs) OP_MUST_CHECK;
+uint64_t op_sys_wall_ns(void); /* since 1970: what the clock on the wall says, which may step */
 ssize_t op_sys_read(int fd, void *buffer, size_t nr_bytes) OP_MUST_CHECK;
 ssize_t op_sys_pread(int fd, void *buffer, size_t nr_bytes, off_t offset) OP_MUST_CHECK;
 ssize_t op_sys_write(int fd, const void *buffer, size_t nr_bytes) OP_MUST_CHECK;
