@@ -4,25 +4,16 @@
 #include <errno.h>
 #include <time.h>
 
+#include "daemon/clock.h"
+#include "daemon/damaged.h"
 #include "daemon/log.h"
 #include "libop/mangle.h"
 #include "libop/odb.h"
 #include "libop/session.h"
 #include "libop/sys.h"
 
-#define TMP_PATH             OP_SESSION_TMP "/sample"
-#define RETRY_NS             100000000u /* a file that could not be opened is tried again after 100 ms */
-#define BUILD_ID_SHOWN_BYTES 6
-#define DAMAGED_DIR          "damaged"
-#define NAME_LONG_BYTES      512 /* longer names of images are shortened where a path would be too long */
-#define NAME_SHOWN_BYTES     128 /* of their last component */
-
-/* How an image is named in a path. */
-enum naming {
-	NAMING_PLAIN,
-	NAMING_DISTINCT = 1, /* its identity behind its name */
-	NAMING_SHORT = 2,    /* a long name shortened */
-};
+#define TMP_PATH OP_SESSION_TMP "/sample"
+#define RETRY_NS 100000000u /* a file that could not be opened is tried again after 100 ms */
 
 /* What samples must have in common to be counted in one file. */
 struct file_key {
@@ -35,9 +26,10 @@ struct opd_file {
 	struct op_hlink link;
 	struct file_key key;
 	struct op_odb *odb;             /* NULL: not open */
-	struct opd_file *newer, *older; /* among those that are open */
+	struct opd_file *newer, *older; /* among those that are open, or closed */
 	char *path;                     /* below the session directory; NULL until it was opened once */
 	bool changed;
+	uint64_t last_ns; /* of the last sample; 0: the rows have it */
 	int error; /* of the last attempt to open */
 	uint64_t retry_ns;
 };
@@ -81,98 +73,96 @@ static struct file_key key_of(const struct opd_count *count, const struct opd_co
 	return key;
 }
 
-/* ---- files that are open, by last use ---- */
+/* ---- lists, by last use ---- */
 
-static void unlink_open(struct opd_count *count, struct opd_file *file)
+static struct opd_file_list *list_of(struct opd_count *count, const struct opd_file *file)
 {
-	*(file->newer ? &file->newer->older : &count->newest) = file->older;
-	*(file->older ? &file->older->newer : &count->oldest) = file->newer;
-	file->newer = file->older = NULL;
-	count->nr_open--;
+	return file->odb ? &count->open : &count->closed;
 }
 
-static void link_newest(struct opd_count *count, struct opd_file *file)
+static void unlink_file(struct opd_file_list *list, struct opd_file *file)
 {
-	file->older = count->newest;
+	*(file->newer ? &file->newer->older : &list->newest) = file->older;
+	*(file->older ? &file->older->newer : &list->oldest) = file->newer;
+	file->newer = file->older = NULL;
+	list->nr--;
+}
+
+static void link_newest(struct opd_file_list *list, struct opd_file *file)
+{
+	file->older = list->newest;
 	file->newer = NULL;
-	*(count->newest ? &count->newest->newer : &count->oldest) = file;
-	count->newest = file;
-	count->nr_open++;
+	*(list->newest ? &list->newest->newer : &list->oldest) = file;
+	list->newest = file;
+	list->nr++;
+}
+
+static void use(struct opd_count *count, struct opd_file *file)
+{
+	if (count->open.newest == file)
+		return;
+	unlink_file(&count->open, file);
+	link_newest(&count->open, file);
+}
+
+/* Tells the rows when the last sample was. */
+static void note_seen(struct opd_count *count, struct opd_file *file)
+{
+	uint64_t cookies[] = { file->key.app_cookie, file->key.image_cookie };
+	int64_t seconds;
+
+	if (!file->last_ns)
+		return;
+	seconds = (int64_t)time(NULL) - (int64_t)((count->now_ns - op_min_u64(count->now_ns, file->last_ns)) / OPD_NS_PER_S);
+	for (size_t i = 0; i < op_array_size(cookies); i++) {
+		struct op_dcookie_row *row = op_dcookie_row(count->table, cookies[i]);
+
+		if (row->last_seen < seconds)
+			row->last_seen = seconds;
+	}
+	file->last_ns = 0;
+}
+
+static void free_file(struct opd_count *count, struct opd_file *file)
+{
+	unlink_file(list_of(count, file), file);
+	if (count->last == file)
+		count->last = NULL;
+	if (file->odb)
+		op_odb_close(file->odb);
+	free(file->path);
+	free(file);
+}
+
+/* Names do not change, so a file that is forgotten is found again. */
+static void forget_file(struct opd_count *count, struct opd_file *file)
+{
+	note_seen(count, file);
+	count->forgot_changed |= file->changed;
+	count->nr_forgotten++;
+	op_htable_remove(&count->files, &file->link);
+	free_file(count, file);
 }
 
 static void close_file(struct opd_count *count, struct opd_file *file)
 {
 	if (!file->odb)
 		return;
+	unlink_file(&count->open, file);
 	op_odb_close(file->odb);
 	file->odb = NULL;
-	unlink_open(count, file);
+	link_newest(&count->closed, file);
 }
 
-static void use(struct opd_count *count, struct opd_file *file)
+/* ---- opening ---- */
+
+static int make_path(const struct opd_count *count, const struct opd_file *file, char **ret_path)
 {
-	if (count->newest == file)
-		return;
-	unlink_open(count, file);
-	link_newest(count, file);
-}
-
-/* ---- names ---- */
-
-static void add_identity(const struct op_dcookie_row *row, struct op_text *text)
-{
-	op_text_add(text, " (");
-	if (row->id.build_id_bytes >= BUILD_ID_SHOWN_BYTES) {
-		op_text_add(text, "build-id ");
-		for (size_t i = 0; i < BUILD_ID_SHOWN_BYTES; i++)
-			op_text_printf(text, "%02x", row->id.build_id[i]);
-	} else {
-		op_text_printf(text, "inode %llu", (unsigned long long)row->id.inode);
-	}
-	op_text_add_char(text, ')');
-}
-
-/* "/(long path HASH)/" and the end of the last component. */
-static void add_short(const char *name, struct op_text *text)
-{
-	const char *last = strrchr(name, '/');
-	size_t bytes;
-
-	last = last ? last + 1 : name;
-	bytes = strlen(last);
-	op_text_printf(text, "/(long path %016llx)/", (unsigned long long)op_hash_bytes(0, name, strlen(name)));
-	op_text_add(text, bytes > NAME_SHOWN_BYTES ? last + bytes - NAME_SHOWN_BYTES : last);
-}
-
-/*
- * The name of an image in paths. One that took the place of another says which it is, so that the two are not mixed; one that would
- * make a path too long is shortened, so that its samples are stored all the same.
- */
-static void name_image(const struct op_dcookie_row *row, unsigned int naming, struct op_text *storage,
-		       struct op_image_name *ret_name)
-{
-	bool is_short = naming & NAMING_SHORT && strlen(row->id.name.name) > NAME_LONG_BYTES;
-	bool is_distinct = naming & NAMING_DISTINCT || row->nr_before;
-
-	*ret_name = row->id.name;
-	if (row->id.name.kind != OP_IMAGE_FILE || (!is_short && !is_distinct))
-		return;
-	if (is_short)
-		add_short(row->id.name.name, storage);
-	else
-		op_text_add(storage, row->id.name.name);
-	if (is_distinct)
-		add_identity(row, storage);
-	ret_name->name = op_text_get(storage);
-}
-
-static int make_path(const struct opd_count *count, const struct opd_file *file, unsigned int naming, char **ret_path)
-{
-	const struct op_dcookie_row *app = op_dcookie_row(count->table, file->key.app_cookie);
-	const struct op_dcookie_row *image = op_dcookie_row(count->table, file->key.image_cookie);
 	const struct op_event *event = &count->events[file->key.event];
-	struct op_text app_text = { 0 }, image_text = { 0 }, path = { 0 };
+	struct op_text path = { 0 };
 	struct op_sample_name name = {
+		.app = op_dcookie_name(op_dcookie_row(count->table, file->key.app_cookie)),
+		.image = op_dcookie_name(op_dcookie_row(count->table, file->key.image_cookie)),
 		.event = event->name,
 		.count = event->count,
 		.unit_mask = event->unit_mask,
@@ -181,14 +171,8 @@ static int make_path(const struct opd_count *count, const struct opd_file *file,
 		.cpu = file->key.cpu,
 	};
 
-	name_image(app, app == image ? naming : naming & ~(unsigned int)NAMING_DISTINCT, &app_text, &name.app);
-	name_image(image, naming, &image_text, &name.image);
 	op_text_add(&path, OP_SESSION_CURRENT "/");
 	op_mangle(&name, &path);
-	if (app_text.failed || image_text.failed)
-		path.failed = true;
-	op_text_free(&app_text);
-	op_text_free(&image_text);
 	*ret_path = op_text_steal(&path);
 	return *ret_path ? 0 : -ENOMEM;
 }
@@ -206,40 +190,31 @@ static void make_header(const struct opd_count *count, const struct opd_file *fi
 		.ctr_count = (uint32_t)op_min_u64(event->count, UINT32_MAX),
 		.is_kernel = image->id.is_kernel,
 		.cpu_speed_mhz = count->cpu_speed_mhz,
-		.mtime = image->mtime,
+		.mtime = op_dcookie_mtime(image),
 		.anon_start = image->id.name.kind == OP_IMAGE_ANON ? image->id.name.start : 0,
 	};
 	memcpy(ret_header->magic, OP_ODB_MAGIC, sizeof(ret_header->magic));
 }
 
-/* ---- opening ---- */
-
-/*
- * A file that is no sample file (a power cut, a foreign hand) makes room for a whole one; it is kept beside the session for
- * whoever wants to look.
- */
+/* A file that is no sample file (a power cut, a foreign hand) makes room for a whole one. */
 static int put_aside(struct opd_count *count, const char *path)
 {
-	char aside[64];
-	int err = op_sys_mkdirat(count->session_fd, DAMAGED_DIR, 0755);
+	char aside[OPD_DAMAGED_NAME_BYTES];
+	int err = opd_damaged_put_aside(count->session_fd, path, aside);
 
-	if (err && err != -EEXIST)
+	if (err)
 		return err;
-	snprintf(aside, sizeof(aside), DAMAGED_DIR "/%llu-%llu", (unsigned long long)time(NULL),
-		 (unsigned long long)count->nr_damaged++);
-	err = op_sys_renameat(count->session_fd, path, count->session_fd, aside);
-	if (!err)
-		opd_log(SD_WARNING, "%s is not a sample file: kept as %s in the session directory, counting goes on in a new one",
-			path, aside);
-	return err;
+	count->nr_damaged++;
+	opd_log(SD_WARNING, "%s is not a sample file: kept as %s in the session directory, counting goes on in a new one", path, aside);
+	return 0;
 }
 
-static int open_path(struct opd_count *count, struct opd_file *file, unsigned int naming)
+static int open_path(struct opd_count *count, struct opd_file *file)
 {
 	struct op_odb_header header;
 	struct op_odb *odb;
 	char *path;
-	int err = make_path(count, file, naming, &path);
+	int err = make_path(count, file, &path);
 
 	if (err)
 		return err;
@@ -247,7 +222,7 @@ static int open_path(struct opd_count *count, struct opd_file *file, unsigned in
 	err = op_odb_open(count->session_fd, path, TMP_PATH, &header, &odb);
 	if (err == -EBADMSG && !put_aside(count, path))
 		err = op_odb_open(count->session_fd, path, TMP_PATH, &header, &odb);
-	/* An earlier daemon counted another file of that name: its profile stays as it is. */
+	/* A daemon without our table counted another file of that name: its profile stays as it is. */
 	if (!err && op_odb_header(odb)->mtime != header.mtime) {
 		op_odb_close(odb);
 		err = -ESTALE;
@@ -258,51 +233,95 @@ static int open_path(struct opd_count *count, struct opd_file *file, unsigned in
 	}
 	free(file->path);
 	file->path = path;
+	unlink_file(&count->closed, file);
 	file->odb = odb;
+	link_newest(&count->open, file);
 	count->dropped_nodes += op_odb_dropped(odb);
 	return 0;
 }
 
 static int open_file(struct opd_count *count, struct opd_file *file)
 {
-	unsigned int naming = NAMING_PLAIN;
 	int err;
 
 	if (file->error && count->now_ns < file->retry_ns)
 		return file->error;
-	while (count->nr_open >= count->max_open && count->oldest)
-		close_file(count, count->oldest);
-	err = open_path(count, file, naming);
-	if (err == -ENAMETOOLONG)
-		err = open_path(count, file, naming |= NAMING_SHORT);
-	if (err == -ESTALE)
-		err = open_path(count, file, naming | NAMING_DISTINCT);
+	while (count->open.nr >= count->max_open && count->open.oldest)
+		close_file(count, count->open.oldest);
+	err = open_path(count, file);
+	if (err == -ESTALE) {
+		err = op_dcookie_tell_apart(count->table, file->key.image_cookie);
+		if (!err)
+			err = open_path(count, file);
+	}
+	/* The table has the row before the file has a sample. */
+	if (!err && count->cookie_file)
+		opd_cookie_file_flush(count->cookie_file, count->now_ns);
 	file->error = err;
 	file->retry_ns = count->now_ns + RETRY_NS;
-	if (!err)
-		link_newest(count, file);
 	return err;
 }
 
-static struct opd_file *find_file(struct opd_count *count, const struct file_key *key)
-{
-	uint64_t hash = hash_key(key);
-	struct opd_file *file;
+/* ---- finding ---- */
 
-	for (struct op_hlink *link = op_htable_first(&count->files, hash); link; link = op_htable_next(link)) {
-		file = op_container_of(link, struct opd_file, link);
+static struct opd_file *find_file(const struct opd_count *count, const struct file_key *key)
+{
+	for (struct op_hlink *link = op_htable_first(&count->files, hash_key(key)); link; link = op_htable_next(link)) {
+		struct opd_file *file = op_container_of(link, struct opd_file, link);
+
 		if (same_key(&file->key, key))
 			return file;
 	}
-	file = calloc(1, sizeof(*file));
+	return NULL;
+}
+
+static struct opd_file *add_file(struct opd_count *count, const struct file_key *key)
+{
+	struct opd_file *file = calloc(1, sizeof(*file));
+
 	if (!file)
 		return NULL;
 	file->key = *key;
-	if (op_htable_insert(&count->files, &file->link, hash) < 0) {
+	if (op_htable_insert(&count->files, &file->link, hash_key(key)) < 0) {
 		free(file);
 		return NULL;
 	}
+	link_newest(&count->closed, file);
+	while (count->closed.nr > count->max_closed && count->closed.oldest != file)
+		forget_file(count, count->closed.oldest);
 	return file;
+}
+
+/* The image gets its name in the session with its first sample; there is a limit to how many do. */
+static int count_in(const struct opd_count *count, uint64_t *cookie)
+{
+	int64_t now_seconds = (int64_t)time(NULL);
+	int err = op_dcookie_count_in(count->table, *cookie, now_seconds);
+
+	if (err != -EDQUOT)
+		return err;
+	*cookie = op_dcookie_overflow(count->table);
+	return op_dcookie_count_in(count->table, *cookie, now_seconds);
+}
+
+/* The file of a key that is not known: of the key that is left of it when the session has too many images. NULL without memory. */
+static struct opd_file *make_file(struct opd_count *count, struct file_key *key)
+{
+	struct opd_file *file = NULL;
+	struct file_key wanted = *key;
+
+	if (count_in(count, &key->app_cookie) < 0 || count_in(count, &key->image_cookie) < 0)
+		return NULL;
+	if (!same_key(key, &wanted))
+		file = find_file(count, key);
+	return file ? file : add_file(count, key);
+}
+
+static struct opd_file *file_of(struct opd_count *count, struct file_key *key)
+{
+	struct opd_file *file = count->last && same_key(&count->last->key, key) ? count->last : find_file(count, key);
+
+	return file ? file : make_file(count, key);
 }
 
 static enum op_loss loss_of(int err)
@@ -321,10 +340,20 @@ static enum op_loss loss_of(int err)
 	}
 }
 
-int opd_count_sample(struct opd_count *count, const struct opd_counted *counted)
+/* Samples of what is beyond a limit have no offset that means anything. */
+static uint64_t key_in_file(struct opd_count *count, const struct file_key *key, struct opd_counted *counted)
+{
+	uint64_t overflow = op_dcookie_overflow(count->table);
+
+	counted->too_many = key->image_cookie == overflow && overflow != OP_DCOOKIE_NONE;
+	count->nr_too_many += counted->too_many || (key->app_cookie == overflow && overflow != OP_DCOOKIE_NONE);
+	return counted->too_many ? 0 : counted->resolved->location.offset;
+}
+
+int opd_count_sample(struct opd_count *count, struct opd_counted *counted)
 {
 	struct file_key key = key_of(count, counted);
-	struct opd_file *file = count->last && same_key(&count->last->key, &key) ? count->last : find_file(count, &key);
+	struct opd_file *file = file_of(count, &key);
 	int err;
 
 	if (!file)
@@ -334,14 +363,18 @@ int opd_count_sample(struct opd_count *count, const struct opd_counted *counted)
 	if (err)
 		return (int)loss_of(err) + 1;
 	use(count, file);
-	err = op_odb_add(file->odb, counted->resolved->location.offset, 1);
+	err = op_odb_add(file->odb, key_in_file(count, &key, counted), 1);
 	if (err)
 		return (int)loss_of(err) + 1;
 	file->changed = true;
+	file->last_ns = op_max_u64(count->now_ns, 1);
 	return 0;
 }
 
+/* ---- writing out, closing ---- */
+
 struct changed {
+	struct opd_count *count;
 	char **paths;
 	size_t nr_paths;
 	bool failed;
@@ -352,6 +385,7 @@ static void take_changed(struct op_hlink *link, void *arg)
 	struct opd_file *file = op_container_of(link, struct opd_file, link);
 	struct changed *changed = arg;
 
+	note_seen(changed->count, file);
 	if (!file->changed || changed->failed)
 		return;
 	changed->paths[changed->nr_paths] = strdup(file->path);
@@ -369,7 +403,7 @@ static void mark_written(struct op_hlink *link, void *arg OP_UNUSED)
 
 int opd_count_take_changed(struct opd_count *count, char ***ret_paths, size_t *ret_nr_paths)
 {
-	struct changed changed = { .paths = calloc(count->files.nr_entries + 1, sizeof(char *)) };
+	struct changed changed = { .count = count, .paths = calloc(count->files.nr_entries + 1, sizeof(char *)) };
 
 	if (!changed.paths)
 		return -ENOMEM;
@@ -400,8 +434,8 @@ void opd_count_mark_changed(struct opd_count *count)
 
 void opd_count_release_files(struct opd_count *count)
 {
-	while (count->oldest)
-		close_file(count, count->oldest);
+	while (count->open.oldest)
+		close_file(count, count->open.oldest);
 }
 
 void opd_count_give_up_files(struct opd_count *count)
@@ -410,18 +444,13 @@ void opd_count_give_up_files(struct opd_count *count)
 	op_htable_visit(&count->files, mark_written, NULL);
 }
 
-static void free_file(struct op_hlink *link, void *arg)
+static void free_visited(struct op_hlink *link, void *arg)
 {
-	struct opd_file *file = op_container_of(link, struct opd_file, link);
-
-	close_file(arg, file);
-	free(file->path);
-	free(file);
+	free_file(arg, op_container_of(link, struct opd_file, link));
 }
 
 void opd_count_close_files(struct opd_count *count)
 {
-	op_htable_visit(&count->files, free_file, count);
+	op_htable_visit(&count->files, free_visited, count);
 	op_htable_free(&count->files);
-	count->last = NULL;
 }

@@ -15,6 +15,7 @@
 #ifndef OPD_COUNT_H
 #define OPD_COUNT_H
 
+#include "daemon/cookie_file.h"
 #include "daemon/resolve.h"
 #include "libop/compiler.h"
 #include "libop/daemonrc.h"
@@ -24,18 +25,29 @@
 
 struct opd_file;
 
+/* Files by last use. */
+struct opd_file_list {
+	struct opd_file *newest, *oldest;
+	size_t nr;
+};
+
 struct opd_count {
 	int session_fd; /* the session directory; the caller's */
 	struct op_dcookie_table *table;
+	struct opd_cookie_file *cookie_file; /* the caller's; NULL: the table is not kept */
 	const struct op_event *events;
 	bool separate_lib, separate_kernel, separate_thread, separate_cpu;
 	double cpu_speed_mhz;
 	uint64_t no_process_cookie; /* application of anonymous regions whose application is not known */
 	uint64_t now_ns;            /* set by the sync thread at each visit */
 	struct op_htable files;
-	struct opd_file *newest, *oldest; /* files that are open, by last use */
-	struct opd_file *last;            /* the file of the last sample */
-	size_t nr_open, max_open;
+	struct opd_file_list open, closed;
+	struct opd_file *last; /* the file of the last sample */
+	size_t max_open;
+	size_t max_closed;       /* what is known of closed files is forgotten beyond this */
+	bool forgot_changed;     /* a file that was forgotten had changed: a dump has to write everything. Cleared by the dump */
+	uint64_t nr_forgotten;   /* files */
+	uint64_t nr_too_many;    /* samples filed under the overflow image (op_dcookie_limit), as their image or their application */
 	uint64_t nr_damaged;    /* files that were none and were put aside */
 	uint64_t dropped_nodes; /* nodes that an unclean stop had left unpublished */
 };
@@ -45,13 +57,15 @@ struct opd_counted {
 	const struct opd_resolved *resolved;
 	uint32_t event; /* index into the events */
 	uint32_t pid, tid, cpu;
+	bool too_many; /* out: its image is beyond the limit of the session, it is filed under a pseudo-image */
 };
 
 /* Counts one sample. 0, or the enum op_loss that it is lost for, plus 1. */
-int opd_count_sample(struct opd_count *count, const struct opd_counted *counted) OP_NONNULL OP_MUST_CHECK;
+int opd_count_sample(struct opd_count *count, struct opd_counted *counted) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * The paths, below the session directory, of files that changed since the last call; they count as written from now on.
+ * The paths, below the session directory, of files that changed since the last call; they count as written from now on. When
+ * forgot_changed is set there are others. The times of the last samples go to the dcookie table.
  * 0 and strings and an array to be freed by the caller, or -ENOMEM.
  */
 int opd_count_take_changed(struct opd_count *count, char ***ret_paths, size_t *ret_nr_paths) OP_NONNULL OP_MUST_CHECK;

@@ -100,7 +100,7 @@ static void take_sample(struct opd_pipeline *pipeline, struct opd_cpu *cpu, cons
 		return;
 	}
 	event->stored++;
-	event->unattributed += resolved.unattributed;
+	event->unattributed += resolved.unattributed || counted.too_many;
 }
 
 static void add_lost(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct op_lost_record *record)

@@ -69,26 +69,20 @@ static struct op_image_id id_as_said(const struct opd_mapped *mapped)
 	return id;
 }
 
+static uint64_t mtime_ns(const struct statx *st)
+{
+	return (uint64_t)st->stx_mtime.tv_sec * 1000000000u + st->stx_mtime.tv_nsec;
+}
+
 static struct op_image_id id_as_seen(const struct opd_mapped *mapped, const struct statx *st)
 {
 	return (struct op_image_id){
 		.name = { .kind = OP_IMAGE_FILE, .name = mapped->name },
 		.device = makedev(st->stx_dev_major, st->stx_dev_minor),
 		.inode = st->stx_ino,
-		.mtime_ns = (uint64_t)st->stx_mtime.tv_sec * 1000000000u + st->stx_mtime.tv_nsec,
+		.mtime_ns = mtime_ns(st),
 		.bytes = st->stx_size,
 	};
-}
-
-/* The inode to tell it by in names when there is no build-id, the time for the header, and the build-id when it comes later. */
-static void describe(struct op_dcookie_row *row, const struct op_image_id *said, const struct op_image_id *seen)
-{
-	row->mtime = seen->mtime_ns / 1000000000u;
-	row->id.inode = seen->inode;
-	if (!row->id.build_id_bytes) {
-		row->id.build_id_bytes = said->build_id_bytes;
-		memcpy(row->id.build_id, said->build_id, sizeof(said->build_id));
-	}
 }
 
 /*
@@ -111,10 +105,14 @@ static uint64_t file_cookie(struct op_dcookie_table *table, const struct opd_map
 	if (cookie == OP_DCOOKIE_NONE)
 		return cookie;
 	row = op_dcookie_row(table, cookie);
+	if (row->id.is_pseudo)
+		return cookie;
 	if (said.build_id_bytes && row->id.build_id_bytes && !same_build_id(&row->id, &said))
 		return op_dcookie_get(table, &said); /* the file was replaced before it could be looked at */
-	describe(row, &said, &seen);
-	if (said.build_id_bytes && op_dcookie_alias(table, &said, cookie) == -ENOMEM)
+	if (!said.build_id_bytes)
+		return cookie;
+	if (op_dcookie_set_build_id(table, cookie, said.build_id, said.build_id_bytes) < 0 ||
+	    op_dcookie_alias(table, &said, cookie) == -ENOMEM)
 		return OP_DCOOKIE_NONE;
 	return cookie;
 }
@@ -159,13 +157,12 @@ uint64_t opd_image_of_kernel(struct op_dcookie_table *table, const char *name)
 		.name = { .kind = name[0] == '/' ? OP_IMAGE_FILE : OP_IMAGE_KERNEL, .name = name },
 		.is_kernel = true,
 	};
-	uint64_t cookie = op_dcookie_get(table, &id);
 	struct statx st;
 
 	/* /proc/kallsyms is made anew at each look and has no date. */
-	if (cookie != OP_DCOOKIE_NONE && name[0] == '/' && strncmp(name, "/proc/", 6) != 0 && !look_at(name, &st))
-		op_dcookie_row(table, cookie)->mtime = (uint64_t)st.stx_mtime.tv_sec;
-	return cookie;
+	if (name[0] == '/' && strncmp(name, "/proc/", 6) != 0 && !look_at(name, &st))
+		id.mtime_ns = mtime_ns(&st);
+	return op_dcookie_get(table, &id);
 }
 
 uint64_t opd_image_pseudo(struct op_dcookie_table *table, enum opd_pseudo which)

@@ -10,7 +10,10 @@ daemon_libopd_a_SOURCES = \
 	daemon/image.c daemon/image.h \
 	daemon/kernel_map.c daemon/kernel_map.h \
 	daemon/resolve.c daemon/resolve.h \
+	daemon/forget.c daemon/forget.h \
 	daemon/count.c daemon/count.h \
+	daemon/cookie_file.c daemon/cookie_file.h \
+	daemon/damaged.c daemon/damaged.h \
 	daemon/drain.c daemon/drain.h \
 	daemon/sync.c daemon/sync.h \
 	daemon/dump.c \

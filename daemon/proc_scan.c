@@ -97,7 +97,7 @@ int opd_proc_scan_pid(struct opd_processes *processes, struct op_dcookie_table *
 		scan.process = opd_process_add(processes, pid, 0);
 	if (!scan.process) {
 		fclose(file);
-		return -ENOMEM;
+		return opd_processes_are_full(processes) ? -ENOSPC : -ENOMEM;
 	}
 	scan.process->snapshot_ns = now_ns;
 	err = read_maps(&scan, file);

@@ -15,8 +15,16 @@
 #include "libop/dcookie.h"
 #include "libop/record.h"
 
+/* When images without samples were forgotten, and how many (daemon/forget.h). */
+struct opd_forgetting {
+	size_t due;          /* so many images without samples make it worth while */
+	uint64_t nr_refused; /* by the table, when it was done last */
+	uint64_t nr_forgotten;
+};
+
 struct opd_resolver {
 	struct op_dcookie_table *table;
+	struct opd_forgetting forgetting;
 	struct opd_processes processes;
 	struct opd_kernel_map kernel;
 	uint64_t pseudo[OPD_NR_PSEUDO];
@@ -30,8 +38,12 @@ struct opd_resolved {
 	bool unattributed;
 };
 
-/* `vmlinux` may be NULL. 0 or -ENOMEM. */
-int opd_resolver_init(struct opd_resolver *resolver, const char *vmlinux) OP_NONNULL_ARGS(1) OP_MUST_CHECK;
+/*
+ * The table, the caller's, has the rows of an earlier daemon or none; at most max_images have samples in the session. `vmlinux` may be NULL. 0 or
+ * -ENOMEM; opd_resolver_free frees in any case.
+ */
+int opd_resolver_init(struct opd_resolver *resolver, struct op_dcookie_table *table, size_t max_images,
+		      const char *vmlinux) OP_NONNULL_ARGS(1, 2) OP_MUST_CHECK;
 void opd_resolver_free(struct opd_resolver *resolver);
 
 /* 0, or -ENOMEM when there was no memory for what had to be looked up. */

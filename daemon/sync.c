@@ -8,10 +8,12 @@
 
 #include "daemon/clock.h"
 #include "daemon/cpus.h"
+#include "daemon/forget.h"
 #include "daemon/log.h"
 #include "daemon/proc_scan.h"
 #include "daemon/sideband.h"
 #include "daemon/stats_dir.h"
+#include "libop/session.h"
 
 #define WAKE_TAG               UINT64_MAX
 #define EVENTS_PER_WAIT        64
@@ -206,8 +208,31 @@ static void release_removed_files(struct opd_sync *sync)
 	removed = sync->files_removed;
 	sync->files_removed = false;
 	pthread_mutex_unlock(&sync->lock);
-	if (removed)
-		opd_count_give_up_files(&sync->pipeline->count);
+	if (!removed)
+		return;
+	opd_count_give_up_files(&sync->pipeline->count);
+	/* Without memory the next dump writes the table. */
+	if (op_dcookie_none_written(sync->pipeline->resolver.table) < 0)
+		opd_log(SD_WARNING, "no memory");
+}
+
+/* What could not be written when it was due; and a line about it, once a minute. */
+static void keep_cookies(struct opd_sync *sync, uint64_t now_ns)
+{
+	static struct opd_rate rate;
+	static uint64_t nr_reported;
+	struct opd_cookie_file *file = &sync->pipeline->cookie_file;
+	uint64_t nr_errors, suppressed;
+	int err;
+
+	opd_cookie_file_flush(file, now_ns);
+	nr_errors = opd_cookie_file_errors(file, &err);
+	if (nr_errors == nr_reported || !opd_rate_allows(&rate, now_ns, LOG_INTERVAL_NS, &suppressed))
+		return;
+	opd_log(SD_WARNING, "%llu times the table of images, " OP_SESSION_CURRENT "/" OP_DCOOKIE_FILE
+		", could not be written: %s; samples are counted, it is tried again",
+		(unsigned long long)(nr_errors - nr_reported), strerror(-err));
+	nr_reported = nr_errors;
 }
 
 /* A daemon that loses samples says so, with the reason and what helps, once a minute. */
@@ -246,9 +271,11 @@ static void turn(struct opd_sync *sync)
 	release_removed_files(sync);
 	check_hotplug(sync);
 	visit_all(sync);
+	keep_cookies(sync, now_ns);
 	if (now_ns >= sync->next_prune_ns) {
 		opd_processes_prune(&resolver->processes, sync->horizon_ns, is_gone);
 		opd_kernel_map_prune(&resolver->kernel, sync->horizon_ns);
+		opd_forget_refused(resolver);
 		report_losses(sync, now_ns);
 		sync->next_prune_ns = now_ns + PRUNE_INTERVAL_NS;
 	}
@@ -333,6 +360,7 @@ static void reset(struct opd_sync *sync, struct opd_job *job)
 	sync->nr_resets++; /* a dump that still writes finds its files gone, and that is right */
 	pthread_mutex_unlock(&sync->lock);
 	opd_count_close_files(&pipeline->count);
+	opd_cookie_file_reset(&pipeline->cookie_file);
 	err = opd_stats_dir_clear_session(&sync->stats, pipeline->count.session_fd);
 	if (err)
 		fail(job, err, "cannot empty the current session");

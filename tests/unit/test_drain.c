@@ -32,6 +32,7 @@ static struct op_event kinds[3] = {
 };
 static char dir[] = "/tmp/test_drain.XXXXXX";
 static bool disk_full;
+static size_t max_images = 1000;
 
 int __real_op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes);
 int __wrap_op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes);
@@ -60,7 +61,7 @@ static int setup(void **state OP_UNUSED)
 	pipeline.capture.nr_events = 1;
 	pipeline.capture.cpus = &cpu;
 	pipeline.capture.nr_cpus = 1;
-	if (opd_resolver_init(&pipeline.resolver, NULL) < 0)
+	if (opd_resolver_init(&pipeline.resolver, op_dcookie_table_new(), max_images, NULL) < 0)
 		return -1;
 	pipeline.count.session_fd = open(dir, O_RDONLY | O_DIRECTORY);
 	pipeline.count.table = pipeline.resolver.table;
@@ -77,6 +78,7 @@ static int teardown(void **state OP_UNUSED)
 
 	opd_count_close_files(&pipeline.count);
 	close(pipeline.count.session_fd);
+	op_dcookie_table_free(pipeline.resolver.table);
 	opd_resolver_free(&pipeline.resolver);
 	memory_ring_free(&cpu.pair.rings[0]);
 	memory_ring_free(&cpu.sideband);
@@ -366,7 +368,7 @@ static void few_open_files_serve_many(void **state OP_UNUSED)
 			}
 			sample(PERF_RECORD_MISC_USER, 0x400010, PID + i, 20);
 			drain();
-			assert_true(pipeline.count.nr_open <= 3);
+			assert_true(pipeline.count.open.nr <= 3);
 		}
 	}
 	for (uint32_t i = 0; i < 10; i++) {

@@ -23,7 +23,7 @@ static uint64_t cookie_at(const struct opd_mapset *set, uint64_t address, uint64
 
 static void finds_by_address(void **state OP_UNUSED)
 {
-	struct opd_mapset *set = opd_mapset_new();
+	struct opd_mapset *set = opd_mapset_new(NULL);
 
 	assert_null(opd_mapset_find(set, 0x1000, 5));
 	add(&set, 0x3000, 0x4000, 0, 3, 0);
@@ -39,7 +39,7 @@ static void finds_by_address(void **state OP_UNUSED)
 
 static void a_later_mapping_cuts(void **state OP_UNUSED)
 {
-	struct opd_mapset *set = opd_mapset_new();
+	struct opd_mapset *set = opd_mapset_new(NULL);
 
 	add(&set, 0x1000, 0x9000, 0, 1, 10);
 	add(&set, 0x4000, 0x5000, 0, 2, 20);
@@ -56,7 +56,7 @@ static void a_later_mapping_cuts(void **state OP_UNUSED)
 
 static void the_same_again_changes_nothing(void **state OP_UNUSED)
 {
-	struct opd_mapset *set = opd_mapset_new();
+	struct opd_mapset *set = opd_mapset_new(NULL);
 
 	add(&set, 0x1000, 0x2000, 0, 1, 10);
 	add(&set, 0x1000, 0x2000, 0, 1, 20);
@@ -66,7 +66,7 @@ static void the_same_again_changes_nothing(void **state OP_UNUSED)
 
 static void a_child_keeps_its_own(void **state OP_UNUSED)
 {
-	struct opd_mapset *parent = opd_mapset_new(), *child;
+	struct opd_mapset *parent = opd_mapset_new(NULL), *child;
 
 	add(&parent, 0x1000, 0x2000, 0, 1, 10);
 	child = opd_mapset_get(parent);
@@ -83,7 +83,7 @@ static void a_child_keeps_its_own(void **state OP_UNUSED)
 
 static void forgets_behind_the_horizon(void **state OP_UNUSED)
 {
-	struct opd_mapset *set = opd_mapset_new();
+	struct opd_mapset *set = opd_mapset_new(NULL);
 	struct opd_mapping m = { .start = 0x1000, .end = 0x2000 };
 
 	for (uint64_t i = 1; i <= 100; i++) {
@@ -98,7 +98,7 @@ static void forgets_behind_the_horizon(void **state OP_UNUSED)
 
 static void a_full_set_keeps_files_and_the_newest(void **state OP_UNUSED)
 {
-	struct opd_mapset *set = opd_mapset_new();
+	struct opd_mapset *set = opd_mapset_new(NULL);
 	struct opd_mapping region = { .cookie = 2 };
 
 	add(&set, 0x1000, 0x2000, 0, 1, 1); /* a file */
@@ -132,7 +132,7 @@ static void agrees_with_a_painted_model(void **state OP_UNUSED)
 
 	srandom(20261121);
 	for (int round = 0; round < 20; round++) {
-		struct opd_mapset *set = opd_mapset_new();
+		struct opd_mapset *set = opd_mapset_new(NULL);
 
 		for (size_t page = 0; page < PAGES; page++)
 			painted[0][page] = 0;
