@@ -59,7 +59,7 @@ void op_dcookie_table_free(struct op_dcookie_table *table);
 
 /*
  * Files and regions beyond max_uncounted rows without samples get `overflow`, the cookie of a pseudo-image, from op_dcookie_get; beyond
- * max_counted counted ones op_dcookie_count_in refuses. Kernel images and pseudo-images have no limit.
+ * max_counted counted ones op_dcookie_count_in refuses; regions may be half of them. Kernel images and pseudo-images have no limit.
  */
 void op_dcookie_limit(struct op_dcookie_table *table, size_t max_uncounted, size_t max_counted, uint64_t overflow) OP_NONNULL;
 

@@ -57,6 +57,7 @@ int op_dcookie_enter_name(struct op_dcookie_table *table, struct op_dcookie_entr
 	}
 	entry->row.name = entry->name = name;
 	table->nr_counted++;
+	table->nr_regions += key.kind == OP_IMAGE_ANON;
 	return 0;
 }
 
@@ -68,6 +69,7 @@ void op_dcookie_leave_name(struct op_dcookie_table *table, struct op_dcookie_ent
 	free(entry->name);
 	entry->row.name = entry->name = NULL;
 	table->nr_counted--;
+	table->nr_regions -= entry->row.id.name.kind == OP_IMAGE_ANON;
 }
 
 /* How much a name has to tell. */
@@ -149,6 +151,15 @@ static char *choose_name(const struct op_dcookie_table *table, const struct op_d
 	return name;
 }
 
+/* Each short-lived process has regions of its own; they leave room for files. */
+static bool is_full_for(const struct op_dcookie_table *table, const struct op_image_id *id)
+{
+	if (id->is_kernel || id->is_pseudo)
+		return false;
+	return table->nr_counted >= table->max_counted ||
+	       (id->name.kind == OP_IMAGE_ANON && table->nr_regions >= table->max_counted / 2);
+}
+
 int op_dcookie_count_in(struct op_dcookie_table *table, uint64_t cookie, int64_t now_seconds)
 {
 	struct op_dcookie_entry *entry = op_dcookie_entry_of(table, cookie);
@@ -157,7 +168,7 @@ int op_dcookie_count_in(struct op_dcookie_table *table, uint64_t cookie, int64_t
 	assert(entry);
 	if (entry->row.name)
 		return 0;
-	if (table->nr_counted >= table->max_counted && !entry->row.id.is_kernel && !entry->row.id.is_pseudo)
+	if (is_full_for(table, &entry->row.id))
 		return -EDQUOT;
 	err = op_dcookie_enter_name(table, entry, choose_name(table, &entry->row, TELLING_NOTHING));
 	if (!err)

@@ -29,7 +29,7 @@ struct op_dcookie_table {
 	struct op_htable identities, rows, names;
 	uint64_t seed; /* of hashes over what processes choose */
 	uint64_t next;
-	size_t nr_counted, max_counted, max_uncounted;
+	size_t nr_counted, nr_regions, max_counted, max_uncounted; /* nr_regions: of the counted ones */
 	uint64_t overflow, nr_refused;
 	uint32_t mark;
 	uint64_t *unwritten;
