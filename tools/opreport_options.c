@@ -182,6 +182,7 @@ static const struct flag_option {
 	{ "exclude-dependent", 'x', offsetof(struct opr_options, exclude_dependent),
 	  "exclude libs, kernel, and module samples for applications" },
 	{ "global-percent", '%', offsetof(struct opr_options, global_percent), "make percentage relative to total samples" },
+	{ "images", 0, offsetof(struct opr_options, images), "list images: build-id, what symbols there are, which debug file would help" },
 	{ "long-filenames", 'f', offsetof(struct opr_options, long_names), "show the full path of filenames" },
 	{ "no-header", 'n', offsetof(struct opr_options, no_header), "remove all headers from output" },
 	{ "reverse-sort", 'r', offsetof(struct opr_options, reverse_sort), "use reverse sort" },
@@ -250,6 +251,7 @@ static int check(const struct opr_options *options)
 		{ opr_words_have(&options->sort, "vma") && !options->symbols, "--sort=vma is meaningless without --symbols" },
 		{ options->global_percent && options->symbols && !options->details,
 		  "--global-percent is meaningless with --symbols and without --details or --callgraph" },
+		{ options->images && options->symbols, "--images and --symbols do not go together" },
 		{ options->exclude_dependent && opr_words_have(&options->merge_words, "lib"),
 		  "--exclude-dependent and --merge=lib do not go together" },
 	};
