@@ -200,7 +200,9 @@ static struct opd_mapping part_of(const struct opd_mapping *whole, uint64_t star
 /* Puts rows at index in the place of nr_old others. Room was reserved. */
 static void splice(struct mappings *list, size_t index, size_t nr_old, const struct opd_mapping *rows, size_t nr_rows)
 {
-	memmove(list->rows + index + nr_rows, list->rows + index + nr_old, (list->nr - index - nr_old) * sizeof(*rows));
+	/* A file mapped again where it was is the common case, and a set may be long. */
+	if (nr_rows != nr_old)
+		memmove(list->rows + index + nr_rows, list->rows + index + nr_old, (list->nr - index - nr_old) * sizeof(*rows));
 	memcpy(list->rows + index, rows, nr_rows * sizeof(*rows));
 	list->nr = list->nr - nr_old + nr_rows;
 }
