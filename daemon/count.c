@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <time.h>
 
-#include "daemon/clock.h"
 #include "daemon/damaged.h"
 #include "daemon/log.h"
+#include "libop/clock.h"
 #include "libop/mangle.h"
 #include "libop/odb.h"
 #include "libop/session.h"
@@ -113,7 +113,7 @@ static void note_seen(struct opd_count *count, struct opd_file *file)
 
 	if (!file->last_ns)
 		return;
-	seconds = (int64_t)time(NULL) - (int64_t)((count->now_ns - op_min_u64(count->now_ns, file->last_ns)) / OPD_NS_PER_S);
+	seconds = (int64_t)time(NULL) - (int64_t)((count->now_ns - op_min_u64(count->now_ns, file->last_ns)) / OP_NS_PER_S);
 	for (size_t i = 0; i < op_array_size(cookies); i++) {
 		struct op_dcookie_row *row = op_dcookie_row(count->table, cookies[i]);
 
