@@ -188,7 +188,7 @@ static int setup(void **state OP_UNUSED)
 	pipeline = (struct opd_pipeline){
 		.capture = { .events = kinds, .nr_events = NR_EVENTS, .cpus = cpus, .nr_cpus = NR_CPUS, .nr_online = NR_CPUS },
 	};
-	if (opd_resolver_init(&pipeline.resolver, NULL) < 0)
+	if (opd_resolver_init(&pipeline.resolver, op_dcookie_table_new(), 1000, NULL) < 0)
 		return -1;
 	pipeline.count = (struct opd_count){
 		.session_fd = open(dir, O_RDONLY | O_DIRECTORY),
@@ -214,6 +214,7 @@ static int teardown(void **state OP_UNUSED)
 	opd_visits_free(&visits);
 	opd_count_close_files(&pipeline.count);
 	close(pipeline.count.session_fd);
+	op_dcookie_table_free(pipeline.resolver.table);
 	opd_resolver_free(&pipeline.resolver);
 	for (size_t i = 0; i < NR_CPUS; i++) {
 		memory_ring_free(&cpus[i].pair.rings[0]);
