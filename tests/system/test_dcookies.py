@@ -41,18 +41,22 @@ def unescape(text):
     return out
 
 
-def check_rows(box):
-    """Every image that has a sample file has a row of its own. {name in the session: cookie} of files."""
+def rows_and_missing(box):
+    """({name in the session: cookie} of files, names that have a sample file and no row)."""
     names = {}
     for cookie, row in read_table(box.session).items():
         if row["kind"] == b"file":
             name = unescape(row["name"])
             require(name not in names, "%r stands twice" % name)
             names[name] = cookie
-    for sample_file in box.files(live=True):
-        for image in (sample_file.name.app, sample_file.name.image):
-            if image[0] == "root":
-                require(os.fsencode(image[1]) in names, "%r has samples and no row: %s" % (image, sorted(names)))
+    used = {image[1] for f in box.files(live=True) for image in (f.name.app, f.name.image) if image[0] == "root"}
+    return names, [name for name in used if os.fsencode(name) not in names]
+
+
+def check_rows(box):
+    """Every image that has a sample file has a row of its own. {name in the session: cookie} of files."""
+    names, missing = rows_and_missing(box)
+    require(not missing, "%s have samples and no row: %s" % (missing, sorted(names)))
     return names
 
 
@@ -125,8 +129,9 @@ def check_full_disk(box, path):
     stored = box.status()["events"][0]["stored"]
     os.unlink(filler)
     box.good(other, "spin", 200)
-    opdtest.wait_until(lambda: b"late-app" in b"".join(check_rows(box)), 30, "the row of the program does not come")
     box.opcontrol("--stop")
+    opdtest.wait_until(lambda: not rows_and_missing(box)[1], 30, "the rows of images with samples do not come")
+    require(os.fsencode(other) in check_rows(box), "the program has no row")
     status = box.check_ledger()
     print("stored %d, then %d; dcookie_errors %d" % (stored, status["events"][0]["stored"], status["dcookie_errors"]))
     require(status["events"][0]["lost_no_space"] > 0, "the disk was not full")
