@@ -546,6 +546,18 @@ static void forgotten_images_do_not_change_names(void **state OP_UNUSED)
 	assert_int_equal(event->stored, 3);
 }
 
+static void what_is_mapped_is_not_forgotten(void **state OP_UNUSED)
+{
+	run_app(1);
+	drain();
+	map_many();
+	sample(PERF_RECORD_MISC_USER, 0x400010, PID + 1, 5000000);
+	sample(PERF_RECORD_MISC_USER, 0x500020, PID + 1, 5000000);
+	drain();
+	assert_int_equal(stored("{root}/no/app1/{dep}/{root}/no/app1", 0x10), 1);
+	assert_int_equal(stored("{root}/no/app1/{dep}/{root}/no/lib", 0x20), 1);
+}
+
 static void files_that_are_forgotten_are_found_again(void **state OP_UNUSED)
 {
 	char **paths;
@@ -581,7 +593,7 @@ int main(void)
 		T(anonymous_and_kernel_code), T(regions_without_samples_cost_no_row), T(without_separation_images_stand_alone), T(losses_have_names),
 		T(samples_with_anothers_identifier), T(a_time_of_another_clock_is_now), T(throttled_time_is_counted), T(few_open_files_serve_many), T(changed_files_are_named_once),
 		T(a_path_too_long_is_shortened), T(a_damaged_file_makes_room), T(forgotten_images_do_not_change_names),
-		T(files_that_are_forgotten_are_found_again),
+		T(files_that_are_forgotten_are_found_again), T(what_is_mapped_is_not_forgotten),
 		cmocka_unit_test_setup_teardown(images_beyond_the_limit_are_seen, setup_for_few_images, teardown),
 	};
 
