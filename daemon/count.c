@@ -20,6 +20,7 @@ struct file_key {
 	uint64_t app_cookie, image_cookie;
 	uint32_t event;
 	int32_t tgid, tid, cpu;
+	uint32_t cgroup_slot; /* OPD_CGROUP_NONE: of all cgroups */
 };
 
 struct opd_file {
@@ -38,13 +39,14 @@ static uint64_t hash_key(const struct file_key *key)
 {
 	uint64_t hash = op_hash_u64(key->image_cookie + (key->app_cookie << 32));
 
-	return op_hash_add(hash, ((uint64_t)(uint32_t)key->tid << 32 | (uint32_t)key->cpu) + ((uint64_t)key->event << 24));
+	hash = op_hash_add(hash, ((uint64_t)(uint32_t)key->tid << 32 | (uint32_t)key->cpu) + ((uint64_t)key->event << 24));
+	return key->cgroup_slot ? op_hash_add(hash, key->cgroup_slot) : hash;
 }
 
 static bool same_key(const struct file_key *a, const struct file_key *b)
 {
 	return a->app_cookie == b->app_cookie && a->image_cookie == b->image_cookie && a->event == b->event && a->tgid == b->tgid &&
-	       a->tid == b->tid && a->cpu == b->cpu;
+	       a->tid == b->tid && a->cpu == b->cpu && a->cgroup_slot == b->cgroup_slot;
 }
 
 static struct file_key key_of(const struct opd_count *count, const struct opd_counted *counted)
@@ -126,8 +128,9 @@ static void note_seen(struct opd_count *count, struct opd_file *file)
 static void free_file(struct opd_count *count, struct opd_file *file)
 {
 	unlink_file(list_of(count, file), file);
-	if (count->last == file)
-		count->last = NULL;
+	for (size_t i = 0; i < op_array_size(count->last); i++)
+		if (count->last[i] == file)
+			count->last[i] = NULL;
 	if (file->odb)
 		op_odb_close(file->odb);
 	free(file->path);
@@ -172,6 +175,8 @@ static int make_path(const struct opd_count *count, const struct opd_file *file,
 	};
 
 	op_text_add(&path, OP_SESSION_CURRENT "/");
+	if (file->key.cgroup_slot != OPD_CGROUP_NONE)
+		op_mangle_cgroup(opd_cgroups_path(count->cgroups, file->key.cgroup_slot), &path);
 	op_mangle(&name, &path);
 	*ret_path = op_text_steal(&path);
 	return *ret_path ? 0 : -ENOMEM;
@@ -319,7 +324,7 @@ static struct opd_file *make_file(struct opd_count *count, struct file_key *key)
 
 static struct opd_file *file_of(struct opd_count *count, struct file_key *key)
 {
-	struct opd_file *file = count->last && same_key(&count->last->key, key) ? count->last : find_file(count, key);
+	struct opd_file *file = find_file(count, key);
 
 	return file ? file : make_file(count, key);
 }
@@ -341,33 +346,61 @@ static enum op_loss loss_of(int err)
 }
 
 /* Samples of what is beyond a limit have no offset that means anything. */
-static uint64_t key_in_file(struct opd_count *count, const struct file_key *key, struct opd_counted *counted)
+static uint64_t offset_in_file(const struct opd_count *count, const struct file_key *key, const struct opd_counted *counted)
+{
+	return key->image_cookie == op_dcookie_overflow(count->table) ? 0 : counted->resolved->location.offset;
+}
+
+/* The key is changed to what is left of it when the session has too many images. */
+static int add_sample(struct opd_count *count, struct file_key *key, const struct opd_counted *counted)
+{
+	struct opd_file **last = &count->last[key->cgroup_slot != OPD_CGROUP_NONE];
+	struct opd_file *file = *last && same_key(&(*last)->key, key) ? *last : file_of(count, key);
+	int err;
+
+	if (!file)
+		return OP_LOSS_no_memory + 1;
+	*last = file;
+	err = file->odb ? 0 : open_file(count, file);
+	if (err)
+		return (int)loss_of(err) + 1;
+	use(count, file);
+	err = op_odb_add(file->odb, offset_in_file(count, key, counted), 1);
+	if (err)
+		return (int)loss_of(err) + 1;
+	file->changed = true;
+	file->last_ns = op_max_u64(count->now_ns, 1);
+	return 0;
+}
+
+/* Stored is what is in its ordinary file; what could not be kept by cgroup as well is counted as that. */
+static void split(struct opd_count *count, struct file_key *key, const struct opd_counted *counted)
+{
+	key->cgroup_slot = opd_cgroups_slot(count->cgroups, counted->cgroup_id, count->now_ns);
+	if (key->cgroup_slot == OPD_CGROUP_NONE || add_sample(count, key, counted))
+		count->cgroups->not_split++;
+}
+
+static void note_too_many(struct opd_count *count, const struct file_key *key, struct opd_counted *counted)
 {
 	uint64_t overflow = op_dcookie_overflow(count->table);
 
-	counted->too_many = key->image_cookie == overflow && overflow != OP_DCOOKIE_NONE;
-	count->nr_too_many += counted->too_many || (key->app_cookie == overflow && overflow != OP_DCOOKIE_NONE);
-	return counted->too_many ? 0 : counted->resolved->location.offset;
+	if (op_likely(overflow == OP_DCOOKIE_NONE || (key->image_cookie != overflow && key->app_cookie != overflow)))
+		return;
+	counted->too_many = key->image_cookie == overflow;
+	count->nr_too_many++;
 }
 
 int opd_count_sample(struct opd_count *count, struct opd_counted *counted)
 {
 	struct file_key key = key_of(count, counted);
-	struct opd_file *file = file_of(count, &key);
-	int err;
+	int loss = add_sample(count, &key, counted);
 
-	if (!file)
-		return OP_LOSS_no_memory + 1;
-	count->last = file;
-	err = file->odb ? 0 : open_file(count, file);
-	if (err)
-		return (int)loss_of(err) + 1;
-	use(count, file);
-	err = op_odb_add(file->odb, key_in_file(count, &key, counted), 1);
-	if (err)
-		return (int)loss_of(err) + 1;
-	file->changed = true;
-	file->last_ns = op_max_u64(count->now_ns, 1);
+	if (loss)
+		return loss;
+	note_too_many(count, &key, counted);
+	if (op_unlikely(count->cgroups))
+		split(count, &key, counted);
 	return 0;
 }
 
@@ -453,4 +486,6 @@ void opd_count_close_files(struct opd_count *count)
 {
 	op_htable_visit(&count->files, free_visited, count);
 	op_htable_free(&count->files);
+	if (count->cgroups)
+		opd_cgroups_forget_slots(count->cgroups);
 }

@@ -7,6 +7,8 @@
  *   library   user samples under {root}APP/{dep}/...
  *   kernel    kernel samples under their application as well; implies library
  *   thread    one file per thread; cpu: one per CPU
+ *   cgroup    the samples of each cgroup once more below cgroup/, in files as they are without it; whoever does not know of
+ *             cgroups reads the session as it would be
  *
  * Anonymous regions are filed under their application whatever the mode.
  *
@@ -37,12 +39,13 @@ struct opd_count {
 	struct opd_cookie_file *cookie_file; /* the caller's; NULL: the table is not kept */
 	const struct op_event *events;
 	bool separate_lib, separate_kernel, separate_thread, separate_cpu;
+	struct opd_cgroups *cgroups; /* NULL: not separated by cgroup */
 	double cpu_speed_mhz;
 	uint64_t no_process_cookie; /* application of anonymous regions whose application is not known */
 	uint64_t now_ns;            /* set by the sync thread at each visit */
 	struct op_htable files;
 	struct opd_file_list open, closed;
-	struct opd_file *last; /* the file of the last sample */
+	struct opd_file *last[2]; /* the files of the last sample: of all cgroups, and of its own */
 	size_t max_open;
 	size_t max_closed;       /* what is known of closed files is forgotten beyond this */
 	bool forgot_changed;     /* a file that was forgotten had changed: a dump has to write everything. Cleared by the dump */
@@ -57,6 +60,7 @@ struct opd_counted {
 	const struct opd_resolved *resolved;
 	uint32_t event; /* index into the events */
 	uint32_t pid, tid, cpu;
+	uint64_t cgroup_id; /* where count.cgroups is given */
 	bool too_many; /* out: its image is beyond the limit of the session, it is filed under a pseudo-image */
 };
 

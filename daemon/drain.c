@@ -89,6 +89,10 @@ static void take_sample(struct opd_pipeline *pipeline, struct opd_cpu *cpu, cons
 		event->lost[OP_LOSS_no_memory]++;
 		return;
 	}
+	if (op_unlikely(pipeline->capture.with_cgroup) && op_record_sample_cgroup(header, &counted.cgroup_id) < 0) {
+		event->lost[OP_LOSS_undecodable]++;
+		return;
+	}
 	counted.pid = sample.pid;
 	counted.tid = sample.tid;
 	loss = opd_count_sample(&pipeline->count, &counted);
@@ -100,12 +104,12 @@ static void take_sample(struct opd_pipeline *pipeline, struct opd_cpu *cpu, cons
 	event->unattributed += resolved.unattributed || counted.too_many;
 }
 
-static void add_lost(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct op_lost_record *record)
+static struct opd_event *event_that_lost(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct op_lost_record *record)
 {
 	uint32_t index;
 	struct opd_event *event = event_by_id(pipeline, cpu, record->id, &index);
 
-	(event ? event : &cpu->events[0])->lost_records += record->lost;
+	return event ? event : &cpu->events[0];
 }
 
 static void take_lost(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct perf_event_header *header)
@@ -113,7 +117,7 @@ static void take_lost(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const 
 	struct op_lost_record record;
 
 	if (!op_record_lost(header, &record))
-		add_lost(pipeline, cpu, &record);
+		event_that_lost(pipeline, cpu, &record)->lost_records += record.lost;
 }
 
 static void take_lost_samples(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct perf_event_header *header)
@@ -121,7 +125,7 @@ static void take_lost_samples(struct opd_pipeline *pipeline, struct opd_cpu *cpu
 	struct op_lost_record record;
 
 	if (!op_record_lost_samples(header, &record))
-		add_lost(pipeline, cpu, &record);
+		event_that_lost(pipeline, cpu, &record)->lost_samples += record.lost;
 }
 
 static void take_throttle(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct perf_event_header *header)

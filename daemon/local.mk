@@ -11,6 +11,7 @@ daemon_libopd_a_SOURCES = \
 	daemon/proc_scan.c daemon/proc_scan.h \
 	daemon/image.c daemon/image.h \
 	daemon/kernel_map.c daemon/kernel_map.h \
+	daemon/cgroups.c daemon/cgroups.h \
 	daemon/resolve.c daemon/resolve.h \
 	daemon/forget.c daemon/forget.h \
 	daemon/count.c daemon/count.h \

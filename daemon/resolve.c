@@ -28,6 +28,7 @@ void opd_resolver_free(struct opd_resolver *resolver)
 		return;
 	opd_processes_free(&resolver->processes);
 	opd_kernel_map_free(&resolver->kernel);
+	opd_cgroups_free(&resolver->cgroups);
 	*resolver = (struct opd_resolver){ 0 };
 }
 

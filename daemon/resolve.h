@@ -8,6 +8,7 @@
 #ifndef OPD_RESOLVE_H
 #define OPD_RESOLVE_H
 
+#include "daemon/cgroups.h"
 #include "daemon/image.h"
 #include "daemon/kernel_map.h"
 #include "daemon/process.h"
@@ -27,6 +28,7 @@ struct opd_resolver {
 	struct opd_forgetting forgetting;
 	struct opd_processes processes;
 	struct opd_kernel_map kernel;
+	struct opd_cgroups cgroups; /* empty but with separation by cgroup */
 	uint64_t pseudo[OPD_NR_PSEUDO];
 	uint64_t now_ns; /* set by the sync thread at each visit; stamps what is read from /proc */
 };

@@ -114,9 +114,19 @@ static int take_ksymbol(struct drain *drain, const struct perf_event_header *hea
 	return opd_kernel_map_ksymbol(&drain->resolver->kernel, &record);
 }
 
+static int take_cgroup(struct drain *drain, const struct perf_event_header *header)
+{
+	struct op_cgroup_record record;
+
+	if (op_record_cgroup(header, &record) < 0)
+		return -EBADMSG;
+	return opd_cgroups_add(&drain->resolver->cgroups, record.id, record.path);
+}
+
 static const handler handlers[] = {
 	[PERF_RECORD_MMAP2] = take_mmap, [PERF_RECORD_COMM] = take_comm, [PERF_RECORD_FORK] = take_fork,
 	[PERF_RECORD_EXIT] = take_exit,  [PERF_RECORD_LOST] = take_lost, [PERF_RECORD_KSYMBOL] = take_ksymbol,
+	[PERF_RECORD_CGROUP] = take_cgroup,
 };
 
 /* A record of a kind that opd does not know, or that is damaged, is passed over; only memory is an error. */

@@ -160,6 +160,8 @@ static void fill_status(const struct opd_sync *sync, struct op_status *status)
 	status->nr_images_counted = op_dcookie_nr_counted(pipeline->resolver.table);
 	status->dumps = sync->dumps;
 	fill_bounds(sync->pipeline, status->bounds);
+	status->nr_cgroups = pipeline->resolver.cgroups.nr_slots;
+	status->not_split = pipeline->resolver.cgroups.not_split;
 	fill_rings(sync, status);
 	snprintf(status->kernel_note, sizeof(status->kernel_note), "%s", pipeline->resolver.kernel.note);
 }

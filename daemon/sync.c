@@ -91,6 +91,7 @@ static void reset(struct opd_sync *sync, struct opd_job *job)
 	if (err)
 		fail(job, err, "cannot empty the current session");
 	opd_capture_reset_ledger(&pipeline->capture);
+	pipeline->resolver.cgroups.not_split = 0;
 	sync->reported = (struct opd_losses){ 0 };
 	sync->visits.counts = (struct opd_visit_counts){ 0 };
 	if (was_running)

@@ -76,7 +76,9 @@ struct op_status {
 	uint32_t ring_is_auto;	  /* 1: RingSize=auto */
 	uint32_t swap_threads;	  /* that swap beside each other, at most */
 	uint32_t has_pmu;
-	uint32_t reserved;
+	uint32_t separate_cgroup;
+	uint64_t nr_cgroups; /* that have samples of their own */
+	uint64_t not_split;  /* samples that are stored, but not by cgroup */
 	char session_dir[4096];
 	char vmlinux[4096];    /* "" : none */
 	char kernel_note[256]; /* how kernel samples are filed, in words */

@@ -36,6 +36,7 @@ static void show_separation(const struct opcontrol *ctl, const struct op_status 
 		{ " kernel", status ? status->separate_kernel : setup->separate_kernel },
 		{ " thread", status ? status->separate_thread : setup->separate_thread },
 		{ " cpu", status ? status->separate_cpu : setup->separate_cpu },
+		{ " cgroup", status ? status->separate_cgroup : setup->separate_cgroup },
 	};
 	bool any = false;
 
@@ -167,6 +168,9 @@ static void show_daemon(const struct op_status *status)
 		if (status->bounds[i])
 			printf("        %s: %" PRIu64 " (%s)\n", op_bound_name((enum op_bound)i), status->bounds[i],
 			       op_bound_meaning((enum op_bound)i));
+	if (status->separate_cgroup)
+		printf("        %" PRIu64 " cgroups; %" PRIu64 " samples are stored, but not by cgroup\n", status->nr_cgroups,
+		       status->not_split);
 }
 
 static void show_text(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
@@ -208,6 +212,9 @@ static const struct field status_fields[] = {
 	ROW(op_status, separate_kernel, BOOL32),
 	ROW(op_status, separate_thread, BOOL32),
 	ROW(op_status, separate_cpu, BOOL32),
+	ROW(op_status, separate_cgroup, BOOL32),
+	ROW(op_status, nr_cgroups, U64),
+	ROW(op_status, not_split, U64),
 	ROW(op_status, uptime_ns, U64),
 	ROW(op_status, running_ns, U64),
 	ROW(op_status, cpu_ns, U64),

@@ -30,11 +30,14 @@ struct opr_part {
 	size_t first_file, nr_files;
 };
 
+/* A session, or the part of one that a cgroup has for itself. */
 struct opr_session {
 	char *path; /* of its directory */
 	int dir_fd;
 	struct op_session_list list;
-	struct op_dcookie_table *images; /* NULL: the session has no dcookie table */
+	struct op_dcookie_table *images; /* NULL: the session has no dcookie table; that of the parent for a part */
+	char *cgroup;  /* NULL: a whole session */
+	size_t parent; /* index of the session that it is a part of, its own for a whole one */
 };
 
 struct opr_profile {

@@ -9,7 +9,6 @@ tests_bench_bench_memory_SOURCES = \
 	tests/bench/bench_memory.c \
 	tests/bench/peer.h \
 	tests/bench/peer_memcpy.c \
-	tests/bench/peer_pair.c \
 	tests/bench/peer_ring.c
 tests_bench_bench_memory_CPPFLAGS = $(AM_CPPFLAGS) $(CK_CFLAGS) $(URCU_CFLAGS)
 tests_bench_bench_memory_LDADD = libop/libop.a

@@ -18,6 +18,7 @@
 #include "libop/odb.h"
 #include "libop/sys.h"
 #include "tests/unit/memory_ring.h"
+#include "tests/unit/pipeline.h"
 #include "tests/unit/sideband_records.h"
 
 #define PID 4000000u /* above any pid_max, so that /proc has nothing of it */
@@ -32,9 +33,8 @@ static struct op_event kinds[3] = {
 	{ .name = "page-faults", .count = 1, .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_PAGE_FAULTS },
 	{ .name = "context-switches", .count = 1, .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_CONTEXT_SWITCHES },
 };
-static char dir[] = "/tmp/test_drain.XXXXXX";
+static char dir[PIPELINE_DIR_BYTES];
 static bool disk_full;
-static size_t max_images = 1000;
 
 int __real_op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes);
 int __wrap_op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes);
@@ -46,9 +46,6 @@ int __wrap_op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes)
 
 static int setup(void **state OP_UNUSED)
 {
-	snprintf(dir, sizeof(dir), "/tmp/test_drain.XXXXXX");
-	if (!mkdtemp(dir))
-		return -1;
 	disk_full = false;
 	memset(&pipeline, 0, sizeof(pipeline));
 	memset(&cpu, 0, sizeof(cpu));
@@ -63,29 +60,14 @@ static int setup(void **state OP_UNUSED)
 	pipeline.capture.nr_events = 1;
 	pipeline.capture.cpus = &cpu;
 	pipeline.capture.nr_cpus = 1;
-	if (opd_resolver_init(&pipeline.resolver, op_dcookie_table_new(), max_images, NULL) < 0)
-		return -1;
-	pipeline.count.session_fd = open(dir, O_RDONLY | O_DIRECTORY);
-	pipeline.count.table = pipeline.resolver.table;
-	pipeline.count.events = kinds;
-	pipeline.count.separate_lib = pipeline.count.separate_kernel = true;
-	pipeline.count.no_process_cookie = pipeline.resolver.pseudo[OPD_PSEUDO_NO_PROCESS];
-	pipeline.count.max_open = 100;
-	return mkdirat(pipeline.count.session_fd, "tmp", 0755);
+	return pipeline_begin(&pipeline, dir);
 }
 
 static int teardown(void **state OP_UNUSED)
 {
-	char command[64];
-
-	opd_count_close_files(&pipeline.count);
-	close(pipeline.count.session_fd);
-	op_dcookie_table_free(pipeline.resolver.table);
-	opd_resolver_free(&pipeline.resolver);
 	memory_ring_free(&cpu.pair.rings[0]);
 	memory_ring_free(&cpu.sideband);
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	return system(command);
+	return pipeline_end(&pipeline, dir);
 }
 
 static void sample(uint16_t mode, uint64_t ip, uint32_t pid, uint64_t time_ns)
@@ -452,11 +434,9 @@ static void changed_files_are_named_once(void **state OP_UNUSED)
 
 static int setup_for_few_images(void **state)
 {
-	int result;
+	int result = setup(state);
 
-	max_images = 4;
-	result = setup(state);
-	max_images = 1000;
+	op_dcookie_limit(pipeline.resolver.table, SIZE_MAX, 4, pipeline.resolver.pseudo[OPD_PSEUDO_TOO_MANY_IMAGES]);
 	return result;
 }
 
