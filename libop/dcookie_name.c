@@ -120,10 +120,11 @@ static char *make_name(const struct op_dcookie_row *row, enum telling telling)
 
 	if (telling != TELLING_NOTHING)
 		format_identity(row, telling, identity);
-	if (strlen(path) > NAME_LONG_BYTES || strlen(last_component(path)) + strlen(identity) > NAME_MAX)
+	op_mangle_path(path, &name);
+	if (name.length > NAME_LONG_BYTES || strlen(last_component(path)) + strlen(identity) > NAME_MAX) {
+		op_text_truncate(&name, 0);
 		add_short(path, &name);
-	else
-		op_text_add(&name, path);
+	}
 	op_text_add(&name, identity);
 	return op_text_steal(&name);
 }
@@ -180,9 +181,17 @@ int op_dcookie_tell_apart(struct op_dcookie_table *table, uint64_t cookie)
 {
 	struct op_dcookie_entry *entry = op_dcookie_entry_of(table, cookie);
 	char *name;
+	bool is_plain;
 
 	assert(entry && entry->row.name);
-	if (entry->row.id.name.kind != OP_IMAGE_FILE || strcmp(entry->row.name, entry->row.id.name.name) != 0)
+	if (entry->row.id.name.kind != OP_IMAGE_FILE)
+		return 0;
+	name = make_name(&entry->row, TELLING_NOTHING);
+	if (!name)
+		return -ENOMEM;
+	is_plain = !strcmp(entry->row.name, name);
+	free(name);
+	if (!is_plain)
 		return 0;
 	name = choose_name(table, &entry->row, TELLING_IDENTITY);
 	if (!name)

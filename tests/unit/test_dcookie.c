@@ -150,6 +150,30 @@ static void a_foreign_file_has_the_plain_name(void **state OP_UNUSED)
 	op_dcookie_table_free(table);
 }
 
+/* op_unmangle gives them with the braces that op_mangle writes. */
+static void names_are_those_of_paths(void **state OP_UNUSED)
+{
+	struct op_dcookie_table *table = op_dcookie_table_new();
+	struct op_image_id special = file_id("/bin/{dep}/a", 2), other = file_id("/bin/{{dep}}/a", 3);
+	uint64_t cookie = counted(table, &special), found;
+	struct op_sample_name name = { .app = op_dcookie_name(op_dcookie_row(table, cookie)), .event = "T" }, again;
+	struct op_text path = { 0 };
+	char *storage;
+
+	assert_name(table, cookie, "/bin/{{dep}}/a");
+	name.image = name.app;
+	op_mangle(&name, &path);
+	assert_int_equal(op_unmangle(op_text_get(&path), &again, &storage, NULL), 0);
+	found = op_dcookie_by_name(table, &again.image);
+	assert_int_equal(found, cookie);
+	assert_name(table, counted(table, &other), "/bin/{{dep}}/a (inode 3)");
+	assert_int_equal(op_dcookie_tell_apart(table, cookie), 0);
+	assert_name(table, cookie, "/bin/{{dep}}/a (inode 2)");
+	free(storage);
+	op_text_free(&path);
+	op_dcookie_table_free(table);
+}
+
 static void long_names_leave_room_for_paths(void **state OP_UNUSED)
 {
 	struct op_dcookie_table *table = op_dcookie_table_new();
@@ -162,8 +186,8 @@ static void long_names_leave_room_for_paths(void **state OP_UNUSED)
 	assert_name(table, counted(table, &id), path);
 	/* With its identity behind it the last component would be longer than the kernel takes. */
 	assert_int_equal(strlen(op_dcookie_row(table, counted(table, &other))->name), 30 + 128 + strlen(" (inode 2)"));
-	memset(path + 1, '/', 2000);
-	memcpy(path + 2001, "end", 4);
+	memset(path + 1, 'x', 2000);
+	memcpy(path + 2000, "/end", 5);
 	assert_true(strlen(op_dcookie_row(table, counted(table, &id))->name) == 30 + strlen("end"));
 	op_dcookie_table_free(table);
 }
@@ -233,7 +257,7 @@ int main(void)
 		cmocka_unit_test(same_identity_same_cookie), cmocka_unit_test(what_replaces_a_file_is_another_image),
 		cmocka_unit_test(an_alias_leads_to_the_same_row), cmocka_unit_test(regions_differ_by_process_and_bounds),
 		cmocka_unit_test(many_stay_what_they_are), cmocka_unit_test(names_are_given_with_the_first_sample),
-		cmocka_unit_test(a_foreign_file_has_the_plain_name), cmocka_unit_test(long_names_leave_room_for_paths),
+		cmocka_unit_test(a_foreign_file_has_the_plain_name), cmocka_unit_test(long_names_leave_room_for_paths), cmocka_unit_test(names_are_those_of_paths),
 		cmocka_unit_test(what_is_beyond_a_limit_is_refused), cmocka_unit_test(what_nobody_needs_is_forgotten),
 	};
 

@@ -77,7 +77,7 @@ static uint64_t by_name(const struct op_dcookie_table *table, const char *string
 
 static const char *const odd_names[] = {
 	"/bin/plain",	  "/a b/c\td\ne\rf", "/back\\slash\\x41", "/\x01\x7f\x80\xff\xc3\xa4", "/-", "/next\t5",
-	"/...../{dep}/#", "/quote\"'`",
+	"/...../{dep}x/#", "/quote\"'`",
 };
 
 static void names_may_hold_anything(void **state OP_UNUSED)
