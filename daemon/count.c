@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <time.h>
 
+#include "daemon/capture.h"
 #include "daemon/damaged.h"
 #include "daemon/log.h"
 #include "libop/clock.h"
@@ -15,27 +16,29 @@
 #define TMP_PATH OP_SESSION_TMP "/sample"
 #define RETRY_NS 100000000u /* a file that could not be opened is tried again after 100 ms */
 
-/* What samples must have in common to be counted in one file. */
-struct file_key {
-	uint64_t app_cookie, image_cookie;
-	uint32_t event;
-	int32_t tgid, tid, cpu;
-	uint32_t cgroup_slot; /* OPD_CGROUP_NONE: of all cgroups */
-};
-
 struct opd_file {
-	struct op_hlink link;
-	struct file_key key;
-	struct op_odb *odb;             /* NULL: not open */
+	struct op_hlink link; /* it, the key and odb are looked at for each sample: one cache line */
+	struct opd_file_key key;
+	struct op_odb *odb; /* NULL: not open */
+	bool changed;
+	bool used;                      /* since it was last thought of to close it */
 	struct opd_file *newer, *older; /* among those that are open, or closed */
 	char *path;                     /* below the session directory; NULL until it was opened once */
-	bool changed;
-	uint64_t last_ns; /* of the last sample; 0: the rows have it */
-	int error; /* of the last attempt to open */
+	uint64_t last_ns;               /* of the last sample; 0: the rows have it */
+	int error;                      /* of the last attempt to open */
 	uint64_t retry_ns;
 };
 
-static uint64_t hash_key(const struct file_key *key)
+static_assert(offsetof(struct opd_file, odb) < 64, "one cache line");
+
+/* Samples on their way into files that are open. */
+struct batch {
+	struct op_odb_addition additions[OPD_WAITING_MAX];
+	struct opd_waiting *waiting[OPD_WAITING_MAX];
+	size_t nr;
+};
+
+static uint64_t hash_key(const struct opd_file_key *key)
 {
 	uint64_t hash = op_hash_u64(key->image_cookie + (key->app_cookie << 32));
 
@@ -43,18 +46,17 @@ static uint64_t hash_key(const struct file_key *key)
 	return key->cgroup_slot ? op_hash_add(hash, key->cgroup_slot) : hash;
 }
 
-static bool same_key(const struct file_key *a, const struct file_key *b)
+static bool same_key(const struct opd_file_key *a, const struct opd_file_key *b)
 {
 	return a->app_cookie == b->app_cookie && a->image_cookie == b->image_cookie && a->event == b->event && a->tgid == b->tgid &&
 	       a->tid == b->tid && a->cpu == b->cpu && a->cgroup_slot == b->cgroup_slot;
 }
 
-static struct file_key key_of(const struct opd_count *count, const struct opd_counted *counted)
+static struct opd_file_key key_of(const struct opd_count *count, const struct opd_counted *counted)
 {
 	const struct opd_resolved *resolved = counted->resolved;
-	bool is_anon = op_dcookie_row(count->table, resolved->location.cookie)->id.name.kind == OP_IMAGE_ANON;
-	bool separate = is_anon || (resolved->is_kernel ? count->separate_kernel : count->separate_lib);
-	struct file_key key = {
+	bool separate = resolved->is_region || (resolved->is_kernel ? count->separate_kernel : count->separate_lib);
+	struct opd_file_key key = {
 		.app_cookie = resolved->location.cookie,
 		.image_cookie = resolved->location.cookie,
 		.event = counted->event,
@@ -65,7 +67,7 @@ static struct file_key key_of(const struct opd_count *count, const struct opd_co
 
 	if (separate && resolved->app_cookie != OP_DCOOKIE_NONE)
 		key.app_cookie = resolved->app_cookie;
-	else if (is_anon)
+	else if (resolved->is_region)
 		key.app_cookie = count->no_process_cookie;
 	/* A task that is being reaped, or one of another pid namespace, has no number to file it under. */
 	if (key.tgid < 0)
@@ -76,6 +78,14 @@ static struct file_key key_of(const struct opd_count *count, const struct opd_co
 }
 
 /* ---- lists, by last use ---- */
+
+static struct opd_file **recent_of(struct opd_count *count, const struct opd_file_key *key)
+{
+	uint32_t mix = (uint32_t)key->image_cookie * 0x9e3779b1u ^ (uint32_t)key->app_cookie * 0x85ebca6bu ^
+		       ((uint32_t)key->tid ^ key->event << 16 ^ (uint32_t)key->cpu << 24 ^ key->cgroup_slot << 8) * 0xc2b2ae35u;
+
+	return &count->recent[mix / (UINT32_MAX / OPD_RECENT_SLOTS + 1)];
+}
 
 static struct opd_file_list *list_of(struct opd_count *count, const struct opd_file *file)
 {
@@ -99,14 +109,6 @@ static void link_newest(struct opd_file_list *list, struct opd_file *file)
 	list->nr++;
 }
 
-static void use(struct opd_count *count, struct opd_file *file)
-{
-	if (count->open.newest == file)
-		return;
-	unlink_file(&count->open, file);
-	link_newest(&count->open, file);
-}
-
 /* Tells the rows when the last sample was. */
 static void note_seen(struct opd_count *count, struct opd_file *file)
 {
@@ -128,9 +130,8 @@ static void note_seen(struct opd_count *count, struct opd_file *file)
 static void free_file(struct opd_count *count, struct opd_file *file)
 {
 	unlink_file(list_of(count, file), file);
-	for (size_t i = 0; i < op_array_size(count->last); i++)
-		if (count->last[i] == file)
-			count->last[i] = NULL;
+	if (*recent_of(count, &file->key) == file)
+		*recent_of(count, &file->key) = NULL;
 	if (file->odb)
 		op_odb_close(file->odb);
 	free(file->path);
@@ -155,6 +156,22 @@ static void close_file(struct opd_count *count, struct opd_file *file)
 	op_odb_close(file->odb);
 	file->odb = NULL;
 	link_newest(&count->closed, file);
+}
+
+/* Those that were used since they were last looked at get another round. */
+static void make_room(struct opd_count *count)
+{
+	while (count->open.nr >= count->max_open && count->open.oldest) {
+		struct opd_file *file = count->open.oldest;
+
+		if (!file->used) {
+			close_file(count, file);
+			continue;
+		}
+		file->used = false;
+		unlink_file(&count->open, file);
+		link_newest(&count->open, file);
+	}
 }
 
 /* ---- opening ---- */
@@ -251,8 +268,7 @@ static int open_file(struct opd_count *count, struct opd_file *file)
 
 	if (file->error && count->now_ns < file->retry_ns)
 		return file->error;
-	while (count->open.nr >= count->max_open && count->open.oldest)
-		close_file(count, count->open.oldest);
+	make_room(count);
 	err = open_path(count, file);
 	if (err == -ESTALE) {
 		err = op_dcookie_tell_apart(count->table, file->key.image_cookie);
@@ -269,7 +285,7 @@ static int open_file(struct opd_count *count, struct opd_file *file)
 
 /* ---- finding ---- */
 
-static struct opd_file *find_file(const struct opd_count *count, const struct file_key *key)
+static struct opd_file *look_up(const struct opd_count *count, const struct opd_file_key *key)
 {
 	for (struct op_hlink *link = op_htable_first(&count->files, hash_key(key)); link; link = op_htable_next(link)) {
 		struct opd_file *file = op_container_of(link, struct opd_file, link);
@@ -280,13 +296,13 @@ static struct opd_file *find_file(const struct opd_count *count, const struct fi
 	return NULL;
 }
 
-static struct opd_file *add_file(struct opd_count *count, const struct file_key *key)
+static struct opd_file *add_file(struct opd_count *count, const struct opd_file_key *key)
 {
-	struct opd_file *file = calloc(1, sizeof(*file));
+	struct opd_file *file = aligned_alloc(64, (sizeof(*file) + 63) / 64 * 64);
 
 	if (!file)
 		return NULL;
-	file->key = *key;
+	*file = (struct opd_file){ .key = *key };
 	if (op_htable_insert(&count->files, &file->link, hash_key(key)) < 0) {
 		free(file);
 		return NULL;
@@ -310,23 +326,30 @@ static int count_in(const struct opd_count *count, uint64_t *cookie)
 }
 
 /* The file of a key that is not known: of the key that is left of it when the session has too many images. NULL without memory. */
-static struct opd_file *make_file(struct opd_count *count, struct file_key *key)
+static struct opd_file *make_file(struct opd_count *count, struct opd_file_key *key)
 {
 	struct opd_file *file = NULL;
-	struct file_key wanted = *key;
+	struct opd_file_key wanted = *key;
 
 	if (count_in(count, &key->app_cookie) < 0 || count_in(count, &key->image_cookie) < 0)
 		return NULL;
 	if (!same_key(key, &wanted))
-		file = find_file(count, key);
+		file = look_up(count, key);
 	return file ? file : add_file(count, key);
 }
 
-static struct opd_file *file_of(struct opd_count *count, struct file_key *key)
+/* The key is changed to what is left of it when the session has too many images. */
+static struct opd_file *find_file(struct opd_count *count, struct opd_file_key *key)
 {
-	struct opd_file *file = find_file(count, key);
+	struct opd_file **recent = recent_of(count, key), *file;
 
-	return file ? file : make_file(count, key);
+	if (op_likely(*recent && same_key(&(*recent)->key, key)))
+		return *recent;
+	file = look_up(count, key);
+	if (!file)
+		file = make_file(count, key);
+	*recent_of(count, key) = file;
+	return file;
 }
 
 static enum op_loss loss_of(int err)
@@ -345,63 +368,134 @@ static enum op_loss loss_of(int err)
 	}
 }
 
-/* Samples of what is beyond a limit have no offset that means anything. */
-static uint64_t offset_in_file(const struct opd_count *count, const struct file_key *key, const struct opd_counted *counted)
-{
-	return key->image_cookie == op_dcookie_overflow(count->table) ? 0 : counted->resolved->location.offset;
-}
-
-/* The key is changed to what is left of it when the session has too many images. */
-static int add_sample(struct opd_count *count, struct file_key *key, const struct opd_counted *counted)
-{
-	struct opd_file **last = &count->last[key->cgroup_slot != OPD_CGROUP_NONE];
-	struct opd_file *file = *last && same_key(&(*last)->key, key) ? *last : file_of(count, key);
-	int err;
-
-	if (!file)
-		return OP_LOSS_no_memory + 1;
-	*last = file;
-	err = file->odb ? 0 : open_file(count, file);
-	if (err)
-		return (int)loss_of(err) + 1;
-	use(count, file);
-	err = op_odb_add(file->odb, offset_in_file(count, key, counted), 1);
-	if (err)
-		return (int)loss_of(err) + 1;
-	file->changed = true;
-	file->last_ns = op_max_u64(count->now_ns, 1);
-	return 0;
-}
-
-/* Stored is what is in its ordinary file; what could not be kept by cgroup as well is counted as that. */
-static void split(struct opd_count *count, struct file_key *key, const struct opd_counted *counted)
-{
-	key->cgroup_slot = opd_cgroups_slot(count->cgroups, counted->cgroup_id, count->now_ns);
-	if (key->cgroup_slot == OPD_CGROUP_NONE || add_sample(count, key, counted))
-		count->cgroups->not_split++;
-}
-
-static void note_too_many(struct opd_count *count, const struct file_key *key, struct opd_counted *counted)
+static bool is_too_many(const struct opd_count *count, const struct opd_file_key *key)
 {
 	uint64_t overflow = op_dcookie_overflow(count->table);
 
-	if (op_likely(overflow == OP_DCOOKIE_NONE || (key->image_cookie != overflow && key->app_cookie != overflow)))
-		return;
-	counted->too_many = key->image_cookie == overflow;
-	count->nr_too_many++;
+	return overflow != OP_DCOOKIE_NONE && (key->image_cookie == overflow || key->app_cookie == overflow);
 }
 
-int opd_count_sample(struct opd_count *count, struct opd_counted *counted)
+static void book(struct opd_count *count, const struct opd_waiting *waiting)
 {
-	struct file_key key = key_of(count, counted);
-	int loss = add_sample(count, &key, counted);
+	struct opd_event *account = waiting->account;
 
-	if (loss)
-		return loss;
-	note_too_many(count, &key, counted);
-	if (op_unlikely(count->cgroups))
-		split(count, &key, counted);
+	if (op_unlikely(waiting->error)) {
+		account->lost[loss_of(waiting->error)] += waiting->nr_samples;
+		return;
+	}
+	account->stored += waiting->nr_samples;
+	if (op_unlikely(is_too_many(count, &waiting->key)))
+		count->nr_too_many += waiting->nr_samples;
+	if (op_unlikely(waiting->unattributed))
+		account->unattributed += waiting->nr_samples;
+}
+
+static void add_batch(struct batch *batch)
+{
+	op_odb_add_all(batch->additions, batch->nr);
+	for (size_t i = 0; i < batch->nr; i++)
+		batch->waiting[i]->error = batch->additions[i].error;
+	batch->nr = 0;
+}
+
+/* Opening a file may close others, so those that samples are on their way to go first. */
+static int find_open(struct opd_count *count, struct opd_file_key *key, struct batch *batch, struct opd_file **ret_file)
+{
+	struct opd_file *file = find_file(count, key);
+	int err;
+
+	if (!file)
+		return -ENOMEM;
+	if (op_unlikely(!file->odb)) {
+		add_batch(batch);
+		err = open_file(count, file);
+		if (err)
+			return err;
+	}
+	*ret_file = file;
 	return 0;
+}
+
+static void put(struct opd_count *count, struct opd_waiting *waiting, struct opd_file_key *key, struct batch *batch)
+{
+	struct opd_file *file;
+
+	waiting->error = find_open(count, key, batch, &file);
+	if (op_unlikely(waiting->error))
+		return;
+	/* What is beyond a limit has no offset that means anything. */
+	if (op_unlikely(key->image_cookie == op_dcookie_overflow(count->table))) {
+		waiting->offset = 0;
+		waiting->unattributed = true;
+	}
+	file->used = file->changed = true;
+	file->last_ns = op_max_u64(count->now_ns, 1);
+	op_prefetch(file->odb);
+	batch->waiting[batch->nr] = waiting;
+	batch->additions[batch->nr++] =
+		(struct op_odb_addition){ .odb = file->odb, .key = waiting->offset, .count = waiting->nr_samples };
+}
+
+/* Stored is what is in its ordinary file; what could not be kept by cgroup as well is counted as that. */
+static void split(struct opd_count *count, struct batch *batch)
+{
+	for (size_t i = 0; i < count->nr_waiting; i++) {
+		struct opd_waiting *waiting = &count->waiting[i];
+		struct opd_file_key key = waiting->key;
+
+		if (waiting->error)
+			waiting->nr_samples = 0;
+		key.cgroup_slot = waiting->cgroup_slot;
+		if (waiting->nr_samples && key.cgroup_slot != OPD_CGROUP_NONE)
+			put(count, waiting, &key, batch);
+	}
+	add_batch(batch);
+	for (size_t i = 0; i < count->nr_waiting; i++)
+		if (count->waiting[i].error || count->waiting[i].cgroup_slot == OPD_CGROUP_NONE)
+			count->cgroups->not_split += count->waiting[i].nr_samples;
+}
+
+void opd_count_flush(struct opd_count *count)
+{
+	struct batch batch;
+
+	batch.nr = 0;
+	for (size_t i = 0; i < count->nr_waiting; i++)
+		put(count, &count->waiting[i], &count->waiting[i].key, &batch);
+	add_batch(&batch);
+	for (size_t i = 0; i < count->nr_waiting; i++)
+		book(count, &count->waiting[i]);
+	if (op_unlikely(count->cgroups))
+		split(count, &batch);
+	count->nr_waiting = 0;
+}
+
+void opd_count_sample(struct opd_count *count, const struct opd_counted *counted)
+{
+	struct opd_waiting *last = count->nr_waiting ? &count->waiting[count->nr_waiting - 1] : NULL;
+	uint64_t offset = counted->resolved->location.offset;
+	struct opd_file_key key = key_of(count, counted);
+	uint32_t slot = OPD_CGROUP_NONE;
+
+	if (op_unlikely(count->cgroups))
+		slot = opd_cgroups_slot(count->cgroups, counted->cgroup_id, count->now_ns);
+	/* Hot loops repeat. */
+	if (last && last->offset == offset && last->account == counted->account && last->cgroup_slot == slot &&
+	    same_key(&last->key, &key)) {
+		last->nr_samples++;
+		return;
+	}
+	op_prefetch(*recent_of(count, &key));
+	count->waiting[count->nr_waiting++] = (struct opd_waiting){
+		.key = key,
+		.offset = offset,
+		.account = counted->account,
+		.nr_samples = 1,
+		.cgroup_slot = slot,
+		.unattributed = counted->resolved->unattributed,
+	};
+	if (count->nr_waiting == OPD_WAITING_MAX)
+		opd_count_flush(count);
 }
 
 /* ---- writing out, closing ---- */
@@ -427,6 +521,8 @@ static void take_changed(struct op_hlink *link, void *arg)
 		return;
 	}
 	changed->nr_paths++;
+	if (file->odb)
+		op_odb_promise(file->odb);
 }
 
 static void mark_written(struct op_hlink *link, void *arg OP_UNUSED)
@@ -436,7 +532,10 @@ static void mark_written(struct op_hlink *link, void *arg OP_UNUSED)
 
 int opd_count_take_changed(struct opd_count *count, char ***ret_paths, size_t *ret_nr_paths)
 {
-	struct changed changed = { .count = count, .paths = calloc(count->files.nr_entries + 1, sizeof(char *)) };
+	struct changed changed;
+
+	opd_count_flush(count);
+	changed = (struct changed){ .count = count, .paths = calloc(count->files.nr_entries + 1, sizeof(char *)) };
 
 	if (!changed.paths)
 		return -ENOMEM;
@@ -462,11 +561,13 @@ static void mark_changed(struct op_hlink *link, void *arg OP_UNUSED)
 
 void opd_count_mark_changed(struct opd_count *count)
 {
+	opd_count_flush(count);
 	op_htable_visit(&count->files, mark_changed, NULL);
 }
 
 void opd_count_release_files(struct opd_count *count)
 {
+	opd_count_flush(count);
 	while (count->open.oldest)
 		close_file(count, count->open.oldest);
 }
@@ -484,6 +585,7 @@ static void free_visited(struct op_hlink *link, void *arg)
 
 void opd_count_close_files(struct opd_count *count)
 {
+	opd_count_flush(count);
 	op_htable_visit(&count->files, free_visited, count);
 	op_htable_free(&count->files);
 	if (count->cgroups)

@@ -23,6 +23,7 @@ static void forget(struct opd_resolver *resolver)
 	opd_processes_visit_cookies(&resolver->processes, mark, table);
 	opd_kernel_map_visit_cookies(&resolver->kernel, mark, table);
 	forgetting->nr_forgotten += op_dcookie_sweep(table);
+	memset(resolver->found, 0, sizeof(resolver->found));
 	forgetting->nr_refused = op_dcookie_nr_refused(table);
 	/* Twice what is needed, so that it costs each new image the same however many there are. */
 	forgetting->due = (size_t)op_max_u64(DUE_MIN, 2 * nr_uncounted(table));

@@ -227,6 +227,7 @@ static const struct field status_fields[] = {
 #define X(bound, meaning) { #bound, offsetof(struct op_status, bounds) + OP_BOUND_##bound * sizeof(uint64_t), U64 },
 	OP_BOUNDS(X)
 #undef X
+	ROW(op_status, maps_reread, U64),
 	ROW(op_status, ring_bytes, U64),
 	ROW(op_status, ring_need_bytes, U64),
 	ROW(op_status, ring_is_auto, BOOL32),
