@@ -30,6 +30,7 @@ int op_sys_fcntl(int fd, int command, int arg) OP_MUST_CHECK;
 int op_sys_membarrier(int command) OP_MUST_CHECK;
 int op_sys_eventfd(unsigned int value, int flags) OP_MUST_CHECK;
 int op_sys_fsync(int fd) OP_MUST_CHECK;
+int op_sys_syncfs(int fd) OP_MUST_CHECK;
 int op_sys_fstat(int fd, struct stat *ret_stat) OP_MUST_CHECK;
 int op_sys_statvfs(int fd, struct statvfs *ret_statvfs) OP_MUST_CHECK;
 uint64_t op_sys_wall_ns(void); /* since 1970: what the clock on the wall says, which may step */
