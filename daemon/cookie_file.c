@@ -212,6 +212,20 @@ static void format_counted(struct op_dcookie_row *row, void *arg)
 		op_dcookie_format_row(row, arg);
 }
 
+void opd_cookie_file_format(const struct opd_cookie_file *file, struct op_text *text)
+{
+	op_dcookie_format_head(text);
+	op_dcookie_format_next(op_dcookie_next(file->table) + RESERVED, text);
+	op_dcookie_visit(file->table, format_counted, text);
+}
+
+void opd_cookie_file_stop_publishing(struct opd_cookie_file *file)
+{
+	pthread_mutex_lock(&file->lock);
+	file->nr_resets++;
+	pthread_mutex_unlock(&file->lock);
+}
+
 /* One table at a time; while it is written, others only see to it that what is there is on the disk. */
 struct opd_cookie_snapshot *opd_cookie_file_begin(struct opd_cookie_file *file)
 {
@@ -227,9 +241,7 @@ struct opd_cookie_snapshot *opd_cookie_file_begin(struct opd_cookie_file *file)
 	pthread_mutex_unlock(&file->lock);
 	if (!is_first)
 		return snapshot;
-	op_dcookie_format_head(&snapshot->text);
-	op_dcookie_format_next(op_dcookie_next(file->table) + RESERVED, &snapshot->text);
-	op_dcookie_visit(file->table, format_counted, &snapshot->text);
+	opd_cookie_file_format(file, &snapshot->text);
 	return snapshot;
 }
 

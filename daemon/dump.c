@@ -7,24 +7,34 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "daemon/log.h"
 #include "daemon/sync.h"
+#include "libop/dcookie.h"
 #include "libop/session.h"
+#include "libop/session_close.h"
+#include "libop/session_ledger.h"
 #include "libop/sys.h"
 
-struct write_out {
+#define CLOSED_COOKIES OP_SESSION_TMP "/" OP_DCOOKIE_FILE "-closed"
+
+/* Whatever becomes of the session meanwhile, its directory is open: what was taken is written where it is. */
+struct opd_write_out {
 	struct opd_sync *sync;
-	struct opd_job *job;
+	struct opd_job *job; /* NULL: nobody waits for it */
 	int session_fd;
-	char **paths;
+	int current_fd; /* or -errno */
+	char **paths; /* below the session directory, in samples/current when they were taken */
 	size_t nr_paths;
-	struct opd_cookie_snapshot *cookies;
+	struct opd_cookie_snapshot *cookies; /* of the current session */
+	bool closing;
+	struct op_text closed_cookies; /* of a session that is closed */
 	bool whole;         /* of files that changed not all are known: all that is to be written in this file system */
 	uint64_t nr_resets; /* when the dump began */
 };
 
-static int sync_path(int session_fd, const char *path, int flags)
+static int sync_path(int current_fd, const char *path, int flags)
 {
-	int fd = op_sys_openat(session_fd, path, flags | O_NOFOLLOW | O_CLOEXEC, 0);
+	int fd = current_fd < 0 ? current_fd : op_sys_openat(current_fd, path, flags | O_NOFOLLOW | O_CLOEXEC, 0);
 	int err;
 
 	if (fd < 0)
@@ -51,7 +61,7 @@ static bool parent_of(char *path)
 }
 
 /* Paths are sorted, so the directories that two neighbours share were written for the first of them. */
-static int sync_directories(int session_fd, const char *path, const char *previous)
+static int sync_directories(int current_fd, const char *path, const char *previous)
 {
 	char *directory = strdup(path);
 	int err = directory ? 0 : -ENOMEM;
@@ -61,85 +71,154 @@ static int sync_directories(int session_fd, const char *path, const char *previo
 
 		if (!strncmp(directory, previous, length) && previous[length] == '/')
 			break;
-		err = sync_path(session_fd, directory, O_RDONLY | O_DIRECTORY);
+		err = sync_path(current_fd, directory, O_RDONLY | O_DIRECTORY);
 	}
 	free(directory);
 	return err;
 }
 
 /* All of them, also after a failure; the first one counts. */
-static int write_paths(const struct write_out *out, const char **ret_failed)
+static int write_paths(const struct opd_write_out *out, const char **ret_failed)
 {
 	const char *previous = "";
 	int first_err = 0;
 
 	qsort(out->paths, out->nr_paths, sizeof(*out->paths), compare_strings);
 	for (size_t i = 0; i < out->nr_paths; i++) {
-		int err = sync_path(out->session_fd, out->paths[i], O_RDONLY | O_NONBLOCK);
+		const char *path = out->paths[i] + strlen(OP_SESSION_CURRENT "/");
+		int err = sync_path(out->current_fd, path, O_RDONLY | O_NONBLOCK);
 
 		if (!err)
-			err = sync_directories(out->session_fd, out->paths[i], previous);
+			err = sync_directories(out->current_fd, path, previous);
 		if (err && !first_err) {
 			*ret_failed = out->paths[i];
 			first_err = err;
 		}
 		if (!err)
-			previous = out->paths[i];
+			previous = path;
 	}
 	return first_err;
 }
 
-static int write_whole(const struct write_out *out)
+/* What lies beside the sample files, and the way to them. */
+static int write_rest(const struct opd_write_out *out)
+{
+	static const char *const names[] = { OP_SESSION_LEDGER, OP_DCOOKIE_FILE };
+	int err = 0;
+
+	for (size_t i = 0; i < op_array_size(names) && !err; i++) {
+		err = out->current_fd < 0 ? 0 : sync_path(out->current_fd, names[i], O_RDONLY | O_NONBLOCK);
+		if (err == -ENOENT)
+			err = 0;
+	}
+	if (!err && out->current_fd >= 0)
+		err = op_sys_fsync(out->current_fd);
+	return err ? err : op_session_sync_dirs(out->session_fd);
+}
+
+/* The times of the last samples; the rows are there without it. */
+static int write_closed_cookies(const struct opd_write_out *out)
+{
+	const struct op_text *text = &out->closed_cookies;
+	int fd, err;
+
+	if (text->failed)
+		return -ENOMEM;
+	if (!text->length || out->current_fd < 0)
+		return 0;
+	fd = op_sys_openat(out->session_fd, CLOSED_COOKIES, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return fd;
+	err = op_sys_write_all(fd, text->data, text->length);
+	if (!err)
+		err = op_sys_fsync(fd);
+	close(fd);
+	if (!err)
+		err = op_sys_renameat(out->session_fd, CLOSED_COOKIES, out->current_fd, OP_DCOOKIE_FILE);
+	if (err)
+		op_sys_unlinkat(out->session_fd, CLOSED_COOKIES, 0);
+	return err;
+}
+
+static int write_cookies(struct opd_write_out *out)
+{
+	if (out->closing)
+		return write_closed_cookies(out);
+	return opd_cookie_file_publish(&out->sync->pipeline->cookie_file, out->cookies);
+}
+
+static int write_whole(const struct opd_write_out *out)
 {
 	return out->whole ? op_sys_syncfs(out->session_fd) : 0;
 }
 
-static void free_write_out(struct write_out *out)
+static void free_write_out(struct opd_write_out *out)
 {
 	for (size_t i = 0; i < out->nr_paths; i++)
 		free(out->paths[i]);
 	free(out->paths);
+	op_text_free(&out->closed_cookies);
+	if (out->current_fd >= 0)
+		close(out->current_fd);
 	free(out);
+}
+
+static int write_all(struct opd_write_out *out, const char **ret_failed)
+{
+	int err = write_paths(out, ret_failed), table_err = write_cookies(out);
+
+	if (!err && table_err) {
+		*ret_failed = OP_SESSION_CURRENT "/" OP_DCOOKIE_FILE;
+		err = table_err;
+	}
+	if (!err) {
+		*ret_failed = "the session";
+		err = write_rest(out);
+	}
+	return err ? err : write_whole(out);
+}
+
+static void tell(const struct opd_write_out *out, int err, const char *failed)
+{
+	struct opd_job *job = out->job;
+
+	if (!job) {
+		opd_log(SD_WARNING, "cannot write %s of a closed session to the disk: %s", failed, strerror(-err));
+		return;
+	}
+	job->error = err == -ENOENT ? -ESTALE : err; /* the daemon is there, the file is not */
+	snprintf(job->message, sizeof(job->message), "cannot write %s to the disk: %s", failed,
+		 err == -ENOENT ? "somebody removed it, and what was counted in it" : strerror(-err));
 }
 
 static void *run(void *arg)
 {
-	struct write_out *out = arg;
+	struct opd_write_out *out = arg;
 	struct opd_sync *sync = out->sync;
 	struct opd_job *job = out->job;
 	const char *failed = "";
-	int err = write_paths(out, &failed), table_err = opd_cookie_file_publish(&sync->pipeline->cookie_file, out->cookies);
-
-	if (!err && table_err) {
-		failed = OP_SESSION_CURRENT "/" OP_DCOOKIE_FILE;
-		err = table_err;
-	}
-	if (!err) {
-		failed = "the session";
-		err = write_whole(out);
-	}
+	bool closing = out->closing;
+	int err = write_all(out, &failed);
 
 	pthread_mutex_lock(&sync->lock);
 	if (err == -ENOENT && out->nr_resets != sync->nr_resets)
 		err = 0; /* a reset removed what was to be written */
-	sync->files_removed |= err == -ENOENT;
+	sync->files_removed |= err == -ENOENT && !closing;
 	pthread_mutex_unlock(&sync->lock);
-	if (err) {
-		job->error = err == -ENOENT ? -ESTALE : err; /* the daemon is there, the file is not */
-		snprintf(job->message, sizeof(job->message), "cannot write %s to the disk: %s", failed,
-			 err == -ENOENT ? "somebody removed it, and what was counted in it" : strerror(-err));
-	}
+	if (err)
+		tell(out, err, failed);
 	free_write_out(out);
-	opd_sync_give_back(sync, job);
+	if (job)
+		opd_sync_give_back(sync, job);
 	pthread_mutex_lock(&sync->lock);
-	sync->write_failed |= err && err != -ENOENT;
+	sync->write_failed |= err && err != -ENOENT && !closing;
 	sync->nr_dumps_under_way--;
 	pthread_cond_signal(&sync->dump_ended);
 	pthread_mutex_unlock(&sync->lock);
 	return NULL;
 }
 
-static int start_thread(struct write_out *out)
+int opd_sync_start_thread(void *(*start)(void *arg), void *arg)
 {
 	pthread_attr_t attr;
 	pthread_t thread;
@@ -148,15 +227,48 @@ static int start_thread(struct write_out *out)
 	if (err)
 		return -err;
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	err = pthread_create(&thread, &attr, run, out);
+	err = pthread_create(&thread, &attr, start, arg);
 	pthread_attr_destroy(&attr);
 	return -err;
 }
 
-int opd_sync_write_out(struct opd_sync *sync, struct opd_job *job)
+static void drop(struct opd_write_out *out)
+{
+	struct opd_sync *sync = out->sync;
+
+	if (!out->closing)
+		opd_cookie_file_give_up(&sync->pipeline->cookie_file, out->cookies);
+	free_write_out(out);
+	pthread_mutex_lock(&sync->lock);
+	sync->write_failed = true;
+	sync->nr_dumps_under_way--;
+	pthread_mutex_unlock(&sync->lock);
+}
+
+void opd_write_out_drop(struct opd_write_out *out)
+{
+	out->sync->pipeline->count.forgot_changed |= out->whole;
+	drop(out);
+}
+
+static int take(struct opd_write_out *out)
+{
+	struct opd_pipeline *pipeline = out->sync->pipeline;
+	int err = opd_count_take_changed(&pipeline->count, &out->paths, &out->nr_paths);
+
+	if (err)
+		return err;
+	if (out->closing)
+		opd_cookie_file_format(&pipeline->cookie_file, &out->closed_cookies);
+	else
+		out->cookies = opd_cookie_file_begin(&pipeline->cookie_file);
+	return 0;
+}
+
+int opd_write_out_begin(struct opd_sync *sync, struct opd_job *job, bool closing, struct opd_write_out **ret_out)
 {
 	struct opd_count *count = &sync->pipeline->count;
-	struct write_out *out = calloc(1, sizeof(*out));
+	struct opd_write_out *out = calloc(1, sizeof(*out));
 	bool again;
 	int err;
 
@@ -173,22 +285,42 @@ int opd_sync_write_out(struct opd_sync *sync, struct opd_job *job)
 		opd_count_mark_changed(count);
 	out->sync = sync;
 	out->job = job;
+	out->closing = closing;
 	out->session_fd = count->session_fd;
-	err = opd_count_take_changed(count, &out->paths, &out->nr_paths);
-	if (!err)
-		out->cookies = opd_cookie_file_begin(&sync->pipeline->cookie_file);
-	if (!err)
-		err = start_thread(out);
-	if (!err) {
-		count->forgot_changed = false;
-		sync->dumps++;
+	out->current_fd =
+		op_sys_openat(count->session_fd, OP_SESSION_CURRENT, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	err = take(out);
+	if (err) {
+		drop(out);
+		return err;
+	}
+	count->forgot_changed = false;
+	*ret_out = out;
+	return 0;
+}
+
+int opd_write_out_go(struct opd_write_out *out)
+{
+	int err = opd_sync_start_thread(run, out);
+
+	/* A session that is closed has nobody who would come back to it. */
+	if (err && out->closing) {
+		run(out);
 		return 0;
 	}
-	opd_cookie_file_give_up(&sync->pipeline->cookie_file, out->cookies);
-	free_write_out(out);
-	pthread_mutex_lock(&sync->lock);
-	sync->write_failed = true;
-	sync->nr_dumps_under_way--;
-	pthread_mutex_unlock(&sync->lock);
+	if (err)
+		opd_write_out_drop(out);
+	return err;
+}
+
+int opd_sync_write_out(struct opd_sync *sync, struct opd_job *job)
+{
+	struct opd_write_out *out;
+	int err = opd_write_out_begin(sync, job, false, &out);
+
+	if (!err)
+		err = opd_write_out_go(out);
+	if (!err)
+		sync->dumps++;
 	return err;
 }

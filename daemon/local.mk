@@ -28,6 +28,9 @@ daemon_libopd_a_SOURCES = \
 	daemon/dump.c \
 	daemon/status.c \
 	daemon/stats_dir.c daemon/stats_dir.h \
+	daemon/book.c daemon/book.h \
+	daemon/rotate.c daemon/rotate.h \
+	daemon/retain.c daemon/retain.h \
 	daemon/server.c daemon/server.h \
 	daemon/cpus.c daemon/cpus.h \
 	daemon/log.c daemon/log.h \

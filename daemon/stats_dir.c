@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "daemon/sync.h"
 #include "libop/parse.h"
 #include "libop/session.h"
 #include "libop/sys.h"
@@ -67,34 +66,26 @@ static int make_directory(int session_fd, const char *path)
 	return err == -EEXIST ? 0 : err;
 }
 
-int opd_stats_dir_write(struct opd_stats *stats, const struct opd_capture *capture, int session_fd)
+void opd_stats_dir_read(int session_fd, uint64_t ret_numbers[OPD_STATS_NR])
 {
-	uint64_t totals[OPD_STATS_NR] = { 0 }, nr_throttles = 0;
-	int err;
+	for (size_t i = 0; i < OPD_STATS_NR; i++)
+		ret_numbers[i] = read_number(session_fd, names[i]);
+}
 
-	for (size_t i = 0; i < capture->nr_events; i++) {
-		struct op_ledger_event sum;
+int opd_stats_dir_write(int session_fd, const uint64_t numbers[OPD_STATS_NR], bool throttled)
+{
+	int err = make_directory(session_fd, OP_SESSION_CURRENT);
 
-		opd_sync_sum_event(capture, i, &sum);
-		totals[OPD_STATS_TOTAL] += sum.received + sum.lost_kernel;
-		totals[OPD_STATS_LOST_BY_KERNEL] += sum.lost_kernel;
-		totals[OPD_STATS_LOST_SAMPLEFILE] += op_ledger_lost(&sum);
-		nr_throttles += sum.nr_throttles;
-	}
-	for (size_t i = 0; i < OPD_STATS_NR && !stats->base_known; i++)
-		stats->base[i] = read_number(session_fd, names[i]);
-	stats->base_known = true;
-	err = make_directory(session_fd, OP_SESSION_CURRENT);
 	if (!err)
 		err = make_directory(session_fd, STATS_DIR);
 	for (size_t i = 0; i < OPD_STATS_NR && !err; i++)
-		err = write_number(session_fd, names[i], stats->base[i] + totals[i]);
-	if (!err && nr_throttles)
+		err = write_number(session_fd, names[i], numbers[i]);
+	if (!err && throttled)
 		err = make_directory(session_fd, STATS_DIR "/throttled");
 	return err;
 }
 
-int opd_stats_dir_clear_session(struct opd_stats *stats, int session_fd)
+int opd_stats_dir_clear_session(int session_fd)
 {
 	int fd = op_sys_openat(session_fd, OP_SESSION_CURRENT, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 	int err;
@@ -103,6 +94,5 @@ int opd_stats_dir_clear_session(struct opd_stats *stats, int session_fd)
 		return fd == -ENOENT ? 0 : fd;
 	err = op_session_clear(fd);
 	close(fd);
-	*stats = (struct opd_stats){ .base_known = true };
 	return err;
 }

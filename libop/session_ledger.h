@@ -21,6 +21,7 @@
 /* How a session ended: the word in the file. */
 #define OP_SESSION_ENDS(X) \
 	X(open) /* it is being written, or its daemon was killed */ \
+	X(stopped) /* its daemon ended in order; the next one goes on with it */ \
 	X(rotated) /* SessionInterval=: it may be removed when it is old */ \
 	X(saved) /* opcontrol --save: it is the user's */
 
@@ -49,6 +50,12 @@ void op_session_ledger_format(const struct op_session_ledger *ledger, struct op_
  * *ret_line, when given, is the line that is wrong, from 1; another -errno.
  */
 int op_session_ledger_read(int dir_fd, struct op_session_ledger *ret_ledger, unsigned int *ret_line) OP_NONNULL_ARGS(2) OP_MUST_CHECK;
+
+/*
+ * Adds to `stored` of each event what the sample files of a session hold, and makes rows for events that have none. Files that cannot be read are passed over
+ * and counted in *ret_nr_bad. 0 or -errno; -EBADMSG: something in {root} or {kern} has no name of a sample file.
+ */
+int op_session_ledger_add_files(struct op_session_ledger *ledger, int dir_fd, uint64_t *ret_nr_bad) OP_NONNULL OP_MUST_CHECK;
 
 /* Frees what op_session_ledger_read gave; NULL is allowed. */
 void op_session_ledger_free(struct op_session_ledger *ledger);

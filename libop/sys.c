@@ -140,6 +140,11 @@ uint64_t op_sys_wall_ns(void)
 	return op_clock_ns(CLOCK_REALTIME);
 }
 
+uint64_t op_sys_boot_ns(void)
+{
+	return op_clock_ns(CLOCK_BOOTTIME);
+}
+
 ssize_t op_sys_read(int fd, void *buffer, size_t nr_bytes)
 {
 	ssize_t nr = read(fd, buffer, nr_bytes);

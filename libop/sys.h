@@ -34,6 +34,7 @@ int op_sys_syncfs(int fd) OP_MUST_CHECK;
 int op_sys_fstat(int fd, struct stat *ret_stat) OP_MUST_CHECK;
 int op_sys_statvfs(int fd, struct statvfs *ret_statvfs) OP_MUST_CHECK;
 uint64_t op_sys_wall_ns(void); /* since 1970: what the clock on the wall says, which may step */
+uint64_t op_sys_boot_ns(void); /* since the machine started, time asleep included: it never steps */
 ssize_t op_sys_read(int fd, void *buffer, size_t nr_bytes) OP_MUST_CHECK;
 ssize_t op_sys_pread(int fd, void *buffer, size_t nr_bytes, off_t offset) OP_MUST_CHECK;
 ssize_t op_sys_write(int fd, const void *buffer, size_t nr_bytes) OP_MUST_CHECK;
