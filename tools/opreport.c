@@ -6,7 +6,10 @@
 #include "tools/report_log.h"
 #include "tools/report_writer.h"
 #include "tools/session_dir.h"
+#include "tools/session_span.h"
 #include "tools/session_stats.h"
+
+#define ARCHIVE_SESSION_DIR "/var/lib/oprofile"
 
 struct run {
 	struct opr_options options;
@@ -17,6 +20,46 @@ struct run {
 	FILE *out;
 };
 
+/* An archive has everything below itself: the sessions where they are by default, the images where they were. */
+static int find_archive(struct run *run, char **ret_dir)
+{
+	const char *archive = run->spec.archive.words[0];
+	char *root = realpath(archive, NULL), *dir;
+
+	if (!root)
+		return opr_error(-errno, "archive:%s: %s", archive, strerror(errno));
+	if (asprintf(&dir, "%s" ARCHIVE_SESSION_DIR, root) < 0) {
+		free(root);
+		return opr_no_memory();
+	}
+	if (run->options.root)
+		free(root);
+	else
+		run->options.root = root;
+	*ret_dir = dir;
+	return 0;
+}
+
+static int choose_session_dir(struct run *run, char **ret_dir)
+{
+	return run->spec.archive.nr_words ? find_archive(run, ret_dir) : opr_session_dir_choose(run->options.session_dir, ret_dir);
+}
+
+/* The sessions of a span take the place of the current one. */
+static int choose_sessions(struct run *run, const char *session_dir)
+{
+	struct opr_span span;
+	int err = opr_span_parse(&span, run->options.since, run->options.until);
+
+	if (err || !opr_span_is_given(&span))
+		return err;
+	if (run->spec.sessions_given)
+		return opr_error(-EINVAL, "session: and --since or --until do not go together: either names the sessions");
+	run->spec.add_sessions = true;
+	opr_words_free(&run->spec.sessions);
+	return opr_span_find(&span, session_dir, &run->spec.sessions);
+}
+
 static int open_profile(struct run *run)
 {
 	const struct opr_options *options = &run->options;
@@ -25,9 +68,11 @@ static int open_profile(struct run *run)
 
 	run->spec.by_cgroup = options->cgroups;
 	if (!err)
-		err = opr_finder_init(&run->finder, options->root, &options->image_path);
+		err = choose_session_dir(run, &session_dir);
 	if (!err)
-		err = opr_session_dir_choose(options->session_dir, &session_dir);
+		err = choose_sessions(run, session_dir);
+	if (!err)
+		err = opr_finder_init(&run->finder, options->root, &options->image_path);
 	if (!err)
 		err = opr_profile_open(&run->profile, session_dir, &run->spec, &options->merge, options->exclude_dependent);
 	free(session_dir);

@@ -18,6 +18,7 @@ tools_libreport_a_SOURCES = \
 	tools/report_text.c \
 	tools/report_writer.c tools/report_writer.h \
 	tools/session_dir.c tools/session_dir.h \
+	tools/session_span.c tools/session_span.h \
 	tools/session_stats.c tools/session_stats.h \
 	tools/summary.c tools/summary.h \
 	tools/symbol_report.c tools/symbol_report.h \
@@ -27,6 +28,7 @@ tools_libreport_a_SOURCES = \
 	tools/symbols_debug.c \
 	tools/symbols_kallsyms.c \
 	tools/symbols_lines.h \
+	tools/when.c tools/when.h \
 	tools/words.c tools/words.h
 tools_libreport_a_CPPFLAGS = $(AM_CPPFLAGS)
 tools_libreport_a_CFLAGS = $(AM_CFLAGS)

@@ -283,6 +283,8 @@ int opr_profile_open(struct opr_profile *profile, const char *session_dir, const
 	int err = open_sessions(profile, session_dir, spec);
 	size_t nr_files = 0;
 
+	profile->add_sessions = spec->add_sessions;
+
 	if (err < 0)
 		return err;
 	for (size_t i = 0; i < profile->nr_sessions; i++)
@@ -348,7 +350,7 @@ int opr_profile_arrange(struct opr_profile *profile, const struct opr_merge *mer
 	int err;
 
 	qsort(profile->files, profile->nr_files, sizeof(*profile->files), compare_files);
-	err = merge->lib ? 0 : check_sessions(profile);
+	err = merge->lib || profile->add_sessions ? 0 : check_sessions(profile);
 	if (err < 0)
 		return err;
 	profile->parts = calloc(profile->nr_files, sizeof(*profile->parts));

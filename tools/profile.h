@@ -43,6 +43,7 @@ struct opr_session {
 struct opr_profile {
 	struct opr_session *sessions;
 	size_t nr_sessions;
+	bool add_sessions; /* the same file of two sessions is added up */
 	struct opr_file *files;
 	size_t nr_files;
 	struct opr_part *parts; /* sorted by application, then image */

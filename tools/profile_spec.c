@@ -7,7 +7,7 @@
 #include "tools/image_identity.h"
 #include "tools/report_log.h"
 
-enum value_kind { VALUE_WORDS, VALUE_PATHS, VALUE_DECIMAL, VALUE_MASK, VALUE_UNSUPPORTED };
+enum value_kind { VALUE_WORDS, VALUE_PATHS, VALUE_DECIMAL, VALUE_MASK, VALUE_PATH };
 
 static const struct tag {
 	const char *name;
@@ -26,7 +26,7 @@ static const struct tag {
 	{ "cpu:", VALUE_DECIMAL, offsetof(struct opr_spec, cpu) },
 	{ "tid:", VALUE_DECIMAL, offsetof(struct opr_spec, tid) },
 	{ "tgid:", VALUE_DECIMAL, offsetof(struct opr_spec, tgid) },
-	{ "archive:", VALUE_UNSUPPORTED, 0 },
+	{ "archive:", VALUE_PATH, offsetof(struct opr_spec, archive) },
 };
 
 static struct opr_words *words_of(struct opr_spec *spec, const struct tag *tag)
@@ -89,19 +89,33 @@ static int check_numbers(const struct tag *tag, const struct opr_words *words, c
 	return 0;
 }
 
+static int set_value(const struct tag *tag, struct opr_words *words, const char *value)
+{
+	switch (tag->kind) {
+	case VALUE_PATHS:
+		return add_paths(words, value);
+	case VALUE_PATH:
+		opr_words_free(words);
+		return *value ? opr_words_add(words, value) : 0;
+	case VALUE_WORDS:
+	case VALUE_DECIMAL:
+	case VALUE_MASK:
+		break;
+	}
+	return opr_words_split(words, value);
+}
+
 static int parse_tag(struct opr_spec *spec, const struct tag *tag, const char *word)
 {
 	struct opr_words *words = words_of(spec, tag);
 	const char *value = word + strlen(tag->name);
 	int err;
 
-	if (tag->kind == VALUE_UNSUPPORTED)
-		return opr_error(-EINVAL, "%s: this tag is not supported", word);
 	if (opr_words_have(&spec->seen, word))
 		return opr_error(-EINVAL, "%s: tag specified more than once", word);
 	if (opr_words_add(&spec->seen, word) < 0)
 		return opr_no_memory();
-	err = tag->kind == VALUE_PATHS ? add_paths(words, value) : opr_words_split(words, value);
+	err = set_value(tag, words, value);
 	if (err < 0)
 		return opr_no_memory();
 	if (!words->nr_words)
@@ -126,6 +140,7 @@ int opr_spec_parse(struct opr_spec *spec, const char *const words[], size_t nr_w
 
 	for (size_t i = 0; i < nr_words && !err; i++)
 		err = parse_word(spec, words[i]);
+	spec->sessions_given = spec->sessions.nr_words;
 	if (!err && !spec->sessions.nr_words && opr_words_add(&spec->sessions, "current") < 0)
 		err = opr_no_memory();
 	return err;
@@ -212,8 +227,7 @@ void opr_spec_free(struct opr_spec *spec)
 	if (!spec)
 		return;
 	for (size_t i = 0; i < op_array_size(tags); i++)
-		if (tags[i].kind != VALUE_UNSUPPORTED)
-			opr_words_free(words_of(spec, &tags[i]));
+		opr_words_free(words_of(spec, &tags[i]));
 	opr_words_free(&spec->names);
 	opr_words_free(&spec->seen);
 }
