@@ -18,6 +18,7 @@ tools_libreport_a_SOURCES = \
 	tools/report_text.c \
 	tools/report_writer.c tools/report_writer.h \
 	tools/session_dir.c tools/session_dir.h \
+	tools/session_images.c \
 	tools/session_span.c tools/session_span.h \
 	tools/session_stats.c tools/session_stats.h \
 	tools/summary.c tools/summary.h \

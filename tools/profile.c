@@ -188,7 +188,9 @@ struct opr_identity opr_session_identity(const struct opr_session *session, cons
 
 struct opr_identity opr_profile_identity(const struct opr_profile *profile, const struct op_image_name *image, const char *name)
 {
-	for (size_t i = 0; i < profile->nr_sessions; i++) {
+	if (image->kind == OP_IMAGE_FILE && strcmp(image->name, name))
+		return opr_identity_of(name);
+	for (size_t i = profile->nr_sessions; i--;) {
 		struct opr_identity identity = opr_session_identity(&profile->sessions[i], image, name);
 
 		if (identity.is_known)
@@ -252,8 +254,8 @@ static int select_file(struct opr_profile *profile, size_t session, const struct
 
 	if (entry->name.has_callee)
 		return 0;
-	file.app = opr_image_name(&entry->name.app);
-	file.image = opr_image_name(&entry->name.image);
+	file.app = opr_session_image_name(profile, session, &entry->name.app);
+	file.image = opr_session_image_name(profile, session, &entry->name.image);
 	if (!file.app || !file.image) {
 		free(file.app);
 		free(file.image);

@@ -53,6 +53,12 @@ struct opr_profile {
 /* The name of an image as reports show it in full: a path, "/no-vmlinux", "anon (tgid:1 range:0x1000-0x2000)". Freed by the caller; NULL: no memory. */
 char *opr_image_name(const struct op_image_name *image) OP_NONNULL OP_MUST_CHECK;
 
+/*
+ * The name that an image of a session has among those of all sessions: as opr_image_name, but another file than the one that has the name in a later session
+ * is "PATH (build-id 0123456789ab)" or "PATH (inode N)". Freed by the caller; NULL: no memory.
+ */
+char *opr_session_image_name(const struct opr_profile *profile, size_t session, const struct op_image_name *image) OP_NONNULL OP_MUST_CHECK;
+
 /* The name without its directories; that of an anonymous region has none. Points into `name`. */
 const char *opr_base_name(const char *name) OP_NONNULL;
 
@@ -66,7 +72,10 @@ int opr_profile_open(struct opr_profile *profile, const char *session_dir, const
 /* The row of an image in the session's dcookie table; NULL when there is none. */
 const struct op_dcookie_row *opr_session_row(const struct opr_session *session, const struct op_image_name *image) OP_NONNULL;
 
-/* What is known of an image called `name` (opr_image_name): of one session, or of the first that knows it. Valid as long as name and session. */
+/*
+ * What is known of an image called `name` (opr_session_image_name): of one session, or of the last that knows it, which is the one that has the name. Valid as
+ * long as name and session.
+ */
 struct opr_identity opr_session_identity(const struct opr_session *session, const struct op_image_name *image,
 					 const char *name) OP_NONNULL;
 struct opr_identity opr_profile_identity(const struct opr_profile *profile, const struct op_image_name *image,
