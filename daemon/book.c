@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "daemon/damaged.h"
+#include "libop/damaged.h"
 #include "daemon/log.h"
 #include "daemon/stats_dir.h"
 #include "daemon/sync.h"
@@ -71,8 +71,8 @@ static int recount(struct op_session_ledger *base, int current_fd)
 
 static void put_aside(int session_fd)
 {
-	char aside[OPD_DAMAGED_NAME_BYTES];
-	int err = opd_damaged_put_aside(session_fd, PATH, aside);
+	char aside[OP_DAMAGED_NAME_BYTES];
+	int err = op_damaged_put_aside(session_fd, PATH, aside);
 
 	if (err)
 		opd_log(SD_WARNING, PATH " is no ledger: %s", strerror(-err));

@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "daemon/damaged.h"
+#include "libop/damaged.h"
 #include "daemon/log.h"
 #include "libop/session.h"
 #include "libop/sys.h"
@@ -48,8 +48,8 @@ static void tell(const struct op_dcookie_reading *reading)
 /* What is not a table, or one of a later opd, makes room. */
 static int put_aside(struct opd_cookie_file *file, const struct op_dcookie_reading *reading, int err)
 {
-	char aside[OPD_DAMAGED_NAME_BYTES];
-	int aside_err = opd_damaged_put_aside(file->session_fd, PATH, aside);
+	char aside[OP_DAMAGED_NAME_BYTES];
+	int aside_err = op_damaged_put_aside(file->session_fd, PATH, aside);
 
 	note_error(file, err);
 	if (aside_err)

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "daemon/capture.h"
-#include "daemon/damaged.h"
+#include "libop/damaged.h"
 #include "daemon/log.h"
 #include "libop/clock.h"
 #include "libop/mangle.h"
@@ -221,8 +221,8 @@ static void make_header(const struct opd_count *count, const struct opd_file *fi
 /* A file that is no sample file (a power cut, a foreign hand) makes room for a whole one. */
 static int put_aside(struct opd_count *count, const char *path)
 {
-	char aside[OPD_DAMAGED_NAME_BYTES];
-	int err = opd_damaged_put_aside(count->session_fd, path, aside);
+	char aside[OP_DAMAGED_NAME_BYTES];
+	int err = op_damaged_put_aside(count->session_fd, path, aside);
 
 	if (err)
 		return err;

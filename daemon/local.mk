@@ -20,7 +20,6 @@ daemon_libopd_a_SOURCES = \
 	daemon/forget.c daemon/forget.h \
 	daemon/count.c daemon/count.h \
 	daemon/cookie_file.c daemon/cookie_file.h \
-	daemon/damaged.c daemon/damaged.h \
 	daemon/drain.c daemon/drain.h \
 	daemon/visit.c daemon/visit.h \
 	daemon/sync.c daemon/sync.h \

@@ -9,6 +9,7 @@ libop_libop_a_SOURCES = \
 	libop/config.c libop/config.h \
 	libop/control.c libop/control.h \
 	libop/daemonrc.c libop/daemonrc.h \
+	libop/damaged.c libop/damaged.h \
 	libop/dcookie.c libop/dcookie.h libop/dcookie_table.h \
 	libop/dcookie_file.c \
 	libop/dcookie_name.c \

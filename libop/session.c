@@ -35,6 +35,8 @@ struct walk {
 	size_t list_capacity;
 	char *bad_path;
 	uint64_t disk_bytes;
+	int (*tell)(const char *path, unsigned char type, void *arg);
+	void *tell_arg;
 	bool keep_going; /* an error is noted in first_error and does not end the walk */
 	int first_error;
 };
@@ -366,7 +368,21 @@ int op_session_remove(int dir_fd, const char *path)
 	return err;
 }
 
-/* ---- size ---- */
+/* ---- visit and size ---- */
+
+static int tell_entry(struct walk *walk, const char *path, unsigned char type)
+{
+	return walk->tell(path, type, walk->tell_arg);
+}
+
+int op_session_walk(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg)
+{
+	struct walk walk = { .dir_fd = dir_fd, .visit = tell_entry, .tell = visit, .tell_arg = arg };
+	int err = walk_tree(&walk, top);
+
+	free_walk(&walk);
+	return err;
+}
 
 static void add_bytes(struct walk *walk, const char *path)
 {

@@ -74,6 +74,13 @@ int op_session_clear(int dir_fd) OP_MUST_CHECK;
  */
 int op_session_remove(int dir_fd, const char *path) OP_NONNULL OP_MUST_CHECK;
 
+/*
+ * Calls `visit` for everything in a directory below dir_fd, at any depth, that is no directory itself: its path below dir_fd, and its type (DT_*). 0, also when there
+ * is no such directory; the first error of `visit`, which ends it, or -errno.
+ */
+int op_session_walk(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg)
+	OP_NONNULL_ARGS(2, 3) OP_MUST_CHECK;
+
 /* Bytes on the disk of a directory and all that is in it. 0 or -errno. */
 int op_session_disk_bytes(int dir_fd, const char *path, uint64_t *ret_bytes) OP_NONNULL OP_MUST_CHECK;
 

@@ -151,8 +151,10 @@ static int seconds_of(const struct date *date, const struct tm *wanted, uint64_t
 
 	if (seconds < 0)
 		return -ERANGE;
+	if (date->weekday >= 0 && date->weekday != tm.tm_wday)
+		return -ERANGE;
 	*ret_us = (uint64_t)seconds * US_PER_S + date->us;
-	return date->weekday >= 0 && date->weekday != tm.tm_wday ? -ERANGE : 0;
+	return 0;
 }
 
 static bool is_a_time(const struct tm *tm)
