@@ -98,6 +98,14 @@ static uint32_t nodes_within(const struct image *image)
 	return (uint32_t)op_min_u64(nr, UINT32_MAX);
 }
 
+/* Nodes up to the last one with a count. */
+static uint32_t nr_filled(const struct image *image, uint32_t nr_nodes)
+{
+	while (nr_nodes > 1 && !image->nodes[nr_nodes - 1].value)
+		nr_nodes--;
+	return nr_nodes;
+}
+
 /* How many nodes to look at, node 0 among them; *ret_has_hash when the rest of the file is where it should be. */
 static uint32_t check_descr(struct opk_file *file, const struct image *image, bool *ret_has_hash)
 {
@@ -117,7 +125,7 @@ static uint32_t check_descr(struct opk_file *file, const struct image *image, bo
 	if (!current_size || current_size > size) {
 		note(file, OPK_REPARABLE, "the number of nodes in use is larger than that of all", at + offsetof(struct op_odb_descr, current_size));
 		*ret_has_hash = false;
-		return nr_nodes;
+		return nr_filled(image, nr_nodes);
 	}
 	if (current_size > nr_nodes)
 		note(file, OPK_REPARABLE, "nodes in use lie behind the end", image->nr_bytes);

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
 Sessions that rotate every second while page faults, each of them a sample, are counted: what the closed sessions hold, by their files and by
