@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "daemon/image.h"
+#include "daemon/jit.h"
 
 struct scan {
 	struct opd_processes *processes;
@@ -50,6 +51,8 @@ static int add_mapping(struct scan *scan, struct opd_mapped *mapped)
 	mapping.cookie = opd_image_of_mapping(scan->table, mapped, &is_file);
 	if (mapping.cookie == OP_DCOOKIE_NONE)
 		return -ENOMEM;
+	mapping.may_be_jit = opd_jit_may_be_in(mapped->name);
+	opd_jit_saw_mapping(scan->processes, scan->process, scan->process->mm, mapped);
 	if (is_file) {
 		struct opd_mm *mm = scan->process->mm;
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "daemon/jit.h"
 #include "libop/dcookie.h"
 
 static void free_mm(struct opd_mm *mm)
@@ -11,6 +12,8 @@ static void free_mm(struct opd_mm *mm)
 		struct opd_mm *older = mm->older;
 
 		opd_mapset_put(mm->maps);
+		opd_jit_space_put(mm->jit);
+		opd_jit_space_put(mm->jit_base);
 		free(mm);
 		mm = older;
 	}
@@ -50,7 +53,8 @@ struct opd_process *opd_process_find(const struct opd_processes *processes, uint
  * A new address space, in front of the others unless an older record comes late. It takes over the reference to maps, also
  * when it fails.
  */
-static int push_mm(struct opd_process *process, struct opd_mapset *maps, uint64_t app_cookie, uint64_t from_ns)
+static int push_mm(struct opd_process *process, struct opd_mapset *maps, uint64_t app_cookie, uint64_t from_ns,
+		   struct opd_mm **ret_mm)
 {
 	struct opd_mm *mm = maps ? calloc(1, sizeof(*mm)) : NULL;
 	struct opd_mm **at = &process->mm;
@@ -66,6 +70,8 @@ static int push_mm(struct opd_process *process, struct opd_mapset *maps, uint64_
 		at = &(*at)->older;
 	mm->older = *at;
 	*at = mm;
+	if (ret_mm)
+		*ret_mm = mm;
 	return 0;
 }
 
@@ -88,7 +94,7 @@ struct opd_process *opd_process_add(struct opd_processes *processes, uint32_t pi
 {
 	struct opd_process *process = new_process(processes, pid);
 
-	if (process && push_mm(process, opd_mapset_new(), OP_DCOOKIE_NONE, from_ns) < 0) {
+	if (process && push_mm(process, opd_mapset_new(), OP_DCOOKIE_NONE, from_ns, NULL) < 0) {
 		op_htable_remove(&processes->by_pid, &process->link);
 		free_process(process);
 		process = NULL;
@@ -102,6 +108,7 @@ int opd_process_fork(struct opd_processes *processes, uint32_t parent_pid, uint3
 	struct opd_process *process = opd_process_find(processes, pid);
 	const struct opd_mm *from;
 	struct opd_mapset *maps;
+	struct opd_mm *mm;
 	int err;
 
 	if (process && time_ns <= process->snapshot_ns)
@@ -119,13 +126,17 @@ int opd_process_fork(struct opd_processes *processes, uint32_t parent_pid, uint3
 		return -ENOMEM;
 	from = parent ? opd_process_mm_at(parent, time_ns) : NULL;
 	maps = from ? opd_mapset_get(from->maps) : opd_mapset_new();
-	err = push_mm(process, maps, from ? from->app_cookie : OP_DCOOKIE_NONE, time_ns);
+	err = push_mm(process, maps, from ? from->app_cookie : OP_DCOOKIE_NONE, time_ns, &mm);
 	if (err < 0 && !process->mm) {
 		op_htable_remove(&processes->by_pid, &process->link);
 		free_process(process);
 	}
 	if (err < 0)
 		return err;
+	if (from) {
+		mm->jit_base = opd_jit_space_get(from->jit ? from->jit : from->jit_base);
+		mm->jit_parent = parent_pid;
+	}
 	process->snapshot_ns = 0;
 	process->exit_ns = UINT64_MAX;
 	process->nr_threads = 1;
@@ -143,7 +154,7 @@ int opd_process_exec(struct opd_processes *processes, uint32_t pid, uint64_t tim
 		return 0;
 	/* The thread that calls exec takes the place of a leader that was ended for it. */
 	process->leader_exited = false;
-	return push_mm(process, opd_mapset_new(), OP_DCOOKIE_NONE, time_ns);
+	return push_mm(process, opd_mapset_new(), OP_DCOOKIE_NONE, time_ns, NULL);
 }
 
 int opd_process_map(struct opd_processes *processes, struct opd_mm *mm, const struct opd_mapping *mapping)

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "daemon/jit.h"
 #include "daemon/proc_scan.h"
 
 #define VSYSCALL_START      0xffffffffff600000u /* x86-64: one page at this address in every process, in no map of its own */
@@ -12,8 +13,11 @@
 int opd_resolver_init(struct opd_resolver *resolver, const char *vmlinux)
 {
 	*resolver = (struct opd_resolver){ .table = op_dcookie_table_new() };
-	if (!resolver->table)
+	resolver->jit = malloc(sizeof(*resolver->jit));
+	if (!resolver->table || !resolver->jit)
 		return -ENOMEM;
+	opd_jit_init(resolver->jit, resolver->table);
+	resolver->processes.jit = resolver->jit;
 	for (size_t i = 0; i < OPD_NR_PSEUDO; i++) {
 		resolver->pseudo[i] = opd_image_pseudo(resolver->table, (enum opd_pseudo)i);
 		if (resolver->pseudo[i] == OP_DCOOKIE_NONE)
@@ -27,6 +31,9 @@ void opd_resolver_free(struct opd_resolver *resolver)
 	if (!resolver)
 		return;
 	opd_processes_free(&resolver->processes);
+	if (resolver->jit)
+		opd_jit_free(resolver->jit);
+	free(resolver->jit);
 	opd_kernel_map_free(&resolver->kernel);
 	op_dcookie_table_free(resolver->table);
 	*resolver = (struct opd_resolver){ 0 };
@@ -74,9 +81,9 @@ static int resolve_vsyscall(struct opd_resolver *resolver, const struct op_sampl
 
 static int resolve_user(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *resolved)
 {
-	const struct opd_process *process = process_of(resolver, sample);
+	struct opd_process *process = process_of(resolver, sample);
 	const struct opd_mapping *mapping;
-	const struct opd_mm *mm;
+	struct opd_mm *mm;
 
 	if (!process) {
 		file_under(resolver, OPD_PSEUDO_NO_PROCESS, sample->ip, resolved);
@@ -89,6 +96,9 @@ static int resolve_user(struct opd_resolver *resolver, const struct op_sample *s
 	mapping = opd_mapset_find(mm->maps, sample->ip, sample->time_ns);
 	if (!mapping)
 		file_under(resolver, OPD_PSEUDO_NO_MAPPING, sample->ip, resolved);
+	else if (op_unlikely(mapping->may_be_jit) &&
+		 opd_jit_resolve(&resolver->processes, process, mm, sample, resolver->now_ns, &resolved->location))
+		return 0;
 	else if (mapping->region_end)
 		return resolve_region(resolver, sample->pid, sample->ip, mapping, resolved);
 	else

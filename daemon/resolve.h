@@ -18,6 +18,7 @@
 struct opd_resolver {
 	struct op_dcookie_table *table;
 	struct opd_processes processes;
+	struct opd_jit *jit; /* owned */
 	struct opd_kernel_map kernel;
 	uint64_t pseudo[OPD_NR_PSEUDO];
 	uint64_t now_ns; /* set by the sync thread at each visit; stamps what is read from /proc */

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <sys/sysmacros.h>
 
+#include "daemon/jit.h"
+
 struct drain {
 	struct opd_resolver *resolver;
 	struct opd_cpu *cpu; /* whose record it is */
@@ -50,6 +52,8 @@ static int take_mmap(struct drain *drain, const struct perf_event_header *header
 	mapping.cookie = opd_image_of_mapping(resolver->table, &mapped, &is_file);
 	if (mapping.cookie == OP_DCOOKIE_NONE)
 		return -ENOMEM;
+	mapping.may_be_jit = opd_jit_may_be_in(mapped.name);
+	opd_jit_saw_mapping(&resolver->processes, process, mm, &mapped);
 	if (is_file) {
 		mapping.key = mapped.offset;
 		/* The executable is the first file that exec maps; the loader follows. */

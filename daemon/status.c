@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "daemon/clock.h"
+#include "daemon/jit.h"
 #include "daemon/sync.h"
 
 static uint64_t rss_bytes(void)
@@ -117,6 +118,7 @@ static void fill_status(const struct opd_sync *sync, struct op_status *status)
 	status->nr_processes = pipeline->resolver.processes.by_pid.nr_entries;
 	status->nr_images = op_dcookie_count(pipeline->resolver.table);
 	status->dumps = sync->dumps;
+	memcpy(status->jit, pipeline->resolver.jit->counters, sizeof(status->jit));
 	snprintf(status->kernel_note, sizeof(status->kernel_note), "%s", pipeline->resolver.kernel.note);
 }
 

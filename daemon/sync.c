@@ -8,6 +8,7 @@
 
 #include "daemon/clock.h"
 #include "daemon/cpus.h"
+#include "daemon/jit_write.h"
 #include "daemon/log.h"
 #include "daemon/proc_scan.h"
 #include "daemon/sideband.h"
@@ -249,6 +250,7 @@ static void turn(struct opd_sync *sync)
 	if (now_ns >= sync->next_prune_ns) {
 		opd_processes_prune(&resolver->processes, sync->horizon_ns, is_gone);
 		opd_kernel_map_prune(&resolver->kernel, sync->horizon_ns);
+		opd_jit_write(resolver->jit, &sync->pipeline->count, now_ns, false);
 		report_losses(sync, now_ns);
 		sync->next_prune_ns = now_ns + PRUNE_INTERVAL_NS;
 	}
@@ -357,6 +359,7 @@ static void do_job(struct opd_sync *sync, struct opd_job *job)
 		break;
 	case OPD_JOB_STOP:
 		stop(sync, job);
+		opd_jit_write(sync->pipeline->resolver.jit, &sync->pipeline->count, opd_now_ns(), true);
 		write_stats(sync);
 		break;
 	case OPD_JOB_DUMP:
@@ -368,6 +371,7 @@ static void do_job(struct opd_sync *sync, struct opd_job *job)
 			visit_all(sync);
 		}
 		write_stats(sync);
+		opd_jit_write(sync->pipeline->resolver.jit, &sync->pipeline->count, opd_now_ns(), true);
 		err = opd_sync_write_out(sync, job);
 		if (!err)
 			return; /* the thread that writes gives it back */

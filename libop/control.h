@@ -9,6 +9,7 @@
 #define OP_CONTROL_H
 
 #include "libop/compiler.h"
+#include "libop/jit_stats.h"
 #include "libop/ledger.h"
 
 #define OP_CONTROL_MAGIC 0x4443504fu /* "OPCD" */
@@ -61,6 +62,7 @@ struct op_status {
 	uint64_t nr_processes; /* processes known */
 	uint64_t nr_images;    /* dcookies given */
 	uint64_t dumps;	       /* dumps completed */
+	uint64_t jit[OP_NR_JIT]; /* JIT code: libop/jit_stats.h */
 	uint32_t has_pmu;
 	uint32_t reserved;
 	char session_dir[4096];
