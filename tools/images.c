@@ -9,6 +9,7 @@
 
 #include "libop/text.h"
 #include "tools/image_identity.h"
+#include "tools/profile.h"
 #include "tools/report_log.h"
 
 #define MODULES_DIR   "/lib/modules/"
@@ -242,13 +243,13 @@ int opr_finder_find(struct opr_finder *finder, const struct op_image_name *image
 	struct opr_identity identity = opr_identity_of(name);
 	char *path;
 
-	if (has_no_file(image)) {
+	if (has_no_file(image) && !opr_is_jit_object(image, name)) {
 		*ret_state = OPR_IMAGE_HAS_NO_FILE;
 		return 0;
 	}
 	if (image->kind == OP_IMAGE_KERNEL)
 		return find_in_dirs(finder, image, name, ret_state, ret_path);
-	path = opr_finder_rooted(finder, name);
+	path = image->kind == OP_IMAGE_ANON ? strdup(name) : opr_finder_rooted(finder, name);
 	if (!path)
 		return -ENOMEM;
 	if (!access(path, R_OK)) {
