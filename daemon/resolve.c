@@ -7,7 +7,7 @@
 #include "daemon/proc_scan.h"
 
 #define VSYSCALL_START      0xffffffffff600000u /* x86-64: one page at this address in every process, in no map of its own */
-#define MODULES_INTERVAL_NS 1000000000u
+#define MODULES_INTERVAL_NS 100000000u
 #define VSYSCALL_END        0xffffffffff601000u
 
 int opd_resolver_init(struct opd_resolver *resolver, const char *vmlinux)

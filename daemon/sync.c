@@ -234,6 +234,16 @@ static void report_losses(struct opd_sync *sync, uint64_t now_ns)
 	}
 }
 
+/* One module may take the place of another before an address lies nowhere. */
+static void refresh_modules(struct opd_sync *sync, uint64_t now_ns)
+{
+	static struct opd_rate rate;
+	struct opd_kernel_map *map = &sync->pipeline->resolver.kernel;
+
+	if (map->text_start && opd_kernel_map_refresh(map, now_ns) < 0)
+		report(&rate, now_ns, "reading the list of modules", -ENOMEM);
+}
+
 /*
  * All CPUs, and what is to be done now and then. What was taken before the turn before last began has been read, late
  * commits included: the horizon of what resolving has to remember.
@@ -249,6 +259,7 @@ static void turn(struct opd_sync *sync)
 	visit_all(sync);
 	if (now_ns >= sync->next_prune_ns) {
 		opd_processes_prune(&resolver->processes, sync->horizon_ns, is_gone);
+		refresh_modules(sync, now_ns);
 		opd_kernel_map_prune(&resolver->kernel, sync->horizon_ns);
 		opd_jit_write(resolver->jit, &sync->pipeline->count, now_ns, false);
 		report_losses(sync, now_ns);
@@ -318,7 +329,8 @@ static void write_stats(struct opd_sync *sync)
 	/* A daemon that never sampled leaves nothing behind. */
 	if (!sync->running_since_ns)
 		return;
-	err = opd_stats_dir_write(&sync->stats, &sync->pipeline->capture, sync->pipeline->count.session_fd);
+	err = opd_stats_dir_write(&sync->stats, &sync->pipeline->capture, sync->pipeline->count.session_fd,
+				  !sync->pipeline->resolver.kernel.text_start);
 
 	if (err)
 		report(&rate, opd_now_ns(), "cannot write the session's stats directory", err);

@@ -27,7 +27,7 @@ EXTRA_DIST += tests/format/reader.py tests/format/agree.py \
 	tests/golden/run.py tests/golden/cases.txt tests/style.py tests/cppcheck.txt \
 	tests/system/opdtest.py tests/system/elfsyms.py \
 	tests/system/test_agreement.py tests/system/test_attribution.py tests/system/test_control.py \
-	tests/system/test_errors.py tests/system/test_hotplug.py tests/system/test_jit.py tests/system/test_opcontrol.py \
+	tests/system/test_errors.py tests/system/test_hotplug.py tests/system/test_jit.py tests/system/test_kernel.py tests/system/test_opcontrol.py \
 	tests/system/test_page_faults.py tests/system/test_restart.py tests/system/test_shares.py tests/system/test_swaps.py \
 	tests/system/long_soak.py \
 	tests/systemd/test_container.py \
