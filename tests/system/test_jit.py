@@ -9,12 +9,13 @@ import os
 import re
 import shutil
 import subprocess
+import time
 
 import elfsyms
 import opdtest
 from opdtest import Skip, require
 
-PERIOD_NS = 100000
+PERIOD_NS = 500000
 MS = 1500
 POINTS = 4.0
 ALPHA, BETA = "jit_alpha", 'jit_beta of a "file" /x/y.js:1'
@@ -102,7 +103,7 @@ def code_of(path):
 
 def check_dump(box, app):
     """The object of a jitdump has the code and its lines."""
-    objects = glob.glob(os.path.join(glob.escape(box.session), "samples/current/{root}" + glob.escape(app), "{dep}/*/*.jo"))
+    objects = objects_of(box, app)
     require(len(objects) == 1, "%s has the objects %s" % (app, objects))
     code = code_of(objects[0])
     require(sorted(code) == ["jit_alpha", "jit_beta"], "objdump finds %s" % sorted(code))
@@ -120,9 +121,41 @@ def check_report(box, app, found):
     require(re.search(r"^\t *[0-9]+ +[0-9.e+-]+ +[0-9]+\.jo$", box.opreport("-n", app), re.MULTILINE), "the summary has no object")
 
 
+def objects_of(box, app):
+    return sorted(glob.glob(os.path.join(glob.escape(box.session), "samples/current/{root}" + glob.escape(app), "{dep}/*/*.jo")))
+
+
+def outlives(box):
+    """A process that goes on while the session is emptied, and while one opd follows the other: what each counted has its names."""
+    app = box.copy_work("jit-long", "jit_work")
+    child = box.start(app, "map", 60000)
+    box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel")
+    time.sleep(0.5)
+    box.opcontrol("--dump")
+    before = objects_of(box, app)
+    box.opcontrol("--reset")
+    require(not objects_of(box, app), "--reset leaves %s" % objects_of(box, app))
+    time.sleep(0.5)
+    box.opcontrol("--dump")
+    require(len(before) == 1 and objects_of(box, app) == before, "after --reset there is %s" % objects_of(box, app))
+    box.shutdown()
+    box.start_daemon()
+    time.sleep(0.5)
+    box.opcontrol("--dump")
+    box.opcontrol("--stop")
+    require(len(objects_of(box, app)) == 2, "two opds left the objects %s" % objects_of(box, app))
+    found, rest = jit_functions(box, app)
+    require(sorted(found) == [ALPHA, BETA] and min(found.values()) > 10 and not rest, "two opds found %s, %d elsewhere" % (found, rest))
+    box.check_agreement()
+    box.end_process(child.pid)
+    child.wait()
+    box.shutdown()
+
+
 def test(box):
     if shutil.which("objdump") is None:
         raise Skip("no objdump here")
+    box.configure(RingSize="1M")
     elsewhere = os.path.join(box.dir, "elsewhere.map")
     box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel")
     named = {kind: work(box, kind) for kind in ("map", "dual", "fork")}
@@ -149,6 +182,7 @@ def test(box):
     require("refused_files: 3" in box.opcontrol("--status"), "opcontrol --status does not show what was refused")
     box.check_agreement()
     box.shutdown()
+    outlives(box)
 
 
 def clean(before):

@@ -162,6 +162,7 @@ def test(box):
         raise Skip("the number of bpf() on this machine is not known to the tests")
     if not any(line.split()[0].strip("0") for line in kallsyms()[:10]):
         raise Skip("kernel.kptr_restrict hides addresses on this host")
+    box.configure(RingSize="1M")
     bpf_programs(box)
     if opdtest.sees_all_processes():
         anew(box)
