@@ -132,10 +132,8 @@ static int explain_ring(int err, uint32_t cpu, char **ret_why)
 
 static int open_cpu(struct opd_capture *capture, struct opd_cpu *cpu, const struct op_config *config, char **ret_why)
 {
-	size_t watermark = config->watermark_bytes ? config->watermark_bytes : config->ring_bytes / 4;
-	int err;
+	int err = op_ring_pair_open((int)cpu->cpu, capture->ring_bytes, capture->watermark_bytes, &cpu->pair);
 
-	err = op_ring_pair_open((int)cpu->cpu, config->ring_bytes, watermark, &cpu->pair);
 	if (err)
 		return explain_ring(err, cpu->cpu, ret_why);
 	cpu->sideband_fd = open_tracking((int)cpu->cpu, config->sideband_bytes / 4);
@@ -204,8 +202,7 @@ void opd_capture_cpu_close(struct opd_capture *capture, struct opd_cpu *cpu)
 		opd_capture_counts(capture, event, &event->taken_before, &event->lost_before);
 		event->taken_base = event->lost_base = event->lost_records = 0;
 	}
-	cpu->swaps_before += cpu->pair.swaps;
-	cpu->swap_wait_before_ns += cpu->pair.swap_wait_ns;
+	op_swap_counts_add(&cpu->counts_before, &cpu->pair.counts);
 	close_descriptors(cpu, capture->nr_events);
 	cpu->online = false;
 	capture->nr_online--;
@@ -233,6 +230,28 @@ static int make_cpus(struct opd_capture *capture, const uint32_t *possible, size
 	return 0;
 }
 
+/* The sizes of the rings, before any is opened. */
+static void plan_rings(struct opd_capture *capture, const struct op_config *config, const uint32_t *online, size_t nr_online)
+{
+	struct opd_load load = {
+		.nr_cpus = nr_online,
+		.events = capture->events,
+		.nr_events = capture->nr_events,
+		.wait_ns = OPD_PLAN_WAIT_NS,
+		.visit_ns = config->visit_ms * OP_NS_PER_MS,
+		.watermark_bytes = config->watermark_bytes,
+	};
+
+	/* Where it cannot be measured, nothing can be opened either, and that is reported with its reason. */
+	if (opd_plan_measure_wait((int)online[0], &load.wait_ns) < 0)
+		load.wait_ns = OPD_PLAN_WAIT_NS;
+	opd_plan_make(&load, &capture->plan);
+	capture->ring_bytes = config->ring_bytes ? config->ring_bytes : capture->plan.ring_bytes;
+	capture->watermark_bytes = config->watermark_bytes;
+	if (!capture->watermark_bytes || capture->watermark_bytes > capture->ring_bytes)
+		capture->watermark_bytes = capture->ring_bytes / 4;
+}
+
 static int open_online(struct opd_capture *capture, const struct op_config *config, char **ret_why)
 {
 	uint32_t *online;
@@ -241,6 +260,7 @@ static int open_online(struct opd_capture *capture, const struct op_config *conf
 
 	if (err)
 		return err;
+	plan_rings(capture, config, online, nr_online);
 	for (size_t c = 0; c < capture->nr_cpus && !err; c++)
 		if (opd_cpus_has(online, nr_online, capture->cpus[c].cpu))
 			err = opd_capture_cpu_open(capture, &capture->cpus[c], config, ret_why);
@@ -349,8 +369,8 @@ void opd_capture_reset_ledger(struct opd_capture *capture)
 
 		for (size_t e = 0; e < capture->nr_events; e++)
 			reset_event(capture, &cpu->events[e]);
-		cpu->late = cpu->bytes_read = cpu->records_read = cpu->sideband_bytes = cpu->sideband_lost = 0;
-		cpu->pair.swaps = cpu->pair.swap_wait_ns = cpu->swaps_before = cpu->swap_wait_before_ns = 0;
+		cpu->sideband_bytes = cpu->sideband_lost = 0;
+		cpu->pair.counts = cpu->counts_before = (struct op_swap_counts){ 0 };
 	}
 }
 

@@ -12,6 +12,7 @@
 #ifndef OPD_CAPTURE_H
 #define OPD_CAPTURE_H
 
+#include "daemon/plan.h"
 #include "libop/compiler.h"
 #include "libop/config.h"
 #include "libop/events.h"
@@ -40,11 +41,10 @@ struct opd_cpu {
 	int sideband_fd;
 	struct op_ring sideband;
 	struct opd_event *events; /* in the order of the capture's events */
-	uint64_t bytes_read, records_read, sideband_bytes, sideband_lost;
-	uint64_t newest_ns;    /* of all samples that were read before the ring that is being read */
-	uint64_t reading_ns;   /* newest sample of the ring that is being read */
-	uint64_t late;	       /* samples older than that: committed after a swap to the ring that was left */
-	uint64_t swaps_before, swap_wait_before_ns; /* of pairs that were closed when the CPU went */
+	bool due;	     /* in the list of CPUs to be visited (visit.h) */
+	uint64_t sideband_bytes, sideband_lost;
+	const struct op_ring *reading; /* the ring of the pair that is being read */
+	struct op_swap_counts counts_before; /* of pairs that were closed when the CPU went */
 };
 
 struct opd_capture {
@@ -52,6 +52,9 @@ struct opd_capture {
 	size_t nr_events;
 	struct opd_cpu *cpus; /* all that can be online (possible), in order of their numbers */
 	size_t nr_cpus, nr_online;
+	struct opd_plan plan;
+	size_t ring_bytes;	 /* of each ring: RingSize=, or the plan's */
+	size_t watermark_bytes;
 	uint32_t wakeup_records; /* samples of one event after which its ring wakes; 0: by bytes alone */
 	bool has_format_lost; /* the kernel counts lost samples per event (6.0 and later) */
 	bool enabled;

@@ -10,9 +10,7 @@ typedef void (*handler)(struct opd_pipeline *pipeline, struct opd_cpu *cpu, cons
  */
 static bool shares_identifiers(const struct op_event *event)
 {
-	return event->type == PERF_TYPE_TRACEPOINT ||
-	       (event->type == PERF_TYPE_SOFTWARE && event->config != PERF_COUNT_SW_CPU_CLOCK &&
-		event->config != PERF_COUNT_SW_TASK_CLOCK);
+	return event->type == PERF_TYPE_TRACEPOINT || (event->type == PERF_TYPE_SOFTWARE && !op_event_is_clock(event));
 }
 
 static struct opd_event *event_by_kind(const struct opd_pipeline *pipeline, const struct opd_cpu *cpu, uint32_t *ret_index)
@@ -86,8 +84,7 @@ static void take_sample(struct opd_pipeline *pipeline, struct opd_cpu *cpu, cons
 	sample.cpu = cpu->cpu;
 	if (op_unlikely(sample.id != event->id))
 		mend_time(pipeline, &sample);
-	cpu->late += sample.time_ns < cpu->newest_ns;
-	cpu->reading_ns = op_max_u64(cpu->reading_ns, sample.time_ns);
+	cpu->pair.counts.late += op_ring_pair_is_late(&cpu->pair, cpu->reading, sample.time_ns);
 	if (opd_resolve(&pipeline->resolver, &sample, &resolved) < 0) {
 		event->lost[OP_LOSS_no_memory]++;
 		return;
@@ -169,13 +166,15 @@ static const handler handlers[] = {
 void opd_drain_ring(struct opd_pipeline *pipeline, struct opd_cpu *cpu, struct op_ring *ring)
 {
 	const struct perf_event_header *header;
+	uint64_t nr_bytes = op_ring_begin(ring), nr_records = 0;
 
-	cpu->bytes_read += op_ring_begin(ring);
+	cpu->reading = ring;
 	while ((header = op_ring_next(ring))) {
-		cpu->records_read++;
+		nr_records++;
 		if (op_likely(header->type < op_array_size(handlers) && handlers[header->type]))
 			handlers[header->type](pipeline, cpu, header);
 	}
 	op_ring_end(ring);
-	cpu->newest_ns = op_max_u64(cpu->newest_ns, cpu->reading_ns);
+	if (nr_bytes)
+		op_swap_counts_took(&cpu->pair.counts, nr_bytes, nr_records);
 }

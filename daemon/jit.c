@@ -5,11 +5,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "daemon/clock.h"
 #include "daemon/jit_space.h"
+#include "libop/clock.h"
 
 #define VISIT_MAX_BYTES   ((uint64_t)8 << 20) /* read of all maps and dumps in one visit; the rest in the next */
-#define RETRY_NS          ((uint64_t)100 * OPD_NS_PER_MS)
+#define RETRY_NS          ((uint64_t)100 * OP_NS_PER_MS)
 #define READ_COST_FACTOR  16u  /* the same for reading one process's files */
 #define BASES_MAX         16u /* forks behind each other that are gone back */
 
@@ -162,12 +162,12 @@ static void refresh(struct opd_jit_space *space, const struct opd_jit_times *tim
 	}
 	if (space->visit_ns == times->now_ns || times->now_ns < space->next_read_ns)
 		return;
-	begin_ns = opd_now_ns();
+	begin_ns = op_now_ns();
 	space->visit_ns = times->now_ns;
 	read_perf_map(space, times);
 	if (opd_jitdump_read(&space->dump, &space->map, times, &jit->budget) == -ENOMEM)
 		jit->counters[OP_JIT_refused_memory]++;
-	space->next_read_ns = times->now_ns + READ_COST_FACTOR * (opd_now_ns() - begin_ns);
+	space->next_read_ns = times->now_ns + READ_COST_FACTOR * (op_now_ns() - begin_ns);
 }
 
 /* "jit-" digits ".dump" */
@@ -222,7 +222,7 @@ static uint64_t cookie_of(struct opd_jit_space *space)
 
 	if (space->cookie != OP_DCOOKIE_NONE)
 		return space->cookie;
-	snprintf(label, sizeof(label), OPD_JIT_LABEL "%llx", (unsigned long long)opd_clock_ns(CLOCK_REALTIME) / 1000u);
+	snprintf(label, sizeof(label), OPD_JIT_LABEL "%llx", (unsigned long long)op_clock_ns(CLOCK_REALTIME) / 1000u);
 	space->cookie = op_dcookie_get(space->jit->table, &id);
 	space->jit->counters[OP_JIT_processes]++;
 	return space->cookie;

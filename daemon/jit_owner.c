@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "daemon/clock.h"
+#include "libop/clock.h"
 #include "libop/sys.h"
 
 #define PROC_BYTES   8192 /* of /proc/PID/status and stat */
@@ -61,9 +61,9 @@ static void read_begin(struct opd_jit_owner *owner)
 	if (!at)
 		return;
 	began_s = strtoull(at + 1, NULL, 10) / (uint64_t)sysconf(_SC_CLK_TCK);
-	age_s = opd_clock_ns(CLOCK_BOOTTIME) / OPD_NS_PER_S;
+	age_s = op_clock_ns(CLOCK_BOOTTIME) / OP_NS_PER_S;
 	age_s -= op_min_u64(began_s, age_s);
-	owner->began_s = opd_clock_ns(CLOCK_REALTIME) / OPD_NS_PER_S;
+	owner->began_s = op_clock_ns(CLOCK_REALTIME) / OP_NS_PER_S;
 	owner->began_s -= op_min_u64(age_s, owner->began_s);
 }
 

@@ -5,12 +5,12 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "daemon/clock.h"
 #include "daemon/jit_object.h"
 #include "daemon/jit_space.h"
+#include "libop/clock.h"
 #include "libop/session.h"
 
-#define WRITE_INTERVAL_NS (10u * (uint64_t)OPD_NS_PER_S)
+#define WRITE_INTERVAL_NS (10u * (uint64_t)OP_NS_PER_S)
 #define WRITE_COST_FACTOR 100u /* writing objects takes at most this part of the time */
 #define TMP_PATH          OP_SESSION_TMP "/jit-object"
 
@@ -153,7 +153,7 @@ static void let_go(struct opd_jit *jit, const struct targets *targets)
 void opd_jit_write(struct opd_jit *jit, struct opd_count *count, uint64_t now_ns, bool at_once)
 {
 	struct targets targets = { .jit = jit };
-	uint64_t begin_ns = opd_now_ns();
+	uint64_t begin_ns = op_now_ns();
 
 	if (!jit->spaces || (!at_once && now_ns < jit->next_write_ns))
 		return;
@@ -161,7 +161,7 @@ void opd_jit_write(struct opd_jit *jit, struct opd_count *count, uint64_t now_ns
 	write_targets(jit, count->session_fd, &targets);
 	let_go(jit, &targets);
 	free(targets.targets);
-	jit->next_write_ns = now_ns + op_max_u64(WRITE_INTERVAL_NS, WRITE_COST_FACTOR * (opd_now_ns() - begin_ns));
+	jit->next_write_ns = now_ns + op_max_u64(WRITE_INTERVAL_NS, WRITE_COST_FACTOR * (op_now_ns() - begin_ns));
 }
 
 int opd_jit_take_changed(struct opd_jit *jit, char ***paths, size_t *nr_paths)

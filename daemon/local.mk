@@ -2,7 +2,9 @@
 # opd: main.c is a few lines, the rest is a library that tests, fuzzers and benchmarks link. In the order of the pipeline.
 noinst_LIBRARIES += daemon/libopd.a
 daemon_libopd_a_SOURCES = \
+	daemon/plan.c daemon/plan.h \
 	daemon/capture.c daemon/capture.h \
+	daemon/swappers.c daemon/swappers.h \
 	daemon/sideband.c daemon/sideband.h \
 	daemon/mapset.c daemon/mapset.h \
 	daemon/process.c daemon/process.h \
@@ -21,12 +23,13 @@ daemon_libopd_a_SOURCES = \
 	daemon/jit_object.c daemon/jit_object.h \
 	daemon/jit_write.c daemon/jit_write.h \
 	daemon/drain.c daemon/drain.h \
+	daemon/visit.c daemon/visit.h \
 	daemon/sync.c daemon/sync.h \
+	daemon/turn.c \
 	daemon/dump.c \
 	daemon/status.c \
 	daemon/stats_dir.c daemon/stats_dir.h \
 	daemon/server.c daemon/server.h \
-	daemon/clock.h \
 	daemon/cpus.c daemon/cpus.h \
 	daemon/log.c daemon/log.h \
 	daemon/privileges.c daemon/privileges.h \

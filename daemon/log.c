@@ -27,3 +27,11 @@ bool opd_rate_allows(struct opd_rate *rate, uint64_t now_ns, uint64_t interval_n
 	rate->next_ns = now_ns + interval_ns;
 	return true;
 }
+
+void opd_log_failure(struct opd_rate *rate, uint64_t now_ns, const char *what, int err)
+{
+	uint64_t suppressed;
+
+	if (opd_rate_allows(rate, now_ns, OPD_LOG_INTERVAL_NS, &suppressed))
+		opd_log(SD_WARNING, "%s: %s (%llu more since the last line)", what, strerror(-err), (unsigned long long)suppressed);
+}

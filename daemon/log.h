@@ -7,6 +7,7 @@
 
 #include <systemd/sd-daemon.h>
 
+#include "libop/clock.h"
 #include "libop/compiler.h"
 
 /* One of SD_ERR, SD_WARNING, SD_NOTICE, SD_INFO, SD_DEBUG, and a line without its end. */
@@ -19,5 +20,10 @@ struct opd_rate {
 };
 
 bool opd_rate_allows(struct opd_rate *rate, uint64_t now_ns, uint64_t interval_ns, uint64_t *ret_suppressed) OP_NONNULL;
+
+#define OPD_LOG_INTERVAL_NS (60 * (uint64_t)OP_NS_PER_S) /* of what may happen again and again */
+
+/* A warning that something failed, with its -errno, once in OPD_LOG_INTERVAL_NS. */
+void opd_log_failure(struct opd_rate *rate, uint64_t now_ns, const char *what, int err) OP_NONNULL;
 
 #endif

@@ -10,12 +10,12 @@
 #include <systemd/sd-event.h>
 #include <unistd.h>
 
-#include "daemon/clock.h"
 #include "daemon/cpus.h"
 #include "daemon/log.h"
 #include "daemon/opd_state.h"
 #include "daemon/privileges.h"
 #include "daemon/proc_scan.h"
+#include "libop/clock.h"
 #include "libop/control.h"
 #include "libop/sys.h"
 
@@ -76,7 +76,7 @@ static void fini_resolver(struct opd *opd)
 static int init_processes(struct opd *opd)
 {
 	struct opd_resolver *resolver = &opd->pipeline.resolver;
-	int err = opd_proc_scan_all(&resolver->processes, resolver->table, opd_now_ns());
+	int err = opd_proc_scan_all(&resolver->processes, resolver->table, op_now_ns());
 
 	return err ? opd_fail("cannot read /proc: %s", strerror(-err)) : 0;
 }
@@ -362,12 +362,28 @@ static const struct {
 	{ "server", init_server, fini_server },
 };
 
+/* What was configured is used; where the plan says that it is short, the user should know before samples are lost. */
+static void tell_rings(const struct opd *opd)
+{
+	const struct opd_capture *capture = &opd->pipeline.capture;
+	const struct opd_plan *plan = &capture->plan;
+
+	if (capture->ring_bytes < plan->need_bytes)
+		opd_log(SD_WARNING,
+			"rings of %zu KiB are less than the %llu KiB that %llu samples per second and CPU need until the next visit "
+			"(a turn of %llu ms, %s)",
+			capture->ring_bytes / 1024, (unsigned long long)plan->need_bytes / 1024,
+			(unsigned long long)plan->samples_per_second, (unsigned long long)(plan->turn_ns / OP_NS_PER_MS),
+			opd->config.ring_bytes ? "RingSize=auto avoids that" : "RingSize= makes them larger");
+}
+
 /* What the user of this host should know; after everything is up, so that a failed start says one thing only. */
 static void tell_host(const struct opd *opd)
 {
 	if (opd->events == &opd->default_event && !opd->status.has_pmu)
 		opd_log(SD_NOTICE, "no hardware counters on this host (a virtual machine?): sampling by timer, %s:%llu",
 			opd->default_event.name, (unsigned long long)opd->default_event.count);
+	tell_rings(opd);
 	opd_log(SD_INFO, "%s", opd->pipeline.resolver.kernel.note);
 	opd_privileges_report();
 }

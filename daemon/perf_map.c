@@ -4,7 +4,7 @@
 #include <ctype.h>
 #include <errno.h>
 
-#include "daemon/clock.h"
+#include "libop/clock.h"
 #include "libop/sys.h"
 
 #define CHUNK_BYTES 65536u
@@ -94,8 +94,8 @@ static bool goes_on(const struct opd_perf_map *perf_map, int fd, const struct st
 /* The time of the last write on our clock, but not before the last look nor after now. */
 static uint64_t written_ns(const struct opd_perf_map *perf_map, const struct stat *st, uint64_t now_ns)
 {
-	uint64_t real_now_ns = opd_clock_ns(CLOCK_REALTIME);
-	uint64_t mtime_ns = (uint64_t)st->st_mtim.tv_sec * OPD_NS_PER_S + (uint64_t)st->st_mtim.tv_nsec;
+	uint64_t real_now_ns = op_clock_ns(CLOCK_REALTIME);
+	uint64_t mtime_ns = (uint64_t)st->st_mtim.tv_sec * OP_NS_PER_S + (uint64_t)st->st_mtim.tv_nsec;
 	uint64_t age_ns = mtime_ns < real_now_ns ? real_now_ns - mtime_ns : 0;
 
 	return op_max_u64(perf_map->read_ns, now_ns - op_min_u64(age_ns, now_ns));

@@ -18,6 +18,9 @@
 int opd_proc_scan_pid(struct opd_processes *processes, struct op_dcookie_table *table, uint32_t pid,
 		      uint64_t now_ns) OP_NONNULL OP_MUST_CHECK;
 
+/* True when /proc has no such process any more. */
+bool opd_proc_is_gone(uint32_t pid);
+
 /* Takes in every process that /proc shows. 0 or -errno of reading /proc; a process that ends meanwhile is no error. */
 int opd_proc_scan_all(struct opd_processes *processes, struct op_dcookie_table *table, uint64_t now_ns) OP_NONNULL OP_MUST_CHECK;
 

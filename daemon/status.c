@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "daemon/clock.h"
 #include "daemon/jit.h"
 #include "daemon/sync.h"
+#include "libop/clock.h"
 
 static uint64_t rss_bytes(void)
 {
@@ -38,7 +38,7 @@ static void add_event(const struct opd_capture *capture, const struct opd_event 
 	sum->received += event->received;
 	sum->stored += event->stored;
 	sum->unattributed += event->unattributed;
-	sum->throttled_ns += throttled_ns(event, opd_now_ns());
+	sum->throttled_ns += throttled_ns(event, op_now_ns());
 	sum->nr_throttles += event->nr_throttles;
 	for (size_t i = 0; i < OP_NR_LOSS; i++)
 		sum->lost[i] += event->lost[i];
@@ -77,16 +77,24 @@ void opd_sync_sum_losses(const struct opd_capture *capture, struct opd_losses *r
 
 static void sum_cpu(const struct opd_capture *capture, const struct opd_cpu *cpu, struct op_ledger_cpu *sum)
 {
+	struct op_swap_counts counts = cpu->counts_before;
+
+	op_swap_counts_add(&counts, &cpu->pair.counts);
 	*sum = (struct op_ledger_cpu){
 		.cpu = cpu->cpu,
 		.online = cpu->online,
-		.swaps = cpu->swaps_before + cpu->pair.swaps,
-		.swap_wait_ns = cpu->swap_wait_before_ns + cpu->pair.swap_wait_ns,
-		.bytes_read = cpu->bytes_read,
-		.records_read = cpu->records_read,
+		.swaps = counts.swaps,
+		.swap_wait_ns = counts.wait_ns,
+		.swap_longest_ns = counts.longest_wait_ns,
+		.bytes_read = counts.bytes,
+		.records_read = counts.records,
+		.turn_bytes = counts.last_bytes,
+		.turn_records = counts.last_records,
+		.turn_most_bytes = counts.most_bytes,
+		.turn_most_records = counts.most_records,
 		.sideband_bytes = cpu->sideband_bytes,
 		.sideband_lost = cpu->sideband_lost,
-		.late = cpu->late,
+		.late = counts.late,
 		.damaged = cpu->pair.rings[0].damaged + cpu->pair.rings[1].damaged + cpu->sideband.damaged,
 	};
 	for (size_t e = 0; e < capture->nr_events; e++) {
@@ -101,10 +109,28 @@ static void sum_cpu(const struct opd_capture *capture, const struct opd_cpu *cpu
 	}
 }
 
+static void fill_rings(const struct opd_sync *sync, struct op_status *status)
+{
+	const struct opd_capture *capture = &sync->pipeline->capture;
+
+	status->ring_bytes = capture->ring_bytes;
+	status->ring_is_auto = !sync->config->ring_bytes;
+	status->ring_need_bytes = capture->plan.need_bytes;
+	status->swap_threads = capture->plan.nr_threads;
+	status->event_wait_ns = capture->plan.wait_ns;
+	status->turn_planned_ns = capture->plan.turn_ns;
+	status->visits = sync->visits.counts.nr_visits;
+	status->visits_ns = sync->visits.counts.visits_ns;
+	status->swapping_ns = sync->visits.counts.swapping_ns;
+	status->turns = sync->visits.counts.nr_turns;
+	status->turn_ns = sync->visits.counts.last_turn_ns;
+	status->turn_longest_ns = sync->visits.counts.longest_turn_ns;
+}
+
 static void fill_status(const struct opd_sync *sync, struct op_status *status)
 {
 	const struct opd_pipeline *pipeline = sync->pipeline;
-	uint64_t now_ns = opd_now_ns();
+	uint64_t now_ns = op_now_ns();
 
 	*status = *sync->status;
 	status->state = pipeline->capture.enabled ? OP_DAEMON_RUNNING : OP_DAEMON_PAUSED;
@@ -112,13 +138,14 @@ static void fill_status(const struct opd_sync *sync, struct op_status *status)
 	status->nr_cpus = (uint32_t)pipeline->capture.nr_cpus;
 	status->uptime_ns = now_ns - sync->begin_ns;
 	status->running_ns = sync->running_ns + (pipeline->capture.enabled ? now_ns - sync->running_since_ns : 0);
-	status->cpu_ns = opd_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	status->cpu_ns = op_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	status->rss_bytes = rss_bytes();
 	status->nr_files = pipeline->count.nr_open;
 	status->nr_processes = pipeline->resolver.processes.by_pid.nr_entries;
 	status->nr_images = op_dcookie_count(pipeline->resolver.table);
 	status->dumps = sync->dumps;
 	memcpy(status->jit, pipeline->resolver.jit->counters, sizeof(status->jit));
+	fill_rings(sync, status);
 	snprintf(status->kernel_note, sizeof(status->kernel_note), "%s", pipeline->resolver.kernel.note);
 }
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The sync thread: owns the pipeline from the rings to the sample files. It visits each CPU on a timer and whenever a write
- * ring passes its watermark: swap, drain the side band, drain what is now the read ring. Between visits it does the jobs
- * that the main thread gives it.
+ * The sync thread: owns the pipeline from the rings to the sample files. It visits the CPUs on a timer, and one whenever its write
+ * ring passes the watermark (visit.h). Between visits it does the jobs that the main thread gives it.
  *
  *   call                          main thread   sync thread   dump threads
  *   opd_sync_start, _stop              x
@@ -14,8 +13,8 @@
 
 #include <pthread.h>
 
-#include "daemon/drain.h"
 #include "daemon/stats_dir.h"
+#include "daemon/visit.h"
 #include "libop/compiler.h"
 #include "libop/control.h"
 
@@ -61,12 +60,11 @@ struct opd_sync {
 	uint64_t nr_resets;
 	pthread_cond_t dump_ended;
 	/* sync thread only */
+	struct opd_visits visits;
 	uint64_t begin_ns, running_since_ns, running_ns, next_turn_ns, next_prune_ns, next_rate_check_ns;
 	uint64_t horizon_ns, turn_begin_ns;
 	uint64_t dumps;
 	struct opd_stats stats;
-	bool rescan_wanted;
-	uint64_t next_rescan_ns;
 	struct opd_losses reported; /* what the log has said */
 	uint64_t max_sample_rate;   /* kernel.perf_event_max_sample_rate when last looked at */
 	bool quit;
@@ -89,6 +87,12 @@ struct opd_job *opd_sync_take_done(struct opd_sync *sync) OP_NONNULL OP_MUST_CHE
 void opd_sync_stop(struct opd_sync *sync) OP_NONNULL;
 
 /* ---- between the files of the sync thread ---- */
+
+/* A visit to all CPUs, and what is to be done now and then (turn.c). */
+void opd_sync_turn(struct opd_sync *sync) OP_NONNULL;
+
+/* Has the thread wake for a CPU: its anchors have its index as tag, its side band a tag beyond all indices. 0 or -errno. */
+int opd_sync_watch_cpu(const struct opd_sync *sync, size_t index) OP_NONNULL OP_MUST_CHECK;
 
 /* The payload of STATUS (status.c). 0 or -ENOMEM. */
 int opd_sync_make_status(struct opd_sync *sync, struct opd_job *job) OP_NONNULL OP_MUST_CHECK;

@@ -30,6 +30,7 @@ struct row {
 static bool parse_path(const struct row *row, const char *value, void *field, struct op_text *why);
 static bool parse_optional_path(const struct row *row, const char *value, void *field, struct op_text *why);
 static bool parse_ring_bytes(const struct row *row, const char *value, void *field, struct op_text *why);
+static bool parse_auto_ring_bytes(const struct row *row, const char *value, void *field, struct op_text *why);
 static bool parse_bytes(const struct row *row, const char *value, void *field, struct op_text *why);
 static bool parse_number(const struct row *row, const char *value, void *field, struct op_text *why);
 
@@ -51,9 +52,9 @@ static const struct row rows[] = {
 	  FIELD(vmlinux),
 	  1,
 	  4000 },
-	{ { "RingSize", "bytes, a power of two", "256K",
-	    "data bytes of one ring, two for every CPU: more room for bursts, more memory" },
-	  parse_ring_bytes,
+	{ { "RingSize", "bytes, a power of two, or auto", "auto",
+	    "data bytes of one ring, two for every CPU: more room for bursts, more memory; auto: what events and CPUs need" },
+	  parse_auto_ring_bytes,
 	  FIELD(ring_bytes),
 	  16 * KIB,
 	  256 * MIB },
@@ -147,6 +148,14 @@ static bool parse_ring_bytes(const struct row *row, const char *value, void *fie
 		return false;
 	}
 	*(uint64_t *)field = bytes;
+	return true;
+}
+
+static bool parse_auto_ring_bytes(const struct row *row, const char *value, void *field, struct op_text *why)
+{
+	if (strcasecmp(value, "auto"))
+		return parse_ring_bytes(row, value, field, why);
+	*(uint64_t *)field = 0;
 	return true;
 }
 
@@ -251,7 +260,7 @@ int op_config_read(struct op_config *config, const char *path, bool must_exist, 
 			op_text_printf(warnings, "%s:%u: %s\n", path, number, op_text_get(&why));
 		op_text_free(&why);
 	}
-	if (config->watermark_bytes > config->ring_bytes) {
+	if (config->ring_bytes && config->watermark_bytes > config->ring_bytes) {
 		op_text_printf(warnings, "%s: Watermark is larger than RingSize, a quarter of the ring is used\n", path);
 		config->watermark_bytes = 0;
 	}

@@ -7,6 +7,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "libop/clock.h"
+
 static_assert(sizeof(struct op_control_request) == 16, "on the wire");
 static_assert(sizeof(struct op_control_reply) == 16, "on the wire");
 static_assert(sizeof(struct op_status) % 8 == 0, "the events follow at once");
@@ -75,10 +77,7 @@ static int send_request(int fd, enum op_control_command command)
 
 static uint64_t now_ms(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	return op_now_ns() / OP_NS_PER_MS;
 }
 
 /* Until there is something to read; a signal does not make the time longer. */

@@ -13,7 +13,7 @@
 #include "libop/ledger.h"
 
 #define OP_CONTROL_MAGIC 0x4443504fu /* "OPCD" */
-#define OP_CONTROL_VERSION 1
+#define OP_CONTROL_VERSION 2 /* changes with any struct below */
 #define OP_CONTROL_MAX_REPLY (256 * 1024)
 
 /* number, name, who may: numbers are never reused */
@@ -63,6 +63,18 @@ struct op_status {
 	uint64_t nr_images;    /* dcookies given */
 	uint64_t dumps;	       /* dumps completed */
 	uint64_t jit[OP_NR_JIT]; /* JIT code: libop/jit_stats.h */
+	uint64_t ring_bytes;	  /* of one ring, two for every CPU */
+	uint64_t ring_need_bytes; /* what the plan says that a ring must hold */
+	uint64_t visits;	  /* to one CPU or to several at once; a CPU that is idle is not visited */
+	uint64_t visits_ns;	  /* time in them, summed */
+	uint64_t swapping_ns;	  /* of that, until the last swap; less than the CPUs' swap_wait_ns where swaps overlap */
+	uint64_t turns;		  /* visits to all CPUs with something to read */
+	uint64_t turn_ns;	  /* length of the last one */
+	uint64_t turn_longest_ns;
+	uint64_t turn_planned_ns; /* that the size of the rings was computed with */
+	uint64_t event_wait_ns;	  /* of one event in a swap, measured when opd started */
+	uint32_t ring_is_auto;	  /* 1: RingSize=auto */
+	uint32_t swap_threads;	  /* that swap beside each other, at most */
 	uint32_t has_pmu;
 	uint32_t reserved;
 	char session_dir[4096];

@@ -226,6 +226,12 @@ int op_event_parse(const char *spec, struct op_event *ret_event, char **ret_why)
 	return err;
 }
 
+bool op_event_is_clock(const struct op_event *event)
+{
+	return event->type == PERF_TYPE_SOFTWARE &&
+	       (event->config == PERF_COUNT_SW_CPU_CLOCK || event->config == PERF_COUNT_SW_TASK_CLOCK);
+}
+
 void op_event_format(const struct op_event *event, struct op_text *text)
 {
 	op_text_printf(text, "%s:%" PRIu64 ":%" PRIu32 ":%d:%d", event->name, event->count, event->unit_mask, event->kernel,

@@ -40,6 +40,9 @@ struct op_event {
  */
 int op_event_parse(const char *spec, struct op_event *ret_event, char **ret_why) OP_NONNULL OP_MUST_CHECK;
 
+/* True when the count is a period in ns: TIMER, cpu-clock, task-clock. */
+bool op_event_is_clock(const struct op_event *event) OP_NONNULL;
+
 /* The specification with all five fields, as daemonrc keeps it. */
 void op_event_format(const struct op_event *event, struct op_text *text) OP_NONNULL;
 

@@ -58,11 +58,14 @@ struct op_ledger_cpu {
 	uint32_t online;
 	uint64_t swaps;
 	uint64_t swap_wait_ns;	   /* time asleep in swaps */
+	uint64_t swap_longest_ns;  /* in one swap */
 	uint64_t bytes_read;	   /* from the ring pair */
 	uint64_t records_read;
+	uint64_t turn_bytes, turn_records;	     /* of that after the last swap */
+	uint64_t turn_most_bytes, turn_most_records; /* after the swap with the most of them */
 	uint64_t sideband_bytes;
 	uint64_t sideband_lost;	   /* side-band records that the kernel dropped */
-	uint64_t late;		   /* samples that were committed after a swap to the ring that was left, and read a turn later */
+	uint64_t late;		   /* samples that were committed after a swap to the ring that was left, and read a turn later (op_ring_pair_is_late) */
 	uint64_t damaged;	   /* times that lengths in a ring made no sense and what was there was passed over */
 	uint64_t received;
 	uint64_t lost_kernel;

@@ -14,6 +14,7 @@
 
 /* What opd asks for with every event; sample_id_all puts TID, TIME and IDENTIFIER at the end of other records as well. */
 #define OP_SAMPLE_TYPE (PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME)
+#define OP_SAMPLE_RECORD_BYTES 40u /* such a sample: header and four words */
 
 #define OP_BUILD_ID_BYTES_MAX 20
 

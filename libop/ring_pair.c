@@ -60,18 +60,17 @@ int op_ring_pair_attach(struct op_ring_pair *pair, int event_fd)
 	return 0;
 }
 
-static uint64_t now_ns(void)
+static void count_swap(struct op_swap_counts *counts, uint64_t wait_ns)
 {
-	struct timespec now;
-
-	clock_gettime(OP_CLOCK, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	counts->swaps++;
+	counts->wait_ns += wait_ns;
+	counts->longest_wait_ns = op_max_u64(counts->longest_wait_ns, wait_ns);
 }
 
 int op_ring_pair_swap(struct op_ring_pair *pair)
 {
 	unsigned int next = !pair->write;
-	uint64_t begin_ns = now_ns();
+	uint64_t begin_ns = op_now_ns();
 	int err = 0;
 
 	for (size_t i = 0; i < pair->nr_events; i++) {
@@ -81,9 +80,35 @@ int op_ring_pair_swap(struct op_ring_pair *pair)
 			err = result;
 	}
 	pair->write = next;
-	pair->swaps++;
-	pair->swap_wait_ns += now_ns() - begin_ns;
+	pair->since_ns[next] = begin_ns;
+	count_swap(&pair->counts, op_now_ns() - begin_ns);
 	return err;
+}
+
+void op_swap_counts_took(struct op_swap_counts *counts, uint64_t nr_bytes, uint64_t nr_records)
+{
+	counts->bytes += nr_bytes;
+	counts->records += nr_records;
+	counts->last_bytes = nr_bytes;
+	counts->last_records = nr_records;
+	counts->most_bytes = op_max_u64(counts->most_bytes, nr_bytes);
+	counts->most_records = op_max_u64(counts->most_records, nr_records);
+}
+
+void op_swap_counts_add(struct op_swap_counts *counts, const struct op_swap_counts *other)
+{
+	counts->swaps += other->swaps;
+	counts->wait_ns += other->wait_ns;
+	counts->longest_wait_ns = op_max_u64(counts->longest_wait_ns, other->longest_wait_ns);
+	counts->bytes += other->bytes;
+	counts->records += other->records;
+	counts->most_bytes = op_max_u64(counts->most_bytes, other->most_bytes);
+	counts->most_records = op_max_u64(counts->most_records, other->most_records);
+	counts->late += other->late;
+	if (!other->bytes)
+		return;
+	counts->last_bytes = other->last_bytes;
+	counts->last_records = other->last_records;
 }
 
 void op_ring_pair_close(struct op_ring_pair *pair)

@@ -5,26 +5,44 @@
  * output is directed to an anchor with PERF_EVENT_IOC_SET_OUTPUT, and a swap directs it to the other one. The kernel waits for an
  * RCU grace period and then exchanges a pointer: there is no moment without a ring. See doc/ring.md.
  *
- * A pair belongs to one thread.
+ * A pair belongs to one thread at a time. It may be handed to another one, for a swap say, where the hand-over itself orders what
+ * either of them did (a lock, a join).
  */
 #ifndef OP_RING_PAIR_H
 #define OP_RING_PAIR_H
 
-#include <time.h>
-
+#include "libop/clock.h"
 #include "libop/compiler.h"
 #include "libop/ring.h"
 
-#define OP_CLOCK CLOCK_MONOTONIC /* of every event and of everything that is compared with their time stamps */
+/*
+ * What the swaps of a pair cost and gave. A turn of a pair is a swap and the reading of the ring that it froze. Written by the
+ * thread that has the pair.
+ */
+struct op_swap_counts {
+	uint64_t swaps;
+	uint64_t wait_ns;		   /* asleep in swaps, summed */
+	uint64_t longest_wait_ns;	   /* in one swap */
+	uint64_t bytes, records;	   /* read, summed */
+	uint64_t last_bytes, last_records; /* in the last turn */
+	uint64_t most_bytes, most_records; /* in the turn with the most of them */
+	uint64_t late;			   /* late commits that were read, see op_ring_pair_is_late */
+};
+
+/* Adds what was read in a turn. */
+void op_swap_counts_took(struct op_swap_counts *counts, uint64_t nr_bytes, uint64_t nr_records) OP_NONNULL;
+
+/* Adds the counts of another pair, or of the same one at a later time: sums, the most of both, the last turn of the other. */
+void op_swap_counts_add(struct op_swap_counts *counts, const struct op_swap_counts *other) OP_NONNULL;
 
 struct op_ring_pair {
 	int anchor_fds[2];
 	struct op_ring rings[2];
-	unsigned int write; /* index of the ring that the kernel writes */
+	unsigned int write;    /* index of the ring that the kernel writes */
+	uint64_t since_ns[2];  /* when the swap began that made it the write ring */
 	int *event_fds;	    /* the sampling events; the descriptors stay the caller's */
 	size_t nr_events;
-	uint64_t swaps;
-	uint64_t swap_wait_ns; /* asleep in swaps, summed */
+	struct op_swap_counts counts;
 };
 
 /*
@@ -54,6 +72,16 @@ static inline struct op_ring *op_ring_pair_read_ring(struct op_ring_pair *pair)
 static inline struct op_ring *op_ring_pair_write_ring(struct op_ring_pair *pair)
 {
 	return &pair->rings[pair->write];
+}
+
+/*
+ * Whether a sample that was read from a ring of the pair is a late commit: its writer had picked the ring before an earlier
+ * swap and committed after it. Such a sample is older than the swap by which the ring became the write ring again, and no other can
+ * be: the kernel exchanges the pointer a grace period after that swap began, when every handler of before has ended.
+ */
+static inline bool op_ring_pair_is_late(const struct op_ring_pair *pair, const struct op_ring *ring, uint64_t time_ns)
+{
+	return time_ns < pair->since_ns[ring == &pair->rings[1]];
 }
 
 /* Unmaps and closes the anchors; the sampling events are the caller's. Allowed after a failed open. */

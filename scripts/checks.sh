@@ -14,7 +14,7 @@ configure_options() {
 }
 
 # The system tests that a build with sanitizers runs: those that do not compare shares of time.
-SANITIZED_SYSTEM="agreement attribution control errors page_faults restart"
+SANITIZED_SYSTEM="agreement attribution control errors page_faults restart turns"
 
 # Builds a variant once; whoever needs it calls this first.
 need_build() {

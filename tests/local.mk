@@ -23,12 +23,12 @@ tests_system_fault_oracle_SOURCES = tests/system/fault_oracle.c
 tests_system_jit_work_SOURCES = tests/system/jit_work.c
 
 EXTRA_DIST += tests/format/reader.py tests/format/agree.py \
-	tests/unit/cmocka_all.h tests/unit/memory_ring.h tests/unit/sample_writer.h tests/unit/test_box.h \
+	tests/unit/cmocka_all.h tests/unit/memory_ring.h tests/unit/sample_writer.h tests/unit/sideband_records.h tests/unit/test_box.h \
 	tests/golden/run.py tests/golden/cases.txt tests/style.py tests/cppcheck.txt \
 	tests/system/opdtest.py tests/system/elfsyms.py \
 	tests/system/test_agreement.py tests/system/test_attribution.py tests/system/test_control.py \
 	tests/system/test_errors.py tests/system/test_hotplug.py tests/system/test_jit.py tests/system/test_kernel.py tests/system/test_opcontrol.py \
-	tests/system/test_page_faults.py tests/system/test_restart.py tests/system/test_shares.py tests/system/test_swaps.py \
+	tests/system/test_page_faults.py tests/system/test_restart.py tests/system/test_shares.py tests/system/test_swaps.py tests/system/test_turns.py \
 	tests/system/long_soak.py \
 	tests/systemd/test_container.py \
 	tests/bench/bench.py

@@ -112,21 +112,43 @@ static void show_events(const struct ctl_daemon *daemon)
 		show_event(&daemon->events[i]);
 }
 
+static double milliseconds(uint64_t ns)
+{
+	return (double)ns / 1000000;
+}
+
+static double per(uint64_t sum, uint64_t nr)
+{
+	return nr ? (double)sum / (double)nr : 0;
+}
+
 static void show_cpus(const struct ctl_daemon *daemon)
 {
-	printf("\n  %-8s %10s %12s %14s %14s %16s %14s %12s\n", "CPU", "swaps", "swap wait", "bytes read", "records read",
-	       "side band bytes", "side band lost", "lost_kernel");
+	printf("\n  %-8s %10s %12s %9s %14s %14s %12s %12s %8s %16s %14s %12s\n", "CPU", "swaps", "swap wait", "ms/swap", "bytes read",
+	       "records read", "bytes/turn", "at most", "late", "side band bytes", "side band lost", "lost_kernel");
 	for (uint32_t i = 0; i < daemon->status->nr_cpus; i++) {
 		const struct op_ledger_cpu *cpu = &daemon->cpus[i];
 		char name[32];
 
 		snprintf(name, sizeof(name), "%" PRIu32 "%s", cpu->cpu, cpu->online ? "" : " (off)");
-		printf("  %-8s %10" PRIu64 " %10.3f s %14" PRIu64 " %14" PRIu64 " %16" PRIu64 " %14" PRIu64 " %12" PRIu64 "\n",
-		       name, cpu->swaps, seconds(cpu->swap_wait_ns), cpu->bytes_read, cpu->records_read, cpu->sideband_bytes,
+		printf("  %-8s %10" PRIu64 " %10.3f s %9.1f %14" PRIu64 " %14" PRIu64 " %12.0f %12" PRIu64 " %8" PRIu64 " %16" PRIu64
+		       " %14" PRIu64 " %12" PRIu64 "\n",
+		       name, cpu->swaps, seconds(cpu->swap_wait_ns), per(cpu->swap_wait_ns, cpu->swaps) / 1000000, cpu->bytes_read,
+		       cpu->records_read, per(cpu->bytes_read, cpu->swaps), cpu->turn_most_bytes, cpu->late, cpu->sideband_bytes,
 		       cpu->sideband_lost, cpu->lost_kernel);
 		if (cpu->damaged)
 			printf("    damaged: %" PRIu64 " times lengths in a ring of this CPU made no sense\n", cpu->damaged);
 	}
+}
+
+static void show_rings(const struct op_status *status)
+{
+	printf("\nRings: two of %" PRIu64 " KiB for each CPU (%s; %" PRIu64 " KiB needed), %" PRIu32 " swapping thread%s\n",
+	       status->ring_bytes / 1024, status->ring_is_auto ? "auto" : "RingSize", (status->ring_need_bytes + 1023) / 1024,
+	       status->swap_threads, status->swap_threads == 1 ? "" : "s");
+	printf("       %" PRIu64 " turns, the last took %.1f ms, the longest %.1f ms, planned %.1f ms at %.1f ms for one event\n",
+	       status->turns, milliseconds(status->turn_ns), milliseconds(status->turn_longest_ns),
+	       milliseconds(status->turn_planned_ns), milliseconds(status->event_wait_ns));
 }
 
 static void show_daemon(const struct op_status *status)
@@ -171,6 +193,7 @@ static void show_text(const struct opcontrol *ctl, const struct ctl_daemon *daem
 		return;
 	show_events(daemon);
 	show_cpus(daemon);
+	show_rings(daemon->status);
 	show_daemon(daemon->status);
 	show_jit(daemon->status);
 }
@@ -213,6 +236,18 @@ static const struct field status_fields[] = {
 #define X(name, refusal, meaning) { "jit_" #name, offsetof(struct op_status, jit) + OP_JIT_##name * sizeof(uint64_t), U64 },
 	OP_JIT_COUNTERS(X)
 #undef X
+	ROW(op_status, ring_bytes, U64),
+	ROW(op_status, ring_need_bytes, U64),
+	ROW(op_status, ring_is_auto, BOOL32),
+	ROW(op_status, swap_threads, U32),
+	ROW(op_status, event_wait_ns, U64),
+	ROW(op_status, visits, U64),
+	ROW(op_status, visits_ns, U64),
+	ROW(op_status, swapping_ns, U64),
+	ROW(op_status, turns, U64),
+	ROW(op_status, turn_ns, U64),
+	ROW(op_status, turn_longest_ns, U64),
+	ROW(op_status, turn_planned_ns, U64),
 	ROW(op_status, has_pmu, BOOL32),
 	ROW(op_status, session_dir, STRING),
 	ROW(op_status, vmlinux, STRING),
@@ -242,8 +277,13 @@ static const struct field cpu_fields[] = {
 	ROW(op_ledger_cpu, online, BOOL32),
 	ROW(op_ledger_cpu, swaps, U64),
 	ROW(op_ledger_cpu, swap_wait_ns, U64),
+	ROW(op_ledger_cpu, swap_longest_ns, U64),
 	ROW(op_ledger_cpu, bytes_read, U64),
 	ROW(op_ledger_cpu, records_read, U64),
+	ROW(op_ledger_cpu, turn_bytes, U64),
+	ROW(op_ledger_cpu, turn_records, U64),
+	ROW(op_ledger_cpu, turn_most_bytes, U64),
+	ROW(op_ledger_cpu, turn_most_records, U64),
 	ROW(op_ledger_cpu, sideband_bytes, U64),
 	ROW(op_ledger_cpu, sideband_lost, U64),
 	ROW(op_ledger_cpu, late, U64),

@@ -2,8 +2,9 @@
 /*
  * What the kernel pair costs: usage: bench_ring [SECONDS], default 3 for each of the runs.
  *
- * Three tables: reading and decoding alone, out of a ring in memory, beside memcpy of the same bytes; whole captures at several
- * rates beside perf record; and what a wake-up for each record costs beside the watermark. CPU time is that of the reading thread,
+ * Four tables: reading and decoding alone, out of a ring in memory, beside memcpy of the same bytes; whole captures at several
+ * rates beside perf record; what a wake-up for each record costs beside the watermark; and the length of a turn with one swapping
+ * thread and with several. CPU time is that of the reading thread,
  * as the scheduler counts it (perf: all of its threads). Exit code 1 when an aim is missed, 77 when events are not allowed.
  */
 #include <errno.h>
@@ -133,6 +134,14 @@ static const struct capture_wanted wakeups[] = {
 	CLOCK_ROW("each record, in place", DEFAULT_PERIOD_NS, EACH_RECORD, CAPTURE_IN_PLACE),
 };
 
+#define TURN_ROW(events, threads)                                                                                                  \
+	{ .event = PERF_COUNT_SW_CPU_CLOCK, .period = 1000000, .ring_bytes = RING_BYTES, .watermark_bytes = RING_BYTES / 4,        \
+	  .how = CAPTURE_SWAP, .load = CAPTURE_BUSY, .nr_events = events, .nr_threads = threads, .turn_ms = 20 }
+
+static const struct capture_wanted turns[] = {
+	TURN_ROW(1, 1), TURN_ROW(1, 2), TURN_ROW(2, 1), TURN_ROW(2, 2), TURN_ROW(4, 1), TURN_ROW(4, 2),
+};
+
 static void run_or_end(const struct capture_wanted *wanted, unsigned int seconds, struct capture_result *ret_result)
 {
 	int err = capture_run(wanted, seconds, ret_result);
@@ -221,6 +230,32 @@ static void table_wakeups(unsigned int seconds)
 	}
 }
 
+/* Swaps are asleep: how much of their time several threads take out of a turn. */
+static void table_turns(unsigned int seconds)
+{
+	double alone_ms = 0;
+
+	printf("\nlength of a turn, all CPUs busy, cpu-clock 1 kHz, %u s a row\n%8s %9s %8s %10s %16s %14s %14s\n", seconds, "events",
+	       "threads", "turns", "ms/turn", "ms/swap of a CPU", "ms for event", "one / several");
+	for (size_t i = 0; i < op_array_size(turns); i++) {
+		struct capture_result result;
+		double ms, swap_ms;
+
+		run_or_end(&turns[i], seconds, &result);
+		ms = bench_per((double)result.turn_ns / 1e6, (double)result.turns);
+		swap_ms = bench_per((double)result.swap_wait_ns / 1e6, (double)result.swaps);
+		printf("%8u %9u %8llu %10.1f %16.1f %14.1f", turns[i].nr_events, turns[i].nr_threads, (unsigned long long)result.turns, ms,
+		       swap_ms, swap_ms / turns[i].nr_events);
+		if (turns[i].nr_threads == 1) {
+			alone_ms = ms;
+			printf(" %14s\n", "-");
+		} else {
+			printf(" %12.2f x\n", bench_per(alone_ms, ms));
+		}
+		fflush(stdout);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t seconds = 3;
@@ -233,6 +268,7 @@ int main(int argc, char **argv)
 	table_memory();
 	good = table_captures((unsigned int)seconds);
 	table_wakeups((unsigned int)seconds);
+	table_turns((unsigned int)seconds);
 	printf("\naim (nothing lost at 10 kHz): %s\n", good ? "met" : "NOT met");
 	return good ? 0 : 1;
 }

@@ -9,18 +9,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "daemon/swappers.h"
 #include "libop/record.h"
 #include "libop/ring_pair.h"
 #include "libop/sys.h"
 #include "tests/bench/bench.h"
 
-#define TURN_NS 250000000u /* as opd: a CPU is visited on this timer, or when its write ring passes the watermark */
-#define TURN_MS (TURN_NS / 1000000u)
+#define TURN_MS 250u /* as opd: a CPU is visited on this timer, or when its write ring passes the watermark */
 #define FAULT_BYTES (1024 * 1024)
 
 struct bench_cpu {
 	struct op_ring_pair pair;
-	int event_fd;
+	int event_fds[CAPTURE_EVENTS_MAX];
 	pid_t load;
 };
 
@@ -29,7 +29,10 @@ struct capture {
 	struct capture_result result;
 	struct bench_cpu *cpus;
 	struct pollfd *polls; /* of the anchors that own the write rings */
-	unsigned int nr_cpus;
+	struct opd_swappers *swappers;
+	struct opd_swap *swaps; /* room for all CPUs */
+	size_t nr_swaps;
+	unsigned int nr_cpus, nr_events, turn_ms;
 };
 
 /* ---- load ---- */
@@ -93,8 +96,11 @@ static int open_cpu(struct capture *capture, unsigned int index, int cpu_number)
 
 	if (err)
 		return err;
-	cpu->event_fd = op_sys_perf_event_open(&attr, -1, cpu_number, -1, PERF_FLAG_FD_CLOEXEC);
-	return cpu->event_fd < 0 ? cpu->event_fd : op_ring_pair_attach(&cpu->pair, cpu->event_fd);
+	for (unsigned int i = 0; i < capture->nr_events && !err; i++) {
+		cpu->event_fds[i] = op_sys_perf_event_open(&attr, -1, cpu_number, -1, PERF_FLAG_FD_CLOEXEC);
+		err = cpu->event_fds[i] < 0 ? cpu->event_fds[i] : op_ring_pair_attach(&cpu->pair, cpu->event_fds[i]);
+	}
+	return err;
 }
 
 static int open_all(struct capture *capture)
@@ -107,10 +113,12 @@ static int open_all(struct capture *capture)
 	capture->nr_cpus = (unsigned int)CPU_COUNT(&allowed);
 	capture->cpus = calloc(capture->nr_cpus, sizeof(*capture->cpus));
 	capture->polls = calloc(capture->nr_cpus, sizeof(*capture->polls));
-	if (!capture->cpus || !capture->polls)
+	capture->swaps = calloc(capture->nr_cpus, sizeof(*capture->swaps));
+	if (!capture->cpus || !capture->polls || !capture->swaps)
 		return -ENOMEM;
+	err = opd_swappers_new(capture->wanted->nr_threads ? capture->wanted->nr_threads : 1, &capture->swappers);
 	for (unsigned int i = 0; i < capture->nr_cpus; i++) {
-		capture->cpus[i].event_fd = -1;
+		memset(capture->cpus[i].event_fds, -1, sizeof(capture->cpus[i].event_fds));
 		capture->cpus[i].pair.anchor_fds[0] = capture->cpus[i].pair.anchor_fds[1] = -1;
 	}
 	for (int cpu = 0; cpu < CPU_SETSIZE && !err; cpu++)
@@ -129,17 +137,21 @@ static void close_all(struct capture *capture)
 			waitpid(cpu->load, NULL, 0);
 		}
 		op_ring_pair_close(&cpu->pair);
-		if (cpu->event_fd >= 0)
-			close(cpu->event_fd);
+		for (unsigned int e = 0; e < CAPTURE_EVENTS_MAX; e++)
+			if (cpu->event_fds[e] >= 0)
+				close(cpu->event_fds[e]);
 	}
 	free(capture->cpus);
 	free(capture->polls);
+	free(capture->swaps);
+	opd_swappers_free(capture->swappers);
 }
 
 static void enable(struct capture *capture, bool on)
 {
 	for (unsigned int i = 0; i < capture->nr_cpus; i++)
-		op_sys_ioctl(capture->cpus[i].event_fd, on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, NULL);
+		for (unsigned int e = 0; e < capture->nr_events; e++)
+			op_sys_ioctl(capture->cpus[i].event_fds[e], on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, NULL);
 }
 
 /* ---- reading ---- */
@@ -165,81 +177,108 @@ static void drain(struct capture_result *result, struct op_ring *ring)
 	op_ring_end(ring);
 }
 
-static int visit(struct capture *capture, struct op_ring_pair *pair)
+/* Puts a CPU that is not idle on the list; in place, it is read at once. */
+static void add(struct capture *capture, struct op_ring_pair *pair)
+{
+	if (!op_ring_pending(op_ring_pair_write_ring(pair)) && !op_ring_pending(op_ring_pair_read_ring(pair)))
+		return;
+	if (capture->wanted->how == CAPTURE_IN_PLACE)
+		drain(&capture->result, op_ring_pair_write_ring(pair));
+	else
+		capture->swaps[capture->nr_swaps++] = (struct opd_swap){ .pair = pair };
+}
+
+/* As opd: swap all that are on the list, then read them. */
+static int visit(struct capture *capture)
 {
 	uint64_t begin_ns;
-	int err;
+	int err = 0;
 
-	if (!op_ring_pending(op_ring_pair_write_ring(pair)) && !op_ring_pending(op_ring_pair_read_ring(pair)))
-		return 0;
-	if (capture->wanted->how == CAPTURE_IN_PLACE) {
-		drain(&capture->result, op_ring_pair_write_ring(pair));
-		return 0;
-	}
-	err = op_ring_pair_swap(pair);
+	opd_swappers_swap(capture->swappers, capture->swaps, capture->nr_swaps);
 	begin_ns = bench_cpu_ns();
-	drain(&capture->result, op_ring_pair_read_ring(pair));
+	for (size_t i = 0; i < capture->nr_swaps; i++) {
+		err = err ? err : capture->swaps[i].err;
+		drain(&capture->result, op_ring_pair_read_ring(capture->swaps[i].pair));
+	}
 	capture->result.drain_cpu_ns += bench_cpu_ns() - begin_ns;
+	capture->nr_swaps = 0;
 	return err;
 }
 
 static int visit_all(struct capture *capture)
 {
-	int err = 0;
+	uint64_t begin_ns = bench_now_ns();
+	int err;
 
-	for (unsigned int i = 0; i < capture->nr_cpus && !err; i++)
-		err = visit(capture, &capture->cpus[i].pair);
+	for (unsigned int i = 0; i < capture->nr_cpus; i++)
+		add(capture, &capture->cpus[i].pair);
+	if (!capture->nr_swaps)
+		return 0;
+	err = visit(capture);
+	capture->result.turns++;
+	capture->result.turn_ns += bench_now_ns() - begin_ns;
 	return err;
 }
 
-static int wait_and_visit(struct capture *capture, uint64_t *turn_ns)
+static int wait_and_visit(struct capture *capture, uint64_t *next_turn_ns)
 {
-	int err = 0, nr;
+	int err, nr;
 
 	for (unsigned int i = 0; i < capture->nr_cpus; i++)
 		capture->polls[i] = (struct pollfd){
 			.fd = capture->cpus[i].pair.anchor_fds[capture->cpus[i].pair.write],
 			.events = POLLIN,
 		};
-	nr = poll(capture->polls, capture->nr_cpus, (int)TURN_MS);
+	nr = poll(capture->polls, capture->nr_cpus, (int)capture->turn_ms);
 	if (nr < 0)
 		return -errno;
 	capture->result.wakeups += nr > 0;
-	for (unsigned int i = 0; i < capture->nr_cpus && !err; i++)
+	for (unsigned int i = 0; i < capture->nr_cpus; i++)
 		if (capture->polls[i].revents)
-			err = visit(capture, &capture->cpus[i].pair);
-	if (!err && bench_now_ns() - *turn_ns >= TURN_NS) {
-		*turn_ns = bench_now_ns();
+			add(capture, &capture->cpus[i].pair);
+	err = visit(capture);
+	if (!err && bench_now_ns() >= *next_turn_ns) {
+		*next_turn_ns = bench_now_ns() + capture->turn_ms * 1000000ull;
 		err = visit_all(capture);
 	}
 	return err;
 }
 
+static int add_lost_of_event(struct capture *capture, int event_fd)
+{
+	uint64_t counts[2];
+
+	if (op_sys_read(event_fd, counts, sizeof(counts)) != sizeof(counts))
+		return -EIO;
+	capture->result.lost += counts[1];
+	return 0;
+}
+
 /* What the kernel says: each event's own count of what it could not write. */
 static int add_lost(struct capture *capture)
 {
-	for (unsigned int i = 0; i < capture->nr_cpus; i++) {
-		const struct bench_cpu *cpu = &capture->cpus[i];
-		uint64_t counts[2];
+	int err = 0;
 
-		if (op_sys_read(cpu->event_fd, counts, sizeof(counts)) != sizeof(counts))
-			return -EIO;
-		capture->result.lost += counts[1];
-		capture->result.swaps += cpu->pair.swaps;
-		capture->result.swap_wait_ns += cpu->pair.swap_wait_ns;
+	for (unsigned int i = 0; i < capture->nr_cpus && !err; i++) {
+		const struct bench_cpu *cpu = &capture->cpus[i];
+
+		for (unsigned int e = 0; e < capture->nr_events && !err; e++)
+			err = add_lost_of_event(capture, cpu->event_fds[e]);
+		capture->result.swaps += cpu->pair.counts.swaps;
+		capture->result.swap_wait_ns += cpu->pair.counts.wait_ns;
 	}
-	return 0;
+	return err;
 }
 
 static int capture_for(struct capture *capture, unsigned int seconds)
 {
-	uint64_t begin_ns = bench_now_ns(), begin_cpu_ns = bench_cpu_ns(), turn_ns = begin_ns;
+	uint64_t begin_ns = bench_now_ns(), begin_cpu_ns = bench_cpu_ns(), next_turn_ns = begin_ns;
 	uint64_t end_ns = begin_ns + (uint64_t)seconds * BENCH_NS_PER_S;
 	int err = 0;
 
 	enable(capture, true);
 	while (!err && bench_now_ns() < end_ns)
-		err = wait_and_visit(capture, &turn_ns);
+		err = wait_and_visit(capture, &next_turn_ns);
 	capture->result.elapsed_ns = bench_now_ns() - begin_ns;
 	capture->result.reader_cpu_ns = bench_cpu_ns() - begin_cpu_ns;
 	enable(capture, false);
@@ -251,7 +290,11 @@ static int capture_for(struct capture *capture, unsigned int seconds)
 
 int capture_run(const struct capture_wanted *wanted, unsigned int seconds, struct capture_result *ret_result)
 {
-	struct capture capture = { .wanted = wanted };
+	struct capture capture = {
+		.wanted = wanted,
+		.nr_events = wanted->nr_events ? wanted->nr_events : 1,
+		.turn_ms = wanted->turn_ms ? wanted->turn_ms : TURN_MS,
+	};
 	int err = open_all(&capture);
 
 	if (!err)

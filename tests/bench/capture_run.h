@@ -16,6 +16,8 @@ enum capture_load {
 	CAPTURE_NR_LOADS,
 };
 
+#define CAPTURE_EVENTS_MAX 8
+
 struct capture_wanted {
 	const char *name;
 	uint64_t event;	       /* PERF_COUNT_SW_... */
@@ -23,12 +25,16 @@ struct capture_wanted {
 	size_t ring_bytes, watermark_bytes;
 	enum capture_how how;
 	enum capture_load load;
+	unsigned int nr_events;	 /* of that kind on each CPU, up to CAPTURE_EVENTS_MAX; 0: one */
+	unsigned int nr_threads; /* that swap, as opd's swappers; 0: one */
+	unsigned int turn_ms;	 /* from one visit to all CPUs to the next; 0: as opd */
 };
 
 struct capture_result {
 	uint64_t samples, lost, undecodable, throttles;
 	uint64_t wakeups;      /* returns of poll before its time */
 	uint64_t swaps, swap_wait_ns;
+	uint64_t turns, turn_ns; /* visits to all CPUs with something to read, and the time they took */
 	uint64_t reader_cpu_ns; /* of the reading thread: poll, swap, drain, decode */
 	uint64_t drain_cpu_ns; /* of that, drain and decode; with CAPTURE_SWAP only */
 	uint64_t elapsed_ns;

@@ -27,7 +27,7 @@ tests_bench_bench_ring_SOURCES = \
 	tests/bench/bench_ring.c \
 	tests/bench/capture_run.c tests/bench/capture_run.h \
 	tests/bench/perf_peer.c tests/bench/perf_peer.h
-tests_bench_bench_ring_LDADD = libop/libop.a
+tests_bench_bench_ring_LDADD = daemon/libopd.a libop/libop.a
 
 .PHONY: bench-ring
 # Both run, also when the first misses an aim; a host that allows no events (77) has been told so.

@@ -37,7 +37,7 @@ static void test_defaults(void **state)
 	assert_string_equal(config.session_dir, OPD_LOCALSTATEDIR "/lib/oprofile");
 	assert_string_equal(config.control_socket, OP_CONTROL_SOCKET_DEFAULT);
 	assert_null(config.vmlinux);
-	assert_int_equal(config.ring_bytes, 256 * 1024);
+	assert_int_equal(config.ring_bytes, 0); /* auto */
 	assert_int_equal(config.sideband_bytes, 256 * 1024);
 	assert_int_equal(config.watermark_bytes, 0);
 	assert_int_equal(config.wakeup_records, 0);
@@ -95,7 +95,8 @@ static void test_warnings(void **state)
 		{ "RingSize=x\n", ":1: RingSize: 'x' is not a number\n" },
 		{ "VisitInterval=9\n", ":1: VisitInterval: 9 is not within 10 to 10000\n" },
 		{ "VisitInterval=1s\n", ":1: VisitInterval: '1s' is not a number\n" },
-		{ "Watermark=1M\n", ": Watermark is larger than RingSize, a quarter of the ring is used\n" },
+		{ "RingSize=automatic\n", ":1: RingSize: 'automatic' is not a number\n" },
+		{ "SidebandSize=auto\n", ":1: SidebandSize: 'auto' is not a number\n" },
 	};
 
 	for (size_t i = 0; i < op_array_size(cases); i++) {
@@ -107,12 +108,37 @@ static void test_warnings(void **state)
 		warnings = read_text(*state, op_text_get(&text), &config);
 		assert_string_equal(warnings, cases[i][1]);
 		assert_int_equal(config.max_open_files, 77);
-		assert_int_equal(config.ring_bytes, 256 * 1024);
+		assert_int_equal(config.ring_bytes, 0);
 		assert_int_equal(config.visit_ms, 250);
 		assert_int_equal(config.watermark_bytes, 0);
 		assert_string_equal(config.session_dir, OPD_LOCALSTATEDIR "/lib/oprofile");
 		free(warnings);
 		op_text_free(&text);
+		op_config_free(&config);
+	}
+}
+
+/* A watermark is compared with a ring whose size is known. */
+static void test_ring_size(void **state)
+{
+	static const struct {
+		const char *text, *warnings;
+		uint64_t ring_bytes, watermark_bytes;
+	} cases[] = {
+		{ "RingSize=AUTO\nWatermark=1M\n", "", 0, 1 << 20 },
+		{ "RingSize=64K\nRingSize=auto\nWatermark=1M\n", "", 0, 1 << 20 },
+		{ "RingSize=auto\nRingSize=1M\nWatermark=1M\n", "", 1 << 20, 1 << 20 },
+		{ "RingSize=256K\nWatermark=1M\n", ": Watermark is larger than RingSize, a quarter of the ring is used\n", 256 << 10, 0 },
+	};
+
+	for (size_t i = 0; i < op_array_size(cases); i++) {
+		struct op_config config;
+		char *warnings = read_text(*state, cases[i].text, &config);
+
+		assert_string_equal(warnings, cases[i].warnings);
+		assert_int_equal(config.ring_bytes, cases[i].ring_bytes);
+		assert_int_equal(config.watermark_bytes, cases[i].watermark_bytes);
+		free(warnings);
 		op_config_free(&config);
 	}
 }
@@ -216,6 +242,7 @@ int main(void)
 		cmocka_unit_test(test_defaults),
 		box_test(test_all_keys),
 		box_test(test_warnings),
+		box_test(test_ring_size),
 		box_test(test_long_socket_path),
 		cmocka_unit_test(test_missing_file),
 		cmocka_unit_test(test_path),

@@ -17,6 +17,7 @@
 #include "libop/odb.h"
 #include "libop/sys.h"
 #include "tests/unit/memory_ring.h"
+#include "tests/unit/sideband_records.h"
 
 #define PID 4000000u /* above any pid_max, so that /proc has nothing of it */
 #define EVENT_ID 17
@@ -93,28 +94,17 @@ static void sample(uint16_t mode, uint64_t ip, uint32_t pid, uint64_t time_ns)
 
 static void fork_record(uint32_t parent, uint32_t child, uint64_t time_ns)
 {
-	uint64_t words[] = { (uint64_t)parent << 32 | child, (uint64_t)parent << 32 | child, time_ns, 0, time_ns, 0 };
-
-	memory_ring_record(&cpu.sideband, PERF_RECORD_FORK, 0, words, 6);
+	sideband_fork(&cpu.sideband, parent, child, time_ns);
 }
 
 static void exec_record(uint32_t pid, uint64_t time_ns)
 {
-	uint64_t words[] = { (uint64_t)pid << 32 | pid, 0x78 /* "x" */, (uint64_t)pid << 32 | pid, time_ns, 0 };
-
-	memory_ring_record(&cpu.sideband, PERF_RECORD_COMM, PERF_RECORD_MISC_COMM_EXEC, words, 5);
+	sideband_exec(&cpu.sideband, pid, time_ns);
 }
 
 static void mmap_record(uint32_t pid, uint64_t start, uint64_t bytes, uint64_t offset, const char *name, uint64_t time_ns)
 {
-	uint64_t words[16] = { (uint64_t)pid << 32 | pid, start, bytes, offset, 1, 99, 1, 5 };
-	size_t name_words = strlen(name) / 8 + 1;
-
-	memcpy(words + 8, name, strlen(name) + 1);
-	words[8 + name_words] = (uint64_t)pid << 32 | pid;
-	words[9 + name_words] = time_ns;
-	words[10 + name_words] = 0;
-	memory_ring_record(&cpu.sideband, PERF_RECORD_MMAP2, 0, words, 11 + name_words);
+	sideband_mmap(&cpu.sideband, pid, start, bytes, offset, name, time_ns);
 }
 
 static void drain(void)
@@ -156,8 +146,8 @@ static void user_samples_go_to_app_and_library(void **state OP_UNUSED)
 	assert_int_equal(event->unattributed, 0);
 	assert_int_equal(stored("{root}/no/app/{dep}/{root}/no/app", 0x1010), 2);
 	assert_int_equal(stored("{root}/no/app/{dep}/{root}/no/lib.so", 0x3020), 1);
-	assert_int_equal(cpu.records_read, 3);
-	assert_int_equal(cpu.bytes_read, 3 * 40);
+	assert_int_equal(cpu.pair.counts.records, 3);
+	assert_int_equal(cpu.pair.counts.bytes, 3 * 40);
 }
 
 static void samples_go_by_their_own_time(void **state OP_UNUSED)
@@ -184,11 +174,12 @@ static void a_late_commit_resolves_right_and_is_counted(void **state OP_UNUSED)
 	mmap_record(PID, 0x400000, 0x1000, 0, "/no/second", 31);
 	sample(PERF_RECORD_MISC_USER, 0x400001, PID, 40);
 	drain();
-	/* Its writer had picked the ring before the swap: it is seen when that ring is read next, and is older than what was read. */
+	/* Its writer had picked the ring before a swap at 30: it is seen when the ring is read again, which is written since 45. */
+	cpu.pair.since_ns[0] = 45;
 	sample(PERF_RECORD_MISC_USER, 0x400002, PID, 20);
 	sample(PERF_RECORD_MISC_USER, 0x400003, PID, 50);
 	drain();
-	assert_int_equal(cpu.late, 1);
+	assert_int_equal(cpu.pair.counts.late, 1);
 	assert_int_equal(stored("{root}/no/first/{dep}/{root}/no/first", 2), 1);
 	assert_int_equal(stored("{root}/no/second/{dep}/{root}/no/second", 1), 1);
 	assert_int_equal(stored("{root}/no/second/{dep}/{root}/no/second", 3), 1);

@@ -7,13 +7,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/clock.h"
 #include "daemon/jit.h"
 #include "daemon/jit_map.h"
 #include "daemon/jit_object.h"
 #include "daemon/jit_owner.h"
 #include "daemon/jitdump.h"
 #include "daemon/perf_map.h"
+#include "libop/clock.h"
 #include "libop/sys.h"
 
 #define BASE UINT64_C(0x7f0000000000)
@@ -167,7 +167,7 @@ static void a_map_grows(void **state)
 	int fd = openat(box->fd, "map", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
 	struct opd_jit_map map = new_map();
 	struct opd_perf_map perf_map = { 0 };
-	uint64_t now_ns = opd_now_ns();
+	uint64_t now_ns = op_now_ns();
 
 	put(fd, "7f0000000000 40 first of x.js:1\n0x7f0000000040 0x40 second\nnonsense\n\n7f00000000");
 	read_map(&perf_map, fd, &map, now_ns);
@@ -339,7 +339,7 @@ static void files_of_the_process_are_read(void **state)
 	opd_jit_owner_init(&owner, (uint32_t)getpid());
 	assert_true(owner.is_known);
 	assert_int_equal(owner.uid, geteuid());
-	assert_true(owner.began_s > 0 && owner.began_s <= opd_clock_ns(CLOCK_REALTIME) / OPD_NS_PER_S);
+	assert_true(owner.began_s > 0 && owner.began_s <= op_clock_ns(CLOCK_REALTIME) / OP_NS_PER_S);
 	assert_int_equal(mknodat(box->fd, "plain", S_IFREG | 0644, 0), 0);
 	assert_int_equal(mknodat(box->fd, "fifo", S_IFIFO | 0644, 0), 0);
 	assert_int_equal(mkdirat(box->fd, "dir", 0755), 0);
@@ -401,7 +401,7 @@ static void a_sample_finds_its_function(void **state OP_UNUSED)
 	assert_false(opd_jit_resolve(&processes, process, process->mm, &sample, 100, &location));
 	put(fd, "7f0000000040 40 g\n");
 	assert_false(opd_jit_resolve(&processes, process, process->mm, &sample, 100, &location));
-	assert_true(opd_jit_resolve(&processes, process, process->mm, &sample, 100 + OPD_NS_PER_S, &location));
+	assert_true(opd_jit_resolve(&processes, process, process->mm, &sample, 100 + OP_NS_PER_S, &location));
 	assert_int_equal(jit.counters[OP_JIT_sampled], 2);
 	opd_processes_free(&processes);
 	opd_jit_free(&jit);

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* A turn of the sync thread: all CPUs, and what is to be done now and then: CPUs that come and go, pruning, what the log should say. */
+#include <errno.h>
+
+#include "daemon/cpus.h"
+#include "daemon/jit_write.h"
+#include "daemon/log.h"
+#include "daemon/proc_scan.h"
+#include "daemon/sync.h"
+#include "libop/clock.h"
+
+#define PRUNE_INTERVAL_NS      OP_NS_PER_S
+#define RATE_CHECK_INTERVAL_NS (10u * (uint64_t)OP_NS_PER_S)
+#define MAX_SAMPLE_RATE_PATH   "/proc/sys/kernel/perf_event_max_sample_rate"
+
+/* ---- CPUs that come and go ---- */
+
+static void take_leave(struct opd_sync *sync, struct opd_cpu *cpu)
+{
+	opd_visit_rest(&sync->visits, cpu);
+	opd_capture_cpu_close(&sync->pipeline->capture, cpu);
+	opd_log(SD_NOTICE, "CPU %u went offline: its samples are taken", cpu->cpu);
+}
+
+/* What happened on the CPU before its side band was open is in /proc. */
+static void welcome(struct opd_sync *sync, size_t index)
+{
+	static struct opd_rate rate;
+	struct opd_resolver *resolver = &sync->pipeline->resolver;
+	struct opd_cpu *cpu = &sync->pipeline->capture.cpus[index];
+	uint64_t now_ns = op_now_ns(), suppressed;
+	char *why = NULL;
+	int err = opd_capture_cpu_open(&sync->pipeline->capture, cpu, sync->config, &why);
+
+	if (!err)
+		err = opd_sync_watch_cpu(sync, index);
+	if (!err)
+		err = opd_proc_scan_all(&resolver->processes, resolver->table, op_now_ns());
+	if (!err)
+		opd_log(SD_NOTICE, "CPU %u came online", cpu->cpu);
+	else if (opd_rate_allows(&rate, now_ns, OPD_LOG_INTERVAL_NS, &suppressed))
+		opd_log(SD_WARNING, "CPU %u came online: %s", cpu->cpu, why ? why : strerror(-err));
+	free(why);
+}
+
+static void check_hotplug(struct opd_sync *sync)
+{
+	struct opd_capture *capture = &sync->pipeline->capture;
+	uint32_t *online;
+	size_t nr_online;
+
+	if (opd_cpus_online(&online, &nr_online) < 0)
+		return;
+	for (size_t i = 0; i < capture->nr_cpus; i++) {
+		bool is_online = opd_cpus_has(online, nr_online, capture->cpus[i].cpu);
+
+		if (capture->cpus[i].online && !is_online)
+			take_leave(sync, &capture->cpus[i]);
+		else if (!capture->cpus[i].online && is_online)
+			welcome(sync, i);
+	}
+	free(online);
+}
+
+/* The kernel lowers its limit when interrupts take long; samples are then throttled, and the user should know why. */
+static void check_sample_rate(struct opd_sync *sync)
+{
+	FILE *file = fopen(MAX_SAMPLE_RATE_PATH, "re");
+	unsigned long long rate;
+
+	if (!file)
+		return;
+	if (fscanf(file, "%llu", &rate) == 1) {
+		if (sync->max_sample_rate && rate < sync->max_sample_rate)
+			opd_log(SD_WARNING,
+				"the kernel lowered kernel.perf_event_max_sample_rate from %llu to %llu: interrupts took long",
+				(unsigned long long)sync->max_sample_rate, rate);
+		sync->max_sample_rate = rate;
+	}
+	fclose(file);
+}
+
+/* Somebody removed sample files while they were counted in: they are made anew with the next sample. */
+static void release_removed_files(struct opd_sync *sync)
+{
+	bool removed;
+
+	pthread_mutex_lock(&sync->lock);
+	removed = sync->files_removed;
+	sync->files_removed = false;
+	pthread_mutex_unlock(&sync->lock);
+	if (removed)
+		opd_count_give_up_files(&sync->pipeline->count);
+}
+
+/* A daemon that loses samples says so, with the reason and what helps, once a minute. */
+static void report_losses(struct opd_sync *sync, uint64_t now_ns)
+{
+	static struct opd_rate rates[OP_NR_LOSS + 1];
+	struct opd_losses losses;
+	uint64_t suppressed;
+
+	opd_sync_sum_losses(&sync->pipeline->capture, &losses);
+	for (size_t i = 0; i < OP_NR_LOSS; i++)
+		if (losses.lost[i] > sync->reported.lost[i] &&
+		    opd_rate_allows(&rates[i], now_ns, OPD_LOG_INTERVAL_NS, &suppressed)) {
+			opd_log(SD_WARNING, "%llu samples lost (lost_%s): %s, session directory %s",
+				(unsigned long long)(losses.lost[i] - sync->reported.lost[i]), op_loss_name((enum op_loss)i),
+				op_loss_meaning((enum op_loss)i), sync->status->session_dir);
+			sync->reported.lost[i] = losses.lost[i];
+		}
+	if (losses.kernel > sync->reported.kernel &&
+	    opd_rate_allows(&rates[OP_NR_LOSS], now_ns, OPD_LOG_INTERVAL_NS, &suppressed)) {
+		opd_log(SD_WARNING,
+			"%llu samples lost (lost_kernel): the rings were full, a larger RingSize= or a longer period helps",
+			(unsigned long long)(losses.kernel - sync->reported.kernel));
+		sync->reported.kernel = losses.kernel;
+	}
+}
+
+/* One module may take the place of another before an address lies nowhere. */
+static void refresh_modules(struct opd_sync *sync, uint64_t now_ns)
+{
+	static struct opd_rate rate;
+	struct opd_kernel_map *map = &sync->pipeline->resolver.kernel;
+
+	if (map->text_start && opd_kernel_map_refresh(map, now_ns) < 0)
+		opd_log_failure(&rate, now_ns, "reading the list of modules", -ENOMEM);
+}
+
+/*
+ * All CPUs, and what is to be done now and then. What was taken before the turn before last began has been read, late
+ * commits included: the horizon of what resolving has to remember.
+ */
+void opd_sync_turn(struct opd_sync *sync)
+{
+	struct opd_resolver *resolver = &sync->pipeline->resolver;
+	uint64_t now_ns = op_now_ns(), last_begin_ns = sync->turn_begin_ns;
+
+	sync->turn_begin_ns = now_ns;
+	release_removed_files(sync);
+	check_hotplug(sync);
+	opd_visit_all(&sync->visits);
+	if (now_ns >= sync->next_prune_ns) {
+		opd_processes_prune(&resolver->processes, sync->horizon_ns, opd_proc_is_gone);
+		refresh_modules(sync, now_ns);
+		opd_kernel_map_prune(&resolver->kernel, sync->horizon_ns);
+		opd_jit_write(resolver->jit, &sync->pipeline->count, now_ns, false);
+		report_losses(sync, now_ns);
+		sync->next_prune_ns = now_ns + PRUNE_INTERVAL_NS;
+	}
+	sync->horizon_ns = last_begin_ns;
+	if (now_ns >= sync->next_rate_check_ns) {
+		check_sample_rate(sync);
+		sync->next_rate_check_ns = now_ns + RATE_CHECK_INTERVAL_NS;
+	}
+	sync->next_turn_ns = now_ns + sync->config->visit_ms * OP_NS_PER_MS;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "daemon/visit.h"
+
+#include <errno.h>
+
+#include "daemon/log.h"
+#include "daemon/proc_scan.h"
+#include "daemon/sideband.h"
+#include "libop/clock.h"
+
+#define QUIET_ROUNDS       8 /* visits to an emptied CPU until it is believed to be quiet */
+#define RESCAN_INTERVAL_NS OP_NS_PER_S
+
+int opd_visits_init(struct opd_visits *visits, struct opd_pipeline *pipeline, unsigned int nr_threads)
+{
+	size_t nr_cpus = pipeline->capture.nr_cpus;
+	struct opd_visits fresh = {
+		.pipeline = pipeline,
+		.due = calloc(nr_cpus, sizeof(struct opd_cpu *)),
+		.swaps = calloc(nr_cpus, sizeof(struct opd_swap)),
+	};
+	int err = fresh.due && fresh.swaps ? opd_swappers_new(nr_threads, &fresh.swappers) : -ENOMEM;
+
+	if (err) {
+		opd_visits_free(&fresh);
+		return err;
+	}
+	*visits = fresh;
+	return 0;
+}
+
+void opd_visits_free(struct opd_visits *visits)
+{
+	opd_swappers_free(visits->swappers);
+	free(visits->due);
+	free(visits->swaps);
+	*visits = (struct opd_visits){ 0 };
+}
+
+/* ---- side band ---- */
+
+/* The kernel had to drop side-band records: /proc tells what is true now. At most once a second, however long the storm. */
+static void rescan(struct opd_visits *visits, uint64_t now_ns)
+{
+	static struct opd_rate rate;
+	struct opd_resolver *resolver = &visits->pipeline->resolver;
+	int err;
+
+	if (!visits->rescan_wanted || now_ns < visits->next_rescan_ns)
+		return;
+	opd_log_failure(&rate, now_ns, "the side-band ring was full, reading /proc again (SidebandSize= makes it larger)",
+			-ENOBUFS);
+	err = opd_proc_scan_all(&resolver->processes, resolver->table, now_ns);
+	if (err)
+		opd_log_failure(&rate, now_ns, "reading /proc", err);
+	else
+		opd_processes_resync(&resolver->processes, now_ns, opd_proc_is_gone);
+	visits->rescan_wanted = false;
+	visits->next_rescan_ns = now_ns + RESCAN_INTERVAL_NS;
+}
+
+void opd_visit_sideband(struct opd_visits *visits)
+{
+	static struct opd_rate rate;
+	struct opd_pipeline *pipeline = visits->pipeline;
+	uint64_t now_ns = op_now_ns();
+	bool lost = false;
+	int err;
+
+	pipeline->resolver.now_ns = pipeline->count.now_ns = now_ns;
+	err = opd_sideband_drain(&pipeline->capture, &pipeline->resolver, now_ns, &lost);
+	if (err)
+		opd_log_failure(&rate, now_ns, "side band", err);
+	visits->rescan_wanted |= lost;
+	rescan(visits, now_ns);
+}
+
+/* ---- CPUs ---- */
+
+void opd_visits_add(struct opd_visits *visits, struct opd_cpu *cpu)
+{
+	if (!cpu->online || cpu->due)
+		return;
+	if (!op_ring_pending(op_ring_pair_write_ring(&cpu->pair)) && !op_ring_pending(op_ring_pair_read_ring(&cpu->pair)))
+		return;
+	cpu->due = true;
+	visits->due[visits->nr_due++] = cpu;
+}
+
+static void swap_due(struct opd_visits *visits)
+{
+	static struct opd_rate rate;
+
+	for (size_t i = 0; i < visits->nr_due; i++)
+		visits->swaps[i] = (struct opd_swap){ .pair = &visits->due[i]->pair };
+	opd_swappers_swap(visits->swappers, visits->swaps, visits->nr_due);
+	for (size_t i = 0; i < visits->nr_due; i++)
+		if (visits->swaps[i].err)
+			opd_log_failure(&rate, op_now_ns(), "swapping rings", visits->swaps[i].err);
+}
+
+void opd_visits_run(struct opd_visits *visits)
+{
+	uint64_t begin_ns = op_now_ns();
+
+	if (!visits->nr_due)
+		return;
+	swap_due(visits);
+	visits->counts.swapping_ns += op_now_ns() - begin_ns;
+	opd_visit_sideband(visits);
+	for (size_t i = 0; i < visits->nr_due; i++) {
+		struct opd_cpu *cpu = visits->due[i];
+
+		opd_drain_ring(visits->pipeline, cpu, op_ring_pair_read_ring(&cpu->pair));
+		cpu->due = false;
+	}
+	visits->nr_due = 0;
+	visits->counts.nr_visits++;
+	visits->counts.visits_ns += op_now_ns() - begin_ns;
+}
+
+static void count_turn(struct opd_visit_counts *counts, uint64_t turn_ns)
+{
+	counts->nr_turns++;
+	counts->last_turn_ns = turn_ns;
+	counts->longest_turn_ns = op_max_u64(counts->longest_turn_ns, turn_ns);
+}
+
+void opd_visit_all(struct opd_visits *visits)
+{
+	struct opd_capture *capture = &visits->pipeline->capture;
+	uint64_t before_ns = visits->counts.visits_ns;
+
+	for (size_t i = 0; i < capture->nr_cpus; i++)
+		opd_visits_add(visits, &capture->cpus[i]);
+	if (!visits->nr_due) {
+		opd_visit_sideband(visits);
+		return;
+	}
+	opd_visits_run(visits);
+	count_turn(&visits->counts, visits->counts.visits_ns - before_ns);
+}
+
+void opd_visit_until_quiet(struct opd_visits *visits)
+{
+	for (size_t i = 0; i < QUIET_ROUNDS; i++)
+		opd_visit_all(visits);
+}
+
+void opd_visit_rest(struct opd_visits *visits, struct opd_cpu *cpu)
+{
+	opd_visit_sideband(visits);
+	opd_drain_ring(visits->pipeline, cpu, op_ring_pair_read_ring(&cpu->pair));
+	opd_drain_ring(visits->pipeline, cpu, op_ring_pair_write_ring(&cpu->pair));
+}

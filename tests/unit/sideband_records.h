@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Side-band records as the kernel would write them, into a ring in memory. */
+#ifndef SIDEBAND_RECORDS_H
+#define SIDEBAND_RECORDS_H
+
+#include "tests/unit/memory_ring.h"
+
+static inline void sideband_fork(struct op_ring *ring, uint32_t parent, uint32_t child, uint64_t time_ns)
+{
+	uint64_t words[] = { (uint64_t)parent << 32 | child, (uint64_t)parent << 32 | child, time_ns, 0, time_ns, 0 };
+
+	memory_ring_record(ring, PERF_RECORD_FORK, 0, words, 6);
+}
+
+static inline void sideband_exec(struct op_ring *ring, uint32_t pid, uint64_t time_ns)
+{
+	uint64_t words[] = { (uint64_t)pid << 32 | pid, 0x78 /* "x" */, (uint64_t)pid << 32 | pid, time_ns, 0 };
+
+	memory_ring_record(ring, PERF_RECORD_COMM, PERF_RECORD_MISC_COMM_EXEC, words, 5);
+}
+
+/* `name` has at most 55 bytes. */
+static inline void sideband_mmap(struct op_ring *ring, uint32_t pid, uint64_t start, uint64_t bytes, uint64_t offset,
+				 const char *name, uint64_t time_ns)
+{
+	uint64_t words[18] = { (uint64_t)pid << 32 | pid, start, bytes, offset, 1, 99, 1, 5 };
+	size_t name_words = strlen(name) / 8 + 1;
+
+	memcpy(words + 8, name, strlen(name) + 1);
+	words[8 + name_words] = (uint64_t)pid << 32 | pid;
+	words[9 + name_words] = time_ns;
+	words[10 + name_words] = 0;
+	memory_ring_record(ring, PERF_RECORD_MMAP2, 0, words, 11 + name_words);
+}
+
+#endif
