@@ -8,10 +8,10 @@
 #include "daemon/jit_space.h"
 #include "libop/clock.h"
 
-#define VISIT_MAX_BYTES   ((uint64_t)8 << 20) /* read of all maps and dumps in one visit; the rest in the next */
-#define RETRY_NS          ((uint64_t)100 * OP_NS_PER_MS)
-#define READ_COST_FACTOR  16u  /* the same for reading one process's files */
-#define BASES_MAX         16u /* forks behind each other that are gone back */
+#define VISIT_MAX_BYTES  ((uint64_t)8 << 20) /* read of all maps and dumps in one visit; the rest in the next */
+#define RETRY_NS         ((uint64_t)100 * OP_NS_PER_MS)
+#define READ_COST_FACTOR 16u /* the same for reading one process's files */
+#define BASES_MAX        16u /* forks behind each other that are gone back */
 
 void opd_jit_init(struct opd_jit *jit, struct op_dcookie_table *table)
 {
@@ -228,8 +228,8 @@ static uint64_t cookie_of(struct opd_jit_space *space)
 	return space->cookie;
 }
 
-bool opd_jit_resolve(struct opd_processes *processes, struct opd_process *process, struct opd_mm *mm, const struct op_sample *sample,
-		     uint64_t now_ns, struct op_location *ret_location)
+bool opd_jit_resolve(struct opd_processes *processes, struct opd_process *process, struct opd_mm *mm,
+		     const struct op_sample *sample, uint64_t now_ns, struct op_location *ret_location)
 {
 	const struct opd_jit_times times = { .now_ns = now_ns, .horizon_ns = processes->horizon_ns };
 	struct opd_jit_space *space;

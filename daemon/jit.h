@@ -48,7 +48,7 @@ void opd_jit_saw_mapping(struct opd_processes *processes, struct opd_process *pr
 			 const struct opd_mapped *mapped) OP_NONNULL;
 
 /* Where an address in such memory lay. False when no function is known there. */
-bool opd_jit_resolve(struct opd_processes *processes, struct opd_process *process, struct opd_mm *mm, const struct op_sample *sample,
-		     uint64_t now_ns, struct op_location *ret_location) OP_NONNULL;
+bool opd_jit_resolve(struct opd_processes *processes, struct opd_process *process, struct opd_mm *mm,
+		     const struct op_sample *sample, uint64_t now_ns, struct op_location *ret_location) OP_NONNULL;
 
 #endif

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#define ROWS_MAX     (256u * 1024) /* of one object */
+#define ROWS_MAX      (256u * 1024) /* of one object */
 #define DWARF_VERSION 4
 
 /* DWARF 4, sections 7.5, 7.20 and 7.21: what is used of it. */
@@ -27,8 +27,8 @@ enum {
 };
 
 static const uint8_t abbreviations[] = {
-	1, TAG_COMPILE_UNIT, 0, AT_NAME, FORM_STRING, AT_COMP_DIR, FORM_STRING, AT_LOW_PC, FORM_ADDR,
-	AT_HIGH_PC, FORM_DATA8, AT_STMT_LIST, FORM_SEC_OFFSET, 0, 0, 0,
+	1,         TAG_COMPILE_UNIT, 0,          AT_NAME,      FORM_STRING,     AT_COMP_DIR, FORM_STRING, AT_LOW_PC,
+	FORM_ADDR, AT_HIGH_PC,       FORM_DATA8, AT_STMT_LIST, FORM_SEC_OFFSET, 0,           0,           0,
 };
 
 /* Operands of the standard opcodes, as every reader must know them. */

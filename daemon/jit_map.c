@@ -3,12 +3,12 @@
 
 #include <errno.h>
 
-#define WINDOW_BITS      16u
-#define WINDOW_BYTES     ((uint64_t)1 << WINDOW_BITS)
-#define USER_END         ((uint64_t)1 << 63) /* the other half is the kernel's on every machine */
-#define FIRST_FUNCTIONS  64u
-#define WINDOW_OVERHEAD  1024u /* bytes that a window needs beside its mappings */
-#define UNNAMED          "[unnamed]"
+#define WINDOW_BITS     16u
+#define WINDOW_BYTES    ((uint64_t)1 << WINDOW_BITS)
+#define USER_END        ((uint64_t)1 << 63) /* the other half is the kernel's on every machine */
+#define FIRST_FUNCTIONS 64u
+#define WINDOW_OVERHEAD 1024u /* bytes that a window needs beside its mappings */
+#define UNNAMED         "[unnamed]"
 
 /* The functions, or the parts of functions, in one window of addresses. Mappings have the index of the function as cookie. */
 struct window {
@@ -67,7 +67,8 @@ static bool charge(struct opd_jit_map *map, uint64_t start, uint64_t bytes, size
 
 	for (uint64_t i = 0; i < pieces; i++)
 		new_windows += !find_window(map, (start >> WINDOW_BITS) + i);
-	cost = sizeof(struct opd_jit_function) + name_bytes + 2 * pieces * sizeof(struct opd_mapping) + new_windows * WINDOW_OVERHEAD;
+	cost = sizeof(struct opd_jit_function) + name_bytes + 2 * pieces * sizeof(struct opd_mapping) +
+	       new_windows * WINDOW_OVERHEAD;
 	if (map->nr_bytes + cost > OPD_JIT_PROCESS_MAX_BYTES || map->counters[OP_JIT_bytes] + cost > OPD_JIT_ALL_MAX_BYTES) {
 		map->counters[OP_JIT_refused_memory]++;
 		return false;

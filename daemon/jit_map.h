@@ -48,7 +48,7 @@ struct opd_jit_map {
 	struct op_text names; /* NUL-terminated, one behind the other */
 	uint64_t next_place, next_code_place;
 	uint32_t nr_sampled;
-	uint64_t nr_bytes; /* of memory, as it is counted against the limits */
+	uint64_t nr_bytes;  /* of memory, as it is counted against the limits */
 	uint64_t *counters; /* OP_NR_JIT, of all maps together */
 };
 

@@ -186,7 +186,7 @@ static int write_header(const struct builder *builder)
 static int write_sections(const struct builder *builder)
 {
 	const struct op_text *const contents[NR_SECTIONS] = {
-		[SYMTAB] = &builder->symbols,	   [STRTAB] = &builder->strings,   [SHSTRTAB] = &builder->section_names,
+		[SYMTAB] = &builder->symbols,      [STRTAB] = &builder->strings,  [SHSTRTAB] = &builder->section_names,
 		[ABBREV] = &builder->lines.abbrev, [INFO] = &builder->lines.info, [LINE] = &builder->lines.line,
 	};
 	int err = write_header(builder);

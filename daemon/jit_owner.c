@@ -8,8 +8,8 @@
 #include "libop/clock.h"
 #include "libop/sys.h"
 
-#define PROC_BYTES   8192 /* of /proc/PID/status and stat */
-#define TOLERANCE_S  2u   /* between the clocks of files and processes */
+#define PROC_BYTES  8192 /* of /proc/PID/status and stat */
+#define TOLERANCE_S 2u   /* between the clocks of files and processes */
 
 /* The line of /proc/PID/status that begins so; what follows, or NULL. */
 static const char *find_line(const char *status, const char *key)

@@ -16,11 +16,11 @@
 
 struct opd_jit_owner {
 	uint32_t pid;
-	uint32_t ns_pid;  /* its number in its own name space */
-	uid_t uid;        /* effective */
-	uint64_t began_s; /* when it began, CLOCK_REALTIME; 0: not known */
-	int proc_fd;      /* /proc/PID of this very process, also when the number is another's now; -1: none */
-	bool is_known;    /* the above were read */
+	uint32_t ns_pid;   /* its number in its own name space */
+	uid_t uid;         /* effective */
+	uint64_t began_s;  /* when it began, CLOCK_REALTIME; 0: not known */
+	int proc_fd;       /* /proc/PID of this very process, also when the number is another's now; -1: none */
+	bool is_known;     /* the above were read */
 	bool in_host_pids; /* it has no pid name space of its own */
 };
 

@@ -8,7 +8,7 @@
 #include "libop/sys.h"
 
 #define MAGIC             0x4a695444u /* "JiTD" as a number */
-#define JITDUMP_VERSION           1u
+#define JITDUMP_VERSION   1u
 #define FLAG_ARCH_TIME    1u
 #define HEADER_MAX_BYTES  4096u
 #define RECORD_MAX_BYTES  (256u << 20)
@@ -316,8 +316,8 @@ int opd_jitdump_lines(const struct opd_jitdump *dump, uint64_t lines_at, int (*t
 		return -ENOMEM;
 	if (copy(window, lines_at, &record, sizeof(record)) && record.header.id == CODE_DEBUG_INFO &&
 	    record.header.total_size >= sizeof(record) && record.header.total_size <= window->file_bytes - lines_at)
-		result = take_entries(window, lines_at + sizeof(record), lines_at + record.header.total_size, record.nr_entries, take,
-				      arg);
+		result = take_entries(window, lines_at + sizeof(record), lines_at + record.header.total_size, record.nr_entries,
+				      take, arg);
 	free(window);
 	return result;
 }

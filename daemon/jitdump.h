@@ -17,11 +17,11 @@
 #define OPD_JITDUMP_MAX_BYTES ((uint64_t)4 << 30) /* what follows is not read */
 
 struct opd_jitdump {
-	int fd;          /* -1: none */
-	uint64_t offset; /* of the next record; 0: the header was not read */
-	bool arch_time;  /* its times are of another clock */
-	bool other_code; /* its code is another machine's */
-	bool ended;      /* nothing more is read: broken, closed or too long */
+	int fd;                      /* -1: none */
+	uint64_t offset;             /* of the next record; 0: the header was not read */
+	bool arch_time;              /* its times are of another clock */
+	bool other_code;             /* its code is another machine's */
+	bool ended;                  /* nothing more is read: broken, closed or too long */
 	uint64_t lines_of, lines_at; /* the last DEBUG_INFO: address of its function, and where it is */
 };
 

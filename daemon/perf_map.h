@@ -20,12 +20,12 @@
 struct opd_perf_map {
 	dev_t device;
 	ino_t inode;
-	uint64_t offset;        /* of what was not read yet */
-	uint64_t bytes;         /* length of the file when it was looked at last */
-	struct timespec mtime;  /* at that time */
-	uint64_t read_ns;       /* when that was, OP_CLOCK */
-	uint64_t tail_hash;     /* of the bytes before the offset: a file that was written anew has others */
-	bool more;              /* the budget ended the last reading */
+	uint64_t offset;       /* of what was not read yet */
+	uint64_t bytes;        /* length of the file when it was looked at last */
+	struct timespec mtime; /* at that time */
+	uint64_t read_ns;      /* when that was, OP_CLOCK */
+	uint64_t tail_hash;    /* of the bytes before the offset: a file that was written anew has others */
+	bool more;             /* the budget ended the last reading */
 	bool in_long_line;
 	bool limit_told;
 };

@@ -23,13 +23,13 @@
 
 #include "libop/compiler.h"
 
-#define NS_PER_MS    UINT64_C(1000000)
-#define SLICE_STEPS  20000u
-#define ARENA_BYTES  65536u
-#define ALPHA_AT     0x100u
-#define BETA_AT      0x340u
-#define MOVED_AT     0x2000u
-#define SKIP         77
+#define NS_PER_MS   UINT64_C(1000000)
+#define SLICE_STEPS 20000u
+#define ARENA_BYTES 65536u
+#define ALPHA_AT    0x100u
+#define BETA_AT     0x340u
+#define MOVED_AT    0x2000u
+#define SKIP        77
 
 typedef uint64_t (*made_function)(uint64_t steps, uint64_t x);
 
@@ -379,7 +379,9 @@ static void put_move(size_t from, size_t to, uint64_t index)
 
 static void open_dump(const char *dir)
 {
-	struct dump_header header = { 0x4a695444, 1, sizeof(header), HOST_MACHINE, 0, (uint32_t)getpid(), now_ns(CLOCK_MONOTONIC), 0 };
+	struct dump_header header = {
+		0x4a695444, 1, sizeof(header), HOST_MACHINE, 0, (uint32_t)getpid(), now_ns(CLOCK_MONOTONIC), 0
+	};
 	char path[4096];
 
 	snprintf(path, sizeof(path), "%s/jit-%d.dump", dir, (int)getpid());
@@ -417,9 +419,9 @@ static const struct {
 	int min_args;
 	int (*run)(char **args);
 } kinds[] = {
-	{ "map", 1, do_map },	    { "late", 1, do_late },	{ "dual", 1, do_dual }, { "alien", 2, do_alien }, { "link", 2, do_link },
-	{ "fifo", 1, do_fifo },	    { "silent", 1, do_silent }, { "replace", 1, do_replace },
-	{ "fork", 1, do_fork },	    { "dump", 2, do_dump },
+	{ "map", 1, do_map },   { "late", 1, do_late }, { "dual", 1, do_dual },     { "alien", 2, do_alien },
+	{ "link", 2, do_link }, { "fifo", 1, do_fifo }, { "silent", 1, do_silent }, { "replace", 1, do_replace },
+	{ "fork", 1, do_fork }, { "dump", 2, do_dump },
 };
 
 int main(int argc, char **argv)

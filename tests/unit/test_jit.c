@@ -288,7 +288,8 @@ static void a_dump_that_makes_no_sense_ends(void **state)
 	struct box *box = *state;
 	struct opd_jitdump dump = { .fd = openat(box->fd, "dump", O_RDWR | O_CREAT | O_CLOEXEC, 0644) };
 	struct opd_jit_map map = new_map();
-	const uint64_t too_much_code[] = { (uint64_t)64 << 32, 1, 1, BASE, BASE, UINT64_MAX, 1, 'x' }, too_short[] = { (uint64_t)8 << 32, 0 };
+	const uint64_t too_much_code[] = { (uint64_t)64 << 32, 1, 1, BASE, BASE, UINT64_MAX, 1, 'x' },
+		       too_short[] = { (uint64_t)8 << 32, 0 };
 
 	put_dump_header(dump.fd);
 	put_words(dump.fd, too_much_code, op_array_size(too_much_code));

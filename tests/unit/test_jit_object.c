@@ -55,7 +55,8 @@ static int make_dump(const struct box *box)
 	return fd;
 }
 
-static void add(struct opd_jit_map *map, uint64_t start, const char *name, uint64_t code_at, uint64_t lines_at, uint64_t *ret_offset)
+static void add(struct opd_jit_map *map, uint64_t start, const char *name, uint64_t code_at, uint64_t lines_at,
+		uint64_t *ret_offset)
 {
 	const struct opd_jit_code code = { .start = start, .bytes = 8, .name = name, .code_at = code_at, .lines_at = lines_at };
 
