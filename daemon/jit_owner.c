@@ -9,7 +9,7 @@
 #include "libop/sys.h"
 
 #define PROC_BYTES  8192 /* of /proc/PID/status and stat */
-#define TOLERANCE_S 2u   /* between the clocks of files and processes */
+#define TOLERANCE_S 60u  /* the time of the host may be set while the process runs */
 
 /* The line of /proc/PID/status that begins so; what follows, or NULL. */
 static const char *find_line(const char *status, const char *key)
@@ -54,17 +54,15 @@ static void read_begin(struct opd_jit_owner *owner)
 	char text[PROC_BYTES];
 	ssize_t nr = read_proc(owner, "stat", text);
 	const char *at = nr > 0 ? strrchr(text, ')') : NULL;
-	uint64_t age_s, began_s;
+	/* In this order: a host that stands still in between makes the process older, which only means that more is believed. */
+	uint64_t real_s = op_clock_ns(CLOCK_REALTIME) / OP_NS_PER_S, age_s = op_clock_ns(CLOCK_BOOTTIME) / OP_NS_PER_S;
 
 	for (int field = 2; field < 22 && at; field++)
 		at = strchr(at + 1, ' ');
 	if (!at)
 		return;
-	began_s = strtoull(at + 1, NULL, 10) / (uint64_t)sysconf(_SC_CLK_TCK);
-	age_s = op_clock_ns(CLOCK_BOOTTIME) / OP_NS_PER_S;
-	age_s -= op_min_u64(began_s, age_s);
-	owner->began_s = op_clock_ns(CLOCK_REALTIME) / OP_NS_PER_S;
-	owner->began_s -= op_min_u64(age_s, owner->began_s);
+	age_s -= op_min_u64(strtoull(at + 1, NULL, 10) / (uint64_t)sysconf(_SC_CLK_TCK), age_s);
+	owner->began_s = real_s - op_min_u64(age_s, real_s);
 }
 
 /* Who the process is now; what was known stays when it is gone. */
