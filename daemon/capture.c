@@ -44,7 +44,7 @@ static int raise_descriptor_limit(size_t nr_cpus, size_t nr_events, char **ret_w
 }
 
 /* Older kernels do not know the newer bits of the tracking event: the first that is refused is left out, newest first. */
-static int open_tracking(int cpu, size_t watermark_bytes)
+static int open_tracking(const struct opd_capture *capture, int cpu, size_t watermark_bytes)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
@@ -57,8 +57,10 @@ static int open_tracking(int cpu, size_t watermark_bytes)
 		.comm = 1,
 		.comm_exec = 1,
 		.task = 1,
+		.namespaces = 1,
 		.ksymbol = 1,
 		.build_id = 1,
+		.cgroup = capture->with_cgroup,
 		.watermark = 1,
 		.wakeup_watermark = (uint32_t)watermark_bytes,
 		.use_clockid = 1,
@@ -83,7 +85,7 @@ static int open_sampling(struct opd_capture *capture, const struct op_event *eve
 	int fd;
 
 	op_event_attr(event, &attr);
-	attr.sample_type = OP_SAMPLE_TYPE;
+	attr.sample_type = capture->with_cgroup ? OP_SAMPLE_TYPE_CGROUP : OP_SAMPLE_TYPE;
 	attr.sample_id_all = 1;
 	attr.wakeup_events = capture->wakeup_records;
 	attr.disabled = 1;
@@ -100,6 +102,19 @@ static int open_sampling(struct opd_capture *capture, const struct op_event *eve
 	return fd;
 }
 
+/* Whether the event is refused for another reason than the cgroup. */
+static bool refuses_without_cgroup(struct opd_capture *capture, const struct op_event *event, int cpu)
+{
+	int fd;
+
+	capture->with_cgroup = false;
+	fd = open_sampling(capture, event, cpu);
+	capture->with_cgroup = true;
+	if (fd >= 0)
+		close(fd);
+	return fd < 0;
+}
+
 static int open_event(struct opd_capture *capture, struct opd_cpu *cpu, size_t index, char **ret_why)
 {
 	const struct op_event *wanted = &capture->events[index];
@@ -107,6 +122,11 @@ static int open_event(struct opd_capture *capture, struct opd_cpu *cpu, size_t i
 	int err;
 
 	event->fd = open_sampling(capture, wanted, (int)cpu->cpu);
+	if (event->fd == -EINVAL && capture->with_cgroup && !refuses_without_cgroup(capture, wanted, (int)cpu->cpu)) {
+		explain(ret_why, "--separate=cgroup: this kernel does not say in which cgroup a sample was taken (Linux 5.7 with "
+				 "CONFIG_CGROUP_PERF does)");
+		return event->fd;
+	}
 	if (event->fd < 0) {
 		*ret_why = op_event_explain(wanted, event->fd);
 		return event->fd;
@@ -136,7 +156,7 @@ static int open_cpu(struct opd_capture *capture, struct opd_cpu *cpu, const stru
 
 	if (err)
 		return explain_ring(err, cpu->cpu, ret_why);
-	cpu->sideband_fd = open_tracking((int)cpu->cpu, config->sideband_bytes / 4);
+	cpu->sideband_fd = open_tracking(capture, (int)cpu->cpu, config->sideband_bytes / 4);
 	err = cpu->sideband_fd < 0 ? cpu->sideband_fd : op_ring_map(cpu->sideband_fd, config->sideband_bytes, &cpu->sideband);
 	if (err)
 		return explain_ring(err, cpu->cpu, ret_why);
@@ -153,6 +173,7 @@ static void close_descriptors(struct opd_cpu *cpu, size_t nr_events)
 		cpu->events[e].fd = -1;
 	}
 	op_ring_pair_close(&cpu->pair);
+	op_mring_pair_reader_close(&cpu->memory.reader);
 	op_ring_unmap(&cpu->sideband);
 	if (cpu->sideband_fd >= 0)
 		close(cpu->sideband_fd);
@@ -164,7 +185,7 @@ static int enable_cpu(const struct opd_capture *capture, const struct opd_cpu *c
 	unsigned long request = enable ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE;
 	int err = 0;
 
-	for (size_t e = 0; e < capture->nr_events; e++) {
+	for (size_t e = 0; cpu->source->is_host && e < capture->nr_events; e++) {
 		int result = op_sys_ioctl(cpu->events[e].fd, request, NULL);
 
 		if (result < 0 && !err)
@@ -200,7 +221,7 @@ void opd_capture_cpu_close(struct opd_capture *capture, struct opd_cpu *cpu)
 		struct opd_event *event = &cpu->events[e];
 
 		opd_capture_counts(capture, event, &event->taken_before, &event->lost_before);
-		event->taken_base = event->lost_base = event->lost_records = 0;
+		event->taken_base = event->lost_base = event->lost_records = event->lost_samples = 0;
 	}
 	op_swap_counts_add(&cpu->counts_before, &cpu->pair.counts);
 	close_descriptors(cpu, capture->nr_events);
@@ -219,6 +240,7 @@ static int make_cpus(struct opd_capture *capture, const uint32_t *possible, size
 		struct opd_cpu *cpu = &capture->cpus[c];
 
 		cpu->cpu = possible[c];
+		cpu->source = &opd_source_kernel;
 		cpu->sideband_fd = -1;
 		cpu->pair.anchor_fds[0] = cpu->pair.anchor_fds[1] = -1;
 		cpu->events = calloc(capture->nr_events, sizeof(*cpu->events));
@@ -269,7 +291,7 @@ static int open_online(struct opd_capture *capture, const struct op_config *conf
 }
 
 int opd_capture_open(struct opd_capture *capture, const struct op_config *config, const struct op_event *events, size_t nr_events,
-		     char **ret_why)
+		     bool with_cgroup, char **ret_why)
 {
 	uint32_t *possible = NULL;
 	size_t nr_possible = 0;
@@ -280,6 +302,7 @@ int opd_capture_open(struct opd_capture *capture, const struct op_config *config
 		.events = events,
 		.nr_events = nr_events,
 		.wakeup_records = (uint32_t)config->wakeup_records,
+		.with_cgroup = with_cgroup,
 		.has_format_lost = true,
 	};
 	if (!err)
@@ -332,19 +355,19 @@ static int read_counts(const struct opd_capture *capture, const struct opd_event
 		return -EIO;
 	*ret_taken = counts.value;
 	/*
-	 * PERF_FORMAT_LOST is believed where it exists: it counts at the moment of the loss and for the event that lost.
-	 * LOST records are written when there is room again, so the last ones of a full ring may be outstanding, and they
-	 * name the event that found room.
+	 * PERF_FORMAT_LOST is believed where it exists: it counts at the moment of the loss and for the event that lost. The sum
+	 * of the LOST records is the same in the end, but each is written when its ring has room again and an event comes, and
+	 * names that event. Neither knows what LOST_SAMPLES tell: those samples were given up before a ring was asked for room.
 	 */
-	*ret_lost = capture->has_format_lost ? counts.lost : event->lost_records;
+	*ret_lost = (capture->has_format_lost ? counts.lost : event->lost_records) + event->lost_samples;
 	return 0;
 }
 
 void opd_capture_counts(const struct opd_capture *capture, const struct opd_event *event, uint64_t *ret_taken, uint64_t *ret_lost)
 {
-	uint64_t taken = event->taken_base, lost = event->lost_base;
+	uint64_t taken = event->taken_base, lost = event->fd < 0 ? event->lost_records : event->lost_base;
 
-	/* A descriptor that is closed, or that cannot be read, has counted nothing that we know of. */
+	/* A descriptor that is closed, or that cannot be read, has counted nothing that we know of: LOST records may say more. */
 	if (event->fd >= 0 && read_counts(capture, event, &taken, &lost) < 0)
 		taken = event->taken_base;
 	*ret_taken = event->taken_before + taken - event->taken_base;
@@ -353,8 +376,15 @@ void opd_capture_counts(const struct opd_capture *capture, const struct opd_even
 
 static void reset_event(const struct opd_capture *capture, struct opd_event *event)
 {
-	struct opd_event fresh = { .fd = event->fd, .id = event->id, .lost_records = event->lost_records };
+	struct opd_event fresh = {
+		.fd = event->fd,
+		.id = event->id,
+		.lost_records = event->lost_records,
+		.lost_samples = event->lost_samples,
+	};
 
+	if (fresh.fd < 0)
+		fresh.lost_base = event->lost_records;
 	if (fresh.fd >= 0 && read_counts(capture, event, &fresh.taken_base, &fresh.lost_base) < 0) {
 		fresh.taken_base = event->taken_base;
 		fresh.lost_base = event->lost_base;

@@ -13,6 +13,7 @@
 #define OPD_CAPTURE_H
 
 #include "daemon/plan.h"
+#include "daemon/source.h"
 #include "libop/compiler.h"
 #include "libop/config.h"
 #include "libop/events.h"
@@ -21,13 +22,14 @@
 
 /* One sampling event on one CPU, and its part of the ledger. Everything but fd and id has one writer, the sync thread. */
 struct opd_event {
-	int fd;
+	int fd;              /* -1: none, the CPU is offline or a memory pair */
 	uint64_t id;         /* PERF_SAMPLE_IDENTIFIER */
 	uint64_t taken_base; /* counts of the descriptor when the ledger began, or when the CPU came */
 	uint64_t lost_base;
 	uint64_t taken_before; /* counts of descriptors that were closed when the CPU went */
 	uint64_t lost_before;
-	uint64_t lost_records; /* from PERF_RECORD_LOST, for kernels before 6.0 */
+	uint64_t lost_records; /* told by PERF_RECORD_LOST; believed on kernels before 6.0 only */
+	uint64_t lost_samples; /* told by PERF_RECORD_LOST_SAMPLES: given up before a ring was asked for room, so always added */
 	uint64_t received, stored, unattributed;
 	uint64_t lost[OP_NR_LOSS];
 	uint64_t throttled_since_ns; /* 0: it is not */
@@ -37,7 +39,9 @@ struct opd_event {
 struct opd_cpu {
 	uint32_t cpu;
 	bool online; /* open; the ledger of a CPU that went stays */
-	struct op_ring_pair pair;
+	const struct opd_source *source;
+	struct op_ring_pair pair;       /* one of the two is in use, as source says; the counts are in pair */
+	struct opd_memory_rings memory;
 	int sideband_fd;
 	struct op_ring sideband;
 	struct opd_event *events; /* in the order of the capture's events */
@@ -56,6 +60,7 @@ struct opd_capture {
 	size_t ring_bytes;	 /* of each ring: RingSize=, or the plan's */
 	size_t watermark_bytes;
 	uint32_t wakeup_records; /* samples of one event after which its ring wakes; 0: by bytes alone */
+	bool with_cgroup;     /* samples say in which cgroup they were taken, the side band which cgroups come to be */
 	bool has_format_lost; /* the kernel counts lost samples per event (6.0 and later) */
 	bool enabled;
 };
@@ -65,7 +70,7 @@ struct opd_capture {
  * remedy, to be freed by the caller; then nothing is left open. `events` must outlive the capture.
  */
 int opd_capture_open(struct opd_capture *capture, const struct op_config *config, const struct op_event *events, size_t nr_events,
-		     char **ret_why) OP_NONNULL OP_MUST_CHECK;
+		     bool with_cgroup, char **ret_why) OP_NONNULL OP_MUST_CHECK;
 
 /*
  * A CPU that came: opened, and sampling when the others do. One that went: its rings must have been read; the counts of its

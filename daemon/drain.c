@@ -69,7 +69,6 @@ static void take_sample(struct opd_pipeline *pipeline, struct opd_cpu *cpu, cons
 	struct opd_counted counted = { .resolved = &resolved, .cpu = cpu->cpu };
 	struct op_sample sample;
 	struct opd_event *event;
-	int loss;
 
 	if (op_record_sample(header, &sample) < 0) {
 		lose_undecodable(cpu);
@@ -89,23 +88,22 @@ static void take_sample(struct opd_pipeline *pipeline, struct opd_cpu *cpu, cons
 		event->lost[OP_LOSS_no_memory]++;
 		return;
 	}
-	counted.pid = sample.pid;
-	counted.tid = sample.tid;
-	loss = opd_count_sample(&pipeline->count, &counted);
-	if (loss) {
-		event->lost[loss - 1]++;
+	if (op_unlikely(pipeline->capture.with_cgroup) && op_record_sample_cgroup(header, &counted.cgroup_id) < 0) {
+		event->lost[OP_LOSS_undecodable]++;
 		return;
 	}
-	event->stored++;
-	event->unattributed += resolved.unattributed;
+	counted.pid = sample.pid;
+	counted.tid = sample.tid;
+	counted.account = event;
+	opd_count_sample(&pipeline->count, &counted);
 }
 
-static void add_lost(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct op_lost_record *record)
+static struct opd_event *event_that_lost(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct op_lost_record *record)
 {
 	uint32_t index;
 	struct opd_event *event = event_by_id(pipeline, cpu, record->id, &index);
 
-	(event ? event : &cpu->events[0])->lost_records += record->lost;
+	return event ? event : &cpu->events[0];
 }
 
 static void take_lost(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct perf_event_header *header)
@@ -113,7 +111,7 @@ static void take_lost(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const 
 	struct op_lost_record record;
 
 	if (!op_record_lost(header, &record))
-		add_lost(pipeline, cpu, &record);
+		event_that_lost(pipeline, cpu, &record)->lost_records += record.lost;
 }
 
 static void take_lost_samples(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct perf_event_header *header)
@@ -121,7 +119,7 @@ static void take_lost_samples(struct opd_pipeline *pipeline, struct opd_cpu *cpu
 	struct op_lost_record record;
 
 	if (!op_record_lost_samples(header, &record))
-		add_lost(pipeline, cpu, &record);
+		event_that_lost(pipeline, cpu, &record)->lost_samples += record.lost;
 }
 
 static void take_throttle(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct perf_event_header *header)
@@ -174,6 +172,7 @@ void opd_drain_ring(struct opd_pipeline *pipeline, struct opd_cpu *cpu, struct o
 		if (op_likely(header->type < op_array_size(handlers) && handlers[header->type]))
 			handlers[header->type](pipeline, cpu, header);
 	}
+	opd_count_flush(&pipeline->count);
 	op_ring_end(ring);
 	if (nr_bytes)
 		op_swap_counts_took(&cpu->pair.counts, nr_bytes, nr_records);

@@ -42,7 +42,8 @@ static int init_capture(struct opd *opd)
 {
 	char *why = NULL;
 
-	if (opd_capture_open(&opd->pipeline.capture, &opd->config, opd->events, opd->nr_events, &why) < 0) {
+	if (opd_capture_open(&opd->pipeline.capture, &opd->config, opd->events, opd->nr_events,
+			     opd->setup.separate_cgroup, &why) < 0) {
 		opd_fail("%s", why ? why : "cannot start capturing");
 		free(why);
 		return -1;
@@ -81,6 +82,18 @@ static int init_processes(struct opd *opd)
 	return err ? opd_fail("cannot read /proc: %s", strerror(-err)) : 0;
 }
 
+/* The side band is open: cgroups that come to be from now on are told there. */
+static int init_cgroups(struct opd *opd)
+{
+	if (!opd->setup.separate_cgroup)
+		return 0;
+	if (opd_cgroups_init(&opd->pipeline.resolver.cgroups, "/proc/self/mountinfo") < 0)
+		return opd_fail("no memory");
+	if (!opd->pipeline.resolver.cgroups.mount_path)
+		opd_log(SD_WARNING, "no cgroup file system is mounted: cgroups older than the daemon have no name");
+	return 0;
+}
+
 static int init_count(struct opd *opd)
 {
 	opd->pipeline.count = (struct opd_count){
@@ -91,6 +104,7 @@ static int init_count(struct opd *opd)
 		.separate_kernel = opd->setup.separate_kernel,
 		.separate_thread = opd->setup.separate_thread,
 		.separate_cpu = opd->setup.separate_cpu,
+		.cgroups = opd->setup.separate_cgroup ? &opd->pipeline.resolver.cgroups : NULL,
 		.cpu_speed_mhz = opd_cpu_speed_mhz(),
 		.no_process_cookie = opd->pipeline.resolver.pseudo[OPD_PSEUDO_NO_PROCESS],
 		.max_open = opd->config.max_open_files ? opd->config.max_open_files : MAX_OPEN_FILES_DEFAULT,
@@ -192,6 +206,7 @@ static void fill_status(struct opd *opd)
 	status->separate_kernel = opd->setup.separate_kernel;
 	status->separate_thread = opd->setup.separate_thread;
 	status->separate_cpu = opd->setup.separate_cpu;
+	status->separate_cgroup = opd->setup.separate_cgroup;
 	snprintf(status->session_dir, sizeof(status->session_dir), "%s", opd->session_dir);
 	snprintf(status->vmlinux, sizeof(status->vmlinux), "%s", vmlinux_of(opd) ? vmlinux_of(opd) : "");
 }
@@ -356,6 +371,7 @@ static const struct {
 	{ "lock", opd_init_lock, opd_fini_lock },
 	{ "resolver", init_resolver, fini_resolver },
 	{ "processes", init_processes, NULL },
+	{ "cgroups", init_cgroups, NULL },
 	{ "count", init_count, fini_count },
 	{ "loop", init_loop, fini_loop },
 	{ "sync", init_sync, fini_sync },

@@ -27,6 +27,28 @@
 #define op_store_fence(ptr, value) __atomic_store_n((ptr), (value), __ATOMIC_SEQ_CST)
 #define op_load_fence(ptr) __atomic_load_n((ptr), __ATOMIC_SEQ_CST)
 
+/*
+ * Store-then-load without a fence, for the side that does it often, when the other side puts membarrier(2) between its store and
+ * its load: the kernel then makes every thread of the registered processes pass a full fence, wherever it is, and the
+ * compiler's order is all that is needed here. The store releases, the load is op_load_acquire. ThreadSanitizer knows accesses
+ * only: in its builds both sides fence.
+ */
+#define op_store_light(ptr, value)                                                                                                 \
+	do {                                                                                                                       \
+		op_store_release(ptr, value);                                                                                      \
+		op_compiler_fence();                                                                                               \
+	} while (0)
+#if defined(__SANITIZE_THREAD__)
+#define OP_HAVE_LIGHT_STORE false
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define OP_HAVE_LIGHT_STORE false
+#endif
+#endif
+#ifndef OP_HAVE_LIGHT_STORE
+#define OP_HAVE_LIGHT_STORE true
+#endif
+
 /* The compiler keeps the accesses before and after in order. Enough where the other party looks only when this one has stopped. */
 #define op_compiler_fence() __atomic_signal_fence(__ATOMIC_SEQ_CST)
 

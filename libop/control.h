@@ -63,6 +63,7 @@ struct op_status {
 	uint64_t nr_images;    /* dcookies given */
 	uint64_t dumps;	       /* dumps completed */
 	uint64_t jit[OP_NR_JIT]; /* JIT code: libop/jit_stats.h */
+	uint64_t maps_reread;  /* times that the mappings of a running process were read again: code moved unseen */
 	uint64_t ring_bytes;	  /* of one ring, two for every CPU */
 	uint64_t ring_need_bytes; /* what the plan says that a ring must hold */
 	uint64_t visits;	  /* to one CPU or to several at once; a CPU that is idle is not visited */
@@ -76,7 +77,9 @@ struct op_status {
 	uint32_t ring_is_auto;	  /* 1: RingSize=auto */
 	uint32_t swap_threads;	  /* that swap beside each other, at most */
 	uint32_t has_pmu;
-	uint32_t reserved;
+	uint32_t separate_cgroup;
+	uint64_t nr_cgroups; /* that have samples of their own */
+	uint64_t not_split;  /* samples that are stored, but not by cgroup */
 	char session_dir[4096];
 	char vmlinux[4096];    /* "" : none */
 	char kernel_note[256]; /* how kernel samples are filed, in words */

@@ -146,6 +146,7 @@ static const struct row rows[] = {
 	{ "SEPARATE_KERNEL", read_flag, write_flag, FIELD(separate_kernel), 1, NULL },
 	{ "SEPARATE_THREAD", read_flag, write_flag, FIELD(separate_thread), 1, NULL },
 	{ "SEPARATE_CPU", read_flag, write_flag, FIELD(separate_cpu), 1, NULL },
+	{ "SEPARATE_CGROUP", read_flag, write_flag, FIELD(separate_cgroup), 1, NULL },
 	{ "VMLINUX", read_string, write_string, FIELD(vmlinux), 0, "none" },
 	{ "IMAGE_FILTER", read_string, write_string, FIELD(image_filter), 0, "" },
 	{ "BUF_SIZE", read_number, write_number, FIELD(buffer_size), UINT32_MAX, NULL },

@@ -17,7 +17,7 @@ struct op_setup {
 	char *session_dir;			/* SESSION_DIR: where samples go; NULL: where daemonrc lies */
 	struct op_event events[OP_EVENTS_MAX];	/* CHOSEN_EVENTS_0 ... */
 	size_t nr_events;			/* NR_CHOSEN; 0: the default event */
-	bool separate_lib, separate_kernel, separate_thread, separate_cpu;
+	bool separate_lib, separate_kernel, separate_thread, separate_cpu, separate_cgroup;
 	char *vmlinux;				/* VMLINUX; NULL: none */
 	uint32_t callgraph;			/* CALLGRAPH: kept, of no effect yet */
 	uint64_t buffer_size, buffer_watershed, cpu_buffer_size; /* kept for oprofile's scripts, of no effect */

@@ -106,6 +106,53 @@ void op_mangle(const struct op_sample_name *name, struct op_text *path)
 	add_class(path, name->cpu);
 }
 
+/* In braces already counts as special, so that the braces can be taken off again. */
+static bool is_special_cgroup(const char *component, size_t length)
+{
+	return (length >= 2 && component[0] == '{' && component[length - 1] == '}') || is_special(component, length);
+}
+
+void op_mangle_cgroup(const char *cgroup_path, struct op_text *path)
+{
+	op_text_add(path, OP_CGROUP_DIR "/");
+	for (;;) {
+		size_t length;
+		bool special;
+
+		cgroup_path += strspn(cgroup_path, "/");
+		length = strcspn(cgroup_path, "/");
+		if (!length)
+			return;
+		special = is_special_cgroup(cgroup_path, length);
+		op_text_add(path, special ? "{" : "");
+		op_text_add_bytes(path, cgroup_path, length);
+		op_text_add(path, special ? "}/" : "/");
+		cgroup_path += length;
+	}
+}
+
+char *op_unmangle_cgroup(const char *directory)
+{
+	struct op_text path = { 0 };
+
+	for (;;) {
+		size_t length;
+		bool braces;
+
+		directory += strspn(directory, "/");
+		length = strcspn(directory, "/");
+		if (!length)
+			break;
+		braces = length >= 2 && directory[0] == '{' && directory[length - 1] == '}';
+		op_text_add_char(&path, '/');
+		op_text_add_bytes(&path, directory + braces, length - 2 * braces);
+		directory += length;
+	}
+	if (!op_text_get(&path)[0])
+		op_text_add_char(&path, '/');
+	return op_text_steal(&path);
+}
+
 /* A copy without doubled slashes, to be cut into strings. */
 static char *copy_path(const char *path)
 {

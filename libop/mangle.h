@@ -49,6 +49,21 @@ struct op_sample_name {
 void op_mangle(const struct op_sample_name *name, struct op_text *path) OP_NONNULL;
 
 /*
+ * With separation by cgroup, the samples of a cgroup are also kept below
+ *
+ *   cgroup-part := "cgroup/" { COMPONENT "/" }
+ *
+ * as in a session of their own: "cgroup/system.slice/cron.service/{root}/usr/sbin/cron/{dep}/...". A component that is special
+ * in the path of a sample file, or in braces, is written in braces.
+ *
+ * op_mangle_cgroup appends the part for an absolute cgroup path, "/" for the root. op_unmangle_cgroup gives the cgroup path of
+ * such a directory, below and without "cgroup/", freed by the caller; NULL without memory.
+ */
+#define OP_CGROUP_DIR "cgroup"
+void op_mangle_cgroup(const char *cgroup_path, struct op_text *path) OP_NONNULL;
+char *op_unmangle_cgroup(const char *directory) OP_NONNULL OP_MUST_CHECK;
+
+/*
  * Takes a path below the session's directory apart. The strings of *ret_name lie in one block, *ret_storage, which the caller
  * frees. 0; -EINVAL: not the name of a sample file (*ret_why, when given, is a constant text that says what is wrong); -ENOMEM.
  */

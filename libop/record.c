@@ -46,6 +46,12 @@ struct ksymbol_body {
 	uint16_t flags;
 };
 
+struct namespaces_body {
+	uint32_t pid, tid;
+	uint64_t nr;
+	struct perf_ns_link_info links[]; /* by the numbers of enum perf_ns_index, which grows at the end */
+};
+
 static_assert(sizeof(struct sample_body) == 32, "PERF_RECORD_SAMPLE with OP_SAMPLE_TYPE");
 static_assert(sizeof(struct id_trailer) == 24, "sample_id with OP_SAMPLE_TYPE");
 static_assert(sizeof(struct mmap2_body) == 64, "PERF_RECORD_MMAP2");
@@ -64,12 +70,6 @@ static const uint8_t *body(const struct perf_event_header *header, size_t need_b
 		return NULL;
 	*ret_bytes = header->size - sizeof(*header) - trailer_bytes;
 	return (const uint8_t *)(header + 1);
-}
-
-/* A string that ends within the nr_bytes that start at it. */
-static const char *string_within(const uint8_t *bytes, size_t nr_bytes)
-{
-	return memchr(bytes, '\0', nr_bytes) ? (const char *)bytes : NULL;
 }
 
 static enum op_cpumode cpumode(const struct perf_event_header *header)
@@ -107,6 +107,18 @@ int op_record_sample(const struct perf_event_header *header, struct op_sample *r
 	return 0;
 }
 
+int op_record_sample_cgroup(const struct perf_event_header *header, uint64_t *ret_cgroup_id)
+{
+	const uint8_t *bytes;
+	size_t nr_bytes;
+
+	bytes = body(header, sizeof(struct sample_body) + sizeof(*ret_cgroup_id), 0, &nr_bytes);
+	if (op_unlikely(!bytes))
+		return -EBADMSG;
+	memcpy(ret_cgroup_id, bytes + sizeof(struct sample_body), sizeof(*ret_cgroup_id));
+	return 0;
+}
+
 int op_record_id(const struct perf_event_header *header, struct op_record_id *ret_id)
 {
 	struct id_trailer t;
@@ -118,18 +130,29 @@ int op_record_id(const struct perf_event_header *header, struct op_record_id *re
 	return 0;
 }
 
+/*
+ * A record of a fixed part, a string, and who and when: the fixed part is copied, the string returned. NULL when one of them is
+ * not within the record.
+ */
+static const char *fixed_part_and_name(const struct perf_event_header *header, void *fixed, size_t fixed_bytes,
+				       struct op_record_id *ret_who)
+{
+	const uint8_t *bytes;
+	size_t nr_bytes;
+
+	bytes = body(header, fixed_bytes, sizeof(struct id_trailer), &nr_bytes);
+	if (!bytes || !memchr(bytes + fixed_bytes, '\0', nr_bytes - fixed_bytes) || op_record_id(header, ret_who) < 0)
+		return NULL;
+	memcpy(fixed, bytes, fixed_bytes);
+	return (const char *)bytes + fixed_bytes;
+}
+
 int op_record_mmap(const struct perf_event_header *header, struct op_mmap_record *ret_mmap)
 {
 	struct op_mmap_record mmap = { 0 };
 	struct mmap2_body b;
-	const uint8_t *bytes;
-	size_t nr_bytes;
 
-	bytes = body(header, sizeof(b), sizeof(struct id_trailer), &nr_bytes);
-	if (!bytes)
-		return -EBADMSG;
-	memcpy(&b, bytes, sizeof(b));
-	mmap.file_name = string_within(bytes + sizeof(b), nr_bytes - sizeof(b));
+	mmap.file_name = fixed_part_and_name(header, &b, sizeof(b), &mmap.who);
 	if (!mmap.file_name || b.start + b.bytes < b.start)
 		return -EBADMSG;
 	if (header->misc & PERF_RECORD_MISC_MMAP_BUILD_ID) {
@@ -150,8 +173,6 @@ int op_record_mmap(const struct perf_event_header *header, struct op_mmap_record
 	mmap.offset = b.offset;
 	mmap.prot = b.prot;
 	mmap.flags = b.flags;
-	if (op_record_id(header, &mmap.who) < 0)
-		return -EBADMSG;
 	*ret_mmap = mmap;
 	return 0;
 }
@@ -180,19 +201,13 @@ int op_record_comm(const struct perf_event_header *header, struct op_comm_record
 {
 	struct op_comm_record comm = { 0 };
 	uint32_t ids[2];
-	const uint8_t *bytes;
-	size_t nr_bytes;
 
-	bytes = body(header, sizeof(ids), sizeof(struct id_trailer), &nr_bytes);
-	if (!bytes)
+	comm.comm = fixed_part_and_name(header, ids, sizeof(ids), &comm.who);
+	if (!comm.comm)
 		return -EBADMSG;
-	memcpy(ids, bytes, sizeof(ids));
 	comm.pid = ids[0];
 	comm.tid = ids[1];
 	comm.is_exec = header->misc & MISC_COMM_EXEC;
-	comm.comm = string_within(bytes + sizeof(ids), nr_bytes - sizeof(ids));
-	if (!comm.comm || op_record_id(header, &comm.who) < 0)
-		return -EBADMSG;
 	*ret_comm = comm;
 	return 0;
 }
@@ -244,19 +259,45 @@ int op_record_ksymbol(const struct perf_event_header *header, struct op_ksymbol_
 {
 	struct op_ksymbol_record ksymbol = { 0 };
 	struct ksymbol_body b;
-	const uint8_t *bytes;
-	size_t nr_bytes;
 
-	bytes = body(header, sizeof(b), sizeof(struct id_trailer), &nr_bytes);
-	if (!bytes)
+	ksymbol.name = fixed_part_and_name(header, &b, sizeof(b), &ksymbol.who);
+	if (!ksymbol.name)
 		return -EBADMSG;
-	memcpy(&b, bytes, sizeof(b));
 	ksymbol.start = b.start;
 	ksymbol.bytes = b.bytes;
 	ksymbol.unregister = b.flags & KSYMBOL_UNREGISTER;
-	ksymbol.name = string_within(bytes + sizeof(b), nr_bytes - sizeof(b));
-	if (!ksymbol.name || op_record_id(header, &ksymbol.who) < 0)
-		return -EBADMSG;
 	*ret_ksymbol = ksymbol;
+	return 0;
+}
+
+int op_record_namespaces(const struct perf_event_header *header, struct op_namespaces_record *ret_namespaces)
+{
+	struct op_namespaces_record namespaces = { 0 };
+	struct namespaces_body b;
+	struct perf_ns_link_info mnt;
+	size_t need_bytes = sizeof(b) + (MNT_NS_INDEX + 1) * sizeof(mnt), nr_bytes;
+	const uint8_t *bytes = body(header, need_bytes, sizeof(struct id_trailer), &nr_bytes);
+
+	if (!bytes)
+		return -EBADMSG;
+	memcpy(&b, bytes, sizeof(b));
+	if (b.nr <= MNT_NS_INDEX || op_record_id(header, &namespaces.who) < 0)
+		return -EBADMSG;
+	memcpy(&mnt, bytes + sizeof(b) + MNT_NS_INDEX * sizeof(mnt), sizeof(mnt));
+	namespaces.pid = b.pid;
+	namespaces.tid = b.tid;
+	namespaces.mnt_ns = mnt.ino;
+	*ret_namespaces = namespaces;
+	return 0;
+}
+
+int op_record_cgroup(const struct perf_event_header *header, struct op_cgroup_record *ret_cgroup)
+{
+	struct op_cgroup_record cgroup = { 0 };
+
+	cgroup.path = fixed_part_and_name(header, &cgroup.id, sizeof(cgroup.id), &cgroup.who);
+	if (!cgroup.path)
+		return -EBADMSG;
+	*ret_cgroup = cgroup;
 	return 0;
 }

@@ -16,6 +16,9 @@
 #define OP_SAMPLE_TYPE (PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME)
 #define OP_SAMPLE_RECORD_BYTES 40u /* such a sample: header and four words */
 
+/* Separated by cgroup, the sampling events ask for this as well (Linux 5.7): the cgroup's id stands behind the rest of the sample. */
+#define OP_SAMPLE_TYPE_CGROUP (OP_SAMPLE_TYPE | PERF_SAMPLE_CGROUP)
+
 #define OP_BUILD_ID_BYTES_MAX 20
 
 enum op_cpumode {
@@ -86,6 +89,18 @@ struct op_ksymbol_record {
 	struct op_record_id who;
 };
 
+struct op_namespaces_record {
+	struct op_record_id who;
+	uint32_t pid, tid;
+	uint64_t mnt_ns; /* inode of the mount namespace */
+};
+
+struct op_cgroup_record {
+	uint64_t id;	  /* of the cgroup: the inode number of its directory */
+	const char *path; /* from the root of the hierarchy, "/" for the root itself */
+	struct op_record_id who;
+};
+
 /* One function per record; 0 or -EBADMSG. */
 int op_record_sample(const struct perf_event_header *header, struct op_sample *ret_sample) OP_NONNULL OP_MUST_CHECK;
 int op_record_mmap(const struct perf_event_header *header, struct op_mmap_record *ret_mmap) OP_NONNULL OP_MUST_CHECK;
@@ -95,6 +110,12 @@ int op_record_lost(const struct perf_event_header *header, struct op_lost_record
 int op_record_lost_samples(const struct perf_event_header *header, struct op_lost_record *ret_lost) OP_NONNULL OP_MUST_CHECK;
 int op_record_throttle(const struct perf_event_header *header, struct op_throttle_record *ret_throttle) OP_NONNULL OP_MUST_CHECK;
 int op_record_ksymbol(const struct perf_event_header *header, struct op_ksymbol_record *ret_ksymbol) OP_NONNULL OP_MUST_CHECK;
+int op_record_namespaces(const struct perf_event_header *header,
+			 struct op_namespaces_record *ret_namespaces) OP_NONNULL OP_MUST_CHECK;
+int op_record_cgroup(const struct perf_event_header *header, struct op_cgroup_record *ret_cgroup) OP_NONNULL OP_MUST_CHECK;
+
+/* The cgroup's id in a sample of OP_SAMPLE_TYPE_CGROUP. 0 or -EBADMSG. */
+int op_record_sample_cgroup(const struct perf_event_header *header, uint64_t *ret_cgroup_id) OP_NONNULL OP_MUST_CHECK;
 
 /* Who and when of any record but SAMPLE. */
 int op_record_id(const struct perf_event_header *header, struct op_record_id *ret_id) OP_NONNULL OP_MUST_CHECK;

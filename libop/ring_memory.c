@@ -10,6 +10,7 @@
 #include "libop/sys.h"
 
 #define MAGIC UINT64_C(0x31676e69726d706f) /* "opmring1" */
+#define FLAGS (OP_MRING_OVERWRITE | OP_MRING_FENCE)
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
 
 /* Where a record goes: [start, start + nr_bytes), with zeros in [gap_from, gap_to). `next` is the head behind it. */
@@ -93,7 +94,7 @@ int op_mring_create(size_t data_bytes, size_t aux_bytes, unsigned int flags, str
 	};
 	int err;
 
-	if (!is_area(data_bytes, ring.page_bytes) || (aux_bytes && !is_area(aux_bytes, ring.page_bytes)) || (flags & ~OP_MRING_OVERWRITE))
+	if (!is_area(data_bytes, ring.page_bytes) || (aux_bytes && !is_area(aux_bytes, ring.page_bytes)) || (flags & ~(unsigned int)FLAGS))
 		return -EINVAL;
 	err = make_memory(&ring);
 	if (err < 0) {
@@ -133,7 +134,7 @@ static int take_sizes(struct op_mring *ring)
 	ring->data_bytes = control.data_size;
 	ring->aux_bytes = control.aux_size;
 	ring->flags = shared.flags;
-	if (nr != sizeof(shared) || shared.magic != MAGIC || (shared.flags & ~(uint32_t)OP_MRING_OVERWRITE) ||
+	if (nr != sizeof(shared) || shared.magic != MAGIC || (shared.flags & ~(uint32_t)FLAGS) ||
 	    !is_area(ring->data_bytes, ring->page_bytes) || (ring->aux_bytes && !is_area(ring->aux_bytes, ring->page_bytes)) ||
 	    control.data_offset != ring->page_bytes || control.aux_offset != ring->page_bytes + ring->data_bytes ||
 	    (uint64_t)st.st_size != ring->page_bytes + ring->data_bytes + ring->aux_bytes)
@@ -370,6 +371,31 @@ int op_mring_drop(struct op_mring_writer *writer)
 	return -ENOSPC;
 }
 
+/* Where the record goes, and the LOST record before it when one is due; false when that is more than the reader has left. */
+static bool find_place(struct op_mring_writer *writer, size_t nr_bytes, bool in_page, struct place *ret_lost, struct place *ret_place)
+{
+	look_at_tail(writer);
+	*ret_lost = place_up(writer, writer->head, writer->pending ? OP_MRING_LOST_BYTES : 0, in_page);
+	*ret_place = place_up(writer, ret_lost->next, nr_bytes, in_page);
+	return ret_place->next - writer->tail <= writer->data_bytes;
+}
+
+bool op_mring_has_room_slow(struct op_mring_writer *writer, size_t nr_bytes, bool in_page)
+{
+	struct place lost, place;
+
+	if (check_size(writer, nr_bytes, in_page) < 0)
+		return false;
+	if (writer->flags & OP_MRING_OVERWRITE)
+		return true;
+	if (!find_place(writer, nr_bytes, in_page, &lost, &place))
+		return false;
+	/* With a LOST record to write the way through op_mring_reserve_slow stays the only one. */
+	if (!writer->pending)
+		writer->limit = writer->tail + writer->data_bytes;
+	return true;
+}
+
 int op_mring_reserve_slow(struct op_mring_writer *writer, size_t nr_bytes, bool in_page, struct perf_event_header **ret_record)
 {
 	struct place lost, place;
@@ -379,10 +405,7 @@ int op_mring_reserve_slow(struct op_mring_writer *writer, size_t nr_bytes, bool 
 		return err;
 	if (writer->flags & OP_MRING_OVERWRITE)
 		return reserve_down(writer, nr_bytes, in_page, ret_record);
-	look_at_tail(writer);
-	lost = place_up(writer, writer->head, writer->pending ? OP_MRING_LOST_BYTES : 0, in_page);
-	place = place_up(writer, lost.next, nr_bytes, in_page);
-	if (place.next - writer->tail > writer->data_bytes)
+	if (!find_place(writer, nr_bytes, in_page, &lost, &place))
 		return op_mring_drop(writer);
 	if (writer->pending)
 		tell_loss(writer, &lost);

@@ -28,6 +28,7 @@
 
 enum op_mring_flags {
 	OP_MRING_OVERWRITE = 1, /* backward writing: never full, the oldest records go first */
+	OP_MRING_FENCE = 2,	/* pair: the writer fences for itself, and a swap interrupts no CPU (libop/ring_memory_pair.h) */
 };
 
 /*
@@ -41,10 +42,10 @@ struct op_mring_shared {
 	uint32_t aux_state;    /* libop/ring_aux.h */
 	uint8_t pad0[44];
 	uint64_t wake;	       /* by the reader: N << 1, + 1 when N counts records, else bytes; 0: never */
-	uint32_t write_index;  /* by the reader: libop/ring_memory_pair.h */
-	uint8_t pad1[52];
-	uint32_t inside;       /* by the writer: libop/ring_memory_pair.h */
-	uint32_t pad2;
+	uint64_t turn;	       /* by the reader: libop/ring_memory_pair.h */
+	uint32_t barrier;      /* by the reader: libop/ring_memory_pair.h */
+	uint8_t pad1[44];
+	uint64_t inside;       /* by the writer: libop/ring_memory_pair.h */
 	uint64_t floor;	       /* by the writer, overwrite mode: lowest byte touched */
 	uint64_t dropped;      /* by the writer: records that found no room, ever */
 	uint64_t told_before;  /* by the writer: of these, told by LOST records, when data_head has not reached told_at */
@@ -136,6 +137,7 @@ void op_mring_writer_close(struct op_mring_writer *writer) OP_NONNULL;
 /* What the inline functions below leave to them. */
 int op_mring_reserve_slow(struct op_mring_writer *writer, size_t nr_bytes, bool in_page, struct perf_event_header **ret_record)
 	OP_NONNULL OP_MUST_CHECK;
+bool op_mring_has_room_slow(struct op_mring_writer *writer, size_t nr_bytes, bool in_page) OP_NONNULL;
 void op_mring_wake(struct op_mring_writer *writer) OP_NONNULL;
 int op_mring_drop(struct op_mring_writer *writer) OP_NONNULL;
 
@@ -175,6 +177,19 @@ static inline int op_mring_reserve_in_page(struct op_mring_writer *writer, size_
 	if (op_likely(nr_bytes <= room && op_mring_claim(writer, nr_bytes, ret_record)))
 		return 0;
 	return op_mring_reserve_slow(writer, nr_bytes, true, ret_record);
+}
+
+/*
+ * Whether op_mring_reserve (in_page: op_mring_reserve_in_page) would find room now. For who would rather wait than lose a record:
+ * when it is false nothing is counted and no LOST record will be written. False also for what can never fit.
+ */
+static inline bool op_mring_has_room(struct op_mring_writer *writer, size_t nr_bytes, bool in_page)
+{
+	size_t in_this_page = writer->page_bytes - (writer->head & (writer->page_bytes - 1));
+
+	if (op_likely(nr_bytes <= writer->limit - writer->head && (!in_page || nr_bytes <= in_this_page)))
+		return true;
+	return op_mring_has_room_slow(writer, nr_bytes, in_page);
 }
 
 /* Publishes the record: readers see it whole. */

@@ -3,9 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/membarrier.h>
 #include <unistd.h>
 
 #include "libop/sys.h"
+
+#define LOOKS_BEFORE_BARRIER 64 /* the time of a few records: a writer that is busy has then said the new turn */
 
 /* The second ring wakes by the first one's descriptor. */
 static int share_wake_fd(struct op_mring_pair *pair)
@@ -87,9 +90,13 @@ int op_mring_pair_writer_open(const struct op_mring_pair *pair, struct op_mring_
 		op_mring_writer_close(&writer.writers[0]);
 		return err;
 	}
+	/* No order: a guess, as in op_mring_pair_enter_slow. K has made sure that it is not older than what the last writer said. */
+	writer.turn = op_load_relaxed(&writer.shared->turn);
+	writer.index = writer.turn & 1;
+	writer.fence = !op_load_relaxed(&writer.shared->barrier) || op_sys_membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) < 0;
 	/* What a ring lost may have been told in the other one: only the sum of the two is a number of records. */
-	writer.writers[0].pending += writer.writers[1].pending;
-	writer.writers[1].pending = 0;
+	writer.writers[writer.index].pending += writer.writers[!writer.index].pending;
+	writer.writers[!writer.index].pending = 0;
 	*ret_writer = writer;
 	return 0;
 }
@@ -125,25 +132,38 @@ static void change_ring(struct op_mring_pair_writer *writer, unsigned int index)
 
 struct op_mring_writer *op_mring_pair_enter_slow(struct op_mring_pair_writer *writer)
 {
-	for (;;) {
+	uint64_t turn;
+
+	do {
 		/* No order: a guess, F decides. The other party may have written anything. */
-		change_ring(writer, op_load_relaxed(&writer->shared->write_index) & 1);
-		/*
-		 * E and F, as in op_mring_pair_enter. Each turn of this loop is a swap by the reader, which waits for us in
-		 * between.
-		 */
-		op_store_fence(&writer->shared->inside, writer->index + 1);
-		if ((op_load_fence(&writer->shared->write_index) & 1) == writer->index)
-			return &writer->writers[writer->index];
-	}
+		turn = op_load_relaxed(&writer->shared->turn);
+		change_ring(writer, turn & 1);
+		writer->turn = turn;
+		/* Each turn of this loop is a swap by the reader, which waits for us in between. */
+	} while (op_mring_pair_announce(writer) != turn);
+	return &writer->writers[writer->index];
+}
+
+/* Every thread of every process that has registered passes a full fence between the beginning and the end of this call. */
+static int call_barrier(void)
+{
+	return op_sys_membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
 }
 
 void op_mring_pair_reader_open(const struct op_mring_pair *pair, struct op_mring_pair_reader *ret_reader)
 {
-	*ret_reader = (struct op_mring_pair_reader){ .shared = pair->rings[0].shared };
-	op_mring_reader(&pair->rings[0], &ret_reader->rings[0]);
-	op_mring_reader(&pair->rings[1], &ret_reader->rings[1]);
-	ret_reader->read = !(op_load_relaxed(&ret_reader->shared->write_index) & 1);
+	struct op_mring_pair_reader reader = { .shared = pair->rings[0].shared };
+	bool can = OP_HAVE_LIGHT_STORE && !(pair->rings[0].flags & OP_MRING_FENCE) && call_barrier() == 0;
+
+	op_mring_reader(&pair->rings[0], &reader.rings[0]);
+	op_mring_reader(&pair->rings[1], &reader.rings[1]);
+	reader.turn = op_load_relaxed(&reader.shared->turn);
+	reader.read = !(reader.turn & 1);
+	/* A promise of the reader before is kept: its writer may still be there. No order: who sees it late fences. */
+	reader.barrier = can || op_load_relaxed(&reader.shared->barrier);
+	reader.due = reader.barrier;
+	op_store_relaxed(&reader.shared->barrier, reader.barrier);
+	*ret_reader = reader;
 }
 
 void op_mring_pair_reader_close(struct op_mring_pair_reader *reader)
@@ -152,19 +172,59 @@ void op_mring_pair_reader_close(struct op_mring_pair_reader *reader)
 	op_ring_unmap(&reader->rings[0]);
 }
 
+enum whereabouts { WRITER_LEFT, WRITER_INSIDE, WRITER_RESTS };
+
+/* Of the writer and the frozen ring. One that rests has not said the new turn, and may be about to say the old one. */
+static enum whereabouts look_for_writer(const struct op_mring_pair_reader *reader, unsigned int nr_looks)
+{
+	while (nr_looks--) {
+		/*
+		 * H, pairs with E: a writer that G came too late for is seen inside. Pairs with I, and with E of the new turn: one
+		 * that has left has committed.
+		 */
+		uint64_t inside = op_load_fence(&reader->shared->inside);
+
+		if (inside >> 1 == reader->turn)
+			return WRITER_LEFT;
+		if (inside & OP_MRING_PAIR_IN)
+			return WRITER_INSIDE;
+	}
+	return WRITER_RESTS;
+}
+
+static bool is_quiet(struct op_mring_pair_reader *reader)
+{
+	enum whereabouts writer = look_for_writer(reader, reader->due ? LOOKS_BEFORE_BARRIER : 1);
+
+	if (writer == WRITER_RESTS && reader->due) {
+		if (call_barrier() < 0)
+			return false;
+		reader->due = false;
+		reader->barriers++;
+		writer = look_for_writer(reader, 1);
+	}
+	return writer != WRITER_INSIDE;
+}
+
 struct op_ring *op_mring_pair_read_ring(struct op_mring_pair_reader *reader)
 {
-	/*
-	 * H, pairs with E: a writer that G came too late for is seen inside. Pairs with I: one that has left has committed. Once is
-	 * enough: a writer that goes in later sees G and turns round.
-	 */
+	/* Once is enough: a writer that goes in later sees G and turns round. */
 	if (!reader->quiet)
-		reader->quiet = op_load_fence(&reader->shared->inside) != reader->read + 1;
+		reader->quiet = is_quiet(reader);
 	if (!reader->quiet) {
 		reader->late++;
 		return NULL;
 	}
 	return &reader->rings[reader->read];
+}
+
+uint64_t op_mring_pair_waiting(const struct op_mring_pair_reader *reader)
+{
+	const struct op_ring *ring = &reader->rings[!reader->read];
+	/* No order: a hint, op_ring_begin looks again. */
+	uint64_t head = op_load_relaxed(&ring->k_control->data_head);
+
+	return ring->flags & OP_RING_BACKWARD ? ring->known - head : head - ring->tail;
 }
 
 int op_mring_pair_swap(struct op_mring_pair_reader *reader)
@@ -179,9 +239,10 @@ int op_mring_pair_swap(struct op_mring_pair_reader *reader)
 	 * G, pairs with F in op_mring_pair_enter: "not yours any more" is seen before H looks. What was given back (D) is
 	 * stored before.
 	 */
-	op_store_fence(&reader->shared->write_index, reader->read);
+	op_store_fence(&reader->shared->turn, ++reader->turn);
 	reader->read = !reader->read;
 	reader->quiet = false;
+	reader->due = reader->barrier;
 	reader->swaps++;
 	return 0;
 }

@@ -4,19 +4,34 @@
  * reader has is frozen: it does not change while it is read, and everything in it is older than everything in the other ring.
  * See doc/ring.md.
  *
- *   writer                                  reader's thread
- *   (E) store inside = ring                 (G) store write_index = other ring
- *         fence                                   fence
- *   (F) load write_index; not that ring:    (H) load inside; that ring: not quiet yet, look again
- *       begin again                         (C) load data_head, load records
- *   store record, (B) store data_head       (D) store data_tail
- *   (I) store inside = none
+ * Swaps are counted: `turn`, whose lowest bit is the ring that is written. What the writer says is the turn it knows of, and whether
+ * it is inside its ring.
  *
- * E pairs with H and G pairs with F: one of the two sees the other. Either the writer sees that the ring is not its own any
- * more and takes the other one, or the reader sees the writer inside and waits until it has left (I pairs with H: its commit is
- * seen). There is one late commit at most, and it is read with the rest of its ring.
+ *   writer                                  reader's thread
+ *   (E) store inside = turn, in             (G) store the next turn
+ *         fence, or program order                 fence; membarrier(2) when H asks for it
+ *   (F) load turn; not the same:            (H) load inside: this turn: quiet; an older one, in: look again;
+ *       begin again with that one               an older one, out: quiet, but not before the membarrier
+ *   store record, (B) store data_head       (C) load data_head, load records
+ *   (I) store inside = turn, out            (D) store data_tail
+ *
+ * A writer that says the new turn has seen G, and its last commit to the frozen ring is seen with what it says: nothing more is
+ * needed, and so it is with a writer that is busy. With one that rests there is E against H and G against F: one of the two sees
+ * the other. Either the writer sees that the ring is not its own any more and takes the other one, or the reader sees the writer
+ * inside and waits until it has left (I pairs with H: its commit is seen). There is one late commit at most, and it is read with
+ * the rest of its ring.
+ *
+ * The writer's fence between E and F costs more than its record. So, when it can, the reader's thread has the kernel fence for both:
+ * membarrier(2) makes the writer's process pass a full fence wherever it is, and the writer keeps E and F in program order only.
+ * It takes a microsecond, or fifteen on a virtual machine, when that process is running elsewhere, and next to nothing when it is not. It is
+ * agreed on when they open: the reader says that it will (`barrier`, for good: whoever reads this pair later does it too), and a
+ * writer that opens after that and can register its process relies on it. Else, and with OP_MRING_FENCE, the writer fences. So:
+ * open the reader first.
  *
  * Which thread may call what is in the type of the first parameter, as in libop/ring_memory.h.
+ *
+ * The rings of a pair have no AUX area (libop/ring_aux.h): its bytes are one stream with an exclusion of its own, which belongs to
+ * one ring and is never swapped. doc/ring.md, "An AUX area has no pair".
  */
 #ifndef OP_RING_MEMORY_PAIR_H
 #define OP_RING_MEMORY_PAIR_H
@@ -24,22 +39,28 @@
 #include "libop/ring_memory.h"
 
 struct op_mring_pair {
-	struct op_mring rings[2]; /* they share one wake_fd; write_index and inside are in the control page of the first */
+	struct op_mring rings[2]; /* they share one wake_fd; turn and inside are in the control page of the first */
 };
 
 struct op_mring_pair_writer {
 	struct op_mring_writer writers[2];
 	struct op_mring_shared *shared;
-	unsigned int index; /* the ring of the last reservation */
+	uint64_t turn;	    /* of the last reservation */
+	unsigned int index; /* its ring */
+	bool fence;	    /* no reader has promised to call membarrier(2), or the kernel has none */
 };
 
 struct op_mring_pair_reader {
 	struct op_ring rings[2];
 	struct op_mring_shared *shared;
+	uint64_t turn;
 	unsigned int read; /* index of the ring that is not written */
 	bool quiet;	   /* the writer has been seen outside of it since the swap */
+	bool barrier;	   /* membarrier(2) has been promised */
+	bool due;	   /* and was not yet called since the swap */
 	uint64_t swaps;
 	uint64_t late;	   /* times that the writer was still inside */
+	uint64_t barriers; /* times that membarrier(2) was needed */
 };
 
 /* Two rings as op_mring_create makes them. 0 or -errno. */
@@ -71,22 +92,43 @@ void op_mring_pair_reader_close(struct op_mring_pair_reader *reader) OP_NONNULL;
  */
 int op_mring_pair_swap(struct op_mring_pair_reader *reader) OP_NONNULL OP_MUST_CHECK;
 
-/* The frozen ring, NULL as long as the writer is inside it: it leaves with its commit. Never waits. */
+/*
+ * The frozen ring, NULL as long as the writer is inside it: it leaves with its commit. Never waits. NULL also as long as the kernel
+ * refuses the membarrier(2) that was promised, which can only be when a filter was put on the process after op_mring_pair_reader_open.
+ */
 struct op_ring *op_mring_pair_read_ring(struct op_mring_pair_reader *reader) OP_NONNULL;
+
+/*
+ * Bytes that the writer has committed to its ring by now, and that a swap would give. A hint for when to swap: each swap moves cache
+ * lines to and fro, or interrupts the writer, so it should be worth it. In overwrite mode more than the ring has.
+ */
+uint64_t op_mring_pair_waiting(const struct op_mring_pair_reader *reader) OP_NONNULL;
 
 /* What op_mring_pair_enter leaves to it: the reader has swapped. */
 struct op_mring_writer *op_mring_pair_enter_slow(struct op_mring_pair_writer *writer) OP_NONNULL;
 
+#define OP_MRING_PAIR_IN 1u /* the lowest bit of `inside`; the others are the turn */
+
+/* Says "I am inside" and looks whose turn it is. */
+static inline uint64_t op_mring_pair_announce(struct op_mring_pair_writer *writer)
+{
+	/* E, pairs with H in op_mring_pair_read_ring: it is seen before F looks, by a fence here or by membarrier there. */
+	if (op_unlikely(writer->fence))
+		op_store_fence(&writer->shared->inside, writer->turn << 1 | OP_MRING_PAIR_IN);
+	else
+		op_store_light(&writer->shared->inside, writer->turn << 1 | OP_MRING_PAIR_IN);
+	/* F, pairs with G in op_mring_pair_swap. */
+	return op_load_fence(&writer->shared->turn);
+}
+
 /*
- * The ring that is the writer's until op_mring_pair_leave: op_mring_reserve and op_mring_commit, as often as wanted. The fence costs
- * several times what a record does, so who has many records at once enters once for all; the reader waits as long.
+ * The ring that is the writer's until op_mring_pair_leave: op_mring_reserve and op_mring_commit, as often as wanted. A fence costs
+ * several times what a record does, so a writer that needs it (`fence`) and has many records at once enters once for all; the
+ * reader waits as long.
  */
 static inline struct op_mring_writer *op_mring_pair_enter(struct op_mring_pair_writer *writer)
 {
-	/* E, pairs with H in op_mring_pair_read_ring: "I am inside" is seen before F looks. */
-	op_store_fence(&writer->shared->inside, writer->index + 1);
-	/* F, pairs with G in op_mring_pair_swap. */
-	if (op_likely(op_load_fence(&writer->shared->write_index) == writer->index))
+	if (op_likely(op_mring_pair_announce(writer) == writer->turn))
 		return &writer->writers[writer->index];
 	return op_mring_pair_enter_slow(writer);
 }
@@ -94,7 +136,7 @@ static inline struct op_mring_writer *op_mring_pair_enter(struct op_mring_pair_w
 static inline void op_mring_pair_leave(struct op_mring_pair_writer *writer)
 {
 	/* I, pairs with H in op_mring_pair_read_ring: the commit is stored before. */
-	op_store_release(&writer->shared->inside, 0);
+	op_store_release(&writer->shared->inside, writer->turn << 1);
 }
 
 /* As op_mring_reserve. The writer is inside until the commit or until it abandons: that should be soon. */

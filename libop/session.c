@@ -16,7 +16,7 @@
 #define DIR_MODE 0755
 
 static const char *const sample_dirs[] = { "{root}", "{kern}" };
-static const char *const session_dirs[] = { "{root}", "{kern}", "stats" };
+static const char *const session_dirs[] = { "{root}", "{kern}", "stats", OP_CGROUP_DIR };
 
 /*
  * A walk over a tree: directories wait in a list, so that one descriptor at a time is open however deep the tree is. Each directory stands in the
@@ -29,6 +29,7 @@ struct walk {
 	/* One entry that is no directory; type is of DT_*, and may be DT_LNK. 0 or -errno, which ends the walk. */
 	int (*visit)(struct walk *walk, const char *path, unsigned char type);
 	struct op_session_list *list;
+	struct op_session_cgroups *cgroups; /* when given, sample_dirs are visited and not gone into */
 	size_t list_capacity;
 	char *bad_path;
 	bool keep_going; /* an error is noted in first_error and does not end the walk */
@@ -72,6 +73,14 @@ static unsigned char type_of(int dir_fd, const struct dirent *entry)
 	return S_ISDIR(st.st_mode) ? DT_DIR : S_ISREG(st.st_mode) ? DT_REG : S_ISLNK(st.st_mode) ? DT_LNK : DT_FIFO;
 }
 
+static bool is_sample_dir(const char *name)
+{
+	for (size_t i = 0; i < op_array_size(sample_dirs); i++)
+		if (!strcmp(name, sample_dirs[i]))
+			return true;
+	return false;
+}
+
 static int visit_entry(struct walk *walk, const char *dir, int fd, const struct dirent *entry)
 {
 	unsigned char type = type_of(fd, entry);
@@ -85,7 +94,7 @@ static int visit_entry(struct walk *walk, const char *dir, int fd, const struct 
 	string = op_text_steal(&path);
 	if (!string)
 		return -ENOMEM;
-	if (type == DT_DIR)
+	if (type == DT_DIR && !(walk->cgroups && is_sample_dir(entry->d_name)))
 		return push_dir(walk, string);
 	err = walk->visit(walk, string, type);
 	free(string);
@@ -241,6 +250,74 @@ void op_session_list_free(struct op_session_list *list)
 	}
 	free(list->files);
 	*list = (struct op_session_list){ 0 };
+}
+
+/* ---- cgroups ---- */
+
+/* `path` is that of a sample directory; a cgroup may have two of them. */
+static int add_cgroup(struct walk *walk, const char *path, unsigned char type)
+{
+	struct op_session_cgroups *list = walk->cgroups;
+	struct op_session_cgroup cgroup, *cgroups;
+	size_t length = (size_t)(strrchr(path, '/') - path);
+	size_t capacity = walk->list_capacity ? 2 * walk->list_capacity : 16;
+
+	if (type != DT_DIR)
+		return 0;
+	if (list->nr_cgroups && strlen(list->cgroups[list->nr_cgroups - 1].directory) == length &&
+	    !memcmp(list->cgroups[list->nr_cgroups - 1].directory, path, length))
+		return 0;
+	if (list->nr_cgroups == walk->list_capacity) {
+		cgroups = reallocarray(list->cgroups, capacity, sizeof(*cgroups));
+		if (!cgroups)
+			return -ENOMEM;
+		list->cgroups = cgroups;
+		walk->list_capacity = capacity;
+	}
+	cgroup.directory = strndup(path, length);
+	cgroup.path = cgroup.directory ? op_unmangle_cgroup(cgroup.directory + strlen(OP_CGROUP_DIR)) : NULL;
+	if (!cgroup.path) {
+		free(cgroup.directory);
+		return -ENOMEM;
+	}
+	list->cgroups[list->nr_cgroups++] = cgroup;
+	return 0;
+}
+
+static int compare_cgroups(const void *a, const void *b)
+{
+	const struct op_session_cgroup *left = a, *right = b;
+
+	return strcmp(left->path, right->path);
+}
+
+int op_session_list_cgroups(int dir_fd, struct op_session_cgroups *ret_list)
+{
+	struct op_session_cgroups list = { 0 };
+	struct walk walk = { .dir_fd = dir_fd, .visit = add_cgroup, .cgroups = &list };
+	int err = walk_tree(&walk, OP_CGROUP_DIR);
+
+	free_walk(&walk);
+	if (err < 0) {
+		op_session_cgroups_free(&list);
+		return err;
+	}
+	if (list.nr_cgroups)
+		qsort(list.cgroups, list.nr_cgroups, sizeof(*list.cgroups), compare_cgroups);
+	*ret_list = list;
+	return 0;
+}
+
+void op_session_cgroups_free(struct op_session_cgroups *list)
+{
+	if (!list)
+		return;
+	for (size_t i = 0; i < list->nr_cgroups; i++) {
+		free(list->cgroups[i].directory);
+		free(list->cgroups[i].path);
+	}
+	free(list->cgroups);
+	*list = (struct op_session_cgroups){ 0 };
 }
 
 /* ---- clear ---- */

@@ -8,6 +8,7 @@
  *   SESSION-DIR/tmp/                       sample files in the making
  *   SESSION-DIR/samples/<session>/         a session: {root}/ and {kern}/ hold the sample files, stats/ the ledger
  *   SESSION-DIR/samples/current/           the session that is being written
+ *   SESSION-DIR/samples/<session>/cgroup/  its samples once more, by cgroup (libop/mangle.h)
  */
 #ifndef OP_SESSION_H
 #define OP_SESSION_H
@@ -43,8 +44,25 @@ int op_session_list(int dir_fd, struct op_session_list *ret_list, char **ret_bad
 /* Frees what op_session_list gave; NULL is allowed. */
 void op_session_list_free(struct op_session_list *list);
 
+/* A cgroup with samples of its own. The directory is below the session's and is listed by op_session_list as a session is. */
+struct op_session_cgroup {
+	char *directory; /* "cgroup/system.slice/cron.service" */
+	char *path;	 /* "/system.slice/cron.service" */
+};
+
+struct op_session_cgroups {
+	struct op_session_cgroup *cgroups; /* sorted by path, bytewise */
+	size_t nr_cgroups;
+};
+
+/* Lists the cgroups of a session, none when it was not separated by them. 0 and a list that op_session_cgroups_free frees, or -errno. */
+int op_session_list_cgroups(int dir_fd, struct op_session_cgroups *ret_list) OP_NONNULL OP_MUST_CHECK;
+
+/* Frees what op_session_list_cgroups gave; NULL is allowed. */
+void op_session_cgroups_free(struct op_session_cgroups *list);
+
 /*
- * Removes what a session holds, {root}, {kern} and stats, below dir_fd (samples/<session>); what else lies there stays. Symbolic links are
+ * Removes what a session holds, {root}, {kern}, stats and cgroup, below dir_fd (samples/<session>); what else lies there stays. Symbolic links are
  * removed, never followed. 0, also when there is nothing; the first -errno otherwise, after having tried the rest.
  */
 int op_session_clear(int dir_fd) OP_MUST_CHECK;

@@ -101,6 +101,11 @@ int op_sys_fcntl(int fd, int command, int arg)
 	return result < 0 ? -errno : result;
 }
 
+int op_sys_membarrier(int command)
+{
+	return syscall(SYS_membarrier, command, 0, 0) < 0 ? -errno : 0;
+}
+
 int op_sys_eventfd(unsigned int value, int flags)
 {
 	int fd = eventfd(value, flags);

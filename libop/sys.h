@@ -29,6 +29,7 @@ int op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes) OP_MUST_CHE
 int op_sys_memfd_create(const char *name, unsigned int flags) OP_MUST_CHECK;
 int op_sys_ftruncate(int fd, off_t nr_bytes) OP_MUST_CHECK;
 int op_sys_fcntl(int fd, int command, int arg) OP_MUST_CHECK;
+int op_sys_membarrier(int command) OP_MUST_CHECK;
 int op_sys_eventfd(unsigned int value, int flags) OP_MUST_CHECK;
 int op_sys_fsync(int fd) OP_MUST_CHECK;
 int op_sys_fstat(int fd, struct stat *ret_stat) OP_MUST_CHECK;

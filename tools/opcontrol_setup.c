@@ -59,6 +59,7 @@ int ctl_edit_event(struct ctl_editing *editing, const struct ctl_option *option,
 #define KERNEL 2u
 #define THREAD 4u
 #define CPU    8u
+#define CGROUP 16u
 
 static const struct {
 	const char *word;
@@ -70,6 +71,7 @@ static const struct {
 	{ "kernel", LIB | KERNEL },
 	{ "thread", THREAD },
 	{ "cpu", CPU },
+	{ "cgroup", CGROUP },
 	{ "all", LIB | KERNEL | THREAD | CPU },
 };
 
@@ -95,7 +97,7 @@ int ctl_edit_separate(struct ctl_editing *editing, const struct ctl_option *opti
 		return ctl_fail("no memory");
 	for (char *rest = copy, *word; (word = strsep(&rest, ","));) {
 		if (!add_separation(word, &bits)) {
-			ctl_fail("--separate=%s: '%s' is none of none, library, kernel, thread, cpu, all", arg, word);
+			ctl_fail("--separate=%s: '%s' is none of none, library, kernel, thread, cpu, cgroup, all", arg, word);
 			free(copy);
 			return 1;
 		}
@@ -105,6 +107,7 @@ int ctl_edit_separate(struct ctl_editing *editing, const struct ctl_option *opti
 	setup->separate_kernel = bits & KERNEL;
 	setup->separate_thread = bits & THREAD;
 	setup->separate_cpu = bits & CPU;
+	setup->separate_cgroup = bits & CGROUP;
 	return 0;
 }
 

@@ -36,6 +36,7 @@ static void show_separation(const struct opcontrol *ctl, const struct op_status 
 		{ " kernel", status ? status->separate_kernel : setup->separate_kernel },
 		{ " thread", status ? status->separate_thread : setup->separate_thread },
 		{ " cpu", status ? status->separate_cpu : setup->separate_cpu },
+		{ " cgroup", status ? status->separate_cgroup : setup->separate_cgroup },
 	};
 	bool any = false;
 
@@ -162,6 +163,9 @@ static void show_daemon(const struct op_status *status)
 	       seconds(status->running_ns), cpu, share, (double)status->rss_bytes / (1024 * 1024));
 	printf("        %" PRIu64 " sample files open, %" PRIu64 " processes, %" PRIu64 " images, %" PRIu64 " dumps\n",
 	       status->nr_files, status->nr_processes, status->nr_images, status->dumps);
+	if (status->separate_cgroup)
+		printf("        %" PRIu64 " cgroups; %" PRIu64 " samples are stored, but not by cgroup\n", status->nr_cgroups,
+		       status->not_split);
 }
 
 /* What is known of JIT code, where there was any, and each reason for which some is not. */
@@ -225,6 +229,9 @@ static const struct field status_fields[] = {
 	ROW(op_status, separate_kernel, BOOL32),
 	ROW(op_status, separate_thread, BOOL32),
 	ROW(op_status, separate_cpu, BOOL32),
+	ROW(op_status, separate_cgroup, BOOL32),
+	ROW(op_status, nr_cgroups, U64),
+	ROW(op_status, not_split, U64),
 	ROW(op_status, uptime_ns, U64),
 	ROW(op_status, running_ns, U64),
 	ROW(op_status, cpu_ns, U64),
@@ -236,6 +243,7 @@ static const struct field status_fields[] = {
 #define X(name, refusal, meaning) { "jit_" #name, offsetof(struct op_status, jit) + OP_JIT_##name * sizeof(uint64_t), U64 },
 	OP_JIT_COUNTERS(X)
 #undef X
+	ROW(op_status, maps_reread, U64),
 	ROW(op_status, ring_bytes, U64),
 	ROW(op_status, ring_need_bytes, U64),
 	ROW(op_status, ring_is_auto, BOOL32),

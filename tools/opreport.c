@@ -23,6 +23,7 @@ static int open_profile(struct run *run)
 	char *session_dir = NULL;
 	int err = opr_spec_parse(&run->spec, (const char *const *)options->words.words, options->words.nr_words);
 
+	run->spec.by_cgroup = options->cgroups;
 	if (!err)
 		err = opr_finder_init(&run->finder, options->root, &options->image_path);
 	if (!err)
@@ -69,7 +70,7 @@ static struct opr_layout layout_of(const struct run *run)
 	return (struct opr_layout){
 		.classes = &run->classes,
 		.no_header = options->no_header,
-		.long_names = options->long_names,
+		.long_names = options->long_names || options->cgroups,
 		.accumulated = options->accumulated,
 		.debug_info = options->debug_info,
 		.show_address = options->show_address,

@@ -177,6 +177,7 @@ static const struct flag_option {
 	const char *help;
 } flag_options[] = {
 	{ "accumulated", 'a', offsetof(struct opr_options, accumulated), "accumulate percentage of symbols" },
+	{ "cgroups", 0, offsetof(struct opr_options, cgroups), "one line for each cgroup (opcontrol --separate=cgroup)" },
 	{ "debug-info", 'g', offsetof(struct opr_options, debug_info), "add source file and line number" },
 	{ "details", 'd', offsetof(struct opr_options, details), "output detailed samples for each symbol" },
 	{ "exclude-dependent", 'x', offsetof(struct opr_options, exclude_dependent),
@@ -250,6 +251,7 @@ static int check(const struct opr_options *options)
 		{ opr_words_have(&options->sort, "vma") && !options->symbols, "--sort=vma is meaningless without --symbols" },
 		{ options->global_percent && options->symbols && !options->details,
 		  "--global-percent is meaningless with --symbols and without --details or --callgraph" },
+		{ options->cgroups && options->symbols, "--cgroups and --symbols do not go together: cgroup:PATH selects one" },
 		{ options->exclude_dependent && opr_words_have(&options->merge_words, "lib"),
 		  "--exclude-dependent and --merge=lib do not go together" },
 	};

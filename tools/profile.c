@@ -71,20 +71,77 @@ static int list_session(struct opr_session *session)
 	return err;
 }
 
-static int open_session(struct opr_profile *profile, const char *session_dir, const char *name)
+/* Takes the strings over. The session is valid until the next call. */
+static struct opr_session *add_session(struct opr_profile *profile, char *path, char *cgroup)
 {
-	struct opr_session *session = &profile->sessions[profile->nr_sessions];
+	struct opr_session *sessions = reallocarray(profile->sessions, profile->nr_sessions + 1, sizeof(*sessions));
+	struct opr_session *session;
 
-	*session = (struct opr_session){ .path = session_path(session_dir, name), .dir_fd = -1 };
-	profile->nr_sessions++;
-	if (!session->path)
+	if (!sessions) {
+		free(path);
+		free(cgroup);
+		return NULL;
+	}
+	profile->sessions = sessions;
+	session = &sessions[profile->nr_sessions];
+	*session = (struct opr_session){ .path = path, .dir_fd = -1, .cgroup = cgroup, .parent = profile->nr_sessions++ };
+	return path ? session : NULL;
+}
+
+static int open_cgroup(struct opr_profile *profile, size_t parent, const struct op_session_cgroup *cgroup)
+{
+	char *path = NULL, *name = strdup(cgroup->path);
+	struct opr_session *session;
+
+	if (!name || asprintf(&path, "%s/%s", profile->sessions[parent].path, cgroup->directory) < 0)
+		path = NULL;
+	session = add_session(profile, path, name);
+	if (!session || !session->cgroup)
+		return opr_no_memory();
+	session->parent = parent;
+	session->dir_fd = openat(profile->sessions[parent].dir_fd, cgroup->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (session->dir_fd < 0)
+		return opr_error(-errno, "%s: %s", session->path, strerror(errno));
+	return list_session(session);
+}
+
+/* The cgroups of a session that are wanted; of the session itself no files are. */
+static int open_cgroups(struct opr_profile *profile, size_t parent, const struct opr_spec *spec)
+{
+	struct op_session_cgroups list;
+	bool found = false;
+	int err = op_session_list_cgroups(profile->sessions[parent].dir_fd, &list);
+
+	if (err < 0)
+		return opr_error(err, "%s/" OP_CGROUP_DIR ": %s", profile->sessions[parent].path, strerror(-err));
+	for (size_t i = 0; i < list.nr_cgroups && !err; i++) {
+		if (!opr_spec_match_cgroup(spec, list.cgroups[i].path))
+			continue;
+		found = true;
+		err = open_cgroup(profile, parent, &list.cgroups[i]);
+	}
+	if (!err && !list.nr_cgroups)
+		err = opr_error(-ENOENT, "%s holds no samples by cgroup: opcontrol --separate=cgroup keeps them from then on",
+				profile->sessions[parent].path);
+	else if (!err && !found)
+		err = opr_error(-ENOENT, "no cgroup of %s is meant by the specification: opreport --cgroups lists them",
+				profile->sessions[parent].path);
+	op_session_cgroups_free(&list);
+	return err;
+}
+
+static int open_session(struct opr_profile *profile, const char *session_dir, const char *name, const struct opr_spec *spec)
+{
+	struct opr_session *session = add_session(profile, session_path(session_dir, name), NULL);
+
+	if (!session)
 		return opr_no_memory();
 	session->dir_fd = open(session->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (session->dir_fd < 0 && (errno == ENOENT || errno == ENOTDIR))
 		return opr_error(-ENOENT, "there is no session '%s': %s does not exist. " REMEDY, name, session->path);
 	if (session->dir_fd < 0)
 		return opr_error(-errno, "%s: %s", session->path, strerror(errno));
-	return list_session(session);
+	return spec->by_cgroup || spec->cgroup.nr_words ? open_cgroups(profile, session->parent, spec) : list_session(session);
 }
 
 static int report_no_files(const struct opr_profile *profile)
@@ -107,18 +164,14 @@ static int open_sessions(struct opr_profile *profile, const char *session_dir, c
 	size_t nr_files = 0;
 	int err = 0;
 
-	profile->sessions = calloc(spec->sessions.nr_words, sizeof(*profile->sessions));
-	if (!profile->sessions)
-		return opr_no_memory();
 	for (size_t i = 0; i < spec->sessions.nr_words && !err; i++) {
 		const char *name = spec->sessions.words[i];
 
-		if (opr_words_have(&spec->session_exclude, name))
-			continue;
-		err = open_session(profile, session_dir, name);
-		if (!err)
-			nr_files += profile->sessions[profile->nr_sessions - 1].list.nr_files;
+		if (!opr_words_have(&spec->session_exclude, name))
+			err = open_session(profile, session_dir, name, spec);
 	}
+	for (size_t i = 0; i < profile->nr_sessions; i++)
+		nr_files += profile->sessions[i].list.nr_files;
 	return !err && !nr_files ? report_no_files(profile) : err;
 }
 
@@ -167,6 +220,20 @@ static char *name_image(struct opr_session *session, const struct op_session_fil
 	return object ? object : opr_image_name(&entry->name.image);
 }
 
+/* Puts the cgroup in the place of both names. 0 or -ENOMEM, and the names are gone. */
+static int show_cgroup(struct opr_file *file, const char *cgroup)
+{
+	free(file->app);
+	free(file->image);
+	file->app = strdup(cgroup);
+	file->image = strdup(cgroup);
+	if (file->app && file->image)
+		return 0;
+	free(file->app);
+	free(file->image);
+	return -ENOMEM;
+}
+
 static int select_file(struct opr_profile *profile, size_t session, const struct op_session_file *entry,
 		       const struct opr_spec *spec, const struct opr_merge *merge, bool exclude_dependent)
 {
@@ -188,7 +255,9 @@ static int select_file(struct opr_profile *profile, size_t session, const struct
 		free(file.image);
 		return 0;
 	}
-	if (merge->lib && dependent) {
+	if (spec->by_cgroup && show_cgroup(&file, profile->sessions[session].cgroup) < 0)
+		return opr_no_memory();
+	if (merge->lib && dependent && !spec->by_cgroup) {
 		free(file.app);
 		file.app = strdup(file.image);
 		file.app_name = &entry->name.image;
@@ -254,6 +323,8 @@ static int check_sessions(const struct opr_profile *profile)
 	for (size_t i = 1; i < profile->nr_files; i++) {
 		const struct opr_file *a = &profile->files[i - 1], *b = &profile->files[i];
 
+		if (profile->sessions[a->session].parent == profile->sessions[b->session].parent)
+			continue; /* cgroups of one session */
 		if (!compare_parts(a, b) && a->class_index == b->class_index && !strcmp(a->path, b->path))
 			return opr_error(-EINVAL, "sample file parsed twice ? %s/%s and %s/%s (--merge=lib adds sessions up)",
 					 profile->sessions[a->session].path, a->path, profile->sessions[b->session].path, b->path);
@@ -317,6 +388,7 @@ void opr_profile_free(struct opr_profile *profile)
 		op_session_list_free(&profile->sessions[i].list);
 		free(profile->sessions[i].path);
 		free(profile->sessions[i].real_path);
+		free(profile->sessions[i].cgroup);
 	}
 	free(profile->files);
 	free(profile->parts);

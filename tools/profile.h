@@ -29,11 +29,14 @@ struct opr_part {
 	size_t first_file, nr_files;
 };
 
+/* A session, or the part of one that a cgroup has for itself. */
 struct opr_session {
 	char *path; /* of its directory */
 	char *real_path; /* the same from the root; NULL until it is needed */
 	int dir_fd;
 	struct op_session_list list;
+	char *cgroup;  /* NULL: a whole session */
+	size_t parent; /* index of the session that it is a part of, its own for a whole one */
 };
 
 struct opr_profile {

@@ -19,6 +19,7 @@ static const struct tag {
 	{ "image:", VALUE_PATHS, offsetof(struct opr_spec, image) },
 	{ "image-exclude:", VALUE_PATHS, offsetof(struct opr_spec, image_exclude) },
 	{ "lib-image:", VALUE_PATHS, offsetof(struct opr_spec, lib_image) },
+	{ "cgroup:", VALUE_WORDS, offsetof(struct opr_spec, cgroup) },
 	{ "event:", VALUE_WORDS, offsetof(struct opr_spec, event) },
 	{ "count:", VALUE_DECIMAL, offsetof(struct opr_spec, count) },
 	{ "unit-mask:", VALUE_MASK, offsetof(struct opr_spec, unit_mask) },
@@ -188,6 +189,22 @@ bool opr_spec_match(const struct opr_spec *spec, const struct op_sample_name *na
 	return has_word(&spec->event, name->event) && has_number(&spec->count, name->count) &&
 	       has_number(&spec->unit_mask, name->unit_mask) && has_class(&spec->cpu, name->cpu) &&
 	       has_class(&spec->tid, name->tid) && has_class(&spec->tgid, name->tgid) && match_images(spec, app, image);
+}
+
+bool opr_spec_match_cgroup(const struct opr_spec *spec, const char *path)
+{
+	char *ancestor = strdup(path), *slash;
+	bool matches = !spec->cgroup.nr_words || opr_words_match(&spec->cgroup, "/");
+
+	while (ancestor && !matches) {
+		matches = opr_words_match(&spec->cgroup, ancestor);
+		slash = strrchr(ancestor, '/');
+		if (!slash || slash == ancestor)
+			break;
+		*slash = '\0';
+	}
+	free(ancestor);
+	return matches;
 }
 
 void opr_spec_free(struct opr_spec *spec)

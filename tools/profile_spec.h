@@ -13,6 +13,8 @@ struct opr_spec {
 	struct opr_words sessions; /* names or paths; {current} when nothing was said */
 	struct opr_words session_exclude;
 	struct opr_words image, image_exclude, lib_image;
+	struct opr_words cgroup; /* paths or patterns; what lies below belongs to them */
+	bool by_cgroup;		 /* an application and its images are the cgroup that they ran in */
 	struct opr_words event, count, unit_mask, cpu, tid, tgid; /* empty: all */
 	struct opr_words names;                                   /* words without a tag */
 	struct opr_words seen;                                    /* every tagged word as it was written */
@@ -23,6 +25,9 @@ int opr_spec_parse(struct opr_spec *spec, const char *const words[], size_t nr_w
 
 /* True when a file of this name is part of the profile; app and image are the names that reports show (opr_image_name). */
 bool opr_spec_match(const struct opr_spec *spec, const struct op_sample_name *name, const char *app, const char *image) OP_NONNULL;
+
+/* True when samples of the cgroup with this path are part of the profile: it or one that it lies in is named or matched. */
+bool opr_spec_match_cgroup(const struct opr_spec *spec, const char *path) OP_NONNULL;
 
 void opr_spec_free(struct opr_spec *spec);
 

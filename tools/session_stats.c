@@ -96,7 +96,15 @@ static void check_session(const struct opr_session *session)
 
 void opr_session_stats_check(const struct opr_profile *profile)
 {
-	for (size_t i = 0; i < profile->nr_sessions; i++)
-		if (profile->sessions[i].list.nr_files)
-			check_session(&profile->sessions[i]);
+	size_t checked = SIZE_MAX;
+
+	/* The parts of a session follow it. */
+	for (size_t i = 0; i < profile->nr_sessions; i++) {
+		size_t parent = profile->sessions[i].parent;
+
+		if (!profile->sessions[i].list.nr_files || parent == checked)
+			continue;
+		check_session(&profile->sessions[parent]);
+		checked = parent;
+	}
 }

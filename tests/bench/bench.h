@@ -30,22 +30,41 @@ static inline uint64_t bench_cpu_ns(void)
 	return bench_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-/* Puts the calling thread on the n-th of the CPUs it may use, modulo their number. */
-static inline void bench_pin(unsigned int n)
+/* In a loop that waits: the other thread of the core may go on at full speed. */
+static inline void bench_relax(void)
 {
-	cpu_set_t allowed, one;
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("isb" ::: "memory");
+#else
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+#endif
+}
 
-	if (sched_getaffinity(0, sizeof(allowed), &allowed) < 0)
-		return;
-	n %= (unsigned int)CPU_COUNT(&allowed);
+/* Puts the calling thread on the n-th of these CPUs, modulo their number. */
+static inline void bench_pin_within(const cpu_set_t *allowed, unsigned int n)
+{
+	cpu_set_t one;
+
+	n %= (unsigned int)CPU_COUNT(allowed);
 	for (unsigned int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-		if (!CPU_ISSET(cpu, &allowed) || n--)
+		if (!CPU_ISSET(cpu, allowed) || n--)
 			continue;
 		CPU_ZERO(&one);
 		CPU_SET(cpu, &one);
 		sched_setaffinity(0, sizeof(one), &one);
 		return;
 	}
+}
+
+/* The same, of the CPUs that the thread may use now; one that was pinned, or whose maker was, stays where it is. */
+static inline void bench_pin(unsigned int n)
+{
+	cpu_set_t allowed;
+
+	if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0)
+		bench_pin_within(&allowed, n);
 }
 
 /* 0 when there is nothing to divide by. */

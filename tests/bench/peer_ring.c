@@ -1,21 +1,28 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The memory ring and the memory pair. The writer waits for room instead of losing records, as with the other queues. */
 #include "tests/bench/peer.h"
 
 #include <stdlib.h>
 
-#include "libop/ring_memory.h"
+#include "libop/ring_memory_pair.h"
 
 /* At once: a reader that gives back only at the end makes the writer of a full ring wait for all of it. */
 #define RECORDS_GIVEN_BACK 64
 
+/* The reader of a pair swaps when half of the ring is full, or when nothing more has come for so many looks. */
+#define LOOKS_TO_SWAP 32
+
 struct queue {
-	struct op_mring ring;
+	struct op_mring_pair pair; /* or the first of its rings alone */
 	size_t record_bytes;
-	_Alignas(128) struct op_mring_writer writer;
-	_Alignas(128) struct op_ring reader;
+	uint64_t worth; /* bytes */
+	uint64_t waiting;
+	unsigned int nr_looks;
+	_Alignas(128) struct op_mring_pair_writer writer;
+	_Alignas(128) struct op_mring_pair_reader reader;
 };
 
-static void *create(size_t ring_bytes, size_t record_bytes)
+static struct queue *make_queue(size_t record_bytes)
 {
 	struct queue *queue = aligned_alloc(128, sizeof(*queue));
 
@@ -23,75 +30,191 @@ static void *create(size_t ring_bytes, size_t record_bytes)
 		return NULL;
 	memset(queue, 0, sizeof(*queue));
 	queue->record_bytes = record_bytes;
-	if (op_mring_create(ring_bytes, 0, 0, &queue->ring) < 0) {
-		free(queue);
-		return NULL;
-	}
-	if (op_mring_writer_open(&queue->ring, &queue->writer) < 0) {
-		op_mring_destroy(&queue->ring);
-		free(queue);
-		return NULL;
-	}
-	op_mring_reader(&queue->ring, &queue->reader);
 	return queue;
 }
 
-static inline __attribute__((always_inline)) uint64_t reserve_and_commit(struct queue *queue, uint64_t first, uint64_t nr,
-								       size_t nr_bytes)
+static void *create_ring(size_t ring_bytes, size_t record_bytes)
+{
+	struct queue *queue = make_queue(record_bytes);
+
+	if (!queue)
+		return NULL;
+	if (op_mring_create(ring_bytes, 0, 0, &queue->pair.rings[0]) < 0)
+		goto no_ring;
+	if (op_mring_writer_open(&queue->pair.rings[0], &queue->writer.writers[0]) < 0)
+		goto no_writer;
+	op_mring_reader(&queue->pair.rings[0], &queue->reader.rings[0]);
+	return queue;
+
+no_writer:
+	op_mring_destroy(&queue->pair.rings[0]);
+no_ring:
+	free(queue);
+	return NULL;
+}
+
+static void *create_pair_with(unsigned int flags, size_t ring_bytes, size_t record_bytes)
+{
+	struct queue *queue = make_queue(record_bytes);
+
+	if (!queue)
+		return NULL;
+	queue->worth = ring_bytes / 4;
+	if (op_mring_pair_create(ring_bytes / 2, flags, &queue->pair) < 0)
+		goto no_pair;
+	op_mring_pair_reader_open(&queue->pair, &queue->reader);
+	if (op_mring_pair_writer_open(&queue->pair, &queue->writer) < 0)
+		goto no_writer;
+	return queue;
+
+no_writer:
+	op_mring_pair_reader_close(&queue->reader);
+	op_mring_pair_destroy(&queue->pair);
+no_pair:
+	free(queue);
+	return NULL;
+}
+
+static void *create_pair(size_t ring_bytes, size_t record_bytes)
+{
+	return create_pair_with(0, ring_bytes, record_bytes);
+}
+
+static void *create_pair_fence(size_t ring_bytes, size_t record_bytes)
+{
+	return create_pair_with(OP_MRING_FENCE, ring_bytes, record_bytes);
+}
+
+/* True when the record was written. */
+static inline __attribute__((always_inline)) bool put(struct op_mring_writer *writer, uint64_t number, size_t nr_bytes)
 {
 	struct perf_event_header *record;
 
-	for (uint64_t i = 0; i < nr; i++) {
-		if (op_mring_reserve(&queue->writer, nr_bytes, &record) < 0)
-			return i;
-		record->type = PERF_RECORD_SAMPLE;
-		record->misc = PERF_RECORD_MISC_USER;
-		peer_fill(record, first + i, nr_bytes);
-		op_mring_commit(&queue->writer);
-	}
-	return nr;
+	if (!op_mring_has_room(writer, nr_bytes, false) || op_mring_reserve(writer, nr_bytes, &record) < 0)
+		return false;
+	record->type = PERF_RECORD_SAMPLE;
+	record->misc = PERF_RECORD_MISC_USER;
+	peer_fill(record, number, nr_bytes);
+	op_mring_commit(writer);
+	return true;
 }
 
-static inline __attribute__((always_inline)) uint64_t drain(struct queue *queue, struct peer_check *check, size_t nr_bytes)
+static inline __attribute__((always_inline)) uint64_t fill_ring(struct queue *queue, uint64_t first, uint64_t nr, size_t nr_bytes)
+{
+	uint64_t i = 0;
+
+	while (i < nr && put(&queue->writer.writers[0], first + i, nr_bytes))
+		i++;
+	return i;
+}
+
+/* Goes in and out for each record. */
+static inline __attribute__((always_inline)) uint64_t fill_pair(struct queue *queue, uint64_t first, uint64_t nr, size_t nr_bytes)
+{
+	bool good = true;
+	uint64_t i;
+
+	for (i = 0; i < nr; i++) {
+		good = put(op_mring_pair_enter(&queue->writer), first + i, nr_bytes);
+		op_mring_pair_leave(&queue->writer);
+		if (!good)
+			break;
+	}
+	return i;
+}
+
+static inline __attribute__((always_inline)) uint64_t drain(struct op_ring *ring, struct peer_check *check, size_t nr_bytes)
 {
 	const struct perf_event_header *record;
-	uint64_t nr = 0;
+	uint64_t from = check->expect;
 
-	if (!op_ring_begin(&queue->reader))
+	if (!op_ring_begin(ring))
 		return 0;
-	while ((record = op_ring_next(&queue->reader))) {
-		if (record->type != PERF_RECORD_SAMPLE)
-			continue; /* LOST: the writer tries again */
+	while ((record = op_ring_next(ring))) {
 		peer_check(check, record, nr_bytes);
-		if (!(++nr % RECORDS_GIVEN_BACK))
-			op_ring_end(&queue->reader);
+		if (!(check->expect % RECORDS_GIVEN_BACK))
+			op_ring_end(ring);
 	}
-	op_ring_end(&queue->reader);
+	return check->expect - from;
+}
+
+static bool worth_a_swap(struct queue *queue)
+{
+	uint64_t waiting = op_mring_pair_waiting(&queue->reader);
+
+	queue->nr_looks = waiting == queue->waiting ? queue->nr_looks + 1 : 0;
+	queue->waiting = waiting;
+	return waiting >= queue->worth || (waiting && queue->nr_looks >= LOOKS_TO_SWAP);
+}
+
+static inline __attribute__((always_inline)) uint64_t drain_pair(struct queue *queue, struct peer_check *check, size_t nr_bytes)
+{
+	struct op_ring *ring = op_mring_pair_read_ring(&queue->reader);
+	uint64_t nr;
+
+	if (!ring)
+		return 0;
+	nr = drain(ring, check, nr_bytes);
+	op_ring_end(ring);
+	/* It cannot be refused: the ring is quiet and empty. */
+	if (worth_a_swap(queue) && op_mring_pair_swap(&queue->reader) < 0)
+		check->wrong++;
 	return nr;
 }
 
-static uint64_t write_records(void *handle, uint64_t first, uint64_t nr)
+static uint64_t write_ring(void *handle, uint64_t first, uint64_t nr)
 {
 	struct queue *queue = handle;
 
-	return PEER_BY_SIZE(queue->record_bytes, reserve_and_commit, queue, first, nr);
+	return PEER_BY_SIZE(queue->record_bytes, fill_ring, queue, first, nr);
 }
 
-static uint64_t read_records(void *handle, struct peer_check *check)
+static uint64_t write_pair(void *handle, uint64_t first, uint64_t nr)
 {
 	struct queue *queue = handle;
 
-	return PEER_BY_SIZE(queue->record_bytes, drain, queue, check);
+	return PEER_BY_SIZE(queue->record_bytes, fill_pair, queue, first, nr);
 }
 
-static void destroy(void *handle)
+static uint64_t read_ring(void *handle, struct peer_check *check)
 {
 	struct queue *queue = handle;
 
-	op_ring_unmap(&queue->reader);
-	op_mring_writer_close(&queue->writer);
-	op_mring_destroy(&queue->ring);
+	return PEER_BY_SIZE(queue->record_bytes, drain, &queue->reader.rings[0], check);
+}
+
+static uint64_t read_pair(void *handle, struct peer_check *check)
+{
+	struct queue *queue = handle;
+
+	return PEER_BY_SIZE(queue->record_bytes, drain_pair, queue, check);
+}
+
+static void destroy_ring(void *handle)
+{
+	struct queue *queue = handle;
+
+	op_mring_writer_close(&queue->writer.writers[0]);
+	op_ring_unmap(&queue->reader.rings[0]);
+	op_mring_destroy(&queue->pair.rings[0]);
 	free(queue);
 }
 
-const struct peer peer_ring = { .create = create, .write = write_records, .read = read_records, .destroy = destroy };
+static void destroy_pair(void *handle)
+{
+	struct queue *queue = handle;
+
+	op_mring_pair_writer_close(&queue->writer);
+	op_mring_pair_reader_close(&queue->reader);
+	op_mring_pair_destroy(&queue->pair);
+	free(queue);
+}
+
+const struct peer peer_ring = { .create = create_ring, .write = write_ring, .read = read_ring, .destroy = destroy_ring };
+const struct peer peer_pair = { .create = create_pair, .write = write_pair, .read = read_pair, .destroy = destroy_pair };
+const struct peer peer_pair_fence = {
+	.create = create_pair_fence,
+	.write = write_pair,
+	.read = read_pair,
+	.destroy = destroy_pair,
+};

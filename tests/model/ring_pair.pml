@@ -4,29 +4,35 @@
  * swaps. The letters are those of doc/ring.md.
  *
  *   writer                                        reader's thread
- *   (E) store inside = ring of the last time      (G) store write index = read ring
- *         fence                                         fence
- *   (F) load write index; not that ring:          (H) load inside; what was the write ring: look again
- *       guess again, go back to E                 (C) load its head, load its records
- *   (A) load tail; no room: leave                 (D) store its tail
- *   store record, (B) store head
- *   (I) store inside = none
+ *   (E) store inside = turn of the last time, in  (G) store the next turn
+ *         fence; LIGHT: nothing                         fence
+ *   (F) load turn; not the same:                  (H) load inside: this turn: quiet; an older one, in: look again;
+ *       guess again, go back to E                     an older one, out: quiet, but with LIGHT after a barrier only
+ *   (A) load tail; no room: leave                 (C) load the head of the frozen ring, load its records
+ *   store record, (B) store head                  (D) store its tail
+ *   (I) store inside = turn, out
+ *
+ * LIGHT is the variant with membarrier(2): it returns after a moment at which all that the writer had stored was in memory, here:
+ * at which its buffer was empty. The reader may call it when it likes, so with LIGHT it may look (H) any number of times before.
+ * Turns count to 8 here; a pair that has nothing is swapped once in a row at most, so that none comes again while it is remembered.
  *
  * Memory: a store goes into the buffer of its process, and from there into memory at any later time. Stores to different
  * addresses leave the buffer in any order, but a release store (B, D, I) leaves it after all that stand before it, and a full fence
- * waits until it is empty: op_store_fence before op_load_fence, and what stands behind the latter. With -DTSO stores leave in order, as on x86. Loads are done where they stand, as acquire promises. Every
+ * waits until it is empty: op_store_fence before op_load_fence, and what stands behind the latter.
+ * With -DTSO stores leave in order, as on x86. Loads are done where they stand, as acquire promises. Every
  * variable has one process that writes it, which keeps its own copy, so no load looks into a buffer.
  *
  * What is asserted: records come with no number missing, none twice, in order (expect), both words of a record are of one
  * record, the head makes sense, what was frozen has not grown while it was read (frozen), and one swap that begins after the last
  * commit gives all (finished). No state is stuck.
  *
- * Broken on purpose, each must fail: NO_WRITER_FENCE (after E), NO_SWAPPER_FENCE (after G), NO_LOOK (the writer does without F),
- * NO_WAIT (the reader does without H), NO_LEAVE_RELEASE (I may be seen before the record; right under TSO), NO_WAIT_ACQUIRE (C comes
- * before H; the one load that is moved, by hand).
+ * Broken on purpose, each must fail: NO_WRITER_FENCE (after E; LIGHT without its barrier), NO_SWAPPER_FENCE (after G), EARLY_BARRIER
+ * (LIGHT, and the barrier before G), NO_TURNS (the writer says its ring only, so that a guess looks like an answer; LIGHT),
+ * NO_LOOK (the writer looks at the turn behind I instead), NO_WAIT (the reader does without H), NO_LEAVE_RELEASE (E and I may be seen before the record;
+ * right under TSO), NO_WAIT_ACQUIRE (C comes before H; the one load that is moved, by hand).
  */
 #ifndef NR_RECORDS
-#define NR_RECORDS 7
+#define NR_RECORDS 5
 #endif
 #define SLOTS 2 /* records that fit in a ring */
 #define DEPTH 6 /* stores that fit in a buffer */
@@ -34,10 +40,15 @@
 #define WRITER 0 /* whose buffer */
 #define READER 1
 
-#define NONE 2 /* inside no ring */
+#define NR_TURNS 8
+#ifdef NO_TURNS
+#define SAID(turn, in) (((turn) % 2) * 2 + (in))
+#else
+#define SAID(turn, in) ((turn) * 2 + (in))
+#endif
 
 /* Addresses. */
-#define WRITE_INDEX 0
+#define TURN 0
 #define INSIDE 1
 #define HEAD(ring) (2 + (ring))
 #define TAIL(ring) (4 + (ring))
@@ -124,22 +135,21 @@ end:
 #define LEAVE_RELEASE true
 #endif
 
-/* Makes ring, at first that of the last time, the writer's until it leaves. */
-inline enter(ring, again)
+/* Makes the ring of turn, at first that of the last time, the writer's until it leaves. */
+inline enter(turn, again)
 {
 	do
-	:: store(WRITER, INSIDE, ring, false); /* E */
-#ifndef NO_WRITER_FENCE
+	:: store(WRITER, INSIDE, SAID(turn, 1), LEAVE_RELEASE); /* E */
+#if !defined(NO_WRITER_FENCE) && !defined(LIGHT)
 		fence(WRITER);
 #endif
 #ifdef NO_LOOK
-		ring = memory[WRITE_INDEX];
 		break
 #else
-		again = memory[WRITE_INDEX]; /* F */
+		again = memory[TURN]; /* F */
 		if
-		:: again == ring -> break
-		:: else -> ring = memory[WRITE_INDEX]
+		:: again == turn -> break
+		:: else -> turn = memory[TURN]
 		fi
 #endif
 	od
@@ -148,26 +158,36 @@ inline enter(ring, again)
 proctype writer()
 {
 	byte heads[2];
-	byte ring, again, tail;
+	byte turn, again, tail;
 	byte next = 1;
 
 	do
 	:: next <= NR_RECORDS ->
-		enter(ring, again);
-		tail = memory[TAIL(ring)]; /* A */
+		enter(turn, again);
+		tail = memory[TAIL(turn % 2)]; /* A */
 		if
-		:: heads[ring] - tail < SLOTS ->
-			store(WRITER, WORD(ring, heads[ring], 0), next, false);
-			store(WRITER, WORD(ring, heads[ring], 1), next, false);
-			heads[ring]++;
-			store(WRITER, HEAD(ring), heads[ring], true); /* B */
+		:: heads[turn % 2] - tail < SLOTS ->
+			store(WRITER, WORD(turn % 2, heads[turn % 2], 0), next, false);
+			store(WRITER, WORD(turn % 2, heads[turn % 2], 1), next, false);
+			heads[turn % 2]++;
+			store(WRITER, HEAD(turn % 2), heads[turn % 2], true); /* B */
 			next++
 		:: else /* dropped: this number is tried again, so that the reader may expect every one */
 		fi;
-		store(WRITER, INSIDE, NONE, LEAVE_RELEASE) /* I */
+		store(WRITER, INSIDE, SAID(turn, 0), LEAVE_RELEASE); /* I */
+#ifdef NO_LOOK
+		turn = memory[TURN]
+#endif
 	:: else -> break
 	od;
 	atomic { buffers[WRITER].nr == 0 -> writer_done = true }
+}
+
+/* membarrier(2) */
+inline barrier()
+{
+	fence(READER);
+	buffers[WRITER].nr == 0
 }
 
 inline read_records(ring)
@@ -189,13 +209,22 @@ inline read_records(ring)
 proctype reader()
 {
 	byte tails[2];
-	byte old, head, frozen, first, second;
+	byte turn, old, head, frozen, first, second, inside, idle;
 	byte expect = 1;
-	bool finished;
+	bool finished, due;
 
 	do
-	:: finished = writer_done;
-		store(READER, WRITE_INDEX, 1 - old, false); /* G */
+	:: writer_done || idle < 1 || memory[HEAD(old)] != tails[old] ->
+		if
+		:: memory[HEAD(old)] != tails[old] -> idle = 0
+		:: else -> idle++
+		fi;
+		finished = writer_done;
+#ifdef EARLY_BARRIER
+		barrier();
+#endif
+		turn = (turn + 1) % NR_TURNS;
+		store(READER, TURN, turn, false); /* G */
 #ifndef NO_SWAPPER_FENCE
 		fence(READER);
 #endif
@@ -203,7 +232,28 @@ proctype reader()
 		head = memory[HEAD(old)];
 #endif
 #ifndef NO_WAIT
-		memory[INSIDE] != old; /* H */
+#if defined(LIGHT) && !defined(NO_WRITER_FENCE) && !defined(EARLY_BARRIER)
+		due = true;
+#endif
+		do
+		:: inside = memory[INSIDE]; /* H */
+			if
+			:: inside == SAID(turn, 0) || inside == SAID(turn, 1) -> break
+			:: else ->
+				if
+				:: inside % 2 == 1
+				:: inside % 2 == 0 && !due -> break
+#ifdef LIGHT
+				:: inside % 2 == 0 && due ->
+					barrier();
+					due = false
+				:: inside % 2 == 0 && due /* one more look before it */
+#endif
+				fi
+			fi
+		od;
+		due = false;
+		inside = 0;
 #endif
 #ifndef NO_WAIT_ACQUIRE
 		head = memory[HEAD(old)]; /* C */
@@ -226,7 +276,6 @@ proctype reader()
 init
 {
 	atomic {
-		memory[INSIDE] = NONE;
 		run drain(WRITER);
 		run drain(READER);
 		run writer();

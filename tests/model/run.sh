@@ -56,12 +56,20 @@ fails() {
 	fi
 }
 
-holds
-holds -DTSO
-for broken in NO_WRITER_FENCE NO_SWAPPER_FENCE NO_LOOK NO_WAIT NO_WAIT_ACQUIRE; do
-	fails -D$broken
-	fails -D$broken -DTSO
+for variant in '' -DLIGHT; do
+	holds $variant
+	holds $variant -DTSO
+	for broken in NO_WRITER_FENCE NO_SWAPPER_FENCE NO_LOOK NO_WAIT NO_WAIT_ACQUIRE; do
+		# The barrier of the light variant fences for the swapper too.
+		[ "$variant$broken" = -DLIGHTNO_SWAPPER_FENCE ] && continue
+		fails $variant -D$broken
+		fails $variant -D$broken -DTSO
+	done
+	fails $variant -DNO_LEAVE_RELEASE
+	holds $variant -DNO_LEAVE_RELEASE -DTSO
 done
-fails -DNO_LEAVE_RELEASE
-holds -DNO_LEAVE_RELEASE -DTSO
+for broken in EARLY_BARRIER NO_TURNS; do
+	fails -DLIGHT -D$broken
+	fails -DLIGHT -D$broken -DTSO
+done
 exit $bad

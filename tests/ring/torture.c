@@ -30,9 +30,12 @@ static const struct mode modes[] = {
 	{ .name = "ring-in-page", .in_page = true },
 	{ .name = "ring-copy", .reader_flags = OP_RING_COPY },
 	{ .name = "pair", .pair = true },
+	{ .name = "pair-fence", .pair = true, .flags = OP_MRING_FENCE },
 	{ .name = "pair-full", .pair = true, .never_lose = true },
+	{ .name = "pair-full-fence", .pair = true, .never_lose = true, .flags = OP_MRING_FENCE },
 	{ .name = "pair-in-page", .pair = true, .in_page = true },
 	{ .name = "pair-overwrite", .pair = true, .flags = OP_MRING_OVERWRITE },
+	{ .name = "pair-overwrite-fence", .pair = true, .flags = OP_MRING_OVERWRITE | OP_MRING_FENCE },
 	{ .name = "pair-overwrite-in-page", .pair = true, .in_page = true, .flags = OP_MRING_OVERWRITE },
 };
 
@@ -338,8 +341,9 @@ static void run_mode(const struct mode *mode, uint64_t nr_records, uint64_t seed
 	check_sums(&run);
 	if (ring.damaged + reader.rings[0].damaged + reader.rings[1].damaged)
 		wrong(&run, "damaged", 0);
-	printf("%-24s %10llu read %10llu no room %9llu swaps %9llu late\n", mode->name, (unsigned long long)run.read,
-	       (unsigned long long)run.dropped, (unsigned long long)reader.swaps, (unsigned long long)reader.late);
+	printf("%-24s %10llu read %10llu no room %9llu swaps %9llu late %9llu barriers\n", mode->name, (unsigned long long)run.read,
+	       (unsigned long long)run.dropped, (unsigned long long)reader.swaps, (unsigned long long)reader.late,
+	       (unsigned long long)reader.barriers);
 	op_ring_unmap(&ring);
 	op_mring_pair_reader_close(&reader);
 	op_mring_pair_destroy(&run.pair);

@@ -9,10 +9,13 @@ daemon_unit_tests = \
 	tests/unit/test_process \
 	tests/unit/test_kernel_map \
 	tests/unit/test_jit \
+	tests/unit/test_mounts \
+	tests/unit/test_locate \
+	tests/unit/test_cgroups \
 	tests/unit/test_cpus \
 	tests/unit/test_drain \
-	tests/unit/test_plan \
-	tests/unit/test_visit \
+	tests/unit/test_source \
+	tests/unit/test_plan tests/unit/test_visit tests/unit/test_capture_loss \
 	tests/unit/test_text
 check_PROGRAMS += $(daemon_unit_tests)
 TESTS += $(daemon_unit_tests)
@@ -38,6 +41,10 @@ tests_unit_test_mapset_SOURCES = tests/unit/test_mapset.c tests/unit/cmocka_all.
 tests_unit_test_mapset_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_mapset_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
 
+tests_unit_test_cgroups_SOURCES = tests/unit/test_cgroups.c tests/unit/cmocka_all.h
+tests_unit_test_cgroups_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_cgroups_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
+
 tests_unit_test_process_SOURCES = tests/unit/test_process.c tests/unit/cmocka_all.h
 tests_unit_test_process_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_process_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
@@ -50,20 +57,34 @@ tests_unit_test_jit_SOURCES = tests/unit/test_jit.c tests/unit/cmocka_all.h test
 tests_unit_test_jit_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_jit_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
 
+tests_unit_test_mounts_SOURCES = tests/unit/test_mounts.c tests/unit/cmocka_all.h
+tests_unit_test_mounts_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_mounts_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_locate_SOURCES = tests/unit/test_locate.c tests/unit/cmocka_all.h
+tests_unit_test_locate_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_locate_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
+
 tests_unit_test_cpus_SOURCES = tests/unit/test_cpus.c tests/unit/cmocka_all.h
 tests_unit_test_cpus_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_cpus_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
 
-tests_unit_test_drain_SOURCES = tests/unit/test_drain.c tests/unit/cmocka_all.h tests/unit/memory_ring.h tests/unit/sideband_records.h
+tests_unit_test_drain_SOURCES = tests/unit/test_drain.c tests/unit/cmocka_all.h tests/unit/memory_ring.h tests/unit/sideband_records.h tests/unit/pipeline.h
 tests_unit_test_drain_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_drain_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
 tests_unit_test_drain_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_fallocate
 
+tests_unit_test_source_SOURCES = tests/unit/test_source.c tests/unit/cmocka_all.h \
+	tests/bench/load.c tests/bench/load.h \
+	tests/bench/sim.c tests/bench/sim.h
+tests_unit_test_source_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_source_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
 tests_unit_test_plan_SOURCES = tests/unit/test_plan.c tests/unit/cmocka_all.h
 tests_unit_test_plan_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_plan_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
 
-tests_unit_test_visit_SOURCES = tests/unit/test_visit.c tests/unit/cmocka_all.h tests/unit/memory_ring.h tests/unit/sideband_records.h
+tests_unit_test_visit_SOURCES = tests/unit/test_visit.c tests/unit/cmocka_all.h tests/unit/memory_ring.h tests/unit/pipeline.h \
+	tests/unit/sideband_records.h
 tests_unit_test_visit_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_visit_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
 tests_unit_test_visit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_ioctl
@@ -71,3 +92,9 @@ tests_unit_test_visit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_ioctl
 tests_unit_test_text_SOURCES = tests/unit/test_text.c tests/unit/cmocka_all.h
 tests_unit_test_text_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_text_LDADD = libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_capture_loss_SOURCES = tests/unit/test_capture_loss.c tests/unit/cmocka_all.h tests/unit/kernel_events.h \
+	tests/unit/memory_ring.h tests/unit/pipeline.h
+tests_unit_test_capture_loss_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_capture_loss_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
+tests_unit_test_capture_loss_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_perf_event_open

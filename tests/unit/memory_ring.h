@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A ring in ordinary memory whose writer is the test: what the kernel would write, without the kernel. */
+/*
+ * What tests of rings share: a ring in ordinary memory whose writer is the test (what the kernel would write, without the kernel),
+ * and memory rings and pairs with their writer and reader.
+ */
 #ifndef MEMORY_RING_H
 #define MEMORY_RING_H
 
@@ -7,6 +10,8 @@
 #include <string.h>
 
 #include "libop/ring.h"
+#include "libop/ring_memory_pair.h"
+#include "tests/unit/cmocka_all.h"
 
 #define MEMORY_RING_BYTES 4096u
 
@@ -48,6 +53,54 @@ static inline bool memory_ring_record(struct op_ring *ring, uint32_t type, uint1
 	memcpy(record, &header, 8);
 	memcpy(record + 1, words, nr_words * 8);
 	return memory_ring_write(ring, record, header.size);
+}
+
+struct mring_box {
+	struct op_mring ring;
+	struct op_mring_writer writer;
+	struct op_ring reader;
+};
+
+static inline void mring_box_open(struct mring_box *box, size_t data_bytes, size_t aux_bytes, unsigned int flags)
+{
+	assert_int_equal(op_mring_create(data_bytes, aux_bytes, flags, &box->ring), 0);
+	assert_int_equal(op_mring_writer_open(&box->ring, &box->writer), 0);
+	op_mring_reader(&box->ring, &box->reader);
+}
+
+static inline void mring_box_close(struct mring_box *box)
+{
+	op_ring_unmap(&box->reader);
+	op_mring_destroy(&box->ring);
+}
+
+struct mring_pair_box {
+	struct op_mring_pair pair;
+	struct op_mring_pair_writer writer;
+	struct op_mring_pair_reader reader;
+};
+
+/* The reader opens first: it promises what lets the writer do without fences. */
+static inline void mring_pair_box_open(struct mring_pair_box *box, size_t data_bytes, unsigned int flags)
+{
+	assert_int_equal(op_mring_pair_create(data_bytes, flags, &box->pair), 0);
+	op_mring_pair_reader_open(&box->pair, &box->reader);
+	assert_int_equal(op_mring_pair_writer_open(&box->pair, &box->writer), 0);
+}
+
+static inline void mring_pair_box_close(struct mring_pair_box *box)
+{
+	op_mring_pair_reader_close(&box->reader);
+	op_mring_pair_destroy(&box->pair);
+}
+
+/* The i-th 64-bit word of a record, the header being the first. */
+static inline uint64_t memory_ring_word(const struct perf_event_header *record, size_t i)
+{
+	uint64_t value;
+
+	memcpy(&value, (const uint8_t *)record + 8 * i, 8);
+	return value;
 }
 
 #endif

@@ -3,15 +3,13 @@
 #include <errno.h>
 
 #include "libop/ring_aux.h"
-#include "tests/unit/cmocka_all.h"
+#include "tests/unit/memory_ring.h"
 
 #define PAGE 4096u
 #define AUX_BYTES (4 * PAGE)
 
 struct box {
-	struct op_mring ring;
-	struct op_mring_writer data;
-	struct op_ring reader;
+	struct mring_box data;
 	struct op_aux aux;
 	struct op_aux_writer writer;
 };
@@ -20,10 +18,8 @@ static void open_box(void **state, unsigned int flags)
 {
 	struct box *box = calloc(1, sizeof(*box));
 
-	assert_int_equal(op_mring_create(PAGE, AUX_BYTES, flags, &box->ring), 0);
-	assert_int_equal(op_aux_map(&box->ring, &box->aux), 0);
-	assert_int_equal(op_mring_writer_open(&box->ring, &box->data), 0);
-	op_mring_reader(&box->ring, &box->reader);
+	mring_box_open(&box->data, PAGE, AUX_BYTES, flags);
+	assert_int_equal(op_aux_map(&box->data.ring, &box->aux), 0);
 	op_aux_writer_open(&box->aux, &box->writer);
 	*state = box;
 }
@@ -44,9 +40,8 @@ static int teardown(void **state)
 {
 	struct box *box = *state;
 
-	op_ring_unmap(&box->reader);
 	op_aux_unmap(&box->aux);
-	op_mring_destroy(&box->ring);
+	mring_box_close(&box->data);
 	free(box);
 	return 0;
 }
@@ -69,7 +64,7 @@ static int put(struct box *box, size_t nr_bytes, size_t *ret_taken)
 		bytes[i] = byte_at(handle.from + i);
 	*ret_taken = op_aux_write(&handle, bytes, nr_bytes / 3);
 	*ret_taken += op_aux_write(&handle, bytes + *ret_taken, nr_bytes - nr_bytes / 3);
-	return op_aux_end(&handle, &box->data, *ret_taken);
+	return op_aux_end(&handle, &box->data.writer, *ret_taken);
 }
 
 struct seen {
@@ -95,15 +90,15 @@ static void check_record(struct box *box, uint64_t offset, uint64_t size, uint64
 {
 	const struct op_aux_record *record;
 
-	op_ring_begin(&box->reader);
-	record = (const void *)op_ring_next(&box->reader);
+	op_ring_begin(&box->data.reader);
+	record = (const void *)op_ring_next(&box->data.reader);
 	assert_non_null(record);
 	assert_int_equal(record->header.type, PERF_RECORD_AUX);
 	assert_int_equal(record->header.size, sizeof(*record));
 	assert_int_equal(record->aux_offset, offset);
 	assert_int_equal(record->aux_size, size);
 	assert_int_equal(record->flags, flags);
-	op_ring_end(&box->reader);
+	op_ring_end(&box->data.reader);
 }
 
 static void copies_out_over_the_wrap(void **state)
@@ -152,14 +147,14 @@ static void publishes_as_much_as_is_said(void **state)
 
 	assert_int_equal(op_aux_begin(&box->writer, &handle), 0);
 	assert_int_equal(op_aux_write(&handle, bytes, 64), 64);
-	assert_int_equal(box->ring.control->aux_head, 0);
-	assert_int_equal(op_aux_end(&handle, &box->data, 40), 0);
+	assert_int_equal(box->data.ring.control->aux_head, 0);
+	assert_int_equal(op_aux_end(&handle, &box->data.writer, 40), 0);
 	check_record(box, 0, 40, 0);
-	assert_int_equal(box->ring.control->aux_head, 40);
+	assert_int_equal(box->data.ring.control->aux_head, 40);
 	assert_int_equal(op_aux_begin(&box->writer, &handle), 0);
 	assert_int_equal(handle.from, 40);
-	assert_int_equal(op_aux_end(&handle, &box->data, 64), 0); /* nothing was written */
-	assert_false(op_ring_pending(&box->reader));
+	assert_int_equal(op_aux_end(&handle, &box->data.writer, 64), 0); /* nothing was written */
+	assert_false(op_ring_pending(&box->data.reader));
 }
 
 static void takes_back_what_has_no_record(void **state)
@@ -168,18 +163,18 @@ static void takes_back_what_has_no_record(void **state)
 	struct perf_event_header *record;
 	size_t taken;
 
-	while (op_mring_reserve(&box->data, 512, &record) == 0)
-		op_mring_commit(&box->data);
+	while (op_mring_reserve(&box->data.writer, 512, &record) == 0)
+		op_mring_commit(&box->data.writer);
 	assert_int_equal(put(box, 100, &taken), -ENOSPC);
-	assert_int_equal(box->ring.control->aux_head, 0);
-	op_ring_begin(&box->reader);
-	while (op_ring_next(&box->reader))
+	assert_int_equal(box->data.ring.control->aux_head, 0);
+	op_ring_begin(&box->data.reader);
+	while (op_ring_next(&box->data.reader))
 		;
-	op_ring_end(&box->reader);
+	op_ring_end(&box->data.reader);
 	assert_int_equal(put(box, 30, &taken), 0);
-	op_ring_begin(&box->reader);
-	assert_int_equal(op_ring_next(&box->reader)->type, PERF_RECORD_LOST);
-	op_ring_end(&box->reader);
+	op_ring_begin(&box->data.reader);
+	assert_int_equal(op_ring_next(&box->data.reader)->type, PERF_RECORD_LOST);
+	op_ring_end(&box->data.reader);
 	check_record(box, 0, 30, PERF_AUX_FLAG_TRUNCATED);
 }
 
@@ -252,7 +247,7 @@ static void excludes_the_writer_and_the_reader(void **state)
 	assert_int_equal(op_aux_copy_out(&box->aux, 0, 100, look, &seen), -EBUSY);
 	assert_int_equal(seen.calls, 0);
 	assert_int_equal(op_aux_begin(&box->writer, &second), -EBUSY);
-	assert_int_equal(op_aux_end(&handle, &box->data, 0), 0);
+	assert_int_equal(op_aux_end(&handle, &box->data.writer, 0), 0);
 	assert_int_equal(op_aux_copy_out(&box->aux, 0, 100, begin_within, &box->writer), -EBUSY);
 	assert_int_equal(op_aux_begin(&box->writer, &handle), 0);
 	op_aux_writer_died(&box->aux);
@@ -272,7 +267,7 @@ static void refuses_bytes_that_are_not_there(void **state)
 	assert_int_equal(op_aux_copy_out(&box->aux, AUX_BYTES, AUX_BYTES + 101, look, &seen), -ERANGE);
 	assert_int_equal(op_aux_copy_out(&box->aux, AUX_BYTES + 50, AUX_BYTES, look, &seen), -ERANGE);
 	assert_int_equal(op_aux_copy_out(&box->aux, 0, UINT64_MAX, look, &seen), -ERANGE);
-	box->ring.control->aux_head = UINT64_MAX; /* a writer that lies */
+	box->data.ring.control->aux_head = UINT64_MAX; /* a writer that lies */
 	assert_int_equal(op_aux_copy_out(&box->aux, 0, 100, look, &seen), -ERANGE);
 	assert_int_equal(seen.calls, 0);
 }
@@ -300,13 +295,13 @@ static void is_freed_in_any_order(void **state)
 	size_t taken;
 
 	assert_int_equal(put(box, 100, &taken), 0);
-	assert_int_equal(op_aux_map(&box->ring, &second), 0);
-	op_ring_unmap(&box->reader);
-	op_mring_destroy(&box->ring);
+	assert_int_equal(op_aux_map(&box->data.ring, &second), 0);
+	op_ring_unmap(&box->data.reader);
+	op_mring_destroy(&box->data.ring);
 	assert_int_equal(op_aux_copy_out(&second, 0, 100, look, &seen), 100);
 	op_aux_unmap(&second);
 	op_aux_unmap(&second);
-	op_mring_destroy(&box->ring);
+	op_mring_destroy(&box->data.ring);
 }
 
 static void is_not_there_when_not_asked_for(void **state)

@@ -145,8 +145,8 @@ static long die_once(const struct work *work, long nr_steps)
 	long made;
 
 	assert_int_equal(op_mring_pair_create(BYTES, work->flags, &pair), 0);
-	assert_int_equal(op_mring_pair_writer_open(&pair, &writer), 0);
 	op_mring_pair_reader_open(&pair, &reader);
+	assert_int_equal(op_mring_pair_writer_open(&pair, &writer), 0);
 	while (written < (work->full ? 70 : 3) && put(&writer, written + 1, work->in_page) != -ENOSPC)
 		written++;
 	if (work->swapped) {
@@ -197,6 +197,12 @@ static void dies_after_a_swap(void **state)
 	die_everywhere(&(struct work){ .swapped = true });
 }
 
+static void dies_after_a_swap_with_a_fence(void **state)
+{
+	(void)state;
+	die_everywhere(&(struct work){ .swapped = true, .flags = OP_MRING_FENCE });
+}
+
 static void dies_while_it_tells_a_loss(void **state)
 {
 	(void)state;
@@ -232,6 +238,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(dies_in_a_ring_with_room),
 		cmocka_unit_test(dies_after_a_swap),
+		cmocka_unit_test(dies_after_a_swap_with_a_fence),
 		cmocka_unit_test(dies_while_it_tells_a_loss),
 		cmocka_unit_test(dies_while_it_tells_a_loss_after_a_swap),
 		cmocka_unit_test(dies_in_a_page),

@@ -7,59 +7,44 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "libop/ring_memory.h"
-#include "tests/unit/cmocka_all.h"
+#include "tests/unit/memory_ring.h"
 
 #define PAGE 4096u
 
-struct box {
-	struct op_mring ring;
-	struct op_mring_writer writer;
-	struct op_ring reader;
-};
-
-static void open_box(struct box *box, size_t data_bytes, unsigned int flags)
-{
-	assert_int_equal(op_mring_create(data_bytes, 0, flags, &box->ring), 0);
-	assert_int_equal(op_mring_writer_open(&box->ring, &box->writer), 0);
-	op_mring_reader(&box->ring, &box->reader);
-}
-
 static int close_box(void **state)
 {
-	struct box *box = *state;
+	struct mring_box *box = *state;
 
-	op_ring_unmap(&box->reader);
-	op_mring_destroy(&box->ring);
+	mring_box_close(box);
 	free(box);
 	return 0;
 }
 
 static int setup(void **state)
 {
-	*state = calloc(1, sizeof(struct box));
-	open_box(*state, PAGE, 0);
+	*state = calloc(1, sizeof(struct mring_box));
+	mring_box_open(*state, PAGE, 0, 0);
 	return 0;
 }
 
 static int setup_large(void **state)
 {
-	*state = calloc(1, sizeof(struct box));
-	open_box(*state, 4 * PAGE, 0);
+	*state = calloc(1, sizeof(struct mring_box));
+	mring_box_open(*state, 4 * PAGE, 0, 0);
 	return 0;
 }
 
 static int setup_overwrite(void **state)
 {
-	*state = calloc(1, sizeof(struct box));
-	open_box(*state, PAGE, OP_MRING_OVERWRITE);
+	*state = calloc(1, sizeof(struct mring_box));
+	mring_box_open(*state, PAGE, 0, OP_MRING_OVERWRITE);
 	return 0;
 }
 
 typedef int reserve_fn(struct op_mring_writer *writer, size_t nr_bytes, struct perf_event_header **ret_record);
 
 /* A record of 16 bytes and more whose words all are its number. */
-static int put_with(reserve_fn *reserve, struct box *box, uint64_t number, size_t nr_bytes)
+static int put_with(reserve_fn *reserve, struct mring_box *box, uint64_t number, size_t nr_bytes)
 {
 	struct perf_event_header *record;
 	int err = reserve(&box->writer, nr_bytes, &record);
@@ -74,17 +59,9 @@ static int put_with(reserve_fn *reserve, struct box *box, uint64_t number, size_
 	return 0;
 }
 
-static int put(struct box *box, uint64_t number, size_t nr_bytes)
+static int put(struct mring_box *box, uint64_t number, size_t nr_bytes)
 {
 	return put_with(op_mring_reserve, box, number, nr_bytes);
-}
-
-static uint64_t word(const struct perf_event_header *record, size_t i)
-{
-	uint64_t value;
-
-	memcpy(&value, (const uint8_t *)record + 8 * i, 8);
-	return value;
 }
 
 static void check_record(const struct perf_event_header *record, uint64_t number, size_t nr_bytes)
@@ -93,7 +70,7 @@ static void check_record(const struct perf_event_header *record, uint64_t number
 	assert_int_equal(record->type, PERF_RECORD_SAMPLE);
 	assert_int_equal(record->size, nr_bytes);
 	for (size_t i = 1; i < nr_bytes / 8; i++)
-		assert_int_equal(word(record, i), number);
+		assert_int_equal(memory_ring_word(record, i), number);
 }
 
 static size_t size_of(uint64_t number)
@@ -102,7 +79,7 @@ static size_t size_of(uint64_t number)
 }
 
 /* Reads everything that is there; numbers go on from *number. Returns how many LOST records told. */
-static uint64_t read_all(struct box *box, uint64_t *number)
+static uint64_t read_all(struct mring_box *box, uint64_t *number)
 {
 	const struct perf_event_header *record;
 	uint64_t lost = 0;
@@ -111,8 +88,8 @@ static uint64_t read_all(struct box *box, uint64_t *number)
 	while ((record = op_ring_next(&box->reader))) {
 		if (record->type == PERF_RECORD_LOST) {
 			assert_int_equal(record->size, 24);
-			lost += word(record, 2);
-			*number += word(record, 2);
+			lost += memory_ring_word(record, 2);
+			*number += memory_ring_word(record, 2);
 			continue;
 		}
 		check_record(record, *number, size_of(*number));
@@ -125,7 +102,7 @@ static uint64_t read_all(struct box *box, uint64_t *number)
 
 static void reads_what_was_written_over_many_wraps(void **state)
 {
-	struct box *box = *state;
+	struct mring_box *box = *state;
 	uint64_t read = 0;
 
 	for (uint64_t written = 0; written < 20000; written++) {
@@ -141,7 +118,7 @@ static void reads_what_was_written_over_many_wraps(void **state)
 
 static void shows_nothing_before_the_commit(void **state)
 {
-	struct box *box = *state;
+	struct mring_box *box = *state;
 	struct perf_event_header *record;
 	uint64_t read = 5;
 
@@ -158,7 +135,7 @@ static void shows_nothing_before_the_commit(void **state)
 
 static void counts_what_found_no_room(void **state)
 {
-	struct box *box = *state;
+	struct mring_box *box = *state;
 	uint64_t written = 0, read = 0, dropped = 0;
 
 	while (put(box, written, size_of(written)) == 0)
@@ -179,7 +156,7 @@ static void counts_what_found_no_room(void **state)
 /* The number is told once, also when the record behind it is given up. */
 static void tells_a_loss_once(void **state)
 {
-	struct box *box = *state;
+	struct mring_box *box = *state;
 	struct perf_event_header *record;
 	uint64_t read = 0, written = 0;
 
@@ -195,7 +172,7 @@ static void tells_a_loss_once(void **state)
 
 static void needs_room_for_the_loss_too(void **state)
 {
-	struct box *box = *state;
+	struct mring_box *box = *state;
 
 	for (int i = 0; i < 8; i++)
 		assert_int_equal(put(box, 1, PAGE / 8), 0);
@@ -210,7 +187,7 @@ static void needs_room_for_the_loss_too(void **state)
 
 static void refuses_what_can_never_fit(void **state)
 {
-	struct box *box = *state;
+	struct mring_box *box = *state;
 	struct perf_event_header *record = NULL;
 
 	assert_int_equal(op_mring_reserve(&box->writer, 0, &record), -EINVAL);
@@ -227,7 +204,7 @@ static void refuses_what_can_never_fit(void **state)
 
 static void keeps_records_in_their_page(void **state)
 {
-	struct box *box = *state;
+	struct mring_box *box = *state;
 	uint64_t read = 0;
 
 	assert_int_equal(put_with(op_mring_reserve_in_page, box, 0, PAGE + 8), -EMSGSIZE);
@@ -247,7 +224,7 @@ static void keeps_records_in_their_page(void **state)
 
 static void fits_a_whole_page(void **state)
 {
-	struct box *box = *state;
+	struct mring_box *box = *state;
 	const struct perf_event_header *record;
 
 	assert_int_equal(put(box, 1, 16), 0);
@@ -269,7 +246,7 @@ static bool readable(const struct op_mring *ring)
 	return poll(&pollfd, 1, 0) == 1;
 }
 
-static void drain(struct box *box)
+static void drain(struct mring_box *box)
 {
 	op_mring_wake_clear(&box->ring);
 	op_ring_begin(&box->reader);
@@ -280,7 +257,7 @@ static void drain(struct box *box)
 
 static void wakes_every_so_many_records(void **state)
 {
-	struct box *box = *state;
+	struct mring_box *box = *state;
 
 	op_mring_wake_every(&box->ring, 3, true);
 	for (int i = 1; i <= 30; i++) {
@@ -294,7 +271,7 @@ static void wakes_every_so_many_records(void **state)
 
 static void wakes_every_so_many_bytes(void **state)
 {
-	struct box *box = *state;
+	struct mring_box *box = *state;
 
 	assert_int_equal(put(box, 1, 64), 0);
 	assert_false(readable(&box->ring)); /* nobody asked */
@@ -313,7 +290,7 @@ static void wakes_every_so_many_bytes(void **state)
 
 static void wakes_once_when_it_is_full(void **state)
 {
-	struct box *box = *state;
+	struct mring_box *box = *state;
 
 	op_mring_wake_every(&box->ring, UINT64_MAX, false);
 	while (put(box, 1, 512) == 0)
@@ -329,7 +306,7 @@ static void wakes_once_when_it_is_full(void **state)
 }
 
 /* Reads a snapshot: records from `newest` on downwards, without a gap. Returns how many. */
-static uint64_t read_snapshot(struct box *box, uint64_t newest)
+static uint64_t read_snapshot(struct mring_box *box, uint64_t newest)
 {
 	const struct perf_event_header *record;
 	uint64_t nr = 0;
@@ -344,7 +321,7 @@ static uint64_t read_snapshot(struct box *box, uint64_t newest)
 	return nr;
 }
 
-static void check_overwrite(struct box *box, reserve_fn *reserve)
+static void check_overwrite(struct mring_box *box, reserve_fn *reserve)
 {
 	uint64_t written = 0;
 
@@ -380,7 +357,7 @@ static void overwrites_within_pages(void **state)
 /* A writer that died in a reservation has torn the oldest records: the reader stops before them. */
 static void stops_at_what_a_reservation_tore(void **state)
 {
-	struct box *box = *state;
+	struct mring_box *box = *state;
 	struct perf_event_header *record;
 
 	for (int i = 0; i < 64; i++)
@@ -394,9 +371,40 @@ static void stops_at_what_a_reservation_tore(void **state)
 	op_ring_end(&box->reader);
 }
 
+/*
+ * A reservation that was given up has torn as much as one that was committed: a smaller one that comes next does not make what
+ * lies behind it whole again.
+ */
+static void remembers_what_a_reservation_given_up_tore(void **state)
+{
+	struct mring_box *box = *state;
+	struct perf_event_header *record;
+
+	for (int i = 0; i < 64; i++)
+		assert_int_equal(put(box, 7, 64), 0);
+	assert_int_equal(op_mring_reserve(&box->writer, 200, &record), 0);
+	memset(record, 0x08, 200);
+	op_mring_abandon(&box->writer);
+	assert_int_equal(op_mring_reserve(&box->writer, 16, &record), 0);
+	assert_int_equal(op_ring_begin(&box->reader), PAGE - 200);
+	for (int i = 0; i < 60; i++)
+		check_record(op_ring_next(&box->reader), 7, 64);
+	assert_null(op_ring_next(&box->reader));
+	assert_int_equal(op_ring_overwritten(&box->reader), 4 * 64);
+	op_mring_abandon(&box->writer);
+	assert_int_equal(put(box, 8, 16), 0);
+	assert_int_equal(op_ring_begin(&box->reader), PAGE - 200 + 16);
+	check_record(op_ring_next(&box->reader), 8, 16);
+	for (int i = 0; i < 60; i++)
+		check_record(op_ring_next(&box->reader), 7, 64);
+	assert_null(op_ring_next(&box->reader));
+	op_ring_end(&box->reader);
+	assert_int_equal(box->reader.damaged, 0);
+}
+
 static void has_one_writer(void **state)
 {
-	struct box *box = *state;
+	struct mring_box *box = *state;
 	struct op_mring_writer second;
 	uint64_t read = 0;
 
@@ -413,7 +421,7 @@ static void has_one_writer(void **state)
 
 static void hands_losses_to_the_next_writer(void **state)
 {
-	struct box *box = *state;
+	struct mring_box *box = *state;
 	uint64_t written = 0, read = 0;
 
 	while (put(box, written, size_of(written)) == 0)
@@ -432,7 +440,7 @@ static void hands_losses_to_the_next_writer(void **state)
 /* A reader that lies about its position gains nothing: what it has not given back stays. */
 static void does_not_believe_the_reader(void **state)
 {
-	struct box *box = *state;
+	struct mring_box *box = *state;
 	uint64_t lies[] = { 1, UINT64_MAX, PAGE + 512 + 8, UINT64_C(1) << 63, PAGE * 2 };
 
 	while (put(box, 3, 512) == 0)
@@ -449,7 +457,7 @@ static void does_not_believe_the_reader(void **state)
 }
 
 /* Bytes at a position of the ring, and a head, as a writer that lies would leave them. */
-static void lie(struct box *box, uint64_t head, struct perf_event_header header)
+static void lie(struct mring_box *box, uint64_t head, struct perf_event_header header)
 {
 	uint64_t at = box->reader.tail & (PAGE - 1);
 
@@ -459,7 +467,7 @@ static void lie(struct box *box, uint64_t head, struct perf_event_header header)
 
 static void does_not_believe_the_writer(void **state)
 {
-	struct box *box = *state;
+	struct mring_box *box = *state;
 	const struct perf_event_header bad[] = {
 		{ .type = 9, .size = 0 },  { .type = 0, .size = 4 },	 { .type = 9, .size = 12 },
 		{ .type = 9, .size = 72 }, { .type = 9, .size = 65528 },
@@ -488,7 +496,7 @@ static void does_not_believe_the_writer(void **state)
 
 static void gives_copies_that_the_writer_cannot_change(void **state)
 {
-	struct box *box = *state;
+	struct mring_box *box = *state;
 	const struct perf_event_header *record;
 
 	assert_int_equal(put(box, 3, 64), 0);
@@ -501,7 +509,7 @@ static void gives_copies_that_the_writer_cannot_change(void **state)
 
 static void skips_zeros_to_the_head_only(void **state)
 {
-	struct box *box = *state;
+	struct mring_box *box = *state;
 
 	memset(box->ring.data, 0, PAGE);
 	box->ring.control->data_head = PAGE;
@@ -518,7 +526,7 @@ static void skips_zeros_to_the_head_only(void **state)
 
 static void does_not_believe_a_backward_writer(void **state)
 {
-	struct box *box = *state;
+	struct mring_box *box = *state;
 	uint64_t heads[] = { 8, PAGE, UINT64_MAX, UINT64_C(1) << 63, (uint64_t)-PAGE * 3 };
 
 	for (size_t i = 0; i < op_array_size(heads); i++) {
@@ -538,7 +546,7 @@ static void does_not_believe_a_backward_writer(void **state)
 /* The reader is another process, which has the two descriptors only. */
 static void is_read_by_another_process(void **state)
 {
-	struct box *box = *state;
+	struct mring_box *box = *state;
 	uint64_t read = 0;
 	int status;
 	pid_t pid;
@@ -547,7 +555,7 @@ static void is_read_by_another_process(void **state)
 		assert_int_equal(put(box, i, size_of(i)), 0);
 	pid = fork();
 	if (!pid) {
-		struct box other = { .writer = { .limit = 0 } };
+		struct mring_box other = { .writer = { .limit = 0 } };
 
 		if (op_mring_attach(box->ring.fd, box->ring.wake_fd, &other.ring) < 0)
 			_exit(1);
@@ -562,7 +570,7 @@ static void is_read_by_another_process(void **state)
 
 static void is_mapped_by_the_reader_of_kernel_rings(void **state)
 {
-	struct box *box = *state;
+	struct mring_box *box = *state;
 	struct op_ring plain;
 
 	assert_int_equal(put(box, 4, 64), 0);
@@ -577,7 +585,7 @@ static void is_mapped_by_the_reader_of_kernel_rings(void **state)
 
 static void attaches_to_rings_only(void **state)
 {
-	struct box *box = *state;
+	struct mring_box *box = *state;
 	struct op_mring ring;
 	int fd = memfd_create("no ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
@@ -602,11 +610,92 @@ static void attaches_to_rings_only(void **state)
 	assert_int_equal(op_mring_create(PAGE, 0, 64, &ring), -EINVAL);
 }
 
+/* Gives back the first record that is there. */
+static void give_back_one(struct mring_box *box)
+{
+	op_ring_begin(&box->reader);
+	assert_non_null(op_ring_next(&box->reader));
+	op_ring_end(&box->reader);
+}
+
+static void has_room_for_what_reserve_takes(void **state)
+{
+	struct mring_box *box = *state;
+	uint64_t nr = 0;
+
+	for (; op_mring_has_room(&box->writer, 64, false); nr++)
+		assert_int_equal(put(box, nr, 64), 0);
+	assert_int_equal(nr, PAGE / 64);
+	assert_false(op_mring_has_room(&box->writer, 16, false));
+	give_back_one(box);
+	assert_true(op_mring_has_room(&box->writer, 64, false));
+	assert_false(op_mring_has_room(&box->writer, 72, false));
+	assert_int_equal(put(box, nr, 64), 0);
+	assert_int_equal(op_mring_dropped(&box->ring), 0);
+	op_ring_begin(&box->reader);
+	for (uint64_t i = 1; i <= nr; i++)
+		check_record(op_ring_next(&box->reader), i, 64);
+	assert_null(op_ring_next(&box->reader));
+	op_ring_end(&box->reader);
+	assert_false(op_mring_has_room(&box->writer, 2 * PAGE, false));
+}
+
+/* The LOST record that is due takes its part of the room. */
+static void has_room_for_the_lost_record_too(void **state)
+{
+	struct mring_box *box = *state;
+	const struct perf_event_header *record = NULL;
+
+	for (uint64_t i = 0; i < PAGE / 64; i++)
+		assert_int_equal(put(box, i, 64), 0);
+	assert_int_equal(put(box, 0, 64), -ENOSPC);
+	give_back_one(box);
+	assert_false(op_mring_has_room(&box->writer, 64, false));
+	assert_true(op_mring_has_room(&box->writer, 64 - OP_MRING_LOST_BYTES, false));
+	assert_int_equal(put(box, 0, 64 - OP_MRING_LOST_BYTES), 0);
+	op_ring_begin(&box->reader);
+	for (uint64_t i = 0; i < PAGE / 64; i++)
+		record = op_ring_next(&box->reader);
+	assert_non_null(record);
+	assert_int_equal(record->type, PERF_RECORD_LOST);
+	assert_int_equal(memory_ring_word(record, 2), 1);
+}
+
+static void has_room_in_a_page_with_the_gap(void **state)
+{
+	struct mring_box *box = *state;
+
+	for (uint64_t i = 0; i < 4; i++)
+		assert_int_equal(put(box, i, 3 * PAGE / 4), 0);
+	assert_true(op_mring_has_room(&box->writer, PAGE, false));
+	assert_true(op_mring_has_room(&box->writer, PAGE / 4, true));
+	assert_int_equal(put(box, 4, 64), 0);
+	give_back_one(box);
+	assert_true(op_mring_has_room(&box->writer, PAGE - 64, true));
+	assert_true(op_mring_has_room(&box->writer, PAGE - 56, false));
+	assert_false(op_mring_has_room(&box->writer, PAGE - 56, true));
+}
+
+static void always_has_room_when_it_overwrites(void **state)
+{
+	struct mring_box *box = *state;
+
+	for (uint64_t i = 0; i < 100; i++) {
+		assert_true(op_mring_has_room(&box->writer, 256, false));
+		assert_int_equal(put(box, i, 256), 0);
+	}
+	assert_false(op_mring_has_room(&box->writer, 2 * PAGE, false));
+}
+
 #define TEST(name, set_up) cmocka_unit_test_setup_teardown(name, set_up, close_box)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(has_room_for_what_reserve_takes, setup),
+		TEST(has_room_for_the_lost_record_too, setup),
+		TEST(has_room_in_a_page_with_the_gap, setup_large),
+		TEST(always_has_room_when_it_overwrites, setup_overwrite),
 		TEST(reads_what_was_written_over_many_wraps, setup),
 		TEST(shows_nothing_before_the_commit, setup),
 		TEST(counts_what_found_no_room, setup),
@@ -621,6 +710,7 @@ int main(void)
 		TEST(overwrites_the_oldest, setup_overwrite),
 		TEST(overwrites_within_pages, setup_overwrite),
 		TEST(stops_at_what_a_reservation_tore, setup_overwrite),
+		TEST(remembers_what_a_reservation_given_up_tore, setup_overwrite),
 		TEST(has_one_writer, setup),
 		TEST(hands_losses_to_the_next_writer, setup),
 		TEST(does_not_believe_the_reader, setup),

@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""--separate=cgroup: the ordinary files are complete, and each cgroup has its samples once more, in files that every tool reads."""
+import os
+import re
+import sys
+
+import opdtest
+from opdtest import Skip, require
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "format"))
+import reader  # noqa: E402
+
+PERIOD_NS = 500000
+CPU_MS = 500
+BRIEF_GROUPS, BRIEF_MS = 8, 40  # gone before anybody could look for them in the file system
+
+
+def hierarchy():
+    """Where the cgroups are that perf tells: version 1's own controller, else version 2."""
+    found = None
+    with open("/proc/self/mountinfo", encoding="utf-8") as stream:
+        for line in stream:
+            fields, rest = line.split(" - ")
+            kind, _, options = rest.split()
+            if kind == "cgroup" and "perf_event" in options.split(","):
+                return fields.split()[4]
+            if kind == "cgroup2" and found is None:
+                found = fields.split()[4]
+    return found
+
+
+class Groups:
+    """cgroups of the test, removed at its end."""
+
+    def __init__(self, top, name):
+        self.top, self.name, self.made = top, name, []
+
+    def make(self, *parts):
+        path = self.top
+        for part in (self.name,) + parts:
+            path = os.path.join(path, part)
+            if not os.path.isdir(path):
+                os.mkdir(path)
+                self.made.append(path)
+        return "/" + os.path.relpath(path, self.top)
+
+    def move(self, pid, cgroup):
+        with open(self.top + cgroup + "/cgroup.procs", "w", encoding="ascii") as stream:
+            stream.write(str(pid))
+
+    def remove(self, cgroup):
+        os.rmdir(self.top + cgroup)
+        self.made.remove(self.top + cgroup)
+
+    def close(self):
+        for path in reversed(self.made):
+            try:
+                os.rmdir(path)
+            except OSError as error:
+                print("%s: %s" % (path, error))
+
+
+def spend(box, groups, cgroup, program, milliseconds):
+    """A program that spends CPU time in a cgroup, from its exec on."""
+    child = box.start("sh", "-c", 'echo $$ >"$1" && shift && exec "$@"', "sh", groups.top + cgroup + "/cgroup.procs", program, "spin",
+                      milliseconds)
+    require(child.wait() == 0, "the program in %s failed" % cgroup)
+
+
+def files_of(box, cgroup):
+    name = "current/cgroup" + "".join("/" + ("{%s}" % part if re.fullmatch(r"\{.*\}", part) else part) for part in cgroup.split("/")[1:])
+    return reader.read_session(box.session, session=name, strict=True)
+
+
+def total(files, program=None):
+    return sum(f.total for f in files if program is None or f.name.app[1] == program)
+
+
+def about(found, milliseconds, what):
+    expected = milliseconds * 1e6 / PERIOD_NS
+    print("%s: %d samples of about %d" % (what, found, expected))
+    require(0.8 * expected <= found <= 1.3 * expected + 50, "%s: %d samples, about %d expected" % (what, found, expected))
+
+
+def listed(box):
+    """{cgroup: samples} as opreport --cgroups has it."""
+    rows = {}
+    for line in box.opreport("--cgroups", "-n").splitlines():
+        count, _, name = line.split(None, 2)
+        rows[name] = int(count)
+    return rows
+
+
+def check_reports(box, names, app):
+    rows = listed(box)
+    require(sum(rows.values()) == total(box.files()), "opreport --cgroups does not add up: %s" % rows)
+    for cgroup in names:
+        require(rows.get(cgroup) == total(files_of(box, cgroup)), "opreport --cgroups: %s of %s" % (rows.get(cgroup), cgroup))
+    out = box.opreport("cgroup:" + names[0], "-n", "-f")
+    require(app in out, "opreport cgroup:%s does not show %s: %s" % (names[0], app, out))
+    shown = sum(int(line.split()[0]) for line in out.splitlines() if not line.startswith("\t"))
+    below = sum(count for name, count in rows.items() if name == names[0] or name.startswith(names[0] + "/"))
+    require(shown == below, "opreport cgroup:%s shows %d samples, it and what is below have %d" % (names[0], shown, below))
+    nested_session = box.opreport("session:current/cgroup" + names[0], "-n")
+    require(sum(int(line.split()[0]) for line in nested_session.splitlines() if not line.startswith("\t")) == rows[names[0]],
+            "the cgroup's directory is not a session of its own: %s" % nested_session)
+    require("spin_here" in box.opreport("-l", "cgroup:" + names[0]), "no symbols by cgroup")
+    line = box.refused(os.path.join(box.bin, "opreport"), "--session-dir=" + box.session, "cgroup:/no-such-group")
+    require("--cgroups" in line, line)
+
+
+def test(box):
+    top = hierarchy()
+    if top is None or not os.access(os.path.join(top, "cgroup.procs"), os.W_OK):
+        raise Skip("no cgroup file system is mounted that processes can be moved in")
+    groups = Groups(top, "opd-test-%d" % os.getpid())
+    try:
+        old, app = groups.make("old"), box.copy_work("cgroup-app")
+        box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel,cgroup")
+        require(box.status()["separate_cgroup"], "--status does not know of the separation")
+        nested, braces, gone = groups.make("old", "nested"), groups.make("{root}"), groups.make("gone after all")
+        for cgroup, part in ((old, 1), (nested, 2), (braces, 1), (gone, 1)):
+            spend(box, groups, cgroup, app, part * CPU_MS)
+        groups.remove(gone)
+        brief = []
+        for i in range(BRIEF_GROUPS):
+            brief.append(groups.make("brief-%d" % i))
+            spend(box, groups, brief[i], app, BRIEF_MS)
+            groups.remove(brief[i])
+        wanderer = box.copy_work("cgroup-wanderer")
+        child = box.start(wanderer, "busy", 2 * CPU_MS, min(os.sched_getaffinity(0)))
+        groups.move(child.pid, old)
+        box.good("sleep", CPU_MS / 1000)
+        groups.move(child.pid, braces)
+        require(child.wait() == 0, "the program that is moved failed")
+        box.opcontrol("--dump")
+        box.opcontrol("--stop")
+        status = box.check_ledger()
+        require(status["not_split"] == 0, "%d samples are not kept by cgroup" % status["not_split"])
+        for cgroup, part in ((old, 1), (nested, 2), (braces, 1), (gone, 1)):
+            about(total(files_of(box, cgroup), app), part * CPU_MS, cgroup)
+        for cgroup in brief:
+            about(total(files_of(box, cgroup), app), BRIEF_MS, cgroup)
+        require(total(files_of(box, old), wanderer) > 50 and total(files_of(box, braces), wanderer) > 50, "the one that was moved")
+        stored = sum(event["stored"] for event in status["events"])
+        require(sum(listed(box).values()) == stored, "the cgroups have %d samples, %d are stored" % (sum(listed(box).values()), stored))
+        box.check_agreement()
+        check_reports(box, [old, nested, braces, gone], app)
+        box.opcontrol("--reset")
+        require(not os.path.exists(os.path.join(box.session, "samples/current/cgroup")), "--reset leaves the cgroups")
+        box.shutdown()
+    finally:
+        groups.close()
+
+
+if __name__ == "__main__":
+    opdtest.run(test)

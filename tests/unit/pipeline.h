@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The stages behind the rings, with a session in a directory of its own. */
+#ifndef PIPELINE_H
+#define PIPELINE_H
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/drain.h"
+
+#define PIPELINE_DIR_BYTES 32
+
+/* Everything but the capture, whose events are set. 0 or not. */
+static inline int pipeline_begin(struct opd_pipeline *pipeline, char ret_dir[PIPELINE_DIR_BYTES])
+{
+	struct opd_count *count = &pipeline->count;
+
+	snprintf(ret_dir, PIPELINE_DIR_BYTES, "/tmp/opd-unit.XXXXXX");
+	if (!mkdtemp(ret_dir) || opd_resolver_init(&pipeline->resolver, NULL) < 0)
+		return -1;
+	count->session_fd = open(ret_dir, O_RDONLY | O_DIRECTORY);
+	count->table = pipeline->resolver.table;
+	count->events = pipeline->capture.events;
+	count->separate_lib = count->separate_kernel = true;
+	count->no_process_cookie = pipeline->resolver.pseudo[OPD_PSEUDO_NO_PROCESS];
+	count->max_open = 100;
+	return mkdirat(count->session_fd, "tmp", 0755);
+}
+
+static inline int pipeline_end(struct opd_pipeline *pipeline, const char *dir)
+{
+	char command[PIPELINE_DIR_BYTES + 16];
+
+	opd_count_close_files(&pipeline->count);
+	close(pipeline->count.session_fd);
+	opd_resolver_free(&pipeline->resolver);
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	return system(command);
+}
+
+#endif

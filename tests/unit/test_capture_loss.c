@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * What the ledger says of an overflow: of a kernel that counts what each event lost, and of one before 6.0, which refuses
+ * PERF_FORMAT_LOST and tells by records alone. Real rings; the events are those of this thread, so that the test knows each.
+ */
+#include "daemon/sync.h"
+#include "tests/unit/kernel_events.h"
+#include "tests/unit/memory_ring.h"
+#include "tests/unit/pipeline.h"
+
+#define RING_BYTES  4096u
+#define FAULTS_MIN  (200 - RING_BYTES / 40) /* lost of 200, at least */
+#define NOT_SAMPLED 3 /* of a few hundred faults, at most: counted by the kernel, without a sample (doc/ring.md) */
+
+enum { FAULTS, SWITCHES, NR_EVENTS };
+
+static struct {
+	struct opd_pipeline pipeline;
+	struct op_event events[NR_EVENTS];
+	struct opd_cpu *cpu; /* the one that this thread is on */
+	struct faults faults;
+	struct op_ring synthetic;
+	struct op_config config;
+	char dir[PIPELINE_DIR_BYTES];
+	bool before_6_0;
+	unsigned int refused;
+} box;
+
+int __real_op_sys_perf_event_open(struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd, unsigned long flags);
+int __wrap_op_sys_perf_event_open(struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd, unsigned long flags);
+
+int __wrap_op_sys_perf_event_open(struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd, unsigned long flags)
+{
+	if (box.before_6_0 && attr->read_format & PERF_FORMAT_LOST) {
+		box.refused++;
+		return -EINVAL;
+	}
+	if (attr->config != PERF_COUNT_SW_DUMMY)
+		pid = 0;
+	return __real_op_sys_perf_event_open(attr, pid, cpu, group_fd, flags);
+}
+
+static int open_box(bool before_6_0)
+{
+	static const char *const specs[NR_EVENTS] = { [FAULTS] = "page-faults:1", [SWITCHES] = "context-switches:1" };
+	struct opd_capture *capture = &box.pipeline.capture;
+	uint32_t cpu = (uint32_t)pin_to_a_cpu();
+	char *why = NULL;
+
+	memset(&box, 0, sizeof(box));
+	box.before_6_0 = before_6_0;
+	for (size_t i = 0; i < NR_EVENTS; i++)
+		assert_int_equal(op_event_parse(specs[i], &box.events[i], &why), 0);
+	assert_int_equal(op_config_init(&box.config), 0);
+	box.config.ring_bytes = RING_BYTES;
+	assert_int_equal(opd_capture_open(capture, &box.config, box.events, NR_EVENTS, false, &why), 0);
+	for (size_t i = 0; i < capture->nr_cpus; i++)
+		if (capture->cpus[i].cpu == cpu)
+			box.cpu = &capture->cpus[i];
+	assert_non_null(box.cpu);
+	faults_open(&box.faults);
+	memory_ring_init(&box.synthetic);
+	return pipeline_begin(&box.pipeline, box.dir);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	return open_box(false);
+}
+
+static int setup_before_6_0(void **state)
+{
+	(void)state;
+	return open_box(true);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	memory_ring_free(&box.synthetic);
+	faults_close(&box.faults);
+	opd_capture_close(&box.pipeline.capture);
+	op_config_free(&box.config);
+	return pipeline_end(&box.pipeline, box.dir);
+}
+
+static void enable(size_t index, bool on)
+{
+	assert_int_equal(op_sys_ioctl(box.cpu->events[index].fd, on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, NULL), 0);
+}
+
+static void take_faults(uint64_t nr)
+{
+	enable(FAULTS, true);
+	faults_take(&box.faults, nr);
+	enable(FAULTS, false);
+	faults_forget(&box.faults);
+}
+
+static void take_a_switch(void)
+{
+	enable(SWITCHES, true);
+	switch_context();
+	enable(SWITCHES, false);
+}
+
+static void visit(void)
+{
+	assert_int_equal(op_ring_pair_swap(&box.cpu->pair), 0);
+	opd_drain_ring(&box.pipeline, box.cpu, op_ring_pair_read_ring(&box.cpu->pair));
+}
+
+static struct op_ledger_event ledger(size_t index)
+{
+	struct op_ledger_event sum;
+
+	opd_sync_sum_event(&box.pipeline.capture, index, &sum);
+	return sum;
+}
+
+static void check_ledger(size_t index, uint64_t lost_kernel, uint64_t outstanding)
+{
+	struct op_ledger_event event = ledger(index);
+
+	assert_int_equal(event.received, box.cpu->events[index].received);
+	assert_int_equal(event.lost_kernel, lost_kernel);
+	assert_in_range(event.outstanding, outstanding, outstanding + NOT_SAMPLED);
+}
+
+/* The count of the event is there as soon as the sample is lost. */
+static void a_kernel_that_counts_is_believed(void **state)
+{
+	struct op_ledger_event event;
+
+	(void)state;
+	assert_true(box.pipeline.capture.has_format_lost);
+	take_faults(200);
+	visit();
+	event = ledger(FAULTS);
+	assert_true(event.lost_kernel >= FAULTS_MIN);
+	assert_in_range(event.taken - event.received - event.lost_kernel, 0, NOT_SAMPLED);
+	take_a_switch(); /* goes to the other ring */
+	visit();
+	take_a_switch(); /* tells the loss of the faults, in its own name */
+	visit();
+	assert_int_equal(box.cpu->events[SWITCHES].lost_records, event.lost_kernel);
+	check_ledger(FAULTS, event.lost_kernel, 0);
+	check_ledger(SWITCHES, 0, 0);
+}
+
+/* A loss is outstanding until the ring that had it is written again. */
+static void records_are_believed_before_6_0(void **state)
+{
+	struct op_ledger_event event;
+	uint64_t lost;
+
+	(void)state;
+	assert_false(box.pipeline.capture.has_format_lost);
+	assert_int_equal(box.refused, 1);
+	take_faults(200);
+	visit();
+	event = ledger(FAULTS);
+	assert_true(event.outstanding >= FAULTS_MIN);
+	assert_int_equal(event.lost_kernel, 0);
+	assert_int_equal(event.taken, event.received + event.outstanding);
+	take_faults(1);
+	visit(); /* that was the other ring */
+	check_ledger(FAULTS, 0, event.outstanding);
+	take_faults(1);
+	visit();
+	lost = box.cpu->events[FAULTS].lost_records;
+	assert_in_range(lost, event.outstanding - NOT_SAMPLED, event.outstanding);
+	check_ledger(FAULTS, lost, 0);
+}
+
+/* Of several events the sum is right, and the one that found room has the loss of the others in its row. */
+static void before_6_0_the_sum_of_the_events_is_right(void **state)
+{
+	uint64_t lost, taken = 0, accounted = 0;
+
+	(void)state;
+	take_faults(200);
+	visit();
+	for (int i = 0; i < 2; i++) {
+		take_a_switch();
+		visit();
+	}
+	lost = box.cpu->events[SWITCHES].lost_records;
+	assert_true(lost >= FAULTS_MIN);
+	check_ledger(FAULTS, 0, lost);
+	check_ledger(SWITCHES, lost, 0);
+	for (size_t i = 0; i < NR_EVENTS; i++) {
+		struct op_ledger_event event = ledger(i);
+
+		taken += event.taken;
+		accounted += event.received + event.lost_kernel;
+	}
+	assert_in_range(taken - accounted, 0, NOT_SAMPLED);
+}
+
+static void lose_samples(uint64_t nr)
+{
+	uint64_t id = box.cpu->events[FAULTS].id, words[] = { nr, 0, 0, id };
+
+	assert_true(memory_ring_record(&box.synthetic, PERF_RECORD_LOST_SAMPLES, 0, words, op_array_size(words)));
+	opd_drain_ring(&box.pipeline, box.cpu, &box.synthetic);
+}
+
+/* These never asked for room: neither PERF_FORMAT_LOST nor LOST records have them. */
+static void lost_samples_are_added(void **state)
+{
+	char *why = NULL;
+	uint64_t lost;
+
+	(void)state;
+	take_faults(200);
+	for (int i = 0; i < 2; i++) {
+		visit();
+		take_faults(1);
+	}
+	visit();
+	lost = ledger(FAULTS).lost_kernel;
+	assert_true(lost >= FAULTS_MIN);
+	lose_samples(30);
+	lose_samples(3);
+	assert_int_equal(ledger(FAULTS).lost_kernel, lost + 33);
+	opd_capture_reset_ledger(&box.pipeline.capture);
+	check_ledger(FAULTS, 0, 0);
+	lose_samples(7);
+	assert_int_equal(ledger(FAULTS).lost_kernel, 7);
+	opd_capture_cpu_close(&box.pipeline.capture, box.cpu);
+	assert_int_equal(ledger(FAULTS).lost_kernel, 7);
+	assert_int_equal(opd_capture_cpu_open(&box.pipeline.capture, box.cpu, &box.config, &why), 0);
+	assert_int_equal(ledger(FAULTS).lost_kernel, 7);
+}
+
+#define TEST(name, set_up) cmocka_unit_test_setup_teardown(name, set_up, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_kernel_that_counts_is_believed, setup),
+		TEST(records_are_believed_before_6_0, setup_before_6_0),
+		TEST(before_6_0_the_sum_of_the_events_is_right, setup_before_6_0),
+		TEST(lost_samples_are_added, setup),
+		TEST(lost_samples_are_added, setup_before_6_0),
+	};
+
+	if (!kernel_events_allowed())
+		return 77;
+	return cmocka_run_group_tests_name("capture_loss", tests, NULL, NULL);
+}
