@@ -11,7 +11,7 @@
 #define MODULES_INTERVAL_NS 100000000u
 #define VSYSCALL_END        0xffffffffff601000u
 #define REREAD_INTERVAL_NS  (100u * OP_NS_PER_MS) /* for one process */
-#define REREAD_SHARE        10u                    /* a tenth of the time goes into it at most */
+#define REREAD_SHARE        10u                   /* a tenth of the time goes into it at most */
 #define REREAD_BURST_NS     (50u * OP_NS_PER_MS)
 
 int opd_resolver_init(struct opd_resolver *resolver, const char *vmlinux)
