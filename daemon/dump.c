@@ -108,7 +108,8 @@ static void *run(void *arg)
 	struct opd_sync *sync = out->sync;
 	struct opd_job *job = out->job;
 	const char *failed = "";
-	int err = write_paths(out, &failed), table_err = opd_cookie_file_publish(&sync->pipeline->cookie_file, out->cookies);
+	struct opd_cookie_file *table = sync->pipeline->count.cookie_file;
+	int err = write_paths(out, &failed), table_err = table ? opd_cookie_file_publish(table, out->cookies) : 0;
 
 	if (!err && table_err) {
 		failed = OP_SESSION_CURRENT "/" OP_DCOOKIE_FILE;
@@ -175,8 +176,8 @@ int opd_sync_write_out(struct opd_sync *sync, struct opd_job *job)
 	out->job = job;
 	out->session_fd = count->session_fd;
 	err = opd_count_take_changed(count, &out->paths, &out->nr_paths);
-	if (!err)
-		out->cookies = opd_cookie_file_begin(&sync->pipeline->cookie_file);
+	if (!err && count->cookie_file)
+		out->cookies = opd_cookie_file_begin(count->cookie_file);
 	if (!err)
 		err = start_thread(out);
 	if (!err) {
@@ -184,7 +185,8 @@ int opd_sync_write_out(struct opd_sync *sync, struct opd_job *job)
 		sync->dumps++;
 		return 0;
 	}
-	opd_cookie_file_give_up(&sync->pipeline->cookie_file, out->cookies);
+	if (count->cookie_file)
+		opd_cookie_file_give_up(count->cookie_file, out->cookies);
 	free_write_out(out);
 	pthread_mutex_lock(&sync->lock);
 	sync->write_failed = true;

@@ -125,8 +125,10 @@ static void fill_bounds(struct opd_pipeline *pipeline, uint64_t bounds[OP_NR_BOU
 	bounds[OP_BOUND_files_forgotten] = pipeline->count.nr_forgotten;
 	bounds[OP_BOUND_mappings_dropped] = processes->account.nr_dropped;
 	bounds[OP_BOUND_processes_dropped] = processes->nr_dropped;
-	bounds[OP_BOUND_dcookie_errors] = opd_cookie_file_errors(&pipeline->cookie_file, &last_error);
-	bounds[OP_BOUND_dcookie_lines_damaged] = pipeline->cookie_file.nr_damaged_lines;
+	if (!pipeline->count.cookie_file)
+		return;
+	bounds[OP_BOUND_dcookie_errors] = opd_cookie_file_errors(pipeline->count.cookie_file, &last_error);
+	bounds[OP_BOUND_dcookie_lines_damaged] = pipeline->count.cookie_file->nr_damaged_lines;
 }
 
 static void fill_rings(const struct opd_sync *sync, struct op_status *status)

@@ -105,10 +105,12 @@ static void keep_cookies(struct opd_sync *sync, uint64_t now_ns)
 {
 	static struct opd_rate rate;
 	static uint64_t nr_reported;
-	struct opd_cookie_file *file = &sync->pipeline->cookie_file;
+	struct opd_cookie_file *file = sync->pipeline->count.cookie_file;
 	uint64_t nr_errors, suppressed;
 	int err;
 
+	if (!file)
+		return;
 	opd_cookie_file_flush(file, now_ns);
 	nr_errors = opd_cookie_file_errors(file, &err);
 	if (nr_errors == nr_reported || !opd_rate_allows(&rate, now_ns, OPD_LOG_INTERVAL_NS, &suppressed))
