@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "daemon/jit_write.h"
 #include "daemon/sync.h"
 #include "libop/session.h"
 #include "libop/sys.h"
@@ -178,6 +179,8 @@ int opd_sync_write_out(struct opd_sync *sync, struct opd_job *job)
 	err = opd_count_take_changed(count, &out->paths, &out->nr_paths);
 	if (!err && count->cookie_file)
 		out->cookies = opd_cookie_file_begin(count->cookie_file);
+	if (!err)
+		err = opd_jit_take_changed(sync->pipeline->resolver.jit, &out->paths, &out->nr_paths);
 	if (!err)
 		err = start_thread(out);
 	if (!err) {

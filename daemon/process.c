@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "daemon/jit.h"
 #include "libop/dcookie.h"
 
 static void free_mm(struct opd_mm *mm)
@@ -11,6 +12,8 @@ static void free_mm(struct opd_mm *mm)
 		struct opd_mm *older = mm->older;
 
 		opd_mapset_put(mm->maps);
+		opd_jit_space_put(mm->jit);
+		opd_jit_space_put(mm->jit_base);
 		opd_place_put(mm->place);
 		free(mm);
 		mm = older;
@@ -65,6 +68,7 @@ static int push_mm(struct opd_process *process, struct opd_mapset *maps, const s
 	if (like) {
 		mm->app_cookie = like->app_cookie;
 		mm->place = opd_place_ref(like->place);
+		mm->jit_base = opd_jit_space_get(like->jit ? like->jit : like->jit_base);
 	}
 	mm->from_ns = from_ns;
 	while (*at && (*at)->from_ns > from_ns)
@@ -149,6 +153,8 @@ int opd_process_fork(struct opd_processes *processes, uint32_t parent_pid, uint3
 	}
 	if (err < 0)
 		return err;
+	if (from)
+		opd_process_mm_at(process, time_ns)->jit_parent = parent_pid;
 	process->snapshot_ns = 0;
 	process->exit_ns = UINT64_MAX;
 	process->nr_threads = 1;

@@ -14,12 +14,20 @@
 #include "libop/compiler.h"
 #include "libop/htable.h"
 
+struct opd_jit;
+struct opd_jit_space;
+
 struct opd_mm {
 	struct opd_mm *older;
 	struct opd_mapset *maps;
 	struct opd_place *place; /* where it sees files from, as far as it is known */
 	uint64_t from_ns;    /* 0: since before opd looked */
 	uint64_t app_cookie; /* of the executable; OP_DCOOKIE_NONE: not known yet, or a kernel thread */
+	/* daemon/jit.h: what is known of its JIT code and what a fork left, references; NULL: nothing */
+	struct opd_jit_space *jit, *jit_base;
+	uint32_t jit_parent;   /* the process that a fork left it by, until it was asked; 0: none */
+	bool jit_refused;      /* there were too many */
+	uint64_t jit_retry_ns; /* when a process that tells nothing is asked again */
 };
 
 struct opd_process {
@@ -38,6 +46,7 @@ struct opd_process {
 
 struct opd_processes {
 	struct op_htable by_pid;
+	struct opd_jit *jit; /* NULL: no JIT code is looked for; the caller's */
 	uint32_t changes[OPD_CHANGE_SLOTS]; /* of processes, by pid: see opd_process_changes */
 	struct opd_places places;
 	uint64_t horizon_ns; /* no sample older than this will come */

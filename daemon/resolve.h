@@ -43,6 +43,7 @@ struct opd_resolver {
 	struct op_dcookie_table *table;
 	struct opd_forgetting forgetting;
 	struct opd_processes processes;
+	struct opd_jit *jit; /* owned */
 	struct opd_kernel_map kernel;
 	struct opd_cgroups cgroups; /* empty but with separation by cgroup */
 	uint64_t pseudo[OPD_NR_PSEUDO];

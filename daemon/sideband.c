@@ -5,6 +5,7 @@
 #include <sys/sysmacros.h>
 
 #include "daemon/forget.h"
+#include "daemon/jit.h"
 
 struct drain {
 	struct opd_resolver *resolver;
@@ -52,6 +53,7 @@ static int map(struct opd_resolver *resolver, uint32_t pid, struct opd_mm *mm, s
 	mapping.cookie = opd_image_of_mapping(resolver->table, mapped, &is_file);
 	if (mapping.cookie == OP_DCOOKIE_NONE)
 		return -ENOMEM;
+	mapping.may_be_jit = opd_jit_may_be_in(mapped->name);
 	if (is_file) {
 		mapping.key = mapped->offset;
 		if (mm->app_cookie == OP_DCOOKIE_NONE)
@@ -86,6 +88,7 @@ static int take_mmap(struct drain *drain, const struct perf_event_header *header
 		return -ENOMEM;
 	if (opd_image_may_be_text_copy(mapped.name) && opd_resolve_text_copy(resolver, process, mm, &mapped))
 		return 0;
+	opd_jit_saw_mapping(&resolver->processes, process, mm, &mapped);
 	return map(resolver, record.pid, mm, &mapped);
 }
 

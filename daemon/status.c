@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "daemon/jit.h"
 #include "daemon/sync.h"
 #include "libop/clock.h"
 
@@ -168,6 +169,7 @@ static void fill_status(const struct opd_sync *sync, struct op_status *status)
 	status->nr_images_counted = op_dcookie_nr_counted(pipeline->resolver.table);
 	status->dumps = sync->dumps;
 	fill_bounds(sync->pipeline, status->bounds);
+	memcpy(status->jit, pipeline->resolver.jit->counters, sizeof(status->jit));
 	status->maps_reread = pipeline->resolver.nr_rereads;
 	status->nr_cgroups = pipeline->resolver.cgroups.nr_slots;
 	status->not_split = pipeline->resolver.cgroups.not_split;

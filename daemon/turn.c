@@ -4,6 +4,7 @@
 
 #include "daemon/cpus.h"
 #include "daemon/forget.h"
+#include "daemon/jit_write.h"
 #include "daemon/log.h"
 #include "daemon/proc_scan.h"
 #include "daemon/sync.h"
@@ -147,6 +148,16 @@ static void report_losses(struct opd_sync *sync, uint64_t now_ns)
 	}
 }
 
+/* One module may take the place of another before an address lies nowhere. */
+static void refresh_modules(struct opd_sync *sync, uint64_t now_ns)
+{
+	static struct opd_rate rate;
+	struct opd_kernel_map *map = &sync->pipeline->resolver.kernel;
+
+	if (map->text_start && opd_kernel_map_refresh(map, now_ns) < 0)
+		opd_log_failure(&rate, now_ns, "reading the list of modules", -ENOMEM);
+}
+
 /*
  * All CPUs, and what is to be done now and then. What was taken before the turn before last began has been read, late
  * commits included: the horizon of what resolving has to remember.
@@ -163,8 +174,10 @@ void opd_sync_turn(struct opd_sync *sync)
 	keep_cookies(sync, now_ns);
 	if (now_ns >= sync->next_prune_ns) {
 		opd_processes_prune(&resolver->processes, sync->horizon_ns, opd_proc_is_gone);
+		refresh_modules(sync, now_ns);
 		opd_kernel_map_prune(&resolver->kernel, sync->horizon_ns);
 		opd_forget_refused(resolver);
+		opd_jit_write(resolver->jit, &sync->pipeline->count, now_ns, false);
 		report_losses(sync, now_ns);
 		sync->next_prune_ns = now_ns + PRUNE_INTERVAL_NS;
 	}
