@@ -7,6 +7,7 @@ include $(srcdir)/tests/unit/opreport.mk
 include $(srcdir)/tests/unit/ring.mk
 include $(srcdir)/tests/ring/local.mk
 include $(srcdir)/tests/fuzz/local.mk
+include $(srcdir)/tests/system/storm.mk
 
 check_PROGRAMS += tests/system/work tests/system/fault_oracle tests/system/perf_data
 endif
