@@ -57,6 +57,7 @@ static int open_tracking(const struct opd_capture *capture, int cpu, size_t wate
 		.comm = 1,
 		.comm_exec = 1,
 		.task = 1,
+		.namespaces = 1,
 		.ksymbol = 1,
 		.build_id = 1,
 		.cgroup = capture->with_cgroup,
@@ -172,6 +173,7 @@ static void close_descriptors(struct opd_cpu *cpu, size_t nr_events)
 		cpu->events[e].fd = -1;
 	}
 	op_ring_pair_close(&cpu->pair);
+	op_mring_pair_reader_close(&cpu->memory.reader);
 	op_ring_unmap(&cpu->sideband);
 	if (cpu->sideband_fd >= 0)
 		close(cpu->sideband_fd);
@@ -183,7 +185,7 @@ static int enable_cpu(const struct opd_capture *capture, const struct opd_cpu *c
 	unsigned long request = enable ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE;
 	int err = 0;
 
-	for (size_t e = 0; e < capture->nr_events; e++) {
+	for (size_t e = 0; cpu->source->is_host && e < capture->nr_events; e++) {
 		int result = op_sys_ioctl(cpu->events[e].fd, request, NULL);
 
 		if (result < 0 && !err)
@@ -238,6 +240,7 @@ static int make_cpus(struct opd_capture *capture, const uint32_t *possible, size
 		struct opd_cpu *cpu = &capture->cpus[c];
 
 		cpu->cpu = possible[c];
+		cpu->source = &opd_source_kernel;
 		cpu->sideband_fd = -1;
 		cpu->pair.anchor_fds[0] = cpu->pair.anchor_fds[1] = -1;
 		cpu->events = calloc(capture->nr_events, sizeof(*cpu->events));
@@ -362,9 +365,9 @@ static int read_counts(const struct opd_capture *capture, const struct opd_event
 
 void opd_capture_counts(const struct opd_capture *capture, const struct opd_event *event, uint64_t *ret_taken, uint64_t *ret_lost)
 {
-	uint64_t taken = event->taken_base, lost = event->lost_base;
+	uint64_t taken = event->taken_base, lost = event->fd < 0 ? event->lost_records : event->lost_base;
 
-	/* A descriptor that is closed, or that cannot be read, has counted nothing that we know of. */
+	/* A descriptor that is closed, or that cannot be read, has counted nothing that we know of: LOST records may say more. */
 	if (event->fd >= 0 && read_counts(capture, event, &taken, &lost) < 0)
 		taken = event->taken_base;
 	*ret_taken = event->taken_before + taken - event->taken_base;
@@ -380,6 +383,8 @@ static void reset_event(const struct opd_capture *capture, struct opd_event *eve
 		.lost_samples = event->lost_samples,
 	};
 
+	if (fresh.fd < 0)
+		fresh.lost_base = event->lost_records;
 	if (fresh.fd >= 0 && read_counts(capture, event, &fresh.taken_base, &fresh.lost_base) < 0) {
 		fresh.taken_base = event->taken_base;
 		fresh.lost_base = event->lost_base;

@@ -13,6 +13,7 @@
 #define OPD_CAPTURE_H
 
 #include "daemon/plan.h"
+#include "daemon/source.h"
 #include "libop/compiler.h"
 #include "libop/config.h"
 #include "libop/events.h"
@@ -21,7 +22,7 @@
 
 /* One sampling event on one CPU, and its part of the ledger. Everything but fd and id has one writer, the sync thread. */
 struct opd_event {
-	int fd;
+	int fd;              /* -1: none, the CPU is offline or a memory pair */
 	uint64_t id;         /* PERF_SAMPLE_IDENTIFIER */
 	uint64_t taken_base; /* counts of the descriptor when the ledger began, or when the CPU came */
 	uint64_t lost_base;
@@ -38,7 +39,9 @@ struct opd_event {
 struct opd_cpu {
 	uint32_t cpu;
 	bool online; /* open; the ledger of a CPU that went stays */
-	struct op_ring_pair pair;
+	const struct opd_source *source;
+	struct op_ring_pair pair;       /* one of the two is in use, as source says; the counts are in pair */
+	struct opd_memory_rings memory;
 	int sideband_fd;
 	struct op_ring sideband;
 	struct opd_event *events; /* in the order of the capture's events */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <time.h>
 
+#include "daemon/capture.h"
 #include "daemon/log.h"
 #include "libop/mangle.h"
 #include "libop/odb.h"
@@ -24,26 +25,28 @@ enum naming {
 	NAMING_SHORT = 2,    /* a long name shortened */
 };
 
-/* What samples must have in common to be counted in one file. */
-struct file_key {
-	uint64_t app_cookie, image_cookie;
-	uint32_t event;
-	int32_t tgid, tid, cpu;
-	uint32_t cgroup_slot; /* OPD_CGROUP_NONE: of all cgroups */
-};
-
 struct opd_file {
-	struct op_hlink link;
-	struct file_key key;
-	struct op_odb *odb;             /* NULL: not open */
+	struct op_hlink link; /* it, the key and odb are looked at for each sample: one cache line */
+	struct opd_file_key key;
+	struct op_odb *odb; /* NULL: not open */
+	bool changed;
+	bool used;                      /* since it was last thought of to close it */
 	struct opd_file *newer, *older; /* among those that are open */
 	char *path;                     /* below the session directory; NULL until it was opened once */
-	bool changed;
-	int error; /* of the last attempt to open */
+	int error;                      /* of the last attempt to open */
 	uint64_t retry_ns;
 };
 
-static uint64_t hash_key(const struct file_key *key)
+static_assert(offsetof(struct opd_file, odb) < 64, "one cache line");
+
+/* Samples on their way into files that are open. */
+struct batch {
+	struct op_odb_addition additions[OPD_WAITING_MAX];
+	struct opd_waiting *waiting[OPD_WAITING_MAX];
+	size_t nr;
+};
+
+static uint64_t hash_key(const struct opd_file_key *key)
 {
 	uint64_t hash = op_hash_u64(key->image_cookie + (key->app_cookie << 32));
 
@@ -51,18 +54,17 @@ static uint64_t hash_key(const struct file_key *key)
 	return key->cgroup_slot ? op_hash_add(hash, key->cgroup_slot) : hash;
 }
 
-static bool same_key(const struct file_key *a, const struct file_key *b)
+static bool same_key(const struct opd_file_key *a, const struct opd_file_key *b)
 {
 	return a->app_cookie == b->app_cookie && a->image_cookie == b->image_cookie && a->event == b->event && a->tgid == b->tgid &&
 	       a->tid == b->tid && a->cpu == b->cpu && a->cgroup_slot == b->cgroup_slot;
 }
 
-static struct file_key key_of(const struct opd_count *count, const struct opd_counted *counted)
+static struct opd_file_key key_of(const struct opd_count *count, const struct opd_counted *counted)
 {
 	const struct opd_resolved *resolved = counted->resolved;
-	bool is_anon = op_dcookie_row(count->table, resolved->location.cookie)->id.name.kind == OP_IMAGE_ANON;
-	bool separate = is_anon || (resolved->is_kernel ? count->separate_kernel : count->separate_lib);
-	struct file_key key = {
+	bool separate = resolved->is_region || (resolved->is_kernel ? count->separate_kernel : count->separate_lib);
+	struct opd_file_key key = {
 		.app_cookie = resolved->location.cookie,
 		.image_cookie = resolved->location.cookie,
 		.event = counted->event,
@@ -73,7 +75,7 @@ static struct file_key key_of(const struct opd_count *count, const struct opd_co
 
 	if (separate && resolved->app_cookie != OP_DCOOKIE_NONE)
 		key.app_cookie = resolved->app_cookie;
-	else if (is_anon)
+	else if (resolved->is_region)
 		key.app_cookie = count->no_process_cookie;
 	/* A task that is being reaped, or one of another pid namespace, has no number to file it under. */
 	if (key.tgid < 0)
@@ -83,7 +85,7 @@ static struct file_key key_of(const struct opd_count *count, const struct opd_co
 	return key;
 }
 
-/* ---- files that are open, by last use ---- */
+/* ---- files that are open ---- */
 
 static void unlink_open(struct opd_count *count, struct opd_file *file)
 {
@@ -111,12 +113,20 @@ static void close_file(struct opd_count *count, struct opd_file *file)
 	unlink_open(count, file);
 }
 
-static void use(struct opd_count *count, struct opd_file *file)
+/* Those that were used since they were last looked at get another round. */
+static void make_room(struct opd_count *count)
 {
-	if (count->newest == file)
-		return;
-	unlink_open(count, file);
-	link_newest(count, file);
+	while (count->nr_open >= count->max_open && count->oldest) {
+		struct opd_file *file = count->oldest;
+
+		if (!file->used) {
+			close_file(count, file);
+			continue;
+		}
+		file->used = false;
+		unlink_open(count, file);
+		link_newest(count, file);
+	}
 }
 
 /* ---- names ---- */
@@ -274,8 +284,7 @@ static int open_file(struct opd_count *count, struct opd_file *file)
 
 	if (file->error && count->now_ns < file->retry_ns)
 		return file->error;
-	while (count->nr_open >= count->max_open && count->oldest)
-		close_file(count, count->oldest);
+	make_room(count);
 	err = open_path(count, file, naming);
 	if (err == -ENAMETOOLONG)
 		err = open_path(count, file, naming |= NAMING_SHORT);
@@ -288,7 +297,7 @@ static int open_file(struct opd_count *count, struct opd_file *file)
 	return err;
 }
 
-static struct opd_file *find_file(struct opd_count *count, const struct file_key *key)
+static struct opd_file *look_up(struct opd_count *count, const struct opd_file_key *key)
 {
 	uint64_t hash = hash_key(key);
 	struct opd_file *file;
@@ -298,15 +307,32 @@ static struct opd_file *find_file(struct opd_count *count, const struct file_key
 		if (same_key(&file->key, key))
 			return file;
 	}
-	file = calloc(1, sizeof(*file));
+	file = aligned_alloc(64, (sizeof(*file) + 63) / 64 * 64);
 	if (!file)
 		return NULL;
-	file->key = *key;
+	*file = (struct opd_file){ .key = *key };
 	if (op_htable_insert(&count->files, &file->link, hash) < 0) {
 		free(file);
 		return NULL;
 	}
 	return file;
+}
+
+static struct opd_file **recent_of(struct opd_count *count, const struct opd_file_key *key)
+{
+	uint32_t mix = (uint32_t)key->image_cookie * 0x9e3779b1u ^ (uint32_t)key->app_cookie * 0x85ebca6bu ^
+		       ((uint32_t)key->tid ^ key->event << 16 ^ (uint32_t)key->cpu << 24 ^ key->cgroup_slot << 8) * 0xc2b2ae35u;
+
+	return &count->recent[mix / (UINT32_MAX / OPD_RECENT_SLOTS + 1)];
+}
+
+static struct opd_file *find_file(struct opd_count *count, const struct opd_file_key *key)
+{
+	struct opd_file **recent = recent_of(count, key);
+
+	if (op_unlikely(!*recent || !same_key(&(*recent)->key, key)))
+		*recent = look_up(count, key);
+	return *recent;
 }
 
 static enum op_loss loss_of(int err)
@@ -325,42 +351,119 @@ static enum op_loss loss_of(int err)
 	}
 }
 
-static int count_in(struct opd_count *count, const struct file_key *key, uint64_t offset)
+static void book(const struct opd_waiting *waiting)
 {
-	struct opd_file **last = &count->last[key->cgroup_slot != OPD_CGROUP_NONE];
-	struct opd_file *file = *last && same_key(&(*last)->key, key) ? *last : find_file(count, key);
+	struct opd_event *account = waiting->account;
+
+	if (op_unlikely(waiting->error)) {
+		account->lost[loss_of(waiting->error)] += waiting->nr_samples;
+		return;
+	}
+	account->stored += waiting->nr_samples;
+	if (op_unlikely(waiting->unattributed))
+		account->unattributed += waiting->nr_samples;
+}
+
+static void add_batch(struct batch *batch)
+{
+	op_odb_add_all(batch->additions, batch->nr);
+	for (size_t i = 0; i < batch->nr; i++)
+		batch->waiting[i]->error = batch->additions[i].error;
+	batch->nr = 0;
+}
+
+/* Opening a file may close others, so those that samples are on their way to go first. */
+static int find_open(struct opd_count *count, const struct opd_file_key *key, struct batch *batch, struct opd_file **ret_file)
+{
+	struct opd_file *file = find_file(count, key);
 	int err;
 
 	if (!file)
-		return OP_LOSS_no_memory + 1;
-	*last = file;
-	err = file->odb ? 0 : open_file(count, file);
-	if (err)
-		return (int)loss_of(err) + 1;
-	use(count, file);
-	err = op_odb_add(file->odb, offset, 1);
-	if (err)
-		return (int)loss_of(err) + 1;
-	file->changed = true;
+		return -ENOMEM;
+	if (op_unlikely(!file->odb)) {
+		add_batch(batch);
+		err = open_file(count, file);
+		if (err)
+			return err;
+	}
+	*ret_file = file;
 	return 0;
 }
 
-/* Stored is what is in its ordinary file; what could not be kept by cgroup as well is counted as that. */
-static void split(struct opd_count *count, struct file_key *key, const struct opd_counted *counted)
+static void put(struct opd_count *count, struct opd_waiting *waiting, const struct opd_file_key *key, struct batch *batch)
 {
-	key->cgroup_slot = opd_cgroups_slot(count->cgroups, counted->cgroup_id, count->now_ns);
-	if (key->cgroup_slot == OPD_CGROUP_NONE || count_in(count, key, counted->resolved->location.offset))
-		count->cgroups->not_split++;
+	struct opd_file *file;
+
+	waiting->error = find_open(count, key, batch, &file);
+	if (op_unlikely(waiting->error))
+		return;
+	file->used = file->changed = true;
+	op_prefetch(file->odb);
+	batch->waiting[batch->nr] = waiting;
+	batch->additions[batch->nr++] =
+		(struct op_odb_addition){ .odb = file->odb, .key = waiting->offset, .count = waiting->nr_samples };
 }
 
-int opd_count_sample(struct opd_count *count, const struct opd_counted *counted)
+/* Stored is what is in its ordinary file; what could not be kept by cgroup as well is counted as that. */
+static void split(struct opd_count *count, struct batch *batch)
 {
-	struct file_key key = key_of(count, counted);
-	int loss = count_in(count, &key, counted->resolved->location.offset);
+	for (size_t i = 0; i < count->nr_waiting; i++) {
+		struct opd_waiting *waiting = &count->waiting[i];
+		struct opd_file_key key = waiting->key;
 
-	if (op_unlikely(count->cgroups) && !loss)
-		split(count, &key, counted);
-	return loss;
+		if (waiting->error)
+			waiting->nr_samples = 0;
+		key.cgroup_slot = waiting->cgroup_slot;
+		if (waiting->nr_samples && key.cgroup_slot != OPD_CGROUP_NONE)
+			put(count, waiting, &key, batch);
+	}
+	add_batch(batch);
+	for (size_t i = 0; i < count->nr_waiting; i++)
+		if (count->waiting[i].error || count->waiting[i].cgroup_slot == OPD_CGROUP_NONE)
+			count->cgroups->not_split += count->waiting[i].nr_samples;
+}
+
+void opd_count_flush(struct opd_count *count)
+{
+	struct batch batch;
+
+	batch.nr = 0;
+	for (size_t i = 0; i < count->nr_waiting; i++)
+		put(count, &count->waiting[i], &count->waiting[i].key, &batch);
+	add_batch(&batch);
+	for (size_t i = 0; i < count->nr_waiting; i++)
+		book(&count->waiting[i]);
+	if (op_unlikely(count->cgroups))
+		split(count, &batch);
+	count->nr_waiting = 0;
+}
+
+void opd_count_sample(struct opd_count *count, const struct opd_counted *counted)
+{
+	struct opd_waiting *last = count->nr_waiting ? &count->waiting[count->nr_waiting - 1] : NULL;
+	uint64_t offset = counted->resolved->location.offset;
+	struct opd_file_key key = key_of(count, counted);
+	uint32_t slot = OPD_CGROUP_NONE;
+
+	if (op_unlikely(count->cgroups))
+		slot = opd_cgroups_slot(count->cgroups, counted->cgroup_id, count->now_ns);
+	/* Hot loops repeat. */
+	if (last && last->offset == offset && last->account == counted->account && last->cgroup_slot == slot &&
+	    same_key(&last->key, &key)) {
+		last->nr_samples++;
+		return;
+	}
+	op_prefetch(*recent_of(count, &key));
+	count->waiting[count->nr_waiting++] = (struct opd_waiting){
+		.key = key,
+		.offset = offset,
+		.account = counted->account,
+		.nr_samples = 1,
+		.cgroup_slot = slot,
+		.unattributed = counted->resolved->unattributed,
+	};
+	if (count->nr_waiting == OPD_WAITING_MAX)
+		opd_count_flush(count);
 }
 
 struct changed {
@@ -382,6 +485,8 @@ static void take_changed(struct op_hlink *link, void *arg)
 		return;
 	}
 	changed->nr_paths++;
+	if (file->odb)
+		op_odb_promise(file->odb);
 }
 
 static void mark_written(struct op_hlink *link, void *arg OP_UNUSED)
@@ -391,8 +496,10 @@ static void mark_written(struct op_hlink *link, void *arg OP_UNUSED)
 
 int opd_count_take_changed(struct opd_count *count, char ***ret_paths, size_t *ret_nr_paths)
 {
-	struct changed changed = { .paths = calloc(count->files.nr_entries + 1, sizeof(char *)) };
+	struct changed changed;
 
+	opd_count_flush(count);
+	changed = (struct changed){ .paths = calloc(count->files.nr_entries + 1, sizeof(char *)) };
 	if (!changed.paths)
 		return -ENOMEM;
 	op_htable_visit(&count->files, take_changed, &changed);
@@ -417,11 +524,13 @@ static void mark_changed(struct op_hlink *link, void *arg OP_UNUSED)
 
 void opd_count_mark_changed(struct opd_count *count)
 {
+	opd_count_flush(count);
 	op_htable_visit(&count->files, mark_changed, NULL);
 }
 
 void opd_count_release_files(struct opd_count *count)
 {
+	opd_count_flush(count);
 	while (count->oldest)
 		close_file(count, count->oldest);
 }
@@ -443,9 +552,10 @@ static void free_file(struct op_hlink *link, void *arg)
 
 void opd_count_close_files(struct opd_count *count)
 {
+	opd_count_flush(count);
 	op_htable_visit(&count->files, free_file, count);
 	op_htable_free(&count->files);
-	count->last[0] = count->last[1] = NULL;
+	memset(count->recent, 0, sizeof(count->recent));
 	if (count->cgroups)
 		opd_cgroups_forget_slots(count->cgroups);
 }

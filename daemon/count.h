@@ -24,7 +24,30 @@
 #include "libop/htable.h"
 #include "libop/ledger.h"
 
+struct opd_event;
 struct opd_file;
+
+#define OPD_RECENT_SLOTS 1024u
+#define OPD_WAITING_MAX  64u
+
+/* What samples must have in common to be counted in one file. */
+struct opd_file_key {
+	uint64_t app_cookie, image_cookie;
+	uint32_t event;
+	int32_t tgid, tid, cpu;
+	uint32_t cgroup_slot; /* OPD_CGROUP_NONE: of all cgroups */
+};
+
+/* Samples that were counted and are not in their file yet. */
+struct opd_waiting {
+	struct opd_file_key key;
+	uint64_t offset;
+	struct opd_event *account;
+	uint32_t nr_samples;
+	uint32_t cgroup_slot; /* where they are counted once more when they are stored */
+	int error;            /* of storing them */
+	bool unattributed;
+};
 
 struct opd_count {
 	int session_fd; /* the session directory; the caller's */
@@ -36,8 +59,10 @@ struct opd_count {
 	uint64_t no_process_cookie; /* application of anonymous regions whose application is not known */
 	uint64_t now_ns;            /* set by the sync thread at each visit */
 	struct op_htable files;
-	struct opd_file *newest, *oldest; /* files that are open, by last use */
-	struct opd_file *last[2];         /* the files of the last sample: of all cgroups, and of its own */
+	struct opd_file *newest, *oldest;            /* files that are open, by last use */
+	struct opd_file *recent[OPD_RECENT_SLOTS];   /* files of the last samples, by a part of their key */
+	struct opd_waiting waiting[OPD_WAITING_MAX]; /* see opd_count_flush */
+	size_t nr_waiting;
 	size_t nr_open, max_open;
 	uint64_t nr_damaged;    /* files that were none and were put aside */
 	uint64_t dropped_nodes; /* nodes that an unclean stop had left unpublished */
@@ -46,13 +71,23 @@ struct opd_count {
 /* What a sample is counted as, beside where it lies. */
 struct opd_counted {
 	const struct opd_resolved *resolved;
-	uint32_t event; /* index into the events */
+	struct opd_event *account; /* where it is booked as stored or lost */
+	uint32_t event;            /* index into the events */
 	uint32_t pid, tid, cpu;
 	uint64_t cgroup_id; /* where count.cgroups is given */
 };
 
-/* Counts one sample. 0, or the enum op_loss that it is lost for, plus 1. */
-int opd_count_sample(struct opd_count *count, const struct opd_counted *counted) OP_NONNULL OP_MUST_CHECK;
+/*
+ * Counts one sample. It is booked in its account when it is in its file, or lost, which is now or with one of the next calls,
+ * at the latest with opd_count_flush.
+ */
+void opd_count_sample(struct opd_count *count, const struct opd_counted *counted) OP_NONNULL;
+
+/*
+ * What was counted goes to the files, and is booked. Many at once: files and their nodes are all over the memory, and the waits for
+ * them overlap. What follows does it first.
+ */
+void opd_count_flush(struct opd_count *count) OP_NONNULL;
 
 /*
  * The paths, below the session directory, of files that changed since the last call; they count as written from now on.

@@ -69,7 +69,6 @@ static void take_sample(struct opd_pipeline *pipeline, struct opd_cpu *cpu, cons
 	struct opd_counted counted = { .resolved = &resolved, .cpu = cpu->cpu };
 	struct op_sample sample;
 	struct opd_event *event;
-	int loss;
 
 	if (op_record_sample(header, &sample) < 0) {
 		lose_undecodable(cpu);
@@ -95,13 +94,8 @@ static void take_sample(struct opd_pipeline *pipeline, struct opd_cpu *cpu, cons
 	}
 	counted.pid = sample.pid;
 	counted.tid = sample.tid;
-	loss = opd_count_sample(&pipeline->count, &counted);
-	if (loss) {
-		event->lost[loss - 1]++;
-		return;
-	}
-	event->stored++;
-	event->unattributed += resolved.unattributed;
+	counted.account = event;
+	opd_count_sample(&pipeline->count, &counted);
 }
 
 static struct opd_event *event_that_lost(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct op_lost_record *record)
@@ -178,6 +172,7 @@ void opd_drain_ring(struct opd_pipeline *pipeline, struct opd_cpu *cpu, struct o
 		if (op_likely(header->type < op_array_size(handlers) && handlers[header->type]))
 			handlers[header->type](pipeline, cpu, header);
 	}
+	opd_count_flush(&pipeline->count);
 	op_ring_end(ring);
 	if (nr_bytes)
 		op_swap_counts_took(&cpu->pair.counts, nr_bytes, nr_records);

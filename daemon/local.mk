@@ -4,11 +4,15 @@ noinst_LIBRARIES += daemon/libopd.a
 daemon_libopd_a_SOURCES = \
 	daemon/plan.c daemon/plan.h \
 	daemon/capture.c daemon/capture.h \
+	daemon/source.c daemon/source.h \
 	daemon/swappers.c daemon/swappers.h \
 	daemon/sideband.c daemon/sideband.h \
 	daemon/mapset.c daemon/mapset.h \
 	daemon/process.c daemon/process.h \
 	daemon/proc_scan.c daemon/proc_scan.h \
+	daemon/mounts.c daemon/mounts.h \
+	daemon/place.c daemon/place.h \
+	daemon/locate.c daemon/locate.h \
 	daemon/image.c daemon/image.h \
 	daemon/kernel_map.c daemon/kernel_map.h \
 	daemon/cgroups.c daemon/cgroups.h \

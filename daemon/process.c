@@ -11,6 +11,7 @@ static void free_mm(struct opd_mm *mm)
 		struct opd_mm *older = mm->older;
 
 		opd_mapset_put(mm->maps);
+		opd_place_put(mm->place);
 		free(mm);
 		mm = older;
 	}
@@ -31,6 +32,7 @@ void opd_processes_free(struct opd_processes *processes)
 {
 	op_htable_visit(&processes->by_pid, free_visited, NULL);
 	op_htable_free(&processes->by_pid);
+	opd_places_free(&processes->places);
 }
 
 struct opd_process *opd_process_find(const struct opd_processes *processes, uint32_t pid)
@@ -47,10 +49,10 @@ struct opd_process *opd_process_find(const struct opd_processes *processes, uint
 }
 
 /*
- * A new address space, in front of the others unless an older record comes late. It takes over the reference to maps, also
- * when it fails.
+ * A new address space, in front of the others unless an older record comes late: of the same application and place as another one. It takes
+ * over the reference to maps, also when it fails.
  */
-static int push_mm(struct opd_process *process, struct opd_mapset *maps, uint64_t app_cookie, uint64_t from_ns)
+static int push_mm(struct opd_process *process, struct opd_mapset *maps, const struct opd_mm *like, uint64_t from_ns)
 {
 	struct opd_mm *mm = maps ? calloc(1, sizeof(*mm)) : NULL;
 	struct opd_mm **at = &process->mm;
@@ -60,13 +62,21 @@ static int push_mm(struct opd_process *process, struct opd_mapset *maps, uint64_
 		return -ENOMEM;
 	}
 	mm->maps = maps;
-	mm->app_cookie = app_cookie;
+	if (like) {
+		mm->app_cookie = like->app_cookie;
+		mm->place = opd_place_ref(like->place);
+	}
 	mm->from_ns = from_ns;
 	while (*at && (*at)->from_ns > from_ns)
 		at = &(*at)->older;
 	mm->older = *at;
 	*at = mm;
 	return 0;
+}
+
+static void note_change(struct opd_processes *processes, uint32_t pid)
+{
+	processes->changes[pid % OPD_CHANGE_SLOTS]++;
 }
 
 static struct opd_process *new_process(struct opd_processes *processes, uint32_t pid)
@@ -77,6 +87,7 @@ static struct opd_process *new_process(struct opd_processes *processes, uint32_t
 		return NULL;
 	process->pid = pid;
 	process->exit_ns = UINT64_MAX;
+	note_change(processes, pid);
 	if (op_htable_insert(&processes->by_pid, &process->link, op_hash_u64(pid)) < 0) {
 		free(process);
 		return NULL;
@@ -88,7 +99,7 @@ struct opd_process *opd_process_add(struct opd_processes *processes, uint32_t pi
 {
 	struct opd_process *process = new_process(processes, pid);
 
-	if (process && push_mm(process, opd_mapset_new(), OP_DCOOKIE_NONE, from_ns) < 0) {
+	if (process && push_mm(process, opd_mapset_new(), NULL, from_ns) < 0) {
 		op_htable_remove(&processes->by_pid, &process->link);
 		free_process(process);
 		process = NULL;
@@ -119,7 +130,8 @@ int opd_process_fork(struct opd_processes *processes, uint32_t parent_pid, uint3
 		return -ENOMEM;
 	from = parent ? opd_process_mm_at(parent, time_ns) : NULL;
 	maps = from ? opd_mapset_get(from->maps) : opd_mapset_new();
-	err = push_mm(process, maps, from ? from->app_cookie : OP_DCOOKIE_NONE, time_ns);
+	note_change(processes, pid);
+	err = push_mm(process, maps, from, time_ns);
 	if (err < 0 && !process->mm) {
 		op_htable_remove(&processes->by_pid, &process->link);
 		free_process(process);
@@ -136,6 +148,7 @@ int opd_process_fork(struct opd_processes *processes, uint32_t parent_pid, uint3
 int opd_process_exec(struct opd_processes *processes, uint32_t pid, uint64_t time_ns)
 {
 	struct opd_process *process = opd_process_find(processes, pid);
+	struct opd_mm like = { .app_cookie = OP_DCOOKIE_NONE };
 
 	if (!process)
 		return opd_process_add(processes, pid, time_ns) ? 0 : -ENOMEM;
@@ -143,11 +156,14 @@ int opd_process_exec(struct opd_processes *processes, uint32_t pid, uint64_t tim
 		return 0;
 	/* The thread that calls exec takes the place of a leader that was ended for it. */
 	process->leader_exited = false;
-	return push_mm(process, opd_mapset_new(), OP_DCOOKIE_NONE, time_ns);
+	note_change(processes, pid);
+	like.place = opd_process_mm_at(process, time_ns)->place;
+	return push_mm(process, opd_mapset_new(), &like, time_ns);
 }
 
-int opd_process_map(struct opd_processes *processes, struct opd_mm *mm, const struct opd_mapping *mapping)
+int opd_process_map(struct opd_processes *processes, uint32_t pid, struct opd_mm *mm, const struct opd_mapping *mapping)
 {
+	note_change(processes, pid);
 	return opd_mapset_add(&mm->maps, mapping, processes->horizon_ns);
 }
 
@@ -229,6 +245,7 @@ static void prune_visited(struct op_hlink *link, void *arg)
 	if (process->exit_ns == UINT64_MAX && process->leader_exited && !process->nr_threads && prune->is_gone(process->pid))
 		process->exit_ns = horizon_ns;
 	if (process->exit_ns < horizon_ns) {
+		note_change(prune->processes, process->pid);
 		op_htable_remove(&prune->processes->by_pid, link);
 		free_process(process);
 		return;

@@ -10,12 +10,14 @@
 #define OPD_PROCESS_H
 
 #include "daemon/mapset.h"
+#include "daemon/place.h"
 #include "libop/compiler.h"
 #include "libop/htable.h"
 
 struct opd_mm {
 	struct opd_mm *older;
 	struct opd_mapset *maps;
+	struct opd_place *place; /* where it sees files from, as far as it is known */
 	uint64_t from_ns;    /* 0: since before opd looked */
 	uint64_t app_cookie; /* of the executable; OP_DCOOKIE_NONE: not known yet, or a kernel thread */
 };
@@ -25,13 +27,18 @@ struct opd_process {
 	uint32_t pid;
 	struct opd_mm *mm;    /* newest */
 	uint64_t snapshot_ns; /* what /proc said at this time is in mm, older records are part of it; 0: never asked */
+	uint64_t reread_ns;   /* when its mappings were last read again, because of a sample outside of them */
 	uint64_t exit_ns;     /* UINT64_MAX while it lives */
 	uint32_t nr_threads;  /* 0: not known, it began before opd looked */
 	bool leader_exited;
 };
 
+#define OPD_CHANGE_SLOTS 1024u /* pids that share one are taken for changed together */
+
 struct opd_processes {
 	struct op_htable by_pid;
+	uint32_t changes[OPD_CHANGE_SLOTS]; /* of processes, by pid: see opd_process_changes */
+	struct opd_places places;
 	uint64_t horizon_ns; /* no sample older than this will come */
 };
 
@@ -43,10 +50,20 @@ struct opd_process *opd_process_find(const struct opd_processes *processes, uint
 /* A process that was not known: an address space without mappings that holds since from_ns. NULL without memory. */
 struct opd_process *opd_process_add(struct opd_processes *processes, uint32_t pid, uint64_t from_ns) OP_NONNULL OP_MUST_CHECK;
 
+/*
+ * A number that is another one after anything was done to the address spaces of the process: what was found in the newest of
+ * them, in a mapping that still holds, is found again while it is the same.
+ */
+static inline uint32_t opd_process_changes(const struct opd_processes *processes, uint32_t pid)
+{
+	return processes->changes[pid % OPD_CHANGE_SLOTS];
+}
+
 /* What the side band reports. 0 or -ENOMEM. A fork of an unknown parent gives a process without mappings. */
 int opd_process_fork(struct opd_processes *processes, uint32_t parent_pid, uint32_t pid, uint64_t time_ns) OP_NONNULL OP_MUST_CHECK;
 int opd_process_exec(struct opd_processes *processes, uint32_t pid, uint64_t time_ns) OP_NONNULL OP_MUST_CHECK;
-int opd_process_map(struct opd_processes *processes, struct opd_mm *mm, const struct opd_mapping *mapping) OP_NONNULL OP_MUST_CHECK;
+int opd_process_map(struct opd_processes *processes, uint32_t pid, struct opd_mm *mm,
+		    const struct opd_mapping *mapping) OP_NONNULL OP_MUST_CHECK;
 void opd_process_thread_began(struct opd_processes *processes, uint32_t pid) OP_NONNULL;
 void opd_process_thread_ended(struct opd_processes *processes, uint32_t pid, uint32_t tid, uint64_t time_ns) OP_NONNULL;
 

@@ -3,11 +3,15 @@
 
 #include <errno.h>
 
+#include "libop/clock.h"
 #include "daemon/proc_scan.h"
 
 #define VSYSCALL_START      0xffffffffff600000u /* x86-64: one page at this address in every process, in no map of its own */
 #define MODULES_INTERVAL_NS 1000000000u
 #define VSYSCALL_END        0xffffffffff601000u
+#define REREAD_INTERVAL_NS  (100u * OP_NS_PER_MS) /* for one process */
+#define REREAD_SHARE        10u                   /* a tenth of the time goes into it at most */
+#define REREAD_BURST_NS     (50u * OP_NS_PER_MS)
 
 int opd_resolver_init(struct opd_resolver *resolver, const char *vmlinux)
 {
@@ -33,6 +37,51 @@ void opd_resolver_free(struct opd_resolver *resolver)
 	*resolver = (struct opd_resolver){ 0 };
 }
 
+/* ---- what was found before ---- */
+
+/* A process that runs in several mappings has a place for each, and more for large ones. */
+static struct opd_found *place_of(struct opd_resolver *resolver, const struct op_sample *sample)
+{
+	uint32_t mix = sample->pid * 0x9e3779b1u ^ (uint32_t)(sample->ip >> 18) * 0x85ebca6bu;
+
+	return &resolver->found[mix / (UINT32_MAX / OPD_FOUND_SLOTS + 1)];
+}
+
+static bool holds(const struct opd_resolver *resolver, const struct opd_found *found, const struct op_sample *sample)
+{
+	return found->start <= sample->ip && sample->ip < found->end && found->pid == sample->pid &&
+	       found->from_ns <= sample->time_ns && found->is_kernel == (sample->mode == OP_CPUMODE_KERNEL) &&
+	       found->changes == opd_process_changes(&resolver->processes, sample->pid);
+}
+
+static void give(const struct opd_found *found, const struct op_sample *sample, struct opd_resolved *resolved)
+{
+	resolved->location.cookie = found->cookie;
+	resolved->location.offset = sample->ip + found->first;
+	resolved->app_cookie = found->app_cookie;
+	resolved->is_region = found->is_region;
+}
+
+/* Keeps what was resolved, for the addresses from start to end. */
+static void keep(struct opd_resolver *resolver, const struct op_sample *sample, const struct opd_resolved *resolved, uint64_t start,
+		 uint64_t end, uint64_t from_ns)
+{
+	*place_of(resolver, sample) = (struct opd_found){
+		.start = start,
+		.end = end,
+		.from_ns = from_ns,
+		.first = resolved->location.offset - sample->ip,
+		.cookie = resolved->location.cookie,
+		.app_cookie = resolved->app_cookie,
+		.pid = sample->pid,
+		.changes = opd_process_changes(&resolver->processes, sample->pid),
+		.is_kernel = resolved->is_kernel,
+		.is_region = resolved->is_region,
+	};
+}
+
+/* ---- looking up ---- */
+
 /* The process of a sample. One that the side band has not told of, since it was lost or opd came later, is looked up in /proc. */
 static struct opd_process *process_of(struct opd_resolver *resolver, const struct op_sample *sample)
 {
@@ -46,6 +95,78 @@ static struct opd_process *process_of(struct opd_resolver *resolver, const struc
 	return process;
 }
 
+/* ---- reading /proc/PID/maps again ---- */
+
+/* Time for reading comes in with the time that passes; *ret_now_ns is when it begins. */
+static bool may_reread(struct opd_resolver *resolver, uint64_t *ret_now_ns)
+{
+	uint64_t now_ns = op_now_ns();
+
+	resolver->reread_allowed_ns += (now_ns - resolver->reread_ns) / REREAD_SHARE;
+	resolver->reread_allowed_ns = op_min_u64(resolver->reread_allowed_ns, REREAD_BURST_NS);
+	resolver->reread_ns = now_ns;
+	*ret_now_ns = now_ns;
+	return resolver->reread_allowed_ns;
+}
+
+static void account_reread(struct opd_resolver *resolver, uint64_t begin_ns)
+{
+	resolver->nr_rereads++;
+	resolver->reread_allowed_ns -= op_min_u64(resolver->reread_allowed_ns, op_now_ns() - begin_ns);
+}
+
+/*
+ * A living process runs where it has nothing mapped, as far as was reported: code was moved there by mremap. True when its maps were read
+ * again.
+ */
+static bool reread(struct opd_resolver *resolver, struct opd_process *process, const struct opd_mm *mm, uint64_t time_ns)
+{
+	uint64_t begin_ns;
+	int err;
+
+	if (process->exit_ns != UINT64_MAX || mm != process->mm || resolver->now_ns < process->reread_ns + REREAD_INTERVAL_NS)
+		return false;
+	if (!may_reread(resolver, &begin_ns))
+		return false;
+	process->reread_ns = resolver->now_ns;
+	err = opd_proc_scan_again(&resolver->processes, resolver->table, process->pid, resolver->now_ns, time_ns);
+	account_reread(resolver, begin_ns);
+	return !err;
+}
+
+/* The file mapping that memory was put over, by its first or its last address; NULL when there was none. */
+static const struct opd_mapping *covered_file(const struct opd_mm *mm, const struct opd_mapped *mapped)
+{
+	const struct opd_mapping *first = opd_mapset_find(mm->maps, mapped->start, mapped->time_ns);
+	const struct opd_mapping *last = opd_mapset_find(mm->maps, mapped->end - 1, mapped->time_ns);
+
+	if (first && !first->region_end)
+		return first;
+	return last && !last->region_end && last->key >= last->start - mapped->start ? last : NULL;
+}
+
+bool opd_resolve_text_copy(struct opd_resolver *resolver, const struct opd_process *process, struct opd_mm *mm,
+			   const struct opd_mapped *mapped)
+{
+	const struct opd_mapping *covered = covered_file(mm, mapped);
+	struct opd_mapping mapping = { .start = mapped->start, .end = mapped->end, .from_ns = mapped->time_ns };
+	uint64_t begin_ns, inode = 0, known_inode;
+	bool inside;
+
+	if (!covered || mm != process->mm || !may_reread(resolver, &begin_ns))
+		return false;
+	inside = opd_proc_is_inside_image(mapped->pid, mapped->start, mapped->end, &inode);
+	account_reread(resolver, begin_ns);
+	known_inode = op_dcookie_row(resolver->table, covered->cookie)->id.inode;
+	if (!inside || (known_inode && known_inode != inode))
+		return false;
+	mapping.cookie = covered->cookie;
+	mapping.key = covered->key + mapped->start - covered->start;
+	return !opd_process_map(&resolver->processes, process->pid, mm, &mapping);
+}
+
+/* ---- samples ---- */
+
 static void file_under(struct opd_resolver *resolver, enum opd_pseudo pseudo, uint64_t address, struct opd_resolved *resolved)
 {
 	resolved->location = (struct op_location){ .cookie = resolver->pseudo[pseudo], .offset = address };
@@ -58,6 +179,7 @@ static int resolve_region(struct opd_resolver *resolver, uint32_t pid, uint64_t 
 {
 	uint64_t start = mapping->start - mapping->key;
 
+	resolved->is_region = true;
 	resolved->location.cookie = opd_image_of_region(resolver->table, mapping->cookie, pid, start, mapping->region_end);
 	resolved->location.offset = ip - start;
 	return resolved->location.cookie == OP_DCOOKIE_NONE ? -ENOMEM : 0;
@@ -73,11 +195,22 @@ static int resolve_vsyscall(struct opd_resolver *resolver, const struct op_sampl
 	return mapping.cookie == OP_DCOOKIE_NONE ? -ENOMEM : resolve_region(resolver, sample->pid, sample->ip, &mapping, resolved);
 }
 
-static int resolve_user(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *resolved)
+static int resolve_mapping(struct opd_resolver *resolver, const struct op_sample *sample, const struct opd_mapping *mapping,
+			   struct opd_resolved *resolved)
 {
-	const struct opd_process *process = process_of(resolver, sample);
+	if (mapping->region_end)
+		return resolve_region(resolver, sample->pid, sample->ip, mapping, resolved);
+	resolved->location =
+		(struct op_location){ .cookie = mapping->cookie, .offset = sample->ip - mapping->start + mapping->key };
+	return 0;
+}
+
+static int look_up_user(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *resolved)
+{
+	struct opd_process *process = process_of(resolver, sample);
 	const struct opd_mapping *mapping;
 	const struct opd_mm *mm;
+	int err;
 
 	if (!process) {
 		file_under(resolver, OPD_PSEUDO_NO_PROCESS, sample->ip, resolved);
@@ -88,13 +221,25 @@ static int resolve_user(struct opd_resolver *resolver, const struct op_sample *s
 	if (op_unlikely(sample->ip >= VSYSCALL_START && sample->ip < VSYSCALL_END))
 		return resolve_vsyscall(resolver, sample, resolved);
 	mapping = opd_mapset_find(mm->maps, sample->ip, sample->time_ns);
-	if (!mapping)
+	if (op_unlikely(!mapping) && reread(resolver, process, mm, sample->time_ns))
+		mapping = opd_mapset_find(mm->maps, sample->ip, sample->time_ns);
+	if (!mapping) {
 		file_under(resolver, OPD_PSEUDO_NO_MAPPING, sample->ip, resolved);
-	else if (mapping->region_end)
-		return resolve_region(resolver, sample->pid, sample->ip, mapping, resolved);
-	else
-		resolved->location =
-			(struct op_location){ .cookie = mapping->cookie, .offset = sample->ip - mapping->start + mapping->key };
+		return 0;
+	}
+	err = resolve_mapping(resolver, sample, mapping, resolved);
+	if (!err && mm == process->mm && mapping->to_ns == UINT64_MAX)
+		keep(resolver, sample, resolved, mapping->start, mapping->end, op_max_u64(mm->from_ns, mapping->from_ns));
+	return err;
+}
+
+static int resolve_user(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *resolved)
+{
+	const struct opd_found *found = place_of(resolver, sample);
+
+	if (op_unlikely(!holds(resolver, found, sample)))
+		return look_up_user(resolver, sample, resolved);
+	give(found, sample, resolved);
 	return 0;
 }
 
@@ -104,19 +249,37 @@ static bool modules_may_have_changed(const struct opd_resolver *resolver)
 	return resolver->kernel.text_start && resolver->now_ns >= resolver->kernel.modules_read_ns + MODULES_INTERVAL_NS;
 }
 
-static int resolve_kernel(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *resolved)
+static int look_up_kernel(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *resolved)
 {
 	const struct opd_process *process = process_of(resolver, sample);
+	const struct opd_mm *mm = process ? opd_process_mm_at(process, sample->time_ns) : NULL;
+	const struct opd_kernel_map *kernel = &resolver->kernel;
 
-	resolved->is_kernel = true;
-	if (process)
-		resolved->app_cookie = opd_process_mm_at(process, sample->time_ns)->app_cookie;
-	resolved->location = opd_kernel_map_find(&resolver->kernel, sample->ip, sample->time_ns);
-	if (op_likely(resolved->location.cookie != resolver->kernel.no_vmlinux_cookie) || !modules_may_have_changed(resolver))
+	if (mm)
+		resolved->app_cookie = mm->app_cookie;
+	resolved->location = opd_kernel_map_find(kernel, sample->ip, sample->time_ns);
+	/* The kernel's own text stays where it is; modules and what is made at run time come and go. */
+	if (resolved->location.cookie == kernel->text_cookie) {
+		if (mm && mm == process->mm)
+			keep(resolver, sample, resolved, kernel->text_start, kernel->text_end, mm->from_ns);
+		return 0;
+	}
+	if (op_likely(resolved->location.cookie != kernel->no_vmlinux_cookie) || !modules_may_have_changed(resolver))
 		return 0;
 	if (opd_kernel_map_refresh(&resolver->kernel, resolver->now_ns) < 0)
 		return -ENOMEM;
-	resolved->location = opd_kernel_map_find(&resolver->kernel, sample->ip, sample->time_ns);
+	resolved->location = opd_kernel_map_find(kernel, sample->ip, sample->time_ns);
+	return 0;
+}
+
+static int resolve_kernel(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *resolved)
+{
+	const struct opd_found *found = place_of(resolver, sample);
+
+	resolved->is_kernel = true;
+	if (op_unlikely(!holds(resolver, found, sample)))
+		return look_up_kernel(resolver, sample, resolved);
+	give(found, sample, resolved);
 	return 0;
 }
 

@@ -16,25 +16,53 @@
 #include "libop/dcookie.h"
 #include "libop/record.h"
 
+/*
+ * What was found last for a process in a part of its address space. It holds for later samples there as long as nothing was done
+ * to the process, since only what was found in the newest address space, in a mapping that still holds, is kept.
+ */
+struct opd_found {
+	uint64_t start, end; /* addresses; start 0, end 0: nothing kept */
+	uint64_t from_ns;    /* for samples from then on */
+	uint64_t first;      /* offset of address 0, modulo 2^64 */
+	uint64_t cookie, app_cookie;
+	uint32_t pid;
+	uint32_t changes; /* opd_process_changes when it was found */
+	bool is_kernel, is_region;
+} __attribute__((aligned(64))); /* one cache line */
+
+#define OPD_FOUND_SLOTS 1024u
+
 struct opd_resolver {
 	struct op_dcookie_table *table;
 	struct opd_processes processes;
 	struct opd_kernel_map kernel;
 	struct opd_cgroups cgroups; /* empty but with separation by cgroup */
 	uint64_t pseudo[OPD_NR_PSEUDO];
-	uint64_t now_ns; /* set by the sync thread at each visit; stamps what is read from /proc */
+	uint64_t now_ns;                       /* set by the sync thread at each visit; stamps what is read from /proc */
+	uint64_t nr_rereads;                   /* times that the maps of a process were read again */
+	uint64_t reread_ns, reread_allowed_ns; /* when time was last allowed for it, and how much is left */
+	struct opd_found found[OPD_FOUND_SLOTS]; /* hot loops repeat */
 };
 
 struct opd_resolved {
 	struct op_location location;
 	uint64_t app_cookie; /* OP_DCOOKIE_NONE: no application (kernel thread, idle) */
 	bool is_kernel;      /* the sample was taken in kernel mode */
+	bool is_region;      /* memory without a file: filed under its application whatever the mode */
 	bool unattributed;
 };
 
 /* `vmlinux` may be NULL. 0 or -ENOMEM. */
 int opd_resolver_init(struct opd_resolver *resolver, const char *vmlinux) OP_NONNULL_ARGS(1) OP_MUST_CHECK;
 void opd_resolver_free(struct opd_resolver *resolver);
+
+/*
+ * Text is moved into huge pages by mapping memory in its place. True when a mapping of memory without a file is that: the process still has
+ * the other segments of the image around it. Then the image goes on to hold there. Code that is generated at an address where a
+ * file was once is not.
+ */
+bool opd_resolve_text_copy(struct opd_resolver *resolver, const struct opd_process *process, struct opd_mm *mm,
+			   const struct opd_mapped *mapped) OP_NONNULL OP_MUST_CHECK;
 
 /* 0, or -ENOMEM when there was no memory for what had to be looked up. */
 int opd_resolve(struct opd_resolver *resolver, const struct op_sample *sample,

@@ -14,9 +14,9 @@
 #include "libop/compiler.h"
 
 /*
- * Applies everything up to until_ns (OP_CLOCK, read after the swap); younger records stay. What the kernel dropped is
- * counted in the CPU's sideband_lost, and *ret_lost says that /proc has to be read again. 0; -ENOMEM: something could not
- * be kept.
+ * Applies everything up to until_ns (OP_CLOCK, read after the swap); younger records stay. What the writer dropped is
+ * counted in the CPU's sideband_lost, and *ret_lost says that /proc has to be read again, since a CPU of this host lost some. 0;
+ * -ENOMEM: something could not be kept.
  */
 int opd_sideband_drain(struct opd_capture *capture, struct opd_resolver *resolver, uint64_t until_ns,
 		       bool *ret_lost) OP_NONNULL OP_MUST_CHECK;

@@ -74,6 +74,12 @@ void opd_sync_sum_losses(const struct opd_capture *capture, struct opd_losses *r
 	*ret_losses = losses;
 }
 
+static uint64_t damaged(const struct opd_cpu *cpu)
+{
+	return cpu->pair.rings[0].damaged + cpu->pair.rings[1].damaged + cpu->memory.reader.rings[0].damaged +
+	       cpu->memory.reader.rings[1].damaged + cpu->sideband.damaged;
+}
+
 static void sum_cpu(const struct opd_capture *capture, const struct opd_cpu *cpu, struct op_ledger_cpu *sum)
 {
 	struct op_swap_counts counts = cpu->counts_before;
@@ -94,7 +100,7 @@ static void sum_cpu(const struct opd_capture *capture, const struct opd_cpu *cpu
 		.sideband_bytes = cpu->sideband_bytes,
 		.sideband_lost = cpu->sideband_lost,
 		.late = counts.late,
-		.damaged = cpu->pair.rings[0].damaged + cpu->pair.rings[1].damaged + cpu->sideband.damaged,
+		.damaged = damaged(cpu),
 	};
 	for (size_t e = 0; e < capture->nr_events; e++) {
 		struct op_ledger_event event = { 0 };
@@ -143,6 +149,7 @@ static void fill_status(const struct opd_sync *sync, struct op_status *status)
 	status->nr_processes = pipeline->resolver.processes.by_pid.nr_entries;
 	status->nr_images = op_dcookie_count(pipeline->resolver.table);
 	status->dumps = sync->dumps;
+	status->maps_reread = pipeline->resolver.nr_rereads;
 	status->nr_cgroups = pipeline->resolver.cgroups.nr_slots;
 	status->not_split = pipeline->resolver.cgroups.not_split;
 	fill_rings(sync, status);

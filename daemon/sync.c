@@ -209,21 +209,27 @@ struct opd_job *opd_sync_take_done(struct opd_sync *sync)
 
 /* ---- the thread ---- */
 
-static int watch(const struct opd_sync *sync, int fd, uint64_t tag)
+static int watch(const struct opd_sync *sync, int fd, uint32_t events, uint64_t tag)
 {
-	struct epoll_event event = { .events = EPOLLIN, .data.u64 = tag };
+	struct epoll_event event = { .events = events, .data.u64 = tag };
 
+	if (fd < 0)
+		return 0;
 	return epoll_ctl(sync->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
 int opd_sync_watch_cpu(const struct opd_sync *sync, size_t index)
 {
 	const struct opd_cpu *cpu = &sync->pipeline->capture.cpus[index];
-	int err = watch(sync, cpu->pair.anchor_fds[0], index);
+	uint32_t events = cpu->source->epoll_events;
+	struct opd_source_fds fds;
+	int err;
 
+	cpu->source->fds(cpu, &fds);
+	err = watch(sync, fds.samples[0], events, index);
 	if (!err)
-		err = watch(sync, cpu->pair.anchor_fds[1], index);
-	return err ? err : watch(sync, cpu->sideband_fd, sync->pipeline->capture.nr_cpus + index);
+		err = watch(sync, fds.samples[1], events, index);
+	return err ? err : watch(sync, fds.sideband, events, sync->pipeline->capture.nr_cpus + index);
 }
 
 static int wait_ms(const struct opd_sync *sync)
@@ -266,7 +272,7 @@ static void *run(void *arg)
 static int watch_all(const struct opd_sync *sync)
 {
 	const struct opd_capture *capture = &sync->pipeline->capture;
-	int err = watch(sync, sync->wake_fd, WAKE_TAG);
+	int err = watch(sync, sync->wake_fd, EPOLLIN, WAKE_TAG);
 
 	for (size_t i = 0; i < capture->nr_cpus && !err; i++)
 		if (capture->cpus[i].online)

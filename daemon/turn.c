@@ -53,6 +53,8 @@ static void check_hotplug(struct opd_sync *sync)
 	for (size_t i = 0; i < capture->nr_cpus; i++) {
 		bool is_online = opd_cpus_has(online, nr_online, capture->cpus[i].cpu);
 
+		if (!capture->cpus[i].source->is_host)
+			continue;
 		if (capture->cpus[i].online && !is_online)
 			take_leave(sync, &capture->cpus[i]);
 		else if (!capture->cpus[i].online && is_online)

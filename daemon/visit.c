@@ -81,20 +81,44 @@ void opd_visits_add(struct opd_visits *visits, struct opd_cpu *cpu)
 {
 	if (!cpu->online || cpu->due)
 		return;
-	if (!op_ring_pending(op_ring_pair_write_ring(&cpu->pair)) && !op_ring_pending(op_ring_pair_read_ring(&cpu->pair)))
+	if (!cpu->source->pending(cpu))
 		return;
 	cpu->due = true;
 	visits->due[visits->nr_due++] = cpu;
 }
 
+static void drain_frozen(struct opd_visits *visits, struct opd_cpu *cpu)
+{
+	struct op_ring *ring = cpu->source->read_ring(cpu);
+
+	if (ring)
+		opd_drain_ring(visits->pipeline, cpu, ring);
+}
+
+/* A writer that was inside at the last visit has left something in the ring that was to be read then. */
+static void swap_at_once(struct opd_visits *visits, struct opd_cpu *cpu)
+{
+	if (cpu->source->swap(cpu) != -EBUSY)
+		return;
+	opd_visit_sideband(visits);
+	drain_frozen(visits, cpu);
+	cpu->source->swap(cpu); /* now it can only be inside again: the next visit reads it */
+}
+
 static void swap_due(struct opd_visits *visits)
 {
 	static struct opd_rate rate;
+	size_t nr_swaps = 0;
 
 	for (size_t i = 0; i < visits->nr_due; i++)
-		visits->swaps[i] = (struct opd_swap){ .pair = &visits->due[i]->pair };
-	opd_swappers_swap(visits->swappers, visits->swaps, visits->nr_due);
+		if (!visits->due[i]->source->swap)
+			visits->swaps[nr_swaps++] = (struct opd_swap){ .pair = &visits->due[i]->pair };
+	if (nr_swaps)
+		opd_swappers_swap(visits->swappers, visits->swaps, nr_swaps);
 	for (size_t i = 0; i < visits->nr_due; i++)
+		if (visits->due[i]->source->swap)
+			swap_at_once(visits, visits->due[i]);
+	for (size_t i = 0; i < nr_swaps; i++)
 		if (visits->swaps[i].err)
 			opd_log_failure(&rate, op_now_ns(), "swapping rings", visits->swaps[i].err);
 }
@@ -111,7 +135,7 @@ void opd_visits_run(struct opd_visits *visits)
 	for (size_t i = 0; i < visits->nr_due; i++) {
 		struct opd_cpu *cpu = visits->due[i];
 
-		opd_drain_ring(visits->pipeline, cpu, op_ring_pair_read_ring(&cpu->pair));
+		drain_frozen(visits, cpu);
 		cpu->due = false;
 	}
 	visits->nr_due = 0;

@@ -19,6 +19,16 @@
 #define op_likely(x) __builtin_expect(!!(x), 1)
 #define op_unlikely(x) __builtin_expect(!!(x), 0)
 
+/*
+ * What is there is looked at or written soon; any address will do. The empty statement is for gcc, which takes a function that
+ * only prefetches for one without effect and leaves it out.
+ */
+static inline void op_prefetch(const void *ptr)
+{
+	__builtin_prefetch(ptr, 1);
+	__asm__ volatile("" : : "r"(ptr));
+}
+
 static inline uint64_t op_min_u64(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;

@@ -61,6 +61,7 @@ struct op_status {
 	uint64_t nr_processes; /* processes known */
 	uint64_t nr_images;    /* dcookies given */
 	uint64_t dumps;	       /* dumps completed */
+	uint64_t maps_reread;  /* times that the mappings of a running process were read again: code moved unseen */
 	uint64_t ring_bytes;	  /* of one ring, two for every CPU */
 	uint64_t ring_need_bytes; /* what the plan says that a ring must hold */
 	uint64_t visits;	  /* to one CPU or to several at once; a CPU that is idle is not visited */

@@ -21,6 +21,12 @@ struct name_count {
 	char name[];
 };
 
+/* A row and the strings that it owns. */
+struct owned_row {
+	struct op_dcookie_row row;
+	char *host_path, *container;
+};
+
 struct op_dcookie_table {
 	struct op_htable identities;
 	struct op_htable names;
@@ -43,6 +49,15 @@ static void free_name(struct op_hlink *link, void *arg OP_UNUSED)
 	free(op_container_of(link, struct name_count, link));
 }
 
+static void free_row(struct op_dcookie_row *row)
+{
+	struct owned_row *owned = op_container_of(row, struct owned_row, row);
+
+	free(owned->host_path);
+	free(owned->container);
+	free(owned);
+}
+
 void op_dcookie_table_free(struct op_dcookie_table *table)
 {
 	if (!table)
@@ -52,7 +67,7 @@ void op_dcookie_table_free(struct op_dcookie_table *table)
 	op_htable_visit(&table->names, free_name, NULL);
 	op_htable_free(&table->names);
 	for (size_t i = 0; i < table->nr_rows; i++)
-		free(table->rows[i]);
+		free_row(table->rows[i]);
 	free(table->rows);
 	free(table);
 }
@@ -157,14 +172,16 @@ static struct identity *add_identity(struct op_dcookie_table *table, const struc
 
 static struct op_dcookie_row *add_row(struct op_dcookie_table *table, struct identity *identity)
 {
-	struct op_dcookie_row *row = make_room(table) ? calloc(1, sizeof(*row)) : NULL;
+	struct owned_row *owned = make_room(table) ? calloc(1, sizeof(*owned)) : NULL;
+	struct op_dcookie_row *row;
 
-	if (!row)
+	if (!owned)
 		return NULL;
+	row = &owned->row;
 	row->id = identity->id;
 	row->nr_before = count_name(table, &identity->id.name);
 	if (row->nr_before == UINT32_MAX) {
-		free(row);
+		free(owned);
 		return NULL;
 	}
 	table->rows[table->nr_rows++] = row;
@@ -221,4 +238,27 @@ struct op_dcookie_row *op_dcookie_row(const struct op_dcookie_table *table, uint
 size_t op_dcookie_count(const struct op_dcookie_table *table)
 {
 	return table->nr_rows;
+}
+
+static int replace_string(char **string, const char *with)
+{
+	char *copy = with ? strdup(with) : NULL;
+
+	if (with && !copy)
+		return -ENOMEM;
+	free(*string);
+	*string = copy;
+	return 0;
+}
+
+int op_dcookie_set_place(struct op_dcookie_table *table, uint64_t cookie, const char *host_path, const char *container)
+{
+	struct owned_row *owned = op_container_of(op_dcookie_row(table, cookie), struct owned_row, row);
+	int err = replace_string(&owned->host_path, host_path);
+
+	if (!err)
+		err = replace_string(&owned->container, container);
+	owned->row.host_path = owned->host_path;
+	owned->row.container = owned->container;
+	return err;
 }

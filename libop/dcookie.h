@@ -33,6 +33,8 @@ struct op_dcookie_row {
 	uint64_t cookie;
 	struct op_image_id id; /* its strings belong to the table */
 	uint64_t mtime;	       /* seconds; 0: unknown */
+	const char *host_path; /* where the file is on the host, when that is not id.name.name; NULL: unknown or the same */
+	const char *container; /* what it ran in; NULL: unknown or none */
 	uint32_t nr_before;    /* rows that had the same name before: 0 for the first image at a path, 1 for what replaced it ... */
 };
 
@@ -62,6 +64,10 @@ int op_dcookie_alias(struct op_dcookie_table *table, const struct op_image_id *i
 
 /* The row of a cookie that the table gave; never NULL. */
 struct op_dcookie_row *op_dcookie_row(const struct op_dcookie_table *table, uint64_t cookie) OP_NONNULL;
+
+/* Sets where the file is on the host and what container it ran in; copies are made, either may be NULL. 0 or -ENOMEM. */
+int op_dcookie_set_place(struct op_dcookie_table *table, uint64_t cookie, const char *host_path, const char *container)
+	OP_NONNULL_ARGS(1) OP_MUST_CHECK;
 
 /* Number of rows. */
 size_t op_dcookie_count(const struct op_dcookie_table *table) OP_NONNULL;

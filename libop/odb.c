@@ -20,8 +20,10 @@ struct op_odb {
 	struct op_odb_descr *descr;
 	struct op_odb_node *nodes;
 	uint32_t *hash;
+	uint32_t size; /* as in the descriptor, which is a page away */
 	size_t map_bytes;
 	uint32_t dropped;
+	bool promised; /* what is in it is on the disk, or will be: see op_odb_promise */
 	int dir_fd;
 	char *tmp_path;
 	char path[];
@@ -35,22 +37,34 @@ static void point_into(struct op_odb *odb, void *map, uint32_t size)
 	odb->descr = (void *)(base + sizeof(struct op_odb_header));
 	odb->nodes = (void *)(base + OP_ODB_NODES_OFFSET);
 	odb->hash = (void *)(odb->nodes + size);
+	odb->size = size;
 	odb->map_bytes = op_odb_file_bytes(size);
 }
 
-/* Makes the directories that lead to path below dir_fd. */
+/* Makes the directories that lead to path, which is as before afterwards. From below: most of them are there. */
+static int make_parents(int dir_fd, char *path)
+{
+	char *slash = strrchr(path, '/');
+	int err;
+
+	if (!slash || slash == path)
+		return 0;
+	*slash = '\0';
+	err = op_sys_mkdirat(dir_fd, path, DIRECTORY_MODE);
+	if (err == -ENOENT) {
+		err = make_parents(dir_fd, path);
+		if (!err)
+			err = op_sys_mkdirat(dir_fd, path, DIRECTORY_MODE);
+	}
+	*slash = '/';
+	return err == -EEXIST ? 0 : err;
+}
+
 static int make_directories(int dir_fd, const char *path)
 {
 	char *copy = strdup(path);
-	int err = copy ? 0 : -ENOMEM;
+	int err = copy ? make_parents(dir_fd, copy) : -ENOMEM;
 
-	for (char *slash = copy ? strchr(copy + 1, '/') : NULL; slash && !err; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		err = op_sys_mkdirat(dir_fd, copy, DIRECTORY_MODE);
-		if (err == -EEXIST)
-			err = 0;
-		*slash = '/';
-	}
 	free(copy);
 	return err;
 }
@@ -113,10 +127,15 @@ static int create(struct op_odb *odb, const struct op_odb_header *header)
 	return err;
 }
 
+static uint32_t *bucket_of(const struct op_odb *odb, uint64_t key)
+{
+	return &odb->hash[op_odb_bucket(key, odb->size)];
+}
+
 static void link_node(struct op_odb *odb, uint32_t index)
 {
 	struct op_odb_node *node = &odb->nodes[index];
-	uint32_t *bucket = &odb->hash[op_odb_bucket(node->key, odb->descr->size)];
+	uint32_t *bucket = bucket_of(odb, node->key);
 
 	node->next = *bucket;
 	*bucket = index;
@@ -176,6 +195,7 @@ static int open_existing(struct op_odb *odb, int fd)
 		return err;
 	point_into(odb, map, head.descr.size);
 	rebuild_hash(odb);
+	odb->promised = true;
 	return 0;
 }
 
@@ -213,14 +233,20 @@ const struct op_odb_header *op_odb_header(const struct op_odb *odb)
 	return odb->header;
 }
 
+void op_odb_promise(struct op_odb *odb)
+{
+	odb->promised = true;
+}
+
 uint32_t op_odb_dropped(const struct op_odb *odb)
 {
 	return odb->dropped;
 }
 
 /*
- * A file of twice the size takes the place of this one. It is on the disk before it does, since the old one may be there by a
- * dump's promise. A kill at any moment leaves the old or the new one.
+ * A file of twice the size takes the place of this one. It is on the disk before it does where the old one is, by a dump's
+ * promise; a disk takes long, and whoever counts does not wait for it without need. A kill at any moment leaves the old or the
+ * new one.
  */
 static int grow(struct op_odb *odb)
 {
@@ -240,7 +266,7 @@ static int grow(struct op_odb *odb)
 	odb->descr->size = old_size * 2;
 	for (uint32_t i = 1; i < nr_nodes; i++)
 		link_node(odb, i);
-	err = op_sys_fsync(fd);
+	err = odb->promised ? op_sys_fsync(fd) : 0;
 	close(fd);
 	if (!err)
 		err = op_sys_renameat(odb->dir_fd, odb->tmp_path, odb->dir_fd, odb->path);
@@ -256,7 +282,7 @@ static int grow(struct op_odb *odb)
 
 static uint32_t find(const struct op_odb *odb, uint64_t key)
 {
-	uint32_t index = odb->hash[op_odb_bucket(key, odb->descr->size)];
+	uint32_t index = *bucket_of(odb, key);
 
 	while (index && odb->nodes[index].key != key)
 		index = odb->nodes[index].next;
@@ -304,6 +330,38 @@ int op_odb_add(struct op_odb *odb, uint64_t key, uint32_t count)
 	}
 	op_store_relaxed(&odb->nodes[index].value, value + count);
 	return 0;
+}
+
+/* Asks for what op_odb_add will look at: the buckets, the first node of each, the second where it is not the first. */
+static void fetch(const struct op_odb_addition *additions, size_t nr_additions)
+{
+	uint32_t at[OP_ODB_ADDITIONS_MAX];
+
+	for (size_t i = 0; i < nr_additions; i++)
+		op_prefetch(bucket_of(additions[i].odb, additions[i].key));
+	for (size_t i = 0; i < nr_additions; i++) {
+		at[i] = *bucket_of(additions[i].odb, additions[i].key);
+		op_prefetch(&additions[i].odb->nodes[at[i]]);
+	}
+	for (size_t i = 0; i < nr_additions; i++) {
+		const struct op_odb_node *node = &additions[i].odb->nodes[at[i]];
+
+		if (at[i] && node->key != additions[i].key)
+			op_prefetch(&additions[i].odb->nodes[node->next]);
+	}
+}
+
+void op_odb_add_all(struct op_odb_addition *additions, size_t nr_additions)
+{
+	while (nr_additions) {
+		size_t nr = op_min_u64(nr_additions, OP_ODB_ADDITIONS_MAX);
+
+		fetch(additions, nr);
+		for (size_t i = 0; i < nr; i++)
+			additions[i].error = op_odb_add(additions[i].odb, additions[i].key, additions[i].count);
+		additions += nr;
+		nr_additions -= nr;
+	}
 }
 
 void op_odb_close(struct op_odb *odb)

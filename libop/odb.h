@@ -91,10 +91,28 @@ uint32_t op_odb_dropped(const struct op_odb *odb) OP_NONNULL;
 
 /*
  * Adds `count` to the key. A count that passes 2^32-1 goes on in a second node of the same key; readers add both.
- * A full file is replaced by one of twice the size: made under tmp_path, synced, renamed, so that readers see the one or the
- * other, whole. 0, or -ENOSPC when there is no room for that, another -errno; then nothing was added.
+ * A full file is replaced by one of twice the size: made under tmp_path, synced if op_odb_promise says so, renamed, so that readers
+ * see the one or the other, whole. 0, or -ENOSPC when there is no room for that, another -errno; then nothing was added.
  */
 int op_odb_add(struct op_odb *odb, uint64_t key, uint32_t count) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * Somebody writes the file to the disk and counts on finding it there: what takes its place is on the disk before it does. So is
+ * what takes the place of a file that op_odb_open found, since nobody knows what was promised of it; a new file is nobody's yet.
+ */
+void op_odb_promise(struct op_odb *odb) OP_NONNULL;
+
+#define OP_ODB_ADDITIONS_MAX 64 /* in one call; more would not fit in what a CPU looks up at once */
+
+struct op_odb_addition {
+	struct op_odb *odb;
+	uint64_t key;
+	uint32_t count;
+	int error; /* filled in: what op_odb_add returned */
+};
+
+/* op_odb_add of each, in order. They wait for memory at the same time and not one after another, which is most of what they cost. */
+void op_odb_add_all(struct op_odb_addition *additions, size_t nr_additions) OP_NONNULL;
 
 /* Unmaps and closes; NULL is allowed. What was added is in the page cache, not necessarily on the disk. */
 void op_odb_close(struct op_odb *odb);

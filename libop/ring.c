@@ -8,7 +8,7 @@
 #include "libop/atomic.h"
 #include "libop/sys.h"
 
-int op_ring_map(int fd, size_t data_bytes, struct op_ring *ret_ring)
+static int map_ring(int fd, size_t data_bytes, int protection, unsigned int flags, struct op_ring *ret_ring)
 {
 	size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
 	uint8_t *bounce;
@@ -20,7 +20,7 @@ int op_ring_map(int fd, size_t data_bytes, struct op_ring *ret_ring)
 	bounce = aligned_alloc(8, OP_RECORD_BYTES_MAX);
 	if (!bounce)
 		return -ENOMEM;
-	err = op_sys_mmap(NULL, page_bytes + data_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0, &map);
+	err = op_sys_mmap(NULL, page_bytes + data_bytes, protection, MAP_SHARED, fd, 0, &map);
 	if (err < 0) {
 		free(bounce);
 		return err;
@@ -31,8 +31,20 @@ int op_ring_map(int fd, size_t data_bytes, struct op_ring *ret_ring)
 		.data_bytes = data_bytes,
 		.map_bytes = page_bytes + data_bytes,
 		.bounce = bounce,
+		.flags = flags,
 	};
 	return 0;
+}
+
+int op_ring_map(int fd, size_t data_bytes, struct op_ring *ret_ring)
+{
+	return map_ring(fd, data_bytes, PROT_READ | PROT_WRITE, 0, ret_ring);
+}
+
+int op_ring_map_backward(int fd, size_t data_bytes, struct op_ring *ret_ring)
+{
+	/* That the mapping is not writable is what tells the kernel to overwrite. */
+	return map_ring(fd, data_bytes, PROT_READ, OP_RING_BACKWARD, ret_ring);
 }
 
 /* A head that makes no sense is passed over; the records behind it are aligned all the same. */
@@ -143,7 +155,7 @@ const struct perf_event_header *op_ring_next_slow(struct op_ring *ring)
 		return NULL;
 	}
 	if ((ring->flags & OP_RING_BACKWARD) && header.size > ring->head - ring->tail) {
-		ring->tail = ring->head; /* the oldest one is partly overwritten */
+		ring->head = ring->tail; /* the oldest one is partly overwritten */
 		return NULL;
 	}
 	if (header.size >= sizeof(header) && header.size <= ring->head - ring->tail && header.size % 8 == 0)
@@ -164,6 +176,8 @@ void op_ring_put_back(struct op_ring *ring, const struct perf_event_header *reco
 void op_ring_end(struct op_ring *ring)
 {
 	if (ring->flags & OP_RING_BACKWARD) {
+		/* No order: what it shows is true, what it does not show is no promise. */
+		ring->late += op_load_relaxed(&ring->k_control->data_head) != ring->start;
 		ring->known = ring->start;
 		return;
 	}

@@ -40,10 +40,11 @@ struct op_ring {
 	uint64_t tail;	   /* next byte to read; the writer knows it after op_ring_end */
 	uint64_t damaged;  /* times that a length made no sense and the rest of what was there was passed over */
 	uint8_t *bounce;   /* a record that wraps is put together here; op_ring_map makes it, else the first that needs it */
-	unsigned int flags; /* enum op_ring_flags; 0 for the rings of the kernel that op_ring_map maps */
+	unsigned int flags; /* enum op_ring_flags; of a ring of the kernel: 0 from op_ring_map, BACKWARD from op_ring_map_backward */
 	const uint64_t *floor; /* OP_RING_BACKWARD: the lowest byte that the writer has touched; NULL: data_head */
 	uint64_t start;	   /* OP_RING_BACKWARD: the head that op_ring_begin saw */
 	uint64_t known;	   /* OP_RING_BACKWARD: the head of the snapshot before; what lies behind it has been given */
+	uint64_t late;	   /* OP_RING_BACKWARD: times that data_head had moved by op_ring_end: the writer did not stand still */
 };
 
 /*
@@ -51,6 +52,12 @@ struct op_ring {
  * at least a page. 0 or -errno (-EINVAL: not such a size; -EPERM: beyond kernel.perf_event_mlock_kb and no CAP_IPC_LOCK).
  */
 int op_ring_map(int fd, size_t data_bytes, struct op_ring *ret_ring) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * The same in overwrite mode: mapped for reading only, so the kernel waits for nobody, and written downwards when the event and all
+ * that are directed to it have attr.write_backward.
+ */
+int op_ring_map_backward(int fd, size_t data_bytes, struct op_ring *ret_ring) OP_NONNULL OP_MUST_CHECK;
 
 /*
  * Takes notice of what has been written by now. Bytes that op_ring_next will give.
@@ -96,6 +103,16 @@ void op_ring_end(struct op_ring *ring) OP_NONNULL;
 
 /* True when something has been written that op_ring_next has not given yet. */
 bool op_ring_pending(const struct op_ring *ring) OP_NONNULL;
+
+/*
+ * With OP_RING_BACKWARD, after op_ring_next has given NULL and before op_ring_end: the bytes of the records between the oldest that
+ * was given now and the newest that the snapshot before had in this ring. They are overwritten: always the oldest, always whole
+ * records (with the gaps between them), and 0 when the two snapshots join.
+ */
+static inline uint64_t op_ring_overwritten(const struct op_ring *ring)
+{
+	return ring->known - ring->tail;
+}
 
 /* Unmaps; allowed on a zeroed ring. */
 void op_ring_unmap(struct op_ring *ring);

@@ -5,6 +5,28 @@
  * output is directed to an anchor with PERF_EVENT_IOC_SET_OUTPUT, and a swap directs it to the other one. The kernel waits for an
  * RCU grace period and then exchanges a pointer: there is no moment without a ring. See doc/ring.md.
  *
+ * In overwrite mode the kernel never waits for the reader: the anchors are mapped for reading only and written downwards, a
+ * snapshot freezes what was the write ring, and the reader goes through it from the newest record to the oldest:
+ *
+ *   op_ring_pair_snapshot(&pair, &ring);
+ *   op_ring_begin(ring);
+ *   while ((record = op_ring_next(ring)))
+ *           ...newest first, back to where the snapshot before began...
+ *   nr_bytes = op_ring_overwritten(ring);   0: it joins the snapshot before; else so many bytes of the oldest records are gone
+ *   op_ring_end(ring);
+ *
+ * The kernel may still write into the old ring when a swap returns, which matters to a reader that begins at the newest record and
+ * goes on to the oldest one, the next to be overwritten. So a snapshot waits for one more grace period, with an event of its own
+ * that is directed last:
+ *
+ *   kernel, in a handler                       reader's thread
+ *   rcu_read_lock                              exchange the ring of each sampling event
+ *   (X) load the event's ring                  (Y) grace period of one more SET_OUTPUT
+ *   store record, (B) store data_head          (C) load data_head, load records
+ *   rcu_read_unlock
+ *
+ * X pairs with Y: a handler that loaded the old ring has ended when the grace period has; one that begins later loads the new one.
+ *
  * A pair belongs to one thread at a time. It may be handed to another one, for a swap say, where the hand-over itself orders what
  * either of them did (a lock, a join).
  */
@@ -43,6 +65,11 @@ struct op_ring_pair {
 	int *event_fds;	    /* the sampling events; the descriptors stay the caller's */
 	size_t nr_events;
 	struct op_swap_counts counts;
+	bool overwrite;
+	int settler_fd;	    /* overwrite mode: the event that is directed last */
+	uint64_t settles;
+	uint64_t settle_wait_ns; /* asleep in settling, summed */
+	uint64_t moved;	    /* times that data_head of the frozen ring moved while it settled */
 };
 
 /*
@@ -51,9 +78,14 @@ struct op_ring_pair {
  */
 int op_ring_pair_open(int cpu, size_t data_bytes, size_t watermark_bytes, struct op_ring_pair *ret_pair) OP_NONNULL OP_MUST_CHECK;
 
+/* The same in overwrite mode. It has one descriptor more. */
+int op_ring_pair_open_overwrite(int cpu, size_t data_bytes, size_t watermark_bytes, struct op_ring_pair *ret_pair)
+	OP_NONNULL OP_MUST_CHECK;
+
 /*
  * Directs the output of a sampling event (not mapped, same CPU and clock, not yet enabled: without a ring its samples would
- * vanish uncounted) to the write ring, and lets swaps take it along. 0 or -errno.
+ * vanish uncounted) to the write ring, and lets swaps take it along. 0 or -errno; -EINVAL when attr.write_backward of the event
+ * is not 1 in overwrite mode or not 0 otherwise: the kernel does not let one ring be written in both directions.
  */
 int op_ring_pair_attach(struct op_ring_pair *pair, int event_fd) OP_NONNULL OP_MUST_CHECK;
 
@@ -63,6 +95,21 @@ int op_ring_pair_attach(struct op_ring_pair *pair, int event_fd) OP_NONNULL OP_M
  * rings have to be read from now on, and nothing is lost by that.
  */
 int op_ring_pair_swap(struct op_ring_pair *pair) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * Overwrite mode, after a swap: returns when no handler is left that may write to the read ring. Sleeps for one grace period, and
+ * a grace period is of all CPUs: who has swapped several pairs settles only one of them. 0 or -errno; -EINVAL: not in
+ * overwrite mode.
+ */
+int op_ring_pair_settle(struct op_ring_pair *pair) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * Overwrite mode: swap and settle. The ring that was written stands still until the next swap, and is to be read before that one,
+ * from op_ring_begin to op_ring_end. Consecutive snapshots join: no record is missing and none given twice, but for what
+ * op_ring_overwritten tells. 0 or -errno: the ring may still be written and must not be read; what is in it comes with later
+ * snapshots. -EINVAL: not in overwrite mode.
+ */
+int op_ring_pair_snapshot(struct op_ring_pair *pair, struct op_ring **ret_ring) OP_NONNULL OP_MUST_CHECK;
 
 static inline struct op_ring *op_ring_pair_read_ring(struct op_ring_pair *pair)
 {

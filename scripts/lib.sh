@@ -9,7 +9,8 @@ BUILD_PACKAGES="gcc make libc6-dev linux-libc-dev autoconf automake pkg-config
 TEST_PACKAGES="libcmocka-dev clang cppcheck shellcheck python3 git xz-utils coreutils util-linux binutils
 	mmdebstrap systemd-container spin linux-perf"
 DEMO_PACKAGES="xz-utils gzip coreutils"
-BENCH_PACKAGES="python3 linux-perf libck-dev liburcu-dev"
+BENCH_PACKAGES="python3 linux-perf libck-dev liburcu-dev
+	liblttng-ust-dev liblttng-ctl-dev lttng-tools"
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 jobs=$(nproc)

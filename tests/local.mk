@@ -28,9 +28,11 @@ EXTRA_DIST += tests/format/reader.py tests/format/agree.py \
 	tests/unit/cmocka_all.h tests/unit/memory_ring.h tests/unit/sample_writer.h tests/unit/sideband_records.h \
 	tests/unit/test_box.h tests/unit/kernel_events.h tests/unit/pipeline.h tests/unit/record_text.h \
 	tests/golden/run.py tests/golden/cases.txt tests/style.py tests/cppcheck.txt \
-	tests/system/opdtest.py tests/system/elfsyms.py \
+	tests/system/opdtest.py tests/system/elfsyms.py tests/system/hot.py \
+	tests/system/mapped.c tests/system/bare.c tests/system/hand.lds tests/system/test_mappings.py \
+	tests/system/test_names.py tests/system/test_places.py tests/system/test_processes.py \
 	tests/system/test_agreement.py tests/system/test_attribution.py tests/system/test_cgroup.py tests/system/test_control.py \
-	tests/system/test_errors.py tests/system/test_hotplug.py tests/system/test_opcontrol.py \
+	tests/system/test_errors.py tests/system/test_hotplug.py tests/system/test_opcontrol.py tests/system/test_overwrite.py \
 	tests/system/test_page_faults.py tests/system/test_restart.py tests/system/test_shares.py tests/system/test_swaps.py \
 	tests/system/test_turns.py tests/system/long_soak.py tests/system/test_perf_script.py tests/system/test_separate.py \
 	tests/systemd/test_container.py \
@@ -52,5 +54,6 @@ check-long: all check-programs
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/long_soak.py $(LONG_FLAGS)
 
 bench: all check-programs
-	@rc=0; $(MAKE) --no-print-directory bench-ring || rc=1; \
+	@rc=0; $(MAKE) --no-print-directory bench-ring || rc=1; echo; \
+		$(MAKE) --no-print-directory bench-sim || rc=1; \
 		env $(OPD_TEST_ENV) python3 $(srcdir)/tests/bench/bench.py $(BENCH_FLAGS) || rc=1; exit $$rc

@@ -218,6 +218,7 @@ static const struct field status_fields[] = {
 	ROW(op_status, nr_processes, U64),
 	ROW(op_status, nr_images, U64),
 	ROW(op_status, dumps, U64),
+	ROW(op_status, maps_reread, U64),
 	ROW(op_status, ring_bytes, U64),
 	ROW(op_status, ring_need_bytes, U64),
 	ROW(op_status, ring_is_auto, BOOL32),

@@ -2,9 +2,9 @@
 /*
  * What the kernel pair costs: usage: bench_ring [SECONDS], default 3 for each of the runs.
  *
- * Four tables: reading and decoding alone, out of a ring in memory, beside memcpy of the same bytes; whole captures at several
- * rates beside perf record; what a wake-up for each record costs beside the watermark; and the length of a turn with one swapping
- * thread and with several. CPU time is that of the reading thread,
+ * Five tables: reading and decoding alone, out of a ring in memory, beside memcpy of the same bytes; whole captures at several
+ * rates beside perf record; what a wake-up for each record costs beside the watermark; the length of a turn with one swapping
+ * thread and with several; and what a snapshot in overwrite mode costs beside a swap. CPU time is that of the reading thread,
  * as the scheduler counts it (perf: all of its threads). Exit code 1 when an aim is missed, 77 when events are not allowed.
  */
 #include <errno.h>
@@ -134,6 +134,11 @@ static const struct capture_wanted wakeups[] = {
 	CLOCK_ROW("each record, in place", DEFAULT_PERIOD_NS, EACH_RECORD, CAPTURE_IN_PLACE),
 };
 
+static const struct capture_wanted snapshots[] = {
+	CLOCK_ROW("swap", DEFAULT_PERIOD_NS, RING_BYTES / 4, CAPTURE_SWAP),
+	CLOCK_ROW("snapshot", DEFAULT_PERIOD_NS, RING_BYTES / 4, CAPTURE_SNAPSHOT),
+};
+
 #define TURN_ROW(events, threads)                                                                                                  \
 	{ .event = PERF_COUNT_SW_CPU_CLOCK, .period = 1000000, .ring_bytes = RING_BYTES, .watermark_bytes = RING_BYTES / 4,        \
 	  .how = CAPTURE_SWAP, .load = CAPTURE_BUSY, .nr_events = events, .nr_threads = threads, .turn_ms = 20 }
@@ -230,6 +235,28 @@ static void table_wakeups(unsigned int seconds)
 	}
 }
 
+static void table_snapshots(unsigned int seconds)
+{
+	double first_ms = 0;
+
+	printf("\noverwrite mode, cpu-clock 10 kHz, %u s a row; a snapshot is a swap and settling\n%-10s %10s %8s %8s %10s %8s %12s %12s\n",
+	       seconds, "", "samples", "swaps/s", "ms/swap", "ms settle", "ms all", "times a swap", "overwritten");
+	for (size_t i = 0; i < op_array_size(snapshots); i++) {
+		struct capture_result result;
+		double swap_ms, settle_ms;
+
+		run_or_end(&snapshots[i], seconds, &result);
+		swap_ms = bench_per((double)result.swap_wait_ns / 1e6, (double)result.swaps);
+		settle_ms = bench_per((double)result.settle_wait_ns / 1e6, (double)result.settles);
+		if (!i)
+			first_ms = swap_ms;
+		printf("%-10s %10llu %8.1f %8.1f %10.1f %8.1f %10.1f x %12llu\n", snapshots[i].name, (unsigned long long)result.samples,
+		       (double)result.swaps / ((double)result.elapsed_ns / 1e9), swap_ms, settle_ms, swap_ms + settle_ms,
+		       bench_per(swap_ms + settle_ms, first_ms), (unsigned long long)result.overwritten_bytes);
+		fflush(stdout);
+	}
+}
+
 /* Swaps are asleep: how much of their time several threads take out of a turn. */
 static void table_turns(unsigned int seconds)
 {
@@ -269,6 +296,7 @@ int main(int argc, char **argv)
 	good = table_captures((unsigned int)seconds);
 	table_wakeups((unsigned int)seconds);
 	table_turns((unsigned int)seconds);
+	table_snapshots((unsigned int)seconds);
 	printf("\naim (nothing lost at 10 kHz): %s\n", good ? "met" : "NOT met");
 	return good ? 0 : 1;
 }

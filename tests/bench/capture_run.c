@@ -91,8 +91,11 @@ static int open_cpu(struct capture *capture, unsigned int index, int cpu_number)
 		.use_clockid = 1,
 		.clockid = OP_CLOCK,
 		.read_format = PERF_FORMAT_LOST,
+		.write_backward = capture->wanted->how == CAPTURE_SNAPSHOT,
 	};
-	int err = op_ring_pair_open(cpu_number, capture->wanted->ring_bytes, capture->wanted->watermark_bytes, &cpu->pair);
+	int (*open_pair)(int, size_t, size_t, struct op_ring_pair *) = attr.write_backward ? op_ring_pair_open_overwrite :
+											     op_ring_pair_open;
+	int err = open_pair(cpu_number, capture->wanted->ring_bytes, capture->wanted->watermark_bytes, &cpu->pair);
 
 	if (err)
 		return err;
@@ -174,6 +177,8 @@ static void drain(struct capture_result *result, struct op_ring *ring)
 		result->samples++;
 		result->checksum += sample.ip ^ sample.time_ns ^ sample.id ^ sample.tid;
 	}
+	if (ring->flags & OP_RING_BACKWARD)
+		result->overwritten_bytes += op_ring_overwritten(ring);
 	op_ring_end(ring);
 }
 
@@ -195,6 +200,11 @@ static int visit(struct capture *capture)
 	int err = 0;
 
 	opd_swappers_swap(capture->swappers, capture->swaps, capture->nr_swaps);
+	/* A grace period is of all CPUs: one for all that were swapped. */
+	if (capture->wanted->how == CAPTURE_SNAPSHOT && capture->nr_swaps)
+		err = op_ring_pair_settle(capture->swaps[0].pair);
+	if (err)
+		return err;
 	begin_ns = bench_cpu_ns();
 	for (size_t i = 0; i < capture->nr_swaps; i++) {
 		err = err ? err : capture->swaps[i].err;
@@ -266,6 +276,8 @@ static int add_lost(struct capture *capture)
 			err = add_lost_of_event(capture, cpu->event_fds[e]);
 		capture->result.swaps += cpu->pair.counts.swaps;
 		capture->result.swap_wait_ns += cpu->pair.counts.wait_ns;
+		capture->result.settles += cpu->pair.settles;
+		capture->result.settle_wait_ns += cpu->pair.settle_wait_ns;
 	}
 	return err;
 }

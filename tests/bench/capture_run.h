@@ -8,6 +8,7 @@
 enum capture_how {
 	CAPTURE_SWAP,	  /* as opd does: swap, then read what was the write ring */
 	CAPTURE_IN_PLACE, /* the ring is read while it is written */
+	CAPTURE_SNAPSHOT, /* overwrite mode: as CAPTURE_SWAP, and settle before reading, newest first */
 };
 
 enum capture_load {
@@ -34,9 +35,10 @@ struct capture_result {
 	uint64_t samples, lost, undecodable, throttles;
 	uint64_t wakeups;      /* returns of poll before its time */
 	uint64_t swaps, swap_wait_ns;
+	uint64_t settles, settle_wait_ns, overwritten_bytes; /* CAPTURE_SNAPSHOT */
 	uint64_t turns, turn_ns; /* visits to all CPUs with something to read, and the time they took */
 	uint64_t reader_cpu_ns; /* of the reading thread: poll, swap, drain, decode */
-	uint64_t drain_cpu_ns; /* of that, drain and decode; with CAPTURE_SWAP only */
+	uint64_t drain_cpu_ns; /* of that, drain and decode; not with CAPTURE_IN_PLACE */
 	uint64_t elapsed_ns;
 	uint64_t checksum;     /* of all addresses: decoding cannot be left out */
 };

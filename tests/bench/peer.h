@@ -30,7 +30,8 @@ struct peer {
 
 extern const struct peer peer_memcpy; /* no queue between threads: the bytes go in and out of a buffer of the same size */
 extern const struct peer peer_ring;   /* libop/ring_memory.h */
-extern const struct peer peer_pair;   /* libop/ring_memory_pair.h: two rings of half the size, swapped for each read */
+extern const struct peer peer_pair;   /* libop/ring_memory_pair.h: two rings of half the size */
+extern const struct peer peer_pair_fence; /* the same, OP_MRING_FENCE */
 
 /* Not there when their libraries were not when this was built. */
 extern const struct peer peer_ck __attribute__((weak));

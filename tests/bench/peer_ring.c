@@ -53,14 +53,14 @@ no_ring:
 	return NULL;
 }
 
-static void *create_pair(size_t ring_bytes, size_t record_bytes)
+static void *create_pair_with(unsigned int flags, size_t ring_bytes, size_t record_bytes)
 {
 	struct queue *queue = make_queue(record_bytes);
 
 	if (!queue)
 		return NULL;
 	queue->worth = ring_bytes / 4;
-	if (op_mring_pair_create(ring_bytes / 2, 0, &queue->pair) < 0)
+	if (op_mring_pair_create(ring_bytes / 2, flags, &queue->pair) < 0)
 		goto no_pair;
 	op_mring_pair_reader_open(&queue->pair, &queue->reader);
 	if (op_mring_pair_writer_open(&queue->pair, &queue->writer) < 0)
@@ -73,6 +73,16 @@ no_writer:
 no_pair:
 	free(queue);
 	return NULL;
+}
+
+static void *create_pair(size_t ring_bytes, size_t record_bytes)
+{
+	return create_pair_with(0, ring_bytes, record_bytes);
+}
+
+static void *create_pair_fence(size_t ring_bytes, size_t record_bytes)
+{
+	return create_pair_with(OP_MRING_FENCE, ring_bytes, record_bytes);
 }
 
 /* True when the record was written. */
@@ -202,3 +212,9 @@ static void destroy_pair(void *handle)
 
 const struct peer peer_ring = { .create = create_ring, .write = write_ring, .read = read_ring, .destroy = destroy_ring };
 const struct peer peer_pair = { .create = create_pair, .write = write_pair, .read = read_pair, .destroy = destroy_pair };
+const struct peer peer_pair_fence = {
+	.create = create_pair_fence,
+	.write = write_pair,
+	.read = read_pair,
+	.destroy = destroy_pair,
+};

@@ -8,3 +8,12 @@ tests_ring_torture_LDADD = libop/libop.a
 
 # For check-long in tests/local.mk.
 TORTURE_RECORDS = 100000000
+
+# Real events: driven by tests/system/test_overwrite.py.
+check_PROGRAMS += tests/ring/kernel_overwrite
+
+tests_ring_kernel_overwrite_SOURCES = \
+	tests/ring/kernel_overwrite.c \
+	tests/ring/overwrite_load.c tests/ring/overwrite_load.h \
+	tests/ring/overwrite_seen.c tests/ring/overwrite_seen.h
+tests_ring_kernel_overwrite_LDADD = libop/libop.a

@@ -55,6 +55,29 @@ def is_alive(pid):
         return False
 
 
+def is_waiting(pid):
+    """True when a thread of the process reads its standard input."""
+    try:
+        for task in os.listdir("/proc/%d/task" % pid):
+            with open("/proc/%d/task/%s/syscall" % (pid, task), encoding="ascii") as stream:
+                if stream.read().split()[:2] in (["0", "0x0"], ["3", "0x0"]):
+                    return True
+    except OSError:
+        pass
+    return False
+
+
+def is_waiting_below(pid):
+    """The same for a process or one that descends from it."""
+    if is_waiting(pid):
+        return True
+    try:
+        with open("/proc/%d/task/%d/children" % (pid, pid), encoding="ascii") as stream:
+            return any(is_waiting_below(int(child)) for child in stream.read().split())
+    except OSError:
+        return False
+
+
 def wait_until(condition, seconds, text):
     """Waits for something that must happen; the limit only ends a test that hangs."""
     end = time.monotonic() + seconds

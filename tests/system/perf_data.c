@@ -130,11 +130,10 @@ static int open_store(struct store *store, const char *mode, unsigned int seed)
 	if (!store->in_page && !store->swaps && strcmp(mode, "ring") != 0)
 		return -EINVAL;
 	err = op_mring_pair_create(RING_BYTES, 0, &store->pair);
-	if (!err)
-		err = op_mring_pair_writer_open(&store->pair, &store->writer);
-	if (!err)
-		op_mring_pair_reader_open(&store->pair, &store->reader);
-	return err;
+	if (err)
+		return err;
+	op_mring_pair_reader_open(&store->pair, &store->reader);
+	return op_mring_pair_writer_open(&store->pair, &store->writer);
 }
 
 static void close_store(struct store *store)

@@ -8,9 +8,12 @@ daemon_unit_tests = \
 	tests/unit/test_mapset \
 	tests/unit/test_process \
 	tests/unit/test_kernel_map \
+	tests/unit/test_mounts \
+	tests/unit/test_locate \
 	tests/unit/test_cgroups \
 	tests/unit/test_cpus \
 	tests/unit/test_drain \
+	tests/unit/test_source \
 	tests/unit/test_plan tests/unit/test_visit tests/unit/test_capture_loss \
 	tests/unit/test_text
 check_PROGRAMS += $(daemon_unit_tests)
@@ -49,6 +52,14 @@ tests_unit_test_kernel_map_SOURCES = tests/unit/test_kernel_map.c tests/unit/cmo
 tests_unit_test_kernel_map_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_kernel_map_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
 
+tests_unit_test_mounts_SOURCES = tests/unit/test_mounts.c tests/unit/cmocka_all.h
+tests_unit_test_mounts_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_mounts_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_locate_SOURCES = tests/unit/test_locate.c tests/unit/cmocka_all.h
+tests_unit_test_locate_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_locate_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
+
 tests_unit_test_cpus_SOURCES = tests/unit/test_cpus.c tests/unit/cmocka_all.h
 tests_unit_test_cpus_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_cpus_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
@@ -58,11 +69,17 @@ tests_unit_test_drain_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAG
 tests_unit_test_drain_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
 tests_unit_test_drain_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_fallocate
 
+tests_unit_test_source_SOURCES = tests/unit/test_source.c tests/unit/cmocka_all.h \
+	tests/bench/load.c tests/bench/load.h \
+	tests/bench/sim.c tests/bench/sim.h
+tests_unit_test_source_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_source_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
 tests_unit_test_plan_SOURCES = tests/unit/test_plan.c tests/unit/cmocka_all.h
 tests_unit_test_plan_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_plan_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
 
-tests_unit_test_visit_SOURCES = tests/unit/test_visit.c tests/unit/cmocka_all.h tests/unit/memory_ring.h tests/unit/sideband_records.h
+tests_unit_test_visit_SOURCES = tests/unit/test_visit.c tests/unit/cmocka_all.h tests/unit/memory_ring.h tests/unit/pipeline.h \
+	tests/unit/sideband_records.h
 tests_unit_test_visit_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_visit_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
 tests_unit_test_visit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_ioctl

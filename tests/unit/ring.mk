@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Unit tests of the memory ring.
+# Unit tests of the memory ring, and of the kernel pair in overwrite mode.
 ring_unit_tests = \
 	tests/unit/test_ring_aux \
 	tests/unit/test_ring_differential \
 	tests/unit/test_ring_killed \
 	tests/unit/test_ring_loss \
 	tests/unit/test_ring_memory \
-	tests/unit/test_ring_memory_pair
+	tests/unit/test_ring_memory_pair \
+	tests/unit/test_ring_pair
 check_PROGRAMS += $(ring_unit_tests)
 TESTS += $(ring_unit_tests)
 
@@ -26,6 +27,11 @@ tests_unit_test_ring_aux_LDADD = libop/libop.a $(CMOCKA_LIBS)
 tests_unit_test_ring_killed_SOURCES = tests/unit/test_ring_killed.c tests/unit/cmocka_all.h
 tests_unit_test_ring_killed_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_ring_killed_LDADD = libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_ring_pair_SOURCES = tests/unit/test_ring_pair.c tests/unit/cmocka_all.h
+tests_unit_test_ring_pair_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_ring_pair_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_perf_event_open -Wl,--wrap=op_sys_ioctl -Wl,--wrap=op_sys_mmap
+tests_unit_test_ring_pair_LDADD = libop/libop.a $(CMOCKA_LIBS)
 
 tests_unit_test_ring_loss_SOURCES = tests/unit/test_ring_loss.c tests/unit/cmocka_all.h tests/unit/kernel_events.h
 tests_unit_test_ring_loss_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

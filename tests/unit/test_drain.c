@@ -53,6 +53,7 @@ static int setup(void **state OP_UNUSED)
 		events[i].id = EVENT_ID + i;
 	cpu.events = events;
 	cpu.online = true;
+	cpu.source = &opd_source_kernel;
 	memory_ring_init(&cpu.pair.rings[0]);
 	memory_ring_init(&cpu.sideband);
 	pipeline.capture.events = kinds;
@@ -209,6 +210,116 @@ static void anonymous_and_kernel_code(void **state OP_UNUSED)
 	assert_int_equal(stored("{root}/no/app/{dep}/{anon:[vsyscall]}/4000000.0xffffffffff600000.0xffffffffff601000", 0x30), 1);
 	assert_int_equal(stored("{root}/no/app/{dep}/{root}/proc/kallsyms", 0x40), 1);
 	assert_int_equal(stored("{root}/proc/kallsyms/{dep}/{root}/proc/kallsyms", 0x50), 1);
+}
+
+/* What was found for one sample is used for the next ones, but for none that it does not hold for. */
+static void what_was_found_is_not_found_for_too_long(void **state OP_UNUSED)
+{
+	pipeline.resolver.kernel.text_start = 0x500000; /* so that an address can be both */
+	pipeline.resolver.kernel.text_end = 0x600000;
+	exec_record(PID, 10);
+	mmap_record(PID, 0x400000, 0x200000, 0, "/no/first", 11);
+	for (uint64_t i = 0; i < 3; i++) {
+		sample(PERF_RECORD_MISC_USER, 0x500010, PID, 20 + i);
+		sample(PERF_RECORD_MISC_KERNEL, 0x500010, PID, 20 + i);
+		sample(PERF_RECORD_MISC_USER, 0x500010, PID + 1, 20 + i);
+	}
+	drain();
+	assert_int_equal(stored("{root}/no/first/{dep}/{root}/no/first", 0x100010), 3);
+	assert_int_equal(stored("{root}/no/first/{dep}/{root}/proc/kallsyms", 0x10), 3);
+	assert_int_equal(stored("{kern}/no-process/{dep}/{kern}/no-process", 0x500010), 3);
+	/* A part is mapped over, and the old one is asked for once more. */
+	mmap_record(PID, 0x500000, 0x1000, 0x7000, "/no/lib", 30);
+	sample(PERF_RECORD_MISC_USER, 0x500010, PID, 40);
+	sample(PERF_RECORD_MISC_USER, 0x500010, PID, 25);
+	sample(PERF_RECORD_MISC_USER, 0x500010, PID, 41);
+	sample(PERF_RECORD_MISC_USER, 0x4ffff0, PID, 41);
+	sample(PERF_RECORD_MISC_USER, 0x501000, PID, 41);
+	drain();
+	assert_int_equal(stored("{root}/no/first/{dep}/{root}/no/lib", 0x7010), 2);
+	assert_int_equal(stored("{root}/no/first/{dep}/{root}/no/first", 0x100010), 4);
+	assert_int_equal(stored("{root}/no/first/{dep}/{root}/no/first", 0xffff0), 1);
+	assert_int_equal(stored("{root}/no/first/{dep}/{root}/no/first", 0x101000), 1);
+	/* Another program at the same addresses, which the kernel's time goes to as well. */
+	exec_record(PID, 50);
+	mmap_record(PID, 0x400000, 0x200000, 0x2000, "/no/second", 51);
+	sample(PERF_RECORD_MISC_USER, 0x500010, PID, 60);
+	sample(PERF_RECORD_MISC_KERNEL, 0x500010, PID, 60);
+	sample(PERF_RECORD_MISC_USER, 0x500010, PID, 45);
+	sample(PERF_RECORD_MISC_KERNEL, 0x500010, PID, 45);
+	drain();
+	assert_int_equal(stored("{root}/no/second/{dep}/{root}/no/second", 0x102010), 1);
+	assert_int_equal(stored("{root}/no/second/{dep}/{root}/proc/kallsyms", 0x10), 1);
+	assert_int_equal(stored("{root}/no/first/{dep}/{root}/no/lib", 0x7010), 3);
+	assert_int_equal(stored("{root}/no/first/{dep}/{root}/proc/kallsyms", 0x10), 4);
+	assert_int_equal(event->stored, event->received);
+}
+
+/* Among so many there are some that are looked up in the place of the first. */
+static void what_was_found_is_one_process_only(void **state OP_UNUSED)
+{
+	exec_record(PID, 10);
+	mmap_record(PID, 0x400000, 0x1000, 0, "/no/first", 11);
+	for (uint32_t i = 1; i <= 3000; i++) {
+		exec_record(PID + i * OPD_CHANGE_SLOTS, 25);
+		sample(PERF_RECORD_MISC_USER, 0x400001, PID, 30);
+		sample(PERF_RECORD_MISC_USER, 0x400001, PID + i * OPD_CHANGE_SLOTS, 30);
+		drain();
+	}
+	assert_int_equal(event->unattributed, 3000);
+	assert_int_equal(stored("{root}/no/first/{dep}/{root}/no/first", 1), 3000);
+}
+
+static bool nobody_is_gone(uint32_t pid OP_UNUSED)
+{
+	return false;
+}
+
+/* The pid of a process that ended comes back: what was found for the one is nothing for the other. */
+static void what_was_found_ends_with_the_process(void **state OP_UNUSED)
+{
+	exec_record(PID, 10);
+	mmap_record(PID, 0x400000, 0x1000, 0, "/no/first", 11);
+	exec_record(PID + 1, 12);
+	mmap_record(PID + 1, 0x400000, 0x1000, 0x5000, "/no/second", 13);
+	sample(PERF_RECORD_MISC_USER, 0x400001, PID, 20);
+	drain();
+	fork_record(PID + 1, PID, 30);
+	sample(PERF_RECORD_MISC_USER, 0x400001, PID, 40);
+	drain();
+	assert_int_equal(stored("{root}/no/first/{dep}/{root}/no/first", 1), 1);
+	assert_int_equal(stored("{root}/no/second/{dep}/{root}/no/second", 0x5001), 1);
+	opd_process_thread_ended(&pipeline.resolver.processes, PID, PID, 50);
+	opd_processes_prune(&pipeline.resolver.processes, 60, nobody_is_gone);
+	sample(PERF_RECORD_MISC_USER, 0x400001, PID, 70);
+	drain();
+	assert_int_equal(event->unattributed, 1);
+}
+
+/* More files than may be open, in the samples that are added at once. */
+static void few_open_files_serve_many_at_once(void **state OP_UNUSED)
+{
+	char name[64];
+
+	pipeline.count.max_open = 3;
+	for (uint32_t i = 0; i < 20; i++) {
+		snprintf(name, sizeof(name), "/no/app%u", i);
+		exec_record(PID + i, 10);
+		mmap_record(PID + i, 0x400000, 0x1000, 0, name, 11);
+		drain();
+	}
+	for (uint32_t round = 0; round < 4; round++) {
+		for (uint32_t i = 0; i < 20; i++)
+			sample(PERF_RECORD_MISC_USER, 0x400010, PID + i * (round + 1) % 20, 20);
+		drain();
+		assert_true(pipeline.count.nr_open <= 3);
+	}
+	assert_int_equal(event->stored, 80);
+	for (uint32_t i = 1; i < 20; i += 2) {
+		snprintf(name, sizeof(name), "{root}/no/app%u/{dep}/{root}/no/app%u", i, i);
+		assert_true(stored(name, 0x10) >= 2);
+	}
+	assert_int_equal(stored("{root}/no/app1/{dep}/{root}/no/app1", 0x10) + stored("{root}/no/app2/{dep}/{root}/no/app2", 0x10), 6);
 }
 
 static void regions_without_samples_cost_no_row(void **state OP_UNUSED)
@@ -368,6 +479,7 @@ static void a_path_too_long_is_shortened(void **state OP_UNUSED)
 		op_text_add(&path, name);
 	op_text_add(&path, "/app");
 	mapped.name = op_text_get(&path);
+	mapped.places = &pipeline.resolver.processes.places;
 	exec_record(PID, 10);
 	drain();
 	process = opd_process_find(&pipeline.resolver.processes, PID);
@@ -375,7 +487,7 @@ static void a_path_too_long_is_shortened(void **state OP_UNUSED)
 	mapping.cookie = opd_image_of_mapping(pipeline.resolver.table, &mapped, &is_file);
 	assert_true(is_file);
 	process->mm->app_cookie = mapping.cookie;
-	assert_int_equal(opd_process_map(&pipeline.resolver.processes, process->mm, &mapping), 0);
+	assert_int_equal(opd_process_map(&pipeline.resolver.processes, PID, process->mm, &mapping), 0);
 	sample(PERF_RECORD_MISC_USER, 0x400010, PID, 20);
 	drain();
 	snprintf(record, sizeof(record), "/(long path %016llx)/app", (unsigned long long)op_hash_bytes(0, mapped.name, path.length));
@@ -437,7 +549,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(user_samples_go_to_app_and_library), T(samples_go_by_their_own_time), T(a_late_commit_resolves_right_and_is_counted), T(what_has_no_place_is_stored_in_sight),
 		T(anonymous_and_kernel_code), T(regions_without_samples_cost_no_row), T(without_separation_images_stand_alone), T(losses_have_names),
-		T(samples_with_anothers_identifier), T(a_time_of_another_clock_is_now), T(throttled_time_is_counted), T(few_open_files_serve_many), T(changed_files_are_named_once),
+		T(samples_with_anothers_identifier), T(a_time_of_another_clock_is_now), T(throttled_time_is_counted), T(few_open_files_serve_many), T(few_open_files_serve_many_at_once), T(what_was_found_is_not_found_for_too_long),
+		T(what_was_found_ends_with_the_process), T(what_was_found_is_one_process_only), T(changed_files_are_named_once),
 		T(a_path_too_long_is_shortened), T(a_damaged_file_makes_room),
 	};
 

@@ -14,11 +14,12 @@
 #include "libop/sys.h"
 
 #define PATH "samples/current/{root}/bin/x/{dep}/{root}/bin/x/TIMER.0.0.all.all.all"
-#define TMP "tmp/sample"
+#define TMP  "tmp/sample"
 
 static int dir_fd;
 static char dir_path[] = "/tmp/test_odb.XXXXXX";
 static int fail_fallocate, fail_rename; /* errno to give, 0: none */
+static int nr_fsyncs;
 
 int __real_op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes);
 int __wrap_op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes);
@@ -38,6 +39,7 @@ int __wrap_op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd,
 
 int __wrap_op_sys_fsync(int fd OP_UNUSED)
 {
+	nr_fsyncs++;
 	return 0;
 }
 
@@ -55,7 +57,7 @@ static int setup(void **state OP_UNUSED)
 	if (!mkdtemp(dir_path))
 		return -1;
 	dir_fd = open(dir_path, O_RDONLY | O_DIRECTORY);
-	fail_fallocate = fail_rename = 0;
+	fail_fallocate = fail_rename = nr_fsyncs = 0;
 	return mkdirat(dir_fd, "tmp", 0755);
 }
 
@@ -76,13 +78,13 @@ static struct op_odb *open_odb(void)
 	return odb;
 }
 
-static uint64_t count_of(uint64_t key, uint32_t *ret_nr_nodes)
+static uint64_t count_in(const char *path, uint64_t key, uint32_t *ret_nr_nodes)
 {
 	struct op_odb_samples samples;
 	const char *why = "";
 	uint64_t sum = 0;
 
-	assert_int_equal(op_odb_read(dir_fd, PATH, &samples, &why), 0);
+	assert_int_equal(op_odb_read(dir_fd, path, &samples, &why), 0);
 	for (uint32_t i = 0; i < samples.nr_nodes; i++)
 		if (samples.nodes[i].key == key)
 			sum += samples.nodes[i].value;
@@ -92,12 +94,17 @@ static uint64_t count_of(uint64_t key, uint32_t *ret_nr_nodes)
 	return sum;
 }
 
+static uint64_t count_of(uint64_t key, uint32_t *ret_nr_nodes)
+{
+	return count_in(PATH, key, ret_nr_nodes);
+}
+
 /* The worked example of the format page, section 1.7. */
 static void the_bytes_of_the_worked_example(void **state OP_UNUSED)
 {
 	static const uint8_t expected[] = {
-		0x44, 0x41, 0x45, 0x0a, 0x13, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-		0, 0, 0, 0, 0, 0x40, 0x9f, 0x40, 0, 0xf1, 0x53, 0x65,
+		0x44, 0x41, 0x45, 0x0a, 0x13, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0,    0,    0,    0, 0,    0,    0,
+		0,    0,    0,    0,    0,    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x40, 0x9f, 0x40, 0, 0xf1, 0x53, 0x65,
 	};
 	struct op_odb *odb = open_odb();
 	uint8_t bytes[4096];
@@ -267,6 +274,77 @@ static void full_disk_at_growth_keeps_the_file(void **state OP_UNUSED)
 	op_odb_close(odb);
 }
 
+/* The same additions, one by one and together, over several files that grow meanwhile. */
+static void many_at_once_are_as_many_in_turn(void **state OP_UNUSED)
+{
+	static const char *const paths[] = { "samples/a", "samples/b", "samples/c" };
+	struct op_odb_addition additions[3 * OP_ODB_ADDITIONS_MAX];
+	struct op_odb *odbs[3];
+	uint64_t expected[3][500] = { 0 };
+	uint32_t random = 1;
+
+	for (size_t i = 0; i < 3; i++)
+		assert_int_equal(op_odb_open(dir_fd, paths[i], TMP, &header, &odbs[i]), 0);
+	for (size_t round = 0; round < 40; round++) {
+		size_t nr = 1 + round * 5 % op_array_size(additions);
+
+		for (size_t i = 0; i < nr; i++) {
+			uint32_t file = (random = random * 1664525 + 1013904223) >> 8, key = (random >> 12) % 500;
+
+			additions[i] = (struct op_odb_addition){
+				.odb = odbs[file % 3], .key = key * 0x1001, .count = 1 + random % 7, .error = 1
+			};
+			expected[file % 3][key] += additions[i].count;
+		}
+		op_odb_add_all(additions, nr);
+		for (size_t i = 0; i < nr; i++)
+			assert_int_equal(additions[i].error, 0);
+	}
+	for (size_t i = 0; i < 3; i++) {
+		op_odb_close(odbs[i]);
+		for (uint64_t key = 0; key < 500; key += 7)
+			assert_int_equal(count_in(paths[i], key * 0x1001, NULL), expected[i][key]);
+	}
+}
+
+static void one_that_fails_is_told_and_the_others_are_added(void **state OP_UNUSED)
+{
+	struct op_odb *odb = open_odb();
+	struct op_odb_addition additions[] = { { odb, 5, 1, 0 }, { odb, 1000, 1, 0 }, { odb, 6, 2, 1 } };
+
+	for (uint64_t key = 0; key < 127; key++)
+		assert_int_equal(op_odb_add(odb, key, 1), 0);
+	fail_fallocate = ENOSPC;
+	op_odb_add_all(additions, op_array_size(additions));
+	assert_int_equal(additions[0].error, 0);
+	assert_int_equal(additions[1].error, -ENOSPC);
+	assert_int_equal(additions[2].error, 0);
+	op_odb_close(odb);
+	assert_int_equal(count_of(5, NULL), 2);
+	assert_int_equal(count_of(6, NULL), 3);
+	assert_int_equal(count_of(1000, NULL), 0);
+}
+
+static void growth_waits_for_the_disk_after_a_promise(void **state OP_UNUSED)
+{
+	struct op_odb *odb = open_odb();
+	uint64_t key = 0;
+
+	while (key < 200)
+		assert_int_equal(op_odb_add(odb, key++, 1), 0);
+	assert_int_equal(nr_fsyncs, 0); /* nobody has been told that it is on the disk */
+	op_odb_promise(odb);
+	while (key < 400)
+		assert_int_equal(op_odb_add(odb, key++, 1), 0);
+	assert_int_equal(nr_fsyncs, 1);
+	op_odb_close(odb);
+	odb = open_odb(); /* what was promised of a file that is there is not known */
+	while (key < 600)
+		assert_int_equal(op_odb_add(odb, key++, 1), 0);
+	assert_int_equal(nr_fsyncs, 2);
+	op_odb_close(odb);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -279,6 +357,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(full_disk_at_creation_leaves_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(makes_its_directories_anew, setup, teardown),
 		cmocka_unit_test_setup_teardown(full_disk_at_growth_keeps_the_file, setup, teardown),
+		cmocka_unit_test_setup_teardown(many_at_once_are_as_many_in_turn, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_that_fails_is_told_and_the_others_are_added, setup, teardown),
+		cmocka_unit_test_setup_teardown(growth_waits_for_the_disk_after_a_promise, setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("odb", tests, NULL, NULL);

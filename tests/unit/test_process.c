@@ -32,7 +32,7 @@ static void map(uint32_t pid, uint64_t start, uint64_t cookie, uint64_t from_ns)
 	struct opd_process *process = opd_process_find(&processes, pid);
 
 	assert_non_null(process);
-	assert_int_equal(opd_process_map(&processes, opd_process_mm_at(process, from_ns), &m), 0);
+	assert_int_equal(opd_process_map(&processes, process->pid, opd_process_mm_at(process, from_ns), &m), 0);
 }
 
 static uint64_t cookie_at(uint32_t pid, uint64_t address, uint64_t time_ns)

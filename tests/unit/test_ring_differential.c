@@ -106,6 +106,7 @@ struct way {
 	void (*run)(const struct way *way, const struct stream *stream, unsigned int seed, struct result *ret_result);
 	bool in_page;
 	bool foreign;
+	unsigned int flags; /* of the pair */
 };
 
 #define for_each_record(stream, header)                                                                                            \
@@ -201,11 +202,11 @@ static void through_the_pair(const struct way *way, const struct stream *stream,
 {
 	struct mring_pair_box box;
 
-	assert_int_equal(op_mring_pair_create(RING_BYTES, 0, &box.pair), 0);
+	assert_int_equal(op_mring_pair_create(RING_BYTES, way->flags, &box.pair), 0);
 	for (size_t i = 0; i < 2; i++)
 		begin_ring(&box.pair.rings[i], &seed);
-	assert_int_equal(op_mring_pair_writer_open(&box.pair, &box.writer), 0);
 	op_mring_pair_reader_open(&box.pair, &box.reader);
+	assert_int_equal(op_mring_pair_writer_open(&box.pair, &box.writer), 0);
 	for_each_record(stream, header)
 	{
 		if (!has_room(&box.pair.rings[!box.reader.read], way, header->size) || rand_r(&seed) % 30 == 0)
@@ -264,6 +265,7 @@ static const struct way ways[] = {
 	{ .name = "memory ring, in page", .run = through_the_ring, .in_page = true },
 	{ .name = "memory ring of another process", .run = through_the_ring, .foreign = true },
 	{ .name = "pair", .run = through_the_pair },
+	{ .name = "pair with fences", .run = through_the_pair, .flags = OP_MRING_FENCE },
 	{ .name = "pair, in page", .run = through_the_pair, .in_page = true },
 	{ .name = "overwrite mode", .run = through_overwritten },
 	{ .name = "overwrite mode, in page", .run = through_overwritten, .in_page = true },

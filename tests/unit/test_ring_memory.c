@@ -371,6 +371,37 @@ static void stops_at_what_a_reservation_tore(void **state)
 	op_ring_end(&box->reader);
 }
 
+/*
+ * A reservation that was given up has torn as much as one that was committed: a smaller one that comes next does not make what
+ * lies behind it whole again.
+ */
+static void remembers_what_a_reservation_given_up_tore(void **state)
+{
+	struct mring_box *box = *state;
+	struct perf_event_header *record;
+
+	for (int i = 0; i < 64; i++)
+		assert_int_equal(put(box, 7, 64), 0);
+	assert_int_equal(op_mring_reserve(&box->writer, 200, &record), 0);
+	memset(record, 0x08, 200);
+	op_mring_abandon(&box->writer);
+	assert_int_equal(op_mring_reserve(&box->writer, 16, &record), 0);
+	assert_int_equal(op_ring_begin(&box->reader), PAGE - 200);
+	for (int i = 0; i < 60; i++)
+		check_record(op_ring_next(&box->reader), 7, 64);
+	assert_null(op_ring_next(&box->reader));
+	assert_int_equal(op_ring_overwritten(&box->reader), 4 * 64);
+	op_mring_abandon(&box->writer);
+	assert_int_equal(put(box, 8, 16), 0);
+	assert_int_equal(op_ring_begin(&box->reader), PAGE - 200 + 16);
+	check_record(op_ring_next(&box->reader), 8, 16);
+	for (int i = 0; i < 60; i++)
+		check_record(op_ring_next(&box->reader), 7, 64);
+	assert_null(op_ring_next(&box->reader));
+	op_ring_end(&box->reader);
+	assert_int_equal(box->reader.damaged, 0);
+}
+
 static void has_one_writer(void **state)
 {
 	struct mring_box *box = *state;
@@ -679,6 +710,7 @@ int main(void)
 		TEST(overwrites_the_oldest, setup_overwrite),
 		TEST(overwrites_within_pages, setup_overwrite),
 		TEST(stops_at_what_a_reservation_tore, setup_overwrite),
+		TEST(remembers_what_a_reservation_given_up_tore, setup_overwrite),
 		TEST(has_one_writer, setup),
 		TEST(hands_losses_to_the_next_writer, setup),
 		TEST(does_not_believe_the_reader, setup),

@@ -9,17 +9,16 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/visit.h"
 #include "libop/clock.h"
 #include "libop/sys.h"
 #include "tests/unit/memory_ring.h"
+#include "tests/unit/pipeline.h"
 #include "tests/unit/sideband_records.h"
 
 #define NR_CPUS      64u
@@ -42,7 +41,7 @@ static const struct op_event kinds[NR_EVENTS] = {
 	{ .name = "TIMER", .count = 1000000, .is_timer = true, .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_CPU_CLOCK },
 	{ .name = "page-faults", .count = 1, .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_PAGE_FAULTS },
 };
-static char dir[64];
+static char dir[PIPELINE_DIR_BYTES];
 
 /* ---- the kernel ---- */
 
@@ -160,7 +159,7 @@ static int make_cpu(unsigned int index)
 {
 	struct opd_cpu *cpu = &cpus[index];
 
-	*cpu = (struct opd_cpu){ .cpu = index, .online = true, .events = events[index], .sideband_fd = -1 };
+	*cpu = (struct opd_cpu){ .cpu = index, .online = true, .source = &opd_source_kernel, .events = events[index], .sideband_fd = -1 };
 	memory_ring_init(&cpu->pair.rings[0]);
 	memory_ring_init(&cpu->pair.rings[1]);
 	memory_ring_init(&cpu->sideband);
@@ -179,24 +178,15 @@ static int make_cpu(unsigned int index)
 
 static int setup(void **state OP_UNUSED)
 {
-	snprintf(dir, sizeof(dir), "%s", "/tmp/test_visit.XXXXXX");
-	if (!mkdtemp(dir))
-		return -1;
 	for (unsigned int i = 0; i < NR_CPUS; i++)
 		if (make_cpu(i) < 0)
 			return -1;
 	pipeline = (struct opd_pipeline){
 		.capture = { .events = kinds, .nr_events = NR_EVENTS, .cpus = cpus, .nr_cpus = NR_CPUS, .nr_online = NR_CPUS },
 	};
-	if (opd_resolver_init(&pipeline.resolver, NULL) < 0)
+	if (pipeline_begin(&pipeline, dir) < 0)
 		return -1;
-	pipeline.count = (struct opd_count){
-		.session_fd = open(dir, O_RDONLY | O_DIRECTORY),
-		.table = pipeline.resolver.table,
-		.events = kinds,
-		.no_process_cookie = pipeline.resolver.pseudo[OPD_PSEUDO_NO_PROCESS],
-		.max_open = 100,
-	};
+	pipeline.count.separate_lib = pipeline.count.separate_kernel = false;
 	kernel.nr_written = 0;
 	kernel.next_pid = NEW_PID;
 	kernel.shared = kernel.read_early = kernel.hung = false;
@@ -204,25 +194,19 @@ static int setup(void **state OP_UNUSED)
 	kernel.caller = pthread_self();
 	sideband_exec(&cpus[0].sideband, OLD_PID, op_now_ns());
 	sideband_mmap(&cpus[0].sideband, OLD_PID, 0x400000, 0x1000, 0, "/no/old", op_now_ns());
-	return mkdirat(pipeline.count.session_fd, "tmp", 0755) < 0 ? -1 : opd_visits_init(&visits, &pipeline, NR_THREADS);
+	return opd_visits_init(&visits, &pipeline, NR_THREADS);
 }
 
 static int teardown(void **state OP_UNUSED)
 {
-	char command[96];
-
 	opd_visits_free(&visits);
-	opd_count_close_files(&pipeline.count);
-	close(pipeline.count.session_fd);
-	opd_resolver_free(&pipeline.resolver);
 	for (size_t i = 0; i < NR_CPUS; i++) {
 		memory_ring_free(&cpus[i].pair.rings[0]);
 		memory_ring_free(&cpus[i].pair.rings[1]);
 		memory_ring_free(&cpus[i].sideband);
 		free(cpus[i].pair.event_fds);
 	}
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	return system(command);
+	return pipeline_end(&pipeline, dir);
 }
 
 static struct opd_event sum_events(void)

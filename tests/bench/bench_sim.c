@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * What opd costs from ring to sample file, with a made-up load (tests/bench/load.h) in memory pairs: usage: bench_sim [SECONDS
+ * [SAMPLES]], default 10 and 10^7.
+ *
+ * The first table is 256 CPUs at 1 kHz in real time, read by the sync thread with its timer of 250 ms: its CPU time in shares of
+ * one CPU. The second is one pair as fast as it goes, and what each stage adds: the same load is read again and again, with memcpy,
+ * with decoding alone, with resolving, with all. Times are CPU times of the reading thread. After both the ledger must be exact, and
+ * the counts in the sample files those that the load made, image by image and address by address. Exit code 1 when it is not so,
+ * or when an aim is missed.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "libop/clock.h"
+#include "daemon/sideband.h"
+#include "daemon/sync.h"
+#include "libop/parse.h"
+#include "tests/bench/bench.h"
+#include "tests/bench/sim.h"
+
+#define SAMPLE_BYTES      40u
+#define TURN_MS           250u
+#define HOST_CPUS         256u
+#define HOST_TICK_NS      1000000u
+#define HOST_SLICE_NS     4000000u /* the writer sleeps so long, and then writes what is due */
+#define HOST_LATE_NS      100000000u
+#define AIM_SHARE_PERCENT 10.0
+#define PAIR_STEP_NS      100000u /* 10 kHz */
+#define PRUNE_NS          BENCH_NS_PER_S
+#define AIM_NS_PER_SAMPLE 100.0
+#define NR_RUNS           3
+#define MAX_OPEN_FILES    4096
+
+static const struct sim_config host = {
+	.load = {
+		.seed = 1,
+		.nr_cpus = HOST_CPUS,
+		.nr_programs = 40,
+		.nr_processes = 4 * HOST_CPUS,
+		.nr_mappings = 60,
+		.nr_libraries = 400,
+		.change_every = 10000,
+		.kernel_percent = 20,
+	},
+	.ring_bytes = 64 * 1024,
+	.sideband_bytes = 128 * 1024,
+	.max_open_files = MAX_OPEN_FILES,
+};
+
+static const struct sim_config single = {
+	.load = {
+		.seed = 1,
+		.nr_cpus = 1,
+		.nr_programs = 40,
+		.nr_processes = 500,
+		.nr_mappings = 60,
+		.nr_libraries = 400,
+		.change_every = 10000,
+		.kernel_percent = 20,
+	},
+	.ring_bytes = 256 * 1024,
+	.sideband_bytes = 8 * 1024 * 1024,
+	.max_open_files = MAX_OPEN_FILES,
+};
+
+static void end_on(int err, const char *what)
+{
+	if (!err)
+		return;
+	fprintf(stderr, "bench_sim: %s: %s\n", what, strerror(-err));
+	exit(1);
+}
+
+static bool say_aim(const char *aim, bool good)
+{
+	printf("aim (%s): %s\n", aim, good ? "met" : "NOT met");
+	return good;
+}
+
+/* Whether every sample that the load made is in its place, and the ledger says so. */
+static bool all_right(const struct sim *sim)
+{
+	const struct opd_capture *capture = &sim->pipeline.capture;
+	struct op_ledger_event event;
+	struct sim_check check;
+	bool good;
+
+	opd_sync_sum_event(capture, 0, &event);
+	end_on(sim_check(sim, &check), "reading the sample files");
+	good = op_ledger_balanced(&event) && event.received == load_samples(sim->load) && event.received == event.stored &&
+	       event.lost_kernel == sim_dropped(sim) && !event.unattributed && !check.wrong_samples && !check.wrong_places &&
+	       check.nr_samples == event.stored;
+	printf("%s: %llu samples made, %llu received, %llu stored, %llu dropped by the rings; %llu files with %llu addresses, %llu "
+	       "samples in "
+	       "wrong places\n",
+	       good ? "exact" : "NOT exact", (unsigned long long)load_samples(sim->load), (unsigned long long)event.received,
+	       (unsigned long long)event.stored, (unsigned long long)event.lost_kernel, (unsigned long long)check.nr_files,
+	       (unsigned long long)check.nr_places, (unsigned long long)check.wrong_samples);
+	return good;
+}
+
+/* ---- many CPUs in real time ---- */
+
+struct host_figures {
+	uint64_t first_second_ns, cpu_ns, elapsed_ns; /* of the sync thread: CPU time */
+	uint64_t nr_late;                             /* ticks that the writer had no CPU for */
+};
+
+static void sleep_until(uint64_t time_ns)
+{
+	struct timespec until = { .tv_sec = (time_t)(time_ns / BENCH_NS_PER_S), .tv_nsec = (long)(time_ns % BENCH_NS_PER_S) };
+
+	while (clock_nanosleep(OP_CLOCK, TIMER_ABSTIME, &until, NULL) == EINTR)
+		;
+}
+
+/* As the kernel does, a sample is stamped when it is written; what the sync thread forgets goes by that. */
+static uint64_t stamp(uint64_t last_ns)
+{
+	uint64_t now_ns;
+
+	do
+		now_ns = op_now_ns();
+	while (now_ns < last_ns + LOAD_STEP_NS);
+	return now_ns;
+}
+
+static uint64_t write_tick(struct sim *sim, uint64_t last_ns)
+{
+	for (uint32_t cpu = 0; cpu < HOST_CPUS; cpu++) {
+		struct op_mring_pair_writer *writer = &sim->cpus[cpu].writer;
+		struct op_mring_writer *ring = op_mring_pair_enter(writer);
+		int err;
+
+		last_ns = stamp(last_ns);
+		err = load_sample(sim->load, cpu, ring, last_ns);
+		op_mring_pair_leave(writer);
+		if (err != -ENOSPC)
+			end_on(err, "writing a sample");
+	}
+	return last_ns;
+}
+
+/* Every slice the ticks that are due; when there was no CPU to write on for long, what is missing stays missing. */
+static void write_host(struct sim *sim, clockid_t reader, uint64_t seconds, struct host_figures *figures)
+{
+	uint64_t begin_ns = op_now_ns(), end_ns = begin_ns + seconds * BENCH_NS_PER_S, begin_cpu_ns = bench_clock_ns(reader);
+	uint64_t due_ns = begin_ns, last_ns = begin_ns, now_ns = begin_ns;
+
+	for (; now_ns < end_ns; now_ns = op_now_ns()) {
+		if (now_ns > due_ns + HOST_LATE_NS) {
+			figures->nr_late += (now_ns - due_ns) / HOST_TICK_NS;
+			due_ns = now_ns;
+		}
+		for (; due_ns <= now_ns; due_ns += HOST_TICK_NS)
+			last_ns = write_tick(sim, last_ns);
+		if (!figures->first_second_ns && now_ns - begin_ns >= BENCH_NS_PER_S)
+			figures->first_second_ns = bench_clock_ns(reader) - begin_cpu_ns;
+		sleep_until(now_ns + HOST_SLICE_NS);
+	}
+	figures->cpu_ns = bench_clock_ns(reader) - begin_cpu_ns;
+	figures->elapsed_ns = now_ns - begin_ns;
+}
+
+static void quit(struct opd_sync *sync)
+{
+	struct opd_job *job = calloc(1, sizeof(*job));
+
+	end_on(job ? 0 : -ENOMEM, "the end");
+	job->kind = OPD_JOB_QUIT;
+	opd_sync_submit(sync, job);
+	opd_sync_stop(sync);
+	end_on(job->error, "writing out"); /* nobody takes it from the list of what is done any more */
+	free(job);
+}
+
+static void run_host(struct sim *sim, uint64_t seconds, struct host_figures *figures)
+{
+	static struct op_config config = { .visit_ms = TURN_MS };
+	static struct op_status status;
+	static struct opd_sync sync;
+	clockid_t reader;
+
+	for (uint32_t i = 0; i < HOST_CPUS; i++) {
+		op_mring_pair_wake_every(&sim->cpus[i].pair, host.ring_bytes / 4, false);
+		op_mring_wake_every(&sim->cpus[i].sideband, host.sideband_bytes / 4, false);
+	}
+	end_on(opd_sync_start(&sync, &sim->pipeline, &config, &status), "starting the sync thread");
+	end_on(-pthread_getcpuclockid(sync.thread, &reader), "the clock of the sync thread");
+	end_on(load_begin(sim->load, op_now_ns()), "the first processes");
+	write_host(sim, reader, seconds, figures);
+	quit(&sync);
+}
+
+static bool table_host(uint64_t seconds)
+{
+	struct host_figures figures = { 0 };
+	struct sim sim;
+	double share, later;
+	bool good;
+
+	end_on(sim_open(&host, &sim), "opening the simulation");
+	run_host(&sim, seconds, &figures);
+	share = 100 * bench_per((double)figures.cpu_ns, (double)figures.elapsed_ns);
+	later = 100 * bench_per((double)(figures.cpu_ns - figures.first_second_ns), (double)(figures.elapsed_ns - BENCH_NS_PER_S));
+	printf("%u CPUs at 1 kHz, %u processes with %u mappings each, turns of %u ms, %llu s\n", HOST_CPUS, host.load.nr_processes,
+	       host.load.nr_mappings, TURN_MS, (unsigned long long)seconds);
+	printf("%-44s %8.2f %%\n%-44s %8.2f %%\n%-44s %8.0f\n%-44s %8llu\n", "sync thread, share of one CPU", share,
+	       "  after the first second", later, "  ns for a sample, all included",
+	       bench_per((double)figures.cpu_ns, (double)load_samples(sim.load)), "records in the side bands",
+	       (unsigned long long)load_sideband_records(sim.load));
+	if (figures.nr_late)
+		printf("the machine was busy: %llu ticks of %llu were not written\n", (unsigned long long)figures.nr_late,
+		       (unsigned long long)(figures.elapsed_ns / HOST_TICK_NS));
+	good = all_right(&sim);
+	sim_close(&sim);
+	return say_aim("under 10 % of one CPU", share < AIM_SHARE_PERCENT) && good;
+}
+
+/* ---- one pair, stage by stage ---- */
+
+/* Reads what is frozen as far as its stage goes. */
+typedef uint64_t (*reader)(struct sim *sim, struct op_ring *ring);
+
+static uint64_t read_memcpy(struct sim *sim OP_UNUSED, struct op_ring *ring)
+{
+	static uint8_t buffer[256 * 1024];
+	uint64_t nr_bytes = op_ring_begin(ring);
+
+	/* The data of a memory ring is mapped twice, so it is in one piece. */
+	memcpy(buffer, ring->k_data + (ring->tail & (ring->data_bytes - 1)), nr_bytes);
+	ring->tail = ring->head;
+	op_ring_end(ring);
+	return buffer[nr_bytes / 2];
+}
+
+static uint64_t read_decode(struct sim *sim OP_UNUSED, struct op_ring *ring)
+{
+	const struct perf_event_header *header;
+	struct op_sample sample;
+	uint64_t sum = 0;
+
+	op_ring_begin(ring);
+	while ((header = op_ring_next(ring)))
+		if (header->type == PERF_RECORD_SAMPLE && !op_record_sample(header, &sample))
+			sum += sample.ip ^ sample.time_ns ^ sample.pid ^ sample.tid ^ sample.mode;
+	op_ring_end(ring);
+	return sum;
+}
+
+static uint64_t read_resolve(struct sim *sim, struct op_ring *ring)
+{
+	const struct perf_event_header *header;
+	struct opd_resolved resolved;
+	struct op_sample sample;
+	uint64_t sum = 0;
+
+	op_ring_begin(ring);
+	while ((header = op_ring_next(ring)))
+		if (header->type == PERF_RECORD_SAMPLE && !op_record_sample(header, &sample) &&
+		    !opd_resolve(&sim->pipeline.resolver, &sample, &resolved))
+			sum += resolved.location.cookie ^ resolved.location.offset ^ resolved.app_cookie;
+	op_ring_end(ring);
+	return sum;
+}
+
+static uint64_t read_all(struct sim *sim, struct op_ring *ring)
+{
+	opd_drain_ring(&sim->pipeline, &sim->pipeline.capture.cpus[0], ring);
+	return 0;
+}
+
+enum { STAGE_MEMCPY, STAGE_DECODE, STAGE_RESOLVE, STAGE_ALL, NR_STAGES };
+
+static const struct {
+	const char *name;
+	reader read;
+} stages[NR_STAGES] = {
+	[STAGE_MEMCPY] = { "memcpy of the same bytes", read_memcpy },
+	[STAGE_DECODE] = { "decode", read_decode },
+	[STAGE_RESOLVE] = { "decode, resolve", read_resolve },
+	[STAGE_ALL] = { "decode, resolve, count", read_all },
+};
+
+struct pair_figures {
+	uint64_t read_ns, sideband_ns, nr_sideband;
+	uint64_t sink; /* so that nothing is left out */
+};
+
+static bool is_gone(uint32_t pid OP_UNUSED)
+{
+	return true;
+}
+
+static void read_sideband(struct sim *sim, uint64_t now_ns)
+{
+	struct opd_resolver *resolver = &sim->pipeline.resolver;
+	bool lost;
+
+	resolver->now_ns = sim->pipeline.count.now_ns = now_ns;
+	end_on(opd_sideband_drain(&sim->pipeline.capture, resolver, now_ns, &lost), "side band");
+	if (now_ns / PRUNE_NS != resolver->processes.horizon_ns / PRUNE_NS + 1)
+		opd_processes_prune(&resolver->processes, now_ns - PRUNE_NS, is_gone);
+}
+
+/* A visit: the side band up to now, then the samples. */
+static void visit(struct sim *sim, reader read, uint64_t now_ns, struct pair_figures *figures)
+{
+	struct opd_cpu *cpu = &sim->pipeline.capture.cpus[0];
+	uint64_t begin_ns = bench_cpu_ns(), middle_ns;
+
+	end_on(cpu->source->swap(cpu), "swapping");
+	read_sideband(sim, now_ns);
+	middle_ns = bench_cpu_ns();
+	figures->sink += read(sim, cpu->source->read_ring(cpu));
+	figures->read_ns += bench_cpu_ns() - middle_ns;
+	figures->sideband_ns += middle_ns - begin_ns;
+}
+
+static void run_pair(struct sim *sim, reader read, uint64_t nr_samples, struct pair_figures *figures)
+{
+	uint64_t batch = single.ring_bytes / SAMPLE_BYTES - 1, time_ns = 10 * PRUNE_NS;
+
+	end_on(load_begin(sim->load, 1), "the first processes");
+	while (load_samples(sim->load) < nr_samples) {
+		struct op_mring_writer *ring = op_mring_pair_enter(&sim->cpus[0].writer);
+		uint64_t nr = op_min_u64(batch, nr_samples - load_samples(sim->load));
+
+		for (uint64_t i = 0; i < nr; i++)
+			end_on(load_sample(sim->load, 0, ring, time_ns += PAIR_STEP_NS), "writing a sample");
+		op_mring_pair_leave(&sim->cpus[0].writer);
+		visit(sim, read, time_ns, figures);
+	}
+}
+
+static void print_pair(const struct pair_figures *figures, uint64_t nr_samples)
+{
+	double memcpy_ns = bench_per((double)figures[STAGE_MEMCPY].read_ns, (double)nr_samples), before_ns = 0;
+	double sideband_ns = (double)figures[STAGE_ALL].sideband_ns;
+
+	printf("%-28s %10s %10s %14s\n", "", "ns/sample", "adds, ns", "times memcpy");
+	for (size_t i = 0; i < NR_STAGES; i++) {
+		double ns = bench_per((double)figures[i].read_ns, (double)nr_samples);
+
+		printf("%-28s %10.1f %10.1f %12.1f x\n", stages[i].name, ns, i > STAGE_MEMCPY ? ns - before_ns : 0,
+		       bench_per(ns, memcpy_ns));
+		before_ns = i > STAGE_MEMCPY ? ns : 0;
+	}
+	printf("%-28s %10.1f %10s %14s  %.0f ns for each of %llu records\n", "side band, swap, forgetting",
+	       bench_per(sideband_ns, (double)nr_samples), "-", "-", bench_per(sideband_ns, (double)figures[STAGE_ALL].nr_sideband),
+	       (unsigned long long)figures[STAGE_ALL].nr_sideband);
+}
+
+/* The best of several runs, stages in turn: the machine has other work now and then. */
+static void keep_better(struct pair_figures *best, const struct pair_figures *figures)
+{
+	if (!best->read_ns || figures->read_ns + figures->sideband_ns < best->read_ns + best->sideband_ns)
+		*best = *figures;
+}
+
+static bool measure_stage(size_t stage, uint64_t nr_samples, struct pair_figures *best)
+{
+	struct pair_figures figures = { 0 };
+	struct sim sim;
+	bool good = true;
+
+	end_on(sim_open(&single, &sim), "opening the simulation");
+	run_pair(&sim, stages[stage].read, nr_samples, &figures);
+	figures.nr_sideband = load_sideband_records(sim.load);
+	if (stage == STAGE_ALL)
+		good = all_right(&sim);
+	sim_close(&sim);
+	keep_better(best, &figures);
+	return good;
+}
+
+static bool table_pair(uint64_t nr_samples)
+{
+	struct pair_figures figures[NR_STAGES] = { 0 };
+	bool good = true;
+	double ns;
+
+	printf("\none pair, %llu samples, %u processes with %u mappings each, rings of %zu kB; ns are CPU time, the best of %d "
+	       "runs\n",
+	       (unsigned long long)nr_samples, single.load.nr_processes, single.load.nr_mappings, single.ring_bytes / 1024,
+	       NR_RUNS);
+	for (int run = 0; run < NR_RUNS; run++)
+		for (size_t i = 0; i < NR_STAGES; i++)
+			good = measure_stage(i, nr_samples, &figures[i]) && good;
+	print_pair(figures, nr_samples);
+	ns = bench_per((double)(figures[STAGE_ALL].read_ns + figures[STAGE_ALL].sideband_ns), (double)nr_samples);
+	return say_aim("100 ns or less for a sample, the side band included", ns <= AIM_NS_PER_SAMPLE) && good;
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t seconds = 10, nr_samples = 10000000;
+	bool good;
+
+	if (argc > 3 || (argc > 1 && op_parse_u64(argv[1], 1, 3600, &seconds) < 0) ||
+	    (argc > 2 && op_parse_u64(argv[2], 1, UINT32_MAX, &nr_samples) < 0)) {
+		fprintf(stderr, "usage: bench_sim [SECONDS [SAMPLES]]\n");
+		return 1;
+	}
+	good = table_host(seconds);
+	return table_pair(nr_samples) && good ? 0 : 1;
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Memory pairs in the place of the kernel's: a made-up load whose outcome is known goes through the sync thread's code, and each
+ * sample lies where it belongs or is lost by name.
+ */
+#include "tests/unit/cmocka_all.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "libop/clock.h"
+#include "daemon/sync.h"
+#include "tests/bench/sim.h"
+
+#define NR_CPUS      4u
+#define NR_SAMPLES   40000u
+#define STEP_NS      10000u
+#define SAMPLE_BYTES 40u
+#define NEVER_MS     1000000u
+#define PATIENCE_NS  (60u * (uint64_t)OP_NS_PER_S)
+
+static const struct sim_config small = {
+	.load = {
+		.seed = 1,
+		.nr_cpus = NR_CPUS,
+		.nr_programs = 5,
+		.nr_processes = 20,
+		.nr_mappings = 8,
+		.nr_libraries = 20,
+		.change_every = 37,
+		.kernel_percent = 20,
+	},
+	.ring_bytes = 4096,
+	.sideband_bytes = 1 << 20,
+	.max_open_files = 1000,
+};
+
+static struct sim sim;
+static struct opd_sync sync_thread;
+static struct op_config config;
+static struct op_status status;
+
+static int setup(void **state OP_UNUSED)
+{
+	memset(&status, 0, sizeof(status));
+	return sim_open(&small, &sim);
+}
+
+static int teardown(void **state OP_UNUSED)
+{
+	sim_close(&sim);
+	return 0;
+}
+
+static const struct opd_event *event_of(uint32_t cpu)
+{
+	return &sim.pipeline.capture.cpus[cpu].events[0];
+}
+
+static void expect_all_right(void)
+{
+	struct sim_check check;
+	uint64_t taken, lost, sum_received = 0, sum_lost = 0;
+
+	for (uint32_t i = 0; i < NR_CPUS; i++) {
+		const struct opd_event *event = event_of(i);
+
+		opd_capture_counts(&sim.pipeline.capture, event, &taken, &lost);
+		sum_received += event->received;
+		sum_lost += lost;
+		assert_int_equal(event->received, event->stored);
+		assert_int_equal(event->unattributed, 0);
+	}
+	assert_int_equal(sum_received, load_samples(sim.load));
+	assert_int_equal(sum_lost, sim_dropped(&sim));
+	assert_int_equal(sim_check(&sim, &check), 0);
+	assert_int_equal(check.wrong_samples, 0);
+	assert_int_equal(check.wrong_places, 0);
+	assert_int_equal(check.nr_samples, load_samples(sim.load));
+}
+
+/* One sample; `ring` is the CPU's write ring, entered. */
+static int write_in(uint32_t cpu, struct op_mring_writer *ring, uint64_t *time_ns)
+{
+	*time_ns += STEP_NS;
+	return load_sample(sim.load, cpu, ring, *time_ns);
+}
+
+static int write_sample(uint32_t cpu, uint64_t *time_ns)
+{
+	int err = write_in(cpu, op_mring_pair_enter(&sim.cpus[cpu].writer), time_ns);
+
+	op_mring_pair_leave(&sim.cpus[cpu].writer);
+	return err;
+}
+
+/*
+ * Every CPU is visited often enough, so nothing is lost; processes change all the time, and their records are in other side
+ * bands.
+ */
+static void every_sample_lies_where_it_belongs(void **state OP_UNUSED)
+{
+	uint64_t time_ns = 1000000;
+
+	assert_int_equal(load_begin(sim.load, 1), 0);
+	for (uint32_t i = 0; i < NR_SAMPLES; i++) {
+		assert_int_equal(write_sample(i % NR_CPUS, &time_ns), 0);
+		if (i % 100 == 99)
+			for (uint32_t cpu = 0; cpu < NR_CPUS; cpu++)
+				assert_int_equal(sim_visit(&sim, cpu, time_ns), 0);
+	}
+	for (uint32_t cpu = 0; cpu < NR_CPUS; cpu++)
+		assert_int_equal(sim_visit(&sim, cpu, time_ns), 0);
+	assert_int_equal(load_samples(sim.load), NR_SAMPLES);
+	expect_all_right();
+	assert_true(sim.pipeline.capture.cpus[0].memory.reader.swaps > 100);
+}
+
+static void what_finds_no_room_is_lost_by_number(void **state OP_UNUSED)
+{
+	uint64_t time_ns = 1000000;
+	uint32_t dropped = 0;
+
+	assert_int_equal(load_begin(sim.load, 1), 0);
+	for (uint32_t i = 0; i < NR_SAMPLES; i++) {
+		dropped += write_sample(i % NR_CPUS, &time_ns) == -ENOSPC;
+		if (i % 1000 == 999)
+			assert_int_equal(sim_visit(&sim, i / 1000 % NR_CPUS, time_ns), 0);
+	}
+	/* What was dropped last is told by the next sample that finds room. */
+	for (uint32_t cpu = 0; cpu < NR_CPUS; cpu++) {
+		assert_int_equal(sim_visit(&sim, cpu, time_ns), 0);
+		assert_int_equal(write_sample(cpu, &time_ns), 0);
+		assert_int_equal(sim_visit(&sim, cpu, time_ns), 0);
+	}
+	assert_true(dropped > 1000);
+	assert_int_equal(dropped, sim_dropped(&sim));
+	assert_int_equal(load_samples(sim.load) + dropped, NR_SAMPLES + NR_CPUS);
+	expect_all_right();
+	opd_capture_reset_ledger(&sim.pipeline.capture);
+	for (uint32_t i = 0; i < NR_CPUS; i++) {
+		uint64_t taken, lost;
+
+		opd_capture_counts(&sim.pipeline.capture, event_of(i), &taken, &lost);
+		assert_int_equal(lost, 0);
+	}
+}
+
+static void a_writer_inside_is_waited_for(void **state OP_UNUSED)
+{
+	struct opd_cpu *cpu = &sim.pipeline.capture.cpus[0];
+	uint64_t time_ns = 1000000;
+	struct op_mring_writer *ring;
+
+	assert_int_equal(load_begin(sim.load, 1), 0);
+	assert_int_equal(write_sample(0, &time_ns), 0);
+	ring = op_mring_pair_enter(&sim.cpus[0].writer);
+	assert_int_equal(sim_visit(&sim, 0, time_ns), -EAGAIN);
+	assert_int_equal(event_of(0)->received, 0);
+	/* Committed after the swap to the ring that is read: it is there once the writer has left. */
+	assert_int_equal(write_in(0, ring, &time_ns), 0);
+	assert_int_equal(sim_visit(&sim, 0, time_ns), -EAGAIN);
+	op_mring_pair_leave(&sim.cpus[0].writer);
+	assert_int_equal(write_sample(0, &time_ns), 0);
+	assert_int_equal(cpu->source->swap(cpu), -EBUSY);
+	opd_drain_ring(&sim.pipeline, cpu, cpu->source->read_ring(cpu));
+	assert_int_equal(sim_visit(&sim, 0, time_ns), 0);
+	assert_int_equal(cpu->pair.counts.late, 0);
+	expect_all_right();
+}
+
+static void events_that_are_counted_elsewhere_are_refused(void **state OP_UNUSED)
+{
+	static const uint64_t id = LOAD_EVENT_ID;
+	struct op_event event = sim.event;
+	struct opd_memory_cpu from = { .pair = &sim.cpus[0].pair, .sideband = &sim.cpus[0].sideband, .ids = &id };
+	struct opd_capture capture;
+
+	event.every_event = true;
+	assert_int_equal(opd_capture_open_memory(&capture, &event, 1, &from, 1), -EINVAL);
+}
+
+/* ---- with the sync thread ---- */
+
+static void do_job(enum opd_job_kind kind, void **ret_payload)
+{
+	struct opd_job *job = calloc(1, sizeof(*job)), *done;
+	struct pollfd wait = { .fd = opd_sync_done_fd(&sync_thread), .events = POLLIN };
+
+	assert_non_null(job);
+	job->kind = kind;
+	opd_sync_submit(&sync_thread, job);
+	while (!(done = opd_sync_take_done(&sync_thread)))
+		poll(&wait, 1, -1);
+	assert_ptr_equal(done, job);
+	assert_int_equal(job->error, 0);
+	if (ret_payload)
+		*ret_payload = job->payload;
+	else
+		free(job->payload);
+	free(job);
+}
+
+static void expect_status(void)
+{
+	struct op_ledger_event *event;
+	struct op_ledger_cpu *cpu;
+	void *payload;
+
+	do_job(OPD_JOB_STATUS, &payload);
+	event = (void *)((struct op_status *)payload + 1);
+	cpu = (void *)(event + 1);
+	assert_true(op_ledger_balanced(event));
+	assert_int_equal(event->received, load_samples(sim.load));
+	assert_int_equal(event->stored, event->received);
+	assert_int_equal(event->lost_kernel, sim_dropped(&sim));
+	for (uint32_t i = 0; i < NR_CPUS; i++) {
+		assert_int_equal(cpu[i].online, 1);
+		assert_true(cpu[i].swaps > 0);
+		assert_int_equal(cpu[i].damaged, 0);
+		assert_int_equal(cpu[i].sideband_lost, 0);
+	}
+	free(payload);
+}
+
+/* The time of a sample is now, as the side band is read up to now only. */
+static uint64_t now_after(uint64_t before_ns)
+{
+	uint64_t now_ns;
+
+	do {
+		now_ns = op_now_ns();
+	} while (now_ns < before_ns + STEP_NS);
+	return now_ns - STEP_NS;
+}
+
+/* Writes while the thread reads; where there is no room the thread has been woken and makes some. */
+static void write_beside(bool drop)
+{
+	uint64_t time_ns = op_now_ns();
+
+	assert_int_equal(load_begin(sim.load, time_ns), 0);
+	for (uint32_t i = 0; i < NR_SAMPLES; i++) {
+		uint32_t cpu = i % NR_CPUS;
+
+		time_ns = now_after(time_ns);
+		while (!drop && sim_room(&sim, cpu) < 2 * SAMPLE_BYTES) {
+			assert_true(op_now_ns() < time_ns + PATIENCE_NS);
+			sched_yield();
+		}
+		assert_true(write_sample(cpu, &time_ns) != -ENOBUFS);
+	}
+}
+
+static void start(uint64_t visit_ms)
+{
+	config.visit_ms = visit_ms;
+	for (uint32_t i = 0; i < NR_CPUS; i++)
+		op_mring_pair_wake_every(&sim.cpus[i].pair, small.ring_bytes / 4, false);
+	assert_int_equal(opd_sync_start(&sync_thread, &sim.pipeline, &config, &status), 0);
+}
+
+static void the_thread_is_woken_and_loses_nothing(void **state OP_UNUSED)
+{
+	start(NEVER_MS);
+	write_beside(false);
+	do_job(OPD_JOB_DUMP, NULL);
+	expect_status();
+	do_job(OPD_JOB_QUIT, NULL);
+	opd_sync_stop(&sync_thread);
+	assert_int_equal(load_samples(sim.load), NR_SAMPLES);
+	assert_int_equal(sim_dropped(&sim), 0);
+	expect_all_right();
+}
+
+static void the_thread_keeps_the_ledger_when_it_is_slow(void **state OP_UNUSED)
+{
+	uint64_t time_ns;
+
+	start(30);
+	for (uint32_t i = 0; i < NR_CPUS; i++)
+		op_mring_pair_wake_every(&sim.cpus[i].pair, 0, false);
+	write_beside(true);
+	do_job(OPD_JOB_DUMP, NULL);
+	time_ns = op_now_ns();
+	for (uint32_t cpu = 0; cpu < NR_CPUS; cpu++) {
+		time_ns = now_after(time_ns);
+		assert_int_equal(write_sample(cpu, &time_ns), 0);
+	}
+	now_after(time_ns);
+	do_job(OPD_JOB_DUMP, NULL);
+	expect_status();
+	do_job(OPD_JOB_RESET, NULL);
+	do_job(OPD_JOB_QUIT, NULL);
+	opd_sync_stop(&sync_thread);
+	assert_int_equal(load_samples(sim.load) + sim_dropped(&sim), NR_SAMPLES + NR_CPUS);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(every_sample_lies_where_it_belongs),    T(what_finds_no_room_is_lost_by_number),
+		T(a_writer_inside_is_waited_for),         T(events_that_are_counted_elsewhere_are_refused),
+		T(the_thread_is_woken_and_loses_nothing), T(the_thread_keeps_the_ledger_when_it_is_slow),
+	};
+
+	return cmocka_run_group_tests_name("source", tests, NULL, NULL);
+}
