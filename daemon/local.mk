@@ -17,6 +17,7 @@ daemon_libopd_a_SOURCES = \
 	daemon/kernel_map.c daemon/kernel_map.h \
 	daemon/cgroups.c daemon/cgroups.h \
 	daemon/resolve.c daemon/resolve.h \
+	daemon/rescan.c daemon/rescan.h \
 	daemon/count.c daemon/count.h \
 	daemon/drain.c daemon/drain.h \
 	daemon/visit.c daemon/visit.h \

@@ -38,6 +38,7 @@ struct opd_resolver {
 	struct opd_kernel_map kernel;
 	struct opd_cgroups cgroups; /* empty but with separation by cgroup */
 	uint64_t pseudo[OPD_NR_PSEUDO];
+	uint64_t vdso_cookie, vsyscall_cookie; /* of the labels */
 	uint64_t now_ns;                       /* set by the sync thread at each visit; stamps what is read from /proc */
 	uint64_t nr_rereads;                   /* times that the maps of a process were read again */
 	uint64_t reread_ns, reread_allowed_ns; /* when time was last allowed for it, and how much is left */

@@ -3,13 +3,16 @@
  * What a storm is made of: small and static, so that it begins and ends quickly.
  *
  *   storm_worker PAGES SPINS   touches PAGES new pages in touch_pages, goes SPINS times round a loop in spin_here, ends
- *   storm_worker sleep MAPS    maps its own code MAPS times more, writes a byte to its output, sleeps until its input ends
+ *   storm_worker sleep MAPS    maps its own code MAPS times more, writes a byte to its output, sleeps until its input ends; then touches 8
+ *                              new pages in touch_pages
  */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/system/storm_touch.h"
+
+#define WAKE_PAGES 8
 
 __attribute__((noinline)) static uint64_t spin_here(uint64_t steps, uint64_t x)
 {
@@ -40,7 +43,9 @@ static int sleep_on(size_t nr_maps)
 
 	if (map_code(nr_maps) < 0 || write(STDOUT_FILENO, &byte, 1) != 1)
 		return 1;
-	return read(STDIN_FILENO, &byte, 1) != 0;
+	if (read(STDIN_FILENO, &byte, 1) != 0)
+		return 1;
+	return touch_new_pages(WAKE_PAGES) < 0;
 }
 
 int main(int argc, char **argv)
