@@ -112,6 +112,19 @@ static void account_reread(struct opd_resolver *resolver, uint64_t begin_ns)
 	resolver->reread_allowed_ns -= op_min_u64(resolver->reread_allowed_ns, op_now_ns() - begin_ns);
 }
 
+/* A process that nobody told of. */
+static struct opd_process *look_for(struct opd_resolver *resolver, uint32_t pid)
+{
+	struct opd_absent *absent = &resolver->absent[pid % OPD_ABSENT_SLOTS];
+
+	if (absent->pid == pid && absent->now_ns == resolver->now_ns)
+		return NULL;
+	if (opd_proc_scan_pid(&resolver->processes, resolver->table, pid, resolver->now_ns) >= 0)
+		return opd_process_find(&resolver->processes, pid);
+	*absent = (struct opd_absent){ .pid = pid, .now_ns = resolver->now_ns };
+	return NULL;
+}
+
 /* Side-band records were lost since it was last known what the process does. Without time or memory for it, it stays in doubt. */
 static void ask(struct opd_resolver *resolver, const struct opd_process *process)
 {
@@ -139,11 +152,8 @@ static struct opd_process *process_of(struct opd_resolver *resolver, const struc
 	if (!sample->pid || sample->pid == UINT32_MAX)
 		return NULL;
 	process = opd_process_find(&resolver->processes, sample->pid);
-	if (op_unlikely(!process)) {
-		if (opd_proc_scan_pid(&resolver->processes, resolver->table, sample->pid, resolver->now_ns) < 0)
-			return NULL;
-		return opd_process_find(&resolver->processes, sample->pid);
-	}
+	if (op_unlikely(!process))
+		return look_for(resolver, sample->pid);
 	if (op_unlikely(opd_process_is_doubtful(&resolver->processes, process)))
 		ask(resolver, process);
 	return op_unlikely(is_of_another(resolver, process, sample)) ? NULL : process;

@@ -31,7 +31,7 @@ static void welcome(struct opd_sync *sync, size_t index)
 	struct opd_cpu *cpu = &sync->pipeline->capture.cpus[index];
 	uint64_t now_ns = op_now_ns(), suppressed;
 	char *why = NULL;
-	int err = opd_capture_cpu_open(&sync->pipeline->capture, cpu, sync->config, &why);
+	int err = opd_capture_cpu_open(&sync->pipeline->capture, cpu, &why);
 
 	if (!err)
 		err = opd_sync_watch_cpu(sync, index);

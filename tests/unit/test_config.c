@@ -38,7 +38,7 @@ static void test_defaults(void **state)
 	assert_string_equal(config.control_socket, OP_CONTROL_SOCKET_DEFAULT);
 	assert_null(config.vmlinux);
 	assert_int_equal(config.ring_bytes, 0); /* auto */
-	assert_int_equal(config.sideband_bytes, 256 * 1024);
+	assert_int_equal(config.sideband_bytes, 0); /* auto */
 	assert_int_equal(config.watermark_bytes, 0);
 	assert_int_equal(config.wakeup_records, 0);
 	assert_int_equal(config.visit_ms, 250);
