@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/image.h"
+#include "daemon/jit.h"
 #include "libop/sys.h"
 
 #define NEWLINE_ESCAPE "\\012" /* the only byte of a name that the kernel does not write as it is */
@@ -150,6 +151,7 @@ static int add_memory(struct scan *scan, const struct held *held)
 	bool is_file;
 	int err = cookie_of(scan, &mapped, &is_file, &mapping.cookie);
 
+	mapping.may_be_jit = true;
 	return err ? err : add(scan, &mapping);
 }
 
@@ -165,6 +167,8 @@ static int add_mapping(struct scan *scan, struct opd_mapped *mapped)
 	err = cookie_of(scan, mapped, &is_file, &mapping.cookie);
 	if (err)
 		return err;
+	mapping.may_be_jit = opd_jit_may_be_in(mapped->name);
+	opd_jit_saw_mapping(scan->processes, scan->process, mm, mapped);
 	if (is_file) {
 		mapping.key = mapped->offset;
 		if (mm->app_cookie == OP_DCOOKIE_NONE || !strcmp(mapped->name, scan->exe))
@@ -365,7 +369,7 @@ int opd_proc_scan_pid(struct opd_processes *processes, struct op_dcookie_table *
 	if (scan.process)
 		return scan_process(&scan, maps, now_ns);
 	fclose(maps);
-	return -ENOMEM;
+	return opd_processes_are_full(processes) ? -ENOSPC : -ENOMEM;
 }
 
 int opd_proc_scan_again(struct opd_processes *processes, struct op_dcookie_table *table, uint32_t pid, uint64_t now_ns,

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "daemon/jit.h"
 #include "libop/dcookie.h"
 
 static void free_mm(struct opd_mm *mm)
@@ -11,6 +12,8 @@ static void free_mm(struct opd_mm *mm)
 		struct opd_mm *older = mm->older;
 
 		opd_mapset_put(mm->maps);
+		opd_jit_space_put(mm->jit);
+		opd_jit_space_put(mm->jit_base);
 		opd_place_put(mm->place);
 		free(mm);
 		mm = older;
@@ -66,6 +69,7 @@ static int push_mm(struct opd_process *process, struct opd_mapset *maps, const s
 	if (like) {
 		mm->app_cookie = like->app_cookie;
 		mm->place = opd_place_ref(like->place);
+		mm->jit_base = opd_jit_space_get(like->jit ? like->jit : like->jit_base);
 	}
 	mm->from_ns = from_ns;
 	while (*at && (*at)->from_ns > from_ns)
@@ -92,8 +96,13 @@ static void mark_prunable(struct opd_processes *processes, struct opd_process *p
 
 static struct opd_process *new_process(struct opd_processes *processes, uint32_t pid)
 {
-	struct opd_process *process = calloc(1, sizeof(*process));
+	struct opd_process *process;
 
+	if (opd_processes_are_full(processes)) {
+		processes->nr_dropped++;
+		return NULL;
+	}
+	process = calloc(1, sizeof(*process));
 	if (!process)
 		return NULL;
 	process->pid = pid;
@@ -110,12 +119,18 @@ struct opd_process *opd_process_add(struct opd_processes *processes, uint32_t pi
 {
 	struct opd_process *process = new_process(processes, pid);
 
-	if (process && push_mm(process, opd_mapset_new(), NULL, from_ns) < 0) {
+	if (process && push_mm(process, opd_mapset_new(&processes->account), NULL, from_ns) < 0) {
 		op_htable_remove(&processes->by_pid, &process->link);
 		free_process(process);
 		process = NULL;
 	}
 	return process;
+}
+
+/* Why there is no new process. */
+static int refusal(const struct opd_processes *processes)
+{
+	return opd_processes_are_full(processes) ? -ENOSPC : -ENOMEM;
 }
 
 int opd_process_fork(struct opd_processes *processes, uint32_t parent_pid, uint32_t pid, uint64_t time_ns)
@@ -131,16 +146,16 @@ int opd_process_fork(struct opd_processes *processes, uint32_t parent_pid, uint3
 	if (!process && !parent) {
 		process = opd_process_add(processes, pid, time_ns);
 		if (!process)
-			return -ENOMEM;
+			return refusal(processes);
 		process->nr_threads = 1;
 		return 0;
 	}
 	if (!process)
 		process = new_process(processes, pid);
 	if (!process)
-		return -ENOMEM;
+		return refusal(processes);
 	from = parent ? opd_process_mm_at(parent, time_ns) : NULL;
-	maps = from ? opd_mapset_get(from->maps) : opd_mapset_new();
+	maps = from ? opd_mapset_get(from->maps) : opd_mapset_new(&processes->account);
 	note_change(processes, pid);
 	err = push_mm(process, maps, from, time_ns);
 	if (err < 0 && !process->mm) {
@@ -149,6 +164,8 @@ int opd_process_fork(struct opd_processes *processes, uint32_t parent_pid, uint3
 	}
 	if (err < 0)
 		return err;
+	if (from)
+		opd_process_mm_at(process, time_ns)->jit_parent = parent_pid;
 	if (process->mm->older)
 		mark_prunable(processes, process);
 	process->sure_ns = !parent ? 0 : opd_process_is_doubtful(processes, parent) ? parent->sure_ns : time_ns;
@@ -168,7 +185,7 @@ int opd_process_exec(struct opd_processes *processes, uint32_t pid, uint64_t tim
 		process = opd_process_add(processes, pid, time_ns);
 		if (process)
 			process->sure_ns = time_ns;
-		return process ? 0 : -ENOMEM;
+		return process ? 0 : refusal(processes);
 	}
 	if (time_ns <= process->snapshot_ns)
 		return 0;
@@ -178,7 +195,7 @@ int opd_process_exec(struct opd_processes *processes, uint32_t pid, uint64_t tim
 	like.place = opd_process_mm_at(process, time_ns)->place;
 	mark_prunable(processes, process);
 	process->sure_ns = op_max_u64(process->sure_ns, time_ns);
-	return push_mm(process, opd_mapset_new(), &like, time_ns);
+	return push_mm(process, opd_mapset_new(&processes->account), &like, time_ns);
 }
 
 int opd_process_began_anew(struct opd_processes *processes, struct opd_process *process, uint64_t from_ns)
@@ -186,7 +203,7 @@ int opd_process_began_anew(struct opd_processes *processes, struct opd_process *
 	int err;
 
 	note_change(processes, process->pid);
-	err = push_mm(process, opd_mapset_new(), NULL, from_ns);
+	err = push_mm(process, opd_mapset_new(&processes->account), NULL, from_ns);
 	if (err)
 		return err;
 	mark_prunable(processes, process);
@@ -314,4 +331,28 @@ void opd_processes_prune(struct opd_processes *processes, uint64_t horizon_ns, b
 		if (has_ended)
 			forget(processes, process);
 	}
+}
+
+struct visiting {
+	uint32_t round;
+	void (*visit)(uint64_t cookie, void *arg);
+	void *arg;
+};
+
+static void visit_process(struct op_hlink *link, void *arg)
+{
+	const struct opd_process *process = op_container_of(link, struct opd_process, link);
+	const struct visiting *visiting = arg;
+
+	for (const struct opd_mm *mm = process->mm; mm; mm = mm->older) {
+		visiting->visit(mm->app_cookie, visiting->arg);
+		opd_mapset_visit_cookies(mm->maps, visiting->round, visiting->visit, visiting->arg);
+	}
+}
+
+void opd_processes_visit_cookies(struct opd_processes *processes, void (*visit)(uint64_t cookie, void *arg), void *arg)
+{
+	struct visiting visiting = { ++processes->round, visit, arg };
+
+	op_htable_visit(&processes->by_pid, visit_process, &visiting);
 }

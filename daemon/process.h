@@ -14,12 +14,20 @@
 #include "libop/compiler.h"
 #include "libop/htable.h"
 
+struct opd_jit;
+struct opd_jit_space;
+
 struct opd_mm {
 	struct opd_mm *older;
 	struct opd_mapset *maps;
 	struct opd_place *place; /* where it sees files from, as far as it is known */
 	uint64_t from_ns;    /* 0: since before opd looked */
 	uint64_t app_cookie; /* of the executable; OP_DCOOKIE_NONE: not known yet, or a kernel thread */
+	/* daemon/jit.h: what is known of its JIT code and what a fork left, references; NULL: nothing */
+	struct opd_jit_space *jit, *jit_base;
+	uint32_t jit_parent;   /* the process that a fork left it by, until it was asked; 0: none */
+	bool jit_refused;      /* there were too many */
+	uint64_t jit_retry_ns; /* when a process that tells nothing is asked again */
 };
 
 struct opd_process {
@@ -37,16 +45,21 @@ struct opd_process {
 	struct opd_process *next_prunable;
 };
 
+#define OPD_PROCESSES_MAX 131072 /* processes known; the samples of those beyond are filed under no-process */
 #define OPD_CHANGE_SLOTS 1024u /* pids that share one are taken for changed together */
 
 struct opd_processes {
 	struct op_htable by_pid;
+	struct opd_jit *jit; /* NULL: no JIT code is looked for; the caller's */
 	uint32_t changes[OPD_CHANGE_SLOTS]; /* of processes, by pid: see opd_process_changes */
 	struct opd_places places;
 	uint64_t horizon_ns; /* no sample older than this will come */
 	struct opd_process *prunable; /* those that end, or that have an older address space: a few of the many that sleep */
 	uint64_t nr_freed;
 	uint64_t lost_from_ns, lost_until_ns; /* side-band records were lost in between; 0: none, or nothing before that is in doubt any more */
+	struct opd_mapset_account account;
+	uint64_t nr_dropped; /* processes that there was no room for */
+	uint32_t round;      /* of visits */
 };
 
 void opd_processes_free(struct opd_processes *processes);
@@ -54,7 +67,20 @@ void opd_processes_free(struct opd_processes *processes);
 /* The process with this pid, living or ended and not yet forgotten; NULL for none. */
 struct opd_process *opd_process_find(const struct opd_processes *processes, uint32_t pid) OP_NONNULL;
 
-/* A process that was not known: an address space without mappings that holds since from_ns. NULL without memory. */
+/* True when there is no room for another process. */
+static inline bool opd_processes_are_full(const struct opd_processes *processes)
+{
+	return processes->by_pid.nr_entries >= OPD_PROCESSES_MAX;
+}
+
+/* Calls `visit` for the cookie of every application and mapping, the past ones too; OP_DCOOKIE_NONE among them. */
+void opd_processes_visit_cookies(struct opd_processes *processes, void (*visit)(uint64_t cookie, void *arg),
+				 void *arg) OP_NONNULL_ARGS(1, 2);
+
+/*
+ * A process that was not known: an address space without mappings that holds since from_ns. NULL without memory, or, and that is counted,
+ * when there is no room.
+ */
 struct opd_process *opd_process_add(struct opd_processes *processes, uint32_t pid, uint64_t from_ns) OP_NONNULL OP_MUST_CHECK;
 
 /*
@@ -66,7 +92,7 @@ static inline uint32_t opd_process_changes(const struct opd_processes *processes
 	return processes->changes[pid % OPD_CHANGE_SLOTS];
 }
 
-/* What the side band reports. 0 or -ENOMEM. A fork of an unknown parent gives a process without mappings. */
+/* What the side band reports. 0, -ENOMEM or -ENOSPC, no room. A fork of an unknown parent gives a process without mappings. */
 int opd_process_fork(struct opd_processes *processes, uint32_t parent_pid, uint32_t pid, uint64_t time_ns) OP_NONNULL OP_MUST_CHECK;
 int opd_process_exec(struct opd_processes *processes, uint32_t pid, uint64_t time_ns) OP_NONNULL OP_MUST_CHECK;
 int opd_process_map(struct opd_processes *processes, uint32_t pid, struct opd_mm *mm,

@@ -3,11 +3,13 @@
 
 #include <errno.h>
 
-#include "libop/clock.h"
+#include "daemon/forget.h"
+#include "daemon/jit.h"
 #include "daemon/proc_scan.h"
+#include "libop/clock.h"
 
 #define VSYSCALL_START      0xffffffffff600000u /* x86-64: one page at this address in every process, in no map of its own */
-#define MODULES_INTERVAL_NS 1000000000u
+#define MODULES_INTERVAL_NS 100000000u
 #define VSYSCALL_END        0xffffffffff601000u
 #define REREAD_INTERVAL_NS  (100u * OP_NS_PER_MS) /* for one process */
 #define REREAD_SHARE        10u                   /* a tenth of the time goes into it at most */
@@ -21,11 +23,13 @@ static uint64_t label_cookie(struct op_dcookie_table *table, const char *label)
 	return opd_image_of_mapping(table, &mapped, &is_file);
 }
 
-int opd_resolver_init(struct opd_resolver *resolver, const char *vmlinux)
+int opd_resolver_init(struct opd_resolver *resolver, struct op_dcookie_table *table, size_t max_images, const char *vmlinux)
 {
-	*resolver = (struct opd_resolver){ .table = op_dcookie_table_new() };
-	if (!resolver->table)
+	*resolver = (struct opd_resolver){ .table = table, .jit = malloc(sizeof(*resolver->jit)) };
+	if (!resolver->jit)
 		return -ENOMEM;
+	opd_jit_init(resolver->jit, resolver->table);
+	resolver->processes.jit = resolver->jit;
 	for (size_t i = 0; i < OPD_NR_PSEUDO; i++) {
 		resolver->pseudo[i] = opd_image_pseudo(resolver->table, (enum opd_pseudo)i);
 		if (resolver->pseudo[i] == OP_DCOOKIE_NONE)
@@ -35,6 +39,7 @@ int opd_resolver_init(struct opd_resolver *resolver, const char *vmlinux)
 	resolver->vsyscall_cookie = label_cookie(resolver->table, "[vsyscall]");
 	if (resolver->vdso_cookie == OP_DCOOKIE_NONE || resolver->vsyscall_cookie == OP_DCOOKIE_NONE)
 		return -ENOMEM;
+	op_dcookie_limit(table, OPD_IMAGES_UNCOUNTED_MAX, max_images, resolver->pseudo[OPD_PSEUDO_TOO_MANY_IMAGES]);
 	return opd_kernel_map_init(&resolver->kernel, resolver->table, "/proc", vmlinux);
 }
 
@@ -43,9 +48,11 @@ void opd_resolver_free(struct opd_resolver *resolver)
 	if (!resolver)
 		return;
 	opd_processes_free(&resolver->processes);
+	if (resolver->jit)
+		opd_jit_free(resolver->jit);
+	free(resolver->jit);
 	opd_kernel_map_free(&resolver->kernel);
 	opd_cgroups_free(&resolver->cgroups);
-	op_dcookie_table_free(resolver->table);
 	*resolver = (struct opd_resolver){ 0 };
 }
 
@@ -117,7 +124,7 @@ static struct opd_process *look_for(struct opd_resolver *resolver, uint32_t pid)
 {
 	struct opd_absent *absent = &resolver->absent[pid % OPD_ABSENT_SLOTS];
 
-	if (absent->pid == pid && absent->now_ns == resolver->now_ns)
+	if ((absent->pid == pid && absent->now_ns == resolver->now_ns) || opd_processes_are_full(&resolver->processes))
 		return NULL;
 	if (opd_proc_scan_pid(&resolver->processes, resolver->table, pid, resolver->now_ns) >= 0)
 		return opd_process_find(&resolver->processes, pid);
@@ -256,11 +263,21 @@ static int resolve_mapping(struct opd_resolver *resolver, const struct op_sample
 	return 0;
 }
 
+/* Code that is made at run time changes without a word, and so the answer is not kept. */
+static int resolve_made(struct opd_resolver *resolver, struct opd_process *process, struct opd_mm *mm, const struct opd_mapping *mapping,
+			const struct op_sample *sample, struct opd_resolved *resolved)
+{
+	if (!opd_jit_resolve(&resolver->processes, process, mm, sample, resolver->now_ns, &resolved->location))
+		return resolve_mapping(resolver, sample, mapping, resolved);
+	resolved->is_region = true;
+	return 0;
+}
+
 static int look_up_user(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *resolved)
 {
 	struct opd_process *process = process_of(resolver, sample);
 	const struct opd_mapping *mapping;
-	const struct opd_mm *mm;
+	struct opd_mm *mm;
 	int err;
 
 	if (!process) {
@@ -278,6 +295,8 @@ static int look_up_user(struct opd_resolver *resolver, const struct op_sample *s
 		file_under(resolver, OPD_PSEUDO_NO_MAPPING, sample->ip, resolved);
 		return 0;
 	}
+	if (op_unlikely(mapping->may_be_jit))
+		return resolve_made(resolver, process, mm, mapping, sample, resolved);
 	err = resolve_mapping(resolver, sample, mapping, resolved);
 	if (!err && mm == process->mm && mapping->to_ns == UINT64_MAX)
 		keep(resolver, sample, resolved, mapping->start, mapping->end, op_max_u64(mm->from_ns, mapping->from_ns));

@@ -4,6 +4,9 @@
 #include <errno.h>
 #include <sys/sysmacros.h>
 
+#include "daemon/forget.h"
+#include "daemon/jit.h"
+
 struct drain {
 	struct opd_resolver *resolver;
 	struct opd_cpu *cpu; /* whose record it is */
@@ -51,6 +54,7 @@ static int map(struct opd_resolver *resolver, uint32_t pid, struct opd_mm *mm, s
 	mapping.cookie = opd_image_of_mapping(resolver->table, mapped, &is_file);
 	if (mapping.cookie == OP_DCOOKIE_NONE)
 		return -ENOMEM;
+	mapping.may_be_jit = opd_jit_may_be_in(mapped->name);
 	if (is_file) {
 		mapping.key = mapped->offset;
 		if (mm->app_cookie == OP_DCOOKIE_NONE)
@@ -75,7 +79,7 @@ static int take_mmap(struct drain *drain, const struct perf_event_header *header
 		return 0;
 	process = process_of(&resolver->processes, record.pid);
 	if (!process)
-		return -ENOMEM;
+		return opd_processes_are_full(&resolver->processes) ? -ENOSPC : -ENOMEM;
 	if (record.who.time_ns <= process->snapshot_ns)
 		return 0;
 	mm = opd_process_mm_at(process, record.who.time_ns);
@@ -85,6 +89,7 @@ static int take_mmap(struct drain *drain, const struct perf_event_header *header
 		return -ENOMEM;
 	if (opd_image_may_be_text_copy(mapped.name) && opd_resolve_text_copy(resolver, process, mm, &mapped))
 		return 0;
+	opd_jit_saw_mapping(&resolver->processes, process, mm, &mapped);
 	return map(resolver, record.pid, mm, &mapped);
 }
 
@@ -241,6 +246,7 @@ int opd_sideband_drain(struct opd_capture *capture, struct opd_resolver *resolve
 		drain.cpu = cursor->cpu;
 		if (apply(&drain, cursor->next) < 0)
 			err = -ENOMEM;
+		opd_forget_images(resolver);
 		advance(cursor);
 	}
 	for (size_t i = 0; i < nr_cursors; i++)

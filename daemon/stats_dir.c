@@ -67,7 +67,7 @@ static int make_directory(int session_fd, const char *path)
 	return err == -EEXIST ? 0 : err;
 }
 
-int opd_stats_dir_write(struct opd_stats *stats, const struct opd_capture *capture, int session_fd)
+int opd_stats_dir_write(struct opd_stats *stats, const struct opd_capture *capture, int session_fd, bool hides_kernel)
 {
 	uint64_t totals[OPD_STATS_NR] = { 0 }, nr_throttles = 0;
 	int err;
@@ -89,6 +89,8 @@ int opd_stats_dir_write(struct opd_stats *stats, const struct opd_capture *captu
 		err = make_directory(session_fd, STATS_DIR);
 	for (size_t i = 0; i < OPD_STATS_NR && !err; i++)
 		err = write_number(session_fd, names[i], stats->base[i] + totals[i]);
+	if (!err && hides_kernel)
+		err = make_directory(session_fd, STATS_DIR "/" OP_STATS_KERNEL_HIDDEN);
 	if (!err && nr_throttles)
 		err = make_directory(session_fd, STATS_DIR "/throttled");
 	return err;

@@ -20,8 +20,11 @@ struct opd_stats {
 	bool base_known;
 };
 
-/* Writes the files anew, each whole. 0 or -errno. */
-int opd_stats_dir_write(struct opd_stats *stats, const struct opd_capture *capture, int session_fd) OP_NONNULL OP_MUST_CHECK;
+/*
+ * Writes the files anew, each whole; hides_kernel: the addresses of kernel symbols are not known, which the reports should say.
+ * 0 or -errno.
+ */
+int opd_stats_dir_write(struct opd_stats *stats, const struct opd_capture *capture, int session_fd, bool hides_kernel) OP_NONNULL OP_MUST_CHECK;
 
 /* Empties samples/current, and counting begins anew. 0 or -errno; nothing to empty is no error. */
 int opd_stats_dir_clear_session(struct opd_stats *stats, int session_fd) OP_NONNULL OP_MUST_CHECK;

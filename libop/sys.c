@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #ifdef HAVE_MALLOC_TRIM
 #include <malloc.h>
 #endif
@@ -51,6 +52,17 @@ int op_sys_openat(int dir_fd, const char *path, int flags, mode_t mode)
 	int fd = openat(dir_fd, path, flags, mode);
 
 	return fd < 0 ? -errno : fd;
+}
+
+int op_sys_open_in_root(int root_fd, const char *path, int flags)
+{
+	struct open_how how = {
+		.flags = (uint64_t)(flags | O_NOFOLLOW | O_CLOEXEC),
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+	};
+	long fd = syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
+
+	return fd < 0 ? -errno : (int)fd;
 }
 
 int op_sys_mkdirat(int dir_fd, const char *path, mode_t mode)
@@ -107,6 +119,11 @@ int op_sys_eventfd(unsigned int value, int flags)
 int op_sys_fsync(int fd)
 {
 	return fsync(fd) < 0 ? -errno : 0;
+}
+
+int op_sys_syncfs(int fd)
+{
+	return syncfs(fd) < 0 ? -errno : 0;
 }
 
 int op_sys_fstat(int fd, struct stat *ret_stat)

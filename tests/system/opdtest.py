@@ -142,6 +142,7 @@ class Box:
         self.bin = os.environ.get("OPD_BINDIR") or os.path.join(build, "tools")
         self.sbin = os.environ.get("OPD_SBINDIR") or os.path.join(build, "daemon")
         self.work = os.path.join(build, "tests", "system", "work")
+        self.crowd = os.path.join(build, "tests", "system", "crowd")
         self.fault_oracle = os.path.join(build, "tests", "system", "fault_oracle")
         self.daemon, self.children, self.mounts, self.known_pids = None, [], [], set()
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("OPD_") and k not in ("NOTIFY_SOCKET", "LISTEN_FDS")}
@@ -264,10 +265,10 @@ class Box:
         self.children.append(child)
         return child
 
-    def copy_work(self, name):
-        """A copy of the test's work program under another name, so that it is an application of its own."""
+    def copy_work(self, name, program="work"):
+        """A copy of a work program of the tests under another name, so that it is an application of its own."""
         path = os.path.join(self.dir, name)
-        shutil.copy(self.work, path)
+        shutil.copy(os.path.join(os.path.dirname(self.work), program), path)
         os.chmod(path, 0o755)
         return path
 

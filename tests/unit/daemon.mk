@@ -4,10 +4,13 @@ daemon_unit_tests = \
 	tests/unit/test_ring \
 	tests/unit/test_record \
 	tests/unit/test_dcookie \
+	tests/unit/test_dcookie_file \
+	tests/unit/test_cookie_file \
 	tests/unit/test_odb \
 	tests/unit/test_mapset \
 	tests/unit/test_process \
 	tests/unit/test_kernel_map \
+	tests/unit/test_jit \
 	tests/unit/test_mounts \
 	tests/unit/test_locate \
 	tests/unit/test_cgroups \
@@ -31,6 +34,16 @@ tests_unit_test_dcookie_SOURCES = tests/unit/test_dcookie.c tests/unit/cmocka_al
 tests_unit_test_dcookie_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_dcookie_LDADD = libop/libop.a $(CMOCKA_LIBS)
 
+tests_unit_test_dcookie_file_SOURCES = tests/unit/test_dcookie_file.c tests/unit/cmocka_all.h
+tests_unit_test_dcookie_file_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_dcookie_file_LDADD = libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_cookie_file_SOURCES = tests/unit/test_cookie_file.c tests/unit/cmocka_all.h
+tests_unit_test_cookie_file_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_cookie_file_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
+tests_unit_test_cookie_file_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_write -Wl,--wrap=op_sys_write_all -Wl,--wrap=op_sys_fsync \
+	-Wl,--wrap=op_sys_renameat -Wl,--wrap=op_sys_ftruncate
+
 tests_unit_test_odb_SOURCES = tests/unit/test_odb.c tests/unit/cmocka_all.h
 tests_unit_test_odb_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_odb_LDADD = libop/libop.a $(CMOCKA_LIBS)
@@ -51,6 +64,10 @@ tests_unit_test_process_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
 tests_unit_test_kernel_map_SOURCES = tests/unit/test_kernel_map.c tests/unit/cmocka_all.h
 tests_unit_test_kernel_map_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_kernel_map_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_jit_SOURCES = tests/unit/test_jit.c tests/unit/cmocka_all.h tests/unit/test_box.h
+tests_unit_test_jit_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_jit_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
 
 tests_unit_test_mounts_SOURCES = tests/unit/test_mounts.c tests/unit/cmocka_all.h
 tests_unit_test_mounts_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
