@@ -236,8 +236,10 @@ void opd_process_thread_ended(struct opd_processes *processes, uint32_t pid, uin
 	if (pid == tid)
 		process->leader_exited = true;
 	mark_prunable(processes, process);
-	if (process->nr_threads && !--process->nr_threads)
-		process->exit_ns = time_ns;
+	if (!process->nr_threads || --process->nr_threads)
+		return;
+	process->exit_ns = time_ns;
+	note_change(processes, pid);
 }
 
 struct opd_mm *opd_process_mm_at(const struct opd_process *process, uint64_t time_ns)

@@ -26,6 +26,7 @@
 
 #define MAX_UNDER_WAY 64 /* on a machine that is too slow for the rate, it is the rate that suffers */
 #define MAX_FILES     64
+#define MAX_TRIES     1000
 
 static void die(const char *what)
 {
@@ -100,6 +101,15 @@ static void report(const uint64_t *touched, size_t nr_files, uint64_t nr, const 
 	printf("%llu %llu\n", (unsigned long long)nr, (unsigned long long)((op_now_ns() - pace->begin_ns) / OP_NS_PER_MS));
 }
 
+/* A machine that has no room for another process has it again soon, unless it is too small for the test. */
+static bool try_again(unsigned int *nr_tries)
+{
+	if (errno != EAGAIN || ++*nr_tries > MAX_TRIES)
+		return false;
+	usleep(10000);
+	return true;
+}
+
 /* ---- sleepers ---- */
 
 static void become(char **args)
@@ -112,6 +122,7 @@ static int do_sleepers(int argc, char **argv)
 {
 	unsigned long nr = number(argv[0]);
 	char *args[] = { argv[2], (char[]){ "sleep" }, argv[1], NULL };
+	unsigned int nr_tries = 0;
 	int ready[2];
 	char byte;
 
@@ -119,8 +130,11 @@ static int do_sleepers(int argc, char **argv)
 		die("storm: pipe");
 	signal(SIGCHLD, SIG_IGN);
 	for (unsigned long i = 0; i < nr; i++) {
-		pid_t pid = fork();
+		pid_t pid;
 
+		do
+			pid = fork();
+		while (pid < 0 && try_again(&nr_tries));
 		if (!pid) {
 			dup2(ready[1], STDOUT_FILENO);
 			close(ready[0]);
@@ -147,6 +161,7 @@ static int do_execs(int argc, char **argv)
 	unsigned long pages = number(argv[2]);
 	size_t nr_files = (size_t)argc - 4;
 	uint64_t touched[MAX_FILES] = { 0 }, nr = 0;
+	unsigned int nr_tries = 0;
 
 	while (pace_next(&pace)) {
 		size_t file = nr % nr_files;
@@ -156,6 +171,8 @@ static int do_execs(int argc, char **argv)
 
 		snprintf(pages_text, sizeof(pages_text), "%lu", pages + file);
 		pid = nr / nr_files % 2 ? vfork() : fork();
+		if (pid < 0 && try_again(&nr_tries))
+			continue;
 		if (pid < 0)
 			die("storm: fork");
 		if (!pid)
