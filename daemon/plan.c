@@ -11,7 +11,7 @@
 #define SWAP_TIME_NS    25000000u /* of a turn: what more threads should bring the swaps down to */
 #define MARGIN          2u
 #define SIDEBAND_TOTAL  (4u * 1024 * 1024) /* all side-band rings together, where there are not many CPUs */
-#define WATERMARK_SHARE 4u /* an explicit watermark is at most this part of the ring */
+#define WATERMARK_SHARE 4u                 /* an explicit watermark is at most this part of the ring */
 #define MEASURED_SWAPS  3u
 #define RATE_MAX_HZ     1000000u /* no kernel takes more */
 

@@ -9,7 +9,7 @@
 #include "libop/clock.h"
 
 #define LIST_INTERVAL_NS OP_NS_PER_S
-#define SLICE_NS         (25u * OP_NS_PER_MS)     /* a tenth of the time from one visit to the next, as that is by default */
+#define SLICE_NS         (25u * OP_NS_PER_MS)         /* a tenth of the time from one visit to the next, as that is by default */
 #define YOUNG_NS         (2u * (uint64_t)OP_NS_PER_S) /* whose exec may be what was lost */
 #define FIRST_PIDS       1024
 

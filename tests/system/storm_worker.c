@@ -33,7 +33,8 @@ static int map_code(size_t nr_maps)
 	if (nr_maps && memory == MAP_FAILED)
 		return -1;
 	for (size_t i = 0; i < nr_maps && !err; i++)
-		err = mmap(memory + 2 * i * page_bytes, page_bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd, 0) == MAP_FAILED;
+		err = mmap(memory + 2 * i * page_bytes, page_bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd, 0) ==
+		      MAP_FAILED;
 	return err ? -1 : close(fd);
 }
 

@@ -130,7 +130,8 @@ static void holds_for_every_machine(void **state OP_UNUSED)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(gives_what_was_worked_out), cmocka_unit_test(side_band_rings_are_smaller_where_there_are_many),
+		cmocka_unit_test(gives_what_was_worked_out),
+		cmocka_unit_test(side_band_rings_are_smaller_where_there_are_many),
 		cmocka_unit_test(holds_for_every_machine),
 	};
 

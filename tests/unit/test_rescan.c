@@ -169,8 +169,12 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(an_exec_that_was_not_told_is_found), T(one_that_nobody_told_of_is_taken_in), T(one_that_is_gone_has_ended),
-		T(a_number_that_was_given_again_lives), T(a_sample_asks_at_once), T(a_sample_after_the_end_is_nobodys),
+		T(an_exec_that_was_not_told_is_found),
+		T(one_that_nobody_told_of_is_taken_in),
+		T(one_that_is_gone_has_ended),
+		T(a_number_that_was_given_again_lives),
+		T(a_sample_asks_at_once),
+		T(a_sample_after_the_end_is_nobodys),
 		T(lists_once_a_second),
 	};
 
