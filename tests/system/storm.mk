@@ -12,7 +12,7 @@ tests_system_storm_LDFLAGS = -pthread
 
 tests_system_storm_worker_SOURCES = tests/system/storm_worker.c tests/system/storm_touch.h
 tests_system_storm_worker_CFLAGS = $(storm_cflags)
-tests_system_storm_worker_LDFLAGS = -static -no-pie
+tests_system_storm_worker_LDFLAGS = -static
 
 tests_system_storm_lib_so_SOURCES = tests/system/storm_lib.c tests/system/storm_touch.h
 tests_system_storm_lib_so_CFLAGS = $(storm_cflags) -fPIC
