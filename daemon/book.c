@@ -227,7 +227,7 @@ int opd_book_write(const struct opd_book *book, const struct op_session_ledger *
 		numbers[OPD_STATS_LOST_SAMPLEFILE] += op_ledger_lost(event);
 		throttled |= event->nr_throttles;
 	}
-	err = opd_stats_dir_write(book->session_fd, numbers, throttled);
+	err = opd_stats_dir_write(book->session_fd, numbers, throttled, book->hides_kernel);
 	return err ? err : write_ledger(book->session_fd, ledger);
 }
 

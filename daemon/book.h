@@ -23,6 +23,7 @@ struct opd_book {
 	uint64_t stats_base[3];         /* the same for a session without a ledger, as stats/ has it */
 	struct op_ledger_event *before; /* for each event of the capture: its sums when the session began */
 	struct op_ledger_event *latest; /* at the last opd_book_sum */
+	bool hides_kernel;              /* for stats/ */
 	bool begun;                     /* samples may have been taken */
 	int64_t begin_boot_ns;          /* by op_sys_boot_ns; negative: before the machine started */
 };

@@ -565,6 +565,27 @@ void opd_count_mark_changed(struct opd_count *count)
 	op_htable_visit(&count->files, mark_changed, NULL);
 }
 
+struct visit {
+	void (*visit)(uint64_t image_cookie, const char *path, void *arg);
+	void *arg;
+};
+
+static void visit_file(struct op_hlink *link, void *arg)
+{
+	const struct opd_file *file = op_container_of(link, struct opd_file, link);
+	const struct visit *visit = arg;
+
+	if (file->path)
+		visit->visit(file->key.image_cookie, file->path, visit->arg);
+}
+
+void opd_count_visit_files(struct opd_count *count, void (*visit)(uint64_t image_cookie, const char *path, void *arg), void *arg)
+{
+	struct visit both = { visit, arg };
+
+	op_htable_visit(&count->files, visit_file, &both);
+}
+
 void opd_count_release_files(struct opd_count *count)
 {
 	opd_count_flush(count);

@@ -111,6 +111,10 @@ int opd_count_take_changed(struct opd_count *count, char ***ret_paths, size_t *r
 /* Lets every file count as changed: what had been taken could not be written. */
 void opd_count_mark_changed(struct opd_count *count) OP_NONNULL;
 
+/* Calls `visit` with image and path, below the session directory, of every file that was opened. */
+void opd_count_visit_files(struct opd_count *count, void (*visit)(uint64_t image_cookie, const char *path, void *arg),
+			   void *arg) OP_NONNULL_ARGS(1, 2);
+
 /* Closes every file but keeps what is known of it; the next sample opens it again. */
 void opd_count_release_files(struct opd_count *count) OP_NONNULL;
 

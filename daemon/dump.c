@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "daemon/jit_write.h"
 #include "daemon/log.h"
 #include "daemon/sync.h"
 #include "libop/dcookie.h"
@@ -25,6 +26,7 @@ struct opd_write_out {
 	int current_fd; /* or -errno */
 	char **paths; /* below the session directory, in samples/current when they were taken */
 	size_t nr_paths;
+	struct opd_cookie_file *cookie_file; /* NULL: the table is not kept */
 	struct opd_cookie_snapshot *cookies; /* of the current session */
 	bool closing;
 	struct op_text closed_cookies; /* of a session that is closed */
@@ -144,7 +146,7 @@ static int write_cookies(struct opd_write_out *out)
 {
 	if (out->closing)
 		return write_closed_cookies(out);
-	return opd_cookie_file_publish(&out->sync->pipeline->cookie_file, out->cookies);
+	return out->cookie_file ? opd_cookie_file_publish(out->cookie_file, out->cookies) : 0;
 }
 
 static int write_whole(const struct opd_write_out *out)
@@ -236,8 +238,8 @@ static void drop(struct opd_write_out *out)
 {
 	struct opd_sync *sync = out->sync;
 
-	if (!out->closing)
-		opd_cookie_file_give_up(&sync->pipeline->cookie_file, out->cookies);
+	if (!out->closing && out->cookie_file)
+		opd_cookie_file_give_up(out->cookie_file, out->cookies);
 	free_write_out(out);
 	pthread_mutex_lock(&sync->lock);
 	sync->write_failed = true;
@@ -256,12 +258,14 @@ static int take(struct opd_write_out *out)
 	struct opd_pipeline *pipeline = out->sync->pipeline;
 	int err = opd_count_take_changed(&pipeline->count, &out->paths, &out->nr_paths);
 
-	if (err)
+	if (!err)
+		err = opd_jit_take_changed(pipeline->resolver.jit, &out->paths, &out->nr_paths);
+	if (err || !out->cookie_file)
 		return err;
 	if (out->closing)
-		opd_cookie_file_format(&pipeline->cookie_file, &out->closed_cookies);
+		opd_cookie_file_format(out->cookie_file, &out->closed_cookies);
 	else
-		out->cookies = opd_cookie_file_begin(&pipeline->cookie_file);
+		out->cookies = opd_cookie_file_begin(out->cookie_file);
 	return 0;
 }
 
@@ -286,6 +290,7 @@ int opd_write_out_begin(struct opd_sync *sync, struct opd_job *job, bool closing
 	out->sync = sync;
 	out->job = job;
 	out->closing = closing;
+	out->cookie_file = count->cookie_file;
 	out->session_fd = count->session_fd;
 	out->current_fd =
 		op_sys_openat(count->session_fd, OP_SESSION_CURRENT, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);

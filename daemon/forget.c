@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "daemon/forget.h"
 
+#include "daemon/jit.h"
+
 #define DUE_MIN 4096
 
 static size_t nr_uncounted(const struct op_dcookie_table *table)
@@ -22,6 +24,9 @@ static void forget(struct opd_resolver *resolver)
 	op_dcookie_mark_begin(table);
 	opd_processes_visit_cookies(&resolver->processes, mark, table);
 	opd_kernel_map_visit_cookies(&resolver->kernel, mark, table);
+	opd_jit_visit_cookies(resolver->jit, mark, table);
+	mark(resolver->vdso_cookie, table);
+	mark(resolver->vsyscall_cookie, table);
 	forgetting->nr_forgotten += op_dcookie_sweep(table);
 	memset(resolver->found, 0, sizeof(resolver->found));
 	forgetting->nr_refused = op_dcookie_nr_refused(table);

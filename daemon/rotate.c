@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "daemon/jit_write.h"
 #include "daemon/log.h"
 #include "daemon/sync.h"
 #include "libop/clock.h"
@@ -22,7 +23,8 @@ static void begin_next(struct opd_sync *sync)
 	struct opd_pipeline *pipeline = sync->pipeline;
 
 	opd_count_close_files(&pipeline->count);
-	opd_cookie_file_reset(&pipeline->cookie_file);
+	if (pipeline->count.cookie_file)
+		opd_cookie_file_reset(pipeline->count.cookie_file);
 	opd_book_turn_page(&sync->book);
 	sync->rotation.nr_closed++;
 	sync->retention.due_ns = 0;
@@ -36,7 +38,8 @@ static int close_session(struct opd_sync *sync, const struct op_session_ledger *
 
 	if (err)
 		return err;
-	opd_cookie_file_stop_publishing(&sync->pipeline->cookie_file);
+	if (sync->pipeline->count.cookie_file)
+		opd_cookie_file_stop_publishing(sync->pipeline->count.cookie_file);
 	err = ledger->ended == OP_SESSION_saved ? op_session_close(session_fd, name) : op_session_close_timed(session_fd, name);
 	if (err)
 		opd_sync_write_book(sync, OP_SESSION_open);
@@ -46,9 +49,12 @@ static int close_session(struct opd_sync *sync, const struct op_session_ledger *
 static int change_session(struct opd_sync *sync, const struct op_session_ledger *ledger, struct opd_job *job,
 			  char name[OP_SESSION_NAME_BYTES])
 {
+	struct opd_pipeline *pipeline = sync->pipeline;
 	struct opd_write_out *out;
-	int err = opd_write_out_begin(sync, job, true, &out);
+	int err;
 
+	opd_jit_write(pipeline->resolver.jit, &pipeline->count, op_now_ns(), true);
+	err = opd_write_out_begin(sync, job, true, &out);
 	if (err)
 		return err;
 	err = close_session(sync, ledger, name);

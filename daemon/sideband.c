@@ -5,11 +5,13 @@
 #include <sys/sysmacros.h>
 
 #include "daemon/forget.h"
+#include "daemon/jit.h"
 
 struct drain {
 	struct opd_resolver *resolver;
 	struct opd_cpu *cpu; /* whose record it is */
-	bool lost;
+	uint64_t until_ns;
+	struct opd_sideband_loss loss;
 };
 
 typedef int (*handler)(struct drain *drain, const struct perf_event_header *header);
@@ -52,6 +54,7 @@ static int map(struct opd_resolver *resolver, uint32_t pid, struct opd_mm *mm, s
 	mapping.cookie = opd_image_of_mapping(resolver->table, mapped, &is_file);
 	if (mapping.cookie == OP_DCOOKIE_NONE)
 		return -ENOMEM;
+	mapping.may_be_jit = opd_jit_may_be_in(mapped->name);
 	if (is_file) {
 		mapping.key = mapped->offset;
 		if (mm->app_cookie == OP_DCOOKIE_NONE)
@@ -86,6 +89,7 @@ static int take_mmap(struct drain *drain, const struct perf_event_header *header
 		return -ENOMEM;
 	if (opd_image_may_be_text_copy(mapped.name) && opd_resolve_text_copy(resolver, process, mm, &mapped))
 		return 0;
+	opd_jit_saw_mapping(&resolver->processes, process, mm, &mapped);
 	return map(resolver, record.pid, mm, &mapped);
 }
 
@@ -140,11 +144,16 @@ static int take_exit(struct drain *drain, const struct perf_event_header *header
 static int take_lost(struct drain *drain, const struct perf_event_header *header)
 {
 	struct op_lost_record record;
+	struct op_record_id who;
 
 	if (op_record_lost(header, &record) < 0)
 		return -EBADMSG;
 	drain->cpu->sideband_lost += record.lost;
-	drain->lost |= drain->cpu->source->is_host;
+	if (!drain->cpu->source->is_host)
+		return 0;
+	drain->loss.nr_lost += record.lost;
+	/* Its own time is that of the record behind the loss. */
+	drain->loss.until_ns = op_max_u64(drain->loss.until_ns, op_record_id(header, &who) < 0 ? drain->until_ns : who.time_ns);
 	return 0;
 }
 
@@ -215,13 +224,15 @@ static struct cursor *earliest(struct cursor *cursors, size_t nr_cursors)
 	return first;
 }
 
-int opd_sideband_drain(struct opd_capture *capture, struct opd_resolver *resolver, uint64_t until_ns, bool *ret_lost)
+int opd_sideband_drain(struct opd_capture *capture, struct opd_resolver *resolver, uint64_t until_ns,
+		       struct opd_sideband_loss *ret_loss)
 {
-	struct drain drain = { .resolver = resolver };
+	struct drain drain = { .resolver = resolver, .until_ns = until_ns };
 	struct cursor *cursors = calloc(capture->nr_cpus, sizeof(*cursors)), *cursor;
 	size_t nr_cursors = 0;
 	int err = 0;
 
+	*ret_loss = drain.loss;
 	if (!cursors)
 		return -ENOMEM;
 	for (size_t i = 0; i < capture->nr_cpus; i++) {
@@ -241,6 +252,6 @@ int opd_sideband_drain(struct opd_capture *capture, struct opd_resolver *resolve
 	for (size_t i = 0; i < nr_cursors; i++)
 		op_ring_end(&cursors[i].cpu->sideband);
 	free(cursors);
-	*ret_lost = drain.lost;
+	*ret_loss = drain.loss;
 	return err;
 }

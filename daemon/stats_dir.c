@@ -72,7 +72,7 @@ void opd_stats_dir_read(int session_fd, uint64_t ret_numbers[OPD_STATS_NR])
 		ret_numbers[i] = read_number(session_fd, names[i]);
 }
 
-int opd_stats_dir_write(int session_fd, const uint64_t numbers[OPD_STATS_NR], bool throttled)
+int opd_stats_dir_write(int session_fd, const uint64_t numbers[OPD_STATS_NR], bool throttled, bool hides_kernel)
 {
 	int err = make_directory(session_fd, OP_SESSION_CURRENT);
 
@@ -80,6 +80,8 @@ int opd_stats_dir_write(int session_fd, const uint64_t numbers[OPD_STATS_NR], bo
 		err = make_directory(session_fd, STATS_DIR);
 	for (size_t i = 0; i < OPD_STATS_NR && !err; i++)
 		err = write_number(session_fd, names[i], numbers[i]);
+	if (!err && hides_kernel)
+		err = make_directory(session_fd, STATS_DIR "/" OP_STATS_KERNEL_HIDDEN);
 	if (!err && throttled)
 		err = make_directory(session_fd, STATS_DIR "/throttled");
 	return err;

@@ -16,8 +16,11 @@ enum opd_stats_number { OPD_STATS_TOTAL, OPD_STATS_LOST_BY_KERNEL, OPD_STATS_LOS
 /* What stands there; 0 for what is missing or no number. */
 void opd_stats_dir_read(int session_fd, uint64_t ret_numbers[OPD_STATS_NR]);
 
-/* Writes the files anew, each whole. 0 or -errno. */
-int opd_stats_dir_write(int session_fd, const uint64_t numbers[OPD_STATS_NR], bool throttled) OP_MUST_CHECK;
+/*
+ * Writes the files anew, each whole; hides_kernel: the addresses of kernel symbols are not known, which the reports should say.
+ * 0 or -errno.
+ */
+int opd_stats_dir_write(int session_fd, const uint64_t numbers[OPD_STATS_NR], bool throttled, bool hides_kernel) OP_MUST_CHECK;
 
 /* Empties samples/current. 0 or -errno; nothing to empty is no error. */
 int opd_stats_dir_clear_session(int session_fd) OP_MUST_CHECK;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "daemon/jit.h"
 #include "daemon/sync.h"
 #include "libop/clock.h"
 
@@ -125,8 +126,10 @@ static void fill_bounds(struct opd_pipeline *pipeline, uint64_t bounds[OP_NR_BOU
 	bounds[OP_BOUND_files_forgotten] = pipeline->count.nr_forgotten;
 	bounds[OP_BOUND_mappings_dropped] = processes->account.nr_dropped;
 	bounds[OP_BOUND_processes_dropped] = processes->nr_dropped;
-	bounds[OP_BOUND_dcookie_errors] = opd_cookie_file_errors(&pipeline->cookie_file, &last_error);
-	bounds[OP_BOUND_dcookie_lines_damaged] = pipeline->cookie_file.nr_damaged_lines;
+	if (!pipeline->count.cookie_file)
+		return;
+	bounds[OP_BOUND_dcookie_errors] = opd_cookie_file_errors(pipeline->count.cookie_file, &last_error);
+	bounds[OP_BOUND_dcookie_lines_damaged] = pipeline->count.cookie_file->nr_damaged_lines;
 }
 
 static void fill_rings(const struct opd_sync *sync, struct op_status *status)
@@ -166,6 +169,7 @@ static void fill_status(const struct opd_sync *sync, struct op_status *status)
 	status->nr_images_counted = op_dcookie_nr_counted(pipeline->resolver.table);
 	status->dumps = sync->dumps;
 	fill_bounds(sync->pipeline, status->bounds);
+	memcpy(status->jit, pipeline->resolver.jit->counters, sizeof(status->jit));
 	status->maps_reread = pipeline->resolver.nr_rereads;
 	status->nr_cgroups = pipeline->resolver.cgroups.nr_slots;
 	status->not_split = pipeline->resolver.cgroups.not_split;

@@ -6,6 +6,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "daemon/jit_write.h"
 #include "daemon/log.h"
 #include "daemon/stats_dir.h"
 #include "libop/clock.h"
@@ -70,6 +71,7 @@ void opd_sync_write_book(struct opd_sync *sync, enum op_session_end ended)
 	/* A daemon that never sampled leaves nothing behind. */
 	if (!sync->running_since_ns)
 		return;
+	sync->book.hides_kernel = !sync->pipeline->resolver.kernel.text_start;
 	opd_count_flush(&sync->pipeline->count);
 	err = opd_book_sum(&sync->book, ended, &ledger);
 	if (!err) {
@@ -91,7 +93,8 @@ static void reset(struct opd_sync *sync, struct opd_job *job)
 	sync->nr_resets++; /* a dump that still writes finds its files gone, and that is right */
 	pthread_mutex_unlock(&sync->lock);
 	opd_count_close_files(&pipeline->count);
-	opd_cookie_file_reset(&pipeline->cookie_file);
+	if (pipeline->count.cookie_file)
+		opd_cookie_file_reset(pipeline->count.cookie_file);
 	err = opd_stats_dir_clear_session(pipeline->count.session_fd);
 	if (err)
 		fail(job, err, "cannot empty the current session");
@@ -132,6 +135,7 @@ static void do_job(struct opd_sync *sync, struct opd_job *job)
 		break;
 	case OPD_JOB_STOP:
 		stop(sync, job);
+		opd_jit_write(sync->pipeline->resolver.jit, &sync->pipeline->count, op_now_ns(), true);
 		opd_sync_write_book(sync, OP_SESSION_open);
 		break;
 	case OPD_JOB_SAVE:
@@ -149,6 +153,7 @@ static void do_job(struct opd_sync *sync, struct opd_job *job)
 			opd_visit_all(&sync->visits);
 		}
 		opd_sync_write_book(sync, job->kind == OPD_JOB_QUIT ? OP_SESSION_stopped : OP_SESSION_open);
+		opd_jit_write(sync->pipeline->resolver.jit, &sync->pipeline->count, op_now_ns(), true);
 		err = opd_sync_write_out(sync, job);
 		if (!err)
 			return; /* the thread that writes gives it back */

@@ -7,7 +7,7 @@ libop_libop_a_SOURCES = \
 	libop/clock.h \
 	libop/compiler.h \
 	libop/config.c libop/config.h \
-	libop/control.c libop/control.h \
+	libop/control.c libop/control.h libop/jit_stats.h \
 	libop/daemonrc.c libop/daemonrc.h \
 	libop/damaged.c libop/damaged.h \
 	libop/dcookie.c libop/dcookie.h libop/dcookie_table.h \

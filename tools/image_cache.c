@@ -84,7 +84,11 @@ static int load_kallsyms(struct opr_image *image)
 
 static int load_object(struct opr_image_cache *cache, struct opr_image *image)
 {
-	int err = opr_symbols_read_bfd(&image->symbols, image->path, image->name, &cache->options);
+	struct opr_symbol_options options = cache->options;
+	int err;
+
+	options.by_address = opr_is_jit_object(image->image_name, image->name);
+	err = opr_symbols_read_bfd(&image->symbols, image->path, image->name, &options);
 
 	if (err == -ENOEXEC)
 		opr_warn("%s is not in a usable binary format.", image->path);
@@ -148,7 +152,7 @@ static bool is_sampled_file(const struct opr_image_cache *cache, const struct op
 bool opr_image_check(struct opr_image_cache *cache, struct opr_image *image, const struct opr_file *file,
 		     const struct op_odb_header *header)
 {
-	if (!image->is_object || is_kallsyms(image))
+	if (!image->is_object || is_kallsyms(image) || opr_is_jit_object(image->image_name, image->name))
 		return true;
 	if (is_sampled_file(cache, image, file, header)) {
 		if (image->identity.kind != OPR_IDENTITY_BUILD_ID)

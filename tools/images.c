@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "libop/text.h"
+#include "tools/profile.h"
 #include "tools/report_log.h"
 
 #define MODULES_DIR   "/lib/modules/"
@@ -239,7 +240,7 @@ static int find_told_apart(const struct opr_finder *finder, const struct opr_ide
 static int find_file(struct opr_finder *finder, const struct op_image_name *image, const char *name,
 		     const struct opr_identity *identity, enum opr_image_state *state, char **ret_path)
 {
-	char *path = opr_finder_rooted(finder, name);
+	char *path = image->kind == OP_IMAGE_ANON ? strdup(name) : opr_finder_rooted(finder, name);
 
 	if (!path)
 		return -ENOMEM;
@@ -258,7 +259,7 @@ static int find_file(struct opr_finder *finder, const struct op_image_name *imag
 int opr_finder_find(struct opr_finder *finder, const struct op_image_name *image, const char *name,
 		    const struct opr_identity *identity, enum opr_image_state *ret_state, char **ret_path)
 {
-	if (opr_image_has_no_file(image)) {
+	if (opr_image_has_no_file(image) && !opr_is_jit_object(image, name)) {
 		*ret_state = OPR_IMAGE_HAS_NO_FILE;
 		return 0;
 	}

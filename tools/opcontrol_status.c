@@ -173,6 +173,27 @@ static void show_daemon(const struct op_status *status)
 		       status->not_split);
 }
 
+/* What is known of JIT code, where there was any, and each reason for which some is not. */
+static void show_jit(const struct op_status *status)
+{
+	static const struct {
+		const char *name;
+		bool refusal;
+		const char *meaning;
+	} counters[OP_NR_JIT] = {
+#define X(name, refusal, meaning) [OP_JIT_##name] = { #name, refusal, meaning },
+		OP_JIT_COUNTERS(X)
+#undef X
+	};
+
+	if (status->jit[OP_JIT_functions])
+		printf("        JIT code of %" PRIu64 " processes: %" PRIu64 " functions, %" PRIu64 " with samples\n",
+		       status->jit[OP_JIT_processes], status->jit[OP_JIT_functions], status->jit[OP_JIT_sampled]);
+	for (size_t i = 0; i < op_array_size(counters); i++)
+		if (counters[i].refusal && status->jit[i])
+			printf("        JIT code, %s: %" PRIu64 " (%s)\n", counters[i].name, status->jit[i], counters[i].meaning);
+}
+
 static void show_text(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
 {
 	show_state(ctl, daemon);
@@ -183,6 +204,7 @@ static void show_text(const struct opcontrol *ctl, const struct ctl_daemon *daem
 	show_cpus(daemon);
 	show_rings(daemon->status);
 	show_daemon(daemon->status);
+	show_jit(daemon->status);
 }
 
 /* ---- JSON: keys are the names of the fields ---- */
@@ -226,6 +248,9 @@ static const struct field status_fields[] = {
 	ROW(op_status, dumps, U64),
 #define X(bound, meaning) { #bound, offsetof(struct op_status, bounds) + OP_BOUND_##bound * sizeof(uint64_t), U64 },
 	OP_BOUNDS(X)
+#undef X
+#define X(name, refusal, meaning) { "jit_" #name, offsetof(struct op_status, jit) + OP_JIT_##name * sizeof(uint64_t), U64 },
+	OP_JIT_COUNTERS(X)
 #undef X
 	ROW(op_status, maps_reread, U64),
 	ROW(op_status, ring_bytes, U64),

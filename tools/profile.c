@@ -9,6 +9,8 @@
 #include "libop/odb.h"
 #include "tools/report_log.h"
 
+#define JIT_OBJECT_SUFFIX ".jo"
+
 #define REMEDY                                                                                                                     \
 	"--session-dir=DIR reads those of another directory; opcontrol --start takes samples, opcontrol --dump writes what was "   \
 	"taken."
@@ -30,6 +32,11 @@ char *opr_image_name(const struct op_image_name *image)
 		break;
 	}
 	return op_text_steal(&text);
+}
+
+bool opr_is_jit_object(const struct op_image_name *image, const char *name)
+{
+	return image->kind == OP_IMAGE_ANON && *name == '/';
 }
 
 const char *opr_base_name(const char *name)
@@ -232,6 +239,49 @@ static int open_sessions(struct opr_profile *profile, const char *session_dir, c
 
 /* ---- selection ---- */
 
+/* ".../{anon:LABEL}/TGID.START.END/EVENT" to ".../{anon:LABEL}/TGID.jo" below the session. NULL: no memory. */
+static char *jit_object_path(const char *sample_path, int32_t tgid)
+{
+	struct op_text path = { 0 };
+
+	op_text_add(&path, sample_path);
+	for (int i = 0; i < 2 && !path.failed; i++) {
+		const char *slash = strrchr(path.data, '/');
+
+		op_text_truncate(&path, slash ? (size_t)(slash - path.data) : 0);
+	}
+	op_text_printf(&path, "/%" PRId32 JIT_OBJECT_SUFFIX, tgid);
+	return op_text_steal(&path);
+}
+
+/* The object of an anonymous region's process when there is one: all regions of the process are one image then. */
+static int find_jit_object(struct opr_session *session, const struct op_session_file *entry, char **ret_path)
+{
+	char *below = jit_object_path(entry->path, entry->name.image.tgid);
+	struct op_text path = { 0 };
+	int err = below ? 0 : -ENOMEM;
+
+	if (!err && !faccessat(session->dir_fd, below, F_OK, 0)) {
+		if (!session->real_path)
+			session->real_path = realpath(session->path, NULL);
+		op_text_printf(&path, "%s/%s", session->real_path ? session->real_path : session->path, below);
+		*ret_path = op_text_steal(&path);
+		err = *ret_path ? 0 : -ENOMEM;
+	}
+	free(below);
+	return err;
+}
+
+/* The name of the image part. */
+static char *name_image(struct opr_profile *profile, size_t session, const struct op_session_file *entry)
+{
+	char *object = NULL;
+
+	if (entry->name.image.kind == OP_IMAGE_ANON && find_jit_object(&profile->sessions[session], entry, &object) < 0)
+		return NULL;
+	return object ? object : opr_session_image_name(profile, session, &entry->name.image);
+}
+
 /* Puts the cgroup in the place of both names. 0 or -ENOMEM, and the names are gone. */
 static int show_cgroup(struct opr_file *file, const char *cgroup)
 {
@@ -255,7 +305,7 @@ static int select_file(struct opr_profile *profile, size_t session, const struct
 	if (entry->name.has_callee)
 		return 0;
 	file.app = opr_session_image_name(profile, session, &entry->name.app);
-	file.image = opr_session_image_name(profile, session, &entry->name.image);
+	file.image = name_image(profile, session, entry);
 	if (!file.app || !file.image) {
 		free(file.app);
 		free(file.image);
@@ -403,6 +453,7 @@ void opr_profile_free(struct opr_profile *profile)
 		if (profile->sessions[i].parent == i)
 			op_dcookie_table_free(profile->sessions[i].images);
 		free(profile->sessions[i].path);
+		free(profile->sessions[i].real_path);
 		free(profile->sessions[i].cgroup);
 	}
 	free(profile->files);

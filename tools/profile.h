@@ -18,7 +18,7 @@ struct opr_file {
 	const struct op_sample_name *name;
 	const char *path; /* below its session */
 	size_t session;
-	char *app, *image;                    /* opr_image_name of both; equal when libraries are merged */
+	char *app, *image;                    /* opr_image_name of both, that of JIT code the path of its object; equal when libraries are merged */
 	const struct op_image_name *app_name; /* what `app` is the name of */
 	size_t class_index;
 };
@@ -33,6 +33,7 @@ struct opr_part {
 /* A session, or the part of one that a cgroup has for itself. */
 struct opr_session {
 	char *path; /* of its directory */
+	char *real_path; /* the same from the root; NULL until it is needed */
 	int dir_fd;
 	struct op_session_list list;
 	struct op_dcookie_table *images; /* NULL: the session has no dcookie table; that of the parent for a part */
@@ -58,6 +59,8 @@ char *opr_image_name(const struct op_image_name *image) OP_NONNULL OP_MUST_CHECK
  * is "PATH (build-id 0123456789ab)" or "PATH (inode N)". Freed by the caller; NULL: no memory.
  */
 char *opr_session_image_name(const struct opr_profile *profile, size_t session, const struct op_image_name *image) OP_NONNULL OP_MUST_CHECK;
+/* True for the name of an image of JIT code that has an object: an anonymous region with a path. */
+bool opr_is_jit_object(const struct op_image_name *image, const char *name) OP_NONNULL;
 
 /* The name without its directories; that of an anonymous region has none. Points into `name`. */
 const char *opr_base_name(const char *name) OP_NONNULL;

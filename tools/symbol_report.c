@@ -85,6 +85,14 @@ static int check_header(const struct opr_profile *profile, const struct opr_file
 	return 0;
 }
 
+/* What makes a key of a file a position in its image. */
+static uint64_t position_offset(const struct opr_image *image, const struct op_odb_header *header)
+{
+	if (opr_is_jit_object(image->image_name, image->name))
+		return header->anon_start;
+	return image->is_object && header->is_kernel ? image->symbols.start_offset : 0;
+}
+
 static int read_points(struct part_points *points, const struct opr_profile *profile, const struct opr_part *part,
 		       struct opr_image_cache *cache, struct opr_image *image)
 {
@@ -106,7 +114,7 @@ static int read_points(struct part_points *points, const struct opr_profile *pro
 		own = opr_image_check(cache, image, file, &samples.header);
 		if (!err)
 			err = add_points(own ? &points->own : &points->foreign, &samples, file->class_index,
-					 own && image->is_object && samples.header.is_kernel ? image->symbols.start_offset : 0);
+					 own ? position_offset(image, &samples.header) : 0);
 		op_odb_samples_free(&samples);
 	}
 	return err;

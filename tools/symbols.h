@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The symbols of one image: where code begins, in positions that the keys of sample files have (file offsets, or relative to _text for
- * /proc/kallsyms), and what it is called. Loaders: symbols_bfd.c for object files, symbols_kallsyms.c. Rules: doc/opreport.1, "Symbols".
+ * The symbols of one image: where code begins, in positions that the keys of sample files have (file offsets, relative to _text for
+ * /proc/kallsyms, or addresses for an object of JIT code), and what it is called. Loaders: symbols_bfd.c for object files, symbols_kallsyms.c. Rules: doc/opreport.1, "Symbols".
  */
 #ifndef OPR_SYMBOLS_H
 #define OPR_SYMBOLS_H
@@ -33,6 +33,7 @@ struct opr_symbols {
 struct opr_symbol_options {
 	bool demangle;
 	bool lines;       /* line numbers will be asked for */
+	bool by_address;  /* positions are addresses: an object of JIT code */
 	const char *root; /* --root, for separate debug files; NULL: none */
 };
 

@@ -1,24 +1,41 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Fuzz targets: the corpus in `make check`, libFuzzer in `make fuzz` (clang; FUZZ_SECONDS each; new inputs and findings stay in the build directory).
-check_PROGRAMS += tests/fuzz/replay_ring
+# Fuzz targets: the corpora in `make check`, libFuzzer in `make fuzz` (clang; FUZZ_SECONDS each; new inputs and findings stay in the build directory).
+check_PROGRAMS += tests/fuzz/replay_ring tests/fuzz/replay_perf_map tests/fuzz/replay_jitdump
 TESTS += tests/fuzz/test_corpus.sh
-EXTRA_DIST += tests/fuzz/test_corpus.sh tests/fuzz/corpus
+EXTRA_DIST += tests/fuzz/test_corpus.sh tests/fuzz/corpus tests/fuzz/fuzz_jit.h
 
 tests_fuzz_replay_ring_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_ring.c
 tests_fuzz_replay_ring_LDADD = libop/libop.a
+tests_fuzz_replay_perf_map_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_perf_map.c
+tests_fuzz_replay_perf_map_LDADD = daemon/libopd.a libop/libop.a
+tests_fuzz_replay_jitdump_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_jitdump.c
+tests_fuzz_replay_jitdump_LDADD = daemon/libopd.a libop/libop.a
 
 FUZZ_CC = clang
 FUZZ_CFLAGS = -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all
 FUZZ_SECONDS = 600
-CLEANFILES += tests/fuzz/fuzz_ring
+FUZZ_TARGETS = ring perf_map jitdump
+CLEANFILES += tests/fuzz/fuzz_ring tests/fuzz/fuzz_perf_map tests/fuzz/fuzz_jitdump
 
 # Compiled in one go: the library's objects are not instrumented.
-tests/fuzz/fuzz_ring: $(srcdir)/tests/fuzz/fuzz_ring.c $(srcdir)/libop/ring.c $(srcdir)/libop/sys.c $(srcdir)/libop/ring.h config.h
-	$(MKDIR_P) tests/fuzz
-	$(FUZZ_CC) -std=gnu11 $(FUZZ_CFLAGS) $(DEFS) -I. $(AM_CPPFLAGS) -U_FORTIFY_SOURCE -o $@ \
-		$(srcdir)/tests/fuzz/fuzz_ring.c $(srcdir)/libop/ring.c $(srcdir)/libop/sys.c
+FUZZ_BUILD = $(MKDIR_P) tests/fuzz && \
+	$(FUZZ_CC) -std=gnu11 $(FUZZ_CFLAGS) $(DEFS) -I. $(AM_CPPFLAGS) -U_FORTIFY_SOURCE -o $@
+FUZZ_JIT_FILES = \
+	$(srcdir)/daemon/jit_map.c $(srcdir)/daemon/mapset.c $(srcdir)/daemon/perf_map.c $(srcdir)/daemon/jitdump.c \
+	$(srcdir)/daemon/jit_object.c $(srcdir)/daemon/jit_lines.c \
+	$(srcdir)/libop/htable.c $(srcdir)/libop/text.c $(srcdir)/libop/sys.c
 
-fuzz: tests/fuzz/fuzz_ring
-	$(MKDIR_P) tests/fuzz/found/ring
-	tests/fuzz/fuzz_ring -max_total_time=$(FUZZ_SECONDS) -max_len=16384 -timeout=5 -print_final_stats=1 \
-		-artifact_prefix=tests/fuzz/found/ tests/fuzz/found/ring $(srcdir)/tests/fuzz/corpus/ring
+tests/fuzz/fuzz_ring: $(srcdir)/tests/fuzz/fuzz_ring.c $(srcdir)/libop/ring.c $(srcdir)/libop/sys.c $(srcdir)/libop/ring.h config.h
+	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_ring.c $(srcdir)/libop/ring.c $(srcdir)/libop/sys.c
+
+tests/fuzz/fuzz_perf_map: $(srcdir)/tests/fuzz/fuzz_perf_map.c $(srcdir)/tests/fuzz/fuzz_jit.h $(FUZZ_JIT_FILES) config.h
+	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_perf_map.c $(FUZZ_JIT_FILES)
+
+tests/fuzz/fuzz_jitdump: $(srcdir)/tests/fuzz/fuzz_jitdump.c $(srcdir)/tests/fuzz/fuzz_jit.h $(FUZZ_JIT_FILES) config.h
+	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_jitdump.c $(FUZZ_JIT_FILES)
+
+fuzz: tests/fuzz/fuzz_ring tests/fuzz/fuzz_perf_map tests/fuzz/fuzz_jitdump
+	@for t in $(FUZZ_TARGETS); do \
+		$(MKDIR_P) tests/fuzz/found/$$t && \
+		tests/fuzz/fuzz_$$t -max_total_time=$(FUZZ_SECONDS) -max_len=16384 -timeout=5 -print_final_stats=1 \
+			-artifact_prefix=tests/fuzz/found/ tests/fuzz/found/$$t $(srcdir)/tests/fuzz/corpus/$$t || exit 1; done

@@ -1,4 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Every input of the corpus through the target, with the compiler and the sanitizers of this build.
-exec tests/fuzz/replay_ring "${srcdir:-.}/tests/fuzz/corpus/ring"
+# Every input of the corpora through their targets, with the compiler and the sanitizers of this build.
+for target in ring perf_map jitdump; do
+	"tests/fuzz/replay_$target" "${srcdir:-.}/tests/fuzz/corpus/$target" || exit 1
+done

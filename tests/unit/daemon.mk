@@ -10,6 +10,7 @@ daemon_unit_tests = \
 	tests/unit/test_mapset \
 	tests/unit/test_process \
 	tests/unit/test_kernel_map \
+	tests/unit/test_jit \
 	tests/unit/test_mounts \
 	tests/unit/test_locate \
 	tests/unit/test_cgroups \
@@ -17,7 +18,7 @@ daemon_unit_tests = \
 	tests/unit/test_drain \
 	tests/unit/test_rotate tests/unit/test_retain \
 	tests/unit/test_source \
-	tests/unit/test_plan tests/unit/test_visit tests/unit/test_capture_loss \
+	tests/unit/test_plan tests/unit/test_visit tests/unit/test_rescan tests/unit/test_capture_loss \
 	tests/unit/test_text
 check_PROGRAMS += $(daemon_unit_tests)
 TESTS += $(daemon_unit_tests)
@@ -65,6 +66,10 @@ tests_unit_test_kernel_map_SOURCES = tests/unit/test_kernel_map.c tests/unit/cmo
 tests_unit_test_kernel_map_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_kernel_map_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
 
+tests_unit_test_jit_SOURCES = tests/unit/test_jit.c tests/unit/cmocka_all.h tests/unit/test_box.h
+tests_unit_test_jit_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_jit_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
+
 tests_unit_test_mounts_SOURCES = tests/unit/test_mounts.c tests/unit/cmocka_all.h
 tests_unit_test_mounts_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_mounts_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
@@ -90,6 +95,10 @@ tests_unit_test_source_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SY
 tests_unit_test_plan_SOURCES = tests/unit/test_plan.c tests/unit/cmocka_all.h
 tests_unit_test_plan_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_plan_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_rescan_SOURCES = tests/unit/test_rescan.c tests/unit/cmocka_all.h
+tests_unit_test_rescan_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_rescan_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
 
 tests_unit_test_visit_SOURCES = tests/unit/test_visit.c tests/unit/cmocka_all.h tests/unit/memory_ring.h tests/unit/pipeline.h \
 	tests/unit/sideband_records.h

@@ -2,6 +2,7 @@
 # Unit tests of the reader side.
 opreport_unit_tests = \
 	tests/unit/test_images \
+	tests/unit/test_jit_object \
 	tests/unit/test_mangle \
 	tests/unit/test_odb_read \
 	tests/unit/test_profile_spec \
@@ -18,6 +19,10 @@ opreport_test_libs = tools/libreport.a libop/libop.a $(BFD_LIBS) $(IBERTY_LIBS) 
 tests_unit_test_images_SOURCES = tests/unit/test_images.c tests/unit/sample_writer.h
 tests_unit_test_images_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_images_LDADD = $(opreport_test_libs)
+
+tests_unit_test_jit_object_SOURCES = tests/unit/test_jit_object.c tests/unit/test_box.h
+tests_unit_test_jit_object_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_jit_object_LDADD = daemon/libopd.a $(opreport_test_libs)
 
 tests_unit_test_mangle_SOURCES = tests/unit/test_mangle.c
 tests_unit_test_mangle_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
