@@ -12,7 +12,7 @@
 #include "libop/session.h"
 #include "libop/sys.h"
 
-#define PATH	 OP_SESSION_CURRENT "/" OP_SESSION_LEDGER
+#define PATH     OP_SESSION_CURRENT "/" OP_SESSION_LEDGER
 #define TMP_PATH OP_SESSION_TMP "/" OP_SESSION_LEDGER
 
 static_assert(op_array_size(((struct opd_book *)NULL)->stats_base) == OPD_STATS_NR, "a base for each number");

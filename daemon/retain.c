@@ -141,7 +141,8 @@ static int remove_rest(const char *name, void *arg)
 
 static int remove_session(struct opd_retention *retention, int session_fd, struct opd_retained *session, const char *why)
 {
-	char from[sizeof("samples/") + OP_SESSION_NAME_BYTES], to[sizeof(OP_SESSION_TMP "/" REMOVED_PREFIX) + OP_SESSION_NAME_BYTES];
+	char from[sizeof("samples/") + OP_SESSION_NAME_BYTES],
+		to[sizeof(OP_SESSION_TMP "/" REMOVED_PREFIX) + OP_SESSION_NAME_BYTES];
 	int err;
 
 	snprintf(from, sizeof(from), "samples/%s", session->name);
@@ -171,7 +172,8 @@ static const char *reason(const struct opd_retained *session, int session_fd, co
 {
 	uint64_t wall_ns = op_sys_wall_ns();
 
-	if (config->session_keep_us && session->end_ns < wall_ns && (wall_ns - session->end_ns) / NS_PER_US > config->session_keep_us)
+	if (config->session_keep_us && session->end_ns < wall_ns &&
+	    (wall_ns - session->end_ns) / NS_PER_US > config->session_keep_us)
 		return "it is older than SessionKeep";
 	if (config->session_max_use && used > config->session_max_use)
 		return "the sessions take more than SessionMaxUse";

@@ -10,10 +10,10 @@
 #include "libop/session_close.h"
 #include "libop/sys.h"
 
-#define NS_PER_US   1000u
-#define NS_PER_MIN  (60 * (uint64_t)OP_NS_PER_S)
-#define RETRY_NS    (10 * (uint64_t)OP_NS_PER_S)
-#define STEP_NS	    (int64_t)OP_NS_PER_S /* less is the clock being slewed */
+#define NS_PER_US  1000u
+#define NS_PER_MIN (60 * (uint64_t)OP_NS_PER_S)
+#define RETRY_NS   (10 * (uint64_t)OP_NS_PER_S)
+#define STEP_NS    (int64_t) OP_NS_PER_S /* less is the clock being slewed */
 
 /* ---- closing ---- */
 

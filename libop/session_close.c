@@ -11,9 +11,9 @@
 #include "libop/session.h"
 #include "libop/sys.h"
 
-#define NEW_CURRENT	OP_SESSION_TMP "/current"
-#define DIR_MODE	0755
-#define NAMES_MAX	9999 /* of one time */
+#define NEW_CURRENT     OP_SESSION_TMP "/current"
+#define DIR_MODE        0755
+#define NAMES_MAX       9999 /* of one time */
 #define NAME_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_:,."
 
 const char *op_session_name_fault(const char *name)

@@ -9,7 +9,7 @@
 
 #include "libop/compiler.h"
 
-#define OP_SESSION_NAME_MAX 200 /* bytes, without the NUL */
+#define OP_SESSION_NAME_MAX   200 /* bytes, without the NUL */
 #define OP_SESSION_NAME_BYTES (OP_SESSION_NAME_MAX + 1)
 
 /*

@@ -8,7 +8,7 @@
 #include "libop/file.h"
 #include "libop/parse.h"
 
-#define HEAD	  "opd-ledger 1"
+#define HEAD      "opd-ledger 1"
 #define MAX_BYTES (1u * 1024 * 1024)
 
 static const char *const ends[OP_NR_SESSION_ENDS] = {
@@ -51,8 +51,8 @@ static void add_time(struct op_text *text, const char *word, uint64_t ns)
 static void add_event(struct op_text *text, const struct op_ledger_event *event)
 {
 	op_text_printf(text, "event\t%s\t%" PRIu64 "\t%" PRIu32, event->name, event->count, event->unit_mask);
-	op_text_printf(text, "\treceived=%" PRIu64 "\tstored=%" PRIu64 "\tunattributed=%" PRIu64 "\tlost_kernel=%" PRIu64, event->received,
-		       event->stored, event->unattributed, event->lost_kernel);
+	op_text_printf(text, "\treceived=%" PRIu64 "\tstored=%" PRIu64 "\tunattributed=%" PRIu64 "\tlost_kernel=%" PRIu64,
+		       event->received, event->stored, event->unattributed, event->lost_kernel);
 	for (size_t i = 0; i < OP_NR_LOSS; i++)
 		op_text_printf(text, "\tlost_%s=%" PRIu64, op_loss_name((enum op_loss)i), event->lost[i]);
 	op_text_add_char(text, '\n');
@@ -72,7 +72,8 @@ void op_session_ledger_format(const struct op_session_ledger *ledger, struct op_
 
 static int read_decimal(const char *text, uint64_t max, uint64_t *ret_value)
 {
-	return strspn(text, "0123456789") == strlen(text) && (text[0] != '0' || !text[1]) ? op_parse_u64(text, 0, max, ret_value) : -EINVAL;
+	return strspn(text, "0123456789") == strlen(text) && (text[0] != '0' || !text[1]) ? op_parse_u64(text, 0, max, ret_value)
+											  : -EINVAL;
 }
 
 static int read_time(char *text, uint64_t *ret_ns)

@@ -15,32 +15,35 @@
 #include "libop/ledger.h"
 #include "libop/text.h"
 
-#define OP_SESSION_LEDGER "ledger"
+#define OP_SESSION_LEDGER            "ledger"
 #define OP_SESSION_LEDGER_EVENTS_MAX 1024 /* in one session */
 
 /* How a session ended: the word in the file. */
-#define OP_SESSION_ENDS(X) \
-	X(open) /* it is being written, or its daemon was killed */ \
-	X(stopped) /* its daemon ended in order; the next one goes on with it */ \
-	X(rotated) /* SessionInterval=: it may be removed when it is old */ \
-	X(saved) /* opcontrol --save: it is the user's */
+#define OP_SESSION_ENDS(X)                                                                                                         \
+	X(open)    /* it is being written, or its daemon was killed */                                                             \
+	X(stopped) /* its daemon ended in order; the next one goes on with it */                                                   \
+	X(rotated) /* SessionInterval=: it may be removed when it is old */                                                        \
+	X(saved)   /* opcontrol --save: it is the user's */
 
 enum op_session_end {
 #define X(word) OP_SESSION_##word,
 	OP_SESSION_ENDS(X)
 #undef X
-	OP_NR_SESSION_ENDS,
+		OP_NR_SESSION_ENDS,
 };
 
 struct op_session_ledger {
 	enum op_session_end ended;
-	uint64_t begin_ns, end_ns;	/* since 1970, as the clock of the time of writing sees them; the end of an open one is when it was written */
-	struct op_ledger_event *events; /* name, count, unit_mask, received, stored, unattributed, lost_kernel, lost[]; one row each */
+	uint64_t begin_ns,
+		end_ns; /* since 1970, as the clock of the time of writing sees them; the end of an open one is when it was written */
+	struct op_ledger_event
+		*events; /* name, count, unit_mask, received, stored, unattributed, lost_kernel, lost[]; one row each */
 	size_t nr_events;
 };
 
 /* The row of an event, made when there is none; valid until the next call. NULL without memory or beyond OP_SESSION_LEDGER_EVENTS_MAX. */
-struct op_ledger_event *op_session_ledger_row(struct op_session_ledger *ledger, const struct op_ledger_event *event) OP_NONNULL OP_MUST_CHECK;
+struct op_ledger_event *op_session_ledger_row(struct op_session_ledger *ledger,
+					      const struct op_ledger_event *event) OP_NONNULL OP_MUST_CHECK;
 
 /* The file's text. */
 void op_session_ledger_format(const struct op_session_ledger *ledger, struct op_text *text) OP_NONNULL;
@@ -49,7 +52,8 @@ void op_session_ledger_format(const struct op_session_ledger *ledger, struct op_
  * Reads dir_fd/ledger, dir_fd being the session's directory. 0 and a ledger that op_session_ledger_free frees; -ENOENT; -EBADMSG: it is none, and
  * *ret_line, when given, is the line that is wrong, from 1; another -errno.
  */
-int op_session_ledger_read(int dir_fd, struct op_session_ledger *ret_ledger, unsigned int *ret_line) OP_NONNULL_ARGS(2) OP_MUST_CHECK;
+int op_session_ledger_read(int dir_fd, struct op_session_ledger *ret_ledger, unsigned int *ret_line)
+	OP_NONNULL_ARGS(2) OP_MUST_CHECK;
 
 /*
  * Adds to `stored` of each event what the sample files of a session hold, and makes rows for events that have none. Files that cannot be read are passed over

@@ -123,7 +123,8 @@ static uint32_t check_descr(struct opk_file *file, const struct image *image, bo
 	}
 	nr_nodes = (uint32_t)op_min_u64(nr_nodes, size);
 	if (!current_size || current_size > size) {
-		note(file, OPK_REPARABLE, "the number of nodes in use is larger than that of all", at + offsetof(struct op_odb_descr, current_size));
+		note(file, OPK_REPARABLE, "the number of nodes in use is larger than that of all",
+		     at + offsetof(struct op_odb_descr, current_size));
 		*ret_has_hash = false;
 		return nr_filled(image, nr_nodes);
 	}

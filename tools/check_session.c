@@ -68,7 +68,9 @@ static void put_aside(struct run *run, const char *path, const char *fault, uint
 
 static void rewrite(struct run *run, const char *path, const struct opk_file *file)
 {
-	struct opk_problem problem = { .path = path, .fault = file->fault, .offset = file->offset, .has_offset = true, .detail = "" };
+	struct opk_problem problem = {
+		.path = path, .fault = file->fault, .offset = file->offset, .has_offset = true, .detail = ""
+	};
 	char detail[96];
 	int err = run->check->repair ? opk_file_rewrite(run->check->dir_fd, path, file) : 0;
 

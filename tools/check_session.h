@@ -9,7 +9,7 @@
 #include "libop/compiler.h"
 
 enum opk_outcome {
-	OPK_NOTED,      /* worth knowing, nothing is wrong */
+	OPK_NOTED, /* worth knowing, nothing is wrong */
 	OPK_REPAIRED,
 	OPK_NOT_REPAIRED, /* it was not asked for, or it failed */
 };
@@ -33,7 +33,7 @@ struct opk_check {
 	void *arg;
 	/* out */
 	uint64_t nr_files, nr_samples; /* sample files; their samples, without those by cgroup */
-	uint64_t nr_dropped;	       /* nodes that made no sense */
+	uint64_t nr_dropped;           /* nodes that made no sense */
 	uint64_t nr_repaired, nr_left; /* problems */
 };
 

@@ -29,7 +29,7 @@ struct program {
 	bool on_terminal;
 	uint64_t next_progress_ns;
 	const char *session; /* being looked at */
-	size_t nr_told;	     /* problems of it */
+	size_t nr_told;      /* problems of it */
 	enum exit_code result;
 };
 
@@ -136,8 +136,8 @@ static void end_session(struct program *program, const struct opk_check *check)
 {
 	clear_progress(program);
 	if (program->json) {
-		printf("%s], \"state\": \"%s\", \"live\": %s, \"files\": %" PRIu64 ", \"samples\": %" PRIu64 ", \"dropped_nodes\": %" PRIu64
-		       " }",
+		printf("%s], \"state\": \"%s\", \"live\": %s, \"files\": %" PRIu64 ", \"samples\": %" PRIu64
+		       ", \"dropped_nodes\": %" PRIu64 " }",
 		       program->nr_told ? "\n    " : "", state_of(check), check->live ? "true" : "false", check->nr_files,
 		       check->nr_samples, check->nr_dropped);
 		return;
@@ -188,7 +188,10 @@ static int check_locked(struct program *program, struct opk_check *check, const 
 
 	check->live = lock_fd == -EBUSY;
 	if (check->live && program->repair)
-		return opr_error(-EBUSY, "%s: a daemon is writing this session: opcontrol --shutdown ends it, a running one mends what it opens", path);
+		return opr_error(
+			-EBUSY,
+			"%s: a daemon is writing this session: opcontrol --shutdown ends it, a running one mends what it opens",
+			path);
 	if (lock_fd < 0 && lock_fd != -ENOENT && lock_fd != -EBUSY && program->repair)
 		return opr_error(lock_fd, "%s: cannot lock the session: %s", path, strerror(-lock_fd));
 	err = opk_session_check(check);
@@ -273,7 +276,8 @@ static int work(struct program *program)
 static int parse_options(struct program *program, int argc, const char **argv)
 {
 	const struct poptOption options[] = {
-		{ "session-dir", 0, POPT_ARG_STRING, &program->session_dir_option, 0, "directory that holds the samples", "directory" },
+		{ "session-dir", 0, POPT_ARG_STRING, &program->session_dir_option, 0, "directory that holds the samples",
+		  "directory" },
 		{ "repair", 'r', POPT_ARG_NONE, &program->repair, 0, "repair what can be repaired", NULL },
 		{ "json", 0, POPT_ARG_NONE, &program->json, 0, "one JSON object", NULL },
 		{ "quiet", 'q', POPT_ARG_NONE, &program->quiet, 0, "say nothing of what is sound", NULL },
@@ -288,7 +292,8 @@ static int parse_options(struct program *program, int argc, const char **argv)
 	poptSetOtherOptionHelp(context, "[OPTION...] [SESSION]...");
 	next = poptGetNextOpt(context);
 	if (next < -1)
-		err = opr_error(-EINVAL, "%s: %s (see opcheck --help)", poptBadOption(context, POPT_BADOPTION_NOALIAS), poptStrerror(next));
+		err = opr_error(-EINVAL, "%s: %s (see opcheck --help)", poptBadOption(context, POPT_BADOPTION_NOALIAS),
+				poptStrerror(next));
 	for (const char *word; !err && (word = poptGetArg(context));)
 		if (opr_words_add(&program->words, word) < 0)
 			err = opr_no_memory();

@@ -15,10 +15,12 @@ static bool has_build_id(const struct op_dcookie_row *row)
 static bool differ(const struct op_dcookie_row *a, const struct op_dcookie_row *b)
 {
 	if (has_build_id(a) && has_build_id(b))
-		return a->id.build_id_bytes != b->id.build_id_bytes || memcmp(a->id.build_id, b->id.build_id, a->id.build_id_bytes) != 0;
+		return a->id.build_id_bytes != b->id.build_id_bytes ||
+		       memcmp(a->id.build_id, b->id.build_id, a->id.build_id_bytes) != 0;
 	if (!a->id.inode || !b->id.inode)
 		return false;
-	return a->id.inode != b->id.inode || a->id.device != b->id.device || a->id.mtime_ns != b->id.mtime_ns || a->id.bytes != b->id.bytes;
+	return a->id.inode != b->id.inode || a->id.device != b->id.device || a->id.mtime_ns != b->id.mtime_ns ||
+	       a->id.bytes != b->id.bytes;
 }
 
 /* The row that has the name: of the last session that knows it. */

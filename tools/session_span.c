@@ -23,9 +23,10 @@ static int parse(const char *option, const char *text, uint64_t now_us, uint64_t
 	if (err == -ERANGE)
 		return opr_error(-EINVAL, "--%s=%s: there is no such date or time", option, text);
 	if (err)
-		return opr_error(-EINVAL,
-				 "--%s=%s is not a time: \"2 hours ago\", -90min, today, yesterday, 03:00, \"2026-11-21 03:00\" or @SECONDS",
-				 option, text);
+		return opr_error(
+			-EINVAL,
+			"--%s=%s is not a time: \"2 hours ago\", -90min, today, yesterday, 03:00, \"2026-11-21 03:00\" or @SECONDS",
+			option, text);
 	return 0;
 }
 

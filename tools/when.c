@@ -163,8 +163,9 @@ static bool is_a_time(const struct tm *tm)
 	int year = tm->tm_year + 1900;
 	bool leap = (!(year % 4) && year % 100) || !(year % 400);
 
-	return tm->tm_mon >= 0 && tm->tm_mon < 12 && tm->tm_mday >= 1 && tm->tm_mday <= days[tm->tm_mon] + (leap && tm->tm_mon == 1) &&
-	       tm->tm_hour < 24 && tm->tm_min < 60 && tm->tm_sec < 60;
+	return tm->tm_mon >= 0 && tm->tm_mon < 12 && tm->tm_mday >= 1 &&
+	       tm->tm_mday <= days[tm->tm_mon] + (leap && tm->tm_mon == 1) && tm->tm_hour < 24 && tm->tm_min < 60 &&
+	       tm->tm_sec < 60;
 }
 
 static bool take_date(const char **at, struct date *date)

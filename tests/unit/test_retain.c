@@ -78,7 +78,7 @@ static int setup(void **state OP_UNUSED)
 	make("current", OP_SESSION_open, NOW);
 	make("mine", OP_SESSION_saved, NOW - 100 * DAY);
 	make("2020-01-01T00:00Z", OP_SESSION_saved, NOW - 100 * DAY); /* a user's, whatever it is called */
-	make("renamed", OP_SESSION_rotated, NOW - 100 * DAY);	      /* a user took it */
+	make("renamed", OP_SESSION_rotated, NOW - 100 * DAY);         /* a user took it */
 	make("2020-01-02T00:00Z", OP_SESSION_open, NOW - 100 * DAY);
 	sample_write_bytes(session_fd, "samples/2020-01-03T00:00Z/{root}/x", "", 0); /* of another program */
 	sample_write_bytes(session_fd, "elsewhere/ledger", "", 0);
@@ -97,8 +97,9 @@ static int teardown(void **state OP_UNUSED)
 
 static void check(const struct op_config *config, size_t nr_removed)
 {
-	static const char *const others[] = { "current", "mine", "renamed", "2020-01-01T00:00Z", "2020-01-02T00:00Z", "2020-01-03T00:00Z",
-					      "2020-01-04T00:00Z" };
+	static const char *const others[] = {
+		"current", "mine", "renamed", "2020-01-01T00:00Z", "2020-01-02T00:00Z", "2020-01-03T00:00Z", "2020-01-04T00:00Z"
+	};
 
 	assert_int_equal(opd_retain(&retention, session_fd, config), 0);
 	for (size_t i = 0; i < op_array_size(days); i++)
@@ -115,7 +116,8 @@ static void check(const struct op_config *config, size_t nr_removed)
 static void test_nothing(void **state OP_UNUSED)
 {
 	check(&(struct op_config){ 0 }, 0);
-	check(&(struct op_config){ .session_max_use = 1ull << 40, .session_keep_us = 1000 * DAY / 1000, .session_keep_free = 1 }, 0);
+	check(&(struct op_config){ .session_max_use = 1ull << 40, .session_keep_us = 1000 * DAY / 1000, .session_keep_free = 1 },
+	      0);
 }
 
 static void test_age(void **state OP_UNUSED)
@@ -161,7 +163,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		retain_test(test_nothing), retain_test(test_age),  retain_test(test_use),
-		retain_test(test_room),	   retain_test(test_rest),
+		retain_test(test_room),    retain_test(test_rest),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

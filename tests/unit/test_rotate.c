@@ -110,7 +110,8 @@ static uint64_t now_ns, nr_taken;
 /* What a daemon does before its first turn. */
 static void start(void)
 {
-	sync_thread = (struct opd_sync){ .pipeline = &pipeline, .config = &config, .running_since_ns = 1, .epoll_fd = -1, .wake_fd = -1 };
+	sync_thread =
+		(struct opd_sync){ .pipeline = &pipeline, .config = &config, .running_since_ns = 1, .epoll_fd = -1, .wake_fd = -1 };
 	sync_thread.done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	pthread_mutex_init(&sync_thread.lock, NULL);
 	pthread_cond_init(&sync_thread.dump_ended, NULL);
@@ -155,7 +156,8 @@ static void end(bool in_order)
 static void take(unsigned int nr_samples)
 {
 	for (unsigned int i = 0; i < nr_samples; i++) {
-		struct op_image_id id = { .name = { .kind = OP_IMAGE_FILE, .name = i % 2 ? "/bin/a" : "/bin/b" }, .inode = 5 + i % 2 };
+		struct op_image_id id = { .name = { .kind = OP_IMAGE_FILE, .name = i % 2 ? "/bin/a" : "/bin/b" },
+					  .inode = 5 + i % 2 };
 		struct opd_resolved resolved = { .location = { op_dcookie_get(pipeline.resolver.table, &id), 16 * i } };
 		struct opd_counted counted = { .resolved = &resolved, .account = &event };
 
@@ -507,8 +509,9 @@ static void test_in_the_middle_of_a_dump(void **state OP_UNUSED)
 	wait_for_threads();
 	assert_ptr_equal(opd_sync_take_done(&sync_thread), &job);
 	assert_int_equal(job.error, 0);
-	assert_int_equal(fstatat(session_fd, "samples/2026-11-21T02:17Z/{root}/bin/a/{dep}/{root}/bin/a/TIMER.1000.0.all.all.all", &st, 0),
-			 0);
+	assert_int_equal(
+		fstatat(session_fd, "samples/2026-11-21T02:17Z/{root}/bin/a/{dep}/{root}/bin/a/TIMER.1000.0.all.all.all", &st, 0),
+		0);
 	for (size_t i = 0; i < nr_synced; i++)
 		found |= synced[i] == st.st_ino;
 	assert_true(found);

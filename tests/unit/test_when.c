@@ -72,12 +72,8 @@ static void test_utc(void **state OP_UNUSED)
 static void test_zone(void **state OP_UNUSED)
 {
 	static const struct point points[] = {
-		{ "today", NOW - 4 * 3600 * S },
-		{ "03:00", NOW - 3600 * S },
-		{ "2026-11-21 03:00", NOW - 3600 * S },
-		{ "2026-11-21 03:00 UTC", NOW },
-		{ "2026-11-21T03:00Z", NOW },
-		{ "03:00 UTC", NOW },
+		{ "today", NOW - 4 * 3600 * S },           { "03:00", NOW - 3600 * S },  { "2026-11-21 03:00", NOW - 3600 * S },
+		{ "2026-11-21 03:00 UTC", NOW },           { "2026-11-21T03:00Z", NOW }, { "03:00 UTC", NOW },
 		{ "2026-07-01 12:00", 1782900000ull * S }, /* in summer, two hours ahead */
 	};
 
