@@ -31,6 +31,8 @@ static void set_running(struct opd_sync *sync, struct opd_job *job, bool on)
 
 	if (capture->enabled == on)
 		return;
+	if (on)
+		opd_book_begin(&sync->book);
 	err = opd_capture_enable(capture, on);
 	now_ns = op_now_ns();
 	if (capture->enabled)
@@ -103,8 +105,10 @@ static void reset(struct opd_sync *sync, struct opd_job *job)
 	pipeline->resolver.cgroups.not_split = 0;
 	sync->reported = (struct opd_losses){ 0 };
 	sync->visits.counts = (struct opd_visit_counts){ 0 };
-	if (was_running)
-		set_running(sync, job, true);
+	if (!was_running)
+		return;
+	set_running(sync, job, true);
+	opd_sync_write_book(sync, OP_SESSION_open);
 }
 
 static void fail_save(struct opd_job *job, int err)
@@ -129,7 +133,6 @@ static void do_job(struct opd_sync *sync, struct opd_job *job)
 			fail(job, err, "cannot make the status");
 		break;
 	case OPD_JOB_START:
-		opd_book_begin(&sync->book);
 		set_running(sync, job, true);
 		opd_sync_write_book(sync, OP_SESSION_open);
 		break;

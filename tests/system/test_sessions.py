@@ -6,6 +6,7 @@ Sessions as a user has them: --save with and without a daemon, --reset, session:
 import os
 import re
 import shutil
+import sys
 
 import opdtest
 import reader
@@ -101,10 +102,29 @@ def check_archive(box, opreport):
     shutil.move(archive + app, app)
 
 
+def check_replaced(box):
+    """Another program took the path between two sessions: both profiles are there, and not mixed; the later one has the name."""
+    path = box.copy_work("swap-app")
+    box.good(path, "busy", 600, min(os.sched_getaffinity(0)))
+    box.opcontrol("--save=before")
+    os.unlink(path)
+    shutil.copy(os.path.realpath(sys.executable), path)
+    box.good(path, "-c", "for i in range(5000000): pass")
+    box.opcontrol("--save=after")
+    text = box.opreport("-n", "-f", "--since=-2h", "session-exclude:current")
+    counts = dict((line.split(None, 2)[2], int(line.split()[0])) for line in text.splitlines() if re.match(r"^ *\d+ +[\d.]+ ", line))
+    old = [n for n in counts if re.match(re.escape(path) + r" \((build-id [0-9a-f]{12}|inode \d+)\)$", n)]
+    require(len(old) == 1 and counts.get(path, 0) > 0 and counts[old[0]] > 0, "two programs of one path: %s" % counts)
+    for name in ("before", "after"):
+        shutil.rmtree(os.path.join(box.session, "samples", name))
+
+
 def test(box):
     opcontrol, opreport = os.path.join(box.bin, "opcontrol"), os.path.join(box.bin, "opreport")
     box.start_daemon()
     check_save(box, opcontrol)
+    check_replaced(box)
+    work(box)
     box.shutdown()
     check_save_alone(box, opcontrol)
     names = ["one", "2026-11-21T03:00Z", "three,more"]
