@@ -13,6 +13,12 @@ libop_libop_a_SOURCES = \
 	libop/events.c libop/events.h \
 	libop/file.c libop/file.h \
 	libop/htable.c libop/htable.h \
+	libop/ibs.c libop/ibs.h libop/ibs_fields.h \
+	libop/ibs_cpu.c libop/ibs_cpu.h \
+	libop/ibs_data_src.c \
+	libop/ibs_events.c libop/ibs_events.h \
+	libop/ibs_meaning.c libop/ibs_meaning.h \
+	libop/ibs_request.c libop/ibs_request.h \
 	libop/ledger.c libop/ledger.h \
 	libop/mangle.c libop/mangle.h \
 	libop/odb.c libop/odb.h \
