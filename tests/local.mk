@@ -5,6 +5,7 @@ include $(srcdir)/tests/unit/daemon.mk
 include $(srcdir)/tests/unit/control.mk
 include $(srcdir)/tests/unit/opreport.mk
 include $(srcdir)/tests/unit/ring.mk
+include $(srcdir)/tests/unit/ibs.mk
 include $(srcdir)/tests/ring/local.mk
 include $(srcdir)/tests/fuzz/local.mk
 
@@ -52,6 +53,7 @@ check-system: all check-programs
 
 check-long: all check-programs
 	tests/ring/torture --records=$(TORTURE_RECORDS)
+	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_ibs.py --records=$(IBS_RECORDS) || test $$? -eq 77
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/long_soak.py $(LONG_FLAGS)
 
 bench: all check-programs
