@@ -174,14 +174,15 @@ static void read_filter(const char *field, struct reading *reading)
 		row->read(value, reading);
 }
 
-static const struct op_ibs_unit_mask *default_mask(enum op_ibs_kind kind, uint32_t caps)
+/* The first that the CPU has; it always has the last. */
+static uint32_t default_mask(enum op_ibs_kind kind, uint32_t caps)
 {
 	const struct op_ibs_unit_mask *mask;
 
 	for (size_t i = 0; (mask = op_ibs_unit_mask(kind, i)); i++)
 		if ((caps & mask->caps) == mask->caps)
-			break;
-	return mask;
+			return mask->value;
+	return 0;
 }
 
 static void check_mask(uint32_t value, struct reading *reading)
@@ -216,7 +217,7 @@ static void take_numbers(struct reading *reading)
 
 	sampler->kind = kind;
 	sampler->count = values[COUNT];
-	sampler->unit_mask = nr > UNIT_MASK ? (uint32_t)values[UNIT_MASK] : default_mask(kind, reading->host->caps)->value;
+	sampler->unit_mask = nr > UNIT_MASK ? (uint32_t)values[UNIT_MASK] : default_mask(kind, reading->host->caps);
 	sampler->kernel = nr > KERNEL ? values[KERNEL] : true;
 	sampler->user = nr > USER ? values[USER] : true;
 	if (!nr)

@@ -201,7 +201,7 @@ static void stale_words(void **state OP_UNUSED)
 
 static void errata_of_zen3(void **state OP_UNUSED)
 {
-	uint64_t op[8] = { OP_SAMPLE, 0x401000, 0, 3, 0x64561700000081 | 1u << 16 };
+	uint64_t op[8] = { OP_SAMPLE, 0x401000, 0, 3, 0x6415170081 };
 	uint64_t fetch[4] = { FETCH_SAMPLE | UINT64_C(0xbc) << 48, 0x401000, 0x1000 };
 	struct payload lost = payload(CAPS_ZEN2, op, 8), page = payload(CAPS_ZEN2, fetch, 4);
 	struct op_ibs ibs;
