@@ -5,12 +5,12 @@
 
 #include "libop/ibs_meaning.h"
 
-#define CAPS_BYTES	 4u
-#define FETCH_WORDS	 3u /* that every generation has */
-#define OP_WORDS	 7u
-#define EXTD_CTL_LIMIT	 0x10000u
-#define PERIOD_SHIFT	 4
-#define PERIOD_HI_SHIFT	 16
+#define CAPS_BYTES       4u
+#define FETCH_WORDS      3u /* that every generation has */
+#define OP_WORDS         7u
+#define EXTD_CTL_LIMIT   0x10000u
+#define PERIOD_SHIFT     4
+#define PERIOD_HI_SHIFT  16
 #define WORDS_FIT(words) ((words) <= UINT8_MAX)
 
 static_assert(CAPS_BYTES + 8 * FETCH_WORDS == OP_IBS_FETCH_BYTES_MIN, "a fetch");
@@ -165,9 +165,7 @@ enum op_ibs_reason op_ibs_decode(const struct op_ibs_cpu *cpu, enum op_ibs_kind 
 	reason = check_length(kind, &payload, &notes);
 	if (reason != OP_IBS_OK)
 		return reason;
-	ibs = (struct op_ibs){
-		.kind = kind, .caps = payload.caps, .nr_words = (uint8_t)payload.nr_words, .notes = (uint8_t)notes
-	};
+	ibs = (struct op_ibs){ .kind = kind, .caps = payload.caps, .nr_words = (uint8_t)payload.nr_words, .notes = (uint8_t)notes };
 	reason = kind == OP_IBS_FETCH ? read_fetch(cpu, &payload, &ibs) : read_op(&payload, &ibs);
 	if (reason != OP_IBS_OK)
 		return reason;
@@ -246,7 +244,7 @@ void op_ibs_count(struct op_ibs_counts *counts, enum op_ibs_reason reason, const
 }
 
 #define FETCH_ROW(type, member, name, first, nr) { name, offsetof(struct op_ibs, fetch.member), sizeof(type) },
-#define OP_ROW(type, member, name, first, nr) { name, offsetof(struct op_ibs, op.member), sizeof(type) },
+#define OP_ROW(type, member, name, first, nr)    { name, offsetof(struct op_ibs, op.member), sizeof(type) },
 
 const struct op_ibs_field *op_ibs_field(enum op_ibs_kind kind, size_t index)
 {

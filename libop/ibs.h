@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * IBS samples: from the bytes of PERF_SAMPLE_RAW to a struct. The payload is a capability word of 32 bits and the sampled registers,
- * 64 bits each, little endian, in a fixed order; the capability word and the length say which ones are there (doc/ibs.md).
+ * IBS samples: from the bytes of PERF_SAMPLE_RAW to a struct. The payload is a capability word of 32 bits and the sampled
+ * registers, 64 bits each, little endian, in a fixed order; the capability word and the length say which are there (doc/ibs.md).
  *
  * A decoded sample has three layers. The registers' fields are what the hardware left there, stale words and all. The values
  * behind `has` and the facts mean something: they passed the gates of the manual, of the generation and of its errata.

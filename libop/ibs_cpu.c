@@ -13,8 +13,7 @@
 
 #define OLD_NODES  (OP_IBS_NODE | OP_IBS_HIT_STATE)
 #define OLD_STORES (OP_IBS_LD_BANK | OP_IBS_FORWARD | OP_IBS_CANCEL)
-#define ZEN                                                                                                                        \
-	(OP_IBS_MICROCODE | OP_IBS_FETCH_L2 | OP_IBS_L2 | OP_IBS_NODE | OP_IBS_HIT_STATE | OP_IBS_SRC_FAR | OP_IBS_DTLB_1G)
+#define ZEN        (OP_IBS_MICROCODE | OP_IBS_FETCH_L2 | OP_IBS_L2 | OP_IBS_NODE | OP_IBS_HIT_STATE | OP_IBS_SRC_FAR | OP_IBS_DTLB_1G)
 #define ZEN3_EARLY (OP_IBS_ERRATUM_1197 | OP_IBS_ERRATUM_1238 | OP_IBS_ERRATUM_1293 | OP_IBS_ERRATUM_1347)
 
 struct generation {

@@ -40,7 +40,7 @@ enum op_ibs_trait {
 	OP_IBS_NODE = 1u << 8,		/* RmtNode */
 	OP_IBS_HIT_STATE = 1u << 9,	/* CacheHitSt */
 	OP_IBS_SRC_L3 = 1u << 10,	/* source 1 in three bits is the local L3 */
-	OP_IBS_SRC_FAR = 1u << 11,	/* source 4 in three bits is a cache of another node, and source 2 always one of this node */
+	OP_IBS_SRC_FAR = 1u << 11,	/* source 4 in three bits is a far cache, and source 2 always one of this node */
 	OP_IBS_DTLB_1G = 1u << 12,	/* DcL1TlbHit1G, DcL2TlbHit1G */
 	OP_IBS_FETCH_GATED = 1u << 13,	/* a fetch's status means something with a physical address only */
 	OP_IBS_ERRATUM_484 = 1u << 14,	/* OP_DATA2 invalid for write-combining accesses */

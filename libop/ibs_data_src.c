@@ -3,14 +3,14 @@
 #include "libop/ibs.h"
 
 /* By number what the headers of Linux before 6.6 do not name. */
-#define NUMBER(value)	  ((uint64_t)(value) << PERF_MEM_LVLNUM_SHIFT)
-#define NUMBER_UNC	  NUMBER(0x08)
-#define NUMBER_CXL	  NUMBER(0x09)
-#define NUMBER_IO	  NUMBER(0x0a)
-#define HOPS(value)	  ((uint64_t)(value) << PERF_MEM_HOPS_SHIFT)
-#define SAME_NODE	  HOPS(1)
-#define OTHER_NODE	  (PERF_MEM_S(REMOTE, REMOTE) | HOPS(2))
-#define HIT(level)	  (PERF_MEM_S(LVL, level) | PERF_MEM_S(LVL, HIT))
+#define NUMBER(value) ((uint64_t)(value) << PERF_MEM_LVLNUM_SHIFT)
+#define NUMBER_UNC    NUMBER(0x08)
+#define NUMBER_CXL    NUMBER(0x09)
+#define NUMBER_IO     NUMBER(0x0a)
+#define HOPS(value)   ((uint64_t)(value) << PERF_MEM_HOPS_SHIFT)
+#define SAME_NODE     HOPS(1)
+#define OTHER_NODE    (PERF_MEM_S(REMOTE, REMOTE) | HOPS(2))
+#define HIT(level)    (PERF_MEM_S(LVL, level) | PERF_MEM_S(LVL, HIT))
 #define NOTHING                                                                                                                    \
 	(PERF_MEM_S(OP, NA) | PERF_MEM_S(LVL, NA) | PERF_MEM_S(SNOOP, NA) | PERF_MEM_S(LOCK, NA) | PERF_MEM_S(TLB, NA) |           \
 	 PERF_MEM_S(LVLNUM, NA))

@@ -8,30 +8,28 @@
 
 #include "libop/ibs.h"
 
-#define OP_IBS_COUNT_ADVISED 50000 /* oprofile's lower limit for the count of an IBS event */
-
 /* What an event adds up. */
 enum op_ibs_amount {
 	OP_IBS_SAMPLES,
-	OP_IBS_LATENCY,	   /* cycles, as the next three */
+	OP_IBS_LATENCY, /* cycles, as the next three */
 	OP_IBS_TLB_REFILL,
 	OP_IBS_TAG_TO_RET,
 	OP_IBS_COMP_TO_RET,
-	OP_IBS_DEPTH,	   /* outstanding misses */
+	OP_IBS_DEPTH, /* outstanding misses */
 	OP_IBS_NR_AMOUNTS,
 };
 
 struct op_ibs_event {
 	const char *name;
 	const char *description; /* what it counts, in words */
-	uint16_t number;	 /* header field ctr_event; oprofile's own where it has the event */
+	uint16_t number;         /* header field ctr_event; oprofile's own where it has the event */
 	enum op_ibs_kind kind;
 	enum op_ibs_amount amount;
-	uint64_t facts;		 /* all of them must hold; OP_IBS_FACT of enum op_ibs_fetch_fact or op_ibs_op_fact */
-	uint32_t caps;		 /* enum op_ibs_caps: the CPU has the event when it has all of these */
-	uint32_t traits;	 /* enum op_ibs_trait: and all of these */
-	uint32_t not_traits;	 /* and none of these */
-	bool oprofile;		 /* one of the 60 of oprofile 0.9.9 */
+	uint64_t facts;      /* all of them must hold; OP_IBS_FACT of enum op_ibs_fetch_fact or op_ibs_op_fact */
+	uint32_t caps;       /* enum op_ibs_caps: the CPU has the event when it has all of these */
+	uint32_t traits;     /* enum op_ibs_trait: and all of these */
+	uint32_t not_traits; /* and none of these */
+	bool oprofile;       /* one of the 60 of oprofile 0.9.9 */
 };
 
 /* Row `index` of the table, from 0; NULL after the last. In the order of the numbers. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The registers of AMD's Instruction-Based Sampling, field by field. Source: AMD's BKDG and PPR of families 10h to 1Ah, MSRC001_1030
- * to MSRC001_103D; doc/ibs.md says which generation has what.
+ * The registers of AMD's Instruction-Based Sampling, field by field. Source: AMD's BKDG and PPR of families 10h to 1Ah,
+ * MSRC001_1030 to MSRC001_103D; doc/ibs.md says which generation has what.
  *
  * F(type, member, name, first bit, number of bits): what a member holds is what the register has there, whether it means
  * something or not. Names are those of the manuals without the prefix Ibs.

@@ -212,7 +212,7 @@ static void op_caches(uint32_t traits, struct op_ibs *ibs)
 /* Row of a data source: what it is, and the facts beside its own. */
 struct source_row {
 	enum op_ibs_source source;
-	uint8_t bit; /* enum op_ibs_op_fact; 0: none */
+	uint8_t bit;                       /* enum op_ibs_op_fact; 0: none */
 	bool is_cache, is_far, is_by_node; /* a cache with a state; never on this node; RmtNode tells where */
 };
 

@@ -9,18 +9,18 @@
 #include "libop/parse.h"
 #include "libop/text.h"
 
-#define GRANULARITY	 16u
+#define GRANULARITY      16u
 #define FETCH_PERIOD_MIN 0x10u
-#define OP_PERIOD_MIN	 0x90u /* Linux 6.15; before, less was let through and gave samples of the sampler itself */
-#define PERIOD_MAX	 (OP_EVENT_COUNT_MAX & ~(uint64_t)(GRANULARITY - 1))
+#define OP_PERIOD_MIN    0x90u /* Linux 6.15; before, less was let through and gave samples of the sampler itself */
+#define PERIOD_MAX       (OP_EVENT_COUNT_MAX & ~(uint64_t)(GRANULARITY - 1))
 
-#define FETCH_CONFIG_RANDOM	(UINT64_C(1) << 57)
-#define FETCH_CONFIG_L3_MISS	(UINT64_C(1) << 59)
-#define OP_CONFIG_L3_MISS	(UINT64_C(1) << 16)
-#define OP_CONFIG_DISPATCHED	(UINT64_C(1) << 19)
-#define CONFIG_MAX_CNT		UINT64_C(0xffff)
-#define OP_CONFIG_MAX_CNT_EXT	UINT64_C(0x7f00000)
-#define CONFIG_MAX_CNT_SHIFT	4
+#define FETCH_CONFIG_RANDOM     (UINT64_C(1) << 57)
+#define FETCH_CONFIG_L3_MISS    (UINT64_C(1) << 59)
+#define OP_CONFIG_L3_MISS       (UINT64_C(1) << 16)
+#define OP_CONFIG_DISPATCHED    (UINT64_C(1) << 19)
+#define CONFIG_MAX_CNT          UINT64_C(0xffff)
+#define OP_CONFIG_MAX_CNT_EXT   UINT64_C(0x7f00000)
+#define CONFIG_MAX_CNT_SHIFT    4
 #define CONFIG2_SOFTWARE_FILTER 1u
 
 /* ---- periods ---- */
@@ -124,7 +124,8 @@ static void read_load_latency(const char *value, struct reading *reading)
 	} else if (err == -ERANGE) {
 		if (op_parse_u64(value, 0, OP_IBS_LD_LAT_MIN, &cycles) < 0)
 			nearest = OP_IBS_LD_LAT_MAX;
-		op_text_printf(&reading->why, "a load latency of %s cycles cannot be asked for, the nearest is %" PRIu64, value, nearest);
+		op_text_printf(&reading->why, "a load latency of %s cycles cannot be asked for, the nearest is %" PRIu64, value,
+			       nearest);
 	} else {
 		op_text_printf(&reading->why, "load latency '%s' is not a number", value);
 	}
@@ -203,7 +204,9 @@ static void check_count(enum op_ibs_kind kind, uint64_t count, struct op_text *w
 	uint64_t nearest = op_ibs_period_nearest(kind, count);
 
 	if (count != nearest)
-		op_text_printf(why, "a count of %" PRIu64 " is not possible (at least %" PRIu64 ", a multiple of %u), the nearest is %" PRIu64,
+		op_text_printf(why,
+			       "a count of %" PRIu64 " is not possible (at least %" PRIu64
+			       ", a multiple of %u), the nearest is %" PRIu64,
 			       count, period_min(kind), GRANULARITY, nearest);
 }
 

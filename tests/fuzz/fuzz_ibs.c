@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * libFuzzer target of the IBS decoder. Input: family and model (1 byte each), sample_type beyond what opd asks for (bit 0 of 1 byte:
- * CALLCHAIN), kind (bit 1 of it), then a payload, or with bit 2 the body of a sample record. The bytes are copied to an allocation of
- * their own at an odd address, so the sanitizers see a read outside and an access that trusts an alignment.
+ * libFuzzer target of the IBS decoder. Input: family and model (1 byte each), sample_type beyond what opd asks for (bit 0 of
+ * 1 byte: CALLCHAIN), kind (bit 1 of it), then a payload, or with bit 2 the body of a sample record. The bytes are copied to an
+ * allocation of their own at an odd address, so the sanitizers see a read outside and an access that trusts an alignment.
  */
 #include "libop/ibs_events.h"
 #include "libop/record.h"
 
-#define HEAD_BYTES	3u
-#define BODY_BYTES_MAX	4096u
+#define HEAD_BYTES     3u
+#define BODY_BYTES_MAX 4096u
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes);
 
@@ -64,7 +64,8 @@ static void decode(const struct op_ibs_cpu *cpu, enum op_ibs_kind kind, const ui
 }
 
 /* A record of the length that its header says, as op_ring_next gives it. */
-static void decode_record(const struct op_ibs_cpu *cpu, enum op_ibs_kind kind, uint64_t sample_type, const uint8_t *bytes, size_t nr_bytes)
+static void decode_record(const struct op_ibs_cpu *cpu, enum op_ibs_kind kind, uint64_t sample_type, const uint8_t *bytes,
+			  size_t nr_bytes)
 {
 	size_t body_bytes = op_min_u64(nr_bytes, BODY_BYTES_MAX) / 8 * 8, raw_bytes;
 	struct perf_event_header *record = malloc(sizeof(*record) + body_bytes);

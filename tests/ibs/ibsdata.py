@@ -41,7 +41,8 @@ def announced(kind, caps):
 
 
 def random_address(rng):
-    return rng.choice((rng.getrandbits(47), 0xffffffff80000000 | rng.getrandbits(30), rng.getrandbits(56), 0x400000 | rng.getrandbits(20)))
+    return rng.choice((rng.getrandbits(47), 0xffffffff80000000 | rng.getrandbits(30), rng.getrandbits(56),
+                       0x400000 | rng.getrandbits(20)))
 
 
 def random_words(rng, kind, nr_words):
@@ -183,8 +184,8 @@ def write_perf_data(path, cpu, records):
         table += struct.pack("<QQ", at, len(content))
         at += len(content)
     with open(path, "wb") as stream:
-        stream.write(struct.pack("<8sQQQQQQQQ4Q", b"PERFILE2", HEADER_BYTES, ATTR_BYTES + 16, attrs_at, 2 * (ATTR_BYTES + 16), data_at,
-                                 len(data), 0, 0, bitmap, 0, 0, 0))
+        stream.write(struct.pack("<8s8Q4Q", b"PERFILE2", HEADER_BYTES, ATTR_BYTES + 16, attrs_at, 2 * (ATTR_BYTES + 16),
+                                 data_at, len(data), 0, 0, bitmap, 0, 0, 0))
         stream.write(struct.pack("<QQ", *EVENT_IDS))
         for kind in (FETCH, OP):
             stream.write(attr(kind) + struct.pack("<QQ", ids_at + 8 * kind, 8))

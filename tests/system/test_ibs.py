@@ -43,7 +43,7 @@ def program():
 
 
 def decode(cpu, records):
-    """What the decoder makes of records: (reason, {field: number}, {event number: amount}) of each, and the counters behind them."""
+    """What the decoder makes of records: (reason, {field: number}, {event number: amount}) of each, and the counters."""
     stream = struct.pack("<II", cpu.family, cpu.model) + b"".join(
         struct.pack("<II", record.kind, len(record.payload)) + record.payload for record in records)
     result = subprocess.run([program()], input=stream, stdout=subprocess.PIPE, check=True, timeout=DUMP_SECONDS)
@@ -96,7 +96,8 @@ def check_vector(vector):
     require(reason == "decoded", "%s: %s" % (vector["id"], reason))
     fields = with_names_of_vectors(kind, fields)
     skipped = {"OpRip", "DcLinAd", "DcPhysAd", "BrTarget", "FetchLinAd", "FetchPhysAd", "OpMaxCntLo", "OpMaxCntHi", "OpMemWidth"}
-    meaning = {"notes", "has", "width", "depth", "latency", "tlb_refill", "source", "ip", "linear", "physical", "target", "data_src"}
+    meaning = {"notes", "has", "width", "depth", "latency", "tlb_refill", "source", "ip", "linear", "physical", "target",
+               "data_src"}
     registers = {name: value for name, value in fields.items() if name not in skipped | meaning and value}
     if kind == ibsdata.FETCH:
         registers.pop("period", None)

@@ -7,15 +7,15 @@
 #include "libop/ibs.h"
 #include "libop/record.h"
 
-#define CAPS_FAM10	0x1fu
-#define CAPS_FAM15	0x7ffu
-#define CAPS_ZEN2	0x3ffu
-#define CAPS_ZEN4	0xbffu
-#define CAPS_ZEN5	0x81bffu
-#define FETCH_SAMPLE	(UINT64_C(3) << 48) /* En, Val */
-#define OP_SAMPLE	(UINT64_C(3) << 17)
-#define WORDS_MAX	12
-#define PAYLOAD_BYTES	(4 + 8 * WORDS_MAX)
+#define CAPS_FAM10      0x1fu
+#define CAPS_FAM15      0x7ffu
+#define CAPS_ZEN2       0x3ffu
+#define CAPS_ZEN4       0xbffu
+#define CAPS_ZEN5       0x81bffu
+#define FETCH_SAMPLE    (UINT64_C(3) << 48) /* En, Val */
+#define OP_SAMPLE       (UINT64_C(3) << 17)
+#define WORDS_MAX       12
+#define PAYLOAD_BYTES   (4 + 8 * WORDS_MAX)
 #define SAMPLE_TYPE_RAW (OP_SAMPLE_TYPE | PERF_SAMPLE_RAW)
 
 struct payload {
@@ -55,10 +55,10 @@ static void every_length(void **state OP_UNUSED)
 		enum op_ibs_kind kind;
 		size_t nr_bytes;
 	} cases[] = {
-		{ 0x10, 2, CAPS_FAM10, OP_IBS_FETCH, 28 },  { 0x10, 2, CAPS_FAM10, OP_IBS_OP, 60 },
+		{ 0x10, 2, CAPS_FAM10, OP_IBS_FETCH, 28 },    { 0x10, 2, CAPS_FAM10, OP_IBS_OP, 60 },
 		{ 0x15, 0x65, CAPS_FAM15, OP_IBS_FETCH, 36 }, { 0x15, 0x65, CAPS_FAM15, OP_IBS_OP, 76 },
-		{ 0x17, 0x31, CAPS_ZEN2, OP_IBS_FETCH, 36 }, { 0x17, 0x31, CAPS_ZEN2, OP_IBS_OP, 68 },
-		{ 0x1a, 0x44, CAPS_ZEN5, OP_IBS_FETCH, 36 }, { 0x1a, 0x44, CAPS_ZEN5, OP_IBS_OP, 68 },
+		{ 0x17, 0x31, CAPS_ZEN2, OP_IBS_FETCH, 36 },  { 0x17, 0x31, CAPS_ZEN2, OP_IBS_OP, 68 },
+		{ 0x1a, 0x44, CAPS_ZEN5, OP_IBS_FETCH, 36 },  { 0x1a, 0x44, CAPS_ZEN5, OP_IBS_OP, 68 },
 	};
 
 	for (size_t i = 0; i < op_array_size(cases); i++) {
@@ -370,7 +370,8 @@ static void cut_by_the_writer(void **state OP_UNUSED)
 
 static void cpu_from_text(void **state OP_UNUSED)
 {
-	static const char *const bad[] = { "", "AuthenticAMD", "AuthenticAMD,25,1", "AuthenticAMD,25,1,2,3", "AuthenticAMD,25,x,1" };
+	static const char *const bad[] = { "", "AuthenticAMD", "AuthenticAMD,25,1", "AuthenticAMD,25,1,2,3",
+					   "AuthenticAMD,25,x,1" };
 	struct op_ibs_cpu cpu = { 1, 2, 3 };
 
 	for (size_t i = 0; i < op_array_size(bad); i++)
@@ -389,20 +390,13 @@ static void cpu_from_text(void **state OP_UNUSED)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_length),
-		cmocka_unit_test(words_by_position),
-		cmocka_unit_test(old_fetches),
-		cmocka_unit_test(wrong_lengths),
-		cmocka_unit_test(not_a_sample),
-		cmocka_unit_test(unknown_capabilities),
-		cmocka_unit_test(stale_words),
-		cmocka_unit_test(errata_of_zen3),
-		cmocka_unit_test(gated_fetch),
-		cmocka_unit_test(uncacheable),
-		cmocka_unit_test(raw_in_a_record),
-		cmocka_unit_test(cut_by_the_end_of_the_ring),
-		cmocka_unit_test(cut_by_the_writer),
-		cmocka_unit_test(cpu_from_text),
+		cmocka_unit_test(every_length),      cmocka_unit_test(words_by_position),
+		cmocka_unit_test(old_fetches),       cmocka_unit_test(wrong_lengths),
+		cmocka_unit_test(not_a_sample),      cmocka_unit_test(unknown_capabilities),
+		cmocka_unit_test(stale_words),       cmocka_unit_test(errata_of_zen3),
+		cmocka_unit_test(gated_fetch),       cmocka_unit_test(uncacheable),
+		cmocka_unit_test(raw_in_a_record),   cmocka_unit_test(cut_by_the_end_of_the_ring),
+		cmocka_unit_test(cut_by_the_writer), cmocka_unit_test(cpu_from_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

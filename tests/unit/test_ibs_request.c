@@ -119,13 +119,27 @@ static void periods_in_config(void **state OP_UNUSED)
 		enum op_ibs_kind kind;
 		uint64_t config, period; /* 0: refused */
 	} cases[] = {
-		{ OP_IBS_FETCH, 0xffff, 0xffff0 },  { OP_IBS_FETCH, 0x1000, 0x10000 }, { OP_IBS_FETCH, 0xff, 0xff0 },
-		{ OP_IBS_FETCH, 0x1, 0x10 },	    { OP_IBS_FETCH, 0, 0 },	       { OP_IBS_FETCH, 0x10000, 0 },
-		{ OP_IBS_OP, 0, 0 },		    { OP_IBS_OP, 1, 0 },	       { OP_IBS_OP, 8, 0 },
-		{ OP_IBS_OP, 0x9, 0x90 },	    { OP_IBS_OP, 0xf, 0xf0 },	       { OP_IBS_OP, 0x1000, 0x10000 },
-		{ OP_IBS_OP, 0xffff, 0xffff0 },	    { OP_IBS_OP, 0x10000, 0 },	       { OP_IBS_OP, 0x100000, 0x100000 },
-		{ OP_IBS_OP, 0xf00000, 0xf00000 },  { OP_IBS_OP, 0xf0ffff, 0xfffff0 }, { OP_IBS_OP, 0x1f0ffff, 0x1fffff0 },
-		{ OP_IBS_OP, 0x7f0ffff, 0x7fffff0 }, { OP_IBS_OP, 0x8f0ffff, 0 },      { OP_IBS_OP, 0x17f0ffff, 0 },
+		{ OP_IBS_FETCH, 0xffff, 0xffff0 },
+		{ OP_IBS_FETCH, 0x1000, 0x10000 },
+		{ OP_IBS_FETCH, 0xff, 0xff0 },
+		{ OP_IBS_FETCH, 0x1, 0x10 },
+		{ OP_IBS_FETCH, 0, 0 },
+		{ OP_IBS_FETCH, 0x10000, 0 },
+		{ OP_IBS_OP, 0, 0 },
+		{ OP_IBS_OP, 1, 0 },
+		{ OP_IBS_OP, 8, 0 },
+		{ OP_IBS_OP, 0x9, 0x90 },
+		{ OP_IBS_OP, 0xf, 0xf0 },
+		{ OP_IBS_OP, 0x1000, 0x10000 },
+		{ OP_IBS_OP, 0xffff, 0xffff0 },
+		{ OP_IBS_OP, 0x10000, 0 },
+		{ OP_IBS_OP, 0x100000, 0x100000 },
+		{ OP_IBS_OP, 0xf00000, 0xf00000 },
+		{ OP_IBS_OP, 0xf0ffff, 0xfffff0 },
+		{ OP_IBS_OP, 0x1f0ffff, 0x1fffff0 },
+		{ OP_IBS_OP, 0x7f0ffff, 0x7fffff0 },
+		{ OP_IBS_OP, 0x8f0ffff, 0 },
+		{ OP_IBS_OP, 0x17f0ffff, 0 },
 	};
 
 	for (size_t i = 0; i < op_array_size(cases); i++) {
@@ -222,7 +236,7 @@ static void attributes(void **state OP_UNUSED)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(specifications), cmocka_unit_test(refusals),	     cmocka_unit_test(not_of_ibs),
+		cmocka_unit_test(specifications),    cmocka_unit_test(refusals),        cmocka_unit_test(not_of_ibs),
 		cmocka_unit_test(periods_in_config), cmocka_unit_test(nearest_periods), cmocka_unit_test(samplers),
 		cmocka_unit_test(attributes),
 	};
