@@ -15,6 +15,8 @@
 	(PERF_MEM_S(OP, NA) | PERF_MEM_S(LVL, NA) | PERF_MEM_S(SNOOP, NA) | PERF_MEM_S(LOCK, NA) | PERF_MEM_S(TLB, NA) |           \
 	 PERF_MEM_S(LVLNUM, NA))
 
+#define FAMILY_ZEN3 0x19u
+
 enum { DRAM = 3, IO = 7, NR_THREE = 8, NR_FIVE = 32 };
 
 struct level {
@@ -60,23 +62,30 @@ static struct level beyond(const struct op_ibs_cpu *cpu, const struct op_ibs *ib
 	return level;
 }
 
+/* The kernel looks at the state of the line, stale or not, unless the data came from the core's own caches. */
+static uint64_t snoop_bits(const struct op_ibs_cpu *cpu, const struct op_ibs *ibs)
+{
+	bool is_trusted = cpu->family != FAMILY_ZEN3 || cpu->traits & OP_IBS_HIT_STATE;
+
+	if (is_trusted && beyond(cpu, ibs).has_state && !ibs->op.cache_hit_st)
+		return PERF_MEM_S(SNOOP, HITM);
+	return PERF_MEM_S(SNOOP, NA);
+}
+
 static uint64_t level_bits(const struct op_ibs_cpu *cpu, const struct op_ibs *ibs)
 {
 	const struct op_ibs_op *op = &ibs->op;
 	bool is_io = op->data_src_lo == IO && !(ibs->caps & OP_IBS_CAP_ZEN4 && op->data_src_hi) && !is_lost(cpu, op);
-	struct level level = beyond(cpu, ibs);
-	uint64_t snoop = PERF_MEM_S(SNOOP, NA);
+	uint64_t level = beyond(cpu, ibs).value, snoop = snoop_bits(cpu, ibs);
 
 	if (op->uc_mem_acc && !is_io)
 		return HIT(UNC) | NUMBER_UNC | snoop;
 	if (!op->dc_miss)
-		return HIT(L1) | PERF_MEM_S(LVLNUM, L1) | snoop;
+		return HIT(L1) | PERF_MEM_S(LVLNUM, L1) | PERF_MEM_S(SNOOP, NA);
 	if (!op->l2_miss && !is_lost(cpu, op))
-		return HIT(L2) | PERF_MEM_S(LVLNUM, L2) | snoop;
-	if (level.has_state && cpu->traits & OP_IBS_HIT_STATE && !op->cache_hit_st)
-		snoop = PERF_MEM_S(SNOOP, HITM);
-	if (level.value)
-		return level.value | snoop;
+		return HIT(L2) | PERF_MEM_S(LVLNUM, L2) | PERF_MEM_S(SNOOP, NA);
+	if (level)
+		return level | snoop;
 	if (op->dc_miss_no_mab_alloc)
 		return HIT(LFB) | PERF_MEM_S(LVLNUM, LFB) | snoop;
 	return PERF_MEM_S(LVL, NA) | PERF_MEM_S(LVLNUM, NA) | snoop;

@@ -167,6 +167,59 @@ def source_events(cpu, caps, d2, latency):
     }
 
 
+# ---- PERF_SAMPLE_DATA_SRC, as the kernel's documentation of its fields has it ----
+
+LVL_SHIFT, SNOOP_SHIFT, LOCK_SHIFT, TLB_SHIFT, NUMBER_SHIFT, REMOTE_SHIFT, HOPS_SHIFT = 5, 19, 24, 26, 33, 37, 43
+L1, LFB, L2, L3, LOCAL_RAM, REMOTE_RAM, CCE1, CCE2, IO, UNC = 0x8, 0x10, 0x20, 0x40, 0x80, 0x100, 0x400, 0x800, 0x1000, 0x2000
+HITM, NO_SNOOP = 0x10, 1
+
+# (level bits, level number, remote, hops) by source; hops 1 is the same node, 2 another one.
+LEVELS = {
+    LEGACY: {2: (L3 | CCE1, 0xb, 0, 1), 3: (LOCAL_RAM, 0xd, 0, 0), 4: (CCE2, 0xb, 1, 2), 7: (IO, 0xa, 0, 0)},
+    EXTENDED: {1: (L3, 3, 0, 0), 2: (CCE1, 0xb, 1, 1), 3: (LOCAL_RAM, 0xd, 0, 0), 5: (CCE2, 0xb, 1, 2), 6: (0, 0xe, 0, 0),
+               7: (IO, 0xa, 0, 0), 8: (0, 9, 0, 0)},
+}
+
+
+def level_of(caps, d2, d3, lost):
+    """(level bits, level number, remote, hops) of a load or store."""
+    src, table = source(caps, d2), EXTENDED if caps & CAP_ZEN4 else LEGACY
+    if bits(d3, 14) and src != 7:
+        return UNC, 8, 0, 0
+    if not bits(d3, 7):
+        return L1, 1, 0, 0
+    if not bits(d3, 20) and not lost:
+        return L2, 2, 0, 0
+    if bits(d3, 0) and src in LEVELS[table]:
+        level, number, remote, hops = LEVELS[table][src]
+        if bits(d2, 4) and src in (3, 6, 7, 8):
+            level, remote, hops = REMOTE_RAM if src == 3 else level, 1, 2
+        return level, number, remote, hops
+    return (LFB, 0xc, 0, 0) if bits(d3, 16) else (None, 0xf, 0, 0)
+
+
+def data_src(cpu, kind, payload):
+    caps, *words = struct.unpack("<I%dQ" % ((len(payload) - 4) // 8), payload)
+    if kind == FETCH or not words[4] & 3:
+        return 0x1e05080021
+    d2, d3 = words[3], words[4]
+    lost = early(cpu, 0x19, 0, 0x0f) and (bits(d3, 21) or bits(d3, 16))
+    if lost:
+        d2 = 0
+    level, number, remote, hops = level_of(caps, d2, d3, lost)
+    trusted = not early(cpu, 0x19, 0, 0x0f) and not early(cpu, 0x19, 0x20, 0x5f)
+    sources = (1, 2, 5) if caps & CAP_ZEN4 else (2,)
+    hitm = trusted and bits(d3, 0) and level not in (L1, L2) and not bits(d2, 5) and source(caps, d2) in sources
+    tlb = 1
+    if bits(d3, 17) and (bits(d3, 18) or not caps & CAP_DTLB):
+        tlb = (0x8 | 2) if not bits(d3, 2) else (0x10 | 4) if bits(d3, 3) else (0x10 | 2)
+    plain = level == 0  # only a number tells the level
+    level = 1 if level is None else level if plain else level | 2
+    return ((2 if bits(d3, 0) else 4) | level << LVL_SHIFT | (HITM if hitm else NO_SNOOP) << SNOOP_SHIFT |
+            (2 if bits(d3, 15) else 1) << LOCK_SHIFT | tlb << TLB_SHIFT | number << NUMBER_SHIFT | remote << REMOTE_SHIFT |
+            hops << HOPS_SHIFT)
+
+
 def events(cpu, kind, payload):
     """{number: what the record adds} for a record that can be decoded."""
     nr_words = (len(payload) - 4) // 8

@@ -212,10 +212,13 @@ def check_reasons(records, decoded, counters):
 
 
 def check_events(cpu, records, decoded):
-    """Each derived event that the decoder names is one by the description as well, and none is missing."""
+    """Each derived event that the decoder names is one by the description as well, and none is missing; and the data source."""
     nr = 0
-    for record, (reason, _, events) in zip(records, decoded):
+    for record, (reason, fields, events) in zip(records, decoded):
         if reason == "decoded":
+            source = predicates.data_src(cpu, record.kind, record.payload)
+            require(fields["data_src"] == source,
+                    "%r %s: data_src %#x, not %#x" % (cpu, record.payload.hex(), fields["data_src"], source))
             wanted = predicates.events(cpu, record.kind, record.payload)
             require(events == wanted, "%r %s: events %r, not %r" % (cpu, record.payload.hex(), events, wanted))
             nr += len(events)
