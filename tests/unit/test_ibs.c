@@ -302,7 +302,7 @@ static void raw_in_a_record(void **state OP_UNUSED)
 		chained->size = size;
 		assert_int_equal(op_ibs_raw(chained, SAMPLE_TYPE_RAW | PERF_SAMPLE_CALLCHAIN, &raw, &raw_bytes), OP_IBS_CUT);
 	}
-	chain[0] = UINT64_MAX / 8;
+	chain[0] = 2 + (UINT64_C(1) << 61); /* times 8 it would be 2 again */
 	memcpy(with_chain + 40, chain, 8);
 	chained->size = 136;
 	assert_int_equal(op_ibs_raw(chained, SAMPLE_TYPE_RAW | PERF_SAMPLE_CALLCHAIN, &raw, &raw_bytes), OP_IBS_CUT);
