@@ -237,6 +237,25 @@ static int find_told_apart(const struct opr_finder *finder, const struct opr_ide
 	return err;
 }
 
+/* The copy that an archive has of a file, at its whole path. */
+static bool find_in_archive(const struct opr_finder *finder, const struct op_image_name *image, const char *name,
+			    enum opr_image_state *state, char **ret_path)
+{
+	char *path = NULL;
+
+	if (!finder->archive || image->kind != OP_IMAGE_FILE)
+		return false;
+	if (asprintf(&path, "%s%s", finder->archive, name) < 0)
+		return false;
+	if (access(path, R_OK) < 0) {
+		free(path);
+		return false;
+	}
+	*state = OPR_IMAGE_FOUND;
+	*ret_path = path;
+	return true;
+}
+
 int opr_finder_find(struct opr_finder *finder, const struct op_image_name *image, const char *name, enum opr_image_state *ret_state,
 		    char **ret_path)
 {
@@ -247,6 +266,8 @@ int opr_finder_find(struct opr_finder *finder, const struct op_image_name *image
 		*ret_state = OPR_IMAGE_HAS_NO_FILE;
 		return 0;
 	}
+	if (find_in_archive(finder, image, name, ret_state, ret_path))
+		return 0;
 	if (image->kind == OP_IMAGE_KERNEL)
 		return find_in_dirs(finder, image, name, ret_state, ret_path);
 	path = image->kind == OP_IMAGE_ANON ? strdup(name) : opr_finder_rooted(finder, name);
