@@ -150,8 +150,10 @@ static void write_symbol(struct writer *writer, const struct opr_symbol_row *row
 	opr_xml_begin(writer->out, "symbol");
 	opr_xml_number(writer->out, "idref", opr_xml_id(&writer->index, row));
 	if (writer->document->details && row->nr_details) {
-		opr_xml_number(writer->out, "detaillo", row->first_detail);
-		opr_xml_number(writer->out, "detailhi", row->first_detail + row->nr_details - 1);
+		size_t first = opr_xml_first_detail(&writer->index, row);
+
+		opr_xml_number(writer->out, "detaillo", first);
+		opr_xml_number(writer->out, "detailhi", first + row->nr_details - 1);
 	}
 	opr_xml_open(writer->out);
 	if (writer->document->graph)

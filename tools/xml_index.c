@@ -23,8 +23,10 @@ static void number_groups(struct opr_xml_index *index, const struct opr_symbol_r
 {
 	size_t nr_rows = index->report->nr_made;
 
-	for (size_t i = 0; i < nr_rows; i++)
+	for (size_t i = 0; i < nr_rows; i++) {
 		rows[i] = &index->report->rows[i];
+		index->details[i] = OPR_XML_NO_ID;
+	}
 	qsort(rows, nr_rows, sizeof(*rows), compare_pointers);
 	for (size_t i = 0; i < nr_rows; i++) {
 		if (!i || compare_rows(rows[i - 1], rows[i]))
@@ -40,10 +42,11 @@ int opr_xml_index_make(struct opr_xml_index *index, const struct opr_symbol_repo
 	index->report = report;
 	index->groups = calloc(report->nr_made + 1, sizeof(*index->groups));
 	index->ids = calloc(report->nr_made + 1, sizeof(*index->ids));
-	if (rows && index->groups && index->ids)
+	index->details = calloc(report->nr_made + 1, sizeof(*index->details));
+	if (rows && index->groups && index->ids && index->details)
 		number_groups(index, rows);
 	free(rows);
-	return index->groups && index->ids && rows ? 0 : opr_no_memory();
+	return index->groups && index->ids && index->details && rows ? 0 : opr_no_memory();
 }
 
 size_t opr_xml_id(struct opr_xml_index *index, const struct opr_symbol_row *row)
@@ -55,6 +58,17 @@ size_t opr_xml_id(struct opr_xml_index *index, const struct opr_symbol_row *row)
 	return *id;
 }
 
+size_t opr_xml_first_detail(struct opr_xml_index *index, const struct opr_symbol_row *row)
+{
+	size_t *first = &index->details[row->order];
+
+	if (*first == OPR_XML_NO_ID) {
+		*first = index->nr_details;
+		index->nr_details += row->nr_details;
+	}
+	return *first;
+}
+
 size_t opr_xml_id_if_any(const struct opr_xml_index *index, const struct opr_symbol_row *row)
 {
 	return index->ids[index->groups[row->order]];
@@ -64,5 +78,6 @@ void opr_xml_index_free(struct opr_xml_index *index)
 {
 	free(index->groups);
 	free(index->ids);
+	free(index->details);
 	*index = (struct opr_xml_index){ 0 };
 }

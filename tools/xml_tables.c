@@ -188,17 +188,17 @@ void opr_xml_write_symbols(const struct opr_xml_tables *tables, FILE *out)
 
 /* ---- details ---- */
 
-static void write_detail(const struct opr_xml_tables *tables, const struct opr_symbol_row *row, size_t detail_index, bool wide,
+static void write_detail(const struct opr_xml_tables *tables, const struct opr_symbol_row *row, size_t number, bool wide,
 			 FILE *out)
 {
 	const struct opr_symbol_report *report = tables->report;
-	const struct opr_detail *detail = &report->details[detail_index];
+	const struct opr_detail *detail = &report->details[row->first_detail + number];
 	const uint64_t *counts = &report->detail_counts.values[detail->counts];
 	const char *file = NULL;
 	unsigned int line = 0;
 
 	opr_xml_begin(out, "detaildata");
-	opr_xml_number(out, "id", detail_index);
+	opr_xml_number(out, "id", opr_xml_first_detail(tables->index, row) + number);
 	write_address(out, "vmaoffset", detail->vma, wide);
 	if (tables->lines && opr_symbols_line(row->symbols, detail->vma, &file, &line)) {
 		if (!row->file || strcmp(file, row->file))
@@ -232,7 +232,7 @@ static void write_detail_table(const struct opr_xml_tables *tables, FILE *out)
 		opr_xml_number(out, "id", opr_xml_id_if_any(tables->index, row));
 		opr_xml_open(out);
 		for (size_t j = 0; j < row->nr_details; j++)
-			write_detail(tables, row, row->first_detail + j, wide, out);
+			write_detail(tables, row, j, wide, out);
 		opr_xml_end(out, "symboldetails");
 	}
 	opr_xml_end(out, "detailtable");

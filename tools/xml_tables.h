@@ -34,7 +34,7 @@ void opr_xml_write_count(const struct opr_xml_classes *xml, FILE *out, size_t cl
 struct opr_xml_tables {
 	const struct opr_symbol_report *report;
 	const struct opr_xml_classes *classes;
-	const struct opr_xml_index *index;
+	struct opr_xml_index *index;
 	bool details, lines;
 };
 
