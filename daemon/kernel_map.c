@@ -230,6 +230,14 @@ struct op_location opd_kernel_map_find(const struct opd_kernel_map *map, uint64_
 	return (struct op_location){ .cookie = map->no_vmlinux_cookie, .offset = address };
 }
 
+void opd_kernel_map_visit_cookies(const struct opd_kernel_map *map, void (*visit)(uint64_t cookie, void *arg), void *arg)
+{
+	visit(map->text_cookie, arg);
+	visit(map->no_vmlinux_cookie, arg);
+	for (size_t i = 0; i < map->nr_ranges; i++)
+		visit(map->ranges[i].cookie, arg);
+}
+
 void opd_kernel_map_prune(struct opd_kernel_map *map, uint64_t horizon_ns)
 {
 	size_t nr_left = 0;

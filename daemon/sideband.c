@@ -4,12 +4,14 @@
 #include <errno.h>
 #include <sys/sysmacros.h>
 
+#include "daemon/forget.h"
 #include "daemon/jit.h"
 
 struct drain {
 	struct opd_resolver *resolver;
 	struct opd_cpu *cpu; /* whose record it is */
-	bool lost;
+	uint64_t until_ns;
+	struct opd_sideband_loss loss;
 };
 
 typedef int (*handler)(struct drain *drain, const struct perf_event_header *header);
@@ -77,7 +79,7 @@ static int take_mmap(struct drain *drain, const struct perf_event_header *header
 		return 0;
 	process = process_of(&resolver->processes, record.pid);
 	if (!process)
-		return -ENOMEM;
+		return opd_processes_are_full(&resolver->processes) ? -ENOSPC : -ENOMEM;
 	if (record.who.time_ns <= process->snapshot_ns)
 		return 0;
 	mm = opd_process_mm_at(process, record.who.time_ns);
@@ -142,11 +144,16 @@ static int take_exit(struct drain *drain, const struct perf_event_header *header
 static int take_lost(struct drain *drain, const struct perf_event_header *header)
 {
 	struct op_lost_record record;
+	struct op_record_id who;
 
 	if (op_record_lost(header, &record) < 0)
 		return -EBADMSG;
 	drain->cpu->sideband_lost += record.lost;
-	drain->lost |= drain->cpu->source->is_host;
+	if (!drain->cpu->source->is_host)
+		return 0;
+	drain->loss.nr_lost += record.lost;
+	/* Its own time is that of the record behind the loss. */
+	drain->loss.until_ns = op_max_u64(drain->loss.until_ns, op_record_id(header, &who) < 0 ? drain->until_ns : who.time_ns);
 	return 0;
 }
 
@@ -217,13 +224,15 @@ static struct cursor *earliest(struct cursor *cursors, size_t nr_cursors)
 	return first;
 }
 
-int opd_sideband_drain(struct opd_capture *capture, struct opd_resolver *resolver, uint64_t until_ns, bool *ret_lost)
+int opd_sideband_drain(struct opd_capture *capture, struct opd_resolver *resolver, uint64_t until_ns,
+		       struct opd_sideband_loss *ret_loss)
 {
-	struct drain drain = { .resolver = resolver };
+	struct drain drain = { .resolver = resolver, .until_ns = until_ns };
 	struct cursor *cursors = calloc(capture->nr_cpus, sizeof(*cursors)), *cursor;
 	size_t nr_cursors = 0;
 	int err = 0;
 
+	*ret_loss = drain.loss;
 	if (!cursors)
 		return -ENOMEM;
 	for (size_t i = 0; i < capture->nr_cpus; i++) {
@@ -237,11 +246,12 @@ int opd_sideband_drain(struct opd_capture *capture, struct opd_resolver *resolve
 		drain.cpu = cursor->cpu;
 		if (apply(&drain, cursor->next) < 0)
 			err = -ENOMEM;
+		opd_forget_images(resolver);
 		advance(cursor);
 	}
 	for (size_t i = 0; i < nr_cursors; i++)
 		op_ring_end(&cursors[i].cpu->sideband);
 	free(cursors);
-	*ret_lost = drain.lost;
+	*ret_loss = drain.loss;
 	return err;
 }

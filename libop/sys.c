@@ -4,6 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#ifdef HAVE_MALLOC_TRIM
+#include <malloc.h>
+#endif
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -118,6 +121,11 @@ int op_sys_fsync(int fd)
 	return fsync(fd) < 0 ? -errno : 0;
 }
 
+int op_sys_syncfs(int fd)
+{
+	return syncfs(fd) < 0 ? -errno : 0;
+}
+
 int op_sys_fstat(int fd, struct stat *ret_stat)
 {
 	return fstat(fd, ret_stat) < 0 ? -errno : 0;
@@ -161,4 +169,11 @@ int op_sys_write_all(int fd, const void *buffer, size_t nr_bytes)
 		nr_bytes -= (size_t)nr;
 	}
 	return 0;
+}
+
+void op_sys_trim_memory(void)
+{
+#ifdef HAVE_MALLOC_TRIM
+	malloc_trim(0);
+#endif
 }

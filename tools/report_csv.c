@@ -48,12 +48,15 @@ static void write_begin(struct opr_writer *writer)
 {
 	static const char *const summary[] = { "kind", "application", "image" };
 	static const char *const symbols[] = { "kind", "symbol", "image", "application", "address", "file", "line", "around" };
+	static const char *const images[] = { "kind", "image", "build-id", "symbols", "debug file" };
 	const struct opr_layout *layout = &writer->layout;
 
 	if (layout->no_header)
 		return;
 	if (layout->symbols)
 		write_texts(writer->out, symbols, op_array_size(symbols));
+	else if (layout->images)
+		write_texts(writer->out, images, op_array_size(images));
 	else
 		write_texts(writer->out, summary, op_array_size(summary));
 	for (size_t i = 0; i < layout->classes->nr_classes; i++) {
@@ -163,6 +166,14 @@ static void write_block(struct opr_writer *writer, const struct opr_block *block
 	write_around(writer, "callee", block->callees, block->nr_callees, block->callee_totals, report, block->row->name);
 }
 
+static void write_image(struct opr_writer *writer, const struct opr_image_row *row, const char *hint)
+{
+	const char *const texts[] = { "image", row->name, row->identity, opr_symbol_state_word(row->debug.state), hint };
+
+	write_texts(writer->out, texts, op_array_size(texts));
+	write_counts(writer, row->counts, writer->layout.totals, NULL, NULL);
+}
+
 static void write_end(struct opr_writer *writer OP_UNUSED)
 {
 }
@@ -173,5 +184,6 @@ const struct opr_writer_ops opr_csv_writer = {
 	.symbol = write_symbol,
 	.detail = write_detail,
 	.block = write_block,
+	.image = write_image,
 	.end = write_end,
 };

@@ -64,6 +64,11 @@ static void begin_item(struct opr_writer *writer, size_t nr_before, const char *
 	fprintf(writer->out, "%s\n%s{ ", nr_before ? "," : "", indent);
 }
 
+static const char *rows_name(const struct opr_layout *layout)
+{
+	return layout->symbols ? "symbols" : layout->images ? "images" : "applications";
+}
+
 static void write_begin(struct opr_writer *writer)
 {
 	const struct opr_classes *classes = writer->layout.classes;
@@ -82,7 +87,7 @@ static void write_begin(struct opr_writer *writer)
 		write_member(writer->out, "description", classes->classes[i].description);
 		fprintf(writer->out, "\"samples\": %" PRIu64 " }", writer->layout.totals[i]);
 	}
-	fprintf(writer->out, "\n  ],\n  \"%s\": [", writer->layout.symbols ? "symbols" : "applications");
+	fprintf(writer->out, "\n  ],\n  \"%s\": [", rows_name(&writer->layout));
 }
 
 static void write_application(struct opr_writer *writer, const struct opr_application *application)
@@ -171,6 +176,17 @@ static void write_block(struct opr_writer *writer, const struct opr_block *block
 	fputs(" }", writer->out);
 }
 
+static void write_image(struct opr_writer *writer, const struct opr_image_row *row, const char *hint)
+{
+	begin_item(writer, writer->nr_rows, "    ");
+	write_member(writer->out, "name", row->name);
+	write_member(writer->out, "build-id", row->identity);
+	write_member(writer->out, "symbols", opr_symbol_state_word(row->debug.state));
+	write_member(writer->out, "debug file", hint);
+	write_samples(writer, row->counts, writer->layout.totals);
+	fputs(" }", writer->out);
+}
+
 static void write_end(struct opr_writer *writer)
 {
 	fputs("\n  ]\n}\n", writer->out);
@@ -182,5 +198,6 @@ const struct opr_writer_ops opr_json_writer = {
 	.symbol = write_symbol,
 	.detail = write_detail,
 	.block = write_block,
+	.image = write_image,
 	.end = write_end,
 };

@@ -141,3 +141,19 @@ int opr_report_callgraph(struct opr_writer *writer, const struct opr_symbol_repo
 	writer->ops->end(writer);
 	return 0;
 }
+
+int opr_report_images(struct opr_writer *writer, const struct opr_image_report *report)
+{
+	writer->ops->begin(writer);
+	for (size_t i = 0; i < report->nr_rows; i++) {
+		char *hint = opr_image_row_hint(&report->rows[i]);
+
+		if (!hint)
+			return opr_no_memory();
+		writer->ops->image(writer, &report->rows[i], hint);
+		free(hint);
+		writer->nr_rows++;
+	}
+	writer->ops->end(writer);
+	return 0;
+}

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * Writers turn a report into text. A report is: begin, then rows, then end. Rows are applications, each followed by its images, or symbols, each followed by
- * its details, or blocks of symbols with their callers and callees. report_text.c is the layout of oprofile, report_csv.c and report_json.c are for programs.
+ * its details, or blocks of symbols with their callers and callees, or images. report_text.c is the layout of oprofile, report_csv.c and report_json.c are
+ * for programs.
  */
 #ifndef OPR_REPORT_WRITER_H
 #define OPR_REPORT_WRITER_H
 
 #include "tools/callgraph.h"
+#include "tools/image_report.h"
 #include "tools/summary.h"
 #include "tools/symbol_report.h"
 
@@ -15,7 +17,7 @@ struct opr_layout {
 	const uint64_t *totals; /* one for each class */
 	bool no_header, long_names;
 	bool accumulated, debug_info, show_address, global_percent; /* the last: of details and dependents */
-	bool symbols;                                               /* rows are symbols */
+	bool symbols, images;                                       /* rows are symbols, or images */
 	bool callgraph;                                             /* with their callers and callees */
 	bool diff;                                                  /* with the change since another profile */
 	bool colour;
@@ -33,6 +35,7 @@ struct opr_writer_ops {
 	void (*detail)(struct opr_writer *writer, const struct opr_symbol_row *row, const struct opr_detail *detail,
 		       const uint64_t *symbol_counts, const uint64_t *counts);
 	void (*block)(struct opr_writer *writer, const struct opr_block *block, const struct opr_symbol_report *report);
+	void (*image)(struct opr_writer *writer, const struct opr_image_row *row, const char *hint);
 	void (*end)(struct opr_writer *writer);
 };
 
@@ -71,5 +74,8 @@ void opr_report_symbols(struct opr_writer *writer, const struct opr_symbol_repor
 /* Writes a block for each row; callers and callees below `percent` are left out. 0 or -errno. */
 int opr_report_callgraph(struct opr_writer *writer, const struct opr_symbol_report *report, const struct opr_callgraph *graph,
 			 double percent) OP_NONNULL OP_MUST_CHECK;
+
+/* Writes the rows of a report of images. 0 or -errno. */
+int opr_report_images(struct opr_writer *writer, const struct opr_image_report *report) OP_NONNULL OP_MUST_CHECK;
 
 #endif

@@ -142,6 +142,7 @@ class Box:
         self.bin = os.environ.get("OPD_BINDIR") or os.path.join(build, "tools")
         self.sbin = os.environ.get("OPD_SBINDIR") or os.path.join(build, "daemon")
         self.work = os.path.join(build, "tests", "system", "work")
+        self.crowd = os.path.join(build, "tests", "system", "crowd")
         self.fault_oracle = os.path.join(build, "tests", "system", "fault_oracle")
         self.daemon, self.children, self.mounts, self.known_pids = None, [], [], set()
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("OPD_") and k not in ("NOTIFY_SOCKET", "LISTEN_FDS")}
@@ -255,6 +256,12 @@ class Box:
     def start(self, *command, **more):
         """Starts a process of the test in the background."""
         child = subprocess.Popen([str(w) for w in command], env=self.env, cwd=self.dir, stdin=subprocess.DEVNULL, **more)
+        self.children.append(child)
+        return child
+
+    def start_piped(self, *command):
+        """The same, with its input and output as pipes."""
+        child = subprocess.Popen([str(w) for w in command], env=self.env, cwd=self.dir, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.children.append(child)
         return child
 
