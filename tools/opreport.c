@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "tools/diff_report.h"
+#include "tools/missing_symbols.h"
 #include "tools/opreport_options.h"
 #include "tools/opreport_xml.h"
 #include "tools/output.h"
@@ -249,6 +250,8 @@ static int report_symbols(struct run *run)
 	if (!err) {
 		opr_symbol_report_limit(&report, run->options->threshold);
 		err = write_symbols(run, &report, run->options->callgraph ? &graph : NULL);
+		if (!err)
+			err = opr_missing_symbols_tell(&run->profile, &run->classes, &run->finder, &report);
 	}
 	opr_callgraph_free(&graph);
 	opr_symbol_report_free(&report);

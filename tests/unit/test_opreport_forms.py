@@ -344,6 +344,23 @@ class Forms(unittest.TestCase):
         self.assertNotIn("page:", self.run_tool("-n", env={"PAGER": "sed s/^/page:/"}))
         self.assertEqual(self.on_terminal("-n", PAGER="true"), "")
 
+    def test_images_as_csv_and_json(self):
+        self.put_functions(hot=3)
+        rows = list(csv.DictReader(io.StringIO(self.run_tool("--images", "--format=csv"))))
+        self.assertEqual([(r["image"], r["symbols"], r["TIMER:0 samples"]) for r in rows], [(self.program, "debug info", "3")])
+        self.assertEqual(json.loads(self.run_tool("--images", "--format=json"))["images"][0]["samples"], [3])
+        self.assertIn("--images", self.run_tool("--images", "-X", rc=1))
+
+    def test_stripped_image(self):
+        stripped = os.path.join(self.dir, "stripped")
+        subprocess.run(["strip", "-o", stripped, self.program], check=True)
+        part = "{root}%s/" % stripped
+        write_samples(os.path.join(self.dir, "samples/current", part + "{dep}/" + part + "TIMER.0.0." + ALL), [(1, 1)])
+        self.put_functions(hot=3)
+        done = subprocess.run([OPREPORT, "--session-dir=" + self.dir, "-l"], capture_output=True, check=True)
+        self.assertIn("warning: %s has no symbols" % stripped, done.stderr.decode())
+        self.assertNotIn("warning: %s has" % self.program, done.stderr.decode())
+
     def test_top(self):
         self.put_functions(hot=3, warm=2, cold=1)
         self.assertEqual(self.run_tool("-l", "-n", "--top=2").count("\n"), 2)
