@@ -32,8 +32,8 @@ struct opr_spec_words {
 };
 
 /* To be freed with opr_spec_words_free in any case. 0 or -errno. */
-int opr_spec_words_split(struct opr_spec_words *split, const struct opr_words *words) OP_NONNULL OP_MUST_CHECK;
-void opr_spec_words_free(struct opr_spec_words *split);
+int opr_spec_words_split(struct opr_spec_words *words, const struct opr_words *all) OP_NONNULL OP_MUST_CHECK;
+void opr_spec_words_free(struct opr_spec_words *words);
 
 /* True when a file of this name is part of the profile; app and image are the names that reports show (opr_image_name). */
 bool opr_spec_match(const struct opr_spec *spec, const struct op_sample_name *name, const char *app, const char *image) OP_NONNULL;

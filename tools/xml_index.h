@@ -9,8 +9,8 @@
 
 struct opr_xml_index {
 	const struct opr_symbol_report *report;
-	size_t *groups; /* by the order of a row: rows of one symbol have the same */
-	size_t *ids;    /* by group: OPR_XML_NO_ID until it is named */
+	size_t *groups;  /* by the order of a row: rows of one symbol have the same */
+	size_t *ids;     /* by group: OPR_XML_NO_ID until it is named */
 	size_t *details; /* by the order of a row: number of its first address */
 	size_t nr_groups, nr_ids, nr_details;
 };

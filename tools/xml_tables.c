@@ -188,8 +188,7 @@ void opr_xml_write_symbols(const struct opr_xml_tables *tables, FILE *out)
 
 /* ---- details ---- */
 
-static void write_detail(const struct opr_xml_tables *tables, const struct opr_symbol_row *row, size_t number, bool wide,
-			 FILE *out)
+static void write_detail(const struct opr_xml_tables *tables, const struct opr_symbol_row *row, size_t number, bool wide, FILE *out)
 {
 	const struct opr_symbol_report *report = tables->report;
 	const struct opr_detail *detail = &report->details[row->first_detail + number];
