@@ -18,6 +18,7 @@ import unittest
 
 SOURCE = os.path.realpath(os.environ.get("srcdir", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")))
 sys.path.insert(0, os.path.join(SOURCE, "tests", "system"))
+sys.dont_write_bytecode = True
 import elfsyms  # noqa: E402
 
 OPREPORT = os.path.abspath(os.environ.get("OPREPORT", "tools/opreport"))
