@@ -276,14 +276,19 @@ static int write_images(struct run *run, const struct opr_image_report *report)
 static int report_images(struct run *run)
 {
 	struct opr_image_report report = { 0 };
+	size_t nr_rows;
 	int err = opr_image_report_make(&report, &run->profile, run->classes.nr_classes, &run->finder, run->options->threshold);
 
+	nr_rows = report.nr_rows;
+	if (nr_rows > run->options->top)
+		report.nr_rows = run->options->top;
 	if (!err)
 		err = open_output(run);
 	if (!err)
 		err = write_images(run, &report);
 	if (!err)
 		err = close_output(run);
+	report.nr_rows = nr_rows;
 	opr_image_report_free(&report);
 	return err;
 }

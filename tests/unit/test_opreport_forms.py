@@ -366,6 +366,11 @@ class Forms(unittest.TestCase):
         self.put_functions(hot=3, warm=2, cold=1)
         self.assertEqual(self.run_tool("-l", "-n", "--top=2").count("\n"), 2)
         self.assertEqual(self.run_tool("-n", "--top=5").count("\n"), 1)
+        part = "{root}/gone/"
+        write_samples(os.path.join(self.dir, "samples/current", part + "{dep}/" + part + "TIMER.0.0." + ALL), [(1, 1)])
+        self.assertEqual(self.run_tool("-n", "--images").count("\n"), 2)
+        self.assertEqual(self.run_tool("-n", "--images", "--top=1").count("\n"), 1)
+        self.assertEqual(self.run_tool("-n", "--top=1").count("\n"), 1)
 
 
 if __name__ == "__main__":
