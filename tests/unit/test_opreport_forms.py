@@ -154,6 +154,14 @@ class Forms(unittest.TestCase):
                          "75       75.0000       +0   hot\n25       25.0000       +0   warm\n")
         self.assertEqual(self.run_tool("-n", "{}", "{}"), self.run_tool("-n"))
 
+    def test_difference_of_classes(self):
+        hot, warm = self.at["hot"], self.at["warm"]
+        for session, other in (("old", [(warm, 1)]), ("current", [(hot, 3), (warm, 1)])):
+            self.put([(hot, 1)], event="A.1.0." + ALL, session=session)
+            self.put(other, event="B.1.0." + ALL, session=session)
+        report = json.loads(self.run_tool("-l", "--format=json", "{", "session:old", "}", "{}"))
+        self.assertEqual([(s["symbol"], s["change"]) for s in report["symbols"]], [("hot", [0, "new"]), ("warm", [0, -75])])
+
     def test_difference_is_refused(self):
         self.put_functions(hot=1)
         self.put([(self.at["hot"], 1)], session="other", event="OTHER.5.0." + ALL)
