@@ -14,20 +14,39 @@
 #define REREAD_SHARE        10u                   /* a tenth of the time goes into it at most */
 #define REREAD_BURST_NS     (50u * OP_NS_PER_MS)
 
-int opd_resolver_init(struct opd_resolver *resolver, const char *vmlinux)
+static int init(struct opd_resolver *resolver)
 {
 	*resolver = (struct opd_resolver){ .table = op_dcookie_table_new() };
 	resolver->jit = malloc(sizeof(*resolver->jit));
 	if (!resolver->table || !resolver->jit)
 		return -ENOMEM;
 	opd_jit_init(resolver->jit, resolver->table);
-	resolver->processes.jit = resolver->jit;
 	for (size_t i = 0; i < OPD_NR_PSEUDO; i++) {
 		resolver->pseudo[i] = opd_image_pseudo(resolver->table, (enum opd_pseudo)i);
 		if (resolver->pseudo[i] == OP_DCOOKIE_NONE)
 			return -ENOMEM;
 	}
+	return 0;
+}
+
+int opd_resolver_init(struct opd_resolver *resolver, const char *vmlinux)
+{
+	int err = init(resolver);
+
+	if (err)
+		return err;
+	resolver->processes.jit = resolver->jit;
 	return opd_kernel_map_init(&resolver->kernel, resolver->table, "/proc", vmlinux);
+}
+
+int opd_resolver_init_foreign(struct opd_resolver *resolver, const char *vmlinux)
+{
+	int err = init(resolver);
+
+	if (err)
+		return err;
+	resolver->is_foreign = true;
+	return opd_kernel_map_init_foreign(&resolver->kernel, resolver->table, vmlinux);
 }
 
 void opd_resolver_free(struct opd_resolver *resolver)
@@ -97,7 +116,7 @@ static struct opd_process *process_of(struct opd_resolver *resolver, const struc
 	if (!sample->pid || sample->pid == UINT32_MAX)
 		return NULL;
 	process = opd_process_find(&resolver->processes, sample->pid);
-	if (!process && opd_proc_scan_pid(&resolver->processes, resolver->table, sample->pid, resolver->now_ns) >= 0)
+	if (!process && !resolver->is_foreign && opd_proc_scan_pid(&resolver->processes, resolver->table, sample->pid, resolver->now_ns) >= 0)
 		process = opd_process_find(&resolver->processes, sample->pid);
 	return process;
 }
@@ -131,7 +150,7 @@ static bool reread(struct opd_resolver *resolver, struct opd_process *process, c
 	uint64_t begin_ns;
 	int err;
 
-	if (process->exit_ns != UINT64_MAX || mm != process->mm || resolver->now_ns < process->reread_ns + REREAD_INTERVAL_NS)
+	if (resolver->is_foreign || process->exit_ns != UINT64_MAX || mm != process->mm || resolver->now_ns < process->reread_ns + REREAD_INTERVAL_NS)
 		return false;
 	if (!may_reread(resolver, &begin_ns))
 		return false;
@@ -160,7 +179,7 @@ bool opd_resolve_text_copy(struct opd_resolver *resolver, const struct opd_proce
 	uint64_t begin_ns, inode = 0, known_inode;
 	bool inside;
 
-	if (!covered || mm != process->mm || !may_reread(resolver, &begin_ns))
+	if (resolver->is_foreign || !covered || mm != process->mm || !may_reread(resolver, &begin_ns))
 		return false;
 	inside = opd_proc_is_inside_image(mapped->pid, mapped->start, mapped->end, &inode);
 	account_reread(resolver, begin_ns);
@@ -265,7 +284,7 @@ static int resolve_user(struct opd_resolver *resolver, const struct op_sample *s
 /* An address that lies nowhere may be a module's that was loaded meanwhile; hidden addresses stay hidden. */
 static bool modules_may_have_changed(const struct opd_resolver *resolver)
 {
-	return resolver->kernel.text_start && resolver->now_ns >= resolver->kernel.modules_read_ns + MODULES_INTERVAL_NS;
+	return !resolver->is_foreign && resolver->kernel.text_start && resolver->now_ns >= resolver->kernel.modules_read_ns + MODULES_INTERVAL_NS;
 }
 
 static int look_up_kernel(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *resolved)

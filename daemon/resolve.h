@@ -36,6 +36,7 @@ struct opd_resolver {
 	struct op_dcookie_table *table;
 	struct opd_processes processes;
 	struct opd_jit *jit; /* owned */
+	bool is_foreign;     /* the records are of another machine: nothing of this host's /proc tells of them */
 	struct opd_kernel_map kernel;
 	struct opd_cgroups cgroups; /* empty but with separation by cgroup */
 	uint64_t pseudo[OPD_NR_PSEUDO];
@@ -55,6 +56,13 @@ struct opd_resolved {
 
 /* `vmlinux` may be NULL. 0 or -ENOMEM. */
 int opd_resolver_init(struct opd_resolver *resolver, const char *vmlinux) OP_NONNULL_ARGS(1) OP_MUST_CHECK;
+
+/*
+ * For records of another machine, or of another time: all that is known is what they tell, and opd_kernel_map_part. Neither /proc
+ * nor the files of this host are looked at, and there is no JIT code. 0 or -ENOMEM.
+ */
+int opd_resolver_init_foreign(struct opd_resolver *resolver, const char *vmlinux) OP_NONNULL_ARGS(1) OP_MUST_CHECK;
+
 void opd_resolver_free(struct opd_resolver *resolver);
 
 /*

@@ -72,4 +72,10 @@ struct opd_memory_cpu {
 int opd_capture_open_memory(struct opd_capture *capture, const struct op_event *events, size_t nr_events,
 			    const struct opd_memory_cpu *cpus, size_t nr_cpus) OP_NONNULL OP_MUST_CHECK;
 
+/*
+ * One CPU more, behind the others; those may move in memory, so nobody may be at work with the capture. 0 or -ENOMEM, and then the capture is as
+ * it was.
+ */
+int opd_capture_add_memory(struct opd_capture *capture, const struct opd_memory_cpu *cpu) OP_NONNULL OP_MUST_CHECK;
+
 #endif
