@@ -71,17 +71,6 @@ static struct op_image_id id_as_seen(const struct opd_located *located)
 	};
 }
 
-/* The inode to tell it by in names when there is no build-id, the time for the header, and the build-id when it comes later. */
-static void describe(struct op_dcookie_row *row, const struct op_image_id *said, const struct op_image_id *seen)
-{
-	row->mtime = seen->mtime_ns / 1000000000u;
-	row->id.inode = seen->inode;
-	if (!row->id.build_id_bytes) {
-		row->id.build_id_bytes = said->build_id_bytes;
-		memcpy(row->id.build_id, said->build_id, sizeof(said->build_id));
-	}
-}
-
 /* A new image, or the one that a file that can be looked at is known as. */
 static uint64_t located_cookie(struct op_dcookie_table *table, const struct op_image_id *said, const struct opd_located *located)
 {
@@ -98,10 +87,11 @@ static uint64_t located_cookie(struct op_dcookie_table *table, const struct op_i
 	if (cookie == OP_DCOOKIE_NONE)
 		return cookie;
 	row = op_dcookie_row(table, cookie);
+	if (row->id.is_pseudo)
+		return cookie;
 	if (said->build_id_bytes && row->id.build_id_bytes && !same_build_id(&row->id, said))
 		return op_dcookie_get(table, &named); /* the file was replaced before it could be looked at */
-	describe(row, said, &seen);
-	return cookie;
+	return op_dcookie_set_build_id(table, cookie, said->build_id, said->build_id_bytes) < 0 ? OP_DCOOKIE_NONE : cookie;
 }
 
 /* The container that an image was first seen in. */
@@ -111,7 +101,7 @@ static int note_place(struct op_dcookie_table *table, uint64_t cookie, const str
 	const struct op_dcookie_row *row = op_dcookie_row(table, cookie);
 	const char *path = op_text_get(&located->path);
 
-	if (!mapped->place || row->container)
+	if (!mapped->place || row->container || row->id.is_pseudo)
 		return 0;
 	if (!located->on_host || !strcmp(path, row->id.name.name))
 		path = NULL;
@@ -191,14 +181,12 @@ uint64_t opd_image_of_kernel(struct op_dcookie_table *table, const char *name)
 		.name = { .kind = name[0] == '/' ? OP_IMAGE_FILE : OP_IMAGE_KERNEL, .name = name },
 		.is_kernel = true,
 	};
-	uint64_t cookie = op_dcookie_get(table, &id);
 	struct stat st;
 
 	/* /proc/kallsyms is made anew at each look and has no date. */
-	if (cookie != OP_DCOOKIE_NONE && name[0] == '/' && strncmp(name, "/proc/", 6) != 0 && !stat(name, &st) &&
-	    S_ISREG(st.st_mode))
-		op_dcookie_row(table, cookie)->mtime = (uint64_t)st.st_mtime;
-	return cookie;
+	if (name[0] == '/' && strncmp(name, "/proc/", 6) != 0 && !stat(name, &st) && S_ISREG(st.st_mode))
+		id.mtime_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
+	return op_dcookie_get(table, &id);
 }
 
 uint64_t opd_image_pseudo(struct op_dcookie_table *table, enum opd_pseudo which)

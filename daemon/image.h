@@ -60,7 +60,8 @@ uint64_t opd_image_of_kernel(struct op_dcookie_table *table, const char *name) O
 	X(GUEST_KERNEL, "guest-kernel") /* a virtual machine of this host */                                                       \
 	X(GUEST_USER, "guest-user")                                                                                                \
 	X(HYPERVISOR, "hypervisor")                                                                                                \
-	X(NO_MODE, "no-mode") /* the record does not say in which mode */
+	X(NO_MODE, "no-mode") /* the record does not say in which mode */                                                          \
+	X(TOO_MANY_IMAGES, "too-many-images") /* beyond what a session may have (op_dcookie_limit) */
 
 enum opd_pseudo {
 #define X(id, name) OPD_PSEUDO_##id,

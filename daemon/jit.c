@@ -254,6 +254,12 @@ bool opd_jit_resolve(struct opd_processes *processes, struct opd_process *proces
 	return false;
 }
 
+void opd_jit_visit_cookies(const struct opd_jit *jit, void (*visit)(uint64_t cookie, void *arg), void *arg)
+{
+	for (const struct opd_jit_space *space = jit->spaces; space; space = space->next)
+		visit(space->cookie, arg);
+}
+
 void opd_jit_free(struct opd_jit *jit)
 {
 	while (jit->spaces) {

@@ -51,4 +51,7 @@ void opd_jit_saw_mapping(struct opd_processes *processes, struct opd_process *pr
 bool opd_jit_resolve(struct opd_processes *processes, struct opd_process *process, struct opd_mm *mm,
 		     const struct op_sample *sample, uint64_t now_ns, struct op_location *ret_location) OP_NONNULL;
 
+/* Calls `visit` for the cookie of each space; OP_DCOOKIE_NONE among them. */
+void opd_jit_visit_cookies(const struct opd_jit *jit, void (*visit)(uint64_t cookie, void *arg), void *arg) OP_NONNULL_ARGS(1, 2);
+
 #endif

@@ -45,7 +45,7 @@ static struct window *get_window(struct opd_jit_map *map, uint64_t number)
 	if (!window)
 		return NULL;
 	window->number = number;
-	window->set = opd_mapset_new();
+	window->set = opd_mapset_new(NULL);
 	if (!window->set || op_htable_insert(&map->windows, &window->link, op_hash_u64(number)) < 0) {
 		free_window(window);
 		return NULL;

@@ -226,16 +226,6 @@ static void cut_text(struct opd_kernel_map *map)
 			map->text_end = op_min_u64(map->text_end, map->ranges[i].start);
 }
 
-static void set_build_id(const struct opd_kernel_map *map, uint64_t cookie, const struct op_mmap_record *part)
-{
-	struct op_dcookie_row *row = op_dcookie_row(map->table, cookie);
-
-	if (row->id.build_id_bytes)
-		return;
-	memcpy(row->id.build_id, part->build_id, part->build_id_bytes);
-	row->id.build_id_bytes = part->build_id_bytes;
-}
-
 int opd_kernel_map_part(struct opd_kernel_map *map, const struct op_mmap_record *part)
 {
 	struct opd_kernel_range range = {
@@ -256,7 +246,7 @@ int opd_kernel_map_part(struct opd_kernel_map *map, const struct op_mmap_record 
 		err = range.cookie == OP_DCOOKIE_NONE ? -ENOMEM : add_range(map, &range);
 	}
 	if (!err)
-		set_build_id(map, range.cookie, part);
+		err = op_dcookie_set_build_id(map->table, range.cookie, part->build_id, part->build_id_bytes);
 	cut_text(map);
 	return err;
 }
@@ -298,6 +288,14 @@ struct op_location opd_kernel_map_find(const struct opd_kernel_map *map, uint64_
 			return (struct op_location){ .cookie = range->cookie, .offset = address - range->start };
 	}
 	return (struct op_location){ .cookie = map->no_vmlinux_cookie, .offset = address };
+}
+
+void opd_kernel_map_visit_cookies(const struct opd_kernel_map *map, void (*visit)(uint64_t cookie, void *arg), void *arg)
+{
+	visit(map->text_cookie, arg);
+	visit(map->no_vmlinux_cookie, arg);
+	for (size_t i = 0; i < map->nr_ranges; i++)
+		visit(map->ranges[i].cookie, arg);
 }
 
 void opd_kernel_map_prune(struct opd_kernel_map *map, uint64_t horizon_ns)

@@ -69,6 +69,10 @@ int opd_kernel_map_ksymbol(struct opd_kernel_map *map, const struct op_ksymbol_r
 /* Where a kernel address lay at that time; there is always an answer. */
 struct op_location opd_kernel_map_find(const struct opd_kernel_map *map, uint64_t address, uint64_t time_ns) OP_NONNULL;
 
+/* Calls `visit` for the cookie of every image that the map has. */
+void opd_kernel_map_visit_cookies(const struct opd_kernel_map *map, void (*visit)(uint64_t cookie, void *arg),
+				  void *arg) OP_NONNULL_ARGS(1, 2);
+
 /* Forgets run-time code that was removed before horizon_ns. */
 void opd_kernel_map_prune(struct opd_kernel_map *map, uint64_t horizon_ns) OP_NONNULL;
 

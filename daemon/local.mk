@@ -17,6 +17,7 @@ daemon_libopd_a_SOURCES = \
 	daemon/kernel_map.c daemon/kernel_map.h \
 	daemon/cgroups.c daemon/cgroups.h \
 	daemon/resolve.c daemon/resolve.h \
+	daemon/forget.c daemon/forget.h \
 	daemon/jit.c daemon/jit.h daemon/jit_space.h \
 	daemon/jit_owner.c daemon/jit_owner.h \
 	daemon/perf_map.c daemon/perf_map.h \
@@ -27,6 +28,8 @@ daemon_libopd_a_SOURCES = \
 	daemon/jit_lines.c daemon/jit_lines.h \
 	daemon/jit_object.c daemon/jit_object.h \
 	daemon/jit_write.c daemon/jit_write.h \
+	daemon/cookie_file.c daemon/cookie_file.h \
+	daemon/damaged.c daemon/damaged.h \
 	daemon/drain.c daemon/drain.h \
 	daemon/visit.c daemon/visit.h \
 	daemon/sync.c daemon/sync.h \

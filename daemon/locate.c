@@ -117,7 +117,7 @@ static bool try_host_mounts(struct search *search, const struct opd_mounts *host
 }
 
 /* From a path of another mount namespace, below the root of its processes, to the host's. */
-static bool translate(struct search *search, const char *path, bool again)
+static bool translate_by(struct search *search, const char *path, bool again)
 {
 	struct opd_place *place = search->wanted->place;
 	const struct opd_mounts *host = opd_places_host_mounts(search->places, again);
@@ -132,6 +132,12 @@ static bool translate(struct search *search, const char *path, bool again)
 		try_host_mounts(search, host, mount, op_text_get(&inner));
 	op_text_free(&inner);
 	return found;
+}
+
+/* With the mounts that are known, then with those of now. */
+static bool translate(struct search *search, const char *path)
+{
+	return translate_by(search, path, false) || translate_by(search, path, true);
 }
 
 /* The name in the view of the process. */
@@ -183,8 +189,7 @@ static void locate_mapped(struct search *search, const char *path)
 		located->path.failed = true;
 		return;
 	}
-	if (!translate(search, view, false))
-		translate(search, view, true);
+	translate(search, view);
 	free(view);
 }
 
@@ -200,7 +205,7 @@ static void locate_gone(struct search *search)
 	if (place && shares_host && !wanted->name_is_ours)
 		op_text_add(&path, place->root);
 	op_text_add(&path, place && wanted->name_is_ours && !shares_host ? view_of(place, wanted->name) : wanted->name);
-	if (shares_host ? !try_host_path(search, op_text_get(&path), false) : !translate(search, op_text_get(&path), false)) {
+	if (shares_host ? !try_host_path(search, op_text_get(&path), false) : !translate(search, op_text_get(&path))) {
 		cut_deleted(&path);
 		op_text_add(&located->path, op_text_get(&path));
 	}

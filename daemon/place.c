@@ -12,7 +12,7 @@
 #define HOST_PID       1u
 #define HOST_PREFIX    "/proc/1/root"
 #define NS_LINK_FORMAT "mnt:[%llu]"
-#define REREAD_NS      OP_NS_PER_S /* mounts that did not help are read again, not more often than this */
+#define REREAD_NS      (100u * OP_NS_PER_MS) /* mounts that did not help are read again, not more often than this */
 
 /* The path of something in /proc/PID. */
 static void proc_path(char *path, size_t path_bytes, uint32_t pid, const char *name)
@@ -170,11 +170,15 @@ int opd_place_look(struct opd_places *places, uint32_t pid, struct opd_place **p
 {
 	char root[PATH_MAX];
 	uint64_t mnt_ns;
+	int err;
 
 	know_host(places);
 	if (!read_mnt_ns(pid, &mnt_ns) || !read_link(pid, "root", root, sizeof(root)))
 		return 0;
-	return move_to(places, mnt_ns, root, place);
+	err = move_to(places, mnt_ns, root, place);
+	if (!err && *place && !(*place)->seen_pid)
+		(*place)->seen_pid = pid;
+	return err;
 }
 
 int opd_place_enter(struct opd_places *places, uint64_t mnt_ns, struct opd_place **place)
@@ -191,40 +195,52 @@ static bool is_due(uint64_t read_ns, bool again, uint64_t now_ns)
 }
 
 /* What cannot be read leaves the mounts as they were. */
-static void read_mounts(const char *path, struct opd_mounts *mounts)
+static bool read_mounts(uint32_t pid, struct opd_mounts *mounts)
 {
 	struct opd_mounts read;
+	char path[64];
 
+	proc_path(path, sizeof(path), pid, "mountinfo");
 	if (opd_mounts_read(path, &read) < 0)
-		return;
+		return false;
 	opd_mounts_free(mounts);
 	*mounts = read;
+	return true;
+}
+
+/* A process that is gone tells nothing: one that was seen there before may still live. */
+static bool read_place(struct opd_place *place, uint32_t pid)
+{
+	char root[PATH_MAX];
+	uint64_t mnt_ns;
+
+	if (read_mounts(pid, &place->mounts))
+		return true;
+	if (!place->seen_pid)
+		return false;
+	if (read_mnt_ns(place->seen_pid, &mnt_ns) && read_link(place->seen_pid, "root", root, sizeof(root)) &&
+	    is_at(place->places, place, mnt_ns, root))
+		return read_mounts(place->seen_pid, &place->mounts);
+	place->seen_pid = 0;
+	return false;
 }
 
 const struct opd_mounts *opd_place_mounts(struct opd_place *place, uint32_t pid, bool again)
 {
 	uint64_t now_ns = op_now_ns();
-	char path[64];
 
-	if (is_due(place->mounts_read_ns, again, now_ns)) {
-		proc_path(path, sizeof(path), pid, "mountinfo");
-		read_mounts(path, &place->mounts);
-		/* A process that is gone has told nothing: the next one of the place is asked. */
-		if (place->mounts.rows)
-			place->mounts_read_ns = now_ns;
-	}
+	if (is_due(place->mounts_read_ns, again, now_ns) && read_place(place, pid))
+		place->mounts_read_ns = now_ns;
 	return &place->mounts;
 }
 
 const struct opd_mounts *opd_places_host_mounts(struct opd_places *places, bool again)
 {
 	uint64_t now_ns = op_now_ns();
-	char path[64];
 
 	know_host(places);
 	if (is_due(places->host_read_ns, again, now_ns)) {
-		proc_path(path, sizeof(path), *places->host_prefix ? HOST_PID : SELF, "mountinfo");
-		read_mounts(path, &places->host);
+		(void)read_mounts(*places->host_prefix ? HOST_PID : SELF, &places->host);
 		places->host_read_ns = now_ns;
 	}
 	return &places->host;

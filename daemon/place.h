@@ -26,6 +26,7 @@ struct opd_place {
 	char *name;      /* what a user calls it: mnt:[4026532000], chroot:/srv/jail */
 	struct opd_mounts mounts;
 	uint64_t mounts_read_ns; /* 0: never */
+	uint32_t seen_pid;	 /* a process that was seen there, to be asked for the mounts when others are gone; 0: none */
 };
 
 struct opd_places {

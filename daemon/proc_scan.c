@@ -350,7 +350,7 @@ int opd_proc_scan_pid(struct opd_processes *processes, struct op_dcookie_table *
 	if (scan.process)
 		return scan_process(&scan, maps, now_ns);
 	fclose(maps);
-	return -ENOMEM;
+	return opd_processes_are_full(processes) ? -ENOSPC : -ENOMEM;
 }
 
 int opd_proc_scan_again(struct opd_processes *processes, struct op_dcookie_table *table, uint32_t pid, uint64_t now_ns,

@@ -85,8 +85,13 @@ static void note_change(struct opd_processes *processes, uint32_t pid)
 
 static struct opd_process *new_process(struct opd_processes *processes, uint32_t pid)
 {
-	struct opd_process *process = calloc(1, sizeof(*process));
+	struct opd_process *process;
 
+	if (opd_processes_are_full(processes)) {
+		processes->nr_dropped++;
+		return NULL;
+	}
+	process = calloc(1, sizeof(*process));
 	if (!process)
 		return NULL;
 	process->pid = pid;
@@ -103,12 +108,18 @@ struct opd_process *opd_process_add(struct opd_processes *processes, uint32_t pi
 {
 	struct opd_process *process = new_process(processes, pid);
 
-	if (process && push_mm(process, opd_mapset_new(), NULL, from_ns) < 0) {
+	if (process && push_mm(process, opd_mapset_new(&processes->account), NULL, from_ns) < 0) {
 		op_htable_remove(&processes->by_pid, &process->link);
 		free_process(process);
 		process = NULL;
 	}
 	return process;
+}
+
+/* Why there is no new process. */
+static int refusal(const struct opd_processes *processes)
+{
+	return opd_processes_are_full(processes) ? -ENOSPC : -ENOMEM;
 }
 
 int opd_process_fork(struct opd_processes *processes, uint32_t parent_pid, uint32_t pid, uint64_t time_ns)
@@ -124,16 +135,16 @@ int opd_process_fork(struct opd_processes *processes, uint32_t parent_pid, uint3
 	if (!process && !parent) {
 		process = opd_process_add(processes, pid, time_ns);
 		if (!process)
-			return -ENOMEM;
+			return refusal(processes);
 		process->nr_threads = 1;
 		return 0;
 	}
 	if (!process)
 		process = new_process(processes, pid);
 	if (!process)
-		return -ENOMEM;
+		return refusal(processes);
 	from = parent ? opd_process_mm_at(parent, time_ns) : NULL;
-	maps = from ? opd_mapset_get(from->maps) : opd_mapset_new();
+	maps = from ? opd_mapset_get(from->maps) : opd_mapset_new(&processes->account);
 	note_change(processes, pid);
 	err = push_mm(process, maps, from, time_ns);
 	if (err < 0 && !process->mm) {
@@ -157,14 +168,14 @@ int opd_process_exec(struct opd_processes *processes, uint32_t pid, uint64_t tim
 	struct opd_mm like = { .app_cookie = OP_DCOOKIE_NONE };
 
 	if (!process)
-		return opd_process_add(processes, pid, time_ns) ? 0 : -ENOMEM;
+		return opd_process_add(processes, pid, time_ns) ? 0 : refusal(processes);
 	if (time_ns <= process->snapshot_ns)
 		return 0;
 	/* The thread that calls exec takes the place of a leader that was ended for it. */
 	process->leader_exited = false;
 	note_change(processes, pid);
 	like.place = opd_process_mm_at(process, time_ns)->place;
-	return push_mm(process, opd_mapset_new(), &like, time_ns);
+	return push_mm(process, opd_mapset_new(&processes->account), &like, time_ns);
 }
 
 int opd_process_map(struct opd_processes *processes, uint32_t pid, struct opd_mm *mm, const struct opd_mapping *mapping)
@@ -265,4 +276,28 @@ void opd_processes_prune(struct opd_processes *processes, uint64_t horizon_ns, b
 
 	processes->horizon_ns = horizon_ns;
 	op_htable_visit(&processes->by_pid, prune_visited, &prune);
+}
+
+struct visiting {
+	uint32_t round;
+	void (*visit)(uint64_t cookie, void *arg);
+	void *arg;
+};
+
+static void visit_process(struct op_hlink *link, void *arg)
+{
+	const struct opd_process *process = op_container_of(link, struct opd_process, link);
+	const struct visiting *visiting = arg;
+
+	for (const struct opd_mm *mm = process->mm; mm; mm = mm->older) {
+		visiting->visit(mm->app_cookie, visiting->arg);
+		opd_mapset_visit_cookies(mm->maps, visiting->round, visiting->visit, visiting->arg);
+	}
+}
+
+void opd_processes_visit_cookies(struct opd_processes *processes, void (*visit)(uint64_t cookie, void *arg), void *arg)
+{
+	struct visiting visiting = { ++processes->round, visit, arg };
+
+	op_htable_visit(&processes->by_pid, visit_process, &visiting);
 }

@@ -41,6 +41,7 @@ struct opd_process {
 	bool leader_exited;
 };
 
+#define OPD_PROCESSES_MAX 131072 /* processes known; the samples of those beyond are filed under no-process */
 #define OPD_CHANGE_SLOTS 1024u /* pids that share one are taken for changed together */
 
 struct opd_processes {
@@ -49,6 +50,9 @@ struct opd_processes {
 	uint32_t changes[OPD_CHANGE_SLOTS]; /* of processes, by pid: see opd_process_changes */
 	struct opd_places places;
 	uint64_t horizon_ns; /* no sample older than this will come */
+	struct opd_mapset_account account;
+	uint64_t nr_dropped; /* processes that there was no room for */
+	uint32_t round;      /* of visits */
 };
 
 void opd_processes_free(struct opd_processes *processes);
@@ -56,7 +60,20 @@ void opd_processes_free(struct opd_processes *processes);
 /* The process with this pid, living or ended and not yet forgotten; NULL for none. */
 struct opd_process *opd_process_find(const struct opd_processes *processes, uint32_t pid) OP_NONNULL;
 
-/* A process that was not known: an address space without mappings that holds since from_ns. NULL without memory. */
+/* True when there is no room for another process. */
+static inline bool opd_processes_are_full(const struct opd_processes *processes)
+{
+	return processes->by_pid.nr_entries >= OPD_PROCESSES_MAX;
+}
+
+/* Calls `visit` for the cookie of every application and mapping, the past ones too; OP_DCOOKIE_NONE among them. */
+void opd_processes_visit_cookies(struct opd_processes *processes, void (*visit)(uint64_t cookie, void *arg),
+				 void *arg) OP_NONNULL_ARGS(1, 2);
+
+/*
+ * A process that was not known: an address space without mappings that holds since from_ns. NULL without memory, or, and that is counted,
+ * when there is no room.
+ */
 struct opd_process *opd_process_add(struct opd_processes *processes, uint32_t pid, uint64_t from_ns) OP_NONNULL OP_MUST_CHECK;
 
 /*
@@ -68,7 +85,7 @@ static inline uint32_t opd_process_changes(const struct opd_processes *processes
 	return processes->changes[pid % OPD_CHANGE_SLOTS];
 }
 
-/* What the side band reports. 0 or -ENOMEM. A fork of an unknown parent gives a process without mappings. */
+/* What the side band reports. 0, -ENOMEM or -ENOSPC, no room. A fork of an unknown parent gives a process without mappings. */
 int opd_process_fork(struct opd_processes *processes, uint32_t parent_pid, uint32_t pid, uint64_t time_ns) OP_NONNULL OP_MUST_CHECK;
 int opd_process_exec(struct opd_processes *processes, uint32_t pid, uint64_t time_ns) OP_NONNULL OP_MUST_CHECK;
 int opd_process_map(struct opd_processes *processes, uint32_t pid, struct opd_mm *mm,

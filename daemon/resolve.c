@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "daemon/forget.h"
 #include "daemon/jit.h"
 #include "daemon/proc_scan.h"
 #include "libop/clock.h"
@@ -14,11 +15,10 @@
 #define REREAD_SHARE        10u                   /* a tenth of the time goes into it at most */
 #define REREAD_BURST_NS     (50u * OP_NS_PER_MS)
 
-static int init(struct opd_resolver *resolver)
+static int init(struct opd_resolver *resolver, struct op_dcookie_table *table, size_t max_images)
 {
-	*resolver = (struct opd_resolver){ .table = op_dcookie_table_new() };
-	resolver->jit = malloc(sizeof(*resolver->jit));
-	if (!resolver->table || !resolver->jit)
+	*resolver = (struct opd_resolver){ .table = table, .jit = malloc(sizeof(*resolver->jit)) };
+	if (!resolver->jit)
 		return -ENOMEM;
 	opd_jit_init(resolver->jit, resolver->table);
 	for (size_t i = 0; i < OPD_NR_PSEUDO; i++) {
@@ -26,12 +26,13 @@ static int init(struct opd_resolver *resolver)
 		if (resolver->pseudo[i] == OP_DCOOKIE_NONE)
 			return -ENOMEM;
 	}
+	op_dcookie_limit(table, OPD_IMAGES_UNCOUNTED_MAX, max_images, resolver->pseudo[OPD_PSEUDO_TOO_MANY_IMAGES]);
 	return 0;
 }
 
-int opd_resolver_init(struct opd_resolver *resolver, const char *vmlinux)
+int opd_resolver_init(struct opd_resolver *resolver, struct op_dcookie_table *table, size_t max_images, const char *vmlinux)
 {
-	int err = init(resolver);
+	int err = init(resolver, table, max_images);
 
 	if (err)
 		return err;
@@ -39,9 +40,10 @@ int opd_resolver_init(struct opd_resolver *resolver, const char *vmlinux)
 	return opd_kernel_map_init(&resolver->kernel, resolver->table, "/proc", vmlinux);
 }
 
-int opd_resolver_init_foreign(struct opd_resolver *resolver, const char *vmlinux)
+int opd_resolver_init_foreign(struct opd_resolver *resolver, struct op_dcookie_table *table, size_t max_images,
+			      const char *vmlinux)
 {
-	int err = init(resolver);
+	int err = init(resolver, table, max_images);
 
 	if (err)
 		return err;
@@ -59,7 +61,6 @@ void opd_resolver_free(struct opd_resolver *resolver)
 	free(resolver->jit);
 	opd_kernel_map_free(&resolver->kernel);
 	opd_cgroups_free(&resolver->cgroups);
-	op_dcookie_table_free(resolver->table);
 	*resolver = (struct opd_resolver){ 0 };
 }
 
@@ -116,7 +117,8 @@ static struct opd_process *process_of(struct opd_resolver *resolver, const struc
 	if (!sample->pid || sample->pid == UINT32_MAX)
 		return NULL;
 	process = opd_process_find(&resolver->processes, sample->pid);
-	if (!process && !resolver->is_foreign && opd_proc_scan_pid(&resolver->processes, resolver->table, sample->pid, resolver->now_ns) >= 0)
+	if (!process && !resolver->is_foreign && !opd_processes_are_full(&resolver->processes) &&
+	    opd_proc_scan_pid(&resolver->processes, resolver->table, sample->pid, resolver->now_ns) >= 0)
 		process = opd_process_find(&resolver->processes, sample->pid);
 	return process;
 }
@@ -150,7 +152,8 @@ static bool reread(struct opd_resolver *resolver, struct opd_process *process, c
 	uint64_t begin_ns;
 	int err;
 
-	if (resolver->is_foreign || process->exit_ns != UINT64_MAX || mm != process->mm || resolver->now_ns < process->reread_ns + REREAD_INTERVAL_NS)
+	if (resolver->is_foreign || process->exit_ns != UINT64_MAX || mm != process->mm ||
+	    resolver->now_ns < process->reread_ns + REREAD_INTERVAL_NS)
 		return false;
 	if (!may_reread(resolver, &begin_ns))
 		return false;

@@ -16,6 +16,13 @@
 #include "libop/dcookie.h"
 #include "libop/record.h"
 
+/* When images without samples were forgotten, and how many (daemon/forget.h). */
+struct opd_forgetting {
+	size_t due;          /* so many images without samples make it worth while */
+	uint64_t nr_refused; /* by the table, when it was done last */
+	uint64_t nr_forgotten;
+};
+
 /*
  * What was found last for a process in a part of its address space. It holds for later samples there as long as nothing was done
  * to the process, since only what was found in the newest address space, in a mapping that still holds, is kept.
@@ -34,6 +41,7 @@ struct opd_found {
 
 struct opd_resolver {
 	struct op_dcookie_table *table;
+	struct opd_forgetting forgetting;
 	struct opd_processes processes;
 	struct opd_jit *jit; /* owned */
 	bool is_foreign;     /* the records are of another machine: nothing of this host's /proc tells of them */
@@ -54,15 +62,19 @@ struct opd_resolved {
 	bool unattributed;
 };
 
-/* `vmlinux` may be NULL. 0 or -ENOMEM. */
-int opd_resolver_init(struct opd_resolver *resolver, const char *vmlinux) OP_NONNULL_ARGS(1) OP_MUST_CHECK;
+/*
+ * The table, the caller's, has the rows of an earlier daemon or none; at most max_images have samples in the session. `vmlinux` may be NULL. 0 or
+ * -ENOMEM; opd_resolver_free frees in any case.
+ */
+int opd_resolver_init(struct opd_resolver *resolver, struct op_dcookie_table *table, size_t max_images,
+		      const char *vmlinux) OP_NONNULL_ARGS(1, 2) OP_MUST_CHECK;
 
 /*
- * For records of another machine, or of another time: all that is known is what they tell, and opd_kernel_map_part. Neither /proc
- * nor the files of this host are looked at, and there is no JIT code. 0 or -ENOMEM.
+ * The same for records of another machine, or of another time: all that is known is what they tell, and opd_kernel_map_part. Neither
+ * /proc nor the files of this host are looked at, and there is no JIT code.
  */
-int opd_resolver_init_foreign(struct opd_resolver *resolver, const char *vmlinux) OP_NONNULL_ARGS(1) OP_MUST_CHECK;
-
+int opd_resolver_init_foreign(struct opd_resolver *resolver, struct op_dcookie_table *table, size_t max_images,
+			      const char *vmlinux) OP_NONNULL_ARGS(1, 2) OP_MUST_CHECK;
 void opd_resolver_free(struct opd_resolver *resolver);
 
 /*

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <sys/sysmacros.h>
 
+#include "daemon/forget.h"
 #include "daemon/jit.h"
 
 struct drain {
@@ -77,7 +78,7 @@ static int take_mmap(struct drain *drain, const struct perf_event_header *header
 		return 0;
 	process = process_of(&resolver->processes, record.pid);
 	if (!process)
-		return -ENOMEM;
+		return opd_processes_are_full(&resolver->processes) ? -ENOSPC : -ENOMEM;
 	if (record.who.time_ns <= process->snapshot_ns)
 		return 0;
 	mm = opd_process_mm_at(process, record.who.time_ns);
@@ -238,6 +239,7 @@ int opd_sideband_drain(struct opd_capture *capture, struct opd_resolver *resolve
 		drain.cpu = cursor->cpu;
 		if (apply(&drain, cursor->next) < 0)
 			err = -ENOMEM;
+		opd_forget_images(resolver);
 		advance(cursor);
 	}
 	for (size_t i = 0; i < nr_cursors; i++)

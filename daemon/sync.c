@@ -88,6 +88,8 @@ static void reset(struct opd_sync *sync, struct opd_job *job)
 	sync->nr_resets++; /* a dump that still writes finds its files gone, and that is right */
 	pthread_mutex_unlock(&sync->lock);
 	opd_count_close_files(&pipeline->count);
+	if (pipeline->count.cookie_file)
+		opd_cookie_file_reset(pipeline->count.cookie_file);
 	err = opd_stats_dir_clear_session(&sync->stats, pipeline->count.session_fd);
 	if (err)
 		fail(job, err, "cannot empty the current session");

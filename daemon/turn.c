@@ -3,11 +3,13 @@
 #include <errno.h>
 
 #include "daemon/cpus.h"
+#include "daemon/forget.h"
 #include "daemon/jit_write.h"
 #include "daemon/log.h"
 #include "daemon/proc_scan.h"
 #include "daemon/sync.h"
 #include "libop/clock.h"
+#include "libop/session.h"
 
 #define PRUNE_INTERVAL_NS      OP_NS_PER_S
 #define RATE_CHECK_INTERVAL_NS (10u * (uint64_t)OP_NS_PER_S)
@@ -91,8 +93,34 @@ static void release_removed_files(struct opd_sync *sync)
 	removed = sync->files_removed;
 	sync->files_removed = false;
 	pthread_mutex_unlock(&sync->lock);
-	if (removed)
-		opd_count_give_up_files(&sync->pipeline->count);
+	if (!removed)
+		return;
+	opd_count_give_up_files(&sync->pipeline->count);
+	/* Without memory the next dump writes the table. */
+	if (op_dcookie_none_written(sync->pipeline->resolver.table) < 0)
+		opd_log(SD_WARNING, "no memory");
+}
+
+/* What could not be written when it was due; and a line about it, once a minute. */
+static void keep_cookies(struct opd_sync *sync, uint64_t now_ns)
+{
+	static struct opd_rate rate;
+	static uint64_t nr_reported;
+	struct opd_cookie_file *file = sync->pipeline->count.cookie_file;
+	uint64_t nr_errors, suppressed;
+	int err;
+
+	if (!file)
+		return;
+	opd_cookie_file_flush(file, now_ns);
+	nr_errors = opd_cookie_file_errors(file, &err);
+	if (nr_errors == nr_reported || !opd_rate_allows(&rate, now_ns, OPD_LOG_INTERVAL_NS, &suppressed))
+		return;
+	opd_log(SD_WARNING,
+		"%llu times the table of images, " OP_SESSION_CURRENT "/" OP_DCOOKIE_FILE
+		", could not be written: %s; samples are counted, it is tried again",
+		(unsigned long long)(nr_errors - nr_reported), strerror(-err));
+	nr_reported = nr_errors;
 }
 
 /* A daemon that loses samples says so, with the reason and what helps, once a minute. */
@@ -143,10 +171,12 @@ void opd_sync_turn(struct opd_sync *sync)
 	release_removed_files(sync);
 	check_hotplug(sync);
 	opd_visit_all(&sync->visits);
+	keep_cookies(sync, now_ns);
 	if (now_ns >= sync->next_prune_ns) {
 		opd_processes_prune(&resolver->processes, sync->horizon_ns, opd_proc_is_gone);
 		refresh_modules(sync, now_ns);
 		opd_kernel_map_prune(&resolver->kernel, sync->horizon_ns);
+		opd_forget_refused(resolver);
 		opd_jit_write(resolver->jit, &sync->pipeline->count, now_ns, false);
 		report_losses(sync, now_ns);
 		sync->next_prune_ns = now_ns + PRUNE_INTERVAL_NS;

@@ -84,6 +84,11 @@ static const struct row rows[] = {
 	  FIELD(max_open_files),
 	  0,
 	  1048576 },
+	{ { "MaxImages", "number", "20000", "images with samples in a session; samples of others are filed under too-many-images" },
+	  parse_number,
+	  FIELD(max_images),
+	  1,
+	  10000000 },
 };
 
 static bool keep_string(void *field, const char *value, struct op_text *why)

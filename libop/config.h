@@ -23,6 +23,7 @@ struct op_config {
 	uint64_t wakeup_records;   /* WakeupRecords=, 0: woken by bytes, the watermark */
 	uint64_t visit_ms;	   /* VisitInterval= */
 	uint64_t max_open_files;   /* MaxOpenFiles=, 0: from RLIMIT_NOFILE */
+	uint64_t max_images;	   /* MaxImages=, that have samples in a session */
 };
 
 /* Defaults, to be freed with op_config_free. 0 or -ENOMEM. */

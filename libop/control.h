@@ -60,7 +60,9 @@ struct op_status {
 	uint64_t rss_bytes;    /* resident set of the daemon */
 	uint64_t nr_files;     /* sample files open */
 	uint64_t nr_processes; /* processes known */
-	uint64_t nr_images;    /* dcookies given */
+	uint64_t nr_images;    /* images known */
+	uint64_t nr_images_counted; /* those with samples in the session */
+	uint64_t bounds[OP_NR_BOUNDS];
 	uint64_t dumps;	       /* dumps completed */
 	uint64_t jit[OP_NR_JIT]; /* JIT code: libop/jit_stats.h */
 	uint64_t maps_reread;  /* times that the mappings of a running process were read again: code moved unseen */

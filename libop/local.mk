@@ -9,7 +9,9 @@ libop_libop_a_SOURCES = \
 	libop/config.c libop/config.h \
 	libop/control.c libop/control.h libop/jit_stats.h \
 	libop/daemonrc.c libop/daemonrc.h \
-	libop/dcookie.c libop/dcookie.h \
+	libop/dcookie.c libop/dcookie.h libop/dcookie_table.h \
+	libop/dcookie_file.c \
+	libop/dcookie_name.c \
 	libop/events.c libop/events.h \
 	libop/file.c libop/file.h \
 	libop/htable.c libop/htable.h \

@@ -8,7 +8,7 @@ include $(srcdir)/tests/unit/ring.mk
 include $(srcdir)/tests/ring/local.mk
 include $(srcdir)/tests/fuzz/local.mk
 
-check_PROGRAMS += tests/system/work tests/system/fault_oracle tests/system/perf_data tests/system/jit_work
+check_PROGRAMS += tests/system/work tests/system/fault_oracle tests/system/crowd tests/system/perf_data tests/system/jit_work
 endif
 
 include $(srcdir)/tests/model/local.mk
@@ -17,6 +17,9 @@ include $(srcdir)/tests/bench/ring.mk
 tests_system_work_SOURCES = tests/system/work.c
 tests_system_work_CFLAGS = -std=gnu11 -pthread -g -O1 -fno-omit-frame-pointer $(WARN_CFLAGS)
 tests_system_work_LDFLAGS = -pthread
+
+tests_system_crowd_SOURCES = tests/system/crowd.c
+tests_system_crowd_CFLAGS = -std=gnu11 -g -O1 $(WARN_CFLAGS)
 
 tests_system_fault_oracle_SOURCES = tests/system/fault_oracle.c
 
@@ -32,8 +35,9 @@ EXTRA_DIST += tests/format/reader.py tests/format/agree.py \
 	tests/system/opdtest.py tests/system/elfsyms.py tests/system/hot.py \
 	tests/system/mapped.c tests/system/bare.c tests/system/hand.lds tests/system/test_mappings.py \
 	tests/system/test_names.py tests/system/test_places.py tests/system/test_processes.py \
-	tests/system/test_agreement.py tests/system/test_attribution.py tests/system/test_cgroup.py tests/system/test_control.py \
-	tests/system/test_errors.py tests/system/test_hotplug.py tests/system/test_jit.py tests/system/test_kernel.py tests/system/test_opcontrol.py tests/system/test_overwrite.py \
+	tests/system/test_agreement.py tests/system/test_attribution.py tests/system/test_bounds.py tests/system/test_cgroup.py \
+	tests/system/test_control.py tests/system/test_dcookies.py tests/system/test_errors.py tests/system/test_hotplug.py \
+	tests/system/test_jit.py tests/system/test_kernel.py tests/system/test_opcontrol.py tests/system/test_overwrite.py \
 	tests/system/test_page_faults.py tests/system/test_restart.py tests/system/test_shares.py tests/system/test_swaps.py \
 	tests/system/test_turns.py tests/system/long_soak.py tests/system/test_perf_script.py tests/system/test_separate.py \
 	tests/systemd/test_container.py \

@@ -21,6 +21,7 @@ int opr_image_cache_init(struct opr_image_cache *cache, const struct opr_profile
 	size_t nr_kept = 0;
 
 	cache->finder = finder;
+	cache->profile = profile;
 	cache->options = *options;
 	cache->images = calloc(2 * profile->nr_parts, sizeof(*cache->images));
 	if (!cache->images)
@@ -47,13 +48,13 @@ struct opr_image *opr_image_cache_find(struct opr_image_cache *cache, const char
 	assert(image);
 	if (image->looked_for)
 		return image;
-	if (opr_finder_find(cache->finder, image->image_name, name, &image->state, &image->path) < 0) {
+	image->identity = opr_profile_identity(cache->profile, image->image_name, name);
+	if (opr_finder_find(cache->finder, image->image_name, name, &image->identity, &image->state, &image->path) < 0) {
 		opr_no_memory();
 		return NULL;
 	}
 	image->looked_for = true;
-	image->identity = opr_identity_of(name);
-	if (image->path && opr_identity_of(image->path).kind != OPR_IDENTITY_NONE)
+	if (!image->identity.is_known && image->path && opr_identity_of(image->path).kind != OPR_IDENTITY_NONE)
 		image->identity.kind = OPR_IDENTITY_NONE;
 	image->shown = image->path && image->identity.kind == OPR_IDENTITY_NONE ? image->path : name;
 	return image;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* opreport: what a session's samples say, per application or per symbol. */
+/* opreport: what a session's samples say, per application, per symbol or per image. */
 #include <errno.h>
 
 #include "tools/opreport_options.h"
@@ -76,6 +76,7 @@ static struct opr_layout layout_of(const struct run *run)
 		.show_address = options->show_address,
 		.global_percent = options->global_percent,
 		.symbols = options->symbols,
+		.images = options->images,
 	};
 }
 
@@ -97,7 +98,7 @@ static bool has_several_applications(const struct opr_profile *profile, size_t n
 	return several;
 }
 
-/* ---- the two reports ---- */
+/* ---- the reports ---- */
 
 static int write_summary(struct run *run, const struct opr_summary *summary)
 {
@@ -172,6 +173,42 @@ static int report_symbols(struct run *run)
 	return err;
 }
 
+static int write_images(struct run *run, const struct opr_image_report *report)
+{
+	struct opr_layout layout = layout_of(run);
+	struct opr_writer writer = { 0 };
+	int err;
+
+	layout.totals = report->totals;
+	err = opr_writer_init(&writer, &opr_text_writer, &layout, run->out);
+	if (!err)
+		err = opr_report_images(&writer, report);
+	opr_writer_free(&writer);
+	return err;
+}
+
+static int report_images(struct run *run)
+{
+	struct opr_image_report report = { 0 };
+	int err = opr_image_report_make(&report, &run->profile, run->classes.nr_classes, &run->finder, run->options.threshold);
+
+	if (!err)
+		err = open_output(run);
+	if (!err)
+		err = write_images(run, &report);
+	if (!err)
+		err = close_output(run);
+	opr_image_report_free(&report);
+	return err;
+}
+
+static int make_report(struct run *run)
+{
+	if (run->options.images)
+		return report_images(run);
+	return run->options.symbols ? report_symbols(run) : report_summary(run);
+}
+
 int main(int argc, const char **argv)
 {
 	struct run run = { 0 };
@@ -184,7 +221,7 @@ int main(int argc, const char **argv)
 	} else if (!err) {
 		err = open_profile(&run);
 		if (!err)
-			err = run.options.symbols ? report_symbols(&run) : report_summary(&run);
+			err = make_report(&run);
 	}
 	opr_classes_free(&run.classes);
 	opr_profile_free(&run.profile);

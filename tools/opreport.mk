@@ -5,9 +5,12 @@ tools_libreport_a_SOURCES = \
 	tools/cpu_types.c tools/cpu_types.h \
 	tools/escape.c tools/escape.h \
 	tools/image_cache.c tools/image_cache.h \
+	tools/image_debug.c tools/image_debug.h \
 	tools/image_identity.c tools/image_identity.h \
+	tools/image_report.c tools/image_report.h \
 	tools/image_siblings.c tools/image_siblings.h \
 	tools/images.c tools/images.h \
+	tools/packages.c tools/packages.h \
 	tools/profile.c tools/profile.h \
 	tools/profile_classes.c tools/profile_classes.h \
 	tools/profile_spec.c tools/profile_spec.h \

@@ -10,7 +10,7 @@ enum opr_demangle { OPR_DEMANGLE_NONE, OPR_DEMANGLE_NORMAL };
 
 struct opr_options {
 	int symbols, details, debug_info, show_address, accumulated, global_percent; /* set by popt: 0 or 1 */
-	int long_names, no_header, reverse_sort, exclude_dependent, cgroups, version;
+	int images, long_names, no_header, reverse_sort, exclude_dependent, cgroups, version;
 	char *session_dir; /* NULL: not given */
 	char *root, *output_file;
 	struct opr_words sort, merge_words, exclude_symbols, include_symbols, image_path;

@@ -71,6 +71,36 @@ static int list_session(struct opr_session *session)
 	return err;
 }
 
+static void warn_of_images(const struct opr_session *session, const struct op_dcookie_reading *reading)
+{
+	if (reading->nr_bad)
+		opr_warn("%s/%s: %zu lines of the table of images are passed over", session->path, reading->complaint, reading->nr_bad);
+}
+
+/* A session of the genuine tools has no table; one that is damaged is worth a warning, and the names say what they can. */
+static int read_images(struct opr_session *session)
+{
+	struct op_dcookie_reading reading = { 0 };
+	int err;
+
+	session->images = op_dcookie_table_new();
+	if (!session->images)
+		return opr_no_memory();
+	err = op_dcookie_table_read(session->images, session->dir_fd, OP_DCOOKIE_FILE, &reading);
+	if (!err) {
+		warn_of_images(session, &reading);
+	} else {
+		op_dcookie_table_free(session->images);
+		session->images = NULL;
+	}
+	if (err == -ENOMEM)
+		opr_no_memory();
+	else if (err && err != -ENOENT)
+		opr_warn("%s/%s: the table of images is not used", session->path, reading.complaint ? reading.complaint : OP_DCOOKIE_FILE);
+	free(reading.complaint);
+	return err == -ENOMEM ? err : 0;
+}
+
 /* Takes the strings over. The session is valid until the next call. */
 static struct opr_session *add_session(struct opr_profile *profile, char *path, char *cgroup)
 {
@@ -99,6 +129,7 @@ static int open_cgroup(struct opr_profile *profile, size_t parent, const struct 
 	if (!session || !session->cgroup)
 		return opr_no_memory();
 	session->parent = parent;
+	session->images = profile->sessions[parent].images;
 	session->dir_fd = openat(profile->sessions[parent].dir_fd, cgroup->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (session->dir_fd < 0)
 		return opr_error(-errno, "%s: %s", session->path, strerror(errno));
@@ -133,6 +164,7 @@ static int open_cgroups(struct opr_profile *profile, size_t parent, const struct
 static int open_session(struct opr_profile *profile, const char *session_dir, const char *name, const struct opr_spec *spec)
 {
 	struct opr_session *session = add_session(profile, session_path(session_dir, name), NULL);
+	int err;
 
 	if (!session)
 		return opr_no_memory();
@@ -141,7 +173,35 @@ static int open_session(struct opr_profile *profile, const char *session_dir, co
 		return opr_error(-ENOENT, "there is no session '%s': %s does not exist. " REMEDY, name, session->path);
 	if (session->dir_fd < 0)
 		return opr_error(-errno, "%s: %s", session->path, strerror(errno));
+	err = read_images(session);
+	if (err)
+		return err;
 	return spec->by_cgroup || spec->cgroup.nr_words ? open_cgroups(profile, session->parent, spec) : list_session(session);
+}
+
+const struct op_dcookie_row *opr_session_row(const struct opr_session *session, const struct op_image_name *image)
+{
+	uint64_t cookie = session->images ? op_dcookie_by_name(session->images, image) : OP_DCOOKIE_NONE;
+
+	return cookie == OP_DCOOKIE_NONE ? NULL : op_dcookie_row(session->images, cookie);
+}
+
+struct opr_identity opr_session_identity(const struct opr_session *session, const struct op_image_name *image, const char *name)
+{
+	const struct op_dcookie_row *row = image->kind == OP_IMAGE_FILE ? opr_session_row(session, image) : NULL;
+
+	return row ? opr_identity_of_row(row) : opr_identity_of(name);
+}
+
+struct opr_identity opr_profile_identity(const struct opr_profile *profile, const struct op_image_name *image, const char *name)
+{
+	for (size_t i = 0; i < profile->nr_sessions; i++) {
+		struct opr_identity identity = opr_session_identity(&profile->sessions[i], image, name);
+
+		if (identity.is_known)
+			return identity;
+	}
+	return opr_identity_of(name);
 }
 
 static int report_no_files(const struct opr_profile *profile)
@@ -386,6 +446,8 @@ void opr_profile_free(struct opr_profile *profile)
 		if (profile->sessions[i].dir_fd >= 0)
 			close(profile->sessions[i].dir_fd);
 		op_session_list_free(&profile->sessions[i].list);
+		if (profile->sessions[i].parent == i)
+			op_dcookie_table_free(profile->sessions[i].images);
 		free(profile->sessions[i].path);
 		free(profile->sessions[i].real_path);
 		free(profile->sessions[i].cgroup);

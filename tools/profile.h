@@ -7,6 +7,7 @@
 #define OPR_PROFILE_H
 
 #include "libop/session.h"
+#include "tools/image_identity.h"
 #include "tools/profile_spec.h"
 
 struct opr_merge {
@@ -35,6 +36,7 @@ struct opr_session {
 	char *real_path; /* the same from the root; NULL until it is needed */
 	int dir_fd;
 	struct op_session_list list;
+	struct op_dcookie_table *images; /* NULL: the session has no dcookie table; that of the parent for a part */
 	char *cgroup;  /* NULL: a whole session */
 	size_t parent; /* index of the session that it is a part of, its own for a whole one */
 };
@@ -63,6 +65,15 @@ const char *opr_base_name(const char *name) OP_NONNULL;
  */
 int opr_profile_open(struct opr_profile *profile, const char *session_dir, const struct opr_spec *spec,
 		     const struct opr_merge *merge, bool exclude_dependent) OP_NONNULL OP_MUST_CHECK;
+
+/* The row of an image in the session's dcookie table; NULL when there is none. */
+const struct op_dcookie_row *opr_session_row(const struct opr_session *session, const struct op_image_name *image) OP_NONNULL;
+
+/* What is known of an image called `name` (opr_image_name): of one session, or of the first that knows it. Valid as long as name and session. */
+struct opr_identity opr_session_identity(const struct opr_session *session, const struct op_image_name *image,
+					 const char *name) OP_NONNULL;
+struct opr_identity opr_profile_identity(const struct opr_profile *profile, const struct op_image_name *image,
+					 const char *name) OP_NONNULL;
 
 /* Sorts the files, whose class_index is set, and makes the parts. 0 or -errno. */
 int opr_profile_arrange(struct opr_profile *profile, const struct opr_merge *merge) OP_NONNULL OP_MUST_CHECK;

@@ -24,6 +24,9 @@ static const struct column line_column = { "linenr info", 28 };
 static const struct column image_column = { "image name", 25 };
 static const struct column app_column = { "app name", 25 };
 static const struct column symbol_column = { "symbol name", 0 };
+static const struct column build_id_column = { "build-id", 42 };
+static const struct column symbols_column = { "symbols", 12 };
+static const struct column debug_column = { "debug file", 0 };
 
 struct percent_text {
 	char text[64];
@@ -257,6 +260,34 @@ static void write_symbol_header(struct opr_writer *writer)
 	fputc('\n', writer->out);
 }
 
+/* ---- images ---- */
+
+static void write_image(struct opr_writer *writer, const struct opr_image_row *row, const char *hint)
+{
+	struct line line = { .out = writer->out };
+
+	write_counts(writer, &line, row->counts, NULL, writer->layout.totals);
+	write_field(&line, &build_id_column, row->identity);
+	write_field(&line, &symbols_column, opr_symbol_state_word(row->debug.state));
+	write_field(&line, &image_column, show_name(writer, row->name));
+	write_field(&line, &debug_column, hint);
+	fputc('\n', writer->out);
+}
+
+static void write_image_header(struct opr_writer *writer)
+{
+	static const struct column *const columns[] = { &build_id_column, &symbols_column, &image_column, &debug_column };
+	struct line line = { .out = writer->out };
+
+	for (size_t i = 0; i < writer->layout.classes->nr_classes; i++) {
+		write_field(&line, &samples_column, samples_column.title);
+		write_field(&line, &percent_column, percent_column.title);
+	}
+	for (size_t i = 0; i < op_array_size(columns); i++)
+		write_field(&line, columns[i], columns[i]->title);
+	fputc('\n', writer->out);
+}
+
 static void write_begin(struct opr_writer *writer)
 {
 	if (writer->layout.no_header)
@@ -264,6 +295,8 @@ static void write_begin(struct opr_writer *writer)
 	write_description(writer);
 	if (writer->layout.symbols)
 		write_symbol_header(writer);
+	else if (writer->layout.images)
+		write_image_header(writer);
 	else
 		write_summary_header(writer, "");
 }
@@ -277,5 +310,6 @@ const struct opr_writer_ops opr_text_writer = {
 	.application = write_application,
 	.symbol = write_symbol,
 	.detail = write_detail,
+	.image = write_image,
 	.end = write_end,
 };

@@ -75,3 +75,18 @@ void opr_report_symbols(struct opr_writer *writer, const struct opr_symbol_repor
 		write_row(writer, report, &report->rows[i]);
 	writer->ops->end(writer);
 }
+
+int opr_report_images(struct opr_writer *writer, const struct opr_image_report *report)
+{
+	writer->ops->begin(writer);
+	for (size_t i = 0; i < report->nr_rows; i++) {
+		char *hint = opr_image_row_hint(&report->rows[i]);
+
+		if (!hint)
+			return opr_no_memory();
+		writer->ops->image(writer, &report->rows[i], hint);
+		free(hint);
+	}
+	writer->ops->end(writer);
+	return 0;
+}

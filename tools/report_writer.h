@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * Writers turn a report into text. A report is: begin, then rows, then end. Rows are applications, each followed by its images, or symbols, each followed by
- * its details. report_text.c is the layout of oprofile.
+ * its details, or images. report_text.c is the layout of oprofile.
  */
 #ifndef OPR_REPORT_WRITER_H
 #define OPR_REPORT_WRITER_H
 
+#include "tools/image_report.h"
 #include "tools/summary.h"
 #include "tools/symbol_report.h"
 
@@ -14,7 +15,7 @@ struct opr_layout {
 	const uint64_t *totals; /* one for each class */
 	bool no_header, long_names;
 	bool accumulated, debug_info, show_address, global_percent; /* the last: of details and dependents */
-	bool symbols;                                               /* rows are symbols */
+	bool symbols, images;                                       /* rows are symbols, or images */
 	bool image_column, app_column, wide_addresses;              /* opr_report_symbols decides these three */
 };
 
@@ -26,6 +27,7 @@ struct opr_writer_ops {
 	void (*symbol)(struct opr_writer *writer, const struct opr_symbol_row *row, const uint64_t *counts);
 	void (*detail)(struct opr_writer *writer, const struct opr_symbol_row *row, const struct opr_detail *detail,
 		       const uint64_t *symbol_counts, const uint64_t *counts);
+	void (*image)(struct opr_writer *writer, const struct opr_image_row *row, const char *hint);
 	void (*end)(struct opr_writer *writer);
 };
 
@@ -49,5 +51,8 @@ void opr_report_summary(struct opr_writer *writer, const struct opr_summary *sum
 
 /* Writes the rows of a symbol report as they stand. */
 void opr_report_symbols(struct opr_writer *writer, const struct opr_symbol_report *report) OP_NONNULL;
+
+/* Writes the rows of a report of images. 0 or -errno. */
+int opr_report_images(struct opr_writer *writer, const struct opr_image_report *report) OP_NONNULL OP_MUST_CHECK;
 
 #endif

@@ -142,6 +142,7 @@ class Box:
         self.bin = os.environ.get("OPD_BINDIR") or os.path.join(build, "tools")
         self.sbin = os.environ.get("OPD_SBINDIR") or os.path.join(build, "daemon")
         self.work = os.path.join(build, "tests", "system", "work")
+        self.crowd = os.path.join(build, "tests", "system", "crowd")
         self.fault_oracle = os.path.join(build, "tests", "system", "fault_oracle")
         self.daemon, self.children, self.mounts, self.known_pids = None, [], [], set()
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("OPD_") and k not in ("NOTIFY_SOCKET", "LISTEN_FDS")}

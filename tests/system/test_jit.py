@@ -16,6 +16,7 @@ import opdtest
 from opdtest import Skip, require
 
 PERIOD_NS = 500000
+WAITING_NS = 500000000  # between two visits, on a busy machine: what is read after the map came is named by it
 MS = 1500
 POINTS = 4.0
 ALPHA, BETA = "jit_alpha", 'jit_beta of a "file" /x/y.js:1'
@@ -41,8 +42,8 @@ def jit_functions(box, app):
     return found, rest
 
 
-def check_shares(box, app, spent, names):
-    """Each function has the samples of the CPU time that the program measured in it."""
+def check_shares(box, app, spent, names, waiting_ns=0):
+    """Each function has the samples of the CPU time that the program measured in it, and of what waited in the rings before."""
     found, rest = jit_functions(box, app)
     print("%s: %s, %d in no function, %s ms spent" % (os.path.basename(app), found, rest, [n // 1000000 for n in spent]))
     require(sorted(found) == sorted(names), "%s has the functions %s, not %s" % (app, sorted(found), sorted(names)))
@@ -51,7 +52,7 @@ def check_shares(box, app, spent, names):
         wanted, percent = 100.0 * ns / sum(spent), 100.0 * found[name] / total
         require(abs(wanted - percent) < POINTS, "%s: %s has %.2f %%, not %.2f %%" % (app, name, percent, wanted))
     expected = sum(spent) / PERIOD_NS
-    require(0.8 * expected < total < 1.25 * expected + 50, "%s: %d samples of about %d" % (app, total, expected))
+    require(0.8 * expected < total < 1.25 * expected + 50 + waiting_ns / PERIOD_NS, "%s: %d samples of about %d" % (app, total, expected))
     return found, rest
 
 
@@ -170,7 +171,7 @@ def test(box):
         require(rest <= 0.02 * sum(found.values()), "%s has %d samples in no function" % (app, rest))
     check_report(box, named["map"][0], jit_functions(box, named["map"][0])[0])
     check_shares(box, *replaced, ("jit_old", "jit_new"))
-    _, rest = check_shares(box, *late, (ALPHA, BETA))
+    _, rest = check_shares(box, *late, (ALPHA, BETA), WAITING_NS)
     require(rest > 0, "what ran before there was a map is in no region")
     check_shares(box, *dumped, ("jit_alpha", "jit_beta"))
     check_dump(box, dumped[0])

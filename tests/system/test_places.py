@@ -140,7 +140,7 @@ def storm(box, name):
     inner = own_path(box, name + "-inner")
     os.makedirs(inner)
     before = os.times()
-    box.good(*in_namespace("mount --bind %s %s; i=0; while [ $i -lt %d ]; do %s/app plain %d; i=$((i+1)); done" % (
+    box.good(*in_namespace("mount --bind %s %s; i=0; while [ $i -lt %d ]; do %s/app plain %d; i=$((i+1)); done; sleep 1" % (
         os.path.dirname(real), inner, NR_STORM, inner, STORM_MS)))
     after = os.times()
     return real, after.children_user - before.children_user

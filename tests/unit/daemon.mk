@@ -4,6 +4,8 @@ daemon_unit_tests = \
 	tests/unit/test_ring \
 	tests/unit/test_record \
 	tests/unit/test_dcookie \
+	tests/unit/test_dcookie_file \
+	tests/unit/test_cookie_file \
 	tests/unit/test_odb \
 	tests/unit/test_mapset \
 	tests/unit/test_process \
@@ -31,6 +33,16 @@ tests_unit_test_record_LDADD = libop/libop.a $(CMOCKA_LIBS)
 tests_unit_test_dcookie_SOURCES = tests/unit/test_dcookie.c tests/unit/cmocka_all.h
 tests_unit_test_dcookie_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_dcookie_LDADD = libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_dcookie_file_SOURCES = tests/unit/test_dcookie_file.c tests/unit/cmocka_all.h
+tests_unit_test_dcookie_file_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_dcookie_file_LDADD = libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_cookie_file_SOURCES = tests/unit/test_cookie_file.c tests/unit/cmocka_all.h
+tests_unit_test_cookie_file_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_cookie_file_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
+tests_unit_test_cookie_file_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_write -Wl,--wrap=op_sys_write_all -Wl,--wrap=op_sys_fsync \
+	-Wl,--wrap=op_sys_renameat -Wl,--wrap=op_sys_ftruncate
 
 tests_unit_test_odb_SOURCES = tests/unit/test_odb.c tests/unit/cmocka_all.h
 tests_unit_test_odb_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -40,6 +40,8 @@ file="$current/{root}/x/{dep}/{root}/x/TIMER.0.0.all.all.all"
 gives 'opreport: opd ' --version
 gives '--session-dir' --help
 gives '--symbols' --usage
+gives '--images' --usage
+refuses '--images and --symbols do not go together' --images -l --session-dir=s
 refuses "$dir/none/samples/current" --session-dir="$dir/none"
 mkdir configured elsewhere
 printf 'SessionDir=%s\n' "$dir/configured" >opd.conf

@@ -2,6 +2,8 @@
 /* Who had which address space when: fork, exec, exit, pid reuse, records that come late. */
 #include "tests/unit/cmocka_all.h"
 
+#include <errno.h>
+
 #include "daemon/process.h"
 #include "libop/compiler.h"
 
@@ -164,6 +166,21 @@ static void forgets_old_address_spaces(void **state OP_UNUSED)
 	assert_int_equal(nr, 3); /* of 1000, of 990, and of 980, which held at 985 */
 }
 
+static void there_is_room_for_so_many(void **state OP_UNUSED)
+{
+	for (uint32_t pid = 1; pid <= OPD_PROCESSES_MAX; pid++)
+		assert_int_equal(opd_process_fork(&processes, 1, pid, 10), 0);
+	assert_int_equal(opd_process_fork(&processes, 1, OPD_PROCESSES_MAX + 1, 20), -ENOSPC);
+	assert_int_equal(opd_process_exec(&processes, OPD_PROCESSES_MAX + 2, 20), -ENOSPC);
+	assert_int_equal(processes.nr_dropped, 2);
+	assert_null(opd_process_find(&processes, OPD_PROCESSES_MAX + 1));
+	/* Who is known goes on, and who ends makes room. */
+	assert_int_equal(opd_process_exec(&processes, 5, 20), 0);
+	opd_process_thread_ended(&processes, 7, 7, 30);
+	opd_processes_prune(&processes, 40, is_gone);
+	assert_int_equal(opd_process_fork(&processes, 1, OPD_PROCESSES_MAX + 1, 50), 0);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -171,7 +188,7 @@ int main(void)
 		T(a_child_has_what_its_parent_had), T(exec_begins_anew), T(an_old_fork_that_comes_late_goes_behind),
 		T(a_pid_is_used_again), T(stays_until_its_last_samples_are_through), T(one_that_was_there_before_is_asked_for),
 		T(what_proc_said_is_newer_than_old_records), T(lost_records_leave_nobody_behind),
-		T(forgets_old_address_spaces),
+		T(forgets_old_address_spaces), T(there_is_room_for_so_many),
 	};
 
 	return cmocka_run_group_tests_name("process", tests, NULL, NULL);
