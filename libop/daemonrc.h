@@ -46,4 +46,10 @@ bool op_setup_value_ok(const char *value) OP_NONNULL;
 
 void op_setup_free(struct op_setup *setup);
 
+/*
+ * Sets what --separate= says: none, library, kernel, thread, cpu, cgroup, all, with commas between. 0; -EINVAL and *ret_bad_word, which
+ * the caller frees; -ENOMEM.
+ */
+int op_setup_set_separate(struct op_setup *setup, const char *words, char **ret_bad_word) OP_NONNULL OP_MUST_CHECK;
+
 #endif
