@@ -171,6 +171,7 @@ int op_perf_events_add(struct op_perf_events *events, const struct perf_event_at
 	events->events = more;
 	more[events->nr_events] = (struct op_perf_event){ .attr = *attr };
 	op_perf_layout_make(attr, &more[events->nr_events].layout);
+	events->has_build_ids |= attr->build_id;
 	*ret_event = (uint32_t)events->nr_events++;
 	return 0;
 }

@@ -35,6 +35,7 @@ struct op_perf_events {
 	size_t nr_events;
 	struct op_htable ids;
 	size_t nr_ids;
+	bool has_build_ids; /* one of them asked for build-ids in MMAP2 */
 };
 
 /* A layout from sample_type and sample_id_all. */

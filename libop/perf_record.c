@@ -194,13 +194,23 @@ static void put_name(uint64_t *at, const char *name, size_t nr_words)
 	memcpy(at, name, strlen(name) + 1);
 }
 
+/*
+ * The flag alone does not say so: with another profiler on the host that asks for build-ids the kernel (6.18 seen) leaves it set in the records
+ * of those that did not.
+ */
+static bool has_build_id(const struct source *source)
+{
+	return source->header->type == PERF_RECORD_MMAP2 && source->header->misc & PERF_RECORD_MISC_MMAP_BUILD_ID &&
+	       source->translator->events->has_build_ids;
+}
+
 /* The second part of an MMAP2: the build-id, or what the file is known by. True when it is a build-id. */
 static bool put_identity(const struct source *source, const char *name, uint64_t *out)
 {
 	const struct op_perf_build_id *known = op_perf_build_id_of(source->translator->features, name);
 	uint8_t *id = (uint8_t *)out;
 
-	if (source->header->type == PERF_RECORD_MMAP2 && source->header->misc & PERF_RECORD_MISC_MMAP_BUILD_ID) {
+	if (has_build_id(source)) {
 		memcpy(id, source->body + MMAP2_ID, MMAP2_NAME - MMAP2_ID - 8);
 		return true;
 	}
