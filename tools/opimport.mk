@@ -8,3 +8,5 @@ tools_opimport_SOURCES = \
 	tools/opimport_session.c
 tools_opimport_CPPFLAGS = $(AM_CPPFLAGS) $(POPT_CFLAGS) $(SYSTEMD_CFLAGS)
 tools_opimport_LDADD = tools/libreport.a daemon/libopd.a libop/libop.a $(ZSTD_LIBS) $(SYSTEMD_LIBS) $(POPT_LIBS)
+
+dist_man_MANS += doc/opimport.1

@@ -21,7 +21,7 @@ WORK = "end=$(($(date +%s)+{})); while [ $(date +%s) -lt $end ]; do ls -R /usr/l
 SAMPLES_WANTED = 100000
 UNATTRIBUTED = ("no-mapping", "no-process", "no-vmlinux", "no-mode")
 CUT_EVERY = 1000
-NR_CUTS = 150
+CUT_RECORDING = ("-e", "cpu-clock/period=1000000,name=cpu-clock/", "-e", "page-faults/period=20,name=page-faults/")
 EVENT_LINE = re.compile(r"# Samples: \S+ +of event '(.*)'")
 COUNT_LINE = re.compile(r"\s*[\d.]+%\s+(\d+)\s+(\S.*?)\s*$")
 LEDGER_LINE = re.compile(r"^(\S+):(\d+) received (\d+), stored (\d+)(.*)$", re.MULTILINE)
@@ -159,12 +159,13 @@ def check_compressed(box):
     require(kinds[perf_swap.COMPRESSED] and not kinds[perf_swap.SAMPLE], "samples stand beside the compressed records: %s" % kinds)
 
 
-def check_cuts(box, data):
-    """Cut anywhere, the records before the cut are counted."""
+def check_cuts(box):
+    """Cut at every 1000th byte, the records before the cut are counted."""
     path = os.path.join(box.dir, "cut.data")
+    box.good("perf", "record", "-q", "-B", "-a", *CUT_RECORDING, "-o", path, "--", "sleep", "0.2", env=PERF_ENV)
+    data = perf_swap.PerfData(path)
     samples = [r.offset + r.size for r in data.records() if r.type == perf_swap.SAMPLE]
-    step = max(CUT_EVERY, len(data.bytes) // NR_CUTS // CUT_EVERY * CUT_EVERY)
-    for nr, cut in enumerate(range(CUT_EVERY, len(data.bytes), step)):
+    for nr, cut in enumerate(range(CUT_EVERY, len(data.bytes), CUT_EVERY)):
         name = "cut%d" % nr
         data.write(path, data.bytes[:cut])
         result = opimport(box, "--session-dir=" + box.session, "-o", name, path)
@@ -176,7 +177,7 @@ def check_cuts(box, data):
         wanted = sum(end <= cut for end in samples)
         require(stored == wanted, "cut at byte %d: %d samples stored of %d before it" % (cut, stored, wanted))
         shutil.rmtree(os.path.join(box.session, "samples", name))
-    print("%d cuts" % (nr + 1))
+    print("%d cuts in %d bytes with %d samples" % (nr + 1, len(data.bytes), len(samples)))
 
 
 def check_refusals(box, path):
@@ -198,7 +199,7 @@ def check_refusals(box, path):
 
 def test(box):
     path, mended = os.path.join(box.dir, "perf.data"), os.path.join(box.dir, "mended.data")
-    record(box, path, 4)
+    record(box, path, 3)
     data = perf_swap.PerfData(path)
     print("%d records, %d with a flag that is another profiler's" % (sum(1 for _ in data.records()), data.mend_flags()))
     data.write(mended)
@@ -209,7 +210,7 @@ def test(box):
     check_stdin(box, mended, ours)
     check_pipe(box)
     check_compressed(box)
-    check_cuts(box, data)
+    check_cuts(box)
     check_refusals(box, mended)
     require(not os.listdir(os.path.join(box.session, "tmp")), "something is left in tmp")
 
