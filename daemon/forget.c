@@ -25,6 +25,8 @@ static void forget(struct opd_resolver *resolver)
 	opd_processes_visit_cookies(&resolver->processes, mark, table);
 	opd_kernel_map_visit_cookies(&resolver->kernel, mark, table);
 	opd_jit_visit_cookies(resolver->jit, mark, table);
+	mark(resolver->vdso_cookie, table);
+	mark(resolver->vsyscall_cookie, table);
 	forgetting->nr_forgotten += op_dcookie_sweep(table);
 	memset(resolver->found, 0, sizeof(resolver->found));
 	forgetting->nr_refused = op_dcookie_nr_refused(table);

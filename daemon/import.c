@@ -7,10 +7,10 @@
 #include "daemon/sync.h"
 #include "libop/clock.h"
 
-#define HELD_MAX	 (1u << 20) /* samples, and */
-#define HELD_MAX_BYTES	 (64u * 1024 * 1024) /* of the side band, that wait for older ones at most */
-#define HELD_WORDS	 (OP_SAMPLE_RECORD_BYTES / sizeof(uint64_t))
-#define PRUNE_NS	 OP_NS_PER_S
+#define HELD_MAX         (1u << 20)          /* samples, and */
+#define HELD_MAX_BYTES   (64u * 1024 * 1024) /* of the side band, that wait for older ones at most */
+#define HELD_WORDS       (OP_SAMPLE_RECORD_BYTES / sizeof(uint64_t))
+#define PRUNE_NS         OP_NS_PER_S
 #define MAX_CLOSED_FILES 65536u
 
 /* A record for a ring, waiting. */
@@ -260,7 +260,8 @@ int opd_import_take(struct opd_import *import, const struct op_perf_events *even
 	case OP_PERF_KERNEL: {
 		struct op_mmap_record part;
 
-		return op_record_mmap(record->header, &part) < 0 ? 0 : opd_kernel_map_part(&import->pipeline.resolver.kernel, &part);
+		return op_record_mmap(record->header, &part) < 0 ? 0
+								 : opd_kernel_map_part(&import->pipeline.resolver.kernel, &part);
 	}
 	case OP_PERF_RING:
 		err = hold(import, record);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Import: records that were taken elsewhere (libop/perf_data.h) through memory ring pairs, one for each CPU, into the same code as live samples.
+ * Import: records that were taken elsewhere (libop/perf_data.h) through memory ring pairs, one for each CPU, into the same code
+ * as live samples.
  *
- * Records come in the order in which perf read its rings, not in that of time. They are held back until all that is older has come, which a
- * finished round says; then the side band goes first, by time, and the samples follow. A stream without rounds is held back
- * HELD_MAX records at a time; what comes later than that is resolved by its own time all the same, and counted (nr_late).
+ * Records come in the order in which perf read its rings, not in that of time. They are held back until all that is older has
+ * come, which a finished round says; then the side band goes first, by time, and the samples follow. A stream without rounds is
+ * held back HELD_MAX records at a time; what comes later than that is resolved by its own time all the same, and counted (nr_late).
  *
  * One thread.
  */
@@ -21,7 +22,7 @@
 struct opd_import;
 
 struct opd_import_config {
-	int session_fd;	     /* a session directory (op_session_open), whose samples/current is filled; the caller's */
+	int session_fd;      /* a session directory (op_session_open), whose samples/current is filled; the caller's */
 	const char *vmlinux; /* what the kernel's text is filed as; NULL: as perf names it */
 	bool separate_lib, separate_kernel, separate_thread, separate_cpu;
 	size_t max_open, max_images;
@@ -34,15 +35,15 @@ struct opd_import_counts {
 };
 
 /*
- * The events of a file as events of a session: the names as opd_import_name_event makes them, the period as count. To be freed by the caller; NULL
- * without memory.
+ * The events of a file as events of a session: the names as opd_import_name_event makes them, the period as count. To be freed
+ * by the caller; NULL without memory.
  */
 struct op_event *opd_import_events(const struct op_perf_events *from) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * One of them. A name has what a file name may have; everything else becomes '_'. An event without name is called what opd calls it, else
- * rCONFIG when it is a raw one, else type-TYPE-config-CONFIG. A frequency has no period: the count of a clock is then 10^9 / frequency, that of
- * another event 1.
+ * One of them. A name has what a file name may have; everything else becomes '_'. An event without name is called what opd calls
+ * it, else rCONFIG when it is a raw one, else type-TYPE-config-CONFIG. A frequency has no period: the count of a clock is then
+ * 10^9 / frequency, that of another event 1.
  */
 void opd_import_name_event(const struct op_perf_event *from, struct op_event *ret_event) OP_NONNULL;
 

@@ -10,7 +10,7 @@
 
 #define RING_BYTES     (64u * 1024)
 #define SIDEBAND_BYTES (1024u * 1024)
-#define NUMBERS	       65536u
+#define NUMBERS        65536u
 
 struct opd_import_cpu {
 	struct op_mring_pair pair;
@@ -61,8 +61,8 @@ static void keep(struct opd_import_cpus *cpus, struct opd_import_cpu *cpu, uint3
 	cpus->by_number[number] = (uint16_t)cpus->nr_cpus;
 }
 
-int opd_import_cpus_open(struct opd_import_cpus *cpus, struct opd_pipeline *pipeline, const struct op_event *events, size_t nr_events,
-			 const uint64_t *ids)
+int opd_import_cpus_open(struct opd_import_cpus *cpus, struct opd_pipeline *pipeline, const struct op_event *events,
+			 size_t nr_events, const uint64_t *ids)
 {
 	struct opd_import_cpus fresh = {
 		.pipeline = pipeline,
@@ -125,12 +125,12 @@ int opd_import_cpus_find(struct opd_import_cpus *cpus, uint32_t number, uint32_t
 static int drain_sideband(struct opd_import_cpus *cpus)
 {
 	struct opd_pipeline *pipeline = cpus->pipeline;
-	bool lost;
+	struct opd_sideband_loss loss; /* none: it is read before it is full */
 
 	pipeline->count.now_ns = op_now_ns();
 	if (!op_ring_pending(&pipeline->capture.cpus[0].sideband))
 		return 0;
-	return opd_sideband_drain(&pipeline->capture, &pipeline->resolver, UINT64_MAX, &lost);
+	return opd_sideband_drain(&pipeline->capture, &pipeline->resolver, UINT64_MAX, &loss);
 }
 
 /* The side band has what is older than what is in the rings. */

@@ -4,8 +4,8 @@
 #include "daemon/import.h"
 #include "libop/clock.h"
 
-#define ANY_COUNT	"100000000" /* one that every event of opd's may have */
-#define OTHER_NUMBER	0x80000000u /* as raw events have it */
+#define ANY_COUNT       "100000000" /* one that every event of opd's may have */
+#define OTHER_NUMBER    0x80000000u /* as raw events have it */
 #define KEPT_CHARACTERS "_-+=,@"
 
 /* What opd itself calls it; false when it does not know the event. */
@@ -40,9 +40,9 @@ static void clean(const char *from, char name[OP_EVENT_NAME_BYTES])
 	size_t i;
 
 	for (i = 0; from[i] && i < OP_EVENT_NAME_BYTES - 1; i++)
-		name[i] = isascii((unsigned char)from[i]) && (isalnum((unsigned char)from[i]) || strchr(KEPT_CHARACTERS, from[i])) ?
-				  from[i] :
-				  '_';
+		name[i] = isascii((unsigned char)from[i]) && (isalnum((unsigned char)from[i]) || strchr(KEPT_CHARACTERS, from[i]))
+				  ? from[i]
+				  : '_';
 	name[i] = '\0';
 }
 

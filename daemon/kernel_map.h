@@ -46,7 +46,8 @@ int opd_kernel_map_init(struct opd_kernel_map *map, struct op_dcookie_table *tab
 	OP_NONNULL_ARGS(1, 2, 3) OP_MUST_CHECK;
 
 /*
- * An empty map, of a kernel that is not this host's: filed as `vmlinux`, or where that is NULL as "[kernel.kallsyms]". 0 or -ENOMEM.
+ * An empty map, of a kernel that is not this host's: filed as `vmlinux`, or where that is NULL as "[kernel.kallsyms]". 0 or
+ * -ENOMEM.
  */
 int opd_kernel_map_init_foreign(struct opd_kernel_map *map, struct op_dcookie_table *table, const char *vmlinux)
 	OP_NONNULL_ARGS(1, 2) OP_MUST_CHECK;

@@ -17,6 +17,7 @@ daemon_libopd_a_SOURCES = \
 	daemon/kernel_map.c daemon/kernel_map.h \
 	daemon/cgroups.c daemon/cgroups.h \
 	daemon/resolve.c daemon/resolve.h \
+	daemon/rescan.c daemon/rescan.h \
 	daemon/forget.c daemon/forget.h \
 	daemon/jit.c daemon/jit.h daemon/jit_space.h \
 	daemon/jit_owner.c daemon/jit_owner.h \

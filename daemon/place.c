@@ -166,6 +166,15 @@ static int move_to(struct opd_places *places, uint64_t mnt_ns, const char *root,
 	return 0;
 }
 
+static bool lives_there(const struct opd_place *place, uint32_t pid)
+{
+	char root[PATH_MAX];
+	uint64_t mnt_ns;
+
+	return pid && read_mnt_ns(pid, &mnt_ns) && read_link(pid, "root", root, sizeof(root)) &&
+	       is_at(place->places, place, mnt_ns, root);
+}
+
 int opd_place_look(struct opd_places *places, uint32_t pid, struct opd_place **place)
 {
 	char root[PATH_MAX];
@@ -176,7 +185,7 @@ int opd_place_look(struct opd_places *places, uint32_t pid, struct opd_place **p
 	if (!read_mnt_ns(pid, &mnt_ns) || !read_link(pid, "root", root, sizeof(root)))
 		return 0;
 	err = move_to(places, mnt_ns, root, place);
-	if (!err && *place && !(*place)->seen_pid)
+	if (!err && *place && !lives_there(*place, (*place)->seen_pid))
 		(*place)->seen_pid = pid;
 	return err;
 }
@@ -211,18 +220,8 @@ static bool read_mounts(uint32_t pid, struct opd_mounts *mounts)
 /* A process that is gone tells nothing: one that was seen there before may still live. */
 static bool read_place(struct opd_place *place, uint32_t pid)
 {
-	char root[PATH_MAX];
-	uint64_t mnt_ns;
-
-	if (read_mounts(pid, &place->mounts))
-		return true;
-	if (!place->seen_pid)
-		return false;
-	if (read_mnt_ns(place->seen_pid, &mnt_ns) && read_link(place->seen_pid, "root", root, sizeof(root)) &&
-	    is_at(place->places, place, mnt_ns, root))
-		return read_mounts(place->seen_pid, &place->mounts);
-	place->seen_pid = 0;
-	return false;
+	return read_mounts(pid, &place->mounts) ||
+	       (lives_there(place, place->seen_pid) && read_mounts(place->seen_pid, &place->mounts));
 }
 
 const struct opd_mounts *opd_place_mounts(struct opd_place *place, uint32_t pid, bool again)

@@ -313,6 +313,18 @@ static int take_scanned(void *arg, struct opd_mapped *mapped, bool is_exec)
 	return take_line(arg, mapped, is_exec);
 }
 
+/* A process in doubt whose end, or whose exec, was not told. One without an executable is a zombie, and not another. */
+static bool runs_another(const struct scan *scan)
+{
+	const struct opd_process *process = scan->process;
+	uint64_t app_cookie = process->mm->app_cookie;
+
+	if (!scan->exe[0] || !opd_process_is_doubtful(scan->processes, process))
+		return false;
+	return process->exit_ns != UINT64_MAX ||
+	       (app_cookie != OP_DCOOKIE_NONE && strcmp(op_dcookie_row(scan->table, app_cookie)->id.name.name, scan->exe) != 0);
+}
+
 /* Reads the maps of scan->process from the file, which it closes. */
 static int scan_process(struct scan *scan, FILE *maps, uint64_t now_ns)
 {
@@ -326,7 +338,14 @@ static int scan_process(struct scan *scan, FILE *maps, uint64_t now_ns)
 		exe[0] = '\0';
 	scan->exe = exe;
 	scan->maps_fd = fileno(maps);
-	process->snapshot_ns = now_ns;
+	if (runs_another(scan)) {
+		err = opd_process_began_anew(scan->processes, process, scan->from_ns);
+		if (err) {
+			fclose(maps);
+			return err;
+		}
+	}
+	process->snapshot_ns = process->sure_ns = now_ns;
 	err = opd_place_look(&scan->processes->places, scan->tid, &process->mm->place);
 	if (err) {
 		fclose(maps);
@@ -365,6 +384,21 @@ int opd_proc_scan_again(struct opd_processes *processes, struct op_dcookie_table
 		return -ENOENT;
 	err = open_maps(scan.tid, &maps);
 	return err ? err : scan_process(&scan, maps, now_ns);
+}
+
+int opd_proc_scan_doubtful(struct opd_processes *processes, struct op_dcookie_table *table, uint32_t pid, uint64_t now_ns)
+{
+	struct opd_process *process = opd_process_find(processes, pid);
+	int err;
+
+	if (!process)
+		return opd_proc_scan_pid(processes, table, pid, now_ns);
+	if (!opd_process_is_doubtful(processes, process))
+		return 0;
+	err = opd_proc_scan_again(processes, table, pid, now_ns, opd_process_doubtful_from_ns(processes, process));
+	if (err == -ENOENT)
+		process->sure_ns = now_ns;
+	return err;
 }
 
 struct around {

@@ -15,6 +15,14 @@
 #define REREAD_SHARE        10u                   /* a tenth of the time goes into it at most */
 #define REREAD_BURST_NS     (50u * OP_NS_PER_MS)
 
+static uint64_t label_cookie(struct op_dcookie_table *table, const char *label)
+{
+	struct opd_mapped mapped = { .name = label };
+	bool is_file;
+
+	return opd_image_of_mapping(table, &mapped, &is_file);
+}
+
 static int init(struct opd_resolver *resolver, struct op_dcookie_table *table, size_t max_images)
 {
 	*resolver = (struct opd_resolver){ .table = table, .jit = malloc(sizeof(*resolver->jit)) };
@@ -26,6 +34,10 @@ static int init(struct opd_resolver *resolver, struct op_dcookie_table *table, s
 		if (resolver->pseudo[i] == OP_DCOOKIE_NONE)
 			return -ENOMEM;
 	}
+	resolver->vdso_cookie = label_cookie(resolver->table, "[vdso]");
+	resolver->vsyscall_cookie = label_cookie(resolver->table, "[vsyscall]");
+	if (resolver->vdso_cookie == OP_DCOOKIE_NONE || resolver->vsyscall_cookie == OP_DCOOKIE_NONE)
+		return -ENOMEM;
 	op_dcookie_limit(table, OPD_IMAGES_UNCOUNTED_MAX, max_images, resolver->pseudo[OPD_PSEUDO_TOO_MANY_IMAGES]);
 	return 0;
 }
@@ -109,22 +121,6 @@ static void keep(struct opd_resolver *resolver, const struct op_sample *sample, 
 
 /* ---- looking up ---- */
 
-/* The process of a sample. One that the side band has not told of, since it was lost or opd came later, is looked up in /proc. */
-static struct opd_process *process_of(struct opd_resolver *resolver, const struct op_sample *sample)
-{
-	struct opd_process *process;
-
-	if (!sample->pid || sample->pid == UINT32_MAX)
-		return NULL;
-	process = opd_process_find(&resolver->processes, sample->pid);
-	if (!process && !resolver->is_foreign && !opd_processes_are_full(&resolver->processes) &&
-	    opd_proc_scan_pid(&resolver->processes, resolver->table, sample->pid, resolver->now_ns) >= 0)
-		process = opd_process_find(&resolver->processes, sample->pid);
-	return process;
-}
-
-/* ---- reading /proc/PID/maps again ---- */
-
 /* Time for reading comes in with the time that passes; *ret_now_ns is when it begins. */
 static bool may_reread(struct opd_resolver *resolver, uint64_t *ret_now_ns)
 {
@@ -142,6 +138,56 @@ static void account_reread(struct opd_resolver *resolver, uint64_t begin_ns)
 	resolver->nr_rereads++;
 	resolver->reread_allowed_ns -= op_min_u64(resolver->reread_allowed_ns, op_now_ns() - begin_ns);
 }
+
+/* A process that nobody told of. */
+static struct opd_process *look_for(struct opd_resolver *resolver, uint32_t pid)
+{
+	struct opd_absent *absent = &resolver->absent[pid % OPD_ABSENT_SLOTS];
+
+	if (resolver->is_foreign || (absent->pid == pid && absent->now_ns == resolver->now_ns) ||
+	    opd_processes_are_full(&resolver->processes))
+		return NULL;
+	if (opd_proc_scan_pid(&resolver->processes, resolver->table, pid, resolver->now_ns) >= 0)
+		return opd_process_find(&resolver->processes, pid);
+	*absent = (struct opd_absent){ .pid = pid, .now_ns = resolver->now_ns };
+	return NULL;
+}
+
+/* Side-band records were lost since it was last known what the process does. Without time or memory for it, it stays in doubt. */
+static void ask(struct opd_resolver *resolver, const struct opd_process *process)
+{
+	uint64_t begin_ns;
+
+	if (resolver->is_foreign || !may_reread(resolver, &begin_ns))
+		return;
+	if (opd_proc_scan_doubtful(&resolver->processes, resolver->table, process->pid, resolver->now_ns) == -ENOMEM)
+		resolver->reread_allowed_ns = 0;
+	account_reread(resolver, begin_ns);
+}
+
+/* User code after the end of its process is that of another one, if it can be that the beginning of that was not told. */
+static bool is_of_another(const struct opd_resolver *resolver, const struct opd_process *process, const struct op_sample *sample)
+{
+	return sample->time_ns > process->exit_ns && resolver->processes.lost_until_ns > process->exit_ns &&
+	       sample->mode == OP_CPUMODE_USER;
+}
+
+/* The process of a sample. One that the side band has not told of, since it was lost or opd came later, is looked up in /proc. */
+static struct opd_process *process_of(struct opd_resolver *resolver, const struct op_sample *sample)
+{
+	struct opd_process *process;
+
+	if (!sample->pid || sample->pid == UINT32_MAX)
+		return NULL;
+	process = opd_process_find(&resolver->processes, sample->pid);
+	if (op_unlikely(!process))
+		return look_for(resolver, sample->pid);
+	if (op_unlikely(opd_process_is_doubtful(&resolver->processes, process)))
+		ask(resolver, process);
+	return op_unlikely(is_of_another(resolver, process, sample)) ? NULL : process;
+}
+
+/* ---- reading /proc/PID/maps again ---- */
 
 /*
  * A living process runs where it has nothing mapped, as far as was reported: code was moved there by mremap. True when its maps were read
@@ -202,26 +248,31 @@ static void file_under(struct opd_resolver *resolver, enum opd_pseudo pseudo, ui
 	resolved->unattributed = true;
 }
 
+/* What the kernel lends to all processes is one image, wherever a process has it: each with one of its own would fill session and memory. */
+static bool is_lent(const struct opd_resolver *resolver, uint64_t label_cookie)
+{
+	return label_cookie == resolver->vdso_cookie || label_cookie == resolver->vsyscall_cookie;
+}
+
 /* A region of the process gets its cookie when it has its first sample. */
 static int resolve_region(struct opd_resolver *resolver, uint32_t pid, uint64_t ip, const struct opd_mapping *mapping,
 			  struct opd_resolved *resolved)
 {
 	uint64_t start = mapping->start - mapping->key;
+	bool lent = is_lent(resolver, mapping->cookie);
 
 	resolved->is_region = true;
-	resolved->location.cookie = opd_image_of_region(resolver->table, mapping->cookie, pid, start, mapping->region_end);
+	resolved->location.cookie = opd_image_of_region(resolver->table, mapping->cookie, lent ? 0 : pid, lent ? 0 : start,
+							lent ? mapping->region_end - start : mapping->region_end);
 	resolved->location.offset = ip - start;
 	return resolved->location.cookie == OP_DCOOKIE_NONE ? -ENOMEM : 0;
 }
 
 static int resolve_vsyscall(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *resolved)
 {
-	struct opd_mapped mapped = { .pid = sample->pid, .name = "[vsyscall]" };
-	struct opd_mapping mapping = { .start = VSYSCALL_START, .region_end = VSYSCALL_END };
-	bool is_file;
+	struct opd_mapping mapping = { .start = VSYSCALL_START, .region_end = VSYSCALL_END, .cookie = resolver->vsyscall_cookie };
 
-	mapping.cookie = opd_image_of_mapping(resolver->table, &mapped, &is_file);
-	return mapping.cookie == OP_DCOOKIE_NONE ? -ENOMEM : resolve_region(resolver, sample->pid, sample->ip, &mapping, resolved);
+	return resolve_region(resolver, sample->pid, sample->ip, &mapping, resolved);
 }
 
 static int resolve_mapping(struct opd_resolver *resolver, const struct op_sample *sample, const struct opd_mapping *mapping,
@@ -269,7 +320,7 @@ static int look_up_user(struct opd_resolver *resolver, const struct op_sample *s
 	if (op_unlikely(mapping->may_be_jit))
 		return resolve_made(resolver, process, mm, mapping, sample, resolved);
 	err = resolve_mapping(resolver, sample, mapping, resolved);
-	if (!err && mm == process->mm && mapping->to_ns == UINT64_MAX)
+	if (!err && mm == process->mm && mapping->to_ns == UINT64_MAX && process->exit_ns == UINT64_MAX)
 		keep(resolver, sample, resolved, mapping->start, mapping->end, op_max_u64(mm->from_ns, mapping->from_ns));
 	return err;
 }
@@ -287,7 +338,8 @@ static int resolve_user(struct opd_resolver *resolver, const struct op_sample *s
 /* An address that lies nowhere may be a module's that was loaded meanwhile; hidden addresses stay hidden. */
 static bool modules_may_have_changed(const struct opd_resolver *resolver)
 {
-	return !resolver->is_foreign && resolver->kernel.text_start && resolver->now_ns >= resolver->kernel.modules_read_ns + MODULES_INTERVAL_NS;
+	return !resolver->is_foreign && resolver->kernel.text_start &&
+	       resolver->now_ns >= resolver->kernel.modules_read_ns + MODULES_INTERVAL_NS;
 }
 
 static int look_up_kernel(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *resolved)

@@ -39,6 +39,14 @@ struct opd_found {
 
 #define OPD_FOUND_SLOTS 1024u
 
+/* Not known, and not in /proc at this visit: not looked for again for each of its samples. */
+struct opd_absent {
+	uint32_t pid;
+	uint64_t now_ns; /* of the visit */
+};
+
+#define OPD_ABSENT_SLOTS 256u
+
 struct opd_resolver {
 	struct op_dcookie_table *table;
 	struct opd_forgetting forgetting;
@@ -48,9 +56,11 @@ struct opd_resolver {
 	struct opd_kernel_map kernel;
 	struct opd_cgroups cgroups; /* empty but with separation by cgroup */
 	uint64_t pseudo[OPD_NR_PSEUDO];
+	uint64_t vdso_cookie, vsyscall_cookie; /* of the labels */
 	uint64_t now_ns;                       /* set by the sync thread at each visit; stamps what is read from /proc */
 	uint64_t nr_rereads;                   /* times that the maps of a process were read again */
 	uint64_t reread_ns, reread_allowed_ns; /* when time was last allowed for it, and how much is left */
+	struct opd_absent absent[OPD_ABSENT_SLOTS];
 	struct opd_found found[OPD_FOUND_SLOTS]; /* hot loops repeat */
 };
 

@@ -10,7 +10,8 @@
 struct drain {
 	struct opd_resolver *resolver;
 	struct opd_cpu *cpu; /* whose record it is */
-	bool lost;
+	uint64_t until_ns;
+	struct opd_sideband_loss loss;
 };
 
 typedef int (*handler)(struct drain *drain, const struct perf_event_header *header);
@@ -144,11 +145,16 @@ static int take_exit(struct drain *drain, const struct perf_event_header *header
 static int take_lost(struct drain *drain, const struct perf_event_header *header)
 {
 	struct op_lost_record record;
+	struct op_record_id who;
 
 	if (op_record_lost(header, &record) < 0)
 		return -EBADMSG;
 	drain->cpu->sideband_lost += record.lost;
-	drain->lost |= drain->cpu->source->is_host;
+	if (!drain->cpu->source->is_host)
+		return 0;
+	drain->loss.nr_lost += record.lost;
+	/* Its own time is that of the record behind the loss. */
+	drain->loss.until_ns = op_max_u64(drain->loss.until_ns, op_record_id(header, &who) < 0 ? drain->until_ns : who.time_ns);
 	return 0;
 }
 
@@ -219,13 +225,15 @@ static struct cursor *earliest(struct cursor *cursors, size_t nr_cursors)
 	return first;
 }
 
-int opd_sideband_drain(struct opd_capture *capture, struct opd_resolver *resolver, uint64_t until_ns, bool *ret_lost)
+int opd_sideband_drain(struct opd_capture *capture, struct opd_resolver *resolver, uint64_t until_ns,
+		       struct opd_sideband_loss *ret_loss)
 {
-	struct drain drain = { .resolver = resolver };
+	struct drain drain = { .resolver = resolver, .until_ns = until_ns };
 	struct cursor *cursors = calloc(capture->nr_cpus, sizeof(*cursors)), *cursor;
 	size_t nr_cursors = 0;
 	int err = 0;
 
+	*ret_loss = drain.loss;
 	if (!cursors)
 		return -ENOMEM;
 	for (size_t i = 0; i < capture->nr_cpus; i++) {
@@ -245,6 +253,6 @@ int opd_sideband_drain(struct opd_capture *capture, struct opd_resolver *resolve
 	for (size_t i = 0; i < nr_cursors; i++)
 		op_ring_end(&cursors[i].cpu->sideband);
 	free(cursors);
-	*ret_lost = drain.lost;
+	*ret_loss = drain.loss;
 	return err;
 }

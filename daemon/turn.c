@@ -10,9 +10,12 @@
 #include "daemon/sync.h"
 #include "libop/clock.h"
 #include "libop/session.h"
+#include "libop/sys.h"
 
 #define PRUNE_INTERVAL_NS      OP_NS_PER_S
 #define RATE_CHECK_INTERVAL_NS (10u * (uint64_t)OP_NS_PER_S)
+#define TRIM_INTERVAL_NS       (5u * (uint64_t)OP_NS_PER_S)
+#define TRIM_PROCESSES         1024 /* that were forgotten since the last time */
 #define MAX_SAMPLE_RATE_PATH   "/proc/sys/kernel/perf_event_max_sample_rate"
 
 /* ---- CPUs that come and go ---- */
@@ -28,16 +31,15 @@ static void take_leave(struct opd_sync *sync, struct opd_cpu *cpu)
 static void welcome(struct opd_sync *sync, size_t index)
 {
 	static struct opd_rate rate;
-	struct opd_resolver *resolver = &sync->pipeline->resolver;
 	struct opd_cpu *cpu = &sync->pipeline->capture.cpus[index];
 	uint64_t now_ns = op_now_ns(), suppressed;
 	char *why = NULL;
-	int err = opd_capture_cpu_open(&sync->pipeline->capture, cpu, sync->config, &why);
+	int err = opd_capture_cpu_open(&sync->pipeline->capture, cpu, &why);
 
 	if (!err)
 		err = opd_sync_watch_cpu(sync, index);
 	if (!err)
-		err = opd_proc_scan_all(&resolver->processes, resolver->table, op_now_ns());
+		opd_visits_missed(&sync->visits, sync->horizon_ns);
 	if (!err)
 		opd_log(SD_NOTICE, "CPU %u came online", cpu->cpu);
 	else if (opd_rate_allows(&rate, now_ns, OPD_LOG_INTERVAL_NS, &suppressed))
@@ -148,6 +150,18 @@ static void report_losses(struct opd_sync *sync, uint64_t now_ns)
 	}
 }
 
+/* After a storm of processes the heap is full of holes that the allocator keeps. */
+static void give_memory_back(struct opd_sync *sync, uint64_t now_ns)
+{
+	uint64_t nr_freed = sync->pipeline->resolver.processes.nr_freed;
+
+	if (nr_freed - sync->nr_freed < TRIM_PROCESSES || now_ns < sync->next_trim_ns)
+		return;
+	op_sys_trim_memory();
+	sync->nr_freed = nr_freed;
+	sync->next_trim_ns = now_ns + TRIM_INTERVAL_NS;
+}
+
 /* One module may take the place of another before an address lies nowhere. */
 static void refresh_modules(struct opd_sync *sync, uint64_t now_ns)
 {
@@ -174,6 +188,7 @@ void opd_sync_turn(struct opd_sync *sync)
 	keep_cookies(sync, now_ns);
 	if (now_ns >= sync->next_prune_ns) {
 		opd_processes_prune(&resolver->processes, sync->horizon_ns, opd_proc_is_gone);
+		give_memory_back(sync, now_ns);
 		refresh_modules(sync, now_ns);
 		opd_kernel_map_prune(&resolver->kernel, sync->horizon_ns);
 		opd_forget_refused(resolver);

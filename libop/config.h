@@ -18,7 +18,7 @@ struct op_config {
 	char *control_socket;	   /* ControlSocket= */
 	char *vmlinux;		   /* Vmlinux=, NULL: none */
 	uint64_t ring_bytes;	   /* RingSize=, data bytes of one ring, a power of two of pages; 0: auto */
-	uint64_t sideband_bytes;   /* SidebandSize= */
+	uint64_t sideband_bytes;   /* SidebandSize=, the same */
 	uint64_t watermark_bytes;  /* Watermark=, 0: a quarter of the ring */
 	uint64_t wakeup_records;   /* WakeupRecords=, 0: woken by bytes, the watermark */
 	uint64_t visit_ms;	   /* VisitInterval= */

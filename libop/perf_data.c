@@ -6,12 +6,12 @@
 
 #include "libop/perf_reader.h"
 
-#define HEADER_BYTES		  sizeof(struct perf_event_header)
-#define DECOMPRESSED_MAX_BYTES	  (64u * 1024 * 1024) /* of one compressed record, when the file does not say */
-#define DECOMPRESSED_LIMIT_BYTES  (1024u * 1024 * 1024) /* whatever it says */
-#define EVENT_UPDATE_NAME	  2u
-#define EVENT_UPDATE_NAME_OFFSET  16u
-#define AUXTRACE_MIN_BYTES	  8u
+#define HEADER_BYTES             sizeof(struct perf_event_header)
+#define DECOMPRESSED_MAX_BYTES   (64u * 1024 * 1024)   /* of one compressed record, when the file does not say */
+#define DECOMPRESSED_LIMIT_BYTES (1024u * 1024 * 1024) /* whatever it says */
+#define EVENT_UPDATE_NAME        2u
+#define EVENT_UPDATE_NAME_OFFSET 16u
+#define AUXTRACE_MIN_BYTES       8u
 
 /* Records of perf itself: enum perf_user_event_type in tools/lib/perf/include/perf/event.h. */
 enum {

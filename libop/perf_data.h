@@ -3,8 +3,8 @@
  * Reads what `perf record` wrote, on any machine: perf.data of version 2, as a file or through a pipe, in either byte order, with
  * attributes of any size, compressed records too. Source: perf.data-file-format.txt in the kernel's tools/perf/Documentation.
  *
- * Nothing in the file is trusted. What is damaged is told with its offset (op_perf_data_trouble), and as long as it is known where the next
- * record begins reading goes on.
+ * Nothing in the file is trusted. What is damaged is told with its offset (op_perf_data_trouble), and as long as it is known
+ * where the next record begins reading goes on.
  *
  *   op_perf_data_open, op_perf_data_next until it is not 1, op_perf_data_trouble, op_perf_data_close
  *
@@ -24,8 +24,8 @@ struct op_perf_counts {
 	uint64_t nr_records; /* those within compressed ones, too */
 	uint64_t nr_samples;
 	uint64_t nr_passed_over;
-	uint64_t nr_bad;	/* records that do not hold what they should; samples are not among them */
-	uint64_t nr_compressed; /* compressed records */
+	uint64_t nr_bad;            /* records that do not hold what they should; samples are not among them */
+	uint64_t nr_compressed;     /* compressed records */
 	uint64_t nr_aux, aux_bytes; /* AUX area traces, which are passed over */
 };
 
@@ -33,14 +33,14 @@ struct op_perf_counts {
 struct op_perf_trouble {
 	const char *what; /* in words; NULL: nothing */
 	uint64_t offset;  /* in the file; of the compressed record when it was in one */
-	int err;	  /* of reading the file; 0: the file is damaged */
+	int err;          /* of reading the file; 0: the file is damaged */
 	uint64_t nr_more; /* things that were wrong behind it */
 };
 
 /*
- * Reads the header, the events and the features. The descriptor is the caller's and may be a pipe; a file that comes through a pipe is
- * copied to a file without a name in $TMPDIR first. 0 and the reader; -EBADMSG and *ret_why, a constant text: this is no such file, or nothing of
- * it can be used; -ENOMEM; -errno.
+ * Reads the header, the events and the features. The descriptor is the caller's and may be a pipe; a file that comes through a
+ * pipe is copied to a file without a name in $TMPDIR first. 0 and the reader; -EBADMSG and *ret_why, a constant text: this is no
+ * such file, or nothing of it can be used; -ENOMEM; -errno.
  */
 int op_perf_data_open(int fd, struct op_perf_data **ret_data, const char **ret_why) OP_NONNULL OP_MUST_CHECK;
 
@@ -48,8 +48,8 @@ int op_perf_data_open(int fd, struct op_perf_data **ret_data, const char **ret_w
 int op_perf_data_next(struct op_perf_data *data, struct op_perf_record *ret_record) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Events and features, as far as they are known; with a pipe they come with the first records. The events of a record stay where they are, more may
- * come behind them.
+ * Events and features, as far as they are known; with a pipe they come with the first records. The events of a record stay where
+ * they are, more may come behind them.
  */
 const struct op_perf_events *op_perf_data_events(const struct op_perf_data *data) OP_NONNULL;
 const struct op_perf_features *op_perf_data_features(const struct op_perf_data *data) OP_NONNULL;

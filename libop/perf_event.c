@@ -20,7 +20,10 @@ struct id {
 static const struct {
 	uint8_t offset, nr_bytes;
 } fields[] = {
-#define FIELD(name) { offsetof(struct perf_event_attr, name), sizeof(((struct perf_event_attr *)NULL)->name) }
+#define FIELD(name)                                                                                                                \
+	{                                                                                                                          \
+		offsetof(struct perf_event_attr, name), sizeof(((struct perf_event_attr *)NULL)->name)                             \
+	}
 	FIELD(type),
 	FIELD(size),
 	FIELD(config),
@@ -97,8 +100,14 @@ int op_perf_attr_read(const uint8_t *bytes, size_t nr_bytes, bool swapped, struc
 
 /* ---- layouts ---- */
 
-#define MEMBER(bit, name)     { bit, offsetof(struct op_perf_layout, name) }
-#define NO_MEMBER(bit)	      { bit, -1 }
+#define MEMBER(bit, name)                                                                                                          \
+	{                                                                                                                          \
+		bit, offsetof(struct op_perf_layout, name)                                                                         \
+	}
+#define NO_MEMBER(bit)                                                                                                             \
+	{                                                                                                                          \
+		bit, -1                                                                                                            \
+	}
 
 struct place {
 	uint64_t bit;
@@ -120,12 +129,8 @@ static const struct place sample_places[] = {
 
 /* sample_id, from its end. */
 static const struct place end_places[] = {
-	MEMBER(PERF_SAMPLE_IDENTIFIER, end_id),
-	MEMBER(PERF_SAMPLE_CPU, end_cpu),
-	NO_MEMBER(PERF_SAMPLE_STREAM_ID),
-	MEMBER(PERF_SAMPLE_ID, end_id),
-	MEMBER(PERF_SAMPLE_TIME, end_time),
-	MEMBER(PERF_SAMPLE_TID, end_tid),
+	MEMBER(PERF_SAMPLE_IDENTIFIER, end_id), MEMBER(PERF_SAMPLE_CPU, end_cpu),   NO_MEMBER(PERF_SAMPLE_STREAM_ID),
+	MEMBER(PERF_SAMPLE_ID, end_id),         MEMBER(PERF_SAMPLE_TIME, end_time), MEMBER(PERF_SAMPLE_TID, end_tid),
 };
 
 static void set_member(struct op_perf_layout *layout, int offset, int16_t value)

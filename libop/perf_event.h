@@ -49,7 +49,8 @@ int op_perf_attr_read(const uint8_t *bytes, size_t nr_bytes, bool swapped, struc
 	OP_NONNULL_ARGS(1, 4) OP_MUST_CHECK;
 
 /* Adds an event. 0; -E2BIG; -ENOMEM. */
-int op_perf_events_add(struct op_perf_events *events, const struct perf_event_attr *attr, uint32_t *ret_event) OP_NONNULL OP_MUST_CHECK;
+int op_perf_events_add(struct op_perf_events *events, const struct perf_event_attr *attr,
+		       uint32_t *ret_event) OP_NONNULL OP_MUST_CHECK;
 
 /* An identifier of an event; one that is known keeps its event. 0; -E2BIG; -ENOMEM. */
 int op_perf_events_add_id(struct op_perf_events *events, uint64_t id, uint32_t event) OP_NONNULL OP_MUST_CHECK;
@@ -64,8 +65,10 @@ uint32_t op_perf_events_find(const struct op_perf_events *events, uint64_t id) O
  * The event of a sample with nr_bytes behind its header, or of another record by its sample_id. The only one is meant by every
  * record; the first by one without identifier, as perf has it. OP_PERF_NO_EVENT: an identifier of no event.
  */
-uint32_t op_perf_events_of_sample(const struct op_perf_events *events, const uint8_t *body, size_t nr_bytes, bool swapped) OP_NONNULL;
-uint32_t op_perf_events_of_record(const struct op_perf_events *events, const uint8_t *body, size_t nr_bytes, bool swapped) OP_NONNULL;
+uint32_t op_perf_events_of_sample(const struct op_perf_events *events, const uint8_t *body, size_t nr_bytes,
+				  bool swapped) OP_NONNULL;
+uint32_t op_perf_events_of_record(const struct op_perf_events *events, const uint8_t *body, size_t nr_bytes,
+				  bool swapped) OP_NONNULL;
 
 /* True when the events agree on where a sample has its identifier, or there is one event only. */
 bool op_perf_events_are_told_apart(const struct op_perf_events *events) OP_NONNULL;

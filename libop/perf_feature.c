@@ -6,11 +6,11 @@
 #include "libop/perf_input.h"
 #include "libop/text.h"
 
-#define HEADER_BYTES	  sizeof(struct perf_event_header)
-#define BUILD_ID_OFFSET	  12u /* in an entry: header, pid, then 20 bytes, their number and three of padding */
-#define BUILD_ID_NAME	  36u
+#define HEADER_BYTES      sizeof(struct perf_event_header)
+#define BUILD_ID_OFFSET   12u /* in an entry: header, pid, then 20 bytes, their number and three of padding */
+#define BUILD_ID_NAME     36u
 #define BUILD_ID_HAS_SIZE (1u << 15) /* in misc */
-#define NAME_MAX_BYTES	  4096u
+#define NAME_MAX_BYTES    4096u
 
 struct named_id {
 	struct op_hlink link;
@@ -181,11 +181,16 @@ static int read_build_ids(struct op_perf_features *features, struct op_perf_even
 }
 
 static const reader readers[] = {
-	[OP_PERF_FEATURE_BUILD_ID] = read_build_ids,	 [OP_PERF_FEATURE_HOSTNAME] = read_hostname,
-	[OP_PERF_FEATURE_OS_RELEASE] = read_os_release,	 [OP_PERF_FEATURE_VERSION] = read_version,
-	[OP_PERF_FEATURE_ARCH] = read_arch,		 [OP_PERF_FEATURE_NR_CPUS] = read_nr_cpus,
-	[OP_PERF_FEATURE_CPU_DESC] = read_cpu_desc,	 [OP_PERF_FEATURE_CPU_ID] = read_cpu_id,
-	[OP_PERF_FEATURE_CMDLINE] = read_cmdline,	 [OP_PERF_FEATURE_EVENT_DESC] = read_event_desc,
+	[OP_PERF_FEATURE_BUILD_ID] = read_build_ids,
+	[OP_PERF_FEATURE_HOSTNAME] = read_hostname,
+	[OP_PERF_FEATURE_OS_RELEASE] = read_os_release,
+	[OP_PERF_FEATURE_VERSION] = read_version,
+	[OP_PERF_FEATURE_ARCH] = read_arch,
+	[OP_PERF_FEATURE_NR_CPUS] = read_nr_cpus,
+	[OP_PERF_FEATURE_CPU_DESC] = read_cpu_desc,
+	[OP_PERF_FEATURE_CPU_ID] = read_cpu_id,
+	[OP_PERF_FEATURE_CMDLINE] = read_cmdline,
+	[OP_PERF_FEATURE_EVENT_DESC] = read_event_desc,
 	[OP_PERF_FEATURE_COMPRESSED] = read_compressed,
 };
 

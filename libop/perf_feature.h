@@ -35,8 +35,8 @@ struct op_perf_build_id {
 struct op_perf_features {
 	/* As the file has them, NULL where it says nothing. */
 	char *hostname, *os_release, *version, *arch, *cpu_desc, *cpu_id;
-	char *cmdline;		  /* the words with blanks between them */
-	uint32_t nr_cpus;	  /* 0: not told */
+	char *cmdline;            /* the words with blanks between them */
+	uint32_t nr_cpus;         /* 0: not told */
 	uint32_t compressed_from; /* bytes at most in the original of a compressed record; 0: not told */
 	struct op_htable build_ids;
 };
@@ -46,7 +46,8 @@ int op_perf_feature_read(struct op_perf_features *features, struct op_perf_event
 			 size_t nr_bytes, bool swapped) OP_NONNULL_ARGS(1, 2) OP_MUST_CHECK;
 
 /* One entry of the list of build-ids, a record with a header. 0, -EBADMSG or -ENOMEM. */
-int op_perf_build_id_read(struct op_perf_features *features, const uint8_t *record, size_t nr_bytes, bool swapped) OP_NONNULL OP_MUST_CHECK;
+int op_perf_build_id_read(struct op_perf_features *features, const uint8_t *record, size_t nr_bytes,
+			  bool swapped) OP_NONNULL OP_MUST_CHECK;
 
 /* The build-id of an image by the name that mappings have; NULL: the file does not say. */
 const struct op_perf_build_id *op_perf_build_id_of(const struct op_perf_features *features, const char *name) OP_NONNULL;

@@ -6,12 +6,12 @@
 #include "libop/perf_reader.h"
 #include "libop/sys.h"
 
-#define MAGIC		  0x32454c4946524550u /* PERFILE2 */
-#define MAGIC_OLD	  0x454c494646524550u /* PERFFILE, version 1 */
-#define ATTR_SIZE_MAX	  4096u
+#define MAGIC             0x32454c4946524550u /* PERFILE2 */
+#define MAGIC_OLD         0x454c494646524550u /* PERFFILE, version 1 */
+#define ATTR_SIZE_MAX     4096u
 #define SECTION_MAX_BYTES (64u * 1024 * 1024)
-#define IDS_AT_ONCE	  512u
-#define WORD		  sizeof(uint64_t)
+#define IDS_AT_ONCE       512u
+#define WORD              sizeof(uint64_t)
 
 /* The header of a file, as the words it is made of. */
 enum {

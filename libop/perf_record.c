@@ -6,16 +6,16 @@
 #include "libop/perf_input.h"
 #include "libop/record.h"
 
-#define MADE_UP_FORK	  (1u << 13) /* misc of a FORK that perf wrote for what ran before: PERF_RECORD_MISC_FORK_EXEC */
-#define WORDS_OF_HEADER	  1u
-#define MMAP_NAME	  32u /* where the name begins: two numbers of 32 bits and three of 64 */
-#define MMAP2_NAME	  64u
-#define MMAP2_ID	  32u
-#define MMAP2_ID_BYTES	  4u /* the length of the build-id, which stands behind it */
-#define KSYMBOL_NAME	  16u
-#define TASK_TIME	  16u
-#define UNKNOWN_PID	  UINT32_MAX
-#define FORMAT_LOST	  (1u << 4) /* PERF_FORMAT_LOST, Linux 6.0 */
+#define MADE_UP_FORK    (1u << 13) /* misc of a FORK that perf wrote for what ran before: PERF_RECORD_MISC_FORK_EXEC */
+#define WORDS_OF_HEADER 1u
+#define MMAP_NAME       32u /* where the name begins: two numbers of 32 bits and three of 64 */
+#define MMAP2_NAME      64u
+#define MMAP2_ID        32u
+#define MMAP2_ID_BYTES  4u /* the length of the build-id, which stands behind it */
+#define KSYMBOL_NAME    16u
+#define TASK_TIME       16u
+#define UNKNOWN_PID     UINT32_MAX
+#define FORMAT_LOST     (1u << 4) /* PERF_FORMAT_LOST, Linux 6.0 */
 
 /* A record on its way. */
 struct source {
@@ -108,8 +108,8 @@ static int take_sample(struct source *source)
 	out = begin(source, OP_PERF_RING, PERF_RECORD_SAMPLE, source->header->misc, OP_SAMPLE_RECORD_BYTES / sizeof(*out));
 	out[0] = (uint64_t)record->event + 1;
 	out[1] = layout->ip >= 0 ? u64_at(source, (size_t)layout->ip) : 0;
-	out[2] = layout->tid >= 0 ? pair_of(u32_at(source, (size_t)layout->tid), u32_at(source, (size_t)layout->tid + 4)) :
-				    pair_of(UNKNOWN_PID, UNKNOWN_PID);
+	out[2] = layout->tid >= 0 ? pair_of(u32_at(source, (size_t)layout->tid), u32_at(source, (size_t)layout->tid + 4))
+				  : pair_of(UNKNOWN_PID, UNKNOWN_PID);
 	out[3] = record->time_ns;
 	return 0;
 }
@@ -195,8 +195,8 @@ static void put_name(uint64_t *at, const char *name, size_t nr_words)
 }
 
 /*
- * The flag alone does not say so: with another profiler on the host that asks for build-ids the kernel (6.18 seen) leaves it set in the records
- * of those that did not.
+ * The flag alone does not say so: with another profiler on the host that asks for build-ids the kernel (6.18 seen) leaves it set
+ * in the records of those that did not.
  */
 static bool has_build_id(const struct source *source)
 {
@@ -320,10 +320,14 @@ static int take_ksymbol(struct source *source)
 }
 
 static const handler handlers[] = {
-	[PERF_RECORD_MMAP] = take_mmap,		[PERF_RECORD_LOST] = take_lost,
-	[PERF_RECORD_COMM] = take_comm,		[PERF_RECORD_EXIT] = take_task,
-	[PERF_RECORD_THROTTLE] = take_throttle, [PERF_RECORD_UNTHROTTLE] = take_throttle,
-	[PERF_RECORD_FORK] = take_task,		[PERF_RECORD_MMAP2] = take_mmap,
+	[PERF_RECORD_MMAP] = take_mmap,
+	[PERF_RECORD_LOST] = take_lost,
+	[PERF_RECORD_COMM] = take_comm,
+	[PERF_RECORD_EXIT] = take_task,
+	[PERF_RECORD_THROTTLE] = take_throttle,
+	[PERF_RECORD_UNTHROTTLE] = take_throttle,
+	[PERF_RECORD_FORK] = take_task,
+	[PERF_RECORD_MMAP2] = take_mmap,
 	[PERF_RECORD_LOST_SAMPLES] = take_lost_samples,
 	[PERF_RECORD_KSYMBOL] = take_ksymbol,
 };
@@ -340,8 +344,9 @@ static int take_with_id(struct source *source, handler handle)
 		return -EBADMSG;
 	source->end = source->body + source->nr_bytes;
 	source->nr_bytes -= (size_t)source->layout->end_bytes;
-	record->time_ns = stamp(source->translator, source->layout->end_time > 0,
-				source->layout->end_time > 0 ? op_perf_u64(source->end - source->layout->end_time, source->swapped) : 0);
+	record->time_ns =
+		stamp(source->translator, source->layout->end_time > 0,
+		      source->layout->end_time > 0 ? op_perf_u64(source->end - source->layout->end_time, source->swapped) : 0);
 	if (source->layout->end_cpu > 0)
 		record->cpu = op_perf_u32(source->end - source->layout->end_cpu, source->swapped);
 	return handle(source);

@@ -5,8 +5,8 @@
  *
  * What becomes what:
  *
- *   SAMPLE                  OP_SAMPLE_TYPE, the identifier is the number of the event + 1; one that is too short, or of an event that the file does
- *                           not have, becomes a record without body, which opd counts as undecodable
+ *   SAMPLE                  OP_SAMPLE_TYPE, the identifier is the number of the event + 1; one that is too short, or of an event that
+ *                           the file does not have, becomes a record without body, which opd counts as undecodable
  *   LOST, LOST_SAMPLES      one of them: LOST_SAMPLES where the event has PERF_FORMAT_LOST, since LOST tells the same again there
  *   THROTTLE, UNTHROTTLE    for their event
  *   MMAP, MMAP2             MMAP2, with the build-id that the file has for that name; of the kernel: OP_PERF_KERNEL
@@ -27,16 +27,16 @@
 
 enum op_perf_kind {
 	OP_PERF_PASSED_OVER, /* nothing for opd */
-	OP_PERF_RING,	     /* for the ring pair of its CPU */
+	OP_PERF_RING,        /* for the ring pair of its CPU */
 	OP_PERF_SIDEBAND,    /* for the side band */
-	OP_PERF_KERNEL,	     /* an MMAP2 of the kernel's text or of a module: nothing that a ring has */
-	OP_PERF_ROUND,	     /* records older than the newest before the last one of these are all there */
+	OP_PERF_KERNEL,      /* an MMAP2 of the kernel's text or of a module: nothing that a ring has */
+	OP_PERF_ROUND,       /* records older than the newest before the last one of these are all there */
 };
 
 struct op_perf_record {
 	enum op_perf_kind kind;
 	uint32_t event; /* OP_PERF_NO_EVENT: none of the file's */
-	uint32_t cpu;	/* 0 where the file does not say */
+	uint32_t cpu;   /* 0 where the file does not say */
 	uint64_t time_ns;
 	const struct perf_event_header *header; /* until the next one; NULL when it is passed over or a round */
 };

@@ -7,6 +7,7 @@ include $(srcdir)/tests/unit/opreport.mk
 include $(srcdir)/tests/unit/ring.mk
 include $(srcdir)/tests/ring/local.mk
 include $(srcdir)/tests/fuzz/local.mk
+include $(srcdir)/tests/system/storm.mk
 
 check_PROGRAMS += tests/system/work tests/system/fault_oracle tests/system/crowd tests/system/perf_data tests/system/jit_work
 endif
@@ -39,7 +40,8 @@ EXTRA_DIST += tests/format/reader.py tests/format/agree.py \
 	tests/system/test_control.py tests/system/test_dcookies.py tests/system/test_errors.py tests/system/test_hotplug.py \
 	tests/system/test_jit.py tests/system/test_kernel.py tests/system/test_opcontrol.py tests/system/test_overwrite.py \
 	tests/system/test_page_faults.py tests/system/test_restart.py tests/system/test_shares.py tests/system/test_swaps.py \
-	tests/system/test_import.py tests/system/perf_swap.py tests/system/test_turns.py tests/system/long_soak.py tests/system/test_perf_script.py tests/system/test_separate.py \
+	tests/system/test_storm.py tests/system/test_import.py tests/system/perf_swap.py \
+	tests/system/test_turns.py tests/system/long_soak.py tests/system/test_perf_script.py tests/system/test_separate.py \
 	tests/systemd/test_container.py \
 	tests/bench/bench.py
 
@@ -56,6 +58,7 @@ check-system: all check-programs
 
 check-long: all check-programs
 	tests/ring/torture --records=$(TORTURE_RECORDS)
+	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_storm.py --long
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/long_soak.py $(LONG_FLAGS)
 
 bench: all check-programs

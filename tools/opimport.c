@@ -41,7 +41,8 @@ static size_t raise_files(void)
 		return FILES_RESERVED;
 	limit.rlim_cur = limit.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &limit);
-	return op_min_u64(MAX_OPEN_FILES, limit.rlim_max > 3 * (rlim_t)FILES_RESERVED ? (limit.rlim_max - FILES_RESERVED) / 2 : FILES_RESERVED);
+	return op_min_u64(MAX_OPEN_FILES,
+			  limit.rlim_max > 3 * (rlim_t)FILES_RESERVED ? (limit.rlim_max - FILES_RESERVED) / 2 : FILES_RESERVED);
 }
 
 static int open_file(const char *file)

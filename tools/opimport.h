@@ -10,9 +10,9 @@
 
 struct opi_options {
 	char *session_dir; /* --session-dir; NULL: as the configuration says */
-	char *output;	   /* the name of the session */
+	char *output;      /* the name of the session */
 	char *vmlinux;
-	char *file;	   /* "-": standard input */
+	char *file; /* "-": standard input */
 	struct op_setup separation;
 	int quiet, version;
 };

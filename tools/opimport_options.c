@@ -54,7 +54,8 @@ int opi_options_parse(struct opi_options *options, int argc, const char **argv)
 	const struct poptOption rows[] = {
 		{ "session-dir", 0, POPT_ARG_STRING, &options->session_dir, 0, "where sessions are kept", "DIR" },
 		{ "output", 'o', POPT_ARG_STRING, &options->output, 0, "the session that is made (default current)", "NAME" },
-		{ "vmlinux", 'k', POPT_ARG_STRING, &options->vmlinux, 0, "the kernel's image, that kernel samples are filed under", "FILE" },
+		{ "vmlinux", 'k', POPT_ARG_STRING, &options->vmlinux, 0, "the kernel's image, that kernel samples are filed under",
+		  "FILE" },
 		{ "separate", 0, POPT_ARG_STRING, &separate, 0, "what gets sample files of its own (default " SEPARATE_DEFAULT ")",
 		  "none,library,kernel,thread,cpu,all" },
 		{ "quiet", 'q', POPT_ARG_NONE, &options->quiet, 0, "do not say what was read and stored", NULL },

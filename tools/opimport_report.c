@@ -7,8 +7,8 @@
 #include "tools/report_log.h"
 
 #define PROGRESS_RECORDS 65536u
-#define PROGRESS_NS	 (200u * OP_NS_PER_MS)
-#define BYTES_PER_MB	 1000000u
+#define PROGRESS_NS      (200u * OP_NS_PER_MS)
+#define BYTES_PER_MB     1000000u
 
 /* ---- progress ---- */
 
@@ -28,7 +28,8 @@ void opi_progress(const struct op_perf_data *data)
 		return;
 	op_perf_data_progress(data, &offset, &end);
 	if (end)
-		fprintf(stderr, "\r%3llu %% of %llu MB", (unsigned long long)(offset * 100 / end), (unsigned long long)(end / BYTES_PER_MB));
+		fprintf(stderr, "\r%3llu %% of %llu MB", (unsigned long long)(offset * 100 / end),
+			(unsigned long long)(end / BYTES_PER_MB));
 	else
 		fprintf(stderr, "\r%llu MB", (unsigned long long)(offset / BYTES_PER_MB));
 	progress.is_shown = true;

@@ -41,8 +41,9 @@ static int explain_taken(const struct opi_session *session)
 static int check_free(const struct opi_session *session)
 {
 	if (session->is_current && op_session_is_locked(session->dir))
-		return opr_error(-EBUSY, "a daemon samples into %s: name another session with --output, or another directory with "
-					 "--session-dir",
+		return opr_error(-EBUSY,
+				 "a daemon samples into %s: name another session with --output, or another directory with "
+				 "--session-dir",
 				 session->target);
 	return has_something(session->target) ? explain_taken(session) : 0;
 }
@@ -69,8 +70,9 @@ static int open_work(struct opi_session *session)
 		return err;
 	}
 	session->work_fd = op_session_open(session->work_dir);
-	return session->work_fd < 0 ? opr_error(session->work_fd, "cannot use %s: %s", session->work_dir, strerror(-session->work_fd)) :
-				      0;
+	return session->work_fd < 0
+		       ? opr_error(session->work_fd, "cannot use %s: %s", session->work_dir, strerror(-session->work_fd))
+		       : 0;
 }
 
 int opi_session_begin(struct opi_session *session, const char *dir, const char *name)

@@ -154,7 +154,7 @@ int sim_visit(struct sim *sim, uint32_t cpu_index, uint64_t now_ns)
 	struct opd_pipeline *pipeline = &sim->pipeline;
 	struct opd_cpu *cpu = &pipeline->capture.cpus[cpu_index];
 	struct op_ring *ring;
-	bool lost;
+	struct opd_sideband_loss loss;
 	int err;
 
 	if (!cpu->source->pending(cpu))
@@ -163,7 +163,7 @@ int sim_visit(struct sim *sim, uint32_t cpu_index, uint64_t now_ns)
 	if (err)
 		return err;
 	pipeline->resolver.now_ns = pipeline->count.now_ns = now_ns;
-	err = opd_sideband_drain(&pipeline->capture, &pipeline->resolver, now_ns, &lost);
+	err = opd_sideband_drain(&pipeline->capture, &pipeline->resolver, now_ns, &loss);
 	ring = cpu->source->read_ring(cpu);
 	if (!ring)
 		return -EAGAIN;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * libFuzzer target of the perf.data reader. Input: whether the file comes through a pipe (1 byte), then the file. Every record that comes out must be
- * one that opd's own decoder takes.
+ * libFuzzer target of the perf.data reader. Input: whether the file comes through a pipe (1 byte), then the file. Every record
+ * that comes out must be one that opd's own decoder takes.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -259,6 +259,12 @@ class Box:
         self.children.append(child)
         return child
 
+    def start_piped(self, *command):
+        """The same, with its input and output as pipes."""
+        child = subprocess.Popen([str(w) for w in command], env=self.env, cwd=self.dir, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.children.append(child)
+        return child
+
     def copy_work(self, name, program="work"):
         """A copy of a work program of the tests under another name, so that it is an application of its own."""
         path = os.path.join(self.dir, name)
