@@ -67,7 +67,7 @@ int opd_import_cpus_open(struct opd_import_cpus *cpus, struct opd_pipeline *pipe
 	struct opd_import_cpus fresh = {
 		.pipeline = pipeline,
 		.ids = ids,
-		.cpus = calloc(OPD_IMPORT_CPUS_MAX, sizeof(struct opd_import_cpu *)),
+		.cpus = calloc(OPD_IMPORT_CPUS_MAX, sizeof(*fresh.cpus)),
 		.by_number = calloc(NUMBERS, sizeof(uint16_t)),
 	};
 	struct opd_import_cpu *cpu = NULL;

@@ -39,7 +39,7 @@ static void clean(const char *from, char name[OP_EVENT_NAME_BYTES])
 {
 	size_t i;
 
-	for (i = 0; from[i] && i < OP_EVENT_NAME_BYTES - 1; i++)
+	for (i = 0; i < OP_EVENT_NAME_BYTES - 1 && from[i]; i++)
 		name[i] = isascii((unsigned char)from[i]) && (isalnum((unsigned char)from[i]) || strchr(KEPT_CHARACTERS, from[i]))
 				  ? from[i]
 				  : '_';
