@@ -179,3 +179,10 @@ int opd_jit_take_changed(struct opd_jit *jit, char ***paths, size_t *nr_paths)
 	jit->nr_changed = 0;
 	return 0;
 }
+
+void opd_jit_forget_changed(struct opd_jit *jit)
+{
+	for (size_t i = 0; i < jit->nr_changed; i++)
+		free(jit->changed[i]);
+	jit->nr_changed = 0;
+}

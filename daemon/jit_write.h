@@ -21,4 +21,7 @@ void opd_jit_write(struct opd_jit *jit, struct opd_count *count, uint64_t now_ns
  */
 int opd_jit_take_changed(struct opd_jit *jit, char ***paths, size_t *nr_paths) OP_NONNULL OP_MUST_CHECK;
 
+/* The session was emptied: what was written is gone, and is written again where it is needed. */
+void opd_jit_forget_changed(struct opd_jit *jit) OP_NONNULL;
+
 #endif
