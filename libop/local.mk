@@ -16,11 +16,23 @@ libop_libop_a_SOURCES = \
 	libop/events.c libop/events.h \
 	libop/file.c libop/file.h \
 	libop/htable.c libop/htable.h \
+	libop/ibs.c libop/ibs.h libop/ibs_fields.h \
+	libop/ibs_cpu.c libop/ibs_cpu.h \
+	libop/ibs_data_src.c \
+	libop/ibs_events.c libop/ibs_events.h \
+	libop/ibs_meaning.c libop/ibs_meaning.h \
+	libop/ibs_request.c libop/ibs_request.h \
 	libop/ledger.c libop/ledger.h \
 	libop/mangle.c libop/mangle.h \
 	libop/odb.c libop/odb.h \
 	libop/odb_read.c \
 	libop/parse.c libop/parse.h \
+	libop/perf_data.c libop/perf_data.h libop/perf_open.c libop/perf_reader.h \
+	libop/perf_event.c libop/perf_event.h \
+	libop/perf_feature.c libop/perf_feature.h \
+	libop/perf_input.c libop/perf_input.h \
+	libop/perf_record.c libop/perf_record.h \
+	libop/perf_zstd.c libop/perf_zstd.h \
 	libop/record.c libop/record.h \
 	libop/ring.c libop/ring.h \
 	libop/ring_aux.c libop/ring_aux.h \
@@ -33,5 +45,5 @@ libop_libop_a_SOURCES = \
 	libop/session_sum.c \
 	libop/sys.c libop/sys.h \
 	libop/text.c libop/text.h
-libop_libop_a_CPPFLAGS = $(AM_CPPFLAGS)
+libop_libop_a_CPPFLAGS = $(AM_CPPFLAGS) $(ZSTD_CFLAGS)
 libop_libop_a_CFLAGS = $(AM_CFLAGS)

@@ -85,6 +85,9 @@ int op_session_walk(int dir_fd, const char *top, int (*visit)(const char *path, 
 /* Bytes on the disk of a directory and all that is in it. 0 or -errno. */
 int op_session_disk_bytes(int dir_fd, const char *path, uint64_t *ret_bytes) OP_NONNULL OP_MUST_CHECK;
 
+/* Whether a daemon works in that session directory. */
+bool op_session_is_locked(const char *session_dir) OP_NONNULL;
+
 /* Opens SESSION-DIR for the daemon: makes it and what belongs in it, mode 0755, and writes the abi file. A descriptor or -errno. */
 int op_session_open(const char *session_dir) OP_NONNULL OP_MUST_CHECK;
 

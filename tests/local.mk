@@ -5,6 +5,7 @@ include $(srcdir)/tests/unit/daemon.mk
 include $(srcdir)/tests/unit/control.mk
 include $(srcdir)/tests/unit/opreport.mk
 include $(srcdir)/tests/unit/ring.mk
+include $(srcdir)/tests/unit/ibs.mk
 include $(srcdir)/tests/ring/local.mk
 include $(srcdir)/tests/fuzz/local.mk
 include $(srcdir)/tests/system/storm.mk
@@ -40,9 +41,10 @@ EXTRA_DIST += tests/format/reader.py tests/format/agree.py \
 	tests/system/test_control.py tests/system/test_dcookies.py tests/system/test_errors.py tests/system/test_hotplug.py \
 	tests/system/test_jit.py tests/system/test_kernel.py tests/system/test_opcheck.py tests/system/test_opcontrol.py tests/system/test_overwrite.py \
 	tests/system/test_page_faults.py tests/system/test_restart.py tests/system/test_rotation.py tests/system/test_sessions.py tests/system/test_shares.py tests/system/test_swaps.py \
-	tests/system/test_storm.py tests/system/test_turns.py tests/system/long_soak.py tests/system/test_perf_script.py tests/system/test_separate.py \
+	tests/system/test_storm.py tests/system/test_import.py tests/system/perf_swap.py \
+	tests/system/test_turns.py tests/system/long_soak.py tests/system/test_perf_script.py tests/system/test_separate.py \
 	tests/systemd/test_container.py \
-	tests/bench/bench.py
+	tests/bench/bench.py tests/bench/bench_import.py
 
 OPD_TEST_ENV = OPD_BUILD=$(abs_top_builddir) OPD_SOURCE=$(abs_top_srcdir)
 
@@ -57,10 +59,12 @@ check-system: all check-programs
 
 check-long: all check-programs
 	tests/ring/torture --records=$(TORTURE_RECORDS)
+	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_ibs.py --records=$(IBS_RECORDS) || test $$? -eq 77
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_storm.py --long
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/long_soak.py $(LONG_FLAGS)
 
 bench: all check-programs
 	@rc=0; $(MAKE) --no-print-directory bench-ring || rc=1; echo; \
 		$(MAKE) --no-print-directory bench-sim || rc=1; \
+		env $(OPD_TEST_ENV) python3 $(srcdir)/tests/bench/bench_import.py || rc=1; echo; \
 		env $(OPD_TEST_ENV) python3 $(srcdir)/tests/bench/bench.py $(BENCH_FLAGS) || rc=1; exit $$rc

@@ -6,7 +6,8 @@
 
 #include "tools/report_log.h"
 
-#define KALLSYMS "/proc/kallsyms"
+#define KALLSYMS       "/proc/kallsyms"
+#define IMAGES_OF_PART 3 /* application, image, and the one that is called */
 
 static int compare_images(const void *left, const void *right)
 {
@@ -18,22 +19,24 @@ static int compare_images(const void *left, const void *right)
 int opr_image_cache_init(struct opr_image_cache *cache, const struct opr_profile *profile, struct opr_finder *finder,
 			 const struct opr_symbol_options *options)
 {
-	size_t nr_kept = 0;
+	size_t nr_images = 0, nr_kept = 0;
 
 	cache->finder = finder;
 	cache->profile = profile;
 	cache->options = *options;
-	cache->images = calloc(2 * profile->nr_parts, sizeof(*cache->images));
+	cache->images = calloc(IMAGES_OF_PART * profile->nr_parts, sizeof(*cache->images));
 	if (!cache->images)
 		return opr_no_memory();
 	for (size_t i = 0; i < profile->nr_parts; i++) {
 		const struct opr_part *part = &profile->parts[i];
 
-		cache->images[2 * i] = (struct opr_image){ .name = part->app, .image_name = part->app_name };
-		cache->images[2 * i + 1] = (struct opr_image){ .name = part->image, .image_name = part->image_name };
+		cache->images[nr_images++] = (struct opr_image){ .name = part->app, .image_name = part->app_name };
+		cache->images[nr_images++] = (struct opr_image){ .name = part->image, .image_name = part->image_name };
+		if (part->callee)
+			cache->images[nr_images++] = (struct opr_image){ .name = part->callee, .image_name = part->callee_name };
 	}
-	qsort(cache->images, 2 * profile->nr_parts, sizeof(*cache->images), compare_images);
-	for (size_t i = 0; i < 2 * profile->nr_parts; i++)
+	qsort(cache->images, nr_images, sizeof(*cache->images), compare_images);
+	for (size_t i = 0; i < nr_images; i++)
 		if (!nr_kept || compare_images(&cache->images[nr_kept - 1], &cache->images[i]))
 			cache->images[nr_kept++] = cache->images[i];
 	cache->nr_images = nr_kept;

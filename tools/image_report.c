@@ -82,7 +82,8 @@ static int add_item(struct opr_image_report *report, const struct opr_profile *p
 			return opr_no_memory();
 	}
 	row = &report->rows[report->nr_rows - 1];
-	return opr_summary_add_file(profile, &profile->files[item->file], row->counts);
+	/* Calls are no samples. */
+	return profile->files[item->file].callee ? 0 : opr_summary_add_file(profile, &profile->files[item->file], row->counts);
 }
 
 static int add_items(struct opr_image_report *report, const struct opr_profile *profile, size_t nr_classes)

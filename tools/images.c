@@ -16,8 +16,8 @@
 
 /* Images that opd and oprofile file samples under which are no files. */
 static const char *const pseudo_images[] = {
-	"no-vmlinux", "no-xen", "no-mapping", "no-process", "guest-kernel", "guest-user", "hypervisor", "no-mode",
-	"too-many-images",
+	"no-vmlinux", "no-xen",     "no-mapping", "no-process",      "guest-kernel",
+	"guest-user", "hypervisor", "no-mode",    "too-many-images",
 };
 
 bool opr_image_has_no_file(const struct op_image_name *image)
@@ -237,6 +237,28 @@ static int find_told_apart(const struct opr_finder *finder, const struct opr_ide
 	return err;
 }
 
+/* The copy that an archive has of a file, at its whole path: of one that is told apart it must be that very one. */
+static bool find_in_archive(const struct opr_finder *finder, const struct op_image_name *image, const char *name,
+			    const struct opr_identity *identity, enum opr_image_state *state, char **ret_path)
+{
+	bool told_apart = identity->is_known && identity->kind != OPR_IDENTITY_NONE;
+	char *path = NULL;
+
+	if (!finder->archive || image->kind != OP_IMAGE_FILE)
+		return false;
+	if (told_apart && asprintf(&path, "%s%.*s", finder->archive, (int)identity->path_length, identity->path) < 0)
+		return false;
+	if (!told_apart && asprintf(&path, "%s%s", finder->archive, name) < 0)
+		return false;
+	if (access(path, R_OK) < 0 || (told_apart && !opr_identity_agrees(identity, path))) {
+		free(path);
+		return false;
+	}
+	*state = OPR_IMAGE_FOUND;
+	*ret_path = path;
+	return true;
+}
+
 static int find_file(struct opr_finder *finder, const struct op_image_name *image, const char *name,
 		     const struct opr_identity *identity, enum opr_image_state *state, char **ret_path)
 {
@@ -263,6 +285,8 @@ int opr_finder_find(struct opr_finder *finder, const struct op_image_name *image
 		*ret_state = OPR_IMAGE_HAS_NO_FILE;
 		return 0;
 	}
+	if (find_in_archive(finder, image, name, identity, ret_state, ret_path))
+		return 0;
 	if (image->kind == OP_IMAGE_KERNEL)
 		return find_in_dirs(finder, image, name, ret_state, ret_path);
 	/* Of a name that only looks like it, there may be a file of the whole name. */

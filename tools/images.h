@@ -23,6 +23,7 @@ struct opr_found_file {
 
 struct opr_finder {
 	const char *root;             /* NULL: none */
+	const char *archive;          /* a directory where files are looked for before; NULL: none */
 	struct opr_found_file *files; /* of the search directories, by base name */
 	size_t nr_files, capacity;
 	bool modules_listed;

@@ -3,3 +3,4 @@
 include $(srcdir)/tools/opcontrol.mk
 include $(srcdir)/tools/opreport.mk
 include $(srcdir)/tools/opcheck.mk
+include $(srcdir)/tools/opimport.mk

@@ -255,9 +255,9 @@ static char *jit_object_path(const char *sample_path, int32_t tgid)
 }
 
 /* The object of an anonymous region's process when there is one: all regions of the process are one image then. */
-static int find_jit_object(struct opr_session *session, const struct op_session_file *entry, char **ret_path)
+static int find_jit_object(struct opr_session *session, const char *sample_path, int32_t tgid, char **ret_path)
 {
-	char *below = jit_object_path(entry->path, entry->name.image.tgid);
+	char *below = jit_object_path(sample_path, tgid);
 	struct op_text path = { 0 };
 	int err = below ? 0 : -ENOMEM;
 
@@ -272,14 +272,62 @@ static int find_jit_object(struct opr_session *session, const struct op_session_
 	return err;
 }
 
-/* The name of the image part. */
-static char *name_image(struct opr_profile *profile, size_t session, const struct op_session_file *entry)
+/* The name of an image part, of a sample file at `sample_path`. */
+static char *name_image(struct opr_profile *profile, size_t session, const struct op_image_name *image, const char *sample_path)
 {
 	char *object = NULL;
 
-	if (entry->name.image.kind == OP_IMAGE_ANON && find_jit_object(&profile->sessions[session], entry, &object) < 0)
+	if (image->kind == OP_IMAGE_ANON && find_jit_object(&profile->sessions[session], sample_path, image->tgid, &object) < 0)
 		return NULL;
-	return object ? object : opr_session_image_name(profile, session, &entry->name.image);
+	return object ? object : opr_session_image_name(profile, session, image);
+}
+
+/* The image a callgraph file's calls lead to; its object, if any, is where that image's own samples have it. */
+static char *name_callee(struct opr_profile *profile, size_t session, const struct op_session_file *entry)
+{
+	struct op_sample_name plain = entry->name;
+	struct op_text path = { 0 };
+	char *name = NULL;
+
+	plain.image = plain.callee;
+	plain.has_callee = false;
+	op_mangle(&plain, &path);
+	if (!path.failed)
+		name = name_image(profile, session, &plain.image, path.data);
+	op_text_free(&path);
+	return name;
+}
+
+static void free_names(struct opr_file *file)
+{
+	free(file->app);
+	free(file->image);
+	free(file->callee);
+}
+
+static bool name_parts(struct opr_profile *profile, size_t session, const struct op_session_file *entry, struct opr_file *file)
+{
+	struct op_sample_name caller = entry->name;
+	struct op_text path = { 0 };
+
+	file->app = opr_session_image_name(profile, session, &entry->name.app);
+	if (!caller.has_callee) {
+		file->image = name_image(profile, session, &entry->name.image, entry->path);
+		return file->app && file->image;
+	}
+	caller.has_callee = false;
+	op_mangle(&caller, &path);
+	file->image = path.failed ? NULL : name_image(profile, session, &caller.image, path.data);
+	op_text_free(&path);
+	file->callee = name_callee(profile, session, entry);
+	return file->app && file->image && file->callee;
+}
+
+static bool is_selected(const struct opr_file *file, const struct opr_spec *spec, bool exclude_dependent)
+{
+	bool dependent = strcmp(file->app, file->image) || (file->callee && strcmp(file->app, file->callee));
+
+	return !(exclude_dependent && dependent) && opr_spec_match(spec, file->name, file->app, file->image);
 }
 
 /* Puts the cgroup in the place of both names. 0 or -ENOMEM, and the names are gone. */
@@ -300,26 +348,20 @@ static int select_file(struct opr_profile *profile, size_t session, const struct
 		       const struct opr_spec *spec, const struct opr_merge *merge, bool exclude_dependent)
 {
 	struct opr_file file = { .name = &entry->name, .path = entry->path, .session = session, .app_name = &entry->name.app };
-	bool dependent;
 
-	if (entry->name.has_callee)
+	if (entry->name.has_callee && !spec->arcs)
 		return 0;
-	file.app = opr_session_image_name(profile, session, &entry->name.app);
-	file.image = name_image(profile, session, entry);
-	if (!file.app || !file.image) {
-		free(file.app);
-		free(file.image);
+	if (!name_parts(profile, session, entry, &file)) {
+		free_names(&file);
 		return opr_no_memory();
 	}
-	dependent = strcmp(file.app, file.image) != 0;
-	if ((exclude_dependent && dependent) || !opr_spec_match(spec, &entry->name, file.app, file.image)) {
-		free(file.app);
-		free(file.image);
+	if (!is_selected(&file, spec, exclude_dependent)) {
+		free_names(&file);
 		return 0;
 	}
 	if (spec->by_cgroup && show_cgroup(&file, profile->sessions[session].cgroup) < 0)
 		return opr_no_memory();
-	if (merge->lib && dependent && !spec->by_cgroup) {
+	if (merge->lib && strcmp(file.app, file.image) && !spec->by_cgroup) {
 		free(file.app);
 		file.app = strdup(file.image);
 		file.app_name = &entry->name.image;
@@ -366,7 +408,9 @@ static int compare_parts(const struct opr_file *a, const struct opr_file *b)
 {
 	int order = strcmp(a->app, b->app);
 
-	return order ? order : strcmp(a->image, b->image);
+	if (!order)
+		order = strcmp(a->image, b->image);
+	return order ? order : strcmp(a->callee ? a->callee : "", b->callee ? b->callee : "");
 }
 
 static int compare_files(const void *left, const void *right)
@@ -417,6 +461,8 @@ int opr_profile_arrange(struct opr_profile *profile, const struct opr_merge *mer
 						   .image = file->image,
 						   .app_name = file->app_name,
 						   .image_name = &file->name->image,
+						   .callee = file->callee,
+						   .callee_name = &file->name->callee,
 						   .first_file = i };
 		}
 		part->nr_files++;
@@ -442,10 +488,8 @@ void opr_profile_free(struct opr_profile *profile)
 {
 	if (!profile)
 		return;
-	for (size_t i = 0; i < profile->nr_files; i++) {
-		free(profile->files[i].app);
-		free(profile->files[i].image);
-	}
+	for (size_t i = 0; i < profile->nr_files; i++)
+		free_names(&profile->files[i]);
 	for (size_t i = 0; i < profile->nr_sessions; i++) {
 		if (profile->sessions[i].dir_fd >= 0)
 			close(profile->sessions[i].dir_fd);

@@ -19,14 +19,15 @@ struct opr_file {
 	const char *path; /* below its session */
 	size_t session;
 	char *app, *image;                    /* opr_image_name of both, that of JIT code the path of its object; equal when libraries are merged */
+	char *callee;                         /* of a callgraph file: the image that was called; NULL for samples */
 	const struct op_image_name *app_name; /* what `app` is the name of */
 	size_t class_index;
 };
 
-/* One image in one application: files[first_file ...], sorted by class, then session, then path. */
+/* One image in one application, or its calls into another image: files[first_file ...], sorted by class, then session, then path. */
 struct opr_part {
-	const char *app, *image;
-	const struct op_image_name *app_name, *image_name;
+	const char *app, *image, *callee; /* callee: NULL for samples */
+	const struct op_image_name *app_name, *image_name, *callee_name;
 	size_t first_file, nr_files;
 };
 

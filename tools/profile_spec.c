@@ -7,7 +7,7 @@
 #include "tools/image_identity.h"
 #include "tools/report_log.h"
 
-enum value_kind { VALUE_WORDS, VALUE_PATHS, VALUE_DECIMAL, VALUE_MASK, VALUE_PATH };
+enum value_kind { VALUE_WORDS, VALUE_PATHS, VALUE_DECIMAL, VALUE_MASK, VALUE_DIRECTORY };
 
 static const struct tag {
 	const char *name;
@@ -26,7 +26,7 @@ static const struct tag {
 	{ "cpu:", VALUE_DECIMAL, offsetof(struct opr_spec, cpu) },
 	{ "tid:", VALUE_DECIMAL, offsetof(struct opr_spec, tid) },
 	{ "tgid:", VALUE_DECIMAL, offsetof(struct opr_spec, tgid) },
-	{ "archive:", VALUE_PATH, offsetof(struct opr_spec, archive) },
+	{ "archive:", VALUE_DIRECTORY, offsetof(struct opr_spec, archive) },
 };
 
 static struct opr_words *words_of(struct opr_spec *spec, const struct tag *tag)
@@ -89,22 +89,6 @@ static int check_numbers(const struct tag *tag, const struct opr_words *words, c
 	return 0;
 }
 
-static int set_value(const struct tag *tag, struct opr_words *words, const char *value)
-{
-	switch (tag->kind) {
-	case VALUE_PATHS:
-		return add_paths(words, value);
-	case VALUE_PATH:
-		opr_words_free(words);
-		return *value ? opr_words_add(words, value) : 0;
-	case VALUE_WORDS:
-	case VALUE_DECIMAL:
-	case VALUE_MASK:
-		break;
-	}
-	return opr_words_split(words, value);
-}
-
 static int parse_tag(struct opr_spec *spec, const struct tag *tag, const char *word)
 {
 	struct opr_words *words = words_of(spec, tag);
@@ -115,11 +99,13 @@ static int parse_tag(struct opr_spec *spec, const struct tag *tag, const char *w
 		return opr_error(-EINVAL, "%s: tag specified more than once", word);
 	if (opr_words_add(&spec->seen, word) < 0)
 		return opr_no_memory();
-	err = set_value(tag, words, value);
+	err = tag->kind == VALUE_PATHS ? add_paths(words, value) : opr_words_split(words, value);
 	if (err < 0)
 		return opr_no_memory();
 	if (!words->nr_words)
 		return opr_error(-EINVAL, "%s: a value is missing", word);
+	if (tag->kind == VALUE_DIRECTORY && words->nr_words != 1)
+		return opr_error(-EINVAL, "%s: one directory is wanted", word);
 	return tag->kind == VALUE_DECIMAL || tag->kind == VALUE_MASK ? check_numbers(tag, words, word) : 0;
 }
 
@@ -129,8 +115,6 @@ static int parse_word(struct opr_spec *spec, const char *word)
 
 	if (tag)
 		return parse_tag(spec, tag, word);
-	if (*word == '{' || *word == '}')
-		return opr_error(-EINVAL, "%s: differential profiles are not supported", word);
 	return add_path(&spec->names, word) < 0 ? opr_no_memory() : 0;
 }
 

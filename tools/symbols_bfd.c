@@ -141,9 +141,9 @@ static int finish(struct opr_symbols *symbols, bfd *image, const struct opr_symb
 
 		sections[section->index] = (struct opr_section){ start, start + bfd_section_size(section) };
 	}
+	symbols->sections = sections;
 	opr_symbols_finish(symbols, sections, file_bytes > UINT64_MAX - greatest ? UINT64_MAX : greatest + file_bytes);
-	free(sections);
-	return 0;
+	return options->by_address ? 0 : opr_symbols_keep_path(symbols, bfd_get_filename(image));
 }
 
 static int read_symbols(struct opr_symbols *symbols, bfd *image, asymbol **table, long nr_symbols,

@@ -88,8 +88,8 @@ done
 refuses 'for parameter tid with values: tid:9,tid:10 which conflicts with parameter cpu' --session-dir=s tid:9,10
 rm "$current/{root}/x/{dep}/{root}/x/TIMER.0.0.all."?*.?
 refuses '--no-such-option' --no-such-option
-refuses '-X' -X
-refuses '-c' -c
+refuses '--no-such' -X --no-such
+refuses 'invalid profile specification { x' '{' x
 refuses 'threshold' -t 101
 refuses 'threshold' -t 5x
 refuses 'threshold' -t nan
