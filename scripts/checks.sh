@@ -51,7 +51,9 @@ system_tests() {
 
 # The names in the Makefile fragments of the unit tests; known before anything is built.
 unit_tests() {
-	grep -ohE 'tests/unit/test_[A-Za-z0-9_]+(\.[a-z]+)?' "$top"/tests/unit/*.mk | sed -n '/\.sh$/p; /\./!p' | sort -u
+	grep -ohE 'tests/unit/test_[A-Za-z0-9_]+(\.[a-z]+)?' "$top"/tests/unit/*.mk | sed -n '/\.sh$/p; /\.py$/p; /\./!p' | sort -u
+	echo tests/ring/torture
+	echo tests/fuzz/test_corpus.sh
 }
 
 check_units() {
@@ -59,6 +61,7 @@ check_units() {
 	for program in $(unit_tests); do
 		case $program in
 		*.sh) check "$1/unit/${program##*/}" run_built "$1" "$top/$program" ;;
+		*.py) check "$1/unit/${program##*/}" run_built "$1" python3 "$top/$program" ;;
 		*) check "$1/unit/${program##*/}" run_built "$1" "./$program" ;;
 		esac
 	done

@@ -93,7 +93,7 @@ static const struct ctl_option setups[] = {
 	  .letter = 'p',
 	  .arg = "LIST",
 	  .edit = ctl_edit_separate,
-	  .help = "file samples by none, library, kernel, thread, cpu, all" },
+	  .help = "file samples by none, library, kernel, thread, cpu, all, cgroup" },
 	{ .name = "vmlinux", .arg = "FILE", .edit = ctl_edit_vmlinux, .help = "the uncompressed kernel that runs" },
 	{ .name = "no-vmlinux", .edit = ctl_edit_no_vmlinux, .help = "no kernel file: symbols come from /proc/kallsyms" },
 	{ .name = "session-dir", .arg = "DIR", .edit = ctl_edit_session_dir, .help = "where the daemon keeps its samples" },

@@ -332,6 +332,7 @@ static int check(const struct opr_options *options)
 		{ xml && options->images, "--images is incompatible with --xml" },
 		{ options->global_percent && options->symbols && !options->details && !options->callgraph,
 		  "--global-percent is meaningless with --symbols and without --details or --callgraph" },
+		{ options->images && options->cgroups, "--images and --cgroups do not go together: --images cgroup:PATH shows those of one" },
 		{ options->images && options->symbols, "--images and --symbols do not go together" },
 		{ options->cgroups && options->symbols, "--cgroups and --symbols do not go together: cgroup:PATH selects one" },
 		{ options->exclude_dependent && opr_words_have(&options->merge_words, "lib"),

@@ -9,6 +9,8 @@
 #include "tools/event_files.h"
 #include "tools/report_log.h"
 
+#define VALUES_MAX 20u /* of what classes differ in, in a message */
+
 /* ---- finding ---- */
 
 /* "all" comes last. */
@@ -143,6 +145,7 @@ static int compare_titles(const void *left, const void *right)
 static int list_values(const struct opr_classes *classes, enum opr_axis axis, struct op_text *values)
 {
 	char **titles = calloc(classes->nr_classes, sizeof(*titles));
+	size_t nr_values = 0;
 	bool complete = titles;
 
 	for (size_t i = 0; i < classes->nr_classes && complete; i++) {
@@ -151,9 +154,14 @@ static int list_values(const struct opr_classes *classes, enum opr_axis axis, st
 	}
 	if (complete)
 		qsort(titles, classes->nr_classes, sizeof(*titles), compare_titles);
-	for (size_t i = 0; i < classes->nr_classes && complete; i++)
-		if (!i || strcmp(titles[i - 1], titles[i]))
+	for (size_t i = 0; i < classes->nr_classes && complete; i++) {
+		if (i && !strcmp(titles[i - 1], titles[i]))
+			continue;
+		if (nr_values++ < VALUES_MAX)
 			op_text_printf(values, "%s%s", i ? "," : "", titles[i]);
+	}
+	if (nr_values > VALUES_MAX)
+		op_text_printf(values, ",... (%zu in all)", nr_values);
 	for (size_t i = 0; titles && i < classes->nr_classes; i++)
 		free(titles[i]);
 	free(titles);

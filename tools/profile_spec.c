@@ -7,7 +7,7 @@
 #include "tools/image_identity.h"
 #include "tools/report_log.h"
 
-enum value_kind { VALUE_WORDS, VALUE_PATHS, VALUE_DECIMAL, VALUE_MASK, VALUE_DIRECTORY };
+enum value_kind { VALUE_WORDS, VALUE_PATHS, VALUE_DECIMAL, VALUE_MASK, VALUE_DIRECTORY, VALUE_CGROUPS };
 
 static const struct tag {
 	const char *name;
@@ -19,7 +19,7 @@ static const struct tag {
 	{ "image:", VALUE_PATHS, offsetof(struct opr_spec, image) },
 	{ "image-exclude:", VALUE_PATHS, offsetof(struct opr_spec, image_exclude) },
 	{ "lib-image:", VALUE_PATHS, offsetof(struct opr_spec, lib_image) },
-	{ "cgroup:", VALUE_WORDS, offsetof(struct opr_spec, cgroup) },
+	{ "cgroup:", VALUE_CGROUPS, offsetof(struct opr_spec, cgroup) },
 	{ "event:", VALUE_WORDS, offsetof(struct opr_spec, event) },
 	{ "count:", VALUE_DECIMAL, offsetof(struct opr_spec, count) },
 	{ "unit-mask:", VALUE_MASK, offsetof(struct opr_spec, unit_mask) },
@@ -89,6 +89,21 @@ static int check_numbers(const struct tag *tag, const struct opr_words *words, c
 	return 0;
 }
 
+/* Paths as the kernel writes them: absolute, without a slash at the end. */
+static int check_cgroups(struct opr_words *words, const char *word)
+{
+	for (size_t i = 0; i < words->nr_words; i++) {
+		char *path = words->words[i];
+		size_t length = strlen(path);
+
+		if (*path != '/' && *path != '*' && *path != '?' && *path != '[')
+			return opr_error(-EINVAL, "%s: '%s' is no path of a cgroup: it begins with a slash", word, path);
+		while (length > 1 && path[length - 1] == '/')
+			path[--length] = '\0';
+	}
+	return 0;
+}
+
 static int parse_tag(struct opr_spec *spec, const struct tag *tag, const char *word)
 {
 	struct opr_words *words = words_of(spec, tag);
@@ -106,6 +121,8 @@ static int parse_tag(struct opr_spec *spec, const struct tag *tag, const char *w
 		return opr_error(-EINVAL, "%s: a value is missing", word);
 	if (tag->kind == VALUE_DIRECTORY && words->nr_words != 1)
 		return opr_error(-EINVAL, "%s: one directory is wanted", word);
+	if (tag->kind == VALUE_CGROUPS)
+		return check_cgroups(words, word);
 	return tag->kind == VALUE_DECIMAL || tag->kind == VALUE_MASK ? check_numbers(tag, words, word) : 0;
 }
 
