@@ -2,19 +2,18 @@
 #include "daemon/count.h"
 
 #include <errno.h>
-#include <time.h>
 
 #include "daemon/capture.h"
 #include "daemon/log.h"
+#include "daemon/recover.h"
+#include "daemon/settle.h"
 #include "libop/mangle.h"
 #include "libop/odb.h"
 #include "libop/session.h"
 #include "libop/sys.h"
 
-#define TMP_PATH             OP_SESSION_TMP "/sample"
 #define RETRY_NS             100000000u /* a file that could not be opened is tried again after 100 ms */
 #define BUILD_ID_SHOWN_BYTES 6
-#define DAMAGED_DIR          "damaged"
 #define NAME_LONG_BYTES      512 /* longer names of images are shortened where a path would be too long */
 #define NAME_SHOWN_BYTES     128 /* of their last component */
 
@@ -228,24 +227,15 @@ static void make_header(const struct opd_count *count, const struct opd_file *fi
 
 /* ---- opening ---- */
 
-/*
- * A file that is no sample file (a power cut, a foreign hand) makes room for a whole one; it is kept beside the session for
- * whoever wants to look.
- */
-static int put_aside(struct opd_count *count, const char *path)
+/* The counters say how much is lost; this says where and why. */
+static void tell(const struct opd_count *count, const char *path, int err)
 {
-	char aside[64];
-	int err = op_sys_mkdirat(count->session_fd, DAMAGED_DIR, 0755);
+	static struct opd_rate rate;
+	uint64_t suppressed;
 
-	if (err && err != -EEXIST)
-		return err;
-	snprintf(aside, sizeof(aside), DAMAGED_DIR "/%llu-%llu", (unsigned long long)time(NULL),
-		 (unsigned long long)count->nr_damaged++);
-	err = op_sys_renameat(count->session_fd, path, count->session_fd, aside);
-	if (!err)
-		opd_log(SD_WARNING, "%s is not a sample file: kept as %s in the session directory, counting goes on in a new one",
-			path, aside);
-	return err;
+	if (opd_rate_allows(&rate, count->now_ns, OPD_LOG_INTERVAL_NS, &suppressed))
+		opd_log(SD_WARNING, "cannot count in %s: %s (%llu more since the last line)", path, strerror(-err),
+			(unsigned long long)suppressed);
 }
 
 static int open_path(struct opd_count *count, struct opd_file *file, unsigned int naming)
@@ -258,15 +248,19 @@ static int open_path(struct opd_count *count, struct opd_file *file, unsigned in
 	if (err)
 		return err;
 	make_header(count, file, &header);
-	err = op_odb_open(count->session_fd, path, TMP_PATH, &header, &odb);
-	if (err == -EBADMSG && !put_aside(count, path))
-		err = op_odb_open(count->session_fd, path, TMP_PATH, &header, &odb);
+	err = op_odb_open(count->session_fd, path, OP_SESSION_TMP_SAMPLE, &header, &odb);
+	if (opd_is_damage(err) && !opd_put_aside(count->session_fd, path)) {
+		count->nr_damaged++;
+		err = op_odb_open(count->session_fd, path, OP_SESSION_TMP_SAMPLE, &header, &odb);
+	}
 	/* An earlier daemon counted another file of that name: its profile stays as it is. */
 	if (!err && op_odb_header(odb)->mtime != header.mtime) {
 		op_odb_close(odb);
 		err = -ESTALE;
 	}
 	if (err) {
+		if (err != -ESTALE && err != -ENAMETOOLONG)
+			tell(count, path, err);
 		free(path);
 		return err;
 	}
@@ -364,9 +358,21 @@ static void book(const struct opd_waiting *waiting)
 		account->unattributed += waiting->nr_samples;
 }
 
-static void add_batch(struct batch *batch)
+/* Nobody waits here for the disk. */
+static void hand_over(struct opd_count *count, const struct batch *batch)
 {
-	op_odb_add_all(batch->additions, batch->nr);
+	for (size_t i = 0; i < batch->nr; i++) {
+		struct op_odb_pending *pending = op_odb_take_pending(batch->additions[i].odb);
+
+		if (pending)
+			opd_settler_add(count->settler, pending);
+	}
+}
+
+static void add_batch(struct opd_count *count, struct batch *batch)
+{
+	if (op_unlikely(op_odb_add_all(batch->additions, batch->nr)) && count->settler)
+		hand_over(count, batch);
 	for (size_t i = 0; i < batch->nr; i++)
 		batch->waiting[i]->error = batch->additions[i].error;
 	batch->nr = 0;
@@ -381,7 +387,7 @@ static int find_open(struct opd_count *count, const struct opd_file_key *key, st
 	if (!file)
 		return -ENOMEM;
 	if (op_unlikely(!file->odb)) {
-		add_batch(batch);
+		add_batch(count, batch);
 		err = open_file(count, file);
 		if (err)
 			return err;
@@ -417,7 +423,7 @@ static void split(struct opd_count *count, struct batch *batch)
 		if (waiting->nr_samples && key.cgroup_slot != OPD_CGROUP_NONE)
 			put(count, waiting, &key, batch);
 	}
-	add_batch(batch);
+	add_batch(count, batch);
 	for (size_t i = 0; i < count->nr_waiting; i++)
 		if (count->waiting[i].error || count->waiting[i].cgroup_slot == OPD_CGROUP_NONE)
 			count->cgroups->not_split += count->waiting[i].nr_samples;
@@ -430,7 +436,7 @@ void opd_count_flush(struct opd_count *count)
 	batch.nr = 0;
 	for (size_t i = 0; i < count->nr_waiting; i++)
 		put(count, &count->waiting[i], &count->waiting[i].key, &batch);
-	add_batch(&batch);
+	add_batch(count, &batch);
 	for (size_t i = 0; i < count->nr_waiting; i++)
 		book(&count->waiting[i]);
 	if (op_unlikely(count->cgroups))

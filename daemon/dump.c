@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/sync.h"
+#include "libop/session.h"
 #include "libop/sys.h"
 
 struct write_out {
@@ -86,6 +87,21 @@ static int write_paths(const struct write_out *out, const char **ret_failed)
 	return first_err;
 }
 
+/* The sample files, the numbers beside them, and the session directory that both are in. */
+static int write_all(const struct write_out *out, const char **ret_failed)
+{
+	int err = write_paths(out, ret_failed), stats_err = opd_stats_dir_sync(out->session_fd);
+
+	if (!stats_err)
+		stats_err = sync_path(out->session_fd, OP_SESSION_CURRENT, O_RDONLY | O_DIRECTORY);
+	if (!stats_err)
+		stats_err = op_sys_fsync(out->session_fd);
+	if (err || !stats_err || stats_err == -ENOENT)
+		return err;
+	*ret_failed = OP_SESSION_CURRENT;
+	return stats_err;
+}
+
 static void free_write_out(struct write_out *out)
 {
 	for (size_t i = 0; i < out->nr_paths; i++)
@@ -100,7 +116,7 @@ static void *run(void *arg)
 	struct opd_sync *sync = out->sync;
 	struct opd_job *job = out->job;
 	const char *failed = "";
-	int err = write_paths(out, &failed);
+	int err = write_all(out, &failed);
 
 	pthread_mutex_lock(&sync->lock);
 	if (err == -ENOENT && out->nr_resets != sync->nr_resets)

@@ -14,6 +14,8 @@ daemon_libopd_a_SOURCES = \
 	daemon/kernel_map.c daemon/kernel_map.h \
 	daemon/cgroups.c daemon/cgroups.h \
 	daemon/resolve.c daemon/resolve.h \
+	daemon/settle.c daemon/settle.h \
+	daemon/recover.c daemon/recover.h \
 	daemon/count.c daemon/count.h \
 	daemon/drain.c daemon/drain.h \
 	daemon/visit.c daemon/visit.h \

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "daemon/sync.h"
+#include "libop/file.h"
 #include "libop/parse.h"
 #include "libop/session.h"
 #include "libop/sys.h"
@@ -21,15 +22,27 @@ static const char *const names[OPD_STATS_NR] = {
 	[OPD_STATS_LOST_SAMPLEFILE] = "lost_samplefile",
 };
 
-static uint64_t read_number(int session_fd, const char *name)
+/* The directory, which must not lead elsewhere. A descriptor or -errno. */
+static int open_stats(int session_fd, bool make)
 {
-	char path[128], text[32];
+	const char *name;
+	int parent = op_file_open_parent(session_fd, STATS_DIR "/total_samples", make, &name), fd;
+
+	if (parent < 0)
+		return parent;
+	fd = op_sys_openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	close(parent);
+	return fd;
+}
+
+static uint64_t read_number(int stats_fd, const char *name)
+{
+	char text[32];
 	uint64_t value = 0;
 	ssize_t nr;
 	int fd;
 
-	snprintf(path, sizeof(path), STATS_DIR "/%s", name);
-	fd = op_sys_openat(session_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+	fd = op_sys_openat(stats_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
 	if (fd < 0)
 		return 0;
 	nr = op_sys_read(fd, text, sizeof(text) - 1);
@@ -41,28 +54,30 @@ static uint64_t read_number(int session_fd, const char *name)
 	return op_parse_u64(text, 0, UINT64_MAX, &value) ? 0 : value;
 }
 
-static int write_number(int session_fd, const char *name, uint64_t value)
+static int write_number(int session_fd, int stats_fd, const char *name, uint64_t value)
 {
-	char path[128], text[32];
-	int fd, err;
+	const char *tmp_name;
+	char text[32];
+	int tmp_fd = op_file_open_parent(session_fd, TMP_PATH, true, &tmp_name), fd, err;
 
-	snprintf(path, sizeof(path), STATS_DIR "/%s", name);
-	fd = op_sys_openat(session_fd, TMP_PATH, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
-	if (fd < 0)
-		return fd;
+	if (tmp_fd < 0)
+		return tmp_fd;
 	snprintf(text, sizeof(text), "%llu\n", (unsigned long long)value);
-	err = op_sys_write_all(fd, text, strlen(text));
-	close(fd);
+	fd = op_sys_openat(tmp_fd, tmp_name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
+	err = fd < 0 ? fd : op_sys_write_all(fd, text, strlen(text));
+	if (fd >= 0)
+		close(fd);
 	if (!err)
-		err = op_sys_renameat(session_fd, TMP_PATH, session_fd, path);
-	if (err)
-		op_sys_unlinkat(session_fd, TMP_PATH, 0);
+		err = op_sys_renameat(tmp_fd, tmp_name, stats_fd, name);
+	if (err && fd >= 0)
+		op_sys_unlinkat(tmp_fd, tmp_name, 0);
+	close(tmp_fd);
 	return err;
 }
 
-static int make_directory(int session_fd, const char *path)
+static int make_directory(int dir_fd, const char *path)
 {
-	int err = op_sys_mkdirat(session_fd, path, 0755);
+	int err = op_sys_mkdirat(dir_fd, path, 0755);
 
 	return err == -EEXIST ? 0 : err;
 }
@@ -70,7 +85,7 @@ static int make_directory(int session_fd, const char *path)
 int opd_stats_dir_write(struct opd_stats *stats, const struct opd_capture *capture, int session_fd)
 {
 	uint64_t totals[OPD_STATS_NR] = { 0 }, nr_throttles = 0;
-	int err;
+	int stats_fd, err = 0;
 
 	for (size_t i = 0; i < capture->nr_events; i++) {
 		struct op_ledger_event sum;
@@ -81,16 +96,42 @@ int opd_stats_dir_write(struct opd_stats *stats, const struct opd_capture *captu
 		totals[OPD_STATS_LOST_SAMPLEFILE] += op_ledger_lost(&sum);
 		nr_throttles += sum.nr_throttles;
 	}
+	stats_fd = open_stats(session_fd, true);
+	if (stats_fd < 0)
+		return stats_fd;
 	for (size_t i = 0; i < OPD_STATS_NR && !stats->base_known; i++)
-		stats->base[i] = read_number(session_fd, names[i]);
+		stats->base[i] = read_number(stats_fd, names[i]);
 	stats->base_known = true;
-	err = make_directory(session_fd, OP_SESSION_CURRENT);
-	if (!err)
-		err = make_directory(session_fd, STATS_DIR);
 	for (size_t i = 0; i < OPD_STATS_NR && !err; i++)
-		err = write_number(session_fd, names[i], stats->base[i] + totals[i]);
+		err = write_number(session_fd, stats_fd, names[i], stats->base[i] + totals[i]);
 	if (!err && nr_throttles)
-		err = make_directory(session_fd, STATS_DIR "/throttled");
+		err = make_directory(stats_fd, "throttled");
+	close(stats_fd);
+	return err;
+}
+
+static int sync_number(int stats_fd, const char *name)
+{
+	int fd = op_sys_openat(stats_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0), err;
+
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	err = op_sys_fsync(fd);
+	close(fd);
+	return err;
+}
+
+int opd_stats_dir_sync(int session_fd)
+{
+	int stats_fd = open_stats(session_fd, false), err = 0;
+
+	if (stats_fd < 0)
+		return stats_fd == -ENOENT ? 0 : stats_fd;
+	for (size_t i = 0; i < OPD_STATS_NR && !err; i++)
+		err = sync_number(stats_fd, names[i]);
+	if (!err)
+		err = op_sys_fsync(stats_fd);
+	close(stats_fd);
 	return err;
 }
 

@@ -3,7 +3,7 @@
  * samples/current/stats/: the ledger in the form that the genuine tools look at, so that they warn of what was lost
  * (doc/format.md). Numbers go on from those of an earlier daemon on the same session.
  *
- * Sync thread only.
+ * Sync thread only, unless said otherwise.
  */
 #ifndef OPD_STATS_DIR_H
 #define OPD_STATS_DIR_H
@@ -22,6 +22,9 @@ struct opd_stats {
 
 /* Writes the files anew, each whole. 0 or -errno. */
 int opd_stats_dir_write(struct opd_stats *stats, const struct opd_capture *capture, int session_fd) OP_NONNULL OP_MUST_CHECK;
+
+/* Writes the files of the last opd_stats_dir_write to the disk. Any thread; waits for it. 0, also when there are none, or -errno. */
+int opd_stats_dir_sync(int session_fd) OP_MUST_CHECK;
 
 /* Empties samples/current, and counting begins anew. 0 or -errno; nothing to empty is no error. */
 int opd_stats_dir_clear_session(struct opd_stats *stats, int session_fd) OP_NONNULL OP_MUST_CHECK;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <unistd.h>
 
 #include "libop/sys.h"
@@ -123,4 +124,40 @@ int op_file_make_dirs(const char *path)
 		err = stat(path, &st) < 0 ? -errno : S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
 	}
 	return err;
+}
+
+#define PARENT_FLAGS (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+
+static int open_component(int dir_fd, const char *name, bool make)
+{
+	int fd = op_sys_openat(dir_fd, name, PARENT_FLAGS, 0), err;
+
+	if (fd != -ENOENT || !make)
+		return fd;
+	err = op_sys_mkdirat(dir_fd, name, 0755);
+	return err && err != -EEXIST ? err : op_sys_openat(dir_fd, name, PARENT_FLAGS, 0);
+}
+
+int op_file_open_parent(int dir_fd, const char *path, bool make, const char **ret_name)
+{
+	int fd = strlen(path) < PATH_MAX ? op_sys_openat(dir_fd, ".", PARENT_FLAGS, 0) : -ENAMETOOLONG;
+	const char *slash;
+
+	while (fd >= 0 && (slash = strchr(path, '/'))) {
+		size_t length = (size_t)(slash - path);
+		char name[NAME_MAX + 1];
+		int below = -ENAMETOOLONG;
+
+		if (length <= NAME_MAX) {
+			memcpy(name, path, length);
+			name[length] = '\0';
+			below = strcmp(name, "..") ? open_component(fd, length ? name : ".", make) : -EINVAL;
+		}
+		close(fd);
+		fd = below;
+		path = slash + 1;
+	}
+	if (fd >= 0)
+		*ret_name = path;
+	return fd;
 }

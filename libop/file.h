@@ -24,4 +24,12 @@ int op_file_publish(int dir_fd, const char *name, const char *text, mode_t mode)
 /* Makes a directory and what is missing above it, mode 0755 less the umask. 0, also when it is there; -errno. */
 int op_file_make_dirs(const char *path) OP_NONNULL OP_MUST_CHECK;
 
+/*
+ * Opens the directory that leads to `path` below dir_fd, component by component, so that what the caller does there with the last one,
+ * *ret_name, which points into path, stays below dir_fd: a symbolic link on the way is -ENOTDIR, ".." -EINVAL. `make`: missing
+ * directories are made, mode 0755 less the umask. An O_PATH descriptor that the caller closes, or -errno; -ENAMETOOLONG where others could
+ * not name the file in one call.
+ */
+int op_file_open_parent(int dir_fd, const char *path, bool make, const char **ret_name) OP_NONNULL OP_MUST_CHECK;
+
 #endif

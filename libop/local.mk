@@ -16,7 +16,10 @@ libop_libop_a_SOURCES = \
 	libop/ledger.c libop/ledger.h \
 	libop/mangle.c libop/mangle.h \
 	libop/odb.c libop/odb.h \
+	libop/odb_file.c libop/odb_file.h \
 	libop/odb_read.c \
+	libop/odb_repair.c \
+	libop/odb_replace.c \
 	libop/parse.c libop/parse.h \
 	libop/record.c libop/record.h \
 	libop/ring.c libop/ring.h \

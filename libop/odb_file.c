@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "libop/odb_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "libop/file.h"
+#include "libop/sys.h"
+
+#define FILE_MODE 0644
+#define TMP_FLAGS (O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+
+/* ---- one file ---- */
+
+int op_odb_map_file(int fd, uint32_t size, struct op_odb_map *ret_map)
+{
+	size_t nr_bytes = op_odb_file_bytes(size);
+	struct stat st;
+	uint8_t *base;
+	void *start;
+	int err = op_sys_fstat(fd, &st);
+
+	if (!err)
+		err = op_sys_mmap(NULL, nr_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0, &start);
+	if (err)
+		return err;
+	base = start;
+	*ret_map = (struct op_odb_map){
+		.header = start,
+		.descr = (void *)(base + sizeof(struct op_odb_header)),
+		.nodes = (void *)(base + OP_ODB_NODES_OFFSET),
+		.hash = (void *)(base + OP_ODB_NODES_OFFSET + size * sizeof(struct op_odb_node)),
+		.size = size,
+		.nr_bytes = nr_bytes,
+		.inode = st.st_ino,
+	};
+	return 0;
+}
+
+void op_odb_unmap(const struct op_odb_map *map)
+{
+	op_sys_munmap(map->header, map->nr_bytes);
+}
+
+static int fill(int fd, uint32_t size, struct op_odb_map *ret_map)
+{
+	int err = op_sys_fallocate(fd, 0, 0, (off_t)op_odb_file_bytes(size));
+
+	if (!err)
+		err = op_odb_map_file(fd, size, ret_map);
+	if (err)
+		return err;
+	ret_map->descr->size = size;
+	ret_map->descr->current_size = 1;
+	return 0;
+}
+
+int op_odb_make_file(int dir_fd, const char *tmp_path, uint32_t size, struct op_odb_map *ret_map)
+{
+	const char *name;
+	int parent = op_file_open_parent(dir_fd, tmp_path, true, &name), fd, err;
+
+	if (parent < 0)
+		return parent;
+	fd = op_sys_openat(parent, name, TMP_FLAGS, FILE_MODE);
+	err = fd < 0 ? fd : fill(fd, size, ret_map);
+	if (fd >= 0)
+		close(fd);
+	if (err && fd >= 0)
+		op_sys_unlinkat(parent, name, 0);
+	close(parent);
+	return err;
+}
+
+void op_odb_link_nodes(const struct op_odb_map *map)
+{
+	uint32_t nr_nodes = map->descr->current_size;
+
+	for (uint32_t i = 1; i < nr_nodes; i++)
+		op_odb_link_node(map, i);
+}
+
+bool op_odb_is_torn(const struct op_odb_node *node, uint32_t index)
+{
+	if (node->value)
+		return op_odb_needs_filler(node->key, index);
+	return !op_odb_needs_filler(0, index) || !node[-1].value || node->key != node[-1].key;
+}
+
+int op_odb_check_head(const struct op_odb_header *header, const struct op_odb_descr *descr)
+{
+	if (memcmp(header->magic, OP_ODB_MAGIC, sizeof(header->magic)) != 0 || header->version != OP_ODB_VERSION)
+		return -EBADMSG;
+	if (descr->size < 2 || descr->size > OP_ODB_SIZE_MAX || (descr->size & (descr->size - 1)))
+		return -EBADMSG;
+	return descr->current_size >= 1 && descr->current_size <= descr->size ? 0 : -EBADMSG;
+}
+
+int op_odb_open_regular(int dir_fd, const char *path, int flags, struct stat *ret_stat)
+{
+	const char *name;
+	int parent = op_file_open_parent(dir_fd, path, false, &name), fd, err;
+
+	if (parent < 0)
+		return parent;
+	fd = op_sys_openat(parent, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+	close(parent);
+	if (fd < 0)
+		return fd;
+	err = op_sys_fstat(fd, ret_stat);
+	if (!err && !S_ISREG(ret_stat->st_mode))
+		err = -EBADMSG;
+	if (err)
+		close(fd);
+	return err ? err : fd;
+}
+
+int op_odb_publish(int dir_fd, const char *tmp_path, const char *path)
+{
+	const char *name, *tmp_name;
+	int tmp_parent = op_file_open_parent(dir_fd, tmp_path, false, &tmp_name), parent, err;
+
+	if (tmp_parent < 0)
+		return tmp_parent;
+	parent = op_file_open_parent(dir_fd, path, true, &name);
+	err = parent < 0 ? parent : op_sys_renameat(tmp_parent, tmp_name, parent, name);
+	if (err)
+		op_sys_unlinkat(tmp_parent, tmp_name, 0);
+	if (parent >= 0)
+		close(parent);
+	close(tmp_parent);
+	return err;
+}
