@@ -13,6 +13,7 @@
 #include "libop/sys.h"
 
 #define RETRY_NS             100000000u /* a file that could not be opened is tried again after 100 ms */
+#define NR_TOLD              32       /* kinds of errors that are told beside each other */
 #define BUILD_ID_SHOWN_BYTES 6
 #define NAME_LONG_BYTES      512 /* longer names of images are shortened where a path would be too long */
 #define NAME_SHOWN_BYTES     128 /* of their last component */
@@ -230,10 +231,10 @@ static void make_header(const struct opd_count *count, const struct opd_file *fi
 /* The counters say how much is lost; this says where and why. */
 static void tell(const struct opd_count *count, const char *path, int err)
 {
-	static struct opd_rate rate;
+	static struct opd_rate rates[NR_TOLD];
 	uint64_t suppressed;
 
-	if (opd_rate_allows(&rate, count->now_ns, OPD_LOG_INTERVAL_NS, &suppressed))
+	if (opd_rate_allows(&rates[(unsigned int)-err % NR_TOLD], count->now_ns, OPD_LOG_INTERVAL_NS, &suppressed))
 		opd_log(SD_WARNING, "cannot count in %s: %s (%llu more since the last line)", path, strerror(-err),
 			(unsigned long long)suppressed);
 }

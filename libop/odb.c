@@ -36,90 +36,17 @@ static int create(struct op_odb *odb, const struct op_odb_header *header)
 
 /* ---- what is there already ---- */
 
-/* The chains reach each node in use once, from the bucket of its key. Nodes are reached no more often than there are, whatever is in them. */
-static bool hash_is_sound(const struct op_odb_map *map)
-{
-	uint32_t nr_nodes = map->descr->current_size, reached = 1;
-
-	for (uint32_t bucket = 0; bucket < map->size; bucket++) {
-		for (uint32_t i = map->hash[bucket]; i; i = map->nodes[i].next) {
-			if (i >= nr_nodes || ++reached > nr_nodes || op_odb_bucket(map->nodes[i].key, map->size) != bucket)
-				return false;
-		}
-	}
-	return reached == nr_nodes;
-}
-
-/* What was written of nodes that were not published when the last writer ended. */
-static void drop_unpublished(struct op_odb *odb)
-{
-	const struct op_odb_map *map = &odb->map;
-
-	for (uint32_t i = map->descr->current_size; i < map->size; i++) {
-		if (!map->nodes[i].key && !map->nodes[i].value)
-			continue;
-		map->nodes[i] = (struct op_odb_node){ 0 };
-		odb->dropped++;
-	}
-}
-
-static bool has_torn_nodes(const struct op_odb_map *map)
-{
-	for (uint32_t i = 1; i < map->descr->current_size; i++)
-		if (op_odb_is_torn(&map->nodes[i], i))
-			return true;
-	return false;
-}
-
-/* The node array is the truth: whatever the hash said when the last writer ended is made anew from it. -EUCLEAN: nodes are torn. */
-static int make_sound(struct op_odb *odb)
-{
-	drop_unpublished(odb);
-	if (has_torn_nodes(&odb->map))
-		return -EUCLEAN;
-	if (hash_is_sound(&odb->map))
-		return 0;
-	memset(odb->map.hash, 0, odb->map.size * sizeof(uint32_t));
-	op_odb_link_nodes(&odb->map);
-	return 0;
-}
-
-static int map_existing(struct op_odb *odb, int fd, const struct stat *st)
-{
-	struct {
-		struct op_odb_header header;
-		struct op_odb_descr descr;
-	} head;
-	ssize_t nr = op_sys_pread(fd, &head, sizeof(head), 0);
-	int err;
-
-	if (nr < 0)
-		return (int)nr;
-	err = nr < (ssize_t)sizeof(head) ? -EBADMSG : op_odb_check_head(&head.header, &head.descr);
-	if (!err && st->st_size != (off_t)op_odb_file_bytes(head.descr.size))
-		err = -EUCLEAN;
-	/* Blocks that a sparse copy left out would be SIGBUS on a full disk. */
-	if (!err)
-		err = op_sys_fallocate(fd, 0, 0, st->st_size);
-	return err ? err : op_odb_map_file(fd, head.descr.size, &odb->map);
-}
-
 static int open_existing(struct op_odb *odb)
 {
 	struct stat st;
 	int fd = op_odb_open_regular(odb->dir_fd, odb->path, O_RDWR, &st), err;
+	uint32_t dropped = 0;
 
 	if (fd < 0)
 		return fd;
-	err = map_existing(odb, fd, &st);
+	err = op_odb_map_sound(fd, &st, &odb->map, &dropped);
 	close(fd);
-	if (err)
-		return err;
-	err = make_sound(odb);
-	if (err) {
-		op_odb_unmap(&odb->map);
-		odb->map.header = NULL;
-	}
+	odb->dropped += dropped;
 	odb->promised = true;
 	return err;
 }

@@ -153,8 +153,8 @@ struct op_odb_recovery {
 int op_odb_recover(int dir_fd, const char *tmp_path, struct op_odb_recovery *ret_recovery) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Looks whether a reader takes the file and no node is torn, and if not, replaces it by one with the nodes that are whole; *ret_dropped is how
- * many are not, or are missing at the end. 0, also when there was nothing to do; -EBADMSG when it is no sample file or its head is damaged;
+ * Looks whether a reader takes the file and no node is torn, and if not, replaces it by one with the nodes that are whole. What was not published
+ * is removed, and the hash is put in order. *ret_dropped is how many nodes are torn, not published, or missing at the end. 0, also when there was nothing to do; -EBADMSG when it is no sample file or its head is damaged;
  * another -errno. *ret_pending is as op_odb_take_pending gives it.
  */
 int op_odb_repair(int dir_fd, const char *path, const char *tmp_path, uint32_t *ret_dropped,

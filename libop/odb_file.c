@@ -133,3 +133,82 @@ int op_odb_publish(int dir_fd, const char *tmp_path, const char *path)
 	close(tmp_parent);
 	return err;
 }
+
+/* ---- what is there already ---- */
+
+/* The chains reach each node in use once, from the bucket of its key. Nodes are reached no more often than there are, whatever is in them. */
+static bool hash_is_sound(const struct op_odb_map *map)
+{
+	uint32_t nr_nodes = map->descr->current_size, reached = 1;
+
+	for (uint32_t bucket = 0; bucket < map->size; bucket++) {
+		for (uint32_t i = map->hash[bucket]; i; i = map->nodes[i].next) {
+			if (i >= nr_nodes || ++reached > nr_nodes || op_odb_bucket(map->nodes[i].key, map->size) != bucket)
+				return false;
+		}
+	}
+	return reached == nr_nodes;
+}
+
+/* What was written of nodes that were not published when the last writer ended. */
+static uint32_t drop_unpublished(const struct op_odb_map *map)
+{
+	uint32_t nr_dropped = 0;
+
+	for (uint32_t i = map->descr->current_size; i < map->size; i++) {
+		if (!map->nodes[i].key && !map->nodes[i].value)
+			continue;
+		map->nodes[i] = (struct op_odb_node){ 0 };
+		nr_dropped++;
+	}
+	return nr_dropped;
+}
+
+static bool has_torn_nodes(const struct op_odb_map *map)
+{
+	for (uint32_t i = 1; i < map->descr->current_size; i++)
+		if (op_odb_is_torn(&map->nodes[i], i))
+			return true;
+	return false;
+}
+
+/* The node array is the truth: whatever the hash said when the last writer ended is made anew from it. */
+static void make_hash_sound(const struct op_odb_map *map)
+{
+	if (hash_is_sound(map))
+		return;
+	memset(map->hash, 0, map->size * sizeof(uint32_t));
+	op_odb_link_nodes(map);
+}
+
+int op_odb_map_sound(int fd, const struct stat *st, struct op_odb_map *ret_map, uint32_t *ret_dropped)
+{
+	struct {
+		struct op_odb_header header;
+		struct op_odb_descr descr;
+	} head;
+	ssize_t nr = op_sys_pread(fd, &head, sizeof(head), 0);
+	struct op_odb_map map;
+	int err;
+
+	if (nr < 0)
+		return (int)nr;
+	err = nr < (ssize_t)sizeof(head) ? -EBADMSG : op_odb_check_head(&head.header, &head.descr);
+	if (!err && st->st_size != (off_t)op_odb_file_bytes(head.descr.size))
+		err = -EUCLEAN;
+	/* Blocks that a sparse copy left out would be SIGBUS on a full disk. */
+	if (!err)
+		err = op_sys_fallocate(fd, 0, 0, st->st_size);
+	if (!err)
+		err = op_odb_map_file(fd, head.descr.size, &map);
+	if (err)
+		return err;
+	if (has_torn_nodes(&map)) {
+		op_odb_unmap(&map);
+		return -EUCLEAN;
+	}
+	*ret_dropped = drop_unpublished(&map);
+	make_hash_sound(&map);
+	*ret_map = map;
+	return 0;
+}

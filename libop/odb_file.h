@@ -89,6 +89,13 @@ static_assert((OP_ODB_NODES_OFFSET + 25 * sizeof(struct op_odb_node) + 8) % 512 
 /* What header and descriptor say of themselves: 0, -EBADMSG for a foreign file. */
 int op_odb_check_head(const struct op_odb_header *header, const struct op_odb_descr *descr) OP_NONNULL OP_MUST_CHECK;
 
+/*
+ * Maps a file that is there, with its blocks allocated: what was written of nodes that were not published is removed and counted, the hash
+ * is made anew where it is not sound. 0; -EUCLEAN when it has to be repaired first: its length is wrong or nodes are torn; -EBADMSG when its head
+ * is none; another -errno.
+ */
+int op_odb_map_sound(int fd, const struct stat *st, struct op_odb_map *ret_map, uint32_t *ret_dropped) OP_NONNULL OP_MUST_CHECK;
+
 /* Opens a regular file at the end of a path without links. A descriptor, -EBADMSG when something else is there, another -errno. */
 int op_odb_open_regular(int dir_fd, const char *path, int flags, struct stat *ret_stat) OP_NONNULL OP_MUST_CHECK;
 

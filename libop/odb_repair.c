@@ -13,7 +13,6 @@ struct remains {
 	struct op_odb_descr descr;
 	struct op_odb_node *nodes; /* from node 0 */
 	uint32_t nr_nodes;	   /* there, with node 0 */
-	bool fits; /* its length is right */
 };
 
 /* As many bytes as there are. */
@@ -70,16 +69,6 @@ static int read_remains(int fd, struct remains *remains)
 	return err;
 }
 
-static bool is_sound(const struct remains *remains)
-{
-	if (!remains->fits || remains->nr_nodes < remains->descr.current_size)
-		return false;
-	for (uint32_t i = 1; i < remains->nr_nodes; i++)
-		if (op_odb_is_torn(&remains->nodes[i], i))
-			return false;
-	return true;
-}
-
 /* Whole nodes one after another; a key 0 waits for a place where it does not look torn. */
 static uint32_t copy_whole(const struct remains *remains, const struct op_odb_map *map)
 {
@@ -125,23 +114,38 @@ static int write_whole(int dir_fd, const char *path, const char *tmp_path, const
 	return err;
 }
 
+/* Nothing for a reader to stumble over; what a writer would is put in order. */
+static int repair_in_place(int fd, const struct stat *st, uint32_t *ret_dropped)
+{
+	struct op_odb_map map;
+	uint32_t dropped;
+	int err = op_odb_map_sound(fd, st, &map, &dropped);
+
+	if (err)
+		return err;
+	op_odb_unmap(&map);
+	*ret_dropped = dropped;
+	return 0;
+}
+
 int op_odb_repair(int dir_fd, const char *path, const char *tmp_path, uint32_t *ret_dropped, struct op_odb_pending **ret_pending)
 {
 	struct remains remains = { 0 };
+	struct op_odb_pending *pending = NULL;
 	struct stat st;
-	int fd = op_odb_open_regular(dir_fd, path, O_RDONLY, &st), err;
+	int fd = op_odb_open_regular(dir_fd, path, O_RDWR, &st), err;
 
 	if (fd < 0)
 		return fd;
-	err = read_remains(fd, &remains);
-	close(fd);
-	remains.fits = !err && st.st_size == (off_t)op_odb_file_bytes(remains.descr.size);
-	if (!err && is_sound(&remains)) {
-		*ret_dropped = 0;
-		*ret_pending = NULL;
-	} else if (!err) {
-		err = write_whole(dir_fd, path, tmp_path, &remains, ret_dropped, ret_pending);
+	err = repair_in_place(fd, &st, ret_dropped);
+	if (err == -EUCLEAN) {
+		err = read_remains(fd, &remains);
+		if (!err)
+			err = write_whole(dir_fd, path, tmp_path, &remains, ret_dropped, &pending);
+		free(remains.nodes);
 	}
-	free(remains.nodes);
+	close(fd);
+	if (!err)
+		*ret_pending = pending;
 	return err;
 }

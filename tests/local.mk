@@ -8,7 +8,7 @@ include $(srcdir)/tests/unit/ring.mk
 include $(srcdir)/tests/ring/local.mk
 include $(srcdir)/tests/fuzz/local.mk
 
-check_PROGRAMS += tests/system/work tests/system/fault_oracle tests/system/perf_data
+check_PROGRAMS += tests/system/work tests/system/fault_oracle tests/system/perf_data tests/system/faultshim.so
 endif
 
 include $(srcdir)/tests/model/local.mk
@@ -19,6 +19,10 @@ tests_system_work_CFLAGS = -std=gnu11 -pthread -g -O1 -fno-omit-frame-pointer $(
 tests_system_work_LDFLAGS = -pthread
 
 tests_system_fault_oracle_SOURCES = tests/system/fault_oracle.c
+
+tests_system_faultshim_so_SOURCES = tests/system/faultshim.c
+tests_system_faultshim_so_CFLAGS = -std=gnu11 -fPIC -U_FORTIFY_SOURCE $(WARN_CFLAGS)
+tests_system_faultshim_so_LDFLAGS = -shared
 
 tests_system_perf_data_SOURCES = tests/system/perf_data.c
 tests_system_perf_data_LDADD = libop/libop.a
@@ -31,6 +35,8 @@ EXTRA_DIST += tests/format/reader.py tests/format/agree.py \
 	tests/system/test_agreement.py tests/system/test_attribution.py tests/system/test_cgroup.py tests/system/test_control.py \
 	tests/system/test_errors.py tests/system/test_hotplug.py tests/system/test_opcontrol.py tests/system/test_overwrite.py \
 	tests/system/test_page_faults.py tests/system/test_restart.py tests/system/test_shares.py tests/system/test_swaps.py \
+	tests/system/faultload.py tests/system/test_fault_kill.py tests/system/test_fault_dump.py \
+	tests/system/test_fault_space.py tests/system/test_fault_tree.py \
 	tests/system/test_turns.py tests/system/long_soak.py tests/system/test_perf_script.py tests/system/test_separate.py \
 	tests/systemd/test_container.py \
 	tests/bench/bench.py
