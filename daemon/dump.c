@@ -32,6 +32,22 @@ static int sync_path(int session_fd, const char *path, int flags)
 	return err;
 }
 
+/* Something else in the place of a sample file, or on the way to it: the file is gone. */
+static int sync_sample_file(int session_fd, const char *path)
+{
+	struct stat st;
+	int fd = op_sys_openat(session_fd, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC, 0);
+	int err;
+
+	if (fd < 0)
+		return fd == -ELOOP || fd == -ENOTDIR ? -ENOENT : fd;
+	err = op_sys_fstat(fd, &st);
+	if (!err)
+		err = S_ISREG(st.st_mode) ? op_sys_fsync(fd) : -ENOENT;
+	close(fd);
+	return err;
+}
+
 static int compare_strings(const void *a, const void *b)
 {
 	return strcmp(*(char *const *)a, *(char *const *)b);
@@ -73,7 +89,7 @@ static int write_paths(const struct write_out *out, const char **ret_failed)
 
 	qsort(out->paths, out->nr_paths, sizeof(*out->paths), compare_strings);
 	for (size_t i = 0; i < out->nr_paths; i++) {
-		int err = sync_path(out->session_fd, out->paths[i], O_RDONLY | O_NONBLOCK);
+		int err = sync_sample_file(out->session_fd, out->paths[i]);
 
 		if (!err)
 			err = sync_directories(out->session_fd, out->paths[i], previous);

@@ -371,12 +371,12 @@ static const struct {
 	{ "session", opd_init_session, opd_fini_session },
 	{ "lock", opd_init_lock, opd_fini_lock },
 	{ "recovery", opd_init_recovery, NULL },
-	{ "settler", opd_init_settler, opd_fini_settler },
 	{ "resolver", init_resolver, fini_resolver },
 	{ "processes", init_processes, NULL },
 	{ "cgroups", init_cgroups, NULL },
+	{ "loop", init_loop, fini_loop }, /* blocks signals: before there are threads */
+	{ "settler", opd_init_settler, opd_fini_settler },
 	{ "count", init_count, fini_count },
-	{ "loop", init_loop, fini_loop },
 	{ "sync", init_sync, fini_sync },
 	{ "server", init_server, fini_server },
 };

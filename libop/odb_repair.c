@@ -53,17 +53,20 @@ static int read_head(int fd, struct remains *remains)
 	return op_odb_check_head(&head.header, &head.descr);
 }
 
-static int read_remains(int fd, struct remains *remains)
+/* No more than the file has: what the descriptor says of a short one costs no memory. */
+static int read_remains(int fd, off_t file_bytes, struct remains *remains)
 {
 	size_t nr_read = 0;
+	uint64_t nr_nodes;
 	int err = read_head(fd, remains);
 
 	if (err)
 		return err;
-	remains->nodes = calloc(remains->descr.current_size, sizeof(*remains->nodes));
+	nr_nodes = op_min_u64(remains->descr.current_size, ((uint64_t)file_bytes - OP_ODB_NODES_OFFSET) / sizeof(*remains->nodes));
+	remains->nodes = calloc(nr_nodes + 1, sizeof(*remains->nodes));
 	if (!remains->nodes)
 		return -ENOMEM;
-	err = read_bytes(fd, remains->nodes, remains->descr.current_size * sizeof(*remains->nodes), OP_ODB_NODES_OFFSET, &nr_read);
+	err = read_bytes(fd, remains->nodes, nr_nodes * sizeof(*remains->nodes), OP_ODB_NODES_OFFSET, &nr_read);
 	if (!err)
 		remains->nr_nodes = (uint32_t)(nr_read / sizeof(*remains->nodes));
 	return err;
@@ -97,10 +100,12 @@ static uint32_t copy_whole(const struct remains *remains, const struct op_odb_ma
 static int write_whole(int dir_fd, const char *path, const char *tmp_path, const struct remains *remains, uint32_t *ret_dropped,
 		       struct op_odb_pending **ret_pending)
 {
-	uint32_t size = remains->descr.size, nr_whole;
+	uint32_t size = OP_ODB_INITIAL_SIZE, nr_whole;
 	struct op_odb_map map;
 	int err;
 
+	while (size < remains->nr_nodes)
+		size *= 2;
 	err = op_odb_make_file(dir_fd, tmp_path, size, &map);
 	if (err)
 		return err;
@@ -139,7 +144,7 @@ int op_odb_repair(int dir_fd, const char *path, const char *tmp_path, uint32_t *
 		return fd;
 	err = repair_in_place(fd, &st, ret_dropped);
 	if (err == -EUCLEAN) {
-		err = read_remains(fd, &remains);
+		err = read_remains(fd, st.st_size, &remains);
 		if (!err)
 			err = write_whole(dir_fd, path, tmp_path, &remains, ret_dropped, &pending);
 		free(remains.nodes);

@@ -198,13 +198,49 @@ void op_odb_pending_free(struct op_odb_pending *pending)
 
 /* ---- after an unclean stop ---- */
 
-/* Whether nothing that the old one has is missing in the new one. Node i has index i + 1. */
+static int compare_keys(const void *a, const void *b)
+{
+	const struct op_odb_node *left = a, *right = b;
+
+	return left->key < right->key ? -1 : left->key > right->key;
+}
+
+/* Whole nodes by key. Node i has index i + 1. */
+static void sort_whole(struct op_odb_samples *samples)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t i = samples->nr_nodes; i; i--)
+		if (op_odb_is_torn(&samples->nodes[i - 1], i))
+			samples->nodes[i - 1].value = 0; /* the one behind it has been looked at */
+	for (uint32_t i = 0; i < samples->nr_nodes; i++)
+		if (samples->nodes[i].value)
+			samples->nodes[nr++] = samples->nodes[i];
+	samples->nr_nodes = nr;
+	if (nr)
+		qsort(samples->nodes, nr, sizeof(*samples->nodes), compare_keys);
+}
+
+/* The count of the key of node *at, which moves behind it. */
+static uint64_t take_key(const struct op_odb_samples *samples, uint32_t *at, uint64_t key)
+{
+	uint64_t sum = 0;
+
+	for (; *at < samples->nr_nodes && samples->nodes[*at].key <= key; (*at)++)
+		if (samples->nodes[*at].key == key)
+			sum += samples->nodes[*at].value;
+	return sum;
+}
+
+/* Whether no count of the old one is larger than in the new one; both are sorted. */
 static bool has_all(const struct op_odb_samples *new, const struct op_odb_samples *old)
 {
-	for (uint32_t i = 0; i < old->nr_nodes; i++) {
-		if (op_odb_is_torn(&old->nodes[i], i + 1))
-			continue;
-		if (i >= new->nr_nodes || new->nodes[i].key != old->nodes[i].key || new->nodes[i].value < old->nodes[i].value)
+	uint32_t at = 0, new_at = 0;
+
+	while (at < old->nr_nodes) {
+		uint64_t key = old->nodes[at].key;
+
+		if (take_key(old, &at, key) > take_key(new, &new_at, key))
 			return false;
 	}
 	return true;
@@ -251,8 +287,10 @@ static struct entry *find_entry(const struct entries *entries, const char *path,
 /* Takes the samples over, or frees them: the best so far are replaced by those that lack nothing of them. */
 static bool take_better(struct op_odb_samples *best, bool *has_best, struct op_odb_samples *samples)
 {
-	bool is_better = !*has_best || has_all(samples, best);
+	bool is_better;
 
+	sort_whole(samples);
+	is_better = !*has_best || has_all(samples, best);
 	if (is_better && *has_best)
 		op_odb_samples_free(best);
 	if (is_better)

@@ -41,6 +41,7 @@ EXTRA_DIST += tests/format/reader.py tests/format/agree.py \
 	tests/systemd/test_container.py \
 	tests/bench/bench.py
 
+LONG_KILLS = 500
 OPD_TEST_ENV = OPD_BUILD=$(abs_top_builddir) OPD_SOURCE=$(abs_top_srcdir)
 
 .PHONY: check-programs check-system check-long bench fuzz
@@ -54,6 +55,7 @@ check-system: all check-programs
 
 check-long: all check-programs
 	tests/ring/torture --records=$(TORTURE_RECORDS)
+	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_fault_kill.py $(LONG_KILLS)
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/long_soak.py $(LONG_FLAGS)
 
 bench: all check-programs

@@ -74,7 +74,7 @@ def test(box):
     event = box.check_ledger(not_sampled=oracle.not_sampled())["events"][0]
     print("stored %(stored)d, lost_no_space %(lost_no_space)d" % event)
     box.check_agreement()
-    require("lost_no_space" in box.log_text(), "the log does not say what is lost")
+    opdtest.wait_until(lambda: "lost_no_space" in box.log_text(), 60, "the log does not say what is lost")
     stats = os.path.join(box.session, "samples", "current", "stats", "total_samples")
     with open(stats, encoding="ascii") as stream:
         total = int(stream.read())

@@ -7,6 +7,7 @@ on when it is over, and nothing outside of the session is ever written.
 import errno
 import os
 import shutil
+import signal
 
 import faultload
 import opdtest
@@ -99,30 +100,36 @@ def others_in_place_of_files(box, outside):
         app = box.copy_work("replaced-%d" % number)
         box.good(app, "faults", FAULTS)
         opdtest.wait_until(lambda a=app: stored_of(box, a) > 0, 60, "nothing is counted")
-        paths = [f.path for f in box.files(live=True) if f.name.app[1] == app]
-        box.daemon.send_signal(1)  # files are opened again
+        paths = [f.path for f in box.files(live=True) if f.name.app[1] == f.name.image[1] == app]
+        require(paths, "no samples in the program itself")
         for path in paths:
             os.unlink(current(box, path))
             make(current(box, path))
+        if number:
+            box.daemon.send_signal(signal.SIGHUP)  # files are opened again
+        else:
+            box.run(os.path.join(box.bin, "opcontrol"), "--dump")  # finds it gone, unless it was given up with others before
 
         def is_back(name=app, wanted=paths):
             box.good(name, "faults", FAULTS)
             return all(os.path.isfile(current(box, p)) and not os.path.islink(current(box, p)) and
                        os.path.getsize(current(box, p)) % 20 == 104 % 20 for p in wanted)
-        opdtest.wait_until(is_back, 60, "what is no sample file stays in the way")
+        opdtest.wait_until(is_back, 60, "what is no sample file stays in the way: %s" % make)
     require(faultload.listing(outside) == before, "something outside was written")
     require("is not a sample file" in box.log_text(), "the log says nothing of what was put aside")
     box.files(live=True)
 
 
 def directory_goes_away(box):
-    """The whole session directory is removed under the daemon: it lives, says so, and counts again when there is one."""
-    shutil.rmtree(box.session)
+    """The whole session directory is removed under the daemon: it lives and says so."""
+    opdtest.wait_until(lambda: shutil.rmtree(box.session, ignore_errors=True) or not os.path.exists(box.session), 60, "cannot remove it")
+    lost_before = lost(box, "lost_io_error")
     box.good(box.copy_work("gone"), "faults", FAULTS)
     box.run(os.path.join(box.bin, "opcontrol"), "--dump")
     require(box.daemon.poll() is None, "opd died of a session directory that is gone: %s" % box.log_text())
     require(not os.path.exists(box.session), "the session directory came back by itself")
-    require("lost_io_error" in box.log_text(), "the log says nothing of the directory")
+    require(lost(box, "lost_io_error") > lost_before, "what had no place is not counted")
+    require("No such file or directory" in box.log_text(), "the log says nothing of the directory")
     box.opcontrol("--shutdown")
     require(box.daemon.wait(opdtest.START_SECONDS) is not None, "opd does not end")
 
