@@ -60,5 +60,6 @@ check-long: all check-programs
 
 bench: all check-programs
 	@rc=0; $(MAKE) --no-print-directory bench-ring || rc=1; echo; \
-		$(MAKE) --no-print-directory bench-sim || rc=1; \
+		$(MAKE) --no-print-directory bench-sim || rc=1; echo; \
+		$(MAKE) --no-print-directory bench-files || rc=1; \
 		env $(OPD_TEST_ENV) python3 $(srcdir)/tests/bench/bench.py $(BENCH_FLAGS) || rc=1; exit $$rc
