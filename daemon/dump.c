@@ -11,6 +11,12 @@
 #include "libop/session.h"
 #include "libop/sys.h"
 
+/*
+ * So many files and their directories are written one by one, each with a flush of the disk; more are written with all that the file
+ * system has, in one go, which costs what others have not written yet and no more flushes.
+ */
+#define TOGETHER_PATHS 64
+
 struct write_out {
 	struct opd_sync *sync;
 	struct opd_job *job;
@@ -33,7 +39,7 @@ static int sync_path(int session_fd, const char *path, int flags)
 }
 
 /* Something else in the place of a sample file, or on the way to it: the file is gone. */
-static int sync_sample_file(int session_fd, const char *path)
+static int open_sample_file(int session_fd, const char *path)
 {
 	struct stat st;
 	int fd = op_sys_openat(session_fd, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC, 0);
@@ -42,8 +48,20 @@ static int sync_sample_file(int session_fd, const char *path)
 	if (fd < 0)
 		return fd == -ELOOP || fd == -ENOTDIR ? -ENOENT : fd;
 	err = op_sys_fstat(fd, &st);
-	if (!err)
-		err = S_ISREG(st.st_mode) ? op_sys_fsync(fd) : -ENOENT;
+	if (!err && !S_ISREG(st.st_mode))
+		err = -ENOENT;
+	if (err)
+		close(fd);
+	return err ? err : fd;
+}
+
+static int sync_sample_file(int session_fd, const char *path)
+{
+	int fd = open_sample_file(session_fd, path), err;
+
+	if (fd < 0)
+		return fd;
+	err = op_sys_fsync(fd);
 	close(fd);
 	return err;
 }
@@ -81,26 +99,59 @@ static int sync_directories(int session_fd, const char *path, const char *previo
 	return err;
 }
 
-/* All of them, also after a failure; the first one counts. */
-static int write_paths(const struct write_out *out, const char **ret_failed)
+struct failure {
+	int err; /* the first one */
+	const char *path;
+};
+
+static void note_failure(struct failure *failure, int err, const char *path)
+{
+	if (err && !failure->err)
+		*failure = (struct failure){ err, path };
+}
+
+/* All of them, also after a failure. */
+static void write_each(const struct write_out *out, struct failure *failure)
 {
 	const char *previous = "";
-	int first_err = 0;
 
-	qsort(out->paths, out->nr_paths, sizeof(*out->paths), compare_strings);
 	for (size_t i = 0; i < out->nr_paths; i++) {
 		int err = sync_sample_file(out->session_fd, out->paths[i]);
 
 		if (!err)
 			err = sync_directories(out->session_fd, out->paths[i], previous);
-		if (err && !first_err) {
-			*ret_failed = out->paths[i];
-			first_err = err;
-		}
 		if (!err)
 			previous = out->paths[i];
+		note_failure(failure, err, out->paths[i]);
 	}
-	return first_err;
+}
+
+/* The whole file system; each file must still be there to be in it. */
+static void write_together(const struct write_out *out, struct failure *failure)
+{
+	for (size_t i = 0; i < out->nr_paths; i++) {
+		int fd = open_sample_file(out->session_fd, out->paths[i]);
+
+		if (fd >= 0)
+			close(fd);
+		else
+			note_failure(failure, fd, out->paths[i]);
+	}
+	note_failure(failure, op_sys_syncfs(out->session_fd), OP_SESSION_CURRENT);
+}
+
+static int write_paths(const struct write_out *out, const char **ret_failed)
+{
+	struct failure failure = { 0, NULL };
+
+	qsort(out->paths, out->nr_paths, sizeof(*out->paths), compare_strings);
+	if (out->nr_paths > TOGETHER_PATHS)
+		write_together(out, &failure);
+	else
+		write_each(out, &failure);
+	if (failure.err)
+		*ret_failed = failure.path;
+	return failure.err;
 }
 
 /* The sample files, the numbers beside them, and the session directory that both are in. */

@@ -123,6 +123,11 @@ int op_sys_fsync(int fd)
 	return fsync(fd) < 0 ? -errno : 0;
 }
 
+int op_sys_syncfs(int fd)
+{
+	return syncfs(fd) < 0 ? -errno : 0;
+}
+
 int op_sys_fstat(int fd, struct stat *ret_stat)
 {
 	return fstat(fd, ret_stat) < 0 ? -errno : 0;

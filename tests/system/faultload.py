@@ -14,7 +14,7 @@ class Looks:
 
     def look(self):
         """Reads everything; the number of samples in all files."""
-        now = {f.path: f for f in self.box.files(live=True)}
+        now = {f.path: f for f in reader.read_session(self.box.session, live=True)}
         for path, before in self.last.items():
             require(path in now, "%s is gone" % path)
             for key, count in before.keys.items():

@@ -161,6 +161,46 @@ int fsync(int fd)
 	return fsync_real(fd);
 }
 
+/* Everything below the directory. */
+static void bring_tree(int dir_fd)
+{
+	int (*open_real)(int, const char *, int, ...) = (int (*)(int, const char *, int, ...))real("openat");
+	DIR *dir = fdopendir(open_real(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+
+	if (!dir)
+		return;
+	for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
+		int fd;
+
+		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..") || entry->d_type == DT_LNK)
+			continue;
+		fd = open_real(dir_fd, entry->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+		if (fd < 0)
+			continue;
+		if (entry->d_type == DT_DIR)
+			bring_tree(fd);
+		else
+			bring_to_disk(fd);
+		close(fd);
+	}
+	closedir(dir);
+	bring_to_disk(dir_fd);
+}
+
+int syncfs(int fd)
+{
+	int (*syncfs_real)(int) = (int (*)(int))real("syncfs");
+	char path[PATH_MAX];
+
+	path_of(fd, path, sizeof(path));
+	while (is_held())
+		nanosleep(&(const struct timespec){ .tv_nsec = HOLD_NS }, NULL);
+	if (fails("fsync", path))
+		return -1;
+	bring_tree(fd);
+	return syncfs_real(fd);
+}
+
 /* ---- calls that fail ---- */
 
 int openat(int dir_fd, const char *name, int flags, ...)

@@ -59,7 +59,7 @@ def calls_that_fail(box, shim):
 
 
 def dump_that_fails(box, shim):
-    shim.say("fail fsync %d samples/current" % errno.EIO)
+    shim.say("fail fsync %d session" % errno.EIO)
     require_counting(box, "undumped")
     line = box.refused(os.path.join(box.bin, "opcontrol"), "--dump")
     require("Input/output error" in line, "the dump does not say why: %s" % line)
