@@ -57,6 +57,7 @@ static int open_tracking(const struct opd_capture *capture, int cpu, size_t wate
 		.comm = 1,
 		.comm_exec = 1,
 		.task = 1,
+		.namespaces = 1,
 		.ksymbol = 1,
 		.build_id = 1,
 		.cgroup = capture->with_cgroup,
@@ -149,14 +150,14 @@ static int explain_ring(int err, uint32_t cpu, char **ret_why)
 	return err;
 }
 
-static int open_cpu(struct opd_capture *capture, struct opd_cpu *cpu, const struct op_config *config, char **ret_why)
+static int open_cpu(struct opd_capture *capture, struct opd_cpu *cpu, char **ret_why)
 {
 	int err = op_ring_pair_open((int)cpu->cpu, capture->ring_bytes, capture->watermark_bytes, &cpu->pair);
 
 	if (err)
 		return explain_ring(err, cpu->cpu, ret_why);
-	cpu->sideband_fd = open_tracking(capture, (int)cpu->cpu, config->sideband_bytes / 4);
-	err = cpu->sideband_fd < 0 ? cpu->sideband_fd : op_ring_map(cpu->sideband_fd, config->sideband_bytes, &cpu->sideband);
+	cpu->sideband_fd = open_tracking(capture, (int)cpu->cpu, capture->sideband_bytes / 4);
+	err = cpu->sideband_fd < 0 ? cpu->sideband_fd : op_ring_map(cpu->sideband_fd, capture->sideband_bytes, &cpu->sideband);
 	if (err)
 		return explain_ring(err, cpu->cpu, ret_why);
 	for (size_t i = 0; i < capture->nr_events && !err; i++)
@@ -193,13 +194,13 @@ static int enable_cpu(const struct opd_capture *capture, const struct opd_cpu *c
 	return err;
 }
 
-int opd_capture_cpu_open(struct opd_capture *capture, struct opd_cpu *cpu, const struct op_config *config, char **ret_why)
+int opd_capture_cpu_open(struct opd_capture *capture, struct opd_cpu *cpu, char **ret_why)
 {
 	char *why = NULL;
 	int err = raise_descriptor_limit(capture->nr_online + 1, capture->nr_events, &why);
 
 	if (!err)
-		err = open_cpu(capture, cpu, config, &why);
+		err = open_cpu(capture, cpu, &why);
 	if (!err && capture->enabled)
 		err = enable_cpu(capture, cpu, true);
 	if (err) {
@@ -268,6 +269,7 @@ static void plan_rings(struct opd_capture *capture, const struct op_config *conf
 		load.wait_ns = OPD_PLAN_WAIT_NS;
 	opd_plan_make(&load, &capture->plan);
 	capture->ring_bytes = config->ring_bytes ? config->ring_bytes : capture->plan.ring_bytes;
+	capture->sideband_bytes = config->sideband_bytes ? config->sideband_bytes : capture->plan.sideband_bytes;
 	capture->watermark_bytes = config->watermark_bytes;
 	if (!capture->watermark_bytes || capture->watermark_bytes > capture->ring_bytes)
 		capture->watermark_bytes = capture->ring_bytes / 4;
@@ -284,7 +286,7 @@ static int open_online(struct opd_capture *capture, const struct op_config *conf
 	plan_rings(capture, config, online, nr_online);
 	for (size_t c = 0; c < capture->nr_cpus && !err; c++)
 		if (opd_cpus_has(online, nr_online, capture->cpus[c].cpu))
-			err = opd_capture_cpu_open(capture, &capture->cpus[c], config, ret_why);
+			err = opd_capture_cpu_open(capture, &capture->cpus[c], ret_why);
 	free(online);
 	return err;
 }

@@ -59,6 +59,7 @@ struct opd_capture {
 	struct opd_plan plan;
 	size_t ring_bytes;	 /* of each ring: RingSize=, or the plan's */
 	size_t watermark_bytes;
+	size_t sideband_bytes; /* SidebandSize=, or the plan's */
 	uint32_t wakeup_records; /* samples of one event after which its ring wakes; 0: by bytes alone */
 	bool with_cgroup;     /* samples say in which cgroup they were taken, the side band which cgroups come to be */
 	bool has_format_lost; /* the kernel counts lost samples per event (6.0 and later) */
@@ -77,8 +78,7 @@ int opd_capture_open(struct opd_capture *capture, const struct op_config *config
  * events are kept and everything is closed. opd_capture_cpu_open: 0, or -errno and *ret_why as above, and the CPU stays
  * offline.
  */
-int opd_capture_cpu_open(struct opd_capture *capture, struct opd_cpu *cpu, const struct op_config *config,
-			 char **ret_why) OP_NONNULL OP_MUST_CHECK;
+int opd_capture_cpu_open(struct opd_capture *capture, struct opd_cpu *cpu, char **ret_why) OP_NONNULL OP_MUST_CHECK;
 void opd_capture_cpu_close(struct opd_capture *capture, struct opd_cpu *cpu) OP_NONNULL;
 
 /* Starts or stops sampling on all CPUs; the side band goes on. 0 or the first -errno. */

@@ -4,26 +4,17 @@
 #include <errno.h>
 
 #include "daemon/capture.h"
+#include "daemon/damaged.h"
 #include "daemon/log.h"
-#include "daemon/recover.h"
 #include "daemon/settle.h"
+#include "libop/clock.h"
 #include "libop/mangle.h"
 #include "libop/odb.h"
 #include "libop/session.h"
 #include "libop/sys.h"
 
-#define RETRY_NS             100000000u /* a file that could not be opened is tried again after 100 ms */
-#define NR_TOLD              32       /* kinds of errors that are told beside each other */
-#define BUILD_ID_SHOWN_BYTES 6
-#define NAME_LONG_BYTES      512 /* longer names of images are shortened where a path would be too long */
-#define NAME_SHOWN_BYTES     128 /* of their last component */
-
-/* How an image is named in a path. */
-enum naming {
-	NAMING_PLAIN,
-	NAMING_DISTINCT = 1, /* its identity behind its name */
-	NAMING_SHORT = 2,    /* a long name shortened */
-};
+#define RETRY_NS 100000000u /* a file that could not be opened is tried again after 100 ms */
+#define NR_TOLD  32	     /* kinds of errors that are told beside each other */
 
 struct opd_file {
 	struct op_hlink link; /* it, the key and odb are looked at for each sample: one cache line */
@@ -31,8 +22,9 @@ struct opd_file {
 	struct op_odb *odb; /* NULL: not open */
 	bool changed;
 	bool used;                      /* since it was last thought of to close it */
-	struct opd_file *newer, *older; /* among those that are open */
+	struct opd_file *newer, *older; /* among those that are open, or closed */
 	char *path;                     /* below the session directory; NULL until it was opened once */
+	uint64_t last_ns;               /* of the last sample; 0: the rows have it */
 	int error;                      /* of the last attempt to open */
 	uint64_t retry_ns;
 };
@@ -85,106 +77,112 @@ static struct opd_file_key key_of(const struct opd_count *count, const struct op
 	return key;
 }
 
-/* ---- files that are open ---- */
+/* ---- lists, by last use ---- */
 
-static void unlink_open(struct opd_count *count, struct opd_file *file)
+static struct opd_file **recent_of(struct opd_count *count, const struct opd_file_key *key)
 {
-	*(file->newer ? &file->newer->older : &count->newest) = file->older;
-	*(file->older ? &file->older->newer : &count->oldest) = file->newer;
-	file->newer = file->older = NULL;
-	count->nr_open--;
+	uint32_t mix = (uint32_t)key->image_cookie * 0x9e3779b1u ^ (uint32_t)key->app_cookie * 0x85ebca6bu ^
+		       ((uint32_t)key->tid ^ key->event << 16 ^ (uint32_t)key->cpu << 24 ^ key->cgroup_slot << 8) * 0xc2b2ae35u;
+
+	return &count->recent[mix / (UINT32_MAX / OPD_RECENT_SLOTS + 1)];
 }
 
-static void link_newest(struct opd_count *count, struct opd_file *file)
+static struct opd_file_list *list_of(struct opd_count *count, const struct opd_file *file)
 {
-	file->older = count->newest;
+	return file->odb ? &count->open : &count->closed;
+}
+
+static void unlink_file(struct opd_file_list *list, struct opd_file *file)
+{
+	*(file->newer ? &file->newer->older : &list->newest) = file->older;
+	*(file->older ? &file->older->newer : &list->oldest) = file->newer;
+	file->newer = file->older = NULL;
+	list->nr--;
+}
+
+static void link_newest(struct opd_file_list *list, struct opd_file *file)
+{
+	file->older = list->newest;
 	file->newer = NULL;
-	*(count->newest ? &count->newest->newer : &count->oldest) = file;
-	count->newest = file;
-	count->nr_open++;
+	*(list->newest ? &list->newest->newer : &list->oldest) = file;
+	list->newest = file;
+	list->nr++;
+}
+
+/* Tells the rows when the last sample was. */
+static void note_seen(struct opd_count *count, struct opd_file *file)
+{
+	uint64_t cookies[] = { file->key.app_cookie, file->key.image_cookie };
+	int64_t seconds;
+
+	if (!file->last_ns)
+		return;
+	seconds = (int64_t)time(NULL) - (int64_t)((count->now_ns - op_min_u64(count->now_ns, file->last_ns)) / OP_NS_PER_S);
+	for (size_t i = 0; i < op_array_size(cookies); i++) {
+		struct op_dcookie_row *row = op_dcookie_row(count->table, cookies[i]);
+
+		if (row->last_seen < seconds)
+			row->last_seen = seconds;
+	}
+	file->last_ns = 0;
+}
+
+static void free_file(struct opd_count *count, struct opd_file *file)
+{
+	unlink_file(list_of(count, file), file);
+	if (*recent_of(count, &file->key) == file)
+		*recent_of(count, &file->key) = NULL;
+	if (file->odb)
+		op_odb_close(file->odb);
+	free(file->path);
+	free(file);
+}
+
+/* Names do not change, so a file that is forgotten is found again. */
+static void forget_file(struct opd_count *count, struct opd_file *file)
+{
+	note_seen(count, file);
+	count->forgot_changed |= file->changed;
+	count->nr_forgotten++;
+	op_htable_remove(&count->files, &file->link);
+	free_file(count, file);
 }
 
 static void close_file(struct opd_count *count, struct opd_file *file)
 {
 	if (!file->odb)
 		return;
+	unlink_file(&count->open, file);
 	op_odb_close(file->odb);
 	file->odb = NULL;
-	unlink_open(count, file);
+	link_newest(&count->closed, file);
 }
 
 /* Those that were used since they were last looked at get another round. */
 static void make_room(struct opd_count *count)
 {
-	while (count->nr_open >= count->max_open && count->oldest) {
-		struct opd_file *file = count->oldest;
+	while (count->open.nr >= count->max_open && count->open.oldest) {
+		struct opd_file *file = count->open.oldest;
 
 		if (!file->used) {
 			close_file(count, file);
 			continue;
 		}
 		file->used = false;
-		unlink_open(count, file);
-		link_newest(count, file);
+		unlink_file(&count->open, file);
+		link_newest(&count->open, file);
 	}
 }
 
-/* ---- names ---- */
+/* ---- opening ---- */
 
-static void add_identity(const struct op_dcookie_row *row, struct op_text *text)
+static int make_path(const struct opd_count *count, const struct opd_file *file, char **ret_path)
 {
-	op_text_add(text, " (");
-	if (row->id.build_id_bytes >= BUILD_ID_SHOWN_BYTES) {
-		op_text_add(text, "build-id ");
-		for (size_t i = 0; i < BUILD_ID_SHOWN_BYTES; i++)
-			op_text_printf(text, "%02x", row->id.build_id[i]);
-	} else {
-		op_text_printf(text, "inode %llu", (unsigned long long)row->id.inode);
-	}
-	op_text_add_char(text, ')');
-}
-
-/* "/(long path HASH)/" and the end of the last component. */
-static void add_short(const char *name, struct op_text *text)
-{
-	const char *last = strrchr(name, '/');
-	size_t bytes;
-
-	last = last ? last + 1 : name;
-	bytes = strlen(last);
-	op_text_printf(text, "/(long path %016llx)/", (unsigned long long)op_hash_bytes(0, name, strlen(name)));
-	op_text_add(text, bytes > NAME_SHOWN_BYTES ? last + bytes - NAME_SHOWN_BYTES : last);
-}
-
-/*
- * The name of an image in paths. One that took the place of another says which it is, so that the two are not mixed; one that would
- * make a path too long is shortened, so that its samples are stored all the same.
- */
-static void name_image(const struct op_dcookie_row *row, unsigned int naming, struct op_text *storage,
-		       struct op_image_name *ret_name)
-{
-	bool is_short = naming & NAMING_SHORT && strlen(row->id.name.name) > NAME_LONG_BYTES;
-	bool is_distinct = naming & NAMING_DISTINCT || row->nr_before;
-
-	*ret_name = row->id.name;
-	if (row->id.name.kind != OP_IMAGE_FILE || (!is_short && !is_distinct))
-		return;
-	if (is_short)
-		add_short(row->id.name.name, storage);
-	else
-		op_text_add(storage, row->id.name.name);
-	if (is_distinct)
-		add_identity(row, storage);
-	ret_name->name = op_text_get(storage);
-}
-
-static int make_path(const struct opd_count *count, const struct opd_file *file, unsigned int naming, char **ret_path)
-{
-	const struct op_dcookie_row *app = op_dcookie_row(count->table, file->key.app_cookie);
-	const struct op_dcookie_row *image = op_dcookie_row(count->table, file->key.image_cookie);
 	const struct op_event *event = &count->events[file->key.event];
-	struct op_text app_text = { 0 }, image_text = { 0 }, path = { 0 };
+	struct op_text path = { 0 };
 	struct op_sample_name name = {
+		.app = op_dcookie_name(op_dcookie_row(count->table, file->key.app_cookie)),
+		.image = op_dcookie_name(op_dcookie_row(count->table, file->key.image_cookie)),
 		.event = event->name,
 		.count = event->count,
 		.unit_mask = event->unit_mask,
@@ -193,16 +191,10 @@ static int make_path(const struct opd_count *count, const struct opd_file *file,
 		.cpu = file->key.cpu,
 	};
 
-	name_image(app, app == image ? naming : naming & ~(unsigned int)NAMING_DISTINCT, &app_text, &name.app);
-	name_image(image, naming, &image_text, &name.image);
 	op_text_add(&path, OP_SESSION_CURRENT "/");
 	if (file->key.cgroup_slot != OPD_CGROUP_NONE)
 		op_mangle_cgroup(opd_cgroups_path(count->cgroups, file->key.cgroup_slot), &path);
 	op_mangle(&name, &path);
-	if (app_text.failed || image_text.failed)
-		path.failed = true;
-	op_text_free(&app_text);
-	op_text_free(&image_text);
 	*ret_path = op_text_steal(&path);
 	return *ret_path ? 0 : -ENOMEM;
 }
@@ -220,13 +212,11 @@ static void make_header(const struct opd_count *count, const struct opd_file *fi
 		.ctr_count = (uint32_t)op_min_u64(event->count, UINT32_MAX),
 		.is_kernel = image->id.is_kernel,
 		.cpu_speed_mhz = count->cpu_speed_mhz,
-		.mtime = image->mtime,
+		.mtime = op_dcookie_mtime(image),
 		.anon_start = image->id.name.kind == OP_IMAGE_ANON ? image->id.name.start : 0,
 	};
 	memcpy(ret_header->magic, OP_ODB_MAGIC, sizeof(ret_header->magic));
 }
-
-/* ---- opening ---- */
 
 /* The counters say how much is lost; this says where and why. */
 static void tell(const struct opd_count *count, const char *path, int err)
@@ -239,22 +229,29 @@ static void tell(const struct opd_count *count, const char *path, int err)
 			(unsigned long long)suppressed);
 }
 
-static int open_path(struct opd_count *count, struct opd_file *file, unsigned int naming)
+/* What is no sample file (a power cut, a foreign hand) makes room for a whole one. */
+static int put_aside(struct opd_count *count, const char *path)
+{
+	int err = opd_damaged_sample_file(count->session_fd, path);
+
+	count->nr_damaged += !err;
+	return err;
+}
+
+static int open_path(struct opd_count *count, struct opd_file *file)
 {
 	struct op_odb_header header;
 	struct op_odb *odb;
 	char *path;
-	int err = make_path(count, file, naming, &path);
+	int err = make_path(count, file, &path);
 
 	if (err)
 		return err;
 	make_header(count, file, &header);
 	err = op_odb_open(count->session_fd, path, OP_SESSION_TMP_SAMPLE, &header, &odb);
-	if (opd_is_damage(err) && !opd_put_aside(count->session_fd, path)) {
-		count->nr_damaged++;
+	if (opd_is_damage(err) && !put_aside(count, path))
 		err = op_odb_open(count->session_fd, path, OP_SESSION_TMP_SAMPLE, &header, &odb);
-	}
-	/* An earlier daemon counted another file of that name: its profile stays as it is. */
+	/* A daemon without our table counted another file of that name: its profile stays as it is. */
 	if (!err && op_odb_header(odb)->mtime != header.mtime) {
 		op_odb_close(odb);
 		err = -ESTALE;
@@ -267,67 +264,101 @@ static int open_path(struct opd_count *count, struct opd_file *file, unsigned in
 	}
 	free(file->path);
 	file->path = path;
+	unlink_file(&count->closed, file);
 	file->odb = odb;
+	link_newest(&count->open, file);
 	count->dropped_nodes += op_odb_dropped(odb);
 	return 0;
 }
 
 static int open_file(struct opd_count *count, struct opd_file *file)
 {
-	unsigned int naming = NAMING_PLAIN;
 	int err;
 
 	if (file->error && count->now_ns < file->retry_ns)
 		return file->error;
 	make_room(count);
-	err = open_path(count, file, naming);
-	if (err == -ENAMETOOLONG)
-		err = open_path(count, file, naming |= NAMING_SHORT);
-	if (err == -ESTALE)
-		err = open_path(count, file, naming | NAMING_DISTINCT);
+	err = open_path(count, file);
+	if (err == -ESTALE) {
+		err = op_dcookie_tell_apart(count->table, file->key.image_cookie);
+		if (!err)
+			err = open_path(count, file);
+	}
+	/* The table has the row before the file has a sample. */
+	if (!err && count->cookie_file)
+		opd_cookie_file_flush(count->cookie_file, count->now_ns);
 	file->error = err;
 	file->retry_ns = count->now_ns + RETRY_NS;
-	if (!err)
-		link_newest(count, file);
 	return err;
 }
 
-static struct opd_file *look_up(struct opd_count *count, const struct opd_file_key *key)
-{
-	uint64_t hash = hash_key(key);
-	struct opd_file *file;
+/* ---- finding ---- */
 
-	for (struct op_hlink *link = op_htable_first(&count->files, hash); link; link = op_htable_next(link)) {
-		file = op_container_of(link, struct opd_file, link);
+static struct opd_file *look_up(const struct opd_count *count, const struct opd_file_key *key)
+{
+	for (struct op_hlink *link = op_htable_first(&count->files, hash_key(key)); link; link = op_htable_next(link)) {
+		struct opd_file *file = op_container_of(link, struct opd_file, link);
+
 		if (same_key(&file->key, key))
 			return file;
 	}
-	file = aligned_alloc(64, (sizeof(*file) + 63) / 64 * 64);
+	return NULL;
+}
+
+static struct opd_file *add_file(struct opd_count *count, const struct opd_file_key *key)
+{
+	struct opd_file *file = aligned_alloc(64, (sizeof(*file) + 63) / 64 * 64);
+
 	if (!file)
 		return NULL;
 	*file = (struct opd_file){ .key = *key };
-	if (op_htable_insert(&count->files, &file->link, hash) < 0) {
+	if (op_htable_insert(&count->files, &file->link, hash_key(key)) < 0) {
 		free(file);
 		return NULL;
 	}
+	link_newest(&count->closed, file);
+	while (count->closed.nr > count->max_closed && count->closed.oldest != file)
+		forget_file(count, count->closed.oldest);
 	return file;
 }
 
-static struct opd_file **recent_of(struct opd_count *count, const struct opd_file_key *key)
+/* The image gets its name in the session with its first sample; there is a limit to how many do. */
+static int count_in(const struct opd_count *count, uint64_t *cookie)
 {
-	uint32_t mix = (uint32_t)key->image_cookie * 0x9e3779b1u ^ (uint32_t)key->app_cookie * 0x85ebca6bu ^
-		       ((uint32_t)key->tid ^ key->event << 16 ^ (uint32_t)key->cpu << 24 ^ key->cgroup_slot << 8) * 0xc2b2ae35u;
+	int64_t now_seconds = (int64_t)time(NULL);
+	int err = op_dcookie_count_in(count->table, *cookie, now_seconds);
 
-	return &count->recent[mix / (UINT32_MAX / OPD_RECENT_SLOTS + 1)];
+	if (err != -EDQUOT)
+		return err;
+	*cookie = op_dcookie_overflow(count->table);
+	return op_dcookie_count_in(count->table, *cookie, now_seconds);
 }
 
-static struct opd_file *find_file(struct opd_count *count, const struct opd_file_key *key)
+/* The file of a key that is not known: of the key that is left of it when the session has too many images. NULL without memory. */
+static struct opd_file *make_file(struct opd_count *count, struct opd_file_key *key)
 {
-	struct opd_file **recent = recent_of(count, key);
+	struct opd_file *file = NULL;
+	struct opd_file_key wanted = *key;
 
-	if (op_unlikely(!*recent || !same_key(&(*recent)->key, key)))
-		*recent = look_up(count, key);
-	return *recent;
+	if (count_in(count, &key->app_cookie) < 0 || count_in(count, &key->image_cookie) < 0)
+		return NULL;
+	if (!same_key(key, &wanted))
+		file = look_up(count, key);
+	return file ? file : add_file(count, key);
+}
+
+/* The key is changed to what is left of it when the session has too many images. */
+static struct opd_file *find_file(struct opd_count *count, struct opd_file_key *key)
+{
+	struct opd_file **recent = recent_of(count, key), *file;
+
+	if (op_likely(*recent && same_key(&(*recent)->key, key)))
+		return *recent;
+	file = look_up(count, key);
+	if (!file)
+		file = make_file(count, key);
+	*recent_of(count, key) = file;
+	return file;
 }
 
 static enum op_loss loss_of(int err)
@@ -346,7 +377,14 @@ static enum op_loss loss_of(int err)
 	}
 }
 
-static void book(const struct opd_waiting *waiting)
+static bool is_too_many(const struct opd_count *count, const struct opd_file_key *key)
+{
+	uint64_t overflow = op_dcookie_overflow(count->table);
+
+	return overflow != OP_DCOOKIE_NONE && (key->image_cookie == overflow || key->app_cookie == overflow);
+}
+
+static void book(struct opd_count *count, const struct opd_waiting *waiting)
 {
 	struct opd_event *account = waiting->account;
 
@@ -355,6 +393,8 @@ static void book(const struct opd_waiting *waiting)
 		return;
 	}
 	account->stored += waiting->nr_samples;
+	if (op_unlikely(is_too_many(count, &waiting->key)))
+		count->nr_too_many += waiting->nr_samples;
 	if (op_unlikely(waiting->unattributed))
 		account->unattributed += waiting->nr_samples;
 }
@@ -380,7 +420,7 @@ static void add_batch(struct opd_count *count, struct batch *batch)
 }
 
 /* Opening a file may close others, so those that samples are on their way to go first. */
-static int find_open(struct opd_count *count, const struct opd_file_key *key, struct batch *batch, struct opd_file **ret_file)
+static int find_open(struct opd_count *count, struct opd_file_key *key, struct batch *batch, struct opd_file **ret_file)
 {
 	struct opd_file *file = find_file(count, key);
 	int err;
@@ -397,14 +437,20 @@ static int find_open(struct opd_count *count, const struct opd_file_key *key, st
 	return 0;
 }
 
-static void put(struct opd_count *count, struct opd_waiting *waiting, const struct opd_file_key *key, struct batch *batch)
+static void put(struct opd_count *count, struct opd_waiting *waiting, struct opd_file_key *key, struct batch *batch)
 {
 	struct opd_file *file;
 
 	waiting->error = find_open(count, key, batch, &file);
 	if (op_unlikely(waiting->error))
 		return;
+	/* What is beyond a limit has no offset that means anything. */
+	if (op_unlikely(key->image_cookie == op_dcookie_overflow(count->table))) {
+		waiting->offset = 0;
+		waiting->unattributed = true;
+	}
 	file->used = file->changed = true;
+	file->last_ns = op_max_u64(count->now_ns, 1);
 	op_prefetch(file->odb);
 	batch->waiting[batch->nr] = waiting;
 	batch->additions[batch->nr++] =
@@ -439,7 +485,7 @@ void opd_count_flush(struct opd_count *count)
 		put(count, &count->waiting[i], &count->waiting[i].key, &batch);
 	add_batch(count, &batch);
 	for (size_t i = 0; i < count->nr_waiting; i++)
-		book(&count->waiting[i]);
+		book(count, &count->waiting[i]);
 	if (op_unlikely(count->cgroups))
 		split(count, &batch);
 	count->nr_waiting = 0;
@@ -473,7 +519,10 @@ void opd_count_sample(struct opd_count *count, const struct opd_counted *counted
 		opd_count_flush(count);
 }
 
+/* ---- writing out, closing ---- */
+
 struct changed {
+	struct opd_count *count;
 	char **paths;
 	size_t nr_paths;
 	bool failed;
@@ -484,6 +533,7 @@ static void take_changed(struct op_hlink *link, void *arg)
 	struct opd_file *file = op_container_of(link, struct opd_file, link);
 	struct changed *changed = arg;
 
+	note_seen(changed->count, file);
 	if (!file->changed || changed->failed)
 		return;
 	changed->paths[changed->nr_paths] = strdup(file->path);
@@ -506,7 +556,8 @@ int opd_count_take_changed(struct opd_count *count, char ***ret_paths, size_t *r
 	struct changed changed;
 
 	opd_count_flush(count);
-	changed = (struct changed){ .paths = calloc(count->files.nr_entries + 1, sizeof(char *)) };
+	changed = (struct changed){ .count = count, .paths = calloc(count->files.nr_entries + 1, sizeof(char *)) };
+
 	if (!changed.paths)
 		return -ENOMEM;
 	op_htable_visit(&count->files, take_changed, &changed);
@@ -535,11 +586,32 @@ void opd_count_mark_changed(struct opd_count *count)
 	op_htable_visit(&count->files, mark_changed, NULL);
 }
 
+struct visit {
+	void (*visit)(uint64_t image_cookie, const char *path, void *arg);
+	void *arg;
+};
+
+static void visit_file(struct op_hlink *link, void *arg)
+{
+	const struct opd_file *file = op_container_of(link, struct opd_file, link);
+	const struct visit *visit = arg;
+
+	if (file->path)
+		visit->visit(file->key.image_cookie, file->path, visit->arg);
+}
+
+void opd_count_visit_files(struct opd_count *count, void (*visit)(uint64_t image_cookie, const char *path, void *arg), void *arg)
+{
+	struct visit both = { visit, arg };
+
+	op_htable_visit(&count->files, visit_file, &both);
+}
+
 void opd_count_release_files(struct opd_count *count)
 {
 	opd_count_flush(count);
-	while (count->oldest)
-		close_file(count, count->oldest);
+	while (count->open.oldest)
+		close_file(count, count->open.oldest);
 }
 
 void opd_count_give_up_files(struct opd_count *count)
@@ -548,21 +620,16 @@ void opd_count_give_up_files(struct opd_count *count)
 	op_htable_visit(&count->files, mark_written, NULL);
 }
 
-static void free_file(struct op_hlink *link, void *arg)
+static void free_visited(struct op_hlink *link, void *arg)
 {
-	struct opd_file *file = op_container_of(link, struct opd_file, link);
-
-	close_file(arg, file);
-	free(file->path);
-	free(file);
+	free_file(arg, op_container_of(link, struct opd_file, link));
 }
 
 void opd_count_close_files(struct opd_count *count)
 {
 	opd_count_flush(count);
-	op_htable_visit(&count->files, free_file, count);
+	op_htable_visit(&count->files, free_visited, count);
 	op_htable_free(&count->files);
-	memset(count->recent, 0, sizeof(count->recent));
 	if (count->cgroups)
 		opd_cgroups_forget_slots(count->cgroups);
 }

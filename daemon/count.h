@@ -17,6 +17,7 @@
 #ifndef OPD_COUNT_H
 #define OPD_COUNT_H
 
+#include "daemon/cookie_file.h"
 #include "daemon/resolve.h"
 #include "libop/compiler.h"
 #include "libop/daemonrc.h"
@@ -50,9 +51,16 @@ struct opd_waiting {
 	bool unattributed;
 };
 
+/* Files by last use. */
+struct opd_file_list {
+	struct opd_file *newest, *oldest;
+	size_t nr;
+};
+
 struct opd_count {
 	int session_fd; /* the session directory; the caller's */
 	struct op_dcookie_table *table;
+	struct opd_cookie_file *cookie_file; /* the caller's; NULL: the table is not kept */
 	const struct op_event *events;
 	bool separate_lib, separate_kernel, separate_thread, separate_cpu;
 	struct opd_cgroups *cgroups; /* NULL: not separated by cgroup */
@@ -61,11 +69,15 @@ struct opd_count {
 	uint64_t no_process_cookie; /* application of anonymous regions whose application is not known */
 	uint64_t now_ns;            /* set by the sync thread at each visit */
 	struct op_htable files;
-	struct opd_file *newest, *oldest;            /* files that are open, by last use */
+	struct opd_file_list open, closed;
 	struct opd_file *recent[OPD_RECENT_SLOTS];   /* files of the last samples, by a part of their key */
 	struct opd_waiting waiting[OPD_WAITING_MAX]; /* see opd_count_flush */
 	size_t nr_waiting;
-	size_t nr_open, max_open;
+	size_t max_open;
+	size_t max_closed;       /* what is known of closed files is forgotten beyond this */
+	bool forgot_changed;     /* a file that was forgotten had changed: a dump has to write everything. Cleared by the dump */
+	uint64_t nr_forgotten;   /* files */
+	uint64_t nr_too_many;    /* samples filed under the overflow image (op_dcookie_limit), as their image or their application */
 	uint64_t nr_damaged;    /* files that were none and were put aside */
 	uint64_t dropped_nodes; /* nodes that an unclean stop had left unpublished */
 };
@@ -92,13 +104,18 @@ void opd_count_sample(struct opd_count *count, const struct opd_counted *counted
 void opd_count_flush(struct opd_count *count) OP_NONNULL;
 
 /*
- * The paths, below the session directory, of files that changed since the last call; they count as written from now on.
+ * The paths, below the session directory, of files that changed since the last call; they count as written from now on. When
+ * forgot_changed is set there are others. The times of the last samples go to the dcookie table.
  * 0 and strings and an array to be freed by the caller, or -ENOMEM.
  */
 int opd_count_take_changed(struct opd_count *count, char ***ret_paths, size_t *ret_nr_paths) OP_NONNULL OP_MUST_CHECK;
 
 /* Lets every file count as changed: what had been taken could not be written. */
 void opd_count_mark_changed(struct opd_count *count) OP_NONNULL;
+
+/* Calls `visit` with image and path, below the session directory, of every file that was opened. */
+void opd_count_visit_files(struct opd_count *count, void (*visit)(uint64_t image_cookie, const char *path, void *arg),
+			   void *arg) OP_NONNULL_ARGS(1, 2);
 
 /* Closes every file but keeps what is known of it; the next sample opens it again. */
 void opd_count_release_files(struct opd_count *count) OP_NONNULL;

@@ -16,6 +16,7 @@ struct opd_pipeline {
 	struct opd_capture capture;
 	struct opd_resolver resolver;
 	struct opd_count count;
+	struct opd_cookie_file cookie_file;
 };
 
 /* Everything that is in the ring now. */

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "daemon/jit_write.h"
 #include "daemon/sync.h"
 #include "libop/session.h"
 #include "libop/sys.h"
@@ -23,6 +24,8 @@ struct write_out {
 	int session_fd;
 	char **paths;
 	size_t nr_paths;
+	struct opd_cookie_snapshot *cookies;
+	bool whole;         /* of files that changed not all are known: all that is to be written in this file system */
 	uint64_t nr_resets; /* when the dump began */
 };
 
@@ -169,6 +172,11 @@ static int write_all(const struct write_out *out, const char **ret_failed)
 	return stats_err;
 }
 
+static int write_whole(const struct write_out *out)
+{
+	return out->whole ? op_sys_syncfs(out->session_fd) : 0;
+}
+
 static void free_write_out(struct write_out *out)
 {
 	for (size_t i = 0; i < out->nr_paths; i++)
@@ -183,7 +191,17 @@ static void *run(void *arg)
 	struct opd_sync *sync = out->sync;
 	struct opd_job *job = out->job;
 	const char *failed = "";
-	int err = write_all(out, &failed);
+	struct opd_cookie_file *table = sync->pipeline->count.cookie_file;
+	int err = write_all(out, &failed), table_err = table ? opd_cookie_file_publish(table, out->cookies) : 0;
+
+	if (!err && table_err) {
+		failed = OP_SESSION_CURRENT "/" OP_DCOOKIE_FILE;
+		err = table_err;
+	}
+	if (!err) {
+		failed = "the session";
+		err = write_whole(out);
+	}
 
 	pthread_mutex_lock(&sync->lock);
 	if (err == -ENOENT && out->nr_resets != sync->nr_resets)
@@ -234,18 +252,26 @@ int opd_sync_write_out(struct opd_sync *sync, struct opd_job *job)
 	sync->nr_dumps_under_way++;
 	out->nr_resets = sync->nr_resets;
 	pthread_mutex_unlock(&sync->lock);
+	out->whole = again || count->forgot_changed;
 	if (again)
 		opd_count_mark_changed(count);
 	out->sync = sync;
 	out->job = job;
 	out->session_fd = count->session_fd;
 	err = opd_count_take_changed(count, &out->paths, &out->nr_paths);
+	if (!err && count->cookie_file)
+		out->cookies = opd_cookie_file_begin(count->cookie_file);
+	if (!err)
+		err = opd_jit_take_changed(sync->pipeline->resolver.jit, &out->paths, &out->nr_paths);
 	if (!err)
 		err = start_thread(out);
 	if (!err) {
+		count->forgot_changed = false;
 		sync->dumps++;
 		return 0;
 	}
+	if (count->cookie_file)
+		opd_cookie_file_give_up(count->cookie_file, out->cookies);
 	free_write_out(out);
 	pthread_mutex_lock(&sync->lock);
 	sync->write_failed = true;

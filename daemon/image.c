@@ -2,52 +2,35 @@
 #include "daemon/image.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
+#include <fnmatch.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 /* Names that look like a path but are memory without a file. */
-static const char *const anonymous_prefixes[] = { "//anon", "/dev/zero", "/anon_hugepage", "/SYSV" };
+static const char *const anonymous_names[] = {
+	"//anon", "/dev/zero", "/dev/zero (deleted)", "/anon_hugepage", "/anon_hugepage (deleted)", "/SYSV???????? (deleted)",
+};
 
 #define ANONYMOUS_LABEL "anon"
 #define LABEL_BYTES     64
+#define NAMED_ANONYMOUS "[anon" /* memory that the process gave a name: [anon:NAME], [anon_shmem:NAME] */
+#define HUGE_FILE       "/libhugetlbfs.tmp."
+#define IN_CONTAINER    UINT64_MAX /* in place of the device, in what leads to an image: the path is not the host's */
 
 static bool is_file_name(const char *name)
 {
 	if (name[0] != '/')
 		return false;
-	for (size_t i = 0; i < op_array_size(anonymous_prefixes); i++)
-		if (!strncmp(name, anonymous_prefixes[i], strlen(anonymous_prefixes[i])))
+	for (size_t i = 0; i < op_array_size(anonymous_names); i++)
+		if (!fnmatch(anonymous_names[i], name, FNM_NOESCAPE))
 			return false;
 	return true;
 }
 
-static int look_at(const char *path, struct statx *ret_stat)
+bool opd_image_may_be_text_copy(const char *name)
 {
-	if (statx(AT_FDCWD, path, AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, STATX_INO | STATX_MTIME | STATX_SIZE | STATX_TYPE,
-		  ret_stat) < 0)
-		return -errno;
-	return S_ISREG(ret_stat->stx_mode) ? 0 : -ENOENT;
-}
-
-/*
- * The inode behind a mapping: by the mapping itself, which is exact also when the file was replaced or lies in another
- * mount namespace; when the mapping is gone, by the path as the process sees it, then as the host does.
- */
-static int look_at_mapped(const struct opd_mapped *mapped, struct statx *ret_stat)
-{
-	char path[PATH_MAX + 32];
-	int length;
-
-	snprintf(path, sizeof(path), "/proc/%u/map_files/%llx-%llx", mapped->pid, (unsigned long long)mapped->start,
-		 (unsigned long long)mapped->end);
-	if (!look_at(path, ret_stat))
-		return 0;
-	length = snprintf(path, sizeof(path), "/proc/%u/root%s", mapped->pid, mapped->name);
-	if (length < (int)sizeof(path) && !look_at(path, ret_stat))
-		return 0;
-	return look_at(mapped->name, ret_stat);
+	return !*name || !strcmp(name, "//anon") || !strncmp(name, NAMED_ANONYMOUS, strlen(NAMED_ANONYMOUS)) ||
+	       !strncmp(name, "/anon_hugepage", strlen("/anon_hugepage")) || strstr(name, HUGE_FILE);
 }
 
 static bool same_build_id(const struct op_image_id *a, const struct op_image_id *b)
@@ -55,24 +38,31 @@ static bool same_build_id(const struct op_image_id *a, const struct op_image_id 
 	return a->build_id_bytes == b->build_id_bytes && !memcmp(a->build_id, b->build_id, a->build_id_bytes);
 }
 
+/* What the kernel said leads to the image the next time. */
 static struct op_image_id id_as_said(const struct opd_mapped *mapped)
 {
 	struct op_image_id id = {
 		.name = { .kind = OP_IMAGE_FILE, .name = mapped->name },
 		.build_id_bytes = mapped->build_id_bytes,
-		.device = mapped->device,
-		.inode = mapped->inode,
-		.inode_generation = mapped->inode_generation,
 	};
 
 	memcpy(id.build_id, mapped->build_id, mapped->build_id_bytes);
+	if (mapped->build_id_bytes) {
+		id.device = mapped->place ? IN_CONTAINER : 0;
+	} else {
+		id.device = mapped->device;
+		id.inode = mapped->inode;
+		id.inode_generation = mapped->inode_generation;
+	}
 	return id;
 }
 
-static struct op_image_id id_as_seen(const struct opd_mapped *mapped, const struct statx *st)
+static struct op_image_id id_as_seen(const struct opd_located *located)
 {
+	const struct statx *st = &located->stat;
+
 	return (struct op_image_id){
-		.name = { .kind = OP_IMAGE_FILE, .name = mapped->name },
+		.name = { .kind = OP_IMAGE_FILE, .name = op_text_get(&located->path) },
 		.device = makedev(st->stx_dev_major, st->stx_dev_minor),
 		.inode = st->stx_ino,
 		.mtime_ns = (uint64_t)st->stx_mtime.tv_sec * 1000000000u + st->stx_mtime.tv_nsec,
@@ -80,15 +70,41 @@ static struct op_image_id id_as_seen(const struct opd_mapped *mapped, const stru
 	};
 }
 
-/* The inode to tell it by in names when there is no build-id, the time for the header, and the build-id when it comes later. */
-static void describe(struct op_dcookie_row *row, const struct op_image_id *said, const struct op_image_id *seen)
+/* A new image, or the one that a file that can be looked at is known as. */
+static uint64_t located_cookie(struct op_dcookie_table *table, const struct op_image_id *said, const struct opd_located *located)
 {
-	row->mtime = seen->mtime_ns / 1000000000u;
-	row->id.inode = seen->inode;
-	if (!row->id.build_id_bytes) {
-		row->id.build_id_bytes = said->build_id_bytes;
-		memcpy(row->id.build_id, said->build_id, sizeof(said->build_id));
-	}
+	struct op_image_id named = *said, seen = id_as_seen(located);
+	struct op_dcookie_row *row;
+	uint64_t cookie;
+
+	named.name.name = op_text_get(&located->path);
+	if (named.device == IN_CONTAINER)
+		named.device = 0;
+	if (!located->seen)
+		return op_dcookie_get(table, &named);
+	cookie = op_dcookie_get(table, &seen);
+	if (cookie == OP_DCOOKIE_NONE)
+		return cookie;
+	row = op_dcookie_row(table, cookie);
+	if (row->id.is_pseudo)
+		return cookie;
+	if (said->build_id_bytes && row->id.build_id_bytes && !same_build_id(&row->id, said))
+		return op_dcookie_get(table, &named); /* the file was replaced before it could be looked at */
+	return op_dcookie_set_build_id(table, cookie, said->build_id, said->build_id_bytes) < 0 ? OP_DCOOKIE_NONE : cookie;
+}
+
+/* The container that an image was first seen in. */
+static int note_place(struct op_dcookie_table *table, uint64_t cookie, const struct opd_mapped *mapped,
+		      const struct opd_located *located)
+{
+	const struct op_dcookie_row *row = op_dcookie_row(table, cookie);
+	const char *path = op_text_get(&located->path);
+
+	if (!mapped->place || row->container || row->id.is_pseudo)
+		return 0;
+	if (!located->on_host || !strcmp(path, row->id.name.name))
+		path = NULL;
+	return op_dcookie_set_place(table, cookie, path, mapped->place->name);
 }
 
 /*
@@ -97,25 +113,29 @@ static void describe(struct op_dcookie_row *row, const struct op_image_id *said,
  */
 static uint64_t file_cookie(struct op_dcookie_table *table, const struct opd_mapped *mapped)
 {
-	struct op_image_id said = id_as_said(mapped), seen;
-	struct op_dcookie_row *row;
-	struct statx st;
+	struct op_image_id said = id_as_said(mapped);
+	struct opd_wanted wanted = {
+		.pid = mapped->pid,
+		.start = mapped->start,
+		.end = mapped->end,
+		.name = mapped->name,
+		.name_is_ours = mapped->name_is_ours,
+		.has_inode = mapped->inode,
+		.inode = mapped->inode,
+		.time_ns = mapped->time_ns,
+		.place = mapped->place,
+	};
 	uint64_t cookie = said.build_id_bytes ? op_dcookie_find(table, &said) : OP_DCOOKIE_NONE;
+	struct opd_located located;
 
-	if (cookie != OP_DCOOKIE_NONE)
+	if (cookie != OP_DCOOKIE_NONE || opd_locate(mapped->places, &wanted, &located) < 0)
 		return cookie;
-	if (look_at_mapped(mapped, &st) < 0)
-		return op_dcookie_get(table, &said);
-	seen = id_as_seen(mapped, &st);
-	cookie = op_dcookie_get(table, &seen);
-	if (cookie == OP_DCOOKIE_NONE)
-		return cookie;
-	row = op_dcookie_row(table, cookie);
-	if (said.build_id_bytes && row->id.build_id_bytes && !same_build_id(&row->id, &said))
-		return op_dcookie_get(table, &said); /* the file was replaced before it could be looked at */
-	describe(row, &said, &seen);
-	if (said.build_id_bytes && op_dcookie_alias(table, &said, cookie) == -ENOMEM)
-		return OP_DCOOKIE_NONE;
+	cookie = located_cookie(table, &said, &located);
+	if (cookie != OP_DCOOKIE_NONE && said.build_id_bytes && op_dcookie_alias(table, &said, cookie) == -ENOMEM)
+		cookie = OP_DCOOKIE_NONE;
+	if (cookie != OP_DCOOKIE_NONE && note_place(table, cookie, mapped, &located) < 0)
+		cookie = OP_DCOOKIE_NONE;
+	op_text_free(&located.path);
 	return cookie;
 }
 
@@ -124,7 +144,7 @@ static void make_label(const char *name, char label[LABEL_BYTES])
 {
 	size_t i;
 
-	if (name[0] != '[')
+	if (name[0] != '[' || !strncmp(name, NAMED_ANONYMOUS, strlen(NAMED_ANONYMOUS)))
 		name = ANONYMOUS_LABEL;
 	for (i = 0; i < LABEL_BYTES - 1 && name[i]; i++)
 		label[i] = strchr("/{}", name[i]) || (unsigned char)name[i] < ' ' ? '_' : name[i];
@@ -159,13 +179,12 @@ uint64_t opd_image_of_kernel(struct op_dcookie_table *table, const char *name)
 		.name = { .kind = name[0] == '/' ? OP_IMAGE_FILE : OP_IMAGE_KERNEL, .name = name },
 		.is_kernel = true,
 	};
-	uint64_t cookie = op_dcookie_get(table, &id);
-	struct statx st;
+	struct stat st;
 
 	/* /proc/kallsyms is made anew at each look and has no date. */
-	if (cookie != OP_DCOOKIE_NONE && name[0] == '/' && strncmp(name, "/proc/", 6) != 0 && !look_at(name, &st))
-		op_dcookie_row(table, cookie)->mtime = (uint64_t)st.stx_mtime.tv_sec;
-	return cookie;
+	if (name[0] == '/' && strncmp(name, "/proc/", 6) != 0 && !stat(name, &st) && S_ISREG(st.st_mode))
+		id.mtime_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
+	return op_dcookie_get(table, &id);
 }
 
 uint64_t opd_image_pseudo(struct op_dcookie_table *table, enum opd_pseudo which)

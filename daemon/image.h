@@ -10,19 +10,27 @@
 
 #include <sys/types.h>
 
+#include "daemon/locate.h"
 #include "libop/compiler.h"
 #include "libop/dcookie.h"
 
 /* What is known of a mapping, from PERF_RECORD_MMAP2 or from a line of /proc/PID/maps. */
 struct opd_mapped {
-	uint32_t pid;
+	uint32_t pid;        /* whose directory in /proc to look in: the process, or a thread of it when the first has ended */
 	uint64_t start, end; /* addresses */
 	uint64_t offset;     /* in the file, bytes */
 	const char *name;    /* as the kernel writes it: a path, [vdso], //anon, or "" */
+	bool name_is_ours;   /* from /proc/PID/maps: a path from opd's root; else from the root of the process */
 	uint8_t build_id[OP_BUILD_ID_BYTES_MAX];
 	uint8_t build_id_bytes; /* 0: not given; then device and inode are */
 	uint64_t device, inode, inode_generation;
+	uint64_t time_ns; /* when it was mapped; 0: it is mapped now */
+	struct opd_places *places;
+	struct opd_place *place; /* of the process; NULL: the host */
 };
+
+/* True for memory that may hold a copy of a program's text, as those make who want it in huge pages. */
+bool opd_image_may_be_text_copy(const char *name) OP_NONNULL;
 
 /*
  * The cookie of what is mapped. A file: *ret_is_file, and an offset in it counts from the start of the file. Memory without
@@ -51,7 +59,8 @@ uint64_t opd_image_of_kernel(struct op_dcookie_table *table, const char *name) O
 	X(GUEST_KERNEL, "guest-kernel") /* a virtual machine of this host */                                                       \
 	X(GUEST_USER, "guest-user")                                                                                                \
 	X(HYPERVISOR, "hypervisor")                                                                                                \
-	X(NO_MODE, "no-mode") /* the record does not say in which mode */
+	X(NO_MODE, "no-mode") /* the record does not say in which mode */                                                          \
+	X(TOO_MANY_IMAGES, "too-many-images") /* beyond what a session may have (op_dcookie_limit) */
 
 enum opd_pseudo {
 #define X(id, name) OPD_PSEUDO_##id,

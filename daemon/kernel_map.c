@@ -8,6 +8,8 @@
 
 #define KALLSYMS_IMAGE   "/proc/kallsyms"
 #define NO_VMLINUX_IMAGE "no-vmlinux"
+#define NAME_BYTES       256
+#define RUNTIME_MAX_BYTES 65536u /* of run-time code whose length is not known */
 
 /* Whether a line of kallsyms, "address type name", has this name; most lines are done with after one look at their end. */
 static bool names(const char *line, size_t length, const char *name)
@@ -16,36 +18,6 @@ static bool names(const char *line, size_t length, const char *name)
 
 	return length > name_length + 2 && line[length - 1] == '\n' && line[length - name_length - 2] == ' ' &&
 	       !memcmp(line + length - name_length - 1, name, name_length);
-}
-
-/* _text and _etext; both 0 when they are hidden or not there. */
-static void read_text_bounds(const char *proc_path, uint64_t *ret_start, uint64_t *ret_end)
-{
-	char path[PATH_MAX], *line = NULL;
-	uint64_t text = 0, stext = 0, etext = 0;
-	size_t capacity = 0;
-	ssize_t length;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "%s/kallsyms", proc_path);
-	file = fopen(path, "re");
-	while (file && !etext && (length = getline(&line, &capacity, file)) > 0) {
-		if (names(line, (size_t)length, "_text"))
-			text = strtoull(line, NULL, 16);
-		else if (names(line, (size_t)length, "_stext"))
-			stext = strtoull(line, NULL, 16);
-		else if (names(line, (size_t)length, "_etext"))
-			etext = strtoull(line, NULL, 16);
-	}
-	free(line);
-	if (file)
-		fclose(file);
-	if (!text)
-		text = stext;
-	if (text && text < etext) {
-		*ret_start = text;
-		*ret_end = etext;
-	}
 }
 
 static int add_range(struct opd_kernel_map *map, const struct opd_kernel_range *range)
@@ -61,6 +33,88 @@ static int add_range(struct opd_kernel_map *map, const struct opd_kernel_range *
 	}
 	map->ranges[map->nr_ranges++] = *range;
 	return 0;
+}
+
+static uint64_t runtime_cookie(const struct opd_kernel_map *map, const char *symbol)
+{
+	char name[NAME_BYTES];
+
+	snprintf(name, sizeof(name), "%s", symbol);
+	for (char *slash = strchr(name, '/'); slash; slash = strchr(slash, '/'))
+		*slash = '_';
+	return opd_image_of_kernel(map->table, name);
+}
+
+/* "address type name\t[bpf]": run-time code that was there before opd could hear of it. */
+static int take_runtime_line(struct opd_kernel_map *map, const char *line, size_t length)
+{
+	static const char *const owners[] = { "\t[bpf]\n", "\t[__builtin__ftrace]\n", "\t[__builtin__kprobes]\n" };
+	struct opd_kernel_range range = { .to_ns = UINT64_MAX };
+	unsigned long long address;
+	char name[NAME_BYTES];
+	bool is_owned = false;
+
+	if (line[length - 1] != '\n' || length < 2 || line[length - 2] != ']')
+		return 0;
+	for (size_t i = 0; i < op_array_size(owners) && !is_owned; i++)
+		is_owned = length > strlen(owners[i]) && !strcmp(line + length - strlen(owners[i]), owners[i]);
+	if (!is_owned || sscanf(line, "%llx %*c %255s", &address, name) != 2 || !address)
+		return 0;
+	range.start = address;
+	range.end = address + RUNTIME_MAX_BYTES;
+	range.cookie = runtime_cookie(map, name);
+	return range.cookie == OP_DCOOKIE_NONE ? -ENOMEM : add_range(map, &range);
+}
+
+static int compare_ranges(const void *left, const void *right)
+{
+	const struct opd_kernel_range *a = left, *b = right;
+
+	return a->start < b->start ? -1 : a->start > b->start;
+}
+
+/* The list has no lengths: what lies there reaches to the next. */
+static void cut_runtime(struct opd_kernel_map *map)
+{
+	if (map->nr_ranges)
+		qsort(map->ranges, map->nr_ranges, sizeof(*map->ranges), compare_ranges);
+	for (size_t i = 1; i < map->nr_ranges; i++)
+		map->ranges[i - 1].end = op_min_u64(map->ranges[i - 1].end, map->ranges[i].start);
+}
+
+/* _text and _etext, which stay 0 when they are hidden or not there, and run-time code. */
+static int read_kallsyms(struct opd_kernel_map *map)
+{
+	char path[PATH_MAX], *line = NULL;
+	uint64_t text = 0, stext = 0, etext = 0;
+	size_t capacity = 0;
+	ssize_t length;
+	FILE *file;
+	int err = 0;
+
+	snprintf(path, sizeof(path), "%s/kallsyms", map->proc_path);
+	file = fopen(path, "re");
+	while (file && !err && (length = getline(&line, &capacity, file)) > 0) {
+		if (names(line, (size_t)length, "_text"))
+			text = strtoull(line, NULL, 16);
+		else if (names(line, (size_t)length, "_stext"))
+			stext = strtoull(line, NULL, 16);
+		else if (names(line, (size_t)length, "_etext"))
+			etext = strtoull(line, NULL, 16);
+		else
+			err = take_runtime_line(map, line, (size_t)length);
+	}
+	free(line);
+	if (file)
+		fclose(file);
+	cut_runtime(map);
+	if (!text)
+		text = stext;
+	if (text && text < etext) {
+		map->text_start = text;
+		map->text_end = etext;
+	}
+	return err;
 }
 
 static struct opd_kernel_range *find_module(struct opd_kernel_map *map, const struct opd_kernel_range *wanted)
@@ -123,7 +177,8 @@ int opd_kernel_map_refresh(struct opd_kernel_map *map, uint64_t now_ns)
 int opd_kernel_map_init(struct opd_kernel_map *map, struct op_dcookie_table *table, const char *proc_path, const char *vmlinux)
 {
 	*map = (struct opd_kernel_map){ .table = table, .proc_path = proc_path };
-	read_text_bounds(proc_path, &map->text_start, &map->text_end);
+	if (read_kallsyms(map) < 0)
+		return -ENOMEM;
 	map->text_cookie = opd_image_of_kernel(table, vmlinux ? vmlinux : KALLSYMS_IMAGE);
 	map->no_vmlinux_cookie = opd_image_of_kernel(table, NO_VMLINUX_IMAGE);
 	if (map->text_cookie == OP_DCOOKIE_NONE || map->no_vmlinux_cookie == OP_DCOOKIE_NONE)
@@ -138,14 +193,9 @@ int opd_kernel_map_init(struct opd_kernel_map *map, struct op_dcookie_table *tab
 
 static void end_range(struct opd_kernel_map *map, uint64_t start, uint64_t time_ns)
 {
-	for (size_t i = map->nr_ranges; i > 0; i--) {
-		struct opd_kernel_range *range = &map->ranges[i - 1];
-
-		if (range->start == start && range->to_ns == UINT64_MAX) {
-			range->to_ns = time_ns;
-			return;
-		}
-	}
+	for (size_t i = 0; i < map->nr_ranges; i++)
+		if (map->ranges[i].start == start && map->ranges[i].to_ns == UINT64_MAX && !map->ranges[i].is_module)
+			map->ranges[i].to_ns = time_ns;
 }
 
 int opd_kernel_map_ksymbol(struct opd_kernel_map *map, const struct op_ksymbol_record *ksymbol)
@@ -156,18 +206,14 @@ int opd_kernel_map_ksymbol(struct opd_kernel_map *map, const struct op_ksymbol_r
 		.from_ns = ksymbol->who.time_ns,
 		.to_ns = UINT64_MAX,
 	};
-	char name[256];
 
 	if (ksymbol->unregister) {
 		end_range(map, ksymbol->start, ksymbol->who.time_ns);
 		return 0;
 	}
-	snprintf(name, sizeof(name), "%s", ksymbol->name);
-	for (char *slash = strchr(name, '/'); slash; slash = strchr(slash, '/'))
-		*slash = '_';
-	if (!name[0])
+	if (!ksymbol->name[0])
 		return 0;
-	range.cookie = opd_image_of_kernel(map->table, name);
+	range.cookie = runtime_cookie(map, ksymbol->name);
 	return range.cookie == OP_DCOOKIE_NONE ? -ENOMEM : add_range(map, &range);
 }
 
@@ -182,6 +228,14 @@ struct op_location opd_kernel_map_find(const struct opd_kernel_map *map, uint64_
 			return (struct op_location){ .cookie = range->cookie, .offset = address - range->start };
 	}
 	return (struct op_location){ .cookie = map->no_vmlinux_cookie, .offset = address };
+}
+
+void opd_kernel_map_visit_cookies(const struct opd_kernel_map *map, void (*visit)(uint64_t cookie, void *arg), void *arg)
+{
+	visit(map->text_cookie, arg);
+	visit(map->no_vmlinux_cookie, arg);
+	for (size_t i = 0; i < map->nr_ranges; i++)
+		visit(map->ranges[i].cookie, arg);
 }
 
 void opd_kernel_map_prune(struct opd_kernel_map *map, uint64_t horizon_ns)

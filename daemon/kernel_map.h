@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * The kernel's own map: its text, modules, and code that was made at run time (BPF programs and trampolines, by
- * PERF_RECORD_KSYMBOL).
+ * PERF_RECORD_KSYMBOL; what was there before, by /proc/kallsyms).
  *
  *   kernel text    keys relative to _text, filed as vmlinux when there is one, else as /proc/kallsyms
  *   module         keys relative to its load address, filed under its name
@@ -46,7 +46,7 @@ int opd_kernel_map_init(struct opd_kernel_map *map, struct op_dcookie_table *tab
 
 /*
  * Reads /proc/modules again: what was loaded since the last time holds since then, what is gone ends now. No record tells
- * of modules, so this is asked for when an address lies nowhere. 0 or -ENOMEM.
+ * of modules, so this is asked for now and then, and when an address lies nowhere. 0 or -ENOMEM.
  */
 int opd_kernel_map_refresh(struct opd_kernel_map *map, uint64_t now_ns) OP_NONNULL OP_MUST_CHECK;
 
@@ -55,6 +55,10 @@ int opd_kernel_map_ksymbol(struct opd_kernel_map *map, const struct op_ksymbol_r
 
 /* Where a kernel address lay at that time; there is always an answer. */
 struct op_location opd_kernel_map_find(const struct opd_kernel_map *map, uint64_t address, uint64_t time_ns) OP_NONNULL;
+
+/* Calls `visit` for the cookie of every image that the map has. */
+void opd_kernel_map_visit_cookies(const struct opd_kernel_map *map, void (*visit)(uint64_t cookie, void *arg),
+				  void *arg) OP_NONNULL_ARGS(1, 2);
 
 /* Forgets run-time code that was removed before horizon_ns. */
 void opd_kernel_map_prune(struct opd_kernel_map *map, uint64_t horizon_ns) OP_NONNULL;

@@ -10,13 +10,29 @@ daemon_libopd_a_SOURCES = \
 	daemon/mapset.c daemon/mapset.h \
 	daemon/process.c daemon/process.h \
 	daemon/proc_scan.c daemon/proc_scan.h \
+	daemon/mounts.c daemon/mounts.h \
+	daemon/place.c daemon/place.h \
+	daemon/locate.c daemon/locate.h \
 	daemon/image.c daemon/image.h \
 	daemon/kernel_map.c daemon/kernel_map.h \
 	daemon/cgroups.c daemon/cgroups.h \
 	daemon/resolve.c daemon/resolve.h \
 	daemon/settle.c daemon/settle.h \
 	daemon/recover.c daemon/recover.h \
+	daemon/rescan.c daemon/rescan.h \
+	daemon/forget.c daemon/forget.h \
+	daemon/jit.c daemon/jit.h daemon/jit_space.h \
+	daemon/jit_owner.c daemon/jit_owner.h \
+	daemon/perf_map.c daemon/perf_map.h \
+	daemon/jitdump.c daemon/jitdump.h \
+	daemon/jit_map.c daemon/jit_map.h \
+	daemon/elf_host.h \
 	daemon/count.c daemon/count.h \
+	daemon/jit_lines.c daemon/jit_lines.h \
+	daemon/jit_object.c daemon/jit_object.h \
+	daemon/jit_write.c daemon/jit_write.h \
+	daemon/cookie_file.c daemon/cookie_file.h \
+	daemon/damaged.c daemon/damaged.h \
 	daemon/drain.c daemon/drain.h \
 	daemon/visit.c daemon/visit.h \
 	daemon/sync.c daemon/sync.h \

@@ -10,16 +10,20 @@ struct mappings {
 
 struct opd_mapset {
 	uint32_t refs;
+	uint32_t round; /* of the last visit */
+	struct opd_mapset_account *account;
 	struct mappings now;  /* sorted by start, none overlaps another */
 	struct mappings past; /* in the order in which they ended */
 };
 
-struct opd_mapset *opd_mapset_new(void)
+struct opd_mapset *opd_mapset_new(struct opd_mapset_account *account)
 {
 	struct opd_mapset *set = calloc(1, sizeof(*set));
 
-	if (set)
+	if (set) {
 		set->refs = 1;
+		set->account = account;
+	}
 	return set;
 }
 
@@ -33,12 +37,14 @@ void opd_mapset_put(struct opd_mapset *set)
 {
 	if (!set || --set->refs)
 		return;
+	if (set->account)
+		set->account->nr_mappings -= set->now.capacity + set->past.capacity;
 	free(set->now.rows);
 	free(set->past.rows);
 	free(set);
 }
 
-static int reserve(struct mappings *list, size_t more)
+static int reserve(const struct opd_mapset *set, struct mappings *list, size_t more)
 {
 	size_t capacity = list->capacity ? list->capacity : 8;
 	struct opd_mapping *rows;
@@ -50,16 +56,18 @@ static int reserve(struct mappings *list, size_t more)
 	rows = realloc(list->rows, capacity * sizeof(*rows));
 	if (!rows)
 		return -ENOMEM;
+	if (set->account)
+		set->account->nr_mappings += capacity - list->capacity;
 	list->rows = rows;
 	list->capacity = capacity;
 	return 0;
 }
 
-static int copy_list(const struct mappings *from, struct mappings *to)
+static int copy_list(const struct opd_mapset *set, const struct mappings *from, struct mappings *to)
 {
 	if (!from->nr)
 		return 0;
-	if (reserve(to, from->nr) < 0)
+	if (reserve(set, to, from->nr) < 0)
 		return -ENOMEM;
 	memcpy(to->rows, from->rows, from->nr * sizeof(*from->rows));
 	to->nr = from->nr;
@@ -73,10 +81,10 @@ static int make_own(struct opd_mapset **set)
 
 	if ((*set)->refs == 1)
 		return 0;
-	copy = opd_mapset_new();
+	copy = opd_mapset_new((*set)->account);
 	if (!copy)
 		return -ENOMEM;
-	if (copy_list(&(*set)->now, &copy->now) < 0 || copy_list(&(*set)->past, &copy->past) < 0) {
+	if (copy_list(copy, &(*set)->now, &copy->now) < 0 || copy_list(copy, &(*set)->past, &copy->past) < 0) {
 		opd_mapset_put(copy);
 		return -ENOMEM;
 	}
@@ -113,37 +121,69 @@ static void forget_past(struct mappings *past, uint64_t horizon_ns)
 	memmove(past->rows, past->rows + nr_old, past->nr * sizeof(*past->rows));
 }
 
-static void forget_oldest(struct mappings *past)
+/* How many mappings a set may have of a kind, now that others have theirs. */
+static size_t limit_of(const struct opd_mapset *set)
 {
-	size_t nr_old = OPD_MAPSET_MAX / 16;
+	return set->account && set->account->nr_mappings > OPD_MAPPINGS_MAX ? OPD_MAPSET_MAX_CROWDED : OPD_MAPSET_MAX;
+}
+
+static void note_dropped(const struct opd_mapset *set, size_t nr_dropped)
+{
+	if (set->account)
+		set->account->nr_dropped += nr_dropped;
+}
+
+/* One at a time would move all rows for each; down to this, at once, is rare. */
+static size_t room_below(size_t limit)
+{
+	return limit - limit / 16;
+}
+
+static void forget_oldest(struct opd_mapset *set, size_t limit)
+{
+	struct mappings *past = &set->past;
+	size_t nr_old = past->nr - room_below(limit);
 
 	past->nr -= nr_old;
 	memmove(past->rows, past->rows + nr_old, past->nr * sizeof(*past->rows));
+	note_dropped(set, nr_old);
 }
 
-/* Which mapping a full set can do without best. */
-static size_t least_needed(const struct mappings *now)
+/* How well a full set can do without a mapping: the longer it has held the better, regions before files. */
+static uint64_t rank(const struct opd_mapping *mapping)
 {
-	size_t found = 0;
-
-	for (size_t i = 1; i < now->nr; i++) {
-		bool is_region = now->rows[i].region_end, found_region = now->rows[found].region_end;
-
-		if (is_region != found_region ? is_region : now->rows[i].from_ns < now->rows[found].from_ns)
-			found = i;
-	}
-	return found;
+	return (mapping->from_ns & INT64_MAX) | (uint64_t)!mapping->region_end << 63;
 }
 
-/* One at a time would look at all rows for each; a sixteenth at once is rare. */
-static void make_space(struct mappings *now)
+static int compare_ranks(const void *left, const void *right)
 {
-	while (now->nr > OPD_MAPSET_MAX - OPD_MAPSET_MAX / 16) {
-		size_t index = least_needed(now);
+	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
 
-		now->nr--;
-		memmove(now->rows + index, now->rows + index + 1, (now->nr - index) * sizeof(*now->rows));
+	return a < b ? -1 : a > b;
+}
+
+static int make_space(struct opd_mapset *set, size_t limit)
+{
+	struct mappings *now = &set->now;
+	size_t nr_gone = now->nr - room_below(limit), nr_left = 0;
+	uint64_t *ranks = malloc(now->nr * sizeof(*ranks)), last;
+
+	if (!ranks)
+		return -ENOMEM;
+	for (size_t i = 0; i < now->nr; i++)
+		ranks[i] = rank(&now->rows[i]);
+	qsort(ranks, now->nr, sizeof(*ranks), compare_ranks);
+	last = ranks[nr_gone - 1];
+	free(ranks);
+	note_dropped(set, nr_gone);
+	for (size_t i = 0; i < now->nr; i++) {
+		if (nr_gone && rank(&now->rows[i]) <= last)
+			nr_gone--;
+		else
+			now->rows[nr_left++] = now->rows[i];
 	}
+	now->nr = nr_left;
+	return 0;
 }
 
 /* The part of a mapping between two addresses. */
@@ -160,7 +200,9 @@ static struct opd_mapping part_of(const struct opd_mapping *whole, uint64_t star
 /* Puts rows at index in the place of nr_old others. Room was reserved. */
 static void splice(struct mappings *list, size_t index, size_t nr_old, const struct opd_mapping *rows, size_t nr_rows)
 {
-	memmove(list->rows + index + nr_rows, list->rows + index + nr_old, (list->nr - index - nr_old) * sizeof(*rows));
+	/* A file mapped again where it was is the common case, and a set may be long. */
+	if (nr_rows != nr_old)
+		memmove(list->rows + index + nr_rows, list->rows + index + nr_old, (list->nr - index - nr_old) * sizeof(*rows));
 	memcpy(list->rows + index, rows, nr_rows * sizeof(*rows));
 	list->nr = list->nr - nr_old + nr_rows;
 }
@@ -174,7 +216,7 @@ static bool same_place(const struct opd_mapping *a, const struct opd_mapping *b)
 int opd_mapset_add(struct opd_mapset **set, const struct opd_mapping *mapping, uint64_t horizon_ns)
 {
 	struct opd_mapping rows[3];
-	size_t nr_rows = 0, first, last;
+	size_t nr_rows = 0, first, last, limit;
 	struct mappings *now, *past;
 
 	first = first_ending_after(&(*set)->now, mapping->start);
@@ -186,15 +228,17 @@ int opd_mapset_add(struct opd_mapset **set, const struct opd_mapping *mapping, u
 	now = &(*set)->now;
 	past = &(*set)->past;
 	forget_past(past, horizon_ns);
-	if (now->nr >= OPD_MAPSET_MAX) {
-		make_space(now);
+	limit = limit_of(*set);
+	if (now->nr >= limit) {
+		if (make_space(*set, limit) < 0)
+			return -ENOMEM;
 		first = first_ending_after(now, mapping->start);
 	}
-	if (past->nr >= OPD_MAPSET_MAX)
-		forget_oldest(past);
+	if (past->nr >= limit)
+		forget_oldest(*set, limit);
 	for (last = first; last < now->nr && now->rows[last].start < mapping->end; last++)
 		;
-	if (reserve(now, 2) < 0 || reserve(past, last - first) < 0)
+	if (reserve(*set, now, 2) < 0 || reserve(*set, past, last - first) < 0)
 		return -ENOMEM;
 	for (size_t i = first; i < last; i++) {
 		const struct opd_mapping *cut = &now->rows[i];
@@ -235,4 +279,19 @@ const struct opd_mapping *opd_mapset_find(const struct opd_mapset *set, uint64_t
 size_t opd_mapset_count(const struct opd_mapset *set)
 {
 	return set->now.nr;
+}
+
+static void visit_list(const struct mappings *list, void (*visit)(uint64_t cookie, void *arg), void *arg)
+{
+	for (size_t i = 0; i < list->nr; i++)
+		visit(list->rows[i].cookie, arg);
+}
+
+void opd_mapset_visit_cookies(struct opd_mapset *set, uint32_t round, void (*visit)(uint64_t cookie, void *arg), void *arg)
+{
+	if (set->round == round)
+		return;
+	set->round = round;
+	visit_list(&set->now, visit, arg);
+	visit_list(&set->past, visit, arg);
 }

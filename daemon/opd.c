@@ -19,6 +19,7 @@
 #include "libop/control.h"
 #include "libop/sys.h"
 
+#define MAX_CLOSED_FILES       16384 /* that something is known of: some hundred bytes each */
 #define MAX_OPEN_FILES_DEFAULT 4096 /* open sample files are mappings, not descriptors: well below vm.max_map_count */
 
 /* ---- pipeline ---- */
@@ -61,11 +62,34 @@ static const char *vmlinux_of(const struct opd *opd)
 	return opd->setup.vmlinux ? opd->setup.vmlinux : opd->config.vmlinux;
 }
 
+/* The images that the session has go on under their cookies and names. */
+static int init_cookies(struct opd *opd)
+{
+	struct op_dcookie_table *table = op_dcookie_table_new();
+
+	if (!table)
+		return opd_fail("no memory");
+	if (opd_cookie_file_open(&opd->pipeline.cookie_file, opd->session_fd, table) < 0) {
+		op_dcookie_table_free(table);
+		return opd_fail("no memory");
+	}
+	return 0;
+}
+
+static void fini_cookies(struct opd *opd)
+{
+	op_dcookie_table_free(opd->pipeline.cookie_file.table);
+	opd_cookie_file_close(&opd->pipeline.cookie_file);
+}
+
 static int init_resolver(struct opd *opd)
 {
-	if (opd_resolver_init(&opd->pipeline.resolver, vmlinux_of(opd)) < 0)
-		return opd_fail("no memory");
-	return 0;
+	struct opd_resolver *resolver = &opd->pipeline.resolver;
+
+	if (opd_resolver_init(resolver, opd->pipeline.cookie_file.table, opd->config.max_images, vmlinux_of(opd)) == 0)
+		return 0;
+	opd_resolver_free(resolver);
+	return opd_fail("no memory");
 }
 
 static void fini_resolver(struct opd *opd)
@@ -99,6 +123,7 @@ static int init_count(struct opd *opd)
 	opd->pipeline.count = (struct opd_count){
 		.session_fd = opd->session_fd,
 		.table = opd->pipeline.resolver.table,
+		.cookie_file = &opd->pipeline.cookie_file,
 		.events = opd->events,
 		.separate_lib = opd->setup.separate_lib,
 		.separate_kernel = opd->setup.separate_kernel,
@@ -109,6 +134,7 @@ static int init_count(struct opd *opd)
 		.cpu_speed_mhz = opd_cpu_speed_mhz(),
 		.no_process_cookie = opd->pipeline.resolver.pseudo[OPD_PSEUDO_NO_PROCESS],
 		.max_open = opd->config.max_open_files ? opd->config.max_open_files : MAX_OPEN_FILES_DEFAULT,
+		.max_closed = MAX_CLOSED_FILES,
 	};
 	return 0;
 }
@@ -371,6 +397,7 @@ static const struct {
 	{ "session", opd_init_session, opd_fini_session },
 	{ "lock", opd_init_lock, opd_fini_lock },
 	{ "recovery", opd_init_recovery, NULL },
+	{ "cookies", init_cookies, fini_cookies },
 	{ "resolver", init_resolver, fini_resolver },
 	{ "processes", init_processes, NULL },
 	{ "cgroups", init_cgroups, NULL },

@@ -10,7 +10,8 @@
 
 #define SWAP_TIME_NS    25000000u /* of a turn: what more threads should bring the swaps down to */
 #define MARGIN          2u
-#define WATERMARK_SHARE 4u /* an explicit watermark is at most this part of the ring */
+#define SIDEBAND_TOTAL  (4u * 1024 * 1024) /* all side-band rings together, where there are not many CPUs */
+#define WATERMARK_SHARE 4u                 /* an explicit watermark is at most this part of the ring */
 #define MEASURED_SWAPS  3u
 #define RATE_MAX_HZ     1000000u /* no kernel takes more */
 
@@ -44,6 +45,19 @@ static unsigned int threads_for(const struct opd_load *load)
 	return (unsigned int)op_max_u64(wanted, 1);
 }
 
+/*
+ * A storm of processes comes from anywhere: few CPUs have all of it each, many have a part. What a ring must hold for it is computed in
+ * doc/ring.md.
+ */
+static uint64_t sideband_for(size_t nr_cpus)
+{
+	uint64_t sideband_bytes = OPD_PLAN_SIDEBAND_MAX;
+
+	while (sideband_bytes > OPD_PLAN_SIDEBAND_MIN && sideband_bytes * nr_cpus > SIDEBAND_TOTAL)
+		sideband_bytes /= 2;
+	return sideband_bytes;
+}
+
 void opd_plan_make(const struct opd_load *load, struct opd_plan *ret_plan)
 {
 	struct opd_plan plan = { .nr_threads = threads_for(load), .wait_ns = load->wait_ns };
@@ -57,6 +71,7 @@ void opd_plan_make(const struct opd_load *load, struct opd_plan *ret_plan)
 	plan.need_bytes = MARGIN * divide_up(bytes_per_second * divide_up(plan.turn_ns + load->visit_ns, 1000), 1000000);
 	plan.need_bytes = op_max_u64(plan.need_bytes, WATERMARK_SHARE * load->watermark_bytes);
 	plan.ring_bytes = round_up_to_ring(plan.need_bytes);
+	plan.sideband_bytes = sideband_for(load->nr_cpus);
 	*ret_plan = plan;
 }
 

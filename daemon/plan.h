@@ -18,6 +18,8 @@
 #define OPD_PLAN_EVENT_RATE_HZ 10000u
 #define OPD_PLAN_RING_MIN      (128u * 1024)
 #define OPD_PLAN_RING_MAX      (8u * 1024 * 1024)
+#define OPD_PLAN_SIDEBAND_MIN  (256u * 1024)
+#define OPD_PLAN_SIDEBAND_MAX  (1024u * 1024)
 #define OPD_PLAN_WAIT_NS       10000000u /* of one event, where it could not be measured */
 
 /* What the machine is like when opd starts. */
@@ -36,6 +38,7 @@ struct opd_plan {
 	uint64_t samples_per_second; /* of one CPU, all events */
 	uint64_t need_bytes;         /* what one ring must hold */
 	uint64_t ring_bytes;         /* that, as a power of two from OPD_PLAN_RING_MIN to OPD_PLAN_RING_MAX */
+	uint64_t sideband_bytes;     /* from OPD_PLAN_SIDEBAND_MIN to OPD_PLAN_SIDEBAND_MAX */
 };
 
 /* Pure computation. There is at least one CPU and one event. */

@@ -14,6 +14,8 @@ static const struct {
 	  "all processes can be sampled only where kernel.perf_event_paranoid is 0 or less" },
 	{ CAP_IPC_LOCK, CAP_IPC_LOCK, "CAP_IPC_LOCK", "ring memory is limited to kernel.perf_event_mlock_kb" },
 	{ CAP_SYS_PTRACE, CAP_SYS_PTRACE, "CAP_SYS_PTRACE", "processes of other users that ran before opd cannot be resolved" },
+	{ CAP_CHECKPOINT_RESTORE, CAP_SYS_ADMIN, "CAP_CHECKPOINT_RESTORE",
+	  "files that were removed or replaced while they ran, and files of containers, are told by their names only" },
 	{ CAP_SYSLOG, CAP_SYSLOG, "CAP_SYSLOG", "kernel addresses may be hidden and kernel samples have no symbols" },
 };
 

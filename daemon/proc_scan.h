@@ -18,6 +18,26 @@
 int opd_proc_scan_pid(struct opd_processes *processes, struct op_dcookie_table *table, uint32_t pid,
 		      uint64_t now_ns) OP_NONNULL OP_MUST_CHECK;
 
+/*
+ * Reads the mappings of a process that is known once more, since a sample of since_ns lies outside of them: the kernel does not report
+ * mremap. What is found new holds from since_ns. The same results.
+ */
+int opd_proc_scan_again(struct opd_processes *processes, struct op_dcookie_table *table, uint32_t pid, uint64_t now_ns,
+			uint64_t since_ns) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * After side-band records were lost: takes in a process that is not known, reads one again that is in doubt (process.h) or that ended as far
+ * as was told, and leaves the others alone. The same results; a process that is gone is not in doubt any more.
+ */
+int opd_proc_scan_doubtful(struct opd_processes *processes, struct op_dcookie_table *table, uint32_t pid,
+			   uint64_t now_ns) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * True when the process of a thread has segments of one file mapped next below and next above these addresses, in the order of the file: what is mapped
+ * between is a part of the image. Its inode is *ret_inode.
+ */
+bool opd_proc_is_inside_image(uint32_t tid, uint64_t start, uint64_t end, uint64_t *ret_inode) OP_NONNULL OP_MUST_CHECK;
+
 /* True when /proc has no such process any more. */
 bool opd_proc_is_gone(uint32_t pid);
 

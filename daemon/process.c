@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "daemon/jit.h"
 #include "libop/dcookie.h"
 
 static void free_mm(struct opd_mm *mm)
@@ -11,6 +12,9 @@ static void free_mm(struct opd_mm *mm)
 		struct opd_mm *older = mm->older;
 
 		opd_mapset_put(mm->maps);
+		opd_jit_space_put(mm->jit);
+		opd_jit_space_put(mm->jit_base);
+		opd_place_put(mm->place);
 		free(mm);
 		mm = older;
 	}
@@ -31,6 +35,8 @@ void opd_processes_free(struct opd_processes *processes)
 {
 	op_htable_visit(&processes->by_pid, free_visited, NULL);
 	op_htable_free(&processes->by_pid);
+	processes->prunable = NULL;
+	opd_places_free(&processes->places);
 }
 
 struct opd_process *opd_process_find(const struct opd_processes *processes, uint32_t pid)
@@ -47,10 +53,10 @@ struct opd_process *opd_process_find(const struct opd_processes *processes, uint
 }
 
 /*
- * A new address space, in front of the others unless an older record comes late. It takes over the reference to maps, also
- * when it fails.
+ * A new address space, in front of the others unless an older record comes late: of the same application and place as another one. It takes
+ * over the reference to maps, also when it fails.
  */
-static int push_mm(struct opd_process *process, struct opd_mapset *maps, uint64_t app_cookie, uint64_t from_ns)
+static int push_mm(struct opd_process *process, struct opd_mapset *maps, const struct opd_mm *like, uint64_t from_ns)
 {
 	struct opd_mm *mm = maps ? calloc(1, sizeof(*mm)) : NULL;
 	struct opd_mm **at = &process->mm;
@@ -60,7 +66,11 @@ static int push_mm(struct opd_process *process, struct opd_mapset *maps, uint64_
 		return -ENOMEM;
 	}
 	mm->maps = maps;
-	mm->app_cookie = app_cookie;
+	if (like) {
+		mm->app_cookie = like->app_cookie;
+		mm->place = opd_place_ref(like->place);
+		mm->jit_base = opd_jit_space_get(like->jit ? like->jit : like->jit_base);
+	}
 	mm->from_ns = from_ns;
 	while (*at && (*at)->from_ns > from_ns)
 		at = &(*at)->older;
@@ -74,10 +84,25 @@ static void note_change(struct opd_processes *processes, uint32_t pid)
 	processes->changes[pid % OPD_CHANGE_SLOTS]++;
 }
 
+/* Something of it will have to be forgotten. */
+static void mark_prunable(struct opd_processes *processes, struct opd_process *process)
+{
+	if (process->prunable)
+		return;
+	process->prunable = true;
+	process->next_prunable = processes->prunable;
+	processes->prunable = process;
+}
+
 static struct opd_process *new_process(struct opd_processes *processes, uint32_t pid)
 {
-	struct opd_process *process = calloc(1, sizeof(*process));
+	struct opd_process *process;
 
+	if (opd_processes_are_full(processes)) {
+		processes->nr_dropped++;
+		return NULL;
+	}
+	process = calloc(1, sizeof(*process));
 	if (!process)
 		return NULL;
 	process->pid = pid;
@@ -94,12 +119,18 @@ struct opd_process *opd_process_add(struct opd_processes *processes, uint32_t pi
 {
 	struct opd_process *process = new_process(processes, pid);
 
-	if (process && push_mm(process, opd_mapset_new(), OP_DCOOKIE_NONE, from_ns) < 0) {
+	if (process && push_mm(process, opd_mapset_new(&processes->account), NULL, from_ns) < 0) {
 		op_htable_remove(&processes->by_pid, &process->link);
 		free_process(process);
 		process = NULL;
 	}
 	return process;
+}
+
+/* Why there is no new process. */
+static int refusal(const struct opd_processes *processes)
+{
+	return opd_processes_are_full(processes) ? -ENOSPC : -ENOMEM;
 }
 
 int opd_process_fork(struct opd_processes *processes, uint32_t parent_pid, uint32_t pid, uint64_t time_ns)
@@ -115,24 +146,29 @@ int opd_process_fork(struct opd_processes *processes, uint32_t parent_pid, uint3
 	if (!process && !parent) {
 		process = opd_process_add(processes, pid, time_ns);
 		if (!process)
-			return -ENOMEM;
+			return refusal(processes);
 		process->nr_threads = 1;
 		return 0;
 	}
 	if (!process)
 		process = new_process(processes, pid);
 	if (!process)
-		return -ENOMEM;
+		return refusal(processes);
 	from = parent ? opd_process_mm_at(parent, time_ns) : NULL;
-	maps = from ? opd_mapset_get(from->maps) : opd_mapset_new();
+	maps = from ? opd_mapset_get(from->maps) : opd_mapset_new(&processes->account);
 	note_change(processes, pid);
-	err = push_mm(process, maps, from ? from->app_cookie : OP_DCOOKIE_NONE, time_ns);
+	err = push_mm(process, maps, from, time_ns);
 	if (err < 0 && !process->mm) {
 		op_htable_remove(&processes->by_pid, &process->link);
 		free_process(process);
 	}
 	if (err < 0)
 		return err;
+	if (from)
+		opd_process_mm_at(process, time_ns)->jit_parent = parent_pid;
+	if (process->mm->older)
+		mark_prunable(processes, process);
+	process->sure_ns = !parent ? 0 : opd_process_is_doubtful(processes, parent) ? parent->sure_ns : time_ns;
 	process->snapshot_ns = 0;
 	process->exit_ns = UINT64_MAX;
 	process->nr_threads = 1;
@@ -143,15 +179,38 @@ int opd_process_fork(struct opd_processes *processes, uint32_t parent_pid, uint3
 int opd_process_exec(struct opd_processes *processes, uint32_t pid, uint64_t time_ns)
 {
 	struct opd_process *process = opd_process_find(processes, pid);
+	struct opd_mm like = { .app_cookie = OP_DCOOKIE_NONE };
 
-	if (!process)
-		return opd_process_add(processes, pid, time_ns) ? 0 : -ENOMEM;
+	if (!process) {
+		process = opd_process_add(processes, pid, time_ns);
+		if (process)
+			process->sure_ns = time_ns;
+		return process ? 0 : refusal(processes);
+	}
 	if (time_ns <= process->snapshot_ns)
 		return 0;
 	/* The thread that calls exec takes the place of a leader that was ended for it. */
 	process->leader_exited = false;
 	note_change(processes, pid);
-	return push_mm(process, opd_mapset_new(), OP_DCOOKIE_NONE, time_ns);
+	like.place = opd_process_mm_at(process, time_ns)->place;
+	mark_prunable(processes, process);
+	process->sure_ns = op_max_u64(process->sure_ns, time_ns);
+	return push_mm(process, opd_mapset_new(&processes->account), &like, time_ns);
+}
+
+int opd_process_began_anew(struct opd_processes *processes, struct opd_process *process, uint64_t from_ns)
+{
+	int err;
+
+	note_change(processes, process->pid);
+	err = push_mm(process, opd_mapset_new(&processes->account), NULL, from_ns);
+	if (err)
+		return err;
+	mark_prunable(processes, process);
+	process->exit_ns = UINT64_MAX;
+	process->nr_threads = 0;
+	process->leader_exited = false;
+	return 0;
 }
 
 int opd_process_map(struct opd_processes *processes, uint32_t pid, struct opd_mm *mm, const struct opd_mapping *mapping)
@@ -176,8 +235,11 @@ void opd_process_thread_ended(struct opd_processes *processes, uint32_t pid, uin
 		return;
 	if (pid == tid)
 		process->leader_exited = true;
-	if (process->nr_threads && !--process->nr_threads)
-		process->exit_ns = time_ns;
+	mark_prunable(processes, process);
+	if (!process->nr_threads || --process->nr_threads)
+		return;
+	process->exit_ns = time_ns;
+	note_change(processes, pid);
 }
 
 struct opd_mm *opd_process_mm_at(const struct opd_process *process, uint64_t time_ns)
@@ -189,8 +251,18 @@ struct opd_mm *opd_process_mm_at(const struct opd_process *process, uint64_t tim
 	return mm;
 }
 
+void opd_processes_lost(struct opd_processes *processes, uint64_t from_ns, uint64_t until_ns)
+{
+	if (!processes->lost_from_ns)
+		processes->lost_from_ns = from_ns;
+	processes->lost_until_ns = op_max_u64(processes->lost_until_ns, until_ns);
+	for (size_t i = 0; i < OPD_CHANGE_SLOTS; i++)
+		processes->changes[i]++;
+}
+
 struct resync {
-	uint64_t scanned_ns;
+	struct opd_processes *processes;
+	uint64_t listed_ns;
 	bool (*is_gone)(uint32_t pid);
 };
 
@@ -202,21 +274,18 @@ static void resync_visited(struct op_hlink *link, void *arg)
 	if (process->exit_ns != UINT64_MAX)
 		return;
 	process->nr_threads = 0;
-	if (process->snapshot_ns != resync->scanned_ns && resync->is_gone(process->pid))
-		process->exit_ns = resync->scanned_ns;
+	if (process->listed_ns == resync->listed_ns || !resync->is_gone(process->pid))
+		return;
+	process->exit_ns = resync->listed_ns;
+	mark_prunable(resync->processes, process);
 }
 
-void opd_processes_resync(struct opd_processes *processes, uint64_t scanned_ns, bool (*is_gone)(uint32_t pid))
+void opd_processes_resync(struct opd_processes *processes, uint64_t listed_ns, bool (*is_gone)(uint32_t pid))
 {
-	struct resync resync = { .scanned_ns = scanned_ns, .is_gone = is_gone };
+	struct resync resync = { .processes = processes, .listed_ns = listed_ns, .is_gone = is_gone };
 
 	op_htable_visit(&processes->by_pid, resync_visited, &resync);
 }
-
-struct prune {
-	struct opd_processes *processes;
-	bool (*is_gone)(uint32_t pid);
-};
 
 /* Address spaces that the next younger one had replaced before the horizon. */
 static void prune_mm(struct opd_process *process, uint64_t horizon_ns)
@@ -229,27 +298,63 @@ static void prune_mm(struct opd_process *process, uint64_t horizon_ns)
 	mm->older = NULL;
 }
 
-static void prune_visited(struct op_hlink *link, void *arg)
+/* True when nothing of the process is left to be forgotten, now or later, unless something happens to it. */
+static bool prune_process(struct opd_process *process, uint64_t horizon_ns, bool (*is_gone)(uint32_t pid))
 {
-	struct opd_process *process = op_container_of(link, struct opd_process, link);
-	const struct prune *prune = arg;
-	uint64_t horizon_ns = prune->processes->horizon_ns;
-
-	if (process->exit_ns == UINT64_MAX && process->leader_exited && !process->nr_threads && prune->is_gone(process->pid))
+	if (process->exit_ns == UINT64_MAX && process->leader_exited && !process->nr_threads && is_gone(process->pid))
 		process->exit_ns = horizon_ns;
-	if (process->exit_ns < horizon_ns) {
-		note_change(prune->processes, process->pid);
-		op_htable_remove(&prune->processes->by_pid, link);
-		free_process(process);
-		return;
-	}
 	prune_mm(process, horizon_ns);
+	return process->exit_ns == UINT64_MAX && !process->leader_exited && !process->mm->older;
+}
+
+static void forget(struct opd_processes *processes, struct opd_process *process)
+{
+	note_change(processes, process->pid);
+	op_htable_remove(&processes->by_pid, &process->link);
+	free_process(process);
+	processes->nr_freed++;
 }
 
 void opd_processes_prune(struct opd_processes *processes, uint64_t horizon_ns, bool (*is_gone)(uint32_t pid))
 {
-	struct prune prune = { .processes = processes, .is_gone = is_gone };
+	struct opd_process **at = &processes->prunable;
 
 	processes->horizon_ns = horizon_ns;
-	op_htable_visit(&processes->by_pid, prune_visited, &prune);
+	while (*at) {
+		struct opd_process *process = *at;
+		bool is_done = prune_process(process, horizon_ns, is_gone), has_ended = process->exit_ns < horizon_ns;
+
+		if (!is_done && !has_ended) {
+			at = &process->next_prunable;
+			continue;
+		}
+		*at = process->next_prunable;
+		process->prunable = false;
+		if (has_ended)
+			forget(processes, process);
+	}
+}
+
+struct visiting {
+	uint32_t round;
+	void (*visit)(uint64_t cookie, void *arg);
+	void *arg;
+};
+
+static void visit_process(struct op_hlink *link, void *arg)
+{
+	const struct opd_process *process = op_container_of(link, struct opd_process, link);
+	const struct visiting *visiting = arg;
+
+	for (const struct opd_mm *mm = process->mm; mm; mm = mm->older) {
+		visiting->visit(mm->app_cookie, visiting->arg);
+		opd_mapset_visit_cookies(mm->maps, visiting->round, visiting->visit, visiting->arg);
+	}
+}
+
+void opd_processes_visit_cookies(struct opd_processes *processes, void (*visit)(uint64_t cookie, void *arg), void *arg)
+{
+	struct visiting visiting = { ++processes->round, visit, arg };
+
+	op_htable_visit(&processes->by_pid, visit_process, &visiting);
 }

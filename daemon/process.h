@@ -10,14 +10,24 @@
 #define OPD_PROCESS_H
 
 #include "daemon/mapset.h"
+#include "daemon/place.h"
 #include "libop/compiler.h"
 #include "libop/htable.h"
+
+struct opd_jit;
+struct opd_jit_space;
 
 struct opd_mm {
 	struct opd_mm *older;
 	struct opd_mapset *maps;
+	struct opd_place *place; /* where it sees files from, as far as it is known */
 	uint64_t from_ns;    /* 0: since before opd looked */
 	uint64_t app_cookie; /* of the executable; OP_DCOOKIE_NONE: not known yet, or a kernel thread */
+	/* daemon/jit.h: what is known of its JIT code and what a fork left, references; NULL: nothing */
+	struct opd_jit_space *jit, *jit_base;
+	uint32_t jit_parent;   /* the process that a fork left it by, until it was asked; 0: none */
+	bool jit_refused;      /* there were too many */
+	uint64_t jit_retry_ns; /* when a process that tells nothing is asked again */
 };
 
 struct opd_process {
@@ -25,17 +35,31 @@ struct opd_process {
 	uint32_t pid;
 	struct opd_mm *mm;    /* newest */
 	uint64_t snapshot_ns; /* what /proc said at this time is in mm, older records are part of it; 0: never asked */
+	uint64_t reread_ns;   /* when its mappings were last read again, because of a sample outside of them */
+	uint64_t sure_ns;     /* what it did until then is known; see opd_process_is_doubtful */
+	uint64_t listed_ns;   /* when /proc was last seen to have it, while that matters (rescan.h) */
 	uint64_t exit_ns;     /* UINT64_MAX while it lives */
 	uint32_t nr_threads;  /* 0: not known, it began before opd looked */
 	bool leader_exited;
+	bool prunable;                     /* in the list of those that have something to forget */
+	struct opd_process *next_prunable;
 };
 
+#define OPD_PROCESSES_MAX 131072 /* processes known; the samples of those beyond are filed under no-process */
 #define OPD_CHANGE_SLOTS 1024u /* pids that share one are taken for changed together */
 
 struct opd_processes {
 	struct op_htable by_pid;
+	struct opd_jit *jit; /* NULL: no JIT code is looked for; the caller's */
 	uint32_t changes[OPD_CHANGE_SLOTS]; /* of processes, by pid: see opd_process_changes */
-	uint64_t horizon_ns;                /* no sample older than this will come */
+	struct opd_places places;
+	uint64_t horizon_ns; /* no sample older than this will come */
+	struct opd_process *prunable; /* those that end, or that have an older address space: a few of the many that sleep */
+	uint64_t nr_freed;
+	uint64_t lost_from_ns, lost_until_ns; /* side-band records were lost in between; 0: none, or nothing before that is in doubt any more */
+	struct opd_mapset_account account;
+	uint64_t nr_dropped; /* processes that there was no room for */
+	uint32_t round;      /* of visits */
 };
 
 void opd_processes_free(struct opd_processes *processes);
@@ -43,7 +67,20 @@ void opd_processes_free(struct opd_processes *processes);
 /* The process with this pid, living or ended and not yet forgotten; NULL for none. */
 struct opd_process *opd_process_find(const struct opd_processes *processes, uint32_t pid) OP_NONNULL;
 
-/* A process that was not known: an address space without mappings that holds since from_ns. NULL without memory. */
+/* True when there is no room for another process. */
+static inline bool opd_processes_are_full(const struct opd_processes *processes)
+{
+	return processes->by_pid.nr_entries >= OPD_PROCESSES_MAX;
+}
+
+/* Calls `visit` for the cookie of every application and mapping, the past ones too; OP_DCOOKIE_NONE among them. */
+void opd_processes_visit_cookies(struct opd_processes *processes, void (*visit)(uint64_t cookie, void *arg),
+				 void *arg) OP_NONNULL_ARGS(1, 2);
+
+/*
+ * A process that was not known: an address space without mappings that holds since from_ns. NULL without memory, or, and that is counted,
+ * when there is no room.
+ */
 struct opd_process *opd_process_add(struct opd_processes *processes, uint32_t pid, uint64_t from_ns) OP_NONNULL OP_MUST_CHECK;
 
 /*
@@ -55,7 +92,7 @@ static inline uint32_t opd_process_changes(const struct opd_processes *processes
 	return processes->changes[pid % OPD_CHANGE_SLOTS];
 }
 
-/* What the side band reports. 0 or -ENOMEM. A fork of an unknown parent gives a process without mappings. */
+/* What the side band reports. 0, -ENOMEM or -ENOSPC, no room. A fork of an unknown parent gives a process without mappings. */
 int opd_process_fork(struct opd_processes *processes, uint32_t parent_pid, uint32_t pid, uint64_t time_ns) OP_NONNULL OP_MUST_CHECK;
 int opd_process_exec(struct opd_processes *processes, uint32_t pid, uint64_t time_ns) OP_NONNULL OP_MUST_CHECK;
 int opd_process_map(struct opd_processes *processes, uint32_t pid, struct opd_mm *mm,
@@ -66,15 +103,32 @@ void opd_process_thread_ended(struct opd_processes *processes, uint32_t pid, uin
 /* The address space that the process had at that time; the oldest known when that is younger. */
 struct opd_mm *opd_process_mm_at(const struct opd_process *process, uint64_t time_ns) OP_NONNULL;
 
-/*
- * After records were lost and /proc was read again at scanned_ns: who was not seen there and is gone has ended, and how
- * many threads the others have is not known any more.
- */
-void opd_processes_resync(struct opd_processes *processes, uint64_t scanned_ns, bool (*is_gone)(uint32_t pid)) OP_NONNULL;
+/* Records were lost in this time: what any process did in it is in doubt until /proc was asked. */
+void opd_processes_lost(struct opd_processes *processes, uint64_t from_ns, uint64_t until_ns) OP_NONNULL;
+
+static inline bool opd_process_is_doubtful(const struct opd_processes *processes, const struct opd_process *process)
+{
+	return process->sure_ns < processes->lost_until_ns;
+}
+
+/* The time from which something may have happened to a process in doubt that nobody told. */
+static inline uint64_t opd_process_doubtful_from_ns(const struct opd_processes *processes, const struct opd_process *process)
+{
+	return process->sure_ns > processes->lost_from_ns ? process->sure_ns : processes->lost_from_ns;
+}
+
+/* The process is another one, or runs another program, since from_ns, as /proc shows: an address space without mappings. 0 or -ENOMEM. */
+int opd_process_began_anew(struct opd_processes *processes, struct opd_process *process, uint64_t from_ns) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Forgets processes and address spaces that ended before horizon_ns. `is_gone` decides about a process whose leader ended
- * and whose number of threads is not known.
+ * After records were lost and the processes in /proc were listed (listed_ns): who is not among them and is gone has ended, and how
+ * many threads the others have is not known any more.
+ */
+void opd_processes_resync(struct opd_processes *processes, uint64_t listed_ns, bool (*is_gone)(uint32_t pid)) OP_NONNULL;
+
+/*
+ * Forgets processes and address spaces that ended before horizon_ns. Looks at those alone that may have. `is_gone` decides about a
+ * process whose leader ended and whose number of threads is not known.
  */
 void opd_processes_prune(struct opd_processes *processes, uint64_t horizon_ns, bool (*is_gone)(uint32_t pid)) OP_NONNULL;
 

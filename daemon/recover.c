@@ -5,53 +5,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "daemon/damaged.h"
 #include "daemon/log.h"
 #include "libop/file.h"
 #include "libop/odb.h"
 #include "libop/session.h"
 #include "libop/sys.h"
 #include "libop/text.h"
-
-#define DAMAGED_DIR "damaged"
-
-/* ---- one file ---- */
-
-bool opd_is_damage(int err)
-{
-	return err == -EBADMSG || err == -EISDIR || err == -ELOOP;
-}
-
-static int move_aside(int session_fd, const char *path, const char *aside)
-{
-	const char *name, *aside_name;
-	int aside_parent = op_file_open_parent(session_fd, aside, true, &aside_name), parent, err;
-
-	if (aside_parent < 0)
-		return aside_parent;
-	parent = op_file_open_parent(session_fd, path, false, &name);
-	err = parent < 0 ? parent : op_sys_renameat(parent, name, aside_parent, aside_name);
-	if (parent >= 0)
-		close(parent);
-	close(aside_parent);
-	return err;
-}
-
-int opd_put_aside(int session_fd, const char *path)
-{
-	struct timespec now;
-	char aside[64];
-	int err;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	snprintf(aside, sizeof(aside), DAMAGED_DIR "/%lld.%09ld", (long long)now.tv_sec, now.tv_nsec);
-	err = move_aside(session_fd, path, aside);
-	if (!err)
-		opd_log(SD_WARNING, "%s is not a sample file: kept as %s in the session directory, counting goes on in a new one",
-			path, aside);
-	return err;
-}
-
-/* ---- a session ---- */
 
 struct recovery {
 	int session_fd;
@@ -65,7 +25,7 @@ static void fail(const char *path, int err)
 
 static bool put_aside(struct recovery *recovery, const char *path)
 {
-	int err = opd_put_aside(recovery->session_fd, path);
+	int err = opd_damaged_sample_file(recovery->session_fd, path);
 
 	if (err)
 		fail(path, err);

@@ -11,13 +11,4 @@
  */
 void opd_recover(int session_fd, bool was_unclean);
 
-/*
- * Something that is no sample file stands where one belongs (a power cut, a foreign hand): it is moved out of the way, to damaged/ in
- * the session directory, for whoever wants to look. 0 or -errno. Any thread.
- */
-int opd_put_aside(int session_fd, const char *path) OP_NONNULL OP_MUST_CHECK;
-
-/* Whether this error of op_odb_open or op_odb_repair is one that putting aside helps against. */
-bool opd_is_damage(int err) OP_MUST_CHECK;
-
 #endif

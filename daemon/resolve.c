@@ -3,22 +3,43 @@
 
 #include <errno.h>
 
+#include "daemon/forget.h"
+#include "daemon/jit.h"
 #include "daemon/proc_scan.h"
+#include "libop/clock.h"
 
 #define VSYSCALL_START      0xffffffffff600000u /* x86-64: one page at this address in every process, in no map of its own */
-#define MODULES_INTERVAL_NS 1000000000u
+#define MODULES_INTERVAL_NS 100000000u
 #define VSYSCALL_END        0xffffffffff601000u
+#define REREAD_INTERVAL_NS  (100u * OP_NS_PER_MS) /* for one process */
+#define REREAD_SHARE        10u                   /* a tenth of the time goes into it at most */
+#define REREAD_BURST_NS     (50u * OP_NS_PER_MS)
 
-int opd_resolver_init(struct opd_resolver *resolver, const char *vmlinux)
+static uint64_t label_cookie(struct op_dcookie_table *table, const char *label)
 {
-	*resolver = (struct opd_resolver){ .table = op_dcookie_table_new() };
-	if (!resolver->table)
+	struct opd_mapped mapped = { .name = label };
+	bool is_file;
+
+	return opd_image_of_mapping(table, &mapped, &is_file);
+}
+
+int opd_resolver_init(struct opd_resolver *resolver, struct op_dcookie_table *table, size_t max_images, const char *vmlinux)
+{
+	*resolver = (struct opd_resolver){ .table = table, .jit = malloc(sizeof(*resolver->jit)) };
+	if (!resolver->jit)
 		return -ENOMEM;
+	opd_jit_init(resolver->jit, resolver->table);
+	resolver->processes.jit = resolver->jit;
 	for (size_t i = 0; i < OPD_NR_PSEUDO; i++) {
 		resolver->pseudo[i] = opd_image_pseudo(resolver->table, (enum opd_pseudo)i);
 		if (resolver->pseudo[i] == OP_DCOOKIE_NONE)
 			return -ENOMEM;
 	}
+	resolver->vdso_cookie = label_cookie(resolver->table, "[vdso]");
+	resolver->vsyscall_cookie = label_cookie(resolver->table, "[vsyscall]");
+	if (resolver->vdso_cookie == OP_DCOOKIE_NONE || resolver->vsyscall_cookie == OP_DCOOKIE_NONE)
+		return -ENOMEM;
+	op_dcookie_limit(table, OPD_IMAGES_UNCOUNTED_MAX, max_images, resolver->pseudo[OPD_PSEUDO_TOO_MANY_IMAGES]);
 	return opd_kernel_map_init(&resolver->kernel, resolver->table, "/proc", vmlinux);
 }
 
@@ -27,9 +48,11 @@ void opd_resolver_free(struct opd_resolver *resolver)
 	if (!resolver)
 		return;
 	opd_processes_free(&resolver->processes);
+	if (resolver->jit)
+		opd_jit_free(resolver->jit);
+	free(resolver->jit);
 	opd_kernel_map_free(&resolver->kernel);
 	opd_cgroups_free(&resolver->cgroups);
-	op_dcookie_table_free(resolver->table);
 	*resolver = (struct opd_resolver){ 0 };
 }
 
@@ -78,6 +101,56 @@ static void keep(struct opd_resolver *resolver, const struct op_sample *sample, 
 
 /* ---- looking up ---- */
 
+/* Time for reading comes in with the time that passes; *ret_now_ns is when it begins. */
+static bool may_reread(struct opd_resolver *resolver, uint64_t *ret_now_ns)
+{
+	uint64_t now_ns = op_now_ns();
+
+	resolver->reread_allowed_ns += (now_ns - resolver->reread_ns) / REREAD_SHARE;
+	resolver->reread_allowed_ns = op_min_u64(resolver->reread_allowed_ns, REREAD_BURST_NS);
+	resolver->reread_ns = now_ns;
+	*ret_now_ns = now_ns;
+	return resolver->reread_allowed_ns;
+}
+
+static void account_reread(struct opd_resolver *resolver, uint64_t begin_ns)
+{
+	resolver->nr_rereads++;
+	resolver->reread_allowed_ns -= op_min_u64(resolver->reread_allowed_ns, op_now_ns() - begin_ns);
+}
+
+/* A process that nobody told of. */
+static struct opd_process *look_for(struct opd_resolver *resolver, uint32_t pid)
+{
+	struct opd_absent *absent = &resolver->absent[pid % OPD_ABSENT_SLOTS];
+
+	if ((absent->pid == pid && absent->now_ns == resolver->now_ns) || opd_processes_are_full(&resolver->processes))
+		return NULL;
+	if (opd_proc_scan_pid(&resolver->processes, resolver->table, pid, resolver->now_ns) >= 0)
+		return opd_process_find(&resolver->processes, pid);
+	*absent = (struct opd_absent){ .pid = pid, .now_ns = resolver->now_ns };
+	return NULL;
+}
+
+/* Side-band records were lost since it was last known what the process does. Without time or memory for it, it stays in doubt. */
+static void ask(struct opd_resolver *resolver, const struct opd_process *process)
+{
+	uint64_t begin_ns;
+
+	if (!may_reread(resolver, &begin_ns))
+		return;
+	if (opd_proc_scan_doubtful(&resolver->processes, resolver->table, process->pid, resolver->now_ns) == -ENOMEM)
+		resolver->reread_allowed_ns = 0;
+	account_reread(resolver, begin_ns);
+}
+
+/* User code after the end of its process is that of another one, if it can be that the beginning of that was not told. */
+static bool is_of_another(const struct opd_resolver *resolver, const struct opd_process *process, const struct op_sample *sample)
+{
+	return sample->time_ns > process->exit_ns && resolver->processes.lost_until_ns > process->exit_ns &&
+	       sample->mode == OP_CPUMODE_USER;
+}
+
 /* The process of a sample. One that the side band has not told of, since it was lost or opd came later, is looked up in /proc. */
 static struct opd_process *process_of(struct opd_resolver *resolver, const struct op_sample *sample)
 {
@@ -86,10 +159,66 @@ static struct opd_process *process_of(struct opd_resolver *resolver, const struc
 	if (!sample->pid || sample->pid == UINT32_MAX)
 		return NULL;
 	process = opd_process_find(&resolver->processes, sample->pid);
-	if (!process && opd_proc_scan_pid(&resolver->processes, resolver->table, sample->pid, resolver->now_ns) >= 0)
-		process = opd_process_find(&resolver->processes, sample->pid);
-	return process;
+	if (op_unlikely(!process))
+		return look_for(resolver, sample->pid);
+	if (op_unlikely(opd_process_is_doubtful(&resolver->processes, process)))
+		ask(resolver, process);
+	return op_unlikely(is_of_another(resolver, process, sample)) ? NULL : process;
 }
+
+/* ---- reading /proc/PID/maps again ---- */
+
+/*
+ * A living process runs where it has nothing mapped, as far as was reported: code was moved there by mremap. True when its maps were read
+ * again.
+ */
+static bool reread(struct opd_resolver *resolver, struct opd_process *process, const struct opd_mm *mm, uint64_t time_ns)
+{
+	uint64_t begin_ns;
+	int err;
+
+	if (process->exit_ns != UINT64_MAX || mm != process->mm || resolver->now_ns < process->reread_ns + REREAD_INTERVAL_NS)
+		return false;
+	if (!may_reread(resolver, &begin_ns))
+		return false;
+	process->reread_ns = resolver->now_ns;
+	err = opd_proc_scan_again(&resolver->processes, resolver->table, process->pid, resolver->now_ns, time_ns);
+	account_reread(resolver, begin_ns);
+	return !err;
+}
+
+/* The file mapping that memory was put over, by its first or its last address; NULL when there was none. */
+static const struct opd_mapping *covered_file(const struct opd_mm *mm, const struct opd_mapped *mapped)
+{
+	const struct opd_mapping *first = opd_mapset_find(mm->maps, mapped->start, mapped->time_ns);
+	const struct opd_mapping *last = opd_mapset_find(mm->maps, mapped->end - 1, mapped->time_ns);
+
+	if (first && !first->region_end)
+		return first;
+	return last && !last->region_end && last->key >= last->start - mapped->start ? last : NULL;
+}
+
+bool opd_resolve_text_copy(struct opd_resolver *resolver, const struct opd_process *process, struct opd_mm *mm,
+			   const struct opd_mapped *mapped)
+{
+	const struct opd_mapping *covered = covered_file(mm, mapped);
+	struct opd_mapping mapping = { .start = mapped->start, .end = mapped->end, .from_ns = mapped->time_ns };
+	uint64_t begin_ns, inode = 0, known_inode;
+	bool inside;
+
+	if (!covered || mm != process->mm || !may_reread(resolver, &begin_ns))
+		return false;
+	inside = opd_proc_is_inside_image(mapped->pid, mapped->start, mapped->end, &inode);
+	account_reread(resolver, begin_ns);
+	known_inode = op_dcookie_row(resolver->table, covered->cookie)->id.inode;
+	if (!inside || (known_inode && known_inode != inode))
+		return false;
+	mapping.cookie = covered->cookie;
+	mapping.key = covered->key + mapped->start - covered->start;
+	return !opd_process_map(&resolver->processes, process->pid, mm, &mapping);
+}
+
+/* ---- samples ---- */
 
 static void file_under(struct opd_resolver *resolver, enum opd_pseudo pseudo, uint64_t address, struct opd_resolved *resolved)
 {
@@ -97,26 +226,31 @@ static void file_under(struct opd_resolver *resolver, enum opd_pseudo pseudo, ui
 	resolved->unattributed = true;
 }
 
+/* What the kernel lends to all processes is one image, wherever a process has it: each with one of its own would fill session and memory. */
+static bool is_lent(const struct opd_resolver *resolver, uint64_t label_cookie)
+{
+	return label_cookie == resolver->vdso_cookie || label_cookie == resolver->vsyscall_cookie;
+}
+
 /* A region of the process gets its cookie when it has its first sample. */
 static int resolve_region(struct opd_resolver *resolver, uint32_t pid, uint64_t ip, const struct opd_mapping *mapping,
 			  struct opd_resolved *resolved)
 {
 	uint64_t start = mapping->start - mapping->key;
+	bool lent = is_lent(resolver, mapping->cookie);
 
 	resolved->is_region = true;
-	resolved->location.cookie = opd_image_of_region(resolver->table, mapping->cookie, pid, start, mapping->region_end);
+	resolved->location.cookie = opd_image_of_region(resolver->table, mapping->cookie, lent ? 0 : pid, lent ? 0 : start,
+							lent ? mapping->region_end - start : mapping->region_end);
 	resolved->location.offset = ip - start;
 	return resolved->location.cookie == OP_DCOOKIE_NONE ? -ENOMEM : 0;
 }
 
 static int resolve_vsyscall(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *resolved)
 {
-	struct opd_mapped mapped = { .pid = sample->pid, .name = "[vsyscall]" };
-	struct opd_mapping mapping = { .start = VSYSCALL_START, .region_end = VSYSCALL_END };
-	bool is_file;
+	struct opd_mapping mapping = { .start = VSYSCALL_START, .region_end = VSYSCALL_END, .cookie = resolver->vsyscall_cookie };
 
-	mapping.cookie = opd_image_of_mapping(resolver->table, &mapped, &is_file);
-	return mapping.cookie == OP_DCOOKIE_NONE ? -ENOMEM : resolve_region(resolver, sample->pid, sample->ip, &mapping, resolved);
+	return resolve_region(resolver, sample->pid, sample->ip, &mapping, resolved);
 }
 
 static int resolve_mapping(struct opd_resolver *resolver, const struct op_sample *sample, const struct opd_mapping *mapping,
@@ -129,11 +263,21 @@ static int resolve_mapping(struct opd_resolver *resolver, const struct op_sample
 	return 0;
 }
 
+/* Code that is made at run time changes without a word, and so the answer is not kept. */
+static int resolve_made(struct opd_resolver *resolver, struct opd_process *process, struct opd_mm *mm, const struct opd_mapping *mapping,
+			const struct op_sample *sample, struct opd_resolved *resolved)
+{
+	if (!opd_jit_resolve(&resolver->processes, process, mm, sample, resolver->now_ns, &resolved->location))
+		return resolve_mapping(resolver, sample, mapping, resolved);
+	resolved->is_region = true;
+	return 0;
+}
+
 static int look_up_user(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *resolved)
 {
-	const struct opd_process *process = process_of(resolver, sample);
+	struct opd_process *process = process_of(resolver, sample);
 	const struct opd_mapping *mapping;
-	const struct opd_mm *mm;
+	struct opd_mm *mm;
 	int err;
 
 	if (!process) {
@@ -145,12 +289,16 @@ static int look_up_user(struct opd_resolver *resolver, const struct op_sample *s
 	if (op_unlikely(sample->ip >= VSYSCALL_START && sample->ip < VSYSCALL_END))
 		return resolve_vsyscall(resolver, sample, resolved);
 	mapping = opd_mapset_find(mm->maps, sample->ip, sample->time_ns);
+	if (op_unlikely(!mapping) && reread(resolver, process, mm, sample->time_ns))
+		mapping = opd_mapset_find(mm->maps, sample->ip, sample->time_ns);
 	if (!mapping) {
 		file_under(resolver, OPD_PSEUDO_NO_MAPPING, sample->ip, resolved);
 		return 0;
 	}
+	if (op_unlikely(mapping->may_be_jit))
+		return resolve_made(resolver, process, mm, mapping, sample, resolved);
 	err = resolve_mapping(resolver, sample, mapping, resolved);
-	if (!err && mm == process->mm && mapping->to_ns == UINT64_MAX)
+	if (!err && mm == process->mm && mapping->to_ns == UINT64_MAX && process->exit_ns == UINT64_MAX)
 		keep(resolver, sample, resolved, mapping->start, mapping->end, op_max_u64(mm->from_ns, mapping->from_ns));
 	return err;
 }

@@ -16,6 +16,13 @@
 #include "libop/dcookie.h"
 #include "libop/record.h"
 
+/* When images without samples were forgotten, and how many (daemon/forget.h). */
+struct opd_forgetting {
+	size_t due;          /* so many images without samples make it worth while */
+	uint64_t nr_refused; /* by the table, when it was done last */
+	uint64_t nr_forgotten;
+};
+
 /*
  * What was found last for a process in a part of its address space. It holds for later samples there as long as nothing was done
  * to the process, since only what was found in the newest address space, in a mapping that still holds, is kept.
@@ -32,13 +39,27 @@ struct opd_found {
 
 #define OPD_FOUND_SLOTS 1024u
 
+/* Not known, and not in /proc at this visit: not looked for again for each of its samples. */
+struct opd_absent {
+	uint32_t pid;
+	uint64_t now_ns; /* of the visit */
+};
+
+#define OPD_ABSENT_SLOTS 256u
+
 struct opd_resolver {
 	struct op_dcookie_table *table;
+	struct opd_forgetting forgetting;
 	struct opd_processes processes;
+	struct opd_jit *jit; /* owned */
 	struct opd_kernel_map kernel;
 	struct opd_cgroups cgroups; /* empty but with separation by cgroup */
 	uint64_t pseudo[OPD_NR_PSEUDO];
-	uint64_t now_ns;                         /* set by the sync thread at each visit; stamps what is read from /proc */
+	uint64_t vdso_cookie, vsyscall_cookie; /* of the labels */
+	uint64_t now_ns;                       /* set by the sync thread at each visit; stamps what is read from /proc */
+	uint64_t nr_rereads;                   /* times that the maps of a process were read again */
+	uint64_t reread_ns, reread_allowed_ns; /* when time was last allowed for it, and how much is left */
+	struct opd_absent absent[OPD_ABSENT_SLOTS];
 	struct opd_found found[OPD_FOUND_SLOTS]; /* hot loops repeat */
 };
 
@@ -50,9 +71,21 @@ struct opd_resolved {
 	bool unattributed;
 };
 
-/* `vmlinux` may be NULL. 0 or -ENOMEM. */
-int opd_resolver_init(struct opd_resolver *resolver, const char *vmlinux) OP_NONNULL_ARGS(1) OP_MUST_CHECK;
+/*
+ * The table, the caller's, has the rows of an earlier daemon or none; at most max_images have samples in the session. `vmlinux` may be NULL. 0 or
+ * -ENOMEM; opd_resolver_free frees in any case.
+ */
+int opd_resolver_init(struct opd_resolver *resolver, struct op_dcookie_table *table, size_t max_images,
+		      const char *vmlinux) OP_NONNULL_ARGS(1, 2) OP_MUST_CHECK;
 void opd_resolver_free(struct opd_resolver *resolver);
+
+/*
+ * Text is moved into huge pages by mapping memory in its place. True when a mapping of memory without a file is that: the process still has
+ * the other segments of the image around it. Then the image goes on to hold there. Code that is generated at an address where a
+ * file was once is not.
+ */
+bool opd_resolve_text_copy(struct opd_resolver *resolver, const struct opd_process *process, struct opd_mm *mm,
+			   const struct opd_mapped *mapped) OP_NONNULL OP_MUST_CHECK;
 
 /* 0, or -ENOMEM when there was no memory for what had to be looked up. */
 int opd_resolve(struct opd_resolver *resolver, const struct op_sample *sample,

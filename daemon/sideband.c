@@ -4,61 +4,93 @@
 #include <errno.h>
 #include <sys/sysmacros.h>
 
+#include "daemon/forget.h"
+#include "daemon/jit.h"
+
 struct drain {
 	struct opd_resolver *resolver;
 	struct opd_cpu *cpu; /* whose record it is */
-	bool lost;
+	uint64_t until_ns;
+	struct opd_sideband_loss loss;
 };
 
 typedef int (*handler)(struct drain *drain, const struct perf_event_header *header);
+
+static struct opd_mapped mapped_of(const struct op_mmap_record *record, const struct opd_process *process)
+{
+	struct opd_mapped mapped = {
+		.pid = process->leader_exited ? record->tid : record->pid,
+		.start = record->start,
+		.end = record->start + record->bytes,
+		.offset = record->offset,
+		.name = record->file_name,
+		.build_id_bytes = record->build_id_bytes,
+		.device = makedev(record->maj, record->min),
+		.inode = record->inode,
+		.inode_generation = record->inode_generation,
+		.time_ns = record->who.time_ns,
+	};
+
+	memcpy(mapped.build_id, record->build_id, record->build_id_bytes);
+	return mapped;
+}
+
+/* The process of a mapping, one that was not known is taken in. */
+static struct opd_process *process_of(struct opd_processes *processes, uint32_t pid)
+{
+	struct opd_process *process = opd_process_find(processes, pid);
+
+	return process ? process : opd_process_add(processes, pid, 0);
+}
+
+/* Maps a file or memory; the executable is the first file that exec maps, the loader follows. */
+static int map(struct opd_resolver *resolver, uint32_t pid, struct opd_mm *mm, struct opd_mapped *mapped)
+{
+	struct opd_mapping mapping = { .start = mapped->start, .end = mapped->end, .from_ns = mapped->time_ns };
+	bool is_file;
+
+	mapped->places = &resolver->processes.places;
+	mapped->place = mm->place;
+	mapping.cookie = opd_image_of_mapping(resolver->table, mapped, &is_file);
+	if (mapping.cookie == OP_DCOOKIE_NONE)
+		return -ENOMEM;
+	mapping.may_be_jit = opd_jit_may_be_in(mapped->name);
+	if (is_file) {
+		mapping.key = mapped->offset;
+		if (mm->app_cookie == OP_DCOOKIE_NONE)
+			mm->app_cookie = mapping.cookie;
+	} else {
+		mapping.region_end = mapping.end;
+	}
+	return opd_process_map(&resolver->processes, pid, mm, &mapping);
+}
 
 static int take_mmap(struct drain *drain, const struct perf_event_header *header)
 {
 	struct opd_resolver *resolver = drain->resolver;
 	struct op_mmap_record record;
 	struct opd_mapped mapped;
-	struct opd_mapping mapping;
 	struct opd_process *process;
 	struct opd_mm *mm;
-	bool is_file;
 
 	if (op_record_mmap(header, &record) < 0)
 		return -EBADMSG;
 	if (!record.bytes || header->misc & PERF_RECORD_MISC_MMAP_DATA)
 		return 0;
-	process = opd_process_find(&resolver->processes, record.pid);
+	process = process_of(&resolver->processes, record.pid);
 	if (!process)
-		process = opd_process_add(&resolver->processes, record.pid, 0);
-	if (!process)
-		return -ENOMEM;
+		return opd_processes_are_full(&resolver->processes) ? -ENOSPC : -ENOMEM;
 	if (record.who.time_ns <= process->snapshot_ns)
 		return 0;
 	mm = opd_process_mm_at(process, record.who.time_ns);
-	mapped = (struct opd_mapped){
-		.pid = record.pid,
-		.start = record.start,
-		.end = record.start + record.bytes,
-		.offset = record.offset,
-		.name = record.file_name,
-		.build_id_bytes = record.build_id_bytes,
-		.device = makedev(record.maj, record.min),
-		.inode = record.inode,
-		.inode_generation = record.inode_generation,
-	};
-	memcpy(mapped.build_id, record.build_id, record.build_id_bytes);
-	mapping = (struct opd_mapping){ .start = mapped.start, .end = mapped.end, .from_ns = record.who.time_ns };
-	mapping.cookie = opd_image_of_mapping(resolver->table, &mapped, &is_file);
-	if (mapping.cookie == OP_DCOOKIE_NONE)
+	mapped = mapped_of(&record, process);
+	if (mm->app_cookie == OP_DCOOKIE_NONE && mm == process->mm &&
+	    opd_place_look(&resolver->processes.places, record.tid, &mm->place) < 0)
 		return -ENOMEM;
-	if (is_file) {
-		mapping.key = mapped.offset;
-		/* The executable is the first file that exec maps; the loader follows. */
-		if (mm->app_cookie == OP_DCOOKIE_NONE)
-			mm->app_cookie = mapping.cookie;
-	} else {
-		mapping.region_end = mapping.end;
-	}
-	return opd_process_map(&resolver->processes, record.pid, mm, &mapping);
+	if (opd_image_may_be_text_copy(mapped.name) && opd_resolve_text_copy(resolver, process, mm, &mapped))
+		return 0;
+	opd_jit_saw_mapping(&resolver->processes, process, mm, &mapped);
+	return map(resolver, record.pid, mm, &mapped);
 }
 
 static int take_comm(struct drain *drain, const struct perf_event_header *header)
@@ -82,6 +114,23 @@ static int take_fork(struct drain *drain, const struct perf_event_header *header
 	return 0;
 }
 
+/* A process went into other namespaces; a thread that did so alone is not followed. */
+static int take_namespaces(struct drain *drain, const struct perf_event_header *header)
+{
+	struct opd_processes *processes = &drain->resolver->processes;
+	struct op_namespaces_record record;
+	struct opd_process *process;
+
+	if (op_record_namespaces(header, &record) < 0)
+		return -EBADMSG;
+	if (record.pid != record.tid)
+		return 0;
+	process = opd_process_find(processes, record.pid);
+	if (!process || record.who.time_ns <= process->snapshot_ns)
+		return 0;
+	return opd_place_enter(&processes->places, record.mnt_ns, &opd_process_mm_at(process, record.who.time_ns)->place);
+}
+
 static int take_exit(struct drain *drain, const struct perf_event_header *header)
 {
 	struct op_task_record record;
@@ -95,11 +144,16 @@ static int take_exit(struct drain *drain, const struct perf_event_header *header
 static int take_lost(struct drain *drain, const struct perf_event_header *header)
 {
 	struct op_lost_record record;
+	struct op_record_id who;
 
 	if (op_record_lost(header, &record) < 0)
 		return -EBADMSG;
 	drain->cpu->sideband_lost += record.lost;
-	drain->lost |= drain->cpu->source->is_host;
+	if (!drain->cpu->source->is_host)
+		return 0;
+	drain->loss.nr_lost += record.lost;
+	/* Its own time is that of the record behind the loss. */
+	drain->loss.until_ns = op_max_u64(drain->loss.until_ns, op_record_id(header, &who) < 0 ? drain->until_ns : who.time_ns);
 	return 0;
 }
 
@@ -124,6 +178,7 @@ static int take_cgroup(struct drain *drain, const struct perf_event_header *head
 static const handler handlers[] = {
 	[PERF_RECORD_MMAP2] = take_mmap, [PERF_RECORD_COMM] = take_comm, [PERF_RECORD_FORK] = take_fork,
 	[PERF_RECORD_EXIT] = take_exit,  [PERF_RECORD_LOST] = take_lost, [PERF_RECORD_KSYMBOL] = take_ksymbol,
+	[PERF_RECORD_NAMESPACES] = take_namespaces,
 	[PERF_RECORD_CGROUP] = take_cgroup,
 };
 
@@ -169,13 +224,15 @@ static struct cursor *earliest(struct cursor *cursors, size_t nr_cursors)
 	return first;
 }
 
-int opd_sideband_drain(struct opd_capture *capture, struct opd_resolver *resolver, uint64_t until_ns, bool *ret_lost)
+int opd_sideband_drain(struct opd_capture *capture, struct opd_resolver *resolver, uint64_t until_ns,
+		       struct opd_sideband_loss *ret_loss)
 {
-	struct drain drain = { .resolver = resolver };
+	struct drain drain = { .resolver = resolver, .until_ns = until_ns };
 	struct cursor *cursors = calloc(capture->nr_cpus, sizeof(*cursors)), *cursor;
 	size_t nr_cursors = 0;
 	int err = 0;
 
+	*ret_loss = drain.loss;
 	if (!cursors)
 		return -ENOMEM;
 	for (size_t i = 0; i < capture->nr_cpus; i++) {
@@ -189,11 +246,12 @@ int opd_sideband_drain(struct opd_capture *capture, struct opd_resolver *resolve
 		drain.cpu = cursor->cpu;
 		if (apply(&drain, cursor->next) < 0)
 			err = -ENOMEM;
+		opd_forget_images(resolver);
 		advance(cursor);
 	}
 	for (size_t i = 0; i < nr_cursors; i++)
 		op_ring_end(&cursors[i].cpu->sideband);
 	free(cursors);
-	*ret_lost = drain.lost;
+	*ret_loss = drain.loss;
 	return err;
 }

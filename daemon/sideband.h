@@ -13,12 +13,17 @@
 #include "daemon/resolve.h"
 #include "libop/compiler.h"
 
+struct opd_sideband_loss {
+	uint64_t nr_lost;  /* records, 0: nothing is missing */
+	uint64_t until_ns; /* the last of them is older than this */
+};
+
 /*
  * Applies everything up to until_ns (OP_CLOCK, read after the swap); younger records stay. What the writer dropped is
- * counted in the CPU's sideband_lost, and *ret_lost says that /proc has to be read again, since a CPU of this host lost some. 0;
+ * counted in the CPU's sideband_lost. What CPUs of this host lost is told by *ret_loss, which is always set: /proc has to be asked. 0;
  * -ENOMEM: something could not be kept.
  */
 int opd_sideband_drain(struct opd_capture *capture, struct opd_resolver *resolver, uint64_t until_ns,
-		       bool *ret_lost) OP_NONNULL OP_MUST_CHECK;
+		       struct opd_sideband_loss *ret_loss) OP_NONNULL OP_MUST_CHECK;
 
 #endif

@@ -82,7 +82,7 @@ static int make_directory(int dir_fd, const char *path)
 	return err == -EEXIST ? 0 : err;
 }
 
-int opd_stats_dir_write(struct opd_stats *stats, const struct opd_capture *capture, int session_fd)
+int opd_stats_dir_write(struct opd_stats *stats, const struct opd_capture *capture, int session_fd, bool hides_kernel)
 {
 	uint64_t totals[OPD_STATS_NR] = { 0 }, nr_throttles = 0;
 	int stats_fd, err = 0;
@@ -104,6 +104,8 @@ int opd_stats_dir_write(struct opd_stats *stats, const struct opd_capture *captu
 	stats->base_known = true;
 	for (size_t i = 0; i < OPD_STATS_NR && !err; i++)
 		err = write_number(session_fd, stats_fd, names[i], stats->base[i] + totals[i]);
+	if (!err && hides_kernel)
+		err = make_directory(stats_fd, OP_STATS_KERNEL_HIDDEN);
 	if (!err && nr_throttles)
 		err = make_directory(stats_fd, "throttled");
 	close(stats_fd);

@@ -20,8 +20,11 @@ struct opd_stats {
 	bool base_known;
 };
 
-/* Writes the files anew, each whole. 0 or -errno. */
-int opd_stats_dir_write(struct opd_stats *stats, const struct opd_capture *capture, int session_fd) OP_NONNULL OP_MUST_CHECK;
+/*
+ * Writes the files anew, each whole; hides_kernel: the addresses of kernel symbols are not known, which the reports should say.
+ * 0 or -errno.
+ */
+int opd_stats_dir_write(struct opd_stats *stats, const struct opd_capture *capture, int session_fd, bool hides_kernel) OP_NONNULL OP_MUST_CHECK;
 
 /* Writes the files of the last opd_stats_dir_write to the disk. Any thread; waits for it. 0, also when there are none, or -errno. */
 int opd_stats_dir_sync(int session_fd) OP_MUST_CHECK;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "daemon/jit.h"
 #include "daemon/sync.h"
 #include "libop/clock.h"
 
@@ -114,6 +115,23 @@ static void sum_cpu(const struct opd_capture *capture, const struct opd_cpu *cpu
 	}
 }
 
+static void fill_bounds(struct opd_pipeline *pipeline, uint64_t bounds[OP_NR_BOUNDS])
+{
+	const struct opd_processes *processes = &pipeline->resolver.processes;
+	int last_error;
+
+	bounds[OP_BOUND_too_many_images] = pipeline->count.nr_too_many;
+	bounds[OP_BOUND_images_refused] = op_dcookie_nr_refused(pipeline->resolver.table);
+	bounds[OP_BOUND_images_forgotten] = pipeline->resolver.forgetting.nr_forgotten;
+	bounds[OP_BOUND_files_forgotten] = pipeline->count.nr_forgotten;
+	bounds[OP_BOUND_mappings_dropped] = processes->account.nr_dropped;
+	bounds[OP_BOUND_processes_dropped] = processes->nr_dropped;
+	if (!pipeline->count.cookie_file)
+		return;
+	bounds[OP_BOUND_dcookie_errors] = opd_cookie_file_errors(pipeline->count.cookie_file, &last_error);
+	bounds[OP_BOUND_dcookie_lines_damaged] = pipeline->count.cookie_file->nr_damaged_lines;
+}
+
 static void fill_rings(const struct opd_sync *sync, struct op_status *status)
 {
 	const struct opd_capture *capture = &sync->pipeline->capture;
@@ -145,10 +163,14 @@ static void fill_status(const struct opd_sync *sync, struct op_status *status)
 	status->running_ns = sync->running_ns + (pipeline->capture.enabled ? now_ns - sync->running_since_ns : 0);
 	status->cpu_ns = op_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	status->rss_bytes = rss_bytes();
-	status->nr_files = pipeline->count.nr_open;
+	status->nr_files = pipeline->count.open.nr;
 	status->nr_processes = pipeline->resolver.processes.by_pid.nr_entries;
 	status->nr_images = op_dcookie_count(pipeline->resolver.table);
+	status->nr_images_counted = op_dcookie_nr_counted(pipeline->resolver.table);
 	status->dumps = sync->dumps;
+	fill_bounds(sync->pipeline, status->bounds);
+	memcpy(status->jit, pipeline->resolver.jit->counters, sizeof(status->jit));
+	status->maps_reread = pipeline->resolver.nr_rereads;
 	status->nr_cgroups = pipeline->resolver.cgroups.nr_slots;
 	status->not_split = pipeline->resolver.cgroups.not_split;
 	fill_rings(sync, status);

@@ -6,6 +6,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "daemon/jit_write.h"
 #include "daemon/log.h"
 #include "daemon/stats_dir.h"
 #include "libop/clock.h"
@@ -69,7 +70,8 @@ static void write_stats(struct opd_sync *sync)
 	/* A daemon that never sampled leaves nothing behind. */
 	if (!sync->running_since_ns)
 		return;
-	err = opd_stats_dir_write(&sync->stats, &sync->pipeline->capture, sync->pipeline->count.session_fd);
+	err = opd_stats_dir_write(&sync->stats, &sync->pipeline->capture, sync->pipeline->count.session_fd,
+				  !sync->pipeline->resolver.kernel.text_start);
 
 	if (err)
 		opd_log_failure(&rate, op_now_ns(), "cannot write the session's stats directory", err);
@@ -86,6 +88,10 @@ static void reset(struct opd_sync *sync, struct opd_job *job)
 	sync->nr_resets++; /* a dump that still writes finds its files gone, and that is right */
 	pthread_mutex_unlock(&sync->lock);
 	opd_count_close_files(&pipeline->count);
+	if (pipeline->count.cookie_file)
+		opd_cookie_file_reset(pipeline->count.cookie_file);
+	if (pipeline->resolver.jit)
+		opd_jit_forget_changed(pipeline->resolver.jit);
 	err = opd_stats_dir_clear_session(&sync->stats, pipeline->count.session_fd);
 	if (err)
 		fail(job, err, "cannot empty the current session");
@@ -112,6 +118,7 @@ static void do_job(struct opd_sync *sync, struct opd_job *job)
 		break;
 	case OPD_JOB_STOP:
 		stop(sync, job);
+		opd_jit_write(sync->pipeline->resolver.jit, &sync->pipeline->count, op_now_ns(), true);
 		write_stats(sync);
 		break;
 	case OPD_JOB_DUMP:
@@ -123,6 +130,7 @@ static void do_job(struct opd_sync *sync, struct opd_job *job)
 			opd_visit_all(&sync->visits);
 		}
 		write_stats(sync);
+		opd_jit_write(sync->pipeline->resolver.jit, &sync->pipeline->count, op_now_ns(), true);
 		err = opd_sync_write_out(sync, job);
 		if (!err)
 			return; /* the thread that writes gives it back */

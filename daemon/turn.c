@@ -3,13 +3,19 @@
 #include <errno.h>
 
 #include "daemon/cpus.h"
+#include "daemon/forget.h"
+#include "daemon/jit_write.h"
 #include "daemon/log.h"
 #include "daemon/proc_scan.h"
 #include "daemon/sync.h"
 #include "libop/clock.h"
+#include "libop/session.h"
+#include "libop/sys.h"
 
 #define PRUNE_INTERVAL_NS      OP_NS_PER_S
 #define RATE_CHECK_INTERVAL_NS (10u * (uint64_t)OP_NS_PER_S)
+#define TRIM_INTERVAL_NS       (5u * (uint64_t)OP_NS_PER_S)
+#define TRIM_PROCESSES         1024 /* that were forgotten since the last time */
 #define MAX_SAMPLE_RATE_PATH   "/proc/sys/kernel/perf_event_max_sample_rate"
 
 /* ---- CPUs that come and go ---- */
@@ -25,16 +31,15 @@ static void take_leave(struct opd_sync *sync, struct opd_cpu *cpu)
 static void welcome(struct opd_sync *sync, size_t index)
 {
 	static struct opd_rate rate;
-	struct opd_resolver *resolver = &sync->pipeline->resolver;
 	struct opd_cpu *cpu = &sync->pipeline->capture.cpus[index];
 	uint64_t now_ns = op_now_ns(), suppressed;
 	char *why = NULL;
-	int err = opd_capture_cpu_open(&sync->pipeline->capture, cpu, sync->config, &why);
+	int err = opd_capture_cpu_open(&sync->pipeline->capture, cpu, &why);
 
 	if (!err)
 		err = opd_sync_watch_cpu(sync, index);
 	if (!err)
-		err = opd_proc_scan_all(&resolver->processes, resolver->table, op_now_ns());
+		opd_visits_missed(&sync->visits, sync->horizon_ns);
 	if (!err)
 		opd_log(SD_NOTICE, "CPU %u came online", cpu->cpu);
 	else if (opd_rate_allows(&rate, now_ns, OPD_LOG_INTERVAL_NS, &suppressed))
@@ -90,8 +95,34 @@ static void release_removed_files(struct opd_sync *sync)
 	removed = sync->files_removed;
 	sync->files_removed = false;
 	pthread_mutex_unlock(&sync->lock);
-	if (removed)
-		opd_count_give_up_files(&sync->pipeline->count);
+	if (!removed)
+		return;
+	opd_count_give_up_files(&sync->pipeline->count);
+	/* Without memory the next dump writes the table. */
+	if (op_dcookie_none_written(sync->pipeline->resolver.table) < 0)
+		opd_log(SD_WARNING, "no memory");
+}
+
+/* What could not be written when it was due; and a line about it, once a minute. */
+static void keep_cookies(struct opd_sync *sync, uint64_t now_ns)
+{
+	static struct opd_rate rate;
+	static uint64_t nr_reported;
+	struct opd_cookie_file *file = sync->pipeline->count.cookie_file;
+	uint64_t nr_errors, suppressed;
+	int err;
+
+	if (!file)
+		return;
+	opd_cookie_file_flush(file, now_ns);
+	nr_errors = opd_cookie_file_errors(file, &err);
+	if (nr_errors == nr_reported || !opd_rate_allows(&rate, now_ns, OPD_LOG_INTERVAL_NS, &suppressed))
+		return;
+	opd_log(SD_WARNING,
+		"%llu times the table of images, " OP_SESSION_CURRENT "/" OP_DCOOKIE_FILE
+		", could not be written: %s; samples are counted, it is tried again",
+		(unsigned long long)(nr_errors - nr_reported), strerror(-err));
+	nr_reported = nr_errors;
 }
 
 /* A daemon that loses samples says so, with the reason and what helps, once a minute. */
@@ -119,6 +150,28 @@ static void report_losses(struct opd_sync *sync, uint64_t now_ns)
 	}
 }
 
+/* After a storm of processes the heap is full of holes that the allocator keeps. */
+static void give_memory_back(struct opd_sync *sync, uint64_t now_ns)
+{
+	uint64_t nr_freed = sync->pipeline->resolver.processes.nr_freed;
+
+	if (nr_freed - sync->nr_freed < TRIM_PROCESSES || now_ns < sync->next_trim_ns)
+		return;
+	op_sys_trim_memory();
+	sync->nr_freed = nr_freed;
+	sync->next_trim_ns = now_ns + TRIM_INTERVAL_NS;
+}
+
+/* One module may take the place of another before an address lies nowhere. */
+static void refresh_modules(struct opd_sync *sync, uint64_t now_ns)
+{
+	static struct opd_rate rate;
+	struct opd_kernel_map *map = &sync->pipeline->resolver.kernel;
+
+	if (map->text_start && opd_kernel_map_refresh(map, now_ns) < 0)
+		opd_log_failure(&rate, now_ns, "reading the list of modules", -ENOMEM);
+}
+
 /*
  * All CPUs, and what is to be done now and then. What was taken before the turn before last began has been read, late
  * commits included: the horizon of what resolving has to remember.
@@ -132,9 +185,14 @@ void opd_sync_turn(struct opd_sync *sync)
 	release_removed_files(sync);
 	check_hotplug(sync);
 	opd_visit_all(&sync->visits);
+	keep_cookies(sync, now_ns);
 	if (now_ns >= sync->next_prune_ns) {
 		opd_processes_prune(&resolver->processes, sync->horizon_ns, opd_proc_is_gone);
+		give_memory_back(sync, now_ns);
+		refresh_modules(sync, now_ns);
 		opd_kernel_map_prune(&resolver->kernel, sync->horizon_ns);
+		opd_forget_refused(resolver);
+		opd_jit_write(resolver->jit, &sync->pipeline->count, now_ns, false);
 		report_losses(sync, now_ns);
 		sync->next_prune_ns = now_ns + PRUNE_INTERVAL_NS;
 	}

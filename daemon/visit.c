@@ -4,7 +4,6 @@
 #include <errno.h>
 
 #include "daemon/log.h"
-#include "daemon/proc_scan.h"
 #include "daemon/sideband.h"
 #include "libop/clock.h"
 
@@ -32,6 +31,7 @@ int opd_visits_init(struct opd_visits *visits, struct opd_pipeline *pipeline, un
 void opd_visits_free(struct opd_visits *visits)
 {
 	opd_swappers_free(visits->swappers);
+	opd_rescan_free(&visits->rescan);
 	free(visits->due);
 	free(visits->swaps);
 	*visits = (struct opd_visits){ 0 };
@@ -39,24 +39,26 @@ void opd_visits_free(struct opd_visits *visits)
 
 /* ---- side band ---- */
 
-/* The kernel had to drop side-band records: /proc tells what is true now. At most once a second, however long the storm. */
-static void rescan(struct opd_visits *visits, uint64_t now_ns)
+/* The kernel had to drop side-band records, some time since the side band was read last: /proc tells what is true now. */
+static void mend(struct opd_visits *visits, const struct opd_sideband_loss *loss)
 {
-	static struct opd_rate rate;
+	static struct opd_rate rate, failure_rate;
 	struct opd_resolver *resolver = &visits->pipeline->resolver;
 	int err;
 
-	if (!visits->rescan_wanted || now_ns < visits->next_rescan_ns)
-		return;
-	opd_log_failure(&rate, now_ns, "the side-band ring was full, reading /proc again (SidebandSize= makes it larger)",
-			-ENOBUFS);
-	err = opd_proc_scan_all(&resolver->processes, resolver->table, now_ns);
+	if (loss->nr_lost) {
+		opd_log_failure(&rate, resolver->now_ns,
+				"the side-band ring was full, reading /proc again (SidebandSize= makes it larger)", -ENOBUFS);
+		opd_rescan_lost(&visits->rescan, resolver, visits->sideband_ns, loss->until_ns);
+	}
+	err = opd_rescan_go_on(&visits->rescan, resolver);
 	if (err)
-		opd_log_failure(&rate, now_ns, "reading /proc", err);
-	else
-		opd_processes_resync(&resolver->processes, now_ns, opd_proc_is_gone);
-	visits->rescan_wanted = false;
-	visits->next_rescan_ns = now_ns + RESCAN_INTERVAL_NS;
+		opd_log_failure(&failure_rate, resolver->now_ns, "reading /proc", err);
+}
+
+void opd_visits_missed(struct opd_visits *visits, uint64_t from_ns)
+{
+	opd_rescan_lost(&visits->rescan, &visits->pipeline->resolver, from_ns, op_now_ns());
 }
 
 void opd_visit_sideband(struct opd_visits *visits)
@@ -64,15 +66,15 @@ void opd_visit_sideband(struct opd_visits *visits)
 	static struct opd_rate rate;
 	struct opd_pipeline *pipeline = visits->pipeline;
 	uint64_t now_ns = op_now_ns();
-	bool lost = false;
+	struct opd_sideband_loss loss;
 	int err;
 
 	pipeline->resolver.now_ns = pipeline->count.now_ns = now_ns;
-	err = opd_sideband_drain(&pipeline->capture, &pipeline->resolver, now_ns, &lost);
+	err = opd_sideband_drain(&pipeline->capture, &pipeline->resolver, now_ns, &loss);
 	if (err)
 		opd_log_failure(&rate, now_ns, "side band", err);
-	visits->rescan_wanted |= lost;
-	rescan(visits, now_ns);
+	mend(visits, &loss);
+	visits->sideband_ns = now_ns;
 }
 
 /* ---- CPUs ---- */

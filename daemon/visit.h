@@ -10,6 +10,7 @@
 #define OPD_VISIT_H
 
 #include "daemon/drain.h"
+#include "daemon/rescan.h"
 #include "daemon/swappers.h"
 #include "libop/compiler.h"
 
@@ -19,8 +20,8 @@ struct opd_visits {
 	struct opd_cpu **due;   /* to be visited, each once; room for all CPUs */
 	struct opd_swap *swaps; /* the same */
 	size_t nr_due;
-	bool rescan_wanted;
-	uint64_t next_rescan_ns;
+	struct opd_rescan rescan;
+	uint64_t sideband_ns; /* until when the side band has been read */
 	struct opd_visit_counts {
 		uint64_t nr_visits, visits_ns; /* of one CPU or of several; idle ones are none */
 		uint64_t swapping_ns;          /* of that, until the last swap */
@@ -45,6 +46,9 @@ void opd_visit_until_quiet(struct opd_visits *visits) OP_NONNULL;
 
 /* What a CPU that went offline left behind: the kernel has stopped writing, both rings are read as they are. */
 void opd_visit_rest(struct opd_visits *visits, struct opd_cpu *cpu) OP_NONNULL;
+
+/* Processes did what the side band could not tell, since from_ns: a CPU was online and not open. /proc is asked at the next visits. */
+void opd_visits_missed(struct opd_visits *visits, uint64_t from_ns) OP_NONNULL;
 
 /* The side band alone, up to now. */
 void opd_visit_sideband(struct opd_visits *visits) OP_NONNULL;

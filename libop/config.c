@@ -58,9 +58,9 @@ static const struct row rows[] = {
 	  FIELD(ring_bytes),
 	  16 * KIB,
 	  256 * MIB },
-	{ { "SidebandSize", "bytes, a power of two", "256K",
-	    "data bytes of the ring for mappings, forks and exits, one for every CPU" },
-	  parse_ring_bytes,
+	{ { "SidebandSize", "bytes, a power of two, or auto", "auto",
+	    "data bytes of the ring for mappings, forks and exits, one for every CPU; auto: for 2,000 programs started per second" },
+	  parse_auto_ring_bytes,
 	  FIELD(sideband_bytes),
 	  16 * KIB,
 	  256 * MIB },
@@ -84,6 +84,11 @@ static const struct row rows[] = {
 	  FIELD(max_open_files),
 	  0,
 	  1048576 },
+	{ { "MaxImages", "number", "20000", "images with samples in a session; samples of others are filed under too-many-images" },
+	  parse_number,
+	  FIELD(max_images),
+	  1,
+	  10000000 },
 };
 
 static bool keep_string(void *field, const char *value, struct op_text *why)

@@ -18,11 +18,12 @@ struct op_config {
 	char *control_socket;	   /* ControlSocket= */
 	char *vmlinux;		   /* Vmlinux=, NULL: none */
 	uint64_t ring_bytes;	   /* RingSize=, data bytes of one ring, a power of two of pages; 0: auto */
-	uint64_t sideband_bytes;   /* SidebandSize= */
+	uint64_t sideband_bytes;   /* SidebandSize=, the same */
 	uint64_t watermark_bytes;  /* Watermark=, 0: a quarter of the ring */
 	uint64_t wakeup_records;   /* WakeupRecords=, 0: woken by bytes, the watermark */
 	uint64_t visit_ms;	   /* VisitInterval= */
 	uint64_t max_open_files;   /* MaxOpenFiles=, 0: from RLIMIT_NOFILE */
+	uint64_t max_images;	   /* MaxImages=, that have samples in a session */
 };
 
 /* Defaults, to be freed with op_config_free. 0 or -ENOMEM. */

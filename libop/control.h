@@ -9,6 +9,7 @@
 #define OP_CONTROL_H
 
 #include "libop/compiler.h"
+#include "libop/jit_stats.h"
 #include "libop/ledger.h"
 
 #define OP_CONTROL_MAGIC 0x4443504fu /* "OPCD" */
@@ -59,8 +60,12 @@ struct op_status {
 	uint64_t rss_bytes;    /* resident set of the daemon */
 	uint64_t nr_files;     /* sample files open */
 	uint64_t nr_processes; /* processes known */
-	uint64_t nr_images;    /* dcookies given */
+	uint64_t nr_images;    /* images known */
+	uint64_t nr_images_counted; /* those with samples in the session */
+	uint64_t bounds[OP_NR_BOUNDS];
 	uint64_t dumps;	       /* dumps completed */
+	uint64_t jit[OP_NR_JIT]; /* JIT code: libop/jit_stats.h */
+	uint64_t maps_reread;  /* times that the mappings of a running process were read again: code moved unseen */
 	uint64_t ring_bytes;	  /* of one ring, two for every CPU */
 	uint64_t ring_need_bytes; /* what the plan says that a ring must hold */
 	uint64_t visits;	  /* to one CPU or to several at once; a CPU that is idle is not visited */

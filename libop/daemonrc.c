@@ -120,6 +120,13 @@ static void write_flag(const struct row *row, const struct op_setup *setup, stru
 	op_text_printf(text, "%s=%d\n", row->key, *(const bool *)((const char *)setup + row->offset));
 }
 
+/* One that oprofile does not know stands there only when it says something. */
+static void write_given_flag(const struct row *row, const struct op_setup *setup, struct op_text *text)
+{
+	if (*(const bool *)((const char *)setup + row->offset))
+		write_flag(row, setup, text);
+}
+
 static bool read_nr_events(const struct row *row, const char *value, struct reading *reading, struct op_text *why)
 {
 	return read_limited(value, row->max, &reading->nr_chosen, why);
@@ -146,7 +153,7 @@ static const struct row rows[] = {
 	{ "SEPARATE_KERNEL", read_flag, write_flag, FIELD(separate_kernel), 1, NULL },
 	{ "SEPARATE_THREAD", read_flag, write_flag, FIELD(separate_thread), 1, NULL },
 	{ "SEPARATE_CPU", read_flag, write_flag, FIELD(separate_cpu), 1, NULL },
-	{ "SEPARATE_CGROUP", read_flag, write_flag, FIELD(separate_cgroup), 1, NULL },
+	{ "SEPARATE_CGROUP", read_flag, write_given_flag, FIELD(separate_cgroup), 1, NULL },
 	{ "VMLINUX", read_string, write_string, FIELD(vmlinux), 0, "none" },
 	{ "IMAGE_FILTER", read_string, write_string, FIELD(image_filter), 0, "" },
 	{ "BUF_SIZE", read_number, write_number, FIELD(buffer_size), UINT32_MAX, NULL },

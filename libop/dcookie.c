@@ -2,64 +2,80 @@
 #include "libop/dcookie.h"
 
 #include <errno.h>
+#include <sys/random.h>
 
-#include "libop/htable.h"
+#include "libop/dcookie_table.h"
 
-#define FIRST_ROWS 256
-
-/* An identity and the row that it leads to; a row may have several. Its name stands behind it. */
-struct identity {
-	struct op_hlink link;
-	struct op_image_id id;
-	struct op_dcookie_row *row;
-};
-
-/* How often a name has been given: the next row of that name gets this number. */
-struct name_count {
-	struct op_hlink link;
-	uint32_t nr_rows;
-	char name[];
-};
-
-struct op_dcookie_table {
-	struct op_htable identities;
-	struct op_htable names;
-	struct op_dcookie_row **rows; /* cookie - 1 is the index */
-	size_t nr_rows, capacity;
-};
+#define FIRST_UNWRITTEN 64
+#define NS_PER_S	1000000000u
 
 struct op_dcookie_table *op_dcookie_table_new(void)
 {
-	return calloc(1, sizeof(struct op_dcookie_table));
+	struct op_dcookie_table *table = calloc(1, sizeof(*table));
+
+	if (!table)
+		return NULL;
+	table->next = 1;
+	table->max_counted = table->max_uncounted = SIZE_MAX;
+	/* Nobody can make names that lie in one bucket; without randomness they could, and lookups would be slower. */
+	if (getrandom(&table->seed, sizeof(table->seed), GRND_NONBLOCK) != (ssize_t)sizeof(table->seed))
+		table->seed = (uintptr_t)table;
+	return table;
 }
 
-static void free_identity(struct op_hlink *link, void *arg OP_UNUSED)
+static void free_identities(struct op_dcookie_identity *identity)
 {
-	free(op_container_of(link, struct identity, link));
+	while (identity) {
+		struct op_dcookie_identity *next = identity->next;
+
+		free(identity);
+		identity = next;
+	}
 }
 
-static void free_name(struct op_hlink *link, void *arg OP_UNUSED)
+static void free_entry(struct op_dcookie_entry *entry)
 {
-	free(op_container_of(link, struct name_count, link));
+	free_identities(entry->identities);
+	free(entry->name);
+	free(entry->host_path);
+	free(entry->container);
+	free(entry);
+}
+
+static void free_visited(struct op_hlink *link, void *arg OP_UNUSED)
+{
+	free_entry(op_container_of(link, struct op_dcookie_entry, by_cookie));
 }
 
 void op_dcookie_table_free(struct op_dcookie_table *table)
 {
 	if (!table)
 		return;
-	op_htable_visit(&table->identities, free_identity, NULL);
+	op_htable_visit(&table->rows, free_visited, NULL);
+	op_htable_free(&table->rows);
 	op_htable_free(&table->identities);
-	op_htable_visit(&table->names, free_name, NULL);
 	op_htable_free(&table->names);
-	for (size_t i = 0; i < table->nr_rows; i++)
-		free(table->rows[i]);
-	free(table->rows);
+	free(table->unwritten);
 	free(table);
 }
 
-static uint64_t hash_id(const struct op_image_id *id)
+void op_dcookie_limit(struct op_dcookie_table *table, size_t max_uncounted, size_t max_counted, uint64_t overflow)
 {
-	uint64_t hash = op_hash_u64(id->name.kind);
+	table->max_uncounted = max_uncounted;
+	table->max_counted = max_counted;
+	table->overflow = overflow;
+}
+
+uint64_t op_dcookie_overflow(const struct op_dcookie_table *table)
+{
+	return table->overflow;
+}
+
+/* ---- identities ---- */
+
+static uint64_t hash_id(const struct op_dcookie_table *table, const struct op_image_id *id)
+{
+	uint64_t hash = op_hash_u64(table->seed + id->name.kind);
 
 	hash = op_hash_bytes(hash, id->name.name, strlen(id->name.name));
 	hash = op_hash_bytes(hash, id->build_id, id->build_id_bytes);
@@ -87,10 +103,10 @@ static bool same_id(const struct op_image_id *a, const struct op_image_id *b)
 	       a->mtime_ns == b->mtime_ns && a->bytes == b->bytes && a->is_kernel == b->is_kernel;
 }
 
-static struct identity *find(const struct op_dcookie_table *table, const struct op_image_id *id, uint64_t hash)
+static struct op_dcookie_identity *find(const struct op_dcookie_table *table, const struct op_image_id *id, uint64_t hash)
 {
 	for (struct op_hlink *link = op_htable_first(&table->identities, hash); link; link = op_htable_next(link)) {
-		struct identity *identity = op_container_of(link, struct identity, link);
+		struct op_dcookie_identity *identity = op_container_of(link, struct op_dcookie_identity, link);
 
 		if (same_id(&identity->id, id))
 			return identity;
@@ -98,51 +114,11 @@ static struct identity *find(const struct op_dcookie_table *table, const struct 
 	return NULL;
 }
 
-static bool make_room(struct op_dcookie_table *table)
-{
-	size_t capacity = table->capacity ? table->capacity * 2 : FIRST_ROWS;
-	struct op_dcookie_row **rows;
-
-	if (table->nr_rows < table->capacity)
-		return true;
-	rows = realloc(table->rows, capacity * sizeof(*rows));
-	if (!rows)
-		return false;
-	table->rows = rows;
-	table->capacity = capacity;
-	return true;
-}
-
-/* The number of rows that had this name before; UINT32_MAX without memory. Regions are told apart by their bounds. */
-static uint32_t count_name(struct op_dcookie_table *table, const struct op_image_name *name)
-{
-	uint64_t hash = op_hash_bytes(name->kind, name->name, strlen(name->name));
-	size_t bytes = strlen(name->name) + 1;
-	struct name_count *count;
-
-	if (name->kind == OP_IMAGE_ANON)
-		return 0;
-	for (struct op_hlink *link = op_htable_first(&table->names, hash); link; link = op_htable_next(link)) {
-		count = op_container_of(link, struct name_count, link);
-		if (!strcmp(count->name, name->name))
-			return count->nr_rows++;
-	}
-	count = malloc(sizeof(*count) + bytes);
-	if (!count)
-		return UINT32_MAX;
-	count->nr_rows = 1;
-	memcpy(count->name, name->name, bytes);
-	if (op_htable_insert(&table->names, &count->link, hash) < 0) {
-		free(count);
-		return UINT32_MAX;
-	}
-	return 0;
-}
-
-static struct identity *add_identity(struct op_dcookie_table *table, const struct op_image_id *id, uint64_t hash)
+static struct op_dcookie_identity *add_identity(struct op_dcookie_table *table, struct op_dcookie_entry *entry,
+						const struct op_image_id *id, uint64_t hash)
 {
 	size_t name_bytes = strlen(id->name.name) + 1;
-	struct identity *identity = calloc(1, sizeof(*identity) + name_bytes);
+	struct op_dcookie_identity *identity = calloc(1, sizeof(*identity) + name_bytes);
 
 	if (!identity)
 		return NULL;
@@ -152,73 +128,246 @@ static struct identity *add_identity(struct op_dcookie_table *table, const struc
 		free(identity);
 		return NULL;
 	}
+	identity->entry = entry;
+	identity->next = entry->identities;
+	entry->identities = identity;
 	return identity;
 }
 
-static struct op_dcookie_row *add_row(struct op_dcookie_table *table, struct identity *identity)
-{
-	struct op_dcookie_row *row = make_room(table) ? calloc(1, sizeof(*row)) : NULL;
+/* ---- rows ---- */
 
-	if (!row)
-		return NULL;
-	row->id = identity->id;
-	row->nr_before = count_name(table, &identity->id.name);
-	if (row->nr_before == UINT32_MAX) {
-		free(row);
+struct op_dcookie_entry *op_dcookie_entry_of(const struct op_dcookie_table *table, uint64_t cookie)
+{
+	struct op_hlink *link = op_htable_first(&table->rows, cookie);
+
+	return link ? op_container_of(link, struct op_dcookie_entry, by_cookie) : NULL;
+}
+
+struct op_dcookie_entry *op_dcookie_add_entry(struct op_dcookie_table *table, const struct op_image_id *id, uint64_t cookie)
+{
+	uint64_t hash = hash_id(table, id);
+	struct op_dcookie_entry *entry = find(table, id, hash) ? NULL : calloc(1, sizeof(*entry));
+	struct op_dcookie_identity *identity = entry ? add_identity(table, entry, id, hash) : NULL;
+
+	if (!identity) {
+		free(entry);
 		return NULL;
 	}
-	table->rows[table->nr_rows++] = row;
-	row->cookie = table->nr_rows;
-	return row;
+	entry->row.id = identity->id;
+	entry->row.cookie = cookie;
+	entry->mark = table->mark;
+	/* Cookies are numbers in a row, which is as good as a hash. */
+	if (op_htable_insert(&table->rows, &entry->by_cookie, cookie) < 0) {
+		op_htable_remove(&table->identities, &identity->link);
+		free_entry(entry);
+		return NULL;
+	}
+	table->next = op_max_u64(table->next, cookie + 1);
+	return entry;
+}
+
+void op_dcookie_remove_entry(struct op_dcookie_table *table, struct op_dcookie_entry *entry)
+{
+	for (struct op_dcookie_identity *identity = entry->identities; identity; identity = identity->next)
+		op_htable_remove(&table->identities, &identity->link);
+	op_dcookie_leave_name(table, entry);
+	op_htable_remove(&table->rows, &entry->by_cookie);
+	free_entry(entry);
 }
 
 uint64_t op_dcookie_find(const struct op_dcookie_table *table, const struct op_image_id *id)
 {
-	const struct identity *identity = find(table, id, hash_id(id));
+	const struct op_dcookie_identity *identity = find(table, id, hash_id(table, id));
 
-	return identity ? identity->row->cookie : OP_DCOOKIE_NONE;
+	return identity ? identity->entry->row.cookie : OP_DCOOKIE_NONE;
+}
+
+static bool is_unlimited(const struct op_image_id *id)
+{
+	return id->is_kernel || id->is_pseudo;
 }
 
 uint64_t op_dcookie_get(struct op_dcookie_table *table, const struct op_image_id *id)
 {
-	uint64_t hash = hash_id(id);
-	struct identity *identity = find(table, id, hash);
+	uint64_t cookie = op_dcookie_find(table, id);
+	const struct op_dcookie_entry *entry;
 
-	if (identity)
-		return identity->row->cookie;
-	identity = add_identity(table, id, hash);
-	if (!identity)
-		return OP_DCOOKIE_NONE;
-	identity->row = add_row(table, identity);
-	if (!identity->row) {
-		op_htable_remove(&table->identities, &identity->link);
-		free(identity);
-		return OP_DCOOKIE_NONE;
+	if (cookie != OP_DCOOKIE_NONE)
+		return cookie;
+	if (table->rows.nr_entries - table->nr_counted >= table->max_uncounted && !is_unlimited(id)) {
+		table->nr_refused++;
+		return table->overflow;
 	}
-	return identity->row->cookie;
+	entry = op_dcookie_add_entry(table, id, table->next);
+	return entry ? entry->row.cookie : OP_DCOOKIE_NONE;
 }
 
 int op_dcookie_alias(struct op_dcookie_table *table, const struct op_image_id *id, uint64_t cookie)
 {
-	uint64_t hash = hash_id(id);
-	struct identity *identity = find(table, id, hash);
+	uint64_t hash = hash_id(table, id);
+	const struct op_dcookie_identity *identity = find(table, id, hash);
+	struct op_dcookie_entry *entry = op_dcookie_entry_of(table, cookie);
 
+	assert(entry);
 	if (identity)
-		return identity->row->cookie == cookie ? 0 : -EEXIST;
-	identity = add_identity(table, id, hash);
-	if (!identity)
-		return -ENOMEM;
-	identity->row = op_dcookie_row(table, cookie);
-	return 0;
+		return identity->entry == entry ? 0 : -EEXIST;
+	if (entry->row.id.is_pseudo)
+		return 0;
+	return add_identity(table, entry, id, hash) ? 0 : -ENOMEM;
 }
 
 struct op_dcookie_row *op_dcookie_row(const struct op_dcookie_table *table, uint64_t cookie)
 {
-	assert(cookie != OP_DCOOKIE_NONE && cookie <= table->nr_rows);
-	return table->rows[cookie - 1];
+	struct op_dcookie_entry *entry = op_dcookie_entry_of(table, cookie);
+
+	assert(entry);
+	return &entry->row;
+}
+
+uint64_t op_dcookie_mtime(const struct op_dcookie_row *row)
+{
+	return row->id.mtime_ns / NS_PER_S;
+}
+
+struct visiting {
+	void (*visit)(struct op_dcookie_row *row, void *arg);
+	void *arg;
+};
+
+static void visit_entry(struct op_hlink *link, void *arg)
+{
+	const struct visiting *visiting = arg;
+
+	visiting->visit(&op_container_of(link, struct op_dcookie_entry, by_cookie)->row, visiting->arg);
+}
+
+void op_dcookie_visit(struct op_dcookie_table *table, void (*visit)(struct op_dcookie_row *row, void *arg), void *arg)
+{
+	struct visiting visiting = { visit, arg };
+
+	op_htable_visit(&table->rows, visit_entry, &visiting);
 }
 
 size_t op_dcookie_count(const struct op_dcookie_table *table)
 {
-	return table->nr_rows;
+	return table->rows.nr_entries;
+}
+
+size_t op_dcookie_nr_counted(const struct op_dcookie_table *table)
+{
+	return table->nr_counted;
+}
+
+uint64_t op_dcookie_nr_refused(const struct op_dcookie_table *table)
+{
+	return table->nr_refused;
+}
+
+uint64_t op_dcookie_next(const struct op_dcookie_table *table)
+{
+	return table->next;
+}
+
+/* ---- what is learned later ---- */
+
+int op_dcookie_note_unwritten(struct op_dcookie_table *table, struct op_dcookie_entry *entry)
+{
+	if (entry->is_unwritten)
+		return 0;
+	if (table->nr_unwritten == table->unwritten_capacity) {
+		size_t capacity = table->unwritten_capacity ? 2 * table->unwritten_capacity : FIRST_UNWRITTEN;
+		uint64_t *unwritten = reallocarray(table->unwritten, capacity, sizeof(*unwritten));
+
+		if (!unwritten)
+			return -ENOMEM;
+		table->unwritten = unwritten;
+		table->unwritten_capacity = capacity;
+	}
+	table->unwritten[table->nr_unwritten++] = entry->row.cookie;
+	entry->is_unwritten = true;
+	return 0;
+}
+
+static bool same_string(const char *a, const char *b)
+{
+	return a && b ? !strcmp(a, b) : a == b;
+}
+
+static int replace_string(char **string, const char *value)
+{
+	char *copy = value ? strdup(value) : NULL;
+
+	if (value && !copy)
+		return -ENOMEM;
+	free(*string);
+	*string = copy;
+	return 0;
+}
+
+int op_dcookie_set_place(struct op_dcookie_table *table, uint64_t cookie, const char *host_path, const char *container)
+{
+	struct op_dcookie_entry *entry = op_dcookie_entry_of(table, cookie);
+	int err = 0;
+
+	assert(entry);
+	if (same_string(entry->host_path, host_path) && same_string(entry->container, container))
+		return 0;
+	if (entry->row.name)
+		err = op_dcookie_note_unwritten(table, entry);
+	if (!err)
+		err = replace_string(&entry->host_path, host_path);
+	if (!err)
+		err = replace_string(&entry->container, container);
+	entry->row.host_path = entry->host_path;
+	entry->row.container = entry->container;
+	return err;
+}
+
+int op_dcookie_set_build_id(struct op_dcookie_table *table, uint64_t cookie, const uint8_t *build_id, uint8_t nr_bytes)
+{
+	struct op_dcookie_entry *entry = op_dcookie_entry_of(table, cookie);
+	int err = 0;
+
+	assert(entry && nr_bytes <= sizeof(entry->row.id.build_id));
+	if (!nr_bytes || entry->row.id.build_id_bytes || entry->row.id.is_pseudo)
+		return 0;
+	if (entry->row.name)
+		err = op_dcookie_note_unwritten(table, entry);
+	if (err)
+		return err;
+	entry->row.id.build_id_bytes = nr_bytes;
+	memcpy(entry->row.id.build_id, build_id, nr_bytes);
+	return 0;
+}
+
+/* ---- forgetting ---- */
+
+void op_dcookie_mark_begin(struct op_dcookie_table *table)
+{
+	table->mark++;
+}
+
+void op_dcookie_mark(struct op_dcookie_table *table, uint64_t cookie)
+{
+	struct op_dcookie_entry *entry = op_dcookie_entry_of(table, cookie);
+
+	if (entry)
+		entry->mark = table->mark;
+}
+
+static void sweep_visited(struct op_hlink *link, void *arg)
+{
+	struct op_dcookie_entry *entry = op_container_of(link, struct op_dcookie_entry, by_cookie);
+	struct op_dcookie_table *table = arg;
+
+	if (entry->mark != table->mark && !entry->row.name && !entry->row.id.is_pseudo)
+		op_dcookie_remove_entry(table, entry);
+}
+
+size_t op_dcookie_sweep(struct op_dcookie_table *table)
+{
+	size_t nr_before = table->rows.nr_entries;
+
+	op_htable_visit(&table->rows, sweep_visited, table);
+	return nr_before - table->rows.nr_entries;
 }

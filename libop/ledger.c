@@ -19,6 +19,24 @@ const char *op_loss_meaning(enum op_loss reason)
 	return reasons[reason].meaning;
 }
 
+static const struct {
+	const char *name, *meaning;
+} bounds[OP_NR_BOUNDS] = {
+#define X(bound, text) [OP_BOUND_##bound] = { #bound, text },
+	OP_BOUNDS(X)
+#undef X
+};
+
+const char *op_bound_name(enum op_bound bound)
+{
+	return bounds[bound].name;
+}
+
+const char *op_bound_meaning(enum op_bound bound)
+{
+	return bounds[bound].meaning;
+}
+
 uint64_t op_ledger_lost(const struct op_ledger_event *event)
 {
 	uint64_t sum = 0;

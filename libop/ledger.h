@@ -33,6 +33,28 @@ enum op_loss {
 const char *op_loss_name(enum op_loss reason);
 const char *op_loss_meaning(enum op_loss reason);
 
+/* What a daemon that lives long holds back so that it does not grow without bound: name and meaning. Counted since it began. */
+#define OP_BOUNDS(X) \
+	X(too_many_images, "samples of images beyond MaxImages=, filed under too-many-images") \
+	X(images_refused, "new images that there was no room for in memory: filed under too-many-images") \
+	X(images_forgotten, "images without samples that nothing led to any more") \
+	X(files_forgotten, "sample files, closed and not in use, that are found by name when they are needed again") \
+	X(mappings_dropped, "mappings of processes that have too many") \
+	X(processes_dropped, "processes that there was no room for: filed under no-process") \
+	X(dcookie_errors, "times that the dcookie table could not be written; it is tried again") \
+	X(dcookie_lines_damaged, "lines of the dcookie table that were passed over at the start")
+
+enum op_bound {
+#define X(name, meaning) OP_BOUND_##name,
+	OP_BOUNDS(X)
+#undef X
+	OP_NR_BOUNDS,
+};
+
+/* "too_many_images" ... and the meaning, from the table above. */
+const char *op_bound_name(enum op_bound bound);
+const char *op_bound_meaning(enum op_bound bound);
+
 struct op_ledger_event {
 	char name[OP_EVENT_NAME_BYTES];
 	uint64_t count;		/* sampling period */

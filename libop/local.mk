@@ -7,12 +7,20 @@ libop_libop_a_SOURCES = \
 	libop/clock.h \
 	libop/compiler.h \
 	libop/config.c libop/config.h \
-	libop/control.c libop/control.h \
+	libop/control.c libop/control.h libop/jit_stats.h \
 	libop/daemonrc.c libop/daemonrc.h \
-	libop/dcookie.c libop/dcookie.h \
+	libop/dcookie.c libop/dcookie.h libop/dcookie_table.h \
+	libop/dcookie_file.c \
+	libop/dcookie_name.c \
 	libop/events.c libop/events.h \
 	libop/file.c libop/file.h \
 	libop/htable.c libop/htable.h \
+	libop/ibs.c libop/ibs.h libop/ibs_fields.h \
+	libop/ibs_cpu.c libop/ibs_cpu.h \
+	libop/ibs_data_src.c \
+	libop/ibs_events.c libop/ibs_events.h \
+	libop/ibs_meaning.c libop/ibs_meaning.h \
+	libop/ibs_request.c libop/ibs_request.h \
 	libop/ledger.c libop/ledger.h \
 	libop/mangle.c libop/mangle.h \
 	libop/odb.c libop/odb.h \

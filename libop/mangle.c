@@ -22,7 +22,7 @@ static bool is_special(const char *component, size_t length)
 	return false;
 }
 
-static void add_file_path(struct op_text *path, const char *name)
+void op_mangle_path(const char *name, struct op_text *path)
 {
 	while (*name) {
 		size_t length;
@@ -71,7 +71,7 @@ static void add_image(struct op_text *path, const struct op_image_name *image)
 	switch (image->kind) {
 	case OP_IMAGE_FILE:
 		op_text_add(path, ROOT);
-		add_file_path(path, image->name);
+		op_mangle_path(image->name, path);
 		break;
 	case OP_IMAGE_KERNEL:
 		add_kernel(path, image->name);

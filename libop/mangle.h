@@ -48,6 +48,9 @@ struct op_sample_name {
  */
 void op_mangle(const struct op_sample_name *name, struct op_text *path) OP_NONNULL;
 
+/* The path of a file as it stands in such a path, and as op_unmangle gives it; without effect on what was written so before. Appended to `path`. */
+void op_mangle_path(const char *name, struct op_text *path) OP_NONNULL;
+
 /*
  * With separation by cgroup, the samples of a cgroup are also kept below
  *

@@ -46,6 +46,12 @@ struct ksymbol_body {
 	uint16_t flags;
 };
 
+struct namespaces_body {
+	uint32_t pid, tid;
+	uint64_t nr;
+	struct perf_ns_link_info links[]; /* by the numbers of enum perf_ns_index, which grows at the end */
+};
+
 static_assert(sizeof(struct sample_body) == 32, "PERF_RECORD_SAMPLE with OP_SAMPLE_TYPE");
 static_assert(sizeof(struct id_trailer) == 24, "sample_id with OP_SAMPLE_TYPE");
 static_assert(sizeof(struct mmap2_body) == 64, "PERF_RECORD_MMAP2");
@@ -261,6 +267,27 @@ int op_record_ksymbol(const struct perf_event_header *header, struct op_ksymbol_
 	ksymbol.bytes = b.bytes;
 	ksymbol.unregister = b.flags & KSYMBOL_UNREGISTER;
 	*ret_ksymbol = ksymbol;
+	return 0;
+}
+
+int op_record_namespaces(const struct perf_event_header *header, struct op_namespaces_record *ret_namespaces)
+{
+	struct op_namespaces_record namespaces = { 0 };
+	struct namespaces_body b;
+	struct perf_ns_link_info mnt;
+	size_t need_bytes = sizeof(b) + (MNT_NS_INDEX + 1) * sizeof(mnt), nr_bytes;
+	const uint8_t *bytes = body(header, need_bytes, sizeof(struct id_trailer), &nr_bytes);
+
+	if (!bytes)
+		return -EBADMSG;
+	memcpy(&b, bytes, sizeof(b));
+	if (b.nr <= MNT_NS_INDEX || op_record_id(header, &namespaces.who) < 0)
+		return -EBADMSG;
+	memcpy(&mnt, bytes + sizeof(b) + MNT_NS_INDEX * sizeof(mnt), sizeof(mnt));
+	namespaces.pid = b.pid;
+	namespaces.tid = b.tid;
+	namespaces.mnt_ns = mnt.ino;
+	*ret_namespaces = namespaces;
 	return 0;
 }
 

@@ -89,6 +89,12 @@ struct op_ksymbol_record {
 	struct op_record_id who;
 };
 
+struct op_namespaces_record {
+	struct op_record_id who;
+	uint32_t pid, tid;
+	uint64_t mnt_ns; /* inode of the mount namespace */
+};
+
 struct op_cgroup_record {
 	uint64_t id;	  /* of the cgroup: the inode number of its directory */
 	const char *path; /* from the root of the hierarchy, "/" for the root itself */
@@ -104,6 +110,8 @@ int op_record_lost(const struct perf_event_header *header, struct op_lost_record
 int op_record_lost_samples(const struct perf_event_header *header, struct op_lost_record *ret_lost) OP_NONNULL OP_MUST_CHECK;
 int op_record_throttle(const struct perf_event_header *header, struct op_throttle_record *ret_throttle) OP_NONNULL OP_MUST_CHECK;
 int op_record_ksymbol(const struct perf_event_header *header, struct op_ksymbol_record *ret_ksymbol) OP_NONNULL OP_MUST_CHECK;
+int op_record_namespaces(const struct perf_event_header *header,
+			 struct op_namespaces_record *ret_namespaces) OP_NONNULL OP_MUST_CHECK;
 int op_record_cgroup(const struct perf_event_header *header, struct op_cgroup_record *ret_cgroup) OP_NONNULL OP_MUST_CHECK;
 
 /* The cgroup's id in a sample of OP_SAMPLE_TYPE_CGROUP. 0 or -EBADMSG. */

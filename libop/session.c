@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "libop/dcookie.h"
 #include "libop/file.h"
 #include "libop/odb.h"
 #include "libop/sys.h"
@@ -16,7 +17,7 @@
 #define DIR_MODE 0755
 
 static const char *const sample_dirs[] = { "{root}", "{kern}" };
-static const char *const session_dirs[] = { "{root}", "{kern}", "stats", OP_CGROUP_DIR };
+static const char *const session_dirs[] = { "{root}", "{kern}", "stats", OP_CGROUP_DIR, OP_DCOOKIE_FILE };
 
 /*
  * A walk over a tree: directories wait in a list, so that one descriptor at a time is open however deep the tree is. Each directory stands in the
@@ -328,7 +329,7 @@ static int remove_entry(struct walk *walk, const char *path, unsigned char type 
 	return 0;
 }
 
-/* A link or a file where a directory is expected. */
+/* What is a file, like the dcookie table; also a link or a file where a directory is expected. */
 static bool remove_non_directory(struct walk *walk, const char *path)
 {
 	struct stat st;

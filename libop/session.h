@@ -6,7 +6,8 @@
  *   SESSION-DIR/daemonrc, daemonrc_new     the setup (libop/daemonrc.h)
  *   SESSION-DIR/lock                       pid of the daemon
  *   SESSION-DIR/tmp/                       sample files in the making
- *   SESSION-DIR/samples/<session>/         a session: {root}/ and {kern}/ hold the sample files, stats/ the ledger
+ *   SESSION-DIR/samples/<session>/         a session: {root}/ and {kern}/ hold the sample files, stats/ the ledger, dcookies the
+ *                                          table of images (libop/dcookie.h)
  *   SESSION-DIR/samples/current/           the session that is being written
  *   SESSION-DIR/samples/<session>/cgroup/  its samples once more, by cgroup (libop/mangle.h)
  */
@@ -20,6 +21,7 @@
 #define OP_SESSION_CURRENT "samples/current"
 #define OP_SESSION_TMP "tmp"
 #define OP_SESSION_TMP_SAMPLE OP_SESSION_TMP "/sample" /* a sample file in the making, and with suffixes what it replaces (libop/odb.h) */
+#define OP_STATS_KERNEL_HIDDEN "kernel_hidden" /* below stats/: the addresses of kernel symbols were hidden */
 #define OP_SESSION_LOCK "lock"
 
 struct op_session_file {
@@ -62,7 +64,7 @@ int op_session_list_cgroups(int dir_fd, struct op_session_cgroups *ret_list) OP_
 void op_session_cgroups_free(struct op_session_cgroups *list);
 
 /*
- * Removes what a session holds, {root}, {kern}, stats and cgroup, below dir_fd (samples/<session>); what else lies there stays. Symbolic links are
+ * Removes what a session holds, {root}, {kern}, stats, cgroup and dcookies, below dir_fd (samples/<session>); what else lies there stays. Symbolic links are
  * removed, never followed. 0, also when there is nothing; the first -errno otherwise, after having tried the rest.
  */
 int op_session_clear(int dir_fd) OP_MUST_CHECK;

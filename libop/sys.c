@@ -3,6 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
+#ifdef HAVE_MALLOC_TRIM
+#include <malloc.h>
+#endif
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -48,6 +52,17 @@ int op_sys_openat(int dir_fd, const char *path, int flags, mode_t mode)
 	int fd = openat(dir_fd, path, flags, mode);
 
 	return fd < 0 ? -errno : fd;
+}
+
+int op_sys_open_in_root(int root_fd, const char *path, int flags)
+{
+	struct open_how how = {
+		.flags = (uint64_t)(flags | O_NOFOLLOW | O_CLOEXEC),
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+	};
+	long fd = syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
+
+	return fd < 0 ? -errno : (int)fd;
 }
 
 int op_sys_mkdirat(int dir_fd, const char *path, mode_t mode)
@@ -171,4 +186,11 @@ int op_sys_write_all(int fd, const void *buffer, size_t nr_bytes)
 		nr_bytes -= (size_t)nr;
 	}
 	return 0;
+}
+
+void op_sys_trim_memory(void)
+{
+#ifdef HAVE_MALLOC_TRIM
+	malloc_trim(0);
+#endif
 }

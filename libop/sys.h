@@ -18,6 +18,10 @@ int op_sys_mmap(void *addr, size_t nr_bytes, int prot, int flags, int fd, off_t 
 int op_sys_munmap(void *map, size_t nr_bytes);
 int op_sys_msync(void *map, size_t nr_bytes, int flags) OP_MUST_CHECK;
 int op_sys_openat(int dir_fd, const char *path, int flags, mode_t mode) OP_MUST_CHECK;
+
+/* Opens a path as a process sees it whose root is root_fd: no link leads out of there. The last component is not followed. */
+int op_sys_open_in_root(int root_fd, const char *path, int flags) OP_MUST_CHECK;
+
 int op_sys_mkdirat(int dir_fd, const char *path, mode_t mode) OP_MUST_CHECK;
 int op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path) OP_MUST_CHECK;
 int op_sys_unlinkat(int dir_fd, const char *path, int flags);
@@ -36,6 +40,9 @@ int op_sys_fstat(int fd, struct stat *ret_stat) OP_MUST_CHECK;
 ssize_t op_sys_read(int fd, void *buffer, size_t nr_bytes) OP_MUST_CHECK;
 ssize_t op_sys_pread(int fd, void *buffer, size_t nr_bytes, off_t offset) OP_MUST_CHECK;
 ssize_t op_sys_write(int fd, const void *buffer, size_t nr_bytes) OP_MUST_CHECK;
+
+/* Gives free memory of the heap back to the kernel, where the C library can. */
+void op_sys_trim_memory(void);
 
 /* Writes all bytes, also after short writes and signals. 0 or -errno. */
 int op_sys_write_all(int fd, const void *buffer, size_t nr_bytes) OP_MUST_CHECK;

@@ -102,6 +102,22 @@ void op_text_add_json(struct op_text *text, const char *string)
 	}
 }
 
+void op_text_add_clean(struct op_text *text, const char *string)
+{
+	const unsigned char *s = (const unsigned char *)string;
+
+	while (*s) {
+		size_t length = utf8_length(s);
+		bool is_c1 = length == 2 && s[0] == 0xc2 && s[1] < 0xa0;
+
+		if (!length || *s < 0x20 || *s == 0x7f || is_c1)
+			op_text_add_char(text, '?');
+		else
+			op_text_add_bytes(text, s, length);
+		s += length ? length : 1;
+	}
+}
+
 void op_text_truncate(struct op_text *text, size_t length)
 {
 	assert(length <= text->length);

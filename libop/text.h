@@ -24,6 +24,9 @@ void op_text_printf(struct op_text *text, const char *format, ...) OP_NONNULL_AR
 /* Adds a string as the inside of a JSON string literal (RFC 8259, section 7; bytes that are not UTF-8 become U+FFFD). */
 void op_text_add_json(struct op_text *text, const char *string) OP_NONNULL;
 
+/* Adds a string from a foreign hand as a name that can be shown: control characters and bytes that are not UTF-8 become '?'. */
+void op_text_add_clean(struct op_text *text, const char *string) OP_NONNULL;
+
 /* Cuts the text back to a length it had before; keeps the memory. */
 void op_text_truncate(struct op_text *text, size_t length) OP_NONNULL;
 

@@ -91,7 +91,7 @@ headers_alone() {
 	while IFS= read -r header; do
 		echo "#include \"${header#"$top/"}\"" | "$1" -std=gnu11 -fsyntax-only -Wall -Wextra -Werror -include config.h \
 			-include "$top/libop/banned.h" -I"$build/gcc" -I"$top" -DOPD_SYSCONFDIR='"/etc"' -DOPD_SBINDIR='"/usr/sbin"' \
-			-DOPD_LOCALSTATEDIR='"/var"' -DOPD_RUNSTATEDIR='"/run"' -x c - || bad=1
+			-DOPD_DATADIR='"/usr/share"' -DOPD_LOCALSTATEDIR='"/var"' -DOPD_RUNSTATEDIR='"/run"' -x c - || bad=1
 	done < <(sources -name '*.h' -not -name config.h)
 	return $bad
 }
@@ -100,7 +100,7 @@ static_analysis() {
 	need_build gcc || return 1
 	cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr --error-exitcode=1 -j"$jobs" \
 		--suppressions-list="$top/tests/cppcheck.txt" --include="$build/gcc/config.h" -I"$top" -I"$build/gcc" \
-		-DOPD_SYSCONFDIR='"/etc"' -DOPD_SBINDIR='"/usr/sbin"' -DOPD_LOCALSTATEDIR='"/var"' -DOPD_RUNSTATEDIR='"/run"' \
+		-DOPD_SYSCONFDIR='"/etc"' -DOPD_SBINDIR='"/usr/sbin"' -DOPD_DATADIR='"/usr/share"' -DOPD_LOCALSTATEDIR='"/var"' -DOPD_RUNSTATEDIR='"/run"' \
 		"$top/libop" "$top/daemon" "$top/tools"
 }
 

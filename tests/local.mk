@@ -5,10 +5,12 @@ include $(srcdir)/tests/unit/daemon.mk
 include $(srcdir)/tests/unit/control.mk
 include $(srcdir)/tests/unit/opreport.mk
 include $(srcdir)/tests/unit/ring.mk
+include $(srcdir)/tests/unit/ibs.mk
 include $(srcdir)/tests/ring/local.mk
 include $(srcdir)/tests/fuzz/local.mk
+include $(srcdir)/tests/system/storm.mk
 
-check_PROGRAMS += tests/system/work tests/system/fault_oracle tests/system/perf_data tests/system/faultshim.so
+check_PROGRAMS += tests/system/work tests/system/fault_oracle tests/system/crowd tests/system/perf_data tests/system/jit_work tests/system/faultshim.so
 endif
 
 include $(srcdir)/tests/model/local.mk
@@ -18,11 +20,15 @@ tests_system_work_SOURCES = tests/system/work.c
 tests_system_work_CFLAGS = -std=gnu11 -pthread -g -O1 -fno-omit-frame-pointer $(WARN_CFLAGS)
 tests_system_work_LDFLAGS = -pthread
 
+tests_system_crowd_SOURCES = tests/system/crowd.c
+tests_system_crowd_CFLAGS = -std=gnu11 -g -O1 $(WARN_CFLAGS)
+
 tests_system_fault_oracle_SOURCES = tests/system/fault_oracle.c
 
 tests_system_faultshim_so_SOURCES = tests/system/faultshim.c
 tests_system_faultshim_so_CFLAGS = -std=gnu11 -fPIC -U_FORTIFY_SOURCE $(WARN_CFLAGS)
 tests_system_faultshim_so_LDFLAGS = -shared
+tests_system_jit_work_SOURCES = tests/system/jit_work.c
 
 tests_system_perf_data_SOURCES = tests/system/perf_data.c
 tests_system_perf_data_LDADD = libop/libop.a
@@ -31,13 +37,16 @@ EXTRA_DIST += tests/format/reader.py tests/format/agree.py \
 	tests/unit/cmocka_all.h tests/unit/memory_ring.h tests/unit/sample_writer.h tests/unit/sideband_records.h \
 	tests/unit/test_box.h tests/unit/kernel_events.h tests/unit/pipeline.h tests/unit/record_text.h \
 	tests/golden/run.py tests/golden/cases.txt tests/style.py tests/cppcheck.txt \
-	tests/system/opdtest.py tests/system/elfsyms.py \
-	tests/system/test_agreement.py tests/system/test_attribution.py tests/system/test_cgroup.py tests/system/test_control.py \
-	tests/system/test_errors.py tests/system/test_hotplug.py tests/system/test_opcontrol.py tests/system/test_overwrite.py \
+	tests/system/opdtest.py tests/system/elfsyms.py tests/system/hot.py \
+	tests/system/mapped.c tests/system/bare.c tests/system/hand.lds tests/system/test_mappings.py \
+	tests/system/test_names.py tests/system/test_places.py tests/system/test_processes.py \
+	tests/system/test_agreement.py tests/system/test_attribution.py tests/system/test_bounds.py tests/system/test_cgroup.py \
+	tests/system/test_control.py tests/system/test_dcookies.py tests/system/test_errors.py tests/system/test_hotplug.py \
+	tests/system/test_jit.py tests/system/test_kernel.py tests/system/test_opcontrol.py tests/system/test_overwrite.py \
 	tests/system/test_page_faults.py tests/system/test_restart.py tests/system/test_shares.py tests/system/test_swaps.py \
 	tests/system/faultload.py tests/system/test_fault_kill.py tests/system/test_fault_dump.py \
 	tests/system/test_fault_space.py tests/system/test_fault_tree.py \
-	tests/system/test_turns.py tests/system/long_soak.py tests/system/test_perf_script.py tests/system/test_separate.py \
+	tests/system/test_storm.py tests/system/test_turns.py tests/system/long_soak.py tests/system/test_perf_script.py tests/system/test_separate.py \
 	tests/systemd/test_container.py \
 	tests/bench/bench.py
 
@@ -56,6 +65,8 @@ check-system: all check-programs
 check-long: all check-programs
 	tests/ring/torture --records=$(TORTURE_RECORDS)
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_fault_kill.py $(LONG_KILLS)
+	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_ibs.py --records=$(IBS_RECORDS) || test $$? -eq 77
+	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_storm.py --long
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/long_soak.py $(LONG_FLAGS)
 
 bench: all check-programs

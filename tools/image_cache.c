@@ -6,7 +6,8 @@
 
 #include "tools/report_log.h"
 
-#define KALLSYMS "/proc/kallsyms"
+#define KALLSYMS       "/proc/kallsyms"
+#define IMAGES_OF_PART 3 /* application, image, and the one that is called */
 
 static int compare_images(const void *left, const void *right)
 {
@@ -18,21 +19,24 @@ static int compare_images(const void *left, const void *right)
 int opr_image_cache_init(struct opr_image_cache *cache, const struct opr_profile *profile, struct opr_finder *finder,
 			 const struct opr_symbol_options *options)
 {
-	size_t nr_kept = 0;
+	size_t nr_images = 0, nr_kept = 0;
 
 	cache->finder = finder;
+	cache->profile = profile;
 	cache->options = *options;
-	cache->images = calloc(2 * profile->nr_parts, sizeof(*cache->images));
+	cache->images = calloc(IMAGES_OF_PART * profile->nr_parts, sizeof(*cache->images));
 	if (!cache->images)
 		return opr_no_memory();
 	for (size_t i = 0; i < profile->nr_parts; i++) {
 		const struct opr_part *part = &profile->parts[i];
 
-		cache->images[2 * i] = (struct opr_image){ .name = part->app, .image_name = part->app_name };
-		cache->images[2 * i + 1] = (struct opr_image){ .name = part->image, .image_name = part->image_name };
+		cache->images[nr_images++] = (struct opr_image){ .name = part->app, .image_name = part->app_name };
+		cache->images[nr_images++] = (struct opr_image){ .name = part->image, .image_name = part->image_name };
+		if (part->callee)
+			cache->images[nr_images++] = (struct opr_image){ .name = part->callee, .image_name = part->callee_name };
 	}
-	qsort(cache->images, 2 * profile->nr_parts, sizeof(*cache->images), compare_images);
-	for (size_t i = 0; i < 2 * profile->nr_parts; i++)
+	qsort(cache->images, nr_images, sizeof(*cache->images), compare_images);
+	for (size_t i = 0; i < nr_images; i++)
 		if (!nr_kept || compare_images(&cache->images[nr_kept - 1], &cache->images[i]))
 			cache->images[nr_kept++] = cache->images[i];
 	cache->nr_images = nr_kept;
@@ -47,13 +51,13 @@ struct opr_image *opr_image_cache_find(struct opr_image_cache *cache, const char
 	assert(image);
 	if (image->looked_for)
 		return image;
-	if (opr_finder_find(cache->finder, image->image_name, name, &image->state, &image->path) < 0) {
+	image->identity = opr_profile_identity(cache->profile, image->image_name, name);
+	if (opr_finder_find(cache->finder, image->image_name, name, &image->identity, &image->state, &image->path) < 0) {
 		opr_no_memory();
 		return NULL;
 	}
 	image->looked_for = true;
-	image->identity = opr_identity_of(name);
-	if (image->path && opr_identity_of(image->path).kind != OPR_IDENTITY_NONE)
+	if (!image->identity.is_known && image->path && opr_identity_of(image->path).kind != OPR_IDENTITY_NONE)
 		image->identity.kind = OPR_IDENTITY_NONE;
 	image->shown = image->path && image->identity.kind == OPR_IDENTITY_NONE ? image->path : name;
 	return image;
@@ -83,7 +87,11 @@ static int load_kallsyms(struct opr_image *image)
 
 static int load_object(struct opr_image_cache *cache, struct opr_image *image)
 {
-	int err = opr_symbols_read_bfd(&image->symbols, image->path, image->name, &cache->options);
+	struct opr_symbol_options options = cache->options;
+	int err;
+
+	options.by_address = opr_is_jit_object(image->image_name, image->name);
+	err = opr_symbols_read_bfd(&image->symbols, image->path, image->name, &options);
 
 	if (err == -ENOEXEC)
 		opr_warn("%s is not in a usable binary format.", image->path);
@@ -147,7 +155,7 @@ static bool is_sampled_file(const struct opr_image_cache *cache, const struct op
 bool opr_image_check(struct opr_image_cache *cache, struct opr_image *image, const struct opr_file *file,
 		     const struct op_odb_header *header)
 {
-	if (!image->is_object || is_kallsyms(image))
+	if (!image->is_object || is_kallsyms(image) || opr_is_jit_object(image->image_name, image->name))
 		return true;
 	if (is_sampled_file(cache, image, file, header)) {
 		if (image->identity.kind != OPR_IDENTITY_BUILD_ID)

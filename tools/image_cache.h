@@ -28,6 +28,7 @@ struct opr_image_cache {
 	struct opr_image *images; /* sorted by name */
 	size_t nr_images;
 	struct opr_finder *finder;
+	const struct opr_profile *profile;
 	struct opr_symbol_options options;
 	struct opr_siblings siblings;
 	bool hinted; /* the line about what a changed file means */

@@ -8,19 +8,22 @@
 
 #define BUILD_ID_PREFIX " (build-id "
 #define INODE_PREFIX    " (inode "
-#define BUILD_ID_BYTES  6
-#define BUILD_ID_DIGITS (2 * BUILD_ID_BYTES)
-#define MAX_DIGITS      20 /* of an inode's number */
+#define BUILD_ID_DIGITS 12
+#define MAX_DIGITS      20 /* of an inode's number, and of a cookie's */
 
 static bool has_prefix(const char *text, const char *prefix)
 {
 	return !strncmp(text, prefix, strlen(prefix));
 }
 
-/* True when the text is so many of these digits, then ")" and its end. */
-static bool is_number(const char *text, const char *digits, size_t nr_digits)
+/* ")" or " #345)", and nothing behind. */
+static bool is_end(const char *text)
 {
-	return strspn(text, digits) == nr_digits && !strcmp(text + nr_digits, ")");
+	size_t nr_digits = has_prefix(text, " #") ? strspn(text + 2, "0123456789") : 0;
+
+	if (nr_digits && nr_digits <= MAX_DIGITS)
+		text += 2 + nr_digits;
+	return !strcmp(text, ")");
 }
 
 static void read_inode(const char *text, struct opr_identity *identity)
@@ -28,16 +31,24 @@ static void read_inode(const char *text, struct opr_identity *identity)
 	size_t nr_digits = strspn(text, "0123456789");
 	char number[MAX_DIGITS + 1];
 
-	if (!nr_digits || nr_digits > MAX_DIGITS || !is_number(text, "0123456789", nr_digits))
+	if (!nr_digits || nr_digits > MAX_DIGITS || !is_end(text + nr_digits))
 		return;
 	snprintf(number, sizeof(number), "%.*s", (int)nr_digits, text);
 	if (!op_parse_u64(number, 0, UINT64_MAX, &identity->inode))
 		identity->kind = identity->inode ? OPR_IDENTITY_INODE : OPR_IDENTITY_UNKNOWN;
 }
 
+static void read_build_id(const char *text, struct opr_identity *identity)
+{
+	if (strspn(text, "0123456789abcdef") != BUILD_ID_DIGITS || !is_end(text + BUILD_ID_DIGITS))
+		return;
+	snprintf(identity->build_id, sizeof(identity->build_id), "%.*s", BUILD_ID_DIGITS, text);
+	identity->kind = OPR_IDENTITY_BUILD_ID;
+}
+
 struct opr_identity opr_identity_of(const char *name)
 {
-	struct opr_identity identity = { .path_length = strlen(name) };
+	struct opr_identity identity = { .path = name, .path_length = strlen(name) };
 	const char *bracket = strrchr(name, '(');
 
 	if (!bracket || bracket < name + 2)
@@ -45,13 +56,31 @@ struct opr_identity opr_identity_of(const char *name)
 	bracket--;
 	if (has_prefix(bracket, INODE_PREFIX))
 		read_inode(bracket + strlen(INODE_PREFIX), &identity);
-	else if (has_prefix(bracket, BUILD_ID_PREFIX) &&
-		 is_number(bracket + strlen(BUILD_ID_PREFIX), "0123456789abcdef", BUILD_ID_DIGITS))
-		identity.kind = OPR_IDENTITY_BUILD_ID;
-	if (identity.kind == OPR_IDENTITY_BUILD_ID)
-		identity.build_id = bracket + strlen(BUILD_ID_PREFIX);
+	else if (has_prefix(bracket, BUILD_ID_PREFIX))
+		read_build_id(bracket + strlen(BUILD_ID_PREFIX), &identity);
 	if (identity.kind != OPR_IDENTITY_NONE)
 		identity.path_length = (size_t)(bracket - name);
+	return identity;
+}
+
+void opr_format_build_id(const uint8_t *build_id, size_t nr_bytes, char digits[2 * OP_BUILD_ID_BYTES_MAX + 1])
+{
+	digits[0] = '\0';
+	for (size_t i = 0; i < nr_bytes && i < OP_BUILD_ID_BYTES_MAX; i++)
+		snprintf(digits + 2 * i, 3, "%02x", build_id[i]);
+}
+
+struct opr_identity opr_identity_of_row(const struct op_dcookie_row *row)
+{
+	const char *path = row->host_path ? row->host_path : row->id.name.name;
+	struct opr_identity identity = { .is_known = true, .path = path, .path_length = strlen(path), .inode = row->id.inode };
+
+	opr_format_build_id(row->id.build_id, row->id.build_id_bytes, identity.build_id);
+	if (!strcmp(row->name, path))
+		return identity;
+	identity.kind = row->id.build_id_bytes ? OPR_IDENTITY_BUILD_ID
+			: row->id.inode	       ? OPR_IDENTITY_INODE
+					       : OPR_IDENTITY_UNKNOWN;
 	return identity;
 }
 
@@ -64,13 +93,13 @@ static bool has_build_id(const char *path, const char *wanted)
 {
 	bfd *abfd = opr_bfd_open(path);
 	const struct bfd_build_id *id = abfd ? abfd->build_id : NULL;
-	char digits[BUILD_ID_DIGITS + 1] = "";
+	char digits[2 * OP_BUILD_ID_BYTES_MAX + 1] = "";
 
-	for (size_t i = 0; id && id->size >= BUILD_ID_BYTES && i < BUILD_ID_BYTES; i++)
-		snprintf(digits + 2 * i, 3, "%02x", id->data[i]);
+	if (id)
+		opr_format_build_id(id->data, id->size, digits);
 	if (abfd)
 		bfd_close(abfd);
-	return !strncmp(digits, wanted, BUILD_ID_DIGITS);
+	return has_prefix(digits, wanted);
 }
 
 bool opr_identity_agrees(const struct opr_identity *identity, const char *path)

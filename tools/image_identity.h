@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * opd counts a file that took the place of another apart from it, under "PATH (build-id 0123456789ab)", the first six bytes of its build-id, or
- * "PATH (inode 12)". The name without the suffix is that of the file which was there first. Source: name_image of daemon/count.c.
+ * "PATH (inode 12)", and where that is taken, "PATH (inode 12 #345)". The name without the suffix is that of the file which was there first. What
+ * it is says the dcookie table of the session (opd-dcookies(5)); for a session without one, the name does.
  */
 #ifndef OPR_IMAGE_IDENTITY_H
 #define OPR_IMAGE_IDENTITY_H
 
 #include "libop/compiler.h"
+#include "libop/dcookie.h"
 
 enum opr_identity_kind {
 	OPR_IDENTITY_NONE,
@@ -17,16 +19,24 @@ enum opr_identity_kind {
 
 struct opr_identity {
 	enum opr_identity_kind kind;
-	size_t path_length;   /* of the name without the suffix */
-	const char *build_id; /* twelve hexadecimal digits, within the name */
+	bool is_known;	      /* a table says so; else it is what the name looks like */
+	const char *path;     /* where the file was: the name without the suffix, or what the table says */
+	size_t path_length;   /* there may be more behind it */
+	char build_id[2 * OP_BUILD_ID_BYTES_MAX + 1]; /* hexadecimal digits, of a name only the first twelve */
 	uint64_t inode;
 };
 
 /* What a name says; valid as long as the name. */
 struct opr_identity opr_identity_of(const char *name) OP_NONNULL;
 
+/* What a row says; valid as long as the row. Its kind is OPR_IDENTITY_NONE when the image has the name and the path for itself. */
+struct opr_identity opr_identity_of_row(const struct op_dcookie_row *row) OP_NONNULL;
+
 /* The name without the suffix. Freed by the caller; NULL: no memory. */
 char *opr_identity_path(const char *name) OP_NONNULL OP_MUST_CHECK;
+
+/* A build-id as hexadecimal digits. */
+void opr_format_build_id(const uint8_t *build_id, size_t nr_bytes, char digits[2 * OP_BUILD_ID_BYTES_MAX + 1]) OP_NONNULL;
 
 /* True when the file at `path` is the one that the identity tells; one that says nothing agrees with none. */
 bool opr_identity_agrees(const struct opr_identity *identity, const char *path) OP_NONNULL;

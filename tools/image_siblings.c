@@ -3,14 +3,14 @@
 
 #include <errno.h>
 
-#include "tools/image_identity.h"
 #include "tools/report_log.h"
 
 /* The path of a sample file if neither application nor image were told apart. */
-static char *plain_path(const struct op_sample_name *name, const char *image)
+static char *plain_path(const struct opr_session *session, const struct op_sample_name *name, const char *image)
 {
 	struct op_sample_name plain = *name;
-	char *app = name->app.kind == OP_IMAGE_FILE ? opr_identity_path(name->app.name) : NULL;
+	struct opr_identity identity = opr_session_identity(session, &name->app, name->app.name);
+	char *app = name->app.kind == OP_IMAGE_FILE ? strndup(identity.path, identity.path_length) : NULL;
 	struct op_text path = { 0 };
 
 	plain.image.name = image;
@@ -36,17 +36,18 @@ static bool make_room(struct opr_siblings *siblings)
 	return true;
 }
 
-static int add(struct opr_siblings *siblings, const struct op_sample_name *name)
+static int add(struct opr_siblings *siblings, const struct opr_session *session, const struct op_sample_name *name)
 {
+	struct opr_identity identity = opr_session_identity(session, &name->image, name->image.name);
 	struct opr_sibling *item;
 
-	if (name->image.kind != OP_IMAGE_FILE || opr_identity_of(name->image.name).kind == OPR_IDENTITY_NONE)
+	if (name->image.kind != OP_IMAGE_FILE || identity.kind == OPR_IDENTITY_NONE)
 		return 0;
 	if (!make_room(siblings))
 		return opr_no_memory();
 	item = &siblings->items[siblings->nr_items++];
-	*item = (struct opr_sibling){ .name = name->image.name, .image = opr_identity_path(name->image.name) };
-	item->sample_file = item->image ? plain_path(name, item->image) : NULL;
+	*item = (struct opr_sibling){ .identity = identity, .image = strndup(identity.path, identity.path_length) };
+	item->sample_file = item->image ? plain_path(session, name, item->image) : NULL;
 	return item->sample_file ? 0 : opr_no_memory();
 }
 
@@ -58,7 +59,7 @@ int opr_siblings_find(struct opr_siblings *siblings, const struct opr_profile *p
 		const struct op_session_list *list = &profile->sessions[i].list;
 
 		for (size_t j = 0; j < list->nr_files && !err; j++)
-			err = add(siblings, &list->files[j].name);
+			err = add(siblings, &profile->sessions[i], &list->files[j].name);
 	}
 	return err;
 }
@@ -73,12 +74,9 @@ bool opr_siblings_have(const struct opr_siblings *siblings, const char *image)
 
 bool opr_siblings_own(const struct opr_siblings *siblings, const char *sample_file, const char *path)
 {
-	for (size_t i = 0; i < siblings->nr_items; i++) {
-		struct opr_identity identity = opr_identity_of(siblings->items[i].name);
-
-		if (!strcmp(siblings->items[i].sample_file, sample_file) && opr_identity_agrees(&identity, path))
+	for (size_t i = 0; i < siblings->nr_items; i++)
+		if (!strcmp(siblings->items[i].sample_file, sample_file) && opr_identity_agrees(&siblings->items[i].identity, path))
 			return true;
-	}
 	return false;
 }
 

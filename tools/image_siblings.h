@@ -3,11 +3,12 @@
 #ifndef OPR_IMAGE_SIBLINGS_H
 #define OPR_IMAGE_SIBLINGS_H
 
+#include "tools/image_identity.h"
 #include "tools/profile.h"
 
 struct opr_sibling {
-	const char *name;  /* of the image, with what it is told by */
-	char *image;       /* the name without that */
+	struct opr_identity identity;
+	char *image;       /* the name without what it is told by */
 	char *sample_file; /* the path that its sample file would have had in the place of the other */
 };
 

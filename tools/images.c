@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "libop/text.h"
-#include "tools/image_identity.h"
+#include "tools/profile.h"
 #include "tools/report_log.h"
 
 #define MODULES_DIR   "/lib/modules/"
@@ -16,10 +16,11 @@
 
 /* Images that opd and oprofile file samples under which are no files. */
 static const char *const pseudo_images[] = {
-	"no-vmlinux", "no-xen", "no-mapping", "no-process", "guest-kernel", "guest-user", "hypervisor",
+	"no-vmlinux", "no-xen",     "no-mapping", "no-process",      "guest-kernel",
+	"guest-user", "hypervisor", "no-mode",    "too-many-images",
 };
 
-static bool has_no_file(const struct op_image_name *image)
+bool opr_image_has_no_file(const struct op_image_name *image)
 {
 	if (image->kind == OP_IMAGE_ANON)
 		return true;
@@ -215,10 +216,10 @@ static int find_by_build_id(const struct opr_finder *finder, const struct opr_id
 }
 
 /* An image whose name tells which file it is. */
-static int find_told_apart(const struct opr_finder *finder, const struct opr_identity *identity, const char *name,
-			   enum opr_image_state *state, char **ret_path)
+static int find_told_apart(const struct opr_finder *finder, const struct opr_identity *identity, enum opr_image_state *state,
+			   char **ret_path)
 {
-	char *plain = strndup(name, identity->path_length), *path = plain ? opr_finder_rooted(finder, plain) : NULL;
+	char *plain = strndup(identity->path, identity->path_length), *path = plain ? opr_finder_rooted(finder, plain) : NULL;
 	int err = 0;
 
 	if (!path)
@@ -236,31 +237,62 @@ static int find_told_apart(const struct opr_finder *finder, const struct opr_ide
 	return err;
 }
 
-int opr_finder_find(struct opr_finder *finder, const struct op_image_name *image, const char *name, enum opr_image_state *ret_state,
-		    char **ret_path)
+/* The copy that an archive has of a file, at its whole path: of one that is told apart it must be that very one. */
+static bool find_in_archive(const struct opr_finder *finder, const struct op_image_name *image, const char *name,
+			    const struct opr_identity *identity, enum opr_image_state *state, char **ret_path)
 {
-	struct opr_identity identity = opr_identity_of(name);
-	char *path;
+	bool told_apart = identity->is_known && identity->kind != OPR_IDENTITY_NONE;
+	char *path = NULL;
 
-	if (has_no_file(image)) {
-		*ret_state = OPR_IMAGE_HAS_NO_FILE;
-		return 0;
+	if (!finder->archive || image->kind != OP_IMAGE_FILE)
+		return false;
+	if (told_apart && asprintf(&path, "%s%.*s", finder->archive, (int)identity->path_length, identity->path) < 0)
+		return false;
+	if (!told_apart && asprintf(&path, "%s%s", finder->archive, name) < 0)
+		return false;
+	if (access(path, R_OK) < 0 || (told_apart && !opr_identity_agrees(identity, path))) {
+		free(path);
+		return false;
 	}
-	if (image->kind == OP_IMAGE_KERNEL)
-		return find_in_dirs(finder, image, name, ret_state, ret_path);
-	path = opr_finder_rooted(finder, name);
+	*state = OPR_IMAGE_FOUND;
+	*ret_path = path;
+	return true;
+}
+
+static int find_file(struct opr_finder *finder, const struct op_image_name *image, const char *name,
+		     const struct opr_identity *identity, enum opr_image_state *state, char **ret_path)
+{
+	char *path = image->kind == OP_IMAGE_ANON ? strdup(name) : opr_finder_rooted(finder, name);
+
 	if (!path)
 		return -ENOMEM;
 	if (!access(path, R_OK)) {
-		*ret_state = OPR_IMAGE_FOUND;
+		*state = OPR_IMAGE_FOUND;
 		*ret_path = path;
 		return 0;
 	}
-	*ret_state = errno == EACCES ? OPR_IMAGE_UNREADABLE : OPR_IMAGE_NOT_FOUND;
+	*state = errno == EACCES ? OPR_IMAGE_UNREADABLE : OPR_IMAGE_NOT_FOUND;
 	free(path);
-	if (*ret_state == OPR_IMAGE_NOT_FOUND && identity.kind != OPR_IDENTITY_NONE)
-		return find_told_apart(finder, &identity, name, ret_state, ret_path);
-	return *ret_state == OPR_IMAGE_NOT_FOUND ? find_in_dirs(finder, image, name, ret_state, ret_path) : 0;
+	if (*state == OPR_IMAGE_NOT_FOUND && identity->kind != OPR_IDENTITY_NONE)
+		return find_told_apart(finder, identity, state, ret_path);
+	return *state == OPR_IMAGE_NOT_FOUND ? find_in_dirs(finder, image, name, state, ret_path) : 0;
+}
+
+int opr_finder_find(struct opr_finder *finder, const struct op_image_name *image, const char *name,
+		    const struct opr_identity *identity, enum opr_image_state *ret_state, char **ret_path)
+{
+	if (opr_image_has_no_file(image) && !opr_is_jit_object(image, name)) {
+		*ret_state = OPR_IMAGE_HAS_NO_FILE;
+		return 0;
+	}
+	if (find_in_archive(finder, image, name, identity, ret_state, ret_path))
+		return 0;
+	if (image->kind == OP_IMAGE_KERNEL)
+		return find_in_dirs(finder, image, name, ret_state, ret_path);
+	/* Of a name that only looks like it, there may be a file of the whole name. */
+	if (identity->is_known && identity->kind != OPR_IDENTITY_NONE)
+		return find_told_apart(finder, identity, ret_state, ret_path);
+	return find_file(finder, image, name, identity, ret_state, ret_path);
 }
 
 void opr_finder_warn(enum opr_image_state state, const char *name)

@@ -4,6 +4,7 @@
 #define OPR_IMAGES_H
 
 #include "libop/mangle.h"
+#include "tools/image_identity.h"
 #include "tools/words.h"
 
 enum opr_image_state {
@@ -22,6 +23,7 @@ struct opr_found_file {
 
 struct opr_finder {
 	const char *root;             /* NULL: none */
+	const char *archive;          /* a directory where files are looked for before; NULL: none */
 	struct opr_found_file *files; /* of the search directories, by base name */
 	size_t nr_files, capacity;
 	bool modules_listed;
@@ -35,11 +37,14 @@ int opr_finder_init(struct opr_finder *finder, const char *root, const struct op
 char *opr_finder_rooted(const struct opr_finder *finder, const char *path) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Looks for the file of an image called `name` (opr_image_name). One that is told apart is at its path when the file there is that very one; one with a
+ * Looks for the file of an image called `name` (opr_image_name), of which `identity` is known. One that is told apart is at its path when the file there is that very one; one with a
  * build-id may be in the search directories, too. 0 with *ret_state and, when it was found, *ret_path, freed by the caller; -ENOMEM.
  */
-int opr_finder_find(struct opr_finder *finder, const struct op_image_name *image, const char *name, enum opr_image_state *ret_state,
-		    char **ret_path) OP_NONNULL OP_MUST_CHECK;
+int opr_finder_find(struct opr_finder *finder, const struct op_image_name *image, const char *name,
+		    const struct opr_identity *identity, enum opr_image_state *ret_state, char **ret_path) OP_NONNULL OP_MUST_CHECK;
+
+/* True for anonymous regions and pseudo-images. */
+bool opr_image_has_no_file(const struct op_image_name *image) OP_NONNULL;
 
 /* The line for the user, by state. */
 void opr_finder_warn(enum opr_image_state state, const char *name) OP_NONNULL;

@@ -161,11 +161,37 @@ static void show_daemon(const struct op_status *status)
 		snprintf(share, sizeof(share), " (%.2f %% of one CPU)", 100 * cpu / uptime);
 	printf("\nDaemon: up %.0f s, profiling for %.0f s, %.3f s CPU time%s, %.1f MiB resident\n", uptime,
 	       seconds(status->running_ns), cpu, share, (double)status->rss_bytes / (1024 * 1024));
-	printf("        %" PRIu64 " sample files open, %" PRIu64 " processes, %" PRIu64 " images, %" PRIu64 " dumps\n",
-	       status->nr_files, status->nr_processes, status->nr_images, status->dumps);
+	printf("        %" PRIu64 " sample files open, %" PRIu64 " processes, %" PRIu64 " images, %" PRIu64 " of them with samples, %" PRIu64
+	       " dumps\n",
+	       status->nr_files, status->nr_processes, status->nr_images, status->nr_images_counted, status->dumps);
+	for (size_t i = 0; i < OP_NR_BOUNDS; i++)
+		if (status->bounds[i])
+			printf("        %s: %" PRIu64 " (%s)\n", op_bound_name((enum op_bound)i), status->bounds[i],
+			       op_bound_meaning((enum op_bound)i));
 	if (status->separate_cgroup)
 		printf("        %" PRIu64 " cgroups; %" PRIu64 " samples are stored, but not by cgroup\n", status->nr_cgroups,
 		       status->not_split);
+}
+
+/* What is known of JIT code, where there was any, and each reason for which some is not. */
+static void show_jit(const struct op_status *status)
+{
+	static const struct {
+		const char *name;
+		bool refusal;
+		const char *meaning;
+	} counters[OP_NR_JIT] = {
+#define X(name, refusal, meaning) [OP_JIT_##name] = { #name, refusal, meaning },
+		OP_JIT_COUNTERS(X)
+#undef X
+	};
+
+	if (status->jit[OP_JIT_functions])
+		printf("        JIT code of %" PRIu64 " processes: %" PRIu64 " functions, %" PRIu64 " with samples\n",
+		       status->jit[OP_JIT_processes], status->jit[OP_JIT_functions], status->jit[OP_JIT_sampled]);
+	for (size_t i = 0; i < op_array_size(counters); i++)
+		if (counters[i].refusal && status->jit[i])
+			printf("        JIT code, %s: %" PRIu64 " (%s)\n", counters[i].name, status->jit[i], counters[i].meaning);
 }
 
 static void show_text(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
@@ -178,6 +204,7 @@ static void show_text(const struct opcontrol *ctl, const struct ctl_daemon *daem
 	show_cpus(daemon);
 	show_rings(daemon->status);
 	show_daemon(daemon->status);
+	show_jit(daemon->status);
 }
 
 /* ---- JSON: keys are the names of the fields ---- */
@@ -217,7 +244,15 @@ static const struct field status_fields[] = {
 	ROW(op_status, nr_files, U64),
 	ROW(op_status, nr_processes, U64),
 	ROW(op_status, nr_images, U64),
+	ROW(op_status, nr_images_counted, U64),
 	ROW(op_status, dumps, U64),
+#define X(bound, meaning) { #bound, offsetof(struct op_status, bounds) + OP_BOUND_##bound * sizeof(uint64_t), U64 },
+	OP_BOUNDS(X)
+#undef X
+#define X(name, refusal, meaning) { "jit_" #name, offsetof(struct op_status, jit) + OP_JIT_##name * sizeof(uint64_t), U64 },
+	OP_JIT_COUNTERS(X)
+#undef X
+	ROW(op_status, maps_reread, U64),
 	ROW(op_status, ring_bytes, U64),
 	ROW(op_status, ring_need_bytes, U64),
 	ROW(op_status, ring_is_auto, BOOL32),

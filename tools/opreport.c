@@ -1,33 +1,51 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* opreport: what a session's samples say, per application or per symbol. */
+/* opreport: what a session's samples say, per application, per symbol or per image. */
 #include <errno.h>
 
+#include "tools/diff_report.h"
+#include "tools/missing_symbols.h"
 #include "tools/opreport_options.h"
+#include "tools/opreport_xml.h"
+#include "tools/output.h"
 #include "tools/report_log.h"
 #include "tools/report_writer.h"
 #include "tools/session_dir.h"
 #include "tools/session_stats.h"
 
+#define ARCHIVED_SESSIONS "/var/lib/oprofile" /* below the directory of an archive */
+
 struct run {
-	struct opr_options options;
+	struct opr_options *options;
 	struct opr_spec spec;
 	struct opr_finder finder;
 	struct opr_profile profile;
 	struct opr_classes classes;
-	FILE *out;
+	struct opr_output output;
 };
 
-static int open_profile(struct run *run)
+static int choose_session_dir(const struct run *run, char **ret_dir)
 {
-	const struct opr_options *options = &run->options;
+	if (!run->spec.archive.nr_words)
+		return opr_session_dir_choose(run->options->session_dir, ret_dir);
+	if (asprintf(ret_dir, "%s" ARCHIVED_SESSIONS, run->spec.archive.words[0]) < 0)
+		return opr_no_memory();
+	return 0;
+}
+
+static int open_profile(struct run *run, const struct opr_words *words)
+{
+	const struct opr_options *options = run->options;
 	char *session_dir = NULL;
-	int err = opr_spec_parse(&run->spec, (const char *const *)options->words.words, options->words.nr_words);
+	int err = opr_spec_parse(&run->spec, (const char *const *)words->words, words->nr_words);
 
 	run->spec.by_cgroup = options->cgroups;
+	run->spec.arcs = options->callgraph;
+	run->finder.archive = run->spec.archive.nr_words ? run->spec.archive.words[0] : NULL;
+	run->classes.any_axes = options->format == OPR_FORMAT_XML;
 	if (!err)
 		err = opr_finder_init(&run->finder, options->root, &options->image_path);
 	if (!err)
-		err = opr_session_dir_choose(options->session_dir, &session_dir);
+		err = choose_session_dir(run, &session_dir);
 	if (!err)
 		err = opr_profile_open(&run->profile, session_dir, &run->spec, &options->merge, options->exclude_dependent);
 	free(session_dir);
@@ -40,32 +58,45 @@ static int open_profile(struct run *run)
 	return err;
 }
 
+static void close_profile(struct run *run)
+{
+	opr_classes_free(&run->classes);
+	opr_profile_free(&run->profile);
+	opr_finder_free(&run->finder);
+	opr_spec_free(&run->spec);
+}
+
 /* ---- output ---- */
 
 static int open_output(struct run *run)
 {
-	run->out = stdout;
-	if (!run->options.output_file)
-		return 0;
-	run->out = fopen(run->options.output_file, "we");
-	if (!run->out)
-		return opr_error(-errno, "%s: %s", run->options.output_file, strerror(errno));
-	return 0;
+	const struct opr_options *options = run->options;
+
+	return opr_output_open(&run->output, options->output_file, options->no_pager, options->colour);
 }
 
 static int close_output(struct run *run)
 {
-	const char *name = run->options.output_file ? run->options.output_file : "standard output";
-	bool failed = ferror(run->out) || fflush(run->out) == EOF;
+	return opr_output_close(&run->output);
+}
 
-	if (run->out != stdout)
-		failed |= fclose(run->out) == EOF;
-	return failed ? opr_error(-EIO, "%s: %s", name, strerror(errno ? errno : EIO)) : 0;
+static const struct opr_writer_ops *writer_of(const struct run *run)
+{
+	switch (run->options->format) {
+	case OPR_FORMAT_JSON:
+		return &opr_json_writer;
+	case OPR_FORMAT_CSV:
+		return &opr_csv_writer;
+	case OPR_FORMAT_TEXT:
+	case OPR_FORMAT_XML:
+		break;
+	}
+	return &opr_text_writer;
 }
 
 static struct opr_layout layout_of(const struct run *run)
 {
-	const struct opr_options *options = &run->options;
+	const struct opr_options *options = run->options;
 
 	return (struct opr_layout){
 		.classes = &run->classes,
@@ -76,6 +107,10 @@ static struct opr_layout layout_of(const struct run *run)
 		.show_address = options->show_address,
 		.global_percent = options->global_percent,
 		.symbols = options->symbols,
+		.callgraph = options->callgraph,
+		.colour = run->output.colour,
+		.nr_columns = run->output.nr_columns,
+		.images = options->images,
 	};
 }
 
@@ -97,7 +132,7 @@ static bool has_several_applications(const struct opr_profile *profile, size_t n
 	return several;
 }
 
-/* ---- the two reports ---- */
+/* ---- the reports ---- */
 
 static int write_summary(struct run *run, const struct opr_summary *summary)
 {
@@ -106,9 +141,9 @@ static int write_summary(struct run *run, const struct opr_summary *summary)
 	int err;
 
 	layout.totals = summary->totals;
-	err = opr_writer_init(&writer, &opr_text_writer, &layout, run->out);
+	err = opr_writer_init(&writer, writer_of(run), &layout, run->output.out);
 	if (!err)
-		opr_report_summary(&writer, summary, run->options.threshold);
+		opr_report_summary(&writer, summary, run->options->threshold);
 	opr_writer_free(&writer);
 	return err;
 }
@@ -118,6 +153,8 @@ static int report_summary(struct run *run)
 	struct opr_summary summary = { 0 };
 	int err = opr_summary_make(&summary, &run->profile, run->classes.nr_classes);
 
+	if (!err && summary.nr_applications > run->options->top)
+		summary.nr_applications = run->options->top;
 	if (!err)
 		err = open_output(run);
 	if (!err)
@@ -128,68 +165,214 @@ static int report_summary(struct run *run)
 	return err;
 }
 
-static int write_symbols(struct run *run, struct opr_symbol_report *report)
+static int write_rows(struct run *run, struct opr_symbol_report *report, const struct opr_callgraph *graph)
 {
 	struct opr_layout layout = layout_of(run);
 	struct opr_writer writer = { 0 };
 	int err;
 
-	opr_symbol_report_limit(report, run->options.threshold);
-	opr_symbol_sort(report, &run->options.order);
 	layout.totals = report->totals;
 	layout.app_column = has_several_applications(&run->profile, run->classes.nr_classes);
-	err = opr_writer_init(&writer, &opr_text_writer, &layout, run->out);
-	if (!err)
+	layout.diff = report->nr_rows && report->rows[0].changes;
+	err = opr_writer_init(&writer, writer_of(run), &layout, run->output.out);
+	if (!err && graph)
+		err = opr_report_callgraph(&writer, report, graph, run->options->threshold);
+	else if (!err)
 		opr_report_symbols(&writer, report);
 	opr_writer_free(&writer);
 	return err;
 }
 
-static int report_symbols(struct run *run)
+static int write_xml(struct run *run, struct opr_symbol_report *report, const struct opr_callgraph *graph)
 {
-	const struct opr_options *options = &run->options;
+	struct opr_xml_attribute attributes[OPR_NR_XML_OPTIONS];
+	struct opr_xml_values values = { 0 };
+	struct opr_xml_document document = {
+		.profile = &run->profile,
+		.classes = &run->classes,
+		.report = report,
+		.graph = graph,
+		.title = run->options->title,
+		.options = attributes,
+		.details = run->options->details,
+		.lines = run->options->debug_info,
+		.percent = run->options->threshold,
+	};
+	int err = opr_xml_options(run->options, &run->spec, &values, attributes, &document.nr_options);
+
+	if (!err)
+		err = opr_report_xml(&document, run->output.out);
+	opr_xml_values_free(&values);
+	return err;
+}
+
+static int write_symbols(struct run *run, struct opr_symbol_report *report, const struct opr_callgraph *graph)
+{
+	int err = open_output(run);
+
+	if (err < 0)
+		return err;
+	opr_symbol_sort(report, &run->options->order);
+	opr_symbol_report_top(report, run->options->top);
+	err = run->options->format == OPR_FORMAT_XML ? write_xml(run, report, graph) : write_rows(run, report, graph);
+	return err ? err : close_output(run);
+}
+
+/* The symbols of a profile; what they point at is in the cache. */
+static int read_symbols(struct run *run, struct opr_image_cache *cache, struct opr_symbol_report *report,
+			struct opr_callgraph *graph)
+{
+	const struct opr_options *options = run->options;
 	const struct opr_symbol_choice choice = { .include = &options->include_symbols,
 						  .exclude = &options->exclude_symbols,
 						  .details = options->details,
-						  .lines = options->debug_info };
-	const struct opr_symbol_options symbol_options = { .demangle = options->demangle != OPR_DEMANGLE_NONE,
+						  .lines = options->debug_info,
+						  .demangled = options->callgraph };
+	const struct opr_symbol_options symbol_options = { .demangle = options->demangle,
 							   .lines = options->debug_info,
 							   .root = options->root };
-	struct opr_image_cache cache = { 0 };
-	struct opr_symbol_report report = { 0 };
-	int err = opr_image_cache_init(&cache, &run->profile, &run->finder, &symbol_options);
+	int err = opr_image_cache_init(cache, &run->profile, &run->finder, &symbol_options);
 
 	if (!err)
-		err = opr_symbol_report_make(&report, &run->profile, run->classes.nr_classes, &cache, &choice);
-	if (!err)
-		err = open_output(run);
-	if (!err)
-		err = write_symbols(run, &report);
-	if (!err)
-		err = close_output(run);
+		err = opr_symbol_report_make(report, &run->profile, run->classes.nr_classes, cache, &choice);
+	if (!err && options->callgraph)
+		err = opr_callgraph_make(graph, report, &run->profile, cache, &choice);
+	return err;
+}
+
+static int report_symbols(struct run *run)
+{
+	struct opr_image_cache cache = { 0 };
+	struct opr_symbol_report report = { 0 };
+	struct opr_callgraph graph = { 0 };
+	int err = read_symbols(run, &cache, &report, &graph);
+
+	if (!err) {
+		opr_symbol_report_limit(&report, run->options->threshold);
+		err = write_symbols(run, &report, run->options->callgraph ? &graph : NULL);
+		if (!err)
+			err = opr_missing_symbols_tell(&run->profile, &run->classes, &run->finder, &report);
+	}
+	opr_callgraph_free(&graph);
 	opr_symbol_report_free(&report);
 	opr_image_cache_free(&cache);
 	return err;
 }
 
+static int write_images(struct run *run, const struct opr_image_report *report)
+{
+	struct opr_layout layout = layout_of(run);
+	struct opr_writer writer = { 0 };
+	int err;
+
+	layout.totals = report->totals;
+	err = opr_writer_init(&writer, writer_of(run), &layout, run->output.out);
+	if (!err)
+		err = opr_report_images(&writer, report);
+	opr_writer_free(&writer);
+	return err;
+}
+
+static int report_images(struct run *run)
+{
+	struct opr_image_report report = { 0 };
+	size_t nr_rows;
+	int err = opr_image_report_make(&report, &run->profile, run->classes.nr_classes, &run->finder, run->options->threshold);
+
+	nr_rows = report.nr_rows;
+	if (nr_rows > run->options->top)
+		report.nr_rows = run->options->top;
+	if (!err)
+		err = open_output(run);
+	if (!err)
+		err = write_images(run, &report);
+	if (!err)
+		err = close_output(run);
+	report.nr_rows = nr_rows;
+	opr_image_report_free(&report);
+	return err;
+}
+
+static int compare_symbols(struct run runs[2])
+{
+	struct opr_image_cache caches[2] = { { 0 } };
+	struct opr_symbol_report reports[2] = { { 0 } };
+	struct opr_diff diff = { 0 };
+	int err = 0;
+
+	for (size_t i = 0; i < 2 && !err; i++)
+		err = read_symbols(&runs[i], &caches[i], &reports[i], NULL);
+	if (!err)
+		err = opr_diff_make(&diff, &reports[0], &reports[1]);
+	if (!err) {
+		opr_diff_limit(&diff, runs[0].options->threshold);
+		err = write_symbols(&runs[0], &diff.report, NULL);
+	}
+	opr_diff_free(&diff);
+	for (size_t i = 0; i < 2; i++) {
+		opr_symbol_report_free(&reports[i]);
+		opr_image_cache_free(&caches[i]);
+	}
+	return err;
+}
+
+static int check_differential(const struct opr_options *options)
+{
+	if (!options->symbols || options->details || options->callgraph || options->format == OPR_FORMAT_XML)
+		return opr_error(-EINVAL, "differential profiles need --symbols, and go without --details, --callgraph and --xml");
+	return 0;
+}
+
+static int report_change(struct opr_options *options, const struct opr_spec_words *words)
+{
+	struct run runs[2] = { { .options = options }, { .options = options } };
+	int err = check_differential(options);
+
+	for (size_t i = 0; i < 2 && !err; i++)
+		err = open_profile(&runs[i], &words->sides[i]);
+	if (!err)
+		err = opr_diff_check(&runs[0].classes, &runs[1].classes);
+	if (!err)
+		err = compare_symbols(runs);
+	close_profile(&runs[0]);
+	close_profile(&runs[1]);
+	return err;
+}
+
+static int make_report(struct run *run)
+{
+	if (run->options->images)
+		return report_images(run);
+	return run->options->symbols ? report_symbols(run) : report_summary(run);
+}
+
+static int report_profile(struct opr_options *options, const struct opr_words *words)
+{
+	struct run run = { .options = options };
+	int err = open_profile(&run, words);
+
+	if (!err)
+		err = make_report(&run);
+	close_profile(&run);
+	return err;
+}
+
 int main(int argc, const char **argv)
 {
-	struct run run = { 0 };
+	struct opr_options options = { 0 };
+	struct opr_spec_words words = { 0 };
 	int err;
 
 	opr_log_init("opreport");
-	err = opr_options_parse(&run.options, argc, argv);
-	if (!err && run.options.version) {
+	err = opr_options_parse(&options, argc, argv);
+	if (!err && options.version) {
 		puts("opreport: opd " PACKAGE_VERSION);
 	} else if (!err) {
-		err = open_profile(&run);
+		err = opr_spec_words_split(&words, &options.words);
 		if (!err)
-			err = run.options.symbols ? report_symbols(&run) : report_summary(&run);
+			err = words.differential ? report_change(&options, &words) : report_profile(&options, &words.sides[0]);
 	}
-	opr_classes_free(&run.classes);
-	opr_profile_free(&run.profile);
-	opr_finder_free(&run.finder);
-	opr_spec_free(&run.spec);
-	opr_options_free(&run.options);
+	opr_spec_words_free(&words);
+	opr_options_free(&options);
 	return err ? EXIT_FAILURE : EXIT_SUCCESS;
 }

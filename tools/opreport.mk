@@ -2,20 +2,34 @@
 # opreport, and the library that the tools which read sample files share.
 noinst_LIBRARIES += tools/libreport.a
 tools_libreport_a_SOURCES = \
+	tools/callgraph.c tools/callgraph.h \
 	tools/cpu_types.c tools/cpu_types.h \
+	tools/demangle.c tools/demangle.h \
+	tools/diff_report.c tools/diff_report.h \
 	tools/escape.c tools/escape.h \
+	tools/event_files.c tools/event_files.h \
+	tools/grow.h \
 	tools/image_cache.c tools/image_cache.h \
+	tools/image_debug.c tools/image_debug.h \
 	tools/image_identity.c tools/image_identity.h \
+	tools/image_report.c tools/image_report.h \
 	tools/image_siblings.c tools/image_siblings.h \
 	tools/images.c tools/images.h \
+	tools/missing_symbols.c tools/missing_symbols.h \
+	tools/output.c tools/output.h \
+	tools/packages.c tools/packages.h \
 	tools/profile.c tools/profile.h \
 	tools/profile_classes.c tools/profile_classes.h \
 	tools/profile_spec.c tools/profile_spec.h \
+	tools/report_csv.c \
+	tools/report_json.c \
 	tools/report_log.c tools/report_log.h \
 	tools/report_text.c \
 	tools/report_writer.c tools/report_writer.h \
+	tools/report_xml.c tools/report_xml.h \
 	tools/session_dir.c tools/session_dir.h \
 	tools/session_stats.c tools/session_stats.h \
+	tools/spec_words.c \
 	tools/summary.c tools/summary.h \
 	tools/symbol_report.c tools/symbol_report.h \
 	tools/symbol_sort.c tools/symbol_sort.h \
@@ -24,14 +38,18 @@ tools_libreport_a_SOURCES = \
 	tools/symbols_debug.c \
 	tools/symbols_kallsyms.c \
 	tools/symbols_lines.h \
-	tools/words.c tools/words.h
+	tools/words.c tools/words.h \
+	tools/xml_index.c tools/xml_index.h \
+	tools/xml_tables.c tools/xml_tables.h \
+	tools/xml_writer.c tools/xml_writer.h
 tools_libreport_a_CPPFLAGS = $(AM_CPPFLAGS)
 tools_libreport_a_CFLAGS = $(AM_CFLAGS)
 
 bin_PROGRAMS += tools/opreport
 tools_opreport_SOURCES = \
 	tools/opreport.c \
-	tools/opreport_options.c tools/opreport_options.h
+	tools/opreport_options.c tools/opreport_options.h \
+	tools/opreport_xml.c tools/opreport_xml.h
 tools_opreport_CPPFLAGS = $(AM_CPPFLAGS) $(POPT_CFLAGS)
 tools_opreport_LDADD = tools/libreport.a libop/libop.a $(POPT_LIBS) $(BFD_LIBS) $(IBERTY_LIBS)
 

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <popt.h>
 
+#include "libop/parse.h"
 #include "tools/report_log.h"
 
 /* An option with a value: how it is taken in. */
@@ -127,14 +128,69 @@ static int take_threshold(struct opr_options *options, const char *value)
 	return 0;
 }
 
+static const char *const demangle_words[] = {
+	[OPR_DEMANGLE_NONE] = "none",
+	[OPR_DEMANGLE_NORMAL] = "normal",
+	[OPR_DEMANGLE_SMART] = "smart",
+};
+
+static const char *const format_words[] = {
+	[OPR_FORMAT_TEXT] = "text",
+	[OPR_FORMAT_XML] = "xml",
+	[OPR_FORMAT_JSON] = "json",
+	[OPR_FORMAT_CSV] = "csv",
+};
+
+static const char *const colour_words[] = { "auto", "always", "never" };
+
+static bool find_word(const char *const *words, size_t nr_words, const char *word, size_t *ret_index)
+{
+	for (size_t i = 0; i < nr_words; i++) {
+		if (!strcmp(word, words[i])) {
+			*ret_index = i;
+			return true;
+		}
+	}
+	return false;
+}
+
 static int take_demangle(struct opr_options *options, const char *value)
 {
-	if (!strcmp(value, "none"))
-		options->demangle = OPR_DEMANGLE_NONE;
-	else if (!strcmp(value, "normal"))
-		options->demangle = OPR_DEMANGLE_NORMAL;
-	else
-		return opr_error(-EINVAL, "invalid demangle option '%s': none or normal", value);
+	size_t index;
+
+	if (!find_word(demangle_words, op_array_size(demangle_words), value, &index))
+		return opr_error(-EINVAL, "invalid demangle option '%s': none, normal or smart", value);
+	options->demangle = (enum opr_demangle)index;
+	return 0;
+}
+
+static int take_format(struct opr_options *options, const char *value)
+{
+	size_t index;
+
+	if (!find_word(format_words, op_array_size(format_words), value, &index))
+		return opr_error(-EINVAL, "unknown format '%s': text, xml, json or csv", value);
+	options->format = (enum opr_format)index;
+	return 0;
+}
+
+static int take_colour(struct opr_options *options, const char *value)
+{
+	size_t index;
+
+	if (!find_word(colour_words, op_array_size(colour_words), value, &index))
+		return opr_error(-EINVAL, "invalid colour option '%s': auto, always or never", value);
+	options->colour = colour_words[index];
+	return 0;
+}
+
+static int take_top(struct opr_options *options, const char *value)
+{
+	uint64_t top;
+
+	if (op_parse_u64(value, 1, SIZE_MAX, &top) < 0)
+		return opr_error(-EINVAL, "invalid number of lines '%s' for --top: 1 or more", value);
+	options->top = (size_t)top;
 	return 0;
 }
 
@@ -157,8 +213,10 @@ static const struct value_option {
 	take_fn *take;
 	const char *help, *value_help;
 } value_options[] = {
-	{ "demangle", 'D', take_demangle, "demangle C++ symbol names (default normal)", "none|normal" },
+	{ "color", 0, take_colour, "colours in the report (default auto: on a terminal)", "auto|always|never" },
+	{ "demangle", 'D', take_demangle, "demangle names of C++, Rust and D (default normal)", "none|normal|smart" },
 	{ "exclude-symbols", 'e', take_exclude, "exclude these comma separated symbols", "symbols" },
+	{ "format", 0, take_format, "form of the report (default text)", "text|xml|json|csv" },
 	{ "image-path", 'p', take_image_path, "comma-separated path to search missing binaries", "path" },
 	{ "include-symbols", 'i', take_include, "include these comma separated symbols", "symbols" },
 	{ "merge", 'm', take_merge, "comma separated list of things to merge", "cpu,lib,tid,tgid,unitmask,all" },
@@ -167,6 +225,7 @@ static const struct value_option {
 	{ "session-dir", 0, take_session_dir, "directory that holds the samples", "directory" },
 	{ "sort", 's', take_sort, "sort by", "sample,image,app-name,symbol,debug,vma" },
 	{ "threshold", 't', take_threshold, "minimum percentage needed to produce output", "percent" },
+	{ "top", 0, take_top, "show the first lines only", "number" },
 	{ "verbose", 'V', take_verbose, "say more, on stderr", "all,debug,bfd,level1,sfile,stats,xml" },
 };
 
@@ -177,18 +236,22 @@ static const struct flag_option {
 	const char *help;
 } flag_options[] = {
 	{ "accumulated", 'a', offsetof(struct opr_options, accumulated), "accumulate percentage of symbols" },
+	{ "callgraph", 'c', offsetof(struct opr_options, callgraph), "show callers and callees of each symbol" },
 	{ "cgroups", 0, offsetof(struct opr_options, cgroups), "one line for each cgroup (opcontrol --separate=cgroup)" },
 	{ "debug-info", 'g', offsetof(struct opr_options, debug_info), "add source file and line number" },
 	{ "details", 'd', offsetof(struct opr_options, details), "output detailed samples for each symbol" },
 	{ "exclude-dependent", 'x', offsetof(struct opr_options, exclude_dependent),
 	  "exclude libs, kernel, and module samples for applications" },
 	{ "global-percent", '%', offsetof(struct opr_options, global_percent), "make percentage relative to total samples" },
+	{ "images", 0, offsetof(struct opr_options, images), "list images: build-id, what symbols there are, which debug file would help" },
 	{ "long-filenames", 'f', offsetof(struct opr_options, long_names), "show the full path of filenames" },
 	{ "no-header", 'n', offsetof(struct opr_options, no_header), "remove all headers from output" },
+	{ "no-pager", 0, offsetof(struct opr_options, no_pager), "write to the terminal without a pager" },
 	{ "reverse-sort", 'r', offsetof(struct opr_options, reverse_sort), "use reverse sort" },
 	{ "show-address", 'w', offsetof(struct opr_options, show_address), "show VMA address of each symbol" },
 	{ "symbols", 'l', offsetof(struct opr_options, symbols), "list all the symbols" },
 	{ "version", 'v', offsetof(struct opr_options, version), "show version" },
+	{ "xml", 'X', offsetof(struct opr_options, xml), "write XML" },
 };
 
 #define NR_POPT_ROWS (op_array_size(value_options) + op_array_size(flag_options) + 2)
@@ -239,6 +302,7 @@ static int read_options(struct opr_options *options, poptContext context)
 
 static int check(const struct opr_options *options)
 {
+	bool xml = options->format == OPR_FORMAT_XML;
 	const struct {
 		bool wrong;
 		const char *message;
@@ -249,8 +313,14 @@ static int check(const struct opr_options *options)
 		{ options->exclude_symbols.nr_words && !options->symbols, "--exclude-symbols is meaningless without --symbols" },
 		{ options->include_symbols.nr_words && !options->symbols, "--include-symbols is meaningless without --symbols" },
 		{ opr_words_have(&options->sort, "vma") && !options->symbols, "--sort=vma is meaningless without --symbols" },
-		{ options->global_percent && options->symbols && !options->details,
+		{ options->callgraph && options->details, "--callgraph is incompatible with --details" },
+		{ xml && options->accumulated, "--accumulated is incompatible with --xml" },
+		{ xml && options->global_percent, "--global-percent is incompatible with --xml" },
+		{ xml && options->cgroups, "--cgroups is incompatible with --xml" },
+		{ xml && options->images, "--images is incompatible with --xml" },
+		{ options->global_percent && options->symbols && !options->details && !options->callgraph,
 		  "--global-percent is meaningless with --symbols and without --details or --callgraph" },
+		{ options->images && options->symbols, "--images and --symbols do not go together" },
 		{ options->cgroups && options->symbols, "--cgroups and --symbols do not go together: cgroup:PATH selects one" },
 		{ options->exclude_dependent && opr_words_have(&options->merge_words, "lib"),
 		  "--exclude-dependent and --merge=lib do not go together" },
@@ -262,17 +332,50 @@ static int check(const struct opr_options *options)
 	return 0;
 }
 
-int opr_options_parse(struct opr_options *options, int argc, const char **argv)
+/* What one option says of another. */
+static void imply(struct opr_options *options)
+{
+	if (options->details)
+		options->symbols = options->show_address = 1;
+	if (options->callgraph)
+		options->symbols = 1;
+	if (options->xml)
+		options->format = OPR_FORMAT_XML;
+	options->order.reverse = options->reverse_sort;
+	options->order.long_names = options->long_names;
+}
+
+/* XML has one order, and symbols whether they were asked for or not. */
+static int imply_xml(struct opr_options *options)
+{
+	const char *bad_key;
+
+	if (options->sort.nr_words || options->reverse_sort)
+		opr_warn("--sort and --reverse-sort are without effect on XML");
+	options->order = (struct opr_sort_order){ 0 };
+	options->symbols = 1;
+	if (take_words(&options->sort, "app-name,image") < 0)
+		return -ENOMEM;
+	return opr_sort_order_make(&options->order, &options->sort, &bad_key);
+}
+
+static int keep_title(struct opr_options *options, int argc, const char **argv)
+{
+	struct op_text title = { 0 };
+
+	op_text_add(&title, "opreport ");
+	for (int i = 1; i < argc; i++)
+		op_text_printf(&title, "%s ", argv[i]);
+	options->title = op_text_steal(&title);
+	return options->title ? 0 : opr_no_memory();
+}
+
+static int parse(struct opr_options *options, int argc, const char **argv)
 {
 	struct poptOption table[NR_POPT_ROWS];
 	poptContext context;
-	const char *bad_key;
 	int err;
 
-	options->demangle = OPR_DEMANGLE_NORMAL;
-	err = opr_sort_order_make(&options->order, &options->sort, &bad_key);
-	if (err < 0)
-		return err;
 	fill_popt_table(options, table);
 	context = poptGetContext(NULL, argc, argv, table, 0);
 	if (!context)
@@ -280,13 +383,27 @@ int opr_options_parse(struct opr_options *options, int argc, const char **argv)
 	poptSetOtherOptionHelp(context, "[OPTION...] [PROFILE SPECIFICATION]...");
 	err = read_options(options, context);
 	poptFreeContext(context);
+	return err;
+}
+
+int opr_options_parse(struct opr_options *options, int argc, const char **argv)
+{
+	const char *bad_key;
+	int err;
+
+	options->demangle = OPR_DEMANGLE_NORMAL;
+	options->colour = colour_words[0];
+	options->top = SIZE_MAX;
+	err = opr_sort_order_make(&options->order, &options->sort, &bad_key);
+	if (!err)
+		err = keep_title(options, argc, argv);
+	if (!err)
+		err = parse(options, argc, argv);
 	if (err < 0 || options->version)
 		return err;
-	if (options->details)
-		options->symbols = options->show_address = 1;
-	options->order.reverse = options->reverse_sort;
-	options->order.long_names = options->long_names;
-	return check(options);
+	imply(options);
+	err = check(options);
+	return !err && options->format == OPR_FORMAT_XML ? imply_xml(options) : err;
 }
 
 void opr_options_free(struct opr_options *options)
@@ -296,6 +413,7 @@ void opr_options_free(struct opr_options *options)
 	free(options->session_dir);
 	free(options->root);
 	free(options->output_file);
+	free(options->title);
 	opr_words_free(&options->sort);
 	opr_words_free(&options->merge_words);
 	opr_words_free(&options->exclude_symbols);

@@ -6,11 +6,12 @@
 #include "tools/profile.h"
 #include "tools/symbol_sort.h"
 
-enum opr_demangle { OPR_DEMANGLE_NONE, OPR_DEMANGLE_NORMAL };
+enum opr_format { OPR_FORMAT_TEXT, OPR_FORMAT_XML, OPR_FORMAT_JSON, OPR_FORMAT_CSV };
 
 struct opr_options {
+	int callgraph, xml, no_pager; /* set by popt, like the next */
 	int symbols, details, debug_info, show_address, accumulated, global_percent; /* set by popt: 0 or 1 */
-	int long_names, no_header, reverse_sort, exclude_dependent, cgroups, version;
+	int images, long_names, no_header, reverse_sort, exclude_dependent, cgroups, version;
 	char *session_dir; /* NULL: not given */
 	char *root, *output_file;
 	struct opr_words sort, merge_words, exclude_symbols, include_symbols, image_path;
@@ -18,6 +19,10 @@ struct opr_options {
 	struct opr_sort_order order;
 	enum opr_demangle demangle;
 	double threshold;       /* percent */
+	enum opr_format format; /* also XML when `xml` was said */
+	size_t top;             /* rows; SIZE_MAX: all */
+	const char *colour;     /* "auto", "always" or "never" */
+	char *title;            /* the command line */
 	struct opr_words words; /* the profile specification */
 };
 

@@ -9,6 +9,8 @@
 #include "libop/odb.h"
 #include "tools/report_log.h"
 
+#define JIT_OBJECT_SUFFIX ".jo"
+
 #define REMEDY                                                                                                                     \
 	"--session-dir=DIR reads those of another directory; opcontrol --start takes samples, opcontrol --dump writes what was "   \
 	"taken."
@@ -30,6 +32,11 @@ char *opr_image_name(const struct op_image_name *image)
 		break;
 	}
 	return op_text_steal(&text);
+}
+
+bool opr_is_jit_object(const struct op_image_name *image, const char *name)
+{
+	return image->kind == OP_IMAGE_ANON && *name == '/';
 }
 
 const char *opr_base_name(const char *name)
@@ -64,6 +71,36 @@ static int list_session(struct opr_session *session)
 	return err;
 }
 
+static void warn_of_images(const struct opr_session *session, const struct op_dcookie_reading *reading)
+{
+	if (reading->nr_bad)
+		opr_warn("%s/%s: %zu lines of the table of images are passed over", session->path, reading->complaint, reading->nr_bad);
+}
+
+/* A session of the genuine tools has no table; one that is damaged is worth a warning, and the names say what they can. */
+static int read_images(struct opr_session *session)
+{
+	struct op_dcookie_reading reading = { 0 };
+	int err;
+
+	session->images = op_dcookie_table_new();
+	if (!session->images)
+		return opr_no_memory();
+	err = op_dcookie_table_read(session->images, session->dir_fd, OP_DCOOKIE_FILE, &reading);
+	if (!err) {
+		warn_of_images(session, &reading);
+	} else {
+		op_dcookie_table_free(session->images);
+		session->images = NULL;
+	}
+	if (err == -ENOMEM)
+		opr_no_memory();
+	else if (err && err != -ENOENT)
+		opr_warn("%s/%s: the table of images is not used", session->path, reading.complaint ? reading.complaint : OP_DCOOKIE_FILE);
+	free(reading.complaint);
+	return err == -ENOMEM ? err : 0;
+}
+
 /* Takes the strings over. The session is valid until the next call. */
 static struct opr_session *add_session(struct opr_profile *profile, char *path, char *cgroup)
 {
@@ -92,6 +129,7 @@ static int open_cgroup(struct opr_profile *profile, size_t parent, const struct 
 	if (!session || !session->cgroup)
 		return opr_no_memory();
 	session->parent = parent;
+	session->images = profile->sessions[parent].images;
 	session->dir_fd = openat(profile->sessions[parent].dir_fd, cgroup->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (session->dir_fd < 0)
 		return opr_error(-errno, "%s: %s", session->path, strerror(errno));
@@ -126,6 +164,7 @@ static int open_cgroups(struct opr_profile *profile, size_t parent, const struct
 static int open_session(struct opr_profile *profile, const char *session_dir, const char *name, const struct opr_spec *spec)
 {
 	struct opr_session *session = add_session(profile, session_path(session_dir, name), NULL);
+	int err;
 
 	if (!session)
 		return opr_no_memory();
@@ -134,7 +173,35 @@ static int open_session(struct opr_profile *profile, const char *session_dir, co
 		return opr_error(-ENOENT, "there is no session '%s': %s does not exist. " REMEDY, name, session->path);
 	if (session->dir_fd < 0)
 		return opr_error(-errno, "%s: %s", session->path, strerror(errno));
+	err = read_images(session);
+	if (err)
+		return err;
 	return spec->by_cgroup || spec->cgroup.nr_words ? open_cgroups(profile, session->parent, spec) : list_session(session);
+}
+
+const struct op_dcookie_row *opr_session_row(const struct opr_session *session, const struct op_image_name *image)
+{
+	uint64_t cookie = session->images ? op_dcookie_by_name(session->images, image) : OP_DCOOKIE_NONE;
+
+	return cookie == OP_DCOOKIE_NONE ? NULL : op_dcookie_row(session->images, cookie);
+}
+
+struct opr_identity opr_session_identity(const struct opr_session *session, const struct op_image_name *image, const char *name)
+{
+	const struct op_dcookie_row *row = image->kind == OP_IMAGE_FILE ? opr_session_row(session, image) : NULL;
+
+	return row ? opr_identity_of_row(row) : opr_identity_of(name);
+}
+
+struct opr_identity opr_profile_identity(const struct opr_profile *profile, const struct op_image_name *image, const char *name)
+{
+	for (size_t i = 0; i < profile->nr_sessions; i++) {
+		struct opr_identity identity = opr_session_identity(&profile->sessions[i], image, name);
+
+		if (identity.is_known)
+			return identity;
+	}
+	return opr_identity_of(name);
 }
 
 static int report_no_files(const struct opr_profile *profile)
@@ -170,6 +237,97 @@ static int open_sessions(struct opr_profile *profile, const char *session_dir, c
 
 /* ---- selection ---- */
 
+/* ".../{anon:LABEL}/TGID.START.END/EVENT" to ".../{anon:LABEL}/TGID.jo" below the session. NULL: no memory. */
+static char *jit_object_path(const char *sample_path, int32_t tgid)
+{
+	struct op_text path = { 0 };
+
+	op_text_add(&path, sample_path);
+	for (int i = 0; i < 2 && !path.failed; i++) {
+		const char *slash = strrchr(path.data, '/');
+
+		op_text_truncate(&path, slash ? (size_t)(slash - path.data) : 0);
+	}
+	op_text_printf(&path, "/%" PRId32 JIT_OBJECT_SUFFIX, tgid);
+	return op_text_steal(&path);
+}
+
+/* The object of an anonymous region's process when there is one: all regions of the process are one image then. */
+static int find_jit_object(struct opr_session *session, const char *sample_path, int32_t tgid, char **ret_path)
+{
+	char *below = jit_object_path(sample_path, tgid);
+	struct op_text path = { 0 };
+	int err = below ? 0 : -ENOMEM;
+
+	if (!err && !faccessat(session->dir_fd, below, F_OK, 0)) {
+		if (!session->real_path)
+			session->real_path = realpath(session->path, NULL);
+		op_text_printf(&path, "%s/%s", session->real_path ? session->real_path : session->path, below);
+		*ret_path = op_text_steal(&path);
+		err = *ret_path ? 0 : -ENOMEM;
+	}
+	free(below);
+	return err;
+}
+
+/* The name of an image part, of a sample file at `sample_path`. */
+static char *name_image(struct opr_session *session, const struct op_image_name *image, const char *sample_path)
+{
+	char *object = NULL;
+
+	if (image->kind == OP_IMAGE_ANON && find_jit_object(session, sample_path, image->tgid, &object) < 0)
+		return NULL;
+	return object ? object : opr_image_name(image);
+}
+
+/* The image a callgraph file's calls lead to; its object, if any, is where that image's own samples have it. */
+static char *name_callee(struct opr_session *session, const struct op_session_file *entry)
+{
+	struct op_sample_name plain = entry->name;
+	struct op_text path = { 0 };
+	char *name = NULL;
+
+	plain.image = plain.callee;
+	plain.has_callee = false;
+	op_mangle(&plain, &path);
+	if (!path.failed)
+		name = name_image(session, &plain.image, path.data);
+	op_text_free(&path);
+	return name;
+}
+
+static void free_names(struct opr_file *file)
+{
+	free(file->app);
+	free(file->image);
+	free(file->callee);
+}
+
+static bool name_parts(struct opr_session *session, const struct op_session_file *entry, struct opr_file *file)
+{
+	struct op_sample_name caller = entry->name;
+	struct op_text path = { 0 };
+
+	file->app = opr_image_name(&entry->name.app);
+	if (!caller.has_callee) {
+		file->image = name_image(session, &entry->name.image, entry->path);
+		return file->app && file->image;
+	}
+	caller.has_callee = false;
+	op_mangle(&caller, &path);
+	file->image = path.failed ? NULL : name_image(session, &caller.image, path.data);
+	op_text_free(&path);
+	file->callee = name_callee(session, entry);
+	return file->app && file->image && file->callee;
+}
+
+static bool is_selected(const struct opr_file *file, const struct opr_spec *spec, bool exclude_dependent)
+{
+	bool dependent = strcmp(file->app, file->image) || (file->callee && strcmp(file->app, file->callee));
+
+	return !(exclude_dependent && dependent) && opr_spec_match(spec, file->name, file->app, file->image);
+}
+
 /* Puts the cgroup in the place of both names. 0 or -ENOMEM, and the names are gone. */
 static int show_cgroup(struct opr_file *file, const char *cgroup)
 {
@@ -188,26 +346,20 @@ static int select_file(struct opr_profile *profile, size_t session, const struct
 		       const struct opr_spec *spec, const struct opr_merge *merge, bool exclude_dependent)
 {
 	struct opr_file file = { .name = &entry->name, .path = entry->path, .session = session, .app_name = &entry->name.app };
-	bool dependent;
 
-	if (entry->name.has_callee)
+	if (entry->name.has_callee && !spec->arcs)
 		return 0;
-	file.app = opr_image_name(&entry->name.app);
-	file.image = opr_image_name(&entry->name.image);
-	if (!file.app || !file.image) {
-		free(file.app);
-		free(file.image);
+	if (!name_parts(&profile->sessions[session], entry, &file)) {
+		free_names(&file);
 		return opr_no_memory();
 	}
-	dependent = strcmp(file.app, file.image) != 0;
-	if ((exclude_dependent && dependent) || !opr_spec_match(spec, &entry->name, file.app, file.image)) {
-		free(file.app);
-		free(file.image);
+	if (!is_selected(&file, spec, exclude_dependent)) {
+		free_names(&file);
 		return 0;
 	}
 	if (spec->by_cgroup && show_cgroup(&file, profile->sessions[session].cgroup) < 0)
 		return opr_no_memory();
-	if (merge->lib && dependent && !spec->by_cgroup) {
+	if (merge->lib && strcmp(file.app, file.image) && !spec->by_cgroup) {
 		free(file.app);
 		file.app = strdup(file.image);
 		file.app_name = &entry->name.image;
@@ -252,7 +404,9 @@ static int compare_parts(const struct opr_file *a, const struct opr_file *b)
 {
 	int order = strcmp(a->app, b->app);
 
-	return order ? order : strcmp(a->image, b->image);
+	if (!order)
+		order = strcmp(a->image, b->image);
+	return order ? order : strcmp(a->callee ? a->callee : "", b->callee ? b->callee : "");
 }
 
 static int compare_files(const void *left, const void *right)
@@ -303,6 +457,8 @@ int opr_profile_arrange(struct opr_profile *profile, const struct opr_merge *mer
 						   .image = file->image,
 						   .app_name = file->app_name,
 						   .image_name = &file->name->image,
+						   .callee = file->callee,
+						   .callee_name = &file->name->callee,
 						   .first_file = i };
 		}
 		part->nr_files++;
@@ -329,15 +485,16 @@ void opr_profile_free(struct opr_profile *profile)
 {
 	if (!profile)
 		return;
-	for (size_t i = 0; i < profile->nr_files; i++) {
-		free(profile->files[i].app);
-		free(profile->files[i].image);
-	}
+	for (size_t i = 0; i < profile->nr_files; i++)
+		free_names(&profile->files[i]);
 	for (size_t i = 0; i < profile->nr_sessions; i++) {
 		if (profile->sessions[i].dir_fd >= 0)
 			close(profile->sessions[i].dir_fd);
 		op_session_list_free(&profile->sessions[i].list);
+		if (profile->sessions[i].parent == i)
+			op_dcookie_table_free(profile->sessions[i].images);
 		free(profile->sessions[i].path);
+		free(profile->sessions[i].real_path);
 		free(profile->sessions[i].cgroup);
 	}
 	free(profile->files);

@@ -7,6 +7,7 @@
 #define OPR_PROFILE_H
 
 #include "libop/session.h"
+#include "tools/image_identity.h"
 #include "tools/profile_spec.h"
 
 struct opr_merge {
@@ -17,23 +18,26 @@ struct opr_file {
 	const struct op_sample_name *name;
 	const char *path; /* below its session */
 	size_t session;
-	char *app, *image;                    /* opr_image_name of both; equal when libraries are merged */
+	char *app, *image;                    /* opr_image_name of both, that of JIT code the path of its object; equal when libraries are merged */
+	char *callee;                         /* of a callgraph file: the image that was called; NULL for samples */
 	const struct op_image_name *app_name; /* what `app` is the name of */
 	size_t class_index;
 };
 
-/* One image in one application: files[first_file ...], sorted by class, then session, then path. */
+/* One image in one application, or its calls into another image: files[first_file ...], sorted by class, then session, then path. */
 struct opr_part {
-	const char *app, *image;
-	const struct op_image_name *app_name, *image_name;
+	const char *app, *image, *callee; /* callee: NULL for samples */
+	const struct op_image_name *app_name, *image_name, *callee_name;
 	size_t first_file, nr_files;
 };
 
 /* A session, or the part of one that a cgroup has for itself. */
 struct opr_session {
 	char *path; /* of its directory */
+	char *real_path; /* the same from the root; NULL until it is needed */
 	int dir_fd;
 	struct op_session_list list;
+	struct op_dcookie_table *images; /* NULL: the session has no dcookie table; that of the parent for a part */
 	char *cgroup;  /* NULL: a whole session */
 	size_t parent; /* index of the session that it is a part of, its own for a whole one */
 };
@@ -50,6 +54,9 @@ struct opr_profile {
 /* The name of an image as reports show it in full: a path, "/no-vmlinux", "anon (tgid:1 range:0x1000-0x2000)". Freed by the caller; NULL: no memory. */
 char *opr_image_name(const struct op_image_name *image) OP_NONNULL OP_MUST_CHECK;
 
+/* True for the name of an image of JIT code that has an object: an anonymous region with a path. */
+bool opr_is_jit_object(const struct op_image_name *image, const char *name) OP_NONNULL;
+
 /* The name without its directories; that of an anonymous region has none. Points into `name`. */
 const char *opr_base_name(const char *name) OP_NONNULL;
 
@@ -59,6 +66,15 @@ const char *opr_base_name(const char *name) OP_NONNULL;
  */
 int opr_profile_open(struct opr_profile *profile, const char *session_dir, const struct opr_spec *spec,
 		     const struct opr_merge *merge, bool exclude_dependent) OP_NONNULL OP_MUST_CHECK;
+
+/* The row of an image in the session's dcookie table; NULL when there is none. */
+const struct op_dcookie_row *opr_session_row(const struct opr_session *session, const struct op_image_name *image) OP_NONNULL;
+
+/* What is known of an image called `name` (opr_image_name): of one session, or of the first that knows it. Valid as long as name and session. */
+struct opr_identity opr_session_identity(const struct opr_session *session, const struct op_image_name *image,
+					 const char *name) OP_NONNULL;
+struct opr_identity opr_profile_identity(const struct opr_profile *profile, const struct op_image_name *image,
+					 const char *name) OP_NONNULL;
 
 /* Sorts the files, whose class_index is set, and makes the parts. 0 or -errno. */
 int opr_profile_arrange(struct opr_profile *profile, const struct opr_merge *merge) OP_NONNULL OP_MUST_CHECK;

@@ -6,6 +6,7 @@
 
 #include "libop/events.h"
 #include "tools/cpu_types.h"
+#include "tools/event_files.h"
 #include "tools/report_log.h"
 
 /* ---- finding ---- */
@@ -55,6 +56,7 @@ static struct opr_class class_of(const struct opr_file *file, const struct opr_m
 		.tgid = merge->tgid ? OP_CLASS_ALL : name->tgid,
 		.tid = merge->tid || merge->tgid ? OP_CLASS_ALL : name->tid,
 		.cpu = merge->cpu ? OP_CLASS_ALL : name->cpu,
+		.masks = merge->unit_mask ? name->unit_mask : 0,
 		.first_file = file,
 	};
 }
@@ -68,6 +70,7 @@ static size_t drop_equal(struct opr_class *classes, size_t nr_classes)
 		if (nr_kept && !compare_classes(&classes[nr_kept - 1], &classes[i])) {
 			if (classes[i].first_file < classes[nr_kept - 1].first_file)
 				classes[nr_kept - 1].first_file = classes[i].first_file;
+			classes[nr_kept - 1].masks |= classes[i].masks;
 			continue;
 		}
 		classes[nr_kept++] = classes[i];
@@ -196,7 +199,7 @@ static int choose_axis(struct opr_classes *classes)
 	for (enum opr_axis axis = 0; axis < OPR_NR_AXES; axis++) {
 		if (!differs[axis])
 			continue;
-		if (chosen)
+		if (chosen && !classes->any_axes)
 			return report_conflict(classes, classes->axis, axis);
 		classes->axis = axis;
 		chosen = true;
@@ -216,22 +219,57 @@ static char *describe_cpu(const struct op_odb_header *header, const char *pretty
 	return op_text_steal(&text);
 }
 
-static char *describe_event(const struct opr_class *class, const struct op_odb_header *header)
+static void describe_counted(struct op_text *text, const char *name, const char *what, const char *mask_text,
+			     const struct op_odb_header *header, uint32_t mask)
+{
+	op_text_printf(text, "Counted %s events (%s) with a unit mask of 0x%02" PRIx32 " (%s) count %" PRIu32, name, what, mask,
+		       mask_text, header->ctr_count);
+}
+
+/* By the files that describe the CPU's events. -ENOENT, and nothing is said: there are none, or they have none of that number. */
+static int describe_by_files(struct op_text *text, const struct op_odb_header *header, uint32_t mask)
+{
+	struct opr_event_files files = { 0 };
+	const struct opr_event_row *event;
+	const char *cpu_name = NULL, *mask_text;
+	int err = opr_cpu_type(header->cpu_type, &cpu_name) ? opr_event_files_read(&files, cpu_name) : -ENOENT;
+
+	event = err ? NULL : opr_event_find(&files, header->ctr_event, mask);
+	if (event) {
+		mask_text = opr_event_mask(&files, event, mask);
+		if (!mask_text && !mask && !*event->masks)
+			mask_text = "No unit mask";
+		describe_counted(text, event->name, event->description, mask_text ? mask_text : "multiple flags", header, mask);
+	}
+	opr_event_files_free(&files);
+	return err || event ? err : -ENOENT;
+}
+
+static int describe_event(const struct opr_class *class, const struct op_odb_header *header, char **ret_text)
 {
 	struct op_text text = { 0 };
+	uint32_t mask = class->masks ? class->masks : header->ctr_um;
 	const char *what = header->ctr_event ? op_event_description(class->event) : NULL;
+	int err = 0;
 
 	if (header->cpu_type != OP_CPU_TYPE_TIMER) {
-		fprintf(stderr, "Could not locate event %" PRIu32 "\n", header->ctr_event);
-		op_text_add(&text, "Unknown event");
+		err = describe_by_files(&text, header, mask);
+		if (err == -ENOENT) {
+			fprintf(stderr, "Could not locate event %" PRIu32 "\n", header->ctr_event);
+			op_text_add(&text, "Unknown event");
+			err = 0;
+		}
 	} else if (what) {
-		op_text_printf(&text, "Counted %s events (%s) with a unit mask of 0x%02" PRIx32 " (%s) count %" PRIu32,
-			       class->event, what, header->ctr_um, header->ctr_um ? "multiple flags" : "No unit mask",
-			       header->ctr_count);
+		describe_counted(&text, class->event, what, mask ? "multiple flags" : "No unit mask", header, mask);
 	} else {
 		op_text_add(&text, "Profiling through timer interrupt");
 	}
-	return op_text_steal(&text);
+	if (err < 0) {
+		op_text_free(&text);
+		return err;
+	}
+	*ret_text = op_text_steal(&text);
+	return *ret_text ? 0 : opr_no_memory();
 }
 
 static int read_header(const struct opr_profile *profile, const struct opr_class *class, struct op_odb_header *ret_header,
@@ -264,33 +302,42 @@ static char *describe_class(const struct opr_class *class, enum opr_axis axis)
 	return op_text_steal(&text);
 }
 
-static int describe(struct opr_classes *classes, const struct opr_profile *profile)
+/* Of the first class also what the whole report is of. */
+static int describe_one(struct opr_classes *classes, const struct opr_profile *profile, size_t index)
 {
 	bool by_event = classes->axis == OPR_AXIS_EVENT;
+	struct opr_class *class = &classes->classes[index];
+	struct op_odb_header header = { 0 };
+	const char *pretty = NULL;
+	int err = 0;
 
-	for (size_t i = 0; i < classes->nr_classes; i++) {
-		struct opr_class *class = &classes->classes[i];
-		struct op_odb_header header = { 0 };
-		const char *pretty = NULL;
-
-		class->title = title_of(class, classes->axis);
-		if (!class->title)
-			return opr_no_memory();
-		if (!i || by_event) {
-			int err = read_header(profile, class, &header, &pretty);
-
-			if (err < 0)
-				return err;
-			if (!i)
-				classes->cpu_line = describe_cpu(&header, pretty);
-			if (!i && !by_event)
-				classes->event_line = describe_event(class, &header);
-		}
-		class->description = by_event ? describe_event(class, &header) : describe_class(class, classes->axis);
-		if (!class->description || !classes->cpu_line || (!by_event && !classes->event_line))
-			return opr_no_memory();
+	class->title = title_of(class, classes->axis);
+	if (!class->title)
+		return opr_no_memory();
+	if (!index || by_event)
+		err = read_header(profile, class, &header, &pretty);
+	if (!err && !index) {
+		classes->header = header;
+		classes->cpu_line = describe_cpu(&header, pretty);
 	}
-	return 0;
+	if (!err && !index && !by_event)
+		err = describe_event(class, &header, &classes->event_line);
+	if (!err && by_event)
+		err = describe_event(class, &header, &class->description);
+	else if (!err)
+		class->description = describe_class(class, classes->axis);
+	if (err < 0)
+		return err;
+	return class->description && classes->cpu_line ? 0 : opr_no_memory();
+}
+
+static int describe(struct opr_classes *classes, const struct opr_profile *profile)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < classes->nr_classes && !err; i++)
+		err = describe_one(classes, profile, i);
+	return err;
 }
 
 int opr_classes_find(struct opr_classes *classes, struct opr_profile *profile, const struct opr_merge *merge)

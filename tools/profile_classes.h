@@ -15,6 +15,7 @@ struct opr_class {
 	uint64_t count;
 	int64_t unit_mask; /* OP_CLASS_ALL when merged, like the next three */
 	int64_t tgid, tid, cpu;
+	uint32_t masks; /* of all files, when the unit mask is merged */
 	const struct opr_file *first_file; /* in the order of paths; valid until the files are arranged */
 	char *title;                       /* "TIMER:0", "tgid:12" */
 	char *description;                 /* "Samples on CPU 1"; of the event when that is what differs */
@@ -23,8 +24,10 @@ struct opr_class {
 struct opr_classes {
 	struct opr_class *classes;
 	size_t nr_classes;
+	bool any_axes;      /* set before the classes are found: they may differ in more than one way */
 	enum opr_axis axis; /* in what the classes differ */
 	char *cpu_line;     /* "CPU: ..." */
+	struct op_odb_header header; /* of the first class's first file */
 	char *event_line;   /* what was counted when the axis is not the event, else NULL */
 };
 

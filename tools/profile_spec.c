@@ -7,7 +7,7 @@
 #include "tools/image_identity.h"
 #include "tools/report_log.h"
 
-enum value_kind { VALUE_WORDS, VALUE_PATHS, VALUE_DECIMAL, VALUE_MASK, VALUE_UNSUPPORTED };
+enum value_kind { VALUE_WORDS, VALUE_PATHS, VALUE_DECIMAL, VALUE_MASK, VALUE_DIRECTORY };
 
 static const struct tag {
 	const char *name;
@@ -26,7 +26,7 @@ static const struct tag {
 	{ "cpu:", VALUE_DECIMAL, offsetof(struct opr_spec, cpu) },
 	{ "tid:", VALUE_DECIMAL, offsetof(struct opr_spec, tid) },
 	{ "tgid:", VALUE_DECIMAL, offsetof(struct opr_spec, tgid) },
-	{ "archive:", VALUE_UNSUPPORTED, 0 },
+	{ "archive:", VALUE_DIRECTORY, offsetof(struct opr_spec, archive) },
 };
 
 static struct opr_words *words_of(struct opr_spec *spec, const struct tag *tag)
@@ -95,8 +95,6 @@ static int parse_tag(struct opr_spec *spec, const struct tag *tag, const char *w
 	const char *value = word + strlen(tag->name);
 	int err;
 
-	if (tag->kind == VALUE_UNSUPPORTED)
-		return opr_error(-EINVAL, "%s: this tag is not supported", word);
 	if (opr_words_have(&spec->seen, word))
 		return opr_error(-EINVAL, "%s: tag specified more than once", word);
 	if (opr_words_add(&spec->seen, word) < 0)
@@ -106,6 +104,8 @@ static int parse_tag(struct opr_spec *spec, const struct tag *tag, const char *w
 		return opr_no_memory();
 	if (!words->nr_words)
 		return opr_error(-EINVAL, "%s: a value is missing", word);
+	if (tag->kind == VALUE_DIRECTORY && words->nr_words != 1)
+		return opr_error(-EINVAL, "%s: one directory is wanted", word);
 	return tag->kind == VALUE_DECIMAL || tag->kind == VALUE_MASK ? check_numbers(tag, words, word) : 0;
 }
 
@@ -115,8 +115,6 @@ static int parse_word(struct opr_spec *spec, const char *word)
 
 	if (tag)
 		return parse_tag(spec, tag, word);
-	if (*word == '{' || *word == '}')
-		return opr_error(-EINVAL, "%s: differential profiles are not supported", word);
 	return add_path(&spec->names, word) < 0 ? opr_no_memory() : 0;
 }
 
@@ -212,8 +210,7 @@ void opr_spec_free(struct opr_spec *spec)
 	if (!spec)
 		return;
 	for (size_t i = 0; i < op_array_size(tags); i++)
-		if (tags[i].kind != VALUE_UNSUPPORTED)
-			opr_words_free(words_of(spec, &tags[i]));
+		opr_words_free(words_of(spec, &tags[i]));
 	opr_words_free(&spec->names);
 	opr_words_free(&spec->seen);
 }

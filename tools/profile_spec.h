@@ -15,13 +15,25 @@ struct opr_spec {
 	struct opr_words image, image_exclude, lib_image;
 	struct opr_words cgroup; /* paths or patterns; what lies below belongs to them */
 	bool by_cgroup;		 /* an application and its images are the cgroup that they ran in */
+	bool arcs;               /* callgraph files are wanted, too */
 	struct opr_words event, count, unit_mask, cpu, tid, tgid; /* empty: all */
+	struct opr_words archive;                                 /* a directory that oparchive made, or nothing */
 	struct opr_words names;                                   /* words without a tag */
 	struct opr_words seen;                                    /* every tagged word as it was written */
 };
 
 /* Reads the words into an empty spec, to be freed with opr_spec_free in any case. 0 or -errno. */
 int opr_spec_parse(struct opr_spec *spec, const char *const words[], size_t nr_words) OP_NONNULL_ARGS(1) OP_MUST_CHECK;
+
+/* The words of a command line, taken apart at { and }. */
+struct opr_spec_words {
+	struct opr_words sides[2]; /* the words of a block and those outside of both; the second of use when there are blocks */
+	bool differential;
+};
+
+/* To be freed with opr_spec_words_free in any case. 0 or -errno. */
+int opr_spec_words_split(struct opr_spec_words *words, const struct opr_words *all) OP_NONNULL OP_MUST_CHECK;
+void opr_spec_words_free(struct opr_spec_words *words);
 
 /* True when a file of this name is part of the profile; app and image are the names that reports show (opr_image_name). */
 bool opr_spec_match(const struct opr_spec *spec, const struct op_sample_name *name, const char *app, const char *image) OP_NONNULL;

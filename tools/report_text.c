@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The layout of oprofile's reports, to the column. */
 #include <inttypes.h>
+#include <math.h>
 
 #include "tools/escape.h"
 #include "tools/report_writer.h"
 
-#define PERCENT_WIDTH 7
-#define TITLE_WIDTH   17
-#define RULE          "------------------"
-#define NO_LOCATION   "(no location information)"
+#define PERCENT_WIDTH    7
+#define TITLE_WIDTH      17
+#define RULE             "------------------"
+#define BLOCK_RULE_WIDTH 79
+#define NO_LOCATION      "(no location information)"
 
 struct column {
 	const char *title;
@@ -20,10 +22,14 @@ static const struct column samples_column = { "samples", 9 };
 static const struct column cumulated_column = { "cum. samples", 14 };
 static const struct column percent_column = { "%", 9 };
 static const struct column cumulated_percent_column = { "cum. %", 11 };
+static const struct column change_column = { "diff %", 10 };
 static const struct column line_column = { "linenr info", 28 };
 static const struct column image_column = { "image name", 25 };
 static const struct column app_column = { "app name", 25 };
 static const struct column symbol_column = { "symbol name", 0 };
+static const struct column build_id_column = { "build-id", 42 };
+static const struct column symbols_column = { "symbols", 12 };
+static const struct column debug_column = { "debug file", 0 };
 
 struct percent_text {
 	char text[64];
@@ -32,7 +38,7 @@ struct percent_text {
 /* Seven columns: four decimals as far as they fit, small numbers in scientific notation, nothing at all as one 0. */
 static struct percent_text format_percent(uint64_t count, uint64_t total)
 {
-	double percent = total ? (double)count / (double)total * 100.0 : 0;
+	double percent = opr_percent(count, total);
 	struct percent_text text;
 
 	if (!count || !total)
@@ -44,20 +50,42 @@ static struct percent_text format_percent(uint64_t count, uint64_t total)
 	return text;
 }
 
-static const char *show_name(const struct opr_writer *writer, const char *name)
+/* The same with a sign, for a change; what is new or gone has none. */
+static struct percent_text format_change(double percent)
 {
-	return writer->layout.long_names ? name : opr_base_name(name);
+	struct percent_text text;
+
+	if (isinf(percent))
+		snprintf(text.text, sizeof(text.text), percent > 0 ? "+++" : "---");
+	else if (!(fabs(percent) > 0))
+		snprintf(text.text, sizeof(text.text), "%*s", PERCENT_WIDTH, "+0");
+	else if (fabs(percent) > 0.001)
+		snprintf(text.text, PERCENT_WIDTH + 2, "%+*.4f", PERCENT_WIDTH, percent);
+	else
+		snprintf(text.text, sizeof(text.text), "%+*.1e", PERCENT_WIDTH, percent);
+	return text;
 }
 
-/* A path that was found may be a relative one. */
-static const char *show_path(const struct opr_writer *writer, const char *shown, const char *name)
-{
-	const char *slash;
+/* ---- colour ---- */
 
-	if (writer->layout.long_names || shown == name)
-		return show_name(writer, shown);
-	slash = strrchr(shown, '/');
-	return slash ? slash + 1 : shown;
+#define COLOUR_HOT   "\033[31m"
+#define COLOUR_WARM  "\033[32m"
+#define COLOUR_NONE  "\033[m"
+#define HOT_PERCENT  5.0
+#define WARM_PERCENT 0.5
+
+static const char *colour_of(const struct opr_writer *writer, uint64_t count, uint64_t total)
+{
+	double percent = opr_percent(count, total);
+
+	if (!writer->layout.colour || percent < WARM_PERCENT)
+		return "";
+	return percent < HOT_PERCENT ? COLOUR_WARM : COLOUR_HOT;
+}
+
+static const char *colour_end(const char *colour)
+{
+	return *colour ? COLOUR_NONE : "";
 }
 
 static void write_description(struct opr_writer *writer)
@@ -106,9 +134,13 @@ static void write_summary_header(struct opr_writer *writer, const char *indent)
 static void write_count_row(struct opr_writer *writer, const char *indent, const struct opr_count_row *row, const uint64_t *totals)
 {
 	fputs(indent, writer->out);
-	for (size_t i = 0; i < writer->layout.classes->nr_classes; i++)
-		fprintf(writer->out, "%9" PRIu64 " %s ", row->counts[i], format_percent(row->counts[i], totals[i]).text);
-	opr_write_escaped(writer->out, show_name(writer, row->name));
+	for (size_t i = 0; i < writer->layout.classes->nr_classes; i++) {
+		const char *colour = colour_of(writer, row->counts[i], totals[i]);
+
+		fprintf(writer->out, "%9" PRIu64 " %s%s%s ", row->counts[i], colour, format_percent(row->counts[i], totals[i]).text,
+			colour_end(colour));
+	}
+	opr_write_escaped(writer->out, opr_show_name(writer, row->name));
 	fputc('\n', writer->out);
 }
 
@@ -139,7 +171,9 @@ static void write_application(struct opr_writer *writer, const struct opr_applic
 /* A line of left-justified fields; blanks are written when another field follows. */
 struct line {
 	FILE *out;
-	size_t pending; /* blanks */
+	size_t pending;     /* blanks */
+	size_t written;     /* columns */
+	const char *colour; /* of the next field; "" or NULL: none */
 };
 
 static void write_field(struct line *line, const struct column *column, const char *text)
@@ -147,8 +181,38 @@ static void write_field(struct line *line, const struct column *column, const ch
 	size_t length;
 
 	fprintf(line->out, "%*s", (int)line->pending, "");
+	line->written += line->pending;
+	if (line->colour)
+		fputs(line->colour, line->out);
 	length = opr_write_escaped(line->out, text);
+	if (line->colour)
+		fputs(colour_end(line->colour), line->out);
+	line->colour = NULL;
+	line->written += length;
 	line->pending = column->width > length ? column->width - length : 1;
+}
+
+#define MIN_NAME_COLUMNS 20 /* a name is not cut to less */
+
+/* The last field of a line: on a terminal it is cut where the line ends. */
+static void write_name(struct opr_writer *writer, struct line *line, const char *name)
+{
+	size_t used = line->written + line->pending, nr_columns = writer->layout.nr_columns;
+	size_t room = nr_columns > used + MIN_NAME_COLUMNS ? nr_columns - used : MIN_NAME_COLUMNS;
+	struct op_text text = { 0 };
+
+	if (nr_columns && strlen(name) > room) {
+		op_text_add_bytes(&text, name, room - 3);
+		op_text_add(&text, "...");
+	}
+	write_field(line, &symbol_column, text.length ? op_text_get(&text) : name);
+	op_text_free(&text);
+}
+
+/* A column for names, as wide as they are on a terminal. */
+static struct column fitted(const struct column *column, size_t width)
+{
+	return (struct column){ column->title, width ? width : column->width };
 }
 
 static void write_number(struct line *line, const struct column *column, uint64_t number)
@@ -170,15 +234,20 @@ static void write_vma(struct opr_writer *writer, struct line *line, uint64_t vma
 }
 
 static void write_counts(struct opr_writer *writer, struct line *line, const uint64_t *counts, const uint64_t *cumulated,
-			 const uint64_t *totals)
+			 const uint64_t *totals, const double *changes)
 {
 	for (size_t i = 0; i < writer->layout.classes->nr_classes; i++) {
+		bool gone = changes && isinf(changes[i]) && changes[i] < 0;
+
 		write_number(line, &samples_column, counts[i]);
 		if (writer->layout.accumulated)
 			write_number(line, &cumulated_column, cumulated[i]);
-		write_field(line, &percent_column, format_percent(counts[i], totals[i]).text);
+		line->colour = gone ? NULL : colour_of(writer, counts[i], totals[i]);
+		write_field(line, &percent_column, gone ? "---" : format_percent(counts[i], totals[i]).text);
 		if (writer->layout.accumulated)
 			write_field(line, &cumulated_percent_column, format_percent(cumulated[i], totals[i]).text);
+		if (changes)
+			write_field(line, &change_column, format_change(changes[i]).text);
 	}
 }
 
@@ -197,19 +266,32 @@ static void write_location(struct opr_writer *writer, struct line *line, const c
 	op_text_free(&text);
 }
 
+static void write_row(struct opr_writer *writer, struct line *line, const struct opr_symbol_row *row, const uint64_t *counts,
+		      const uint64_t *cumulated, const uint64_t *totals)
+{
+	struct column image = fitted(&image_column, writer->layout.image_width);
+	struct column app = fitted(&app_column, writer->layout.app_width);
+	struct op_text name = { 0 };
+
+	write_vma(writer, line, row->vma);
+	write_counts(writer, line, counts, cumulated, totals, row->changes);
+	write_location(writer, line, row->file, row->line);
+	if (writer->layout.image_column)
+		write_field(line, &image, opr_show_path(writer, row->image_shown, row->image));
+	if (writer->layout.app_column)
+		write_field(line, &app, opr_show_path(writer, row->app_shown, row->app));
+	if (row->is_self)
+		op_text_printf(&name, "%s [self]", row->name);
+	write_name(writer, line, row->is_self ? op_text_get(&name) : row->name);
+	op_text_free(&name);
+	fputc('\n', writer->out);
+}
+
 static void write_symbol(struct opr_writer *writer, const struct opr_symbol_row *row, const uint64_t *counts)
 {
 	struct line line = { .out = writer->out };
 
-	write_vma(writer, &line, row->vma);
-	write_counts(writer, &line, counts, writer->cumulated, writer->layout.totals);
-	write_location(writer, &line, row->file, row->line);
-	if (writer->layout.image_column)
-		write_field(&line, &image_column, show_path(writer, row->image_shown, row->image));
-	if (writer->layout.app_column)
-		write_field(&line, &app_column, show_path(writer, row->app_shown, row->app));
-	write_field(&line, &symbol_column, row->name);
-	fputc('\n', writer->out);
+	write_row(writer, &line, row, counts, writer->cumulated, writer->layout.totals);
 }
 
 static void write_detail(struct opr_writer *writer, const struct opr_symbol_row *row, const struct opr_detail *detail,
@@ -222,50 +304,135 @@ static void write_detail(struct opr_writer *writer, const struct opr_symbol_row 
 	fputs("  ", writer->out);
 	write_vma(writer, &line, detail->vma);
 	write_counts(writer, &line, counts, writer->detail_cumulated,
-		     writer->layout.global_percent ? writer->layout.totals : symbol_counts);
+		     writer->layout.global_percent ? writer->layout.totals : symbol_counts, NULL);
 	if (writer->layout.debug_info && !opr_symbols_line(row->symbols, detail->vma, &file, &line_number))
 		file = NULL;
 	write_location(writer, &line, file, line_number);
 	fputc('\n', writer->out);
 }
 
+static void write_class_titles(struct opr_writer *writer, struct line *line)
+{
+	const struct opr_layout *layout = &writer->layout;
+	const struct {
+		const struct column *column;
+		bool shown;
+	} fields[] = { { &samples_column, true },
+		       { &cumulated_column, layout->accumulated },
+		       { &percent_column, true },
+		       { &cumulated_percent_column, layout->accumulated },
+		       { &change_column, layout->diff } };
+
+	for (size_t i = 0; i < layout->classes->nr_classes; i++)
+		for (size_t j = 0; j < op_array_size(fields); j++)
+			if (fields[j].shown)
+				write_field(line, fields[j].column, fields[j].column->title);
+}
+
 static void write_symbol_header(struct opr_writer *writer)
 {
 	const struct opr_layout *layout = &writer->layout;
+	const struct column image = fitted(&image_column, layout->image_width), app = fitted(&app_column, layout->app_width);
 	struct line line = { .out = writer->out };
 	const struct {
 		const struct column *column;
 		bool shown;
 	} fields[] = { { &line_column, layout->debug_info },
-		       { &image_column, layout->image_column },
-		       { &app_column, layout->app_column },
+		       { &image, layout->image_column },
+		       { &app, layout->app_column },
 		       { &symbol_column, true } };
 
 	if (layout->show_address)
 		write_field(&line, &vma_column, vma_column.title);
-	for (size_t i = 0; i < layout->classes->nr_classes; i++) {
-		write_field(&line, &samples_column, samples_column.title);
-		if (layout->accumulated)
-			write_field(&line, &cumulated_column, cumulated_column.title);
-		write_field(&line, &percent_column, percent_column.title);
-		if (layout->accumulated)
-			write_field(&line, &cumulated_percent_column, cumulated_percent_column.title);
-	}
+	write_class_titles(writer, &line);
 	for (size_t i = 0; i < op_array_size(fields); i++)
 		if (fields[i].shown)
 			write_field(&line, fields[i].column, fields[i].column->title);
 	fputc('\n', writer->out);
 }
 
-static void write_begin(struct opr_writer *writer)
+/* ---- callgraph ---- */
+
+static void write_rule(struct opr_writer *writer)
 {
-	if (writer->layout.no_header)
-		return;
+	for (size_t i = 0; i < BLOCK_RULE_WIDTH; i++)
+		fputc('-', writer->out);
+	fputc('\n', writer->out);
+}
+
+static void write_around(struct opr_writer *writer, const struct opr_symbol_row *rows, size_t nr_rows, const uint64_t *totals,
+			 const struct opr_symbol_report *report)
+{
+	memset(writer->detail_cumulated, 0, report->nr_classes * sizeof(*writer->detail_cumulated));
+	for (size_t i = 0; i < nr_rows; i++) {
+		struct line line = { .out = writer->out, .written = 2 };
+		const uint64_t *counts = &report->counts.values[rows[i].counts];
+
+		for (size_t j = 0; j < report->nr_classes; j++)
+			writer->detail_cumulated[j] += counts[j];
+		fputs("  ", writer->out);
+		write_row(writer, &line, &rows[i], counts, writer->detail_cumulated,
+			  writer->layout.global_percent ? writer->layout.totals : totals);
+	}
+}
+
+static void write_block(struct opr_writer *writer, const struct opr_block *block, const struct opr_symbol_report *report)
+{
+	const uint64_t *counts = &report->counts.values[block->row->counts];
+
+	for (size_t i = 0; i < report->nr_classes; i++)
+		writer->cumulated[i] += counts[i];
+	write_around(writer, block->callers, block->nr_callers, block->caller_totals, report);
+	write_symbol(writer, block->row, counts);
+	write_around(writer, block->callees, block->nr_callees, block->callee_totals, report);
+	write_rule(writer);
+}
+
+/* ---- images ---- */
+
+static void write_image(struct opr_writer *writer, const struct opr_image_row *row, const char *hint)
+{
+	struct line line = { .out = writer->out };
+
+	write_counts(writer, &line, row->counts, NULL, writer->layout.totals, NULL);
+	write_field(&line, &build_id_column, row->identity);
+	write_field(&line, &symbols_column, opr_symbol_state_word(row->debug.state));
+	write_field(&line, &image_column, opr_show_name(writer, row->name));
+	write_name(writer, &line, hint);
+	fputc('\n', writer->out);
+}
+
+static void write_image_header(struct opr_writer *writer)
+{
+	static const struct column *const columns[] = { &build_id_column, &symbols_column, &image_column, &debug_column };
+	struct line line = { .out = writer->out };
+
+	for (size_t i = 0; i < writer->layout.classes->nr_classes; i++) {
+		write_field(&line, &samples_column, samples_column.title);
+		write_field(&line, &percent_column, percent_column.title);
+	}
+	for (size_t i = 0; i < op_array_size(columns); i++)
+		write_field(&line, columns[i], columns[i]->title);
+	fputc('\n', writer->out);
+}
+
+static void write_header(struct opr_writer *writer)
+{
 	write_description(writer);
 	if (writer->layout.symbols)
 		write_symbol_header(writer);
+	else if (writer->layout.images)
+		write_image_header(writer);
 	else
 		write_summary_header(writer, "");
+}
+
+static void write_begin(struct opr_writer *writer)
+{
+	if (!writer->layout.no_header)
+		write_header(writer);
+	if (writer->layout.callgraph)
+		write_rule(writer);
 }
 
 static void write_end(struct opr_writer *writer OP_UNUSED)
@@ -277,5 +444,7 @@ const struct opr_writer_ops opr_text_writer = {
 	.application = write_application,
 	.symbol = write_symbol,
 	.detail = write_detail,
+	.block = write_block,
+	.image = write_image,
 	.end = write_end,
 };

@@ -22,6 +22,22 @@ void opr_writer_free(struct opr_writer *writer)
 	*writer = (struct opr_writer){ 0 };
 }
 
+const char *opr_show_name(const struct opr_writer *writer, const char *name)
+{
+	return writer->layout.long_names ? name : opr_base_name(name);
+}
+
+/* A path that was found may be a relative one. */
+const char *opr_show_path(const struct opr_writer *writer, const char *shown, const char *name)
+{
+	const char *slash;
+
+	if (writer->layout.long_names || shown == name)
+		return opr_show_name(writer, shown);
+	slash = strrchr(shown, '/');
+	return slash ? slash + 1 : shown;
+}
+
 void opr_report_summary(struct opr_writer *writer, const struct opr_summary *summary, double percent)
 {
 	double total = (double)summary->totals[0];
@@ -33,12 +49,40 @@ void opr_report_summary(struct opr_writer *writer, const struct opr_summary *sum
 		if (total > 0 && 100.0 * (double)application->row.counts[0] / total < percent)
 			continue;
 		writer->ops->application(writer, application);
+		writer->nr_rows++;
 	}
 	writer->ops->end(writer);
 }
 
-static void choose_columns(struct opr_layout *layout, const struct opr_symbol_report *report)
+#define NAME_WIDTH_MIN 11
+#define NAME_WIDTH_MAX 25
+
+static size_t name_width(size_t width, const char *name)
 {
+	width = op_max_u64(width, strlen(name) + 1);
+	return width > NAME_WIDTH_MAX ? NAME_WIDTH_MAX : width;
+}
+
+/* On a terminal the columns of names are as wide as they need to be. */
+static void fit_columns(struct opr_writer *writer, const struct opr_symbol_report *report)
+{
+	struct opr_layout *layout = &writer->layout;
+
+	layout->image_width = layout->app_width = NAME_WIDTH_MIN;
+	for (size_t i = 0; i < report->nr_rows; i++) {
+		const struct opr_symbol_row *row = &report->rows[i];
+
+		layout->image_width = name_width(layout->image_width, opr_show_path(writer, row->image_shown, row->image));
+		layout->app_width = name_width(layout->app_width, opr_show_path(writer, row->app_shown, row->app));
+	}
+}
+
+static void choose_columns(struct opr_writer *writer, const struct opr_symbol_report *report)
+{
+	struct opr_layout *layout = &writer->layout;
+
+	if (layout->nr_columns)
+		fit_columns(writer, report);
 	layout->image_column = layout->wide_addresses = false;
 	for (size_t i = 0; i < report->nr_rows; i++) {
 		const struct opr_symbol_row *row = &report->rows[i];
@@ -56,6 +100,7 @@ static void write_row(struct opr_writer *writer, const struct opr_symbol_report 
 		writer->cumulated[i] += counts[i];
 		writer->detail_cumulated[i] = 0;
 	}
+	writer->nr_details = 0;
 	writer->ops->symbol(writer, row, counts);
 	for (size_t i = 0; i < row->nr_details; i++) {
 		const struct opr_detail *detail = &report->details[row->first_detail + i];
@@ -64,14 +109,51 @@ static void write_row(struct opr_writer *writer, const struct opr_symbol_report 
 		for (size_t j = 0; j < report->nr_classes; j++)
 			writer->detail_cumulated[j] += detail_counts[j];
 		writer->ops->detail(writer, row, detail, counts, detail_counts);
+		writer->nr_details++;
 	}
+	writer->nr_rows++;
 }
 
 void opr_report_symbols(struct opr_writer *writer, const struct opr_symbol_report *report)
 {
-	choose_columns(&writer->layout, report);
+	choose_columns(writer, report);
 	writer->ops->begin(writer);
 	for (size_t i = 0; i < report->nr_rows; i++)
 		write_row(writer, report, &report->rows[i]);
 	writer->ops->end(writer);
+}
+
+int opr_report_callgraph(struct opr_writer *writer, const struct opr_symbol_report *report, const struct opr_callgraph *graph,
+			 double percent)
+{
+	choose_columns(writer, report);
+	writer->ops->begin(writer);
+	for (size_t i = 0; i < report->nr_rows; i++) {
+		struct opr_block block;
+		int err = opr_block_make(&block, graph, report, &report->rows[i], percent, writer->layout.long_names);
+
+		if (err < 0)
+			return err;
+		writer->ops->block(writer, &block, report);
+		writer->nr_rows++;
+		opr_block_free(&block);
+	}
+	writer->ops->end(writer);
+	return 0;
+}
+
+int opr_report_images(struct opr_writer *writer, const struct opr_image_report *report)
+{
+	writer->ops->begin(writer);
+	for (size_t i = 0; i < report->nr_rows; i++) {
+		char *hint = opr_image_row_hint(&report->rows[i]);
+
+		if (!hint)
+			return opr_no_memory();
+		writer->ops->image(writer, &report->rows[i], hint);
+		free(hint);
+		writer->nr_rows++;
+	}
+	writer->ops->end(writer);
+	return 0;
 }

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * Writers turn a report into text. A report is: begin, then rows, then end. Rows are applications, each followed by its images, or symbols, each followed by
- * its details. report_text.c is the layout of oprofile.
+ * its details, or blocks of symbols with their callers and callees, or images. report_text.c is the layout of oprofile, report_csv.c and report_json.c are
+ * for programs.
  */
 #ifndef OPR_REPORT_WRITER_H
 #define OPR_REPORT_WRITER_H
 
+#include "tools/callgraph.h"
+#include "tools/image_report.h"
 #include "tools/summary.h"
 #include "tools/symbol_report.h"
 
@@ -14,7 +17,12 @@ struct opr_layout {
 	const uint64_t *totals; /* one for each class */
 	bool no_header, long_names;
 	bool accumulated, debug_info, show_address, global_percent; /* the last: of details and dependents */
-	bool symbols;                                               /* rows are symbols */
+	bool symbols, images;                                       /* rows are symbols, or images */
+	bool callgraph;                                             /* with their callers and callees */
+	bool diff;                                                  /* with the change since another profile */
+	bool colour;
+	size_t nr_columns;                                          /* of the terminal; 0: lines may be of any length */
+	size_t image_width, app_width;                              /* likewise; 0: what oprofile has */
 	bool image_column, app_column, wide_addresses;              /* opr_report_symbols decides these three */
 };
 
@@ -26,6 +34,8 @@ struct opr_writer_ops {
 	void (*symbol)(struct opr_writer *writer, const struct opr_symbol_row *row, const uint64_t *counts);
 	void (*detail)(struct opr_writer *writer, const struct opr_symbol_row *row, const struct opr_detail *detail,
 		       const uint64_t *symbol_counts, const uint64_t *counts);
+	void (*block)(struct opr_writer *writer, const struct opr_block *block, const struct opr_symbol_report *report);
+	void (*image)(struct opr_writer *writer, const struct opr_image_row *row, const char *hint);
 	void (*end)(struct opr_writer *writer);
 };
 
@@ -35,9 +45,20 @@ struct opr_writer {
 	FILE *out;
 	uint64_t *cumulated;        /* of the symbols so far, one for each class */
 	uint64_t *detail_cumulated; /* of the details of this symbol so far */
+	size_t nr_rows, nr_details; /* written so far; the second of this symbol */
 };
 
-extern const struct opr_writer_ops opr_text_writer;
+extern const struct opr_writer_ops opr_text_writer, opr_json_writer, opr_csv_writer;
+
+/* Percent of a total, 0 of none. */
+static inline double opr_percent(uint64_t count, uint64_t total)
+{
+	return total ? (double)count / (double)total * 100.0 : 0;
+}
+
+/* How an image is shown: the name it has in full, or without its directories; `shown` is where it was found. */
+const char *opr_show_name(const struct opr_writer *writer, const char *name) OP_NONNULL;
+const char *opr_show_path(const struct opr_writer *writer, const char *shown, const char *name) OP_NONNULL;
 
 /* A writer of one kind to a stream; opr_writer_free frees what it holds, not the stream. 0 or -errno. */
 int opr_writer_init(struct opr_writer *writer, const struct opr_writer_ops *ops, const struct opr_layout *layout,
@@ -49,5 +70,12 @@ void opr_report_summary(struct opr_writer *writer, const struct opr_summary *sum
 
 /* Writes the rows of a symbol report as they stand. */
 void opr_report_symbols(struct opr_writer *writer, const struct opr_symbol_report *report) OP_NONNULL;
+
+/* Writes a block for each row; callers and callees below `percent` are left out. 0 or -errno. */
+int opr_report_callgraph(struct opr_writer *writer, const struct opr_symbol_report *report, const struct opr_callgraph *graph,
+			 double percent) OP_NONNULL OP_MUST_CHECK;
+
+/* Writes the rows of a report of images. 0 or -errno. */
+int opr_report_images(struct opr_writer *writer, const struct opr_image_report *report) OP_NONNULL OP_MUST_CHECK;
 
 #endif

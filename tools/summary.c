@@ -4,7 +4,7 @@
 #include "libop/odb.h"
 #include "tools/report_log.h"
 
-static int add_file(const struct opr_profile *profile, const struct opr_file *file, uint64_t *counts)
+int opr_summary_add_file(const struct opr_profile *profile, const struct opr_file *file, uint64_t *counts)
 {
 	struct op_odb_samples samples;
 	int err = opr_profile_read(profile, file, &samples);
@@ -43,7 +43,7 @@ static int add_part(struct opr_summary *summary, const struct opr_profile *profi
 	*image = take_row(part->image, next_counts, nr_classes, index);
 	application->nr_images++;
 	for (size_t i = 0; i < part->nr_files && !err; i++)
-		err = add_file(profile, &profile->files[part->first_file + i], image->counts);
+		err = opr_summary_add_file(profile, &profile->files[part->first_file + i], image->counts);
 	for (size_t i = 0; i < nr_classes; i++) {
 		application->row.counts[i] += image->counts[i];
 		summary->totals[i] += image->counts[i];

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "tools/grow.h"
 #include "tools/report_log.h"
 
 /* One node of one file, its key made a position in the image. */
@@ -25,29 +26,11 @@ struct part_points {
 
 static const struct opr_symbols no_symbols;
 
-/* Makes room for nr_more. */
-static bool grow(void **items, size_t *capacity, size_t nr_items, size_t nr_more, size_t item_bytes)
-{
-	size_t wanted = op_max_u64(*capacity, 64);
-	void *bigger;
-
-	while (wanted < nr_items + nr_more)
-		wanted *= 2;
-	if (wanted == *capacity)
-		return true;
-	bigger = reallocarray(*items, wanted, item_bytes);
-	if (!bigger)
-		return false;
-	*items = bigger;
-	*capacity = wanted;
-	return true;
-}
-
-static bool add_counts(struct opr_counts *counts, size_t nr_classes, size_t *ret_index)
+bool opr_counts_add(struct opr_counts *counts, size_t nr_classes, size_t *ret_index)
 {
 	void *values = counts->values;
 
-	if (!grow(&values, &counts->capacity, counts->nr_values, nr_classes, sizeof(*counts->values)))
+	if (!opr_grow(&values, &counts->capacity, counts->nr_values, nr_classes, sizeof(*counts->values)))
 		return false;
 	counts->values = values;
 	*ret_index = counts->nr_values;
@@ -62,7 +45,7 @@ static int add_points(struct points *points, const struct op_odb_samples *sample
 {
 	void *items = points->points;
 
-	if (!grow(&items, &points->capacity, points->nr_points, samples->nr_nodes, sizeof(*points->points)))
+	if (!opr_grow(&items, &points->capacity, points->nr_points, samples->nr_nodes, sizeof(*points->points)))
 		return opr_no_memory();
 	points->points = items;
 	for (uint32_t i = 0; i < samples->nr_nodes; i++)
@@ -83,6 +66,13 @@ static int check_header(const struct opr_profile *profile, const struct opr_file
 		return opr_error(-EINVAL, "header timestamps are different (%" PRIu64 ", %" PRIu64 ") for %s/%s", first->mtime,
 				 header->mtime, session, file->path);
 	return 0;
+}
+
+uint64_t opr_position_offset(const struct opr_image *image, bool is_kernel, uint64_t anon_start)
+{
+	if (opr_is_jit_object(image->image_name, image->name))
+		return anon_start;
+	return image->is_object && is_kernel ? image->symbols.start_offset : 0;
 }
 
 static int read_points(struct part_points *points, const struct opr_profile *profile, const struct opr_part *part,
@@ -106,7 +96,7 @@ static int read_points(struct part_points *points, const struct opr_profile *pro
 		own = opr_image_check(cache, image, file, &samples.header);
 		if (!err)
 			err = add_points(own ? &points->own : &points->foreign, &samples, file->class_index,
-					 own && image->is_object && samples.header.is_kernel ? image->symbols.start_offset : 0);
+					 own ? opr_position_offset(image, samples.header.is_kernel, samples.header.anon_start) : 0);
 		op_odb_samples_free(&samples);
 	}
 	return err;
@@ -132,11 +122,18 @@ struct builder {
 	const struct opr_symbols *symbols; /* of the image, or none */
 };
 
-static bool is_wanted(const struct opr_symbol_choice *choice, const char *name)
+static bool is_named(const struct opr_words *names, const struct opr_symbol *symbol, const char *image, bool demangled)
 {
-	if (choice->include->nr_words && !opr_words_have(choice->include, name))
+	if (!symbol)
+		return opr_words_have(names, image);
+	return opr_words_have(names, symbol->name) || (demangled && opr_words_have(names, symbol->shown));
+}
+
+bool opr_symbol_is_wanted(const struct opr_symbol_choice *choice, const struct opr_symbol *symbol, const char *image)
+{
+	if (choice->include->nr_words && !is_named(choice->include, symbol, image, choice->demangled))
 		return false;
-	return !opr_words_have(choice->exclude, name);
+	return !is_named(choice->exclude, symbol, image, choice->demangled);
 }
 
 static int add_detail(struct opr_symbol_report *report, uint64_t vma, size_t *ret_counts)
@@ -144,10 +141,10 @@ static int add_detail(struct opr_symbol_report *report, uint64_t vma, size_t *re
 	void *details = report->details;
 	size_t counts;
 
-	if (!grow(&details, &report->details_capacity, report->nr_details, 1, sizeof(*report->details)))
+	if (!opr_grow(&details, &report->details_capacity, report->nr_details, 1, sizeof(*report->details)))
 		return opr_no_memory();
 	report->details = details;
-	if (!add_counts(&report->detail_counts, report->nr_classes, &counts))
+	if (!opr_counts_add(&report->detail_counts, report->nr_classes, &counts))
 		return opr_no_memory();
 	report->details[report->nr_details++] = (struct opr_detail){ vma, counts };
 	*ret_counts = counts;
@@ -179,38 +176,54 @@ static void find_line(struct opr_symbol_row *row)
 	row->line = line;
 }
 
+int opr_symbol_report_add(struct opr_symbol_report *report, const struct opr_symbol_row *row, bool lines, size_t *ret_index)
+{
+	void *rows = report->rows;
+	struct opr_symbol_row *added;
+	size_t counts;
+
+	if (!opr_grow(&rows, &report->rows_capacity, report->nr_rows, 1, sizeof(*report->rows)))
+		return opr_no_memory();
+	report->rows = rows;
+	if (!opr_counts_add(&report->counts, report->nr_classes, &counts))
+		return opr_no_memory();
+	*ret_index = report->nr_rows;
+	added = &report->rows[report->nr_rows++];
+	report->nr_made = report->nr_rows;
+	*added = *row;
+	added->counts = counts;
+	added->first_detail = report->nr_details;
+	added->order = *ret_index;
+	if (lines)
+		find_line(added);
+	return 0;
+}
+
 static int add_row(struct builder *builder, const struct opr_symbol *symbol, const struct point *points, size_t nr_points)
 {
 	struct opr_symbol_report *report = builder->report;
-	struct opr_symbol_row row = {
+	const struct opr_symbol_row row = {
 		.name = symbol ? symbol->shown : builder->part->image,
 		.app = builder->part->app,
 		.image = builder->part->image,
 		.app_shown = builder->app->shown,
 		.image_shown = builder->image->shown,
 		.symbols = builder->symbols,
+		.symbol = symbol,
 		.vma = symbol ? symbol->vma : 0,
-		.first_detail = report->nr_details,
-		.order = report->nr_rows,
 	};
-	void *rows = report->rows;
-	int err = 0;
+	size_t index = 0;
+	int err = opr_symbol_report_add(report, &row, builder->choice->lines, &index);
 
-	if (!grow(&rows, &report->rows_capacity, report->nr_rows, 1, sizeof(*report->rows)))
-		return opr_no_memory();
-	report->rows = rows;
-	if (!add_counts(&report->counts, report->nr_classes, &row.counts))
-		return opr_no_memory();
+	if (err < 0)
+		return err;
 	for (size_t i = 0; i < nr_points; i++) {
-		report->counts.values[row.counts + points[i].class_index] += points[i].count;
+		report->counts.values[report->rows[index].counts + points[i].class_index] += points[i].count;
 		report->totals[points[i].class_index] += points[i].count;
 	}
-	if (builder->choice->lines)
-		find_line(&row);
 	if (builder->choice->details)
 		err = add_details(report, points, nr_points, symbol ? symbol->vma - symbol->start : 0);
-	row.nr_details = report->nr_details - row.first_detail;
-	report->rows[report->nr_rows++] = row;
+	report->rows[index].nr_details = report->nr_details - report->rows[index].first_detail;
 	return err;
 }
 
@@ -240,7 +253,7 @@ static int add_rows(struct builder *builder, const struct opr_symbols *symbols, 
 			continue;
 		while (next < points->nr_points && (!symbol || points->points[next].position - symbol->start < symbol->size))
 			next++;
-		if (any_count(first, next - i) && is_wanted(builder->choice, symbol ? symbol->name : builder->part->image))
+		if (any_count(first, next - i) && opr_symbol_is_wanted(builder->choice, symbol, builder->part->image))
 			err = add_row(builder, symbol, first, next - i);
 	}
 	return err;
@@ -271,13 +284,14 @@ int opr_symbol_report_make(struct opr_symbol_report *report, const struct opr_pr
 	struct part_points points = { 0 };
 	int err = 0;
 
-	report->nr_classes = nr_classes;
+	report->nr_classes = report->nr_limits = nr_classes;
 	report->totals = calloc(nr_classes, sizeof(*report->totals));
 	if (!report->totals)
 		return opr_no_memory();
 	for (size_t i = 0; i < profile->nr_parts && !err; i++) {
 		builder.part = &profile->parts[i];
-		err = add_part(&builder, profile, &points);
+		if (!builder.part->callee)
+			err = add_part(&builder, profile, &points);
 	}
 	free(points.own.points);
 	free(points.foreign.points);
@@ -286,7 +300,7 @@ int opr_symbol_report_make(struct opr_symbol_report *report, const struct opr_pr
 
 static bool reaches(const struct opr_symbol_report *report, const struct opr_symbol_row *row, double percent)
 {
-	for (size_t i = 0; i < report->nr_classes; i++) {
+	for (size_t i = 0; i < report->nr_limits; i++) {
 		double count = (double)report->counts.values[row->counts + i], total = (double)report->totals[i];
 
 		if ((total > 0 ? 100.0 * count / total : 0) >= percent)
@@ -300,19 +314,27 @@ void opr_symbol_report_limit(struct opr_symbol_report *report, double percent)
 	size_t nr_kept = 0;
 
 	for (size_t i = 0; i < report->nr_rows; i++) {
-		if (reaches(report, &report->rows[i], percent))
-			report->rows[nr_kept++] = report->rows[i];
-		else
-			free(report->rows[i].file);
+		struct opr_symbol_row row = report->rows[i];
+
+		if (row.hidden || !reaches(report, &row, percent))
+			continue;
+		report->rows[i] = report->rows[nr_kept];
+		report->rows[nr_kept++] = row;
 	}
 	report->nr_rows = nr_kept;
+}
+
+void opr_symbol_report_top(struct opr_symbol_report *report, size_t nr_rows)
+{
+	if (report->nr_rows > nr_rows)
+		report->nr_rows = nr_rows;
 }
 
 void opr_symbol_report_free(struct opr_symbol_report *report)
 {
 	if (!report)
 		return;
-	for (size_t i = 0; i < report->nr_rows; i++)
+	for (size_t i = 0; i < report->nr_made; i++)
 		free(report->rows[i].file);
 	free(report->rows);
 	free(report->details);

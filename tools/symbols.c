@@ -2,12 +2,15 @@
 #include "tools/symbols.h"
 
 #include <errno.h>
-#include <libiberty/demangle.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "libop/text.h"
+#include "tools/demangle.h"
 #include "tools/symbols_lines.h"
 
 #define INITIAL_CAPACITY 256
+#define CODE_BYTES_MAX   (16u << 20) /* of one symbol */
 
 static const char *keep_string(struct opr_symbols *symbols, char *string)
 {
@@ -94,6 +97,12 @@ void opr_symbols_finish(struct opr_symbols *symbols, const struct opr_section *s
 	}
 }
 
+int opr_symbols_keep_path(struct opr_symbols *symbols, const char *path)
+{
+	symbols->code_path = keep_string(symbols, strdup(path));
+	return symbols->code_path ? 0 : -ENOMEM;
+}
+
 static char *describe_anonymous(const char *name)
 {
 	struct op_text text = { 0 };
@@ -102,14 +111,12 @@ static char *describe_anonymous(const char *name)
 	return op_text_steal(&text);
 }
 
-int opr_symbols_demangle(struct opr_symbols *symbols, bool demangle)
+int opr_symbols_demangle(struct opr_symbols *symbols, enum opr_demangle demangle)
 {
 	for (size_t i = 0; i < symbols->nr_symbols; i++) {
 		struct opr_symbol *symbol = &symbols->symbols[i];
 		bool anonymous = !strncmp(symbol->name, "??", 2);
-		char *text = anonymous  ? describe_anonymous(symbol->name)
-			     : demangle ? cplus_demangle(symbol->name, DMGL_PARAMS | DMGL_ANSI)
-					: NULL;
+		char *text = anonymous ? describe_anonymous(symbol->name) : opr_demangle(symbol->name, demangle);
 
 		symbol->shown = text ? keep_string(symbols, text) : symbol->name;
 		if (!symbol->shown)
@@ -135,6 +142,43 @@ const struct opr_symbol *opr_symbols_find(const struct opr_symbols *symbols, uin
 	return &symbols->symbols[low - 1];
 }
 
+static int read_at(const char *path, uint64_t position, uint8_t *bytes, size_t *nr_bytes)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t got = fd < 0 ? -1 : pread(fd, bytes, *nr_bytes, (off_t)position);
+	int err = got < 0 ? -errno : 0;
+
+	if (fd >= 0)
+		close(fd);
+	if (!err)
+		*nr_bytes = (size_t)got;
+	return err;
+}
+
+int opr_symbols_code(const struct opr_symbols *symbols, const struct opr_symbol *symbol, uint8_t **ret_code, size_t *ret_nr_bytes)
+{
+	uint64_t end = symbols->sections ? symbols->sections[symbol->section].end : 0;
+	size_t nr_bytes = end > symbol->start ? (size_t)(end - symbol->start) : 0;
+	uint8_t *code;
+	int err;
+
+	if (nr_bytes > symbol->size)
+		nr_bytes = (size_t)symbol->size;
+	if (!symbols->code_path || !nr_bytes || nr_bytes > CODE_BYTES_MAX)
+		return -ENODATA;
+	code = malloc(nr_bytes);
+	if (!code)
+		return -ENOMEM;
+	err = read_at(symbols->code_path, symbol->start, code, &nr_bytes);
+	if (err < 0) {
+		free(code);
+		return err;
+	}
+	*ret_code = code;
+	*ret_nr_bytes = nr_bytes;
+	return 0;
+}
+
 bool opr_symbols_line(const struct opr_symbols *symbols, uint64_t vma, const char **ret_file, unsigned int *ret_line)
 {
 	return symbols->lines && opr_lines_find(symbols->lines, vma, ret_file, ret_line);
@@ -148,6 +192,7 @@ void opr_symbols_free(struct opr_symbols *symbols)
 		free(symbols->strings[i]);
 	free(symbols->strings);
 	free(symbols->symbols);
+	free(symbols->sections);
 	opr_lines_free(symbols->lines);
 	*symbols = (struct opr_symbols){ 0 };
 }

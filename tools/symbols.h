@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The symbols of one image: where code begins, in positions that the keys of sample files have (file offsets, or relative to _text for
- * /proc/kallsyms), and what it is called. Loaders: symbols_bfd.c for object files, symbols_kallsyms.c. Rules: doc/opreport.1, "Symbols".
+ * The symbols of one image: where code begins, in positions that the keys of sample files have (file offsets, relative to _text for
+ * /proc/kallsyms, or addresses for an object of JIT code), and what it is called. Loaders: symbols_bfd.c for object files, symbols_kallsyms.c. Rules: doc/opreport.1, "Symbols".
  */
 #ifndef OPR_SYMBOLS_H
 #define OPR_SYMBOLS_H
@@ -21,6 +21,10 @@ struct opr_symbol {
 
 struct opr_lines;
 
+struct opr_section {
+	uint64_t start, end; /* positions */
+};
+
 struct opr_symbols {
 	struct opr_symbol *symbols; /* sorted by start */
 	size_t nr_symbols, capacity;
@@ -28,16 +32,17 @@ struct opr_symbols {
 	char **strings;
 	size_t nr_strings, strings_capacity;
 	struct opr_lines *lines; /* NULL: no line numbers were asked for */
+	const char *code_path;   /* the file that positions are in; NULL: there is none */
+	struct opr_section *sections; /* of it, by the number that symbols have */
 };
+
+enum opr_demangle { OPR_DEMANGLE_NONE, OPR_DEMANGLE_NORMAL, OPR_DEMANGLE_SMART };
 
 struct opr_symbol_options {
-	bool demangle;
+	enum opr_demangle demangle;
 	bool lines;       /* line numbers will be asked for */
+	bool by_address;  /* positions are addresses: an object of JIT code */
 	const char *root; /* --root, for separate debug files; NULL: none */
-};
-
-struct opr_section {
-	uint64_t start, end; /* positions */
 };
 
 /*
@@ -59,14 +64,23 @@ uint32_t opr_symbol_rank(const char *name, bool global, bool weak) OP_NONNULL;
 /* For loaders: sorts, keeps one symbol for each address, and sets the sizes; the last symbol ends at last_end. */
 void opr_symbols_finish(struct opr_symbols *symbols, const struct opr_section *sections, uint64_t last_end) OP_NONNULL_ARGS(1);
 
+/* For loaders: the file that the code can be read from. 0 or -ENOMEM. */
+int opr_symbols_keep_path(struct opr_symbols *symbols, const char *path) OP_NONNULL OP_MUST_CHECK;
+
 /* For loaders: the names to show. 0 or -ENOMEM. */
-int opr_symbols_demangle(struct opr_symbols *symbols, bool demangle) OP_NONNULL OP_MUST_CHECK;
+int opr_symbols_demangle(struct opr_symbols *symbols, enum opr_demangle demangle) OP_NONNULL OP_MUST_CHECK;
 
 /* The symbol at a position, NULL when there is none. Binary search. */
 const struct opr_symbol *opr_symbols_find(const struct opr_symbols *symbols, uint64_t position) OP_NONNULL;
 
 /* Source file and line of an address. False when they are not known. *ret_file is valid until the symbols are freed. */
 bool opr_symbols_line(const struct opr_symbols *symbols, uint64_t vma, const char **ret_file, unsigned int *ret_line) OP_NONNULL;
+
+/*
+ * The bytes of a symbol, freed by the caller. 0; -ENODATA when there is no file to read them from; another -errno. Says nothing.
+ */
+int opr_symbols_code(const struct opr_symbols *symbols, const struct opr_symbol *symbol, uint8_t **ret_code,
+		     size_t *ret_nr_bytes) OP_NONNULL OP_MUST_CHECK;
 
 void opr_symbols_free(struct opr_symbols *symbols);
 

@@ -95,7 +95,13 @@ static asection *section_of(bfd *image, const asymbol *symbol)
 	return section;
 }
 
-static int add_symbol(struct opr_symbols *symbols, bfd *image, const asymbol *symbol)
+/* Where a section begins, in positions. */
+static uint64_t section_start(const asection *section, const struct opr_symbol_options *options)
+{
+	return options->by_address ? bfd_section_vma(section) : (uint64_t)section->filepos;
+}
+
+static int add_symbol(struct opr_symbols *symbols, bfd *image, const asymbol *symbol, const struct opr_symbol_options *options)
 {
 	asection *section = section_of(image, symbol);
 	char unnamed[256];
@@ -109,7 +115,7 @@ static int add_symbol(struct opr_symbols *symbols, bfd *image, const asymbol *sy
 		.name = symbol->name && *symbol->name ? symbol->name : unnamed,
 		.section = section->index,
 	};
-	to_add.start = to_add.vma - bfd_section_vma(section) + (uint64_t)section->filepos;
+	to_add.start = to_add.vma - bfd_section_vma(section) + section_start(section, options);
 	to_add.rank = opr_symbol_rank(to_add.name, symbol->flags & BSF_GLOBAL, symbol->flags & BSF_WEAK);
 	return opr_symbols_add(symbols, &to_add);
 }
@@ -123,30 +129,33 @@ static uint64_t greatest_start(const struct opr_symbols *symbols)
 	return greatest;
 }
 
-static int finish(struct opr_symbols *symbols, bfd *image)
+static int finish(struct opr_symbols *symbols, bfd *image, const struct opr_symbol_options *options)
 {
 	struct opr_section *sections = calloc(bfd_count_sections(image) + 1, sizeof(*sections));
 	uint64_t greatest = greatest_start(symbols), file_bytes = bfd_get_file_size(image);
 
 	if (!sections)
 		return -ENOMEM;
-	for (asection *section = image->sections; section; section = section->next)
-		sections[section->index] =
-			(struct opr_section){ (uint64_t)section->filepos, (uint64_t)section->filepos + bfd_section_size(section) };
+	for (asection *section = image->sections; section; section = section->next) {
+		uint64_t start = section_start(section, options);
+
+		sections[section->index] = (struct opr_section){ start, start + bfd_section_size(section) };
+	}
+	symbols->sections = sections;
 	opr_symbols_finish(symbols, sections, file_bytes > UINT64_MAX - greatest ? UINT64_MAX : greatest + file_bytes);
-	free(sections);
-	return 0;
+	return options->by_address ? 0 : opr_symbols_keep_path(symbols, bfd_get_filename(image));
 }
 
-static int read_symbols(struct opr_symbols *symbols, bfd *image, asymbol **table, long nr_symbols)
+static int read_symbols(struct opr_symbols *symbols, bfd *image, asymbol **table, long nr_symbols,
+			const struct opr_symbol_options *options)
 {
 	asection *text = bfd_get_section_by_name(image, TEXT_SECTION);
 	int err = 0;
 
 	symbols->start_offset = text ? (uint64_t)text->filepos : 0;
 	for (long i = 0; i < nr_symbols && !err; i++)
-		err = add_symbol(symbols, image, table[i]);
-	return err ? err : finish(symbols, image);
+		err = add_symbol(symbols, image, table[i], options);
+	return err ? err : finish(symbols, image, options);
 }
 
 /* ---- lines ---- */
@@ -204,7 +213,7 @@ static int read_image(struct opr_symbols *symbols, bfd *image, const char *path,
 
 	if (!table)
 		table = read_table(image, &nr_symbols);
-	err = read_symbols(symbols, image, table, nr_symbols);
+	err = read_symbols(symbols, image, table, nr_symbols, options);
 	if (!err)
 		err = opr_symbols_demangle(symbols, options->demangle);
 	opr_verbose(OPR_TOPIC_bfd, "%s: %zu symbols", path, symbols->nr_symbols);

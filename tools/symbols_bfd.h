@@ -7,6 +7,8 @@
 
 #include "libop/compiler.h"
 
+#define OPR_DEBUG_DIR "/usr/lib/debug" /* separate debug files, below the root */
+
 /* Opens an object file for reading; NULL: it is none, or cannot be read. Only regular files are opened. bfd_close frees it. */
 bfd *opr_bfd_open(const char *path) OP_NONNULL;
 

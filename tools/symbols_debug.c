@@ -4,7 +4,6 @@
 #include "libop/text.h"
 #include "tools/report_log.h"
 
-#define DEBUG_DIR          "/usr/lib/debug"
 #define MIN_BUILD_ID_BYTES 2
 
 static bfd *open_text(struct op_text *path)
@@ -24,7 +23,7 @@ static bfd *open_by_build_id(bfd *image, const char *root)
 
 	if (!id || id->size < MIN_BUILD_ID_BYTES)
 		return NULL;
-	op_text_printf(&path, "%s" DEBUG_DIR "/.build-id/%02x/", root, id->data[0]);
+	op_text_printf(&path, "%s" OPR_DEBUG_DIR "/.build-id/%02x/", root, id->data[0]);
 	for (size_t i = 1; i < id->size; i++)
 		op_text_printf(&path, "%02x", id->data[i]);
 	op_text_add(&path, ".debug");
@@ -87,7 +86,7 @@ static bfd *open_by_link(bfd *image, const char *path, const char *name, const c
 	bfd *abfd = NULL;
 
 	if (link && *link && !strchr(link, '/')) {
-		op_text_printf(&global, "%s" DEBUG_DIR, root);
+		op_text_printf(&global, "%s" OPR_DEBUG_DIR, root);
 		abfd = open_link("", path, dir_length(path), "/.debug", link, crc);
 		if (!abfd && !global.failed)
 			abfd = open_link(global.data, name, dir_length(name), "", link, crc);

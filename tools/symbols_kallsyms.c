@@ -121,5 +121,5 @@ int opr_symbols_read_kallsyms(struct opr_symbols *symbols, const char *path)
 	if (err < 0)
 		return err;
 	opr_symbols_finish(symbols, NULL, arg.range.end - arg.range.text);
-	return opr_symbols_demangle(symbols, true);
+	return opr_symbols_demangle(symbols, OPR_DEMANGLE_NORMAL);
 }

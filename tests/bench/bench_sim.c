@@ -298,10 +298,10 @@ static bool is_gone(uint32_t pid OP_UNUSED)
 static void read_sideband(struct sim *sim, uint64_t now_ns)
 {
 	struct opd_resolver *resolver = &sim->pipeline.resolver;
-	bool lost;
+	struct opd_sideband_loss loss;
 
 	resolver->now_ns = sim->pipeline.count.now_ns = now_ns;
-	end_on(opd_sideband_drain(&sim->pipeline.capture, resolver, now_ns, &lost), "side band");
+	end_on(opd_sideband_drain(&sim->pipeline.capture, resolver, now_ns, &loss), "side band");
 	if (now_ns / PRUNE_NS != resolver->processes.horizon_ns / PRUNE_NS + 1)
 		opd_processes_prune(&resolver->processes, now_ns - PRUNE_NS, is_gone);
 }

@@ -23,10 +23,10 @@
 #include "tests/bench/bench.h"
 
 #define SUB_BUFFER_BYTES (64 * 1024)
-#define NR_SUB_BUFFERS	 4
-#define NAME		 "opd-bench"
-#define PAUSE_US	 2000
-#define POLL_US		 200
+#define NR_SUB_BUFFERS   4
+#define NAME             "opd-bench"
+#define PAUSE_US         2000
+#define POLL_US          200
 
 static uint64_t words[32];
 

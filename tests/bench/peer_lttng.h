@@ -23,8 +23,8 @@ struct lttng_figures {
 int peer_lttng_start(const char *command, struct peer_lttng *ret_peer) OP_NONNULL OP_MUST_CHECK;
 
 /* Writes nr records of 32, 64 or 256 bytes. 0; -EPIPE: it has ended, and has said why on its standard error. */
-int peer_lttng_measure(struct peer_lttng *peer, size_t record_bytes, uint64_t nr, struct lttng_figures *ret_figures)
-	OP_NONNULL OP_MUST_CHECK;
+int peer_lttng_measure(struct peer_lttng *peer, size_t record_bytes, uint64_t nr,
+		       struct lttng_figures *ret_figures) OP_NONNULL OP_MUST_CHECK;
 
 /* Ends it and its session daemon, and waits for them. Allowed on a zeroed one. */
 void peer_lttng_stop(struct peer_lttng *peer) OP_NONNULL;

@@ -13,6 +13,8 @@
 #include "libop/session.h"
 #include "libop/sys.h"
 
+#define MAX_IMAGES	 20000
+#define MAX_CLOSED_FILES 16384
 #define OPEN_AT_ONCE 16
 
 static int open_rings(struct sim *sim, const struct sim_config *config, uint32_t index)
@@ -65,10 +67,17 @@ static int open_session(struct sim *sim)
 static int open_pipeline(struct sim *sim, const struct sim_config *config)
 {
 	struct opd_resolver *resolver = &sim->pipeline.resolver;
-	int err = opd_resolver_init(resolver, NULL);
+	struct op_dcookie_table *table = op_dcookie_table_new();
+	int err;
 
-	if (err)
+	if (!table)
+		return -ENOMEM;
+	err = opd_resolver_init(resolver, table, MAX_IMAGES, NULL);
+	if (err) {
+		op_dcookie_table_free(table);
+		resolver->table = NULL;
 		return err;
+	}
 	resolver->kernel.text_start = LOAD_KERNEL_START;
 	resolver->kernel.text_end = LOAD_KERNEL_END;
 	sim->pipeline.count = (struct opd_count){
@@ -79,6 +88,7 @@ static int open_pipeline(struct sim *sim, const struct sim_config *config)
 		.separate_kernel = true,
 		.no_process_cookie = resolver->pseudo[OPD_PSEUDO_NO_PROCESS],
 		.max_open = config->max_open_files,
+		.max_closed = MAX_CLOSED_FILES,
 	};
 	return 0;
 }
@@ -112,6 +122,7 @@ static int remove_entry(const char *path, const struct stat *st OP_UNUSED, int t
 void sim_close(struct sim *sim)
 {
 	opd_count_close_files(&sim->pipeline.count);
+	op_dcookie_table_free(sim->pipeline.resolver.table);
 	opd_resolver_free(&sim->pipeline.resolver);
 	opd_capture_close(&sim->pipeline.capture);
 	for (uint32_t i = 0; sim->cpus && i < sim->nr_cpus; i++) {
@@ -143,7 +154,7 @@ int sim_visit(struct sim *sim, uint32_t cpu_index, uint64_t now_ns)
 	struct opd_pipeline *pipeline = &sim->pipeline;
 	struct opd_cpu *cpu = &pipeline->capture.cpus[cpu_index];
 	struct op_ring *ring;
-	bool lost;
+	struct opd_sideband_loss loss;
 	int err;
 
 	if (!cpu->source->pending(cpu))
@@ -152,7 +163,7 @@ int sim_visit(struct sim *sim, uint32_t cpu_index, uint64_t now_ns)
 	if (err)
 		return err;
 	pipeline->resolver.now_ns = pipeline->count.now_ns = now_ns;
-	err = opd_sideband_drain(&pipeline->capture, &pipeline->resolver, now_ns, &lost);
+	err = opd_sideband_drain(&pipeline->capture, &pipeline->resolver, now_ns, &loss);
 	ring = cpu->source->read_ring(cpu);
 	if (!ring)
 		return -EAGAIN;

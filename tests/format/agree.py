@@ -7,6 +7,7 @@ usage: agree.py OPREPORT SESSION-DIR
 Runs OPREPORT -n -f on the session; every application and dependent image must have the reader's count, and none be missing.
 """
 import collections
+import os
 import re
 import subprocess
 import sys
@@ -21,10 +22,30 @@ class Disagreement(Exception):
     """opreport and the reader differ."""
 
 
+def one_mark(text):
+    """How many marks stand for bytes that are no UTF-8 is up to who decodes them."""
+    return re.sub("\ufffd+", "\ufffd", text)
+
+
+def shown(name):
+    """A name as a terminal may have it: control characters, also those of one byte from 0x80 to 0x9f, by their bytes in hexadecimal."""
+    text = ""
+    for char in os.fsencode(name).decode("utf-8", "surrogateescape"):
+        code = ord(char)
+        if 0xdc80 <= code <= 0xdcff:
+            text += "\\x%02x" % (code - 0xdc00) if code < 0xdca0 else "\ufffd"
+        elif code < 0x20 or 0x7f <= code < 0xa0:
+            text += "".join("\\x%02x" % byte for byte in char.encode("utf-8"))
+        else:
+            text += char
+    return one_mark(text)
+
+
 def parse_summary(text):
     """[(application, image or None, [(count, percent), one for each class])] of the output of opreport -n -f."""
     rows, app = [], None
-    for line in text.splitlines():
+    text = one_mark(text)
+    for line in text.split("\n")[:-1]:
         match = LINE.match(line)
         if not match:
             raise Disagreement("opreport prints a line that is no line of the summary: %r" % line)
@@ -49,8 +70,9 @@ def expected(files):
     images = collections.defaultdict(lambda: collections.defaultdict(lambda: [0] * len(classes)))
     for sample_file in files:
         name, column = sample_file.name, classes.index(class_key(sample_file.name))
-        apps[name.app[1]][column] += sample_file.total
-        images[name.app[1]][name.image[1]][column] += sample_file.total
+        app, image = shown(name.app[1]), shown(name.image[1])
+        apps[app][column] += sample_file.total
+        images[app][image][column] += sample_file.total
     return classes, apps, images
 
 

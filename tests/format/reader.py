@@ -169,6 +169,15 @@ def list_files(session):
     return sorted(found)
 
 
+def jit_object(base, path, name):
+    """The object that names the JIT code of an anonymous region: {anon:LABEL}/TGID.jo beside the region's directory. None without one."""
+    if name.image[0] != "anon":
+        return None
+    region = os.path.dirname(path)
+    found = os.path.join(os.path.realpath(base), os.path.dirname(region), os.path.basename(region).split(".")[0] + ".jo")
+    return found if os.path.exists(found) else None
+
+
 def read_session(session_dir, session="current", live=False, strict=False):
     """
     All sample files of a session. `live`: the daemon is counting, so links between nodes are not looked at. `strict`: a header must
@@ -184,6 +193,9 @@ def read_session(session_dir, session="current", live=False, strict=False):
             check_header_against_name(path, header, name)
             first = mtimes.setdefault(name.image, header.mtime)
             require(first == header.mtime, path, "mtime %d, another file of the image has %d" % (header.mtime, first))
+        found = jit_object(base, path, name)
+        if found:
+            name = name._replace(image=("jo", found))
         files.append(SampleFile(path, name, header, keys, nr_nodes))
     return files
 

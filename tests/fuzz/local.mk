@@ -1,41 +1,60 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Fuzz targets: the corpus in `make check`, libFuzzer in `make fuzz` (clang; FUZZ_SECONDS each; new inputs and findings stay in the build directory).
-check_PROGRAMS += tests/fuzz/replay_ring tests/fuzz/replay_session
+# Fuzz targets: the corpora in `make check`, libFuzzer in `make fuzz` (clang; FUZZ_SECONDS each; new inputs and findings stay in the build directory).
+check_PROGRAMS += tests/fuzz/replay_ring tests/fuzz/replay_perf_map tests/fuzz/replay_jitdump tests/fuzz/replay_ibs tests/fuzz/replay_session
 TESTS += tests/fuzz/test_corpus.sh
-EXTRA_DIST += tests/fuzz/test_corpus.sh tests/fuzz/corpus
+EXTRA_DIST += tests/fuzz/test_corpus.sh tests/fuzz/corpus tests/fuzz/fuzz_jit.h
 
 tests_fuzz_replay_ring_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_ring.c
 tests_fuzz_replay_ring_LDADD = libop/libop.a
-
+tests_fuzz_replay_perf_map_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_perf_map.c
+tests_fuzz_replay_perf_map_LDADD = daemon/libopd.a libop/libop.a
+tests_fuzz_replay_jitdump_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_jitdump.c
+tests_fuzz_replay_jitdump_LDADD = daemon/libopd.a libop/libop.a
+tests_fuzz_replay_ibs_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_ibs.c
+tests_fuzz_replay_ibs_LDADD = libop/libop.a
 tests_fuzz_replay_session_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_session.c
 tests_fuzz_replay_session_LDADD = libop/libop.a
 
 FUZZ_CC = clang
 FUZZ_CFLAGS = -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all
 FUZZ_SECONDS = 600
-CLEANFILES += tests/fuzz/fuzz_ring tests/fuzz/fuzz_session
+FUZZ_TARGETS = ring perf_map jitdump ibs session
+CLEANFILES += tests/fuzz/fuzz_session tests/fuzz/fuzz_ring tests/fuzz/fuzz_perf_map tests/fuzz/fuzz_jitdump tests/fuzz/fuzz_ibs
 
 # Compiled in one go: the library's objects are not instrumented.
+FUZZ_BUILD = $(MKDIR_P) tests/fuzz && \
+	$(FUZZ_CC) -std=gnu11 $(FUZZ_CFLAGS) $(DEFS) -I. $(AM_CPPFLAGS) -U_FORTIFY_SOURCE -o $@
+FUZZ_JIT_FILES = \
+	$(srcdir)/daemon/jit_map.c $(srcdir)/daemon/mapset.c $(srcdir)/daemon/perf_map.c $(srcdir)/daemon/jitdump.c \
+	$(srcdir)/daemon/jit_object.c $(srcdir)/daemon/jit_lines.c \
+	$(srcdir)/libop/htable.c $(srcdir)/libop/text.c $(srcdir)/libop/sys.c
+
 tests/fuzz/fuzz_ring: $(srcdir)/tests/fuzz/fuzz_ring.c $(srcdir)/libop/ring.c $(srcdir)/libop/sys.c $(srcdir)/libop/ring.h config.h
-	$(MKDIR_P) tests/fuzz
-	$(FUZZ_CC) -std=gnu11 $(FUZZ_CFLAGS) $(DEFS) -I. $(AM_CPPFLAGS) -U_FORTIFY_SOURCE -o $@ \
-		$(srcdir)/tests/fuzz/fuzz_ring.c $(srcdir)/libop/ring.c $(srcdir)/libop/sys.c
+	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_ring.c $(srcdir)/libop/ring.c $(srcdir)/libop/sys.c
 
-fuzz: tests/fuzz/fuzz_ring
-	$(MKDIR_P) tests/fuzz/found/ring
-	tests/fuzz/fuzz_ring -max_total_time=$(FUZZ_SECONDS) -max_len=16384 -timeout=5 -print_final_stats=1 \
-		-artifact_prefix=tests/fuzz/found/ tests/fuzz/found/ring $(srcdir)/tests/fuzz/corpus/ring
+tests/fuzz/fuzz_perf_map: $(srcdir)/tests/fuzz/fuzz_perf_map.c $(srcdir)/tests/fuzz/fuzz_jit.h $(FUZZ_JIT_FILES) config.h
+	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_perf_map.c $(FUZZ_JIT_FILES)
 
-fuzz_session_sources = tests/fuzz/fuzz_session.c libop/odb.c libop/odb_file.c libop/odb_read.c libop/odb_repair.c libop/odb_replace.c \
-	libop/session.c libop/mangle.c libop/file.c libop/text.c libop/parse.c libop/sys.c
+tests/fuzz/fuzz_jitdump: $(srcdir)/tests/fuzz/fuzz_jitdump.c $(srcdir)/tests/fuzz/fuzz_jit.h $(FUZZ_JIT_FILES) config.h
+	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_jitdump.c $(FUZZ_JIT_FILES)
 
-tests/fuzz/fuzz_session: $(fuzz_session_sources) config.h
-	$(MKDIR_P) tests/fuzz
-	$(FUZZ_CC) -std=gnu11 $(FUZZ_CFLAGS) $(DEFS) -I. $(AM_CPPFLAGS) -U_FORTIFY_SOURCE -o $@ $(fuzz_session_sources:%=$(srcdir)/%)
+FUZZ_IBS_FILES = \
+	$(srcdir)/libop/ibs.c $(srcdir)/libop/ibs_cpu.c $(srcdir)/libop/ibs_data_src.c $(srcdir)/libop/ibs_events.c \
+	$(srcdir)/libop/ibs_meaning.c $(srcdir)/libop/parse.c
 
-fuzz-session: tests/fuzz/fuzz_session
-	$(MKDIR_P) tests/fuzz/found/session
-	tests/fuzz/fuzz_session -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=5 -print_final_stats=1 \
-		-artifact_prefix=tests/fuzz/found/ tests/fuzz/found/session $(srcdir)/tests/fuzz/corpus/session
+tests/fuzz/fuzz_ibs: $(srcdir)/tests/fuzz/fuzz_ibs.c $(FUZZ_IBS_FILES) config.h
+	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_ibs.c $(FUZZ_IBS_FILES)
 
-fuzz: fuzz-session
+FUZZ_SESSION_FILES = \
+	$(srcdir)/libop/odb.c $(srcdir)/libop/odb_file.c $(srcdir)/libop/odb_read.c $(srcdir)/libop/odb_repair.c \
+	$(srcdir)/libop/odb_replace.c $(srcdir)/libop/session.c $(srcdir)/libop/mangle.c $(srcdir)/libop/file.c \
+	$(srcdir)/libop/text.c $(srcdir)/libop/parse.c $(srcdir)/libop/sys.c
+
+tests/fuzz/fuzz_session: $(srcdir)/tests/fuzz/fuzz_session.c $(FUZZ_SESSION_FILES) config.h
+	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_session.c $(FUZZ_SESSION_FILES)
+
+fuzz: tests/fuzz/fuzz_session tests/fuzz/fuzz_ring tests/fuzz/fuzz_perf_map tests/fuzz/fuzz_jitdump tests/fuzz/fuzz_ibs
+	@for t in $(FUZZ_TARGETS); do \
+		$(MKDIR_P) tests/fuzz/found/$$t && \
+		tests/fuzz/fuzz_$$t -max_total_time=$(FUZZ_SECONDS) -max_len=16384 -timeout=5 -print_final_stats=1 \
+			-artifact_prefix=tests/fuzz/found/ tests/fuzz/found/$$t $(srcdir)/tests/fuzz/corpus/$$t || exit 1; done

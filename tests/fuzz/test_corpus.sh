@@ -1,4 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Every input of the corpus through the target, with the compiler and the sanitizers of this build.
-tests/fuzz/replay_ring "${srcdir:-.}/tests/fuzz/corpus/ring" && exec tests/fuzz/replay_session "${srcdir:-.}/tests/fuzz/corpus/session"
+# Every input of the corpora through their targets, with the compiler and the sanitizers of this build.
+for target in ring perf_map jitdump ibs session; do
+	"tests/fuzz/replay_$target" "${srcdir:-.}/tests/fuzz/corpus/$target" || exit 1
+done

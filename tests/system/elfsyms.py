@@ -30,8 +30,10 @@ def function_symbols(data, sections):
     return sorted(found)
 
 
-def all_ranges(path):
-    """[(name, first file offset, file offset after the last)]; a function ends where the next of its section begins."""
+def all_ranges(path, by_address=False):
+    """
+    [(name, first file offset, file offset after the last)], or addresses; a function ends where the next of its section begins.
+    """
     with open(path, "rb") as stream:
         data = stream.read()
     sections = sections_of(data)
@@ -41,6 +43,8 @@ def all_ranges(path):
         _, _, _, base, offset, size, _, _, _, _ = sections[index]
         following = [a for a, i, _ in symbols if i == index and a > address]
         end = min(following) if following else base + size
+        if by_address:
+            offset = base
         ranges.append((name, address - base + offset, end - base + offset))
     return ranges
 

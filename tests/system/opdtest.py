@@ -55,6 +55,29 @@ def is_alive(pid):
         return False
 
 
+def is_waiting(pid):
+    """True when a thread of the process reads its standard input."""
+    try:
+        for task in os.listdir("/proc/%d/task" % pid):
+            with open("/proc/%d/task/%s/syscall" % (pid, task), encoding="ascii") as stream:
+                if stream.read().split()[:2] in (["0", "0x0"], ["3", "0x0"]):
+                    return True
+    except OSError:
+        pass
+    return False
+
+
+def is_waiting_below(pid):
+    """The same for a process or one that descends from it."""
+    if is_waiting(pid):
+        return True
+    try:
+        with open("/proc/%d/task/%d/children" % (pid, pid), encoding="ascii") as stream:
+            return any(is_waiting_below(int(child)) for child in stream.read().split())
+    except OSError:
+        return False
+
+
 def wait_until(condition, seconds, text):
     """Waits for something that must happen; the limit only ends a test that hangs."""
     end = time.monotonic() + seconds
@@ -119,6 +142,7 @@ class Box:
         self.bin = os.environ.get("OPD_BINDIR") or os.path.join(build, "tools")
         self.sbin = os.environ.get("OPD_SBINDIR") or os.path.join(build, "daemon")
         self.work = os.path.join(build, "tests", "system", "work")
+        self.crowd = os.path.join(build, "tests", "system", "crowd")
         self.fault_oracle = os.path.join(build, "tests", "system", "fault_oracle")
         self.daemon, self.children, self.mounts, self.known_pids = None, [], [], set()
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("OPD_") and k not in ("NOTIFY_SOCKET", "LISTEN_FDS")}
@@ -235,10 +259,16 @@ class Box:
         self.children.append(child)
         return child
 
-    def copy_work(self, name):
-        """A copy of the test's work program under another name, so that it is an application of its own."""
+    def start_piped(self, *command):
+        """The same, with its input and output as pipes."""
+        child = subprocess.Popen([str(w) for w in command], env=self.env, cwd=self.dir, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.children.append(child)
+        return child
+
+    def copy_work(self, name, program="work"):
+        """A copy of a work program of the tests under another name, so that it is an application of its own."""
         path = os.path.join(self.dir, name)
-        shutil.copy(self.work, path)
+        shutil.copy(os.path.join(os.path.dirname(self.work), program), path)
         os.chmod(path, 0o755)
         return path
 

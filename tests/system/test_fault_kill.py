@@ -37,7 +37,8 @@ def one_round(box, looks, before, rng):
         box.children.remove(dump)
     after = looks.look()
     require(after >= before + stored, "%d in the files, %d stored, then %d in the files" % (before, stored, after))
-    box.opreport("-n", "-f")
+    if after:
+        box.opreport("-n", "-f")
     return after
 
 

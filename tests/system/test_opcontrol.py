@@ -15,7 +15,12 @@ from opdtest import require
 STATUS_KEYS = {"state", "setup_waits", "pid", "uptime_ns", "running_ns", "cpu_ns", "rss_bytes", "nr_files", "nr_processes", "nr_images", "dumps", "has_pmu",
                "session_dir", "vmlinux", "kernel_note", "separate_lib", "separate_kernel", "separate_thread", "separate_cpu", "nr_events",
                "nr_cpus", "events", "cpus", "ring_bytes", "ring_need_bytes", "ring_is_auto", "swap_threads", "event_wait_ns", "visits", "visits_ns", "swapping_ns", "turns",
-               "turn_ns", "turn_longest_ns", "turn_planned_ns"}
+               "turn_ns", "turn_longest_ns", "turn_planned_ns", "maps_reread", "separate_cgroup", "nr_cgroups", "not_split"}
+JIT_KEYS = {"jit_" + n for n in ("processes", "functions", "sampled", "objects", "bytes", "code_bytes", "refused_files", "refused_records",
+                                     "refused_size", "refused_memory", "refused_processes", "failed_objects")}
+BOUND_KEYS = {"dcookie_errors", "dcookie_lines_damaged", "files_forgotten", "images_forgotten", "images_refused", "mappings_dropped",
+              "nr_images_counted", "processes_dropped", "too_many_images"}
+STATUS_KEYS |= JIT_KEYS | BOUND_KEYS
 LOSSES = {"lost_undecodable", "lost_no_space", "lost_too_many_files", "lost_io_error", "lost_no_memory"}
 EVENT_KEYS = LOSSES | {"name", "count", "unit_mask", "every_event", "taken", "received", "stored", "unattributed", "lost_kernel",
                        "outstanding", "throttled_ns", "nr_throttles"}
@@ -219,7 +224,8 @@ class FakeDaemon:
 
 def status_payload():
     """Of the calling process, which runs and has neither events nor CPUs."""
-    return struct.pack("<8I18Q4I8448x", os.getpid(), 1, *[0] * 28)
+    return struct.pack("<8I%dQ4I8448x" % (21 + len(JIT_KEYS | BOUND_KEYS)), os.getpid(), 1,
+                       *[0] * (31 + len(JIT_KEYS | BOUND_KEYS)))
 
 
 def told_by_the_daemon(box):

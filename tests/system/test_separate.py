@@ -51,11 +51,11 @@ def check_work(files, words, work, pid):
     if "thread" in words:
         found = {(f.name.tgid, f.name.tid) for f in mine}
         require((pid, pid) in found, "thread %d is not among %s" % (pid, found))
-    anon = [f for f in mine if f.name.image[0] == "anon"]
-    require(anon, "no samples of the program in the vdso, where it reads the clock")
+    return any(f.name.image[0] == "anon" for f in mine)
 
 
 def run_one(words):
+    """True when the program had samples in the vdso, where it reads the clock now and then."""
     box = opdtest.Box()
     try:
         work = box.copy_work("separate-app")
@@ -73,17 +73,20 @@ def run_one(words):
         files = box.files()
         for sample_file in files:
             check_file(sample_file, words)
-        check_work(files, words, work, pid)
+        in_vdso = check_work(files, words, work, pid)
         box.shutdown()
+        return in_vdso
     finally:
         box.close()
 
 
 def test(_):
+    in_vdso = 0
     for count in range(len(AXES) + 1):
         for words in itertools.combinations(AXES, count):
             print("--separate=%s" % (",".join(words) or "none"), flush=True)
-            run_one(words)
+            in_vdso += run_one(words)
+    require(in_vdso, "the program has no sample in the vdso in any of the runs")
 
 
 def refuse_unknown_words(box):

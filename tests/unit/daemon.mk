@@ -4,16 +4,21 @@ daemon_unit_tests = \
 	tests/unit/test_ring \
 	tests/unit/test_record \
 	tests/unit/test_dcookie \
+	tests/unit/test_dcookie_file \
+	tests/unit/test_cookie_file \
 	tests/unit/test_odb \
 	tests/unit/test_odb_power \
 	tests/unit/test_mapset \
 	tests/unit/test_process \
 	tests/unit/test_kernel_map \
+	tests/unit/test_jit \
+	tests/unit/test_mounts \
+	tests/unit/test_locate \
 	tests/unit/test_cgroups \
 	tests/unit/test_cpus \
 	tests/unit/test_drain \
 	tests/unit/test_source \
-	tests/unit/test_plan tests/unit/test_visit tests/unit/test_capture_loss \
+	tests/unit/test_plan tests/unit/test_visit tests/unit/test_rescan tests/unit/test_capture_loss \
 	tests/unit/test_text
 check_PROGRAMS += $(daemon_unit_tests)
 TESTS += $(daemon_unit_tests)
@@ -29,6 +34,16 @@ tests_unit_test_record_LDADD = libop/libop.a $(CMOCKA_LIBS)
 tests_unit_test_dcookie_SOURCES = tests/unit/test_dcookie.c tests/unit/cmocka_all.h
 tests_unit_test_dcookie_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_dcookie_LDADD = libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_dcookie_file_SOURCES = tests/unit/test_dcookie_file.c tests/unit/cmocka_all.h
+tests_unit_test_dcookie_file_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_dcookie_file_LDADD = libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_cookie_file_SOURCES = tests/unit/test_cookie_file.c tests/unit/cmocka_all.h
+tests_unit_test_cookie_file_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_cookie_file_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
+tests_unit_test_cookie_file_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_write -Wl,--wrap=op_sys_write_all -Wl,--wrap=op_sys_fsync \
+	-Wl,--wrap=op_sys_renameat -Wl,--wrap=op_sys_ftruncate
 
 tests_unit_test_odb_SOURCES = tests/unit/test_odb.c tests/unit/cmocka_all.h
 tests_unit_test_odb_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
@@ -56,6 +71,18 @@ tests_unit_test_kernel_map_SOURCES = tests/unit/test_kernel_map.c tests/unit/cmo
 tests_unit_test_kernel_map_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_kernel_map_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
 
+tests_unit_test_jit_SOURCES = tests/unit/test_jit.c tests/unit/cmocka_all.h tests/unit/test_box.h
+tests_unit_test_jit_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_jit_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_mounts_SOURCES = tests/unit/test_mounts.c tests/unit/cmocka_all.h
+tests_unit_test_mounts_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_mounts_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_locate_SOURCES = tests/unit/test_locate.c tests/unit/cmocka_all.h
+tests_unit_test_locate_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_locate_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
+
 tests_unit_test_cpus_SOURCES = tests/unit/test_cpus.c tests/unit/cmocka_all.h
 tests_unit_test_cpus_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_cpus_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
@@ -73,6 +100,10 @@ tests_unit_test_source_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SY
 tests_unit_test_plan_SOURCES = tests/unit/test_plan.c tests/unit/cmocka_all.h
 tests_unit_test_plan_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_plan_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_rescan_SOURCES = tests/unit/test_rescan.c tests/unit/cmocka_all.h
+tests_unit_test_rescan_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_rescan_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
 
 tests_unit_test_visit_SOURCES = tests/unit/test_visit.c tests/unit/cmocka_all.h tests/unit/memory_ring.h tests/unit/pipeline.h \
 	tests/unit/sideband_records.h

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Unit tests of the reader side.
 opreport_unit_tests = \
+	tests/unit/test_demangle \
 	tests/unit/test_images \
+	tests/unit/test_jit_object \
 	tests/unit/test_mangle \
 	tests/unit/test_odb_read \
 	tests/unit/test_profile_spec \
@@ -9,14 +11,22 @@ opreport_unit_tests = \
 	tests/unit/test_session \
 	tests/unit/test_symbols
 check_PROGRAMS += $(opreport_unit_tests)
-TESTS += $(opreport_unit_tests) tests/unit/test_opreport.sh
-EXTRA_DIST += tests/unit/test_opreport.sh
+TESTS += $(opreport_unit_tests) tests/unit/test_opreport.sh tests/unit/test_opreport_forms.py
+EXTRA_DIST += tests/unit/test_opreport.sh tests/unit/test_opreport_forms.py tests/opreport.xsd
 
 opreport_test_libs = tools/libreport.a libop/libop.a $(BFD_LIBS) $(IBERTY_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_test_demangle_SOURCES = tests/unit/test_demangle.c
+tests_unit_test_demangle_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_demangle_LDADD = $(opreport_test_libs)
 
 tests_unit_test_images_SOURCES = tests/unit/test_images.c tests/unit/sample_writer.h
 tests_unit_test_images_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_images_LDADD = $(opreport_test_libs)
+
+tests_unit_test_jit_object_SOURCES = tests/unit/test_jit_object.c tests/unit/test_box.h
+tests_unit_test_jit_object_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_jit_object_LDADD = daemon/libopd.a $(opreport_test_libs)
 
 tests_unit_test_mangle_SOURCES = tests/unit/test_mangle.c
 tests_unit_test_mangle_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

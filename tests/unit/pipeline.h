@@ -19,7 +19,7 @@ static inline int pipeline_begin(struct opd_pipeline *pipeline, char ret_dir[PIP
 	struct opd_count *count = &pipeline->count;
 
 	snprintf(ret_dir, PIPELINE_DIR_BYTES, "/tmp/opd-unit.XXXXXX");
-	if (!mkdtemp(ret_dir) || opd_resolver_init(&pipeline->resolver, NULL) < 0)
+	if (!mkdtemp(ret_dir) || opd_resolver_init(&pipeline->resolver, op_dcookie_table_new(), 1000, NULL) < 0)
 		return -1;
 	count->session_fd = open(ret_dir, O_RDONLY | O_DIRECTORY);
 	count->table = pipeline->resolver.table;
@@ -36,6 +36,7 @@ static inline int pipeline_end(struct opd_pipeline *pipeline, const char *dir)
 
 	opd_count_close_files(&pipeline->count);
 	close(pipeline->count.session_fd);
+	op_dcookie_table_free(pipeline->resolver.table);
 	opd_resolver_free(&pipeline->resolver);
 	snprintf(command, sizeof(command), "rm -rf %s", dir);
 	return system(command);

@@ -231,7 +231,7 @@ static void lost_samples_are_added(void **state)
 	assert_int_equal(ledger(FAULTS).lost_kernel, 7);
 	opd_capture_cpu_close(&box.pipeline.capture, box.cpu);
 	assert_int_equal(ledger(FAULTS).lost_kernel, 7);
-	assert_int_equal(opd_capture_cpu_open(&box.pipeline.capture, box.cpu, &box.config, &why), 0);
+	assert_int_equal(opd_capture_cpu_open(&box.pipeline.capture, box.cpu, &why), 0);
 	assert_int_equal(ledger(FAULTS).lost_kernel, 7);
 }
 

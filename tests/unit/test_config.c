@@ -38,7 +38,7 @@ static void test_defaults(void **state)
 	assert_string_equal(config.control_socket, OP_CONTROL_SOCKET_DEFAULT);
 	assert_null(config.vmlinux);
 	assert_int_equal(config.ring_bytes, 0); /* auto */
-	assert_int_equal(config.sideband_bytes, 256 * 1024);
+	assert_int_equal(config.sideband_bytes, 0); /* auto */
 	assert_int_equal(config.watermark_bytes, 0);
 	assert_int_equal(config.wakeup_records, 0);
 	assert_int_equal(config.visit_ms, 250);
@@ -96,7 +96,7 @@ static void test_warnings(void **state)
 		{ "VisitInterval=9\n", ":1: VisitInterval: 9 is not within 10 to 10000\n" },
 		{ "VisitInterval=1s\n", ":1: VisitInterval: '1s' is not a number\n" },
 		{ "RingSize=automatic\n", ":1: RingSize: 'automatic' is not a number\n" },
-		{ "SidebandSize=auto\n", ":1: SidebandSize: 'auto' is not a number\n" },
+		{ "SidebandSize=much\n", ":1: SidebandSize: 'much' is not a number\n" },
 	};
 
 	for (size_t i = 0; i < op_array_size(cases); i++) {

@@ -17,6 +17,7 @@ static const char full[] = "SESSION_DIR=/var/lib/oprofile\n"
 			   "SEPARATE_KERNEL=0\n"
 			   "SEPARATE_THREAD=1\n"
 			   "SEPARATE_CPU=0\n"
+			   "SEPARATE_CGROUP=1\n"
 			   "VMLINUX=/boot/vmlinux-6.1\n"
 			   "IMAGE_FILTER=/bin/a,/bin/b\n"
 			   "BUF_SIZE=200000\n"
@@ -66,6 +67,7 @@ static void test_round_trip(void **state)
 	assert_true(setup.events[0].is_timer);
 	assert_true(setup.events[1].every_event && !setup.events[1].kernel);
 	assert_true(setup.separate_lib && !setup.separate_kernel && setup.separate_thread && !setup.separate_cpu);
+	assert_true(setup.separate_cgroup);
 	assert_string_equal(setup.vmlinux, "/boot/vmlinux-6.1");
 	assert_string_equal(setup.image_filter, "/bin/a,/bin/b");
 	assert_int_equal(setup.buffer_size, 200000);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "daemon/drain.h"
+#include "daemon/forget.h"
 #include "daemon/sideband.h"
 #include "libop/odb.h"
 #include "libop/sys.h"
@@ -94,9 +95,9 @@ static void mmap_record(uint32_t pid, uint64_t start, uint64_t bytes, uint64_t o
 
 static void drain(void)
 {
-	bool lost;
+	struct opd_sideband_loss loss;
 
-	assert_int_equal(opd_sideband_drain(&pipeline.capture, &pipeline.resolver, UINT64_MAX, &lost), 0);
+	assert_int_equal(opd_sideband_drain(&pipeline.capture, &pipeline.resolver, UINT64_MAX, &loss), 0);
 	opd_drain_ring(&pipeline, &cpu, &cpu.pair.rings[0]);
 }
 
@@ -205,8 +206,8 @@ static void anonymous_and_kernel_code(void **state OP_UNUSED)
 	drain();
 	assert_int_equal(event->unattributed, 0);
 	assert_int_equal(stored("{root}/no/app/{dep}/{anon:anon}/4000000.0x500000.0x501000", 0x10), 1);
-	assert_int_equal(stored("{root}/no/app/{dep}/{anon:[vdso]}/4000000.0x600000.0x601000", 0x20), 1);
-	assert_int_equal(stored("{root}/no/app/{dep}/{anon:[vsyscall]}/4000000.0xffffffffff600000.0xffffffffff601000", 0x30), 1);
+	assert_int_equal(stored("{root}/no/app/{dep}/{anon:[vdso]}/0.0x0.0x1000", 0x20), 1);
+	assert_int_equal(stored("{root}/no/app/{dep}/{anon:[vsyscall]}/0.0x0.0x1000", 0x30), 1);
 	assert_int_equal(stored("{root}/no/app/{dep}/{root}/proc/kallsyms", 0x40), 1);
 	assert_int_equal(stored("{root}/proc/kallsyms/{dep}/{root}/proc/kallsyms", 0x50), 1);
 }
@@ -311,7 +312,7 @@ static void few_open_files_serve_many_at_once(void **state OP_UNUSED)
 		for (uint32_t i = 0; i < 20; i++)
 			sample(PERF_RECORD_MISC_USER, 0x400010, PID + i * (round + 1) % 20, 20);
 		drain();
-		assert_true(pipeline.count.nr_open <= 3);
+		assert_true(pipeline.count.open.nr <= 3);
 	}
 	assert_int_equal(event->stored, 80);
 	for (uint32_t i = 1; i < 20; i += 2) {
@@ -338,6 +339,25 @@ static void regions_without_samples_cost_no_row(void **state OP_UNUSED)
 	sample(PERF_RECORD_MISC_USER, 0x601010, PID + 1, 30);
 	drain();
 	assert_int_equal(op_dcookie_count(pipeline.resolver.table), nr_rows + 1);
+}
+
+static void all_processes_have_one_vdso(void **state OP_UNUSED)
+{
+	size_t nr_rows = 0;
+
+	for (uint32_t i = 0; i < 8; i++) {
+		exec_record(PID + i, 20);
+		mmap_record(PID + i, 0x400000, 0x1000, 0, "/no/app", 21);
+		mmap_record(PID + i, 0x600000 + 0x1000 * i, 0x1000, 0, "[vdso]", 21);
+		sample(PERF_RECORD_MISC_USER, 0x600010 + 0x1000 * i, PID + i, 30);
+		if (!i) {
+			drain();
+			nr_rows = op_dcookie_count(pipeline.resolver.table);
+		}
+	}
+	drain();
+	assert_int_equal(op_dcookie_count(pipeline.resolver.table), nr_rows);
+	assert_int_equal(stored("{root}/no/app/{dep}/{anon:[vdso]}/0.0x0.0x1000", 0x10), 8);
 }
 
 static void without_separation_images_stand_alone(void **state OP_UNUSED)
@@ -451,7 +471,7 @@ static void few_open_files_serve_many(void **state OP_UNUSED)
 			}
 			sample(PERF_RECORD_MISC_USER, 0x400010, PID + i, 20);
 			drain();
-			assert_true(pipeline.count.nr_open <= 3);
+			assert_true(pipeline.count.open.nr <= 3);
 		}
 	}
 	for (uint32_t i = 0; i < 10; i++) {
@@ -478,6 +498,7 @@ static void a_path_too_long_is_shortened(void **state OP_UNUSED)
 		op_text_add(&path, name);
 	op_text_add(&path, "/app");
 	mapped.name = op_text_get(&path);
+	mapped.places = &pipeline.resolver.processes.places;
 	exec_record(PID, 10);
 	drain();
 	process = opd_process_find(&pipeline.resolver.processes, PID);
@@ -541,15 +562,150 @@ static void changed_files_are_named_once(void **state OP_UNUSED)
 	free(paths);
 }
 
+static int setup_for_few_images(void **state)
+{
+	int result = setup(state);
+
+	op_dcookie_limit(pipeline.resolver.table, SIZE_MAX, 4, pipeline.resolver.pseudo[OPD_PSEUDO_TOO_MANY_IMAGES]);
+	return result;
+}
+
+/* Each process has an executable of its own. */
+static void run_app(uint32_t number)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "/no/app%u", number);
+	exec_record(PID + number, 10 + number);
+	mmap_record(PID + number, 0x400000, 0x1000, 0, name, 10 + number);
+	mmap_record(PID + number, 0x500000, 0x1000, 0, "/no/lib", 10 + number);
+}
+
+static void images_beyond_the_limit_are_seen(void **state OP_UNUSED)
+{
+	for (uint32_t i = 0; i < 10; i++) {
+		run_app(i);
+		sample(PERF_RECORD_MISC_USER, 0x500020, PID + i, 100);
+		sample(PERF_RECORD_MISC_USER, 0x400010 + i, PID + i, 100);
+		drain();
+	}
+	assert_int_equal(op_dcookie_nr_counted(pipeline.resolver.table), 4 + 1);
+	assert_int_equal(stored("{root}/no/app2/{dep}/{root}/no/app2", 0x12), 1);
+	assert_int_equal(stored("{root}/no/app2/{dep}/{root}/no/lib", 0x20), 1);
+	assert_int_equal(stored("{kern}/too-many-images/{dep}/{root}/no/lib", 0x20), 7);
+	assert_int_equal(stored("{kern}/too-many-images/{dep}/{kern}/too-many-images", 0), 7);
+	assert_int_equal(pipeline.count.nr_too_many, 14);
+	assert_int_equal(event->stored, 20);
+	assert_int_equal(event->unattributed, 7);
+	/* The kernel has no limit. */
+	pipeline.resolver.kernel.text_start = 0xffffffff81000000;
+	pipeline.resolver.kernel.text_end = 0xffffffff82000000;
+	sample(PERF_RECORD_MISC_KERNEL, 0xffffffff81000040, PID + 9, 200);
+	drain();
+	assert_int_equal(stored("{kern}/too-many-images/{dep}/{root}/proc/kallsyms", 0x40), 1);
+}
+
+static bool is_gone(uint32_t pid OP_UNUSED)
+{
+	return true;
+}
+
+/* Maps ever new files, until some were forgotten. */
+static void map_many(void)
+{
+	struct opd_forgetting *forgetting = &pipeline.resolver.forgetting;
+	uint64_t nr_before = forgetting->nr_forgotten;
+	char name[32];
+
+	for (uint32_t i = 0; forgetting->nr_forgotten == nr_before; i++) {
+		assert_true(i < 100000);
+		snprintf(name, sizeof(name), "/no/many%u", i);
+		mmap_record(PID + 500, 0x400000, 0x1000, 0, name, 1000 + i);
+		pipeline.resolver.processes.horizon_ns = 1000 + i;
+		if (i % 16 == 15)
+			drain();
+	}
+}
+
+static void forgotten_images_do_not_change_names(void **state OP_UNUSED)
+{
+	static const char hot[] = "{root}/no/hot/{dep}/{root}/no/hot";
+	size_t nr_rows;
+
+	/* Another image at the same path, without samples, comes first and goes. */
+	exec_record(PID, 10);
+	mmap_record(PID, 0x400000, 0x1000, 0, "/no/hot", 11);
+	drain();
+	exec_record(PID, 20);
+	pipeline.resolver.processes.horizon_ns = 30;
+	opd_processes_prune(&pipeline.resolver.processes, 30, is_gone);
+	map_many();
+	nr_rows = op_dcookie_count(pipeline.resolver.table);
+	for (int round = 0; round < 3; round++) {
+		exec_record(PID, 2000000 + 10 * round);
+		mmap_record(PID, 0x400000, 0x1000, 0, "/no/hot", 2000001 + 10 * round);
+		drain();
+		sample(PERF_RECORD_MISC_USER, 0x400010, PID, 2000002 + 10 * round);
+		drain();
+		assert_int_equal(stored(hot, 0x10), round + 1);
+		map_many();
+		opd_count_close_files(&pipeline.count);
+	}
+	assert_true(nr_rows < 5000);
+	assert_true(op_dcookie_count(pipeline.resolver.table) < 5000);
+	assert_int_equal(event->stored, 3);
+}
+
+static void what_is_mapped_is_not_forgotten(void **state OP_UNUSED)
+{
+	run_app(1);
+	drain();
+	map_many();
+	sample(PERF_RECORD_MISC_USER, 0x400010, PID + 1, 5000000);
+	sample(PERF_RECORD_MISC_USER, 0x500020, PID + 1, 5000000);
+	drain();
+	assert_int_equal(stored("{root}/no/app1/{dep}/{root}/no/app1", 0x10), 1);
+	assert_int_equal(stored("{root}/no/app1/{dep}/{root}/no/lib", 0x20), 1);
+}
+
+static void files_that_are_forgotten_are_found_again(void **state OP_UNUSED)
+{
+	char **paths;
+	size_t nr;
+
+	pipeline.count.max_open = 3;
+	pipeline.count.max_closed = 5;
+	for (uint32_t round = 0; round < 3; round++) {
+		for (uint32_t i = 0; i < 50; i++) {
+			if (!round)
+				run_app(i);
+			sample(PERF_RECORD_MISC_USER, 0x400010, PID + i, 100);
+			drain();
+			assert_true(pipeline.count.files.nr_entries <= 3 + 5 + 1);
+			assert_true(pipeline.count.files.nr_entries == pipeline.count.open.nr + pipeline.count.closed.nr);
+		}
+	}
+	assert_true(pipeline.count.nr_forgotten > 100);
+	assert_true(pipeline.count.forgot_changed);
+	assert_int_equal(stored("{root}/no/app7/{dep}/{root}/no/app7", 0x10), 3);
+	assert_int_equal(opd_count_take_changed(&pipeline.count, &paths, &nr), 0);
+	assert_true(nr <= 9);
+	for (size_t i = 0; i < nr; i++)
+		free(paths[i]);
+	free(paths);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		T(user_samples_go_to_app_and_library), T(samples_go_by_their_own_time), T(a_late_commit_resolves_right_and_is_counted), T(what_has_no_place_is_stored_in_sight),
-		T(anonymous_and_kernel_code), T(regions_without_samples_cost_no_row), T(without_separation_images_stand_alone), T(losses_have_names),
+		T(anonymous_and_kernel_code), T(regions_without_samples_cost_no_row), T(all_processes_have_one_vdso), T(without_separation_images_stand_alone), T(losses_have_names),
 		T(samples_with_anothers_identifier), T(a_time_of_another_clock_is_now), T(throttled_time_is_counted), T(few_open_files_serve_many), T(few_open_files_serve_many_at_once), T(what_was_found_is_not_found_for_too_long),
 		T(what_was_found_ends_with_the_process), T(what_was_found_is_one_process_only), T(changed_files_are_named_once),
 		T(a_path_too_long_is_shortened), T(a_damaged_file_makes_room),
+		T(forgotten_images_do_not_change_names), T(files_that_are_forgotten_are_found_again), T(what_is_mapped_is_not_forgotten),
+		cmocka_unit_test_setup_teardown(images_beyond_the_limit_are_seen, setup_for_few_images, teardown),
 	};
 
 	return cmocka_run_group_tests_name("drain", tests, NULL, NULL);

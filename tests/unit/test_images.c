@@ -70,10 +70,11 @@ static const struct {
 static void check_case(struct opr_finder *finder, size_t i)
 {
 	const struct op_image_name image = { .kind = cases[i].kind, .name = cases[i].name };
+	const struct opr_identity identity = opr_identity_of(cases[i].shown);
 	enum opr_image_state found_state;
 	char *path = NULL;
 
-	assert_int_equal(opr_finder_find(finder, &image, cases[i].shown, &found_state, &path), 0);
+	assert_int_equal(opr_finder_find(finder, &image, cases[i].shown, &identity, &found_state, &path), 0);
 	if (found_state != cases[i].state)
 		fail_msg("%s: %d", cases[i].shown, found_state);
 	assert_int_equal(path != NULL, cases[i].path != NULL);

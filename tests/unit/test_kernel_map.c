@@ -134,11 +134,34 @@ static void modules_come_and_go(void **state)
 	opd_kernel_map_free(&map);
 }
 
+static void run_time_code_that_was_there_before(void **state)
+{
+	struct op_ksymbol_record gone = { .start = 0xffffffffc0200040, .bytes = 64, .name = "bpf_prog_b", .unregister = true };
+	struct opd_kernel_map map;
+
+	write_file("kallsyms", "ffffffff81000000 T _text\nffffffff82000000 T _etext\nffffffffc0200040 t bpf_prog_b\t[bpf]\n"
+			       "ffffffffc0200000 t bpf_prog_a/x\t[bpf]\nffffffffc0300000 t ftrace_trampoline\t[__builtin__ftrace]\n"
+			       "ffffffffc0400000 t module_function\t[ext4]\n0000000000000000 t bpf_prog_hidden\t[bpf]\n]\n[bpf]\n");
+	write_file("modules", "");
+	assert_int_equal(opd_kernel_map_init(&map, *state, dir, NULL), 0);
+	assert_int_equal(map.nr_ranges, 3);
+	assert_string_equal(name_of(*state, opd_kernel_map_find(&map, 0xffffffffc020003f, 5)), "bpf_prog_a_x");
+	assert_string_equal(name_of(*state, opd_kernel_map_find(&map, 0xffffffffc0200041, 5)), "bpf_prog_b");
+	assert_string_equal(name_of(*state, opd_kernel_map_find(&map, 0xffffffffc0300041, 5)), "ftrace_trampoline");
+	assert_string_equal(name_of(*state, opd_kernel_map_find(&map, 0xffffffffc0400041, 5)), "no-vmlinux");
+	gone.who.time_ns = 10;
+	assert_int_equal(opd_kernel_map_ksymbol(&map, &gone), 0);
+	assert_string_equal(name_of(*state, opd_kernel_map_find(&map, 0xffffffffc0200041, 9)), "bpf_prog_b");
+	assert_string_equal(name_of(*state, opd_kernel_map_find(&map, 0xffffffffc0200041, 10)), "no-vmlinux");
+	opd_kernel_map_free(&map);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = { T(text_and_modules), T(vmlinux_takes_the_text), T(hidden_addresses),
-					    T(run_time_code_comes_and_goes), T(modules_come_and_go) };
+					    T(run_time_code_comes_and_goes), T(modules_come_and_go),
+					    T(run_time_code_that_was_there_before) };
 
 	return cmocka_run_group_tests_name("kernel_map", tests, NULL, NULL);
 }

@@ -23,7 +23,7 @@ static uint64_t cookie_at(const struct opd_mapset *set, uint64_t address, uint64
 
 static void finds_by_address(void **state OP_UNUSED)
 {
-	struct opd_mapset *set = opd_mapset_new();
+	struct opd_mapset *set = opd_mapset_new(NULL);
 
 	assert_null(opd_mapset_find(set, 0x1000, 5));
 	add(&set, 0x3000, 0x4000, 0, 3, 0);
@@ -39,7 +39,7 @@ static void finds_by_address(void **state OP_UNUSED)
 
 static void a_later_mapping_cuts(void **state OP_UNUSED)
 {
-	struct opd_mapset *set = opd_mapset_new();
+	struct opd_mapset *set = opd_mapset_new(NULL);
 
 	add(&set, 0x1000, 0x9000, 0, 1, 10);
 	add(&set, 0x4000, 0x5000, 0, 2, 20);
@@ -56,7 +56,7 @@ static void a_later_mapping_cuts(void **state OP_UNUSED)
 
 static void the_same_again_changes_nothing(void **state OP_UNUSED)
 {
-	struct opd_mapset *set = opd_mapset_new();
+	struct opd_mapset *set = opd_mapset_new(NULL);
 
 	add(&set, 0x1000, 0x2000, 0, 1, 10);
 	add(&set, 0x1000, 0x2000, 0, 1, 20);
@@ -66,7 +66,7 @@ static void the_same_again_changes_nothing(void **state OP_UNUSED)
 
 static void a_child_keeps_its_own(void **state OP_UNUSED)
 {
-	struct opd_mapset *parent = opd_mapset_new(), *child;
+	struct opd_mapset *parent = opd_mapset_new(NULL), *child;
 
 	add(&parent, 0x1000, 0x2000, 0, 1, 10);
 	child = opd_mapset_get(parent);
@@ -83,7 +83,7 @@ static void a_child_keeps_its_own(void **state OP_UNUSED)
 
 static void forgets_behind_the_horizon(void **state OP_UNUSED)
 {
-	struct opd_mapset *set = opd_mapset_new();
+	struct opd_mapset *set = opd_mapset_new(NULL);
 	struct opd_mapping m = { .start = 0x1000, .end = 0x2000 };
 
 	for (uint64_t i = 1; i <= 100; i++) {
@@ -98,7 +98,7 @@ static void forgets_behind_the_horizon(void **state OP_UNUSED)
 
 static void a_full_set_keeps_files_and_the_newest(void **state OP_UNUSED)
 {
-	struct opd_mapset *set = opd_mapset_new();
+	struct opd_mapset *set = opd_mapset_new(NULL);
 	struct opd_mapping region = { .cookie = 2 };
 
 	add(&set, 0x1000, 0x2000, 0, 1, 1); /* a file */
@@ -132,7 +132,7 @@ static void agrees_with_a_painted_model(void **state OP_UNUSED)
 
 	srandom(20261121);
 	for (int round = 0; round < 20; round++) {
-		struct opd_mapset *set = opd_mapset_new();
+		struct opd_mapset *set = opd_mapset_new(NULL);
 
 		for (size_t page = 0; page < PAGES; page++)
 			painted[0][page] = 0;
@@ -151,12 +151,59 @@ static void agrees_with_a_painted_model(void **state OP_UNUSED)
 	}
 }
 
+static void what_a_set_cannot_keep_is_counted(void **state OP_UNUSED)
+{
+	struct opd_mapset_account account = { 0 };
+	struct opd_mapset *set = opd_mapset_new(&account), *other;
+
+	for (uint64_t i = 0; i < OPD_MAPSET_MAX + 10; i++)
+		add(&set, 0x1000 * (2 * i + 1), 0x1000 * (2 * i + 2), 0, i + 1, i + 1);
+	assert_true(opd_mapset_count(set) <= OPD_MAPSET_MAX);
+	assert_int_equal(opd_mapset_count(set) + account.nr_dropped, OPD_MAPSET_MAX + 10);
+	/* The oldest went, the newest are there. */
+	assert_int_equal(cookie_at(set, 0x1000, UINT64_MAX), 0);
+	assert_int_equal(cookie_at(set, 0x1000 * (2 * (OPD_MAPSET_MAX + 9) + 1), UINT64_MAX), OPD_MAPSET_MAX + 10);
+	/* All together have too many: those that have most give. */
+	other = opd_mapset_new(&account);
+	account.nr_mappings += OPD_MAPPINGS_MAX;
+	add(&set, 0x1000, 0x2000, 0, 77, 100000);
+	assert_true(opd_mapset_count(set) <= OPD_MAPSET_MAX_CROWDED);
+	assert_int_equal(cookie_at(set, 0x1000, UINT64_MAX), 77);
+	add(&other, 0x1000, 0x2000, 0, 78, 100000);
+	assert_int_equal(cookie_at(other, 0x1000, UINT64_MAX), 78);
+	opd_mapset_put(set);
+	opd_mapset_put(other);
+	assert_int_equal(account.nr_mappings, OPD_MAPPINGS_MAX);
+}
+
+static void add_up(uint64_t cookie, void *arg)
+{
+	*(uint64_t *)arg += cookie;
+}
+
+static void cookies_are_visited_once_a_round(void **state OP_UNUSED)
+{
+	struct opd_mapset *set = opd_mapset_new(NULL);
+	uint64_t sum = 0;
+
+	add(&set, 0x1000, 0x4000, 0, 1, 10);
+	add(&set, 0x2000, 0x3000, 0, 100, 20);
+	opd_mapset_visit_cookies(set, 1, add_up, &sum);
+	assert_int_equal(sum, 1 + 100 + 1 + 1); /* two parts that are left, and the past one */
+	opd_mapset_visit_cookies(set, 1, add_up, &sum);
+	assert_int_equal(sum, 103);
+	opd_mapset_visit_cookies(set, 2, add_up, &sum);
+	assert_int_equal(sum, 206);
+	opd_mapset_put(set);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds_by_address), cmocka_unit_test(a_later_mapping_cuts),
 		cmocka_unit_test(the_same_again_changes_nothing), cmocka_unit_test(a_child_keeps_its_own),
-		cmocka_unit_test(forgets_behind_the_horizon), cmocka_unit_test(a_full_set_keeps_files_and_the_newest), cmocka_unit_test(agrees_with_a_painted_model),
+		cmocka_unit_test(forgets_behind_the_horizon), cmocka_unit_test(a_full_set_keeps_files_and_the_newest), cmocka_unit_test(what_a_set_cannot_keep_is_counted), cmocka_unit_test(cookies_are_visited_once_a_round),
+		cmocka_unit_test(agrees_with_a_painted_model),
 	};
 
 	return cmocka_run_group_tests_name("mapset", tests, NULL, NULL);

@@ -40,6 +40,8 @@ file="$current/{root}/x/{dep}/{root}/x/TIMER.0.0.all.all.all"
 gives 'opreport: opd ' --version
 gives '--session-dir' --help
 gives '--symbols' --usage
+gives '--images' --usage
+refuses '--images and --symbols do not go together' --images -l --session-dir=s
 refuses "$dir/none/samples/current" --session-dir="$dir/none"
 mkdir configured elsewhere
 printf 'SessionDir=%s\n' "$dir/configured" >opd.conf
@@ -86,8 +88,8 @@ done
 refuses 'for parameter tid with values: tid:9,tid:10 which conflicts with parameter cpu' --session-dir=s tid:9,10
 rm "$current/{root}/x/{dep}/{root}/x/TIMER.0.0.all."?*.?
 refuses '--no-such-option' --no-such-option
-refuses '-X' -X
-refuses '-c' -c
+refuses '--no-such' -X --no-such
+refuses 'invalid profile specification { x' '{' x
 refuses 'threshold' -t 101
 refuses 'threshold' -t 5x
 refuses 'threshold' -t nan

@@ -86,6 +86,22 @@ static void gives_what_was_worked_out(void **state OP_UNUSED)
 	}
 }
 
+static void side_band_rings_are_smaller_where_there_are_many(void **state OP_UNUSED)
+{
+	static const struct {
+		size_t nr_cpus;
+		uint64_t sideband_bytes;
+	} wanted[] = { { 1, 1 * MIB }, { 4, 1 * MIB }, { 5, 512 * KIB }, { 8, 512 * KIB }, { 9, 256 * KIB }, { 4096, 256 * KIB } };
+
+	for (size_t i = 0; i < op_array_size(wanted); i++) {
+		struct opd_load load = ROW(wanted[i].nr_cpus, at_1_khz, 8, 250, 0);
+		struct opd_plan plan;
+
+		opd_plan_make(&load, &plan);
+		assert_int_equal(plan.sideband_bytes, wanted[i].sideband_bytes);
+	}
+}
+
 static void check_sane(const struct opd_load *load)
 {
 	struct opd_plan plan;
@@ -115,6 +131,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(gives_what_was_worked_out),
+		cmocka_unit_test(side_band_rings_are_smaller_where_there_are_many),
 		cmocka_unit_test(holds_for_every_machine),
 	};
 

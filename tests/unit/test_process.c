@@ -2,6 +2,8 @@
 /* Who had which address space when: fork, exec, exit, pid reuse, records that come late. */
 #include "tests/unit/cmocka_all.h"
 
+#include <errno.h>
+
 #include "daemon/process.h"
 #include "libop/compiler.h"
 
@@ -141,7 +143,7 @@ static void lost_records_leave_nobody_behind(void **state OP_UNUSED)
 {
 	assert_int_equal(opd_process_fork(&processes, 1, 2, 10), 0);
 	assert_int_equal(opd_process_fork(&processes, 1, 3, 10), 0);
-	opd_process_find(&processes, 3)->snapshot_ns = 100; /* /proc still has it */
+	opd_process_find(&processes, 3)->listed_ns = 100; /* /proc still has it */
 	gone = true;
 	opd_processes_resync(&processes, 100, is_gone);
 	opd_processes_prune(&processes, 101, is_gone);
@@ -164,6 +166,93 @@ static void forgets_old_address_spaces(void **state OP_UNUSED)
 	assert_int_equal(nr, 3); /* of 1000, of 990, and of 980, which held at 985 */
 }
 
+/* Those that sleep are not looked at, however many there are. */
+static void pruning_looks_at_those_that_change(void **state OP_UNUSED)
+{
+	for (uint32_t pid = 1; pid <= 1000; pid++)
+		assert_int_equal(opd_process_fork(&processes, 0, pid, 10), 0);
+	assert_null(processes.prunable);
+	assert_int_equal(opd_process_exec(&processes, 7, 20), 0);
+	opd_process_thread_ended(&processes, 8, 8, 20);
+	assert_ptr_equal(processes.prunable, opd_process_find(&processes, 8));
+	assert_ptr_equal(processes.prunable->next_prunable, opd_process_find(&processes, 7));
+	assert_null(processes.prunable->next_prunable->next_prunable);
+	opd_processes_prune(&processes, 15, is_gone);
+	assert_non_null(processes.prunable);
+	opd_processes_prune(&processes, 21, is_gone);
+	assert_null(processes.prunable);
+	assert_null(opd_process_find(&processes, 8));
+	assert_null(opd_process_find(&processes, 7)->mm->older);
+	assert_int_equal(processes.nr_freed, 1);
+	/* It can come back. */
+	assert_int_equal(opd_process_exec(&processes, 7, 30), 0);
+	assert_ptr_equal(processes.prunable, opd_process_find(&processes, 7));
+}
+
+static bool is_doubtful(uint32_t pid)
+{
+	return opd_process_is_doubtful(&processes, opd_process_find(&processes, pid));
+}
+
+static void who_began_after_a_loss_is_not_in_doubt(void **state OP_UNUSED)
+{
+	assert_int_equal(opd_process_fork(&processes, 0, 1, 10), 0);
+	opd_process_find(&processes, 1)->sure_ns = 10;
+	assert_int_equal(opd_process_fork(&processes, 1, 2, 20), 0);
+	assert_false(is_doubtful(1) || is_doubtful(2));
+	opd_processes_lost(&processes, 25, 30);
+	assert_true(is_doubtful(1) && is_doubtful(2));
+	assert_int_equal(opd_process_doubtful_from_ns(&processes, opd_process_find(&processes, 2)), 25);
+	/* A child has what its parent has, the doubt too; a program has what its records say. */
+	assert_int_equal(opd_process_fork(&processes, 1, 3, 40), 0);
+	assert_int_equal(opd_process_fork(&processes, 2, 4, 40), 0);
+	assert_int_equal(opd_process_exec(&processes, 4, 41), 0);
+	assert_true(is_doubtful(3));
+	assert_false(is_doubtful(4));
+	assert_int_equal(opd_process_fork(&processes, 4, 5, 50), 0);
+	assert_false(is_doubtful(5));
+	/* The next loss goes on from the first one, for whoever was not asked in between. */
+	opd_processes_lost(&processes, 60, 70);
+	assert_int_equal(opd_process_doubtful_from_ns(&processes, opd_process_find(&processes, 1)), 25);
+	assert_true(is_doubtful(5));
+}
+
+static void an_unknown_parent_leaves_doubt(void **state OP_UNUSED)
+{
+	opd_processes_lost(&processes, 5, 8);
+	assert_int_equal(opd_process_fork(&processes, 77, 2, 10), 0);
+	assert_true(is_doubtful(2));
+	assert_int_equal(opd_process_exec(&processes, 3, 10), 0);
+	assert_false(is_doubtful(3));
+}
+
+static void a_process_that_began_anew_lives(void **state OP_UNUSED)
+{
+	assert_int_equal(opd_process_fork(&processes, 0, 2, 10), 0);
+	map(2, 0x1000, 7, 11);
+	opd_process_thread_ended(&processes, 2, 2, 20);
+	assert_int_equal(opd_process_began_anew(&processes, opd_process_find(&processes, 2), 25), 0);
+	assert_int_equal(cookie_at(2, 0x1000, 15), 7);
+	assert_int_equal(cookie_at(2, 0x1000, 30), 0);
+	opd_processes_prune(&processes, 100, is_gone);
+	assert_int_equal(opd_process_find(&processes, 2)->exit_ns, UINT64_MAX);
+}
+
+static void there_is_room_for_so_many(void **state OP_UNUSED)
+{
+	for (uint32_t pid = 1; pid <= OPD_PROCESSES_MAX; pid++)
+		assert_int_equal(opd_process_fork(&processes, 1, pid, 10), 0);
+	assert_int_equal(opd_process_fork(&processes, 1, OPD_PROCESSES_MAX + 1, 20), -ENOSPC);
+	assert_int_equal(opd_process_exec(&processes, OPD_PROCESSES_MAX + 2, 20), -ENOSPC);
+	assert_int_equal(processes.nr_dropped, 2);
+	assert_null(opd_process_find(&processes, OPD_PROCESSES_MAX + 1));
+	/* Who is known goes on, and who ends makes room. */
+	assert_int_equal(opd_process_exec(&processes, 5, 20), 0);
+	opd_process_thread_ended(&processes, 7, 7, 30);
+	opd_processes_prune(&processes, 40, is_gone);
+	assert_int_equal(opd_process_fork(&processes, 1, OPD_PROCESSES_MAX + 1, 50), 0);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -171,7 +260,9 @@ int main(void)
 		T(a_child_has_what_its_parent_had), T(exec_begins_anew), T(an_old_fork_that_comes_late_goes_behind),
 		T(a_pid_is_used_again), T(stays_until_its_last_samples_are_through), T(one_that_was_there_before_is_asked_for),
 		T(what_proc_said_is_newer_than_old_records), T(lost_records_leave_nobody_behind),
-		T(forgets_old_address_spaces),
+		T(pruning_looks_at_those_that_change), T(who_began_after_a_loss_is_not_in_doubt),
+		T(an_unknown_parent_leaves_doubt), T(a_process_that_began_anew_lives),
+		T(forgets_old_address_spaces), T(there_is_room_for_so_many),
 	};
 
 	return cmocka_run_group_tests_name("process", tests, NULL, NULL);

@@ -116,9 +116,8 @@ static void test_errors(void **state OP_UNUSED)
 		{ "unit-mask:" },
 		{ "unit-mask:0xg" },
 		{ "event:A", "event:A" },
-		{ "archive:/somewhere" },
-		{ "{", "}" },
-		{ "{}" },
+		{ "archive:/somewhere,/else" },
+		{ "archive:" },
 		{ "session:" },
 	};
 
@@ -128,6 +127,46 @@ static void test_errors(void **state OP_UNUSED)
 		if (opr_spec_parse(&spec, bad[i], count_words(bad[i])) != -EINVAL)
 			fail_msg("%s", bad[i][0]);
 		opr_spec_free(&spec);
+	}
+}
+
+static void test_blocks(void **state OP_UNUSED)
+{
+	static char x[] = "x", y[] = "y", a[] = "a", b[] = "b", c[] = "c", open[] = "{", close[] = "}", empty[] = "{}";
+	static const struct {
+		char *words[8];
+		size_t nr_all;
+		int err;
+		bool differential;
+		size_t nr_words[2];
+		const char *last[2];
+	} cases[] = {
+		{ { a, b }, 2, 0, false, { 2, 2 }, { "b", "b" } },
+		{ { open, a, close, open, b, c, close }, 7, 0, true, { 1, 2 }, { "a", "c" } },
+		{ { x, open, a, close, y, empty }, 6, 0, true, { 3, 2 }, { "a", "y" } },
+		{ { empty, empty, x }, 3, 0, true, { 1, 1 }, { "x", "x" } },
+		{ { empty, empty }, 2, 0, false, { 0, 0 }, { NULL, NULL } },
+		{ { empty, open, a, close }, 4, -EINVAL, false, { 0 }, { NULL } },
+		{ { open, a, close }, 3, -EINVAL, false, { 0 }, { NULL } },
+		{ { a, close }, 2, -EINVAL, false, { 0 }, { NULL } },
+	};
+
+	for (size_t i = 0; i < op_array_size(cases); i++) {
+		char *given[8];
+		struct opr_spec_words split = { 0 };
+		struct opr_words words = { given, cases[i].nr_all };
+
+		memcpy(given, cases[i].words, sizeof(given));
+		assert_int_equal(opr_spec_words_split(&split, &words), cases[i].err);
+		assert_int_equal(split.differential, cases[i].differential);
+		for (size_t side = 0; side < 2; side++) {
+			const char *last = cases[i].last[side];
+
+			assert_int_equal(split.sides[side].nr_words, cases[i].nr_words[side]);
+			if (last)
+				assert_string_equal(split.sides[side].words[cases[i].nr_words[side] - 1], last);
+		}
+		opr_spec_words_free(&split);
 	}
 }
 
@@ -168,7 +207,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_matching), cmocka_unit_test(test_told_apart), cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_sessions), cmocka_unit_test(test_links),
+		cmocka_unit_test(test_blocks),   cmocka_unit_test(test_sessions),   cmocka_unit_test(test_links),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -282,12 +282,38 @@ static void ksymbol(void **state OP_UNUSED)
 	assert_refuses_shorter(op_record_ksymbol, struct op_ksymbol_record);
 }
 
+static void namespaces(void **state OP_UNUSED)
+{
+	struct op_namespaces_record n;
+	size_t at = 0;
+
+	begin(PERF_RECORD_NAMESPACES, 0);
+	put_u32(&at, 21);
+	put_u32(&at, 22);
+	put_u64(&at, MNT_NS_INDEX + 1);
+	for (uint64_t i = 0; i <= MNT_NS_INDEX; i++) {
+		put_u64(&at, 4);
+		put_u64(&at, 4026531830 + i);
+	}
+	put_trailer(&at);
+	end(at);
+	assert_int_equal(op_record_namespaces(&record.header, &n), 0);
+	assert_int_equal(n.pid, 21);
+	assert_int_equal(n.tid, 22);
+	assert_int_equal(n.mnt_ns, 4026531830 + MNT_NS_INDEX);
+	assert_int_equal(n.who.time_ns, 1300);
+	assert_refuses_shorter(op_record_namespaces, struct op_namespaces_record);
+	record.body[8] = MNT_NS_INDEX;
+	assert_int_equal(op_record_namespaces(&record.header, &n), -EBADMSG);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sample), cmocka_unit_test(mmap_by_inode), cmocka_unit_test(mmap_by_build_id),
 		cmocka_unit_test(mmap_that_lies), cmocka_unit_test(task), cmocka_unit_test(comm),
 		cmocka_unit_test(lost_and_throttle), cmocka_unit_test(ksymbol),
+		cmocka_unit_test(namespaces),
 	};
 
 	return cmocka_run_group_tests_name("record", tests, NULL, NULL);

@@ -10,6 +10,7 @@
 
 #include "libop/session.h"
 #include "tests/unit/sample_writer.h"
+#include "tools/packages.h"
 #include "tools/report_writer.h"
 #include "tools/symbol_sort.h"
 
@@ -494,6 +495,118 @@ static void test_one_name_for_two_files(void **state OP_UNUSED)
 		    "0              0  4        100.000  work\n");
 }
 
+/* ---- the list of images ---- */
+
+static void write_images(const char *expected, size_t nr_expected)
+{
+	struct stages stages = { 0 };
+	struct opr_layout layout = { .long_names = true, .no_header = true, .images = true };
+	struct opr_image_report report = { 0 };
+	struct opr_writer writer = { 0 };
+	char *text = NULL;
+	size_t nr_bytes;
+	FILE *out = open_memstream(&text, &nr_bytes);
+
+	assert_int_equal(open_stages(&stages, &(struct request){ 0 }), 0);
+	layout.classes = &stages.classes;
+	assert_int_equal(opr_image_report_make(&report, &stages.profile, stages.classes.nr_classes, &stages.finder, 0), 0);
+	assert_int_equal(report.nr_rows, nr_expected);
+	layout.totals = report.totals;
+	assert_int_equal(opr_writer_init(&writer, &opr_text_writer, &layout, out), 0);
+	assert_int_equal(opr_report_images(&writer, &report), 0);
+	fclose(out);
+	assert_string_equal(text, expected);
+	free(text);
+	opr_writer_free(&writer);
+	opr_image_report_free(&report);
+	close_stages(&stages);
+}
+
+/* Of another file that was at the program's path; of the program under a name that says nothing; of a row without samples. */
+#define TABLE_HEAD "opd-dcookies 1\n"
+#define TABLE_ROW(cookie, name, build_id, inode)                                                                                   \
+	cookie "\tfile\t" name "\t/prog\t-\t-\t" build_id "\t8:1\t" inode "\t0\t1600000000.000000000\t1\t0\t1\t2\n"
+
+static void test_images_with_a_table(void **state OP_UNUSED)
+{
+	static const char table[] = TABLE_HEAD TABLE_ROW("1", "/prog", "ffeeddccbbaa99887766", "5")
+		TABLE_ROW("2", "/prog (inode 77)", "00112233445566778899", "77") TABLE_ROW("3", "/prog (inode 6)", "-", "6");
+	char expected[1024];
+
+	sample_write_bytes(session_fd, OP_DCOOKIE_FILE, table, strlen(table));
+	put_work(PLAIN, OLD_TIME, 2);
+	put_work(TOLD("inode 77"), NEW_TIME, 5);
+	put_work(TOLD("inode 6"), NEW_TIME, 1);
+	put("{root}/prog/{dep}/{kern}/no-mapping" TIMER, 0x1000, 2);
+	snprintf(expected, sizeof(expected),
+		 "5        50.0000  00112233445566778899                      symbols     /prog                    "
+		 "%1$s/usr/lib/debug/.build-id/00/112233445566778899.debug (missing)\n"
+		 "2        20.0000  -                                         -           /no-mapping              -\n"
+		 "2        20.0000  ffeeddccbbaa99887766                      replaced    /prog                    "
+		 "%1$s/usr/lib/debug/.build-id/ff/eeddccbbaa99887766.debug (missing)\n"
+		 "1        10.0000  inode 6                                   replaced    /prog                    -\n",
+		 directory);
+	unsetenv("DEBUGINFOD_URLS");
+	write_images(expected, 4);
+	/* The table says which file a name means: symbols of the one, none of the others. */
+	assert_work("5        50.0000  prog (inode 77)          work\n"
+		    "2        20.0000  no-mapping               /no-mapping\n"
+		    "2        20.0000  prog                     /prog\n"
+		    "1        10.0000  prog (inode 6)           /prog (inode 6)\n");
+}
+
+static void test_images_without_a_table(void **state OP_UNUSED)
+{
+	char expected[1024];
+
+	put_work(PLAIN, NEW_TIME, 3);
+	put("{root}/bin/gone/{dep}/{root}/bin/gone" TIMER, 0x1000, 1);
+	snprintf(expected, sizeof(expected),
+		 "3        75.0000  00112233445566778899                      symbols     /prog                    "
+		 "%s/usr/lib/debug/.build-id/00/112233445566778899.debug (missing; debuginfod-find debuginfo 00112233445566778899)\n"
+		 "1        25.0000  -                                         not found   /bin/gone                -\n",
+		 directory);
+	setenv("DEBUGINFOD_URLS", "https://debuginfod.example", 1);
+	write_images(expected, 2);
+	unsetenv("DEBUGINFOD_URLS");
+}
+
+static void test_a_damaged_table_is_not_needed(void **state OP_UNUSED)
+{
+	sample_write_bytes(session_fd, OP_DCOOKIE_FILE, "opd-dcookies 99\n", 16);
+	put_work(PLAIN, NEW_TIME, 3);
+	assert_work("3        100.000  work\n");
+}
+
+static void test_debug_packages(void **state OP_UNUSED)
+{
+	static const struct {
+		const char *line, *package, *path;
+	} lines[] = {
+		{ "libc6:amd64: /lib/x86_64-linux-gnu/libc.so.6", "libc6-dbg", "/lib/x86_64-linux-gnu/libc.so.6" },
+		{ "xz-utils: /usr/bin/xz", "xz-utils-dbgsym", "/usr/bin/xz" },
+		{ "a:i386, a:amd64: /usr/share/b: c", "a-dbgsym", "/usr/share/b: c" },
+		{ "linux-image-6.1.0-9-amd64: /boot/vmlinuz", "linux-image-6.1.0-9-amd64-dbg", "/boot/vmlinuz" },
+		{ "diversion by dash from: /bin/sh", NULL, NULL },
+		{ "dpkg-query: no path found", NULL, NULL },
+		{ "", NULL, NULL },
+	};
+
+	for (size_t i = 0; i < op_array_size(lines); i++) {
+		char line[128], *package;
+		const char *path = NULL;
+
+		snprintf(line, sizeof(line), "%s", lines[i].line);
+		package = opr_packages_parse(line, &path);
+		assert_int_equal(package != NULL, lines[i].package != NULL);
+		if (package) {
+			assert_string_equal(package, lines[i].package);
+			assert_string_equal(path, lines[i].path);
+		}
+		free(package);
+	}
+}
+
 #define SESSION_TEST(function) cmocka_unit_test_setup_teardown(function, open_session, clear_session)
 #define PROGRAM_TEST(function) cmocka_unit_test_setup_teardown(function, make_program, remove_program)
 
@@ -517,6 +630,10 @@ int main(void)
 		PROGRAM_TEST(test_modified),
 		PROGRAM_TEST(test_copy_in_search_directory),
 		PROGRAM_TEST(test_one_name_for_two_files),
+		PROGRAM_TEST(test_images_with_a_table),
+		PROGRAM_TEST(test_images_without_a_table),
+		PROGRAM_TEST(test_a_damaged_table_is_not_needed),
+		cmocka_unit_test(test_debug_packages),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "daemon/jit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "daemon/jit_space.h"
+#include "libop/clock.h"
+
+#define VISIT_MAX_BYTES  ((uint64_t)8 << 20) /* read of all maps and dumps in one visit; the rest in the next */
+#define RETRY_NS         ((uint64_t)100 * OP_NS_PER_MS)
+#define READ_COST_FACTOR 16u /* the same for reading one process's files */
+#define BASES_MAX        16u /* forks behind each other that are gone back */
+
+void opd_jit_init(struct opd_jit *jit, struct op_dcookie_table *table)
+{
+	*jit = (struct opd_jit){ .table = table };
+}
+
+bool opd_jit_may_be_in(const char *mapping_name)
+{
+	static const char *const files[] = { "/memfd:", "/dev/shm/", "/dev/zero", "/SYSV", "/anon_hugepage", "//anon", "[anon" };
+
+	for (size_t i = 0; i < op_array_size(files); i++)
+		if (!strncmp(mapping_name, files[i], strlen(files[i])))
+			return true;
+	return !*mapping_name || !strcmp(mapping_name, "[heap]") || !strcmp(mapping_name, "[stack]");
+}
+
+/* ---- spaces ---- */
+
+void opd_jit_space_free(struct opd_jit_space *space)
+{
+	struct opd_jit_space *base = space->base;
+
+	*space->link = space->next;
+	if (space->next)
+		space->next->link = space->link;
+	space->jit->nr_spaces--;
+	opd_jit_map_free(&space->map);
+	opd_jitdump_close(&space->dump);
+	opd_jit_owner_close(&space->owner);
+	free(space);
+	opd_jit_space_put(base);
+}
+
+struct opd_jit_space *opd_jit_space_get(struct opd_jit_space *space)
+{
+	if (space)
+		space->refs++;
+	return space;
+}
+
+void opd_jit_space_put(struct opd_jit_space *space)
+{
+	if (space && !--space->refs && opd_jit_space_is_written(space))
+		opd_jit_space_free(space);
+}
+
+static struct opd_jit_space *new_space(struct opd_jit *jit, const struct opd_process *process)
+{
+	struct opd_jit_space *space = calloc(1, sizeof(*space));
+
+	if (!space)
+		return NULL;
+	*space = (struct opd_jit_space){ .jit = jit, .refs = 1, .next = jit->spaces, .link = &jit->spaces };
+	space->map.counters = jit->counters;
+	space->dump.fd = space->owner.proc_fd = -1;
+	space->owner.pid = process->pid;
+	if (process->exit_ns == UINT64_MAX)
+		opd_jit_owner_init(&space->owner, process->pid);
+	if (space->next)
+		space->next->link = &space->next;
+	jit->spaces = space;
+	jit->nr_spaces++;
+	return space;
+}
+
+static struct opd_jit_space *space_of(struct opd_processes *processes, struct opd_process *process, struct opd_mm *mm);
+
+/* The code that a child has from its parent, which may have had no sample in it yet. */
+static struct opd_jit_space *find_base(struct opd_processes *processes, struct opd_mm *mm)
+{
+	struct opd_process *parent = mm->jit_parent ? opd_process_find(processes, mm->jit_parent) : NULL;
+	struct opd_mm *parent_mm = parent ? opd_process_mm_at(parent, mm->from_ns) : NULL;
+
+	if (!mm->jit_base && parent_mm && parent_mm != mm && parent_mm->from_ns < mm->from_ns)
+		mm->jit_base = opd_jit_space_get(space_of(processes, parent, parent_mm));
+	mm->jit_parent = 0;
+	return mm->jit_base;
+}
+
+/* The space of an address space, a new one when there is none yet; NULL when there cannot be one. */
+static struct opd_jit_space *space_of(struct opd_processes *processes, struct opd_process *process, struct opd_mm *mm)
+{
+	struct opd_jit *jit = processes->jit;
+
+	if (mm->jit)
+		return mm->jit;
+	if (jit->nr_spaces >= OPD_JIT_PROCESSES_MAX) {
+		jit->counters[OP_JIT_refused_processes] += !mm->jit_refused;
+		mm->jit_refused = true;
+		return NULL;
+	}
+	mm->jit = new_space(jit, process);
+	if (mm->jit)
+		mm->jit->base = opd_jit_space_get(find_base(processes, mm));
+	return mm->jit;
+}
+
+/* A process that tells nothing of its code, as most that have memory of this kind, is asked again later. */
+static void drop_useless(struct opd_mm *mm, uint64_t now_ns)
+{
+	struct opd_jit_space *space = mm->jit;
+
+	if (space->map.nr_functions || space->base || space->refused || space->dump.fd >= 0)
+		return;
+	mm->jit = NULL;
+	mm->jit_retry_ns = now_ns + RETRY_NS;
+	opd_jit_space_put(space);
+}
+
+/* ---- reading ---- */
+
+static void refuse(struct opd_jit_space *space)
+{
+	space->jit->counters[OP_JIT_refused_files] += !space->refused;
+	space->refused = true;
+}
+
+static void read_perf_map(struct opd_jit_space *space, const struct opd_jit_times *times)
+{
+	char path[64];
+	struct stat st;
+	int fd;
+
+	snprintf(path, sizeof(path), "/tmp/perf-%u.map", space->owner.ns_pid);
+	fd = opd_jit_owner_open(&space->owner, path, &st);
+	if (fd == -EPERM || fd == -ELOOP)
+		refuse(space);
+	if (fd < 0)
+		return;
+	if (opd_jit_owner_is_older(&space->owner, &st)) {
+		close(fd);
+		return;
+	}
+	/* What could not be kept for want of memory is as if it had not been written. */
+	if (opd_perf_map_read(&space->perf_map, fd, &st, &space->map, times, &space->jit->budget) == -ENOMEM)
+		space->jit->counters[OP_JIT_refused_memory]++;
+	close(fd);
+}
+
+static void refresh(struct opd_jit_space *space, const struct opd_jit_times *times)
+{
+	struct opd_jit *jit = space->jit;
+	uint64_t begin_ns;
+
+	if (jit->visit_ns != times->now_ns) {
+		jit->visit_ns = times->now_ns;
+		jit->budget = VISIT_MAX_BYTES;
+	}
+	if (space->visit_ns == times->now_ns || times->now_ns < space->next_read_ns)
+		return;
+	begin_ns = op_now_ns();
+	space->visit_ns = times->now_ns;
+	read_perf_map(space, times);
+	if (opd_jitdump_read(&space->dump, &space->map, times, &jit->budget) == -ENOMEM)
+		jit->counters[OP_JIT_refused_memory]++;
+	space->next_read_ns = times->now_ns + READ_COST_FACTOR * (op_now_ns() - begin_ns);
+}
+
+/* "jit-" digits ".dump" */
+static bool is_dump_name(const char *path)
+{
+	static const char prefix[] = "/jit-", suffix[] = ".dump";
+	const char *slash = strrchr(path, '/'), *digits = slash ? slash + strlen(prefix) : NULL;
+	size_t nr_digits;
+
+	if (!slash || strncmp(slash, prefix, strlen(prefix)))
+		return false;
+	nr_digits = strspn(digits, "0123456789");
+	return nr_digits && !strncmp(digits + nr_digits, suffix, strlen(suffix));
+}
+
+void opd_jit_saw_mapping(struct opd_processes *processes, struct opd_process *process, struct opd_mm *mm,
+			 const struct opd_mapped *mapped)
+{
+	struct opd_jit_space *space;
+	struct stat st;
+	int fd;
+
+	if (!processes->jit || !is_dump_name(mapped->name))
+		return;
+	space = space_of(processes, process, mm);
+	if (!space || space->dump.fd >= 0)
+		return;
+	fd = opd_jit_owner_open_mapped(&space->owner, mapped->start, mapped->end, mapped->name, &st);
+	if (fd == -EPERM || fd == -ELOOP)
+		refuse(space);
+	if (fd >= 0)
+		space->dump = (struct opd_jitdump){ .fd = fd };
+	else
+		drop_useless(mm, 0);
+}
+
+/* ---- samples ---- */
+
+/* A name of its own for each space: pids come again, and an opd before this one may have filed the same process. */
+static uint64_t cookie_of(struct opd_jit_space *space)
+{
+	char label[32];
+	struct op_image_id id = {
+		.name = {
+			.kind = OP_IMAGE_ANON,
+			.name = label,
+			.tgid = (int32_t)space->owner.pid,
+			.start = OPD_JIT_RANGE_START,
+			.end = OPD_JIT_RANGE_START + OPD_JIT_RANGE_BYTES,
+		},
+	};
+
+	if (space->cookie != OP_DCOOKIE_NONE)
+		return space->cookie;
+	snprintf(label, sizeof(label), OPD_JIT_LABEL "%llx", (unsigned long long)op_clock_ns(CLOCK_REALTIME) / 1000u);
+	space->cookie = op_dcookie_get(space->jit->table, &id);
+	space->jit->counters[OP_JIT_processes]++;
+	return space->cookie;
+}
+
+bool opd_jit_resolve(struct opd_processes *processes, struct opd_process *process, struct opd_mm *mm,
+		     const struct op_sample *sample, uint64_t now_ns, struct op_location *ret_location)
+{
+	const struct opd_jit_times times = { .now_ns = now_ns, .horizon_ns = processes->horizon_ns };
+	struct opd_jit_space *space;
+
+	if (!processes->jit || (!mm->jit && now_ns < mm->jit_retry_ns))
+		return false;
+	space = space_of(processes, process, mm);
+	for (size_t i = 0; i < BASES_MAX && space; i++, space = space->base) {
+		struct op_location location;
+
+		refresh(space, &times);
+		if (!opd_jit_map_find(&space->map, sample->ip, sample->time_ns, &location.offset))
+			continue;
+		location.cookie = cookie_of(space);
+		if (location.cookie == OP_DCOOKIE_NONE)
+			return false;
+		*ret_location = location;
+		return true;
+	}
+	if (mm->jit)
+		drop_useless(mm, now_ns);
+	return false;
+}
+
+void opd_jit_visit_cookies(const struct opd_jit *jit, void (*visit)(uint64_t cookie, void *arg), void *arg)
+{
+	for (const struct opd_jit_space *space = jit->spaces; space; space = space->next)
+		visit(space->cookie, arg);
+}
+
+void opd_jit_free(struct opd_jit *jit)
+{
+	while (jit->spaces) {
+		jit->spaces->base = NULL;
+		opd_jit_space_free(jit->spaces);
+	}
+	for (size_t i = 0; i < jit->nr_changed; i++)
+		free(jit->changed[i]);
+	free(jit->changed);
+	*jit = (struct opd_jit){ 0 };
+}

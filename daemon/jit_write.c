@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "daemon/jit_write.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "daemon/jit_object.h"
+#include "daemon/jit_space.h"
+#include "libop/clock.h"
+#include "libop/session.h"
+
+#define WRITE_INTERVAL_NS (10u * (uint64_t)OP_NS_PER_S)
+#define WRITE_COST_FACTOR 100u /* writing objects takes at most this part of the time */
+#define TMP_PATH          OP_SESSION_TMP "/jit-object"
+
+/* Where an object belongs. */
+struct target {
+	struct opd_jit_space *space;
+	char *path;
+};
+
+struct targets {
+	struct opd_jit *jit;
+	struct target *targets;
+	size_t nr_targets, capacity;
+};
+
+/* ".../{anon:OPD_JIT_LABEL}/TGID.START.END/EVENT" to ".../{anon:OPD_JIT_LABEL}/TGID.jo"; NULL without memory. */
+static char *object_path(const char *sample_path, uint32_t pid)
+{
+	struct op_text path = { 0 };
+	char *slash;
+
+	op_text_add(&path, sample_path);
+	for (int i = 0; i < 2 && !path.failed; i++) {
+		slash = strrchr(path.data, '/');
+		op_text_truncate(&path, slash ? (size_t)(slash - path.data) : 0);
+	}
+	op_text_printf(&path, "/%u.jo", pid);
+	return op_text_steal(&path);
+}
+
+static struct opd_jit_space *find_space(const struct opd_jit *jit, uint64_t cookie)
+{
+	const struct op_image_name *name = &op_dcookie_row(jit->table, cookie)->id.name;
+	struct opd_jit_space *space = jit->spaces;
+
+	if (name->kind != OP_IMAGE_ANON || strncmp(name->name, OPD_JIT_LABEL, strlen(OPD_JIT_LABEL)))
+		return NULL;
+	while (space && space->cookie != cookie)
+		space = space->next;
+	return space;
+}
+
+static void note_target(uint64_t image_cookie, const char *sample_path, void *arg)
+{
+	struct targets *targets = arg;
+	struct target target = { .space = find_space(targets->jit, image_cookie) };
+
+	if (!target.space)
+		return;
+	target.path = object_path(sample_path, target.space->owner.pid);
+	if (!target.path)
+		return;
+	for (size_t i = targets->nr_targets; i > 0; i--) {
+		if (!strcmp(targets->targets[i - 1].path, target.path)) {
+			free(target.path);
+			return;
+		}
+	}
+	if (targets->nr_targets == targets->capacity) {
+		size_t capacity = targets->capacity ? 2 * targets->capacity : 16;
+		struct target *bigger = reallocarray(targets->targets, capacity, sizeof(*bigger));
+
+		if (!bigger) {
+			free(target.path);
+			return;
+		}
+		targets->targets = bigger;
+		targets->capacity = capacity;
+	}
+	targets->targets[targets->nr_targets++] = target;
+}
+
+/* Takes over the path. */
+static void note_changed(struct opd_jit *jit, char *path)
+{
+	char **changed = reallocarray(jit->changed, jit->nr_changed + 1, sizeof(*changed));
+
+	if (!changed) {
+		free(path);
+		return;
+	}
+	jit->changed = changed;
+	changed[jit->nr_changed++] = path;
+}
+
+/* Takes over the path. */
+static void write_target(struct opd_jit *jit, int session_fd, const struct target *target, bool is_old)
+{
+	struct opd_jit_space *space = target->space;
+	int err;
+
+	if (!is_old && !faccessat(session_fd, target->path, F_OK, AT_SYMLINK_NOFOLLOW)) {
+		free(target->path);
+		return;
+	}
+	err = opd_jit_object_write(session_fd, target->path, TMP_PATH, &space->map, &space->dump);
+	if (err) {
+		jit->counters[OP_JIT_failed_objects]++;
+		space->nr_written = UINT32_MAX;
+		free(target->path);
+		return;
+	}
+	jit->counters[OP_JIT_objects]++;
+	note_changed(jit, target->path);
+}
+
+static void write_targets(struct opd_jit *jit, int session_fd, struct targets *targets)
+{
+	/* A space may have several; what fails in one is done again in all. */
+	for (size_t i = 0; i < targets->nr_targets; i++) {
+		bool is_old = !opd_jit_space_is_written(targets->targets[i].space);
+
+		write_target(jit, session_fd, &targets->targets[i], is_old);
+	}
+	for (size_t i = 0; i < targets->nr_targets; i++) {
+		struct opd_jit_space *space = targets->targets[i].space;
+
+		space->nr_written = space->nr_written == UINT32_MAX ? 0 : space->map.nr_sampled;
+	}
+}
+
+/* Spaces of processes that are gone and whose object is written, or has no samples to be written for. */
+static void let_go(struct opd_jit *jit, const struct targets *targets)
+{
+	struct opd_jit_space *space, *next;
+
+	for (space = jit->spaces; space; space = next) {
+		bool has_target = false;
+
+		next = space->next;
+		for (size_t i = 0; i < targets->nr_targets && !has_target; i++)
+			has_target = targets->targets[i].space == space;
+		if (space->refs || (has_target && !opd_jit_space_is_written(space)))
+			continue;
+		opd_jit_space_free(space);
+		next = jit->spaces; /* its base may have gone with it */
+	}
+}
+
+void opd_jit_write(struct opd_jit *jit, struct opd_count *count, uint64_t now_ns, bool at_once)
+{
+	struct targets targets = { .jit = jit };
+	uint64_t begin_ns = op_now_ns();
+
+	if (!jit->spaces || (!at_once && now_ns < jit->next_write_ns))
+		return;
+	opd_count_visit_files(count, note_target, &targets);
+	write_targets(jit, count->session_fd, &targets);
+	let_go(jit, &targets);
+	free(targets.targets);
+	jit->next_write_ns = now_ns + op_max_u64(WRITE_INTERVAL_NS, WRITE_COST_FACTOR * (op_now_ns() - begin_ns));
+}
+
+int opd_jit_take_changed(struct opd_jit *jit, char ***paths, size_t *nr_paths)
+{
+	char **all;
+
+	if (!jit->nr_changed)
+		return 0;
+	all = reallocarray(*paths, *nr_paths + jit->nr_changed, sizeof(*all));
+	if (!all)
+		return -ENOMEM;
+	memcpy(all + *nr_paths, jit->changed, jit->nr_changed * sizeof(*all));
+	*paths = all;
+	*nr_paths += jit->nr_changed;
+	jit->nr_changed = 0;
+	return 0;
+}
+
+void opd_jit_forget_changed(struct opd_jit *jit)
+{
+	for (size_t i = 0; i < jit->nr_changed; i++)
+		free(jit->changed[i]);
+	jit->nr_changed = 0;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The inside of the dcookie table, for dcookie.c, dcookie_name.c and dcookie_file.c alone. */
+#ifndef OP_DCOOKIE_TABLE_H
+#define OP_DCOOKIE_TABLE_H
+
+#include "libop/dcookie.h"
+#include "libop/htable.h"
+
+/* An identity and the row that it leads to; a row has at least one, the first of them made it. Its name stands behind it. */
+struct op_dcookie_identity {
+	struct op_hlink link;
+	struct op_image_id id;
+	struct op_dcookie_entry *entry;
+	struct op_dcookie_identity *next; /* of the same row */
+};
+
+/* A row with what the table knows of it. */
+struct op_dcookie_entry {
+	struct op_dcookie_row row;
+	struct op_hlink by_cookie;
+	struct op_hlink by_name; /* when it is counted */
+	struct op_dcookie_identity *identities;
+	char *name, *host_path, *container; /* what the row points to */
+	uint32_t mark;			    /* the round it was marked in */
+	bool is_unwritten;		    /* stands in the list of those */
+};
+
+struct op_dcookie_table {
+	struct op_htable identities, rows, names;
+	uint64_t seed; /* of hashes over what processes choose */
+	uint64_t next;
+	size_t nr_counted, nr_regions, max_counted, max_uncounted; /* nr_regions: of the counted ones */
+	uint64_t overflow, nr_refused;
+	uint32_t mark;
+	uint64_t *unwritten;
+	size_t nr_unwritten, unwritten_capacity;
+};
+
+/* The entry of a cookie; NULL for none. */
+struct op_dcookie_entry *op_dcookie_entry_of(const struct op_dcookie_table *table, uint64_t cookie) OP_NONNULL;
+
+/* A row with a number of its own choice that is not in use, known by this identity. NULL without memory or when the identity is known. */
+struct op_dcookie_entry *op_dcookie_add_entry(struct op_dcookie_table *table, const struct op_image_id *id, uint64_t cookie) OP_NONNULL OP_MUST_CHECK;
+
+/* Forgets a row and its identities. */
+void op_dcookie_remove_entry(struct op_dcookie_table *table, struct op_dcookie_entry *entry) OP_NONNULL;
+
+/* Puts a counted row on the list of what the file does not have as it is. 0 or -ENOMEM. */
+int op_dcookie_note_unwritten(struct op_dcookie_table *table, struct op_dcookie_entry *entry) OP_NONNULL OP_MUST_CHECK;
+
+/* Makes a row a counted one under a name that is taken over, also when it fails. 0 or -ENOMEM. */
+int op_dcookie_enter_name(struct op_dcookie_table *table, struct op_dcookie_entry *entry, char *name) OP_NONNULL_ARGS(1, 2) OP_MUST_CHECK;
+void op_dcookie_leave_name(struct op_dcookie_table *table, struct op_dcookie_entry *entry) OP_NONNULL;
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What opd knows of JIT code, and what it refused to keep: counters of the status, fixed width, no pointers. */
+#ifndef OP_JIT_STATS_H
+#define OP_JIT_STATS_H
+
+#include "libop/compiler.h"
+
+/* name, is it a refusal, meaning */
+#define OP_JIT_COUNTERS(X)                                                                                                         \
+	X(processes, false, "processes with JIT code that were looked at")                                                         \
+	X(functions, false, "functions read from perf maps and jitdumps")                                                          \
+	X(sampled, false, "functions that had samples")                                                                            \
+	X(objects, false, "objects (.jo) written")                                                                                 \
+	X(bytes, false, "bytes of memory used")                                                                                    \
+	X(code_bytes, false, "bytes of code kept in objects")                                                                      \
+	X(refused_files, true, "maps and dumps of another owner, not regular, or of another machine")                             \
+	X(refused_records, true, "lines and records that make no sense")                                                           \
+	X(refused_size, true, "functions that are too large, maps and dumps behind their limit")                                   \
+	X(refused_memory, true, "functions for which a process, or all together, had no memory left")                              \
+	X(refused_processes, true, "processes beyond the number that are looked at")                                               \
+	X(failed_objects, true, "objects (.jo) that could not be written")
+
+enum op_jit_counter {
+#define X(name, refusal, meaning) OP_JIT_##name,
+	OP_JIT_COUNTERS(X)
+#undef X
+		OP_NR_JIT,
+};
+
+#endif

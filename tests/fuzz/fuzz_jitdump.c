@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * libFuzzer target of the jitdump's reader and of the object that is made of one. Input: where the file is cut into two parts (2 bytes),
+ * flags (1 byte), then the file. It is read after each part; with flag 1 it is cut off before the object is made of it.
+ */
+#include "tests/fuzz/fuzz_jit.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes);
+
+static void read_dump(struct opd_jitdump *dump, struct opd_jit_map *map, uint64_t now_ns)
+{
+	const struct opd_jit_times times = { .now_ns = now_ns };
+	uint64_t budget = 1000000, before = dump->offset;
+
+	check(!opd_jitdump_read(dump, map, &times, &budget));
+	check(dump->offset >= before);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes)
+{
+	static uint64_t counters[OP_NR_JIT];
+	struct opd_jit_map map = { .counters = counters };
+	struct opd_jitdump dump = { .fd = -1 };
+	size_t cut;
+
+	if (nr_bytes < 3)
+		return 0;
+	counters[OP_JIT_code_bytes] = 0;
+	dump.fd = new_file();
+	cut = op_min_u64(bytes[0] | (size_t)bytes[1] << 8, nr_bytes - 3);
+	append(dump.fd, bytes + 3, cut);
+	read_dump(&dump, &map, 1000);
+	append(dump.fd, bytes + 3 + cut, nr_bytes - 3 - cut);
+	read_dump(&dump, &map, 2000);
+	check_map(&map);
+	if (bytes[2] & 1)
+		check(!ftruncate(dump.fd, (off_t)(nr_bytes / 2)));
+	check_object(&map, &dump);
+	opd_jit_map_free(&map);
+	check(!counters[OP_JIT_bytes]);
+	opd_jitdump_close(&dump);
+	return 0;
+}

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""
+IBS samples made up: the payloads of PERF_SAMPLE_RAW for CPUs of every generation, legal and damaged, and perf.data files around
+them. Written from the description of the registers (doc/ibs.md), not from the decoder.
+"""
+import collections
+import struct
+
+FETCH, OP = 0, 1
+KIND_NAMES = ("fetch", "op")
+PMU_TYPES = (8, 9)
+WORDS_MIN = (3, 7)
+
+CAP_AVAIL, CAP_BR_TARGET, CAP_FETCH_EXTD, CAP_DATA4, CAP_ZEN4 = 1 << 0, 1 << 5, 1 << 9, 1 << 10, 1 << 11
+CAPS_KNOWN = (1 << 20) - 1
+
+FETCH_VAL, FETCH_EN = 1 << 49, 1 << 48
+OP_VAL, OP_EN = 1 << 18, 1 << 17
+
+Cpu = collections.namedtuple("Cpu", "family model caps")
+CPUS = (
+    Cpu(0x10, 0x02, 0x7), Cpu(0x10, 0x0a, 0x1f), Cpu(0x12, 0x01, 0xff), Cpu(0x14, 0x02, 0xff), Cpu(0x15, 0x02, 0xff),
+    Cpu(0x15, 0x13, 0xff), Cpu(0x15, 0x30, 0xff), Cpu(0x15, 0x65, 0x7ff), Cpu(0x16, 0x00, 0xff), Cpu(0x17, 0x31, 0x3ff),
+    Cpu(0x19, 0x01, 0x3ff), Cpu(0x19, 0x21, 0x3ff), Cpu(0x19, 0x44, 0x3fd), Cpu(0x19, 0x11, 0xbff), Cpu(0x1a, 0x02, 0x81bff),
+    Cpu(0x1a, 0x44, 0x81bff), Cpu(0x1a, 0x51, 0x9fbff),
+)
+
+# Which way a record is wrong, as the decoder calls it; "decoded" is right.
+REASONS = ("decoded", "cut short", "too few registers", "no whole number of registers", "no capability word",
+           "more registers than announced", "not valid", "no address")
+
+# alike: perf 6.1 understands its words as opd does.
+Record = collections.namedtuple("Record", "kind payload reason alike")
+
+
+def announced(kind, caps):
+    """Registers that a kernel of today stores."""
+    if kind == FETCH:
+        return WORDS_MIN[FETCH] + bool(caps & CAP_FETCH_EXTD)
+    return WORDS_MIN[OP] + bool(caps & CAP_BR_TARGET) + bool(caps & CAP_DATA4)
+
+
+def random_address(rng):
+    return rng.choice((rng.getrandbits(47), 0xffffffff80000000 | rng.getrandbits(30), rng.getrandbits(56),
+                       0x400000 | rng.getrandbits(20)))
+
+
+def random_words(rng, kind, nr_words):
+    """Registers with every bit free, but those that say that the sample is one; addresses often look like addresses."""
+    words = [rng.getrandbits(64) for _ in range(nr_words)]
+    if kind == FETCH:
+        words[0] |= FETCH_VAL | FETCH_EN
+        words[1] = random_address(rng) or 1
+        if nr_words > 3:
+            words[3] = rng.getrandbits(16)
+    else:
+        words[0] |= OP_VAL | OP_EN
+        words[1] = random_address(rng)
+        for i in (2, 3, 4):
+            words[i] &= rng.getrandbits(64) | rng.getrandbits(64)
+        if rng.random() < 0.2:
+            words[4] &= ~3
+    return words
+
+
+def pack(caps, words):
+    return struct.pack("<I%dQ" % len(words), caps, *words)
+
+
+def damage_val(rng, cpu, kind, words):
+    words[0] &= ~(FETCH_VAL if kind == FETCH else OP_VAL)
+    return pack(cpu.caps, words), "not valid"
+
+
+def damage_caps(rng, cpu, kind, words):
+    return pack(cpu.caps & ~CAP_AVAIL, words), "no capability word"
+
+
+def damage_short(rng, cpu, kind, words):
+    return pack(cpu.caps, words)[:rng.randrange(4 + 8 * WORDS_MIN[kind])], "too few registers"
+
+
+def damage_uneven(rng, cpu, kind, words):
+    return pack(cpu.caps, words) + bytes(rng.randrange(1, 8)), "no whole number of registers"
+
+
+def damage_extra(rng, cpu, kind, words):
+    """Three more than announced: that many no old kernel stored either."""
+    return pack(cpu.caps, words + [rng.getrandbits(64)] * 3), "more registers than announced"
+
+
+def unknown_caps(rng, cpu, kind, words):
+    """A CPU of the years to come: the words behind the known ones have no name, the others are what they were."""
+    extra = rng.randrange(3)
+    if kind == FETCH and cpu.caps & CAP_DATA4 and extra == 1:
+        extra = 2  # one more would be the length of old kernels
+    return pack(cpu.caps | 1 << rng.randrange(20, 32), words + [rng.getrandbits(64)] * extra), "decoded"
+
+
+def missing_words(rng, cpu, kind, words):
+    return pack(cpu.caps, words[:rng.randrange(WORDS_MIN[kind], len(words) + 1)]), "decoded"
+
+
+def no_address(rng, cpu, kind, words):
+    if kind == FETCH:
+        words[1] = 0
+    is_early_zen3 = cpu.family == 0x19 and cpu.model < 0x10
+    return pack(cpu.caps, words), "no address" if kind == FETCH and is_early_zen3 else "decoded"
+
+
+def old_fetch(rng, cpu, kind, words):
+    """As kernels before 5.10 stored a fetch: with the words that an op has at its end."""
+    if kind == OP or not cpu.caps & CAP_BR_TARGET:
+        return pack(cpu.caps, words), "decoded"
+    tail = [random_address(rng) | 0x10000] + [rng.getrandbits(64)] * bool(cpu.caps & CAP_DATA4)
+    return pack(cpu.caps, words[:3] + tail), "decoded"
+
+
+DAMAGES = (damage_val, damage_caps, damage_short, damage_uneven, damage_extra, unknown_caps, missing_words, no_address, old_fetch)
+
+
+def random_record(rng, cpu, damaged=0.2):
+    """One record, and what the decoder has to say about it."""
+    kind = FETCH if rng.random() < 0.4 else OP
+    words = random_words(rng, kind, announced(kind, cpu.caps))
+    damage = rng.choice(DAMAGES) if rng.random() < damaged else None
+    if damage:
+        payload, reason = damage(rng, cpu, kind, words)
+    else:
+        payload, reason = pack(cpu.caps, words), "decoded"
+    return Record(kind, payload, reason, reason == "decoded" and damage not in (missing_words, old_fetch))
+
+
+# ---- perf.data, as tools/perf/Documentation/perf.data-file-format.txt describes it ----
+
+ATTR_BYTES = 128
+HEADER_BYTES = 104
+FEATURE_ARCH, FEATURE_CPUID, FEATURE_PMU_MAPPINGS, FEATURE_PMU_CAPS = 6, 9, 16, 31
+SAMPLE_IP, SAMPLE_TID, SAMPLE_TIME, SAMPLE_RAW, SAMPLE_IDENTIFIER = 1 << 0, 1 << 1, 1 << 2, 1 << 10, 1 << 16
+SAMPLE_TYPE = SAMPLE_IDENTIFIER | SAMPLE_IP | SAMPLE_TID | SAMPLE_TIME | SAMPLE_RAW
+EVENT_IDS = (101, 102)
+RECORD_SAMPLE, MISC_USER_EXACT = 9, 0x4002
+
+
+def string(text):
+    data = text.encode() + b"\0"
+    data += bytes(-len(data) % 64)
+    return struct.pack("<I", len(data)) + data
+
+
+def attr(kind):
+    data = struct.pack("<IIQQQQQ", PMU_TYPES[kind], ATTR_BYTES, 0, 100000, SAMPLE_TYPE, 0, 1 << 18)
+    return data + bytes(ATTR_BYTES - len(data))
+
+
+def features(cpu):
+    pmus = b"".join(struct.pack("<I", PMU_TYPES[kind]) + string("ibs_" + KIND_NAMES[kind]) for kind in (FETCH, OP))
+    result = [(FEATURE_ARCH, string("x86_64")), (FEATURE_CPUID, string("AuthenticAMD,%d,%d,1" % (cpu.family, cpu.model))),
+              (FEATURE_PMU_MAPPINGS, struct.pack("<I", 2) + pmus)]
+    if cpu.caps & CAP_ZEN4:
+        caps = struct.pack("<I", 1) + string("zen4_ibs_extensions") + string("1")
+        result.append((FEATURE_PMU_CAPS, struct.pack("<I", 2) + b"".join(caps + string("ibs_" + name) for name in KIND_NAMES)))
+    return result
+
+
+def sample(record, number, ip=0x401000):
+    """A PERF_RECORD_SAMPLE; its time is its number."""
+    raw = struct.pack("<I", len(record.payload)) + record.payload
+    raw += bytes(-len(raw) % 8)
+    body = struct.pack("<QQIIQ", EVENT_IDS[record.kind], ip, 77, 77, number) + raw
+    return struct.pack("<IHH", RECORD_SAMPLE, MISC_USER_EXACT, 8 + len(body)) + body
+
+
+def write_perf_data(path, cpu, records):
+    ids_at = HEADER_BYTES
+    attrs_at = ids_at + 16
+    data_at = attrs_at + 2 * (ATTR_BYTES + 16)
+    data = b"".join(sample(record, number) for number, record in enumerate(records, 1))
+    sections = features(cpu)
+    bitmap = sum(1 << number for number, _ in sections)
+    at = data_at + len(data) + 16 * len(sections)
+    table = b""
+    for _, content in sections:
+        table += struct.pack("<QQ", at, len(content))
+        at += len(content)
+    with open(path, "wb") as stream:
+        stream.write(struct.pack("<8s8Q4Q", b"PERFILE2", HEADER_BYTES, ATTR_BYTES + 16, attrs_at, 2 * (ATTR_BYTES + 16),
+                                 data_at, len(data), 0, 0, bitmap, 0, 0, 0))
+        stream.write(struct.pack("<QQ", *EVENT_IDS))
+        for kind in (FETCH, OP):
+            stream.write(attr(kind) + struct.pack("<QQ", ids_at + 8 * kind, 8))
+        stream.write(data + table + b"".join(content for _, content in sections))

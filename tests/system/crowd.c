@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/*
+ * A process that tries to make a profiler grow, for test_bounds.py:
+ *
+ *   crowd names DIR N    N files of different names below DIR, one after the other: each is made, mapped, executed and removed; prints N
+ *   crowd maps DIR N     maps and unmaps code N times: a half of them at one address, from two files in turn, the other half at ever new
+ *                        addresses; prints N
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "libop/compiler.h"
+
+#define CODE_BYTES 256u /* the function below has less */
+#define STEPS      40000u
+#define AREA_BYTES (UINT64_C(1) << 40)
+
+typedef uint64_t code_fn(uint64_t steps, uint64_t x);
+
+/* Without calls and data, so that its bytes run anywhere. */
+__attribute__((noinline, aligned(64), no_sanitize("address", "undefined", "thread"))) static uint64_t code(uint64_t steps, uint64_t x)
+{
+	for (; steps; steps--) {
+		x = x * 6364136223846793005u + 1442695040888963407u;
+		__asm__ volatile("" : "+r"(x));
+	}
+	return x;
+}
+
+static void die(const char *what)
+{
+	fprintf(stderr, "crowd: %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static int make_file(const char *path, size_t page_bytes)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
+	code_fn *function = code;
+	const void *bytes;
+
+	memcpy(&bytes, &function, sizeof(bytes));
+	if (fd < 0 || ftruncate(fd, (off_t)page_bytes) < 0 || write(fd, bytes, CODE_BYTES) != CODE_BYTES)
+		die(path);
+	return fd;
+}
+
+static void *map(void *where, int fd, size_t page_bytes)
+{
+	void *page = mmap(where, page_bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE | (where ? MAP_FIXED : 0), fd, 0);
+
+	if (page == MAP_FAILED)
+		die("mmap");
+	return page;
+}
+
+static void run_names(const char *dir, unsigned long nr, size_t page_bytes)
+{
+	uint64_t x = 1;
+
+	for (unsigned long i = 0; i < nr; i++) {
+		code_fn *function;
+		char path[4096];
+		void *page;
+		int fd;
+
+		snprintf(path, sizeof(path), "%s/crowd-%lu", dir, i);
+		fd = make_file(path, page_bytes);
+		page = map(NULL, fd, page_bytes);
+		memcpy(&function, &page, sizeof(function));
+		x = function(STEPS, x);
+		munmap(page, page_bytes);
+		close(fd);
+		unlink(path);
+	}
+	printf("%lu\n", nr);
+}
+
+static void run_maps(const char *dir, unsigned long nr, size_t page_bytes)
+{
+	char *area = mmap(NULL, AREA_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	char path[4096];
+	int fds[2];
+
+	if (area == MAP_FAILED)
+		die("mmap of the area");
+	for (int i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "%s/crowd-map-%d", dir, i);
+		fds[i] = make_file(path, page_bytes);
+	}
+	for (unsigned long i = 0; i < nr; i++) {
+		char *where = i % 2 ? area + 2 * i * page_bytes : area;
+
+		map(where, fds[i / 2 % 2], page_bytes);
+		if (mmap(where, page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
+			die("unmapping");
+	}
+	printf("%lu\n", nr);
+}
+
+int main(int argc, char **argv)
+{
+	size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+
+	if (argc == 4 && !strcmp(argv[1], "names")) {
+		run_names(argv[2], strtoul(argv[3], NULL, 10), page_bytes);
+	} else if (argc == 4 && !strcmp(argv[1], "maps")) {
+		run_maps(argv[2], strtoul(argv[3], NULL, 10), page_bytes);
+	} else {
+		fprintf(stderr, "usage: crowd names|maps DIR N\n");
+		return 2;
+	}
+	return 0;
+}

@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/*
+ * A process that makes code at run time, as a JIT compiler does, for the system tests. Prints nanoseconds of CPU time:
+ *
+ *   jit_work map MS          three quarters of MS in jit_alpha, a quarter in jit_beta; both in /tmp/perf-PID.map
+ *   jit_work late MS         the same, but the map is written after half of the time
+ *   jit_work dual MS         the same, written through one mapping of a memfd and run in another
+ *   jit_work alien MS UID    the same with a map that belongs to UID
+ *   jit_work link MS PATH    the same with a symbolic link to PATH in place of the map
+ *   jit_work fifo MS         the same with a FIFO in place of the map
+ *   jit_work silent MS       the same without a map
+ *   jit_work replace MS      half of MS in jit_old, then half of it in jit_new at the same address
+ *   jit_work fork MS         jit_alpha and jit_beta in a child that was forked after they were made
+ *   jit_work dump MS DIR     the first with a jitdump in DIR: code bytes, source lines, and jit_beta moved after half of the time
+ */
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "libop/compiler.h"
+
+#define NS_PER_MS   UINT64_C(1000000)
+#define SLICE_STEPS 20000u
+#define ARENA_BYTES 65536u
+#define ALPHA_AT    0x100u
+#define BETA_AT     0x340u
+#define MOVED_AT    0x2000u
+#define SKIP        77
+
+typedef uint64_t (*made_function)(uint64_t steps, uint64_t x);
+
+/* x = x * odd + 1, steps times: one loop, no calls. */
+#if defined(__x86_64__)
+#define HOST_MACHINE EM_X86_64
+static const uint8_t loop_code[] = {
+	0x48, 0x89, 0xf0,                         /* mov  %rsi,%rax */
+	0x48, 0x69, 0xc0, 0x2d, 0xf4, 0x51, 0x58, /* imul $0x5851f42d,%rax,%rax */
+	0x48, 0x83, 0xc0, 0x01,                   /* add  $1,%rax */
+	0x48, 0xff, 0xcf,                         /* dec  %rdi */
+	0x75, 0xf0,                               /* jne  3 */
+	0xc3,                                     /* ret */
+};
+#elif defined(__aarch64__)
+#define HOST_MACHINE EM_AARCH64
+static const uint32_t loop_code[] = {
+	0x9b010021, /* madd x1, x1, x1, x0 */
+	0xf1000400, /* subs x0, x0, #1 */
+	0x54ffffc1, /* b.ne 0 */
+	0xaa0103e0, /* mov  x0, x1 */
+	0xd65f03c0, /* ret */
+};
+#else
+#define HOST_MACHINE EM_NONE
+static const uint8_t loop_code[1];
+#endif
+
+static uint8_t *writable, *executable; /* the arena; the same but for dual mapping */
+
+static void die(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
+static uint64_t now_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t cpu_ns(void)
+{
+	return now_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+static uint64_t number(const char *text)
+{
+	char *end;
+	uint64_t value = strtoull(text, &end, 10);
+
+	if (*end || end == text) {
+		fprintf(stderr, "jit_work: bad number '%s'\n", text);
+		exit(2);
+	}
+	return value;
+}
+
+/* ---- code ---- */
+
+static void make_arena(void)
+{
+	executable = mmap(NULL, ARENA_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (executable == MAP_FAILED)
+		die("jit_work: mmap");
+	writable = executable;
+}
+
+static void make_dual_arena(void)
+{
+	int fd = memfd_create("jit", MFD_CLOEXEC);
+
+	if (fd < 0 || ftruncate(fd, ARENA_BYTES) < 0)
+		die("jit_work: memfd");
+	writable = mmap(NULL, ARENA_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	executable = mmap(NULL, ARENA_BYTES, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0);
+	if (writable == MAP_FAILED || executable == MAP_FAILED)
+		die("jit_work: mmap");
+	close(fd);
+}
+
+static made_function make_function(size_t at)
+{
+	made_function function;
+	uint8_t *code = executable + at;
+
+	memcpy(writable + at, loop_code, sizeof(loop_code));
+	__builtin___clear_cache((char *)code, (char *)code + sizeof(loop_code));
+	memcpy(&function, &code, sizeof(function));
+	return function;
+}
+
+static uint64_t run_ns(made_function function, uint64_t *x)
+{
+	uint64_t before = cpu_ns();
+
+	*x = function(SLICE_STEPS + (*x >> 48), *x);
+	return cpu_ns() - before;
+}
+
+static void run_shares(uint64_t ns, made_function alpha, made_function beta, uint64_t spent[2])
+{
+	uint64_t x = 1, end = spent[0] + spent[1] + ns;
+
+	while (spent[0] + spent[1] < end) {
+		bool turn_alpha = spent[0] <= 3 * spent[1];
+
+		spent[!turn_alpha] += run_ns(turn_alpha ? alpha : beta, &x);
+	}
+}
+
+static int report(const uint64_t spent[2])
+{
+	printf("%llu %llu\n", (unsigned long long)spent[0], (unsigned long long)spent[1]);
+	return 0;
+}
+
+/* ---- perf map ---- */
+
+static void map_path(char path[64])
+{
+	snprintf(path, 64, "/tmp/perf-%d.map", (int)getpid());
+}
+
+static int open_map(int flags)
+{
+	char path[64];
+	int fd;
+
+	map_path(path);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0644);
+	if (fd < 0)
+		die("jit_work: perf map");
+	return fd;
+}
+
+static void write_line(int fd, size_t at, const char *name)
+{
+	if (dprintf(fd, "%llx %zx %s\n", (unsigned long long)(uintptr_t)(executable + at), sizeof(loop_code), name) < 0)
+		die("jit_work: perf map");
+}
+
+static void write_map(void)
+{
+	int fd = open_map(O_TRUNC);
+
+	write_line(fd, ALPHA_AT, "jit_alpha");
+	write_line(fd, BETA_AT, "jit_beta of a \"file\" /x/y.js:1");
+	close(fd);
+}
+
+static int run_both(uint64_t ms)
+{
+	uint64_t spent[2] = { 0 };
+
+	run_shares(ms * NS_PER_MS, make_function(ALPHA_AT), make_function(BETA_AT), spent);
+	return report(spent);
+}
+
+static int do_map(char **args)
+{
+	make_arena();
+	write_map();
+	return run_both(number(args[0]));
+}
+
+static int do_late(char **args)
+{
+	uint64_t spent[2] = { 0 }, half_ns = number(args[0]) * NS_PER_MS / 2;
+	made_function alpha, beta;
+
+	make_arena();
+	alpha = make_function(ALPHA_AT);
+	beta = make_function(BETA_AT);
+	run_shares(half_ns, alpha, beta, spent);
+	write_map();
+	memset(spent, 0, sizeof(spent));
+	run_shares(half_ns, alpha, beta, spent);
+	return report(spent);
+}
+
+static int do_dual(char **args)
+{
+	make_dual_arena();
+	write_map();
+	return run_both(number(args[0]));
+}
+
+static int do_alien(char **args)
+{
+	char path[64];
+
+	make_arena();
+	write_map();
+	map_path(path);
+	if (chown(path, (uid_t)number(args[1]), 0) < 0)
+		die("jit_work: chown");
+	return run_both(number(args[0]));
+}
+
+static int do_link(char **args)
+{
+	char path[64];
+
+	make_arena();
+	write_map();
+	map_path(path);
+	if (rename(path, args[1]) < 0 || symlink(args[1], path) < 0)
+		die("jit_work: symlink");
+	return run_both(number(args[0]));
+}
+
+static int do_fifo(char **args)
+{
+	char path[64];
+
+	make_arena();
+	map_path(path);
+	if (mkfifo(path, 0644) < 0)
+		die("jit_work: mkfifo");
+	return run_both(number(args[0]));
+}
+
+static int do_silent(char **args)
+{
+	make_arena();
+	return run_both(number(args[0]));
+}
+
+static int do_replace(char **args)
+{
+	uint64_t spent[2] = { 0 }, half_ns = number(args[0]) * NS_PER_MS / 2, x = 1;
+	static const char *const names[] = { "jit_old", "jit_new" };
+	int fd;
+
+	make_arena();
+	fd = open_map(O_TRUNC | O_APPEND);
+	for (size_t i = 0; i < 2; i++) {
+		made_function function = make_function(ALPHA_AT);
+
+		write_line(fd, ALPHA_AT, names[i]);
+		while (spent[i] < half_ns)
+			spent[i] += run_ns(function, &x);
+	}
+	close(fd);
+	return report(spent);
+}
+
+static int do_fork(char **args)
+{
+	int status;
+	pid_t pid;
+
+	make_arena();
+	write_map();
+	pid = fork();
+	if (pid < 0)
+		die("jit_work: fork");
+	if (!pid)
+		return run_both(number(args[0]));
+	return waitpid(pid, &status, 0) == pid && !status ? 0 : 1;
+}
+
+/* ---- jitdump ---- */
+
+struct dump_header {
+	uint32_t magic, version, total_size, elf_mach, pad1, pid;
+	uint64_t timestamp, flags;
+};
+
+struct dump_record {
+	uint32_t id, total_size;
+	uint64_t timestamp;
+};
+
+static int dump_fd;
+
+static void put(const void *bytes, size_t nr_bytes)
+{
+	if (write(dump_fd, bytes, nr_bytes) != (ssize_t)nr_bytes)
+		die("jit_work: jitdump");
+}
+
+static void put_u64(uint64_t value)
+{
+	put(&value, sizeof(value));
+}
+
+static void put_record(uint32_t id, size_t payload_bytes)
+{
+	struct dump_record record = { id, (uint32_t)(sizeof(record) + payload_bytes), now_ns(CLOCK_MONOTONIC) };
+
+	put(&record, sizeof(record));
+}
+
+static void put_ids(void)
+{
+	uint32_t ids[2] = { (uint32_t)getpid(), (uint32_t)getpid() };
+
+	put(ids, sizeof(ids));
+}
+
+/* Line 10 at the start, 11 in the loop; the second one is in the file of the first. */
+static void put_lines(size_t at, const char *file)
+{
+	uint64_t start = (uintptr_t)(executable + at);
+	uint32_t first[2] = { 10, 0 }, second[2] = { 11, 0 };
+
+	put_record(2, 16 + 16 + strlen(file) + 1 + 16 + 2);
+	put_u64(start);
+	put_u64(2);
+	put_u64(start);
+	put(first, sizeof(first));
+	put(file, strlen(file) + 1);
+	put_u64(start + 3);
+	put(second, sizeof(second));
+	put("\xff", 2);
+}
+
+static void put_load(size_t at, const char *name, uint64_t index)
+{
+	uint64_t start = (uintptr_t)(executable + at);
+
+	put_record(0, 8 + 32 + strlen(name) + 1 + sizeof(loop_code));
+	put_ids();
+	put_u64(start);
+	put_u64(start);
+	put_u64(sizeof(loop_code));
+	put_u64(index);
+	put(name, strlen(name) + 1);
+	put(loop_code, sizeof(loop_code));
+}
+
+static void put_move(size_t from, size_t to, uint64_t index)
+{
+	put_record(1, 8 + 40);
+	put_ids();
+	put_u64((uintptr_t)(executable + to));
+	put_u64((uintptr_t)(executable + from));
+	put_u64((uintptr_t)(executable + to));
+	put_u64(sizeof(loop_code));
+	put_u64(index);
+}
+
+static void open_dump(const char *dir)
+{
+	struct dump_header header = {
+		0x4a695444, 1, sizeof(header), HOST_MACHINE, 0, (uint32_t)getpid(), now_ns(CLOCK_MONOTONIC), 0
+	};
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/jit-%d.dump", dir, (int)getpid());
+	dump_fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	if (dump_fd < 0)
+		die("jit_work: jitdump");
+	put(&header, sizeof(header));
+	if (mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_EXEC, MAP_PRIVATE, dump_fd, 0) == MAP_FAILED)
+		die("jit_work: mmap of the jitdump");
+	unlink(path); /* it is read by its mapping */
+}
+
+static int do_dump(char **args)
+{
+	uint64_t spent[2] = { 0 }, half_ns = number(args[0]) * NS_PER_MS / 2;
+	made_function alpha, beta;
+
+	make_arena();
+	open_dump(args[1]);
+	put_lines(ALPHA_AT, "/src/alpha.js");
+	put_load(ALPHA_AT, "jit_alpha", 1);
+	put_load(BETA_AT, "jit_beta", 2);
+	alpha = make_function(ALPHA_AT);
+	beta = make_function(BETA_AT);
+	run_shares(half_ns, alpha, beta, spent);
+	beta = make_function(MOVED_AT);
+	put_move(BETA_AT, MOVED_AT, 2);
+	run_shares(half_ns, alpha, beta, spent);
+	put_record(3, 0);
+	return report(spent);
+}
+
+static const struct {
+	const char *name;
+	int min_args;
+	int (*run)(char **args);
+} kinds[] = {
+	{ "map", 1, do_map },   { "late", 1, do_late }, { "dual", 1, do_dual },     { "alien", 2, do_alien },
+	{ "link", 2, do_link }, { "fifo", 1, do_fifo }, { "silent", 1, do_silent }, { "replace", 1, do_replace },
+	{ "fork", 1, do_fork }, { "dump", 2, do_dump },
+};
+
+int main(int argc, char **argv)
+{
+	if (HOST_MACHINE == EM_NONE)
+		return SKIP;
+	for (size_t i = 0; argc > 1 && i < op_array_size(kinds); i++)
+		if (!strcmp(argv[1], kinds[i].name) && argc - 2 >= kinds[i].min_args)
+			return kinds[i].run(argv + 2);
+	fprintf(stderr, "usage: jit_work KIND ARGUMENT..., see the source\n");
+	return 2;
+}

@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""
+The dcookie table of a session: a row for every image with samples, there before a kill and after it; cookies and names go on with the next daemon;
+a replaced file is another image; a full disk stops nothing; --reset empties it.
+"""
+import os
+import signal
+
+import opdtest
+from opdtest import require
+
+PERIOD_NS = 100000
+
+
+def read_table(session):
+    """{cookie: {column: text}}, by the description in opd-dcookies(5) only. Every line must be right."""
+    with open(os.path.join(session, "samples", "current", "dcookies"), "rb") as stream:
+        lines = stream.read().split(b"\n")
+    if lines == [b""]:
+        return {}  # made on a disk that had no room for a line
+    require(lines[0] == b"opd-dcookies 1" and lines.pop() == b"", "first or last line: %r %r" % (lines[0], lines[-1]))
+    columns = lines[1].lstrip(b"#").decode().split("\t")
+    rows = {}
+    for line in lines[2:]:
+        words = line.split(b"\t")
+        if words[0] == b"next":
+            continue
+        require(len(words) == len(columns), "columns of %r" % line)
+        rows[int(words[0])] = dict(zip(columns, words))
+    return rows
+
+
+def unescape(text):
+    out, at = b"", 0
+    while at < len(text):
+        if text[at:at + 2] == b"\\x":
+            out, at = out + bytes([int(text[at + 2:at + 4], 16)]), at + 4
+        elif text[at:at + 2] == b"\\\\":
+            out, at = out + b"\\", at + 2
+        else:
+            out, at = out + text[at:at + 1], at + 1
+    return out
+
+
+def rows_and_missing(box):
+    """({name in the session: cookie} of files, names that have a sample file and no row)."""
+    names = {}
+    for cookie, row in read_table(box.session).items():
+        if row["kind"] == b"file":
+            name = unescape(row["name"])
+            require(name not in names, "%r stands twice" % name)
+            names[name] = cookie
+    used = {image[1] for f in box.files(live=True) for image in (f.name.app, f.name.image) if image[0] == "root"}
+    return names, [name for name in used if os.fsencode(name) not in names]
+
+
+def check_rows(box):
+    """Every image that has a sample file has a row of its own. {name in the session: cookie} of files."""
+    names, missing = rows_and_missing(box)
+    require(not missing, "%s have samples and no row: %s" % (missing, sorted(names)))
+    return names
+
+
+def kill(box):
+    box.daemon.send_signal(signal.SIGKILL)
+    box.daemon.wait()
+
+
+def check_restart(box, path):
+    """kill -9, without a dump, three times; each daemon knows what the one before has named, and a replaced file is a new image once."""
+    before = {}
+    for turn in range(3):
+        box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel")
+        if turn == 1:
+            box.good("objcopy", "--remove-section=.note.gnu.build-id", path, path + ".new")
+            os.rename(path + ".new", path)
+        box.good(path, "spin", 300)
+        box.opcontrol("--stop")
+        kill(box)
+        names = check_rows(box)
+        own = {name: cookie for name, cookie in names.items() if name.startswith(os.fsencode(path))}
+        print("turn %d: %d images, %s" % (turn, len(names), own))
+        require(all(names.get(name) == cookie for name, cookie in before.items()), "cookies changed: %s, %s" % (before, names))
+        require(len(own) == (1 if turn == 0 else 2), "images of the program: %s" % own)
+        before = names
+    shown = box.opreport("--images", "-f")
+    lines = [line for line in shown.splitlines() if path.replace("\t", "\\x09") in line]
+    require(len(lines) == 2 and lines[0].split()[2] != lines[1].split()[2], "opreport --images: %s" % shown)
+
+
+def check_dump_and_reset(box, path):
+    box.start_daemon()
+    box.good(path, "spin", 100)
+    box.opcontrol("--dump")
+    check_rows(box)
+    size = os.path.getsize(os.path.join(box.session, "samples", "current", "dcookies"))
+    box.opcontrol("--dump")
+    require(os.path.getsize(os.path.join(box.session, "samples", "current", "dcookies")) <= size + 4096, "the table grows with each dump")
+    highest = max(read_table(box.session))
+    box.opcontrol("--stop")
+    box.opcontrol("--reset")
+    require(not os.path.exists(os.path.join(box.session, "samples", "current", "dcookies")), "the table is there after --reset")
+    box.opcontrol("--start")
+    box.good(path, "spin", 100)
+    box.opcontrol("--stop")
+    require(box.status()["dcookie_errors"] == 0, "dcookie_errors")
+    names = check_rows(box)
+    require(os.fsencode(path) in names, "after --reset the program has no plain name: %s" % names)
+    print("highest cookie before --reset %d" % highest)
+    box.check_ledger()
+    box.shutdown()
+
+
+def check_full_disk(box, path):
+    """The file system has no room for the table; samples go on in files that have it, and the rows come when there is room."""
+    mount = box.tmpfs("small", "size=2m")
+    box.session = os.path.join(mount, "session")
+    box.configure(session=box.session)
+    box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel")
+    box.good(path, "spin", 100)
+    filler = os.path.join(mount, "filler")
+    with open(filler, "wb", buffering=0) as stream:
+        try:
+            while stream.write(b"x" * 4096):
+                pass
+        except OSError:
+            pass
+    other = box.copy_work("late-app")
+    box.good(other, "spin", 200)
+    stored = box.status()["events"][0]["stored"]
+    os.unlink(filler)
+    box.good(other, "spin", 200)
+    box.opcontrol("--stop")
+    opdtest.wait_until(lambda: not rows_and_missing(box)[1], 30, "the rows of images with samples do not come")
+    require(os.fsencode(other) in check_rows(box), "the program has no row")
+    status = box.check_ledger()
+    print("stored %d, then %d; dcookie_errors %d" % (stored, status["events"][0]["stored"], status["dcookie_errors"]))
+    require(status["events"][0]["lost_no_space"] > 0, "the disk was not full")
+    box.shutdown()
+
+
+def test(box):
+    path = box.copy_work("odd \t name\\x")
+    check_restart(box, path)
+    check_dump_and_reset(box, path)
+    check_full_disk(box, path)
+
+
+if __name__ == "__main__":
+    opdtest.run(test)

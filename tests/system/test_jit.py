@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""
+JIT code is found by /tmp/perf-PID.map and by jitdump: shares of functions, code that takes the place of other code, memory mapped twice,
+forks, a container; and a map that belongs to somebody else, or is none, names nothing.
+"""
+import glob
+import os
+import re
+import shutil
+import subprocess
+import time
+
+import elfsyms
+import opdtest
+from opdtest import Skip, require
+
+PERIOD_NS = 500000
+WAITING_NS = 500000000  # between two visits, on a busy machine: what is read after the map came is named by it
+MS = 1500
+POINTS = 4.0
+ALPHA, BETA = "jit_alpha", 'jit_beta of a "file" /x/y.js:1'
+NOBODY = 65534
+
+
+def jit_functions(box, app):
+    """({function: samples} by the objects beside the sample files of an application, samples of it in anonymous regions)."""
+    found, rest = {}, 0
+    for sample_file in box.files():
+        kind, name = sample_file.name.image
+        if sample_file.name.app[1] != app:
+            continue
+        if kind == "anon" and name.startswith("anon "):
+            rest += sample_file.total
+        if kind != "jo":
+            continue
+        ranges = elfsyms.all_ranges(name, by_address=True)
+        for key, count in sample_file.keys.items():
+            inside = [n for n, start, end in ranges if start <= key + sample_file.header.anon_start < end]
+            require(len(inside) == 1, "%s: key 0x%x is in %d functions" % (name, key, len(inside)))
+            found[inside[0]] = found.get(inside[0], 0) + count
+    return found, rest
+
+
+def check_shares(box, app, spent, names, waiting_ns=0):
+    """Each function has the samples of the CPU time that the program measured in it, and of what waited in the rings before."""
+    found, rest = jit_functions(box, app)
+    print("%s: %s, %d in no function, %s ms spent" % (os.path.basename(app), found, rest, [n // 1000000 for n in spent]))
+    require(sorted(found) == sorted(names), "%s has the functions %s, not %s" % (app, sorted(found), sorted(names)))
+    total = sum(found.values())
+    for name, ns in zip(names, spent):
+        wanted, percent = 100.0 * ns / sum(spent), 100.0 * found[name] / total
+        require(abs(wanted - percent) < POINTS, "%s: %s has %.2f %%, not %.2f %%" % (app, name, percent, wanted))
+    expected = sum(spent) / PERIOD_NS
+    require(0.8 * expected < total < 1.25 * expected + 50 + waiting_ns / PERIOD_NS, "%s: %d samples of about %d" % (app, total, expected))
+    return found, rest
+
+
+def check_unnamed(box, app, spent):
+    """All of it is in a region of the process, and nothing is named."""
+    found, rest = jit_functions(box, app)
+    print("%s: %d in a region, %s named" % (os.path.basename(app), rest, found))
+    require(not found, "%s has named functions: %s" % (app, found))
+    require(rest > 0.8 * sum(spent) / PERIOD_NS, "%s has %d samples in its region" % (app, rest))
+
+
+def work(box, kind, *args, prefix=()):
+    """Runs one kind of work in an application of its own; its path and the nanoseconds that it printed."""
+    app = box.copy_work("jit-" + kind, "jit_work")
+    done = box.run(*prefix, app, kind, MS, *args)
+    if done.rc == 77:
+        raise Skip("the tests make no code for this machine")
+    require(done.rc == 0, "jit_work %s: exit code %d: %s" % (kind, done.rc, done.err))
+    return app, [int(n) for n in done.out.split()]
+
+
+def work_in_container(box):
+    """Process numbers and a /tmp of its own: the map is where only the container sees it."""
+    program = os.path.join(os.path.dirname(box.work), "jit_work")  # not below /tmp, which the container has not
+    directory = os.path.join(box.dir, "private")
+    os.makedirs(directory)
+    # The program is not process 1 there, and not the number that it has here.
+    script = 'mount --bind "$1" /tmp && shift && "$@" & wait $!'
+    done = box.run("unshare", "--pid", "--fork", "--mount", "--mount-proc", "sh", "-c", script, "sh", directory, program, "map", MS)
+    require(done.rc == 0, "unshare: exit code %d: %s" % (done.rc, done.err))
+    require(glob.glob(os.path.join(directory, "perf-*.map")), "the container wrote no map into its /tmp")
+    return program, [int(n) for n in done.out.split()]
+
+
+def code_of(path):
+    """The bytes of .text as objdump shows them, by function."""
+    text = subprocess.run(["objdump", "-d", path], capture_output=True, check=True, encoding="utf-8").stdout
+    functions, name = {}, None
+    for line in text.splitlines():
+        head = re.match(r"^[0-9a-f]+ <(.*)>:$", line)
+        code = re.match(r"^ *[0-9a-f]+:\t([0-9a-f ]+)", line)
+        if head:
+            name = head.group(1)
+            functions[name] = b""
+        elif code and name:
+            functions[name] += bytes.fromhex(code.group(1))
+    return functions
+
+
+def check_dump(box, app):
+    """The object of a jitdump has the code and its lines."""
+    objects = objects_of(box, app)
+    require(len(objects) == 1, "%s has the objects %s" % (app, objects))
+    code = code_of(objects[0])
+    require(sorted(code) == ["jit_alpha", "jit_beta"], "objdump finds %s" % sorted(code))
+    require(code["jit_alpha"].rstrip(b"\0") == code["jit_beta"].rstrip(b"\0") != b"", "the code is not what was in the dump: %s" % code)
+    lines = box.opreport("-l", "-g", app)
+    require(re.search(r"alpha\.js:10 .*jit_alpha$", lines, re.MULTILINE), "opreport -g does not know the line of jit_alpha:\n" + lines)
+
+
+def check_report(box, app, found):
+    """opreport's list has the same counts, under the name of the object."""
+    text = box.opreport("-l", "-n", app)
+    for name, count in found.items():
+        pattern = r"^%d +[0-9.e+-]+ +[0-9]+\.jo +%s$" % (count, re.escape(name))
+        require(re.search(pattern, text, re.MULTILINE), "opreport -l does not have %d of %s:\n%s" % (count, name, text))
+    require(re.search(r"^\t *[0-9]+ +[0-9.e+-]+ +[0-9]+\.jo$", box.opreport("-n", app), re.MULTILINE), "the summary has no object")
+
+
+def objects_of(box, app):
+    return sorted(glob.glob(os.path.join(glob.escape(box.session), "samples/current/{root}" + glob.escape(app), "{dep}/*/*.jo")))
+
+
+def outlives(box):
+    """A process that goes on while the session is emptied, and while one opd follows the other: what each counted has its names."""
+    app = box.copy_work("jit-long", "jit_work")
+    child = box.start(app, "map", 60000)
+    box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel")
+    time.sleep(0.5)
+    box.opcontrol("--dump")
+    before = objects_of(box, app)
+    box.opcontrol("--reset")
+    require(not objects_of(box, app), "--reset leaves %s" % objects_of(box, app))
+    time.sleep(0.5)
+    box.opcontrol("--dump")
+    require(len(before) == 1 and objects_of(box, app) == before, "after --reset there is %s" % objects_of(box, app))
+    box.shutdown()
+    box.start_daemon()
+    time.sleep(0.5)
+    box.opcontrol("--dump")
+    box.opcontrol("--stop")
+    require(len(objects_of(box, app)) == 2, "two opds left the objects %s" % objects_of(box, app))
+    found, rest = jit_functions(box, app)
+    require(sorted(found) == [ALPHA, BETA] and min(found.values()) > 10 and not rest, "two opds found %s, %d elsewhere" % (found, rest))
+    box.check_agreement()
+    box.end_process(child.pid)
+    child.wait()
+    box.shutdown()
+
+
+def test(box):
+    if shutil.which("objdump") is None:
+        raise Skip("no objdump here")
+    box.configure(RingSize="1M")
+    elsewhere = os.path.join(box.dir, "elsewhere.map")
+    box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel")
+    named = {kind: work(box, kind) for kind in ("map", "dual", "fork")}
+    replaced, late, dumped = work(box, "replace"), work(box, "late"), work(box, "dump", box.dir)
+    container = work_in_container(box)
+    unnamed = [work(box, "silent"), work(box, "alien", NOBODY), work(box, "link", elsewhere), work(box, "fifo")]
+    box.opcontrol("--dump")
+    box.opcontrol("--stop")
+    status = box.check_ledger()
+    for app, spent in named.values():
+        found, rest = check_shares(box, app, spent, (ALPHA, BETA))
+        require(rest <= 0.02 * sum(found.values()), "%s has %d samples in no function" % (app, rest))
+    check_report(box, named["map"][0], jit_functions(box, named["map"][0])[0])
+    check_shares(box, *replaced, ("jit_old", "jit_new"))
+    _, rest = check_shares(box, *late, (ALPHA, BETA), WAITING_NS)
+    require(rest > 0, "what ran before there was a map is in no region")
+    check_shares(box, *dumped, ("jit_alpha", "jit_beta"))
+    check_dump(box, dumped[0])
+    check_shares(box, *container, (ALPHA, BETA))
+    for app, spent in unnamed:
+        check_unnamed(box, app, spent)
+    require(status["jit_processes"] == len(named) + 4, "the status says %d processes with JIT code" % status["jit_processes"])
+    require(status["jit_refused_files"] == 3, "the status says %d refused files" % status["jit_refused_files"])
+    require("refused_files: 3" in box.opcontrol("--status"), "opcontrol --status does not show what was refused")
+    box.check_agreement()
+    box.shutdown()
+    outlives(box)
+
+
+def clean(before):
+    for path in set(glob.glob("/tmp/perf-*.map")) - before:
+        os.unlink(path)
+
+
+if __name__ == "__main__":
+    BEFORE = set(glob.glob("/tmp/perf-*.map"))
+    try:
+        opdtest.run(test)
+    finally:
+        clean(BEFORE)

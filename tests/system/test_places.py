@@ -1,0 +1,217 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""
+Programs in chroots, mount namespaces, overlays and containers are filed under the path that the host has for them; where it has none, under
+their own. What is different is never mixed, what is one file is one image.
+"""
+import os
+import shutil
+import subprocess
+
+import opdtest
+from hot import MS, PERIOD_NS, SHARE, Wanted, compile_to, hot_place, wrong_with
+from opdtest import require
+
+NR_STORM = 40
+STORM_MS = 10
+
+
+def make_program(box, path, *flags):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    compile_to(box, path, "-static", "-w", "-DVARIANT=\"%s\"" % os.path.relpath(path, box.dir), *flags)
+    return path
+
+
+def in_namespace(script):
+    """A shell in a mount namespace of its own, whose mounts the host does not see."""
+    return ["unshare", "--mount", "--propagation=private", "sh", "-ec", script]
+
+
+def own_path(box, name):
+    return os.path.join(box.dir, name)
+
+
+# Each case: the command that runs the program, the path that its samples are filed under, and the path by which the test finds the file.
+
+
+def chroot(box, name):
+    path = make_program(box, own_path(box, name + "/usr/bin/app"))
+    return ["chroot", own_path(box, name), "/usr/bin/app"], path, path
+
+
+def bind_on_host(box, name):
+    real = make_program(box, own_path(box, name + "-real/app"))
+    bound = own_path(box, name + "-bound")
+    os.makedirs(bound)
+    box.good("mount", "--bind", os.path.dirname(real), bound)
+    box.mounts.append(bound)
+    return [bound + "/app"], bound + "/app", real
+
+
+def bind_in_namespace(box, name):
+    real = make_program(box, own_path(box, name + "-real/app"))
+    inner = own_path(box, name + "-inner")
+    os.makedirs(inner)
+    return in_namespace("mount --bind %s %s; exec %s/app \"$@\"" % (os.path.dirname(real), inner, inner)) + ["sh"], real, real
+
+
+def plain_in_namespace(box, name):
+    path = make_program(box, own_path(box, name + "/app"))
+    return in_namespace("exec %s \"$@\"" % path) + ["sh"], path, path
+
+
+def private_tmpfs(box, name):
+    real = make_program(box, own_path(box, name + "-real/app"))
+    inner = own_path(box, name + "-inner")
+    os.makedirs(inner)
+    script = "mount -t tmpfs opd-test %s; cp %s %s/; exec %s/app \"$@\"" % (inner, real, inner, inner)
+    return in_namespace(script) + ["sh"], inner + "/app", real
+
+
+def overlay(box, name, lower="shared-lower"):
+    path = own_path(box, lower + "/usr/bin/app")
+    if not os.path.exists(path):
+        make_program(box, path)
+    for part in ("upper", "work", "merged"):
+        os.makedirs(own_path(box, "over/%s/%s" % (name, part)))
+    base = own_path(box, "over/" + name)
+    options = "lowerdir=%s,upperdir=%s/upper,workdir=%s/work" % (own_path(box, lower), base, base)
+    script = "mount -t overlay -o %s opd-test %s/merged; exec chroot %s/merged /usr/bin/app \"$@\"" % (options, base, base)
+    return in_namespace(script) + ["sh"], path, path
+
+
+def overlay_upper(box, name):
+    command, _, lower = overlay(box, name, name + "-lower")
+    upper = own_path(box, "over/%s/upper/usr/bin/app" % name)
+    os.makedirs(os.path.dirname(upper))
+    make_program(box, upper)
+    os.utime(lower, (1, 1))
+    return command, upper, upper
+
+
+def pid_namespace(box, name):
+    path = make_program(box, own_path(box, name + "/app"))
+    return ["unshare", "--mount", "--pid", "--fork", "--mount-proc", path], path, path
+
+
+def nspawn(box, name):
+    path = make_program(box, own_path(box, name + "/usr/bin/app"))
+    os.makedirs(own_path(box, name + "/etc"))
+    with open(own_path(box, name + "/etc/os-release"), "w", encoding="ascii") as stream:
+        stream.write("ID=opd-test\n")
+    return ["systemd-nspawn", "--quiet", "--directory=" + own_path(box, name), "--register=no", "--keep-unit", "--console=pipe",
+            "/usr/bin/app"], path, path
+
+
+CASES = [("chroot-one", chroot), ("chroot-second", chroot), ("bind", bind_on_host), ("ns-bind", bind_in_namespace), ("ns-plain", plain_in_namespace),
+         ("tmpfs", private_tmpfs), ("overlay-one", overlay), ("overlay-two", overlay), ("overlay-upper", overlay_upper),
+         ("pid-ns", pid_namespace), ("nspawn", nspawn)]
+TRIED_FIRST = ("overlay-one", "overlay-two", "overlay-upper", "nspawn", "pid-ns")
+
+
+class Case:
+    """A program somewhere, started before opd or later."""
+
+    def __init__(self, box, name, make, variant):
+        self.what = "%s %s" % (name, variant)
+        self.command, self.filed, self.file = make(box, "%s-%s" % (name, variant))
+        self.child = None
+
+    def start(self, box, stdin):
+        self.child = subprocess.Popen(self.command + ["plain", str(MS)], env=box.env, cwd="/", stdin=stdin, stderr=subprocess.PIPE)
+        box.children.append(self.child)
+
+    def finish(self):
+        _, err = self.child.communicate(timeout=opdtest.CALL_SECONDS)
+        require(self.child.returncode == 0, "%s: %s %s" % (self.what, self.child.returncode, err.decode("utf-8", "replace")))
+
+
+def works(box, name, make):
+    """Whether the host can do it at all."""
+    if name == "nspawn" and not shutil.which("systemd-nspawn"):
+        return False
+    command, _, _ = make(box, "try-" + name)
+    return box.run(*command, "plain", "1").rc == 0
+
+
+def storm(box, name):
+    """Short-lived programs in a container whose shell lives on: (wanted path, CPU seconds)."""
+    real = make_program(box, own_path(box, name + "-real/app"))
+    inner = own_path(box, name + "-inner")
+    os.makedirs(inner)
+    before = os.times()
+    box.good(*in_namespace("mount --bind %s %s; i=0; while [ $i -lt %d ]; do %s/app plain %d; i=$((i+1)); done; sleep 1" % (
+        os.path.dirname(real), inner, NR_STORM, inner, STORM_MS)))
+    after = os.times()
+    return real, after.children_user - before.children_user
+
+
+def profile(box, cases):
+    early = [Case(box, name, make, "early") for name, make in cases]
+    late = [Case(box, name, make, "late") for name, make in cases]
+    for case in early:
+        case.start(box, subprocess.PIPE)
+    opdtest.wait_until(lambda: all(opdtest.is_waiting_below(c.child.pid) for c in early), opdtest.START_SECONDS, "not all programs wait")
+    box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel")
+    for case in early:
+        case.child.stdin.close()
+        case.child.stdin = None
+    for case in early:
+        case.finish()
+    for case in late:
+        case.start(box, subprocess.DEVNULL)
+    for case in late:
+        case.finish()
+    return early + late
+
+
+def twins(box):
+    """One image in two containers: the same build-id at the same path there."""
+    paths = [own_path(box, "twin-%s/usr/bin/app" % which) for which in ("one", "two")]
+    make_program(box, paths[0])
+    os.makedirs(os.path.dirname(paths[1]))
+    shutil.copy(paths[0], paths[1])
+    for which in ("one", "two"):
+        box.good("chroot", own_path(box, "twin-" + which), "/usr/bin/app", "plain", MS)
+    return paths
+
+
+def check_twins(files, paths):
+    totals = [sum(f.total for f in files if f.name.app == ("root", path)) for path in paths]
+    print("twins: %s samples" % totals)
+    require(totals[0] >= 1.9 * MS * 1e6 / PERIOD_NS and not totals[1], "the same image in two containers is two: %s" % totals)
+
+
+def check_storm(files, path, cpu_s):
+    found = sum(f.total for f in files if f.name.app == ("root", path) and not f.header.is_kernel)
+    expected = NR_STORM * STORM_MS * 1e6 / PERIOD_NS
+    print("storm: %d samples, %d expected, %.2f s in all" % (found, expected, cpu_s))
+    require(found >= 0.95 * expected, "the storm in a container has %d samples under %s, %d expected" % (found, path, expected))
+
+
+def test(box):
+    box.configure(RingSize="4M", SidebandSize="4M")
+    cases = [(n, m) for n, m in CASES if n not in TRIED_FIRST or works(box, n, m)]
+    for name in sorted({n for n, _ in CASES} - {n for n, _ in cases}):
+        print("left out: %s: this host cannot do it" % name)
+    done = profile(box, cases)
+    path, cpu_s = storm(box, "storm")
+    twin_paths = twins(box)
+    box.opcontrol("--dump")
+    box.opcontrol("--stop")
+    box.check_ledger()
+    files = box.files()
+    wrong = []
+    for case in done:
+        wrong += wrong_with(case.what, [Wanted(case.filed, [hot_place(case.file, case.filed)], SHARE, MS * 5)], files)
+    require(not wrong, "\n".join(wrong))
+    check_storm(files, path, cpu_s)
+    check_twins(files, twin_paths)
+    strays = sorted({f.name.app[1] for f in files if "app (" in f.name.app[1] or f.name.app[1] == "/usr/bin/app"})
+    require(not strays, "one file is more than one image, or has the name of another: %s" % strays)
+    box.check_agreement()
+    box.shutdown()
+
+
+if __name__ == "__main__":
+    opdtest.run(test)

@@ -1,0 +1,330 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""
+Storms of processes that live for milliseconds, beside thousands that sleep: each causes a number of page faults in a file that is known, so the
+truth is counted and not estimated. usage: test_storm.py [--long] [STORM...]: with
+--long 10,000 sleepers and a minute each, instead of 1,500 and some seconds; names (exec_storm, overflow ...) choose storms.
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+import elfsyms
+import opdtest
+from opdtest import require
+
+FAULTS = "page-faults"
+EVENTS = ("--event=TIMER:1000000", "--event=page-faults:1")
+NR_IMAGES = 8
+PAGES = 8
+SPINS = 20000
+MAPS = 8
+MIN_SHARE = 0.999
+MAX_RSS_BYTES = 64 << 20
+MAX_LEFT = 1.1
+SHORT = {"sleepers": 1500, "seconds": 8, "rate": 2000, "slack": 2 << 20} # beside few sleepers it shows what other programs run
+LONG = {"sleepers": 10000, "seconds": 60, "rate": 2000, "slack": 0}
+SETTLE_SECONDS = 4
+FORGET_SECONDS = 8 # opd gives memory back at most every 5 s
+PID_MAX = 400
+OUTER = "STORM_OUTER_PID_NAMESPACE"
+SETTLED_PERCENT = 2
+WITNESSES = 100
+WITNESS_PAGES = 8
+RESCAN_SECONDS = 120
+
+
+def program(box, name):
+    return os.path.join(os.path.dirname(box.work), name)
+
+
+def copy(box, name, to):
+    path = os.path.join(box.dir, to)
+    shutil.copy(program(box, name), path)
+    os.chmod(path, 0o755)
+    return path
+
+
+def memory_bytes(box, field):
+    with open("/proc/%d/status" % box.daemon.pid, encoding="utf-8") as stream:
+        return 1024 * int(re.search(r"^%s:\s+(\d+) kB" % field, stream.read(), re.M).group(1))
+
+
+def cpu_seconds(box):
+    total = 0
+    for task in os.listdir("/proc/%d/task" % box.daemon.pid):
+        with open("/proc/%d/task/%s/schedstat" % (box.daemon.pid, task), encoding="ascii") as stream:
+            total += int(stream.read().split()[0])
+    return total / 1e9
+
+
+def found_touches(files, path):
+    """Samples of the instruction of touch_pages that touches: the one with the most samples, the others have none or fetched the page."""
+    start, end = elfsyms.symbol_ranges(path, ("touch_pages",))["touch_pages"]
+    keys = {}
+    for sample_file in files:
+        if sample_file.name.image[1] == path and sample_file.name.event == FAULTS:
+            for key, count in sample_file.keys.items():
+                if start <= key < end:
+                    keys[key] = keys.get(key, 0) + count
+    return max(keys.values(), default=0)
+
+
+def read_truth(out, paths):
+    lines = out.split()
+    return dict(zip(paths, map(int, lines))), int(lines[-2]), int(lines[-1]) / 1000
+
+
+def check_truth(files, truth, what, min_share=MIN_SHARE):
+    """Nearly all samples in the right file, and none too many in any."""
+    found = {path: found_touches(files, path) for path in truth}
+    wanted, have = sum(truth.values()), sum(found.values())
+    wrong = {os.path.basename(p): (found[p], truth[p]) for p in truth if found[p] != truth[p]}
+    print("%s: %d of %d samples in the right image, %.5f; others than known: %s" % (what, have, wanted, have / wanted, wrong or "none"))
+    for path in truth:
+        require(found[path] <= truth[path], "%s: %d samples in %s, which had %d" % (what, found[path], path, truth[path]))
+    require(have >= min_share * wanted, "%s: %d of %d samples in the right image" % (what, have, wanted))
+
+
+def check_pseudo(files, images):
+    """What could not be attributed, of the processes of the storm; who else runs on this machine is not the test's business."""
+    nobody = {}
+    for sample_file in files:
+        kind, name = sample_file.name.image[0], sample_file.name.image[1]
+        if "no-" in name:
+            print("%s: %d samples of %s in %s" % (sample_file.name.event, sample_file.total, sample_file.name.app[1], name))
+        if "no-" in name and sample_file.name.app[1] in images:
+            nobody[name] = nobody.get(name, 0) + sample_file.total
+    return nobody
+
+
+def check_events(box):
+    """The ledger of all that was counted; what the kernel does not sample is few in a million (doc/ring.md)."""
+    status = box.check_ledger(not_sampled=10000)
+    for event in status["events"]:
+        print("%s: taken %d, lost_kernel %d, outstanding %d, unattributed %d" % tuple(
+            [event["name"]] + [event[k] for k in ("taken", "lost_kernel", "outstanding", "unattributed")]))
+    lost = sum(cpu["sideband_lost"] for cpu in status["cpus"])
+    print("side band: %d bytes, %d records lost" % (sum(cpu["sideband_bytes"] for cpu in status["cpus"]), lost))
+    return status, lost
+
+
+def start_sleepers(box, number):
+    if not number:
+        return None
+    sleepers = box.start_piped(program(box, "storm"), "sleepers", number, MAPS, copy(box, "storm_worker", "sleeper-app"))
+    require(sleepers.stdout.readline() == b"ready\n", "the sleepers do not sleep")
+    return sleepers
+
+
+def end_sleepers(box, sleepers):
+    sleepers.communicate(b"", timeout=opdtest.CALL_SECONDS)
+    require(sleepers.returncode == 0, "the sleepers failed")
+    box.children.remove(sleepers)
+
+
+def finish(box, driver, paths):
+    """What a driver says at its end: {path: touches}, how many processes or threads, seconds."""
+    out, _ = driver.communicate(timeout=opdtest.CALL_SECONDS)
+    require(driver.returncode == 0, "the driver of the storm failed")
+    box.children.remove(driver)
+    return read_truth(out.decode(), paths)
+
+
+def begin_execs(box, rate, seconds, images):
+    return [box.start_piped(program(box, "storm"), "execs", rate // 2, seconds * 1000, PAGES, SPINS, *images) for _ in range(2)]
+
+
+def storm(box, size, images):
+    """Two drivers; {path: touches}, processes, seconds."""
+    truth, number, longest = {path: 0 for path in images}, 0, 0
+    for driver in begin_execs(box, size["rate"], size["seconds"], images):
+        touched, processes, seconds = finish(box, driver, images)
+        truth = {path: truth[path] + touched[path] for path in images}
+        number, longest = number + processes, max(longest, seconds)
+    return truth, number, longest
+
+
+def settle(box):
+    """Until what ended is forgotten; the memory then."""
+    box.opcontrol("--dump")
+    time.sleep(FORGET_SECONDS)
+    parts = {field: memory_bytes(box, field) for field in ("VmRSS", "RssAnon", "RssFile", "RssShmem")}
+    print("memory: " + ", ".join("%s %.1f MB" % (field, value / 1e6) for field, value in parts.items()))
+    return parts
+
+
+def settled(box):
+    """True when opd does nothing but its turns: no storm, nothing that it still reads in /proc."""
+    return idle_cost(box, "after the loss") < SETTLED_PERCENT
+
+
+def idle_cost(box, what):
+    before = cpu_seconds(box)
+    time.sleep(SETTLE_SECONDS)
+    percent = 100 * (cpu_seconds(box) - before) / SETTLE_SECONDS
+    print("idle, %s: %.3f %% of one CPU" % (what, percent))
+    return percent
+
+
+def check_memory(before, storm_rss, after, peak, slack):
+    files = after["RssFile"] + after["RssShmem"] - before["RssFile"] - before["RssShmem"]
+    print("RSS: %.1f MB before, %.1f at the end of the storm, %.1f afterwards, peak %.1f" % tuple(b / 1e6 for b in (before["VmRSS"], storm_rss, after["VmRSS"], peak)))
+    require(peak < MAX_RSS_BYTES, "opd had %d bytes" % peak)
+    # Pages of sample files are the page cache's, and grow with all that runs on this machine.
+    require(after["VmRSS"] - max(files, 0) <= MAX_LEFT * before["VmRSS"] + slack, "before %s, after the storm %s" % (before, after))
+
+
+def exec_storm(box, size):
+    images = [copy(box, "storm_worker", "storm-%d" % i) for i in range(NR_IMAGES)]
+    sleepers = start_sleepers(box, size["sleepers"])
+    box.configure(RingSize="4M")
+    begin = time.monotonic()
+    box.start_daemon(*EVENTS, "--separate=library,kernel", start=False)
+    print("ready in %.2f s, %d processes known" % (time.monotonic() - begin, box.status()["nr_processes"]))
+    idle_cost(box, "%d processes" % size["sleepers"])
+    box.opcontrol("--start")
+    storm(box, dict(size, seconds=2), images) # the files and tables that the first samples make are there
+    before = settle(box)
+    box.opcontrol("--stop")
+    box.opcontrol("--reset")
+    box.opcontrol("--start")
+    cpu = cpu_seconds(box)
+    truth, number, seconds = storm(box, size, images)
+    storm_rss = memory_bytes(box, "VmRSS")
+    box.opcontrol("--dump")
+    cpu = cpu_seconds(box) - cpu
+    print("%d processes in %.1f s, %.0f per second; opd: %.2f s of CPU time, %.1f us per process" % (
+        number, seconds, number / seconds, cpu, 1e6 * cpu / number))
+    box.opcontrol("--stop")
+    status, lost = check_events(box)
+    files = box.files()
+    check_pseudo(files, truth)
+    check_truth(files, truth, "exec")
+    require(lost == 0, "%d side-band records lost" % lost)
+    after = settle(box)
+    check_memory(before, storm_rss, after, memory_bytes(box, "VmHWM"), size["slack"])
+    if sleepers:
+        end_sleepers(box, sleepers)
+        left = settle(box)
+        print("RSS when the sleepers have ended: %.1f MB, %d processes known" % (left["VmRSS"] / 1e6, box.status()["nr_processes"]))
+    box.check_agreement()
+    box.shutdown()
+    shutil.rmtree(box.session)
+
+
+def fork_storm(box, size):
+    """Children that live on what their parent has mapped, and now and then load a library of their own."""
+    path, libs = copy(box, "storm", "forks-app"), [copy(box, "storm_lib.so", name) for name in ("loaded.so", "later.so")]
+    box.start_daemon(*EVENTS, "--separate=library,kernel")
+    truth, number, seconds = finish(box, box.start_piped(path, "forks", size["rate"], size["seconds"] * 1000, PAGES, *libs), [path] + libs)
+    box.opcontrol("--dump")
+    box.opcontrol("--stop")
+    print("%d children in %.1f s" % (number, seconds))
+    check_events(box)
+    check_truth(box.files(), truth, "fork")
+    wrong = [f.path for f in box.files() if f.name.image[1] in libs and f.name.app[1] != path]
+    require(not wrong, "samples of the libraries with another application: %s" % wrong)
+    box.shutdown()
+    shutil.rmtree(box.session)
+
+
+def thread_storm(box, size):
+    path = copy(box, "storm", "threads-app")
+    box.start_daemon(*EVENTS, "--separate=library,kernel")
+    truth, number, seconds = finish(box, box.start_piped(path, "threads", size["rate"], size["seconds"] * 1000, PAGES), [path])
+    box.opcontrol("--dump")
+    box.opcontrol("--stop")
+    print("%d threads in %.1f s" % (number, seconds))
+    check_events(box)
+    check_truth(box.files(), truth, "threads")
+    box.shutdown()
+    shutil.rmtree(box.session)
+
+
+def overflow(box, size):
+    """
+    A side-band ring that is far too small: what is lost is counted, the sync thread is not held up by the many that sleep, and who lives on is known
+    right again. The witnesses exec while records are lost, and touch their pages when that is over.
+    """
+    images = [copy(box, "storm_worker", "lossy-%d" % i) for i in range(NR_IMAGES)]
+    witness = copy(box, "storm_worker", "witness")
+    sleepers = start_sleepers(box, size["sleepers"])
+    box.configure(RingSize="4M", SidebandSize="16K")
+    box.start_daemon(*EVENTS, "--separate=library,kernel")
+    drivers = begin_execs(box, size["rate"], size["seconds"], images)
+    witnesses = box.start_piped(program(box, "storm"), "sleepers", WITNESSES, MAPS, witness)
+    require(witnesses.stdout.readline() == b"ready\n", "the witnesses do not sleep")
+    for driver in drivers:
+        finish(box, driver, images)
+    lost = sum(cpu["sideband_lost"] for cpu in box.status()["cpus"])
+    require(lost > 0, "a side-band ring of 16 KiB lost nothing")
+    opdtest.wait_until(lambda: settled(box), RESCAN_SECONDS, "opd does not come to an end with reading /proc")
+    end_sleepers(box, witnesses)
+    box.opcontrol("--dump")
+    box.opcontrol("--stop")
+    status, lost = check_events(box)
+    print("%d side-band records lost, longest turn %.0f ms" % (lost, status["turn_longest_ns"] / 1e6))
+    require("the side-band ring was full" in box.log_text(), "the log does not say that the side-band ring was full")
+    files = box.files()
+    check_pseudo(files, {witness})
+    check_truth(files, {witness: WITNESSES * WITNESS_PAGES}, "after the loss")
+    if sleepers:
+        end_sleepers(box, sleepers)
+    box.shutdown()
+    box.configure()
+    shutil.rmtree(box.session)
+
+
+def pid_namespace():
+    return os.stat("/proc/self/ns/pid").st_ino
+
+
+def reuse(box, size):
+    """All of it once more where a pid is used again after some hundred others: in a pid name space, with opd in it."""
+    require(OUTER in os.environ, "only reuse_apart may start it")
+    require(str(pid_namespace()) != os.environ.get(OUTER), "this would limit the pids of the host")
+    with open("/proc/sys/kernel/pid_max", "w", encoding="ascii") as stream:
+        stream.write("%d\n" % PID_MAX)
+    exec_storm(box, dict(size, sleepers=0))
+    fork_storm(box, size)
+
+
+def all_storms(size):
+    def run(box):
+        for storm_of in (exec_storm, fork_storm, thread_storm, overflow):
+            print("== %s" % storm_of.__name__, flush=True)
+            storm_of(box, size)
+        print("== reuse", flush=True)
+        reuse_apart(size)
+    return run
+
+
+def reuse_apart(size):
+    """The limit on pids belongs to the pid name space since Linux 6.14; before that it is everybody's and stays as it is."""
+    if tuple(map(int, os.uname().release.split("-")[0].split(".")[:2])) < (6, 14):
+        print("not tried: this kernel has one pid_max for all")
+        return
+    with open("/proc/sys/kernel/pid_max", encoding="ascii") as stream:
+        pid_max = stream.read()
+    command = ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, os.path.abspath(__file__), "--reuse", str(size["seconds"])]
+    done = subprocess.run(command, env={**os.environ, OUTER: str(pid_namespace())}, check=False)
+    with open("/proc/sys/kernel/pid_max", encoding="ascii") as stream:
+        require(stream.read() == pid_max, "pid_max of the host was changed")
+    require(done.returncode == 0, "the storms in a pid name space failed")
+
+
+def main(args):
+    if "--reuse" in args:
+        size = dict(SHORT, seconds=int(args[args.index("--reuse") + 1]))
+        opdtest.run(lambda box: reuse(box, size))
+    only = [word for word in args if word in globals()]
+    size = LONG if "--long" in args else SHORT
+    opdtest.run((lambda box: [globals()[word](box, size) for word in only]) if only else all_storms(size))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

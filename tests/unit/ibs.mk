@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# The IBS decoder: unit tests, and what the system test compares with perf and with the predicates.
+ibs_unit_tests = tests/unit/test_ibs tests/unit/test_ibs_events tests/unit/test_ibs_request
+check_PROGRAMS += $(ibs_unit_tests) tests/ibs/ibs_dump
+TESTS += $(ibs_unit_tests)
+EXTRA_DIST += tests/ibs/ibsdata.py tests/ibs/predicates.py tests/ibs/vectors.jsonl tests/system/test_ibs.py
+
+# Records of check-long.
+IBS_RECORDS = 1000000
+
+tests_ibs_ibs_dump_SOURCES = tests/ibs/ibs_dump.c
+tests_ibs_ibs_dump_LDADD = libop/libop.a
+
+tests_unit_test_ibs_SOURCES = tests/unit/test_ibs.c tests/unit/cmocka_all.h tests/unit/memory_ring.h
+tests_unit_test_ibs_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_ibs_LDADD = libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_ibs_events_SOURCES = tests/unit/test_ibs_events.c tests/unit/cmocka_all.h
+tests_unit_test_ibs_events_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_ibs_events_LDADD = libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_ibs_request_SOURCES = tests/unit/test_ibs_request.c tests/unit/cmocka_all.h
+tests_unit_test_ibs_request_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_ibs_request_LDADD = libop/libop.a $(CMOCKA_LIBS)

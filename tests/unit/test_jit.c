@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* JIT code: functions at their times and places, what the files of a process say of them, whose files are read, and the limits of all of it. */
+#include "tests/unit/test_box.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "daemon/jit.h"
+#include "daemon/jit_map.h"
+#include "daemon/jit_object.h"
+#include "daemon/jit_owner.h"
+#include "daemon/jitdump.h"
+#include "daemon/perf_map.h"
+#include "libop/clock.h"
+#include "libop/sys.h"
+
+#define BASE UINT64_C(0x7f0000000000)
+
+static uint64_t counters[OP_NR_JIT];
+
+static struct opd_jit_map new_map(void)
+{
+	memset(counters, 0, sizeof(counters));
+	return (struct opd_jit_map){ .counters = counters };
+}
+
+static void add(struct opd_jit_map *map, uint64_t start, uint64_t bytes, const char *name, uint64_t from_ns)
+{
+	const struct opd_jit_code code = { .start = start, .bytes = bytes, .name = name, .from_ns = from_ns, .may_be_known = true };
+
+	assert_int_equal(opd_jit_map_add(map, &code, 0), 0);
+}
+
+/* The function at an address, by the place that its offset lies in. "" for none. */
+static const char *at(struct opd_jit_map *map, uint64_t address, uint64_t time_ns, uint64_t *ret_in_function)
+{
+	uint64_t offset;
+
+	if (!opd_jit_map_find(map, address, time_ns, &offset))
+		return "";
+	for (size_t i = 0; i < map->nr_functions; i++) {
+		const struct opd_jit_function *function = &map->functions[i];
+
+		if (function->place <= offset && offset < function->place + function->bytes) {
+			*ret_in_function = offset - function->place;
+			return opd_jit_map_name(map, function);
+		}
+	}
+	return "outside";
+}
+
+static void assert_at(struct opd_jit_map *map, uint64_t address, uint64_t time_ns, const char *name, uint64_t in_function)
+{
+	uint64_t found = 0;
+
+	assert_string_equal(at(map, address, time_ns, &found), name);
+	assert_int_equal(found, in_function);
+}
+
+/* ---- the map ---- */
+
+static void later_code_takes_the_place(void **state OP_UNUSED)
+{
+	struct opd_jit_map map = new_map();
+
+	add(&map, BASE, 0x100, "old", 10);
+	add(&map, BASE + 0x40, 0x40, "new", 20);
+	assert_at(&map, BASE + 0x50, 15, "old", 0x50);
+	assert_at(&map, BASE + 0x50, 20, "new", 0x10);
+	assert_at(&map, BASE + 0x80, 30, "old", 0x80);
+	assert_at(&map, BASE + 0x10, 5, "old", 0x10);
+	assert_at(&map, BASE + 0x100, 30, "", 0);
+	assert_at(&map, BASE - 1, 30, "", 0);
+	assert_int_equal(map.nr_sampled, 2);
+	opd_jit_map_free(&map);
+	assert_int_equal(counters[OP_JIT_bytes], 0);
+}
+
+static void the_same_again_is_known(void **state OP_UNUSED)
+{
+	struct opd_jit_map map = new_map();
+
+	add(&map, BASE, 0x100, "f", 10);
+	add(&map, BASE, 0x100, "f", 20);
+	assert_int_equal(map.nr_functions, 1);
+	add(&map, BASE, 0x100, "g", 30);
+	add(&map, BASE, 0x100, "f", 40);
+	assert_int_equal(map.nr_functions, 3);
+	opd_jit_map_free(&map);
+}
+
+static void a_function_in_several_windows(void **state OP_UNUSED)
+{
+	struct opd_jit_map map = new_map();
+
+	add(&map, BASE + 0xfff0, 0x30010, "wide", 10);
+	for (uint64_t offset = 0; offset < 0x30010; offset += 0xffff)
+		assert_at(&map, BASE + 0xfff0 + offset, 20, "wide", offset);
+	assert_int_equal(map.nr_sampled, 1);
+	opd_jit_map_free(&map);
+}
+
+static void moved_code_keeps_its_place(void **state OP_UNUSED)
+{
+	struct opd_jit_map map = new_map();
+
+	add(&map, BASE, 0x40, "f", 10);
+	assert_at(&map, BASE + 4, 10, "f", 4);
+	assert_int_equal(opd_jit_map_move(&map, BASE, BASE + 0x5000, 20, 0), 0);
+	assert_at(&map, BASE + 0x5004, 20, "f", 4);
+	assert_int_equal(map.nr_sampled, 1);
+	assert_int_equal(opd_jit_map_move(&map, BASE + 8, BASE + 0x6000, 30, 0), 0);
+	assert_int_equal(counters[OP_JIT_refused_records], 1);
+	opd_jit_map_free(&map);
+}
+
+static void names_can_be_shown(void **state OP_UNUSED)
+{
+	struct opd_jit_map map = new_map();
+
+	add(&map, BASE, 1, "a\x01\x7f\xff\xc2\x85ä", 1);
+	add(&map, BASE + 1, 1, "", 1);
+	assert_string_equal(opd_jit_map_name(&map, &map.functions[0]), "a????ä");
+	assert_string_equal(opd_jit_map_name(&map, &map.functions[1]), "[unnamed]");
+	opd_jit_map_free(&map);
+}
+
+static void limits_hold(void **state OP_UNUSED)
+{
+	struct opd_jit_map map = new_map();
+
+	add(&map, BASE, OPD_JIT_FUNCTION_MAX_BYTES + 1, "large", 1);
+	assert_int_equal(counters[OP_JIT_refused_size], 1);
+	add(&map, UINT64_MAX - 5, 10, "wraps", 1);
+	add(&map, (uint64_t)1 << 63, 10, "kernel", 1);
+	assert_int_equal(counters[OP_JIT_refused_records], 2);
+	add(&map, BASE, 0, "empty", 1);
+	assert_int_equal(map.nr_functions, 0);
+	for (uint64_t i = 0; !counters[OP_JIT_refused_memory]; i++)
+		add(&map, BASE + i * 0x10000, 16, "one in each window", 1);
+	assert_in_range(map.nr_bytes, OPD_JIT_PROCESS_MAX_BYTES / 2, OPD_JIT_PROCESS_MAX_BYTES);
+	opd_jit_map_free(&map);
+}
+
+/* ---- perf map ---- */
+
+static void put(int fd, const char *text)
+{
+	assert_int_equal(op_sys_write_all(fd, text, strlen(text)), 0);
+}
+
+static void read_map(struct opd_perf_map *perf_map, int fd, struct opd_jit_map *map, uint64_t now_ns)
+{
+	const struct opd_jit_times times = { .now_ns = now_ns };
+	uint64_t budget = UINT64_MAX;
+	struct stat st;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(opd_perf_map_read(perf_map, fd, &st, map, &times, &budget), 0);
+}
+
+static void a_map_grows(void **state)
+{
+	struct box *box = *state;
+	int fd = openat(box->fd, "map", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	struct opd_jit_map map = new_map();
+	struct opd_perf_map perf_map = { 0 };
+	uint64_t now_ns = op_now_ns();
+
+	put(fd, "7f0000000000 40 first of x.js:1\n0x7f0000000040 0x40 second\nnonsense\n\n7f00000000");
+	read_map(&perf_map, fd, &map, now_ns);
+	assert_int_equal(map.nr_functions, 2);
+	assert_int_equal(counters[OP_JIT_refused_records], 1);
+	assert_at(&map, BASE + 1, now_ns - 1, "first of x.js:1", 1);
+	put(fd, "00 40 instead\n");
+	read_map(&perf_map, fd, &map, now_ns + 1000);
+	assert_at(&map, BASE + 1, now_ns + 1000, "instead", 1);
+	assert_at(&map, BASE + 1, now_ns - 1, "first of x.js:1", 1);
+	read_map(&perf_map, fd, &map, now_ns + 2000);
+	assert_int_equal(map.nr_functions, 3);
+	close(fd);
+	opd_jit_map_free(&map);
+}
+
+static void a_map_is_written_anew(void **state)
+{
+	struct box *box = *state;
+	int fd = openat(box->fd, "map", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	struct opd_jit_map map = new_map();
+	struct opd_perf_map perf_map = { 0 };
+
+	put(fd, "7f0000000000 40 one\n7f0000000040 40 two\n");
+	read_map(&perf_map, fd, &map, 1000);
+	assert_int_equal(ftruncate(fd, 0), 0);
+	lseek(fd, 0, SEEK_SET);
+	put(fd, "7f0000000000 40 one\n7f0000000040 40 zwo\n7f0000000080 40 three\n");
+	read_map(&perf_map, fd, &map, 2000);
+	assert_int_equal(map.nr_functions, 4);
+	assert_at(&map, BASE + 0x40, 3000, "zwo", 0);
+	assert_at(&map, BASE, 3000, "one", 0);
+	close(fd);
+	opd_jit_map_free(&map);
+}
+
+static void a_line_too_long_is_passed_over(void **state)
+{
+	struct box *box = *state;
+	int fd = openat(box->fd, "map", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	struct opd_jit_map map = new_map();
+	struct opd_perf_map perf_map = { 0 };
+	char name[2000];
+
+	put(fd, "7f0000000000 40 ");
+	memset(name, 'n', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	for (int i = 0; i < 100; i++)
+		put(fd, name);
+	put(fd, "\n7f0000000040 40 next\n7f0000000080 40 ");
+	put(fd, name);
+	put(fd, "\n");
+	read_map(&perf_map, fd, &map, 1000);
+	assert_int_equal(map.nr_functions, 2);
+	assert_int_equal(counters[OP_JIT_refused_records], 1);
+	assert_at(&map, BASE + 0x40, 1, "next", 0);
+	assert_int_equal(strlen(opd_jit_map_name(&map, &map.functions[1])), OPD_JIT_NAME_MAX);
+	close(fd);
+	opd_jit_map_free(&map);
+}
+
+/* ---- jitdump ---- */
+
+static void put_words(int fd, const uint64_t *words, size_t nr_words)
+{
+	assert_int_equal(op_sys_write_all(fd, words, nr_words * sizeof(*words)), 0);
+}
+
+static void put_dump_header(int fd)
+{
+	const uint64_t words[] = { (uint64_t)1 << 32 | 0x4a695444, 40, 0, 0, 0 };
+
+	put_words(fd, words, op_array_size(words));
+}
+
+/* Eight bytes of code, all of them `code`; the name has seven letters. */
+static void put_load(int fd, uint64_t start, const char *name, uint64_t time_ns)
+{
+	const uint64_t words[] = { (uint64_t)72 << 32, time_ns, 1, start, start, 8, 1 };
+
+	put_words(fd, words, op_array_size(words));
+	assert_int_equal(op_sys_write_all(fd, name, 8), 0);
+	put(fd, "codecode");
+}
+
+static void read_dump(struct opd_jitdump *dump, struct opd_jit_map *map, uint64_t now_ns)
+{
+	const struct opd_jit_times times = { .now_ns = now_ns };
+	uint64_t budget = UINT64_MAX;
+
+	assert_int_equal(opd_jitdump_read(dump, map, &times, &budget), 0);
+}
+
+static void a_dump_grows(void **state)
+{
+	struct box *box = *state;
+	struct opd_jitdump dump = { .fd = openat(box->fd, "dump", O_RDWR | O_CREAT | O_CLOEXEC, 0644) };
+	struct opd_jit_map map = new_map();
+	const uint64_t part[] = { (uint64_t)72 << 32, 30 };
+
+	read_dump(&dump, &map, 100);
+	put_dump_header(dump.fd);
+	put_load(dump.fd, BASE, "first..", 10);
+	put_load(dump.fd, BASE, "second.", 20);
+	put_words(dump.fd, part, 2);
+	read_dump(&dump, &map, 100);
+	read_dump(&dump, &map, 100);
+	assert_int_equal(map.nr_functions, 2);
+	assert_at(&map, BASE + 1, 15, "first..", 1);
+	assert_at(&map, BASE + 1, 20, "second.", 1);
+	assert_false(dump.ended);
+	opd_jit_map_free(&map);
+	opd_jitdump_close(&dump);
+}
+
+static void a_dump_that_makes_no_sense_ends(void **state)
+{
+	struct box *box = *state;
+	struct opd_jitdump dump = { .fd = openat(box->fd, "dump", O_RDWR | O_CREAT | O_CLOEXEC, 0644) };
+	struct opd_jit_map map = new_map();
+	const uint64_t too_much_code[] = { (uint64_t)64 << 32, 1, 1, BASE, BASE, UINT64_MAX, 1, 'x' },
+		       too_short[] = { (uint64_t)8 << 32, 0 };
+
+	put_dump_header(dump.fd);
+	put_words(dump.fd, too_much_code, op_array_size(too_much_code));
+	put_load(dump.fd, BASE, "good...", 10);
+	put_words(dump.fd, too_short, op_array_size(too_short));
+	put_load(dump.fd, BASE, "behind.", 20);
+	read_dump(&dump, &map, 100);
+	assert_int_equal(map.nr_functions, 1);
+	assert_int_equal(counters[OP_JIT_refused_records], 2);
+	assert_true(dump.ended);
+	opd_jit_map_free(&map);
+	opd_jitdump_close(&dump);
+}
+
+static void what_is_no_dump_is_refused(void **state)
+{
+	struct box *box = *state;
+	struct opd_jitdump dump = { .fd = openat(box->fd, "dump", O_RDWR | O_CREAT | O_CLOEXEC, 0644) };
+	struct opd_jit_map map = new_map();
+
+	put(dump.fd, "this is a text that is longer than the header of a dump");
+	read_dump(&dump, &map, 100);
+	assert_true(dump.ended);
+	assert_int_equal(counters[OP_JIT_refused_files], 1);
+	opd_jitdump_close(&dump);
+}
+
+/* ---- whose files ---- */
+
+static int open_as(struct opd_jit_owner *owner, const struct box *box, const char *name)
+{
+	struct stat st;
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", box->path, name);
+	fd = opd_jit_owner_open(owner, path, &st);
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 ? fd : 0;
+}
+
+static void files_of_the_process_are_read(void **state)
+{
+	struct box *box = *state;
+	struct opd_jit_owner owner;
+
+	opd_jit_owner_init(&owner, (uint32_t)getpid());
+	assert_true(owner.is_known);
+	assert_int_equal(owner.uid, geteuid());
+	assert_true(owner.began_s > 0 && owner.began_s <= op_clock_ns(CLOCK_REALTIME) / OP_NS_PER_S);
+	assert_int_equal(mknodat(box->fd, "plain", S_IFREG | 0644, 0), 0);
+	assert_int_equal(mknodat(box->fd, "fifo", S_IFIFO | 0644, 0), 0);
+	assert_int_equal(mkdirat(box->fd, "dir", 0755), 0);
+	assert_int_equal(symlinkat("plain", box->fd, "link"), 0);
+	assert_int_equal(open_as(&owner, box, "plain"), 0);
+	assert_int_equal(open_as(&owner, box, "fifo"), -EPERM);
+	assert_int_equal(open_as(&owner, box, "dir"), -EPERM);
+	assert_int_equal(open_as(&owner, box, "link"), -EPERM);
+	assert_int_equal(open_as(&owner, box, "nothing"), -ENOENT);
+	if (!geteuid()) {
+		assert_int_equal(fchownat(box->fd, "plain", 12345, 0, 0), 0);
+		assert_int_equal(open_as(&owner, box, "plain"), -EPERM);
+	}
+	opd_jit_owner_close(&owner);
+	opd_jit_owner_init(&owner, 4000000000u);
+	assert_false(owner.is_known);
+	assert_int_equal(open_as(&owner, box, "plain"), -ENOENT);
+	opd_jit_owner_close(&owner);
+}
+
+static void a_file_from_before_the_process_is_not_its(void **state OP_UNUSED)
+{
+	const struct opd_jit_owner owner = { .began_s = 1000 };
+	struct stat st = { .st_mtim.tv_sec = 900 };
+
+	assert_true(opd_jit_owner_is_older(&owner, &st));
+	st.st_mtim.tv_sec = 1000;
+	assert_false(opd_jit_owner_is_older(&owner, &st));
+}
+
+/* ---- all together, with this very process ---- */
+
+static void a_sample_finds_its_function(void **state OP_UNUSED)
+{
+	struct op_dcookie_table *table = op_dcookie_table_new();
+	struct opd_processes processes = { 0 };
+	struct op_sample sample = { .pid = (uint32_t)getpid(), .ip = BASE + 4, .time_ns = 50 };
+	struct op_location location, child_location;
+	struct opd_process *process, *child;
+	struct opd_jit jit;
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)getpid());
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	put(fd, "7f0000000000 40 f\n");
+	opd_jit_init(&jit, table);
+	processes.jit = &jit;
+	process = opd_process_add(&processes, sample.pid, 0);
+	assert_int_equal(opd_process_fork(&processes, sample.pid, 4000000, 40), 0);
+	child = opd_process_find(&processes, 4000000);
+	assert_true(opd_jit_resolve(&processes, process, process->mm, &sample, 100, &location));
+	assert_int_equal(location.offset, 4);
+	assert_int_equal(op_dcookie_row(table, location.cookie)->id.name.kind, OP_IMAGE_ANON);
+	assert_int_equal(op_dcookie_row(table, location.cookie)->id.name.start, OPD_JIT_RANGE_START);
+	assert_true(opd_jit_resolve(&processes, child, child->mm, &sample, 100, &child_location));
+	assert_memory_equal(&location, &child_location, sizeof(location));
+	sample.ip = BASE + 0x40;
+	assert_false(opd_jit_resolve(&processes, process, process->mm, &sample, 100, &location));
+	put(fd, "7f0000000040 40 g\n");
+	assert_false(opd_jit_resolve(&processes, process, process->mm, &sample, 100, &location));
+	assert_true(opd_jit_resolve(&processes, process, process->mm, &sample, 100 + OP_NS_PER_S, &location));
+	assert_int_equal(jit.counters[OP_JIT_sampled], 2);
+	opd_processes_free(&processes);
+	opd_jit_free(&jit);
+	op_dcookie_table_free(table);
+	close(fd);
+	unlink(path);
+}
+
+static void names_of_mappings(void **state OP_UNUSED)
+{
+	assert_true(opd_jit_may_be_in(""));
+	assert_true(opd_jit_may_be_in("//anon"));
+	assert_true(opd_jit_may_be_in("/memfd:doublemapper (deleted)"));
+	assert_true(opd_jit_may_be_in("[heap]"));
+	assert_true(opd_jit_may_be_in("[anon: v8]"));
+	assert_false(opd_jit_may_be_in("[vdso]"));
+	assert_false(opd_jit_may_be_in("/usr/bin/node"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(later_code_takes_the_place),
+		cmocka_unit_test(the_same_again_is_known),
+		cmocka_unit_test(a_function_in_several_windows),
+		cmocka_unit_test(moved_code_keeps_its_place),
+		cmocka_unit_test(names_can_be_shown),
+		cmocka_unit_test(limits_hold),
+		box_test(a_map_grows),
+		box_test(a_map_is_written_anew),
+		box_test(a_line_too_long_is_passed_over),
+		box_test(a_dump_grows),
+		box_test(a_dump_that_makes_no_sense_ends),
+		box_test(what_is_no_dump_is_refused),
+		box_test(files_of_the_process_are_read),
+		cmocka_unit_test(a_file_from_before_the_process_is_not_its),
+		cmocka_unit_test(a_sample_finds_its_function),
+		cmocka_unit_test(names_of_mappings),
+	};
+
+	return cmocka_run_group_tests_name("jit", tests, NULL, NULL);
+}

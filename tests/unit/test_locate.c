@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Files that this very process has mapped: there, removed, called as if removed, and what is told after a process is gone. */
+#include "tests/unit/cmocka_all.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libop/clock.h"
+#include "daemon/locate.h"
+
+#define BYTES	 4096
+#define NO_PID	 0x7fffffffu
+#define TEMPLATE "/tmp/opd-locate.XXXXXX"
+
+static struct opd_places places;
+static char directory[64], path[256];
+static void *memory;
+
+static int set_up(void **state)
+{
+	(void)state;
+	snprintf(directory, sizeof(directory), TEMPLATE);
+	return mkdtemp(directory) ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	if (memory)
+		munmap(memory, BYTES);
+	memory = NULL;
+	unlink(path);
+	opd_places_free(&places);
+	return rmdir(directory);
+}
+
+static struct opd_wanted make_file(const char *name)
+{
+	struct stat st;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0700);
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, BYTES), 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	memory = mmap(NULL, BYTES, PROT_READ, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(memory, MAP_FAILED);
+	close(fd);
+	return (struct opd_wanted){
+		.pid = (uint32_t)getpid(),
+		.start = (uintptr_t)memory,
+		.end = (uintptr_t)memory + BYTES,
+		.name = path,
+		.has_inode = true,
+		.inode = st.st_ino,
+	};
+}
+
+static void assert_found(const struct opd_wanted *wanted, bool seen, bool on_host)
+{
+	struct opd_located located;
+
+	assert_int_equal(opd_locate(&places, wanted, &located), 0);
+	assert_string_equal(op_text_get(&located.path), path);
+	assert_int_equal(located.seen, seen);
+	assert_int_equal(located.on_host, on_host);
+	if (seen)
+		assert_int_equal(located.stat.stx_ino, wanted->inode);
+	op_text_free(&located.path);
+}
+
+/* Whether a mapping leads to its file needs CAP_CHECKPOINT_RESTORE; a name alone does not. */
+static bool leads_to_file(void)
+{
+	return geteuid() == 0;
+}
+
+static void there(void **state OP_UNUSED)
+{
+	struct opd_wanted wanted = make_file("plain");
+
+	assert_found(&wanted, leads_to_file(), true);
+}
+
+static void removed(void **state OP_UNUSED)
+{
+	struct opd_wanted wanted = make_file("gone");
+
+	unlink(path);
+	assert_found(&wanted, leads_to_file(), false);
+}
+
+static void called_removed(void **state OP_UNUSED)
+{
+	struct opd_wanted wanted = make_file("x (deleted)");
+
+	assert_found(&wanted, leads_to_file(), true);
+}
+
+static void newline(void **state OP_UNUSED)
+{
+	struct opd_wanted wanted = make_file("two\nlines");
+
+	assert_found(&wanted, leads_to_file(), true);
+}
+
+static void process_is_gone(void **state OP_UNUSED)
+{
+	struct opd_wanted wanted = make_file("short-lived");
+
+	wanted.pid = NO_PID;
+	assert_found(&wanted, true, true);
+	wanted.inode++;
+	assert_found(&wanted, false, false);
+	wanted.has_inode = false;
+	wanted.inode--;
+	assert_found(&wanted, true, true);
+	wanted.time_ns = op_now_ns() - 3600 * (uint64_t)OP_NS_PER_S;
+	assert_found(&wanted, false, false);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(there, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(removed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(called_removed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(newline, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(process_is_gone, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests_name("locate", tests, NULL, NULL);
+}

@@ -1,0 +1,388 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""opreport's reports of calls and of changes, its forms for programs, archives, event files and terminals, on sessions written here.
+
+Run from the build directory by `make check`; a compiler makes the image that the samples are of.
+"""
+import csv
+import io
+import json
+import os
+import pty
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SOURCE = os.path.realpath(os.environ.get("srcdir", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")))
+sys.path.insert(0, os.path.join(SOURCE, "tests", "system"))
+sys.dont_write_bytecode = True
+import elfsyms  # noqa: E402
+
+OPREPORT = os.path.abspath(os.environ.get("OPREPORT", "tools/opreport"))
+SCHEMA = os.path.join(SOURCE, "tests", "opreport.xsd")
+PROGRAM = "void hot(void) { }\nvoid warm(void) { hot(); }\nvoid cold(void) { warm(); }\nvoid _start(void) { cold(); }\n"
+FUNCTIONS = ("hot", "warm", "cold")
+TIMER, FAMILY10, NEHALEM = 4, 35, 47
+ALL = "all.all.all"
+HEADER = struct.Struct("<4s6I4xdQI4xQQ")
+
+
+def bucket(key, size):
+    folded = (key >> 32) ^ (key & 0xffffffff)
+    return (folded ^ (folded >> 8)) & (size - 1)
+
+
+def write_samples(path, samples, cpu_type=TIMER, event=0, mask=0, count=0, kernel=0):
+    size = 128
+    nodes, table = bytearray(16 * size), [0] * size
+    for i, (key, value) in enumerate(samples, 1):
+        at = bucket(key, size)
+        struct.pack_into("<QII", nodes, 16 * i, key, value, table[at])
+        table[at] = i
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as stream:
+        stream.write(HEADER.pack(b"DAE\n", 0x13, cpu_type, event, mask, count, kernel, 0.0, 1, 0, 0, 0))
+        stream.write(struct.pack("<II24x", size, len(samples) + 1) + nodes + struct.pack("<%dI" % size, *table))
+
+
+class Forms(unittest.TestCase):
+    maxDiff = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.images = tempfile.mkdtemp()
+        source, cls.program = os.path.join(cls.images, "prog.c"), os.path.join(cls.images, "prog")
+        with open(source, "w", encoding="utf-8") as stream:
+            stream.write(PROGRAM)
+        subprocess.run([shutil.which("gcc") or shutil.which("clang") or "cc", "-g", "-O0", "-nostdlib", "-static", "-fno-pie", "-no-pie",
+                        "-o", cls.program, source], check=True)
+        os.utime(cls.program, (1, 1))
+        ranges = elfsyms.symbol_ranges(cls.program, FUNCTIONS)
+        cls.at = {name: ranges[name][0] for name in FUNCTIONS}
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.images)
+
+    def setUp(self):
+        self.dir = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.dir)
+
+    def put(self, samples, event="TIMER.0.0." + ALL, session="current", callee=None, event_number=0, **header):
+        part = "{root}%s/" % self.program
+        below = part + "{dep}/" + part + ("{cg}/%s/" % callee if callee else "")
+        fields = event.split(".")
+        write_samples(os.path.join(self.dir, "samples", session, below + event), samples, event=event_number, mask=int(fields[2]),
+                      count=int(fields[1]), **header)
+
+    def put_functions(self, session="current", **counts):
+        self.put([(self.at[name], counts[name]) for name in counts], session=session)
+
+    def put_calls(self, *calls):
+        self.put([(self.at[a] << 32 | self.at[b], n) for a, b, n in calls], callee="{root}" + self.program)
+
+    def run_tool(self, *arguments, rc=0, env=None, **options):
+        done = subprocess.run([OPREPORT, "--session-dir=" + self.dir] + list(arguments), stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, check=False, env=dict(os.environ, **(env or {})), **options)
+        self.assertEqual(done.returncode, rc, done.stderr.decode())
+        if rc:
+            self.assertEqual(done.stdout, b"")
+        return done.stdout.decode() if not rc else done.stderr.decode()
+
+    # ---- callgraph ----
+
+    def test_callgraph(self):
+        self.put_functions(hot=60, warm=20)
+        self.put_calls(("warm", "hot", 30), ("cold", "warm", 10), ("cold", "hot", 10))
+        rule = "-" * 79 + "\n"
+        blocks = [
+            "  10       25.0000  cold\n  30       75.0000  warm\n60       75.0000  hot\n  60       100.000  hot [self]\n",
+            "  10       100.000  cold\n20       25.0000  warm\n  30       60.0000  hot\n  20       40.0000  warm [self]\n",
+            "0              0  cold\n  10       50.0000  hot\n  10       50.0000  warm\n  0              0  cold [self]\n",
+        ]
+        self.assertEqual(self.run_tool("-c", "-n"), rule + rule.join(blocks) + rule)
+        self.assertEqual(self.run_tool("-c", "-n", "-i", "warm"),
+                         rule + blocks[1].replace("20       25.0000", "20       100.000") + rule)
+        self.assertEqual(self.run_tool("-c", "-n", "-t", "70"), rule + blocks[0].split("\n", 1)[1] + rule)
+        self.assertEqual(self.run_tool("-c", "-n", "--top=1"), rule + blocks[0] + rule)
+        self.assertIn("  30       37.5000  warm\n", self.run_tool("-c", "-n", "-%"))
+        self.assertIn("  30       75.0000  prog.c:2                    warm\n",
+                      self.run_tool("-c", "-n", "-g"))
+        self.assertNotIn("[self]", self.run_tool("-l", "-n"))
+
+    def test_calls_alone(self):
+        self.put_calls(("warm", "hot", 30))
+        self.assertIn("profile specification too strict", self.run_tool("-l", rc=1))
+        report = self.run_tool("-c", "-n")
+        self.assertIn("0              0  hot\n", report)
+        self.assertIn("  30       100.000  warm\n", report)
+
+    def test_calls_to_nowhere(self):
+        self.put_functions(hot=1)
+        self.put([(self.at["warm"] << 32 | 1, 7)], callee="{root}" + self.program)
+        done = subprocess.run([OPREPORT, "--session-dir=" + self.dir, "-c"], capture_output=True, check=True)
+        self.assertIn(b"dropping hyperspace sample", done.stderr)
+        self.assertNotIn(b"warm", done.stdout)
+
+    def test_kernel_that_is_nowhere(self):
+        part = "{kern}/no-vmlinux/"
+        self.put_functions(hot=1)
+        write_samples(os.path.join(self.dir, "samples/current", part + "{dep}/" + part + "{cg}/{root}" + self.program +
+                                   "/TIMER.0.0." + ALL), [(self.at["hot"] | 5 << 32, 9)], kernel=1)
+        self.assertNotIn("no-vmlinux", self.run_tool("-c", "-n"))
+
+    def test_callgraph_is_refused(self):
+        self.put_functions(hot=1)
+        self.assertIn("--callgraph is incompatible with --details", self.run_tool("-c", "-d", rc=1))
+
+    # ---- differences ----
+
+    def test_difference(self):
+        self.put_functions(session="old", hot=50, cold=50)
+        self.put_functions(hot=75, warm=25)
+        rows = ["75       75.0000  +50.0000  hot\n", "50       ---      ---       cold\n", "25       25.0000  +++       warm\n"]
+        for words in (["{", "session:old", "}", "{", "}"], ["{", "session:old", "}", "{}"],
+                      [self.program, "{", "session:old", "}", "{", "session:current", "}"]):
+            self.assertEqual(self.run_tool("-l", "-n", *words), "".join(rows))
+        self.assertEqual(self.run_tool("-l", "-n", "-t", "60", "{", "session:old", "}", "{}"), "".join(rows[1:]))
+        self.assertEqual(self.run_tool("-l", "-n", "--top=1", "{", "session:old", "}", "{}"), rows[0])
+        self.assertIn("samples  %        diff %    symbol name\n", self.run_tool("-l", "{", "session:old", "}", "{}"))
+        self.assertEqual(self.run_tool("-l", "-n", self.program, "{}", "{}"),
+                         "75       75.0000       +0   hot\n25       25.0000       +0   warm\n")
+        self.assertEqual(self.run_tool("-n", "{}", "{}"), self.run_tool("-n"))
+
+    def test_difference_of_classes(self):
+        hot, warm = self.at["hot"], self.at["warm"]
+        for session, other in (("old", [(warm, 1)]), ("current", [(hot, 3), (warm, 1)])):
+            self.put([(hot, 1)], event="A.1.0." + ALL, session=session)
+            self.put(other, event="B.1.0." + ALL, session=session)
+        report = json.loads(self.run_tool("-l", "--format=json", "{", "session:old", "}", "{}"))
+        self.assertEqual([(s["symbol"], s["change"]) for s in report["symbols"]], [("hot", [0, "new"]), ("warm", [0, -75])])
+
+    def test_difference_is_refused(self):
+        self.put_functions(hot=1)
+        self.put([(self.at["hot"], 1)], session="other", event="OTHER.5.0." + ALL)
+        for words in (["{"], ["}"], ["{", "}"], ["{", "{", "}", "}"], ["{}", "{", "image:x", "}"], ["{}", "{}", "{}"]):
+            self.assertIn("invalid profile specification", self.run_tool("-l", *words, rc=1))
+        for options in ([], ["-l", "-d"], ["-c"], ["-X"]):
+            self.assertIn("differential", self.run_tool(*options, "{", "session:current", "}", "{}", rc=1))
+        self.assertIn("profile classes are incompatible", self.run_tool("-l", "{", "session:other", "}", "{}", rc=1))
+
+    # ---- forms ----
+
+    def check_xml(self, *arguments):
+        text = self.run_tool(*arguments)
+        if shutil.which("xmllint"):
+            done = subprocess.run(["xmllint", "--noout", "--schema", SCHEMA, "-"], input=text.encode(), capture_output=True, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr.decode())
+        return text
+
+    def test_xml(self):
+        self.put_functions(hot=60, warm=20)
+        self.put_calls(("warm", "hot", 30))
+        text = self.check_xml("-X")
+        self.assertIn('<binary  name="%s">\n<count>\n80</count>\n<symbol  idref="0">\n<count>\n60</count>\n</symbol>\n' % self.program, text)
+        self.assertIn('title="opreport --session-dir=%s -X ">' % self.dir, text)
+        self.assertEqual(text.replace(" -X ", " --format=xml "), self.run_tool("--format=xml"))
+        text = self.check_xml("-X", "-d", "-g", "-m", "all", "-e", "cold")
+        self.assertIn('<options  debuginfo="true" details="true" merge="all" excludesymbols="cold"/>', text)
+        self.assertIn('<symbol  idref="0" detaillo="0" detailhi="0">', text)
+        with open(self.program, "rb") as stream:
+            stream.seek(self.at["hot"])
+            self.assertIn('<bytes  id="0">\n' + stream.read(4).hex().upper(), text)
+        text = self.check_xml("-X", "-c")
+        self.assertIn('<callers>\n<symbol  idref="1">\n<count>\n30</count>', text)
+        self.assertIn('idref="0" self="true">', text)
+        for options in (["-a"], ["-%"], ["--cgroups"]):
+            self.assertIn("--xml", self.run_tool("-X", "-l", *options, rc=1))
+        self.assertIn("meaningless without --symbols", self.run_tool("-X", "-w", rc=1))
+
+    def test_xml_of_threads_and_cpus(self):
+        for name, count in (("5.6.0", 1), ("5.7.1", 2), ("8.8.1", 4)):
+            self.put([(self.at["hot"], count)], event="TIMER.0.0." + name)
+        text = self.check_xml("-X")
+        self.assertIn('separatedcpus="2"', text)
+        self.assertIn('<class  name="c1" cpu="1"/>', text)
+        self.assertIn('<process  pid="5" name="%s">\n<count  class="c0">\n1</count>\n<count  class="c1">\n2</count>\n<thread  tid="6">'
+                      % self.program, text)
+        self.assertIn("conflicts with parameter", self.run_tool("-l", rc=1))
+
+    def test_xml_escapes(self):
+        write_samples(os.path.join(self.dir, 'samples/current/{root}/a<&">b\x01/{dep}/{root}/a<&">b\x01/TIMER.0.0.' + ALL), [(1, 1)])
+        self.assertIn('name="/a&lt;&amp;&quot;&gt;b?"', self.check_xml("-X"))
+
+    def test_json(self):
+        self.put_functions(session="old", hot=1)
+        self.put_functions(hot=60, warm=20)
+        self.put_calls(("warm", "hot", 30))
+        report = json.loads(self.run_tool("--format=json"))
+        self.assertEqual([(a["name"], a["samples"]) for a in report["applications"]], [(self.program, [80])])
+        report = json.loads(self.run_tool("--format=json", "-d", "-g", "-a"))
+        hot = report["symbols"][0]
+        self.assertEqual((hot["symbol"], hot["samples"], hot["percent"], hot["line"]), ("hot", [60], [75], 1))
+        self.assertEqual((hot["details"][0]["samples"], hot["details"][0]["line"]), ([60], 1))
+        self.assertEqual(report["symbols"][1]["accumulated"], [80])
+        block = json.loads(self.run_tool("--format=json", "-c"))["symbols"][0]
+        self.assertEqual([(c["symbol"], c["samples"]) for c in block["callers"]], [("warm", [30])])
+        self.assertTrue(block["callees"][0]["self"])
+        report = json.loads(self.run_tool("--format=json", "-l", "{", "session:old", "}", "{}"))
+        self.assertEqual([s["change"] for s in report["symbols"]], [[-25], ["new"]])
+
+    def test_csv(self):
+        self.put_functions(hot=60, warm=20)
+        self.put_calls(("warm", "hot", 30))
+        rows = list(csv.DictReader(io.StringIO(self.run_tool("--format=csv", "-l", "-g"))))
+        self.assertEqual([(r["symbol"], r["line"], r["TIMER:0 samples"], r["TIMER:0 %"]) for r in rows],
+                         [("hot", "1", "60", "75"), ("warm", "2", "20", "25")])
+        rows = list(csv.DictReader(io.StringIO(self.run_tool("--format=csv", "-c"))))
+        self.assertEqual([(r["kind"], r["symbol"], r["around"]) for r in rows][:3],
+                         [("caller", "warm", "hot"), ("symbol", "hot", ""), ("self", "hot", "hot")])
+        self.assertEqual(self.run_tool("--format=csv", "-n").count("\r\n"), 2)
+
+    def test_unknown_values(self):
+        self.put_functions(hot=1)
+        for option in ("--format=yaml", "--top=0", "--top=x", "--color=red", "--demangle=clever"):
+            self.assertIn(option.split("=")[1], self.run_tool(option, rc=1))
+
+    # ---- archives and events ----
+
+    def test_archive(self):
+        archive = os.path.join(self.dir, "archive")
+        self.put_functions(hot=3)
+        os.makedirs(archive + "/var/lib/oprofile")
+        shutil.move(self.dir + "/samples", archive + "/var/lib/oprofile/samples")
+        self.assertIn("does not exist", self.run_tool(rc=1))
+        self.assertEqual(self.run_tool("-l", "-n", "archive:" + archive), "3        100.000  hot\n")
+        shutil.copytree(self.images, archive + self.images)
+        done = subprocess.run([OPREPORT, "-l", "-V", "bfd", "archive:" + archive], capture_output=True, check=True)
+        self.assertIn(archive + self.program, done.stderr.decode())
+
+    def put_event(self, name="EV", number=0xf203, mask=1, cpu_type=FAMILY10):
+        self.put([(self.at["hot"], 1)], event="%s.50000.%d.%s" % (name, mask, ALL), cpu_type=cpu_type, event_number=number)
+
+    def events_env(self):
+        return {"OPROFILE_EVENTS_DIR": os.path.join(SOURCE, "events")}
+
+    def test_event_descriptions(self):
+        self.put_event()
+        self.assertIn("Counted IBS_OP_L1_DTLB_HITS events (Sampled accesses that hit the first data TLB) with a unit mask of 0x01 "
+                      "(Count dispatched ops) count 50000\n", self.run_tool(env=self.events_env()))
+        self.put_event(name="EW", mask=3)
+        self.assertIn("0x03 (multiple flags)", self.run_tool(env=self.events_env()))
+        self.assertIn('eventname="EV" unitmask="1" setupcount="50000"/>', self.run_tool("-X"))
+        self.assertIn('cputype="x86-64" processor="family10"', self.run_tool("-X"))
+
+    def test_included_event_descriptions(self):
+        self.put_event(number=0x2e, mask=0x41, cpu_type=NEHALEM)
+        self.assertIn("Counted LLC_MISSES events (References that missed", self.run_tool(env=self.events_env()))
+
+    def test_event_files_by_the_form(self):
+        self.put_event(number=0x99, mask=0)
+        place = os.path.join(self.dir, "events", "x86-64", "family10")
+        env = {"OPROFILE_EVENTS_DIR": os.path.join(self.dir, "events")}
+        self.assertIn("Unknown event", self.run_tool(env=env))
+        os.makedirs(place)
+        for events, wanted in (("event:0x99 counters:0 um:u minimum:1 name:MINE : text\n", None),
+                               ("event:0x99 event:0x98 name:A : t\n", "events, line 1"),
+                               ("# comment\nevent:0x99 name:A colour:red : t\n", "events, line 2"),
+                               ("event:zz name:A : t\n", "events, line 1"), ("name:A : t\n", "events, line 1"),
+                               ("event:0x1 name:A/B : t\n", "events, line 1"), ("include:nothing\n", "events, line 1"),
+                               ("include:x86-64/family10\n", "parse error")):
+            with open(place + "/events", "w", encoding="utf-8") as stream:
+                stream.write(events)
+            with open(place + "/unit_masks", "w", encoding="utf-8") as stream:
+                stream.write("name:u type:mandatory default:0x0\n\t0x0 no mask\n")
+            if wanted:
+                self.assertIn(wanted, self.run_tool(rc=1, env=env))
+            else:
+                self.assertIn("Counted MINE events (text) with a unit mask of 0x00 (no mask) count 50000", self.run_tool(env=env))
+        os.unlink(place + "/unit_masks")
+        with open(place + "/events", "w", encoding="utf-8") as stream:
+            stream.write("event:0x99 name:MINE : text\n")
+        self.assertIn("could not open unit mask description file", self.run_tool(rc=1, env=env))
+
+    # ---- terminals ----
+
+    def on_terminal(self, *arguments, **env):
+        primary, secondary = pty.openpty()
+        settings = dict(os.environ, TERM="xterm", COLUMNS="60", **env)
+        settings = {name: value for name, value in settings.items() if value is not None}
+        done = subprocess.Popen([OPREPORT, "--session-dir=" + self.dir] + list(arguments), stdout=secondary,
+                                stderr=subprocess.PIPE, env=settings)
+        os.close(secondary)
+        text = b""
+        while True:
+            try:
+                more = os.read(primary, 4096)
+            except OSError:
+                break
+            if not more:
+                break
+            text += more
+        errors = done.communicate()[1]
+        os.close(primary)
+        self.assertEqual(done.returncode, 0, errors)
+        return text.decode().replace("\r\n", "\n")
+
+    def test_terminal(self):
+        self.put_functions(hot=199, warm=1)
+        hot = "\x1b[31m99.5000\x1b[m"
+        self.assertIn("199      %s  hot\n" % hot, self.on_terminal("-l", "-n", "--no-pager"))
+        self.assertIn("1        \x1b[32m 0.5000\x1b[m  warm\n", self.on_terminal("-l", "-n", PAGER="cat"))
+        self.assertNotIn("\x1b", self.on_terminal("-l", "-n", "--no-pager", NO_COLOR="1"))
+        self.assertNotIn("\x1b", self.on_terminal("-l", "-n", "--no-pager", "--color=never"))
+        self.assertNotIn("\x1b", self.run_tool("-l", "-n", env={"COLUMNS": "20"}))
+        self.assertIn(hot, self.run_tool("-l", "-n", "--color=always"))
+
+    def test_terminal_columns(self):
+        name = "/" + "n" * 100
+        part = "{root}%s/" % name
+        write_samples(os.path.join(self.dir, "samples/current", part + "{dep}/" + part + "TIMER.0.0." + ALL), [(1, 1)])
+        line = self.on_terminal("-l", "-n", "--no-pager", "--color=never").splitlines()[-1]
+        self.assertEqual((len(line), line[-3:]), (60, "..."))
+        self.assertIn(name, self.run_tool("-l", "-n"))
+
+    def test_pager(self):
+        self.put_functions(hot=1)
+        self.assertIn("page:1        100.000  hot", self.on_terminal("-l", "-n", "--color=never", PAGER="sed s/^/page:/"))
+        self.assertIn("FRX", self.on_terminal("-n", PAGER="cat >/dev/null; echo $LESS", LESS=None))
+        self.assertNotIn("page:", self.on_terminal("-n", "--no-pager", PAGER="sed s/^/page:/"))
+        self.assertNotIn("page:", self.run_tool("-n", env={"PAGER": "sed s/^/page:/"}))
+        self.assertEqual(self.on_terminal("-n", PAGER="true"), "")
+
+    def test_images_as_csv_and_json(self):
+        self.put_functions(hot=3)
+        rows = list(csv.DictReader(io.StringIO(self.run_tool("--images", "--format=csv"))))
+        self.assertEqual([(r["image"], r["symbols"], r["TIMER:0 samples"]) for r in rows], [(self.program, "debug info", "3")])
+        self.assertEqual(json.loads(self.run_tool("--images", "--format=json"))["images"][0]["samples"], [3])
+        self.assertIn("--images", self.run_tool("--images", "-X", rc=1))
+
+    def test_stripped_image(self):
+        stripped = os.path.join(self.dir, "stripped")
+        subprocess.run(["strip", "-o", stripped, self.program], check=True)
+        part = "{root}%s/" % stripped
+        write_samples(os.path.join(self.dir, "samples/current", part + "{dep}/" + part + "TIMER.0.0." + ALL), [(1, 1)])
+        self.put_functions(hot=3)
+        done = subprocess.run([OPREPORT, "--session-dir=" + self.dir, "-l"], capture_output=True, check=True)
+        self.assertIn("warning: %s has no symbols" % stripped, done.stderr.decode())
+        self.assertNotIn("warning: %s has" % self.program, done.stderr.decode())
+
+    def test_top(self):
+        self.put_functions(hot=3, warm=2, cold=1)
+        self.assertEqual(self.run_tool("-l", "-n", "--top=2").count("\n"), 2)
+        self.assertEqual(self.run_tool("-n", "--top=5").count("\n"), 1)
+        part = "{root}/gone/"
+        write_samples(os.path.join(self.dir, "samples/current", part + "{dep}/" + part + "TIMER.0.0." + ALL), [(1, 1)])
+        self.assertEqual(self.run_tool("-n", "--images").count("\n"), 2)
+        self.assertEqual(self.run_tool("-n", "--images", "--top=1").count("\n"), 1)
+        self.assertEqual(self.run_tool("-n", "--top=1").count("\n"), 1)
+
+
+if __name__ == "__main__":
+    if not os.access(OPREPORT, os.X_OK):
+        print("SKIP: %s is not built" % OPREPORT)
+        sys.exit(77)
+    unittest.main()

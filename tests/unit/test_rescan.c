@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* After a loss in the side band: what /proc tells of real processes, and of what has gone. */
+#include "tests/unit/cmocka_all.h"
+
+#include <unistd.h>
+
+#include "daemon/proc_scan.h"
+#include "daemon/rescan.h"
+#include "libop/clock.h"
+
+#define NO_PID   4000001u /* above every pid_max */
+#define OLD_CODE 0x10000u
+
+static struct opd_resolver resolver;
+static struct opd_rescan rescan;
+static struct op_dcookie_table *table;
+static uint64_t began_ns, lost_ns;
+
+static int setup(void **state OP_UNUSED)
+{
+	rescan = (struct opd_rescan){ 0 };
+	table = op_dcookie_table_new();
+	if (!table || opd_resolver_init(&resolver, table, 0, NULL) < 0)
+		return -1;
+	resolver.now_ns = began_ns = op_now_ns();
+	lost_ns = began_ns + 1000;
+	return 0;
+}
+
+static int teardown(void **state OP_UNUSED)
+{
+	opd_rescan_free(&rescan);
+	opd_resolver_free(&resolver);
+	op_dcookie_table_free(table);
+	return 0;
+}
+
+static uint64_t some_image(const char *path)
+{
+	struct op_image_id id = { .name = { .kind = OP_IMAGE_FILE, .name = path }, .inode = 1 };
+
+	return op_dcookie_get(table, &id);
+}
+
+/* A process as it was known before the loss: it ran another program. */
+static struct opd_process *known_process(uint32_t pid)
+{
+	struct opd_process *process = opd_process_add(&resolver.processes, pid, 1);
+	struct opd_mapping mapping = { .start = OLD_CODE, .end = OLD_CODE + 0x1000, .from_ns = 1 };
+
+	assert_non_null(process);
+	process->sure_ns = began_ns;
+	process->mm->app_cookie = mapping.cookie = some_image("/no/old");
+	assert_int_equal(opd_process_map(&resolver.processes, pid, process->mm, &mapping), 0);
+	return process;
+}
+
+static void lose_and_read(void)
+{
+	opd_rescan_lost(&rescan, &resolver, lost_ns, lost_ns + 1000);
+	assert_true(opd_rescan_is_under_way(&rescan));
+	resolver.now_ns = lost_ns + 2000;
+	for (int visits = 0; opd_rescan_is_under_way(&rescan); visits++) {
+		assert_in_range(visits, 0, 100000);
+		assert_int_equal(opd_rescan_go_on(&rescan, &resolver), 0);
+		resolver.now_ns += OP_NS_PER_MS;
+	}
+	assert_int_equal(resolver.processes.lost_from_ns, 0);
+}
+
+static const char *name_at(const struct opd_process *process, uint64_t address, uint64_t time_ns)
+{
+	const struct opd_mapping *mapping = opd_mapset_find(opd_process_mm_at(process, time_ns)->maps, address, time_ns);
+
+	return mapping ? op_dcookie_row(table, mapping->cookie)->id.name.name : "";
+}
+
+static void an_exec_that_was_not_told_is_found(void **state OP_UNUSED)
+{
+	struct opd_process *process = known_process((uint32_t)getpid());
+	uint64_t here = (uint64_t)(uintptr_t)an_exec_that_was_not_told_is_found;
+
+	lose_and_read();
+	assert_false(opd_process_is_doubtful(&resolver.processes, process));
+	assert_non_null(strstr(name_at(process, here, resolver.now_ns), "test_rescan"));
+	assert_string_equal(name_at(process, OLD_CODE, resolver.now_ns), "");
+	/* Before the loss it was as it was told. */
+	assert_string_equal(name_at(process, OLD_CODE, lost_ns - 1), "/no/old");
+	assert_string_equal(name_at(process, here, lost_ns - 1), "");
+}
+
+static void one_that_nobody_told_of_is_taken_in(void **state OP_UNUSED)
+{
+	lose_and_read();
+	assert_non_null(opd_process_find(&resolver.processes, (uint32_t)getpid()));
+}
+
+static void one_that_is_gone_has_ended(void **state OP_UNUSED)
+{
+	struct opd_process *process = known_process(NO_PID);
+
+	lose_and_read();
+	assert_int_not_equal(process->exit_ns, UINT64_MAX);
+	opd_processes_prune(&resolver.processes, resolver.now_ns + 1, opd_proc_is_gone);
+	assert_null(opd_process_find(&resolver.processes, NO_PID));
+}
+
+/* Its end was told, and not that another has its number now. */
+static void a_number_that_was_given_again_lives(void **state OP_UNUSED)
+{
+	struct opd_process *process = known_process((uint32_t)getpid());
+
+	process->exit_ns = lost_ns - 10;
+	lose_and_read();
+	assert_int_equal(process->exit_ns, UINT64_MAX);
+	assert_non_null(strstr(name_at(process, (uint64_t)(uintptr_t)setup, resolver.now_ns), "test_rescan"));
+}
+
+static struct opd_resolved resolve_at(uint32_t pid, uint64_t ip, uint64_t time_ns)
+{
+	struct op_sample sample = { .pid = pid, .tid = pid, .ip = ip, .time_ns = time_ns, .mode = OP_CPUMODE_USER };
+	struct opd_resolved resolved;
+
+	assert_int_equal(opd_resolve(&resolver, &sample, &resolved), 0);
+	return resolved;
+}
+
+/* Who runs is asked before its turn comes, also when it was found by a sample before. */
+static void a_sample_asks_at_once(void **state OP_UNUSED)
+{
+	uint32_t pid = (uint32_t)getpid();
+	uint64_t here = (uint64_t)(uintptr_t)a_sample_asks_at_once;
+
+	known_process(pid);
+	assert_false(resolve_at(pid, OLD_CODE, began_ns).unattributed);
+	opd_rescan_lost(&rescan, &resolver, lost_ns, lost_ns + 1000);
+	resolver.now_ns = lost_ns + 2000;
+	resolver.reread_ns = 0; /* there is time for it */
+	assert_false(resolve_at(pid, here, lost_ns + 1500).unattributed);
+	assert_true(resolve_at(pid, OLD_CODE, lost_ns + 1500).unattributed);
+	assert_int_equal(rescan.nr_lists, 0);
+}
+
+/* Code of a process that had ended is that of another one; nobody is blamed for it. */
+static void a_sample_after_the_end_is_nobodys(void **state OP_UNUSED)
+{
+	struct opd_process *process = known_process(NO_PID);
+
+	process->exit_ns = lost_ns - 10;
+	assert_false(resolve_at(NO_PID, OLD_CODE, lost_ns - 20).unattributed);
+	opd_rescan_lost(&rescan, &resolver, lost_ns, lost_ns + 1000);
+	resolver.now_ns = lost_ns + 2000;
+	assert_false(resolve_at(NO_PID, OLD_CODE, lost_ns - 20).unattributed);
+	assert_true(resolve_at(NO_PID, OLD_CODE, lost_ns + 10).unattributed);
+}
+
+/* A long storm: /proc is listed once a second, not at each visit. */
+static void lists_once_a_second(void **state OP_UNUSED)
+{
+	for (int i = 0; i < 20; i++) {
+		opd_rescan_lost(&rescan, &resolver, lost_ns, lost_ns + 1000);
+		assert_int_equal(opd_rescan_go_on(&rescan, &resolver), 0);
+		resolver.now_ns += OP_NS_PER_S / 10 + 1;
+	}
+	assert_int_equal(rescan.nr_lists, 2);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(an_exec_that_was_not_told_is_found),
+		T(one_that_nobody_told_of_is_taken_in),
+		T(one_that_is_gone_has_ended),
+		T(a_number_that_was_given_again_lives),
+		T(a_sample_asks_at_once),
+		T(a_sample_after_the_end_is_nobodys),
+		T(lists_once_a_second),
+	};
+
+	return cmocka_run_group_tests_name("rescan", tests, NULL, NULL);
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/demangle.h"
+
+#include <ctype.h>
+#include <libiberty/demangle.h>
+
+#include "libop/text.h"
+
+/* ---- what the standard library writes out and nobody reads ---- */
+
+/* Whole spellings, the longer before those that they begin with. */
+static const struct {
+	const char *from, *to;
+} spellings[] = {
+	{ "std::basic_string<char, std::char_traits<char>, std::allocator<char> >", "std::string" },
+	{ "std::basic_string<wchar_t, std::char_traits<wchar_t>, std::allocator<wchar_t> >", "std::wstring" },
+	{ "std::basic_string_view<char, std::char_traits<char> >", "std::string_view" },
+	{ "std::basic_ostream<char, std::char_traits<char> >", "std::ostream" },
+	{ "std::basic_istream<char, std::char_traits<char> >", "std::istream" },
+	{ "std::basic_iostream<char, std::char_traits<char> >", "std::iostream" },
+	{ "std::basic_ofstream<char, std::char_traits<char> >", "std::ofstream" },
+	{ "std::basic_ifstream<char, std::char_traits<char> >", "std::ifstream" },
+	{ "std::basic_stringstream<char, std::char_traits<char>, std::allocator<char> >", "std::stringstream" },
+	{ "std::basic_ostringstream<char, std::char_traits<char>, std::allocator<char> >", "std::ostringstream" },
+	{ "std::basic_istringstream<char, std::char_traits<char>, std::allocator<char> >", "std::istringstream" },
+	{ "std::basic_streambuf<char, std::char_traits<char> >", "std::streambuf" },
+};
+
+/* Inline namespaces, which say nothing but which ABI it is. */
+static const char *const abi_namespaces[] = { "std::__cxx11::", "std::__1::", "std::__8::" };
+
+/* Default arguments of containers: dropped when they are not the first of a list. */
+static const char *const default_arguments[] = {
+	"std::allocator<", "std::char_traits<", "std::less<", "std::equal_to<", "std::hash<", "std::default_delete<",
+};
+
+static bool begins_with(const char *text, const char *prefix)
+{
+	return !strncmp(text, prefix, strlen(prefix));
+}
+
+static bool is_word_start(const char *name, const char *at)
+{
+	return at == name || (!isalnum((unsigned char)at[-1]) && at[-1] != '_' && at[-1] != ':');
+}
+
+static char *shorten_namespaces(const char *name)
+{
+	struct op_text text = { 0 };
+
+	for (const char *c = name; *c;) {
+		size_t skipped = 0;
+
+		for (size_t i = 0; i < op_array_size(abi_namespaces) && !skipped; i++)
+			if (is_word_start(name, c) && begins_with(c, abi_namespaces[i]))
+				skipped = strlen(abi_namespaces[i]);
+		if (skipped) {
+			op_text_add(&text, "std::");
+			c += skipped;
+		} else {
+			op_text_add_char(&text, *c++);
+		}
+	}
+	return op_text_steal(&text);
+}
+
+static char *replace_spellings(const char *name)
+{
+	struct op_text text = { 0 };
+
+	for (const char *c = name; *c;) {
+		size_t i = 0;
+
+		while (i < op_array_size(spellings) && !(is_word_start(name, c) && begins_with(c, spellings[i].from)))
+			i++;
+		if (i < op_array_size(spellings)) {
+			op_text_add(&text, spellings[i].to);
+			c += strlen(spellings[i].from);
+		} else {
+			op_text_add_char(&text, *c++);
+		}
+	}
+	return op_text_steal(&text);
+}
+
+/* Bytes of the argument "NAME<...>" and the blank before a '>' that follows; 0: the brackets do not close. */
+static size_t argument_bytes(const char *argument)
+{
+	size_t depth = 0;
+
+	for (const char *c = argument; *c; c++) {
+		if (*c == '<')
+			depth++;
+		else if (*c == '>' && !--depth)
+			return (size_t)(c + 1 - argument);
+	}
+	return 0;
+}
+
+/* Bytes of ", DEFAULT<...>" when that stands here as a whole argument. */
+static size_t default_bytes(const char *at)
+{
+	size_t bytes = 0;
+
+	if (!begins_with(at, ", "))
+		return 0;
+	for (size_t i = 0; i < op_array_size(default_arguments) && !bytes; i++)
+		if (begins_with(at + 2, default_arguments[i]))
+			bytes = argument_bytes(at + 2);
+	if (!bytes)
+		return 0;
+	bytes += 2;
+	return at[bytes] == ',' || at[bytes] == '>' || begins_with(at + bytes, " >") ? bytes : 0;
+}
+
+/* Within <> only: the parameters of a function are not defaults. */
+static char *drop_defaults(const char *name)
+{
+	struct op_text text = { 0 };
+	size_t depth = 0, bytes;
+
+	for (const char *c = name; *c; c++) {
+		while (depth && (bytes = default_bytes(c))) {
+			c += bytes;
+			if (begins_with(c, " >") && text.length && text.data[text.length - 1] != '>')
+				c++;
+		}
+		depth += *c == '<';
+		depth -= *c == '>' && depth;
+		if (*c == '(')
+			depth = 0;
+		op_text_add_char(&text, *c);
+	}
+	return op_text_steal(&text);
+}
+
+char *opr_demangle_simplify(const char *name)
+{
+	char *spaces = shorten_namespaces(name);
+	char *spelled = spaces ? replace_spellings(spaces) : NULL;
+	char *simple = spelled ? drop_defaults(spelled) : NULL;
+
+	free(spaces);
+	free(spelled);
+	return simple;
+}
+
+/* ---- languages ---- */
+
+/* libiberty knows C++ and Rust by their names; D must be asked for. */
+static char *demangle_any(const char *name)
+{
+	char *text = cplus_demangle(name, DMGL_PARAMS | DMGL_ANSI);
+
+	if (!text && name[0] == '_' && name[1] == 'D')
+		text = cplus_demangle(name, DMGL_PARAMS | DMGL_DLANG);
+	return text;
+}
+
+char *opr_demangle(const char *name, enum opr_demangle how)
+{
+	char *text = how == OPR_DEMANGLE_NONE ? NULL : demangle_any(name), *simple;
+
+	if (!text || how != OPR_DEMANGLE_SMART)
+		return text;
+	simple = opr_demangle_simplify(text);
+	if (!simple)
+		return text;
+	free(text);
+	return simple;
+}
