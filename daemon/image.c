@@ -52,7 +52,8 @@ static struct op_image_id id_as_said(const struct opd_mapped *mapped)
 	} else {
 		id.device = mapped->device;
 		id.inode = mapped->inode;
-		id.inode_generation = mapped->inode_generation;
+		/* perf takes what ran before it from /proc, which does not tell the generation. */
+		id.inode_generation = mapped->is_foreign ? 0 : mapped->inode_generation;
 	}
 	return id;
 }
@@ -120,6 +121,7 @@ static uint64_t file_cookie(struct op_dcookie_table *table, const struct opd_map
 		.end = mapped->end,
 		.name = mapped->name,
 		.name_is_ours = mapped->name_is_ours,
+		.is_foreign = mapped->is_foreign,
 		.has_inode = mapped->inode,
 		.inode = mapped->inode,
 		.time_ns = mapped->time_ns,

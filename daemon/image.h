@@ -21,6 +21,7 @@ struct opd_mapped {
 	uint64_t offset;     /* in the file, bytes */
 	const char *name;    /* as the kernel writes it: a path, [vdso], //anon, or "" */
 	bool name_is_ours;   /* from /proc/PID/maps: a path from opd's root; else from the root of the process */
+	bool is_foreign;     /* recorded on another machine: the file is not looked for on this one */
 	uint8_t build_id[OP_BUILD_ID_BYTES_MAX];
 	uint8_t build_id_bytes; /* 0: not given; then device and inode are */
 	uint64_t device, inode, inode_generation;

@@ -8,6 +8,8 @@
 
 #define KALLSYMS_IMAGE   "/proc/kallsyms"
 #define NO_VMLINUX_IMAGE "no-vmlinux"
+#define FOREIGN_KERNEL   "[kernel.kallsyms]"
+#define FOREIGN_KERNEL_PREFIX "[kernel."
 #define NAME_BYTES       256
 #define RUNTIME_MAX_BYTES 65536u /* of run-time code whose length is not known */
 
@@ -189,6 +191,64 @@ int opd_kernel_map_init(struct opd_kernel_map *map, struct op_dcookie_table *tab
 		map->note = vmlinux ? "kernel samples are filed under the vmlinux file"
 				    : "kernel samples are filed under /proc/kallsyms";
 	return opd_kernel_map_refresh(map, 0);
+}
+
+/* ---- a kernel that is not this host's ---- */
+
+int opd_kernel_map_init_foreign(struct opd_kernel_map *map, struct op_dcookie_table *table, const char *vmlinux)
+{
+	*map = (struct opd_kernel_map){ .table = table, .proc_path = "", .note = "kernel samples are filed as the records name them" };
+	map->text_cookie = opd_image_of_kernel(table, vmlinux ? vmlinux : FOREIGN_KERNEL);
+	map->no_vmlinux_cookie = opd_image_of_kernel(table, NO_VMLINUX_IMAGE);
+	return map->text_cookie == OP_DCOOKIE_NONE || map->no_vmlinux_cookie == OP_DCOOKIE_NONE ? -ENOMEM : 0;
+}
+
+/* "/lib/modules/.../kernel/fs/fuse/fuse-x.ko.xz" and "[fuse_x]" are fuse_x. */
+static void name_module(const char *file_name, char name[NAME_BYTES])
+{
+	const char *last = strrchr(file_name, '/'), *from = last ? last + 1 : file_name, *suffix;
+	size_t length;
+
+	from += *from == '[';
+	suffix = last ? strstr(from, ".ko") : NULL;
+	length = suffix ? (size_t)(suffix - from) : strcspn(from, "]");
+	snprintf(name, NAME_BYTES, "%.*s", (int)op_min_u64(length, NAME_BYTES - 1), from);
+	for (char *c = name; *c; c++)
+		if (*c == '-')
+			*c = '_';
+}
+
+/* Records of old kernels have the text reach to the end of all addresses, over the modules. */
+static void cut_text(struct opd_kernel_map *map)
+{
+	for (size_t i = 0; i < map->nr_ranges; i++)
+		if (map->ranges[i].is_module && map->ranges[i].start > map->text_start)
+			map->text_end = op_min_u64(map->text_end, map->ranges[i].start);
+}
+
+int opd_kernel_map_part(struct opd_kernel_map *map, const struct op_mmap_record *part)
+{
+	struct opd_kernel_range range = {
+		.start = part->start, .end = part->start + part->bytes, .to_ns = UINT64_MAX, .is_module = true
+	};
+	char name[NAME_BYTES];
+	int err = 0;
+
+	if (!strncmp(part->file_name, FOREIGN_KERNEL_PREFIX, strlen(FOREIGN_KERNEL_PREFIX))) {
+		map->text_start = range.start;
+		map->text_end = range.end;
+		range.cookie = map->text_cookie;
+	} else {
+		name_module(part->file_name, name);
+		if (!*name)
+			return 0;
+		range.cookie = opd_image_of_kernel(map->table, name);
+		err = range.cookie == OP_DCOOKIE_NONE ? -ENOMEM : add_range(map, &range);
+	}
+	if (!err)
+		err = op_dcookie_set_build_id(map->table, range.cookie, part->build_id, part->build_id_bytes);
+	cut_text(map);
+	return err;
 }
 
 static void end_range(struct opd_kernel_map *map, uint64_t start, uint64_t time_ns)

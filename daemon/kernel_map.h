@@ -15,6 +15,7 @@
 
 #include "libop/compiler.h"
 #include "libop/dcookie.h"
+#include "libop/record.h"
 
 struct opd_kernel_range {
 	uint64_t start, end;
@@ -43,6 +44,19 @@ struct opd_kernel_map {
  */
 int opd_kernel_map_init(struct opd_kernel_map *map, struct op_dcookie_table *table, const char *proc_path, const char *vmlinux)
 	OP_NONNULL_ARGS(1, 2, 3) OP_MUST_CHECK;
+
+/*
+ * An empty map, of a kernel that is not this host's: filed as `vmlinux`, or where that is NULL as "[kernel.kallsyms]". 0 or
+ * -ENOMEM.
+ */
+int opd_kernel_map_init_foreign(struct opd_kernel_map *map, struct op_dcookie_table *table, const char *vmlinux)
+	OP_NONNULL_ARGS(1, 2) OP_MUST_CHECK;
+
+/*
+ * A part of such a kernel by the name that perf gives it: [kernel.kallsyms]_text the text, anything else a module, [NAME] or the
+ * path of its file. The build-id is that of the image, 0 bytes when it is not known. 0 or -ENOMEM.
+ */
+int opd_kernel_map_part(struct opd_kernel_map *map, const struct op_mmap_record *part) OP_NONNULL OP_MUST_CHECK;
 
 /*
  * Reads /proc/modules again: what was loaded since the last time holds since then, what is gone ends now. No record tells

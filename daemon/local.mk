@@ -35,6 +35,8 @@ daemon_libopd_a_SOURCES = \
 	daemon/damaged.c daemon/damaged.h \
 	daemon/drain.c daemon/drain.h \
 	daemon/visit.c daemon/visit.h \
+	daemon/import.c daemon/import.h daemon/import_events.c \
+	daemon/import_cpus.c daemon/import_cpus.h \
 	daemon/sync.c daemon/sync.h \
 	daemon/turn.c \
 	daemon/dump.c \

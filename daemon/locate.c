@@ -214,6 +214,13 @@ static void locate_gone(struct search *search)
 	op_text_free(&path);
 }
 
+static int locate_foreign(const struct opd_wanted *wanted, struct opd_located *located)
+{
+	op_text_add(&located->path, wanted->name);
+	cut_deleted(&located->path);
+	return located->path.failed ? -ENOMEM : 0;
+}
+
 int opd_locate(struct opd_places *places, const struct opd_wanted *wanted, struct opd_located *ret_located)
 {
 	struct search search = { .places = places, .wanted = wanted, .located = ret_located };
@@ -221,6 +228,8 @@ int opd_locate(struct opd_places *places, const struct opd_wanted *wanted, struc
 	ssize_t length;
 
 	*ret_located = (struct opd_located){ 0 };
+	if (wanted->is_foreign)
+		return locate_foreign(wanted, ret_located);
 	opd_places_host_mounts(places, false);
 	snprintf(mapping, sizeof(mapping), "/proc/%u/map_files/%llx-%llx", wanted->pid, (unsigned long long)wanted->start,
 		 (unsigned long long)wanted->end);

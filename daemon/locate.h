@@ -19,6 +19,7 @@ struct opd_wanted {
 	uint64_t start, end; /* of the mapping */
 	const char *name;    /* as the kernel says it */
 	bool name_is_ours;   /* from /proc/PID/maps: seen from opd's root; else from the process's */
+	bool is_foreign;       /* of another machine: the name is all there is */
 	bool has_inode;
 	uint64_t inode;   /* when has_inode */
 	uint64_t time_ns; /* OP_CLOCK: when it was mapped; 0: it is mapped now */

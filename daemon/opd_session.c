@@ -62,22 +62,6 @@ void opd_fini_config(struct opd *opd)
 	op_config_free(&opd->config);
 }
 
-/* Whether a daemon works in that session directory. */
-static bool is_locked(const char *session_dir)
-{
-	char path[PATH_MAX];
-	bool locked;
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/" OP_SESSION_LOCK, session_dir);
-	fd = op_sys_openat(AT_FDCWD, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
-	if (fd < 0)
-		return false;
-	locked = flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
-	close(fd);
-	return locked;
-}
-
 static int read_setup_file(struct opd *opd, int dir_fd)
 {
 	char *why = NULL;
@@ -103,7 +87,7 @@ static bool setup_is_in_use(const struct opd *opd, int dir_fd)
 	op_setup_init(&setup);
 	if (op_setup_read(&setup, dir_fd, OP_SETUP_NAME, &why) < 0)
 		free(why);
-	in_use = is_locked(setup.session_dir ? setup.session_dir : opd->config.session_dir);
+	in_use = op_session_is_locked(setup.session_dir ? setup.session_dir : opd->config.session_dir);
 	op_setup_free(&setup);
 	return in_use;
 }

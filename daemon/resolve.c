@@ -23,13 +23,12 @@ static uint64_t label_cookie(struct op_dcookie_table *table, const char *label)
 	return opd_image_of_mapping(table, &mapped, &is_file);
 }
 
-int opd_resolver_init(struct opd_resolver *resolver, struct op_dcookie_table *table, size_t max_images, const char *vmlinux)
+static int init(struct opd_resolver *resolver, struct op_dcookie_table *table, size_t max_images)
 {
 	*resolver = (struct opd_resolver){ .table = table, .jit = malloc(sizeof(*resolver->jit)) };
 	if (!resolver->jit)
 		return -ENOMEM;
 	opd_jit_init(resolver->jit, resolver->table);
-	resolver->processes.jit = resolver->jit;
 	for (size_t i = 0; i < OPD_NR_PSEUDO; i++) {
 		resolver->pseudo[i] = opd_image_pseudo(resolver->table, (enum opd_pseudo)i);
 		if (resolver->pseudo[i] == OP_DCOOKIE_NONE)
@@ -40,7 +39,28 @@ int opd_resolver_init(struct opd_resolver *resolver, struct op_dcookie_table *ta
 	if (resolver->vdso_cookie == OP_DCOOKIE_NONE || resolver->vsyscall_cookie == OP_DCOOKIE_NONE)
 		return -ENOMEM;
 	op_dcookie_limit(table, OPD_IMAGES_UNCOUNTED_MAX, max_images, resolver->pseudo[OPD_PSEUDO_TOO_MANY_IMAGES]);
+	return 0;
+}
+
+int opd_resolver_init(struct opd_resolver *resolver, struct op_dcookie_table *table, size_t max_images, const char *vmlinux)
+{
+	int err = init(resolver, table, max_images);
+
+	if (err)
+		return err;
+	resolver->processes.jit = resolver->jit;
 	return opd_kernel_map_init(&resolver->kernel, resolver->table, "/proc", vmlinux);
+}
+
+int opd_resolver_init_foreign(struct opd_resolver *resolver, struct op_dcookie_table *table, size_t max_images,
+			      const char *vmlinux)
+{
+	int err = init(resolver, table, max_images);
+
+	if (err)
+		return err;
+	resolver->is_foreign = true;
+	return opd_kernel_map_init_foreign(&resolver->kernel, resolver->table, vmlinux);
 }
 
 void opd_resolver_free(struct opd_resolver *resolver)
@@ -124,7 +144,8 @@ static struct opd_process *look_for(struct opd_resolver *resolver, uint32_t pid)
 {
 	struct opd_absent *absent = &resolver->absent[pid % OPD_ABSENT_SLOTS];
 
-	if ((absent->pid == pid && absent->now_ns == resolver->now_ns) || opd_processes_are_full(&resolver->processes))
+	if (resolver->is_foreign || (absent->pid == pid && absent->now_ns == resolver->now_ns) ||
+	    opd_processes_are_full(&resolver->processes))
 		return NULL;
 	if (opd_proc_scan_pid(&resolver->processes, resolver->table, pid, resolver->now_ns) >= 0)
 		return opd_process_find(&resolver->processes, pid);
@@ -137,7 +158,7 @@ static void ask(struct opd_resolver *resolver, const struct opd_process *process
 {
 	uint64_t begin_ns;
 
-	if (!may_reread(resolver, &begin_ns))
+	if (resolver->is_foreign || !may_reread(resolver, &begin_ns))
 		return;
 	if (opd_proc_scan_doubtful(&resolver->processes, resolver->table, process->pid, resolver->now_ns) == -ENOMEM)
 		resolver->reread_allowed_ns = 0;
@@ -177,7 +198,8 @@ static bool reread(struct opd_resolver *resolver, struct opd_process *process, c
 	uint64_t begin_ns;
 	int err;
 
-	if (process->exit_ns != UINT64_MAX || mm != process->mm || resolver->now_ns < process->reread_ns + REREAD_INTERVAL_NS)
+	if (resolver->is_foreign || process->exit_ns != UINT64_MAX || mm != process->mm ||
+	    resolver->now_ns < process->reread_ns + REREAD_INTERVAL_NS)
 		return false;
 	if (!may_reread(resolver, &begin_ns))
 		return false;
@@ -206,7 +228,7 @@ bool opd_resolve_text_copy(struct opd_resolver *resolver, const struct opd_proce
 	uint64_t begin_ns, inode = 0, known_inode;
 	bool inside;
 
-	if (!covered || mm != process->mm || !may_reread(resolver, &begin_ns))
+	if (resolver->is_foreign || !covered || mm != process->mm || !may_reread(resolver, &begin_ns))
 		return false;
 	inside = opd_proc_is_inside_image(mapped->pid, mapped->start, mapped->end, &inode);
 	account_reread(resolver, begin_ns);
@@ -316,7 +338,8 @@ static int resolve_user(struct opd_resolver *resolver, const struct op_sample *s
 /* An address that lies nowhere may be a module's that was loaded meanwhile; hidden addresses stay hidden. */
 static bool modules_may_have_changed(const struct opd_resolver *resolver)
 {
-	return resolver->kernel.text_start && resolver->now_ns >= resolver->kernel.modules_read_ns + MODULES_INTERVAL_NS;
+	return !resolver->is_foreign && resolver->kernel.text_start &&
+	       resolver->now_ns >= resolver->kernel.modules_read_ns + MODULES_INTERVAL_NS;
 }
 
 static int look_up_kernel(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *resolved)

@@ -52,6 +52,7 @@ struct opd_resolver {
 	struct opd_forgetting forgetting;
 	struct opd_processes processes;
 	struct opd_jit *jit; /* owned */
+	bool is_foreign;     /* the records are of another machine: nothing of this host's /proc tells of them */
 	struct opd_kernel_map kernel;
 	struct opd_cgroups cgroups; /* empty but with separation by cgroup */
 	uint64_t pseudo[OPD_NR_PSEUDO];
@@ -77,6 +78,13 @@ struct opd_resolved {
  */
 int opd_resolver_init(struct opd_resolver *resolver, struct op_dcookie_table *table, size_t max_images,
 		      const char *vmlinux) OP_NONNULL_ARGS(1, 2) OP_MUST_CHECK;
+
+/*
+ * The same for records of another machine, or of another time: all that is known is what they tell, and opd_kernel_map_part. Neither
+ * /proc nor the files of this host are looked at, and there is no JIT code.
+ */
+int opd_resolver_init_foreign(struct opd_resolver *resolver, struct op_dcookie_table *table, size_t max_images,
+			      const char *vmlinux) OP_NONNULL_ARGS(1, 2) OP_MUST_CHECK;
 void opd_resolver_free(struct opd_resolver *resolver);
 
 /*

@@ -84,7 +84,8 @@ static int take_mmap(struct drain *drain, const struct perf_event_header *header
 		return 0;
 	mm = opd_process_mm_at(process, record.who.time_ns);
 	mapped = mapped_of(&record, process);
-	if (mm->app_cookie == OP_DCOOKIE_NONE && mm == process->mm &&
+	mapped.is_foreign = resolver->is_foreign;
+	if (!resolver->is_foreign && mm->app_cookie == OP_DCOOKIE_NONE && mm == process->mm &&
 	    opd_place_look(&resolver->processes.places, record.tid, &mm->place) < 0)
 		return -ENOMEM;
 	if (opd_image_may_be_text_copy(mapped.name) && opd_resolve_text_copy(resolver, process, mm, &mapped))
@@ -123,7 +124,7 @@ static int take_namespaces(struct drain *drain, const struct perf_event_header *
 
 	if (op_record_namespaces(header, &record) < 0)
 		return -EBADMSG;
-	if (record.pid != record.tid)
+	if (record.pid != record.tid || drain->resolver->is_foreign)
 		return 0;
 	process = opd_process_find(processes, record.pid);
 	if (!process || record.who.time_ns <= process->snapshot_ns)

@@ -116,3 +116,19 @@ int opd_capture_open_memory(struct opd_capture *capture, const struct op_event *
 	*capture = opened;
 	return 0;
 }
+
+int opd_capture_add_memory(struct opd_capture *capture, const struct opd_memory_cpu *cpu)
+{
+	struct opd_cpu *cpus = realloc(capture->cpus, (capture->nr_cpus + 1) * sizeof(*cpus));
+	int err;
+
+	if (!cpus)
+		return -ENOMEM;
+	capture->cpus = cpus;
+	err = open_memory(&cpus[capture->nr_cpus], cpu, capture->nr_events);
+	if (err)
+		return err;
+	capture->nr_cpus++;
+	capture->nr_online++;
+	return 0;
+}

@@ -38,9 +38,9 @@ struct opd_source {
 	bool (*pending)(const struct opd_cpu *cpu);
 
 	/*
-	 * The write ring becomes the read ring, at once. NULL: it takes long, the swapping threads do it (swappers.h). 0; -EBUSY: not
-	 * before the read ring is read, which is to be tried now; -EAGAIN: the writer is still inside the read ring, its records are
-	 * there at the next visit.
+	 * The write ring becomes the read ring, at once. NULL: it takes long, the swapping threads do it (swappers.h). 0; -EBUSY:
+	 * not before the read ring is read, which is to be tried now; -EAGAIN: the writer is still inside the read ring, its records
+	 * are there at the next visit.
 	 */
 	int (*swap)(struct opd_cpu *cpu);
 
@@ -71,5 +71,11 @@ struct opd_memory_cpu {
  */
 int opd_capture_open_memory(struct opd_capture *capture, const struct op_event *events, size_t nr_events,
 			    const struct opd_memory_cpu *cpus, size_t nr_cpus) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * One CPU more, behind the others; those may move in memory, so nobody may be at work with the capture. 0 or -ENOMEM, and then
+ * the capture is as it was.
+ */
+int opd_capture_add_memory(struct opd_capture *capture, const struct opd_memory_cpu *cpu) OP_NONNULL OP_MUST_CHECK;
 
 #endif

@@ -394,3 +394,61 @@ void op_setup_free(struct op_setup *setup)
 	free(setup->kernel_range);
 	*setup = (struct op_setup){ 0 };
 }
+
+/* ---- separation ---- */
+
+#define LIB    1u
+#define KERNEL 2u
+#define THREAD 4u
+#define CPU    8u
+#define CGROUP 16u
+
+static const struct {
+	const char *word;
+	unsigned int bits;
+} separations[] = {
+	{ "none", 0 },
+	{ "lib", LIB },
+	{ "library", LIB },
+	{ "kernel", LIB | KERNEL },
+	{ "thread", THREAD },
+	{ "cpu", CPU },
+	{ "cgroup", CGROUP },
+	{ "all", LIB | KERNEL | THREAD | CPU },
+};
+
+static bool add_separation(const char *word, unsigned int *bits)
+{
+	for (size_t i = 0; i < op_array_size(separations); i++) {
+		if (!strcmp(word, separations[i].word)) {
+			*bits |= separations[i].bits;
+			return true;
+		}
+	}
+	return false;
+}
+
+int op_setup_set_separate(struct op_setup *setup, const char *words, char **ret_bad_word)
+{
+	char *copy = strdup(words), *bad_word = NULL;
+	unsigned int bits = 0;
+	int err = copy ? 0 : -ENOMEM;
+
+	for (char *rest = copy, *word; !err && (word = strsep(&rest, ","));) {
+		if (add_separation(word, &bits))
+			continue;
+		bad_word = strdup(word);
+		err = bad_word ? -EINVAL : -ENOMEM;
+	}
+	free(copy);
+	if (err == -EINVAL)
+		*ret_bad_word = bad_word;
+	if (err)
+		return err;
+	setup->separate_lib = bits & LIB;
+	setup->separate_kernel = bits & KERNEL;
+	setup->separate_thread = bits & THREAD;
+	setup->separate_cpu = bits & CPU;
+	setup->separate_cgroup = bits & CGROUP;
+	return 0;
+}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The setup that `opcontrol --setup` keeps: KEY=value lines in oprofile's order in SESSION-DIR/daemonrc, or in daemonrc_new while a daemon
- * runs (it takes that place when no daemon does). Source: oprofile 0.9.9, doc/format.md.
+ * The setup that `opcontrol --setup` keeps: KEY=value lines in oprofile's order in SESSION-DIR/daemonrc, or in daemonrc_new
+ * while a daemon runs (it takes that place when no daemon does). Source: oprofile 0.9.9, doc/format.md.
  */
 #ifndef OP_DAEMONRC_H
 #define OP_DAEMONRC_H
@@ -45,5 +45,11 @@ int op_setup_promote(int dir_fd) OP_MUST_CHECK;
 bool op_setup_value_ok(const char *value) OP_NONNULL;
 
 void op_setup_free(struct op_setup *setup);
+
+/*
+ * Sets what --separate= says: none, library, kernel, thread, cpu, cgroup, all, with commas between. 0; -EINVAL and
+ * *ret_bad_word, which the caller frees; -ENOMEM.
+ */
+int op_setup_set_separate(struct op_setup *setup, const char *words, char **ret_bad_word) OP_NONNULL OP_MUST_CHECK;
 
 #endif

@@ -29,6 +29,12 @@ libop_libop_a_SOURCES = \
 	libop/odb_repair.c \
 	libop/odb_replace.c \
 	libop/parse.c libop/parse.h \
+	libop/perf_data.c libop/perf_data.h libop/perf_open.c libop/perf_reader.h \
+	libop/perf_event.c libop/perf_event.h \
+	libop/perf_feature.c libop/perf_feature.h \
+	libop/perf_input.c libop/perf_input.h \
+	libop/perf_record.c libop/perf_record.h \
+	libop/perf_zstd.c libop/perf_zstd.h \
 	libop/record.c libop/record.h \
 	libop/ring.c libop/ring.h \
 	libop/ring_aux.c libop/ring_aux.h \
@@ -38,5 +44,5 @@ libop_libop_a_SOURCES = \
 	libop/session.c libop/session.h \
 	libop/sys.c libop/sys.h \
 	libop/text.c libop/text.h
-libop_libop_a_CPPFLAGS = $(AM_CPPFLAGS)
+libop_libop_a_CPPFLAGS = $(AM_CPPFLAGS) $(ZSTD_CFLAGS)
 libop_libop_a_CFLAGS = $(AM_CFLAGS)

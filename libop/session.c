@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <limits.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -438,6 +440,21 @@ static int make_session_dir(const char *path)
 
 	free(copy);
 	return err ? err : make_dir(AT_FDCWD, path);
+}
+
+bool op_session_is_locked(const char *session_dir)
+{
+	char path[PATH_MAX];
+	bool locked;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/" OP_SESSION_LOCK, session_dir);
+	fd = op_sys_openat(AT_FDCWD, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+	if (fd < 0)
+		return false;
+	locked = flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+	close(fd);
+	return locked;
 }
 
 int op_session_open(const char *session_dir)

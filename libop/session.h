@@ -69,6 +69,9 @@ void op_session_cgroups_free(struct op_session_cgroups *list);
  */
 int op_session_clear(int dir_fd) OP_MUST_CHECK;
 
+/* Whether a daemon works in that session directory. */
+bool op_session_is_locked(const char *session_dir) OP_NONNULL;
+
 /* Opens SESSION-DIR for the daemon: makes it and what belongs in it, mode 0755, and writes the abi file. A descriptor or -errno. */
 int op_session_open(const char *session_dir) OP_NONNULL OP_MUST_CHECK;
 

@@ -46,9 +46,10 @@ EXTRA_DIST += tests/format/reader.py tests/format/agree.py \
 	tests/system/test_page_faults.py tests/system/test_restart.py tests/system/test_shares.py tests/system/test_swaps.py \
 	tests/system/faultload.py tests/system/test_fault_kill.py tests/system/test_fault_dump.py \
 	tests/system/test_fault_space.py tests/system/test_fault_tree.py \
-	tests/system/test_storm.py tests/system/test_turns.py tests/system/long_soak.py tests/system/test_perf_script.py tests/system/test_separate.py \
+	tests/system/test_storm.py tests/system/test_import.py tests/system/perf_swap.py \
+	tests/system/test_turns.py tests/system/long_soak.py tests/system/test_perf_script.py tests/system/test_separate.py \
 	tests/systemd/test_container.py \
-	tests/bench/bench.py
+	tests/bench/bench.py tests/bench/bench_import.py
 
 LONG_KILLS = 500
 OPD_TEST_ENV = OPD_BUILD=$(abs_top_builddir) OPD_SOURCE=$(abs_top_srcdir)
@@ -73,4 +74,5 @@ bench: all check-programs
 	@rc=0; $(MAKE) --no-print-directory bench-ring || rc=1; echo; \
 		$(MAKE) --no-print-directory bench-sim || rc=1; echo; \
 		$(MAKE) --no-print-directory bench-files || rc=1; \
+		env $(OPD_TEST_ENV) python3 $(srcdir)/tests/bench/bench_import.py || rc=1; echo; \
 		env $(OPD_TEST_ENV) python3 $(srcdir)/tests/bench/bench.py $(BENCH_FLAGS) || rc=1; exit $$rc

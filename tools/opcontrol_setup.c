@@ -55,60 +55,20 @@ int ctl_edit_event(struct ctl_editing *editing, const struct ctl_option *option,
 	return is_default ? 0 : add_event(editing->setup, arg);
 }
 
-#define LIB    1u
-#define KERNEL 2u
-#define THREAD 4u
-#define CPU    8u
-#define CGROUP 16u
-
-static const struct {
-	const char *word;
-	unsigned int bits;
-} separations[] = {
-	{ "none", 0 },
-	{ "lib", LIB },
-	{ "library", LIB },
-	{ "kernel", LIB | KERNEL },
-	{ "thread", THREAD },
-	{ "cpu", CPU },
-	{ "cgroup", CGROUP },
-	{ "all", LIB | KERNEL | THREAD | CPU },
-};
-
-static bool add_separation(const char *word, unsigned int *bits)
-{
-	for (size_t i = 0; i < op_array_size(separations); i++) {
-		if (!strcmp(word, separations[i].word)) {
-			*bits |= separations[i].bits;
-			return true;
-		}
-	}
-	return false;
-}
 
 int ctl_edit_separate(struct ctl_editing *editing, const struct ctl_option *option, const char *arg)
 {
-	struct op_setup *setup = editing->setup;
-	char *copy = strdup(arg);
-	unsigned int bits = 0;
+	char *bad_word = NULL;
+	int err = op_setup_set_separate(editing->setup, arg, &bad_word);
 
 	(void)option;
-	if (!copy)
+	if (!err)
+		return 0;
+	if (err == -ENOMEM)
 		return ctl_fail("no memory");
-	for (char *rest = copy, *word; (word = strsep(&rest, ","));) {
-		if (!add_separation(word, &bits)) {
-			ctl_fail("--separate=%s: '%s' is none of none, library, kernel, thread, cpu, cgroup, all", arg, word);
-			free(copy);
-			return 1;
-		}
-	}
-	free(copy);
-	setup->separate_lib = bits & LIB;
-	setup->separate_kernel = bits & KERNEL;
-	setup->separate_thread = bits & THREAD;
-	setup->separate_cpu = bits & CPU;
-	setup->separate_cgroup = bits & CGROUP;
-	return 0;
+	ctl_fail("--separate=%s: '%s' is none of none, library, kernel, thread, cpu, cgroup, all", arg, bad_word);
+	free(bad_word);
+	return 1;
 }
 
 /* Takes over `value`, NULL: nothing; with characters that daemonrc cannot hold it is an error. */

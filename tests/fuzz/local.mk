@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Fuzz targets: the corpora in `make check`, libFuzzer in `make fuzz` (clang; FUZZ_SECONDS each; new inputs and findings stay in the build directory).
-check_PROGRAMS += tests/fuzz/replay_ring tests/fuzz/replay_perf_map tests/fuzz/replay_jitdump tests/fuzz/replay_ibs tests/fuzz/replay_session
+check_PROGRAMS += tests/fuzz/replay_ring tests/fuzz/replay_perf_map tests/fuzz/replay_jitdump tests/fuzz/replay_ibs tests/fuzz/replay_perf_data tests/fuzz/replay_session
 TESTS += tests/fuzz/test_corpus.sh
 EXTRA_DIST += tests/fuzz/test_corpus.sh tests/fuzz/corpus tests/fuzz/fuzz_jit.h
 
@@ -14,12 +14,14 @@ tests_fuzz_replay_ibs_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_ibs.c
 tests_fuzz_replay_ibs_LDADD = libop/libop.a
 tests_fuzz_replay_session_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_session.c
 tests_fuzz_replay_session_LDADD = libop/libop.a
+tests_fuzz_replay_perf_data_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_perf_data.c
+tests_fuzz_replay_perf_data_LDADD = libop/libop.a $(ZSTD_LIBS)
 
 FUZZ_CC = clang
 FUZZ_CFLAGS = -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all
 FUZZ_SECONDS = 600
-FUZZ_TARGETS = ring perf_map jitdump ibs session
-CLEANFILES += tests/fuzz/fuzz_session tests/fuzz/fuzz_ring tests/fuzz/fuzz_perf_map tests/fuzz/fuzz_jitdump tests/fuzz/fuzz_ibs
+FUZZ_TARGETS = ring perf_map jitdump ibs perf_data session
+CLEANFILES += tests/fuzz/fuzz_session tests/fuzz/fuzz_ring tests/fuzz/fuzz_perf_map tests/fuzz/fuzz_jitdump tests/fuzz/fuzz_ibs tests/fuzz/fuzz_perf_data
 
 # Compiled in one go: the library's objects are not instrumented.
 FUZZ_BUILD = $(MKDIR_P) tests/fuzz && \
@@ -53,7 +55,15 @@ FUZZ_SESSION_FILES = \
 tests/fuzz/fuzz_session: $(srcdir)/tests/fuzz/fuzz_session.c $(FUZZ_SESSION_FILES) config.h
 	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_session.c $(FUZZ_SESSION_FILES)
 
-fuzz: tests/fuzz/fuzz_session tests/fuzz/fuzz_ring tests/fuzz/fuzz_perf_map tests/fuzz/fuzz_jitdump tests/fuzz/fuzz_ibs
+FUZZ_PERF_FILES = \
+	$(srcdir)/libop/perf_data.c $(srcdir)/libop/perf_open.c $(srcdir)/libop/perf_event.c $(srcdir)/libop/perf_feature.c \
+	$(srcdir)/libop/perf_input.c $(srcdir)/libop/perf_record.c $(srcdir)/libop/perf_zstd.c $(srcdir)/libop/record.c \
+	$(srcdir)/libop/htable.c $(srcdir)/libop/text.c $(srcdir)/libop/sys.c
+
+tests/fuzz/fuzz_perf_data: $(srcdir)/tests/fuzz/fuzz_perf_data.c $(FUZZ_PERF_FILES) config.h
+	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_perf_data.c $(FUZZ_PERF_FILES) $(ZSTD_LIBS)
+
+fuzz: $(FUZZ_TARGETS:%=tests/fuzz/fuzz_%)
 	@for t in $(FUZZ_TARGETS); do \
 		$(MKDIR_P) tests/fuzz/found/$$t && \
 		tests/fuzz/fuzz_$$t -max_total_time=$(FUZZ_SECONDS) -max_len=16384 -timeout=5 -print_final_stats=1 \

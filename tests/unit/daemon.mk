@@ -17,11 +17,15 @@ daemon_unit_tests = \
 	tests/unit/test_cgroups \
 	tests/unit/test_cpus \
 	tests/unit/test_drain \
-	tests/unit/test_source \
+	tests/unit/test_source tests/unit/test_perf_data \
 	tests/unit/test_plan tests/unit/test_visit tests/unit/test_rescan tests/unit/test_capture_loss \
 	tests/unit/test_text
 check_PROGRAMS += $(daemon_unit_tests)
 TESTS += $(daemon_unit_tests)
+
+tests_unit_test_perf_data_SOURCES = tests/unit/test_perf_data.c tests/unit/cmocka_all.h
+tests_unit_test_perf_data_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_perf_data_LDADD = daemon/libopd.a libop/libop.a $(ZSTD_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_test_ring_SOURCES = tests/unit/test_ring.c tests/unit/cmocka_all.h tests/unit/memory_ring.h
 tests_unit_test_ring_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

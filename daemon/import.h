@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Import: records that were taken elsewhere (libop/perf_data.h) through memory ring pairs, one for each CPU, into the same code
+ * as live samples.
+ *
+ * Records come in the order in which perf read its rings, not in that of time. They are held back until all that is older has
+ * come, which a finished round says; then the side band goes first, by time, and the samples follow. A stream without rounds is
+ * held back HELD_MAX records at a time; what comes later than that is resolved by its own time all the same, and counted (nr_late).
+ *
+ * One thread.
+ */
+#ifndef OPD_IMPORT_H
+#define OPD_IMPORT_H
+
+#include "daemon/drain.h"
+#include "libop/compiler.h"
+#include "libop/ledger.h"
+#include "libop/perf_data.h"
+
+#define OPD_IMPORT_CPUS_MAX 4096u
+
+struct opd_import;
+
+struct opd_import_config {
+	int session_fd;      /* a session directory (op_session_open), whose samples/current is filled; the caller's */
+	const char *vmlinux; /* what the kernel's text is filed as; NULL: as perf names it */
+	bool separate_lib, separate_kernel, separate_thread, separate_cpu;
+	size_t max_open, max_images;
+};
+
+struct opd_import_counts {
+	uint64_t nr_late; /* records that came when younger ones had been counted */
+	uint64_t sideband_records, sideband_bytes;
+	size_t nr_cpus, nr_images;
+};
+
+/*
+ * The events of a file as events of a session: the names as opd_import_name_event makes them, the period as count. To be freed
+ * by the caller; NULL without memory.
+ */
+struct op_event *opd_import_events(const struct op_perf_events *from) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * One of them. A name has what a file name may have; everything else becomes '_'. An event without name is called what opd calls
+ * it, else rCONFIG when it is a raw one, else type-TYPE-config-CONFIG. A frequency has no period: the count of a clock is then
+ * 10^9 / frequency, that of another event 1.
+ */
+void opd_import_name_event(const struct op_perf_event *from, struct op_event *ret_event) OP_NONNULL;
+
+/* 0, or -errno, and then nothing is left. Strings and descriptor must outlive the import. */
+int opd_import_open(const struct opd_import_config *config, struct opd_import **ret_import) OP_NONNULL OP_MUST_CHECK;
+
+/* Takes a record. `events` may grow until the first sample comes. 0; -errno: it cannot go on, for want of memory or descriptors. */
+int opd_import_take(struct opd_import *import, const struct op_perf_events *events,
+		    const struct op_perf_record *record) OP_NONNULL OP_MUST_CHECK;
+
+/* All that was held back is counted, and the files are whole: sample files, the table of images, stats. 0 or -errno. */
+int opd_import_finish(struct opd_import *import, const struct op_perf_events *events) OP_NONNULL OP_MUST_CHECK;
+
+/* After opd_import_finish: how many events there are, the ledger of each, and the counts. */
+size_t opd_import_nr_events(const struct opd_import *import) OP_NONNULL;
+void opd_import_ledger(const struct opd_import *import, size_t index, struct op_ledger_event *ret_event) OP_NONNULL;
+void opd_import_counts(const struct opd_import *import, struct opd_import_counts *ret_counts) OP_NONNULL;
+
+/* NULL is allowed. */
+void opd_import_close(struct opd_import *import);
+
+#endif

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "daemon/import_cpus.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "daemon/import.h"
+#include "daemon/sideband.h"
+#include "libop/clock.h"
+
+#define RING_BYTES     (64u * 1024)
+#define SIDEBAND_BYTES (1024u * 1024)
+#define NUMBERS        65536u
+
+struct opd_import_cpu {
+	struct op_mring_pair pair;
+	struct op_mring_pair_writer writer;
+	struct op_mring sideband;
+	struct op_mring_writer sideband_writer; /* of the first CPU */
+};
+
+static void free_cpu(struct opd_import_cpu *cpu)
+{
+	if (!cpu)
+		return;
+	op_mring_pair_destroy(&cpu->pair);
+	op_mring_destroy(&cpu->sideband);
+	free(cpu);
+}
+
+static int open_cpu(size_t sideband_bytes, struct opd_import_cpu **ret_cpu)
+{
+	struct opd_import_cpu *cpu = calloc(1, sizeof(*cpu));
+	int err;
+
+	if (!cpu)
+		return -ENOMEM;
+	/* The writer fences for itself: it rests while the ring is read. */
+	err = op_mring_pair_create(RING_BYTES, OP_MRING_FENCE, &cpu->pair);
+	if (!err)
+		err = op_mring_create(sideband_bytes, 0, 0, &cpu->sideband);
+	if (!err)
+		err = op_mring_pair_writer_open(&cpu->pair, &cpu->writer);
+	if (!err)
+		err = op_mring_writer_open(&cpu->sideband, &cpu->sideband_writer);
+	if (err)
+		free_cpu(cpu);
+	else
+		*ret_cpu = cpu;
+	return err;
+}
+
+static struct opd_memory_cpu memory_of(const struct opd_import_cpus *cpus, const struct opd_import_cpu *cpu, uint32_t number)
+{
+	return (struct opd_memory_cpu){ .cpu = number, .pair = &cpu->pair, .sideband = &cpu->sideband, .ids = cpus->ids };
+}
+
+static void keep(struct opd_import_cpus *cpus, struct opd_import_cpu *cpu, uint32_t number)
+{
+	cpus->cpus[cpus->nr_cpus++] = cpu;
+	cpus->by_number[number] = (uint16_t)cpus->nr_cpus;
+}
+
+int opd_import_cpus_open(struct opd_import_cpus *cpus, struct opd_pipeline *pipeline, const struct op_event *events,
+			 size_t nr_events, const uint64_t *ids)
+{
+	struct opd_import_cpus fresh = {
+		.pipeline = pipeline,
+		.ids = ids,
+		.cpus = calloc(OPD_IMPORT_CPUS_MAX, sizeof(*fresh.cpus)),
+		.by_number = calloc(NUMBERS, sizeof(uint16_t)),
+	};
+	struct opd_import_cpu *cpu = NULL;
+	int err = fresh.cpus && fresh.by_number ? open_cpu(SIDEBAND_BYTES, &cpu) : -ENOMEM;
+
+	if (!err) {
+		struct opd_memory_cpu memory = memory_of(&fresh, cpu, 0);
+
+		err = opd_capture_open_memory(&pipeline->capture, events, nr_events, &memory, 1);
+	}
+	if (err) {
+		free_cpu(cpu);
+		opd_import_cpus_close(&fresh);
+		return err;
+	}
+	keep(&fresh, cpu, 0);
+	*cpus = fresh;
+	return 0;
+}
+
+static int add(struct opd_import_cpus *cpus, uint32_t number)
+{
+	struct opd_import_cpu *cpu;
+	struct opd_memory_cpu memory;
+	int err = open_cpu((size_t)sysconf(_SC_PAGESIZE), &cpu);
+
+	if (err)
+		return err;
+	memory = memory_of(cpus, cpu, number);
+	err = opd_capture_add_memory(&cpus->pipeline->capture, &memory);
+	if (err)
+		free_cpu(cpu);
+	else
+		keep(cpus, cpu, number);
+	return err;
+}
+
+int opd_import_cpus_find(struct opd_import_cpus *cpus, uint32_t number, uint32_t *ret_index)
+{
+	int err = 0;
+
+	if (op_unlikely(number >= NUMBERS))
+		number = 0;
+	if (op_unlikely(!cpus->by_number[number])) {
+		if (cpus->nr_cpus == OPD_IMPORT_CPUS_MAX)
+			number = 0;
+		else
+			err = add(cpus, number);
+	}
+	if (!err)
+		*ret_index = cpus->by_number[number] - 1u;
+	return err;
+}
+
+static int drain_sideband(struct opd_import_cpus *cpus)
+{
+	struct opd_pipeline *pipeline = cpus->pipeline;
+	struct opd_sideband_loss loss; /* none: it is read before it is full */
+
+	pipeline->count.now_ns = op_now_ns();
+	if (!op_ring_pending(&pipeline->capture.cpus[0].sideband))
+		return 0;
+	return opd_sideband_drain(&pipeline->capture, &pipeline->resolver, UINT64_MAX, &loss);
+}
+
+/* The side band has what is older than what is in the rings. */
+static int visit(struct opd_import_cpus *cpus, uint32_t index)
+{
+	struct opd_cpu *cpu = &cpus->pipeline->capture.cpus[index];
+	struct op_ring *ring;
+	int err = drain_sideband(cpus);
+
+	if (err || !cpu->source->pending(cpu))
+		return err;
+	err = cpu->source->swap(cpu);
+	if (err)
+		return err;
+	ring = cpu->source->read_ring(cpu);
+	if (!ring)
+		return -EAGAIN;
+	opd_drain_ring(cpus->pipeline, cpu, ring);
+	return 0;
+}
+
+static int put(struct op_mring_writer *ring, const struct perf_event_header *record)
+{
+	struct perf_event_header *out;
+	int err = op_mring_reserve(ring, record->size, &out);
+
+	if (err)
+		return err;
+	memcpy(out, record, record->size);
+	op_mring_commit(ring);
+	return 0;
+}
+
+int opd_import_cpus_put(struct opd_import_cpus *cpus, uint32_t index, const struct perf_event_header *record)
+{
+	struct op_mring_pair_writer *writer = &cpus->cpus[index]->writer;
+	struct op_mring_writer *ring = op_mring_pair_enter(writer);
+	int err = 0;
+
+	if (op_unlikely(!op_mring_has_room(ring, record->size, false))) {
+		op_mring_pair_leave(writer);
+		err = visit(cpus, index);
+		ring = op_mring_pair_enter(writer);
+	}
+	if (!err)
+		err = put(ring, record);
+	op_mring_pair_leave(writer);
+	return err;
+}
+
+int opd_import_cpus_put_sideband(struct opd_import_cpus *cpus, const struct perf_event_header *record)
+{
+	struct op_mring_writer *ring = &cpus->cpus[0]->sideband_writer;
+	int err = 0;
+
+	if (op_unlikely(!op_mring_has_room(ring, record->size, false)))
+		err = drain_sideband(cpus);
+	cpus->sideband_records++;
+	return err ? err : put(ring, record);
+}
+
+int opd_import_cpus_visit_all(struct opd_import_cpus *cpus)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < cpus->nr_cpus; i++)
+		err = visit(cpus, i);
+	return err;
+}
+
+void opd_import_cpus_close(struct opd_import_cpus *cpus)
+{
+	for (size_t i = 0; i < cpus->nr_cpus; i++)
+		free_cpu(cpus->cpus[i]);
+	free(cpus->cpus);
+	free(cpus->by_number);
+	*cpus = (struct opd_import_cpus){ 0 };
+}

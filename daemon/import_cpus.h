@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The memory ring pairs of an import: one for each CPU that the records name, made when it is named first, and a side band,
+ * which the first has. Who writes them is who reads them, so a ring that is full is read.
+ */
+#ifndef OPD_IMPORT_CPUS_H
+#define OPD_IMPORT_CPUS_H
+
+#include "daemon/drain.h"
+#include "libop/compiler.h"
+
+struct opd_import_cpu;
+
+struct opd_import_cpus {
+	struct opd_pipeline *pipeline;
+	const uint64_t *ids; /* the identifiers of the events; the caller's */
+	struct opd_import_cpu **cpus;
+	size_t nr_cpus;
+	uint16_t *by_number; /* index + 1 of the CPU with that number */
+	uint64_t sideband_records;
+};
+
+/* Opens the pipeline's capture, with CPU 0. `events` must outlive it. 0 or -errno. */
+int opd_import_cpus_open(struct opd_import_cpus *cpus, struct opd_pipeline *pipeline, const struct op_event *events,
+			 size_t nr_events, const uint64_t *ids) OP_NONNULL OP_MUST_CHECK;
+
+/* The index of a CPU; one whose number cannot be is taken for CPU 0. 0 or -errno. */
+int opd_import_cpus_find(struct opd_import_cpus *cpus, uint32_t number, uint32_t *ret_index) OP_NONNULL OP_MUST_CHECK;
+
+/* Writes a record to the ring of a CPU, or to the side band. 0 or -errno. */
+int opd_import_cpus_put(struct opd_import_cpus *cpus, uint32_t index,
+			const struct perf_event_header *record) OP_NONNULL OP_MUST_CHECK;
+int opd_import_cpus_put_sideband(struct opd_import_cpus *cpus, const struct perf_event_header *record) OP_NONNULL OP_MUST_CHECK;
+
+/* Reads what is in the rings, the side band first. 0 or -errno. */
+int opd_import_cpus_visit_all(struct opd_import_cpus *cpus) OP_NONNULL OP_MUST_CHECK;
+
+/* After opd_capture_close. */
+void opd_import_cpus_close(struct opd_import_cpus *cpus) OP_NONNULL;
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include <ctype.h>
+
+#include "daemon/import.h"
+#include "libop/clock.h"
+
+#define ANY_COUNT       "100000000" /* one that every event of opd's may have */
+#define OTHER_NUMBER    0x80000000u /* as raw events have it */
+#define KEPT_CHARACTERS "_-+=,@"
+
+/* What opd itself calls it; false when it does not know the event. */
+static bool find_known(uint32_t type, uint64_t config, struct op_event *ret_event)
+{
+	const struct op_event_info *info;
+
+	for (size_t i = 0; (info = op_event_info(i)); i++) {
+		char spec[OP_EVENT_NAME_BYTES + sizeof(ANY_COUNT)], *why;
+
+		snprintf(spec, sizeof(spec), "%s:" ANY_COUNT, info->name);
+		if (op_event_parse(spec, ret_event, &why) < 0) {
+			free(why);
+			continue;
+		}
+		if (!ret_event->is_timer && ret_event->type == type && ret_event->config == config)
+			return true;
+	}
+	return false;
+}
+
+static void name_by_code(const struct perf_event_attr *attr, char name[OP_EVENT_NAME_BYTES])
+{
+	if (attr->type == PERF_TYPE_RAW)
+		snprintf(name, OP_EVENT_NAME_BYTES, "r%llx", (unsigned long long)attr->config);
+	else
+		snprintf(name, OP_EVENT_NAME_BYTES, "type-%u-config-%llx", attr->type, (unsigned long long)attr->config);
+}
+
+static void clean(const char *from, char name[OP_EVENT_NAME_BYTES])
+{
+	size_t i;
+
+	for (i = 0; i < OP_EVENT_NAME_BYTES - 1 && from[i]; i++)
+		name[i] = isascii((unsigned char)from[i]) && (isalnum((unsigned char)from[i]) || strchr(KEPT_CHARACTERS, from[i]))
+				  ? from[i]
+				  : '_';
+	name[i] = '\0';
+}
+
+static uint64_t count_of(const struct perf_event_attr *attr, bool is_clock)
+{
+	uint64_t count = attr->sample_period;
+
+	if (attr->freq)
+		count = is_clock && attr->sample_freq ? OP_NS_PER_S / attr->sample_freq : 1;
+	return op_min_u64(op_max_u64(count, 1), OP_EVENT_COUNT_MAX);
+}
+
+void opd_import_name_event(const struct op_perf_event *from, struct op_event *ret_event)
+{
+	const struct perf_event_attr *attr = &from->attr;
+	struct op_event event = { 0 };
+
+	if (!find_known(attr->type, attr->config, &event)) {
+		uint64_t code = attr->config ^ attr->config >> 31 ^ attr->config >> 62;
+
+		event = (struct op_event){ .type = attr->type, .config = attr->config };
+		event.number = OTHER_NUMBER | (uint32_t)(code & ~OTHER_NUMBER);
+		name_by_code(attr, event.name);
+	}
+	if (from->name)
+		clean(from->name, event.name);
+	event.count = count_of(attr, op_event_is_clock(&event));
+	event.kernel = !attr->exclude_kernel;
+	event.user = !attr->exclude_user;
+	event.every_event = false;
+	*ret_event = event;
+}
+
+static bool is_taken(const struct op_event *events, size_t nr_events, const struct op_event *event)
+{
+	for (size_t i = 0; i < nr_events; i++)
+		if (events[i].count == event->count && !strcmp(events[i].name, event->name))
+			return true;
+	return false;
+}
+
+/* Two events that would share their files are told apart by a number. */
+static void tell_apart(const struct op_event *events, size_t nr_events, struct op_event *event)
+{
+	char plain[OP_EVENT_NAME_BYTES];
+
+	memcpy(plain, event->name, sizeof(plain));
+	for (unsigned int number = 2; is_taken(events, nr_events, event); number++)
+		snprintf(event->name, sizeof(event->name), "%.*s_%u", OP_EVENT_NAME_BYTES - 12, plain, number);
+}
+
+struct op_event *opd_import_events(const struct op_perf_events *from)
+{
+	struct op_event *events = calloc(from->nr_events ? from->nr_events : 1, sizeof(*events));
+
+	for (size_t i = 0; events && i < from->nr_events; i++) {
+		opd_import_name_event(&from->events[i], &events[i]);
+		tell_apart(events, i, &events[i]);
+	}
+	return events;
+}

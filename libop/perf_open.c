@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "libop/perf_reader.h"
+#include "libop/sys.h"
+
+#define MAGIC             0x32454c4946524550u /* PERFILE2 */
+#define MAGIC_OLD         0x454c494646524550u /* PERFFILE, version 1 */
+#define ATTR_SIZE_MAX     4096u
+#define SECTION_MAX_BYTES (64u * 1024 * 1024)
+#define IDS_AT_ONCE       512u
+#define WORD              sizeof(uint64_t)
+
+/* The header of a file, as the words it is made of. */
+enum {
+	WORD_MAGIC,
+	WORD_SIZE,
+	WORD_ATTR_SIZE,
+	WORD_ATTRS_OFFSET,
+	WORD_ATTRS_SIZE,
+	WORD_DATA_OFFSET,
+	WORD_DATA_SIZE,
+	WORD_TYPES_OFFSET,
+	WORD_TYPES_SIZE,
+	WORD_FEATURES,
+	NR_WORDS = WORD_FEATURES + OP_PERF_FEATURES_MAX / 64
+};
+
+struct opening {
+	struct op_perf_data *data;
+	int fd;
+	uint64_t file_bytes;
+	uint64_t words[NR_WORDS];
+	const char *why;
+};
+
+static int refuse(struct opening *opening, const char *why)
+{
+	opening->why = why;
+	return -EBADMSG;
+}
+
+/* All of it, at a place of the file. -ENODATA: it is not all there. */
+static int read_at(const struct opening *opening, void *bytes, size_t nr_bytes, uint64_t offset)
+{
+	size_t nr_read = 0;
+
+	if (offset > opening->file_bytes || nr_bytes > opening->file_bytes - offset)
+		return -ENODATA;
+	while (nr_read < nr_bytes) {
+		ssize_t nr = op_sys_pread(opening->fd, (uint8_t *)bytes + nr_read, nr_bytes - nr_read, (off_t)(offset + nr_read));
+
+		if (nr == -EINTR)
+			continue;
+		if (nr <= 0)
+			return nr < 0 ? (int)nr : -ENODATA;
+		nr_read += (size_t)nr;
+	}
+	return 0;
+}
+
+/* ---- a file through a pipe ---- */
+
+static int copy_rest(struct op_perf_input *from, int to)
+{
+	for (;;) {
+		ssize_t left = op_perf_input_left(from, 1);
+		int err;
+
+		if (left <= 0)
+			return (int)left;
+		err = op_sys_write_all(to, from->buffer + from->begin, (size_t)left);
+		if (!err)
+			err = op_perf_input_skip(from, (uint64_t)left);
+		if (err)
+			return err;
+	}
+}
+
+static int copy_pipe(struct opening *opening)
+{
+	struct op_perf_data *data = opening->data;
+	const char *dir = getenv("TMPDIR");
+	int fd = op_sys_openat(AT_FDCWD, dir && *dir ? dir : P_tmpdir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	int err;
+
+	if (fd < 0)
+		return fd;
+	data->own_fd = fd;
+	err = copy_rest(&data->input, fd);
+	opening->fd = data->input.fd = fd;
+	return err;
+}
+
+/* ---- attributes ---- */
+
+static int read_ids(const struct opening *opening, uint32_t event, uint64_t offset, uint64_t nr_bytes)
+{
+	struct op_perf_data *data = opening->data;
+	uint8_t ids[IDS_AT_ONCE * WORD];
+
+	for (uint64_t at = 0; nr_bytes - at >= WORD;) {
+		size_t nr = op_min_u64(sizeof(ids), (nr_bytes - at) / WORD * WORD);
+		int err = read_at(opening, ids, nr, offset + at);
+
+		for (size_t i = 0; !err && i < nr; i += WORD)
+			err = op_perf_events_add_id(&data->events, op_perf_u64(ids + i, data->swapped), event);
+		if (err)
+			return err;
+		at += nr;
+	}
+	return 0;
+}
+
+/* An attribute, and where its identifiers are. */
+static int read_attr(const struct opening *opening, uint64_t offset, size_t attr_size)
+{
+	struct op_perf_data *data = opening->data;
+	uint8_t bytes[ATTR_SIZE_MAX];
+	const uint8_t *ids = bytes + attr_size - 2 * WORD;
+	struct perf_event_attr attr;
+	uint32_t event;
+	int err = read_at(opening, bytes, attr_size, offset);
+
+	if (!err)
+		err = op_perf_attr_read(bytes, attr_size - 2 * WORD, data->swapped, &attr, NULL);
+	if (!err)
+		err = op_perf_events_add(&data->events, &attr, &event);
+	if (!err)
+		err = read_ids(opening, event, op_perf_u64(ids, data->swapped), op_perf_u64(ids + WORD, data->swapped));
+	return err;
+}
+
+static int read_attrs(struct opening *opening)
+{
+	uint64_t size = opening->words[WORD_ATTR_SIZE], offset = opening->words[WORD_ATTRS_OFFSET];
+	uint64_t nr_bytes = opening->words[WORD_ATTRS_SIZE];
+	int err = 0;
+
+	if (size < PERF_ATTR_SIZE_VER0 + 2 * WORD || size > ATTR_SIZE_MAX || nr_bytes < size)
+		return refuse(opening, "it has no events");
+	for (uint64_t at = 0; !err && nr_bytes - at >= size; at += size)
+		err = read_attr(opening, offset + at, size);
+	if (err == -ENOMEM || !err)
+		return err;
+	return refuse(opening, "its list of events is damaged");
+}
+
+/* ---- features ---- */
+
+static int read_section(const struct opening *opening, unsigned int feature, uint64_t offset, uint64_t nr_bytes)
+{
+	struct op_perf_data *data = opening->data;
+	uint8_t *bytes;
+	int err;
+
+	if (nr_bytes > SECTION_MAX_BYTES || offset > opening->file_bytes || nr_bytes > opening->file_bytes - offset)
+		return -EBADMSG;
+	bytes = malloc(nr_bytes ? nr_bytes : 1);
+	if (!bytes)
+		return -ENOMEM;
+	err = read_at(opening, bytes, nr_bytes, offset);
+	if (!err)
+		err = op_perf_feature_read(&data->features, &data->events, feature, bytes, nr_bytes, data->swapped);
+	free(bytes);
+	return err;
+}
+
+/* The table of sections stands behind the records, one for each bit. */
+static int read_features(const struct opening *opening)
+{
+	struct op_perf_data *data = opening->data;
+	uint64_t at = data->data_end;
+	uint8_t section[2 * WORD];
+
+	for (unsigned int feature = 0; feature < OP_PERF_FEATURES_MAX; feature++) {
+		int err;
+
+		if (!(opening->words[WORD_FEATURES + feature / 64] >> feature % 64 & 1))
+			continue;
+		err = read_at(opening, section, sizeof(section), at);
+		if (err == -ENODATA) {
+			op_perf_reader_trouble(data, at, "the list of features ends too soon", 0);
+			return 0;
+		}
+		if (!err)
+			err = read_section(opening, feature, op_perf_u64(section, data->swapped),
+					   op_perf_u64(section + WORD, data->swapped));
+		if (err == -ENOMEM)
+			return err;
+		if (err)
+			op_perf_reader_trouble(data, at, "a feature section is damaged", 0);
+		at += sizeof(section);
+	}
+	return 0;
+}
+
+/* ---- the header ---- */
+
+static int begin_records(struct opening *opening)
+{
+	struct op_perf_data *data = opening->data;
+	uint64_t offset = opening->words[WORD_DATA_OFFSET], nr_bytes = opening->words[WORD_DATA_SIZE];
+	int err;
+
+	if (offset > INT64_MAX || nr_bytes > INT64_MAX)
+		return refuse(opening, "its records are said to be where no file has bytes");
+	data->unfinished = !nr_bytes;
+	data->data_end = nr_bytes ? offset + nr_bytes : op_max_u64(opening->file_bytes, offset);
+	err = data->unfinished ? 0 : read_features(opening);
+	if (!err)
+		err = op_perf_input_seek(&data->input, offset);
+	data->input.until = data->data_end;
+	return err;
+}
+
+static int read_file_header(struct opening *opening)
+{
+	struct op_perf_data *data = opening->data;
+	off_t end = lseek(opening->fd, 0, SEEK_END);
+	uint8_t bytes[NR_WORDS * WORD];
+	int err;
+
+	if (end < 0)
+		return -errno;
+	opening->file_bytes = (uint64_t)end;
+	err = read_at(opening, bytes, sizeof(bytes), 0);
+	if (err == -ENODATA)
+		return refuse(opening, "its header is not whole");
+	for (size_t i = 0; !err && i < NR_WORDS; i++)
+		opening->words[i] = op_perf_u64(bytes + i * WORD, data->swapped);
+	if (!err)
+		err = read_attrs(opening);
+	return err ? err : begin_records(opening);
+}
+
+static int read_header(struct opening *opening)
+{
+	struct op_perf_data *data = opening->data;
+	bool is_seekable = lseek(opening->fd, 0, SEEK_SET) >= 0;
+	const uint8_t *bytes;
+	uint64_t magic, size;
+	int err = op_perf_input_peek(&data->input, OP_PERF_PIPE_HEADER_BYTES, &bytes);
+
+	if (err)
+		return err == -ENODATA ? refuse(opening, "it is shorter than the header of a perf.data file") : err;
+	magic = op_perf_u64(bytes, false);
+	data->swapped = data->translator.swapped = magic == __builtin_bswap64(MAGIC);
+	if (magic == MAGIC_OLD || magic == __builtin_bswap64(MAGIC_OLD))
+		return refuse(opening, "it is a perf.data file of version 1, which perf has not written since 2011");
+	if (magic != MAGIC && !data->swapped)
+		return refuse(opening, "it is not a perf.data file");
+	size = op_perf_u64(bytes + WORD, data->swapped);
+	data->is_pipe = size == OP_PERF_PIPE_HEADER_BYTES;
+	if (data->is_pipe)
+		return op_perf_input_skip(&data->input, size);
+	if (size < NR_WORDS * WORD)
+		return refuse(opening, "the header of the perf.data file is damaged");
+	err = is_seekable ? 0 : copy_pipe(opening);
+	return err ? err : read_file_header(opening);
+}
+
+int op_perf_data_open(int fd, struct op_perf_data **ret_data, const char **ret_why)
+{
+	struct op_perf_data *data = calloc(1, sizeof(*data));
+	struct opening opening = { .data = data, .fd = fd };
+	int err;
+
+	if (!data)
+		return -ENOMEM;
+	data->own_fd = -1;
+	data->translator.events = &data->events;
+	data->translator.features = &data->features;
+	err = op_perf_input_open(&data->input, fd, 0);
+	if (!err)
+		err = read_header(&opening);
+	if (!err && !op_perf_events_are_told_apart(&data->events))
+		err = refuse(&opening, "its events have different kinds of samples, and nothing that tells them apart");
+	if (!err) {
+		*ret_data = data;
+		return 0;
+	}
+	if (err == -EBADMSG)
+		*ret_why = opening.why;
+	op_perf_data_close(data);
+	return err;
+}

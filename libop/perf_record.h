@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Records of a perf.data file, of whatever sample_type and byte order, as the records that opd itself asks the kernel for
+ * (libop/record.h): that is what a memory ring is given. One thread.
+ *
+ * What becomes what:
+ *
+ *   SAMPLE                  OP_SAMPLE_TYPE, the identifier is the number of the event + 1; one that is too short, or of an event that
+ *                           the file does not have, becomes a record without body, which opd counts as undecodable
+ *   LOST, LOST_SAMPLES      one of them: LOST_SAMPLES where the event has PERF_FORMAT_LOST, since LOST tells the same again there
+ *   THROTTLE, UNTHROTTLE    for their event
+ *   MMAP, MMAP2             MMAP2, with the build-id that the file has for that name; of the kernel: OP_PERF_KERNEL
+ *   FORK, EXIT, KSYMBOL     as they are; a FORK that perf made up for a process that ran before says nothing and is passed over
+ *   COMM                    an exec; other names are nothing that opd needs
+ *   everything else         passed over
+ *
+ * A record that perf made up has the time 0; it holds since 1 ns. One that has no time has that of the record before it, + 1 ns.
+ */
+#ifndef OP_PERF_RECORD_H
+#define OP_PERF_RECORD_H
+
+#include "libop/compiler.h"
+#include "libop/perf_event.h"
+#include "libop/perf_feature.h"
+
+#define OP_PERF_NAME_BYTES_MAX 4096u
+
+enum op_perf_kind {
+	OP_PERF_PASSED_OVER, /* nothing for opd */
+	OP_PERF_RING,        /* for the ring pair of its CPU */
+	OP_PERF_SIDEBAND,    /* for the side band */
+	OP_PERF_KERNEL,      /* an MMAP2 of the kernel's text or of a module: nothing that a ring has */
+	OP_PERF_ROUND,       /* records older than the newest before the last one of these are all there */
+};
+
+struct op_perf_record {
+	enum op_perf_kind kind;
+	uint32_t event; /* OP_PERF_NO_EVENT: none of the file's */
+	uint32_t cpu;   /* 0 where the file does not say */
+	uint64_t time_ns;
+	const struct perf_event_header *header; /* until the next one; NULL when it is passed over or a round */
+};
+
+struct op_perf_translator {
+	const struct op_perf_events *events;
+	const struct op_perf_features *features;
+	bool swapped;
+	uint64_t last_ns;
+	uint64_t out[(OP_PERF_NAME_BYTES_MAX + 256) / 8];
+};
+
+/*
+ * One record: its header in this host's byte order, and what follows it as the file has it. 0; -EBADMSG: it does not hold what it
+ * should, and nothing is known of it.
+ */
+int op_perf_translate(struct op_perf_translator *translator, const struct perf_event_header *header, const uint8_t *body,
+		      struct op_perf_record *ret_record) OP_NONNULL OP_MUST_CHECK;
+
+#endif

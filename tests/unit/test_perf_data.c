@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The perf.data reader on layouts that this host's perf does not write, and the import of records that come out of order. */
+#include "tests/unit/cmocka_all.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/import.h"
+#include "libop/perf_record.h"
+#include "libop/record.h"
+
+#define FORMAT_LOST (1u << 4)
+
+struct words {
+	struct perf_event_header header;
+	uint64_t body[16];
+};
+
+static struct op_perf_events events;
+static struct op_perf_features features;
+static struct op_perf_translator translator;
+
+static void add_event(uint64_t sample_type, uint64_t id, uint64_t read_format)
+{
+	struct perf_event_attr attr = { .sample_type = sample_type, .read_format = read_format, .sample_id_all = 1 };
+	uint32_t event;
+
+	assert_int_equal(op_perf_events_add(&events, &attr, &event), 0);
+	assert_int_equal(op_perf_events_add_id(&events, id, event), 0);
+}
+
+static int setup(void **state OP_UNUSED)
+{
+	translator = (struct op_perf_translator){ .events = &events, .features = &features };
+	return 0;
+}
+
+static int teardown(void **state OP_UNUSED)
+{
+	op_perf_events_free(&events);
+	op_perf_features_free(&features);
+	return 0;
+}
+
+static struct words words_of(uint32_t type, uint16_t misc, size_t nr_words)
+{
+	return (struct words){ .header = { .type = type, .misc = misc, .size = (uint16_t)(8 + 8 * nr_words) } };
+}
+
+static struct op_perf_record translate(const struct words *words)
+{
+	struct op_perf_record record;
+
+	assert_int_equal(op_perf_translate(&translator, &words->header, (const uint8_t *)words->body, &record), 0);
+	return record;
+}
+
+static void assert_sample(const struct op_perf_record *record, uint64_t id, uint64_t ip, uint64_t time_ns, uint32_t cpu)
+{
+	struct op_sample sample;
+
+	assert_int_equal(record->kind, OP_PERF_RING);
+	assert_int_equal(op_record_sample(record->header, &sample), 0);
+	assert_int_equal(sample.id, id);
+	assert_int_equal(sample.ip, ip);
+	assert_int_equal(sample.time_ns, time_ns);
+	assert_int_equal(record->cpu, cpu);
+}
+
+/* Every field of fixed size, each with a value of its own. */
+static void all_fields(void **state OP_UNUSED)
+{
+	struct words words = words_of(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, 9);
+	struct op_perf_record record;
+
+	add_event(PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID |
+			  PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | PERF_SAMPLE_IDENTIFIER,
+		  7, 0);
+	for (size_t i = 0; i < 9; i++)
+		words.body[i] = 100 + i;
+	record = translate(&words);
+	assert_sample(&record, 1, 101, 103, 107);
+}
+
+/* An old perf: no identifier in front, which stands behind the address, and none at all where there is one event. */
+static void identifier_behind(void **state OP_UNUSED)
+{
+	struct words words = words_of(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, 4);
+	struct op_perf_record record;
+
+	add_event(PERF_SAMPLE_IP | PERF_SAMPLE_TIME | PERF_SAMPLE_ID | PERF_SAMPLE_CPU, 50, 0);
+	add_event(PERF_SAMPLE_IP | PERF_SAMPLE_TIME | PERF_SAMPLE_ID | PERF_SAMPLE_CPU, 51, 0);
+	words.body[0] = 0x1000;
+	words.body[1] = 77;
+	words.body[2] = 51;
+	words.body[3] = 3;
+	record = translate(&words);
+	assert_sample(&record, 2, 0x1000, 77, 3);
+	words.body[2] = 52;
+	record = translate(&words);
+	assert_int_equal(record.kind, OP_PERF_RING);
+	assert_int_equal(record.header->size, sizeof(struct perf_event_header));
+}
+
+static void events_that_cannot_be_told_apart(void **state OP_UNUSED)
+{
+	add_event(PERF_SAMPLE_IP | PERF_SAMPLE_ID, 1, 0);
+	assert_true(op_perf_events_are_told_apart(&events));
+	add_event(PERF_SAMPLE_ID, 2, 0);
+	assert_false(op_perf_events_are_told_apart(&events));
+}
+
+static void short_samples_are_undecodable(void **state OP_UNUSED)
+{
+	struct words words = words_of(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, 1);
+	struct op_perf_record record;
+
+	add_event(PERF_SAMPLE_IP | PERF_SAMPLE_TIME, 1, 0);
+	record = translate(&words);
+	assert_int_equal(record.header->size, sizeof(struct perf_event_header));
+}
+
+/* Lost samples that the kernel counts for each event are told by LOST as well. */
+static void lost_is_counted_once(void **state OP_UNUSED)
+{
+	struct words words = words_of(PERF_RECORD_LOST, 0, 4);
+	struct op_lost_record lost;
+	struct op_perf_record record;
+
+	add_event(PERF_SAMPLE_IP | PERF_SAMPLE_TIME | PERF_SAMPLE_IDENTIFIER, 9, 0);
+	add_event(PERF_SAMPLE_IP | PERF_SAMPLE_TIME | PERF_SAMPLE_IDENTIFIER, 10, FORMAT_LOST);
+	words.body[0] = words.body[3] = 9;
+	words.body[1] = 5;
+	record = translate(&words);
+	assert_int_equal(record.kind, OP_PERF_RING);
+	assert_int_equal(op_record_lost(record.header, &lost), 0);
+	assert_int_equal(lost.lost, 5);
+	assert_int_equal(lost.id, 1);
+	words.body[0] = 10;
+	assert_int_equal(translate(&words).kind, OP_PERF_PASSED_OVER);
+}
+
+/* Of a process that ran before, perf tells a fork that would give it its parent's mappings. */
+static void made_up_forks(void **state OP_UNUSED)
+{
+	struct words words = words_of(PERF_RECORD_FORK, 0, 4);
+	struct op_perf_record record;
+
+	add_event(PERF_SAMPLE_IP | PERF_SAMPLE_TIME, 1, 0);
+	words.body[2] = 40;
+	words.body[3] = 40;
+	record = translate(&words);
+	assert_int_equal(record.kind, OP_PERF_SIDEBAND);
+	assert_int_equal(record.time_ns, 40);
+	words.header.misc = PERF_RECORD_MISC_FORK_EXEC;
+	assert_int_equal(translate(&words).kind, OP_PERF_PASSED_OVER);
+	words.header.misc = 0;
+	words.body[2] = 0;
+	assert_int_equal(translate(&words).kind, OP_PERF_PASSED_OVER);
+}
+
+/* With another profiler on the host the flag stands in records that have device and inode. */
+static void a_flag_without_build_id(void **state OP_UNUSED)
+{
+	struct words words = words_of(PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER | PERF_RECORD_MISC_MMAP_BUILD_ID, 10);
+	struct op_mmap_record mapping;
+	struct op_perf_record record;
+
+	add_event(PERF_SAMPLE_IP | PERF_SAMPLE_TIME, 1, 0);
+	words.body[1] = 0x400000;
+	words.body[2] = 0x1000;
+	words.body[5] = 4711; /* the inode */
+	memcpy(&words.body[8], "/bin/x", 7);
+	words.body[9] = 12;
+	record = translate(&words);
+	assert_int_equal(record.kind, OP_PERF_SIDEBAND);
+	assert_int_equal(op_record_mmap(record.header, &mapping), 0);
+	assert_int_equal(mapping.build_id_bytes, 0);
+	assert_int_equal(mapping.inode, 4711);
+	assert_int_equal(mapping.who.time_ns, 12);
+	assert_string_equal(mapping.file_name, "/bin/x");
+	events.has_build_ids = true;
+	record = translate(&words);
+	assert_true(op_record_mmap(record.header, &mapping) || mapping.build_id_bytes == 0);
+}
+
+static void attributes_of_any_size(void **state OP_UNUSED)
+{
+	uint8_t bytes[256] = { 0 };
+	struct perf_event_attr attr;
+	size_t nr_bytes;
+
+	((struct perf_event_attr *)(void *)bytes)->sample_type = 5;
+	assert_int_equal(op_perf_attr_read(bytes, PERF_ATTR_SIZE_VER0, false, &attr, &nr_bytes), 0);
+	assert_int_equal(nr_bytes, PERF_ATTR_SIZE_VER0);
+	assert_int_equal(attr.sample_type, 5);
+	bytes[4] = 240; /* newer than this host's */
+	assert_int_equal(op_perf_attr_read(bytes, sizeof(bytes), false, &attr, &nr_bytes), 0);
+	assert_int_equal(nr_bytes, 240);
+	assert_int_equal(op_perf_attr_read(bytes, 232, false, &attr, NULL), -EBADMSG);
+	bytes[4] = 60;
+	assert_int_equal(op_perf_attr_read(bytes, sizeof(bytes), false, &attr, NULL), -EBADMSG);
+}
+
+static void event_names(void **state OP_UNUSED)
+{
+	struct op_perf_event clock = { .attr = { .type = PERF_TYPE_SOFTWARE, .freq = 1, .sample_freq = 1000 } };
+	struct op_perf_event raw = { .attr = { .type = PERF_TYPE_RAW, .config = 0x76, .sample_period = 250000 } };
+	char odd[] = "ibs_op/l3miss.only=1/u";
+	struct op_perf_event ibs = { .attr = { .type = 11, .config = 0x80000, .sample_period = 99 }, .name = odd };
+	struct op_event event;
+
+	opd_import_name_event(&clock, &event);
+	assert_string_equal(event.name, "cpu-clock");
+	assert_int_equal(event.count, 1000000);
+	opd_import_name_event(&raw, &event);
+	assert_string_equal(event.name, "r76");
+	assert_int_equal(event.count, 250000);
+	opd_import_name_event(&ibs, &event);
+	assert_string_equal(event.name, "ibs_op_l3miss_only=1_u");
+	ibs.name = NULL;
+	opd_import_name_event(&ibs, &event);
+	assert_string_equal(event.name, "type-11-config-80000");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(all_fields, setup, teardown),
+		cmocka_unit_test_setup_teardown(identifier_behind, setup, teardown),
+		cmocka_unit_test_setup_teardown(events_that_cannot_be_told_apart, setup, teardown),
+		cmocka_unit_test_setup_teardown(short_samples_are_undecodable, setup, teardown),
+		cmocka_unit_test_setup_teardown(lost_is_counted_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(made_up_forks, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_flag_without_build_id, setup, teardown),
+		cmocka_unit_test(attributes_of_any_size),
+		cmocka_unit_test(event_names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

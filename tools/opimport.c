@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* opimport: what perf recorded, here or on another machine, becomes a session. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "libop/config.h"
+#include "libop/sys.h"
+#include "tools/opimport.h"
+#include "tools/report_log.h"
+#include "tools/session_dir.h"
+
+#define MAX_OPEN_FILES 1024u
+#define FILES_RESERVED 64u /* descriptors for everything but sample files and rings */
+#define MAX_IMAGES     100000u
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int number OP_UNUSED)
+{
+	interrupted = 1;
+}
+
+static void catch_signals(void)
+{
+	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction action = { .sa_handler = on_signal };
+
+	for (size_t i = 0; i < op_array_size(numbers); i++)
+		sigaction(numbers[i], &action, NULL);
+}
+
+/* Rings and sample files have descriptors: as many as may be, half of them for the files. */
+static size_t raise_files(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return FILES_RESERVED;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	return op_min_u64(MAX_OPEN_FILES,
+			  limit.rlim_max > 3 * (rlim_t)FILES_RESERVED ? (limit.rlim_max - FILES_RESERVED) / 2 : FILES_RESERVED);
+}
+
+static int open_file(const char *file)
+{
+	int fd;
+
+	if (!strcmp(file, "-"))
+		return STDIN_FILENO;
+	fd = op_sys_openat(AT_FDCWD, file, O_RDONLY | O_CLOEXEC, 0);
+	return fd < 0 ? opr_error(fd, "cannot open %s: %s", file, strerror(-fd)) : fd;
+}
+
+static int open_data(const struct opi_options *options, int fd, struct op_perf_data **ret_data)
+{
+	const char *why = NULL;
+	int err = op_perf_data_open(fd, ret_data, &why);
+
+	if (err == -EBADMSG)
+		return opr_error(err, "%s: %s", options->file, why);
+	if (err == -EISDIR)
+		return opr_error(err, "%s is a directory, as perf record --threads writes one: that cannot be read", options->file);
+	return err ? opr_error(err, "cannot read %s: %s", options->file, strerror(-err)) : 0;
+}
+
+static int explain(int err)
+{
+	if (err == -EINTR)
+		return opr_error(err, "interrupted: nothing was kept");
+	return opr_error(err, "cannot count the samples: %s", strerror(-err));
+}
+
+static int read_records(struct op_perf_data *data, struct opd_import *import)
+{
+	const struct op_perf_events *events = op_perf_data_events(data);
+	struct op_perf_record record;
+	int result;
+
+	while ((result = op_perf_data_next(data, &record)) > 0) {
+		int err = interrupted ? -EINTR : opd_import_take(import, events, &record);
+
+		if (op_unlikely(err)) {
+			opi_progress_end();
+			return explain(err);
+		}
+		opi_progress(data);
+	}
+	opi_progress_end();
+	if (result < 0)
+		return opr_no_memory();
+	result = opd_import_finish(import, events);
+	return result ? explain(result) : 0;
+}
+
+static int open_import(const struct opi_options *options, const struct opi_session *session, struct opd_import **ret_import)
+{
+	const struct op_setup *separation = &options->separation;
+	const struct opd_import_config config = {
+		.session_fd = session->work_fd,
+		.vmlinux = options->vmlinux,
+		.separate_lib = separation->separate_lib,
+		.separate_kernel = separation->separate_kernel,
+		.separate_thread = separation->separate_thread,
+		.separate_cpu = separation->separate_cpu,
+		.max_open = raise_files(),
+		.max_images = MAX_IMAGES,
+	};
+	int err = opd_import_open(&config, ret_import);
+
+	return err ? opr_error(err, "cannot begin: %s", strerror(-err)) : 0;
+}
+
+/* 0; -EBADMSG when the file is damaged and the session has what could be read. */
+static int import_data(const struct opi_options *options, struct op_perf_data *data, struct opi_session *session)
+{
+	struct opd_import *import = NULL;
+	int err = open_import(options, session, &import);
+
+	if (!err)
+		err = read_records(data, import);
+	if (!err)
+		err = opi_session_publish(session);
+	if (!err && !options->quiet)
+		opi_report(data, import);
+	if (!err && opi_report_trouble(data, options->file))
+		err = -EBADMSG;
+	opd_import_close(import);
+	return err;
+}
+
+static int run(const struct opi_options *options)
+{
+	struct opi_session session = { .work_fd = -1 };
+	struct op_perf_data *data = NULL;
+	char *dir = NULL;
+	int fd = open_file(options->file), err = fd < 0 ? fd : open_data(options, fd, &data);
+
+	if (!err)
+		err = opr_session_dir_choose(options->session_dir, &dir);
+	if (!err)
+		err = opi_session_begin(&session, dir, options->output);
+	if (!err)
+		err = import_data(options, data, &session);
+	opi_session_end(&session);
+	op_perf_data_close(data);
+	free(dir);
+	if (fd > STDIN_FILENO)
+		close(fd);
+	if (!err && (fflush(stdout) == EOF || ferror(stdout)))
+		err = opr_error(-EIO, "standard output: %s", strerror(errno ? errno : EIO));
+	return err;
+}
+
+int main(int argc, const char **argv)
+{
+	struct opi_options options = { 0 };
+	int err;
+
+	opr_log_init("opimport");
+	err = opi_options_parse(&options, argc, argv);
+	if (!err && options.version) {
+		puts("opimport: opd " PACKAGE_VERSION);
+	} else if (!err) {
+		catch_signals();
+		err = run(&options);
+	}
+	opi_options_free(&options);
+	return err ? EXIT_FAILURE : EXIT_SUCCESS;
+}

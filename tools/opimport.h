@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* opimport: what its parts tell each other. The functions that return 0 or -errno have told the user why when they fail. */
+#ifndef OPIMPORT_H
+#define OPIMPORT_H
+
+#include "daemon/import.h"
+#include "libop/compiler.h"
+#include "libop/daemonrc.h"
+#include "libop/perf_data.h"
+
+struct opi_options {
+	char *session_dir; /* --session-dir; NULL: as the configuration says */
+	char *output;      /* the name of the session */
+	char *vmlinux;
+	char *file; /* "-": standard input */
+	struct op_setup separation;
+	int quiet, version;
+};
+
+/* Reads the command line; help ends the process. */
+int opi_options_parse(struct opi_options *options, int argc, const char **argv) OP_NONNULL OP_MUST_CHECK;
+void opi_options_free(struct opi_options *options) OP_NONNULL;
+
+/*
+ * A session in the making: a session directory of its own below SESSION-DIR/tmp, so that nobody sees a part of it.
+ */
+struct opi_session {
+	char *dir, *work_dir, *target;
+	int work_fd; /* of work_dir; -1: none */
+	bool is_current;
+};
+
+int opi_session_begin(struct opi_session *session, const char *dir, const char *name) OP_NONNULL OP_MUST_CHECK;
+
+/* It becomes samples/NAME. */
+int opi_session_publish(struct opi_session *session) OP_NONNULL OP_MUST_CHECK;
+
+/* Removes what was not published. */
+void opi_session_end(struct opi_session *session) OP_NONNULL;
+
+/* On a terminal, how far it is: cheap enough for each record. */
+void opi_progress(const struct op_perf_data *data) OP_NONNULL;
+void opi_progress_end(void);
+
+/* What was read and where every sample went, to standard output. */
+void opi_report(const struct op_perf_data *data, const struct opd_import *import) OP_NONNULL;
+
+/* What is damaged, to standard error. True when something is. */
+bool opi_report_trouble(const struct op_perf_data *data, const char *file) OP_NONNULL;
+
+#endif
