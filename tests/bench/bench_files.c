@@ -23,6 +23,7 @@
 #define NR_COUNTS (1u << 22)
 #define NR_NEW	  (1u << 20)
 #define MAX_OPEN  4096u
+#define MAX_IMAGES 1000100u
 #define BATCH	  OP_ODB_ADDITIONS_MAX
 
 static const struct op_event event = { .name = "TIMER", .count = 1000000 };
@@ -203,7 +204,7 @@ static void set_up(void)
 	const char *tmp = getenv("TMPDIR");
 
 	snprintf(directory, sizeof(directory), "%s/opd-bench.XXXXXX", tmp ? tmp : "/tmp");
-	if (!mkdtemp(directory) || opd_resolver_init(&pipeline.resolver, NULL) < 0)
+	if (!mkdtemp(directory) || opd_resolver_init(&pipeline.resolver, op_dcookie_table_new(), MAX_IMAGES, NULL) < 0)
 		die(directory, -errno);
 	pipeline.count = (struct opd_count){
 		.session_fd = op_session_open(directory),
