@@ -3,29 +3,11 @@
 
 #include <errno.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "daemon/log.h"
 #include "libop/file.h"
-#include "libop/sys.h"
 
 #define DAMAGED_DIR "damaged"
-
-/* Neither path leads elsewhere, whatever links there are. */
-static int move(int session_fd, const char *path, const char *aside)
-{
-	const char *name, *aside_name;
-	int aside_parent = op_file_open_parent(session_fd, aside, true, &aside_name), parent, err;
-
-	if (aside_parent < 0)
-		return aside_parent;
-	parent = op_file_open_parent(session_fd, path, false, &name);
-	err = parent < 0 ? parent : op_sys_renameat(parent, name, aside_parent, aside_name);
-	if (parent >= 0)
-		close(parent);
-	close(aside_parent);
-	return err;
-}
 
 int opd_damaged_put_aside(int session_fd, const char *path, char aside[OPD_DAMAGED_NAME_BYTES])
 {
@@ -33,7 +15,7 @@ int opd_damaged_put_aside(int session_fd, const char *path, char aside[OPD_DAMAG
 
 	snprintf(aside, OPD_DAMAGED_NAME_BYTES, DAMAGED_DIR "/%llu-%llu", (unsigned long long)time(NULL),
 		 (unsigned long long)nr_aside++);
-	return move(session_fd, path, aside);
+	return op_file_rename_below(session_fd, path, aside, true);
 }
 
 int opd_damaged_sample_file(int session_fd, const char *path)

@@ -141,7 +141,8 @@ void opd_recover(int session_fd, bool was_unclean)
 	recover_directory(&recovery, OP_SESSION_CURRENT);
 	recover_cgroups(&recovery);
 	opd_log(SD_NOTICE,
-		"the last opd did not end in order: %llu sample files looked at, %llu repaired, %llu torn nodes dropped, %llu put aside, "
+		"the last opd did not end in order: %llu sample files looked at, %llu repaired, %llu torn nodes dropped, %llu put "
+		"aside, "
 		"%llu replaced by what the disk had",
 		(unsigned long long)recovery.nr_files, (unsigned long long)recovery.nr_repaired,
 		(unsigned long long)recovery.dropped_nodes, (unsigned long long)recovery.nr_put_aside,

@@ -161,3 +161,41 @@ int op_file_open_parent(int dir_fd, const char *path, bool make, const char **re
 		*ret_name = path;
 	return fd;
 }
+
+int op_file_open_below(int dir_fd, const char *path, int flags, mode_t mode)
+{
+	const char *name;
+	int parent = op_file_open_parent(dir_fd, path, flags & O_CREAT, &name), fd;
+
+	if (parent < 0)
+		return parent;
+	fd = op_sys_openat(parent, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode);
+	close(parent);
+	return fd;
+}
+
+int op_file_rename_below(int dir_fd, const char *path, const char *new_path, bool make)
+{
+	const char *name, *new_name;
+	int new_parent, parent = op_file_open_parent(dir_fd, path, false, &name), err;
+
+	if (parent < 0)
+		return parent;
+	new_parent = op_file_open_parent(dir_fd, new_path, make, &new_name);
+	err = new_parent < 0 ? new_parent : op_sys_renameat(parent, name, new_parent, new_name);
+	if (new_parent >= 0)
+		close(new_parent);
+	close(parent);
+	return err;
+}
+
+void op_file_unlink_below(int dir_fd, const char *path)
+{
+	const char *name;
+	int parent = op_file_open_parent(dir_fd, path, false, &name);
+
+	if (parent < 0)
+		return;
+	op_sys_unlinkat(parent, name, 0);
+	close(parent);
+}

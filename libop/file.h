@@ -32,4 +32,16 @@ int op_file_make_dirs(const char *path) OP_NONNULL OP_MUST_CHECK;
  */
 int op_file_open_parent(int dir_fd, const char *path, bool make, const char **ret_name) OP_NONNULL OP_MUST_CHECK;
 
+/*
+ * Opens a file below dir_fd, whose path has no symbolic link, at its end neither; with O_CREAT, directories are made. A descriptor, -ENOTDIR
+ * or -ELOOP for a link, another -errno.
+ */
+int op_file_open_below(int dir_fd, const char *path, int flags, mode_t mode) OP_NONNULL OP_MUST_CHECK;
+
+/* Renames below dir_fd, as above. `make`: directories that lead to new_path are made. 0 or -errno. */
+int op_file_rename_below(int dir_fd, const char *path, const char *new_path, bool make) OP_NONNULL OP_MUST_CHECK;
+
+/* Removes a file below dir_fd, as above. Any error leaves it where it is. */
+void op_file_unlink_below(int dir_fd, const char *path) OP_NONNULL;
+
 #endif

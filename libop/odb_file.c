@@ -10,7 +10,7 @@
 #include "libop/sys.h"
 
 #define FILE_MODE 0644
-#define TMP_FLAGS (O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+#define TMP_FLAGS (O_RDWR | O_CREAT | O_TRUNC)
 
 /* ---- one file ---- */
 
@@ -59,18 +59,14 @@ static int fill(int fd, uint32_t size, struct op_odb_map *ret_map)
 
 int op_odb_make_file(int dir_fd, const char *tmp_path, uint32_t size, struct op_odb_map *ret_map)
 {
-	const char *name;
-	int parent = op_file_open_parent(dir_fd, tmp_path, true, &name), fd, err;
+	int fd = op_file_open_below(dir_fd, tmp_path, TMP_FLAGS, FILE_MODE), err;
 
-	if (parent < 0)
-		return parent;
-	fd = op_sys_openat(parent, name, TMP_FLAGS, FILE_MODE);
-	err = fd < 0 ? fd : fill(fd, size, ret_map);
-	if (fd >= 0)
-		close(fd);
-	if (err && fd >= 0)
-		op_sys_unlinkat(parent, name, 0);
-	close(parent);
+	if (fd < 0)
+		return fd;
+	err = fill(fd, size, ret_map);
+	close(fd);
+	if (err)
+		op_file_unlink_below(dir_fd, tmp_path);
 	return err;
 }
 
@@ -100,13 +96,8 @@ int op_odb_check_head(const struct op_odb_header *header, const struct op_odb_de
 
 int op_odb_open_regular(int dir_fd, const char *path, int flags, struct stat *ret_stat)
 {
-	const char *name;
-	int parent = op_file_open_parent(dir_fd, path, false, &name), fd, err;
+	int fd = op_file_open_below(dir_fd, path, flags, 0), err;
 
-	if (parent < 0)
-		return parent;
-	fd = op_sys_openat(parent, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
-	close(parent);
 	if (fd < 0)
 		return fd;
 	err = op_sys_fstat(fd, ret_stat);
@@ -119,18 +110,10 @@ int op_odb_open_regular(int dir_fd, const char *path, int flags, struct stat *re
 
 int op_odb_publish(int dir_fd, const char *tmp_path, const char *path)
 {
-	const char *name, *tmp_name;
-	int tmp_parent = op_file_open_parent(dir_fd, tmp_path, false, &tmp_name), parent, err;
+	int err = op_file_rename_below(dir_fd, tmp_path, path, true);
 
-	if (tmp_parent < 0)
-		return tmp_parent;
-	parent = op_file_open_parent(dir_fd, path, true, &name);
-	err = parent < 0 ? parent : op_sys_renameat(tmp_parent, tmp_name, parent, name);
 	if (err)
-		op_sys_unlinkat(tmp_parent, tmp_name, 0);
-	if (parent >= 0)
-		close(parent);
-	close(tmp_parent);
+		op_file_unlink_below(dir_fd, tmp_path);
 	return err;
 }
 

@@ -49,10 +49,9 @@ static_assert(REST_0_9_OFFSET + sizeof(struct header_0_9_rest) == 88, "header of
 static const struct {
 	uint32_t first, less; /* less: OP_CPU_TYPE_UNKNOWN for those that went */
 } cpu_types_0_9[] = {
-	{ 0, 0 },	    { 5, OP_CPU_TYPE_UNKNOWN },	 { 6, 1 },  { 7, OP_CPU_TYPE_UNKNOWN },	 { 10, 4 },
-	{ 12, OP_CPU_TYPE_UNKNOWN }, { 16, 8 },	 { 43, OP_CPU_TYPE_UNKNOWN }, { 44, 9 }, { 45, OP_CPU_TYPE_UNKNOWN },
-	{ 46, 10 },	    { 50, OP_CPU_TYPE_UNKNOWN }, { 51, 11 }, { 55, OP_CPU_TYPE_UNKNOWN }, { 56, 12 },
-	{ 84, OP_CPU_TYPE_UNKNOWN },
+	{ 0, 0 },   { 5, OP_CPU_TYPE_UNKNOWN },  { 6, 1 },   { 7, OP_CPU_TYPE_UNKNOWN },  { 10, 4 },  { 12, OP_CPU_TYPE_UNKNOWN },
+	{ 16, 8 },  { 43, OP_CPU_TYPE_UNKNOWN }, { 44, 9 },  { 45, OP_CPU_TYPE_UNKNOWN }, { 46, 10 }, { 50, OP_CPU_TYPE_UNKNOWN },
+	{ 51, 11 }, { 55, OP_CPU_TYPE_UNKNOWN }, { 56, 12 }, { 84, OP_CPU_TYPE_UNKNOWN },
 };
 
 static uint32_t cpu_type_of_0_9(uint32_t number)

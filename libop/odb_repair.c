@@ -12,7 +12,7 @@ struct remains {
 	struct op_odb_header header;
 	struct op_odb_descr descr;
 	struct op_odb_node *nodes; /* from node 0 */
-	uint32_t nr_nodes;	   /* there, with node 0 */
+	uint32_t nr_nodes;         /* there, with node 0 */
 };
 
 /* As many bytes as there are. */

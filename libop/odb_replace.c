@@ -304,7 +304,7 @@ static bool take_better(struct op_odb_samples *best, bool *has_best, struct op_o
 /* From the oldest on. *ret_best: the entry whose old file is the best of all, NULL for the one that stands at the path. */
 static int choose(int dir_fd, const struct places *places, struct entry *oldest, struct entry **ret_best)
 {
-	struct op_odb_samples best, samples;
+	struct op_odb_samples best = { 0 }, samples;
 	struct entry *best_entry = NULL, *entry = oldest;
 	bool has_best = false, at_path;
 	char name[LINK_BYTES];
@@ -418,8 +418,8 @@ static int add_entry(struct entries *entries, const struct places *places, uint6
 }
 
 /* Calls back with the inode of each link of a kind. */
-static int for_links(const struct places *places, const char *kind, int (*action)(struct entries *, const struct places *, uint64_t),
-		     struct entries *entries)
+static int for_links(const struct places *places, const char *kind,
+		     int (*action)(struct entries *, const struct places *, uint64_t), struct entries *entries)
 {
 	int fd = op_sys_openat(places->tmp_parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0), err = 0;
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);

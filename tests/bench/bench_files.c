@@ -19,12 +19,12 @@
 #include "libop/session.h"
 #include "tests/bench/bench.h"
 
-#define NR_KEYS	  4096u
-#define NR_COUNTS (1u << 22)
-#define NR_NEW	  (1u << 20)
-#define MAX_OPEN  4096u
+#define NR_KEYS    4096u
+#define NR_COUNTS  (1u << 22)
+#define NR_NEW     (1u << 20)
+#define MAX_OPEN   4096u
 #define MAX_IMAGES 1000100u
-#define BATCH	  OP_ODB_ADDITIONS_MAX
+#define BATCH      OP_ODB_ADDITIONS_MAX
 
 static const struct op_event event = { .name = "TIMER", .count = 1000000 };
 static struct opd_pipeline pipeline;
@@ -231,7 +231,8 @@ int main(int argc, char **argv)
 {
 	uint64_t nr_files = 20000, nr_dirty = 2000;
 
-	if ((argc > 1 && op_parse_u64(argv[1], 1, 1000000, &nr_files)) || (argc > 2 && op_parse_u64(argv[2], 1, nr_files, &nr_dirty))) {
+	if ((argc > 1 && op_parse_u64(argv[1], 1, 1000000, &nr_files)) ||
+	    (argc > 2 && op_parse_u64(argv[2], 1, nr_files, &nr_dirty))) {
 		fprintf(stderr, "usage: bench_files [FILES [DIRTY]]\n");
 		return 2;
 	}

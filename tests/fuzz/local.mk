@@ -29,7 +29,7 @@ FUZZ_BUILD = $(MKDIR_P) tests/fuzz && \
 FUZZ_JIT_FILES = \
 	$(srcdir)/daemon/jit_map.c $(srcdir)/daemon/mapset.c $(srcdir)/daemon/perf_map.c $(srcdir)/daemon/jitdump.c \
 	$(srcdir)/daemon/jit_object.c $(srcdir)/daemon/jit_lines.c \
-	$(srcdir)/libop/htable.c $(srcdir)/libop/text.c $(srcdir)/libop/sys.c
+	$(srcdir)/libop/file.c $(srcdir)/libop/htable.c $(srcdir)/libop/text.c $(srcdir)/libop/sys.c
 
 tests/fuzz/fuzz_ring: $(srcdir)/tests/fuzz/fuzz_ring.c $(srcdir)/libop/ring.c $(srcdir)/libop/sys.c $(srcdir)/libop/ring.h config.h
 	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_ring.c $(srcdir)/libop/ring.c $(srcdir)/libop/sys.c

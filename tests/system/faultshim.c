@@ -115,7 +115,8 @@ static void copy_directory(int fd, int to)
 		return;
 	for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir))
 		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
-			dprintf(to, "%c %llu %s\n", entry->d_type == DT_DIR ? 'd' : 'f', (unsigned long long)entry->d_ino, entry->d_name);
+			dprintf(to, "%c %llu %s\n", entry->d_type == DT_DIR ? 'd' : 'f', (unsigned long long)entry->d_ino,
+				entry->d_name);
 	closedir(dir);
 }
 

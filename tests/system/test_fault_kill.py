@@ -63,7 +63,7 @@ def kills(nr_kills):
             total = one_round(box, looks, total, rng)
             if i % 25 == 0:
                 print("kill %d: %d samples in %d files" % (i + 1, total, len(looks.last)), flush=True)
-            if i % RESET_EVERY == RESET_EVERY - 1:
+            if i % RESET_EVERY == RESET_EVERY - 1 and i + 1 < nr_kills:
                 total = empty(box, looks)
         os.killpg(busy.pid, signal.SIGKILL)
         box.start_daemon(start=False)

@@ -20,14 +20,14 @@
 #include "libop/sys.h"
 #include "tests/unit/sample_writer.h"
 
-#define PATH	      "samples/current/{root}/bin/x/{dep}/{root}/bin/x/TIMER.0.0.all.all.all"
-#define TMP	      "tmp/sample"
-#define SECTOR_BYTES  512u
-#define NR_KEYS	      700u
-#define NR_FILES      64u
-#define NR_STATES     24u
-#define NR_CUTS	      300u
-#define FULL_SECTORS  16 /* one of so many cuts keeps all: the file as a kill leaves it */
+#define PATH         "samples/current/{root}/bin/x/{dep}/{root}/bin/x/TIMER.0.0.all.all.all"
+#define TMP          "tmp/sample"
+#define SECTOR_BYTES 512u
+#define NR_KEYS      700u
+#define NR_FILES     64u
+#define NR_STATES    24u
+#define NR_CUTS      300u
+#define FULL_SECTORS 16 /* one of so many cuts keeps all: the file as a kill leaves it */
 
 /* A file by its inode, and what the disk may have of it. */
 struct disk_file {
