@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "daemon/damaged.h"
+#include "libop/damaged.h"
 #include "daemon/log.h"
 #include "libop/file.h"
 #include "libop/session.h"
@@ -49,8 +49,8 @@ static void tell(const struct op_dcookie_reading *reading)
 /* What is not a table, or one of a later opd, makes room. */
 static int put_aside(struct opd_cookie_file *file, const struct op_dcookie_reading *reading, int err)
 {
-	char aside[OPD_DAMAGED_NAME_BYTES];
-	int aside_err = opd_damaged_put_aside(file->session_fd, PATH, aside);
+	char aside[OP_DAMAGED_NAME_BYTES];
+	int aside_err = op_damaged_put_aside(file->session_fd, PATH, aside);
 
 	note_error(file, err);
 	if (aside_err)
@@ -208,6 +208,20 @@ static void format_counted(struct op_dcookie_row *row, void *arg)
 		op_dcookie_format_row(row, arg);
 }
 
+void opd_cookie_file_format(const struct opd_cookie_file *file, struct op_text *text)
+{
+	op_dcookie_format_head(text);
+	op_dcookie_format_next(op_dcookie_next(file->table) + RESERVED, text);
+	op_dcookie_visit(file->table, format_counted, text);
+}
+
+void opd_cookie_file_stop_publishing(struct opd_cookie_file *file)
+{
+	pthread_mutex_lock(&file->lock);
+	file->nr_resets++;
+	pthread_mutex_unlock(&file->lock);
+}
+
 /* One table at a time; while it is written, others only see to it that what is there is on the disk. */
 struct opd_cookie_snapshot *opd_cookie_file_begin(struct opd_cookie_file *file)
 {
@@ -223,9 +237,7 @@ struct opd_cookie_snapshot *opd_cookie_file_begin(struct opd_cookie_file *file)
 	pthread_mutex_unlock(&file->lock);
 	if (!is_first)
 		return snapshot;
-	op_dcookie_format_head(&snapshot->text);
-	op_dcookie_format_next(op_dcookie_next(file->table) + RESERVED, &snapshot->text);
-	op_dcookie_visit(file->table, format_counted, &snapshot->text);
+	opd_cookie_file_format(file, &snapshot->text);
 	return snapshot;
 }
 

@@ -54,6 +54,12 @@ void opd_cookie_file_flush(struct opd_cookie_file *file, uint64_t now_ns) OP_NON
 /* The session is about to be emptied: no row is counted any more, and a table that is being written is given up. */
 void opd_cookie_file_reset(struct opd_cookie_file *file) OP_NONNULL;
 
+/* The whole table of the session, as a file of its own. Sync thread. */
+void opd_cookie_file_format(const struct opd_cookie_file *file, struct op_text *text) OP_NONNULL;
+
+/* The session is about to be closed: a table that is being written is given up. Sync thread. */
+void opd_cookie_file_stop_publishing(struct opd_cookie_file *file) OP_NONNULL;
+
 /* The table as it is. opd_cookie_file_publish or _give_up must follow. NULL without memory. */
 struct opd_cookie_snapshot *opd_cookie_file_begin(struct opd_cookie_file *file) OP_NONNULL OP_MUST_CHECK;
 

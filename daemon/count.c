@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "daemon/capture.h"
-#include "daemon/damaged.h"
+#include "daemon/recover.h"
 #include "daemon/log.h"
 #include "daemon/settle.h"
 #include "libop/clock.h"
@@ -232,7 +232,7 @@ static void tell(const struct opd_count *count, const char *path, int err)
 /* What is no sample file (a power cut, a foreign hand) makes room for a whole one. */
 static int put_aside(struct opd_count *count, const char *path)
 {
-	int err = opd_damaged_sample_file(count->session_fd, path);
+	int err = opd_put_sample_file_aside(count->session_fd, path);
 
 	count->nr_damaged += !err;
 	return err;

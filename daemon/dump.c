@@ -8,9 +8,16 @@
 #include <unistd.h>
 
 #include "daemon/jit_write.h"
+#include "daemon/log.h"
+#include "daemon/stats_dir.h"
 #include "daemon/sync.h"
+#include "libop/dcookie.h"
 #include "libop/session.h"
+#include "libop/session_close.h"
+#include "libop/session_ledger.h"
 #include "libop/sys.h"
+
+#define CLOSED_COOKIES OP_SESSION_TMP "/" OP_DCOOKIE_FILE "-closed"
 
 /*
  * So many files and their directories are written one by one, each with a flush of the disk; more are written with all that the file
@@ -18,20 +25,25 @@
  */
 #define TOGETHER_PATHS 64
 
-struct write_out {
+/* Whatever becomes of the session meanwhile, its directory is open: what was taken is written where it is. */
+struct opd_write_out {
 	struct opd_sync *sync;
-	struct opd_job *job;
+	struct opd_job *job; /* NULL: nobody waits for it */
 	int session_fd;
-	char **paths;
+	int current_fd; /* or -errno */
+	char **paths; /* below the session directory, in samples/current when they were taken */
 	size_t nr_paths;
-	struct opd_cookie_snapshot *cookies;
+	struct opd_cookie_file *cookie_file; /* NULL: the table is not kept */
+	struct opd_cookie_snapshot *cookies; /* of the current session */
+	bool closing;
+	struct op_text closed_cookies; /* of a session that is closed */
 	bool whole;         /* of files that changed not all are known: all that is to be written in this file system */
 	uint64_t nr_resets; /* when the dump began */
 };
 
-static int sync_path(int session_fd, const char *path, int flags)
+static int sync_path(int current_fd, const char *path, int flags)
 {
-	int fd = op_sys_openat(session_fd, path, flags | O_NOFOLLOW | O_CLOEXEC, 0);
+	int fd = current_fd < 0 ? current_fd : op_sys_openat(current_fd, path, flags | O_NOFOLLOW | O_CLOEXEC, 0);
 	int err;
 
 	if (fd < 0)
@@ -42,10 +54,11 @@ static int sync_path(int session_fd, const char *path, int flags)
 }
 
 /* Something else in the place of a sample file, or on the way to it: the file is gone. */
-static int open_sample_file(int session_fd, const char *path)
+static int open_sample_file(int current_fd, const char *path)
 {
 	struct stat st;
-	int fd = op_sys_openat(session_fd, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC, 0);
+	int fd = current_fd < 0 ? current_fd :
+				  op_sys_openat(current_fd, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC, 0);
 	int err;
 
 	if (fd < 0)
@@ -58,9 +71,9 @@ static int open_sample_file(int session_fd, const char *path)
 	return err ? err : fd;
 }
 
-static int sync_sample_file(int session_fd, const char *path)
+static int sync_sample_file(int current_fd, const char *path)
 {
-	int fd = open_sample_file(session_fd, path), err;
+	int fd = open_sample_file(current_fd, path), err;
 
 	if (fd < 0)
 		return fd;
@@ -86,7 +99,7 @@ static bool parent_of(char *path)
 }
 
 /* Paths are sorted, so the directories that two neighbours share were written for the first of them. */
-static int sync_directories(int session_fd, const char *path, const char *previous)
+static int sync_directories(int current_fd, const char *path, const char *previous)
 {
 	char *directory = strdup(path);
 	int err = directory ? 0 : -ENOMEM;
@@ -96,7 +109,7 @@ static int sync_directories(int session_fd, const char *path, const char *previo
 
 		if (!strncmp(directory, previous, length) && previous[length] == '/')
 			break;
-		err = sync_path(session_fd, directory, O_RDONLY | O_DIRECTORY);
+		err = sync_path(current_fd, directory, O_RDONLY | O_DIRECTORY);
 	}
 	free(directory);
 	return err;
@@ -113,27 +126,33 @@ static void note_failure(struct failure *failure, int err, const char *path)
 		*failure = (struct failure){ err, path };
 }
 
+static const char *below_current(const char *path)
+{
+	return path + strlen(OP_SESSION_CURRENT "/");
+}
+
 /* All of them, also after a failure. */
-static void write_each(const struct write_out *out, struct failure *failure)
+static void write_each(const struct opd_write_out *out, struct failure *failure)
 {
 	const char *previous = "";
 
 	for (size_t i = 0; i < out->nr_paths; i++) {
-		int err = sync_sample_file(out->session_fd, out->paths[i]);
+		const char *path = below_current(out->paths[i]);
+		int err = sync_sample_file(out->current_fd, path);
 
 		if (!err)
-			err = sync_directories(out->session_fd, out->paths[i], previous);
+			err = sync_directories(out->current_fd, path, previous);
 		if (!err)
-			previous = out->paths[i];
+			previous = path;
 		note_failure(failure, err, out->paths[i]);
 	}
 }
 
 /* The whole file system; each file must still be there to be in it. */
-static void write_together(const struct write_out *out, struct failure *failure)
+static void write_together(const struct opd_write_out *out, struct failure *failure)
 {
 	for (size_t i = 0; i < out->nr_paths; i++) {
-		int fd = open_sample_file(out->session_fd, out->paths[i]);
+		int fd = open_sample_file(out->current_fd, below_current(out->paths[i]));
 
 		if (fd >= 0)
 			close(fd);
@@ -143,7 +162,7 @@ static void write_together(const struct write_out *out, struct failure *failure)
 	note_failure(failure, op_sys_syncfs(out->session_fd), OP_SESSION_CURRENT);
 }
 
-static int write_paths(const struct write_out *out, const char **ret_failed)
+static int write_paths(const struct opd_write_out *out, const char **ret_failed)
 {
 	struct failure failure = { 0, NULL };
 
@@ -157,73 +176,127 @@ static int write_paths(const struct write_out *out, const char **ret_failed)
 	return failure.err;
 }
 
-/* The sample files, the numbers beside them, and the session directory that both are in. */
-static int write_all(const struct write_out *out, const char **ret_failed)
+/* What lies beside the sample files, and the way to them. */
+static int write_rest(const struct opd_write_out *out)
 {
-	int err = write_paths(out, ret_failed), stats_err = opd_stats_dir_sync(out->session_fd);
+	static const char *const names[] = { OP_SESSION_LEDGER, OP_DCOOKIE_FILE };
+	int err = 0;
 
-	if (!stats_err)
-		stats_err = sync_path(out->session_fd, OP_SESSION_CURRENT, O_RDONLY | O_DIRECTORY);
-	if (!stats_err)
-		stats_err = op_sys_fsync(out->session_fd);
-	if (err || !stats_err || stats_err == -ENOENT)
-		return err;
-	*ret_failed = OP_SESSION_CURRENT;
-	return stats_err;
+	for (size_t i = 0; i < op_array_size(names) && !err; i++) {
+		err = out->current_fd < 0 ? 0 : sync_path(out->current_fd, names[i], O_RDONLY | O_NONBLOCK);
+		if (err == -ENOENT)
+			err = 0;
+	}
+	if (!err && out->current_fd >= 0)
+		err = opd_stats_dir_sync(out->current_fd);
+	if (!err && out->current_fd >= 0)
+		err = op_sys_fsync(out->current_fd);
+	return err ? err : op_session_sync_dirs(out->session_fd);
 }
 
-static int write_whole(const struct write_out *out)
+/* The times of the last samples; the rows are there without it. */
+static int write_closed_cookies(const struct opd_write_out *out)
+{
+	const struct op_text *text = &out->closed_cookies;
+	int fd, err;
+
+	if (text->failed)
+		return -ENOMEM;
+	if (!text->length || out->current_fd < 0)
+		return 0;
+	fd = op_sys_openat(out->session_fd, CLOSED_COOKIES, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return fd;
+	err = op_sys_write_all(fd, text->data, text->length);
+	if (!err)
+		err = op_sys_fsync(fd);
+	close(fd);
+	if (!err)
+		err = op_sys_renameat(out->session_fd, CLOSED_COOKIES, out->current_fd, OP_DCOOKIE_FILE);
+	if (err)
+		op_sys_unlinkat(out->session_fd, CLOSED_COOKIES, 0);
+	return err;
+}
+
+static int write_cookies(struct opd_write_out *out)
+{
+	if (out->closing)
+		return write_closed_cookies(out);
+	return out->cookie_file ? opd_cookie_file_publish(out->cookie_file, out->cookies) : 0;
+}
+
+static int write_whole(const struct opd_write_out *out)
 {
 	return out->whole ? op_sys_syncfs(out->session_fd) : 0;
 }
 
-static void free_write_out(struct write_out *out)
+static void free_write_out(struct opd_write_out *out)
 {
 	for (size_t i = 0; i < out->nr_paths; i++)
 		free(out->paths[i]);
 	free(out->paths);
+	op_text_free(&out->closed_cookies);
+	if (out->current_fd >= 0)
+		close(out->current_fd);
 	free(out);
+}
+
+static int write_all(struct opd_write_out *out, const char **ret_failed)
+{
+	int err = write_paths(out, ret_failed), table_err = write_cookies(out);
+
+	if (!err && table_err) {
+		*ret_failed = OP_SESSION_CURRENT "/" OP_DCOOKIE_FILE;
+		err = table_err;
+	}
+	if (!err) {
+		*ret_failed = "the session";
+		err = write_rest(out);
+	}
+	return err ? err : write_whole(out);
+}
+
+static void tell(const struct opd_write_out *out, int err, const char *failed)
+{
+	struct opd_job *job = out->job;
+
+	if (!job) {
+		opd_log(SD_WARNING, "cannot write %s of a closed session to the disk: %s", failed, strerror(-err));
+		return;
+	}
+	job->error = err == -ENOENT ? -ESTALE : err; /* the daemon is there, the file is not */
+	snprintf(job->message, sizeof(job->message), "cannot write %s to the disk: %s", failed,
+		 err == -ENOENT ? "somebody removed it, and what was counted in it" : strerror(-err));
 }
 
 static void *run(void *arg)
 {
-	struct write_out *out = arg;
+	struct opd_write_out *out = arg;
 	struct opd_sync *sync = out->sync;
 	struct opd_job *job = out->job;
 	const char *failed = "";
-	struct opd_cookie_file *table = sync->pipeline->count.cookie_file;
-	int err = write_all(out, &failed), table_err = table ? opd_cookie_file_publish(table, out->cookies) : 0;
-
-	if (!err && table_err) {
-		failed = OP_SESSION_CURRENT "/" OP_DCOOKIE_FILE;
-		err = table_err;
-	}
-	if (!err) {
-		failed = "the session";
-		err = write_whole(out);
-	}
+	bool closing = out->closing;
+	int err = write_all(out, &failed);
 
 	pthread_mutex_lock(&sync->lock);
 	if (err == -ENOENT && out->nr_resets != sync->nr_resets)
 		err = 0; /* a reset removed what was to be written */
-	sync->files_removed |= err == -ENOENT;
+	sync->files_removed |= err == -ENOENT && !closing;
 	pthread_mutex_unlock(&sync->lock);
-	if (err) {
-		job->error = err == -ENOENT ? -ESTALE : err; /* the daemon is there, the file is not */
-		snprintf(job->message, sizeof(job->message), "cannot write %s to the disk: %s", failed,
-			 err == -ENOENT ? "somebody removed it, and what was counted in it" : strerror(-err));
-	}
+	if (err)
+		tell(out, err, failed);
 	free_write_out(out);
-	opd_sync_give_back(sync, job);
+	if (job)
+		opd_sync_give_back(sync, job);
 	pthread_mutex_lock(&sync->lock);
-	sync->write_failed |= err && err != -ENOENT;
+	sync->write_failed |= err && err != -ENOENT && !closing;
 	sync->nr_dumps_under_way--;
 	pthread_cond_signal(&sync->dump_ended);
 	pthread_mutex_unlock(&sync->lock);
 	return NULL;
 }
 
-static int start_thread(struct write_out *out)
+int opd_sync_start_thread(void *(*start)(void *arg), void *arg)
 {
 	pthread_attr_t attr;
 	pthread_t thread;
@@ -232,15 +305,50 @@ static int start_thread(struct write_out *out)
 	if (err)
 		return -err;
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	err = pthread_create(&thread, &attr, run, out);
+	err = pthread_create(&thread, &attr, start, arg);
 	pthread_attr_destroy(&attr);
 	return -err;
 }
 
-int opd_sync_write_out(struct opd_sync *sync, struct opd_job *job)
+static void drop(struct opd_write_out *out)
+{
+	struct opd_sync *sync = out->sync;
+
+	if (!out->closing && out->cookie_file)
+		opd_cookie_file_give_up(out->cookie_file, out->cookies);
+	free_write_out(out);
+	pthread_mutex_lock(&sync->lock);
+	sync->write_failed = true;
+	sync->nr_dumps_under_way--;
+	pthread_mutex_unlock(&sync->lock);
+}
+
+void opd_write_out_drop(struct opd_write_out *out)
+{
+	out->sync->pipeline->count.forgot_changed |= out->whole;
+	drop(out);
+}
+
+static int take(struct opd_write_out *out)
+{
+	struct opd_pipeline *pipeline = out->sync->pipeline;
+	int err = opd_count_take_changed(&pipeline->count, &out->paths, &out->nr_paths);
+
+	if (!err)
+		err = opd_jit_take_changed(pipeline->resolver.jit, &out->paths, &out->nr_paths);
+	if (err || !out->cookie_file)
+		return err;
+	if (out->closing)
+		opd_cookie_file_format(out->cookie_file, &out->closed_cookies);
+	else
+		out->cookies = opd_cookie_file_begin(out->cookie_file);
+	return 0;
+}
+
+int opd_write_out_begin(struct opd_sync *sync, struct opd_job *job, bool closing, struct opd_write_out **ret_out)
 {
 	struct opd_count *count = &sync->pipeline->count;
-	struct write_out *out = calloc(1, sizeof(*out));
+	struct opd_write_out *out = calloc(1, sizeof(*out));
 	bool again;
 	int err;
 
@@ -257,25 +365,43 @@ int opd_sync_write_out(struct opd_sync *sync, struct opd_job *job)
 		opd_count_mark_changed(count);
 	out->sync = sync;
 	out->job = job;
+	out->closing = closing;
+	out->cookie_file = count->cookie_file;
 	out->session_fd = count->session_fd;
-	err = opd_count_take_changed(count, &out->paths, &out->nr_paths);
-	if (!err && count->cookie_file)
-		out->cookies = opd_cookie_file_begin(count->cookie_file);
-	if (!err)
-		err = opd_jit_take_changed(sync->pipeline->resolver.jit, &out->paths, &out->nr_paths);
-	if (!err)
-		err = start_thread(out);
-	if (!err) {
-		count->forgot_changed = false;
-		sync->dumps++;
+	out->current_fd =
+		op_sys_openat(count->session_fd, OP_SESSION_CURRENT, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	err = take(out);
+	if (err) {
+		drop(out);
+		return err;
+	}
+	count->forgot_changed = false;
+	*ret_out = out;
+	return 0;
+}
+
+int opd_write_out_go(struct opd_write_out *out)
+{
+	int err = opd_sync_start_thread(run, out);
+
+	/* A session that is closed has nobody who would come back to it. */
+	if (err && out->closing) {
+		run(out);
 		return 0;
 	}
-	if (count->cookie_file)
-		opd_cookie_file_give_up(count->cookie_file, out->cookies);
-	free_write_out(out);
-	pthread_mutex_lock(&sync->lock);
-	sync->write_failed = true;
-	sync->nr_dumps_under_way--;
-	pthread_mutex_unlock(&sync->lock);
+	if (err)
+		opd_write_out_drop(out);
+	return err;
+}
+
+int opd_sync_write_out(struct opd_sync *sync, struct opd_job *job)
+{
+	struct opd_write_out *out;
+	int err = opd_write_out_begin(sync, job, false, &out);
+
+	if (!err)
+		err = opd_write_out_go(out);
+	if (!err)
+		sync->dumps++;
 	return err;
 }

@@ -30,7 +30,7 @@ struct opd_import {
 	struct opd_pipeline pipeline;
 	struct op_dcookie_table *table;
 	bool has_cookie_file;
-	struct opd_stats stats;
+	struct opd_book book; /* begun once the first sample has come */
 	struct op_event *events; /* NULL: the first sample has not come */
 	uint64_t *ids;
 	struct opd_import_cpus cpus;
@@ -97,6 +97,10 @@ static int begin(struct opd_import *import, const struct op_perf_events *events)
 	for (size_t i = 0; i < events->nr_events; i++)
 		import->ids[i] = i + 1;
 	err = opd_import_cpus_open(&import->cpus, &import->pipeline, import->events, events->nr_events, import->ids);
+	if (!err)
+		err = opd_book_open(&import->book, import->config.session_fd, &import->pipeline.capture);
+	if (!err)
+		opd_book_begin(&import->book);
 	import->pipeline.count.events = import->events;
 	return err;
 }
@@ -277,14 +281,29 @@ int opd_import_take(struct opd_import *import, const struct op_perf_events *even
 	return err;
 }
 
+static int write_book(struct opd_import *import)
+{
+	struct op_session_ledger ledger;
+	int err;
+
+	if (!import->book.begun)
+		return 0;
+	import->book.hides_kernel = !import->pipeline.resolver.kernel.text_start;
+	err = opd_book_sum(&import->book, OP_SESSION_stopped, &ledger);
+	if (err)
+		return err;
+	err = opd_book_write(&import->book, &ledger);
+	op_session_ledger_free(&ledger);
+	return err;
+}
+
 static int write_out(struct opd_import *import)
 {
 	struct opd_cookie_snapshot *snapshot = opd_cookie_file_begin(&import->pipeline.cookie_file);
 	int err = opd_cookie_file_publish(&import->pipeline.cookie_file, snapshot);
 
 	if (!err)
-		err = opd_stats_dir_write(&import->stats, &import->pipeline.capture, import->config.session_fd,
-					  !import->pipeline.resolver.kernel.text_start);
+		err = write_book(import);
 	return err;
 }
 
@@ -328,6 +347,7 @@ void opd_import_close(struct opd_import *import)
 		return;
 	opd_count_close_files(&import->pipeline.count);
 	opd_resolver_free(&import->pipeline.resolver);
+	opd_book_close(&import->book);
 	opd_capture_close(&import->pipeline.capture);
 	opd_import_cpus_close(&import->cpus);
 	op_dcookie_table_free(import->table);

@@ -32,7 +32,6 @@ daemon_libopd_a_SOURCES = \
 	daemon/jit_object.c daemon/jit_object.h \
 	daemon/jit_write.c daemon/jit_write.h \
 	daemon/cookie_file.c daemon/cookie_file.h \
-	daemon/damaged.c daemon/damaged.h \
 	daemon/drain.c daemon/drain.h \
 	daemon/visit.c daemon/visit.h \
 	daemon/import.c daemon/import.h daemon/import_events.c \
@@ -42,6 +41,9 @@ daemon_libopd_a_SOURCES = \
 	daemon/dump.c \
 	daemon/status.c \
 	daemon/stats_dir.c daemon/stats_dir.h \
+	daemon/book.c daemon/book.h \
+	daemon/rotate.c daemon/rotate.h \
+	daemon/retain.c daemon/retain.h \
 	daemon/server.c daemon/server.h \
 	daemon/cpus.c daemon/cpus.h \
 	daemon/log.c daemon/log.h \

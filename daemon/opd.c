@@ -286,9 +286,23 @@ static int init_sync(struct opd *opd)
 static const enum opd_job_kind jobs_of_commands[] = {
 	[OP_CONTROL_STATUS] = OPD_JOB_STATUS, [OP_CONTROL_START] = OPD_JOB_START, [OP_CONTROL_STOP] = OPD_JOB_STOP,
 	[OP_CONTROL_DUMP] = OPD_JOB_DUMP,     [OP_CONTROL_RESET] = OPD_JOB_RESET, [OP_CONTROL_SHUTDOWN] = OPD_JOB_QUIT,
+	[OP_CONTROL_SAVE] = OPD_JOB_SAVE,
 };
 
-static void on_command(void *context, struct opd_client client, enum op_control_command command)
+/* False after an answer: a name that no session may have. */
+static bool check_name(struct opd *opd, struct opd_client client, enum op_control_command command, const char *name)
+{
+	const char *fault = command == OP_CONTROL_SAVE ? op_session_name_fault(name) : NULL;
+	char text[128];
+
+	if (!fault)
+		return true;
+	snprintf(text, sizeof(text), "a session cannot have that name: %s", fault);
+	opd_server_reply_error(opd->server, client, -EINVAL, text);
+	return false;
+}
+
+static void on_command(void *context, struct opd_client client, enum op_control_command command, const char *name)
 {
 	struct opd *opd = context;
 	struct opd_job *job = NULL;
@@ -298,6 +312,8 @@ static void on_command(void *context, struct opd_client client, enum op_control_
 		opd_server_reply_error(opd->server, client, -ESHUTDOWN, "opd is shutting down");
 		return;
 	}
+	if (!check_name(opd, client, command, name))
+		return;
 	asker = malloc(sizeof(*asker));
 	if (asker)
 		job = new_job(jobs_of_commands[command], asker);
@@ -307,6 +323,7 @@ static void on_command(void *context, struct opd_client client, enum op_control_
 		return;
 	}
 	*asker = client;
+	snprintf(job->name, sizeof(job->name), "%s", name);
 	if (command == OP_CONTROL_SHUTDOWN) {
 		opd->quitting = true;
 		sd_notify(0, "STOPPING=1\nSTATUS=Writing the last samples");

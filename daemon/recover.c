@@ -5,13 +5,28 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "daemon/damaged.h"
 #include "daemon/log.h"
-#include "libop/file.h"
+#include "libop/damaged.h"
 #include "libop/odb.h"
 #include "libop/session.h"
 #include "libop/sys.h"
 #include "libop/text.h"
+
+bool opd_is_damage(int err)
+{
+	return err == -EBADMSG || err == -EISDIR || err == -ELOOP;
+}
+
+int opd_put_sample_file_aside(int session_fd, const char *path)
+{
+	char aside[OP_DAMAGED_NAME_BYTES];
+	int err = op_damaged_put_aside(session_fd, path, aside);
+
+	if (!err)
+		opd_log(SD_WARNING, "%s is not a sample file: kept as %s in the session directory, counting goes on in a new one",
+			path, aside);
+	return err;
+}
 
 struct recovery {
 	int session_fd;
@@ -25,7 +40,7 @@ static void fail(const char *path, int err)
 
 static bool put_aside(struct recovery *recovery, const char *path)
 {
-	int err = opd_damaged_sample_file(recovery->session_fd, path);
+	int err = opd_put_sample_file_aside(recovery->session_fd, path);
 
 	if (err)
 		fail(path, err);

@@ -183,7 +183,8 @@ static int enter(struct client *client, enum state state)
 static bool request_is_sound(const struct op_control_request *request, ssize_t nr_bytes)
 {
 	return nr_bytes == sizeof(*request) && request->magic == OP_CONTROL_MAGIC && request->version == OP_CONTROL_VERSION &&
-	       !request->reserved[0] && !request->reserved[1] && op_control_name(request->command);
+	       !request->reserved[0] && !request->reserved[1] && op_control_name(request->command) &&
+	       memchr(request->name, '\0', sizeof(request->name));
 }
 
 static void refuse(struct client *client, struct opd_client name)
@@ -195,7 +196,7 @@ static void refuse(struct client *client, struct opd_client name)
 	op_text_free(&text);
 }
 
-static void handle(struct client *client, uint16_t command)
+static void handle(struct client *client, uint16_t command, const char *session)
 {
 	struct opd_server *server = client->server;
 	struct opd_client name = { (uint32_t)(client - server->clients), client->generation };
@@ -204,7 +205,7 @@ static void handle(struct client *client, uint16_t command)
 	if (enter(client, HANDLING) < 0)
 		drop_client(client);
 	else if (client->may_all || op_control_group_may(command))
-		server->handler(server->context, name, (enum op_control_command)command);
+		server->handler(server->context, name, (enum op_control_command)command, session);
 	else
 		refuse(client, name);
 }
@@ -221,7 +222,7 @@ static void read_request(struct client *client)
 	else if (!request_is_sound(&request, nr))
 		drop_client(client);
 	else
-		handle(client, request.command);
+		handle(client, request.command, request.name);
 }
 
 /* Tries to send; whatever cannot be sent now waits for room. */

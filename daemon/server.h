@@ -30,8 +30,8 @@ struct opd_client {
 	uint32_t generation;
 };
 
-/* Called from the loop; may answer at once, but must not close the server. */
-typedef void (*opd_server_handler)(void *context, struct opd_client client, enum op_control_command command);
+/* Called from the loop; may answer at once, but must not close the server. `name` is that of the request, "" for most, and good during the call. */
+typedef void (*opd_server_handler)(void *context, struct opd_client client, enum op_control_command command, const char *name);
 
 /*
  * Makes a listening socket at `path`: the directory as needed, mode 0660, group "opd" where there is one. A socket file that

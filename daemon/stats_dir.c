@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "daemon/sync.h"
 #include "libop/file.h"
 #include "libop/parse.h"
 #include "libop/session.h"
@@ -82,31 +81,27 @@ static int make_directory(int dir_fd, const char *path)
 	return err == -EEXIST ? 0 : err;
 }
 
-int opd_stats_dir_write(struct opd_stats *stats, const struct opd_capture *capture, int session_fd, bool hides_kernel)
+void opd_stats_dir_read(int session_fd, uint64_t ret_numbers[OPD_STATS_NR])
 {
-	uint64_t totals[OPD_STATS_NR] = { 0 }, nr_throttles = 0;
-	int stats_fd, err = 0;
+	int stats_fd = open_stats(session_fd, false);
 
-	for (size_t i = 0; i < capture->nr_events; i++) {
-		struct op_ledger_event sum;
+	for (size_t i = 0; i < OPD_STATS_NR; i++)
+		ret_numbers[i] = stats_fd < 0 ? 0 : read_number(stats_fd, names[i]);
+	if (stats_fd >= 0)
+		close(stats_fd);
+}
 
-		opd_sync_sum_event(capture, i, &sum);
-		totals[OPD_STATS_TOTAL] += sum.received + sum.lost_kernel;
-		totals[OPD_STATS_LOST_BY_KERNEL] += sum.lost_kernel;
-		totals[OPD_STATS_LOST_SAMPLEFILE] += op_ledger_lost(&sum);
-		nr_throttles += sum.nr_throttles;
-	}
-	stats_fd = open_stats(session_fd, true);
+int opd_stats_dir_write(int session_fd, const uint64_t numbers[OPD_STATS_NR], bool throttled, bool hides_kernel)
+{
+	int stats_fd = open_stats(session_fd, true), err = 0;
+
 	if (stats_fd < 0)
 		return stats_fd;
-	for (size_t i = 0; i < OPD_STATS_NR && !stats->base_known; i++)
-		stats->base[i] = read_number(stats_fd, names[i]);
-	stats->base_known = true;
 	for (size_t i = 0; i < OPD_STATS_NR && !err; i++)
-		err = write_number(session_fd, stats_fd, names[i], stats->base[i] + totals[i]);
+		err = write_number(session_fd, stats_fd, names[i], numbers[i]);
 	if (!err && hides_kernel)
 		err = make_directory(stats_fd, OP_STATS_KERNEL_HIDDEN);
-	if (!err && nr_throttles)
+	if (!err && throttled)
 		err = make_directory(stats_fd, "throttled");
 	close(stats_fd);
 	return err;
@@ -123,9 +118,9 @@ static int sync_number(int stats_fd, const char *name)
 	return err;
 }
 
-int opd_stats_dir_sync(int session_fd)
+int opd_stats_dir_sync(int current_fd)
 {
-	int stats_fd = open_stats(session_fd, false), err = 0;
+	int stats_fd = op_sys_openat(current_fd, "stats", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0), err = 0;
 
 	if (stats_fd < 0)
 		return stats_fd == -ENOENT ? 0 : stats_fd;
@@ -137,7 +132,7 @@ int opd_stats_dir_sync(int session_fd)
 	return err;
 }
 
-int opd_stats_dir_clear_session(struct opd_stats *stats, int session_fd)
+int opd_stats_dir_clear_session(int session_fd)
 {
 	int fd = op_sys_openat(session_fd, OP_SESSION_CURRENT, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 	int err;
@@ -146,6 +141,5 @@ int opd_stats_dir_clear_session(struct opd_stats *stats, int session_fd)
 		return fd == -ENOENT ? 0 : fd;
 	err = op_session_clear(fd);
 	close(fd);
-	*stats = (struct opd_stats){ .base_known = true };
 	return err;
 }

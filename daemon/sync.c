@@ -31,6 +31,8 @@ static void set_running(struct opd_sync *sync, struct opd_job *job, bool on)
 
 	if (capture->enabled == on)
 		return;
+	if (on)
+		opd_book_begin(&sync->book);
 	err = opd_capture_enable(capture, on);
 	now_ns = op_now_ns();
 	if (capture->enabled)
@@ -62,19 +64,24 @@ static void stop(struct opd_sync *sync, struct opd_job *job)
 	end_throttling(&sync->pipeline->capture, op_now_ns());
 }
 
-static void write_stats(struct opd_sync *sync)
+void opd_sync_write_book(struct opd_sync *sync, enum op_session_end ended)
 {
 	static struct opd_rate rate;
+	struct op_session_ledger ledger;
 	int err;
 
 	/* A daemon that never sampled leaves nothing behind. */
 	if (!sync->running_since_ns)
 		return;
-	err = opd_stats_dir_write(&sync->stats, &sync->pipeline->capture, sync->pipeline->count.session_fd,
-				  !sync->pipeline->resolver.kernel.text_start);
-
+	sync->book.hides_kernel = !sync->pipeline->resolver.kernel.text_start;
+	opd_count_flush(&sync->pipeline->count);
+	err = opd_book_sum(&sync->book, ended, &ledger);
+	if (!err) {
+		err = opd_book_write(&sync->book, &ledger);
+		op_session_ledger_free(&ledger);
+	}
 	if (err)
-		opd_log_failure(&rate, op_now_ns(), "cannot write the session's stats directory", err);
+		opd_log_failure(&rate, op_now_ns(), "cannot write the session's ledger", err);
 }
 
 static void reset(struct opd_sync *sync, struct opd_job *job)
@@ -92,15 +99,29 @@ static void reset(struct opd_sync *sync, struct opd_job *job)
 		opd_cookie_file_reset(pipeline->count.cookie_file);
 	if (pipeline->resolver.jit)
 		opd_jit_forget_changed(pipeline->resolver.jit);
-	err = opd_stats_dir_clear_session(&sync->stats, pipeline->count.session_fd);
+	err = opd_stats_dir_clear_session(pipeline->count.session_fd);
 	if (err)
 		fail(job, err, "cannot empty the current session");
 	opd_capture_reset_ledger(&pipeline->capture);
+	opd_book_reset(&sync->book);
 	pipeline->resolver.cgroups.not_split = 0;
 	sync->reported = (struct opd_losses){ 0 };
 	sync->visits.counts = (struct opd_visit_counts){ 0 };
-	if (was_running)
-		set_running(sync, job, true);
+	if (!was_running)
+		return;
+	set_running(sync, job, true);
+	opd_sync_write_book(sync, OP_SESSION_open);
+}
+
+static void fail_save(struct opd_job *job, int err)
+{
+	job->error = err == -ENOENT ? -ESTALE : err;
+	if (err == -EEXIST)
+		snprintf(job->message, sizeof(job->message), "there is a session %s already: nothing was saved", job->name);
+	else if (err == -ENODATA)
+		snprintf(job->message, sizeof(job->message), "the current session has no samples: nothing was saved");
+	else
+		snprintf(job->message, sizeof(job->message), "cannot save the session as %s: %s", job->name, strerror(-err));
 }
 
 static void do_job(struct opd_sync *sync, struct opd_job *job)
@@ -115,11 +136,18 @@ static void do_job(struct opd_sync *sync, struct opd_job *job)
 		break;
 	case OPD_JOB_START:
 		set_running(sync, job, true);
+		opd_sync_write_book(sync, OP_SESSION_open);
 		break;
 	case OPD_JOB_STOP:
 		stop(sync, job);
 		opd_jit_write(sync->pipeline->resolver.jit, &sync->pipeline->count, op_now_ns(), true);
-		write_stats(sync);
+		opd_sync_write_book(sync, OP_SESSION_open);
+		break;
+	case OPD_JOB_SAVE:
+		err = opd_rotate_save(sync, job);
+		if (!err)
+			return; /* the thread that writes gives it back */
+		fail_save(job, err);
 		break;
 	case OPD_JOB_DUMP:
 	case OPD_JOB_QUIT:
@@ -129,7 +157,7 @@ static void do_job(struct opd_sync *sync, struct opd_job *job)
 		} else {
 			opd_visit_all(&sync->visits);
 		}
-		write_stats(sync);
+		opd_sync_write_book(sync, job->kind == OPD_JOB_QUIT ? OP_SESSION_stopped : OP_SESSION_open);
 		opd_jit_write(sync->pipeline->resolver.jit, &sync->pipeline->count, op_now_ns(), true);
 		err = opd_sync_write_out(sync, job);
 		if (!err)
@@ -298,6 +326,8 @@ static void release(struct opd_sync *sync)
 		close(sync->done_fd);
 	sync->epoll_fd = sync->wake_fd = sync->done_fd = -1;
 	opd_visits_free(&sync->visits);
+	opd_book_close(&sync->book);
+	opd_retention_free(&sync->retention);
 	pthread_mutex_destroy(&sync->lock);
 	pthread_cond_destroy(&sync->dump_ended);
 }
@@ -321,6 +351,8 @@ int opd_sync_start(struct opd_sync *sync, struct opd_pipeline *pipeline, const s
 		err = -EMFILE;
 	if (!err)
 		err = opd_visits_init(&sync->visits, pipeline, pipeline->capture.plan.nr_threads);
+	if (!err)
+		err = opd_book_open(&sync->book, pipeline->count.session_fd, &pipeline->capture);
 	if (!err)
 		err = watch_all(sync);
 	if (!err)

@@ -13,7 +13,9 @@
 
 #include <pthread.h>
 
-#include "daemon/stats_dir.h"
+#include "daemon/book.h"
+#include "daemon/retain.h"
+#include "daemon/rotate.h"
 #include "daemon/visit.h"
 #include "libop/compiler.h"
 #include "libop/control.h"
@@ -23,6 +25,7 @@ enum opd_job_kind {
 	OPD_JOB_START,  /* sampling on */
 	OPD_JOB_STOP,   /* sampling off; what was taken is in the sample files */
 	OPD_JOB_DUMP,   /* all that was taken before the job is in the sample files and on the disk */
+	OPD_JOB_SAVE,   /* DUMP, and the current session is closed under the name in the job */
 	OPD_JOB_RESET,  /* the current session is emptied and the ledger begins anew */
 	OPD_JOB_REOPEN, /* sample files are closed and opened again when needed */
 	OPD_JOB_QUIT,   /* STOP and DUMP, then the thread ends */
@@ -32,6 +35,7 @@ enum opd_job_kind {
 struct opd_job {
 	enum opd_job_kind kind;
 	void *arg;         /* the caller's */
+	char name[OP_SESSION_NAME_BYTES]; /* SAVE */
 	int error;         /* 0 or -errno */
 	char message[256]; /* what went wrong */
 	void *payload;     /* malloc'd */
@@ -57,6 +61,7 @@ struct opd_sync {
 	unsigned int nr_dumps_under_way;
 	bool write_failed;  /* a dump could not write: everything is to be written again */
 	bool files_removed; /* a dump did not find what it was to write */
+	bool retaining;     /* retention's thread runs; it is among nr_dumps_under_way */
 	uint64_t nr_resets;
 	pthread_cond_t dump_ended;
 	/* sync thread only */
@@ -65,7 +70,10 @@ struct opd_sync {
 	uint64_t horizon_ns, turn_begin_ns;
 	uint64_t next_trim_ns, nr_freed; /* of processes, when memory was given back last */
 	uint64_t dumps;
-	struct opd_stats stats;
+	struct opd_book book;
+	struct opd_rotation rotation;
+	struct opd_retention retention; /* but for due_ns its thread's while that runs */
+	uint64_t next_book_ns;
 	struct opd_losses reported; /* what the log has said */
 	uint64_t max_sample_rate;   /* kernel.perf_event_max_sample_rate when last looked at */
 	bool quit;
@@ -109,6 +117,22 @@ void opd_sync_sum_losses(const struct opd_capture *capture, struct opd_losses *r
  * taken.
  */
 int opd_sync_write_out(struct opd_sync *sync, struct opd_job *job) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * The same in steps: what changed is taken, and with `closing` the session is closed between begin and go. `job` may be NULL. The write-out is gone
+ * after go or drop, with which everything counts as changed again; after a failed go, the job is the caller's again.
+ */
+struct opd_write_out;
+int opd_write_out_begin(struct opd_sync *sync, struct opd_job *job, bool closing, struct opd_write_out **ret_out)
+	OP_NONNULL_ARGS(1, 4) OP_MUST_CHECK;
+int opd_write_out_go(struct opd_write_out *out) OP_NONNULL OP_MUST_CHECK;
+void opd_write_out_drop(struct opd_write_out *out) OP_NONNULL;
+
+/* Starts a detached thread; opd_sync_stop waits for those in nr_dumps_under_way. 0 or -errno. */
+int opd_sync_start_thread(void *(*start)(void *arg), void *arg) OP_NONNULL OP_MUST_CHECK;
+
+/* Brings the session's ledger and stats/ up to date; a failure is logged. Nothing when there were never samples. */
+void opd_sync_write_book(struct opd_sync *sync, enum op_session_end ended) OP_NONNULL;
 
 /* Gives a job back to the main thread. Any thread. */
 void opd_sync_give_back(struct opd_sync *sync, struct opd_job *job) OP_NONNULL;

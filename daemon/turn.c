@@ -13,6 +13,7 @@
 #include "libop/sys.h"
 
 #define PRUNE_INTERVAL_NS      OP_NS_PER_S
+#define BOOK_INTERVAL_NS       (10u * (uint64_t)OP_NS_PER_S)
 #define RATE_CHECK_INTERVAL_NS (10u * (uint64_t)OP_NS_PER_S)
 #define TRIM_INTERVAL_NS       (5u * (uint64_t)OP_NS_PER_S)
 #define TRIM_PROCESSES         1024 /* that were forgotten since the last time */
@@ -201,5 +202,11 @@ void opd_sync_turn(struct opd_sync *sync)
 		check_sample_rate(sync);
 		sync->next_rate_check_ns = now_ns + RATE_CHECK_INTERVAL_NS;
 	}
+	opd_rotate_if_due(sync, now_ns);
+	if (sync->pipeline->capture.enabled && now_ns >= sync->next_book_ns) {
+		opd_sync_write_book(sync, OP_SESSION_open);
+		sync->next_book_ns = now_ns + BOOK_INTERVAL_NS;
+	}
+	opd_retain_if_due(sync, now_ns);
 	sync->next_turn_ns = now_ns + sync->config->visit_ms * OP_NS_PER_MS;
 }

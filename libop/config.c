@@ -14,6 +14,8 @@
 
 #define KIB 1024ull
 #define MIB (1024 * KIB)
+#define US_PER_S 1000000ull
+#define US_MAX	 (200ull * 365 * 86400 * US_PER_S)
 
 struct row;
 
@@ -33,6 +35,7 @@ static bool parse_ring_bytes(const struct row *row, const char *value, void *fie
 static bool parse_auto_ring_bytes(const struct row *row, const char *value, void *field, struct op_text *why);
 static bool parse_bytes(const struct row *row, const char *value, void *field, struct op_text *why);
 static bool parse_number(const struct row *row, const char *value, void *field, struct op_text *why);
+static bool parse_span(const struct row *row, const char *value, void *field, struct op_text *why);
 
 #define FIELD(name) offsetof(struct op_config, name)
 
@@ -89,6 +92,26 @@ static const struct row rows[] = {
 	  FIELD(max_images),
 	  1,
 	  10000000 },
+	{ { "SessionInterval", "time span", "1d", "at every such time of UTC the session is closed and another begun; 0: only on request" },
+	  parse_span,
+	  FIELD(session_interval_us),
+	  US_PER_S,
+	  US_MAX },
+	{ { "SessionKeep", "time span", "4weeks", "sessions that were closed so and are older are removed; 0: not by age" },
+	  parse_span,
+	  FIELD(session_keep_us),
+	  US_PER_S,
+	  US_MAX },
+	{ { "SessionMaxUse", "bytes", "1G", "of those sessions the oldest are removed when all sessions take more; 0: not by size" },
+	  parse_bytes,
+	  FIELD(session_max_use),
+	  0,
+	  UINT64_MAX },
+	{ { "SessionKeepFree", "bytes", "256M", "of those sessions the oldest are removed when the file system has less room left; 0: none" },
+	  parse_bytes,
+	  FIELD(session_keep_free),
+	  0,
+	  UINT64_MAX },
 };
 
 static bool keep_string(void *field, const char *value, struct op_text *why)
@@ -172,6 +195,22 @@ static bool parse_number(const struct row *row, const char *value, void *field, 
 		return false;
 	*(uint64_t *)field = number;
 	return true;
+}
+
+/* 0 is off, whatever the least is otherwise. */
+static bool parse_span(const struct row *row, const char *value, void *field, struct op_text *why)
+{
+	uint64_t us = 0;
+	int err = op_parse_span_us(value, &us);
+
+	if (err == -EINVAL)
+		op_text_printf(why, "'%s' is not a time span such as 1h or 2weeks", value);
+	else if (err || us > row->max || (us && us < row->min))
+		op_text_printf(why, "%s is not within %ju to %ju seconds", value, (uintmax_t)(row->min / US_PER_S),
+			       (uintmax_t)(row->max / US_PER_S));
+	else
+		*(uint64_t *)field = us;
+	return !why->length;
 }
 
 const struct op_config_key *op_config_key(size_t index)

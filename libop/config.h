@@ -24,6 +24,10 @@ struct op_config {
 	uint64_t visit_ms;	   /* VisitInterval= */
 	uint64_t max_open_files;   /* MaxOpenFiles=, 0: from RLIMIT_NOFILE */
 	uint64_t max_images;	   /* MaxImages=, that have samples in a session */
+	uint64_t session_interval_us; /* SessionInterval=, 0: sessions are not rotated */
+	uint64_t session_keep_us;     /* SessionKeep=, 0: however old */
+	uint64_t session_max_use;     /* SessionMaxUse=, bytes; 0: however large */
+	uint64_t session_keep_free;   /* SessionKeepFree=, bytes */
 };
 
 /* Defaults, to be freed with op_config_free. 0 or -ENOMEM. */

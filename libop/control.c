@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include "libop/clock.h"
+#include "libop/session_close.h"
 
-static_assert(sizeof(struct op_control_request) == 16, "on the wire");
+static_assert(sizeof(struct op_control_request) == 224, "on the wire");
+static_assert(sizeof(((struct op_control_request *)NULL)->name) > OP_SESSION_NAME_MAX, "room for every name");
 static_assert(sizeof(struct op_control_reply) == 16, "on the wire");
 static_assert(sizeof(struct op_status) % 8 == 0, "the events follow at once");
 static_assert(sizeof(struct op_ledger_event) % 8 == 0, "the CPUs follow at once");
@@ -62,13 +64,16 @@ static int connect_to(const char *path, int *ret_fd)
 	return 0;
 }
 
-static int send_request(int fd, enum op_control_command command)
+static int send_request(int fd, enum op_control_command command, const char *session)
 {
 	struct op_control_request request = { .magic = OP_CONTROL_MAGIC,
 					      .version = OP_CONTROL_VERSION,
 					      .command = (uint16_t)command };
 	ssize_t nr;
 
+	if (strlen(session) >= sizeof(request.name))
+		return -EINVAL;
+	memcpy(request.name, session, strlen(session));
 	do
 		nr = send(fd, &request, sizeof(request), MSG_NOSIGNAL);
 	while (nr < 0 && errno == EINTR);
@@ -207,8 +212,8 @@ static int take_payload(const struct op_control_reply *reply, void **ret_payload
 	return 0;
 }
 
-int op_control_call_within(const char *socket_path, enum op_control_command command, int timeout_ms, void **ret_payload,
-			   size_t *ret_payload_bytes, char **ret_message)
+static int call(const char *socket_path, enum op_control_command command, const char *session, int timeout_ms, void **ret_payload,
+		size_t *ret_payload_bytes, char **ret_message)
 {
 	struct op_control_reply *reply = NULL;
 	size_t nr_bytes = 0;
@@ -216,7 +221,7 @@ int op_control_call_within(const char *socket_path, enum op_control_command comm
 
 	if (err < 0)
 		return fail(socket_path, err, ret_message);
-	err = send_request(fd, command);
+	err = send_request(fd, command, session);
 	if (!err || err == -EPIPE)
 		err = receive_reply(fd, timeout_ms, &reply, &nr_bytes);
 	close(fd);
@@ -229,6 +234,22 @@ int op_control_call_within(const char *socket_path, enum op_control_command comm
 	else
 		err = take_payload(reply, ret_payload, ret_payload_bytes);
 	free(reply);
+	return err;
+}
+
+int op_control_call_within(const char *socket_path, enum op_control_command command, int timeout_ms, void **ret_payload,
+			   size_t *ret_payload_bytes, char **ret_message)
+{
+	return call(socket_path, command, "", timeout_ms, ret_payload, ret_payload_bytes, ret_message);
+}
+
+int op_control_save(const char *socket_path, const char *name, char **ret_message)
+{
+	void *payload = NULL;
+	size_t nr_bytes;
+	int err = call(socket_path, OP_CONTROL_SAVE, name, -1, &payload, &nr_bytes, ret_message);
+
+	free(payload);
 	return err;
 }
 

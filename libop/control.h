@@ -13,7 +13,7 @@
 #include "libop/ledger.h"
 
 #define OP_CONTROL_MAGIC 0x4443504fu /* "OPCD" */
-#define OP_CONTROL_VERSION 2 /* changes with any struct below */
+#define OP_CONTROL_VERSION 3 /* changes with any struct below */
 #define OP_CONTROL_MAX_REPLY (256 * 1024)
 
 /* number, name, who may: numbers are never reused */
@@ -23,7 +23,8 @@
 	X(3, STOP, false) \
 	X(4, DUMP, true) \
 	X(5, RESET, false) \
-	X(6, SHUTDOWN, false)
+	X(6, SHUTDOWN, false) \
+	X(7, SAVE, false)
 
 enum op_control_command {
 #define X(number, name, group_may) OP_CONTROL_##name = number,
@@ -36,6 +37,7 @@ struct op_control_request {
 	uint16_t version;
 	uint16_t command;
 	uint32_t reserved[2]; /* 0 */
+	char name[208]; /* SAVE: of the session; else "". Zeros behind it */
 };
 
 struct op_control_reply {
@@ -102,6 +104,9 @@ int op_control_call(const char *socket_path, enum op_control_command command, vo
 /* The same with a limit: -ETIMEDOUT when the reply is not there after timeout_ms. Negative: no limit. */
 int op_control_call_within(const char *socket_path, enum op_control_command command, int timeout_ms, void **ret_payload,
 			   size_t *ret_payload_bytes, char **ret_message) OP_NONNULL OP_MUST_CHECK;
+
+/* SAVE: the daemon closes its current session under that name. As op_control_call. */
+int op_control_save(const char *socket_path, const char *name, char **ret_message) OP_NONNULL OP_MUST_CHECK;
 
 /*
  * Checks the lengths of a STATUS payload and gives its parts, pointers into it. 0 or -EPROTO.

@@ -9,6 +9,7 @@ libop_libop_a_SOURCES = \
 	libop/config.c libop/config.h \
 	libop/control.c libop/control.h libop/jit_stats.h \
 	libop/daemonrc.c libop/daemonrc.h \
+	libop/damaged.c libop/damaged.h \
 	libop/dcookie.c libop/dcookie.h libop/dcookie_table.h \
 	libop/dcookie_file.c \
 	libop/dcookie_name.c \
@@ -42,6 +43,9 @@ libop_libop_a_SOURCES = \
 	libop/ring_memory_pair.c libop/ring_memory_pair.h \
 	libop/ring_pair.c libop/ring_pair.h \
 	libop/session.c libop/session.h \
+	libop/session_close.c libop/session_close.h \
+	libop/session_ledger.c libop/session_ledger.h \
+	libop/session_sum.c \
 	libop/sys.c libop/sys.h \
 	libop/text.c libop/text.h
 libop_libop_a_CPPFLAGS = $(AM_CPPFLAGS) $(ZSTD_CFLAGS)

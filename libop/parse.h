@@ -14,4 +14,10 @@ int op_parse_size_bytes(const char *string, uint64_t min, uint64_t max, uint64_t
 /* yes/no, true/false, on/off, 1/0, in any case, as systemd's configuration files. */
 int op_parse_bool(const char *string, bool *ret_value) OP_NONNULL OP_MUST_CHECK;
 
+/*
+ * A time span as systemd.time(7) has it, in microseconds: numbers with a unit, added up, "1h 30min", "2 weeks", "0.5d"; a number without a unit is in
+ * seconds.
+ */
+int op_parse_span_us(const char *string, uint64_t *ret_us) OP_NONNULL OP_MUST_CHECK;
+
 #endif

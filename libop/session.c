@@ -13,13 +13,14 @@
 #include "libop/dcookie.h"
 #include "libop/file.h"
 #include "libop/odb.h"
+#include "libop/session_ledger.h"
 #include "libop/sys.h"
 #include "libop/text.h"
 
 #define DIR_MODE 0755
 
 static const char *const sample_dirs[] = { "{root}", "{kern}" };
-static const char *const session_dirs[] = { "{root}", "{kern}", "stats", OP_CGROUP_DIR, OP_DCOOKIE_FILE };
+static const char *const session_dirs[] = { "{root}", "{kern}", "stats", OP_SESSION_LEDGER, OP_CGROUP_DIR, OP_DCOOKIE_FILE };
 
 /*
  * A walk over a tree: directories wait in a list, so that one descriptor at a time is open however deep the tree is. Each directory stands in the
@@ -35,6 +36,9 @@ struct walk {
 	struct op_session_cgroups *cgroups; /* when given, sample_dirs are visited and not gone into */
 	size_t list_capacity;
 	char *bad_path;
+	uint64_t disk_bytes;
+	int (*tell)(const char *path, unsigned char type, void *arg);
+	void *tell_arg;
 	bool keep_going; /* an error is noted in first_error and does not end the walk */
 	int first_error;
 };
@@ -323,7 +327,7 @@ void op_session_cgroups_free(struct op_session_cgroups *list)
 	*list = (struct op_session_cgroups){ 0 };
 }
 
-/* ---- clear ---- */
+/* ---- remove ---- */
 
 static int remove_entry(struct walk *walk, const char *path, unsigned char type OP_UNUSED)
 {
@@ -342,6 +346,75 @@ static bool remove_non_directory(struct walk *walk, const char *path)
 	return true;
 }
 
+/* The directories of a walk that has removed what was in them, the deepest first. */
+static void remove_walked(struct walk *walk)
+{
+	while (walk->nr_dirs) {
+		char *dir = walk->dirs[--walk->nr_dirs];
+
+		note_error(walk, op_sys_unlinkat(walk->dir_fd, dir, AT_REMOVEDIR));
+		free(dir);
+	}
+}
+
+int op_session_remove(int dir_fd, const char *path)
+{
+	struct walk walk = { .dir_fd = dir_fd, .visit = remove_entry, .keep_going = true };
+	int err;
+
+	if (!remove_non_directory(&walk, path))
+		note_error(&walk, walk_tree(&walk, path));
+	remove_walked(&walk);
+	err = walk.first_error;
+	free_walk(&walk);
+	return err;
+}
+
+/* ---- visit and size ---- */
+
+static int tell_entry(struct walk *walk, const char *path, unsigned char type)
+{
+	return walk->tell(path, type, walk->tell_arg);
+}
+
+int op_session_walk(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg)
+{
+	struct walk walk = { .dir_fd = dir_fd, .visit = tell_entry, .tell = visit, .tell_arg = arg };
+	int err = walk_tree(&walk, top);
+
+	free_walk(&walk);
+	return err;
+}
+
+static void add_bytes(struct walk *walk, const char *path)
+{
+	struct stat st;
+
+	if (!fstatat(walk->dir_fd, path, &st, AT_SYMLINK_NOFOLLOW))
+		walk->disk_bytes += (uint64_t)st.st_blocks * 512;
+}
+
+static int weigh_entry(struct walk *walk, const char *path, unsigned char type OP_UNUSED)
+{
+	add_bytes(walk, path);
+	return 0;
+}
+
+int op_session_disk_bytes(int dir_fd, const char *path, uint64_t *ret_bytes)
+{
+	struct walk walk = { .dir_fd = dir_fd, .visit = weigh_entry };
+	int err = walk_tree(&walk, path);
+
+	for (size_t i = 0; i < walk.nr_dirs; i++)
+		add_bytes(&walk, walk.dirs[i]);
+	if (!err)
+		*ret_bytes = walk.disk_bytes;
+	free_walk(&walk);
+	return err;
+}
+
+/* ---- clear ---- */
+
 int op_session_clear(int dir_fd)
 {
 	struct walk walk = { .dir_fd = dir_fd, .visit = remove_entry, .keep_going = true };
@@ -352,12 +425,7 @@ int op_session_clear(int dir_fd)
 			continue;
 		note_error(&walk, walk_tree(&walk, session_dirs[i]));
 	}
-	while (walk.nr_dirs) {
-		char *dir = walk.dirs[--walk.nr_dirs];
-
-		note_error(&walk, op_sys_unlinkat(dir_fd, dir, AT_REMOVEDIR));
-		free(dir);
-	}
+	remove_walked(&walk);
 	err = walk.first_error;
 	free_walk(&walk);
 	return err;

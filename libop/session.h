@@ -9,6 +9,7 @@
  *   SESSION-DIR/samples/<session>/         a session: {root}/ and {kern}/ hold the sample files, stats/ the ledger, dcookies the
  *                                          table of images (libop/dcookie.h)
  *   SESSION-DIR/samples/current/           the session that is being written
+ *   SESSION-DIR/samples/<session>/ledger   when it was taken, and where its samples went (libop/session_ledger.h)
  *   SESSION-DIR/samples/<session>/cgroup/  its samples once more, by cgroup (libop/mangle.h)
  */
 #ifndef OP_SESSION_H
@@ -64,10 +65,26 @@ int op_session_list_cgroups(int dir_fd, struct op_session_cgroups *ret_list) OP_
 void op_session_cgroups_free(struct op_session_cgroups *list);
 
 /*
- * Removes what a session holds, {root}, {kern}, stats, cgroup and dcookies, below dir_fd (samples/<session>); what else lies there stays. Symbolic links are
+ * Removes what a session holds, {root}, {kern}, stats, ledger, cgroup and dcookies, below dir_fd (samples/<session>); what else lies there stays. Symbolic links are
  * removed, never followed. 0, also when there is nothing; the first -errno otherwise, after having tried the rest.
  */
 int op_session_clear(int dir_fd) OP_MUST_CHECK;
+
+/*
+ * Removes a directory below dir_fd with all that is in it. Symbolic links are removed, never followed. 0, also when there is none; the first -errno otherwise,
+ * after having tried the rest.
+ */
+int op_session_remove(int dir_fd, const char *path) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * Calls `visit` for everything in a directory below dir_fd, at any depth, that is no directory itself: its path below dir_fd, and its type (DT_*). 0, also when there
+ * is no such directory; the first error of `visit`, which ends it, or -errno.
+ */
+int op_session_walk(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg)
+	OP_NONNULL_ARGS(2, 3) OP_MUST_CHECK;
+
+/* Bytes on the disk of a directory and all that is in it. 0 or -errno. */
+int op_session_disk_bytes(int dir_fd, const char *path, uint64_t *ret_bytes) OP_NONNULL OP_MUST_CHECK;
 
 /* Whether a daemon works in that session directory. */
 bool op_session_is_locked(const char *session_dir) OP_NONNULL;

@@ -13,6 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "libop/clock.h"
+
 int op_sys_perf_event_open(struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd, unsigned long flags)
 {
 	long fd = syscall(SYS_perf_event_open, attr, pid, cpu, group_fd, flags);
@@ -73,6 +75,18 @@ int op_sys_mkdirat(int dir_fd, const char *path, mode_t mode)
 int op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path)
 {
 	return renameat(old_dir_fd, old_path, new_dir_fd, new_path) < 0 ? -errno : 0;
+}
+
+/* Not every file system knows RENAME_NOREPLACE; there it is asked first, and two who ask at once are not seen. */
+int op_sys_rename_new(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path)
+{
+	if (!renameat2(old_dir_fd, old_path, new_dir_fd, new_path, RENAME_NOREPLACE))
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -errno;
+	if (!faccessat(new_dir_fd, new_path, F_OK, AT_SYMLINK_NOFOLLOW))
+		return -EEXIST;
+	return op_sys_renameat(old_dir_fd, old_path, new_dir_fd, new_path);
 }
 
 int op_sys_unlinkat(int dir_fd, const char *path, int flags)
@@ -146,6 +160,21 @@ int op_sys_syncfs(int fd)
 int op_sys_fstat(int fd, struct stat *ret_stat)
 {
 	return fstat(fd, ret_stat) < 0 ? -errno : 0;
+}
+
+int op_sys_statvfs(int fd, struct statvfs *ret_statvfs)
+{
+	return fstatvfs(fd, ret_statvfs) < 0 ? -errno : 0;
+}
+
+uint64_t op_sys_wall_ns(void)
+{
+	return op_clock_ns(CLOCK_REALTIME);
+}
+
+uint64_t op_sys_boot_ns(void)
+{
+	return op_clock_ns(CLOCK_BOOTTIME);
 }
 
 ssize_t op_sys_read(int fd, void *buffer, size_t nr_bytes)

@@ -8,6 +8,7 @@
 
 #include <linux/perf_event.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/types.h>
 
 #include "libop/compiler.h"
@@ -24,6 +25,7 @@ int op_sys_open_in_root(int root_fd, const char *path, int flags) OP_MUST_CHECK;
 
 int op_sys_mkdirat(int dir_fd, const char *path, mode_t mode) OP_MUST_CHECK;
 int op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path) OP_MUST_CHECK;
+int op_sys_rename_new(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path) OP_MUST_CHECK; /* -EEXIST: nothing is replaced */
 int op_sys_unlinkat(int dir_fd, const char *path, int flags);
 int op_sys_linkat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path) OP_MUST_CHECK;
 int op_sys_symlinkat(const char *target, int dir_fd, const char *path) OP_MUST_CHECK;
@@ -37,6 +39,9 @@ int op_sys_eventfd(unsigned int value, int flags) OP_MUST_CHECK;
 int op_sys_fsync(int fd) OP_MUST_CHECK;
 int op_sys_syncfs(int fd) OP_MUST_CHECK;
 int op_sys_fstat(int fd, struct stat *ret_stat) OP_MUST_CHECK;
+int op_sys_statvfs(int fd, struct statvfs *ret_statvfs) OP_MUST_CHECK;
+uint64_t op_sys_wall_ns(void); /* since 1970: what the clock on the wall says, which may step */
+uint64_t op_sys_boot_ns(void); /* since the machine started, time asleep included: it never steps */
 ssize_t op_sys_read(int fd, void *buffer, size_t nr_bytes) OP_MUST_CHECK;
 ssize_t op_sys_pread(int fd, void *buffer, size_t nr_bytes, off_t offset) OP_MUST_CHECK;
 ssize_t op_sys_write(int fd, const void *buffer, size_t nr_bytes) OP_MUST_CHECK;

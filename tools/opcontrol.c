@@ -77,6 +77,7 @@ static const struct ctl_option requests[] = {
 	  .undemanding = true,
 	  .help = "stop profiling and end the daemon" },
 	{ .name = "reset", .run = ctl_run_reset, .help = "remove the samples of the current session" },
+	{ .name = "save", .arg = "NAME", .run = ctl_run_save, .help = "close the current session and keep its samples as session NAME" },
 	{ .name = "list-events", .letter = 'l', .run = ctl_run_list_events, .anybody = true, .help = "list the events" },
 };
 
@@ -149,6 +150,7 @@ static const struct {
 
 struct command_line {
 	const struct ctl_option *request;
+	char *request_arg; /* NULL: it takes none */
 	struct ctl_edit *edits;
 	size_t nr_edits;
 	bool has_word[NR_WORDS];
@@ -196,9 +198,11 @@ static int take_option(struct command_line *line, const struct ctl_option *optio
 	if (option->run) {
 		if (line->request) {
 			fprintf(stderr, "Option \"--%s\" not valid with other options.\n", option->name);
+			free(arg);
 			return 1;
 		}
 		line->request = option;
+		line->request_arg = arg;
 		return 0;
 	}
 	if (!option->edit)
@@ -220,6 +224,7 @@ static void free_command_line(struct command_line *line)
 	for (size_t i = 0; i < NR_WORDS; i++)
 		free(line->word_args[i]);
 	free(line->edits);
+	free(line->request_arg);
 }
 
 static int parse_command_line(int argc, const char **argv, struct command_line *line)
@@ -366,6 +371,7 @@ static int work(struct opcontrol *ctl, const struct command_line *line)
 	int rc = 0;
 
 	ctl->session_dir = ctl->config.session_dir;
+	ctl->request_arg = line->request_arg;
 	ctl->changes_setup = line->nr_edits && !status;
 	if (needs_setup)
 		rc = ctl_load_setup(ctl, !status);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * opcontrol in parts: opcontrol.c has the table of options and the command line, opcontrol_requests.c what each request does,
+ * opcontrol in parts: opcontrol.c has the table of options and the command line, opcontrol_requests.c and
+ * opcontrol_save.c what each request does,
  * opcontrol_setup.c the setup options, opcontrol_daemonrc.c keeps them, opcontrol_daemon.c finds and ends the daemon, opcontrol_spawn.c
  * starts it, opcontrol_status.c shows what it says. Functions print their own errors, one line each, and return 0 or 1, the exit code, unless said otherwise.
  */
@@ -26,6 +27,7 @@ struct opcontrol {
 	struct op_setup setup;   /* as ctl_load_setup read it */
 	bool setup_waits;        /* in daemonrc_new, for the daemon's end */
 	const char *session_dir; /* of the setup, else of the configuration */
+	const char *request_arg; /* of the request; NULL: it takes none */
 };
 
 /* A setup option as it was given. */
@@ -77,6 +79,7 @@ int ctl_run_dump(struct opcontrol *ctl);
 int ctl_run_stop(struct opcontrol *ctl);
 int ctl_run_shutdown(struct opcontrol *ctl);
 int ctl_run_reset(struct opcontrol *ctl);
+int ctl_run_save(struct opcontrol *ctl); /* opcontrol_save.c */
 int ctl_run_list_events(struct opcontrol *ctl);
 
 /* ---- opcontrol_daemon.c ---- */

@@ -6,6 +6,7 @@ tools_opcontrol_SOURCES = \
 	tools/opcontrol_daemon.c \
 	tools/opcontrol_daemonrc.c \
 	tools/opcontrol_requests.c \
+	tools/opcontrol_save.c \
 	tools/opcontrol_setup.c \
 	tools/opcontrol_spawn.c \
 	tools/opcontrol_status.c

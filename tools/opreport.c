@@ -10,6 +10,7 @@
 #include "tools/report_log.h"
 #include "tools/report_writer.h"
 #include "tools/session_dir.h"
+#include "tools/session_span.h"
 #include "tools/session_stats.h"
 
 #define ARCHIVED_SESSIONS "/var/lib/oprofile" /* below the directory of an archive */
@@ -32,6 +33,21 @@ static int choose_session_dir(const struct run *run, char **ret_dir)
 	return 0;
 }
 
+/* The sessions of a span take the place of the current one. */
+static int choose_sessions(struct run *run, const char *session_dir)
+{
+	struct opr_span span;
+	int err = opr_span_parse(&span, run->options->since, run->options->until);
+
+	if (err || !opr_span_is_given(&span))
+		return err;
+	if (run->spec.sessions_given)
+		return opr_error(-EINVAL, "session: and --since or --until do not go together: either names the sessions");
+	run->spec.add_sessions = true;
+	opr_words_free(&run->spec.sessions);
+	return opr_span_find(&span, session_dir, &run->spec.sessions);
+}
+
 static int open_profile(struct run *run, const struct opr_words *words)
 {
 	const struct opr_options *options = run->options;
@@ -43,9 +59,11 @@ static int open_profile(struct run *run, const struct opr_words *words)
 	run->finder.archive = run->spec.archive.nr_words ? run->spec.archive.words[0] : NULL;
 	run->classes.any_axes = options->format == OPR_FORMAT_XML;
 	if (!err)
+		err = choose_session_dir(run, &session_dir);
+	if (!err)
 		err = opr_finder_init(&run->finder, options->root, &options->image_path);
 	if (!err)
-		err = choose_session_dir(run, &session_dir);
+		err = choose_sessions(run, session_dir);
 	if (!err)
 		err = opr_profile_open(&run->profile, session_dir, &run->spec, &options->merge, options->exclude_dependent);
 	free(session_dir);

@@ -28,6 +28,8 @@ tools_libreport_a_SOURCES = \
 	tools/report_writer.c tools/report_writer.h \
 	tools/report_xml.c tools/report_xml.h \
 	tools/session_dir.c tools/session_dir.h \
+	tools/session_images.c \
+	tools/session_span.c tools/session_span.h \
 	tools/session_stats.c tools/session_stats.h \
 	tools/spec_words.c \
 	tools/summary.c tools/summary.h \
@@ -38,6 +40,7 @@ tools_libreport_a_SOURCES = \
 	tools/symbols_debug.c \
 	tools/symbols_kallsyms.c \
 	tools/symbols_lines.h \
+	tools/when.c tools/when.h \
 	tools/words.c tools/words.h \
 	tools/xml_index.c tools/xml_index.h \
 	tools/xml_tables.c tools/xml_tables.h \

@@ -47,6 +47,16 @@ static int take_output_file(struct opr_options *options, const char *value)
 	return take_string(&options->output_file, value);
 }
 
+static int take_since(struct opr_options *options, const char *value)
+{
+	return take_string(&options->since, value);
+}
+
+static int take_until(struct opr_options *options, const char *value)
+{
+	return take_string(&options->until, value);
+}
+
 static int take_image_path(struct opr_options *options, const char *value)
 {
 	return take_words(&options->image_path, value);
@@ -223,9 +233,11 @@ static const struct value_option {
 	{ "output-file", 'o', take_output_file, "output to the given filename", "file" },
 	{ "root", 'R', take_root, "path to the file system that the images are in", "directory" },
 	{ "session-dir", 0, take_session_dir, "directory that holds the samples", "directory" },
+	{ "since", 0, take_since, "sessions taken then or later", "time" },
 	{ "sort", 's', take_sort, "sort by", "sample,image,app-name,symbol,debug,vma" },
 	{ "threshold", 't', take_threshold, "minimum percentage needed to produce output", "percent" },
 	{ "top", 0, take_top, "show the first lines only", "number" },
+	{ "until", 0, take_until, "sessions taken then or earlier", "time" },
 	{ "verbose", 'V', take_verbose, "say more, on stderr", "all,debug,bfd,level1,sfile,stats,xml" },
 };
 
@@ -413,6 +425,8 @@ void opr_options_free(struct opr_options *options)
 	free(options->session_dir);
 	free(options->root);
 	free(options->output_file);
+	free(options->since);
+	free(options->until);
 	free(options->title);
 	opr_words_free(&options->sort);
 	opr_words_free(&options->merge_words);

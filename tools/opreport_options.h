@@ -14,6 +14,7 @@ struct opr_options {
 	int images, long_names, no_header, reverse_sort, exclude_dependent, cgroups, version;
 	char *session_dir; /* NULL: not given */
 	char *root, *output_file;
+	char *since, *until; /* NULL: not given */
 	struct opr_words sort, merge_words, exclude_symbols, include_symbols, image_path;
 	struct opr_merge merge;
 	struct opr_sort_order order;

@@ -195,7 +195,9 @@ struct opr_identity opr_session_identity(const struct opr_session *session, cons
 
 struct opr_identity opr_profile_identity(const struct opr_profile *profile, const struct op_image_name *image, const char *name)
 {
-	for (size_t i = 0; i < profile->nr_sessions; i++) {
+	if (image->kind == OP_IMAGE_FILE && strcmp(image->name, name))
+		return opr_identity_of(name);
+	for (size_t i = profile->nr_sessions; i--;) {
 		struct opr_identity identity = opr_session_identity(&profile->sessions[i], image, name);
 
 		if (identity.is_known)
@@ -271,17 +273,17 @@ static int find_jit_object(struct opr_session *session, const char *sample_path,
 }
 
 /* The name of an image part, of a sample file at `sample_path`. */
-static char *name_image(struct opr_session *session, const struct op_image_name *image, const char *sample_path)
+static char *name_image(struct opr_profile *profile, size_t session, const struct op_image_name *image, const char *sample_path)
 {
 	char *object = NULL;
 
-	if (image->kind == OP_IMAGE_ANON && find_jit_object(session, sample_path, image->tgid, &object) < 0)
+	if (image->kind == OP_IMAGE_ANON && find_jit_object(&profile->sessions[session], sample_path, image->tgid, &object) < 0)
 		return NULL;
-	return object ? object : opr_image_name(image);
+	return object ? object : opr_session_image_name(profile, session, image);
 }
 
 /* The image a callgraph file's calls lead to; its object, if any, is where that image's own samples have it. */
-static char *name_callee(struct opr_session *session, const struct op_session_file *entry)
+static char *name_callee(struct opr_profile *profile, size_t session, const struct op_session_file *entry)
 {
 	struct op_sample_name plain = entry->name;
 	struct op_text path = { 0 };
@@ -291,7 +293,7 @@ static char *name_callee(struct opr_session *session, const struct op_session_fi
 	plain.has_callee = false;
 	op_mangle(&plain, &path);
 	if (!path.failed)
-		name = name_image(session, &plain.image, path.data);
+		name = name_image(profile, session, &plain.image, path.data);
 	op_text_free(&path);
 	return name;
 }
@@ -303,21 +305,21 @@ static void free_names(struct opr_file *file)
 	free(file->callee);
 }
 
-static bool name_parts(struct opr_session *session, const struct op_session_file *entry, struct opr_file *file)
+static bool name_parts(struct opr_profile *profile, size_t session, const struct op_session_file *entry, struct opr_file *file)
 {
 	struct op_sample_name caller = entry->name;
 	struct op_text path = { 0 };
 
-	file->app = opr_image_name(&entry->name.app);
+	file->app = opr_session_image_name(profile, session, &entry->name.app);
 	if (!caller.has_callee) {
-		file->image = name_image(session, &entry->name.image, entry->path);
+		file->image = name_image(profile, session, &entry->name.image, entry->path);
 		return file->app && file->image;
 	}
 	caller.has_callee = false;
 	op_mangle(&caller, &path);
-	file->image = path.failed ? NULL : name_image(session, &caller.image, path.data);
+	file->image = path.failed ? NULL : name_image(profile, session, &caller.image, path.data);
 	op_text_free(&path);
-	file->callee = name_callee(session, entry);
+	file->callee = name_callee(profile, session, entry);
 	return file->app && file->image && file->callee;
 }
 
@@ -349,7 +351,7 @@ static int select_file(struct opr_profile *profile, size_t session, const struct
 
 	if (entry->name.has_callee && !spec->arcs)
 		return 0;
-	if (!name_parts(&profile->sessions[session], entry, &file)) {
+	if (!name_parts(profile, session, entry, &file)) {
 		free_names(&file);
 		return opr_no_memory();
 	}
@@ -374,6 +376,8 @@ int opr_profile_open(struct opr_profile *profile, const char *session_dir, const
 {
 	int err = open_sessions(profile, session_dir, spec);
 	size_t nr_files = 0;
+
+	profile->add_sessions = spec->add_sessions;
 
 	if (err < 0)
 		return err;
@@ -442,7 +446,7 @@ int opr_profile_arrange(struct opr_profile *profile, const struct opr_merge *mer
 	int err;
 
 	qsort(profile->files, profile->nr_files, sizeof(*profile->files), compare_files);
-	err = merge->lib ? 0 : check_sessions(profile);
+	err = merge->lib || profile->add_sessions ? 0 : check_sessions(profile);
 	if (err < 0)
 		return err;
 	profile->parts = calloc(profile->nr_files, sizeof(*profile->parts));

@@ -45,6 +45,7 @@ struct opr_session {
 struct opr_profile {
 	struct opr_session *sessions;
 	size_t nr_sessions;
+	bool add_sessions; /* the same file of two sessions is added up */
 	struct opr_file *files;
 	size_t nr_files;
 	struct opr_part *parts; /* sorted by application, then image */
@@ -54,6 +55,11 @@ struct opr_profile {
 /* The name of an image as reports show it in full: a path, "/no-vmlinux", "anon (tgid:1 range:0x1000-0x2000)". Freed by the caller; NULL: no memory. */
 char *opr_image_name(const struct op_image_name *image) OP_NONNULL OP_MUST_CHECK;
 
+/*
+ * The name that an image of a session has among those of all sessions: as opr_image_name, but another file than the one that has the name in a later session
+ * is "PATH (build-id 0123456789ab)" or "PATH (inode N)". Freed by the caller; NULL: no memory.
+ */
+char *opr_session_image_name(const struct opr_profile *profile, size_t session, const struct op_image_name *image) OP_NONNULL OP_MUST_CHECK;
 /* True for the name of an image of JIT code that has an object: an anonymous region with a path. */
 bool opr_is_jit_object(const struct op_image_name *image, const char *name) OP_NONNULL;
 
@@ -70,7 +76,10 @@ int opr_profile_open(struct opr_profile *profile, const char *session_dir, const
 /* The row of an image in the session's dcookie table; NULL when there is none. */
 const struct op_dcookie_row *opr_session_row(const struct opr_session *session, const struct op_image_name *image) OP_NONNULL;
 
-/* What is known of an image called `name` (opr_image_name): of one session, or of the first that knows it. Valid as long as name and session. */
+/*
+ * What is known of an image called `name` (opr_session_image_name): of one session, or of the last that knows it, which is the one that has the name. Valid as
+ * long as name and session.
+ */
 struct opr_identity opr_session_identity(const struct opr_session *session, const struct op_image_name *image,
 					 const char *name) OP_NONNULL;
 struct opr_identity opr_profile_identity(const struct opr_profile *profile, const struct op_image_name *image,

@@ -124,6 +124,7 @@ int opr_spec_parse(struct opr_spec *spec, const char *const words[], size_t nr_w
 
 	for (size_t i = 0; i < nr_words && !err; i++)
 		err = parse_word(spec, words[i]);
+	spec->sessions_given = spec->sessions.nr_words;
 	if (!err && !spec->sessions.nr_words && opr_words_add(&spec->sessions, "current") < 0)
 		err = opr_no_memory();
 	return err;

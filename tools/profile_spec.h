@@ -11,6 +11,8 @@
 
 struct opr_spec {
 	struct opr_words sessions; /* names or paths; {current} when nothing was said */
+	bool sessions_given;       /* something was said */
+	bool add_sessions;         /* the same file of two sessions is added up, and no error */
 	struct opr_words session_exclude;
 	struct opr_words image, image_exclude, lib_image;
 	struct opr_words cgroup; /* paths or patterns; what lies below belongs to them */

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Unit tests of the control side.
-check_PROGRAMS += tests/unit/test_events tests/unit/test_file tests/unit/test_config tests/unit/test_daemonrc tests/unit/test_control tests/unit/test_server
-TESTS += tests/unit/test_events tests/unit/test_file tests/unit/test_config tests/unit/test_daemonrc tests/unit/test_control tests/unit/test_server
+check_PROGRAMS += tests/unit/test_events tests/unit/test_file tests/unit/test_config tests/unit/test_daemonrc tests/unit/test_control tests/unit/test_server tests/unit/test_session_close
+TESTS += tests/unit/test_events tests/unit/test_file tests/unit/test_config tests/unit/test_daemonrc tests/unit/test_control tests/unit/test_server tests/unit/test_session_close
 
 tests_unit_test_events_SOURCES = tests/unit/test_events.c
 tests_unit_test_events_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
@@ -28,5 +28,9 @@ tests_unit_test_control_LDADD = libop/libop.a $(CMOCKA_LIBS)
 tests_unit_test_server_SOURCES = tests/unit/test_server.c tests/unit/test_box.h daemon/server.c daemon/server.h
 tests_unit_test_server_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_server_LDADD = libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
+
+tests_unit_test_session_close_SOURCES = tests/unit/test_session_close.c tests/unit/test_box.h tests/unit/sample_writer.h
+tests_unit_test_session_close_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_session_close_LDADD = libop/libop.a $(CMOCKA_LIBS)
 
 EXTRA_DIST += tests/system/test_opcontrol.py

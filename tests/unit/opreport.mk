@@ -9,7 +9,8 @@ opreport_unit_tests = \
 	tests/unit/test_profile_spec \
 	tests/unit/test_report \
 	tests/unit/test_session \
-	tests/unit/test_symbols
+	tests/unit/test_symbols \
+	tests/unit/test_when
 check_PROGRAMS += $(opreport_unit_tests)
 TESTS += $(opreport_unit_tests) tests/unit/test_opreport.sh tests/unit/test_opreport_forms.py
 EXTRA_DIST += tests/unit/test_opreport.sh tests/unit/test_opreport_forms.py tests/opreport.xsd
@@ -54,3 +55,7 @@ tests_unit_test_session_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=reallocarray -Wl,--wr
 tests_unit_test_symbols_SOURCES = tests/unit/test_symbols.c
 tests_unit_test_symbols_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_symbols_LDADD = $(opreport_test_libs)
+
+tests_unit_test_when_SOURCES = tests/unit/test_when.c
+tests_unit_test_when_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_when_LDADD = $(opreport_test_libs)

@@ -223,7 +223,7 @@ static void test_commands(void **state)
 	assert_string_equal(op_control_name(OP_CONTROL_STATUS), "STATUS");
 	assert_string_equal(op_control_name(6), "SHUTDOWN");
 	assert_null(op_control_name(0));
-	assert_null(op_control_name(7));
+	assert_null(op_control_name(8));
 	assert_true(op_control_group_may(OP_CONTROL_STATUS));
 	assert_true(op_control_group_may(OP_CONTROL_DUMP));
 	assert_false(op_control_group_may(OP_CONTROL_START));

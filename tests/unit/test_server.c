@@ -25,7 +25,7 @@ struct harness {
 	bool answer_at_once;
 };
 
-static void on_request(void *context, struct opd_client client, enum op_control_command command)
+static void on_request(void *context, struct opd_client client, enum op_control_command command, const char *name OP_UNUSED)
 {
 	struct harness *h = context;
 

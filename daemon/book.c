@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "daemon/book.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "libop/damaged.h"
+#include "daemon/log.h"
+#include "daemon/stats_dir.h"
+#include "daemon/sync.h"
+#include "libop/session.h"
+#include "libop/sys.h"
+
+#define PATH     OP_SESSION_CURRENT "/" OP_SESSION_LEDGER
+#define TMP_PATH OP_SESSION_TMP "/" OP_SESSION_LEDGER
+
+static_assert(op_array_size(((struct opd_book *)NULL)->stats_base) == OPD_STATS_NR, "a base for each number");
+
+/* ---- times ---- */
+
+static int64_t boot_ns(void)
+{
+	return (int64_t)op_sys_boot_ns();
+}
+
+uint64_t opd_book_begin_ns(const struct opd_book *book)
+{
+	int64_t elapsed_ns = boot_ns() - book->begin_boot_ns;
+	uint64_t wall_ns = op_sys_wall_ns();
+
+	return elapsed_ns > 0 && (uint64_t)elapsed_ns < wall_ns ? wall_ns - (uint64_t)elapsed_ns : wall_ns;
+}
+
+void opd_book_begin(struct opd_book *book)
+{
+	if (book->begun)
+		return;
+	book->begun = true;
+	book->begin_boot_ns = boot_ns();
+}
+
+/* A time of the wall clock; one that is still to come is now. */
+static void begin_at(struct opd_book *book, uint64_t begin_ns)
+{
+	uint64_t wall_ns = op_sys_wall_ns();
+
+	book->begun = true;
+	book->begin_boot_ns = boot_ns() - (begin_ns < wall_ns ? (int64_t)(wall_ns - begin_ns) : 0);
+}
+
+/* ---- what an earlier daemon left ---- */
+
+/* The daemon was killed: the files have samples that its last ledger does not know of. */
+static int recount(struct op_session_ledger *base, int current_fd)
+{
+	uint64_t nr_bad;
+	int err;
+
+	for (size_t i = 0; i < base->nr_events; i++)
+		base->events[i].stored = 0;
+	err = op_session_ledger_add_files(base, current_fd, &nr_bad);
+	for (size_t i = 0; i < base->nr_events; i++) {
+		struct op_ledger_event *event = &base->events[i];
+
+		event->received = event->stored + op_ledger_lost(event);
+		event->unattributed = op_min_u64(event->unattributed, event->stored);
+	}
+	return err;
+}
+
+static void put_aside(int session_fd)
+{
+	char aside[OP_DAMAGED_NAME_BYTES];
+	int err = op_damaged_put_aside(session_fd, PATH, aside);
+
+	if (err)
+		opd_log(SD_WARNING, PATH " is no ledger: %s", strerror(-err));
+	else
+		opd_log(SD_WARNING, PATH " is no ledger: kept as %s in the session directory, a new one is begun", aside);
+}
+
+static int take_base(struct opd_book *book, int current_fd)
+{
+	int err = op_session_ledger_read(current_fd, &book->base, NULL);
+
+	if (err == -EBADMSG)
+		put_aside(book->session_fd);
+	if (err && err != -ENOENT)
+		return err == -ENOMEM ? err : 0;
+	if (err == -ENOENT) {
+		opd_stats_dir_read(book->session_fd, book->stats_base);
+		return 0;
+	}
+	begin_at(book, book->base.begin_ns);
+	if (book->base.ended != OP_SESSION_open)
+		return 0;
+	err = recount(&book->base, current_fd);
+	if (err && err != -ENOMEM)
+		opd_log(SD_WARNING, "the samples of " OP_SESSION_CURRENT " could not be added up: %s", strerror(-err));
+	return err == -ENOMEM ? err : 0;
+}
+
+int opd_book_open(struct opd_book *book, int session_fd, const struct opd_capture *capture)
+{
+	int fd, err = 0;
+
+	*book = (struct opd_book){ .session_fd = session_fd, .capture = capture };
+	book->before = calloc(2 * capture->nr_events + 1, sizeof(*book->before));
+	if (!book->before)
+		return -ENOMEM;
+	book->latest = book->before + capture->nr_events;
+	fd = op_sys_openat(session_fd, OP_SESSION_CURRENT, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	if (fd >= 0) {
+		err = take_base(book, fd);
+		close(fd);
+	}
+	if (err)
+		opd_book_close(book);
+	return err;
+}
+
+void opd_book_close(struct opd_book *book)
+{
+	op_session_ledger_free(&book->base);
+	free(book->before);
+	book->before = NULL;
+}
+
+/* ---- the ledger of now ---- */
+
+static uint64_t since(uint64_t now, uint64_t before)
+{
+	return now > before ? now - before : 0;
+}
+
+static void add_event(struct op_ledger_event *row, const struct op_ledger_event *now, const struct op_ledger_event *before)
+{
+	row->received += since(now->received, before->received);
+	row->stored += since(now->stored, before->stored);
+	row->unattributed += since(now->unattributed, before->unattributed);
+	row->lost_kernel += since(now->lost_kernel, before->lost_kernel);
+	row->nr_throttles += since(now->nr_throttles, before->nr_throttles);
+	for (size_t i = 0; i < OP_NR_LOSS; i++)
+		row->lost[i] += since(now->lost[i], before->lost[i]);
+}
+
+static int add_capture(struct opd_book *book, struct op_session_ledger *ledger)
+{
+	for (size_t i = 0; i < book->capture->nr_events; i++) {
+		struct op_ledger_event *now = &book->latest[i], *row;
+
+		opd_sync_sum_event(book->capture, i, now);
+		row = op_session_ledger_row(ledger, now);
+		if (!row)
+			return -ENOMEM;
+		add_event(row, now, &book->before[i]);
+	}
+	return 0;
+}
+
+int opd_book_sum(struct opd_book *book, enum op_session_end ended, struct op_session_ledger *ret_ledger)
+{
+	struct op_session_ledger ledger = { .ended = ended, .begin_ns = opd_book_begin_ns(book) };
+	int err = 0;
+
+	ledger.end_ns = op_max_u64(op_sys_wall_ns(), ledger.begin_ns);
+	for (size_t i = 0; i < book->base.nr_events && !err; i++) {
+		struct op_ledger_event *row = op_session_ledger_row(&ledger, &book->base.events[i]);
+
+		if (row)
+			*row = book->base.events[i];
+		else
+			err = -ENOMEM;
+	}
+	if (!err)
+		err = add_capture(book, &ledger);
+	if (err)
+		op_session_ledger_free(&ledger);
+	else
+		*ret_ledger = ledger;
+	return err;
+}
+
+bool opd_book_is_empty(const struct op_session_ledger *ledger)
+{
+	for (size_t i = 0; i < ledger->nr_events; i++)
+		if (ledger->events[i].received || ledger->events[i].lost_kernel)
+			return false;
+	return true;
+}
+
+/* ---- writing ---- */
+
+static int write_ledger(int session_fd, const struct op_session_ledger *ledger)
+{
+	struct op_text text = { 0 };
+	int fd, err;
+
+	op_session_ledger_format(ledger, &text);
+	if (text.failed)
+		return -ENOMEM;
+	fd = op_sys_openat(session_fd, TMP_PATH, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+	err = fd < 0 ? fd : op_sys_write_all(fd, text.data, text.length);
+	if (fd >= 0)
+		close(fd);
+	if (!err)
+		err = op_sys_renameat(session_fd, TMP_PATH, session_fd, PATH);
+	if (err)
+		op_sys_unlinkat(session_fd, TMP_PATH, 0);
+	op_text_free(&text);
+	return err;
+}
+
+int opd_book_write(const struct opd_book *book, const struct op_session_ledger *ledger)
+{
+	uint64_t numbers[OPD_STATS_NR];
+	bool throttled = false;
+	int err;
+
+	memcpy(numbers, book->stats_base, sizeof(numbers));
+	for (size_t i = 0; i < ledger->nr_events; i++) {
+		const struct op_ledger_event *event = &ledger->events[i];
+
+		numbers[OPD_STATS_TOTAL] += event->received + event->lost_kernel;
+		numbers[OPD_STATS_LOST_BY_KERNEL] += event->lost_kernel;
+		numbers[OPD_STATS_LOST_SAMPLEFILE] += op_ledger_lost(event);
+		throttled |= event->nr_throttles;
+	}
+	err = opd_stats_dir_write(book->session_fd, numbers, throttled, book->hides_kernel);
+	return err ? err : write_ledger(book->session_fd, ledger);
+}
+
+/* ---- the next session ---- */
+
+static void forget_base(struct opd_book *book)
+{
+	op_session_ledger_free(&book->base);
+	memset(book->stats_base, 0, sizeof(book->stats_base));
+	book->begun = false;
+}
+
+void opd_book_turn_page(struct opd_book *book)
+{
+	memcpy(book->before, book->latest, book->capture->nr_events * sizeof(*book->before));
+	forget_base(book);
+	opd_book_begin(book);
+}
+
+void opd_book_reset(struct opd_book *book)
+{
+	memset(book->before, 0, book->capture->nr_events * sizeof(*book->before));
+	forget_base(book);
+	if (book->capture->enabled)
+		opd_book_begin(book);
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "daemon/retain.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include "daemon/log.h"
+#include "daemon/sync.h"
+#include "libop/clock.h"
+#include "libop/session.h"
+#include "libop/session_ledger.h"
+#include "libop/sys.h"
+
+#define INTERVAL_NS    (60 * (uint64_t)OP_NS_PER_S)
+#define REMOVED_PREFIX "removed-"
+#define NS_PER_US      1000u
+
+/* ---- directories ---- */
+
+/* Calls `visit` for every entry but . and ..; 0 or the first -errno of it, which ends it. */
+static int visit_dir(int session_fd, const char *path, int (*visit)(const char *name, void *arg), void *arg)
+{
+	int fd = op_sys_openat(session_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0), err = 0;
+	struct dirent *entry;
+	DIR *dir;
+
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	dir = fdopendir(fd);
+	if (!dir) {
+		close(fd);
+		return -ENOMEM;
+	}
+	while (!err && (entry = readdir(dir)))
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+			err = visit(entry->d_name, arg);
+	closedir(dir);
+	return err;
+}
+
+/* ---- what there is ---- */
+
+struct look {
+	struct opd_retention *retention; /* as it was */
+	int session_fd;
+	struct opd_retained *sessions; /* as it is */
+	size_t nr_sessions;
+};
+
+static const struct opd_retained *find(const struct opd_retention *retention, const char *name)
+{
+	for (size_t i = 0; i < retention->nr_sessions; i++)
+		if (!strcmp(retention->sessions[i].name, name))
+			return &retention->sessions[i];
+	return NULL;
+}
+
+static void read_ledger(int session_fd, const char *path, struct opd_retained *session)
+{
+	struct op_session_ledger ledger;
+	int fd = op_sys_openat(session_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+
+	if (fd < 0)
+		return;
+	if (!op_session_ledger_read(fd, &ledger, NULL)) {
+		session->may_go = ledger.ended == OP_SESSION_rotated && op_session_is_time_name(session->name);
+		session->end_ns = ledger.end_ns;
+		op_session_ledger_free(&ledger);
+	}
+	close(fd);
+}
+
+static int look_at(const char *name, void *arg)
+{
+	struct look *look = arg;
+	const struct opd_retained *known = find(look->retention, name);
+	struct opd_retained *sessions, *session;
+	char path[sizeof("samples/") + OP_SESSION_NAME_BYTES];
+
+	if (strlen(name) > OP_SESSION_NAME_MAX)
+		return 0;
+	sessions = reallocarray(look->sessions, look->nr_sessions + 1, sizeof(*sessions));
+	if (!sessions)
+		return -ENOMEM;
+	look->sessions = sessions;
+	session = &sessions[look->nr_sessions++];
+	if (known && known->may_go) {
+		*session = *known;
+		return 0;
+	}
+	*session = (struct opd_retained){ 0 };
+	memcpy(session->name, name, strlen(name) + 1);
+	snprintf(path, sizeof(path), "samples/%s", name);
+	read_ledger(look->session_fd, path, session);
+	return op_session_disk_bytes(look->session_fd, path, &session->disk_bytes) == -ENOMEM ? -ENOMEM : 0;
+}
+
+/* Those that may not go first, then the oldest; one that ends in the time to come is the newest. */
+static int compare_age(const void *a, const void *b)
+{
+	const struct opd_retained *left = a, *right = b;
+
+	if (left->may_go != right->may_go)
+		return left->may_go ? 1 : -1;
+	if (left->end_ns != right->end_ns)
+		return left->end_ns < right->end_ns ? -1 : 1;
+	return strcmp(left->name, right->name);
+}
+
+static int look_around(struct opd_retention *retention, int session_fd)
+{
+	struct look look = { .retention = retention, .session_fd = session_fd };
+	int err = visit_dir(session_fd, "samples", look_at, &look);
+
+	if (err) {
+		free(look.sessions);
+		return err;
+	}
+	free(retention->sessions);
+	retention->sessions = look.sessions;
+	retention->nr_sessions = look.nr_sessions;
+	if (look.nr_sessions)
+		qsort(look.sessions, look.nr_sessions, sizeof(*look.sessions), compare_age);
+	return 0;
+}
+
+/* ---- what goes ---- */
+
+static int remove_rest(const char *name, void *arg)
+{
+	char path[sizeof(OP_SESSION_TMP "/") + NAME_MAX + 1];
+
+	if (strncmp(name, REMOVED_PREFIX, strlen(REMOVED_PREFIX)))
+		return 0;
+	snprintf(path, sizeof(path), OP_SESSION_TMP "/%s", name);
+	return op_session_remove(*(int *)arg, path);
+}
+
+static int remove_session(struct opd_retention *retention, int session_fd, struct opd_retained *session, const char *why)
+{
+	char from[sizeof("samples/") + OP_SESSION_NAME_BYTES],
+		to[sizeof(OP_SESSION_TMP "/" REMOVED_PREFIX) + OP_SESSION_NAME_BYTES];
+	int err;
+
+	snprintf(from, sizeof(from), "samples/%s", session->name);
+	snprintf(to, sizeof(to), OP_SESSION_TMP "/" REMOVED_PREFIX "%s", session->name);
+	err = op_sys_renameat(session_fd, from, session_fd, to);
+	session->may_go = false;
+	if (!err)
+		err = op_session_remove(session_fd, to);
+	if (err) {
+		opd_log(SD_WARNING, "cannot remove session %s (%s): %s", session->name, why, strerror(-err));
+		return err;
+	}
+	retention->nr_removed++;
+	opd_log(SD_NOTICE, "session %s is removed: %s", session->name, why);
+	return 0;
+}
+
+static uint64_t free_bytes(int session_fd)
+{
+	struct statvfs vfs;
+
+	return op_sys_statvfs(session_fd, &vfs) < 0 ? UINT64_MAX : (uint64_t)vfs.f_bavail * vfs.f_frsize;
+}
+
+/* Why a session has to go; NULL: it need not. */
+static const char *reason(const struct opd_retained *session, int session_fd, const struct op_config *config, uint64_t used)
+{
+	uint64_t wall_ns = op_sys_wall_ns();
+
+	if (config->session_keep_us && session->end_ns < wall_ns &&
+	    (wall_ns - session->end_ns) / NS_PER_US > config->session_keep_us)
+		return "it is older than SessionKeep";
+	if (config->session_max_use && used > config->session_max_use)
+		return "the sessions take more than SessionMaxUse";
+	if (config->session_keep_free && free_bytes(session_fd) < config->session_keep_free)
+		return "the file system has less room left than SessionKeepFree";
+	return NULL;
+}
+
+int opd_retain(struct opd_retention *retention, int session_fd, const struct op_config *config)
+{
+	int first_err = visit_dir(session_fd, OP_SESSION_TMP, remove_rest, &session_fd), err = look_around(retention, session_fd);
+	uint64_t used = 0;
+
+	for (size_t i = 0; i < retention->nr_sessions && !err; i++)
+		used += retention->sessions[i].disk_bytes;
+	for (size_t i = 0; i < retention->nr_sessions && !err; i++) {
+		struct opd_retained *session = &retention->sessions[i];
+		const char *why = session->may_go ? reason(session, session_fd, config, used) : NULL;
+
+		if (!why)
+			continue;
+		if (!remove_session(retention, session_fd, session, why))
+			used -= session->disk_bytes;
+		else if (!first_err)
+			first_err = -EIO;
+	}
+	return err ? err : first_err;
+}
+
+/* ---- now and then ---- */
+
+static void *run(void *arg)
+{
+	static struct opd_rate rate;
+	struct opd_sync *sync = arg;
+	int err;
+
+	pthread_setname_np(pthread_self(), "opd-retain");
+	err = opd_retain(&sync->retention, sync->pipeline->count.session_fd, sync->config);
+	if (err)
+		opd_log_failure(&rate, op_now_ns(), "cannot look after the sessions", err);
+	pthread_mutex_lock(&sync->lock);
+	sync->retaining = false;
+	sync->nr_dumps_under_way--;
+	pthread_cond_signal(&sync->dump_ended);
+	pthread_mutex_unlock(&sync->lock);
+	return NULL;
+}
+
+/* False when it runs already. */
+static bool claim(struct opd_sync *sync)
+{
+	bool idle;
+
+	pthread_mutex_lock(&sync->lock);
+	idle = !sync->retaining;
+	if (idle) {
+		sync->retaining = true;
+		sync->nr_dumps_under_way++;
+	}
+	pthread_mutex_unlock(&sync->lock);
+	return idle;
+}
+
+void opd_retain_if_due(struct opd_sync *sync, uint64_t now_ns)
+{
+	const struct op_config *config = sync->config;
+
+	if (now_ns < sync->retention.due_ns || !config->session_interval_us)
+		return;
+	if (!claim(sync))
+		return;
+	sync->retention.due_ns = now_ns + INTERVAL_NS;
+	if (opd_sync_start_thread(run, sync) == 0)
+		return;
+	pthread_mutex_lock(&sync->lock);
+	sync->retaining = false;
+	sync->nr_dumps_under_way--;
+	pthread_mutex_unlock(&sync->lock);
+}
+
+void opd_retention_free(struct opd_retention *retention)
+{
+	free(retention->sessions);
+	*retention = (struct opd_retention){ 0 };
+}

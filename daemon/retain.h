@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * What sessions are kept: SessionKeep=, SessionMaxUse= and SessionKeepFree=. Only sessions that SessionInterval= has closed are removed, the oldest first: neither
+ * the current one, nor what a user has saved, nor what another program has made. Looking and removing may take long and is done in a thread of its own.
+ *
+ *   call                          sync thread   retention's thread
+ *   opd_retain_if_due, _free           x
+ *   opd_retain                                           x
+ */
+#ifndef OPD_RETAIN_H
+#define OPD_RETAIN_H
+
+#include "libop/compiler.h"
+#include "libop/config.h"
+#include "libop/session_close.h"
+
+struct opd_sync;
+
+struct opd_retained {
+	char name[OP_SESSION_NAME_BYTES];
+	bool may_go;
+	uint64_t end_ns; /* 0: unknown */
+	uint64_t disk_bytes;
+};
+
+struct opd_retention {
+	uint64_t due_ns; /* op_now_ns(); 0: at once */
+	/* the thread's while it runs; a session that is closed does not change, so it is weighed once */
+	struct opd_retained *sessions;
+	size_t nr_sessions;
+	uint64_t nr_removed;
+};
+
+/* Starts the thread now and then, unless it runs. */
+void opd_retain_if_due(struct opd_sync *sync, uint64_t now_ns) OP_NONNULL;
+
+/*
+ * Removes what is too old or too much. Sessions go by a rename to tmp/, so that a reader sees them whole or not at all; what a kill leaves there is removed by the
+ * next call. 0 or the first -errno, after having tried the rest.
+ */
+int opd_retain(struct opd_retention *retention, int session_fd, const struct op_config *config) OP_NONNULL OP_MUST_CHECK;
+
+void opd_retention_free(struct opd_retention *retention) OP_NONNULL;
+
+#endif

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "daemon/rotate.h"
+
+#include <errno.h>
+
+#include "daemon/jit_write.h"
+#include "daemon/log.h"
+#include "daemon/sync.h"
+#include "libop/clock.h"
+#include "libop/session_close.h"
+#include "libop/sys.h"
+
+#define NS_PER_US  1000u
+#define NS_PER_MIN (60 * (uint64_t)OP_NS_PER_S)
+#define RETRY_NS   (10 * (uint64_t)OP_NS_PER_S)
+#define STEP_NS    (int64_t) OP_NS_PER_S /* less is the clock being slewed */
+
+/* ---- closing ---- */
+
+/* Nothing of the session that was closed is known any more; numbers of images and the counters of the capture go on. */
+static void begin_next(struct opd_sync *sync)
+{
+	struct opd_pipeline *pipeline = sync->pipeline;
+
+	opd_count_close_files(&pipeline->count);
+	if (pipeline->count.cookie_file)
+		opd_cookie_file_reset(pipeline->count.cookie_file);
+	opd_book_turn_page(&sync->book);
+	sync->rotation.nr_closed++;
+	sync->retention.due_ns = 0;
+	opd_sync_write_book(sync, OP_SESSION_open);
+}
+
+/* The ledger says closed before the session is: when it cannot be written, the session stays, and the ledger is as it was. */
+static int close_session(struct opd_sync *sync, const struct op_session_ledger *ledger, char name[OP_SESSION_NAME_BYTES])
+{
+	int session_fd = sync->pipeline->count.session_fd, err = opd_book_write(&sync->book, ledger);
+
+	if (err)
+		return err;
+	if (sync->pipeline->count.cookie_file)
+		opd_cookie_file_stop_publishing(sync->pipeline->count.cookie_file);
+	err = ledger->ended == OP_SESSION_saved ? op_session_close(session_fd, name) : op_session_close_timed(session_fd, name);
+	if (err)
+		opd_sync_write_book(sync, OP_SESSION_open);
+	return err;
+}
+
+static int change_session(struct opd_sync *sync, const struct op_session_ledger *ledger, struct opd_job *job,
+			  char name[OP_SESSION_NAME_BYTES])
+{
+	struct opd_pipeline *pipeline = sync->pipeline;
+	struct opd_write_out *out;
+	int err;
+
+	opd_jit_write(pipeline->resolver.jit, &pipeline->count, op_now_ns(), true);
+	err = opd_write_out_begin(sync, job, true, &out);
+	if (err)
+		return err;
+	err = close_session(sync, ledger, name);
+	if (err) {
+		opd_write_out_drop(out);
+		return err;
+	}
+	begin_next(sync);
+	return opd_write_out_go(out);
+}
+
+int opd_rotate_save(struct opd_sync *sync, struct opd_job *job)
+{
+	struct op_session_ledger ledger;
+	int err;
+
+	opd_visit_all(&sync->visits);
+	opd_count_flush(&sync->pipeline->count);
+	if (!sync->book.begun)
+		return -ENODATA;
+	err = opd_book_sum(&sync->book, OP_SESSION_saved, &ledger);
+	if (err)
+		return err;
+	err = change_session(sync, &ledger, job, job->name);
+	op_session_ledger_free(&ledger);
+	return err;
+}
+
+/* ---- when ---- */
+
+uint64_t opd_rotate_boundary(uint64_t wall_ns, uint64_t interval_ns)
+{
+	return (wall_ns / interval_ns + 1) * interval_ns;
+}
+
+/* A boundary that a step back has moved away comes nearer again. */
+static void look_at_clock(struct opd_rotation *rotation, uint64_t wall_ns, uint64_t interval_ns)
+{
+	int64_t offset_ns = (int64_t)wall_ns - (int64_t)op_sys_boot_ns(), step_ns = offset_ns - rotation->offset_ns;
+
+	if (step_ns > STEP_NS || step_ns < -STEP_NS)
+		rotation->due_ns = op_min_u64(rotation->due_ns, opd_rotate_boundary(wall_ns, interval_ns));
+	rotation->offset_ns = offset_ns;
+}
+
+static void rotate(struct opd_sync *sync, uint64_t wall_ns, uint64_t interval_ns)
+{
+	struct op_session_ledger ledger;
+	char name[OP_SESSION_NAME_BYTES];
+	int err;
+
+	opd_count_flush(&sync->pipeline->count);
+	err = opd_book_sum(&sync->book, OP_SESSION_rotated, &ledger);
+	if (err)
+		goto failed;
+	op_session_time_name(ledger.begin_ns, interval_ns % NS_PER_MIN, name);
+	if (opd_book_is_empty(&ledger)) {
+		opd_book_turn_page(&sync->book);
+		opd_sync_write_book(sync, OP_SESSION_open);
+	} else {
+		err = change_session(sync, &ledger, NULL, name);
+	}
+	if (!err && !opd_book_is_empty(&ledger))
+		opd_log(SD_INFO, "session %s is closed", name);
+	op_session_ledger_free(&ledger);
+	if (err)
+		goto failed;
+	sync->rotation.due_ns = opd_rotate_boundary(wall_ns, interval_ns);
+	return;
+failed:
+	sync->rotation.nr_failed++;
+	opd_log(SD_WARNING, "the session cannot be closed: %s; counting goes on in it, it is tried again", strerror(-err));
+}
+
+void opd_rotate_if_due(struct opd_sync *sync, uint64_t now_ns)
+{
+	uint64_t interval_ns = sync->config->session_interval_us * NS_PER_US, wall_ns = op_sys_wall_ns();
+	struct opd_rotation *rotation = &sync->rotation;
+
+	if (!interval_ns || !sync->book.begun) {
+		rotation->due_ns = 0;
+		return;
+	}
+	if (!rotation->due_ns) {
+		rotation->due_ns = opd_rotate_boundary(opd_book_begin_ns(&sync->book), interval_ns);
+		rotation->offset_ns = (int64_t)wall_ns - (int64_t)op_sys_boot_ns();
+	}
+	look_at_clock(rotation, wall_ns, interval_ns);
+	if (wall_ns < rotation->due_ns || now_ns < rotation->retry_ns)
+		return;
+	rotation->retry_ns = now_ns + RETRY_NS;
+	rotate(sync, wall_ns, interval_ns);
+	if (rotation->due_ns > wall_ns)
+		rotation->retry_ns = 0;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "libop/session_close.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "libop/clock.h"
+#include "libop/session.h"
+#include "libop/sys.h"
+
+#define NEW_CURRENT     OP_SESSION_TMP "/current"
+#define DIR_MODE        0755
+#define NAMES_MAX       9999 /* of one time */
+#define NAME_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_:,."
+
+const char *op_session_name_fault(const char *name)
+{
+	if (!*name)
+		return "it is empty";
+	if (name[strspn(name, NAME_CHARACTERS)])
+		return "it may have letters, digits and - _ : , . only";
+	if (*name == '.')
+		return "it begins with a dot";
+	if (!strcmp(name, "current"))
+		return "that is the session being written";
+	return strlen(name) > OP_SESSION_NAME_MAX ? "it is too long" : NULL;
+}
+
+void op_session_time_name(uint64_t begin_ns, bool with_seconds, char name[OP_SESSION_NAME_BYTES])
+{
+	time_t seconds = (time_t)(begin_ns / OP_NS_PER_S);
+	struct tm tm = { 0 };
+
+	gmtime_r(&seconds, &tm);
+	strftime(name, OP_SESSION_NAME_BYTES, with_seconds ? "%Y-%m-%dT%H:%M:%SZ" : "%Y-%m-%dT%H:%MZ", &tm);
+}
+
+/* Whether a string has the form of a pattern, in which 0 is any digit; what follows in the string. */
+static const char *after_form(const char *string, const char *form)
+{
+	for (; *form; form++, string++)
+		if (*form == '0' ? !isdigit((unsigned char)*string) : *string != *form)
+			return NULL;
+	return string;
+}
+
+bool op_session_is_time_name(const char *name)
+{
+	const char *rest = after_form(name, "0000-00-00T00:00Z");
+
+	if (!rest)
+		rest = after_form(name, "0000-00-00T00:00:00Z");
+	if (!rest)
+		return false;
+	return !*rest || (*rest == '-' && rest[1] && strlen(rest + 1) <= 4 && rest[1 + strspn(rest + 1, "0123456789")] == '\0');
+}
+
+static int make_new_current(int session_fd)
+{
+	int err = op_sys_mkdirat(session_fd, NEW_CURRENT, DIR_MODE);
+
+	/* Somebody tidied the session directory up. */
+	if (err == -ENOENT && !op_sys_mkdirat(session_fd, OP_SESSION_TMP, DIR_MODE))
+		err = op_sys_mkdirat(session_fd, NEW_CURRENT, DIR_MODE);
+	if (err == -EEXIST)
+		return 0;
+	return err ? err : fchmodat(session_fd, NEW_CURRENT, DIR_MODE, 0) < 0 ? -errno : 0;
+}
+
+/* The new current is there before the old one goes: a full disk is found out in time. */
+int op_session_close(int session_fd, const char *name)
+{
+	char path[sizeof("samples/") + OP_SESSION_NAME_BYTES];
+	int err;
+
+	snprintf(path, sizeof(path), "samples/%s", name);
+	err = make_new_current(session_fd);
+	if (err)
+		return err;
+	err = op_sys_rename_new(session_fd, OP_SESSION_CURRENT, session_fd, path);
+	if (err) {
+		op_sys_unlinkat(session_fd, NEW_CURRENT, AT_REMOVEDIR);
+		return err;
+	}
+	if (op_sys_renameat(session_fd, NEW_CURRENT, session_fd, OP_SESSION_CURRENT) < 0)
+		op_sys_unlinkat(session_fd, NEW_CURRENT, AT_REMOVEDIR);
+	return 0;
+}
+
+int op_session_close_timed(int session_fd, char name[OP_SESSION_NAME_BYTES])
+{
+	size_t length = strlen(name);
+	int err = op_session_close(session_fd, name);
+
+	for (unsigned int i = 2; err == -EEXIST && i <= NAMES_MAX; i++) {
+		snprintf(name + length, OP_SESSION_NAME_BYTES - length, "-%02u", i);
+		err = op_session_close(session_fd, name);
+	}
+	return err;
+}
+
+static int sync_dir(int session_fd, const char *path)
+{
+	int fd = op_sys_openat(session_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0), err;
+
+	if (fd < 0)
+		return fd;
+	err = op_sys_fsync(fd);
+	close(fd);
+	return err;
+}
+
+int op_session_sync_dirs(int session_fd)
+{
+	static const char *const dirs[] = { "samples", OP_SESSION_TMP, "." };
+	int first_err = 0;
+
+	for (size_t i = 0; i < op_array_size(dirs); i++) {
+		int err = sync_dir(session_fd, dirs[i]);
+
+		if (!first_err)
+			first_err = err;
+	}
+	return first_err;
+}

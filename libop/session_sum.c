@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What the sample files of a session hold, by event. */
+#include <errno.h>
+
+#include "libop/odb.h"
+#include "libop/session.h"
+#include "libop/session_ledger.h"
+
+static int add_file(struct op_session_ledger *ledger, const struct op_sample_name *name, uint64_t total)
+{
+	struct op_ledger_event event = { .count = name->count, .unit_mask = (uint32_t)name->unit_mask }, *row;
+
+	if (strlen(name->event) >= sizeof(event.name))
+		return -EBADMSG;
+	memcpy(event.name, name->event, strlen(name->event) + 1);
+	row = op_session_ledger_row(ledger, &event);
+	if (!row)
+		return -ENOMEM;
+	row->stored += total;
+	return 0;
+}
+
+static int sum_file(int dir_fd, const char *path, uint64_t *ret_total)
+{
+	struct op_odb_samples samples;
+	uint64_t total = 0;
+	int err = op_odb_read(dir_fd, path, &samples, NULL);
+
+	if (err)
+		return err;
+	for (uint32_t i = 0; i < samples.nr_nodes; i++)
+		total += samples.nodes[i].value;
+	op_odb_samples_free(&samples);
+	*ret_total = total;
+	return 0;
+}
+
+int op_session_ledger_add_files(struct op_session_ledger *ledger, int dir_fd, uint64_t *ret_nr_bad)
+{
+	struct op_session_list list;
+	uint64_t nr_bad = 0;
+	int err = op_session_list(dir_fd, &list, NULL);
+
+	if (err)
+		return err;
+	for (size_t i = 0; i < list.nr_files && !err; i++) {
+		uint64_t total;
+
+		if (list.files[i].name.has_callee)
+			continue;
+		err = sum_file(dir_fd, list.files[i].path, &total);
+		if (!err)
+			err = add_file(ledger, &list.files[i].name, total);
+		if (err && err != -ENOMEM) {
+			nr_bad++;
+			err = 0;
+		}
+	}
+	op_session_list_free(&list);
+	if (!err)
+		*ret_nr_bad = nr_bad;
+	return err;
+}

@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""
+opcheck on a real session and on copies of it that were damaged in every way that is repaired: what it finds, what it leaves, what it makes up (nothing), and the
+exit codes.
+"""
+import json
+import os
+import shutil
+import struct
+
+import opdtest
+import reader
+from opdtest import require
+
+NODES = 104
+SOUND, REPAIRED, DAMAGED, FAILED = range(4)
+
+
+def biggest(session):
+    """The path of the sample file with the most nodes, and its nodes."""
+    best = max(reader.read_session(session), key=lambda f: f.nr_nodes)
+    return os.path.join(session, "samples", "current", best.path), best
+
+
+def patch(path, offset, data):
+    with open(path, "r+b") as stream:
+        stream.seek(offset)
+        stream.write(data)
+
+
+def read(path):
+    with open(path, "rb") as stream:
+        return stream.read()
+
+
+def write(path, data):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as stream:
+        stream.write(data)
+
+
+def size_of(path):
+    return struct.unpack_from("<I", read(path), 72)[0]
+
+
+def break_magic(path):
+    patch(path, 0, b"XXXX")
+
+
+def break_short(path):
+    os.truncate(path, 60)
+
+
+def break_truncated(path):
+    os.truncate(path, NODES + 16 * 3 + 5)
+
+
+def break_longer(path):
+    os.truncate(path, os.path.getsize(path) + 4096)
+
+
+def break_size(path):
+    patch(path, 72, struct.pack("<I", 3000000001))
+
+
+def break_current(path):
+    patch(path, 76, struct.pack("<I", 0xffffffff))
+
+
+def break_hash(path):
+    size = size_of(path)
+    patch(path, NODES + 16 * size, b"\xff" * 4 * size)
+
+
+def break_unlinked(path):
+    size = size_of(path)
+    patch(path, NODES + 16 * size, bytes(4 * size))
+
+
+def break_circle(path):
+    patch(path, NODES + 16 + 12, struct.pack("<I", 1))
+
+
+def break_torn(path):
+    patch(path, NODES + 16 + 8, struct.pack("<I", 0))
+
+
+def break_twice(path):
+    patch(path, NODES + 32, read(path)[NODES + 16:NODES + 24])
+
+
+# What is done to the file, and whether samples are certainly lost by it.
+FILES = [(break_truncated, True), (break_longer, False), (break_size, False), (break_current, False), (break_hash, False), (break_unlinked, False),
+         (break_circle, False), (break_torn, True), (break_twice, False)]
+
+
+class Copies:
+    """Fresh copies of the good session, each damaged in one way."""
+
+    def __init__(self, box):
+        self.box, self.number = box, 0
+
+    def fresh(self):
+        self.number += 1
+        path = os.path.join(self.box.dir, "copy-%d" % self.number)
+        shutil.copytree(self.box.session, path, symlinks=True)
+        return path
+
+    def opcheck(self, session, code, *options):
+        result = self.box.run(os.path.join(self.box.bin, "opcheck"), "--session-dir=" + session, "--json", *options)
+        require(result.rc == code, "opcheck %s: exit code %d, not %d: %s%s" % (options, result.rc, code, result.out, result.err))
+        report = json.loads(result.out)
+        require(report["exit_code"] == code, "the report says exit code %d" % report["exit_code"])
+        return report["sessions"]
+
+    def repaired(self, session, what):
+        """Damaged, then repaired, then sound, and read by every reader; the files of it."""
+        found = self.opcheck(session, DAMAGED)
+        require(any(p["outcome"] == "damaged" for s in found for p in s["problems"]), "%s: nothing is told" % what)
+        before = {p: read(os.path.join(d, p)) for d, _, names in os.walk(session) for p in names if d.endswith("current")}
+        mended = self.opcheck(session, REPAIRED, "--repair")
+        for problem in (p for s in mended for p in s["problems"]):
+            print("%s: %s: %s (%s)" % (what, problem["outcome"], problem["fault"], problem["detail"]))
+        require(before.keys() >= {"ledger"}, "the session has no ledger")
+        self.opcheck(session, SOUND)
+        self.opcheck(session, SOUND, "--repair")
+        files = reader.read_session(session, strict=True)
+        self.box.good(os.path.join(self.box.bin, "opreport"), "--session-dir=" + session)
+        return files
+
+
+def check_files(copies, good):
+    for damage, loses in FILES:
+        session = copies.fresh()
+        path, before = biggest(session)
+        require(before.nr_nodes >= 4, "the largest file has only %d nodes" % before.nr_nodes)
+        damage(path)
+        after = {f.path: f for f in copies.repaired(session, damage.__name__)}
+        for old in good:
+            new = after[old.path]
+            if old.path != before.path:
+                require(new.keys == old.keys, "%s changed beside the damaged one" % old.path)
+            elif damage is not break_twice:
+                require(all(old.keys.get(k) == v for k, v in new.keys.items()), "%s: counts were made up" % damage.__name__)
+                require(loses == (new.keys != old.keys), "%s: %d of %d samples are left" % (damage.__name__, new.total, old.total))
+            else:
+                require(new.total == old.total, "%s: %d samples, not %d" % (damage.__name__, new.total, old.total))
+
+
+def check_lost(copies, good):
+    """What is no sample file is kept aside, and nothing else is touched."""
+    for damage in (break_magic, break_short):
+        session = copies.fresh()
+        path, before = biggest(session)
+        damage(path)
+        content = read(path)
+        after = copies.repaired(session, damage.__name__)
+        require({f.path for f in after} == {f.path for f in good} - {before.path}, "other files went")
+        aside = os.path.join(session, "samples", "current", "damaged")
+        require([read(os.path.join(aside, n)) for n in os.listdir(aside)] == [content], "it was not kept")
+    session = copies.fresh()
+    current = os.path.join(session, "samples", "current")
+    write(os.path.join(current, "{root}", "bin", "stray"), b"what")
+    os.symlink("/etc/passwd", os.path.join(current, "{root}", "link"))
+    os.makedirs(os.path.join(current, "{kern}"), exist_ok=True)
+    os.mkfifo(os.path.join(current, "{kern}", "pipe"))
+    copies.repaired(session, "strangers")
+    require(read("/etc/passwd"), "the link was followed")
+
+
+def check_beside(copies):
+    """Ledger and table of images."""
+    for name, change in (("ledger", lambda t: t.replace(b"\tstored=", b"\tstored=1")), ("ledger", lambda t: t[:-20]),
+                         ("ledger", lambda t: b"\0" * len(t)), ("dcookies", lambda t: t[:-5]), ("dcookies", lambda t: t + b"7\tjunk\n"),
+                         ("dcookies", lambda t: b"something else\n")):
+        session = copies.fresh()
+        path = os.path.join(session, "samples", "current", name)
+        write(path, change(read(path)))
+        copies.repaired(session, name)
+
+
+def check_usage(copies, box):
+    opcheck = os.path.join(box.bin, "opcheck")
+    for words in (["--nonsense"], ["--session-dir=" + box.session, "nobody"], ["--session-dir=/nowhere/at/all"]):
+        result = box.run(opcheck, *words)
+        require(result.rc == FAILED and len(result.err.splitlines()) == 1, "opcheck %s: %r" % (words, result))
+    session = copies.fresh()
+    for name in ("current", os.path.join(session, "samples", "current")):
+        require(copies.opcheck(session, SOUND, name)[0]["session"] == name, "another session was checked")
+    require("sound" in box.good(opcheck, "--session-dir=" + session), "no word of a sound session")
+    require(box.good(opcheck, "-q", "--session-dir=" + session) == "", "not quiet")
+
+
+def check_live(copies, box):
+    """A session that is being written is looked at and not touched."""
+    require(copies.opcheck(box.session, SOUND)[0]["live"], "the session is not live")
+    result = box.run(os.path.join(box.bin, "opcheck"), "--session-dir=" + box.session, "--repair")
+    require(result.rc == FAILED and "daemon" in result.err, "opcheck repairs under the daemon: %r" % (result,))
+
+
+def test(box):
+    copies = Copies(box)
+    box.start_daemon()
+    for child in box.busy_cpus(1.5):
+        child.wait()
+    box.good("/bin/sh", "-c", "i=0; while [ $i -lt 200 ]; do /bin/true; i=$((i+1)); done")
+    box.opcontrol("--dump")
+    check_live(copies, box)
+    box.shutdown()
+    good = box.files()
+    copies.opcheck(box.session, SOUND)
+    check_files(copies, good)
+    check_lost(copies, good)
+    check_beside(copies)
+    check_usage(copies, box)
+
+
+if __name__ == "__main__":
+    opdtest.run(test)

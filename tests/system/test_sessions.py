@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""
+Sessions as a user has them: --save with and without a daemon, --reset, session: and session-exclude:, several sessions added up, --since and --until, archive:.
+"""
+import os
+import re
+import shutil
+import sys
+
+import opdtest
+import reader
+from opdtest import require
+
+
+def total(box, session):
+    return sum(f.total for f in reader.read_session(box.session, session=session, strict=True))
+
+
+def reported(text):
+    """The samples of all applications in a summary without header: lines that are not indented."""
+    return sum(int(line.split()[0]) for line in text.splitlines() if re.match(r"^ *\d+ +[\d.]+ \S", line))
+
+
+def work(box):
+    box.good(box.copy_work("session-app"), "busy", 600, min(os.sched_getaffinity(0)))
+    box.opcontrol("--dump")
+
+
+def check_save(box, opcontrol):
+    """With a daemon: names that cannot be, a name that is taken, samples that go on in the next session."""
+    work(box)
+    for name in ("current", ".hidden", "a/b", "a b", "", "x" * 300):
+        require("cannot have that name" in box.refused(opcontrol, "--save=" + name), "--save=%s is not refused clearly" % name)
+    box.refused(opcontrol, "--save=one", "--reset")
+    box.refused(opcontrol, "--save")
+    box.opcontrol("--save=one")
+    one = total(box, "one")
+    require(one > 0, "nothing was saved")
+    work(box)
+    require("already" in box.refused(opcontrol, "--save=one"), "a session was saved over")
+    require(total(box, "one") == one, "a saved session changed")
+    box.opcontrol("--save=2026-11-21T03:00Z")
+    work(box)
+    box.opcontrol("--reset")
+    require(total(box, "one") == one, "--reset touches a saved session")
+    work(box)
+
+
+def check_save_alone(box, opcontrol):
+    """Without a daemon: the same, and nothing to save is told, and no error."""
+    current = total(box, "current")
+    require("already" in box.refused(opcontrol, "--save=one"), "a session was saved over")
+    box.opcontrol("--save=three,more")
+    require(total(box, "three,more") == current, "not all was saved")
+    require(not os.path.exists(os.path.join(box.session, "lock")), "a lock is left")
+    require("nothing was saved" in box.opcontrol("--save=four"), "nothing to save is not told")
+    require(not os.path.exists(os.path.join(box.session, "samples", "four")), "an empty session was saved")
+
+
+def check_reports(box, opreport, names):
+    """One session, several, without some; the genuine rule that several conflict unless they are merged."""
+    totals = {name: total(box, name) for name in names}
+    for name in names:
+        spec = "session:" + name.replace(",", "\\,")
+        require(reported(box.opreport("-n", "-f", spec)) == totals[name], "opreport %s has other counts" % spec)
+    every = "session:" + ",".join(n.replace(",", "\\,") for n in names)
+    session_dir = "--session-dir=" + box.session
+    require("parsed twice" in box.run(opreport, session_dir, every).err, "sessions are added up without being asked")
+    require(reported(box.opreport("-n", "-f", "-m", "all", every)) == sum(totals.values()), "-m all does not add up")
+    rest = reported(box.opreport("-n", "-f", "-m", "all", every, "session-exclude:one"))
+    require(rest == sum(totals.values()) - totals["one"], "session-exclude: leaves other samples")
+    for span in (["--since=today", "--until=tomorrow"], ["--since=-2h"], ["--until=now"], ["--since=1 hour ago", "--until=1h left"]):
+        result = box.run(opreport, session_dir, "-n", "-f", *span)
+        require(result.rc == 0 and reported(result.out) == sum(totals.values()), "%s: %s%s" % (span, result.out, result.err))
+        require("%d sessions" % len(names) in result.err, "%s: which sessions is not told: %s" % (span, result.err))
+    require(reported(box.opreport("-n", "-f", "--since=-2h", "session-exclude:one")) == rest, "--since with session-exclude:")
+
+
+def check_errors(box, opreport):
+    session_dir = "--session-dir=" + box.session
+    for words, text in ((["--since=soon"], "is not a time"), (["--since=2026-02-30"], "no such date"), (["--since=tomorrow"], "no session was taken"),
+                        (["--until=@1"], "those in"), (["--since=now", "--until=yesterday"], "later than"),
+                        (["--since=today", "session:one"], "do not go together"), (["session:nobody"], "no session"),
+                        (["archive:/nowhere/at/all"], "/nowhere/at/all/var/lib/oprofile")):
+        line = box.refused(opreport, session_dir, *words)
+        require(text in line, "%s: %s" % (words, line))
+
+
+def check_archive(box, opreport):
+    """What oparchive makes: sessions in var/lib/oprofile, images below the directory; the place of the sessions is not asked for."""
+    archive = os.path.join(box.dir, "archive")
+    shutil.copytree(os.path.join(box.session, "samples"), os.path.join(archive, "var/lib/oprofile/samples"))
+    app = box.copy_work("session-app")
+    os.makedirs(archive + os.path.dirname(app))
+    shutil.move(app, archive + app)
+    plain = box.opreport("-n", "-f", "session:one")
+    archived = box.good(opreport, "--session-dir=/nowhere", "-n", "-f", "archive:" + archive, "session:one")
+    require(reported(archived) == reported(plain), "the archive has other counts: %s" % archived)
+    symbols = box.good(opreport, "-n", "-l", "archive:" + archive, "session:one", app)
+    require("do_busy" in symbols or "burn" in symbols or len(symbols.splitlines()) > 1, "no symbols from the archive: %s" % symbols)
+    shutil.move(archive + app, app)
+
+
+def check_replaced(box):
+    """Another program took the path between two sessions: both profiles are there, and not mixed; the later one has the name."""
+    path = box.copy_work("swap-app")
+    box.good(path, "busy", 600, min(os.sched_getaffinity(0)))
+    box.opcontrol("--save=before")
+    os.unlink(path)
+    shutil.copy(os.path.realpath(sys.executable), path)
+    box.good(path, "-c", "for i in range(5000000): pass")
+    box.opcontrol("--save=after")
+    text = box.opreport("-n", "-f", "--since=-2h", "session-exclude:current")
+    counts = dict((line.split(None, 2)[2], int(line.split()[0])) for line in text.splitlines() if re.match(r"^ *\d+ +[\d.]+ ", line))
+    old = [n for n in counts if re.match(re.escape(path) + r" \((build-id [0-9a-f]{12}|inode \d+)\)$", n)]
+    require(len(old) == 1 and counts.get(path, 0) > 0 and counts[old[0]] > 0, "two programs of one path: %s" % counts)
+    for name in ("before", "after"):
+        shutil.rmtree(os.path.join(box.session, "samples", name))
+
+
+def test(box):
+    opcontrol, opreport = os.path.join(box.bin, "opcontrol"), os.path.join(box.bin, "opreport")
+    box.start_daemon()
+    check_save(box, opcontrol)
+    check_replaced(box)
+    work(box)
+    box.shutdown()
+    check_save_alone(box, opcontrol)
+    names = ["one", "2026-11-21T03:00Z", "three,more"]
+    check_reports(box, opreport, names)
+    check_errors(box, opreport)
+    check_archive(box, opreport)
+    box.good(os.path.join(box.bin, "opcheck"), "--session-dir=" + box.session)
+
+
+if __name__ == "__main__":
+    opdtest.run(test)

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What sessions are kept: by age, by size and by the room that is left; and those that nobody may remove. */
+#include "tests/unit/cmocka_all.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "daemon/retain.h"
+#include "libop/clock.h"
+#include "libop/session.h"
+#include "libop/session_ledger.h"
+#include "libop/sys.h"
+#include "tests/unit/sample_writer.h"
+
+#define SECOND ((uint64_t)OP_NS_PER_S)
+#define DAY    (86400 * SECOND)
+#define NOW    (1795230000 * SECOND) /* 2026-11-21 03:00 UTC */
+#define SIZE   100000u
+
+static char dir[] = "/tmp/opd-unit.XXXXXX";
+static int session_fd;
+static uint64_t room; /* bytes free, with every session that is there */
+static struct opd_retention retention;
+
+uint64_t __wrap_op_sys_wall_ns(void);
+int __wrap_op_sys_statvfs(int fd, struct statvfs *ret_statvfs);
+
+uint64_t __wrap_op_sys_wall_ns(void)
+{
+	return NOW;
+}
+
+static const char *const days[] = { "2026-11-17T00:00Z", "2026-11-18T00:00Z", "2026-11-19T00:00Z", "2026-11-19T00:00Z-02" };
+
+static bool is_there(const char *name)
+{
+	char path[300];
+
+	snprintf(path, sizeof(path), "samples/%s", name);
+	return !faccessat(session_fd, path, F_OK, AT_SYMLINK_NOFOLLOW);
+}
+
+/* What a session had is free once it is gone. */
+int __wrap_op_sys_statvfs(int fd OP_UNUSED, struct statvfs *ret_statvfs)
+{
+	uint64_t bytes = room;
+
+	for (size_t i = 0; i < op_array_size(days); i++)
+		bytes += is_there(days[i]) ? 0 : SIZE;
+	*ret_statvfs = (struct statvfs){ .f_bavail = bytes, .f_frsize = 1 };
+	return 0;
+}
+
+static void make(const char *name, enum op_session_end ended, uint64_t end_ns)
+{
+	struct op_session_ledger ledger = { .ended = ended, .begin_ns = end_ns - DAY, .end_ns = end_ns };
+	struct op_text text = { 0 };
+	char path[300], *bytes = calloc(1, SIZE);
+
+	op_session_ledger_format(&ledger, &text);
+	snprintf(path, sizeof(path), "samples/%s/ledger", name);
+	sample_write_bytes(session_fd, path, text.data, text.length);
+	snprintf(path, sizeof(path), "samples/%s/{root}/bin/a/{dep}/{root}/bin/a/file", name);
+	sample_write_bytes(session_fd, path, bytes, SIZE);
+	op_text_free(&text);
+	free(bytes);
+}
+
+static int setup(void **state OP_UNUSED)
+{
+	snprintf(dir, sizeof(dir), "/tmp/opd-unit.XXXXXX");
+	if (!mkdtemp(dir))
+		return -1;
+	session_fd = op_session_open(dir);
+	room = 1ull << 40;
+	for (size_t i = 0; i < op_array_size(days); i++)
+		make(days[i], OP_SESSION_rotated, NOW - (3 - i) * DAY - DAY / 2);
+	make("current", OP_SESSION_open, NOW);
+	make("mine", OP_SESSION_saved, NOW - 100 * DAY);
+	make("2020-01-01T00:00Z", OP_SESSION_saved, NOW - 100 * DAY); /* a user's, whatever it is called */
+	make("renamed", OP_SESSION_rotated, NOW - 100 * DAY);         /* a user took it */
+	make("2020-01-02T00:00Z", OP_SESSION_open, NOW - 100 * DAY);
+	sample_write_bytes(session_fd, "samples/2020-01-03T00:00Z/{root}/x", "", 0); /* of another program */
+	sample_write_bytes(session_fd, "elsewhere/ledger", "", 0);
+	return session_fd < 0 ? -1 : symlinkat("../elsewhere", session_fd, "samples/2020-01-04T00:00Z");
+}
+
+static int teardown(void **state OP_UNUSED)
+{
+	char command[64];
+
+	opd_retention_free(&retention);
+	close(session_fd);
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	return system(command);
+}
+
+static void check(const struct op_config *config, size_t nr_removed)
+{
+	static const char *const others[] = {
+		"current", "mine", "renamed", "2020-01-01T00:00Z", "2020-01-02T00:00Z", "2020-01-03T00:00Z", "2020-01-04T00:00Z"
+	};
+
+	assert_int_equal(opd_retain(&retention, session_fd, config), 0);
+	for (size_t i = 0; i < op_array_size(days); i++)
+		if (is_there(days[i]) != (i >= nr_removed))
+			fail_msg("%s is %s", days[i], is_there(days[i]) ? "there" : "gone");
+	for (size_t i = 0; i < op_array_size(others); i++)
+		if (!is_there(others[i]))
+			fail_msg("%s is gone", others[i]);
+	assert_int_equal(faccessat(session_fd, "elsewhere/ledger", F_OK, 0), 0);
+	assert_int_equal(unlinkat(session_fd, "tmp", AT_REMOVEDIR), 0); /* it is empty */
+	assert_int_equal(mkdirat(session_fd, "tmp", 0755), 0);
+}
+
+static void test_nothing(void **state OP_UNUSED)
+{
+	check(&(struct op_config){ 0 }, 0);
+	check(&(struct op_config){ .session_max_use = 1ull << 40, .session_keep_us = 1000 * DAY / 1000, .session_keep_free = 1 },
+	      0);
+}
+
+static void test_age(void **state OP_UNUSED)
+{
+	check(&(struct op_config){ .session_keep_us = 3 * DAY / 1000 }, 1);
+	check(&(struct op_config){ .session_keep_us = 2 * DAY / 1000 }, 2);
+	check(&(struct op_config){ .session_keep_us = 1 }, 4);
+}
+
+/* Nine directories with a file each, and what the file system adds. */
+static void test_use(void **state OP_UNUSED)
+{
+	uint64_t all;
+
+	assert_int_equal(op_session_disk_bytes(session_fd, "samples", &all), 0);
+	assert_true(all > 8 * SIZE);
+	check(&(struct op_config){ .session_max_use = all }, 0);
+	check(&(struct op_config){ .session_max_use = all - SIZE / 2 }, 1);
+	check(&(struct op_config){ .session_max_use = all - 3 * SIZE }, 3);
+	check(&(struct op_config){ .session_max_use = 1 }, 4);
+}
+
+static void test_room(void **state OP_UNUSED)
+{
+	room = 1000;
+	check(&(struct op_config){ .session_keep_free = 1000 }, 0);
+	check(&(struct op_config){ .session_keep_free = 1001 }, 1);
+	check(&(struct op_config){ .session_keep_free = SIZE + 1001 }, 2);
+	check(&(struct op_config){ .session_keep_free = 1ull << 50 }, 4);
+}
+
+/* What a daemon that was killed had begun to remove. */
+static void test_rest(void **state OP_UNUSED)
+{
+	sample_write_bytes(session_fd, "tmp/removed-2026-01-01T00:00Z/{root}/a/b", "x", 1);
+	assert_int_equal(symlinkat("../samples/mine", session_fd, "tmp/removed-link"), 0);
+	check(&(struct op_config){ 0 }, 0);
+}
+
+#define retain_test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		retain_test(test_nothing), retain_test(test_age),  retain_test(test_use),
+		retain_test(test_room),    retain_test(test_rest),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

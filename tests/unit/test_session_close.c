@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Names of sessions, closing one, and the ledger beside its samples. */
+#include "tests/unit/test_box.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "libop/session.h"
+#include "libop/session_close.h"
+#include "libop/session_ledger.h"
+#include "tests/unit/sample_writer.h"
+
+#define SECOND 1000000000ull
+
+/* ---- names ---- */
+
+static void test_names(void **state OP_UNUSED)
+{
+	static const char *const good[] = { "one", "A-Z_a.z:0,9", "2026-11-21T03:00Z", "currents", "-" };
+	static const char *const bad[] = { "", "current", ".", "..", ".x", "a/b", "/", "a b", "a\n", "\xc3\xa4", "{root}" };
+	char name[OP_SESSION_NAME_MAX + 2];
+
+	for (size_t i = 0; i < op_array_size(good); i++)
+		assert_null(op_session_name_fault(good[i]));
+	for (size_t i = 0; i < op_array_size(bad); i++)
+		assert_non_null(op_session_name_fault(bad[i]));
+	memset(name, 'x', sizeof(name));
+	name[OP_SESSION_NAME_MAX + 1] = '\0';
+	assert_non_null(op_session_name_fault(name));
+	name[OP_SESSION_NAME_MAX] = '\0';
+	assert_null(op_session_name_fault(name));
+}
+
+static void test_time_names(void **state OP_UNUSED)
+{
+	static const char *const good[] = { "2026-11-21T03:00Z", "2026-11-21T03:00:59Z", "2026-11-21T03:00Z-02", "2026-11-21T03:00Z-1234" };
+	static const char *const bad[] = { "",		  "2026-11-21",		 "2026-11-21T03:00",	"2026-11-21T03:00Z-",
+					   "2026-11-21T03:00Zx", "2026-11-21T03:00Z-x", "2026-11-21T03:00Z-12345", "x2026-11-21T03:00Z",
+					   "2026-11-21 03:00Z",	 "current" };
+	char name[OP_SESSION_NAME_BYTES];
+
+	op_session_time_name(1795230000 * SECOND + 1, false, name);
+	assert_string_equal(name, "2026-11-21T03:00Z");
+	op_session_time_name(1795230059 * SECOND, true, name);
+	assert_string_equal(name, "2026-11-21T03:00:59Z");
+	for (size_t i = 0; i < op_array_size(good); i++)
+		assert_true(op_session_is_time_name(good[i]));
+	for (size_t i = 0; i < op_array_size(bad); i++)
+		assert_false(op_session_is_time_name(bad[i]));
+}
+
+/* ---- closing ---- */
+
+static bool has(int fd, const char *path)
+{
+	return !faccessat(fd, path, F_OK, AT_SYMLINK_NOFOLLOW);
+}
+
+static int open_with_sample(const struct box *box)
+{
+	int fd = op_session_open(box->path);
+
+	assert_true(fd >= 0);
+	sample_write_bytes(fd, "samples/current/{root}/x", "x", 1);
+	return fd;
+}
+
+static void clean(const struct box *box, int fd)
+{
+	assert_int_equal(op_session_remove(box->fd, "samples"), 0);
+	assert_int_equal(op_session_remove(box->fd, "tmp"), 0);
+	close(fd);
+}
+
+static void test_close(void **state)
+{
+	struct box *box = *state;
+	char name[OP_SESSION_NAME_BYTES] = "2026-11-21T03:00Z";
+	int fd = open_with_sample(box);
+
+	assert_int_equal(op_session_close(fd, "one"), 0);
+	assert_true(has(fd, "samples/one/{root}/x"));
+	assert_true(has(fd, "samples/current"));
+	assert_false(has(fd, "samples/current/{root}"));
+	assert_false(has(fd, "tmp/current"));
+	assert_int_equal(op_session_close(fd, "one"), -EEXIST);
+	assert_true(has(fd, "samples/one/{root}/x"));
+	assert_false(has(fd, "tmp/current"));
+	assert_int_equal(op_session_close_timed(fd, name), 0);
+	assert_int_equal(op_session_close_timed(fd, name), 0);
+	assert_string_equal(name, "2026-11-21T03:00Z-02");
+	assert_true(has(fd, "samples/2026-11-21T03:00Z-02"));
+	assert_int_equal(op_session_sync_dirs(fd), 0);
+	clean(box, fd);
+}
+
+/* tmp/ may be gone, and a new current may be left of a call that was killed. */
+static void test_close_in_disorder(void **state)
+{
+	struct box *box = *state;
+	int fd = open_with_sample(box);
+
+	assert_int_equal(unlinkat(fd, "tmp", AT_REMOVEDIR), 0);
+	assert_int_equal(op_session_close(fd, "one"), 0);
+	assert_int_equal(mkdirat(fd, "tmp/current", 0755), 0);
+	assert_int_equal(op_session_close(fd, "two"), 0);
+	assert_true(has(fd, "samples/current"));
+	assert_int_equal(unlinkat(fd, "samples/current", AT_REMOVEDIR), 0);
+	assert_int_equal(op_session_close(fd, "three"), -ENOENT);
+	assert_false(has(fd, "tmp/current"));
+	clean(box, fd);
+}
+
+/* Links are removed, and what they lead to is not. */
+static void test_remove(void **state)
+{
+	struct box *box = *state;
+	int fd = open_with_sample(box);
+	uint64_t bytes = 0;
+
+	assert_int_equal(symlinkat("../../tmp", fd, "samples/current/link"), 0);
+	sample_write_bytes(fd, "tmp/kept", "k", 1);
+	assert_int_equal(op_session_disk_bytes(fd, "samples/current", &bytes), 0);
+	assert_true(bytes > 0);
+	assert_int_equal(op_session_remove(fd, "samples/current"), 0);
+	assert_false(has(fd, "samples/current"));
+	assert_true(has(fd, "tmp/kept"));
+	assert_int_equal(op_session_remove(fd, "samples/current"), 0);
+	assert_int_equal(symlinkat("../tmp", fd, "samples/link"), 0);
+	assert_int_equal(op_session_remove(fd, "samples/link"), 0);
+	assert_true(has(fd, "tmp/kept"));
+	clean(box, fd);
+}
+
+/* ---- the ledger ---- */
+
+static void test_ledger(void **state)
+{
+	struct box *box = *state;
+	struct op_ledger_event rows[] = {
+		{ .name = "TIMER", .count = 1000, .received = 12, .stored = 10, .unattributed = 3, .lost_kernel = 7 },
+		{ .name = "CPU_CLK_UNHALTED", .count = 100000, .unit_mask = 255, .received = UINT64_MAX },
+	};
+	struct op_session_ledger ledger = { .ended = OP_SESSION_rotated, .begin_ns = 5 * SECOND + 7, .end_ns = 9 * SECOND }, back;
+	struct op_text text = { 0 };
+
+	rows[0].lost[OP_LOSS_no_space] = 2;
+	for (size_t i = 0; i < op_array_size(rows); i++)
+		*op_session_ledger_row(&ledger, &rows[i]) = rows[i];
+	assert_ptr_equal(op_session_ledger_row(&ledger, &rows[1]), &ledger.events[1]);
+	op_session_ledger_format(&ledger, &text);
+	op_text_add(&text, "later\tword\n");
+	sample_write_bytes(box->fd, "ledger", text.data, text.length);
+	assert_int_equal(op_session_ledger_read(box->fd, &back, NULL), 0);
+	assert_int_equal(back.ended, ledger.ended);
+	assert_int_equal(back.begin_ns, ledger.begin_ns);
+	assert_int_equal(back.end_ns, ledger.end_ns);
+	assert_int_equal(back.nr_events, 2);
+	assert_memory_equal(back.events, rows, sizeof(rows));
+	op_session_ledger_free(&back);
+	op_session_ledger_free(&ledger);
+	op_text_free(&text);
+}
+
+static void test_bad_ledgers(void **state)
+{
+	struct box *box = *state;
+	static const char *const bad[] = {
+		"",
+		"opd-ledger 2\n",
+		"opd-ledger 1\nended\n",
+		"opd-ledger 1\nended\tnever\n",
+		"opd-ledger 1\nbegin\t5\n",
+		"opd-ledger 1\nbegin\t5.12345678x\n",
+		"opd-ledger 1\nbegin\t-5.123456789\n",
+		"opd-ledger 1\nbegin\t99999999999999999999.123456789\n",
+		"opd-ledger 1\nbegin\t5.000000000\nend\t4.000000000\n",
+		"opd-ledger 1\nevent\tTIMER\n",
+		"opd-ledger 1\nevent\tTIMER\t1\n",
+		"opd-ledger 1\nevent\t\t1\t0\n",
+		"opd-ledger 1\nevent\tTIMER\t01\t0\n",
+		"opd-ledger 1\nevent\tTIMER\t1\t4294967296\n",
+		"opd-ledger 1\nevent\tTIMER\t1\t0\tstored\n",
+		"opd-ledger 1\nevent\tTIMER\t1\t0\tstored=x\n",
+		"opd-ledger 1\nevent\tTIMER\t1\t0\tstored=18446744073709551616\n",
+		"opd-ledger 1\nevent\tTIMER\t1\t0\nevent\tTIMER\t1\t0\n",
+		"opd-ledger 1\nended\topen",
+	};
+	struct op_session_ledger ledger;
+	unsigned int line;
+
+	assert_int_equal(op_session_ledger_read(box->fd, &ledger, &line), -ENOENT);
+	for (size_t i = 0; i < op_array_size(bad); i++) {
+		sample_write_bytes(box->fd, "ledger", bad[i], strlen(bad[i]));
+		line = 99;
+		if (op_session_ledger_read(box->fd, &ledger, &line) != -EBADMSG || line == 99)
+			fail_msg("taken for a ledger: %s", bad[i]);
+	}
+	sample_write_bytes(box->fd, "ledger", "opd-ledger 1\0x\n", 15);
+	assert_int_equal(op_session_ledger_read(box->fd, &ledger, NULL), -EBADMSG);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_names), cmocka_unit_test(test_time_names),
+		box_test(test_close),	      box_test(test_close_in_disorder),
+		box_test(test_remove),	      box_test(test_ledger),
+		box_test(test_bad_ledgers),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/check_session.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libop/damaged.h"
+#include "libop/dcookie.h"
+#include "libop/file.h"
+#include "libop/session.h"
+#include "libop/session_ledger.h"
+#include "tools/check_file.h"
+
+struct run {
+	struct opk_check *check;
+	struct op_session_ledger sums;
+	struct op_dcookie_table *images; /* NULL: the session has no table */
+	uint64_t nr_without_row;
+	bool in_cgroup;
+	bool changed; /* samples went or came: the ledger has to follow */
+};
+
+/* ---- telling ---- */
+
+static void tell(struct run *run, struct opk_problem *problem, int err)
+{
+	struct opk_check *check = run->check;
+	char failure[128];
+
+	problem->outcome = check->repair && !err ? OPK_REPAIRED : OPK_NOT_REPAIRED;
+	if (check->repair && err) {
+		snprintf(failure, sizeof(failure), "cannot repair it: %s", strerror(-err));
+		problem->detail = failure;
+	}
+	if (problem->outcome == OPK_REPAIRED)
+		check->nr_repaired++;
+	else
+		check->nr_left++;
+	check->tell(problem, check->arg);
+}
+
+static void note(struct run *run, const char *path, const char *fault)
+{
+	struct opk_problem problem = { .path = path, .fault = fault, .detail = "", .outcome = OPK_NOTED };
+
+	run->check->tell(&problem, run->check->arg);
+}
+
+/* ---- sample files ---- */
+
+/* What is no sample file goes to damaged/ below the session. */
+static void put_aside(struct run *run, const char *path, const char *fault, uint64_t offset)
+{
+	struct opk_problem problem = { .path = path, .fault = fault, .offset = offset, .has_offset = true, .detail = "" };
+	char aside[OP_DAMAGED_NAME_BYTES] = "", detail[OP_DAMAGED_NAME_BYTES + 32] = "";
+	int err = run->check->repair ? op_damaged_put_aside(run->check->dir_fd, path, aside) : 0;
+
+	if (*aside && !err)
+		snprintf(detail, sizeof(detail), "kept as %s", aside);
+	problem.detail = detail;
+	run->changed |= run->check->repair && !err;
+	tell(run, &problem, err);
+}
+
+static void rewrite(struct run *run, const char *path, const struct opk_file *file)
+{
+	struct opk_problem problem = {
+		.path = path, .fault = file->fault, .offset = file->offset, .has_offset = true, .detail = ""
+	};
+	char detail[96];
+	int err = run->check->repair ? opk_file_rewrite(run->check->dir_fd, path, file) : 0;
+
+	snprintf(detail, sizeof(detail), "%" PRIu32 " nodes are whole, %" PRIu32 " are not", file->nr_nodes, file->nr_dropped);
+	problem.detail = detail;
+	run->changed |= run->check->repair && !err;
+	tell(run, &problem, err);
+}
+
+static int add_sum(struct run *run, const struct op_sample_name *name, uint64_t total)
+{
+	struct op_ledger_event event = { .count = name->count, .unit_mask = (uint32_t)name->unit_mask }, *row;
+
+	snprintf(event.name, sizeof(event.name), "%s", name->event);
+	row = op_session_ledger_row(&run->sums, &event);
+	if (!row)
+		return -ENOMEM;
+	row->stored += total;
+	return 0;
+}
+
+static void look_up_image(struct run *run, const struct op_image_name *image)
+{
+	if (run->images && op_dcookie_by_name(run->images, image) == OP_DCOOKIE_NONE)
+		run->nr_without_row++;
+}
+
+static int count_file(struct run *run, const struct op_sample_name *name, const struct opk_file *file)
+{
+	struct opk_check *check = run->check;
+
+	check->nr_dropped += file->nr_dropped;
+	if (file->verdict == OPK_LOST || run->in_cgroup || name->has_callee)
+		return 0;
+	check->nr_samples += file->total;
+	look_up_image(run, &name->image);
+	return add_sum(run, name, file->total);
+}
+
+static int check_sample_file(struct run *run, const char *path, const struct op_sample_name *name)
+{
+	struct opk_check *check = run->check;
+	struct opk_file file;
+	int err = opk_file_check(check->dir_fd, path, check->live, &file);
+
+	if (err == -ENOENT && check->live)
+		return 0;
+	if (err == -ENOMEM)
+		return err;
+	if (err) {
+		struct opk_problem problem = { .path = path, .fault = strerror(-err), .detail = "", .outcome = OPK_NOT_REPAIRED };
+
+		check->nr_left++;
+		check->tell(&problem, check->arg);
+		return 0;
+	}
+	err = count_file(run, name, &file);
+	if (file.verdict == OPK_LOST)
+		put_aside(run, path, file.fault, file.offset);
+	else if (file.verdict == OPK_REPARABLE)
+		rewrite(run, path, &file);
+	opk_file_free(&file);
+	return err;
+}
+
+/* The path of a cgroup's file from its {root} or {kern} on. */
+static const char *sample_path(const struct run *run, const char *path)
+{
+	const char *root, *kern;
+
+	if (!run->in_cgroup)
+		return path;
+	root = strstr(path, "/{root}/");
+	kern = strstr(path, "/{kern}/");
+	if (!root || (kern && kern < root))
+		root = kern;
+	return root ? root + 1 : NULL;
+}
+
+static bool is_jit_object(const char *path)
+{
+	size_t length = strlen(path);
+
+	return length > 3 && !strcmp(path + length - 3, ".jo");
+}
+
+static int visit(const char *path, unsigned char type, void *arg)
+{
+	struct run *run = arg;
+	const char *name_path = sample_path(run, path);
+	struct op_sample_name name;
+	char *storage;
+	int err;
+
+	if (is_jit_object(path))
+		return 0;
+	if (type != DT_REG) {
+		put_aside(run, path, "not a regular file", 0);
+		return 0;
+	}
+	err = name_path ? op_unmangle(name_path, &name, &storage, NULL) : -EINVAL;
+	if (err == -EINVAL) {
+		put_aside(run, path, "not the name of a sample file", 0);
+		return 0;
+	}
+	if (err)
+		return err;
+	err = check_sample_file(run, path, &name);
+	free(storage);
+	run->check->nr_files++;
+	run->check->progress(run->check->nr_files, run->check->arg);
+	return err;
+}
+
+static int check_files(struct run *run)
+{
+	static const struct {
+		const char *top;
+		bool is_cgroup;
+	} tops[] = { { "{root}", false }, { "{kern}", false }, { OP_CGROUP_DIR, true } };
+	int err = 0;
+
+	for (size_t i = 0; i < op_array_size(tops) && !err; i++) {
+		run->in_cgroup = tops[i].is_cgroup;
+		err = op_session_walk(run->check->dir_fd, tops[i].top, visit, run);
+	}
+	return err;
+}
+
+/* ---- the table of images ---- */
+
+static void format_row(struct op_dcookie_row *row, void *arg)
+{
+	if (row->name)
+		op_dcookie_format_row(row, arg);
+}
+
+static int rewrite_images(const struct run *run)
+{
+	struct op_text text = { 0 };
+	int err;
+
+	op_dcookie_format_head(&text);
+	op_dcookie_format_next(op_dcookie_next(run->images), &text);
+	op_dcookie_visit(run->images, format_row, &text);
+	err = text.failed ? -ENOMEM : op_file_publish(run->check->dir_fd, OP_DCOOKIE_FILE, op_text_get(&text), 0644);
+	op_text_free(&text);
+	return err;
+}
+
+static void tell_images(struct run *run, const struct op_dcookie_reading *reading)
+{
+	struct opk_problem problem = { .path = OP_DCOOKIE_FILE, .fault = "lines of the table of images make no sense" };
+
+	if (run->check->live || (!reading->nr_bad && !reading->is_torn))
+		return;
+	problem.detail = reading->complaint ? reading->complaint : "the last line is torn";
+	tell(run, &problem, run->check->repair ? rewrite_images(run) : 0);
+}
+
+static int check_images(struct run *run)
+{
+	struct op_dcookie_reading reading = { 0 };
+	int err;
+
+	run->images = op_dcookie_table_new();
+	if (!run->images)
+		return -ENOMEM;
+	err = op_dcookie_table_read(run->images, run->check->dir_fd, OP_DCOOKIE_FILE, &reading);
+	if (!err) {
+		tell_images(run, &reading);
+	} else {
+		op_dcookie_table_free(run->images);
+		run->images = NULL;
+	}
+	if (err && err != -ENOENT && err != -ENOMEM)
+		put_aside(run, OP_DCOOKIE_FILE, "not a table of images", 0);
+	free(reading.complaint);
+	return err == -ENOMEM ? err : 0;
+}
+
+/* ---- the ledger ---- */
+
+static uint64_t stored_in_files(const struct run *run, const struct op_ledger_event *event)
+{
+	for (size_t i = 0; i < run->sums.nr_events; i++) {
+		const struct op_ledger_event *sum = &run->sums.events[i];
+
+		if (sum->count == event->count && sum->unit_mask == event->unit_mask && !strcmp(sum->name, event->name))
+			return sum->stored;
+	}
+	return 0;
+}
+
+static int rewrite_ledger(const struct run *run, struct op_session_ledger *ledger)
+{
+	struct op_text text = { 0 };
+	int err = 0;
+
+	for (size_t i = 0; i < run->sums.nr_events && !err; i++)
+		if (!op_session_ledger_row(ledger, &run->sums.events[i]))
+			err = -ENOMEM;
+	for (size_t i = 0; i < ledger->nr_events; i++) {
+		struct op_ledger_event *event = &ledger->events[i];
+
+		event->stored = stored_in_files(run, event);
+		event->received = event->stored + op_ledger_lost(event);
+		event->unattributed = op_min_u64(event->unattributed, event->stored);
+	}
+	op_session_ledger_format(ledger, &text);
+	if (!err)
+		err = text.failed ? -ENOMEM : op_file_publish(run->check->dir_fd, OP_SESSION_LEDGER, op_text_get(&text), 0644);
+	op_text_free(&text);
+	return err;
+}
+
+/* The first event that does not add up; NULL: all do. */
+static const char *ledger_fault(const struct run *run, const struct op_session_ledger *ledger, char detail[160])
+{
+	for (size_t i = 0; i < ledger->nr_events; i++) {
+		const struct op_ledger_event *event = &ledger->events[i];
+		uint64_t in_files = stored_in_files(run, event);
+
+		snprintf(detail, 160, "%.40s:%" PRIu64 ": %" PRIu64 " stored, %" PRIu64 " in the files", event->name, event->count,
+			 event->stored, in_files);
+		if (event->stored != in_files)
+			return "the ledger does not say what the sample files hold";
+		if (event->received != event->stored + op_ledger_lost(event) || event->unattributed > event->stored)
+			return "the ledger does not add up";
+	}
+	for (size_t i = 0; i < run->sums.nr_events; i++) {
+		struct op_ledger_event *sum = &run->sums.events[i];
+		bool known = false;
+
+		for (size_t j = 0; j < ledger->nr_events && !known; j++)
+			known = ledger->events[j].count == sum->count && ledger->events[j].unit_mask == sum->unit_mask &&
+				!strcmp(ledger->events[j].name, sum->name);
+		snprintf(detail, 160, "%.40s:%" PRIu64, sum->name, sum->count);
+		if (!known)
+			return "the ledger has not all events of the sample files";
+	}
+	return NULL;
+}
+
+/* Samples that came after the last ledger of a daemon that was killed are no fault; the next daemon enters them. */
+static bool is_behind(const struct run *run, const struct op_session_ledger *ledger)
+{
+	if (ledger->ended != OP_SESSION_open || run->changed)
+		return false;
+	for (size_t i = 0; i < ledger->nr_events; i++)
+		if (ledger->events[i].stored > stored_in_files(run, &ledger->events[i]))
+			return false;
+	return true;
+}
+
+static void compare_ledger(struct run *run, struct op_session_ledger *ledger)
+{
+	struct opk_problem problem = { .path = OP_SESSION_LEDGER };
+	char detail[160] = "";
+
+	problem.fault = ledger_fault(run, ledger, detail);
+	problem.detail = detail;
+	if (!problem.fault)
+		return;
+	if (is_behind(run, ledger) && !run->check->repair)
+		note(run, OP_SESSION_LEDGER, "it lacks the last samples: the daemon was killed, the next one enters them");
+	else
+		tell(run, &problem, run->check->repair ? rewrite_ledger(run, ledger) : 0);
+}
+
+static int check_ledger(struct run *run)
+{
+	struct op_session_ledger ledger;
+	unsigned int line = 0;
+	char fault[64];
+	int err = op_session_ledger_read(run->check->dir_fd, &ledger, &line);
+
+	if (err == -ENOENT) {
+		if (run->check->nr_files)
+			note(run, OP_SESSION_LEDGER, "there is none: the session was not made by opd");
+		return 0;
+	}
+	if (err == -EBADMSG) {
+		snprintf(fault, sizeof(fault), "line %u makes no sense", line);
+		put_aside(run, OP_SESSION_LEDGER, fault, 0);
+		return 0;
+	}
+	if (err)
+		return err;
+	if (!run->check->live)
+		compare_ledger(run, &ledger);
+	op_session_ledger_free(&ledger);
+	return 0;
+}
+
+int opk_session_check(struct opk_check *check)
+{
+	struct run run = { .check = check };
+	char text[96];
+	int err = check_images(&run);
+
+	if (!err)
+		err = check_files(&run);
+	if (!err && run.nr_without_row && !check->live) {
+		snprintf(text, sizeof(text), "it has no rows for the images of %" PRIu64 " sample files", run.nr_without_row);
+		note(&run, OP_DCOOKIE_FILE, text);
+	}
+	if (!err)
+		err = check_ledger(&run);
+	op_dcookie_table_free(run.images);
+	op_session_ledger_free(&run.sums);
+	return err;
+}

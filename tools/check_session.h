@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Whether a session is sound: names, sample files, ledger, table of images; and repairing it. What is wrong is told to a callback as it is found, so that nothing
+ * has to be kept.
+ */
+#ifndef OPK_CHECK_SESSION_H
+#define OPK_CHECK_SESSION_H
+
+#include "libop/compiler.h"
+
+enum opk_outcome {
+	OPK_NOTED, /* worth knowing, nothing is wrong */
+	OPK_REPAIRED,
+	OPK_NOT_REPAIRED, /* it was not asked for, or it failed */
+};
+
+/* `path` is below the session's directory. `detail` may be empty. */
+struct opk_problem {
+	const char *path;
+	const char *fault;
+	uint64_t offset; /* in the file, where has_offset */
+	bool has_offset;
+	const char *detail;
+	enum opk_outcome outcome;
+};
+
+struct opk_check {
+	int dir_fd;
+	bool live;   /* a daemon is writing: what must agree at rest is not asked for */
+	bool repair; /* never with live */
+	void (*tell)(const struct opk_problem *problem, void *arg);
+	void (*progress)(uint64_t nr_files, void *arg); /* after each file */
+	void *arg;
+	/* out */
+	uint64_t nr_files, nr_samples; /* sample files; their samples, without those by cgroup */
+	uint64_t nr_dropped;           /* nodes that made no sense */
+	uint64_t nr_repaired, nr_left; /* problems */
+};
+
+/* Looks at the whole session. 0, also when it is damaged; -errno when that could not be done. */
+int opk_session_check(struct opk_check *check) OP_NONNULL OP_MUST_CHECK;
+
+#endif

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* opcheck: are the sessions sound, and can they be made so? */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <popt.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libop/clock.h"
+#include "libop/session.h"
+#include "tools/check_session.h"
+#include "tools/escape.h"
+#include "tools/report_log.h"
+#include "tools/session_dir.h"
+#include "tools/words.h"
+
+#define PROGRESS_NS (200 * (uint64_t)OP_NS_PER_MS)
+
+enum exit_code { SOUND, REPAIRED, DAMAGED, FAILED };
+
+struct program {
+	char *session_dir_option;
+	int repair, json, quiet, version;
+	struct opr_words words;
+	char *session_dir;
+	bool on_terminal;
+	uint64_t next_progress_ns;
+	const char *session; /* being looked at */
+	size_t nr_told;      /* problems of it */
+	enum exit_code result;
+};
+
+static void worsen(struct program *program, enum exit_code code)
+{
+	if (code > program->result)
+		program->result = code;
+}
+
+/* ---- what is shown ---- */
+
+static void clear_progress(const struct program *program)
+{
+	if (program->on_terminal)
+		fputs("\r\033[K", stderr);
+}
+
+static void show_progress(uint64_t nr_files, void *arg)
+{
+	struct program *program = arg;
+	uint64_t now_ns = op_now_ns();
+
+	if (!program->on_terminal || now_ns < program->next_progress_ns)
+		return;
+	program->next_progress_ns = now_ns + PROGRESS_NS;
+	fputs("\r\033[K", stderr);
+	opr_write_escaped(stderr, program->session);
+	fprintf(stderr, ": %" PRIu64 " sample files", nr_files);
+	fflush(stderr);
+}
+
+static const char *const outcomes[] = {
+	[OPK_NOTED] = "note",
+	[OPK_REPAIRED] = "repaired",
+	[OPK_NOT_REPAIRED] = "damaged",
+};
+
+static void show_json(const char *key, const char *value)
+{
+	struct op_text text = { 0 };
+
+	op_text_add_json(&text, value);
+	printf("\"%s\": \"%s\"", key, op_text_get(&text));
+	op_text_free(&text);
+}
+
+static void tell_json(struct program *program, const struct opk_problem *problem)
+{
+	printf("%s\n      { ", program->nr_told++ ? "," : "");
+	show_json("outcome", outcomes[problem->outcome]);
+	fputs(", ", stdout);
+	show_json("file", problem->path);
+	if (problem->has_offset)
+		printf(", \"offset\": %" PRIu64, problem->offset);
+	fputs(", ", stdout);
+	show_json("fault", problem->fault);
+	fputs(", ", stdout);
+	show_json("detail", problem->detail);
+	fputs(" }", stdout);
+}
+
+static void tell(const struct opk_problem *problem, void *arg)
+{
+	struct program *program = arg;
+
+	if (program->json) {
+		tell_json(program, problem);
+		return;
+	}
+	if (program->quiet && problem->outcome == OPK_NOTED)
+		return;
+	clear_progress(program);
+	printf("%s: ", outcomes[problem->outcome]);
+	opr_write_escaped(stdout, program->session);
+	putchar('/');
+	opr_write_escaped(stdout, problem->path);
+	if (problem->has_offset)
+		printf(", byte %" PRIu64, problem->offset);
+	printf(": %s", problem->fault);
+	if (*problem->detail) {
+		fputs(" (", stdout);
+		opr_write_escaped(stdout, problem->detail);
+		putchar(')');
+	}
+	putchar('\n');
+}
+
+static const char *state_of(const struct opk_check *check)
+{
+	return check->nr_left ? "damaged" : check->nr_repaired ? "repaired" : "sound";
+}
+
+static void begin_session(struct program *program, bool first)
+{
+	program->nr_told = 0;
+	if (!program->json)
+		return;
+	printf("%s\n    { ", first ? "" : ",");
+	show_json("session", program->session);
+	fputs(", \"problems\": [", stdout);
+}
+
+static void end_session(struct program *program, const struct opk_check *check)
+{
+	clear_progress(program);
+	if (program->json) {
+		printf("%s], \"state\": \"%s\", \"live\": %s, \"files\": %" PRIu64 ", \"samples\": %" PRIu64
+		       ", \"dropped_nodes\": %" PRIu64 " }",
+		       program->nr_told ? "\n    " : "", state_of(check), check->live ? "true" : "false", check->nr_files,
+		       check->nr_samples, check->nr_dropped);
+		return;
+	}
+	if (program->quiet && !check->nr_left && !check->nr_repaired)
+		return;
+	opr_write_escaped(stdout, program->session);
+	printf(": %s%s: %" PRIu64 " sample files, %" PRIu64 " samples", state_of(check), check->live ? " (being written)" : "",
+	       check->nr_files, check->nr_samples);
+	if (check->nr_dropped)
+		printf(", %" PRIu64 " nodes that were not whole %s", check->nr_dropped, check->repair ? "dropped" : "passed over");
+	putchar('\n');
+}
+
+/* ---- one session ---- */
+
+static char *path_of(const struct program *program, const char *name)
+{
+	char *path = NULL;
+
+	if (*name == '/' || *name == '.')
+		return realpath(name, NULL);
+	if (asprintf(&path, "%s/samples/%s", program->session_dir, name) < 0)
+		return NULL;
+	return path;
+}
+
+/* The lock of the session directory that a current session lies in: -ENOENT for any other session; a descriptor when nobody had it, -EBUSY. */
+static int lock_current(int dir_fd, const char *path, bool make)
+{
+	const char *slash = strrchr(path, '/');
+	int fd, flags = make ? O_RDWR | O_CREAT : O_RDONLY;
+
+	if (!slash || strcmp(slash, "/current"))
+		return -ENOENT;
+	fd = openat(dir_fd, "../../" OP_SESSION_LOCK, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return -errno;
+	if (!flock(fd, (make ? LOCK_EX : LOCK_SH) | LOCK_NB))
+		return fd;
+	close(fd);
+	return -EBUSY;
+}
+
+static int check_locked(struct program *program, struct opk_check *check, const char *path)
+{
+	int lock_fd = lock_current(check->dir_fd, path, program->repair), err;
+
+	check->live = lock_fd == -EBUSY;
+	if (check->live && program->repair)
+		return opr_error(
+			-EBUSY,
+			"%s: a daemon is writing this session: opcontrol --shutdown ends it, a running one mends what it opens",
+			path);
+	if (lock_fd < 0 && lock_fd != -ENOENT && lock_fd != -EBUSY && program->repair)
+		return opr_error(lock_fd, "%s: cannot lock the session: %s", path, strerror(-lock_fd));
+	err = opk_session_check(check);
+	if (err)
+		opr_error(err, "%s: %s", path, strerror(-err));
+	if (lock_fd >= 0 && program->repair)
+		unlinkat(check->dir_fd, "../../" OP_SESSION_LOCK, 0);
+	if (lock_fd >= 0)
+		close(lock_fd);
+	return err;
+}
+
+static void check_session(struct program *program, const char *name, bool first)
+{
+	struct opk_check check = { .repair = program->repair, .tell = tell, .progress = show_progress, .arg = program };
+	char *path = path_of(program, name);
+
+	program->session = name;
+	check.dir_fd = path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	if (check.dir_fd < 0) {
+		opr_error(-errno, "there is no session '%s'%s%s: %s", name, path ? " at " : "", path ? path : "", strerror(errno));
+		worsen(program, FAILED);
+		free(path);
+		return;
+	}
+	begin_session(program, first);
+	if (check_locked(program, &check, path) < 0)
+		worsen(program, FAILED);
+	worsen(program, check.nr_left ? DAMAGED : check.nr_repaired ? REPAIRED : SOUND);
+	end_session(program, &check);
+	close(check.dir_fd);
+	free(path);
+}
+
+/* ---- all of them ---- */
+
+static int compare_words(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int add_all(struct program *program)
+{
+	struct dirent *entry;
+	char *path = path_of(program, "");
+	DIR *dir = path ? opendir(path) : NULL;
+	struct stat st;
+	int err = 0;
+
+	if (!dir) {
+		err = opr_error(-errno, "%s: %s", path ? path : program->session_dir, strerror(errno));
+		free(path);
+		return err;
+	}
+	free(path);
+	while (!err && (entry = readdir(dir)))
+		if (*entry->d_name != '.' && !fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) && S_ISDIR(st.st_mode))
+			err = opr_words_add(&program->words, entry->d_name) < 0 ? opr_no_memory() : 0;
+	closedir(dir);
+	if (program->words.nr_words)
+		qsort(program->words.words, program->words.nr_words, sizeof(char *), compare_words);
+	return err;
+}
+
+static int work(struct program *program)
+{
+	int err = opr_session_dir_choose(program->session_dir_option, &program->session_dir);
+
+	if (!err && !program->words.nr_words)
+		err = add_all(program);
+	if (err)
+		return err;
+	if (program->json)
+		fputs("{\n  \"sessions\": [", stdout);
+	for (size_t i = 0; i < program->words.nr_words; i++)
+		check_session(program, program->words.words[i], !i);
+	if (program->json)
+		printf("%s],\n  \"exit_code\": %d\n}\n", program->words.nr_words ? "\n  " : "", (int)program->result);
+	return 0;
+}
+
+static int parse_options(struct program *program, int argc, const char **argv)
+{
+	const struct poptOption options[] = {
+		{ "session-dir", 0, POPT_ARG_STRING, &program->session_dir_option, 0, "directory that holds the samples",
+		  "directory" },
+		{ "repair", 'r', POPT_ARG_NONE, &program->repair, 0, "repair what can be repaired", NULL },
+		{ "json", 0, POPT_ARG_NONE, &program->json, 0, "one JSON object", NULL },
+		{ "quiet", 'q', POPT_ARG_NONE, &program->quiet, 0, "say nothing of what is sound", NULL },
+		{ "version", 'v', POPT_ARG_NONE, &program->version, 0, "show version", NULL },
+		POPT_AUTOHELP POPT_TABLEEND,
+	};
+	poptContext context = poptGetContext(NULL, argc, argv, options, 0);
+	int next, err = 0;
+
+	if (!context)
+		return opr_no_memory();
+	poptSetOtherOptionHelp(context, "[OPTION...] [SESSION]...");
+	next = poptGetNextOpt(context);
+	if (next < -1)
+		err = opr_error(-EINVAL, "%s: %s (see opcheck --help)", poptBadOption(context, POPT_BADOPTION_NOALIAS),
+				poptStrerror(next));
+	for (const char *word; !err && (word = poptGetArg(context));)
+		if (opr_words_add(&program->words, word) < 0)
+			err = opr_no_memory();
+	poptFreeContext(context);
+	return err;
+}
+
+int main(int argc, const char **argv)
+{
+	struct program program = { .on_terminal = isatty(STDERR_FILENO) };
+	int err;
+
+	opr_log_init("opcheck");
+	err = parse_options(&program, argc, argv);
+	program.on_terminal = program.on_terminal && !program.json && !program.quiet;
+	if (!err && program.version)
+		puts("opcheck: opd " PACKAGE_VERSION);
+	else if (!err)
+		err = work(&program);
+	if (err)
+		worsen(&program, FAILED);
+	if (fflush(stdout) == EOF || ferror(stdout)) {
+		opr_error(-EIO, "cannot write to the standard output");
+		worsen(&program, FAILED);
+	}
+	opr_words_free(&program.words);
+	free(program.session_dir);
+	free(program.session_dir_option);
+	return (int)program.result;
+}

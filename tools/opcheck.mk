@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# opcheck
+bin_PROGRAMS += tools/opcheck
+tools_opcheck_SOURCES = \
+	tools/check_file.c tools/check_file.h \
+	tools/check_session.c tools/check_session.h \
+	tools/opcheck.c
+tools_opcheck_CPPFLAGS = $(AM_CPPFLAGS) $(POPT_CFLAGS)
+tools_opcheck_LDADD = tools/libreport.a libop/libop.a $(POPT_LIBS)
+
+dist_man_MANS += doc/opcheck.1

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* --save: the daemon closes its session; where none runs, it is done here, under the daemon's lock. */
+#include "tools/opcontrol.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "libop/file.h"
+#include "libop/session.h"
+#include "libop/session_close.h"
+#include "libop/session_ledger.h"
+
+static int fail_exists(const char *name)
+{
+	return ctl_fail("there is a session %s already: nothing was saved", name);
+}
+
+static int ask_daemon(const struct opcontrol *ctl, const char *name)
+{
+	char *message = NULL;
+	int err = op_control_save(ctl->config.control_socket, name, &message);
+
+	if (err < 0)
+		ctl_fail("--save: %s", message ? message : strerror(-err));
+	free(message);
+	return err < 0;
+}
+
+/* The ledger says that the session is the user's. A session of another program has none. */
+static int mark_saved(int current_fd)
+{
+	struct op_session_ledger ledger;
+	struct op_text text = { 0 };
+	int err = op_session_ledger_read(current_fd, &ledger, NULL);
+
+	if (err)
+		return err == -ENOENT || err == -EBADMSG ? 0 : err;
+	ledger.ended = OP_SESSION_saved;
+	op_session_ledger_format(&ledger, &text);
+	op_session_ledger_free(&ledger);
+	err = text.failed ? -ENOMEM : op_file_publish(current_fd, OP_SESSION_LEDGER, op_text_get(&text), 0644);
+	op_text_free(&text);
+	return err;
+}
+
+static int has_samples(int current_fd, bool *ret_has)
+{
+	struct op_session_list list;
+	int err = op_session_list(current_fd, &list, NULL);
+
+	if (err == -EBADMSG) {
+		*ret_has = true; /* it is full of something */
+		return 0;
+	}
+	if (err)
+		return err;
+	*ret_has = list.nr_files;
+	op_session_list_free(&list);
+	return 0;
+}
+
+static int close_current(int session_fd, int current_fd, const char *name)
+{
+	bool has = false;
+	int err = has_samples(current_fd, &has);
+
+	if (err || !has)
+		return err ? err : -ENODATA;
+	err = mark_saved(current_fd);
+	if (!err)
+		err = op_session_close(session_fd, name);
+	return err ? err : op_session_sync_dirs(session_fd);
+}
+
+static int save_locked(const struct opcontrol *ctl, int session_fd, const char *name)
+{
+	int current_fd = openat(session_fd, OP_SESSION_CURRENT, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int err = current_fd < 0 ? -errno : close_current(session_fd, current_fd, name);
+
+	if (current_fd >= 0)
+		close(current_fd);
+	if (err == -ENODATA || (err == -ENOENT && current_fd < 0)) {
+		puts("There is no current session with samples: nothing was saved.");
+		return 0;
+	}
+	if (err == -EEXIST)
+		return fail_exists(name);
+	return err ? ctl_fail_session(ctl, "save the session in", ctl->session_dir, NULL, err) : 0;
+}
+
+/* Keeps a daemon that starts now out of the session. */
+static int lock_session(int session_fd)
+{
+	int fd = openat(session_fd, OP_SESSION_LOCK, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+
+	if (fd < 0)
+		return -errno;
+	if (!flock(fd, LOCK_EX | LOCK_NB))
+		return fd;
+	close(fd);
+	return -EBUSY;
+}
+
+static int save_without_daemon(const struct opcontrol *ctl, const char *name)
+{
+	int session_fd = open(ctl->session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), lock_fd, rc;
+
+	if (session_fd < 0 && errno == ENOENT) {
+		puts("There is no current session with samples: nothing was saved.");
+		return 0;
+	}
+	if (session_fd < 0)
+		return ctl_fail_session(ctl, "save the session in", ctl->session_dir, NULL, -errno);
+	lock_fd = lock_session(session_fd);
+	if (lock_fd == -EBUSY)
+		rc = ctl_fail("--save: a daemon that does not answer uses %s", ctl->session_dir);
+	else if (lock_fd < 0)
+		rc = ctl_fail_session(ctl, "lock", ctl->session_dir, OP_SESSION_LOCK, lock_fd);
+	else
+		rc = save_locked(ctl, session_fd, name);
+	if (lock_fd >= 0) {
+		unlinkat(session_fd, OP_SESSION_LOCK, 0);
+		close(lock_fd);
+	}
+	close(session_fd);
+	return rc;
+}
+
+int ctl_run_save(struct opcontrol *ctl)
+{
+	const char *name = ctl->request_arg, *fault = op_session_name_fault(name);
+	struct ctl_daemon daemon;
+	int rc;
+
+	if (fault)
+		return ctl_fail("--save=%s: a session cannot have that name: %s", name, fault);
+	rc = ctl_find_daemon(ctl, &daemon);
+	if (rc)
+		return rc;
+	if (daemon.presence == CTL_MUTE)
+		rc = ctl_fail_mute(ctl, &daemon);
+	else if (daemon.presence == CTL_PRESENT)
+		rc = ask_daemon(ctl, name);
+	else
+		rc = save_without_daemon(ctl, name);
+	ctl_daemon_free(&daemon);
+	return rc;
+}
