@@ -88,6 +88,11 @@ def links_in_the_tree(box, outside):
     require("Not a directory" in box.log_text(), "the log says nothing of the links")
 
 
+def own_files(box, app):
+    """Paths of the files with the samples in the program itself."""
+    return [f.path for f in box.files(live=True) if f.name.app[1] == f.name.image[1] == app]
+
+
 def others_in_place_of_files(box, outside):
     """In place of sample files stand a directory, a link to a file elsewhere, a pipe, and garbage."""
     victim = os.path.join(outside, "victim")
@@ -99,9 +104,8 @@ def others_in_place_of_files(box, outside):
     for number, make in enumerate(makers):
         app = box.copy_work("replaced-%d" % number)
         box.good(app, "faults", FAULTS)
-        opdtest.wait_until(lambda a=app: stored_of(box, a) > 0, 60, "nothing is counted")
-        paths = [f.path for f in box.files(live=True) if f.name.app[1] == f.name.image[1] == app]
-        require(paths, "no samples in the program itself")
+        opdtest.wait_until(lambda a=app: own_files(box, a), 60, "nothing is counted")
+        paths = own_files(box, app)
         for path in paths:
             os.unlink(current(box, path))
             make(current(box, path))
