@@ -7,6 +7,7 @@
 
 #include "libop/damaged.h"
 #include "daemon/log.h"
+#include "libop/file.h"
 #include "libop/session.h"
 #include "libop/sys.h"
 
@@ -92,12 +93,7 @@ void opd_cookie_file_close(struct opd_cookie_file *file)
 
 static int open_current(int session_fd, int flags)
 {
-	int fd = op_sys_openat(session_fd, PATH, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, FILE_MODE), err;
-
-	if (fd != -ENOENT || !(flags & O_CREAT))
-		return fd;
-	err = op_sys_mkdirat(session_fd, OP_SESSION_CURRENT, 0755);
-	return err && err != -EEXIST ? err : op_sys_openat(session_fd, PATH, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, FILE_MODE);
+	return op_file_open_below(session_fd, PATH, flags, FILE_MODE);
 }
 
 /* Room for the numbers that are given until the next such line, ahead of the rows: a row that is torn does not give its number away. */
@@ -247,7 +243,7 @@ struct opd_cookie_snapshot *opd_cookie_file_begin(struct opd_cookie_file *file)
 
 static int write_new(const struct opd_cookie_file *file, const struct op_text *text, int *ret_fd)
 {
-	int fd = op_sys_openat(file->session_fd, TMP_PATH, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, FILE_MODE), err;
+	int fd = op_file_open_below(file->session_fd, TMP_PATH, O_WRONLY | O_CREAT | O_TRUNC, FILE_MODE), err;
 
 	if (fd < 0)
 		return fd;
@@ -274,7 +270,7 @@ static int take_place(struct opd_cookie_file *file, const struct opd_cookie_snap
 	if (!err && file->since.length)
 		err = op_sys_write_all(fd, file->since.data, file->since.length);
 	if (!err)
-		err = op_sys_renameat(file->session_fd, TMP_PATH, file->session_fd, PATH);
+		err = op_file_rename_below(file->session_fd, TMP_PATH, PATH, false);
 	if (!err)
 		file->nr_bytes = snapshot->text.length + file->since.length;
 	pthread_mutex_unlock(&file->lock);
@@ -290,7 +286,7 @@ static int replace(struct opd_cookie_file *file, struct opd_cookie_snapshot *sna
 		close(fd);
 	}
 	if (err)
-		op_sys_unlinkat(file->session_fd, TMP_PATH, 0);
+		op_file_unlink_below(file->session_fd, TMP_PATH);
 	return err;
 }
 

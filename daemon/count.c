@@ -2,19 +2,19 @@
 #include "daemon/count.h"
 
 #include <errno.h>
-#include <time.h>
 
 #include "daemon/capture.h"
-#include "libop/damaged.h"
+#include "daemon/recover.h"
 #include "daemon/log.h"
+#include "daemon/settle.h"
 #include "libop/clock.h"
 #include "libop/mangle.h"
 #include "libop/odb.h"
 #include "libop/session.h"
 #include "libop/sys.h"
 
-#define TMP_PATH OP_SESSION_TMP "/sample"
 #define RETRY_NS 100000000u /* a file that could not be opened is tried again after 100 ms */
+#define NR_TOLD  32	     /* kinds of errors that are told beside each other */
 
 struct opd_file {
 	struct op_hlink link; /* it, the key and odb are looked at for each sample: one cache line */
@@ -218,17 +218,24 @@ static void make_header(const struct opd_count *count, const struct opd_file *fi
 	memcpy(ret_header->magic, OP_ODB_MAGIC, sizeof(ret_header->magic));
 }
 
-/* A file that is no sample file (a power cut, a foreign hand) makes room for a whole one. */
+/* The counters say how much is lost; this says where and why. */
+static void tell(const struct opd_count *count, const char *path, int err)
+{
+	static struct opd_rate rates[NR_TOLD];
+	uint64_t suppressed;
+
+	if (opd_rate_allows(&rates[(unsigned int)-err % NR_TOLD], count->now_ns, OPD_LOG_INTERVAL_NS, &suppressed))
+		opd_log(SD_WARNING, "cannot count in %s: %s (%llu more since the last line)", path, strerror(-err),
+			(unsigned long long)suppressed);
+}
+
+/* What is no sample file (a power cut, a foreign hand) makes room for a whole one. */
 static int put_aside(struct opd_count *count, const char *path)
 {
-	char aside[OP_DAMAGED_NAME_BYTES];
-	int err = op_damaged_put_aside(count->session_fd, path, aside);
+	int err = opd_put_sample_file_aside(count->session_fd, path);
 
-	if (err)
-		return err;
-	count->nr_damaged++;
-	opd_log(SD_WARNING, "%s is not a sample file: kept as %s in the session directory, counting goes on in a new one", path, aside);
-	return 0;
+	count->nr_damaged += !err;
+	return err;
 }
 
 static int open_path(struct opd_count *count, struct opd_file *file)
@@ -241,15 +248,17 @@ static int open_path(struct opd_count *count, struct opd_file *file)
 	if (err)
 		return err;
 	make_header(count, file, &header);
-	err = op_odb_open(count->session_fd, path, TMP_PATH, &header, &odb);
-	if (err == -EBADMSG && !put_aside(count, path))
-		err = op_odb_open(count->session_fd, path, TMP_PATH, &header, &odb);
+	err = op_odb_open(count->session_fd, path, OP_SESSION_TMP_SAMPLE, &header, &odb);
+	if (opd_is_damage(err) && !put_aside(count, path))
+		err = op_odb_open(count->session_fd, path, OP_SESSION_TMP_SAMPLE, &header, &odb);
 	/* A daemon without our table counted another file of that name: its profile stays as it is. */
 	if (!err && op_odb_header(odb)->mtime != header.mtime) {
 		op_odb_close(odb);
 		err = -ESTALE;
 	}
 	if (err) {
+		if (err != -ESTALE && err != -ENAMETOOLONG)
+			tell(count, path, err);
 		free(path);
 		return err;
 	}
@@ -390,9 +399,21 @@ static void book(struct opd_count *count, const struct opd_waiting *waiting)
 		account->unattributed += waiting->nr_samples;
 }
 
-static void add_batch(struct batch *batch)
+/* Nobody waits here for the disk. */
+static void hand_over(struct opd_count *count, const struct batch *batch)
 {
-	op_odb_add_all(batch->additions, batch->nr);
+	for (size_t i = 0; i < batch->nr; i++) {
+		struct op_odb_pending *pending = op_odb_take_pending(batch->additions[i].odb);
+
+		if (pending)
+			opd_settler_add(count->settler, pending);
+	}
+}
+
+static void add_batch(struct opd_count *count, struct batch *batch)
+{
+	if (op_unlikely(op_odb_add_all(batch->additions, batch->nr)) && count->settler)
+		hand_over(count, batch);
 	for (size_t i = 0; i < batch->nr; i++)
 		batch->waiting[i]->error = batch->additions[i].error;
 	batch->nr = 0;
@@ -407,7 +428,7 @@ static int find_open(struct opd_count *count, struct opd_file_key *key, struct b
 	if (!file)
 		return -ENOMEM;
 	if (op_unlikely(!file->odb)) {
-		add_batch(batch);
+		add_batch(count, batch);
 		err = open_file(count, file);
 		if (err)
 			return err;
@@ -449,7 +470,7 @@ static void split(struct opd_count *count, struct batch *batch)
 		if (waiting->nr_samples && key.cgroup_slot != OPD_CGROUP_NONE)
 			put(count, waiting, &key, batch);
 	}
-	add_batch(batch);
+	add_batch(count, batch);
 	for (size_t i = 0; i < count->nr_waiting; i++)
 		if (count->waiting[i].error || count->waiting[i].cgroup_slot == OPD_CGROUP_NONE)
 			count->cgroups->not_split += count->waiting[i].nr_samples;
@@ -462,7 +483,7 @@ void opd_count_flush(struct opd_count *count)
 	batch.nr = 0;
 	for (size_t i = 0; i < count->nr_waiting; i++)
 		put(count, &count->waiting[i], &count->waiting[i].key, &batch);
-	add_batch(&batch);
+	add_batch(count, &batch);
 	for (size_t i = 0; i < count->nr_waiting; i++)
 		book(count, &count->waiting[i]);
 	if (op_unlikely(count->cgroups))

@@ -27,6 +27,7 @@
 
 struct opd_event;
 struct opd_file;
+struct opd_settler;
 
 #define OPD_RECENT_SLOTS 1024u
 #define OPD_WAITING_MAX  64u
@@ -63,6 +64,7 @@ struct opd_count {
 	const struct op_event *events;
 	bool separate_lib, separate_kernel, separate_thread, separate_cpu;
 	struct opd_cgroups *cgroups; /* NULL: not separated by cgroup */
+	struct opd_settler *settler; /* who writes files that took the place of others to the disk; NULL: it waits for the next start */
 	double cpu_speed_mhz;
 	uint64_t no_process_cookie; /* application of anonymous regions whose application is not known */
 	uint64_t now_ns;            /* set by the sync thread at each visit */

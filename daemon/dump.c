@@ -9,6 +9,7 @@
 
 #include "daemon/jit_write.h"
 #include "daemon/log.h"
+#include "daemon/stats_dir.h"
 #include "daemon/sync.h"
 #include "libop/dcookie.h"
 #include "libop/session.h"
@@ -17,6 +18,12 @@
 #include "libop/sys.h"
 
 #define CLOSED_COOKIES OP_SESSION_TMP "/" OP_DCOOKIE_FILE "-closed"
+
+/*
+ * So many files and their directories are written one by one, each with a flush of the disk; more are written with all that the file
+ * system has, in one go, which costs what others have not written yet and no more flushes.
+ */
+#define TOGETHER_PATHS 64
 
 /* Whatever becomes of the session meanwhile, its directory is open: what was taken is written where it is. */
 struct opd_write_out {
@@ -38,6 +45,35 @@ static int sync_path(int current_fd, const char *path, int flags)
 {
 	int fd = current_fd < 0 ? current_fd : op_sys_openat(current_fd, path, flags | O_NOFOLLOW | O_CLOEXEC, 0);
 	int err;
+
+	if (fd < 0)
+		return fd;
+	err = op_sys_fsync(fd);
+	close(fd);
+	return err;
+}
+
+/* Something else in the place of a sample file, or on the way to it: the file is gone. */
+static int open_sample_file(int current_fd, const char *path)
+{
+	struct stat st;
+	int fd = current_fd < 0 ? current_fd :
+				  op_sys_openat(current_fd, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC, 0);
+	int err;
+
+	if (fd < 0)
+		return fd == -ELOOP || fd == -ENOTDIR ? -ENOENT : fd;
+	err = op_sys_fstat(fd, &st);
+	if (!err && !S_ISREG(st.st_mode))
+		err = -ENOENT;
+	if (err)
+		close(fd);
+	return err ? err : fd;
+}
+
+static int sync_sample_file(int current_fd, const char *path)
+{
+	int fd = open_sample_file(current_fd, path), err;
 
 	if (fd < 0)
 		return fd;
@@ -79,27 +115,65 @@ static int sync_directories(int current_fd, const char *path, const char *previo
 	return err;
 }
 
-/* All of them, also after a failure; the first one counts. */
-static int write_paths(const struct opd_write_out *out, const char **ret_failed)
+struct failure {
+	int err; /* the first one */
+	const char *path;
+};
+
+static void note_failure(struct failure *failure, int err, const char *path)
+{
+	if (err && !failure->err)
+		*failure = (struct failure){ err, path };
+}
+
+static const char *below_current(const char *path)
+{
+	return path + strlen(OP_SESSION_CURRENT "/");
+}
+
+/* All of them, also after a failure. */
+static void write_each(const struct opd_write_out *out, struct failure *failure)
 {
 	const char *previous = "";
-	int first_err = 0;
 
-	qsort(out->paths, out->nr_paths, sizeof(*out->paths), compare_strings);
 	for (size_t i = 0; i < out->nr_paths; i++) {
-		const char *path = out->paths[i] + strlen(OP_SESSION_CURRENT "/");
-		int err = sync_path(out->current_fd, path, O_RDONLY | O_NONBLOCK);
+		const char *path = below_current(out->paths[i]);
+		int err = sync_sample_file(out->current_fd, path);
 
 		if (!err)
 			err = sync_directories(out->current_fd, path, previous);
-		if (err && !first_err) {
-			*ret_failed = out->paths[i];
-			first_err = err;
-		}
 		if (!err)
 			previous = path;
+		note_failure(failure, err, out->paths[i]);
 	}
-	return first_err;
+}
+
+/* The whole file system; each file must still be there to be in it. */
+static void write_together(const struct opd_write_out *out, struct failure *failure)
+{
+	for (size_t i = 0; i < out->nr_paths; i++) {
+		int fd = open_sample_file(out->current_fd, below_current(out->paths[i]));
+
+		if (fd >= 0)
+			close(fd);
+		else
+			note_failure(failure, fd, out->paths[i]);
+	}
+	note_failure(failure, op_sys_syncfs(out->session_fd), OP_SESSION_CURRENT);
+}
+
+static int write_paths(const struct opd_write_out *out, const char **ret_failed)
+{
+	struct failure failure = { 0, NULL };
+
+	qsort(out->paths, out->nr_paths, sizeof(*out->paths), compare_strings);
+	if (out->nr_paths > TOGETHER_PATHS)
+		write_together(out, &failure);
+	else
+		write_each(out, &failure);
+	if (failure.err)
+		*ret_failed = failure.path;
+	return failure.err;
 }
 
 /* What lies beside the sample files, and the way to them. */
@@ -113,6 +187,8 @@ static int write_rest(const struct opd_write_out *out)
 		if (err == -ENOENT)
 			err = 0;
 	}
+	if (!err && out->current_fd >= 0)
+		err = opd_stats_dir_sync(out->current_fd);
 	if (!err && out->current_fd >= 0)
 		err = op_sys_fsync(out->current_fd);
 	return err ? err : op_session_sync_dirs(out->session_fd);

@@ -7,6 +7,7 @@
 
 #include "daemon/elf_host.h"
 #include "daemon/jit_lines.h"
+#include "libop/file.h"
 #include "libop/sys.h"
 
 #define COPY_BYTES      65536u
@@ -217,15 +218,15 @@ int opd_jit_object_write(int dir_fd, const char *path, const char *tmp_path, con
 	int err = build(&builder);
 
 	if (!err) {
-		builder.fd = op_sys_openat(dir_fd, tmp_path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, FILE_MODE);
+		builder.fd = op_file_open_below(dir_fd, tmp_path, O_WRONLY | O_CREAT | O_TRUNC, FILE_MODE);
 		err = builder.fd < 0 ? builder.fd : write_sections(&builder);
 	}
 	if (builder.fd >= 0)
 		close(builder.fd);
 	if (!err)
-		err = op_sys_renameat(dir_fd, tmp_path, dir_fd, path);
+		err = op_file_rename_below(dir_fd, tmp_path, path, false);
 	if (err)
-		op_sys_unlinkat(dir_fd, tmp_path, 0);
+		op_file_unlink_below(dir_fd, tmp_path);
 	opd_jit_lines_free(&builder.lines);
 	op_text_free(&builder.symbols);
 	op_text_free(&builder.strings);

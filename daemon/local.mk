@@ -17,6 +17,8 @@ daemon_libopd_a_SOURCES = \
 	daemon/kernel_map.c daemon/kernel_map.h \
 	daemon/cgroups.c daemon/cgroups.h \
 	daemon/resolve.c daemon/resolve.h \
+	daemon/settle.c daemon/settle.h \
+	daemon/recover.c daemon/recover.h \
 	daemon/rescan.c daemon/rescan.h \
 	daemon/forget.c daemon/forget.h \
 	daemon/jit.c daemon/jit.h daemon/jit_space.h \

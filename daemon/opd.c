@@ -130,6 +130,7 @@ static int init_count(struct opd *opd)
 		.separate_thread = opd->setup.separate_thread,
 		.separate_cpu = opd->setup.separate_cpu,
 		.cgroups = opd->setup.separate_cgroup ? &opd->pipeline.resolver.cgroups : NULL,
+		.settler = opd->settler,
 		.cpu_speed_mhz = opd_cpu_speed_mhz(),
 		.no_process_cookie = opd->pipeline.resolver.pseudo[OPD_PSEUDO_NO_PROCESS],
 		.max_open = opd->config.max_open_files ? opd->config.max_open_files : MAX_OPEN_FILES_DEFAULT,
@@ -412,12 +413,14 @@ static const struct {
 	{ "capture", init_capture, fini_capture },
 	{ "session", opd_init_session, opd_fini_session },
 	{ "lock", opd_init_lock, opd_fini_lock },
+	{ "recovery", opd_init_recovery, NULL },
 	{ "cookies", init_cookies, fini_cookies },
 	{ "resolver", init_resolver, fini_resolver },
 	{ "processes", init_processes, NULL },
 	{ "cgroups", init_cgroups, NULL },
+	{ "loop", init_loop, fini_loop }, /* blocks signals: before there are threads */
+	{ "settler", opd_init_settler, opd_fini_settler },
 	{ "count", init_count, fini_count },
-	{ "loop", init_loop, fini_loop },
 	{ "sync", init_sync, fini_sync },
 	{ "server", init_server, fini_server },
 };

@@ -8,6 +8,7 @@
 
 #include "daemon/log.h"
 #include "daemon/opd_state.h"
+#include "daemon/recover.h"
 #include "libop/session.h"
 #include "libop/sys.h"
 
@@ -213,15 +214,25 @@ static bool lock_file(int fd)
 	return false;
 }
 
+static int open_lock(const struct opd *opd, bool *ret_was_there)
+{
+	int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+	int fd = op_sys_openat(opd->session_fd, OP_SESSION_LOCK, flags | O_EXCL, 0644);
+
+	*ret_was_there = fd == -EEXIST;
+	return fd == -EEXIST ? op_sys_openat(opd->session_fd, OP_SESSION_LOCK, flags, 0644) : fd;
+}
+
 int opd_init_lock(struct opd *opd)
 {
 	char pid[32];
 	struct stat st;
+	bool was_there;
 	int fd, err;
 
 	/* Who ended may have removed the file between our open and our lock: then it is not the one that others see. */
 	do {
-		fd = op_sys_openat(opd->session_fd, OP_SESSION_LOCK, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+		fd = open_lock(opd, &was_there);
 		if (fd < 0)
 			return opd_fail("cannot make %s/" OP_SESSION_LOCK ": %s", opd->session_dir, strerror(-fd));
 		if (!lock_file(fd)) {
@@ -234,6 +245,9 @@ int opd_init_lock(struct opd *opd)
 			close(fd);
 	} while (!err && !st.st_nlink);
 	snprintf(pid, sizeof(pid), "%d", (int)getpid());
+	/* After a power cut its presence says that the session is to be looked at. */
+	if (!err && !was_there)
+		err = op_sys_fsync(opd->session_fd);
 	if (!err)
 		err = ftruncate(fd, 0) < 0 ? -errno : op_sys_write_all(fd, pid, strlen(pid));
 	if (err) {
@@ -242,6 +256,7 @@ int opd_init_lock(struct opd *opd)
 		return opd_fail("cannot write %s/" OP_SESSION_LOCK ": %s: %s", opd->session_dir, strerror(-err), remedy_of(err));
 	}
 	opd->lock_fd = fd;
+	opd->was_unclean = was_there;
 	return 0;
 }
 
@@ -249,4 +264,22 @@ void opd_fini_lock(struct opd *opd)
 {
 	op_sys_unlinkat(opd->session_fd, OP_SESSION_LOCK, 0);
 	close(opd->lock_fd);
+}
+
+int opd_init_recovery(struct opd *opd)
+{
+	opd_recover(opd->session_fd, opd->was_unclean);
+	return 0;
+}
+
+int opd_init_settler(struct opd *opd)
+{
+	int err = opd_settler_new(opd->session_fd, &opd->settler);
+
+	return err ? opd_fail("cannot start a thread: %s", strerror(-err)) : 0;
+}
+
+void opd_fini_settler(struct opd *opd)
+{
+	opd_settler_free(opd->settler);
 }

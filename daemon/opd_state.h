@@ -10,6 +10,7 @@
 #include <systemd/sd-event.h>
 
 #include "daemon/server.h"
+#include "daemon/settle.h"
 #include "daemon/sync.h"
 #include "libop/compiler.h"
 #include "libop/config.h"
@@ -24,10 +25,12 @@ struct opd {
 	const char *session_dir;
 	int session_fd;
 	int lock_fd;
+	bool was_unclean; /* the last opd in this session directory did not end in order */
 	int listen_fd; /* -1 once the server has it */
 	struct op_event default_event;
 	const struct op_event *events;
 	size_t nr_events;
+	struct opd_settler *settler;
 	struct opd_pipeline pipeline;
 	struct op_status status;
 	sd_event *loop;
@@ -48,5 +51,8 @@ int opd_init_session(struct opd *opd) OP_NONNULL OP_MUST_CHECK;
 void opd_fini_session(struct opd *opd) OP_NONNULL;
 int opd_init_lock(struct opd *opd) OP_NONNULL OP_MUST_CHECK;
 void opd_fini_lock(struct opd *opd) OP_NONNULL;
+int opd_init_recovery(struct opd *opd) OP_NONNULL OP_MUST_CHECK;
+int opd_init_settler(struct opd *opd) OP_NONNULL OP_MUST_CHECK;
+void opd_fini_settler(struct opd *opd) OP_NONNULL;
 
 #endif

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "libop/file.h"
 #include "libop/parse.h"
 #include "libop/session.h"
 #include "libop/sys.h"
@@ -20,15 +21,27 @@ static const char *const names[OPD_STATS_NR] = {
 	[OPD_STATS_LOST_SAMPLEFILE] = "lost_samplefile",
 };
 
-static uint64_t read_number(int session_fd, const char *name)
+/* The directory, which must not lead elsewhere. A descriptor or -errno. */
+static int open_stats(int session_fd, bool make)
 {
-	char path[128], text[32];
+	const char *name;
+	int parent = op_file_open_parent(session_fd, STATS_DIR "/total_samples", make, &name), fd;
+
+	if (parent < 0)
+		return parent;
+	fd = op_sys_openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	close(parent);
+	return fd;
+}
+
+static uint64_t read_number(int stats_fd, const char *name)
+{
+	char text[32];
 	uint64_t value = 0;
 	ssize_t nr;
 	int fd;
 
-	snprintf(path, sizeof(path), STATS_DIR "/%s", name);
-	fd = op_sys_openat(session_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+	fd = op_sys_openat(stats_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
 	if (fd < 0)
 		return 0;
 	nr = op_sys_read(fd, text, sizeof(text) - 1);
@@ -40,50 +53,82 @@ static uint64_t read_number(int session_fd, const char *name)
 	return op_parse_u64(text, 0, UINT64_MAX, &value) ? 0 : value;
 }
 
-static int write_number(int session_fd, const char *name, uint64_t value)
+static int write_number(int session_fd, int stats_fd, const char *name, uint64_t value)
 {
-	char path[128], text[32];
-	int fd, err;
+	const char *tmp_name;
+	char text[32];
+	int tmp_fd = op_file_open_parent(session_fd, TMP_PATH, true, &tmp_name), fd, err;
 
-	snprintf(path, sizeof(path), STATS_DIR "/%s", name);
-	fd = op_sys_openat(session_fd, TMP_PATH, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
-	if (fd < 0)
-		return fd;
+	if (tmp_fd < 0)
+		return tmp_fd;
 	snprintf(text, sizeof(text), "%llu\n", (unsigned long long)value);
-	err = op_sys_write_all(fd, text, strlen(text));
-	close(fd);
+	fd = op_sys_openat(tmp_fd, tmp_name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
+	err = fd < 0 ? fd : op_sys_write_all(fd, text, strlen(text));
+	if (fd >= 0)
+		close(fd);
 	if (!err)
-		err = op_sys_renameat(session_fd, TMP_PATH, session_fd, path);
-	if (err)
-		op_sys_unlinkat(session_fd, TMP_PATH, 0);
+		err = op_sys_renameat(tmp_fd, tmp_name, stats_fd, name);
+	if (err && fd >= 0)
+		op_sys_unlinkat(tmp_fd, tmp_name, 0);
+	close(tmp_fd);
 	return err;
 }
 
-static int make_directory(int session_fd, const char *path)
+static int make_directory(int dir_fd, const char *path)
 {
-	int err = op_sys_mkdirat(session_fd, path, 0755);
+	int err = op_sys_mkdirat(dir_fd, path, 0755);
 
 	return err == -EEXIST ? 0 : err;
 }
 
 void opd_stats_dir_read(int session_fd, uint64_t ret_numbers[OPD_STATS_NR])
 {
+	int stats_fd = open_stats(session_fd, false);
+
 	for (size_t i = 0; i < OPD_STATS_NR; i++)
-		ret_numbers[i] = read_number(session_fd, names[i]);
+		ret_numbers[i] = stats_fd < 0 ? 0 : read_number(stats_fd, names[i]);
+	if (stats_fd >= 0)
+		close(stats_fd);
 }
 
 int opd_stats_dir_write(int session_fd, const uint64_t numbers[OPD_STATS_NR], bool throttled, bool hides_kernel)
 {
-	int err = make_directory(session_fd, OP_SESSION_CURRENT);
+	int stats_fd = open_stats(session_fd, true), err = 0;
 
-	if (!err)
-		err = make_directory(session_fd, STATS_DIR);
+	if (stats_fd < 0)
+		return stats_fd;
 	for (size_t i = 0; i < OPD_STATS_NR && !err; i++)
-		err = write_number(session_fd, names[i], numbers[i]);
+		err = write_number(session_fd, stats_fd, names[i], numbers[i]);
 	if (!err && hides_kernel)
-		err = make_directory(session_fd, STATS_DIR "/" OP_STATS_KERNEL_HIDDEN);
+		err = make_directory(stats_fd, OP_STATS_KERNEL_HIDDEN);
 	if (!err && throttled)
-		err = make_directory(session_fd, STATS_DIR "/throttled");
+		err = make_directory(stats_fd, "throttled");
+	close(stats_fd);
+	return err;
+}
+
+static int sync_number(int stats_fd, const char *name)
+{
+	int fd = op_sys_openat(stats_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0), err;
+
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	err = op_sys_fsync(fd);
+	close(fd);
+	return err;
+}
+
+int opd_stats_dir_sync(int current_fd)
+{
+	int stats_fd = op_sys_openat(current_fd, "stats", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0), err = 0;
+
+	if (stats_fd < 0)
+		return stats_fd == -ENOENT ? 0 : stats_fd;
+	for (size_t i = 0; i < OPD_STATS_NR && !err; i++)
+		err = sync_number(stats_fd, names[i]);
+	if (!err)
+		err = op_sys_fsync(stats_fd);
+	close(stats_fd);
 	return err;
 }
 

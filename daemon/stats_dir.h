@@ -3,7 +3,7 @@
  * samples/current/stats/: the ledger in the form that the genuine tools look at, so that they warn of what was lost
  * (doc/format.md).
  *
- * Sync thread, or before it starts.
+ * Sync thread, or before it starts, unless said otherwise.
  */
 #ifndef OPD_STATS_DIR_H
 #define OPD_STATS_DIR_H
@@ -21,6 +21,9 @@ void opd_stats_dir_read(int session_fd, uint64_t ret_numbers[OPD_STATS_NR]);
  * 0 or -errno.
  */
 int opd_stats_dir_write(int session_fd, const uint64_t numbers[OPD_STATS_NR], bool throttled, bool hides_kernel) OP_MUST_CHECK;
+
+/* Writes these files of the session with this directory to the disk. Any thread; waits for it. 0, also when there are none, or -errno. */
+int opd_stats_dir_sync(int current_fd) OP_MUST_CHECK;
 
 /* Empties samples/current. 0 or -errno; nothing to empty is no error. */
 int opd_stats_dir_clear_session(int session_fd) OP_MUST_CHECK;

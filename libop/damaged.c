@@ -3,22 +3,38 @@
 
 #include <errno.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "libop/file.h"
 #include "libop/sys.h"
 
 #define DAMAGED_DIR "damaged"
 
+static int move_new(int parent_fd, const char *name, int session_fd, const char *aside)
+{
+	const char *aside_name;
+	int aside_fd = op_file_open_parent(session_fd, aside, true, &aside_name), err;
+
+	if (aside_fd < 0)
+		return aside_fd;
+	err = op_sys_rename_new(parent_fd, name, aside_fd, aside_name);
+	close(aside_fd);
+	return err;
+}
+
 int op_damaged_put_aside(int session_fd, const char *path, char aside[OP_DAMAGED_NAME_BYTES])
 {
 	static uint64_t nr_aside;
-	int err = op_sys_mkdirat(session_fd, DAMAGED_DIR, 0755);
+	const char *name;
+	int parent_fd = op_file_open_parent(session_fd, path, false, &name), err;
 
-	if (err && err != -EEXIST)
-		return err;
+	if (parent_fd < 0)
+		return parent_fd;
 	do {
 		snprintf(aside, OP_DAMAGED_NAME_BYTES, DAMAGED_DIR "/%llu-%llu", (unsigned long long)time(NULL),
 			 (unsigned long long)nr_aside++);
-		err = op_sys_rename_new(session_fd, path, session_fd, aside);
+		err = move_new(parent_fd, name, session_fd, aside);
 	} while (err == -EEXIST);
+	close(parent_fd);
 	return err;
 }

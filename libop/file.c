@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <unistd.h>
 
 #include "libop/sys.h"
@@ -123,4 +124,78 @@ int op_file_make_dirs(const char *path)
 		err = stat(path, &st) < 0 ? -errno : S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
 	}
 	return err;
+}
+
+#define PARENT_FLAGS (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+
+static int open_component(int dir_fd, const char *name, bool make)
+{
+	int fd = op_sys_openat(dir_fd, name, PARENT_FLAGS, 0), err;
+
+	if (fd != -ENOENT || !make)
+		return fd;
+	err = op_sys_mkdirat(dir_fd, name, 0755);
+	return err && err != -EEXIST ? err : op_sys_openat(dir_fd, name, PARENT_FLAGS, 0);
+}
+
+int op_file_open_parent(int dir_fd, const char *path, bool make, const char **ret_name)
+{
+	int fd = strlen(path) < PATH_MAX ? op_sys_openat(dir_fd, ".", PARENT_FLAGS, 0) : -ENAMETOOLONG;
+	const char *slash;
+
+	while (fd >= 0 && (slash = strchr(path, '/'))) {
+		size_t length = (size_t)(slash - path);
+		char name[NAME_MAX + 1];
+		int below = -ENAMETOOLONG;
+
+		if (length <= NAME_MAX) {
+			memcpy(name, path, length);
+			name[length] = '\0';
+			below = strcmp(name, "..") ? open_component(fd, length ? name : ".", make) : -EINVAL;
+		}
+		close(fd);
+		fd = below;
+		path = slash + 1;
+	}
+	if (fd >= 0)
+		*ret_name = path;
+	return fd;
+}
+
+int op_file_open_below(int dir_fd, const char *path, int flags, mode_t mode)
+{
+	const char *name;
+	int parent = op_file_open_parent(dir_fd, path, flags & O_CREAT, &name), fd;
+
+	if (parent < 0)
+		return parent;
+	fd = op_sys_openat(parent, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode);
+	close(parent);
+	return fd;
+}
+
+int op_file_rename_below(int dir_fd, const char *path, const char *new_path, bool make)
+{
+	const char *name, *new_name;
+	int new_parent, parent = op_file_open_parent(dir_fd, path, false, &name), err;
+
+	if (parent < 0)
+		return parent;
+	new_parent = op_file_open_parent(dir_fd, new_path, make, &new_name);
+	err = new_parent < 0 ? new_parent : op_sys_renameat(parent, name, new_parent, new_name);
+	if (new_parent >= 0)
+		close(new_parent);
+	close(parent);
+	return err;
+}
+
+void op_file_unlink_below(int dir_fd, const char *path)
+{
+	const char *name;
+	int parent = op_file_open_parent(dir_fd, path, false, &name);
+
+	if (parent < 0)
+		return;
+	op_sys_unlinkat(parent, name, 0);
+	close(parent);
 }

@@ -24,4 +24,24 @@ int op_file_publish(int dir_fd, const char *name, const char *text, mode_t mode)
 /* Makes a directory and what is missing above it, mode 0755 less the umask. 0, also when it is there; -errno. */
 int op_file_make_dirs(const char *path) OP_NONNULL OP_MUST_CHECK;
 
+/*
+ * Opens the directory that leads to `path` below dir_fd, component by component, so that what the caller does there with the last one,
+ * *ret_name, which points into path, stays below dir_fd: a symbolic link on the way is -ENOTDIR, ".." -EINVAL. `make`: missing
+ * directories are made, mode 0755 less the umask. An O_PATH descriptor that the caller closes, or -errno; -ENAMETOOLONG where others could
+ * not name the file in one call.
+ */
+int op_file_open_parent(int dir_fd, const char *path, bool make, const char **ret_name) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * Opens a file below dir_fd, whose path has no symbolic link, at its end neither; with O_CREAT, directories are made. A descriptor, -ENOTDIR
+ * or -ELOOP for a link, another -errno.
+ */
+int op_file_open_below(int dir_fd, const char *path, int flags, mode_t mode) OP_NONNULL OP_MUST_CHECK;
+
+/* Renames below dir_fd, as above. `make`: directories that lead to new_path are made. 0 or -errno. */
+int op_file_rename_below(int dir_fd, const char *path, const char *new_path, bool make) OP_NONNULL OP_MUST_CHECK;
+
+/* Removes a file below dir_fd, as above. Any error leaves it where it is. */
+void op_file_unlink_below(int dir_fd, const char *path) OP_NONNULL;
+
 #endif

@@ -25,7 +25,10 @@ libop_libop_a_SOURCES = \
 	libop/ledger.c libop/ledger.h \
 	libop/mangle.c libop/mangle.h \
 	libop/odb.c libop/odb.h \
+	libop/odb_file.c libop/odb_file.h \
 	libop/odb_read.c \
+	libop/odb_repair.c \
+	libop/odb_replace.c \
 	libop/parse.c libop/parse.h \
 	libop/perf_data.c libop/perf_data.h libop/perf_open.c libop/perf_reader.h \
 	libop/perf_event.c libop/perf_event.h \

@@ -15,7 +15,8 @@
 
 #define OP_ODB_MAGIC "DAE\n"
 #define OP_ODB_VERSION 0x13u
-#define OP_ODB_VERSION_0_9 0x12u /* oprofile 0.9.x; another header layout, read by later code only */
+#define OP_ODB_VERSION_0_9 0x12u /* oprofile 0.9.x: a longer header and other numbers of processors; read, never written */
+#define OP_CPU_TYPE_UNKNOWN UINT32_MAX /* a processor that oprofile 1.x has no number for */
 #define OP_CPU_TYPE_TIMER 4u	 /* the cpu_type of every host as opd writes it: needs no event description files */
 
 struct op_odb_header {
@@ -77,8 +78,9 @@ struct op_odb;
 /*
  * Opens `path` below dir_fd for counting, or makes it: directories as needed, the file whole under tmp_path (same file system,
  * also below dir_fd) and then renamed. The header of a new file is *header; an existing file keeps its own. Symbolic links are
- * not followed. An existing file that is not sound (unclean stop) is repaired: nodes that were not published are dropped and the hash is
- * rebuilt. 0 and a handle that op_odb_close frees, or -ENOSPC, -EMFILE, -EBADMSG (a foreign file), another -errno.
+ * not followed, wherever in the path. An existing file that is not sound (unclean stop) is repaired: nodes that were not published or are
+ * torn are dropped and the hash is rebuilt. 0 and a handle that op_odb_close frees, or -ENOSPC, -EMFILE, -EBADMSG (a foreign file),
+ * another -errno. Nothing is waited for that the disk does.
  */
 int op_odb_open(int dir_fd, const char *path, const char *tmp_path, const struct op_odb_header *header, struct op_odb **ret_odb)
 	OP_NONNULL OP_MUST_CHECK;
@@ -86,21 +88,39 @@ int op_odb_open(int dir_fd, const char *path, const char *tmp_path, const struct
 /* The header of the open file: of an existing one it is what it had. */
 const struct op_odb_header *op_odb_header(const struct op_odb *odb) OP_NONNULL;
 
-/* Nodes that op_odb_open dropped because they had not been published when the last writer ended. */
+/* Nodes that op_odb_open dropped because they had not been published when the last writer ended, or only in part. */
 uint32_t op_odb_dropped(const struct op_odb *odb) OP_NONNULL;
 
 /*
  * Adds `count` to the key. A count that passes 2^32-1 goes on in a second node of the same key; readers add both.
- * A full file is replaced by one of twice the size: made under tmp_path, synced if op_odb_promise says so, renamed, so that readers
- * see the one or the other, whole. 0, or -ENOSPC when there is no room for that, another -errno; then nothing was added.
+ * A full file is replaced at once by one of twice the size, made under tmp_path, so that readers see the one or the other, whole.
+ * 0, or -ENOSPC when there is no room for that, another -errno; then nothing was added.
  */
 int op_odb_add(struct op_odb *odb, uint64_t key, uint32_t count) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Somebody writes the file to the disk and counts on finding it there: what takes its place is on the disk before it does. So is
- * what takes the place of a file that op_odb_open found, since nobody knows what was promised of it; a new file is nobody's yet.
+ * Somebody writes the file to the disk and counts on finding it there: from now on what takes its place is pending until it is on the disk,
+ * too. So is what takes the place of a file that op_odb_open found, since nobody knows what was promised of it; a new file is nobody's yet.
  */
 void op_odb_promise(struct op_odb *odb) OP_NONNULL;
+
+/* A file that took the place of another and is not on the disk; the other one is kept below tmp_path until it is. */
+struct op_odb_pending;
+
+/* What is pending of this file since the last call: a list by op_odb_pending_next, NULL for none. Each goes to op_odb_settle. */
+struct op_odb_pending *op_odb_take_pending(struct op_odb *odb) OP_NONNULL OP_MUST_CHECK;
+
+/* Where the next of a list is. */
+struct op_odb_pending **op_odb_pending_next(struct op_odb_pending *pending) OP_NONNULL;
+
+/*
+ * Writes the file to the disk and removes what was kept of the other one; frees `pending`. Waits for the disk: any thread but one that counts.
+ * 0, or -errno from writing, and then the other one is kept for op_odb_recover.
+ */
+int op_odb_settle(int dir_fd, struct op_odb_pending *pending) OP_NONNULL OP_MUST_CHECK;
+
+/* Frees a list without settling: op_odb_recover does it at the next start. NULL is allowed. */
+void op_odb_pending_free(struct op_odb_pending *pending);
 
 #define OP_ODB_ADDITIONS_MAX 64 /* in one call; more would not fit in what a CPU looks up at once */
 
@@ -111,11 +131,34 @@ struct op_odb_addition {
 	int error; /* filled in: what op_odb_add returned */
 };
 
-/* op_odb_add of each, in order. They wait for memory at the same time and not one after another, which is most of what they cost. */
-void op_odb_add_all(struct op_odb_addition *additions, size_t nr_additions) OP_NONNULL;
+/*
+ * op_odb_add of each, in order. They wait for memory at the same time and not one after another, which is most of what they cost. How many
+ * of the additions were to a file that has something pending.
+ */
+size_t op_odb_add_all(struct op_odb_addition *additions, size_t nr_additions) OP_NONNULL;
 
 /* Unmaps and closes; NULL is allowed. What was added is in the page cache, not necessarily on the disk. */
 void op_odb_close(struct op_odb *odb);
+
+/* ---- after an unclean stop, before anything is counted ---- */
+
+struct op_odb_recovery {
+	uint64_t nr_put_back; /* files that were kept and stand in their old place again: what had taken it was not whole */
+};
+
+/*
+ * Ends what op_odb_replace left pending under tmp_path: a new file that has all that the one before it had is written to the disk, else the one
+ * before takes its place again. Removes what was in the making. 0, or the first -errno, after the rest was done.
+ */
+int op_odb_recover(int dir_fd, const char *tmp_path, struct op_odb_recovery *ret_recovery) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * Looks whether a reader takes the file and no node is torn, and if not, replaces it by one with the nodes that are whole. What was not published
+ * is removed, and the hash is put in order. *ret_dropped is how many nodes are torn, not published, or missing at the end. 0, also when there was nothing to do; -EBADMSG when it is no sample file or its head is damaged;
+ * another -errno. *ret_pending is as op_odb_take_pending gives it.
+ */
+int op_odb_repair(int dir_fd, const char *path, const char *tmp_path, uint32_t *ret_dropped,
+		  struct op_odb_pending **ret_pending) OP_NONNULL OP_MUST_CHECK;
 
 /* ---- reader; any number of readers, in any process, beside the writer ---- */
 
@@ -125,11 +168,18 @@ struct op_odb_samples {
 	struct op_odb_node *nodes; /* in file order; `next` is of no use here; the same key may stand twice */
 };
 
+/* What is wrong with a file, and where. */
+struct op_odb_fault {
+	const char *why; /* constant text, in the words of the genuine tools */
+	uint64_t offset; /* bytes from the start of the file */
+};
+
 /*
  * Reads the file at dir_fd/path. Its parts are copied, so a writer does not disturb. 0 and samples that op_odb_samples_free frees;
- * -EBADMSG when it is not a whole sample file, and then *ret_why, when given, is a constant text; another -errno from open or read.
+ * -EBADMSG when it is not a whole sample file, and then *ret_fault, when given, says why; another -errno from open or read. Of a file of
+ * oprofile 0.9.x the header is as 1.x has it: fields moved, cpu_type by the numbers of 1.x; its version stays what it is.
  */
-int op_odb_read(int dir_fd, const char *path, struct op_odb_samples *ret_samples, const char **ret_why)
+int op_odb_read(int dir_fd, const char *path, struct op_odb_samples *ret_samples, struct op_odb_fault *ret_fault)
 	OP_NONNULL_ARGS(2, 3) OP_MUST_CHECK;
 
 /* Frees what op_odb_read gave; NULL is allowed. */

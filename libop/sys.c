@@ -94,6 +94,23 @@ int op_sys_unlinkat(int dir_fd, const char *path, int flags)
 	return unlinkat(dir_fd, path, flags) < 0 ? -errno : 0;
 }
 
+int op_sys_linkat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path)
+{
+	return linkat(old_dir_fd, old_path, new_dir_fd, new_path, 0) < 0 ? -errno : 0;
+}
+
+int op_sys_symlinkat(const char *target, int dir_fd, const char *path)
+{
+	return symlinkat(target, dir_fd, path) < 0 ? -errno : 0;
+}
+
+ssize_t op_sys_readlinkat(int dir_fd, const char *path, char *buffer, size_t nr_bytes)
+{
+	ssize_t nr = readlinkat(dir_fd, path, buffer, nr_bytes);
+
+	return nr < 0 ? -errno : nr;
+}
+
 int op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes)
 {
 	return fallocate(fd, mode, offset, nr_bytes) < 0 ? -errno : 0;

@@ -27,6 +27,9 @@ int op_sys_mkdirat(int dir_fd, const char *path, mode_t mode) OP_MUST_CHECK;
 int op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path) OP_MUST_CHECK;
 int op_sys_rename_new(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path) OP_MUST_CHECK; /* -EEXIST: nothing is replaced */
 int op_sys_unlinkat(int dir_fd, const char *path, int flags);
+int op_sys_linkat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path) OP_MUST_CHECK;
+int op_sys_symlinkat(const char *target, int dir_fd, const char *path) OP_MUST_CHECK;
+ssize_t op_sys_readlinkat(int dir_fd, const char *path, char *buffer, size_t nr_bytes) OP_MUST_CHECK;
 int op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes) OP_MUST_CHECK;
 int op_sys_memfd_create(const char *name, unsigned int flags) OP_MUST_CHECK;
 int op_sys_ftruncate(int fd, off_t nr_bytes) OP_MUST_CHECK;

@@ -10,7 +10,7 @@ include $(srcdir)/tests/ring/local.mk
 include $(srcdir)/tests/fuzz/local.mk
 include $(srcdir)/tests/system/storm.mk
 
-check_PROGRAMS += tests/system/work tests/system/fault_oracle tests/system/crowd tests/system/perf_data tests/system/jit_work
+check_PROGRAMS += tests/system/work tests/system/fault_oracle tests/system/crowd tests/system/perf_data tests/system/jit_work tests/system/faultshim.so
 endif
 
 include $(srcdir)/tests/model/local.mk
@@ -25,6 +25,9 @@ tests_system_crowd_CFLAGS = -std=gnu11 -g -O1 $(WARN_CFLAGS)
 
 tests_system_fault_oracle_SOURCES = tests/system/fault_oracle.c
 
+tests_system_faultshim_so_SOURCES = tests/system/faultshim.c
+tests_system_faultshim_so_CFLAGS = -std=gnu11 -fPIC -U_FORTIFY_SOURCE $(WARN_CFLAGS)
+tests_system_faultshim_so_LDFLAGS = -shared
 tests_system_jit_work_SOURCES = tests/system/jit_work.c
 
 tests_system_perf_data_SOURCES = tests/system/perf_data.c
@@ -39,6 +42,8 @@ EXTRA_DIST += tests/format/reader.py tests/format/agree.py \
 	tests/system/test_names.py tests/system/test_places.py tests/system/test_processes.py \
 	tests/system/test_agreement.py tests/system/test_attribution.py tests/system/test_bounds.py tests/system/test_cgroup.py \
 	tests/system/test_control.py tests/system/test_dcookies.py tests/system/test_errors.py tests/system/test_hotplug.py \
+	tests/system/faultload.py tests/system/test_fault_kill.py tests/system/test_fault_dump.py \
+	tests/system/test_fault_space.py tests/system/test_fault_tree.py \
 	tests/system/test_jit.py tests/system/test_kernel.py tests/system/test_opcheck.py tests/system/test_opcontrol.py tests/system/test_overwrite.py \
 	tests/system/test_page_faults.py tests/system/test_restart.py tests/system/test_rotation.py tests/system/test_sessions.py tests/system/test_shares.py tests/system/test_swaps.py \
 	tests/system/test_storm.py tests/system/test_import.py tests/system/perf_swap.py \
@@ -46,6 +51,7 @@ EXTRA_DIST += tests/format/reader.py tests/format/agree.py \
 	tests/systemd/test_container.py \
 	tests/bench/bench.py tests/bench/bench_import.py
 
+LONG_KILLS = 500
 OPD_TEST_ENV = OPD_BUILD=$(abs_top_builddir) OPD_SOURCE=$(abs_top_srcdir)
 
 .PHONY: check-programs check-system check-long bench fuzz
@@ -59,6 +65,7 @@ check-system: all check-programs
 
 check-long: all check-programs
 	tests/ring/torture --records=$(TORTURE_RECORDS)
+	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_fault_kill.py $(LONG_KILLS)
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_ibs.py --records=$(IBS_RECORDS) || test $$? -eq 77
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_storm.py --long
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_overwrite.py --long || test $$? -eq 77
@@ -66,6 +73,7 @@ check-long: all check-programs
 
 bench: all check-programs
 	@rc=0; $(MAKE) --no-print-directory bench-ring || rc=1; echo; \
-		$(MAKE) --no-print-directory bench-sim || rc=1; \
+		$(MAKE) --no-print-directory bench-sim || rc=1; echo; \
+		$(MAKE) --no-print-directory bench-files || rc=1; \
 		env $(OPD_TEST_ENV) python3 $(srcdir)/tests/bench/bench_import.py || rc=1; echo; \
 		env $(OPD_TEST_ENV) python3 $(srcdir)/tests/bench/bench.py $(BENCH_FLAGS) || rc=1; exit $$rc

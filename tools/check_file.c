@@ -253,11 +253,11 @@ static int look_into(struct opk_file *file, struct image *image)
 static int check_live(int dir_fd, const char *path, struct opk_file *file)
 {
 	struct op_odb_samples samples = { 0 };
-	const char *why = NULL;
-	int err = op_odb_read(dir_fd, path, &samples, &why);
+	struct op_odb_fault fault;
+	int err = op_odb_read(dir_fd, path, &samples, &fault);
 
 	if (err == -EBADMSG) {
-		note(file, OPK_LOST, why ? why : "not a sample file", 0);
+		note(file, OPK_LOST, fault.why, fault.offset);
 		return 0;
 	}
 	if (err)

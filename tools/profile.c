@@ -474,11 +474,12 @@ int opr_profile_arrange(struct opr_profile *profile, const struct opr_merge *mer
 int opr_profile_read(const struct opr_profile *profile, const struct opr_file *file, struct op_odb_samples *ret_samples)
 {
 	const struct opr_session *session = &profile->sessions[file->session];
-	const char *why = NULL;
-	int err = op_odb_read(session->dir_fd, file->path, ret_samples, &why);
+	struct op_odb_fault fault;
+	int err = op_odb_read(session->dir_fd, file->path, ret_samples, &fault);
 
 	if (err == -EBADMSG)
-		return opr_error(err, "%s: %s/%s", why ? why : "Invalid sample file", session->path, file->path);
+		return opr_error(err, "%s: %s/%s (at byte %llu)", fault.why, session->path, file->path,
+				 (unsigned long long)fault.offset);
 	if (err < 0)
 		return opr_error(err, "%s/%s: %s", session->path, file->path, strerror(-err));
 	return 0;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # What the rings cost, and the pipeline behind them. Built with the tests, run by `make bench-ring`, `make bench-sim` and `make bench`.
 if ENABLE_TESTS
-check_PROGRAMS += tests/bench/bench_memory tests/bench/bench_ring tests/bench/bench_sim
+check_PROGRAMS += tests/bench/bench_memory tests/bench/bench_ring tests/bench/bench_sim tests/bench/bench_files
 endif
 
 tests_bench_bench_memory_SOURCES = \
@@ -49,7 +49,11 @@ tests_bench_bench_sim_SOURCES = \
 tests_bench_bench_sim_CPPFLAGS = $(AM_CPPFLAGS) $(SYSTEMD_CFLAGS)
 tests_bench_bench_sim_LDADD = daemon/libopd.a libop/libop.a $(SYSTEMD_LIBS)
 
-.PHONY: bench-ring bench-sim
+tests_bench_bench_files_SOURCES = tests/bench/bench.h tests/bench/bench_files.c
+tests_bench_bench_files_CPPFLAGS = $(AM_CPPFLAGS) $(SYSTEMD_CFLAGS)
+tests_bench_bench_files_LDADD = daemon/libopd.a libop/libop.a $(SYSTEMD_LIBS)
+
+.PHONY: bench-ring bench-sim bench-files
 # Both run, also when the first misses an aim; a host that allows no events (77) has been told so.
 bench-ring: all check-programs
 	@rc=0; $(BENCH_LTTNG) tests/bench/bench_memory $(BENCH_MEMORY_FLAGS) || rc=1; echo; \
@@ -58,3 +62,7 @@ bench-ring: all check-programs
 # Needs no privileges: the CPUs are made up.
 bench-sim: all check-programs
 	@tests/bench/bench_sim $(BENCH_SIM_FLAGS)
+
+# Neither privileges nor events: what sample files cost on the disk of TMPDIR.
+bench-files: all check-programs
+	@tests/bench/bench_files $(BENCH_FILES_FLAGS)

@@ -246,8 +246,7 @@ static int check_file(const struct load_file *file, void *arg)
 	struct checking *checking = arg;
 	char *path = path_of(checking->sim, file);
 	struct op_odb_samples samples;
-	const char *why;
-	int err = path ? op_odb_read(checking->sim->dir_fd, path, &samples, &why) : -ENOMEM;
+	int err = path ? op_odb_read(checking->sim->dir_fd, path, &samples, NULL) : -ENOMEM;
 
 	if (!err) {
 		compare(&checking->check, file, &samples);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Fuzz targets: the corpora in `make check`, libFuzzer in `make fuzz` (clang; FUZZ_SECONDS each; new inputs and findings stay in the build directory).
-check_PROGRAMS += tests/fuzz/replay_ring tests/fuzz/replay_perf_map tests/fuzz/replay_jitdump tests/fuzz/replay_ibs tests/fuzz/replay_perf_data
+check_PROGRAMS += tests/fuzz/replay_ring tests/fuzz/replay_perf_map tests/fuzz/replay_jitdump tests/fuzz/replay_ibs tests/fuzz/replay_perf_data tests/fuzz/replay_session
 TESTS += tests/fuzz/test_corpus.sh
 EXTRA_DIST += tests/fuzz/test_corpus.sh tests/fuzz/corpus tests/fuzz/fuzz_jit.h
 
@@ -12,14 +12,16 @@ tests_fuzz_replay_jitdump_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_jitdump.
 tests_fuzz_replay_jitdump_LDADD = daemon/libopd.a libop/libop.a
 tests_fuzz_replay_ibs_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_ibs.c
 tests_fuzz_replay_ibs_LDADD = libop/libop.a
+tests_fuzz_replay_session_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_session.c
+tests_fuzz_replay_session_LDADD = libop/libop.a
 tests_fuzz_replay_perf_data_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_perf_data.c
 tests_fuzz_replay_perf_data_LDADD = libop/libop.a $(ZSTD_LIBS)
 
 FUZZ_CC = clang
 FUZZ_CFLAGS = -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all
 FUZZ_SECONDS = 600
-FUZZ_TARGETS = ring perf_map jitdump ibs perf_data
-CLEANFILES += tests/fuzz/fuzz_ring tests/fuzz/fuzz_perf_map tests/fuzz/fuzz_jitdump tests/fuzz/fuzz_ibs tests/fuzz/fuzz_perf_data
+FUZZ_TARGETS = ring perf_map jitdump ibs perf_data session
+CLEANFILES += tests/fuzz/fuzz_session tests/fuzz/fuzz_ring tests/fuzz/fuzz_perf_map tests/fuzz/fuzz_jitdump tests/fuzz/fuzz_ibs tests/fuzz/fuzz_perf_data
 
 # Compiled in one go: the library's objects are not instrumented.
 FUZZ_BUILD = $(MKDIR_P) tests/fuzz && \
@@ -27,7 +29,7 @@ FUZZ_BUILD = $(MKDIR_P) tests/fuzz && \
 FUZZ_JIT_FILES = \
 	$(srcdir)/daemon/jit_map.c $(srcdir)/daemon/mapset.c $(srcdir)/daemon/perf_map.c $(srcdir)/daemon/jitdump.c \
 	$(srcdir)/daemon/jit_object.c $(srcdir)/daemon/jit_lines.c \
-	$(srcdir)/libop/htable.c $(srcdir)/libop/text.c $(srcdir)/libop/sys.c
+	$(srcdir)/libop/file.c $(srcdir)/libop/htable.c $(srcdir)/libop/text.c $(srcdir)/libop/sys.c
 
 tests/fuzz/fuzz_ring: $(srcdir)/tests/fuzz/fuzz_ring.c $(srcdir)/libop/ring.c $(srcdir)/libop/sys.c $(srcdir)/libop/ring.h config.h
 	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_ring.c $(srcdir)/libop/ring.c $(srcdir)/libop/sys.c
@@ -44,6 +46,14 @@ FUZZ_IBS_FILES = \
 
 tests/fuzz/fuzz_ibs: $(srcdir)/tests/fuzz/fuzz_ibs.c $(FUZZ_IBS_FILES) config.h
 	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_ibs.c $(FUZZ_IBS_FILES)
+
+FUZZ_SESSION_FILES = \
+	$(srcdir)/libop/odb.c $(srcdir)/libop/odb_file.c $(srcdir)/libop/odb_read.c $(srcdir)/libop/odb_repair.c \
+	$(srcdir)/libop/odb_replace.c $(srcdir)/libop/session.c $(srcdir)/libop/mangle.c $(srcdir)/libop/file.c \
+	$(srcdir)/libop/text.c $(srcdir)/libop/parse.c $(srcdir)/libop/sys.c
+
+tests/fuzz/fuzz_session: $(srcdir)/tests/fuzz/fuzz_session.c $(FUZZ_SESSION_FILES) config.h
+	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_session.c $(FUZZ_SESSION_FILES)
 
 FUZZ_PERF_FILES = \
 	$(srcdir)/libop/perf_data.c $(srcdir)/libop/perf_open.c $(srcdir)/libop/perf_event.c $(srcdir)/libop/perf_feature.c \

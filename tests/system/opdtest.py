@@ -193,8 +193,8 @@ class Box:
 
     # ---- the daemon ----
 
-    def start_daemon(self, *setup, start=True):
-        """Keeps `setup` (options of opcontrol --setup), starts opd and waits for its READY; then --start."""
+    def start_daemon(self, *setup, start=True, env=None):
+        """Keeps `setup` (options of opcontrol --setup), starts opd, with more in its environment, and waits for its READY; then --start."""
         if setup:
             self.opcontrol("--setup", *setup)
         ready = os.path.join(self.dir, "ready")
@@ -204,7 +204,7 @@ class Box:
             notify.bind(ready)
             notify.settimeout(0.1)
             with open(self.log, "ab") as log:
-                self.daemon = subprocess.Popen([self.env["OPD_DAEMON"]], env={**self.env, "NOTIFY_SOCKET": ready}, cwd="/",
+                self.daemon = subprocess.Popen([self.env["OPD_DAEMON"]], env={**self.env, **(env or {}), "NOTIFY_SOCKET": ready}, cwd="/",
                                                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
             self.known_pids.add(self.daemon.pid)
             self.await_ready(notify)

@@ -20,7 +20,7 @@ def check_file(sample_file, words):
     """One sample file against what the words say of its application and its class."""
     name, path = sample_file.name, sample_file.path
     own = name.app[1] == name.image[1]
-    if name.image[0] == "anon":
+    if "{dep}/{anon:" in path:
         require(not own, "%s: an anonymous region is its own application" % path)
     elif is_kernel(sample_file):
         require(own or "kernel" in words, "%s: a kernel sample under an application" % path)
@@ -51,7 +51,7 @@ def check_work(files, words, work, pid):
     if "thread" in words:
         found = {(f.name.tgid, f.name.tid) for f in mine}
         require((pid, pid) in found, "thread %d is not among %s" % (pid, found))
-    return any(f.name.image[0] == "anon" for f in mine)
+    return any("{dep}/{anon:" in f.path for f in mine)
 
 
 def run_one(words):

@@ -106,10 +106,9 @@ static uint64_t stored(const char *path, uint64_t key)
 	struct op_odb_samples samples;
 	char whole[512];
 	uint64_t sum = 0;
-	const char *why;
 
 	snprintf(whole, sizeof(whole), "samples/current/%s/TIMER.1000000.0.all.all.all", path);
-	if (op_odb_read(pipeline.count.session_fd, whole, &samples, &why) < 0)
+	if (op_odb_read(pipeline.count.session_fd, whole, &samples, NULL) < 0)
 		return 0;
 	for (uint32_t i = 0; i < samples.nr_nodes; i++)
 		if (samples.nodes[i].key == key)

@@ -96,14 +96,15 @@ static void test_empty_profile(void **state OP_UNUSED)
 	op_odb_samples_free(&read);
 }
 
-static void assert_refused(const char *expected_why)
+static void assert_refused(const char *expected_why, uint64_t expected_offset)
 {
 	struct op_odb_samples read = { .nr_nodes = 77 };
-	const char *why = NULL;
+	struct op_odb_fault fault = { 0 };
 
-	assert_int_equal(op_odb_read(dir_fd, "f", &read, &why), -EBADMSG);
-	assert_non_null(why);
-	assert_string_equal(why, expected_why);
+	assert_int_equal(op_odb_read(dir_fd, "f", &read, &fault), -EBADMSG);
+	assert_non_null(fault.why);
+	assert_string_equal(fault.why, expected_why);
+	assert_int_equal(fault.offset, expected_offset);
 	assert_int_equal(read.nr_nodes, 77);
 }
 
@@ -138,36 +139,97 @@ static void test_length(void **state OP_UNUSED)
 	for (off_t bytes = 0; bytes < 72; bytes++) {
 		write_sound();
 		resize(bytes);
-		assert_refused("Can't read sample file header");
+		assert_refused("Can't read sample file header", 0);
 	}
 	for (off_t bytes = 72; bytes < 2664; bytes += 37) {
 		write_sound();
 		resize(bytes);
-		assert_refused("Invalid argument");
+		assert_refused("Invalid argument", 72);
 	}
 	write_sound();
 	resize(2664 + 19);
 	assert_int_equal(op_odb_read(dir_fd, "f", &read, NULL), 0);
 	op_odb_samples_free(&read);
 	resize(2664 + 20);
-	assert_refused("Invalid argument");
+	assert_refused("Invalid argument", 72);
+}
+
+static void put_u32(uint8_t *bytes, size_t offset, uint32_t value)
+{
+	memcpy(bytes + offset, &value, sizeof(value));
+}
+
+/* A file as oprofile 0.9.9 wrote it: header of 88 bytes, two nodes. */
+static void test_file_of_0_9(void **state OP_UNUSED)
+{
+	static const struct {
+		uint32_t of_0_9, of_1;
+	} cpu_types[] = {
+		{ 0, 0 },   { 4, 4 },	{ 5, OP_CPU_TYPE_UNKNOWN }, { 6, 5 },	{ 8, OP_CPU_TYPE_UNKNOWN },  { 10, 6 },	 { 11, 7 },
+		{ 15, OP_CPU_TYPE_UNKNOWN }, { 16, 8 }, { 17, 9 },  { 40, 32 }, { 43, OP_CPU_TYPE_UNKNOWN }, { 44, 35 }, { 46, 36 },
+		{ 51, 40 }, { 54, 43 }, { 55, OP_CPU_TYPE_UNKNOWN }, { 59, 47 }, { 66, 54 }, { 81, 69 }, { 83, 71 },
+		{ 84, OP_CPU_TYPE_UNKNOWN }, { UINT32_MAX, OP_CPU_TYPE_UNKNOWN },
+	};
+	static const uint64_t embedded_offset = UINT64_MAX, anon_start = 0x7f0000001000, mtime = 1400000000;
+	uint8_t bytes[2680] = OP_ODB_MAGIC;
+	struct op_odb_samples read;
+
+	put_u32(bytes, 4, OP_ODB_VERSION_0_9);
+	put_u32(bytes, 12, 0x76);
+	put_u32(bytes, 16, 3);
+	put_u32(bytes, 20, 100000);
+	put_u32(bytes, 24, 1);
+	memcpy(bytes + 40, &mtime, 8);
+	memcpy(bytes + 56, &embedded_offset, 8);
+	memcpy(bytes + 64, &anon_start, 8);
+	put_u32(bytes, 88, 128);
+	put_u32(bytes, 92, 3);
+	put_u32(bytes, 120 + 16, 0x1139);
+	put_u32(bytes, 120 + 24, 50);
+	put_u32(bytes, 120 + 32, 0x115d);
+	put_u32(bytes, 120 + 40, 10);
+	for (size_t i = 0; i < op_array_size(cpu_types); i++) {
+		put_u32(bytes, 8, cpu_types[i].of_0_9);
+		sample_write_bytes(dir_fd, "f", bytes, sizeof(bytes));
+		assert_int_equal(op_odb_read(dir_fd, "f", &read, NULL), 0);
+		assert_int_equal(read.header.cpu_type, cpu_types[i].of_1);
+		assert_int_equal(read.header.version, OP_ODB_VERSION_0_9);
+		assert_int_equal(read.header.ctr_event, 0x76);
+		assert_int_equal(read.header.ctr_um, 3);
+		assert_int_equal(read.header.ctr_count, 100000);
+		assert_int_equal(read.header.is_kernel, 1);
+		assert_int_equal(read.header.mtime, mtime);
+		assert_int_equal(read.header.anon_start, anon_start);
+		assert_int_equal(read.header.cg_to_anon_start, 0);
+		assert_int_equal(read.nr_nodes, 2);
+		assert_int_equal(read.nodes[1].key, 0x115d);
+		assert_int_equal(read.nodes[1].value, 10);
+		op_odb_samples_free(&read);
+	}
+	for (off_t end = 72; end < 2680; end += 59) {
+		resize(end);
+		assert_refused(end < 88 ? "Can't read sample file header" : "Invalid argument", end < 88 ? 52 : 88);
+		sample_write_bytes(dir_fd, "f", bytes, sizeof(bytes));
+	}
 }
 
 static const struct {
 	off_t offset;
 	uint32_t value;
 	const char *why;
+	uint64_t fault_offset;
 } damages[] = {
-	{ 0, 0x12345678, "Invalid sample file, bad magic number" },
-	{ 4, 0x12, "samples files version mismatch" },
-	{ 4, 0x13000000, "samples files version mismatch" },
-	{ 72, 0, "Invalid argument" }, /* size */
-	{ 72, 127, "Invalid argument" },
-	{ 72, 129, "Invalid argument" },
-	{ 72, UINT32_MAX, "Invalid argument" },
-	{ 76, 0, "Invalid argument" }, /* current_size */
-	{ 76, 129, "Invalid argument" },
-	{ 76, UINT32_MAX, "Invalid argument" },
+	{ 0, 0x12345678, "Invalid sample file, bad magic number", 0 },
+	{ 4, 0x12, "Invalid argument", 88 }, /* then nothing is where it is looked for */
+	{ 4, 0x14, "samples files version mismatch", 4 },
+	{ 4, 0x13000000, "samples files version mismatch", 4 },
+	{ 72, 0, "Invalid argument", 72 }, /* size */
+	{ 72, 127, "Invalid argument", 72 },
+	{ 72, 129, "Invalid argument", 72 },
+	{ 72, UINT32_MAX, "Invalid argument", 72 },
+	{ 76, 0, "Invalid argument", 72 }, /* current_size */
+	{ 76, 129, "Invalid argument", 72 },
+	{ 76, UINT32_MAX, "Invalid argument", 72 },
 };
 
 static void test_damaged_fields(void **state OP_UNUSED)
@@ -175,7 +237,7 @@ static void test_damaged_fields(void **state OP_UNUSED)
 	for (size_t i = 0; i < op_array_size(damages); i++) {
 		write_sound();
 		patch(damages[i].offset, damages[i].value);
-		assert_refused(damages[i].why);
+		assert_refused(damages[i].why, damages[i].fault_offset);
 	}
 }
 
@@ -200,13 +262,13 @@ static void test_garbage(void **state OP_UNUSED)
 static void test_no_file(void **state OP_UNUSED)
 {
 	struct op_odb_samples read;
-	const char *why = NULL;
+	struct op_odb_fault fault = { 0 };
 
-	assert_int_equal(op_odb_read(dir_fd, "nothing", &read, &why), -ENOENT);
-	assert_null(why);
+	assert_int_equal(op_odb_read(dir_fd, "nothing", &read, &fault), -ENOENT);
+	assert_null(fault.why);
 	assert_int_equal(mkdirat(dir_fd, "d", 0755), 0);
-	assert_int_equal(op_odb_read(dir_fd, "d", &read, &why), -EBADMSG);
-	assert_string_equal(why, "Not a regular file");
+	assert_int_equal(op_odb_read(dir_fd, "d", &read, &fault), -EBADMSG);
+	assert_string_equal(fault.why, "Not a regular file");
 	op_odb_samples_free(NULL);
 }
 
@@ -228,15 +290,15 @@ static void test_signals_and_short_reads(void **state OP_UNUSED)
 static void test_failing_calls(void **state OP_UNUSED)
 {
 	struct op_odb_samples read;
-	const char *why = NULL;
+	struct op_odb_fault fault = { 0 };
 	int nr_failed = 0, err;
 
 	write_sound();
 	do {
 		failing = ++nr_failed;
-		err = op_odb_read(dir_fd, "f", &read, &why);
+		err = op_odb_read(dir_fd, "f", &read, &fault);
 		assert_true(!err || err == -EIO);
-		assert_null(why);
+		assert_null(fault.why);
 	} while (err && nr_failed < 100);
 	failing = 0;
 	assert_int_equal(nr_failed, 6); /* two looks at the length, header, descriptor, nodes; then none failed */
@@ -250,7 +312,7 @@ int main(void)
 		cmocka_unit_test(test_empty_profile),  cmocka_unit_test(test_length),
 		cmocka_unit_test(test_damaged_fields), cmocka_unit_test(test_garbage),
 		cmocka_unit_test(test_no_file),        cmocka_unit_test(test_signals_and_short_reads),
-		cmocka_unit_test(test_failing_calls),
+		cmocka_unit_test(test_failing_calls),  cmocka_unit_test(test_file_of_0_9),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

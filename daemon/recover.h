@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What an unclean stop left: looked at before anything is counted, so that every reader takes the session. Main thread, at the start, unless said otherwise. */
+#ifndef OPD_RECOVER_H
+#define OPD_RECOVER_H
+
+#include "libop/compiler.h"
+
+/*
+ * Ends what was under way in tmp/; after an unclean stop every sample file of the current session is looked at as well: nodes that are torn are
+ * dropped, what is no sample file is put aside. The log says what was done and what failed.
+ */
+void opd_recover(int session_fd, bool was_unclean);
+
+/* Moves a sample file, or what stands where one belongs, out of the way; the log says so. 0 or -errno. Sync thread, or before it starts. */
+int opd_put_sample_file_aside(int session_fd, const char *path) OP_NONNULL OP_MUST_CHECK;
+
+/* Whether this error of op_odb_open or op_odb_repair is one that putting aside helps against. */
+bool opd_is_damage(int err) OP_MUST_CHECK;
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "daemon/settle.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+#include "daemon/log.h"
+
+struct opd_settler {
+	int session_fd;
+	pthread_t thread;
+	pthread_mutex_t lock; /* protects what follows */
+	pthread_cond_t changed;
+	struct op_odb_pending *first; /* the newest is settled first: it makes older ones of its file needless */
+	bool end;
+};
+
+/* The next one, or NULL at the end; waits for it. */
+static struct op_odb_pending *take(struct opd_settler *settler)
+{
+	struct op_odb_pending *pending;
+
+	pthread_mutex_lock(&settler->lock);
+	while (!settler->first && !settler->end)
+		pthread_cond_wait(&settler->changed, &settler->lock);
+	pending = settler->first;
+	if (pending) {
+		settler->first = *op_odb_pending_next(pending);
+		*op_odb_pending_next(pending) = NULL;
+	}
+	pthread_mutex_unlock(&settler->lock);
+	return pending;
+}
+
+static void *run(void *arg)
+{
+	static struct opd_rate rate;
+	struct opd_settler *settler = arg;
+	struct op_odb_pending *pending;
+
+	pthread_setname_np(pthread_self(), "opd-settle");
+	while ((pending = take(settler))) {
+		int err = op_odb_settle(settler->session_fd, pending);
+
+		if (err)
+			opd_log_failure(&rate, op_now_ns(), "cannot write a sample file that has grown to the disk", err);
+	}
+	return NULL;
+}
+
+int opd_settler_new(int session_fd, struct opd_settler **ret_settler)
+{
+	struct opd_settler *settler = calloc(1, sizeof(*settler));
+	int err;
+
+	if (!settler)
+		return -ENOMEM;
+	settler->session_fd = session_fd;
+	pthread_mutex_init(&settler->lock, NULL);
+	pthread_cond_init(&settler->changed, NULL);
+	err = pthread_create(&settler->thread, NULL, run, settler);
+	if (err) {
+		pthread_cond_destroy(&settler->changed);
+		pthread_mutex_destroy(&settler->lock);
+		free(settler);
+		return -err;
+	}
+	*ret_settler = settler;
+	return 0;
+}
+
+void opd_settler_add(struct opd_settler *settler, struct op_odb_pending *pending)
+{
+	struct op_odb_pending **last = op_odb_pending_next(pending);
+
+	while (*last)
+		last = op_odb_pending_next(*last);
+	pthread_mutex_lock(&settler->lock);
+	*last = settler->first;
+	settler->first = pending;
+	pthread_cond_signal(&settler->changed);
+	pthread_mutex_unlock(&settler->lock);
+}
+
+void opd_settler_free(struct opd_settler *settler)
+{
+	if (!settler)
+		return;
+	pthread_mutex_lock(&settler->lock);
+	settler->end = true;
+	pthread_cond_signal(&settler->changed);
+	pthread_mutex_unlock(&settler->lock);
+	pthread_join(settler->thread, NULL);
+	pthread_cond_destroy(&settler->changed);
+	pthread_mutex_destroy(&settler->lock);
+	free(settler);
+}

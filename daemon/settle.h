@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Settling: sample files that took the place of others are written to the disk by a thread of its own, since a disk may take
+ * seconds and whoever counts does not wait (op_odb_settle).
+ */
+#ifndef OPD_SETTLE_H
+#define OPD_SETTLE_H
+
+#include "libop/compiler.h"
+#include "libop/odb.h"
+
+struct opd_settler;
+
+/* Starts the thread; session_fd is the caller's until opd_settler_free. 0 or -errno. */
+int opd_settler_new(int session_fd, struct opd_settler **ret_settler) OP_NONNULL OP_MUST_CHECK;
+
+/* Takes a list over. Any thread; does not wait. */
+void opd_settler_add(struct opd_settler *settler, struct op_odb_pending *pending) OP_NONNULL;
+
+/* Settles what is left and ends the thread; NULL is allowed. */
+void opd_settler_free(struct opd_settler *settler);
+
+#endif

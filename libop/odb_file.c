@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "libop/odb_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "libop/file.h"
+#include "libop/sys.h"
+
+#define FILE_MODE 0644
+#define TMP_FLAGS (O_RDWR | O_CREAT | O_TRUNC)
+
+/* ---- one file ---- */
+
+int op_odb_map_file(int fd, uint32_t size, struct op_odb_map *ret_map)
+{
+	size_t nr_bytes = op_odb_file_bytes(size);
+	struct stat st;
+	uint8_t *base;
+	void *start;
+	int err = op_sys_fstat(fd, &st);
+
+	if (!err)
+		err = op_sys_mmap(NULL, nr_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0, &start);
+	if (err)
+		return err;
+	base = start;
+	*ret_map = (struct op_odb_map){
+		.header = start,
+		.descr = (void *)(base + sizeof(struct op_odb_header)),
+		.nodes = (void *)(base + OP_ODB_NODES_OFFSET),
+		.hash = (void *)(base + OP_ODB_NODES_OFFSET + size * sizeof(struct op_odb_node)),
+		.size = size,
+		.nr_bytes = nr_bytes,
+		.inode = st.st_ino,
+	};
+	return 0;
+}
+
+void op_odb_unmap(const struct op_odb_map *map)
+{
+	op_sys_munmap(map->header, map->nr_bytes);
+}
+
+static int fill(int fd, uint32_t size, struct op_odb_map *ret_map)
+{
+	int err = op_sys_fallocate(fd, 0, 0, (off_t)op_odb_file_bytes(size));
+
+	if (!err)
+		err = op_odb_map_file(fd, size, ret_map);
+	if (err)
+		return err;
+	ret_map->descr->size = size;
+	ret_map->descr->current_size = 1;
+	return 0;
+}
+
+int op_odb_make_file(int dir_fd, const char *tmp_path, uint32_t size, struct op_odb_map *ret_map)
+{
+	int fd = op_file_open_below(dir_fd, tmp_path, TMP_FLAGS, FILE_MODE), err;
+
+	if (fd < 0)
+		return fd;
+	err = fill(fd, size, ret_map);
+	close(fd);
+	if (err)
+		op_file_unlink_below(dir_fd, tmp_path);
+	return err;
+}
+
+void op_odb_link_nodes(const struct op_odb_map *map)
+{
+	uint32_t nr_nodes = map->descr->current_size;
+
+	for (uint32_t i = 1; i < nr_nodes; i++)
+		op_odb_link_node(map, i);
+}
+
+bool op_odb_is_torn(const struct op_odb_node *node, uint32_t index)
+{
+	if (node->value)
+		return op_odb_needs_filler(node->key, index);
+	return !op_odb_needs_filler(0, index) || !node[-1].value || node->key != node[-1].key;
+}
+
+int op_odb_check_head(const struct op_odb_header *header, const struct op_odb_descr *descr)
+{
+	if (memcmp(header->magic, OP_ODB_MAGIC, sizeof(header->magic)) != 0 || header->version != OP_ODB_VERSION)
+		return -EBADMSG;
+	if (descr->size < 2 || descr->size > OP_ODB_SIZE_MAX || (descr->size & (descr->size - 1)))
+		return -EBADMSG;
+	return descr->current_size >= 1 && descr->current_size <= descr->size ? 0 : -EBADMSG;
+}
+
+int op_odb_open_regular(int dir_fd, const char *path, int flags, struct stat *ret_stat)
+{
+	int fd = op_file_open_below(dir_fd, path, flags, 0), err;
+
+	if (fd < 0)
+		return fd;
+	err = op_sys_fstat(fd, ret_stat);
+	if (!err && !S_ISREG(ret_stat->st_mode))
+		err = -EBADMSG;
+	if (err)
+		close(fd);
+	return err ? err : fd;
+}
+
+int op_odb_publish(int dir_fd, const char *tmp_path, const char *path)
+{
+	int err = op_file_rename_below(dir_fd, tmp_path, path, true);
+
+	if (err)
+		op_file_unlink_below(dir_fd, tmp_path);
+	return err;
+}
+
+/* ---- what is there already ---- */
+
+/* The chains reach each node in use once, from the bucket of its key. Nodes are reached no more often than there are, whatever is in them. */
+static bool hash_is_sound(const struct op_odb_map *map)
+{
+	uint32_t nr_nodes = map->descr->current_size, reached = 1;
+
+	for (uint32_t bucket = 0; bucket < map->size; bucket++) {
+		for (uint32_t i = map->hash[bucket]; i; i = map->nodes[i].next) {
+			if (i >= nr_nodes || ++reached > nr_nodes || op_odb_bucket(map->nodes[i].key, map->size) != bucket)
+				return false;
+		}
+	}
+	return reached == nr_nodes;
+}
+
+/* What was written of nodes that were not published when the last writer ended. */
+static uint32_t drop_unpublished(const struct op_odb_map *map)
+{
+	uint32_t nr_dropped = 0;
+
+	for (uint32_t i = map->descr->current_size; i < map->size; i++) {
+		if (!map->nodes[i].key && !map->nodes[i].value)
+			continue;
+		map->nodes[i] = (struct op_odb_node){ 0 };
+		nr_dropped++;
+	}
+	return nr_dropped;
+}
+
+static bool has_torn_nodes(const struct op_odb_map *map)
+{
+	for (uint32_t i = 1; i < map->descr->current_size; i++)
+		if (op_odb_is_torn(&map->nodes[i], i))
+			return true;
+	return false;
+}
+
+/* The node array is the truth: whatever the hash said when the last writer ended is made anew from it. */
+static void make_hash_sound(const struct op_odb_map *map)
+{
+	if (hash_is_sound(map))
+		return;
+	memset(map->hash, 0, map->size * sizeof(uint32_t));
+	op_odb_link_nodes(map);
+}
+
+int op_odb_map_sound(int fd, const struct stat *st, struct op_odb_map *ret_map, uint32_t *ret_dropped)
+{
+	struct {
+		struct op_odb_header header;
+		struct op_odb_descr descr;
+	} head;
+	ssize_t nr = op_sys_pread(fd, &head, sizeof(head), 0);
+	struct op_odb_map map;
+	int err;
+
+	if (nr < 0)
+		return (int)nr;
+	err = nr < (ssize_t)sizeof(head) ? -EBADMSG : op_odb_check_head(&head.header, &head.descr);
+	if (!err && st->st_size != (off_t)op_odb_file_bytes(head.descr.size))
+		err = -EUCLEAN;
+	/* Blocks that a sparse copy left out would be SIGBUS on a full disk. */
+	if (!err)
+		err = op_sys_fallocate(fd, 0, 0, st->st_size);
+	if (!err)
+		err = op_odb_map_file(fd, head.descr.size, &map);
+	if (err)
+		return err;
+	if (has_torn_nodes(&map)) {
+		op_odb_unmap(&map);
+		return -EUCLEAN;
+	}
+	*ret_dropped = drop_unpublished(&map);
+	make_hash_sound(&map);
+	*ret_map = map;
+	return 0;
+}

@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* One sample file in the place of another, without waiting for the disk; odb_file.h says how. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <unistd.h>
+
+#include "libop/file.h"
+#include "libop/odb_file.h"
+#include "libop/sys.h"
+
+#define LINK_BYTES 128
+
+struct op_odb_pending {
+	struct op_odb_pending *next;
+	uint64_t inode;
+	char *tmp_path;
+	char path[];
+};
+
+static struct op_odb_pending *make_pending(const char *tmp_path, const char *path, uint64_t inode)
+{
+	size_t path_bytes = strlen(path) + 1, tmp_bytes = strlen(tmp_path) + 1;
+	struct op_odb_pending *pending = malloc(sizeof(*pending) + path_bytes + tmp_bytes);
+
+	if (!pending)
+		return NULL;
+	*pending = (struct op_odb_pending){ .inode = inode, .tmp_path = pending->path + path_bytes };
+	memcpy(pending->path, path, path_bytes);
+	memcpy(pending->tmp_path, tmp_path, tmp_bytes);
+	return pending;
+}
+
+struct op_odb_pending **op_odb_pending_next(struct op_odb_pending *pending)
+{
+	return &pending->next;
+}
+
+/* The two directories of a replacement and the names in them. */
+struct places {
+	int parent, tmp_parent;
+	const char *name, *tmp_name;
+};
+
+static void close_places(const struct places *places)
+{
+	if (places->parent >= 0)
+		close(places->parent);
+	if (places->tmp_parent >= 0)
+		close(places->tmp_parent);
+}
+
+static int open_places(int dir_fd, const char *tmp_path, const char *path, struct places *ret_places)
+{
+	struct places places = { .parent = -1 };
+
+	places.tmp_parent = op_file_open_parent(dir_fd, tmp_path, false, &places.tmp_name);
+	if (places.tmp_parent < 0)
+		return places.tmp_parent;
+	places.parent = op_file_open_parent(dir_fd, path, false, &places.name);
+	if (places.parent < 0) {
+		close_places(&places);
+		return places.parent;
+	}
+	*ret_places = places;
+	return 0;
+}
+
+static const char *link_name(const struct places *places, const char *kind, uint64_t inode, char buffer[LINK_BYTES])
+{
+	snprintf(buffer, LINK_BYTES, "%s.%s-%llx", places->tmp_name, kind, (unsigned long long)inode);
+	return buffer;
+}
+
+static void remove_links(const struct places *places, uint64_t inode)
+{
+	char name[LINK_BYTES];
+
+	op_sys_unlinkat(places->tmp_parent, link_name(places, OP_ODB_OLD, inode, name), 0);
+	op_sys_unlinkat(places->tmp_parent, link_name(places, OP_ODB_FOR, inode, name), 0);
+}
+
+/* The text first: a file that is kept and is nobody's would be removed at the next start. */
+static int keep_old(const struct places *places, const char *path, uint64_t new_inode)
+{
+	char name[LINK_BYTES];
+	int err = op_sys_symlinkat(path, places->tmp_parent, link_name(places, OP_ODB_FOR, new_inode, name));
+
+	/* A file that is gone had this inode. */
+	if (err == -EEXIST) {
+		remove_links(places, new_inode);
+		err = op_sys_symlinkat(path, places->tmp_parent, name);
+	}
+	if (err)
+		return err;
+	err = op_sys_linkat(places->parent, places->name, places->tmp_parent, link_name(places, OP_ODB_OLD, new_inode, name));
+	/* A file system without hard links has to do without. */
+	return err == -EPERM || err == -EOPNOTSUPP || err == -EMLINK ? 0 : err;
+}
+
+static int swap_in(const struct places *places, const char *path, uint64_t new_inode)
+{
+	int err = keep_old(places, path, new_inode);
+
+	if (!err)
+		err = op_sys_renameat(places->tmp_parent, places->tmp_name, places->parent, places->name);
+	if (err)
+		remove_links(places, new_inode);
+	return err;
+}
+
+int op_odb_replace(int dir_fd, const char *tmp_path, const char *path, uint64_t new_inode, struct op_odb_pending **ret_pending)
+{
+	struct op_odb_pending *pending = make_pending(tmp_path, path, new_inode);
+	struct places places;
+	int err;
+
+	if (!pending)
+		return -ENOMEM;
+	err = open_places(dir_fd, tmp_path, path, &places);
+	if (!err) {
+		err = swap_in(&places, path, new_inode);
+		if (err)
+			op_sys_unlinkat(places.tmp_parent, places.tmp_name, 0);
+		close_places(&places);
+	}
+	if (err) {
+		free(pending);
+		return err;
+	}
+	*ret_pending = pending;
+	return 0;
+}
+
+/* ---- onto the disk ---- */
+
+/* Whatever is there now: it has all that was there before. */
+static int sync_file(int dir_fd, const char *path)
+{
+	struct stat st;
+	int fd = op_odb_open_regular(dir_fd, path, O_RDONLY, &st), err;
+
+	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP || fd == -EBADMSG)
+		return 0; /* somebody removed it */
+	if (fd < 0)
+		return fd;
+	err = op_sys_fsync(fd);
+	close(fd);
+	return err;
+}
+
+/* The path that links are for; 0 or -errno. */
+static int read_path(const struct places *places, uint64_t inode, char path[PATH_MAX])
+{
+	char name[LINK_BYTES];
+	ssize_t nr = op_sys_readlinkat(places->tmp_parent, link_name(places, OP_ODB_FOR, inode, name), path, PATH_MAX - 1);
+
+	if (nr < 0)
+		return (int)nr;
+	path[nr] = '\0';
+	return 0;
+}
+
+/* Unless the inode is another file's meanwhile. */
+static void remove_links_of(int dir_fd, const struct op_odb_pending *pending)
+{
+	struct places places = { .parent = -1 };
+	char path[PATH_MAX];
+
+	places.tmp_parent = op_file_open_parent(dir_fd, pending->tmp_path, false, &places.tmp_name);
+	if (places.tmp_parent < 0)
+		return;
+	if (!read_path(&places, pending->inode, path) && !strcmp(path, pending->path))
+		remove_links(&places, pending->inode);
+	close_places(&places);
+}
+
+int op_odb_settle(int dir_fd, struct op_odb_pending *pending)
+{
+	int err = sync_file(dir_fd, pending->path);
+
+	if (!err)
+		remove_links_of(dir_fd, pending);
+	free(pending);
+	return err;
+}
+
+void op_odb_pending_free(struct op_odb_pending *pending)
+{
+	struct op_odb_pending *next;
+
+	for (; pending; pending = next) {
+		next = pending->next;
+		free(pending);
+	}
+}
+
+/* ---- after an unclean stop ---- */
+
+static int compare_keys(const void *a, const void *b)
+{
+	const struct op_odb_node *left = a, *right = b;
+
+	return left->key < right->key ? -1 : left->key > right->key;
+}
+
+/* Whole nodes by key. Node i has index i + 1. */
+static void sort_whole(struct op_odb_samples *samples)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t i = samples->nr_nodes; i; i--)
+		if (op_odb_is_torn(&samples->nodes[i - 1], i))
+			samples->nodes[i - 1].value = 0; /* the one behind it has been looked at */
+	for (uint32_t i = 0; i < samples->nr_nodes; i++)
+		if (samples->nodes[i].value)
+			samples->nodes[nr++] = samples->nodes[i];
+	samples->nr_nodes = nr;
+	if (nr)
+		qsort(samples->nodes, nr, sizeof(*samples->nodes), compare_keys);
+}
+
+/* The count of the key of node *at, which moves behind it. */
+static uint64_t take_key(const struct op_odb_samples *samples, uint32_t *at, uint64_t key)
+{
+	uint64_t sum = 0;
+
+	for (; *at < samples->nr_nodes && samples->nodes[*at].key <= key; (*at)++)
+		if (samples->nodes[*at].key == key)
+			sum += samples->nodes[*at].value;
+	return sum;
+}
+
+/* Whether no count of the old one is larger than in the new one; both are sorted. */
+static bool has_all(const struct op_odb_samples *new, const struct op_odb_samples *old)
+{
+	uint32_t at = 0, new_at = 0;
+
+	while (at < old->nr_nodes) {
+		uint64_t key = old->nodes[at].key;
+
+		if (take_key(old, &at, key) > take_key(new, &new_at, key))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * What the links say: old-INODE is what was at `path` before the file with that inode. A file that grew again before it was settled has several:
+ * what is new for one is old for the next.
+ */
+struct entry {
+	uint64_t inode, old_inode; /* 0: not there */
+	char *path;
+	struct entry *newer; /* of the same path */
+	bool done;
+};
+
+struct entries {
+	struct entry *entries;
+	size_t nr, capacity;
+};
+
+static uint64_t inode_at(int dir_fd, const char *path)
+{
+	struct stat st;
+	int fd = op_odb_open_regular(dir_fd, path, O_RDONLY, &st);
+
+	if (fd < 0)
+		return 0;
+	close(fd);
+	return st.st_ino;
+}
+
+static struct entry *find_entry(const struct entries *entries, const char *path, uint64_t inode)
+{
+	for (size_t i = 0; inode && i < entries->nr; i++) {
+		struct entry *entry = &entries->entries[i];
+
+		if (entry->inode == inode && !entry->done && !strcmp(entry->path, path))
+			return entry;
+	}
+	return NULL;
+}
+
+/* Takes the samples over, or frees them: the best so far are replaced by those that lack nothing of them. */
+static bool take_better(struct op_odb_samples *best, bool *has_best, struct op_odb_samples *samples)
+{
+	bool is_better;
+
+	sort_whole(samples);
+	is_better = !*has_best || has_all(samples, best);
+	if (is_better && *has_best)
+		op_odb_samples_free(best);
+	if (is_better)
+		*best = *samples;
+	else
+		op_odb_samples_free(samples);
+	*has_best = true;
+	return is_better;
+}
+
+/* From the oldest on. *ret_best: the entry whose old file is the best of all, NULL for the one that stands at the path. */
+static int choose(int dir_fd, const struct places *places, struct entry *oldest, struct entry **ret_best)
+{
+	struct op_odb_samples best = { 0 }, samples;
+	struct entry *best_entry = NULL, *entry = oldest;
+	bool has_best = false, at_path;
+	char name[LINK_BYTES];
+	int err;
+
+	do {
+		at_path = !entry;
+		err = at_path ? op_odb_read(dir_fd, oldest->path, &samples, NULL)
+			      : op_odb_read(places->tmp_parent, link_name(places, OP_ODB_OLD, entry->inode, name), &samples, NULL);
+		if (!err && take_better(&best, &has_best, &samples))
+			best_entry = entry;
+		if (err == -EBADMSG || err == -ENOENT)
+			err = 0; /* it is worth nothing */
+		if (!at_path)
+			entry = entry->newer;
+	} while (!err && !at_path);
+	if (has_best)
+		op_odb_samples_free(&best);
+	if (!err)
+		*ret_best = best_entry;
+	return err;
+}
+
+static int put_back(int dir_fd, const struct places *places, const struct entry *entry)
+{
+	const char *name;
+	char old_name[LINK_BYTES];
+	int parent = op_file_open_parent(dir_fd, entry->path, false, &name), err;
+
+	if (parent < 0)
+		return parent;
+	err = op_sys_renameat(places->tmp_parent, link_name(places, OP_ODB_OLD, entry->inode, old_name), parent, name);
+	close(parent);
+	return err;
+}
+
+/* The oldest of a path: from what stands there back. NULL: it is not what any of them was replaced by. */
+static struct entry *find_oldest(int dir_fd, const struct entries *entries, const char *path)
+{
+	struct entry *newer = NULL, *entry = find_entry(entries, path, inode_at(dir_fd, path));
+
+	for (; entry; entry = find_entry(entries, path, entry->old_inode)) {
+		entry->newer = newer;
+		entry->done = true;
+		newer = entry;
+	}
+	return newer;
+}
+
+static int recover_path(int dir_fd, const struct places *places, const struct entries *entries, const char *path,
+			struct op_odb_recovery *recovery)
+{
+	struct entry *oldest = find_oldest(dir_fd, entries, path), *best;
+	int err;
+
+	if (!oldest)
+		return 0;
+	err = choose(dir_fd, places, oldest, &best);
+	if (!err && best) {
+		err = put_back(dir_fd, places, best);
+		recovery->nr_put_back += !err;
+	}
+	if (!err)
+		err = sync_file(dir_fd, path);
+	if (err)
+		return err;
+	for (; oldest; oldest = oldest->newer)
+		remove_links(places, oldest->inode);
+	return 0;
+}
+
+/* The inode in the name of a link of this kind. */
+static bool parse_link(const char *name, const char *tmp_name, const char *kind, uint64_t *ret_inode)
+{
+	size_t tmp_length = strlen(tmp_name), kind_length = strlen(kind);
+	unsigned long long inode;
+	char end;
+
+	if (strncmp(name, tmp_name, tmp_length) || name[tmp_length] != '.' || strncmp(name + tmp_length + 1, kind, kind_length))
+		return false;
+	if (sscanf(name + tmp_length + 1 + kind_length, "-%llx%c", &inode, &end) != 1)
+		return false;
+	*ret_inode = inode;
+	return true;
+}
+
+static int add_entry(struct entries *entries, const struct places *places, uint64_t inode)
+{
+	struct entry *larger;
+	char path[PATH_MAX], name[LINK_BYTES];
+
+	if (read_path(places, inode, path) < 0)
+		return 0;
+	if (entries->nr == entries->capacity) {
+		entries->capacity = entries->capacity ? 2 * entries->capacity : 16;
+		larger = reallocarray(entries->entries, entries->capacity, sizeof(*larger));
+		if (!larger)
+			return -ENOMEM;
+		entries->entries = larger;
+	}
+	link_name(places, OP_ODB_OLD, inode, name);
+	entries->entries[entries->nr] = (struct entry){
+		.inode = inode,
+		.old_inode = inode_at(places->tmp_parent, name),
+		.path = strdup(path),
+	};
+	if (!entries->entries[entries->nr].path)
+		return -ENOMEM;
+	entries->nr++;
+	return 0;
+}
+
+/* Calls back with the inode of each link of a kind. */
+static int for_links(const struct places *places, const char *kind,
+		     int (*action)(struct entries *, const struct places *, uint64_t), struct entries *entries)
+{
+	int fd = op_sys_openat(places->tmp_parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0), err = 0;
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+	uint64_t inode;
+
+	if (!dir) {
+		err = fd < 0 ? fd : -errno;
+		if (fd >= 0)
+			close(fd);
+		return err;
+	}
+	while (!err && (entry = readdir(dir)))
+		if (parse_link(entry->d_name, places->tmp_name, kind, &inode))
+			err = action(entries, places, inode);
+	closedir(dir);
+	return err;
+}
+
+/* Whose place was not taken when all ended, or taken by something else since. */
+static int remove_rest(struct entries *entries OP_UNUSED, const struct places *places, uint64_t inode)
+{
+	remove_links(places, inode);
+	return 0;
+}
+
+static int recover_all(int dir_fd, const struct places *places, struct entries *entries, struct op_odb_recovery *recovery)
+{
+	int first_err = 0;
+
+	for (size_t i = 0; i < entries->nr; i++) {
+		int err = entries->entries[i].done ? 0 : recover_path(dir_fd, places, entries, entries->entries[i].path, recovery);
+
+		if (!first_err)
+			first_err = err;
+	}
+	if (first_err)
+		return first_err; /* the rest waits for the next start */
+	first_err = for_links(places, OP_ODB_OLD, remove_rest, entries);
+	return first_err ? first_err : for_links(places, OP_ODB_FOR, remove_rest, entries);
+}
+
+int op_odb_recover(int dir_fd, const char *tmp_path, struct op_odb_recovery *ret_recovery)
+{
+	struct op_odb_recovery recovery = { 0 };
+	struct places places = { .parent = -1 };
+	struct entries entries = { 0 };
+	int err;
+
+	places.tmp_parent = op_file_open_parent(dir_fd, tmp_path, false, &places.tmp_name);
+	if (places.tmp_parent < 0)
+		return places.tmp_parent == -ENOENT ? 0 : places.tmp_parent;
+	op_sys_unlinkat(places.tmp_parent, places.tmp_name, 0);
+	err = for_links(&places, OP_ODB_FOR, add_entry, &entries);
+	if (!err)
+		err = recover_all(dir_fd, &places, &entries, &recovery);
+	for (size_t i = 0; i < entries.nr; i++)
+		free(entries.entries[i].path);
+	free(entries.entries);
+	close_places(&places);
+	if (!err)
+		*ret_recovery = recovery;
+	return err;
+}

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the tests of faults share: work that touches many images and addresses, and looks at a session that remember the last one."""
+import os
+import shutil
+
+from opdtest import Skip, reader, require
+
+
+class Looks:
+    """Sample files as they were at the last look: what was there must be there at the next, and no count may be lower."""
+
+    def __init__(self, box):
+        self.box, self.last, self.nr = box, {}, 0
+
+    def look(self):
+        """Reads everything; the number of samples in all files."""
+        now = {f.path: f for f in reader.read_session(self.box.session, live=True)}
+        for path, before in self.last.items():
+            require(path in now, "%s is gone" % path)
+            for key, count in before.keys.items():
+                found = now[path].keys.get(key, 0)
+                require(found >= count, "%s: key 0x%x had %d and has %d" % (path, key, count, found))
+        self.last, self.nr = now, self.nr + 1
+        return sum(f.total for f in now.values())
+
+    def forget(self):
+        self.last = {}
+
+
+def start_busy(box):
+    """Keeps the CPUs at many different addresses until the test ends."""
+    script = "while :; do python3 -c 'import json, re, socket, subprocess' ; ls -R /usr/share/doc > /dev/null; done"
+    return box.start("sh", "-c", script, start_new_session=True)
+
+
+def nr_sample_files(box, session="current"):
+    return len(reader.list_files(os.path.join(box.session, "samples", session)))
+
+
+def listing(directory):
+    """(path, size, mtime) of all below a directory, directories by their path only."""
+    found = []
+    for where, dirs, names in os.walk(directory):
+        found += [(os.path.join(where, name), 0, 0) for name in dirs]
+        for name in names:
+            st = os.lstat(os.path.join(where, name))
+            found.append((os.path.join(where, name), st.st_size, st.st_mtime_ns))
+    return sorted(found)
+
+
+class Shim:
+    """The disk of a daemon that is started in a box: faultshim.c."""
+
+    def __init__(self, box):
+        library = os.path.join(os.environ.get("OPD_BUILD", ""), "tests", "system", "faultshim.so")
+        if not os.path.exists(library):
+            raise Skip("faultshim.so is not built")
+        self.control, self.disk = os.path.join(box.dir, "control.txt"), os.path.join(box.dir, "disk")
+        os.makedirs(self.disk)
+        self.say()
+        self.env = {"LD_PRELOAD": library, "FAULTSHIM_CONTROL": self.control, "FAULTSHIM_DISK": self.disk}
+
+    def say(self, *lines):
+        """What the disk does from now on; nothing: all is well."""
+        with open(self.control + ".new", "w", encoding="ascii") as stream:
+            stream.writelines(line + "\n" for line in lines)
+        os.rename(self.control + ".new", self.control)
+
+    def cut_power(self, directory, to):
+        """Makes `to` what the disk has of a directory: what was synced, and nothing else."""
+        os.makedirs(to)
+        self.restore(os.stat(directory).st_ino, to)
+
+    def restore(self, inode, to):
+        try:
+            with open(os.path.join(self.disk, "dir-%d" % inode), encoding="utf-8", errors="surrogateescape") as stream:
+                entries = [line.rstrip("\n").split(" ", 2) for line in stream]
+        except FileNotFoundError:
+            return
+        for kind, number, name in entries:
+            path = os.path.join(to, name)
+            if kind == "d":
+                os.makedirs(path)
+                self.restore(int(number), path)
+                continue
+            copy = os.path.join(self.disk, "file-%s" % number)
+            if os.path.exists(copy):
+                shutil.copyfile(copy, path)
+            else:
+                with open(path, "wb"):
+                    pass

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""
+What --dump promises, and what waits for the disk. The daemon runs on a disk that remembers what was synced (faultshim.c): right after a
+dump the power is cut, and all that was taken before the call is there. And while the disk does not answer, samples are counted.
+"""
+import os
+import shutil
+
+import faultload
+import opdtest
+from opdtest import reader, require
+
+FAULTS = 2000
+
+
+def counts(files):
+    return {(f.path, key): count for f in files for key, count in f.keys.items()}
+
+
+def read_what_is_whole(session):
+    """The files; one that was made after the dump began may be there by its name only."""
+    base, files, nr_empty = os.path.join(session, "samples", "current"), [], 0
+    for path in reader.list_files(base):
+        with open(os.path.join(base, path), "rb") as stream:
+            data = stream.read()
+        if not data:
+            nr_empty += 1
+            continue
+        header, keys, nr_nodes = reader.parse_samples(path, data, check_links=False)
+        files.append(reader.SampleFile(path, reader.parse_name(path), header, keys, nr_nodes))
+    return files, nr_empty
+
+
+def dump_then_cut(box, shim, number):
+    app = box.copy_work("dumped-%d" % number)
+    lost_before = box.status()["events"][0]["lost_kernel"]
+    box.good(app, "faults", FAULTS)
+    before = counts(box.files(live=True))
+    box.opcontrol("--dump")
+    after = os.path.join(box.dir, "after-the-cut-%d" % number)
+    shim.cut_power(box.session, after)
+    files, nr_empty = read_what_is_whole(after)
+    found = counts(files)
+    for what, count in before.items():
+        require(found.get(what, 0) >= count, "%s: key 0x%x: %d before the dump, %d after the cut" % (*what, count, found.get(what, 0)))
+    of_app = sum(f.total for f in files if f.name.app[1] == app and f.name.event == "page-faults")
+    lost = box.status()["events"][0]["lost_kernel"] - lost_before
+    print("cut %d: %d files, %d more by name only, %d samples; of %d faults just before the dump %d are there" %
+          (number, len(files), nr_empty, sum(found.values()), FAULTS, of_app))
+    require(of_app + lost >= FAULTS, "%d faults before the dump, %d after the cut" % (FAULTS, of_app))
+    return after, found
+
+
+def links(box):
+    return [name for name in os.listdir(os.path.join(box.session, "tmp")) if ".for-" in name]
+
+
+def total_of(box, app):
+    return sum(f.total for f in box.files(live=True) if f.name.app[1] == app)
+
+
+def counts_while_the_disk_is_held(box, shim):
+    """Files that a dump has promised grow: they wait for the disk, the samples do not."""
+    shim.say("hold")
+    faultload.start_busy(box)
+    opdtest.wait_until(lambda: links(box), 120, "no file grew")
+    for i in range(3):
+        app = box.copy_work("unhindered-%d" % i)
+        box.good(app, "faults", FAULTS)
+        opdtest.wait_until(lambda name=app: total_of(box, name) > 0, 60, "nothing is counted while the disk is held")
+    waiting = links(box)
+    require(waiting, "what had to wait for the disk did not")
+    shim.say()
+    opdtest.wait_until(lambda: not set(links(box)) & set(waiting), 60, "%s are left when the disk answers again" % waiting)
+    print("%d files waited for the disk" % len(waiting))
+
+
+def starts_after_the_cut(box, after, found):
+    """The next daemon on what the disk had: every reader takes the session, and all that was there is there."""
+    shutil.rmtree(box.session)
+    shutil.copytree(after, box.session)
+    box.start_daemon(start=False)
+    require("did not end in order" in box.log_text(), "the session was not looked at: %s" % box.log_text())
+    have = counts(box.files())
+    require(have == found, "the start changed what was there: %s" % sorted(set(have.items()) ^ set(found.items()))[:5])
+    box.opreport("-n", "-f")
+    box.shutdown()
+
+
+def test(box):
+    shim = faultload.Shim(box)
+    box.start_daemon("--event=page-faults:1", "--event=TIMER:1000000", "--separate=library,kernel", env=shim.env)
+    for i in range(5):
+        dump_then_cut(box, shim, i)
+    counts_while_the_disk_is_held(box, shim)
+    after, found = dump_then_cut(box, shim, 5)
+    box.shutdown()
+    starts_after_the_cut(box, after, found)
+
+
+if __name__ == "__main__":
+    opdtest.run(test)

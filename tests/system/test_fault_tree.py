@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""
+Calls that fail, and a session directory that somebody changes under the daemon: each has its counter and a line in the log, the daemon lives and goes
+on when it is over, and nothing outside of the session is ever written.
+"""
+import errno
+import os
+import shutil
+import signal
+
+import faultload
+import opdtest
+from opdtest import require
+
+FAULTS = 600
+
+# What fails, the counter, and what the log says of it.
+FAILURES = [
+    ("openat", errno.EMFILE, "{dep}", "lost_too_many_files", "Too many open files"),
+    ("openat", errno.ENFILE, "{dep}", "lost_too_many_files", "Too many open files in system"),
+    ("openat", errno.EACCES, "{dep}", "lost_io_error", "Permission denied"),
+    ("openat", errno.EMFILE, "tmp/sample", "lost_too_many_files", ""),
+    ("mkdirat", errno.EROFS, "{dep}", "lost_io_error", "Read-only file system"),
+    ("fallocate", errno.EIO, "tmp/sample", "lost_io_error", "Input/output error"),
+    ("fallocate", errno.EDQUOT, "tmp/sample", "lost_no_space", "Disk quota exceeded"),
+    ("renameat", errno.EIO, "samples/current", "lost_io_error", ""),
+]
+
+
+def lost(box, counter):
+    return sum(e[counter] for e in box.status()["events"])
+
+
+def stored_of(box, app):
+    return sum(f.total for f in box.files(live=True) if f.name.app[1] == app)
+
+
+def require_counting(box, name):
+    app = box.copy_work(name)
+
+    def is_stored():
+        box.good(app, "faults", FAULTS)
+        return stored_of(box, app) > 0
+    opdtest.wait_until(is_stored, 60, "%s is not counted" % name)
+
+
+def calls_that_fail(box, shim):
+    for number, (call, code, part, counter, words) in enumerate(FAILURES):
+        before = lost(box, counter)
+        shim.say("fail %s %d %s" % (call, code, part))
+        box.good(box.copy_work("failing-%d" % number), "faults", FAULTS)
+        opdtest.wait_until(lambda c=counter, b=before: lost(box, c) > b, 60, "%s with %s is not counted as %s" %
+                           (call, errno.errorcode[code], counter))
+        opdtest.wait_until(lambda w=words: w in box.log_text(), 60, "the log does not say %r" % words)
+        shim.say()
+        require_counting(box, "working-%d" % number)
+        print("%s %s: %s" % (call, errno.errorcode[code], counter))
+
+
+def dump_that_fails(box, shim):
+    shim.say("fail fsync %d session" % errno.EIO)
+    require_counting(box, "undumped")
+    line = box.refused(os.path.join(box.bin, "opcontrol"), "--dump")
+    require("Input/output error" in line, "the dump does not say why: %s" % line)
+    shim.say()
+    box.opcontrol("--dump")
+
+
+def current(box, *parts):
+    return os.path.join(box.session, "samples", "current", *parts)
+
+
+def links_in_the_tree(box, outside):
+    """Where a directory of the session was there is a link to elsewhere: nothing is written there."""
+    for number, path in enumerate((current(box, "{root}"), os.path.join(box.session, "tmp"), current(box, "stats"), current(box))):
+        before = faultload.listing(outside)
+        os.rename(path, path + ".away")
+        os.symlink(outside, path)
+        box.good(box.copy_work("linked-%d" % number), "faults", FAULTS)
+        box.run(os.path.join(box.bin, "opcontrol"), "--dump")
+        box.run(os.path.join(box.bin, "opcontrol"), "--stop")
+        require(faultload.listing(outside) == before, "%s led out of the session: %s" % (path, faultload.listing(outside)))
+        os.unlink(path)
+        os.rename(path + ".away", path)
+        box.opcontrol("--start")
+        require_counting(box, "unlinked-%d" % number)
+    require("Not a directory" in box.log_text(), "the log says nothing of the links")
+
+
+def own_files(box, app):
+    """Paths of the files with the samples in the program itself."""
+    return [f.path for f in box.files(live=True) if f.name.app[1] == f.name.image[1] == app]
+
+
+def others_in_place_of_files(box, outside):
+    """In place of sample files stand a directory, a link to a file elsewhere, a pipe, and garbage."""
+    victim = os.path.join(outside, "victim")
+    with open(victim, "w", encoding="ascii") as stream:
+        stream.write("untouched\n" * 400)
+    makers = (os.makedirs, lambda path: os.symlink(victim, path), os.mkfifo,
+              lambda path: shutil.copy(victim, path))
+    before = faultload.listing(outside)
+    for number, make in enumerate(makers):
+        app = box.copy_work("replaced-%d" % number)
+        box.good(app, "faults", FAULTS)
+        opdtest.wait_until(lambda a=app: own_files(box, a), 60, "nothing is counted")
+        paths = own_files(box, app)
+        for path in paths:
+            os.unlink(current(box, path))
+            make(current(box, path))
+        if number:
+            box.daemon.send_signal(signal.SIGHUP)  # files are opened again
+        else:
+            box.run(os.path.join(box.bin, "opcontrol"), "--dump")  # finds it gone, unless it was given up with others before
+
+        def is_back(name=app, wanted=paths):
+            box.good(name, "faults", FAULTS)
+            return all(os.path.isfile(current(box, p)) and not os.path.islink(current(box, p)) and
+                       os.path.getsize(current(box, p)) % 20 == 104 % 20 for p in wanted)
+        opdtest.wait_until(is_back, 60, "what is no sample file stays in the way: %s" % make)
+    require(faultload.listing(outside) == before, "something outside was written")
+    require("is not a sample file" in box.log_text(), "the log says nothing of what was put aside")
+    box.files(live=True)
+
+
+def directory_goes_away(box):
+    """The whole session directory is removed under the daemon: it lives and says so."""
+    opdtest.wait_until(lambda: shutil.rmtree(box.session, ignore_errors=True) or not os.path.exists(box.session), 60, "cannot remove it")
+    lost_before = lost(box, "lost_io_error")
+    box.good(box.copy_work("gone"), "faults", FAULTS)
+    box.run(os.path.join(box.bin, "opcontrol"), "--dump")
+    require(box.daemon.poll() is None, "opd died of a session directory that is gone: %s" % box.log_text())
+    require(not os.path.exists(box.session), "the session directory came back by itself")
+    require(lost(box, "lost_io_error") > lost_before, "what had no place is not counted")
+    require("No such file or directory" in box.log_text(), "the log says nothing of the directory")
+    box.opcontrol("--shutdown")
+    require(box.daemon.wait(opdtest.START_SECONDS) is not None, "opd does not end")
+
+
+def second_daemon(box):
+    """Whoever comes second is refused by the first one's number."""
+    other = os.path.join(box.dir, "other.conf")
+    with open(other, "w", encoding="utf-8") as stream:
+        stream.write("SessionDir=%s\nControlSocket=%s\n" % (box.session, os.path.join(box.dir, "other")))
+    line = box.refused(box.env["OPD_DAEMON"], "--config=" + other)
+    require("pid %d" % box.daemon.pid in line, "the first daemon is not named: %s" % line)
+
+
+def read_only(box):
+    """A file system that becomes read-only under the daemon."""
+    place = box.tmpfs("remounted", "size=4m")
+    box.session = os.path.join(place, "session")
+    box.configure()
+    box.start_daemon()
+    require_counting(box, "before-ro")
+    if box.run("mount", "-o", "remount,ro", place).rc != 0:
+        print("files are mapped: this kernel refuses to remount them read-only")
+    else:
+        box.good(box.copy_work("at-ro"), "faults", FAULTS)
+        opdtest.wait_until(lambda: lost(box, "lost_io_error") > 0, 60, "nothing is counted as lost")
+        box.good("mount", "-o", "remount,rw", place)
+    require_counting(box, "after-ro")
+    box.shutdown()
+
+
+def test(box):
+    shim, outside = faultload.Shim(box), os.path.join(box.dir, "outside")
+    os.makedirs(os.path.join(outside, "stats"))
+    box.start_daemon("--event=page-faults:1", "--separate=library,kernel", env=shim.env)
+    second_daemon(box)
+    calls_that_fail(box, shim)
+    dump_that_fails(box, shim)
+    links_in_the_tree(box, outside)
+    others_in_place_of_files(box, outside)
+    directory_goes_away(box)
+    read_only(box)
+
+
+if __name__ == "__main__":
+    opdtest.run(test)

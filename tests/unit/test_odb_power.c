@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Power cuts. A writer counts, grows, is dumped and settles; at a moment that is chosen at random the power goes. What is on the
+ * disk then: of each file, each sector as it was at some moment since the file was last synced, zeros if it never was; of the names
+ * all that was done, in order. Whatever it is, afterwards a reader takes the file, no count is larger than what was counted, and none is
+ * smaller than at the last dump.
+ */
+#include "tests/unit/cmocka_all.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libop/odb.h"
+#include "libop/sys.h"
+#include "tests/unit/sample_writer.h"
+
+#define PATH         "samples/current/{root}/bin/x/{dep}/{root}/bin/x/TIMER.0.0.all.all.all"
+#define TMP          "tmp/sample"
+#define SECTOR_BYTES 512u
+#define NR_KEYS      700u
+#define NR_FILES     64u
+#define NR_STATES    24u
+#define NR_CUTS      300u
+#define FULL_SECTORS 16 /* one of so many cuts keeps all: the file as a kill leaves it */
+
+/* A file by its inode, and what the disk may have of it. */
+struct disk_file {
+	uint64_t inode;
+	size_t nr_bytes;
+	uint8_t *states[NR_STATES];
+	size_t nr_states;
+	int fd; /* keeps the inode from being another file's */
+};
+
+static struct disk_file disk[NR_FILES];
+static size_t nr_disk;
+static int dir_fd;
+static uint64_t counted[NR_KEYS], promised[NR_KEYS];
+static bool is_promised;
+static unsigned int seed;
+
+int __wrap_op_sys_fsync(int fd);
+
+static uint32_t any(uint32_t limit)
+{
+	return (uint32_t)rand_r(&seed) % limit;
+}
+
+static struct disk_file *find_file(int fd, const struct stat *st)
+{
+	for (size_t i = 0; i < nr_disk; i++)
+		if (disk[i].inode == st->st_ino)
+			return &disk[i];
+	assert_true(nr_disk < NR_FILES);
+	disk[nr_disk] = (struct disk_file){ .inode = st->st_ino, .nr_bytes = (size_t)st->st_size, .nr_states = 1 };
+	disk[nr_disk].fd = dup(fd);
+	disk[nr_disk].states[0] = calloc(1, (size_t)st->st_size);
+	return &disk[nr_disk++];
+}
+
+static void forget_states(struct disk_file *file)
+{
+	while (file->nr_states)
+		free(file->states[--file->nr_states]);
+}
+
+/* The file as it is now is one of the states that the disk may have. */
+static void note_state(int fd, bool synced)
+{
+	struct disk_file *file;
+	struct stat st;
+	uint8_t *bytes;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	file = find_file(fd, &st);
+	bytes = malloc(file->nr_bytes);
+	assert_int_equal(pread(fd, bytes, file->nr_bytes, 0), file->nr_bytes);
+	if (synced)
+		forget_states(file);
+	if (file->nr_states == NR_STATES)
+		free(file->states[--file->nr_states]);
+	file->states[file->nr_states++] = bytes;
+}
+
+int __wrap_op_sys_fsync(int fd)
+{
+	note_state(fd, true);
+	return 0;
+}
+
+static void note_path(const char *path)
+{
+	int fd = openat(dir_fd, path, O_RDONLY | O_NOFOLLOW);
+
+	if (fd < 0)
+		return; /* a symbolic link */
+	note_state(fd, false);
+	close(fd);
+}
+
+/* The sample file and what is kept of others. */
+static void for_all_files(void (*action)(const char *path))
+{
+	DIR *dir = fdopendir(openat(dir_fd, "tmp", O_RDONLY | O_DIRECTORY));
+	char path[300];
+
+	assert_non_null(dir);
+	for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
+		if (entry->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "tmp/%s", entry->d_name);
+		action(path);
+	}
+	closedir(dir);
+	action(PATH);
+}
+
+static void cut_file(const char *path)
+{
+	struct disk_file *file;
+	struct stat st;
+	int fd = openat(dir_fd, path, O_RDWR | O_NOFOLLOW);
+
+	if (fd < 0)
+		return;
+	assert_int_equal(fstat(fd, &st), 0);
+	file = find_file(fd, &st);
+	for (size_t at = 0; at < file->nr_bytes; at += SECTOR_BYTES) {
+		size_t nr = file->nr_bytes - at < SECTOR_BYTES ? file->nr_bytes - at : SECTOR_BYTES;
+
+		assert_int_equal(pwrite(fd, file->states[any((uint32_t)file->nr_states)] + at, nr, (off_t)at), nr);
+	}
+	close(fd);
+}
+
+static void dump(struct op_odb *odb)
+{
+	int fd;
+
+	op_odb_promise(odb);
+	fd = openat(dir_fd, PATH, O_RDONLY);
+	assert_int_equal(op_sys_fsync(fd), 0);
+	close(fd);
+	memcpy(promised, counted, sizeof(promised));
+	is_promised = true;
+}
+
+/* Pending files settle in their order, late. */
+struct queue {
+	struct op_odb_pending *first;
+};
+
+static void put(struct queue *queue, struct op_odb_pending *pending)
+{
+	struct op_odb_pending **last = &queue->first;
+
+	while (*last)
+		last = op_odb_pending_next(*last);
+	*last = pending;
+}
+
+static void settle_one(struct queue *queue)
+{
+	struct op_odb_pending *pending = queue->first;
+
+	if (!pending)
+		return;
+	queue->first = *op_odb_pending_next(pending);
+	*op_odb_pending_next(pending) = NULL;
+	assert_int_equal(op_odb_settle(dir_fd, pending), 0);
+}
+
+/* Key 0 is one that a sector's zeros look like. */
+static void count_some(struct op_odb *odb, struct queue *queue)
+{
+	uint32_t nr = any(900);
+
+	for (uint32_t i = 0; i < nr; i++) {
+		uint32_t key = any(40) ? any(NR_KEYS) : 0, count = 1 + any(3);
+
+		assert_int_equal(op_odb_add(odb, key * 0x101ull, count), 0);
+		counted[key] += count;
+		put(queue, op_odb_take_pending(odb));
+		if (!any(30))
+			for_all_files(note_path);
+		if (!any(150))
+			dump(odb);
+		if (!any(120))
+			settle_one(queue);
+	}
+	for_all_files(note_path);
+}
+
+static struct op_odb *open_odb(void)
+{
+	struct op_odb_header header = sample_header();
+	struct op_odb *odb;
+
+	assert_int_equal(op_odb_open(dir_fd, PATH, TMP, &header, &odb), 0);
+	return odb;
+}
+
+static void check_counts(void)
+{
+	uint64_t found[NR_KEYS] = { 0 };
+	struct op_odb_samples samples;
+
+	assert_int_equal(op_odb_read(dir_fd, PATH, &samples, NULL), 0);
+	for (uint32_t i = 0; i < samples.nr_nodes; i++) {
+		assert_int_equal(samples.nodes[i].key % 0x101, 0);
+		assert_true(samples.nodes[i].key / 0x101 < NR_KEYS);
+		found[samples.nodes[i].key / 0x101] += samples.nodes[i].value;
+	}
+	op_odb_samples_free(&samples);
+	for (size_t i = 0; i < NR_KEYS; i++) {
+		assert_true(found[i] <= counted[i]);
+		if (is_promised)
+			assert_true(found[i] >= promised[i]);
+	}
+}
+
+static void check_after_cut(struct op_odb_recovery *sum)
+{
+	struct op_odb_pending *pending = NULL;
+	struct op_odb_recovery recovery;
+	uint32_t dropped;
+	struct op_odb *odb;
+	int err;
+
+	assert_int_equal(op_odb_recover(dir_fd, TMP, &recovery), 0);
+	sum->nr_put_back += recovery.nr_put_back;
+	err = op_odb_repair(dir_fd, PATH, TMP, &dropped, &pending);
+	op_odb_pending_free(pending);
+	if (err == -EBADMSG) {
+		assert_false(is_promised); /* a new file that never was on the disk */
+		return;
+	}
+	assert_int_equal(err, 0);
+	check_counts();
+	odb = open_odb();
+	assert_int_equal(op_odb_add(odb, 0, 1), 0);
+	counted[0]++;
+	op_odb_close(odb);
+	check_counts();
+}
+
+static void run_once(unsigned int number, struct op_odb_recovery *sum)
+{
+	char path[] = "/tmp/test_power.XXXXXX", command[64];
+	struct queue queue = { NULL };
+	struct op_odb *odb;
+
+	assert_non_null(mkdtemp(path));
+	dir_fd = open(path, O_RDONLY | O_DIRECTORY);
+	assert_int_equal(mkdirat(dir_fd, "tmp", 0755), 0);
+	memset(counted, 0, sizeof(counted));
+	is_promised = false;
+	seed = number;
+	for (uint32_t daemons = 1 + any(3); daemons; daemons--) {
+		odb = open_odb();
+		count_some(odb, &queue);
+		op_odb_close(odb);
+	}
+	if (any(FULL_SECTORS))
+		for_all_files(cut_file);
+	op_odb_pending_free(queue.first);
+	check_after_cut(sum);
+	while (nr_disk) {
+		forget_states(&disk[--nr_disk]);
+		close(disk[nr_disk].fd);
+	}
+	close(dir_fd);
+	snprintf(command, sizeof(command), "rm -rf %s", path);
+	assert_int_equal(system(command), 0);
+}
+
+static void nothing_is_made_up_and_nothing_promised_is_lost(void **state OP_UNUSED)
+{
+	struct op_odb_recovery sum = { 0 };
+
+	for (unsigned int i = 1; i <= NR_CUTS; i++)
+		run_once(i, &sum);
+	print_message("%u power cuts, %llu files put back\n", NR_CUTS, (unsigned long long)sum.nr_put_back);
+	assert_true(sum.nr_put_back > 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nothing_is_made_up_and_nothing_promised_is_lost),
+	};
+
+	return cmocka_run_group_tests_name("odb_power", tests, NULL, NULL);
+}
