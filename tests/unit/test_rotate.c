@@ -489,6 +489,16 @@ static void test_rename_fails(void **state OP_UNUSED)
 	check_fault(&fault.rename_new, -EIO);
 }
 
+static unsigned int nr_under_way(void)
+{
+	unsigned int nr;
+
+	pthread_mutex_lock(&sync_thread.lock);
+	nr = sync_thread.nr_dumps_under_way;
+	pthread_mutex_unlock(&sync_thread.lock);
+	return nr;
+}
+
 /* What the dump took is on the disk when it says so, wherever it is by then. */
 static void test_in_the_middle_of_a_dump(void **state OP_UNUSED)
 {
@@ -502,7 +512,7 @@ static void test_in_the_middle_of_a_dump(void **state OP_UNUSED)
 	pass(HOUR);
 	opd_rotate_if_due(&sync_thread, now_ns);
 	take(4);
-	while (sync_thread.nr_dumps_under_way > 1)
+	while (nr_under_way() > 1)
 		usleep(1000);
 	nr_synced = 0;
 	assert_int_equal(opd_write_out_go(out), 0);
