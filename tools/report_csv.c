@@ -133,11 +133,9 @@ static void write_symbol(struct opr_writer *writer, const struct opr_symbol_row 
 static void write_detail(struct opr_writer *writer, const struct opr_symbol_row *row, const struct opr_detail *detail,
 			 const uint64_t *symbol_counts, const uint64_t *counts)
 {
-	const char *file = NULL;
-	unsigned int line = 0;
+	unsigned int line;
+	const char *file = opr_detail_line(writer, row, detail, &line);
 
-	if (writer->layout.debug_info && !opr_symbols_line(row->symbols, detail->vma, &file, &line))
-		file = NULL;
 	write_place(writer, "detail", row, detail->vma, file, line, "");
 	write_counts(writer, counts, writer->layout.global_percent ? writer->layout.totals : symbol_counts,
 		     writer->detail_cumulated, NULL);

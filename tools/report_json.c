@@ -142,11 +142,9 @@ static void write_symbol(struct opr_writer *writer, const struct opr_symbol_row 
 static void write_detail(struct opr_writer *writer, const struct opr_symbol_row *row, const struct opr_detail *detail,
 			 const uint64_t *symbol_counts, const uint64_t *counts)
 {
-	const char *file = NULL;
-	unsigned int line = 0;
+	unsigned int line;
+	const char *file = opr_detail_line(writer, row, detail, &line);
 
-	if (writer->layout.debug_info && !opr_symbols_line(row->symbols, detail->vma, &file, &line))
-		file = NULL;
 	begin_item(writer, writer->nr_details, "      ");
 	write_place(writer->out, detail->vma, file, line);
 	write_samples(writer, counts, writer->layout.global_percent ? writer->layout.totals : symbol_counts);

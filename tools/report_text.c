@@ -298,15 +298,13 @@ static void write_detail(struct opr_writer *writer, const struct opr_symbol_row 
 			 const uint64_t *symbol_counts, const uint64_t *counts)
 {
 	struct line line = { .out = writer->out };
-	const char *file = NULL;
-	unsigned int line_number = 0;
+	unsigned int line_number;
+	const char *file = opr_detail_line(writer, row, detail, &line_number);
 
 	fputs("  ", writer->out);
 	write_vma(writer, &line, detail->vma);
 	write_counts(writer, &line, counts, writer->detail_cumulated,
 		     writer->layout.global_percent ? writer->layout.totals : symbol_counts, NULL);
-	if (writer->layout.debug_info && !opr_symbols_line(row->symbols, detail->vma, &file, &line_number))
-		file = NULL;
 	write_location(writer, &line, file, line_number);
 	fputc('\n', writer->out);
 }

@@ -157,3 +157,14 @@ int opr_report_images(struct opr_writer *writer, const struct opr_image_report *
 	writer->ops->end(writer);
 	return 0;
 }
+
+const char *opr_detail_line(const struct opr_writer *writer, const struct opr_symbol_row *row, const struct opr_detail *detail,
+			    unsigned int *ret_line)
+{
+	const char *file = NULL;
+
+	*ret_line = 0;
+	if (writer->layout.debug_info && !opr_symbols_line(row->symbols, detail->vma, &file, ret_line))
+		file = NULL;
+	return file;
+}

@@ -65,6 +65,10 @@ int opr_writer_init(struct opr_writer *writer, const struct opr_writer_ops *ops,
 		    FILE *out) OP_NONNULL OP_MUST_CHECK;
 void opr_writer_free(struct opr_writer *writer);
 
+/* The source file of a detail and its line there, 0 and NULL when it is not known or not asked for. */
+const char *opr_detail_line(const struct opr_writer *writer, const struct opr_symbol_row *row, const struct opr_detail *detail,
+			    unsigned int *ret_line) OP_NONNULL;
+
 /* Writes a summary; applications below `percent` of the first class are left out. */
 void opr_report_summary(struct opr_writer *writer, const struct opr_summary *summary, double percent) OP_NONNULL;
 
