@@ -97,8 +97,7 @@ static void reset(struct opd_sync *sync, struct opd_job *job)
 	opd_count_close_files(&pipeline->count);
 	if (pipeline->count.cookie_file)
 		opd_cookie_file_reset(pipeline->count.cookie_file);
-	if (pipeline->resolver.jit)
-		opd_jit_forget_changed(pipeline->resolver.jit);
+	opd_jit_forget_changed(pipeline->resolver.jit);
 	err = opd_stats_dir_clear_session(pipeline->count.session_fd);
 	if (err)
 		fail(job, err, "cannot empty the current session");
