@@ -58,8 +58,13 @@ def closed(samples, ended):
     return [n for n in sorted(os.listdir(samples)) if n != "current" and read_ledger(os.path.join(samples, n))[0]["ended"] == ended]
 
 
+def is_empty(path):
+    return not any(row["received"] or row["lost_kernel"] for row in read_ledger(path)[1].values())
+
+
 def check_times(samples, names):
-    """One ends where the next begins, and the names say so."""
+    """One ends where the next begins. An interval without a sample leaves no session: there is none while the faults go on, only after them."""
+    names = [n for n in names if n != "current" or not is_empty(os.path.join(samples, n))]
     times = sorted(tuple(float(read_ledger(os.path.join(samples, n))[0][w]) for w in ("begin", "end")) for n in names)
     for before, after in zip(times, times[1:]):
         require(abs(after[0] - before[1]) < 0.5, "a session ends at %f, the next begins at %f" % (before[1], after[0]))
@@ -99,15 +104,17 @@ def test(box):
     box.configure(SessionInterval="1s", SessionKeepFree="0", SessionMaxUse="0", RingSize="8M")
     box.start_daemon("--event=" + EVENT)
     load = box.start(box.copy_work("fault-app"), "busy", 7000, min(os.sched_getaffinity(0)))
-    faults = [box.start("/bin/sh", "-c", "i=0; while [ $i -lt 400 ]; do /bin/true; i=$((i+1)); done") for _ in range(2)]
+    faults = [box.start("/bin/sh", "-c", "while :; do /bin/true; done") for _ in range(2)]
     for _ in range(3):
         box.opcontrol("--dump")
         time.sleep(0.3)
     box.opcontrol("--save=mine")
     opdtest.wait_until(lambda: len(closed(samples, "rotated")) >= 3, 60, "sessions do not rotate")
-    for child in faults + [load]:
-        child.wait()
+    load.wait()
     box.opcontrol("--stop")
+    for child in faults:
+        child.terminate()
+        child.wait()
     status = box.status()
     stored = status["events"][0]["stored"]
     lost = status["events"][0]["lost_kernel"]
