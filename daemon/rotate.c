@@ -133,7 +133,10 @@ void opd_rotate_if_due(struct opd_sync *sync, uint64_t now_ns)
 {
 	uint64_t interval_ns = sync->config->session_interval_us * NS_PER_US, wall_ns = op_sys_wall_ns();
 	struct opd_rotation *rotation = &sync->rotation;
+	uint64_t nr_failed = rotation->nr_failed;
 
+	if (!interval_ns)
+		sync->pipeline->count.limit.held = opd_retain_is_large(sync);
 	if (!interval_ns || !sync->book.begun) {
 		rotation->due_ns = 0;
 		return;
@@ -143,10 +146,12 @@ void opd_rotate_if_due(struct opd_sync *sync, uint64_t now_ns)
 		rotation->offset_ns = (int64_t)wall_ns - (int64_t)op_sys_boot_ns();
 	}
 	look_at_clock(rotation, wall_ns, interval_ns);
-	if (wall_ns < rotation->due_ns || now_ns < rotation->retry_ns)
+	if ((wall_ns < rotation->due_ns && !opd_retain_is_large(sync)) || now_ns < rotation->retry_ns)
 		return;
+	if (wall_ns < rotation->due_ns)
+		opd_log(SD_NOTICE, "the session takes more than a quarter of SessionMaxUse: it is closed before its time");
 	rotation->retry_ns = now_ns + RETRY_NS;
 	rotate(sync, wall_ns, interval_ns);
-	if (rotation->due_ns > wall_ns)
+	if (rotation->nr_failed == nr_failed)
 		rotation->retry_ns = 0;
 }
