@@ -18,11 +18,28 @@ static const struct {
 	[OPD_FILE_OF_CLASS] = { 6, "new threads, processes and CPUs are not kept apart" },
 };
 
+static uint64_t part_of(uint64_t whole, enum opd_file_kind kind)
+{
+	return whole - whole / 8 * (8 - kinds[kind].eighths);
+}
+
+uint64_t opd_file_limit_bytes(const struct opd_file_limit *limit)
+{
+	return limit->weighed_bytes + (limit->nr - op_min_u64(limit->nr, limit->weighed_nr)) * OPD_FILE_BYTES;
+}
+
+static bool has_bytes(const struct opd_file_limit *limit, enum opd_file_kind kind)
+{
+	return !limit->max_bytes || opd_file_limit_bytes(limit) < part_of(limit->max_bytes, kind);
+}
+
 bool opd_file_limit_allows(const struct opd_file_limit *limit, enum opd_file_kind kind)
 {
 	if (kind == OPD_FILE_OF_LAST)
 		return true;
-	return !limit->held && (!limit->max || limit->nr < limit->max - limit->max * (8 - kinds[kind].eighths) / 8);
+	if (!has_bytes(limit, kind))
+		return false;
+	return !limit->max || limit->nr < part_of(limit->max, kind);
 }
 
 void opd_file_limit_tell(struct opd_file_limit *limit, enum opd_file_kind kind)
@@ -31,14 +48,15 @@ void opd_file_limit_tell(struct opd_file_limit *limit, enum opd_file_kind kind)
 		return;
 	limit->told[kind] = true;
 	opd_log(SD_WARNING, "the session has %llu sample files (%s): from now on %s", (unsigned long long)limit->nr,
-		limit->held ? "as large as SessionMaxUse allows" : "MaxSampleFiles", kinds[kind].what);
+		has_bytes(limit, kind) ? "MaxSampleFiles" : "as large as SessionMaxUse allows", kinds[kind].what);
 }
 
 void opd_file_limit_begin(struct opd_file_limit *limit)
 {
 	limit->nr = 0;
 	limit->nr_begun++;
-	limit->strangers = limit->held = false;
+	limit->strangers = false;
+	limit->weighed_bytes = limit->weighed_nr = 0;
 	memset(limit->told, 0, sizeof(limit->told));
 }
 

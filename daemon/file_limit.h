@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * How many sample files a session has: MaxSampleFiles=. What cannot have a file of its own any more is not lost but kept less apart:
+ * How many sample files a session has: MaxSampleFiles=, and what they take: SessionMaxUse=. What cannot have a file of its own any more is not lost but kept less apart:
  *
  *   files of                     new ones up to            then the samples go to
  *   one thread, process or CPU   3/4 of the limit          the file of all of them, `all` in its name
@@ -21,12 +21,18 @@ enum opd_file_kind { OPD_FILE_OF_LAST, OPD_FILE_OF_IMAGE, OPD_FILE_OF_CGROUP, OP
 struct opd_file_limit {
 	uint64_t max;   /* MaxSampleFiles=; 0: no limit */
 	uint64_t nr;    /* files in the session's directory */
-	bool strangers; /* some of them are not known to the daemon: of an earlier one, or forgotten */
 	uint64_t nr_begun; /* sessions */
-	bool held;      /* the session is as large as it may be: no new file but the last */
+	bool strangers; /* some of them are not known to the daemon: of an earlier one, or forgotten */
+	uint64_t max_bytes; /* SessionMaxUse=; 0: no limit; the parts above hold for it as well */
+	uint64_t weighed_bytes, weighed_nr; /* what the session took when it was weighed last, and the files then */
 	bool told[OPD_NR_FILE_KINDS]; /* in the log, in this session */
 	uint64_t nr_samples[OPD_NR_FILE_KINDS]; /* that went elsewhere since there was no room for a file of this kind */
 };
+
+#define OPD_FILE_BYTES 4096u /* that a new file takes at least */
+
+/* What the session takes on the disk: what it weighed, and the least that the files have that are new since. */
+uint64_t opd_file_limit_bytes(const struct opd_file_limit *limit) OP_NONNULL;
 
 /* True when a file of this kind may be made. */
 bool opd_file_limit_allows(const struct opd_file_limit *limit, enum opd_file_kind kind) OP_NONNULL;

@@ -18,9 +18,7 @@
 #define REMOVED_PREFIX "removed-"
 #define CURRENT_NAME   "current"
 #define NS_PER_US      1000u
-#define CURRENT_SHARE  4 /* of SessionMaxUse: what a session takes until it is closed before its time */
 #define FILES_SHARE    16 /* of SessionMaxUse: what new files take until the sessions are weighed again */
-#define FILE_BYTES     4096 /* that a new one takes at least */
 
 /* ---- directories ---- */
 
@@ -253,40 +251,36 @@ static bool claim(struct opd_sync *sync)
 }
 
 /* So many that it is not left to the next time. */
-static bool has_many_new_files(const struct opd_sync *sync)
+static bool has_many_new_files(const struct opd_file_limit *limit)
 {
-	const struct opd_file_limit *limit = &sync->pipeline->count.limit;
-	uint64_t most = sync->config->session_max_use;
-	uint64_t before = limit->nr_begun == sync->retention.nr_begun ? sync->retention.nr_files : 0;
-
-	return most && limit->nr > before && (limit->nr - before) * FILE_BYTES > most / FILES_SHARE;
+	return limit->max_bytes && opd_file_limit_bytes(limit) - limit->weighed_bytes > limit->max_bytes / FILES_SHARE;
 }
 
-bool opd_retain_is_large(struct opd_sync *sync)
+static void take_weight(struct opd_sync *sync, struct opd_file_limit *limit)
 {
-	struct opd_retention *retention = &sync->retention;
-	uint64_t most = sync->config->session_max_use;
+	const struct opd_retention *retention = &sync->retention;
 
-	if (sync->config->session_interval_us)
-		most /= CURRENT_SHARE;
 	pthread_mutex_lock(&sync->lock);
-	if (!sync->retaining)
-		retention->is_large = most && retention->current_bytes > most;
+	if (!sync->retaining && retention->nr_begun == limit->nr_begun) {
+		limit->weighed_bytes = retention->current_bytes;
+		limit->weighed_nr = retention->nr_files;
+	}
 	pthread_mutex_unlock(&sync->lock);
-	return retention->is_large && retention->nr_begun == sync->pipeline->count.limit.nr_begun;
 }
 
 void opd_retain_if_due(struct opd_sync *sync, uint64_t now_ns)
 {
 	const struct op_config *config = sync->config;
+	struct opd_file_limit *limit = &sync->pipeline->count.limit;
 
 	if (!config->session_interval_us && !config->session_max_use)
 		return;
-	if ((now_ns < sync->retention.due_ns && !has_many_new_files(sync)) || !claim(sync))
+	take_weight(sync, limit);
+	if ((now_ns < sync->retention.due_ns && !has_many_new_files(limit)) || !claim(sync))
 		return;
 	sync->retention.due_ns = now_ns + INTERVAL_NS;
-	sync->retention.nr_files = sync->pipeline->count.limit.nr;
-	sync->retention.nr_begun = sync->pipeline->count.limit.nr_begun;
+	sync->retention.nr_files = limit->nr;
+	sync->retention.nr_begun = limit->nr_begun;
 	if (opd_sync_start_thread(run, sync) == 0)
 		return;
 	pthread_mutex_lock(&sync->lock);

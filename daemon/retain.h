@@ -4,11 +4,11 @@
  * the current one, nor what a user has saved, nor what another program has made. Looking and removing may take long and is done in a thread of its own.
  *
  * The current session is weighed as well. When it takes more than a quarter of SessionMaxUse it is closed before its time, so that it, too, can be removed when
- * its turn comes, and most of what is kept is not of one day. Where sessions are not closed by time, it gets no new files once it takes all of SessionMaxUse.
+ * its turn comes, and most of what is kept is not of one day. Where sessions are not closed by time, it gets no new files as it comes near to all of SessionMaxUse
+ * (file_limit.h).
  *
  *   call                          sync thread   retention's thread
  *   opd_retain_if_due, _free           x
- *   opd_retain_is_large                x
  *   opd_retain                                           x
  */
 #ifndef OPD_RETAIN_H
@@ -29,9 +29,8 @@ struct opd_retained {
 
 struct opd_retention {
 	uint64_t due_ns; /* op_now_ns(); 0: at once */
-	uint64_t nr_files;   /* of the current session when the thread was started last */
-	uint64_t nr_begun;   /* sessions, then */
-	bool is_large;       /* by what it saw */
+	uint64_t nr_files; /* of the current session when the thread was started last */
+	uint64_t nr_begun; /* sessions, then */
 	/* the thread's while it runs; a session that is closed does not change, so it is weighed once */
 	struct opd_retained *sessions;
 	size_t nr_sessions;
@@ -39,11 +38,8 @@ struct opd_retention {
 	uint64_t nr_removed;
 };
 
-/* Starts the thread now and then, and when the current session has many new files, unless it runs. */
+/* Takes what the thread found the current session to weigh; starts it now and then, and when there are many new files, unless it runs. */
 void opd_retain_if_due(struct opd_sync *sync, uint64_t now_ns) OP_NONNULL;
-
-/* True when the current session takes more than SessionMaxUse lets it, by what the thread saw last. */
-bool opd_retain_is_large(struct opd_sync *sync) OP_NONNULL;
 
 /*
  * Removes what is too old or too much. Sessions go by a rename to tmp/, so that a reader sees them whole or not at all; what a kill leaves there is removed by the
