@@ -569,6 +569,29 @@ void opd_count_flush(struct opd_count *count)
 	count->nr_waiting = 0;
 }
 
+static void forget_chosen(struct op_hlink *link, void *arg)
+{
+	struct opd_file *file = op_container_of(link, struct opd_file, link);
+	struct opd_count *count = arg;
+
+	if (opd_cgroups_is_chosen(count->cgroups, file->key.cgroup_slot))
+		forget_file(count, file);
+}
+
+/* When all slots are given, those that were not used for the longest time are taken back, with their files. */
+static uint32_t slot_of(struct opd_count *count, uint64_t cgroup_id)
+{
+	uint32_t slot = opd_cgroups_slot(count->cgroups, cgroup_id, count->now_ns);
+
+	if (op_likely(slot != OPD_CGROUP_NONE) || !opd_cgroups_are_given(count->cgroups))
+		return slot;
+	opd_count_flush(count);
+	opd_cgroups_choose(count->cgroups);
+	op_htable_visit(&count->files, forget_chosen, count);
+	opd_cgroups_take_back(count->cgroups);
+	return opd_cgroups_slot(count->cgroups, cgroup_id, count->now_ns);
+}
+
 void opd_count_sample(struct opd_count *count, const struct opd_counted *counted)
 {
 	struct opd_waiting *last = count->nr_waiting ? &count->waiting[count->nr_waiting - 1] : NULL;
@@ -577,7 +600,7 @@ void opd_count_sample(struct opd_count *count, const struct opd_counted *counted
 	uint32_t slot = OPD_CGROUP_NONE;
 
 	if (op_unlikely(count->cgroups))
-		slot = opd_cgroups_slot(count->cgroups, counted->cgroup_id, count->now_ns);
+		slot = slot_of(count, counted->cgroup_id);
 	/* Hot loops repeat. */
 	if (last && last->offset == offset && last->account == counted->account && last->cgroup_slot == slot &&
 	    same_key(&last->key, &key)) {
@@ -694,8 +717,12 @@ void opd_count_release_files(struct opd_count *count)
 
 static void give_up(struct op_hlink *link, void *arg)
 {
+	struct opd_file *file = op_container_of(link, struct opd_file, link);
+
 	mark_written(link, arg);
-	op_container_of(link, struct opd_file, link)->beyond = false;
+	free(file->path);
+	file->path = NULL;
+	file->beyond = false;
 }
 
 void opd_count_give_up_files(struct opd_count *count)

@@ -128,6 +128,8 @@ static void fill_bounds(struct opd_pipeline *pipeline, uint64_t bounds[OP_NR_BOU
 	bounds[OP_BOUND_files_forgotten] = pipeline->count.nr_forgotten;
 	bounds[OP_BOUND_mappings_dropped] = processes->account.nr_dropped;
 	bounds[OP_BOUND_processes_dropped] = processes->nr_dropped;
+	bounds[OP_BOUND_cgroups_forgotten] = pipeline->resolver.cgroups.nr_forgotten;
+	bounds[OP_BOUND_cgroup_slots_taken_back] = pipeline->resolver.cgroups.nr_taken_back;
 	if (!pipeline->count.cookie_file)
 		return;
 	bounds[OP_BOUND_dcookie_errors] = opd_cookie_file_errors(pipeline->count.cookie_file, &last_error);
