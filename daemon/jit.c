@@ -58,7 +58,7 @@ void opd_jit_space_put(struct opd_jit_space *space)
 		opd_jit_space_free(space);
 }
 
-static struct opd_jit_space *new_space(struct opd_jit *jit, const struct opd_process *process)
+static struct opd_jit_space *new_space(struct opd_jit *jit, const struct opd_process *process, const struct opd_mm *mm)
 {
 	struct opd_jit_space *space = calloc(1, sizeof(*space));
 
@@ -70,6 +70,8 @@ static struct opd_jit_space *new_space(struct opd_jit *jit, const struct opd_pro
 	space->owner.pid = process->pid;
 	if (process->exit_ns == UINT64_MAX)
 		opd_jit_owner_init(&space->owner, process->pid);
+	if (!space->owner.is_known)
+		opd_jit_owner_init_ended(&space->owner, process->pid, process->parent_pid, mm->from_ns);
 	if (space->next)
 		space->next->link = &space->next;
 	jit->spaces = space;
@@ -103,7 +105,7 @@ static struct opd_jit_space *space_of(struct opd_processes *processes, struct op
 		mm->jit_refused = true;
 		return NULL;
 	}
-	mm->jit = new_space(jit, process);
+	mm->jit = new_space(jit, process, mm);
 	if (mm->jit)
 		mm->jit->base = opd_jit_space_get(find_base(processes, mm));
 	return mm->jit;

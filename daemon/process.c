@@ -147,6 +147,7 @@ int opd_process_fork(struct opd_processes *processes, uint32_t parent_pid, uint3
 		process = opd_process_add(processes, pid, time_ns);
 		if (!process)
 			return refusal(processes);
+		process->parent_pid = parent_pid;
 		process->nr_threads = 1;
 		return 0;
 	}
@@ -169,6 +170,7 @@ int opd_process_fork(struct opd_processes *processes, uint32_t parent_pid, uint3
 	if (process->mm->older)
 		mark_prunable(processes, process);
 	process->sure_ns = !parent ? 0 : opd_process_is_doubtful(processes, parent) ? parent->sure_ns : time_ns;
+	process->parent_pid = parent_pid;
 	process->snapshot_ns = 0;
 	process->exit_ns = UINT64_MAX;
 	process->nr_threads = 1;

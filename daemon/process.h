@@ -32,7 +32,7 @@ struct opd_mm {
 
 struct opd_process {
 	struct op_hlink link;
-	uint32_t pid;
+	uint32_t pid, parent_pid; /* who forked it; 0: not known */
 	struct opd_mm *mm;    /* newest */
 	uint64_t snapshot_ns; /* what /proc said at this time is in mm, older records are part of it; 0: never asked */
 	uint64_t reread_ns;   /* when its mappings were last read again, because of a sample outside of them */

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "daemon/jit.h"
 #include "daemon/jit_map.h"
@@ -361,6 +363,42 @@ static void files_of_the_process_are_read(void **state)
 	opd_jit_owner_close(&owner);
 }
 
+/* A zombie is in /proc still; what was waited for is taken to be its parent's. */
+static void an_ended_process_is_its_parents(void **state)
+{
+	struct box *box = *state;
+	struct opd_jit_owner owner;
+	siginfo_t info;
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(0);
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	assert_int_equal(mknodat(box->fd, "plain", S_IFREG | 0644, 0), 0);
+	opd_jit_owner_init_ended(&owner, (uint32_t)pid, 0, 0);
+	assert_true(owner.is_known);
+	assert_int_equal(owner.uid, geteuid());
+	assert_int_equal(open_as(&owner, box, "plain"), 0);
+	opd_jit_owner_close(&owner);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	opd_jit_owner_init_ended(&owner, (uint32_t)pid, 0, 0);
+	assert_false(owner.is_known);
+	opd_jit_owner_close(&owner);
+	/* The number of one that lives is another process's by now. */
+	opd_jit_owner_init_ended(&owner, (uint32_t)getpid(), (uint32_t)getppid(), op_now_ns());
+	assert_int_equal(owner.proc_fd, -1);
+	opd_jit_owner_close(&owner);
+	opd_jit_owner_init_ended(&owner, (uint32_t)pid, (uint32_t)getpid(), op_now_ns() - 100 * (uint64_t)OP_NS_PER_S);
+	assert_true(owner.is_known);
+	assert_in_range(owner.began_s, op_clock_ns(CLOCK_REALTIME) / OP_NS_PER_S - 102, op_clock_ns(CLOCK_REALTIME) / OP_NS_PER_S - 98);
+	assert_int_equal(open_as(&owner, box, "plain"), 0);
+	if (!geteuid()) {
+		assert_int_equal(fchownat(box->fd, "plain", 12345, 0, 0), 0);
+		assert_int_equal(open_as(&owner, box, "plain"), -EPERM);
+	}
+	opd_jit_owner_close(&owner);
+}
+
 static void a_file_from_before_the_process_is_not_its(void **state OP_UNUSED)
 {
 	const struct opd_jit_owner owner = { .began_s = 1000 };
@@ -438,6 +476,7 @@ int main(void)
 		box_test(a_dump_that_makes_no_sense_ends),
 		box_test(what_is_no_dump_is_refused),
 		box_test(files_of_the_process_are_read),
+		box_test(an_ended_process_is_its_parents),
 		cmocka_unit_test(a_file_from_before_the_process_is_not_its),
 		cmocka_unit_test(a_sample_finds_its_function),
 		cmocka_unit_test(names_of_mappings),

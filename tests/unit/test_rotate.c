@@ -334,8 +334,8 @@ static void test_too_large(void **state OP_UNUSED)
 static void test_too_large_and_no_space(void **state OP_UNUSED)
 {
 	config.session_max_use = 4;
-	fault.mkdir = -ENOSPC;
 	take(10);
+	fault.mkdir = -ENOSPC;
 	for (int i = 0; i < 30; i++)
 		turn();
 	check("");
