@@ -129,6 +129,40 @@ static void names_can_be_shown(void **state OP_UNUSED)
 	opd_jit_map_free(&map);
 }
 
+/* A runtime that compiles anew and anew, at the same addresses: what is gone makes room, what had samples keeps its place and its name. */
+static void gone_code_makes_room(void **state OP_UNUSED)
+{
+	struct opd_jit_map map = new_map();
+	uint64_t offsets[3], offset;
+	char name[32];
+
+	for (uint64_t i = 0; i < 600000; i++) {
+		struct opd_jit_code code = { .start = BASE + i % 1000 * 0x100, .bytes = 0x100, .name = name, .from_ns = i + 1 };
+
+		snprintf(name, sizeof(name), "function-%llu", (unsigned long long)i);
+		assert_int_equal(opd_jit_map_add(&map, &code, i > 2000 ? i - 2000 : 0), 0);
+		if (i < 3)
+			assert_true(opd_jit_map_find(&map, code.start + 8, i + 1, &offsets[i]));
+	}
+	assert_int_equal(counters[OP_JIT_refused_memory], 0);
+	assert_true(counters[OP_JIT_functions_forgotten] > 0);
+	assert_int_equal(counters[OP_JIT_functions], 600000);
+	assert_int_equal(map.nr_functions + counters[OP_JIT_functions_forgotten], 600000);
+	assert_true(map.nr_bytes <= OPD_JIT_PROCESS_MAX_BYTES);
+	assert_int_equal(map.nr_bytes, counters[OP_JIT_bytes]);
+	for (uint64_t i = 0; i < 3; i++) {
+		snprintf(name, sizeof(name), "function-%llu", (unsigned long long)i);
+		assert_string_equal(opd_jit_map_name(&map, &map.functions[i]), name);
+		assert_int_equal(map.functions[i].place + 8, offsets[i]);
+	}
+	assert_at(&map, BASE + 0x100 * 999 + 8, 600000, "function-599999", 8);
+	assert_at(&map, BASE + 0x100 * 7 + 8, 600000, "function-599007", 8);
+	assert_true(opd_jit_map_find(&map, BASE + 8, 600000, &offset));
+	assert_int_not_equal(offset, offsets[0]);
+	opd_jit_map_free(&map);
+	assert_int_equal(counters[OP_JIT_bytes], 0);
+}
+
 static void limits_hold(void **state OP_UNUSED)
 {
 	struct opd_jit_map map = new_map();
@@ -469,6 +503,7 @@ int main(void)
 		cmocka_unit_test(moved_code_keeps_its_place),
 		cmocka_unit_test(names_can_be_shown),
 		cmocka_unit_test(limits_hold),
+		cmocka_unit_test(gone_code_makes_room),
 		box_test(a_map_grows),
 		box_test(a_map_is_written_anew),
 		box_test(a_line_too_long_is_passed_over),
