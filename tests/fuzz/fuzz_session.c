@@ -66,10 +66,10 @@ static void check_file(int dir_fd, const uint8_t *bytes, size_t nr_bytes)
 	fuzz_check(read_sum(dir_fd, &after));
 	fuzz_check(!was_readable || after <= before);
 	op_odb_pending_free(pending);
-	fuzz_check(!op_odb_recover(dir_fd, TMP_NAME, &recovery));
+	fuzz_check(!op_odb_recover(dir_fd, TMP_NAME, NULL, &recovery));
 	fuzz_check(read_sum(dir_fd, &before) && before == after);
 	count_in(dir_fd);
-	fuzz_check(!op_odb_recover(dir_fd, TMP_NAME, &recovery));
+	fuzz_check(!op_odb_recover(dir_fd, TMP_NAME, NULL, &recovery));
 }
 
 static void check_name(int dir_fd, const char *name)
