@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "daemon/retain.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -17,29 +17,6 @@
 #define INTERVAL_NS    (60 * (uint64_t)OP_NS_PER_S)
 #define REMOVED_PREFIX "removed-"
 #define NS_PER_US      1000u
-
-/* ---- directories ---- */
-
-/* Calls `visit` for every entry but . and ..; 0 or the first -errno of it, which ends it. */
-static int visit_dir(int session_fd, const char *path, int (*visit)(const char *name, void *arg), void *arg)
-{
-	int fd = op_sys_openat(session_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0), err = 0;
-	struct dirent *entry;
-	DIR *dir;
-
-	if (fd < 0)
-		return fd == -ENOENT ? 0 : fd;
-	dir = fdopendir(fd);
-	if (!dir) {
-		close(fd);
-		return -ENOMEM;
-	}
-	while (!err && (entry = readdir(dir)))
-		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
-			err = visit(entry->d_name, arg);
-	closedir(dir);
-	return err;
-}
 
 /* ---- what there is ---- */
 
@@ -113,7 +90,7 @@ static int compare_age(const void *a, const void *b)
 static int look_around(struct opd_retention *retention, int session_fd)
 {
 	struct look look = { .retention = retention, .session_fd = session_fd };
-	int err = visit_dir(session_fd, "samples", look_at, &look);
+	int err = op_session_visit_dir(session_fd, "samples", look_at, &look);
 
 	if (err) {
 		free(look.sessions);
@@ -184,7 +161,7 @@ static const char *reason(const struct opd_retained *session, int session_fd, co
 
 int opd_retain(struct opd_retention *retention, int session_fd, const struct op_config *config)
 {
-	int first_err = visit_dir(session_fd, OP_SESSION_TMP, remove_rest, &session_fd), err = look_around(retention, session_fd);
+	int first_err = op_session_visit_dir(session_fd, OP_SESSION_TMP, remove_rest, &session_fd), err = look_around(retention, session_fd);
 	uint64_t used = 0;
 
 	for (size_t i = 0; i < retention->nr_sessions && !err; i++)

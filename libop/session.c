@@ -14,13 +14,15 @@
 #include "libop/file.h"
 #include "libop/odb.h"
 #include "libop/session_ledger.h"
+#include "libop/session_close.h"
 #include "libop/sys.h"
 #include "libop/text.h"
 
 #define DIR_MODE 0755
 
 static const char *const sample_dirs[] = { "{root}", "{kern}" };
-static const char *const session_dirs[] = { "{root}", "{kern}", "stats", OP_SESSION_LEDGER, OP_CGROUP_DIR, OP_DCOOKIE_FILE };
+static const char *const session_dirs[] = { "{root}",	    "{kern}",	     "stats",		OP_SESSION_LEDGER,
+					    OP_CGROUP_DIR, OP_DCOOKIE_FILE, OP_SESSION_CLOSING };
 
 /*
  * A walk over a tree: directories wait in a list, so that one descriptor at a time is open however deep the tree is. Each directory stands in the
@@ -383,6 +385,26 @@ int op_session_walk(int dir_fd, const char *top, int (*visit)(const char *path, 
 	int err = walk_tree(&walk, top);
 
 	free_walk(&walk);
+	return err;
+}
+
+int op_session_visit_dir(int dir_fd, const char *path, int (*visit)(const char *name, void *arg), void *arg)
+{
+	int fd = op_sys_openat(dir_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0), err = 0;
+	struct dirent *entry;
+	DIR *dir;
+
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	dir = fdopendir(fd);
+	if (!dir) {
+		close(fd);
+		return -ENOMEM;
+	}
+	while (!err && (entry = readdir(dir)))
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+			err = visit(entry->d_name, arg);
+	closedir(dir);
 	return err;
 }
 
