@@ -62,12 +62,36 @@ static void write_cells(const struct page *page, const uint64_t *counts)
 	}
 }
 
-static void write_heading(const struct page *page, const char *tag, const char *name, const uint64_t *counts)
+/* Tabs stay what they are. */
+static void write_text(FILE *out, const char *text)
+{
+	char piece[256];
+
+	fputs("<td><pre>", out);
+	while (*text) {
+		size_t length = op_min_u64(strcspn(text, "\t"), sizeof(piece) - 1);
+
+		memcpy(piece, text, length);
+		piece[length] = '\0';
+		opr_xml_text(out, piece);
+		text += length;
+		if (*text == '\t') {
+			fputc('\t', out);
+			text++;
+		}
+	}
+	fputs("</pre>\n", out);
+}
+
+static void write_heading(const struct page *page, const char *tag, const char *name, const char *where, const uint64_t *counts)
 {
 	const struct opr_symbol_report *report = page->annotate->report;
 
 	fprintf(page->out, "<%s>", tag);
 	opr_xml_text(page->out, name);
+	fputs(*where ? " <span class=t>" : "", page->out);
+	opr_xml_text(page->out, where);
+	fputs(*where ? "</span>" : "", page->out);
 	for (size_t i = 0; i < report->nr_classes; i++)
 		fprintf(page->out, " <span class=t>%" PRIu64 " %s%%</span>", counts[i],
 			opr_format_percent(counts[i], report->totals[i]).text);
@@ -132,9 +156,8 @@ static int write_hot(struct page *page, const struct hot_line *hot)
 	write_cells(page, counts);
 	fprintf(page->out, "<td><a href=\"#s%zu-%u\">", hot->source, hot->line->line);
 	opr_xml_text(page->out, opr_base_name(source->name));
-	fprintf(page->out, ":%u</a><td><pre>", hot->line->line);
-	opr_xml_text(page->out, text_of_line(file, hot->line->line));
-	fputs("</pre>\n", page->out);
+	fprintf(page->out, ":%u</a>", hot->line->line);
+	write_text(page->out, text_of_line(file, hot->line->line));
 	return 0;
 }
 
@@ -193,9 +216,8 @@ static void write_instruction(struct page *page, const struct opr_symbol_row *ro
 		fprintf(page->out, " data-l=%zu-%u", source, line->line);
 	fputc('>', page->out);
 	write_cells(page, any ? page->counts : NULL);
-	fprintf(page->out, "<td class=a>%" PRIx64 "<td><pre>", line->vma);
-	opr_xml_text(page->out, opr_code_text(&page->code, line));
-	fputs("</pre>\n", page->out);
+	fprintf(page->out, "<td class=a>%" PRIx64, line->vma);
+	write_text(page->out, opr_code_text(&page->code, line));
 }
 
 static int write_code(struct page *page, const struct opr_symbol_row *row)
@@ -204,7 +226,7 @@ static int write_code(struct page *page, const struct opr_symbol_row *row)
 	size_t detail = 0;
 	int err = find_reader(page, row, &reader);
 
-	write_heading(page, "h3", row->name, &page->annotate->report->counts.values[row->counts]);
+	write_heading(page, "h3", row->name, opr_base_name(row->image), &page->annotate->report->counts.values[row->counts]);
 	if (!err && reader)
 		err = opr_annotate_list_code(row, reader, &page->code);
 	if (err || !reader)
@@ -238,9 +260,8 @@ static void write_source_line(struct page *page, size_t index, const struct opr_
 
 	fprintf(page->out, "<tr class=h%u id=s%zu-%u data-l=%zu-%u>", counts ? heat_of(page, counts) : 0, index, line, index, line);
 	write_cells(page, counts);
-	fprintf(page->out, "<td class=a>%u<td><pre>", line);
-	opr_xml_text(page->out, text_of_line(file, line));
-	fputs("</pre>\n", page->out);
+	fprintf(page->out, "<td class=a>%u", line);
+	write_text(page->out, text_of_line(file, line));
 }
 
 static void write_source_lines(struct page *page, size_t index, const struct opr_source_file *file)
@@ -274,7 +295,7 @@ static int write_source(struct page *page, size_t index)
 		return opr_no_memory();
 	if (!file->path)
 		opr_warn("unable to open for reading: %s", source->name);
-	write_heading(page, "h2", source->name, values_of(page, source->counts));
+	write_heading(page, "h2", source->name, "", values_of(page, source->counts));
 	fputs("<div class=pair><div class=left>\n", page->out);
 	write_source_lines(page, index, file);
 	fputs("</div><div class=right>\n", page->out);

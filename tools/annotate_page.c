@@ -13,7 +13,7 @@ static const char head[] =
 	".n, .a { font: 12px/1.45 monospace; text-align: right; color: #444 } .a { color: #888; user-select: none }\n"
 	".pair { display: flex; gap: 1em; align-items: flex-start }\n"
 	".left, .right { flex: 1 1 50%; min-width: 0; overflow: auto; max-height: 92vh; border: 1px solid #ddd; padding: .3em }\n"
-	".left table, .right table { min-width: 100% }\n"
+	".left table, .right table { min-width: 100% } .left td:last-child, .right td:last-child { width: 100% }\n"
 	".gap td { color: #999 } tr.m, tr:target { outline: 2px solid #2a6fdb; outline-offset: -2px }\n"
 	"[data-l] { cursor: pointer }\n"
 	".h1 { background: #fff8e6 } .h2 { background: #fff1cc } .h3 { background: #ffe9b3 } .h4 { background: #ffdf99 }\n"

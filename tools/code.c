@@ -80,13 +80,16 @@ static int print_styled(void *stream, enum disassembler_style style OP_UNUSED, c
 static void print_address(bfd_vma vma, struct disassemble_info *info)
 {
 	struct listing *listing = op_container_of(info, struct listing, info);
-	const struct opr_code_name *name = opr_code_names_find(&listing->reader->names, vma);
+	const struct opr_code_names *names = &listing->reader->names;
+	const struct opr_code_name *name = opr_code_names_find(names, vma);
 
 	op_text_printf(listing->text, "%" PRIx64, (uint64_t)vma);
-	if (!name)
+	if (!names->nr_names)
 		return;
-	op_text_printf(listing->text, " <%.*s", NAME_BYTES_MAX, name->name);
-	if (vma != name->vma)
+	op_text_printf(listing->text, " <%.*s", NAME_BYTES_MAX, name ? name->name : names->names->name);
+	if (!name)
+		op_text_printf(listing->text, "-0x%" PRIx64, names->names->vma - (uint64_t)vma);
+	else if (vma != name->vma)
 		op_text_printf(listing->text, "+0x%" PRIx64, (uint64_t)vma - name->vma);
 	op_text_add_char(listing->text, '>');
 }
