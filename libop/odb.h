@@ -93,7 +93,7 @@ uint32_t op_odb_dropped(const struct op_odb *odb) OP_NONNULL;
 
 /*
  * Adds `count` to the key. A count that passes 2^32-1 goes on in a second node of the same key; readers add both.
- * A full file is replaced at once by one of twice the size, made under tmp_path, so that readers see the one or the other, whole.
+ * A full file is replaced at once by one of four times the size, a large one by twice, made under tmp_path, so that readers see the one or the other, whole.
  * 0, or -ENOSPC when there is no room for that, another -errno; then nothing was added.
  */
 int op_odb_add(struct op_odb *odb, uint64_t key, uint32_t count) OP_NONNULL OP_MUST_CHECK;
