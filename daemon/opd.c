@@ -120,6 +120,8 @@ static int init_cgroups(struct opd *opd)
 
 static int init_count(struct opd *opd)
 {
+	int err;
+
 	opd->pipeline.count = (struct opd_count){
 		.session_fd = opd->session_fd,
 		.table = opd->pipeline.resolver.table,
@@ -135,8 +137,10 @@ static int init_count(struct opd *opd)
 		.no_process_cookie = opd->pipeline.resolver.pseudo[OPD_PSEUDO_NO_PROCESS],
 		.max_open = opd->config.max_open_files ? opd->config.max_open_files : MAX_OPEN_FILES_DEFAULT,
 		.max_closed = MAX_CLOSED_FILES,
+		.limit = { .max = opd->config.max_sample_files, .max_bytes = opd->config.session_max_use },
 	};
-	return 0;
+	err = opd_file_limit_recount(&opd->pipeline.count.limit, opd->session_fd);
+	return err ? opd_fail("cannot count the sample files of the session: %s", strerror(-err)) : 0;
 }
 
 static void fini_count(struct opd *opd)

@@ -38,7 +38,7 @@ struct walk {
 	struct op_session_cgroups *cgroups; /* when given, sample_dirs are visited and not gone into */
 	size_t list_capacity;
 	char *bad_path;
-	uint64_t disk_bytes;
+	uint64_t disk_bytes, nr_files;
 	int (*tell)(const char *path, unsigned char type, void *arg);
 	void *tell_arg;
 	bool keep_going; /* an error is noted in first_error and does not end the walk */
@@ -431,6 +431,26 @@ int op_session_disk_bytes(int dir_fd, const char *path, uint64_t *ret_bytes)
 		add_bytes(&walk, walk.dirs[i]);
 	if (!err)
 		*ret_bytes = walk.disk_bytes;
+	free_walk(&walk);
+	return err;
+}
+
+static int count_entry(struct walk *walk, const char *path, unsigned char type)
+{
+	walk->nr_files += type == DT_REG && !is_jit_object(path);
+	return 0;
+}
+
+int op_session_count_files(int dir_fd, uint64_t *ret_nr_files)
+{
+	static const char *const tops[] = { "{root}", "{kern}", OP_CGROUP_DIR };
+	struct walk walk = { .dir_fd = dir_fd, .visit = count_entry };
+	int err = 0;
+
+	for (size_t i = 0; i < op_array_size(tops) && !err; i++)
+		err = walk_tree(&walk, tops[i]);
+	if (!err)
+		*ret_nr_files = walk.nr_files;
 	free_walk(&walk);
 	return err;
 }

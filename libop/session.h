@@ -90,6 +90,9 @@ int op_session_visit_dir(int dir_fd, const char *path, int (*visit)(const char *
 /* Bytes on the disk of a directory and all that is in it. 0 or -errno. */
 int op_session_disk_bytes(int dir_fd, const char *path, uint64_t *ret_bytes) OP_NONNULL OP_MUST_CHECK;
 
+/* How many sample files a session has, those of its cgroups included; dir_fd is its directory. 0 or -errno. */
+int op_session_count_files(int dir_fd, uint64_t *ret_nr_files) OP_NONNULL OP_MUST_CHECK;
+
 /* Whether a daemon works in that session directory. */
 bool op_session_is_locked(const char *session_dir) OP_NONNULL;
 

@@ -342,6 +342,19 @@ class Forms(unittest.TestCase):
         self.assertEqual(json.loads(self.run_tool("--images", "--format=json"))["images"][0]["samples"], [3])
         self.assertIn("--images", self.run_tool("--images", "-X", rc=1))
 
+    def test_images_of_threads_and_cpus(self):
+        """Samples that are kept apart by thread, process and CPU are added up; classes of events have titles."""
+        part = "{root}/gone/"
+        for number, counts in enumerate(("TIMER.0.0.10.10.0", "TIMER.0.0.10.11.1", "TIMER.0.0.12.12.1", "TIMER.0.0.all.all.all", "EVENT_OF_A_LONG_NAME.7.0.10.10.1")):
+            write_samples(os.path.join(self.dir, "samples/current", part + "{dep}/" + part + counts), [(1, 1 << number)])
+        self.assertIn("conflicts", self.run_tool("--images", "--merge=unitmask", rc=1))
+        self.assertEqual(self.run_tool("-n", "--images", "event:TIMER").split()[0], "15")
+        rows = self.run_tool("--images").splitlines()
+        self.assertEqual(rows[-3], "EVENT_OF_A_LON... TIMER:0")
+        self.assertEqual(rows[-2].split()[:5], ["samples", "%", "samples", "%", "build-id"])
+        self.assertEqual(rows[-1].split()[:4], ["16", "100.000", "15", "100.000"])
+        self.assertEqual(rows[-3].index("TIMER"), rows[-2].rindex("samples"))
+
     def test_stripped_image(self):
         stripped = os.path.join(self.dir, "stripped")
         subprocess.run(["strip", "-o", stripped, self.program], check=True)
