@@ -209,10 +209,14 @@ static void *run(void *arg)
 {
 	static struct opd_rate rate;
 	struct opd_sync *sync = arg;
+	struct op_config config = { 0 };
 	int err;
 
 	pthread_setname_np(pthread_self(), "opd-retain");
-	err = opd_retain(&sync->retention, sync->pipeline->count.session_fd, sync->config);
+	pthread_mutex_lock(&sync->lock);
+	op_config_adopt(&config, sync->config); /* a reload may change it */
+	pthread_mutex_unlock(&sync->lock);
+	err = opd_retain(&sync->retention, sync->pipeline->count.session_fd, &config);
 	if (err)
 		opd_log_failure(&rate, op_now_ns(), "cannot look after the sessions", err);
 	pthread_mutex_lock(&sync->lock);

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # What a system needs to run opd: service, user and group, directories, configuration. Paths are filled in by make, since they depend on
 # the directories that make is given.
-EXTRA_DIST += init/opd.service.in init/opd.sysusers init/opd.tmpfiles.in init/opd.conf.in
+EXTRA_DIST += init/opd.service.in init/opd.socket.in init/opd.preset init/opd.sysusers init/opd.tmpfiles.in init/opd.conf.in
 
-init_built = init/opd.service init/opd.conf init/sysusers.d/opd.conf init/tmpfiles.d/opd.conf
+init_built = init/opd.service init/opd.socket init/system-preset/90-opd.preset init/opd.conf init/sysusers.d/opd.conf init/tmpfiles.d/opd.conf
 CLEANFILES += $(init_built)
 
-systemdsystemunit_DATA = init/opd.service
+systemdsystemunit_DATA = init/opd.service init/opd.socket
+systemdsystempreset_DATA = init/system-preset/90-opd.preset
 sysusers_DATA = init/sysusers.d/opd.conf
 tmpfiles_DATA = init/tmpfiles.d/opd.conf
 noinst_DATA = init/opd.conf
@@ -18,6 +19,12 @@ fill_paths = $(AM_V_GEN)$(MKDIR_P) $(@D) && $(SED) \
 
 init/opd.service: $(srcdir)/init/opd.service.in Makefile
 	$(fill_paths) $(srcdir)/init/opd.service.in >$@.tmp && mv $@.tmp $@
+
+init/opd.socket: $(srcdir)/init/opd.socket.in Makefile
+	$(fill_paths) $(srcdir)/init/opd.socket.in >$@.tmp && mv $@.tmp $@
+
+init/system-preset/90-opd.preset: $(srcdir)/init/opd.preset Makefile
+	$(fill_paths) $(srcdir)/init/opd.preset >$@.tmp && mv $@.tmp $@
 
 init/opd.conf: $(srcdir)/init/opd.conf.in Makefile
 	$(fill_paths) $(srcdir)/init/opd.conf.in >$@.tmp && mv $@.tmp $@
