@@ -44,7 +44,7 @@ static struct op_config *read_anew(const struct opd *opd)
 		return NULL;
 	op_config_waiting(&opd->config, &fresh, &waiting);
 	if (waiting.length)
-		opd_log(SD_NOTICE, "%s: takes effect when opd is started again", op_text_get(&waiting));
+		opd_log(SD_NOTICE, "takes effect at the next start: %s", op_text_get(&waiting));
 	numbers = calloc(1, sizeof(*numbers));
 	if (numbers)
 		op_config_adopt(numbers, &fresh);
