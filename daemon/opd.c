@@ -143,6 +143,14 @@ static void fini_count(struct opd *opd)
 
 /* ---- main thread ---- */
 
+/* What was needed to make the socket and the session directory is not needed any more. */
+static int init_privileges(struct opd *opd OP_UNUSED)
+{
+	int err = opd_privileges_drop();
+
+	return err ? opd_fail("cannot give up capabilities: %s", strerror(-err)) : 0;
+}
+
 static int on_signal(sd_event_source *source OP_UNUSED, const struct signalfd_siginfo *info, void *arg)
 {
 	struct opd *opd = arg;
@@ -275,6 +283,7 @@ static const struct {
 	{ "socket", opd_init_socket, opd_fini_socket },
 	{ "capture", init_capture, fini_capture },
 	{ "session", opd_init_session, opd_fini_session },
+	{ "privileges", init_privileges, NULL }, /* before there are threads */
 	{ "lock", opd_init_lock, opd_fini_lock },
 	{ "recovery", opd_init_recovery, NULL },
 	{ "cookies", init_cookies, fini_cookies },

@@ -12,10 +12,14 @@ sysusers_DATA = init/sysusers.d/opd.conf
 tmpfiles_DATA = init/tmpfiles.d/opd.conf
 noinst_DATA = init/opd.conf
 
+# The table in daemon/privileges.c, but for CAP_IPC_LOCK.
+opd_capabilities = CAP_PERFMON CAP_SYS_PTRACE CAP_CHECKPOINT_RESTORE CAP_DAC_READ_SEARCH CAP_SYSLOG
+
 fill_paths = $(AM_V_GEN)$(MKDIR_P) $(@D) && $(SED) \
 	-e 's|@sbindir[@]|$(sbindir)|g' \
 	-e 's|@localstatedir[@]|$(localstatedir)|g' \
-	-e 's|@runstatedir[@]|$(runstatedir)|g'
+	-e 's|@runstatedir[@]|$(runstatedir)|g' \
+	-e 's|@capabilities[@]|$(opd_capabilities)|g'
 
 init/opd.service: $(srcdir)/init/opd.service.in Makefile
 	$(fill_paths) $(srcdir)/init/opd.service.in >$@.tmp && mv $@.tmp $@
