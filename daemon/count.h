@@ -90,6 +90,14 @@ struct opd_count {
 	uint64_t dropped_nodes; /* nodes that an unclean stop had left unpublished */
 };
 
+#define OPD_MAX_OPEN_FILES 4096 /* open sample files are mappings, not descriptors: well below vm.max_map_count */
+
+/* max_open as MaxOpenFiles= says it: 0 leaves it to opd. */
+static inline size_t opd_count_max_open(uint64_t configured)
+{
+	return configured ? configured : OPD_MAX_OPEN_FILES;
+}
+
 /* What a sample is counted as, beside where it lies. */
 struct opd_counted {
 	const struct opd_resolved *resolved;

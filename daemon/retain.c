@@ -198,10 +198,14 @@ static void *run(void *arg)
 	static struct opd_rate rate;
 	struct opd_sync *sync = arg;
 	int session_fd = sync->pipeline->count.session_fd, err;
+	struct op_config config = { 0 };
 
 	pthread_setname_np(pthread_self(), "opd-retain");
-	err = sync->config->session_interval_us ? opd_retain(&sync->retention, session_fd, sync->config) :
-						  look_around(&sync->retention, session_fd);
+	pthread_mutex_lock(&sync->lock);
+	op_config_adopt(&config, sync->config); /* a reload may change it */
+	pthread_mutex_unlock(&sync->lock);
+	err = config.session_interval_us ? opd_retain(&sync->retention, session_fd, &config) :
+					   look_around(&sync->retention, session_fd);
 	if (err)
 		opd_log_failure(&rate, op_now_ns(), "cannot look after the sessions", err);
 	pthread_mutex_lock(&sync->lock);

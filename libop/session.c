@@ -536,7 +536,7 @@ static int write_abi(int dir_fd)
 /* Makes a directory with exactly DIR_MODE, whatever the umask; one that is there keeps its mode. */
 static int make_dir(int dir_fd, const char *path)
 {
-	int err = op_sys_mkdirat(dir_fd, path, DIR_MODE);
+	int err = op_file_make_dir_alike(dir_fd, path, DIR_MODE);
 
 	if (err < 0)
 		return err == -EEXIST ? 0 : err;
@@ -565,6 +565,27 @@ bool op_session_is_locked(const char *session_dir)
 	locked = flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 	close(fd);
 	return locked;
+}
+
+static const char *const profiling_words[] = { "off\n", "on\n" };
+
+bool op_session_wants_profiling(int session_fd, bool preset)
+{
+	char *text;
+	bool wanted = preset;
+
+	if (op_file_read(session_fd, OP_SESSION_PROFILING, 16, &text) < 0)
+		return preset;
+	for (size_t on = 0; on < op_array_size(profiling_words); on++)
+		if (!strcmp(text, profiling_words[on]))
+			wanted = on;
+	free(text);
+	return wanted;
+}
+
+int op_session_want_profiling(int session_fd, bool on)
+{
+	return op_file_publish(session_fd, OP_SESSION_PROFILING, profiling_words[on], 0644);
 }
 
 int op_session_open(const char *session_dir)
