@@ -152,8 +152,8 @@ static void imply(struct opr_options *options)
 	if (options->xml)
 		options->format = OPR_FORMAT_XML;
 	/* One line for each of them, whatever their samples are kept apart by. */
-	if ((options->images || options->cgroups) && !options->merge_words.nr_words)
-		options->merge = (struct opr_merge){ .cpu = true, .tid = true, .tgid = true };
+	if ((options->images || options->cgroups) && !options->merge.words.nr_words)
+		options->merge.merge = (struct opr_merge){ .cpu = true, .tid = true, .tgid = true };
 	options->order.reverse = options->reverse_sort;
 	options->order.long_names = options->long_names;
 }
