@@ -52,8 +52,11 @@ static uint64_t hash_key(const struct opd_file_key *key)
 
 static bool same_key(const struct opd_file_key *a, const struct opd_file_key *b)
 {
-	return a->app_cookie == b->app_cookie && a->image_cookie == b->image_cookie && a->event == b->event && a->tgid == b->tgid &&
-	       a->tid == b->tid && a->cpu == b->cpu && a->cgroup_slot == b->cgroup_slot;
+	uint64_t x[4], y[4];
+
+	memcpy(x, a, sizeof(x));
+	memcpy(y, b, sizeof(y));
+	return !((x[0] ^ y[0]) | (x[1] ^ y[1]) | (x[2] ^ y[2]) | (x[3] ^ y[3]));
 }
 
 static struct opd_file_key key_of(const struct opd_count *count, const struct opd_counted *counted)
@@ -63,7 +66,7 @@ static struct opd_file_key key_of(const struct opd_count *count, const struct op
 	struct opd_file_key key = {
 		.app_cookie = resolved->location.cookie,
 		.image_cookie = resolved->location.cookie,
-		.event = counted->event,
+		.event = (uint16_t)counted->event,
 		.tgid = count->separate_thread ? (int32_t)counted->pid : OP_CLASS_ALL,
 		.tid = count->separate_thread ? (int32_t)counted->tid : OP_CLASS_ALL,
 		.cpu = count->separate_cpu ? (int32_t)counted->cpu : OP_CLASS_ALL,
@@ -86,7 +89,7 @@ static struct opd_file_key key_of(const struct opd_count *count, const struct op
 static struct opd_file **recent_of(struct opd_count *count, const struct opd_file_key *key)
 {
 	uint32_t mix = (uint32_t)key->image_cookie * 0x9e3779b1u ^ (uint32_t)key->app_cookie * 0x85ebca6bu ^
-		       ((uint32_t)key->tid ^ key->event << 16 ^ (uint32_t)key->cpu << 24 ^ key->cgroup_slot << 8) * 0xc2b2ae35u;
+		       ((uint32_t)key->tid ^ (uint32_t)key->event << 16 ^ (uint32_t)key->cpu << 24 ^ (uint32_t)key->cgroup_slot << 8) * 0xc2b2ae35u;
 
 	return &count->recent[mix / (UINT32_MAX / OPD_RECENT_SLOTS + 1)];
 }
@@ -597,10 +600,10 @@ void opd_count_sample(struct opd_count *count, const struct opd_counted *counted
 	struct opd_waiting *last = count->nr_waiting ? &count->waiting[count->nr_waiting - 1] : NULL;
 	uint64_t offset = counted->resolved->location.offset;
 	struct opd_file_key key = key_of(count, counted);
-	uint32_t slot = OPD_CGROUP_NONE;
+	uint16_t slot = OPD_CGROUP_NONE;
 
 	if (op_unlikely(count->cgroups))
-		slot = slot_of(count, counted->cgroup_id);
+		slot = (uint16_t)slot_of(count, counted->cgroup_id);
 	/* Hot loops repeat. */
 	if (last && last->offset == offset && last->account == counted->account && last->cgroup_slot == slot &&
 	    same_key(&last->key, &key)) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "daemon/retain.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -19,29 +19,6 @@
 #define CURRENT_NAME   "current"
 #define NS_PER_US      1000u
 #define FILES_SHARE    16 /* of SessionMaxUse: what new files take until the sessions are weighed again */
-
-/* ---- directories ---- */
-
-/* Calls `visit` for every entry but . and ..; 0 or the first -errno of it, which ends it. */
-static int visit_dir(int session_fd, const char *path, int (*visit)(const char *name, void *arg), void *arg)
-{
-	int fd = op_sys_openat(session_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0), err = 0;
-	struct dirent *entry;
-	DIR *dir;
-
-	if (fd < 0)
-		return fd == -ENOENT ? 0 : fd;
-	dir = fdopendir(fd);
-	if (!dir) {
-		close(fd);
-		return -ENOMEM;
-	}
-	while (!err && (entry = readdir(dir)))
-		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
-			err = visit(entry->d_name, arg);
-	closedir(dir);
-	return err;
-}
 
 /* ---- what there is ---- */
 
@@ -123,7 +100,7 @@ static uint64_t bytes_of_current(const struct look *look)
 static int look_around(struct opd_retention *retention, int session_fd)
 {
 	struct look look = { .retention = retention, .session_fd = session_fd };
-	int err = visit_dir(session_fd, "samples", look_at, &look);
+	int err = op_session_visit_dir(session_fd, "samples", look_at, &look);
 
 	if (err) {
 		free(look.sessions);
@@ -195,7 +172,7 @@ static const char *reason(const struct opd_retained *session, int session_fd, co
 
 int opd_retain(struct opd_retention *retention, int session_fd, const struct op_config *config)
 {
-	int first_err = visit_dir(session_fd, OP_SESSION_TMP, remove_rest, &session_fd), err = look_around(retention, session_fd);
+	int first_err = op_session_visit_dir(session_fd, OP_SESSION_TMP, remove_rest, &session_fd), err = look_around(retention, session_fd);
 	uint64_t used = 0;
 
 	for (size_t i = 0; i < retention->nr_sessions && !err; i++)
@@ -221,10 +198,14 @@ static void *run(void *arg)
 	static struct opd_rate rate;
 	struct opd_sync *sync = arg;
 	int session_fd = sync->pipeline->count.session_fd, err;
+	struct op_config config = { 0 };
 
 	pthread_setname_np(pthread_self(), "opd-retain");
-	err = sync->config->session_interval_us ? opd_retain(&sync->retention, session_fd, sync->config) :
-						  look_around(&sync->retention, session_fd);
+	pthread_mutex_lock(&sync->lock);
+	op_config_adopt(&config, sync->config); /* a reload may change it */
+	pthread_mutex_unlock(&sync->lock);
+	err = config.session_interval_us ? opd_retain(&sync->retention, session_fd, &config) :
+					   look_around(&sync->retention, session_fd);
 	if (err)
 		opd_log_failure(&rate, op_now_ns(), "cannot look after the sessions", err);
 	pthread_mutex_lock(&sync->lock);

@@ -202,3 +202,28 @@ int opd_sync_make_status(struct opd_sync *sync, struct opd_job *job)
 	job->payload_bytes = nr_bytes;
 	return 0;
 }
+
+int opd_sync_make_pulse(struct opd_sync *sync, struct opd_job *job)
+{
+	const struct opd_capture *capture = &sync->pipeline->capture;
+	struct opd_pulse *pulse = calloc(1, sizeof(*pulse));
+
+	if (!pulse)
+		return -ENOMEM;
+	pulse->now_ns = op_now_ns();
+	pulse->profiling = capture->enabled;
+	for (size_t i = 0; i < capture->nr_cpus; i++)
+		pulse->nr_cpus += capture->cpus[i].online;
+	for (size_t i = 0; i < capture->nr_events; i++) {
+		struct op_ledger_event sum;
+
+		opd_sync_sum_event(capture, i, &sum);
+		pulse->taken += sum.taken;
+		pulse->stored += sum.stored;
+		pulse->lost_kernel += sum.lost_kernel;
+		pulse->lost += op_ledger_lost(&sum);
+	}
+	job->payload = pulse;
+	job->payload_bytes = sizeof(*pulse);
+	return 0;
+}

@@ -9,6 +9,8 @@
 #include "libop/odb_file.h"
 #include "libop/sys.h"
 
+#define QUICK_SIZE 2048u /* nodes, in 40 kB */
+
 struct op_odb {
 	struct op_odb_map map;
 	uint32_t dropped;
@@ -115,7 +117,7 @@ uint32_t op_odb_dropped(const struct op_odb *odb)
 }
 
 /*
- * A file of twice the size takes the place of this one at once; nobody waits for the disk. Where the old one is on the disk by a dump's
+ * A larger file takes the place of this one at once; nobody waits for the disk. Where the old one is on the disk by a dump's
  * promise it is kept until the new one is, too. A kill at any moment leaves the old or the new one.
  */
 static int publish_larger(struct op_odb *odb, const struct op_odb_map *larger)
@@ -133,6 +135,15 @@ static int publish_larger(struct op_odb *odb, const struct op_odb_map *larger)
 	return 0;
 }
 
+/*
+ * A new file costs the file system the same whatever its size, and more than all that is counted in it: a small one gets so much more room
+ * that few are made.
+ */
+static uint32_t larger_size(uint32_t size)
+{
+	return size < QUICK_SIZE ? size * 4 : size * 2;
+}
+
 static int grow(struct op_odb *odb)
 {
 	uint32_t nr_nodes = odb->map.descr->current_size;
@@ -141,7 +152,7 @@ static int grow(struct op_odb *odb)
 
 	if (odb->map.size >= OP_ODB_SIZE_MAX)
 		return -EFBIG;
-	err = op_odb_make_file(odb->dir_fd, odb->tmp_path, odb->map.size * 2, &larger);
+	err = op_odb_make_file(odb->dir_fd, odb->tmp_path, larger_size(odb->map.size), &larger);
 	if (err)
 		return err;
 	*larger.header = *odb->map.header;

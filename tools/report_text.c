@@ -6,7 +6,6 @@
 #include "tools/escape.h"
 #include "tools/report_writer.h"
 
-#define PERCENT_WIDTH    7
 #define SAMPLES_WIDTH    9 /* of columns */
 #define PERCENT_COLUMN_WIDTH 9
 #define TITLE_WIDTH      17
@@ -33,38 +32,19 @@ static const struct column build_id_column = { "build-id", 42 };
 static const struct column symbols_column = { "symbols", 12 };
 static const struct column debug_column = { "debug file", 0 };
 
-struct percent_text {
-	char text[64];
-};
-
-/* Seven columns: four decimals as far as they fit, small numbers in scientific notation, nothing at all as one 0. */
-static struct percent_text format_percent(uint64_t count, uint64_t total)
+/* A change: with a sign; what is new or gone has none. */
+static struct opr_percent_text format_change(double percent)
 {
-	double percent = opr_percent(count, total);
-	struct percent_text text;
-
-	if (!count || !total)
-		snprintf(text.text, sizeof(text.text), "%*s", PERCENT_WIDTH, "0");
-	else if (percent > 0.001)
-		snprintf(text.text, PERCENT_WIDTH + 1, "%*.4f", PERCENT_WIDTH, percent);
-	else
-		snprintf(text.text, sizeof(text.text), "%*.1e", PERCENT_WIDTH, percent);
-	return text;
-}
-
-/* The same with a sign, for a change; what is new or gone has none. */
-static struct percent_text format_change(double percent)
-{
-	struct percent_text text;
+	struct opr_percent_text text;
 
 	if (isinf(percent))
 		snprintf(text.text, sizeof(text.text), percent > 0 ? "+++" : "---");
 	else if (!(fabs(percent) > 0))
-		snprintf(text.text, sizeof(text.text), "%*s", PERCENT_WIDTH, "+0");
+		snprintf(text.text, sizeof(text.text), "%*s", OPR_PERCENT_WIDTH, "+0");
 	else if (fabs(percent) > 0.001)
-		snprintf(text.text, PERCENT_WIDTH + 2, "%+*.4f", PERCENT_WIDTH, percent);
+		snprintf(text.text, OPR_PERCENT_WIDTH + 2, "%+*.4f", OPR_PERCENT_WIDTH, percent);
 	else
-		snprintf(text.text, sizeof(text.text), "%+*.1e", PERCENT_WIDTH, percent);
+		snprintf(text.text, sizeof(text.text), "%+*.1e", OPR_PERCENT_WIDTH, percent);
 	return text;
 }
 
@@ -145,7 +125,7 @@ static void write_count_row(struct opr_writer *writer, const char *indent, const
 	for (size_t i = 0; i < writer->layout.classes->nr_classes; i++) {
 		const char *colour = colour_of(writer, row->counts[i], totals[i]);
 
-		fprintf(writer->out, "%9" PRIu64 " %s%s%s ", row->counts[i], colour, format_percent(row->counts[i], totals[i]).text,
+		fprintf(writer->out, "%9" PRIu64 " %s%s%s ", row->counts[i], colour, opr_format_percent(row->counts[i], totals[i]).text,
 			colour_end(colour));
 	}
 	opr_write_escaped(writer->out, opr_show_name(writer, row->name));
@@ -251,9 +231,9 @@ static void write_counts(struct opr_writer *writer, struct line *line, const uin
 		if (writer->layout.accumulated)
 			write_number(line, &cumulated_column, cumulated[i]);
 		line->colour = gone ? NULL : colour_of(writer, counts[i], totals[i]);
-		write_field(line, &percent_column, gone ? "---" : format_percent(counts[i], totals[i]).text);
+		write_field(line, &percent_column, gone ? "---" : opr_format_percent(counts[i], totals[i]).text);
 		if (writer->layout.accumulated)
-			write_field(line, &cumulated_percent_column, format_percent(cumulated[i], totals[i]).text);
+			write_field(line, &cumulated_percent_column, opr_format_percent(cumulated[i], totals[i]).text);
 		if (changes)
 			write_field(line, &change_column, format_change(changes[i]).text);
 	}

@@ -10,7 +10,6 @@ import json
 import os
 import pty
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
@@ -21,31 +20,14 @@ sys.path.insert(0, os.path.join(SOURCE, "tests", "system"))
 sys.dont_write_bytecode = True
 import elfsyms  # noqa: E402
 
+sys.path.insert(0, os.path.join(SOURCE, "tests", "unit"))
+from sample_files import ALL, write_samples  # noqa: E402
+
 OPREPORT = os.path.abspath(os.environ.get("OPREPORT", "tools/opreport"))
 SCHEMA = os.path.join(SOURCE, "tests", "opreport.xsd")
 PROGRAM = "void hot(void) { }\nvoid warm(void) { hot(); }\nvoid cold(void) { warm(); }\nvoid _start(void) { cold(); }\n"
 FUNCTIONS = ("hot", "warm", "cold")
-TIMER, FAMILY10, NEHALEM = 4, 35, 47
-ALL = "all.all.all"
-HEADER = struct.Struct("<4s6I4xdQI4xQQ")
-
-
-def bucket(key, size):
-    folded = (key >> 32) ^ (key & 0xffffffff)
-    return (folded ^ (folded >> 8)) & (size - 1)
-
-
-def write_samples(path, samples, cpu_type=TIMER, event=0, mask=0, count=0, kernel=0):
-    size = 128
-    nodes, table = bytearray(16 * size), [0] * size
-    for i, (key, value) in enumerate(samples, 1):
-        at = bucket(key, size)
-        struct.pack_into("<QII", nodes, 16 * i, key, value, table[at])
-        table[at] = i
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "wb") as stream:
-        stream.write(HEADER.pack(b"DAE\n", 0x13, cpu_type, event, mask, count, kernel, 0.0, 1, 0, 0, 0))
-        stream.write(struct.pack("<II24x", size, len(samples) + 1) + nodes + struct.pack("<%dI" % size, *table))
+FAMILY10, NEHALEM = 35, 47
 
 
 class Forms(unittest.TestCase):
