@@ -1,46 +1,17 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/escape.h"
 
-#define C1_LEAD 0xc2 /* of U+0080 to U+00BF in UTF-8 */
-
-static bool is_c1(unsigned char byte)
-{
-	return byte >= 0x80 && byte < 0xa0;
-}
-
-/* Bytes of the UTF-8 sequence that begins here; 1 when there is none. */
-static size_t sequence_bytes(const unsigned char *bytes)
-{
-	size_t wanted = *bytes >= 0xf0 && *bytes < 0xf8 ? 4 : *bytes >= 0xe0 ? 3 : *bytes >= C1_LEAD ? 2 : 1;
-
-	if (*bytes >= 0xf8)
-		return 1;
-	for (size_t i = 1; i < wanted; i++)
-		if ((bytes[i] & 0xc0) != 0x80)
-			return 1;
-	return wanted;
-}
-
-static bool is_control(const unsigned char *bytes, size_t nr_bytes)
-{
-	if (nr_bytes == 1)
-		return *bytes < ' ' || *bytes == 0x7f || is_c1(*bytes);
-	return *bytes == C1_LEAD && is_c1(bytes[1]);
-}
+#include "libop/text.h"
 
 size_t opr_write_escaped(FILE *out, const char *name)
 {
-	const unsigned char *bytes = (const unsigned char *)name;
-	size_t nr_written = 0, nr_bytes;
+	char escaped[OP_ESCAPED_BYTES];
+	size_t nr_written = 0;
 
-	for (; *bytes; bytes += nr_bytes) {
-		bool control;
-
-		nr_bytes = sequence_bytes(bytes);
-		control = is_control(bytes, nr_bytes);
-		for (size_t i = 0; i < nr_bytes; i++)
-			fprintf(out, control ? "\\x%02x" : "%c", bytes[i]);
-		nr_written += control ? 4 * nr_bytes : nr_bytes;
+	while (*name) {
+		name += op_escape(name, escaped);
+		fputs(escaped, out);
+		nr_written += strlen(escaped);
 	}
 	return nr_written;
 }
