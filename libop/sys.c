@@ -67,6 +67,13 @@ int op_sys_open_in_root(int root_fd, const char *path, int flags)
 	return fd < 0 ? -errno : (int)fd;
 }
 
+int op_sys_name_to_handle(const char *path, struct file_handle *handle)
+{
+	int mount;
+
+	return name_to_handle_at(AT_FDCWD, path, handle, &mount, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
+}
+
 int op_sys_mkdirat(int dir_fd, const char *path, mode_t mode)
 {
 	return mkdirat(dir_fd, path, mode) < 0 ? -errno : 0;
