@@ -66,6 +66,7 @@ static struct op_image_id id_as_seen(const struct opd_located *located)
 		.name = { .kind = OP_IMAGE_FILE, .name = op_text_get(&located->path) },
 		.device = makedev(st->stx_dev_major, st->stx_dev_minor),
 		.inode = st->stx_ino,
+		.inode_generation = located->inode_generation,
 		.mtime_ns = (uint64_t)st->stx_mtime.tv_sec * 1000000000u + st->stx_mtime.tv_nsec,
 		.bytes = st->stx_size,
 	};
@@ -124,6 +125,7 @@ static uint64_t file_cookie(struct op_dcookie_table *table, const struct opd_map
 		.is_foreign = mapped->is_foreign,
 		.has_inode = mapped->inode,
 		.inode = mapped->inode,
+		.inode_generation = mapped->inode_generation,
 		.time_ns = mapped->time_ns,
 		.place = mapped->place,
 	};

@@ -74,6 +74,13 @@ int op_sys_open_dir_below(int dir_fd, const char *path)
 	return open_resolving(dir_fd, path, O_PATH | O_DIRECTORY, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
 }
 
+int op_sys_name_to_handle(const char *path, struct file_handle *handle)
+{
+	int mount;
+
+	return name_to_handle_at(AT_FDCWD, path, handle, &mount, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
+}
+
 int op_sys_mkdirat(int dir_fd, const char *path, mode_t mode)
 {
 	return mkdirat(dir_fd, path, mode) < 0 ? -errno : 0;

@@ -26,6 +26,10 @@ int op_sys_open_in_root(int root_fd, const char *path, int flags) OP_MUST_CHECK;
 /* The directory at a path of directories alone: no link is followed, and nothing leads above dir_fd. An O_PATH descriptor; -ENOSYS before Linux 5.6. */
 int op_sys_open_dir_below(int dir_fd, const char *path) OP_MUST_CHECK;
 
+/* The handle of the file at a path, a link is followed; handle->handle_bytes is the room that it has. */
+struct file_handle;
+int op_sys_name_to_handle(const char *path, struct file_handle *handle) OP_MUST_CHECK;
+
 int op_sys_mkdirat(int dir_fd, const char *path, mode_t mode) OP_MUST_CHECK;
 int op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path) OP_MUST_CHECK;
 int op_sys_rename_new(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path) OP_MUST_CHECK; /* -EEXIST: nothing is replaced */

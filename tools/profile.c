@@ -27,8 +27,10 @@ char *opr_image_name(const struct op_image_name *image)
 		op_text_printf(&text, "/%s", image->name);
 		break;
 	case OP_IMAGE_ANON:
-		op_text_printf(&text, "%s (tgid:%" PRId32 " range:0x%" PRIx64 "-0x%" PRIx64 ")", image->name, image->tgid,
-			       image->start, image->end);
+		op_text_printf(&text, "%s (", image->name);
+		if (image->tgid || image->start)
+			op_text_printf(&text, "tgid:%" PRId32 " ", image->tgid);
+		op_text_printf(&text, "range:0x%" PRIx64 "-0x%" PRIx64 ")", image->start, image->end);
 		break;
 	}
 	return op_text_steal(&text);
