@@ -8,6 +8,8 @@
 #ifndef OP_HTABLE_H
 #define OP_HTABLE_H
 
+#include <string.h>
+
 #include "libop/compiler.h"
 
 struct op_hlink {
@@ -42,8 +44,15 @@ static inline uint64_t op_hash_add(uint64_t hash, uint64_t value)
 static inline uint64_t op_hash_bytes(uint64_t hash, const void *bytes, size_t nr_bytes)
 {
 	const uint8_t *b = bytes;
+	uint64_t word;
+	size_t i;
 
-	for (size_t i = 0; i < nr_bytes; i++)
+	for (i = 0; i + sizeof(word) <= nr_bytes; i += sizeof(word)) {
+		memcpy(&word, b + i, sizeof(word));
+		hash = (hash ^ word) * 0xd6e8feb86659fd93u;
+		hash ^= hash >> 32;
+	}
+	for (; i < nr_bytes; i++)
 		hash = (hash ^ b[i]) * 0x100000001b3u;
 	return op_hash_u64(hash ^ nr_bytes);
 }
