@@ -2,12 +2,15 @@
 #include "daemon/count.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "daemon/capture.h"
 #include "daemon/recover.h"
 #include "daemon/log.h"
 #include "daemon/settle.h"
 #include "libop/clock.h"
+#include "libop/file.h"
 #include "libop/mangle.h"
 #include "libop/odb.h"
 #include "libop/session.h"
@@ -22,6 +25,7 @@ struct opd_file {
 	struct opd_file_key key;
 	struct op_odb *odb; /* NULL: not open */
 	bool changed;
+	bool beyond;                    /* there is no room for this file: its samples go to that of a wider key */
 	bool used;                      /* since it was last thought of to close it */
 	bool was_let_go;                /* and not used since */
 	struct opd_file *newer, *older; /* among those that are open, or closed */
@@ -148,7 +152,8 @@ static void forget_file(struct opd_count *count, struct opd_file *file)
 {
 	note_seen(count, file);
 	count->forgot_changed |= file->changed;
-	count->nr_forgotten++;
+	count->limit.strangers |= file->path != NULL;
+	count->nr_forgotten += !file->beyond;
 	op_htable_remove(&count->files, &file->link);
 	free_file(count, file);
 }
@@ -273,7 +278,40 @@ static int open_path(struct opd_count *count, struct opd_file *file)
 	file->odb = odb;
 	link_newest(&count->open, file);
 	count->dropped_nodes += op_odb_dropped(odb);
+	count->limit.nr += op_odb_is_new(odb);
 	return 0;
+}
+
+static enum opd_file_kind kind_of(const struct opd_count *count, const struct opd_file_key *key)
+{
+	uint64_t overflow = op_dcookie_overflow(count->table);
+
+	if (key->tgid != OP_CLASS_ALL || key->tid != OP_CLASS_ALL || key->cpu != OP_CLASS_ALL)
+		return OPD_FILE_OF_CLASS;
+	if (key->cgroup_slot != OPD_CGROUP_NONE)
+		return OPD_FILE_OF_CGROUP;
+	return key->app_cookie == overflow && key->image_cookie == overflow ? OPD_FILE_OF_LAST : OPD_FILE_OF_IMAGE;
+}
+
+static bool is_there(const struct opd_count *count, const struct opd_file *file)
+{
+	char *path;
+	int fd;
+
+	if (make_path(count, file, &path) < 0)
+		return false;
+	fd = op_file_open_below(count->session_fd, path, O_PATH | O_NOFOLLOW, 0);
+	free(path);
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+static bool has_no_room(const struct opd_count *count, const struct opd_file *file)
+{
+	if (file->path || opd_file_limit_allows(&count->limit, kind_of(count, &file->key)))
+		return false;
+	return !count->limit.strangers || !is_there(count, file);
 }
 
 static int open_file(struct opd_count *count, struct opd_file *file)
@@ -282,6 +320,9 @@ static int open_file(struct opd_count *count, struct opd_file *file)
 
 	if (file->error && count->now_ns < file->retry_ns)
 		return file->error;
+	file->beyond = has_no_room(count, file);
+	if (op_unlikely(file->beyond))
+		return -EMLINK;
 	make_room(count);
 	err = open_path(count, file);
 	if (err == -ESTALE) {
@@ -374,6 +415,7 @@ static enum op_loss loss_of(int err)
 		return OP_LOSS_no_space;
 	case -EMFILE:
 	case -ENFILE:
+	case -EMLINK:
 		return OP_LOSS_too_many_files;
 	case -ENOMEM:
 		return OP_LOSS_no_memory;
@@ -398,7 +440,9 @@ static void book(struct opd_count *count, const struct opd_waiting *waiting)
 		return;
 	}
 	account->stored += waiting->nr_samples;
-	if (op_unlikely(is_too_many(count, &waiting->key)))
+	if (op_unlikely(waiting->beyond))
+		count->limit.nr_samples[waiting->beyond] += waiting->nr_samples;
+	else if (op_unlikely(is_too_many(count, &waiting->key)))
 		count->nr_too_many += waiting->nr_samples;
 	if (op_unlikely(waiting->unattributed))
 		account->unattributed += waiting->nr_samples;
@@ -432,6 +476,8 @@ static int find_open(struct opd_count *count, struct opd_file_key *key, struct b
 
 	if (!file)
 		return -ENOMEM;
+	if (op_unlikely(file->beyond))
+		return -EMLINK;
 	if (op_unlikely(!file->odb)) {
 		add_batch(count, batch);
 		err = open_file(count, file);
@@ -442,11 +488,43 @@ static int find_open(struct opd_count *count, struct opd_file_key *key, struct b
 	return 0;
 }
 
+/* The key of what has the samples that there is no room for in a file of this key; false: nothing has. */
+static bool widen(const struct opd_count *count, struct opd_file_key *key, enum opd_file_kind kind)
+{
+	uint64_t overflow = op_dcookie_overflow(count->table);
+
+	if (kind == OPD_FILE_OF_CLASS)
+		key->tgid = key->tid = key->cpu = OP_CLASS_ALL;
+	else if (kind == OPD_FILE_OF_IMAGE && overflow != OP_DCOOKIE_NONE)
+		key->app_cookie = key->image_cookie = overflow;
+	else
+		return false;
+	return true;
+}
+
+/* The same as find_open, or the file of a wider key; what was wanted and had no room is *ret_beyond. */
+static int find_room(struct opd_count *count, struct opd_file_key *key, struct batch *batch, struct opd_file **ret_file,
+		     enum opd_file_kind *ret_beyond)
+{
+	int err = find_open(count, key, batch, ret_file);
+
+	while (op_unlikely(err == -EMLINK)) {
+		enum opd_file_kind kind = kind_of(count, key);
+
+		opd_file_limit_tell(&count->limit, kind);
+		*ret_beyond = kind;
+		if (!widen(count, key, kind))
+			break;
+		err = find_open(count, key, batch, ret_file);
+	}
+	return err;
+}
+
 static void put(struct opd_count *count, struct opd_waiting *waiting, struct opd_file_key *key, struct batch *batch)
 {
 	struct opd_file *file;
 
-	waiting->error = find_open(count, key, batch, &file);
+	waiting->error = find_room(count, key, batch, &file, &waiting->beyond);
 	if (op_unlikely(waiting->error))
 		return;
 	/* What is beyond a limit has no offset that means anything. */
@@ -630,10 +708,21 @@ void opd_count_release_files(struct opd_count *count)
 		close_file(count, count->open.oldest);
 }
 
+static void give_up(struct op_hlink *link, void *arg)
+{
+	mark_written(link, arg);
+	op_container_of(link, struct opd_file, link)->beyond = false;
+}
+
 void opd_count_give_up_files(struct opd_count *count)
 {
+	static struct opd_rate rate;
+	int err = opd_file_limit_recount(&count->limit, count->session_fd);
+
 	opd_count_release_files(count);
-	op_htable_visit(&count->files, mark_written, NULL);
+	op_htable_visit(&count->files, give_up, NULL);
+	if (err)
+		opd_log_failure(&rate, count->now_ns, "counting the sample files", err);
 }
 
 static void free_visited(struct op_hlink *link, void *arg)
@@ -646,6 +735,7 @@ void opd_count_close_files(struct opd_count *count)
 	opd_count_flush(count);
 	op_htable_visit(&count->files, free_visited, count);
 	op_htable_free(&count->files);
+	opd_file_limit_begin(&count->limit);
 	if (count->cgroups)
 		opd_cgroups_forget_slots(count->cgroups);
 }

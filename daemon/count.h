@@ -10,6 +10,8 @@
  *   cgroup    the samples of each cgroup once more below cgroup/, in files as they are without it; whoever does not know of
  *             cgroups reads the session as it would be
  *
+ * Where a session has too many files, what is new is kept less apart (file_limit.h).
+ *
  * Anonymous regions are filed under their application whatever the mode.
  *
  * Sync thread only.
@@ -18,6 +20,7 @@
 #define OPD_COUNT_H
 
 #include "daemon/cookie_file.h"
+#include "daemon/file_limit.h"
 #include "daemon/resolve.h"
 #include "libop/compiler.h"
 #include "libop/daemonrc.h"
@@ -51,6 +54,7 @@ struct opd_waiting {
 	uint32_t nr_samples;
 	uint16_t cgroup_slot; /* where they are counted once more when they are stored */
 	int error;            /* of storing them */
+	enum opd_file_kind beyond; /* there was no room for a file of this kind; OPD_FILE_OF_LAST: there was */
 	bool unattributed;
 };
 
@@ -76,6 +80,7 @@ struct opd_count {
 	struct opd_file *recent[OPD_RECENT_SLOTS];   /* files of the last samples, by a part of their key */
 	struct opd_waiting waiting[OPD_WAITING_MAX]; /* see opd_count_flush */
 	size_t nr_waiting;
+	struct opd_file_limit limit;
 	size_t max_open;
 	size_t max_closed;       /* what is known of closed files is forgotten beyond this */
 	bool forgot_changed;     /* a file that was forgotten had changed: a dump has to write everything. Cleared by the dump */
@@ -84,6 +89,14 @@ struct opd_count {
 	uint64_t nr_damaged;    /* files that were none and were put aside */
 	uint64_t dropped_nodes; /* nodes that an unclean stop had left unpublished */
 };
+
+#define OPD_MAX_OPEN_FILES 4096 /* open sample files are mappings, not descriptors: well below vm.max_map_count */
+
+/* max_open as MaxOpenFiles= says it: 0 leaves it to opd. */
+static inline size_t opd_count_max_open(uint64_t configured)
+{
+	return configured ? configured : OPD_MAX_OPEN_FILES;
+}
 
 /* What a sample is counted as, beside where it lies. */
 struct opd_counted {

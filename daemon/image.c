@@ -181,18 +181,32 @@ uint64_t opd_image_of_region(struct op_dcookie_table *table, uint64_t label_cook
 	return op_dcookie_get(table, &id);
 }
 
-uint64_t opd_image_of_kernel(struct op_dcookie_table *table, const char *name)
+/* Of a vmlinux file. /proc/kallsyms is made anew at each look and has no date. */
+static uint64_t kernel_mtime_ns(const char *name)
+{
+	struct stat st;
+
+	if (name[0] != '/' || !strncmp(name, "/proc/", strlen("/proc/")) || stat(name, &st) < 0 || !S_ISREG(st.st_mode))
+		return 0;
+	return (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
+}
+
+uint64_t opd_image_of_kernel(struct op_dcookie_table *table, const char *name, const struct op_build_id *build_id)
 {
 	struct op_image_id id = {
 		.name = { .kind = name[0] == '/' ? OP_IMAGE_FILE : OP_IMAGE_KERNEL, .name = name },
+		.build_id_bytes = build_id->nr_bytes,
 		.is_kernel = true,
 	};
-	struct stat st;
+	uint64_t mtime_ns = kernel_mtime_ns(name), cookie;
 
-	/* /proc/kallsyms is made anew at each look and has no date. */
-	if (name[0] == '/' && strncmp(name, "/proc/", 6) != 0 && !stat(name, &st) && S_ISREG(st.st_mode))
-		id.mtime_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
-	return op_dcookie_get(table, &id);
+	memcpy(id.build_id, build_id->bytes, build_id->nr_bytes);
+	if (!id.build_id_bytes)
+		id.mtime_ns = mtime_ns;
+	cookie = op_dcookie_get(table, &id);
+	if (cookie != OP_DCOOKIE_NONE)
+		op_dcookie_row(table, cookie)->id.mtime_ns = mtime_ns; /* the sample files say it, too */
+	return cookie;
 }
 
 uint64_t opd_image_pseudo(struct op_dcookie_table *table, enum opd_pseudo which)

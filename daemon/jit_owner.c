@@ -133,6 +133,9 @@ int opd_jit_owner_open(struct opd_jit_owner *owner, const char *path, struct sta
 	root_fd = op_sys_openat(owner->proc_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
 	if (root_fd < 0 && !owner->in_host_pids)
 		return -ENOENT;
+	/* The process is gone. Its host's /tmp need not be that of opd, which a service manager may have given one of its own. */
+	if (root_fd < 0)
+		root_fd = op_sys_openat(AT_FDCWD, "/proc/1/root", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
 	if (root_fd < 0) {
 		fd = op_sys_openat(AT_FDCWD, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
 	} else {

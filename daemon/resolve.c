@@ -49,7 +49,7 @@ int opd_resolver_init(struct opd_resolver *resolver, struct op_dcookie_table *ta
 	if (err)
 		return err;
 	resolver->processes.jit = resolver->jit;
-	return opd_kernel_map_init(&resolver->kernel, resolver->table, "/proc", vmlinux);
+	return opd_kernel_map_init(&resolver->kernel, resolver->table, "/proc", "/sys", vmlinux);
 }
 
 int opd_resolver_init_foreign(struct opd_resolver *resolver, struct op_dcookie_table *table, size_t max_images,

@@ -25,7 +25,8 @@ static void take_leave(struct opd_sync *sync, struct opd_cpu *cpu)
 {
 	opd_visit_rest(&sync->visits, cpu);
 	opd_capture_cpu_close(&sync->pipeline->capture, cpu);
-	opd_log(SD_NOTICE, "CPU %u went offline: its samples are taken", cpu->cpu);
+	opd_log_with(SD_NOTICE, &(struct opd_log_field){ .name = "OPD_CPU", .number = cpu->cpu }, 1,
+		     "CPU %u went offline: its samples are taken", cpu->cpu);
 }
 
 /* What happened on the CPU before its side band was open is in /proc. */
@@ -42,7 +43,8 @@ static void welcome(struct opd_sync *sync, size_t index)
 	if (!err)
 		opd_visits_missed(&sync->visits, sync->horizon_ns);
 	if (!err)
-		opd_log(SD_NOTICE, "CPU %u came online", cpu->cpu);
+		opd_log_with(SD_NOTICE, &(struct opd_log_field){ .name = "OPD_CPU", .number = cpu->cpu }, 1, "CPU %u came online",
+			     cpu->cpu);
 	else if (opd_rate_allows(&rate, now_ns, OPD_LOG_INTERVAL_NS, &suppressed))
 		opd_log(SD_WARNING, "CPU %u came online: %s", cpu->cpu, why ? why : strerror(-err));
 	free(why);
@@ -126,6 +128,18 @@ static void keep_cookies(struct opd_sync *sync, uint64_t now_ns)
 	nr_reported = nr_errors;
 }
 
+static void report_loss(const char *reason, uint64_t nr_lost, const char *why, const char *session_dir)
+{
+	const struct opd_log_field fields[] = {
+		{ .name = "OPD_LOSS", .text = reason },
+		{ .name = "OPD_SAMPLES", .number = nr_lost },
+		{ .name = "OPD_SESSION_DIR", .text = session_dir },
+	};
+
+	opd_log_with(SD_WARNING, fields, op_array_size(fields), "%llu samples lost (lost_%s): %s, session directory %s",
+		     (unsigned long long)nr_lost, reason, why, session_dir);
+}
+
 /* A daemon that loses samples says so, with the reason and what helps, once a minute. */
 static void report_losses(struct opd_sync *sync, uint64_t now_ns)
 {
@@ -137,16 +151,14 @@ static void report_losses(struct opd_sync *sync, uint64_t now_ns)
 	for (size_t i = 0; i < OP_NR_LOSS; i++)
 		if (losses.lost[i] > sync->reported.lost[i] &&
 		    opd_rate_allows(&rates[i], now_ns, OPD_LOG_INTERVAL_NS, &suppressed)) {
-			opd_log(SD_WARNING, "%llu samples lost (lost_%s): %s, session directory %s",
-				(unsigned long long)(losses.lost[i] - sync->reported.lost[i]), op_loss_name((enum op_loss)i),
-				op_loss_meaning((enum op_loss)i), sync->status->session_dir);
+			report_loss(op_loss_name((enum op_loss)i), losses.lost[i] - sync->reported.lost[i],
+				    op_loss_meaning((enum op_loss)i), sync->status->session_dir);
 			sync->reported.lost[i] = losses.lost[i];
 		}
 	if (losses.kernel > sync->reported.kernel &&
 	    opd_rate_allows(&rates[OP_NR_LOSS], now_ns, OPD_LOG_INTERVAL_NS, &suppressed)) {
-		opd_log(SD_WARNING,
-			"%llu samples lost (lost_kernel): the rings were full, a larger RingSize= or a longer period helps",
-			(unsigned long long)(losses.kernel - sync->reported.kernel));
+		report_loss("kernel", losses.kernel - sync->reported.kernel,
+			    "the rings were full, a larger RingSize= or a longer period helps", sync->status->session_dir);
 		sync->reported.kernel = losses.kernel;
 	}
 }

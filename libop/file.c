@@ -56,10 +56,13 @@ int op_file_read(int dir_fd, const char *path, size_t max_bytes, char **ret_text
 	return 0;
 }
 
+/* What lies there already may be a link to somebody's file: it is removed, not written to. */
 static int write_new(int dir_fd, const char *name, const char *text, mode_t mode)
 {
-	int fd = op_sys_openat(dir_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode), err;
+	int fd, err;
 
+	op_sys_unlinkat(dir_fd, name, 0);
+	fd = op_sys_openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
 	if (fd < 0)
 		return fd;
 	err = op_sys_write_all(fd, text, strlen(text));
@@ -98,6 +101,19 @@ int op_file_publish(int dir_fd, const char *name, const char *text, mode_t mode)
 	else
 		err = sync_dir(dir_fd);
 	free(path);
+	return err;
+}
+
+int op_file_make_dir_alike(int dir_fd, const char *path, mode_t mode)
+{
+	struct stat st;
+	int err = op_sys_mkdirat(dir_fd, path, mode);
+
+	if (err || geteuid() || op_sys_fstat(dir_fd, &st) < 0 || !st.st_uid)
+		return err;
+	err = fchownat(dir_fd, path, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+	if (err)
+		op_sys_unlinkat(dir_fd, path, AT_REMOVEDIR);
 	return err;
 }
 

@@ -14,6 +14,7 @@
 struct op_odb {
 	struct op_odb_map map;
 	uint32_t dropped;
+	bool is_new;
 	bool promised; /* what is in it is on the disk, or will be: see op_odb_promise */
 	int dir_fd;
 	char *tmp_path;
@@ -84,7 +85,8 @@ int op_odb_open(int dir_fd, const char *path, const char *tmp_path, const struct
 		return -ENOMEM;
 	}
 	err = open_or_repair(odb);
-	if (err == -ENOENT)
+	odb->is_new = err == -ENOENT;
+	if (odb->is_new)
 		err = create(odb, header);
 	if (err) {
 		op_odb_close(odb);
@@ -102,6 +104,11 @@ const struct op_odb_header *op_odb_header(const struct op_odb *odb)
 void op_odb_promise(struct op_odb *odb)
 {
 	odb->promised = true;
+}
+
+bool op_odb_is_new(const struct op_odb *odb)
+{
+	return odb->is_new;
 }
 
 uint32_t op_odb_dropped(const struct op_odb *odb)

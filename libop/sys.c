@@ -176,6 +176,24 @@ int op_sys_statvfs(int fd, struct statvfs *ret_statvfs)
 	return fstatvfs(fd, ret_statvfs) < 0 ? -errno : 0;
 }
 
+static uint64_t ns_of(const struct statx_timestamp *time)
+{
+	return time->tv_sec < 0 ? 0 : (uint64_t)time->tv_sec * OP_NS_PER_S + time->tv_nsec;
+}
+
+int op_sys_times(int fd, struct op_sys_times *ret_times)
+{
+	struct statx stx;
+
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_BTIME | STATX_MTIME, &stx) < 0)
+		return -errno;
+	*ret_times = (struct op_sys_times){
+		.made_ns = stx.stx_mask & STATX_BTIME ? ns_of(&stx.stx_btime) : 0,
+		.changed_ns = ns_of(&stx.stx_mtime),
+	};
+	return 0;
+}
+
 uint64_t op_sys_wall_ns(void)
 {
 	return op_clock_ns(CLOCK_REALTIME);

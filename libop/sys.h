@@ -43,6 +43,13 @@ int op_sys_fsync(int fd) OP_MUST_CHECK;
 int op_sys_syncfs(int fd) OP_MUST_CHECK;
 int op_sys_fstat(int fd, struct stat *ret_stat) OP_MUST_CHECK;
 int op_sys_statvfs(int fd, struct statvfs *ret_statvfs) OP_MUST_CHECK;
+
+/* When a file was made, 0 where the file system does not know, and when its contents changed last; since 1970. 0 or -errno. */
+struct op_sys_times {
+	uint64_t made_ns, changed_ns;
+};
+int op_sys_times(int fd, struct op_sys_times *ret_times) OP_NONNULL OP_MUST_CHECK;
+
 uint64_t op_sys_wall_ns(void); /* since 1970: what the clock on the wall says, which may step */
 uint64_t op_sys_boot_ns(void); /* since the machine started, time asleep included: it never steps */
 ssize_t op_sys_read(int fd, void *buffer, size_t nr_bytes) OP_MUST_CHECK;

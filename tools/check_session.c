@@ -267,24 +267,9 @@ static uint64_t stored_in_files(const struct run *run, const struct op_ledger_ev
 
 static int rewrite_ledger(const struct run *run, struct op_session_ledger *ledger)
 {
-	struct op_text text = { 0 };
-	int err = 0;
+	int err = op_session_ledger_correct(ledger, &run->sums);
 
-	for (size_t i = 0; i < run->sums.nr_events && !err; i++)
-		if (!op_session_ledger_row(ledger, &run->sums.events[i]))
-			err = -ENOMEM;
-	for (size_t i = 0; i < ledger->nr_events; i++) {
-		struct op_ledger_event *event = &ledger->events[i];
-
-		event->stored = stored_in_files(run, event);
-		event->received = event->stored + op_ledger_lost(event);
-		event->unattributed = op_min_u64(event->unattributed, event->stored);
-	}
-	op_session_ledger_format(ledger, &text);
-	if (!err)
-		err = text.failed ? -ENOMEM : op_file_publish(run->check->dir_fd, OP_SESSION_LEDGER, op_text_get(&text), 0644);
-	op_text_free(&text);
-	return err;
+	return err ? err : op_session_ledger_publish(ledger, run->check->dir_fd);
 }
 
 /* The first event that does not add up; NULL: all do. */

@@ -28,19 +28,32 @@ static bool is_control(const unsigned char *bytes, size_t nr_bytes)
 	return *bytes == C1_LEAD && is_c1(bytes[1]);
 }
 
-size_t opr_write_escaped(FILE *out, const char *name)
+/* Control characters that are among those in `plain` are written as they are. */
+static size_t write_all(FILE *out, const char *text, const char *plain)
 {
-	const unsigned char *bytes = (const unsigned char *)name;
+	const unsigned char *bytes = (const unsigned char *)text;
 	size_t nr_written = 0, nr_bytes;
 
 	for (; *bytes; bytes += nr_bytes) {
 		bool control;
 
 		nr_bytes = sequence_bytes(bytes);
-		control = is_control(bytes, nr_bytes);
-		for (size_t i = 0; i < nr_bytes; i++)
-			fprintf(out, control ? "\\x%02x" : "%c", bytes[i]);
+		control = is_control(bytes, nr_bytes) && !strchr(plain, *bytes);
 		nr_written += control ? 4 * nr_bytes : nr_bytes;
+		if (!control)
+			fwrite(bytes, 1, nr_bytes, out);
+		for (size_t i = 0; control && i < nr_bytes; i++)
+			fprintf(out, "\\x%02x", bytes[i]);
 	}
 	return nr_written;
+}
+
+size_t opr_write_escaped(FILE *out, const char *name)
+{
+	return write_all(out, name, "");
+}
+
+void opr_write_escaped_line(FILE *out, const char *line)
+{
+	write_all(out, line, "\t\f\r");
 }

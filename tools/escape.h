@@ -11,4 +11,7 @@
 /* Writes a name; returns how many bytes it became. */
 size_t opr_write_escaped(FILE *out, const char *name) OP_NONNULL;
 
+/* The same for a line of a text, in which tabs, form feeds and carriage returns stay. */
+void opr_write_escaped_line(FILE *out, const char *line) OP_NONNULL;
+
 #endif

@@ -115,6 +115,9 @@ int ctl_end_daemon(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
 
 /* ---- opcontrol_spawn.c ---- */
 
+/* True where a question at the socket would start the daemon, which is not running: systemd listens there for it (opd.socket). */
+bool ctl_sleeps(const struct opcontrol *ctl);
+
 /* Starts the daemon, which must not run, and waits until it is ready. */
 int ctl_spawn_daemon(const struct opcontrol *ctl) OP_MUST_CHECK;
 

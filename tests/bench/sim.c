@@ -162,9 +162,9 @@ int sim_visit(struct sim *sim, uint32_t cpu_index, uint64_t now_ns)
 	err = cpu->source->swap(cpu);
 	if (err)
 		return err;
+	ring = cpu->source->read_ring(cpu);
 	pipeline->resolver.now_ns = pipeline->count.now_ns = now_ns;
 	err = opd_sideband_drain(&pipeline->capture, &pipeline->resolver, now_ns, &loss);
-	ring = cpu->source->read_ring(cpu);
 	if (!ring)
 		return -EAGAIN;
 	opd_drain_ring(pipeline, cpu, ring);

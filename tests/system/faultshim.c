@@ -153,9 +153,9 @@ int fsync(int fd)
 	const struct timespec moment = { .tv_nsec = HOLD_NS };
 	char path[PATH_MAX];
 
-	path_of(fd, path, sizeof(path));
 	while (is_held())
 		nanosleep(&moment, NULL);
+	path_of(fd, path, sizeof(path));
 	if (fails("fsync", path))
 		return -1;
 	bring_to_disk(fd);

@@ -153,7 +153,7 @@ class Box:
 
     def configure(self, session=None, **keys):
         """Writes the configuration file; keys as in opd.conf(5). A test that runs at midnight keeps its session."""
-        rows = {"SessionDir": session or self.session, "ControlSocket": self.socket, "SessionInterval": "0"}
+        rows = {"SessionDir": session or self.session, "ControlSocket": self.socket, "SessionInterval": "0", "ProfileOnStart": "no"}
         rows.update(keys)
         with open(self.config, "w", encoding="utf-8") as stream:
             stream.writelines("%s=%s\n" % row for row in rows.items())
@@ -197,6 +197,7 @@ class Box:
         """Keeps `setup` (options of opcontrol --setup), starts opd, with more in its environment, and waits for its READY; then --start."""
         if setup:
             self.opcontrol("--setup", *setup)
+        self.forget_state(start)
         ready = os.path.join(self.dir, "ready")
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
             if os.path.exists(ready):
@@ -210,6 +211,12 @@ class Box:
             self.await_ready(notify)
         if start:
             self.opcontrol("--start")
+
+    def forget_state(self, start):
+        """A daemon that is to begin paused does so, whatever was asked of the one before."""
+        path = os.path.join(self.session, "profiling")
+        if not start and os.path.exists(path):
+            os.unlink(path)
 
     def await_ready(self, notify):
         end = time.monotonic() + START_SECONDS

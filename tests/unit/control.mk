@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Unit tests of the control side.
-check_PROGRAMS += tests/unit/test_events tests/unit/test_file tests/unit/test_config tests/unit/test_daemonrc tests/unit/test_control tests/unit/test_server tests/unit/test_session_close
-TESTS += tests/unit/test_events tests/unit/test_file tests/unit/test_config tests/unit/test_daemonrc tests/unit/test_control tests/unit/test_server tests/unit/test_session_close
+check_PROGRAMS += tests/unit/test_events tests/unit/test_file tests/unit/test_config tests/unit/test_daemonrc tests/unit/test_control tests/unit/test_server tests/unit/test_session_close tests/unit/test_service
+TESTS += tests/unit/test_events tests/unit/test_file tests/unit/test_config tests/unit/test_daemonrc tests/unit/test_control tests/unit/test_server tests/unit/test_session_close tests/unit/test_service
 
 tests_unit_test_events_SOURCES = tests/unit/test_events.c
 tests_unit_test_events_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
@@ -35,3 +35,7 @@ tests_unit_test_session_close_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_session_close_LDADD = libop/libop.a $(CMOCKA_LIBS)
 
 EXTRA_DIST += tests/system/test_opcontrol.py
+
+tests_unit_test_service_SOURCES = tests/unit/test_service.c
+tests_unit_test_service_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_service_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
