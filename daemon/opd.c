@@ -408,6 +408,7 @@ int opd_main(int argc, char **argv)
 	bool done;
 	int result = EXIT_FAILURE;
 
+	op_sys_use_one_heap();
 	if (!parse_options(&opd, argc, argv, &done))
 		result = done ? EXIT_SUCCESS : run(&opd);
 	free(opd.config_path);

@@ -60,8 +60,17 @@ ssize_t op_sys_read(int fd, void *buffer, size_t nr_bytes) OP_MUST_CHECK;
 ssize_t op_sys_pread(int fd, void *buffer, size_t nr_bytes, off_t offset) OP_MUST_CHECK;
 ssize_t op_sys_write(int fd, const void *buffer, size_t nr_bytes) OP_MUST_CHECK;
 
+/*
+ * Before there are threads, where the C library can: one heap for all of them, and no larger thresholds for giving memory back because large pieces
+ * were freed once. Else a thread that had much for a while keeps it in a heap of its own, whose end op_sys_trim_memory does not see.
+ */
+void op_sys_use_one_heap(void);
+
 /* Gives free memory of the heap back to the kernel, where the C library can. */
 void op_sys_trim_memory(void);
+
+/* Takes a file's pages out of the process's memory; they stay in the page cache, and come back when they are looked at. */
+int op_sys_let_go(void *map, size_t nr_bytes);
 
 /* Writes all bytes, also after short writes and signals. 0 or -errno. */
 int op_sys_write_all(int fd, const void *buffer, size_t nr_bytes) OP_MUST_CHECK;
