@@ -46,6 +46,7 @@ libop_libop_a_SOURCES = \
 	libop/session.c libop/session.h \
 	libop/session_close.c libop/session_close.h \
 	libop/session_ledger.c libop/session_ledger.h \
+	libop/session_stats.c libop/session_stats.h \
 	libop/session_sum.c \
 	libop/sys.c libop/sys.h \
 	libop/text.c libop/text.h
