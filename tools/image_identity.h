@@ -9,6 +9,7 @@
 
 #include "libop/compiler.h"
 #include "libop/dcookie.h"
+#include "tools/archive.h"
 
 enum opr_identity_kind {
 	OPR_IDENTITY_NONE,
@@ -19,9 +20,9 @@ enum opr_identity_kind {
 
 struct opr_identity {
 	enum opr_identity_kind kind;
-	bool is_known;	      /* a table says so; else it is what the name looks like */
-	const char *path;     /* where the file was: the name without the suffix, or what the table says */
-	size_t path_length;   /* there may be more behind it */
+	bool is_known;                                /* a table says so; else it is what the name looks like */
+	const char *path;                             /* where the file was: the name without the suffix, or what the table says */
+	size_t path_length;                           /* there may be more behind it */
 	char build_id[2 * OP_BUILD_ID_BYTES_MAX + 1]; /* hexadecimal digits, of a name only the first twelve */
 	uint64_t inode;
 };
@@ -38,7 +39,8 @@ char *opr_identity_path(const char *name) OP_NONNULL OP_MUST_CHECK;
 /* A build-id as hexadecimal digits. */
 void opr_format_build_id(const uint8_t *build_id, size_t nr_bytes, char digits[2 * OP_BUILD_ID_BYTES_MAX + 1]) OP_NONNULL;
 
-/* True when the file at `path` is the one that the identity tells; one that says nothing agrees with none. */
-bool opr_identity_agrees(const struct opr_identity *identity, const char *path) OP_NONNULL;
+/* True when the file at `path`, of an archive when there is one (NULL: none), is the one that the identity tells; one that says nothing agrees with none. */
+bool opr_identity_agrees(const struct opr_identity *identity, const struct opr_archive *archive, const char *path)
+	OP_NONNULL_ARGS(1, 3);
 
 #endif
