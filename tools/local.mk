@@ -5,5 +5,6 @@ include $(srcdir)/tools/opreport.mk
 include $(srcdir)/tools/opannotate.mk
 include $(srcdir)/tools/oparchive.mk
 include $(srcdir)/tools/opgprof.mk
+include $(srcdir)/tools/ophelp.mk
 include $(srcdir)/tools/opcheck.mk
 include $(srcdir)/tools/opimport.mk
