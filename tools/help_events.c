@@ -159,7 +159,7 @@ int opr_help_read_host(struct opr_help_events *events)
 		err = add_ibs(events);
 	if (!err)
 		err = opr_help_add_pmus(events, DEVICES_DIR);
-	if (!err)
+	if (!err && opr_host_has_pmu())
 		err = opr_help_add_pfm(events);
 	return err ? err : opr_help_add_tracepoints(events, TRACE_DIR);
 }

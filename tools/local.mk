@@ -8,3 +8,4 @@ include $(srcdir)/tools/opgprof.mk
 include $(srcdir)/tools/ophelp.mk
 include $(srcdir)/tools/opcheck.mk
 include $(srcdir)/tools/opimport.mk
+include $(srcdir)/tools/completion.mk
