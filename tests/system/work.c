@@ -223,9 +223,8 @@ static const struct {
 	int min_args;
 	int (*run)(char **args);
 } kinds[] = {
-	{ "shares", 1, do_shares }, { "spin", 1, do_spin }, { "busy", 2, do_busy },	{ "faults", 1, do_faults },
-	{ "vsyscall", 1, do_vsyscall },
-	{ "forks", 2, do_forks },   { "exec", 2, do_exec }, { "kernel", 1, do_kernel },
+	{ "shares", 1, do_shares },     { "spin", 1, do_spin },   { "busy", 2, do_busy }, { "faults", 1, do_faults },
+	{ "vsyscall", 1, do_vsyscall }, { "forks", 2, do_forks }, { "exec", 2, do_exec }, { "kernel", 1, do_kernel },
 };
 
 int main(int argc, char **argv)
