@@ -145,7 +145,7 @@ void opd_count_mark_changed(struct opd_count *count) OP_NONNULL;
 void opd_count_visit_files(struct opd_count *count, void (*visit)(uint64_t image_cookie, const char *path, void *arg),
 			   void *arg) OP_NONNULL_ARGS(1, 2);
 
-/* Closes every file but keeps what is known of it; the next sample opens it again. */
+/* Closes every file but keeps what is known of it; the next sample opens it again, or makes it when there is room by now. */
 void opd_count_release_files(struct opd_count *count) OP_NONNULL;
 
 /* The same when somebody removed files: what was counted in them cannot be written any more. */
