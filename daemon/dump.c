@@ -343,6 +343,21 @@ int opd_sync_start_thread(void *(*start)(void *arg), void *arg)
 	return -err;
 }
 
+void opd_sync_thread_begins(struct opd_sync *sync)
+{
+	pthread_mutex_lock(&sync->lock);
+	sync->nr_dumps_under_way++;
+	pthread_mutex_unlock(&sync->lock);
+}
+
+void opd_sync_thread_ends(struct opd_sync *sync)
+{
+	pthread_mutex_lock(&sync->lock);
+	sync->nr_dumps_under_way--;
+	pthread_cond_signal(&sync->dump_ended);
+	pthread_mutex_unlock(&sync->lock);
+}
+
 static void drop(struct opd_write_out *out)
 {
 	struct opd_sync *sync = out->sync;

@@ -88,12 +88,15 @@ int op_odb_open(int dir_fd, const char *path, const char *tmp_path, const struct
 /* The header of the open file: of an existing one it is what it had. */
 const struct op_odb_header *op_odb_header(const struct op_odb *odb) OP_NONNULL;
 
+/* True when op_odb_open made the file. */
+bool op_odb_is_new(const struct op_odb *odb) OP_NONNULL;
+
 /* Nodes that op_odb_open dropped because they had not been published when the last writer ended, or only in part. */
 uint32_t op_odb_dropped(const struct op_odb *odb) OP_NONNULL;
 
 /*
  * Adds `count` to the key. A count that passes 2^32-1 goes on in a second node of the same key; readers add both.
- * A full file is replaced at once by one of twice the size, made under tmp_path, so that readers see the one or the other, whole.
+ * A full file is replaced at once by one of four times the size, a large one by twice, made under tmp_path, so that readers see the one or the other, whole.
  * 0, or -ENOSPC when there is no room for that, another -errno; then nothing was added.
  */
 int op_odb_add(struct op_odb *odb, uint64_t key, uint32_t count) OP_NONNULL OP_MUST_CHECK;
@@ -142,6 +145,9 @@ struct op_odb_addition {
  * of the additions were to a file that has something pending.
  */
 size_t op_odb_add_all(struct op_odb_addition *additions, size_t nr_additions) OP_NONNULL;
+
+/* Takes the file's pages out of the process's memory, until they are needed: what was counted is in the page cache all the same. */
+void op_odb_let_go(const struct op_odb *odb) OP_NONNULL;
 
 /* Unmaps and closes; NULL is allowed. What was added is in the page cache, not necessarily on the disk. */
 void op_odb_close(struct op_odb *odb);
