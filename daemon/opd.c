@@ -16,6 +16,7 @@
 #include "daemon/proc_scan.h"
 #include "libop/clock.h"
 #include "libop/session.h"
+#include "libop/sys.h"
 
 #define MAX_CLOSED_FILES       16384 /* that something is known of: some hundred bytes each */
 
