@@ -52,6 +52,7 @@ EXTRA_DIST += tests/format/reader.py tests/format/agree.py \
 	tests/bench/bench.py tests/bench/bench_import.py
 
 LONG_KILLS = 500
+BAD_IMAGES = 10000
 OPD_TEST_ENV = OPD_BUILD=$(abs_top_builddir) OPD_SOURCE=$(abs_top_srcdir)
 
 .PHONY: check-programs check-system check-long bench fuzz
@@ -68,6 +69,7 @@ check-long: all check-programs
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_fault_kill.py $(LONG_KILLS)
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_ibs.py --records=$(IBS_RECORDS) || test $$? -eq 77
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_storm.py --long
+	srcdir=$(srcdir) python3 $(srcdir)/tests/unit/test_bad_images.py $(BAD_IMAGES)
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_overwrite.py --long || test $$? -eq 77
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/long_soak.py $(LONG_FLAGS)
 

@@ -78,18 +78,45 @@ static uint64_t mtime_ns(const struct stat *st)
 	return (uint64_t)st->st_mtim.tv_sec * NS_PER_S + (uint64_t)st->st_mtim.tv_nsec;
 }
 
-/* Whether a debug file is now where libbfd would look first, by the build-id. */
-static bool has_debug_file(const char *digits, const char *root)
+static bool is_there(char *path)
 {
-	char *path = NULL;
-	bool found = asprintf(&path, "%s" OPR_DEBUG_DIR "/.build-id/%.2s/%s.debug", root ? root : "", digits, digits + 2) < 0;
+	bool found = path && !access(path, F_OK);
 
-	found = found || !access(path, F_OK);
 	free(path);
 	return found;
 }
 
-static bool is_current(const struct opr_symbols *symbols, const char *name, const char *root)
+static char *join(const char *root, const char *dir, size_t dir_length, const char *below, const char *name)
+{
+	char *path = NULL;
+
+	return asprintf(&path, "%s%.*s%s/%s", root, (int)dir_length, dir, below, name) < 0 ? NULL : path;
+}
+
+/* Whether a debug file is now where there was none: by build-id, or where the image's link leads (symbols_debug.c). */
+static bool has_debug_file(const struct opr_symbols *symbols, const char *digits, const char *path,
+			   const struct opr_symbol_options *options)
+{
+	const char *root = options->root ? options->root : "", *link = symbols->debug_link, *slash = strrchr(path, '/');
+	size_t length = slash ? (size_t)(slash - path) : 0, root_length = strlen(root);
+	char *file = NULL;
+
+	if (asprintf(&file, "%s" OPR_DEBUG_DIR "/.build-id/%.2s/%s.debug", root, digits, digits + 2) < 0 || is_there(file))
+		return true;
+	if (!link)
+		return false;
+	if (is_there(join("", path, length, "/.debug", link)) || is_there(join("", path, length, "", link)))
+		return true;
+	if (length >= root_length && !strncmp(path, root, root_length)) {
+		path += root_length;
+		length -= root_length;
+	}
+	file = NULL;
+	return asprintf(&file, "%s" OPR_DEBUG_DIR "%.*s/%s", root, (int)length, path, link) < 0 || is_there(file);
+}
+
+static bool is_current(const struct opr_symbols *symbols, const char *name, const char *path,
+		       const struct opr_symbol_options *options)
 {
 	char digits[NAME_BYTES];
 	struct stat st;
@@ -98,7 +125,7 @@ static bool is_current(const struct opr_symbols *symbols, const char *name, cons
 		return !stat(symbols->debug_path, &st) && (uint64_t)st.st_size == symbols->debug_size &&
 		       mtime_ns(&st) == symbols->debug_mtime_ns;
 	snprintf(digits, sizeof(digits), "%.*s", (int)strcspn(name, "-"), name);
-	return symbols->has_debug_info || !has_debug_file(digits, root);
+	return symbols->has_debug_info || !has_debug_file(symbols, digits, path, options);
 }
 
 static int read_whole(int fd, char **ret_bytes, size_t *ret_nr_bytes)
@@ -137,7 +164,7 @@ int opr_symbol_cache_get(const struct opr_symbol_cache *cache, const char *path,
 	err = read_whole(fd, &bytes, &nr_bytes);
 	if (!err)
 		err = opr_symbols_file_read(symbols, bytes, nr_bytes, path);
-	if (!err && !is_current(symbols, name, options->root))
+	if (!err && !is_current(symbols, name, path, options))
 		err = -ENOENT;
 	if (!err)
 		futimens(fd, NULL);
@@ -150,12 +177,12 @@ int opr_symbol_cache_get(const struct opr_symbol_cache *cache, const char *path,
 }
 
 void opr_symbol_cache_put(struct opr_symbol_cache *cache, const char *path, const struct opr_symbol_options *options,
-			  const struct opr_symbols *symbols, const char *bytes, size_t nr_bytes)
+			  const char *bytes, size_t nr_bytes)
 {
 	char name[NAME_BYTES], temporary[NAME_BYTES + sizeof(NEW_SUFFIX) + 16];
 	int fd, err;
 
-	if (cache->dir_fd < 0 || !symbols->nr_symbols || !name_file(path, options, name))
+	if (cache->dir_fd < 0 || !name_file(path, options, name))
 		return;
 	snprintf(temporary, sizeof(temporary), "%s.%d" NEW_SUFFIX, name, (int)getpid());
 	fd = openat(cache->dir_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);

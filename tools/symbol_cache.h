@@ -24,7 +24,7 @@ int opr_symbol_cache_get(const struct opr_symbol_cache *cache, const char *path,
 
 /* Keeps what was read from the image at `path`, in the form of symbols_file.h. What cannot be kept is not. */
 void opr_symbol_cache_put(struct opr_symbol_cache *cache, const char *path, const struct opr_symbol_options *options,
-			  const struct opr_symbols *symbols, const char *bytes, size_t nr_bytes) OP_NONNULL;
+			  const char *bytes, size_t nr_bytes) OP_NONNULL;
 
 /* Removes what is too much, and closes it. */
 void opr_symbol_cache_close(struct opr_symbol_cache *cache) OP_NONNULL;

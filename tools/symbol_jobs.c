@@ -85,7 +85,7 @@ static int take_result(struct opr_symbol_cache *cache, struct opr_symbol_job *jo
 		return 0;
 	job->err = opr_symbols_file_read(job->symbols, bytes, record->nr_bytes, job->path);
 	if (!job->err)
-		opr_symbol_cache_put(cache, job->path, &job->options, job->symbols, bytes, record->nr_bytes);
+		opr_symbol_cache_put(cache, job->path, &job->options, bytes, record->nr_bytes);
 	else
 		opr_symbols_free(job->symbols);
 	return job->err == -ENOMEM ? -ENOMEM : 0;

@@ -217,6 +217,18 @@ static int note_debug_file(struct opr_symbols *symbols, bfd *debug)
 	return symbols->debug_path ? 0 : -ENOMEM;
 }
 
+/* So that whoever keeps them sees when there is one. */
+static int note_debug_link(struct opr_symbols *symbols, bfd *image)
+{
+	unsigned long crc;
+	char *link = bfd_get_debug_link_info(image, &crc);
+
+	if (link)
+		symbols->debug_link = opr_symbols_keep_string(symbols, link);
+	free(link);
+	return link && !symbols->debug_link ? -ENOMEM : 0;
+}
+
 static int read_image(struct opr_symbols *symbols, bfd *image, const char *path, const char *name,
 		      const struct opr_symbol_options *options)
 {
@@ -232,6 +244,8 @@ static int read_image(struct opr_symbols *symbols, bfd *image, const char *path,
 	err = read_symbols(symbols, image, table, nr_symbols, options);
 	if (!err && debug)
 		err = note_debug_file(symbols, debug);
+	if (!err)
+		err = note_debug_link(symbols, image);
 	if (!err)
 		err = opr_symbols_demangle(symbols, options->demangle);
 	opr_verbose(OPR_TOPIC_bfd, "%s: %zu symbols", path, symbols->nr_symbols);

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#define MAGIC        "opdsym02"
+#define MAGIC        "opdsym03"
 #define MAGIC_BYTES  8
 #define HAS_CODE     1u
 #define HAS_DEBUG    2u
@@ -18,8 +18,7 @@ struct header {
 	uint64_t nr_string_bytes;
 	uint64_t start_offset;
 	uint64_t debug_size, debug_mtime_ns;
-	uint32_t debug_path; /* in the strings */
-	uint32_t spare;
+	uint32_t debug_path, debug_link; /* in the strings */
 };
 
 struct item {
@@ -33,9 +32,20 @@ static_assert(sizeof(struct header) == 64 && sizeof(struct item) == 40, "no hole
 
 /* ---- writing ---- */
 
+static size_t length_of(const char *string)
+{
+	return string ? strlen(string) + 1 : 0;
+}
+
+/* Bytes of what stands before the names: the debug file's path and link. */
+static size_t first_strings(const struct opr_symbols *symbols)
+{
+	return length_of(symbols->debug_path) + length_of(symbols->debug_link);
+}
+
 static size_t string_bytes(const struct opr_symbols *symbols)
 {
-	size_t nr_bytes = symbols->debug_path ? strlen(symbols->debug_path) + 1 : 0;
+	size_t nr_bytes = first_strings(symbols);
 
 	for (size_t i = 0; i < symbols->nr_symbols; i++) {
 		const struct opr_symbol *symbol = &symbols->symbols[i];
@@ -49,7 +59,7 @@ static size_t string_bytes(const struct opr_symbols *symbols)
 
 static void write_items(FILE *out, const struct opr_symbols *symbols)
 {
-	uint32_t next = symbols->debug_path ? (uint32_t)strlen(symbols->debug_path) + 1 : 0;
+	uint32_t next = (uint32_t)first_strings(symbols);
 
 	for (size_t i = 0; i < symbols->nr_symbols; i++) {
 		const struct opr_symbol *symbol = &symbols->symbols[i];
@@ -81,6 +91,7 @@ int opr_symbols_file_write(FILE *out, const struct opr_symbols *symbols)
 		.debug_size = symbols->debug_size,
 		.debug_mtime_ns = symbols->debug_mtime_ns,
 		.debug_path = symbols->debug_path ? 0 : NO_STRING,
+		.debug_link = symbols->debug_link ? (uint32_t)length_of(symbols->debug_path) : NO_STRING,
 	};
 
 	if (header.nr_string_bytes >= NO_STRING)
@@ -91,6 +102,8 @@ int opr_symbols_file_write(FILE *out, const struct opr_symbols *symbols)
 	write_items(out, symbols);
 	if (symbols->debug_path)
 		write_string(out, symbols->debug_path);
+	if (symbols->debug_link)
+		write_string(out, symbols->debug_link);
 	for (size_t i = 0; i < symbols->nr_symbols; i++) {
 		const struct opr_symbol *symbol = &symbols->symbols[i];
 
@@ -167,17 +180,25 @@ static int keep_strings(struct opr_symbols *symbols, const struct header *header
 	return 0;
 }
 
+static bool find_string(const struct opr_symbols *symbols, const struct header *header, uint32_t offset, const char **ret_string)
+{
+	if (offset == NO_STRING)
+		return true;
+	if (offset >= header->nr_string_bytes)
+		return false;
+	*ret_string = symbols->strings[0] + offset;
+	return true;
+}
+
 static int keep_rest(struct opr_symbols *symbols, const struct header *header, const char *sections)
 {
 	symbols->start_offset = header->start_offset;
 	symbols->has_debug_info = header->flags & HAS_DEBUG;
 	symbols->debug_size = header->debug_size;
 	symbols->debug_mtime_ns = header->debug_mtime_ns;
-	if (header->debug_path != NO_STRING) {
-		if (header->debug_path >= header->nr_string_bytes)
-			return -EBADMSG;
-		symbols->debug_path = symbols->strings[0] + header->debug_path;
-	}
+	if (!find_string(symbols, header, header->debug_path, &symbols->debug_path) ||
+	    !find_string(symbols, header, header->debug_link, &symbols->debug_link))
+		return -EBADMSG;
 	symbols->sections = calloc(header->nr_sections + 1, sizeof(*symbols->sections));
 	if (!symbols->sections)
 		return -ENOMEM;
