@@ -9,7 +9,6 @@
 #include "tools/report_log.h"
 #include "tools/symbol_jobs.h"
 
-#define KALLSYMS       "/proc/kallsyms"
 #define IMAGES_OF_PART 3 /* application, image, and the one that is called */
 
 static int compare_images(const void *left, const void *right)
@@ -60,10 +59,10 @@ struct opr_image *opr_image_cache_find(struct opr_image_cache *cache, const char
 		return NULL;
 	}
 	image->looked_for = true;
-	if (!image->identity.is_known && image->path && opr_identity_of(image->path).kind != OPR_IDENTITY_NONE)
-		image->identity.kind = OPR_IDENTITY_NONE;
+	if (!image->identity.is_known && image->path && opr_identity_of(image->path).told_apart)
+		image->identity = (struct opr_identity){ .path = name, .path_length = strlen(name) };
 	image->shown = name;
-	if (image->path && image->identity.kind == OPR_IDENTITY_NONE && !opr_is_jit_object(image->image_name, name))
+	if (image->path && !image->identity.told_apart && !opr_is_jit_object(image->image_name, name))
 		image->shown = opr_archive_strip(cache->finder->archive, image->path);
 	return image;
 }
@@ -76,7 +75,7 @@ static void warn_hidden(const struct opr_image *image)
 
 static bool is_kallsyms(const struct opr_image *image)
 {
-	return image->image_name->kind == OP_IMAGE_FILE && !strcmp(image->name, KALLSYMS);
+	return image->image_name->kind == OP_IMAGE_FILE && opr_identity_is_kallsyms(&image->identity);
 }
 
 static int load_kallsyms(struct opr_image *image)
@@ -170,7 +169,7 @@ int opr_image_load(struct opr_image_cache *cache, struct opr_image *image)
 	if (image->loaded)
 		return 0;
 	image->loaded = true;
-	opr_finder_warn(image->state, image->name);
+	opr_finder_warn(cache->finder, image->state, image->name, &image->identity);
 	if (!image->path)
 		return 0;
 	image->mtime = stat(image->path, &st) < 0 ? 0 : (uint64_t)st.st_mtime;

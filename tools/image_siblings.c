@@ -41,7 +41,7 @@ static int add(struct opr_siblings *siblings, const struct opr_session *session,
 	struct opr_identity identity = opr_session_identity(session, &name->image, name->image.name);
 	struct opr_sibling *item;
 
-	if (name->image.kind != OP_IMAGE_FILE || identity.kind == OPR_IDENTITY_NONE)
+	if (name->image.kind != OP_IMAGE_FILE || !identity.told_apart)
 		return 0;
 	if (!make_room(siblings))
 		return opr_no_memory();

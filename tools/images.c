@@ -230,6 +230,36 @@ static int find_by_build_id(const struct opr_finder *finder, const struct opr_id
 	return 0;
 }
 
+static bool is_of_module(const struct opr_found_file *file, const char *module)
+{
+	return is_file_called(file->base, module) || is_module_file(file->base, module);
+}
+
+/* The file of a module that is known by its build-id; without one, the first that has its name. */
+static const struct opr_found_file *module_file(const struct opr_finder *finder, const struct opr_identity *identity, bool by_build_id)
+{
+	for (size_t i = 0; i < finder->nr_files; i++)
+		if (is_of_module(&finder->files[i], identity->path) &&
+		    (!by_build_id || opr_identity_agrees(identity, NULL, finder->files[i].path)))
+			return &finder->files[i];
+	return NULL;
+}
+
+static int find_module(struct opr_finder *finder, const struct opr_identity *identity, enum opr_image_state *state, char **ret_path)
+{
+	const struct opr_found_file *found = module_file(finder, identity, true);
+
+	if (!found && !finder->modules_listed) {
+		if (list_modules(finder) < 0)
+			return -ENOMEM;
+		found = module_file(finder, identity, true);
+	}
+	if (found)
+		return copy_found(found->path, state, ret_path);
+	*state = module_file(finder, identity, false) ? OPR_IMAGE_OTHER_KERNEL : OPR_IMAGE_NOT_FOUND;
+	return 0;
+}
+
 /* An image whose name tells which file it is. */
 static int find_told_apart(const struct opr_finder *finder, const struct opr_identity *identity, enum opr_image_state *state,
 			   char **ret_path)
@@ -244,7 +274,7 @@ static int find_told_apart(const struct opr_finder *finder, const struct opr_ide
 	else if (identity->kind == OPR_IDENTITY_UNKNOWN || opr_identity_agrees(identity, NULL, path))
 		err = copy_found(path, state, ret_path);
 	else
-		*state = OPR_IMAGE_REPLACED;
+		*state = identity->is_kernel ? OPR_IMAGE_OTHER_KERNEL : OPR_IMAGE_REPLACED;
 	if (!err && *state != OPR_IMAGE_FOUND && identity->kind == OPR_IDENTITY_BUILD_ID)
 		err = find_by_build_id(finder, identity, plain, state, ret_path);
 	free(path);
@@ -302,6 +332,8 @@ int opr_finder_find(struct opr_finder *finder, const struct op_image_name *image
 	}
 	if (find_in_archive(finder, image, name, identity, ret_state, ret_path))
 		return 0;
+	if (image->kind == OP_IMAGE_KERNEL && identity->is_kernel)
+		return find_module(finder, identity, ret_state, ret_path);
 	if (image->kind == OP_IMAGE_KERNEL)
 		return find_in_dirs(finder, image, name, ret_state, ret_path);
 	/* Of a name that only looks like it, there may be a file of the whole name. */
@@ -310,7 +342,24 @@ int opr_finder_find(struct opr_finder *finder, const struct op_image_name *image
 	return find_file(finder, image, name, identity, ret_state, ret_path);
 }
 
-void opr_finder_warn(enum opr_image_state state, const char *name)
+static void warn_of_other_kernel(const struct opr_finder *finder, const char *name, const struct opr_identity *identity)
+{
+	bool is_module = identity->path[0] != '/', is_running = opr_identity_is_kallsyms(identity) && !finder->root;
+	const struct opr_found_file *file = is_module ? module_file(finder, identity, false) : NULL;
+	char digits[2 * OP_BUILD_ID_BYTES_MAX + 1] = "", *path = NULL;
+
+	if (is_module)
+		path = file ? strdup(file->path) : NULL;
+	else if (asprintf(&path, "%s%.*s", finder->root ? finder->root : "", (int)identity->path_length, identity->path) < 0)
+		path = NULL;
+	if (path)
+		opr_build_id_at(path, digits);
+	opr_warn("the %s of the session has build-id %s, %s %s: the samples of %s are one symbol.", is_module ? "module" : "kernel",
+		 identity->build_id, is_running ? "the running one" : path ? path : "the file", *digits ? digits : "none that can be read", name);
+	free(path);
+}
+
+void opr_finder_warn(const struct opr_finder *finder, enum opr_image_state state, const char *name, const struct opr_identity *identity)
 {
 	switch (state) {
 	case OPR_IMAGE_FOUND:
@@ -324,6 +373,9 @@ void opr_finder_warn(enum opr_image_state state, const char *name)
 		break;
 	case OPR_IMAGE_REPLACED:
 		opr_warn("%s could not be found: another file is at that path. Its samples are one symbol.", name);
+		break;
+	case OPR_IMAGE_OTHER_KERNEL:
+		warn_of_other_kernel(finder, name, identity);
 		break;
 	case OPR_IMAGE_AMBIGUOUS:
 		opr_warn("%s matches more than one file: no symbols of it are shown", name);

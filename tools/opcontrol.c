@@ -49,11 +49,12 @@ void ctl_verbose(const struct opcontrol *ctl, const char *format, ...)
 
 /* ---- the table of options ---- */
 
-enum word { WORD_SETUP, WORD_STATUS, WORD_JSON, WORD_CONFIG, WORD_VERBOSE, WORD_VERSION, WORD_HELP, NR_WORDS };
+enum word { WORD_SETUP, WORD_APPLY, WORD_STATUS, WORD_JSON, WORD_CONFIG, WORD_VERBOSE, WORD_VERSION, WORD_HELP, NR_WORDS };
 
 /* In the order of enum word. */
 static const struct ctl_option words[NR_WORDS] = {
 	[WORD_SETUP] = { .name = "setup", .help = "keep the setup options given with it; the word may be left out" },
+	[WORD_APPLY] = { .name = "apply", .help = "with setup options: a daemon that runs is started again with them at once" },
 	[WORD_STATUS] = { .name = "status", .help = "show the state of the daemon, its setup and the ledger of all samples" },
 	[WORD_JSON] = { .name = "json", .help = "with --status: one JSON object" },
 	[WORD_CONFIG] = { .name = "config", .arg = "FILE", .help = "the opd.conf to use; also environment OPD_CONFIG" },
@@ -79,6 +80,10 @@ static const struct ctl_option requests[] = {
 	  .help = "stop profiling and end the daemon" },
 	{ .name = "reset", .run = ctl_run_reset, .help = "remove the samples of the current session" },
 	{ .name = "save", .arg = "NAME", .run = ctl_run_save, .help = "close the current session and keep its samples as session NAME" },
+	{ .name = "deinit",
+	  .run = ctl_run_deinit,
+	  .undemanding = true,
+	  .help = "for oprofile's scripts: as --shutdown, there is nothing to unload" },
 	{ .name = "list-events", .letter = 'l', .run = ctl_run_list_events, .anybody = true, .help = "list the events" },
 };
 
@@ -133,6 +138,17 @@ static const struct ctl_option setups[] = {
 	  .offset = FIELD(cpu_buffer_size),
 	  .inert = true,
 	  .help = "buffer of a CPU" },
+	{ .name = "xen", .arg = "FILE", .edit = ctl_edit_nothing, .ignored = "opd profiles no hypervisor", .help = "a Xen kernel" },
+	{ .name = "active-domains",
+	  .arg = "LIST",
+	  .edit = ctl_edit_nothing,
+	  .ignored = "opd profiles no hypervisor",
+	  .help = "Xen domains" },
+	{ .name = "s390hwsampbufsize",
+	  .arg = "N",
+	  .edit = ctl_edit_nothing,
+	  .ignored = "the kernel's perf events have buffers of their own",
+	  .help = "buffer of the hardware sampler of s390" },
 };
 
 static const struct {
@@ -294,6 +310,8 @@ static int check_command_line(const struct command_line *line)
 		fprintf(stderr, "Option \"--verbose\" not valid with \"--%s\".\n", line->request->name);
 		return 1;
 	}
+	if (line->has_word[WORD_APPLY] && (line->request || !line->nr_edits))
+		return ctl_fail("--apply is for setup options alone");
 	if (line->has_word[WORD_SETUP] && !line->nr_edits) {
 		fputs("No options specified\n", stderr);
 		return 1;
@@ -327,7 +345,9 @@ static void show_option(const struct ctl_option *option)
 		fprintf(stderr, "%s\n%*s", left, HELP_COLUMN, "");
 	else
 		fprintf(stderr, "%-*s", HELP_COLUMN, left);
-	fprintf(stderr, "%s%s\n", option->help, option->inert ? " (kept, but of no effect in opd)" : "");
+	fprintf(stderr, "%s%s\n", option->help, option->inert	  ? " (kept, but of no effect in opd)"
+					 : option->ignored ? " (ignored)"
+							   : "");
 }
 
 static int show_help(void)
@@ -386,6 +406,8 @@ static int save_setup(struct opcontrol *ctl, const struct command_line *line)
 	if (rc)
 		return rc;
 	rc = ctl_save_setup(ctl, daemon.presence != CTL_ABSENT, line->edits, line->nr_edits);
+	if (!rc && daemon.presence != CTL_ABSENT)
+		rc = line->has_word[WORD_APPLY] ? ctl_restart_daemon(ctl, &daemon) : ctl_say_setup_waits();
 	ctl_daemon_free(&daemon);
 	return rc;
 }

@@ -151,6 +151,9 @@ static void imply(struct opr_options *options)
 		options->symbols = 1;
 	if (options->xml)
 		options->format = OPR_FORMAT_XML;
+	/* One line for each of them, whatever their samples are kept apart by. */
+	if ((options->images || options->cgroups) && !options->merge.words.nr_words)
+		options->merge.merge = (struct opr_merge){ .cpu = true, .tid = true, .tgid = true };
 	options->order.reverse = options->reverse_sort;
 	options->order.long_names = options->long_names;
 }

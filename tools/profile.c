@@ -27,8 +27,10 @@ char *opr_image_name(const struct op_image_name *image)
 		op_text_printf(&text, "/%s", image->name);
 		break;
 	case OP_IMAGE_ANON:
-		op_text_printf(&text, "%s (tgid:%" PRId32 " range:0x%" PRIx64 "-0x%" PRIx64 ")", image->name, image->tgid,
-			       image->start, image->end);
+		op_text_printf(&text, "%s (", image->name);
+		if (image->tgid || image->start)
+			op_text_printf(&text, "tgid:%" PRId32 " ", image->tgid);
+		op_text_printf(&text, "range:0x%" PRIx64 "-0x%" PRIx64 ")", image->start, image->end);
 		break;
 	}
 	return op_text_steal(&text);
@@ -188,14 +190,14 @@ const struct op_dcookie_row *opr_session_row(const struct opr_session *session, 
 
 struct opr_identity opr_session_identity(const struct opr_session *session, const struct op_image_name *image, const char *name)
 {
-	const struct op_dcookie_row *row = image->kind == OP_IMAGE_FILE ? opr_session_row(session, image) : NULL;
+	const struct op_dcookie_row *row = image->kind == OP_IMAGE_ANON ? NULL : opr_session_row(session, image);
 
 	return row ? opr_identity_of_row(row) : opr_identity_of(name);
 }
 
 struct opr_identity opr_profile_identity(const struct opr_profile *profile, const struct op_image_name *image, const char *name)
 {
-	if (image->kind == OP_IMAGE_FILE && strcmp(image->name, name))
+	if (image->kind != OP_IMAGE_ANON && strcmp(image->name, name + (image->kind == OP_IMAGE_KERNEL)))
 		return opr_identity_of(name);
 	for (size_t i = profile->nr_sessions; i--;) {
 		struct opr_identity identity = opr_session_identity(&profile->sessions[i], image, name);

@@ -6,6 +6,8 @@
 #include "tools/escape.h"
 #include "tools/report_writer.h"
 
+#define SAMPLES_WIDTH    9 /* of columns */
+#define PERCENT_COLUMN_WIDTH 9
 #define TITLE_WIDTH      17
 #define RULE             "------------------"
 #define BLOCK_RULE_WIDTH 79
@@ -17,9 +19,9 @@ struct column {
 };
 
 static const struct column vma_column = { "vma", 9 };
-static const struct column samples_column = { "samples", 9 };
+static const struct column samples_column = { "samples", SAMPLES_WIDTH };
 static const struct column cumulated_column = { "cum. samples", 14 };
-static const struct column percent_column = { "%", 9 };
+static const struct column percent_column = { "%", PERCENT_COLUMN_WIDTH };
 static const struct column cumulated_percent_column = { "cum. %", 11 };
 static const struct column change_column = { "diff %", 10 };
 static const struct column line_column = { "linenr info", 28 };
@@ -81,14 +83,20 @@ static void write_description(struct opr_writer *writer)
 
 /* ---- summary ---- */
 
+static void cut_title(const char *title, size_t nr_bytes, char *ret_title)
+{
+	if (strlen(title) >= nr_bytes)
+		snprintf(ret_title, nr_bytes, "%.*s...", (int)nr_bytes - 4, title);
+	else
+		snprintf(ret_title, nr_bytes, "%s", title);
+}
+
 static void write_title(struct opr_writer *writer, const char *title)
 {
-	char shown[TITLE_WIDTH + 1];
+	char cut[TITLE_WIDTH + 1], shown[TITLE_WIDTH + 1];
 
-	if (strlen(title) > TITLE_WIDTH)
-		snprintf(shown, sizeof(shown), "%.*s...", TITLE_WIDTH - 3, title);
-	else
-		snprintf(shown, sizeof(shown), "%*s", TITLE_WIDTH, title);
+	cut_title(title, sizeof(cut), cut);
+	snprintf(shown, sizeof(shown), "%*s", TITLE_WIDTH, cut);
 	opr_write_escaped(writer->out, shown);
 	fputc('|', writer->out);
 }
@@ -380,11 +388,30 @@ static void write_image(struct opr_writer *writer, const struct opr_image_row *r
 	fputc('\n', writer->out);
 }
 
+/* Which columns are whose, where there are several classes. */
+static void write_image_classes(struct opr_writer *writer)
+{
+	static const struct column column = { "", SAMPLES_WIDTH + PERCENT_COLUMN_WIDTH };
+	const struct opr_classes *classes = writer->layout.classes;
+	struct line line = { .out = writer->out };
+
+	if (classes->nr_classes == 1)
+		return;
+	for (size_t i = 0; i < classes->nr_classes; i++) {
+		char title[SAMPLES_WIDTH + PERCENT_COLUMN_WIDTH];
+
+		cut_title(classes->classes[i].title, sizeof(title), title);
+		write_field(&line, &column, title);
+	}
+	fputc('\n', writer->out);
+}
+
 static void write_image_header(struct opr_writer *writer)
 {
 	static const struct column *const columns[] = { &build_id_column, &symbols_column, &image_column, &debug_column };
 	struct line line = { .out = writer->out };
 
+	write_image_classes(writer);
 	for (size_t i = 0; i < writer->layout.classes->nr_classes; i++) {
 		write_field(&line, &samples_column, samples_column.title);
 		write_field(&line, &percent_column, percent_column.title);
