@@ -53,6 +53,7 @@ EXTRA_DIST += tests/README.md tests/format/reader.py tests/format/agree.py \
 	tests/bench/bench.py tests/bench/bench_disk.py tests/bench/bench_import.py
 
 LONG_KILLS = 500
+BAD_IMAGES = 10000
 LONG_CUTS = 30
 LONG_FILES = 20000
 LONG_CYCLES = 1000
@@ -75,6 +76,7 @@ check-long: all check-programs
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_many_files.py $(LONG_FILES)
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_ibs.py --records=$(IBS_RECORDS) || test $$? -eq 77
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_storm.py --long
+	srcdir=$(srcdir) python3 $(srcdir)/tests/unit/test_bad_images.py $(BAD_IMAGES)
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_limits.py --long
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_cgroup_storm.py --long || test $$? -eq 77
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_socket.py --requests=$(LONG_REQUESTS) --cycles=$(LONG_CYCLES)
