@@ -12,6 +12,7 @@ daemon_libopd_a_SOURCES = \
 	daemon/proc_scan.c daemon/proc_scan.h \
 	daemon/mounts.c daemon/mounts.h \
 	daemon/place.c daemon/place.h \
+	daemon/generation.c daemon/generation.h \
 	daemon/locate.c daemon/locate.h \
 	daemon/image.c daemon/image.h \
 	daemon/kernel_map.c daemon/kernel_map.h \
@@ -28,6 +29,7 @@ daemon_libopd_a_SOURCES = \
 	daemon/jit_map.c daemon/jit_map.h \
 	daemon/elf_host.h \
 	daemon/count.c daemon/count.h \
+	daemon/file_limit.c daemon/file_limit.h \
 	daemon/jit_lines.c daemon/jit_lines.h \
 	daemon/jit_object.c daemon/jit_object.h \
 	daemon/jit_write.c daemon/jit_write.h \

@@ -117,6 +117,8 @@ static int init_cgroups(struct opd *opd)
 
 static int init_count(struct opd *opd)
 {
+	int err;
+
 	opd->pipeline.count = (struct opd_count){
 		.session_fd = opd->session_fd,
 		.table = opd->pipeline.resolver.table,
@@ -132,8 +134,10 @@ static int init_count(struct opd *opd)
 		.no_process_cookie = opd->pipeline.resolver.pseudo[OPD_PSEUDO_NO_PROCESS],
 		.max_open = opd_count_max_open(opd->config.max_open_files),
 		.max_closed = MAX_CLOSED_FILES,
+		.limit = { .max = opd->config.max_sample_files, .max_bytes = opd->config.session_max_use },
 	};
-	return 0;
+	err = opd_file_limit_recount(&opd->pipeline.count.limit, opd->session_fd);
+	return err ? opd_fail("cannot count the sample files of the session: %s", strerror(-err)) : 0;
 }
 
 static void fini_count(struct opd *opd)
@@ -404,6 +408,7 @@ int opd_main(int argc, char **argv)
 	bool done;
 	int result = EXIT_FAILURE;
 
+	op_sys_use_one_heap();
 	if (!parse_options(&opd, argc, argv, &done))
 		result = done ? EXIT_SUCCESS : run(&opd);
 	free(opd.config_path);

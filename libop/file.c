@@ -154,9 +154,38 @@ static int open_component(int dir_fd, const char *name, bool make)
 	return err && err != -EEXIST ? err : op_sys_openat(dir_fd, name, PARENT_FLAGS, 0);
 }
 
-int op_file_open_parent(int dir_fd, const char *path, bool make, const char **ret_name)
+static bool leads_up(const char *path)
 {
-	int fd = strlen(path) < PATH_MAX ? op_sys_openat(dir_fd, ".", PARENT_FLAGS, 0) : -ENAMETOOLONG;
+	for (const char *dots = strstr(path, ".."); dots; dots = strstr(dots + 1, ".."))
+		if ((dots == path || dots[-1] == '/') && dots[2] == '/')
+			return true;
+	return false;
+}
+
+/*
+ * The directory that is deepest on the way, in one call where it is there already. *path is moved behind it. What is not a missing
+ * directory, and a kernel that cannot do it, is left to who goes step by step.
+ */
+static int open_deepest(int dir_fd, const char **path, bool make)
+{
+	char way[PATH_MAX], *slash;
+	int fd = -ENOSYS;
+
+	memcpy(way, *path, strlen(*path) + 1);
+	while ((slash = strrchr(way, '/')) && slash != way) {
+		*slash = '\0';
+		fd = op_sys_open_dir_below(dir_fd, way);
+		if (fd != -ENOENT || !make)
+			break;
+	}
+	if (fd >= 0)
+		*path += strlen(way) + 1;
+	return fd;
+}
+
+/* Takes the descriptor over. */
+static int open_steps(int fd, const char *path, bool make, const char **ret_name)
+{
 	const char *slash;
 
 	while (fd >= 0 && (slash = strchr(path, '/'))) {
@@ -176,6 +205,21 @@ int op_file_open_parent(int dir_fd, const char *path, bool make, const char **re
 	if (fd >= 0)
 		*ret_name = path;
 	return fd;
+}
+
+int op_file_open_parent(int dir_fd, const char *path, bool make, const char **ret_name)
+{
+	int fd = -ENOSYS;
+
+	if (strlen(path) >= PATH_MAX)
+		return -ENAMETOOLONG;
+	if (!leads_up(path))
+		fd = open_deepest(dir_fd, &path, make);
+	if (fd == -ENOENT && !make)
+		return fd;
+	if (fd < 0)
+		fd = op_sys_openat(dir_fd, ".", PARENT_FLAGS, 0);
+	return open_steps(fd, path, make, ret_name);
 }
 
 int op_file_open_below(int dir_fd, const char *path, int flags, mode_t mode)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/completion.h"
 #include "tools/opcontrol.h"
 
 #include <popt.h>
@@ -164,11 +165,14 @@ static const struct {
 
 /* ---- the command line ---- */
 
+#define NR_ROWS (NR_OPTIONS + 2) /* the last ones: --completion, and the end */
+
 struct command_line {
 	const struct ctl_option *request;
 	char *request_arg; /* NULL: it takes none */
 	struct ctl_edit *edits;
 	size_t nr_edits;
+	bool is_done;
 	bool has_word[NR_WORDS];
 	char *word_args[NR_WORDS]; /* NULL: none */
 };
@@ -183,8 +187,10 @@ static const struct ctl_option *nth_option(size_t n)
 	return &groups[i].rows[n];
 }
 
-static void fill_popt_table(struct poptOption table[NR_OPTIONS + 1])
+static void fill_popt_table(struct poptOption table[NR_ROWS])
 {
+	static const struct poptOption tail[] = { OPR_COMPLETION_ROW POPT_TABLEEND };
+
 	for (size_t i = 0; i < NR_OPTIONS; i++) {
 		const struct ctl_option *option = nth_option(i);
 		unsigned int info = option->arg ? POPT_ARG_STRING : POPT_ARG_NONE;
@@ -192,10 +198,15 @@ static void fill_popt_table(struct poptOption table[NR_OPTIONS + 1])
 		if (option->optional)
 			info |= POPT_ARGFLAG_OPTIONAL;
 		table[i] = (struct poptOption){
-			.longName = option->name, .shortName = option->letter, .argInfo = info, .val = (int)i + 1
+			.longName = option->name,
+			.shortName = option->letter,
+			.argInfo = info,
+			.val = (int)i + 1,
+			.descrip = option->help,
+			.argDescrip = option->arg,
 		};
 	}
-	table[NR_OPTIONS] = (struct poptOption)POPT_TABLEEND;
+	memcpy(table + NR_OPTIONS, tail, sizeof(tail));
 }
 
 static int take_word(struct command_line *line, size_t word, char *arg)
@@ -233,6 +244,18 @@ static int take_option(struct command_line *line, const struct ctl_option *optio
 	return 0;
 }
 
+/* Writes the completion for a shell: nothing else is to be done then. */
+static int take_shell(struct command_line *line, const struct poptOption *table, char *shell)
+{
+	int err = opr_completion_write(stdout, "opcontrol", table, shell ? shell : "");
+
+	if (err < 0)
+		ctl_fail("--completion=%s: bash or zsh", shell ? shell : "");
+	free(shell);
+	line->is_done = true;
+	return err < 0;
+}
+
 static void free_command_line(struct command_line *line)
 {
 	for (size_t i = 0; i < line->nr_edits; i++)
@@ -245,7 +268,7 @@ static void free_command_line(struct command_line *line)
 
 static int parse_command_line(int argc, const char **argv, struct command_line *line)
 {
-	struct poptOption table[NR_OPTIONS + 1];
+	struct poptOption table[NR_ROWS];
 	poptContext context;
 	const char *rest;
 	int value, rc = 0;
@@ -255,7 +278,9 @@ static int parse_command_line(int argc, const char **argv, struct command_line *
 	if (!context)
 		return ctl_fail("no memory");
 	while (!rc && (value = poptGetNextOpt(context)) > 0)
-		rc = take_option(line, nth_option((size_t)value - 1), poptGetOptArg(context));
+		rc = value == OPR_COMPLETION_VALUE ?
+			     take_shell(line, table, poptGetOptArg(context)) :
+			     take_option(line, nth_option((size_t)value - 1), poptGetOptArg(context));
 	if (!rc && value < -1)
 		rc = ctl_fail("%s: %s (opcontrol --help shows all options)", poptBadOption(context, 0), poptStrerror(value));
 	rest = rc ? NULL : poptGetArg(context);
@@ -428,9 +453,9 @@ int main(int argc, const char **argv)
 
 	if (!rc && (argc < 2 || line.has_word[WORD_HELP]))
 		rc = show_help();
-	else if (!rc && line.has_word[WORD_VERSION])
+	else if (!rc && !line.is_done && line.has_word[WORD_VERSION])
 		rc = show_version();
-	else if (!rc)
+	else if (!rc && !line.is_done)
 		rc = check_command_line(&line) || check_root(&line) || run_line(&line);
 	free_command_line(&line);
 	if (fflush(stdout) == EOF || ferror(stdout))

@@ -11,7 +11,8 @@ tests_unit_test_events_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_perf_event_open
 tests_unit_test_file_SOURCES = tests/unit/test_file.c tests/unit/test_box.h
 tests_unit_test_file_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_file_LDADD = libop/libop.a $(CMOCKA_LIBS)
-tests_unit_test_file_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_write_all -Wl,--wrap=op_sys_fsync -Wl,--wrap=op_sys_renameat
+tests_unit_test_file_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_write_all -Wl,--wrap=op_sys_fsync -Wl,--wrap=op_sys_renameat \
+	-Wl,--wrap=op_sys_open_dir_below -Wl,--wrap=op_sys_openat
 
 tests_unit_test_config_SOURCES = tests/unit/test_config.c tests/unit/test_box.h
 tests_unit_test_config_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
