@@ -122,7 +122,7 @@ house_style() {
 
 scripts_sane() {
 	local scripts
-	mapfile -t scripts < <(sources -name '*.sh'; printf '%s\n' "$top/scripts/test" "$top/scripts/demo" "$top/autogen.sh" "$top/.ci/run")
+	mapfile -t scripts < <(sources -name '*.sh'; printf '%s\n' "$top/scripts/test" "$top/scripts/demo" "$top/autogen.sh" "$top/.ci/run" "$top/packaging/build-deb")
 	(cd "$top" && shellcheck -x "${scripts[@]}")
 }
 

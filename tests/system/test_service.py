@@ -22,6 +22,7 @@ class Manager:
         self.box, self.path, self.heard, self.lines = box, os.path.join(box.dir, "notify"), [], []
         self.notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.notify.bind(self.path)
+        os.chmod(self.path, 0o777)
         self.notify.settimeout(0.05)
 
     def start(self, listener=None):
