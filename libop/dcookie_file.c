@@ -561,8 +561,8 @@ static int read_line(struct op_dcookie_table *table, char *line, size_t nr_bytes
 		err = take_line(table, line, reading, &why);
 	reading->nr_bytes += nr_bytes;
 	if (!err && why)
-		err = number == 1 ? -EBADMSG : complain(reading, path, number, why);
-	return err;
+		err = complain(reading, path, number, why);
+	return !err && why && number == 1 ? -EBADMSG : err;
 }
 
 static int read_lines(struct op_dcookie_table *table, FILE *file, const char *path, struct op_dcookie_reading *reading)

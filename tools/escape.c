@@ -3,6 +3,8 @@
 
 #include "libop/text.h"
 
+#define LATIN_1 0xa0 /* from here on it has no control characters */
+
 size_t opr_write_escaped(FILE *out, const char *name)
 {
 	char escaped[OP_ESCAPED_BYTES];
@@ -14,4 +16,20 @@ size_t opr_write_escaped(FILE *out, const char *name)
 		nr_written += strlen(escaped);
 	}
 	return nr_written;
+}
+
+/* A text is to be read, not to be told from another: its backslashes stay, and so do letters of another character set. */
+void opr_write_escaped_line(FILE *out, const char *line)
+{
+	char escaped[OP_ESCAPED_BYTES];
+
+	while (*line) {
+		size_t taken = op_escape(line, escaped);
+
+		if (taken == 1 && (strchr("\t\f\r\\", *line) || (unsigned char)*line >= LATIN_1))
+			fputc(*line, out);
+		else
+			fputs(escaped, out);
+		line += taken;
+	}
 }

@@ -11,4 +11,7 @@
 /* Writes a name; returns how many bytes it became. */
 size_t opr_write_escaped(FILE *out, const char *name) OP_NONNULL;
 
+/* A line of a text: tabs, form feeds, carriage returns, backslashes and bytes of other character sets stay. */
+void opr_write_escaped_line(FILE *out, const char *line) OP_NONNULL;
+
 #endif

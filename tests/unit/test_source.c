@@ -117,7 +117,7 @@ static void every_sample_lies_where_it_belongs(void **state OP_UNUSED)
 		assert_int_equal(sim_visit(&sim, cpu, time_ns), 0);
 	assert_int_equal(load_samples(sim.load), NR_SAMPLES);
 	expect_all_right();
-	assert_true(sim.pipeline.capture.cpus[0].memory.reader.swaps > 100);
+	assert_true(sim.pipeline.capture.cpus[0].memory.reader.baton.swap.swaps > 100);
 }
 
 static void what_finds_no_room_is_lost_by_number(void **state OP_UNUSED)
