@@ -15,7 +15,7 @@
 #define PATH     OP_SESSION_CURRENT "/" OP_SESSION_LEDGER
 #define TMP_PATH OP_SESSION_TMP "/" OP_SESSION_LEDGER
 
-static_assert(op_array_size(((struct opd_book *)NULL)->stats_base) == OPD_STATS_NR, "a base for each number");
+static_assert(op_array_size(((struct opd_book *)NULL)->stats_base) == OP_STATS_NR, "a base for each number");
 
 /* ---- times ---- */
 
@@ -74,7 +74,7 @@ static int recount(struct op_session_ledger *base, int current_fd)
 /* What there is without a ledger: samples of the genuine tools, whose stats count them too, or of an opd whose ledger a power cut took. */
 static int begin_without(struct opd_book *book, int current_fd)
 {
-	uint64_t *total = &book->stats_base[OPD_STATS_TOTAL];
+	uint64_t *total = &book->stats_base[OP_STATS_total_samples];
 	int err = recount(&book->base, current_fd);
 
 	if (err || !book->base.nr_events)
@@ -215,19 +215,14 @@ static int write_ledger(int session_fd, const struct op_session_ledger *ledger)
 
 int opd_book_write(const struct opd_book *book, const struct op_session_ledger *ledger)
 {
-	uint64_t numbers[OPD_STATS_NR];
+	uint64_t numbers[OP_STATS_NR];
 	bool throttled = false;
 	int err;
 
 	memcpy(numbers, book->stats_base, sizeof(numbers));
-	for (size_t i = 0; i < ledger->nr_events; i++) {
-		const struct op_ledger_event *event = &ledger->events[i];
-
-		numbers[OPD_STATS_TOTAL] += event->received + event->lost_kernel;
-		numbers[OPD_STATS_LOST_BY_KERNEL] += event->lost_kernel;
-		numbers[OPD_STATS_LOST_SAMPLEFILE] += op_ledger_lost(event);
-		throttled |= event->nr_throttles;
-	}
+	op_stats_add(ledger, numbers);
+	for (size_t i = 0; i < ledger->nr_events; i++)
+		throttled |= ledger->events[i].nr_throttles;
 	err = opd_stats_dir_write(book->session_fd, numbers, throttled, book->hides_kernel);
 	return err ? err : write_ledger(book->session_fd, ledger);
 }

@@ -17,6 +17,7 @@
 #include "libop/sys.h"
 
 #define RETRY_NS 100000000u /* a file that could not be opened is tried again after 100 ms */
+#define LET_GO_NS OP_NS_PER_S
 #define NR_TOLD  32	     /* kinds of errors that are told beside each other */
 
 struct opd_file {
@@ -26,6 +27,7 @@ struct opd_file {
 	bool changed;
 	bool beyond;                    /* there is no room for this file: its samples go to that of a wider key */
 	bool used;                      /* since it was last thought of to close it */
+	bool was_let_go;                /* and not used since */
 	struct opd_file *newer, *older; /* among those that are open, or closed */
 	char *path;                     /* below the session directory; NULL until it was opened once */
 	uint64_t last_ns;               /* of the last sample; 0: the rows have it */
@@ -531,6 +533,7 @@ static void put(struct opd_count *count, struct opd_waiting *waiting, struct opd
 		waiting->unattributed = true;
 	}
 	file->used = file->changed = true;
+	file->was_let_go = false;
 	file->last_ns = op_max_u64(count->now_ns, 1);
 	op_prefetch(file->odb);
 	batch->waiting[batch->nr] = waiting;
@@ -709,6 +712,16 @@ void opd_count_visit_files(struct opd_count *count, void (*visit)(uint64_t image
 	struct visit both = { visit, arg };
 
 	op_htable_visit(&count->files, visit_file, &both);
+}
+
+void opd_count_let_go(struct opd_count *count)
+{
+	for (struct opd_file *file = count->open.newest; file; file = file->older) {
+		if (file->was_let_go || count->now_ns < file->last_ns + LET_GO_NS)
+			continue;
+		op_odb_let_go(file->odb);
+		file->was_let_go = true;
+	}
 }
 
 static void let_in(struct op_hlink *link, void *arg OP_UNUSED)

@@ -11,6 +11,7 @@
 #define VISIT_MAX_BYTES  ((uint64_t)8 << 20) /* read of all maps and dumps in one visit; the rest in the next */
 #define RETRY_NS         ((uint64_t)100 * OP_NS_PER_MS)
 #define READ_COST_FACTOR 16u /* the same for reading one process's files */
+#define SECOND_LETTERS   "/Sadm" /* of the files below */
 #define BASES_MAX        16u /* forks behind each other that are gone back */
 
 void opd_jit_init(struct opd_jit *jit, struct op_dcookie_table *table)
@@ -22,6 +23,8 @@ bool opd_jit_may_be_in(const char *mapping_name)
 {
 	static const char *const files[] = { "/memfd:", "/dev/shm/", "/dev/zero", "/SYSV", "/anon_hugepage", "//anon", "[anon" };
 
+	if (mapping_name[0] == '/' && !strchr(SECOND_LETTERS, mapping_name[1]))
+		return false;
 	for (size_t i = 0; i < op_array_size(files); i++)
 		if (!strncmp(mapping_name, files[i], strlen(files[i])))
 			return true;

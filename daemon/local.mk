@@ -12,6 +12,7 @@ daemon_libopd_a_SOURCES = \
 	daemon/proc_scan.c daemon/proc_scan.h \
 	daemon/mounts.c daemon/mounts.h \
 	daemon/place.c daemon/place.h \
+	daemon/generation.c daemon/generation.h \
 	daemon/locate.c daemon/locate.h \
 	daemon/image.c daemon/image.h \
 	daemon/kernel_map.c daemon/kernel_map.h \

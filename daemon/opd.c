@@ -16,6 +16,7 @@
 #include "daemon/proc_scan.h"
 #include "libop/clock.h"
 #include "libop/session.h"
+#include "libop/sys.h"
 
 #define MAX_CLOSED_FILES       16384 /* that something is known of: some hundred bytes each */
 
@@ -408,6 +409,7 @@ int opd_main(int argc, char **argv)
 	bool done;
 	int result = EXIT_FAILURE;
 
+	op_sys_use_one_heap();
 	if (!parse_options(&opd, argc, argv, &done))
 		result = done ? EXIT_SUCCESS : run(&opd);
 	free(opd.config_path);

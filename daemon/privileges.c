@@ -80,6 +80,14 @@ static void shrink_bounds(void)
 			return;
 }
 
+/* What could be inherited is of no account to a program that executes none. */
+static bool is_more(cap_t present, cap_t wanted)
+{
+	int differs = cap_compare(present, wanted);
+
+	return CAP_DIFFERS(differs, CAP_PERMITTED) || CAP_DIFFERS(differs, CAP_EFFECTIVE);
+}
+
 int opd_privileges_drop(void)
 {
 	cap_t present = cap_get_proc(), wanted = present ? wanted_of(present) : NULL;
@@ -90,7 +98,7 @@ int opd_privileges_drop(void)
 		prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 		prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0);
 		/* A sandbox may refuse the call to who has nothing to give up. */
-		if (cap_compare(present, wanted) && cap_set_proc(wanted) < 0)
+		if (is_more(present, wanted) && cap_set_proc(wanted) < 0)
 			err = -errno;
 		if (!err && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 			err = -errno;

@@ -21,6 +21,7 @@ struct opd_mm {
 	struct opd_mm *older;
 	struct opd_mapset *maps;
 	struct opd_place *place; /* where it sees files from, as far as it is known */
+	bool has_mnt_ns;         /* the mount namespace of place is its own: the side band tells when it goes into another one */
 	uint64_t from_ns;    /* 0: since before opd looked */
 	uint64_t app_cookie; /* of the executable; OP_DCOOKIE_NONE: not known yet, or a kernel thread */
 	/* daemon/jit.h: what is known of its JIT code and what a fork left, references; NULL: nothing */

@@ -26,7 +26,7 @@ int opd_put_sample_file_aside(int session_fd, const char *path)
 	int err = op_damaged_put_aside(session_fd, path, aside);
 
 	if (!err)
-		opd_log(SD_WARNING, "%s is not a sample file: kept as %s in the session directory, counting goes on in a new one",
+		opd_log(SD_WARNING, "%s is not a sample file: kept as %s in the session directory",
 			path, aside);
 	return err;
 }

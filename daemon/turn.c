@@ -16,7 +16,7 @@
 #define BOOK_INTERVAL_NS       (10u * (uint64_t)OP_NS_PER_S)
 #define RATE_CHECK_INTERVAL_NS (10u * (uint64_t)OP_NS_PER_S)
 #define TRIM_INTERVAL_NS       (5u * (uint64_t)OP_NS_PER_S)
-#define TRIM_PROCESSES         1024 /* that were forgotten since the last time */
+#define TRIM_PROCESSES         256 /* that were forgotten since the last time */
 #define MAX_SAMPLE_RATE_PATH   "/proc/sys/kernel/perf_event_max_sample_rate"
 
 /* ---- CPUs that come and go ---- */
@@ -163,14 +163,17 @@ static void report_losses(struct opd_sync *sync, uint64_t now_ns)
 	}
 }
 
-/* After a storm of processes the heap is full of holes that the allocator keeps. */
+/* After a storm of processes the heap is full of holes that the allocator keeps, and there are sample files of programs that nobody runs any more. */
 static void give_memory_back(struct opd_sync *sync, uint64_t now_ns)
 {
 	uint64_t nr_freed = sync->pipeline->resolver.processes.nr_freed;
+	bool many = nr_freed - sync->nr_freed >= TRIM_PROCESSES;
 
-	if (nr_freed - sync->nr_freed < TRIM_PROCESSES || now_ns < sync->next_trim_ns)
+	if ((!many && !sync->trim_again) || now_ns < sync->next_trim_ns)
 		return;
+	sync->trim_again = many; /* the last of a storm are forgotten later */
 	op_sys_trim_memory();
+	opd_count_let_go(&sync->pipeline->count);
 	sync->nr_freed = nr_freed;
 	sync->next_trim_ns = now_ns + TRIM_INTERVAL_NS;
 }

@@ -46,7 +46,9 @@ libop_libop_a_SOURCES = \
 	libop/session.c libop/session.h \
 	libop/session_close.c libop/session_close.h \
 	libop/session_ledger.c libop/session_ledger.h \
+	libop/session_stats.c libop/session_stats.h \
 	libop/session_sum.c \
+	libop/sha256.c libop/sha256.h \
 	libop/sys.c libop/sys.h \
 	libop/text.c libop/text.h
 libop_libop_a_CPPFLAGS = $(AM_CPPFLAGS) $(ZSTD_CFLAGS)

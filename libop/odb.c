@@ -266,6 +266,11 @@ struct op_odb_pending *op_odb_take_pending(struct op_odb *odb)
 	return pending;
 }
 
+void op_odb_let_go(const struct op_odb *odb)
+{
+	op_sys_let_go(odb->map.header, odb->map.nr_bytes);
+}
+
 void op_odb_close(struct op_odb *odb)
 {
 	if (!odb)

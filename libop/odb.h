@@ -146,6 +146,9 @@ struct op_odb_addition {
  */
 size_t op_odb_add_all(struct op_odb_addition *additions, size_t nr_additions) OP_NONNULL;
 
+/* Takes the file's pages out of the process's memory, until they are needed: what was counted is in the page cache all the same. */
+void op_odb_let_go(const struct op_odb *odb) OP_NONNULL;
+
 /* Unmaps and closes; NULL is allowed. What was added is in the page cache, not necessarily on the disk. */
 void op_odb_close(struct op_odb *odb);
 

@@ -15,6 +15,8 @@
 
 #include "libop/clock.h"
 
+#define LARGE_BYTES (128 * 1024)
+
 int op_sys_perf_event_open(struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd, unsigned long flags)
 {
 	long fd = syscall(SYS_perf_event_open, attr, pid, cpu, group_fd, flags);
@@ -72,6 +74,13 @@ int op_sys_open_in_root(int root_fd, const char *path, int flags)
 int op_sys_open_dir_below(int dir_fd, const char *path)
 {
 	return open_resolving(dir_fd, path, O_PATH | O_DIRECTORY, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+}
+
+int op_sys_name_to_handle(const char *path, struct file_handle *handle)
+{
+	int mount;
+
+	return name_to_handle_at(AT_FDCWD, path, handle, &mount, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
 }
 
 int op_sys_mkdirat(int dir_fd, const char *path, mode_t mode)
@@ -240,6 +249,20 @@ int op_sys_write_all(int fd, const void *buffer, size_t nr_bytes)
 		nr_bytes -= (size_t)nr;
 	}
 	return 0;
+}
+
+void op_sys_use_one_heap(void)
+{
+#ifdef HAVE_MALLOC_TRIM
+	mallopt(M_ARENA_MAX, 1);
+	mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
+	mallopt(M_TRIM_THRESHOLD, LARGE_BYTES);
+#endif
+}
+
+int op_sys_let_go(void *map, size_t nr_bytes)
+{
+	return madvise(map, nr_bytes, MADV_DONTNEED) < 0 ? -errno : 0;
 }
 
 void op_sys_trim_memory(void)

@@ -58,7 +58,9 @@ struct opr_image *opr_image_cache_find(struct opr_image_cache *cache, const char
 	image->looked_for = true;
 	if (!image->identity.is_known && image->path && opr_identity_of(image->path).told_apart)
 		image->identity = (struct opr_identity){ .path = name, .path_length = strlen(name) };
-	image->shown = image->path && !image->identity.told_apart ? image->path : name;
+	image->shown = name;
+	if (image->path && !image->identity.told_apart && !opr_is_jit_object(image->image_name, name))
+		image->shown = opr_archive_strip(cache->finder->archive, image->path);
 	return image;
 }
 
@@ -90,6 +92,8 @@ static int load_object(struct opr_image_cache *cache, struct opr_image *image)
 	int err;
 
 	options.by_address = opr_is_jit_object(image->image_name, image->name);
+	if (opr_archive_strip(cache->finder->archive, image->path) != image->path)
+		options.root = cache->finder->archive->dir;
 	err = opr_symbols_read_bfd(&image->symbols, image->path, image->name, &options);
 
 	if (err == -ENOEXEC)
@@ -148,7 +152,7 @@ static bool is_sampled_file(const struct opr_image_cache *cache, const struct op
 	case OPR_IDENTITY_NONE:
 		break;
 	}
-	return !image->has_siblings || (same_time && !opr_siblings_own(&cache->siblings, file->path, image->path));
+	return !image->has_siblings || (same_time && !opr_siblings_own(&cache->siblings, cache->finder->archive, file->path, image->path));
 }
 
 bool opr_image_check(struct opr_image_cache *cache, struct opr_image *image, const struct opr_file *file,

@@ -143,6 +143,12 @@ bool opr_debug_would_help(const struct opr_debug *debug)
 	return debug->state != OPR_SYMBOLS_NO_FILE && debug->state != OPR_SYMBOLS_DEBUG && debug->state != OPR_SYMBOLS_HIDDEN;
 }
 
+/* Debug files of an image that is in an archive are there, too. */
+static const char *root_of(const struct opr_finder *finder, const char *path)
+{
+	return opr_archive_strip(finder->archive, path) == path ? finder->root : finder->archive->dir;
+}
+
 int opr_debug_look(struct opr_debug *debug, struct opr_finder *finder, const struct op_image_name *image, const char *name,
 		   const struct op_dcookie_row *row)
 {
@@ -158,7 +164,7 @@ int opr_debug_look(struct opr_debug *debug, struct opr_finder *finder, const str
 	if (debug->path && opr_identity_is_kallsyms(&identity))
 		err = look_at_kallsyms(debug);
 	else if (debug->path)
-		err = look_at_file(debug, name, row, finder->root);
+		err = look_at_file(debug, name, row, root_of(finder, debug->path));
 	if (!err && !debug->debug_file && opr_debug_would_help(debug))
 		err = name_debug_file(debug, finder->root);
 	return err ? opr_no_memory() : 0;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/image_identity.h"
 
-#include <sys/stat.h>
-
 #include "libop/build_id.h"
 #include "libop/parse.h"
 #include "libop/text.h"
@@ -143,15 +141,13 @@ static bool has_build_id(const char *path, const char *wanted)
 	return has_prefix(digits, wanted);
 }
 
-bool opr_identity_agrees(const struct opr_identity *identity, const char *path)
+bool opr_identity_agrees(const struct opr_identity *identity, const struct opr_archive *archive, const char *path)
 {
-	struct stat st;
-
 	switch (identity->kind) {
 	case OPR_IDENTITY_BUILD_ID:
 		return has_build_id(path, identity->build_id);
 	case OPR_IDENTITY_INODE:
-		return !stat(path, &st) && st.st_ino == identity->inode;
+		return opr_archive_inode_of(archive, path) == identity->inode;
 	case OPR_IDENTITY_NONE:
 	case OPR_IDENTITY_UNKNOWN:
 		break;

@@ -9,6 +9,7 @@
 
 #include "libop/compiler.h"
 #include "libop/dcookie.h"
+#include "tools/archive.h"
 
 enum opr_identity_kind {
 	OPR_IDENTITY_NONE,
@@ -49,7 +50,8 @@ bool opr_identity_is_kallsyms(const struct opr_identity *identity) OP_NONNULL;
 /* The build-id of an object file, or of the kernel that a list of symbols is of; "" when none can be read. */
 void opr_build_id_at(const char *path, char digits[2 * OP_BUILD_ID_BYTES_MAX + 1]) OP_NONNULL;
 
-/* True when the file at `path` is the one that the identity tells; one that says nothing agrees with none. */
-bool opr_identity_agrees(const struct opr_identity *identity, const char *path) OP_NONNULL;
+/* True when the file at `path`, of an archive when there is one (NULL: none), is the one that the identity tells; one that says nothing agrees with none. */
+bool opr_identity_agrees(const struct opr_identity *identity, const struct opr_archive *archive, const char *path)
+	OP_NONNULL_ARGS(1, 3);
 
 #endif

@@ -104,24 +104,39 @@ int opr_finder_init(struct opr_finder *finder, const char *root, const struct op
 	return 0;
 }
 
-/* Modules of the running kernel, listed when the first module is looked for that is nowhere else. */
-static int list_modules(struct opr_finder *finder)
+static int list_modules_below(struct opr_finder *finder, const char *root, const char *rest)
 {
 	struct op_text dir = { 0 };
-	struct utsname name;
 	int err = 0;
 
-	finder->modules_listed = true;
-	if (uname(&name) < 0)
-		return 0;
-	op_text_printf(&dir, "%s" MODULES_DIR "%s/kernel", finder->root ? finder->root : "", name.release);
+	op_text_printf(&dir, "%s%s", root, rest);
 	if (dir.failed)
 		err = -ENOMEM;
 	else if (!access(dir.data, F_OK))
 		err = list_dir(finder, dir.data);
 	op_text_free(&dir);
-	sort_files(finder);
 	return err == -ENOMEM ? err : 0;
+}
+
+/* Modules that the archive has, else those of the running kernel; listed when the first module is looked for that is nowhere else. */
+static int list_modules(struct opr_finder *finder)
+{
+	char running[sizeof(MODULES_DIR) + sizeof(((struct utsname *)NULL)->release) + sizeof("/kernel")];
+	size_t nr_files = finder->nr_files;
+	struct utsname name;
+	int err = 0;
+
+	finder->modules_listed = true;
+	if (finder->archive)
+		err = list_modules_below(finder, finder->archive->dir, MODULES_DIR);
+	if (!err && finder->archive)
+		err = list_modules_below(finder, finder->archive->dir, "/usr" MODULES_DIR);
+	if (!err && finder->nr_files == nr_files && !uname(&name)) {
+		snprintf(running, sizeof(running), MODULES_DIR "%s/kernel", name.release);
+		err = list_modules_below(finder, finder->root ? finder->root : "", running);
+	}
+	sort_files(finder);
+	return err;
 }
 
 /* ---- finding ---- */
@@ -210,7 +225,7 @@ static int find_by_build_id(const struct opr_finder *finder, const struct opr_id
 	const char *slash = strrchr(wanted, '/'), *base = slash ? slash + 1 : wanted;
 
 	for (size_t i = 0; i < finder->nr_files; i++)
-		if (is_file_called(finder->files[i].base, base) && opr_identity_agrees(identity, finder->files[i].path))
+		if (is_file_called(finder->files[i].base, base) && opr_identity_agrees(identity, NULL, finder->files[i].path))
 			return copy_found(finder->files[i].path, state, ret_path);
 	return 0;
 }
@@ -225,7 +240,7 @@ static const struct opr_found_file *module_file(const struct opr_finder *finder,
 {
 	for (size_t i = 0; i < finder->nr_files; i++)
 		if (is_of_module(&finder->files[i], identity->path) &&
-		    (!by_build_id || opr_identity_agrees(identity, finder->files[i].path)))
+		    (!by_build_id || opr_identity_agrees(identity, NULL, finder->files[i].path)))
 			return &finder->files[i];
 	return NULL;
 }
@@ -256,7 +271,7 @@ static int find_told_apart(const struct opr_finder *finder, const struct opr_ide
 		err = -ENOMEM;
 	else if (access(path, R_OK) < 0)
 		*state = errno == EACCES ? OPR_IMAGE_UNREADABLE : OPR_IMAGE_NOT_FOUND;
-	else if (identity->kind == OPR_IDENTITY_UNKNOWN || opr_identity_agrees(identity, path))
+	else if (identity->kind == OPR_IDENTITY_UNKNOWN || opr_identity_agrees(identity, NULL, path))
 		err = copy_found(path, state, ret_path);
 	else
 		*state = identity->is_kernel ? OPR_IMAGE_OTHER_KERNEL : OPR_IMAGE_REPLACED;
@@ -276,11 +291,11 @@ static bool find_in_archive(const struct opr_finder *finder, const struct op_ima
 
 	if (!finder->archive || image->kind != OP_IMAGE_FILE)
 		return false;
-	if (told_apart && asprintf(&path, "%s%.*s", finder->archive, (int)identity->path_length, identity->path) < 0)
+	if (told_apart && asprintf(&path, "%s%.*s", finder->archive->dir, (int)identity->path_length, identity->path) < 0)
 		return false;
-	if (!told_apart && asprintf(&path, "%s%s", finder->archive, name) < 0)
+	if (!told_apart && asprintf(&path, "%s%s", finder->archive->dir, name) < 0)
 		return false;
-	if (access(path, R_OK) < 0 || (told_apart && !opr_identity_agrees(identity, path))) {
+	if (access(path, R_OK) < 0 || (told_apart && !opr_identity_agrees(identity, finder->archive, path))) {
 		free(path);
 		return false;
 	}
@@ -292,7 +307,7 @@ static bool find_in_archive(const struct opr_finder *finder, const struct op_ima
 static int find_file(struct opr_finder *finder, const struct op_image_name *image, const char *name,
 		     const struct opr_identity *identity, enum opr_image_state *state, char **ret_path)
 {
-	char *path = image->kind == OP_IMAGE_ANON ? strdup(name) : opr_finder_rooted(finder, name);
+	char *path = image->kind == OP_IMAGE_ANON ? opr_archive_from_home(finder->archive, name) : opr_finder_rooted(finder, name);
 
 	if (!path)
 		return -ENOMEM;

@@ -4,6 +4,7 @@
 #define OPR_IMAGES_H
 
 #include "libop/mangle.h"
+#include "tools/archive.h"
 #include "tools/image_identity.h"
 #include "tools/words.h"
 
@@ -24,7 +25,7 @@ struct opr_found_file {
 
 struct opr_finder {
 	const char *root;             /* NULL: none */
-	const char *archive;          /* a directory where files are looked for before; NULL: none */
+	const struct opr_archive *archive; /* where files are looked for before; NULL: none */
 	struct opr_found_file *files; /* of the search directories, by base name */
 	size_t nr_files, capacity;
 	bool modules_listed;

@@ -171,6 +171,38 @@ int ctl_run_shutdown(struct opcontrol *ctl)
 	return rc;
 }
 
+int ctl_run_deinit(struct opcontrol *ctl)
+{
+	struct ctl_daemon daemon;
+	int rc = ctl_find_daemon(ctl, &daemon);
+
+	if (rc)
+		return rc;
+	if (daemon.presence != CTL_ABSENT)
+		rc = ctl_end_daemon(ctl, &daemon);
+	ctl_verbose(ctl, "Nothing to unload: opd uses perf events, which are part of the kernel.");
+	ctl_daemon_free(&daemon);
+	return rc;
+}
+
+int ctl_say_setup_waits(void)
+{
+	puts("The daemon is running: the new setup takes effect when it has been shut down and started again.");
+	return 0;
+}
+
+int ctl_restart_daemon(struct opcontrol *ctl, const struct ctl_daemon *daemon)
+{
+	bool running = daemon->presence == CTL_PRESENT && daemon->status->state == OP_DAEMON_RUNNING;
+	int rc = ctl_end_daemon(ctl, daemon);
+
+	if (!rc)
+		rc = ctl_load_setup(ctl, true);
+	if (!rc)
+		rc = running ? ctl_run_start(ctl) : ctl_run_start_daemon(ctl);
+	return rc;
+}
+
 static int clear_session(const struct opcontrol *ctl)
 {
 	struct op_text path = { 0 };

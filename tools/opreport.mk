@@ -2,6 +2,7 @@
 # opreport, and the library that the tools which read sample files share.
 noinst_LIBRARIES += tools/libreport.a
 tools_libreport_a_SOURCES = \
+	tools/archive.c tools/archive.h \
 	tools/callgraph.c tools/callgraph.h \
 	tools/completion.c tools/completion.h \
 	tools/cpu_types.c tools/cpu_types.h \

@@ -8,15 +8,15 @@
 #include "tools/session_span.h"
 #include "tools/session_stats.h"
 
-#define ARCHIVED_SESSIONS "/var/lib/oprofile" /* below the directory of an archive */
-
-static int choose_session_dir(const struct opr_spec *spec, const char *option, char **ret_dir)
+static int open_archive(struct opr_selection *selection)
 {
-	if (!spec->archive.nr_words)
-		return opr_session_dir_choose(option, ret_dir);
-	if (asprintf(ret_dir, "%s" ARCHIVED_SESSIONS, spec->archive.words[0]) < 0)
-		return opr_no_memory();
-	return 0;
+	int err = opr_archive_open(&selection->archive, selection->spec.archive.words[0]);
+
+	if (err)
+		return err;
+	selection->finder.archive = selection->profile.archive = &selection->archive;
+	selection->session_dir = strdup(selection->archive.kept);
+	return selection->session_dir ? 0 : opr_no_memory();
 }
 
 /* The sessions of a span take the place of the current one. */
@@ -52,10 +52,10 @@ int opr_selection_open(struct opr_selection *selection, const struct opr_selecti
 
 	spec->by_cgroup = options->cgroups;
 	spec->arcs = options->callgraph;
-	selection->finder.archive = spec->archive.nr_words ? spec->archive.words[0] : NULL;
 	selection->classes.any_axes = options->any_axes;
 	if (!err)
-		err = choose_session_dir(spec, options->session_dir, &selection->session_dir);
+		err = spec->archive.nr_words ? open_archive(selection) :
+					       opr_session_dir_choose(options->session_dir, &selection->session_dir);
 	if (!err)
 		err = opr_finder_init(&selection->finder, options->root, options->image_path);
 	if (!err)
@@ -74,5 +74,6 @@ void opr_selection_free(struct opr_selection *selection)
 	opr_profile_free(&selection->profile);
 	opr_finder_free(&selection->finder);
 	opr_spec_free(&selection->spec);
+	opr_archive_free(&selection->archive);
 	free(selection->session_dir);
 }

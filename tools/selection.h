@@ -20,6 +20,7 @@ struct opr_selection_options {
 
 struct opr_selection {
 	struct opr_spec spec;
+	struct opr_archive archive;
 	struct opr_finder finder;
 	struct opr_profile profile;
 	struct opr_classes classes;

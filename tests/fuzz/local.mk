@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Fuzz targets: the corpora in `make check`, libFuzzer in `make fuzz` (clang; FUZZ_SECONDS each; new inputs and findings stay in the build directory).
 check_PROGRAMS += tests/fuzz/replay_ring tests/fuzz/replay_perf_map tests/fuzz/replay_jitdump tests/fuzz/replay_ibs tests/fuzz/replay_perf_data \
-	tests/fuzz/replay_session tests/fuzz/replay_dcookies tests/fuzz/replay_ledger
+	tests/fuzz/replay_session tests/fuzz/replay_dcookies tests/fuzz/replay_ledger tests/fuzz/replay_control
 TESTS += tests/fuzz/test_corpus.sh
 EXTRA_DIST += tests/fuzz/test_corpus.sh tests/fuzz/corpus tests/fuzz/fuzz_jit.h tests/fuzz/fuzz_dir.h
 
@@ -22,11 +22,15 @@ tests_fuzz_replay_ledger_LDADD = libop/libop.a
 tests_fuzz_replay_perf_data_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_perf_data.c
 tests_fuzz_replay_perf_data_LDADD = libop/libop.a $(ZSTD_LIBS)
 
+tests_fuzz_replay_control_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_control.c
+tests_fuzz_replay_control_CPPFLAGS = $(AM_CPPFLAGS) $(SYSTEMD_CFLAGS)
+tests_fuzz_replay_control_LDADD = daemon/libopd.a libop/libop.a $(SYSTEMD_LIBS)
+
 FUZZ_CC = clang
 FUZZ_CFLAGS = -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all
 FUZZ_SECONDS = 600
-FUZZ_TARGETS = ring perf_map jitdump ibs perf_data session dcookies ledger
-CLEANFILES += tests/fuzz/fuzz_session tests/fuzz/fuzz_dcookies tests/fuzz/fuzz_ledger tests/fuzz/fuzz_ring tests/fuzz/fuzz_perf_map tests/fuzz/fuzz_jitdump tests/fuzz/fuzz_ibs tests/fuzz/fuzz_perf_data
+FUZZ_TARGETS = ring perf_map jitdump ibs perf_data session dcookies ledger control
+CLEANFILES += $(FUZZ_TARGETS:%=tests/fuzz/fuzz_%)
 
 # Compiled in one go: the library's objects are not instrumented.
 FUZZ_BUILD = $(MKDIR_P) tests/fuzz && \
@@ -75,6 +79,12 @@ FUZZ_LEDGER_FILES = \
 
 tests/fuzz/fuzz_ledger: $(srcdir)/tests/fuzz/fuzz_ledger.c $(FUZZ_DIR_FILES) $(FUZZ_LEDGER_FILES) config.h
 	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_ledger.c $(srcdir)/tests/fuzz/fuzz_dir.c $(FUZZ_LEDGER_FILES)
+
+FUZZ_CONTROL_FILES = \
+	$(srcdir)/daemon/server.c $(srcdir)/libop/control.c $(srcdir)/libop/session_close.c $(srcdir)/libop/file.c $(srcdir)/libop/text.c $(srcdir)/libop/sys.c
+
+tests/fuzz/fuzz_control: $(srcdir)/tests/fuzz/fuzz_control.c $(FUZZ_CONTROL_FILES) config.h
+	$(FUZZ_BUILD) $(SYSTEMD_CFLAGS) $(srcdir)/tests/fuzz/fuzz_control.c $(FUZZ_CONTROL_FILES) $(SYSTEMD_LIBS)
 
 FUZZ_PERF_FILES = \
 	$(srcdir)/libop/perf_data.c $(srcdir)/libop/perf_open.c $(srcdir)/libop/perf_event.c $(srcdir)/libop/perf_feature.c \

@@ -218,6 +218,15 @@ int openat(int dir_fd, const char *name, int flags, ...)
 	return fails("openat", path) ? -1 : open_real(dir_fd, name, flags, mode);
 }
 
+ssize_t write(int fd, const void *bytes, size_t nr_bytes)
+{
+	ssize_t (*write_real)(int, const void *, size_t) = (ssize_t(*)(int, const void *, size_t))real("write");
+	char path[PATH_MAX];
+
+	path_of(fd, path, sizeof(path));
+	return fails("write", path) ? -1 : write_real(fd, bytes, nr_bytes);
+}
+
 int mkdirat(int dir_fd, const char *name, mode_t mode)
 {
 	int (*mkdir_real)(int, const char *, mode_t) = (int (*)(int, const char *, mode_t))real("mkdirat");

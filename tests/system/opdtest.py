@@ -27,6 +27,8 @@ START_SECONDS = 60
 CALL_SECONDS = 300
 SANITIZER_WORDS = ("AddressSanitizer", "LeakSanitizer", "ThreadSanitizer", "runtime error:")
 PERF_TYPE_SOFTWARE = 1
+PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
+WALL = 0x40000000
 INIT_PID_NAMESPACE = 0xeffffffc
 PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241, "riscv64": 241, "ppc64le": 319, "s390x": 331}
 
@@ -108,6 +110,23 @@ def can_count():
 def sees_all_processes():
     """False in a container: what runs outside of its pid name space has no number here, and so no place for its samples."""
     return os.stat("/proc/self/ns/pid").st_ino == INIT_PID_NAMESPACE
+
+
+def thread_of(pid, name):
+    for task in os.listdir("/proc/%d/task" % pid):
+        with open("/proc/%d/task/%s/comm" % (pid, task), encoding="ascii") as stream:
+            if stream.read().strip() == name:
+                return int(task)
+    raise Failure("opd has no thread %s" % name)
+
+
+def hold(tid, held):
+    """Stops one thread of another process, or lets it go on."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    for request in (PTRACE_SEIZE, PTRACE_INTERRUPT) if held else (PTRACE_DETACH,):
+        require(libc.ptrace(request, tid, None, None) == 0, "ptrace(%x): %s" % (request, os.strerror(ctypes.get_errno())))
+    if held:
+        os.waitpid(tid, WALL)
 
 
 class FaultOracle:

@@ -16,7 +16,8 @@ import opdtest
 from opdtest import reader, require
 from test_rotation import read_ledger
 
-NR_WAITING = 3  # one is being written, others are behind it
+SCRIPTS = ("import json, re, socket, subprocess", "import decimal, email.message, argparse", "import asyncio, xml.dom.minidom, unittest")
+NR_WAITING = 2  # one is being written, another is behind it
 
 
 def sessions_of(session):
@@ -37,23 +38,26 @@ def links(box):
     return [name for name in os.listdir(os.path.join(box.session, "tmp")) if ".for-" in name]
 
 
-def interpreters(box, number):
-    """Applications of their own that can be at few addresses, and at many."""
-    paths = [os.path.join(box.dir, "python-%d-%d" % (number, i)) for i in range(NR_WAITING)]
+def make_interpreters(box, number):
+    """Applications of their own that can be at few addresses, and at many. They find their library beside them."""
+    library = os.path.join(box.dir, "lib")
+    if not os.path.exists(library):
+        os.symlink(os.path.join(sys.base_prefix, "lib"), library)
+    paths = [os.path.join(box.dir, "bin", "python-%d-%d" % (number, i)) for i in range(2 * NR_WAITING)]
+    os.makedirs(os.path.join(box.dir, "bin"), exist_ok=True)
     for path in paths:
         shutil.copy(os.path.realpath(sys.executable), path)
     return paths
 
 
-def interpret(box, path, script):
-    box.good(path, "-c", script, env={"PYTHONHOME": sys.base_prefix})
-
-
 def grow(box, paths):
     """More and more addresses, until files that the dump wrote wait for the disk."""
-    for path in paths:
-        interpret(box, path, "import json, re, socket, subprocess, decimal, email.message, argparse")
-    opdtest.wait_until(lambda: len(links(box)) >= NR_WAITING, 60, "not enough files grew")
+    def has_grown():
+        for path in paths:
+            for script in SCRIPTS:
+                box.good(path, "-I", "-c", script)
+        return len(links(box)) >= NR_WAITING
+    opdtest.wait_until(has_grown, 60, "not enough files grew")
 
 
 def close_session(box, name):
@@ -73,7 +77,8 @@ def check_session(box, name):
     words, events = read_ledger(path)
     stored = sum(row["stored"] for row in events.values())
     require(not os.path.exists(os.path.join(path, "closing")), "%s is still marked" % name)
-    require(total == stored, "%s: the files have %d, the ledger %d" % (name, total, stored))
+    is_behind = words["ended"] == "open" and stored < total  # the next daemon that samples mends it
+    require(total == stored or is_behind, "%s: the files have %d, the ledger %d" % (name, total, stored))
     require(name == "current" or words["ended"] == "saved", "%s ended as %s" % (name, words["ended"]))
     box.good(os.path.join(box.bin, "opcheck"), "--session-dir=" + box.session, name)
     if stored:
@@ -92,11 +97,11 @@ def start_after_the_cut(session, closed, promised):
         for what, count in promised.items():
             require(found.get(what, 0) >= count, "%s: key 0x%x: %d promised, %d found" % (*what, count, found.get(what, 0)))
         box.shutdown()
+        print("\n".join(line for line in box.log_text().splitlines() if "not a sample file" not in line))
         for name in sessions_of(session):
             check_session(box, name)
         links_left = [name for name in os.listdir(os.path.join(session, "tmp")) if "sample" in name]
         require(not links_left, "%s are left" % links_left)
-        print([line for line in box.log_text().splitlines() if "looked at" in line])
     finally:
         box.close()
 
@@ -113,9 +118,9 @@ def cut(box, shim, number, promised):
 def one_round(box, shim, number):
     """The disk is held, and what is closed then cannot be written; or it answers again, and the closed session alone has errors."""
     name = "cut-%d" % number
-    paths = interpreters(box, number)
+    paths = make_interpreters(box, number)
     for path in paths:
-        interpret(box, path, "pass")
+        box.good(path, "-I", "-S", "-c", "pass")
     box.opcontrol("--dump")
     promised = counts(box.session, ["current"])
     box.opcontrol("--dump")
@@ -139,10 +144,11 @@ def cuts(nr_cuts):
         shim = faultload.Shim(box)
         box.session = os.path.join(box.tmpfs("volume", "size=400m"), "session")
         box.configure()
-        box.start_daemon("--event=page-faults:1", "--separate=library,kernel", env=shim.env)
+        box.start_daemon("--event=page-faults:1", "--separate=none", env=shim.env)
         for number in range(nr_cuts):
             one_round(box, shim, number)
-        box.shutdown()
+        box.opcontrol("--shutdown")
+        box.daemon.wait(opdtest.START_SECONDS)
         box.start_daemon(start=False)  # on a disk without errors: what could not be written is looked at
         box.shutdown()
         for name in sessions_of(box.session):

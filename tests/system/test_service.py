@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What opd promises a service manager: READY, STATUS, WATCHDOG, RELOADING, STOPPING, socket activation, and the state of the one before."""
-import ctypes
 import os
 import re
 import signal
@@ -12,7 +11,6 @@ import time
 import opdtest
 from opdtest import require, wait_until
 
-PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
 WATCHDOG_SECONDS = 1.5
 STATUS = re.compile(r"^Profiling \d+ CPUs?(, \d+ samples per second)?; of (\d+) samples (\d+) are stored, none is lost$")
 
@@ -68,23 +66,6 @@ class Manager:
         return line not in heard
 
 
-def thread_of(pid, name):
-    for task in os.listdir("/proc/%d/task" % pid):
-        with open("/proc/%d/task/%s/comm" % (pid, task), encoding="ascii") as stream:
-            if stream.read().strip() == name:
-                return int(task)
-    raise opdtest.Failure("opd has no thread %s" % name)
-
-
-def hold(tid, held):
-    """Stops one thread of another process, or lets it go on."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    for request in (PTRACE_SEIZE, PTRACE_INTERRUPT) if held else (PTRACE_DETACH,):
-        require(libc.ptrace(request, tid, None, None) == 0, "ptrace(%x): %s" % (request, os.strerror(ctypes.get_errno())))
-    if held:
-        os.waitpid(tid, 0x40000000)  # __WALL
-
-
 def check_status(box, manager, path):
     """Words with a rate, and numbers that are those of the ledger."""
     manager.wait_for("WATCHDOG=1", "WATCHDOG=1")
@@ -111,11 +92,11 @@ def check_watchdog(box, manager):
     manager.wait_for("WATCHDOG=1", "WATCHDOG=1")
     for client in stuck:
         client.close()
-    tid = thread_of(box.daemon.pid, "opd-sync")
-    hold(tid, True)
+    tid = opdtest.thread_of(box.daemon.pid, "opd-sync")
+    opdtest.hold(tid, True)
     manager.listen()
     require(manager.silent_for(2 * WATCHDOG_SECONDS, "WATCHDOG=1"), "a sync thread that is stuck counts as alive")
-    hold(tid, False)
+    opdtest.hold(tid, False)
     manager.wait_for("WATCHDOG=1")
 
 

@@ -9,11 +9,13 @@ import io
 import json
 import os
 import pty
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree
 
 SOURCE = os.path.realpath(os.environ.get("srcdir", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")))
 sys.path.insert(0, os.path.join(SOURCE, "tests", "system"))
@@ -194,7 +196,28 @@ class Forms(unittest.TestCase):
 
     def test_xml_escapes(self):
         write_samples(os.path.join(self.dir, 'samples/current/{root}/a<&">b\x01/{dep}/{root}/a<&">b\x01/TIMER.0.0.' + ALL), [(1, 1)])
-        self.assertIn('name="/a&lt;&amp;&quot;&gt;b?"', self.check_xml("-X"))
+        self.assertIn('name="/a&lt;&amp;&quot;&gt;b\\x01"', self.check_xml("-X"))
+
+    def test_every_name_in_every_form(self):
+        """No two names are the same in any form, and each is what it was once the form's own quoting and \\xHH are undone."""
+        names = [b"/n/" + name for name in (
+            b" a name with  blanks ", b"blanks", b"blanks ", b"first\nsecond", b"first\\x0asecond", b"first\\\\x0asecond", b"first\\nsecond",
+            b"tab\t", b"..app", b"...", b"{root}", b"comma,\"quote\"", b"<&>'", b"&lt;", b"\xff", b"\xfe", b"\\xff",
+            b"\xef\xbf\xbd", b"\xef\xbf\xbe", b"?", b"\xc3", b"\xc3\xa9", b"\x9b", b"\xc2\x9b", b"\x7f\x1b[31m", b"%s%n", b"c" * 255,
+            b"/".join([b"d" * 200] * 8 + [b"app"]), b"/".join([b"d" * 200] * 8 + [b"apq"]))]
+        names += [b"/n/{..}", b"/n/{{dep}}", b"/n/{{cg}}"]  # as doc/format.md has them
+        for name in names:
+            write_samples(os.path.join(os.fsencode(self.dir), b"samples/current/{root}%s/{dep}/{root}%s/TIMER.0.0." % (name, name) + ALL.encode()),
+                          [(1, 1)])
+        forms = {
+            "text": [re.match(r" *\d+ +[\d.]+ (.*)", line).group(1) for line in self.run_tool("-n", "-f").split("\n")[:-1]],
+            "csv": [row[1] for row in csv.reader(io.StringIO(self.run_tool("--format=csv", "-n"), newline="")) if row[0] == "application"],
+            "json": [app["name"] for app in json.loads(self.run_tool("--format=json"))["applications"]],
+            "xml": [element.get("name") for element in xml.etree.ElementTree.fromstring(self.check_xml("-X")).iter("binary")],
+        }
+        for form, found in forms.items():
+            self.assertEqual(sorted(re.sub(rb"\\x([0-9a-f]{2})", lambda m: bytes([int(m.group(1), 16)]), text.encode()) for text in found),
+                             sorted(names), form)
 
     def test_json(self):
         self.put_functions(session="old", hot=1)
