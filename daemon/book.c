@@ -9,6 +9,7 @@
 #include "daemon/log.h"
 #include "daemon/stats_dir.h"
 #include "daemon/sync.h"
+#include "libop/event_ibs.h"
 #include "libop/session.h"
 #include "libop/sys.h"
 
@@ -58,7 +59,8 @@ static int recount(struct op_session_ledger *base, int current_fd)
 	int err;
 
 	for (size_t i = 0; i < base->nr_events; i++)
-		base->events[i].stored = 0;
+		if (base->events[i].role != OP_EVENT_SAMPLER)
+			base->events[i].stored = 0;
 	err = op_session_ledger_add_files(base, current_fd, &nr_bad);
 	for (size_t i = 0; i < base->nr_events; i++) {
 		struct op_ledger_event *event = &base->events[i];
@@ -151,6 +153,8 @@ static int add_capture(struct opd_book *book, struct op_session_ledger *ledger)
 		struct op_ledger_event *now = &book->latest[i], *row;
 
 		opd_sync_sum_event(book->capture, i, now);
+		if (now->role == OP_EVENT_MEMORY || (now->role == OP_EVENT_DERIVED && !now->received))
+			continue;
 		row = op_session_ledger_row(ledger, now);
 		if (!row)
 			return -ENOMEM;
@@ -222,7 +226,8 @@ int opd_book_write(const struct opd_book *book, const struct op_session_ledger *
 	for (size_t i = 0; i < ledger->nr_events; i++) {
 		const struct op_ledger_event *event = &ledger->events[i];
 
-		numbers[OPD_STATS_TOTAL] += event->received + event->lost_kernel;
+		if (op_event_is_taken((enum op_event_role)event->role))
+			numbers[OPD_STATS_TOTAL] += event->received + event->lost_kernel;
 		numbers[OPD_STATS_LOST_BY_KERNEL] += event->lost_kernel;
 		numbers[OPD_STATS_LOST_SAMPLEFILE] += op_ledger_lost(event);
 		throttled |= event->nr_throttles;

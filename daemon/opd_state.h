@@ -15,6 +15,7 @@
 #include "libop/compiler.h"
 #include "libop/config.h"
 #include "libop/daemonrc.h"
+#include "libop/event_ibs.h"
 
 struct opd {
 	/* command line */
@@ -28,8 +29,7 @@ struct opd {
 	bool was_unclean; /* the last opd in this session directory did not end in order */
 	int listen_fd; /* -1 once the server has it */
 	struct op_event default_event;
-	const struct op_event *events;
-	size_t nr_events;
+	struct op_event_list events;
 	struct opd_settler *settler;
 	struct opd_pipeline pipeline;
 	struct op_status status;

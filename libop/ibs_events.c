@@ -204,6 +204,11 @@ const char *op_ibs_event_unit(const struct op_ibs_event *event)
 	return units[event->amount];
 }
 
+const char *op_ibs_sampler_name(enum op_ibs_kind kind)
+{
+	return kind == OP_IBS_FETCH ? "ibs_fetch" : "ibs_op";
+}
+
 const struct op_ibs_unit_mask *op_ibs_unit_mask(enum op_ibs_kind kind, size_t index)
 {
 	static const struct op_ibs_unit_mask fetch[] = { { 0, "none", 0 } };

@@ -7,7 +7,6 @@
 
 #include "libop/events.h"
 #include "libop/parse.h"
-#include "libop/text.h"
 
 #define GRANULARITY      16u
 #define FETCH_PERIOD_MIN 0x10u
@@ -286,6 +285,16 @@ int op_ibs_request_parse(const char *spec, const struct op_ibs_host *host, struc
 	op_text_free(&reading.why);
 	free(copy);
 	return err;
+}
+
+void op_ibs_filter_format(const struct op_ibs_filter *filter, struct op_text *text)
+{
+	if (filter->l3_miss_only)
+		op_text_add(text, ":l3miss");
+	if (filter->random)
+		op_text_add(text, ":rand");
+	if (filter->load_latency)
+		op_text_printf(text, ":ldlat=%" PRIu32, filter->load_latency);
 }
 
 /* ---- from requests to samplers ---- */

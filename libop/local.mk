@@ -13,6 +13,7 @@ libop_libop_a_SOURCES = \
 	libop/dcookie.c libop/dcookie.h libop/dcookie_table.h \
 	libop/dcookie_file.c \
 	libop/dcookie_name.c \
+	libop/event_ibs.c libop/event_ibs.h \
 	libop/events.c libop/events.h \
 	libop/file.c libop/file.h \
 	libop/htable.c libop/htable.h \
@@ -20,10 +21,13 @@ libop_libop_a_SOURCES = \
 	libop/ibs_cpu.c libop/ibs_cpu.h \
 	libop/ibs_data_src.c \
 	libop/ibs_events.c libop/ibs_events.h \
+	libop/ibs_host.c libop/ibs_host.h \
 	libop/ibs_meaning.c libop/ibs_meaning.h \
 	libop/ibs_request.c libop/ibs_request.h \
+	libop/ibs_stats.c libop/ibs_stats.h \
 	libop/ledger.c libop/ledger.h \
 	libop/mangle.c libop/mangle.h \
+	libop/mem.c libop/mem.h \
 	libop/odb.c libop/odb.h \
 	libop/odb_file.c libop/odb_file.h \
 	libop/odb_read.c \

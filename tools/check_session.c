@@ -254,8 +254,11 @@ static int check_images(struct run *run)
 
 /* ---- the ledger ---- */
 
+/* A sampler has none: its ledger is believed. */
 static uint64_t stored_in_files(const struct run *run, const struct op_ledger_event *event)
 {
+	if (event->role == OP_EVENT_SAMPLER)
+		return event->stored;
 	for (size_t i = 0; i < run->sums.nr_events; i++) {
 		const struct op_ledger_event *sum = &run->sums.events[i];
 
