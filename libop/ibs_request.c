@@ -361,3 +361,19 @@ void op_ibs_attr(const struct op_ibs_sampler *sampler, uint32_t pmu_type, struct
 	if (!sampler->kernel || !sampler->user)
 		attr->config2 = CONFIG2_SOFTWARE_FILTER;
 }
+
+void op_ibs_attr_read(const struct perf_event_attr *attr, struct op_ibs_sampler *sampler)
+{
+	bool is_fetch = sampler->kind == OP_IBS_FETCH;
+	uint64_t period;
+
+	sampler->count = attr->sample_period;
+	if (!sampler->count && !op_ibs_config_period(sampler->kind, OP_IBS_CAPS_KNOWN, attr->config, &period))
+		sampler->count = period;
+	sampler->unit_mask = !is_fetch && attr->config & OP_CONFIG_DISPATCHED;
+	sampler->filter = (struct op_ibs_filter){
+		.l3_miss_only = attr->config & (is_fetch ? FETCH_CONFIG_L3_MISS : OP_CONFIG_L3_MISS),
+		.random = is_fetch && attr->config & FETCH_CONFIG_RANDOM,
+		.load_latency = is_fetch ? 0 : (uint32_t)attr->config1,
+	};
+}

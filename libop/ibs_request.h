@@ -73,6 +73,9 @@ void op_ibs_attr(const struct op_ibs_sampler *sampler, uint32_t pmu_type, struct
 /* What a specification says beyond NAME:count:unitmask:kernel:user, each part with its ':' before it. */
 void op_ibs_filter_format(const struct op_ibs_filter *filter, struct op_text *text) OP_NONNULL;
 
+/* The other way round: count, unit mask and filters of a sampler whose kind is given, out of an attr that some kernel took. */
+void op_ibs_attr_read(const struct perf_event_attr *attr, struct op_ibs_sampler *sampler) OP_NONNULL;
+
 /* The period that is allowed and nearest to this one; the same when it is allowed itself. */
 uint64_t op_ibs_period_nearest(enum op_ibs_kind kind, uint64_t period) OP_MUST_CHECK;
 
