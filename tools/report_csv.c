@@ -62,10 +62,10 @@ static void write_begin(struct opr_writer *writer)
 	for (size_t i = 0; i < layout->classes->nr_classes; i++) {
 		const struct opr_class *class = &layout->classes->classes[i];
 
-		write_title(writer, class, "samples");
+		write_title(writer, class, class->unit);
 		write_title(writer, class, "%");
 		if (layout->accumulated)
-			write_title(writer, class, "accumulated samples");
+			write_title(writer, class, strcmp(class->unit, "samples") ? "accumulated" : "accumulated samples");
 		if (layout->diff)
 			write_title(writer, class, "change %");
 	}

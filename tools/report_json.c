@@ -85,6 +85,7 @@ static void write_begin(struct opr_writer *writer)
 		begin_item(writer, i, "    ");
 		write_member(writer->out, "title", classes->classes[i].title);
 		write_member(writer->out, "description", classes->classes[i].description);
+		write_member(writer->out, "unit", classes->classes[i].unit);
 		fprintf(writer->out, "\"samples\": %" PRIu64 " }", writer->layout.totals[i]);
 	}
 	fprintf(writer->out, "\n  ],\n  \"%s\": [", rows_name(&writer->layout));
