@@ -3,7 +3,8 @@
 ibs_unit_tests = tests/unit/test_ibs tests/unit/test_ibs_events tests/unit/test_ibs_request
 check_PROGRAMS += $(ibs_unit_tests) tests/ibs/ibs_dump
 TESTS += $(ibs_unit_tests)
-EXTRA_DIST += tests/ibs/ibsdata.py tests/ibs/predicates.py tests/ibs/vectors.jsonl tests/system/test_ibs.py
+EXTRA_DIST += tests/ibs/ibsdata.py tests/ibs/ibswork.py tests/ibs/predicates.py tests/ibs/vectors.jsonl tests/system/test_ibs.py \
+	tests/system/test_ibs_import.py tests/system/test_ibs_live.py
 
 # Records of check-long.
 IBS_RECORDS = 1000000
