@@ -215,7 +215,7 @@ static void make_header(const struct opd_count *count, const struct opd_file *fi
 
 	*ret_header = (struct op_odb_header){
 		.version = OP_ODB_VERSION,
-		.cpu_type = event->role == OP_EVENT_PLAIN ? OP_CPU_TYPE_TIMER : event->cpu_type,
+		.cpu_type = event->role == OP_EVENT_DERIVED ? event->cpu_type : OP_CPU_TYPE_TIMER,
 		.ctr_event = event->number,
 		.ctr_um = event->unit_mask,
 		.ctr_count = (uint32_t)op_min_u64(event->count, UINT32_MAX),

@@ -45,7 +45,7 @@ struct op_event {
 	enum op_event_role role;
 	struct op_ibs_sampler sampler;       /* of a SAMPLER how it is set, of a DERIVED one how its sampler is */
 	const struct op_ibs_event *derived;  /* of a DERIVED one */
-	uint32_t cpu_type;                   /* header field cpu_type of what is not PLAIN, whose event files have the number */
+	uint32_t cpu_type;                   /* of a DERIVED one, the header field cpu_type: whose event files have the number */
 	uint32_t first_derived, end_derived; /* of a SAMPLER: where its events are in the list (libop/event_ibs.h) */
 	uint32_t memory;                     /* of a SAMPLER: where its MEMORY event is; 0: it has none */
 };

@@ -15,6 +15,7 @@ tools_libreport_a_SOURCES = \
 	tools/image_report.c tools/image_report.h \
 	tools/image_siblings.c tools/image_siblings.h \
 	tools/images.c tools/images.h \
+	tools/mem_report.c tools/mem_report.h \
 	tools/missing_symbols.c tools/missing_symbols.h \
 	tools/output.c tools/output.h \
 	tools/packages.c tools/packages.h \

@@ -257,6 +257,7 @@ static const struct flag_option {
 	{ "global-percent", '%', offsetof(struct opr_options, global_percent), "make percentage relative to total samples" },
 	{ "images", 0, offsetof(struct opr_options, images), "list images: build-id, what symbols there are, which debug file would help" },
 	{ "long-filenames", 'f', offsetof(struct opr_options, long_names), "show the full path of filenames" },
+	{ "mem", 0, offsetof(struct opr_options, mem), "loads, stores, where data came from and branches by symbol (IBS_OP events)" },
 	{ "no-header", 'n', offsetof(struct opr_options, no_header), "remove all headers from output" },
 	{ "no-pager", 0, offsetof(struct opr_options, no_pager), "write to the terminal without a pager" },
 	{ "reverse-sort", 'r', offsetof(struct opr_options, reverse_sort), "use reverse sort" },
@@ -325,6 +326,10 @@ static int check(const struct opr_options *options)
 		{ options->exclude_symbols.nr_words && !options->symbols, "--exclude-symbols is meaningless without --symbols" },
 		{ options->include_symbols.nr_words && !options->symbols, "--include-symbols is meaningless without --symbols" },
 		{ opr_words_have(&options->sort, "vma") && !options->symbols, "--sort=vma is meaningless without --symbols" },
+		{ options->mem && (options->callgraph || options->details || options->accumulated || options->debug_info ||
+				   options->show_address || options->global_percent || options->images || options->cgroups),
+		  "--mem goes without options that are about samples" },
+		{ options->mem && xml, "--mem is incompatible with --xml" },
 		{ options->callgraph && options->details, "--callgraph is incompatible with --details" },
 		{ xml && options->accumulated, "--accumulated is incompatible with --xml" },
 		{ xml && options->global_percent, "--global-percent is incompatible with --xml" },
@@ -350,7 +355,7 @@ static void imply(struct opr_options *options)
 {
 	if (options->details)
 		options->symbols = options->show_address = 1;
-	if (options->callgraph)
+	if (options->callgraph || options->mem)
 		options->symbols = 1;
 	if (options->xml)
 		options->format = OPR_FORMAT_XML;

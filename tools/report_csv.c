@@ -5,7 +5,7 @@
 
 #include "tools/report_writer.h"
 
-static void write_text(FILE *out, const char *text)
+void opr_write_csv(FILE *out, const char *text)
 {
 	struct op_text clean = { 0 };
 
@@ -25,7 +25,7 @@ static void write_texts(FILE *out, const char *const *texts, size_t nr_texts)
 	for (size_t i = 0; i < nr_texts; i++) {
 		if (i)
 			fputc(',', out);
-		write_text(out, texts[i]);
+		opr_write_csv(out, texts[i]);
 	}
 }
 
@@ -40,7 +40,7 @@ static void write_title(struct opr_writer *writer, const struct opr_class *class
 
 	op_text_printf(&title, "%s %s", class->title, what);
 	fputc(',', writer->out);
-	write_text(writer->out, op_text_get(&title));
+	opr_write_csv(writer->out, op_text_get(&title));
 	op_text_free(&title);
 }
 

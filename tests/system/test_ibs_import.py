@@ -106,6 +106,36 @@ def check_reasons(out, reasons, what):
         require(line in out, "%s: no line %r in %s" % (what, line, out))
 
 
+SOURCES = {"L1": "L1", "L2": "L2", "L3": "L3", "node_cache": "node cache", "near_cache": "near cache", "far_cache": "far cache",
+           "DRAM": "DRAM", "PMEM": "PMEM", "CXL": "CXL", "IO": "IO", "peer": "peer"}
+
+
+def memory_row(facts):
+    """What opreport --mem should show for the facts of a function."""
+    buckets = sorted((int(name.split()[1]), nr) for name, nr in facts.items() if name.startswith("bucket "))
+    nr_latencies, below, p95 = sum(nr for _, nr in buckets), 0, 0
+    for last, nr in buckets:
+        below, p95 = below + nr, last
+        if 100 * below >= 95 * nr_latencies:
+            break
+    row = {name: facts["source " + source] for name, source in SOURCES.items()}
+    row.update({"loads": facts["loads"], "stores": facts["stores"], "branches": facts["branches"], "remote": facts["remote"],
+                "mispredicted": facts["mispredicted"], "dtlb_walk": facts["tlb misses"],
+                "dtlb_miss": facts["tlb misses"] + facts["tlb l2 hits"], "source_loads": sum(row.values()),
+                "dtlb_accesses": facts["tlb misses"] + facts["tlb l2 hits"] + facts["tlb hits"], "latency_loads": nr_latencies,
+                "latency_p95": p95, "latency_average": facts["latency sum"] / nr_latencies if nr_latencies else 0})
+    return row
+
+
+def check_memory(report, memory, what):
+    found = {row["address"]: row for row in report["symbols"]}
+    wanted = {name: memory_row(facts) for name, facts in memory.items() if +facts}
+    require(set(found) == set(wanted), "%s: --mem has other functions: %s" % (what, set(found) ^ set(wanted)))
+    for name, row in wanted.items():
+        for key, value in row.items():
+            require(abs(found[name][key] - value) <= 1e-5 * value, "%s: %s: %s is %s, not %s" % (what, name, key, found[name][key], value))
+
+
 def check_cpu(box, rng, cpu, nr, functions, image):
     what = "%x-%x" % (cpu.family, cpu.model)
     path = os.path.join(box.dir, what + ".data")
@@ -114,6 +144,7 @@ def check_cpu(box, rng, cpu, nr, functions, image):
     out = box.good(os.path.join(box.bin, "opimport"), "--session-dir=" + box.session, "-o", what, path)
     check_reasons(out, reasons, what)
     compare_events(counts_of_report(report_of(box, what), numbers_of_names()), events, what)
+    check_memory(json.loads(box.opreport("session:" + what, "--mem", "--format=json")), memory, what)
     box.good(os.path.join(box.bin, "opcheck"), "--session-dir=" + box.session, what)
     print("%s: %d records, %d of them useless, %d events over %d functions" %
           (what, nr, nr - sum(r["decoded"] for r in reasons), len(events), len({n for e in events.values() for n in e})))
