@@ -16,7 +16,7 @@
 #define PATH     OP_SESSION_CURRENT "/" OP_SESSION_LEDGER
 #define TMP_PATH OP_SESSION_TMP "/" OP_SESSION_LEDGER
 
-static_assert(op_array_size(((struct opd_book *)NULL)->stats_base) == OPD_STATS_NR, "a base for each number");
+static_assert(op_array_size(((struct opd_book *)NULL)->stats_base) == OP_STATS_NR, "a base for each number");
 
 /* ---- times ---- */
 
@@ -52,25 +52,6 @@ static void begin_at(struct opd_book *book, uint64_t begin_ns)
 
 /* ---- what an earlier daemon left ---- */
 
-/* The daemon was killed: the files have samples that its last ledger does not know of. */
-static int recount(struct op_session_ledger *base, int current_fd)
-{
-	uint64_t nr_bad;
-	int err;
-
-	for (size_t i = 0; i < base->nr_events; i++)
-		if (base->events[i].role != OP_EVENT_SAMPLER)
-			base->events[i].stored = 0;
-	err = op_session_ledger_add_files(base, current_fd, &nr_bad);
-	for (size_t i = 0; i < base->nr_events; i++) {
-		struct op_ledger_event *event = &base->events[i];
-
-		event->received = event->stored + op_ledger_lost(event);
-		event->unattributed = op_min_u64(event->unattributed, event->stored);
-	}
-	return err;
-}
-
 static void put_aside(int session_fd)
 {
 	char aside[OP_DAMAGED_NAME_BYTES];
@@ -82,25 +63,44 @@ static void put_aside(int session_fd)
 		opd_log(SD_WARNING, PATH " is no ledger: kept as %s in the session directory, a new one is begun", aside);
 }
 
+static int recount(struct op_session_ledger *base, int current_fd)
+{
+	int err = op_session_ledger_recount(base, current_fd);
+
+	if (err && err != -ENOMEM)
+		opd_log(SD_WARNING, "the samples of " OP_SESSION_CURRENT " could not be added up: %s", strerror(-err));
+	return err == -ENOMEM ? err : 0;
+}
+
+/* What there is without a ledger: samples of the genuine tools, whose stats count them too, or of an opd whose ledger a power cut took. */
+static int begin_without(struct opd_book *book, int current_fd)
+{
+	uint64_t *total = &book->stats_base[OP_STATS_total_samples];
+	int err = recount(&book->base, current_fd);
+
+	if (err || !book->base.nr_events)
+		return err;
+	for (size_t i = 0; i < book->base.nr_events; i++)
+		*total -= op_min_u64(*total, book->base.events[i].received);
+	op_session_ledger_guess_times(&book->base, current_fd);
+	begin_at(book, book->base.begin_ns);
+	return 0;
+}
+
 static int take_base(struct opd_book *book, int current_fd)
 {
 	int err = op_session_ledger_read(current_fd, &book->base, NULL);
 
 	if (err == -EBADMSG)
 		put_aside(book->session_fd);
-	if (err && err != -ENOENT)
-		return err == -ENOMEM ? err : 0;
-	if (err == -ENOENT) {
+	if (err == -EBADMSG || err == -ENOENT) {
 		opd_stats_dir_read(book->session_fd, book->stats_base);
-		return 0;
+		return begin_without(book, current_fd);
 	}
+	if (err)
+		return err == -ENOMEM ? err : 0;
 	begin_at(book, book->base.begin_ns);
-	if (book->base.ended != OP_SESSION_open)
-		return 0;
-	err = recount(&book->base, current_fd);
-	if (err && err != -ENOMEM)
-		opd_log(SD_WARNING, "the samples of " OP_SESSION_CURRENT " could not be added up: %s", strerror(-err));
-	return err == -ENOMEM ? err : 0;
+	return book->base.ended == OP_SESSION_open ? recount(&book->base, current_fd) : 0;
 }
 
 int opd_book_open(struct opd_book *book, int session_fd, const struct opd_capture *capture)
@@ -218,20 +218,14 @@ static int write_ledger(int session_fd, const struct op_session_ledger *ledger)
 
 int opd_book_write(const struct opd_book *book, const struct op_session_ledger *ledger)
 {
-	uint64_t numbers[OPD_STATS_NR];
+	uint64_t numbers[OP_STATS_NR];
 	bool throttled = false;
 	int err;
 
 	memcpy(numbers, book->stats_base, sizeof(numbers));
-	for (size_t i = 0; i < ledger->nr_events; i++) {
-		const struct op_ledger_event *event = &ledger->events[i];
-
-		if (op_event_is_taken((enum op_event_role)event->role))
-			numbers[OPD_STATS_TOTAL] += event->received + event->lost_kernel;
-		numbers[OPD_STATS_LOST_BY_KERNEL] += event->lost_kernel;
-		numbers[OPD_STATS_LOST_SAMPLEFILE] += op_ledger_lost(event);
-		throttled |= event->nr_throttles;
-	}
+	op_stats_add(ledger, numbers);
+	for (size_t i = 0; i < ledger->nr_events; i++)
+		throttled |= ledger->events[i].nr_throttles;
 	err = opd_stats_dir_write(book->session_fd, numbers, throttled, book->hides_kernel);
 	return err ? err : write_ledger(book->session_fd, ledger);
 }

@@ -46,6 +46,7 @@ struct opd_cpu {
 	struct op_ring sideband;
 	struct opd_event *events; /* in the order of the capture's events */
 	bool due;	     /* in the list of CPUs to be visited (visit.h) */
+	struct op_ring *frozen; /* to be read in this visit; NULL: a writer was inside when the side band was about to be read */
 	uint64_t sideband_bytes, sideband_lost;
 	const struct op_ring *reading; /* the ring of the pair that is being read */
 	struct op_swap_counts counts_before; /* of pairs that were closed when the CPU went */

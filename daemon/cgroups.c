@@ -20,7 +20,14 @@ struct cgroup {
 	struct op_hlink link;
 	uint64_t id;
 	uint32_t slot;
-	bool refused; /* there was no slot left */
+	char path[];
+};
+
+struct opd_cgroup_slot {
+	struct op_hlink link;
+	uint32_t number;
+	bool used;   /* since it was last looked at to take it back */
+	bool chosen; /* to be taken back */
 	char path[];
 };
 
@@ -37,42 +44,63 @@ static struct cgroup *find(const struct opd_cgroups *cgroups, uint64_t id)
 	return NULL;
 }
 
+static size_t bytes_of(const char *path)
+{
+	return sizeof(struct cgroup) + strlen(path) + 1;
+}
+
 static void forget(struct opd_cgroups *cgroups, struct cgroup *cgroup)
 {
 	op_htable_remove(&cgroups->by_id, &cgroup->link);
+	cgroups->nr_bytes -= bytes_of(cgroup->path);
 	free(cgroup);
 }
 
-static void forget_without_samples(struct op_hlink *link, void *arg)
+static void forget_visited(struct op_hlink *link, void *arg)
 {
-	struct cgroup *cgroup = op_container_of(link, struct cgroup, link);
+	struct opd_cgroups *cgroups = arg;
 
-	if (cgroup->slot == OPD_CGROUP_NONE)
-		forget(arg, cgroup);
+	forget(cgroups, op_container_of(link, struct cgroup, link));
+	cgroups->nr_forgotten++;
+}
+
+static void forget_without_slot(struct op_hlink *link, void *arg)
+{
+	if (op_container_of(link, struct cgroup, link)->slot == OPD_CGROUP_NONE)
+		forget_visited(link, arg);
+}
+
+/* Many numbers may have had the same path and so one slot; what is still there is found again. */
+static void make_room(struct opd_cgroups *cgroups)
+{
+	if (cgroups->by_id.nr_entries < OPD_CGROUPS_KNOWN_MAX && cgroups->nr_bytes < OPD_CGROUPS_BYTES_MAX)
+		return;
+	op_htable_visit(&cgroups->by_id, forget_without_slot, cgroups);
+	if (cgroups->by_id.nr_entries > OPD_CGROUPS_KNOWN_MAX / 2 || cgroups->nr_bytes > OPD_CGROUPS_BYTES_MAX / 2)
+		op_htable_visit(&cgroups->by_id, forget_visited, cgroups);
 }
 
 int opd_cgroups_add(struct opd_cgroups *cgroups, uint64_t id, const char *path)
 {
 	struct cgroup *cgroup = find(cgroups, id);
-	size_t bytes = strlen(path) + 1;
+	size_t bytes = bytes_of(path);
 
 	if (cgroup && !strcmp(cgroup->path, path))
 		return 0;
 	if (cgroup)
 		forget(cgroups, cgroup);
-	if (cgroups->by_id.nr_entries >= OPD_CGROUPS_KNOWN_MAX)
-		op_htable_visit(&cgroups->by_id, forget_without_samples, cgroups);
-	cgroup = malloc(sizeof(*cgroup) + bytes);
+	make_room(cgroups);
+	cgroup = malloc(bytes);
 	if (!cgroup)
 		return -ENOMEM;
 	cgroup->id = id;
 	cgroup->slot = OPD_CGROUP_NONE;
-	cgroup->refused = false;
-	memcpy(cgroup->path, path, bytes);
+	memcpy(cgroup->path, path, bytes - sizeof(*cgroup));
 	if (op_htable_insert(&cgroups->by_id, &cgroup->link, op_hash_u64(id)) < 0) {
 		free(cgroup);
 		return -ENOMEM;
 	}
+	cgroups->nr_bytes += bytes;
 	if (id == cgroups->last_id)
 		cgroups->last_slot = OPD_CGROUP_NONE;
 	return 0;
@@ -150,7 +178,9 @@ static int scan(struct opd_cgroups *cgroups, int dir_fd, struct op_text *path, u
 	int err;
 
 	err = op_sys_fstat(dir_fd, &st);
-	if (!err && !find(cgroups, st.st_ino) && cgroups->by_id.nr_entries < OPD_CGROUPS_KNOWN_MAX)
+	if (!err && !find(cgroups, st.st_ino) &&
+	    ((cgroups->by_id.nr_entries < OPD_CGROUPS_KNOWN_MAX && cgroups->nr_bytes < OPD_CGROUPS_BYTES_MAX) ||
+	     st.st_ino == cgroups->wanted_id))
 		err = opd_cgroups_add(cgroups, st.st_ino, length ? op_text_get(path) : "/");
 	dir = err || depth == DEPTH_MAX ? NULL : fdopendir(dir_fd);
 	if (!dir) {
@@ -192,37 +222,101 @@ int opd_cgroups_init(struct opd_cgroups *cgroups, const char *mountinfo_path)
 {
 	int err;
 
-	*cgroups = (struct opd_cgroups){ 0 };
+	*cgroups = (struct opd_cgroups){ .max_slots = OPD_CGROUP_SLOTS_MAX };
 	err = find_mount(cgroups, mountinfo_path);
 	return err ? err : scan_all(cgroups);
 }
 
 /* ---- slots ---- */
 
+static int make_slots(struct opd_cgroups *cgroups)
+{
+	if (cgroups->slots)
+		return 0;
+	cgroups->slots = calloc(cgroups->max_slots, sizeof(*cgroups->slots));
+	cgroups->free_slots = calloc(cgroups->max_slots, sizeof(*cgroups->free_slots));
+	if (!cgroups->slots || !cgroups->free_slots) {
+		free(cgroups->slots);
+		free(cgroups->free_slots);
+		cgroups->slots = NULL;
+		cgroups->free_slots = NULL;
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < cgroups->max_slots; i++)
+		cgroups->free_slots[i] = cgroups->max_slots - i;
+	cgroups->nr_free = cgroups->max_slots;
+	return 0;
+}
+
+static struct opd_cgroup_slot *find_slot(const struct opd_cgroups *cgroups, const char *path, uint64_t hash)
+{
+	for (struct op_hlink *link = op_htable_first(&cgroups->by_path, hash); link; link = op_htable_next(link)) {
+		struct opd_cgroup_slot *slot = op_container_of(link, struct opd_cgroup_slot, link);
+
+		if (!strcmp(slot->path, path))
+			return slot;
+	}
+	return NULL;
+}
+
+/* Another cgroup may have had this path before. */
 static uint32_t new_slot(struct opd_cgroups *cgroups, const char *path)
 {
-	char **slots;
+	size_t bytes = strlen(path) + 1;
+	uint64_t hash = op_hash_bytes(0, path, bytes);
+	struct opd_cgroup_slot *slot = find_slot(cgroups, path, hash);
 
-	for (uint32_t i = 0; i < cgroups->nr_slots; i++)
-		if (!strcmp(cgroups->slots[i], path))
-			return i + 1; /* another cgroup had this path before */
-	if (cgroups->nr_slots == OPD_CGROUP_SLOTS_MAX)
+	if (slot)
+		return slot->number;
+	if (make_slots(cgroups) < 0 || !cgroups->nr_free)
 		return OPD_CGROUP_NONE;
-	slots = reallocarray(cgroups->slots, cgroups->nr_slots + 1, sizeof(*slots));
-	if (!slots)
+	slot = malloc(sizeof(*slot) + bytes);
+	if (!slot)
 		return OPD_CGROUP_NONE;
-	cgroups->slots = slots;
-	slots[cgroups->nr_slots] = strdup(path);
-	if (!slots[cgroups->nr_slots])
+	*slot = (struct opd_cgroup_slot){ .number = cgroups->free_slots[cgroups->nr_free - 1] };
+	memcpy(slot->path, path, bytes);
+	if (op_htable_insert(&cgroups->by_path, &slot->link, hash) < 0) {
+		free(slot);
 		return OPD_CGROUP_NONE;
-	return ++cgroups->nr_slots;
+	}
+	cgroups->nr_free--;
+	cgroups->nr_slots++;
+	cgroups->slots[slot->number - 1] = slot;
+	return slot->number;
+}
+
+static void free_slot(struct opd_cgroups *cgroups, struct opd_cgroup_slot *slot)
+{
+	op_htable_remove(&cgroups->by_path, &slot->link);
+	cgroups->slots[slot->number - 1] = NULL;
+	cgroups->free_slots[cgroups->nr_free++] = slot->number;
+	cgroups->nr_slots--;
+	free(slot);
+}
+
+static uint32_t use(struct opd_cgroups *cgroups, uint32_t slot)
+{
+	if (slot != OPD_CGROUP_NONE)
+		cgroups->slots[slot - 1]->used = true;
+	return slot;
 }
 
 static uint32_t slot_of_unknown(struct opd_cgroups *cgroups)
 {
 	if (cgroups->unknown_slot == OPD_CGROUP_NONE)
 		cgroups->unknown_slot = new_slot(cgroups, UNKNOWN_PATH);
-	return cgroups->unknown_slot;
+	return use(cgroups, cgroups->unknown_slot);
+}
+
+static struct cgroup *find_or_scan(struct opd_cgroups *cgroups, uint64_t id, uint64_t now_ns)
+{
+	struct cgroup *cgroup = find(cgroups, id);
+
+	if (cgroup || now_ns < cgroups->next_scan_ns)
+		return cgroup;
+	cgroups->next_scan_ns = now_ns + SCAN_INTERVAL_NS;
+	cgroups->wanted_id = id;
+	return scan_all(cgroups) < 0 ? NULL : find(cgroups, id);
 }
 
 uint32_t opd_cgroups_slot(struct opd_cgroups *cgroups, uint64_t id, uint64_t now_ns)
@@ -231,45 +325,79 @@ uint32_t opd_cgroups_slot(struct opd_cgroups *cgroups, uint64_t id, uint64_t now
 
 	if (op_likely(id == cgroups->last_id && cgroups->last_slot != OPD_CGROUP_NONE))
 		return cgroups->last_slot;
-	cgroup = find(cgroups, id);
-	if (!cgroup && now_ns >= cgroups->next_scan_ns) {
-		cgroups->next_scan_ns = now_ns + SCAN_INTERVAL_NS;
-		if (!scan_all(cgroups))
-			cgroup = find(cgroups, id);
-	}
+	cgroup = find_or_scan(cgroups, id, now_ns);
 	if (!cgroup)
 		return slot_of_unknown(cgroups);
-	if (cgroup->slot == OPD_CGROUP_NONE && !cgroup->refused) {
+	if (cgroup->slot == OPD_CGROUP_NONE)
 		cgroup->slot = new_slot(cgroups, cgroup->path);
-		cgroup->refused = cgroup->slot == OPD_CGROUP_NONE;
-	}
 	cgroups->last_id = id;
 	cgroups->last_slot = cgroup->slot;
-	return cgroup->slot;
+	return use(cgroups, cgroup->slot);
 }
 
 const char *opd_cgroups_path(const struct opd_cgroups *cgroups, uint32_t slot)
 {
-	assert(slot != OPD_CGROUP_NONE && slot <= cgroups->nr_slots);
-	return cgroups->slots[slot - 1];
+	assert(slot != OPD_CGROUP_NONE && slot <= cgroups->max_slots && cgroups->slots[slot - 1]);
+	return cgroups->slots[slot - 1]->path;
+}
+
+/* ---- taking back ---- */
+
+/* Who had a sample since it was looked at last gets another round. */
+void opd_cgroups_choose(struct opd_cgroups *cgroups)
+{
+	uint32_t nr_chosen = 0;
+
+	for (uint32_t i = 0; cgroups->slots && i < 2 * cgroups->max_slots && nr_chosen < cgroups->max_slots / 4; i++) {
+		struct opd_cgroup_slot *slot = cgroups->slots[cgroups->hand];
+
+		cgroups->hand = (cgroups->hand + 1) % cgroups->max_slots;
+		if (!slot || slot->chosen)
+			continue;
+		slot->chosen = !slot->used;
+		slot->used = false;
+		nr_chosen += slot->chosen;
+	}
+}
+
+bool opd_cgroups_is_chosen(const struct opd_cgroups *cgroups, uint32_t slot)
+{
+	return slot != OPD_CGROUP_NONE && cgroups->slots[slot - 1]->chosen;
+}
+
+static void let_go(struct op_hlink *link, void *arg)
+{
+	struct cgroup *cgroup = op_container_of(link, struct cgroup, link);
+
+	if (opd_cgroups_is_chosen(arg, cgroup->slot))
+		cgroup->slot = OPD_CGROUP_NONE;
+}
+
+void opd_cgroups_take_back(struct opd_cgroups *cgroups)
+{
+	op_htable_visit(&cgroups->by_id, let_go, cgroups);
+	if (opd_cgroups_is_chosen(cgroups, cgroups->unknown_slot))
+		cgroups->unknown_slot = OPD_CGROUP_NONE;
+	cgroups->last_slot = OPD_CGROUP_NONE;
+	for (uint32_t i = 0; cgroups->slots && i < cgroups->max_slots; i++) {
+		if (!cgroups->slots[i] || !cgroups->slots[i]->chosen)
+			continue;
+		free_slot(cgroups, cgroups->slots[i]);
+		cgroups->nr_taken_back++;
+	}
 }
 
 static void forget_slot(struct op_hlink *link, void *arg OP_UNUSED)
 {
-	struct cgroup *cgroup = op_container_of(link, struct cgroup, link);
-
-	cgroup->slot = OPD_CGROUP_NONE;
-	cgroup->refused = false;
+	op_container_of(link, struct cgroup, link)->slot = OPD_CGROUP_NONE;
 }
 
 void opd_cgroups_forget_slots(struct opd_cgroups *cgroups)
 {
 	op_htable_visit(&cgroups->by_id, forget_slot, NULL);
-	for (uint32_t i = 0; i < cgroups->nr_slots; i++)
-		free(cgroups->slots[i]);
-	free(cgroups->slots);
-	cgroups->slots = NULL;
-	cgroups->nr_slots = 0;
+	for (uint32_t i = 0; cgroups->slots && i < cgroups->max_slots; i++)
+		if (cgroups->slots[i])
+			free_slot(cgroups, cgroups->slots[i]);
 	cgroups->unknown_slot = cgroups->last_slot = OPD_CGROUP_NONE;
 }
 
@@ -285,6 +413,9 @@ void opd_cgroups_free(struct opd_cgroups *cgroups)
 	opd_cgroups_forget_slots(cgroups);
 	op_htable_visit(&cgroups->by_id, free_visited, cgroups);
 	op_htable_free(&cgroups->by_id);
+	op_htable_free(&cgroups->by_path);
+	free(cgroups->slots);
+	free(cgroups->free_slots);
 	free(cgroups->mount_storage);
 	*cgroups = (struct opd_cgroups){ 0 };
 }

@@ -2,12 +2,15 @@
 #include "daemon/count.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "daemon/capture.h"
 #include "daemon/recover.h"
 #include "daemon/log.h"
 #include "daemon/settle.h"
 #include "libop/clock.h"
+#include "libop/file.h"
 #include "libop/mangle.h"
 #include "libop/mem.h"
 #include "libop/odb.h"
@@ -15,6 +18,7 @@
 #include "libop/sys.h"
 
 #define RETRY_NS 100000000u /* a file that could not be opened is tried again after 100 ms */
+#define LET_GO_NS OP_NS_PER_S
 #define NR_TOLD  32	     /* kinds of errors that are told beside each other */
 
 struct opd_file {
@@ -22,7 +26,9 @@ struct opd_file {
 	struct opd_file_key key;
 	struct op_odb *odb; /* NULL: not open */
 	bool changed;
+	bool beyond;                    /* there is no room for this file: its samples go to that of a wider key */
 	bool used;                      /* since it was last thought of to close it */
+	bool was_let_go;                /* and not used since */
 	struct opd_file *newer, *older; /* among those that are open, or closed */
 	char *path;                     /* below the session directory; NULL until it was opened once */
 	uint64_t last_ns;               /* of the last sample; 0: the rows have it */
@@ -49,8 +55,11 @@ static uint64_t hash_key(const struct opd_file_key *key)
 
 static bool same_key(const struct opd_file_key *a, const struct opd_file_key *b)
 {
-	return a->app_cookie == b->app_cookie && a->image_cookie == b->image_cookie && a->event == b->event && a->tgid == b->tgid &&
-	       a->tid == b->tid && a->cpu == b->cpu && a->cgroup_slot == b->cgroup_slot;
+	uint64_t x[4], y[4];
+
+	memcpy(x, a, sizeof(x));
+	memcpy(y, b, sizeof(y));
+	return !((x[0] ^ y[0]) | (x[1] ^ y[1]) | (x[2] ^ y[2]) | (x[3] ^ y[3]));
 }
 
 static bool is_of_memory(const struct opd_count *count, uint32_t event)
@@ -66,7 +75,7 @@ static struct opd_file_key key_of(const struct opd_count *count, const struct op
 	struct opd_file_key key = {
 		.app_cookie = resolved->location.cookie,
 		.image_cookie = resolved->location.cookie,
-		.event = counted->event,
+		.event = (uint16_t)counted->event,
 		.tgid = count->separate_thread && !is_memory ? (int32_t)counted->pid : OP_CLASS_ALL,
 		.tid = count->separate_thread && !is_memory ? (int32_t)counted->tid : OP_CLASS_ALL,
 		.cpu = count->separate_cpu && !is_memory ? (int32_t)counted->cpu : OP_CLASS_ALL,
@@ -89,7 +98,7 @@ static struct opd_file_key key_of(const struct opd_count *count, const struct op
 static struct opd_file **recent_of(struct opd_count *count, const struct opd_file_key *key)
 {
 	uint32_t mix = (uint32_t)key->image_cookie * 0x9e3779b1u ^ (uint32_t)key->app_cookie * 0x85ebca6bu ^
-		       ((uint32_t)key->tid ^ key->event << 16 ^ (uint32_t)key->cpu << 24 ^ key->cgroup_slot << 8) * 0xc2b2ae35u;
+		       ((uint32_t)key->tid ^ (uint32_t)key->event << 16 ^ (uint32_t)key->cpu << 24 ^ (uint32_t)key->cgroup_slot << 8) * 0xc2b2ae35u;
 
 	return &count->recent[mix / (UINT32_MAX / OPD_RECENT_SLOTS + 1)];
 }
@@ -150,7 +159,8 @@ static void forget_file(struct opd_count *count, struct opd_file *file)
 {
 	note_seen(count, file);
 	count->forgot_changed |= file->changed;
-	count->nr_forgotten++;
+	count->limit.strangers |= file->path != NULL;
+	count->nr_forgotten += !file->beyond;
 	op_htable_remove(&count->files, &file->link);
 	free_file(count, file);
 }
@@ -277,9 +287,42 @@ static int open_path(struct opd_count *count, struct opd_file *file)
 	file->odb = odb;
 	link_newest(&count->open, file);
 	count->dropped_nodes += op_odb_dropped(odb);
+	count->limit.nr += op_odb_is_new(odb);
 	if (is_of_memory(count, file->key.event))
 		count->nr_memory_nodes += op_odb_nr_nodes(odb);
 	return 0;
+}
+
+static enum opd_file_kind kind_of(const struct opd_count *count, const struct opd_file_key *key)
+{
+	uint64_t overflow = op_dcookie_overflow(count->table);
+
+	if (key->tgid != OP_CLASS_ALL || key->tid != OP_CLASS_ALL || key->cpu != OP_CLASS_ALL)
+		return OPD_FILE_OF_CLASS;
+	if (key->cgroup_slot != OPD_CGROUP_NONE)
+		return OPD_FILE_OF_CGROUP;
+	return key->app_cookie == overflow && key->image_cookie == overflow ? OPD_FILE_OF_LAST : OPD_FILE_OF_IMAGE;
+}
+
+static bool is_there(const struct opd_count *count, const struct opd_file *file)
+{
+	char *path;
+	int fd;
+
+	if (make_path(count, file, &path) < 0)
+		return false;
+	fd = op_file_open_below(count->session_fd, path, O_PATH | O_NOFOLLOW, 0);
+	free(path);
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+static bool has_no_room(const struct opd_count *count, const struct opd_file *file)
+{
+	if (file->path || opd_file_limit_allows(&count->limit, kind_of(count, &file->key)))
+		return false;
+	return !count->limit.strangers || !is_there(count, file);
 }
 
 static int open_file(struct opd_count *count, struct opd_file *file)
@@ -288,6 +331,9 @@ static int open_file(struct opd_count *count, struct opd_file *file)
 
 	if (file->error && count->now_ns < file->retry_ns)
 		return file->error;
+	file->beyond = has_no_room(count, file);
+	if (op_unlikely(file->beyond))
+		return -EMLINK;
 	make_room(count);
 	err = open_path(count, file);
 	if (err == -ESTALE) {
@@ -380,6 +426,7 @@ static enum op_loss loss_of(int err)
 		return OP_LOSS_no_space;
 	case -EMFILE:
 	case -ENFILE:
+	case -EMLINK:
 		return OP_LOSS_too_many_files;
 	case -ENOMEM:
 		return OP_LOSS_no_memory;
@@ -408,7 +455,9 @@ static void book(struct opd_count *count, const struct opd_waiting *waiting)
 		return;
 	}
 	account->stored += waiting->amount;
-	if (op_unlikely(is_too_many(count, &waiting->key)))
+	if (op_unlikely(waiting->beyond))
+		count->limit.nr_samples[waiting->beyond] += waiting->amount;
+	else if (op_unlikely(is_too_many(count, &waiting->key)))
 		count->nr_too_many += waiting->amount;
 	if (op_unlikely(waiting->unattributed))
 		account->unattributed += waiting->amount;
@@ -442,6 +491,8 @@ static int find_open(struct opd_count *count, struct opd_file_key *key, struct b
 
 	if (!file)
 		return -ENOMEM;
+	if (op_unlikely(file->beyond))
+		return -EMLINK;
 	if (op_unlikely(!file->odb)) {
 		add_batch(count, batch);
 		err = open_file(count, file);
@@ -463,11 +514,43 @@ static int limit_memory(struct opd_count *count, const struct opd_file *file, ui
 	return 0;
 }
 
+/* The key of what has the samples that there is no room for in a file of this key; false: nothing has. */
+static bool widen(const struct opd_count *count, struct opd_file_key *key, enum opd_file_kind kind)
+{
+	uint64_t overflow = op_dcookie_overflow(count->table);
+
+	if (kind == OPD_FILE_OF_CLASS)
+		key->tgid = key->tid = key->cpu = OP_CLASS_ALL;
+	else if (kind == OPD_FILE_OF_IMAGE && overflow != OP_DCOOKIE_NONE)
+		key->app_cookie = key->image_cookie = overflow;
+	else
+		return false;
+	return true;
+}
+
+/* The same as find_open, or the file of a wider key; what was wanted and had no room is *ret_beyond. */
+static int find_room(struct opd_count *count, struct opd_file_key *key, struct batch *batch, struct opd_file **ret_file,
+		     enum opd_file_kind *ret_beyond)
+{
+	int err = find_open(count, key, batch, ret_file);
+
+	while (op_unlikely(err == -EMLINK)) {
+		enum opd_file_kind kind = kind_of(count, key);
+
+		opd_file_limit_tell(&count->limit, kind);
+		*ret_beyond = kind;
+		if (!widen(count, key, kind))
+			break;
+		err = find_open(count, key, batch, ret_file);
+	}
+	return err;
+}
+
 static void put(struct opd_count *count, struct opd_waiting *waiting, struct opd_file_key *key, struct batch *batch)
 {
 	struct opd_file *file;
 
-	waiting->error = find_open(count, key, batch, &file);
+	waiting->error = find_room(count, key, batch, &file, &waiting->beyond);
 	if (op_unlikely(waiting->error))
 		return;
 	/* What is beyond a limit has no offset that means anything. */
@@ -481,6 +564,7 @@ static void put(struct opd_count *count, struct opd_waiting *waiting, struct opd
 			return;
 	}
 	file->used = file->changed = true;
+	file->was_let_go = false;
 	file->last_ns = op_max_u64(count->now_ns, 1);
 	op_prefetch(file->odb);
 	batch->waiting[batch->nr] = waiting;
@@ -523,15 +607,38 @@ void opd_count_flush(struct opd_count *count)
 	count->nr_waiting = 0;
 }
 
+static void forget_chosen(struct op_hlink *link, void *arg)
+{
+	struct opd_file *file = op_container_of(link, struct opd_file, link);
+	struct opd_count *count = arg;
+
+	if (opd_cgroups_is_chosen(count->cgroups, file->key.cgroup_slot))
+		forget_file(count, file);
+}
+
+/* When all slots are given, those that were not used for the longest time are taken back, with their files. */
+static uint32_t slot_of(struct opd_count *count, uint64_t cgroup_id)
+{
+	uint32_t slot = opd_cgroups_slot(count->cgroups, cgroup_id, count->now_ns);
+
+	if (op_likely(slot != OPD_CGROUP_NONE) || !opd_cgroups_are_given(count->cgroups))
+		return slot;
+	opd_count_flush(count);
+	opd_cgroups_choose(count->cgroups);
+	op_htable_visit(&count->files, forget_chosen, count);
+	opd_cgroups_take_back(count->cgroups);
+	return opd_cgroups_slot(count->cgroups, cgroup_id, count->now_ns);
+}
+
 void opd_count_sample(struct opd_count *count, const struct opd_counted *counted)
 {
 	struct opd_waiting *last = count->nr_waiting ? &count->waiting[count->nr_waiting - 1] : NULL;
 	uint64_t offset = counted->resolved->location.offset;
 	struct opd_file_key key = key_of(count, counted);
-	uint32_t slot = OPD_CGROUP_NONE;
+	uint16_t slot = OPD_CGROUP_NONE;
 
 	if (op_unlikely(count->cgroups) && !is_of_memory(count, key.event))
-		slot = opd_cgroups_slot(count->cgroups, counted->cgroup_id, count->now_ns);
+		slot = (uint16_t)slot_of(count, counted->cgroup_id);
 	/* Hot loops repeat. */
 	if (last && last->offset == offset && last->account == counted->account && last->cgroup_slot == slot &&
 	    same_key(&last->key, &key) && last->amount <= UINT32_MAX - counted->amount) {
@@ -639,6 +746,16 @@ void opd_count_visit_files(struct opd_count *count, void (*visit)(uint64_t image
 	op_htable_visit(&count->files, visit_file, &both);
 }
 
+void opd_count_let_go(struct opd_count *count)
+{
+	for (struct opd_file *file = count->open.newest; file; file = file->older) {
+		if (file->was_let_go || count->now_ns < file->last_ns + LET_GO_NS)
+			continue;
+		op_odb_let_go(file->odb);
+		file->was_let_go = true;
+	}
+}
+
 void opd_count_release_files(struct opd_count *count)
 {
 	opd_count_flush(count);
@@ -646,10 +763,25 @@ void opd_count_release_files(struct opd_count *count)
 		close_file(count, count->open.oldest);
 }
 
+static void give_up(struct op_hlink *link, void *arg)
+{
+	struct opd_file *file = op_container_of(link, struct opd_file, link);
+
+	mark_written(link, arg);
+	free(file->path);
+	file->path = NULL;
+	file->beyond = false;
+}
+
 void opd_count_give_up_files(struct opd_count *count)
 {
+	static struct opd_rate rate;
+	int err = opd_file_limit_recount(&count->limit, count->session_fd);
+
 	opd_count_release_files(count);
-	op_htable_visit(&count->files, mark_written, NULL);
+	op_htable_visit(&count->files, give_up, NULL);
+	if (err)
+		opd_log_failure(&rate, count->now_ns, "counting the sample files", err);
 }
 
 static void free_visited(struct op_hlink *link, void *arg)
@@ -663,6 +795,7 @@ void opd_count_close_files(struct opd_count *count)
 	op_htable_visit(&count->files, free_visited, count);
 	op_htable_free(&count->files);
 	count->nr_memory_nodes = 0;
+	opd_file_limit_begin(&count->limit);
 	if (count->cgroups)
 		opd_cgroups_forget_slots(count->cgroups);
 }

@@ -10,6 +10,8 @@
  *   cgroup    the samples of each cgroup once more below cgroup/, in files as they are without it; whoever does not know of
  *             cgroups reads the session as it would be
  *
+ * Where a session has too many files, what is new is kept less apart (file_limit.h).
+ *
  * Anonymous regions are filed under their application whatever the mode. What the memory view keeps (libop/mem.h) has files of its own
  * below mem/, by application and image only.
  *
@@ -19,6 +21,7 @@
 #define OPD_COUNT_H
 
 #include "daemon/cookie_file.h"
+#include "daemon/file_limit.h"
 #include "daemon/resolve.h"
 #include "libop/compiler.h"
 #include "libop/daemonrc.h"
@@ -30,17 +33,20 @@ struct opd_event;
 struct opd_file;
 struct opd_settler;
 
-#define OPD_RECENT_SLOTS 1024u
+#define OPD_RECENT_SLOTS 4096u
 #define OPD_WAITING_MAX  64u
 #define OPD_MEMORY_NODES_MAX (1u << 20) /* of the memory view, in a session: at most 40 MiB */
 
 /* What samples must have in common to be counted in one file. */
 struct opd_file_key {
 	uint64_t app_cookie, image_cookie;
-	uint32_t event;
 	int32_t tgid, tid, cpu;
-	uint32_t cgroup_slot; /* OPD_CGROUP_NONE: of all cgroups */
+	uint16_t event;
+	uint16_t cgroup_slot; /* OPD_CGROUP_NONE: of all cgroups */
 };
+
+static_assert(sizeof(struct opd_file_key) == 32, "compared for each sample, as a whole");
+static_assert(OPD_CGROUP_SLOTS_MAX < UINT16_MAX && OP_EVENTS_MAX <= UINT16_MAX, "fields of the key");
 
 /* Samples that were counted and are not in their file yet. */
 struct opd_waiting {
@@ -48,8 +54,9 @@ struct opd_waiting {
 	uint64_t offset;
 	struct opd_event *account;
 	uint32_t amount;
-	uint32_t cgroup_slot; /* where they are counted once more when they are stored */
+	uint16_t cgroup_slot; /* where they are counted once more when they are stored */
 	int error;            /* of storing them */
+	enum opd_file_kind beyond; /* there was no room for a file of this kind; OPD_FILE_OF_LAST: there was */
 	bool unattributed;
 };
 
@@ -75,6 +82,7 @@ struct opd_count {
 	struct opd_file *recent[OPD_RECENT_SLOTS];   /* files of the last samples, by a part of their key */
 	struct opd_waiting waiting[OPD_WAITING_MAX]; /* see opd_count_flush */
 	size_t nr_waiting;
+	struct opd_file_limit limit;
 	size_t max_open;
 	size_t max_closed;       /* what is known of closed files is forgotten beyond this */
 	bool forgot_changed;     /* a file that was forgotten had changed: a dump has to write everything. Cleared by the dump */
@@ -84,6 +92,14 @@ struct opd_count {
 	uint64_t nr_damaged;    /* files that were none and were put aside */
 	uint64_t dropped_nodes; /* nodes that an unclean stop had left unpublished */
 };
+
+#define OPD_MAX_OPEN_FILES 4096 /* open sample files are mappings, not descriptors: well below vm.max_map_count */
+
+/* max_open as MaxOpenFiles= says it: 0 leaves it to opd. */
+static inline size_t opd_count_max_open(uint64_t configured)
+{
+	return configured ? configured : OPD_MAX_OPEN_FILES;
+}
 
 /* What a sample is counted as, beside where it lies. */
 struct opd_counted {
@@ -100,6 +116,18 @@ struct opd_counted {
  * at the latest with opd_count_flush.
  */
 void opd_count_sample(struct opd_count *count, const struct opd_counted *counted) OP_NONNULL;
+
+/*
+ * Counts the last sample once more: one that differs in its time alone. True; false when that went to its file already, and it has to be counted
+ * as any other.
+ */
+static inline bool opd_count_again(struct opd_count *count)
+{
+	if (!count->nr_waiting)
+		return false;
+	count->waiting[count->nr_waiting - 1].amount++;
+	return true;
+}
 
 /*
  * What was counted goes to the files, and is booked. Many at once: files and their nodes are all over the memory, and the waits for
@@ -120,6 +148,9 @@ void opd_count_mark_changed(struct opd_count *count) OP_NONNULL;
 /* Calls `visit` with image and path, below the session directory, of every file that was opened. */
 void opd_count_visit_files(struct opd_count *count, void (*visit)(uint64_t image_cookie, const char *path, void *arg),
 			   void *arg) OP_NONNULL_ARGS(1, 2);
+
+/* Takes files that no sample came for in the last second out of the memory; they stay open. */
+void opd_count_let_go(struct opd_count *count) OP_NONNULL;
 
 /* Closes every file but keeps what is known of it; the next sample opens it again. */
 void opd_count_release_files(struct opd_count *count) OP_NONNULL;

@@ -43,17 +43,25 @@ static void mend_time(const struct opd_pipeline *pipeline, struct op_sample *sam
 		sample->time_ns = resolver->now_ns;
 }
 
-/* There are few events per CPU. */
-static struct opd_event *event_by_id(const struct opd_pipeline *pipeline, const struct opd_cpu *cpu, uint64_t id,
-				     uint32_t *ret_index)
+static struct opd_event *other_event(const struct opd_pipeline *pipeline, const struct opd_cpu *cpu, uint64_t id, uint32_t *ret_index)
 {
-	for (size_t i = 0; i < pipeline->capture.nr_opened; i++) {
+	for (size_t i = 1; i < pipeline->capture.nr_opened; i++) {
 		if (cpu->events[i].id == id) {
 			*ret_index = (uint32_t)i;
 			return &cpu->events[i];
 		}
 	}
 	return event_by_kind(pipeline, cpu, ret_index);
+}
+
+/* There are few events per CPU, and mostly one. */
+static inline struct opd_event *event_by_id(const struct opd_pipeline *pipeline, const struct opd_cpu *cpu, uint64_t id,
+					    uint32_t *ret_index)
+{
+	if (op_unlikely(cpu->events[0].id != id))
+		return other_event(pipeline, cpu, id, ret_index);
+	*ret_index = 0;
+	return &cpu->events[0];
 }
 
 /* A sample that does not say which event took it is put on the account of the first. */
@@ -63,32 +71,42 @@ static void lose_undecodable(struct opd_cpu *cpu)
 	cpu->events[0].lost[OP_LOSS_undecodable]++;
 }
 
-static void take_sample(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct perf_event_header *header)
+/* Nothing happens to any process while a ring is read, so what holds for a sample holds for a later one of the same place. */
+static inline bool is_repeated(const struct opd_repeat *repeat, const struct op_sample *sample)
+{
+	const struct op_sample *last = &repeat->sample;
+
+	return repeat->event && sample->ip == last->ip && sample->id == last->id && sample->tid == last->tid &&
+	       sample->pid == last->pid && sample->mode == last->mode && sample->time_ns >= last->time_ns;
+}
+
+static void note_late(struct opd_cpu *cpu, const struct op_sample *sample)
+{
+	cpu->pair.counts.late += op_ring_pair_is_late(&cpu->pair, cpu->reading, sample->time_ns);
+}
+
+static void take_new(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct perf_event_header *header,
+		     struct op_sample *sample)
 {
 	struct opd_resolved resolved;
-	struct opd_counted counted = { .resolved = &resolved, .amount = 1, .cpu = cpu->cpu };
-	struct op_sample sample;
-	struct opd_event *event;
+	struct opd_counted counted = { .resolved = &resolved, .amount = 1, .cpu = cpu->cpu, .pid = sample->pid, .tid = sample->tid };
+	struct opd_event *event = event_by_id(pipeline, cpu, sample->id, &counted.event);
 
-	if (op_record_sample(header, &sample) < 0) {
-		lose_undecodable(cpu);
-		return;
-	}
-	event = event_by_id(pipeline, cpu, sample.id, &counted.event);
+	pipeline->repeat.event = NULL;
 	if (!event) {
 		lose_undecodable(cpu);
 		return;
 	}
 	event->received++;
-	sample.cpu = cpu->cpu;
-	if (op_unlikely(sample.id != event->id))
-		mend_time(pipeline, &sample);
-	cpu->pair.counts.late += op_ring_pair_is_late(&cpu->pair, cpu->reading, sample.time_ns);
+	sample->cpu = cpu->cpu;
+	if (op_unlikely(sample->id != event->id))
+		mend_time(pipeline, sample);
+	note_late(cpu, sample);
 	if (op_unlikely(pipeline->capture.events[counted.event].role == OP_EVENT_SAMPLER)) {
-		opd_ibs_take(pipeline, cpu, header, counted.event, &sample);
+		opd_ibs_take(pipeline, cpu, header, counted.event, sample);
 		return;
 	}
-	if (opd_resolve(&pipeline->resolver, &sample, &resolved) < 0) {
+	if (opd_resolve(&pipeline->resolver, sample, &resolved) < 0) {
 		event->lost[OP_LOSS_no_memory]++;
 		return;
 	}
@@ -96,10 +114,26 @@ static void take_sample(struct opd_pipeline *pipeline, struct opd_cpu *cpu, cons
 		event->lost[OP_LOSS_undecodable]++;
 		return;
 	}
-	counted.pid = sample.pid;
-	counted.tid = sample.tid;
 	counted.account = event;
 	opd_count_sample(&pipeline->count, &counted);
+	if (resolved.lasts && sample->id == event->id && !pipeline->capture.with_cgroup)
+		pipeline->repeat = (struct opd_repeat){ .sample = *sample, .event = event };
+}
+
+static void take_sample(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct perf_event_header *header)
+{
+	struct op_sample sample;
+
+	if (op_record_sample(header, &sample) < 0) {
+		lose_undecodable(cpu);
+		return;
+	}
+	if (!is_repeated(&pipeline->repeat, &sample) || !opd_count_again(&pipeline->count)) {
+		take_new(pipeline, cpu, header, &sample);
+		return;
+	}
+	pipeline->repeat.event->received++;
+	note_late(cpu, &sample);
 }
 
 static struct opd_event *event_that_lost(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct op_lost_record *record)
@@ -171,6 +205,7 @@ void opd_drain_ring(struct opd_pipeline *pipeline, struct opd_cpu *cpu, struct o
 	uint64_t nr_bytes = op_ring_begin(ring), nr_records = 0;
 
 	cpu->reading = ring;
+	pipeline->repeat.event = NULL;
 	while ((header = op_ring_next(ring))) {
 		nr_records++;
 		if (op_likely(header->type < op_array_size(handlers) && handlers[header->type]))

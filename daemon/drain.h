@@ -13,10 +13,17 @@
 #include "daemon/resolve.h"
 #include "libop/compiler.h"
 
+/* The last sample of the ring that is read, for those that differ from it in their time alone: a hot loop is where a hot loop was. */
+struct opd_repeat {
+	struct op_sample sample;
+	struct opd_event *event; /* NULL: the next one has to be resolved */
+};
+
 struct opd_pipeline {
 	struct opd_capture capture;
 	struct opd_resolver resolver;
 	struct opd_count count;
+	struct opd_repeat repeat;
 	struct opd_cookie_file cookie_file;
 	struct opd_ibs ibs;
 };

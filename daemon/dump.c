@@ -9,6 +9,7 @@
 
 #include "daemon/jit_write.h"
 #include "daemon/log.h"
+#include "daemon/settle.h"
 #include "daemon/stats_dir.h"
 #include "daemon/sync.h"
 #include "libop/dcookie.h"
@@ -37,6 +38,7 @@ struct opd_write_out {
 	struct opd_cookie_snapshot *cookies; /* of the current session */
 	bool closing;
 	struct op_text closed_cookies; /* of a session that is closed */
+	struct op_odb_pending *pending; /* of its sample files */
 	bool whole;         /* of files that changed not all are known: all that is to be written in this file system */
 	uint64_t nr_resets; /* when the dump began */
 };
@@ -218,6 +220,27 @@ static int write_closed_cookies(const struct opd_write_out *out)
 	return err;
 }
 
+/* What a dump had promised of them is kept until they are written. */
+static int settle_files(struct opd_write_out *out)
+{
+	int first_err = 0;
+
+	while (out->pending) {
+		struct op_odb_pending *pending = out->pending;
+		int err = out->current_fd < 0 ? out->current_fd : op_odb_pending_open(pending, out->current_fd, OP_SESSION_CURRENT);
+
+		out->pending = *op_odb_pending_next(pending);
+		*op_odb_pending_next(pending) = NULL;
+		if (!err)
+			err = op_odb_settle(out->session_fd, pending);
+		else
+			op_odb_pending_free(pending);
+		if (!first_err)
+			first_err = err;
+	}
+	return first_err;
+}
+
 static int write_cookies(struct opd_write_out *out)
 {
 	if (out->closing)
@@ -225,9 +248,10 @@ static int write_cookies(struct opd_write_out *out)
 	return out->cookie_file ? opd_cookie_file_publish(out->cookie_file, out->cookies) : 0;
 }
 
+/* Of a session that is closed nobody writes later what another dump, or the settler, has taken and not finished. */
 static int write_whole(const struct opd_write_out *out)
 {
-	return out->whole ? op_sys_syncfs(out->session_fd) : 0;
+	return out->whole || out->closing ? op_sys_syncfs(out->session_fd) : 0;
 }
 
 static void free_write_out(struct opd_write_out *out)
@@ -236,6 +260,7 @@ static void free_write_out(struct opd_write_out *out)
 		free(out->paths[i]);
 	free(out->paths);
 	op_text_free(&out->closed_cookies);
+	op_odb_pending_free(out->pending);
 	if (out->current_fd >= 0)
 		close(out->current_fd);
 	free(out);
@@ -243,8 +268,12 @@ static void free_write_out(struct opd_write_out *out)
 
 static int write_all(struct opd_write_out *out, const char **ret_failed)
 {
-	int err = write_paths(out, ret_failed), table_err = write_cookies(out);
+	int err = write_paths(out, ret_failed), settle_err = settle_files(out), table_err = write_cookies(out);
 
+	if (!err && settle_err) {
+		*ret_failed = "a sample file that has grown";
+		err = settle_err;
+	}
 	if (!err && table_err) {
 		*ret_failed = OP_SESSION_CURRENT "/" OP_DCOOKIE_FILE;
 		err = table_err;
@@ -253,7 +282,11 @@ static int write_all(struct opd_write_out *out, const char **ret_failed)
 		*ret_failed = "the session";
 		err = write_rest(out);
 	}
-	return err ? err : write_whole(out);
+	if (!err)
+		err = write_whole(out);
+	if (!err && out->closing && out->current_fd >= 0)
+		op_session_mark_whole(out->current_fd);
+	return err;
 }
 
 static void tell(const struct opd_write_out *out, int err, const char *failed)
@@ -310,12 +343,30 @@ int opd_sync_start_thread(void *(*start)(void *arg), void *arg)
 	return -err;
 }
 
+void opd_sync_thread_begins(struct opd_sync *sync)
+{
+	pthread_mutex_lock(&sync->lock);
+	sync->nr_dumps_under_way++;
+	pthread_mutex_unlock(&sync->lock);
+}
+
+void opd_sync_thread_ends(struct opd_sync *sync)
+{
+	pthread_mutex_lock(&sync->lock);
+	sync->nr_dumps_under_way--;
+	pthread_cond_signal(&sync->dump_ended);
+	pthread_mutex_unlock(&sync->lock);
+}
+
 static void drop(struct opd_write_out *out)
 {
 	struct opd_sync *sync = out->sync;
 
 	if (!out->closing && out->cookie_file)
 		opd_cookie_file_give_up(out->cookie_file, out->cookies);
+	if (out->pending)
+		opd_settler_add(sync->pipeline->count.settler, out->pending);
+	out->pending = NULL;
 	free_write_out(out);
 	pthread_mutex_lock(&sync->lock);
 	sync->write_failed = true;
@@ -376,6 +427,8 @@ int opd_write_out_begin(struct opd_sync *sync, struct opd_job *job, bool closing
 		return err;
 	}
 	count->forgot_changed = false;
+	if (closing && count->settler)
+		out->pending = opd_settler_take(count->settler);
 	*ret_out = out;
 	return 0;
 }

@@ -11,16 +11,19 @@ static const char *const anonymous_names[] = {
 	"//anon", "/dev/zero", "/dev/zero (deleted)", "/anon_hugepage", "/anon_hugepage (deleted)", "/SYSV???????? (deleted)",
 };
 
+#define ANONYMOUS_SECOND "/daS" /* letters: of all of these the second is one */
 #define ANONYMOUS_LABEL "anon"
 #define LABEL_BYTES     64
 #define NAMED_ANONYMOUS "[anon" /* memory that the process gave a name: [anon:NAME], [anon_shmem:NAME] */
-#define HUGE_FILE       "/libhugetlbfs.tmp."
+#define HUGE_FILE       "/libhugetlbfs.tmp." /* the last component, with more behind it */
 #define IN_CONTAINER    UINT64_MAX /* in place of the device, in what leads to an image: the path is not the host's */
 
 static bool is_file_name(const char *name)
 {
 	if (name[0] != '/')
 		return false;
+	if (!strchr(ANONYMOUS_SECOND, name[1]))
+		return true;
 	for (size_t i = 0; i < op_array_size(anonymous_names); i++)
 		if (!fnmatch(anonymous_names[i], name, FNM_NOESCAPE))
 			return false;
@@ -29,8 +32,11 @@ static bool is_file_name(const char *name)
 
 bool opd_image_may_be_text_copy(const char *name)
 {
+	const char *last = strrchr(name, '/');
+
 	return !*name || !strcmp(name, "//anon") || !strncmp(name, NAMED_ANONYMOUS, strlen(NAMED_ANONYMOUS)) ||
-	       !strncmp(name, "/anon_hugepage", strlen("/anon_hugepage")) || strstr(name, HUGE_FILE);
+	       !strncmp(name, "/anon_hugepage", strlen("/anon_hugepage")) ||
+	       (last && !strncmp(last, HUGE_FILE, strlen(HUGE_FILE)));
 }
 
 static bool same_build_id(const struct op_image_id *a, const struct op_image_id *b)
@@ -66,6 +72,7 @@ static struct op_image_id id_as_seen(const struct opd_located *located)
 		.name = { .kind = OP_IMAGE_FILE, .name = op_text_get(&located->path) },
 		.device = makedev(st->stx_dev_major, st->stx_dev_minor),
 		.inode = st->stx_ino,
+		.inode_generation = located->inode_generation,
 		.mtime_ns = (uint64_t)st->stx_mtime.tv_sec * 1000000000u + st->stx_mtime.tv_nsec,
 		.bytes = st->stx_size,
 	};
@@ -124,6 +131,7 @@ static uint64_t file_cookie(struct op_dcookie_table *table, const struct opd_map
 		.is_foreign = mapped->is_foreign,
 		.has_inode = mapped->inode,
 		.inode = mapped->inode,
+		.inode_generation = mapped->inode_generation,
 		.time_ns = mapped->time_ns,
 		.place = mapped->place,
 	};
@@ -175,18 +183,32 @@ uint64_t opd_image_of_region(struct op_dcookie_table *table, uint64_t label_cook
 	return op_dcookie_get(table, &id);
 }
 
-uint64_t opd_image_of_kernel(struct op_dcookie_table *table, const char *name)
+/* Of a vmlinux file. /proc/kallsyms is made anew at each look and has no date. */
+static uint64_t kernel_mtime_ns(const char *name)
+{
+	struct stat st;
+
+	if (name[0] != '/' || !strncmp(name, "/proc/", strlen("/proc/")) || stat(name, &st) < 0 || !S_ISREG(st.st_mode))
+		return 0;
+	return (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
+}
+
+uint64_t opd_image_of_kernel(struct op_dcookie_table *table, const char *name, const struct op_build_id *build_id)
 {
 	struct op_image_id id = {
 		.name = { .kind = name[0] == '/' ? OP_IMAGE_FILE : OP_IMAGE_KERNEL, .name = name },
+		.build_id_bytes = build_id->nr_bytes,
 		.is_kernel = true,
 	};
-	struct stat st;
+	uint64_t mtime_ns = kernel_mtime_ns(name), cookie;
 
-	/* /proc/kallsyms is made anew at each look and has no date. */
-	if (name[0] == '/' && strncmp(name, "/proc/", 6) != 0 && !stat(name, &st) && S_ISREG(st.st_mode))
-		id.mtime_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
-	return op_dcookie_get(table, &id);
+	memcpy(id.build_id, build_id->bytes, build_id->nr_bytes);
+	if (!id.build_id_bytes)
+		id.mtime_ns = mtime_ns;
+	cookie = op_dcookie_get(table, &id);
+	if (cookie != OP_DCOOKIE_NONE)
+		op_dcookie_row(table, cookie)->id.mtime_ns = mtime_ns; /* the sample files say it, too */
+	return cookie;
 }
 
 uint64_t opd_image_pseudo(struct op_dcookie_table *table, enum opd_pseudo which)

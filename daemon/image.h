@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "daemon/locate.h"
+#include "libop/build_id.h"
 #include "libop/compiler.h"
 #include "libop/dcookie.h"
 
@@ -46,10 +47,10 @@ uint64_t opd_image_of_region(struct op_dcookie_table *table, uint64_t label_cook
 			     uint64_t end) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * The cookie of a part of the kernel: `name` is a module, or with a slash a file (vmlinux, /proc/kallsyms). OP_DCOOKIE_NONE
- * without memory.
+ * The cookie of a part of the kernel: `name` is a module, or with a slash a file (vmlinux, /proc/kallsyms). What has the same name and another
+ * build-id is another image; of what has none, a file by its time. OP_DCOOKIE_NONE without memory.
  */
-uint64_t opd_image_of_kernel(struct op_dcookie_table *table, const char *name) OP_NONNULL OP_MUST_CHECK;
+uint64_t opd_image_of_kernel(struct op_dcookie_table *table, const char *name, const struct op_build_id *build_id) OP_NONNULL OP_MUST_CHECK;
 
 /*
  * Pseudo-images: where samples are filed that cannot be attributed, so that they are seen.

@@ -11,6 +11,7 @@
 #define VISIT_MAX_BYTES  ((uint64_t)8 << 20) /* read of all maps and dumps in one visit; the rest in the next */
 #define RETRY_NS         ((uint64_t)100 * OP_NS_PER_MS)
 #define READ_COST_FACTOR 16u /* the same for reading one process's files */
+#define SECOND_LETTERS   "/Sadm" /* of the files below */
 #define BASES_MAX        16u /* forks behind each other that are gone back */
 
 void opd_jit_init(struct opd_jit *jit, struct op_dcookie_table *table)
@@ -22,6 +23,8 @@ bool opd_jit_may_be_in(const char *mapping_name)
 {
 	static const char *const files[] = { "/memfd:", "/dev/shm/", "/dev/zero", "/SYSV", "/anon_hugepage", "//anon", "[anon" };
 
+	if (mapping_name[0] == '/' && !strchr(SECOND_LETTERS, mapping_name[1]))
+		return false;
 	for (size_t i = 0; i < op_array_size(files); i++)
 		if (!strncmp(mapping_name, files[i], strlen(files[i])))
 			return true;
@@ -58,7 +61,7 @@ void opd_jit_space_put(struct opd_jit_space *space)
 		opd_jit_space_free(space);
 }
 
-static struct opd_jit_space *new_space(struct opd_jit *jit, const struct opd_process *process)
+static struct opd_jit_space *new_space(struct opd_jit *jit, const struct opd_process *process, const struct opd_mm *mm)
 {
 	struct opd_jit_space *space = calloc(1, sizeof(*space));
 
@@ -70,6 +73,8 @@ static struct opd_jit_space *new_space(struct opd_jit *jit, const struct opd_pro
 	space->owner.pid = process->pid;
 	if (process->exit_ns == UINT64_MAX)
 		opd_jit_owner_init(&space->owner, process->pid);
+	if (!space->owner.is_known)
+		opd_jit_owner_init_ended(&space->owner, process->pid, process->parent_pid, mm->from_ns);
 	if (space->next)
 		space->next->link = &space->next;
 	jit->spaces = space;
@@ -103,7 +108,7 @@ static struct opd_jit_space *space_of(struct opd_processes *processes, struct op
 		mm->jit_refused = true;
 		return NULL;
 	}
-	mm->jit = new_space(jit, process);
+	mm->jit = new_space(jit, process, mm);
 	if (mm->jit)
 		mm->jit->base = opd_jit_space_get(find_base(processes, mm));
 	return mm->jit;

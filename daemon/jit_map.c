@@ -60,16 +60,126 @@ static uint64_t nr_windows_of(uint64_t start, uint64_t bytes)
 	return ((start + bytes - 1) >> WINDOW_BITS) - (start >> WINDOW_BITS) + 1;
 }
 
-/* Takes memory for a function out of what there is; false, and counted, when it is too much. */
+static uint64_t cost_of(uint64_t start, uint64_t bytes, size_t name_bytes)
+{
+	return sizeof(struct opd_jit_function) + name_bytes + 2 * nr_windows_of(start, bytes) * sizeof(struct opd_mapping);
+}
+
+static bool has_room(const struct opd_jit_map *map, uint64_t cost)
+{
+	return map->nr_bytes + cost <= OPD_JIT_PROCESS_MAX_BYTES && map->counters[OP_JIT_bytes] + cost <= OPD_JIT_ALL_MAX_BYTES;
+}
+
+/* ---- forgetting ---- */
+
+#define UNUSED UINT64_MAX
+
+/* The new index of each function. */
+struct compaction {
+	struct opd_jit_map *map;
+	uint64_t *numbers;
+};
+
+static uint64_t mark(uint64_t index, void *arg)
+{
+	((struct compaction *)arg)->numbers[index] = 0;
+	return index;
+}
+
+static uint64_t renumber(uint64_t index, void *arg)
+{
+	return ((struct compaction *)arg)->numbers[index];
+}
+
+static void mark_visited(struct op_hlink *link, void *arg)
+{
+	opd_mapset_change_cookies(op_container_of(link, struct window, link)->set, mark, arg);
+}
+
+static void renumber_visited(struct op_hlink *link, void *arg)
+{
+	opd_mapset_change_cookies(op_container_of(link, struct window, link)->set, renumber, arg);
+}
+
+/* Moves what is used to the front, in the same order, with its names; what is charged for it from now on. */
+static uint64_t move_used(struct compaction *compaction, struct op_text *names)
+{
+	struct opd_jit_map *map = compaction->map;
+	uint64_t cost = map->windows.nr_entries * WINDOW_OVERHEAD;
+	size_t nr_used = 0;
+
+	for (size_t i = 0; i < map->nr_functions; i++) {
+		struct opd_jit_function function = map->functions[i];
+		const char *name = opd_jit_map_name(map, &function);
+		size_t name_bytes = strlen(name) + 1;
+
+		if (compaction->numbers[i] == UNUSED && function.place == OPD_JIT_NO_PLACE)
+			continue;
+		function.name_at = (uint32_t)names->length;
+		op_text_add_bytes(names, name, name_bytes);
+		cost += cost_of(function.start, function.bytes, name_bytes);
+		compaction->numbers[i] = nr_used;
+		map->functions[nr_used++] = function;
+	}
+	map->nr_functions = nr_used;
+	return cost;
+}
+
+/* Names have room before anything moves, so that nothing fails half-way. */
+static bool reserve_names(const struct opd_jit_map *map, struct op_text *ret_names)
+{
+	op_text_add_bytes(ret_names, map->names.data, map->names.length);
+	op_text_truncate(ret_names, 0);
+	return !ret_names->failed;
+}
+
+/* Code that is gone and had no samples is of no use to anybody; what had samples stays, for its object. */
+static void compact(struct opd_jit_map *map)
+{
+	struct compaction compaction = { .map = map, .numbers = malloc(map->nr_functions * sizeof(uint64_t)) };
+	size_t nr_before = map->nr_functions, nr_forgotten;
+	struct op_text names = { 0 };
+	uint64_t cost;
+
+	if (!compaction.numbers || !reserve_names(map, &names)) {
+		free(compaction.numbers);
+		op_text_free(&names);
+		return;
+	}
+	memset(compaction.numbers, 0xff, nr_before * sizeof(uint64_t));
+	op_htable_visit(&map->windows, mark_visited, &compaction);
+	cost = move_used(&compaction, &names);
+	op_htable_visit(&map->windows, renumber_visited, &compaction);
+	free(compaction.numbers);
+	op_text_free(&map->names);
+	map->names = names;
+	map->counters[OP_JIT_bytes] -= map->nr_bytes - op_min_u64(cost, map->nr_bytes);
+	map->nr_bytes = op_min_u64(cost, map->nr_bytes);
+	nr_forgotten = nr_before - map->nr_functions;
+	map->counters[OP_JIT_functions_forgotten] += nr_forgotten;
+	map->compact_wait = nr_forgotten < nr_before / 4 ? nr_before / 2 : 0;
+}
+
+/* It looks at all functions, so not for each one that is refused. */
+static bool may_compact(struct opd_jit_map *map)
+{
+	if (!map->compact_wait)
+		return map->nr_functions > 0;
+	map->compact_wait--;
+	return false;
+}
+
+/* Takes memory for a function out of what there is; false, and counted, when it is too much. Functions may have other indices afterwards. */
 static bool charge(struct opd_jit_map *map, uint64_t start, uint64_t bytes, size_t name_bytes)
 {
 	uint64_t pieces = nr_windows_of(start, bytes), new_windows = 0, cost;
 
 	for (uint64_t i = 0; i < pieces; i++)
 		new_windows += !find_window(map, (start >> WINDOW_BITS) + i);
-	cost = sizeof(struct opd_jit_function) + name_bytes + 2 * pieces * sizeof(struct opd_mapping) +
-	       new_windows * WINDOW_OVERHEAD;
-	if (map->nr_bytes + cost > OPD_JIT_PROCESS_MAX_BYTES || map->counters[OP_JIT_bytes] + cost > OPD_JIT_ALL_MAX_BYTES) {
+	cost = cost_of(start, bytes, name_bytes) + new_windows * WINDOW_OVERHEAD;
+	if (!has_room(map, cost) && may_compact(map))
+		compact(map);
+	if (!has_room(map, cost)) {
 		map->counters[OP_JIT_refused_memory]++;
 		return false;
 	}
@@ -191,7 +301,8 @@ int opd_jit_map_move(struct opd_jit_map *map, uint64_t old_start, uint64_t new_s
 	index = piece->cookie;
 	if (!is_sound(map, new_start, map->functions[index].bytes) || !charge(map, new_start, map->functions[index].bytes, 0))
 		return 0;
-	return place_pieces(map, index, new_start, from_ns, horizon_ns);
+	piece = find_piece(map, old_start, from_ns);
+	return piece ? place_pieces(map, piece->cookie, new_start, from_ns, horizon_ns) : 0;
 }
 
 /* ---- samples ---- */
@@ -244,8 +355,10 @@ static void free_visited(struct op_hlink *link, void *arg OP_UNUSED)
 
 void opd_jit_map_free(struct opd_jit_map *map)
 {
-	if (map->counters)
+	if (map->counters) {
 		map->counters[OP_JIT_bytes] -= map->nr_bytes;
+		map->counters[OP_JIT_code_bytes] -= map->next_code_place;
+	}
 	op_htable_visit(&map->windows, free_visited, NULL);
 	op_htable_free(&map->windows);
 	free(map->functions);

@@ -49,6 +49,7 @@ struct opd_jit_map {
 	uint64_t next_place, next_code_place;
 	uint32_t nr_sampled;
 	uint64_t nr_bytes;  /* of memory, as it is counted against the limits */
+	size_t compact_wait; /* refusals until forgetting is tried again: the last time there was little to forget */
 	uint64_t *counters; /* OP_NR_JIT, of all maps together */
 };
 

@@ -95,6 +95,33 @@ void opd_jit_owner_init(struct opd_jit_owner *owner, uint32_t pid)
 	read_begin(owner);
 }
 
+/* The letter behind the name in /proc/PID/stat. */
+static bool is_zombie(const struct opd_jit_owner *owner)
+{
+	char text[PROC_BYTES];
+	const char *at = read_proc(owner, "stat", text) > 0 ? strrchr(text, ')') : NULL;
+
+	return at && (!strncmp(at, ") Z", 3) || !strncmp(at, ") X", 3));
+}
+
+void opd_jit_owner_init_ended(struct opd_jit_owner *owner, uint32_t pid, uint32_t parent_pid, uint64_t began_ns)
+{
+	uint64_t age_s = (op_now_ns() - op_min_u64(began_ns, op_now_ns())) / OP_NS_PER_S, real_s = op_clock_ns(CLOCK_REALTIME) / OP_NS_PER_S;
+	struct opd_jit_owner parent;
+
+	opd_jit_owner_init(owner, pid);
+	if (owner->is_known && is_zombie(owner))
+		return;
+	opd_jit_owner_close(owner);
+	*owner = (struct opd_jit_owner){ .pid = pid, .ns_pid = pid, .proc_fd = -1, .began_s = real_s - op_min_u64(age_s, real_s) };
+	if (!parent_pid)
+		return;
+	opd_jit_owner_init(&parent, parent_pid);
+	owner->uid = parent.uid;
+	owner->is_known = owner->in_host_pids = parent.is_known && parent.in_host_pids;
+	opd_jit_owner_close(&parent);
+}
+
 static bool is_owned(struct opd_jit_owner *owner, const struct stat *st)
 {
 	if (!S_ISREG(st->st_mode))
@@ -133,6 +160,9 @@ int opd_jit_owner_open(struct opd_jit_owner *owner, const char *path, struct sta
 	root_fd = op_sys_openat(owner->proc_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
 	if (root_fd < 0 && !owner->in_host_pids)
 		return -ENOENT;
+	/* The process is gone. Its host's /tmp need not be that of opd, which a service manager may have given one of its own. */
+	if (root_fd < 0)
+		root_fd = op_sys_openat(AT_FDCWD, "/proc/1/root", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
 	if (root_fd < 0) {
 		fd = op_sys_openat(AT_FDCWD, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
 	} else {

@@ -28,6 +28,12 @@ struct opd_jit_owner {
 void opd_jit_owner_init(struct opd_jit_owner *owner, uint32_t pid) OP_NONNULL;
 
 /*
+ * The same for one that has ended before anybody looked: as long as nobody has waited for it, it is in /proc still; else it is taken to be of the user of
+ * the process that forked it, if that lives and has the host's numbers. began_ns is OP_CLOCK.
+ */
+void opd_jit_owner_init_ended(struct opd_jit_owner *owner, uint32_t pid, uint32_t parent_pid, uint64_t began_ns) OP_NONNULL;
+
+/*
  * Opens a file of the process for reading, by its path there; when the process is gone, the host's file of that path.
  * A descriptor; -EPERM: a file that may not be used; -ENOENT; another -errno.
  */

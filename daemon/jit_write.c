@@ -13,6 +13,7 @@
 #define WRITE_INTERVAL_NS (10u * (uint64_t)OP_NS_PER_S)
 #define WRITE_COST_FACTOR 100u /* writing objects takes at most this part of the time */
 #define TMP_PATH          OP_SESSION_TMP "/jit-object"
+#define CHANGED_MAX       4096 /* objects that wait for a dump; beyond, it writes all that the file system has */
 
 /* Where an object belongs. */
 struct target {
@@ -154,6 +155,12 @@ void opd_jit_write(struct opd_jit *jit, struct opd_count *count, uint64_t now_ns
 {
 	struct targets targets = { .jit = jit };
 	uint64_t begin_ns = op_now_ns();
+
+	/* Nobody asked for a dump in a long time. */
+	if (jit->nr_changed >= CHANGED_MAX) {
+		opd_jit_forget_changed(jit);
+		count->forgot_changed = true;
+	}
 
 	if (!jit->spaces || (!at_once && now_ns < jit->next_write_ns))
 		return;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <sys/stat.h>
 
 #include "daemon/image.h"
 
@@ -11,7 +12,10 @@
 #define FOREIGN_KERNEL   "[kernel.kallsyms]"
 #define FOREIGN_KERNEL_PREFIX "[kernel."
 #define NAME_BYTES       256
+#define SYS_PATH_BYTES   512
 #define RUNTIME_MAX_BYTES 65536u /* of run-time code whose length is not known */
+
+static const struct op_build_id no_build_id;
 
 /* Whether a line of kallsyms, "address type name", has this name; most lines are done with after one look at their end. */
 static bool names(const char *line, size_t length, const char *name)
@@ -44,7 +48,7 @@ static uint64_t runtime_cookie(const struct opd_kernel_map *map, const char *sym
 	snprintf(name, sizeof(name), "%s", symbol);
 	for (char *slash = strchr(name, '/'); slash; slash = strchr(slash, '/'))
 		*slash = '_';
-	return opd_image_of_kernel(map->table, name);
+	return opd_image_of_kernel(map->table, name, &no_build_id);
 }
 
 /* "address type name\t[bpf]": run-time code that was there before opd could hear of it. */
@@ -119,16 +123,37 @@ static int read_kallsyms(struct opd_kernel_map *map)
 	return err;
 }
 
-static struct opd_kernel_range *find_module(struct opd_kernel_map *map, const struct opd_kernel_range *wanted)
+/* Somebody may have taken out a module and put in another build of it at the same place: then its directory is another one. */
+static struct opd_kernel_range *find_module(struct opd_kernel_map *map, const struct opd_kernel_range *wanted, const char *name)
 {
 	for (size_t i = 0; i < map->nr_ranges; i++) {
 		struct opd_kernel_range *range = &map->ranges[i];
 
 		if (range->is_module && range->to_ns == UINT64_MAX && range->start == wanted->start && range->end == wanted->end &&
-		    range->cookie == wanted->cookie)
+		    range->inode == wanted->inode && !strcmp(op_dcookie_row(map->table, range->cookie)->id.name.name, name))
 			return range;
 	}
 	return NULL;
+}
+
+static uint64_t module_inode(const struct opd_kernel_map *map, const char *name)
+{
+	char path[SYS_PATH_BYTES];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/module/%s", map->sys_path, name);
+	return stat(path, &st) < 0 ? 0 : st.st_ino;
+}
+
+static uint64_t module_cookie(const struct opd_kernel_map *map, const char *name)
+{
+	char path[SYS_PATH_BYTES];
+	struct op_build_id id = { .nr_bytes = 0 };
+
+	snprintf(path, sizeof(path), "%s/" OP_MODULE_NOTES, map->sys_path, name);
+	if (op_build_id_of_notes_file(path, &id) < 0)
+		id = no_build_id;
+	return opd_image_of_kernel(map->table, name, &id);
 }
 
 /* "name size refs deps state 0xaddress": the address is 0 when hidden. */
@@ -145,14 +170,14 @@ static int take_module(struct opd_kernel_map *map, const char *line)
 		return 0;
 	range.start = address;
 	range.end = address + bytes;
-	range.cookie = opd_image_of_kernel(map->table, name);
-	if (range.cookie == OP_DCOOKIE_NONE)
-		return -ENOMEM;
-	known = find_module(map, &range);
-	if (!known)
-		return add_range(map, &range);
-	known->is_listed = true;
-	return 0;
+	range.inode = module_inode(map, name);
+	known = find_module(map, &range, name);
+	if (known) {
+		known->is_listed = true;
+		return 0;
+	}
+	range.cookie = module_cookie(map, name);
+	return range.cookie == OP_DCOOKIE_NONE ? -ENOMEM : add_range(map, &range);
 }
 
 int opd_kernel_map_refresh(struct opd_kernel_map *map, uint64_t now_ns)
@@ -176,13 +201,19 @@ int opd_kernel_map_refresh(struct opd_kernel_map *map, uint64_t now_ns)
 	return err;
 }
 
-int opd_kernel_map_init(struct opd_kernel_map *map, struct op_dcookie_table *table, const char *proc_path, const char *vmlinux)
+int opd_kernel_map_init(struct opd_kernel_map *map, struct op_dcookie_table *table, const char *proc_path, const char *sys_path,
+			const char *vmlinux)
 {
-	*map = (struct opd_kernel_map){ .table = table, .proc_path = proc_path };
+	char notes[SYS_PATH_BYTES];
+
+	*map = (struct opd_kernel_map){ .table = table, .proc_path = proc_path, .sys_path = sys_path };
+	snprintf(notes, sizeof(notes), "%s/" OP_KERNEL_NOTES, sys_path);
 	if (read_kallsyms(map) < 0)
 		return -ENOMEM;
-	map->text_cookie = opd_image_of_kernel(table, vmlinux ? vmlinux : KALLSYMS_IMAGE);
-	map->no_vmlinux_cookie = opd_image_of_kernel(table, NO_VMLINUX_IMAGE);
+	if (op_build_id_of_notes_file(notes, &map->build_id) < 0)
+		map->build_id = no_build_id;
+	map->text_cookie = opd_image_of_kernel(table, vmlinux ? vmlinux : KALLSYMS_IMAGE, &map->build_id);
+	map->no_vmlinux_cookie = opd_image_of_kernel(table, NO_VMLINUX_IMAGE, &no_build_id);
 	if (map->text_cookie == OP_DCOOKIE_NONE || map->no_vmlinux_cookie == OP_DCOOKIE_NONE)
 		return -ENOMEM;
 	if (!map->text_start)
@@ -197,9 +228,9 @@ int opd_kernel_map_init(struct opd_kernel_map *map, struct op_dcookie_table *tab
 
 int opd_kernel_map_init_foreign(struct opd_kernel_map *map, struct op_dcookie_table *table, const char *vmlinux)
 {
-	*map = (struct opd_kernel_map){ .table = table, .proc_path = "", .note = "kernel samples are filed as the records name them" };
-	map->text_cookie = opd_image_of_kernel(table, vmlinux ? vmlinux : FOREIGN_KERNEL);
-	map->no_vmlinux_cookie = opd_image_of_kernel(table, NO_VMLINUX_IMAGE);
+	*map = (struct opd_kernel_map){ .table = table, .proc_path = "", .sys_path = "", .note = "kernel samples are filed as the records name them" };
+	map->text_cookie = opd_image_of_kernel(table, vmlinux ? vmlinux : FOREIGN_KERNEL, &no_build_id);
+	map->no_vmlinux_cookie = opd_image_of_kernel(table, NO_VMLINUX_IMAGE, &no_build_id);
 	return map->text_cookie == OP_DCOOKIE_NONE || map->no_vmlinux_cookie == OP_DCOOKIE_NONE ? -ENOMEM : 0;
 }
 
@@ -231,6 +262,7 @@ int opd_kernel_map_part(struct opd_kernel_map *map, const struct op_mmap_record 
 	struct opd_kernel_range range = {
 		.start = part->start, .end = part->start + part->bytes, .to_ns = UINT64_MAX, .is_module = true
 	};
+	struct op_build_id id = { .nr_bytes = part->build_id_bytes };
 	char name[NAME_BYTES];
 	int err = 0;
 
@@ -242,10 +274,11 @@ int opd_kernel_map_part(struct opd_kernel_map *map, const struct op_mmap_record 
 		name_module(part->file_name, name);
 		if (!*name)
 			return 0;
-		range.cookie = opd_image_of_kernel(map->table, name);
+		memcpy(id.bytes, part->build_id, part->build_id_bytes);
+		range.cookie = opd_image_of_kernel(map->table, name, &id);
 		err = range.cookie == OP_DCOOKIE_NONE ? -ENOMEM : add_range(map, &range);
 	}
-	if (!err)
+	if (!err && range.cookie == map->text_cookie)
 		err = op_dcookie_set_build_id(map->table, range.cookie, part->build_id, part->build_id_bytes);
 	cut_text(map);
 	return err;

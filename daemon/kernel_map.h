@@ -5,6 +5,7 @@
  *
  *   kernel text    keys relative to _text, filed as vmlinux when there is one, else as /proc/kallsyms
  *   module         keys relative to its load address, filed under its name
+ *                  (both are known by their build-ids: another kernel, or a module that was built anew, is another image)
  *   BPF, ftrace    keys relative to its start, filed under its name
  *   anything else, or all of it while addresses are hidden (kernel.kptr_restrict): absolute addresses, filed as no-vmlinux
  *
@@ -13,6 +14,7 @@
 #ifndef OPD_KERNEL_MAP_H
 #define OPD_KERNEL_MAP_H
 
+#include "libop/build_id.h"
 #include "libop/compiler.h"
 #include "libop/dcookie.h"
 #include "libop/record.h"
@@ -22,6 +24,7 @@ struct opd_kernel_range {
 	uint64_t cookie;
 	uint64_t from_ns; /* holds since; 0: always */
 	uint64_t to_ns;   /* UINT64_MAX while it holds */
+	uint64_t inode;   /* of the module's directory in /sys, another one when it is loaded again; 0: unknown */
 	bool is_module;   /* from /proc/modules */
 	bool is_listed;   /* the last reading of /proc/modules had it */
 };
@@ -33,17 +36,18 @@ struct opd_kernel_map {
 	uint64_t no_vmlinux_cookie;
 	struct opd_kernel_range *ranges; /* modules and run-time code, newest last */
 	size_t nr_ranges, capacity;
-	const char *proc_path;
+	const char *proc_path, *sys_path;
 	uint64_t modules_read_ns; /* when /proc/modules was read last */
+	struct op_build_id build_id; /* of the kernel */
 	const char *note;         /* how kernel samples are filed, in words */
 };
 
 /*
- * Reads kallsyms and modules below proc_path ("/proc"), which must outlive the map. `vmlinux` may be NULL. 0 or -ENOMEM; a
- * kernel that hides its addresses is no error.
+ * Reads kallsyms and modules below proc_path ("/proc") and build-ids below sys_path ("/sys"); both must outlive the map. `vmlinux` may be NULL. 0
+ * or -ENOMEM; a kernel that hides its addresses or has no build-id is no error.
  */
-int opd_kernel_map_init(struct opd_kernel_map *map, struct op_dcookie_table *table, const char *proc_path, const char *vmlinux)
-	OP_NONNULL_ARGS(1, 2, 3) OP_MUST_CHECK;
+int opd_kernel_map_init(struct opd_kernel_map *map, struct op_dcookie_table *table, const char *proc_path, const char *sys_path,
+			const char *vmlinux) OP_NONNULL_ARGS(1, 2, 3, 4) OP_MUST_CHECK;
 
 /*
  * An empty map, of a kernel that is not this host's: filed as `vmlinux`, or where that is NULL as "[kernel.kallsyms]". 0 or

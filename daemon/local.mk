@@ -12,6 +12,7 @@ daemon_libopd_a_SOURCES = \
 	daemon/proc_scan.c daemon/proc_scan.h \
 	daemon/mounts.c daemon/mounts.h \
 	daemon/place.c daemon/place.h \
+	daemon/generation.c daemon/generation.h \
 	daemon/locate.c daemon/locate.h \
 	daemon/image.c daemon/image.h \
 	daemon/kernel_map.c daemon/kernel_map.h \
@@ -28,6 +29,7 @@ daemon_libopd_a_SOURCES = \
 	daemon/jit_map.c daemon/jit_map.h \
 	daemon/elf_host.h \
 	daemon/count.c daemon/count.h \
+	daemon/file_limit.c daemon/file_limit.h \
 	daemon/jit_lines.c daemon/jit_lines.h \
 	daemon/jit_object.c daemon/jit_object.h \
 	daemon/jit_write.c daemon/jit_write.h \
@@ -40,6 +42,7 @@ daemon_libopd_a_SOURCES = \
 	daemon/sync.c daemon/sync.h \
 	daemon/turn.c \
 	daemon/dump.c \
+	daemon/resume.c \
 	daemon/status.c \
 	daemon/stats_dir.c daemon/stats_dir.h \
 	daemon/book.c daemon/book.h \
@@ -50,6 +53,8 @@ daemon_libopd_a_SOURCES = \
 	daemon/log.c daemon/log.h \
 	daemon/privileges.c daemon/privileges.h \
 	daemon/opd.c daemon/opd.h \
+	daemon/service.c daemon/service.h \
+	daemon/opd_control.c \
 	daemon/opd_session.c daemon/opd_state.h
 daemon_libopd_a_CPPFLAGS = $(AM_CPPFLAGS) $(SYSTEMD_CFLAGS) $(POPT_CFLAGS) $(CAP_CFLAGS)
 daemon_libopd_a_CFLAGS = $(AM_CFLAGS)

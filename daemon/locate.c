@@ -7,6 +7,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "daemon/generation.h"
 #include "libop/clock.h"
 
 #define DELETED_SUFFIX " (deleted)"
@@ -26,16 +27,25 @@ static int look_at(const char *path, struct statx *ret_stat)
 	return S_ISREG(ret_stat->stx_mode) ? 0 : -ENOENT;
 }
 
-/* A path below a directory that is no part of its name. */
-static int look_below(const char *prefix, const char *path, struct statx *ret_stat)
+/* A path below a directory that is no part of its name. ret_generation may be NULL. */
+static int look_below(const char *prefix, const char *path, struct statx *ret_stat, uint64_t *ret_generation)
 {
 	char whole[PATH_MAX];
+	int err;
 
-	if (!*prefix)
-		return look_at(path, ret_stat);
 	if (snprintf(whole, sizeof(whole), "%s%s", prefix, path) >= (int)sizeof(whole))
 		return -ENAMETOOLONG;
-	return look_at(whole, ret_stat);
+	err = look_at(whole, ret_stat);
+	if (!err && ret_generation)
+		*ret_generation = opd_generation_at(whole, ret_stat->stx_ino);
+	return err;
+}
+
+/* The inode that a record said of a mapping that is gone. */
+static bool is_as_told(const struct opd_wanted *wanted, const struct statx *st, uint64_t generation)
+{
+	return st->stx_ino == wanted->inode &&
+	       (!generation || !wanted->inode_generation || generation == wanted->inode_generation);
 }
 
 static bool same_inode(const struct statx *a, const struct statx *b)
@@ -69,19 +79,22 @@ static bool is_older_than(const struct statx *st, uint64_t time_ns)
 static bool try_host_path(struct search *search, const char *path, bool is_layer)
 {
 	struct opd_located *located = search->located;
+	const struct opd_wanted *wanted = search->wanted;
 	struct statx st;
+	uint64_t generation;
 
-	if (look_below(search->places->host_prefix, path, &st) < 0)
+	if (look_below(search->places->host_prefix, path, &st, &generation) < 0)
 		return false;
 	if (located->seen) {
 		if (is_layer ? !same_content(&st, &located->stat) : !same_inode(&st, &located->stat))
 			return false;
-	} else if (search->wanted->has_inode ? st.stx_ino != search->wanted->inode : !is_older_than(&st, search->wanted->time_ns)) {
+	} else if (wanted->has_inode ? !is_as_told(wanted, &st, generation) : !is_older_than(&st, wanted->time_ns)) {
 		return false;
 	}
 	op_text_truncate(&located->path, 0);
 	op_text_add(&located->path, path);
 	located->stat = st;
+	located->inode_generation = generation;
 	located->seen = located->on_host = true;
 	return true;
 }
@@ -163,7 +176,7 @@ static bool is_there(const struct opd_located *located, const char *prefix)
 {
 	struct statx st;
 
-	return !look_below(prefix, op_text_get(&located->path), &st) && (!located->seen || same_inode(&st, &located->stat));
+	return !look_below(prefix, op_text_get(&located->path), &st, NULL) && (!located->seen || same_inode(&st, &located->stat));
 }
 
 /* path is what the kernel says, seen from opd's root, of a mapping that is there. */
@@ -234,7 +247,7 @@ int opd_locate(struct opd_places *places, const struct opd_wanted *wanted, struc
 	snprintf(mapping, sizeof(mapping), "/proc/%u/map_files/%llx-%llx", wanted->pid, (unsigned long long)wanted->start,
 		 (unsigned long long)wanted->end);
 	length = readlink(mapping, path, sizeof(path) - 1);
-	ret_located->seen = !look_at(mapping, &ret_located->stat);
+	ret_located->seen = !look_below("", mapping, &ret_located->stat, &ret_located->inode_generation);
 	if (length >= 0)
 		path[length] = '\0';
 	if (length >= 0)

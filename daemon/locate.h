@@ -22,6 +22,7 @@ struct opd_wanted {
 	bool is_foreign;       /* of another machine: the name is all there is */
 	bool has_inode;
 	uint64_t inode;   /* when has_inode */
+	uint64_t inode_generation; /* the same; 0: unknown */
 	uint64_t time_ns; /* OP_CLOCK: when it was mapped; 0: it is mapped now */
 	struct opd_place *place;
 };
@@ -31,6 +32,7 @@ struct opd_located {
 	bool on_host;        /* path leads to this very file on the host */
 	bool seen;           /* stat is of this very file */
 	struct statx stat;
+	uint64_t inode_generation; /* of stat's inode; 0: unknown */
 };
 
 /*

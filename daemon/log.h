@@ -9,9 +9,21 @@
 
 #include "libop/clock.h"
 #include "libop/compiler.h"
+#include "libop/text.h"
 
 /* One of SD_ERR, SD_WARNING, SD_NOTICE, SD_INFO, SD_DEBUG, and a line without its end. */
 void opd_log(const char *priority, const char *format, ...) OP_NONNULL_ARGS(1, 2) OP_PRINTF(2, 3);
+
+/* A field of the journal beside the line: OPD_SOMETHING=... */
+struct opd_log_field {
+	const char *name;
+	const char *text; /* NULL: the number */
+	uint64_t number;
+};
+
+/* The same with at most 8 fields, where the journal reads stderr; elsewhere the line alone, which says it all. */
+void opd_log_with(const char *priority, const struct opd_log_field *fields, size_t nr_fields, const char *format, ...)
+	OP_NONNULL_ARGS(1, 2, 4) OP_PRINTF(4, 5);
 
 /* Lets a message of one kind pass once per interval: true when it may, and *ret_suppressed says how many were held back. */
 struct opd_rate {

@@ -54,6 +54,9 @@ const struct opd_mapping *opd_mapset_find(const struct opd_mapset *set, uint64_t
 void opd_mapset_visit_cookies(struct opd_mapset *set, uint32_t round, void (*visit)(uint64_t cookie, void *arg), void *arg)
 	OP_NONNULL_ARGS(1, 3);
 
+/* Gives every mapping, also those that ended, the cookie that `change` says. */
+void opd_mapset_change_cookies(struct opd_mapset *set, uint64_t (*change)(uint64_t cookie, void *arg), void *arg) OP_NONNULL_ARGS(1, 2);
+
 /* Number of mappings that hold now. */
 size_t opd_mapset_count(const struct opd_mapset *set) OP_NONNULL;
 

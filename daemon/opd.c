@@ -2,7 +2,6 @@
 #include "daemon/opd.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <popt.h>
 #include <signal.h>
 #include <sys/epoll.h>
@@ -16,12 +15,11 @@
 #include "daemon/privileges.h"
 #include "daemon/proc_scan.h"
 #include "libop/clock.h"
-#include "libop/control.h"
 #include "libop/ibs_host.h"
+#include "libop/session.h"
 #include "libop/sys.h"
 
 #define MAX_CLOSED_FILES       16384 /* that something is known of: some hundred bytes each */
-#define MAX_OPEN_FILES_DEFAULT 4096 /* open sample files are mappings, not descriptors: well below vm.max_map_count */
 
 /* ---- pipeline ---- */
 
@@ -149,6 +147,8 @@ static int init_cgroups(struct opd *opd)
 
 static int init_count(struct opd *opd)
 {
+	int err;
+
 	opd->pipeline.count = (struct opd_count){
 		.session_fd = opd->session_fd,
 		.table = opd->pipeline.resolver.table,
@@ -162,10 +162,12 @@ static int init_count(struct opd *opd)
 		.settler = opd->settler,
 		.cpu_speed_mhz = opd_cpu_speed_mhz(),
 		.no_process_cookie = opd->pipeline.resolver.pseudo[OPD_PSEUDO_NO_PROCESS],
-		.max_open = opd->config.max_open_files ? opd->config.max_open_files : MAX_OPEN_FILES_DEFAULT,
+		.max_open = opd_count_max_open(opd->config.max_open_files),
 		.max_closed = MAX_CLOSED_FILES,
+		.limit = { .max = opd->config.max_sample_files, .max_bytes = opd->config.session_max_use },
 	};
-	return 0;
+	err = opd_file_limit_recount(&opd->pipeline.count.limit, opd->session_fd);
+	return err ? opd_fail("cannot count the sample files of the session: %s", strerror(-err)) : 0;
 }
 
 static void fini_count(struct opd *opd)
@@ -175,39 +177,22 @@ static void fini_count(struct opd *opd)
 
 /* ---- main thread ---- */
 
-static struct opd_job *new_job(enum opd_job_kind kind, void *arg)
+/* What was needed to make the socket and the session directory is not needed any more. */
+static int init_privileges(struct opd *opd OP_UNUSED)
 {
-	struct opd_job *job = calloc(1, sizeof(*job));
+	int err = opd_privileges_drop();
 
-	if (job) {
-		job->kind = kind;
-		job->arg = arg;
-	}
-	return job;
-}
-
-static void quit(struct opd *opd)
-{
-	if (opd->quitting)
-		return;
-	opd->quitting = true;
-	sd_notify(0, "STOPPING=1\nSTATUS=Writing the last samples");
-	opd_sync_submit(&opd->sync, opd->quit_job);
-	opd->quit_job = NULL;
+	return err ? opd_fail("cannot give up capabilities: %s", strerror(-err)) : 0;
 }
 
 static int on_signal(sd_event_source *source OP_UNUSED, const struct signalfd_siginfo *info, void *arg)
 {
 	struct opd *opd = arg;
-	struct opd_job *job;
 
-	if (info->ssi_signo != SIGHUP) {
-		quit(opd);
-		return 0;
-	}
-	job = new_job(OPD_JOB_REOPEN, NULL);
-	if (job)
-		opd_sync_submit(&opd->sync, job);
+	if (info->ssi_signo == SIGHUP)
+		opd_reload(opd);
+	else
+		opd_quit(opd);
 	return 0;
 }
 
@@ -237,8 +222,6 @@ static void fini_loop(struct opd *opd)
 	opd->loop = sd_event_unref(opd->loop);
 }
 
-static void on_job_done(struct opd *opd, struct opd_job *job);
-
 static int on_jobs_done(sd_event_source *source OP_UNUSED, int fd OP_UNUSED, uint32_t revents OP_UNUSED, void *arg)
 {
 	struct opd *opd = arg;
@@ -246,7 +229,7 @@ static int on_jobs_done(sd_event_source *source OP_UNUSED, int fd OP_UNUSED, uin
 
 	for (struct opd_job *job = opd_sync_take_done(&opd->sync); job; job = next) {
 		next = job->next;
-		on_job_done(opd, job);
+		opd_job_done(opd, job);
 		free(job->payload);
 		free(job);
 	}
@@ -282,7 +265,7 @@ static void free_jobs(struct opd_job *jobs)
 /* Left early, the thread is asked to end here; nobody waits for what it still gives back. */
 static void fini_sync(struct opd *opd)
 {
-	quit(opd);
+	opd_quit(opd);
 	opd_sync_stop(&opd->sync);
 	free_jobs(opd->sync.submitted);
 	free_jobs(opd->sync.done);
@@ -294,7 +277,7 @@ static int init_sync(struct opd *opd)
 	int err;
 
 	fill_status(opd);
-	opd->quit_job = new_job(OPD_JOB_QUIT, NULL); /* there when memory is not */
+	opd->quit_job = opd_job_new(OPD_JOB_QUIT, NULL); /* there when memory is not */
 	if (!opd->quit_job)
 		return opd_fail("no memory");
 	err = opd_sync_start(&opd->sync, &opd->pipeline, &opd->config, &opd->status);
@@ -309,123 +292,16 @@ static int init_sync(struct opd *opd)
 	return opd_fail("cannot watch the sync thread: %s", strerror(-err));
 }
 
-/* ---- control socket ---- */
-
-/* What each command becomes; the server has checked who sends it. */
-static const enum opd_job_kind jobs_of_commands[] = {
-	[OP_CONTROL_STATUS] = OPD_JOB_STATUS, [OP_CONTROL_START] = OPD_JOB_START, [OP_CONTROL_STOP] = OPD_JOB_STOP,
-	[OP_CONTROL_DUMP] = OPD_JOB_DUMP,     [OP_CONTROL_RESET] = OPD_JOB_RESET, [OP_CONTROL_SHUTDOWN] = OPD_JOB_QUIT,
-	[OP_CONTROL_SAVE] = OPD_JOB_SAVE,
-};
-
-/* False after an answer: a name that no session may have. */
-static bool check_name(struct opd *opd, struct opd_client client, enum op_control_command command, const char *name)
+static int init_service(struct opd *opd)
 {
-	const char *fault = command == OP_CONTROL_SAVE ? op_session_name_fault(name) : NULL;
-	char text[128];
+	int err = opd_service_open(&opd->service, opd->loop, &opd->sync);
 
-	if (!fault)
-		return true;
-	snprintf(text, sizeof(text), "a session cannot have that name: %s", fault);
-	opd_server_reply_error(opd->server, client, -EINVAL, text);
-	return false;
+	return err ? opd_fail("cannot watch the time: %s", strerror(-err)) : 0;
 }
 
-static void on_command(void *context, struct opd_client client, enum op_control_command command, const char *name)
+static void fini_service(struct opd *opd)
 {
-	struct opd *opd = context;
-	struct opd_job *job = NULL;
-	struct opd_client *asker;
-
-	if (opd->quitting) {
-		opd_server_reply_error(opd->server, client, -ESHUTDOWN, "opd is shutting down");
-		return;
-	}
-	if (!check_name(opd, client, command, name))
-		return;
-	asker = malloc(sizeof(*asker));
-	if (asker)
-		job = new_job(jobs_of_commands[command], asker);
-	if (!job) {
-		free(asker);
-		opd_server_reply_error(opd->server, client, -ENOMEM, "no memory");
-		return;
-	}
-	*asker = client;
-	snprintf(job->name, sizeof(job->name), "%s", name);
-	if (command == OP_CONTROL_SHUTDOWN) {
-		opd->quitting = true;
-		sd_notify(0, "STOPPING=1\nSTATUS=Writing the last samples");
-	}
-	opd_sync_submit(&opd->sync, job);
-}
-
-static void tell_state(const struct opd_job *job)
-{
-	if (job->error)
-		return;
-	if (job->kind == OPD_JOB_START)
-		sd_notify(0, "STATUS=Profiling");
-	else if (job->kind == OPD_JOB_STOP)
-		sd_notify(0, "STATUS=Paused");
-}
-
-static void on_job_done(struct opd *opd, struct opd_job *job)
-{
-	struct opd_client *asker = job->arg;
-
-	if (job->error)
-		opd_log(SD_ERR, "%s", job->message);
-	if (asker && job->error)
-		opd_server_reply_error(opd->server, *asker, job->error, job->message);
-	else if (asker)
-		opd_server_reply(opd->server, *asker, 0, job->payload, job->payload_bytes);
-	free(asker);
-	tell_state(job);
-	if (job->kind == OPD_JOB_QUIT)
-		sd_event_exit(opd->loop, 0);
-}
-
-static int explain_listen(const struct opd *opd, int err)
-{
-	const char *path = opd->config.control_socket;
-
-	if (err == -EADDRINUSE)
-		return opd_fail("another opd answers on the control socket %s", path);
-	return opd_fail("cannot listen on the control socket %s: %s", path, strerror(-err));
-}
-
-/*
- * Early, before anything is made in the session directory: a second opd ends here. Who connects now is served once the loop runs.
- */
-static int init_socket(struct opd *opd)
-{
-	int err = opd_server_listen(opd->config.control_socket, &opd->listen_fd);
-
-	return err ? explain_listen(opd, err) : 0;
-}
-
-static void fini_socket(struct opd *opd)
-{
-	if (opd->listen_fd < 0)
-		return; /* the server had it, and has removed the file */
-	close(opd->listen_fd);
-	op_sys_unlinkat(AT_FDCWD, opd->config.control_socket, 0);
-}
-
-static int init_server(struct opd *opd)
-{
-	int err = opd_server_open(opd->loop, opd->listen_fd, opd->config.control_socket, on_command, opd, &opd->server);
-
-	if (err)
-		return explain_listen(opd, err);
-	opd->listen_fd = -1;
-	return 0;
-}
-
-static void fini_server(struct opd *opd)
-{
-	opd_server_close(opd->server);
+	opd_service_close(&opd->service);
 }
 
 /* ---- the list ---- */
@@ -438,9 +314,10 @@ static const struct {
 	{ "config", opd_init_config, opd_fini_config },
 	{ "setup", opd_init_setup, opd_fini_setup },
 	{ "events", init_events, fini_events },
-	{ "socket", init_socket, fini_socket },
+	{ "socket", opd_init_socket, opd_fini_socket },
 	{ "capture", init_capture, fini_capture },
 	{ "session", opd_init_session, opd_fini_session },
+	{ "privileges", init_privileges, NULL }, /* before there are threads */
 	{ "lock", opd_init_lock, opd_fini_lock },
 	{ "recovery", opd_init_recovery, NULL },
 	{ "cookies", init_cookies, fini_cookies },
@@ -451,7 +328,8 @@ static const struct {
 	{ "settler", opd_init_settler, opd_fini_settler },
 	{ "count", init_count, fini_count },
 	{ "sync", init_sync, fini_sync },
-	{ "server", init_server, fini_server },
+	{ "service", init_service, fini_service },
+	{ "server", opd_init_server, opd_fini_server },
 };
 
 /* What was configured is used; where the plan says that it is short, the user should know before samples are lost. */
@@ -480,6 +358,37 @@ static void tell_host(const struct opd *opd)
 	opd_privileges_report();
 }
 
+void opd_ready(struct opd *opd, bool profiling)
+{
+	const struct opd_log_field fields[] = {
+		{ .name = "OPD_CPUS", .number = opd->pipeline.capture.nr_online },
+		{ .name = "OPD_SESSION_DIR", .text = opd->session_dir },
+		{ .name = "OPD_PROFILING", .text = profiling ? "yes" : "no" },
+	};
+
+	tell_host(opd);
+	opd_log_with(SD_INFO, fields, op_array_size(fields), "ready: %zu CPUs, session directory %s, %s",
+		     opd->pipeline.capture.nr_online, opd->session_dir, profiling ? "profiling" : "paused");
+	opd_service_ready(&opd->service, profiling);
+}
+
+/* Where there is to be profiling, opd is ready when every CPU samples. */
+static int begin(struct opd *opd)
+{
+	struct opd_job *job;
+
+	if (!op_session_wants_profiling(opd->session_fd, opd->config.profile_on_start)) {
+		opd_ready(opd, false);
+		return 0;
+	}
+	job = opd_job_new(OPD_JOB_START, NULL);
+	if (!job)
+		return opd_fail("no memory");
+	opd->starting = true;
+	opd_sync_submit(&opd->sync, job);
+	return 0;
+}
+
 static int run(struct opd *opd)
 {
 	size_t nr_up = 0;
@@ -487,12 +396,10 @@ static int run(struct opd *opd)
 
 	while (nr_up < op_array_size(steps) && !(err = steps[nr_up].init(opd)))
 		nr_up++;
-	if (!err) {
-		tell_host(opd);
-		opd_log(SD_INFO, "ready: %zu CPUs, session directory %s", opd->pipeline.capture.nr_online, opd->session_dir);
-		sd_notify(0, "READY=1\nSTATUS=Paused");
+	if (!err)
+		err = begin(opd);
+	if (!err)
 		err = sd_event_loop(opd->loop);
-	}
 	while (nr_up--)
 		if (steps[nr_up].fini)
 			steps[nr_up].fini(opd);
@@ -531,6 +438,7 @@ int opd_main(int argc, char **argv)
 	bool done;
 	int result = EXIT_FAILURE;
 
+	op_sys_use_one_heap();
 	if (!parse_options(&opd, argc, argv, &done))
 		result = done ? EXIT_SUCCESS : run(&opd);
 	free(opd.config_path);

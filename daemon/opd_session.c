@@ -37,24 +37,31 @@ static void log_lines(char *text)
 		opd_log(SD_WARNING, "%s", line);
 }
 
-int opd_init_config(struct opd *opd)
+int opd_read_config(const struct opd *opd, struct op_config *ret_config)
 {
 	struct op_text warnings = { 0 };
+	struct op_config config;
 	bool is_explicit;
 	const char *path = op_config_path(opd->config_path, &is_explicit);
-	int err = op_config_init(&opd->config);
+	int err = op_config_init(&config);
 
 	if (err)
 		return opd_fail("no memory");
-	err = op_config_read(&opd->config, path, is_explicit, &warnings);
+	err = op_config_read(&config, path, is_explicit, &warnings);
 	if (err) {
 		opd_fail("cannot read %s: %s", path, strerror(-err));
-		op_config_free(&opd->config);
+		op_config_free(&config);
 	} else {
 		log_lines(warnings.data);
+		*ret_config = config;
 	}
 	op_text_free(&warnings);
 	return err ? -1 : 0;
+}
+
+int opd_init_config(struct opd *opd)
+{
+	return opd_read_config(opd, &opd->config);
 }
 
 void opd_fini_config(struct opd *opd)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * The state of opd's main thread, and those steps of the start-up list that are not in opd.c: configuration, setup, session
- * directory and lock (opd_session.c). An init returns 0, or -1 after a line in the log, with nothing left behind; its fini
+ * directory and lock (opd_session.c), control socket, signals and jobs (opd_control.c). An init returns 0, or -1 after a line in the log, with nothing left behind; its fini
  * undoes it.
  */
 #ifndef OPD_STATE_H
@@ -10,6 +10,7 @@
 #include <systemd/sd-event.h>
 
 #include "daemon/server.h"
+#include "daemon/service.h"
 #include "daemon/settle.h"
 #include "daemon/sync.h"
 #include "libop/compiler.h"
@@ -28,6 +29,7 @@ struct opd {
 	int lock_fd;
 	bool was_unclean; /* the last opd in this session directory did not end in order */
 	int listen_fd; /* -1 once the server has it */
+	bool is_activated; /* it is systemd's */
 	struct op_event default_event;
 	struct op_event_list events;
 	struct opd_settler *settler;
@@ -36,13 +38,37 @@ struct opd {
 	sd_event *loop;
 	struct opd_sync sync;
 	struct opd_job *quit_job; /* NULL once it was given */
+	struct opd_service service;
 	struct opd_server *server;
+	bool starting; /* not READY: the CPUs do not sample yet */
 	bool quitting;
 };
 
 /* Logs why opd cannot start, tells the service manager as well, and returns -1. */
 int opd_fail(const char *format, ...) OP_NONNULL_ARGS(1) OP_PRINTF(1, 2);
 
+/* Reads the configuration and logs what is wrong in it. 0, or -1 after a line in the log; freed with op_config_free. */
+int opd_read_config(const struct opd *opd, struct op_config *ret_config) OP_NONNULL OP_MUST_CHECK;
+
+/* A job that opd_sync_submit takes; NULL without memory. */
+struct opd_job *opd_job_new(enum opd_job_kind kind, void *arg) OP_MUST_CHECK;
+
+/* A job came back: its asker is answered, the service manager told. The job and its payload are the caller's to free. */
+void opd_job_done(struct opd *opd, struct opd_job *job) OP_NONNULL;
+
+/* Says that opd is ready. */
+void opd_ready(struct opd *opd, bool profiling) OP_NONNULL;
+
+/* Has the last samples written and the loop end. */
+void opd_quit(struct opd *opd) OP_NONNULL;
+
+/* Reads the configuration again. */
+void opd_reload(struct opd *opd) OP_NONNULL;
+
+int opd_init_socket(struct opd *opd) OP_NONNULL OP_MUST_CHECK;
+void opd_fini_socket(struct opd *opd) OP_NONNULL;
+int opd_init_server(struct opd *opd) OP_NONNULL OP_MUST_CHECK;
+void opd_fini_server(struct opd *opd) OP_NONNULL;
 int opd_init_config(struct opd *opd) OP_NONNULL OP_MUST_CHECK;
 void opd_fini_config(struct opd *opd) OP_NONNULL;
 int opd_init_setup(struct opd *opd) OP_NONNULL OP_MUST_CHECK;

@@ -151,6 +151,11 @@ static bool is_at(const struct opd_places *places, const struct opd_place *place
 	return place->mnt_ns == mnt_ns && !strcmp(place->root, root);
 }
 
+static uint64_t mnt_ns_of(const struct opd_places *places, const struct opd_place *place)
+{
+	return place ? place->mnt_ns : places->host_ns;
+}
+
 static int move_to(struct opd_places *places, uint64_t mnt_ns, const char *root, struct opd_place **place)
 {
 	struct opd_place *new_place;
@@ -175,14 +180,12 @@ static bool lives_there(const struct opd_place *place, uint32_t pid)
 	       is_at(place->places, place, mnt_ns, root);
 }
 
-int opd_place_look(struct opd_places *places, uint32_t pid, struct opd_place **place)
+static int look_root(struct opd_places *places, uint32_t pid, uint64_t mnt_ns, struct opd_place **place)
 {
 	char root[PATH_MAX];
-	uint64_t mnt_ns;
 	int err;
 
-	know_host(places);
-	if (!read_mnt_ns(pid, &mnt_ns) || !read_link(pid, "root", root, sizeof(root)))
+	if (!read_link(pid, "root", root, sizeof(root)))
 		return 0;
 	err = move_to(places, mnt_ns, root, place);
 	if (!err && *place && !lives_there(*place, (*place)->seen_pid))
@@ -190,10 +193,24 @@ int opd_place_look(struct opd_places *places, uint32_t pid, struct opd_place **p
 	return err;
 }
 
+int opd_place_look(struct opd_places *places, uint32_t pid, struct opd_place **place)
+{
+	uint64_t mnt_ns;
+
+	know_host(places);
+	return read_mnt_ns(pid, &mnt_ns) ? look_root(places, pid, mnt_ns, place) : 0;
+}
+
+int opd_place_look_root(struct opd_places *places, uint32_t pid, struct opd_place **place)
+{
+	know_host(places);
+	return look_root(places, pid, mnt_ns_of(places, *place), place);
+}
+
 int opd_place_enter(struct opd_places *places, uint64_t mnt_ns, struct opd_place **place)
 {
 	know_host(places);
-	if (mnt_ns == (*place ? (*place)->mnt_ns : places->host_ns))
+	if (mnt_ns == mnt_ns_of(places, *place))
 		return 0;
 	return move_to(places, mnt_ns, *place ? (*place)->root : "/", place);
 }

@@ -51,6 +51,9 @@ void opd_place_put(struct opd_place *place);
  */
 int opd_place_look(struct opd_places *places, uint32_t pid, struct opd_place **place) OP_NONNULL OP_MUST_CHECK;
 
+/* The same when its mount namespace is known to be that of *place, and only its root may be another one: chroot is not reported. */
+int opd_place_look_root(struct opd_places *places, uint32_t pid, struct opd_place **place) OP_NONNULL OP_MUST_CHECK;
+
 /* The process entered another mount namespace, as PERF_RECORD_NAMESPACES tells. 0 or -ENOMEM. */
 int opd_place_enter(struct opd_places *places, uint64_t mnt_ns, struct opd_place **place) OP_NONNULL OP_MUST_CHECK;
 

@@ -1,29 +1,111 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "daemon/privileges.h"
 
+#include <errno.h>
 #include <sys/capability.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 
 #include "daemon/log.h"
+
+#ifndef PR_SET_MDWE /* Linux 6.3 */
+#define PR_SET_MDWE		   65
+#define PR_MDWE_REFUSE_EXEC_GAIN 1
+#endif
+
+/* Ring memory is accounted to the user's limit on locked memory, unless that is infinite or CAP_IPC_LOCK lifts it. */
+static bool memory_is_limited(void)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_MEMLOCK, &limit) < 0 || limit.rlim_cur != RLIM_INFINITY;
+}
 
 /* CAP_SYS_ADMIN stands for CAP_PERFMON, as it does in the kernel (capabilities(7)). */
 static const struct {
 	cap_value_t capability, instead;
+	bool (*is_needed)(void); /* NULL: always */
 	const char *name, *without;
 } used[] = {
-	{ CAP_PERFMON, CAP_SYS_ADMIN, "CAP_PERFMON",
+	{ CAP_PERFMON, CAP_SYS_ADMIN, NULL, "CAP_PERFMON",
 	  "all processes can be sampled only where kernel.perf_event_paranoid is 0 or less" },
-	{ CAP_IPC_LOCK, CAP_IPC_LOCK, "CAP_IPC_LOCK", "ring memory is limited to kernel.perf_event_mlock_kb" },
-	{ CAP_SYS_PTRACE, CAP_SYS_PTRACE, "CAP_SYS_PTRACE", "processes of other users that ran before opd cannot be resolved" },
-	{ CAP_CHECKPOINT_RESTORE, CAP_SYS_ADMIN, "CAP_CHECKPOINT_RESTORE",
+	{ CAP_IPC_LOCK, CAP_IPC_LOCK, memory_is_limited, "CAP_IPC_LOCK", "ring memory is limited to kernel.perf_event_mlock_kb" },
+	{ CAP_SYS_PTRACE, CAP_SYS_PTRACE, NULL, "CAP_SYS_PTRACE", "processes of other users that ran before opd cannot be resolved" },
+	{ CAP_CHECKPOINT_RESTORE, CAP_SYS_ADMIN, NULL, "CAP_CHECKPOINT_RESTORE",
 	  "files that were removed or replaced while they ran, and files of containers, are told by their names only" },
-	{ CAP_SYSLOG, CAP_SYSLOG, "CAP_SYSLOG", "kernel addresses may be hidden and kernel samples have no symbols" },
+	{ CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE, NULL, "CAP_DAC_READ_SEARCH",
+	  "files in directories that are closed to opd, and lists of JIT code that only their owner may read, are not seen" },
+	{ CAP_SYSLOG, CAP_SYSLOG, NULL, "CAP_SYSLOG", "kernel addresses may be hidden and kernel samples have no symbols" },
 };
 
-static bool has(cap_t capabilities, cap_value_t capability)
+static bool has(cap_t capabilities, cap_value_t capability, cap_flag_t flag)
 {
 	cap_flag_value_t value = CAP_CLEAR;
 
-	return !cap_get_flag(capabilities, capability, CAP_EFFECTIVE, &value) && value == CAP_SET;
+	return !cap_get_flag(capabilities, capability, flag, &value) && value == CAP_SET;
+}
+
+static bool is_used(cap_value_t capability)
+{
+	for (size_t i = 0; i < op_array_size(used); i++)
+		if (used[i].capability == capability)
+			return !used[i].is_needed || used[i].is_needed();
+	return false;
+}
+
+/* The set that is to be kept, all of it effective. */
+static cap_t wanted_of(cap_t present)
+{
+	cap_t wanted = cap_init();
+
+	for (size_t i = 0; i < op_array_size(used) && wanted; i++) {
+		cap_value_t capability = used[i].capability;
+
+		if (!is_used(capability) || !has(present, capability, CAP_PERMITTED))
+			continue;
+		if (cap_set_flag(wanted, CAP_PERMITTED, 1, &capability, CAP_SET) < 0 ||
+		    cap_set_flag(wanted, CAP_EFFECTIVE, 1, &capability, CAP_SET) < 0) {
+			cap_free(wanted);
+			return NULL;
+		}
+	}
+	return wanted;
+}
+
+/* As far as CAP_SETPCAP goes; what nobody can regain without it is gone with the permitted set and no_new_privs. */
+static void shrink_bounds(void)
+{
+	for (cap_value_t capability = 0; cap_get_bound(capability) >= 0; capability++)
+		if (!is_used(capability) && cap_get_bound(capability) > 0 && cap_drop_bound(capability) < 0)
+			return;
+}
+
+/* What could be inherited is of no account to a program that executes none. */
+static bool is_more(cap_t present, cap_t wanted)
+{
+	int differs = cap_compare(present, wanted);
+
+	return CAP_DIFFERS(differs, CAP_PERMITTED) || CAP_DIFFERS(differs, CAP_EFFECTIVE);
+}
+
+int opd_privileges_drop(void)
+{
+	cap_t present = cap_get_proc(), wanted = present ? wanted_of(present) : NULL;
+	int err = wanted ? 0 : -ENOMEM;
+
+	if (!err) {
+		shrink_bounds();
+		prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+		prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0);
+		/* A sandbox may refuse the call to who has nothing to give up. */
+		if (is_more(present, wanted) && cap_set_proc(wanted) < 0)
+			err = -errno;
+		if (!err && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+			err = -errno;
+	}
+	cap_free(wanted);
+	cap_free(present);
+	return err;
 }
 
 void opd_privileges_report(void)
@@ -33,7 +115,8 @@ void opd_privileges_report(void)
 	if (!capabilities)
 		return;
 	for (size_t i = 0; i < op_array_size(used); i++)
-		if (!has(capabilities, used[i].capability) && !has(capabilities, used[i].instead))
+		if (is_used(used[i].capability) && !has(capabilities, used[i].capability, CAP_EFFECTIVE) &&
+		    !has(capabilities, used[i].instead, CAP_EFFECTIVE))
 			opd_log(SD_WARNING, "without %s %s", used[i].name, used[i].without);
 	cap_free(capabilities);
 }

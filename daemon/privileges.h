@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The capabilities that opd uses, each with what breaks without it. */
+/*
+ * What opd may do beyond an ordinary process. The table in privileges.c is all that it uses, with what breaks without each; doc/security.md has the reasons.
+ * Before there are threads: capabilities belong to a thread.
+ */
 #ifndef OPD_PRIVILEGES_H
 #define OPD_PRIVILEGES_H
 
 #include "libop/compiler.h"
 
 /*
- * Logs a line for each capability that this process lacks and would use. Nothing is refused for it here: what cannot be
- * done without one fails where it is done, with its own reason.
+ * Gives up every capability that is not in the table, for good (bounding set, inheritance, no_new_privs), and memory that is written and executed. What the
+ * kernel does not know is left out. 0 or -errno.
  */
+int opd_privileges_drop(void) OP_MUST_CHECK;
+
+/* A line in the log for each one that opd has not, with what will be missing; nothing to say as root. */
 void opd_privileges_report(void);
 
 #endif

@@ -329,6 +329,7 @@ static bool runs_another(const struct scan *scan)
 static int scan_process(struct scan *scan, FILE *maps, uint64_t now_ns)
 {
 	struct opd_process *process = scan->process;
+	struct opd_mapped nothing = { .name = "" };
 	struct segment none = { 0 };
 	char path[64], exe[PATH_MAX] = "";
 	int err;
@@ -352,7 +353,7 @@ static int scan_process(struct scan *scan, FILE *maps, uint64_t now_ns)
 		return err;
 	}
 	err = each_line(maps, take_scanned, scan);
-	return err ? err : settle(scan, &none, NULL);
+	return err ? err : settle(scan, &none, &nothing);
 }
 
 int opd_proc_scan_pid(struct opd_processes *processes, struct op_dcookie_table *table, uint32_t pid, uint64_t now_ns)

@@ -69,6 +69,7 @@ static int push_mm(struct opd_process *process, struct opd_mapset *maps, const s
 	if (like) {
 		mm->app_cookie = like->app_cookie;
 		mm->place = opd_place_ref(like->place);
+		mm->has_mnt_ns = like->has_mnt_ns;
 		mm->jit_base = opd_jit_space_get(like->jit ? like->jit : like->jit_base);
 	}
 	mm->from_ns = from_ns;
@@ -147,6 +148,7 @@ int opd_process_fork(struct opd_processes *processes, uint32_t parent_pid, uint3
 		process = opd_process_add(processes, pid, time_ns);
 		if (!process)
 			return refusal(processes);
+		process->parent_pid = parent_pid;
 		process->nr_threads = 1;
 		return 0;
 	}
@@ -169,6 +171,7 @@ int opd_process_fork(struct opd_processes *processes, uint32_t parent_pid, uint3
 	if (process->mm->older)
 		mark_prunable(processes, process);
 	process->sure_ns = !parent ? 0 : opd_process_is_doubtful(processes, parent) ? parent->sure_ns : time_ns;
+	process->parent_pid = parent_pid;
 	process->snapshot_ns = 0;
 	process->exit_ns = UINT64_MAX;
 	process->nr_threads = 1;
@@ -180,6 +183,7 @@ int opd_process_exec(struct opd_processes *processes, uint32_t pid, uint64_t tim
 {
 	struct opd_process *process = opd_process_find(processes, pid);
 	struct opd_mm like = { .app_cookie = OP_DCOOKIE_NONE };
+	const struct opd_mm *old;
 
 	if (!process) {
 		process = opd_process_add(processes, pid, time_ns);
@@ -192,7 +196,9 @@ int opd_process_exec(struct opd_processes *processes, uint32_t pid, uint64_t tim
 	/* The thread that calls exec takes the place of a leader that was ended for it. */
 	process->leader_exited = false;
 	note_change(processes, pid);
-	like.place = opd_process_mm_at(process, time_ns)->place;
+	old = opd_process_mm_at(process, time_ns);
+	like.place = old->place;
+	like.has_mnt_ns = old->has_mnt_ns;
 	mark_prunable(processes, process);
 	process->sure_ns = op_max_u64(process->sure_ns, time_ns);
 	return push_mm(process, opd_mapset_new(&processes->account), &like, time_ns);

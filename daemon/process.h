@@ -21,6 +21,7 @@ struct opd_mm {
 	struct opd_mm *older;
 	struct opd_mapset *maps;
 	struct opd_place *place; /* where it sees files from, as far as it is known */
+	bool has_mnt_ns;         /* the mount namespace of place is its own: the side band tells when it goes into another one */
 	uint64_t from_ns;    /* 0: since before opd looked */
 	uint64_t app_cookie; /* of the executable; OP_DCOOKIE_NONE: not known yet, or a kernel thread */
 	/* daemon/jit.h: what is known of its JIT code and what a fork left, references; NULL: nothing */
@@ -32,7 +33,7 @@ struct opd_mm {
 
 struct opd_process {
 	struct op_hlink link;
-	uint32_t pid;
+	uint32_t pid, parent_pid; /* who forked it; 0: not known */
 	struct opd_mm *mm;    /* newest */
 	uint64_t snapshot_ns; /* what /proc said at this time is in mm, older records are part of it; 0: never asked */
 	uint64_t reread_ns;   /* when its mappings were last read again, because of a sample outside of them */

@@ -7,8 +7,11 @@
 
 #include "daemon/log.h"
 #include "libop/damaged.h"
+#include "libop/file.h"
 #include "libop/odb.h"
 #include "libop/session.h"
+#include "libop/session_close.h"
+#include "libop/session_ledger.h"
 #include "libop/sys.h"
 #include "libop/text.h"
 
@@ -23,7 +26,7 @@ int opd_put_sample_file_aside(int session_fd, const char *path)
 	int err = op_damaged_put_aside(session_fd, path, aside);
 
 	if (!err)
-		opd_log(SD_WARNING, "%s is not a sample file: kept as %s in the session directory, counting goes on in a new one",
+		opd_log(SD_WARNING, "%s is not a sample file: kept as %s in the session directory",
 			path, aside);
 	return err;
 }
@@ -31,6 +34,7 @@ int opd_put_sample_file_aside(int session_fd, const char *path)
 struct recovery {
 	int session_fd;
 	uint64_t nr_files, nr_repaired, dropped_nodes, nr_put_aside;
+	uint64_t nr_closed, nr_closed_files; /* sessions, and the files in them */
 };
 
 static void fail(const char *path, int err)
@@ -122,18 +126,19 @@ static void recover_directory(struct recovery *recovery, const char *directory)
 	op_session_list_free(&list);
 }
 
-static void recover_cgroups(struct recovery *recovery)
+static void recover_session(struct recovery *recovery, const char *session)
 {
-	int fd = op_sys_openat(recovery->session_fd, OP_SESSION_CURRENT, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	int fd = op_sys_openat(recovery->session_fd, session, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 	struct op_session_cgroups list = { 0 };
 
 	if (fd < 0)
 		return;
+	recover_directory(recovery, session);
 	if (op_session_list_cgroups(fd, &list) < 0)
 		list = (struct op_session_cgroups){ 0 };
 	close(fd);
 	for (size_t i = 0; i < list.nr_cgroups; i++) {
-		char *directory = join(OP_SESSION_CURRENT, list.cgroups[i].directory);
+		char *directory = join(session, list.cgroups[i].directory);
 
 		if (directory)
 			recover_directory(recovery, directory);
@@ -142,24 +147,115 @@ static void recover_cgroups(struct recovery *recovery)
 	op_session_cgroups_free(&list);
 }
 
+/* ---- sessions that were closed ---- */
+
+struct sessions {
+	char **paths; /* "samples/NAME" */
+	size_t nr;
+};
+
+static int add_session(const char *name, void *arg)
+{
+	struct sessions *sessions = arg;
+	char **paths;
+
+	if (!strcmp(name, "current"))
+		return 0;
+	paths = reallocarray(sessions->paths, sessions->nr + 1, sizeof(*paths));
+	if (!paths)
+		return -ENOMEM;
+	sessions->paths = paths;
+	paths[sessions->nr] = join("samples", name);
+	if (!paths[sessions->nr])
+		return -ENOMEM;
+	sessions->nr++;
+	return 0;
+}
+
+static void free_sessions(const struct sessions *sessions)
+{
+	for (size_t i = 0; i < sessions->nr; i++)
+		free(sessions->paths[i]);
+	free(sessions->paths);
+}
+
+/* What it says follows what there is; where nothing is left of it, another one is made. */
+static int correct_ledger(int session_fd, const char *session, int dir_fd)
+{
+	const char *name = strrchr(session, '/') + 1;
+	struct op_session_ledger ledger = { 0 };
+	char aside[OP_DAMAGED_NAME_BYTES], *path;
+	int err = op_session_ledger_read(dir_fd, &ledger, NULL);
+
+	if (err == -ENOENT || err == -EBADMSG) {
+		ledger.ended = op_session_is_time_name(name) ? OP_SESSION_rotated : OP_SESSION_saved;
+		op_session_ledger_guess_times(&ledger, dir_fd);
+		path = join(session, OP_SESSION_LEDGER);
+		err = err == -ENOENT ? 0 : path ? op_damaged_put_aside(session_fd, path, aside) : -ENOMEM;
+		free(path);
+	}
+	if (!err)
+		err = op_session_ledger_recount(&ledger, dir_fd);
+	if (!err)
+		err = op_session_ledger_publish(&ledger, dir_fd);
+	op_session_ledger_free(&ledger);
+	return err;
+}
+
+/* One that a power cut, or a disk that failed, kept from being written as a whole. */
+static void recover_closed(struct recovery *recovery, const char *session)
+{
+	int fd = op_sys_openat(recovery->session_fd, session, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0), err;
+
+	if (fd < 0)
+		return;
+	if (!faccessat(fd, OP_SESSION_CLOSING, F_OK, AT_SYMLINK_NOFOLLOW)) {
+		recover_session(recovery, session);
+		err = correct_ledger(recovery->session_fd, session, fd);
+		if (!err)
+			err = op_sys_syncfs(fd);
+		if (err)
+			fail(session, err);
+		else
+			op_session_mark_whole(fd);
+		recovery->nr_closed++;
+	}
+	close(fd);
+}
+
+static void tell(const struct recovery *recovery, bool was_unclean, uint64_t nr_put_back)
+{
+	if (!was_unclean && !recovery->nr_closed)
+		return;
+	opd_log(SD_NOTICE,
+		"%s: %llu sample files looked at, %llu of them in closed sessions, %llu repaired, %llu torn nodes dropped, %llu put aside, "
+		"%llu replaced by what the disk had",
+		was_unclean ? "the last opd did not end in order" : "a closed session was not on the disk",
+		(unsigned long long)recovery->nr_files, (unsigned long long)recovery->nr_closed_files,
+		(unsigned long long)recovery->nr_repaired, (unsigned long long)recovery->dropped_nodes,
+		(unsigned long long)recovery->nr_put_aside, (unsigned long long)nr_put_back);
+}
+
 void opd_recover(int session_fd, bool was_unclean)
 {
 	struct recovery recovery = { .session_fd = session_fd };
 	struct op_odb_recovery pending = { 0 };
-	int err = op_odb_recover(session_fd, OP_SESSION_TMP_SAMPLE, &pending);
+	struct sessions sessions = { 0 };
+	int err = op_session_visit_dir(session_fd, "samples", add_session, &sessions);
+	struct op_odb_moves moves = { .from = OP_SESSION_CURRENT, .to = sessions.paths, .nr_to = sessions.nr };
 
+	if (err)
+		fail("samples", err);
+	err = op_odb_recover(session_fd, OP_SESSION_TMP_SAMPLE, &moves, &pending);
 	if (err)
 		fail(OP_SESSION_TMP, err);
 	op_sys_unlinkat(session_fd, OP_SESSION_TMP "/stats", 0);
-	if (!was_unclean)
-		return;
-	recover_directory(&recovery, OP_SESSION_CURRENT);
-	recover_cgroups(&recovery);
-	opd_log(SD_NOTICE,
-		"the last opd did not end in order: %llu sample files looked at, %llu repaired, %llu torn nodes dropped, %llu put "
-		"aside, "
-		"%llu replaced by what the disk had",
-		(unsigned long long)recovery.nr_files, (unsigned long long)recovery.nr_repaired,
-		(unsigned long long)recovery.dropped_nodes, (unsigned long long)recovery.nr_put_aside,
-		(unsigned long long)pending.nr_put_back);
+	for (size_t i = 0; i < sessions.nr; i++)
+		recover_closed(&recovery, sessions.paths[i]);
+	recovery.nr_closed_files = recovery.nr_files;
+	if (was_unclean)
+		recover_session(&recovery, OP_SESSION_CURRENT);
+	op_file_unlink_below(session_fd, OP_SESSION_CURRENT "/" OP_SESSION_CLOSING);
+	tell(&recovery, was_unclean, pending.nr_put_back);
+	free_sessions(&sessions);
 }

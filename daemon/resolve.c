@@ -49,7 +49,7 @@ int opd_resolver_init(struct opd_resolver *resolver, struct op_dcookie_table *ta
 	if (err)
 		return err;
 	resolver->processes.jit = resolver->jit;
-	return opd_kernel_map_init(&resolver->kernel, resolver->table, "/proc", vmlinux);
+	return opd_kernel_map_init(&resolver->kernel, resolver->table, "/proc", "/sys", vmlinux);
 }
 
 int opd_resolver_init_foreign(struct opd_resolver *resolver, struct op_dcookie_table *table, size_t max_images,
@@ -78,10 +78,11 @@ void opd_resolver_free(struct opd_resolver *resolver)
 
 /* ---- what was found before ---- */
 
-/* A process that runs in several mappings has a place for each, and more for large ones. */
+/* A process that runs in several mappings has a place for each, and more for large ones; one for the kernel. */
 static struct opd_found *place_of(struct opd_resolver *resolver, const struct op_sample *sample)
 {
-	uint32_t mix = sample->pid * 0x9e3779b1u ^ (uint32_t)(sample->ip >> 18) * 0x85ebca6bu;
+	uint32_t part = sample->mode == OP_CPUMODE_KERNEL ? 0 : (uint32_t)(sample->ip >> 18);
+	uint32_t mix = sample->pid * 0x9e3779b1u ^ part * 0x85ebca6bu;
 
 	return &resolver->found[mix / (UINT32_MAX / OPD_FOUND_SLOTS + 1)];
 }
@@ -89,22 +90,26 @@ static struct opd_found *place_of(struct opd_resolver *resolver, const struct op
 static bool holds(const struct opd_resolver *resolver, const struct opd_found *found, const struct op_sample *sample)
 {
 	return found->start <= sample->ip && sample->ip < found->end && found->pid == sample->pid &&
-	       found->from_ns <= sample->time_ns && found->is_kernel == (sample->mode == OP_CPUMODE_KERNEL) &&
+	       found->from_ns <= sample->time_ns && found->mode == sample->mode &&
 	       found->changes == opd_process_changes(&resolver->processes, sample->pid);
 }
 
-static void give(const struct opd_found *found, const struct op_sample *sample, struct opd_resolved *resolved)
+static void give(const struct opd_found *found, const struct op_sample *sample, struct opd_resolved *ret_resolved)
 {
-	resolved->location.cookie = found->cookie;
-	resolved->location.offset = sample->ip + found->first;
-	resolved->app_cookie = found->app_cookie;
-	resolved->is_region = found->is_region;
+	*ret_resolved = (struct opd_resolved){
+		.location = { .cookie = found->cookie, .offset = sample->ip + found->first },
+		.app_cookie = found->app_cookie,
+		.is_kernel = found->mode == OP_CPUMODE_KERNEL,
+		.is_region = found->is_region,
+		.lasts = true,
+	};
 }
 
 /* Keeps what was resolved, for the addresses from start to end. */
-static void keep(struct opd_resolver *resolver, const struct op_sample *sample, const struct opd_resolved *resolved, uint64_t start,
+static void keep(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *resolved, uint64_t start,
 		 uint64_t end, uint64_t from_ns)
 {
+	resolved->lasts = from_ns <= sample->time_ns;
 	*place_of(resolver, sample) = (struct opd_found){
 		.start = start,
 		.end = end,
@@ -114,7 +119,7 @@ static void keep(struct opd_resolver *resolver, const struct op_sample *sample, 
 		.app_cookie = resolved->app_cookie,
 		.pid = sample->pid,
 		.changes = opd_process_changes(&resolver->processes, sample->pid),
-		.is_kernel = resolved->is_kernel,
+		.mode = sample->mode,
 		.is_region = resolved->is_region,
 	};
 }
@@ -325,16 +330,6 @@ static int look_up_user(struct opd_resolver *resolver, const struct op_sample *s
 	return err;
 }
 
-static int resolve_user(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *resolved)
-{
-	const struct opd_found *found = place_of(resolver, sample);
-
-	if (op_unlikely(!holds(resolver, found, sample)))
-		return look_up_user(resolver, sample, resolved);
-	give(found, sample, resolved);
-	return 0;
-}
-
 /* An address that lies nowhere may be a module's that was loaded meanwhile; hidden addresses stay hidden. */
 static bool modules_may_have_changed(const struct opd_resolver *resolver)
 {
@@ -365,28 +360,17 @@ static int look_up_kernel(struct opd_resolver *resolver, const struct op_sample 
 	return 0;
 }
 
-static int resolve_kernel(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *resolved)
+static int look_up(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *ret_resolved)
 {
-	const struct opd_found *found = place_of(resolver, sample);
-
-	resolved->is_kernel = true;
-	if (op_unlikely(!holds(resolver, found, sample)))
-		return look_up_kernel(resolver, sample, resolved);
-	give(found, sample, resolved);
-	return 0;
-}
-
-int opd_resolve(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *ret_resolved)
-{
-	struct opd_resolved resolved = { .app_cookie = OP_DCOOKIE_NONE };
+	struct opd_resolved resolved = { .app_cookie = OP_DCOOKIE_NONE, .is_kernel = sample->mode == OP_CPUMODE_KERNEL };
 	int err = 0;
 
 	switch (sample->mode) {
 	case OP_CPUMODE_USER:
-		err = resolve_user(resolver, sample, &resolved);
+		err = look_up_user(resolver, sample, &resolved);
 		break;
 	case OP_CPUMODE_KERNEL:
-		err = resolve_kernel(resolver, sample, &resolved);
+		err = look_up_kernel(resolver, sample, &resolved);
 		break;
 	case OP_CPUMODE_HYPERVISOR:
 		file_under(resolver, OPD_PSEUDO_HYPERVISOR, sample->ip, &resolved);
@@ -404,4 +388,14 @@ int opd_resolve(struct opd_resolver *resolver, const struct op_sample *sample, s
 	if (!err)
 		*ret_resolved = resolved;
 	return err;
+}
+
+int opd_resolve(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *ret_resolved)
+{
+	const struct opd_found *found = place_of(resolver, sample);
+
+	if (op_unlikely(!holds(resolver, found, sample)))
+		return look_up(resolver, sample, ret_resolved);
+	give(found, sample, ret_resolved);
+	return 0;
 }

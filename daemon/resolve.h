@@ -34,10 +34,11 @@ struct opd_found {
 	uint64_t cookie, app_cookie;
 	uint32_t pid;
 	uint32_t changes; /* opd_process_changes when it was found */
-	bool is_kernel, is_region;
+	enum op_cpumode mode; /* user or kernel */
+	bool is_region;
 } __attribute__((aligned(64))); /* one cache line */
 
-#define OPD_FOUND_SLOTS 1024u
+#define OPD_FOUND_SLOTS 4096u
 
 /* Not known, and not in /proc at this visit: not looked for again for each of its samples. */
 struct opd_absent {
@@ -70,6 +71,7 @@ struct opd_resolved {
 	bool is_kernel;      /* the sample was taken in kernel mode */
 	bool is_region;      /* memory without a file: filed under its application whatever the mode */
 	bool unattributed;
+	bool lasts;          /* it is the same for later samples of the process there until something happens to it */
 };
 
 /*

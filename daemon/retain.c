@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "daemon/retain.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -16,30 +16,9 @@
 
 #define INTERVAL_NS    (60 * (uint64_t)OP_NS_PER_S)
 #define REMOVED_PREFIX "removed-"
+#define CURRENT_NAME   "current"
 #define NS_PER_US      1000u
-
-/* ---- directories ---- */
-
-/* Calls `visit` for every entry but . and ..; 0 or the first -errno of it, which ends it. */
-static int visit_dir(int session_fd, const char *path, int (*visit)(const char *name, void *arg), void *arg)
-{
-	int fd = op_sys_openat(session_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0), err = 0;
-	struct dirent *entry;
-	DIR *dir;
-
-	if (fd < 0)
-		return fd == -ENOENT ? 0 : fd;
-	dir = fdopendir(fd);
-	if (!dir) {
-		close(fd);
-		return -ENOMEM;
-	}
-	while (!err && (entry = readdir(dir)))
-		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
-			err = visit(entry->d_name, arg);
-	closedir(dir);
-	return err;
-}
+#define FILES_SHARE    16 /* of SessionMaxUse: what new files take until the sessions are weighed again */
 
 /* ---- what there is ---- */
 
@@ -110,10 +89,18 @@ static int compare_age(const void *a, const void *b)
 	return strcmp(left->name, right->name);
 }
 
+static uint64_t bytes_of_current(const struct look *look)
+{
+	for (size_t i = 0; i < look->nr_sessions; i++)
+		if (!strcmp(look->sessions[i].name, CURRENT_NAME))
+			return look->sessions[i].disk_bytes;
+	return 0;
+}
+
 static int look_around(struct opd_retention *retention, int session_fd)
 {
 	struct look look = { .retention = retention, .session_fd = session_fd };
-	int err = visit_dir(session_fd, "samples", look_at, &look);
+	int err = op_session_visit_dir(session_fd, "samples", look_at, &look);
 
 	if (err) {
 		free(look.sessions);
@@ -122,6 +109,7 @@ static int look_around(struct opd_retention *retention, int session_fd)
 	free(retention->sessions);
 	retention->sessions = look.sessions;
 	retention->nr_sessions = look.nr_sessions;
+	retention->current_bytes = bytes_of_current(&look);
 	if (look.nr_sessions)
 		qsort(look.sessions, look.nr_sessions, sizeof(*look.sessions), compare_age);
 	return 0;
@@ -184,7 +172,7 @@ static const char *reason(const struct opd_retained *session, int session_fd, co
 
 int opd_retain(struct opd_retention *retention, int session_fd, const struct op_config *config)
 {
-	int first_err = visit_dir(session_fd, OP_SESSION_TMP, remove_rest, &session_fd), err = look_around(retention, session_fd);
+	int first_err = op_session_visit_dir(session_fd, OP_SESSION_TMP, remove_rest, &session_fd), err = look_around(retention, session_fd);
 	uint64_t used = 0;
 
 	for (size_t i = 0; i < retention->nr_sessions && !err; i++)
@@ -209,10 +197,15 @@ static void *run(void *arg)
 {
 	static struct opd_rate rate;
 	struct opd_sync *sync = arg;
-	int err;
+	int session_fd = sync->pipeline->count.session_fd, err;
+	struct op_config config = { 0 };
 
 	pthread_setname_np(pthread_self(), "opd-retain");
-	err = opd_retain(&sync->retention, sync->pipeline->count.session_fd, sync->config);
+	pthread_mutex_lock(&sync->lock);
+	op_config_adopt(&config, sync->config); /* a reload may change it */
+	pthread_mutex_unlock(&sync->lock);
+	err = config.session_interval_us ? opd_retain(&sync->retention, session_fd, &config) :
+					   look_around(&sync->retention, session_fd);
 	if (err)
 		opd_log_failure(&rate, op_now_ns(), "cannot look after the sessions", err);
 	pthread_mutex_lock(&sync->lock);
@@ -238,15 +231,37 @@ static bool claim(struct opd_sync *sync)
 	return idle;
 }
 
+/* So many that it is not left to the next time. */
+static bool has_many_new_files(const struct opd_file_limit *limit)
+{
+	return limit->max_bytes && opd_file_limit_bytes(limit) - limit->weighed_bytes > limit->max_bytes / FILES_SHARE;
+}
+
+static void take_weight(struct opd_sync *sync, struct opd_file_limit *limit)
+{
+	const struct opd_retention *retention = &sync->retention;
+
+	pthread_mutex_lock(&sync->lock);
+	if (!sync->retaining && retention->nr_begun == limit->nr_begun) {
+		limit->weighed_bytes = retention->current_bytes;
+		limit->weighed_nr = retention->nr_files;
+	}
+	pthread_mutex_unlock(&sync->lock);
+}
+
 void opd_retain_if_due(struct opd_sync *sync, uint64_t now_ns)
 {
 	const struct op_config *config = sync->config;
+	struct opd_file_limit *limit = &sync->pipeline->count.limit;
 
-	if (now_ns < sync->retention.due_ns || !config->session_interval_us)
+	if (!config->session_interval_us && !config->session_max_use)
 		return;
-	if (!claim(sync))
+	take_weight(sync, limit);
+	if ((now_ns < sync->retention.due_ns && !has_many_new_files(limit)) || !claim(sync))
 		return;
 	sync->retention.due_ns = now_ns + INTERVAL_NS;
+	sync->retention.nr_files = limit->nr;
+	sync->retention.nr_begun = limit->nr_begun;
 	if (opd_sync_start_thread(run, sync) == 0)
 		return;
 	pthread_mutex_lock(&sync->lock);

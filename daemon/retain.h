@@ -3,6 +3,10 @@
  * What sessions are kept: SessionKeep=, SessionMaxUse= and SessionKeepFree=. Only sessions that SessionInterval= has closed are removed, the oldest first: neither
  * the current one, nor what a user has saved, nor what another program has made. Looking and removing may take long and is done in a thread of its own.
  *
+ * The current session is weighed as well. When it takes more than a quarter of SessionMaxUse it is closed before its time, so that it, too, can be removed when
+ * its turn comes, and most of what is kept is not of one day. Where sessions are not closed by time, it gets no new files as it comes near to all of SessionMaxUse
+ * (file_limit.h).
+ *
  *   call                          sync thread   retention's thread
  *   opd_retain_if_due, _free           x
  *   opd_retain                                           x
@@ -25,13 +29,16 @@ struct opd_retained {
 
 struct opd_retention {
 	uint64_t due_ns; /* op_now_ns(); 0: at once */
+	uint64_t nr_files; /* of the current session when the thread was started last */
+	uint64_t nr_begun; /* sessions, then */
 	/* the thread's while it runs; a session that is closed does not change, so it is weighed once */
 	struct opd_retained *sessions;
 	size_t nr_sessions;
+	uint64_t current_bytes;
 	uint64_t nr_removed;
 };
 
-/* Starts the thread now and then, unless it runs. */
+/* Takes what the thread found the current session to weigh; starts it now and then, and when there are many new files, unless it runs. */
 void opd_retain_if_due(struct opd_sync *sync, uint64_t now_ns) OP_NONNULL;
 
 /*

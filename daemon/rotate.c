@@ -13,6 +13,7 @@
 #define NS_PER_US  1000u
 #define NS_PER_MIN (60 * (uint64_t)OP_NS_PER_S)
 #define RETRY_NS   (10 * (uint64_t)OP_NS_PER_S)
+#define USE_SHARE  4 /* of SessionMaxUse: what a session takes until it is closed before its time */
 #define STEP_NS    (int64_t) OP_NS_PER_S /* less is the clock being slewed */
 
 /* ---- closing ---- */
@@ -110,7 +111,7 @@ static void rotate(struct opd_sync *sync, uint64_t wall_ns, uint64_t interval_ns
 	err = opd_book_sum(&sync->book, OP_SESSION_rotated, &ledger);
 	if (err)
 		goto failed;
-	op_session_time_name(ledger.begin_ns, interval_ns % NS_PER_MIN, name);
+	op_session_time_name(ledger.begin_ns, wall_ns < sync->rotation.due_ns || interval_ns % NS_PER_MIN, name);
 	if (opd_book_is_empty(&ledger)) {
 		opd_book_turn_page(&sync->book);
 		opd_sync_write_book(sync, OP_SESSION_open);
@@ -129,10 +130,18 @@ failed:
 	opd_log(SD_WARNING, "the session cannot be closed: %s; counting goes on in it, it is tried again", strerror(-err));
 }
 
+static bool is_large(const struct opd_sync *sync)
+{
+	uint64_t most = sync->config->session_max_use;
+
+	return most && opd_file_limit_bytes(&sync->pipeline->count.limit) > most / USE_SHARE;
+}
+
 void opd_rotate_if_due(struct opd_sync *sync, uint64_t now_ns)
 {
 	uint64_t interval_ns = sync->config->session_interval_us * NS_PER_US, wall_ns = op_sys_wall_ns();
 	struct opd_rotation *rotation = &sync->rotation;
+	uint64_t nr_failed = rotation->nr_failed;
 
 	if (!interval_ns || !sync->book.begun) {
 		rotation->due_ns = 0;
@@ -143,10 +152,12 @@ void opd_rotate_if_due(struct opd_sync *sync, uint64_t now_ns)
 		rotation->offset_ns = (int64_t)wall_ns - (int64_t)op_sys_boot_ns();
 	}
 	look_at_clock(rotation, wall_ns, interval_ns);
-	if (wall_ns < rotation->due_ns || now_ns < rotation->retry_ns)
+	if ((wall_ns < rotation->due_ns && !is_large(sync)) || now_ns < rotation->retry_ns)
 		return;
+	if (wall_ns < rotation->due_ns)
+		opd_log(SD_NOTICE, "the session takes more than a quarter of SessionMaxUse: it is closed before its time");
 	rotation->retry_ns = now_ns + RETRY_NS;
 	rotate(sync, wall_ns, interval_ns);
-	if (rotation->due_ns > wall_ns)
+	if (rotation->nr_failed == nr_failed)
 		rotation->retry_ns = 0;
 }

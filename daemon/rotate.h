@@ -6,7 +6,7 @@
  *
  * Boundaries are multiples of the interval since 1970, UTC. A session that begins at one is closed at the next; after a step forward, a suspend, or a daemon
  * that was not there, as soon as the time is past it. A clock that steps back brings the boundary nearer, so that no session lasts longer than the
- * interval by the clock of then.
+ * interval by the clock of then. A session that takes too much of the disk (opd_file_limit_bytes) is closed at once.
  *
  * Sync thread only, between two turns.
  */

@@ -15,8 +15,8 @@ struct opd_settler {
 	bool end;
 };
 
-/* The next one, or NULL at the end; waits for it. */
-static struct op_odb_pending *take(struct opd_settler *settler)
+/* The next one, open, since its directory may get another name as soon as the lock is free; or NULL at the end. Waits for it. */
+static struct op_odb_pending *take(struct opd_settler *settler, int *ret_err)
 {
 	struct op_odb_pending *pending;
 
@@ -27,9 +27,19 @@ static struct op_odb_pending *take(struct opd_settler *settler)
 	if (pending) {
 		settler->first = *op_odb_pending_next(pending);
 		*op_odb_pending_next(pending) = NULL;
+		*ret_err = op_odb_pending_open(pending, settler->session_fd, "");
 	}
 	pthread_mutex_unlock(&settler->lock);
 	return pending;
+}
+
+/* One that cannot be opened is left to the next start. */
+static int settle(const struct opd_settler *settler, struct op_odb_pending *pending, int err)
+{
+	if (!err)
+		return op_odb_settle(settler->session_fd, pending);
+	op_odb_pending_free(pending);
+	return err;
 }
 
 static void *run(void *arg)
@@ -37,11 +47,11 @@ static void *run(void *arg)
 	static struct opd_rate rate;
 	struct opd_settler *settler = arg;
 	struct op_odb_pending *pending;
+	int err = 0;
 
 	pthread_setname_np(pthread_self(), "opd-settle");
-	while ((pending = take(settler))) {
-		int err = op_odb_settle(settler->session_fd, pending);
-
+	while ((pending = take(settler, &err))) {
+		err = settle(settler, pending, err);
 		if (err)
 			opd_log_failure(&rate, op_now_ns(), "cannot write a sample file that has grown to the disk", err);
 	}
@@ -80,6 +90,17 @@ void opd_settler_add(struct opd_settler *settler, struct op_odb_pending *pending
 	settler->first = pending;
 	pthread_cond_signal(&settler->changed);
 	pthread_mutex_unlock(&settler->lock);
+}
+
+struct op_odb_pending *opd_settler_take(struct opd_settler *settler)
+{
+	struct op_odb_pending *first;
+
+	pthread_mutex_lock(&settler->lock);
+	first = settler->first;
+	settler->first = NULL;
+	pthread_mutex_unlock(&settler->lock);
+	return first;
 }
 
 void opd_settler_free(struct opd_settler *settler)

@@ -17,6 +17,12 @@ int opd_settler_new(int session_fd, struct opd_settler **ret_settler) OP_NONNULL
 /* Takes a list over. Any thread; does not wait. */
 void opd_settler_add(struct opd_settler *settler, struct op_odb_pending *pending) OP_NONNULL;
 
+/*
+ * Takes back what has not been begun, NULL for nothing: directories are about to be renamed, and whoever does it goes on with it. What was begun is written
+ * wherever it is. Any thread; does not wait.
+ */
+struct op_odb_pending *opd_settler_take(struct opd_settler *settler) OP_NONNULL OP_MUST_CHECK;
+
 /* Settles what is left and ends the thread; NULL is allowed. */
 void opd_settler_free(struct opd_settler *settler);
 

@@ -65,6 +65,15 @@ static int map(struct opd_resolver *resolver, uint32_t pid, struct opd_mm *mm, s
 	return opd_process_map(&resolver->processes, pid, mm, &mapping);
 }
 
+/* Where a process that begins a program sees files from. */
+static int look_at_place(struct opd_processes *processes, const struct opd_process *process, struct opd_mm *mm, uint32_t tid)
+{
+	if (mm->has_mnt_ns && !opd_process_is_doubtful(processes, process))
+		return opd_place_look_root(&processes->places, tid, &mm->place);
+	mm->has_mnt_ns = true;
+	return opd_place_look(&processes->places, tid, &mm->place);
+}
+
 static int take_mmap(struct drain *drain, const struct perf_event_header *header)
 {
 	struct opd_resolver *resolver = drain->resolver;
@@ -86,7 +95,7 @@ static int take_mmap(struct drain *drain, const struct perf_event_header *header
 	mapped = mapped_of(&record, process);
 	mapped.is_foreign = resolver->is_foreign;
 	if (!resolver->is_foreign && mm->app_cookie == OP_DCOOKIE_NONE && mm == process->mm &&
-	    opd_place_look(&resolver->processes.places, record.tid, &mm->place) < 0)
+	    look_at_place(&resolver->processes, process, mm, record.tid) < 0)
 		return -ENOMEM;
 	if (opd_image_may_be_text_copy(mapped.name) && opd_resolve_text_copy(resolver, process, mm, &mapped))
 		return 0;
@@ -121,6 +130,7 @@ static int take_namespaces(struct drain *drain, const struct perf_event_header *
 	struct opd_processes *processes = &drain->resolver->processes;
 	struct op_namespaces_record record;
 	struct opd_process *process;
+	struct opd_mm *mm;
 
 	if (op_record_namespaces(header, &record) < 0)
 		return -EBADMSG;
@@ -129,7 +139,9 @@ static int take_namespaces(struct drain *drain, const struct perf_event_header *
 	process = opd_process_find(processes, record.pid);
 	if (!process || record.who.time_ns <= process->snapshot_ns)
 		return 0;
-	return opd_place_enter(&processes->places, record.mnt_ns, &opd_process_mm_at(process, record.who.time_ns)->place);
+	mm = opd_process_mm_at(process, record.who.time_ns);
+	mm->has_mnt_ns = true;
+	return opd_place_enter(&processes->places, record.mnt_ns, &mm->place);
 }
 
 static int take_exit(struct drain *drain, const struct perf_event_header *header)

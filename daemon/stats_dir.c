@@ -6,20 +6,12 @@
 #include <unistd.h>
 
 #include "libop/file.h"
-#include "libop/parse.h"
 #include "libop/session.h"
 #include "libop/sys.h"
 #include "libop/text.h"
 
 #define STATS_DIR OP_SESSION_CURRENT "/stats"
 #define TMP_PATH  OP_SESSION_TMP "/stats"
-
-/* The names that opreport reads. */
-static const char *const names[OPD_STATS_NR] = {
-	[OPD_STATS_TOTAL] = "total_samples",
-	[OPD_STATS_LOST_BY_KERNEL] = "lost_records_by_kernel",
-	[OPD_STATS_LOST_SAMPLEFILE] = "lost_samplefile",
-};
 
 /* The directory, which must not lead elsewhere. A descriptor or -errno. */
 static int open_stats(int session_fd, bool make)
@@ -32,25 +24,6 @@ static int open_stats(int session_fd, bool make)
 	fd = op_sys_openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	close(parent);
 	return fd;
-}
-
-static uint64_t read_number(int stats_fd, const char *name)
-{
-	char text[32];
-	uint64_t value = 0;
-	ssize_t nr;
-	int fd;
-
-	fd = op_sys_openat(stats_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
-	if (fd < 0)
-		return 0;
-	nr = op_sys_read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (nr <= 0)
-		return 0;
-	text[nr] = '\0';
-	text[strcspn(text, "\n")] = '\0';
-	return op_parse_u64(text, 0, UINT64_MAX, &value) ? 0 : value;
 }
 
 static int write_number(int session_fd, int stats_fd, const char *name, uint64_t value)
@@ -81,24 +54,25 @@ static int make_directory(int dir_fd, const char *path)
 	return err == -EEXIST ? 0 : err;
 }
 
-void opd_stats_dir_read(int session_fd, uint64_t ret_numbers[OPD_STATS_NR])
+void opd_stats_dir_read(int session_fd, uint64_t ret_numbers[OP_STATS_NR])
 {
 	int stats_fd = open_stats(session_fd, false);
 
-	for (size_t i = 0; i < OPD_STATS_NR; i++)
-		ret_numbers[i] = stats_fd < 0 ? 0 : read_number(stats_fd, names[i]);
+	for (size_t i = 0; i < OP_STATS_NR; i++)
+		if (stats_fd < 0 || op_stats_read(stats_fd, op_stats_name((enum op_stats_number)i), &ret_numbers[i]) < 0)
+			ret_numbers[i] = 0;
 	if (stats_fd >= 0)
 		close(stats_fd);
 }
 
-int opd_stats_dir_write(int session_fd, const uint64_t numbers[OPD_STATS_NR], bool throttled, bool hides_kernel)
+int opd_stats_dir_write(int session_fd, const uint64_t numbers[OP_STATS_NR], bool throttled, bool hides_kernel)
 {
 	int stats_fd = open_stats(session_fd, true), err = 0;
 
 	if (stats_fd < 0)
 		return stats_fd;
-	for (size_t i = 0; i < OPD_STATS_NR && !err; i++)
-		err = write_number(session_fd, stats_fd, names[i], numbers[i]);
+	for (size_t i = 0; i < OP_STATS_NR && !err; i++)
+		err = write_number(session_fd, stats_fd, op_stats_name((enum op_stats_number)i), numbers[i]);
 	if (!err && hides_kernel)
 		err = make_directory(stats_fd, OP_STATS_KERNEL_HIDDEN);
 	if (!err && throttled)
@@ -124,8 +98,8 @@ int opd_stats_dir_sync(int current_fd)
 
 	if (stats_fd < 0)
 		return stats_fd == -ENOENT ? 0 : stats_fd;
-	for (size_t i = 0; i < OPD_STATS_NR && !err; i++)
-		err = sync_number(stats_fd, names[i]);
+	for (size_t i = 0; i < OP_STATS_NR && !err; i++)
+		err = sync_number(stats_fd, op_stats_name((enum op_stats_number)i));
 	if (!err)
 		err = op_sys_fsync(stats_fd);
 	close(stats_fd);

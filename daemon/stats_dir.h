@@ -9,18 +9,16 @@
 #define OPD_STATS_DIR_H
 
 #include "libop/compiler.h"
-
-/* The numbers; the oprofile daemon had more reasons than opd has, those stay 0. */
-enum opd_stats_number { OPD_STATS_TOTAL, OPD_STATS_LOST_BY_KERNEL, OPD_STATS_LOST_SAMPLEFILE, OPD_STATS_NR };
+#include "libop/session_stats.h"
 
 /* What stands there; 0 for what is missing or no number. */
-void opd_stats_dir_read(int session_fd, uint64_t ret_numbers[OPD_STATS_NR]);
+void opd_stats_dir_read(int session_fd, uint64_t ret_numbers[OP_STATS_NR]);
 
 /*
  * Writes the files anew, each whole; hides_kernel: the addresses of kernel symbols are not known, which the reports should say.
  * 0 or -errno.
  */
-int opd_stats_dir_write(int session_fd, const uint64_t numbers[OPD_STATS_NR], bool throttled, bool hides_kernel) OP_MUST_CHECK;
+int opd_stats_dir_write(int session_fd, const uint64_t numbers[OP_STATS_NR], bool throttled, bool hides_kernel) OP_MUST_CHECK;
 
 /* Writes these files of the session with this directory to the disk. Any thread; waits for it. 0, also when there are none, or -errno. */
 int opd_stats_dir_sync(int current_fd) OP_MUST_CHECK;

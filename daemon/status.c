@@ -124,12 +124,16 @@ static void fill_bounds(struct opd_pipeline *pipeline, uint64_t bounds[OP_NR_BOU
 	int last_error;
 
 	bounds[OP_BOUND_too_many_images] = pipeline->count.nr_too_many;
+	bounds[OP_BOUND_too_many_sample_files] = pipeline->count.limit.nr_samples[OPD_FILE_OF_IMAGE];
+	bounds[OP_BOUND_classes_merged] = pipeline->count.limit.nr_samples[OPD_FILE_OF_CLASS];
 	bounds[OP_BOUND_images_refused] = op_dcookie_nr_refused(pipeline->resolver.table);
 	bounds[OP_BOUND_images_forgotten] = pipeline->resolver.forgetting.nr_forgotten;
 	bounds[OP_BOUND_files_forgotten] = pipeline->count.nr_forgotten;
 	bounds[OP_BOUND_mappings_dropped] = processes->account.nr_dropped;
 	bounds[OP_BOUND_processes_dropped] = processes->nr_dropped;
 	bounds[OP_BOUND_memory_dropped] = pipeline->count.nr_memory_dropped;
+	bounds[OP_BOUND_cgroups_forgotten] = pipeline->resolver.cgroups.nr_forgotten;
+	bounds[OP_BOUND_cgroup_slots_taken_back] = pipeline->resolver.cgroups.nr_taken_back;
 	if (!pipeline->count.cookie_file)
 		return;
 	bounds[OP_BOUND_dcookie_errors] = opd_cookie_file_errors(pipeline->count.cookie_file, &last_error);
@@ -178,6 +182,8 @@ static void fill_status(const struct opd_sync *sync, struct op_status *status)
 	status->cpu_ns = op_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	status->rss_bytes = rss_bytes();
 	status->nr_files = pipeline->count.open.nr;
+	status->nr_session_files = pipeline->count.limit.nr;
+	status->max_session_files = pipeline->count.limit.max;
 	status->nr_processes = pipeline->resolver.processes.by_pid.nr_entries;
 	status->nr_images = op_dcookie_count(pipeline->resolver.table);
 	status->nr_images_counted = op_dcookie_nr_counted(pipeline->resolver.table);
@@ -213,5 +219,30 @@ int opd_sync_make_status(struct opd_sync *sync, struct opd_job *job)
 		sum_cpu(capture, &capture->cpus[i], (struct op_ledger_cpu *)(void *)(payload + cpus_at) + i);
 	job->payload = payload;
 	job->payload_bytes = nr_bytes;
+	return 0;
+}
+
+int opd_sync_make_pulse(struct opd_sync *sync, struct opd_job *job)
+{
+	const struct opd_capture *capture = &sync->pipeline->capture;
+	struct opd_pulse *pulse = calloc(1, sizeof(*pulse));
+
+	if (!pulse)
+		return -ENOMEM;
+	pulse->now_ns = op_now_ns();
+	pulse->profiling = capture->enabled;
+	for (size_t i = 0; i < capture->nr_cpus; i++)
+		pulse->nr_cpus += capture->cpus[i].online;
+	for (size_t i = 0; i < capture->nr_events; i++) {
+		struct op_ledger_event sum;
+
+		opd_sync_sum_event(capture, i, &sum);
+		pulse->taken += sum.taken;
+		pulse->stored += sum.stored;
+		pulse->lost_kernel += sum.lost_kernel;
+		pulse->lost += op_ledger_lost(&sum);
+	}
+	job->payload = pulse;
+	job->payload_bytes = sizeof(*pulse);
 	return 0;
 }

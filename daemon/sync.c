@@ -123,6 +123,41 @@ static void fail_save(struct opd_job *job, int err)
 		snprintf(job->message, sizeof(job->message), "cannot save the session as %s: %s", job->name, strerror(-err));
 }
 
+/* SIGHUP: what of the configuration takes effect at once. */
+static void reload(struct opd_sync *sync, const struct op_config *fresh)
+{
+	if (fresh) {
+		pthread_mutex_lock(&sync->lock);
+		op_config_adopt(sync->config, fresh);
+		pthread_mutex_unlock(&sync->lock);
+		sync->pipeline->count.max_open = opd_count_max_open(sync->config->max_open_files);
+		sync->rotation.due_ns = 0;
+		sync->retention.due_ns = 0;
+	}
+	opd_count_release_files(&sync->pipeline->count);
+}
+
+/* True: the job is given back by somebody else. */
+static bool switch_profiling(struct opd_sync *sync, struct opd_job *job)
+{
+	static struct opd_rate rate;
+	int err;
+
+	if (job->kind == OPD_JOB_START) {
+		set_running(sync, job, true);
+	} else {
+		stop(sync, job);
+		opd_jit_write(sync->pipeline->resolver.jit, &sync->pipeline->count, op_now_ns(), true);
+	}
+	opd_sync_write_book(sync, OP_SESSION_open);
+	if (job->error || !job->keep)
+		return false;
+	err = opd_sync_keep_profiling(sync, job);
+	if (err)
+		opd_log_failure(&rate, op_now_ns(), OPD_KEEPING_FAILED, err);
+	return !err;
+}
+
 static void do_job(struct opd_sync *sync, struct opd_job *job)
 {
 	int err;
@@ -134,13 +169,14 @@ static void do_job(struct opd_sync *sync, struct opd_job *job)
 			fail(job, err, "cannot make the status");
 		break;
 	case OPD_JOB_START:
-		set_running(sync, job, true);
-		opd_sync_write_book(sync, OP_SESSION_open);
-		break;
 	case OPD_JOB_STOP:
-		stop(sync, job);
-		opd_jit_write(sync->pipeline->resolver.jit, &sync->pipeline->count, op_now_ns(), true);
-		opd_sync_write_book(sync, OP_SESSION_open);
+		if (switch_profiling(sync, job))
+			return;
+		break;
+	case OPD_JOB_PULSE:
+		err = opd_sync_make_pulse(sync, job);
+		if (err)
+			fail(job, err, "cannot sum up");
 		break;
 	case OPD_JOB_SAVE:
 		err = opd_rotate_save(sync, job);
@@ -166,8 +202,8 @@ static void do_job(struct opd_sync *sync, struct opd_job *job)
 	case OPD_JOB_RESET:
 		reset(sync, job);
 		break;
-	case OPD_JOB_REOPEN:
-		opd_count_release_files(&sync->pipeline->count);
+	case OPD_JOB_RELOAD:
+		reload(sync, job->payload);
 		break;
 	}
 	opd_sync_give_back(sync, job);
@@ -331,7 +367,7 @@ static void release(struct opd_sync *sync)
 	pthread_cond_destroy(&sync->dump_ended);
 }
 
-int opd_sync_start(struct opd_sync *sync, struct opd_pipeline *pipeline, const struct op_config *config, struct op_status *status)
+int opd_sync_start(struct opd_sync *sync, struct opd_pipeline *pipeline, struct op_config *config, struct op_status *status)
 {
 	int err = 0;
 

@@ -27,7 +27,8 @@ enum opd_job_kind {
 	OPD_JOB_DUMP,   /* all that was taken before the job is in the sample files and on the disk */
 	OPD_JOB_SAVE,   /* DUMP, and the current session is closed under the name in the job */
 	OPD_JOB_RESET,  /* the current session is emptied and the ledger begins anew */
-	OPD_JOB_REOPEN, /* sample files are closed and opened again when needed */
+	OPD_JOB_RELOAD, /* the payload, a struct op_config, takes effect; sample files are closed and opened again when needed */
+	OPD_JOB_PULSE,  /* payload: a struct opd_pulse, the sign that the thread is alive */
 	OPD_JOB_QUIT,   /* STOP and DUMP, then the thread ends */
 };
 
@@ -36,11 +37,20 @@ struct opd_job {
 	enum opd_job_kind kind;
 	void *arg;         /* the caller's */
 	char name[OP_SESSION_NAME_BYTES]; /* SAVE */
+	bool keep;         /* START, STOP: the next daemon begins so, too */
 	int error;         /* 0 or -errno */
 	char message[256]; /* what went wrong */
 	void *payload;     /* malloc'd */
 	size_t payload_bytes;
 	struct opd_job *next;
+};
+
+/* What OPD_JOB_PULSE gives: sums over all events. */
+struct opd_pulse {
+	uint64_t now_ns; /* op_now_ns() */
+	uint64_t taken, stored, lost_kernel, lost;
+	uint32_t nr_cpus; /* online */
+	bool profiling;
 };
 
 /* Losses of all events and CPUs. */
@@ -51,7 +61,7 @@ struct opd_losses {
 
 struct opd_sync {
 	struct opd_pipeline *pipeline;
-	const struct op_config *config;
+	struct op_config *config; /* the caller's; what OPD_JOB_RELOAD changes in it belongs to `lock` */
 	struct op_status *status; /* what of the status does not change; owned by the caller */
 	pthread_t thread;
 	bool thread_runs;
@@ -63,12 +73,14 @@ struct opd_sync {
 	bool files_removed; /* a dump did not find what it was to write */
 	bool retaining;     /* retention's thread runs; it is among nr_dumps_under_way */
 	uint64_t nr_resets;
+	bool wants_profiling; /* for the next daemon, as START or STOP said last */
 	pthread_cond_t dump_ended;
 	/* sync thread only */
 	struct opd_visits visits;
 	uint64_t begin_ns, running_since_ns, running_ns, next_turn_ns, next_prune_ns, next_rate_check_ns;
 	uint64_t horizon_ns, turn_begin_ns;
 	uint64_t next_trim_ns, nr_freed; /* of processes, when memory was given back last */
+	bool trim_again;
 	uint64_t dumps;
 	struct opd_book book;
 	struct opd_rotation rotation;
@@ -80,8 +92,7 @@ struct opd_sync {
 };
 
 /* Starts the thread. The pipeline is open and not used by others until opd_sync_stop. 0 or -errno. */
-int opd_sync_start(struct opd_sync *sync, struct opd_pipeline *pipeline, const struct op_config *config,
-		   struct op_status *status) OP_NONNULL OP_MUST_CHECK;
+int opd_sync_start(struct opd_sync *sync, struct opd_pipeline *pipeline, struct op_config *config, struct op_status *status) OP_NONNULL OP_MUST_CHECK;
 
 /* Hands a job over; jobs are done in order, but a dump's writing to the disk does not hold up the next. */
 void opd_sync_submit(struct opd_sync *sync, struct opd_job *job) OP_NONNULL;
@@ -105,6 +116,14 @@ int opd_sync_watch_cpu(const struct opd_sync *sync, size_t index) OP_NONNULL OP_
 
 /* The payload of STATUS (status.c). 0 or -ENOMEM. */
 int opd_sync_make_status(struct opd_sync *sync, struct opd_job *job) OP_NONNULL OP_MUST_CHECK;
+
+/* The payload of PULSE (status.c). 0 or -ENOMEM. */
+int opd_sync_make_pulse(struct opd_sync *sync, struct opd_job *job) OP_NONNULL OP_MUST_CHECK;
+
+#define OPD_KEEPING_FAILED "the next opd will not know whether to profile"
+
+/* Keeps for the next daemon whether there is profiling, in a thread that gives the job back. 0, or -errno and the job is not taken (resume.c). */
+int opd_sync_keep_profiling(struct opd_sync *sync, struct opd_job *job) OP_NONNULL OP_MUST_CHECK;
 
 /* Sums of one event over all CPUs (status.c). */
 void opd_sync_sum_event(const struct opd_capture *capture, size_t index, struct op_ledger_event *ret_event) OP_NONNULL;
@@ -130,6 +149,10 @@ void opd_write_out_drop(struct opd_write_out *out) OP_NONNULL;
 
 /* Starts a detached thread; opd_sync_stop waits for those in nr_dumps_under_way. 0 or -errno. */
 int opd_sync_start_thread(void *(*start)(void *arg), void *arg) OP_NONNULL OP_MUST_CHECK;
+
+/* Counts such a thread, before its start, and not any more, as the last that it does. */
+void opd_sync_thread_begins(struct opd_sync *sync) OP_NONNULL;
+void opd_sync_thread_ends(struct opd_sync *sync) OP_NONNULL;
 
 /* Brings the session's ledger and stats/ up to date; a failure is logged. Nothing when there were never samples. */
 void opd_sync_write_book(struct opd_sync *sync, enum op_session_end ended) OP_NONNULL;

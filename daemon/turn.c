@@ -16,7 +16,7 @@
 #define BOOK_INTERVAL_NS       (10u * (uint64_t)OP_NS_PER_S)
 #define RATE_CHECK_INTERVAL_NS (10u * (uint64_t)OP_NS_PER_S)
 #define TRIM_INTERVAL_NS       (5u * (uint64_t)OP_NS_PER_S)
-#define TRIM_PROCESSES         1024 /* that were forgotten since the last time */
+#define TRIM_PROCESSES         256 /* that were forgotten since the last time */
 #define MAX_SAMPLE_RATE_PATH   "/proc/sys/kernel/perf_event_max_sample_rate"
 
 /* ---- CPUs that come and go ---- */
@@ -25,7 +25,8 @@ static void take_leave(struct opd_sync *sync, struct opd_cpu *cpu)
 {
 	opd_visit_rest(&sync->visits, cpu);
 	opd_capture_cpu_close(&sync->pipeline->capture, cpu);
-	opd_log(SD_NOTICE, "CPU %u went offline: its samples are taken", cpu->cpu);
+	opd_log_with(SD_NOTICE, &(struct opd_log_field){ .name = "OPD_CPU", .number = cpu->cpu }, 1,
+		     "CPU %u went offline: its samples are taken", cpu->cpu);
 }
 
 /* What happened on the CPU before its side band was open is in /proc. */
@@ -42,7 +43,8 @@ static void welcome(struct opd_sync *sync, size_t index)
 	if (!err)
 		opd_visits_missed(&sync->visits, sync->horizon_ns);
 	if (!err)
-		opd_log(SD_NOTICE, "CPU %u came online", cpu->cpu);
+		opd_log_with(SD_NOTICE, &(struct opd_log_field){ .name = "OPD_CPU", .number = cpu->cpu }, 1, "CPU %u came online",
+			     cpu->cpu);
 	else if (opd_rate_allows(&rate, now_ns, OPD_LOG_INTERVAL_NS, &suppressed))
 		opd_log(SD_WARNING, "CPU %u came online: %s", cpu->cpu, why ? why : strerror(-err));
 	free(why);
@@ -126,6 +128,18 @@ static void keep_cookies(struct opd_sync *sync, uint64_t now_ns)
 	nr_reported = nr_errors;
 }
 
+static void report_loss(const char *reason, uint64_t nr_lost, const char *why, const char *session_dir)
+{
+	const struct opd_log_field fields[] = {
+		{ .name = "OPD_LOSS", .text = reason },
+		{ .name = "OPD_SAMPLES", .number = nr_lost },
+		{ .name = "OPD_SESSION_DIR", .text = session_dir },
+	};
+
+	opd_log_with(SD_WARNING, fields, op_array_size(fields), "%llu samples lost (lost_%s): %s, session directory %s",
+		     (unsigned long long)nr_lost, reason, why, session_dir);
+}
+
 /* A daemon that loses samples says so, with the reason and what helps, once a minute. */
 static void report_losses(struct opd_sync *sync, uint64_t now_ns)
 {
@@ -137,28 +151,29 @@ static void report_losses(struct opd_sync *sync, uint64_t now_ns)
 	for (size_t i = 0; i < OP_NR_LOSS; i++)
 		if (losses.lost[i] > sync->reported.lost[i] &&
 		    opd_rate_allows(&rates[i], now_ns, OPD_LOG_INTERVAL_NS, &suppressed)) {
-			opd_log(SD_WARNING, "%llu samples lost (lost_%s): %s, session directory %s",
-				(unsigned long long)(losses.lost[i] - sync->reported.lost[i]), op_loss_name((enum op_loss)i),
-				op_loss_meaning((enum op_loss)i), sync->status->session_dir);
+			report_loss(op_loss_name((enum op_loss)i), losses.lost[i] - sync->reported.lost[i],
+				    op_loss_meaning((enum op_loss)i), sync->status->session_dir);
 			sync->reported.lost[i] = losses.lost[i];
 		}
 	if (losses.kernel > sync->reported.kernel &&
 	    opd_rate_allows(&rates[OP_NR_LOSS], now_ns, OPD_LOG_INTERVAL_NS, &suppressed)) {
-		opd_log(SD_WARNING,
-			"%llu samples lost (lost_kernel): the rings were full, a larger RingSize= or a longer period helps",
-			(unsigned long long)(losses.kernel - sync->reported.kernel));
+		report_loss("kernel", losses.kernel - sync->reported.kernel,
+			    "the rings were full, a larger RingSize= or a longer period helps", sync->status->session_dir);
 		sync->reported.kernel = losses.kernel;
 	}
 }
 
-/* After a storm of processes the heap is full of holes that the allocator keeps. */
+/* After a storm of processes the heap is full of holes that the allocator keeps, and there are sample files of programs that nobody runs any more. */
 static void give_memory_back(struct opd_sync *sync, uint64_t now_ns)
 {
 	uint64_t nr_freed = sync->pipeline->resolver.processes.nr_freed;
+	bool many = nr_freed - sync->nr_freed >= TRIM_PROCESSES;
 
-	if (nr_freed - sync->nr_freed < TRIM_PROCESSES || now_ns < sync->next_trim_ns)
+	if ((!many && !sync->trim_again) || now_ns < sync->next_trim_ns)
 		return;
+	sync->trim_again = many; /* the last of a storm are forgotten later */
 	op_sys_trim_memory();
+	opd_count_let_go(&sync->pipeline->count);
 	sync->nr_freed = nr_freed;
 	sync->next_trim_ns = now_ns + TRIM_INTERVAL_NS;
 }

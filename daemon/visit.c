@@ -89,12 +89,16 @@ void opd_visits_add(struct opd_visits *visits, struct opd_cpu *cpu)
 	visits->due[visits->nr_due++] = cpu;
 }
 
+/* Before the side band is read: what a writer leaves in the ring after that, only the next reading of the side band explains. */
+static void freeze(struct opd_cpu *cpu)
+{
+	cpu->frozen = cpu->source->read_ring(cpu);
+}
+
 static void drain_frozen(struct opd_visits *visits, struct opd_cpu *cpu)
 {
-	struct op_ring *ring = cpu->source->read_ring(cpu);
-
-	if (ring)
-		opd_drain_ring(visits->pipeline, cpu, ring);
+	if (cpu->frozen)
+		opd_drain_ring(visits->pipeline, cpu, cpu->frozen);
 }
 
 /* A writer that was inside at the last visit has left something in the ring that was to be read then. */
@@ -102,6 +106,7 @@ static void swap_at_once(struct opd_visits *visits, struct opd_cpu *cpu)
 {
 	if (cpu->source->swap(cpu) != -EBUSY)
 		return;
+	freeze(cpu);
 	opd_visit_sideband(visits);
 	drain_frozen(visits, cpu);
 	cpu->source->swap(cpu); /* now it can only be inside again: the next visit reads it */
@@ -133,6 +138,8 @@ void opd_visits_run(struct opd_visits *visits)
 		return;
 	swap_due(visits);
 	visits->counts.swapping_ns += op_now_ns() - begin_ns;
+	for (size_t i = 0; i < visits->nr_due; i++)
+		freeze(visits->due[i]);
 	opd_visit_sideband(visits);
 	for (size_t i = 0; i < visits->nr_due; i++) {
 		struct opd_cpu *cpu = visits->due[i];

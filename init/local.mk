@@ -1,23 +1,34 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # What a system needs to run opd: service, user and group, directories, configuration. Paths are filled in by make, since they depend on
 # the directories that make is given.
-EXTRA_DIST += init/opd.service.in init/opd.sysusers init/opd.tmpfiles.in init/opd.conf.in
+EXTRA_DIST += init/opd.service.in init/opd.socket.in init/opd.preset init/opd.sysusers init/opd.tmpfiles.in init/opd.conf.in
 
-init_built = init/opd.service init/opd.conf init/sysusers.d/opd.conf init/tmpfiles.d/opd.conf
+init_built = init/opd.service init/opd.socket init/system-preset/90-opd.preset init/opd.conf init/sysusers.d/opd.conf init/tmpfiles.d/opd.conf
 CLEANFILES += $(init_built)
 
-systemdsystemunit_DATA = init/opd.service
+systemdsystemunit_DATA = init/opd.service init/opd.socket
+systemdsystempreset_DATA = init/system-preset/90-opd.preset
 sysusers_DATA = init/sysusers.d/opd.conf
 tmpfiles_DATA = init/tmpfiles.d/opd.conf
 noinst_DATA = init/opd.conf
 
+# The table in daemon/privileges.c, but for CAP_IPC_LOCK.
+opd_capabilities = CAP_PERFMON CAP_SYS_PTRACE CAP_CHECKPOINT_RESTORE CAP_DAC_READ_SEARCH CAP_SYSLOG
+
 fill_paths = $(AM_V_GEN)$(MKDIR_P) $(@D) && $(SED) \
 	-e 's|@sbindir[@]|$(sbindir)|g' \
 	-e 's|@localstatedir[@]|$(localstatedir)|g' \
-	-e 's|@runstatedir[@]|$(runstatedir)|g'
+	-e 's|@runstatedir[@]|$(runstatedir)|g' \
+	-e 's|@capabilities[@]|$(opd_capabilities)|g'
 
 init/opd.service: $(srcdir)/init/opd.service.in Makefile
 	$(fill_paths) $(srcdir)/init/opd.service.in >$@.tmp && mv $@.tmp $@
+
+init/opd.socket: $(srcdir)/init/opd.socket.in Makefile
+	$(fill_paths) $(srcdir)/init/opd.socket.in >$@.tmp && mv $@.tmp $@
+
+init/system-preset/90-opd.preset: $(srcdir)/init/opd.preset Makefile
+	$(fill_paths) $(srcdir)/init/opd.preset >$@.tmp && mv $@.tmp $@
 
 init/opd.conf: $(srcdir)/init/opd.conf.in Makefile
 	$(fill_paths) $(srcdir)/init/opd.conf.in >$@.tmp && mv $@.tmp $@

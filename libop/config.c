@@ -2,6 +2,7 @@
 #include "libop/config.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <strings.h>
@@ -27,6 +28,7 @@ struct row {
 	parse_fn parse;
 	size_t offset; /* of the field in struct op_config */
 	uint64_t min, max;
+	enum { AT_START, AT_ONCE } when; /* a change takes effect; AT_ONCE: numbers only */
 };
 
 static bool parse_path(const struct row *row, const char *value, void *field, struct op_text *why);
@@ -36,6 +38,7 @@ static bool parse_auto_ring_bytes(const struct row *row, const char *value, void
 static bool parse_bytes(const struct row *row, const char *value, void *field, struct op_text *why);
 static bool parse_number(const struct row *row, const char *value, void *field, struct op_text *why);
 static bool parse_span(const struct row *row, const char *value, void *field, struct op_text *why);
+static bool parse_bool(const struct row *row, const char *value, void *field, struct op_text *why);
 
 #define FIELD(name) offsetof(struct op_config, name)
 
@@ -44,74 +47,100 @@ static const struct row rows[] = {
 	  parse_path,
 	  FIELD(session_dir),
 	  1,
-	  4000 },
+	  4000,
+	  AT_START },
 	{ { "ControlSocket", "absolute path", OP_CONTROL_SOCKET_DEFAULT, "the socket on which opd answers opcontrol" },
 	  parse_path,
 	  FIELD(control_socket),
 	  1,
-	  sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1 },
+	  sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1,
+	  AT_START },
 	{ { "Vmlinux", "absolute path", "", "the uncompressed kernel that runs; empty: symbols come from /proc/kallsyms" },
 	  parse_optional_path,
 	  FIELD(vmlinux),
 	  1,
-	  4000 },
+	  4000,
+	  AT_START },
 	{ { "RingSize", "bytes, a power of two, or auto", "auto",
 	    "data bytes of one ring, two for every CPU: more room for bursts, more memory; auto: what events and CPUs need" },
 	  parse_auto_ring_bytes,
 	  FIELD(ring_bytes),
 	  16 * KIB,
-	  256 * MIB },
+	  256 * MIB,
+	  AT_START },
 	{ { "SidebandSize", "bytes, a power of two, or auto", "auto",
 	    "data bytes of the ring for mappings, forks and exits, one for every CPU; auto: for 2,000 programs started per second" },
 	  parse_auto_ring_bytes,
 	  FIELD(sideband_bytes),
 	  16 * KIB,
-	  256 * MIB },
+	  256 * MIB,
+	  AT_START },
 	{ { "Watermark", "bytes", "0", "a ring that has so many bytes is read at once; 0: a quarter of RingSize" },
 	  parse_bytes,
 	  FIELD(watermark_bytes),
 	  0,
-	  256 * MIB },
+	  256 * MIB,
+	  AT_START },
 	{ { "WakeupRecords", "number", "0", "a ring is also read after so many samples of one event; 0: only by Watermark, which costs less" },
 	  parse_number,
 	  FIELD(wakeup_records),
 	  0,
-	  1000000 },
+	  1000000,
+	  AT_START },
 	{ { "VisitInterval", "milliseconds", "250", "time from one visit to the rings to the next" },
 	  parse_number,
 	  FIELD(visit_ms),
 	  10,
-	  10000 },
+	  10000,
+	  AT_START },
 	{ { "MaxOpenFiles", "number", "0", "sample files open at a time; 0: what the limit on open files (RLIMIT_NOFILE) leaves" },
 	  parse_number,
 	  FIELD(max_open_files),
 	  0,
-	  1048576 },
+	  1048576,
+	  AT_ONCE },
+	{ { "MaxSampleFiles", "number", "50000", "sample files in a session; what is beyond is kept less apart; 0: no limit" },
+	  parse_number,
+	  FIELD(max_sample_files),
+	  0,
+	  100000000,
+	  AT_START },
 	{ { "MaxImages", "number", "20000", "images with samples in a session; samples of others are filed under too-many-images" },
 	  parse_number,
 	  FIELD(max_images),
 	  1,
-	  10000000 },
+	  10000000,
+	  AT_START },
 	{ { "SessionInterval", "time span", "1d", "at every such time of UTC the session is closed and another begun; 0: only on request" },
 	  parse_span,
 	  FIELD(session_interval_us),
 	  US_PER_S,
-	  US_MAX },
+	  US_MAX,
+	  AT_ONCE },
 	{ { "SessionKeep", "time span", "4weeks", "sessions that were closed so and are older are removed; 0: not by age" },
 	  parse_span,
 	  FIELD(session_keep_us),
 	  US_PER_S,
-	  US_MAX },
+	  US_MAX,
+	  AT_ONCE },
 	{ { "SessionMaxUse", "bytes", "1G", "of those sessions the oldest are removed when all sessions take more; 0: not by size" },
 	  parse_bytes,
 	  FIELD(session_max_use),
 	  0,
-	  UINT64_MAX },
+	  UINT64_MAX,
+	  AT_ONCE },
 	{ { "SessionKeepFree", "bytes", "256M", "of those sessions the oldest are removed when the file system has less room left; 0: none" },
 	  parse_bytes,
 	  FIELD(session_keep_free),
 	  0,
-	  UINT64_MAX },
+	  UINT64_MAX,
+	  AT_ONCE },
+	{ { "ProfileOnStart", "yes or no", "yes", "profiling begins with the daemon, until opcontrol --start or --stop says otherwise" },
+	  parse_bool,
+	  FIELD(profile_on_start),
+	  0,
+	  1,
+	  AT_START },
 };
 
 static bool keep_string(void *field, const char *value, struct op_text *why)
@@ -213,6 +242,24 @@ static bool parse_span(const struct row *row, const char *value, void *field, st
 	return !why->length;
 }
 
+/* The words of systemd.syntax(7). */
+static bool parse_bool(const struct row *row, const char *value, void *field, struct op_text *why)
+{
+	static const char *const words[2][4] = { { "no", "off", "false", "0" }, { "yes", "on", "true", "1" } };
+
+	(void)row;
+	for (uint64_t truth = 0; truth < op_array_size(words); truth++) {
+		for (size_t i = 0; i < op_array_size(words[truth]); i++) {
+			if (!strcasecmp(value, words[truth][i])) {
+				*(uint64_t *)field = truth;
+				return true;
+			}
+		}
+	}
+	op_text_printf(why, "'%s' is neither yes nor no", value);
+	return false;
+}
+
 const struct op_config_key *op_config_key(size_t index)
 {
 	return index < op_array_size(rows) ? &rows[index].shown : NULL;
@@ -285,14 +332,12 @@ static void read_line(struct op_config *config, char *line, struct op_text *why)
 	read_setting(config, trim(text), trim(equals + 1), why);
 }
 
-int op_config_read(struct op_config *config, const char *path, bool must_exist, struct op_text *warnings)
+static int read_file(struct op_config *config, int dir_fd, const char *name, const char *shown, struct op_text *warnings)
 {
 	unsigned int number = 0;
 	char *text;
-	int err = op_file_read(AT_FDCWD, path, OP_FILE_MAX_BYTES, &text);
+	int err = op_file_read(dir_fd, name, OP_FILE_MAX_BYTES, &text);
 
-	if (err == -ENOENT && !must_exist)
-		return 0;
 	if (err < 0)
 		return err;
 	for (char *rest = text, *line; (line = strsep(&rest, "\n"));) {
@@ -301,15 +346,108 @@ int op_config_read(struct op_config *config, const char *path, bool must_exist, 
 		number++;
 		read_line(config, line, &why);
 		if (why.length)
-			op_text_printf(warnings, "%s:%u: %s\n", path, number, op_text_get(&why));
+			op_text_printf(warnings, "%s:%u: %s\n", shown, number, op_text_get(&why));
 		op_text_free(&why);
-	}
-	if (config->ring_bytes && config->watermark_bytes > config->ring_bytes) {
-		op_text_printf(warnings, "%s: Watermark is larger than RingSize, a quarter of the ring is used\n", path);
-		config->watermark_bytes = 0;
 	}
 	free(text);
 	return 0;
+}
+
+/* ---- drop-ins ---- */
+
+static int is_drop_in(const struct dirent *entry)
+{
+	size_t length = strlen(entry->d_name);
+
+	return entry->d_name[0] != '.' && length > 5 && !strcmp(entry->d_name + length - 5, ".conf");
+}
+
+static int bytewise(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+/* One that cannot be read is a warning: the others are as good as before. */
+static void read_drop_in(struct op_config *config, int dir_fd, const char *dir, const char *name, struct op_text *warnings)
+{
+	struct op_text shown = { 0 };
+	int err;
+
+	op_text_printf(&shown, "%s/%s", dir, name);
+	err = read_file(config, dir_fd, name, op_text_get(&shown), warnings);
+	if (err < 0)
+		op_text_printf(warnings, "%s: cannot be read: %s\n", op_text_get(&shown), strerror(-err));
+	op_text_free(&shown);
+}
+
+static int read_drop_ins(struct op_config *config, const char *dir, struct op_text *warnings)
+{
+	struct dirent **entries;
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), nr;
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -errno;
+	nr = scandirat(fd, ".", &entries, is_drop_in, bytewise);
+	for (int i = 0; i < nr; i++) {
+		read_drop_in(config, fd, dir, entries[i]->d_name, warnings);
+		free(entries[i]);
+	}
+	close(fd);
+	if (nr < 0)
+		return -errno;
+	free(entries);
+	return 0;
+}
+
+int op_config_read(struct op_config *config, const char *path, bool must_exist, struct op_text *warnings)
+{
+	struct op_text dir = { 0 };
+	int err = read_file(config, AT_FDCWD, path, path, warnings);
+
+	if (err == -ENOENT && !must_exist)
+		err = 0;
+	op_text_printf(&dir, "%s.d", path);
+	if (!err)
+		err = read_drop_ins(config, op_text_get(&dir), warnings);
+	op_text_free(&dir);
+	if (!err && config->ring_bytes && config->watermark_bytes > config->ring_bytes) {
+		op_text_printf(warnings, "%s: Watermark is larger than RingSize, a quarter of the ring is used\n", path);
+		config->watermark_bytes = 0;
+	}
+	return err;
+}
+
+/* ---- a change ---- */
+
+static bool is_string(const struct row *row)
+{
+	return row->parse == parse_path || row->parse == parse_optional_path;
+}
+
+static bool is_same(const struct row *row, const struct op_config *a, const struct op_config *b)
+{
+	const char *of_a = (const char *)a + row->offset, *of_b = (const char *)b + row->offset;
+	const char *string_a, *string_b;
+
+	if (!is_string(row))
+		return *(const uint64_t *)(const void *)of_a == *(const uint64_t *)(const void *)of_b;
+	string_a = *(char *const *)(const void *)of_a;
+	string_b = *(char *const *)(const void *)of_b;
+	return string_a && string_b ? !strcmp(string_a, string_b) : string_a == string_b;
+}
+
+void op_config_waiting(const struct op_config *config, const struct op_config *fresh, struct op_text *keys)
+{
+	for (size_t i = 0; i < op_array_size(rows); i++)
+		if (rows[i].when == AT_START && !is_same(&rows[i], config, fresh))
+			op_text_printf(keys, "%s%s", keys->length ? ", " : "", rows[i].shown.key);
+}
+
+void op_config_adopt(struct op_config *config, const struct op_config *fresh)
+{
+	for (size_t i = 0; i < op_array_size(rows); i++)
+		if (rows[i].when == AT_ONCE)
+			memcpy((char *)config + rows[i].offset, (const char *)fresh + rows[i].offset, sizeof(uint64_t));
 }
 
 const char *op_config_path(const char *option, bool *ret_explicit)

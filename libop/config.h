@@ -23,26 +23,34 @@ struct op_config {
 	uint64_t wakeup_records;   /* WakeupRecords=, 0: woken by bytes, the watermark */
 	uint64_t visit_ms;	   /* VisitInterval= */
 	uint64_t max_open_files;   /* MaxOpenFiles=, 0: from RLIMIT_NOFILE */
+	uint64_t max_sample_files; /* MaxSampleFiles=, in a session; 0: no limit */
 	uint64_t max_images;	   /* MaxImages=, that have samples in a session */
 	uint64_t session_interval_us; /* SessionInterval=, 0: sessions are not rotated */
 	uint64_t session_keep_us;     /* SessionKeep=, 0: however old */
 	uint64_t session_max_use;     /* SessionMaxUse=, bytes; 0: however large */
 	uint64_t session_keep_free;   /* SessionKeepFree=, bytes */
+	uint64_t profile_on_start;    /* ProfileOnStart=, 0 or 1 */
 };
 
 /* Defaults, to be freed with op_config_free. 0 or -ENOMEM. */
 int op_config_init(struct op_config *config) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Reads a file over what the config has. `must_exist` false: a missing file is no error. Each thing that is wrong (unknown
- * key, value outside the limits) adds a line "PATH:LINE: ..." to `warnings` and is passed over. 0 or -errno from opening
- * and reading.
+ * Reads a file over what the config has, then PATH.d/ *.conf in the order of their names. `must_exist` false: a missing file is no error.
+ * Each thing that is wrong (unknown key, value outside the limits) adds a line "PATH:LINE: ..." to `warnings` and is passed over. 0 or -errno from opening
+ * and reading; one of PATH.d that cannot be read is a warning.
  */
 int op_config_read(struct op_config *config, const char *path, bool must_exist, struct op_text *warnings)
 	OP_NONNULL OP_MUST_CHECK;
 
 /* The path to read: `option` (--config), else $OPD_CONFIG, else the default; *ret_explicit when it was not the default. */
 const char *op_config_path(const char *option, bool *ret_explicit) OP_NONNULL_ARGS(2);
+
+/* A configuration was read anew: adds the names of the keys that differ and wait for the next start, with commas between. */
+void op_config_waiting(const struct op_config *config, const struct op_config *fresh, struct op_text *keys) OP_NONNULL;
+
+/* Takes over what takes effect while the daemon runs, which is numbers only. */
+void op_config_adopt(struct op_config *config, const struct op_config *fresh) OP_NONNULL;
 
 /* One key of the file, as the manual page and the example file have it. */
 struct op_config_key {

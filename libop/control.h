@@ -62,6 +62,7 @@ struct op_status {
 	uint64_t cpu_ns;       /* CPU time of the daemon */
 	uint64_t rss_bytes;    /* resident set of the daemon */
 	uint64_t nr_files;     /* sample files open */
+	uint64_t nr_session_files, max_session_files; /* sample files that the session has, and may have; 0: no limit */
 	uint64_t nr_processes; /* processes known */
 	uint64_t nr_images;    /* images known */
 	uint64_t nr_images_counted; /* those with samples in the session */

@@ -423,8 +423,8 @@ static const char *split(char *line, char *columns[NR_COLUMNS])
 }
 
 /*
- * A file is known by what was seen of its inode and, if it has one, by its build-id. An identity that another row has is left to it: that row
- * was written earlier and is the same image.
+ * A file is known by what was seen of its inode and, if it has one, by its build-id; the kernel and its modules by that alone. An identity that
+ * another row has is left to it: that row was written earlier and is the same image.
  */
 static struct op_dcookie_entry *add_by_identities(struct op_dcookie_table *table, const struct op_dcookie_row *row)
 {
@@ -438,6 +438,8 @@ static struct op_dcookie_entry *add_by_identities(struct op_dcookie_table *table
 		seen.build_id_bytes = 0;
 		memset(seen.build_id, 0, sizeof(seen.build_id));
 	}
+	if (row->id.is_kernel && row->id.build_id_bytes)
+		seen.mtime_ns = 0;
 	entry = op_dcookie_add_entry(table, &seen, row->cookie);
 	if (entry && is_file && was_seen && said.build_id_bytes && op_dcookie_alias(table, &said, row->cookie) == -ENOMEM) {
 		op_dcookie_remove_entry(table, entry);
@@ -454,6 +456,7 @@ static int fill_entry(struct op_dcookie_table *table, struct op_dcookie_entry *e
 		err = op_dcookie_set_build_id(table, row->cookie, row->id.build_id, row->id.build_id_bytes);
 	if (!err)
 		err = op_dcookie_set_place(table, row->cookie, row->host_path, row->container);
+	entry->row.id.mtime_ns = row->id.mtime_ns;
 	entry->row.first_seen = row->first_seen;
 	entry->row.last_seen = row->last_seen;
 	return err;
@@ -558,8 +561,8 @@ static int read_line(struct op_dcookie_table *table, char *line, size_t nr_bytes
 		err = take_line(table, line, reading, &why);
 	reading->nr_bytes += nr_bytes;
 	if (!err && why)
-		err = number == 1 ? -EBADMSG : complain(reading, path, number, why);
-	return err;
+		err = complain(reading, path, number, why);
+	return !err && why && number == 1 ? -EBADMSG : err;
 }
 
 static int read_lines(struct op_dcookie_table *table, FILE *file, const char *path, struct op_dcookie_reading *reading)

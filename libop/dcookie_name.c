@@ -120,7 +120,10 @@ static char *make_name(const struct op_dcookie_row *row, enum telling telling)
 
 	if (telling != TELLING_NOTHING)
 		format_identity(row, telling, identity);
-	op_mangle_path(path, &name);
+	if (row->id.name.kind == OP_IMAGE_FILE)
+		op_mangle_path(path, &name);
+	else
+		op_text_add(&name, path);
 	if (name.length > NAME_LONG_BYTES || strlen(last_component(path)) + strlen(identity) > NAME_MAX) {
 		op_text_truncate(&name, 0);
 		add_short(path, &name);
@@ -137,12 +140,18 @@ static bool is_taken(const struct op_dcookie_table *table, const struct op_image
 	return op_dcookie_by_name(table, &name) != OP_DCOOKIE_NONE;
 }
 
-/* Kernel images and regions have their names for themselves; a cookie is nobody else's. */
+/* Of what has no file only a module may come again as another one, and its build-id tells. */
+static bool can_be_told_apart(const struct op_image_id *id)
+{
+	return id->name.kind == OP_IMAGE_FILE || (id->is_kernel && id->build_id_bytes);
+}
+
+/* Pseudo-images and regions have their names for themselves; a cookie is nobody else's. */
 static char *choose_name(const struct op_dcookie_table *table, const struct op_dcookie_row *row, enum telling telling)
 {
 	char *name;
 
-	if (row->id.name.kind != OP_IMAGE_FILE)
+	if (!can_be_told_apart(&row->id))
 		return strdup(row->id.name.name);
 	for (name = make_name(row, telling); name && telling != TELLING_COOKIE && is_taken(table, &row->id, name);
 	     name = make_name(row, telling)) {

@@ -56,10 +56,13 @@ int op_file_read(int dir_fd, const char *path, size_t max_bytes, char **ret_text
 	return 0;
 }
 
+/* What lies there already may be a link to somebody's file: it is removed, not written to. */
 static int write_new(int dir_fd, const char *name, const char *text, mode_t mode)
 {
-	int fd = op_sys_openat(dir_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode), err;
+	int fd, err;
 
+	op_sys_unlinkat(dir_fd, name, 0);
+	fd = op_sys_openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
 	if (fd < 0)
 		return fd;
 	err = op_sys_write_all(fd, text, strlen(text));
@@ -101,6 +104,19 @@ int op_file_publish(int dir_fd, const char *name, const char *text, mode_t mode)
 	return err;
 }
 
+int op_file_make_dir_alike(int dir_fd, const char *path, mode_t mode)
+{
+	struct stat st;
+	int err = op_sys_mkdirat(dir_fd, path, mode);
+
+	if (err || geteuid() || op_sys_fstat(dir_fd, &st) < 0 || !st.st_uid)
+		return err;
+	err = fchownat(dir_fd, path, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+	if (err)
+		op_sys_unlinkat(dir_fd, path, AT_REMOVEDIR);
+	return err;
+}
+
 int op_file_make_dirs(const char *path)
 {
 	char *copy = strdup(path);
@@ -138,9 +154,38 @@ static int open_component(int dir_fd, const char *name, bool make)
 	return err && err != -EEXIST ? err : op_sys_openat(dir_fd, name, PARENT_FLAGS, 0);
 }
 
-int op_file_open_parent(int dir_fd, const char *path, bool make, const char **ret_name)
+static bool leads_up(const char *path)
 {
-	int fd = strlen(path) < PATH_MAX ? op_sys_openat(dir_fd, ".", PARENT_FLAGS, 0) : -ENAMETOOLONG;
+	for (const char *dots = strstr(path, ".."); dots; dots = strstr(dots + 1, ".."))
+		if ((dots == path || dots[-1] == '/') && dots[2] == '/')
+			return true;
+	return false;
+}
+
+/*
+ * The directory that is deepest on the way, in one call where it is there already. *path is moved behind it. What is not a missing
+ * directory, and a kernel that cannot do it, is left to who goes step by step.
+ */
+static int open_deepest(int dir_fd, const char **path, bool make)
+{
+	char way[PATH_MAX], *slash;
+	int fd = -ENOSYS;
+
+	memcpy(way, *path, strlen(*path) + 1);
+	while ((slash = strrchr(way, '/')) && slash != way) {
+		*slash = '\0';
+		fd = op_sys_open_dir_below(dir_fd, way);
+		if (fd != -ENOENT || !make)
+			break;
+	}
+	if (fd >= 0)
+		*path += strlen(way) + 1;
+	return fd;
+}
+
+/* Takes the descriptor over. */
+static int open_steps(int fd, const char *path, bool make, const char **ret_name)
+{
 	const char *slash;
 
 	while (fd >= 0 && (slash = strchr(path, '/'))) {
@@ -160,6 +205,21 @@ int op_file_open_parent(int dir_fd, const char *path, bool make, const char **re
 	if (fd >= 0)
 		*ret_name = path;
 	return fd;
+}
+
+int op_file_open_parent(int dir_fd, const char *path, bool make, const char **ret_name)
+{
+	int fd = -ENOSYS;
+
+	if (strlen(path) >= PATH_MAX)
+		return -ENAMETOOLONG;
+	if (!leads_up(path))
+		fd = open_deepest(dir_fd, &path, make);
+	if (fd == -ENOENT && !make)
+		return fd;
+	if (fd < 0)
+		fd = op_sys_openat(dir_fd, ".", PARENT_FLAGS, 0);
+	return open_steps(fd, path, make, ret_name);
 }
 
 int op_file_open_below(int dir_fd, const char *path, int flags, mode_t mode)

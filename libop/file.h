@@ -21,6 +21,12 @@ int op_file_read(int dir_fd, const char *path, size_t max_bytes, char **ret_text
  */
 int op_file_publish(int dir_fd, const char *name, const char *text, mode_t mode) OP_NONNULL OP_MUST_CHECK;
 
+/*
+ * Makes a directory below dir_fd. Root makes it for the owner of dir_fd: what opcontrol makes is not to be in the way of a daemon that runs as
+ * another user. 0 or -errno.
+ */
+int op_file_make_dir_alike(int dir_fd, const char *path, mode_t mode) OP_NONNULL OP_MUST_CHECK;
+
 /* Makes a directory and what is missing above it, mode 0755 less the umask. 0, also when it is there; -errno. */
 int op_file_make_dirs(const char *path) OP_NONNULL OP_MUST_CHECK;
 

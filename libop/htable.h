@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * An intrusive hash table: the entry carries its link, the table never allocates entries, and doubling keeps chains short. The
+ * An intrusive hash table: the entry carries its link, the table never allocates entries, doubling keeps chains short, and
+ * a table that has become nearly empty gives its room back. The
  * caller compares keys: walk with op_htable_first and op_htable_next, both give entries of the same hash only.
  * Not thread-safe; one owner.
  */
 #ifndef OP_HTABLE_H
 #define OP_HTABLE_H
+
+#include <string.h>
 
 #include "libop/compiler.h"
 
@@ -18,6 +21,7 @@ struct op_htable {
 	struct op_hlink **buckets; /* NULL until the first entry */
 	size_t nr_buckets;	   /* power of two */
 	size_t nr_entries;
+	unsigned int nr_visits; /* under way */
 };
 
 #define op_container_of(ptr, type, member) ((type *)(void *)((char *)(ptr) - offsetof(type, member)))
@@ -40,8 +44,15 @@ static inline uint64_t op_hash_add(uint64_t hash, uint64_t value)
 static inline uint64_t op_hash_bytes(uint64_t hash, const void *bytes, size_t nr_bytes)
 {
 	const uint8_t *b = bytes;
+	uint64_t word;
+	size_t i;
 
-	for (size_t i = 0; i < nr_bytes; i++)
+	for (i = 0; i + sizeof(word) <= nr_bytes; i += sizeof(word)) {
+		memcpy(&word, b + i, sizeof(word));
+		hash = (hash ^ word) * 0xd6e8feb86659fd93u;
+		hash ^= hash >> 32;
+	}
+	for (; i < nr_bytes; i++)
 		hash = (hash ^ b[i]) * 0x100000001b3u;
 	return op_hash_u64(hash ^ nr_bytes);
 }
@@ -49,7 +60,7 @@ static inline uint64_t op_hash_bytes(uint64_t hash, const void *bytes, size_t nr
 /* Puts an entry in; its hash is remembered. 0 or -ENOMEM, only for the first entry; a table that cannot grow gets longer chains. */
 int op_htable_insert(struct op_htable *table, struct op_hlink *link, uint64_t hash) OP_NONNULL OP_MUST_CHECK;
 
-/* Takes an entry out that is in. */
+/* Takes an entry out that is in. The table may become smaller: whoever walks with op_htable_next has to look for the next entry before. */
 void op_htable_remove(struct op_htable *table, struct op_hlink *link) OP_NONNULL;
 
 static inline struct op_hlink *op_htable_same(struct op_hlink *link, uint64_t hash)

@@ -12,11 +12,12 @@
 	X(sampled, false, "functions that had samples")                                                                            \
 	X(objects, false, "objects (.jo) written")                                                                                 \
 	X(bytes, false, "bytes of memory used")                                                                                    \
-	X(code_bytes, false, "bytes of code kept in objects")                                                                      \
+	X(code_bytes, false, "bytes of code in the objects of processes that are known")                                                                      \
 	X(refused_files, true, "maps and dumps of another owner, not regular, or of another machine")                             \
 	X(refused_records, true, "lines and records that make no sense")                                                           \
 	X(refused_size, true, "functions that are too large, maps and dumps behind their limit")                                   \
 	X(refused_memory, true, "functions for which a process, or all together, had no memory left")                              \
+	X(functions_forgotten, true, "functions without samples whose code is gone, forgotten to make room")                     \
 	X(refused_processes, true, "processes beyond the number that are looked at")                                               \
 	X(failed_objects, true, "objects (.jo) that could not be written")
 

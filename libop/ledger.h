@@ -36,12 +36,16 @@ const char *op_loss_meaning(enum op_loss reason);
 /* What a daemon that lives long holds back so that it does not grow without bound: name and meaning. Counted since it began. */
 #define OP_BOUNDS(X) \
 	X(too_many_images, "samples of images beyond MaxImages=, filed under too-many-images") \
+	X(too_many_sample_files, "samples of images that have no file since the session has MaxSampleFiles=, filed under too-many-images") \
+	X(classes_merged, "samples of threads, processes or CPUs that are not kept apart since the session has three quarters of MaxSampleFiles=") \
 	X(images_refused, "new images that there was no room for in memory: filed under too-many-images") \
 	X(images_forgotten, "images without samples that nothing led to any more") \
 	X(files_forgotten, "sample files, closed and not in use, that are found by name when they are needed again") \
 	X(mappings_dropped, "mappings of processes that have too many") \
 	X(processes_dropped, "processes that there was no room for: filed under no-process") \
 	X(memory_dropped, "facts for opreport --mem that there was no room for") \
+	X(cgroups_forgotten, "cgroups that were forgotten to make room; those that are there are found again") \
+	X(cgroup_slots_taken_back, "cgroups that had no samples lately, whose files are found by name when they have some") \
 	X(dcookie_errors, "times that the dcookie table could not be written; it is tried again") \
 	X(dcookie_lines_damaged, "lines of the dcookie table that were passed over at the start")
 

@@ -4,6 +4,7 @@ noinst_LIBRARIES += libop/libop.a
 libop_libop_a_SOURCES = \
 	libop/atomic.h \
 	libop/banned.h \
+	libop/build_id.c libop/build_id.h \
 	libop/clock.h \
 	libop/compiler.h \
 	libop/config.c libop/config.h \
@@ -50,7 +51,9 @@ libop_libop_a_SOURCES = \
 	libop/session.c libop/session.h \
 	libop/session_close.c libop/session_close.h \
 	libop/session_ledger.c libop/session_ledger.h \
+	libop/session_stats.c libop/session_stats.h \
 	libop/session_sum.c \
+	libop/sha256.c libop/sha256.h \
 	libop/sys.c libop/sys.h \
 	libop/text.c libop/text.h
 libop_libop_a_CPPFLAGS = $(AM_CPPFLAGS) $(ZSTD_CFLAGS)

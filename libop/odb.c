@@ -9,9 +9,12 @@
 #include "libop/odb_file.h"
 #include "libop/sys.h"
 
+#define QUICK_SIZE 2048u /* nodes, in 40 kB */
+
 struct op_odb {
 	struct op_odb_map map;
 	uint32_t dropped;
+	bool is_new;
 	bool promised; /* what is in it is on the disk, or will be: see op_odb_promise */
 	int dir_fd;
 	char *tmp_path;
@@ -82,7 +85,8 @@ int op_odb_open(int dir_fd, const char *path, const char *tmp_path, const struct
 		return -ENOMEM;
 	}
 	err = open_or_repair(odb);
-	if (err == -ENOENT)
+	odb->is_new = err == -ENOENT;
+	if (odb->is_new)
 		err = create(odb, header);
 	if (err) {
 		op_odb_close(odb);
@@ -102,13 +106,18 @@ void op_odb_promise(struct op_odb *odb)
 	odb->promised = true;
 }
 
+bool op_odb_is_new(const struct op_odb *odb)
+{
+	return odb->is_new;
+}
+
 uint32_t op_odb_dropped(const struct op_odb *odb)
 {
 	return odb->dropped;
 }
 
 /*
- * A file of twice the size takes the place of this one at once; nobody waits for the disk. Where the old one is on the disk by a dump's
+ * A larger file takes the place of this one at once; nobody waits for the disk. Where the old one is on the disk by a dump's
  * promise it is kept until the new one is, too. A kill at any moment leaves the old or the new one.
  */
 static int publish_larger(struct op_odb *odb, const struct op_odb_map *larger)
@@ -126,6 +135,15 @@ static int publish_larger(struct op_odb *odb, const struct op_odb_map *larger)
 	return 0;
 }
 
+/*
+ * A new file costs the file system the same whatever its size, and more than all that is counted in it: a small one gets so much more room
+ * that few are made.
+ */
+static uint32_t larger_size(uint32_t size)
+{
+	return size < QUICK_SIZE ? size * 4 : size * 2;
+}
+
 static int grow(struct op_odb *odb)
 {
 	uint32_t nr_nodes = odb->map.descr->current_size;
@@ -134,7 +152,7 @@ static int grow(struct op_odb *odb)
 
 	if (odb->map.size >= OP_ODB_SIZE_MAX)
 		return -EFBIG;
-	err = op_odb_make_file(odb->dir_fd, odb->tmp_path, odb->map.size * 2, &larger);
+	err = op_odb_make_file(odb->dir_fd, odb->tmp_path, larger_size(odb->map.size), &larger);
 	if (err)
 		return err;
 	*larger.header = *odb->map.header;
@@ -256,6 +274,11 @@ struct op_odb_pending *op_odb_take_pending(struct op_odb *odb)
 
 	odb->pending = NULL;
 	return pending;
+}
+
+void op_odb_let_go(const struct op_odb *odb)
+{
+	op_sys_let_go(odb->map.header, odb->map.nr_bytes);
 }
 
 void op_odb_close(struct op_odb *odb)

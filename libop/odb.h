@@ -91,13 +91,15 @@ const struct op_odb_header *op_odb_header(const struct op_odb *odb) OP_NONNULL;
 /* How many nodes there are, and whether one of them has the key. */
 uint32_t op_odb_nr_nodes(const struct op_odb *odb) OP_NONNULL;
 bool op_odb_has(const struct op_odb *odb, uint64_t key) OP_NONNULL;
+/* True when op_odb_open made the file. */
+bool op_odb_is_new(const struct op_odb *odb) OP_NONNULL;
 
 /* Nodes that op_odb_open dropped because they had not been published when the last writer ended, or only in part. */
 uint32_t op_odb_dropped(const struct op_odb *odb) OP_NONNULL;
 
 /*
  * Adds `count` to the key. A count that passes 2^32-1 goes on in a second node of the same key; readers add both.
- * A full file is replaced at once by one of twice the size, made under tmp_path, so that readers see the one or the other, whole.
+ * A full file is replaced at once by one of four times the size, a large one by twice, made under tmp_path, so that readers see the one or the other, whole.
  * 0, or -ENOSPC when there is no room for that, another -errno; then nothing was added.
  */
 int op_odb_add(struct op_odb *odb, uint64_t key, uint32_t count) OP_NONNULL OP_MUST_CHECK;
@@ -116,6 +118,12 @@ struct op_odb_pending *op_odb_take_pending(struct op_odb *odb) OP_NONNULL OP_MUS
 
 /* Where the next of a list is. */
 struct op_odb_pending **op_odb_pending_next(struct op_odb_pending *pending) OP_NONNULL;
+
+/*
+ * Opens the file, so that op_odb_settle finds it wherever its directories are renamed to meanwhile; does not wait. top_fd is the directory that was called
+ * `top` below dir_fd when the file was opened, "" for dir_fd itself. 0, also when the file is not there, or -errno.
+ */
+int op_odb_pending_open(struct op_odb_pending *pending, int top_fd, const char *top) OP_NONNULL OP_MUST_CHECK;
 
 /*
  * Writes the file to the disk and removes what was kept of the other one; frees `pending`. Waits for the disk: any thread but one that counts.
@@ -141,10 +149,20 @@ struct op_odb_addition {
  */
 size_t op_odb_add_all(struct op_odb_addition *additions, size_t nr_additions) OP_NONNULL;
 
+/* Takes the file's pages out of the process's memory, until they are needed: what was counted is in the page cache all the same. */
+void op_odb_let_go(const struct op_odb *odb) OP_NONNULL;
+
 /* Unmaps and closes; NULL is allowed. What was added is in the page cache, not necessarily on the disk. */
 void op_odb_close(struct op_odb *odb);
 
 /* ---- after an unclean stop, before anything is counted ---- */
+
+/* A directory that may have got another name since: files that were replaced below `from` may be below one of `to`. */
+struct op_odb_moves {
+	const char *from;
+	char *const *to;
+	size_t nr_to;
+};
 
 struct op_odb_recovery {
 	uint64_t nr_put_back; /* files that were kept and stand in their old place again: what had taken it was not whole */
@@ -152,9 +170,10 @@ struct op_odb_recovery {
 
 /*
  * Ends what op_odb_replace left pending under tmp_path: a new file that has all that the one before it had is written to the disk, else the one
- * before takes its place again. Removes what was in the making. 0, or the first -errno, after the rest was done.
+ * before takes its place again. Removes what was in the making. `moves` may be NULL. 0, or the first -errno, after the rest was done.
  */
-int op_odb_recover(int dir_fd, const char *tmp_path, struct op_odb_recovery *ret_recovery) OP_NONNULL OP_MUST_CHECK;
+int op_odb_recover(int dir_fd, const char *tmp_path, const struct op_odb_moves *moves, struct op_odb_recovery *ret_recovery)
+	OP_NONNULL_ARGS(2, 4) OP_MUST_CHECK;
 
 /*
  * Looks whether a reader takes the file and no node is torn, and if not, replaces it by one with the nodes that are whole. What was not published

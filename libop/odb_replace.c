@@ -15,6 +15,8 @@
 struct op_odb_pending {
 	struct op_odb_pending *next;
 	uint64_t inode;
+	bool is_open;
+	int fd; /* where it is open: the file, or -1 when there was none */
 	char *tmp_path;
 	char path[];
 };
@@ -26,7 +28,7 @@ static struct op_odb_pending *make_pending(const char *tmp_path, const char *pat
 
 	if (!pending)
 		return NULL;
-	*pending = (struct op_odb_pending){ .inode = inode, .tmp_path = pending->path + path_bytes };
+	*pending = (struct op_odb_pending){ .inode = inode, .fd = -1, .tmp_path = pending->path + path_bytes };
 	memcpy(pending->path, path, path_bytes);
 	memcpy(pending->tmp_path, tmp_path, tmp_bytes);
 	return pending;
@@ -135,16 +137,25 @@ int op_odb_replace(int dir_fd, const char *tmp_path, const char *path, uint64_t 
 
 /* ---- onto the disk ---- */
 
-/* Whatever is there now: it has all that was there before. */
-static int sync_file(int dir_fd, const char *path)
+/* Whatever is there now: it has all that was there before. *ret_fd -1: somebody removed it. */
+static int open_file(int dir_fd, const char *path, int *ret_fd)
 {
 	struct stat st;
-	int fd = op_odb_open_regular(dir_fd, path, O_RDONLY, &st), err;
+	int fd = op_odb_open_regular(dir_fd, path, O_RDONLY, &st);
+	bool is_gone = fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP || fd == -EBADMSG;
 
-	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP || fd == -EBADMSG)
-		return 0; /* somebody removed it */
-	if (fd < 0)
+	if (fd < 0 && !is_gone)
 		return fd;
+	*ret_fd = is_gone ? -1 : fd;
+	return 0;
+}
+
+static int sync_file(int dir_fd, const char *path)
+{
+	int fd, err = open_file(dir_fd, path, &fd);
+
+	if (err || fd < 0)
+		return err;
 	err = op_sys_fsync(fd);
 	close(fd);
 	return err;
@@ -176,13 +187,39 @@ static void remove_links_of(int dir_fd, const struct op_odb_pending *pending)
 	close_places(&places);
 }
 
+int op_odb_pending_open(struct op_odb_pending *pending, int top_fd, const char *top)
+{
+	size_t length = strlen(top);
+	int err = 0;
+
+	if (pending->is_open)
+		return 0;
+	if (!length)
+		err = open_file(top_fd, pending->path, &pending->fd);
+	else if (!strncmp(pending->path, top, length) && pending->path[length] == '/')
+		err = open_file(top_fd, pending->path + length + 1, &pending->fd);
+	else
+		err = -EINVAL;
+	pending->is_open = !err;
+	return err;
+}
+
+static void free_pending(struct op_odb_pending *pending)
+{
+	if (pending->fd >= 0)
+		close(pending->fd);
+	free(pending);
+}
+
 int op_odb_settle(int dir_fd, struct op_odb_pending *pending)
 {
-	int err = sync_file(dir_fd, pending->path);
+	int err = op_odb_pending_open(pending, dir_fd, "");
 
+	if (!err && pending->fd >= 0)
+		err = op_sys_fsync(pending->fd);
 	if (!err)
 		remove_links_of(dir_fd, pending);
-	free(pending);
+	free_pending(pending);
 	return err;
 }
 
@@ -192,7 +229,7 @@ void op_odb_pending_free(struct op_odb_pending *pending)
 
 	for (; pending; pending = next) {
 		next = pending->next;
-		free(pending);
+		free_pending(pending);
 	}
 }
 
@@ -446,6 +483,57 @@ static int remove_rest(struct entries *entries OP_UNUSED, const struct places *p
 	return 0;
 }
 
+/* The path below one of the directories at which a file has this inode; NULL when there is none. */
+static char *find_moved(int dir_fd, const struct op_odb_moves *moves, const struct entry *entry)
+{
+	size_t length = strlen(moves->from);
+	char *path;
+
+	if (strncmp(entry->path, moves->from, length) || entry->path[length] != '/')
+		return NULL;
+	for (size_t i = 0; i < moves->nr_to; i++) {
+		if (asprintf(&path, "%s%s", moves->to[i], entry->path + length) < 0)
+			return NULL;
+		if (inode_at(dir_fd, path) == entry->inode)
+			return path;
+		free(path);
+	}
+	return NULL;
+}
+
+/* What grew again is where the last of them is: each leads to the one that was there before it. */
+static int move_chain(struct entries *entries, struct entry *last, char *path)
+{
+	struct entry *entry = last;
+
+	while (entry) {
+		struct entry *before = find_entry(entries, entry->path, entry->old_inode);
+		char *copy = strdup(path);
+
+		if (!copy)
+			return -ENOMEM;
+		free(entry->path);
+		entry->path = copy;
+		entry = before;
+	}
+	return 0;
+}
+
+static int relocate(int dir_fd, const struct op_odb_moves *moves, struct entries *entries)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < entries->nr && !err; i++) {
+		struct entry *entry = &entries->entries[i];
+		char *path = inode_at(dir_fd, entry->path) == entry->inode ? NULL : find_moved(dir_fd, moves, entry);
+
+		if (path)
+			err = move_chain(entries, entry, path);
+		free(path);
+	}
+	return err;
+}
+
 static int recover_all(int dir_fd, const struct places *places, struct entries *entries, struct op_odb_recovery *recovery)
 {
 	int first_err = 0;
@@ -462,7 +550,7 @@ static int recover_all(int dir_fd, const struct places *places, struct entries *
 	return first_err ? first_err : for_links(places, OP_ODB_FOR, remove_rest, entries);
 }
 
-int op_odb_recover(int dir_fd, const char *tmp_path, struct op_odb_recovery *ret_recovery)
+int op_odb_recover(int dir_fd, const char *tmp_path, const struct op_odb_moves *moves, struct op_odb_recovery *ret_recovery)
 {
 	struct op_odb_recovery recovery = { 0 };
 	struct places places = { .parent = -1 };
@@ -474,6 +562,8 @@ int op_odb_recover(int dir_fd, const char *tmp_path, struct op_odb_recovery *ret
 		return places.tmp_parent == -ENOENT ? 0 : places.tmp_parent;
 	op_sys_unlinkat(places.tmp_parent, places.tmp_name, 0);
 	err = for_links(&places, OP_ODB_FOR, add_entry, &entries);
+	if (!err && moves)
+		err = relocate(dir_fd, moves, &entries);
 	if (!err)
 		err = recover_all(dir_fd, &places, &entries, &recovery);
 	for (size_t i = 0; i < entries.nr; i++)

@@ -139,7 +139,7 @@ struct op_mring_writer *op_mring_pair_enter_slow(struct op_mring_pair_writer *wr
 		turn = op_load_relaxed(&writer->shared->turn);
 		change_ring(writer, turn & 1);
 		writer->turn = turn;
-		/* Each turn of this loop is a swap by the reader, which waits for us in between. */
+		/* Each turn of this loop is a swap, and there is none before the reader has waited for us. */
 	} while (op_mring_pair_announce(writer) != turn);
 	return &writer->writers[writer->index];
 }
@@ -152,17 +152,18 @@ static int call_barrier(void)
 
 void op_mring_pair_reader_open(const struct op_mring_pair *pair, struct op_mring_pair_reader *ret_reader)
 {
-	struct op_mring_pair_reader reader = { .shared = pair->rings[0].shared };
+	struct op_mring_shared *shared = pair->rings[0].shared;
 	bool can = OP_HAVE_LIGHT_STORE && !(pair->rings[0].flags & OP_MRING_FENCE) && call_barrier() == 0;
+	struct op_mring_swap swap = { .shared = shared, .turn = op_load_relaxed(&shared->turn) };
+	struct op_mring_pair_reader reader = { .read = !(swap.turn & 1) };
 
 	op_mring_reader(&pair->rings[0], &reader.rings[0]);
 	op_mring_reader(&pair->rings[1], &reader.rings[1]);
-	reader.turn = op_load_relaxed(&reader.shared->turn);
-	reader.read = !(reader.turn & 1);
 	/* A promise of the reader before is kept: its writer may still be there. No order: who sees it late fences. */
-	reader.barrier = can || op_load_relaxed(&reader.shared->barrier);
-	reader.due = reader.barrier;
-	op_store_relaxed(&reader.shared->barrier, reader.barrier);
+	swap.barrier = can || op_load_relaxed(&shared->barrier);
+	swap.due = swap.barrier;
+	op_store_relaxed(&shared->barrier, swap.barrier);
+	reader.baton = (struct op_mring_baton){ .swap = swap, .holder = OP_MRING_HELD_BY_READER };
 	*ret_reader = reader;
 }
 
@@ -175,16 +176,16 @@ void op_mring_pair_reader_close(struct op_mring_pair_reader *reader)
 enum whereabouts { WRITER_LEFT, WRITER_INSIDE, WRITER_RESTS };
 
 /* Of the writer and the frozen ring. One that rests has not said the new turn, and may be about to say the old one. */
-static enum whereabouts look_for_writer(const struct op_mring_pair_reader *reader, unsigned int nr_looks)
+static enum whereabouts look_for_writer(const struct op_mring_swap *swap, unsigned int nr_looks)
 {
 	while (nr_looks--) {
 		/*
 		 * H, pairs with E: a writer that G came too late for is seen inside. Pairs with I, and with E of the new turn: one
 		 * that has left has committed.
 		 */
-		uint64_t inside = op_load_fence(&reader->shared->inside);
+		uint64_t inside = op_load_fence(&swap->shared->inside);
 
-		if (inside >> 1 == reader->turn)
+		if (inside >> 1 == swap->turn)
 			return WRITER_LEFT;
 		if (inside & OP_MRING_PAIR_IN)
 			return WRITER_INSIDE;
@@ -192,30 +193,62 @@ static enum whereabouts look_for_writer(const struct op_mring_pair_reader *reade
 	return WRITER_RESTS;
 }
 
-static bool is_quiet(struct op_mring_pair_reader *reader)
+static bool is_quiet(struct op_mring_swap *swap)
 {
-	enum whereabouts writer = look_for_writer(reader, reader->due ? LOOKS_BEFORE_BARRIER : 1);
+	enum whereabouts writer = look_for_writer(swap, swap->due ? LOOKS_BEFORE_BARRIER : 1);
 
-	if (writer == WRITER_RESTS && reader->due) {
+	if (writer == WRITER_RESTS && swap->due) {
 		if (call_barrier() < 0)
 			return false;
-		reader->due = false;
-		reader->barriers++;
-		writer = look_for_writer(reader, 1);
+		swap->due = false;
+		swap->barriers++;
+		writer = look_for_writer(swap, 1);
 	}
 	return writer != WRITER_INSIDE;
 }
 
-struct op_ring *op_mring_pair_read_ring(struct op_mring_pair_reader *reader)
+static bool is_frozen(struct op_mring_swap *swap)
 {
 	/* Once is enough: a writer that goes in later sees G and turns round. */
-	if (!reader->quiet)
-		reader->quiet = is_quiet(reader);
-	if (!reader->quiet) {
-		reader->late++;
-		return NULL;
-	}
-	return &reader->rings[reader->read];
+	if (!swap->quiet)
+		swap->quiet = is_quiet(swap);
+	if (!swap->quiet)
+		swap->late++;
+	return swap->quiet;
+}
+
+static void move_turn(struct op_mring_swap *swap)
+{
+	/*
+	 * G, pairs with F in op_mring_pair_enter: "not yours any more" is seen before H looks. What was given back (D) is
+	 * stored before.
+	 */
+	op_store_fence(&swap->shared->turn, ++swap->turn);
+	swap->quiet = false;
+	swap->due = swap->barrier;
+	swap->swaps++;
+}
+
+static void take_back(struct op_mring_pair_reader *reader)
+{
+	reader->lent = false;
+	reader->read = !(reader->baton.swap.turn & 1);
+}
+
+static bool has_baton(struct op_mring_pair_reader *reader)
+{
+	if (!reader->lent)
+		return true;
+	/* W, pairs with V in op_mring_pair_swapper_close: what the swapper did, and what it saw of the writer, is seen. */
+	if (op_load_acquire(&reader->baton.holder) != OP_MRING_HELD_BY_READER)
+		return false;
+	take_back(reader);
+	return true;
+}
+
+struct op_ring *op_mring_pair_read_ring(struct op_mring_pair_reader *reader)
+{
+	return has_baton(reader) && is_frozen(&reader->baton.swap) ? &reader->rings[reader->read] : NULL;
 }
 
 uint64_t op_mring_pair_waiting(const struct op_mring_pair_reader *reader)
@@ -227,22 +260,73 @@ uint64_t op_mring_pair_waiting(const struct op_mring_pair_reader *reader)
 	return ring->flags & OP_RING_BACKWARD ? ring->known - head : head - ring->tail;
 }
 
-int op_mring_pair_swap(struct op_mring_pair_reader *reader)
+/* 0, or why there must not be a swap now. */
+static int look_for_swap(struct op_mring_pair_reader *reader)
 {
-	struct op_ring *ring = op_mring_pair_read_ring(reader);
+	const struct op_ring *ring = op_mring_pair_read_ring(reader);
 
 	if (!ring)
 		return -EAGAIN;
-	if (op_ring_pending(ring))
-		return -EBUSY;
-	/*
-	 * G, pairs with F in op_mring_pair_enter: "not yours any more" is seen before H looks. What was given back (D) is
-	 * stored before.
-	 */
-	op_store_fence(&reader->shared->turn, ++reader->turn);
+	return op_ring_pending(ring) ? -EBUSY : 0;
+}
+
+int op_mring_pair_swap(struct op_mring_pair_reader *reader)
+{
+	int err = look_for_swap(reader);
+
+	if (err < 0)
+		return err;
+	move_turn(&reader->baton.swap);
 	reader->read = !reader->read;
-	reader->quiet = false;
-	reader->due = reader->barrier;
-	reader->swaps++;
 	return 0;
+}
+
+int op_mring_pair_lend(struct op_mring_pair_reader *reader)
+{
+	int err = look_for_swap(reader);
+
+	if (err < 0)
+		return err;
+	reader->lent = true;
+	/* J, pairs with O in op_mring_pair_swapper_open: the records were loaded, and what the reader knows of the swap is stored, before. */
+	op_store_release(&reader->baton.holder, OP_MRING_HELD_BY_NOBODY);
+	return 0;
+}
+
+int op_mring_pair_recall(struct op_mring_pair_reader *reader)
+{
+	if (has_baton(reader))
+		return 0;
+	/* O, pairs with J of the same thread: nobody was in between. */
+	if (!op_claim(&reader->baton.holder, OP_MRING_HELD_BY_READER))
+		return -EAGAIN;
+	take_back(reader);
+	return 0;
+}
+
+int op_mring_pair_swapper_open(struct op_mring_baton *baton, struct op_mring_pair_swapper *ret_swapper)
+{
+	/* No order: a hint, so that looking at many batons that are not lent leaves their cache lines where they are. */
+	if (op_load_relaxed(&baton->holder) != OP_MRING_HELD_BY_NOBODY)
+		return -EAGAIN;
+	/* O, pairs with J in op_mring_pair_lend: what the reader stored is seen, and nothing of the swap is done before it has read. */
+	if (!op_claim(&baton->holder, OP_MRING_HELD_BY_SWAPPER))
+		return -EAGAIN;
+	*ret_swapper = (struct op_mring_pair_swapper){ .baton = baton };
+	return 0;
+}
+
+int op_mring_pair_swapper_swap(struct op_mring_pair_swapper *swapper)
+{
+	if (!swapper->swapped)
+		move_turn(&swapper->baton->swap);
+	swapper->swapped = true;
+	return is_frozen(&swapper->baton->swap) ? 0 : -EAGAIN;
+}
+
+void op_mring_pair_swapper_close(struct op_mring_pair_swapper *swapper)
+{
+	/* V, pairs with W in has_baton: the swap, and what H saw, comes before. */
+	op_store_release(&swapper->baton->holder, OP_MRING_HELD_BY_READER);
+	*swapper = (struct op_mring_pair_swapper){ .baton = NULL };
 }

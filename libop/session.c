@@ -15,13 +15,15 @@
 #include "libop/file.h"
 #include "libop/odb.h"
 #include "libop/session_ledger.h"
+#include "libop/session_close.h"
 #include "libop/sys.h"
 #include "libop/text.h"
 
 #define DIR_MODE 0755
 
 static const char *const sample_dirs[] = { "{root}", "{kern}" };
-static const char *const session_dirs[] = { "{root}", "{kern}", "stats", OP_SESSION_LEDGER, OP_CGROUP_DIR, OP_MEM_DIR, OP_DCOOKIE_FILE };
+static const char *const session_dirs[] = { "{root}",	   "{kern}",   "stats",		OP_SESSION_LEDGER,
+					    OP_CGROUP_DIR, OP_MEM_DIR, OP_DCOOKIE_FILE, OP_SESSION_CLOSING };
 
 /*
  * A walk over a tree: directories wait in a list, so that one descriptor at a time is open however deep the tree is. Each directory stands in the
@@ -37,7 +39,7 @@ struct walk {
 	struct op_session_cgroups *cgroups; /* when given, sample_dirs are visited and not gone into */
 	size_t list_capacity;
 	char *bad_path;
-	uint64_t disk_bytes;
+	uint64_t disk_bytes, nr_files;
 	int (*tell)(const char *path, unsigned char type, void *arg);
 	void *tell_arg;
 	bool keep_going; /* an error is noted in first_error and does not end the walk */
@@ -387,6 +389,26 @@ int op_session_walk(int dir_fd, const char *top, int (*visit)(const char *path, 
 	return err;
 }
 
+int op_session_visit_dir(int dir_fd, const char *path, int (*visit)(const char *name, void *arg), void *arg)
+{
+	int fd = op_sys_openat(dir_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0), err = 0;
+	struct dirent *entry;
+	DIR *dir;
+
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	dir = fdopendir(fd);
+	if (!dir) {
+		close(fd);
+		return -ENOMEM;
+	}
+	while (!err && (entry = readdir(dir)))
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+			err = visit(entry->d_name, arg);
+	closedir(dir);
+	return err;
+}
+
 static void add_bytes(struct walk *walk, const char *path)
 {
 	struct stat st;
@@ -410,6 +432,26 @@ int op_session_disk_bytes(int dir_fd, const char *path, uint64_t *ret_bytes)
 		add_bytes(&walk, walk.dirs[i]);
 	if (!err)
 		*ret_bytes = walk.disk_bytes;
+	free_walk(&walk);
+	return err;
+}
+
+static int count_entry(struct walk *walk, const char *path, unsigned char type)
+{
+	walk->nr_files += type == DT_REG && !is_jit_object(path);
+	return 0;
+}
+
+int op_session_count_files(int dir_fd, uint64_t *ret_nr_files)
+{
+	static const char *const tops[] = { "{root}", "{kern}", OP_CGROUP_DIR };
+	struct walk walk = { .dir_fd = dir_fd, .visit = count_entry };
+	int err = 0;
+
+	for (size_t i = 0; i < op_array_size(tops) && !err; i++)
+		err = walk_tree(&walk, tops[i]);
+	if (!err)
+		*ret_nr_files = walk.nr_files;
 	free_walk(&walk);
 	return err;
 }
@@ -495,7 +537,7 @@ static int write_abi(int dir_fd)
 /* Makes a directory with exactly DIR_MODE, whatever the umask; one that is there keeps its mode. */
 static int make_dir(int dir_fd, const char *path)
 {
-	int err = op_sys_mkdirat(dir_fd, path, DIR_MODE);
+	int err = op_file_make_dir_alike(dir_fd, path, DIR_MODE);
 
 	if (err < 0)
 		return err == -EEXIST ? 0 : err;
@@ -524,6 +566,27 @@ bool op_session_is_locked(const char *session_dir)
 	locked = flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 	close(fd);
 	return locked;
+}
+
+static const char *const profiling_words[] = { "off\n", "on\n" };
+
+bool op_session_wants_profiling(int session_fd, bool preset)
+{
+	char *text;
+	bool wanted = preset;
+
+	if (op_file_read(session_fd, OP_SESSION_PROFILING, 16, &text) < 0)
+		return preset;
+	for (size_t on = 0; on < op_array_size(profiling_words); on++)
+		if (!strcmp(text, profiling_words[on]))
+			wanted = on;
+	free(text);
+	return wanted;
+}
+
+int op_session_want_profiling(int session_fd, bool on)
+{
+	return op_file_publish(session_fd, OP_SESSION_PROFILING, profiling_words[on], 0644);
 }
 
 int op_session_open(const char *session_dir)

@@ -5,6 +5,7 @@
  *   SESSION-DIR/abi                        layout of the sample files, for opimport
  *   SESSION-DIR/daemonrc, daemonrc_new     the setup (libop/daemonrc.h)
  *   SESSION-DIR/lock                       pid of the daemon
+ *   SESSION-DIR/profiling                  "on" or "off": what opcontrol --start or --stop asked for last
  *   SESSION-DIR/tmp/                       sample files in the making
  *   SESSION-DIR/samples/<session>/         a session: {root}/ and {kern}/ hold the sample files, stats/ the ledger, dcookies the
  *                                          table of images (libop/dcookie.h)
@@ -24,6 +25,7 @@
 #define OP_SESSION_TMP_SAMPLE OP_SESSION_TMP "/sample" /* a sample file in the making, and with suffixes what it replaces (libop/odb.h) */
 #define OP_STATS_KERNEL_HIDDEN "kernel_hidden" /* below stats/: the addresses of kernel symbols were hidden */
 #define OP_SESSION_LOCK "lock"
+#define OP_SESSION_PROFILING "profiling"
 
 struct op_session_file {
 	char *path;		    /* below the session's directory, starts with {root} or {kern} */
@@ -65,7 +67,7 @@ int op_session_list_cgroups(int dir_fd, struct op_session_cgroups *ret_list) OP_
 void op_session_cgroups_free(struct op_session_cgroups *list);
 
 /*
- * Removes what a session holds, {root}, {kern}, stats, ledger, cgroup and dcookies, below dir_fd (samples/<session>); what else lies there stays. Symbolic links are
+ * Removes what a session holds, {root}, {kern}, stats, ledger, cgroup, dcookies and closing, below dir_fd (samples/<session>); what else lies there stays. Symbolic links are
  * removed, never followed. 0, also when there is nothing; the first -errno otherwise, after having tried the rest.
  */
 int op_session_clear(int dir_fd) OP_MUST_CHECK;
@@ -83,11 +85,24 @@ int op_session_remove(int dir_fd, const char *path) OP_NONNULL OP_MUST_CHECK;
 int op_session_walk(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg)
 	OP_NONNULL_ARGS(2, 3) OP_MUST_CHECK;
 
+/* Calls `visit` for every entry of a directory but . and ..; 0, also when there is none, the first error of `visit`, which ends it, or -errno. */
+int op_session_visit_dir(int dir_fd, const char *path, int (*visit)(const char *name, void *arg), void *arg)
+	OP_NONNULL_ARGS(2, 3) OP_MUST_CHECK;
+
 /* Bytes on the disk of a directory and all that is in it. 0 or -errno. */
 int op_session_disk_bytes(int dir_fd, const char *path, uint64_t *ret_bytes) OP_NONNULL OP_MUST_CHECK;
 
+/* How many sample files a session has, those of its cgroups included; dir_fd is its directory. 0 or -errno. */
+int op_session_count_files(int dir_fd, uint64_t *ret_nr_files) OP_NONNULL OP_MUST_CHECK;
+
 /* Whether a daemon works in that session directory. */
 bool op_session_is_locked(const char *session_dir) OP_NONNULL;
+
+/* What was asked for last; `preset` when nothing was, or the file cannot be read. */
+bool op_session_wants_profiling(int session_fd, bool preset) OP_MUST_CHECK;
+
+/* Keeps it for the next daemon. 0 or -errno. */
+int op_session_want_profiling(int session_fd, bool on) OP_MUST_CHECK;
 
 /* Opens SESSION-DIR for the daemon: makes it and what belongs in it, mode 0755, and writes the abi file. A descriptor or -errno. */
 int op_session_open(const char *session_dir) OP_NONNULL OP_MUST_CHECK;

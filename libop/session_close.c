@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include "libop/clock.h"
+#include "libop/file.h"
 #include "libop/session.h"
+#include "libop/file.h"
 #include "libop/sys.h"
 
 #define NEW_CURRENT     OP_SESSION_TMP "/current"
@@ -60,14 +62,35 @@ bool op_session_is_time_name(const char *name)
 
 static int make_new_current(int session_fd)
 {
-	int err = op_sys_mkdirat(session_fd, NEW_CURRENT, DIR_MODE);
+	int err = op_file_make_dir_alike(session_fd, NEW_CURRENT, DIR_MODE);
 
 	/* Somebody tidied the session directory up. */
-	if (err == -ENOENT && !op_sys_mkdirat(session_fd, OP_SESSION_TMP, DIR_MODE))
-		err = op_sys_mkdirat(session_fd, NEW_CURRENT, DIR_MODE);
+	if (err == -ENOENT && !op_file_make_dir_alike(session_fd, OP_SESSION_TMP, DIR_MODE))
+		err = op_file_make_dir_alike(session_fd, NEW_CURRENT, DIR_MODE);
 	if (err == -EEXIST)
 		return 0;
 	return err ? err : fchmodat(session_fd, NEW_CURRENT, DIR_MODE, 0) < 0 ? -errno : 0;
+}
+
+/* An empty file in the current session, which goes with it. */
+static int mark_closing(int session_fd)
+{
+	const char *name;
+	int parent = op_file_open_parent(session_fd, OP_SESSION_CURRENT "/" OP_SESSION_CLOSING, false, &name), fd;
+
+	if (parent < 0)
+		return parent;
+	fd = op_sys_openat(parent, name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
+	close(parent);
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 0;
+}
+
+void op_session_mark_whole(int dir_fd)
+{
+	op_sys_unlinkat(dir_fd, OP_SESSION_CLOSING, 0);
 }
 
 /* The new current is there before the old one goes: a full disk is found out in time. */
@@ -80,8 +103,11 @@ int op_session_close(int session_fd, const char *name)
 	err = make_new_current(session_fd);
 	if (err)
 		return err;
-	err = op_sys_rename_new(session_fd, OP_SESSION_CURRENT, session_fd, path);
+	err = mark_closing(session_fd);
+	if (!err)
+		err = op_sys_rename_new(session_fd, OP_SESSION_CURRENT, session_fd, path);
 	if (err) {
+		op_file_unlink_below(session_fd, OP_SESSION_CURRENT "/" OP_SESSION_CLOSING);
 		op_sys_unlinkat(session_fd, NEW_CURRENT, AT_REMOVEDIR);
 		return err;
 	}

@@ -12,6 +12,8 @@
 #define OP_SESSION_NAME_MAX   200 /* bytes, without the NUL */
 #define OP_SESSION_NAME_BYTES (OP_SESSION_NAME_MAX + 1)
 
+#define OP_SESSION_CLOSING "closing" /* empty, in the directory of a session that was closed and may not be on the disk */
+
 /*
  * Whether a session may be called so: one component of letters, digits and - _ : , . that does not begin with a dot and is not "current". NULL, or why not,
  * a constant text.
@@ -32,6 +34,12 @@ int op_session_close(int session_fd, const char *name) OP_NONNULL OP_MUST_CHECK;
 
 /* The same for a time name; where there is a session of that name (the clock went back), "-02", "-03" ... is added, and `name` is what came out. */
 int op_session_close_timed(int session_fd, char name[OP_SESSION_NAME_BYTES]) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * All of a closed session is on the disk, dir_fd being its directory. Until this is called it is marked (OP_SESSION_CLOSING), and a daemon that starts looks at
+ * every file of it.
+ */
+void op_session_mark_whole(int dir_fd);
 
 /* Sees to it that a power cut does not undo it. 0 or -errno. */
 int op_session_sync_dirs(int session_fd) OP_MUST_CHECK;

@@ -69,6 +69,17 @@ void op_session_ledger_format(const struct op_session_ledger *ledger, struct op_
 		add_event(text, &ledger->events[i]);
 }
 
+int op_session_ledger_publish(const struct op_session_ledger *ledger, int dir_fd)
+{
+	struct op_text text = { 0 };
+	int err;
+
+	op_session_ledger_format(ledger, &text);
+	err = text.failed ? -ENOMEM : op_file_publish(dir_fd, OP_SESSION_LEDGER, op_text_get(&text), 0644);
+	op_text_free(&text);
+	return err;
+}
+
 /* ---- reading ---- */
 
 static int read_decimal(const char *text, uint64_t max, uint64_t *ret_value)

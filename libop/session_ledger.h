@@ -48,6 +48,9 @@ struct op_ledger_event *op_session_ledger_row(struct op_session_ledger *ledger,
 /* The file's text. */
 void op_session_ledger_format(const struct op_session_ledger *ledger, struct op_text *text) OP_NONNULL;
 
+/* Writes it to dir_fd/ledger, and to the disk. 0 or -errno. */
+int op_session_ledger_publish(const struct op_session_ledger *ledger, int dir_fd) OP_NONNULL OP_MUST_CHECK;
+
 /*
  * Reads dir_fd/ledger, dir_fd being the session's directory. 0 and a ledger that op_session_ledger_free frees; -ENOENT; -EBADMSG: it is none, and
  * *ret_line, when given, is the line that is wrong, from 1; another -errno.
@@ -60,6 +63,17 @@ int op_session_ledger_read(int dir_fd, struct op_session_ledger *ret_ledger, uns
  * and counted in *ret_nr_bad. 0 or -errno; -EBADMSG: something in {root} or {kern} has no name of a sample file.
  */
 int op_session_ledger_add_files(struct op_session_ledger *ledger, int dir_fd, uint64_t *ret_nr_bad) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * Lets the ledger say what `sums` has as stored, with rows for events that had none; what was received and what is unattributed follow. 0 or -ENOMEM.
+ */
+int op_session_ledger_correct(struct op_session_ledger *ledger, const struct op_session_ledger *sums) OP_NONNULL OP_MUST_CHECK;
+
+/* op_session_ledger_correct by the sample files of a session, dir_fd being its directory. 0 or -errno as op_session_ledger_add_files. */
+int op_session_ledger_recount(struct op_session_ledger *ledger, int dir_fd) OP_NONNULL OP_MUST_CHECK;
+
+/* When a session without a ledger began and ended, as far as its directory knows: when that was made, and changed last. */
+void op_session_ledger_guess_times(struct op_session_ledger *ledger, int dir_fd) OP_NONNULL;
 
 /* Frees what op_session_ledger_read gave; NULL is allowed. */
 void op_session_ledger_free(struct op_session_ledger *ledger);

@@ -2,9 +2,11 @@
 /* What the sample files of a session hold, by event. */
 #include <errno.h>
 
+#include "libop/clock.h"
 #include "libop/odb.h"
 #include "libop/session.h"
 #include "libop/session_ledger.h"
+#include "libop/sys.h"
 
 static int add_file(struct op_session_ledger *ledger, const struct op_sample_name *name, uint64_t total)
 {
@@ -61,4 +63,48 @@ int op_session_ledger_add_files(struct op_session_ledger *ledger, int dir_fd, ui
 	if (!err)
 		*ret_nr_bad = nr_bad;
 	return err;
+}
+
+int op_session_ledger_correct(struct op_session_ledger *ledger, const struct op_session_ledger *sums)
+{
+	/* A sampler has no files: what it said is all there is. */
+	for (size_t i = 0; i < ledger->nr_events; i++)
+		if (ledger->events[i].role != OP_EVENT_SAMPLER)
+			ledger->events[i].stored = 0;
+	for (size_t i = 0; i < sums->nr_events; i++) {
+		struct op_ledger_event *row = op_session_ledger_row(ledger, &sums->events[i]);
+
+		if (!row)
+			return -ENOMEM;
+		row->stored = sums->events[i].stored;
+	}
+	for (size_t i = 0; i < ledger->nr_events; i++) {
+		struct op_ledger_event *event = &ledger->events[i];
+
+		event->received = event->stored + op_ledger_lost(event);
+		event->unattributed = op_min_u64(event->unattributed, event->stored);
+	}
+	return 0;
+}
+
+int op_session_ledger_recount(struct op_session_ledger *ledger, int dir_fd)
+{
+	struct op_session_ledger sums = { 0 };
+	uint64_t nr_bad;
+	int err = op_session_ledger_add_files(&sums, dir_fd, &nr_bad);
+
+	if (!err)
+		err = op_session_ledger_correct(ledger, &sums);
+	op_session_ledger_free(&sums);
+	return err;
+}
+
+void op_session_ledger_guess_times(struct op_session_ledger *ledger, int dir_fd)
+{
+	struct op_sys_times times;
+
+	if (op_sys_times(dir_fd, &times) < 0)
+		return;
+	ledger->end_ns = times.changed_ns;
+	ledger->begin_ns = times.made_ns ? op_min_u64(times.made_ns, times.changed_ns) : times.changed_ns;
 }

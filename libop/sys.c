@@ -15,6 +15,8 @@
 
 #include "libop/clock.h"
 
+#define LARGE_BYTES (128 * 1024)
+
 int op_sys_perf_event_open(struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd, unsigned long flags)
 {
 	long fd = syscall(SYS_perf_event_open, attr, pid, cpu, group_fd, flags);
@@ -56,15 +58,29 @@ int op_sys_openat(int dir_fd, const char *path, int flags, mode_t mode)
 	return fd < 0 ? -errno : fd;
 }
 
-int op_sys_open_in_root(int root_fd, const char *path, int flags)
+static int open_resolving(int dir_fd, const char *path, int flags, uint64_t resolve)
 {
-	struct open_how how = {
-		.flags = (uint64_t)(flags | O_NOFOLLOW | O_CLOEXEC),
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
-	};
-	long fd = syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
+	struct open_how how = { .flags = (uint64_t)(flags | O_NOFOLLOW | O_CLOEXEC), .resolve = resolve };
+	long fd = syscall(SYS_openat2, dir_fd, path, &how, sizeof(how));
 
 	return fd < 0 ? -errno : (int)fd;
+}
+
+int op_sys_open_in_root(int root_fd, const char *path, int flags)
+{
+	return open_resolving(root_fd, path, flags, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+}
+
+int op_sys_open_dir_below(int dir_fd, const char *path)
+{
+	return open_resolving(dir_fd, path, O_PATH | O_DIRECTORY, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+}
+
+int op_sys_name_to_handle(const char *path, struct file_handle *handle)
+{
+	int mount;
+
+	return name_to_handle_at(AT_FDCWD, path, handle, &mount, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
 }
 
 int op_sys_mkdirat(int dir_fd, const char *path, mode_t mode)
@@ -167,6 +183,24 @@ int op_sys_statvfs(int fd, struct statvfs *ret_statvfs)
 	return fstatvfs(fd, ret_statvfs) < 0 ? -errno : 0;
 }
 
+static uint64_t ns_of(const struct statx_timestamp *time)
+{
+	return time->tv_sec < 0 ? 0 : (uint64_t)time->tv_sec * OP_NS_PER_S + time->tv_nsec;
+}
+
+int op_sys_times(int fd, struct op_sys_times *ret_times)
+{
+	struct statx stx;
+
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_BTIME | STATX_MTIME, &stx) < 0)
+		return -errno;
+	*ret_times = (struct op_sys_times){
+		.made_ns = stx.stx_mask & STATX_BTIME ? ns_of(&stx.stx_btime) : 0,
+		.changed_ns = ns_of(&stx.stx_mtime),
+	};
+	return 0;
+}
+
 uint64_t op_sys_wall_ns(void)
 {
 	return op_clock_ns(CLOCK_REALTIME);
@@ -215,6 +249,20 @@ int op_sys_write_all(int fd, const void *buffer, size_t nr_bytes)
 		nr_bytes -= (size_t)nr;
 	}
 	return 0;
+}
+
+void op_sys_use_one_heap(void)
+{
+#ifdef HAVE_MALLOC_TRIM
+	mallopt(M_ARENA_MAX, 1);
+	mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
+	mallopt(M_TRIM_THRESHOLD, LARGE_BYTES);
+#endif
+}
+
+int op_sys_let_go(void *map, size_t nr_bytes)
+{
+	return madvise(map, nr_bytes, MADV_DONTNEED) < 0 ? -errno : 0;
 }
 
 void op_sys_trim_memory(void)

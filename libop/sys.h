@@ -23,6 +23,13 @@ int op_sys_openat(int dir_fd, const char *path, int flags, mode_t mode) OP_MUST_
 /* Opens a path as a process sees it whose root is root_fd: no link leads out of there. The last component is not followed. */
 int op_sys_open_in_root(int root_fd, const char *path, int flags) OP_MUST_CHECK;
 
+/* The directory at a path of directories alone: no link is followed, and nothing leads above dir_fd. An O_PATH descriptor; -ENOSYS before Linux 5.6. */
+int op_sys_open_dir_below(int dir_fd, const char *path) OP_MUST_CHECK;
+
+/* The handle of the file at a path, a link is followed; handle->handle_bytes is the room that it has. */
+struct file_handle;
+int op_sys_name_to_handle(const char *path, struct file_handle *handle) OP_MUST_CHECK;
+
 int op_sys_mkdirat(int dir_fd, const char *path, mode_t mode) OP_MUST_CHECK;
 int op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path) OP_MUST_CHECK;
 int op_sys_rename_new(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path) OP_MUST_CHECK; /* -EEXIST: nothing is replaced */
@@ -40,14 +47,30 @@ int op_sys_fsync(int fd) OP_MUST_CHECK;
 int op_sys_syncfs(int fd) OP_MUST_CHECK;
 int op_sys_fstat(int fd, struct stat *ret_stat) OP_MUST_CHECK;
 int op_sys_statvfs(int fd, struct statvfs *ret_statvfs) OP_MUST_CHECK;
+
+/* When a file was made, 0 where the file system does not know, and when its contents changed last; since 1970. 0 or -errno. */
+struct op_sys_times {
+	uint64_t made_ns, changed_ns;
+};
+int op_sys_times(int fd, struct op_sys_times *ret_times) OP_NONNULL OP_MUST_CHECK;
+
 uint64_t op_sys_wall_ns(void); /* since 1970: what the clock on the wall says, which may step */
 uint64_t op_sys_boot_ns(void); /* since the machine started, time asleep included: it never steps */
 ssize_t op_sys_read(int fd, void *buffer, size_t nr_bytes) OP_MUST_CHECK;
 ssize_t op_sys_pread(int fd, void *buffer, size_t nr_bytes, off_t offset) OP_MUST_CHECK;
 ssize_t op_sys_write(int fd, const void *buffer, size_t nr_bytes) OP_MUST_CHECK;
 
+/*
+ * Before there are threads, where the C library can: one heap for all of them, and no larger thresholds for giving memory back because large pieces
+ * were freed once. Else a thread that had much for a while keeps it in a heap of its own, whose end op_sys_trim_memory does not see.
+ */
+void op_sys_use_one_heap(void);
+
 /* Gives free memory of the heap back to the kernel, where the C library can. */
 void op_sys_trim_memory(void);
+
+/* Takes a file's pages out of the process's memory; they stay in the page cache, and come back when they are looked at. */
+int op_sys_let_go(void *map, size_t nr_bytes);
 
 /* Writes all bytes, also after short writes and signals. 0 or -errno. */
 int op_sys_write_all(int fd, const void *buffer, size_t nr_bytes) OP_MUST_CHECK;

@@ -81,6 +81,49 @@ static size_t utf8_length(const unsigned char *s)
 	return length;
 }
 
+/* A character, or what UTF-8 has no place for. */
+static bool is_control(const unsigned char *s, size_t length)
+{
+	bool is_c1 = length == 2 && s[0] == 0xc2 && s[1] < 0xa0, is_none = length == 3 && s[0] == 0xef && s[1] == 0xbf && s[2] >= 0xbe;
+
+	return !length || *s < 0x20 || *s == 0x7f || is_c1 || is_none;
+}
+
+static bool is_lower_digit(unsigned char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+}
+
+static bool looks_escaped(const unsigned char *s)
+{
+	return s[0] == '\\' && s[1] == 'x' && is_lower_digit(s[2]) && is_lower_digit(s[3]);
+}
+
+size_t op_escape(const char *string, char ret_escaped[OP_ESCAPED_BYTES])
+{
+	const unsigned char *s = (const unsigned char *)string;
+	size_t length = utf8_length(s), taken = length ? length : 1;
+
+	if (!is_control(s, length) && !looks_escaped(s)) {
+		memcpy(ret_escaped, s, length);
+		ret_escaped[length] = '\0';
+		return length;
+	}
+	for (size_t i = 0; i < taken; i++)
+		snprintf(ret_escaped + 4 * i, 5, "\\x%02x", s[i]);
+	return taken;
+}
+
+void op_text_add_escaped(struct op_text *text, const char *name)
+{
+	char escaped[OP_ESCAPED_BYTES];
+
+	while (*name) {
+		name += op_escape(name, escaped);
+		op_text_add(text, escaped);
+	}
+}
+
 void op_text_add_json(struct op_text *text, const char *string)
 {
 	const unsigned char *s = (const unsigned char *)string;
@@ -88,8 +131,8 @@ void op_text_add_json(struct op_text *text, const char *string)
 	while (*s) {
 		size_t length = utf8_length(s);
 
-		if (!length) {
-			op_text_add(text, "\\ufffd");
+		if (!length || looks_escaped(s)) {
+			op_text_printf(text, "\\\\x%02x", *s);
 			length = 1;
 		} else if (*s == '"' || *s == '\\') {
 			op_text_printf(text, "\\%c", *s);
@@ -108,9 +151,8 @@ void op_text_add_clean(struct op_text *text, const char *string)
 
 	while (*s) {
 		size_t length = utf8_length(s);
-		bool is_c1 = length == 2 && s[0] == 0xc2 && s[1] < 0xa0;
 
-		if (!length || *s < 0x20 || *s == 0x7f || is_c1)
+		if (is_control(s, length))
 			op_text_add_char(text, '?');
 		else
 			op_text_add_bytes(text, s, length);

@@ -21,7 +21,22 @@ void op_text_add(struct op_text *text, const char *string) OP_NONNULL;
 void op_text_add_char(struct op_text *text, char c) OP_NONNULL;
 void op_text_printf(struct op_text *text, const char *format, ...) OP_NONNULL_ARGS(1, 2) OP_PRINTF(2, 3);
 
-/* Adds a string as the inside of a JSON string literal (RFC 8259, section 7; bytes that are not UTF-8 become U+FFFD). */
+/*
+ * The escape for names from a foreign hand, in which any byte may be: the character that begins at `string`, which is not empty, as it can be
+ * shown. Control characters (ASCII, U+0080 to U+009F), what is no character (U+FFFE, U+FFFF) and bytes that are not UTF-8 become \xHH each byte,
+ * with two lower-case hexadecimal digits, and so does a backslash that would look like the beginning of that. What comes out is UTF-8, and who
+ * replaces each \xHH by its byte has the name again. Returns how many bytes of the string it took.
+ */
+#define OP_ESCAPED_BYTES 20 /* four bytes, each as four characters, and a NUL */
+size_t op_escape(const char *string, char ret_escaped[OP_ESCAPED_BYTES]) OP_NONNULL;
+
+/* Adds a name so. */
+void op_text_add_escaped(struct op_text *text, const char *name) OP_NONNULL;
+
+/*
+ * Adds a string as the inside of a JSON string literal (RFC 8259, section 7). JSON has control characters; bytes that are not UTF-8 are in the
+ * string that a reader gets as \xHH, and a backslash that looks like that is \x5c.
+ */
 void op_text_add_json(struct op_text *text, const char *string) OP_NONNULL;
 
 /* Adds a string from a foreign hand as a name that can be shown: control characters and bytes that are not UTF-8 become '?'. */

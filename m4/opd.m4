@@ -78,3 +78,13 @@ AC_DEFUN([OPD_SANITIZERS], [
   AC_SUBST([HARDEN_CFLAGS])
   AC_SUBST([HARDEN_LDFLAGS])
 ])
+
+dnl OPD_SYSTEMD_DIR(VARIABLE, WHAT, ELSE): where pkg-config says that files for systemd go, below our prefix; without systemd.pc PREFIX/ELSE.
+AC_DEFUN([OPD_SYSTEMD_DIR], [
+  AC_ARG_WITH([$1], [AS_HELP_STRING([--with-$1=DIR], [where $2])], [$1=$withval], [
+    AC_MSG_CHECKING([where $2])
+    $1=`$PKG_CONFIG --define-variable=prefix='${prefix}' --define-variable=rootprefix='${prefix}' --define-variable=root_prefix='${prefix}' --variable=$1 systemd 2>/dev/null`
+    AS_CASE([$$1], ['${prefix}/'*], [], [$1='${prefix}/$3'])
+    AC_MSG_RESULT([$$1])])
+  AC_SUBST([$1])
+])

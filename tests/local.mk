@@ -40,21 +40,26 @@ EXTRA_DIST += tests/format/reader.py tests/format/agree.py \
 	tests/system/opdtest.py tests/system/elfsyms.py tests/system/hot.py \
 	tests/system/mapped.c tests/system/bare.c tests/system/hand.lds tests/system/test_mappings.py \
 	tests/system/test_names.py tests/system/test_places.py tests/system/test_processes.py \
-	tests/system/test_agreement.py tests/system/test_attribution.py tests/system/test_bounds.py tests/system/test_cgroup.py \
+	tests/system/test_agreement.py tests/system/test_attribution.py tests/system/test_bounds.py tests/system/test_cgroup.py tests/system/test_cgroup_storm.py tests/system/test_limits.py \
 	tests/system/test_control.py tests/system/test_dcookies.py tests/system/test_errors.py tests/system/test_hotplug.py \
 	tests/system/faultload.py tests/system/test_fault_kill.py tests/system/test_fault_dump.py \
-	tests/system/test_fault_space.py tests/system/test_fault_tree.py \
+	tests/system/test_fault_space.py tests/system/test_fault_tree.py tests/system/test_fault_rotate.py \
+	tests/system/test_headers.py tests/system/test_many_files.py \
 	tests/system/test_jit.py tests/system/test_kernel.py tests/system/test_opcheck.py tests/system/test_opcontrol.py tests/system/test_overwrite.py \
-	tests/system/test_page_faults.py tests/system/test_restart.py tests/system/test_rotation.py tests/system/test_sessions.py tests/system/test_shares.py tests/system/test_swaps.py \
+	tests/system/test_page_faults.py tests/system/test_restart.py tests/system/test_service.py tests/system/test_socket.py tests/system/test_rotation.py tests/system/test_sessions.py tests/system/test_shares.py tests/system/test_swaps.py \
 	tests/system/test_storm.py tests/system/test_import.py tests/system/perf_swap.py \
 	tests/system/test_turns.py tests/system/long_soak.py tests/system/test_perf_script.py tests/system/test_separate.py \
-	tests/systemd/test_container.py \
-	tests/bench/bench.py tests/bench/bench_import.py
+	tests/systemd/test_container.py tests/systemd/unit_checks.py \
+	tests/bench/bench.py tests/bench/bench_disk.py tests/bench/bench_import.py
 
 LONG_KILLS = 500
+LONG_CUTS = 30
+LONG_FILES = 20000
+LONG_CYCLES = 1000
+LONG_REQUESTS = 100000
 OPD_TEST_ENV = OPD_BUILD=$(abs_top_builddir) OPD_SOURCE=$(abs_top_srcdir)
 
-.PHONY: check-programs check-system check-long bench fuzz
+.PHONY: check-programs check-system check-long bench bench-disk fuzz
 check-programs: $(check_PROGRAMS)
 
 # The real daemon on real perf events: as root.
@@ -66,14 +71,24 @@ check-system: all check-programs
 check-long: all check-programs
 	tests/ring/torture --records=$(TORTURE_RECORDS)
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_fault_kill.py $(LONG_KILLS)
+	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_fault_rotate.py $(LONG_CUTS)
+	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_many_files.py $(LONG_FILES)
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_ibs.py --records=$(IBS_RECORDS) || test $$? -eq 77
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_storm.py --long
+	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_limits.py --long
+	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_cgroup_storm.py --long || test $$? -eq 77
+	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_socket.py --requests=$(LONG_REQUESTS) --cycles=$(LONG_CYCLES)
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_overwrite.py --long || test $$? -eq 77
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/long_soak.py $(LONG_FLAGS)
+
+# 10^7 samples: BENCH_DISK_FLAGS=10000000.
+bench-disk: all check-programs
+	@env $(OPD_TEST_ENV) python3 $(srcdir)/tests/bench/bench_disk.py $(BENCH_DISK_FLAGS)
 
 bench: all check-programs
 	@rc=0; $(MAKE) --no-print-directory bench-ring || rc=1; echo; \
 		$(MAKE) --no-print-directory bench-sim || rc=1; echo; \
 		$(MAKE) --no-print-directory bench-files || rc=1; \
 		env $(OPD_TEST_ENV) python3 $(srcdir)/tests/bench/bench_import.py || rc=1; echo; \
+		$(MAKE) --no-print-directory bench-disk || rc=1; echo; \
 		env $(OPD_TEST_ENV) python3 $(srcdir)/tests/bench/bench.py $(BENCH_FLAGS) || rc=1; exit $$rc

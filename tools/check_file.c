@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "libop/odb_file.h"
 #include "libop/sys.h"
 
 #define NEW_PATH  "opcheck.new"
@@ -140,18 +141,20 @@ static uint64_t offset_of_node(uint32_t index)
 	return OP_ODB_NODES_OFFSET + (uint64_t)index * sizeof(struct op_odb_node);
 }
 
-/* A node without a count was torn: nothing is counted 0 times. */
+/* Torn as whoever writes sees it (libop/odb_file.h); a node that holds a place only is whole, and nothing is counted in it. */
 static int take_nodes(struct opk_file *file, const struct image *image, uint32_t nr_nodes)
 {
 	file->nodes = calloc(nr_nodes + (size_t)1, sizeof(*file->nodes));
 	if (!file->nodes)
 		return -ENOMEM;
 	for (uint32_t i = 1; i < nr_nodes; i++) {
-		if (!image->nodes[i].value) {
-			note(file, OPK_REPARABLE, "a node without a count", offset_of_node(i));
+		if (op_odb_is_torn(&image->nodes[i], i)) {
+			note(file, OPK_REPARABLE, "a node of which a part is missing", offset_of_node(i));
 			file->nr_dropped++;
 			continue;
 		}
+		if (!image->nodes[i].value)
+			continue;
 		file->total += image->nodes[i].value;
 		file->nodes[file->nr_nodes++] = image->nodes[i];
 	}

@@ -14,6 +14,7 @@
 #include "libop/session.h"
 #include "libop/mem.h"
 #include "libop/session_ledger.h"
+#include "libop/session_stats.h"
 #include "tools/check_file.h"
 
 struct run {
@@ -271,24 +272,9 @@ static uint64_t stored_in_files(const struct run *run, const struct op_ledger_ev
 
 static int rewrite_ledger(const struct run *run, struct op_session_ledger *ledger)
 {
-	struct op_text text = { 0 };
-	int err = 0;
+	int err = op_session_ledger_correct(ledger, &run->sums);
 
-	for (size_t i = 0; i < run->sums.nr_events && !err; i++)
-		if (!op_session_ledger_row(ledger, &run->sums.events[i]))
-			err = -ENOMEM;
-	for (size_t i = 0; i < ledger->nr_events; i++) {
-		struct op_ledger_event *event = &ledger->events[i];
-
-		event->stored = stored_in_files(run, event);
-		event->received = event->stored + op_ledger_lost(event);
-		event->unattributed = op_min_u64(event->unattributed, event->stored);
-	}
-	op_session_ledger_format(ledger, &text);
-	if (!err)
-		err = text.failed ? -ENOMEM : op_file_publish(run->check->dir_fd, OP_SESSION_LEDGER, op_text_get(&text), 0644);
-	op_text_free(&text);
-	return err;
+	return err ? err : op_session_ledger_publish(ledger, run->check->dir_fd);
 }
 
 /* The first event that does not add up; NULL: all do. */
@@ -345,6 +331,38 @@ static void compare_ledger(struct run *run, struct op_session_ledger *ledger)
 		tell(run, &problem, run->check->repair ? rewrite_ledger(run, ledger) : 0);
 }
 
+/* ---- stats/ ---- */
+
+static int write_number(const struct run *run, const char *path, uint64_t value)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%" PRIu64 "\n", value);
+	return op_file_publish(run->check->dir_fd, path, text, 0644);
+}
+
+/*
+ * The genuine tools warn by these numbers. They may say more than the ledger: of samples that were lost with their files, or of a daemon before opd.
+ */
+static void check_stats(struct run *run, const struct op_session_ledger *ledger)
+{
+	uint64_t wanted[OP_STATS_NR] = { 0 }, found;
+	char path[64], detail[96];
+	struct opk_problem problem = { .path = path, .fault = "it says less than the ledger", .detail = detail };
+
+	if (ledger->ended == OP_SESSION_open || faccessat(run->check->dir_fd, "stats", F_OK, AT_SYMLINK_NOFOLLOW))
+		return;
+	op_stats_add(ledger, wanted);
+	for (size_t i = 0; i < OP_STATS_NR; i++) {
+		snprintf(path, sizeof(path), "stats/%s", op_stats_name((enum op_stats_number)i));
+		if (op_stats_read(run->check->dir_fd, path, &found))
+			found = 0;
+		snprintf(detail, sizeof(detail), "%" PRIu64 ", not %" PRIu64, found, wanted[i]);
+		if (found < wanted[i])
+			tell(run, &problem, run->check->repair ? write_number(run, path, wanted[i]) : 0);
+	}
+}
+
 static int check_ledger(struct run *run)
 {
 	struct op_session_ledger ledger;
@@ -364,8 +382,10 @@ static int check_ledger(struct run *run)
 	}
 	if (err)
 		return err;
-	if (!run->check->live)
+	if (!run->check->live) {
 		compare_ledger(run, &ledger);
+		check_stats(run, &ledger);
+	}
 	op_session_ledger_free(&ledger);
 	return 0;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/cpu_types.h"
 
+#include "libop/parse.h"
+
 /* The types of x86; the others of oprofile 1.x have a place so that their numbers are known to be sound. */
 #define NR_CPU_TYPES 88
 
@@ -48,4 +50,16 @@ const char *opr_cpu_type(uint32_t cpu_type, const char **ret_name)
 	if (ret_name)
 		*ret_name = cpu_types[cpu_type].name ? cpu_types[cpu_type].name : "unknown";
 	return cpu_types[cpu_type].pretty ? cpu_types[cpu_type].pretty : "unknown processor type";
+}
+
+const char *opr_cpu_type_find(const char *name, const char **ret_name)
+{
+	uint64_t number;
+
+	if (!op_parse_u64(name, 0, NR_CPU_TYPES - 1, &number))
+		return cpu_types[number].name ? opr_cpu_type((uint32_t)number, ret_name) : NULL;
+	for (uint32_t i = 0; i < NR_CPU_TYPES; i++)
+		if (cpu_types[i].name && !strcmp(cpu_types[i].name, name))
+			return opr_cpu_type(i, ret_name);
+	return NULL;
 }

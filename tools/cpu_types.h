@@ -8,4 +8,7 @@
 /* The name for the report ("Intel Haswell microarchitecture"); NULL: no such type. *ret_name, when given, is oprofile's short name. */
 const char *opr_cpu_type(uint32_t cpu_type, const char **ret_name);
 
+/* The same by oprofile's short name ("x86-64/family10") or by the number in decimal. NULL: no such type. */
+const char *opr_cpu_type_find(const char *name, const char **ret_name) OP_NONNULL;
+
 #endif

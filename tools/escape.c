@@ -1,46 +1,35 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/escape.h"
 
-#define C1_LEAD 0xc2 /* of U+0080 to U+00BF in UTF-8 */
+#include "libop/text.h"
 
-static bool is_c1(unsigned char byte)
-{
-	return byte >= 0x80 && byte < 0xa0;
-}
-
-/* Bytes of the UTF-8 sequence that begins here; 1 when there is none. */
-static size_t sequence_bytes(const unsigned char *bytes)
-{
-	size_t wanted = *bytes >= 0xf0 && *bytes < 0xf8 ? 4 : *bytes >= 0xe0 ? 3 : *bytes >= C1_LEAD ? 2 : 1;
-
-	if (*bytes >= 0xf8)
-		return 1;
-	for (size_t i = 1; i < wanted; i++)
-		if ((bytes[i] & 0xc0) != 0x80)
-			return 1;
-	return wanted;
-}
-
-static bool is_control(const unsigned char *bytes, size_t nr_bytes)
-{
-	if (nr_bytes == 1)
-		return *bytes < ' ' || *bytes == 0x7f || is_c1(*bytes);
-	return *bytes == C1_LEAD && is_c1(bytes[1]);
-}
+#define LATIN_1 0xa0 /* from here on it has no control characters */
 
 size_t opr_write_escaped(FILE *out, const char *name)
 {
-	const unsigned char *bytes = (const unsigned char *)name;
-	size_t nr_written = 0, nr_bytes;
+	char escaped[OP_ESCAPED_BYTES];
+	size_t nr_written = 0;
 
-	for (; *bytes; bytes += nr_bytes) {
-		bool control;
-
-		nr_bytes = sequence_bytes(bytes);
-		control = is_control(bytes, nr_bytes);
-		for (size_t i = 0; i < nr_bytes; i++)
-			fprintf(out, control ? "\\x%02x" : "%c", bytes[i]);
-		nr_written += control ? 4 * nr_bytes : nr_bytes;
+	while (*name) {
+		name += op_escape(name, escaped);
+		fputs(escaped, out);
+		nr_written += strlen(escaped);
 	}
 	return nr_written;
+}
+
+/* A text is to be read, not to be told from another: its backslashes stay, and so do letters of another character set. */
+void opr_write_escaped_line(FILE *out, const char *line)
+{
+	char escaped[OP_ESCAPED_BYTES];
+
+	while (*line) {
+		size_t taken = op_escape(line, escaped);
+
+		if (taken == 1 && (strchr("\t\f\r\\", *line) || (unsigned char)*line >= LATIN_1))
+			fputc(*line, out);
+		else
+			fputs(escaped, out);
+		line += taken;
+	}
 }

@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <errno.h>
 
+#include "libop/parse.h"
 #include "tools/grow.h"
 #include "tools/report_log.h"
 
@@ -78,6 +79,36 @@ static int take_number(const char *text, uint32_t *ret_number)
 	return 0;
 }
 
+/* "0,1" or "cpuid": all that the CPU has */
+static int take_counters(const char *text, uint32_t *ret_counters)
+{
+	uint32_t counters = 0;
+
+	if (!strcmp(text, "cpuid"))
+		return 0;
+	while (*text) {
+		char *end;
+		unsigned long counter = strtoul(text, &end, 10);
+
+		if (end == text || counter >= 32 || (*end && *end != ','))
+			return -EINVAL;
+		counters |= 1u << counter;
+		text = end + (*end == ',');
+	}
+	*ret_counters = counters;
+	return 0;
+}
+
+static int take_minimum(const char *text, uint32_t *ret_minimum)
+{
+	uint64_t minimum;
+
+	if (op_parse_u64(text, 0, UINT32_MAX, &minimum) < 0)
+		return -EINVAL;
+	*ret_minimum = (uint32_t)minimum;
+	return 0;
+}
+
 static int take_event_word(struct opr_event_row *row, const char *word, bool seen[NR_EVENT_TAGS])
 {
 	enum event_tag tag;
@@ -91,6 +122,12 @@ static int take_event_word(struct opr_event_row *row, const char *word, bool see
 		return take_number(value, &row->number);
 	if (tag == TAG_NAME)
 		return strpbrk(value, "/.") || !*value ? -EINVAL : keep(&row->name, value);
+	if (tag == TAG_EXT)
+		return keep(&row->ext, value);
+	if (tag == TAG_COUNTERS)
+		return take_counters(value, &row->counters);
+	if (tag == TAG_MINIMUM)
+		return take_minimum(value, &row->minimum);
 	return tag == TAG_UM ? keep(&row->masks, value) : 0;
 }
 
@@ -99,6 +136,7 @@ static void free_event(struct opr_event_row *row)
 	free(row->name);
 	free(row->description);
 	free(row->masks);
+	free(row->ext);
 }
 
 /* Words up to a lone ':', then the description. */
@@ -147,6 +185,22 @@ static int take_event_line(struct reader *reader, char *line)
 
 /* ---- unit masks: "name:N type:T default:V", then "<TAB>0xVV text" ---- */
 
+static int take_set_word(struct opr_mask_set *set, const char *word)
+{
+	static const char *const types[] = {
+		[OPR_MASK_BITMASK] = "type:bitmask",
+		[OPR_MASK_EXCLUSIVE] = "type:exclusive",
+		[OPR_MASK_MANDATORY] = "type:mandatory",
+	};
+
+	if (!strncmp(word, "default:", 8))
+		return take_number(word + 8, &set->default_value) < 0 ? keep(&set->default_name, word + 8) : 0;
+	for (size_t i = 0; i < op_array_size(types); i++)
+		if (!strcmp(word, types[i]))
+			set->type = (enum opr_mask_type)i;
+	return 0;
+}
+
 static int begin_set(struct opr_event_files *files, char *line)
 {
 	void *sets = files->sets;
@@ -160,21 +214,27 @@ static int begin_set(struct opr_event_files *files, char *line)
 		return -ENOMEM;
 	files->sets = sets;
 	err = keep(&set.name, word + 5);
-	if (!err)
-		files->sets[files->nr_sets++] = set;
+	if (err)
+		return err;
+	files->sets[files->nr_sets++] = set;
+	while (!err && (word = strsep(&rest, " \t")))
+		err = take_set_word(&files->sets[files->nr_sets - 1], strip(word));
 	return err;
 }
 
-/* "extra:..." and the name behind it are for programming a counter. */
-static char *mask_text(char *rest)
+/* Behind "extra:..." stands a name. */
+static int take_mask_text(char *rest, struct opr_mask_value *value)
 {
 	rest = strip(rest);
 	if (!strncmp(rest, "extra:", 6)) {
-		rest += strcspn(rest, " \t");
-		rest = strip(rest);
-		rest += strcspn(rest, " \t");
+		char *word = strsep(&rest, " \t");
+
+		rest = rest ? strip(rest) : word + strlen(word);
+		word = strsep(&rest, " \t");
+		if (keep(&value->name, word) < 0)
+			return -ENOMEM;
 	}
-	return strip(rest);
+	return keep(&value->description, rest ? strip(rest) : "");
 }
 
 static int add_value(struct opr_event_files *files, char *line)
@@ -190,9 +250,11 @@ static int add_value(struct opr_event_files *files, char *line)
 	if (!values)
 		return -ENOMEM;
 	set->values = values;
-	value.description = strdup(rest ? mask_text(rest) : "");
-	if (!value.description)
-		return -ENOMEM;
+	err = rest ? take_mask_text(rest, &value) : keep(&value.description, "");
+	if (err) {
+		free(value.name);
+		return err;
+	}
 	set->values[set->nr_values++] = value;
 	return 0;
 }
@@ -303,6 +365,14 @@ static bool names_set(const char *masks, const char *name)
 	return false;
 }
 
+const struct opr_mask_set *opr_event_set(const struct opr_event_files *files, const struct opr_event_row *event, size_t index)
+{
+	for (size_t i = 0; i < files->nr_sets; i++)
+		if (names_set(event->masks, files->sets[i].name) && !index--)
+			return &files->sets[i];
+	return NULL;
+}
+
 const char *opr_event_mask(const struct opr_event_files *files, const struct opr_event_row *event, uint32_t mask)
 {
 	for (size_t i = 0; i < files->nr_sets; i++) {
@@ -332,15 +402,22 @@ const struct opr_event_row *opr_event_find(const struct opr_event_files *files, 
 	return first;
 }
 
+static void free_value(struct opr_mask_value *value)
+{
+	free(value->name);
+	free(value->description);
+}
+
 void opr_event_files_free(struct opr_event_files *files)
 {
 	for (size_t i = 0; i < files->nr_events; i++)
 		free_event(&files->events[i]);
 	for (size_t i = 0; i < files->nr_sets; i++) {
 		for (size_t j = 0; j < files->sets[i].nr_values; j++)
-			free(files->sets[i].values[j].description);
+			free_value(&files->sets[i].values[j]);
 		free(files->sets[i].values);
 		free(files->sets[i].name);
+		free(files->sets[i].default_name);
 	}
 	free(files->events);
 	free(files->sets);

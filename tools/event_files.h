@@ -12,11 +12,17 @@
 
 struct opr_mask_value {
 	uint32_t value;
+	char *name; /* NULL: it has none */
 	char *description;
 };
 
+enum opr_mask_type { OPR_MASK_BITMASK, OPR_MASK_EXCLUSIVE, OPR_MASK_MANDATORY };
+
 struct opr_mask_set {
 	char *name;
+	enum opr_mask_type type;
+	uint32_t default_value;
+	char *default_name; /* of the value that is the default; NULL: it is said as a number */
 	struct opr_mask_value *values;
 	size_t nr_values;
 };
@@ -25,6 +31,9 @@ struct opr_event_row {
 	uint32_t number;
 	char *name, *description;
 	char *masks; /* names of sets, separated by commas; "": none */
+	char *ext;   /* what counts it in the place of counters ("ibs_op"); NULL: counters do */
+	uint32_t counters; /* a bit for each that can; 0: all, or ext */
+	uint32_t minimum;  /* smallest count */
 };
 
 struct opr_event_files {
@@ -42,6 +51,10 @@ int opr_event_files_read(struct opr_event_files *files, const char *cpu_name) OP
 
 /* The event of a number that has the unit mask, else the first of the number; NULL: none has it. */
 const struct opr_event_row *opr_event_find(const struct opr_event_files *files, uint32_t number, uint32_t mask) OP_NONNULL;
+
+/* The set with this index of those that an event names, from 0; NULL after the last. */
+const struct opr_mask_set *opr_event_set(const struct opr_event_files *files, const struct opr_event_row *event,
+					 size_t index) OP_NONNULL;
 
 /* What a unit mask of an event means; NULL: it is no single value of its sets. */
 const char *opr_event_mask(const struct opr_event_files *files, const struct opr_event_row *event, uint32_t mask) OP_NONNULL;

@@ -6,7 +6,6 @@
 
 #include "tools/report_log.h"
 
-#define KALLSYMS       "/proc/kallsyms"
 #define IMAGES_OF_PART 3 /* application, image, and the one that is called */
 
 static int compare_images(const void *left, const void *right)
@@ -57,9 +56,11 @@ struct opr_image *opr_image_cache_find(struct opr_image_cache *cache, const char
 		return NULL;
 	}
 	image->looked_for = true;
-	if (!image->identity.is_known && image->path && opr_identity_of(image->path).kind != OPR_IDENTITY_NONE)
-		image->identity.kind = OPR_IDENTITY_NONE;
-	image->shown = image->path && image->identity.kind == OPR_IDENTITY_NONE ? image->path : name;
+	if (!image->identity.is_known && image->path && opr_identity_of(image->path).told_apart)
+		image->identity = (struct opr_identity){ .path = name, .path_length = strlen(name) };
+	image->shown = name;
+	if (image->path && !image->identity.told_apart && !opr_is_jit_object(image->image_name, name))
+		image->shown = opr_archive_strip(cache->finder->archive, image->path);
 	return image;
 }
 
@@ -71,7 +72,7 @@ static void warn_hidden(const struct opr_image *image)
 
 static bool is_kallsyms(const struct opr_image *image)
 {
-	return image->image_name->kind == OP_IMAGE_FILE && !strcmp(image->name, KALLSYMS);
+	return image->image_name->kind == OP_IMAGE_FILE && opr_identity_is_kallsyms(&image->identity);
 }
 
 static int load_kallsyms(struct opr_image *image)
@@ -91,6 +92,8 @@ static int load_object(struct opr_image_cache *cache, struct opr_image *image)
 	int err;
 
 	options.by_address = opr_is_jit_object(image->image_name, image->name);
+	if (opr_archive_strip(cache->finder->archive, image->path) != image->path)
+		options.root = cache->finder->archive->dir;
 	err = opr_symbols_read_bfd(&image->symbols, image->path, image->name, &options);
 
 	if (err == -ENOEXEC)
@@ -107,7 +110,7 @@ int opr_image_load(struct opr_image_cache *cache, struct opr_image *image)
 	if (image->loaded)
 		return 0;
 	image->loaded = true;
-	opr_finder_warn(image->state, image->name);
+	opr_finder_warn(cache->finder, image->state, image->name, &image->identity);
 	if (!image->path)
 		return 0;
 	image->mtime = stat(image->path, &st) < 0 ? 0 : (uint64_t)st.st_mtime;
@@ -149,7 +152,7 @@ static bool is_sampled_file(const struct opr_image_cache *cache, const struct op
 	case OPR_IDENTITY_NONE:
 		break;
 	}
-	return !image->has_siblings || (same_time && !opr_siblings_own(&cache->siblings, file->path, image->path));
+	return !image->has_siblings || (same_time && !opr_siblings_own(&cache->siblings, cache->finder->archive, file->path, image->path));
 }
 
 bool opr_image_check(struct opr_image_cache *cache, struct opr_image *image, const struct opr_file *file,

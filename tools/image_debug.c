@@ -8,8 +8,6 @@
 #include "tools/symbols.h"
 #include "tools/symbols_bfd.h"
 
-#define KALLSYMS "/proc/kallsyms"
-
 const char *opr_symbol_state_word(enum opr_symbol_state state)
 {
 	static const char *const words[] = {
@@ -36,6 +34,7 @@ static enum opr_symbol_state state_of_search(enum opr_image_state found)
 	case OPR_IMAGE_UNREADABLE:
 		return OPR_SYMBOLS_UNREADABLE;
 	case OPR_IMAGE_REPLACED:
+	case OPR_IMAGE_OTHER_KERNEL:
 		return OPR_SYMBOLS_REPLACED;
 	case OPR_IMAGE_FOUND:
 	case OPR_IMAGE_NOT_FOUND:
@@ -144,10 +143,16 @@ bool opr_debug_would_help(const struct opr_debug *debug)
 	return debug->state != OPR_SYMBOLS_NO_FILE && debug->state != OPR_SYMBOLS_DEBUG && debug->state != OPR_SYMBOLS_HIDDEN;
 }
 
+/* Debug files of an image that is in an archive are there, too. */
+static const char *root_of(const struct opr_finder *finder, const char *path)
+{
+	return opr_archive_strip(finder->archive, path) == path ? finder->root : finder->archive->dir;
+}
+
 int opr_debug_look(struct opr_debug *debug, struct opr_finder *finder, const struct op_image_name *image, const char *name,
 		   const struct op_dcookie_row *row)
 {
-	struct opr_identity identity = row && image->kind == OP_IMAGE_FILE ? opr_identity_of_row(row) : opr_identity_of(name);
+	struct opr_identity identity = row && image->kind != OP_IMAGE_ANON ? opr_identity_of_row(row) : opr_identity_of(name);
 	enum opr_image_state found;
 	int err = opr_finder_find(finder, image, name, &identity, &found, &debug->path);
 
@@ -156,10 +161,10 @@ int opr_debug_look(struct opr_debug *debug, struct opr_finder *finder, const str
 	debug->state = state_of_search(found);
 	if (row)
 		opr_format_build_id(row->id.build_id, row->id.build_id_bytes, debug->build_id);
-	if (debug->path && !strcmp(name, KALLSYMS))
+	if (debug->path && opr_identity_is_kallsyms(&identity))
 		err = look_at_kallsyms(debug);
 	else if (debug->path)
-		err = look_at_file(debug, name, row, finder->root);
+		err = look_at_file(debug, name, row, root_of(finder, debug->path));
 	if (!err && !debug->debug_file && opr_debug_would_help(debug))
 		err = name_debug_file(debug, finder->root);
 	return err ? opr_no_memory() : 0;

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/image_identity.h"
 
-#include <sys/stat.h>
-
+#include "libop/build_id.h"
 #include "libop/parse.h"
+#include "libop/text.h"
 #include "tools/symbols_bfd.h"
 
 #define BUILD_ID_PREFIX " (build-id "
 #define INODE_PREFIX    " (inode "
 #define BUILD_ID_DIGITS 12
+#define KALLSYMS	"/proc/kallsyms"
+#define SYS		"/sys/" /* beside it */
 #define MAX_DIGITS      20 /* of an inode's number, and of a cookie's */
 
 static bool has_prefix(const char *text, const char *prefix)
@@ -58,8 +60,11 @@ struct opr_identity opr_identity_of(const char *name)
 		read_inode(bracket + strlen(INODE_PREFIX), &identity);
 	else if (has_prefix(bracket, BUILD_ID_PREFIX))
 		read_build_id(bracket + strlen(BUILD_ID_PREFIX), &identity);
-	if (identity.kind != OPR_IDENTITY_NONE)
-		identity.path_length = (size_t)(bracket - name);
+	if (identity.kind == OPR_IDENTITY_NONE)
+		return identity;
+	identity.path_length = (size_t)(bracket - name);
+	identity.told_apart = true;
+	identity.is_kernel = opr_identity_is_kallsyms(&identity);
 	return identity;
 }
 
@@ -76,7 +81,9 @@ struct opr_identity opr_identity_of_row(const struct op_dcookie_row *row)
 	struct opr_identity identity = { .is_known = true, .path = path, .path_length = strlen(path), .inode = row->id.inode };
 
 	opr_format_build_id(row->id.build_id, row->id.build_id_bytes, identity.build_id);
-	if (!strcmp(row->name, path))
+	identity.told_apart = strcmp(row->name, path) != 0;
+	identity.is_kernel = row->id.is_kernel && row->id.build_id_bytes;
+	if (!identity.told_apart && !identity.is_kernel)
 		return identity;
 	identity.kind = row->id.build_id_bytes ? OPR_IDENTITY_BUILD_ID
 			: row->id.inode	       ? OPR_IDENTITY_INODE
@@ -89,28 +96,58 @@ char *opr_identity_path(const char *name)
 	return strndup(name, opr_identity_of(name).path_length);
 }
 
-static bool has_build_id(const char *path, const char *wanted)
+bool opr_identity_is_kallsyms(const struct opr_identity *identity)
 {
-	bfd *abfd = opr_bfd_open(path);
-	const struct bfd_build_id *id = abfd ? abfd->build_id : NULL;
-	char digits[2 * OP_BUILD_ID_BYTES_MAX + 1] = "";
+	return identity->path_length == strlen(KALLSYMS) && has_prefix(identity->path, KALLSYMS);
+}
 
-	if (id)
-		opr_format_build_id(id->data, id->size, digits);
+/* What /sys beside that /proc says of the kernel. */
+static void read_kernel_build_id(const char *kallsyms, char digits[2 * OP_BUILD_ID_BYTES_MAX + 1])
+{
+	struct op_text notes = { 0 };
+	struct op_build_id id;
+
+	op_text_printf(&notes, "%.*s" SYS OP_KERNEL_NOTES, (int)(strlen(kallsyms) - strlen(KALLSYMS)), kallsyms);
+	if (!notes.failed && !op_build_id_of_notes_file(op_text_get(&notes), &id))
+		opr_format_build_id(id.bytes, id.nr_bytes, digits);
+	op_text_free(&notes);
+}
+
+static bool is_kallsyms_path(const char *path)
+{
+	size_t length = strlen(path);
+
+	return length >= strlen(KALLSYMS) && !strcmp(path + length - strlen(KALLSYMS), KALLSYMS);
+}
+
+void opr_build_id_at(const char *path, char digits[2 * OP_BUILD_ID_BYTES_MAX + 1])
+{
+	bfd *abfd = is_kallsyms_path(path) ? NULL : opr_bfd_open(path);
+
+	digits[0] = '\0';
+	if (is_kallsyms_path(path))
+		read_kernel_build_id(path, digits);
+	if (abfd && abfd->build_id)
+		opr_format_build_id(abfd->build_id->data, abfd->build_id->size, digits);
 	if (abfd)
 		bfd_close(abfd);
+}
+
+static bool has_build_id(const char *path, const char *wanted)
+{
+	char digits[2 * OP_BUILD_ID_BYTES_MAX + 1];
+
+	opr_build_id_at(path, digits);
 	return has_prefix(digits, wanted);
 }
 
-bool opr_identity_agrees(const struct opr_identity *identity, const char *path)
+bool opr_identity_agrees(const struct opr_identity *identity, const struct opr_archive *archive, const char *path)
 {
-	struct stat st;
-
 	switch (identity->kind) {
 	case OPR_IDENTITY_BUILD_ID:
 		return has_build_id(path, identity->build_id);
 	case OPR_IDENTITY_INODE:
-		return !stat(path, &st) && st.st_ino == identity->inode;
+		return opr_archive_inode_of(archive, path) == identity->inode;
 	case OPR_IDENTITY_NONE:
 	case OPR_IDENTITY_UNKNOWN:
 		break;

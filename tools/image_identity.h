@@ -9,6 +9,7 @@
 
 #include "libop/compiler.h"
 #include "libop/dcookie.h"
+#include "tools/archive.h"
 
 enum opr_identity_kind {
 	OPR_IDENTITY_NONE,
@@ -20,6 +21,8 @@ enum opr_identity_kind {
 struct opr_identity {
 	enum opr_identity_kind kind;
 	bool is_known;	      /* a table says so; else it is what the name looks like */
+	bool told_apart;      /* the name is not the path alone */
+	bool is_kernel;	      /* the kernel or a module, whose build-id is asked for in any case */
 	const char *path;     /* where the file was: the name without the suffix, or what the table says */
 	size_t path_length;   /* there may be more behind it */
 	char build_id[2 * OP_BUILD_ID_BYTES_MAX + 1]; /* hexadecimal digits, of a name only the first twelve */
@@ -29,7 +32,10 @@ struct opr_identity {
 /* What a name says; valid as long as the name. */
 struct opr_identity opr_identity_of(const char *name) OP_NONNULL;
 
-/* What a row says; valid as long as the row. Its kind is OPR_IDENTITY_NONE when the image has the name and the path for itself. */
+/*
+ * What a row says; valid as long as the row. Its kind is OPR_IDENTITY_NONE when the image has the name and the path for itself and is no part of
+ * the kernel that has a build-id: those are the same in name after each upgrade.
+ */
 struct opr_identity opr_identity_of_row(const struct op_dcookie_row *row) OP_NONNULL;
 
 /* The name without the suffix. Freed by the caller; NULL: no memory. */
@@ -38,7 +44,14 @@ char *opr_identity_path(const char *name) OP_NONNULL OP_MUST_CHECK;
 /* A build-id as hexadecimal digits. */
 void opr_format_build_id(const uint8_t *build_id, size_t nr_bytes, char digits[2 * OP_BUILD_ID_BYTES_MAX + 1]) OP_NONNULL;
 
-/* True when the file at `path` is the one that the identity tells; one that says nothing agrees with none. */
-bool opr_identity_agrees(const struct opr_identity *identity, const char *path) OP_NONNULL;
+/* True for the list of symbols of a running kernel, which has no build-id in itself. */
+bool opr_identity_is_kallsyms(const struct opr_identity *identity) OP_NONNULL;
+
+/* The build-id of an object file, or of the kernel that a list of symbols is of; "" when none can be read. */
+void opr_build_id_at(const char *path, char digits[2 * OP_BUILD_ID_BYTES_MAX + 1]) OP_NONNULL;
+
+/* True when the file at `path`, of an archive when there is one (NULL: none), is the one that the identity tells; one that says nothing agrees with none. */
+bool opr_identity_agrees(const struct opr_identity *identity, const struct opr_archive *archive, const char *path)
+	OP_NONNULL_ARGS(1, 3);
 
 #endif

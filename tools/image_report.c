@@ -165,7 +165,7 @@ static int find_packages(struct opr_image_report *report, const struct opr_finde
 	char **packages = calloc(report->nr_rows + 1, sizeof(*packages));
 	int err = paths && packages ? 0 : -ENOMEM;
 
-	for (size_t i = 0; !err && i < report->nr_rows && !finder->root; i++)
+	for (size_t i = 0; !err && i < report->nr_rows && !finder->root && !finder->archive; i++)
 		if (opr_debug_would_help(&report->rows[i].debug))
 			paths[i] = report->rows[i].debug.path;
 	if (!err)

@@ -41,7 +41,7 @@ static int add(struct opr_siblings *siblings, const struct opr_session *session,
 	struct opr_identity identity = opr_session_identity(session, &name->image, name->image.name);
 	struct opr_sibling *item;
 
-	if (name->image.kind != OP_IMAGE_FILE || identity.kind == OPR_IDENTITY_NONE)
+	if (name->image.kind != OP_IMAGE_FILE || !identity.told_apart)
 		return 0;
 	if (!make_room(siblings))
 		return opr_no_memory();
@@ -72,10 +72,12 @@ bool opr_siblings_have(const struct opr_siblings *siblings, const char *image)
 	return false;
 }
 
-bool opr_siblings_own(const struct opr_siblings *siblings, const char *sample_file, const char *path)
+bool opr_siblings_own(const struct opr_siblings *siblings, const struct opr_archive *archive, const char *sample_file,
+		      const char *path)
 {
 	for (size_t i = 0; i < siblings->nr_items; i++)
-		if (!strcmp(siblings->items[i].sample_file, sample_file) && opr_identity_agrees(&siblings->items[i].identity, path))
+		if (!strcmp(siblings->items[i].sample_file, sample_file) &&
+		    opr_identity_agrees(&siblings->items[i].identity, archive, path))
 			return true;
 	return false;
 }

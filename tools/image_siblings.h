@@ -24,7 +24,8 @@ int opr_siblings_find(struct opr_siblings *siblings, const struct opr_profile *p
 bool opr_siblings_have(const struct opr_siblings *siblings, const char *image) OP_NONNULL;
 
 /* True when the file at `path` is one that was counted apart from the sample file. */
-bool opr_siblings_own(const struct opr_siblings *siblings, const char *sample_file, const char *path) OP_NONNULL;
+bool opr_siblings_own(const struct opr_siblings *siblings, const struct opr_archive *archive, const char *sample_file,
+		      const char *path) OP_NONNULL_ARGS(1, 3, 4);
 
 void opr_siblings_free(struct opr_siblings *siblings);
 

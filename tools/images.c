@@ -104,24 +104,39 @@ int opr_finder_init(struct opr_finder *finder, const char *root, const struct op
 	return 0;
 }
 
-/* Modules of the running kernel, listed when the first module is looked for that is nowhere else. */
-static int list_modules(struct opr_finder *finder)
+static int list_modules_below(struct opr_finder *finder, const char *root, const char *rest)
 {
 	struct op_text dir = { 0 };
-	struct utsname name;
 	int err = 0;
 
-	finder->modules_listed = true;
-	if (uname(&name) < 0)
-		return 0;
-	op_text_printf(&dir, "%s" MODULES_DIR "%s/kernel", finder->root ? finder->root : "", name.release);
+	op_text_printf(&dir, "%s%s", root, rest);
 	if (dir.failed)
 		err = -ENOMEM;
 	else if (!access(dir.data, F_OK))
 		err = list_dir(finder, dir.data);
 	op_text_free(&dir);
-	sort_files(finder);
 	return err == -ENOMEM ? err : 0;
+}
+
+/* Modules that the archive has, else those of the running kernel; listed when the first module is looked for that is nowhere else. */
+static int list_modules(struct opr_finder *finder)
+{
+	char running[sizeof(MODULES_DIR) + sizeof(((struct utsname *)NULL)->release) + sizeof("/kernel")];
+	size_t nr_files = finder->nr_files;
+	struct utsname name;
+	int err = 0;
+
+	finder->modules_listed = true;
+	if (finder->archive)
+		err = list_modules_below(finder, finder->archive->dir, MODULES_DIR);
+	if (!err && finder->archive)
+		err = list_modules_below(finder, finder->archive->dir, "/usr" MODULES_DIR);
+	if (!err && finder->nr_files == nr_files && !uname(&name)) {
+		snprintf(running, sizeof(running), MODULES_DIR "%s/kernel", name.release);
+		err = list_modules_below(finder, finder->root ? finder->root : "", running);
+	}
+	sort_files(finder);
+	return err;
 }
 
 /* ---- finding ---- */
@@ -210,8 +225,38 @@ static int find_by_build_id(const struct opr_finder *finder, const struct opr_id
 	const char *slash = strrchr(wanted, '/'), *base = slash ? slash + 1 : wanted;
 
 	for (size_t i = 0; i < finder->nr_files; i++)
-		if (is_file_called(finder->files[i].base, base) && opr_identity_agrees(identity, finder->files[i].path))
+		if (is_file_called(finder->files[i].base, base) && opr_identity_agrees(identity, NULL, finder->files[i].path))
 			return copy_found(finder->files[i].path, state, ret_path);
+	return 0;
+}
+
+static bool is_of_module(const struct opr_found_file *file, const char *module)
+{
+	return is_file_called(file->base, module) || is_module_file(file->base, module);
+}
+
+/* The file of a module that is known by its build-id; without one, the first that has its name. */
+static const struct opr_found_file *module_file(const struct opr_finder *finder, const struct opr_identity *identity, bool by_build_id)
+{
+	for (size_t i = 0; i < finder->nr_files; i++)
+		if (is_of_module(&finder->files[i], identity->path) &&
+		    (!by_build_id || opr_identity_agrees(identity, NULL, finder->files[i].path)))
+			return &finder->files[i];
+	return NULL;
+}
+
+static int find_module(struct opr_finder *finder, const struct opr_identity *identity, enum opr_image_state *state, char **ret_path)
+{
+	const struct opr_found_file *found = module_file(finder, identity, true);
+
+	if (!found && !finder->modules_listed) {
+		if (list_modules(finder) < 0)
+			return -ENOMEM;
+		found = module_file(finder, identity, true);
+	}
+	if (found)
+		return copy_found(found->path, state, ret_path);
+	*state = module_file(finder, identity, false) ? OPR_IMAGE_OTHER_KERNEL : OPR_IMAGE_NOT_FOUND;
 	return 0;
 }
 
@@ -226,10 +271,10 @@ static int find_told_apart(const struct opr_finder *finder, const struct opr_ide
 		err = -ENOMEM;
 	else if (access(path, R_OK) < 0)
 		*state = errno == EACCES ? OPR_IMAGE_UNREADABLE : OPR_IMAGE_NOT_FOUND;
-	else if (identity->kind == OPR_IDENTITY_UNKNOWN || opr_identity_agrees(identity, path))
+	else if (identity->kind == OPR_IDENTITY_UNKNOWN || opr_identity_agrees(identity, NULL, path))
 		err = copy_found(path, state, ret_path);
 	else
-		*state = OPR_IMAGE_REPLACED;
+		*state = identity->is_kernel ? OPR_IMAGE_OTHER_KERNEL : OPR_IMAGE_REPLACED;
 	if (!err && *state != OPR_IMAGE_FOUND && identity->kind == OPR_IDENTITY_BUILD_ID)
 		err = find_by_build_id(finder, identity, plain, state, ret_path);
 	free(path);
@@ -246,11 +291,11 @@ static bool find_in_archive(const struct opr_finder *finder, const struct op_ima
 
 	if (!finder->archive || image->kind != OP_IMAGE_FILE)
 		return false;
-	if (told_apart && asprintf(&path, "%s%.*s", finder->archive, (int)identity->path_length, identity->path) < 0)
+	if (told_apart && asprintf(&path, "%s%.*s", finder->archive->dir, (int)identity->path_length, identity->path) < 0)
 		return false;
-	if (!told_apart && asprintf(&path, "%s%s", finder->archive, name) < 0)
+	if (!told_apart && asprintf(&path, "%s%s", finder->archive->dir, name) < 0)
 		return false;
-	if (access(path, R_OK) < 0 || (told_apart && !opr_identity_agrees(identity, path))) {
+	if (access(path, R_OK) < 0 || (told_apart && !opr_identity_agrees(identity, finder->archive, path))) {
 		free(path);
 		return false;
 	}
@@ -262,7 +307,7 @@ static bool find_in_archive(const struct opr_finder *finder, const struct op_ima
 static int find_file(struct opr_finder *finder, const struct op_image_name *image, const char *name,
 		     const struct opr_identity *identity, enum opr_image_state *state, char **ret_path)
 {
-	char *path = image->kind == OP_IMAGE_ANON ? strdup(name) : opr_finder_rooted(finder, name);
+	char *path = image->kind == OP_IMAGE_ANON ? opr_archive_from_home(finder->archive, name) : opr_finder_rooted(finder, name);
 
 	if (!path)
 		return -ENOMEM;
@@ -287,6 +332,8 @@ int opr_finder_find(struct opr_finder *finder, const struct op_image_name *image
 	}
 	if (find_in_archive(finder, image, name, identity, ret_state, ret_path))
 		return 0;
+	if (image->kind == OP_IMAGE_KERNEL && identity->is_kernel)
+		return find_module(finder, identity, ret_state, ret_path);
 	if (image->kind == OP_IMAGE_KERNEL)
 		return find_in_dirs(finder, image, name, ret_state, ret_path);
 	/* Of a name that only looks like it, there may be a file of the whole name. */
@@ -295,7 +342,24 @@ int opr_finder_find(struct opr_finder *finder, const struct op_image_name *image
 	return find_file(finder, image, name, identity, ret_state, ret_path);
 }
 
-void opr_finder_warn(enum opr_image_state state, const char *name)
+static void warn_of_other_kernel(const struct opr_finder *finder, const char *name, const struct opr_identity *identity)
+{
+	bool is_module = identity->path[0] != '/', is_running = opr_identity_is_kallsyms(identity) && !finder->root;
+	const struct opr_found_file *file = is_module ? module_file(finder, identity, false) : NULL;
+	char digits[2 * OP_BUILD_ID_BYTES_MAX + 1] = "", *path = NULL;
+
+	if (is_module)
+		path = file ? strdup(file->path) : NULL;
+	else if (asprintf(&path, "%s%.*s", finder->root ? finder->root : "", (int)identity->path_length, identity->path) < 0)
+		path = NULL;
+	if (path)
+		opr_build_id_at(path, digits);
+	opr_warn("the %s of the session has build-id %s, %s %s: the samples of %s are one symbol.", is_module ? "module" : "kernel",
+		 identity->build_id, is_running ? "the running one" : path ? path : "the file", *digits ? digits : "none that can be read", name);
+	free(path);
+}
+
+void opr_finder_warn(const struct opr_finder *finder, enum opr_image_state state, const char *name, const struct opr_identity *identity)
 {
 	switch (state) {
 	case OPR_IMAGE_FOUND:
@@ -309,6 +373,9 @@ void opr_finder_warn(enum opr_image_state state, const char *name)
 		break;
 	case OPR_IMAGE_REPLACED:
 		opr_warn("%s could not be found: another file is at that path. Its samples are one symbol.", name);
+		break;
+	case OPR_IMAGE_OTHER_KERNEL:
+		warn_of_other_kernel(finder, name, identity);
 		break;
 	case OPR_IMAGE_AMBIGUOUS:
 		opr_warn("%s matches more than one file: no symbols of it are shown", name);

@@ -4,6 +4,7 @@
 #define OPR_IMAGES_H
 
 #include "libop/mangle.h"
+#include "tools/archive.h"
 #include "tools/image_identity.h"
 #include "tools/words.h"
 
@@ -13,6 +14,7 @@ enum opr_image_state {
 	OPR_IMAGE_NOT_FOUND,
 	OPR_IMAGE_UNREADABLE,
 	OPR_IMAGE_REPLACED,  /* another file is at the path of one that is told apart (image_identity.h) */
+	OPR_IMAGE_OTHER_KERNEL, /* the kernel or module that is there has another build-id */
 	OPR_IMAGE_AMBIGUOUS, /* more than one file in the search directories */
 };
 
@@ -23,7 +25,7 @@ struct opr_found_file {
 
 struct opr_finder {
 	const char *root;             /* NULL: none */
-	const char *archive;          /* a directory where files are looked for before; NULL: none */
+	const struct opr_archive *archive; /* where files are looked for before; NULL: none */
 	struct opr_found_file *files; /* of the search directories, by base name */
 	size_t nr_files, capacity;
 	bool modules_listed;
@@ -46,8 +48,9 @@ int opr_finder_find(struct opr_finder *finder, const struct op_image_name *image
 /* True for anonymous regions and pseudo-images. */
 bool opr_image_has_no_file(const struct op_image_name *image) OP_NONNULL;
 
-/* The line for the user, by state. */
-void opr_finder_warn(enum opr_image_state state, const char *name) OP_NONNULL;
+/* The line for the user, by state, of an image that opr_finder_find was asked for. */
+void opr_finder_warn(const struct opr_finder *finder, enum opr_image_state state, const char *name,
+		     const struct opr_identity *identity) OP_NONNULL;
 
 void opr_finder_free(struct opr_finder *finder);
 

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <popt.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 #include "libop/session.h"
 #include "tools/check_session.h"
 #include "tools/escape.h"
+#include "tools/option_values.h"
 #include "tools/report_log.h"
 #include "tools/session_dir.h"
 #include "tools/words.h"
@@ -23,7 +23,7 @@ enum exit_code { SOUND, REPAIRED, DAMAGED, FAILED };
 
 struct program {
 	char *session_dir_option;
-	int repair, json, quiet, version;
+	int repair, json, quiet;
 	struct opr_words words;
 	char *session_dir;
 	bool on_terminal;
@@ -273,45 +273,34 @@ static int work(struct program *program)
 	return 0;
 }
 
-static int parse_options(struct program *program, int argc, const char **argv)
-{
-	const struct poptOption options[] = {
-		{ "session-dir", 0, POPT_ARG_STRING, &program->session_dir_option, 0, "directory that holds the samples",
-		  "directory" },
-		{ "repair", 'r', POPT_ARG_NONE, &program->repair, 0, "repair what can be repaired", NULL },
-		{ "json", 0, POPT_ARG_NONE, &program->json, 0, "one JSON object", NULL },
-		{ "quiet", 'q', POPT_ARG_NONE, &program->quiet, 0, "say nothing of what is sound", NULL },
-		{ "version", 'v', POPT_ARG_NONE, &program->version, 0, "show version", NULL },
-		POPT_AUTOHELP POPT_TABLEEND,
-	};
-	poptContext context = poptGetContext(NULL, argc, argv, options, 0);
-	int next, err = 0;
+#define FIELD(name) offsetof(struct program, name)
 
-	if (!context)
-		return opr_no_memory();
-	poptSetOtherOptionHelp(context, "[OPTION...] [SESSION]...");
-	next = poptGetNextOpt(context);
-	if (next < -1)
-		err = opr_error(-EINVAL, "%s: %s (see opcheck --help)", poptBadOption(context, POPT_BADOPTION_NOALIAS),
-				poptStrerror(next));
-	for (const char *word; !err && (word = poptGetArg(context));)
-		if (opr_words_add(&program->words, word) < 0)
-			err = opr_no_memory();
-	poptFreeContext(context);
-	return err;
-}
+static const struct opr_option rows[] = {
+	{ "json", 0, FIELD(json), NULL, "one JSON object", NULL },
+	{ "quiet", 'q', FIELD(quiet), NULL, "say nothing of what is sound", NULL },
+	{ "repair", 'r', FIELD(repair), NULL, "repair what can be repaired", NULL },
+	{ "session-dir", 0, FIELD(session_dir_option), opr_take_string, "directory that holds the samples", "directory" },
+};
+
+#undef FIELD
+
+static const struct opr_command command = {
+	.program = "opcheck",
+	.arguments = "[OPTION...] [SESSION]...",
+	.rows = rows,
+	.nr_rows = op_array_size(rows),
+};
 
 int main(int argc, const char **argv)
 {
 	struct program program = { .on_terminal = isatty(STDERR_FILENO) };
+	enum opr_request request;
 	int err;
 
-	opr_log_init("opcheck");
-	err = parse_options(&program, argc, argv);
+	opr_log_init(command.program);
+	err = opr_command_read(&command, argc, argv, &program, &program.words, &request);
 	program.on_terminal = program.on_terminal && !program.json && !program.quiet;
-	if (!err && program.version)
-		puts("opcheck: opd " PACKAGE_VERSION);
-	else if (!err)
+	if (!err && request == OPR_RUN)
 		err = work(&program);
 	if (err)
 		worsen(&program, FAILED);

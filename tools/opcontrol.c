@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/completion.h"
 #include "tools/opcontrol.h"
 
 #include <popt.h>
@@ -48,11 +49,12 @@ void ctl_verbose(const struct opcontrol *ctl, const char *format, ...)
 
 /* ---- the table of options ---- */
 
-enum word { WORD_SETUP, WORD_STATUS, WORD_JSON, WORD_CONFIG, WORD_VERBOSE, WORD_VERSION, WORD_HELP, NR_WORDS };
+enum word { WORD_SETUP, WORD_APPLY, WORD_STATUS, WORD_JSON, WORD_CONFIG, WORD_VERBOSE, WORD_VERSION, WORD_HELP, NR_WORDS };
 
 /* In the order of enum word. */
 static const struct ctl_option words[NR_WORDS] = {
 	[WORD_SETUP] = { .name = "setup", .help = "keep the setup options given with it; the word may be left out" },
+	[WORD_APPLY] = { .name = "apply", .help = "with setup options: a daemon that runs is started again with them at once" },
 	[WORD_STATUS] = { .name = "status", .help = "show the state of the daemon, its setup and the ledger of all samples" },
 	[WORD_JSON] = { .name = "json", .help = "with --status: one JSON object" },
 	[WORD_CONFIG] = { .name = "config", .arg = "FILE", .help = "the opd.conf to use; also environment OPD_CONFIG" },
@@ -78,6 +80,10 @@ static const struct ctl_option requests[] = {
 	  .help = "stop profiling and end the daemon" },
 	{ .name = "reset", .run = ctl_run_reset, .help = "remove the samples of the current session" },
 	{ .name = "save", .arg = "NAME", .run = ctl_run_save, .help = "close the current session and keep its samples as session NAME" },
+	{ .name = "deinit",
+	  .run = ctl_run_deinit,
+	  .undemanding = true,
+	  .help = "for oprofile's scripts: as --shutdown, there is nothing to unload" },
 	{ .name = "list-events", .letter = 'l', .run = ctl_run_list_events, .anybody = true, .help = "list the events" },
 };
 
@@ -132,6 +138,17 @@ static const struct ctl_option setups[] = {
 	  .offset = FIELD(cpu_buffer_size),
 	  .inert = true,
 	  .help = "buffer of a CPU" },
+	{ .name = "xen", .arg = "FILE", .edit = ctl_edit_nothing, .ignored = "opd profiles no hypervisor", .help = "a Xen kernel" },
+	{ .name = "active-domains",
+	  .arg = "LIST",
+	  .edit = ctl_edit_nothing,
+	  .ignored = "opd profiles no hypervisor",
+	  .help = "Xen domains" },
+	{ .name = "s390hwsampbufsize",
+	  .arg = "N",
+	  .edit = ctl_edit_nothing,
+	  .ignored = "the kernel's perf events have buffers of their own",
+	  .help = "buffer of the hardware sampler of s390" },
 };
 
 static const struct {
@@ -148,11 +165,14 @@ static const struct {
 
 /* ---- the command line ---- */
 
+#define NR_ROWS (NR_OPTIONS + 2) /* the last ones: --completion, and the end */
+
 struct command_line {
 	const struct ctl_option *request;
 	char *request_arg; /* NULL: it takes none */
 	struct ctl_edit *edits;
 	size_t nr_edits;
+	bool is_done;
 	bool has_word[NR_WORDS];
 	char *word_args[NR_WORDS]; /* NULL: none */
 };
@@ -167,8 +187,10 @@ static const struct ctl_option *nth_option(size_t n)
 	return &groups[i].rows[n];
 }
 
-static void fill_popt_table(struct poptOption table[NR_OPTIONS + 1])
+static void fill_popt_table(struct poptOption table[NR_ROWS])
 {
+	static const struct poptOption tail[] = { OPR_COMPLETION_ROW POPT_TABLEEND };
+
 	for (size_t i = 0; i < NR_OPTIONS; i++) {
 		const struct ctl_option *option = nth_option(i);
 		unsigned int info = option->arg ? POPT_ARG_STRING : POPT_ARG_NONE;
@@ -176,10 +198,15 @@ static void fill_popt_table(struct poptOption table[NR_OPTIONS + 1])
 		if (option->optional)
 			info |= POPT_ARGFLAG_OPTIONAL;
 		table[i] = (struct poptOption){
-			.longName = option->name, .shortName = option->letter, .argInfo = info, .val = (int)i + 1
+			.longName = option->name,
+			.shortName = option->letter,
+			.argInfo = info,
+			.val = (int)i + 1,
+			.descrip = option->help,
+			.argDescrip = option->arg,
 		};
 	}
-	table[NR_OPTIONS] = (struct poptOption)POPT_TABLEEND;
+	memcpy(table + NR_OPTIONS, tail, sizeof(tail));
 }
 
 static int take_word(struct command_line *line, size_t word, char *arg)
@@ -217,6 +244,18 @@ static int take_option(struct command_line *line, const struct ctl_option *optio
 	return 0;
 }
 
+/* Writes the completion for a shell: nothing else is to be done then. */
+static int take_shell(struct command_line *line, const struct poptOption *table, char *shell)
+{
+	int err = opr_completion_write(stdout, "opcontrol", table, shell ? shell : "");
+
+	if (err < 0)
+		ctl_fail("--completion=%s: bash or zsh", shell ? shell : "");
+	free(shell);
+	line->is_done = true;
+	return err < 0;
+}
+
 static void free_command_line(struct command_line *line)
 {
 	for (size_t i = 0; i < line->nr_edits; i++)
@@ -229,7 +268,7 @@ static void free_command_line(struct command_line *line)
 
 static int parse_command_line(int argc, const char **argv, struct command_line *line)
 {
-	struct poptOption table[NR_OPTIONS + 1];
+	struct poptOption table[NR_ROWS];
 	poptContext context;
 	const char *rest;
 	int value, rc = 0;
@@ -239,7 +278,9 @@ static int parse_command_line(int argc, const char **argv, struct command_line *
 	if (!context)
 		return ctl_fail("no memory");
 	while (!rc && (value = poptGetNextOpt(context)) > 0)
-		rc = take_option(line, nth_option((size_t)value - 1), poptGetOptArg(context));
+		rc = value == OPR_COMPLETION_VALUE ?
+			     take_shell(line, table, poptGetOptArg(context)) :
+			     take_option(line, nth_option((size_t)value - 1), poptGetOptArg(context));
 	if (!rc && value < -1)
 		rc = ctl_fail("%s: %s (opcontrol --help shows all options)", poptBadOption(context, 0), poptStrerror(value));
 	rest = rc ? NULL : poptGetArg(context);
@@ -269,6 +310,8 @@ static int check_command_line(const struct command_line *line)
 		fprintf(stderr, "Option \"--verbose\" not valid with \"--%s\".\n", line->request->name);
 		return 1;
 	}
+	if (line->has_word[WORD_APPLY] && (line->request || !line->nr_edits))
+		return ctl_fail("--apply is for setup options alone");
 	if (line->has_word[WORD_SETUP] && !line->nr_edits) {
 		fputs("No options specified\n", stderr);
 		return 1;
@@ -302,7 +345,9 @@ static void show_option(const struct ctl_option *option)
 		fprintf(stderr, "%s\n%*s", left, HELP_COLUMN, "");
 	else
 		fprintf(stderr, "%-*s", HELP_COLUMN, left);
-	fprintf(stderr, "%s%s\n", option->help, option->inert ? " (kept, but of no effect in opd)" : "");
+	fprintf(stderr, "%s%s\n", option->help, option->inert	  ? " (kept, but of no effect in opd)"
+					 : option->ignored ? " (ignored)"
+							   : "");
 }
 
 static int show_help(void)
@@ -361,6 +406,8 @@ static int save_setup(struct opcontrol *ctl, const struct command_line *line)
 	if (rc)
 		return rc;
 	rc = ctl_save_setup(ctl, daemon.presence != CTL_ABSENT, line->edits, line->nr_edits);
+	if (!rc && daemon.presence != CTL_ABSENT)
+		rc = line->has_word[WORD_APPLY] ? ctl_restart_daemon(ctl, &daemon) : ctl_say_setup_waits();
 	ctl_daemon_free(&daemon);
 	return rc;
 }
@@ -406,9 +453,9 @@ int main(int argc, const char **argv)
 
 	if (!rc && (argc < 2 || line.has_word[WORD_HELP]))
 		rc = show_help();
-	else if (!rc && line.has_word[WORD_VERSION])
+	else if (!rc && !line.is_done && line.has_word[WORD_VERSION])
 		rc = show_version();
-	else if (!rc)
+	else if (!rc && !line.is_done)
 		rc = check_command_line(&line) || check_root(&line) || run_line(&line);
 	free_command_line(&line);
 	if (fflush(stdout) == EOF || ferror(stdout))

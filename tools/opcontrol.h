@@ -17,6 +17,7 @@
 #define CTL_PROBE_MS 30000
 
 struct ctl_option;
+struct ctl_daemon;
 
 struct opcontrol {
 	struct op_config config;
@@ -57,6 +58,7 @@ struct ctl_option {
 	size_t offset;                     /* of the field in struct op_setup, for edits that share a function */
 	bool optional;                     /* the argument may be left out */
 	bool inert;                        /* kept, but of no effect in opd */
+	const char *ignored;               /* not even kept: why */
 };
 
 /* ---- opcontrol.c ---- */
@@ -78,9 +80,16 @@ int ctl_run_start(struct opcontrol *ctl);
 int ctl_run_dump(struct opcontrol *ctl);
 int ctl_run_stop(struct opcontrol *ctl);
 int ctl_run_shutdown(struct opcontrol *ctl);
+int ctl_run_deinit(struct opcontrol *ctl);
 int ctl_run_reset(struct opcontrol *ctl);
 int ctl_run_save(struct opcontrol *ctl); /* opcontrol_save.c */
 int ctl_run_list_events(struct opcontrol *ctl);
+
+/* --apply: ends the daemon and starts another one with the setup that waits, which profiles if this one did. */
+int ctl_restart_daemon(struct opcontrol *ctl, const struct ctl_daemon *daemon);
+
+/* Says that the setup waits for the end of the daemon; 0. */
+int ctl_say_setup_waits(void);
 
 /* ---- opcontrol_daemon.c ---- */
 
@@ -115,6 +124,9 @@ int ctl_end_daemon(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
 
 /* ---- opcontrol_spawn.c ---- */
 
+/* True where a question at the socket would start the daemon, which is not running: systemd listens there for it (opd.socket). */
+bool ctl_sleeps(const struct opcontrol *ctl);
+
 /* Starts the daemon, which must not run, and waits until it is ready. */
 int ctl_spawn_daemon(const struct opcontrol *ctl) OP_MUST_CHECK;
 
@@ -146,6 +158,7 @@ int ctl_edit_session_dir(struct ctl_editing *editing, const struct ctl_option *o
 int ctl_edit_callgraph(struct ctl_editing *editing, const struct ctl_option *option, const char *arg);
 int ctl_edit_number(struct ctl_editing *editing, const struct ctl_option *option, const char *arg);
 int ctl_edit_image(struct ctl_editing *editing, const struct ctl_option *option, const char *arg);
+int ctl_edit_nothing(struct ctl_editing *editing, const struct ctl_option *option, const char *arg);
 int ctl_edit_kernel_range(struct ctl_editing *editing, const struct ctl_option *option, const char *arg);
 
 /* ---- opcontrol_status.c ---- */

@@ -2,6 +2,7 @@
 # opcontrol
 bin_PROGRAMS += tools/opcontrol
 tools_opcontrol_SOURCES = \
+	tools/completion.c tools/completion.h \
 	tools/opcontrol.c tools/opcontrol.h \
 	tools/opcontrol_daemon.c \
 	tools/opcontrol_daemonrc.c \

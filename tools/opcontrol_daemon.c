@@ -17,7 +17,6 @@
 #include "libop/session.h"
 
 #define DAEMON_COMM "opd"
-#define STOP_MS     120000
 #define SHUTDOWN_MS 120000
 #define ASKED_MS    30000
 #define TERM_MS     60000
@@ -127,9 +126,13 @@ int ctl_find_daemon(const struct opcontrol *ctl, struct ctl_daemon *ret_daemon)
 	char *message = NULL;
 	void *payload = NULL;
 	size_t nr_bytes;
-	int rc = 0, err = op_control_call_within(ctl->config.control_socket, OP_CONTROL_STATUS, CTL_PROBE_MS, &payload, &nr_bytes,
-						 &message);
+	int rc = 0, err;
 
+	if (ctl_sleeps(ctl)) {
+		*ret_daemon = daemon;
+		return 0;
+	}
+	err = op_control_call_within(ctl->config.control_socket, OP_CONTROL_STATUS, CTL_PROBE_MS, &payload, &nr_bytes, &message);
 	if (!err)
 		rc = take_status(&daemon, payload, nr_bytes);
 	else if (err == -ETIMEDOUT || is_ending(err))
@@ -249,9 +252,8 @@ int ctl_end_daemon(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
 	int rc;
 
 	if (present && daemon->status->state == OP_DAEMON_RUNNING) {
-		puts("Stopping profiling.");
+		puts("Stopping profiling."); /* a part of SHUTDOWN: as a request of its own it would keep the next daemon from profiling */
 		fflush(stdout);
-		present = !send_request(ctl, OP_CONTROL_STOP, STOP_MS, true);
 	}
 	puts("Killing daemon.");
 	fflush(stdout);

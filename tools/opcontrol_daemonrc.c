@@ -119,6 +119,8 @@ static int apply(struct op_setup *setup, const struct ctl_edit *edits, size_t nr
 	for (size_t i = 0; i < nr_edits && !rc; i++)
 		if (edits[i].option->inert)
 			printf("--%s is kept in the setup, but has no effect in opd.\n", edits[i].option->name);
+		else if (edits[i].option->ignored)
+			printf("--%s is ignored: %s.\n", edits[i].option->name, edits[i].option->ignored);
 	return rc;
 }
 
@@ -205,8 +207,6 @@ int ctl_save_setup(struct opcontrol *ctl, bool daemon_runs, const struct ctl_edi
 		ctl->session_dir = setup.session_dir ? setup.session_dir : ctl->config.session_dir;
 		return 0;
 	}
-	if (!rc)
-		puts("The daemon is running: the new setup takes effect when it has been shut down and started again.");
 	op_setup_free(&setup);
 	return rc;
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "libop/ibs_host.h"
+#include "libop/file.h"
 #include "libop/session.h"
 
 int ctl_run_init(struct opcontrol *ctl)
@@ -45,7 +46,43 @@ static void announce_default(const struct opcontrol *ctl)
 	show_event("Using default event: ", &event, has_pmu ? "" : " (this host has no hardware event counters)");
 }
 
-int ctl_run_start_daemon(struct opcontrol *ctl)
+/* A daemon that is started alone does not profile yet, whatever ProfileOnStart= and the last one's state say. *ret_before: that state. */
+static int want_pause(const struct opcontrol *ctl, int *ret_fd, bool *ret_before)
+{
+	int fd, err = op_file_make_dirs(ctl->session_dir);
+
+	if (err)
+		return ctl_fail_session(ctl, "make the session directory", ctl->session_dir, NULL, err);
+	fd = open(ctl->session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	err = fd < 0 ? -errno : 0;
+	*ret_before = fd >= 0 && op_session_wants_profiling(fd, true);
+	if (!err)
+		err = op_session_want_profiling(fd, false);
+	if (!err) {
+		*ret_fd = fd;
+		return 0;
+	}
+	if (fd >= 0)
+		close(fd);
+	return ctl_fail_session(ctl, "write", ctl->session_dir, OP_SESSION_PROFILING, err);
+}
+
+static int spawn_paused(const struct opcontrol *ctl)
+{
+	bool before = false;
+	int fd = -1, rc = want_pause(ctl, &fd, &before);
+
+	if (rc)
+		return rc;
+	rc = ctl_spawn_daemon(ctl);
+	/* No daemon, so nothing was asked for. */
+	if (rc && before && unlinkat(fd, OP_SESSION_PROFILING, 0) < 0)
+		ctl_warn("cannot remove %s/" OP_SESSION_PROFILING ": %s", ctl->session_dir, strerror(errno));
+	close(fd);
+	return rc;
+}
+
+static int start_daemon(struct opcontrol *ctl, int (*spawn)(const struct opcontrol *ctl))
 {
 	struct ctl_daemon daemon;
 	int rc = ctl_find_daemon(ctl, &daemon);
@@ -57,7 +94,7 @@ int ctl_run_start_daemon(struct opcontrol *ctl)
 	} else if (daemon.presence == CTL_ABSENT) {
 		announce_default(ctl);
 		show_parameters(ctl);
-		rc = ctl_spawn_daemon(ctl);
+		rc = spawn(ctl);
 		if (!rc)
 			puts("Daemon started.");
 	}
@@ -65,9 +102,14 @@ int ctl_run_start_daemon(struct opcontrol *ctl)
 	return rc;
 }
 
+int ctl_run_start_daemon(struct opcontrol *ctl)
+{
+	return start_daemon(ctl, spawn_paused);
+}
+
 int ctl_run_start(struct opcontrol *ctl)
 {
-	int rc = ctl_run_start_daemon(ctl);
+	int rc = start_daemon(ctl, ctl_spawn_daemon);
 
 	if (!rc)
 		rc = ctl_request(ctl, OP_CONTROL_START);
@@ -81,7 +123,8 @@ int ctl_run_dump(struct opcontrol *ctl)
 	char *message = NULL;
 	void *payload = NULL;
 	size_t nr_bytes;
-	int err = op_control_call(ctl->config.control_socket, OP_CONTROL_DUMP, &payload, &nr_bytes, &message);
+	int err = ctl_sleeps(ctl) ? -ECONNREFUSED :
+				    op_control_call(ctl->config.control_socket, OP_CONTROL_DUMP, &payload, &nr_bytes, &message);
 
 	if (err == -ENOENT || err == -ECONNREFUSED)
 		ctl_fail("Unable to complete dump of oprofile data: is the oprofile daemon running?");
@@ -126,6 +169,38 @@ int ctl_run_shutdown(struct opcontrol *ctl)
 		return rc;
 	rc = daemon.presence == CTL_ABSENT ? say_not_running() : ctl_end_daemon(ctl, &daemon);
 	ctl_daemon_free(&daemon);
+	return rc;
+}
+
+int ctl_run_deinit(struct opcontrol *ctl)
+{
+	struct ctl_daemon daemon;
+	int rc = ctl_find_daemon(ctl, &daemon);
+
+	if (rc)
+		return rc;
+	if (daemon.presence != CTL_ABSENT)
+		rc = ctl_end_daemon(ctl, &daemon);
+	ctl_verbose(ctl, "Nothing to unload: opd uses perf events, which are part of the kernel.");
+	ctl_daemon_free(&daemon);
+	return rc;
+}
+
+int ctl_say_setup_waits(void)
+{
+	puts("The daemon is running: the new setup takes effect when it has been shut down and started again.");
+	return 0;
+}
+
+int ctl_restart_daemon(struct opcontrol *ctl, const struct ctl_daemon *daemon)
+{
+	bool running = daemon->presence == CTL_PRESENT && daemon->status->state == OP_DAEMON_RUNNING;
+	int rc = ctl_end_daemon(ctl, daemon);
+
+	if (!rc)
+		rc = ctl_load_setup(ctl, true);
+	if (!rc)
+		rc = running ? ctl_run_start(ctl) : ctl_run_start_daemon(ctl);
 	return rc;
 }
 

@@ -7,10 +7,10 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "libop/file.h"
 #include "libop/session.h"
 #include "libop/session_close.h"
 #include "libop/session_ledger.h"
+#include "libop/sys.h"
 
 static int fail_exists(const char *name)
 {
@@ -32,16 +32,13 @@ static int ask_daemon(const struct opcontrol *ctl, const char *name)
 static int mark_saved(int current_fd)
 {
 	struct op_session_ledger ledger;
-	struct op_text text = { 0 };
 	int err = op_session_ledger_read(current_fd, &ledger, NULL);
 
 	if (err)
 		return err == -ENOENT || err == -EBADMSG ? 0 : err;
 	ledger.ended = OP_SESSION_saved;
-	op_session_ledger_format(&ledger, &text);
+	err = op_session_ledger_publish(&ledger, current_fd);
 	op_session_ledger_free(&ledger);
-	err = text.failed ? -ENOMEM : op_file_publish(current_fd, OP_SESSION_LEDGER, op_text_get(&text), 0644);
-	op_text_free(&text);
 	return err;
 }
 
@@ -71,6 +68,10 @@ static int close_current(int session_fd, int current_fd, const char *name)
 	err = mark_saved(current_fd);
 	if (!err)
 		err = op_session_close(session_fd, name);
+	if (!err)
+		err = op_sys_syncfs(session_fd);
+	if (!err)
+		op_session_mark_whole(current_fd);
 	return err ? err : op_session_sync_dirs(session_fd);
 }
 

@@ -183,6 +183,14 @@ int ctl_edit_image(struct ctl_editing *editing, const struct ctl_option *option,
 	return *arg && strcmp(arg, "all") ? keep_copy(field, arg, option->name) : keep(field, NULL, option->name);
 }
 
+int ctl_edit_nothing(struct ctl_editing *editing, const struct ctl_option *option, const char *arg)
+{
+	(void)editing;
+	(void)option;
+	(void)arg;
+	return 0;
+}
+
 int ctl_edit_kernel_range(struct ctl_editing *editing, const struct ctl_option *option, const char *arg)
 {
 	unsigned long long start, end = 0;

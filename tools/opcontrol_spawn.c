@@ -17,10 +17,11 @@
 #include "libop/file.h"
 #include "libop/session.h"
 
-#define UNIT       "opd.service"
-#define LOG_NAME   "samples/oprofiled.log"
-#define READY_MS   60000
-#define DAEMON_ENV "OPD_DAEMON"
+#define UNIT        "opd.service"
+#define SOCKET_UNIT "opd.socket"
+#define LOG_NAME    "samples/oprofiled.log"
+#define READY_MS    60000
+#define DAEMON_ENV  "OPD_DAEMON"
 
 static const char *const unit_dirs[] = {
 	"/etc/systemd/system",     "/run/systemd/system", "/usr/local/lib/systemd/system",
@@ -40,12 +41,12 @@ struct birth {
 
 /* ---- by systemd ---- */
 
-static bool unit_is_installed(void)
+static bool unit_is_installed(const char *name)
 {
 	char path[128];
 
 	for (size_t i = 0; i < op_array_size(unit_dirs); i++) {
-		snprintf(path, sizeof(path), "%s/" UNIT, unit_dirs[i]);
+		snprintf(path, sizeof(path), "%s/%s", unit_dirs[i], name);
 		if (!access(path, R_OK))
 			return true;
 	}
@@ -54,7 +55,12 @@ static bool unit_is_installed(void)
 
 static bool is_systemds(const struct opcontrol *ctl)
 {
-	return !ctl->config_explicit && !getenv(DAEMON_ENV) && sd_booted() > 0 && unit_is_installed();
+	return !ctl->config_explicit && !getenv(DAEMON_ENV) && sd_booted() > 0 && unit_is_installed(UNIT);
+}
+
+bool ctl_sleeps(const struct opcontrol *ctl)
+{
+	return is_systemds(ctl) && unit_is_installed(SOCKET_UNIT) && !op_session_is_locked(ctl->session_dir);
 }
 
 OP_NORETURN static void become_systemctl(int stderr_fd)

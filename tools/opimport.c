@@ -160,13 +160,12 @@ static int run(const struct opi_options *options)
 int main(int argc, const char **argv)
 {
 	struct opi_options options = { 0 };
+	enum opr_request request;
 	int err;
 
 	opr_log_init("opimport");
-	err = opi_options_parse(&options, argc, argv);
-	if (!err && options.version) {
-		puts("opimport: opd " PACKAGE_VERSION);
-	} else if (!err) {
+	err = opi_options_parse(&options, argc, argv, &request);
+	if (!err && request == OPR_RUN) {
 		catch_signals();
 		err = run(&options);
 	}

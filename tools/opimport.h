@@ -7,18 +7,20 @@
 #include "libop/compiler.h"
 #include "libop/daemonrc.h"
 #include "libop/perf_data.h"
+#include "tools/option_table.h"
 
 struct opi_options {
 	char *session_dir; /* --session-dir; NULL: as the configuration says */
 	char *output;      /* the name of the session */
 	char *vmlinux;
 	char *file; /* "-": standard input */
+	char *separate; /* NULL: not given */
 	struct op_setup separation;
-	int quiet, version;
+	int quiet;
 };
 
 /* Reads the command line; help ends the process. */
-int opi_options_parse(struct opi_options *options, int argc, const char **argv) OP_NONNULL OP_MUST_CHECK;
+int opi_options_parse(struct opi_options *options, int argc, const char **argv, enum opr_request *ret_request) OP_NONNULL OP_MUST_CHECK;
 void opi_options_free(struct opi_options *options) OP_NONNULL;
 
 /*

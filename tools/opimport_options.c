@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include <errno.h>
-#include <popt.h>
 #include <unistd.h>
 
 #include "libop/session.h"
 #include "tools/opimport.h"
+#include "tools/option_values.h"
 #include "tools/report_log.h"
 
 #define SEPARATE_DEFAULT "library,kernel"
@@ -25,11 +25,11 @@ static int take_separate(struct opi_options *options, const char *words)
 }
 
 /* One file, or none: then what comes by standard input, unless that is a terminal. */
-static int take_file(struct opi_options *options, poptContext context)
+static int take_file(struct opi_options *options, const struct opr_words *words)
 {
-	const char *file = poptGetArg(context);
+	const char *file = words->nr_words ? words->words[0] : NULL;
 
-	if (poptPeekArg(context))
+	if (words->nr_words > 1)
 		return opr_error(-EINVAL, "one file at a time (see opimport --help)");
 	if (!file && isatty(STDIN_FILENO))
 		return opr_error(-EINVAL, "which file? (see opimport --help)");
@@ -37,52 +37,54 @@ static int take_file(struct opi_options *options, poptContext context)
 	return options->file ? 0 : opr_no_memory();
 }
 
-static int finish(struct opi_options *options, poptContext context, const char *separate)
+static int finish(struct opi_options *options, const struct opr_words *words)
 {
-	int err = take_separate(options, separate ? separate : SEPARATE_DEFAULT);
+	int err = take_separate(options, options->separate ? options->separate : SEPARATE_DEFAULT);
 
 	if (!err && !options->output) {
 		options->output = strdup(strrchr(OP_SESSION_CURRENT, '/') + 1);
 		err = options->output ? 0 : opr_no_memory();
 	}
-	return err ? err : take_file(options, context);
+	return err ? err : take_file(options, words);
 }
 
-int opi_options_parse(struct opi_options *options, int argc, const char **argv)
+#define FIELD(name) offsetof(struct opi_options, name)
+
+static const struct opr_option rows[] = {
+	{ "output", 'o', FIELD(output), opr_take_string, "the session that is made (default current)", "NAME" },
+	{ "quiet", 'q', FIELD(quiet), NULL, "do not say what was read and stored", NULL },
+	{ "separate", 0, FIELD(separate), opr_take_string, "what gets sample files of its own (default " SEPARATE_DEFAULT ")",
+	  "none,library,kernel,thread,cpu,all" },
+	{ "session-dir", 0, FIELD(session_dir), opr_take_string, "where sessions are kept", "DIR" },
+	{ "vmlinux", 'k', FIELD(vmlinux), opr_take_string, "the kernel's image, that kernel samples are filed under", "FILE" },
+};
+
+#undef FIELD
+
+static const struct opr_command command = {
+	.program = "opimport",
+	.arguments = "[OPTION...] [FILE]",
+	.rows = rows,
+	.nr_rows = op_array_size(rows),
+};
+
+int opi_options_parse(struct opi_options *options, int argc, const char **argv, enum opr_request *ret_request)
 {
-	char *separate = NULL;
-	const struct poptOption rows[] = {
-		{ "session-dir", 0, POPT_ARG_STRING, &options->session_dir, 0, "where sessions are kept", "DIR" },
-		{ "output", 'o', POPT_ARG_STRING, &options->output, 0, "the session that is made (default current)", "NAME" },
-		{ "vmlinux", 'k', POPT_ARG_STRING, &options->vmlinux, 0, "the kernel's image, that kernel samples are filed under",
-		  "FILE" },
-		{ "separate", 0, POPT_ARG_STRING, &separate, 0, "what gets sample files of its own (default " SEPARATE_DEFAULT ")",
-		  "none,library,kernel,thread,cpu,all" },
-		{ "quiet", 'q', POPT_ARG_NONE, &options->quiet, 0, "do not say what was read and stored", NULL },
-		{ "version", 'v', POPT_ARG_NONE, &options->version, 0, "show the version", NULL },
-		POPT_AUTOHELP POPT_TABLEEND,
-	};
-	poptContext context = poptGetContext("opimport", argc, argv, rows, 0);
-	int result, err;
+	struct opr_words words = { 0 };
+	int err;
 
 	op_setup_init(&options->separation);
-	if (!context)
-		return opr_no_memory();
-	poptSetOtherOptionHelp(context, "[OPTION...] [FILE]");
-	result = poptGetNextOpt(context);
-	if (result < -1)
-		err = opr_error(-EINVAL, "%s: %s (see opimport --help)", poptBadOption(context, POPT_BADOPTION_NOALIAS),
-				poptStrerror(result));
-	else
-		err = options->version ? 0 : finish(options, context, separate);
-	free(separate);
-	poptFreeContext(context);
+	err = opr_command_read(&command, argc, argv, options, &words, ret_request);
+	if (!err && *ret_request == OPR_RUN)
+		err = finish(options, &words);
+	opr_words_free(&words);
 	return err;
 }
 
 void opi_options_free(struct opi_options *options)
 {
 	op_setup_free(&options->separation);
+	free(options->separate);
 	free(options->session_dir);
 	free(options->output);
 	free(options->vmlinux);

@@ -10,80 +10,32 @@
 #include "tools/output.h"
 #include "tools/report_log.h"
 #include "tools/report_writer.h"
-#include "tools/session_dir.h"
-#include "tools/session_span.h"
-#include "tools/session_stats.h"
-
-#define ARCHIVED_SESSIONS "/var/lib/oprofile" /* below the directory of an archive */
+#include "tools/selection.h"
 
 struct run {
 	struct opr_options *options;
-	struct opr_spec spec;
-	struct opr_finder finder;
-	struct opr_profile profile;
-	struct opr_classes classes;
+	struct opr_selection selection;
 	struct opr_output output;
 };
-
-static int choose_session_dir(const struct run *run, char **ret_dir)
-{
-	if (!run->spec.archive.nr_words)
-		return opr_session_dir_choose(run->options->session_dir, ret_dir);
-	if (asprintf(ret_dir, "%s" ARCHIVED_SESSIONS, run->spec.archive.words[0]) < 0)
-		return opr_no_memory();
-	return 0;
-}
-
-/* The sessions of a span take the place of the current one. */
-static int choose_sessions(struct run *run, const char *session_dir)
-{
-	struct opr_span span;
-	int err = opr_span_parse(&span, run->options->since, run->options->until);
-
-	if (err || !opr_span_is_given(&span))
-		return err;
-	if (run->spec.sessions_given)
-		return opr_error(-EINVAL, "session: and --since or --until do not go together: either names the sessions");
-	run->spec.add_sessions = true;
-	opr_words_free(&run->spec.sessions);
-	return opr_span_find(&span, session_dir, &run->spec.sessions);
-}
 
 static int open_profile(struct run *run, const struct opr_words *words)
 {
 	const struct opr_options *options = run->options;
-	char *session_dir = NULL;
-	int err = opr_spec_parse(&run->spec, (const char *const *)words->words, words->nr_words);
+	const struct opr_selection_options selection_options = {
+		.session_dir = options->session_dir,
+		.root = options->root,
+		.image_path = &options->image_path,
+		.merge = options->merge.merge,
+		.exclude_dependent = options->exclude_dependent,
+		.cgroups = options->cgroups,
+		.callgraph = options->callgraph,
+		.memory = options->mem,
+		.any_axes = options->format == OPR_FORMAT_XML,
+		.since = options->since,
+		.until = options->until,
+	};
 
-	run->spec.by_cgroup = options->cgroups;
-	run->spec.arcs = options->callgraph;
-	run->spec.memory = options->mem;
-	run->finder.archive = run->spec.archive.nr_words ? run->spec.archive.words[0] : NULL;
-	run->classes.any_axes = options->format == OPR_FORMAT_XML;
-	if (!err)
-		err = choose_session_dir(run, &session_dir);
-	if (!err)
-		err = opr_finder_init(&run->finder, options->root, &options->image_path);
-	if (!err)
-		err = choose_sessions(run, session_dir);
-	if (!err)
-		err = opr_profile_open(&run->profile, session_dir, &run->spec, &options->merge, options->exclude_dependent);
-	free(session_dir);
-	if (!err)
-		err = opr_classes_find(&run->classes, &run->profile, &options->merge);
-	if (!err)
-		err = opr_profile_arrange(&run->profile, &options->merge);
-	if (!err)
-		opr_session_stats_check(&run->profile);
-	return err;
-}
-
-static void close_profile(struct run *run)
-{
-	opr_classes_free(&run->classes);
-	opr_profile_free(&run->profile);
-	opr_finder_free(&run->finder);
-	opr_spec_free(&run->spec);
+	return opr_selection_open(&run->selection, &selection_options, words);
 }
 
 /* ---- output ---- */
@@ -119,7 +71,7 @@ static struct opr_layout layout_of(const struct run *run)
 	const struct opr_options *options = run->options;
 
 	return (struct opr_layout){
-		.classes = &run->classes,
+		.classes = &run->selection.classes,
 		.no_header = options->no_header,
 		.long_names = options->long_names || options->cgroups,
 		.accumulated = options->accumulated,
@@ -171,7 +123,7 @@ static int write_summary(struct run *run, const struct opr_summary *summary)
 static int report_summary(struct run *run)
 {
 	struct opr_summary summary = { 0 };
-	int err = opr_summary_make(&summary, &run->profile, run->classes.nr_classes);
+	int err = opr_summary_make(&summary, &run->selection.profile, run->selection.classes.nr_classes);
 
 	if (!err && summary.nr_applications > run->options->top)
 		summary.nr_applications = run->options->top;
@@ -192,7 +144,7 @@ static int write_rows(struct run *run, struct opr_symbol_report *report, const s
 	int err;
 
 	layout.totals = report->totals;
-	layout.app_column = has_several_applications(&run->profile, run->classes.nr_classes);
+	layout.app_column = has_several_applications(&run->selection.profile, run->selection.classes.nr_classes);
 	layout.diff = report->nr_rows && report->rows[0].changes;
 	err = opr_writer_init(&writer, writer_of(run), &layout, run->output.out);
 	if (!err && graph)
@@ -208,8 +160,8 @@ static int write_xml(struct run *run, struct opr_symbol_report *report, const st
 	struct opr_xml_attribute attributes[OPR_NR_XML_OPTIONS];
 	struct opr_xml_values values = { 0 };
 	struct opr_xml_document document = {
-		.profile = &run->profile,
-		.classes = &run->classes,
+		.profile = &run->selection.profile,
+		.classes = &run->selection.classes,
 		.report = report,
 		.graph = graph,
 		.title = run->options->title,
@@ -218,7 +170,7 @@ static int write_xml(struct run *run, struct opr_symbol_report *report, const st
 		.lines = run->options->debug_info,
 		.percent = run->options->threshold,
 	};
-	int err = opr_xml_options(run->options, &run->spec, &values, attributes, &document.nr_options);
+	int err = opr_xml_options(run->options, &run->selection.spec, &values, attributes, &document.nr_options);
 
 	if (!err)
 		err = opr_report_xml(&document, run->output.out);
@@ -235,7 +187,7 @@ static int write_memory(struct run *run, const struct opr_symbol_report *report)
 	};
 	struct opr_layout layout = layout_of(run);
 
-	layout.app_column = has_several_applications(&run->profile, run->classes.nr_classes);
+	layout.app_column = has_several_applications(&run->selection.profile, run->selection.classes.nr_classes);
 	return opr_mem_report_write(report, &layout, formats[run->options->format], run->output.out);
 }
 
@@ -268,13 +220,13 @@ static int read_symbols(struct run *run, struct opr_image_cache *cache, struct o
 	const struct opr_symbol_options symbol_options = { .demangle = options->demangle,
 							   .lines = options->debug_info,
 							   .root = options->root };
-	size_t nr_classes = options->mem ? OPR_NR_FACTS : run->classes.nr_classes;
-	int err = opr_image_cache_init(cache, &run->profile, &run->finder, &symbol_options);
+	size_t nr_classes = options->mem ? OPR_NR_FACTS : run->selection.classes.nr_classes;
+	int err = opr_image_cache_init(cache, &run->selection.profile, &run->selection.finder, &symbol_options);
 
 	if (!err)
-		err = opr_symbol_report_make(report, &run->profile, nr_classes, cache, &choice);
+		err = opr_symbol_report_make(report, &run->selection.profile, nr_classes, cache, &choice);
 	if (!err && options->callgraph)
-		err = opr_callgraph_make(graph, report, &run->profile, cache, &choice);
+		err = opr_callgraph_make(graph, report, &run->selection.profile, cache, &choice);
 	return err;
 }
 
@@ -291,7 +243,7 @@ static int report_symbols(struct run *run)
 		opr_symbol_report_limit(&report, run->options->threshold);
 		err = write_symbols(run, &report, run->options->callgraph ? &graph : NULL);
 		if (!err && !run->options->mem)
-			err = opr_missing_symbols_tell(&run->profile, &run->classes, &run->finder, &report);
+			err = opr_missing_symbols_tell(&run->selection.profile, &run->selection.classes, &run->selection.finder, &report);
 	}
 	opr_callgraph_free(&graph);
 	opr_symbol_report_free(&report);
@@ -317,7 +269,7 @@ static int report_images(struct run *run)
 {
 	struct opr_image_report report = { 0 };
 	size_t nr_rows;
-	int err = opr_image_report_make(&report, &run->profile, run->classes.nr_classes, &run->finder, run->options->threshold);
+	int err = opr_image_report_make(&report, &run->selection.profile, run->selection.classes.nr_classes, &run->selection.finder, run->options->threshold);
 
 	nr_rows = report.nr_rows;
 	if (nr_rows > run->options->top)
@@ -371,11 +323,11 @@ static int report_change(struct opr_options *options, const struct opr_spec_word
 	for (size_t i = 0; i < 2 && !err; i++)
 		err = open_profile(&runs[i], &words->sides[i]);
 	if (!err)
-		err = opr_diff_check(&runs[0].classes, &runs[1].classes);
+		err = opr_diff_check(&runs[0].selection.classes, &runs[1].selection.classes);
 	if (!err)
 		err = compare_symbols(runs);
-	close_profile(&runs[0]);
-	close_profile(&runs[1]);
+	opr_selection_free(&runs[0].selection);
+	opr_selection_free(&runs[1].selection);
 	return err;
 }
 
@@ -393,7 +345,7 @@ static int report_profile(struct opr_options *options, const struct opr_words *w
 
 	if (!err)
 		err = make_report(&run);
-	close_profile(&run);
+	opr_selection_free(&run.selection);
 	return err;
 }
 
@@ -401,13 +353,12 @@ int main(int argc, const char **argv)
 {
 	struct opr_options options = { 0 };
 	struct opr_spec_words words = { 0 };
+	enum opr_request request;
 	int err;
 
 	opr_log_init("opreport");
-	err = opr_options_parse(&options, argc, argv);
-	if (!err && options.version) {
-		puts("opreport: opd " PACKAGE_VERSION);
-	} else if (!err) {
+	err = opr_options_parse(&options, argc, argv, &request);
+	if (!err && request == OPR_RUN) {
 		err = opr_spec_words_split(&words, &options.words);
 		if (!err)
 			err = words.differential ? report_change(&options, &words) : report_profile(&options, &words.sides[0]);

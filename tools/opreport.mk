@@ -2,7 +2,9 @@
 # opreport, and the library that the tools which read sample files share.
 noinst_LIBRARIES += tools/libreport.a
 tools_libreport_a_SOURCES = \
+	tools/archive.c tools/archive.h \
 	tools/callgraph.c tools/callgraph.h \
+	tools/completion.c tools/completion.h \
 	tools/cpu_types.c tools/cpu_types.h \
 	tools/demangle.c tools/demangle.h \
 	tools/diff_report.c tools/diff_report.h \
@@ -17,8 +19,11 @@ tools_libreport_a_SOURCES = \
 	tools/images.c tools/images.h \
 	tools/mem_report.c tools/mem_report.h \
 	tools/missing_symbols.c tools/missing_symbols.h \
+	tools/option_table.c tools/option_table.h \
+	tools/option_values.c tools/option_values.h \
 	tools/output.c tools/output.h \
 	tools/packages.c tools/packages.h \
+	tools/percent.c tools/percent.h \
 	tools/profile.c tools/profile.h \
 	tools/profile_classes.c tools/profile_classes.h \
 	tools/profile_spec.c tools/profile_spec.h \
@@ -28,6 +33,7 @@ tools_libreport_a_SOURCES = \
 	tools/report_text.c \
 	tools/report_writer.c tools/report_writer.h \
 	tools/report_xml.c tools/report_xml.h \
+	tools/selection.c tools/selection.h \
 	tools/session_dir.c tools/session_dir.h \
 	tools/session_images.c \
 	tools/session_span.c tools/session_span.h \
@@ -46,7 +52,7 @@ tools_libreport_a_SOURCES = \
 	tools/xml_index.c tools/xml_index.h \
 	tools/xml_tables.c tools/xml_tables.h \
 	tools/xml_writer.c tools/xml_writer.h
-tools_libreport_a_CPPFLAGS = $(AM_CPPFLAGS)
+tools_libreport_a_CPPFLAGS = $(AM_CPPFLAGS) $(POPT_CFLAGS)
 tools_libreport_a_CFLAGS = $(AM_CFLAGS)
 
 bin_PROGRAMS += tools/opreport

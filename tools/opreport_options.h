@@ -3,7 +3,7 @@
 #ifndef OPR_OPREPORT_OPTIONS_H
 #define OPR_OPREPORT_OPTIONS_H
 
-#include "tools/profile.h"
+#include "tools/option_values.h"
 #include "tools/symbol_sort.h"
 
 enum opr_format { OPR_FORMAT_TEXT, OPR_FORMAT_XML, OPR_FORMAT_JSON, OPR_FORMAT_CSV };
@@ -11,12 +11,12 @@ enum opr_format { OPR_FORMAT_TEXT, OPR_FORMAT_XML, OPR_FORMAT_JSON, OPR_FORMAT_C
 struct opr_options {
 	int callgraph, xml, no_pager; /* set by popt, like the next */
 	int symbols, details, debug_info, show_address, accumulated, global_percent; /* set by popt: 0 or 1 */
-	int mem, images, long_names, no_header, reverse_sort, exclude_dependent, cgroups, version;
+	int mem, images, long_names, no_header, reverse_sort, exclude_dependent, cgroups;
 	char *session_dir; /* NULL: not given */
 	char *root, *output_file;
 	char *since, *until; /* NULL: not given */
-	struct opr_words sort, merge_words, exclude_symbols, include_symbols, image_path;
-	struct opr_merge merge;
+	struct opr_words sort, exclude_symbols, include_symbols, image_path;
+	struct opr_merge_option merge;
 	struct opr_sort_order order;
 	enum opr_demangle demangle;
 	double threshold;       /* percent */
@@ -28,7 +28,7 @@ struct opr_options {
 };
 
 /* Reads the command line into an empty structure, to be freed with opr_options_free in any case. 0 or -EINVAL, -ENOMEM. */
-int opr_options_parse(struct opr_options *options, int argc, const char **argv) OP_NONNULL OP_MUST_CHECK;
+int opr_options_parse(struct opr_options *options, int argc, const char **argv, enum opr_request *ret_request) OP_NONNULL OP_MUST_CHECK;
 
 void opr_options_free(struct opr_options *options);
 

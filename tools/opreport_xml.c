@@ -40,7 +40,7 @@ int opr_xml_options(const struct opr_options *options, const struct opr_spec *sp
 		{ "debuginfo", options->debug_info, NULL },
 		{ "details", options->details, NULL },
 		{ "imagepath", false, &options->image_path },
-		{ "merge", false, &options->merge_words },
+		{ "merge", false, &options->merge.words },
 		{ "excludedependent", options->exclude_dependent, NULL },
 		{ "excludesymbols", false, &options->exclude_symbols },
 		{ "includesymbols", false, &options->include_symbols },

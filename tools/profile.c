@@ -28,8 +28,10 @@ char *opr_image_name(const struct op_image_name *image)
 		op_text_printf(&text, "/%s", image->name);
 		break;
 	case OP_IMAGE_ANON:
-		op_text_printf(&text, "%s (tgid:%" PRId32 " range:0x%" PRIx64 "-0x%" PRIx64 ")", image->name, image->tgid,
-			       image->start, image->end);
+		op_text_printf(&text, "%s (", image->name);
+		if (image->tgid || image->start)
+			op_text_printf(&text, "tgid:%" PRId32 " ", image->tgid);
+		op_text_printf(&text, "range:0x%" PRIx64 "-0x%" PRIx64 ")", image->start, image->end);
 		break;
 	}
 	return op_text_steal(&text);
@@ -212,14 +214,14 @@ const struct op_dcookie_row *opr_session_row(const struct opr_session *session, 
 
 struct opr_identity opr_session_identity(const struct opr_session *session, const struct op_image_name *image, const char *name)
 {
-	const struct op_dcookie_row *row = image->kind == OP_IMAGE_FILE ? opr_session_row(session, image) : NULL;
+	const struct op_dcookie_row *row = image->kind == OP_IMAGE_ANON ? NULL : opr_session_row(session, image);
 
 	return row ? opr_identity_of_row(row) : opr_identity_of(name);
 }
 
 struct opr_identity opr_profile_identity(const struct opr_profile *profile, const struct op_image_name *image, const char *name)
 {
-	if (image->kind == OP_IMAGE_FILE && strcmp(image->name, name))
+	if (image->kind != OP_IMAGE_ANON && strcmp(image->name, name + (image->kind == OP_IMAGE_KERNEL)))
 		return opr_identity_of(name);
 	for (size_t i = profile->nr_sessions; i--;) {
 		struct opr_identity identity = opr_session_identity(&profile->sessions[i], image, name);
@@ -278,8 +280,18 @@ static char *jit_object_path(const char *sample_path, int32_t tgid)
 	return op_text_steal(&path);
 }
 
+/* The real path of a session, in an archive the one that it had. NULL: it has none, or no memory. */
+static char *find_home(const struct opr_archive *archive, const char *path)
+{
+	char *real = realpath(path, NULL), *home = real ? opr_archive_to_home(archive, real) : NULL;
+
+	free(real);
+	return home;
+}
+
 /* The object of an anonymous region's process when there is one: all regions of the process are one image then. */
-static int find_jit_object(struct opr_session *session, const char *sample_path, int32_t tgid, char **ret_path)
+static int find_jit_object(const struct opr_archive *archive, struct opr_session *session, const char *sample_path, int32_t tgid,
+			   char **ret_path)
 {
 	char *below = jit_object_path(sample_path, tgid);
 	struct op_text path = { 0 };
@@ -287,7 +299,7 @@ static int find_jit_object(struct opr_session *session, const char *sample_path,
 
 	if (!err && !faccessat(session->dir_fd, below, F_OK, 0)) {
 		if (!session->real_path)
-			session->real_path = realpath(session->path, NULL);
+			session->real_path = find_home(archive, session->path);
 		op_text_printf(&path, "%s/%s", session->real_path ? session->real_path : session->path, below);
 		*ret_path = op_text_steal(&path);
 		err = *ret_path ? 0 : -ENOMEM;
@@ -301,7 +313,7 @@ static char *name_image(struct opr_profile *profile, size_t session, const struc
 {
 	char *object = NULL;
 
-	if (image->kind == OP_IMAGE_ANON && find_jit_object(&profile->sessions[session], sample_path, image->tgid, &object) < 0)
+	if (image->kind == OP_IMAGE_ANON && find_jit_object(profile->archive, &profile->sessions[session], sample_path, image->tgid, &object) < 0)
 		return NULL;
 	return object ? object : opr_session_image_name(profile, session, image);
 }

@@ -45,6 +45,7 @@ struct opr_session {
 struct opr_profile {
 	struct opr_session *sessions;
 	size_t nr_sessions;
+	const struct opr_archive *archive; /* that the sessions lie in; NULL: none */
 	bool add_sessions; /* the same file of two sessions is added up */
 	struct opr_file *files;
 	size_t nr_files;

@@ -7,17 +7,16 @@
 
 void opr_write_csv(FILE *out, const char *text)
 {
-	struct op_text clean = { 0 };
+	char escaped[OP_ESCAPED_BYTES];
 
-	op_text_add_clean(&clean, text);
 	fputc('"', out);
-	for (const char *c = op_text_get(&clean); *c; c++) {
-		if (*c == '"')
+	while (*text) {
+		if (*text == '"')
 			fputc('"', out);
-		fputc(*c, out);
+		text += op_escape(text, escaped);
+		fputs(escaped, out);
 	}
 	fputc('"', out);
-	op_text_free(&clean);
 }
 
 static void write_texts(FILE *out, const char *const *texts, size_t nr_texts)

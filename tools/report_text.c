@@ -6,7 +6,8 @@
 #include "tools/escape.h"
 #include "tools/report_writer.h"
 
-#define PERCENT_WIDTH    7
+#define SAMPLES_WIDTH    9 /* of columns */
+#define PERCENT_COLUMN_WIDTH 9
 #define TITLE_WIDTH      17
 #define RULE             "------------------"
 #define BLOCK_RULE_WIDTH 79
@@ -18,9 +19,9 @@ struct column {
 };
 
 static const struct column vma_column = { "vma", 9 };
-static const struct column samples_column = { "samples", 9 };
+static const struct column samples_column = { "samples", SAMPLES_WIDTH };
 static const struct column cumulated_column = { "cum. samples", 14 };
-static const struct column percent_column = { "%", 9 };
+static const struct column percent_column = { "%", PERCENT_COLUMN_WIDTH };
 static const struct column cumulated_percent_column = { "cum. %", 11 };
 static const struct column change_column = { "diff %", 10 };
 static const struct column line_column = { "linenr info", 28 };
@@ -31,38 +32,19 @@ static const struct column build_id_column = { "build-id", 42 };
 static const struct column symbols_column = { "symbols", 12 };
 static const struct column debug_column = { "debug file", 0 };
 
-struct percent_text {
-	char text[64];
-};
-
-/* Seven columns: four decimals as far as they fit, small numbers in scientific notation, nothing at all as one 0. */
-static struct percent_text format_percent(uint64_t count, uint64_t total)
+/* A change: with a sign; what is new or gone has none. */
+static struct opr_percent_text format_change(double percent)
 {
-	double percent = opr_percent(count, total);
-	struct percent_text text;
-
-	if (!count || !total)
-		snprintf(text.text, sizeof(text.text), "%*s", PERCENT_WIDTH, "0");
-	else if (percent > 0.001)
-		snprintf(text.text, PERCENT_WIDTH + 1, "%*.4f", PERCENT_WIDTH, percent);
-	else
-		snprintf(text.text, sizeof(text.text), "%*.1e", PERCENT_WIDTH, percent);
-	return text;
-}
-
-/* The same with a sign, for a change; what is new or gone has none. */
-static struct percent_text format_change(double percent)
-{
-	struct percent_text text;
+	struct opr_percent_text text;
 
 	if (isinf(percent))
 		snprintf(text.text, sizeof(text.text), percent > 0 ? "+++" : "---");
 	else if (!(fabs(percent) > 0))
-		snprintf(text.text, sizeof(text.text), "%*s", PERCENT_WIDTH, "+0");
+		snprintf(text.text, sizeof(text.text), "%*s", OPR_PERCENT_WIDTH, "+0");
 	else if (fabs(percent) > 0.001)
-		snprintf(text.text, PERCENT_WIDTH + 2, "%+*.4f", PERCENT_WIDTH, percent);
+		snprintf(text.text, OPR_PERCENT_WIDTH + 2, "%+*.4f", OPR_PERCENT_WIDTH, percent);
 	else
-		snprintf(text.text, sizeof(text.text), "%+*.1e", PERCENT_WIDTH, percent);
+		snprintf(text.text, sizeof(text.text), "%+*.1e", OPR_PERCENT_WIDTH, percent);
 	return text;
 }
 
@@ -101,14 +83,20 @@ static void write_description(struct opr_writer *writer)
 
 /* ---- summary ---- */
 
+static void cut_title(const char *title, size_t nr_bytes, char *ret_title)
+{
+	if (strlen(title) >= nr_bytes)
+		snprintf(ret_title, nr_bytes, "%.*s...", (int)nr_bytes - 4, title);
+	else
+		snprintf(ret_title, nr_bytes, "%s", title);
+}
+
 static void write_title(struct opr_writer *writer, const char *title)
 {
-	char shown[TITLE_WIDTH + 1];
+	char cut[TITLE_WIDTH + 1], shown[TITLE_WIDTH + 1];
 
-	if (strlen(title) > TITLE_WIDTH)
-		snprintf(shown, sizeof(shown), "%.*s...", TITLE_WIDTH - 3, title);
-	else
-		snprintf(shown, sizeof(shown), "%*s", TITLE_WIDTH, title);
+	cut_title(title, sizeof(cut), cut);
+	snprintf(shown, sizeof(shown), "%*s", TITLE_WIDTH, cut);
 	opr_write_escaped(writer->out, shown);
 	fputc('|', writer->out);
 }
@@ -137,7 +125,7 @@ static void write_count_row(struct opr_writer *writer, const char *indent, const
 	for (size_t i = 0; i < writer->layout.classes->nr_classes; i++) {
 		const char *colour = colour_of(writer, row->counts[i], totals[i]);
 
-		fprintf(writer->out, "%9" PRIu64 " %s%s%s ", row->counts[i], colour, format_percent(row->counts[i], totals[i]).text,
+		fprintf(writer->out, "%9" PRIu64 " %s%s%s ", row->counts[i], colour, opr_format_percent(row->counts[i], totals[i]).text,
 			colour_end(colour));
 	}
 	opr_write_escaped(writer->out, opr_show_name(writer, row->name));
@@ -243,9 +231,9 @@ static void write_counts(struct opr_writer *writer, struct line *line, const uin
 		if (writer->layout.accumulated)
 			write_number(line, &cumulated_column, cumulated[i]);
 		line->colour = gone ? NULL : colour_of(writer, counts[i], totals[i]);
-		write_field(line, &percent_column, gone ? "---" : format_percent(counts[i], totals[i]).text);
+		write_field(line, &percent_column, gone ? "---" : opr_format_percent(counts[i], totals[i]).text);
 		if (writer->layout.accumulated)
-			write_field(line, &cumulated_percent_column, format_percent(cumulated[i], totals[i]).text);
+			write_field(line, &cumulated_percent_column, opr_format_percent(cumulated[i], totals[i]).text);
 		if (changes)
 			write_field(line, &change_column, format_change(changes[i]).text);
 	}
@@ -411,11 +399,30 @@ static void write_image(struct opr_writer *writer, const struct opr_image_row *r
 	fputc('\n', writer->out);
 }
 
+/* Which columns are whose, where there are several classes. */
+static void write_image_classes(struct opr_writer *writer)
+{
+	static const struct column column = { "", SAMPLES_WIDTH + PERCENT_COLUMN_WIDTH };
+	const struct opr_classes *classes = writer->layout.classes;
+	struct line line = { .out = writer->out };
+
+	if (classes->nr_classes == 1)
+		return;
+	for (size_t i = 0; i < classes->nr_classes; i++) {
+		char title[SAMPLES_WIDTH + PERCENT_COLUMN_WIDTH];
+
+		cut_title(classes->classes[i].title, sizeof(title), title);
+		write_field(&line, &column, title);
+	}
+	fputc('\n', writer->out);
+}
+
 static void write_image_header(struct opr_writer *writer)
 {
 	static const struct column *const columns[] = { &build_id_column, &symbols_column, &image_column, &debug_column };
 	struct line line = { .out = writer->out };
 
+	write_image_classes(writer);
 	for (size_t i = 0; i < writer->layout.classes->nr_classes; i++) {
 		write_class_title(&line, &samples_column, writer->layout.classes->classes[i].unit);
 		write_field(&line, &percent_column, percent_column.title);

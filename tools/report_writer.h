@@ -9,6 +9,7 @@
 
 #include "tools/callgraph.h"
 #include "tools/image_report.h"
+#include "tools/percent.h"
 #include "tools/summary.h"
 #include "tools/symbol_report.h"
 
@@ -49,12 +50,6 @@ struct opr_writer {
 };
 
 extern const struct opr_writer_ops opr_text_writer, opr_json_writer, opr_csv_writer;
-
-/* Percent of a total, 0 of none. */
-static inline double opr_percent(uint64_t count, uint64_t total)
-{
-	return total ? (double)count / (double)total * 100.0 : 0;
-}
 
 /* How an image is shown: the name it has in full, or without its directories; `shown` is where it was found. */
 const char *opr_show_name(const struct opr_writer *writer, const char *name) OP_NONNULL;

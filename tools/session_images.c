@@ -11,6 +11,11 @@ static bool has_build_id(const struct op_dcookie_row *row)
 	return row->id.build_id_bytes >= BUILD_ID_SHOWN_BYTES;
 }
 
+static bool has_file(const struct op_dcookie_row *row)
+{
+	return row->id.name.kind == OP_IMAGE_FILE || (row->id.is_kernel && has_build_id(row));
+}
+
 /* Where nothing is known of one of them, they are taken for the same. */
 static bool differ(const struct op_dcookie_row *a, const struct op_dcookie_row *b)
 {
@@ -40,13 +45,13 @@ char *opr_session_image_name(const struct opr_profile *profile, size_t session, 
 	const struct op_dcookie_row *row = NULL, *first = NULL;
 	struct op_text text = { 0 };
 
-	if (image->kind == OP_IMAGE_FILE && profile->nr_sessions > 1)
+	if (image->kind != OP_IMAGE_ANON && profile->nr_sessions > 1)
 		row = opr_session_row(&profile->sessions[session], image);
-	if (row)
+	if (row && has_file(row))
 		first = owner(profile, image);
-	if (!row || row == first || !differ(row, first))
+	if (!first || row == first || !differ(row, first))
 		return opr_image_name(image);
-	op_text_printf(&text, "%s (", image->name);
+	op_text_printf(&text, "%s%s (", image->kind == OP_IMAGE_KERNEL ? "/" : "", image->name);
 	if (has_build_id(row)) {
 		op_text_add(&text, "build-id ");
 		for (size_t i = 0; i < BUILD_ID_SHOWN_BYTES; i++)

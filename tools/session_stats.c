@@ -6,29 +6,12 @@
 #include <inttypes.h>
 #include <unistd.h>
 
-#include "libop/parse.h"
 #include "libop/session.h"
+#include "libop/session_stats.h"
 #include "tools/report_log.h"
 
 #define LOSS_PREFIX    "lost_"
 #define TOLERATED_PART 10000 /* one in so many */
-
-static bool read_number(int dir_fd, const char *path, uint64_t *ret_value)
-{
-	int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-	char text[32];
-	ssize_t got;
-
-	if (fd < 0)
-		return false;
-	got = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (got <= 0)
-		return false;
-	text[got] = '\0';
-	text[strcspn(text, "\n")] = '\0';
-	return !op_parse_u64(text, 0, UINT64_MAX, ret_value);
-}
 
 /* Sums the files of a directory whose names begin so. */
 static uint64_t sum_files(int dir_fd, const char *prefix, const char *below)
@@ -47,7 +30,7 @@ static uint64_t sum_files(int dir_fd, const char *prefix, const char *below)
 		if (strncmp(entry->d_name, prefix, strlen(prefix)))
 			continue;
 		op_text_printf(&path, "%s%s", entry->d_name, below);
-		if (read_number(dir_fd, op_text_get(&path), &value))
+		if (!op_stats_read(dir_fd, op_text_get(&path), &value))
 			sum += value;
 		op_text_free(&path);
 	}
@@ -60,7 +43,7 @@ static void check_overflow(int stats_fd, const char *path)
 {
 	uint64_t overflows;
 
-	if (!read_number(stats_fd, "event_lost_overflow", &overflows))
+	if (op_stats_read(stats_fd, "event_lost_overflow", &overflows))
 		return;
 	if (!overflows)
 		overflows = sum_files(stats_fd, "cpu", "/sample_lost_overflow");
@@ -72,7 +55,7 @@ static void check_losses(int stats_fd, const char *path)
 {
 	uint64_t total, lost;
 
-	if (!read_number(stats_fd, "total_samples", &total))
+	if (op_stats_read(stats_fd, "total_samples", &total))
 		return;
 	lost = sum_files(stats_fd, LOSS_PREFIX, "");
 	if (lost > total / TOLERATED_PART)

@@ -23,18 +23,14 @@ static const char *entity_of(char c)
 
 void opr_xml_text(FILE *out, const char *text)
 {
-	struct op_text clean = { 0 };
+	char escaped[OP_ESCAPED_BYTES];
 
-	op_text_add_clean(&clean, text);
-	for (const char *c = op_text_get(&clean); *c; c++) {
-		const char *entity = entity_of(*c);
+	while (*text) {
+		const char *entity = entity_of(*text);
 
-		if (entity)
-			fputs(entity, out);
-		else
-			fputc(*c, out);
+		text += op_escape(text, escaped);
+		fputs(entity ? entity : escaped, out);
 	}
-	op_text_free(&clean);
 }
 
 void opr_xml_begin(FILE *out, const char *tag)

@@ -52,6 +52,7 @@ struct load {
 	struct process *processes;
 	uint64_t nr_samples, nr_sideband;
 	uint64_t now_ns; /* of the side band */
+	uint64_t (*clock)(void);
 	bool spoilt;
 };
 
@@ -117,10 +118,23 @@ static void choose_program(struct load *load, struct process *process, uint32_t 
 
 /* ---- side band ---- */
 
+/* No two records have the same time: what follows from another one is later. */
+static uint64_t next_time(struct load *load)
+{
+	uint64_t before_ns = load->now_ns;
+
+	if (!load->clock)
+		return load->now_ns++;
+	do {
+		load->now_ns = load->clock();
+	} while (load->now_ns <= before_ns);
+	return load->now_ns;
+}
+
 static void take_time(struct load *load, uint64_t words[3], uint32_t pid)
 {
 	words[0] = (uint64_t)pid << 32 | pid;
-	words[1] = load->now_ns++;
+	words[1] = next_time(load);
 	words[2] = LOAD_EVENT_ID;
 }
 
@@ -292,11 +306,11 @@ int load_sample(struct load *load, uint32_t cpu_index, struct op_mring_writer *r
 {
 	struct load_cpu *cpu = &load->cpus[cpu_index];
 	struct perf_event_header *record;
-	uint64_t words[4] = { LOAD_EVENT_ID, 0, 0, time_ns };
+	uint64_t words[4] = { LOAD_EVENT_ID };
 	int err;
 
 	if (load->config.change_every && load->nr_samples % load->config.change_every == load->config.change_every - 1) {
-		load->now_ns = time_ns - CHANGE_NS;
+		load->now_ns = load->clock ? load->now_ns : time_ns - CHANGE_NS;
 		change_process(load);
 	}
 	step(load, cpu);
@@ -304,6 +318,7 @@ int load_sample(struct load *load, uint32_t cpu_index, struct op_mring_writer *r
 		return -ENOBUFS;
 	words[1] = cpu->function_ip + cpu->address * LOAD_STEP_BYTES;
 	words[2] = (uint64_t)cpu->process->pid << 32 | cpu->process->pid;
+	words[3] = load->clock ? next_time(load) : time_ns;
 	err = op_mring_reserve(ring, sizeof(*record) + sizeof(words), &record);
 	if (err < 0)
 		return err;
@@ -392,6 +407,11 @@ void load_free(struct load *load)
 void load_set_sideband(struct load *load, uint32_t cpu, struct op_mring_writer *sideband)
 {
 	load->cpus[cpu].sideband = sideband;
+}
+
+void load_set_clock(struct load *load, uint64_t (*clock)(void))
+{
+	load->clock = clock;
 }
 
 uint64_t load_samples(const struct load *load)

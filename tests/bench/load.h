@@ -48,11 +48,17 @@ void load_free(struct load *load);
 /* Where the side band of a CPU goes. */
 void load_set_sideband(struct load *load, uint32_t cpu, struct op_mring_writer *sideband) OP_NONNULL;
 
+/*
+ * For a reader that is at work at the same time and looks at `clock` too: each record has the time at which it is written, and what follows from
+ * it a later one, as the kernel's have. Other times, which callers give, may lie before a look of the reader that did not find the record yet.
+ */
+void load_set_clock(struct load *load, uint64_t (*clock)(void)) OP_NONNULL;
+
 /* Says of every process that it is there: exec and mappings. 0 or -ENOBUFS. */
 int load_begin(struct load *load, uint64_t time_ns) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * One sample of a CPU into `ring`, at time_ns, which grows by LOAD_STEP_NS at least from call to call; what the side bands say of
+ * One sample of a CPU into `ring`, at time_ns (without effect with a clock), which grows by LOAD_STEP_NS at least from call to call; what the side bands say of
  * the time before it goes first. 0; -ENOSPC: no room for the sample, which the ring counts as dropped and the load does not count;
  * -ENOBUFS: no room in a side band, and the load is spoilt.
  */

@@ -97,7 +97,7 @@ int sim_open(const struct sim_config *config, struct sim *ret_sim)
 {
 	int err;
 
-	*ret_sim = (struct sim){ .nr_cpus = config->load.nr_cpus, .dir_fd = -1 };
+	*ret_sim = (struct sim){ .nr_cpus = config->load.nr_cpus, .dir_fd = -1, .keep_session = config->keep_session };
 	load_event(&ret_sim->event);
 	ret_sim->cpus = calloc(ret_sim->nr_cpus, sizeof(*ret_sim->cpus));
 	err = ret_sim->cpus ? load_new(&config->load, &ret_sim->load) : -ENOMEM;
@@ -133,7 +133,7 @@ void sim_close(struct sim *sim)
 	load_free(sim->load);
 	if (sim->dir_fd >= 0)
 		close(sim->dir_fd);
-	if (sim->dir[0])
+	if (sim->dir[0] && !sim->keep_session)
 		nftw(sim->dir, remove_entry, OPEN_AT_ONCE, FTW_DEPTH | FTW_PHYS);
 	*sim = (struct sim){ .dir_fd = -1 };
 }
@@ -162,9 +162,9 @@ int sim_visit(struct sim *sim, uint32_t cpu_index, uint64_t now_ns)
 	err = cpu->source->swap(cpu);
 	if (err)
 		return err;
+	ring = cpu->source->read_ring(cpu);
 	pipeline->resolver.now_ns = pipeline->count.now_ns = now_ns;
 	err = opd_sideband_drain(&pipeline->capture, &pipeline->resolver, now_ns, &loss);
-	ring = cpu->source->read_ring(cpu);
 	if (!ring)
 		return -EAGAIN;
 	opd_drain_ring(pipeline, cpu, ring);

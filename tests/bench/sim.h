@@ -26,18 +26,20 @@ struct sim {
 	uint32_t nr_cpus;
 	int dir_fd; /* the session directory, a new one */
 	char dir[64];
+	bool keep_session;
 };
 
 struct sim_config {
 	struct load_config load;
 	size_t ring_bytes, sideband_bytes;
 	size_t max_open_files;
+	bool keep_session; /* the caller removes it */
 };
 
 /* 0 or -errno; then nothing is left. */
 int sim_open(const struct sim_config *config, struct sim *ret_sim) OP_NONNULL OP_MUST_CHECK;
 
-/* Also removes the session directory. */
+/* Also removes the session directory, unless it is to be kept. */
 void sim_close(struct sim *sim) OP_NONNULL;
 
 /* Bytes that the write ring of a CPU takes. The load's thread. */

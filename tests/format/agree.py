@@ -22,29 +22,28 @@ class Disagreement(Exception):
     """opreport and the reader differ."""
 
 
-def one_mark(text):
-    """How many marks stand for bytes that are no UTF-8 is up to who decodes them."""
-    return re.sub("\ufffd+", "\ufffd", text)
-
-
-def shown(name):
-    """A name as a terminal may have it: control characters, also those of one byte from 0x80 to 0x9f, by their bytes in hexadecimal."""
+def escaped(name):
+    """What cannot be shown by its bytes in hexadecimal."""
     text = ""
     for char in os.fsencode(name).decode("utf-8", "surrogateescape"):
         code = ord(char)
         if 0xdc80 <= code <= 0xdcff:
-            text += "\\x%02x" % (code - 0xdc00) if code < 0xdca0 else "\ufffd"
-        elif code < 0x20 or 0x7f <= code < 0xa0:
+            text += "\\x%02x" % (code - 0xdc00)
+        elif code < 0x20 or 0x7f <= code < 0xa0 or code in (0xfffe, 0xffff):
             text += "".join("\\x%02x" % byte for byte in char.encode("utf-8"))
         else:
             text += char
-    return one_mark(text)
+    return text
+
+
+def shown(name):
+    """A name as opreport(1), NAMES, says: a backslash that would look like the beginning of an escape is one, too."""
+    return "\\x5c".join(escaped(part) for part in re.split(r"\\(?=x[0-9a-f]{2})", name))
 
 
 def parse_summary(text):
     """[(application, image or None, [(count, percent), one for each class])] of the output of opreport -n -f."""
     rows, app = [], None
-    text = one_mark(text)
     for line in text.split("\n")[:-1]:
         match = LINE.match(line)
         if not match:

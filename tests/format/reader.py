@@ -112,7 +112,8 @@ def take_image(parts, path, first):
         region = parts.pop(0).split(".")
         require(len(region) == 3 and region[0].isdigit(), path, "bad region")
         require(all(x.startswith("0x") and int(x, 16) >= 0 for x in region[1:]), path, "bad addresses of the region")
-        return "anon", "%s (tgid:%s range:%s-%s)" % (kind[6:-1], region[0], region[1], region[2])
+        process = "" if region[:2] == ["0", "0x0"] else "tgid:%s " % region[0]
+        return "anon", "%s (%srange:%s-%s)" % (kind[6:-1], process, region[1], region[2])
     require(kind in ("{root}", "{kern}"), path, "image begins with %s" % kind)
     words = []
     while parts and parts[0] not in CALLER_SEPARATORS and not (len(parts) == 1):

@@ -4,67 +4,15 @@
  * name is taken apart and a file of that name is listed; the file is read, repaired, and opened for counting. What was repaired can be
  * read, and has nothing that was not there.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include "tests/fuzz/fuzz_dir.h"
 
-#include "libop/file.h"
+#include <errno.h>
+
 #include "libop/odb.h"
 #include "libop/session.h"
-#include "libop/text.h"
 
 #define FILE_NAME "{root}/f/{dep}/{root}/f/TIMER.1.0.all.all.all"
 #define TMP_NAME  "tmp/sample"
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes);
-
-static void check(bool holds)
-{
-	if (!holds)
-		abort();
-}
-
-static void remove_directory(void)
-{
-	static char command[64];
-
-	snprintf(command, sizeof(command), "rm -rf /dev/shm/opd-fuzz.%d", (int)getpid());
-	if (system(command))
-		_exit(1);
-}
-
-static int open_directory(void)
-{
-	static int dir_fd = -1;
-	char path[64];
-
-	if (dir_fd >= 0)
-		return dir_fd;
-	snprintf(path, sizeof(path), "/dev/shm/opd-fuzz.%d", (int)getpid());
-	check(!mkdir(path, 0700) || errno == EEXIST);
-	dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	check(dir_fd >= 0);
-	atexit(remove_directory);
-	return dir_fd;
-}
-
-/* False when no file can have this name. */
-static bool write_file(int dir_fd, const char *path, const void *bytes, size_t nr_bytes)
-{
-	const char *name;
-	int parent = op_file_open_parent(dir_fd, path, true, &name), fd;
-
-	if (parent < 0)
-		return false;
-	fd = openat(parent, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	close(parent);
-	if (fd < 0)
-		return false;
-	check(write(fd, bytes, nr_bytes) == (ssize_t)nr_bytes);
-	close(fd);
-	return true;
-}
 
 static uint64_t sum_of(const struct op_odb_samples *samples)
 {
@@ -81,7 +29,7 @@ static bool read_sum(int dir_fd, uint64_t *ret_sum)
 	struct op_odb_fault fault = { 0 };
 	int err = op_odb_read(dir_fd, FILE_NAME, &samples, &fault);
 
-	check(!err || (err == -EBADMSG && fault.why));
+	fuzz_check(!err || (err == -EBADMSG && fault.why));
 	if (err)
 		return false;
 	*ret_sum = sum_of(&samples);
@@ -95,12 +43,12 @@ static void count_in(int dir_fd)
 	uint64_t before, after;
 	struct op_odb *odb;
 
-	check(read_sum(dir_fd, &before));
-	check(!op_odb_open(dir_fd, FILE_NAME, TMP_NAME, &header, &odb));
+	fuzz_check(read_sum(dir_fd, &before));
+	fuzz_check(!op_odb_open(dir_fd, FILE_NAME, TMP_NAME, &header, &odb));
 	for (uint64_t key = 0; key < 200; key++)
-		check(!op_odb_add(odb, key, 1));
+		fuzz_check(!op_odb_add(odb, key, 1));
 	op_odb_close(odb);
-	check(read_sum(dir_fd, &after) && after == before + 200);
+	fuzz_check(read_sum(dir_fd, &after) && after == before + 200);
 }
 
 static void check_file(int dir_fd, const uint8_t *bytes, size_t nr_bytes)
@@ -111,17 +59,17 @@ static void check_file(int dir_fd, const uint8_t *bytes, size_t nr_bytes)
 	uint32_t dropped = 0;
 	bool was_readable;
 
-	check(write_file(dir_fd, FILE_NAME, bytes, nr_bytes));
+	fuzz_check(fuzz_dir_write(FILE_NAME, bytes, nr_bytes));
 	was_readable = read_sum(dir_fd, &before);
 	if (op_odb_repair(dir_fd, FILE_NAME, TMP_NAME, &dropped, &pending))
 		return;
-	check(read_sum(dir_fd, &after));
-	check(!was_readable || after <= before);
+	fuzz_check(read_sum(dir_fd, &after));
+	fuzz_check(!was_readable || after <= before);
 	op_odb_pending_free(pending);
-	check(!op_odb_recover(dir_fd, TMP_NAME, &recovery));
-	check(read_sum(dir_fd, &before) && before == after);
+	fuzz_check(!op_odb_recover(dir_fd, TMP_NAME, NULL, &recovery));
+	fuzz_check(read_sum(dir_fd, &before) && before == after);
 	count_in(dir_fd);
-	check(!op_odb_recover(dir_fd, TMP_NAME, &recovery));
+	fuzz_check(!op_odb_recover(dir_fd, TMP_NAME, NULL, &recovery));
 }
 
 static void check_name(int dir_fd, const char *name)
@@ -133,7 +81,7 @@ static void check_name(int dir_fd, const char *name)
 
 	if (!err)
 		free(storage);
-	if (!write_file(dir_fd, name, "", 0))
+	if (!fuzz_dir_write(name, "", 0))
 		return;
 	if (!op_session_list(dir_fd, &list, &bad_path))
 		op_session_list_free(&list);
@@ -143,7 +91,7 @@ static void check_name(int dir_fd, const char *name)
 /* Names lie below the directory's own one, where they cannot disturb each other. */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes)
 {
-	int dir_fd = open_directory();
+	int dir_fd = fuzz_dir_open();
 	size_t name_bytes = nr_bytes < 2 ? 0 : op_min_u64(bytes[0] | (size_t)bytes[1] << 8, nr_bytes - 2);
 	char *name = nr_bytes < 2 ? NULL : strndup((const char *)bytes + 2, name_bytes);
 
@@ -152,7 +100,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes)
 	check_file(dir_fd, bytes + 2 + name_bytes, nr_bytes - 2 - name_bytes);
 	if (!strncmp(name, "{root}/", 7) || !strncmp(name, "{kern}/", 7))
 		check_name(dir_fd, name);
-	check(!op_session_clear(dir_fd));
+	fuzz_check(!op_session_clear(dir_fd));
 	free(name);
 	return 0;
 }

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Fuzz targets: the corpora in `make check`, libFuzzer in `make fuzz` (clang; FUZZ_SECONDS each; new inputs and findings stay in the build directory).
-check_PROGRAMS += tests/fuzz/replay_ring tests/fuzz/replay_perf_map tests/fuzz/replay_jitdump tests/fuzz/replay_ibs tests/fuzz/replay_perf_data tests/fuzz/replay_session
+check_PROGRAMS += tests/fuzz/replay_ring tests/fuzz/replay_perf_map tests/fuzz/replay_jitdump tests/fuzz/replay_ibs tests/fuzz/replay_perf_data \
+	tests/fuzz/replay_session tests/fuzz/replay_dcookies tests/fuzz/replay_ledger tests/fuzz/replay_control
 TESTS += tests/fuzz/test_corpus.sh
-EXTRA_DIST += tests/fuzz/test_corpus.sh tests/fuzz/corpus tests/fuzz/fuzz_jit.h
+EXTRA_DIST += tests/fuzz/test_corpus.sh tests/fuzz/corpus tests/fuzz/fuzz_jit.h tests/fuzz/fuzz_dir.h
 
 tests_fuzz_replay_ring_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_ring.c
 tests_fuzz_replay_ring_LDADD = libop/libop.a
@@ -12,16 +13,24 @@ tests_fuzz_replay_jitdump_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_jitdump.
 tests_fuzz_replay_jitdump_LDADD = daemon/libopd.a libop/libop.a
 tests_fuzz_replay_ibs_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_ibs.c
 tests_fuzz_replay_ibs_LDADD = libop/libop.a
-tests_fuzz_replay_session_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_session.c
+tests_fuzz_replay_session_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_session.c tests/fuzz/fuzz_dir.c
 tests_fuzz_replay_session_LDADD = libop/libop.a
+tests_fuzz_replay_dcookies_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_dcookies.c tests/fuzz/fuzz_dir.c
+tests_fuzz_replay_dcookies_LDADD = libop/libop.a
+tests_fuzz_replay_ledger_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_ledger.c tests/fuzz/fuzz_dir.c
+tests_fuzz_replay_ledger_LDADD = libop/libop.a
 tests_fuzz_replay_perf_data_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_perf_data.c
 tests_fuzz_replay_perf_data_LDADD = libop/libop.a $(ZSTD_LIBS)
+
+tests_fuzz_replay_control_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_control.c
+tests_fuzz_replay_control_CPPFLAGS = $(AM_CPPFLAGS) $(SYSTEMD_CFLAGS)
+tests_fuzz_replay_control_LDADD = daemon/libopd.a libop/libop.a $(SYSTEMD_LIBS)
 
 FUZZ_CC = clang
 FUZZ_CFLAGS = -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all
 FUZZ_SECONDS = 600
-FUZZ_TARGETS = ring perf_map jitdump ibs perf_data session
-CLEANFILES += tests/fuzz/fuzz_session tests/fuzz/fuzz_ring tests/fuzz/fuzz_perf_map tests/fuzz/fuzz_jitdump tests/fuzz/fuzz_ibs tests/fuzz/fuzz_perf_data
+FUZZ_TARGETS = ring perf_map jitdump ibs perf_data session dcookies ledger control
+CLEANFILES += $(FUZZ_TARGETS:%=tests/fuzz/fuzz_%)
 
 # Compiled in one go: the library's objects are not instrumented.
 FUZZ_BUILD = $(MKDIR_P) tests/fuzz && \
@@ -52,8 +61,30 @@ FUZZ_SESSION_FILES = \
 	$(srcdir)/libop/odb_replace.c $(srcdir)/libop/session.c $(srcdir)/libop/mangle.c $(srcdir)/libop/file.c \
 	$(srcdir)/libop/text.c $(srcdir)/libop/parse.c $(srcdir)/libop/sys.c
 
-tests/fuzz/fuzz_session: $(srcdir)/tests/fuzz/fuzz_session.c $(FUZZ_SESSION_FILES) config.h
-	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_session.c $(FUZZ_SESSION_FILES)
+FUZZ_DIR_FILES = $(srcdir)/tests/fuzz/fuzz_dir.c $(srcdir)/tests/fuzz/fuzz_dir.h
+
+tests/fuzz/fuzz_session: $(srcdir)/tests/fuzz/fuzz_session.c $(FUZZ_DIR_FILES) $(FUZZ_SESSION_FILES) config.h
+	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_session.c $(srcdir)/tests/fuzz/fuzz_dir.c $(FUZZ_SESSION_FILES)
+
+FUZZ_DCOOKIES_FILES = \
+	$(srcdir)/libop/dcookie.c $(srcdir)/libop/dcookie_file.c $(srcdir)/libop/dcookie_name.c $(srcdir)/libop/mangle.c \
+	$(srcdir)/libop/htable.c $(srcdir)/libop/file.c $(srcdir)/libop/text.c $(srcdir)/libop/parse.c $(srcdir)/libop/sys.c
+
+tests/fuzz/fuzz_dcookies: $(srcdir)/tests/fuzz/fuzz_dcookies.c $(FUZZ_DIR_FILES) $(FUZZ_DCOOKIES_FILES) config.h
+	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_dcookies.c $(srcdir)/tests/fuzz/fuzz_dir.c $(FUZZ_DCOOKIES_FILES)
+
+FUZZ_LEDGER_FILES = \
+	$(srcdir)/libop/session_ledger.c $(srcdir)/libop/ledger.c \
+	$(srcdir)/libop/file.c $(srcdir)/libop/text.c $(srcdir)/libop/parse.c $(srcdir)/libop/sys.c
+
+tests/fuzz/fuzz_ledger: $(srcdir)/tests/fuzz/fuzz_ledger.c $(FUZZ_DIR_FILES) $(FUZZ_LEDGER_FILES) config.h
+	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_ledger.c $(srcdir)/tests/fuzz/fuzz_dir.c $(FUZZ_LEDGER_FILES)
+
+FUZZ_CONTROL_FILES = \
+	$(srcdir)/daemon/server.c $(srcdir)/libop/control.c $(srcdir)/libop/session_close.c $(srcdir)/libop/file.c $(srcdir)/libop/text.c $(srcdir)/libop/sys.c
+
+tests/fuzz/fuzz_control: $(srcdir)/tests/fuzz/fuzz_control.c $(FUZZ_CONTROL_FILES) config.h
+	$(FUZZ_BUILD) $(SYSTEMD_CFLAGS) $(srcdir)/tests/fuzz/fuzz_control.c $(FUZZ_CONTROL_FILES) $(SYSTEMD_LIBS)
 
 FUZZ_PERF_FILES = \
 	$(srcdir)/libop/perf_data.c $(srcdir)/libop/perf_open.c $(srcdir)/libop/perf_event.c $(srcdir)/libop/perf_feature.c \

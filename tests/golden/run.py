@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-TOOL_DIRS = {"opreport": "tools", "opcontrol": "tools"}
+TOOL_DIRS = {"opannotate": "tools", "opreport": "tools", "opcontrol": "tools"}
 
 
 def find_recordings():

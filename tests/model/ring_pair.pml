@@ -1,16 +1,25 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The swap of the memory pair, step by step as libop/ring_memory_pair.[ch] does it: one writer, and the reader's thread, which also
- * swaps. The letters are those of doc/ring.md.
+ * The swap of the memory pair, step by step as libop/ring_memory_pair.[ch] does it: one writer, one reader, and with SWAPPER a
+ * swapping thread; without it the reader does all swaps. The letters are those of doc/ring.md.
  *
- *   writer                                        reader's thread
+ *   writer                                        who swaps
  *   (E) store inside = turn of the last time, in  (G) store the next turn
  *         fence; LIGHT: nothing                         fence
  *   (F) load turn; not the same:                  (H) load inside: this turn: quiet; an older one, in: look again;
  *       guess again, go back to E                     an older one, out: quiet, but with LIGHT after a barrier only
- *   (A) load tail; no room: leave                 (C) load the head of the frozen ring, load its records
- *   store record, (B) store head                  (D) store its tail
- *   (I) store inside = turn, out
+ *   (A) load tail; no room: leave
+ *   store record, (B) store head                  reader
+ *   (I) store inside = turn, out                  (C) load the head of the frozen ring, load its records
+ *                                                 (D) store its tail
+ *
+ *   reader                                        swapping thread
+ *   store the swap, (J) store holder = nobody     (O) claim holder, load the swap
+ *   (W) load holder: back: load the swap; or      nothing, or G, or G and H
+ *   (O) claim holder: nobody had it               store the swap, (V) store holder = reader
+ *
+ * The swap is what the holder of the baton knows: the turn, whether the frozen ring is quiet, whether a barrier is due. Here it is one
+ * word. The reader swaps itself or lends the baton, as it likes, and looks (H) itself when the ring it gets back is not quiet.
  *
  * LIGHT is the variant with membarrier(2): it returns after a moment at which all that the writer had stored was in memory, here:
  * at which its buffer was empty. The reader may call it when it likes, so with LIGHT it may look (H) any number of times before.
@@ -29,7 +38,9 @@
  * Broken on purpose, each must fail: NO_WRITER_FENCE (after E; LIGHT without its barrier), NO_SWAPPER_FENCE (after G), EARLY_BARRIER
  * (LIGHT, and the barrier before G), NO_TURNS (the writer says its ring only, so that a guess looks like an answer; LIGHT),
  * NO_LOOK (the writer looks at the turn behind I instead), NO_WAIT (the reader does without H), NO_LEAVE_RELEASE (E and I may be seen before the record;
- * right under TSO), NO_WAIT_ACQUIRE (C comes before H; the one load that is moved, by hand).
+ * right under TSO), NO_WAIT_ACQUIRE (C comes before H; moved by hand). With SWAPPER: NO_LEND_RELEASE and NO_GIVE_RELEASE (J and V may be
+ * seen before the swap; right under TSO), NO_TAKE_ACQUIRE (the swap is loaded before O) and NO_BACK_ACQUIRE (C comes before W), both moved by
+ * hand, NO_BACK (the reader does without W and swaps as well), NO_CLAIM (O looks first and stores then).
  */
 #ifndef NR_RECORDS
 #define NR_RECORDS 5
@@ -39,6 +50,7 @@
 
 #define WRITER 0 /* whose buffer */
 #define READER 1
+#define SWAPPING 2
 
 #define NR_TURNS 8
 #ifdef NO_TURNS
@@ -53,7 +65,15 @@
 #define HEAD(ring) (2 + (ring))
 #define TAIL(ring) (4 + (ring))
 #define WORD(ring, position, word) (6 + (ring) * 2 * SLOTS + ((position) % SLOTS) * 2 + (word))
-#define NR_ADDRESSES (6 + 4 * SLOTS)
+#define HOLDER (6 + 4 * SLOTS)
+#define SWAP (7 + 4 * SLOTS)
+#define NR_ADDRESSES (8 + 4 * SLOTS)
+
+/* What is in HOLDER and in SWAP. */
+#define BY_READER 0
+#define BY_SWAPPER 1
+#define BY_NOBODY 2
+#define PACKED(turn, quiet, due) ((turn) * 4 + (quiet) * 2 + (due))
 
 byte memory[NR_ADDRESSES];
 
@@ -63,9 +83,10 @@ typedef store_buffer {
 	bool release[DEPTH];
 	byte nr
 };
-store_buffer buffers[2];
+store_buffer buffers[3];
 
-bool writer_done; /* the last record is committed and in memory; not part of the protocol */
+/* Not part of the protocol: the last record is committed and in memory; it was read. */
+bool writer_done, reader_done;
 
 inline store(who, to, what, is_release)
 {
@@ -114,7 +135,7 @@ inline leave(who, i)
 	}
 }
 
-proctype drain(bit who)
+proctype drain(byte who)
 {
 	byte at;
 
@@ -184,10 +205,47 @@ proctype writer()
 }
 
 /* membarrier(2) */
-inline barrier()
+inline barrier(who)
 {
-	fence(READER);
+	fence(who);
 	buffers[WRITER].nr == 0
+}
+
+/* By whoever has the baton. */
+inline move_turn(who)
+{
+#ifdef EARLY_BARRIER
+	barrier(who);
+#endif
+	turn = (turn + 1) % NR_TURNS;
+	store(who, TURN, turn, false); /* G */
+#ifndef NO_SWAPPER_FENCE
+	fence(who);
+#endif
+	quiet = false;
+#if defined(LIGHT) && !defined(NO_WRITER_FENCE) && !defined(EARLY_BARRIER)
+	due = true
+#endif
+}
+
+inline look_for_writer(who)
+{
+	inside = memory[INSIDE]; /* H */
+	if
+	:: inside == SAID(turn, 0) || inside == SAID(turn, 1) -> quiet = true
+	:: else ->
+		if
+		:: inside % 2 == 1
+		:: inside % 2 == 0 && !due -> quiet = true
+#ifdef LIGHT
+		:: inside % 2 == 0 && due ->
+			barrier(who);
+			due = false
+		:: inside % 2 == 0 && due /* one more look before it */
+#endif
+		fi
+	fi;
+	inside = 0
 }
 
 inline read_records(ring)
@@ -206,12 +264,54 @@ inline read_records(ring)
 	second = 0
 }
 
+#ifdef NO_LEND_RELEASE
+#define LEND_RELEASE false
+#else
+#define LEND_RELEASE true
+#endif
+#ifdef NO_GIVE_RELEASE
+#define GIVE_RELEASE false
+#else
+#define GIVE_RELEASE true
+#endif
+
+/* The reader's own store to HOLDER is what it would load. */
+#define IN_BUFFER(i) (buffers[READER].address[i] == HOLDER)
+#define LENT_IN_BUFFER (IN_BUFFER(0) || IN_BUFFER(1) || IN_BUFFER(2) || IN_BUFFER(3) || IN_BUFFER(4) || IN_BUFFER(5))
+#define IS_BACK (memory[HOLDER] == BY_READER && !LENT_IN_BUFFER)
+
+inline unpack()
+{
+	turn = swap / 4;
+	quiet = swap / 2 % 2;
+	due = swap % 2;
+	swap = 0
+}
+
+/* Until the baton is back, by W, or by O when nobody had it. */
+inline lend()
+{
+	store(READER, SWAP, PACKED(turn, quiet, due), false);
+	store(READER, HOLDER, BY_NOBODY, LEND_RELEASE); /* J */
+#ifdef NO_BACK_ACQUIRE
+	head = memory[HEAD(old)];
+#endif
+#ifndef NO_BACK
+	if
+	:: IS_BACK -> /* W */
+		swap = memory[SWAP];
+		unpack()
+	:: atomic { memory[HOLDER] == BY_NOBODY -> memory[HOLDER] = BY_READER } /* O */
+	fi
+#endif
+}
+
 proctype reader()
 {
 	byte tails[2];
-	byte turn, old, head, frozen, first, second, inside, idle;
+	byte turn, old, head, frozen, first, second, inside, idle, swap;
 	byte expect = 1;
-	bool finished, due;
+	bool quiet, due, finished;
 
 	do
 	:: writer_done || idle < 1 || memory[HEAD(old)] != tails[old] ->
@@ -220,42 +320,27 @@ proctype reader()
 		:: else -> idle++
 		fi;
 		finished = writer_done;
-#ifdef EARLY_BARRIER
-		barrier();
+		do
+		:: turn % 2 == old -> move_turn(READER)
+#ifdef SWAPPER
+		:: turn % 2 == old -> lend()
 #endif
-		turn = (turn + 1) % NR_TURNS;
-		store(READER, TURN, turn, false); /* G */
-#ifndef NO_SWAPPER_FENCE
-		fence(READER);
-#endif
+		:: turn % 2 != old -> break
+		od;
 #ifdef NO_WAIT_ACQUIRE
 		head = memory[HEAD(old)];
 #endif
 #ifndef NO_WAIT
-#if defined(LIGHT) && !defined(NO_WRITER_FENCE) && !defined(EARLY_BARRIER)
-		due = true;
-#endif
 		do
-		:: inside = memory[INSIDE]; /* H */
-			if
-			:: inside == SAID(turn, 0) || inside == SAID(turn, 1) -> break
-			:: else ->
-				if
-				:: inside % 2 == 1
-				:: inside % 2 == 0 && !due -> break
-#ifdef LIGHT
-				:: inside % 2 == 0 && due ->
-					barrier();
-					due = false
-				:: inside % 2 == 0 && due /* one more look before it */
+		:: !quiet ->
+			look_for_writer(READER)
+#ifdef NO_BACK_ACQUIRE
+			; head = memory[HEAD(old)]
 #endif
-				fi
-			fi
+		:: quiet -> break
 		od;
-		due = false;
-		inside = 0;
 #endif
-#ifndef NO_WAIT_ACQUIRE
+#if !defined(NO_WAIT_ACQUIRE) && !defined(NO_BACK_ACQUIRE)
 		head = memory[HEAD(old)]; /* C */
 #endif
 		assert(head >= tails[old] && head - tails[old] <= SLOTS);
@@ -263,19 +348,67 @@ proctype reader()
 		frozen = memory[HEAD(old)];
 		assert(frozen == head);
 		store(READER, TAIL(old), tails[old], true); /* D */
+		head = 0;
+		frozen = 0;
 		old = 1 - old;
 		if
 		:: finished ->
 			assert(expect == NR_RECORDS + 1);
+			reader_done = true;
 			break
 		:: else
 		fi
 	od
 }
 
+proctype swapper()
+{
+	byte turn, inside, swap;
+	bool quiet, due;
+
+end:
+	do
+	:: memory[HOLDER] == BY_NOBODY ->
+#ifdef NO_TAKE_ACQUIRE
+		swap = memory[SWAP];
+#endif
+#ifdef NO_CLAIM
+		memory[HOLDER] = BY_SWAPPER;
+#else
+		if
+		:: atomic { memory[HOLDER] == BY_NOBODY -> memory[HOLDER] = BY_SWAPPER } /* O */
+		:: atomic { memory[HOLDER] != BY_NOBODY -> swap = 0; goto end }
+		fi;
+#endif
+#ifndef NO_TAKE_ACQUIRE
+		swap = memory[SWAP];
+#endif
+		unpack();
+		if
+		:: true /* gives it back as it was */
+		:: true ->
+			move_turn(SWAPPING);
+			do
+			:: !quiet -> look_for_writer(SWAPPING)
+			:: break
+			od
+		fi;
+		store(SWAPPING, SWAP, PACKED(turn, quiet, due), false);
+		store(SWAPPING, HOLDER, BY_READER, GIVE_RELEASE); /* V */
+		turn = 0;
+		quiet = false;
+		due = false
+	:: reader_done -> break
+	od
+}
+
 init
 {
 	atomic {
+#ifdef SWAPPER
+		run drain(SWAPPING);
+		run swapper();
+#endif
 		run drain(WRITER);
 		run drain(READER);
 		run writer();

@@ -3,7 +3,7 @@
 check_PROGRAMS += tests/ring/torture
 TESTS += tests/ring/torture
 
-tests_ring_torture_SOURCES = tests/ring/torture.c
+tests_ring_torture_SOURCES = tests/ring/torture.c tests/ring/torture.h tests/ring/torture_records.c
 tests_ring_torture_LDADD = libop/libop.a
 
 # For check-long in tests/local.mk.

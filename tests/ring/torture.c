@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * torture [--records=N] [--seed=N] [MODE...]: a writer thread and a reader thread, which also swaps, on one memory ring or
- * pair. Every record has a number and a CRC, a random size and random yields around it. What is read must be what was written,
+ * torture [--records=N] [--seed=N] [MODE...]: a writer and a reader thread on one memory ring or pair, which the reader swaps. Or
+ * swapping threads do it: the reader lends them the baton, takes it back now and then, and swaps one time in eight itself. Or many pairs,
+ * each with a writer, one reader and a few swapping threads. Or the writer is a process. Every record has a number and a CRC, a random size and random yields around it. What is read must be what was written,
  * in order and once; what is missing must be what LOST records tell (in overwrite mode: nothing may be missing within a
  * snapshot). Exit code 1 and a line that says what was wrong otherwise.
  */
@@ -9,20 +10,15 @@
 #include <getopt.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "libop/parse.h"
-#include "libop/ring_memory_pair.h"
+#include "tests/ring/torture.h"
 
-#define BODY_BYTES_MAX 240u
-
-struct mode {
-	const char *name;
-	unsigned int flags; /* enum op_mring_flags */
-	bool pair;
-	bool in_page;
-	bool never_lose; /* the writer tries again until there is room */
-	unsigned int reader_flags; /* enum op_ring_flags, added */
-};
+#define NR_PAIRS_MAX    8
+#define NR_SWAPPERS_MAX 2
 
 static const struct mode modes[] = {
 	{ .name = "ring" },
@@ -37,71 +33,31 @@ static const struct mode modes[] = {
 	{ .name = "pair-overwrite", .pair = true, .flags = OP_MRING_OVERWRITE },
 	{ .name = "pair-overwrite-fence", .pair = true, .flags = OP_MRING_OVERWRITE | OP_MRING_FENCE },
 	{ .name = "pair-overwrite-in-page", .pair = true, .in_page = true, .flags = OP_MRING_OVERWRITE },
+	{ .name = "pair-process", .pair = true, .process = true },
+	{ .name = "swapper", .pair = true, .nr_swappers = 1 },
+	{ .name = "swapper-fence", .pair = true, .nr_swappers = 1, .flags = OP_MRING_FENCE },
+	{ .name = "swapper-full", .pair = true, .nr_swappers = 1, .never_lose = true },
+	{ .name = "swapper-full-fence", .pair = true, .nr_swappers = 1, .never_lose = true, .flags = OP_MRING_FENCE },
+	{ .name = "swapper-in-page", .pair = true, .nr_swappers = 1, .in_page = true },
+	{ .name = "swapper-overwrite", .pair = true, .nr_swappers = 1, .flags = OP_MRING_OVERWRITE },
+	{ .name = "swapper-overwrite-fence", .pair = true, .nr_swappers = 1, .flags = OP_MRING_OVERWRITE | OP_MRING_FENCE },
+	{ .name = "swapper-process", .pair = true, .nr_swappers = 1, .process = true },
+	{ .name = "two-swappers", .pair = true, .nr_swappers = 2, .never_lose = true },
+	{ .name = "many-pairs", .pair = true, .nr_swappers = 2, .nr_pairs = NR_PAIRS_MAX },
 };
 
-struct record {
-	struct perf_event_header header;
-	uint64_t number;
-	uint32_t crc; /* of what follows, and of the number */
-	uint32_t nr_bytes;
-	uint8_t body[];
-};
-
-struct run {
+struct crew {
 	const struct mode *mode;
-	struct op_mring_pair pair; /* or the first of its rings alone */
-	uint64_t nr_records;
+	struct run *runs;
+	size_t nr_runs;
 	uint64_t seed;
-	uint64_t dropped; /* by the writer, as it saw it */
-	bool done;	  /* the writer has committed its last record */
-	uint64_t expected; /* number of the next record */
-	uint64_t read;
-	uint64_t told; /* by LOST records */
+	bool over;
+	struct {
+		pthread_t thread;
+		pid_t pid;
+	} writers[NR_PAIRS_MAX];
+	pthread_t swappers[NR_SWAPPERS_MAX];
 };
-
-static uint32_t crc_table[256];
-
-static void make_crc_table(void)
-{
-	for (uint32_t i = 0; i < 256; i++) {
-		uint32_t crc = i;
-
-		for (int bit = 0; bit < 8; bit++)
-			crc = crc & 1 ? crc >> 1 ^ 0xedb88320 : crc >> 1;
-		crc_table[i] = crc;
-	}
-}
-
-static uint32_t crc_of(const struct record *record, size_t nr_bytes)
-{
-	uint32_t crc = (uint32_t)record->number;
-
-	for (size_t i = 0; i < nr_bytes; i++)
-		crc = crc >> 8 ^ crc_table[(crc ^ record->body[i]) & 0xff];
-	return crc;
-}
-
-static uint64_t random_u64(uint64_t *seed)
-{
-	uint64_t z = *seed += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
-}
-
-static void yield_sometimes(uint64_t *seed)
-{
-	if (random_u64(seed) % 512 == 0)
-		sched_yield();
-}
-
-static void wrong(const struct run *run, const char *what, uint64_t value)
-{
-	fprintf(stderr, "torture: %s: %s: %llu, at record %llu, seed %llu\n", run->mode->name, what, (unsigned long long)value,
-		(unsigned long long)run->expected, (unsigned long long)run->seed);
-	exit(1);
-}
 
 struct writers {
 	struct op_mring_writer ring;
@@ -111,10 +67,10 @@ struct writers {
 static int reserve(const struct mode *mode, struct writers *writers, size_t nr_bytes, struct perf_event_header **ret_record)
 {
 	if (mode->pair)
-		return mode->in_page ? op_mring_pair_reserve_in_page(&writers->pair, nr_bytes, ret_record) :
-				       op_mring_pair_reserve(&writers->pair, nr_bytes, ret_record);
-	return mode->in_page ? op_mring_reserve_in_page(&writers->ring, nr_bytes, ret_record) :
-			       op_mring_reserve(&writers->ring, nr_bytes, ret_record);
+		return mode->in_page ? op_mring_pair_reserve_in_page(&writers->pair, nr_bytes, ret_record)
+				     : op_mring_pair_reserve(&writers->pair, nr_bytes, ret_record);
+	return mode->in_page ? op_mring_reserve_in_page(&writers->ring, nr_bytes, ret_record)
+			     : op_mring_reserve(&writers->ring, nr_bytes, ret_record);
 }
 
 static void commit(const struct mode *mode, struct writers *writers)
@@ -131,20 +87,6 @@ static void abandon(const struct mode *mode, struct writers *writers)
 		op_mring_pair_abandon(&writers->pair);
 	else
 		op_mring_abandon(&writers->ring);
-}
-
-static void fill(struct record *record, uint64_t number, size_t nr_bytes, uint64_t *seed)
-{
-	uint64_t word = random_u64(seed);
-
-	record->header.type = PERF_RECORD_SAMPLE;
-	record->header.misc = (uint16_t)word;
-	record->number = number;
-	record->nr_bytes = (uint32_t)nr_bytes;
-	for (size_t i = 0; i < nr_bytes; i++)
-		record->body[i] = (uint8_t)(word >> i % 8 * 8) ^ (uint8_t)i;
-	yield_sometimes(seed);
-	record->crc = crc_of(record, nr_bytes);
 }
 
 static void write_records(struct run *run, struct writers *writers)
@@ -181,125 +123,112 @@ static void *writer_main(void *arg)
 {
 	struct run *run = arg;
 	struct writers writers;
-	int err = run->mode->pair ? op_mring_pair_writer_open(&run->pair, &writers.pair) :
-				    op_mring_writer_open(&run->pair.rings[0], &writers.ring);
+	int err = run->mode->pair ? op_mring_pair_writer_open(&run->pair, &writers.pair)
+				  : op_mring_writer_open(&run->pair.rings[0], &writers.ring);
 
 	if (err)
 		wrong(run, "writer_open", (uint64_t)-err);
 	write_records(run, &writers);
-	op_store_release(&run->done, true); /* V, pairs with W in read_all: the commits are stored before */
+	op_store_release(&run->done, true); /* v, pairs with w in ask_for_swap: the commits are stored before */
 	return NULL;
 }
 
-/* A LOST record stands for as many numbers, unless the writer tries again. */
-static void take_lost(struct run *run, const struct perf_event_header *header)
+static bool ask_for_swap(struct run *run, uint64_t *seed)
 {
-	uint64_t nr;
-
-	memcpy(&nr, (const uint8_t *)header + 16, sizeof(nr));
-	if (header->size != OP_MRING_LOST_BYTES || !nr)
-		wrong(run, "LOST", nr);
-	run->told += nr;
-	if (!run->mode->never_lose)
-		run->expected += nr;
-}
-
-static const struct record *check(const struct run *run, const struct perf_event_header *header)
-{
-	const struct record *record = (const void *)header;
-
-	if (header->size < sizeof(*record) || header->size != sizeof(*record) + record->nr_bytes || header->type != PERF_RECORD_SAMPLE)
-		wrong(run, "size", header->size);
-	if (record->crc != crc_of(record, record->nr_bytes))
-		wrong(run, "crc of record", record->number);
-	return record;
-}
-
-static void read_forward(struct run *run, struct op_ring *ring, uint64_t *seed)
-{
-	const struct perf_event_header *header;
-
-	op_ring_begin(ring);
-	while ((header = op_ring_next(ring))) {
-		if (header->type == PERF_RECORD_LOST) {
-			take_lost(run, header);
-			continue;
-		}
-		if (check(run, header)->number != run->expected)
-			wrong(run, "number", check(run, header)->number);
-		run->expected++;
-		run->read++;
-		yield_sometimes(seed);
-		if (random_u64(seed) % 256 == 0)
-			op_ring_end(ring);
-	}
-	op_ring_end(ring);
-}
-
-/* From the newest down, without a gap, to what the snapshot before had, or to what was overwritten. */
-static void read_snapshot(struct run *run, struct op_ring *ring)
-{
-	const struct perf_event_header *header;
-	uint64_t newest = 0, oldest = 0, bytes = 0, missing;
-	bool any = false;
-
-	op_ring_begin(ring);
-	while ((header = op_ring_next(ring))) {
-		const struct record *record = check(run, header);
-
-		if (!any)
-			newest = record->number;
-		else if (record->number != oldest - 1)
-			wrong(run, "number in a snapshot", record->number);
-		any = true;
-		oldest = record->number;
-		bytes += header->size;
-		run->read++;
-	}
-	op_ring_end(ring);
-	if (!any)
-		return;
-	if (oldest < run->expected)
-		wrong(run, "twice in snapshots", oldest);
-	/* Only a full ring may have let records go: full but for one partly overwritten, one reserved and a gap. */
-	missing = 3 * (sizeof(struct record) + BODY_BYTES_MAX) + run->mode->in_page * ring->data_bytes / 2;
-	if (oldest != run->expected && bytes + missing < ring->data_bytes)
-		wrong(run, "missing between snapshots", oldest);
-	run->expected = newest + 1;
-}
-
-static void read_pair(struct run *run, struct op_mring_pair_reader *reader, uint64_t *seed)
-{
-	struct op_ring *ring;
+	bool lend = run->mode->nr_swappers && random_u64(seed) % 8;
 	int err;
 
-	while ((err = op_mring_pair_swap(reader)) == -EAGAIN)
-		sched_yield();
-	if (err)
+	run->last = op_load_acquire(&run->done); /* w, pairs with v */
+	run->before = run->reader.read;
+	err = lend ? op_mring_pair_lend(&run->reader) : op_mring_pair_swap(&run->reader);
+	if (err && err != -EAGAIN)
 		wrong(run, "swap", (uint64_t)-err);
+	return !err;
+}
+
+static void read_pair(struct run *run, uint64_t *seed)
+{
+	struct op_ring *ring;
+
+	run->asked = run->asked || ask_for_swap(run, seed);
 	yield_sometimes(seed);
-	while (!(ring = op_mring_pair_read_ring(reader)))
-		sched_yield();
+	if (run->asked && run->reader.lent && random_u64(seed) % 32 == 0 && !op_mring_pair_recall(&run->reader))
+		run->nr_recalled++;
+	ring = run->asked ? op_mring_pair_read_ring(&run->reader) : NULL;
+	if (!ring)
+		return;
+	if (run->in_hand)
+		wrong(run, "the baton is in two hands", 0);
 	if (run->mode->flags & OP_MRING_OVERWRITE)
 		read_snapshot(run, ring);
 	else
 		read_forward(run, ring, seed);
+	run->asked = false;
+	run->finished = run->last && run->reader.read != run->before;
 }
 
-static void read_all(struct run *run, struct op_mring_pair_reader *pair, struct op_ring *ring)
+static void read_ring(struct run *run, uint64_t *seed)
 {
-	uint64_t seed = ~run->seed;
-	bool done;
+	bool last = op_load_acquire(&run->done); /* w, pairs with v */
+
+	read_forward(run, &run->ring, seed);
+	run->finished = last;
+}
+
+static void read_all(struct crew *crew)
+{
+	uint64_t seed = ~crew->seed;
+	size_t nr_finished;
 
 	do {
-		done = op_load_acquire(&run->done); /* W, pairs with V */
-		if (run->mode->pair)
-			read_pair(run, pair, &seed);
-		else
-			read_forward(run, ring, &seed);
+		nr_finished = 0;
+		for (size_t i = 0; i < crew->nr_runs; i++) {
+			struct run *run = &crew->runs[i];
+
+			if (!run->finished)
+				(crew->mode->pair ? read_pair : read_ring)(run, &seed);
+			nr_finished += run->finished;
+		}
 		if (random_u64(&seed) % 4 == 0)
 			sched_yield();
-	} while (!done);
+	} while (nr_finished < crew->nr_runs);
+}
+
+/* Some batons are given back as they were, and some before the writer has left. */
+static bool swap_one(struct run *run, uint64_t *seed)
+{
+	struct op_mring_pair_swapper swapper;
+
+	if (op_mring_pair_swapper_open(&run->reader.baton, &swapper))
+		return false;
+	if (run->in_hand)
+		wrong(run, "the baton is in two hands", 1);
+	run->in_hand = true;
+	if (random_u64(seed) % 16) {
+		while (op_mring_pair_swapper_swap(&swapper) && random_u64(seed) % 16)
+			sched_yield();
+		run->nr_by_swapper++;
+	}
+	yield_sometimes(seed);
+	run->in_hand = false;
+	op_mring_pair_swapper_close(&swapper);
+	return true;
+}
+
+static void *swapper_main(void *arg)
+{
+	struct crew *crew = arg;
+	uint64_t seed = crew->seed ^ (uintptr_t)&seed;
+	bool any;
+
+	while (!op_load_relaxed(&crew->over)) {
+		any = false;
+		for (size_t i = 0; i < crew->nr_runs; i++)
+			any |= swap_one(&crew->runs[i], &seed);
+		if (!any)
+			sched_yield();
+	}
+	return NULL;
 }
 
 /* After the last record: what was not told is still pending. */
@@ -320,33 +249,108 @@ static void check_sums(struct run *run)
 		wrong(run, "sum", run->expected);
 }
 
+static void open_run(struct run *run)
+{
+	const struct mode *mode = run->mode;
+
+	if (mode->pair ? op_mring_pair_create(8192, mode->flags, &run->pair)
+		       : op_mring_create(8192, 0, mode->flags, &run->pair.rings[0]))
+		wrong(run, "create", 0);
+	if (mode->pair)
+		op_mring_pair_reader_open(&run->pair, &run->reader);
+	else
+		op_mring_reader(&run->pair.rings[0], &run->ring);
+	run->ring.flags |= mode->reader_flags;
+}
+
+static void close_run(struct run *run)
+{
+	op_ring_unmap(&run->ring);
+	op_mring_pair_reader_close(&run->reader);
+	op_mring_pair_destroy(&run->pair);
+}
+
+static void start(struct crew *crew)
+{
+	for (size_t i = 0; i < crew->nr_runs && crew->mode->process; i++) {
+		crew->writers[i].pid = fork();
+		if (crew->writers[i].pid < 0)
+			wrong(crew->runs, "fork", (uint64_t)errno);
+		if (!crew->writers[i].pid) {
+			writer_main(&crew->runs[i]);
+			_exit(0);
+		}
+	}
+	for (size_t i = 0; i < crew->nr_runs && !crew->mode->process; i++)
+		if (pthread_create(&crew->writers[i].thread, NULL, writer_main, &crew->runs[i]))
+			wrong(crew->runs, "pthread_create", i);
+	for (size_t i = 0; i < crew->mode->nr_swappers; i++)
+		if (pthread_create(&crew->swappers[i], NULL, swapper_main, crew))
+			wrong(crew->runs, "pthread_create", i);
+}
+
+static void stop(struct crew *crew)
+{
+	for (size_t i = 0; i < crew->nr_runs; i++) {
+		int status = 0;
+
+		if (!crew->mode->process)
+			pthread_join(crew->writers[i].thread, NULL);
+		else if (waitpid(crew->writers[i].pid, &status, 0) < 0 || status)
+			wrong(&crew->runs[i], "the writer's status", (uint64_t)status);
+	}
+	op_store_relaxed(&crew->over, true);
+	for (size_t i = 0; i < crew->mode->nr_swappers; i++)
+		pthread_join(crew->swappers[i], NULL);
+}
+
+struct totals {
+	unsigned long long read, dropped, swaps, by_swapper, recalled, late, barriers;
+};
+
+static void finish(struct run *run, struct totals *totals)
+{
+	const struct op_mring_swap *swap = &run->reader.baton.swap;
+
+	check_sums(run);
+	if (run->ring.damaged + run->reader.rings[0].damaged + run->reader.rings[1].damaged)
+		wrong(run, "damaged", 0);
+	if (run->mode->nr_swappers && run->nr_records >= 100000 && !run->nr_by_swapper)
+		wrong(run, "swaps by swapping threads", 0);
+	totals->read += run->read;
+	totals->dropped += run->dropped;
+	totals->swaps += swap->swaps;
+	totals->by_swapper += run->nr_by_swapper;
+	totals->recalled += run->nr_recalled;
+	totals->late += swap->late;
+	totals->barriers += swap->barriers;
+	close_run(run);
+}
+
 static void run_mode(const struct mode *mode, uint64_t nr_records, uint64_t seed)
 {
-	struct run run = { .mode = mode, .nr_records = nr_records, .seed = seed };
-	struct op_mring_pair_reader reader = { .swaps = 0 };
-	struct op_ring ring = { .damaged = 0 };
-	pthread_t thread;
+	struct crew crew = { .mode = mode, .nr_runs = mode->nr_pairs ? mode->nr_pairs : 1, .seed = seed };
+	size_t nr_bytes = crew.nr_runs * sizeof(*crew.runs);
+	struct totals totals = { 0 };
 
-	if (mode->pair ? op_mring_pair_create(8192, mode->flags, &run.pair) : op_mring_create(8192, 0, mode->flags, &run.pair.rings[0]))
-		wrong(&run, "create", 0);
-	if (mode->pair)
-		op_mring_pair_reader_open(&run.pair, &reader);
-	else
-		op_mring_reader(&run.pair.rings[0], &ring);
-	ring.flags |= mode->reader_flags;
-	if (pthread_create(&thread, NULL, writer_main, &run))
-		wrong(&run, "pthread_create", 0);
-	read_all(&run, &reader, &ring);
-	pthread_join(thread, NULL);
-	check_sums(&run);
-	if (ring.damaged + reader.rings[0].damaged + reader.rings[1].damaged)
-		wrong(&run, "damaged", 0);
-	printf("%-24s %10llu read %10llu no room %9llu swaps %9llu late %9llu barriers\n", mode->name, (unsigned long long)run.read,
-	       (unsigned long long)run.dropped, (unsigned long long)reader.swaps, (unsigned long long)reader.late,
-	       (unsigned long long)reader.barriers);
-	op_ring_unmap(&ring);
-	op_mring_pair_reader_close(&reader);
-	op_mring_pair_destroy(&run.pair);
+	crew.runs = mmap(NULL, nr_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (crew.runs == MAP_FAILED) {
+		perror("torture: mmap");
+		exit(1);
+	}
+	for (size_t i = 0; i < crew.nr_runs; i++) {
+		crew.runs[i] = (struct run){ .mode = mode, .nr_records = nr_records / crew.nr_runs, .seed = seed + i };
+		open_run(&crew.runs[i]);
+	}
+	start(&crew);
+	read_all(&crew);
+	stop(&crew);
+	for (size_t i = 0; i < crew.nr_runs; i++)
+		finish(&crew.runs[i], &totals);
+	printf("%-24s %10llu read %10llu no room %9llu swaps %9llu by swappers %9llu recalled %9llu late %9llu barriers\n",
+	       mode->name, totals.read, totals.dropped, totals.swaps, totals.by_swapper, totals.recalled, totals.late,
+	       totals.barriers);
+	munmap(crew.runs, nr_bytes);
 }
 
 static bool chosen(const char *name, char **names)
@@ -361,7 +365,9 @@ static bool chosen(const char *name, char **names)
 
 int main(int argc, char **argv)
 {
-	const struct option options[] = { { "records", required_argument, NULL, 'r' }, { "seed", required_argument, NULL, 's' }, { 0 } };
+	const struct option options[] = { { "records", required_argument, NULL, 'r' },
+					  { "seed", required_argument, NULL, 's' },
+					  { 0 } };
 	uint64_t nr_records = 1000000, seed = 1;
 	int option;
 

@@ -5,13 +5,19 @@
  *   crowd names DIR N    N files of different names below DIR, one after the other: each is made, mapped, executed and removed; prints N
  *   crowd maps DIR N     maps and unmaps code N times: a half of them at one address, from two files in turn, the other half at ever new
  *                        addresses; prints N
+ *   crowd cgroups DIR N  N cgroups below DIR, one after the other: each is made, has a process that began in it, and is removed; prints N
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include "libop/compiler.h"
@@ -103,17 +109,56 @@ static void run_maps(const char *dir, unsigned long nr, size_t page_bytes)
 	printf("%lu\n", nr);
 }
 
+static pid_t fork_into(int cgroup_fd)
+{
+	struct clone_args args = { .flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (uint64_t)cgroup_fd };
+
+	return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+}
+
+/* What a child writes is a page fault of its own. */
+static void run_cgroups(const char *dir, unsigned long nr, size_t page_bytes OP_UNUSED)
+{
+	static volatile unsigned long written;
+	char path[4096];
+
+	for (unsigned long i = 0; i < nr; i++) {
+		pid_t pid;
+		int fd;
+
+		snprintf(path, sizeof(path), "%s/crowd-%lu", dir, i);
+		if (mkdir(path, 0755) < 0)
+			die(path);
+		fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		pid = fd < 0 ? -1 : fork_into(fd);
+		if (!pid) {
+			written = i;
+			_exit(written > nr);
+		}
+		if (pid < 0 || waitpid(pid, NULL, 0) != pid)
+			die("clone3");
+		close(fd);
+		if (rmdir(path) < 0)
+			die(path);
+	}
+	printf("%lu\n", nr);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(const char *dir, unsigned long nr, size_t page_bytes);
+} kinds[] = { { "names", run_names }, { "maps", run_maps }, { "cgroups", run_cgroups } };
+
 int main(int argc, char **argv)
 {
 	size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
 
-	if (argc == 4 && !strcmp(argv[1], "names")) {
-		run_names(argv[2], strtoul(argv[3], NULL, 10), page_bytes);
-	} else if (argc == 4 && !strcmp(argv[1], "maps")) {
-		run_maps(argv[2], strtoul(argv[3], NULL, 10), page_bytes);
-	} else {
-		fprintf(stderr, "usage: crowd names|maps DIR N\n");
-		return 2;
+	for (size_t i = 0; argc == 4 && i < op_array_size(kinds); i++) {
+		if (strcmp(argv[1], kinds[i].name))
+			continue;
+		kinds[i].run(argv[2], strtoul(argv[3], NULL, 10), page_bytes);
+		return 0;
 	}
-	return 0;
+	fprintf(stderr, "usage: crowd names|maps|cgroups DIR N\n");
+	return 2;
 }

@@ -153,9 +153,9 @@ int fsync(int fd)
 	const struct timespec moment = { .tv_nsec = HOLD_NS };
 	char path[PATH_MAX];
 
-	path_of(fd, path, sizeof(path));
 	while (is_held())
 		nanosleep(&moment, NULL);
+	path_of(fd, path, sizeof(path));
 	if (fails("fsync", path))
 		return -1;
 	bring_to_disk(fd);
@@ -216,6 +216,15 @@ int openat(int dir_fd, const char *name, int flags, ...)
 	va_end(args);
 	full_path(dir_fd, name, path, sizeof(path));
 	return fails("openat", path) ? -1 : open_real(dir_fd, name, flags, mode);
+}
+
+ssize_t write(int fd, const void *bytes, size_t nr_bytes)
+{
+	ssize_t (*write_real)(int, const void *, size_t) = (ssize_t(*)(int, const void *, size_t))real("write");
+	char path[PATH_MAX];
+
+	path_of(fd, path, sizeof(path));
+	return fails("write", path) ? -1 : write_real(fd, bytes, nr_bytes);
 }
 
 int mkdirat(int dir_fd, const char *name, mode_t mode)

@@ -46,7 +46,7 @@ def hot_place(path, stored=None):
 
 
 def name_of(image):
-    return image[1].split(" (tgid:")[0] if image[0] == "anon" else image[1]
+    return re.sub(r" \((tgid:\d+ )?range:.*", "", image[1]) if image[0] == "anon" else image[1]
 
 
 def wrong_with(what, all_wanted, files):

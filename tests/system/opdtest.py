@@ -27,6 +27,8 @@ START_SECONDS = 60
 CALL_SECONDS = 300
 SANITIZER_WORDS = ("AddressSanitizer", "LeakSanitizer", "ThreadSanitizer", "runtime error:")
 PERF_TYPE_SOFTWARE = 1
+PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
+WALL = 0x40000000
 INIT_PID_NAMESPACE = 0xeffffffc
 PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241, "riscv64": 241, "ppc64le": 319, "s390x": 331}
 SAMPLER = 1  # the role of an event that has no files: what its samples say is in those of the derived events
@@ -111,6 +113,23 @@ def sees_all_processes():
     return os.stat("/proc/self/ns/pid").st_ino == INIT_PID_NAMESPACE
 
 
+def thread_of(pid, name):
+    for task in os.listdir("/proc/%d/task" % pid):
+        with open("/proc/%d/task/%s/comm" % (pid, task), encoding="ascii") as stream:
+            if stream.read().strip() == name:
+                return int(task)
+    raise Failure("opd has no thread %s" % name)
+
+
+def hold(tid, held):
+    """Stops one thread of another process, or lets it go on."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    for request in (PTRACE_SEIZE, PTRACE_INTERRUPT) if held else (PTRACE_DETACH,):
+        require(libc.ptrace(request, tid, None, None) == 0, "ptrace(%x): %s" % (request, os.strerror(ctypes.get_errno())))
+    if held:
+        os.waitpid(tid, WALL)
+
+
 class FaultOracle:
     """A second, independent page-fault event on every CPU: what the kernel counts and does not sample, it misses as well."""
 
@@ -154,7 +173,7 @@ class Box:
 
     def configure(self, session=None, **keys):
         """Writes the configuration file; keys as in opd.conf(5). A test that runs at midnight keeps its session."""
-        rows = {"SessionDir": session or self.session, "ControlSocket": self.socket, "SessionInterval": "0"}
+        rows = {"SessionDir": session or self.session, "ControlSocket": self.socket, "SessionInterval": "0", "ProfileOnStart": "no"}
         rows.update(keys)
         with open(self.config, "w", encoding="utf-8") as stream:
             stream.writelines("%s=%s\n" % row for row in rows.items())
@@ -198,6 +217,7 @@ class Box:
         """Keeps `setup` (options of opcontrol --setup), starts opd, with more in its environment, and waits for its READY; then --start."""
         if setup:
             self.opcontrol("--setup", *setup)
+        self.forget_state(start)
         ready = os.path.join(self.dir, "ready")
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
             if os.path.exists(ready):
@@ -211,6 +231,12 @@ class Box:
             self.await_ready(notify)
         if start:
             self.opcontrol("--start")
+
+    def forget_state(self, start):
+        """A daemon that is to begin paused does so, whatever was asked of the one before."""
+        path = os.path.join(self.session, "profiling")
+        if not start and os.path.exists(path):
+            os.unlink(path)
 
     def await_ready(self, notify):
         end = time.monotonic() + START_SECONDS

@@ -126,6 +126,22 @@ def new_setup_counts(box):
     opdtest.wait_until(lambda: not opdtest.is_alive(status["pid"]), 20, "the daemon is still there after --shutdown")
 
 
+def apply(box):
+    """--apply: the setup takes effect at once, and the next daemon profiles when this one did. --deinit ends it."""
+    for request, state in (("--start-daemon", "paused"), ("--start", "running")):
+        opcontrol(box, request)
+        before = box.status()
+        count = before["events"][0]["count"] + 1
+        out = opcontrol(box, "--apply", "--event=page-faults:%d" % count)
+        said(out, "Daemon started.")
+        after = box.status()
+        box.known_pids.add(after["pid"])
+        require(after["pid"] != before["pid"] and after["state"] == state == before["state"], "%s, then %s" % (before, after))
+        require(after["events"][0]["count"] == count and not after["setup_waits"], "--apply: %s" % after["events"])
+    said(opcontrol(box, "--deinit"), "Killing daemon.")
+    said(opcontrol(box, "--status"), "Daemon not running")
+
+
 def stale_lock(box):
     with open(os.path.join(box.session, "lock"), "w", encoding="ascii") as stream:
         stream.write("4194303")
@@ -144,6 +160,7 @@ def test(box):
     setup_while_running(box)
     shutdown(box, pid)
     new_setup_counts(box)
+    apply(box)
     stale_lock(box)
 
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
 The dcookie table of a session: a row for every image with samples, there before a kill and after it; cookies and names go on with the next daemon;
-a replaced file is another image; a full disk stops nothing; --reset empties it.
+a replaced file is another image, also when it has the inode of the one before; a full disk stops nothing; --reset empties it.
 """
 import os
 import signal
@@ -45,13 +45,14 @@ def unescape(text):
 
 def rows_and_missing(box):
     """({name in the session: cookie} of files, names that have a sample file and no row)."""
+    # The files first: a row is there before its image's first sample, and the daemon goes on.
+    used = {image[1] for f in box.files(live=True) for image in (f.name.app, f.name.image) if image[0] == "root"}
     names = {}
     for cookie, row in read_table(box.session).items():
         if row["kind"] == b"file":
             name = unescape(row["name"])
             require(name not in names, "%r stands twice" % name)
             names[name] = cookie
-    used = {image[1] for f in box.files(live=True) for image in (f.name.app, f.name.image) if image[0] == "root"}
     return names, [name for name in used if os.fsencode(name) not in names]
 
 
@@ -112,6 +113,47 @@ def check_dump_and_reset(box, path):
     box.shutdown()
 
 
+def ext4(box, name):
+    """An empty ext4, which gives the number of a removed inode to the next file; None where it cannot be had."""
+    image, path = os.path.join(box.dir, name + ".img"), os.path.join(box.dir, name)
+    with open(image, "wb") as stream:
+        stream.truncate(16 << 20)
+    os.mkdir(path)
+    if box.run("mkfs.ext4", "-q", image).rc or box.run("mount", "-o", "loop", image, path).rc:
+        print("SKIP of an inode that is given again: no ext4 can be made here")
+        return None
+    box.mounts.append(path)
+    return path
+
+
+def check_inode_given_again(box, program):
+    """A program without a build-id is removed; another one of its size and date gets its inode at once: only the generation tells."""
+    disks = [path for path in (ext4(box, "disk"), box.tmpfs("memory", "size=8m")) if path]
+    bare = os.path.join(box.dir, "bare-app")
+    box.good("objcopy", "--remove-section=.note.gnu.build-id", program, bare)
+    box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel")
+    for disk in disks:
+        path = os.path.join(disk, "app")
+        inodes = []
+        for _ in range(2):
+            if os.path.exists(path):
+                os.unlink(path)
+            box.good("cp", bare, path)
+            os.utime(path, (1000000000, 1000000000))
+            inodes.append(os.stat(path).st_ino)
+            box.good(path, "spin", 300)
+        box.opcontrol("--dump")
+        rows = [row for row in read_table(box.session).values() if row["path"] == os.fsencode(path)]
+        print("%s: inodes %s, generations %s" % (os.path.basename(disk), inodes, [row["generation"] for row in rows]))
+        require(disk.endswith("memory") or inodes[0] == inodes[1], "ext4 gave another inode: the test shows nothing")
+        require(len(rows) == 2 and [int(row["inode"]) for row in rows] == inodes, "not two images of %s: %s" % (path, rows))
+        require(len({row["generation"] for row in rows} - {b"0"}) == 2, "generations: %s" % rows)
+    box.opcontrol("--stop")
+    check_rows(box)
+    box.check_ledger(with_files=False)
+    box.shutdown()
+
+
 def check_full_disk(box, path):
     """The file system has no room for the table; samples go on in files that have it, and the rows come when there is room."""
     mount = box.tmpfs("small", "size=2m")
@@ -144,6 +186,7 @@ def test(box):
     path = box.copy_work("odd \t name\\x")
     check_restart(box, path)
     check_dump_and_reset(box, path)
+    check_inode_given_again(box, path)
     check_full_disk(box, path)
 
 

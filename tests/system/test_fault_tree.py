@@ -12,6 +12,8 @@ import signal
 import faultload
 import opdtest
 from opdtest import require
+from test_dcookies import rows_and_missing
+from test_rotation import read_ledger
 
 FAULTS = 600
 
@@ -20,7 +22,9 @@ FAILURES = [
     ("openat", errno.EMFILE, "{dep}", "lost_too_many_files", "Too many open files"),
     ("openat", errno.ENFILE, "{dep}", "lost_too_many_files", "Too many open files in system"),
     ("openat", errno.EACCES, "{dep}", "lost_io_error", "Permission denied"),
+    ("openat", errno.EIO, "{dep}", "lost_io_error", "Input/output error"),
     ("openat", errno.EMFILE, "tmp/sample", "lost_too_many_files", ""),
+    ("openat", errno.EROFS, "tmp/sample", "lost_io_error", "Read-only file system"),
     ("mkdirat", errno.EROFS, "{dep}", "lost_io_error", "Read-only file system"),
     ("fallocate", errno.EIO, "tmp/sample", "lost_io_error", "Input/output error"),
     ("fallocate", errno.EDQUOT, "tmp/sample", "lost_no_space", "Disk quota exceeded"),
@@ -56,6 +60,43 @@ def calls_that_fail(box, shim):
         shim.say()
         require_counting(box, "working-%d" % number)
         print("%s %s: %s" % (call, errno.errorcode[code], counter))
+
+
+def ledger_of(box):
+    """What the session's own ledger says was stored, and what its sample files hold."""
+    _, events = read_ledger(current(box))
+    return sum(row["stored"] for row in events.values()), sum(f.total for f in box.files())
+
+
+def beside_the_files(box, shim):
+    """No room for the ledger, the stats, the table of images, when sample files have some: nothing is lost by it, and they are mended when there is room."""
+    before = [lost(box, counter) for counter in ("lost_no_space", "lost_io_error")]
+    errors = box.status()["dcookie_errors"]
+    shim.say("fail write %d tmp/ledger" % errno.ENOSPC, "fail write %d tmp/stats" % errno.ENOSPC, "fail write %d dcookies" % errno.ENOSPC)
+    app = box.copy_work("without-a-row")
+    box.good(app, "faults", FAULTS)
+    opdtest.wait_until(lambda: stored_of(box, app) > 0, 60, "nothing is stored while the ledger cannot be written")
+    opdtest.wait_until(lambda: box.status()["dcookie_errors"] > errors, 60, "the table of images has no error")
+    box.opcontrol("--stop")
+    opdtest.wait_until(lambda: "cannot write the session's ledger" in box.log_text(), 60, "the log says nothing of the ledger")
+    status = box.check_ledger(not_sampled=1 << 40)
+    require([lost(box, counter) for counter in ("lost_no_space", "lost_io_error")] == before, "samples are lost: %s" % status["events"])
+    _, missing = rows_and_missing(box)
+    require(app in missing, "the image has a row")
+    shim.say()
+    box.opcontrol("--start")
+
+    def has_row():
+        box.good(app, "faults", FAULTS)
+        return app not in rows_and_missing(box)[1]
+    opdtest.wait_until(has_row, 60, "the row is not written when there is room again")
+    box.opcontrol("--dump")
+    box.opcontrol("--stop")
+    stored, in_files = ledger_of(box)
+    require(stored == in_files, "the ledger has %d, the files %d" % (stored, in_files))
+    require(rows_and_missing(box)[1] == [], "images without a row: %s" % rows_and_missing(box)[1])
+    box.opcontrol("--start")
+    print("ledger, stats, table: %d samples" % stored)
 
 
 def dump_that_fails(box, shim):
@@ -148,7 +189,7 @@ def second_daemon(box):
 
 
 def read_only(box):
-    """A file system that becomes read-only under the daemon."""
+    """A file system that becomes read-only under the daemon, where the kernel does that to files that are mapped; else FAILURES has it."""
     place = box.tmpfs("remounted", "size=4m")
     box.session = os.path.join(place, "session")
     box.configure()
@@ -170,6 +211,7 @@ def test(box):
     box.start_daemon("--event=page-faults:1", "--separate=library,kernel", env=shim.env)
     second_daemon(box)
     calls_that_fail(box, shim)
+    beside_the_files(box, shim)
     dump_that_fails(box, shim)
     links_in_the_tree(box, outside)
     others_in_place_of_files(box, outside)

@@ -156,10 +156,27 @@ def outlives(box):
     box.shutdown()
 
 
+def ends_early(box):
+    """A process that has ended before opd looks for the first time: its map and its dump are there still, and so is who began it."""
+    box.configure(RingSize="8M", VisitInterval="10000")
+    box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel")
+    named = [(work(box, "map"), (ALPHA, BETA)), (work(box, "dump", box.dir), ("jit_alpha", "jit_beta"))]
+    alien = work(box, "alien", NOBODY)
+    box.opcontrol("--dump")
+    box.opcontrol("--stop")
+    for (app, spent), names in named:
+        check_shares(box, app, spent, names)
+    check_unnamed(box, *alien)
+    box.check_ledger()
+    box.shutdown()
+    shutil.rmtree(box.session)
+    box.configure(RingSize="1M")
+
+
 def test(box):
     if shutil.which("objdump") is None:
         raise Skip("no objdump here")
-    box.configure(RingSize="1M")
+    ends_early(box)
     elsewhere = os.path.join(box.dir, "elsewhere.map")
     box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel")
     named = {kind: work(box, kind) for kind in ("map", "dual", "fork")}

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
 Kernel code that is not in the kernel's own text: BPF programs that were there before opd and that come and go while it runs; kernel threads and
-idle CPUs; and addresses that are hidden, which the log, --status and opreport say. For these opd gets a mount name space of its own, in which
-/proc/kallsyms is a file of the test. Modules have their unit test, test_kernel_map.
+idle CPUs; a session that goes on under another kernel; and addresses that are hidden, which the log, --status and opreport say. For these opd
+gets a mount name space of its own, in which /sys/kernel/notes and /proc/kallsyms are files of the test. Modules have their unit test, test_kernel_map.
 """
 import ctypes
 import os
@@ -23,6 +23,7 @@ NR_INSTRUCTIONS = 3000
 RUN_SECONDS = 0.7
 PERIOD_NS = 200000
 MIN_SAMPLES = 200
+NOTES = "/sys/kernel/notes"
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -133,11 +134,12 @@ def write_file(path, text):
         stream.write(text)
 
 
-def play_kallsyms(box, symbols):
-    """From now on opd is started where /proc/kallsyms is this."""
-    path, wrapper = os.path.join(box.dir, "kallsyms"), os.path.join(box.dir, "opd-elsewhere")
-    write_file(path, symbols)
-    write_file(wrapper + ".inner", '#!/bin/sh\nset -e\nmount --bind %s /proc/kallsyms\nexec %s "$@"\n' % (path, os.path.join(box.sbin, "opd")))
+def play(box, content, place):
+    """From now on opd is started where the file at `place` is this."""
+    path, wrapper = os.path.join(box.dir, "played"), os.path.join(box.dir, "opd-elsewhere")
+    with open(path, "wb") as stream:
+        stream.write(content)
+    write_file(wrapper + ".inner", '#!/bin/sh\nset -e\nmount --bind %s %s\nexec %s "$@"\n' % (path, place, os.path.join(box.sbin, "opd")))
     write_file(wrapper, '#!/bin/sh\nexec unshare --mount sh %s.inner "$@"\n' % wrapper)
     os.chmod(wrapper, 0o755)
     box.env["OPD_DAEMON"] = wrapper
@@ -145,7 +147,7 @@ def play_kallsyms(box, symbols):
 
 def hidden_addresses(box):
     """One line says that kernel samples have no symbols, and why."""
-    play_kallsyms(box, "0000000000000000 T _text\n0000000000000000 T _etext\n")
+    play(box, b"0000000000000000 T _text\n0000000000000000 T _etext\n", "/proc/kallsyms")
     box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel")
     box.good(box.copy_work("kernel-app"), "kernel", 500)
     end(box)
@@ -155,6 +157,52 @@ def hidden_addresses(box):
         lines = [line for line in text.splitlines() if "kptr_restrict" in line]
         require(len(lines) == 1, "%s has %d lines about hidden addresses:\n%s" % (what, len(lines), text))
     box.shutdown()
+
+
+def kernel_build_id():
+    """The build-id in /sys/kernel/notes; None when there is none."""
+    try:
+        with open(NOTES, "rb") as stream:
+            notes = stream.read()
+    except OSError:
+        return None
+    at = notes.find(struct.pack("<III4s", 4, 20, 3, b"GNU"))
+    return notes[at + 16:at + 36].hex() if at >= 0 else None
+
+
+def another_kernel(box):
+    """The machine is started with another kernel, and the session goes on: two images, and no symbol of one kernel for samples of the other."""
+    running = kernel_build_id()
+    if running is None:
+        print("SKIP of another kernel: the running one says no build-id")
+        return
+    before = "5a" * 20
+    own_daemon = box.env["OPD_DAEMON"]
+    play(box, struct.pack("<III4s", 4, 20, 3, b"GNU") + bytes.fromhex(before), NOTES)
+    app = box.copy_work("kernel-app")
+    for daemon in (box.env["OPD_DAEMON"], own_daemon):
+        box.env["OPD_DAEMON"] = daemon
+        box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel")
+        box.good(app, "kernel", 300)
+        box.opcontrol("--stop")
+        box.check_ledger(with_files=False)
+        box.check_agreement()
+        box.shutdown()
+    totals = image_totals(box)
+    check_samples(totals, "^/proc/kallsyms$", MIN_SAMPLES, "the kernel before")
+    check_samples(totals, r"^/proc/kallsyms \(build-id %s\)$" % running[:12], MIN_SAMPLES, "the running kernel")
+    listed = box.run(os.path.join(box.bin, "opreport"), "--session-dir=" + box.session, "-l", "-n")
+    wanted = "the kernel of the session has build-id %s, the running one %s: the samples of /proc/kallsyms are one symbol." % (before, running)
+    require(sum(wanted in line for line in listed.err.splitlines()) == 1, "no line says that it is another kernel: %s" % listed.err)
+    rows = [line.split(None, 4) for line in listed.out.splitlines() if "kallsyms" in line]
+    images = {}
+    for count, name in [(int(row[0]), " ".join(row[2:])) for row in rows if row[0].isdigit()]:
+        images.setdefault("build-id" in name, []).append((count, name))
+    require(len(images[True]) > 1, "the running kernel has no symbols: %s" % listed.out)
+    require(all(name.split()[-1].endswith("kallsyms") for _, name in images[False]), "symbols for samples of another kernel: %s" % images[False])
+    shown = box.opreport("--images", "-f")
+    require(re.search(before + r" +replaced +/proc/kallsyms", shown) and re.search(running + r" +symbols +/proc/kallsyms", shown),
+            "opreport --images: %s" % shown)
 
 
 def test(box):
@@ -168,6 +216,9 @@ def test(box):
         anew(box)
         kernel_threads(box)
     anew(box)
+    another_kernel(box)
+    shutil.rmtree(box.session)
+    os.truncate(box.log, 0)
     hidden_addresses(box)
 
 

@@ -180,6 +180,42 @@ def check_beside(copies):
         copies.repaired(session, name)
 
 
+def make_file(header, nodes):
+    """A sample file of 128 nodes from (key, count) in their order, each at the front of its bucket."""
+    buckets, data = [0] * 128, bytearray(header[:72] + struct.pack("<II24x", 128, len(nodes) + 1) + bytes(16 * 128))
+    for index, (key, count) in enumerate(nodes, 1):
+        bucket = reader.bucket_of(key, 128)
+        struct.pack_into("<QII", data, NODES + 16 * index, key, count, buckets[bucket])
+        buckets[bucket] = index
+    return bytes(data) + struct.pack("<128I", *buckets)
+
+
+def check_fillers(copies):
+    """Key 0 is not put where it would look torn: a node that holds the place is no damage, and key 0 there is."""
+    ones = [(key, 1) for key in range(1, 25)]
+    for nodes, code in ((ones + [(24, 0), (0, -24)], SOUND), (ones + [(0, -24)], DAMAGED), (ones + [(23, 0), (0, -24)], DAMAGED)):
+        session = copies.fresh()
+        path, before = biggest(session)
+        rest = [(key, count if count >= 0 else before.total + count) for key, count in nodes]
+        write(path, make_file(read(path), rest))
+        copies.opcheck(session, code)
+
+
+def check_stats(copies):
+    """What the genuine tools warn by says no less than the ledger."""
+    stats = os.path.join("samples", "current", "stats")
+    with open(os.path.join(copies.box.session, stats, "total_samples"), encoding="ascii") as stream:
+        total = int(stream.read())
+    for text in (b"%d\n" % (total - 1), b"", b"many\n"):
+        session = copies.fresh()
+        write(os.path.join(session, stats, "total_samples"), text)
+        copies.repaired(session, "stats %r" % text)
+        require(int(read(os.path.join(session, stats, "total_samples"))) == total, "total_samples is not repaired")
+    session = copies.fresh()
+    write(os.path.join(session, stats, "total_samples"), b"%d\n" % (total + 7))
+    copies.opcheck(session, SOUND)
+
+
 def check_usage(copies, box):
     opcheck = os.path.join(box.bin, "opcheck")
     for words in (["--nonsense"], ["--session-dir=" + box.session, "nobody"], ["--session-dir=/nowhere/at/all"]):
@@ -213,6 +249,8 @@ def test(box):
     check_files(copies, good)
     check_lost(copies, good)
     check_beside(copies)
+    check_stats(copies)
+    check_fillers(copies)
     check_usage(copies, box)
 
 

@@ -46,7 +46,7 @@ def what_goes_with_what(box):
              (("--dump", "--event=TIMER:100000"), 'Option "--setup" not valid with "--dump".'),
              (("--shutdown", "--session-dir=/x"), 'Option "--setup" not valid with "--shutdown".'),
              (("--verbose", "--stop"), 'Option "--verbose" not valid with "--stop".'),
-             (("--setup",), "No options specified"),
+             (("--setup",), "No options specified"), (("--apply",), "--apply"), (("--start", "--apply", "-e", "default"), "--apply"),
              (("--json",), "--json"), (("word",), "word"), (("--event",), "--event"), (("-x",), "-x")]
     for words, text in cases:
         line = box.refused(opcontrol(box), *words)
@@ -75,6 +75,11 @@ def what_is_kept(box):
     require(kept(box) == setup, "a refused call changed the setup: %s" % kept(box))
     box.opcontrol("--event=default", "--no-vmlinux")
     require(kept(box)["NR_CHOSEN"] == "0", kept(box))
+    os.unlink(os.path.join(box.session, "daemonrc"))
+    out = box.opcontrol("--xen=/no/such", "--active-domains=1,2", "--s390hwsampbufsize", "4")
+    for name in ("xen", "active-domains", "s390hwsampbufsize"):
+        require("--%s is ignored: " % name in out, "--%s: %r" % (name, out))
+    require(box.opcontrol("--init") == "" and box.opcontrol("--deinit") == "", "--init and --deinit are not silent")
     os.unlink(os.path.join(box.session, "daemonrc"))
 
 

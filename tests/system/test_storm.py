@@ -20,7 +20,7 @@ FAULTS = "page-faults"
 EVENTS = ("--event=TIMER:1000000", "--event=page-faults:1")
 NR_IMAGES = 8
 PAGES = 8
-SPINS = 20000
+SPINS = 2000
 MAPS = 8
 MIN_SHARE = 0.999
 MAX_RSS_BYTES = 64 << 20

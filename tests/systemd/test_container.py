@@ -9,11 +9,12 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "system"))
 import opdtest  # noqa: E402
+import unit_checks  # noqa: E402
 from opdtest import Failure, Skip, require, wait_until  # noqa: E402
 
 SUITE = "bookworm"
 # What a booted system needs, and the libraries of opd and its tools.
-PACKAGES = "systemd,systemd-sysv,dbus,libpopt0,libsystemd0,libcap2,libbinutils,zlib1g,libzstd1"
+PACKAGES = "systemd,systemd-sysv,dbus,libpopt0,libsystemd0,libcap2,libbinutils,libpfm4,zlib1g,libzstd1"
 BOOT_SECONDS = 120
 DROP_IN = "run/systemd/system/opd.service.d"
 
@@ -33,7 +34,13 @@ class Container:
             raise Skip("mmdebstrap cannot make a root file system: %s" % (done.err.strip().splitlines() or ["no reason given"])[-1])
 
     def install(self):
-        self.box.good("make", "-C", os.environ["OPD_BUILD"], "--no-print-directory", "install", "DESTDIR=" + self.root)
+        """Puts the package of this build, and the same as a later version, into /var/tmp."""
+        if not shutil.which("dpkg-buildpackage"):
+            raise Skip("dpkg-buildpackage is not installed")
+        into = os.path.join(self.root, "var/tmp")
+        build_deb = os.path.join(os.environ["OPD_SOURCE"], "packaging", "build-deb")
+        self.box.good(build_deb, "--from", os.environ["OPD_BUILD"], into, timeout=600)
+        unit_checks.make_later_version(self.box, into)
         shutil.copy(self.box.work, os.path.join(self.root, "usr/local/bin/work"))
 
     def find_init(self):
@@ -188,11 +195,13 @@ def test(box):
     container.install()
     container.boot()
     try:
+        unit_checks.check_install(container)
         check_waits_for_ready(container)
         check_ready_is_needed(container)
         check_stop(container, check_profile(container))
         check_opcontrol_uses_the_unit(container)
         check_stop(container, check_profile(container))
+        unit_checks.check_all(container)
     except Failure as failure:
         raise Failure("%s\njournal of opd:\n%s" % (failure, journal(container))) from failure
     container.power_off()

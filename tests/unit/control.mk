@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Unit tests of the control side.
-check_PROGRAMS += tests/unit/test_events tests/unit/test_file tests/unit/test_config tests/unit/test_daemonrc tests/unit/test_control tests/unit/test_server tests/unit/test_session_close
-TESTS += tests/unit/test_events tests/unit/test_file tests/unit/test_config tests/unit/test_daemonrc tests/unit/test_control tests/unit/test_server tests/unit/test_session_close
+check_PROGRAMS += tests/unit/test_events tests/unit/test_file tests/unit/test_config tests/unit/test_daemonrc tests/unit/test_control tests/unit/test_server tests/unit/test_session_close tests/unit/test_service
+TESTS += tests/unit/test_events tests/unit/test_file tests/unit/test_config tests/unit/test_daemonrc tests/unit/test_control tests/unit/test_server tests/unit/test_session_close tests/unit/test_service
 
 tests_unit_test_events_SOURCES = tests/unit/test_events.c
 tests_unit_test_events_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
@@ -11,7 +11,8 @@ tests_unit_test_events_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_perf_event_open
 tests_unit_test_file_SOURCES = tests/unit/test_file.c tests/unit/test_box.h
 tests_unit_test_file_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_file_LDADD = libop/libop.a $(CMOCKA_LIBS)
-tests_unit_test_file_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_write_all -Wl,--wrap=op_sys_fsync -Wl,--wrap=op_sys_renameat
+tests_unit_test_file_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_write_all -Wl,--wrap=op_sys_fsync -Wl,--wrap=op_sys_renameat \
+	-Wl,--wrap=op_sys_open_dir_below -Wl,--wrap=op_sys_openat
 
 tests_unit_test_config_SOURCES = tests/unit/test_config.c tests/unit/test_box.h
 tests_unit_test_config_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
@@ -34,3 +35,7 @@ tests_unit_test_session_close_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_session_close_LDADD = libop/libop.a $(CMOCKA_LIBS)
 
 EXTRA_DIST += tests/system/test_opcontrol.py
+
+tests_unit_test_service_SOURCES = tests/unit/test_service.c
+tests_unit_test_service_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_service_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)

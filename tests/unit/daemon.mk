@@ -17,10 +17,10 @@ daemon_unit_tests = \
 	tests/unit/test_cgroups \
 	tests/unit/test_cpus \
 	tests/unit/test_drain \
-	tests/unit/test_rotate tests/unit/test_retain \
+	tests/unit/test_rotate tests/unit/test_retain tests/unit/test_file_limit \
 	tests/unit/test_source tests/unit/test_perf_data \
 	tests/unit/test_plan tests/unit/test_visit tests/unit/test_rescan tests/unit/test_capture_loss \
-	tests/unit/test_text
+	tests/unit/test_text tests/unit/test_htable
 check_PROGRAMS += $(daemon_unit_tests)
 TESTS += $(daemon_unit_tests)
 
@@ -35,6 +35,10 @@ tests_unit_test_ring_LDADD = libop/libop.a $(CMOCKA_LIBS)
 tests_unit_test_record_SOURCES = tests/unit/test_record.c tests/unit/cmocka_all.h
 tests_unit_test_record_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_record_LDADD = libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_htable_SOURCES = tests/unit/test_htable.c tests/unit/cmocka_all.h
+tests_unit_test_htable_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_htable_LDADD = libop/libop.a $(CMOCKA_LIBS)
 
 tests_unit_test_dcookie_SOURCES = tests/unit/test_dcookie.c tests/unit/cmocka_all.h
 tests_unit_test_dcookie_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
@@ -136,3 +140,8 @@ tests_unit_test_retain_SOURCES = tests/unit/test_retain.c tests/unit/cmocka_all.
 tests_unit_test_retain_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_retain_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
 tests_unit_test_retain_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_wall_ns -Wl,--wrap=op_sys_statvfs
+
+tests_unit_test_file_limit_SOURCES = tests/unit/test_file_limit.c tests/unit/cmocka_all.h tests/unit/pipeline.h
+tests_unit_test_file_limit_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_file_limit_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
+tests_unit_test_file_limit_LDFLAGS = $(AM_LDFLAGS) -pthread

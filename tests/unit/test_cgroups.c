@@ -150,6 +150,8 @@ static void both_tables_are_bounded(void **state OP_UNUSED)
 			assert_string_equal(path_of(&cgroups, id, 1), path);
 	}
 	assert_true(cgroups.by_id.nr_entries <= OPD_CGROUPS_KNOWN_MAX);
+	assert_int_equal(cgroups.by_id.nr_entries + cgroups.nr_forgotten, 3 * OPD_CGROUPS_KNOWN_MAX);
+	assert_true(cgroups.nr_bytes <= OPD_CGROUPS_BYTES_MAX);
 	assert_string_equal(path_of(&cgroups, 10, 1), "/scope-10"); /* it has samples */
 	for (uint64_t id = 1; id <= 2 * (uint64_t)OPD_CGROUP_SLOTS_MAX; id++) {
 		snprintf(path, sizeof(path), "/slot-%llu", (unsigned long long)id);
@@ -158,7 +160,77 @@ static void both_tables_are_bounded(void **state OP_UNUSED)
 	}
 	assert_int_equal(cgroups.nr_slots, OPD_CGROUP_SLOTS_MAX);
 	assert_int_equal(opd_cgroups_slot(&cgroups, 1000000 + 2 * OPD_CGROUP_SLOTS_MAX, 1), OPD_CGROUP_NONE);
+	assert_true(opd_cgroups_are_given(&cgroups));
 	assert_string_equal(path_of(&cgroups, 1000001, 1), "/slot-1");
+	opd_cgroups_free(&cgroups);
+}
+
+/* Who had samples since the last time is not chosen; a slot that was taken back goes to another cgroup, and the first gets another one. */
+static void slots_are_taken_back(void **state OP_UNUSED)
+{
+	struct opd_cgroups cgroups;
+	uint32_t slots[OPD_CGROUP_SLOTS_MAX + 1], nr_chosen = 0;
+	char path[32];
+
+	assert_int_equal(opd_cgroups_init(&cgroups, mountinfo), 0);
+	for (uint64_t id = 1; id <= OPD_CGROUP_SLOTS_MAX + 1; id++) {
+		snprintf(path, sizeof(path), "/slot-%llu", (unsigned long long)id);
+		assert_int_equal(opd_cgroups_add(&cgroups, id, path), 0);
+		slots[id - 1] = opd_cgroups_slot(&cgroups, id, 1);
+	}
+	assert_int_equal(slots[OPD_CGROUP_SLOTS_MAX], OPD_CGROUP_NONE);
+	opd_cgroups_choose(&cgroups);
+	for (uint32_t i = 0; i < OPD_CGROUP_SLOTS_MAX; i++)
+		nr_chosen += opd_cgroups_is_chosen(&cgroups, slots[i]);
+	assert_int_equal(nr_chosen, OPD_CGROUP_SLOTS_MAX / 4);
+	opd_cgroups_take_back(&cgroups);
+	assert_int_equal(cgroups.nr_slots, 3 * OPD_CGROUP_SLOTS_MAX / 4);
+	assert_int_equal(cgroups.nr_taken_back, OPD_CGROUP_SLOTS_MAX / 4);
+	assert_int_equal(cgroups.by_path.nr_entries, cgroups.nr_slots);
+	for (uint64_t id = OPD_CGROUP_SLOTS_MAX + 1; id; id--) {
+		snprintf(path, sizeof(path), "/slot-%llu", (unsigned long long)id);
+		if (opd_cgroups_are_given(&cgroups))
+			break;
+		assert_string_equal(path_of(&cgroups, id, 1), path);
+	}
+	opd_cgroups_choose(&cgroups);
+	assert_false(opd_cgroups_is_chosen(&cgroups, opd_cgroups_slot(&cgroups, OPD_CGROUP_SLOTS_MAX + 1, 1)));
+	opd_cgroups_take_back(&cgroups);
+	opd_cgroups_forget_slots(&cgroups);
+	assert_int_equal(cgroups.nr_slots, 0);
+	assert_int_equal(cgroups.nr_free, OPD_CGROUP_SLOTS_MAX);
+	opd_cgroups_free(&cgroups);
+}
+
+/* A cgroup that is made and removed again and again has one path and many numbers. */
+static void numbers_of_one_path_are_bounded(void **state OP_UNUSED)
+{
+	struct opd_cgroups cgroups;
+
+	assert_int_equal(opd_cgroups_init(&cgroups, mountinfo), 0);
+	for (uint64_t id = 1; id <= 2 * (uint64_t)OPD_CGROUPS_KNOWN_MAX; id++) {
+		assert_int_equal(opd_cgroups_add(&cgroups, id, "/service"), 0);
+		assert_string_equal(path_of(&cgroups, id, 1), "/service");
+		assert_true(cgroups.by_id.nr_entries <= OPD_CGROUPS_KNOWN_MAX);
+	}
+	assert_int_equal(cgroups.nr_slots, 1);
+	opd_cgroups_free(&cgroups);
+}
+
+static void long_paths_are_bounded(void **state OP_UNUSED)
+{
+	struct opd_cgroups cgroups;
+	char path[4000];
+
+	memset(path, 'x', sizeof(path) - 1);
+	path[0] = '/';
+	path[sizeof(path) - 1] = '\0';
+	assert_int_equal(opd_cgroups_init(&cgroups, mountinfo), 0);
+	for (uint64_t id = 1; id <= 3 * (uint64_t)OPD_CGROUPS_BYTES_MAX / sizeof(path); id++) {
+		assert_int_equal(opd_cgroups_add(&cgroups, id, path), 0);
+		assert_true(cgroups.nr_bytes <= OPD_CGROUPS_BYTES_MAX + sizeof(path) + 100);
+	}
+	assert_true(cgroups.nr_forgotten > 0);
 	opd_cgroups_free(&cgroups);
 }
 
@@ -196,6 +268,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(learns, setup, teardown),
 		cmocka_unit_test_setup_teardown(slots_are_by_path, setup, teardown),
 		cmocka_unit_test_setup_teardown(both_tables_are_bounded, setup, teardown),
+		cmocka_unit_test_setup_teardown(slots_are_taken_back, setup, teardown),
+		cmocka_unit_test_setup_teardown(numbers_of_one_path_are_bounded, setup, teardown),
+		cmocka_unit_test_setup_teardown(long_paths_are_bounded, setup, teardown),
 		cmocka_unit_test(names),
 	};
 

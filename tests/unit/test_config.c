@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -236,6 +238,65 @@ static void test_keys_are_documented(void **state)
 	free(manual);
 }
 
+/* Drop-ins in the order of their names, each fault with its own path and line; what is no *.conf is not read. */
+static void test_drop_ins(void **state)
+{
+	const struct box *box = *state;
+	struct op_text warnings = { 0 };
+	struct op_config config;
+	char path[64], dir[72], wanted[256];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/opd.conf", box->path);
+	snprintf(dir, sizeof(dir), "%s.d", path);
+	assert_int_equal(op_file_make_dirs(dir), 0);
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(op_file_publish(fd, "20-b.conf", "VisitInterval=300\nProfileOnStart=No\n\nWhat=1\n", 0644), 0);
+	assert_int_equal(op_file_publish(fd, "10-a.conf", "VisitInterval=200\nSessionKeep=1h\nProfileOnStart=maybe\n", 0644), 0);
+	assert_int_equal(op_file_publish(fd, "30-c.conf.old", "VisitInterval=400\n", 0644), 0);
+	assert_int_equal(op_config_init(&config), 0);
+	assert_int_equal(config.profile_on_start, 1);
+	assert_int_equal(op_config_read(&config, path, false, &warnings), 0);
+	assert_int_equal(config.visit_ms, 300);
+	assert_int_equal(config.session_keep_us, 3600ull * 1000000);
+	assert_int_equal(config.profile_on_start, 0);
+	snprintf(wanted, sizeof(wanted), "%s/10-a.conf:3: ProfileOnStart: 'maybe' is neither yes nor no\n", dir);
+	assert_non_null(strstr(op_text_get(&warnings), wanted));
+	snprintf(wanted, sizeof(wanted), "%s/20-b.conf:4: unknown key 'What'\n", dir);
+	assert_non_null(strstr(op_text_get(&warnings), wanted));
+	assert_int_equal(op_config_read(&config, path, true, &warnings), -ENOENT);
+	op_text_free(&warnings);
+	op_config_free(&config);
+	close(fd);
+}
+
+static void test_change(void **state)
+{
+	struct op_config config, fresh;
+	struct op_text keys = { 0 };
+
+	(void)state;
+	assert_int_equal(op_config_init(&config), 0);
+	assert_int_equal(op_config_init(&fresh), 0);
+	op_config_waiting(&config, &fresh, &keys);
+	assert_int_equal(keys.length, 0);
+	free(fresh.session_dir);
+	fresh.session_dir = strdup("/elsewhere");
+	fresh.vmlinux = strdup("/vmlinux");
+	fresh.visit_ms = 17;
+	fresh.session_keep_us = 18;
+	op_config_waiting(&config, &fresh, &keys);
+	assert_string_equal(op_text_get(&keys), "SessionDir, Vmlinux, VisitInterval");
+	op_config_adopt(&config, &fresh);
+	assert_int_equal(config.session_keep_us, 18);
+	assert_int_equal(config.visit_ms, 250);
+	assert_null(config.vmlinux);
+	op_text_free(&keys);
+	op_config_free(&config);
+	op_config_free(&fresh);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -244,6 +305,8 @@ int main(void)
 		box_test(test_warnings),
 		box_test(test_ring_size),
 		box_test(test_long_socket_path),
+		box_test(test_drop_ins),
+		cmocka_unit_test(test_change),
 		cmocka_unit_test(test_missing_file),
 		cmocka_unit_test(test_path),
 		cmocka_unit_test(test_keys_are_documented),

@@ -121,7 +121,9 @@ static void every_kind_and_column_comes_back(void **state OP_UNUSED)
 	struct op_image_id kernel = { .name = { .kind = OP_IMAGE_KERNEL, .name = "ext4" }, .is_kernel = true };
 	struct op_image_id pseudo = { .name = { .kind = OP_IMAGE_KERNEL, .name = "no-process" }, .is_pseudo = true };
 	struct op_image_id region = { .name = { OP_IMAGE_ANON, "[vdso]", 77, 0x7fff00000000, 0xffffffffff601000 } };
-	const struct op_image_id *ids[] = { &seen, &kernel, &pseudo, &region };
+	struct op_image_id built_anew = { .name = kernel.name, .build_id = { 2 }, .build_id_bytes = 20, .is_kernel = true };
+	struct op_image_id vmlinux = { .name = { .name = "/boot/vmlinux" }, .build_id = { 3 }, .build_id_bytes = 20, .is_kernel = true };
+	const struct op_image_id *ids[] = { &seen, &kernel, &built_anew, &vmlinux, &pseudo, &region };
 	struct op_dcookie_reading reading;
 	const struct op_dcookie_row *row;
 	uint64_t cookie = op_dcookie_get(table, &seen);
@@ -131,6 +133,7 @@ static void every_kind_and_column_comes_back(void **state OP_UNUSED)
 	for (size_t i = 0; i < op_array_size(ids); i++)
 		assert_int_equal(op_dcookie_count_in(table, op_dcookie_get(table, ids[i]), 1000), 0);
 	op_dcookie_row(table, cookie)->last_seen = 2000;
+	op_dcookie_row(table, op_dcookie_find(table, &vmlinux))->id.mtime_ns = 5000000000;
 	write_table(table);
 	assert_int_equal(read_table(&again, &reading), 0);
 	assert_int_equal(reading.nr_rows, op_array_size(ids));
@@ -143,6 +146,8 @@ static void every_kind_and_column_comes_back(void **state OP_UNUSED)
 	assert_int_equal(op_dcookie_mtime(row), 1700000000);
 	assert_int_equal(row->first_seen, 1000);
 	assert_int_equal(row->last_seen, 2000);
+	assert_string_equal(op_dcookie_row(again, op_dcookie_find(again, &built_anew))->name, "ext4 (build-id 020000000000)");
+	assert_int_equal(op_dcookie_mtime(op_dcookie_row(again, op_dcookie_find(again, &vmlinux))), 5);
 	assert_int_equal(op_dcookie_by_name(again, &region.name), op_dcookie_find(again, &region));
 	op_dcookie_table_free(table);
 	op_dcookie_table_free(again);

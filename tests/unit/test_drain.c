@@ -255,6 +255,55 @@ static void what_was_found_is_not_found_for_too_long(void **state OP_UNUSED)
 	assert_int_equal(event->stored, event->received);
 }
 
+static void event_sample(uint64_t id, uint64_t ip, uint32_t pid, uint32_t tid, uint64_t time_ns)
+{
+	uint64_t words[] = { id, ip, (uint64_t)tid << 32 | pid, time_ns };
+
+	assert_true(memory_ring_record(&cpu.pair.rings[0], PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, words, 4));
+}
+
+/* Samples that differ in their time alone are not looked at twice; what differs in one thing more is. */
+static void what_is_repeated_is_counted_in_its_place(void **state OP_UNUSED)
+{
+	pipeline.capture.nr_events = pipeline.capture.nr_opened = 2;
+	exec_record(PID, 10);
+	mmap_record(PID, 0x400000, 0x1000, 0, "/no/first", 11);
+	mmap_record(PID, 0x400000, 0x1000, 0x5000, "/no/lib", 30);
+	cpu.pair.since_ns[0] = 25;
+	for (uint64_t i = 0; i < 10; i++)
+		event_sample(EVENT_ID, 0x400010, PID, PID, 40 + i);
+	event_sample(EVENT_ID, 0x400010, PID, PID, 20); /* a late commit */
+	event_sample(EVENT_ID, 0x400010, PID, PID, 50);
+	event_sample(EVENT_ID + 1, 0x400010, PID, PID, 51);
+	event_sample(EVENT_ID + 1, 0x400010, PID, PID, 52);
+	event_sample(EVENT_ID, 0x400010, PID, PID + 1, 53);
+	event_sample(EVENT_ID, 0x400010, PID + 1, PID + 1, 54);
+	event_sample(EVENT_ID, 0x400010, PID + 1, PID + 1, 55);
+	drain();
+	assert_int_equal(cpu.pair.counts.late, 1);
+	assert_int_equal(stored("{root}/no/first/{dep}/{root}/no/lib", 0x5010), 12);
+	assert_int_equal(stored("{root}/no/first/{dep}/{root}/no/first", 0x10), 1);
+	assert_int_equal(stored("{kern}/no-process/{dep}/{kern}/no-process", 0x400010), 2);
+	assert_int_equal(events[0].received, 15);
+	assert_int_equal(events[0].stored, 15);
+	assert_int_equal(events[1].stored, 2);
+	/* Over the ends of what waits, which is given to the files together, and of the ring. */
+	for (uint64_t i = 0; i < 3 * OPD_WAITING_MAX; i++) {
+		event_sample(EVENT_ID, 0x400100 + i, PID, PID, 60);
+		event_sample(EVENT_ID, 0x400100 + i, PID, PID, 61);
+		if (i % 3 == 0)
+			drain();
+	}
+	drain();
+	mmap_record(PID, 0x400000, 0x1000, 0x7000, "/no/last", 70);
+	event_sample(EVENT_ID, 0x400100 + 3 * OPD_WAITING_MAX - 1, PID, PID, 80);
+	drain();
+	for (uint64_t i = 0; i < 3 * OPD_WAITING_MAX; i++)
+		assert_int_equal(stored("{root}/no/first/{dep}/{root}/no/lib", 0x5100 + i), 2);
+	assert_int_equal(stored("{root}/no/first/{dep}/{root}/no/last", 0x7100 + 3 * OPD_WAITING_MAX - 1), 1);
+	assert_int_equal(events[0].stored, 16 + 6 * OPD_WAITING_MAX);
+}
+
 /* Among so many there are some that are looked up in the place of the first. */
 static void what_was_found_is_one_process_only(void **state OP_UNUSED)
 {
@@ -702,7 +751,7 @@ int main(void)
 		T(user_samples_go_to_app_and_library), T(samples_go_by_their_own_time), T(a_late_commit_resolves_right_and_is_counted), T(what_has_no_place_is_stored_in_sight),
 		T(anonymous_and_kernel_code), T(regions_without_samples_cost_no_row), T(all_processes_have_one_vdso), T(without_separation_images_stand_alone), T(losses_have_names),
 		T(samples_with_anothers_identifier), T(a_time_of_another_clock_is_now), T(throttled_time_is_counted), T(few_open_files_serve_many), T(few_open_files_serve_many_at_once), T(what_was_found_is_not_found_for_too_long),
-		T(what_was_found_ends_with_the_process), T(what_was_found_is_one_process_only), T(changed_files_are_named_once),
+		T(what_was_found_ends_with_the_process), T(what_was_found_is_one_process_only), T(what_is_repeated_is_counted_in_its_place), T(changed_files_are_named_once),
 		T(a_path_too_long_is_shortened), T(a_damaged_file_makes_room),
 		T(forgotten_images_do_not_change_names), T(files_that_are_forgotten_are_found_again), T(what_is_mapped_is_not_forgotten),
 		cmocka_unit_test_setup_teardown(images_beyond_the_limit_are_seen, setup_for_few_images, teardown),

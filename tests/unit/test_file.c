@@ -6,12 +6,15 @@
 #include <cmocka.h>
 
 #include "libop/file.h"
+#include "libop/session.h"
 #include "libop/sys.h"
 #include "tests/unit/test_box.h"
 
 enum call { NONE, WRITE, FSYNC, RENAME };
 
 static enum call failing;
+static bool old_kernel; /* without openat2 */
+static unsigned int nr_steps; /* directories opened one by one */
 
 int __real_op_sys_write_all(int fd, const void *buffer, size_t nr_bytes);
 int __wrap_op_sys_write_all(int fd, const void *buffer, size_t nr_bytes);
@@ -19,6 +22,21 @@ int __real_op_sys_fsync(int fd);
 int __wrap_op_sys_fsync(int fd);
 int __real_op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path);
 int __wrap_op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path);
+int __real_op_sys_open_dir_below(int dir_fd, const char *path);
+int __wrap_op_sys_open_dir_below(int dir_fd, const char *path);
+int __real_op_sys_openat(int dir_fd, const char *path, int flags, mode_t mode);
+int __wrap_op_sys_openat(int dir_fd, const char *path, int flags, mode_t mode);
+
+int __wrap_op_sys_open_dir_below(int dir_fd, const char *path)
+{
+	return old_kernel ? -ENOSYS : __real_op_sys_open_dir_below(dir_fd, path);
+}
+
+int __wrap_op_sys_openat(int dir_fd, const char *path, int flags, mode_t mode)
+{
+	nr_steps += flags & O_PATH ? 1 : 0;
+	return __real_op_sys_openat(dir_fd, path, flags, mode);
+}
 
 int __wrap_op_sys_write_all(int fd, const void *buffer, size_t nr_bytes)
 {
@@ -104,6 +122,68 @@ static void test_make_dirs(void **state)
 	assert_int_equal(op_file_make_dirs(path), -ENOTDIR);
 }
 
+static int open_parent(const struct box *box, const char *path, bool make, const char *name)
+{
+	const char *found = NULL;
+	int fd = op_file_open_parent(box->fd, path, make, &found);
+
+	if (fd < 0) {
+		assert_null(found);
+		return fd;
+	}
+	assert_string_equal(found, name);
+	close(fd);
+	return 0;
+}
+
+/* What a path without links, below a directory, is. */
+static void check_parents(const struct box *box)
+{
+	char long_name[300];
+
+	assert_int_equal(open_parent(box, "top/a/b/name", false, NULL), -ENOENT);
+	assert_int_equal(open_parent(box, "top/a/b/name", true, "name"), 0);
+	assert_int_equal(open_parent(box, "top/a/b/name", false, "name"), 0);
+	assert_int_equal(open_parent(box, "/top//a/b/name", false, "name"), 0);
+	assert_int_equal(open_parent(box, "name", false, "name"), 0);
+	assert_int_equal(symlinkat("a", box->fd, "top/link"), 0);
+	assert_int_equal(open_parent(box, "top/link/name", false, NULL), -ENOTDIR);
+	assert_int_equal(open_parent(box, "top/link/b/name", true, NULL), -ENOTDIR);
+	assert_int_equal(open_parent(box, "top/link", false, "link"), 0);
+	assert_int_equal(open_parent(box, "top/a/../a/name", false, NULL), -EINVAL);
+	assert_int_equal(open_parent(box, "../name", false, NULL), -EINVAL);
+	assert_int_equal(open_parent(box, "top/a/..", false, ".."), 0);
+	assert_int_equal(open_parent(box, "top/..a/a../...../name", true, "name"), 0);
+	memset(long_name, 'x', sizeof(long_name) - 1);
+	memcpy(long_name + sizeof(long_name) - 3, "/n", 3);
+	assert_int_equal(open_parent(box, long_name, true, NULL), -ENAMETOOLONG);
+	assert_int_equal(op_session_remove(box->fd, "top"), 0);
+}
+
+static void test_open_parent(void **state)
+{
+	const struct box *box = *state;
+
+	check_parents(box);
+	old_kernel = true;
+	check_parents(box);
+	old_kernel = false;
+}
+
+/* A sample file lies ten directories deep, and its way is gone often. */
+static void test_open_parent_in_one_step(void **state)
+{
+	const struct box *box = *state;
+
+	assert_int_equal(open_parent(box, "top/a/b/c/d/e/f/name", true, "name"), 0);
+	nr_steps = 0;
+	assert_int_equal(open_parent(box, "top/a/b/c/d/e/f/name", true, "name"), 0);
+	assert_int_equal(nr_steps, 0);
+	assert_int_equal(open_parent(box, "top/a/b/c/d/e/g/h/name", true, "name"), 0);
+	assert_in_range(nr_steps, 2, 4); /* the two that are new, each looked for and made */
+	assert_int_equal(op_session_remove(box->fd, "top"), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -111,6 +191,8 @@ int main(void)
 		box_test(test_nul_is_refused),
 		box_test(test_failure_leaves_the_old),
 		box_test(test_make_dirs),
+		box_test(test_open_parent),
+		box_test(test_open_parent_in_one_step),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

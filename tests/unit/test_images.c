@@ -15,6 +15,7 @@ static int dir_fd;
 static const char *const files[] = {
 	"root/bin/app",   "search/a/lib.so",      "search/my-mod.ko",           "search/twice",
 	"search/a/twice", "search/deep/er/plain", "root/bin/literal (inode 7)",
+	"root/proc/kallsyms", "root/boot/vmlinux",
 };
 
 static int setup(void **state OP_UNUSED)
@@ -29,7 +30,7 @@ static int setup(void **state OP_UNUSED)
 
 static int teardown(void **state OP_UNUSED)
 {
-	static const char *const dirs[] = { "root/bin", "root", "search/deep/er", "search/deep", "search/a", "search" };
+	static const char *const dirs[] = { "root/bin", "root/proc", "root/boot", "root/sys/kernel", "root/sys", "root", "search/deep/er", "search/deep", "search/a", "search" };
 
 	for (size_t i = 0; i < op_array_size(files); i++)
 		unlinkat(dir_fd, files[i], 0);
@@ -142,12 +143,62 @@ static void test_identities(void **state OP_UNUSED)
 	}
 }
 
+/* What the row of a session says of a part of the kernel. */
+static void expect_kernel(struct opr_finder *finder, enum op_image_kind kind, const char *name, enum opr_image_state state)
+{
+	const struct op_image_name image = { .kind = kind, .name = name };
+	struct op_dcookie_row row = {
+		.id = { .name = image, .build_id = { 0xaa }, .build_id_bytes = OP_BUILD_ID_BYTES_MAX, .is_kernel = true }, .name = name
+	};
+	const struct opr_identity identity = opr_identity_of_row(&row);
+	enum opr_image_state found_state;
+	char *path = NULL;
+
+	assert_false(identity.told_apart);
+	assert_int_equal(opr_finder_find(finder, &image, name, &identity, &found_state, &path), 0);
+	if (found_state != state)
+		fail_msg("%s: %d", name, found_state);
+	assert_int_equal(path != NULL, state == OPR_IMAGE_FOUND);
+	free(path);
+}
+
+static void write_notes(uint8_t first)
+{
+	const uint8_t notes[36] = { 4, 0, 0, 0, 20, 0, 0, 0, 3, 0, 0, 0, 'G', 'N', 'U', 0, first };
+
+	sample_write_bytes(dir_fd, "root/sys/kernel/notes", (const char *)notes, sizeof(notes));
+}
+
+/* Names of the kernel and of modules are the same after an upgrade: only the build-id says what is there. */
+static void test_kernel_is_known_by_its_build_id(void **state OP_UNUSED)
+{
+	const struct opr_words dirs = { search_dirs, 1 };
+	struct opr_finder finder = { 0 };
+	char *root;
+
+	assert_true(asprintf(&root, "%s/root", directory) > 0);
+	assert_int_equal(opr_finder_init(&finder, root, &dirs), 0);
+	expect_kernel(&finder, OP_IMAGE_FILE, "/proc/kallsyms", OPR_IMAGE_OTHER_KERNEL);
+	write_notes(0xbb);
+	expect_kernel(&finder, OP_IMAGE_FILE, "/proc/kallsyms", OPR_IMAGE_OTHER_KERNEL);
+	write_notes(0xaa);
+	expect_kernel(&finder, OP_IMAGE_FILE, "/proc/kallsyms", OPR_IMAGE_FOUND);
+	expect_kernel(&finder, OP_IMAGE_FILE, "/boot/vmlinux", OPR_IMAGE_OTHER_KERNEL);
+	expect_kernel(&finder, OP_IMAGE_FILE, "/boot/vmlinux-gone", OPR_IMAGE_NOT_FOUND);
+	expect_kernel(&finder, OP_IMAGE_KERNEL, "my_mod", OPR_IMAGE_OTHER_KERNEL);
+	expect_kernel(&finder, OP_IMAGE_KERNEL, "other_mod", OPR_IMAGE_NOT_FOUND);
+	unlinkat(dir_fd, "root/sys/kernel/notes", 0);
+	opr_finder_free(&finder);
+	free(root);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_finding),
 		cmocka_unit_test(test_search_directory_must_exist),
 		cmocka_unit_test(test_identities),
+		cmocka_unit_test(test_kernel_is_known_by_its_build_id),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "daemon/jit.h"
 #include "daemon/jit_map.h"
@@ -125,6 +127,40 @@ static void names_can_be_shown(void **state OP_UNUSED)
 	assert_string_equal(opd_jit_map_name(&map, &map.functions[0]), "a????ä");
 	assert_string_equal(opd_jit_map_name(&map, &map.functions[1]), "[unnamed]");
 	opd_jit_map_free(&map);
+}
+
+/* A runtime that compiles anew and anew, at the same addresses: what is gone makes room, what had samples keeps its place and its name. */
+static void gone_code_makes_room(void **state OP_UNUSED)
+{
+	struct opd_jit_map map = new_map();
+	uint64_t offsets[3], offset;
+	char name[32];
+
+	for (uint64_t i = 0; i < 600000; i++) {
+		struct opd_jit_code code = { .start = BASE + i % 1000 * 0x100, .bytes = 0x100, .name = name, .from_ns = i + 1 };
+
+		snprintf(name, sizeof(name), "function-%llu", (unsigned long long)i);
+		assert_int_equal(opd_jit_map_add(&map, &code, i > 2000 ? i - 2000 : 0), 0);
+		if (i < 3)
+			assert_true(opd_jit_map_find(&map, code.start + 8, i + 1, &offsets[i]));
+	}
+	assert_int_equal(counters[OP_JIT_refused_memory], 0);
+	assert_true(counters[OP_JIT_functions_forgotten] > 0);
+	assert_int_equal(counters[OP_JIT_functions], 600000);
+	assert_int_equal(map.nr_functions + counters[OP_JIT_functions_forgotten], 600000);
+	assert_true(map.nr_bytes <= OPD_JIT_PROCESS_MAX_BYTES);
+	assert_int_equal(map.nr_bytes, counters[OP_JIT_bytes]);
+	for (uint64_t i = 0; i < 3; i++) {
+		snprintf(name, sizeof(name), "function-%llu", (unsigned long long)i);
+		assert_string_equal(opd_jit_map_name(&map, &map.functions[i]), name);
+		assert_int_equal(map.functions[i].place + 8, offsets[i]);
+	}
+	assert_at(&map, BASE + 0x100 * 999 + 8, 600000, "function-599999", 8);
+	assert_at(&map, BASE + 0x100 * 7 + 8, 600000, "function-599007", 8);
+	assert_true(opd_jit_map_find(&map, BASE + 8, 600000, &offset));
+	assert_int_not_equal(offset, offsets[0]);
+	opd_jit_map_free(&map);
+	assert_int_equal(counters[OP_JIT_bytes], 0);
 }
 
 static void limits_hold(void **state OP_UNUSED)
@@ -361,6 +397,42 @@ static void files_of_the_process_are_read(void **state)
 	opd_jit_owner_close(&owner);
 }
 
+/* A zombie is in /proc still; what was waited for is taken to be its parent's. */
+static void an_ended_process_is_its_parents(void **state)
+{
+	struct box *box = *state;
+	struct opd_jit_owner owner;
+	siginfo_t info;
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(0);
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	assert_int_equal(mknodat(box->fd, "plain", S_IFREG | 0644, 0), 0);
+	opd_jit_owner_init_ended(&owner, (uint32_t)pid, 0, 0);
+	assert_true(owner.is_known);
+	assert_int_equal(owner.uid, geteuid());
+	assert_int_equal(open_as(&owner, box, "plain"), 0);
+	opd_jit_owner_close(&owner);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	opd_jit_owner_init_ended(&owner, (uint32_t)pid, 0, 0);
+	assert_false(owner.is_known);
+	opd_jit_owner_close(&owner);
+	/* The number of one that lives is another process's by now. */
+	opd_jit_owner_init_ended(&owner, (uint32_t)getpid(), (uint32_t)getppid(), op_now_ns());
+	assert_int_equal(owner.proc_fd, -1);
+	opd_jit_owner_close(&owner);
+	opd_jit_owner_init_ended(&owner, (uint32_t)pid, (uint32_t)getpid(), op_now_ns() - 100 * (uint64_t)OP_NS_PER_S);
+	assert_true(owner.is_known);
+	assert_in_range(owner.began_s, op_clock_ns(CLOCK_REALTIME) / OP_NS_PER_S - 102, op_clock_ns(CLOCK_REALTIME) / OP_NS_PER_S - 98);
+	assert_int_equal(open_as(&owner, box, "plain"), 0);
+	if (!geteuid()) {
+		assert_int_equal(fchownat(box->fd, "plain", 12345, 0, 0), 0);
+		assert_int_equal(open_as(&owner, box, "plain"), -EPERM);
+	}
+	opd_jit_owner_close(&owner);
+}
+
 static void a_file_from_before_the_process_is_not_its(void **state OP_UNUSED)
 {
 	const struct opd_jit_owner owner = { .began_s = 1000 };
@@ -431,6 +503,7 @@ int main(void)
 		cmocka_unit_test(moved_code_keeps_its_place),
 		cmocka_unit_test(names_can_be_shown),
 		cmocka_unit_test(limits_hold),
+		cmocka_unit_test(gone_code_makes_room),
 		box_test(a_map_grows),
 		box_test(a_map_is_written_anew),
 		box_test(a_line_too_long_is_passed_over),
@@ -438,6 +511,7 @@ int main(void)
 		box_test(a_dump_that_makes_no_sense_ends),
 		box_test(what_is_no_dump_is_refused),
 		box_test(files_of_the_process_are_read),
+		box_test(an_ended_process_is_its_parents),
 		cmocka_unit_test(a_file_from_before_the_process_is_not_its),
 		cmocka_unit_test(a_sample_finds_its_function),
 		cmocka_unit_test(names_of_mappings),

@@ -21,6 +21,30 @@ static void write_file(const char *name, const char *text)
 	fclose(file);
 }
 
+/* A note that is none, then a build-id of twenty bytes that begins with `first`. */
+static void write_notes(const char *name, uint8_t first)
+{
+	static const uint8_t before[] = { 6, 0, 0, 0, 4, 0, 0, 0, 1, 1, 0, 0, 'L', 'i', 'n', 'u', 'x', 0, 0, 0, 0, 0, 0, 0 };
+	uint8_t note[36] = { 4, 0, 0, 0, 20, 0, 0, 0, 3, 0, 0, 0, 'G', 'N', 'U', 0, first };
+	char path[96];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fwrite(before, 1, sizeof(before), file);
+	fwrite(note, 1, sizeof(note), file);
+	fclose(file);
+}
+
+static void shell(const char *format)
+{
+	char command[256];
+
+	snprintf(command, sizeof(command), "cd %s && %s", dir, format);
+	assert_int_equal(system(command), 0);
+}
+
 static int setup(void **state)
 {
 	snprintf(dir, sizeof(dir), "/tmp/test_kernel_map.XXXXXX");
@@ -51,7 +75,7 @@ static void text_and_modules(void **state)
 			       "ffffffff81000100 t f\nffffffff82000000 T _etext\n");
 	write_file("modules", "ext4 4096 1 - Live 0xffffffffc0001000\nhidden 4096 1 - Live 0x0000000000000000\n"
 			      "xfs 8192 2 a,b, Live 0xffffffffc0010000 (E)\ngarbage\n");
-	assert_int_equal(opd_kernel_map_init(&map, *state, dir, NULL), 0);
+	assert_int_equal(opd_kernel_map_init(&map, *state, dir, dir, NULL), 0);
 	location = opd_kernel_map_find(&map, 0xffffffff81000123, 1);
 	assert_string_equal(name_of(*state, location), "/proc/kallsyms");
 	assert_int_equal(location.offset, 0x123);
@@ -71,7 +95,7 @@ static void vmlinux_takes_the_text(void **state)
 	struct opd_kernel_map map;
 
 	write_file("kallsyms", "ffffffff81000000 T _text\nffffffff82000000 T _etext\n");
-	assert_int_equal(opd_kernel_map_init(&map, *state, dir, "/boot/vmlinux-x"), 0);
+	assert_int_equal(opd_kernel_map_init(&map, *state, dir, dir, "/boot/vmlinux-x"), 0);
 	assert_string_equal(name_of(*state, opd_kernel_map_find(&map, 0xffffffff81000123, 1)), "/boot/vmlinux-x");
 	opd_kernel_map_free(&map);
 }
@@ -81,12 +105,12 @@ static void hidden_addresses(void **state)
 	struct opd_kernel_map map;
 
 	write_file("kallsyms", "0000000000000000 T _text\n0000000000000000 T _etext\n");
-	assert_int_equal(opd_kernel_map_init(&map, *state, dir, NULL), 0);
+	assert_int_equal(opd_kernel_map_init(&map, *state, dir, dir, NULL), 0);
 	assert_string_equal(name_of(*state, opd_kernel_map_find(&map, 0xffffffff81000123, 1)), "no-vmlinux");
 	assert_non_null(strstr(map.note, "kptr_restrict"));
 	opd_kernel_map_free(&map);
 	write_file("kallsyms", "");
-	assert_int_equal(opd_kernel_map_init(&map, *state, dir, NULL), 0);
+	assert_int_equal(opd_kernel_map_init(&map, *state, dir, dir, NULL), 0);
 	assert_string_equal(name_of(*state, opd_kernel_map_find(&map, 0, 1)), "no-vmlinux");
 	opd_kernel_map_free(&map);
 }
@@ -96,7 +120,7 @@ static void run_time_code_comes_and_goes(void **state)
 	struct op_ksymbol_record record = { .start = 0xffffffffc0100000, .bytes = 64, .name = "bpf_prog/1" };
 	struct opd_kernel_map map;
 
-	assert_int_equal(opd_kernel_map_init(&map, *state, dir, NULL), 0);
+	assert_int_equal(opd_kernel_map_init(&map, *state, dir, dir, NULL), 0);
 	record.who.time_ns = 10;
 	assert_int_equal(opd_kernel_map_ksymbol(&map, &record), 0);
 	record.unregister = true;
@@ -121,7 +145,7 @@ static void modules_come_and_go(void **state)
 
 	write_file("kallsyms", "ffffffff81000000 T _text\nffffffff82000000 T _etext\n");
 	write_file("modules", "old 4096 1 - Live 0xffffffffc0001000\n");
-	assert_int_equal(opd_kernel_map_init(&map, *state, dir, NULL), 0);
+	assert_int_equal(opd_kernel_map_init(&map, *state, dir, dir, NULL), 0);
 	assert_int_equal(opd_kernel_map_refresh(&map, 50), 0);
 	assert_int_equal(map.nr_ranges, 1);
 	write_file("modules", "new 8192 1 - Live 0xffffffffc0001000\n");
@@ -134,6 +158,91 @@ static void modules_come_and_go(void **state)
 	opd_kernel_map_free(&map);
 }
 
+/* What the session calls the image, which has samples now. */
+static const char *counted_name(struct op_dcookie_table *table, const struct opd_kernel_map *map, uint64_t address)
+{
+	uint64_t cookie = opd_kernel_map_find(map, address, UINT64_MAX - 1).cookie;
+
+	assert_int_equal(op_dcookie_count_in(table, cookie, 1), 0);
+	return op_dcookie_row(table, cookie)->name;
+}
+
+static void another_kernel_is_another_image(void **state)
+{
+	struct opd_kernel_map map;
+	uint64_t first;
+
+	write_file("kallsyms", "ffffffff81000000 T _text\nffffffff82000000 T _etext\n");
+	shell("mkdir kernel");
+	write_notes("kernel/notes", 0xaa);
+	assert_int_equal(opd_kernel_map_init(&map, *state, dir, dir, NULL), 0);
+	first = map.text_cookie;
+	assert_int_equal(op_dcookie_row(*state, first)->id.build_id[0], 0xaa);
+	assert_string_equal(counted_name(*state, &map, 0xffffffff81000000), "/proc/kallsyms");
+	opd_kernel_map_free(&map);
+
+	write_notes("kernel/notes", 0xbb);
+	assert_int_equal(opd_kernel_map_init(&map, *state, dir, dir, NULL), 0);
+	assert_int_not_equal(map.text_cookie, first);
+	assert_string_equal(counted_name(*state, &map, 0xffffffff81000000), "/proc/kallsyms (build-id bb0000000000)");
+	opd_kernel_map_free(&map);
+
+	write_notes("kernel/notes", 0xaa);
+	assert_int_equal(opd_kernel_map_init(&map, *state, dir, dir, NULL), 0);
+	assert_int_equal(map.text_cookie, first);
+	opd_kernel_map_free(&map);
+
+	shell("rm kernel/notes");
+	assert_int_equal(opd_kernel_map_init(&map, *state, dir, dir, NULL), 0);
+	assert_int_not_equal(map.text_cookie, first);
+	assert_int_equal(op_dcookie_row(*state, map.text_cookie)->id.build_id_bytes, 0);
+	opd_kernel_map_free(&map);
+}
+
+/* A file with a date is known by its build-id alone, too. */
+static void a_vmlinux_that_was_touched_is_the_same(void **state)
+{
+	struct opd_kernel_map map;
+	char vmlinux[64];
+	uint64_t first;
+
+	snprintf(vmlinux, sizeof(vmlinux), "%s/vmlinux", dir);
+	shell("mkdir kernel && touch -d @1000 vmlinux");
+	write_notes("kernel/notes", 0xaa);
+	assert_int_equal(opd_kernel_map_init(&map, *state, dir, dir, vmlinux), 0);
+	first = map.text_cookie;
+	assert_int_equal(op_dcookie_mtime(op_dcookie_row(*state, first)), 1000);
+	opd_kernel_map_free(&map);
+	shell("touch -d @2000 vmlinux");
+	assert_int_equal(opd_kernel_map_init(&map, *state, dir, dir, vmlinux), 0);
+	assert_int_equal(map.text_cookie, first);
+	assert_int_equal(op_dcookie_mtime(op_dcookie_row(*state, first)), 2000);
+	opd_kernel_map_free(&map);
+}
+
+/* rmmod and insmod of another build, to the same address and of the same size, between two looks. */
+static void a_module_that_was_built_anew_is_another_image(void **state)
+{
+	struct opd_kernel_map map;
+
+	write_file("kallsyms", "ffffffff81000000 T _text\nffffffff82000000 T _etext\n");
+	write_file("modules", "mine 4096 1 - Live 0xffffffffc0001000\n");
+	shell("mkdir -p module/mine/notes");
+	write_notes("module/mine/notes/.note.gnu.build-id", 0xaa);
+	assert_int_equal(opd_kernel_map_init(&map, *state, dir, dir, NULL), 0);
+	assert_string_equal(counted_name(*state, &map, 0xffffffffc0001000), "mine");
+	assert_int_equal(opd_kernel_map_refresh(&map, 50), 0);
+	assert_int_equal(map.nr_ranges, 1);
+
+	shell("mv module/mine module/before && mkdir -p module/mine/notes");
+	write_notes("module/mine/notes/.note.gnu.build-id", 0xbb);
+	assert_int_equal(opd_kernel_map_refresh(&map, 100), 0);
+	assert_int_equal(map.nr_ranges, 2);
+	assert_string_equal(counted_name(*state, &map, 0xffffffffc0001000), "mine (build-id bb0000000000)");
+	assert_int_equal(op_dcookie_row(*state, opd_kernel_map_find(&map, 0xffffffffc0001000, 40).cookie)->id.build_id[0], 0xaa);
+	opd_kernel_map_free(&map);
+}
+
 static void run_time_code_that_was_there_before(void **state)
 {
 	struct op_ksymbol_record gone = { .start = 0xffffffffc0200040, .bytes = 64, .name = "bpf_prog_b", .unregister = true };
@@ -143,7 +252,7 @@ static void run_time_code_that_was_there_before(void **state)
 			       "ffffffffc0200000 t bpf_prog_a/x\t[bpf]\nffffffffc0300000 t ftrace_trampoline\t[__builtin__ftrace]\n"
 			       "ffffffffc0400000 t module_function\t[ext4]\n0000000000000000 t bpf_prog_hidden\t[bpf]\n]\n[bpf]\n");
 	write_file("modules", "");
-	assert_int_equal(opd_kernel_map_init(&map, *state, dir, NULL), 0);
+	assert_int_equal(opd_kernel_map_init(&map, *state, dir, dir, NULL), 0);
 	assert_int_equal(map.nr_ranges, 3);
 	assert_string_equal(name_of(*state, opd_kernel_map_find(&map, 0xffffffffc020003f, 5)), "bpf_prog_a_x");
 	assert_string_equal(name_of(*state, opd_kernel_map_find(&map, 0xffffffffc0200041, 5)), "bpf_prog_b");
@@ -161,7 +270,9 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = { T(text_and_modules), T(vmlinux_takes_the_text), T(hidden_addresses),
 					    T(run_time_code_comes_and_goes), T(modules_come_and_go),
-					    T(run_time_code_that_was_there_before) };
+					    T(run_time_code_that_was_there_before),
+					    T(another_kernel_is_another_image), T(a_vmlinux_that_was_touched_is_the_same),
+					    T(a_module_that_was_built_anew_is_another_image) };
 
 	return cmocka_run_group_tests_name("kernel_map", tests, NULL, NULL);
 }

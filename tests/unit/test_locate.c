@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "libop/clock.h"
+#include "daemon/generation.h"
 #include "daemon/locate.h"
 
 #define BYTES	 4096
@@ -115,11 +116,33 @@ static void process_is_gone(void **state OP_UNUSED)
 	assert_found(&wanted, true, true);
 	wanted.inode++;
 	assert_found(&wanted, false, false);
-	wanted.has_inode = false;
 	wanted.inode--;
+	wanted.inode_generation = opd_generation_at(path, wanted.inode);
+	assert_found(&wanted, true, true);
+	wanted.inode_generation++;
+	assert_found(&wanted, wanted.inode_generation == 1, wanted.inode_generation == 1); /* 0: this file system tells none */
+	wanted.has_inode = false;
 	assert_found(&wanted, true, true);
 	wanted.time_ns = op_now_ns() - 3600 * (uint64_t)OP_NS_PER_S;
 	assert_found(&wanted, false, false);
+}
+
+/* Handles as file systems make them. */
+static void generations(void **state OP_UNUSED)
+{
+	static const uint8_t ext4[] = { 0x66, 0x26, 0xa7, 0, 0xf0, 0x96, 0xf8, 0xe1 };
+	static const uint8_t shmem[] = { 0x4f, 0xf5, 0, 0x1d, 2, 0, 0, 0, 1, 0, 0, 0 };
+	static const uint8_t generic[] = { 2, 0, 0, 0, 1, 0, 0, 0, 7, 0, 0, 0 };
+	static const uint8_t btrfs[20] = { 2, [4] = 1, [8] = 5, [16] = 9 };
+
+	assert_int_equal(opd_generation_in(1, ext4, sizeof(ext4), 0xa72666), 0xe1f896f0);
+	assert_int_equal(opd_generation_in(1, ext4, sizeof(ext4), 0xa72667), 0);
+	assert_int_equal(opd_generation_in(2, ext4, sizeof(ext4), 0xa72666), 0);
+	assert_int_equal(opd_generation_in(1, ext4, sizeof(ext4) - 1, 0xa72666), 0);
+	assert_int_equal(opd_generation_in(1, shmem, sizeof(shmem), 0x100000002), 0x1d00f54f);
+	assert_int_equal(opd_generation_in(0x81, generic, sizeof(generic), 0x100000002), 7);
+	assert_int_equal(opd_generation_in(0x4d, btrfs, sizeof(btrfs), 0x100000002), 9);
+	assert_int_equal(opd_generation_at("/nothing-is-here", 1), 0);
 }
 
 int main(void)
@@ -130,6 +153,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(called_removed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(newline, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(process_is_gone, set_up, tear_down),
+		cmocka_unit_test(generations),
 	};
 
 	return cmocka_run_group_tests_name("locate", tests, NULL, NULL);

@@ -165,6 +165,23 @@ static void grows_and_keeps_every_count(void **state OP_UNUSED)
 	op_odb_close(odb);
 }
 
+/* A file is new each time that it grows: small ones take large steps, so that a profile makes few. */
+static void small_files_grow_in_large_steps(void **state OP_UNUSED)
+{
+	static const uint64_t sizes[] = { 128, 512, 2048, 4096, 8192 };
+	struct op_odb *odb = open_odb();
+	uint64_t key = 0;
+	struct stat st;
+
+	for (size_t i = 0; i < op_array_size(sizes); i++) {
+		while (key < sizes[i] - 1)
+			assert_int_equal(op_odb_add(odb, 8 * ++key, 1), 0);
+		assert_int_equal(fstatat(dir_fd, PATH, &st, 0), 0);
+		assert_int_equal(st.st_size, op_odb_file_bytes(sizes[i]));
+	}
+	op_odb_close(odb);
+}
+
 static void goes_on_in_an_existing_file(void **state OP_UNUSED)
 {
 	struct op_odb_header other = header;
@@ -347,7 +364,7 @@ static void growth_never_waits_for_the_disk(void **state OP_UNUSED)
 		assert_int_equal(op_odb_add(odb, key++, 1), 0);
 	assert_null(op_odb_take_pending(odb)); /* nobody has been told that it is on the disk */
 	op_odb_promise(odb);
-	while (key < 400)
+	while (key < 600)
 		assert_int_equal(op_odb_add(odb, key++, 1), 0);
 	assert_int_equal(nr_fsyncs, 0);
 	assert_int_equal(nr_links("tmp"), 2);
@@ -359,7 +376,7 @@ static void growth_never_waits_for_the_disk(void **state OP_UNUSED)
 	assert_int_equal(nr_links("tmp"), 0);
 	op_odb_close(odb);
 	odb = open_odb(); /* what was promised of a file that is there is not known */
-	while (key < 600)
+	while (key < 2200)
 		assert_int_equal(op_odb_add(odb, key++, 1), 0);
 	assert_int_equal(nr_links("tmp"), 2);
 	assert_int_equal(nr_fsyncs, 1);
@@ -372,6 +389,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(the_bytes_of_the_worked_example, setup, teardown),
 		cmocka_unit_test_setup_teardown(grows_and_keeps_every_count, setup, teardown),
+		cmocka_unit_test_setup_teardown(small_files_grow_in_large_steps, setup, teardown),
 		cmocka_unit_test_setup_teardown(goes_on_in_an_existing_file, setup, teardown),
 		cmocka_unit_test_setup_teardown(counts_past_32_bits, setup, teardown),
 		cmocka_unit_test_setup_teardown(drops_what_was_not_published, setup, teardown),

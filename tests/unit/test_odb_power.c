@@ -233,7 +233,7 @@ static void check_after_cut(struct op_odb_recovery *sum)
 	struct op_odb *odb;
 	int err;
 
-	assert_int_equal(op_odb_recover(dir_fd, TMP, &recovery), 0);
+	assert_int_equal(op_odb_recover(dir_fd, TMP, NULL, &recovery), 0);
 	sum->nr_put_back += recovery.nr_put_back;
 	err = op_odb_repair(dir_fd, PATH, TMP, &dropped, &pending);
 	op_odb_pending_free(pending);

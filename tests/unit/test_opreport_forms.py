@@ -9,43 +9,27 @@ import io
 import json
 import os
 import pty
+import re
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree
 
 SOURCE = os.path.realpath(os.environ.get("srcdir", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")))
 sys.path.insert(0, os.path.join(SOURCE, "tests", "system"))
 sys.dont_write_bytecode = True
 import elfsyms  # noqa: E402
 
+sys.path.insert(0, os.path.join(SOURCE, "tests", "unit"))
+from sample_files import ALL, write_samples  # noqa: E402
+
 OPREPORT = os.path.abspath(os.environ.get("OPREPORT", "tools/opreport"))
 SCHEMA = os.path.join(SOURCE, "tests", "opreport.xsd")
 PROGRAM = "void hot(void) { }\nvoid warm(void) { hot(); }\nvoid cold(void) { warm(); }\nvoid _start(void) { cold(); }\n"
 FUNCTIONS = ("hot", "warm", "cold")
-TIMER, FAMILY10, NEHALEM = 4, 35, 47
-ALL = "all.all.all"
-HEADER = struct.Struct("<4s6I4xdQI4xQQ")
-
-
-def bucket(key, size):
-    folded = (key >> 32) ^ (key & 0xffffffff)
-    return (folded ^ (folded >> 8)) & (size - 1)
-
-
-def write_samples(path, samples, cpu_type=TIMER, event=0, mask=0, count=0, kernel=0):
-    size = 128
-    nodes, table = bytearray(16 * size), [0] * size
-    for i, (key, value) in enumerate(samples, 1):
-        at = bucket(key, size)
-        struct.pack_into("<QII", nodes, 16 * i, key, value, table[at])
-        table[at] = i
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "wb") as stream:
-        stream.write(HEADER.pack(b"DAE\n", 0x13, cpu_type, event, mask, count, kernel, 0.0, 1, 0, 0, 0))
-        stream.write(struct.pack("<II24x", size, len(samples) + 1) + nodes + struct.pack("<%dI" % size, *table))
+FAMILY10, NEHALEM = 35, 47
 
 
 class Forms(unittest.TestCase):
@@ -212,7 +196,28 @@ class Forms(unittest.TestCase):
 
     def test_xml_escapes(self):
         write_samples(os.path.join(self.dir, 'samples/current/{root}/a<&">b\x01/{dep}/{root}/a<&">b\x01/TIMER.0.0.' + ALL), [(1, 1)])
-        self.assertIn('name="/a&lt;&amp;&quot;&gt;b?"', self.check_xml("-X"))
+        self.assertIn('name="/a&lt;&amp;&quot;&gt;b\\x01"', self.check_xml("-X"))
+
+    def test_every_name_in_every_form(self):
+        """No two names are the same in any form, and each is what it was once the form's own quoting and \\xHH are undone."""
+        names = [b"/n/" + name for name in (
+            b" a name with  blanks ", b"blanks", b"blanks ", b"first\nsecond", b"first\\x0asecond", b"first\\\\x0asecond", b"first\\nsecond",
+            b"tab\t", b"..app", b"...", b"{root}", b"comma,\"quote\"", b"<&>'", b"&lt;", b"\xff", b"\xfe", b"\\xff",
+            b"\xef\xbf\xbd", b"\xef\xbf\xbe", b"?", b"\xc3", b"\xc3\xa9", b"\x9b", b"\xc2\x9b", b"\x7f\x1b[31m", b"%s%n", b"c" * 255,
+            b"/".join([b"d" * 200] * 8 + [b"app"]), b"/".join([b"d" * 200] * 8 + [b"apq"]))]
+        names += [b"/n/{..}", b"/n/{{dep}}", b"/n/{{cg}}"]  # as doc/format.md has them
+        for name in names:
+            write_samples(os.path.join(os.fsencode(self.dir), b"samples/current/{root}%s/{dep}/{root}%s/TIMER.0.0." % (name, name) + ALL.encode()),
+                          [(1, 1)])
+        forms = {
+            "text": [re.match(r" *\d+ +[\d.]+ (.*)", line).group(1) for line in self.run_tool("-n", "-f").split("\n")[:-1]],
+            "csv": [row[1] for row in csv.reader(io.StringIO(self.run_tool("--format=csv", "-n"), newline="")) if row[0] == "application"],
+            "json": [app["name"] for app in json.loads(self.run_tool("--format=json"))["applications"]],
+            "xml": [element.get("name") for element in xml.etree.ElementTree.fromstring(self.check_xml("-X")).iter("binary")],
+        }
+        for form, found in forms.items():
+            self.assertEqual(sorted(re.sub(rb"\\x([0-9a-f]{2})", lambda m: bytes([int(m.group(1), 16)]), text.encode()) for text in found),
+                             sorted(names), form)
 
     def test_json(self):
         self.put_functions(session="old", hot=1)
@@ -359,6 +364,19 @@ class Forms(unittest.TestCase):
         self.assertEqual([(r["image"], r["symbols"], r["TIMER:0 samples"]) for r in rows], [(self.program, "debug info", "3")])
         self.assertEqual(json.loads(self.run_tool("--images", "--format=json"))["images"][0]["samples"], [3])
         self.assertIn("--images", self.run_tool("--images", "-X", rc=1))
+
+    def test_images_of_threads_and_cpus(self):
+        """Samples that are kept apart by thread, process and CPU are added up; classes of events have titles."""
+        part = "{root}/gone/"
+        for number, counts in enumerate(("TIMER.0.0.10.10.0", "TIMER.0.0.10.11.1", "TIMER.0.0.12.12.1", "TIMER.0.0.all.all.all", "EVENT_OF_A_LONG_NAME.7.0.10.10.1")):
+            write_samples(os.path.join(self.dir, "samples/current", part + "{dep}/" + part + counts), [(1, 1 << number)])
+        self.assertIn("conflicts", self.run_tool("--images", "--merge=unitmask", rc=1))
+        self.assertEqual(self.run_tool("-n", "--images", "event:TIMER").split()[0], "15")
+        rows = self.run_tool("--images").splitlines()
+        self.assertEqual(rows[-3], "EVENT_OF_A_LON... TIMER:0")
+        self.assertEqual(rows[-2].split()[:5], ["samples", "%", "samples", "%", "build-id"])
+        self.assertEqual(rows[-1].split()[:4], ["16", "100.000", "15", "100.000"])
+        self.assertEqual(rows[-3].index("TIMER"), rows[-2].rindex("samples"))
 
     def test_stripped_image(self):
         stripped = os.path.join(self.dir, "stripped")

@@ -280,7 +280,7 @@ static void test_control_characters(void **state OP_UNUSED)
 	assert_report(&(struct request){ .layout = { .no_header = true } },
 		      "        2 40.0000 \\x1b[31mred\\x0a       99 99.0000 fake\n"
 		      "        2 40.0000 b\n\t        1 50.0000 b\n\t        1 50.0000 \\x7f\\xc2\\x9b\\x9b.so\n"
-		      "        1 20.0000 m\xc3\xbcsli\\\xfc\xf0\x9f\x8e\x81\n");
+		      "        1 20.0000 m\xc3\xbcsli\\\\xfc\xf0\x9f\x8e\x81\n");
 	assert_report(&(struct request){ .layout = { .symbols = true, .no_header = true }, .words = { "lib-image:*.so" } },
 		      "1        100.000  \\x7f\\xc2\\x9b\\x9b.so      /lib/\\x7f\\xc2\\x9b\\x9b.so\n");
 }

@@ -127,8 +127,8 @@ static void gives_each_record_once_and_in_order(void **state)
 		read_frozen(box);
 		assert_int_equal(box->expected, box->written);
 	}
-	assert_int_equal(box->ends.reader.swaps, 300);
-	assert_int_equal(box->ends.reader.late, 0);
+	assert_int_equal(box->ends.reader.baton.swap.swaps, 300);
+	assert_int_equal(box->ends.reader.baton.swap.late, 0);
 }
 
 static void does_not_show_the_ring_that_is_written(void **state)
@@ -158,7 +158,7 @@ static void waits_for_a_writer_in_mid_reserve(void **state)
 	assert_int_equal(put(box), 0); /* goes to the other ring */
 	read_frozen(box);
 	assert_int_equal(box->expected, 2);
-	assert_true(box->ends.reader.late > 0);
+	assert_true(box->ends.reader.baton.swap.late > 0);
 	assert_int_equal(op_mring_pair_swap(&box->ends.reader), 0);
 	read_frozen(box);
 	assert_int_equal(box->expected, 3);
@@ -325,7 +325,7 @@ static void does_without_a_fence_behind_its_reader(void **state)
 {
 	struct box *box = *state;
 
-	if (!box->ends.reader.barrier)
+	if (!box->ends.reader.baton.swap.barrier)
 		skip(); /* the kernel has no membarrier, or ThreadSanitizer would not understand it */
 	assert_false(box->ends.writer.fence);
 	assert_int_equal(put(box), 0);
@@ -333,12 +333,12 @@ static void does_without_a_fence_behind_its_reader(void **state)
 	assert_int_equal(put(box), 0); /* says the new turn: that is answer enough */
 	read_frozen(box);
 	assert_int_equal(box->expected, 1);
-	assert_int_equal(box->ends.reader.barriers, 0);
+	assert_int_equal(box->ends.reader.baton.swap.barriers, 0);
 	assert_int_equal(op_mring_pair_swap(&box->ends.reader), 0);
 	read_frozen(box); /* the writer rests */
 	read_frozen(box);
 	assert_int_equal(box->expected, 2);
-	assert_int_equal(box->ends.reader.barriers, 1);
+	assert_int_equal(box->ends.reader.baton.swap.barriers, 1);
 }
 
 /* A writer that is about to say the old turn again must not be taken for one that has said the new one. */
@@ -375,7 +375,7 @@ static void fences_when_it_is_asked_to(void **state)
 	struct box *box = *state;
 
 	assert_true(box->ends.writer.fence);
-	assert_false(box->ends.reader.barrier);
+	assert_false(box->ends.reader.baton.swap.barrier);
 	assert_int_equal(put(box), 0);
 	assert_int_equal(op_mring_pair_swap(&box->ends.reader), 0);
 	read_frozen(box);
@@ -387,7 +387,7 @@ static void fences_when_the_kernel_cannot(void **state)
 	struct box *box = *state;
 
 	assert_true(box->ends.writer.fence);
-	assert_false(box->ends.reader.barrier);
+	assert_false(box->ends.reader.baton.swap.barrier);
 	assert_int_equal(put(box), 0);
 	assert_int_equal(op_mring_pair_swap(&box->ends.reader), 0);
 	read_frozen(box);
@@ -398,13 +398,13 @@ static void keeps_the_promise_of_the_reader_before(void **state)
 {
 	struct box *box = *state;
 
-	if (!box->ends.reader.barrier)
+	if (!box->ends.reader.baton.swap.barrier)
 		skip();
 	assert_int_equal(put(box), 0);
 	op_mring_pair_reader_close(&box->ends.reader);
 	refuse_membarrier = true;
 	op_mring_pair_reader_open(&box->ends.pair, &box->ends.reader);
-	assert_true(box->ends.reader.barrier);
+	assert_true(box->ends.reader.baton.swap.barrier);
 	assert_non_null(op_mring_pair_read_ring(&box->ends.reader)); /* the writer has said this turn */
 	assert_int_equal(op_mring_pair_swap(&box->ends.reader), 0);
 	assert_null(op_mring_pair_read_ring(&box->ends.reader)); /* it rests, and nobody can say where */
@@ -431,6 +431,144 @@ static void says_what_is_waiting(void **state)
 		assert_int_equal(op_mring_pair_waiting(&box->ends.reader), 0);
 		read_frozen(box);
 	}
+}
+
+/* ---- the baton ---- */
+
+static struct op_mring_pair_swapper lend_and_open(struct box *box)
+{
+	struct op_mring_pair_swapper swapper;
+
+	assert_int_equal(op_mring_pair_lend(&box->ends.reader), 0);
+	assert_int_equal(op_mring_pair_swapper_open(&box->ends.reader.baton, &swapper), 0);
+	return swapper;
+}
+
+static void gives_each_record_once_whoever_swaps(void **state)
+{
+	struct box *box = *state;
+
+	for (int turn = 0; turn < 300; turn++) {
+		for (int i = 0; i < turn % 60; i++)
+			assert_int_equal(put(box), 0);
+		if (turn % 3) {
+			struct op_mring_pair_swapper swapper = lend_and_open(box);
+
+			assert_int_equal(op_mring_pair_swapper_swap(&swapper), 0);
+			assert_int_equal(op_mring_pair_swapper_swap(&swapper), 0); /* swaps once */
+			op_mring_pair_swapper_close(&swapper);
+		} else {
+			assert_int_equal(op_mring_pair_swap(&box->ends.reader), 0);
+		}
+		read_frozen(box);
+		assert_int_equal(box->expected, box->written);
+	}
+	assert_int_equal(box->ends.reader.baton.swap.swaps, 300);
+}
+
+static void has_no_ring_while_the_baton_is_lent(void **state)
+{
+	struct box *box = *state;
+	struct op_mring_pair_swapper swapper, second;
+
+	assert_int_equal(op_mring_pair_swapper_open(&box->ends.reader.baton, &second), -EAGAIN); /* not lent */
+	swapper = lend_and_open(box);
+	assert_int_equal(op_mring_pair_swapper_open(&box->ends.reader.baton, &second), -EAGAIN); /* taken */
+	for (int i = 0; i < 2; i++) {
+		assert_null(op_mring_pair_read_ring(&box->ends.reader));
+		assert_int_equal(op_mring_pair_swap(&box->ends.reader), -EAGAIN);
+		assert_int_equal(op_mring_pair_lend(&box->ends.reader), -EAGAIN);
+		assert_int_equal(op_mring_pair_recall(&box->ends.reader), -EAGAIN);
+		assert_int_equal(op_mring_pair_swapper_swap(&swapper), 0);
+	}
+	op_mring_pair_swapper_close(&swapper);
+	assert_null(swapper.baton);
+	assert_int_equal(op_mring_pair_swapper_open(&box->ends.reader.baton, &second), -EAGAIN); /* back */
+	assert_non_null(op_mring_pair_read_ring(&box->ends.reader));
+}
+
+static void takes_the_baton_back_when_nobody_has_it(void **state)
+{
+	struct box *box = *state;
+	struct op_mring_pair_swapper swapper;
+
+	assert_int_equal(put(box), 0);
+	assert_int_equal(op_mring_pair_recall(&box->ends.reader), 0); /* it was not lent */
+	assert_int_equal(op_mring_pair_lend(&box->ends.reader), 0);
+	assert_null(op_mring_pair_read_ring(&box->ends.reader));
+	assert_int_equal(op_mring_pair_recall(&box->ends.reader), 0);
+	assert_int_equal(op_mring_pair_swapper_open(&box->ends.reader.baton, &swapper), -EAGAIN);
+	read_frozen(box);
+	assert_int_equal(box->expected, 0); /* nobody has swapped */
+	assert_int_equal(op_mring_pair_swap(&box->ends.reader), 0);
+	read_frozen(box);
+	assert_int_equal(box->expected, 1);
+}
+
+/* The writer is inside when the baton is given back: the reader goes on looking. */
+static void leaves_the_waiting_to_the_reader(void **state)
+{
+	struct box *box = *state;
+	struct op_mring_pair_swapper swapper;
+
+	assert_int_equal(reserve(box), 0);
+	swapper = lend_and_open(box);
+	assert_int_equal(op_mring_pair_swapper_swap(&swapper), -EAGAIN);
+	assert_int_equal(op_mring_pair_swapper_swap(&swapper), -EAGAIN);
+	op_mring_pair_swapper_close(&swapper);
+	assert_null(op_mring_pair_read_ring(&box->ends.reader));
+	op_mring_pair_commit(&box->ends.writer);
+	box->written++;
+	read_frozen(box);
+	assert_int_equal(box->expected, 1);
+	assert_int_equal(box->ends.reader.baton.swap.swaps, 1);
+}
+
+static void gives_the_baton_back_as_it_was(void **state)
+{
+	struct box *box = *state;
+	struct op_mring_pair_swapper swapper;
+
+	assert_int_equal(put(box), 0);
+	swapper = lend_and_open(box);
+	op_mring_pair_swapper_close(&swapper);
+	assert_int_equal(put(box), 0);
+	read_frozen(box);
+	assert_int_equal(box->expected, 0);
+	assert_int_equal(op_mring_pair_swap(&box->ends.reader), 0);
+	read_frozen(box);
+	assert_int_equal(box->expected, 2);
+}
+
+static void does_not_lend_before_all_is_read(void **state)
+{
+	struct box *box = *state;
+
+	assert_int_equal(put(box), 0);
+	assert_int_equal(op_mring_pair_swap(&box->ends.reader), 0);
+	assert_int_equal(op_mring_pair_lend(&box->ends.reader), -EBUSY);
+	read_frozen(box);
+	assert_int_equal(op_mring_pair_lend(&box->ends.reader), 0);
+	assert_int_equal(op_mring_pair_recall(&box->ends.reader), 0);
+}
+
+/* The barrier is called by the thread that swaps, and counts for the reader. */
+static void calls_the_barrier_where_it_swaps(void **state)
+{
+	struct box *box = *state;
+	struct op_mring_pair_swapper swapper;
+
+	if (!box->ends.reader.baton.swap.barrier)
+		skip(); /* the kernel has no membarrier, or ThreadSanitizer would not understand it */
+	assert_int_equal(put(box), 0);
+	swapper = lend_and_open(box);
+	nr_membarriers = 0;
+	assert_int_equal(op_mring_pair_swapper_swap(&swapper), 0); /* the writer rests */
+	assert_int_equal(nr_membarriers, 1);
+	op_mring_pair_swapper_close(&swapper);
+	read_frozen(box);
+	assert_int_equal(box->expected, 1);
+	assert_int_equal(nr_membarriers, 1);
 }
 
 #define TEST(name, set_up) cmocka_unit_test_setup_teardown(name, set_up, teardown)
@@ -462,6 +600,15 @@ int main(void)
 		TEST(wakes_through_one_descriptor, setup),
 		TEST(is_read_by_its_descriptors, setup),
 		TEST(does_not_believe_the_turn, setup),
+		TEST(gives_each_record_once_whoever_swaps, setup),
+		TEST(gives_each_record_once_whoever_swaps, setup_fence),
+		TEST(has_no_ring_while_the_baton_is_lent, setup),
+		TEST(takes_the_baton_back_when_nobody_has_it, setup),
+		TEST(leaves_the_waiting_to_the_reader, setup),
+		TEST(leaves_the_waiting_to_the_reader, setup_fence),
+		TEST(gives_the_baton_back_as_it_was, setup),
+		TEST(does_not_lend_before_all_is_read, setup),
+		TEST(calls_the_barrier_where_it_swaps, setup),
 	};
 
 	return cmocka_run_group_tests_name("ring_memory_pair", tests, NULL, NULL);

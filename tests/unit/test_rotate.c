@@ -308,6 +308,44 @@ static void test_boundaries(void **state OP_UNUSED)
 	assert_int_equal(samples_of("current"), 1);
 }
 
+/* A session that takes more than a quarter of SessionMaxUse does not wait for its boundary; the next one has that still. */
+static void test_too_large(void **state OP_UNUSED)
+{
+	config.session_max_use = 12 * OPD_FILE_BYTES;
+	take(10);
+	turn();
+	check(""); /* two files */
+	pipeline.count.limit.weighed_bytes = 3 * OPD_FILE_BYTES;
+	pipeline.count.limit.weighed_nr = 1;
+	pass(SECOND / 2);
+	turn();
+	check("2026-11-21T02:17:00Z ");
+	assert_int_equal(samples_of("2026-11-21T02:17:00Z"), 10);
+	assert_int_equal(opd_file_limit_bytes(&pipeline.count.limit), 0);
+	take(3);
+	turn();
+	check("2026-11-21T02:17:00Z ");
+	pass(43 * MINUTE);
+	turn();
+	check("2026-11-21T02:17:00Z 2026-11-21T02:17Z ");
+}
+
+/* One that cannot be closed is tried again, but not with each turn. */
+static void test_too_large_and_no_space(void **state OP_UNUSED)
+{
+	config.session_max_use = 4;
+	take(10);
+	fault.mkdir = -ENOSPC;
+	for (int i = 0; i < 30; i++)
+		turn();
+	check("");
+	assert_int_equal(sync_thread.rotation.nr_failed, 1);
+	fault.mkdir = 0;
+	pass(20 * SECOND);
+	turn();
+	assert_int_equal(sync_thread.rotation.nr_closed, 1);
+}
+
 static void test_nothing_to_close(void **state OP_UNUSED)
 {
 	pass(5 * HOUR);
@@ -582,7 +620,7 @@ static void test_kill_at_every_call(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		rotate_test(test_boundaries),
+		rotate_test(test_boundaries), rotate_test(test_too_large), rotate_test(test_too_large_and_no_space),
 		rotate_test(test_nothing_to_close),
 		rotate_test(test_off),
 		rotate_test(test_down_over_a_boundary),

@@ -40,15 +40,39 @@ static void escapes_json(void **state OP_UNUSED)
 		{ "q\"b\\s", "q\\\"b\\\\s" },
 		{ "\n\x01", "\\u000a\\u0001" },
 		{ "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80" },
-		{ "\xff\xc3", "\\ufffd\\ufffd" },
-		{ "\xc0\xaf\xed\xa0\x80", "\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd" },
-		{ "\xf4\x90\x80\x80", "\\ufffd\\ufffd\\ufffd\\ufffd" },
+		{ "\xff\xc3", "\\\\xff\\\\xc3" },
+		{ "\xc0\xaf\xed\xa0\x80", "\\\\xc0\\\\xaf\\\\xed\\\\xa0\\\\x80" },
+		{ "\xf4\x90\x80\x80", "\\\\xf4\\\\x90\\\\x80\\\\x80" },
+		{ "\\xff\\x\\xfg\\xFF", "\\\\x5cxff\\\\x\\\\xfg\\\\xFF" },
 	};
 
 	for (size_t i = 0; i < op_array_size(cases); i++) {
 		struct op_text text = { 0 };
 
 		op_text_add_json(&text, cases[i].in);
+		assert_string_equal(op_text_get(&text), cases[i].out);
+		op_text_free(&text);
+	}
+}
+
+static void escapes_names(void **state OP_UNUSED)
+{
+	static const struct {
+		const char *in, *out;
+	} cases[] = {
+		{ "", "" },
+		{ " a name with  blanks \"<", " a name with  blanks \"<" },
+		{ "first\nsecond\x7f", "first\\x0asecond\\x7f" },
+		{ "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80" },
+		{ "\xc2\x9b\x9b\xff\xc3", "\\xc2\\x9b\\x9b\\xff\\xc3" },
+		{ "\xef\xbf\xbd\xef\xbf\xbe", "\xef\xbf\xbd\\xef\\xbf\\xbe" },
+		{ "\\x0a\\012\\x\\x0\\\\x0a\\x0A", "\\x5cx0a\\012\\x\\x0\\\\x5cx0a\\x0A" },
+	};
+
+	for (size_t i = 0; i < op_array_size(cases); i++) {
+		struct op_text text = { 0 };
+
+		op_text_add_escaped(&text, cases[i].in);
 		assert_string_equal(op_text_get(&text), cases[i].out);
 		op_text_free(&text);
 	}
@@ -82,7 +106,8 @@ static void numbers(void **state OP_UNUSED)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(grows), cmocka_unit_test(escapes_json), cmocka_unit_test(numbers) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(grows), cmocka_unit_test(escapes_json),
+					    cmocka_unit_test(escapes_names), cmocka_unit_test(numbers) };
 
 	return cmocka_run_group_tests_name("text", tests, NULL, NULL);
 }

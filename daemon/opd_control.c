@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The control socket and the signals, as jobs for the sync thread; and what is done with the jobs when they come back. */
+#include <errno.h>
+#include <fcntl.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include "daemon/log.h"
+#include "daemon/opd_state.h"
+#include "libop/clock.h"
+#include "libop/control.h"
+#include "libop/sys.h"
+
+struct opd_job *opd_job_new(enum opd_job_kind kind, void *arg)
+{
+	struct opd_job *job = calloc(1, sizeof(*job));
+
+	if (job) {
+		job->kind = kind;
+		job->arg = arg;
+	}
+	return job;
+}
+
+void opd_quit(struct opd *opd)
+{
+	if (opd->quitting)
+		return;
+	opd->quitting = true;
+	opd_service_stopping(&opd->service);
+	opd_sync_submit(&opd->sync, opd->quit_job);
+	opd->quit_job = NULL;
+}
+
+/* ---- SIGHUP ---- */
+
+/* The numbers of the configuration, for the sync thread; the strings stay what they are. NULL: without memory or a configuration nothing changes. */
+static struct op_config *read_anew(const struct opd *opd)
+{
+	struct op_text waiting = { 0 };
+	struct op_config fresh, *numbers = NULL;
+
+	if (opd_read_config(opd, &fresh) < 0)
+		return NULL;
+	op_config_waiting(&opd->config, &fresh, &waiting);
+	if (waiting.length)
+		opd_log(SD_NOTICE, "takes effect at the next start: %s", op_text_get(&waiting));
+	numbers = calloc(1, sizeof(*numbers));
+	if (numbers)
+		op_config_adopt(numbers, &fresh);
+	op_text_free(&waiting);
+	op_config_free(&fresh);
+	return numbers;
+}
+
+void opd_reload(struct opd *opd)
+{
+	struct opd_job *job;
+
+	if (opd->quitting || opd->starting)
+		return;
+	opd_service_reloading(&opd->service);
+	job = opd_job_new(OPD_JOB_RELOAD, NULL);
+	if (!job) {
+		opd_log(SD_ERR, "the configuration is not read again: no memory");
+		opd_service_reloaded(&opd->service);
+		return;
+	}
+	job->payload = read_anew(opd);
+	opd_sync_submit(&opd->sync, job);
+}
+
+/* ---- requests ---- */
+
+/* What each command becomes; the server has checked who sends it. */
+static const enum opd_job_kind jobs_of_commands[] = {
+	[OP_CONTROL_STATUS] = OPD_JOB_STATUS, [OP_CONTROL_START] = OPD_JOB_START, [OP_CONTROL_STOP] = OPD_JOB_STOP,
+	[OP_CONTROL_DUMP] = OPD_JOB_DUMP,     [OP_CONTROL_RESET] = OPD_JOB_RESET, [OP_CONTROL_SHUTDOWN] = OPD_JOB_QUIT,
+	[OP_CONTROL_SAVE] = OPD_JOB_SAVE,
+};
+
+/* False after an answer: a name that no session may have. */
+static bool check_name(struct opd *opd, struct opd_client client, enum op_control_command command, const char *name)
+{
+	const char *fault = command == OP_CONTROL_SAVE ? op_session_name_fault(name) : NULL;
+	char text[128];
+
+	if (!fault)
+		return true;
+	snprintf(text, sizeof(text), "a session cannot have that name: %s", fault);
+	opd_server_reply_error(opd->server, client, -EINVAL, text);
+	return false;
+}
+
+static void on_command(void *context, struct opd_client client, enum op_control_command command, const char *name)
+{
+	struct opd *opd = context;
+	struct opd_job *job = NULL;
+	struct opd_client *asker;
+
+	if (opd->quitting) {
+		opd_server_reply_error(opd->server, client, -ESHUTDOWN, "opd is shutting down");
+		return;
+	}
+	if (!check_name(opd, client, command, name))
+		return;
+	asker = malloc(sizeof(*asker));
+	if (asker)
+		job = opd_job_new(jobs_of_commands[command], asker);
+	if (!job) {
+		free(asker);
+		opd_server_reply_error(opd->server, client, -ENOMEM, "no memory");
+		return;
+	}
+	*asker = client;
+	job->keep = true;
+	snprintf(job->name, sizeof(job->name), "%s", name);
+	if (command == OP_CONTROL_SHUTDOWN) {
+		opd->quitting = true;
+		opd_service_stopping(&opd->service);
+	}
+	opd_sync_submit(&opd->sync, job);
+}
+
+/* Fatal before READY: a service that is to profile and cannot is no service. */
+static void started(struct opd *opd, const struct opd_job *job)
+{
+	opd->starting = false;
+	if (job->error) {
+		opd_fail("%s", job->message);
+		sd_event_exit(opd->loop, -1);
+	} else {
+		opd_ready(opd, true);
+	}
+}
+
+static void answer(struct opd *opd, const struct opd_job *job)
+{
+	const struct opd_client *asker = job->arg;
+
+	if (job->error)
+		opd_log(SD_ERR, "%s", job->message);
+	if (asker && job->error)
+		opd_server_reply_error(opd->server, *asker, job->error, job->message);
+	else if (asker)
+		opd_server_reply(opd->server, *asker, 0, job->payload, job->payload_bytes);
+}
+
+void opd_job_done(struct opd *opd, struct opd_job *job)
+{
+	if (opd->starting && job->kind == OPD_JOB_START && !job->arg)
+		started(opd, job);
+	else
+		answer(opd, job);
+	if (job->kind == OPD_JOB_PULSE)
+		opd_service_alive(&opd->service, job->error ? NULL : job->payload);
+	else if (job->kind == OPD_JOB_RELOAD)
+		opd_service_reloaded(&opd->service);
+	else if (job->kind == OPD_JOB_START || job->kind == OPD_JOB_STOP)
+		opd_service_pulse(&opd->service);
+	else if (job->kind == OPD_JOB_QUIT)
+		sd_event_exit(opd->loop, 0);
+	free(job->arg);
+	job->arg = NULL;
+}
+
+/* ---- the socket ---- */
+
+static int explain_listen(const struct opd *opd, int err)
+{
+	const char *path = opd->config.control_socket;
+
+	if (err == -EADDRINUSE)
+		return opd_fail("another opd answers on the control socket %s", path);
+	return opd_fail("cannot listen on the control socket %s: %s", path, strerror(-err));
+}
+
+/* The socket that systemd made (opd.socket), which must be the one that opcontrol is told of. 1: there is none. */
+static int take_activated(struct opd *opd)
+{
+	const char *path = opd->config.control_socket;
+	int nr = sd_listen_fds(1);
+
+	if (nr <= 0)
+		return nr < 0 ? opd_fail("cannot take the socket of opd.socket: %s", strerror(-nr)) : 1;
+	if (nr > 1 || sd_is_socket_unix(SD_LISTEN_FDS_START, SOCK_SEQPACKET, 1, path, 0) <= 0)
+		return opd_fail("opd.socket listens elsewhere than ControlSocket=%s says, or not with ListenSequentialPacket=", path);
+	opd->listen_fd = SD_LISTEN_FDS_START;
+	opd->is_activated = true;
+	return 0;
+}
+
+/*
+ * Early, before anything is made in the session directory: a second opd ends here. Who connects now is served once the loop runs.
+ */
+int opd_init_socket(struct opd *opd)
+{
+	int err = take_activated(opd);
+
+	if (err <= 0)
+		return err;
+	err = opd_server_listen(opd->config.control_socket, &opd->listen_fd);
+	return err ? explain_listen(opd, err) : 0;
+}
+
+void opd_fini_socket(struct opd *opd)
+{
+	if (opd->listen_fd < 0)
+		return; /* the server had it, and has removed the file */
+	close(opd->listen_fd);
+	if (!opd->is_activated)
+		op_sys_unlinkat(AT_FDCWD, opd->config.control_socket, 0);
+}
+
+/* The file of a socket that systemd made stays: systemd listens there on. */
+int opd_init_server(struct opd *opd)
+{
+	const char *unlink_path = opd->is_activated ? NULL : opd->config.control_socket;
+	int err = opd_server_open(opd->loop, opd->listen_fd, unlink_path, on_command, opd, &opd->server);
+
+	if (err)
+		return explain_listen(opd, err);
+	opd->listen_fd = -1;
+	return 0;
+}
+
+void opd_fini_server(struct opd *opd)
+{
+	opd_server_close(opd->server);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What the user asked for last, profiling or not, is kept for the next daemon; the disk is waited for by a thread of its own. */
+#include <errno.h>
+
+#include "daemon/log.h"
+#include "daemon/sync.h"
+#include "libop/session.h"
+
+struct keeping {
+	struct opd_sync *sync;
+	struct opd_job *job;
+};
+
+/* Of two that run at once the later one must not write what the earlier one was asked for. */
+static int keep_latest(struct opd_sync *sync)
+{
+	static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+	bool on;
+	int err;
+
+	pthread_mutex_lock(&one_at_a_time);
+	pthread_mutex_lock(&sync->lock);
+	on = sync->wants_profiling;
+	pthread_mutex_unlock(&sync->lock);
+	err = op_session_want_profiling(sync->pipeline->count.session_fd, on);
+	pthread_mutex_unlock(&one_at_a_time);
+	return err;
+}
+
+static void *run(void *arg)
+{
+	static struct opd_rate rate;
+	struct keeping keeping = *(struct keeping *)arg;
+	int err;
+
+	free(arg);
+	pthread_setname_np(pthread_self(), "opd-keep");
+	err = keep_latest(keeping.sync);
+	if (err) {
+		pthread_mutex_lock(&keeping.sync->lock);
+		opd_log_failure(&rate, op_now_ns(), OPD_KEEPING_FAILED, err);
+		pthread_mutex_unlock(&keeping.sync->lock);
+	}
+	opd_sync_give_back(keeping.sync, keeping.job);
+	opd_sync_thread_ends(keeping.sync);
+	return NULL;
+}
+
+int opd_sync_keep_profiling(struct opd_sync *sync, struct opd_job *job)
+{
+	struct keeping *keeping = malloc(sizeof(*keeping));
+	int err;
+
+	if (!keeping)
+		return -ENOMEM;
+	*keeping = (struct keeping){ sync, job };
+	pthread_mutex_lock(&sync->lock);
+	sync->wants_profiling = job->kind == OPD_JOB_START;
+	pthread_mutex_unlock(&sync->lock);
+	opd_sync_thread_begins(sync);
+	err = opd_sync_start_thread(run, keeping);
+	if (err) {
+		opd_sync_thread_ends(sync);
+		free(keeping);
+	}
+	return err;
+}

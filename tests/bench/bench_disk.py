@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""
+What a sample costs on the disk, in opd's session and in perf.data: usage: bench_disk.py [SAMPLES [PERIOD-NS]], default 1000000 and 100000.
+
+Both profile the same load, the C compiler and an interpreter again and again, at the same time and at the same period. At 1/32, 1/16 ... of the samples and at
+the end the disk blocks of both are looked at: an opd session grows with the addresses that run, perf.data with the samples. perf.data is as perf record writes
+it by default, without build-ids; `-z` beside it is the same file as zstd level 1 would leave it. The aim, a fiftieth, is for 10^7 samples:
+
+    make bench-disk BENCH_DISK_FLAGS=10000000      # 500 s on two CPUs, and 500 MB for perf.data
+"""
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+import bench
+from bench import opdtest
+from opdtest import Skip, require
+
+AIM = 50
+AIM_SAMPLES = 10000000
+NR_LOOKS = 6
+POLL_SECONDS = 0.2
+
+
+def start_perf(box, period_ns):
+    output = os.path.join(box.dir, "perf.data")
+    perf = box.start("perf", "record", "-q", "-a", "--no-buildid", "-e", "cpu-clock", "-c", period_ns, "-o", output,
+                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    opdtest.wait_until(lambda: os.path.exists(output) and os.path.getsize(output) > 0, 60, "perf record does not begin")
+    return perf, output
+
+
+def stop_perf(box, perf):
+    perf.send_signal(2)
+    perf.wait(60)
+    box.children.remove(perf)
+
+
+def packed_bytes(path):
+    """The size after zstd -1, None where there is no zstd."""
+    if not shutil.which("zstd"):
+        return None
+    done = subprocess.run(["sh", "-c", 'zstd -1 -q -c "$1" | wc -c', "sh", path], stdout=subprocess.PIPE, check=True)
+    return int(done.stdout)
+
+
+def show(samples, opd_bytes, perf_bytes, nr_files):
+    per_million = 1e6 / samples
+    print("%12d %10d %12.0f %14.0f %14.0f %12.1f" % (samples, nr_files, opd_bytes / 1e3, opd_bytes / 1e3 * per_million,
+                                                    perf_bytes / 1e3 * per_million, perf_bytes / opd_bytes), flush=True)
+
+
+def nr_files(box):
+    return sum(len(names) for _, _, names in os.walk(os.path.join(box.session, "samples", "current")))
+
+
+def look(box, output):
+    """Samples stored, and what both have on the disk just then."""
+    samples = sum(e["stored"] for e in box.status()["events"])
+    return samples, bench.disk_bytes(box.session), os.stat(output).st_size, nr_files(box)
+
+
+def measure(box, wanted, period_ns):
+    load = bench.Load(box, "compile")
+    more = box.start("sh", "-c", "while :; do python3 -c 'import json, email, asyncio, unittest'; done", start_new_session=True)
+    box.start_daemon("--event=TIMER:%d" % period_ns)
+    perf, output = start_perf(box, period_ns)
+    marks = [wanted >> i for i in range(NR_LOOKS - 1, -1, -1)]
+    print("%12s %10s %12s %14s %14s %12s" % ("samples", "files", "opd, kB", "opd, kB/10^6", "perf, kB/10^6", "perf / opd"))
+    while marks:
+        found = look(box, output)
+        if found[0] >= marks[0]:
+            show(*found)
+            marks = [mark for mark in marks if mark > found[0]]
+        time.sleep(POLL_SECONDS)
+    box.opcontrol("--dump")
+    found = look(box, output)
+    stop_perf(box, perf)
+    load.stop()
+    os.killpg(more.pid, 9)
+    box.opcontrol("--stop")
+    event = box.check_ledger()["events"][0]
+    final = (event["stored"], bench.disk_bytes(box.session), bench.disk_bytes(output), nr_files(box))
+    show(*final)
+    box.shutdown()
+    return final, output, event
+
+
+def bench_disk(wanted, period_ns):
+    def test(box):
+        if not shutil.which("perf"):
+            raise Skip("perf is not installed (Debian package linux-perf)")
+        with open(os.path.join(box.dir, "bench.c"), "w", encoding="ascii") as stream:
+            stream.write(bench.source_text())
+        (samples, opd_bytes, perf_bytes, _), output, event = measure(box, wanted, period_ns)
+        packed = packed_bytes(output)
+        if packed:
+            print("perf.data through zstd -1: %.1f x of opd" % (packed / opd_bytes))
+        print("lost by the kernel: %d of %d" % (event["lost_kernel"], event["taken"]))
+        require(samples < AIM_SAMPLES or perf_bytes >= AIM * opd_bytes, "the aim, a fiftieth of perf.data, is not met")
+    return test
+
+
+if __name__ == "__main__":
+    opdtest.run(bench_disk(int(sys.argv[1]) if len(sys.argv) > 1 else 1000000, int(sys.argv[2]) if len(sys.argv) > 2 else 100000))

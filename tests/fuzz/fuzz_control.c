@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Fuzz target of the control socket. Input: steps of a few clients, each a byte for what is done (low bits: whom by, high bits: what), a byte for how much, and
+ * the bytes of a message. Whatever they do, the handler sees only requests that are sound, there are no more clients than may be, and one that behaves is
+ * answered. The input is also taken for what a daemon replies to STATUS.
+ */
+#include <errno.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "daemon/server.h"
+
+#define NR_CLIENTS 4
+
+enum step { SEND, SEND_CHANGED, READ, LEAVE, NR_STEPS };
+
+struct world {
+	sd_event *loop;
+	struct opd_server *server;
+	char path[64];
+	int fds[NR_CLIENTS];
+	unsigned int nr_handled;
+};
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes);
+
+static void check(bool holds)
+{
+	if (!holds)
+		abort();
+}
+
+static void on_request(void *context, struct opd_client client, enum op_control_command command, const char *name)
+{
+	struct world *world = context;
+
+	check(op_control_name(command) && strlen(name) < sizeof(((struct op_control_request *)NULL)->name));
+	world->nr_handled++;
+	/* Some are never answered, as those of a sync thread that is busy. */
+	if (world->nr_handled % 5)
+		(void)opd_server_reply(world->server, client, 0, name, strlen(name));
+}
+
+static int connect_client(const struct world *world)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	check(fd >= 0);
+	memcpy(address.sun_path, world->path, strlen(world->path) + 1);
+	check(!connect(fd, (const struct sockaddr *)&address, sizeof(address)) || errno == EAGAIN);
+	return fd;
+}
+
+static void settle(const struct world *world)
+{
+	for (int i = 0; i < 200 && sd_event_run(world->loop, 0) > 0; i++)
+		check(opd_server_nr_clients(world->server) <= OPD_SERVER_MAX_CLIENTS);
+}
+
+/* A request that is sound but for one byte. */
+static void send_changed(int fd, const uint8_t *bytes, size_t nr_bytes)
+{
+	struct op_control_request request = { .magic = OP_CONTROL_MAGIC, .version = OP_CONTROL_VERSION, .command = OP_CONTROL_STATUS };
+
+	if (nr_bytes >= 2)
+		((uint8_t *)&request)[bytes[0] % sizeof(request)] = bytes[1];
+	if (nr_bytes >= 3)
+		request.command = bytes[2];
+	(void)!send(fd, &request, sizeof(request), MSG_NOSIGNAL);
+}
+
+static void do_step(struct world *world, uint8_t what, const uint8_t *bytes, size_t nr_bytes)
+{
+	int *fd = &world->fds[what % NR_CLIENTS];
+	char reply[512];
+
+	switch ((enum step)(what / NR_CLIENTS % NR_STEPS)) {
+	case SEND:
+		(void)!send(*fd, bytes, nr_bytes, MSG_NOSIGNAL);
+		break;
+	case SEND_CHANGED:
+		send_changed(*fd, bytes, nr_bytes);
+		break;
+	case READ:
+		(void)!recv(*fd, reply, sizeof(reply), 0);
+		break;
+	case LEAVE:
+	case NR_STEPS:
+		close(*fd);
+		*fd = connect_client(world);
+		break;
+	}
+}
+
+static void ask_properly(struct world *world)
+{
+	struct op_control_request request = { .magic = OP_CONTROL_MAGIC, .version = OP_CONTROL_VERSION, .command = OP_CONTROL_DUMP };
+	struct op_control_reply reply;
+	int fd = connect_client(world);
+
+	world->nr_handled = 0;
+	check(send(fd, &request, sizeof(request), MSG_NOSIGNAL) == (ssize_t)sizeof(request));
+	for (int i = 0; i < 10; i++)
+		settle(world);
+	check(recv(fd, &reply, sizeof(reply), 0) == (ssize_t)sizeof(reply) && !reply.error);
+	close(fd);
+}
+
+static void open_world(struct world *world)
+{
+	int fd;
+
+	*world = (struct world){ 0 };
+	snprintf(world->path, sizeof(world->path), "/dev/shm/opd-fuzz-control.%d", (int)getpid());
+	check(sd_event_new(&world->loop) >= 0 && !opd_server_listen(world->path, &fd));
+	check(!opd_server_open(world->loop, fd, world->path, on_request, world, &world->server));
+	for (int i = 0; i < NR_CLIENTS; i++)
+		world->fds[i] = connect_client(world);
+}
+
+static void close_world(struct world *world)
+{
+	for (int i = 0; i < NR_CLIENTS; i++)
+		close(world->fds[i]);
+	settle(world);
+	opd_server_close(world->server);
+	sd_event_unref(world->loop);
+	check(access(world->path, F_OK) < 0);
+}
+
+static void read_as_status(const uint8_t *bytes, size_t nr_bytes)
+{
+	const struct op_ledger_event *events;
+	const struct op_ledger_cpu *cpus;
+	const struct op_status *status;
+	uint64_t *copy = malloc(nr_bytes + sizeof(uint64_t));
+
+	check(copy != NULL);
+	memcpy(copy, bytes, nr_bytes);
+	if (!op_control_status_parts(copy, nr_bytes, &status, &events, &cpus))
+		check((const char *)(cpus + status->nr_cpus) == (const char *)copy + nr_bytes);
+	free(copy);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes)
+{
+	struct world world;
+
+	read_as_status(bytes, nr_bytes);
+	open_world(&world);
+	while (nr_bytes >= 2) {
+		size_t length = bytes[1] < nr_bytes - 2 ? bytes[1] : nr_bytes - 2;
+
+		do_step(&world, bytes[0], bytes + 2, length);
+		if (bytes[0] & 0x80)
+			settle(&world);
+		bytes += 2 + length;
+		nr_bytes -= 2 + length;
+	}
+	settle(&world);
+	ask_properly(&world);
+	close_world(&world);
+	return 0;
+}

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""
+A power cut while the disk is slow and a session is closed: what a dump had promised is in one of the sessions afterwards, also what lay in files that grew
+and had not been written, and every session can be read. usage: test_fault_rotate.py [CUTS], default 2.
+"""
+import errno
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+import faultload
+import opdtest
+from opdtest import reader, require
+from test_rotation import read_ledger
+
+SCRIPTS = ("import json, re, socket, subprocess", "import decimal, email.message, argparse", "import asyncio, xml.dom.minidom, unittest")
+NR_WAITING = 2  # one is being written, another is behind it
+
+
+def sessions_of(session):
+    return sorted(os.listdir(os.path.join(session, "samples")))
+
+
+def counts(session, names):
+    """What sessions have together, by file and key."""
+    sums = {}
+    for name in names:
+        for f in reader.read_session(session, session=name, live=True):
+            for key, count in f.keys.items():
+                sums[f.path, key] = sums.get((f.path, key), 0) + count
+    return sums
+
+
+def links(box):
+    return [name for name in os.listdir(os.path.join(box.session, "tmp")) if ".for-" in name]
+
+
+def make_interpreters(box, number):
+    """Applications of their own that can be at few addresses, and at many. They find their library beside them."""
+    library = os.path.join(box.dir, "lib")
+    if not os.path.exists(library):
+        os.symlink(os.path.join(sys.base_prefix, "lib"), library)
+    paths = [os.path.join(box.dir, "bin", "python-%d-%d" % (number, i)) for i in range(2 * NR_WAITING)]
+    os.makedirs(os.path.join(box.dir, "bin"), exist_ok=True)
+    for path in paths:
+        shutil.copy(os.path.realpath(sys.executable), path)
+    return paths
+
+
+def grow(box, paths):
+    """More and more addresses, until files that the dump wrote wait for the disk."""
+    def has_grown():
+        for path in paths:
+            for script in SCRIPTS:
+                box.good(path, "-I", "-c", script)
+        return len(links(box)) >= NR_WAITING
+    opdtest.wait_until(has_grown, 60, "not enough files grew")
+
+
+def close_session(box, name):
+    """The call does not return before the disk answers, the session has its name at once."""
+    saving = box.start(os.path.join(box.bin, "opcontrol"), "--save=" + name, stderr=subprocess.DEVNULL)
+    opdtest.wait_until(lambda: name in sessions_of(box.session), 60, "the session is not closed")
+    return saving
+
+
+def check_session(box, name):
+    """It can be read, it is not marked any more, and its ledger says what is in it."""
+    path = os.path.join(box.session, "samples", name)
+    total = sum(f.total for f in reader.read_session(box.session, session=name, strict=True))
+    if not total and not os.path.exists(os.path.join(path, "ledger")):
+        require(name == "current", "%s has no ledger" % name)
+        return
+    words, events = read_ledger(path)
+    stored = sum(row["stored"] for row in events.values())
+    require(not os.path.exists(os.path.join(path, "closing")), "%s is still marked" % name)
+    is_behind = words["ended"] == "open" and stored < total  # the next daemon that samples mends it
+    require(total == stored or is_behind, "%s: the files have %d, the ledger %d" % (name, total, stored))
+    require(name == "current" or words["ended"] == "saved", "%s ended as %s" % (name, words["ended"]))
+    box.good(os.path.join(box.bin, "opcheck"), "--session-dir=" + box.session, name)
+    if stored:
+        box.opreport("-n", "-f", "session:" + name)
+
+
+def start_after_the_cut(session, closed, promised):
+    """The next daemon on what the disk had."""
+    box = opdtest.Box()
+    try:
+        box.session = session
+        box.configure()
+        os.unlink(os.path.join(session, "daemonrc"))  # opcontrol's, whose disk is another
+        box.start_daemon(start=False)
+        found = counts(session, [closed, "current"])
+        for what, count in promised.items():
+            require(found.get(what, 0) >= count, "%s: key 0x%x: %d promised, %d found" % (*what, count, found.get(what, 0)))
+        box.shutdown()
+        print("\n".join(line for line in box.log_text().splitlines() if "not a sample file" not in line))
+        for name in sessions_of(session):
+            check_session(box, name)
+        links_left = [name for name in os.listdir(os.path.join(session, "tmp")) if "sample" in name]
+        require(not links_left, "%s are left" % links_left)
+    finally:
+        box.close()
+
+
+def cut(box, shim, number, promised):
+    after = os.path.join(os.path.dirname(box.session), "after-the-cut-%d" % number)
+    box.daemon.send_signal(signal.SIGSTOP)
+    shim.cut_power_of_data(box.session, after)
+    box.daemon.send_signal(signal.SIGCONT)
+    start_after_the_cut(after, "cut-%d" % number, promised)
+    shutil.rmtree(after)
+
+
+def one_round(box, shim, number):
+    """The disk is held, and what is closed then cannot be written; or it answers again, and the closed session alone has errors."""
+    name = "cut-%d" % number
+    paths = make_interpreters(box, number)
+    for path in paths:
+        box.good(path, "-I", "-S", "-c", "pass")
+    box.opcontrol("--dump")
+    promised = counts(box.session, ["current"])
+    box.opcontrol("--dump")
+    shim.say("hold")
+    grow(box, paths)
+    waiting = set(links(box))
+    saving = close_session(box, name)
+    if number % 2:
+        shim.say("fail fsync %d samples/%s" % (errno.EIO, name))
+        require(saving.wait(60) == 1, "a session that cannot be written is saved")
+        require(waiting <= set(links(box)), "what a dump promised is not kept: %s" % (waiting - set(links(box))))
+    cut(box, shim, number, promised)
+    shim.say()
+    saving.wait(60)
+    print("cut %d: %d counts promised, %d files waited for the disk, sessions %s" %
+          (number, len(promised), len(waiting), sessions_of(box.session)))
+
+
+def cuts(nr_cuts):
+    def test(box):
+        shim = faultload.Shim(box)
+        box.session = os.path.join(box.tmpfs("volume", "size=400m"), "session")
+        box.configure()
+        box.start_daemon("--event=page-faults:1", "--separate=none", env=shim.env)
+        for number in range(nr_cuts):
+            one_round(box, shim, number)
+        box.opcontrol("--shutdown")
+        box.daemon.wait(opdtest.START_SECONDS)
+        box.start_daemon(start=False)  # on a disk without errors: what could not be written is looked at
+        box.shutdown()
+        for name in sessions_of(box.session):
+            check_session(box, name)
+    return test
+
+
+if __name__ == "__main__":
+    opdtest.run(cuts(int(sys.argv[1]) if len(sys.argv) > 1 else 2))

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Sample files for the tests of the reporting tools."""
+import os
+import struct
+
+TIMER = 4
+ALL = "all.all.all"
+HEADER = struct.Struct("<4s6I4xdQI4xQQ")
+
+
+def bucket(key, size):
+    folded = (key >> 32) ^ (key & 0xffffffff)
+    return (folded ^ (folded >> 8)) & (size - 1)
+
+
+def write_samples(path, samples, cpu_type=TIMER, event=0, mask=0, count=0, kernel=0, anon_start=0):
+    size = 128
+    while size < len(samples) + 1:
+        size *= 2
+    nodes, table = bytearray(16 * size), [0] * size
+    for i, (key, value) in enumerate(samples, 1):
+        at = bucket(key, size)
+        struct.pack_into("<QII", nodes, 16 * i, key, value, table[at])
+        table[at] = i
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as stream:
+        stream.write(HEADER.pack(b"DAE\n", 0x13, cpu_type, event, mask, count, kernel, 0.0, 1, 0, anon_start, 0))
+        stream.write(struct.pack("<II24x", size, len(samples) + 1) + nodes + struct.pack("<%dI" % size, *table))
+
+
+def put_image(session_dir, image, samples, event="TIMER.0.0." + ALL, session="current", app=None, **header):
+    """Samples of a file in an application, itself when none is said, with the numbers that the event's name has."""
+    below = "{root}%s/{dep}/{root}%s/%s" % (app or image, image, event)
+    fields = event.split(".")
+    write_samples(os.path.join(session_dir, "samples", session, below), samples, mask=int(fields[2]), count=int(fields[1]), **header)

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The completion scripts of every tool: all options of --help are in them, bash completes with them. Run from the build directory."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+TOOLS = os.path.abspath(os.environ.get("TOOLS", "tools"))
+NAMES = ("opannotate", "oparchive", "opcheck", "opcontrol", "opgprof", "ophelp", "opimport", "opreport")
+COMPLETE = """
+compopt() { :; }
+source "$1"
+COMP_WORDS=("${@:3}") COMP_CWORD=$(($# - 3))
+_opd_$2
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+class Completion(unittest.TestCase):
+    def script(self, name, shell):
+        return subprocess.run([os.path.join(TOOLS, name), "--completion=" + shell], stdout=subprocess.PIPE, check=True,
+                              universal_newlines=True).stdout
+
+    def complete(self, name, *words):
+        with tempfile.NamedTemporaryFile("w") as script:
+            script.write(self.script(name, "bash"))
+            script.flush()
+            return set(subprocess.run(["bash", "-c", COMPLETE, "bash", script.name, name, name, *words], stdout=subprocess.PIPE, check=True,
+                                      universal_newlines=True).stdout.split())
+
+    def test_every_option(self):
+        for name in NAMES:
+            text = subprocess.run([os.path.join(TOOLS, name), "--help"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=True,
+                                  universal_newlines=True).stdout
+            options = set(re.findall(r"^ {2,6}(?:-., )?(--[a-z-]+)", text, re.M))
+            self.assertGreater(len(options), 3, name)
+            for shell in ("bash", "zsh"):
+                script = self.script(name, shell)
+                missing = [option for option in options if not re.search(re.escape(option) + r"[= \"\[]", script)]
+                self.assertEqual(missing, [], (name, shell))
+                self.assertNotIn("--completion", script)
+
+    def test_bash(self):
+        self.assertEqual(self.complete("opreport", "--thr"), {"--threshold="})
+        self.assertEqual(self.complete("opreport", "--format", "=", "j"), {"json"})
+        self.assertEqual(self.complete("opreport", "-m", "cpu,t"), {"cpu,tid", "cpu,tgid"})
+        self.assertIn("--objdump-params=", self.complete("opannotate", "--"))
+        self.assertEqual(self.complete("opcontrol", "--start-d"), {"--start-daemon"})
+
+    def test_bash_paths(self):
+        directory = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, directory)
+        os.mkdir(directory + "/inner")
+        with open(directory + "/in.file", "w", encoding="utf-8"):
+            pass
+        self.assertEqual(self.complete("opreport", "--session-dir", "=", directory + "/in"), {directory + "/inner"})
+        self.assertEqual(self.complete("opreport", "-o", directory + "/in"), {directory + "/inner", directory + "/in.file"})
+
+    def test_zsh_syntax(self):
+        if not shutil.which("zsh"):
+            self.skipTest("zsh is not installed")
+        for name in NAMES:
+            subprocess.run(["zsh", "-n"], input=self.script(name, "zsh"), check=True, universal_newlines=True)
+
+    def test_unknown_shell(self):
+        for name in NAMES:
+            done = subprocess.run([os.path.join(TOOLS, name), "--completion=csh"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+            self.assertNotEqual((done.returncode, done.stderr), (0, b""), name)
+            self.assertEqual(done.stdout, b"")
+
+
+if __name__ == "__main__":
+    unittest.main()

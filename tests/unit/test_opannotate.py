@@ -1,0 +1,292 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""opannotate on sessions written here: source, assembly beside objdump's, both, files of their own, the page, and what it refuses.
+
+Run from the build directory by `make check`; a compiler makes the images.
+"""
+import html.parser
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+SOURCE = os.path.realpath(os.environ.get("srcdir", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")))
+sys.path[:0] = [os.path.join(SOURCE, "tests", "system"), os.path.join(SOURCE, "tests", "unit")]
+import elfsyms  # noqa: E402
+from sample_files import put_image, write_samples  # noqa: E402
+
+OPANNOTATE = os.path.abspath(os.environ.get("OPANNOTATE", "tools/opannotate"))
+PROGRAM = """volatile int sum;
+static int twice(int x)
+{
+\treturn 2 * x;
+}
+int hot(int n)
+{
+\tfor (int i = 0; i < n; i++)
+\t\tsum += twice(i);
+\treturn sum;
+}
+int warm(int n) { return hot(n) + 1; }
+void _start(void) { warm(3); }
+"""
+BLANK = " " * 15
+FUNCTIONS = ("hot", "warm", "twice")
+
+
+class Page(html.parser.HTMLParser):
+    """The marks of rows at each side, targets of links, and whether something outside is asked for."""
+
+    def __init__(self):
+        super().__init__()
+        self.ids, self.links, self.foreign = set(), [], []
+        self.rows = []
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        if "id" in attrs:
+            self.ids.add(attrs["id"])
+        if tag == "tr":
+            self.rows.append((attrs.get("class"), attrs.get("data-l"), attrs.get("id")))
+        if attrs.get("href", "").startswith("#"):
+            self.links.append(attrs["href"][1:])
+        self.foreign += [v for k, v in attrs.items() if k in ("src", "href") and not v.startswith("#")]
+
+
+class Annotate(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        self.dir = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.dir)
+        self.program = self.build("prog", PROGRAM)
+        self.source = os.path.join(self.dir, "prog.c")
+        self.ranges = elfsyms.symbol_ranges(self.program, FUNCTIONS)
+
+    def build(self, name, text, *options):
+        source, program = os.path.join(self.dir, name + ".c"), os.path.join(self.dir, name)
+        with open(source, "w", encoding="utf-8") as stream:
+            stream.write(text)
+        subprocess.run([shutil.which("gcc") or shutil.which("clang") or "cc", "-g", "-O1", "-fno-inline", "-nostdlib", "-static", "-fno-pie", "-no-pie",
+                        "-o", program, source, *options], check=True)
+        return program
+
+    def put(self, samples, **kwargs):
+        put_image(self.dir, self.program, samples, **kwargs)
+
+    def run_tool(self, *arguments, rc=0):
+        done = subprocess.run([OPANNOTATE, "--session-dir=" + self.dir, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              check=False, universal_newlines=True)
+        self.assertEqual(done.returncode, rc, done.stderr)
+        self.errors = done.stderr
+        return done.stdout
+
+    def objdump(self, program, *arguments):
+        return subprocess.run(["objdump", "-d", "--no-show-raw-insn", *arguments, program], stdout=subprocess.PIPE, check=True,
+                              universal_newlines=True).stdout
+
+    def instructions(self, program):
+        return {int(m[1], 16): m[0] for m in re.finditer(r"^ *([0-9a-f]+):\t.*$", self.objdump(program), re.M)}
+
+    # ---- source ----
+
+    def test_source(self):
+        self.put([(self.ranges["hot"][0], 30), (self.ranges["warm"][0], 10)])
+        lines = self.run_tool("-s").split("\n")
+        self.assertEqual(lines[1], " * Command line: opannotate --session-dir=%s -s " % self.dir)
+        self.assertIn(' * Total samples for file : "%s"' % self.source, lines)
+        self.assertIn(" *     40 100.000", lines)
+        self.assertIn(BLANK + ":static int twice(int x)", lines)
+        self.assertIn("    10 25.0000 :int warm(int n) { return hot(n) + 1; } /* warm total:     10 25.0000 */", lines)
+        hot = [line for line in lines if line.startswith("    30 75.0000 :")]
+        self.assertEqual(len(hot), 1)
+        self.assertTrue(hot[0].endswith(" /* hot total:     30 75.0000 */"), hot)
+
+    def test_samples_are_not_lost(self):
+        first, last = self.ranges["hot"]
+        self.put([(key, key - first + 1) for key in range(first, last)])
+        total = sum(range(1, last - first + 1))
+        for option in ("-s", "-a"):
+            body = self.run_tool(option).split("*/\n", 2 if option == "-s" else 1)[-1]
+            self.assertEqual(sum(int(line[:6]) for line in body.split("\n") if line[:6].strip().isdigit()), total, option)
+
+    def test_two_classes(self):
+        self.put([(self.ranges["hot"][0], 30)])
+        self.put([(self.ranges["hot"][0], 6), (self.ranges["warm"][0], 4)], event="OTHER.7.0.all.all.all")
+        out = self.run_tool("-s")
+        self.assertIn("     6 60.0000    30 100.000   :", out)
+        self.assertIn(" " * 31 + ":static int twice(int x)\n", out)
+        self.assertIn("/* warm total:      4 40.0000     0       0 */", out)
+
+    def test_missing_source_has_symbols(self):
+        os.rename(self.source, self.source + ".away")
+        self.put([(self.ranges["hot"][0], 30)])
+        out = self.run_tool("-s")
+        self.assertIn("unable to open for reading: " + self.source, self.errors)
+        self.assertIn("/* hot total:     30 100.000 */", out)
+
+    def test_search_and_base_directories(self):
+        away = os.path.join(self.dir, "away")
+        os.makedirs(os.path.join(away, "sub"))
+        os.rename(self.source, os.path.join(away, "sub", "prog.c"))
+        self.put([(self.ranges["hot"][0], 30)])
+        self.assertIn(":static int twice", self.run_tool("-s", "-d", away + "/sub", "-b", self.dir))
+        self.assertIn(":static int twice", self.run_tool("-s", "-d", "/nowhere," + away + "/sub", "-b", "/x," + self.dir + "/"))
+        self.assertNotIn(":static int twice", self.run_tool("-s", "-d", away, "-b", self.dir))
+        self.assertIn("meaningless without --search-dirs", self.run_tool("-s", "-b", self.dir, rc=1) + self.errors)
+
+    def test_filters(self):
+        self.put([(self.ranges["hot"][0], 30), (self.ranges["warm"][0], 10)])
+        self.assertNotIn("Total samples", self.run_tool("-s", "--exclude-file=*/prog.c"))
+        self.assertIn("Total samples", self.run_tool("-s", "--include-file=*/prog.c"))
+        self.assertNotIn("Total samples", self.run_tool("-s", "--include-file=*/other.c"))
+        self.assertIn("    10 100.000 :int warm", self.run_tool("-s", "-i", "warm"))
+        self.assertIn("    30 100.000 :", self.run_tool("-s", "-e", "warm"))
+        self.assertIn("samples count reach 12.5% of the samples", self.run_tool("-s", "-t", "12.5"))
+
+    def test_no_debug_information(self):
+        self.program = self.build("plain", PROGRAM, "-g0")
+        self.put([(elfsyms.symbol_ranges(self.program, FUNCTIONS)["hot"][0], 30)])
+        self.assertNotIn("Total samples", self.run_tool("-s"))
+        self.assertIn("no debug information", self.errors)
+
+    def test_control_characters_of_a_source(self):
+        with open(self.source, encoding="utf-8") as stream:
+            text = stream.read()
+        with open(self.source, "w", encoding="utf-8", newline="") as stream:
+            stream.write(text.replace("int warm", "\x1b[31m\u00e9 int warm"))
+        self.put([(self.ranges["hot"][0], 30)])
+        out = self.run_tool("-s")
+        self.assertIn("\\x1b[31m\u00e9 int warm", out)
+        self.assertNotIn("\x1b", out)
+
+    # ---- files of their own ----
+
+    def test_output_directory(self):
+        self.put([(self.ranges["hot"][0], 30)])
+        out = os.path.join(self.dir, "out")
+        self.assertEqual(self.run_tool("-s", "-o", out), "")
+        path = out + self.source
+        with open(path, encoding="utf-8") as stream:
+            lines = stream.read().split("\n")
+        self.assertEqual(lines[0], BLANK + ":volatile int sum;")
+        self.assertIn(" *     30 100.000", lines)
+        self.assertIn(" * Output all files", lines)
+        self.assertEqual(os.listdir(os.path.dirname(path)), ["prog.c"])
+        self.run_tool("-s", "-o", out)
+
+    def test_sources_are_never_overwritten(self):
+        self.put([(self.ranges["hot"][0], 30)])
+        with open(self.source, "rb") as stream:
+            text = stream.read()
+        self.run_tool("-s", "-o", "/", rc=1)
+        self.assertIn("refuse to output to existing source file", self.errors)
+        out = os.path.join(self.dir, "out")
+        os.makedirs(out + self.dir)
+        for place in (os.link, os.symlink, shutil.copy):
+            place(self.source, out + self.source)
+            self.run_tool("-s", "-o", out, rc=1)
+            os.unlink(out + self.source)
+        with open(self.source, "rb") as stream:
+            self.assertEqual(stream.read(), text)
+
+    def test_names_do_not_leave_the_directory(self):
+        self.program = self.build("dots", '#line 1 "../../../../../../../../../../tmp/opd-dots-escape.c"\n' + PROGRAM)
+        self.put([(elfsyms.symbol_ranges(self.program, FUNCTIONS)["hot"][0], 30)])
+        search, out = os.path.join(self.dir, "search"), os.path.join(self.dir, "out")
+        os.makedirs(search + "/x")
+        self.run_tool("-s", "-o", out, "-d", search)
+        self.assertFalse(os.path.exists("/tmp/opd-dots-escape.c"))
+
+    # ---- assembly ----
+
+    def test_assembly_is_that_of_objdump(self):
+        first, last = self.ranges["hot"][0], self.ranges["warm"][1]
+        self.put([(key, 1) for key in range(first, last)])
+        wanted = self.instructions(self.program)
+        seen = {}
+        for line in self.run_tool("-a").split("\n"):
+            match = re.match(r".{15}:( *([0-9a-f]+):\t.*)$", line)
+            if match:
+                seen[int(match[2], 16)] = match[1]
+        self.assertGreater(len(seen), 10)
+        self.assertEqual(seen, {vma: wanted[vma] for vma in seen})
+
+    def test_assembly_layout(self):
+        self.put([(self.ranges["warm"][0] + 1, 4)])
+        out = self.run_tool("-a").split(" */\n", 1)[1]
+        vma = [int(line.split()[0], 16) for line in self.objdump(self.program).split("\n") if line.endswith("<warm>:")][0]
+        head = [BLANK + ":", BLANK + ":" + self.program + ":     file format elf64-x86-64", BLANK + ":", BLANK + ":",
+                BLANK + ":Disassembly of section .text:", BLANK + ":", "%016x <warm>: /* warm total:      4 100.000 */" % vma]
+        self.assertEqual(out.split("\n")[:7], head)
+        self.assertEqual(out.split("\n")[7], "     4 100.000 :" + self.instructions(self.program)[vma])
+
+    def test_mixed(self):
+        self.put([(self.ranges["hot"][0], 30)])
+        out = self.run_tool("-s", "-a")
+        self.assertIn(BLANK + ":\t\tsum += twice(i);\n", out)
+        self.assertIn("call ", out)
+        self.assertLess(out.index("sum += twice(i);"), out.index("call "))
+
+    def test_disassembler_parameters(self):
+        self.put([(self.ranges["hot"][0], 30)])
+        out = self.run_tool("-a", "--objdump-params=-M intel")
+        self.assertRegex(out, r"DWORD PTR")
+        self.assertIn("only -M", self.run_tool("-a", "--objdump-params=-j .data", rc=1) + self.errors)
+
+    def test_stripped_image(self):
+        wanted = self.instructions(self.program)
+        subprocess.run(["strip", self.program], check=True)
+        self.put([(self.ranges["hot"][0], 30)])
+        out = self.run_tool("-a")
+        vma = [int(m[1], 16) for m in re.finditer(r"^    30 100.000 : *([0-9a-f]+):", out, re.M)]
+        self.assertEqual(len(vma), 1)
+        self.assertIn(vma[0], wanted)
+
+    def test_jit_object(self):
+        shutil.copy(self.program, os.path.join(self.dir, "jit.o"))
+        text = [line.split() for line in subprocess.run(["nm", self.program], stdout=subprocess.PIPE, check=True,
+                                                        universal_newlines=True).stdout.split("\n")]
+        hot = [int(word[0], 16) for word in text if word[2:] == ["hot"]][0]
+        label = os.path.join(self.dir, "samples", "current", "{root}%s/{dep}/{anon:jit-1}" % self.program)
+        write_samples(os.path.join(label, "7.0x%x.0x%x" % (hot, hot + 64), "TIMER.0.0.all.all.all"), [(0, 5)], anon_start=hot)
+        shutil.copy(self.program, os.path.join(label, "7.jo"))
+        out = self.run_tool("-a")
+        self.assertIn("7.jo:     file format elf64-x86-64", out)
+        self.assertIn("     5 100.000 :" + self.instructions(self.program)[hot], out)
+
+    # ---- the page ----
+
+    def test_page(self):
+        self.put([(self.ranges["hot"][0], 30), (self.ranges["warm"][0], 10)])
+        path = os.path.join(self.dir, "page.html")
+        self.assertEqual(self.run_tool("--html=" + path), "")
+        with open(path, encoding="utf-8") as stream:
+            text = stream.read()
+        page = Page()
+        page.feed(text)
+        self.assertEqual(page.foreign, [])
+        self.assertEqual(len(page.links), 2)
+        self.assertTrue(set(page.links) <= page.ids, page.links)
+        marked = {mark for _, mark, ident in page.rows if mark and not ident}
+        self.assertTrue({link[1:] for link in page.links} <= marked, "instructions of the hottest lines")
+        self.assertIn("i &lt; n", text)
+        self.assertRegex(text, r"<tr class=h[5-9] id=s0-")
+
+    # ---- refusals ----
+
+    def test_refusals(self):
+        self.put([(self.ranges["hot"][0], 30)])
+        for arguments, wanted in ((("-x",), "you must specify at least"), (("-a", "-o", "x"), "--output-dir"),
+                                  (("-s", "-t", "200"), "illegal threshold"), (("-s", "--nonsense"), "--nonsense"),
+                                  (("-a", "--include-file=x"), "meaningless with --assembly"), (("-s", "/not/there"), "too strict")):
+            self.assertEqual(self.run_tool(*arguments, rc=1), "")
+            self.assertIn(wanted, self.errors)
+
+
+if __name__ == "__main__":
+    unittest.main()

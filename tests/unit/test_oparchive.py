@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reports from an archive are those from home, byte for byte, when nothing of home is left. Run from the build directory by `make check`."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+SOURCE = os.path.realpath(os.environ.get("srcdir", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")))
+sys.path[:0] = [os.path.join(SOURCE, "tests", "system"), os.path.join(SOURCE, "tests", "unit")]
+import elfsyms  # noqa: E402
+from sample_files import ALL, put_image, write_samples  # noqa: E402
+
+TOOLS = os.path.abspath(os.environ.get("TOOLS", "tools"))
+PROGRAM = "int hot(int x) { return x + 1; }\nint warm(int x) { return hot(x) + 2; }\nvoid _start(void) { warm(1); }\n"
+FUNCTIONS = ("hot", "warm")
+REPORTS = ((), ("-f",), ("-l",), ("-l", "-f", "-g"), ("-d", "-g"), ("-c",), ("-l", "-m", "all"), ("--format=json", "-d", "-g", "-f"))
+LISTINGS = (("-s",), ("-a",), ("-s", "-a"))
+
+
+class Archive(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        self.dir = os.path.realpath(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.dir)
+        self.home, self.away = os.path.join(self.dir, "home"), os.path.join(self.dir, "archive")
+        self.session = os.path.join(self.home, "session")
+        os.makedirs(self.home)
+        self.program = self.build("prog", "-g")
+
+    def build(self, name, *options):
+        source, program = os.path.join(self.dir, name + ".c"), os.path.join(self.home, name)
+        with open(source, "w", encoding="utf-8") as stream:
+            stream.write(PROGRAM)
+        subprocess.run([shutil.which("gcc") or shutil.which("clang") or "cc", "-O0", "-nostdlib", "-static", "-fno-pie", "-no-pie", "-o", program, source,
+                        *options], check=True)
+        os.utime(program, (1, 1))
+        return program
+
+    def put(self, program, samples, **kwargs):
+        ranges = elfsyms.symbol_ranges(program, FUNCTIONS)
+        put_image(self.session, program, [(ranges[name][0], count) for name, count in samples.items()], **kwargs)
+
+    def put_jit(self):
+        start = 0x401000
+        label = os.path.join(self.session, "samples", "current", "{root}%s/{dep}/{anon:jit-1}" % self.program)
+        write_samples(os.path.join(label, "7.0x%x.0x%x" % (start, start + 64), "TIMER.0.0." + ALL), [(0, 5)], anon_start=start)
+        shutil.copy(self.program, os.path.join(label, "7.jo"))
+
+    def strip_to_debug_file(self, program):
+        debug = program + ".debug"
+        for arguments in (["--only-keep-debug", program, debug], ["--strip-all", "--add-gnu-debuglink=" + debug, program]):
+            subprocess.run(["objcopy", *arguments], check=True)
+        os.utime(program, (1, 1))
+
+    def run_tool(self, tool, *arguments, rc=0):
+        done = subprocess.run([os.path.join(TOOLS, tool), *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+        self.assertEqual(done.returncode, rc, done.stderr.decode())
+        self.errors = done.stderr.decode()
+        return done.stdout.decode()
+
+    def archive(self, *arguments):
+        return self.run_tool("oparchive", "--session-dir=" + self.session, "-o", self.away, *arguments)
+
+    def reports(self, *where):
+        made = {("opreport", *arguments): self.run_tool("opreport", *arguments, *where) for arguments in REPORTS}
+        for arguments in LISTINGS:
+            made[("opannotate", *arguments)] = self.run_tool("opannotate", *arguments, *where).split("*/\n", 1)[1]
+        return made
+
+    def check_same(self):
+        before = self.reports("--session-dir=" + self.session)
+        self.archive()
+        os.rename(self.home, self.home + ".gone")
+        after = self.reports("archive:" + self.away)
+        for what, text in before.items():
+            self.assertEqual(after[what], text, what)
+        os.rename(self.home + ".gone", self.home)
+        return before
+
+    def test_same_reports(self):
+        self.put(self.program, {"hot": 60, "warm": 30})
+        self.put(self.program, {"hot": 3}, app=self.build("other"))
+        self.put_jit()
+        ranges = elfsyms.symbol_ranges(self.program, FUNCTIONS)
+        below = "{root}%s/{dep}/{root}%s/{cg}/{root}%s/TIMER.0.0.%s" % (3 * (self.program,) + (ALL,))
+        write_samples(os.path.join(self.session, "samples/current", below), [(ranges["warm"][0] << 32 | ranges["hot"][0], 4)])
+        reports = self.check_same()
+        self.assertIn("7.jo", reports[("opreport",)])
+        self.assertIn("[self]", reports[("opreport", "-c")])
+        self.assertIn(self.program, reports[("opreport", "-f")])
+
+    def test_debug_file(self):
+        self.put(self.program, {"hot": 60, "warm": 30})
+        self.strip_to_debug_file(self.program)
+        reports = self.check_same()
+        self.assertIn("prog.c:1", reports[("opreport", "-l", "-f", "-g")])
+        self.assertTrue(os.path.exists(self.away + self.home + "/.debug/prog.debug"))
+
+    def test_kernel_symbols(self):
+        write_samples(os.path.join(self.session, "samples/current/{root}/proc/kallsyms/{dep}/{root}/proc/kallsyms/TIMER.0.0." + ALL),
+                      [(64 * i, 1 + i % 3) for i in range(100)], kernel=1)
+        before = self.run_tool("opreport", "-l", "-w", "--session-dir=" + self.session)
+        self.archive()
+        with open(self.away + "/proc/kallsyms", "rb") as copy, open("/proc/kallsyms", "rb") as original:
+            self.assertEqual(copy.readline(), original.readline())
+        self.assertEqual(self.run_tool("opreport", "-l", "-w", "archive:" + self.away), before)
+
+    def test_modules(self):
+        modules = os.path.join(self.dir, "usr/lib/modules/1.2.3/kernel")
+        os.makedirs(modules)
+        shutil.copy(self.program, modules + "/my-mod.ko")
+        write_samples(os.path.join(self.session, "samples/current/{kern}/my_mod/{dep}/{kern}/my_mod/TIMER.0.0." + ALL), [(0, 5)], kernel=1)
+        before = self.run_tool("opreport", "-l", "--session-dir=" + self.session, "--image-path=" + modules)
+        self.assertIn("hot", before)
+        self.archive("--root=" + self.dir, "--image-path=" + modules)
+        shutil.rmtree(os.path.join(self.dir, "usr"))
+        self.assertEqual(self.run_tool("opreport", "-l", "archive:" + self.away), before)
+
+    def test_selection(self):
+        self.put(self.program, {"hot": 60})
+        self.put(self.build("other"), {"hot": 5})
+        self.put(self.program, {"hot": 7}, session="old")
+        os.makedirs(self.session + "/samples/current/stats")
+        with open(self.session + "/samples/current/stats/throttled", "w", encoding="utf-8"):
+            pass
+        listed = self.run_tool("oparchive", "-l", "--session-dir=" + self.session, self.program, "session:current").split("\n")
+        self.assertEqual(sorted(path for path in listed if not path.startswith(self.session)), ["", self.program])
+        self.archive(self.program)
+        self.assertFalse(os.path.exists(self.away + self.home + "/other"))
+        self.assertFalse(os.path.exists(self.away + "/var/lib/oprofile/samples/old"))
+        self.assertTrue(os.path.exists(self.away + "/var/lib/oprofile/samples/current/stats/throttled"))
+        self.assertEqual(self.run_tool("opreport", "-n", "archive:" + self.away), "       60 100.000 prog\n")
+        self.assertEqual(os.stat(self.away + self.program).st_mtime, 1)
+
+    def test_checksums(self):
+        self.put(self.program, {"hot": 60})
+        self.archive()
+        subprocess.run(["sha256sum", "-c", "--quiet", "SHA256SUMS"], cwd=self.away, check=True)
+        self.run_tool("oparchive", "--check=" + self.away)
+        with open(self.away + self.program, "r+b") as stream:
+            stream.seek(100)
+            stream.write(b"X")
+        self.run_tool("oparchive", "--check=" + self.away, rc=1)
+        self.assertIn("checksum is wrong", self.errors)
+        os.unlink(self.away + self.program)
+        self.run_tool("oparchive", "--check=" + self.away, rc=1)
+
+    def test_nothing_is_written_through_links(self):
+        self.put(self.program, {"hot": 60})
+        victim = os.path.join(self.dir, "victim")
+        os.makedirs(victim)
+        os.makedirs(os.path.dirname(self.away + self.home))
+        os.symlink(victim, self.away + self.home)
+        self.run_tool("oparchive", "--session-dir=" + self.session, "-o", self.away, rc=1)
+        self.assertEqual(os.listdir(victim), [])
+
+    def test_refusals(self):
+        self.put(self.program, {"hot": 60})
+        for arguments in ((), ("-o", "/"), ("-o", self.away, "/not/there")):
+            self.assertEqual(self.run_tool("oparchive", "--session-dir=" + self.session, *arguments, rc=1), "")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "tools/annotate.h"
+#include "tools/escape.h"
+#include "tools/report_log.h"
+
+#define CONTEXT_LINES 5 /* of the source before the first line that is shown */
+#define NARROW_WIDTH  8 /* of an address */
+#define WIDE_WIDTH    16
+
+struct listing {
+	const struct opr_annotate *annotate;
+	FILE *out;
+	const struct opr_symbol_row *rows; /* of one image, most samples first */
+	size_t nr_rows;
+	struct opr_code_reader *reader;
+	struct opr_code code;
+	struct opr_source_cache sources;
+	uint64_t *counts; /* of an instruction */
+	bool shown;       /* what stands here belongs to a symbol of the report */
+};
+
+static void write_plain(const struct listing *listing, const char *text)
+{
+	opr_annotate_counts(listing->annotate, listing->out, NULL);
+	opr_write_escaped_line(listing->out, text);
+	fputc('\n', listing->out);
+}
+
+/* ---- source lines between the instructions ---- */
+
+static void write_source_lines(const struct listing *listing, struct opr_source_file *file, unsigned int line)
+{
+	unsigned int first = line > CONTEXT_LINES ? line - CONTEXT_LINES : 1;
+
+	if (file->shown >= first)
+		first = file->shown < line ? file->shown + 1 : line;
+	for (unsigned int i = first; i <= line && i <= file->nr_lines; i++)
+		write_plain(listing, file->lines[i - 1]);
+	if (file->shown < line)
+		file->shown = line;
+	file->last = line;
+}
+
+static int write_source(struct listing *listing, const struct opr_code_line *line)
+{
+	const char *name = opr_code_file(&listing->code, line);
+	struct opr_source_file *file;
+
+	if (!name || !listing->annotate->options->source)
+		return 0;
+	file = opr_source_cache_find(&listing->sources, name);
+	if (!file)
+		return opr_no_memory();
+	if (file->path && line->line != file->last)
+		write_source_lines(listing, file, line->line);
+	return 0;
+}
+
+/* ---- lines of code ---- */
+
+static const struct opr_symbol_row *find_row(const struct listing *listing, uint64_t vma)
+{
+	for (size_t i = 0; i < listing->nr_rows; i++)
+		if (listing->rows[i].symbol && listing->rows[i].vma == vma)
+			return &listing->rows[i];
+	return NULL;
+}
+
+static void write_label(struct listing *listing, const struct opr_symbol_row *range, const struct opr_code_line *line)
+{
+	const struct opr_symbol_row *row = find_row(listing, line->vma);
+
+	if (listing->shown)
+		write_plain(listing, "");
+	listing->shown = row || !range->symbol;
+	if (!listing->shown)
+		return;
+	fprintf(listing->out, "%0*" PRIx64 " <", WIDE_WIDTH, line->vma);
+	opr_write_escaped(listing->out, opr_code_text(&listing->code, line));
+	fputs(">:", listing->out);
+	if (row) {
+		const struct opr_source_symbol symbol = { .row = row };
+
+		fputc(' ', listing->out);
+		opr_annotate_symbols(listing->annotate, listing->out, &symbol, 1);
+	}
+	fputc('\n', listing->out);
+}
+
+static void write_instruction(struct listing *listing, const struct opr_code_line *line, const uint64_t *counts)
+{
+	opr_annotate_counts(listing->annotate, listing->out, counts);
+	fprintf(listing->out, "%*" PRIx64 ":\t", line->vma > UINT32_MAX ? WIDE_WIDTH : NARROW_WIDTH, line->vma);
+	opr_write_escaped_line(listing->out, opr_code_text(&listing->code, line));
+	fputc('\n', listing->out);
+}
+
+/* Up to where the samples behind the line with this index are its own. */
+static uint64_t end_of_line(const struct opr_code *code, size_t index)
+{
+	for (size_t i = index + 1; i < code->nr_lines; i++)
+		if (code->lines[i].vma != code->lines[index].vma)
+			return code->lines[i].vma;
+	return UINT64_MAX;
+}
+
+static int write_line(struct listing *listing, const struct opr_symbol_row *row, size_t index, size_t *detail)
+{
+	const struct opr_code_line *line = &listing->code.lines[index];
+	int err = 0;
+
+	switch (line->kind) {
+	case OPR_CODE_SECTION:
+		if (!listing->shown)
+			break;
+		write_plain(listing, "");
+		opr_annotate_counts(listing->annotate, listing->out, NULL);
+		fprintf(listing->out, "Disassembly of section %s:\n", opr_code_text(&listing->code, line));
+		break;
+	case OPR_CODE_LABEL:
+		write_label(listing, row, line);
+		break;
+	case OPR_CODE_ZEROS:
+		if (listing->shown)
+			write_plain(listing, "\t...");
+		break;
+	case OPR_CODE_INSTRUCTION:
+		if (!listing->shown)
+			break;
+		err = write_source(listing, line);
+		write_instruction(listing, line,
+				  opr_annotate_sum(listing->annotate, row, listing->reader, line->vma,
+						   end_of_line(&listing->code, index), detail, listing->counts)
+					  ? listing->counts
+					  : NULL);
+		break;
+	}
+	return err;
+}
+
+static int write_symbol(struct listing *listing, const struct opr_symbol_row *row)
+{
+	size_t detail = 0;
+	int err = opr_annotate_list_code(row, listing->reader, &listing->code);
+
+	if (err || !listing->code.nr_lines)
+		return err;
+	write_plain(listing, "");
+	opr_annotate_counts(listing->annotate, listing->out, NULL);
+	opr_write_escaped(listing->out, row->image_shown);
+	fprintf(listing->out, ":     file format %s\n", opr_code_format(listing->reader));
+	write_plain(listing, "");
+	listing->shown = true;
+	opr_source_cache_rewind(&listing->sources);
+	for (size_t i = 0; i < listing->code.nr_lines && !err; i++)
+		err = write_line(listing, row, i, &detail);
+	return err;
+}
+
+static int write_image(struct listing *listing)
+{
+	int err = opr_annotate_open_code(listing->annotate, listing->rows, &listing->reader);
+
+	if (err)
+		return err == -ENOEXEC ? 0 : err;
+	for (size_t i = 0; i < listing->nr_rows && !err; i++)
+		err = write_symbol(listing, &listing->rows[i]);
+	opr_code_close(listing->reader);
+	listing->reader = NULL;
+	return err;
+}
+
+/* ---- the report ---- */
+
+static int compare_rows(const void *left, const void *right, void *arg)
+{
+	const struct opr_symbol_row *a = left, *b = right;
+	const struct opr_symbol_report *report = arg;
+	uint64_t a_count = report->counts.values[a->counts], b_count = report->counts.values[b->counts];
+	int order = strcmp(a->image, b->image);
+
+	if (order)
+		return order;
+	if (a_count != b_count)
+		return a_count > b_count ? -1 : 1;
+	return a->vma < b->vma ? -1 : a->vma > b->vma;
+}
+
+int opr_annotate_assembly(const struct opr_annotate *annotate, FILE *out)
+{
+	struct opr_symbol_report *report = annotate->report;
+	struct listing listing = { .annotate = annotate, .out = out, .sources = { .dirs = &annotate->dirs } };
+	size_t next;
+	int err = 0;
+
+	listing.counts = calloc(report->nr_classes, sizeof(*listing.counts));
+	if (!listing.counts)
+		return opr_no_memory();
+	opr_symbol_report_limit(report, annotate->options->threshold);
+	if (report->nr_rows)
+		qsort_r(report->rows, report->nr_rows, sizeof(*report->rows), compare_rows, report);
+	opr_annotate_description(annotate, out);
+	for (size_t i = 0; i < report->nr_rows && !err; i = next) {
+		for (next = i + 1; next < report->nr_rows && !strcmp(report->rows[next].image, report->rows[i].image);)
+			next++;
+		listing.rows = &report->rows[i];
+		listing.nr_rows = next - i;
+		err = write_image(&listing);
+	}
+	opr_code_free(&listing.code);
+	opr_source_cache_free(&listing.sources);
+	free(listing.counts);
+	return err;
+}

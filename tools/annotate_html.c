@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* One page that needs nothing else: per source file its lines at the left and the code of the symbols that begin in it at the right. */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "tools/annotate.h"
+#include "tools/annotate_page.h"
+#include "tools/percent.h"
+#include "tools/report_log.h"
+#include "tools/xml_writer.h"
+
+#define HOTTEST_LINES 40
+#define CONTEXT_LINES 20 /* around lines with samples or symbols */
+#define NO_SOURCE     SIZE_MAX
+
+/* A line of some source, for the list at the top. */
+struct hot_line {
+	size_t source;
+	const struct opr_source_line *line;
+	uint64_t count;
+};
+
+struct page {
+	const struct opr_annotate *annotate;
+	FILE *out;
+	struct opr_code_reader **readers; /* by index of the image in the cache; NULL: not opened */
+	bool *tried;
+	struct opr_code code;
+	struct opr_source_cache sources;
+	uint64_t *counts;
+};
+
+/* ---- small pieces ---- */
+
+static const uint64_t *values_of(const struct page *page, size_t counts)
+{
+	return &page->annotate->annotation->counts.values[counts];
+}
+
+/* How warm a line is: from 0 to 9, by its share of all samples of the first class. */
+static unsigned int heat_of(const struct page *page, const uint64_t *counts)
+{
+	static const double percents[] = { 0.1, 0.25, 0.5, 1, 2, 4, 8, 16 };
+	double percent = opr_percent(counts[0], page->annotate->report->totals[0]);
+	unsigned int heat = percent > 0;
+
+	for (size_t i = 0; i < op_array_size(percents); i++)
+		heat += percent >= percents[i];
+	return heat;
+}
+
+static void write_cells(const struct page *page, const uint64_t *counts)
+{
+	const struct opr_symbol_report *report = page->annotate->report;
+
+	for (size_t i = 0; i < report->nr_classes; i++) {
+		if (counts && counts[i])
+			fprintf(page->out, "<td class=n>%" PRIu64 "<td class=n>%s", counts[i],
+				opr_format_percent(counts[i], report->totals[i]).text);
+		else
+			fputs("<td class=n><td class=n>", page->out);
+	}
+}
+
+/* Tabs stay what they are. */
+static void write_text(FILE *out, const char *text)
+{
+	char piece[256];
+
+	fputs("<td><pre>", out);
+	while (*text) {
+		size_t length = op_min_u64(strcspn(text, "\t"), sizeof(piece) - 1);
+
+		memcpy(piece, text, length);
+		piece[length] = '\0';
+		opr_xml_text(out, piece);
+		text += length;
+		if (*text == '\t') {
+			fputc('\t', out);
+			text++;
+		}
+	}
+	fputs("</pre>\n", out);
+}
+
+static void write_heading(const struct page *page, const char *tag, const char *name, const char *where, const uint64_t *counts)
+{
+	const struct opr_symbol_report *report = page->annotate->report;
+
+	fprintf(page->out, "<%s>", tag);
+	opr_xml_text(page->out, name);
+	fputs(*where ? " <span class=t>" : "", page->out);
+	opr_xml_text(page->out, where);
+	fputs(*where ? "</span>" : "", page->out);
+	for (size_t i = 0; i < report->nr_classes; i++)
+		fprintf(page->out, " <span class=t>%" PRIu64 " %s%%</span>", counts[i],
+			opr_format_percent(counts[i], report->totals[i]).text);
+	fprintf(page->out, "</%s>\n", tag);
+}
+
+static size_t index_of_source(const struct page *page, const char *name)
+{
+	const struct opr_annotation *annotation = page->annotate->annotation;
+
+	for (size_t i = 0; name && i < annotation->nr_sources; i++)
+		if (!strcmp(annotation->sources[i].name, name))
+			return i;
+	return NO_SOURCE;
+}
+
+static const char *text_of_line(const struct opr_source_file *file, unsigned int line)
+{
+	return line && line <= file->nr_lines ? file->lines[line - 1] : "";
+}
+
+/* ---- the hottest lines ---- */
+
+static int compare_hot(const void *left, const void *right)
+{
+	const struct hot_line *a = left, *b = right;
+
+	if (a->count != b->count)
+		return a->count > b->count ? -1 : 1;
+	if (a->source != b->source)
+		return a->source < b->source ? -1 : 1;
+	return a->line->line < b->line->line ? -1 : a->line->line > b->line->line;
+}
+
+static size_t collect_hot(const struct page *page, struct hot_line *hot)
+{
+	const struct opr_annotation *annotation = page->annotate->annotation;
+	size_t nr_hot = 0;
+
+	for (size_t i = 0; i < annotation->nr_sources; i++) {
+		const struct opr_source *source = &annotation->sources[i];
+
+		if (!opr_annotate_wants(page->annotate, source))
+			continue;
+		for (size_t j = 0; j < source->nr_lines; j++)
+			hot[nr_hot++] = (struct hot_line){ i, &source->lines[j], values_of(page, source->lines[j].counts)[0] };
+	}
+	if (nr_hot)
+		qsort(hot, nr_hot, sizeof(*hot), compare_hot);
+	return nr_hot < HOTTEST_LINES ? nr_hot : HOTTEST_LINES;
+}
+
+static int write_hot(struct page *page, const struct hot_line *hot)
+{
+	const struct opr_source *source = &page->annotate->annotation->sources[hot->source];
+	const struct opr_source_file *file = opr_source_cache_find(&page->sources, source->name);
+	const uint64_t *counts = values_of(page, hot->line->counts);
+
+	if (!file)
+		return opr_no_memory();
+	fprintf(page->out, "<tr class=h%u>", heat_of(page, counts));
+	write_cells(page, counts);
+	fprintf(page->out, "<td><a href=\"#s%zu-%u\">", hot->source, hot->line->line);
+	opr_xml_text(page->out, opr_base_name(source->name));
+	fprintf(page->out, ":%u</a>", hot->line->line);
+	write_text(page->out, text_of_line(file, hot->line->line));
+	return 0;
+}
+
+static int write_hottest(struct page *page)
+{
+	const struct opr_annotation *annotation = page->annotate->annotation;
+	struct hot_line *hot;
+	size_t nr_lines = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < annotation->nr_sources; i++)
+		nr_lines += annotation->sources[i].nr_lines;
+	hot = calloc(nr_lines + 1, sizeof(*hot));
+	if (!hot)
+		return opr_no_memory();
+	nr_lines = collect_hot(page, hot);
+	fputs("<h2>Hottest lines</h2>\n<table class=hot>\n", page->out);
+	for (size_t i = 0; i < nr_lines && !err; i++)
+		err = write_hot(page, &hot[i]);
+	fputs("</table>\n", page->out);
+	free(hot);
+	return err;
+}
+
+/* ---- code ---- */
+
+static int find_reader(struct page *page, const struct opr_symbol_row *row, struct opr_code_reader **ret_reader)
+{
+	const struct opr_image *image = opr_image_cache_find(page->annotate->images, row->image);
+	size_t index;
+
+	if (!image)
+		return -ENOMEM;
+	index = (size_t)(image - page->annotate->images->images);
+	if (!page->tried[index]) {
+		int err = opr_annotate_open_code(page->annotate, row, &page->readers[index]);
+
+		if (err && err != -ENOEXEC)
+			return err;
+		page->tried[index] = true;
+	}
+	*ret_reader = page->readers[index];
+	return 0;
+}
+
+static void write_instruction(struct page *page, const struct opr_symbol_row *row, const struct opr_code_reader *reader,
+			      size_t index, size_t *detail)
+{
+	const struct opr_code_line *line = &page->code.lines[index];
+	uint64_t end = index + 1 < page->code.nr_lines ? line[1].vma : UINT64_MAX;
+	bool any = opr_annotate_sum(page->annotate, row, reader, line->vma, end, detail, page->counts);
+	size_t source = index_of_source(page, opr_code_file(&page->code, line));
+
+	fprintf(page->out, "<tr class=h%u", any ? heat_of(page, page->counts) : 0);
+	if (source != NO_SOURCE)
+		fprintf(page->out, " data-l=%zu-%u", source, line->line);
+	fputc('>', page->out);
+	write_cells(page, any ? page->counts : NULL);
+	fprintf(page->out, "<td class=a>%" PRIx64, line->vma);
+	write_text(page->out, opr_code_text(&page->code, line));
+}
+
+static int write_code(struct page *page, const struct opr_symbol_row *row)
+{
+	struct opr_code_reader *reader;
+	size_t detail = 0;
+	int err = find_reader(page, row, &reader);
+
+	write_heading(page, "h3", row->name, opr_base_name(row->image), &page->annotate->report->counts.values[row->counts]);
+	if (!err && reader)
+		err = opr_annotate_list_code(row, reader, &page->code);
+	if (err || !reader)
+		return err;
+	fputs("<table class=code>\n", page->out);
+	for (size_t i = 0; i < page->code.nr_lines; i++)
+		if (page->code.lines[i].kind == OPR_CODE_INSTRUCTION)
+			write_instruction(page, row, reader, i, &detail);
+	fputs("</table>\n", page->out);
+	return 0;
+}
+
+/* ---- a source ---- */
+
+/* True when a line is within reach of one that says something. *next is the first line with samples that is not too far above. */
+static bool is_near(const struct opr_source *source, unsigned int line, size_t *next)
+{
+	const struct opr_source_symbol *symbol = opr_source_find_symbol(source, line > CONTEXT_LINES ? line - CONTEXT_LINES : 0);
+
+	while (*next < source->nr_lines && source->lines[*next].line + CONTEXT_LINES < line)
+		++*next;
+	if (*next < source->nr_lines && source->lines[*next].line <= line + CONTEXT_LINES)
+		return true;
+	return symbol < source->symbols + source->nr_symbols && symbol->line <= line + CONTEXT_LINES;
+}
+
+static void write_source_line(struct page *page, size_t index, const struct opr_source_file *file, unsigned int line)
+{
+	const struct opr_source_line *found = opr_source_find_line(&page->annotate->annotation->sources[index], line);
+	const uint64_t *counts = found ? values_of(page, found->counts) : NULL;
+
+	fprintf(page->out, "<tr class=h%u id=s%zu-%u data-l=%zu-%u>", counts ? heat_of(page, counts) : 0, index, line, index, line);
+	write_cells(page, counts);
+	fprintf(page->out, "<td class=a>%u", line);
+	write_text(page->out, text_of_line(file, line));
+}
+
+static void write_source_lines(struct page *page, size_t index, const struct opr_source_file *file)
+{
+	const struct opr_source *source = &page->annotate->annotation->sources[index];
+	size_t nr_lines = file->nr_lines, next = 0;
+	bool gap = false;
+
+	if (!file->path)
+		nr_lines = source->nr_lines ? source->lines[source->nr_lines - 1].line : 0;
+	fputs("<table class=source>\n", page->out);
+	for (unsigned int line = 1; line <= nr_lines; line++) {
+		bool shown = file->path ? is_near(source, line, &next) : opr_source_find_line(source, line) != NULL;
+
+		if (shown)
+			write_source_line(page, index, file, line);
+		else if (!gap)
+			fputs("<tr class=gap><td>\xe2\x80\xa6\n", page->out);
+		gap = !shown;
+	}
+	fputs("</table>\n", page->out);
+}
+
+static int write_source(struct page *page, size_t index)
+{
+	const struct opr_source *source = &page->annotate->annotation->sources[index];
+	const struct opr_source_file *file = opr_source_cache_find(&page->sources, source->name);
+	int err = 0;
+
+	if (!file)
+		return opr_no_memory();
+	if (!file->path)
+		opr_warn("unable to open for reading: %s", source->name);
+	write_heading(page, "h2", source->name, "", values_of(page, source->counts));
+	fputs("<div class=pair><div class=left>\n", page->out);
+	write_source_lines(page, index, file);
+	fputs("</div><div class=right>\n", page->out);
+	for (size_t i = 0; i < source->nr_symbols && !err; i++)
+		err = write_code(page, source->symbols[i].row);
+	fputs("</div></div>\n", page->out);
+	return err;
+}
+
+/* ---- the page ---- */
+
+static void write_top(const struct page *page)
+{
+	const struct opr_classes *classes = page->annotate->classes;
+
+	opr_annotate_page_begin(page->out);
+	fputs("<h1>", page->out);
+	opr_xml_text(page->out, page->annotate->options->command_line);
+	fputs("</h1>\n<p>", page->out);
+	opr_xml_text(page->out, classes->cpu_line);
+	if (classes->event_line) {
+		fputs("<br>", page->out);
+		opr_xml_text(page->out, classes->event_line);
+	}
+	for (size_t i = 0; i < classes->nr_classes; i++) {
+		fputs("<br>", page->out);
+		opr_xml_text(page->out,
+			     classes->classes[i].description ? classes->classes[i].description : classes->classes[i].title);
+	}
+	fputs("</p>\n", page->out);
+}
+
+static int write_sources(struct page *page)
+{
+	const struct opr_annotation *annotation = page->annotate->annotation;
+	int err = 0;
+
+	for (size_t i = 0; i < annotation->nr_sources && !err; i++)
+		if (opr_annotate_wants(page->annotate, &annotation->sources[i]))
+			err = write_source(page, i);
+	return err;
+}
+
+/* Symbols that begin in no source line. */
+static int write_rest(struct page *page)
+{
+	const struct opr_symbol_report *report = page->annotate->report;
+	bool headed = false;
+	int err = 0;
+
+	for (size_t i = 0; i < report->nr_rows && !err; i++) {
+		const struct opr_symbol_row *row = &report->rows[i];
+		double percent = opr_percent(report->counts.values[row->counts], report->totals[0]);
+
+		if (row->file || !row->symbol || percent < page->annotate->options->threshold)
+			continue;
+		if (!headed)
+			fputs("<h2>Without source</h2>\n", page->out);
+		headed = true;
+		err = write_code(page, row);
+	}
+	return err;
+}
+
+static int write_page(struct page *page)
+{
+	int err;
+
+	write_top(page);
+	err = write_hottest(page);
+	if (!err)
+		err = write_sources(page);
+	if (!err)
+		err = write_rest(page);
+	opr_annotate_page_end(page->out);
+	return err;
+}
+
+int opr_annotate_html(const struct opr_annotate *annotate, FILE *out)
+{
+	size_t nr_images = annotate->images->nr_images;
+	struct page page = { .annotate = annotate, .out = out, .sources = { .dirs = &annotate->dirs } };
+	int err;
+
+	page.readers = calloc(nr_images + 1, sizeof(*page.readers));
+	page.tried = calloc(nr_images + 1, sizeof(*page.tried));
+	page.counts = calloc(annotate->report->nr_classes, sizeof(*page.counts));
+	err = page.readers && page.tried && page.counts ? write_page(&page) : opr_no_memory();
+	for (size_t i = 0; i < nr_images && page.readers; i++)
+		opr_code_close(page.readers[i]);
+	free(page.readers);
+	free(page.tried);
+	free(page.counts);
+	opr_code_free(&page.code);
+	opr_source_cache_free(&page.sources);
+	return err;
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What stands around opannotate's page: style and the script that marks a line and its instructions together. */
+#ifndef OPR_ANNOTATE_PAGE_H
+#define OPR_ANNOTATE_PAGE_H
+
+#include "libop/compiler.h"
+
+void opr_annotate_page_begin(FILE *out) OP_NONNULL;
+void opr_annotate_page_end(FILE *out) OP_NONNULL;
+
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/archive.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "libop/file.h"
+#include "libop/parse.h"
+#include "tools/grow.h"
+#include "tools/report_log.h"
+
+#define FACTS_BYTES_MAX (64u << 20)
+
+/* ---- what an archive says of itself ---- */
+
+/* "NUMBER PATH" */
+static int add_inode(struct opr_archive *archive, char *value)
+{
+	void *inodes = archive->inodes;
+	struct opr_archive_inode inode = { 0 };
+	char *path = strchr(value, ' ');
+
+	if (!path)
+		return 0;
+	*path++ = '\0';
+	if (op_parse_u64(value, 0, UINT64_MAX, &inode.inode) < 0)
+		return 0;
+	if (!opr_grow(&inodes, &archive->capacity, archive->nr_inodes, 1, sizeof(*archive->inodes)))
+		return -ENOMEM;
+	archive->inodes = inodes;
+	inode.path = strdup(path);
+	if (!inode.path)
+		return -ENOMEM;
+	archive->inodes[archive->nr_inodes++] = inode;
+	return 0;
+}
+
+static int take_line(struct opr_archive *archive, char *line)
+{
+	char *value = strchr(line, '\t');
+
+	if (!value)
+		return 0;
+	*value++ = '\0';
+	if (!strcmp(line, "inode"))
+		return add_inode(archive, value);
+	if (strcmp(line, "session-dir") || archive->home)
+		return 0;
+	archive->home = strdup(value);
+	return archive->home ? 0 : -ENOMEM;
+}
+
+static int read_facts(struct opr_archive *archive)
+{
+	char *path = NULL, *text = NULL, *rest;
+	int err;
+
+	if (asprintf(&path, "%s/" OPR_ARCHIVE_FACTS, archive->dir) < 0)
+		return opr_no_memory();
+	err = op_file_read(AT_FDCWD, path, FACTS_BYTES_MAX, &text);
+	if (err && err != -ENOENT)
+		opr_warn("%s: %s: it is not used", path, strerror(-err));
+	err = err == -ENOMEM ? err : 0;
+	rest = text;
+	for (char *line; !err && (line = strsep(&rest, "\n"));)
+		err = take_line(archive, line);
+	free(text);
+	free(path);
+	return err ? opr_no_memory() : 0;
+}
+
+int opr_archive_open(struct opr_archive *archive, const char *dir)
+{
+	archive->dir = realpath(dir, NULL);
+	if (!archive->dir)
+		return opr_error(-errno, "archive %s: %s", dir, strerror(errno));
+	if (!strcmp(archive->dir, "/"))
+		*archive->dir = '\0';
+	if (asprintf(&archive->kept, "%s/" OPR_ARCHIVE_SESSIONS, archive->dir) < 0) {
+		archive->kept = NULL;
+		return opr_no_memory();
+	}
+	return read_facts(archive);
+}
+
+/* ---- paths ---- */
+
+/* What a path has behind a directory, NULL when it is not below it. */
+static const char *below(const char *path, const char *dir)
+{
+	size_t length = strlen(dir);
+
+	return strncmp(path, dir, length) || path[length] != '/' ? NULL : path + length;
+}
+
+const char *opr_archive_strip(const struct opr_archive *archive, const char *path)
+{
+	const char *rest = archive ? below(path, archive->dir) : NULL;
+
+	return rest ? rest : path;
+}
+
+static char *move(const char *path, const char *from, const char *to)
+{
+	const char *rest = below(path, from);
+	char *moved = NULL;
+
+	if (!rest)
+		return strdup(path);
+	return asprintf(&moved, "%s%s", to, rest) < 0 ? NULL : moved;
+}
+
+char *opr_archive_to_home(const struct opr_archive *archive, const char *path)
+{
+	return archive && archive->home ? move(path, archive->kept, archive->home) : strdup(path);
+}
+
+char *opr_archive_from_home(const struct opr_archive *archive, const char *path)
+{
+	return archive && archive->home ? move(path, archive->home, archive->kept) : strdup(path);
+}
+
+uint64_t opr_archive_inode_of(const struct opr_archive *archive, const char *path)
+{
+	const char *rest = archive ? below(path, archive->dir) : NULL;
+	struct stat st;
+
+	for (size_t i = 0; rest && i < archive->nr_inodes; i++)
+		if (!strcmp(archive->inodes[i].path, rest))
+			return archive->inodes[i].inode;
+	return !rest && !stat(path, &st) ? st.st_ino : 0;
+}
+
+void opr_archive_free(struct opr_archive *archive)
+{
+	if (!archive)
+		return;
+	for (size_t i = 0; i < archive->nr_inodes; i++)
+		free(archive->inodes[i].path);
+	free(archive->inodes);
+	free(archive->dir);
+	free(archive->kept);
+	free(archive->home);
+	*archive = (struct opr_archive){ 0 };
+}

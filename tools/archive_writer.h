@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The making of an archive (archive.h): files are copied into it, each once, with their times, and their sums are kept. */
+#ifndef OPR_ARCHIVE_WRITER_H
+#define OPR_ARCHIVE_WRITER_H
+
+#include "libop/htable.h"
+#include "libop/text.h"
+
+struct opr_archive_writer {
+	const char *dir; /* as the user named it; NULL: files are listed and not copied */
+	int dir_fd;
+	FILE *list;             /* of files, one path in each line */
+	struct op_htable names; /* of the files that are in it */
+	struct op_text facts, sums;
+	uint64_t nr_files, nr_bytes;
+};
+
+/* Makes the directory; `dir` NULL: paths are written to `list`. To be freed with opr_archive_writer_free in any case. 0 or -errno. */
+int opr_archive_writer_init(struct opr_archive_writer *writer, const char *dir, FILE *list) OP_NONNULL_ARGS(1, 3) OP_MUST_CHECK;
+
+/*
+ * Copies a file to `name`, a path below the directory. One that is there already is left as it is; nothing of the path is followed that is a symbolic link. 0; -ENOENT or
+ * -EACCES: the file cannot be read, and nothing is said; another -errno.
+ */
+int opr_archive_add(struct opr_archive_writer *writer, const char *path, const char *name) OP_NONNULL OP_MUST_CHECK;
+
+/* Adds a line "WORD<TAB>VALUE" to the facts. A value with a newline is left out. */
+void opr_archive_note(struct opr_archive_writer *writer, const char *word, const char *value) OP_NONNULL;
+
+/* Writes the facts and the sums. 0 or -errno. */
+int opr_archive_finish(struct opr_archive_writer *writer) OP_NONNULL OP_MUST_CHECK;
+
+/* Reads every file of an archive again. 0; -EBADMSG when one is not what it was or is missing, each of which the user is told; another -errno. */
+int opr_archive_check(const char *dir) OP_NONNULL OP_MUST_CHECK;
+
+void opr_archive_writer_free(struct opr_archive_writer *writer);
+
+#endif

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/code.h"
+
+#include <dis-asm.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+
+#include "libop/htable.h"
+#include "tools/code_core.h"
+#include "tools/code_names.h"
+#include "tools/grow.h"
+#include "tools/symbols_bfd.h"
+
+#define OWN_PROGRAM    "/proc/self/exe" /* whose machine is that of the running kernel */
+#define ZEROS_MIN      8                /* so many zero bytes are no instructions */
+#define END_ZEROS_MIN  3                /* the same at the end of a section */
+#define NAME_BYTES_MAX 4096             /* of a label in the text */
+
+struct opr_code_reader {
+	bfd *abfd;
+	struct opr_core core; /* of the kernel; code is read from it when it has segments */
+	const struct opr_symbols *symbols;
+	struct opr_code_names names;
+	disassembler_ftype print;
+	char *params;
+	bool is_core;
+};
+
+/* What libopcodes is told of, and calls back with. */
+struct listing {
+	struct opr_code_reader *reader;
+	struct op_text *text;
+	struct disassemble_info info;
+};
+
+/* ---- what libopcodes calls ---- */
+
+static int print_piece(void *stream, const char *format, ...) OP_PRINTF(2, 3);
+static int print_styled(void *stream, enum disassembler_style style, const char *format, ...) OP_PRINTF(3, 4);
+
+static int print_list(struct op_text *text, const char *format, va_list args) OP_PRINTF(2, 0);
+
+static int print_list(struct op_text *text, const char *format, va_list args)
+{
+	char *piece = NULL;
+	int length = vasprintf(&piece, format, args);
+
+	if (length < 0)
+		return 0;
+	op_text_add(text, piece);
+	free(piece);
+	return length;
+}
+
+static int print_piece(void *stream, const char *format, ...)
+{
+	struct listing *listing = stream;
+	va_list args;
+	int length;
+
+	va_start(args, format);
+	length = print_list(listing->text, format, args);
+	va_end(args);
+	return length;
+}
+
+static int print_styled(void *stream, enum disassembler_style style OP_UNUSED, const char *format, ...)
+{
+	struct listing *listing = stream;
+	va_list args;
+	int length;
+
+	va_start(args, format);
+	length = print_list(listing->text, format, args);
+	va_end(args);
+	return length;
+}
+
+static void print_address(bfd_vma vma, struct disassemble_info *info)
+{
+	struct listing *listing = op_container_of(info, struct listing, info);
+	const struct opr_code_names *names = &listing->reader->names;
+	const struct opr_code_name *name = opr_code_names_find(names, vma);
+
+	op_text_printf(listing->text, "%" PRIx64, (uint64_t)vma);
+	if (!names->nr_names)
+		return;
+	op_text_printf(listing->text, " <%.*s", NAME_BYTES_MAX, name ? name->name : names->names->name);
+	if (!name)
+		op_text_printf(listing->text, "-0x%" PRIx64, names->names->vma - (uint64_t)vma);
+	else if (vma != name->vma)
+		op_text_printf(listing->text, "+0x%" PRIx64, (uint64_t)vma - name->vma);
+	op_text_add_char(listing->text, '>');
+}
+
+/* An instruction that does not end where the code ends is shown as far as it goes. */
+static void pass_over_error(int status OP_UNUSED, bfd_vma vma OP_UNUSED, struct disassemble_info *info OP_UNUSED)
+{
+}
+
+/* ---- lines ---- */
+
+static int add_line(struct opr_code *code, enum opr_code_kind kind, uint64_t vma, size_t text)
+{
+	void *lines = code->lines;
+
+	if (!opr_grow(&lines, &code->capacity, code->nr_lines, 1, sizeof(*code->lines)))
+		return -ENOMEM;
+	code->lines = lines;
+	code->lines[code->nr_lines++] = (struct opr_code_line){ .kind = kind, .vma = vma, .text = text, .file = SIZE_MAX };
+	return code->strings.failed ? -ENOMEM : 0;
+}
+
+static int add_named(struct opr_code *code, enum opr_code_kind kind, uint64_t vma, const char *name)
+{
+	size_t text = code->strings.length;
+
+	op_text_printf(&code->strings, "%.*s", NAME_BYTES_MAX, name);
+	op_text_add_bytes(&code->strings, "", 1);
+	return add_line(code, kind, vma, text);
+}
+
+/* Where an instruction comes from; neighbours share the string of the file. */
+static void add_source(const struct listing *listing, struct opr_code *code, struct opr_code_line *line, size_t *previous)
+{
+	const char *file;
+
+	if (!opr_symbols_line(listing->reader->symbols, line->vma, &file, &line->line))
+		return;
+	if (*previous == SIZE_MAX || strcmp(op_text_get(&code->strings) + *previous, file)) {
+		*previous = code->strings.length;
+		op_text_add(&code->strings, file);
+		op_text_add_bytes(&code->strings, "", 1);
+	}
+	line->file = *previous;
+}
+
+static size_t count_zeros(const uint8_t *bytes, size_t nr_bytes)
+{
+	size_t nr_zeros = 0;
+
+	while (nr_zeros < nr_bytes && !bytes[nr_zeros])
+		nr_zeros++;
+	return nr_zeros;
+}
+
+/* How many bytes from here on are zeros that are left out. */
+static size_t zeros_here(const uint8_t *bytes, size_t nr_bytes)
+{
+	size_t nr_zeros = count_zeros(bytes, nr_bytes);
+
+	if (nr_zeros == nr_bytes)
+		return nr_zeros >= END_ZEROS_MIN ? nr_zeros : 0;
+	return nr_zeros >= ZEROS_MIN ? nr_zeros - nr_zeros % 4 : 0;
+}
+
+static int add_instruction(struct listing *listing, struct opr_code *code, uint64_t vma, size_t *previous, size_t *ret_bytes)
+{
+	size_t text = code->strings.length;
+	int nr_bytes, err;
+
+	listing->text = &code->strings;
+	nr_bytes = listing->reader->print(vma, &listing->info);
+	op_text_add_bytes(&code->strings, "", 1);
+	*ret_bytes = nr_bytes > 0 ? (size_t)nr_bytes : 1;
+	err = add_line(code, OPR_CODE_INSTRUCTION, vma, text);
+	if (!err)
+		add_source(listing, code, &code->lines[code->nr_lines - 1], previous);
+	return err;
+}
+
+static int add_label(struct opr_code *code, const struct opr_code_name *name, uint64_t vma)
+{
+	size_t text = code->strings.length;
+
+	op_text_printf(&code->strings, "%.*s", NAME_BYTES_MAX, name->name);
+	if (vma != name->vma)
+		op_text_printf(&code->strings, "+0x%" PRIx64, vma - name->vma);
+	op_text_add_bytes(&code->strings, "", 1);
+	return add_line(code, OPR_CODE_LABEL, vma, text);
+}
+
+static int list_bytes(struct listing *listing, struct opr_code *code, const uint8_t *bytes, size_t nr_bytes, uint64_t vma)
+{
+	const struct opr_code_names *names = &listing->reader->names;
+	size_t previous = SIZE_MAX, step = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < nr_bytes && !err; i += step) {
+		const struct opr_code_name *name = opr_code_names_find(names, vma + i);
+		size_t left = nr_bytes - i;
+
+		if (name && (name->vma == vma + i || !i))
+			err = add_label(code, name, vma + i);
+		if (err)
+			break;
+		if (name && name + 1 < names->names + names->nr_names && name[1].vma - (vma + i) < left)
+			left = name[1].vma - (vma + i);
+		step = zeros_here(bytes + i, left);
+		if (step)
+			err = add_named(code, OPR_CODE_ZEROS, vma + i, "...");
+		else
+			err = add_instruction(listing, code, vma + i, &previous, &step);
+		if (step > left)
+			step = left;
+	}
+	return err;
+}
+
+/* ---- sections ---- */
+
+static void begin_listing(struct listing *listing, struct opr_code_reader *reader)
+{
+	struct disassemble_info *info = &listing->info;
+
+	*listing = (struct listing){ .reader = reader };
+	init_disassemble_info(info, listing, print_piece, print_styled);
+	info->flavour = bfd_get_flavour(reader->abfd);
+	info->arch = bfd_get_arch(reader->abfd);
+	info->mach = bfd_get_mach(reader->abfd);
+	info->endian = bfd_big_endian(reader->abfd) ? BFD_ENDIAN_BIG : BFD_ENDIAN_LITTLE;
+	info->endian_code = info->endian;
+	info->octets_per_byte = 1;
+	info->disassembler_options = reader->params;
+	info->print_address_func = print_address;
+	info->memory_error_func = pass_over_error;
+	disassemble_init_for_target(info);
+}
+
+static int list_range(struct opr_code_reader *reader, asection *section, const uint8_t *bytes, size_t nr_bytes, uint64_t vma,
+		      struct opr_code *code)
+{
+	struct listing listing;
+	int err;
+
+	begin_listing(&listing, reader);
+	listing.info.buffer = (bfd_byte *)(uintptr_t)bytes;
+	listing.info.buffer_vma = vma;
+	listing.info.buffer_length = nr_bytes;
+	listing.info.section = section;
+	listing.info.stop_vma = vma + nr_bytes;
+	err = list_bytes(&listing, code, bytes, nr_bytes, vma);
+	disassemble_free_target(&listing.info);
+	return err;
+}
+
+static int list_section(struct opr_code_reader *reader, asection *section, uint64_t start, uint64_t end, struct opr_code *code)
+{
+	uint64_t vma = op_max_u64(start, bfd_section_vma(section));
+	uint64_t stop = op_min_u64(end, bfd_section_vma(section) + bfd_section_size(section));
+	uint8_t *bytes;
+	int err;
+
+	if (stop - vma > OPR_CODE_BYTES_MAX)
+		return -EFBIG;
+	bytes = malloc((size_t)(stop - vma));
+	if (!bytes)
+		return -ENOMEM;
+	if (bfd_get_section_contents(reader->abfd, section, bytes, (file_ptr)(vma - bfd_section_vma(section)), stop - vma))
+		err = add_named(code, OPR_CODE_SECTION, vma, bfd_section_name(section));
+	else
+		err = -EIO;
+	if (!err)
+		err = list_range(reader, section, bytes, (size_t)(stop - vma), vma, code);
+	free(bytes);
+	return err;
+}
+
+static int list_core(struct opr_code_reader *reader, uint64_t start, uint64_t end, struct opr_code *code)
+{
+	uint8_t *bytes = NULL;
+	size_t nr_bytes = 0;
+	int err;
+
+	if (end - start > OPR_CODE_BYTES_MAX)
+		return -EFBIG;
+	err = opr_core_read(&reader->core, start, end - start, &bytes, &nr_bytes);
+	if (!err)
+		err = list_range(reader, NULL, bytes, nr_bytes, start, code);
+	free(bytes);
+	return err;
+}
+
+int opr_code_list(struct opr_code_reader *reader, uint64_t start, uint64_t end, struct opr_code *code)
+{
+	int err = 0;
+
+	if (reader->is_core)
+		return end > start ? list_core(reader, start, end, code) : 0;
+	for (asection *section = reader->abfd->sections; section && !err; section = section->next) {
+		uint64_t vma = bfd_section_vma(section), nr_bytes = bfd_section_size(section);
+		bool code_of_file = (bfd_section_flags(section) & (SEC_CODE | SEC_HAS_CONTENTS)) == (SEC_CODE | SEC_HAS_CONTENTS);
+
+		if (code_of_file && nr_bytes && vma < end && vma + nr_bytes > start && vma + nr_bytes > vma)
+			err = list_section(reader, section, start, end, code);
+	}
+	return err;
+}
+
+bool opr_code_address(const struct opr_code_reader *reader, uint64_t position, uint64_t *ret_vma)
+{
+	for (asection *section = reader->is_core ? NULL : reader->abfd->sections; section; section = section->next) {
+		uint64_t start = (uint64_t)section->filepos;
+
+		if (!(bfd_section_flags(section) & SEC_CODE) || position < start || position - start >= bfd_section_size(section))
+			continue;
+		*ret_vma = bfd_section_vma(section) + (position - start);
+		return true;
+	}
+	return false;
+}
+
+/* ---- open and close ---- */
+
+static int add_kernel_names(struct opr_code_names *names, const struct opr_symbols *symbols)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < symbols->nr_symbols && !err; i++)
+		err = opr_code_names_add(names, symbols->symbols[i].vma, symbols->symbols[i].name, 0);
+	opr_code_names_sort(names);
+	return err;
+}
+
+static int open_reader(struct opr_code_reader *reader, const char *path, const char *params)
+{
+	reader->abfd = opr_bfd_open(reader->is_core ? OWN_PROGRAM : path);
+	if (!reader->abfd)
+		return -ENOEXEC;
+	reader->print =
+		disassembler(bfd_get_arch(reader->abfd), bfd_big_endian(reader->abfd), bfd_get_mach(reader->abfd), reader->abfd);
+	if (!reader->print)
+		return -ENOEXEC;
+	if (params) {
+		reader->params = strdup(params);
+		if (!reader->params)
+			return -ENOMEM;
+	}
+	if (!reader->is_core)
+		return opr_code_names_read(&reader->names, reader->abfd);
+	return add_kernel_names(&reader->names, reader->symbols);
+}
+
+static int open_any(const char *path, const struct opr_symbols *symbols, const char *params, bool is_core,
+		    struct opr_code_reader **ret_reader)
+{
+	struct opr_code_reader *reader = calloc(1, sizeof(*reader));
+	int err = reader ? 0 : -ENOMEM;
+
+	if (!err) {
+		reader->core.fd = -1;
+		reader->is_core = is_core;
+		reader->symbols = symbols;
+	}
+	if (!err && is_core)
+		err = opr_core_open(&reader->core, path);
+	if (!err)
+		err = open_reader(reader, path, params);
+	if (err)
+		opr_code_close(reader);
+	else
+		*ret_reader = reader;
+	return err;
+}
+
+int opr_code_open(const char *path, const struct opr_symbols *symbols, const char *params, struct opr_code_reader **ret_reader)
+{
+	return open_any(path, symbols, params, false, ret_reader);
+}
+
+int opr_code_open_core(const char *path, const struct opr_symbols *symbols, const char *params, struct opr_code_reader **ret_reader)
+{
+	return open_any(path, symbols, params, true, ret_reader);
+}
+
+const char *opr_code_format(const struct opr_code_reader *reader)
+{
+	return bfd_get_target(reader->abfd);
+}
+
+void opr_code_close(struct opr_code_reader *reader)
+{
+	if (!reader)
+		return;
+	opr_code_names_free(&reader->names);
+	opr_core_close(&reader->core);
+	if (reader->abfd)
+		bfd_close(reader->abfd);
+	free(reader->params);
+	free(reader);
+}
+
+void opr_code_clear(struct opr_code *code)
+{
+	code->nr_lines = 0;
+	op_text_truncate(&code->strings, 0);
+}
+
+void opr_code_free(struct opr_code *code)
+{
+	if (!code)
+		return;
+	free(code->lines);
+	op_text_free(&code->strings);
+	*code = (struct opr_code){ 0 };
+}

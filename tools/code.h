@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Machine code as assembler text, through libopcodes in this process. Lines are those of `objdump -d --no-show-raw-insn`, since that is what users and scripts
+ * know: section, label, instructions, a run of zero bytes as "...".
+ */
+#ifndef OPR_CODE_H
+#define OPR_CODE_H
+
+#include "libop/text.h"
+#include "tools/symbols.h"
+
+enum opr_code_kind { OPR_CODE_SECTION, OPR_CODE_LABEL, OPR_CODE_INSTRUCTION, OPR_CODE_ZEROS };
+
+struct opr_code_line {
+	enum opr_code_kind kind;
+	uint64_t vma;
+	size_t text; /* in `strings`: name of the section or label, or the instruction */
+	size_t file; /* in `strings`: source file of an instruction; SIZE_MAX: not known, or not asked for */
+	unsigned int line;
+};
+
+struct opr_code {
+	struct opr_code_line *lines; /* in order of address */
+	size_t nr_lines, capacity;
+	struct op_text strings;
+};
+
+struct opr_code_reader;
+
+/*
+ * Opens an object file; `symbols` are its own, for names and, when they have them, line numbers; they must stay as long as the reader. `params`: options of the
+ * disassembler as objdump's -M has them ("intel"), or NULL. 0; -ENOEXEC: no object file, or code of a machine that libopcodes does not know; another -errno.
+ * Says nothing.
+ */
+int opr_code_open(const char *path, const struct opr_symbols *symbols, const char *params, struct opr_code_reader **ret_reader)
+	OP_NONNULL_ARGS(1, 2, 4) OP_MUST_CHECK;
+
+/* The running kernel's memory, an ELF core file as /proc/kcore, whose names are those of /proc/kallsyms. Otherwise the same. */
+int opr_code_open_core(const char *path, const struct opr_symbols *symbols, const char *params, struct opr_code_reader **ret_reader)
+	OP_NONNULL_ARGS(1, 2, 4) OP_MUST_CHECK;
+
+/* The name of the object's format, as objdump shows it ("elf64-x86-64"). Valid as long as the reader. */
+const char *opr_code_format(const struct opr_code_reader *reader) OP_NONNULL;
+
+/* Adds the lines of the code from `start` up to `end`, which may be beyond the last section. 0 or -errno; at most OPR_CODE_BYTES_MAX bytes are read, -EFBIG for more. */
+#define OPR_CODE_BYTES_MAX (16u << 20)
+int opr_code_list(struct opr_code_reader *reader, uint64_t start, uint64_t end, struct opr_code *code) OP_NONNULL OP_MUST_CHECK;
+
+/* The address of a position in the file, as keys of sample files are. False: no section is there. */
+bool opr_code_address(const struct opr_code_reader *reader, uint64_t position, uint64_t *ret_vma) OP_NONNULL;
+
+void opr_code_close(struct opr_code_reader *reader);
+
+static inline const char *opr_code_text(const struct opr_code *code, const struct opr_code_line *line)
+{
+	return op_text_get(&code->strings) + line->text;
+}
+
+/* NULL: not known. */
+static inline const char *opr_code_file(const struct opr_code *code, const struct opr_code_line *line)
+{
+	return line->file == SIZE_MAX ? NULL : op_text_get(&code->strings) + line->file;
+}
+
+/* Empties the list; its memory is kept. */
+void opr_code_clear(struct opr_code *code) OP_NONNULL;
+void opr_code_free(struct opr_code *code);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What stands for an address in a disassembly: all symbols of an object file, of data too, and those of its procedure linkage table. */
+#ifndef OPR_CODE_NAMES_H
+#define OPR_CODE_NAMES_H
+
+#include <bfd.h>
+
+#include "libop/compiler.h"
+
+struct opr_code_name {
+	uint64_t vma;
+	const char *name;
+	unsigned int rank; /* of names of one address the one with the least is taken */
+};
+
+struct opr_code_names {
+	struct opr_code_name *names; /* sorted, one for each address */
+	size_t nr_names, capacity;
+	asymbol **symbols, **dynamic, *synthetic; /* that own the names */
+};
+
+/* Reads them; an object without symbols has none. 0 or -ENOMEM. */
+int opr_code_names_read(struct opr_code_names *names, bfd *abfd) OP_NONNULL OP_MUST_CHECK;
+
+/* Adds a name, which must stay as long as the list; opr_code_names_sort after the last. 0 or -ENOMEM. */
+int opr_code_names_add(struct opr_code_names *names, uint64_t vma, const char *name, unsigned int rank) OP_NONNULL OP_MUST_CHECK;
+void opr_code_names_sort(struct opr_code_names *names) OP_NONNULL;
+
+/* The last name at or below an address, NULL when there is none. */
+const struct opr_code_name *opr_code_names_find(const struct opr_code_names *names, uint64_t vma) OP_NONNULL;
+
+void opr_code_names_free(struct opr_code_names *names);
+
+#endif

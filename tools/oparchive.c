@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* oparchive: everything that is needed to read a profile on another host, in one directory. */
+#include <errno.h>
+#include <fts.h>
+#include <inttypes.h>
+#include <sys/stat.h>
+
+#include "tools/archive_writer.h"
+#include "tools/image_cache.h"
+#include "tools/option_values.h"
+#include "tools/report_log.h"
+#include "tools/selection.h"
+#include "tools/symbols_bfd.h"
+
+#define STANDARD_DIR "/" OPR_ARCHIVE_SESSIONS
+#define DEBUG_SUBDIR ".debug"
+
+struct options {
+	int list_files, exclude_dependent;
+	char *session_dir, *root, *output_dir, *check, *since, *until; /* NULL: not given */
+	struct opr_words image_path, words;
+};
+
+#define FIELD(name) offsetof(struct options, name)
+
+static const struct opr_option rows[] = {
+	{ "check", 0, FIELD(check), opr_take_string, "read the files of an archive again and compare their checksums",
+	  "directory" },
+	{ "exclude-dependent", 'x', FIELD(exclude_dependent), NULL, "exclude libs, kernel, and module samples for applications",
+	  NULL },
+	{ "image-path", 'p', FIELD(image_path), opr_take_words, "comma-separated path to search missing binaries", "path" },
+	{ "list-files", 'l', FIELD(list_files), NULL, "list the files that would be archived", NULL },
+	{ "output-directory", 'o', FIELD(output_dir), opr_take_string, "the directory of the archive", "directory" },
+	{ "root", 'R', FIELD(root), opr_take_root, "path to the file system that the images are in", "directory" },
+	{ "session-dir", 0, FIELD(session_dir), opr_take_string, "directory that holds the samples", "directory" },
+	{ "since", 0, FIELD(since), opr_take_string, "sessions taken then or later", "time" },
+	{ "until", 0, FIELD(until), opr_take_string, "sessions taken then or earlier", "time" },
+	{ "verbose", 'V', 0, opr_take_verbose, "say more, on stderr", "all,debug,bfd,level1,sfile,stats,xml" },
+};
+
+#undef FIELD
+
+static const struct opr_command command = {
+	.program = "oparchive",
+	.arguments = "[OPTION...] [PROFILE SPECIFICATION]...",
+	.rows = rows,
+	.nr_rows = op_array_size(rows),
+};
+
+struct run {
+	const struct options *options;
+	struct opr_selection selection;
+	struct opr_image_cache images;
+	struct opr_archive_writer writer;
+};
+
+/* What cannot be read is left out, with a warning: a report has to do without it at home, too. */
+static int add(struct run *run, const char *path, const char *name)
+{
+	int err = opr_archive_add(&run->writer, path, name);
+
+	if (err != -ENOENT && err != -EACCES)
+		return err;
+	opr_warn("%s cannot be read (%s): it is left out", path, strerror(-err));
+	return 0;
+}
+
+/* ---- images ---- */
+
+/* Where gdb(1) would look for it in the archive: at its own path, and beside the image. */
+static int add_debug_file(struct run *run, bfd *image, const char *name)
+{
+	const char *root = run->options->root ? run->options->root : "", *slash = strrchr(name, '/');
+	bfd *debug = opr_bfd_open_debug_file(image, bfd_get_filename(image), name, root);
+	unsigned long crc;
+	char *link = debug ? bfd_get_debug_link_info(image, &crc) : NULL, *beside = NULL;
+	int err = 0;
+
+	if (debug) {
+		const char *path = bfd_get_filename(debug);
+		size_t skipped = strncmp(path, root, strlen(root)) ? 0 : strlen(root);
+
+		err = add(run, path, path + skipped);
+		if (!err && link && *link && !strchr(link, '/') && slash) {
+			if (asprintf(&beside, "%.*s/" DEBUG_SUBDIR "/%s", (int)(slash - name), name, link) < 0)
+				err = opr_no_memory();
+			else
+				err = add(run, path, beside);
+			free(beside);
+		}
+		bfd_close(debug);
+	}
+	free(link);
+	return err;
+}
+
+static void note_inode(struct run *run, const char *path, const char *name)
+{
+	struct stat st;
+	char *value = NULL;
+
+	if (!stat(path, &st) && asprintf(&value, "%ju %s", (uintmax_t)st.st_ino, name) >= 0)
+		opr_archive_note(&run->writer, "inode", value);
+	free(value);
+}
+
+/* The name that a reader looks for: the path of a file, of a module where it was found. */
+static char *archived_name(const struct run *run, const struct opr_image *image)
+{
+	const char *root = run->options->root ? run->options->root : "";
+
+	if (image->image_name->kind == OP_IMAGE_KERNEL)
+		return strdup(strncmp(image->path, root, strlen(root)) ? image->path : image->path + strlen(root));
+	return strndup(image->identity.path,
+		       image->identity.kind == OPR_IDENTITY_NONE ? strlen(image->name) : image->identity.path_length);
+}
+
+static int add_image(struct run *run, const struct opr_image *image)
+{
+	char *name = archived_name(run, image);
+	bfd *object;
+	int err = name ? add(run, image->path, name) : opr_no_memory();
+
+	if (!err) {
+		note_inode(run, image->path, name);
+		object = opr_bfd_open(image->path);
+		if (object) {
+			err = add_debug_file(run, object, name);
+			bfd_close(object);
+		}
+	}
+	free(name);
+	return err;
+}
+
+/* Objects of JIT code lie in the session. */
+static int add_images(struct run *run)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < run->images.nr_images && !err; i++) {
+		struct opr_image *image = opr_image_cache_find(&run->images, run->images.images[i].name);
+
+		if (!image)
+			return -ENOMEM;
+		if (image->path && !opr_is_jit_object(image->image_name, image->name))
+			err = add_image(run, image);
+	}
+	return err;
+}
+
+/* ---- sessions ---- */
+
+static int compare_words(const void *left, const void *right)
+{
+	return strcmp(*(char *const *)left, *(char *const *)right);
+}
+
+/* The directories of a session's selected files, sorted: an object of JIT code is wanted when one lies below its own. */
+static int collect_paths(const struct run *run, size_t session, struct opr_words *paths)
+{
+	const struct opr_profile *profile = &run->selection.profile;
+
+	for (size_t i = 0; i < profile->nr_files; i++)
+		if (profile->files[i].session == session && opr_words_add(paths, profile->files[i].path) < 0)
+			return opr_no_memory();
+	if (paths->nr_words)
+		qsort(paths->words, paths->nr_words, sizeof(*paths->words), compare_words);
+	return 0;
+}
+
+/* True when a file of a session belongs to the profile: `path` is below the session. The samples by cgroup are those of a whole session. */
+static bool is_wanted(const struct opr_words *selected, bool whole, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	bool sample = !strncmp(path, "{root}/", 7) || !strncmp(path, "{kern}/", 7);
+
+	if (!sample)
+		return whole || strncmp(path, OP_CGROUP_DIR "/", strlen(OP_CGROUP_DIR) + 1) != 0;
+	if (bsearch(&path, selected->words, selected->nr_words, sizeof(*selected->words), compare_words))
+		return true;
+	for (size_t i = 0; i < selected->nr_words && !strcmp(path + strlen(path) - op_min_u64(strlen(path), 3), ".jo"); i++)
+		if (slash && !strncmp(selected->words[i], path, (size_t)(slash - path) + 1))
+			return true;
+	return false;
+}
+
+static int add_entry(struct run *run, size_t session, const char *name, const FTSENT *entry, const struct opr_words *selected)
+{
+	const struct opr_session *from = &run->selection.profile.sessions[session];
+	const char *path = entry->fts_path + strlen(from->path);
+	char *archived = NULL;
+	int err = 0;
+
+	path += strspn(path, "/");
+	if (entry->fts_info != FTS_F || !is_wanted(selected, selected->nr_words == from->list.nr_files, path))
+		return 0;
+	if (asprintf(&archived, OPR_ARCHIVE_SESSIONS "/samples/%s/%s", name, path) < 0)
+		return opr_no_memory();
+	err = add(run, entry->fts_path, archived);
+	free(archived);
+	return err;
+}
+
+/* The name that a session has in the archive: for one that was named by a path its last part; a part of a session is below it. */
+static char *session_name(const struct opr_profile *profile, size_t session)
+{
+	const struct opr_session *whole = &profile->sessions[profile->sessions[session].parent];
+	const char *slash = strrchr(whole->path, '/');
+
+	return strdup(slash ? slash + 1 : whole->path);
+}
+
+/* Also what lies beside the samples: the tables of images and the ledger. Those are the whole session's when a part of it is selected. */
+static int add_session(struct run *run, size_t session)
+{
+	const struct opr_profile *profile = &run->selection.profile;
+	char *roots[] = { profile->sessions[session].path, NULL }, *name = session_name(profile, session);
+	struct opr_words selected = { 0 };
+	FTS *fts = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+	int err = name && fts ? collect_paths(run, session, &selected) : opr_no_memory();
+	FTSENT *entry;
+
+	while (!err && (entry = fts_read(fts)))
+		err = add_entry(run, session, name, entry, &selected);
+	if (fts)
+		fts_close(fts);
+	opr_words_free(&selected);
+	free(name);
+	return err;
+}
+
+/* Files beside the sessions, which some do not have. */
+static int add_common(struct run *run)
+{
+	static const char *const names[] = { "abi", "samples/oprofiled.log", "samples/operf.log" };
+	int err = 0;
+
+	for (size_t i = 0; i < op_array_size(names) && !err; i++) {
+		char *from = NULL, *to = NULL;
+
+		if (asprintf(&from, "%s/%s", run->selection.session_dir, names[i]) < 0 ||
+		    asprintf(&to, OPR_ARCHIVE_SESSIONS "/%s", names[i]) < 0)
+			return opr_no_memory();
+		err = opr_archive_add(&run->writer, from, to);
+		if (err == -ENOENT || err == -EACCES)
+			err = 0;
+		free(from);
+		free(to);
+	}
+	return err;
+}
+
+static int add_sessions(struct run *run)
+{
+	const struct opr_profile *profile = &run->selection.profile;
+	char *home = realpath(run->selection.session_dir, NULL);
+	int err = home ? add_common(run) : opr_error(-errno, "%s: %s", run->selection.session_dir, strerror(errno));
+
+	if (home)
+		opr_archive_note(&run->writer, "session-dir", home);
+	for (size_t i = 0; i < profile->nr_sessions && !err; i++)
+		err = add_session(run, i);
+	if (!err && home && run->options->output_dir && strcmp(home, STANDARD_DIR))
+		fprintf(stderr, "NOTE: the samples were in %s; in the archive they are in %s" STANDARD_DIR ".\n", home,
+			run->options->output_dir);
+	free(home);
+	return err;
+}
+
+/* ---- the archive ---- */
+
+static int fill(struct run *run)
+{
+	const struct opr_symbol_options none = { .root = run->options->root };
+	int err = opr_image_cache_init(&run->images, &run->selection.profile, &run->selection.finder, &none);
+
+	if (!err)
+		err = add_images(run);
+	if (!err)
+		err = add_sessions(run);
+	if (!err)
+		err = opr_archive_finish(&run->writer);
+	if (!err && run->options->output_dir)
+		opr_verbose(OPR_TOPIC_stats, "%" PRIu64 " files, %" PRIu64 " bytes", run->writer.nr_files, run->writer.nr_bytes);
+	return err;
+}
+
+static int make_archive(const struct options *options)
+{
+	const struct opr_selection_options selection_options = {
+		.session_dir = options->session_dir,
+		.root = options->root,
+		.image_path = &options->image_path,
+		.exclude_dependent = options->exclude_dependent,
+		.callgraph = true,
+		.any_axes = true,
+		.since = options->since,
+		.until = options->until,
+	};
+	struct run run = { .options = options, .writer = { .dir_fd = -1 } };
+	int err = opr_selection_open(&run.selection, &selection_options, &options->words);
+
+	if (!err && run.selection.spec.cgroup.nr_words)
+		err = opr_error(-EINVAL, "cgroup: is for reports: an archive has whole sessions");
+	if (!err)
+		err = opr_archive_writer_init(&run.writer, options->list_files ? NULL : options->output_dir, stdout);
+	if (!err)
+		err = fill(&run);
+	opr_archive_writer_free(&run.writer);
+	opr_image_cache_free(&run.images);
+	opr_selection_free(&run.selection);
+	return err;
+}
+
+static int check(const struct options *options)
+{
+	char *real = options->output_dir ? realpath(options->output_dir, NULL) : NULL;
+	bool is_root = real && !strcmp(real, "/");
+
+	free(real);
+	if (!options->output_dir && !options->list_files && !options->check)
+		return opr_error(-EINVAL, "specify --output-directory, or --list-files");
+	return is_root ? opr_error(-EINVAL, "the output directory must not be /") : 0;
+}
+
+static void free_options(struct options *options)
+{
+	free(options->session_dir);
+	free(options->root);
+	free(options->output_dir);
+	free(options->check);
+	free(options->since);
+	free(options->until);
+	opr_words_free(&options->image_path);
+	opr_words_free(&options->words);
+}
+
+int main(int argc, const char **argv)
+{
+	struct options options = { 0 };
+	enum opr_request request;
+	int err;
+
+	opr_log_init(command.program);
+	err = opr_command_read(&command, argc, argv, &options, &options.words, &request);
+	if (!err && request == OPR_RUN)
+		err = check(&options);
+	if (!err && request == OPR_RUN)
+		err = options.check ? opr_archive_check(options.check) : make_archive(&options);
+	free_options(&options);
+	return err ? EXIT_FAILURE : EXIT_SUCCESS;
+}

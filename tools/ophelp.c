@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* ophelp: which events there are. */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "libop/events.h"
+#include "libop/parse.h"
+#include "tools/help_events.h"
+#include "tools/option_values.h"
+#include "tools/output.h"
+#include "tools/report_log.h"
+
+#define DEFAULT_COUNT 100000
+
+struct options {
+	int check_events, ignore_count, unit_mask, extra_mask, get_cpu_type, get_default, xml, no_pager;
+	char *cpu_type; /* NULL: this host */
+	uint64_t callgraph;
+	struct opr_words words;
+};
+
+static int take_depth(void *field, const char *value)
+{
+	return op_parse_u64(value, 0, UINT32_MAX, field) < 0 ? opr_error(-EINVAL, "--callgraph=%s: not a number", value) : 0;
+}
+
+#define FIELD(name) offsetof(struct options, name)
+
+static const struct opr_option rows[] = {
+	{ "callgraph", 0, FIELD(callgraph), take_depth, "check events for use with call graphs of this depth", "depth" },
+	{ "check-events", 'e', FIELD(check_events), NULL, "check the given events, and show what counts each", NULL },
+	{ "cpu-type", 'c', FIELD(cpu_type), opr_take_string, "events of this type of CPU, by name or number", "cpu type" },
+	{ "extra-mask", 'E', FIELD(extra_mask), NULL, "show the extra bits of the given events' unit masks", NULL },
+	{ "get-cpu-type", 'r', FIELD(get_cpu_type), NULL, "show the type of the CPU", NULL },
+	{ "get-default-event", 'd', FIELD(get_default), NULL, "show the default event", NULL },
+	{ "ignore-count", 'i', FIELD(ignore_count), NULL, "do not check the counts of events", NULL },
+	{ "no-pager", 0, FIELD(no_pager), NULL, "write to the terminal without a pager", NULL },
+	{ "unit-mask", 'u', FIELD(unit_mask), NULL, "show the default unit masks of the given events", NULL },
+	{ "xml", 'X', FIELD(xml), NULL, "list events as XML", NULL },
+};
+
+#undef FIELD
+
+static const struct opr_command command = {
+	.program = "ophelp",
+	.arguments = "[OPTION...] [EVENT]...",
+	.rows = rows,
+	.nr_rows = op_array_size(rows),
+};
+
+/* ---- what can be asked ---- */
+
+typedef int answer_fn(const struct options *options, const struct opr_help_events *events);
+
+static int show_cpu_type(const struct options *options OP_UNUSED, const struct opr_help_events *events)
+{
+	puts(events->cpu_pretty);
+	return 0;
+}
+
+/* Of a type of CPU the clock, of this host what opcontrol takes. */
+static int show_default(const struct options *options, const struct opr_help_events *events)
+{
+	const struct opr_help_event *event = opr_help_find(events, "CPU_CLK_UNHALTED");
+	struct op_text text = { 0 };
+	struct op_event own;
+	bool has_pmu;
+
+	if (options->cpu_type) {
+		if (event)
+			printf("%s:%d:%" PRIu32 ":1:1\n", event->name, DEFAULT_COUNT, opr_help_default_mask(events, event));
+		return 0;
+	}
+	op_event_default(&own, &has_pmu);
+	op_event_format(&own, &text);
+	puts(op_text_get(&text));
+	op_text_free(&text);
+	return 0;
+}
+
+static int check_events(const struct options *options, const struct opr_help_events *events)
+{
+	const struct opr_help_check check = { .ignore_count = options->ignore_count, .callgraph = options->callgraph };
+
+	if (!options->words.nr_words)
+		return opr_error(-EINVAL, "no events to check");
+	return opr_help_check(stdout, events, &options->words, &check);
+}
+
+/* Calls for each event that is named, which may have further fields. */
+static int for_each(const struct options *options, const struct opr_help_events *events,
+		    void (*fn)(const struct opr_help_events *events, const struct opr_help_event *event))
+{
+	for (size_t i = 0; i < options->words.nr_words; i++) {
+		char *word = options->words.words[i];
+		const struct opr_help_event *event = opr_help_find(events, word);
+
+		if (!event) {
+			word[strcspn(word, ":")] = '\0';
+			event = opr_help_find(events, word);
+		}
+		if (!event)
+			return opr_error(-EINVAL, "no event named %s: ophelp lists them", word);
+		fn(events, event);
+	}
+	return 0;
+}
+
+static void write_mask(const struct opr_help_events *events, const struct opr_help_event *event)
+{
+	printf("%" PRIu32 "\n", opr_help_default_mask(events, event));
+}
+
+static void write_number(const struct opr_help_events *events OP_UNUSED, const struct opr_help_event *event)
+{
+	printf("%" PRIu64 "\n", event->number);
+}
+
+/* Descriptions that opd reads have no bits beyond the mask. */
+static void write_extra(const struct opr_help_events *events OP_UNUSED, const struct opr_help_event *event OP_UNUSED)
+{
+	puts("0");
+}
+
+static int show_masks(const struct options *options, const struct opr_help_events *events)
+{
+	return for_each(options, events, write_mask);
+}
+
+static int show_extra(const struct options *options, const struct opr_help_events *events)
+{
+	return for_each(options, events, write_extra);
+}
+
+static bool is_pattern(const struct opr_words *words)
+{
+	return words->nr_words && strpbrk(words->words[0], "*?[");
+}
+
+static int list(const struct options *options, const struct opr_help_events *events)
+{
+	struct opr_output output;
+	int err;
+
+	if (options->words.nr_words && !options->xml && !is_pattern(&options->words))
+		return for_each(options, events, write_number);
+	err = opr_output_open(&output, NULL, options->no_pager, "never");
+	if (err)
+		return err;
+	if (options->xml)
+		opr_help_write_xml(output.out, events, &options->words);
+	else if (events->nr_events)
+		opr_help_write_text(output.out, events, &options->words);
+	else
+		fputs("Using timer interrupt.\n", output.out);
+	return opr_output_close(&output);
+}
+
+static answer_fn *choose(const struct options *options)
+{
+	const struct {
+		int asked;
+		answer_fn *answer;
+	} answers[] = { { options->get_cpu_type, show_cpu_type }, { options->get_default, show_default },
+			{ options->check_events, check_events },  { options->unit_mask, show_masks },
+			{ options->extra_mask, show_extra },      { 1, list } };
+	size_t i = 0;
+
+	while (!answers[i].asked)
+		i++;
+	return answers[i].answer;
+}
+
+static int answer(const struct options *options)
+{
+	struct opr_help_events events = { 0 };
+	int err = options->cpu_type ? opr_help_read_type(&events, options->cpu_type) : opr_help_read_host(&events);
+
+	if (!err)
+		err = choose(options)(options, &events);
+	opr_help_free(&events);
+	return err;
+}
+
+int main(int argc, const char **argv)
+{
+	struct options options = { 0 };
+	enum opr_request request;
+	int err;
+
+	opr_log_init(command.program);
+	err = opr_command_read(&command, argc, argv, &options, &options.words, &request);
+	if (!err && request == OPR_RUN)
+		err = answer(&options);
+	free(options.cpu_type);
+	opr_words_free(&options.words);
+	return err ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Values of options, as the rows of option_table.h take them in. An option that is given twice has its last value. */
+#ifndef OPR_OPTION_VALUES_H
+#define OPR_OPTION_VALUES_H
+
+#include "tools/option_table.h"
+#include "tools/profile.h"
+
+struct opr_merge_option {
+	struct opr_words words;
+	struct opr_merge merge;
+};
+
+/* a char * */
+int opr_take_string(void *field, const char *value);
+
+/* a char *: a directory, which must exist, with an absolute path; the root itself is "" */
+int opr_take_root(void *field, const char *value);
+
+/* a struct opr_words */
+int opr_take_words(void *field, const char *value);
+
+/* a double: 0 to 100 */
+int opr_take_percent(void *field, const char *value);
+
+/* an enum opr_demangle */
+int opr_take_demangle(void *field, const char *value);
+
+/* a struct opr_merge_option */
+int opr_take_merge(void *field, const char *value);
+
+/* Nothing: topics of report_log.h are turned on. */
+int opr_take_verbose(void *field, const char *value);
+
+/* True when `word` is one of the words. */
+bool opr_find_word(const char *const *words, size_t nr_words, const char *word, size_t *ret_index) OP_NONNULL;
+
+#endif

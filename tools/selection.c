@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/selection.h"
+
+#include <errno.h>
+
+#include "tools/report_log.h"
+#include "tools/session_dir.h"
+#include "tools/session_span.h"
+#include "tools/session_stats.h"
+
+static int open_archive(struct opr_selection *selection)
+{
+	int err = opr_archive_open(&selection->archive, selection->spec.archive.words[0]);
+
+	if (err)
+		return err;
+	selection->finder.archive = selection->profile.archive = &selection->archive;
+	selection->session_dir = strdup(selection->archive.kept);
+	return selection->session_dir ? 0 : opr_no_memory();
+}
+
+/* The sessions of a span take the place of the current one. */
+static int choose_sessions(struct opr_spec *spec, const struct opr_selection_options *options, const char *session_dir)
+{
+	struct opr_span span;
+	int err = opr_span_parse(&span, options->since, options->until);
+
+	if (err || !opr_span_is_given(&span))
+		return err;
+	if (spec->sessions_given)
+		return opr_error(-EINVAL, "session: and --since or --until do not go together: either names the sessions");
+	spec->add_sessions = true;
+	opr_words_free(&spec->sessions);
+	return opr_span_find(&span, session_dir, &spec->sessions);
+}
+
+static int arrange(struct opr_selection *selection, const struct opr_merge *merge)
+{
+	int err = opr_classes_find(&selection->classes, &selection->profile, merge);
+
+	if (!err)
+		err = opr_profile_arrange(&selection->profile, merge);
+	if (!err)
+		opr_session_stats_check(&selection->profile);
+	return err;
+}
+
+int opr_selection_open(struct opr_selection *selection, const struct opr_selection_options *options, const struct opr_words *words)
+{
+	struct opr_spec *spec = &selection->spec;
+	int err = opr_spec_parse(spec, (const char *const *)words->words, words->nr_words);
+
+	spec->by_cgroup = options->cgroups;
+	spec->arcs = options->callgraph;
+	spec->memory = options->memory;
+	selection->classes.any_axes = options->any_axes;
+	if (!err)
+		err = spec->archive.nr_words ? open_archive(selection) :
+					       opr_session_dir_choose(options->session_dir, &selection->session_dir);
+	if (!err)
+		err = opr_finder_init(&selection->finder, options->root, options->image_path);
+	if (!err)
+		err = choose_sessions(spec, options, selection->session_dir);
+	if (!err)
+		err = opr_profile_open(&selection->profile, selection->session_dir, spec, &options->merge,
+				       options->exclude_dependent);
+	return err ? err : arrange(selection, &options->merge);
+}
+
+void opr_selection_free(struct opr_selection *selection)
+{
+	if (!selection)
+		return;
+	opr_classes_free(&selection->classes);
+	opr_profile_free(&selection->profile);
+	opr_finder_free(&selection->finder);
+	opr_spec_free(&selection->spec);
+	opr_archive_free(&selection->archive);
+	free(selection->session_dir);
+}
