@@ -26,8 +26,7 @@ int opd_put_sample_file_aside(int session_fd, const char *path)
 	int err = op_damaged_put_aside(session_fd, path, aside);
 
 	if (!err)
-		opd_log(SD_WARNING, "%s is not a sample file: kept as %s in the session directory",
-			path, aside);
+		opd_log(SD_WARNING, "%s is not a sample file: kept as %s in the session directory", path, aside);
 	return err;
 }
 
@@ -228,7 +227,8 @@ static void tell(const struct recovery *recovery, bool was_unclean, uint64_t nr_
 	if (!was_unclean && !recovery->nr_closed)
 		return;
 	opd_log(SD_NOTICE,
-		"%s: %llu sample files looked at, %llu of them in closed sessions, %llu repaired, %llu torn nodes dropped, %llu put aside, "
+		"%s: %llu sample files looked at, %llu of them in closed sessions, %llu repaired, %llu torn nodes dropped, %llu "
+		"put aside, "
 		"%llu replaced by what the disk had",
 		was_unclean ? "the last opd did not end in order" : "a closed session was not on the disk",
 		(unsigned long long)recovery->nr_files, (unsigned long long)recovery->nr_closed_files,

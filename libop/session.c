@@ -21,7 +21,7 @@
 #define DIR_MODE 0755
 
 static const char *const sample_dirs[] = { "{root}", "{kern}" };
-static const char *const session_dirs[] = { "{root}",	    "{kern}",	     "stats",		OP_SESSION_LEDGER,
+static const char *const session_dirs[] = { "{root}",      "{kern}",        "stats",           OP_SESSION_LEDGER,
 					    OP_CGROUP_DIR, OP_DCOOKIE_FILE, OP_SESSION_CLOSING };
 
 /*
