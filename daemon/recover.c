@@ -12,6 +12,7 @@
 #include "libop/session.h"
 #include "libop/session_close.h"
 #include "libop/session_ledger.h"
+#include "libop/session_stats.h"
 #include "libop/sys.h"
 #include "libop/text.h"
 
@@ -178,7 +179,7 @@ static void free_sessions(const struct sessions *sessions)
 	free(sessions->paths);
 }
 
-/* What it says follows what there is; where nothing is left of it, another one is made. */
+/* What it says follows what there is, and stats/ follows it; where nothing is left of it, another one is made. */
 static int correct_ledger(int session_fd, const char *session, int dir_fd)
 {
 	const char *name = strrchr(session, '/') + 1;
@@ -197,6 +198,8 @@ static int correct_ledger(int session_fd, const char *session, int dir_fd)
 		err = op_session_ledger_recount(&ledger, dir_fd);
 	if (!err)
 		err = op_session_ledger_publish(&ledger, dir_fd);
+	if (!err)
+		err = op_stats_raise(dir_fd, &ledger);
 	op_session_ledger_free(&ledger);
 	return err;
 }
