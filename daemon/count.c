@@ -753,9 +753,15 @@ void opd_count_let_go(struct opd_count *count)
 	}
 }
 
+static void let_in(struct op_hlink *link, void *arg OP_UNUSED)
+{
+	op_container_of(link, struct opd_file, link)->beyond = false;
+}
+
 void opd_count_release_files(struct opd_count *count)
 {
 	opd_count_flush(count);
+	op_htable_visit(&count->files, let_in, NULL);
 	while (count->open.oldest)
 		close_file(count, count->open.oldest);
 }
@@ -767,7 +773,6 @@ static void give_up(struct op_hlink *link, void *arg)
 	mark_written(link, arg);
 	free(file->path);
 	file->path = NULL;
-	file->beyond = false;
 }
 
 void opd_count_give_up_files(struct opd_count *count)

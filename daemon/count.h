@@ -152,7 +152,7 @@ void opd_count_visit_files(struct opd_count *count, void (*visit)(uint64_t image
 /* Takes files that no sample came for in the last second out of the memory; they stay open. */
 void opd_count_let_go(struct opd_count *count) OP_NONNULL;
 
-/* Closes every file but keeps what is known of it; the next sample opens it again. */
+/* Closes every file but keeps what is known of it; the next sample opens it again, or makes it when there is room by now. */
 void opd_count_release_files(struct opd_count *count) OP_NONNULL;
 
 /* The same when somebody removed files: what was counted in them cannot be written any more. */

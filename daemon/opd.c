@@ -178,9 +178,9 @@ static void fini_count(struct opd *opd)
 /* ---- main thread ---- */
 
 /* What was needed to make the socket and the session directory is not needed any more. */
-static int init_privileges(struct opd *opd OP_UNUSED)
+static int init_privileges(struct opd *opd)
 {
-	int err = opd_privileges_drop();
+	int err = opd_privileges_drop(opd->session_fd);
 
 	return err ? opd_fail("cannot give up capabilities: %s", strerror(-err)) : 0;
 }

@@ -171,9 +171,10 @@ static void show_daemon(const struct op_status *status)
 		snprintf(share, sizeof(share), " (%.2f %% of one CPU)", 100 * cpu / uptime);
 	printf("\nDaemon: up %.0f s, profiling for %.0f s, %.3f s CPU time%s, %.1f MiB resident\n", uptime,
 	       seconds(status->running_ns), cpu, share, (double)status->rss_bytes / (1024 * 1024));
-	printf("        %" PRIu64 " sample files, %" PRIu64 " of them open, %" PRIu64 " processes, %" PRIu64 " images, %" PRIu64 " of them with samples, %" PRIu64
-	       " dumps\n",
-	       status->nr_session_files, status->nr_files, status->nr_processes, status->nr_images, status->nr_images_counted, status->dumps);
+	printf("        %" PRIu64 " sample files, %" PRIu64 " of them open, %" PRIu64 " processes, %" PRIu64 " images, %" PRIu64
+	       " of them with samples, %" PRIu64 " dumps\n",
+	       status->nr_session_files, status->nr_files, status->nr_processes, status->nr_images, status->nr_images_counted,
+	       status->dumps);
 	for (size_t i = 0; i < OP_NR_BOUNDS; i++)
 		if (status->bounds[i])
 			printf("        %s: %" PRIu64 " (%s)\n", op_bound_name((enum op_bound)i), status->bounds[i],

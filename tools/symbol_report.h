@@ -63,10 +63,12 @@ int opr_symbol_report_make(struct opr_symbol_report *report, const struct opr_pr
 			   struct opr_image_cache *cache, const struct opr_symbol_choice *choice) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Adds a row without samples, a copy of *row; the order, the counts and the line are filled in. 0 with its index, or -errno.
+ * Adds a row without samples, a copy of *row; the order and the counts are filled in. 0 with its index, or -errno.
  */
-int opr_symbol_report_add(struct opr_symbol_report *report, const struct opr_symbol_row *row, bool lines,
-			  size_t *ret_index) OP_NONNULL OP_MUST_CHECK;
+int opr_symbol_report_add(struct opr_symbol_report *report, const struct opr_symbol_row *row, size_t *ret_index) OP_NONNULL OP_MUST_CHECK;
+
+/* Finds the source lines of rows and details. 0 or -errno. */
+int opr_symbol_report_find_lines(struct opr_symbol_report *report, struct opr_image_cache *cache) OP_NONNULL OP_MUST_CHECK;
 
 /* Room for nr_classes counts, all 0. False without memory. */
 bool opr_counts_add(struct opr_counts *counts, size_t nr_classes, size_t *ret_index) OP_NONNULL OP_MUST_CHECK;
