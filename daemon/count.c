@@ -8,6 +8,7 @@
 #include "daemon/capture.h"
 #include "daemon/recover.h"
 #include "daemon/log.h"
+#include "daemon/memory_limit.h"
 #include "daemon/settle.h"
 #include "libop/clock.h"
 #include "libop/file.h"
@@ -502,17 +503,6 @@ static int find_open(struct opd_count *count, struct opd_file_key *key, struct b
 	return 0;
 }
 
-/* Nodes of a file that was opened before are counted once more: the limit is never passed. */
-static int limit_memory(struct opd_count *count, const struct opd_file *file, uint64_t key)
-{
-	if (op_likely(!is_of_memory(count, file->key.event)) || op_odb_has(file->odb, key))
-		return 0;
-	if (count->nr_memory_nodes >= OPD_MEMORY_NODES_MAX)
-		return -EDQUOT;
-	count->nr_memory_nodes++;
-	return 0;
-}
-
 /* The key of what has the samples that there is no room for in a file of this key; false: nothing has. */
 static bool widen(const struct opd_count *count, struct opd_file_key *key, enum opd_file_kind kind)
 {
@@ -557,7 +547,8 @@ static void put(struct opd_count *count, struct opd_waiting *waiting, struct opd
 		waiting->offset = is_of_memory(count, key->event) ? op_mem_key(0, (uint8_t)waiting->offset) : 0;
 		waiting->unattributed = true;
 	}
-	waiting->error = limit_memory(count, file, waiting->offset);
+	if (op_unlikely(is_of_memory(count, key->event)))
+		waiting->error = opd_memory_limit(&count->nr_memory_nodes, file->odb, waiting->offset);
 	if (op_unlikely(waiting->error))
 		return;
 	file->used = file->changed = true;
