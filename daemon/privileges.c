@@ -2,11 +2,14 @@
 #include "daemon/privileges.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <sys/capability.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "daemon/log.h"
+#include "libop/sys.h"
 
 #ifndef PR_SET_MDWE /* Linux 6.3 */
 #define PR_SET_MDWE		   65
@@ -88,17 +91,36 @@ static bool is_more(cap_t present, cap_t wanted)
 	return CAP_DIFFERS(differs, CAP_PERMITTED) || CAP_DIFFERS(differs, CAP_EFFECTIVE);
 }
 
-int opd_privileges_drop(void)
+/* Another user than root, with the permitted capabilities of root. *ret_became: there was a change. */
+static int become_owner(int dir_fd, bool *ret_became)
+{
+	struct stat st;
+	int err = op_sys_fstat(dir_fd, &st);
+
+	if (err || geteuid() || !st.st_uid)
+		return err;
+	if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0 || setgroups(0, NULL) < 0 || setresgid(st.st_gid, st.st_gid, st.st_gid) < 0 ||
+	    setresuid(st.st_uid, st.st_uid, st.st_uid) < 0)
+		return -errno;
+	*ret_became = true;
+	return 0;
+}
+
+int opd_privileges_drop(int dir_fd)
 {
 	cap_t present = cap_get_proc(), wanted = present ? wanted_of(present) : NULL;
 	int err = wanted ? 0 : -ENOMEM;
+	bool became = false;
 
 	if (!err) {
 		shrink_bounds();
+		err = become_owner(dir_fd, &became);
+	}
+	if (!err) {
 		prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 		prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0);
 		/* A sandbox may refuse the call to who has nothing to give up. */
-		if (is_more(present, wanted) && cap_set_proc(wanted) < 0)
+		if ((became || is_more(present, wanted)) && cap_set_proc(wanted) < 0)
 			err = -errno;
 		if (!err && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 			err = -errno;

@@ -10,9 +10,9 @@
 
 /*
  * Gives up every capability that is not in the table, for good (bounding set, inheritance, no_new_privs), and memory that is written and executed. What the
- * kernel does not know is left out. 0 or -errno.
+ * kernel does not know is left out. Root becomes the owner of `dir_fd`, the session directory, which is where opd writes. 0 or -errno.
  */
-int opd_privileges_drop(void) OP_MUST_CHECK;
+int opd_privileges_drop(int dir_fd) OP_MUST_CHECK;
 
 /* A line in the log for each one that opd has not, with what will be missing; nothing to say as root. */
 void opd_privileges_report(void);

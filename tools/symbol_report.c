@@ -75,8 +75,19 @@ uint64_t opr_position_offset(const struct opr_image *image, bool is_kernel, uint
 	return image->is_object && is_kernel ? image->symbols.start_offset : 0;
 }
 
+/* A key of the memory view is a place and what is said of it. */
+static void take_facts(struct points *points, size_t first, uint64_t offset)
+{
+	for (size_t i = first; i < points->nr_points; i++) {
+		uint64_t key = points->points[i].position - offset;
+
+		points->points[i].position = op_mem_offset(key) + offset;
+		points->points[i].class_index = key & (OPR_NR_FACTS - 1);
+	}
+}
+
 static int read_points(struct part_points *points, const struct opr_profile *profile, const struct opr_part *part,
-		       struct opr_image_cache *cache, struct opr_image *image)
+		       struct opr_image_cache *cache, struct opr_image *image, bool facts)
 {
 	struct op_odb_header first = { 0 };
 	int err = 0;
@@ -85,6 +96,9 @@ static int read_points(struct part_points *points, const struct opr_profile *pro
 	for (size_t i = 0; i < part->nr_files && !err; i++) {
 		const struct opr_file *file = &profile->files[part->first_file + i];
 		struct op_odb_samples samples;
+		struct points *into;
+		uint64_t offset;
+		size_t first_point;
 		bool own;
 
 		err = opr_profile_read(profile, file, &samples);
@@ -94,9 +108,13 @@ static int read_points(struct part_points *points, const struct opr_profile *pro
 			first = samples.header;
 		err = check_header(profile, file, &first, &samples.header);
 		own = opr_image_check(cache, image, file, &samples.header);
+		into = own ? &points->own : &points->foreign;
+		offset = own ? opr_position_offset(image, samples.header.is_kernel, samples.header.anon_start) : 0;
+		first_point = into->nr_points;
 		if (!err)
-			err = add_points(own ? &points->own : &points->foreign, &samples, file->class_index,
-					 own ? opr_position_offset(image, samples.header.is_kernel, samples.header.anon_start) : 0);
+			err = add_points(into, &samples, file->class_index, offset);
+		if (!err && facts)
+			take_facts(into, first_point, offset);
 		op_odb_samples_free(&samples);
 	}
 	return err;
@@ -258,7 +276,7 @@ static int add_part(struct builder *builder, const struct opr_profile *profile, 
 	builder->app = app;
 	err = opr_image_load(builder->cache, image);
 	if (!err)
-		err = read_points(points, profile, builder->part, builder->cache, image);
+		err = read_points(points, profile, builder->part, builder->cache, image, builder->choice->facts);
 	if (!err)
 		err = add_rows(builder, &image->symbols, &points->own);
 	return err ? err : add_rows(builder, &no_symbols, &points->foreign);

@@ -3,6 +3,7 @@
 #ifndef OPR_SYMBOL_REPORT_H
 #define OPR_SYMBOL_REPORT_H
 
+#include "libop/mem.h"
 #include "tools/image_cache.h"
 #include "tools/profile_classes.h"
 
@@ -45,9 +46,12 @@ struct opr_symbol_report {
 	uint64_t *totals; /* of the rows, one for each class */
 };
 
+#define OPR_NR_FACTS (1u << OP_MEM_FACT_BITS)
+
 struct opr_symbol_choice {
 	const struct opr_words *include, *exclude; /* names as the files have them; empty: no filter */
 	bool details, lines;
+	bool facts;     /* the files are of the memory view: a class is a fact, and there are OPR_NR_FACTS */
 	bool demangled; /* include and exclude may name what is shown, too */
 };
 

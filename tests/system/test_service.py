@@ -22,6 +22,7 @@ class Manager:
         self.box, self.path, self.heard, self.lines = box, os.path.join(box.dir, "notify"), [], []
         self.notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.notify.bind(self.path)
+        os.chmod(self.path, 0o777)
         self.notify.settimeout(0.05)
 
     def start(self, listener=None):
@@ -169,6 +170,27 @@ def check_activation(box, manager):
     os.unlink(box.socket)
 
 
+def check_owner(box, manager):
+    """Started by root, opd becomes the owner of the session directory, with the capabilities of the unit, and profiles."""
+    allowed = sum(1 << n for n in (2, 14, 19, 34, 38, 40))
+    for top, _, names in os.walk(box.session):
+        for name in [top] + [os.path.join(top, n) for n in names]:
+            os.chown(name, opdtest.DAEMON_UID, opdtest.DAEMON_UID)
+    manager.start()
+    with open("/proc/%d/status" % box.daemon.pid, encoding="ascii") as stream:
+        fields = dict(line.split(":", 1) for line in stream.read().splitlines())
+    require(fields["Uid"].split() == [str(opdtest.DAEMON_UID)] * 4, "the user of opd: %s" % fields["Uid"])
+    require(int(fields["CapEff"], 16) and not int(fields["CapPrm"], 16) & ~allowed and not int(fields["CapBnd"], 16) & ~allowed and
+            fields["NoNewPrivs"].strip() == "1", "what opd may: %s" % fields)
+    box.opcontrol("--start")
+    box.good(box.work, "spin", 300)
+    box.opcontrol("--stop")
+    require(box.check_ledger(with_files=False)["events"][0]["stored"] > 0, "nothing is counted")
+    box.opcontrol("--shutdown")
+    require(box.daemon.wait(30) == 0, "opd ended with %s" % box.daemon.returncode)
+    os.unlink(box.socket)
+
+
 def test(box):
     path = box.copy_work("service-app")
     manager = Manager(box)
@@ -181,6 +203,7 @@ def test(box):
     check_reload(box, manager)
     check_resume(box, manager)
     check_activation(box, manager)
+    check_owner(box, manager)
     box.check_rest()
 
 

@@ -108,6 +108,17 @@ def check_sandbox(container):
     container.run("rm", "-rf", "/root/closed")
 
 
+def check_group(container):
+    """Members of the group opd, the socket's, may ask for status and dump; others may not even connect."""
+    def as_nobody(group, *request):
+        return container.run("setpriv", "--reuid=nobody", "--regid=" + group, "--clear-groups", "opcontrol", *request)
+
+    for request in (("--status",), ("--dump",)):
+        require(as_nobody("opd", *request).rc == 0, "a member of the group is refused %s" % (request,))
+        require(as_nobody("nogroup", *request).rc == 1, "anybody may %s" % (request,))
+    require(as_nobody("opd", "--stop").rc == 1 and status(container)["state"] == "running", "a member of the group may stop profiling")
+
+
 def check_reload(container):
     pid = container.unit("MainPID")["MainPID"]
     container.good("sh", "-c", "printf 'RingSize=256K\\nNonsense=1\\n' >/etc/opd/opd.conf.d/50-test.conf")
@@ -139,7 +150,7 @@ def check_kill(container):
     container.good("work", "spin", "300")
     container.good("opcontrol", "--dump")
     before = samples_of(container)
-    container.good("kill", "-9", pid)
+    os.kill(host_pid(container)[0], signal.SIGKILL)
     restarted(container, pid, 30, "kill -9")
     require(status(container)["state"] == "running", "after kill -9 nothing is profiled")
     container.good("work", "spin", "300")
@@ -155,7 +166,9 @@ def check_watchdog(container):
     pid = container.unit("MainPID")["MainPID"]
     since = container.good("date", "+%s").strip()
     outer, _ = host_pid(container)
-    opdtest.hold(opdtest.thread_of(outer, "opd-sync"), True)
+    thread = opdtest.thread_of(outer, "opd-sync")
+    opdtest.hold(thread, True)
+    wait_until(lambda: opdtest.has_ended(thread), 60, "the watchdog does not end a daemon whose sync thread is stuck")
     restarted(container, pid, 60, "a sync thread that is stuck")
     require("watchdog" in journal(container, "--since=@" + since).lower(), "no word of the watchdog:\n%s" % journal(container, "-n", "20"))
     container.remove_drop_in()
@@ -225,6 +238,7 @@ def check_purge(container):
 def check_all(container):
     container.good("systemctl", "start", "opd")
     check_sandbox(container)
+    check_group(container)
     check_reload(container)
     check_kill(container)
     check_watchdog(container)
