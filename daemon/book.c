@@ -9,6 +9,7 @@
 #include "daemon/log.h"
 #include "daemon/stats_dir.h"
 #include "daemon/sync.h"
+#include "libop/event_ibs.h"
 #include "libop/session.h"
 #include "libop/sys.h"
 
@@ -152,6 +153,8 @@ static int add_capture(struct opd_book *book, struct op_session_ledger *ledger)
 		struct op_ledger_event *now = &book->latest[i], *row;
 
 		opd_sync_sum_event(book->capture, i, now);
+		if (now->role == OP_EVENT_MEMORY || (now->role == OP_EVENT_DERIVED && !now->received))
+			continue;
 		row = op_session_ledger_row(ledger, now);
 		if (!row)
 			return -ENOMEM;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "daemon/cpus.h"
+#include "libop/event_ibs.h"
 #include "libop/record.h"
 #include "libop/sys.h"
 
@@ -79,13 +80,20 @@ static int open_tracking(const struct opd_capture *capture, int cpu, size_t wate
 	return fd;
 }
 
+uint64_t opd_capture_sample_type(const struct opd_capture *capture, const struct op_event *event)
+{
+	if (event->role == OP_EVENT_SAMPLER)
+		return OP_SAMPLE_TYPE_IBS(capture->with_cgroup);
+	return capture->with_cgroup ? OP_SAMPLE_TYPE_CGROUP : OP_SAMPLE_TYPE;
+}
+
 static int open_sampling(struct opd_capture *capture, const struct op_event *event, int cpu)
 {
 	struct perf_event_attr attr = { 0 };
 	int fd;
 
 	op_event_attr(event, &attr);
-	attr.sample_type = capture->with_cgroup ? OP_SAMPLE_TYPE_CGROUP : OP_SAMPLE_TYPE;
+	attr.sample_type = opd_capture_sample_type(capture, event);
 	attr.sample_id_all = 1;
 	attr.wakeup_events = capture->wakeup_records;
 	attr.disabled = 1;
@@ -160,7 +168,7 @@ static int open_cpu(struct opd_capture *capture, struct opd_cpu *cpu, char **ret
 	err = cpu->sideband_fd < 0 ? cpu->sideband_fd : op_ring_map(cpu->sideband_fd, capture->sideband_bytes, &cpu->sideband);
 	if (err)
 		return explain_ring(err, cpu->cpu, ret_why);
-	for (size_t i = 0; i < capture->nr_events && !err; i++)
+	for (size_t i = 0; i < capture->nr_opened && !err; i++)
 		err = open_event(capture, cpu, i, ret_why);
 	return err;
 }
@@ -185,7 +193,7 @@ static int enable_cpu(const struct opd_capture *capture, const struct opd_cpu *c
 	unsigned long request = enable ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE;
 	int err = 0;
 
-	for (size_t e = 0; cpu->source->is_host && e < capture->nr_events; e++) {
+	for (size_t e = 0; cpu->source->is_host && e < capture->nr_opened; e++) {
 		int result = op_sys_ioctl(cpu->events[e].fd, request, NULL);
 
 		if (result < 0 && !err)
@@ -197,7 +205,7 @@ static int enable_cpu(const struct opd_capture *capture, const struct opd_cpu *c
 int opd_capture_cpu_open(struct opd_capture *capture, struct opd_cpu *cpu, char **ret_why)
 {
 	char *why = NULL;
-	int err = raise_descriptor_limit(capture->nr_online + 1, capture->nr_events, &why);
+	int err = raise_descriptor_limit(capture->nr_online + 1, capture->nr_opened, &why);
 
 	if (!err)
 		err = open_cpu(capture, cpu, &why);
@@ -258,7 +266,7 @@ static void plan_rings(struct opd_capture *capture, const struct op_config *conf
 	struct opd_load load = {
 		.nr_cpus = nr_online,
 		.events = capture->events,
-		.nr_events = capture->nr_events,
+		.nr_events = capture->nr_opened,
 		.wait_ns = OPD_PLAN_WAIT_NS,
 		.visit_ns = config->visit_ms * OP_NS_PER_MS,
 		.watermark_bytes = config->watermark_bytes,
@@ -302,6 +310,7 @@ int opd_capture_open(struct opd_capture *capture, const struct op_config *config
 	*capture = (struct opd_capture){
 		.events = events,
 		.nr_events = nr_events,
+		.nr_opened = op_event_nr_opened(events, nr_events),
 		.wakeup_records = (uint32_t)config->wakeup_records,
 		.with_cgroup = with_cgroup,
 		.has_format_lost = true,

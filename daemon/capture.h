@@ -22,7 +22,7 @@
 
 /* One sampling event on one CPU, and its part of the ledger. Everything but fd and id has one writer, the sync thread. */
 struct opd_event {
-	int fd;              /* -1: none, the CPU is offline or a memory pair */
+	int fd;              /* -1: none, the CPU is offline or a memory pair, or the event is derived */
 	uint64_t id;         /* PERF_SAMPLE_IDENTIFIER */
 	uint64_t taken_base; /* counts of the descriptor when the ledger began, or when the CPU came */
 	uint64_t lost_base;
@@ -55,6 +55,7 @@ struct opd_cpu {
 struct opd_capture {
 	const struct op_event *events;
 	size_t nr_events;
+	size_t nr_opened;    /* the first of them have samples of their own; the others are derived from those (libop/event_ibs.h) */
 	struct opd_cpu *cpus; /* all that can be online (possible), in order of their numbers */
 	size_t nr_cpus, nr_online;
 	struct opd_plan plan;
@@ -81,6 +82,9 @@ int opd_capture_open(struct opd_capture *capture, const struct op_config *config
  */
 int opd_capture_cpu_open(struct opd_capture *capture, struct opd_cpu *cpu, char **ret_why) OP_NONNULL OP_MUST_CHECK;
 void opd_capture_cpu_close(struct opd_capture *capture, struct opd_cpu *cpu) OP_NONNULL;
+
+/* What the samples of an event hold: perf_event_attr.sample_type. */
+uint64_t opd_capture_sample_type(const struct opd_capture *capture, const struct op_event *event) OP_NONNULL;
 
 /* Starts or stops sampling on all CPUs; the side band goes on. 0 or the first -errno. */
 int opd_capture_enable(struct opd_capture *capture, bool enable) OP_NONNULL OP_MUST_CHECK;

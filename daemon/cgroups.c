@@ -13,8 +13,8 @@
 #include "libop/text.h"
 
 #define SCAN_INTERVAL_NS OP_NS_PER_S
-#define UNKNOWN_PATH	 "/(unknown cgroup)"
-#define DEPTH_MAX	 64
+#define UNKNOWN_PATH     "/(unknown cgroup)"
+#define DEPTH_MAX        64
 
 struct cgroup {
 	struct op_hlink link;

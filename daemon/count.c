@@ -12,6 +12,7 @@
 #include "libop/clock.h"
 #include "libop/file.h"
 #include "libop/mangle.h"
+#include "libop/mem.h"
 #include "libop/odb.h"
 #include "libop/session.h"
 #include "libop/sys.h"
@@ -61,17 +62,23 @@ static bool same_key(const struct opd_file_key *a, const struct opd_file_key *b)
 	return !((x[0] ^ y[0]) | (x[1] ^ y[1]) | (x[2] ^ y[2]) | (x[3] ^ y[3]));
 }
 
+static bool is_of_memory(const struct opd_count *count, uint32_t event)
+{
+	return count->events[event].role == OP_EVENT_MEMORY;
+}
+
 static struct opd_file_key key_of(const struct opd_count *count, const struct opd_counted *counted)
 {
 	const struct opd_resolved *resolved = counted->resolved;
+	bool is_memory = is_of_memory(count, counted->event);
 	bool separate = resolved->is_region || (resolved->is_kernel ? count->separate_kernel : count->separate_lib);
 	struct opd_file_key key = {
 		.app_cookie = resolved->location.cookie,
 		.image_cookie = resolved->location.cookie,
 		.event = (uint16_t)counted->event,
-		.tgid = count->separate_thread ? (int32_t)counted->pid : OP_CLASS_ALL,
-		.tid = count->separate_thread ? (int32_t)counted->tid : OP_CLASS_ALL,
-		.cpu = count->separate_cpu ? (int32_t)counted->cpu : OP_CLASS_ALL,
+		.tgid = count->separate_thread && !is_memory ? (int32_t)counted->pid : OP_CLASS_ALL,
+		.tid = count->separate_thread && !is_memory ? (int32_t)counted->tid : OP_CLASS_ALL,
+		.cpu = count->separate_cpu && !is_memory ? (int32_t)counted->cpu : OP_CLASS_ALL,
 	};
 
 	if (separate && resolved->app_cookie != OP_DCOOKIE_NONE)
@@ -202,6 +209,8 @@ static int make_path(const struct opd_count *count, const struct opd_file *file,
 	};
 
 	op_text_add(&path, OP_SESSION_CURRENT "/");
+	if (is_of_memory(count, file->key.event))
+		op_text_add(&path, OP_MEM_DIR "/");
 	if (file->key.cgroup_slot != OPD_CGROUP_NONE)
 		op_mangle_cgroup(opd_cgroups_path(count->cgroups, file->key.cgroup_slot), &path);
 	op_mangle(&name, &path);
@@ -216,7 +225,7 @@ static void make_header(const struct opd_count *count, const struct opd_file *fi
 
 	*ret_header = (struct op_odb_header){
 		.version = OP_ODB_VERSION,
-		.cpu_type = OP_CPU_TYPE_TIMER,
+		.cpu_type = event->role == OP_EVENT_DERIVED ? event->cpu_type : OP_CPU_TYPE_TIMER,
 		.ctr_event = event->number,
 		.ctr_um = event->unit_mask,
 		.ctr_count = (uint32_t)op_min_u64(event->count, UINT32_MAX),
@@ -279,6 +288,8 @@ static int open_path(struct opd_count *count, struct opd_file *file)
 	link_newest(&count->open, file);
 	count->dropped_nodes += op_odb_dropped(odb);
 	count->limit.nr += op_odb_is_new(odb);
+	if (is_of_memory(count, file->key.event))
+		count->nr_memory_nodes += op_odb_nr_nodes(odb);
 	return 0;
 }
 
@@ -435,17 +446,21 @@ static void book(struct opd_count *count, const struct opd_waiting *waiting)
 {
 	struct opd_event *account = waiting->account;
 
-	if (op_unlikely(waiting->error)) {
-		account->lost[loss_of(waiting->error)] += waiting->nr_samples;
+	if (op_unlikely(is_of_memory(count, waiting->key.event))) {
+		count->nr_memory_dropped += !!waiting->error;
 		return;
 	}
-	account->stored += waiting->nr_samples;
+	if (op_unlikely(waiting->error)) {
+		account->lost[loss_of(waiting->error)] += waiting->amount;
+		return;
+	}
+	account->stored += waiting->amount;
 	if (op_unlikely(waiting->beyond))
-		count->limit.nr_samples[waiting->beyond] += waiting->nr_samples;
+		count->limit.nr_samples[waiting->beyond] += waiting->amount;
 	else if (op_unlikely(is_too_many(count, &waiting->key)))
-		count->nr_too_many += waiting->nr_samples;
+		count->nr_too_many += waiting->amount;
 	if (op_unlikely(waiting->unattributed))
-		account->unattributed += waiting->nr_samples;
+		account->unattributed += waiting->amount;
 }
 
 /* Nobody waits here for the disk. */
@@ -485,6 +500,17 @@ static int find_open(struct opd_count *count, struct opd_file_key *key, struct b
 			return err;
 	}
 	*ret_file = file;
+	return 0;
+}
+
+/* Nodes of a file that was opened before are counted once more: the limit is never passed. */
+static int limit_memory(struct opd_count *count, const struct opd_file *file, uint64_t key)
+{
+	if (op_odb_has(file->odb, key))
+		return 0;
+	if (count->nr_memory_nodes >= OPD_MEMORY_NODES_MAX)
+		return -EDQUOT;
+	count->nr_memory_nodes++;
 	return 0;
 }
 
@@ -529,8 +555,13 @@ static void put(struct opd_count *count, struct opd_waiting *waiting, struct opd
 		return;
 	/* What is beyond a limit has no offset that means anything. */
 	if (op_unlikely(key->image_cookie == op_dcookie_overflow(count->table))) {
-		waiting->offset = 0;
+		waiting->offset = is_of_memory(count, key->event) ? op_mem_key(0, (uint8_t)waiting->offset) : 0;
 		waiting->unattributed = true;
+	}
+	if (op_unlikely(is_of_memory(count, key->event))) {
+		waiting->error = limit_memory(count, file, waiting->offset);
+		if (waiting->error)
+			return;
 	}
 	file->used = file->changed = true;
 	file->was_let_go = false;
@@ -538,7 +569,7 @@ static void put(struct opd_count *count, struct opd_waiting *waiting, struct opd
 	op_prefetch(file->odb);
 	batch->waiting[batch->nr] = waiting;
 	batch->additions[batch->nr++] =
-		(struct op_odb_addition){ .odb = file->odb, .key = waiting->offset, .count = waiting->nr_samples };
+		(struct op_odb_addition){ .odb = file->odb, .key = waiting->offset, .count = waiting->amount };
 }
 
 /* Stored is what is in its ordinary file; what could not be kept by cgroup as well is counted as that. */
@@ -549,15 +580,16 @@ static void split(struct opd_count *count, struct batch *batch)
 		struct opd_file_key key = waiting->key;
 
 		if (waiting->error)
-			waiting->nr_samples = 0;
+			waiting->amount = 0;
 		key.cgroup_slot = waiting->cgroup_slot;
-		if (waiting->nr_samples && key.cgroup_slot != OPD_CGROUP_NONE)
+		if (waiting->amount && key.cgroup_slot != OPD_CGROUP_NONE)
 			put(count, waiting, &key, batch);
 	}
 	add_batch(count, batch);
 	for (size_t i = 0; i < count->nr_waiting; i++)
-		if (count->waiting[i].error || count->waiting[i].cgroup_slot == OPD_CGROUP_NONE)
-			count->cgroups->not_split += count->waiting[i].nr_samples;
+		if ((count->waiting[i].error || count->waiting[i].cgroup_slot == OPD_CGROUP_NONE) &&
+		    !is_of_memory(count, count->waiting[i].key.event))
+			count->cgroups->not_split += count->waiting[i].amount;
 }
 
 void opd_count_flush(struct opd_count *count)
@@ -605,12 +637,12 @@ void opd_count_sample(struct opd_count *count, const struct opd_counted *counted
 	struct opd_file_key key = key_of(count, counted);
 	uint16_t slot = OPD_CGROUP_NONE;
 
-	if (op_unlikely(count->cgroups))
+	if (op_unlikely(count->cgroups) && !is_of_memory(count, key.event))
 		slot = (uint16_t)slot_of(count, counted->cgroup_id);
 	/* Hot loops repeat. */
 	if (last && last->offset == offset && last->account == counted->account && last->cgroup_slot == slot &&
-	    same_key(&last->key, &key)) {
-		last->nr_samples++;
+	    same_key(&last->key, &key) && last->amount <= UINT32_MAX - counted->amount) {
+		last->amount += counted->amount;
 		return;
 	}
 	op_prefetch(*recent_of(count, &key));
@@ -618,7 +650,7 @@ void opd_count_sample(struct opd_count *count, const struct opd_counted *counted
 		.key = key,
 		.offset = offset,
 		.account = counted->account,
-		.nr_samples = 1,
+		.amount = counted->amount,
 		.cgroup_slot = slot,
 		.unattributed = counted->resolved->unattributed,
 	};
@@ -724,9 +756,15 @@ void opd_count_let_go(struct opd_count *count)
 	}
 }
 
+static void let_in(struct op_hlink *link, void *arg OP_UNUSED)
+{
+	op_container_of(link, struct opd_file, link)->beyond = false;
+}
+
 void opd_count_release_files(struct opd_count *count)
 {
 	opd_count_flush(count);
+	op_htable_visit(&count->files, let_in, NULL);
 	while (count->open.oldest)
 		close_file(count, count->open.oldest);
 }
@@ -738,7 +776,6 @@ static void give_up(struct op_hlink *link, void *arg)
 	mark_written(link, arg);
 	free(file->path);
 	file->path = NULL;
-	file->beyond = false;
 }
 
 void opd_count_give_up_files(struct opd_count *count)
@@ -762,6 +799,7 @@ void opd_count_close_files(struct opd_count *count)
 	opd_count_flush(count);
 	op_htable_visit(&count->files, free_visited, count);
 	op_htable_free(&count->files);
+	count->nr_memory_nodes = 0;
 	opd_file_limit_begin(&count->limit);
 	if (count->cgroups)
 		opd_cgroups_forget_slots(count->cgroups);

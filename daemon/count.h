@@ -12,7 +12,8 @@
  *
  * Where a session has too many files, what is new is kept less apart (file_limit.h).
  *
- * Anonymous regions are filed under their application whatever the mode.
+ * Anonymous regions are filed under their application whatever the mode. What the memory view keeps (libop/mem.h) has files of its own
+ * below mem/, by application and image only.
  *
  * Sync thread only.
  */
@@ -34,6 +35,7 @@ struct opd_settler;
 
 #define OPD_RECENT_SLOTS 4096u
 #define OPD_WAITING_MAX  64u
+#define OPD_MEMORY_NODES_MAX (1u << 20) /* of the memory view, in a session: at most 40 MiB */
 
 /* What samples must have in common to be counted in one file. */
 struct opd_file_key {
@@ -51,7 +53,7 @@ struct opd_waiting {
 	struct opd_file_key key;
 	uint64_t offset;
 	struct opd_event *account;
-	uint32_t nr_samples;
+	uint32_t amount;
 	uint16_t cgroup_slot; /* where they are counted once more when they are stored */
 	int error;            /* of storing them */
 	enum opd_file_kind beyond; /* there was no room for a file of this kind; OPD_FILE_OF_LAST: there was */
@@ -85,6 +87,7 @@ struct opd_count {
 	size_t max_closed;       /* what is known of closed files is forgotten beyond this */
 	bool forgot_changed;     /* a file that was forgotten had changed: a dump has to write everything. Cleared by the dump */
 	uint64_t nr_forgotten;   /* files */
+	uint64_t nr_memory_nodes, nr_memory_dropped; /* of the memory view, whose nodes have a limit: OPD_MEMORY_NODES_MAX */
 	uint64_t nr_too_many;    /* samples filed under the overflow image (op_dcookie_limit), as their image or their application */
 	uint64_t nr_damaged;    /* files that were none and were put aside */
 	uint64_t dropped_nodes; /* nodes that an unclean stop had left unpublished */
@@ -103,6 +106,7 @@ struct opd_counted {
 	const struct opd_resolved *resolved;
 	struct opd_event *account; /* where it is booked as stored or lost */
 	uint32_t event;            /* index into the events */
+	uint32_t amount;           /* what it adds: 1 for a sample */
 	uint32_t pid, tid, cpu;
 	uint64_t cgroup_id; /* where count.cgroups is given */
 };
@@ -121,7 +125,7 @@ static inline bool opd_count_again(struct opd_count *count)
 {
 	if (!count->nr_waiting)
 		return false;
-	count->waiting[count->nr_waiting - 1].nr_samples++;
+	count->waiting[count->nr_waiting - 1].amount++;
 	return true;
 }
 
@@ -148,7 +152,7 @@ void opd_count_visit_files(struct opd_count *count, void (*visit)(uint64_t image
 /* Takes files that no sample came for in the last second out of the memory; they stay open. */
 void opd_count_let_go(struct opd_count *count) OP_NONNULL;
 
-/* Closes every file but keeps what is known of it; the next sample opens it again. */
+/* Closes every file but keeps what is known of it; the next sample opens it again, or makes it when there is room by now. */
 void opd_count_release_files(struct opd_count *count) OP_NONNULL;
 
 /* The same when somebody removed files: what was counted in them cannot be written any more. */

@@ -18,9 +18,9 @@ static struct opd_event *event_by_kind(const struct opd_pipeline *pipeline, cons
 	struct opd_event *found = NULL;
 
 	*ret_index = 0;
-	if (pipeline->capture.nr_events == 1)
+	if (pipeline->capture.nr_opened == 1)
 		return &cpu->events[0];
-	for (size_t i = 0; i < pipeline->capture.nr_events; i++) {
+	for (size_t i = 0; i < pipeline->capture.nr_opened; i++) {
 		if (!shares_identifiers(&pipeline->capture.events[i]))
 			continue;
 		if (found)
@@ -45,7 +45,7 @@ static void mend_time(const struct opd_pipeline *pipeline, struct op_sample *sam
 
 static struct opd_event *other_event(const struct opd_pipeline *pipeline, const struct opd_cpu *cpu, uint64_t id, uint32_t *ret_index)
 {
-	for (size_t i = 1; i < pipeline->capture.nr_events; i++) {
+	for (size_t i = 1; i < pipeline->capture.nr_opened; i++) {
 		if (cpu->events[i].id == id) {
 			*ret_index = (uint32_t)i;
 			return &cpu->events[i];
@@ -89,7 +89,7 @@ static void take_new(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const s
 		     struct op_sample *sample)
 {
 	struct opd_resolved resolved;
-	struct opd_counted counted = { .resolved = &resolved, .cpu = cpu->cpu, .pid = sample->pid, .tid = sample->tid };
+	struct opd_counted counted = { .resolved = &resolved, .amount = 1, .cpu = cpu->cpu, .pid = sample->pid, .tid = sample->tid };
 	struct opd_event *event = event_by_id(pipeline, cpu, sample->id, &counted.event);
 
 	pipeline->repeat.event = NULL;
@@ -102,6 +102,10 @@ static void take_new(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const s
 	if (op_unlikely(sample->id != event->id))
 		mend_time(pipeline, sample);
 	note_late(cpu, sample);
+	if (op_unlikely(pipeline->capture.events[counted.event].role == OP_EVENT_SAMPLER)) {
+		opd_ibs_take(pipeline, cpu, header, counted.event, sample);
+		return;
+	}
 	if (opd_resolve(&pipeline->resolver, sample, &resolved) < 0) {
 		event->lost[OP_LOSS_no_memory]++;
 		return;

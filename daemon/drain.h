@@ -9,6 +9,7 @@
 
 #include "daemon/capture.h"
 #include "daemon/count.h"
+#include "daemon/ibs.h"
 #include "daemon/resolve.h"
 #include "libop/compiler.h"
 
@@ -24,6 +25,7 @@ struct opd_pipeline {
 	struct opd_count count;
 	struct opd_repeat repeat;
 	struct opd_cookie_file cookie_file;
+	struct opd_ibs ibs;
 };
 
 /* Everything that is in the ring now. */

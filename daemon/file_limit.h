@@ -19,13 +19,13 @@
 enum opd_file_kind { OPD_FILE_OF_LAST, OPD_FILE_OF_IMAGE, OPD_FILE_OF_CGROUP, OPD_FILE_OF_CLASS, OPD_NR_FILE_KINDS };
 
 struct opd_file_limit {
-	uint64_t max;   /* MaxSampleFiles=; 0: no limit */
-	uint64_t nr;    /* files in the session's directory */
-	uint64_t nr_begun; /* sessions */
-	bool strangers; /* some of them are not known to the daemon: of an earlier one, or forgotten */
-	uint64_t max_bytes; /* SessionMaxUse=; 0: no limit; the parts above hold for it as well */
-	uint64_t weighed_bytes, weighed_nr; /* what the session took when it was weighed last, and the files then */
-	bool told[OPD_NR_FILE_KINDS]; /* in the log, in this session */
+	uint64_t max;                           /* MaxSampleFiles=; 0: no limit */
+	uint64_t nr;                            /* files in the session's directory */
+	uint64_t nr_begun;                      /* sessions */
+	bool strangers;                         /* some of them are not known to the daemon: of an earlier one, or forgotten */
+	uint64_t max_bytes;                     /* SessionMaxUse=; 0: no limit; the parts above hold for it as well */
+	uint64_t weighed_bytes, weighed_nr;     /* what the session took when it was weighed last, and the files then */
+	bool told[OPD_NR_FILE_KINDS];           /* in the log, in this session */
 	uint64_t nr_samples[OPD_NR_FILE_KINDS]; /* that went elsewhere since there was no room for a file of this kind */
 };
 

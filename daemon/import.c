@@ -7,16 +7,15 @@
 #include "daemon/sync.h"
 #include "libop/clock.h"
 
-#define HELD_MAX         (1u << 20)          /* samples, and */
-#define HELD_MAX_BYTES   (64u * 1024 * 1024) /* of the side band, that wait for older ones at most */
-#define HELD_WORDS       (OP_SAMPLE_RECORD_BYTES / sizeof(uint64_t))
+#define HELD_MAX         (1u << 20)          /* records for rings, and */
+#define HELD_MAX_BYTES   (64u * 1024 * 1024) /* of them, and of the side band, that wait for older ones at most */
 #define PRUNE_NS         OP_NS_PER_S
 #define MAX_CLOSED_FILES 65536u
 
 /* A record for a ring, waiting. */
 struct held {
-	uint64_t record[HELD_WORDS];
 	uint64_t time_ns;
+	size_t at; /* in held_bytes, in which they are in order */
 	uint32_t cpu;
 };
 
@@ -31,11 +30,12 @@ struct opd_import {
 	struct op_dcookie_table *table;
 	bool has_cookie_file;
 	struct opd_book book; /* begun once the first sample has come */
-	struct op_event *events; /* NULL: the first sample has not come */
+	struct op_event_list events; /* empty: the first sample has not come */
 	uint64_t *ids;
 	struct opd_import_cpus cpus;
 	struct held *held;
 	size_t nr_held, max_held;
+	struct op_text held_bytes;
 	struct held_sideband *sideband;
 	size_t nr_sideband, max_sideband;
 	struct op_text sideband_bytes;
@@ -88,20 +88,22 @@ int opd_import_open(const struct opd_import_config *config, struct opd_import **
 /* The events are known when their first sample is there. */
 static int begin(struct opd_import *import, const struct op_perf_events *events)
 {
-	int err;
+	struct opd_pipeline *pipeline = &import->pipeline;
+	int err = opd_import_events(events, import->config.features, &pipeline->ibs.cpu, &import->events);
 
-	import->events = opd_import_events(events);
+	if (err)
+		return err;
 	import->ids = calloc(events->nr_events + 1, sizeof(*import->ids));
-	if (!import->events || !import->ids)
+	if (!import->ids)
 		return -ENOMEM;
 	for (size_t i = 0; i < events->nr_events; i++)
 		import->ids[i] = i + 1;
-	err = opd_import_cpus_open(&import->cpus, &import->pipeline, import->events, events->nr_events, import->ids);
+	err = opd_import_cpus_open(&import->cpus, pipeline, import->events.events, import->events.nr_events, import->ids);
 	if (!err)
-		err = opd_book_open(&import->book, import->config.session_fd, &import->pipeline.capture);
+		err = opd_book_open(&import->book, import->config.session_fd, &pipeline->capture);
 	if (!err)
 		opd_book_begin(&import->book);
-	import->pipeline.count.events = import->events;
+	pipeline->count.events = import->events.events;
 	return err;
 }
 
@@ -121,10 +123,9 @@ static int hold(struct opd_import *import, const struct op_perf_record *record)
 		import->max_held = max;
 	}
 	held = &import->held[import->nr_held++];
-	memcpy(held->record, record->header, record->header->size);
-	held->time_ns = record->time_ns;
-	held->cpu = record->cpu;
-	return 0;
+	*held = (struct held){ .time_ns = record->time_ns, .at = import->held_bytes.length, .cpu = record->cpu };
+	op_text_add_bytes(&import->held_bytes, record->header, record->header->size);
+	return import->held_bytes.failed ? -ENOMEM : 0;
 }
 
 static int hold_sideband(struct opd_import *import, const struct op_perf_record *record)
@@ -190,9 +191,24 @@ static int count_sideband(struct opd_import *import, uint64_t until_ns)
 	return err ? err : keep_sideband(import, i);
 }
 
+static const struct perf_event_header *held_record(const struct opd_import *import, const struct held *held)
+{
+	return (const void *)(import->held_bytes.data + held->at);
+}
+
+/* Moves one that has to wait to the front, behind nr_left others of nr_bytes. */
+static void keep_held(struct opd_import *import, const struct held *held, size_t nr_left, size_t nr_bytes)
+{
+	struct held kept = *held;
+
+	memmove(import->held_bytes.data + nr_bytes, held_record(import, held), held_record(import, held)->size);
+	kept.at = nr_bytes;
+	import->held[nr_left] = kept;
+}
+
 static int count_held(struct opd_import *import, uint64_t until_ns)
 {
-	size_t nr_left = 0;
+	size_t nr_left = 0, left_bytes = 0;
 	int err = 0;
 
 	for (size_t i = 0; !err && i < import->nr_held; i++) {
@@ -200,14 +216,18 @@ static int count_held(struct opd_import *import, uint64_t until_ns)
 		uint32_t index;
 
 		if (held->time_ns > until_ns) {
-			import->held[nr_left++] = *held;
+			size_t nr_bytes = held_record(import, held)->size;
+
+			keep_held(import, held, nr_left++, left_bytes);
+			left_bytes += nr_bytes;
 			continue;
 		}
 		err = opd_import_cpus_find(&import->cpus, held->cpu, &index);
 		if (!err)
-			err = opd_import_cpus_put(&import->cpus, index, (const void *)held->record);
+			err = opd_import_cpus_put(&import->cpus, index, held_record(import, held));
 	}
 	import->nr_held = nr_left;
+	op_text_truncate(&import->held_bytes, left_bytes);
 	return err;
 }
 
@@ -230,7 +250,7 @@ static void prune(struct opd_import *import)
 
 static int count_until(struct opd_import *import, const struct op_perf_events *events, uint64_t until_ns)
 {
-	int err = import->events ? 0 : begin(import, events);
+	int err = import->events.nr_events ? 0 : begin(import, events);
 
 	if (!err)
 		err = count_sideband(import, until_ns);
@@ -276,7 +296,8 @@ int opd_import_take(struct opd_import *import, const struct op_perf_events *even
 	}
 	import->newest_ns = op_max_u64(import->newest_ns, record->time_ns);
 	import->nr_late += record->time_ns > 1 && record->time_ns <= import->counted_ns;
-	if (!err && op_unlikely(import->nr_held >= HELD_MAX || import->sideband_bytes.length >= HELD_MAX_BYTES))
+	if (!err && op_unlikely(import->nr_held >= HELD_MAX || import->held_bytes.length >= HELD_MAX_BYTES ||
+				import->sideband_bytes.length >= HELD_MAX_BYTES))
 		err = end_round(import, events);
 	return err;
 }
@@ -338,7 +359,10 @@ void opd_import_counts(const struct opd_import *import, struct opd_import_counts
 		.sideband_bytes = capture->nr_cpus ? capture->cpus[0].sideband_bytes : 0,
 		.nr_cpus = capture->nr_cpus,
 		.nr_images = op_dcookie_nr_counted(import->table),
+		.nr_memory_dropped = import->pipeline.count.nr_memory_dropped,
 	};
+	for (size_t kind = 0; kind < OP_IBS_NR_KINDS; kind++)
+		op_ibs_stats_add(ret_counts->ibs, &import->pipeline.ibs.counts[kind]);
 }
 
 void opd_import_close(struct opd_import *import)
@@ -354,9 +378,10 @@ void opd_import_close(struct opd_import *import)
 	if (import->has_cookie_file)
 		opd_cookie_file_close(&import->pipeline.cookie_file);
 	op_text_free(&import->sideband_bytes);
+	op_text_free(&import->held_bytes);
 	free(import->sideband);
 	free(import->held);
-	free(import->events);
+	op_event_list_free(&import->events);
 	free(import->ids);
 	free(import);
 }

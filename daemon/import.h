@@ -14,6 +14,8 @@
 
 #include "daemon/drain.h"
 #include "libop/compiler.h"
+#include "libop/event_ibs.h"
+#include "libop/ibs_stats.h"
 #include "libop/ledger.h"
 #include "libop/perf_data.h"
 
@@ -22,6 +24,7 @@
 struct opd_import;
 
 struct opd_import_config {
+	const struct op_perf_features *features; /* of the file; may become more until the first sample comes */
 	int session_fd;      /* a session directory (op_session_open), whose samples/current is filled; the caller's */
 	const char *vmlinux; /* what the kernel's text is filed as; NULL: as perf names it */
 	bool separate_lib, separate_kernel, separate_thread, separate_cpu;
@@ -32,13 +35,16 @@ struct opd_import_counts {
 	uint64_t nr_late; /* records that came when younger ones had been counted */
 	uint64_t sideband_records, sideband_bytes;
 	size_t nr_cpus, nr_images;
+	uint64_t nr_memory_dropped;
+	uint64_t ibs[OP_NR_IBS_STATS];
 };
 
 /*
- * The events of a file as events of a session: the names as opd_import_name_event makes them, the period as count. To be freed
- * by the caller; NULL without memory.
+ * The events of a file as events of a session: the names as opd_import_name_event makes them, the period as count; behind them all
+ * that IBS says on the CPU of the file. 0 or -ENOMEM; the list is to be freed by op_event_list_free in any case.
  */
-struct op_event *opd_import_events(const struct op_perf_events *from) OP_NONNULL OP_MUST_CHECK;
+int opd_import_events(const struct op_perf_events *from, const struct op_perf_features *features, struct op_ibs_cpu *ret_cpu,
+		      struct op_event_list *ret_list) OP_NONNULL OP_MUST_CHECK;
 
 /*
  * One of them. A name has what a file name may have; everything else becomes '_'. An event without name is called what opd calls

@@ -94,13 +94,70 @@ static void tell_apart(const struct op_event *events, size_t nr_events, struct o
 		snprintf(event->name, sizeof(event->name), "%.*s_%u", OP_EVENT_NAME_BYTES - 12, plain, number);
 }
 
-struct op_event *opd_import_events(const struct op_perf_events *from)
+/* How the sampler of an event was set. */
+static struct op_ibs_sampler sampler_of(const struct perf_event_attr *attr, enum op_ibs_kind kind)
 {
-	struct op_event *events = calloc(from->nr_events ? from->nr_events : 1, sizeof(*events));
+	struct op_ibs_sampler sampler = { .kind = kind, .kernel = !attr->exclude_kernel, .user = !attr->exclude_user };
 
-	for (size_t i = 0; events && i < from->nr_events; i++) {
-		opd_import_name_event(&from->events[i], &events[i]);
-		tell_apart(events, i, &events[i]);
+	op_ibs_attr_read(attr, &sampler);
+	sampler.count = attr->freq ? 1 : op_min_u64(op_max_u64(sampler.count, 1), OP_EVENT_COUNT_MAX);
+	return sampler;
+}
+
+static int open_event(const struct op_perf_event *from, const struct op_perf_features *features, const struct op_ibs_host *host,
+		      struct op_event_list *list)
+{
+	struct op_event event;
+	enum op_ibs_kind kind;
+
+	opd_import_name_event(from, &event);
+	if (op_perf_is_ibs(features, from, &kind)) {
+		event.role = OP_EVENT_SAMPLER;
+		event.sampler = sampler_of(&from->attr, kind);
+		event.count = event.sampler.count;
+		event.unit_mask = event.sampler.unit_mask;
+		event.cpu_type = op_ibs_cpu_type(&host->cpu);
+		event.number = 0;
+		snprintf(event.name, sizeof(event.name), "%s", op_ibs_sampler_name(kind));
 	}
-	return events;
+	tell_apart(list->events, list->nr_events, &event);
+	return op_event_list_open(list, &event);
+}
+
+/* What the capabilities have no place for does not occur in the samples. */
+static int derive(struct op_event_list *list, size_t index, const struct op_ibs_host *host)
+{
+	const struct op_ibs_event *row;
+	int err = 0;
+
+	for (size_t i = 0; !err && (row = op_ibs_event(i)); i++) {
+		struct op_event derived;
+
+		if (row->kind != list->events[index].sampler.kind)
+			continue;
+		op_event_derive(row, &list->events[index].sampler, host, &derived);
+		tell_apart(list->events, list->nr_events, &derived);
+		err = op_event_list_derive(list, index, &derived);
+	}
+	if (!err && list->events[index].sampler.kind == OP_IBS_OP)
+		err = op_event_list_remember(list, index);
+	return err;
+}
+
+int opd_import_events(const struct op_perf_events *from, const struct op_perf_features *features, struct op_ibs_cpu *ret_cpu,
+		      struct op_event_list *ret_list)
+{
+	struct op_ibs_host host = { .caps = OP_IBS_CAPS_KNOWN };
+	int err = 0;
+
+	/* A file that does not say on which CPU it was taken is read by what all have in common. */
+	if (!features->cpu_id || op_ibs_cpu_parse(features->cpu_id, &host.cpu) < 0)
+		op_ibs_cpu_init(0, 0, &host.cpu);
+	for (size_t i = 0; !err && i < from->nr_events; i++)
+		err = open_event(&from->events[i], features, &host, ret_list);
+	for (size_t i = 0; !err && i < from->nr_events; i++)
+		if (ret_list->events[i].role == OP_EVENT_SAMPLER)
+			err = derive(ret_list, i, &host);
+	*ret_cpu = host.cpu;
+	return err;
 }

@@ -106,7 +106,8 @@ static bool is_zombie(const struct opd_jit_owner *owner)
 
 void opd_jit_owner_init_ended(struct opd_jit_owner *owner, uint32_t pid, uint32_t parent_pid, uint64_t began_ns)
 {
-	uint64_t age_s = (op_now_ns() - op_min_u64(began_ns, op_now_ns())) / OP_NS_PER_S, real_s = op_clock_ns(CLOCK_REALTIME) / OP_NS_PER_S;
+	uint64_t age_s = (op_now_ns() - op_min_u64(began_ns, op_now_ns())) / OP_NS_PER_S;
+	uint64_t real_s = op_clock_ns(CLOCK_REALTIME) / OP_NS_PER_S;
 	struct opd_jit_owner parent;
 
 	opd_jit_owner_init(owner, pid);

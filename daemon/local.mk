@@ -34,6 +34,7 @@ daemon_libopd_a_SOURCES = \
 	daemon/jit_object.c daemon/jit_object.h \
 	daemon/jit_write.c daemon/jit_write.h \
 	daemon/cookie_file.c daemon/cookie_file.h \
+	daemon/ibs.c daemon/ibs.h \
 	daemon/drain.c daemon/drain.h \
 	daemon/visit.c daemon/visit.h \
 	daemon/import.c daemon/import.h daemon/import_events.c \

@@ -11,6 +11,7 @@
 #include "libop/clock.h"
 
 #define DELETED_SUFFIX " (deleted)"
+#define TOO_LONG       "//toolong" /* what the kernel's record says instead of a name that does not fit */
 #define MAX_LAYERS     512 /* directories of an overlay that are looked through; the kernel takes 500 */
 
 struct search {
@@ -234,6 +235,36 @@ static int locate_foreign(const struct opd_wanted *wanted, struct opd_located *l
 	return located->path.failed ? -ENOMEM : 0;
 }
 
+static size_t length_without_deleted(const char *name)
+{
+	size_t length = strlen(name), suffix = strlen(DELETED_SUFFIX);
+
+	return length > suffix && !strcmp(name + length - suffix, DELETED_SUFFIX) ? length - suffix : length;
+}
+
+static bool same_last_component(const char *a, const char *b)
+{
+	size_t length = length_without_deleted(a), other = length_without_deleted(b);
+	size_t nr_bytes = 0;
+
+	while (nr_bytes < length && nr_bytes < other && a[length - nr_bytes - 1] == b[other - nr_bytes - 1]) {
+		nr_bytes++;
+		if (a[length - nr_bytes] == '/')
+			return true;
+	}
+	return nr_bytes == length && nr_bytes == other;
+}
+
+/*
+ * Numbers of processes are used again, and a program replaces another at its addresses: what is mapped there by now may be another file
+ * than the record told of. A name that differs is that of the same file only where its inode says so (it was renamed).
+ */
+static bool is_mapped_yet(const struct opd_wanted *wanted, const char *path, const struct opd_located *located)
+{
+	return !strcmp(wanted->name, TOO_LONG) || same_last_component(wanted->name, path) ||
+	       (located->seen && wanted->has_inode && is_as_told(wanted, &located->stat, located->inode_generation));
+}
+
 int opd_locate(struct opd_places *places, const struct opd_wanted *wanted, struct opd_located *ret_located)
 {
 	struct search search = { .places = places, .wanted = wanted, .located = ret_located };
@@ -250,6 +281,10 @@ int opd_locate(struct opd_places *places, const struct opd_wanted *wanted, struc
 	ret_located->seen = !look_below("", mapping, &ret_located->stat, &ret_located->inode_generation);
 	if (length >= 0)
 		path[length] = '\0';
+	if (length >= 0 && !is_mapped_yet(wanted, path, ret_located)) {
+		ret_located->seen = false;
+		length = -1;
+	}
 	if (length >= 0)
 		locate_mapped(&search, path);
 	else if (ret_located->seen && wanted->name_is_ours)

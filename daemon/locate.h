@@ -36,7 +36,8 @@ struct opd_located {
 };
 
 /*
- * Finds a file. The mapping itself leads to it while the process has it, also when the file was removed or replaced; afterwards the path
+ * Finds a file. The mapping itself leads to it while the process has it, also when the file was removed, replaced or renamed; afterwards (no
+ * mapping there, or that of a file of another name and inode, for numbers of processes are used again) the path
  * is believed when the file there has the inode of the mapping, or none was told, and was there already. The caller frees
  * ret_located->path. 0 or -ENOMEM.
  */

@@ -15,6 +15,7 @@
 #include "daemon/privileges.h"
 #include "daemon/proc_scan.h"
 #include "libop/clock.h"
+#include "libop/ibs_host.h"
 #include "libop/session.h"
 #include "libop/sys.h"
 
@@ -22,26 +23,54 @@
 
 /* ---- pipeline ---- */
 
+/* Samples are decoded by the rules of the CPU. */
+static int read_ibs_host(struct opd *opd)
+{
+	const char *why = "no IBS";
+	struct op_ibs_host host;
+	bool needed = false;
+
+	for (size_t i = 0; i < opd->events.nr_opened; i++)
+		needed |= opd->events.events[i].role == OP_EVENT_SAMPLER;
+	if (!needed)
+		return 0;
+	if (op_ibs_host_read(&host, &why) < 0) {
+		op_event_list_free(&opd->events);
+		return opd_fail("%s", why);
+	}
+	opd->pipeline.ibs.cpu = host.cpu;
+	return 0;
+}
+
 static int init_events(struct opd *opd)
 {
+	char *why = NULL;
 	bool has_pmu;
+	int err;
 
 	op_event_default(&opd->default_event, &has_pmu);
 	opd->status.has_pmu = has_pmu;
-	opd->events = opd->setup.events;
-	opd->nr_events = opd->setup.nr_events;
-	if (opd->nr_events)
-		return 0;
-	opd->events = &opd->default_event;
-	opd->nr_events = 1;
-	return 0;
+	if (!opd->setup.nr_events)
+		err = op_event_list_make(&opd->default_event, 1, &opd->events, &why);
+	else
+		err = op_event_list_make(opd->setup.events, opd->setup.nr_events, &opd->events, &why);
+	if (!err)
+		return read_ibs_host(opd);
+	opd_fail("%s", why ? why : "no memory");
+	free(why);
+	return -1;
+}
+
+static void fini_events(struct opd *opd)
+{
+	op_event_list_free(&opd->events);
 }
 
 static int init_capture(struct opd *opd)
 {
 	char *why = NULL;
 
-	if (opd_capture_open(&opd->pipeline.capture, &opd->config, opd->events, opd->nr_events,
+	if (opd_capture_open(&opd->pipeline.capture, &opd->config, opd->events.events, opd->events.nr_events,
 			     opd->setup.separate_cgroup, &why) < 0) {
 		opd_fail("%s", why ? why : "cannot start capturing");
 		free(why);
@@ -124,7 +153,7 @@ static int init_count(struct opd *opd)
 		.session_fd = opd->session_fd,
 		.table = opd->pipeline.resolver.table,
 		.cookie_file = &opd->pipeline.cookie_file,
-		.events = opd->events,
+		.events = opd->events.events,
 		.separate_lib = opd->setup.separate_lib,
 		.separate_kernel = opd->setup.separate_kernel,
 		.separate_thread = opd->setup.separate_thread,
@@ -284,7 +313,7 @@ static const struct {
 } steps[] = {
 	{ "config", opd_init_config, opd_fini_config },
 	{ "setup", opd_init_setup, opd_fini_setup },
-	{ "events", init_events, NULL },
+	{ "events", init_events, fini_events },
 	{ "socket", opd_init_socket, opd_fini_socket },
 	{ "capture", init_capture, fini_capture },
 	{ "session", opd_init_session, opd_fini_session },
@@ -321,7 +350,7 @@ static void tell_rings(const struct opd *opd)
 /* What the user of this host should know; after everything is up, so that a failed start says one thing only. */
 static void tell_host(const struct opd *opd)
 {
-	if (opd->events == &opd->default_event && !opd->status.has_pmu)
+	if (!opd->setup.nr_events && !opd->status.has_pmu)
 		opd_log(SD_NOTICE, "no hardware counters on this host (a virtual machine?): sampling by timer, %s:%llu",
 			opd->default_event.name, (unsigned long long)opd->default_event.count);
 	tell_rings(opd);

@@ -16,6 +16,7 @@
 #include "libop/compiler.h"
 #include "libop/config.h"
 #include "libop/daemonrc.h"
+#include "libop/event_ibs.h"
 
 struct opd {
 	/* command line */
@@ -30,8 +31,7 @@ struct opd {
 	int listen_fd; /* -1 once the server has it */
 	bool is_activated; /* it is systemd's */
 	struct op_event default_event;
-	const struct op_event *events;
-	size_t nr_events;
+	struct op_event_list events;
 	struct opd_settler *settler;
 	struct opd_pipeline pipeline;
 	struct op_status status;

@@ -27,6 +27,11 @@ static uint64_t rate_hz(const struct op_event *event)
 	return event->count ? op_min_u64(divide_up(OP_NS_PER_S, event->count), RATE_MAX_HZ) : RATE_MAX_HZ;
 }
 
+static uint64_t record_bytes(const struct op_event *event)
+{
+	return OP_SAMPLE_RECORD_BYTES + (event->role == OP_EVENT_SAMPLER ? sizeof(uint32_t) + OP_IBS_BYTES_MAX : 0);
+}
+
 static uint64_t round_up_to_ring(uint64_t nr_bytes)
 {
 	uint64_t ring_bytes = OPD_PLAN_RING_MIN;
@@ -61,12 +66,13 @@ static uint64_t sideband_for(size_t nr_cpus)
 void opd_plan_make(const struct opd_load *load, struct opd_plan *ret_plan)
 {
 	struct opd_plan plan = { .nr_threads = threads_for(load), .wait_ns = load->wait_ns };
-	uint64_t bytes_per_second;
+	uint64_t bytes_per_second = 0;
 
 	plan.turn_ns = divide_up(load->nr_cpus, plan.nr_threads) * load->nr_events * load->wait_ns;
-	for (size_t i = 0; i < load->nr_events; i++)
+	for (size_t i = 0; i < load->nr_events; i++) {
 		plan.samples_per_second += rate_hz(&load->events[i]);
-	bytes_per_second = plan.samples_per_second * OP_SAMPLE_RECORD_BYTES;
+		bytes_per_second += rate_hz(&load->events[i]) * record_bytes(&load->events[i]);
+	}
 	/* In microseconds: the product of bytes and nanoseconds could be too large. */
 	plan.need_bytes = MARGIN * divide_up(bytes_per_second * divide_up(plan.turn_ns + load->visit_ns, 1000), 1000000);
 	plan.need_bytes = op_max_u64(plan.need_bytes, WATERMARK_SHARE * load->watermark_bytes);

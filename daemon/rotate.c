@@ -13,7 +13,7 @@
 #define NS_PER_US  1000u
 #define NS_PER_MIN (60 * (uint64_t)OP_NS_PER_S)
 #define RETRY_NS   (10 * (uint64_t)OP_NS_PER_S)
-#define USE_SHARE  4 /* of SessionMaxUse: what a session takes until it is closed before its time */
+#define USE_SHARE  4                     /* of SessionMaxUse: what a session takes until it is closed before its time */
 #define STEP_NS    (int64_t) OP_NS_PER_S /* less is the clock being slewed */
 
 /* ---- closing ---- */

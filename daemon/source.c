@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 
 #include "daemon/capture.h"
+#include "libop/event_ibs.h"
 
 /* ---- the kernel's pair ---- */
 
@@ -72,7 +73,7 @@ const struct opd_source opd_source_memory = {
 	.read_ring = memory_read_ring,
 };
 
-static int open_memory(struct opd_cpu *cpu, const struct opd_memory_cpu *from, size_t nr_events)
+static int open_memory(struct opd_cpu *cpu, const struct opd_memory_cpu *from, size_t nr_events, size_t nr_opened)
 {
 	*cpu = (struct opd_cpu){
 		.cpu = from->cpu,
@@ -86,7 +87,7 @@ static int open_memory(struct opd_cpu *cpu, const struct opd_memory_cpu *from, s
 		return -ENOMEM;
 	for (size_t e = 0; e < nr_events; e++) {
 		cpu->events[e].fd = -1;
-		cpu->events[e].id = from->ids[e];
+		cpu->events[e].id = e < nr_opened ? from->ids[e] : 0;
 	}
 	op_mring_pair_reader_open(from->pair, &cpu->memory.reader);
 	op_mring_reader(from->sideband, &cpu->sideband);
@@ -97,7 +98,11 @@ static int open_memory(struct opd_cpu *cpu, const struct opd_memory_cpu *from, s
 int opd_capture_open_memory(struct opd_capture *capture, const struct op_event *events, size_t nr_events,
 			    const struct opd_memory_cpu *cpus, size_t nr_cpus)
 {
-	struct opd_capture opened = { .events = events, .nr_events = nr_events };
+	struct opd_capture opened = {
+		.events = events,
+		.nr_events = nr_events,
+		.nr_opened = op_event_nr_opened(events, nr_events),
+	};
 	int err = 0;
 
 	for (size_t e = 0; e < nr_events; e++)
@@ -107,7 +112,7 @@ int opd_capture_open_memory(struct opd_capture *capture, const struct op_event *
 	if (!opened.cpus)
 		return -ENOMEM;
 	for (; !err && opened.nr_cpus < nr_cpus; opened.nr_cpus++)
-		err = open_memory(&opened.cpus[opened.nr_cpus], &cpus[opened.nr_cpus], nr_events);
+		err = open_memory(&opened.cpus[opened.nr_cpus], &cpus[opened.nr_cpus], nr_events, opened.nr_opened);
 	if (err) {
 		opd_capture_close(&opened);
 		return err;
@@ -125,7 +130,7 @@ int opd_capture_add_memory(struct opd_capture *capture, const struct opd_memory_
 	if (!cpus)
 		return -ENOMEM;
 	capture->cpus = cpus;
-	err = open_memory(&cpus[capture->nr_cpus], cpu, capture->nr_events);
+	err = open_memory(&cpus[capture->nr_cpus], cpu, capture->nr_events, capture->nr_opened);
 	if (err)
 		return err;
 	capture->nr_cpus++;

@@ -61,7 +61,7 @@ struct opd_memory_cpu {
 	uint32_t cpu; /* its number in profiles and in the status */
 	const struct op_mring_pair *pair;
 	const struct op_mring *sideband;
-	const uint64_t *ids; /* for each event the identifier that the records have */
+	const uint64_t *ids; /* for each event that is opened (libop/event_ibs.h) the identifier that the records have */
 };
 
 /*

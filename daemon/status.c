@@ -6,6 +6,7 @@
 #include "daemon/jit.h"
 #include "daemon/sync.h"
 #include "libop/clock.h"
+#include "libop/event_ibs.h"
 
 static uint64_t rss_bytes(void)
 {
@@ -47,7 +48,7 @@ static void add_event(const struct opd_capture *capture, const struct opd_event 
 void opd_sync_sum_event(const struct opd_capture *capture, size_t index, struct op_ledger_event *ret_event)
 {
 	const struct op_event *event = &capture->events[index];
-	struct op_ledger_event sum = { .count = event->count, .unit_mask = event->unit_mask, .every_event = event->every_event };
+	struct op_ledger_event sum = { .count = event->count, .unit_mask = event->unit_mask, .every_event = event->every_event, .role = event->role };
 
 	snprintf(sum.name, sizeof(sum.name), "%s", event->name);
 	for (size_t c = 0; c < capture->nr_cpus; c++)
@@ -106,6 +107,8 @@ static void sum_cpu(const struct opd_capture *capture, const struct opd_cpu *cpu
 	for (size_t e = 0; e < capture->nr_events; e++) {
 		struct op_ledger_event event = { 0 };
 
+		if (!op_event_is_taken(capture->events[e].role))
+			continue;
 		add_event(capture, &cpu->events[e], &event);
 		sum->received += event.received;
 		sum->lost_kernel += event.lost_kernel;
@@ -128,6 +131,7 @@ static void fill_bounds(struct opd_pipeline *pipeline, uint64_t bounds[OP_NR_BOU
 	bounds[OP_BOUND_files_forgotten] = pipeline->count.nr_forgotten;
 	bounds[OP_BOUND_mappings_dropped] = processes->account.nr_dropped;
 	bounds[OP_BOUND_processes_dropped] = processes->nr_dropped;
+	bounds[OP_BOUND_memory_dropped] = pipeline->count.nr_memory_dropped;
 	bounds[OP_BOUND_cgroups_forgotten] = pipeline->resolver.cgroups.nr_forgotten;
 	bounds[OP_BOUND_cgroup_slots_taken_back] = pipeline->resolver.cgroups.nr_taken_back;
 	if (!pipeline->count.cookie_file)
@@ -154,6 +158,16 @@ static void fill_rings(const struct opd_sync *sync, struct op_status *status)
 	status->turn_longest_ns = sync->visits.counts.longest_turn_ns;
 }
 
+/* Nobody is told of the memory view's: it has no ledger. */
+static size_t nr_events_told(const struct opd_capture *capture)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < capture->nr_events; i++)
+		nr += capture->events[i].role != OP_EVENT_MEMORY;
+	return nr;
+}
+
 static void fill_status(const struct opd_sync *sync, struct op_status *status)
 {
 	const struct opd_pipeline *pipeline = sync->pipeline;
@@ -161,7 +175,7 @@ static void fill_status(const struct opd_sync *sync, struct op_status *status)
 
 	*status = *sync->status;
 	status->state = pipeline->capture.enabled ? OP_DAEMON_RUNNING : OP_DAEMON_PAUSED;
-	status->nr_events = (uint32_t)pipeline->capture.nr_events;
+	status->nr_events = (uint32_t)nr_events_told(&pipeline->capture);
 	status->nr_cpus = (uint32_t)pipeline->capture.nr_cpus;
 	status->uptime_ns = now_ns - sync->begin_ns;
 	status->running_ns = sync->running_ns + (pipeline->capture.enabled ? now_ns - sync->running_since_ns : 0);
@@ -175,6 +189,8 @@ static void fill_status(const struct opd_sync *sync, struct op_status *status)
 	status->nr_images_counted = op_dcookie_nr_counted(pipeline->resolver.table);
 	status->dumps = sync->dumps;
 	fill_bounds(sync->pipeline, status->bounds);
+	for (size_t kind = 0; kind < OP_IBS_NR_KINDS; kind++)
+		op_ibs_stats_add(status->ibs, &pipeline->ibs.counts[kind]);
 	memcpy(status->jit, pipeline->resolver.jit->counters, sizeof(status->jit));
 	status->maps_reread = pipeline->resolver.nr_rereads;
 	status->nr_cgroups = pipeline->resolver.cgroups.nr_slots;
@@ -187,15 +203,18 @@ int opd_sync_make_status(struct opd_sync *sync, struct opd_job *job)
 {
 	const struct opd_capture *capture = &sync->pipeline->capture;
 	size_t events_at = sizeof(struct op_status);
-	size_t cpus_at = events_at + capture->nr_events * sizeof(struct op_ledger_event);
+	size_t cpus_at = events_at + nr_events_told(capture) * sizeof(struct op_ledger_event);
 	size_t nr_bytes = cpus_at + capture->nr_cpus * sizeof(struct op_ledger_cpu);
 	uint8_t *payload = calloc(1, nr_bytes);
+	struct op_ledger_event *events;
 
 	if (!payload)
 		return -ENOMEM;
 	fill_status(sync, (struct op_status *)(void *)payload);
+	events = (struct op_ledger_event *)(void *)(payload + events_at);
 	for (size_t i = 0; i < capture->nr_events; i++)
-		opd_sync_sum_event(capture, i, (struct op_ledger_event *)(void *)(payload + events_at) + i);
+		if (capture->events[i].role != OP_EVENT_MEMORY)
+			opd_sync_sum_event(capture, i, events++);
 	for (size_t i = 0; i < capture->nr_cpus; i++)
 		sum_cpu(capture, &capture->cpus[i], (struct op_ledger_cpu *)(void *)(payload + cpus_at) + i);
 	job->payload = payload;

@@ -6,6 +6,7 @@ nobase_dist_pkgdata_DATA = \
 	events/x86-64/family12h/events events/x86-64/family12h/unit_masks \
 	events/x86-64/family14h/events events/x86-64/family14h/unit_masks \
 	events/x86-64/family15h/events events/x86-64/family15h/unit_masks \
+	events/x86-64/ibs/events \
 	events/x86-64/generic/events events/x86-64/generic/unit_masks \
 	events/i386/arch_perfmon/events events/i386/arch_perfmon/unit_masks \
 	events/i386/core/events events/i386/core/unit_masks \

@@ -104,7 +104,7 @@ static const struct row rows[] = {
 	  FIELD(max_sample_files),
 	  0,
 	  100000000,
-	  AT_START },
+	  AT_ONCE },
 	{ { "MaxImages", "number", "20000", "images with samples in a session; samples of others are filed under too-many-images" },
 	  parse_number,
 	  FIELD(max_images),

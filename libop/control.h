@@ -9,11 +9,12 @@
 #define OP_CONTROL_H
 
 #include "libop/compiler.h"
+#include "libop/ibs_stats.h"
 #include "libop/jit_stats.h"
 #include "libop/ledger.h"
 
 #define OP_CONTROL_MAGIC 0x4443504fu /* "OPCD" */
-#define OP_CONTROL_VERSION 3 /* changes with any struct below */
+#define OP_CONTROL_VERSION 4 /* changes with any struct below */
 #define OP_CONTROL_MAX_REPLY (256 * 1024)
 
 /* number, name, who may: numbers are never reused */
@@ -67,6 +68,7 @@ struct op_status {
 	uint64_t nr_images_counted; /* those with samples in the session */
 	uint64_t bounds[OP_NR_BOUNDS];
 	uint64_t dumps;	       /* dumps completed */
+	uint64_t ibs[OP_NR_IBS_STATS]; /* libop/ibs_stats.h */
 	uint64_t jit[OP_NR_JIT]; /* JIT code: libop/jit_stats.h */
 	uint64_t maps_reread;  /* times that the mappings of a running process were read again: code moved unseen */
 	uint64_t ring_bytes;	  /* of one ring, two for every CPU */

@@ -11,7 +11,8 @@
 #include "libop/parse.h"
 #include "libop/sys.h"
 
-#define EVENT_KEY "CHOSEN_EVENTS_"
+#define EVENT_KEY	 "CHOSEN_EVENTS_"
+#define VALUE_CHARACTERS "-_:,./"
 
 struct row;
 
@@ -220,7 +221,7 @@ static bool consists_of(const char *string, const char *others)
 
 bool op_setup_value_ok(const char *value)
 {
-	return consists_of(value, "-_:,./");
+	return consists_of(value, VALUE_CHARACTERS);
 }
 
 static bool read_line(char *line, struct reading *reading, struct op_text *why)
@@ -238,8 +239,8 @@ static bool read_line(char *line, struct reading *reading, struct op_text *why)
 		op_text_add(why, "the key has characters other than letters, digits and _");
 		return false;
 	}
-	if (!op_setup_value_ok(equals + 1)) {
-		op_text_printf(why, "the value of %s has characters other than letters, digits and -_:,./", line);
+	if (!consists_of(equals + 1, strncmp(line, EVENT_KEY, sizeof(EVENT_KEY) - 1) ? VALUE_CHARACTERS : VALUE_CHARACTERS "=")) {
+		op_text_printf(why, "the value of %s has characters other than letters, digits and " VALUE_CHARACTERS, line);
 		return false;
 	}
 	return read_setting(line, equals + 1, reading, why);

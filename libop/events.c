@@ -8,6 +8,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "libop/event_ibs.h"
 #include "libop/file.h"
 #include "libop/parse.h"
 #include "libop/sys.h"
@@ -92,7 +93,10 @@ const struct op_event_info *op_event_info(size_t index)
 const char *op_event_description(const char *name)
 {
 	const struct row *row = find_row(name);
+	const struct op_ibs_event *ibs = op_ibs_event_find(name);
 
+	if (ibs)
+		return ibs->description;
 	return row ? row->info.description : NULL;
 }
 
@@ -201,10 +205,13 @@ int op_event_parse(const char *spec, struct op_event *ret_event, char **ret_why)
 	char *fields[FIELDS] = { NULL }, *copy = strdup(spec), *message;
 	struct op_text why = { 0 }, line = { 0 };
 	struct op_event event = { 0 };
-	int err = 0;
+	int err = op_event_ibs_parse(spec, ret_event, ret_why);
 
-	if (!copy)
-		return -ENOMEM;
+	if (err != -ENOENT || !copy) {
+		free(copy);
+		return copy ? err : -ENOMEM;
+	}
+	err = 0;
 	if (!split(copy, fields)) {
 		op_text_add(&why, "too many fields, an event is NAME:count[:unitmask[:kernel[:user]]]");
 		err = -EINVAL;
@@ -236,10 +243,16 @@ void op_event_format(const struct op_event *event, struct op_text *text)
 {
 	op_text_printf(text, "%s:%" PRIu64 ":%" PRIu32 ":%d:%d", event->name, event->count, event->unit_mask, event->kernel,
 		       event->user);
+	if (event->role == OP_EVENT_DERIVED)
+		op_ibs_filter_format(&event->sampler.filter, text);
 }
 
 void op_event_attr(const struct op_event *event, struct perf_event_attr *attr)
 {
+	if (event->role != OP_EVENT_PLAIN) {
+		op_ibs_attr(&event->sampler, event->type, attr);
+		return;
+	}
 	attr->size = sizeof(*attr);
 	attr->type = event->type;
 	attr->config = event->config;
@@ -285,6 +298,7 @@ int op_event_check(const struct op_event *event, char **ret_why)
 struct explanation {
 	int err;
 	const char *hardware, *software;
+	const char *ibs; /* NULL: as hardware */
 };
 
 #define NO_PMU                                                                                                                     \
@@ -292,27 +306,39 @@ struct explanation {
 #define NO_PERMISSION                                                                                                              \
 	"not permitted: be root, or have CAP_PERFMON, or lower kernel.perf_event_paranoid; a container may forbid perf_event_open"
 
+#define NO_IBS "the kernel does not give this CPU's IBS away (dmesg says IBS); TIMER works everywhere"
+
 static const struct explanation explanations[] = {
-	{ ENOENT, NO_PMU, "this kernel does not have it" },
-	{ EOPNOTSUPP, NO_PMU, "this kernel cannot sample it" },
-	{ ENODEV, NO_PMU, "the CPU is not online" },
-	{ EACCES, NO_PERMISSION, NO_PERMISSION },
-	{ EPERM, NO_PERMISSION, NO_PERMISSION },
+	{ ENOENT, NO_PMU, "this kernel does not have it", NO_IBS },
+	{ EOPNOTSUPP, NO_PMU, "this kernel cannot sample it", NO_IBS },
+	{ ENODEV, NO_PMU, "the CPU is not online", NO_IBS },
+	{ EACCES, NO_PERMISSION, NO_PERMISSION, NULL },
+	{ EPERM, NO_PERMISSION, NO_PERMISSION, NULL },
 	{ EINVAL, "the CPU does not know this code, or cannot leave out kernel or user code, or the count is outside its limits",
-	  "this kernel does not know it" },
+	  "this kernel does not know it",
+	  "this kernel cannot set the sampler so: to leave out kernel or user code takes Linux 6.14, ldlat= Linux 6.15" },
 	{ EMFILE, "too many open files, raise the limit (ulimit -n, LimitNOFILE=)",
-	  "too many open files, raise the limit (ulimit -n, LimitNOFILE=)" },
-	{ ENFILE, "too many open files in the system, raise fs.file-max", "too many open files in the system, raise fs.file-max" },
-	{ ENOSPC, "more events than the CPU has counters", "more events than the kernel has room for" },
-	{ EBUSY, "another user has the counters for himself", "another user has it for himself" },
+	  "too many open files, raise the limit (ulimit -n, LimitNOFILE=)", NULL },
+	{ ENFILE, "too many open files in the system, raise fs.file-max", "too many open files in the system, raise fs.file-max",
+	  NULL },
+	{ ENOSPC, "more events than the CPU has counters", "more events than the kernel has room for",
+	  "another event has the sampler of this CPU" },
+	{ EBUSY, "another user has the counters for himself", "another user has it for himself",
+	  "another user has the sampler for himself" },
 	{ ENOSYS, "this kernel was built without perf events (CONFIG_PERF_EVENTS)",
-	  "this kernel was built without perf events (CONFIG_PERF_EVENTS)" },
-	{ ENOMEM, "no memory", "no memory" },
+	  "this kernel was built without perf events (CONFIG_PERF_EVENTS)", NULL },
+	{ ENOMEM, "no memory", "no memory", NULL },
 };
+
+static const char *reason_of(const struct explanation *explanation, const struct op_event *event)
+{
+	if (event->role != OP_EVENT_PLAIN && explanation->ibs)
+		return explanation->ibs;
+	return event->role == OP_EVENT_PLAIN && event->type == PERF_TYPE_SOFTWARE ? explanation->software : explanation->hardware;
+}
 
 char *op_event_explain(const struct op_event *event, int err)
 {
-	bool software = event->type == PERF_TYPE_SOFTWARE;
 	struct op_text text = { 0 };
 	const char *reason = NULL;
 
@@ -320,7 +346,7 @@ char *op_event_explain(const struct op_event *event, int err)
 		err = -err;
 	for (size_t i = 0; i < op_array_size(explanations); i++)
 		if (explanations[i].err == err)
-			reason = software ? explanations[i].software : explanations[i].hardware;
+			reason = reason_of(&explanations[i], event);
 	op_text_printf(&text, "event %s: %s", event->name, reason ? reason : strerror(err));
 	return op_text_steal(&text);
 }

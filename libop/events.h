@@ -7,7 +7,7 @@
  * NAME is TIMER (count is a period in ns of PERF_COUNT_SW_CPU_CLOCK, idle excluded), one of perf's generic hardware and
  * software names (perf-list(1): cycles, instructions, cache-misses, page-faults ...), or rNNN, a raw event in hexadecimal.
  * kernel and user are 0 or 1 (default 1): whether code of that kind is sampled. Names compare without regard to case; the
- * canonical spelling is the table's.
+ * canonical spelling is the table's. The derived events of IBS have a form of their own (libop/ibs_request.h).
  */
 #ifndef OP_EVENTS_H
 #define OP_EVENTS_H
@@ -15,11 +15,21 @@
 #include <linux/perf_event.h>
 
 #include "libop/compiler.h"
+#include "libop/ibs_request.h"
 #include "libop/text.h"
 
 #define OP_EVENT_NAME_BYTES 64
-#define OP_EVENTS_MAX 32 /* in one setup */
+#define OP_EVENTS_MAX 128 /* in one setup */
 #define OP_EVENT_COUNT_MAX UINT32_MAX /* the field ctr_count of a sample file has 32 bits */
+
+/* How an event comes to its samples. */
+enum op_event_role {
+	OP_EVENT_PLAIN,   /* the kernel takes one when the event's count has come */
+	OP_EVENT_SAMPLER, /* so it does of an IBS sampler, which has no sample files: what its samples say is the derived events' */
+	OP_EVENT_DERIVED, /* counted out of the samples of a sampler; may add more than 1, in a unit of its own */
+	OP_EVENT_MEMORY,  /* what the memory view keeps of them, below mem/ and in no ledger (libop/mem.h) */
+	OP_NR_EVENT_ROLES,
+};
 
 struct op_event {
 	char name[OP_EVENT_NAME_BYTES]; /* canonical; has no '.' and no '/', so that it can be part of a file name */
@@ -32,6 +42,12 @@ struct op_event {
 	uint64_t config;   /* perf_event_attr.config */
 	uint32_t number;   /* header field ctr_event: 0 for TIMER, else a number of opd's own that is never reused; raw events:
 			      bit 31 and the code, folded to 31 bits */
+	enum op_event_role role;
+	struct op_ibs_sampler sampler;       /* of a SAMPLER how it is set, of a DERIVED one how its sampler is */
+	const struct op_ibs_event *derived;  /* of a DERIVED one */
+	uint32_t cpu_type;                   /* of a DERIVED one, the header field cpu_type: whose event files have the number */
+	uint32_t first_derived, end_derived; /* of a SAMPLER: where its events are in the list (libop/event_ibs.h) */
+	uint32_t memory;                     /* of a SAMPLER: where its MEMORY event is; 0: it has none */
 };
 
 /*

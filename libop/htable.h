@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * An intrusive hash table: the entry carries its link, the table never allocates entries, doubling keeps chains short, and
- * a table that has become nearly empty gives its room back. The
- * caller compares keys: walk with op_htable_first and op_htable_next, both give entries of the same hash only.
+ * An intrusive hash table: the entry carries its link, the table never allocates entries, doubling keeps chains short, and a table
+ * that has become nearly empty gives its room back. The caller compares keys: walk with op_htable_first and op_htable_next, both
+ * give entries of the same hash only.
  * Not thread-safe; one owner.
  */
 #ifndef OP_HTABLE_H

@@ -5,6 +5,7 @@
 
 #include "libop/parse.h"
 
+#define CPU_TYPE_AMD_GENERIC 69u
 #define FAMILY_LAST   0x1au
 #define CPUID_BYTES   64
 #define CPUID_FIELDS  4
@@ -55,6 +56,18 @@ void op_ibs_cpu_init(uint32_t family, uint32_t model, struct op_ibs_cpu *ret_cpu
 		traits = (traits | row->has) & ~row->lacks;
 	}
 	*ret_cpu = (struct op_ibs_cpu){ .family = family, .model = model, .traits = traits };
+}
+
+uint32_t op_ibs_cpu_type(const struct op_ibs_cpu *cpu)
+{
+	static const struct {
+		uint32_t family, cpu_type;
+	} types[] = { { 0x10, 35 }, { 0x12, 51 }, { 0x14, 52 }, { 0x15, 53 } };
+
+	for (size_t i = 0; i < op_array_size(types); i++)
+		if (types[i].family == cpu->family)
+			return types[i].cpu_type;
+	return CPU_TYPE_AMD_GENERIC;
 }
 
 int op_ibs_cpu_parse(const char *cpuid, struct op_ibs_cpu *ret_cpu)

@@ -63,6 +63,9 @@ struct op_ibs_cpu {
  */
 void op_ibs_cpu_init(uint32_t family, uint32_t model, struct op_ibs_cpu *ret_cpu) OP_NONNULL;
 
+/* The number of the CPU in the header of sample files (oprofile 1.x's cpu_type): that of its family, else of AMD's in general. */
+uint32_t op_ibs_cpu_type(const struct op_ibs_cpu *cpu) OP_NONNULL OP_MUST_CHECK;
+
 /*
  * The same from perf's text, "AuthenticAMD,family,model,stepping" in decimal (perf.data feature CPUID). 0; -EINVAL: no such
  * text; -ENODEV: a CPU of another vendor.

@@ -198,10 +198,15 @@ const char *op_ibs_event_unit(const struct op_ibs_event *event)
 {
 	static const char *const units[OP_IBS_NR_AMOUNTS] = {
 		[OP_IBS_SAMPLES] = "samples",	 [OP_IBS_LATENCY] = "cycles",	  [OP_IBS_TLB_REFILL] = "cycles",
-		[OP_IBS_TAG_TO_RET] = "cycles", [OP_IBS_COMP_TO_RET] = "cycles", [OP_IBS_DEPTH] = "outstanding misses",
+		[OP_IBS_TAG_TO_RET] = "cycles", [OP_IBS_COMP_TO_RET] = "cycles", [OP_IBS_DEPTH] = "misses",
 	};
 
 	return units[event->amount];
+}
+
+const char *op_ibs_sampler_name(enum op_ibs_kind kind)
+{
+	return kind == OP_IBS_FETCH ? "ibs_fetch" : "ibs_op";
 }
 
 const struct op_ibs_unit_mask *op_ibs_unit_mask(enum op_ibs_kind kind, size_t index)

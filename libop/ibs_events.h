@@ -45,8 +45,11 @@ bool op_ibs_event_is_there(const struct op_ibs_event *event, const struct op_ibs
 /* What a sample of any kind adds to the event: 0 when it is none of it. */
 uint32_t op_ibs_event_adds(const struct op_ibs_event *event, const struct op_ibs *ibs) OP_NONNULL OP_MUST_CHECK;
 
-/* What is counted: "samples", "cycles", "outstanding misses". */
+/* What is counted: "samples", "cycles", "misses". */
 const char *op_ibs_event_unit(const struct op_ibs_event *event) OP_NONNULL OP_MUST_CHECK;
+
+/* The sampler behind the events of a kind, as the kernel's PMU is called: "ibs_fetch", "ibs_op". */
+const char *op_ibs_sampler_name(enum op_ibs_kind kind) OP_MUST_CHECK;
 
 /* A unit mask of a kind: row `index`, from 0; NULL after the last. The first one that the CPU has is the default. */
 struct op_ibs_unit_mask {

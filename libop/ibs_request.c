@@ -7,7 +7,6 @@
 
 #include "libop/events.h"
 #include "libop/parse.h"
-#include "libop/text.h"
 
 #define GRANULARITY      16u
 #define FETCH_PERIOD_MIN 0x10u
@@ -288,6 +287,16 @@ int op_ibs_request_parse(const char *spec, const struct op_ibs_host *host, struc
 	return err;
 }
 
+void op_ibs_filter_format(const struct op_ibs_filter *filter, struct op_text *text)
+{
+	if (filter->l3_miss_only)
+		op_text_add(text, ":l3miss");
+	if (filter->random)
+		op_text_add(text, ":rand");
+	if (filter->load_latency)
+		op_text_printf(text, ":ldlat=%" PRIu32, filter->load_latency);
+}
+
 /* ---- from requests to samplers ---- */
 
 /* What two events of a kind want differently, or NULL. */
@@ -351,4 +360,20 @@ void op_ibs_attr(const struct op_ibs_sampler *sampler, uint32_t pmu_type, struct
 	attr->exclude_user = !sampler->user;
 	if (!sampler->kernel || !sampler->user)
 		attr->config2 = CONFIG2_SOFTWARE_FILTER;
+}
+
+void op_ibs_attr_read(const struct perf_event_attr *attr, struct op_ibs_sampler *sampler)
+{
+	bool is_fetch = sampler->kind == OP_IBS_FETCH;
+	uint64_t period;
+
+	sampler->count = attr->sample_period;
+	if (!sampler->count && !op_ibs_config_period(sampler->kind, OP_IBS_CAPS_KNOWN, attr->config, &period))
+		sampler->count = period;
+	sampler->unit_mask = !is_fetch && attr->config & OP_CONFIG_DISPATCHED;
+	sampler->filter = (struct op_ibs_filter){
+		.l3_miss_only = attr->config & (is_fetch ? FETCH_CONFIG_L3_MISS : OP_CONFIG_L3_MISS),
+		.random = is_fetch && attr->config & FETCH_CONFIG_RANDOM,
+		.load_latency = is_fetch ? 0 : (uint32_t)attr->config1,
+	};
 }

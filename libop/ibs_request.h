@@ -15,6 +15,7 @@
 #define OP_IBS_REQUEST_H
 
 #include "libop/ibs_events.h"
+#include "libop/text.h"
 
 #define OP_IBS_LD_LAT_MIN 128
 #define OP_IBS_LD_LAT_MAX 2048
@@ -22,7 +23,8 @@
 /* What the CPU offers. */
 struct op_ibs_host {
 	struct op_ibs_cpu cpu;
-	uint32_t caps; /* enum op_ibs_caps */
+	uint32_t caps;			    /* enum op_ibs_caps */
+	uint32_t pmu_types[OP_IBS_NR_KINDS]; /* perf_event_attr.type of its samplers */
 };
 
 struct op_ibs_filter {
@@ -67,6 +69,12 @@ int op_ibs_plan(const struct op_ibs_request *requests, size_t nr_requests, struc
  * /sys/bus/event_source/devices/ibs_fetch/type or ibs_op/type. PERF_SAMPLE_RAW and the rest are the caller's.
  */
 void op_ibs_attr(const struct op_ibs_sampler *sampler, uint32_t pmu_type, struct perf_event_attr *attr) OP_NONNULL;
+
+/* What a specification says beyond NAME:count:unitmask:kernel:user, each part with its ':' before it. */
+void op_ibs_filter_format(const struct op_ibs_filter *filter, struct op_text *text) OP_NONNULL;
+
+/* The other way round: count, unit mask and filters of a sampler whose kind is given, out of an attr that some kernel took. */
+void op_ibs_attr_read(const struct perf_event_attr *attr, struct op_ibs_sampler *sampler) OP_NONNULL;
 
 /* The period that is allowed and nearest to this one; the same when it is allowed itself. */
 uint64_t op_ibs_period_nearest(enum op_ibs_kind kind, uint64_t period) OP_MUST_CHECK;

@@ -43,6 +43,7 @@ const char *op_loss_meaning(enum op_loss reason);
 	X(files_forgotten, "sample files, closed and not in use, that are found by name when they are needed again") \
 	X(mappings_dropped, "mappings of processes that have too many") \
 	X(processes_dropped, "processes that there was no room for: filed under no-process") \
+	X(memory_dropped, "facts for opreport --mem that there was no room for") \
 	X(cgroups_forgotten, "cgroups that were forgotten to make room; those that are there are found again") \
 	X(cgroup_slots_taken_back, "cgroups that had no samples lately, whose files are found by name when they have some") \
 	X(dcookie_errors, "times that the dcookie table could not be written; it is tried again") \
@@ -64,6 +65,12 @@ struct op_ledger_event {
 	uint64_t count;		/* sampling period */
 	uint32_t unit_mask;
 	uint32_t every_event;	/* 1: taken is the event's own count; 0: received + lost_kernel by definition */
+	/*
+	 * enum op_event_role. The samples of a SAMPLER are stored when they have been decoded; what they said is in the rows of
+	 * the DERIVED events, which count in units of their own (op_ibs_event_unit).
+	 */
+	uint32_t role;
+	uint32_t padding;
 	uint64_t taken;
 	uint64_t received;
 	uint64_t stored;

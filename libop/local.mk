@@ -14,6 +14,7 @@ libop_libop_a_SOURCES = \
 	libop/dcookie.c libop/dcookie.h libop/dcookie_table.h \
 	libop/dcookie_file.c \
 	libop/dcookie_name.c \
+	libop/event_ibs.c libop/event_ibs.h \
 	libop/events.c libop/events.h \
 	libop/file.c libop/file.h \
 	libop/htable.c libop/htable.h \
@@ -21,10 +22,13 @@ libop_libop_a_SOURCES = \
 	libop/ibs_cpu.c libop/ibs_cpu.h \
 	libop/ibs_data_src.c \
 	libop/ibs_events.c libop/ibs_events.h \
+	libop/ibs_host.c libop/ibs_host.h \
 	libop/ibs_meaning.c libop/ibs_meaning.h \
 	libop/ibs_request.c libop/ibs_request.h \
+	libop/ibs_stats.c libop/ibs_stats.h \
 	libop/ledger.c libop/ledger.h \
 	libop/mangle.c libop/mangle.h \
+	libop/mem.c libop/mem.h \
 	libop/odb.c libop/odb.h \
 	libop/odb_file.c libop/odb_file.h \
 	libop/odb_read.c \
@@ -35,6 +39,7 @@ libop_libop_a_SOURCES = \
 	libop/perf_event.c libop/perf_event.h \
 	libop/perf_feature.c libop/perf_feature.h \
 	libop/perf_input.c libop/perf_input.h \
+	libop/perf_raw.c libop/perf_raw.h \
 	libop/perf_record.c libop/perf_record.h \
 	libop/perf_zstd.c libop/perf_zstd.h \
 	libop/record.c libop/record.h \

@@ -175,6 +175,16 @@ static uint32_t find(const struct op_odb *odb, uint64_t key)
 	return index;
 }
 
+uint32_t op_odb_nr_nodes(const struct op_odb *odb)
+{
+	return odb->map.descr->current_size - 1;
+}
+
+bool op_odb_has(const struct op_odb *odb, uint64_t key)
+{
+	return find(odb, key);
+}
+
 static int insert(struct op_odb *odb, uint64_t key, uint32_t count)
 {
 	uint32_t index;

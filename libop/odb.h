@@ -88,6 +88,9 @@ int op_odb_open(int dir_fd, const char *path, const char *tmp_path, const struct
 /* The header of the open file: of an existing one it is what it had. */
 const struct op_odb_header *op_odb_header(const struct op_odb *odb) OP_NONNULL;
 
+/* How many nodes there are, and whether one of them has the key. */
+uint32_t op_odb_nr_nodes(const struct op_odb *odb) OP_NONNULL;
+bool op_odb_has(const struct op_odb *odb, uint64_t key) OP_NONNULL;
 /* True when op_odb_open made the file. */
 bool op_odb_is_new(const struct op_odb *odb) OP_NONNULL;
 

@@ -15,6 +15,7 @@
 #define OP_PERF_EVENTS_MAX 1024u
 #define OP_PERF_IDS_MAX    (1u << 22)
 #define OP_PERF_NO_EVENT   UINT32_MAX
+#define OP_PERF_FORMAT_LOST (1u << 4) /* PERF_FORMAT_LOST, Linux 6.0 */
 
 /* Where the fields of a sample are, bytes behind the header; and those of sample_id, bytes before the end. -1: not there. */
 struct op_perf_layout {

@@ -161,6 +161,26 @@ static int read_event_desc(struct op_perf_features *features OP_UNUSED, struct o
 	return 0;
 }
 
+/* Number and name of each. */
+static int read_pmu_mappings(struct op_perf_features *features, struct op_perf_events *events OP_UNUSED, struct cursor *cursor)
+{
+	uint32_t nr_pmus, type;
+
+	if (!take_u32(cursor, &nr_pmus))
+		return -EBADMSG;
+	for (uint32_t i = 0; i < nr_pmus; i++) {
+		const char *name;
+		size_t length;
+
+		if (!take_u32(cursor, &type) || !take_string(cursor, &name, &length))
+			return -EBADMSG;
+		for (enum op_ibs_kind kind = 0; kind < OP_IBS_NR_KINDS; kind++)
+			if (length == strlen(op_ibs_sampler_name(kind)) && !memcmp(name, op_ibs_sampler_name(kind), length))
+				features->ibs_pmu_types[kind] = type;
+	}
+	return 0;
+}
+
 /* Version, kind, level, ratio, and how much perf compresses at a time. */
 static int read_compressed(struct op_perf_features *features, struct op_perf_events *events OP_UNUSED, struct cursor *cursor)
 {
@@ -191,6 +211,7 @@ static const reader readers[] = {
 	[OP_PERF_FEATURE_CPU_ID] = read_cpu_id,
 	[OP_PERF_FEATURE_CMDLINE] = read_cmdline,
 	[OP_PERF_FEATURE_EVENT_DESC] = read_event_desc,
+	[OP_PERF_FEATURE_PMU_MAPPINGS] = read_pmu_mappings,
 	[OP_PERF_FEATURE_COMPRESSED] = read_compressed,
 };
 
@@ -202,6 +223,24 @@ int op_perf_feature_read(struct op_perf_features *features, struct op_perf_event
 	if (feature >= op_array_size(readers) || !readers[feature])
 		return 0;
 	return readers[feature](features, events, &cursor);
+}
+
+bool op_perf_is_ibs(const struct op_perf_features *features, const struct op_perf_event *event, enum op_ibs_kind *ret_kind)
+{
+	bool has_pmus = features->ibs_pmu_types[OP_IBS_FETCH] || features->ibs_pmu_types[OP_IBS_OP];
+
+	if (!(event->attr.sample_type & PERF_SAMPLE_RAW) || event->attr.type < PERF_TYPE_MAX)
+		return false;
+	for (enum op_ibs_kind kind = 0; kind < OP_IBS_NR_KINDS; kind++) {
+		const char *name = op_ibs_sampler_name(kind);
+
+		if (has_pmus ? event->attr.type != features->ibs_pmu_types[kind]
+			     : !event->name || strncmp(event->name, name, strlen(name)) != 0)
+			continue;
+		*ret_kind = kind;
+		return true;
+	}
+	return false;
 }
 
 /* ---- build-ids ---- */

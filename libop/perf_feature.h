@@ -8,6 +8,7 @@
 #define OP_PERF_FEATURE_H
 
 #include "libop/compiler.h"
+#include "libop/ibs_events.h"
 #include "libop/perf_event.h"
 #include "libop/record.h"
 
@@ -24,6 +25,7 @@ enum op_perf_feature {
 	OP_PERF_FEATURE_CPU_ID = 9,
 	OP_PERF_FEATURE_CMDLINE = 11,
 	OP_PERF_FEATURE_EVENT_DESC = 12,
+	OP_PERF_FEATURE_PMU_MAPPINGS = 16,
 	OP_PERF_FEATURE_COMPRESSED = 27,
 };
 
@@ -38,8 +40,13 @@ struct op_perf_features {
 	char *cmdline;            /* the words with blanks between them */
 	uint32_t nr_cpus;         /* 0: not told */
 	uint32_t compressed_from; /* bytes at most in the original of a compressed record; 0: not told */
+	uint32_t ibs_pmu_types[OP_IBS_NR_KINDS]; /* perf_event_attr.type of AMD's samplers; 0: not told */
 	struct op_htable build_ids;
 };
+
+/* True for an event whose samples have the registers of an IBS sampler: PMU or, where the file has no list of PMUs, name. */
+bool op_perf_is_ibs(const struct op_perf_features *features, const struct op_perf_event *event,
+		    enum op_ibs_kind *ret_kind) OP_NONNULL OP_MUST_CHECK;
 
 /* Takes one section in. 0, also for one that opd does not know; -EBADMSG: it does not hold what it should; -ENOMEM. */
 int op_perf_feature_read(struct op_perf_features *features, struct op_perf_events *events, uint64_t feature, const uint8_t *bytes,

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "libop/perf_input.h"
-#include "libop/record.h"
+#include "libop/perf_raw.h"
 
 #define MADE_UP_FORK    (1u << 13) /* misc of a FORK that perf wrote for what ran before: PERF_RECORD_MISC_FORK_EXEC */
 #define WORDS_OF_HEADER 1u
@@ -15,7 +15,6 @@
 #define KSYMBOL_NAME    16u
 #define TASK_TIME       16u
 #define UNKNOWN_PID     UINT32_MAX
-#define FORMAT_LOST     (1u << 4) /* PERF_FORMAT_LOST, Linux 6.0 */
 
 /* A record on its way. */
 struct source {
@@ -89,6 +88,39 @@ static void put_who(const struct source *source, uint64_t *at)
 
 /* ---- records for the ring pair ---- */
 
+/* Whether opd has a use for PERF_SAMPLE_RAW of the record's event. */
+static bool has_registers(const struct source *source)
+{
+	struct op_perf_translator *translator = source->translator;
+	uint8_t *has_raw = &translator->has_raw[source->record->event];
+	enum op_ibs_kind kind;
+
+	if (op_unlikely(*has_raw == OP_PERF_RAW_UNTOLD))
+		*has_raw = op_perf_is_ibs(translator->features, &translator->events->events[source->record->event], &kind)
+				   ? OP_PERF_RAW_IBS
+				   : OP_PERF_RAW_NONE;
+	return *has_raw == OP_PERF_RAW_IBS;
+}
+
+/* Behind the other fields. What is cut short is left out, and the decoder finds that it is. */
+static void put_registers(struct source *source, uint64_t *at)
+{
+	const struct op_perf_event *event = &source->translator->events->events[source->record->event];
+	uint64_t *out = source->translator->out;
+	const uint8_t *raw;
+	uint32_t raw_bytes;
+	size_t nr_words;
+
+	if (op_perf_raw(event, source->body, source->nr_bytes, source->swapped, &raw, &raw_bytes) < 0)
+		return;
+	raw_bytes = (uint32_t)op_min_u64(raw_bytes, OP_PERF_RAW_BYTES_MAX);
+	nr_words = (sizeof(raw_bytes) + raw_bytes + sizeof(*at) - 1) / sizeof(*at);
+	at[nr_words - 1] = 0;
+	memcpy(at, &raw_bytes, sizeof(raw_bytes));
+	memcpy((uint8_t *)at + sizeof(raw_bytes), raw, raw_bytes);
+	begin(source, OP_PERF_RING, PERF_RECORD_SAMPLE, source->header->misc, (size_t)(at - out) + nr_words);
+}
+
 static int take_sample(struct source *source)
 {
 	const struct op_perf_layout *layout;
@@ -111,6 +143,8 @@ static int take_sample(struct source *source)
 	out[2] = layout->tid >= 0 ? pair_of(u32_at(source, (size_t)layout->tid), u32_at(source, (size_t)layout->tid + 4))
 				  : pair_of(UNKNOWN_PID, UNKNOWN_PID);
 	out[3] = record->time_ns;
+	if (op_unlikely(has_registers(source)))
+		put_registers(source, out + 4);
 	return 0;
 }
 
@@ -118,7 +152,7 @@ static bool tells_lost_samples(const struct source *source)
 {
 	uint32_t event = source->record->event;
 
-	return event != OP_PERF_NO_EVENT && source->translator->events->events[event].attr.read_format & FORMAT_LOST;
+	return event != OP_PERF_NO_EVENT && source->translator->events->events[event].attr.read_format & OP_PERF_FORMAT_LOST;
 }
 
 static uint32_t event_of_id(const struct source *source, uint64_t id)

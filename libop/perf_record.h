@@ -7,6 +7,7 @@
  *
  *   SAMPLE                  OP_SAMPLE_TYPE, the identifier is the number of the event + 1; one that is too short, or of an event that
  *                           the file does not have, becomes a record without body, which opd counts as undecodable
+ *                           IBS: OP_SAMPLE_TYPE_IBS, the registers as they are
  *   LOST, LOST_SAMPLES      one of them: LOST_SAMPLES where the event has PERF_FORMAT_LOST, since LOST tells the same again there
  *   THROTTLE, UNTHROTTLE    for their event
  *   MMAP, MMAP2             MMAP2, with the build-id that the file has for that name; of the kernel: OP_PERF_KERNEL
@@ -22,8 +23,11 @@
 #include "libop/compiler.h"
 #include "libop/perf_event.h"
 #include "libop/perf_feature.h"
+#include "libop/record.h"
 
 #define OP_PERF_NAME_BYTES_MAX 4096u
+#define OP_PERF_RAW_BYTES_MAX  2064u /* of an IBS sample: more than its decoder takes */
+#define OP_PERF_RING_BYTES_MAX (OP_SAMPLE_RECORD_BYTES + OP_PERF_RAW_BYTES_MAX + 8) /* of a record for a ring pair */
 
 enum op_perf_kind {
 	OP_PERF_PASSED_OVER, /* nothing for opd */
@@ -41,11 +45,14 @@ struct op_perf_record {
 	const struct perf_event_header *header; /* until the next one; NULL when it is passed over or a round */
 };
 
+enum op_perf_has_raw { OP_PERF_RAW_UNTOLD, OP_PERF_RAW_NONE, OP_PERF_RAW_IBS };
+
 struct op_perf_translator {
 	const struct op_perf_events *events;
 	const struct op_perf_features *features;
 	bool swapped;
 	uint64_t last_ns;
+	uint8_t has_raw[OP_PERF_EVENTS_MAX]; /* of an event: enum op_perf_has_raw, as its first sample finds it */
 	uint64_t out[(OP_PERF_NAME_BYTES_MAX + 256) / 8];
 };
 

@@ -109,13 +109,9 @@ int op_record_sample(const struct perf_event_header *header, struct op_sample *r
 
 int op_record_sample_cgroup(const struct perf_event_header *header, uint64_t *ret_cgroup_id)
 {
-	const uint8_t *bytes;
-	size_t nr_bytes;
-
-	bytes = body(header, sizeof(struct sample_body) + sizeof(*ret_cgroup_id), 0, &nr_bytes);
-	if (op_unlikely(!bytes))
+	if (op_unlikely(header->size < sizeof(*header) + sizeof(struct sample_body) + sizeof(*ret_cgroup_id)))
 		return -EBADMSG;
-	memcpy(ret_cgroup_id, bytes + sizeof(struct sample_body), sizeof(*ret_cgroup_id));
+	memcpy(ret_cgroup_id, (const uint8_t *)header + header->size - sizeof(*ret_cgroup_id), sizeof(*ret_cgroup_id));
 	return 0;
 }
 

@@ -19,6 +19,9 @@
 /* Separated by cgroup, the sampling events ask for this as well (Linux 5.7): the cgroup's id stands behind the rest of the sample. */
 #define OP_SAMPLE_TYPE_CGROUP (OP_SAMPLE_TYPE | PERF_SAMPLE_CGROUP)
 
+/* A sampler of IBS asks for its registers as well (libop/ibs.h). */
+#define OP_SAMPLE_TYPE_IBS(with_cgroup) (((with_cgroup) ? OP_SAMPLE_TYPE_CGROUP : OP_SAMPLE_TYPE) | PERF_SAMPLE_RAW)
+
 #define OP_BUILD_ID_BYTES_MAX 20
 
 enum op_cpumode {
@@ -114,7 +117,7 @@ int op_record_namespaces(const struct perf_event_header *header,
 			 struct op_namespaces_record *ret_namespaces) OP_NONNULL OP_MUST_CHECK;
 int op_record_cgroup(const struct perf_event_header *header, struct op_cgroup_record *ret_cgroup) OP_NONNULL OP_MUST_CHECK;
 
-/* The cgroup's id in a sample of OP_SAMPLE_TYPE_CGROUP. 0 or -EBADMSG. */
+/* The cgroup's id, the last word of a sample of OP_SAMPLE_TYPE_CGROUP, or of one with PERF_SAMPLE_RAW as well. 0 or -EBADMSG. */
 int op_record_sample_cgroup(const struct perf_event_header *header, uint64_t *ret_cgroup_id) OP_NONNULL OP_MUST_CHECK;
 
 /* Who and when of any record but SAMPLE. */

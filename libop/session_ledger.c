@@ -36,7 +36,7 @@ struct op_ledger_event *op_session_ledger_row(struct op_session_ledger *ledger, 
 		return NULL;
 	ledger->events = events;
 	row = &events[ledger->nr_events++];
-	*row = (struct op_ledger_event){ .count = event->count, .unit_mask = event->unit_mask };
+	*row = (struct op_ledger_event){ .count = event->count, .unit_mask = event->unit_mask, .role = event->role };
 	memcpy(row->name, event->name, sizeof(row->name));
 	return row;
 }
@@ -50,7 +50,8 @@ static void add_time(struct op_text *text, const char *word, uint64_t ns)
 
 static void add_event(struct op_text *text, const struct op_ledger_event *event)
 {
-	op_text_printf(text, "event\t%s\t%" PRIu64 "\t%" PRIu32, event->name, event->count, event->unit_mask);
+	op_text_printf(text, "%s\t%s\t%" PRIu64 "\t%" PRIu32, event->role == OP_EVENT_SAMPLER ? "sampler" : "event", event->name,
+		       event->count, event->unit_mask);
 	op_text_printf(text, "\treceived=%" PRIu64 "\tstored=%" PRIu64 "\tunattributed=%" PRIu64 "\tlost_kernel=%" PRIu64,
 		       event->received, event->stored, event->unattributed, event->lost_kernel);
 	for (size_t i = 0; i < OP_NR_LOSS; i++)
@@ -165,7 +166,7 @@ static int read_number(struct op_ledger_event *event, char *word)
 	return err;
 }
 
-static int read_event(struct op_session_ledger *ledger, char *rest)
+static int read_row(struct op_session_ledger *ledger, char *rest, enum op_event_role role)
 {
 	char *name = strsep(&rest, "\t"), *count = strsep(&rest, "\t"), *mask = strsep(&rest, "\t"), *word;
 	struct op_ledger_event event = { 0 }, *row;
@@ -176,6 +177,7 @@ static int read_event(struct op_session_ledger *ledger, char *rest)
 	if (!count || !mask || !*name || strlen(name) >= sizeof(event.name))
 		return -EINVAL;
 	memcpy(event.name, name, strlen(name) + 1);
+	event.role = role == OP_EVENT_PLAIN && op_ibs_event_find(name) ? OP_EVENT_DERIVED : role;
 	err = read_decimal(count, UINT64_MAX, &event.count);
 	if (!err)
 		err = read_decimal(mask, UINT32_MAX, &value);
@@ -193,10 +195,23 @@ static int read_event(struct op_session_ledger *ledger, char *rest)
 	return 0;
 }
 
+static int read_event(struct op_session_ledger *ledger, char *rest)
+{
+	return read_row(ledger, rest, OP_EVENT_PLAIN);
+}
+
+static int read_sampler(struct op_session_ledger *ledger, char *rest)
+{
+	return read_row(ledger, rest, OP_EVENT_SAMPLER);
+}
+
 static const struct {
 	const char *word;
 	int (*read)(struct op_session_ledger *ledger, char *rest);
-} readers[] = { { "ended", read_ended }, { "begin", read_begin }, { "end", read_end }, { "event", read_event } };
+} readers[] = {
+	{ "ended", read_ended }, { "begin", read_begin },     { "end", read_end },
+	{ "event", read_event }, { "sampler", read_sampler },
+};
 
 static int read_line(struct op_session_ledger *ledger, char *line)
 {

@@ -5,7 +5,7 @@
  *
  *   received = stored + sum of lost_<reason>     and     stored = what the sample files hold
  *
- * once the session is closed. Text in lines; the first is "opd-ledger 1", every other is a word and what belongs to it, separated by tabs
+ * once the session is closed. A sampler of IBS has no sample files: the second line holds for the events that are derived from it. Text in lines; the first is "opd-ledger 1", every other is a word and what belongs to it, separated by tabs
  * (doc/format.md). Readers pass over words that they do not know. A session of the genuine tools has none.
  */
 #ifndef OP_SESSION_LEDGER_H
@@ -37,7 +37,7 @@ struct op_session_ledger {
 	uint64_t begin_ns,
 		end_ns; /* since 1970, as the clock of the time of writing sees them; the end of an open one is when it was written */
 	struct op_ledger_event
-		*events; /* name, count, unit_mask, received, stored, unattributed, lost_kernel, lost[]; one row each */
+		*events; /* name, count, unit_mask, role, received, stored, unattributed, lost_kernel, lost[]; one row each */
 	size_t nr_events;
 };
 

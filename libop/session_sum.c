@@ -15,6 +15,7 @@ static int add_file(struct op_session_ledger *ledger, const struct op_sample_nam
 	if (strlen(name->event) >= sizeof(event.name))
 		return -EBADMSG;
 	memcpy(event.name, name->event, strlen(name->event) + 1);
+	event.role = op_ibs_event_find(event.name) ? OP_EVENT_DERIVED : OP_EVENT_PLAIN;
 	row = op_session_ledger_row(ledger, &event);
 	if (!row)
 		return -ENOMEM;
@@ -66,8 +67,10 @@ int op_session_ledger_add_files(struct op_session_ledger *ledger, int dir_fd, ui
 
 int op_session_ledger_correct(struct op_session_ledger *ledger, const struct op_session_ledger *sums)
 {
+	/* A sampler has no files: what it said is all there is. */
 	for (size_t i = 0; i < ledger->nr_events; i++)
-		ledger->events[i].stored = 0;
+		if (ledger->events[i].role != OP_EVENT_SAMPLER)
+			ledger->events[i].stored = 0;
 	for (size_t i = 0; i < sums->nr_events; i++) {
 		struct op_ledger_event *row = op_session_ledger_row(ledger, &sums->events[i]);
 

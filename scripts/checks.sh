@@ -16,8 +16,15 @@ configure_options() {
 # The system tests that a build with sanitizers runs: those that do not compare shares of time.
 SANITIZED_SYSTEM="agreement attribution control errors page_faults restart turns"
 
-# Builds a variant once; whoever needs it calls this first.
+# Builds a variant once; whoever needs it calls this first, several at a time too.
 need_build() {
+	(
+		flock 9
+		build_once "$1"
+	) 9>"$temporary/lock-$1"
+}
+
+build_once() {
 	[ ! -e "$temporary/built-$1" ] || return 0
 	if [ -e "$temporary/broken-$1" ]; then
 		echo "there is no $1 build, see the case $1/build"
@@ -148,29 +155,33 @@ demo_works() {
 	"$top/scripts/demo" "$@" && left_by "$top/build-demo/"
 }
 
-run_checks() {
-	check gcc/build need_build gcc
-	check_units gcc
-	check_golden
+static_checks() {
 	check headers/gcc headers_alone gcc
 	check headers/clang headers_alone clang
 	check style house_style
 	check shellcheck scripts_sane
 	check cppcheck static_analysis
+}
+
+run_checks() {
+	check gcc/build need_build gcc
+	together check_units gcc
+	together check_golden
+	together static_checks
 	check model "$top/tests/model/run.sh"
 	[ "$quick" = no ] || return 0
 	# shellcheck disable=SC2046
 	check_systems gcc $(system_tests)
 	check container run_built gcc python3 "$top/tests/systemd/test_container.py"
 	check clang/build need_build clang
-	check_units clang
+	together check_units clang
 	check install install_elsewhere
 	check asan/build need_build asan
-	check_units asan
+	together check_units asan
 	# shellcheck disable=SC2086
 	check_systems asan $SANITIZED_SYSTEM
 	check tsan/build need_build tsan
-	check_units tsan
+	together check_units tsan
 	# shellcheck disable=SC2086
 	check_systems tsan $SANITIZED_SYSTEM
 	check distcheck distcheck

@@ -33,7 +33,7 @@ tests_system_jit_work_SOURCES = tests/system/jit_work.c
 tests_system_perf_data_SOURCES = tests/system/perf_data.c
 tests_system_perf_data_LDADD = libop/libop.a
 
-EXTRA_DIST += tests/format/reader.py tests/format/agree.py \
+EXTRA_DIST += tests/README.md tests/format/reader.py tests/format/agree.py \
 	tests/unit/cmocka_all.h tests/unit/memory_ring.h tests/unit/sample_writer.h tests/unit/sideband_records.h \
 	tests/unit/test_box.h tests/unit/kernel_events.h tests/unit/pipeline.h tests/unit/record_text.h \
 	tests/golden/run.py tests/golden/cases.txt tests/style.py tests/cppcheck.txt \
@@ -45,7 +45,7 @@ EXTRA_DIST += tests/format/reader.py tests/format/agree.py \
 	tests/system/faultload.py tests/system/test_fault_kill.py tests/system/test_fault_dump.py \
 	tests/system/test_fault_space.py tests/system/test_fault_tree.py tests/system/test_fault_rotate.py \
 	tests/system/test_headers.py tests/system/test_many_files.py \
-	tests/system/test_jit.py tests/system/test_kernel.py tests/system/test_opcheck.py tests/system/test_opcontrol.py tests/system/test_overwrite.py \
+	tests/system/test_jit.py tests/system/test_kernel.py tests/system/test_modules.py tests/system/opd_test_module.c tests/system/test_opcheck.py tests/system/test_opcontrol.py tests/system/test_overwrite.py \
 	tests/system/test_page_faults.py tests/system/test_restart.py tests/system/test_service.py tests/system/test_socket.py tests/system/test_rotation.py tests/system/test_sessions.py tests/system/test_shares.py tests/system/test_swaps.py \
 	tests/system/test_storm.py tests/system/test_import.py tests/system/perf_swap.py \
 	tests/system/test_turns.py tests/system/long_soak.py tests/system/test_perf_script.py tests/system/test_separate.py \
@@ -53,6 +53,7 @@ EXTRA_DIST += tests/format/reader.py tests/format/agree.py \
 	tests/bench/bench.py tests/bench/bench_disk.py tests/bench/bench_import.py
 
 LONG_KILLS = 500
+BAD_IMAGES = 10000
 LONG_CUTS = 30
 LONG_FILES = 20000
 LONG_CYCLES = 1000
@@ -75,6 +76,7 @@ check-long: all check-programs
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_many_files.py $(LONG_FILES)
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_ibs.py --records=$(IBS_RECORDS) || test $$? -eq 77
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_storm.py --long
+	srcdir=$(srcdir) python3 $(srcdir)/tests/unit/test_bad_images.py $(BAD_IMAGES)
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_limits.py --long
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_cgroup_storm.py --long || test $$? -eq 77
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_socket.py --requests=$(LONG_REQUESTS) --cycles=$(LONG_CYCLES)

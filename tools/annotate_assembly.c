@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "tools/annotate.h"
+#include "tools/annotate_code.h"
 #include "tools/escape.h"
 #include "tools/report_log.h"
 
@@ -15,8 +15,8 @@ struct listing {
 	FILE *out;
 	const struct opr_symbol_row *rows; /* of one image, most samples first */
 	size_t nr_rows;
-	struct opr_code_reader *reader;
-	struct opr_code code;
+	struct opr_listing codes;    /* of them */
+	const struct opr_code *code; /* of the row that is shown */
 	struct opr_source_cache sources;
 	uint64_t *counts; /* of an instruction */
 	bool shown;       /* what stands here belongs to a symbol of the report */
@@ -46,7 +46,7 @@ static void write_source_lines(const struct listing *listing, struct opr_source_
 
 static int write_source(struct listing *listing, const struct opr_code_line *line)
 {
-	const char *name = opr_code_file(&listing->code, line);
+	const char *name = opr_code_file(listing->code, line);
 	struct opr_source_file *file;
 
 	if (!name || !listing->annotate->options->source)
@@ -79,7 +79,7 @@ static void write_label(struct listing *listing, const struct opr_symbol_row *ra
 	if (!listing->shown)
 		return;
 	fprintf(listing->out, "%0*" PRIx64 " <", WIDE_WIDTH, line->vma);
-	opr_write_escaped(listing->out, opr_code_text(&listing->code, line));
+	opr_write_escaped(listing->out, opr_code_text(listing->code, line));
 	fputs(">:", listing->out);
 	if (row) {
 		const struct opr_source_symbol symbol = { .row = row };
@@ -94,7 +94,7 @@ static void write_instruction(struct listing *listing, const struct opr_code_lin
 {
 	opr_annotate_counts(listing->annotate, listing->out, counts);
 	fprintf(listing->out, "%*" PRIx64 ":\t", line->vma > UINT32_MAX ? WIDE_WIDTH : NARROW_WIDTH, line->vma);
-	opr_write_escaped_line(listing->out, opr_code_text(&listing->code, line));
+	opr_write_escaped_line(listing->out, opr_code_text(listing->code, line));
 	fputc('\n', listing->out);
 }
 
@@ -109,7 +109,8 @@ static uint64_t end_of_line(const struct opr_code *code, size_t index)
 
 static int write_line(struct listing *listing, const struct opr_symbol_row *row, size_t index, size_t *detail)
 {
-	const struct opr_code_line *line = &listing->code.lines[index];
+	const struct opr_code_line *line = &listing->code->lines[index];
+	bool any;
 	int err = 0;
 
 	switch (line->kind) {
@@ -118,7 +119,7 @@ static int write_line(struct listing *listing, const struct opr_symbol_row *row,
 			break;
 		write_plain(listing, "");
 		opr_annotate_counts(listing->annotate, listing->out, NULL);
-		fprintf(listing->out, "Disassembly of section %s:\n", opr_code_text(&listing->code, line));
+		fprintf(listing->out, "Disassembly of section %s:\n", opr_code_text(listing->code, line));
 		break;
 	case OPR_CODE_LABEL:
 		write_label(listing, row, line);
@@ -131,11 +132,9 @@ static int write_line(struct listing *listing, const struct opr_symbol_row *row,
 		if (!listing->shown)
 			break;
 		err = write_source(listing, line);
-		write_instruction(listing, line,
-				  opr_annotate_sum(listing->annotate, row, listing->reader, line->vma,
-						   end_of_line(&listing->code, index), detail, listing->counts)
-					  ? listing->counts
-					  : NULL);
+		any = opr_listing_sum(&listing->codes, listing->annotate->report, row, line->vma, end_of_line(listing->code, index),
+				      detail, listing->counts);
+		write_instruction(listing, line, any ? listing->counts : NULL);
 		break;
 	}
 	return err;
@@ -144,32 +143,37 @@ static int write_line(struct listing *listing, const struct opr_symbol_row *row,
 static int write_symbol(struct listing *listing, const struct opr_symbol_row *row)
 {
 	size_t detail = 0;
-	int err = opr_annotate_list_code(row, listing->reader, &listing->code);
+	int err = 0;
 
-	if (err || !listing->code.nr_lines)
-		return err;
+	if (!listing->code->nr_lines)
+		return 0;
 	write_plain(listing, "");
 	opr_annotate_counts(listing->annotate, listing->out, NULL);
 	opr_write_escaped(listing->out, row->image_shown);
-	fprintf(listing->out, ":     file format %s\n", opr_code_format(listing->reader));
+	fprintf(listing->out, ":     file format %s\n", listing->codes.format);
 	write_plain(listing, "");
 	listing->shown = true;
 	opr_source_cache_rewind(&listing->sources);
-	for (size_t i = 0; i < listing->code.nr_lines && !err; i++)
+	for (size_t i = 0; i < listing->code->nr_lines && !err; i++)
 		err = write_line(listing, row, i, &detail);
 	return err;
 }
 
 static int write_image(struct listing *listing)
 {
-	int err = opr_annotate_open_code(listing->annotate, listing->rows, &listing->reader);
+	const struct opr_symbol_row **rows = calloc(listing->nr_rows + 1, sizeof(*rows));
+	int err = rows ? 0 : opr_no_memory();
 
-	if (err)
-		return err == -ENOEXEC ? 0 : err;
 	for (size_t i = 0; i < listing->nr_rows && !err; i++)
+		rows[i] = &listing->rows[i];
+	if (!err)
+		err = opr_listing_make(&listing->codes, listing->annotate, rows, listing->nr_rows);
+	for (size_t i = 0; i < listing->nr_rows && !err; i++) {
+		listing->code = &listing->codes.codes[i];
 		err = write_symbol(listing, &listing->rows[i]);
-	opr_code_close(listing->reader);
-	listing->reader = NULL;
+	}
+	opr_listing_free(&listing->codes);
+	free(rows);
 	return err;
 }
 
@@ -210,7 +214,6 @@ int opr_annotate_assembly(const struct opr_annotate *annotate, FILE *out)
 		listing.nr_rows = next - i;
 		err = write_image(&listing);
 	}
-	opr_code_free(&listing.code);
 	opr_source_cache_free(&listing.sources);
 	free(listing.counts);
 	return err;

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "tools/annotate.h"
+#include "tools/annotate_code.h"
 #include "tools/annotate_page.h"
 #include "tools/percent.h"
 #include "tools/report_log.h"
@@ -20,12 +20,17 @@ struct hot_line {
 	uint64_t count;
 };
 
+/* Where the code of a row is. */
+struct row_code {
+	const struct opr_listing *listing;
+	const struct opr_code *code;
+};
+
 struct page {
 	const struct opr_annotate *annotate;
 	FILE *out;
-	struct opr_code_reader **readers; /* by index of the image in the cache; NULL: not opened */
-	bool *tried;
-	struct opr_code code;
+	struct opr_listing *listings; /* one for each image of the cache */
+	struct row_code *codes;       /* one for each row of the report */
 	struct opr_source_cache sources;
 	uint64_t *counts;
 };
@@ -184,32 +189,44 @@ static int write_hottest(struct page *page)
 
 /* ---- code ---- */
 
-static int find_reader(struct page *page, const struct opr_symbol_row *row, struct opr_code_reader **ret_reader)
+/* The code of all rows of one image. */
+static int list_image(struct page *page, size_t index, const struct opr_symbol_row **rows)
 {
-	const struct opr_image *image = opr_image_cache_find(page->annotate->images, row->image);
-	size_t index;
+	const struct opr_symbol_report *report = page->annotate->report;
+	const char *name = page->annotate->images->images[index].name;
+	struct opr_listing *listing = &page->listings[index];
+	size_t nr_rows = 0;
+	int err;
 
-	if (!image)
-		return -ENOMEM;
-	index = (size_t)(image - page->annotate->images->images);
-	if (!page->tried[index]) {
-		int err = opr_annotate_open_code(page->annotate, row, &page->readers[index]);
-
-		if (err && err != -ENOEXEC)
-			return err;
-		page->tried[index] = true;
-	}
-	*ret_reader = page->readers[index];
-	return 0;
+	for (size_t i = 0; i < report->nr_rows; i++)
+		if (report->rows[i].symbol && !strcmp(report->rows[i].image, name))
+			rows[nr_rows++] = &report->rows[i];
+	if (!nr_rows)
+		return 0;
+	err = opr_listing_make(listing, page->annotate, rows, nr_rows);
+	for (size_t i = 0; i < nr_rows && !err; i++)
+		page->codes[rows[i] - report->rows] = (struct row_code){ listing, &listing->codes[i] };
+	return err;
 }
 
-static void write_instruction(struct page *page, const struct opr_symbol_row *row, const struct opr_code_reader *reader,
-			      size_t index, size_t *detail)
+static int list_images(struct page *page)
 {
-	const struct opr_code_line *line = &page->code.lines[index];
-	uint64_t end = index + 1 < page->code.nr_lines ? line[1].vma : UINT64_MAX;
-	bool any = opr_annotate_sum(page->annotate, row, reader, line->vma, end, detail, page->counts);
-	size_t source = index_of_source(page, opr_code_file(&page->code, line));
+	const struct opr_symbol_row **rows = calloc(page->annotate->report->nr_rows + 1, sizeof(*rows));
+	int err = rows ? 0 : opr_no_memory();
+
+	for (size_t i = 0; i < page->annotate->images->nr_images && !err; i++)
+		err = list_image(page, i, rows);
+	free(rows);
+	return err;
+}
+
+static void write_instruction(struct page *page, const struct opr_symbol_row *row, const struct row_code *code, size_t index,
+			      size_t *detail)
+{
+	const struct opr_code_line *line = &code->code->lines[index];
+	uint64_t end = index + 1 < code->code->nr_lines ? line[1].vma : UINT64_MAX;
+	bool any = opr_listing_sum(code->listing, page->annotate->report, row, line->vma, end, detail, page->counts);
+	size_t source = index_of_source(page, opr_code_file(code->code, line));
 
 	fprintf(page->out, "<tr class=h%u", any ? heat_of(page, page->counts) : 0);
 	if (source != NO_SOURCE)
@@ -217,26 +234,22 @@ static void write_instruction(struct page *page, const struct opr_symbol_row *ro
 	fputc('>', page->out);
 	write_cells(page, any ? page->counts : NULL);
 	fprintf(page->out, "<td class=a>%" PRIx64, line->vma);
-	write_text(page->out, opr_code_text(&page->code, line));
+	write_text(page->out, opr_code_text(code->code, line));
 }
 
-static int write_code(struct page *page, const struct opr_symbol_row *row)
+static void write_code(struct page *page, const struct opr_symbol_row *row)
 {
-	struct opr_code_reader *reader;
+	const struct row_code *code = &page->codes[row - page->annotate->report->rows];
 	size_t detail = 0;
-	int err = find_reader(page, row, &reader);
 
 	write_heading(page, "h3", row->name, opr_base_name(row->image), &page->annotate->report->counts.values[row->counts]);
-	if (!err && reader)
-		err = opr_annotate_list_code(row, reader, &page->code);
-	if (err || !reader)
-		return err;
+	if (!code->code || !code->code->nr_lines)
+		return;
 	fputs("<table class=code>\n", page->out);
-	for (size_t i = 0; i < page->code.nr_lines; i++)
-		if (page->code.lines[i].kind == OPR_CODE_INSTRUCTION)
-			write_instruction(page, row, reader, i, &detail);
+	for (size_t i = 0; i < code->code->nr_lines; i++)
+		if (code->code->lines[i].kind == OPR_CODE_INSTRUCTION)
+			write_instruction(page, row, code, i, &detail);
 	fputs("</table>\n", page->out);
-	return 0;
 }
 
 /* ---- a source ---- */
@@ -289,7 +302,6 @@ static int write_source(struct page *page, size_t index)
 {
 	const struct opr_source *source = &page->annotate->annotation->sources[index];
 	const struct opr_source_file *file = opr_source_cache_find(&page->sources, source->name);
-	int err = 0;
 
 	if (!file)
 		return opr_no_memory();
@@ -299,10 +311,10 @@ static int write_source(struct page *page, size_t index)
 	fputs("<div class=pair><div class=left>\n", page->out);
 	write_source_lines(page, index, file);
 	fputs("</div><div class=right>\n", page->out);
-	for (size_t i = 0; i < source->nr_symbols && !err; i++)
-		err = write_code(page, source->symbols[i].row);
+	for (size_t i = 0; i < source->nr_symbols; i++)
+		write_code(page, source->symbols[i].row);
 	fputs("</div></div>\n", page->out);
-	return err;
+	return 0;
 }
 
 /* ---- the page ---- */
@@ -340,13 +352,12 @@ static int write_sources(struct page *page)
 }
 
 /* Symbols that begin in no source line. */
-static int write_rest(struct page *page)
+static void write_rest(struct page *page)
 {
 	const struct opr_symbol_report *report = page->annotate->report;
 	bool headed = false;
-	int err = 0;
 
-	for (size_t i = 0; i < report->nr_rows && !err; i++) {
+	for (size_t i = 0; i < report->nr_rows; i++) {
 		const struct opr_symbol_row *row = &report->rows[i];
 		double percent = opr_percent(report->counts.values[row->counts], report->totals[0]);
 
@@ -355,21 +366,22 @@ static int write_rest(struct page *page)
 		if (!headed)
 			fputs("<h2>Without source</h2>\n", page->out);
 		headed = true;
-		err = write_code(page, row);
+		write_code(page, row);
 	}
-	return err;
 }
 
 static int write_page(struct page *page)
 {
-	int err;
+	int err = list_images(page);
 
+	if (err)
+		return err;
 	write_top(page);
 	err = write_hottest(page);
 	if (!err)
 		err = write_sources(page);
 	if (!err)
-		err = write_rest(page);
+		write_rest(page);
 	opr_annotate_page_end(page->out);
 	return err;
 }
@@ -380,16 +392,15 @@ int opr_annotate_html(const struct opr_annotate *annotate, FILE *out)
 	struct page page = { .annotate = annotate, .out = out, .sources = { .dirs = &annotate->dirs } };
 	int err;
 
-	page.readers = calloc(nr_images + 1, sizeof(*page.readers));
-	page.tried = calloc(nr_images + 1, sizeof(*page.tried));
+	page.listings = calloc(nr_images + 1, sizeof(*page.listings));
+	page.codes = calloc(annotate->report->nr_rows + 1, sizeof(*page.codes));
 	page.counts = calloc(annotate->report->nr_classes, sizeof(*page.counts));
-	err = page.readers && page.tried && page.counts ? write_page(&page) : opr_no_memory();
-	for (size_t i = 0; i < nr_images && page.readers; i++)
-		opr_code_close(page.readers[i]);
-	free(page.readers);
-	free(page.tried);
+	err = page.listings && page.codes && page.counts ? write_page(&page) : opr_no_memory();
+	for (size_t i = 0; i < nr_images && page.listings; i++)
+		opr_listing_free(&page.listings[i]);
+	free(page.listings);
+	free(page.codes);
 	free(page.counts);
-	opr_code_free(&page.code);
 	opr_source_cache_free(&page.sources);
 	return err;
 }

@@ -98,7 +98,7 @@ static int take_end(struct builder *builder, const struct opr_image *image, cons
 
 	if (find_end(builder, &row, ret_index))
 		return 0;
-	err = opr_symbol_report_add(builder->report, &row, builder->choice->lines, ret_index);
+	err = opr_symbol_report_add(builder->report, &row, ret_index);
 	return err ? err : insert_end(builder, *ret_index);
 }
 
@@ -283,6 +283,8 @@ int opr_callgraph_make(struct opr_callgraph *graph, struct opr_symbol_report *re
 	}
 	if (!err)
 		err = add_up(&builder);
+	if (!err && choice->lines)
+		err = opr_symbol_report_find_lines(report, cache);
 	if (!err)
 		err = keep_nodes(graph, report);
 	op_htable_visit(&builder.ends, free_end, NULL);

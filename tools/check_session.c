@@ -12,6 +12,7 @@
 #include "libop/dcookie.h"
 #include "libop/file.h"
 #include "libop/session.h"
+#include "libop/mem.h"
 #include "libop/session_ledger.h"
 #include "libop/session_stats.h"
 #include "tools/check_file.h"
@@ -21,7 +22,7 @@ struct run {
 	struct op_session_ledger sums;
 	struct op_dcookie_table *images; /* NULL: the session has no table */
 	uint64_t nr_without_row;
-	bool in_cgroup;
+	bool is_beside; /* below cgroup/ or mem/: in no ledger */
 	bool changed; /* samples went or came: the ledger has to follow */
 };
 
@@ -104,7 +105,7 @@ static int count_file(struct run *run, const struct op_sample_name *name, const 
 	struct opk_check *check = run->check;
 
 	check->nr_dropped += file->nr_dropped;
-	if (file->verdict == OPK_LOST || run->in_cgroup || name->has_callee)
+	if (file->verdict == OPK_LOST || run->is_beside || name->has_callee)
 		return 0;
 	check->nr_samples += file->total;
 	look_up_image(run, &name->image);
@@ -137,12 +138,12 @@ static int check_sample_file(struct run *run, const char *path, const struct op_
 	return err;
 }
 
-/* The path of a cgroup's file from its {root} or {kern} on. */
+/* The path of a cgroup's file, or of the memory view, from its {root} or {kern} on. */
 static const char *sample_path(const struct run *run, const char *path)
 {
 	const char *root, *kern;
 
-	if (!run->in_cgroup)
+	if (!run->is_beside)
 		return path;
 	root = strstr(path, "/{root}/");
 	kern = strstr(path, "/{kern}/");
@@ -190,12 +191,12 @@ static int check_files(struct run *run)
 {
 	static const struct {
 		const char *top;
-		bool is_cgroup;
-	} tops[] = { { "{root}", false }, { "{kern}", false }, { OP_CGROUP_DIR, true } };
+		bool is_beside;
+	} tops[] = { { "{root}", false }, { "{kern}", false }, { OP_CGROUP_DIR, true }, { OP_MEM_DIR, true } };
 	int err = 0;
 
 	for (size_t i = 0; i < op_array_size(tops) && !err; i++) {
-		run->in_cgroup = tops[i].is_cgroup;
+		run->is_beside = tops[i].is_beside;
 		err = op_session_walk(run->check->dir_fd, tops[i].top, visit, run);
 	}
 	return err;
@@ -255,8 +256,11 @@ static int check_images(struct run *run)
 
 /* ---- the ledger ---- */
 
+/* A sampler has none: its ledger is believed. */
 static uint64_t stored_in_files(const struct run *run, const struct op_ledger_event *event)
 {
+	if (event->role == OP_EVENT_SAMPLER)
+		return event->stored;
 	for (size_t i = 0; i < run->sums.nr_events; i++) {
 		const struct op_ledger_event *sum = &run->sums.events[i];
 

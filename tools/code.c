@@ -298,17 +298,20 @@ int opr_code_list(struct opr_code_reader *reader, uint64_t start, uint64_t end, 
 	return err;
 }
 
-bool opr_code_address(const struct opr_code_reader *reader, uint64_t position, uint64_t *ret_vma)
+int opr_code_sections(const struct opr_code_reader *reader, struct opr_code_section **ret_sections, size_t *ret_nr_sections)
 {
-	for (asection *section = reader->is_core ? NULL : reader->abfd->sections; section; section = section->next) {
-		uint64_t start = (uint64_t)section->filepos;
+	struct opr_code_section *sections = calloc(bfd_count_sections(reader->abfd) + 1, sizeof(*sections));
+	size_t nr_sections = 0;
 
-		if (!(bfd_section_flags(section) & SEC_CODE) || position < start || position - start >= bfd_section_size(section))
-			continue;
-		*ret_vma = bfd_section_vma(section) + (position - start);
-		return true;
-	}
-	return false;
+	if (!sections)
+		return -ENOMEM;
+	for (asection *section = reader->is_core ? NULL : reader->abfd->sections; section; section = section->next)
+		if (bfd_section_flags(section) & SEC_CODE)
+			sections[nr_sections++] = (struct opr_code_section){ (uint64_t)section->filepos, bfd_section_vma(section),
+									     bfd_section_size(section) };
+	*ret_sections = sections;
+	*ret_nr_sections = nr_sections;
+	return 0;
 }
 
 /* ---- open and close ---- */

@@ -25,6 +25,10 @@ struct opr_code {
 	struct op_text strings;
 };
 
+struct opr_code_section {
+	uint64_t position, vma, nr_bytes;
+};
+
 struct opr_code_reader;
 
 /*
@@ -46,8 +50,9 @@ const char *opr_code_format(const struct opr_code_reader *reader) OP_NONNULL;
 #define OPR_CODE_BYTES_MAX (16u << 20)
 int opr_code_list(struct opr_code_reader *reader, uint64_t start, uint64_t end, struct opr_code *code) OP_NONNULL OP_MUST_CHECK;
 
-/* The address of a position in the file, as keys of sample files are. False: no section is there. */
-bool opr_code_address(const struct opr_code_reader *reader, uint64_t position, uint64_t *ret_vma) OP_NONNULL;
+/* The sections with code: where they are in the file and in memory; freed by the caller. 0 or -ENOMEM. */
+int opr_code_sections(const struct opr_code_reader *reader, struct opr_code_section **ret_sections,
+		      size_t *ret_nr_sections) OP_NONNULL OP_MUST_CHECK;
 
 void opr_code_close(struct opr_code_reader *reader);
 

@@ -4,7 +4,10 @@
 #include <errno.h>
 #include <sys/stat.h>
 
+#include "tools/child.h"
+#include "tools/line_table.h"
 #include "tools/report_log.h"
+#include "tools/symbol_jobs.h"
 
 #define IMAGES_OF_PART 3 /* application, image, and the one that is called */
 
@@ -86,20 +89,76 @@ static int load_kallsyms(struct opr_image *image)
 	return err;
 }
 
-static int load_object(struct opr_image_cache *cache, struct opr_image *image)
+struct opr_symbol_options opr_image_options(const struct opr_image_cache *cache, const struct opr_image *image)
 {
 	struct opr_symbol_options options = cache->options;
-	int err;
 
+	options.lines = false;
 	options.by_address = opr_is_jit_object(image->image_name, image->name);
 	if (opr_archive_strip(cache->finder->archive, image->path) != image->path)
 		options.root = cache->finder->archive->dir;
-	err = opr_symbols_read_bfd(&image->symbols, image->path, image->name, &options);
+	return options;
+}
 
+int opr_image_cache_read(struct opr_image_cache *cache, struct opr_image *const *images, size_t nr_images)
+{
+	struct opr_symbol_job *jobs = calloc(nr_images + 1, sizeof(*jobs));
+	size_t *indices = calloc(nr_images + 1, sizeof(*indices)), nr_jobs = 0;
+	int err = jobs && indices ? 0 : opr_no_memory();
+
+	for (size_t i = 0; i < nr_images && !err; i++) {
+		struct opr_image *image = images[i];
+
+		if (image->is_read || image->loaded || !image->path || is_kallsyms(image))
+			continue;
+		image->is_read = true;
+		indices[nr_jobs] = i;
+		jobs[nr_jobs++] = (struct opr_symbol_job){
+			.path = image->path, .name = image->name, .options = opr_image_options(cache, image), .symbols = &image->symbols
+		};
+	}
+	if (!err) {
+		err = opr_symbol_jobs_run(jobs, nr_jobs);
+		if (err)
+			opr_error(err, "cannot read symbols: %s", strerror(-err));
+	}
+	for (size_t i = 0; i < nr_jobs && !err; i++)
+		images[indices[i]]->read_err = jobs[i].err;
+	free(indices);
+	free(jobs);
+	return err;
+}
+
+int opr_image_find_lines(struct opr_image_cache *cache, struct opr_image *image, uint64_t *vmas, size_t nr_vmas)
+{
+	struct opr_symbol_options options;
+	int err;
+
+	if (!image->is_object || !nr_vmas || image->has_lines)
+		return 0;
+	image->has_lines = true;
+	opr_line_table_free(image->symbols.table);
+	image->symbols.table = NULL;
+	options = opr_image_options(cache, image);
+	err = opr_line_table_make(image->path, image->name, &options, vmas, nr_vmas, &image->symbols.table);
+	if (err)
+		opr_warn("the source lines of %s cannot be read: %s", image->path, opr_child_reason(err));
+	return 0;
+}
+
+static int load_object(struct opr_image_cache *cache, struct opr_image *image)
+{
+	int err = opr_image_cache_read(cache, &image, 1);
+
+	if (err)
+		return err;
+	err = image->read_err;
 	if (err == -ENOEXEC)
 		opr_warn("%s is not in a usable binary format.", image->path);
+	else if (err)
+		opr_warn("the symbols of %s cannot be read: %s", image->path, opr_child_reason(err));
 	image->is_object = !err;
-	return err;
+	return 0;
 }
 
 int opr_image_load(struct opr_image_cache *cache, struct opr_image *image)
@@ -115,7 +174,9 @@ int opr_image_load(struct opr_image_cache *cache, struct opr_image *image)
 		return 0;
 	image->mtime = stat(image->path, &st) < 0 ? 0 : (uint64_t)st.st_mtime;
 	image->has_siblings = opr_siblings_have(&cache->siblings, image->name);
-	err = is_kallsyms(image) ? load_kallsyms(image) : load_object(cache, image);
+	if (!is_kallsyms(image))
+		return load_object(cache, image);
+	err = load_kallsyms(image);
 	return err == -ENOMEM ? opr_no_memory() : 0;
 }
 
@@ -152,7 +213,8 @@ static bool is_sampled_file(const struct opr_image_cache *cache, const struct op
 	case OPR_IDENTITY_NONE:
 		break;
 	}
-	return !image->has_siblings || (same_time && !opr_siblings_own(&cache->siblings, cache->finder->archive, file->path, image->path));
+	return !image->has_siblings ||
+	       (same_time && !opr_siblings_own(&cache->siblings, cache->finder->archive, file->path, image->path));
 }
 
 bool opr_image_check(struct opr_image_cache *cache, struct opr_image *image, const struct opr_file *file,

@@ -22,6 +22,9 @@ struct opr_image {
 	bool has_siblings; /* other files were at the path, too */
 	enum opr_image_state state;
 	struct opr_symbols symbols;
+	bool is_read;	/* its symbols, or why they cannot be */
+	bool has_lines; /* were looked for */
+	int read_err;
 };
 
 struct opr_image_cache {
@@ -40,6 +43,15 @@ int opr_image_cache_init(struct opr_image_cache *cache, const struct opr_profile
 
 /* The image of a name that the profile has, with `shown` set. NULL after an error, which is without memory. */
 struct opr_image *opr_image_cache_find(struct opr_image_cache *cache, const char *name) OP_NONNULL;
+
+/* How the symbols of an image that was found are read. */
+struct opr_symbol_options opr_image_options(const struct opr_image_cache *cache, const struct opr_image *image) OP_NONNULL;
+
+/* Reads the symbols of many images at once, so that opr_image_load has them; of what they are not told anything is said. 0 or -ENOMEM. */
+int opr_image_cache_read(struct opr_image_cache *cache, struct opr_image *const *images, size_t nr_images) OP_NONNULL_ARGS(1) OP_MUST_CHECK;
+
+/* Finds the source lines of addresses in an image, for opr_symbols_line; sorts them. What prevents it is a warning; 0 or -ENOMEM. */
+int opr_image_find_lines(struct opr_image_cache *cache, struct opr_image *image, uint64_t *vmas, size_t nr_vmas) OP_NONNULL_ARGS(1, 2) OP_MUST_CHECK;
 
 /* Reads the image's symbols. What prevents it is a warning; 0 or -ENOMEM. */
 int opr_image_load(struct opr_image_cache *cache, struct opr_image *image) OP_NONNULL OP_MUST_CHECK;

@@ -4,7 +4,7 @@ bin_PROGRAMS += tools/opannotate
 tools_opannotate_SOURCES = \
 	tools/annotate.c tools/annotate.h \
 	tools/annotate_assembly.c \
-	tools/annotate_code.c \
+	tools/annotate_code.c tools/annotate_code.h \
 	tools/annotate_html.c \
 	tools/annotate_page.c tools/annotate_page.h \
 	tools/annotate_source.c \

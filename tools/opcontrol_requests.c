@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <unistd.h>
 
+#include "libop/ibs_host.h"
 #include "libop/file.h"
 #include "libop/session.h"
 
@@ -238,6 +239,28 @@ int ctl_run_reset(struct opcontrol *ctl)
 	return rc;
 }
 
+/* Those of this host's CPU, or why there are none. */
+static void list_ibs(void)
+{
+	const struct op_ibs_event *event;
+	struct op_ibs_host host;
+	const char *why;
+
+	if (op_ibs_host_read(&host, &why) < 0) {
+		printf("\nNo events of IBS: %s\n", why);
+		return;
+	}
+	puts("\nEvents of IBS, for --event=NAME:count[:unitmask[:kernel[:user]]][:l3miss][:ldlat=CYCLES][:rand]\n");
+	for (size_t i = 0; (event = op_ibs_event(i)); i++) {
+		if (!op_ibs_event_is_there(event, &host.cpu, host.caps))
+			continue;
+		printf("%s: (min count: %" PRIu64 ")\n\t%s", event->name, op_ibs_period_nearest(event->kind, 0), event->description);
+		if (event->amount != OP_IBS_SAMPLES)
+			printf(" (%s, not samples)", op_ibs_event_unit(event));
+		putchar('\n');
+	}
+}
+
 int ctl_run_list_events(struct opcontrol *ctl)
 {
 	const struct op_event_info *info;
@@ -250,5 +273,6 @@ int ctl_run_list_events(struct opcontrol *ctl)
 			printf("\talso: %s\n", info->also);
 	}
 	puts("rNNN: (min count: 500)\n\tA raw event of the CPU, its code in hexadecimal");
+	list_ibs();
 	return 0;
 }

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "libop/event_ibs.h"
 #include "libop/parse.h"
 
 #define MAX_CALLGRAPH 127
@@ -15,6 +16,22 @@
 static bool is_same(const struct op_event *a, const struct op_event *b)
 {
 	return !strcmp(a->name, b->name) && a->count == b->count && a->unit_mask == b->unit_mask;
+}
+
+/* Derived events of IBS come out of the same samples, so they must want the same. */
+static int check_together(const struct op_setup *setup)
+{
+	struct op_event_list list;
+	char *why = NULL;
+	int err = op_event_list_make(setup->events, setup->nr_events, &list, &why);
+
+	if (!err) {
+		op_event_list_free(&list);
+		return 0;
+	}
+	ctl_fail("%s", why ? why : strerror(-err));
+	free(why);
+	return 1;
 }
 
 static int add_event(struct op_setup *setup, const char *spec)
@@ -37,7 +54,7 @@ static int add_event(struct op_setup *setup, const char *spec)
 		if (is_same(&setup->events[i], &event))
 			return ctl_fail("event %s: given twice, its samples would be in one file", spec);
 	setup->events[setup->nr_events++] = event;
-	return 0;
+	return check_together(setup);
 }
 
 /* The first --event of a call discards the events of the setup. */

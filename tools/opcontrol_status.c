@@ -85,6 +85,15 @@ static double seconds(uint64_t ns)
 	return (double)ns / NS_PER_SEC;
 }
 
+/* Of an event that adds up something else than samples. */
+static void show_unit(const struct op_ledger_event *event)
+{
+	const struct op_ibs_event *derived = event->role == OP_EVENT_DERIVED ? op_ibs_event_find(event->name) : NULL;
+
+	if (derived && derived->amount != OP_IBS_SAMPLES)
+		printf("    in %s, not samples\n", op_ibs_event_unit(derived));
+}
+
 static void show_event(const struct op_ledger_event *event)
 {
 	char name[OP_EVENT_NAME_BYTES + 32];
@@ -94,6 +103,7 @@ static void show_event(const struct op_ledger_event *event)
 	printf("  %-26s %13" PRIu64 " %13" PRIu64 " %13" PRIu64 " %13" PRIu64 " %12" PRIu64 " %10" PRIu64 " %10.3f s\n", name,
 	       event->taken, event->received, event->stored, event->unattributed, event->lost_kernel, lost,
 	       seconds(event->throttled_ns));
+	show_unit(event);
 	for (size_t i = 0; i < OP_NR_LOSS; i++)
 		if (event->lost[i])
 			printf("    lost_%s: %" PRIu64 " (%s)\n", op_loss_name((enum op_loss)i), event->lost[i],
@@ -161,9 +171,10 @@ static void show_daemon(const struct op_status *status)
 		snprintf(share, sizeof(share), " (%.2f %% of one CPU)", 100 * cpu / uptime);
 	printf("\nDaemon: up %.0f s, profiling for %.0f s, %.3f s CPU time%s, %.1f MiB resident\n", uptime,
 	       seconds(status->running_ns), cpu, share, (double)status->rss_bytes / (1024 * 1024));
-	printf("        %" PRIu64 " sample files, %" PRIu64 " of them open, %" PRIu64 " processes, %" PRIu64 " images, %" PRIu64 " of them with samples, %" PRIu64
-	       " dumps\n",
-	       status->nr_session_files, status->nr_files, status->nr_processes, status->nr_images, status->nr_images_counted, status->dumps);
+	printf("        %" PRIu64 " sample files, %" PRIu64 " of them open, %" PRIu64 " processes, %" PRIu64 " images, %" PRIu64
+	       " of them with samples, %" PRIu64 " dumps\n",
+	       status->nr_session_files, status->nr_files, status->nr_processes, status->nr_images, status->nr_images_counted,
+	       status->dumps);
 	for (size_t i = 0; i < OP_NR_BOUNDS; i++)
 		if (status->bounds[i])
 			printf("        %s: %" PRIu64 " (%s)\n", op_bound_name((enum op_bound)i), status->bounds[i],
@@ -174,6 +185,14 @@ static void show_daemon(const struct op_status *status)
 }
 
 /* What is known of JIT code, where there was any, and each reason for which some is not. */
+static void show_ibs(const struct op_status *status)
+{
+	for (size_t i = 0; i < OP_NR_IBS_STATS; i++)
+		if (status->ibs[i])
+			printf("        IBS records, %s: %" PRIu64 " (%s)\n", op_ibs_stat_name((enum op_ibs_stat)i), status->ibs[i],
+			       op_ibs_stat_meaning((enum op_ibs_stat)i));
+}
+
 static void show_jit(const struct op_status *status)
 {
 	static const struct {
@@ -204,6 +223,7 @@ static void show_text(const struct opcontrol *ctl, const struct ctl_daemon *daem
 	show_cpus(daemon);
 	show_rings(daemon->status);
 	show_daemon(daemon->status);
+	show_ibs(daemon->status);
 	show_jit(daemon->status);
 }
 
@@ -251,6 +271,9 @@ static const struct field status_fields[] = {
 #define X(bound, meaning) { #bound, offsetof(struct op_status, bounds) + OP_BOUND_##bound * sizeof(uint64_t), U64 },
 	OP_BOUNDS(X)
 #undef X
+#define X(name, member, meaning) { "ibs_" #name, offsetof(struct op_status, ibs) + OP_IBS_STAT_##name * sizeof(uint64_t), U64 },
+	OP_IBS_STATS(X)
+#undef X
 #define X(name, refusal, meaning) { "jit_" #name, offsetof(struct op_status, jit) + OP_JIT_##name * sizeof(uint64_t), U64 },
 	OP_JIT_COUNTERS(X)
 #undef X
@@ -278,6 +301,7 @@ static const struct field event_fields[] = {
 	ROW(op_ledger_event, count, U64),
 	ROW(op_ledger_event, unit_mask, U32),
 	ROW(op_ledger_event, every_event, BOOL32),
+	ROW(op_ledger_event, role, U32),
 	ROW(op_ledger_event, taken, U64),
 	ROW(op_ledger_event, received, U64),
 	ROW(op_ledger_event, stored, U64),

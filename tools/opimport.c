@@ -96,10 +96,12 @@ static int read_records(struct op_perf_data *data, struct opd_import *import)
 	return result ? explain(result) : 0;
 }
 
-static int open_import(const struct opi_options *options, const struct opi_session *session, struct opd_import **ret_import)
+static int open_import(const struct opi_options *options, const struct op_perf_data *data, const struct opi_session *session,
+		       struct opd_import **ret_import)
 {
 	const struct op_setup *separation = &options->separation;
 	const struct opd_import_config config = {
+		.features = op_perf_data_features(data),
 		.session_fd = session->work_fd,
 		.vmlinux = options->vmlinux,
 		.separate_lib = separation->separate_lib,
@@ -118,7 +120,7 @@ static int open_import(const struct opi_options *options, const struct opi_sessi
 static int import_data(const struct opi_options *options, struct op_perf_data *data, struct opi_session *session)
 {
 	struct opd_import *import = NULL;
-	int err = open_import(options, session, &import);
+	int err = open_import(options, data, session, &import);
 
 	if (!err)
 		err = read_records(data, import);

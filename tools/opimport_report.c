@@ -87,18 +87,27 @@ static void print_counts(const struct op_perf_data *data, const struct opd_impor
 	print_count("AUX area traces, passed over", counts->nr_aux);
 	print_count("bytes in them", counts->aux_bytes);
 	print_count("records that came after younger ones were counted", imported.nr_late);
+	for (size_t i = 0; i < OP_NR_IBS_STATS; i++)
+		if (imported.ibs[i])
+			printf("%12llu IBS records: %s\n", (unsigned long long)imported.ibs[i],
+			       op_ibs_stat_meaning((enum op_ibs_stat)i));
+	print_count("facts for opreport --mem that there was no room for", imported.nr_memory_dropped);
 	print_count("images with samples", imported.nr_images);
 	print_count("CPUs", imported.nr_cpus);
 }
 
 static void print_event(const struct op_ledger_event *event)
 {
+	const struct op_ibs_event *derived = event->role == OP_EVENT_DERIVED ? op_ibs_event_find(event->name) : NULL;
+
 	printf("%s:%llu received %llu, stored %llu", event->name, (unsigned long long)event->count,
 	       (unsigned long long)event->received, (unsigned long long)event->stored);
 	if (event->unattributed)
 		printf(", unattributed %llu", (unsigned long long)event->unattributed);
 	if (event->lost_kernel)
 		printf(", lost_kernel %llu", (unsigned long long)event->lost_kernel);
+	if (derived && derived->amount != OP_IBS_SAMPLES)
+		printf(" %s, not samples", op_ibs_event_unit(derived));
 	for (size_t i = 0; i < OP_NR_LOSS; i++)
 		if (event->lost[i])
 			printf(", lost_%s %llu", op_loss_name((enum op_loss)i), (unsigned long long)event->lost[i]);
@@ -113,7 +122,7 @@ void opi_report(const struct op_perf_data *data, const struct opd_import *import
 		struct op_ledger_event event;
 
 		opd_import_ledger(import, i, &event);
-		if (event.received || event.lost_kernel)
+		if (event.role != OP_EVENT_MEMORY && (event.received || event.lost_kernel))
 			print_event(&event);
 	}
 }

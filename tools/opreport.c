@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "tools/diff_report.h"
+#include "tools/mem_report.h"
 #include "tools/missing_symbols.h"
 #include "tools/opreport_options.h"
 #include "tools/opreport_xml.h"
@@ -28,6 +29,7 @@ static int open_profile(struct run *run, const struct opr_words *words)
 		.exclude_dependent = options->exclude_dependent,
 		.cgroups = options->cgroups,
 		.callgraph = options->callgraph,
+		.memory = options->mem,
 		.any_axes = options->format == OPR_FORMAT_XML,
 		.since = options->since,
 		.until = options->until,
@@ -176,6 +178,19 @@ static int write_xml(struct run *run, struct opr_symbol_report *report, const st
 	return err;
 }
 
+static int write_memory(struct run *run, const struct opr_symbol_report *report)
+{
+	static const enum opr_mem_format formats[] = {
+		[OPR_FORMAT_TEXT] = OPR_MEM_TEXT,
+		[OPR_FORMAT_JSON] = OPR_MEM_JSON,
+		[OPR_FORMAT_CSV] = OPR_MEM_CSV,
+	};
+	struct opr_layout layout = layout_of(run);
+
+	layout.app_column = has_several_applications(&run->selection.profile, run->selection.classes.nr_classes);
+	return opr_mem_report_write(report, &layout, formats[run->options->format], run->output.out);
+}
+
 static int write_symbols(struct run *run, struct opr_symbol_report *report, const struct opr_callgraph *graph)
 {
 	int err = open_output(run);
@@ -184,7 +199,10 @@ static int write_symbols(struct run *run, struct opr_symbol_report *report, cons
 		return err;
 	opr_symbol_sort(report, &run->options->order);
 	opr_symbol_report_top(report, run->options->top);
-	err = run->options->format == OPR_FORMAT_XML ? write_xml(run, report, graph) : write_rows(run, report, graph);
+	if (run->options->mem)
+		err = write_memory(run, report);
+	else
+		err = run->options->format == OPR_FORMAT_XML ? write_xml(run, report, graph) : write_rows(run, report, graph);
 	return err ? err : close_output(run);
 }
 
@@ -196,15 +214,17 @@ static int read_symbols(struct run *run, struct opr_image_cache *cache, struct o
 	const struct opr_symbol_choice choice = { .include = &options->include_symbols,
 						  .exclude = &options->exclude_symbols,
 						  .details = options->details,
+						  .facts = options->mem,
 						  .lines = options->debug_info,
 						  .demangled = options->callgraph };
 	const struct opr_symbol_options symbol_options = { .demangle = options->demangle,
 							   .lines = options->debug_info,
 							   .root = options->root };
+	size_t nr_classes = options->mem ? OPR_NR_FACTS : run->selection.classes.nr_classes;
 	int err = opr_image_cache_init(cache, &run->selection.profile, &run->selection.finder, &symbol_options);
 
 	if (!err)
-		err = opr_symbol_report_make(report, &run->selection.profile, run->selection.classes.nr_classes, cache, &choice);
+		err = opr_symbol_report_make(report, &run->selection.profile, nr_classes, cache, &choice);
 	if (!err && options->callgraph)
 		err = opr_callgraph_make(graph, report, &run->selection.profile, cache, &choice);
 	return err;
@@ -218,9 +238,11 @@ static int report_symbols(struct run *run)
 	int err = read_symbols(run, &cache, &report, &graph);
 
 	if (!err) {
+		if (run->options->mem)
+			report.nr_limits = OPR_MEM_NR_LIMITS;
 		opr_symbol_report_limit(&report, run->options->threshold);
 		err = write_symbols(run, &report, run->options->callgraph ? &graph : NULL);
-		if (!err)
+		if (!err && !run->options->mem)
 			err = opr_missing_symbols_tell(&run->selection.profile, &run->selection.classes, &run->selection.finder, &report);
 	}
 	opr_callgraph_free(&graph);

@@ -3,11 +3,13 @@
 noinst_LIBRARIES += tools/libreport.a
 tools_libreport_a_SOURCES = \
 	tools/archive.c tools/archive.h \
+	tools/child.c tools/child.h \
 	tools/callgraph.c tools/callgraph.h \
 	tools/completion.c tools/completion.h \
 	tools/cpu_types.c tools/cpu_types.h \
 	tools/demangle.c tools/demangle.h \
 	tools/diff_report.c tools/diff_report.h \
+	tools/elf_id.c tools/elf_id.h \
 	tools/escape.c tools/escape.h \
 	tools/event_files.c tools/event_files.h \
 	tools/grow.h \
@@ -17,6 +19,8 @@ tools_libreport_a_SOURCES = \
 	tools/image_report.c tools/image_report.h \
 	tools/image_siblings.c tools/image_siblings.h \
 	tools/images.c tools/images.h \
+	tools/line_table.c tools/line_table.h \
+	tools/mem_report.c tools/mem_report.h \
 	tools/missing_symbols.c tools/missing_symbols.h \
 	tools/option_table.c tools/option_table.h \
 	tools/option_values.c tools/option_values.h \
@@ -39,11 +43,14 @@ tools_libreport_a_SOURCES = \
 	tools/session_stats.c tools/session_stats.h \
 	tools/spec_words.c \
 	tools/summary.c tools/summary.h \
+	tools/symbol_cache.c tools/symbol_cache.h \
+	tools/symbol_jobs.c tools/symbol_jobs.h \
 	tools/symbol_report.c tools/symbol_report.h \
 	tools/symbol_sort.c tools/symbol_sort.h \
 	tools/symbols.c tools/symbols.h \
 	tools/symbols_bfd.c tools/symbols_bfd.h \
 	tools/symbols_debug.c \
+	tools/symbols_file.c tools/symbols_file.h \
 	tools/symbols_kallsyms.c \
 	tools/symbols_lines.h \
 	tools/when.c tools/when.h \

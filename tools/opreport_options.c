@@ -79,6 +79,7 @@ static const struct opr_option rows[] = {
 	{ "images", 0, FIELD(images), NULL, "list images: build-id, what symbols there are, which debug file would help", NULL },
 	{ "include-symbols", 'i', FIELD(include_symbols), opr_take_words, "include these comma separated symbols", "symbols" },
 	{ "long-filenames", 'f', FIELD(long_names), NULL, "show the full path of filenames", NULL },
+	{ "mem", 0, FIELD(mem), NULL, "loads, stores, where data came from and branches by symbol (IBS_OP events)", NULL },
 	{ "merge", 'm', FIELD(merge), opr_take_merge, "comma separated list of things to merge", "cpu,lib,tid,tgid,unitmask,all" },
 	{ "no-header", 'n', FIELD(no_header), NULL, "remove all headers from output", NULL },
 	{ "no-pager", 0, FIELD(no_pager), NULL, "write to the terminal without a pager", NULL },
@@ -121,6 +122,10 @@ static int check(const struct opr_options *options)
 		{ options->exclude_symbols.nr_words && !options->symbols, "--exclude-symbols is meaningless without --symbols" },
 		{ options->include_symbols.nr_words && !options->symbols, "--include-symbols is meaningless without --symbols" },
 		{ opr_words_have(&options->sort, "vma") && !options->symbols, "--sort=vma is meaningless without --symbols" },
+		{ options->mem && (options->callgraph || options->details || options->accumulated || options->debug_info ||
+				   options->show_address || options->global_percent || options->images || options->cgroups),
+		  "--mem goes without options that are about samples" },
+		{ options->mem && xml, "--mem is incompatible with --xml" },
 		{ options->callgraph && options->details, "--callgraph is incompatible with --details" },
 		{ xml && options->accumulated, "--accumulated is incompatible with --xml" },
 		{ xml && options->global_percent, "--global-percent is incompatible with --xml" },
@@ -147,7 +152,7 @@ static void imply(struct opr_options *options)
 {
 	if (options->details)
 		options->symbols = options->show_address = 1;
-	if (options->callgraph)
+	if (options->callgraph || options->mem)
 		options->symbols = 1;
 	if (options->xml)
 		options->format = OPR_FORMAT_XML;

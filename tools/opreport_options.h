@@ -11,7 +11,7 @@ enum opr_format { OPR_FORMAT_TEXT, OPR_FORMAT_XML, OPR_FORMAT_JSON, OPR_FORMAT_C
 struct opr_options {
 	int callgraph, xml, no_pager; /* set by popt, like the next */
 	int symbols, details, debug_info, show_address, accumulated, global_percent; /* set by popt: 0 or 1 */
-	int images, long_names, no_header, reverse_sort, exclude_dependent, cgroups;
+	int mem, images, long_names, no_header, reverse_sort, exclude_dependent, cgroups;
 	char *session_dir; /* NULL: not given */
 	char *root, *output_file;
 	char *since, *until; /* NULL: not given */

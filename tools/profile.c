@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <unistd.h>
 
+#include "libop/mem.h"
 #include "libop/odb.h"
 #include "tools/report_log.h"
 
@@ -163,6 +164,27 @@ static int open_cgroups(struct opr_profile *profile, size_t parent, const struct
 	return err;
 }
 
+static int open_memory(struct opr_profile *profile, size_t parent)
+{
+	struct opr_session *session;
+	char *path = NULL;
+
+	if (asprintf(&path, "%s/" OP_MEM_DIR, profile->sessions[parent].path) < 0)
+		path = NULL;
+	session = add_session(profile, path, NULL);
+	if (!session)
+		return opr_no_memory();
+	session->parent = parent;
+	session->images = profile->sessions[parent].images;
+	session->dir_fd = openat(profile->sessions[parent].dir_fd, OP_MEM_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (session->dir_fd < 0 && errno == ENOENT)
+		return opr_error(-ENOENT, "%s says nothing of memory: it does when events IBS_OP_... are sampled",
+				 profile->sessions[parent].path);
+	if (session->dir_fd < 0)
+		return opr_error(-errno, "%s: %s", session->path, strerror(errno));
+	return list_session(session);
+}
+
 static int open_session(struct opr_profile *profile, const char *session_dir, const char *name, const struct opr_spec *spec)
 {
 	struct opr_session *session = add_session(profile, session_path(session_dir, name), NULL);
@@ -178,6 +200,8 @@ static int open_session(struct opr_profile *profile, const char *session_dir, co
 	err = read_images(session);
 	if (err)
 		return err;
+	if (spec->memory)
+		return open_memory(profile, session->parent);
 	return spec->by_cgroup || spec->cgroup.nr_words ? open_cgroups(profile, session->parent, spec) : list_session(session);
 }
 

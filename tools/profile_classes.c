@@ -262,7 +262,10 @@ static int describe_event(const struct opr_class *class, const struct op_odb_hea
 
 	if (header->cpu_type != OP_CPU_TYPE_TIMER) {
 		err = describe_by_files(&text, header, mask);
-		if (err == -ENOENT) {
+		if (err == -ENOENT && what) {
+			describe_counted(&text, class->event, what, mask ? "multiple flags" : "No unit mask", header, mask);
+			err = 0;
+		} else if (err == -ENOENT) {
 			fprintf(stderr, "Could not locate event %" PRIu32 "\n", header->ctr_event);
 			op_text_add(&text, "Unknown event");
 			err = 0;
@@ -310,6 +313,13 @@ static char *describe_class(const struct opr_class *class, enum opr_axis axis)
 	return op_text_steal(&text);
 }
 
+static const char *unit_of(const struct opr_class *class)
+{
+	const struct op_ibs_event *event = op_ibs_event_find(class->event);
+
+	return event ? op_ibs_event_unit(event) : "samples";
+}
+
 /* Of the first class also what the whole report is of. */
 static int describe_one(struct opr_classes *classes, const struct opr_profile *profile, size_t index)
 {
@@ -322,6 +332,7 @@ static int describe_one(struct opr_classes *classes, const struct opr_profile *p
 	class->title = title_of(class, classes->axis);
 	if (!class->title)
 		return opr_no_memory();
+	class->unit = unit_of(class);
 	if (!index || by_event)
 		err = read_header(profile, class, &header, &pretty);
 	if (!err && !index) {

@@ -18,6 +18,7 @@ struct opr_class {
 	uint32_t masks; /* of all files, when the unit mask is merged */
 	const struct opr_file *first_file; /* in the order of paths; valid until the files are arranged */
 	char *title;                       /* "TIMER:0", "tgid:12" */
+	const char *unit;                  /* of the counts: "samples", of some events of IBS "cycles" or "misses" */
 	char *description;                 /* "Samples on CPU 1"; of the event when that is what differs */
 };
 

@@ -17,6 +17,7 @@ struct opr_spec {
 	struct opr_words image, image_exclude, lib_image;
 	struct opr_words cgroup; /* paths or patterns; what lies below belongs to them */
 	bool by_cgroup;		 /* an application and its images are the cgroup that they ran in */
+	bool memory;             /* what the memory view kept, in the place of samples (libop/mem.h) */
 	bool arcs;               /* callgraph files are wanted, too */
 	struct opr_words event, count, unit_mask, cpu, tid, tgid; /* empty: all */
 	struct opr_words archive;                                 /* a directory that oparchive made, or nothing */

@@ -5,7 +5,7 @@
 
 #include "tools/report_writer.h"
 
-static void write_text(FILE *out, const char *text)
+void opr_write_csv(FILE *out, const char *text)
 {
 	char escaped[OP_ESCAPED_BYTES];
 
@@ -24,7 +24,7 @@ static void write_texts(FILE *out, const char *const *texts, size_t nr_texts)
 	for (size_t i = 0; i < nr_texts; i++) {
 		if (i)
 			fputc(',', out);
-		write_text(out, texts[i]);
+		opr_write_csv(out, texts[i]);
 	}
 }
 
@@ -39,7 +39,7 @@ static void write_title(struct opr_writer *writer, const struct opr_class *class
 
 	op_text_printf(&title, "%s %s", class->title, what);
 	fputc(',', writer->out);
-	write_text(writer->out, op_text_get(&title));
+	opr_write_csv(writer->out, op_text_get(&title));
 	op_text_free(&title);
 }
 
@@ -61,10 +61,10 @@ static void write_begin(struct opr_writer *writer)
 	for (size_t i = 0; i < layout->classes->nr_classes; i++) {
 		const struct opr_class *class = &layout->classes->classes[i];
 
-		write_title(writer, class, "samples");
+		write_title(writer, class, class->unit);
 		write_title(writer, class, "%");
 		if (layout->accumulated)
-			write_title(writer, class, "accumulated samples");
+			write_title(writer, class, strcmp(class->unit, "samples") ? "accumulated" : "accumulated samples");
 		if (layout->diff)
 			write_title(writer, class, "change %");
 	}

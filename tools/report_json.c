@@ -5,7 +5,7 @@
 
 #include "tools/report_writer.h"
 
-static void write_string(FILE *out, const char *string)
+void opr_write_json(FILE *out, const char *string)
 {
 	struct op_text text = { 0 };
 
@@ -17,7 +17,7 @@ static void write_string(FILE *out, const char *string)
 static void write_member(FILE *out, const char *name, const char *value)
 {
 	fprintf(out, "\"%s\": ", name);
-	write_string(out, value);
+	opr_write_json(out, value);
 	fputs(", ", out);
 }
 
@@ -75,16 +75,17 @@ static void write_begin(struct opr_writer *writer)
 
 	fputs("{\n", writer->out);
 	fputs("  \"cpu\": ", writer->out);
-	write_string(writer->out, classes->cpu_line);
+	opr_write_json(writer->out, classes->cpu_line);
 	if (classes->event_line) {
 		fputs(",\n  \"event\": ", writer->out);
-		write_string(writer->out, classes->event_line);
+		opr_write_json(writer->out, classes->event_line);
 	}
 	fputs(",\n  \"classes\": [", writer->out);
 	for (size_t i = 0; i < classes->nr_classes; i++) {
 		begin_item(writer, i, "    ");
 		write_member(writer->out, "title", classes->classes[i].title);
 		write_member(writer->out, "description", classes->classes[i].description);
+		write_member(writer->out, "unit", classes->classes[i].unit);
 		fprintf(writer->out, "\"samples\": %" PRIu64 " }", writer->layout.totals[i]);
 	}
 	fprintf(writer->out, "\n  ],\n  \"%s\": [", rows_name(&writer->layout));

@@ -112,7 +112,7 @@ static void write_summary_header(struct opr_writer *writer, const char *indent)
 		write_title(writer, classes->classes[i].title);
 	fprintf(writer->out, "\n%s", indent);
 	for (size_t i = 0; i < classes->nr_classes; i++)
-		fputs("  samples|      %|", writer->out);
+		fprintf(writer->out, "%9s|      %%|", classes->classes[i].unit);
 	fprintf(writer->out, "\n%s", indent);
 	for (size_t i = 0; i < classes->nr_classes; i++)
 		fputs(RULE, writer->out);
@@ -297,6 +297,17 @@ static void write_detail(struct opr_writer *writer, const struct opr_symbol_row 
 	fputc('\n', writer->out);
 }
 
+/* Where a title says samples, the class may count something else. */
+static void write_class_title(struct line *line, const struct column *column, const char *unit)
+{
+	const char *samples = strstr(column->title, "samples");
+	char title[64];
+
+	if (samples)
+		snprintf(title, sizeof(title), "%.*s%s", (int)(samples - column->title), column->title, unit);
+	write_field(line, column, samples ? title : column->title);
+}
+
 static void write_class_titles(struct opr_writer *writer, struct line *line)
 {
 	const struct opr_layout *layout = &writer->layout;
@@ -312,7 +323,7 @@ static void write_class_titles(struct opr_writer *writer, struct line *line)
 	for (size_t i = 0; i < layout->classes->nr_classes; i++)
 		for (size_t j = 0; j < op_array_size(fields); j++)
 			if (fields[j].shown)
-				write_field(line, fields[j].column, fields[j].column->title);
+				write_class_title(line, fields[j].column, layout->classes->classes[i].unit);
 }
 
 static void write_symbol_header(struct opr_writer *writer)
@@ -413,7 +424,7 @@ static void write_image_header(struct opr_writer *writer)
 
 	write_image_classes(writer);
 	for (size_t i = 0; i < writer->layout.classes->nr_classes; i++) {
-		write_field(&line, &samples_column, samples_column.title);
+		write_class_title(&line, &samples_column, writer->layout.classes->classes[i].unit);
 		write_field(&line, &percent_column, percent_column.title);
 	}
 	for (size_t i = 0; i < op_array_size(columns); i++)

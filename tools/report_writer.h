@@ -55,6 +55,10 @@ extern const struct opr_writer_ops opr_text_writer, opr_json_writer, opr_csv_wri
 const char *opr_show_name(const struct opr_writer *writer, const char *name) OP_NONNULL;
 const char *opr_show_path(const struct opr_writer *writer, const char *shown, const char *name) OP_NONNULL;
 
+/* A string of JSON with its quotes, a field of CSV. */
+void opr_write_json(FILE *out, const char *string) OP_NONNULL;
+void opr_write_csv(FILE *out, const char *text) OP_NONNULL;
+
 /* A writer of one kind to a stream; opr_writer_free frees what it holds, not the stream. 0 or -errno. */
 int opr_writer_init(struct opr_writer *writer, const struct opr_writer_ops *ops, const struct opr_layout *layout,
 		    FILE *out) OP_NONNULL OP_MUST_CHECK;

@@ -52,6 +52,7 @@ int opr_selection_open(struct opr_selection *selection, const struct opr_selecti
 
 	spec->by_cgroup = options->cgroups;
 	spec->arcs = options->callgraph;
+	spec->memory = options->memory;
 	selection->classes.any_axes = options->any_axes;
 	if (!err)
 		err = spec->archive.nr_words ? open_archive(selection) :

@@ -14,6 +14,7 @@ struct opr_selection_options {
 	struct opr_merge merge;
 	bool exclude_dependent;
 	bool cgroups, callgraph;   /* by cgroup; callgraph files too */
+	bool memory;               /* what the memory view kept, in the place of samples */
 	bool any_axes;             /* classes may differ in more than one way */
 	const char *since, *until; /* NULL: not given */
 };

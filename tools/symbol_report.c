@@ -75,8 +75,19 @@ uint64_t opr_position_offset(const struct opr_image *image, bool is_kernel, uint
 	return image->is_object && is_kernel ? image->symbols.start_offset : 0;
 }
 
+/* A key of the memory view is a place and what is said of it. */
+static void take_facts(struct points *points, size_t first, uint64_t offset)
+{
+	for (size_t i = first; i < points->nr_points; i++) {
+		uint64_t key = points->points[i].position - offset;
+
+		points->points[i].position = op_mem_offset(key) + offset;
+		points->points[i].class_index = key & (OPR_NR_FACTS - 1);
+	}
+}
+
 static int read_points(struct part_points *points, const struct opr_profile *profile, const struct opr_part *part,
-		       struct opr_image_cache *cache, struct opr_image *image)
+		       struct opr_image_cache *cache, struct opr_image *image, bool facts)
 {
 	struct op_odb_header first = { 0 };
 	int err = 0;
@@ -85,6 +96,9 @@ static int read_points(struct part_points *points, const struct opr_profile *pro
 	for (size_t i = 0; i < part->nr_files && !err; i++) {
 		const struct opr_file *file = &profile->files[part->first_file + i];
 		struct op_odb_samples samples;
+		struct points *into;
+		uint64_t offset;
+		size_t first_point;
 		bool own;
 
 		err = opr_profile_read(profile, file, &samples);
@@ -94,9 +108,13 @@ static int read_points(struct part_points *points, const struct opr_profile *pro
 			first = samples.header;
 		err = check_header(profile, file, &first, &samples.header);
 		own = opr_image_check(cache, image, file, &samples.header);
+		into = own ? &points->own : &points->foreign;
+		offset = own ? opr_position_offset(image, samples.header.is_kernel, samples.header.anon_start) : 0;
+		first_point = into->nr_points;
 		if (!err)
-			err = add_points(own ? &points->own : &points->foreign, &samples, file->class_index,
-					 own ? opr_position_offset(image, samples.header.is_kernel, samples.header.anon_start) : 0);
+			err = add_points(into, &samples, file->class_index, offset);
+		if (!err && facts)
+			take_facts(into, first_point, offset);
 		op_odb_samples_free(&samples);
 	}
 	return err;
@@ -165,18 +183,7 @@ static int add_details(struct opr_symbol_report *report, const struct point *poi
 	return err;
 }
 
-static void find_line(struct opr_symbol_row *row)
-{
-	const char *file;
-	unsigned int line;
-
-	if (!opr_symbols_line(row->symbols, row->vma, &file, &line))
-		return;
-	row->file = strdup(file);
-	row->line = line;
-}
-
-int opr_symbol_report_add(struct opr_symbol_report *report, const struct opr_symbol_row *row, bool lines, size_t *ret_index)
+int opr_symbol_report_add(struct opr_symbol_report *report, const struct opr_symbol_row *row, size_t *ret_index)
 {
 	void *rows = report->rows;
 	struct opr_symbol_row *added;
@@ -194,8 +201,6 @@ int opr_symbol_report_add(struct opr_symbol_report *report, const struct opr_sym
 	added->counts = counts;
 	added->first_detail = report->nr_details;
 	added->order = *ret_index;
-	if (lines)
-		find_line(added);
 	return 0;
 }
 
@@ -213,7 +218,7 @@ static int add_row(struct builder *builder, const struct opr_symbol *symbol, con
 		.vma = symbol ? symbol->vma : 0,
 	};
 	size_t index = 0;
-	int err = opr_symbol_report_add(report, &row, builder->choice->lines, &index);
+	int err = opr_symbol_report_add(report, &row, &index);
 
 	if (err < 0)
 		return err;
@@ -271,10 +276,106 @@ static int add_part(struct builder *builder, const struct opr_profile *profile, 
 	builder->app = app;
 	err = opr_image_load(builder->cache, image);
 	if (!err)
-		err = read_points(points, profile, builder->part, builder->cache, image);
+		err = read_points(points, profile, builder->part, builder->cache, image, builder->choice->facts);
 	if (!err)
 		err = add_rows(builder, &image->symbols, &points->own);
 	return err ? err : add_rows(builder, &no_symbols, &points->foreign);
+}
+
+/* ---- source lines ---- */
+
+static int find_line(struct opr_symbol_row *row)
+{
+	const char *file;
+	unsigned int line;
+
+	if (row->file || !opr_symbols_line(row->symbols, row->vma, &file, &line))
+		return 0;
+	row->file = strdup(file);
+	row->line = line;
+	return row->file ? 0 : opr_no_memory();
+}
+
+/* Addresses of all rows that are of this image's symbols; as many as there are when vmas is NULL. */
+static size_t collect_vmas(const struct opr_symbol_report *report, const struct opr_symbols *symbols, uint64_t *vmas)
+{
+	size_t nr_vmas = 0;
+
+	for (size_t i = 0; i < report->nr_rows; i++) {
+		const struct opr_symbol_row *row = &report->rows[i];
+
+		if (row->symbols != symbols)
+			continue;
+		for (size_t j = 0; vmas && j < row->nr_details; j++)
+			vmas[nr_vmas + j] = report->details[row->first_detail + j].vma;
+		nr_vmas += row->nr_details;
+		if (vmas)
+			vmas[nr_vmas] = row->vma;
+		nr_vmas++;
+	}
+	return nr_vmas;
+}
+
+static int find_lines_of(struct opr_symbol_report *report, struct opr_image_cache *cache, const struct opr_symbol_row *row)
+{
+	struct opr_image *image = opr_image_cache_find(cache, row->image);
+	size_t nr_vmas;
+	uint64_t *vmas;
+	int err;
+
+	if (!image)
+		return -ENOMEM;
+	if (image->has_lines)
+		return 0;
+	nr_vmas = collect_vmas(report, &image->symbols, NULL);
+	vmas = calloc(nr_vmas + 1, sizeof(*vmas));
+	if (!vmas)
+		return opr_no_memory();
+	collect_vmas(report, &image->symbols, vmas);
+	err = opr_image_find_lines(cache, image, vmas, nr_vmas);
+	free(vmas);
+	return err;
+}
+
+int opr_symbol_report_find_lines(struct opr_symbol_report *report, struct opr_image_cache *cache)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < cache->nr_images; i++)
+		cache->images[i].has_lines = false;
+	for (size_t i = 0; i < report->nr_rows && !err; i++)
+		err = find_lines_of(report, cache, &report->rows[i]);
+	for (size_t i = 0; i < report->nr_rows && !err; i++)
+		err = find_line(&report->rows[i]);
+	return err;
+}
+
+/* ---- the report ---- */
+
+/* The symbols of all images at once. */
+static int read_images(struct opr_image_cache *cache, const struct opr_profile *profile)
+{
+	struct opr_image **images = calloc(2 * profile->nr_parts + 1, sizeof(*images));
+	size_t nr_images = 0;
+	int err = images ? 0 : opr_no_memory();
+
+	for (size_t i = 0; i < profile->nr_parts && !err; i++) {
+		const struct opr_part *part = &profile->parts[i];
+		struct opr_image *image = opr_image_cache_find(cache, part->image);
+		struct opr_image *callee = part->callee ? opr_image_cache_find(cache, part->callee) : image;
+
+		if (!image || !callee) {
+			err = -ENOMEM;
+			break;
+		}
+		images[nr_images++] = image;
+		if (callee != image)
+			images[nr_images++] = callee;
+	}
+	if (!err)
+		err = opr_image_cache_read(cache, images, nr_images);
+	free(images);
+	return err;
 }
 
 int opr_symbol_report_make(struct opr_symbol_report *report, const struct opr_profile *profile, size_t nr_classes,
@@ -288,11 +389,14 @@ int opr_symbol_report_make(struct opr_symbol_report *report, const struct opr_pr
 	report->totals = calloc(nr_classes, sizeof(*report->totals));
 	if (!report->totals)
 		return opr_no_memory();
+	err = read_images(cache, profile);
 	for (size_t i = 0; i < profile->nr_parts && !err; i++) {
 		builder.part = &profile->parts[i];
 		if (!builder.part->callee)
 			err = add_part(&builder, profile, &points);
 	}
+	if (!err && choice->lines)
+		err = opr_symbol_report_find_lines(report, cache);
 	free(points.own.points);
 	free(points.foreign.points);
 	return err;

@@ -3,6 +3,7 @@
 #ifndef OPR_SYMBOL_REPORT_H
 #define OPR_SYMBOL_REPORT_H
 
+#include "libop/mem.h"
 #include "tools/image_cache.h"
 #include "tools/profile_classes.h"
 
@@ -45,9 +46,12 @@ struct opr_symbol_report {
 	uint64_t *totals; /* of the rows, one for each class */
 };
 
+#define OPR_NR_FACTS (1u << OP_MEM_FACT_BITS)
+
 struct opr_symbol_choice {
 	const struct opr_words *include, *exclude; /* names as the files have them; empty: no filter */
 	bool details, lines;
+	bool facts;     /* the files are of the memory view: a class is a fact, and there are OPR_NR_FACTS */
 	bool demangled; /* include and exclude may name what is shown, too */
 };
 
@@ -59,10 +63,12 @@ int opr_symbol_report_make(struct opr_symbol_report *report, const struct opr_pr
 			   struct opr_image_cache *cache, const struct opr_symbol_choice *choice) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Adds a row without samples, a copy of *row; the order, the counts and the line are filled in. 0 with its index, or -errno.
+ * Adds a row without samples, a copy of *row; the order and the counts are filled in. 0 with its index, or -errno.
  */
-int opr_symbol_report_add(struct opr_symbol_report *report, const struct opr_symbol_row *row, bool lines,
-			  size_t *ret_index) OP_NONNULL OP_MUST_CHECK;
+int opr_symbol_report_add(struct opr_symbol_report *report, const struct opr_symbol_row *row, size_t *ret_index) OP_NONNULL OP_MUST_CHECK;
+
+/* Finds the source lines of rows and details. 0 or -errno. */
+int opr_symbol_report_find_lines(struct opr_symbol_report *report, struct opr_image_cache *cache) OP_NONNULL OP_MUST_CHECK;
 
 /* Room for nr_classes counts, all 0. False without memory. */
 bool opr_counts_add(struct opr_counts *counts, size_t nr_classes, size_t *ret_index) OP_NONNULL OP_MUST_CHECK;

@@ -7,6 +7,7 @@
 
 #include "libop/text.h"
 #include "tools/demangle.h"
+#include "tools/line_table.h"
 #include "tools/symbols_lines.h"
 
 #define INITIAL_CAPACITY 256
@@ -97,9 +98,14 @@ void opr_symbols_finish(struct opr_symbols *symbols, const struct opr_section *s
 	}
 }
 
+const char *opr_symbols_keep_string(struct opr_symbols *symbols, const char *string)
+{
+	return keep_string(symbols, strdup(string));
+}
+
 int opr_symbols_keep_path(struct opr_symbols *symbols, const char *path)
 {
-	symbols->code_path = keep_string(symbols, strdup(path));
+	symbols->code_path = opr_symbols_keep_string(symbols, path);
 	return symbols->code_path ? 0 : -ENOMEM;
 }
 
@@ -181,6 +187,8 @@ int opr_symbols_code(const struct opr_symbols *symbols, const struct opr_symbol 
 
 bool opr_symbols_line(const struct opr_symbols *symbols, uint64_t vma, const char **ret_file, unsigned int *ret_line)
 {
+	if (symbols->table)
+		return opr_line_table_find(symbols->table, vma, ret_file, ret_line);
 	return symbols->lines && opr_lines_find(symbols->lines, vma, ret_file, ret_line);
 }
 
@@ -194,5 +202,6 @@ void opr_symbols_free(struct opr_symbols *symbols)
 	free(symbols->symbols);
 	free(symbols->sections);
 	opr_lines_free(symbols->lines);
+	opr_line_table_free(symbols->table);
 	*symbols = (struct opr_symbols){ 0 };
 }

@@ -20,6 +20,7 @@ struct opr_symbol {
 };
 
 struct opr_lines;
+struct opr_line_table;
 
 struct opr_section {
 	uint64_t start, end; /* positions */
@@ -32,8 +33,14 @@ struct opr_symbols {
 	char **strings;
 	size_t nr_strings, strings_capacity;
 	struct opr_lines *lines; /* NULL: no line numbers were asked for */
+	struct opr_line_table *table; /* the same for addresses that were known before (line_table.h); NULL: none */
 	const char *code_path;   /* the file that positions are in; NULL: there is none */
 	struct opr_section *sections; /* of it, by the number that symbols have */
+	size_t nr_sections;
+	bool has_debug_info;	 /* the image itself */
+	const char *debug_link;	 /* the name of a separate debug file that the image says; NULL: none */
+	const char *debug_path;	 /* of the separate debug file that was used; NULL: none */
+	uint64_t debug_size, debug_mtime_ns;
 };
 
 enum opr_demangle { OPR_DEMANGLE_NONE, OPR_DEMANGLE_NORMAL, OPR_DEMANGLE_SMART };
@@ -47,7 +54,7 @@ struct opr_symbol_options {
 
 /*
  * Reads the symbols of the object file at `path`; `name` is the image's own name, for debug files below /usr/lib/debug. 0, also when it has none;
- * -ENOEXEC when it is no object file; another -errno. Says nothing to the user.
+ * -ENOEXEC when it is no object file; another -errno. Says nothing to the user. Bad input may crash it, or keep it for ever: it is for a process of its own (symbol_jobs.h).
  */
 int opr_symbols_read_bfd(struct opr_symbols *symbols, const char *path, const char *name,
 			 const struct opr_symbol_options *options) OP_NONNULL OP_MUST_CHECK;
@@ -63,6 +70,9 @@ uint32_t opr_symbol_rank(const char *name, bool global, bool weak) OP_NONNULL;
 
 /* For loaders: sorts, keeps one symbol for each address, and sets the sizes; the last symbol ends at last_end. */
 void opr_symbols_finish(struct opr_symbols *symbols, const struct opr_section *sections, uint64_t last_end) OP_NONNULL_ARGS(1);
+
+/* For loaders: a copy that is freed with the symbols; NULL: no memory. */
+const char *opr_symbols_keep_string(struct opr_symbols *symbols, const char *string) OP_NONNULL OP_MUST_CHECK;
 
 /* For loaders: the file that the code can be read from. 0 or -ENOMEM. */
 int opr_symbols_keep_path(struct opr_symbols *symbols, const char *path) OP_NONNULL OP_MUST_CHECK;

@@ -10,6 +10,7 @@
 #include "tools/symbols_lines.h"
 
 #define TEXT_SECTION ".text"
+#define NS_PER_S     1000000000u
 
 struct opr_lines {
 	bfd *abfd;
@@ -142,6 +143,7 @@ static int finish(struct opr_symbols *symbols, bfd *image, const struct opr_symb
 		sections[section->index] = (struct opr_section){ start, start + bfd_section_size(section) };
 	}
 	symbols->sections = sections;
+	symbols->nr_sections = bfd_count_sections(image);
 	opr_symbols_finish(symbols, sections, file_bytes > UINT64_MAX - greatest ? UINT64_MAX : greatest + file_bytes);
 	return options->by_address ? 0 : opr_symbols_keep_path(symbols, bfd_get_filename(image));
 }
@@ -202,6 +204,31 @@ void opr_lines_free(struct opr_lines *lines)
 
 /* ---- an image ---- */
 
+/* So that whoever keeps the symbols sees when the file is another. */
+static int note_debug_file(struct opr_symbols *symbols, bfd *debug)
+{
+	struct stat st;
+
+	if (stat(bfd_get_filename(debug), &st) < 0)
+		return 0;
+	symbols->debug_path = opr_symbols_keep_string(symbols, bfd_get_filename(debug));
+	symbols->debug_size = (uint64_t)st.st_size;
+	symbols->debug_mtime_ns = (uint64_t)st.st_mtim.tv_sec * NS_PER_S + (uint64_t)st.st_mtim.tv_nsec;
+	return symbols->debug_path ? 0 : -ENOMEM;
+}
+
+/* So that whoever keeps them sees when there is one. */
+static int note_debug_link(struct opr_symbols *symbols, bfd *image)
+{
+	unsigned long crc;
+	char *link = bfd_get_debug_link_info(image, &crc);
+
+	if (link)
+		symbols->debug_link = opr_symbols_keep_string(symbols, link);
+	free(link);
+	return link && !symbols->debug_link ? -ENOMEM : 0;
+}
+
 static int read_image(struct opr_symbols *symbols, bfd *image, const char *path, const char *name,
 		      const struct opr_symbol_options *options)
 {
@@ -213,7 +240,12 @@ static int read_image(struct opr_symbols *symbols, bfd *image, const char *path,
 
 	if (!table)
 		table = read_table(image, &nr_symbols);
+	symbols->has_debug_info = opr_bfd_has_debug_info(image);
 	err = read_symbols(symbols, image, table, nr_symbols, options);
+	if (!err && debug)
+		err = note_debug_file(symbols, debug);
+	if (!err)
+		err = note_debug_link(symbols, image);
 	if (!err)
 		err = opr_symbols_demangle(symbols, options->demangle);
 	opr_verbose(OPR_TOPIC_bfd, "%s: %zu symbols", path, symbols->nr_symbols);

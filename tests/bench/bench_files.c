@@ -102,7 +102,7 @@ static uint64_t count_in_files(const uint64_t *cookies, uint64_t nr_files, uint6
 
 	for (uint64_t i = 0; i < nr_files; i++) {
 		struct opd_resolved resolved = { .location = { .cookie = cookies[i], .offset = offset } };
-		struct opd_counted counted = { .resolved = &resolved, .account = &account, .pid = 1, .tid = 1 };
+		struct opd_counted counted = { .resolved = &resolved, .account = &account, .amount = 1, .pid = 1, .tid = 1 };
 
 		opd_count_sample(&pipeline.count, &counted);
 	}

@@ -44,7 +44,7 @@ static void check_sample(const struct op_perf_record *record)
 
 	if (record->header->size == sizeof(*record->header))
 		return; /* undecodable, and meant to be */
-	check(record->header->size == OP_SAMPLE_RECORD_BYTES && !op_record_sample(record->header, &sample));
+	check(record->header->size >= OP_SAMPLE_RECORD_BYTES && !op_record_sample(record->header, &sample));
 	check(sample.time_ns == record->time_ns && sample.id == (uint64_t)record->event + 1);
 }
 
@@ -65,7 +65,7 @@ static void check_record(const struct op_perf_data *data, const struct op_perf_r
 		return;
 	check(record->header && record->header->size >= sizeof(*record->header) && record->header->size % 8 == 0);
 	if (record->kind == OP_PERF_RING)
-		check(record->header->size <= OP_SAMPLE_RECORD_BYTES);
+		check(record->header->size <= OP_PERF_RING_BYTES_MAX);
 	if (record->header->type == PERF_RECORD_SAMPLE)
 		check_sample(record);
 	if (record->header->type == PERF_RECORD_MMAP2)

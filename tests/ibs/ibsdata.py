@@ -4,6 +4,7 @@ IBS samples made up: the payloads of PERF_SAMPLE_RAW for CPUs of every generatio
 them. Written from the description of the registers (doc/ibs.md), not from the decoder.
 """
 import collections
+import os
 import struct
 
 FETCH, OP = 0, 1
@@ -139,7 +140,12 @@ FEATURE_ARCH, FEATURE_CPUID, FEATURE_PMU_MAPPINGS, FEATURE_PMU_CAPS = 6, 9, 16, 
 SAMPLE_IP, SAMPLE_TID, SAMPLE_TIME, SAMPLE_RAW, SAMPLE_IDENTIFIER = 1 << 0, 1 << 1, 1 << 2, 1 << 10, 1 << 16
 SAMPLE_TYPE = SAMPLE_IDENTIFIER | SAMPLE_IP | SAMPLE_TID | SAMPLE_TIME | SAMPLE_RAW
 EVENT_IDS = (101, 102)
-RECORD_SAMPLE, MISC_USER_EXACT = 9, 0x4002
+RECORD_SAMPLE, RECORD_MMAP2, MISC_USER, MISC_USER_EXACT = 9, 10, 2, 0x4002
+PERIOD = 100000
+PID = 77
+OP_CNT_CTL = 1 << 19
+RIP_INVALID, CAP_RIP_INVALID = 1 << 38, 1 << 7
+PROT_EXEC = 5
 
 
 def string(text):
@@ -149,7 +155,9 @@ def string(text):
 
 
 def attr(kind):
-    data = struct.pack("<IIQQQQQ", PMU_TYPES[kind], ATTR_BYTES, 0, 100000, SAMPLE_TYPE, 0, 1 << 18)
+    """Of fetches, or of ops by the dispatched op; the flag is sample_id_all."""
+    config = OP_CNT_CTL if kind == OP else 0
+    data = struct.pack("<IIQQQQQ", PMU_TYPES[kind], ATTR_BYTES, config, PERIOD, SAMPLE_TYPE, 0, 1 << 18)
     return data + bytes(ATTR_BYTES - len(data))
 
 
@@ -163,19 +171,47 @@ def features(cpu):
     return result
 
 
-def sample(record, number, ip=0x401000):
-    """A PERF_RECORD_SAMPLE; its time is its number."""
-    raw = struct.pack("<I", len(record.payload)) + record.payload
+def sample(record, number, ip=0x401000, pid=PID):
+    """A PERF_RECORD_SAMPLE; its time is its number. One that is cut short says that it has more than it has."""
+    raw = struct.pack("<I", len(record.payload) + 64 * (record.reason == "cut short")) + record.payload
     raw += bytes(-len(raw) % 8)
-    body = struct.pack("<QQIIQ", EVENT_IDS[record.kind], ip, 77, 77, number) + raw
+    body = struct.pack("<QQIIQ", EVENT_IDS[record.kind], ip, pid, pid, number) + raw
     return struct.pack("<IHH", RECORD_SAMPLE, MISC_USER_EXACT, 8 + len(body)) + body
 
 
+def mapping(start, nr_bytes, offset, path, pid=PID):
+    """A PERF_RECORD_MMAP2 from the beginning on, of a file with the inode that it has here."""
+    status, name = os.stat(path), path.encode() + b"\0"
+    name += bytes(-len(name) % 8)
+    body = struct.pack("<IIQQQIIQQII", pid, pid, start, nr_bytes, offset, os.major(status.st_dev), os.minor(status.st_dev),
+                       status.st_ino, 0, PROT_EXEC, 2) + name + struct.pack("<IIQQ", pid, pid, 0, EVENT_IDS[FETCH])
+    return struct.pack("<IHH", RECORD_MMAP2, MISC_USER, 8 + len(body)) + body
+
+
+def with_address(record, ip):
+    """The record at another address, where it has one."""
+    if len(record.payload) < 20:
+        return record
+    return record._replace(payload=record.payload[:12] + struct.pack("<Q", ip) + record.payload[20:])
+
+
+def has_address(record):
+    """False where the register says that its address means nothing: then the interrupted one counts."""
+    if record.kind == FETCH:
+        return True
+    caps, = struct.unpack_from("<I", record.payload)
+    data, = struct.unpack_from("<Q", record.payload, 20)
+    return not (caps & CAP_RIP_INVALID and data & RIP_INVALID)
+
+
 def write_perf_data(path, cpu, records):
+    write_perf_records(path, cpu, b"".join(sample(record, number) for number, record in enumerate(records, 1)))
+
+
+def write_perf_records(path, cpu, data):
     ids_at = HEADER_BYTES
     attrs_at = ids_at + 16
     data_at = attrs_at + 2 * (ATTR_BYTES + 16)
-    data = b"".join(sample(record, number) for number, record in enumerate(records, 1))
     sections = features(cpu)
     bitmap = sum(1 << number for number, _ in sections)
     at = data_at + len(data) + 16 * len(sections)

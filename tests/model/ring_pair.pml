@@ -40,7 +40,7 @@
  * NO_LOOK (the writer looks at the turn behind I instead), NO_WAIT (the reader does without H), NO_LEAVE_RELEASE (E and I may be seen before the record;
  * right under TSO), NO_WAIT_ACQUIRE (C comes before H; moved by hand). With SWAPPER: NO_LEND_RELEASE and NO_GIVE_RELEASE (J and V may be
  * seen before the swap; right under TSO), NO_TAKE_ACQUIRE (the swap is loaded before O) and NO_BACK_ACQUIRE (C comes before W), both moved by
- * hand, NO_BACK (the reader does without W and swaps as well), NO_CLAIM (O looks first and stores then).
+ * hand, NO_BACK (the reader goes on without a look at W), NO_CLAIM (O looks first and stores then).
  */
 #ifndef NR_RECORDS
 #define NR_RECORDS 5
@@ -278,7 +278,11 @@ inline read_records(ring)
 /* The reader's own store to HOLDER is what it would load. */
 #define IN_BUFFER(i) (buffers[READER].address[i] == HOLDER)
 #define LENT_IN_BUFFER (IN_BUFFER(0) || IN_BUFFER(1) || IN_BUFFER(2) || IN_BUFFER(3) || IN_BUFFER(4) || IN_BUFFER(5))
+#ifdef NO_BACK
+#define IS_BACK true
+#else
 #define IS_BACK (memory[HOLDER] == BY_READER && !LENT_IN_BUFFER)
+#endif
 
 inline unpack()
 {
@@ -296,14 +300,12 @@ inline lend()
 #ifdef NO_BACK_ACQUIRE
 	head = memory[HEAD(old)];
 #endif
-#ifndef NO_BACK
 	if
 	:: IS_BACK -> /* W */
 		swap = memory[SWAP];
 		unpack()
 	:: atomic { memory[HOLDER] == BY_NOBODY -> memory[HOLDER] = BY_READER } /* O */
 	fi
-#endif
 }
 
 proctype reader()

@@ -1,27 +1,24 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Proves the swap of the memory pair with spin: the model as it is holds in every state, and each way to break it is found.
-# usage: run.sh; the exit code is 0 when all is as it must be, 77 when there is no spin.
-here=$(cd "$(dirname "$0")" && pwd -P)
-command -v spin >/dev/null 2>&1 || {
-	echo "skip: spin is not installed (Debian package spin)"
-	exit 77
-}
-work=$(mktemp -d "${TMPDIR:-/tmp}/opd-model.XXXXXX") || exit 1
-trap 'rm -rf -- "$work"' EXIT
-trap 'exit 130' INT TERM HUP
-cd "$work" || exit 1
-bad=0
+# usage: run.sh; the exit code is 0 when all is as it must be, 77 when there is no spin. Cases run as many at a time as there are CPUs.
+self=$(cd "$(dirname "$0")" && pwd -P)/$(basename "$0")
+here=$(dirname "$self")
 
-# verify DEFINE...: leaves the verifier's report in $work/report, which says whether the search was complete.
-verify() {
-	rm -f pan pan.* ./*.trail
+# make_verifier OPTIONS DEFINE...
+make_verifier() {
+	options=$1
+	shift
 	spin -a "$@" "$here/ring_pair.pml" >spin.log 2>&1 || {
 		cat spin.log
 		return 1
 	}
-	"${CC:-gcc}" -O1 -w -DSAFETY -DMEMLIM=2048 -DCOLLAPSE -o pan pan.c && ./pan -m100000 >report 2>&1
+	# shellcheck disable=SC2086 # a list of options
+	"${CC:-gcc}" -O1 -w -DSAFETY -DCOLLAPSE $options -o pan pan.c
 }
+
+# verify DEFINE...: leaves the verifier's report in the current directory, which says whether the search was complete.
+verify() { make_verifier -DMEMLIM=2048 "$@" && ./pan -m100000 >report 2>&1; }
 
 # number PATTERN: the number in front of it in the report.
 number() { sed -n "s/^ *\([0-9.e+]*\) $1.*/\1/p" report | head -n 1; }
@@ -29,47 +26,96 @@ errors() { sed -n 's/.*errors: \([0-9]*\).*/\1/p' report; }
 
 searched_all() { ! grep -Eq 'max search depth too small|Search not completed|out of memory' report; }
 
-# All of writer and reader has been run; the memory has no end to reach.
+# All of the processes of the protocol has been run; the memory has no end to reach.
 nothing_unreached() {
-	sed -n '/^unreached in proctype \(writer\|reader\)/,/states)/p' report | grep 'states)' >reached
-	[ "$(grep -c '(0 of' reached)" = 2 ]
+	sed -n '/^unreached in proctype \(writer\|reader\|swapper\)/,/states)/p' report | grep 'states)' >reached
+	[ "$(grep -c '(0 of' reached)" = "$1" ]
 }
 
 holds() {
-	if verify "$@" && [ "$(errors)" = 0 ] && searched_all && nothing_unreached; then
+	processes=2
+	case " $* " in *" -DSWAPPER "*) processes=3 ;; esac
+	if verify "$@" && [ "$(errors)" = 0 ] && searched_all && nothing_unreached $processes; then
 		printf 'ok   %-28s holds in all %s states\n' "${*:-as it is}" "$(number 'states, stored')"
 	else
 		printf 'FAIL %-28s must hold\n' "${*:-as it is}"
 		cat report
-		bad=1
+		return 1
+	fi
+}
+
+is_violated() { grep -q 'assertion violated' report && [ "$(errors)" = 1 ]; }
+
+say_fails() {
+	if is_violated; then
+		printf 'ok   %-28s fails: %s\n' "$*" "$(sed -n 's/^pan:1: //p' report | head -n 1)"
+	else
+		printf 'FAIL %-28s must fail with an assertion\n' "$*"
+		cat report
+		return 1
 	fi
 }
 
 # fails DEFINE...: an assertion must be violated; a verifier that stops for another reason has shown nothing.
 fails() {
-	if verify "$@" && grep -q 'assertion violated' report && [ "$(errors)" = 1 ]; then
-		printf 'ok   %-28s fails: %s\n' "$*" "$(sed -n 's/^pan:1: //p' report | head -n 1)"
-	else
-		printf 'FAIL %-28s must fail with an assertion\n' "$*"
-		cat report
-		bad=1
-	fi
+	verify "$@"
+	say_fails "$@"
 }
 
-for variant in '' -DLIGHT; do
-	holds $variant
-	holds $variant -DTSO
-	for broken in NO_WRITER_FENCE NO_SWAPPER_FENCE NO_LOOK NO_WAIT NO_WAIT_ACQUIRE; do
-		# The barrier of the light variant fences for the swapper too.
-		[ "$variant$broken" = -DLIGHTNO_SWAPPER_FENCE ] && continue
-		fails $variant -D$broken
-		fails $variant -D$broken -DTSO
+# The same by short searches in a random order, the same ones each time: with a third process the first branch may be a long way round.
+fails_soon() {
+	make_verifier '-DMEMLIM=64 -DT_RAND -DP_RAND' "$@" || return 1
+	for seed in $(seq 200); do
+		./pan -m1000 -w16 "-RS$seed" >report 2>&1
+		is_violated && break
 	done
-	fails $variant -DNO_LEAVE_RELEASE
-	holds $variant -DNO_LEAVE_RELEASE -DTSO
-done
-for broken in EARLY_BARRIER NO_TURNS; do
-	fails -DLIGHT -D$broken
-	fails -DLIGHT -D$broken -DTSO
-done
-exit $bad
+	say_fails "$@"
+}
+
+cases() {
+	# The longest first.
+	echo holds -DSWAPPER -DLIGHT -DNR_RECORDS=3
+	echo holds -DSWAPPER -DLIGHT -DNR_RECORDS=3 -DTSO
+	echo holds -DSWAPPER -DNR_RECORDS=4
+	echo holds -DSWAPPER -DNR_RECORDS=4 -DTSO
+	for variant in '' -DLIGHT; do
+		echo holds $variant
+		echo holds $variant -DTSO
+		for broken in NO_WRITER_FENCE NO_SWAPPER_FENCE NO_LOOK NO_WAIT NO_WAIT_ACQUIRE; do
+			# The barrier of the light variant fences for the swapper too.
+			[ "$variant$broken" = -DLIGHTNO_SWAPPER_FENCE ] && continue
+			echo fails $variant -D$broken
+			echo fails $variant -D$broken -DTSO
+		done
+		echo fails $variant -DNO_LEAVE_RELEASE
+		echo holds $variant -DNO_LEAVE_RELEASE -DTSO
+	done
+	for broken in EARLY_BARRIER NO_TURNS; do
+		echo fails -DLIGHT -D$broken
+		echo fails -DLIGHT -D$broken -DTSO
+	done
+	# Handing over is the same with a fence and without.
+	for broken in NO_TAKE_ACQUIRE NO_BACK_ACQUIRE NO_BACK NO_CLAIM; do
+		echo fails_soon -DSWAPPER -DNR_RECORDS=3 -D$broken
+		echo fails_soon -DSWAPPER -DNR_RECORDS=3 -D$broken -DTSO
+	done
+	for broken in NO_LEND_RELEASE NO_GIVE_RELEASE; do
+		echo fails_soon -DSWAPPER -DNR_RECORDS=3 -D$broken
+		echo holds -DSWAPPER -DNR_RECORDS=3 -D$broken -DTSO
+	done
+}
+
+if [ $# -gt 0 ]; then
+	work=$(mktemp -d "${TMPDIR:-/tmp}/opd-model.XXXXXX") || exit 1
+	trap 'rm -rf -- "$work"' EXIT
+	trap 'exit 130' INT TERM HUP
+	cd "$work" || exit 1
+	"$@"
+	exit
+fi
+command -v spin >/dev/null 2>&1 || {
+	echo "skip: spin is not installed (Debian package spin)"
+	exit 77
+}
+# One line of output for a case that is right, so that two at a time do not mix.
+cases | xargs -P "$(nproc)" -L 1 "$self"

@@ -272,6 +272,7 @@ static void close_run(struct run *run)
 
 static void start(struct crew *crew)
 {
+	fflush(stdout); /* a process would say it again */
 	for (size_t i = 0; i < crew->nr_runs && crew->mode->process; i++) {
 		crew->writers[i].pid = fork();
 		if (crew->writers[i].pid < 0)

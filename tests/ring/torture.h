@@ -25,8 +25,8 @@ struct record {
 	struct perf_event_header header;
 	uint64_t number;
 	uint32_t crc; /* of what follows, and of the number */
-	uint32_t nr_bytes;
-	uint8_t body[];
+	uint32_t nr_bytes; /* of the body, a multiple of 8 */
+	uint64_t body[];
 };
 
 /* In memory that a writer in another process shares. */

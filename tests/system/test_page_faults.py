@@ -16,6 +16,8 @@ from opdtest import require
 
 QUIET_FAULTS = 20000
 FLOOD_FAULTS = 100000
+VSYSCALLS = 2000
+VSYSCALL_TIME = 0x400  # in its page
 STOP_SECONDS = 5
 BIG_RING = "4M"
 PERF_COUNT_SW_PAGE_FAULTS = 2
@@ -72,6 +74,24 @@ def check_beside_another(faults):
     faults.require_samples(2 * QUIET_FAULTS)
 
 
+def check_vsyscall(faults):
+    """A call of the vsyscall page is a page fault there, which the kernel answers as if the call had been made."""
+    result = faults.box.run(faults.path, "vsyscall", 1)
+    if result.rc != 0:
+        print("SKIP of vsyscall: this kernel or machine has none (exit code %d)" % result.rc)
+        return
+    before = sum(f.total for f in faults.box.files() if f.name.image[1].startswith("[vsyscall]"))
+    faults.count("vsyscall", lambda: faults.box.good(faults.path, "vsyscall", VSYSCALLS))
+    found = {f.name.image: f.keys for f in faults.box.files()
+             if f.name.app[1] == faults.path and f.name.image[1].startswith("[vsyscall]")}
+    print("vsyscall: %s" % found)
+    require(before == 0 and len(found) == 1, "not one image of the vsyscall page: %s" % found)
+    (image, keys), = found.items()
+    require(image == ("anon", "[vsyscall] (range:0x0-0x1000)"), "the vsyscall page is %s" % (image,))
+    require(set(keys) == {VSYSCALL_TIME}, "samples at %s, not where time() is" % keys)
+    require(VSYSCALLS - faults.not_sampled <= keys[VSYSCALL_TIME] <= VSYSCALLS, "%s samples of %d calls" % (keys, VSYSCALLS))
+
+
 def flood(faults):
     faults.box.daemon.send_signal(signal.SIGSTOP)
     end = time.monotonic() + STOP_SECONDS
@@ -98,6 +118,7 @@ def test(box):
     faults = Faults(box, path)
     check_quiet(faults)
     check_beside_another(faults)
+    check_vsyscall(faults)
     box.shutdown()
     box.opcontrol("--reset")
     box.configure()

@@ -199,13 +199,32 @@ static int do_kernel(char **args)
 	return 0;
 }
 
+#ifdef __x86_64__
+#define VSYSCALL_TIME 0xffffffffff600400u /* time(2), at an address that never changed */
+
+static int do_vsyscall(char **args)
+{
+	long (*call)(long *) = (long (*)(long *))(uintptr_t)VSYSCALL_TIME;
+
+	for (size_t i = number(args[0]); i > 0; i--)
+		if (call(NULL) <= 0)
+			return 1;
+	return 0;
+}
+#else
+static int do_vsyscall(char **args OP_UNUSED)
+{
+	return 1;
+}
+#endif
+
 static const struct {
 	const char *name;
 	int min_args;
 	int (*run)(char **args);
 } kinds[] = {
-	{ "shares", 1, do_shares }, { "spin", 1, do_spin }, { "busy", 2, do_busy },	{ "faults", 1, do_faults },
-	{ "forks", 2, do_forks },   { "exec", 2, do_exec }, { "kernel", 1, do_kernel },
+	{ "shares", 1, do_shares },     { "spin", 1, do_spin },   { "busy", 2, do_busy }, { "faults", 1, do_faults },
+	{ "vsyscall", 1, do_vsyscall }, { "forks", 2, do_forks }, { "exec", 2, do_exec }, { "kernel", 1, do_kernel },
 };
 
 int main(int argc, char **argv)
@@ -213,6 +232,6 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < op_array_size(kinds); i++)
 		if (argc >= 2 && !strcmp(argv[1], kinds[i].name) && argc - 2 >= kinds[i].min_args)
 			return kinds[i].run(argv + 2);
-	fprintf(stderr, "usage: work shares|spin|busy|faults|forks|exec|kernel ARGUMENTS\n");
+	fprintf(stderr, "usage: work shares|spin|busy|faults|vsyscall|forks|exec|kernel ARGUMENTS\n");
 	return 2;
 }

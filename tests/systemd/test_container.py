@@ -1,6 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""opd as a service: a Debian container is booted, opd installed in it, started by systemd, used and stopped."""
+"""
+opd as a service: a Debian container is booted, opd installed in it, started by systemd, used and stopped. And opd on the host, which profiles a
+service of the container: its program by the path that the host has for it, one in a file system of the container's own by its path there, and both by
+the cgroup of the service.
+"""
 import os
 import shutil
 import subprocess
@@ -16,6 +20,8 @@ SUITE = "bookworm"
 # What a booted system needs, and the libraries of opd and its tools.
 PACKAGES = "systemd,systemd-sysv,dbus,libpopt0,libsystemd0,libcap2,libbinutils,libpfm4,zlib1g,libzstd1"
 BOOT_SECONDS = 120
+PERIOD_NS = 500000
+PROBE_MS = 2000
 DROP_IN = "run/systemd/system/opd.service.d"
 
 
@@ -189,6 +195,61 @@ def check_opcontrol_uses_the_unit(container):
     container.remove_drop_in()
 
 
+class Probe:
+    """A service of the container that uses the CPU: its unit, its program there, and what the host knows of its process."""
+
+    def __init__(self, container, unit, program):
+        self.container, self.unit, self.program = container, unit, program
+        container.good("systemd-run", "--unit=" + unit, "--service-type=exec", program, "shares", str(PROBE_MS))
+        self.pid = self.host_pid()
+        with open("/proc/%d/cgroup" % self.pid, encoding="utf-8") as stream:
+            self.cgroups = {line.rstrip("\n").split(":", 2)[2] for line in stream}
+
+    def host_pid(self):
+        """The process in the container whose program it is, by its number here."""
+        here = os.stat("/proc/%d/ns/pid" % self.container.init).st_ino
+        for pid in [int(p) for p in os.listdir("/proc") if p.isdigit()]:
+            try:
+                if os.stat("/proc/%d/ns/pid" % pid).st_ino == here and os.readlink("/proc/%d/exe" % pid).endswith(self.program):
+                    return pid
+            except OSError:
+                continue
+        raise Failure("%s does not run" % self.program)
+
+    def wait(self):
+        wait_until(lambda: not opdtest.is_alive(self.pid), 60, "%s does not end" % self.unit)
+
+
+def check_from_host(container):
+    """opd on the host sees two services: one whose program is in the container's root directory, one whose program is in its /run."""
+    box = container.box
+    container.good("mkdir", "-p", "/run/probe")
+    container.good("mount", "-t", "tmpfs", "-o", "mode=755", "probe", "/run/probe")
+    container.good("cp", "/usr/local/bin/work", "/run/probe/inside")
+    container.good("cp", "/usr/local/bin/work", "/usr/local/bin/outside")
+    box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel,cgroup")
+    probes = [Probe(container, "probe-outside", "/usr/local/bin/outside"), Probe(container, "probe-inside", "/run/probe/inside")]
+    for probe in probes:
+        probe.wait()
+    box.opcontrol("--dump")
+    box.opcontrol("--stop")
+    box.check_ledger()
+    listed = {line.split(None, 2)[2]: int(line.split()[0]) for line in box.opreport("--cgroups", "-n").splitlines()}
+    for probe, path in zip(probes, (container.root + "/usr/local/bin/outside", "/run/probe/inside")):
+        found = sum(f.total for f in box.files() if f.name.app == ("root", path))
+        groups = [name for name in listed if name.endswith("/%s.service" % probe.unit)]
+        print("%s: %d samples, in the cgroup %s" % (path, found, {name: listed[name] for name in groups}))
+        require(found >= 0.5 * PROBE_MS * 1e6 / PERIOD_NS, "%s of the container has %d samples" % (path, found))
+        require(len(groups) == 1 and groups[0] in probe.cgroups, "%s is in %s, opd says %s of %s" % (
+            probe.unit, probe.cgroups, groups, sorted(listed)))
+        require(path in box.opreport("-f", "cgroup:" + groups[0]), "opreport cgroup:%s does not show %s" % (groups[0], path))
+    require("hot_a" in box.opreport("-l", container.root + "/usr/local/bin/outside"), "no symbols of the program in the container")
+    strays = [f.name.app[1] for f in box.files() if f.name.app[1] == "/usr/local/bin/outside" or f.name.app[1].startswith("/outside")]
+    require(not strays, "a program of the container is filed under its path there: %s" % strays)
+    box.check_agreement()
+    box.shutdown()
+
+
 def test(box):
     container = Container(box)
     container.make()
@@ -201,6 +262,7 @@ def test(box):
         check_stop(container, check_profile(container))
         check_opcontrol_uses_the_unit(container)
         check_stop(container, check_profile(container))
+        check_from_host(container)
         unit_checks.check_all(container)
     except Failure as failure:
         raise Failure("%s\njournal of opd:\n%s" % (failure, journal(container))) from failure

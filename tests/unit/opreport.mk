@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Unit tests of the reader side.
 opreport_unit_tests = \
+	tests/unit/test_child \
 	tests/unit/test_demangle \
 	tests/unit/test_images \
 	tests/unit/test_jit_object \
@@ -13,11 +14,18 @@ opreport_unit_tests = \
 	tests/unit/test_when
 check_PROGRAMS += $(opreport_unit_tests)
 TESTS += $(opreport_unit_tests) tests/unit/test_opreport.sh tests/unit/test_opreport_forms.py \
-	tests/unit/test_opannotate.py tests/unit/test_opgprof.py tests/unit/test_oparchive.py tests/unit/test_ophelp.py tests/unit/test_completion.py
-EXTRA_DIST += tests/unit/test_opreport.sh tests/unit/test_opreport_forms.py tests/unit/test_opannotate.py tests/unit/test_opgprof.py tests/unit/test_oparchive.py tests/unit/test_ophelp.py tests/unit/test_completion.py tests/unit/sample_files.py \
+	tests/unit/test_opannotate.py tests/unit/test_opgprof.py tests/unit/test_oparchive.py tests/unit/test_ophelp.py tests/unit/test_completion.py tests/unit/test_bad_images.py
+EXTRA_DIST += tests/unit/test_opreport.sh tests/unit/test_opreport_forms.py tests/unit/test_opannotate.py tests/unit/test_opgprof.py tests/unit/test_oparchive.py tests/unit/test_ophelp.py tests/unit/test_completion.py tests/unit/test_bad_images.py tests/unit/sample_files.py \
 	tests/opreport.xsd
 
 opreport_test_libs = tools/libreport.a libop/libop.a $(BFD_LIBS) $(IBERTY_LIBS) $(CMOCKA_LIBS)
+
+# Symbols are read anew.
+AM_TESTS_ENVIRONMENT = OPD_CACHE_DIR=; export OPD_CACHE_DIR;
+
+tests_unit_test_child_SOURCES = tests/unit/test_child.c
+tests_unit_test_child_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_child_LDADD = tools/libcode.a $(opreport_test_libs) $(OPCODES_LIBS) $(BFD_LIBS)
 
 tests_unit_test_demangle_SOURCES = tests/unit/test_demangle.c
 tests_unit_test_demangle_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

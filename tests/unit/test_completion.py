@@ -37,7 +37,7 @@ class Completion(unittest.TestCase):
         for name in NAMES:
             text = subprocess.run([os.path.join(TOOLS, name), "--help"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=True,
                                   universal_newlines=True).stdout
-            options = set(re.findall(r"^ {2,6}(?:-., )?(--[a-z-]+)", text, re.M))
+            options = set(re.findall(r"^ {2,6}(?:-., )?(--[a-z0-9-]+)", text, re.M))
             self.assertGreater(len(options), 3, name)
             for shell in ("bash", "zsh"):
                 script = self.script(name, shell)

@@ -58,7 +58,7 @@ static int setup(void **state OP_UNUSED)
 	memory_ring_init(&cpu.pair.rings[0]);
 	memory_ring_init(&cpu.sideband);
 	pipeline.capture.events = kinds;
-	pipeline.capture.nr_events = 1;
+	pipeline.capture.nr_events = pipeline.capture.nr_opened = 1;
 	pipeline.capture.cpus = &cpu;
 	pipeline.capture.nr_cpus = 1;
 	return pipeline_begin(&pipeline, dir);
@@ -265,7 +265,7 @@ static void event_sample(uint64_t id, uint64_t ip, uint32_t pid, uint32_t tid, u
 /* Samples that differ in their time alone are not looked at twice; what differs in one thing more is. */
 static void what_is_repeated_is_counted_in_its_place(void **state OP_UNUSED)
 {
-	pipeline.capture.nr_events = 2;
+	pipeline.capture.nr_events = pipeline.capture.nr_opened = 2;
 	exec_record(PID, 10);
 	mmap_record(PID, 0x400000, 0x1000, 0, "/no/first", 11);
 	mmap_record(PID, 0x400000, 0x1000, 0x5000, "/no/lib", 30);
@@ -460,13 +460,13 @@ static void samples_with_anothers_identifier(void **state OP_UNUSED)
 	exec_record(PID, 10);
 	mmap_record(PID, 0x400000, 0x1000, 0, "/no/app", 11);
 	/* Beside a clock, only the page faults can be meant. */
-	pipeline.capture.nr_events = 2;
+	pipeline.capture.nr_events = pipeline.capture.nr_opened = 2;
 	memory_ring_record(&cpu.pair.rings[0], PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, foreign, 4);
 	drain();
 	assert_int_equal(events[1].stored, 1);
 	assert_int_equal(events[0].received, 0);
 	/* Of two that can be meant it is neither. */
-	pipeline.capture.nr_events = 3;
+	pipeline.capture.nr_events = pipeline.capture.nr_opened = 3;
 	memory_ring_record(&cpu.pair.rings[0], PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, foreign, 4);
 	drain();
 	assert_int_equal(events[1].stored, 1);

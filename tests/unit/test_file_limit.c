@@ -7,7 +7,7 @@
 #include "libop/session.h"
 #include "tests/unit/pipeline.h"
 
-#define MAX	   80u
+#define MAX        80u
 #define MAX_CLASS  60u
 #define MAX_CGROUP 70u
 #define NR_SLOTS   64u
@@ -169,6 +169,19 @@ static void room_that_is_made_is_used(void **state OP_UNUSED)
 	check(100 - MAX_CLASS, 0, MAX_CLASS + 1);
 }
 
+/* SIGHUP with a larger limit. */
+static void a_larger_limit_is_used(void **state OP_UNUSED)
+{
+	for (uint32_t tid = 1; tid <= 100; tid++)
+		take(0, tid, 0);
+	check(100 - MAX_CLASS, 0, MAX_CLASS + 1);
+	pipeline.count.limit.max = 0;
+	opd_count_release_files(&pipeline.count);
+	for (uint32_t tid = 1; tid <= 100; tid++)
+		take(0, tid, 0);
+	check(100 - MAX_CLASS, 0, 100 + 1);
+}
+
 /* By what the session weighs: the same steps. */
 static void bytes_have_the_same_steps(void **state OP_UNUSED)
 {
@@ -239,8 +252,9 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(threads_share_a_file), T(images_share_the_last_file), T(files_that_are_there_are_found), T(room_that_is_made_is_used),
-		T(bytes_have_the_same_steps), T(cgroups_leave_room), T(slots_come_round),
+		T(threads_share_a_file),      T(images_share_the_last_file), T(files_that_are_there_are_found),
+		T(room_that_is_made_is_used), T(a_larger_limit_is_used),     T(bytes_have_the_same_steps),
+		T(cgroups_leave_room),        T(slots_come_round),
 	};
 
 	return cmocka_run_group_tests_name("file_limit", tests, NULL, NULL);

@@ -57,7 +57,7 @@ static void amounts(void **state OP_UNUSED)
 	assert_int_equal(adds("IBS_OP_ALL", &fetch), 0);
 	assert_string_equal(op_ibs_event_unit(op_ibs_event_find("IBS_OP_DC_LOAD_LAT")), "cycles");
 	assert_string_equal(op_ibs_event_unit(op_ibs_event_find("IBS_OP_LOAD")), "samples");
-	assert_string_equal(op_ibs_event_unit(op_ibs_event_find("IBS_OP_MLP_DEPTH")), "outstanding misses");
+	assert_string_equal(op_ibs_event_unit(op_ibs_event_find("IBS_OP_MLP_DEPTH")), "misses");
 }
 
 static void what_a_cpu_has(void **state OP_UNUSED)

@@ -127,6 +127,27 @@ static void process_is_gone(void **state OP_UNUSED)
 	assert_found(&wanted, false, false);
 }
 
+/* The number of a process was used again, and another program is at the same addresses. */
+static void another_is_there(void **state OP_UNUSED)
+{
+	struct opd_wanted wanted = make_file("second");
+	struct opd_located located;
+	char first[300];
+
+	snprintf(first, sizeof(first), "%s/first", directory);
+	wanted.name = first;
+	assert_found(&wanted, leads_to_file(), leads_to_file()); /* by its inode: it was renamed */
+	for (int has_inode = 0; has_inode < 2; has_inode++) {
+		wanted.has_inode = has_inode;
+		wanted.inode++;
+		assert_int_equal(opd_locate(&places, &wanted, &located), 0);
+		assert_string_equal(op_text_get(&located.path), first);
+		assert_false(located.seen);
+		assert_false(located.on_host);
+		op_text_free(&located.path);
+	}
+}
+
 /* Handles as file systems make them. */
 static void generations(void **state OP_UNUSED)
 {
@@ -153,6 +174,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(called_removed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(newline, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(process_is_gone, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(another_is_there, set_up, tear_down),
 		cmocka_unit_test(generations),
 	};
 

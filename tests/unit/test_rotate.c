@@ -159,7 +159,7 @@ static void take(unsigned int nr_samples)
 		struct op_image_id id = { .name = { .kind = OP_IMAGE_FILE, .name = i % 2 ? "/bin/a" : "/bin/b" },
 					  .inode = 5 + i % 2 };
 		struct opd_resolved resolved = { .location = { op_dcookie_get(pipeline.resolver.table, &id), 16 * i } };
-		struct opd_counted counted = { .resolved = &resolved, .account = &event };
+		struct opd_counted counted = { .resolved = &resolved, .account = &event, .amount = 1 };
 
 		event.received++;
 		opd_count_sample(&pipeline.count, &counted);

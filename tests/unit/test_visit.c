@@ -182,7 +182,7 @@ static int setup(void **state OP_UNUSED)
 		if (make_cpu(i) < 0)
 			return -1;
 	pipeline = (struct opd_pipeline){
-		.capture = { .events = kinds, .nr_events = NR_EVENTS, .cpus = cpus, .nr_cpus = NR_CPUS, .nr_online = NR_CPUS },
+		.capture = { .events = kinds, .nr_events = NR_EVENTS, .nr_opened = NR_EVENTS, .cpus = cpus, .nr_cpus = NR_CPUS, .nr_online = NR_CPUS },
 	};
 	if (pipeline_begin(&pipeline, dir) < 0)
 		return -1;

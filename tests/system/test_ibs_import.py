@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""
+A perf.data of IBS samples over the functions of a real binary goes through opimport: opreport shows for each derived event and
+function what the predicates say, latency events as cycles; each record that cannot be used is counted by its reason.
+usage: test_ibs_import.py [--records=N] [--seed=N]
+"""
+import argparse
+import json
+import os
+import random
+import shutil
+import sys
+
+import elfsyms
+import opdtest
+from opdtest import require
+
+SOURCE = os.environ.get("OPD_SOURCE", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+sys.path.insert(0, os.path.join(SOURCE, "tests", "ibs"))
+import ibsdata  # noqa: E402
+import ibswork  # noqa: E402
+
+RECORDS, FEWER_RECORDS = 100000, 3000
+BASE = 0x555500000000
+MAPPED_BYTES = 1 << 24
+ZEN4, FAMILY10, ZEN3, ZEN5 = (ibsdata.Cpu(0x19, 0x11, 0xbff), ibsdata.Cpu(0x10, 0x0a, 0x1f), ibsdata.Cpu(0x19, 0x01, 0x3ff),
+                              ibsdata.Cpu(0x1a, 0x44, 0x81bff))
+LATENCIES = ("LATENCY", "_LAT", "TAG_TO_RETIRE", "COMP_TO_RET")
+
+
+def numbers_of_names():
+    """{name: number} of the derived events, from the files that describe them."""
+    numbers = {}
+    with open(os.path.join(SOURCE, "events", "x86-64", "ibs", "events"), encoding="utf-8") as stream:
+        for line in stream:
+            if line.startswith("event:"):
+                tags = dict(word.split(":", 1) for word in line.split(" : ")[0].split())
+                numbers[tags["name"]] = int(tags["event"], 16)
+    return numbers
+
+
+def functions_of(image):
+    """By their addresses: static functions of several files may have one name."""
+    places = zip(elfsyms.all_ranges(image), elfsyms.all_ranges(image, by_address=True))
+    return ibswork.Functions([("%#x" % address, start, end) for (_, start, end), (_, address, _) in places], BASE)
+
+
+def make_file(rng, cpu, nr, functions, image, path):
+    samples = [ibswork.random_placed(rng, cpu, functions, 0.1) for _ in range(nr)]
+    data = [ibsdata.mapping(BASE, MAPPED_BYTES, 0, image)]
+    data += [ibsdata.sample(placed.record, number, placed.ip) for number, placed in enumerate(samples, 1)]
+    ibsdata.write_perf_records(path, cpu, b"".join(data))
+    return samples
+
+
+def report_of(box, session, *more):
+    return json.loads(box.opreport("session:" + session, "-l", "--format=json", *more))
+
+
+def unit_of(name):
+    if name.endswith(LATENCIES):
+        return "cycles"
+    return "misses" if name == "IBS_OP_MLP_DEPTH" else "samples"
+
+
+def counts_of_report(report, numbers):
+    """{event number: {function: amount}} of opreport -l; the classes are told apart by event only."""
+    counts, columns = {}, []
+    for entry in report["classes"]:
+        name, count = entry["title"].split(":")
+        require(entry["unit"] == unit_of(name), "%s counts %s" % (name, entry["unit"]))
+        require(count == str(ibsdata.PERIOD) and "Unknown" not in entry["description"], "class %r" % entry)
+        columns.append(counts.setdefault(numbers[name], {}))
+    for row in report["symbols"]:
+        for column, amount in zip(columns, row["samples"]):
+            if amount:
+                require(row["address"] not in column, "%s has two rows" % row["symbol"])
+                column[row["address"]] = amount
+    return counts
+
+
+def compare_events(found, wanted, what):
+    require(set(found) == set(wanted), "%s: events %s too many, %s missing" %
+            (what, sorted(set(found) - set(wanted)), sorted(set(wanted) - set(found))))
+    for number, functions in wanted.items():
+        wrong = {name: (found[number].get(name), functions.get(name)) for name in set(found[number]) | set(functions)
+                 if found[number].get(name) != functions.get(name)}
+        require(not wrong, "%s: event %x: (opreport, predicates) %s" % (what, number, dict(list(wrong.items())[:5])))
+
+
+STATS = {"decoded": "samples that were decoded", "cut short": "cut short: the sample is longer than its record",
+         "too few registers": "fewer registers than any CPU has", "no whole number of registers": "no whole number of registers",
+         "no capability word": "no capability word", "not valid": "registers that hold no sample",
+         "more registers than announced": "more registers than the capability word announces"}
+
+
+def check_reasons(out, reasons, what):
+    both = reasons[0] + reasons[1]
+    for reason, text in STATS.items():
+        line = "%12d IBS records: %s\n" % (both[reason], text)
+        require(not both[reason] or line in out, "%s: no line %r in %s" % (what, line, out))
+    for kind, name in enumerate(("ibs_fetch", "ibs_op")):
+        received, stored = sum(reasons[kind].values()), reasons[kind]["decoded"]
+        line = "%s:%d received %d, stored %d, lost_undecodable %d\n" % (name, ibsdata.PERIOD, received, stored, received - stored)
+        require(line in out, "%s: no line %r in %s" % (what, line, out))
+
+
+SOURCES = {"L1": "L1", "L2": "L2", "L3": "L3", "node_cache": "node cache", "near_cache": "near cache", "far_cache": "far cache",
+           "DRAM": "DRAM", "PMEM": "PMEM", "CXL": "CXL", "IO": "IO", "peer": "peer"}
+
+
+def memory_row(facts):
+    """What opreport --mem should show for the facts of a function."""
+    buckets = sorted((int(name.split()[1]), nr) for name, nr in facts.items() if name.startswith("bucket "))
+    nr_latencies, below, p95 = sum(nr for _, nr in buckets), 0, 0
+    for last, nr in buckets:
+        below, p95 = below + nr, last
+        if 100 * below >= 95 * nr_latencies:
+            break
+    row = {name: facts["source " + source] for name, source in SOURCES.items()}
+    row.update({"loads": facts["loads"], "stores": facts["stores"], "branches": facts["branches"], "remote": facts["remote"],
+                "mispredicted": facts["mispredicted"], "dtlb_walk": facts["tlb misses"],
+                "dtlb_miss": facts["tlb misses"] + facts["tlb l2 hits"], "source_loads": sum(row.values()),
+                "dtlb_accesses": facts["tlb misses"] + facts["tlb l2 hits"] + facts["tlb hits"], "latency_loads": nr_latencies,
+                "latency_p95": p95, "latency_average": facts["latency sum"] / nr_latencies if nr_latencies else 0})
+    return row
+
+
+def check_memory(report, memory, what):
+    found = {row["address"]: row for row in report["symbols"]}
+    wanted = {name: memory_row(facts) for name, facts in memory.items() if +facts}
+    require(set(found) == set(wanted), "%s: --mem has other functions: %s" % (what, set(found) ^ set(wanted)))
+    for name, row in wanted.items():
+        for key, value in row.items():
+            require(abs(found[name][key] - value) <= 1e-5 * value, "%s: %s: %s is %s, not %s" % (what, name, key, found[name][key], value))
+
+
+def check_cpu(box, rng, cpu, nr, functions, image):
+    what = "%x-%x" % (cpu.family, cpu.model)
+    path = os.path.join(box.dir, what + ".data")
+    samples = make_file(rng, cpu, nr, functions, image, path)
+    events, memory, reasons = ibswork.expected(cpu, samples, functions)
+    out = box.good(os.path.join(box.bin, "opimport"), "--session-dir=" + box.session, "-o", what, path)
+    check_reasons(out, reasons, what)
+    compare_events(counts_of_report(report_of(box, what), numbers_of_names()), events, what)
+    check_memory(json.loads(box.opreport("session:" + what, "--mem", "--format=json")), memory, what)
+    box.good(os.path.join(box.bin, "opcheck"), "--session-dir=" + box.session, what)
+    print("%s: %d records, %d of them useless, %d events over %d functions" %
+          (what, nr, nr - sum(r["decoded"] for r in reasons), len(events), len({n for e in events.values() for n in e})))
+
+
+def test(box):
+    image = os.path.join(box.dir, "binary")
+    shutil.copy(os.path.join(box.bin, "opreport"), image)
+    functions = functions_of(image)
+    rng = random.Random(arguments.seed)
+    box.env["OPROFILE_EVENTS_DIR"] = os.path.join(SOURCE, "events")
+    check_cpu(box, rng, ZEN4, arguments.records, functions, image)
+    for cpu in (FAMILY10, ZEN3, ZEN5):
+        check_cpu(box, rng, cpu, FEWER_RECORDS, functions, image)
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--records", type=int, default=RECORDS)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32))
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    arguments = parse_arguments()
+    print("seed %d" % arguments.seed)
+    opdtest.run(test, needs=opdtest.needs_root)

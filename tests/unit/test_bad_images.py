@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Damaged images: opreport and opannotate go on, and the sound ones are shown. Run from the build directory by `make check`.
+
+usage: test_bad_images.py [COUNT]      so many mutants, 120 when nothing is said; make check-long has 10,000
+"""
+import os
+import random
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True
+SOURCE = os.path.realpath(os.environ.get("srcdir", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")))
+sys.path[:0] = [os.path.join(SOURCE, "tests", "system"), os.path.join(SOURCE, "tests", "unit")]
+import elfsyms  # noqa: E402
+from sample_files import put_image  # noqa: E402
+
+TOOLS = os.path.abspath(os.environ.get("TOOLS", "tools"))
+PROGRAM = """struct node { struct node *next; int value; };
+static int sum(struct node *n) { int s = 0; while (n) { s += n->value; n = n->next; } return s; }
+int hot(int n) { struct node a = { 0, n }; struct node b = { &a, 2 * n }; return sum(&b); }
+int main(int argc, char **argv) { (void)argv; return hot(argc); }
+"""
+BATCH = 60 # mutants in one session
+SEED = 20261121
+RUNS = (("opreport", "-l"), ("opreport", "-d", "-g"), ("opannotate", "-s"), ("opannotate", "-s", "-a"))
+SIZE_LIMIT = 3 << 20 # of images of this machine
+
+
+def build(directory):
+    source, program = os.path.join(directory, "prog.c"), os.path.join(directory, "prog")
+    with open(source, "w", encoding="utf-8") as stream:
+        stream.write(PROGRAM)
+    subprocess.run([shutil.which("gcc") or shutil.which("clang") or "cc", "-g", "-O0", "-o", program, source], check=True)
+    return program
+
+
+def originals(program):
+    """The program with its debugging information, and files of this machine."""
+    paths = [program, program, os.path.join(TOOLS, "opreport"), "/usr/bin/ls", "/usr/bin/env", "/lib/x86_64-linux-gnu/libz.so.1"]
+    return [open(path, "rb").read() for path in paths if os.path.exists(path) and os.path.getsize(path) < SIZE_LIMIT]
+
+
+def section_fields(data):
+    """Positions of the numbers in the section table: what a reader of ELF believes first."""
+    offset, count = struct.unpack_from("<Q", data, 40)[0], struct.unpack_from("<H", data, 60)[0]
+    return [offset + 64 * i + field for i in range(count) for field in (0, 4, 16, 24, 32, 40, 44, 48, 56) if offset + 64 * i + 64 <= len(data)]
+
+
+def mutate(chance, data):
+    data = bytearray(data)
+    kind = chance.randrange(6)
+    values = (0, 1, 2 ** 16 - 1, 2 ** 31, 2 ** 32 - 1, 2 ** 63, 2 ** 64 - 1, chance.getrandbits(64), chance.getrandbits(24))
+    if kind == 0:
+        return bytes(data[:chance.randrange(len(data))])
+    if kind == 1:
+        for _ in range(chance.randrange(1, 4)):
+            struct.pack_into("<Q", data, chance.choice(range(16, 56, 8)), chance.choice(values))
+    elif kind in (2, 3):
+        fields = section_fields(data)
+        for _ in range(chance.randrange(1, 4)):
+            at = chance.choice(fields)
+            struct.pack_into("<I", data, at, chance.choice(values) & 0xffffffff)
+    elif kind == 4:
+        for _ in range(chance.randrange(1, 200)):
+            data[chance.randrange(len(data))] = chance.randrange(256)
+    else:
+        size = chance.randrange(1, 4096)
+        at, other = chance.randrange(len(data)), chance.randrange(len(data))
+        data[at:at + size] = data[other:other + size]
+    return bytes(data)
+
+
+def run(directory, *command):
+    return subprocess.run([os.path.join(TOOLS, command[0]), "--session-dir=" + directory, *command[1:]], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, check=False, env=dict(os.environ, OPD_CACHE_DIR=""))
+
+
+def check_batch(chance, texts, program, hot, nr_mutants):
+    with tempfile.TemporaryDirectory() as directory:
+        put_image(directory, program, [(hot, 7)])
+        for i in range(nr_mutants):
+            image = os.path.join(directory, "mutant%d" % i)
+            text = mutate(chance, chance.choice(texts))
+            with open(image, "wb") as stream:
+                stream.write(text)
+            put_image(directory, image, sorted({chance.randrange(len(text) + 64): 1 + i for _ in range(10)}.items()))
+        for command in RUNS:
+            done = run(directory, *command)
+            if done.returncode != 0 or b"hot" not in done.stdout or (b" 7 " not in done.stdout and command[0] == "opannotate"):
+                keep = tempfile.mkdtemp(prefix="opd-mutants-")
+                shutil.copytree(directory, keep, dirs_exist_ok=True)
+                print("%s: exit %d, the session is in %s\n%s" % (" ".join(command), done.returncode, keep, done.stderr.decode("utf-8", "replace")[-2000:]))
+                return False
+    return True
+
+
+def main():
+    count, start = int(sys.argv[1]) if len(sys.argv) > 1 else 120, time.time()
+    chance, left = random.Random(SEED), count
+    with tempfile.TemporaryDirectory() as directory:
+        program = build(directory)
+        hot = elfsyms.symbol_ranges(program, ("hot",))["hot"][0]
+        texts = originals(program)
+        while left:
+            if not check_batch(chance, texts, program, hot, min(left, BATCH)):
+                return 1
+            left -= min(left, BATCH)
+    print("%d damaged images through %d runs each in %.0f s" % (count, len(RUNS), time.time() - start))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Processes with limits, the symbols that they hand back, the cache, and code from a core file. */
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "tests/unit/cmocka_all.h"
+
+#include "libop/sha256.h"
+#include "tools/child.h"
+#include "tools/code.h"
+#include "tools/line_table.h"
+#include "tools/symbol_cache.h"
+#include "tools/symbol_jobs.h"
+#include "tools/symbols_file.h"
+
+#define SELF "/proc/self/exe"
+
+/* ---- children ---- */
+
+static int write_text(FILE *out, void *arg)
+{
+	fputs(arg, out);
+	return 0;
+}
+
+static int write_and_fail(FILE *out, void *arg)
+{
+	fputs(arg, out);
+	fflush(out);
+	return -ENOEXEC;
+}
+
+static int crash(FILE *out OP_UNUSED, void *arg OP_UNUSED)
+{
+	signal(SIGABRT, SIG_DFL);
+	raise(SIGABRT);
+	return 0;
+}
+
+static int loop(FILE *out OP_UNUSED, void *arg OP_UNUSED)
+{
+	const struct itimerval soon = { .it_value.tv_usec = 20000 };
+
+	setitimer(ITIMER_PROF, &soon, NULL);
+	for (volatile unsigned int i = 1; i; i += 2)
+		;
+	return 0;
+}
+
+static struct opr_child_result run(opr_child_fn *work, const char *text)
+{
+	struct opr_child_result result = { 0 };
+	struct opr_child child;
+
+	assert_int_equal(opr_child_start(&child, work, (void *)(uintptr_t)text), 0);
+	assert_int_equal(opr_child_wait(&child, &result), 0);
+	return result;
+}
+
+static void test_child(void **state)
+{
+	struct opr_child_result result = run(write_text, "hello");
+
+	(void)state;
+	assert_int_equal(result.err, 0);
+	assert_string_equal(result.bytes, "hello");
+	free(result.bytes);
+	result = run(write_and_fail, "half");
+	assert_int_equal(result.err, -ENOEXEC);
+	assert_int_equal(result.nr_bytes, 4);
+	free(result.bytes);
+	result = run(crash, "");
+	assert_int_equal(result.err, -EFAULT);
+	free(result.bytes);
+	result = run(loop, "");
+	assert_int_equal(result.err, -ETIME);
+	free(result.bytes);
+}
+
+/* ---- symbols in bytes ---- */
+
+static void read_self(struct opr_symbols *symbols)
+{
+	const struct opr_symbol_options options = { .demangle = OPR_DEMANGLE_NORMAL };
+
+	assert_int_equal(opr_symbols_read_bfd(symbols, SELF, SELF, &options), 0);
+	assert_true(symbols->nr_symbols > 10);
+}
+
+static char *bytes_of(const struct opr_symbols *symbols, size_t *ret_nr_bytes)
+{
+	char *bytes = NULL;
+	FILE *out = open_memstream(&bytes, ret_nr_bytes);
+
+	assert_non_null(out);
+	assert_int_equal(opr_symbols_file_write(out, symbols), 0);
+	assert_int_equal(fclose(out), 0);
+	return bytes;
+}
+
+static void assert_same(const struct opr_symbols *a, const struct opr_symbols *b)
+{
+	assert_int_equal(a->nr_symbols, b->nr_symbols);
+	assert_int_equal(a->start_offset, b->start_offset);
+	for (size_t i = 0; i < a->nr_symbols; i++) {
+		assert_int_equal(a->symbols[i].start, b->symbols[i].start);
+		assert_int_equal(a->symbols[i].size, b->symbols[i].size);
+		assert_int_equal(a->symbols[i].vma, b->symbols[i].vma);
+		assert_int_equal(a->symbols[i].section, b->symbols[i].section);
+		assert_string_equal(a->symbols[i].name, b->symbols[i].name);
+		assert_string_equal(a->symbols[i].shown, b->symbols[i].shown);
+	}
+}
+
+static void test_file(void **state)
+{
+	struct opr_symbols symbols = { 0 }, again = { 0 };
+	size_t nr_bytes = 0;
+	char *bytes;
+
+	(void)state;
+	read_self(&symbols);
+	bytes = bytes_of(&symbols, &nr_bytes);
+	assert_int_equal(opr_symbols_file_read(&again, bytes, nr_bytes, SELF), 0);
+	assert_same(&symbols, &again);
+	assert_string_equal(again.code_path, SELF);
+	opr_symbols_free(&again);
+	opr_symbols_free(&symbols);
+	free(bytes);
+}
+
+/* Whatever the bytes are, nothing is read that is not there: the sanitizers watch. */
+static void test_damaged_file(void **state)
+{
+	struct opr_symbols symbols = { 0 };
+	size_t nr_bytes = 0;
+	uint32_t chance = 12345;
+	char *bytes;
+
+	(void)state;
+	read_self(&symbols);
+	symbols.nr_symbols = 8;
+	bytes = bytes_of(&symbols, &nr_bytes);
+	for (unsigned int i = 0; i < 4000; i++) {
+		struct opr_symbols again = { 0 };
+		size_t length = i % 3 ? nr_bytes : i % nr_bytes;
+		char *copy = malloc(length + 1);
+
+		assert_non_null(copy);
+		memcpy(copy, bytes, length);
+		for (unsigned int j = 0; j < 3 && length; j++) {
+			chance = chance * 1664525 + 1013904223;
+			copy[(chance >> 8) % (j ? length : op_min_u64(length, 64))] = (char)chance;
+		}
+		if (!opr_symbols_file_read(&again, copy, length, SELF))
+			for (size_t j = 0; j < again.nr_symbols; j++)
+				assert_true(strlen(again.symbols[j].name) + strlen(again.symbols[j].shown) <= 2 * nr_bytes);
+		opr_symbols_free(&again);
+		free(copy);
+	}
+	opr_symbols_free(&symbols);
+	free(bytes);
+}
+
+/* ---- jobs and the cache ---- */
+
+static void do_job(const char *path, struct opr_symbols *symbols, int err)
+{
+	struct opr_symbol_job job = {
+		.path = path, .name = path, .options = { .demangle = OPR_DEMANGLE_NORMAL }, .symbols = symbols
+	};
+
+	assert_int_equal(opr_symbol_jobs_run(&job, 1), 0);
+	assert_true(job.done);
+	assert_int_equal(job.err, err);
+}
+
+static char *copy_of(const char *from, const char *dir, const char *name)
+{
+	char *path = NULL, command[512];
+
+	assert_true(asprintf(&path, "%s/%s", dir, name) >= 0);
+	snprintf(command, sizeof(command), "cp /proc/%d/exe %s", (int)getpid(), path);
+	(void)from;
+	assert_int_equal(system(command), 0);
+	return path;
+}
+
+static void remove_dir(const char *dir)
+{
+	char command[512];
+
+	snprintf(command, sizeof(command), "rm -r %s", dir);
+	assert_int_equal(system(command), 0);
+}
+
+static void test_jobs(void **state)
+{
+	struct opr_symbols direct = { 0 }, symbols[3] = { { 0 } };
+	struct opr_symbol_job jobs[3];
+	const char *paths[] = { SELF, "/proc/self/status", SELF };
+
+	(void)state;
+	assert_int_equal(setenv("OPD_CACHE_DIR", "", 1), 0);
+	read_self(&direct);
+	for (size_t i = 0; i < 3; i++)
+		jobs[i] = (struct opr_symbol_job){
+			.path = paths[i], .name = SELF, .options = { .demangle = OPR_DEMANGLE_NORMAL }, .symbols = &symbols[i]
+		};
+	assert_int_equal(opr_symbol_jobs_run(jobs, 3), 0);
+	assert_int_equal(jobs[0].err, 0);
+	assert_int_equal(jobs[1].err, -ENOEXEC);
+	assert_int_equal(jobs[2].err, 0);
+	assert_same(&direct, &symbols[0]);
+	assert_same(&direct, &symbols[2]);
+	for (size_t i = 0; i < 3; i++)
+		opr_symbols_free(&symbols[i]);
+	opr_symbols_free(&direct);
+}
+
+/* Changes a name in the only file of the cache: who sees it got the symbols from there. */
+static size_t rename_in_cache(const char *dir, const char *from, const char *to)
+{
+	char command[1024], line[64] = "";
+	FILE *pipe;
+
+	snprintf(command, sizeof(command), "ls %s/symbols | wc -l; sed -i s/%s/%s/g %s/symbols/*", dir, from, to, dir);
+	pipe = popen(command, "re");
+	assert_non_null(pipe);
+	assert_non_null(fgets(line, sizeof(line), pipe));
+	pclose(pipe);
+	return strtoul(line, NULL, 10);
+}
+
+static bool has_symbol(const struct opr_symbols *symbols, const char *name)
+{
+	for (size_t i = 0; i < symbols->nr_symbols; i++)
+		if (!strcmp(symbols->symbols[i].name, name))
+			return true;
+	return false;
+}
+
+static void test_cache(void **state)
+{
+	char dir[] = "/tmp/opd-cache-XXXXXX", path[64];
+	struct opr_symbols symbols = { 0 };
+	char *image;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	image = copy_of(SELF, dir, "image");
+	assert_int_equal(setenv("OPD_CACHE_DIR", dir, 1), 0);
+	do_job(image, &symbols, 0);
+	assert_true(has_symbol(&symbols, "main"));
+	opr_symbols_free(&symbols);
+	if (rename_in_cache(dir, "write_and_fail", "kept_and_shown") != 1)
+		skip(); /* the linker gave no build-id */
+	do_job(image, &symbols, 0);
+	assert_true(has_symbol(&symbols, "kept_and_shown"));
+	opr_symbols_free(&symbols);
+	snprintf(path, sizeof(path), "%s/symbols", dir);
+	assert_int_equal(chmod(path, 0777), 0);
+	do_job(image, &symbols, 0);
+	assert_true(has_symbol(&symbols, "write_and_fail"));
+	opr_symbols_free(&symbols);
+	assert_int_equal(chmod(path, 0700), 0);
+	assert_int_equal(rename_in_cache(dir, "opdsym", "damage"), 1);
+	do_job(image, &symbols, 0);
+	assert_true(has_symbol(&symbols, "write_and_fail"));
+	opr_symbols_free(&symbols);
+	setenv("OPD_CACHE_DIR", "", 1);
+	free(image);
+	remove_dir(dir);
+}
+
+/* ---- code from memory ---- */
+
+#define CODE_VMA 0xffffffff81000000u
+
+static void test_core(void **state)
+{
+	static const uint8_t code[] = { 0x90, 0x31, 0xc0, 0xc3 }; /* nop; xor %eax,%eax; ret */
+	const Elf64_Ehdr header = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
+				    .e_type = ET_CORE,
+				    .e_machine = EM_X86_64,
+				    .e_phoff = sizeof(header),
+				    .e_phentsize = sizeof(Elf64_Phdr),
+				    .e_phnum = 1 };
+	const Elf64_Phdr program = { .p_type = PT_LOAD, .p_vaddr = CODE_VMA, .p_filesz = sizeof(code), .p_offset = 256 };
+	struct opr_symbol symbol = { .start = 0, .size = 4, .vma = CODE_VMA, .name = "entry", .shown = "entry" };
+	const struct opr_symbols symbols = { .symbols = &symbol, .nr_symbols = 1 };
+	struct opr_code_reader *reader = NULL;
+	struct opr_code listed = { 0 };
+	char path[] = "/tmp/opd-core-XXXXXX";
+	int fd = mkstemp(path);
+
+	(void)state;
+#ifndef __x86_64__
+	skip();
+#endif
+	assert_true(fd >= 0);
+	assert_int_equal(pwrite(fd, &header, sizeof(header), 0), sizeof(header));
+	assert_int_equal(pwrite(fd, &program, sizeof(program), sizeof(header)), sizeof(program));
+	assert_int_equal(pwrite(fd, code, sizeof(code), 256), sizeof(code));
+	assert_int_equal(opr_code_open_core(path, &symbols, NULL, &reader), 0);
+	assert_int_equal(opr_code_list(reader, CODE_VMA, CODE_VMA + 4, &listed), 0);
+	assert_int_equal(listed.nr_lines, 4);
+	assert_string_equal(opr_code_text(&listed, &listed.lines[0]), "entry");
+	assert_string_equal(opr_code_text(&listed, &listed.lines[2]), "xor    %eax,%eax");
+	assert_int_equal(listed.lines[3].vma, CODE_VMA + 3);
+	assert_int_equal(opr_code_list(reader, 4096, 8192, &listed), -EFAULT);
+	opr_code_free(&listed);
+	opr_code_close(reader);
+	assert_int_equal(ftruncate(fd, 20), 0);
+	assert_int_equal(opr_code_open_core(path, &symbols, NULL, &reader), -ENOEXEC);
+	close(fd);
+	unlink(path);
+}
+
+/* FIPS 180-4, and a million times 'a'. */
+static void test_sha256(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t times;
+		const char *digits;
+	} vectors[] = {
+		{ "", 1, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" },
+		{ "abc", 1, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" },
+		{ "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 1,
+		  "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1" },
+		{ "a", 1000000, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < op_array_size(vectors); i++) {
+		char digits[2 * OP_SHA256_BYTES + 1];
+		struct op_sha256 sha;
+
+		op_sha256_begin(&sha);
+		for (size_t j = 0; j < vectors[i].times; j++)
+			op_sha256_add(&sha, vectors[i].text, strlen(vectors[i].text));
+		op_sha256_end(&sha, digits);
+		assert_string_equal(digits, vectors[i].digits);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_child),  cmocka_unit_test(test_file),  cmocka_unit_test(test_damaged_file),
+		cmocka_unit_test(test_jobs),   cmocka_unit_test(test_cache), cmocka_unit_test(test_core),
+		cmocka_unit_test(test_sha256),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

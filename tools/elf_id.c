@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/elf_id.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/image_identity.h"
+
+#define PROGRAMS_MAX   128
+#define NOTE_BYTES_MAX 65536
+#define OWNER          "GNU" /* with its NUL byte */
+
+static bool read_at(int fd, void *buffer, size_t nr_bytes, uint64_t position)
+{
+	return position <= INT64_MAX && pread(fd, buffer, nr_bytes, (off_t)position) == (ssize_t)nr_bytes;
+}
+
+static size_t aligned(size_t nr_bytes)
+{
+	return (nr_bytes + 3) & ~(size_t)3;
+}
+
+static bool find_id(const uint8_t *notes, size_t nr_bytes, char digits[2 * OP_BUILD_ID_BYTES_MAX + 1])
+{
+	Elf64_Nhdr note;
+
+	for (size_t at = 0; nr_bytes - at >= sizeof(note);) {
+		size_t left = nr_bytes - at - sizeof(note);
+		const uint8_t *name = notes + at + sizeof(note);
+
+		memcpy(&note, notes + at, sizeof(note));
+		if (note.n_namesz > left || aligned(note.n_namesz) > left || note.n_descsz > left - aligned(note.n_namesz))
+			return false;
+		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == sizeof(OWNER) && !memcmp(name, OWNER, sizeof(OWNER)) &&
+		    note.n_descsz && note.n_descsz <= OP_BUILD_ID_BYTES_MAX) {
+			opr_format_build_id(name + aligned(note.n_namesz), note.n_descsz, digits);
+			return true;
+		}
+		if (aligned(note.n_descsz) > left - aligned(note.n_namesz))
+			return false;
+		at += sizeof(note) + aligned(note.n_namesz) + aligned(note.n_descsz);
+	}
+	return false;
+}
+
+static int find_in_segment(int fd, const Elf64_Phdr *program, char digits[2 * OP_BUILD_ID_BYTES_MAX + 1])
+{
+	uint8_t *notes;
+	int err = -ENODATA;
+
+	if (program->p_type != PT_NOTE || program->p_filesz > NOTE_BYTES_MAX)
+		return -ENODATA;
+	notes = malloc(program->p_filesz + 1);
+	if (!notes)
+		return -ENOMEM;
+	if (read_at(fd, notes, program->p_filesz, program->p_offset) && find_id(notes, program->p_filesz, digits))
+		err = 0;
+	free(notes);
+	return err;
+}
+
+static int find_in_file(int fd, char digits[2 * OP_BUILD_ID_BYTES_MAX + 1])
+{
+	const unsigned char data = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB;
+	Elf64_Ehdr header;
+	int err = -ENODATA;
+
+	if (!read_at(fd, &header, sizeof(header), 0) || memcmp(header.e_ident, ELFMAG, SELFMAG) ||
+	    header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != data || header.e_phentsize != sizeof(Elf64_Phdr))
+		return -ENODATA;
+	for (size_t i = 0; i < header.e_phnum && i < PROGRAMS_MAX && err == -ENODATA; i++) {
+		Elf64_Phdr program;
+
+		if (header.e_phoff > INT64_MAX || !read_at(fd, &program, sizeof(program), header.e_phoff + i * sizeof(program)))
+			break;
+		err = find_in_segment(fd, &program, digits);
+	}
+	return err;
+}
+
+int opr_elf_build_id(const char *path, char digits[2 * OP_BUILD_ID_BYTES_MAX + 1])
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), err;
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	err = fstat(fd, &st) < 0 ? -errno : S_ISREG(st.st_mode) ? find_in_file(fd, digits) : -ENODATA;
+	close(fd);
+	return err;
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The build-id of an object file, read without libbfd: it says under which name its symbols are kept. Source: elf(5), PT_NOTE and NT_GNU_BUILD_ID. */
+#ifndef OPR_ELF_ID_H
+#define OPR_ELF_ID_H
+
+#include "libop/dcookie.h"
+
+/* 0 with hexadecimal digits; -ENODATA: it has none, or is no 64-bit ELF file of this machine's byte order; another -errno. */
+int opr_elf_build_id(const char *path, char digits[2 * OP_BUILD_ID_BYTES_MAX + 1]) OP_NONNULL OP_MUST_CHECK;
+
+#endif

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/line_table.h"
+
+#include <errno.h>
+
+#include "libop/text.h"
+#include "tools/child.h"
+
+struct request {
+	const char *path, *name;
+	struct opr_symbol_options options;
+	const uint64_t *vmas;
+	size_t nr_vmas;
+};
+
+/* ---- in the child ---- */
+
+/* A row for each address that has a line, then one without a line, then the strings; neighbours share the string of their file. */
+static int work(FILE *out, void *arg)
+{
+	const struct request *request = arg;
+	struct opr_symbols symbols = { 0 };
+	struct op_text strings = { 0 };
+	struct opr_line_row row = { 0 };
+	const struct opr_line_row end = { 0 };
+	int err = opr_symbols_read_bfd(&symbols, request->path, request->name, &request->options);
+
+	for (size_t i = 0; i < request->nr_vmas && !err; i++) {
+		const char *file;
+		unsigned int line;
+
+		if (!opr_symbols_line(&symbols, request->vmas[i], &file, &line))
+			continue;
+		if (!strings.length || strcmp(op_text_get(&strings) + row.file, file)) {
+			row.file = (uint32_t)strings.length;
+			op_text_add(&strings, file);
+			op_text_add_bytes(&strings, "", 1);
+		}
+		row.vma = request->vmas[i];
+		row.line = line;
+		fwrite(&row, sizeof(row), 1, out);
+		err = strings.failed ? -ENOMEM : strings.length > UINT32_MAX ? -EOVERFLOW : 0;
+	}
+	fwrite(&end, sizeof(end), 1, out);
+	fwrite(op_text_get(&strings), 1, strings.length, out);
+	return err;
+}
+
+/* ---- in the parent ---- */
+
+static int read_table(const struct opr_child_result *result, struct opr_line_table *table)
+{
+	const struct opr_line_row *rows = (const void *)result->bytes;
+	size_t nr_rows = 0, nr_max = result->nr_bytes / sizeof(*rows), nr_left;
+
+	while (nr_rows < nr_max && rows[nr_rows].line)
+		nr_rows++;
+	if (nr_rows == nr_max)
+		return -EBADMSG;
+	nr_left = result->nr_bytes - (nr_rows + 1) * sizeof(*rows);
+	for (size_t i = 0; i < nr_rows; i++)
+		if (rows[i].file >= nr_left || (i && rows[i - 1].vma > rows[i].vma))
+			return -EBADMSG;
+	table->rows = calloc(nr_rows + 1, sizeof(*rows));
+	table->strings = malloc(nr_left + 1);
+	if (!table->rows || !table->strings)
+		return -ENOMEM;
+	memcpy(table->rows, rows, nr_rows * sizeof(*rows));
+	memcpy(table->strings, rows + nr_rows + 1, nr_left);
+	table->strings[nr_left] = '\0';
+	table->nr_rows = nr_rows;
+	return 0;
+}
+
+static int compare_vmas(const void *left, const void *right)
+{
+	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+
+	return a < b ? -1 : a > b;
+}
+
+int opr_line_table_make(const char *path, const char *name, const struct opr_symbol_options *options, uint64_t *vmas,
+			size_t nr_vmas, struct opr_line_table **ret_table)
+{
+	struct request request = { .path = path, .name = name, .options = *options, .vmas = vmas, .nr_vmas = nr_vmas };
+	struct opr_line_table *table = calloc(1, sizeof(*table));
+	struct opr_child_result result = { 0 };
+	struct opr_child child;
+	int err = table ? 0 : -ENOMEM;
+
+	if (nr_vmas)
+		qsort(vmas, nr_vmas, sizeof(*vmas), compare_vmas);
+	request.options.lines = true;
+	if (!err)
+		err = opr_child_start(&child, work, &request);
+	if (!err)
+		err = opr_child_wait(&child, &result);
+	if (!err)
+		err = result.err ? result.err : read_table(&result, table);
+	free(result.bytes);
+	if (err)
+		opr_line_table_free(table);
+	else
+		*ret_table = table;
+	return err;
+}
+
+bool opr_line_table_find(const struct opr_line_table *table, uint64_t vma, const char **ret_file, unsigned int *ret_line)
+{
+	const struct opr_line_row key = { .vma = vma };
+	size_t low = 0, high = table->nr_rows;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (table->rows[middle].vma < key.vma)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == table->nr_rows || table->rows[low].vma != vma)
+		return false;
+	*ret_file = table->strings + table->rows[low].file;
+	*ret_line = table->rows[low].line;
+	return true;
+}
+
+void opr_line_table_free(struct opr_line_table *table)
+{
+	if (!table)
+		return;
+	free(table->rows);
+	free(table->strings);
+	free(table);
+}

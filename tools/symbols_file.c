@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/symbols_file.h"
+
+#include <errno.h>
+
+#define MAGIC        "opdsym03"
+#define MAGIC_BYTES  8
+#define HAS_CODE     1u
+#define HAS_DEBUG    2u
+#define NO_STRING    UINT32_MAX
+#define MAX_SECTIONS 65536
+
+struct header {
+	char magic[MAGIC_BYTES];
+	uint32_t flags;
+	uint32_t nr_sections;
+	uint64_t nr_symbols;
+	uint64_t nr_string_bytes;
+	uint64_t start_offset;
+	uint64_t debug_size, debug_mtime_ns;
+	uint32_t debug_path, debug_link; /* in the strings */
+};
+
+struct item {
+	uint64_t start, size, vma;
+	uint32_t name, shown; /* in the strings */
+	uint32_t section;
+	uint32_t spare;
+};
+
+static_assert(sizeof(struct header) == 64 && sizeof(struct item) == 40, "no holes");
+
+/* ---- writing ---- */
+
+static size_t length_of(const char *string)
+{
+	return string ? strlen(string) + 1 : 0;
+}
+
+/* Bytes of what stands before the names: the debug file's path and link. */
+static size_t first_strings(const struct opr_symbols *symbols)
+{
+	return length_of(symbols->debug_path) + length_of(symbols->debug_link);
+}
+
+static size_t string_bytes(const struct opr_symbols *symbols)
+{
+	size_t nr_bytes = first_strings(symbols);
+
+	for (size_t i = 0; i < symbols->nr_symbols; i++) {
+		const struct opr_symbol *symbol = &symbols->symbols[i];
+
+		nr_bytes += strlen(symbol->name) + 1;
+		if (symbol->shown != symbol->name)
+			nr_bytes += strlen(symbol->shown) + 1;
+	}
+	return nr_bytes;
+}
+
+static void write_items(FILE *out, const struct opr_symbols *symbols)
+{
+	uint32_t next = (uint32_t)first_strings(symbols);
+
+	for (size_t i = 0; i < symbols->nr_symbols; i++) {
+		const struct opr_symbol *symbol = &symbols->symbols[i];
+		struct item item = { symbol->start, symbol->size, symbol->vma, next, next, symbol->section, 0 };
+
+		next += (uint32_t)strlen(symbol->name) + 1;
+		if (symbol->shown != symbol->name) {
+			item.shown = next;
+			next += (uint32_t)strlen(symbol->shown) + 1;
+		}
+		fwrite(&item, sizeof(item), 1, out);
+	}
+}
+
+static void write_string(FILE *out, const char *string)
+{
+	fwrite(string, 1, strlen(string) + 1, out);
+}
+
+int opr_symbols_file_write(FILE *out, const struct opr_symbols *symbols)
+{
+	struct header header = {
+		.magic = MAGIC,
+		.flags = (symbols->code_path ? HAS_CODE : 0) | (symbols->has_debug_info ? HAS_DEBUG : 0),
+		.nr_sections = symbols->sections ? symbols->nr_sections : 0,
+		.nr_symbols = symbols->nr_symbols,
+		.nr_string_bytes = string_bytes(symbols),
+		.start_offset = symbols->start_offset,
+		.debug_size = symbols->debug_size,
+		.debug_mtime_ns = symbols->debug_mtime_ns,
+		.debug_path = symbols->debug_path ? 0 : NO_STRING,
+		.debug_link = symbols->debug_link ? (uint32_t)length_of(symbols->debug_path) : NO_STRING,
+	};
+
+	if (header.nr_string_bytes >= NO_STRING)
+		return -EOVERFLOW;
+	fwrite(&header, sizeof(header), 1, out);
+	if (header.nr_sections)
+		fwrite(symbols->sections, sizeof(*symbols->sections), header.nr_sections, out);
+	write_items(out, symbols);
+	if (symbols->debug_path)
+		write_string(out, symbols->debug_path);
+	if (symbols->debug_link)
+		write_string(out, symbols->debug_link);
+	for (size_t i = 0; i < symbols->nr_symbols; i++) {
+		const struct opr_symbol *symbol = &symbols->symbols[i];
+
+		write_string(out, symbol->name);
+		if (symbol->shown != symbol->name)
+			write_string(out, symbol->shown);
+	}
+	return 0;
+}
+
+/* ---- reading ---- */
+
+static bool is_sound(const struct header *header, size_t nr_bytes)
+{
+	uint64_t left = nr_bytes - sizeof(*header);
+
+	if (memcmp(header->magic, MAGIC, MAGIC_BYTES) || header->nr_sections > MAX_SECTIONS || header->nr_string_bytes > left)
+		return false;
+	left -= header->nr_string_bytes;
+	if (header->nr_sections * sizeof(struct opr_section) > left)
+		return false;
+	left -= header->nr_sections * sizeof(struct opr_section);
+	return left % sizeof(struct item) == 0 && left / sizeof(struct item) == header->nr_symbols;
+}
+
+static bool read_item(const struct header *header, const char *strings, const char *bytes, struct opr_symbol *symbol)
+{
+	struct item item;
+
+	memcpy(&item, bytes, sizeof(item));
+	if (item.name >= header->nr_string_bytes || item.shown >= header->nr_string_bytes ||
+	    (header->nr_sections && item.section >= header->nr_sections))
+		return false;
+	*symbol = (struct opr_symbol){ .start = item.start,
+				       .size = item.size,
+				       .vma = item.vma,
+				       .name = strings + item.name,
+				       .shown = strings + item.shown,
+				       .section = item.section };
+	return true;
+}
+
+/* Sorted, as opr_symbols_find needs them. */
+static int read_items(struct opr_symbols *symbols, const struct header *header, const char *bytes)
+{
+	const char *strings = symbols->strings[0];
+
+	symbols->symbols = calloc(header->nr_symbols + 1, sizeof(*symbols->symbols));
+	if (!symbols->symbols)
+		return -ENOMEM;
+	for (uint64_t i = 0; i < header->nr_symbols; i++) {
+		if (!read_item(header, strings, bytes + i * sizeof(struct item), &symbols->symbols[i]) ||
+		    (i && symbols->symbols[i - 1].start >= symbols->symbols[i].start))
+			return -EBADMSG;
+		symbols->nr_symbols++;
+	}
+	return 0;
+}
+
+/* All names in one piece. */
+static int keep_strings(struct opr_symbols *symbols, const struct header *header, const char *strings)
+{
+	char *copy = malloc(header->nr_string_bytes + 1);
+
+	symbols->strings = calloc(2, sizeof(*symbols->strings));
+	if (!copy || !symbols->strings) {
+		free(copy);
+		return -ENOMEM;
+	}
+	memcpy(copy, strings, header->nr_string_bytes);
+	copy[header->nr_string_bytes] = '\0';
+	symbols->strings[symbols->nr_strings++] = copy;
+	symbols->strings_capacity = 2;
+	return 0;
+}
+
+static bool find_string(const struct opr_symbols *symbols, const struct header *header, uint32_t offset, const char **ret_string)
+{
+	if (offset == NO_STRING)
+		return true;
+	if (offset >= header->nr_string_bytes)
+		return false;
+	*ret_string = symbols->strings[0] + offset;
+	return true;
+}
+
+static int keep_rest(struct opr_symbols *symbols, const struct header *header, const char *sections)
+{
+	symbols->start_offset = header->start_offset;
+	symbols->has_debug_info = header->flags & HAS_DEBUG;
+	symbols->debug_size = header->debug_size;
+	symbols->debug_mtime_ns = header->debug_mtime_ns;
+	if (!find_string(symbols, header, header->debug_path, &symbols->debug_path) ||
+	    !find_string(symbols, header, header->debug_link, &symbols->debug_link))
+		return -EBADMSG;
+	symbols->sections = calloc(header->nr_sections + 1, sizeof(*symbols->sections));
+	if (!symbols->sections)
+		return -ENOMEM;
+	symbols->nr_sections = header->nr_sections;
+	memcpy(symbols->sections, sections, header->nr_sections * sizeof(*symbols->sections));
+	return 0;
+}
+
+int opr_symbols_file_read(struct opr_symbols *symbols, const void *bytes, size_t nr_bytes, const char *path)
+{
+	const char *sections = (const char *)bytes + sizeof(struct header), *items;
+	struct header header;
+	int err;
+
+	if (nr_bytes < sizeof(header))
+		return -EBADMSG;
+	memcpy(&header, bytes, sizeof(header));
+	if (!is_sound(&header, nr_bytes))
+		return -EBADMSG;
+	items = sections + header.nr_sections * sizeof(struct opr_section);
+	err = keep_strings(symbols, &header, items + header.nr_symbols * sizeof(struct item));
+	if (!err)
+		err = keep_rest(symbols, &header, sections);
+	if (!err)
+		err = read_items(symbols, &header, items);
+	return !err && header.flags & HAS_CODE ? opr_symbols_keep_path(symbols, path) : err;
+}
