@@ -8,6 +8,7 @@
 #include "daemon/capture.h"
 #include "daemon/recover.h"
 #include "daemon/log.h"
+#include "daemon/memory_limit.h"
 #include "daemon/settle.h"
 #include "libop/clock.h"
 #include "libop/file.h"
@@ -288,8 +289,7 @@ static int open_path(struct opd_count *count, struct opd_file *file)
 	link_newest(&count->open, file);
 	count->dropped_nodes += op_odb_dropped(odb);
 	count->limit.nr += op_odb_is_new(odb);
-	if (is_of_memory(count, file->key.event))
-		count->nr_memory_nodes += op_odb_nr_nodes(odb);
+	count->nr_memory_nodes += is_of_memory(count, file->key.event) ? op_odb_nr_nodes(odb) : 0;
 	return 0;
 }
 
@@ -503,17 +503,6 @@ static int find_open(struct opd_count *count, struct opd_file_key *key, struct b
 	return 0;
 }
 
-/* Nodes of a file that was opened before are counted once more: the limit is never passed. */
-static int limit_memory(struct opd_count *count, const struct opd_file *file, uint64_t key)
-{
-	if (op_odb_has(file->odb, key))
-		return 0;
-	if (count->nr_memory_nodes >= OPD_MEMORY_NODES_MAX)
-		return -EDQUOT;
-	count->nr_memory_nodes++;
-	return 0;
-}
-
 /* The key of what has the samples that there is no room for in a file of this key; false: nothing has. */
 static bool widen(const struct opd_count *count, struct opd_file_key *key, enum opd_file_kind kind)
 {
@@ -558,11 +547,10 @@ static void put(struct opd_count *count, struct opd_waiting *waiting, struct opd
 		waiting->offset = is_of_memory(count, key->event) ? op_mem_key(0, (uint8_t)waiting->offset) : 0;
 		waiting->unattributed = true;
 	}
-	if (op_unlikely(is_of_memory(count, key->event))) {
-		waiting->error = limit_memory(count, file, waiting->offset);
-		if (waiting->error)
-			return;
-	}
+	if (op_unlikely(is_of_memory(count, key->event)))
+		waiting->error = opd_memory_limit(&count->nr_memory_nodes, file->odb, waiting->offset);
+	if (op_unlikely(waiting->error))
+		return;
 	file->used = file->changed = true;
 	file->was_let_go = false;
 	file->last_ns = op_max_u64(count->now_ns, 1);

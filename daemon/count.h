@@ -35,7 +35,6 @@ struct opd_settler;
 
 #define OPD_RECENT_SLOTS 4096u
 #define OPD_WAITING_MAX  64u
-#define OPD_MEMORY_NODES_MAX (1u << 20) /* of the memory view, in a session: at most 40 MiB */
 
 /* What samples must have in common to be counted in one file. */
 struct opd_file_key {

@@ -12,6 +12,7 @@
 #include "libop/session.h"
 #include "libop/session_close.h"
 #include "libop/session_ledger.h"
+#include "libop/session_stats.h"
 #include "libop/sys.h"
 #include "libop/text.h"
 
@@ -26,8 +27,7 @@ int opd_put_sample_file_aside(int session_fd, const char *path)
 	int err = op_damaged_put_aside(session_fd, path, aside);
 
 	if (!err)
-		opd_log(SD_WARNING, "%s is not a sample file: kept as %s in the session directory",
-			path, aside);
+		opd_log(SD_WARNING, "%s is not a sample file: kept as %s in the session directory", path, aside);
 	return err;
 }
 
@@ -179,7 +179,7 @@ static void free_sessions(const struct sessions *sessions)
 	free(sessions->paths);
 }
 
-/* What it says follows what there is; where nothing is left of it, another one is made. */
+/* What it says follows what there is, and stats/ follows it; where nothing is left of it, another one is made. */
 static int correct_ledger(int session_fd, const char *session, int dir_fd)
 {
 	const char *name = strrchr(session, '/') + 1;
@@ -198,6 +198,8 @@ static int correct_ledger(int session_fd, const char *session, int dir_fd)
 		err = op_session_ledger_recount(&ledger, dir_fd);
 	if (!err)
 		err = op_session_ledger_publish(&ledger, dir_fd);
+	if (!err)
+		err = op_stats_raise(dir_fd, &ledger);
 	op_session_ledger_free(&ledger);
 	return err;
 }
@@ -228,7 +230,8 @@ static void tell(const struct recovery *recovery, bool was_unclean, uint64_t nr_
 	if (!was_unclean && !recovery->nr_closed)
 		return;
 	opd_log(SD_NOTICE,
-		"%s: %llu sample files looked at, %llu of them in closed sessions, %llu repaired, %llu torn nodes dropped, %llu put aside, "
+		"%s: %llu sample files looked at, %llu of them in closed sessions, %llu repaired, %llu torn nodes dropped, %llu "
+		"put aside, "
 		"%llu replaced by what the disk had",
 		was_unclean ? "the last opd did not end in order" : "a closed session was not on the disk",
 		(unsigned long long)recovery->nr_files, (unsigned long long)recovery->nr_closed_files,

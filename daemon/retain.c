@@ -172,7 +172,8 @@ static const char *reason(const struct opd_retained *session, int session_fd, co
 
 int opd_retain(struct opd_retention *retention, int session_fd, const struct op_config *config)
 {
-	int first_err = op_session_visit_dir(session_fd, OP_SESSION_TMP, remove_rest, &session_fd), err = look_around(retention, session_fd);
+	int first_err = op_session_visit_dir(session_fd, OP_SESSION_TMP, remove_rest, &session_fd),
+	    err = look_around(retention, session_fd);
 	uint64_t used = 0;
 
 	for (size_t i = 0; i < retention->nr_sessions && !err; i++)
@@ -204,8 +205,8 @@ static void *run(void *arg)
 	pthread_mutex_lock(&sync->lock);
 	op_config_adopt(&config, sync->config); /* a reload may change it */
 	pthread_mutex_unlock(&sync->lock);
-	err = config.session_interval_us ? opd_retain(&sync->retention, session_fd, &config) :
-					   look_around(&sync->retention, session_fd);
+	err = config.session_interval_us ? opd_retain(&sync->retention, session_fd, &config)
+					 : look_around(&sync->retention, session_fd);
 	if (err)
 		opd_log_failure(&rate, op_now_ns(), "cannot look after the sessions", err);
 	pthread_mutex_lock(&sync->lock);

@@ -94,7 +94,7 @@ static int sync_number(int stats_fd, const char *name)
 
 int opd_stats_dir_sync(int current_fd)
 {
-	int stats_fd = op_sys_openat(current_fd, "stats", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0), err = 0;
+	int stats_fd = op_stats_open(current_fd, false), err = 0;
 
 	if (stats_fd < 0)
 		return stats_fd == -ENOENT ? 0 : stats_fd;

@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <unistd.h>
 
+#include "libop/file.h"
 #include "libop/parse.h"
 #include "libop/event_ibs.h"
 #include "libop/session_ledger.h"
@@ -48,4 +50,39 @@ int op_stats_read(int dir_fd, const char *path, uint64_t *ret_value)
 	text[nr] = '\0';
 	text[strcspn(text, "\n")] = '\0';
 	return op_parse_u64(text, 0, UINT64_MAX, ret_value) ? -EINVAL : 0;
+}
+
+int op_stats_open(int dir_fd, bool make)
+{
+	int err = make ? op_sys_mkdirat(dir_fd, "stats", 0755) : 0;
+
+	if (err && err != -EEXIST)
+		return err;
+	return op_sys_openat(dir_fd, "stats", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+}
+
+int op_stats_write(int stats_fd, enum op_stats_number number, uint64_t value)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%" PRIu64 "\n", value);
+	return op_file_publish(stats_fd, op_stats_name(number), text, 0644);
+}
+
+int op_stats_raise(int dir_fd, const struct op_session_ledger *ledger)
+{
+	uint64_t wanted[OP_STATS_NR] = { 0 }, found;
+	int stats_fd = op_stats_open(dir_fd, true), err = 0;
+
+	if (stats_fd < 0)
+		return stats_fd;
+	op_stats_add(ledger, wanted);
+	for (size_t i = 0; i < OP_STATS_NR && !err; i++) {
+		const char *name = op_stats_name((enum op_stats_number)i);
+
+		if (op_stats_read(stats_fd, name, &found) || found < wanted[i])
+			err = op_stats_write(stats_fd, (enum op_stats_number)i, wanted[i]);
+	}
+	close(stats_fd);
+	return err;
 }

@@ -29,4 +29,13 @@ void op_stats_add(const struct op_session_ledger *ledger, uint64_t numbers[OP_ST
 /* The number in the file at `path` below dir_fd; a link is not followed. 0, -EINVAL when it is none, another -errno. */
 int op_stats_read(int dir_fd, const char *path, uint64_t *ret_value) OP_NONNULL OP_MUST_CHECK;
 
+/* The directory stats/ of a session, dir_fd being its own; a link is not followed. `make`: it is made where there is none. A descriptor or -errno. */
+int op_stats_open(int dir_fd, bool make) OP_MUST_CHECK;
+
+/* Writes one number, and to the disk. 0 or -errno. */
+int op_stats_write(int stats_fd, enum op_stats_number number, uint64_t value) OP_MUST_CHECK;
+
+/* Writes the numbers that are missing in a session, or less than what the ledger says; dir_fd is its directory. 0 or -errno. */
+int op_stats_raise(int dir_fd, const struct op_session_ledger *ledger) OP_NONNULL OP_MUST_CHECK;
+
 #endif

@@ -333,14 +333,6 @@ static void compare_ledger(struct run *run, struct op_session_ledger *ledger)
 
 /* ---- stats/ ---- */
 
-static int write_number(const struct run *run, const char *path, uint64_t value)
-{
-	char text[32];
-
-	snprintf(text, sizeof(text), "%" PRIu64 "\n", value);
-	return op_file_publish(run->check->dir_fd, path, text, 0644);
-}
-
 /*
  * The genuine tools warn by these numbers. They may say more than the ledger: of samples that were lost with their files, or of a daemon before opd.
  */
@@ -350,17 +342,20 @@ static void check_stats(struct run *run, const struct op_session_ledger *ledger)
 	char path[64], detail[96];
 	struct opk_problem problem = { .path = path, .fault = "it says less than the ledger", .detail = detail };
 
-	if (ledger->ended == OP_SESSION_open || faccessat(run->check->dir_fd, "stats", F_OK, AT_SYMLINK_NOFOLLOW))
+	int stats_fd = ledger->ended == OP_SESSION_open ? -ENOENT : op_stats_open(run->check->dir_fd, false);
+
+	if (stats_fd < 0)
 		return;
 	op_stats_add(ledger, wanted);
-	for (size_t i = 0; i < OP_STATS_NR; i++) {
-		snprintf(path, sizeof(path), "stats/%s", op_stats_name((enum op_stats_number)i));
-		if (op_stats_read(run->check->dir_fd, path, &found))
+	for (enum op_stats_number i = 0; i < OP_STATS_NR; i++) {
+		snprintf(path, sizeof(path), "stats/%s", op_stats_name(i));
+		if (op_stats_read(stats_fd, op_stats_name(i), &found))
 			found = 0;
 		snprintf(detail, sizeof(detail), "%" PRIu64 ", not %" PRIu64, found, wanted[i]);
 		if (found < wanted[i])
-			tell(run, &problem, run->check->repair ? write_number(run, path, wanted[i]) : 0);
+			tell(run, &problem, run->check->repair ? op_stats_write(stats_fd, i, wanted[i]) : 0);
 	}
+	close(stats_fd);
 }
 
 static int check_ledger(struct run *run)

@@ -165,6 +165,14 @@ static void write_text_row(struct report *report, const struct opr_symbol_row *s
 }
 
 /* In the forms for programs, a share is the number that it is made of. */
+static void write_number(FILE *out, const struct column *column, const struct opr_mem_row *row)
+{
+	if (column->unit == CYCLES)
+		fprintf(out, "%.6g", mean(row));
+	else
+		fprintf(out, "%" PRIu64, number_at(row, column->count));
+}
+
 static void write_csv_header(struct report *report)
 {
 	if (report->names.layout.no_header)
@@ -186,10 +194,8 @@ static void write_csv_row(struct report *report, const struct opr_symbol_row *sy
 	opr_write_csv(report->out, symbol->app);
 	fprintf(report->out, ",\"0x%" PRIx64 "\"", symbol->vma);
 	for (size_t i = 0; i < op_array_size(columns); i++) {
-		if (columns[i].unit == CYCLES)
-			fprintf(report->out, ",%.6g", mean(row));
-		else
-			fprintf(report->out, ",%" PRIu64, number_at(row, columns[i].count));
+		fputc(',', report->out);
+		write_number(report->out, &columns[i], row);
 	}
 	fputs("\r\n", report->out);
 }
@@ -209,10 +215,8 @@ static void write_json_row(struct report *report, const struct opr_symbol_row *s
 	opr_write_json(report->out, symbol->app);
 	fprintf(report->out, ", \"address\": \"0x%" PRIx64 "\"", symbol->vma);
 	for (size_t i = 0; i < op_array_size(columns); i++) {
-		if (columns[i].unit == CYCLES)
-			fprintf(report->out, ", \"%s\": %.6g", columns[i].name, mean(row));
-		else
-			fprintf(report->out, ", \"%s\": %" PRIu64, columns[i].name, number_at(row, columns[i].count));
+		fprintf(report->out, ", \"%s\": ", columns[i].name);
+		write_number(report->out, &columns[i], row);
 	}
 	fputs(" }", report->out);
 }

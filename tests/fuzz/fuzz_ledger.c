@@ -13,7 +13,8 @@ static void check_rows(struct op_session_ledger *ledger)
 {
 	size_t nr_events = ledger->nr_events;
 
-	fuzz_check(nr_events <= OP_SESSION_LEDGER_EVENTS_MAX && ledger->ended < OP_NR_SESSION_ENDS && ledger->begin_ns <= ledger->end_ns);
+	fuzz_check(nr_events <= OP_SESSION_LEDGER_EVENTS_MAX && ledger->ended < OP_NR_SESSION_ENDS &&
+		   ledger->begin_ns <= ledger->end_ns);
 	for (size_t i = 0; i < nr_events; i++) {
 		struct op_ledger_event event = ledger->events[i];
 

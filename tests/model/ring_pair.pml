@@ -32,8 +32,8 @@
  * variable has one process that writes it, which keeps its own copy, so no load looks into a buffer.
  *
  * What is asserted: records come with no number missing, none twice, in order (expect), both words of a record are of one
- * record, the head makes sense, what was frozen has not grown while it was read (frozen), and one swap that begins after the last
- * commit gives all (finished). No state is stuck.
+ * record, the head makes sense, what was frozen has not grown while it was read (frozen), nobody else has had the baton meanwhile
+ * (HOLDER), and one swap that begins after the last commit gives all (finished). No state is stuck.
  *
  * Broken on purpose, each must fail: NO_WRITER_FENCE (after E; LIGHT without its barrier), NO_SWAPPER_FENCE (after G), EARLY_BARRIER
  * (LIGHT, and the barrier before G), NO_TURNS (the writer says its ring only, so that a guess looks like an answer; LIGHT),
@@ -349,6 +349,7 @@ proctype reader()
 		read_records(old);
 		frozen = memory[HEAD(old)];
 		assert(frozen == head);
+		assert(memory[HOLDER] == BY_READER);
 		store(READER, TAIL(old), tails[old], true); /* D */
 		head = 0;
 		frozen = 0;
@@ -395,6 +396,7 @@ end:
 			:: break
 			od
 		fi;
+		assert(memory[HOLDER] == BY_SWAPPER);
 		store(SWAPPING, SWAP, PACKED(turn, quiet, due), false);
 		store(SWAPPING, HOLDER, BY_READER, GIVE_RELEASE); /* V */
 		turn = 0;

@@ -177,6 +177,7 @@ class Box:
         self.fault_oracle = os.path.join(build, "tests", "system", "fault_oracle")
         self.daemon, self.children, self.mounts, self.known_pids = None, [], [], set()
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("OPD_") and k not in ("NOTIFY_SOCKET", "LISTEN_FDS")}
+        self.env["OPD_CACHE_DIR"] = ""  # symbols are read anew
         self.program = os.path.join(self.sbin, "opd")
         self.env.update(LC_ALL="C", OPD_CONFIG=self.config, OPD_DAEMON=self.program)
         self.as_user = os.environ.get("OPD_RUN_AS", "root") == "user"

@@ -50,7 +50,9 @@ static void take(uint32_t image, uint32_t tid, uint64_t cgroup_id)
 	char name[32];
 	struct op_image_id id = { .name = { .kind = OP_IMAGE_FILE, .name = name }, .inode = 1 + image };
 	struct opd_resolved resolved = { 0 };
-	struct opd_counted counted = { .resolved = &resolved, .account = &account, .pid = tid, .tid = tid, .cgroup_id = cgroup_id };
+	struct opd_counted counted = {
+		.resolved = &resolved, .account = &account, .amount = 1, .pid = tid, .tid = tid, .cgroup_id = cgroup_id
+	};
 
 	snprintf(name, sizeof(name), "/bin/image-%u", image);
 	resolved.location = (struct op_location){ op_dcookie_get(pipeline.resolver.table, &id), 0x10 };

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/memory_limit.h"
 #include "libop/event_ibs.h"
 #include "libop/ibs_host.h"
 #include "libop/mem.h"

@@ -94,7 +94,7 @@ class Help(unittest.TestCase):
     def test_own_descriptions(self):
         events = os.path.join(SOURCE, "events")
         for directory, _, files in os.walk(events):
-            if "events" in files:
+            if "events" in files and "unit_masks" in files:  # without masks: a part that others include
                 done = subprocess.run([OPHELP, "-c", os.path.relpath(directory, events)], env=dict(os.environ, OPROFILE_EVENTS_DIR=events),
                                       stdout=subprocess.PIPE, check=True, universal_newlines=True)
                 self.assertIn("(min count: ", done.stdout, directory)
