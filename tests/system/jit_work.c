@@ -11,7 +11,9 @@
  *   jit_work silent MS       the same without a map
  *   jit_work replace MS      half of MS in jit_old, then half of it in jit_new at the same address
  *   jit_work fork MS         jit_alpha and jit_beta in a child that was forked after they were made
- *   jit_work dump MS DIR     the first with a jitdump in DIR: code bytes, source lines, and jit_beta moved after half of the time
+ *   jit_work dump MS DIR     the first with a jitdump in DIR: code bytes, source lines, and jit_beta moved after half of the time; its name goes
+ *                            when it is mapped
+ *   jit_work kept MS DIR     the same, and the jitdump keeps its name, as JIT compilers leave it
  */
 #include <elf.h>
 #include <errno.h>
@@ -377,7 +379,7 @@ static void put_move(size_t from, size_t to, uint64_t index)
 	put_u64(index);
 }
 
-static void open_dump(const char *dir)
+static void open_dump(const char *dir, bool is_kept)
 {
 	struct dump_header header = {
 		0x4a695444, 1, sizeof(header), HOST_MACHINE, 0, (uint32_t)getpid(), now_ns(CLOCK_MONOTONIC), 0
@@ -391,16 +393,17 @@ static void open_dump(const char *dir)
 	put(&header, sizeof(header));
 	if (mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_EXEC, MAP_PRIVATE, dump_fd, 0) == MAP_FAILED)
 		die("jit_work: mmap of the jitdump");
-	unlink(path); /* it is read by its mapping */
+	if (!is_kept)
+		unlink(path); /* it is read by its mapping */
 }
 
-static int do_dump(char **args)
+static int dump(char **args, bool is_kept)
 {
 	uint64_t spent[2] = { 0 }, half_ns = number(args[0]) * NS_PER_MS / 2;
 	made_function alpha, beta;
 
 	make_arena();
-	open_dump(args[1]);
+	open_dump(args[1], is_kept);
 	put_lines(ALPHA_AT, "/src/alpha.js");
 	put_load(ALPHA_AT, "jit_alpha", 1);
 	put_load(BETA_AT, "jit_beta", 2);
@@ -414,6 +417,16 @@ static int do_dump(char **args)
 	return report(spent);
 }
 
+static int do_dump(char **args)
+{
+	return dump(args, false);
+}
+
+static int do_kept(char **args)
+{
+	return dump(args, true);
+}
+
 static const struct {
 	const char *name;
 	int min_args;
@@ -421,7 +434,7 @@ static const struct {
 } kinds[] = {
 	{ "map", 1, do_map },   { "late", 1, do_late }, { "dual", 1, do_dual },     { "alien", 2, do_alien },
 	{ "link", 2, do_link }, { "fifo", 1, do_fifo }, { "silent", 1, do_silent }, { "replace", 1, do_replace },
-	{ "fork", 1, do_fork }, { "dump", 2, do_dump },
+	{ "fork", 1, do_fork }, { "dump", 2, do_dump }, { "kept", 2, do_kept },
 };
 
 int main(int argc, char **argv)

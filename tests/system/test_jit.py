@@ -160,7 +160,7 @@ def ends_early(box):
     """A process that has ended before opd looks for the first time: its map and its dump are there still, and so is who began it."""
     box.configure(RingSize="8M", VisitInterval="10000")
     box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel")
-    named = [(work(box, "map"), (ALPHA, BETA)), (work(box, "dump", box.dir), ("jit_alpha", "jit_beta"))]
+    named = [(work(box, "map"), (ALPHA, BETA)), (work(box, "kept", box.dir), ("jit_alpha", "jit_beta"))]
     alien = work(box, "alien", NOBODY)
     box.opcontrol("--dump")
     box.opcontrol("--stop")
