@@ -366,12 +366,25 @@ static const handler handlers[] = {
 	[PERF_RECORD_KSYMBOL] = take_ksymbol,
 };
 
+/* The kernel lets the size of KSYMBOL grow (trailer_at in record.c): what was written ends with the sample_id behind the name. */
+static size_t written_bytes(const struct source *source)
+{
+	size_t id_bytes = (size_t)source->translator->events->events[0].layout.end_bytes, nr_bytes = source->nr_bytes;
+
+	if (source->header->type != PERF_RECORD_KSYMBOL || nr_bytes < KSYMBOL_NAME + id_bytes)
+		return nr_bytes;
+	nr_bytes = KSYMBOL_NAME + strnlen((const char *)source->body + KSYMBOL_NAME, nr_bytes - KSYMBOL_NAME - id_bytes) + 1;
+	nr_bytes = (nr_bytes + sizeof(uint64_t) - 1) / sizeof(uint64_t) * sizeof(uint64_t) + id_bytes;
+	return nr_bytes < source->nr_bytes ? nr_bytes : source->nr_bytes;
+}
+
 /* Who, when and where from sample_id, which stands at the end of every record but a sample. */
 static int take_with_id(struct source *source, handler handle)
 {
 	const struct op_perf_events *events = source->translator->events;
 	struct op_perf_record *record = source->record;
 
+	source->nr_bytes = written_bytes(source);
 	record->event = op_perf_events_of_record(events, source->body, source->nr_bytes, source->swapped);
 	source->layout = &events->events[record->event == OP_PERF_NO_EVENT ? 0 : record->event].layout;
 	if (source->nr_bytes < (size_t)source->layout->end_bytes)

@@ -115,13 +115,29 @@ int op_record_sample_cgroup(const struct perf_event_header *header, uint64_t *re
 	return 0;
 }
 
+/*
+ * It stands at the end. Only of KSYMBOL the kernel (6.18 and before) lets the size grow from one profiler on the host to the next, as
+ * perf_event_ksymbol_output in kernel/events/core.c does not set it back: there it stands behind the name, and what follows was not written.
+ */
+static size_t trailer_at(const struct perf_event_header *header)
+{
+	const size_t last = header->size - sizeof(struct id_trailer), name = sizeof(*header) + sizeof(struct ksymbol_body);
+	size_t behind;
+
+	if (header->type != PERF_RECORD_KSYMBOL || last < name)
+		return last;
+	behind = name + strnlen((const char *)header + name, last - name) + 1;
+	behind = (behind + sizeof(uint64_t) - 1) & ~(sizeof(uint64_t) - 1);
+	return behind < last ? behind : last;
+}
+
 int op_record_id(const struct perf_event_header *header, struct op_record_id *ret_id)
 {
 	struct id_trailer t;
 
 	if (header->size < sizeof(*header) + sizeof(t))
 		return -EBADMSG;
-	memcpy(&t, (const uint8_t *)header + header->size - sizeof(t), sizeof(t));
+	memcpy(&t, (const uint8_t *)header + trailer_at(header), sizeof(t));
 	*ret_id = (struct op_record_id){ .pid = t.pid, .tid = t.tid, .time_ns = t.time_ns, .id = t.identifier };
 	return 0;
 }

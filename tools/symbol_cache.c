@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,7 +19,7 @@
 #define DIR_ENV    "OPD_CACHE_DIR"
 #define SUBDIR     "symbols"
 #define NS_PER_S   1000000000u
-#define NAME_BYTES (2 * OP_BUILD_ID_BYTES_MAX + 16)
+#define NAME_BYTES (2 * OP_BUILD_ID_BYTES_MAX + 32)
 #define NEW_SUFFIX ".new"
 
 /* ---- the directory ---- */
@@ -62,14 +63,15 @@ void opr_symbol_cache_open(struct opr_symbol_cache *cache)
 
 /* ---- one image ---- */
 
-/* What is read depends on more than the image. */
+/* What is read depends on more than the build-id: an image and the same without its symbols have one, but not one size. */
 static bool name_file(const char *path, const struct opr_symbol_options *options, char name[NAME_BYTES])
 {
 	char digits[2 * OP_BUILD_ID_BYTES_MAX + 1];
+	struct stat st;
 
-	if (options->by_address || opr_elf_build_id(path, digits) < 0)
+	if (options->by_address || stat(path, &st) < 0 || opr_elf_build_id(path, digits) < 0)
 		return false;
-	snprintf(name, NAME_BYTES, "%s-%d", digits, (int)options->demangle);
+	snprintf(name, NAME_BYTES, "%s-%" PRIx64 "-%d", digits, (uint64_t)st.st_size, (int)options->demangle);
 	return true;
 }
 

@@ -92,12 +92,12 @@ def wait_until(condition, seconds, text):
         time.sleep(0.02)
 
 
-def open_event(config, period, sample_type, cpu, disabled):
+def open_event(config, period, sample_type, cpu, disabled, flags=0):
     """A software event on one CPU, all processes; its descriptor, or None when it is refused."""
     number = PERF_EVENT_OPEN.get(platform.machine())
     if number is None:
         raise Skip("the number of perf_event_open on %s is not known to the tests" % platform.machine())
-    attr = struct.pack("<IIQQQQQ", PERF_TYPE_SOFTWARE, 64, config, period, sample_type, 0, 1 if disabled else 0).ljust(64, b"\0")
+    attr = struct.pack("<IIQQQQQ", PERF_TYPE_SOFTWARE, 64, config, period, sample_type, 0, flags | (1 if disabled else 0)).ljust(64, b"\0")
     descriptor = ctypes.CDLL(None, use_errno=True).syscall(number, attr, -1, cpu, -1, 0)
     return None if descriptor < 0 else descriptor
 

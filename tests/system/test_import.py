@@ -51,7 +51,7 @@ def imported(box, name, *args, stdin=None):
 def image_name(name):
     """As perf shows an image; what opd files under several names of one image is one."""
     kind, text = name[:2]
-    text = re.sub(r" \((build-id|inode|deleted|tgid).*", "", os.path.basename(text))
+    text = re.sub(r" \((build-id|inode|deleted|tgid|range).*", "", os.path.basename(text))
     if kind == "kern" and text in UNATTRIBUTED:
         return "[unknown]"
     return "//anon" if text == "anon" else text

@@ -17,12 +17,15 @@ STATUS_KEYS = {"state", "setup_waits", "pid", "uptime_ns", "running_ns", "cpu_ns
                "nr_cpus", "events", "cpus", "ring_bytes", "ring_need_bytes", "ring_is_auto", "swap_threads", "event_wait_ns", "visits", "visits_ns", "swapping_ns", "turns",
                "turn_ns", "turn_longest_ns", "turn_planned_ns", "maps_reread", "separate_cgroup", "nr_cgroups", "not_split"}
 JIT_KEYS = {"jit_" + n for n in ("processes", "functions", "sampled", "objects", "bytes", "code_bytes", "refused_files", "refused_records",
-                                     "refused_size", "refused_memory", "refused_processes", "failed_objects")}
+                                     "refused_size", "refused_memory", "refused_processes", "failed_objects", "functions_forgotten")}
 BOUND_KEYS = {"dcookie_errors", "dcookie_lines_damaged", "files_forgotten", "images_forgotten", "images_refused", "mappings_dropped",
-              "nr_images_counted", "processes_dropped", "too_many_images"}
+              "nr_images_counted", "processes_dropped", "too_many_images", "cgroup_slots_taken_back", "cgroups_forgotten", "classes_merged",
+              "memory_dropped", "too_many_sample_files", "nr_session_files", "max_session_files"}
+BOUND_KEYS |= {"ibs_" + n for n in ("cut", "decoded", "extra", "missing", "no_address", "no_caps", "not_valid", "old_fetch", "redacted", "short",
+                                     "uneven", "unknown_caps")}
 STATUS_KEYS |= JIT_KEYS | BOUND_KEYS
 LOSSES = {"lost_undecodable", "lost_no_space", "lost_too_many_files", "lost_io_error", "lost_no_memory"}
-EVENT_KEYS = LOSSES | {"name", "count", "unit_mask", "every_event", "taken", "received", "stored", "unattributed", "lost_kernel",
+EVENT_KEYS = LOSSES | {"name", "role", "count", "unit_mask", "every_event", "taken", "received", "stored", "unattributed", "lost_kernel",
                        "outstanding", "throttled_ns", "nr_throttles"}
 CPU_KEYS = LOSSES | {"cpu", "online", "swaps", "swap_wait_ns", "swap_longest_ns", "bytes_read", "records_read", "turn_bytes", "turn_records",
                      "turn_most_bytes", "turn_most_records", "sideband_bytes", "sideband_lost", "late", "damaged", "received", "lost_kernel", "throttled_ns"}

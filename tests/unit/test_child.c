@@ -245,6 +245,14 @@ static bool has_symbol(const struct opr_symbols *symbols, const char *name)
 	return false;
 }
 
+static void strip_copy(const char *dir)
+{
+	char command[512];
+
+	snprintf(command, sizeof(command), "strip -o %s/stripped %s/image", dir, dir);
+	assert_int_equal(system(command), 0);
+}
+
 static void test_cache(void **state)
 {
 	char dir[] = "/tmp/opd-cache-XXXXXX", path[64];
@@ -263,13 +271,18 @@ static void test_cache(void **state)
 	do_job(image, &symbols, 0);
 	assert_true(has_symbol(&symbols, "kept_and_shown"));
 	opr_symbols_free(&symbols);
+	strip_copy(dir);
+	snprintf(path, sizeof(path), "%s/stripped", dir);
+	do_job(path, &symbols, 0);
+	assert_int_equal(symbols.nr_symbols, 0); /* of the same build-id */
+	opr_symbols_free(&symbols);
 	snprintf(path, sizeof(path), "%s/symbols", dir);
 	assert_int_equal(chmod(path, 0777), 0);
 	do_job(image, &symbols, 0);
 	assert_true(has_symbol(&symbols, "write_and_fail"));
 	opr_symbols_free(&symbols);
 	assert_int_equal(chmod(path, 0700), 0);
-	assert_int_equal(rename_in_cache(dir, "opdsym", "damage"), 1);
+	assert_int_equal(rename_in_cache(dir, "opdsym", "damage"), 2);
 	do_job(image, &symbols, 0);
 	assert_true(has_symbol(&symbols, "write_and_fail"));
 	opr_symbols_free(&symbols);

@@ -279,7 +279,33 @@ static void ksymbol(void **state OP_UNUSED)
 	assert_int_equal(k.bytes, 64);
 	assert_true(k.unregister);
 	assert_string_equal(k.name, "bpf_prog_1");
+	assert_int_equal(k.who.time_ns, 1300);
 	assert_refuses_shorter(op_record_ksymbol, struct op_ksymbol_record);
+}
+
+/* Another profiler on the host got the record before: the kernel has let it grow, and left the end as it was in the ring. */
+static void ksymbol_that_grew(void **state OP_UNUSED)
+{
+	static const uint8_t rest[2 * sizeof(uint64_t) * 3] = { [8] = 0xff, [15] = 0xff, [32] = 0xee };
+	struct op_ksymbol_record k;
+	struct op_record_id id;
+	uint16_t type = 1, flags = 0;
+	size_t at = 0;
+
+	begin(PERF_RECORD_KSYMBOL, 0);
+	put_u64(&at, 0xffffffffc0001000);
+	put_u32(&at, 64);
+	put(&at, &type, 2);
+	put(&at, &flags, 2);
+	put(&at, "bpf_prg", 8);
+	put_trailer(&at);
+	put(&at, rest, sizeof(rest));
+	end(at);
+	assert_int_equal(op_record_ksymbol(&record.header, &k), 0);
+	assert_string_equal(k.name, "bpf_prg");
+	assert_int_equal(k.who.time_ns, 1300);
+	assert_int_equal(op_record_id(&record.header, &id), 0);
+	assert_int_equal(id.time_ns, 1300);
 }
 
 static void namespaces(void **state OP_UNUSED)
@@ -312,7 +338,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sample), cmocka_unit_test(mmap_by_inode), cmocka_unit_test(mmap_by_build_id),
 		cmocka_unit_test(mmap_that_lies), cmocka_unit_test(task), cmocka_unit_test(comm),
-		cmocka_unit_test(lost_and_throttle), cmocka_unit_test(ksymbol),
+		cmocka_unit_test(lost_and_throttle), cmocka_unit_test(ksymbol), cmocka_unit_test(ksymbol_that_grew),
 		cmocka_unit_test(namespaces),
 	};
 
