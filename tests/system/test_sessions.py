@@ -82,7 +82,8 @@ def check_errors(box, opreport):
     for words, text in ((["--since=soon"], "is not a time"), (["--since=2026-02-30"], "no such date"), (["--since=tomorrow"], "no session was taken"),
                         (["--until=@1"], "those in"), (["--since=now", "--until=yesterday"], "later than"),
                         (["--since=today", "session:one"], "do not go together"), (["session:nobody"], "no session"),
-                        (["archive:/nowhere/at/all"], "/nowhere/at/all/var/lib/oprofile")):
+                        (["archive:/nowhere/at/all"], "archive /nowhere/at/all: No such file"),
+                        (["archive:" + box.dir], box.dir + "/var/lib/oprofile")):
         line = box.refused(opreport, session_dir, *words)
         require(text in line, "%s: %s" % (words, line))
 
