@@ -111,7 +111,7 @@ static void ask_properly(struct world *world)
 
 static void open_world(struct world *world)
 {
-	int fd;
+	int fd = -1;
 
 	*world = (struct world){ 0 };
 	snprintf(world->path, sizeof(world->path), "/dev/shm/opd-fuzz-control.%d", (int)getpid());
