@@ -83,7 +83,7 @@ int opr_child_start(struct opr_child *child, opr_child_fn *work, void *arg)
 
 	if (fd < 0)
 		return fd;
-	fflush(stderr);
+	fflush(NULL); /* what waits to be written is not the child's */
 	pid = fork();
 	if (!pid)
 		run_child(fd, work, arg, parent);
