@@ -184,10 +184,10 @@ int opd_retain(struct opd_retention *retention, int session_fd, const struct op_
 
 		if (!why)
 			continue;
-		if (!remove_session(retention, session_fd, session, why))
-			used -= session->disk_bytes;
-		else if (!first_err)
-			first_err = -EIO;
+		/* Where one cannot be removed the next ones cannot either: taken away, they would free nothing. */
+		if (remove_session(retention, session_fd, session, why))
+			return first_err ? first_err : -EIO;
+		used -= session->disk_bytes;
 	}
 	return err ? err : first_err;
 }

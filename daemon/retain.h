@@ -43,7 +43,7 @@ void opd_retain_if_due(struct opd_sync *sync, uint64_t now_ns) OP_NONNULL;
 
 /*
  * Removes what is too old or too much. Sessions go by a rename to tmp/, so that a reader sees them whole or not at all; what a kill leaves there is removed by the
- * next call. 0 or the first -errno, after having tried the rest.
+ * next call. When one cannot be removed, no further one goes in this call. 0 or the first -errno.
  */
 int opd_retain(struct opd_retention *retention, int session_fd, const struct op_config *config) OP_NONNULL OP_MUST_CHECK;
 

@@ -2,6 +2,7 @@
 /* What sessions are kept: by age, by size and by the room that is left; and those that nobody may remove. */
 #include "tests/unit/cmocka_all.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -28,6 +29,16 @@ int __wrap_op_sys_statvfs(int fd, struct statvfs *ret_statvfs);
 uint64_t __wrap_op_sys_wall_ns(void)
 {
 	return NOW;
+}
+
+static int remove_err; /* of a disk that cannot any more */
+
+int __real_op_session_remove(int dir_fd, const char *path);
+int __wrap_op_session_remove(int dir_fd, const char *path);
+
+int __wrap_op_session_remove(int dir_fd, const char *path)
+{
+	return remove_err ? remove_err : __real_op_session_remove(dir_fd, path);
 }
 
 static const char *const days[] = { "2026-11-17T00:00Z", "2026-11-18T00:00Z", "2026-11-19T00:00Z", "2026-11-19T00:00Z-02" };
@@ -157,6 +168,21 @@ static void test_rest(void **state OP_UNUSED)
 	check(&(struct op_config){ 0 }, 0);
 }
 
+/* Nothing becomes free by taking away the next ones. */
+static void test_cannot_remove(void **state OP_UNUSED)
+{
+	const struct op_config config = { .session_keep_us = 1 };
+
+	remove_err = -EIO;
+	assert_int_equal(opd_retain(&retention, session_fd, &config), -EIO);
+	remove_err = 0;
+	assert_false(is_there(days[0]));
+	for (size_t i = 1; i < op_array_size(days); i++)
+		assert_true(is_there(days[i]));
+	assert_int_equal(retention.nr_removed, 0);
+	check(&config, op_array_size(days));
+}
+
 #define retain_test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -164,6 +190,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		retain_test(test_nothing), retain_test(test_age),  retain_test(test_use),
 		retain_test(test_room),    retain_test(test_rest),
+		retain_test(test_cannot_remove),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
