@@ -18,7 +18,7 @@
 #include "libop/session_ledger.h"
 #include "libop/sys.h"
 
-#define CLOSED_COOKIES OP_SESSION_TMP "/" OP_DCOOKIE_FILE "-closed"
+#define CLOSED_COOKIES_BYTES (sizeof(OP_SESSION_CLOSED_COOKIES "-") + 20)
 
 /*
  * So many files and their directories are written one by one, each with a flush of the disk; more are written with all that the file
@@ -38,6 +38,7 @@ struct opd_write_out {
 	struct opd_cookie_snapshot *cookies; /* of the current session */
 	bool closing;
 	struct op_text closed_cookies; /* of a session that is closed */
+	uint64_t number; /* of those that are closed, each under way with a name of its own */
 	struct op_odb_pending *pending; /* of its sample files */
 	bool whole;         /* of files that changed not all are known: all that is to be written in this file system */
 	uint64_t nr_resets; /* when the dump began */
@@ -200,13 +201,15 @@ static int write_rest(const struct opd_write_out *out)
 static int write_closed_cookies(const struct opd_write_out *out)
 {
 	const struct op_text *text = &out->closed_cookies;
+	char path[CLOSED_COOKIES_BYTES];
 	int fd, err;
 
 	if (text->failed)
 		return -ENOMEM;
 	if (!text->length || out->current_fd < 0)
 		return 0;
-	fd = op_sys_openat(out->session_fd, CLOSED_COOKIES, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+	snprintf(path, sizeof(path), OP_SESSION_CLOSED_COOKIES "-%llu", (unsigned long long)out->number);
+	fd = op_sys_openat(out->session_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
 	if (fd < 0)
 		return fd;
 	err = op_sys_write_all(fd, text->data, text->length);
@@ -214,9 +217,9 @@ static int write_closed_cookies(const struct opd_write_out *out)
 		err = op_sys_fsync(fd);
 	close(fd);
 	if (!err)
-		err = op_sys_renameat(out->session_fd, CLOSED_COOKIES, out->current_fd, OP_DCOOKIE_FILE);
+		err = op_sys_renameat(out->session_fd, path, out->current_fd, OP_DCOOKIE_FILE);
 	if (err)
-		op_sys_unlinkat(out->session_fd, CLOSED_COOKIES, 0);
+		op_sys_unlinkat(out->session_fd, path, 0);
 	return err;
 }
 
@@ -417,6 +420,7 @@ int opd_write_out_begin(struct opd_sync *sync, struct opd_job *job, bool closing
 	out->sync = sync;
 	out->job = job;
 	out->closing = closing;
+	out->number = sync->nr_closings += closing;
 	out->cookie_file = count->cookie_file;
 	out->session_fd = count->session_fd;
 	out->current_fd =

@@ -225,6 +225,19 @@ static void recover_closed(struct recovery *recovery, const char *session)
 	close(fd);
 }
 
+/* Tables of closed sessions in the making. */
+static int remove_cookies(const char *name, void *arg)
+{
+	static const char prefix[] = OP_SESSION_CLOSED_COOKIES;
+	struct op_text path = { 0 };
+
+	op_text_printf(&path, OP_SESSION_TMP "/%s", name);
+	if (!path.failed && !strncmp(op_text_get(&path), prefix, strlen(prefix)))
+		op_sys_unlinkat(*(int *)arg, op_text_get(&path), 0);
+	op_text_free(&path);
+	return 0;
+}
+
 static void tell(const struct recovery *recovery, bool was_unclean, uint64_t nr_put_back)
 {
 	if (!was_unclean && !recovery->nr_closed)
@@ -253,6 +266,9 @@ void opd_recover(int session_fd, bool was_unclean)
 	if (err)
 		fail(OP_SESSION_TMP, err);
 	op_sys_unlinkat(session_fd, OP_SESSION_TMP "/stats", 0);
+	err = op_session_visit_dir(session_fd, OP_SESSION_TMP, remove_cookies, &session_fd);
+	if (err)
+		fail(OP_SESSION_TMP, err);
 	for (size_t i = 0; i < sessions.nr; i++)
 		recover_closed(&recovery, sessions.paths[i]);
 	recovery.nr_closed_files = recovery.nr_files;

@@ -81,7 +81,7 @@ struct opd_sync {
 	uint64_t horizon_ns, turn_begin_ns;
 	uint64_t next_trim_ns, nr_freed; /* of processes, when memory was given back last */
 	bool trim_again;
-	uint64_t dumps;
+	uint64_t dumps, nr_closings;
 	struct opd_book book;
 	struct opd_rotation rotation;
 	struct opd_retention retention; /* but for due_ns its thread's while that runs */

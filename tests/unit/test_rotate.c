@@ -73,9 +73,44 @@ int __wrap_op_sys_rename_new(int old_fd, const char *old_path, int new_fd, const
 	return fault.rename_new ? fault.rename_new : __real_op_sys_rename_new(old_fd, old_path, new_fd, new_path);
 }
 
+/* The disk is slow where a closed session gets its table. */
+static pthread_mutex_t hold_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t hold_changed = PTHREAD_COND_INITIALIZER;
+static bool held;
+static unsigned int nr_held;
+
+static void hold_renames(bool yes)
+{
+	pthread_mutex_lock(&hold_lock);
+	held = yes;
+	pthread_cond_broadcast(&hold_changed);
+	pthread_mutex_unlock(&hold_lock);
+}
+
+static void wait_for_held(unsigned int nr)
+{
+	pthread_mutex_lock(&hold_lock);
+	while (nr_held < nr)
+		pthread_cond_wait(&hold_changed, &hold_lock);
+	pthread_mutex_unlock(&hold_lock);
+}
+
+static void maybe_hold(const char *path)
+{
+	if (strncmp(path, OP_SESSION_CLOSED_COOKIES, strlen(OP_SESSION_CLOSED_COOKIES)))
+		return;
+	pthread_mutex_lock(&hold_lock);
+	nr_held += held;
+	pthread_cond_broadcast(&hold_changed);
+	while (held)
+		pthread_cond_wait(&hold_changed, &hold_lock);
+	pthread_mutex_unlock(&hold_lock);
+}
+
 int __wrap_op_sys_renameat(int old_fd, const char *old_path, int new_fd, const char *new_path)
 {
 	maybe_kill();
+	maybe_hold(old_path);
 	return __real_op_sys_renameat(old_fd, old_path, new_fd, new_path);
 }
 
@@ -566,6 +601,52 @@ static void test_in_the_middle_of_a_dump(void **state OP_UNUSED)
 	check("2026-11-21T02:17Z ");
 }
 
+static void check_table(const char *name, const char *other)
+{
+	char path[300], text[4096] = "";
+	int fd;
+
+	snprintf(path, sizeof(path), "samples/%s/dcookies", name);
+	fd = openat(session_fd, path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_true(read(fd, text, sizeof(text) - 1) > 0);
+	close(fd);
+	assert_non_null(strstr(text, "/bin/a"));
+	assert_true(!strstr(text, "/bin/late") == !strcmp(other, "without"));
+}
+
+static void take_late(void)
+{
+	struct op_image_id id = { .name = { .kind = OP_IMAGE_FILE, .name = "/bin/late" }, .inode = 9 };
+	struct opd_resolved resolved = { .location = { op_dcookie_get(pipeline.resolver.table, &id), 16 } };
+	struct opd_counted counted = { .resolved = &resolved, .account = &event, .amount = 1 };
+
+	event.received++;
+	opd_count_sample(&pipeline.count, &counted);
+	opd_count_flush(&pipeline.count);
+	nr_taken++;
+}
+
+/* Two sessions are closed while the disk is slow: each gets its own table. */
+static void test_two_at_once(void **state OP_UNUSED)
+{
+	take(6);
+	pass(HOUR);
+	hold_renames(true);
+	opd_rotate_if_due(&sync_thread, now_ns);
+	wait_for_held(1);
+	take(6);
+	take_late();
+	pass(HOUR);
+	opd_rotate_if_due(&sync_thread, now_ns);
+	wait_for_held(2);
+	hold_renames(false);
+	wait_for_threads();
+	check_table("2026-11-21T02:17Z", "without");
+	check_table("2026-11-21T03:17Z", "with");
+	check("2026-11-21T02:17Z 2026-11-21T03:17Z ");
+}
+
 /* A child that is killed at its n-th system call; false when it came through. */
 static bool rotates_until(int nr_calls)
 {
@@ -635,6 +716,7 @@ int main(void)
 		rotate_test(test_no_room_for_the_ledger),
 		rotate_test(test_rename_fails),
 		rotate_test(test_in_the_middle_of_a_dump),
+		rotate_test(test_two_at_once),
 		rotate_test(test_kill_at_every_call),
 	};
 
