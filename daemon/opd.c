@@ -403,7 +403,7 @@ static int run(struct opd *opd)
 	while (nr_up--)
 		if (steps[nr_up].fini)
 			steps[nr_up].fini(opd);
-	return err ? EXIT_FAILURE : EXIT_SUCCESS;
+	return err < 0 ? EXIT_FAILURE : err;
 }
 
 static int parse_options(struct opd *opd, int argc, char **argv, bool *ret_done)

@@ -11,7 +11,9 @@
 
 #include "libop/compiler.h"
 
-/* The program. Returns its exit code: 0, or 1 with a line on stderr. */
+#define OPD_EXIT_UNWRITTEN 2 /* opd.service knows it */
+
+/* The program. Returns its exit code: 0, 1 with a line on stderr, or OPD_EXIT_UNWRITTEN with one when the last samples could not be written. */
 int opd_main(int argc, char **argv) OP_NONNULL;
 
 #endif

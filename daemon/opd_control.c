@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "daemon/log.h"
+#include "daemon/opd.h"
 #include "daemon/opd_state.h"
 #include "libop/clock.h"
 #include "libop/control.h"
@@ -139,11 +140,18 @@ static void answer(struct opd *opd, const struct opd_job *job)
 	const struct opd_client *asker = job->arg;
 
 	if (job->error)
-		opd_log(SD_ERR, "%s", job->message);
+		opd_log(SD_ERR, "%s%s", job->message,
+			job->kind == OPD_JOB_QUIT ? "; the lock stays, so that the next opd looks at the session" : "");
 	if (asker && job->error)
 		opd_server_reply_error(opd->server, *asker, job->error, job->message);
 	else if (asker)
 		opd_server_reply(opd->server, *asker, 0, job->payload, job->payload_bytes);
+}
+
+static void end_loop(struct opd *opd, int err)
+{
+	opd->is_unwritten = err;
+	sd_event_exit(opd->loop, err ? OPD_EXIT_UNWRITTEN : EXIT_SUCCESS);
 }
 
 void opd_job_done(struct opd *opd, struct opd_job *job)
@@ -159,7 +167,7 @@ void opd_job_done(struct opd *opd, struct opd_job *job)
 	else if (job->kind == OPD_JOB_START || job->kind == OPD_JOB_STOP)
 		opd_service_pulse(&opd->service);
 	else if (job->kind == OPD_JOB_QUIT)
-		sd_event_exit(opd->loop, 0);
+		end_loop(opd, job->error);
 	free(job->arg);
 	job->arg = NULL;
 }

@@ -263,19 +263,21 @@ int opd_init_lock(struct opd *opd)
 		return opd_fail("cannot write %s/" OP_SESSION_LOCK ": %s: %s", opd->session_dir, strerror(-err), remedy_of(err));
 	}
 	opd->lock_fd = fd;
-	opd->was_unclean = was_there;
+	opd->was_unclean = was_there || !faccessat(opd->session_fd, OP_SESSION_UNCLEAN, F_OK, AT_SYMLINK_NOFOLLOW);
 	return 0;
 }
 
 void opd_fini_lock(struct opd *opd)
 {
-	op_sys_unlinkat(opd->session_fd, OP_SESSION_LOCK, 0);
+	if (!opd->is_unwritten)
+		op_sys_unlinkat(opd->session_fd, OP_SESSION_LOCK, 0);
 	close(opd->lock_fd);
 }
 
 int opd_init_recovery(struct opd *opd)
 {
 	opd_recover(opd->session_fd, opd->was_unclean);
+	op_sys_unlinkat(opd->session_fd, OP_SESSION_UNCLEAN, 0); /* from here on the lock says it */
 	return 0;
 }
 

@@ -42,6 +42,7 @@ struct opd {
 	struct opd_server *server;
 	bool starting; /* not READY: the CPUs do not sample yet */
 	bool quitting;
+	bool is_unwritten; /* the last samples are not all on the disk: the lock stays */
 };
 
 /* Logs why opd cannot start, tells the service manager as well, and returns -1. */

@@ -26,6 +26,7 @@
 #define OP_SESSION_TMP_SAMPLE OP_SESSION_TMP "/sample" /* a sample file in the making, and with suffixes what it replaces (libop/odb.h) */
 #define OP_STATS_KERNEL_HIDDEN "kernel_hidden" /* below stats/: the addresses of kernel symbols were hidden */
 #define OP_SESSION_LOCK "lock"
+#define OP_SESSION_UNCLEAN "unclean" /* a stale lock was removed: the next daemon looks at the session all the same */
 #define OP_SESSION_PROFILING "profiling"
 
 struct op_session_file {

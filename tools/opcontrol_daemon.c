@@ -65,8 +65,22 @@ static bool is_daemon(pid_t pid)
 	return alive;
 }
 
+/* What the lock of a daemon that was killed says to the next one. */
+static int leave_unclean(const struct opcontrol *ctl)
+{
+	struct op_text path = { 0 };
+	int fd;
+
+	op_text_printf(&path, "%s/" OP_SESSION_UNCLEAN, ctl->session_dir);
+	fd = path.failed ? -1 : open(op_text_get(&path), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+	op_text_free(&path);
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 ? -1 : 0;
+}
+
 /* The daemon holds its lock with flock(2): what can be locked here is nobody's. */
-static void remove_stale_lock(const char *path)
+static void remove_stale_lock(const struct opcontrol *ctl, const char *path)
 {
 	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 
@@ -74,7 +88,7 @@ static void remove_stale_lock(const char *path)
 		return;
 	if (!flock(fd, LOCK_EX | LOCK_NB)) {
 		puts("Detected stale lock file. Removing.");
-		if (unlink(path) < 0)
+		if (leave_unclean(ctl) < 0 || unlink(path) < 0)
 			ctl_fail("cannot remove %s: %s", path, strerror(errno));
 	}
 	close(fd);
@@ -92,7 +106,7 @@ static void look_at_lock(const struct opcontrol *ctl, struct ctl_daemon *daemon)
 		daemon->presence = CTL_MUTE;
 		daemon->pid = pid;
 	} else if (pid && geteuid() == 0 && !ctl->json) {
-		remove_stale_lock(op_text_get(&path));
+		remove_stale_lock(ctl, op_text_get(&path));
 	}
 	op_text_free(&path);
 }
@@ -260,7 +274,7 @@ int ctl_end_daemon(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
 	rc = end_process(ctl, daemon->pid, present, daemon->ending);
 	lock_path(ctl, &path);
 	if (!rc && read_lock(op_text_get(&path)) == daemon->pid)
-		remove_stale_lock(op_text_get(&path));
+		remove_stale_lock(ctl, op_text_get(&path));
 	op_text_free(&path);
 	return rc;
 }

@@ -149,6 +149,7 @@ def stale_lock(box):
     box.known_pids.add(box.status()["pid"])
     opcontrol(box, "--shutdown")
     require(not os.path.exists(os.path.join(box.session, "lock")), "the lock is still there")
+    require(not os.path.exists(os.path.join(box.session, "unclean")), "the session was not looked at")
 
 
 def test(box):

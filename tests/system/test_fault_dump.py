@@ -4,8 +4,10 @@
 What --dump promises, and what waits for the disk. The daemon runs on a disk that remembers what was synced (faultshim.c): right after a
 dump the power is cut, and all that was taken before the call is there. And while the disk does not answer, samples are counted.
 """
+import errno
 import os
 import shutil
+import signal
 
 import faultload
 import opdtest
@@ -88,6 +90,28 @@ def starts_after_the_cut(box, after, found):
     box.shutdown()
 
 
+def stop_that_cannot_write(box, shim):
+    """The daemon says so with its exit code and keeps the lock; also when opcontrol removes that, the next one looks at the session."""
+    for removed in (False, True):
+        box.start_daemon(env=shim.env)
+        box.good(box.copy_work("unwritten-%d" % removed), "faults", FAULTS)
+        shim.say("fail fsync %d samples/current" % errno.EIO, "fail syncfs %d" % errno.EIO)
+        box.daemon.send_signal(signal.SIGTERM)
+        code = box.daemon.wait(opdtest.START_SECONDS)
+        require(code == 2, "a stop that cannot write ends with %s" % code)
+        last = box.log_text().splitlines()[-1]
+        require("the lock stays" in last and os.strerror(errno.EIO) in last, "the log says %s" % last)
+        require(os.path.exists(os.path.join(box.session, "lock")), "the lock is gone")
+        shim.say()
+        if removed:
+            box.opcontrol("--status")
+            require(not os.path.exists(os.path.join(box.session, "lock")), "opcontrol left the stale lock")
+        looks = box.log_text().count("did not end in order")
+        box.start_daemon(start=False)
+        require(box.log_text().count("did not end in order") == looks + 1, "the session was not looked at: %s" % box.log_text())
+        box.shutdown()
+
+
 def test(box):
     shim = faultload.Shim(box)
     box.start_daemon("--event=page-faults:1", "--event=TIMER:1000000", "--separate=library,kernel", env=shim.env)
@@ -96,6 +120,7 @@ def test(box):
     counts_while_the_disk_is_held(box, shim)
     after, found = dump_then_cut(box, shim, 5)
     box.shutdown()
+    stop_that_cannot_write(box, shim)
     starts_after_the_cut(box, after, found)
 
 

@@ -191,6 +191,7 @@ def stale_locks(box):
         result = box.run(opcontrol(box), "--stop")
         require("Detected stale lock file. Removing." in result.out and result.rc == 0, "lock %r: %r" % (text, result))
         require(not os.path.exists(os.path.join(box.session, "lock")), "lock %r is still there" % text)
+        require(os.path.exists(os.path.join(box.session, "unclean")), "lock %r: the next daemon does not look at the session" % text)
 
 
 class FakeDaemon:
