@@ -60,4 +60,10 @@ static inline bool op_claim(uint32_t *word, uint32_t value)
 	return __atomic_compare_exchange_n(word, &expected, value, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
+/* Makes 0 of `value`, with release; another value stays. For who speaks in the place of the one that claimed. */
+static inline void op_unclaim(uint32_t *word, uint32_t value)
+{
+	__atomic_compare_exchange_n(word, &value, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
 #endif

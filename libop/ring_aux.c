@@ -207,7 +207,12 @@ void op_aux_give_back(const struct op_aux *aux, uint64_t to)
 	op_store_release(&aux->control->aux_tail, to);
 }
 
+/* A copy-out that is under way goes on. */
 void op_aux_writer_died(const struct op_aux *aux)
 {
-	release(aux);
+	uint32_t state = op_load_relaxed(&aux->shared->aux_state);
+
+	/* N, pairs with M, in the place of the dead writer, which may have left anything there. */
+	if (state != AUX_COPYING)
+		op_unclaim(&aux->shared->aux_state, state);
 }

@@ -188,7 +188,7 @@ void op_mring_wake_every(const struct op_mring *ring, uint64_t every, bool recor
 void op_mring_wake_clear(const struct op_mring *ring)
 {
 	uint64_t value;
-	ssize_t nr = op_sys_read(ring->wake_fd, &value, sizeof(value));
+	ssize_t nr = op_sys_read_now(ring->wake_fd, &value, sizeof(value));
 
 	(void)nr; /* -EAGAIN: it was not readable */
 }
@@ -200,7 +200,8 @@ uint64_t op_mring_dropped(const struct op_mring *ring)
 
 void op_mring_writer_died(const struct op_mring *ring)
 {
-	op_store_relaxed(&ring->shared->owner, 0);
+	/* L, pairs with K in op_mring_writer_open: what is said in the place of the dead writer is stored before. */
+	op_store_release(&ring->shared->owner, 0);
 }
 
 void op_mring_destroy(struct op_mring *ring)
@@ -355,17 +356,29 @@ static int reserve_down(struct op_mring_writer *writer, size_t nr_bytes, bool in
 }
 
 /* Counts a record that found no room, and wakes the reader once for as long as it gives nothing back. */
-int op_mring_drop(struct op_mring_writer *writer)
+void op_mring_wake_now(struct op_mring_writer *writer)
 {
 	uint64_t one = 1;
+	ssize_t nr = op_sys_write(writer->wake_fd, &one, sizeof(one));
 
+	(void)nr; /* -EAGAIN: it is readable and will stay so */
+	writer->wake_due = false;
+}
+
+static void ring_bell(struct op_mring_writer *writer)
+{
+	writer->wake_due = true;
+	if (!writer->wakes_later)
+		op_mring_wake_now(writer);
+}
+
+int op_mring_drop(struct op_mring_writer *writer)
+{
 	op_store_relaxed(&writer->shared->dropped, op_load_relaxed(&writer->shared->dropped) + 1);
 	writer->pending++;
 	writer->limit = writer->head;
 	if (op_load_relaxed(&writer->shared->wake) && writer->told_full_at != writer->tail + 1) {
-		ssize_t nr = op_sys_write(writer->wake_fd, &one, sizeof(one));
-
-		(void)nr;
+		ring_bell(writer);
 		writer->told_full_at = writer->tail + 1;
 	}
 	return -ENOSPC;
@@ -419,8 +432,6 @@ int op_mring_reserve_slow(struct op_mring_writer *writer, size_t nr_bytes, bool 
 void op_mring_wake(struct op_mring_writer *writer)
 {
 	uint64_t wake = op_load_relaxed(&writer->shared->wake);
-	uint64_t one = 1;
-	ssize_t nr;
 
 	if (wake != writer->wake) {
 		writer->wake = wake;
@@ -428,7 +439,6 @@ void op_mring_wake(struct op_mring_writer *writer)
 	}
 	if (writer->credit > 0)
 		return;
-	nr = op_sys_write(writer->wake_fd, &one, sizeof(one));
-	(void)nr; /* -EAGAIN: it is readable and will stay so */
+	ring_bell(writer);
 	writer->credit = wake ? (int64_t)(wake >> 1) : INT64_MAX;
 }

@@ -89,6 +89,8 @@ struct op_mring_writer {
 	uint64_t tail;	/* as last seen and believed */
 	uint64_t pending; /* dropped and not yet told by a LOST record */
 	uint64_t told_full_at; /* the tail for which the reader was woken because nothing fits, + 1 */
+	bool wakes_later;      /* of a pair: op_mring_wake_now is called when the writer is out of the ring */
+	bool wake_due;	       /* then */
 	uint64_t bad_tails; /* positions of the reader that made no sense and were not used */
 	size_t data_bytes;
 	unsigned int flags;
@@ -139,6 +141,7 @@ int op_mring_reserve_slow(struct op_mring_writer *writer, size_t nr_bytes, bool 
 	OP_NONNULL OP_MUST_CHECK;
 bool op_mring_has_room_slow(struct op_mring_writer *writer, size_t nr_bytes, bool in_page) OP_NONNULL;
 void op_mring_wake(struct op_mring_writer *writer) OP_NONNULL;
+void op_mring_wake_now(struct op_mring_writer *writer) OP_NONNULL;
 int op_mring_drop(struct op_mring_writer *writer) OP_NONNULL;
 
 /* Claims without a look at the reader. */

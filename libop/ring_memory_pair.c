@@ -93,6 +93,7 @@ int op_mring_pair_writer_open(const struct op_mring_pair *pair, struct op_mring_
 	/* No order: a guess, as in op_mring_pair_enter_slow. K has made sure that it is not older than what the last writer said. */
 	writer.turn = op_load_relaxed(&writer.shared->turn);
 	writer.index = writer.turn & 1;
+	writer.writers[0].wakes_later = writer.writers[1].wakes_later = true;
 	writer.fence = !op_load_relaxed(&writer.shared->barrier) || op_sys_membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) < 0;
 	/* What a ring lost may have been told in the other one: only the sum of the two is a number of records. */
 	writer.writers[writer.index].pending += writer.writers[!writer.index].pending;
@@ -115,7 +116,7 @@ void op_mring_pair_writer_died(const struct op_mring_pair *pair)
 	op_mring_writer_died(&pair->rings[0]);
 }
 
-/* The losses that were not told go along: the LOST record stands before the next success, wherever that is. */
+/* The losses that were not told go along (the LOST record stands before the next success, wherever that is), and so does what counts until a wake-up. */
 static void change_ring(struct op_mring_pair_writer *writer, unsigned int index)
 {
 	struct op_mring_writer *from = &writer->writers[writer->index];
@@ -127,6 +128,8 @@ static void change_ring(struct op_mring_pair_writer *writer, unsigned int index)
 	from->pending = 0;
 	if (to->pending)
 		to->limit = to->head;
+	to->wake = from->wake;
+	to->credit = from->credit;
 	writer->index = index;
 }
 

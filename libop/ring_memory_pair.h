@@ -110,7 +110,10 @@ int op_mring_pair_attach(const int fds[2], int wake_fd, struct op_mring_pair *re
 /* After its reader and its writer. Allowed on a zeroed pair. */
 void op_mring_pair_destroy(struct op_mring_pair *pair);
 
-/* op_mring_wake_every and op_mring_dropped of both. */
+/*
+ * op_mring_wake_every and op_mring_dropped of both. The reader is woken when the writer is out of the ring; one that finds it inside all the
+ * same (with its next record) tries again as long as op_mring_pair_read_ring gives NULL, since the next wake-up may be far away.
+ */
 void op_mring_pair_wake_every(const struct op_mring_pair *pair, uint64_t every, bool records) OP_NONNULL;
 uint64_t op_mring_pair_dropped(const struct op_mring_pair *pair) OP_NONNULL;
 
@@ -199,6 +202,9 @@ static inline void op_mring_pair_leave(struct op_mring_pair_writer *writer)
 {
 	/* I, pairs with H in look_for_writer: the commit is stored before. */
 	op_store_release(&writer->shared->inside, writer->turn << 1);
+	/* Who is woken finds the writer outside. */
+	if (op_unlikely(writer->writers[writer->index].wake_due))
+		op_mring_wake_now(&writer->writers[writer->index]);
 }
 
 /* As op_mring_reserve. The writer is inside until the commit or until it abandons: that should be soon. */

@@ -11,6 +11,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "libop/clock.h"
@@ -209,6 +210,16 @@ uint64_t op_sys_wall_ns(void)
 uint64_t op_sys_boot_ns(void)
 {
 	return op_clock_ns(CLOCK_BOOTTIME);
+}
+
+ssize_t op_sys_read_now(int fd, void *buffer, size_t nr_bytes)
+{
+	struct iovec piece = { buffer, nr_bytes };
+	ssize_t nr = preadv2(fd, &piece, 1, -1, RWF_NOWAIT);
+
+	if (nr < 0 && (errno == EOPNOTSUPP || errno == ENOSYS))
+		return op_sys_read(fd, buffer, nr_bytes);
+	return nr < 0 ? -errno : nr;
 }
 
 ssize_t op_sys_read(int fd, void *buffer, size_t nr_bytes)

@@ -57,6 +57,9 @@ int op_sys_times(int fd, struct op_sys_times *ret_times) OP_NONNULL OP_MUST_CHEC
 uint64_t op_sys_wall_ns(void); /* since 1970: what the clock on the wall says, which may step */
 uint64_t op_sys_boot_ns(void); /* since the machine started, time asleep included: it never steps */
 ssize_t op_sys_read(int fd, void *buffer, size_t nr_bytes) OP_MUST_CHECK;
+
+/* The same, and -EAGAIN where it would wait, whatever others that have the file open say of that; as op_sys_read where the kernel has no such call for it. */
+ssize_t op_sys_read_now(int fd, void *buffer, size_t nr_bytes) OP_MUST_CHECK;
 ssize_t op_sys_pread(int fd, void *buffer, size_t nr_bytes, off_t offset) OP_MUST_CHECK;
 ssize_t op_sys_write(int fd, const void *buffer, size_t nr_bytes) OP_MUST_CHECK;
 

@@ -18,7 +18,7 @@ tests_unit_test_ring_memory_LDADD = libop/libop.a $(CMOCKA_LIBS)
 tests_unit_test_ring_memory_pair_SOURCES = tests/unit/test_ring_memory_pair.c tests/unit/cmocka_all.h tests/unit/memory_ring.h
 tests_unit_test_ring_memory_pair_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_ring_memory_pair_LDADD = libop/libop.a $(CMOCKA_LIBS)
-tests_unit_test_ring_memory_pair_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_membarrier
+tests_unit_test_ring_memory_pair_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_membarrier -Wl,--wrap=op_sys_write
 
 tests_unit_test_ring_aux_SOURCES = tests/unit/test_ring_aux.c tests/unit/cmocka_all.h tests/unit/memory_ring.h
 tests_unit_test_ring_aux_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

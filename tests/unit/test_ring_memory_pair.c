@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The pair of memory rings: the swap, one step at a time. tests/ring/torture.c has threads. */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <unistd.h>
 
 #include "tests/unit/memory_ring.h"
 
@@ -269,6 +271,22 @@ static void joins_snapshots(void **state)
 	}
 }
 
+ssize_t __real_op_sys_write(int fd, const void *buffer, size_t nr_bytes);
+ssize_t __wrap_op_sys_write(int fd, const void *buffer, size_t nr_bytes);
+
+static struct box *watched; /* is read in the moment of a wake-up */
+static unsigned int nr_bells;
+
+ssize_t __wrap_op_sys_write(int fd, const void *buffer, size_t nr_bytes)
+{
+	if (watched && (fd == watched->ends.pair.rings[0].wake_fd || fd == watched->ends.pair.rings[1].wake_fd)) {
+		nr_bells++;
+		assert_int_equal(op_mring_pair_swap(&watched->ends.reader), 0);
+		read_frozen(watched);
+	}
+	return __real_op_sys_write(fd, buffer, nr_bytes);
+}
+
 static void wakes_through_one_descriptor(void **state)
 {
 	struct box *box = *state;
@@ -284,6 +302,50 @@ static void wakes_through_one_descriptor(void **state)
 		read_frozen(box);
 	}
 	assert_int_equal(box->expected, 4);
+}
+
+/* The swap is no new beginning: the third record wakes, whichever rings the two before it are in. */
+static void counts_until_a_wake_up_over_swaps(void **state)
+{
+	struct box *box = *state;
+	struct pollfd pollfd = { .fd = box->ends.pair.rings[0].wake_fd, .events = POLLIN };
+
+	op_mring_pair_wake_every(&box->ends.pair, 3, true);
+	for (int i = 1; i <= 30; i++) {
+		assert_int_equal(put(box), 0);
+		assert_int_equal(poll(&pollfd, 1, 0), i % 3 == 0);
+		op_mring_wake_clear(&box->ends.pair.rings[0]);
+		assert_int_equal(op_mring_pair_swap(&box->ends.reader), 0);
+		read_frozen(box);
+	}
+}
+
+/* Who is woken finds the writer outside: here the eventfd is written, and the writer asked for its ring in that very moment. */
+static void wakes_when_it_is_outside(void **state)
+{
+	struct box *box = *state;
+
+	op_mring_pair_wake_every(&box->ends.pair, 1, true);
+	watched = box;
+	for (int i = 0; i < 4; i++) {
+		nr_bells = 0;
+		assert_int_equal(put(box), 0);
+		assert_int_equal(nr_bells, 1);
+	}
+	watched = NULL;
+	assert_int_equal(box->expected, 4);
+}
+
+/* The other process may make of the description what it wants. */
+static void clearing_never_waits(void **state)
+{
+	struct box *box = *state;
+	int fd = box->ends.pair.rings[0].wake_fd;
+
+	assert_int_equal(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK), 0);
+	alarm(10);
+	op_mring_wake_clear(&box->ends.pair.rings[0]);
+	alarm(0);
 }
 
 static void is_read_by_its_descriptors(void **state)
@@ -598,6 +660,9 @@ int main(void)
 		TEST(goes_on_after_a_writer_that_died_inside, setup),
 		TEST(joins_snapshots, setup_overwrite),
 		TEST(wakes_through_one_descriptor, setup),
+		TEST(counts_until_a_wake_up_over_swaps, setup),
+		TEST(wakes_when_it_is_outside, setup),
+		TEST(clearing_never_waits, setup),
 		TEST(is_read_by_its_descriptors, setup),
 		TEST(does_not_believe_the_turn, setup),
 		TEST(gives_each_record_once_whoever_swaps, setup),
