@@ -50,8 +50,12 @@ def check_other(box, path, spent, event):
 
 
 def run_beside(box, path, *crowd):
-    """The crowd, and the other process as long as it lasts: the other's times in hot_a and hot_b."""
-    times = [0, 0]
+    """
+    The crowd, and the other process as long as it lasts: the other's times in hot_a and hot_b. It is known before the crowd begins, which has
+    as many images as there is room for within a moment.
+    """
+    times = [int(n) for n in box.good(path, "shares", 200).split()]
+    box.opcontrol("--dump")
     with open(os.path.join(box.dir, "crowd.out"), "wb") as out:
         child = box.start(box.crowd, *crowd, stdout=out)
     while child.poll() is None:
