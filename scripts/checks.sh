@@ -60,6 +60,7 @@ system_tests() {
 unit_tests() {
 	grep -ohE 'tests/unit/test_[A-Za-z0-9_]+(\.[a-z]+)?' "$top"/tests/unit/*.mk | sed -n '/\.sh$/p; /\.py$/p; /\./!p' | sort -u
 	echo tests/ring/torture
+	echo tests/ring/litmus
 	echo tests/fuzz/test_corpus.sh
 }
 
