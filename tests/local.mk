@@ -50,7 +50,7 @@ EXTRA_DIST += tests/README.md tests/format/reader.py tests/format/agree.py \
 	tests/system/test_storm.py tests/system/test_import.py tests/system/perf_swap.py \
 	tests/system/test_turns.py tests/system/long_soak.py tests/system/test_perf_script.py tests/system/test_separate.py \
 	tests/systemd/test_container.py tests/systemd/unit_checks.py \
-	tests/bench/bench.py tests/bench/bench_disk.py tests/bench/bench_import.py
+	tests/bench/bench.py tests/bench/bench_disk.py tests/bench/bench_import.py tests/bench/bench_report.py
 
 LONG_KILLS = 500
 BAD_IMAGES = 10000
@@ -60,7 +60,7 @@ LONG_CYCLES = 1000
 LONG_REQUESTS = 100000
 OPD_TEST_ENV = OPD_BUILD=$(abs_top_builddir) OPD_SOURCE=$(abs_top_srcdir)
 
-.PHONY: check-programs check-system check-user check-long bench bench-disk fuzz
+.PHONY: check-programs check-system check-user check-long bench bench-disk bench-report fuzz
 check-programs: $(check_PROGRAMS)
 
 # The real daemon on real perf events: as root.
@@ -92,10 +92,15 @@ check-long: all check-programs
 bench-disk: all check-programs
 	@env $(OPD_TEST_ENV) python3 $(srcdir)/tests/bench/bench_disk.py $(BENCH_DISK_FLAGS)
 
+# 300 s beside perf record: BENCH_REPORT_FLAGS=300.
+bench-report: all check-programs
+	@env $(OPD_TEST_ENV) python3 $(srcdir)/tests/bench/bench_report.py $(BENCH_REPORT_FLAGS)
+
 bench: all check-programs
 	@rc=0; $(MAKE) --no-print-directory bench-ring || rc=1; echo; \
 		$(MAKE) --no-print-directory bench-sim || rc=1; echo; \
 		$(MAKE) --no-print-directory bench-files || rc=1; \
 		env $(OPD_TEST_ENV) python3 $(srcdir)/tests/bench/bench_import.py || rc=1; echo; \
 		$(MAKE) --no-print-directory bench-disk || rc=1; echo; \
+		$(MAKE) --no-print-directory bench-report || rc=1; echo; \
 		env $(OPD_TEST_ENV) python3 $(srcdir)/tests/bench/bench.py $(BENCH_FLAGS) || rc=1; exit $$rc
