@@ -203,7 +203,7 @@ void opd_sync_turn(struct opd_sync *sync)
 	opd_visit_all(&sync->visits);
 	keep_cookies(sync, now_ns);
 	if (now_ns >= sync->next_prune_ns) {
-		opd_processes_prune(&resolver->processes, sync->horizon_ns, opd_proc_is_gone);
+		opd_processes_prune(&resolver->processes, sync->horizon_ns, op_sys_is_gone);
 		give_memory_back(sync, now_ns);
 		refresh_modules(sync, now_ns);
 		opd_kernel_map_prune(&resolver->kernel, sync->horizon_ns);
