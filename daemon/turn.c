@@ -6,7 +6,6 @@
 #include "daemon/forget.h"
 #include "daemon/jit_write.h"
 #include "daemon/log.h"
-#include "daemon/proc_scan.h"
 #include "daemon/sync.h"
 #include "libop/clock.h"
 #include "libop/session.h"

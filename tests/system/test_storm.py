@@ -10,7 +10,7 @@ does not know, the ledger to the sample (but for what a second profiler sees the
 unless the storm is about that. Of exec_storm also: opd's memory, from the first moment on, stays under 64 MiB, and afterwards it is within 10 % of what it was before
 the storm, with all sleepers known and profiling on.
 Of exec_storm --long also: 2,000 fork and exec per second, or, where the machine does not make as many, 95 % of what the same storm makes without opd, half a
-minute before and half a minute after, beside the same sleepers.
+minute before and half a minute after, beside the same sleepers; when these two are not alike, other work took the machine and the test fails.
 """
 import os
 import re
@@ -35,6 +35,7 @@ MAX_RSS_BYTES = 64 << 20
 MAX_LEFT = 1.1
 RATE = 2000
 MIN_RATE_SHARE = 0.95
+MIN_EVEN = 0.9  # of what is made without opd before and after: with less, other work decided, and nothing is shown
 ASKED_RATE = RATE + 200 # who is asked for no more than is demanded never makes quite as much
 SHORT = {"sleepers": 1500, "seconds": 4, "bare_seconds": 0, "slack": 2 << 20} # beside few sleepers it shows what other programs run
 LONG = {"sleepers": 10000, "seconds": 60, "bare_seconds": 30, "slack": 0}
@@ -182,7 +183,9 @@ def check_rate(rate, without):
         return
     bare = sum(without) / len(without)
     print("%.0f processes per second with opd, %.0f without: %.1f %%" % (rate, bare, 100 * rate / bare))
-    require(rate >= min(RATE, MIN_RATE_SHARE * bare), "%.0f processes per second with opd, %.0f without" % (rate, bare))
+    if rate < RATE:
+        require(min(without) >= MIN_EVEN * max(without), "other work took the machine: %s processes per second without opd" % [round(r) for r in without])
+        require(rate >= MIN_RATE_SHARE * bare, "%.0f processes per second with opd, %.0f without" % (rate, bare))
 
 
 def settle(box):
