@@ -157,6 +157,11 @@ int op_sys_membarrier(int command)
 	return syscall(SYS_membarrier, command, 0, 0) < 0 ? -errno : 0;
 }
 
+bool op_sys_is_gone(uint32_t pid)
+{
+	return getpgid((pid_t)pid) < 0 && errno == ESRCH;
+}
+
 int op_sys_eventfd(unsigned int value, int flags)
 {
 	int fd = eventfd(value, flags);
