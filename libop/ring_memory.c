@@ -200,6 +200,11 @@ uint64_t op_mring_dropped(const struct op_mring *ring)
 
 void op_mring_writer_died(const struct op_mring *ring)
 {
+	uint32_t aux_state = op_load_relaxed(&ring->shared->aux_state);
+
+	/* N, pairs with M, in the place of the dead writer, which may have left anything there. A copy-out that is under way goes on. */
+	if (aux_state != OP_AUX_COPYING)
+		op_unclaim(&ring->shared->aux_state, aux_state);
 	/* L, pairs with K in op_mring_writer_open: what is said in the place of the dead writer is stored before. */
 	op_store_release(&ring->shared->owner, 0);
 }

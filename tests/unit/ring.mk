@@ -4,6 +4,7 @@ ring_unit_tests = \
 	tests/unit/test_ring_aux \
 	tests/unit/test_ring_differential \
 	tests/unit/test_ring_killed \
+	tests/unit/test_ring_killed_aux \
 	tests/unit/test_ring_loss \
 	tests/unit/test_ring_memory \
 	tests/unit/test_ring_memory_pair \
@@ -24,9 +25,13 @@ tests_unit_test_ring_aux_SOURCES = tests/unit/test_ring_aux.c tests/unit/cmocka_
 tests_unit_test_ring_aux_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_ring_aux_LDADD = libop/libop.a $(CMOCKA_LIBS)
 
-tests_unit_test_ring_killed_SOURCES = tests/unit/test_ring_killed.c tests/unit/cmocka_all.h
+tests_unit_test_ring_killed_SOURCES = tests/unit/test_ring_killed.c tests/unit/cmocka_all.h tests/unit/stepped.h
 tests_unit_test_ring_killed_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_ring_killed_LDADD = libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_ring_killed_aux_SOURCES = tests/unit/test_ring_killed_aux.c tests/unit/cmocka_all.h tests/unit/memory_ring.h tests/unit/stepped.h
+tests_unit_test_ring_killed_aux_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_ring_killed_aux_LDADD = libop/libop.a $(CMOCKA_LIBS)
 
 tests_unit_test_ring_pair_SOURCES = tests/unit/test_ring_pair.c tests/unit/cmocka_all.h
 tests_unit_test_ring_pair_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
