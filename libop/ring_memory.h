@@ -115,7 +115,7 @@ int op_mring_create(size_t data_bytes, size_t aux_bytes, unsigned int flags, str
 
 /*
  * Maps the ring that another process made; the descriptors are duplicated. -EINVAL: not such a memfd, or one whose size is not
- * sealed; -errno.
+ * sealed, or wake_fd is not an eventfd that does not wait (EFD_NONBLOCK; /proc is asked); -errno.
  */
 int op_mring_attach(int fd, int wake_fd, struct op_mring *ret_ring) OP_NONNULL OP_MUST_CHECK;
 

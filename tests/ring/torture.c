@@ -204,6 +204,8 @@ static void finish(struct run *run, struct totals *totals)
 		check_sums(run);
 	if (run->ring.damaged + run->reader.rings[0].damaged + run->reader.rings[1].damaged)
 		wrong(run, "damaged", 0);
+	if (swap->late > swap->swaps)
+		wrong(run, "late swaps", swap->late);
 	if (run->mode->nr_swappers && run->nr_records >= 100000 && !run->nr_by_swapper)
 		wrong(run, "swaps by swapping threads", 0);
 	totals->read += run->read;

@@ -8,7 +8,8 @@ ring_unit_tests = \
 	tests/unit/test_ring_loss \
 	tests/unit/test_ring_memory \
 	tests/unit/test_ring_memory_pair \
-	tests/unit/test_ring_pair
+	tests/unit/test_ring_pair \
+	tests/unit/test_ring_wake_fd
 check_PROGRAMS += $(ring_unit_tests)
 TESTS += $(ring_unit_tests)
 
@@ -37,6 +38,10 @@ tests_unit_test_ring_pair_SOURCES = tests/unit/test_ring_pair.c tests/unit/cmock
 tests_unit_test_ring_pair_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_ring_pair_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_perf_event_open -Wl,--wrap=op_sys_ioctl -Wl,--wrap=op_sys_mmap
 tests_unit_test_ring_pair_LDADD = libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_ring_wake_fd_SOURCES = tests/unit/test_ring_wake_fd.c tests/unit/cmocka_all.h tests/unit/memory_ring.h
+tests_unit_test_ring_wake_fd_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_ring_wake_fd_LDADD = libop/libop.a $(CMOCKA_LIBS)
 
 tests_unit_test_ring_loss_SOURCES = tests/unit/test_ring_loss.c tests/unit/cmocka_all.h tests/unit/kernel_events.h
 tests_unit_test_ring_loss_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
