@@ -10,6 +10,12 @@ tests_ring_torture_SOURCES = \
 	tests/ring/torture_threads.c
 tests_ring_torture_LDADD = libop/libop.a
 
+# What the light store of a pair's writer rests on.
+check_PROGRAMS += tests/ring/litmus
+TESTS += tests/ring/litmus
+tests_ring_litmus_SOURCES = tests/ring/litmus.c
+tests_ring_litmus_LDADD = libop/libop.a
+
 # For check-long in tests/local.mk.
 TORTURE_RECORDS = 100000000
 
