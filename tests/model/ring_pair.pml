@@ -38,7 +38,7 @@
  * Broken on purpose, each must fail: NO_WRITER_FENCE (after E; LIGHT without its barrier), NO_SWAPPER_FENCE (after G), EARLY_BARRIER
  * (LIGHT, and the barrier before G), NO_TURNS (the writer says its ring only, so that a guess looks like an answer; LIGHT),
  * NO_LOOK (the writer looks at the turn behind I instead), NO_WAIT (the reader does without H), NO_LEAVE_RELEASE (E and I may be seen before the record;
- * right under TSO), NO_WAIT_ACQUIRE (C comes before H; moved by hand). With SWAPPER: NO_LEND_RELEASE and NO_GIVE_RELEASE (J and V may be
+ * right under TSO; with NO_COMMIT_RELEASE for B too a record is torn), NO_WAIT_ACQUIRE (C comes before H; moved by hand), NO_TAIL (the writer does without A). With SWAPPER: NO_LEND_RELEASE and NO_GIVE_RELEASE (J and V may be
  * seen before the swap; right under TSO), NO_TAKE_ACQUIRE (the swap is loaded before O) and NO_BACK_ACQUIRE (C comes before W), both moved by
  * hand, NO_BACK (the reader goes on without a look at W), NO_CLAIM (O looks first and stores then).
  */
