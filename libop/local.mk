@@ -4,6 +4,7 @@ noinst_LIBRARIES += libop/libop.a
 libop_libop_a_SOURCES = \
 	libop/atomic.h \
 	libop/banned.h \
+	libop/abi.c libop/abi.h \
 	libop/build_id.c libop/build_id.h \
 	libop/clock.h \
 	libop/compiler.h \
