@@ -194,6 +194,40 @@ bool opd_book_is_empty(const struct op_session_ledger *ledger)
 	return true;
 }
 
+/* ---- what is gone ---- */
+
+/* Of one CPU; what is left of the amount. */
+static uint64_t take_back(struct opd_event *account, uint64_t amount)
+{
+	uint64_t nr_gone = op_min_u64(amount, account->stored);
+
+	account->stored -= nr_gone;
+	account->unattributed = op_min_u64(account->unattributed, account->stored);
+	account->lost[OP_LOSS_io_error] += nr_gone;
+	return amount - nr_gone;
+}
+
+/* What an earlier daemon had stored goes last. */
+void opd_book_lose(struct opd_book *book, uint32_t event, uint64_t amount)
+{
+	const struct opd_capture *capture = book->capture;
+	struct op_ledger_event sum, *row;
+	uint64_t nr_ours;
+
+	opd_sync_sum_event(capture, event, &sum);
+	nr_ours = op_min_u64(amount, since(sum.stored, book->before[event].stored));
+	amount -= nr_ours;
+	for (size_t i = 0; i < capture->nr_cpus; i++)
+		nr_ours = take_back(&capture->cpus[i].events[event], nr_ours);
+	row = amount ? op_session_ledger_row(&book->base, &sum) : NULL;
+	if (!row)
+		return;
+	amount = op_min_u64(amount, row->stored);
+	row->stored -= amount;
+	row->unattributed = op_min_u64(row->unattributed, row->stored);
+	row->lost[OP_LOSS_io_error] += amount;
+}
+
 /* ---- writing ---- */
 
 static int write_ledger(int session_fd, const struct op_session_ledger *ledger)

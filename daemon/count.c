@@ -12,12 +12,14 @@
 #include "daemon/settle.h"
 #include "libop/clock.h"
 #include "libop/file.h"
+#include "libop/guard.h"
 #include "libop/mangle.h"
 #include "libop/mem.h"
 #include "libop/odb.h"
 #include "libop/session.h"
 #include "libop/sys.h"
 
+#define LOST_LOG_NS OP_NS_PER_S
 #define RETRY_NS 100000000u /* a file that could not be opened is tried again after 100 ms */
 #define NR_TOLD  32	     /* kinds of errors that are told beside each other */
 
@@ -152,6 +154,7 @@ void opd_file_close(struct opd_count *count, struct opd_file *file)
 	if (!file->odb)
 		return;
 	unlink_file(&count->open, file);
+	file->total = op_odb_total(file->odb);
 	op_odb_close(file->odb);
 	file->odb = NULL;
 	link_newest(&count->closed, file);
@@ -239,6 +242,24 @@ static int put_aside(struct opd_count *count, const char *path)
 	return err;
 }
 
+/* What was counted in a file is not there any more. By cgroup it is counted once more, in the memory view in no unit of the ledger. */
+static void lose(struct opd_count *count, const struct opd_file *file, uint64_t nr_gone)
+{
+	static struct opd_rate rate;
+	uint64_t suppressed;
+
+	if (opd_rate_allows(&rate, count->now_ns, LOST_LOG_NS, &suppressed))
+		opd_log(SD_WARNING,
+			"%s has lost %llu that were counted in it: somebody wrote to it, or the disk failed (%llu more files since the last line)",
+			file->path, (unsigned long long)nr_gone, (unsigned long long)suppressed);
+	if (is_of_memory(count, file->key.event))
+		count->nr_memory_dropped += nr_gone;
+	else if (file->key.cgroup_slot != OPD_CGROUP_NONE)
+		count->cgroups->not_split += nr_gone;
+	else if (count->lose)
+		count->lose(count->lose_arg, file->key.event, nr_gone);
+}
+
 static int open_path(struct opd_count *count, struct opd_file *file)
 {
 	struct op_odb_header header;
@@ -267,6 +288,8 @@ static int open_path(struct opd_count *count, struct opd_file *file)
 	file->path = path;
 	unlink_file(&count->closed, file);
 	file->odb = odb;
+	if (op_unlikely(op_odb_total(odb) < file->total))
+		lose(count, file, file->total - op_odb_total(odb));
 	link_newest(&count->open, file);
 	count->dropped_nodes += op_odb_dropped(odb);
 	count->limit.nr += op_odb_is_new(odb);
@@ -455,13 +478,35 @@ static void hand_over(struct opd_count *count, const struct batch *batch)
 	}
 }
 
+void opd_files_mend(struct opd_count *count)
+{
+	struct opd_file *file = count->open.newest;
+
+	count->nr_broken = op_guard_nr_broken();
+	while (file) {
+		if (!op_odb_is_broken(file->odb)) {
+			file = file->older;
+			continue;
+		}
+		opd_file_close(count, file);
+		file->error = opd_file_open(count, file); /* else the next sample tries it again */
+		file = count->open.newest;
+	}
+}
+
 static void add_batch(struct opd_count *count, struct batch *batch)
 {
+	bool damaged = false;
+
 	if (op_unlikely(op_odb_add_all(batch->additions, batch->nr)) && count->settler)
 		hand_over(count, batch);
-	for (size_t i = 0; i < batch->nr; i++)
+	for (size_t i = 0; i < batch->nr; i++) {
 		batch->waiting[i]->error = batch->additions[i].error;
+		damaged |= batch->additions[i].error == -EBADMSG;
+	}
 	batch->nr = 0;
+	if (op_unlikely(damaged || op_guard_nr_broken() != count->nr_broken))
+		opd_files_mend(count);
 }
 
 /* Opening a file may close others, so those that samples are on their way to go first. */

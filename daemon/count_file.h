@@ -17,6 +17,7 @@ struct opd_file {
 	struct opd_file *newer, *older; /* among those that are open, or closed */
 	char *path;                     /* below the session directory; NULL until it was opened once */
 	uint64_t last_ns;               /* of the last sample; 0: the rows have it */
+	uint64_t total;                 /* of its counts when it was closed last */
 	int error;                      /* of the last attempt to open */
 	uint64_t retry_ns;
 };
@@ -25,6 +26,9 @@ static_assert(offsetof(struct opd_file, odb) < 64, "one cache line");
 
 /* Opens a file, or makes it; others are closed where there are too many. 0; -EMLINK: there is no room for it; another -errno, for a while without trying. */
 int opd_file_open(struct opd_count *count, struct opd_file *file) OP_NONNULL OP_MUST_CHECK;
+
+/* Looks at open files after one has lost what it had: such are opened anew, and what is gone of them is counted. */
+void opd_files_mend(struct opd_count *count) OP_NONNULL;
 
 /* Closes it but keeps what is known of it; nothing when it is closed. */
 void opd_file_close(struct opd_count *count, struct opd_file *file) OP_NONNULL;

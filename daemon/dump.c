@@ -56,7 +56,7 @@ static int sync_path(int current_fd, const char *path, int flags)
 	return err;
 }
 
-/* Something else in the place of a sample file, or on the way to it: the file is gone. */
+/* Something else in the place of a sample file, or on the way to it, or one that was cut short: the file is gone. */
 static int open_sample_file(int current_fd, const char *path)
 {
 	struct stat st;
@@ -67,7 +67,7 @@ static int open_sample_file(int current_fd, const char *path)
 	if (fd < 0)
 		return fd == -ELOOP || fd == -ENOTDIR ? -ENOENT : fd;
 	err = op_sys_fstat(fd, &st);
-	if (!err && !S_ISREG(st.st_mode))
+	if (!err && (!S_ISREG(st.st_mode) || (!op_session_is_jit_object(path) && !op_odb_is_length((uint64_t)st.st_size))))
 		err = -ENOENT;
 	if (err)
 		close(fd);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "libop/file.h"
 #include "libop/odb_file.h"
 #include "libop/sys.h"
 
@@ -112,7 +113,11 @@ static int write_whole(int dir_fd, const char *path, const char *tmp_path, const
 	*map.header = remains->header;
 	nr_whole = copy_whole(remains, &map);
 	op_odb_link_nodes(&map);
-	err = op_odb_replace(dir_fd, tmp_path, path, map.inode, ret_pending);
+	err = op_odb_map_error(&map);
+	if (err)
+		op_file_unlink_below(dir_fd, tmp_path);
+	else
+		err = op_odb_replace(dir_fd, tmp_path, path, map.inode, ret_pending);
 	op_odb_unmap(&map);
 	if (!err)
 		*ret_dropped = remains->descr.current_size - 1 - nr_whole;

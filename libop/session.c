@@ -168,7 +168,7 @@ static int walk_tree(struct walk *walk, const char *top)
 
 /* ---- the list of sample files ---- */
 
-static bool is_jit_object(const char *path)
+bool op_session_is_jit_object(const char *path)
 {
 	size_t length = strlen(path);
 
@@ -207,7 +207,7 @@ static int list_entry(struct walk *walk, const char *path, unsigned char type)
 	struct stat st;
 	int err = 0;
 
-	if (is_jit_object(path))
+	if (op_session_is_jit_object(path))
 		return 0;
 	if (type == DT_LNK) {
 		if (fstatat(walk->dir_fd, path, &st, 0) < 0 || S_ISDIR(st.st_mode))
@@ -439,7 +439,7 @@ int op_session_disk_bytes(int dir_fd, const char *path, uint64_t *ret_bytes)
 
 static int count_entry(struct walk *walk, const char *path, unsigned char type)
 {
-	walk->nr_files += type == DT_REG && !is_jit_object(path);
+	walk->nr_files += type == DT_REG && !op_session_is_jit_object(path);
 	return 0;
 }
 
