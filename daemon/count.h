@@ -147,6 +147,12 @@ int opd_count_take_changed(struct opd_count *count, char ***ret_paths, size_t *r
 /* Lets every file count as changed: what had been taken could not be written. */
 void opd_count_mark_changed(struct opd_count *count) OP_NONNULL;
 
+/*
+ * Every sample file of the current session, also those that are forgotten, is replaced by one with the same contents, none of which is on the disk yet: what the kernel took for written and was
+ * not is written again with the next dump. What is not there any more is counted as lost. Takes as long as making so many files. 0 or -errno.
+ */
+int opd_count_renew(struct opd_count *count) OP_NONNULL OP_MUST_CHECK;
+
 /* Calls `visit` with image and path, below the session directory, of every file that was opened. */
 void opd_count_visit_files(struct opd_count *count, void (*visit)(uint64_t image_cookie, const char *path, void *arg),
 			   void *arg) OP_NONNULL_ARGS(1, 2);

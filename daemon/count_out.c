@@ -2,10 +2,13 @@
 /* What becomes of files that were counted in: handed out to be written to the disk, let go, closed. */
 #include "daemon/count_file.h"
 
+#include <dirent.h>
 #include <errno.h>
 
 #include "daemon/log.h"
+#include "daemon/settle.h"
 #include "libop/clock.h"
+#include "libop/session.h"
 
 #define LET_GO_NS OP_NS_PER_S
 
@@ -72,6 +75,81 @@ void opd_count_mark_changed(struct opd_count *count)
 {
 	opd_count_flush(count);
 	op_htable_visit(&count->files, mark_changed, NULL);
+}
+
+/* ---- anew ---- */
+
+struct renewal {
+	struct opd_count *count;
+	char **paths; /* collected first: a directory that changes while it is read may not come to an end */
+	size_t nr_paths;
+	int err;
+};
+
+static int add_path(const char *path, unsigned char type, void *arg)
+{
+	struct renewal *renewal = arg;
+	char **paths;
+
+	if (type != DT_REG || op_session_is_jit_object(path))
+		return 0;
+	paths = reallocarray(renewal->paths, renewal->nr_paths + 1, sizeof(*paths));
+	if (!paths)
+		return -ENOMEM;
+	renewal->paths = paths;
+	paths[renewal->nr_paths] = strdup(path);
+	return paths[renewal->nr_paths++] ? 0 : -ENOMEM;
+}
+
+/* What is no sample file, like the numbers in stats/, is written anew for each dump. */
+static int renew_path(const struct opd_count *count, const char *path)
+{
+	static const struct op_odb_header none = { 0 };
+	struct op_odb_pending *pending;
+	struct op_odb *odb;
+	int err = op_odb_open(count->session_fd, path, OP_SESSION_TMP_SAMPLE, &none, &odb);
+
+	if (err)
+		return err == -EBADMSG ? 0 : err;
+	err = op_odb_renew(odb);
+	pending = op_odb_take_pending(odb);
+	if (pending && count->settler)
+		opd_settler_add(count->settler, pending);
+	else
+		op_odb_pending_free(pending);
+	op_odb_close(odb);
+	return err;
+}
+
+static void renew_paths(struct renewal *renewal)
+{
+	for (size_t i = 0; i < renewal->nr_paths; i++) {
+		if (!renewal->err)
+			renewal->err = renew_path(renewal->count, renewal->paths[i]);
+		free(renewal->paths[i]);
+	}
+	free(renewal->paths);
+}
+
+/* Opening a file that was open before finds out what it has lost. */
+static void look_at(struct op_hlink *link, void *arg)
+{
+	struct opd_file *file = op_container_of(link, struct opd_file, link);
+	struct renewal *renewal = arg;
+
+	if (file->path && !renewal->err)
+		renewal->err = opd_file_open(renewal->count, file);
+}
+
+int opd_count_renew(struct opd_count *count)
+{
+	struct renewal renewal = { .count = count };
+
+	opd_count_release_files(count);
+	renewal.err = op_session_walk(count->session_fd, OP_SESSION_CURRENT, add_path, &renewal);
+	renew_paths(&renewal);
+	op_htable_visit(&count->files, look_at, &renewal);
+	return renewal.err;
 }
 
 struct visit {
