@@ -59,7 +59,7 @@ int op_odb_map_error(const struct op_odb_map *map)
 
 static int fill(int fd, uint32_t size, struct op_odb_map *ret_map)
 {
-	int err = op_sys_fallocate(fd, 0, 0, (off_t)op_odb_file_bytes(size));
+	int err = op_file_allocate(fd, (off_t)op_odb_file_bytes(size));
 
 	if (!err)
 		err = op_odb_map_file(fd, size, ret_map);
@@ -195,7 +195,7 @@ int op_odb_map_sound(int fd, const struct stat *st, struct op_odb_map *ret_map, 
 		err = -EUCLEAN;
 	/* Blocks that a sparse copy left out would be SIGBUS on a full disk. */
 	if (!err)
-		err = op_sys_fallocate(fd, 0, 0, st->st_size);
+		err = op_file_allocate(fd, st->st_size);
 	if (!err)
 		err = op_odb_map_file(fd, head.descr.size, &map);
 	if (err)

@@ -62,6 +62,18 @@ def calls_that_fail(box, shim):
         print("%s %s: %s" % (call, errno.errorcode[code], counter))
 
 
+def without_fallocate(box, shim):
+    """A file system that gives no blocks ahead, as some network ones: they are written, nothing is lost."""
+    before = lost(box, "lost_io_error")
+    shim.say("fail fallocate %d session" % errno.EOPNOTSUPP)
+    require_counting(box, "unallocated")
+    box.good("python3", "-c", "import json, re, socket, subprocess")  # files that grow
+    box.opcontrol("--dump")
+    box.files(live=True)
+    require(lost(box, "lost_io_error") == before, "samples are lost where fallocate is not known: %s" % box.log_text())
+    shim.say()
+
+
 def ledger_of(box):
     """What the session's own ledger says was stored, and what its sample files hold."""
     _, events = read_ledger(current(box))
@@ -211,6 +223,7 @@ def test(box):
     box.start_daemon("--event=page-faults:1", "--separate=library,kernel", env=shim.env)
     second_daemon(box)
     calls_that_fail(box, shim)
+    without_fallocate(box, shim)
     beside_the_files(box, shim)
     dump_that_fails(box, shim)
     links_in_the_tree(box, outside)
