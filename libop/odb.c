@@ -289,10 +289,10 @@ static int add(struct op_odb *odb, uint64_t key, uint32_t count)
 
 int op_odb_add(struct op_odb *odb, uint64_t key, uint32_t count)
 {
-	int err = add(odb, key, count);
+	int err = add(odb, key, count), map_err = op_odb_map_error(&odb->map);
 
-	if (!err)
-		err = op_odb_map_error(&odb->map);
+	if (op_unlikely(map_err))
+		return map_err;
 	if (!err)
 		odb->total += count;
 	return err;
