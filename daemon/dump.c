@@ -40,6 +40,7 @@ struct opd_write_out {
 	struct opd_cookie_file *cookie_file; /* NULL: the table is not kept */
 	struct opd_cookie_snapshot *cookies; /* of the current session */
 	bool closing;
+	bool dropped; /* what could not be written may not be in memory either any more */
 	struct op_text closed_cookies; /* of a session that is closed */
 	uint64_t number; /* of those that are closed, each under way with a name of its own */
 	struct op_odb_pending *pending; /* of its sample files */
@@ -272,6 +273,15 @@ static void free_write_out(struct opd_write_out *out)
 	free(out);
 }
 
+/*
+ * After such an error the kernel takes pages that are not on the disk for written, may forget them, and tells nobody a second time (fsync(2)). Writing
+ * them again is writing them to other files.
+ */
+static bool may_have_dropped(int err)
+{
+	return err == -EIO || err == -ENOSPC || err == -EDQUOT;
+}
+
 static int write_all(struct opd_write_out *out, const char **ret_failed)
 {
 	int err = write_paths(out, ret_failed), settle_err = settle_files(out), table_err = write_cookies(out);
@@ -280,6 +290,7 @@ static int write_all(struct opd_write_out *out, const char **ret_failed)
 		*ret_failed = GROWN;
 		err = settle_err;
 	}
+	out->dropped = may_have_dropped(err);
 	if (!err && table_err) {
 		*ret_failed = OP_SESSION_CURRENT "/" OP_DCOOKIE_FILE;
 		err = table_err;
@@ -290,6 +301,7 @@ static int write_all(struct opd_write_out *out, const char **ret_failed)
 	}
 	if (!err)
 		err = write_whole(out);
+	out->dropped |= !table_err && may_have_dropped(err);
 	if (!err && out->closing && out->current_fd >= 0)
 		op_session_mark_whole(out->current_fd);
 	return err;
@@ -306,15 +318,6 @@ static void tell(const struct opd_write_out *out, int err, const char *failed)
 	job->error = err == -ENOENT ? -ESTALE : err; /* the daemon is there, the file is not */
 	snprintf(job->message, sizeof(job->message), "cannot write %s to the disk: %s", failed,
 		 err == -ENOENT ? "somebody removed it, and what was counted in it" : strerror(-err));
-}
-
-/*
- * After such an error the kernel takes pages that are not on the disk for written, may forget them, and tells nobody a second time (fsync(2)). Writing
- * them again is writing them to other files.
- */
-static bool may_have_dropped(int err)
-{
-	return err == -EIO || err == -ENOSPC || err == -EDQUOT;
 }
 
 /* Under the lock. */
@@ -358,7 +361,7 @@ static void note_failure_of(struct opd_write_out *out, int err)
 		return;
 	sync->nr_write_failures++;
 	sync->write_failed = true;
-	sync->pages_gone |= may_have_dropped(err);
+	sync->pages_gone |= out->dropped;
 }
 
 /* What the file system has to say of the same fault is heard now and not by the next dump, which makes all anew. */
@@ -379,7 +382,7 @@ static void *run(void *arg)
 
 	if (!err)
 		err = look_at_settler(out, &failed);
-	if (may_have_dropped(err))
+	if (out->dropped)
 		forget_errors(out->session_fd);
 	pthread_mutex_lock(&sync->lock);
 	if (err == -ENOENT && out->nr_resets != sync->nr_resets)
