@@ -10,6 +10,7 @@
 #include "daemon/stats_dir.h"
 #include "daemon/sync.h"
 #include "libop/event_ibs.h"
+#include "libop/file.h"
 #include "libop/session.h"
 #include "libop/sys.h"
 
@@ -238,14 +239,14 @@ static int write_ledger(int session_fd, const struct op_session_ledger *ledger)
 	op_session_ledger_format(ledger, &text);
 	if (text.failed)
 		return -ENOMEM;
-	fd = op_sys_openat(session_fd, TMP_PATH, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+	fd = op_file_open_below(session_fd, TMP_PATH, O_WRONLY | O_CREAT | O_TRUNC, 0644);
 	err = fd < 0 ? fd : op_sys_write_all(fd, text.data, text.length);
 	if (fd >= 0)
 		close(fd);
 	if (!err)
-		err = op_sys_renameat(session_fd, TMP_PATH, session_fd, PATH);
+		err = op_file_rename_below(session_fd, TMP_PATH, PATH, false);
 	if (err)
-		op_sys_unlinkat(session_fd, TMP_PATH, 0);
+		op_file_unlink_below(session_fd, TMP_PATH);
 	op_text_free(&text);
 	return err;
 }

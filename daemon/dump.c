@@ -13,6 +13,7 @@
 #include "daemon/stats_dir.h"
 #include "daemon/sync.h"
 #include "libop/dcookie.h"
+#include "libop/file.h"
 #include "libop/session.h"
 #include "libop/session_close.h"
 #include "libop/session_ledger.h"
@@ -50,7 +51,7 @@ struct opd_write_out {
 
 static int sync_path(int current_fd, const char *path, int flags)
 {
-	int fd = current_fd < 0 ? current_fd : op_sys_openat(current_fd, path, flags | O_NOFOLLOW | O_CLOEXEC, 0);
+	int fd = current_fd < 0 ? current_fd : op_file_open_below(current_fd, path, flags, 0);
 	int err;
 
 	if (fd < 0)
@@ -64,8 +65,7 @@ static int sync_path(int current_fd, const char *path, int flags)
 static int open_sample_file(int current_fd, const char *path)
 {
 	struct stat st;
-	int fd = current_fd < 0 ? current_fd :
-				  op_sys_openat(current_fd, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC, 0);
+	int fd = current_fd < 0 ? current_fd : op_file_open_below(current_fd, path, O_RDONLY, 0);
 	int err;
 
 	if (fd < 0)
@@ -206,24 +206,28 @@ static int write_closed_cookies(const struct opd_write_out *out)
 {
 	const struct op_text *text = &out->closed_cookies;
 	char path[CLOSED_COOKIES_BYTES];
-	int fd, err;
+	const char *name;
+	int tmp_fd, fd, err;
 
 	if (text->failed)
 		return -ENOMEM;
 	if (!text->length || out->current_fd < 0)
 		return 0;
 	snprintf(path, sizeof(path), OP_SESSION_CLOSED_COOKIES "-%llu", (unsigned long long)out->number);
-	fd = op_sys_openat(out->session_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
-	if (fd < 0)
-		return fd;
-	err = op_sys_write_all(fd, text->data, text->length);
+	tmp_fd = op_file_open_parent(out->session_fd, path, true, &name);
+	if (tmp_fd < 0)
+		return tmp_fd;
+	fd = op_file_open_below(tmp_fd, name, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+	err = fd < 0 ? fd : op_sys_write_all(fd, text->data, text->length);
 	if (!err)
 		err = op_sys_fsync(fd);
-	close(fd);
+	if (fd >= 0)
+		close(fd);
 	if (!err)
-		err = op_sys_renameat(out->session_fd, path, out->current_fd, OP_DCOOKIE_FILE);
+		err = op_sys_renameat(tmp_fd, name, out->current_fd, OP_DCOOKIE_FILE);
 	if (err)
-		op_sys_unlinkat(out->session_fd, path, 0);
+		op_sys_unlinkat(tmp_fd, name, 0);
+	close(tmp_fd);
 	return err;
 }
 

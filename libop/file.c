@@ -163,19 +163,6 @@ int op_file_publish(int dir_fd, const char *name, const char *text, mode_t mode)
 	return err;
 }
 
-int op_file_make_dir_alike(int dir_fd, const char *path, mode_t mode)
-{
-	struct stat st;
-	int err = op_sys_mkdirat(dir_fd, path, mode);
-
-	if (err || geteuid() || op_sys_fstat(dir_fd, &st) < 0 || !st.st_uid)
-		return err;
-	err = fchownat(dir_fd, path, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
-	if (err)
-		op_sys_unlinkat(dir_fd, path, AT_REMOVEDIR);
-	return err;
-}
-
 int op_file_make_dirs(const char *path)
 {
 	char *copy = strdup(path);
@@ -279,6 +266,31 @@ int op_file_open_parent(int dir_fd, const char *path, bool make, const char **re
 	if (fd < 0)
 		fd = op_sys_openat(dir_fd, ".", PARENT_FLAGS, 0);
 	return open_steps(fd, path, make, ret_name);
+}
+
+static int make_alike(int dir_fd, int parent, const char *name, mode_t mode)
+{
+	struct stat st;
+	int err = op_sys_mkdirat(parent, name, mode);
+
+	if (err || geteuid() || op_sys_fstat(dir_fd, &st) < 0 || !st.st_uid)
+		return err;
+	err = fchownat(parent, name, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+	if (err)
+		op_sys_unlinkat(parent, name, AT_REMOVEDIR);
+	return err;
+}
+
+int op_file_make_dir_alike(int dir_fd, const char *path, mode_t mode)
+{
+	const char *name;
+	int parent = op_file_open_parent(dir_fd, path, false, &name), err;
+
+	if (parent < 0)
+		return parent;
+	err = make_alike(dir_fd, parent, name, mode);
+	close(parent);
+	return err;
 }
 
 int op_file_open_below(int dir_fd, const char *path, int flags, mode_t mode)

@@ -31,7 +31,7 @@ int op_file_allocate(int fd, off_t nr_bytes) OP_MUST_CHECK;
 int op_file_publish(int dir_fd, const char *name, const char *text, mode_t mode) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Makes a directory below dir_fd. Root makes it for the owner of dir_fd: what opcontrol makes is not to be in the way of a daemon that runs as
+ * Makes a directory below dir_fd, where no link leads to it. Root makes it for the owner of dir_fd: what opcontrol makes is not to be in the way of a daemon that runs as
  * another user. 0 or -errno.
  */
 int op_file_make_dir_alike(int dir_fd, const char *path, mode_t mode) OP_NONNULL OP_MUST_CHECK;

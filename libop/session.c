@@ -535,11 +535,9 @@ static int write_abi(int dir_fd)
 	return err;
 }
 
-/* Makes a directory with exactly DIR_MODE, whatever the umask; one that is there keeps its mode. */
-static int make_dir(int dir_fd, const char *path)
+/* A directory that was made, when err is 0, has exactly DIR_MODE, whatever the umask; one that was there keeps its mode. */
+static int end_making(int dir_fd, const char *path, int err)
 {
-	int err = op_file_make_dir_alike(dir_fd, path, DIR_MODE);
-
 	if (err < 0)
 		return err == -EEXIST ? 0 : err;
 	return fchmodat(dir_fd, path, DIR_MODE, 0) < 0 ? -errno : 0;
@@ -551,7 +549,7 @@ static int make_session_dir(const char *path)
 	int err = copy ? op_file_make_dirs(dirname(copy)) : -ENOMEM;
 
 	free(copy);
-	return err ? err : make_dir(AT_FDCWD, path);
+	return err ? err : end_making(AT_FDCWD, path, op_sys_mkdirat(AT_FDCWD, path, DIR_MODE));
 }
 
 bool op_session_is_locked(const char *session_dir)
@@ -604,7 +602,7 @@ int op_session_open(const char *session_dir)
 	if (fd < 0)
 		return fd;
 	for (size_t i = 0; i < op_array_size(dirs) && !err; i++)
-		err = make_dir(fd, dirs[i]);
+		err = end_making(fd, dirs[i], op_file_make_dir_alike(fd, dirs[i], DIR_MODE));
 	if (!err)
 		err = write_abi(fd);
 	if (err < 0) {
