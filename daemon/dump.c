@@ -334,12 +334,12 @@ static void end_turn(struct opd_write_out *out)
 	*here = out->next;
 }
 
-/* What was taken before this dump began is on the disk when it ends, whoever had taken it. Under the lock. */
+/* What was taken before this dump began is on the disk when it ends, whoever had taken it. A session that is closed was written with all there is. Under the lock. */
 static int await_turn(const struct opd_write_out *out, int err, const char **ret_failed)
 {
 	struct opd_sync *sync = out->sync;
 
-	while (sync->writing != out)
+	while (!out->closing && sync->writing != out)
 		pthread_cond_wait(&sync->dump_ended, &sync->lock);
 	if (err || sync->nr_write_failures == out->nr_failures)
 		return err;

@@ -69,7 +69,7 @@ struct opd_sync {
 	pthread_mutex_t lock; /* protects what follows up to the next line, nests inside nothing */
 	struct opd_job *submitted, *done;
 	unsigned int nr_dumps_under_way;
-	struct opd_write_out *writing; /* what dumps have taken and not ended with, oldest first: they end in this order */
+	struct opd_write_out *writing; /* what dumps have taken and not ended with, oldest first: dumps end in this order */
 	uint64_t nr_write_failures;
 	bool write_failed;  /* a dump could not write: everything is to be written again */
 	bool pages_gone;    /* and what the kernel could not write it may have dropped: every file is to be made anew */
