@@ -171,22 +171,19 @@ static void blocks_are_written_where_they_cannot_be_asked_for(void **state OP_UN
 static void a_sparse_copy_gets_its_blocks_and_keeps_its_counts(void **state OP_UNUSED)
 {
 	struct op_odb *odb = open_with(3000);
-	struct stat st, holed;
+	struct stat st;
 	int fd;
 
 	op_odb_close(odb);
-	stat_file(&st);
 	fd = openat(dir_fd, PATH, O_WRONLY);
 	assert_int_equal(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 3100 * 16 / 4096 * 4096, 4096), 0);
 	close(fd);
-	stat_file(&holed);
-	assert_true(holed.st_blocks < st.st_blocks);
 	fail_fallocate = EOPNOTSUPP;
 	odb = open_odb();
 	assert_int_equal(op_odb_total(odb), 3000);
 	op_odb_close(odb);
-	stat_file(&holed);
-	assert_true(holed.st_blocks >= st.st_blocks);
+	stat_file(&st);
+	assert_true(st.st_blocks * 512 >= st.st_size);
 	assert_int_equal(sum_of(), 3000);
 }
 
