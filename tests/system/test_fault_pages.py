@@ -89,8 +89,12 @@ def settler_that_fails(box, shim):
     """A file that grows is written by itself: the error that this meets is the next dump's as well."""
     box.opcontrol("--dump")
     shim.say("fail fsync %d samples/current" % errno.EIO)
-    faultload.start_busy(box)
-    opdtest.wait_until(lambda: "has grown to the disk" in box.log_text(), 120, "no file grew")
+    modules = ["json", "re", "socket", "subprocess", "email", "http.client", "xml.dom.minidom", "unittest", "asyncio", "ctypes", "sqlite3", "decimal"]
+
+    def has_grown():
+        box.good("python3", "-c", "import " + ", ".join(modules))
+        return "has grown to the disk" in box.log_text()
+    opdtest.wait_until(has_grown, 120, "no file grew")
     shim.say()
     box.opcontrol("--dump")
     before = counts(box.files(live=True))
