@@ -15,6 +15,7 @@
 #include "daemon/privileges.h"
 #include "daemon/proc_scan.h"
 #include "libop/clock.h"
+#include "libop/guard.h"
 #include "libop/ibs_host.h"
 #include "libop/session.h"
 #include "libop/sys.h"
@@ -208,7 +209,9 @@ static int init_loop(struct opd *opd)
 		sigaddset(&set, signals[i]);
 	sigprocmask(SIG_BLOCK, &set, NULL); /* before there are threads, so that none gets them */
 	signal(SIGPIPE, SIG_IGN);
-	err = sd_event_new(&opd->loop);
+	err = op_guard_install();
+	if (err >= 0)
+		err = sd_event_new(&opd->loop);
 	for (size_t i = 0; i < op_array_size(signals) && err >= 0; i++)
 		err = sd_event_add_signal(opd->loop, NULL, signals[i], on_signal, opd);
 	if (err >= 0)

@@ -233,7 +233,7 @@ static int remove_cookies(const char *name, void *arg)
 
 	op_text_printf(&path, OP_SESSION_TMP "/%s", name);
 	if (!path.failed && !strncmp(op_text_get(&path), prefix, strlen(prefix)))
-		op_sys_unlinkat(*(int *)arg, op_text_get(&path), 0);
+		op_file_unlink_below(*(int *)arg, op_text_get(&path));
 	op_text_free(&path);
 	return 0;
 }
@@ -265,7 +265,7 @@ void opd_recover(int session_fd, bool was_unclean)
 	err = op_odb_recover(session_fd, OP_SESSION_TMP_SAMPLE, &moves, &pending);
 	if (err)
 		fail(OP_SESSION_TMP, err);
-	op_sys_unlinkat(session_fd, OP_SESSION_TMP "/stats", 0);
+	op_file_unlink_below(session_fd, OP_SESSION_TMP "/stats");
 	err = op_session_visit_dir(session_fd, OP_SESSION_TMP, remove_cookies, &session_fd);
 	if (err)
 		fail(OP_SESSION_TMP, err);

@@ -11,6 +11,7 @@ struct opd_settler {
 	pthread_t thread;
 	pthread_mutex_t lock; /* protects what follows */
 	pthread_cond_t changed;
+	uint64_t nr_begun, nr_ended, nr_failed;
 	struct op_odb_pending *first; /* the newest is settled first: it makes older ones of its file needless */
 	bool end;
 };
@@ -27,6 +28,7 @@ static struct op_odb_pending *take(struct opd_settler *settler, int *ret_err)
 	if (pending) {
 		settler->first = *op_odb_pending_next(pending);
 		*op_odb_pending_next(pending) = NULL;
+		settler->nr_begun++;
 		*ret_err = op_odb_pending_open(pending, settler->session_fd, "");
 	}
 	pthread_mutex_unlock(&settler->lock);
@@ -42,6 +44,15 @@ static int settle(const struct opd_settler *settler, struct op_odb_pending *pend
 	return err;
 }
 
+static void note_end(struct opd_settler *settler, int err)
+{
+	pthread_mutex_lock(&settler->lock);
+	settler->nr_ended++;
+	settler->nr_failed += !!err;
+	pthread_cond_broadcast(&settler->changed);
+	pthread_mutex_unlock(&settler->lock);
+}
+
 static void *run(void *arg)
 {
 	static struct opd_rate rate;
@@ -52,6 +63,7 @@ static void *run(void *arg)
 	pthread_setname_np(pthread_self(), "opd-settle");
 	while ((pending = take(settler, &err))) {
 		err = settle(settler, pending, err);
+		note_end(settler, err);
 		if (err)
 			opd_log_failure(&rate, op_now_ns(), "cannot write a sample file that has grown to the disk", err);
 	}
@@ -88,7 +100,7 @@ void opd_settler_add(struct opd_settler *settler, struct op_odb_pending *pending
 	pthread_mutex_lock(&settler->lock);
 	*last = settler->first;
 	settler->first = pending;
-	pthread_cond_signal(&settler->changed);
+	pthread_cond_broadcast(&settler->changed);
 	pthread_mutex_unlock(&settler->lock);
 }
 
@@ -103,13 +115,26 @@ struct op_odb_pending *opd_settler_take(struct opd_settler *settler)
 	return first;
 }
 
+uint64_t opd_settler_nr_failed(struct opd_settler *settler, bool wait)
+{
+	uint64_t nr_begun, nr_failed;
+
+	pthread_mutex_lock(&settler->lock);
+	nr_begun = settler->nr_begun;
+	while (wait && settler->nr_ended < nr_begun)
+		pthread_cond_wait(&settler->changed, &settler->lock);
+	nr_failed = settler->nr_failed;
+	pthread_mutex_unlock(&settler->lock);
+	return nr_failed;
+}
+
 void opd_settler_free(struct opd_settler *settler)
 {
 	if (!settler)
 		return;
 	pthread_mutex_lock(&settler->lock);
 	settler->end = true;
-	pthread_cond_signal(&settler->changed);
+	pthread_cond_broadcast(&settler->changed);
 	pthread_mutex_unlock(&settler->lock);
 	pthread_join(settler->thread, NULL);
 	pthread_cond_destroy(&settler->changed);

@@ -23,6 +23,12 @@ void opd_settler_add(struct opd_settler *settler, struct op_odb_pending *pending
  */
 struct op_odb_pending *opd_settler_take(struct opd_settler *settler) OP_NONNULL OP_MUST_CHECK;
 
+/*
+ * How many could not be written. The kernel tells an error of writing to one who asks, and nobody who asks later: what the settler was told, a dump must know. `wait`: until what is
+ * being written now has ended. Any thread.
+ */
+uint64_t opd_settler_nr_failed(struct opd_settler *settler, bool wait) OP_NONNULL;
+
 /* Settles what is left and ends the thread; NULL is allowed. */
 void opd_settler_free(struct opd_settler *settler);
 

@@ -18,6 +18,7 @@ libop_libop_a_SOURCES = \
 	libop/event_ibs.c libop/event_ibs.h \
 	libop/events.c libop/events.h \
 	libop/file.c libop/file.h \
+	libop/guard.c libop/guard.h \
 	libop/htable.c libop/htable.h \
 	libop/ibs.c libop/ibs.h libop/ibs_fields.h \
 	libop/ibs_cpu.c libop/ibs_cpu.h \

@@ -169,7 +169,7 @@ static int walk_tree(struct walk *walk, const char *top)
 
 /* ---- the list of sample files ---- */
 
-static bool is_jit_object(const char *path)
+bool op_session_is_jit_object(const char *path)
 {
 	size_t length = strlen(path);
 
@@ -208,7 +208,7 @@ static int list_entry(struct walk *walk, const char *path, unsigned char type)
 	struct stat st;
 	int err = 0;
 
-	if (is_jit_object(path))
+	if (op_session_is_jit_object(path))
 		return 0;
 	if (type == DT_LNK) {
 		if (fstatat(walk->dir_fd, path, &st, 0) < 0 || S_ISDIR(st.st_mode))
@@ -440,7 +440,7 @@ int op_session_disk_bytes(int dir_fd, const char *path, uint64_t *ret_bytes)
 
 static int count_entry(struct walk *walk, const char *path, unsigned char type)
 {
-	walk->nr_files += type == DT_REG && !is_jit_object(path);
+	walk->nr_files += type == DT_REG && !op_session_is_jit_object(path);
 	return 0;
 }
 
@@ -489,11 +489,9 @@ static int write_abi(int dir_fd)
 	return err;
 }
 
-/* Makes a directory with exactly DIR_MODE, whatever the umask; one that is there keeps its mode. */
-static int make_dir(int dir_fd, const char *path)
+/* A directory that was made, when err is 0, has exactly DIR_MODE, whatever the umask; one that was there keeps its mode. */
+static int end_making(int dir_fd, const char *path, int err)
 {
-	int err = op_file_make_dir_alike(dir_fd, path, DIR_MODE);
-
 	if (err < 0)
 		return err == -EEXIST ? 0 : err;
 	return fchmodat(dir_fd, path, DIR_MODE, 0) < 0 ? -errno : 0;
@@ -505,7 +503,7 @@ static int make_session_dir(const char *path)
 	int err = copy ? op_file_make_dirs(dirname(copy)) : -ENOMEM;
 
 	free(copy);
-	return err ? err : make_dir(AT_FDCWD, path);
+	return err ? err : end_making(AT_FDCWD, path, op_sys_mkdirat(AT_FDCWD, path, DIR_MODE));
 }
 
 bool op_session_is_locked(const char *session_dir)
@@ -558,7 +556,7 @@ int op_session_open(const char *session_dir)
 	if (fd < 0)
 		return fd;
 	for (size_t i = 0; i < op_array_size(dirs) && !err; i++)
-		err = make_dir(fd, dirs[i]);
+		err = end_making(fd, dirs[i], op_file_make_dir_alike(fd, dirs[i], DIR_MODE));
 	if (!err)
 		err = write_abi(fd);
 	if (err < 0) {

@@ -48,6 +48,9 @@ struct op_session_list {
  */
 int op_session_list(int dir_fd, struct op_session_list *ret_list, char **ret_bad_path) OP_NONNULL_ARGS(2) OP_MUST_CHECK;
 
+/* Whether a path is that of symbols of JIT code, which lie beside sample files and are none. */
+bool op_session_is_jit_object(const char *path) OP_NONNULL;
+
 /* Frees what op_session_list gave; NULL is allowed. */
 void op_session_list_free(struct op_session_list *list);
 

@@ -241,6 +241,13 @@ ssize_t op_sys_pread(int fd, void *buffer, size_t nr_bytes, off_t offset)
 	return nr < 0 ? -errno : nr;
 }
 
+ssize_t op_sys_pwrite(int fd, const void *buffer, size_t nr_bytes, off_t offset)
+{
+	ssize_t nr = pwrite(fd, buffer, nr_bytes, offset);
+
+	return nr < 0 ? -errno : nr;
+}
+
 ssize_t op_sys_write(int fd, const void *buffer, size_t nr_bytes)
 {
 	ssize_t nr = write(fd, buffer, nr_bytes);

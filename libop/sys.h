@@ -65,6 +65,7 @@ ssize_t op_sys_read(int fd, void *buffer, size_t nr_bytes) OP_MUST_CHECK;
 /* The same, and -EAGAIN where it would wait, whatever others that have the file open say of that; as op_sys_read where the kernel has no such call for it. */
 ssize_t op_sys_read_now(int fd, void *buffer, size_t nr_bytes) OP_MUST_CHECK;
 ssize_t op_sys_pread(int fd, void *buffer, size_t nr_bytes, off_t offset) OP_MUST_CHECK;
+ssize_t op_sys_pwrite(int fd, const void *buffer, size_t nr_bytes, off_t offset) OP_MUST_CHECK;
 ssize_t op_sys_write(int fd, const void *buffer, size_t nr_bytes) OP_MUST_CHECK;
 
 /*

@@ -43,7 +43,7 @@ EXTRA_DIST += tests/README.md tests/format/reader.py tests/format/agree.py \
 	tests/system/test_agreement.py tests/system/test_attribution.py tests/system/test_bounds.py tests/system/test_cgroup.py tests/system/test_cgroup_storm.py tests/system/test_limits.py \
 	tests/system/test_control.py tests/system/test_dcookies.py tests/system/test_errors.py tests/system/test_hotplug.py \
 	tests/system/faultload.py tests/system/test_fault_kill.py tests/system/test_fault_dump.py \
-	tests/system/test_fault_space.py tests/system/test_fault_tree.py tests/system/test_fault_rotate.py \
+	tests/system/test_fault_space.py tests/system/test_fault_pages.py tests/system/test_fault_tree.py tests/system/test_fault_rotate.py \
 	tests/system/test_headers.py tests/system/test_many_files.py \
 	tests/system/test_jit.py tests/system/test_kernel.py tests/system/test_modules.py tests/system/opd_test_module.c tests/system/test_opcheck.py tests/system/test_opcontrol.py tests/system/test_overwrite.py \
 	tests/system/test_page_faults.py tests/system/test_restart.py tests/system/test_service.py tests/system/test_socket.py tests/system/test_rotation.py tests/system/test_sessions.py tests/system/test_shares.py tests/system/test_swaps.py \

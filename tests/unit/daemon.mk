@@ -7,6 +7,7 @@ daemon_unit_tests = \
 	tests/unit/test_dcookie_file \
 	tests/unit/test_cookie_file \
 	tests/unit/test_odb \
+	tests/unit/test_odb_faults \
 	tests/unit/test_odb_power \
 	tests/unit/test_mapset \
 	tests/unit/test_process \
@@ -58,6 +59,11 @@ tests_unit_test_odb_SOURCES = tests/unit/test_odb.c tests/unit/cmocka_all.h
 tests_unit_test_odb_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_odb_LDADD = libop/libop.a $(CMOCKA_LIBS)
 tests_unit_test_odb_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_fallocate -Wl,--wrap=op_sys_renameat -Wl,--wrap=op_sys_fsync
+
+tests_unit_test_odb_faults_SOURCES = tests/unit/test_odb_faults.c tests/unit/cmocka_all.h tests/unit/sample_writer.h
+tests_unit_test_odb_faults_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_odb_faults_LDADD = libop/libop.a $(CMOCKA_LIBS)
+tests_unit_test_odb_faults_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_fallocate -Wl,--wrap=op_sys_renameat -Wl,--wrap=clock_gettime
 
 tests_unit_test_odb_power_SOURCES = tests/unit/test_odb_power.c tests/unit/cmocka_all.h tests/unit/sample_writer.h
 tests_unit_test_odb_power_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -97,7 +97,10 @@ static void wait_for_held(unsigned int nr)
 
 static void maybe_hold(const char *path)
 {
-	if (strncmp(path, OP_SESSION_CLOSED_COOKIES, strlen(OP_SESSION_CLOSED_COOKIES)))
+	static const char name[] = OP_SESSION_CLOSED_COOKIES;
+	const char *in_tmp = name + strlen(OP_SESSION_TMP "/");
+
+	if (strncmp(path, in_tmp, strlen(in_tmp)) != 0)
 		return;
 	pthread_mutex_lock(&hold_lock);
 	nr_held += held;
