@@ -48,6 +48,7 @@ daemon_libopd_a_SOURCES = \
 	daemon/book.c daemon/book.h \
 	daemon/rotate.c daemon/rotate.h \
 	daemon/retain.c daemon/retain.h \
+	daemon/age.c daemon/age.h \
 	daemon/server.c daemon/server.h \
 	daemon/cpus.c daemon/cpus.h \
 	daemon/log.c daemon/log.h \

@@ -139,7 +139,8 @@ tests_unit_test_rotate_LDFLAGS = $(AM_LDFLAGS) -pthread -Wl,--wrap=op_sys_wall_n
 tests_unit_test_retain_SOURCES = tests/unit/test_retain.c tests/unit/cmocka_all.h tests/unit/sample_writer.h
 tests_unit_test_retain_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_retain_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
-tests_unit_test_retain_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_wall_ns -Wl,--wrap=op_sys_statvfs -Wl,--wrap=op_session_remove
+tests_unit_test_retain_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_wall_ns -Wl,--wrap=op_sys_boot_ns -Wl,--wrap=op_file_publish \
+	-Wl,--wrap=op_sys_statvfs -Wl,--wrap=op_session_remove
 
 tests_unit_test_file_limit_SOURCES = tests/unit/test_file_limit.c tests/unit/cmocka_all.h tests/unit/pipeline.h
 tests_unit_test_file_limit_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
