@@ -33,6 +33,9 @@ int op_sys_name_to_handle(const char *path, struct file_handle *handle) OP_MUST_
 int op_sys_mkdirat(int dir_fd, const char *path, mode_t mode) OP_MUST_CHECK;
 int op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path) OP_MUST_CHECK;
 int op_sys_rename_new(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path) OP_MUST_CHECK; /* -EEXIST: nothing is replaced */
+
+/* Each becomes the other, in one step; both must be there. -EINVAL or -ENOSYS where the file system or the kernel cannot. */
+int op_sys_rename_exchange(int dir_fd, const char *path, const char *other_path) OP_MUST_CHECK;
 int op_sys_unlinkat(int dir_fd, const char *path, int flags);
 int op_sys_linkat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path) OP_MUST_CHECK;
 int op_sys_symlinkat(const char *target, int dir_fd, const char *path) OP_MUST_CHECK;

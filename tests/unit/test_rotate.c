@@ -11,6 +11,7 @@
 #include <sys/eventfd.h>
 #include <sys/wait.h>
 
+#include "daemon/recover.h"
 #include "daemon/sync.h"
 #include "libop/clock.h"
 #include "libop/session.h"
@@ -27,7 +28,7 @@
 static uint64_t wall_ns, boot_ns;
 static int nr_calls_to_kill; /* 0: never */
 static struct {
-	int mkdir, rename_new, write_all;
+	int mkdir, rename_new, exchange, write_all;
 } fault;
 static ino_t synced[256];
 static size_t nr_synced;
@@ -38,6 +39,8 @@ int __real_op_sys_mkdirat(int dir_fd, const char *path, mode_t mode);
 int __wrap_op_sys_mkdirat(int dir_fd, const char *path, mode_t mode);
 int __real_op_sys_rename_new(int old_fd, const char *old_path, int new_fd, const char *new_path);
 int __wrap_op_sys_rename_new(int old_fd, const char *old_path, int new_fd, const char *new_path);
+int __real_op_sys_rename_exchange(int dir_fd, const char *path, const char *other_path);
+int __wrap_op_sys_rename_exchange(int dir_fd, const char *path, const char *other_path);
 int __real_op_sys_renameat(int old_fd, const char *old_path, int new_fd, const char *new_path);
 int __wrap_op_sys_renameat(int old_fd, const char *old_path, int new_fd, const char *new_path);
 int __real_op_sys_write_all(int fd, const void *buffer, size_t nr_bytes);
@@ -71,6 +74,12 @@ int __wrap_op_sys_rename_new(int old_fd, const char *old_path, int new_fd, const
 {
 	maybe_kill();
 	return fault.rename_new ? fault.rename_new : __real_op_sys_rename_new(old_fd, old_path, new_fd, new_path);
+}
+
+int __wrap_op_sys_rename_exchange(int dir_fd, const char *path, const char *other_path)
+{
+	maybe_kill();
+	return fault.exchange ? fault.exchange : __real_op_sys_rename_exchange(dir_fd, path, other_path);
 }
 
 /* The disk is slow where a closed session gets its table. */
@@ -566,6 +575,24 @@ static void test_rename_fails(void **state OP_UNUSED)
 	check_fault(&fault.rename_new, -EIO);
 }
 
+static void test_exchange_fails(void **state OP_UNUSED)
+{
+	check_fault(&fault.exchange, -EIO);
+}
+
+/* A file system that cannot exchange: it goes in steps. */
+static void test_no_exchange(void **state OP_UNUSED)
+{
+	fault.exchange = -EINVAL;
+	for (int i = 0; i < 3; i++) {
+		take(5);
+		pass(HOUR);
+		turn();
+	}
+	assert_int_equal(sync_thread.rotation.nr_failed, 0);
+	check("2026-11-21T02:17Z 2026-11-21T03:17Z 2026-11-21T04:17Z ");
+}
+
 static unsigned int nr_under_way(void)
 {
 	unsigned int nr;
@@ -669,7 +696,7 @@ static bool rotates_until(int nr_calls)
 	return WEXITSTATUS(status) == 9;
 }
 
-static void test_kill_at_every_call(void **state)
+static void kill_at_every_call(void **state, int exchange_err)
 {
 	bool killed = true;
 	int nr_calls;
@@ -678,6 +705,7 @@ static void test_kill_at_every_call(void **state)
 		char names[512];
 		uint64_t sum;
 
+		fault.exchange = exchange_err;
 		take(9);
 		turn();
 		pass(HOUR);
@@ -686,6 +714,7 @@ static void test_kill_at_every_call(void **state)
 		close(session_fd);
 		session_fd = op_session_open(dir);
 		assert_true(session_fd >= 0);
+		opd_recover(session_fd, true);
 		start();
 		take(1);
 		opd_sync_write_book(&sync_thread, OP_SESSION_open);
@@ -698,6 +727,25 @@ static void test_kill_at_every_call(void **state)
 		assert_int_equal(setup(state), 0);
 	}
 	assert_in_range(nr_calls, 10, 100);
+}
+
+static void test_kill_at_every_call(void **state)
+{
+	kill_at_every_call(state, 0);
+	kill_at_every_call(state, -ENOSYS);
+}
+
+/* Of a save that was killed before its last step; whatever has something in it is a session. */
+static void test_start_after_a_kill_in_a_save(void **state OP_UNUSED)
+{
+	take(3);
+	end(false);
+	assert_int_equal(mkdirat(session_fd, "samples/mine", 0755), 0);
+	assert_int_equal(mkdirat(session_fd, "samples/other", 0755), 0);
+	assert_int_equal(mkdirat(session_fd, "samples/other/{root}", 0755), 0);
+	opd_recover(session_fd, true);
+	start();
+	check("other ");
 }
 
 #define rotate_test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -719,9 +767,12 @@ int main(void)
 		rotate_test(test_no_room_for_a_directory),
 		rotate_test(test_no_room_for_the_ledger),
 		rotate_test(test_rename_fails),
+		rotate_test(test_exchange_fails),
+		rotate_test(test_no_exchange),
 		rotate_test(test_in_the_middle_of_a_dump),
 		rotate_test(test_two_at_once),
 		rotate_test(test_kill_at_every_call),
+		rotate_test(test_start_after_a_kill_in_a_save),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
