@@ -41,7 +41,8 @@ daemon_libopd_a_SOURCES = \
 	daemon/import_cpus.c daemon/import_cpus.h \
 	daemon/sync.c daemon/sync.h \
 	daemon/turn.c \
-	daemon/dump.c \
+	daemon/dump.c daemon/write_out.h \
+	daemon/unwritten.c daemon/unwritten.h \
 	daemon/resume.c \
 	daemon/status.c \
 	daemon/stats_dir.c daemon/stats_dir.h \

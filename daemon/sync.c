@@ -9,6 +9,7 @@
 #include "daemon/jit_write.h"
 #include "daemon/log.h"
 #include "daemon/stats_dir.h"
+#include "daemon/unwritten.h"
 #include "libop/clock.h"
 
 #define WAKE_TAG        UINT64_MAX
@@ -365,6 +366,7 @@ static void release(struct opd_sync *sync)
 	opd_visits_free(&sync->visits);
 	opd_book_close(&sync->book);
 	opd_retention_free(&sync->retention);
+	opd_unwritten_free(sync);
 	pthread_mutex_destroy(&sync->lock);
 	pthread_cond_destroy(&sync->dump_ended);
 }

@@ -81,4 +81,7 @@ int op_sys_let_go(void *map, size_t nr_bytes);
 /* Writes all bytes, also after short writes and signals. 0 or -errno. */
 int op_sys_write_all(int fd, const void *buffer, size_t nr_bytes) OP_MUST_CHECK;
 
+/* The same at an offset. */
+int op_sys_pwrite_all(int fd, const void *buffer, size_t nr_bytes, off_t offset) OP_MUST_CHECK;
+
 #endif

@@ -134,7 +134,7 @@ tests_unit_test_rotate_SOURCES = tests/unit/test_rotate.c tests/unit/cmocka_all.
 tests_unit_test_rotate_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_rotate_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
 tests_unit_test_rotate_LDFLAGS = $(AM_LDFLAGS) -pthread -Wl,--wrap=op_sys_wall_ns -Wl,--wrap=op_sys_boot_ns -Wl,--wrap=op_sys_mkdirat -Wl,--wrap=op_sys_rename_new \
-	-Wl,--wrap=op_sys_rename_exchange -Wl,--wrap=op_sys_renameat -Wl,--wrap=op_sys_write_all -Wl,--wrap=op_sys_fsync
+	-Wl,--wrap=op_sys_rename_exchange -Wl,--wrap=op_sys_pwrite_all -Wl,--wrap=op_sys_renameat -Wl,--wrap=op_sys_write_all -Wl,--wrap=op_sys_fsync
 
 tests_unit_test_retain_SOURCES = tests/unit/test_retain.c tests/unit/cmocka_all.h tests/unit/sample_writer.h
 tests_unit_test_retain_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)

@@ -13,6 +13,7 @@
 
 #include "daemon/recover.h"
 #include "daemon/sync.h"
+#include "daemon/unwritten.h"
 #include "libop/clock.h"
 #include "libop/session.h"
 #include "libop/sys.h"
@@ -28,7 +29,7 @@
 static uint64_t wall_ns, boot_ns;
 static int nr_calls_to_kill; /* 0: never */
 static struct {
-	int mkdir, rename_new, exchange, write_all;
+	int mkdir, rename_new, exchange, write_all, fsync;
 } fault;
 static ino_t synced[256];
 static size_t nr_synced;
@@ -45,6 +46,8 @@ int __real_op_sys_renameat(int old_fd, const char *old_path, int new_fd, const c
 int __wrap_op_sys_renameat(int old_fd, const char *old_path, int new_fd, const char *new_path);
 int __real_op_sys_write_all(int fd, const void *buffer, size_t nr_bytes);
 int __wrap_op_sys_write_all(int fd, const void *buffer, size_t nr_bytes);
+int __real_op_sys_pwrite_all(int fd, const void *buffer, size_t nr_bytes, off_t offset);
+int __wrap_op_sys_pwrite_all(int fd, const void *buffer, size_t nr_bytes, off_t offset);
 int __real_op_sys_fsync(int fd);
 int __wrap_op_sys_fsync(int fd);
 
@@ -140,7 +143,15 @@ int __wrap_op_sys_fsync(int fd)
 		if (at < op_array_size(synced))
 			synced[at] = st.st_ino;
 	}
-	return __real_op_sys_fsync(fd);
+	return fault.fsync ? fault.fsync : __real_op_sys_fsync(fd);
+}
+
+static unsigned int nr_written_anew;
+
+int __wrap_op_sys_pwrite_all(int fd, const void *buffer, size_t nr_bytes, off_t offset)
+{
+	nr_written_anew++;
+	return __real_op_sys_pwrite_all(fd, buffer, nr_bytes, offset);
 }
 
 /* ---- a daemon's life ---- */
@@ -194,6 +205,7 @@ static void end(bool in_order)
 	if (in_order)
 		opd_sync_write_book(&sync_thread, OP_SESSION_stopped);
 	opd_count_close_files(&pipeline.count);
+	opd_unwritten_free(&sync_thread);
 	opd_cookie_file_close(&pipeline.cookie_file);
 	opd_book_close(&sync_thread.book);
 	op_dcookie_table_free(pipeline.resolver.table);
@@ -228,6 +240,7 @@ static void turn(void)
 {
 	pass(SECOND / 4);
 	opd_rotate_if_due(&sync_thread, now_ns);
+	opd_unwritten_retry(&sync_thread, now_ns);
 	wait_for_threads();
 }
 
@@ -238,6 +251,7 @@ static int setup(void **state OP_UNUSED)
 	boot_ns = 1000 * SECOND;
 	now_ns = 500 * SECOND;
 	nr_taken = nr_synced = 0;
+	nr_written_anew = 0;
 	config = (struct op_config){ .session_interval_us = HOUR / 1000 };
 	kind = (struct op_event){ .name = "TIMER", .count = 1000 };
 	cpu = (struct opd_cpu){ .events = &event };
@@ -593,6 +607,91 @@ static void test_no_exchange(void **state OP_UNUSED)
 	check("2026-11-21T02:17Z 2026-11-21T03:17Z 2026-11-21T04:17Z ");
 }
 
+static void check_table(const char *name, bool has_late)
+{
+	char path[300], text[4096] = "";
+	int fd;
+
+	snprintf(path, sizeof(path), "samples/%s/dcookies", name);
+	fd = openat(session_fd, path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_true(read(fd, text, sizeof(text) - 1) > 0);
+	close(fd);
+	assert_non_null(strstr(text, "/bin/a"));
+	assert_int_equal(strstr(text, "/bin/late") != NULL, has_late);
+}
+
+#define CLOSING_MARK "samples/2026-11-21T02:17Z/closing"
+
+static bool is_marked(void)
+{
+	return !faccessat(session_fd, CLOSING_MARK, F_OK, 0);
+}
+
+static void close_and_fail(void)
+{
+	take(6);
+	turn();
+	pass(HOUR);
+	fault.fsync = -EIO;
+	turn();
+	assert_true(is_marked());
+	assert_int_equal(opd_unwritten_count(&sync_thread), 1);
+	assert_int_equal(nr_written_anew, 0);
+}
+
+/* Written anew, since the kernel reports an error once and forgets what it was about. */
+static void test_written_later(void **state OP_UNUSED)
+{
+	close_and_fail();
+	fault.fsync = 0;
+	turn();
+	assert_true(is_marked());
+	pass(5 * SECOND);
+	turn();
+	assert_false(is_marked());
+	assert_int_equal(opd_unwritten_count(&sync_thread), 0);
+	assert_true(nr_written_anew >= 3); /* two sample files and the ledger */
+	check("2026-11-21T02:17Z ");
+	check_table("2026-11-21T02:17Z", false);
+	nr_written_anew = 0;
+	pass(HOUR / 2);
+	turn();
+	assert_int_equal(nr_written_anew, 0);
+}
+
+/* After 5 seconds, 15, 35 and 75. */
+static void test_written_much_later(void **state OP_UNUSED)
+{
+	close_and_fail();
+	for (int i = 0; i < 70 * 4; i++)
+		turn();
+	assert_int_equal(opd_unwritten_count(&sync_thread), 1);
+	assert_int_equal(nr_written_anew, 3);
+	assert_true(is_marked());
+	fault.fsync = 0;
+	for (int i = 0; i < 10 * 4; i++)
+		turn();
+	assert_int_equal(opd_unwritten_count(&sync_thread), 0);
+	assert_false(is_marked());
+	check("2026-11-21T02:17Z ");
+}
+
+/* Somebody removed it meanwhile, or the daemon ends first. */
+static void test_never_written(void **state OP_UNUSED)
+{
+	close_and_fail();
+	assert_int_equal(op_session_remove(session_fd, "samples/2026-11-21T02:17Z"), 0);
+	pass(5 * SECOND);
+	turn();
+	assert_int_equal(opd_unwritten_count(&sync_thread), 0);
+	take(4);
+	turn();
+	pass(HOUR);
+	turn();
+	assert_int_equal(opd_unwritten_count(&sync_thread), 1);
+}
+
 static unsigned int nr_under_way(void)
 {
 	unsigned int nr;
@@ -630,20 +729,6 @@ static void test_in_the_middle_of_a_dump(void **state OP_UNUSED)
 		found |= synced[i] == st.st_ino;
 	assert_true(found);
 	check("2026-11-21T02:17Z ");
-}
-
-static void check_table(const char *name, bool has_late)
-{
-	char path[300], text[4096] = "";
-	int fd;
-
-	snprintf(path, sizeof(path), "samples/%s/dcookies", name);
-	fd = openat(session_fd, path, O_RDONLY | O_CLOEXEC);
-	assert_true(fd >= 0);
-	assert_true(read(fd, text, sizeof(text) - 1) > 0);
-	close(fd);
-	assert_non_null(strstr(text, "/bin/a"));
-	assert_int_equal(strstr(text, "/bin/late") != NULL, has_late);
 }
 
 static void take_late(void)
@@ -771,6 +856,9 @@ int main(void)
 		rotate_test(test_no_exchange),
 		rotate_test(test_in_the_middle_of_a_dump),
 		rotate_test(test_two_at_once),
+		rotate_test(test_written_later),
+		rotate_test(test_written_much_later),
+		rotate_test(test_never_written),
 		rotate_test(test_kill_at_every_call),
 		rotate_test(test_start_after_a_kill_in_a_save),
 	};
