@@ -19,7 +19,7 @@ daemon_unit_tests = \
 	tests/unit/test_drain \
 	tests/unit/test_rotate tests/unit/test_retain tests/unit/test_file_limit \
 	tests/unit/test_source tests/unit/test_perf_data \
-	tests/unit/test_plan tests/unit/test_visit tests/unit/test_rescan tests/unit/test_capture_loss \
+	tests/unit/test_plan tests/unit/test_visit tests/unit/test_rescan tests/unit/test_capture_loss tests/unit/test_opd_exit \
 	tests/unit/test_text tests/unit/test_htable
 check_PROGRAMS += $(daemon_unit_tests)
 TESTS += $(daemon_unit_tests)
@@ -119,6 +119,11 @@ tests_unit_test_visit_SOURCES = tests/unit/test_visit.c tests/unit/cmocka_all.h 
 tests_unit_test_visit_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_visit_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
 tests_unit_test_visit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_ioctl
+
+tests_unit_test_opd_exit_SOURCES = tests/unit/test_opd_exit.c tests/unit/cmocka_all.h tests/unit/kernel_events.h tests/unit/sample_writer.h
+tests_unit_test_opd_exit_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_opd_exit_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS) $(POPT_LIBS) $(CAP_LIBS)
+tests_unit_test_opd_exit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_ioctl -Wl,--wrap=op_sys_fsync -Wl,--wrap=op_sys_syncfs
 
 tests_unit_test_text_SOURCES = tests/unit/test_text.c tests/unit/cmocka_all.h
 tests_unit_test_text_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

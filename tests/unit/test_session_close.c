@@ -213,6 +213,39 @@ static void test_remove(void **state)
 	clean(box, fd);
 }
 
+/* ---- the lock ---- */
+
+static void test_lock(void **state)
+{
+	struct box *box = *state;
+	int fd = op_session_lock(box->fd);
+
+	assert_true(fd >= 0);
+	assert_int_equal(op_session_lock(box->fd), -EBUSY);
+	op_session_unlock(box->fd, fd);
+	assert_false(has(box->fd, OP_SESSION_LOCK));
+	assert_false(has(box->fd, OP_SESSION_UNCLEAN));
+}
+
+/* The next daemon is told, and once is enough. */
+static void test_stale_lock(void **state)
+{
+	struct box *box = *state;
+
+	for (int i = 0; i < 2; i++) {
+		int fd;
+
+		sample_write_bytes(box->fd, OP_SESSION_LOCK, "4194303", 7);
+		fd = op_session_lock(box->fd);
+		assert_true(fd >= 0);
+		assert_true(has(box->fd, OP_SESSION_UNCLEAN));
+		op_session_unlock(box->fd, fd);
+		assert_false(has(box->fd, OP_SESSION_LOCK));
+		assert_true(has(box->fd, OP_SESSION_UNCLEAN));
+	}
+	assert_int_equal(unlinkat(box->fd, OP_SESSION_UNCLEAN, 0), 0);
+}
+
 /* ---- the ledger ---- */
 
 static void test_ledger(void **state)
@@ -288,6 +321,7 @@ int main(void)
 		box_test(test_close),	      box_test(test_close_in_disorder),
 		box_test(test_close_over_an_empty_directory),
 		box_test(test_always_a_current),
+		box_test(test_lock),	      box_test(test_stale_lock),
 		box_test(test_remove),	      box_test(test_ledger),
 		box_test(test_bad_ledgers),
 	};
