@@ -336,8 +336,8 @@ int main(int argc, const char **argv)
 		opr_error(-EIO, "cannot write to the standard output");
 		worsen(&program, FAILED);
 	}
+	opr_command_free(&command, &program);
 	opr_words_free(&program.words);
 	free(program.session_dir);
-	free(program.session_dir_option);
 	return (int)program.result;
 }
