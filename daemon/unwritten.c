@@ -35,7 +35,8 @@ bool opd_unwritten_keep(struct opd_write_out *out)
 	keep = out->current_fd >= 0 && (out->nr_tries || sync->nr_unwritten < KEPT_MAX);
 	if (keep) {
 		sync->nr_unwritten += !out->nr_tries;
-		out->retry_ns = sync->turn_ns + delay_ns(out->nr_tries++);
+		out->retry_ns = 0;
+		out->nr_tries++;
 		out->next = sync->unwritten;
 		sync->unwritten = out;
 	}
@@ -43,13 +44,20 @@ bool opd_unwritten_keep(struct opd_write_out *out)
 	return keep;
 }
 
+/* One that is new waits from now on. */
+static bool is_due(struct opd_write_out *out, uint64_t now_ns)
+{
+	if (!out->retry_ns)
+		out->retry_ns = now_ns + delay_ns(out->nr_tries - 1);
+	return now_ns >= out->retry_ns;
+}
+
 static struct opd_write_out *take_due(struct opd_sync *sync, uint64_t now_ns)
 {
 	struct opd_write_out **link = &sync->unwritten, *out;
 
 	pthread_mutex_lock(&sync->lock);
-	sync->turn_ns = now_ns;
-	while (*link && now_ns < (*link)->retry_ns)
+	while (*link && !is_due(*link, now_ns))
 		link = &(*link)->next;
 	out = *link;
 	if (out)

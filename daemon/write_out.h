@@ -25,7 +25,7 @@ struct opd_write_out {
 	uint64_t nr_resets; /* when the dump began */
 	/* of a closed session that could not be written */
 	struct opd_write_out *next;
-	uint64_t retry_ns; /* op_now_ns() */
+	uint64_t retry_ns; /* op_now_ns(); 0: not seen by the sync thread yet */
 	unsigned int nr_tries;
 };
 
