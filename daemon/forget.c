@@ -30,8 +30,8 @@ static void forget(struct opd_resolver *resolver)
 	forgetting->nr_forgotten += op_dcookie_sweep(table);
 	memset(resolver->found, 0, sizeof(resolver->found));
 	forgetting->nr_refused = op_dcookie_nr_refused(table);
-	/* Twice what is needed, so that it costs each new image the same however many there are. */
-	forgetting->due = (size_t)op_max_u64(DUE_MIN, 2 * nr_uncounted(table));
+	/* By a part of what is needed, so that it costs each new image the same however many there are. */
+	forgetting->due = (size_t)op_max_u64(DUE_MIN, nr_uncounted(table) + nr_uncounted(table) / 4);
 	forgetting->due = (size_t)op_min_u64(forgetting->due, op_max_u64(OPD_IMAGES_UNCOUNTED_MAX, nr_uncounted(table) + DUE_MIN));
 }
 

@@ -214,6 +214,8 @@ void opd_sync_turn(struct opd_sync *sync)
 		sync->next_prune_ns = now_ns + PRUNE_INTERVAL_NS;
 	}
 	sync->horizon_ns = last_begin_ns;
+	/* Each turn: what a set of mappings has to remember is what one process maps in this time. */
+	resolver->processes.horizon_ns = last_begin_ns;
 	if (now_ns >= sync->next_rate_check_ns) {
 		check_sample_rate(sync);
 		sync->next_rate_check_ns = now_ns + RATE_CHECK_INTERVAL_NS;

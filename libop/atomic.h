@@ -29,7 +29,7 @@
 
 /*
  * Store-then-load without a fence, for the side that does it often, when the other side puts membarrier(2) between its store and
- * its load: the kernel then makes every thread of the registered processes pass a full fence, wherever it is, and the
+ * its load: the kernel then makes every thread of the process pass a full fence, wherever it is, and the
  * compiler's order is all that is needed here. The store releases, the load is op_load_acquire. ThreadSanitizer knows accesses
  * only: in its builds both sides fence.
  */
@@ -58,6 +58,14 @@ static inline bool op_claim(uint32_t *word, uint32_t value)
 	uint32_t expected = 0;
 
 	return __atomic_compare_exchange_n(word, &expected, value, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+/* Makes `value` of 0 unless somebody was first; no order. */
+static inline void op_claim_u64(uint64_t *word, uint64_t value)
+{
+	uint64_t expected = 0;
+
+	__atomic_compare_exchange_n(word, &expected, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 /* Makes 0 of `value`, with release; another value stays. For who speaks in the place of the one that claimed. */

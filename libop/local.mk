@@ -4,6 +4,7 @@ noinst_LIBRARIES += libop/libop.a
 libop_libop_a_SOURCES = \
 	libop/atomic.h \
 	libop/banned.h \
+	libop/abi.c libop/abi.h \
 	libop/build_id.c libop/build_id.h \
 	libop/clock.h \
 	libop/compiler.h \
@@ -47,6 +48,7 @@ libop_libop_a_SOURCES = \
 	libop/ring_aux.c libop/ring_aux.h \
 	libop/ring_memory.c libop/ring_memory.h \
 	libop/ring_memory_pair.c libop/ring_memory_pair.h \
+	libop/process_token.c libop/process_token.h \
 	libop/ring_pair.c libop/ring_pair.h \
 	libop/session.c libop/session.h \
 	libop/session_close.c libop/session_close.h \

@@ -211,6 +211,9 @@ struct op_odb_fault {
 int op_odb_read(int dir_fd, const char *path, struct op_odb_samples *ret_samples, struct op_odb_fault *ret_fault)
 	OP_NONNULL_ARGS(2, 3) OP_MUST_CHECK;
 
+/* The number that 1.x has for a processor of 0.9.x; OP_CPU_TYPE_UNKNOWN: it has none. */
+uint32_t op_odb_cpu_type_of_0_9(uint32_t number);
+
 /* Frees what op_odb_read gave; NULL is allowed. */
 void op_odb_samples_free(struct op_odb_samples *samples);
 

@@ -54,7 +54,7 @@ static const struct {
 	{ 51, 11 }, { 55, OP_CPU_TYPE_UNKNOWN }, { 56, 12 }, { 84, OP_CPU_TYPE_UNKNOWN },
 };
 
-static uint32_t cpu_type_of_0_9(uint32_t number)
+uint32_t op_odb_cpu_type_of_0_9(uint32_t number)
 {
 	size_t i = op_array_size(cpu_types_0_9);
 
@@ -87,7 +87,7 @@ static int read_header_0_9(int fd, struct op_odb_header *header, struct op_odb_f
 	header->pad1 = 0;
 	header->anon_start = rest.anon_start;
 	header->cg_to_anon_start = rest.cg_to_anon_start;
-	header->cpu_type = cpu_type_of_0_9(header->cpu_type);
+	header->cpu_type = op_odb_cpu_type_of_0_9(header->cpu_type);
 	return 0;
 }
 

@@ -43,8 +43,8 @@ struct op_mring_shared {
 	uint8_t pad0[44];
 	uint64_t wake;	       /* by the reader: N << 1, + 1 when N counts records, else bytes; 0: never */
 	uint64_t turn;	       /* by the reader: libop/ring_memory_pair.h */
-	uint32_t barrier;      /* by the reader: libop/ring_memory_pair.h */
-	uint8_t pad1[44];
+	uint64_t barrier;      /* by the reader: libop/ring_memory_pair.h */
+	uint8_t pad1[40];
 	uint64_t inside;       /* by the writer: libop/ring_memory_pair.h */
 	uint64_t floor;	       /* by the writer, overwrite mode: lowest byte touched */
 	uint64_t dropped;      /* by the writer: records that found no room, ever */

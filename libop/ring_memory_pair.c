@@ -6,6 +6,7 @@
 #include <linux/membarrier.h>
 #include <unistd.h>
 
+#include "libop/process_token.h"
 #include "libop/sys.h"
 
 #define LOOKS_BEFORE_BARRIER 64 /* the time of a few records: a writer that is busy has then said the new turn */
@@ -77,6 +78,14 @@ uint64_t op_mring_pair_dropped(const struct op_mring_pair *pair)
 	return op_mring_dropped(&pair->rings[0]) + op_mring_dropped(&pair->rings[1]);
 }
 
+static bool is_promised_here(const struct op_mring_shared *shared)
+{
+	/* No order: who sees it late fences. */
+	uint64_t promised = op_load_relaxed(&shared->barrier);
+
+	return promised && promised == op_process_token();
+}
+
 int op_mring_pair_writer_open(const struct op_mring_pair *pair, struct op_mring_pair_writer *ret_writer)
 {
 	struct op_mring_pair_writer writer = { .shared = pair->rings[0].shared };
@@ -94,7 +103,7 @@ int op_mring_pair_writer_open(const struct op_mring_pair *pair, struct op_mring_
 	writer.turn = op_load_relaxed(&writer.shared->turn);
 	writer.index = writer.turn & 1;
 	writer.writers[0].wakes_later = writer.writers[1].wakes_later = true;
-	writer.fence = !op_load_relaxed(&writer.shared->barrier) || op_sys_membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) < 0;
+	writer.fence = !is_promised_here(writer.shared);
 	/* What a ring lost may have been told in the other one: only the sum of the two is a number of records. */
 	writer.writers[writer.index].pending += writer.writers[!writer.index].pending;
 	writer.writers[!writer.index].pending = 0;
@@ -147,25 +156,34 @@ struct op_mring_writer *op_mring_pair_enter_slow(struct op_mring_pair_writer *wr
 	return &writer->writers[writer->index];
 }
 
-/* Every thread of every process that has registered passes a full fence between the beginning and the end of this call. */
-static int call_barrier(void)
+/*
+ * A promise is kept by the readers after it: its writer may still be there. Only GLOBAL reaches a writer of another process, since
+ * GLOBAL_EXPEDITED passes over CPUs that it should not (doc/ring.md).
+ */
+static int choose_barrier(const struct op_mring *ring)
 {
-	return op_sys_membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
+	uint64_t promised = op_load_relaxed(&ring->shared->barrier);
+
+	if (promised && !is_promised_here(ring->shared))
+		return MEMBARRIER_CMD_GLOBAL;
+	if (promised)
+		return MEMBARRIER_CMD_PRIVATE_EXPEDITED;
+	if (!OP_HAVE_LIGHT_STORE || ring->flags & OP_MRING_FENCE || !op_process_token())
+		return 0;
+	return op_sys_membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) < 0 ? 0 : MEMBARRIER_CMD_PRIVATE_EXPEDITED;
 }
 
 void op_mring_pair_reader_open(const struct op_mring_pair *pair, struct op_mring_pair_reader *ret_reader)
 {
 	struct op_mring_shared *shared = pair->rings[0].shared;
-	bool can = OP_HAVE_LIGHT_STORE && !(pair->rings[0].flags & OP_MRING_FENCE) && call_barrier() == 0;
-	struct op_mring_swap swap = { .shared = shared, .turn = op_load_relaxed(&shared->turn) };
+	struct op_mring_swap swap = { .shared = shared, .turn = op_load_relaxed(&shared->turn), .barrier = choose_barrier(&pair->rings[0]) };
 	struct op_mring_pair_reader reader = { .read = !(swap.turn & 1) };
 
 	op_mring_reader(&pair->rings[0], &reader.rings[0]);
 	op_mring_reader(&pair->rings[1], &reader.rings[1]);
-	/* A promise of the reader before is kept: its writer may still be there. No order: who sees it late fences. */
-	swap.barrier = can || op_load_relaxed(&shared->barrier);
 	swap.due = swap.barrier;
-	op_store_relaxed(&shared->barrier, swap.barrier);
+	if (swap.barrier == MEMBARRIER_CMD_PRIVATE_EXPEDITED)
+		op_store_relaxed(&shared->barrier, op_process_token());
 	reader.baton = (struct op_mring_baton){ .swap = swap, .holder = OP_MRING_HELD_BY_READER };
 	*ret_reader = reader;
 }
@@ -201,7 +219,8 @@ static bool is_quiet(struct op_mring_swap *swap)
 	enum whereabouts writer = look_for_writer(swap, swap->due ? LOOKS_BEFORE_BARRIER : 1);
 
 	if (writer == WRITER_RESTS && swap->due) {
-		if (call_barrier() < 0)
+		/* All threads of the process pass a full fence between the beginning and the end of this call. */
+		if (op_sys_membarrier(swap->barrier) < 0)
 			return false;
 		swap->due = false;
 		swap->barriers++;

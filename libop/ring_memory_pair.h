@@ -21,12 +21,12 @@
  * inside and waits until it has left (I pairs with H: its commit is seen). There is one late commit at most, and it is read with
  * the rest of its ring.
  *
- * The writer's fence between E and F costs more than its record. So, when it can, who swaps has the kernel fence for both:
- * membarrier(2) makes the writer's process pass a full fence wherever it is, and the writer keeps E and F in program order only.
- * It takes a microsecond, or fifteen on a virtual machine, when that process is running elsewhere, and next to nothing when it is not. It is
- * agreed on when they open: the reader says that it will (`barrier`, for good: whoever reads this pair later does it too), and a
- * writer that opens after that and can register its process relies on it. Else, and with OP_MRING_FENCE, the writer fences. So:
- * open the reader first.
+ * The writer's fence between E and F costs more than its record. So, within one process, who swaps has the kernel fence for both:
+ * membarrier(2) makes all threads of the process pass a full fence wherever they are, and the writer keeps E and F in program order only.
+ * It takes a microsecond, or fifteen on a virtual machine, when the writer is running elsewhere, and next to nothing when it is not. It is
+ * agreed on when they open: the reader says which process it fences (`barrier`, for good: whoever reads this pair later does it too), and a
+ * writer of that process that opens after that relies on it. Else, in another process, and with OP_MRING_FENCE, the writer fences. So:
+ * open the reader first. Why no kernel's fence between processes: doc/ring.md, "The swap".
  *
  * Who may swap now: what a swap works with lies in the reader's baton, and one thread at a time has that. As long as the reader has
  * it, it reads and swaps. While it is lent the reader has no ring of this pair; with many pairs it reads another one meanwhile, and
@@ -62,7 +62,7 @@ struct op_mring_pair_writer {
 	struct op_mring_shared *shared;
 	uint64_t turn;      /* of the last reservation */
 	unsigned int index; /* its ring */
-	bool fence;         /* no reader has promised to call membarrier(2), or the kernel has none */
+	bool fence;         /* no reader of this process has promised to call membarrier(2) */
 };
 
 /* What a swap works with. */
@@ -70,7 +70,7 @@ struct op_mring_swap {
 	struct op_mring_shared *shared;
 	uint64_t turn;
 	bool quiet;   /* the writer has been seen outside of the frozen ring since the swap */
-	bool barrier; /* membarrier(2) has been promised */
+	int barrier;  /* the command of membarrier(2) that has been promised, 0: none */
 	bool due;     /* and was not yet called since the swap */
 	uint64_t swaps;
 	uint64_t late;     /* times that the writer was still inside */
@@ -124,6 +124,10 @@ void op_mring_pair_writer_close(struct op_mring_pair_writer *writer) OP_NONNULL;
 /* The writer's thread has died, possibly inside a ring, which becomes quiet by this call. Another one may open. */
 void op_mring_pair_writer_died(const struct op_mring_pair *pair) OP_NONNULL;
 
+/*
+ * A thread of the process that will read and swap. Waits for nobody; but after a reader of another process, whose writer may still rely
+ * on it, each swap with a writer that rests waits for a grace period.
+ */
 void op_mring_pair_reader_open(const struct op_mring_pair *pair, struct op_mring_pair_reader *ret_reader) OP_NONNULL;
 
 /* No swapping thread has its baton, nor looks at it any more. */

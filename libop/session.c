@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "libop/abi.h"
 #include "libop/dcookie.h"
 #include "libop/file.h"
 #include "libop/odb.h"
@@ -477,60 +478,13 @@ int op_session_clear(int dir_fd)
 
 /* ---- open ---- */
 
-#define ABI_NAME "abi"
-
-#define ABI_SIZES(X)                                                                                                               \
-	X("double", double)                                                                                                        \
-	X("u64", uint64_t)                                                                                                         \
-	X("u8", uint8_t)                                                                                                           \
-	X("u32", uint32_t)                                                                                                         \
-	X("int", int)                                                                                                              \
-	X("unsigned_int", unsigned int)                                                                                            \
-	X("odb_key_t", uint64_t)                                                                                                   \
-	X("odb_index_t", uint32_t)                                                                                                 \
-	X("odb_value_t", uint32_t)                                                                                                 \
-	X("odb_node_nr_t", uint32_t)                                                                                               \
-	X("odb_descr_t", struct op_odb_descr)                                                                                      \
-	X("odb_node_t", struct op_odb_node)                                                                                        \
-	X("struct_opd_header", struct op_odb_header)
-
-#define ABI_OFFSETS(X)                                                                                                             \
-	X("node_key", node, key)                                                                                                   \
-	X("node_value", node, value)                                                                                               \
-	X("node_next", node, next)                                                                                                 \
-	X("descr_size", descr, size)                                                                                               \
-	X("descr_current_size", descr, current_size)                                                                               \
-	X("header_magic", header, magic)                                                                                           \
-	X("header_version", header, version)                                                                                       \
-	X("header_cpu_type", header, cpu_type)                                                                                     \
-	X("header_ctr_event", header, ctr_event)                                                                                   \
-	X("header_ctr_um", header, ctr_um)                                                                                         \
-	X("header_ctr_count", header, ctr_count)                                                                                   \
-	X("header_is_kernel", header, is_kernel)                                                                                   \
-	X("header_cpu_speed", header, cpu_speed_mhz)                                                                               \
-	X("header_mtime", header, mtime)                                                                                           \
-	X("header_cg_to_is_kernel", header, cg_to_is_kernel)                                                                       \
-	X("header_anon_start", header, anon_start)                                                                                 \
-	X("header_cg_to_anon_start", header, cg_to_anon_start)
-
-static void describe_abi(struct op_text *text)
-{
-#define X(name, type) op_text_printf(text, "sizeof_" name " %zu\n", sizeof(type));
-	ABI_SIZES(X)
-#undef X
-#define X(name, part, member) op_text_printf(text, "offsetof_" name " %zu\n", offsetof(struct op_odb_##part, member));
-	ABI_OFFSETS(X)
-#undef X
-	op_text_printf(text, "little_endian %d\n", __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
-}
-
 static int write_abi(int dir_fd)
 {
 	struct op_text text = { 0 };
 	int err;
 
-	describe_abi(&text);
-	err = text.failed ? -ENOMEM : op_file_publish(dir_fd, ABI_NAME, op_text_get(&text), 0644);
+	op_abi_describe(&text);
+	err = text.failed ? -ENOMEM : op_file_publish(dir_fd, OP_ABI_NAME, op_text_get(&text), 0644);
 	op_text_free(&text);
 	return err;
 }

@@ -16,6 +16,9 @@ configure_options() {
 # The system tests that a build with sanitizers runs: those that do not compare shares of time.
 SANITIZED_SYSTEM="agreement attribution control errors page_faults restart turns"
 
+# And those that opd as a user runs here, since they go where permissions matter.
+USER_SYSTEM="control errors fault_space fault_tree jit kernel restart"
+
 # Builds a variant once; whoever needs it calls this first, several at a time too.
 need_build() {
 	(
@@ -60,6 +63,7 @@ system_tests() {
 unit_tests() {
 	grep -ohE 'tests/unit/test_[A-Za-z0-9_]+(\.[a-z]+)?' "$top"/tests/unit/*.mk | sed -n '/\.sh$/p; /\.py$/p; /\./!p' | sort -u
 	echo tests/ring/torture
+	echo tests/ring/litmus
 	echo tests/fuzz/test_corpus.sh
 }
 
@@ -79,6 +83,14 @@ check_systems() {
 	shift
 	for name in "$@"; do
 		check "$variant/system/$name" run_built "$variant" python3 "$top/tests/system/test_$name.py"
+	done
+}
+
+# The daemon as the unit runs it: a user of its own, with the unit's capabilities. All of them: make check-user.
+check_users() {
+	local name
+	for name in "$@"; do
+		check "user/system/$name" run_built gcc env OPD_RUN_AS=user python3 "$top/tests/system/test_$name.py"
 	done
 }
 
@@ -172,6 +184,8 @@ run_checks() {
 	[ "$quick" = no ] || return 0
 	# shellcheck disable=SC2046
 	check_systems gcc $(system_tests)
+	# shellcheck disable=SC2086
+	check_users $USER_SYSTEM
 	check container run_built gcc python3 "$top/tests/systemd/test_container.py"
 	check clang/build need_build clang
 	together check_units clang

@@ -63,7 +63,7 @@ LONG_CYCLES = 1000
 LONG_REQUESTS = 100000
 OPD_TEST_ENV = OPD_BUILD=$(abs_top_builddir) OPD_SOURCE=$(abs_top_srcdir)
 
-.PHONY: check-programs check-system check-long bench bench-disk fuzz
+.PHONY: check-programs check-system check-user check-long bench bench-disk fuzz
 check-programs: $(check_PROGRAMS)
 
 # The real daemon on real perf events: as root.
@@ -71,6 +71,10 @@ check-system: all check-programs
 	@for t in $(srcdir)/tests/system/test_*.py; do \
 		echo "== $$t"; env $(OPD_TEST_ENV) python3 $$t; rc=$$?; \
 		test $$rc -eq 0 || test $$rc -eq 77 || exit 1; done
+
+# The same by an opd that is a user of its own, with the capabilities of the unit.
+check-user:
+	$(MAKE) OPD_TEST_ENV="$(OPD_TEST_ENV) OPD_RUN_AS=user" check-system
 
 check-long: all check-programs
 	tests/ring/torture --records=$(TORTURE_RECORDS)
@@ -84,6 +88,7 @@ check-long: all check-programs
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_cgroup_storm.py --long || test $$? -eq 77
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_socket.py --requests=$(LONG_REQUESTS) --cycles=$(LONG_CYCLES)
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_overwrite.py --long || test $$? -eq 77
+	$(MAKE) check-user
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/long_soak.py $(LONG_FLAGS)
 
 # 10^7 samples: BENCH_DISK_FLAGS=10000000.

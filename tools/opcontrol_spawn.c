@@ -226,7 +226,8 @@ OP_NORETURN static void become_daemon(const struct birth *birth)
 	_exit(127);
 }
 
-static bool sender_is_ours(const struct msghdr *message)
+/* The process that was started, which may have become the owner of the session directory, or one of its helpers. */
+static bool sender_is_ours(const struct birth *birth, const struct msghdr *message)
 {
 	for (struct cmsghdr *part = CMSG_FIRSTHDR(message); part; part = CMSG_NXTHDR((struct msghdr *)(uintptr_t)message, part)) {
 		struct ucred sender;
@@ -234,7 +235,7 @@ static bool sender_is_ours(const struct msghdr *message)
 		if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_CREDENTIALS)
 			continue;
 		memcpy(&sender, CMSG_DATA(part), sizeof(sender));
-		return sender.uid == geteuid();
+		return sender.pid == birth->pid || sender.uid == geteuid();
 	}
 	return false;
 }
@@ -252,7 +253,7 @@ static bool read_notice(struct birth *birth)
 	ssize_t nr = recvmsg(birth->notify_fd, &message, 0);
 	bool ready = false;
 
-	if (nr < 0 || !sender_is_ours(&message))
+	if (nr < 0 || !sender_is_ours(birth, &message))
 		return false;
 	text[nr] = '\0';
 	for (char *rest = text, *line; (line = strsep(&rest, "\n"));) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* opimport: what perf recorded, here or on another machine, becomes a session. */
+/* opimport: what perf recorded, here or on another machine, becomes a session; or a sample file of another machine one of this. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -167,7 +167,7 @@ int main(int argc, const char **argv)
 	err = opi_options_parse(&options, argc, argv, &request);
 	if (!err && request == OPR_RUN) {
 		catch_signals();
-		err = run(&options);
+		err = options.abi ? opi_import_foreign(&options) : run(&options);
 	}
 	opi_options_free(&options);
 	return err ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -11,17 +11,21 @@
 
 struct opi_options {
 	char *session_dir; /* --session-dir; NULL: as the configuration says */
-	char *output;      /* the name of the session */
+	char *output;      /* the name of the session; with abi, the sample file that is made */
+	char *abi;	   /* NULL: the file is of perf */
 	char *vmlinux;
 	char *file; /* "-": standard input */
 	char *separate; /* NULL: not given */
 	struct op_setup separation;
-	int quiet;
+	int quiet, force, verbose;
 };
 
 /* Reads the command line; help ends the process. */
 int opi_options_parse(struct opi_options *options, int argc, const char **argv, enum opr_request *ret_request) OP_NONNULL OP_MUST_CHECK;
 void opi_options_free(struct opi_options *options) OP_NONNULL;
+
+/* With options->abi: one sample file of another machine becomes one of this machine. */
+int opi_import_foreign(const struct opi_options *options) OP_NONNULL OP_MUST_CHECK;
 
 /*
  * A session in the making: a session directory of its own below SESSION-DIR/tmp, so that nobody sees a part of it.

@@ -37,9 +37,28 @@ static int take_file(struct opi_options *options, const struct opr_words *words)
 	return options->file ? 0 : opr_no_memory();
 }
 
+/* The command line of oprofile's opimport. */
+static int finish_foreign(struct opi_options *options, const struct opr_words *words)
+{
+	if (options->separate || options->vmlinux || options->session_dir)
+		return opr_error(-EINVAL, "--abi goes with --output, --force, --verbose and a sample file alone");
+	if (!options->output)
+		return opr_error(-EINVAL, "--abi: which file is to be made? (--output=FILE)");
+	if (words->nr_words != 1)
+		return opr_error(-EINVAL, "--abi: one sample file at a time (see opimport --help)");
+	options->file = strdup(words->words[0]);
+	return options->file ? 0 : opr_no_memory();
+}
+
 static int finish(struct opi_options *options, const struct opr_words *words)
 {
-	int err = take_separate(options, options->separate ? options->separate : SEPARATE_DEFAULT);
+	int err;
+
+	if (options->abi)
+		return finish_foreign(options, words);
+	if (options->force || options->verbose)
+		return opr_error(-EINVAL, "--force and --verbose go with --abi");
+	err = take_separate(options, options->separate ? options->separate : SEPARATE_DEFAULT);
 
 	if (!err && !options->output) {
 		options->output = strdup(strrchr(OP_SESSION_CURRENT, '/') + 1);
@@ -51,11 +70,14 @@ static int finish(struct opi_options *options, const struct opr_words *words)
 #define FIELD(name) offsetof(struct opi_options, name)
 
 static const struct opr_option rows[] = {
-	{ "output", 'o', FIELD(output), opr_take_string, "the session that is made (default current)", "NAME" },
+	{ "abi", 'a', FIELD(abi), opr_take_string, "FILE is a sample file of a machine that this file describes", "file" },
+	{ "force", 'f', FIELD(force), NULL, "with --abi, also when that machine's files are as this one's", NULL },
+	{ "output", 'o', FIELD(output), opr_take_string, "the session that is made (default current); with --abi, the sample file", "NAME" },
 	{ "quiet", 'q', FIELD(quiet), NULL, "do not say what was read and stored", NULL },
 	{ "separate", 0, FIELD(separate), opr_take_string, "what gets sample files of its own (default " SEPARATE_DEFAULT ")",
 	  "none,library,kernel,thread,cpu,all" },
 	{ "session-dir", 0, FIELD(session_dir), opr_take_string, "where sessions are kept", "DIR" },
+	{ "verbose", 'V', FIELD(verbose), NULL, "with --abi, say what is read", NULL },
 	{ "vmlinux", 'k', FIELD(vmlinux), opr_take_string, "the kernel's image, that kernel samples are filed under", "FILE" },
 };
 

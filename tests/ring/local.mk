@@ -6,6 +6,12 @@ TESTS += tests/ring/torture
 tests_ring_torture_SOURCES = tests/ring/torture.c tests/ring/torture.h tests/ring/torture_records.c
 tests_ring_torture_LDADD = libop/libop.a
 
+# What the light store of a pair's writer rests on.
+check_PROGRAMS += tests/ring/litmus
+TESTS += tests/ring/litmus
+tests_ring_litmus_SOURCES = tests/ring/litmus.c
+tests_ring_litmus_LDADD = libop/libop.a
+
 # For check-long in tests/local.mk.
 TORTURE_RECORDS = 100000000
 

@@ -57,6 +57,7 @@ class Shim:
             raise Skip("faultshim.so is not built")
         self.control, self.disk = os.path.join(box.dir, "control.txt"), os.path.join(box.dir, "disk")
         os.makedirs(self.disk)
+        box.give(self.disk)
         self.say()
         self.env = {"LD_PRELOAD": library, "FAULTSHIM_CONTROL": self.control, "FAULTSHIM_DISK": self.disk}
 

@@ -48,6 +48,15 @@ class Failure(Exception):
 Result = collections.namedtuple("Result", "rc out err")
 
 
+AS_USER = """#!/bin/sh
+session=$(sed -n 's/^SessionDir=//p' "$OPD_CONFIG")
+[ -e "$session" ] || mkdir "$session" 2>/dev/null
+[ "$(stat -c %u "$session" 2>/dev/null)" = {uid} ] || chown -hR {uid}:{uid} "$session" 2>/dev/null
+exec setpriv --reuid={uid} --regid={uid} --clear-groups --inh-caps=-all,{caps} --ambient-caps=-all,{caps} --bounding-set=-all,{caps} \\
+	--no-new-privs "{program}" "$@"
+"""
+
+
 def require(condition, text):
     if not condition:
         raise Failure(text)
@@ -183,18 +192,24 @@ class Box:
         self.as_user = os.environ.get("OPD_RUN_AS", "root") == "user"
         if self.as_user:
             self.become_users()
+        self.launcher = self.env["OPD_DAEMON"]  # what makes it the user that it is to be
         self.configure()
 
+    def give(self, path):
+        """A file that this test made becomes the daemon's own."""
+        if self.as_user:
+            os.chown(path, DAEMON_UID, DAEMON_UID, follow_symlinks=False)
+
     def become_users(self):
-        """The daemon is a user of its own: its directory, and a program that makes it one, also when opcontrol starts it."""
+        """
+        The daemon is a user of its own: a program that makes it one, also when opcontrol starts it, and does before what the unit's
+        StateDirectory= does.
+        """
         os.chown(self.dir, DAEMON_UID, DAEMON_UID)
-        os.mkdir(self.session)
-        os.chown(self.session, DAEMON_UID, DAEMON_UID)
         allowed = ",".join("+" + c for c in CAPABILITIES)
         wrapper = os.path.join(self.dir, "opd-as-user")
         with open(wrapper, "w", encoding="utf-8") as stream:
-            stream.write('#!/bin/sh\nexec setpriv --reuid=%d --regid=%d --clear-groups --inh-caps=-all,%s --ambient-caps=-all,%s --bounding-set=-all,%s '
-                         '--no-new-privs "%s" "$@"\n' % (DAEMON_UID, DAEMON_UID, allowed, allowed, allowed, self.env["OPD_DAEMON"]))
+            stream.write(AS_USER.format(uid=DAEMON_UID, caps=allowed, program=self.env["OPD_DAEMON"]))
         os.chmod(wrapper, 0o755)
         self.env["OPD_DAEMON"] = wrapper
 

@@ -145,6 +145,7 @@ def apply(box):
 def stale_lock(box):
     with open(os.path.join(box.session, "lock"), "w", encoding="ascii") as stream:
         stream.write("4194303")
+    box.give(stream.name)
     opcontrol(box, "--start")
     box.known_pids.add(box.status()["pid"])
     opcontrol(box, "--shutdown")

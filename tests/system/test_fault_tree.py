@@ -150,6 +150,7 @@ def others_in_place_of_files(box, outside):
         for path in paths:
             os.unlink(current(box, path))
             make(current(box, path))
+            box.give(current(box, path))
         if number:
             box.daemon.send_signal(signal.SIGHUP)  # files are opened again
         else:

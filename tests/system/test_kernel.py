@@ -148,7 +148,7 @@ def play(box, content, place):
     path, wrapper = os.path.join(box.dir, "played"), os.path.join(box.dir, "opd-elsewhere")
     with open(path, "wb") as stream:
         stream.write(content)
-    write_file(wrapper + ".inner", '#!/bin/sh\nset -e\nmount --bind %s %s\nexec %s "$@"\n' % (path, place, os.path.join(box.sbin, "opd")))
+    write_file(wrapper + ".inner", '#!/bin/sh\nset -e\nmount --bind %s %s\nexec %s "$@"\n' % (path, place, box.launcher))
     write_file(wrapper, '#!/bin/sh\nexec unshare --mount sh %s.inner "$@"\n' % wrapper)
     os.chmod(wrapper, 0o755)
     box.env["OPD_DAEMON"] = wrapper

@@ -63,6 +63,7 @@ def check_lock_of_a_stranger(box):
     """A lock with the number of a process that is alive but no opd is stale, too."""
     with open(os.path.join(box.session, "lock"), "w", encoding="ascii") as stream:
         stream.write("%d" % os.getpid())
+    box.give(stream.name)
     box.start_daemon()
     require(box.lock_pid() == box.daemon.pid, "the lock is not the daemon's")
     box.shutdown()

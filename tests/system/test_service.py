@@ -188,7 +188,8 @@ def check_owner(box, manager):
     require(box.check_ledger(with_files=False)["events"][0]["stored"] > 0, "nothing is counted")
     box.opcontrol("--shutdown")
     require(box.daemon.wait(30) == 0, "opd ended with %s" % box.daemon.returncode)
-    os.unlink(box.socket)
+    if os.path.exists(box.socket):
+        os.unlink(box.socket)  # the directory is not its own
 
 
 def test(box):

@@ -2,7 +2,9 @@
 /* The pair of memory rings: the swap, one step at a time. tests/ring/torture.c has threads. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/membarrier.h>
 #include <poll.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/unit/memory_ring.h"
@@ -432,6 +434,59 @@ static void fences_when_it_opens_before_the_reader(void **state)
 	op_mring_pair_destroy(&pair);
 }
 
+static int in_a_child(const struct op_mring_pair *pair, int (*ask)(const struct op_mring_pair *pair))
+{
+	pid_t pid = fork();
+	int status;
+
+	assert_true(pid >= 0);
+	if (!pid)
+		_exit(ask(pair));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static int does_its_writer_fence(const struct op_mring_pair *pair)
+{
+	struct op_mring_pair_writer writer;
+
+	return op_mring_pair_writer_open(pair, &writer) < 0 ? 2 : writer.fence;
+}
+
+static int command_of_its_reader(const struct op_mring_pair *pair)
+{
+	struct op_mring_pair_reader reader;
+
+	op_mring_pair_reader_open(pair, &reader);
+	return reader.baton.swap.barrier;
+}
+
+/* membarrier(2) of one process does not reach another one, whatever its number. */
+static void fences_in_another_process(void **state)
+{
+	struct box *box = *state;
+
+	op_mring_pair_writer_close(&box->ends.writer);
+	assert_int_equal(in_a_child(&box->ends.pair, does_its_writer_fence), 1);
+	op_mring_pair_writer_died(&box->ends.pair);
+	assert_int_equal(op_mring_pair_writer_open(&box->ends.pair, &box->ends.writer), 0);
+}
+
+static void fences_for_a_writer_of_the_reader_before(void **state)
+{
+	struct box *box = *state;
+
+	if (!box->ends.reader.baton.swap.barrier)
+		skip(); /* the kernel has no membarrier, or ThreadSanitizer would not understand it */
+	assert_int_equal(box->ends.reader.baton.swap.barrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+	assert_int_equal(in_a_child(&box->ends.pair, command_of_its_reader), MEMBARRIER_CMD_GLOBAL);
+	/* It has promised nothing for its own process, and taken nothing back. */
+	op_mring_pair_writer_close(&box->ends.writer);
+	assert_int_equal(op_mring_pair_writer_open(&box->ends.pair, &box->ends.writer), 0);
+	assert_false(box->ends.writer.fence);
+}
+
 static void fences_when_it_is_asked_to(void **state)
 {
 	struct box *box = *state;
@@ -647,6 +702,8 @@ int main(void)
 		TEST(knows_an_old_turn_from_a_new_one, setup),
 		TEST(knows_an_old_turn_from_a_new_one, setup_fence),
 		TEST(fences_when_it_opens_before_the_reader, setup),
+		TEST(fences_in_another_process, setup),
+		TEST(fences_for_a_writer_of_the_reader_before, setup),
 		TEST(fences_when_it_is_asked_to, setup_fence),
 		TEST(fences_when_the_kernel_cannot, setup_refused),
 		TEST(keeps_the_promise_of_the_reader_before, setup),
