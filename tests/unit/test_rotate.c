@@ -682,6 +682,7 @@ static void test_never_written(void **state OP_UNUSED)
 {
 	close_and_fail();
 	assert_int_equal(op_session_remove(session_fd, "samples/2026-11-21T02:17Z"), 0);
+	turn();
 	pass(5 * SECOND);
 	turn();
 	assert_int_equal(opd_unwritten_count(&sync_thread), 0);
