@@ -67,7 +67,7 @@ def log_says(box, text, nr=1):
 
 
 def steps(box, clock, sessions):
-    sessions.work()
+    sessions.look()
     clock.step(HOUR)
     sessions.closes("after an hour")
     sessions.work()
