@@ -57,6 +57,6 @@ libop_libop_a_SOURCES = \
 	libop/session_sum.c \
 	libop/sha256.c libop/sha256.h \
 	libop/sys.c libop/sys.h \
-	libop/text.c libop/text.h
+	libop/text.c libop/text.h libop/tracepoint.c libop/tracepoint.h
 libop_libop_a_CPPFLAGS = $(AM_CPPFLAGS) $(ZSTD_CFLAGS)
 libop_libop_a_CFLAGS = $(AM_CFLAGS)
