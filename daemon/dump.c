@@ -11,7 +11,7 @@
 #include "daemon/log.h"
 #include "daemon/settle.h"
 #include "daemon/stats_dir.h"
-#include "daemon/sync.h"
+#include "daemon/write_out.h"
 #include "libop/dcookie.h"
 #include "libop/file.h"
 #include "libop/session.h"
@@ -28,26 +28,6 @@
 #define TOGETHER_PATHS 64
 
 #define GROWN "a sample file that has grown"
-
-/* Whatever becomes of the session meanwhile, its directory is open: what was taken is written where it is. */
-struct opd_write_out {
-	struct opd_write_out *next; /* sync->writing */
-	struct opd_sync *sync;
-	struct opd_job *job; /* NULL: nobody waits for it */
-	int session_fd;
-	int current_fd; /* or -errno */
-	char **paths; /* below the session directory, in samples/current when they were taken */
-	size_t nr_paths;
-	struct opd_cookie_file *cookie_file; /* NULL: the table is not kept */
-	struct opd_cookie_snapshot *cookies; /* of the current session */
-	bool closing;
-	bool dropped; /* what could not be written may not be in memory either any more */
-	struct op_text closed_cookies; /* of a session that is closed */
-	uint64_t number; /* of those that are closed, each under way with a name of its own */
-	struct op_odb_pending *pending; /* of its sample files */
-	bool whole;         /* of files that changed not all are known: all that is to be written in this file system */
-	uint64_t nr_resets, nr_failures, nr_settle_failures; /* when the dump began */
-};
 
 static int sync_path(int current_fd, const char *path, int flags)
 {
@@ -231,23 +211,24 @@ static int write_closed_cookies(const struct opd_write_out *out)
 	return err;
 }
 
-/* What a dump had promised of them is kept until they are written. */
+/* What a dump had promised of them is kept until they are written; what cannot be written stays in the list. */
 static int settle_files(struct opd_write_out *out)
 {
+	struct op_odb_pending **link = &out->pending;
 	int first_err = 0;
 
-	while (out->pending) {
-		struct op_odb_pending *pending = out->pending;
+	while (*link) {
+		struct op_odb_pending *pending = *link, *next = *op_odb_pending_next(pending);
 		int err = out->current_fd < 0 ? out->current_fd : op_odb_pending_open(pending, out->current_fd, OP_SESSION_CURRENT);
 
-		out->pending = *op_odb_pending_next(pending);
-		*op_odb_pending_next(pending) = NULL;
 		if (!err)
-			err = op_odb_settle(out->session_fd, pending);
-		else
-			op_odb_pending_free(pending);
+			err = op_odb_settle_or_keep(out->session_fd, pending);
 		if (!first_err)
 			first_err = err;
+		if (err)
+			link = op_odb_pending_next(pending);
+		else
+			*link = next;
 	}
 	return first_err;
 }
@@ -265,7 +246,7 @@ static int write_whole(const struct opd_write_out *out)
 	return out->whole || out->closing ? op_sys_syncfs(out->session_fd) : 0;
 }
 
-static void free_write_out(struct opd_write_out *out)
+void opd_write_out_free(struct opd_write_out *out)
 {
 	for (size_t i = 0; i < out->nr_paths; i++)
 		free(out->paths[i]);
@@ -286,9 +267,9 @@ static bool may_have_dropped(int err)
 	return err == -EIO || err == -ENOSPC || err == -EDQUOT;
 }
 
-static int write_all(struct opd_write_out *out, const char **ret_failed)
+int opd_write_out_end(struct opd_write_out *out, int err, const char **ret_failed)
 {
-	int err = write_paths(out, ret_failed), settle_err = settle_files(out), table_err = write_cookies(out);
+	int settle_err = settle_files(out), table_err = write_cookies(out);
 
 	if (!err && settle_err) {
 		*ret_failed = GROWN;
@@ -311,12 +292,22 @@ static int write_all(struct opd_write_out *out, const char **ret_failed)
 	return err;
 }
 
+/* In a session that is closed nobody counts any more, so what failed before, and may be clean for the kernel, can be written anew. */
+static int write_all(struct opd_write_out *out, const char **ret_failed)
+{
+	struct opd_settler *settler = out->sync->pipeline->count.settler;
+	bool anew = out->closing && settler && opd_settler_has_failed(settler);
+	int err = anew ? opd_write_out_anew(out, ret_failed) : write_paths(out, ret_failed);
+
+	return opd_write_out_end(out, err, ret_failed);
+}
+
 static void tell(const struct opd_write_out *out, int err, const char *failed)
 {
 	struct opd_job *job = out->job;
 
 	if (!job) {
-		opd_log(SD_WARNING, "cannot write %s of a closed session to the disk: %s", failed, strerror(-err));
+		opd_log(SD_WARNING, "cannot write %s of a closed session to the disk: %s; it is tried again", failed, strerror(-err));
 		return;
 	}
 	job->error = err == -ENOENT ? -ESTALE : err; /* the daemon is there, the file is not */
@@ -382,6 +373,7 @@ static void *run(void *arg)
 	struct opd_sync *sync = out->sync;
 	struct opd_job *job = out->job;
 	const char *failed = "";
+	bool closing = out->closing;
 	int err = write_all(out, &failed);
 
 	if (!err)
@@ -393,13 +385,15 @@ static void *run(void *arg)
 		err = 0; /* a reset removed what was to be written */
 	err = await_turn(out, err, &failed);
 	end_turn(out);
-	sync->files_removed |= err == -ENOENT && !out->closing;
+	sync->files_removed |= err == -ENOENT && !closing;
 	note_failure_of(out, err);
 	pthread_cond_broadcast(&sync->dump_ended);
 	pthread_mutex_unlock(&sync->lock);
 	if (err)
 		tell(out, err, failed);
-	free_write_out(out);
+	out->job = NULL;
+	if (!err || !closing || !opd_unwritten_keep(out))
+		opd_write_out_free(out);
 	if (job)
 		opd_sync_give_back(sync, job);
 	opd_sync_thread_ends(sync);
@@ -448,7 +442,7 @@ static void drop(struct opd_write_out *out)
 	end_turn(out);
 	sync->write_failed = true;
 	pthread_mutex_unlock(&sync->lock);
-	free_write_out(out);
+	opd_write_out_free(out);
 	opd_sync_thread_ends(sync);
 }
 

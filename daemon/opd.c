@@ -265,11 +265,24 @@ static void free_jobs(struct opd_job *jobs)
 	}
 }
 
-/* Left early, the thread is asked to end here; nobody waits for what it still gives back. */
+/* Nobody waits for what the thread gave back last, but whether the samples are on the disk decides how opd ends. */
+static void take_result(struct opd *opd)
+{
+	for (struct opd_job *job = opd->sync.done; job; job = job->next) {
+		if (job->kind != OPD_JOB_QUIT)
+			continue;
+		free(job->arg);
+		job->arg = NULL;
+		opd_job_done(opd, job);
+	}
+}
+
+/* Left early, the thread is asked to end here. */
 static void fini_sync(struct opd *opd)
 {
 	opd_quit(opd);
 	opd_sync_stop(&opd->sync);
+	take_result(opd);
 	free_jobs(opd->sync.submitted);
 	free_jobs(opd->sync.done);
 	free_jobs(opd->quit_job);
@@ -406,6 +419,8 @@ static int run(struct opd *opd)
 	while (nr_up--)
 		if (steps[nr_up].fini)
 			steps[nr_up].fini(opd);
+	if (opd->is_unwritten)
+		return OPD_EXIT_UNWRITTEN;
 	return err < 0 ? EXIT_FAILURE : err;
 }
 

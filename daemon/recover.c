@@ -150,10 +150,12 @@ static void recover_session(struct recovery *recovery, const char *session)
 /* ---- sessions that were closed ---- */
 
 struct sessions {
+	int session_fd;
 	char **paths; /* "samples/NAME" */
 	size_t nr;
 };
 
+/* What is empty was left by a daemon that was killed while it closed a session. */
 static int add_session(const char *name, void *arg)
 {
 	struct sessions *sessions = arg;
@@ -168,7 +170,10 @@ static int add_session(const char *name, void *arg)
 	paths[sessions->nr] = join("samples", name);
 	if (!paths[sessions->nr])
 		return -ENOMEM;
-	sessions->nr++;
+	if (op_sys_unlinkat(sessions->session_fd, paths[sessions->nr], AT_REMOVEDIR))
+		sessions->nr++;
+	else
+		free(paths[sessions->nr]);
 	return 0;
 }
 
@@ -256,7 +261,7 @@ void opd_recover(int session_fd, bool was_unclean)
 {
 	struct recovery recovery = { .session_fd = session_fd };
 	struct op_odb_recovery pending = { 0 };
-	struct sessions sessions = { 0 };
+	struct sessions sessions = { .session_fd = session_fd };
 	int err = op_session_visit_dir(session_fd, "samples", add_session, &sessions);
 	struct op_odb_moves moves = { .from = OP_SESSION_CURRENT, .to = sessions.paths, .nr_to = sessions.nr };
 

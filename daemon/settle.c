@@ -6,12 +6,16 @@
 
 #include "daemon/log.h"
 
+#define KEPT_MAX 256
+
 struct opd_settler {
 	int session_fd;
 	pthread_t thread;
 	pthread_mutex_t lock; /* protects what follows */
 	pthread_cond_t changed;
-	uint64_t nr_begun, nr_ended, nr_failed;
+	uint64_t nr_begun, nr_ended, nr_failed; /* ever */
+	struct op_odb_pending *failed; /* each has a descriptor */
+	unsigned int nr_kept;          /* of these */
 	struct op_odb_pending *first; /* the newest is settled first: it makes older ones of its file needless */
 	bool end;
 };
@@ -35,12 +39,30 @@ static struct op_odb_pending *take(struct opd_settler *settler, int *ret_err)
 	return pending;
 }
 
-/* One that cannot be opened is left to the next start. */
-static int settle(const struct opd_settler *settler, struct op_odb_pending *pending, int err)
+static bool keep(struct opd_settler *settler, struct op_odb_pending *pending)
 {
+	bool has_room;
+
+	pthread_mutex_lock(&settler->lock);
+	has_room = settler->nr_kept < KEPT_MAX;
+	if (has_room) {
+		*op_odb_pending_next(pending) = settler->failed;
+		settler->failed = pending;
+		settler->nr_kept++;
+	}
+	pthread_mutex_unlock(&settler->lock);
+	return has_room;
+}
+
+/* One that cannot be opened, or that there is no room for, is left to the next start. */
+static int settle(struct opd_settler *settler, struct op_odb_pending *pending, int err)
+{
+	int open_err = err;
+
 	if (!err)
-		return op_odb_settle(settler->session_fd, pending);
-	op_odb_pending_free(pending);
+		err = op_odb_settle_or_keep(settler->session_fd, pending);
+	if (err && (open_err || !keep(settler, pending)))
+		op_odb_pending_free(pending);
 	return err;
 }
 
@@ -128,6 +150,37 @@ uint64_t opd_settler_nr_failed(struct opd_settler *settler, bool wait)
 	return nr_failed;
 }
 
+struct op_odb_pending *opd_settler_take_failed(struct opd_settler *settler, int top_fd, const char *top)
+{
+	struct op_odb_pending *taken = NULL, **link = &settler->failed;
+
+	pthread_mutex_lock(&settler->lock);
+	while (*link) {
+		struct op_odb_pending *pending = *link, **next = op_odb_pending_next(pending);
+
+		if (op_odb_pending_is_in(pending, top_fd, top)) {
+			*link = *next;
+			*next = taken;
+			taken = pending;
+			settler->nr_kept--;
+		} else {
+			link = next;
+		}
+	}
+	pthread_mutex_unlock(&settler->lock);
+	return taken;
+}
+
+bool opd_settler_has_failed(struct opd_settler *settler)
+{
+	bool has;
+
+	pthread_mutex_lock(&settler->lock);
+	has = settler->failed;
+	pthread_mutex_unlock(&settler->lock);
+	return has;
+}
+
 void opd_settler_free(struct opd_settler *settler)
 {
 	if (!settler)
@@ -139,5 +192,6 @@ void opd_settler_free(struct opd_settler *settler)
 	pthread_join(settler->thread, NULL);
 	pthread_cond_destroy(&settler->changed);
 	pthread_mutex_destroy(&settler->lock);
+	op_odb_pending_free(settler->failed);
 	free(settler);
 }

@@ -9,6 +9,7 @@
 #include "daemon/jit_write.h"
 #include "daemon/log.h"
 #include "daemon/stats_dir.h"
+#include "daemon/unwritten.h"
 #include "libop/clock.h"
 
 #define WAKE_TAG        UINT64_MAX
@@ -366,6 +367,7 @@ static void release(struct opd_sync *sync)
 	sync->pipeline->count.lose = NULL;
 	opd_book_close(&sync->book);
 	opd_retention_free(&sync->retention);
+	opd_unwritten_free(sync);
 	pthread_mutex_destroy(&sync->lock);
 	pthread_cond_destroy(&sync->dump_ended);
 }

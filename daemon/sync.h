@@ -74,6 +74,8 @@ struct opd_sync {
 	bool write_failed;  /* a dump could not write: everything is to be written again */
 	bool pages_gone;    /* and what the kernel could not write it may have dropped: every file is to be made anew */
 	bool files_removed; /* a dump did not find what it was to write */
+	struct opd_write_out *unwritten; /* closed sessions that are to be written again (unwritten.h) */
+	uint64_t nr_unwritten;           /* also those that are under way */
 	bool retaining;     /* retention's thread runs; it is among nr_dumps_under_way */
 	uint64_t nr_resets;
 	bool wants_profiling; /* for the next daemon, as START or STOP said last */

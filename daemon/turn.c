@@ -7,6 +7,7 @@
 #include "daemon/jit_write.h"
 #include "daemon/log.h"
 #include "daemon/sync.h"
+#include "daemon/unwritten.h"
 #include "libop/clock.h"
 #include "libop/session.h"
 #include "libop/sys.h"
@@ -224,5 +225,6 @@ void opd_sync_turn(struct opd_sync *sync)
 		sync->next_book_ns = now_ns + BOOK_INTERVAL_NS;
 	}
 	opd_retain_if_due(sync, now_ns);
+	opd_unwritten_retry(sync, now_ns);
 	sync->next_turn_ns = now_ns + sync->config->visit_ms * OP_NS_PER_MS;
 }

@@ -148,11 +148,17 @@ struct op_odb_pending **op_odb_pending_next(struct op_odb_pending *pending) OP_N
  */
 int op_odb_pending_open(struct op_odb_pending *pending, int top_fd, const char *top) OP_NONNULL OP_MUST_CHECK;
 
+/* Whether the file is what stands at its path in the directory top_fd, which was called `top` when it was opened. */
+bool op_odb_pending_is_in(const struct op_odb_pending *pending, int top_fd, const char *top) OP_NONNULL;
+
 /*
  * Writes the file to the disk and removes what was kept of the other one; frees `pending`. Waits for the disk: any thread but one that counts.
  * 0, or -errno from writing, and then the other one is kept for op_odb_recover.
  */
 int op_odb_settle(int dir_fd, struct op_odb_pending *pending) OP_NONNULL OP_MUST_CHECK;
+
+/* The same, but after an error `pending` is still the caller's. Before another try the file is to be written anew: the kernel reports an error once. */
+int op_odb_settle_or_keep(int dir_fd, struct op_odb_pending *pending) OP_NONNULL OP_MUST_CHECK;
 
 /* Frees a list without settling: op_odb_recover does it at the next start. NULL is allowed. */
 void op_odb_pending_free(struct op_odb_pending *pending);

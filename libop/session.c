@@ -521,6 +521,64 @@ bool op_session_is_locked(const char *session_dir)
 	return locked;
 }
 
+int op_session_leave_unclean(int session_fd)
+{
+	int fd = op_sys_openat(session_fd, OP_SESSION_UNCLEAN, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
+
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 0;
+}
+
+static int open_lock(int session_fd, bool *ret_was_there)
+{
+	int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+	int fd = op_sys_openat(session_fd, OP_SESSION_LOCK, flags | O_EXCL, 0644);
+
+	*ret_was_there = fd == -EEXIST;
+	return fd == -EEXIST ? op_sys_openat(session_fd, OP_SESSION_LOCK, flags, 0644) : fd;
+}
+
+/* Who ended may have removed the file between the opening and the lock: then it is not the one that others see. */
+static bool is_removed(int fd)
+{
+	struct stat st;
+
+	return !op_sys_fstat(fd, &st) && !st.st_nlink;
+}
+
+int op_session_lock(int session_fd)
+{
+	bool was_there, again;
+	int fd, err;
+
+	do {
+		fd = open_lock(session_fd, &was_there);
+		if (fd < 0)
+			return fd;
+		if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+			err = errno == EWOULDBLOCK ? -EBUSY : -errno;
+			close(fd);
+			return err;
+		}
+		again = is_removed(fd);
+		if (again)
+			close(fd);
+	} while (again);
+	err = was_there ? op_session_leave_unclean(session_fd) : 0;
+	if (!err)
+		return fd;
+	close(fd);
+	return err;
+}
+
+void op_session_unlock(int session_fd, int lock_fd)
+{
+	op_sys_unlinkat(session_fd, OP_SESSION_LOCK, 0);
+	close(lock_fd);
+}
+
 static const char *const profiling_words[] = { "off\n", "on\n" };
 
 bool op_session_wants_profiling(int session_fd, bool preset)

@@ -33,6 +33,9 @@ int op_sys_name_to_handle(const char *path, struct file_handle *handle) OP_MUST_
 int op_sys_mkdirat(int dir_fd, const char *path, mode_t mode) OP_MUST_CHECK;
 int op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path) OP_MUST_CHECK;
 int op_sys_rename_new(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path) OP_MUST_CHECK; /* -EEXIST: nothing is replaced */
+
+/* Each becomes the other, in one step; both must be there. -EINVAL or -ENOSYS where the file system or the kernel cannot. */
+int op_sys_rename_exchange(int dir_fd, const char *path, const char *other_path) OP_MUST_CHECK;
 int op_sys_unlinkat(int dir_fd, const char *path, int flags);
 int op_sys_linkat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path) OP_MUST_CHECK;
 int op_sys_symlinkat(const char *target, int dir_fd, const char *path) OP_MUST_CHECK;
@@ -82,5 +85,8 @@ int op_sys_let_go(void *map, size_t nr_bytes);
 
 /* Writes all bytes, also after short writes and signals. 0 or -errno. */
 int op_sys_write_all(int fd, const void *buffer, size_t nr_bytes) OP_MUST_CHECK;
+
+/* The same at an offset. */
+int op_sys_pwrite_all(int fd, const void *buffer, size_t nr_bytes, off_t offset) OP_MUST_CHECK;
 
 #endif

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
 A power cut while the disk is slow and a session is closed: what a dump had promised is in one of the sessions afterwards, also what lay in files that grew
-and had not been written, and every session can be read. usage: test_fault_rotate.py [CUTS], default 2.
+and had not been written, and every session can be read. What could not be written is written when the disk takes it again. usage: test_fault_rotate.py [CUTS], default 2.
 """
 import errno
 import os
@@ -115,6 +115,13 @@ def cut(box, shim, number, promised):
     shutil.rmtree(after)
 
 
+def check_written_later(box, name, waiting):
+    """The disk takes it again: the running daemon writes what it could not, and keeps nothing more of it."""
+    mark = os.path.join(box.session, "samples", name, "closing")
+    opdtest.wait_until(lambda: not os.path.exists(mark) and not waiting & set(links(box)), 60, "%s is not written later" % name)
+    opdtest.wait_until(lambda: box.status()["sessions_not_written"] == 0, 10, "the status still counts %s" % name)
+
+
 def one_round(box, shim, number):
     """The disk is held, and what is closed then cannot be written; or it answers again, and the closed session alone has errors."""
     name = "cut-%d" % number
@@ -131,10 +138,13 @@ def one_round(box, shim, number):
     if number % 2:
         shim.say("fail fsync %d samples/%s" % (errno.EIO, name))
         require(saving.wait(60) == 1, "a session that cannot be written is saved")
+        require(box.status()["sessions_not_written"] == 1, "the status does not say it")
         require(waiting <= set(links(box)), "what a dump promised is not kept: %s" % (waiting - set(links(box))))
     cut(box, shim, number, promised)
     shim.say()
     saving.wait(60)
+    if number % 2:
+        check_written_later(box, name, waiting)
     print("cut %d: %d counts promised, %d files waited for the disk, sessions %s" %
           (number, len(promised), len(waiting), sessions_of(box.session)))
 

@@ -37,6 +37,7 @@ tests_unit_test_server_LDADD = libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
 tests_unit_test_session_close_SOURCES = tests/unit/test_session_close.c tests/unit/test_box.h tests/unit/sample_writer.h
 tests_unit_test_session_close_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_session_close_LDADD = libop/libop.a $(CMOCKA_LIBS)
+tests_unit_test_session_close_LDFLAGS = $(AM_LDFLAGS) -pthread
 
 EXTRA_DIST += tests/system/test_opcontrol.py
 
