@@ -16,7 +16,6 @@ import opdtest
 from opdtest import reader, require
 from test_rotation import read_ledger
 
-SCRIPTS = ("import json, re, socket, subprocess", "import decimal, email.message, argparse", "import asyncio, xml.dom.minidom, unittest")
 NR_WAITING = 2  # one is being written, another is behind it
 
 
@@ -36,28 +35,6 @@ def counts(session, names):
 
 def links(box):
     return [name for name in os.listdir(os.path.join(box.session, "tmp")) if ".for-" in name]
-
-
-def make_interpreters(box, number):
-    """Applications of their own that can be at few addresses, and at many. They find their library beside them."""
-    library = os.path.join(box.dir, "lib")
-    if not os.path.exists(library):
-        os.symlink(os.path.join(sys.base_prefix, "lib"), library)
-    paths = [os.path.join(box.dir, "bin", "python-%d-%d" % (number, i)) for i in range(2 * NR_WAITING)]
-    os.makedirs(os.path.join(box.dir, "bin"), exist_ok=True)
-    for path in paths:
-        shutil.copy(os.path.realpath(sys.executable), path)
-    return paths
-
-
-def grow(box, paths):
-    """More and more addresses, until files that the dump wrote wait for the disk."""
-    def has_grown():
-        for path in paths:
-            for script in SCRIPTS:
-                box.good(path, "-I", "-c", script)
-        return len(links(box)) >= NR_WAITING
-    opdtest.wait_until(has_grown, 60, "not enough files grew")
 
 
 def close_session(box, name):
@@ -125,14 +102,13 @@ def check_written_later(box, name, waiting):
 def one_round(box, shim, number):
     """The disk is held, and what is closed then cannot be written; or it answers again, and the closed session alone has errors."""
     name = "cut-%d" % number
-    paths = make_interpreters(box, number)
-    for path in paths:
-        box.good(path, "-I", "-S", "-c", "pass")
+    growing = faultload.Growing(box, "growing-%d" % number, NR_WAITING)
     box.opcontrol("--dump")
     promised = counts(box.session, ["current"])
     box.opcontrol("--dump")
     shim.say("hold")
-    grow(box, paths)
+    growing.grow()
+    opdtest.wait_until(lambda: len(links(box)) >= NR_WAITING, 60, "not enough files grew")
     waiting = set(links(box))
     saving = close_session(box, name)
     if number % 2:
