@@ -89,7 +89,7 @@ struct op_mring_writer {
 	uint8_t *data;
 	uint64_t mask;
 	uint64_t head;	/* as published */
-	uint64_t limit; /* what may be written without a look at data_tail: up to here */
+	uint64_t limit; /* what may be written without a look at data_tail: up to here; nothing when not above the head */
 	uint64_t next;	/* head after the commit */
 	struct perf_event_header *record;
 	uint32_t nr_bytes; /* of the record */
@@ -157,10 +157,17 @@ void op_mring_wake(struct op_mring_writer *writer) OP_NONNULL;
 void op_mring_wake_now(struct op_mring_writer *writer) OP_NONNULL;
 int op_mring_drop(struct op_mring_writer *writer) OP_NONNULL;
 
+/* Whether it is a size, and fits without a look at the reader. */
+static inline bool op_mring_fits(const struct op_mring_writer *writer, size_t nr_bytes)
+{
+	/* Signed: of a writer in overwrite mode that has not committed the limit is below the head. */
+	return (int64_t)(writer->limit - writer->head) >= (int64_t)nr_bytes && nr_bytes - 8 <= OP_MRING_RECORD_MAX - 8 && nr_bytes % 8 == 0;
+}
+
 /* Claims without a look at the reader. */
 static inline bool op_mring_claim(struct op_mring_writer *writer, size_t nr_bytes, struct perf_event_header **ret_record)
 {
-	if (op_unlikely(nr_bytes > writer->limit - writer->head || nr_bytes - 8 > OP_MRING_RECORD_MAX - 8 || nr_bytes % 8))
+	if (op_unlikely(!op_mring_fits(writer, nr_bytes)))
 		return false;
 	writer->record = (void *)(writer->data + (writer->head & writer->mask));
 	writer->nr_bytes = (uint32_t)nr_bytes;
@@ -203,7 +210,7 @@ static inline bool op_mring_has_room(struct op_mring_writer *writer, size_t nr_b
 {
 	size_t in_this_page = writer->page_bytes - (writer->head & (writer->page_bytes - 1));
 
-	if (op_likely(nr_bytes <= writer->limit - writer->head && (!in_page || nr_bytes <= in_this_page)))
+	if (op_likely(op_mring_fits(writer, nr_bytes) && (!in_page || nr_bytes <= in_this_page)))
 		return true;
 	return op_mring_has_room_slow(writer, nr_bytes, in_page);
 }

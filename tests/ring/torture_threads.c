@@ -82,12 +82,17 @@ static void write_records(struct run *run, struct writers *writers)
 		if (err)
 			continue;
 		fill((void *)place, number, nr_bytes, &seed);
-		if (random_u64(&seed) % 1024 == 0) {
+		switch (random_u64(&seed) % 1024) {
+		case 0:
 			abandon(run->mode, writers);
 			number--; /* once more */
-			continue;
+			break;
+		case 1:
+			number--; /* forgotten with the next reservation */
+			break;
+		default:
+			commit(run->mode, writers);
 		}
-		commit(run->mode, writers);
 	}
 }
 

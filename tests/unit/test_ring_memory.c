@@ -34,6 +34,13 @@ static int setup_large(void **state)
 	return 0;
 }
 
+static int setup_huge(void **state)
+{
+	*state = calloc(1, sizeof(struct mring_box));
+	mring_box_open(*state, 32 * PAGE, 0, 0);
+	return 0;
+}
+
 static int setup_overwrite(void **state)
 {
 	*state = calloc(1, sizeof(struct mring_box));
@@ -402,6 +409,42 @@ static void remembers_what_a_reservation_given_up_tore(void **state)
 	assert_int_equal(box->reader.damaged, 0);
 }
 
+static void forgets_what_was_not_committed_when_it_overwrites(void **state)
+{
+	struct mring_box *box = *state;
+	struct perf_event_header *record;
+	uint64_t written = 0;
+
+	for (size_t nr_forgotten = 0; nr_forgotten < 4; nr_forgotten++) {
+		uint64_t head = box->writer.head;
+
+		for (size_t i = 0; i < nr_forgotten; i++)
+			assert_int_equal(op_mring_reserve(&box->writer, 64 << i, &record), 0);
+		written++;
+		assert_int_equal(put(box, written, size_of(written)), 0);
+		assert_int_equal(box->writer.head, head - size_of(written));
+		assert_true(op_mring_has_room(&box->writer, 16, false));
+	}
+	assert_int_equal(read_snapshot(box, written), written);
+}
+
+static void forgets_what_was_not_committed(void **state)
+{
+	struct mring_box *box = *state;
+	struct perf_event_header *record;
+	uint64_t read = 0;
+
+	for (uint64_t written = 0; written < 300; written++) {
+		assert_int_equal(op_mring_reserve(&box->writer, 16 + written % 100 * 8, &record), 0);
+		memset(record, 0xff, 16 + written % 100 * 8);
+		if (written % 3 == 0)
+			assert_int_equal(op_mring_reserve_in_page(&box->writer, 800, &record), 0);
+		assert_int_equal(put(box, written, size_of(written)), 0);
+		read_all(box, &read);
+		assert_int_equal(read, written + 1);
+	}
+}
+
 static void has_one_writer(void **state)
 {
 	struct mring_box *box = *state;
@@ -661,6 +704,25 @@ static void has_room_for_the_lost_record_too(void **state)
 	assert_int_equal(memory_ring_word(record, 2), 1);
 }
 
+/* Also when the writer need not look at the reader, because there is room enough. */
+static void has_room_for_nothing_that_is_refused(void **state)
+{
+	const size_t refused[] = { 0, 4, 7, 20, OP_MRING_RECORD_MAX + 8, 80000, SIZE_MAX, SIZE_MAX & ~(size_t)7 };
+	struct mring_box *box = *state;
+	struct perf_event_header *record;
+
+	assert_int_equal(put(box, 1, 64), 0);
+	for (size_t i = 0; i < op_array_size(refused); i++) {
+		assert_false(op_mring_has_room(&box->writer, refused[i], false));
+		assert_false(op_mring_has_room(&box->writer, refused[i], true));
+		assert_true(op_mring_reserve(&box->writer, refused[i], &record) < 0);
+	}
+	assert_false(op_mring_has_room(&box->writer, PAGE + 8, true));
+	assert_true(op_mring_has_room(&box->writer, OP_MRING_RECORD_MAX, false));
+	assert_true(op_mring_has_room(&box->writer, 8, true));
+	assert_int_equal(op_mring_dropped(&box->ring), 0);
+}
+
 static void has_room_in_a_page_with_the_gap(void **state)
 {
 	struct mring_box *box = *state;
@@ -694,6 +756,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(has_room_for_what_reserve_takes, setup),
 		TEST(has_room_for_the_lost_record_too, setup),
+		TEST(has_room_for_nothing_that_is_refused, setup_huge),
 		TEST(has_room_in_a_page_with_the_gap, setup_large),
 		TEST(always_has_room_when_it_overwrites, setup_overwrite),
 		TEST(reads_what_was_written_over_many_wraps, setup),
@@ -711,6 +774,8 @@ int main(void)
 		TEST(overwrites_within_pages, setup_overwrite),
 		TEST(stops_at_what_a_reservation_tore, setup_overwrite),
 		TEST(remembers_what_a_reservation_given_up_tore, setup_overwrite),
+		TEST(forgets_what_was_not_committed, setup),
+		TEST(forgets_what_was_not_committed_when_it_overwrites, setup_overwrite),
 		TEST(has_one_writer, setup),
 		TEST(hands_losses_to_the_next_writer, setup),
 		TEST(does_not_believe_the_reader, setup),

@@ -274,6 +274,49 @@ static void joins_snapshots(void **state)
 	}
 }
 
+static void read_newest(struct box *box)
+{
+	struct op_ring *ring = op_mring_pair_read_ring(&box->ends.reader);
+	const struct perf_event_header *record;
+
+	assert_non_null(ring);
+	op_ring_begin(ring);
+	for (uint64_t number = box->written; number > box->expected; number--) {
+		record = op_ring_next(ring);
+		assert_non_null(record);
+		assert_int_equal(memory_ring_word(record, 2), number - 1);
+	}
+	assert_null(op_ring_next(ring));
+	op_ring_end(ring);
+	assert_int_equal(ring->damaged, 0);
+	box->expected = box->written;
+}
+
+/* A reservation that is followed by another one, with a swap between them or not. */
+static void forgets_what_was_not_committed(void **state)
+{
+	struct box *box = *state;
+	bool overwrites = box->ends.pair.rings[0].flags & OP_MRING_OVERWRITE;
+
+	for (int turn = 0; turn < 40; turn++) {
+		assert_int_equal(put(box), 0);
+		assert_int_equal(reserve(box), 0);
+		if (turn % 4 < 2)
+			assert_int_equal(reserve(box), 0);
+		assert_int_equal(op_mring_pair_swap(&box->ends.reader), 0);
+		assert_null(op_mring_pair_read_ring(&box->ends.reader));
+		if (turn % 2)
+			assert_int_equal(reserve(box), 0); /* in the other ring */
+		else
+			op_mring_pair_abandon(&box->ends.writer);
+		if (overwrites)
+			read_newest(box);
+		else
+			read_frozen(box);
+		assert_int_equal(box->expected, box->written);
+	}
+}
+
 ssize_t __real_op_sys_write(int fd, const void *buffer, size_t nr_bytes);
 ssize_t __wrap_op_sys_write(int fd, const void *buffer, size_t nr_bytes);
 
@@ -718,6 +761,8 @@ int main(void)
 		TEST(tells_losses_in_the_ring_of_the_next_success, setup),
 		TEST(hands_losses_to_the_next_writer, setup),
 		TEST(goes_on_after_a_writer_that_died_inside, setup),
+		TEST(forgets_what_was_not_committed, setup),
+		TEST(forgets_what_was_not_committed, setup_overwrite),
 		TEST(joins_snapshots, setup_overwrite),
 		TEST(wakes_through_one_descriptor, setup),
 		TEST(counts_until_a_wake_up_over_swaps, setup),
