@@ -36,9 +36,9 @@ static int open_cpu(size_t sideband_bytes, struct opd_import_cpu **ret_cpu)
 	if (!cpu)
 		return -ENOMEM;
 	/* The writer fences for itself: it rests while the ring is read. */
-	err = op_mring_pair_create(RING_BYTES, OP_MRING_FENCE, &cpu->pair);
+	err = op_mring_pair_create(RING_BYTES, OP_MRING_FENCE | OP_MRING_OWN_WRITER, &cpu->pair);
 	if (!err)
-		err = op_mring_create(sideband_bytes, 0, 0, &cpu->sideband);
+		err = op_mring_create(sideband_bytes, 0, OP_MRING_OWN_WRITER, &cpu->sideband);
 	if (!err)
 		err = op_mring_pair_writer_open(&cpu->pair, &cpu->writer);
 	if (!err)

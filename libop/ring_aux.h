@@ -77,7 +77,10 @@ size_t op_aux_write(struct op_aux_handle *handle, const void *bytes, size_t nr_b
  */
 int op_aux_end(struct op_aux_handle *handle, struct op_mring_writer *data, size_t nr_bytes) OP_NONNULL OP_MUST_CHECK;
 
-/* Called with pieces in order, none of which crosses a page. Not 0 ends the copying. */
+/*
+ * Called with pieces in order, none of which crosses a page, where they lie: a writer that lies may change them meanwhile. Not 0 ends
+ * the copying.
+ */
 typedef int op_aux_piece_fn(const void *bytes, size_t nr_bytes, void *arg);
 
 /*

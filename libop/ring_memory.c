@@ -10,7 +10,8 @@
 #include "libop/sys.h"
 
 #define MAGIC UINT64_C(0x31676e69726d706f) /* "opmring1" */
-#define FLAGS (OP_MRING_OVERWRITE | OP_MRING_FENCE)
+#define SHARED_FLAGS ((unsigned int)(OP_MRING_OVERWRITE | OP_MRING_FENCE))
+#define FLAGS (SHARED_FLAGS | OP_MRING_OWN_WRITER)
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
 
 /* Where a record goes: [start, start + nr_bytes), with zeros in [gap_from, gap_to). `next` is the head behind it. */
@@ -94,7 +95,7 @@ int op_mring_create(size_t data_bytes, size_t aux_bytes, unsigned int flags, str
 	};
 	int err;
 
-	if (!is_area(data_bytes, ring.page_bytes) || (aux_bytes && !is_area(aux_bytes, ring.page_bytes)) || (flags & ~(unsigned int)FLAGS))
+	if (!is_area(data_bytes, ring.page_bytes) || (aux_bytes && !is_area(aux_bytes, ring.page_bytes)) || (flags & ~FLAGS))
 		return -EINVAL;
 	err = make_memory(&ring);
 	if (err < 0) {
@@ -105,7 +106,7 @@ int op_mring_create(size_t data_bytes, size_t aux_bytes, unsigned int flags, str
 	ring.control->data_size = data_bytes;
 	ring.control->aux_offset = ring.page_bytes + data_bytes;
 	ring.control->aux_size = aux_bytes;
-	ring.shared->flags = flags;
+	ring.shared->flags = flags & SHARED_FLAGS;
 	ring.shared->magic = MAGIC;
 	*ret_ring = ring;
 	return 0;
@@ -134,7 +135,7 @@ static int take_sizes(struct op_mring *ring)
 	ring->data_bytes = control.data_size;
 	ring->aux_bytes = control.aux_size;
 	ring->flags = shared.flags;
-	if (nr != sizeof(shared) || shared.magic != MAGIC || (shared.flags & ~(uint32_t)FLAGS) ||
+	if (nr != sizeof(shared) || shared.magic != MAGIC || (shared.flags & ~SHARED_FLAGS) ||
 	    !is_area(ring->data_bytes, ring->page_bytes) || (ring->aux_bytes && !is_area(ring->aux_bytes, ring->page_bytes)) ||
 	    control.data_offset != ring->page_bytes || control.aux_offset != ring->page_bytes + ring->data_bytes ||
 	    (uint64_t)st.st_size != ring->page_bytes + ring->data_bytes + ring->aux_bytes)
@@ -161,7 +162,7 @@ static int check_wake_fd(int fd)
 
 int op_mring_attach(int fd, int wake_fd, struct op_mring *ret_ring)
 {
-	struct op_mring ring = { .fd = -1, .wake_fd = -1, .page_bytes = (size_t)sysconf(_SC_PAGESIZE), .foreign = true };
+	struct op_mring ring = { .fd = -1, .wake_fd = -1, .page_bytes = (size_t)sysconf(_SC_PAGESIZE) };
 	int err;
 
 	err = op_sys_fcntl(fd, F_GET_SEALS, 0);
@@ -194,7 +195,8 @@ void op_mring_reader(const struct op_mring *ring, struct op_ring *ret_reader)
 		.k_data = ring->data,
 		.data_bytes = ring->data_bytes,
 		.tail = ring->flags & OP_MRING_OVERWRITE ? 0 : op_load_relaxed(&ring->control->data_tail) & ~(uint64_t)7,
-		.flags = OP_RING_GAPS | (ring->flags & OP_MRING_OVERWRITE ? OP_RING_BACKWARD : 0) | (ring->foreign ? OP_RING_COPY : 0),
+		.flags = OP_RING_GAPS | (ring->flags & OP_MRING_OVERWRITE ? OP_RING_BACKWARD : 0) |
+			 (ring->flags & OP_MRING_OWN_WRITER ? 0 : OP_RING_COPY),
 		.floor = ring->flags & OP_MRING_OVERWRITE ? &ring->shared->floor : NULL,
 	};
 }

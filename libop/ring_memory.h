@@ -2,7 +2,8 @@
 /*
  * The memory ring: the kernel's control page and records (libop/ring.h), written in user space. It lies in a memfd, so that the
  * writer and the reader may be two processes. Neither believes the other: the reader checks lengths and positions as with every
- * ring, the writer checks data_tail, and the memfd is sealed against a change of its size. See doc/ring.md.
+ * ring, and gives records as copies, whoever made the ring; the writer checks data_tail; and the memfd is sealed against a change
+ * of its size. See doc/ring.md.
  *
  * Who may do what is in the type of the first parameter:
  *   struct op_mring *         the memory; create, attach and destroy by one thread, everything else by any thread of any process
@@ -29,6 +30,11 @@
 enum op_mring_flags {
 	OP_MRING_OVERWRITE = 1, /* backward writing: never full, the oldest records go first */
 	OP_MRING_FENCE = 2,	/* pair: the writer fences for itself, and a swap interrupts no CPU (libop/ring_memory_pair.h) */
+	/*
+	 * The writer is a thread of the process that makes the ring, and is believed as that is: its reader gets records in place. Only
+	 * for this mapping: whoever attaches gets copies.
+	 */
+	OP_MRING_OWN_WRITER = 4,
 };
 
 /* Who has the AUX area. */
@@ -44,7 +50,7 @@ enum op_aux_state {
  */
 struct op_mring_shared {
 	uint64_t magic;	       /* written once, with flags */
-	uint32_t flags;	       /* enum op_mring_flags */
+	uint32_t flags;	       /* enum op_mring_flags, but for OP_MRING_OWN_WRITER */
 	uint32_t owner;	       /* a writer has it open */
 	uint32_t aux_state;    /* enum op_aux_state */
 	uint8_t pad0[44];
@@ -78,8 +84,7 @@ struct op_mring {
 	size_t page_bytes;
 	size_t data_bytes;
 	size_t aux_bytes; /* 0: none */
-	unsigned int flags;
-	bool foreign; /* attached: made by another process */
+	unsigned int flags; /* enum op_mring_flags */
 };
 
 /* Private to the writing thread, but for what the pointers lead to. */
@@ -119,7 +124,10 @@ int op_mring_create(size_t data_bytes, size_t aux_bytes, unsigned int flags, str
  */
 int op_mring_attach(int fd, int wake_fd, struct op_mring *ret_ring) OP_NONNULL OP_MUST_CHECK;
 
-/* The reader. It uses the ring's mapping, so it ends before op_mring_destroy; op_ring_unmap frees its own memory. */
+/*
+ * The reader. It uses the ring's mapping, so it ends before op_mring_destroy; op_ring_unmap frees its own memory. Without
+ * OP_MRING_OWN_WRITER its records are copies (OP_RING_COPY).
+ */
 void op_mring_reader(const struct op_mring *ring, struct op_ring *ret_reader) OP_NONNULL;
 
 /*

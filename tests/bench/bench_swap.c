@@ -168,7 +168,7 @@ static void run_row(struct bench *bench, const struct row *row, struct figures *
 	bench->over = bench->writer_ready = bench->swapper_ready = 0;
 	bench->reader_ns = bench->quiet_ns = 0;
 	bench->refused = false;
-	if (op_mring_pair_create(RING_BYTES, row->flags, &bench->pair) < 0)
+	if (op_mring_pair_create(RING_BYTES, row->flags | OP_MRING_OWN_WRITER, &bench->pair) < 0)
 		die("no memory");
 	op_mring_pair_reader_open(&bench->pair, &bench->reader);
 	if (pthread_create(&writer, NULL, write_until_over, bench) ||

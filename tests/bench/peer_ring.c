@@ -39,7 +39,7 @@ static void *create_ring(size_t ring_bytes, size_t record_bytes)
 
 	if (!queue)
 		return NULL;
-	if (op_mring_create(ring_bytes, 0, 0, &queue->pair.rings[0]) < 0)
+	if (op_mring_create(ring_bytes, 0, OP_MRING_OWN_WRITER, &queue->pair.rings[0]) < 0)
 		goto no_ring;
 	if (op_mring_writer_open(&queue->pair.rings[0], &queue->writer.writers[0]) < 0)
 		goto no_writer;
@@ -60,7 +60,7 @@ static void *create_pair_with(unsigned int flags, size_t ring_bytes, size_t reco
 	if (!queue)
 		return NULL;
 	queue->worth = ring_bytes / 4;
-	if (op_mring_pair_create(ring_bytes / 2, flags, &queue->pair) < 0)
+	if (op_mring_pair_create(ring_bytes / 2, flags | OP_MRING_OWN_WRITER, &queue->pair) < 0)
 		goto no_pair;
 	op_mring_pair_reader_open(&queue->pair, &queue->reader);
 	if (op_mring_pair_writer_open(&queue->pair, &queue->writer) < 0)

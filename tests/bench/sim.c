@@ -21,10 +21,10 @@ static int open_rings(struct sim *sim, const struct sim_config *config, uint32_t
 {
 	struct sim_cpu *cpu = &sim->cpus[index];
 	/* A writer that rests most of the time fences for itself: the reader would have to interrupt it for each swap. */
-	int err = op_mring_pair_create(config->ring_bytes, OP_MRING_FENCE, &cpu->pair);
+	int err = op_mring_pair_create(config->ring_bytes, OP_MRING_FENCE | OP_MRING_OWN_WRITER, &cpu->pair);
 
 	if (!err)
-		err = op_mring_create(config->sideband_bytes, 0, 0, &cpu->sideband);
+		err = op_mring_create(config->sideband_bytes, 0, OP_MRING_OWN_WRITER, &cpu->sideband);
 	if (!err)
 		err = op_mring_pair_writer_open(&cpu->pair, &cpu->writer);
 	if (!err)

@@ -17,8 +17,10 @@ struct mode {
 	bool pair;
 	bool in_page;
 	bool never_lose;           /* the writer tries again until there is room */
-	unsigned int reader_flags; /* enum op_ring_flags, added */
-	bool process;              /* the writer is one */
+	bool copies;               /* the reader does not believe the writer, though it is a thread of its own process */
+	bool attached;             /* the writer has nothing but the descriptors */
+	bool scribbles;            /* and writes lengths over records that it has committed */
+	bool process;              /* the writer is one, and is not believed */
 	unsigned int nr_swappers;  /* threads beside the reader's; without them the reader does all swaps */
 	unsigned int nr_pairs;     /* each with a writer; 0: one */
 	bool waits;                /* the writer asks for room, so that none is refused any: it is the reader's wake-ups alone that go on */
@@ -83,6 +85,7 @@ struct run {
 };
 
 struct writers {
+	struct op_mring_pair attached; /* or the first of its rings alone; as zeros, where the writer has the reader's mapping */
 	struct op_mring_writer ring;
 	struct op_mring_pair_writer pair;
 	struct op_aux_writer aux;
@@ -129,6 +132,12 @@ const struct record *check(const struct run *run, const struct perf_event_header
 
 /* A LOST record stands for as many numbers, unless the writer tries again. */
 void take_lost(struct run *run, const struct perf_event_header *header) OP_NONNULL;
+
+/* The writer: a length where it may be that of a record. */
+void scribble(const struct op_mring *ring, uint64_t *seed) OP_NONNULL;
+
+/* The reader of one that scribbles: each record lies outside of the ring, has a length that can be, and stays as it is. */
+void read_scribbled(struct run *run, struct op_ring *ring, uint64_t *seed) OP_NONNULL;
 
 /* The reader: reads what is there now, and compares. */
 void read_forward(struct run *run, struct op_ring *ring, uint64_t *seed) OP_NONNULL;

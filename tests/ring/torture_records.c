@@ -115,6 +115,48 @@ void read_forward(struct run *run, struct op_ring *ring, uint64_t *seed)
 	op_ring_end(ring);
 }
 
+void scribble(const struct op_mring *ring, uint64_t *seed)
+{
+	size_t at = random_u64(seed) % (ring->data_bytes / 8) * 8;
+	struct perf_event_header *header = (void *)(ring->data + at);
+
+	op_store_relaxed(&header->size, (uint16_t)(random_u64(seed) % 4 ? random_u64(seed) : random_u64(seed) % 64 * 8));
+}
+
+static uint32_t crc_of_bytes(const struct perf_event_header *header, size_t nr_bytes)
+{
+	uint32_t crc = 0;
+	uint64_t word;
+
+	for (size_t at = 0; at < nr_bytes; at += sizeof(word)) {
+		memcpy(&word, (const uint8_t *)header + at, sizeof(word));
+		crc = crc_of_word(crc, word);
+	}
+	return crc;
+}
+
+void read_scribbled(struct run *run, struct op_ring *ring, uint64_t *seed)
+{
+	const struct perf_event_header *header;
+
+	op_ring_begin(ring);
+	while ((header = op_ring_next(ring))) {
+		size_t nr_bytes = header->size, offset = (size_t)((const uint8_t *)header - ring->k_data);
+		uint32_t crc;
+
+		if (offset < 2 * ring->data_bytes)
+			wrong(run, "a record in the ring", offset);
+		if (nr_bytes < sizeof(*header) || nr_bytes % 8 || nr_bytes > ring->data_bytes)
+			wrong(run, "size", nr_bytes);
+		crc = crc_of_bytes(header, nr_bytes);
+		yield_sometimes(seed);
+		if (header->size != nr_bytes || crc != crc_of_bytes(header, nr_bytes))
+			wrong(run, "a record that changed", nr_bytes);
+		run->read++;
+	}
+	op_ring_end(ring);
+}
+
 void read_snapshot(struct run *run, struct op_ring *ring)
 {
 	const struct perf_event_header *header;

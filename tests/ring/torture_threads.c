@@ -92,20 +92,42 @@ static void write_records(struct run *run, struct writers *writers)
 			break;
 		default:
 			commit(run->mode, writers);
+			if (run->mode->scribbles)
+				scribble(&writers->attached.rings[random_u64(&seed) % (run->mode->pair ? 2 : 1)], &seed);
 		}
 	}
+}
+
+static int attach(const struct run *run, struct op_mring_pair *ret_pair)
+{
+	const struct op_mring *rings = run->pair.rings;
+	const int fds[] = { rings[0].fd, rings[1].fd };
+
+	if (!run->mode->attached)
+		return 0;
+	return run->mode->pair ? op_mring_pair_attach(fds, rings[0].wake_fd, ret_pair)
+			       : op_mring_attach(rings[0].fd, rings[0].wake_fd, &ret_pair->rings[0]);
+}
+
+static void open_writer(struct run *run, struct writers *writers)
+{
+	const struct op_mring_pair *pair = run->mode->attached ? &writers->attached : &run->pair;
+	int err = attach(run, &writers->attached);
+
+	if (!err)
+		err = run->mode->pair ? op_mring_pair_writer_open(pair, &writers->pair)
+				      : op_mring_writer_open(&pair->rings[0], &writers->ring);
+	if (err)
+		wrong(run, "writer_open", (uint64_t)-err);
 }
 
 void *write_all(void *arg)
 {
 	struct run *run = arg;
-	struct writers writers;
+	struct writers writers = { 0 };
 	uint64_t one = 1;
-	int err = run->mode->pair ? op_mring_pair_writer_open(&run->pair, &writers.pair)
-				  : op_mring_writer_open(&run->pair.rings[0], &writers.ring);
 
-	if (err)
-		wrong(run, "writer_open", (uint64_t)-err);
+	open_writer(run, &writers);
 	if (run->mode->aux)
 		write_transactions(run, &writers);
 	else
@@ -113,6 +135,7 @@ void *write_all(void *arg)
 	op_store_release(&run->done, true); /* v, pairs with w in the reader: the commits are stored before */
 	if (op_sys_write(run->done_fd, &one, sizeof(one)) < 0)
 		wrong(run, "the last wake-up", 0);
+	op_mring_pair_destroy(&writers.attached);
 	return NULL;
 }
 
@@ -169,7 +192,9 @@ static void read_pair(struct run *run, uint64_t *seed)
 		return;
 	if (run->in_hand)
 		wrong(run, "the baton is in two hands", 0);
-	if (run->mode->flags & OP_MRING_OVERWRITE)
+	if (run->mode->scribbles)
+		read_scribbled(run, ring, seed);
+	else if (run->mode->flags & OP_MRING_OVERWRITE)
 		read_snapshot(run, ring);
 	else
 		read_forward(run, ring, seed);
@@ -184,7 +209,10 @@ static void read_ring(struct run *run, uint64_t *seed)
 {
 	bool last = op_load_acquire(&run->done); /* w, pairs with v */
 
-	read_forward(run, &run->ring, seed);
+	if (run->mode->scribbles)
+		read_scribbled(run, &run->ring, seed);
+	else
+		read_forward(run, &run->ring, seed);
 	run->awake = false;
 	run->finished = last;
 }

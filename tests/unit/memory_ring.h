@@ -103,4 +103,36 @@ static inline uint64_t memory_ring_word(const struct perf_event_header *record, 
 	return value;
 }
 
+typedef int mring_reserve_fn(struct op_mring_writer *writer, size_t nr_bytes, struct perf_event_header **ret_record);
+
+/* A record of 16 bytes and more whose words all are its number. */
+static inline int mring_box_put_with(mring_reserve_fn *reserve, struct mring_box *box, uint64_t number, size_t nr_bytes)
+{
+	struct perf_event_header *record;
+	int err = reserve(&box->writer, nr_bytes, &record);
+
+	if (err < 0)
+		return err;
+	record->type = PERF_RECORD_SAMPLE;
+	record->misc = 0;
+	for (size_t i = 1; i < nr_bytes / 8; i++)
+		memcpy((uint8_t *)record + 8 * i, &number, 8);
+	op_mring_commit(&box->writer);
+	return 0;
+}
+
+static inline int mring_box_put(struct mring_box *box, uint64_t number, size_t nr_bytes)
+{
+	return mring_box_put_with(op_mring_reserve, box, number, nr_bytes);
+}
+
+static inline void memory_ring_check(const struct perf_event_header *record, uint64_t number, size_t nr_bytes)
+{
+	assert_non_null(record);
+	assert_int_equal(record->type, PERF_RECORD_SAMPLE);
+	assert_int_equal(record->size, nr_bytes);
+	for (size_t i = 1; i < nr_bytes / 8; i++)
+		assert_int_equal(memory_ring_word(record, i), number);
+}
+
 #endif

@@ -3,6 +3,7 @@
 ring_unit_tests = \
 	tests/unit/test_ring_aux \
 	tests/unit/test_ring_differential \
+	tests/unit/test_ring_hostile \
 	tests/unit/test_ring_killed \
 	tests/unit/test_ring_killed_aux \
 	tests/unit/test_ring_loss \
@@ -25,6 +26,11 @@ tests_unit_test_ring_memory_pair_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_memba
 tests_unit_test_ring_aux_SOURCES = tests/unit/test_ring_aux.c tests/unit/cmocka_all.h tests/unit/memory_ring.h
 tests_unit_test_ring_aux_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_ring_aux_LDADD = libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_ring_hostile_SOURCES = tests/unit/test_ring_hostile.c tests/unit/cmocka_all.h tests/unit/memory_ring.h
+tests_unit_test_ring_hostile_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_ring_hostile_LDADD = libop/libop.a $(CMOCKA_LIBS)
+tests_unit_test_ring_hostile_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=aligned_alloc
 
 tests_unit_test_ring_killed_SOURCES = tests/unit/test_ring_killed.c tests/unit/cmocka_all.h tests/unit/stepped.h
 tests_unit_test_ring_killed_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

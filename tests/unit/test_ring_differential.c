@@ -106,7 +106,7 @@ struct way {
 	void (*run)(const struct way *way, const struct stream *stream, unsigned int seed, struct result *ret_result);
 	bool in_page;
 	bool foreign;
-	unsigned int flags; /* of the pair */
+	unsigned int flags; /* of the ring or of the pair */
 };
 
 #define for_each_record(stream, header)                                                                                            \
@@ -174,7 +174,7 @@ static void through_the_ring(const struct way *way, const struct stream *stream,
 	struct op_mring ring, other = { 0 };
 	struct op_ring reader;
 
-	assert_int_equal(op_mring_create(RING_BYTES, 0, 0, &ring), 0);
+	assert_int_equal(op_mring_create(RING_BYTES, 0, way->flags, &ring), 0);
 	begin_ring(&ring, &seed);
 	assert_int_equal(op_mring_writer_open(&ring, &writer), 0);
 	if (way->foreign)
@@ -262,9 +262,11 @@ static void through_overwritten(const struct way *way, const struct stream *stre
 static const struct way ways[] = {
 	{ .name = "kernel's layout", .run = through_the_kernels },
 	{ .name = "memory ring", .run = through_the_ring },
-	{ .name = "memory ring, in page", .run = through_the_ring, .in_page = true },
+	{ .name = "memory ring, own writer", .run = through_the_ring, .flags = OP_MRING_OWN_WRITER },
+	{ .name = "memory ring, own writer, in page", .run = through_the_ring, .in_page = true, .flags = OP_MRING_OWN_WRITER },
 	{ .name = "memory ring of another process", .run = through_the_ring, .foreign = true },
 	{ .name = "pair", .run = through_the_pair },
+	{ .name = "pair, own writer", .run = through_the_pair, .flags = OP_MRING_OWN_WRITER },
 	{ .name = "pair with fences", .run = through_the_pair, .flags = OP_MRING_FENCE },
 	{ .name = "pair, in page", .run = through_the_pair, .in_page = true },
 	{ .name = "overwrite mode", .run = through_overwritten },

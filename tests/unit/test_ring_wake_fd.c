@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "tests/unit/memory_ring.h"
@@ -35,6 +36,7 @@ static void attaches_with_an_eventfd_only(void **state)
 	assert_int_equal(attach_and_close(&box, pipe_fds[1]), -EINVAL);
 	assert_int_equal(attach_and_close(&box, memfd_create("anon_inode:[eventfd]", 0)), -EINVAL);
 	assert_int_equal(attach_and_close(&box, open("/dev/null", O_RDWR | O_NONBLOCK)), -EINVAL);
+	assert_int_equal(attach_and_close(&box, timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK)), -EINVAL); /* a name as long */
 	assert_int_equal(attach_and_close(&box, eventfd(0, 0)), -EINVAL); /* it waits */
 	assert_int_equal(attach_and_close(&box, eventfd(0, EFD_NONBLOCK)), 0);
 	mring_box_close(&box);
