@@ -228,7 +228,7 @@ int64_t op_aux_copy_out(const struct op_aux *aux, uint64_t from, uint64_t to, op
 
 	if (!claim(aux, OP_AUX_COPYING))
 		return -EBUSY;
-	/* U, pairs with T in publish: bytes up to head are seen whole. */
+	/* U, pairs with T in move_heads: bytes up to head are seen whole. */
 	head = op_load_acquire(&aux->control->aux_head);
 	touched = op_load_relaxed(&aux->shared->aux_touched);
 	/* By differences, since positions run freely: from <= to <= head, and not further back than the area is large. */

@@ -85,7 +85,7 @@ typedef int op_aux_piece_fn(const void *bytes, size_t nr_bytes, void *arg);
 
 /*
  * Gives the bytes [from, to) to `piece`. Returns how many there were; the first error of `piece`; -EBUSY: a transaction is
- * open; -ERANGE: the area does not have these bytes (any more).
+ * open, or a reader died in here and nobody said so (op_mring_reader_died); -ERANGE: the area does not have these bytes (any more).
  */
 int64_t op_aux_copy_out(const struct op_aux *aux, uint64_t from, uint64_t to, op_aux_piece_fn *piece, void *arg)
 	OP_NONNULL_ARGS(1, 4) OP_MUST_CHECK;

@@ -219,13 +219,24 @@ uint64_t op_mring_dropped(const struct op_mring *ring)
 	return op_load_relaxed(&ring->shared->dropped);
 }
 
+/* Who died may have left anything there. What the other party is at goes on. */
+static void free_aux(const struct op_mring *ring, enum op_aux_state of_other)
+{
+	uint32_t state = op_load_relaxed(&ring->shared->aux_state);
+
+	/* N, pairs with M, in the place of the dead one. */
+	if (state != of_other)
+		op_unclaim(&ring->shared->aux_state, state);
+}
+
+void op_mring_reader_died(const struct op_mring *ring)
+{
+	free_aux(ring, OP_AUX_WRITING);
+}
+
 void op_mring_writer_died(const struct op_mring *ring)
 {
-	uint32_t aux_state = op_load_relaxed(&ring->shared->aux_state);
-
-	/* N, pairs with M, in the place of the dead writer, which may have left anything there. A copy-out that is under way goes on. */
-	if (aux_state != OP_AUX_COPYING)
-		op_unclaim(&ring->shared->aux_state, aux_state);
+	free_aux(ring, OP_AUX_COPYING);
 	/* L, pairs with K in op_mring_writer_open: what is said in the place of the dead writer is stored before. */
 	op_store_release(&ring->shared->owner, 0);
 }

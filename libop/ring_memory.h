@@ -149,6 +149,12 @@ uint64_t op_mring_dropped(const struct op_mring *ring) OP_NONNULL;
  */
 void op_mring_writer_died(const struct op_mring *ring) OP_NONNULL;
 
+/*
+ * The reader's thread has died, possibly while it copied from the AUX area: the area is free, and the next reader, which opens after this
+ * call, begins where that one had given back.
+ */
+void op_mring_reader_died(const struct op_mring *ring) OP_NONNULL;
+
 /* Unmaps and closes; allowed on a zeroed ring. */
 void op_mring_destroy(struct op_mring *ring);
 

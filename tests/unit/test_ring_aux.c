@@ -254,6 +254,48 @@ static void excludes_the_writer_and_the_reader(void **state)
 	assert_int_equal(op_aux_copy_out(&box->aux, 0, 100, look, &seen), 100);
 }
 
+static struct box *shared_box;
+
+static int writer_dies_within(const void *bytes, size_t nr_bytes, void *arg)
+{
+	op_mring_writer_died(&shared_box->data.ring);
+	return begin_within(bytes, nr_bytes, arg);
+}
+
+static void a_death_takes_nothing_from_who_lives(void **state)
+{
+	struct box *box = *state;
+	struct op_aux_handle handle, second;
+	struct seen seen = { 0 };
+	size_t taken;
+
+	shared_box = box;
+	assert_int_equal(put(box, 100, &taken), 0);
+	assert_int_equal(op_aux_copy_out(&box->aux, 0, 100, writer_dies_within, &box->writer), -EBUSY);
+	assert_int_equal(op_mring_writer_open(&box->data.ring, &box->data.writer), 0);
+	assert_int_equal(op_aux_begin(&box->writer, &handle), 0);
+	op_mring_reader_died(&box->data.ring);
+	assert_int_equal(op_aux_copy_out(&box->aux, 0, 100, look, &seen), -EBUSY);
+	assert_int_equal(op_aux_begin(&box->writer, &second), -EBUSY);
+	assert_int_equal(op_aux_end(&handle, &box->data.writer, 0), 0);
+	assert_int_equal(op_aux_copy_out(&box->aux, 0, 100, look, &seen), 100);
+}
+
+static void is_free_after_a_reader_that_died(void **state)
+{
+	const uint32_t left[] = { OP_AUX_IDLE, OP_AUX_COPYING, 7, UINT32_MAX };
+	struct box *box = *state;
+	struct seen seen = { 0 };
+	size_t taken;
+
+	for (size_t i = 0; i < op_array_size(left); i++) {
+		box->data.ring.shared->aux_state = left[i];
+		op_mring_reader_died(&box->data.ring);
+		assert_int_equal(put(box, 100, &taken), 0);
+	}
+	assert_int_equal(op_aux_copy_out(&box->aux, 0, 400, look, &seen), 400);
+}
+
 static void refuses_bytes_that_are_not_there(void **state)
 {
 	struct box *box = *state;
@@ -285,6 +327,25 @@ static void does_not_believe_the_reader(void **state)
 		assert_int_equal(op_aux_begin(&box->writer, &handle), -ENOSPC);
 		assert_int_equal(box->writer.bad_tails, i + 1);
 	}
+}
+
+static void does_not_believe_the_reader_when_it_opens(void **state)
+{
+	struct box *box = *state;
+	const uint64_t ahead[] = { 1, 100, AUX_BYTES, UINT64_C(1) << 63 };
+	struct op_aux_handle handle;
+	size_t taken;
+
+	assert_int_equal(put(box, AUX_BYTES, &taken), 0);
+	for (size_t i = 0; i < op_array_size(ahead); i++) {
+		op_aux_give_back(&box->aux, AUX_BYTES + ahead[i]);
+		op_aux_writer_open(&box->aux, &box->writer);
+		assert_int_equal(op_aux_begin(&box->writer, &handle), -ENOSPC);
+		assert_int_equal(box->writer.bad_tails, 1);
+	}
+	op_aux_give_back(&box->aux, 100);
+	assert_int_equal(put(box, 200, &taken), 0);
+	assert_int_equal(taken, 100);
 }
 
 static void is_freed_in_any_order(void **state)
@@ -331,6 +392,9 @@ int main(void)
 		TEST(excludes_the_writer_and_the_reader, setup),
 		TEST(refuses_bytes_that_are_not_there, setup),
 		TEST(does_not_believe_the_reader, setup),
+		TEST(does_not_believe_the_reader_when_it_opens, setup),
+		TEST(a_death_takes_nothing_from_who_lives, setup),
+		TEST(is_free_after_a_reader_that_died, setup),
 		TEST(is_freed_in_any_order, setup),
 		cmocka_unit_test(is_not_there_when_not_asked_for),
 	};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * A writer process that dies at every step (stepped.h) of a transaction in the AUX area. After each death the area can be copied out,
- * the records name every byte below aux_head once, and the next writer says TRUNCATED when something is missing.
+ * the records name every byte below aux_head once, and the next writer says TRUNCATED when something is missing. And a reader process that
+ * dies at every step of a copy-out: the writer goes on, and the next reader gets what that one had not given back.
  */
 #include <errno.h>
 
@@ -170,6 +171,69 @@ static long die_once(const void *arg, long nr_steps)
 	return made;
 }
 
+static int pass(const void *bytes OP_UNUSED, size_t nr_bytes OP_UNUSED, void *arg OP_UNUSED)
+{
+	return 0;
+}
+
+/* The first of the transactions. */
+static void read_one(void *arg)
+{
+	struct box *box = arg;
+	int64_t copied;
+
+	stepped_begin();
+	op_ring_begin(&box->data.reader);
+	if (op_ring_next(&box->data.reader)) {
+		copied = op_aux_copy_out(&box->aux, 0, TRANSACTION, pass, NULL);
+		op_ring_end(&box->data.reader);
+		op_aux_give_back(&box->aux, (uint64_t)copied);
+	}
+	stepped_end();
+}
+
+static unsigned int nr_died_in_a_copy;
+
+static long die_reading_once(const void *arg, long nr_steps)
+{
+	const struct work *work = arg;
+	struct op_aux_handle handle;
+	struct op_aux_writer aux;
+	struct seen seen;
+	struct box box;
+	long made = -1;
+	pid_t pid;
+
+	mring_box_open(&box.data, BYTES, BYTES, work->flags);
+	assert_int_equal(op_aux_map(&box.data.ring, &box.aux), 0);
+	write_before(&box, work);
+	pid = stepped_fork(read_one, &box);
+	if (pid >= 0) {
+		made = stepped_run(pid, nr_steps);
+		stepped_kill(pid);
+		op_aux_writer_open(&box.aux, &aux);
+		if (box.data.ring.shared->aux_state == OP_AUX_COPYING) {
+			nr_died_in_a_copy++;
+			assert_int_equal(op_aux_begin(&aux, &handle), -EBUSY);
+		}
+		op_mring_reader_died(&box.data.ring);
+		op_mring_reader(&box.data.ring, &box.data.reader);
+		seen = look(&box);
+		assert_in_range(seen.nr, work->nr_before - 1, work->nr_before);
+		go_on(&box, work, &seen, false);
+	}
+	op_aux_unmap(&box.aux);
+	mring_box_close(&box.data);
+	return made;
+}
+
+static void a_reader_dies_in_a_copy(void **state)
+{
+	(void)state;
+	stepped_everywhere(die_reading_once, &(struct work){ .nr_before = 3 });
+	assert_true(nr_died_in_a_copy > 0);
+}
+
 static void dies_in_a_transaction(void **state)
 {
 	(void)state;
@@ -197,6 +261,7 @@ static void dies_in_one_that_overwrites(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_reader_dies_in_a_copy),
 		cmocka_unit_test(dies_in_a_transaction),
 		cmocka_unit_test(dies_in_one_that_leaves_bytes_out),
 		cmocka_unit_test(dies_in_one_that_finds_no_room_for_its_record),
