@@ -28,14 +28,17 @@ DROP_IN = "run/systemd/system/opd.service.d"
 class Container:
     """A booted container; in_() runs a command inside."""
 
-    def __init__(self, box):
+    def __init__(self, box, more_packages=(), more_options=(), env=None):
+        """More packages to make it of, more options of systemd-nspawn, more in its environment."""
         self.box, self.root, self.nspawn, self.init = box, os.path.join(box.dir, "root"), None, None
+        self.packages, self.options = ",".join((PACKAGES, *more_packages)), list(more_options)
+        self.env = {**os.environ, **(env or {})}
 
     def make(self):
         for tool in ("mmdebstrap", "systemd-nspawn", "nsenter"):
             if not shutil.which(tool):
                 raise Skip("%s is not installed" % tool)
-        done = self.box.run("mmdebstrap", "--quiet", "--variant=minbase", "--include=" + PACKAGES, SUITE, self.root, timeout=900)
+        done = self.box.run("mmdebstrap", "--quiet", "--variant=minbase", "--include=" + self.packages, SUITE, self.root, timeout=900)
         if done.rc != 0:
             raise Skip("mmdebstrap cannot make a root file system: %s" % (done.err.strip().splitlines() or ["no reason given"])[-1])
 
@@ -69,7 +72,7 @@ class Container:
         with open(os.path.join(self.box.dir, "console.log"), "wb") as log:
             self.nspawn = subprocess.Popen(
                 ["systemd-nspawn", "-D", self.root, "--register=no", "--keep-unit", "--capability=all", "--console=pipe",
-                 "--system-call-filter=perf_event_open", "--boot"], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+                 "--system-call-filter=perf_event_open", *self.options, "--boot"], env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.box.children.append(self.nspawn)
         end = time.monotonic() + BOOT_SECONDS
         while time.monotonic() < end:
