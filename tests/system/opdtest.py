@@ -286,7 +286,8 @@ class Box:
             self.opcontrol("--start")
 
     def start_unit(self, env):
-        self.daemon = unit_daemon.UnitDaemon(self.dir, [self.program], env, self.log, more=self.unit_lines)
+        program = self.program if self.env["OPD_DAEMON"] == self.launcher else self.env["OPD_DAEMON"]
+        self.daemon = unit_daemon.UnitDaemon(self.dir, [program], env, self.log, more=self.unit_lines)
         wait_until(self.daemon.has_started, 2 * START_SECONDS, "opd is not READY")
         self.require_alive()
 
@@ -443,7 +444,7 @@ class Box:
             if pid > 0 and self.is_opd(pid) and is_alive(pid):
                 self.end_process(pid)
         if self.run_as == "unit":
-            unit_daemon.remove_all()
+            unit_daemon.remove_units(self.dir)
         for path in reversed(self.mounts):
             subprocess.run(["umount", path], check=False)
         shutil.rmtree(self.dir, ignore_errors=True)

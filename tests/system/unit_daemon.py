@@ -4,13 +4,15 @@
 opd as systemd runs it, for OPD_RUN_AS=unit: the installed unit with its user, capabilities and sandbox. A drop-in says which program with which
 configuration, where it may write besides its own session directory, and where its log goes.
 
-As a program, it stands for opd where a test or opcontrol starts that itself: unit_daemon.py DIRECTORY PROGRAM [ARGUMENT...]. That is a unit of its own, a
-copy, which may run beside the first one and ends with the same exit code.
+Beside a daemon that runs, another one has a copy of the unit.
+
+As a program, it stands for opd where a test or opcontrol starts that itself: unit_daemon.py DIRECTORY PROGRAM [ARGUMENT...], with the same exit code.
 """
 import glob
 import os
 import pwd
 import re
+import resource
 import select
 import signal
 import socket
@@ -21,7 +23,8 @@ import time
 
 UNIT, COPY = "opd.service", "opd-copy-"
 UNIT_DIR = "/run/systemd/system"
-PASSED_ON = ("OPD_", "LC_", "LD_", "FAULTSHIM_", "ASAN_", "LSAN_", "UBSAN_")
+PASSED_ON = ("OPD_", "OPROFILE_", "LC_", "LD_", "FAULTSHIM_", "ASAN_", "LSAN_", "UBSAN_")
+LARGE_RINGS = re.compile("^(RingSize|SidebandSize)=", re.M)
 EXITED = 1  # CLD_EXITED; the others are ends by a signal
 
 DROP_IN = """[Unit]
@@ -33,6 +36,7 @@ Restart=no
 # The socket is the test's, not that of opd.socket.
 UnsetEnvironment=LISTEN_FDS LISTEN_PID LISTEN_FDNAMES
 ReadWritePaths={directory}
+ReadWritePaths=-{session}
 StandardOutput=append:{log}
 StandardError=append:{log}
 """
@@ -54,11 +58,34 @@ def own(path):
     os.chown(path, uid(), pwd.getpwnam("opd").pw_gid, follow_symlinks=False)
 
 
-def own_session(config):
+def read_text(path):
+    try:
+        with open(path, encoding="utf-8") as stream:
+            return stream.read()
+    except OSError:
+        return ""
+
+
+def lifts_memory_lock():
+    """False where systemd itself is limited and may not lift that, so that the unit does not get its LimitMEMLOCK=infinity."""
+    return resource.prlimit(1, resource.RLIMIT_MEMLOCK)[1] == resource.RLIM_INFINITY
+
+
+def ring_lines(config):
+    """What doc/security.md says for such a host, where the rings are larger than by default."""
+    if lifts_memory_lock() or not LARGE_RINGS.search(config):
+        return []
+    return ["AmbientCapabilities=CAP_IPC_LOCK", "CapabilityBoundingSet=CAP_IPC_LOCK"]
+
+
+def session_of(config):
+    found = re.search("^SessionDir=(.*)$", config, re.M)
+    return found.group(1) if found else ""
+
+
+def own_session(session):
     """What StateDirectory= does for the session directory of an installation: it is there, and the daemon's with all that is in it."""
     try:
-        with open(config, encoding="utf-8") as stream:
-            session = re.search("^SessionDir=(.*)$", stream.read(), re.M).group(1)
         if not os.path.exists(session):
             os.mkdir(session)
         if os.stat(session).st_uid == uid():
@@ -66,18 +93,14 @@ def own_session(config):
         for top, _, names in os.walk(session):
             for path in [top] + [os.path.join(top, name) for name in names]:
                 own(path)
-    except (OSError, AttributeError):
+    except OSError:
         pass  # what is wrong with it is for opd to say
 
 
 def write_unit(path, text):
     """True when it was another one before."""
-    try:
-        with open(path, encoding="utf-8") as stream:
-            if stream.read() == text:
-                return False
-    except OSError:
-        pass
+    if read_text(path) == text:
+        return False
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w", encoding="utf-8") as stream:
         stream.write(text)
@@ -92,29 +115,44 @@ def installed_unit():
 def remove_unit(name):
     systemctl("stop", name)
     systemctl("reset-failed", name)
-    for path in (os.path.join(UNIT_DIR, name), os.path.join(UNIT_DIR, name + ".d", "test.conf")):
+    for path in (os.path.join(UNIT_DIR, name), drop_in_of(name)):
         if os.path.exists(path):
             os.unlink(path)
 
 
-def remove_all():
+def drop_in_of(unit):
+    return os.path.join(UNIT_DIR, unit + ".d", "test.conf")
+
+
+def remove_units(directory):
     """The end of a test: nothing of it runs, and the unit is as it was installed."""
-    for name in [UNIT] + [os.path.basename(path) for path in glob.glob(os.path.join(UNIT_DIR, COPY + "*.service"))]:
-        remove_unit(name)
+    mine = "ReadWritePaths=%s\n" % directory
+    for unit in [UNIT] + [os.path.basename(path) for path in glob.glob(os.path.join(UNIT_DIR, COPY + "*.service"))]:
+        if mine in read_text(drop_in_of(unit)):
+            remove_unit(unit)
     systemctl("daemon-reload")
+
+
+def free_unit():
+    """The unit, or a copy where a daemon runs in it, as when a test has two."""
+    if systemctl("is-active", UNIT).stdout.strip() in ("active", "activating", "reloading"):
+        return "%s%d-%d.service" % (COPY, os.getpid(), time.monotonic_ns())
+    return UNIT
 
 
 class UnitDaemon:
     """A daemon of systemd's with what a test uses of subprocess.Popen; `more` are further lines of its [Service] section."""
 
-    def __init__(self, directory, words, env, log, unit=UNIT, more=()):
+    def __init__(self, directory, words, env, log, more=()):
+        unit = free_unit()
         self.unit, self.pid, self.returncode, self.pidfd = unit, 0, None, -1
-        own_session(env.get("OPD_CONFIG", ""))
-        text = DROP_IN.format(command=" ".join(quoted(w) for w in words), directory=directory, log=log)
+        config = read_text(env.get("OPD_CONFIG", ""))
+        own_session(session_of(config))
+        text = DROP_IN.format(command=" ".join(quoted(w) for w in words), directory=directory, log=log, session=session_of(config))
         text += "".join("Environment=%s\n" % quoted("%s=%s" % row) for row in sorted(env.items()) if row[0].startswith(PASSED_ON))
-        text += "".join(line + "\n" for line in more)
+        text += "".join(line + "\n" for line in [*ring_lines(config), *more])
         is_new = unit != UNIT and write_unit(os.path.join(UNIT_DIR, unit), installed_unit())
-        if write_unit(os.path.join(UNIT_DIR, unit + ".d", "test.conf"), text) or is_new:
+        if write_unit(drop_in_of(unit), text) or is_new:
             systemctl("daemon-reload")
         done = systemctl("start", "--no-block", unit)
         if done.returncode != 0:
@@ -199,8 +237,7 @@ def stand_for_opd(directory, program, *arguments):
     log, is_file = os.path.join(directory, "copy-%d.log" % os.getpid()), stat.S_ISREG(os.fstat(2).st_mode)
     if is_file:
         log = os.readlink("/proc/self/fd/2")
-    unit = "%s%d.service" % (COPY, os.getpid())
-    daemon = UnitDaemon(directory, [program, *arguments], env, log, unit=unit)
+    daemon = UnitDaemon(directory, [program, *arguments], env, log)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda caught, _: daemon.send_signal(caught))
     while not daemon.has_started():
@@ -210,7 +247,7 @@ def stand_for_opd(directory, program, *arguments):
     code = daemon.wait()
     if not is_file:
         copy_log(log)
-    remove_unit(unit)
+    remove_unit(daemon.unit)
     return code
 
 

@@ -31,7 +31,7 @@ Outcome = collections.namedtuple("Outcome", "name word text")
 def inside(box):
     """A container that sees source and build directory where they are, and in which tests may change the kernel's settings as on the host."""
     binds = {os.path.realpath(os.environ[name]) for name in ("OPD_SOURCE", "OPD_BUILD")}
-    return Container(box, PACKAGES, ["--bind=" + path for path in sorted(binds)], {"SYSTEMD_NSPAWN_API_VFS_WRITABLE": "1"})
+    return Container(box, PACKAGES, ["--system-call-filter=bpf @module", *["--bind=" + path for path in sorted(binds)]], {"SYSTEMD_NSPAWN_API_VFS_WRITABLE": "1"})
 
 
 def is_for_usr(build):
