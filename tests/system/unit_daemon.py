@@ -24,7 +24,6 @@ import time
 UNIT, COPY = "opd.service", "opd-copy-"
 UNIT_DIR = "/run/systemd/system"
 PASSED_ON = ("OPD_", "OPROFILE_", "LC_", "LD_", "FAULTSHIM_", "ASAN_", "LSAN_", "UBSAN_")
-LARGE_RINGS = re.compile("^(RingSize|SidebandSize)=", re.M)
 EXITED = 1  # CLD_EXITED; the others are ends by a signal
 
 DROP_IN = """[Unit]
@@ -71,11 +70,9 @@ def lifts_memory_lock():
     return resource.prlimit(1, resource.RLIMIT_MEMLOCK)[1] == resource.RLIM_INFINITY
 
 
-def ring_lines(config):
-    """What doc/security.md says for such a host, where the rings are larger than by default."""
-    if lifts_memory_lock() or not LARGE_RINGS.search(config):
-        return []
-    return ["AmbientCapabilities=CAP_IPC_LOCK", "CapabilityBoundingSet=CAP_IPC_LOCK"]
+def ring_lines():
+    """What doc/security.md says for such a host."""
+    return [] if lifts_memory_lock() else ["AmbientCapabilities=CAP_IPC_LOCK", "CapabilityBoundingSet=CAP_IPC_LOCK"]
 
 
 def session_of(config):
@@ -146,11 +143,11 @@ class UnitDaemon:
     def __init__(self, directory, words, env, log, more=()):
         unit = free_unit()
         self.unit, self.pid, self.returncode, self.pidfd = unit, 0, None, -1
-        config = read_text(env.get("OPD_CONFIG", ""))
-        own_session(session_of(config))
-        text = DROP_IN.format(command=" ".join(quoted(w) for w in words), directory=directory, log=log, session=session_of(config))
+        session = session_of(read_text(env.get("OPD_CONFIG", "")))
+        own_session(session)
+        text = DROP_IN.format(command=" ".join(quoted(w) for w in words), directory=directory, log=log, session=session)
         text += "".join("Environment=%s\n" % quoted("%s=%s" % row) for row in sorted(env.items()) if row[0].startswith(PASSED_ON))
-        text += "".join(line + "\n" for line in [*ring_lines(config), *more])
+        text += "".join(line + "\n" for line in [*ring_lines(), *more])
         is_new = unit != UNIT and write_unit(os.path.join(UNIT_DIR, unit), installed_unit())
         if write_unit(drop_in_of(unit), text) or is_new:
             systemctl("daemon-reload")
