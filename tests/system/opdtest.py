@@ -178,6 +178,9 @@ class Box:
     """A temporary directory with a session, a configuration, a daemon and the processes of one test."""
 
     def __init__(self):
+        self.run_as, self.unit_lines = os.environ.get("OPD_RUN_AS", "root"), []
+        if self.run_as == "unit" and not unit_daemon.is_installed():
+            raise Skip("no opd.service here that systemd could start: tests/systemd/long_unit.py")
         self.dir = tempfile.mkdtemp(prefix="opd-test.")
         os.chmod(self.dir, 0o755)
         self.session = os.path.join(self.dir, "session")
@@ -195,7 +198,6 @@ class Box:
         self.env["OPD_CACHE_DIR"] = ""  # symbols are read anew
         self.program = os.path.join(self.sbin, "opd")
         self.env.update(LC_ALL="C", OPD_CONFIG=self.config, OPD_DAEMON=self.program)
-        self.run_as, self.unit_lines = os.environ.get("OPD_RUN_AS", "root"), []
         if self.run_as != "root":
             self.become_users()
         self.launcher = self.env["OPD_DAEMON"]  # what makes it the user that it is to be

@@ -104,6 +104,10 @@ def write_unit(path, text):
     return True
 
 
+def is_installed():
+    return os.path.isdir("/run/systemd/system") and systemctl("cat", UNIT).returncode == 0
+
+
 def installed_unit():
     with open(systemctl("show", UNIT, "--property=FragmentPath", "--value").stdout.strip(), encoding="utf-8") as stream:
         return stream.read()
