@@ -289,7 +289,7 @@ class Box:
 
     def start_unit(self, env):
         program = self.program if self.env["OPD_DAEMON"] == self.launcher else self.env["OPD_DAEMON"]
-        self.daemon = unit_daemon.UnitDaemon(self.dir, [program], env, self.log, more=self.unit_lines)
+        self.daemon = unit_daemon.UnitDaemon(unit_daemon.free_unit(), self.dir, [program], env, self.log, more=self.unit_lines)
         wait_until(self.daemon.has_started, 2 * START_SECONDS, "opd is not READY")
         self.require_alive()
 

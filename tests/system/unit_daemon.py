@@ -6,7 +6,8 @@ configuration, where it may write besides its own session directory, and where i
 
 Beside a daemon that runs, another one has a copy of the unit.
 
-As a program, it stands for opd where a test or opcontrol starts that itself: unit_daemon.py DIRECTORY PROGRAM [ARGUMENT...], with the same exit code.
+As a program, it stands for opd where a test or opcontrol starts that itself: unit_daemon.py DIRECTORY PROGRAM [ARGUMENT...], with the same exit code, and with
+a copy of the unit.
 """
 import glob
 import os
@@ -134,18 +135,19 @@ def remove_units(directory):
     systemctl("daemon-reload")
 
 
+def new_copy():
+    return "%s%d-%d.service" % (COPY, os.getpid(), time.monotonic_ns())
+
+
 def free_unit():
     """The unit, or a copy where a daemon runs in it, as when a test has two."""
-    if systemctl("is-active", UNIT).stdout.strip() in ("active", "activating", "reloading"):
-        return "%s%d-%d.service" % (COPY, os.getpid(), time.monotonic_ns())
-    return UNIT
+    return new_copy() if systemctl("is-active", UNIT).stdout.strip() in ("active", "activating", "reloading") else UNIT
 
 
 class UnitDaemon:
     """A daemon of systemd's with what a test uses of subprocess.Popen; `more` are further lines of its [Service] section."""
 
-    def __init__(self, directory, words, env, log, more=()):
-        unit = free_unit()
+    def __init__(self, unit, directory, words, env, log, more=()):
         self.unit, self.pid, self.returncode, self.pidfd = unit, 0, None, -1
         session = session_of(read_text(env.get("OPD_CONFIG", "")))
         own_session(session)
@@ -238,7 +240,8 @@ def stand_for_opd(directory, program, *arguments):
     log, is_file = os.path.join(directory, "copy-%d.log" % os.getpid()), stat.S_ISREG(os.fstat(2).st_mode)
     if is_file:
         log = os.readlink("/proc/self/fd/2")
-    daemon = UnitDaemon(directory, [program, *arguments], env, log)
+    # Another program of this kind, which ends at this time, will not take it for its own.
+    daemon = UnitDaemon(new_copy(), directory, [program, *arguments], env, log)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda caught, _: daemon.send_signal(caught))
     while not daemon.has_started():
