@@ -10,6 +10,7 @@
 #include "daemon/stats_dir.h"
 #include "daemon/sync.h"
 #include "libop/event_ibs.h"
+#include "libop/file.h"
 #include "libop/session.h"
 #include "libop/sys.h"
 
@@ -194,6 +195,40 @@ bool opd_book_is_empty(const struct op_session_ledger *ledger)
 	return true;
 }
 
+/* ---- what is gone ---- */
+
+/* Of one CPU; what is left of the amount. */
+static uint64_t take_back(struct opd_event *account, uint64_t amount)
+{
+	uint64_t nr_gone = op_min_u64(amount, account->stored);
+
+	account->stored -= nr_gone;
+	account->unattributed = op_min_u64(account->unattributed, account->stored);
+	account->lost[OP_LOSS_io_error] += nr_gone;
+	return amount - nr_gone;
+}
+
+/* What an earlier daemon had stored goes last. */
+void opd_book_lose(struct opd_book *book, uint32_t event, uint64_t amount)
+{
+	const struct opd_capture *capture = book->capture;
+	struct op_ledger_event sum, *row;
+	uint64_t nr_ours;
+
+	opd_sync_sum_event(capture, event, &sum);
+	nr_ours = op_min_u64(amount, since(sum.stored, book->before[event].stored));
+	amount -= nr_ours;
+	for (size_t i = 0; i < capture->nr_cpus; i++)
+		nr_ours = take_back(&capture->cpus[i].events[event], nr_ours);
+	row = amount ? op_session_ledger_row(&book->base, &sum) : NULL;
+	if (!row)
+		return;
+	amount = op_min_u64(amount, row->stored);
+	row->stored -= amount;
+	row->unattributed = op_min_u64(row->unattributed, row->stored);
+	row->lost[OP_LOSS_io_error] += amount;
+}
+
 /* ---- writing ---- */
 
 static int write_ledger(int session_fd, const struct op_session_ledger *ledger)
@@ -204,14 +239,14 @@ static int write_ledger(int session_fd, const struct op_session_ledger *ledger)
 	op_session_ledger_format(ledger, &text);
 	if (text.failed)
 		return -ENOMEM;
-	fd = op_sys_openat(session_fd, TMP_PATH, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+	fd = op_file_open_below(session_fd, TMP_PATH, O_WRONLY | O_CREAT | O_TRUNC, 0644);
 	err = fd < 0 ? fd : op_sys_write_all(fd, text.data, text.length);
 	if (fd >= 0)
 		close(fd);
 	if (!err)
-		err = op_sys_renameat(session_fd, TMP_PATH, session_fd, PATH);
+		err = op_file_rename_below(session_fd, TMP_PATH, PATH, false);
 	if (err)
-		op_sys_unlinkat(session_fd, TMP_PATH, 0);
+		op_file_unlink_below(session_fd, TMP_PATH);
 	op_text_free(&text);
 	return err;
 }

@@ -234,6 +234,7 @@ struct opd_cookie_snapshot *opd_cookie_file_begin(struct opd_cookie_file *file)
 	is_first = !file->publishing && op_dcookie_nr_counted(file->table);
 	file->publishing |= is_first;
 	snapshot->nr_resets = file->nr_resets;
+	snapshot->has_more = op_dcookie_nr_unwritten(file->table);
 	pthread_mutex_unlock(&file->lock);
 	if (!is_first)
 		return snapshot;
@@ -317,12 +318,16 @@ static int sync_one(int session_fd, const char *path, int flags)
 
 int opd_cookie_file_publish(struct opd_cookie_file *file, struct opd_cookie_snapshot *snapshot)
 {
+	bool has_more = !snapshot || snapshot->has_more;
 	int err = !snapshot ? -ENOMEM : snapshot->text.length || snapshot->text.failed ? replace(file, snapshot) : 0;
 
 	/* A session that was emptied meanwhile needs no table. */
 	if (err && err != -ESTALE)
 		note_error(file, err);
 	opd_cookie_file_give_up(file, snapshot);
+	/* The one that is there is all there is but for times, unless rows could not be appended either. */
+	if (err && err != -ESTALE && has_more)
+		return err;
 	err = sync_one(file->session_fd, PATH, 0);
 	return err ? err : sync_one(file->session_fd, OP_SESSION_CURRENT, O_DIRECTORY);
 }

@@ -39,6 +39,7 @@ struct opd_cookie_file {
 struct opd_cookie_snapshot {
 	struct op_text text; /* empty: only what is there is to be written to the disk */
 	uint64_t nr_resets;
+	bool has_more; /* rows that could not be appended to the file as it is */
 };
 
 /*

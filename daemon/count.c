@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "daemon/count.h"
+#include "daemon/count_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,32 +12,16 @@
 #include "daemon/settle.h"
 #include "libop/clock.h"
 #include "libop/file.h"
+#include "libop/guard.h"
 #include "libop/mangle.h"
 #include "libop/mem.h"
 #include "libop/odb.h"
 #include "libop/session.h"
 #include "libop/sys.h"
 
+#define LOST_LOG_NS OP_NS_PER_S
 #define RETRY_NS 100000000u /* a file that could not be opened is tried again after 100 ms */
-#define LET_GO_NS OP_NS_PER_S
 #define NR_TOLD  32	     /* kinds of errors that are told beside each other */
-
-struct opd_file {
-	struct op_hlink link; /* it, the key and odb are looked at for each sample: one cache line */
-	struct opd_file_key key;
-	struct op_odb *odb; /* NULL: not open */
-	bool changed;
-	bool beyond;                    /* there is no room for this file: its samples go to that of a wider key */
-	bool used;                      /* since it was last thought of to close it */
-	bool was_let_go;                /* and not used since */
-	struct opd_file *newer, *older; /* among those that are open, or closed */
-	char *path;                     /* below the session directory; NULL until it was opened once */
-	uint64_t last_ns;               /* of the last sample; 0: the rows have it */
-	int error;                      /* of the last attempt to open */
-	uint64_t retry_ns;
-};
-
-static_assert(offsetof(struct opd_file, odb) < 64, "one cache line");
 
 /* Samples on their way into files that are open. */
 struct batch {
@@ -126,8 +110,7 @@ static void link_newest(struct opd_file_list *list, struct opd_file *file)
 	list->nr++;
 }
 
-/* Tells the rows when the last sample was. */
-static void note_seen(struct opd_count *count, struct opd_file *file)
+void opd_file_note_seen(struct opd_count *count, struct opd_file *file)
 {
 	uint64_t cookies[] = { file->key.app_cookie, file->key.image_cookie };
 	int64_t seconds;
@@ -144,7 +127,7 @@ static void note_seen(struct opd_count *count, struct opd_file *file)
 	file->last_ns = 0;
 }
 
-static void free_file(struct opd_count *count, struct opd_file *file)
+void opd_file_free(struct opd_count *count, struct opd_file *file)
 {
 	unlink_file(list_of(count, file), file);
 	if (*recent_of(count, &file->key) == file)
@@ -158,19 +141,20 @@ static void free_file(struct opd_count *count, struct opd_file *file)
 /* Names do not change, so a file that is forgotten is found again. */
 static void forget_file(struct opd_count *count, struct opd_file *file)
 {
-	note_seen(count, file);
+	opd_file_note_seen(count, file);
 	count->forgot_changed |= file->changed;
 	count->limit.strangers |= file->path != NULL;
 	count->nr_forgotten += !file->beyond;
 	op_htable_remove(&count->files, &file->link);
-	free_file(count, file);
+	opd_file_free(count, file);
 }
 
-static void close_file(struct opd_count *count, struct opd_file *file)
+void opd_file_close(struct opd_count *count, struct opd_file *file)
 {
 	if (!file->odb)
 		return;
 	unlink_file(&count->open, file);
+	file->total = op_odb_total(file->odb);
 	op_odb_close(file->odb);
 	file->odb = NULL;
 	link_newest(&count->closed, file);
@@ -183,7 +167,7 @@ static void make_room(struct opd_count *count)
 		struct opd_file *file = count->open.oldest;
 
 		if (!file->used) {
-			close_file(count, file);
+			opd_file_close(count, file);
 			continue;
 		}
 		file->used = false;
@@ -258,6 +242,24 @@ static int put_aside(struct opd_count *count, const char *path)
 	return err;
 }
 
+/* What was counted in a file is not there any more. By cgroup it is counted once more, in the memory view in no unit of the ledger. */
+static void lose(struct opd_count *count, const struct opd_file *file, uint64_t nr_gone)
+{
+	static struct opd_rate rate;
+	uint64_t suppressed;
+
+	if (opd_rate_allows(&rate, count->now_ns, LOST_LOG_NS, &suppressed))
+		opd_log(SD_WARNING,
+			"%s has lost %llu that were counted in it: somebody wrote to it, or the disk failed (%llu more files since the last line)",
+			file->path, (unsigned long long)nr_gone, (unsigned long long)suppressed);
+	if (is_of_memory(count, file->key.event))
+		count->nr_memory_dropped += nr_gone;
+	else if (file->key.cgroup_slot != OPD_CGROUP_NONE)
+		count->cgroups->not_split += nr_gone;
+	else if (count->lose)
+		count->lose(count->lose_arg, file->key.event, nr_gone);
+}
+
 static int open_path(struct opd_count *count, struct opd_file *file)
 {
 	struct op_odb_header header;
@@ -286,6 +288,8 @@ static int open_path(struct opd_count *count, struct opd_file *file)
 	file->path = path;
 	unlink_file(&count->closed, file);
 	file->odb = odb;
+	if (op_unlikely(op_odb_total(odb) < file->total))
+		lose(count, file, file->total - op_odb_total(odb));
 	link_newest(&count->open, file);
 	count->dropped_nodes += op_odb_dropped(odb);
 	count->limit.nr += op_odb_is_new(odb);
@@ -325,7 +329,7 @@ static bool has_no_room(const struct opd_count *count, const struct opd_file *fi
 	return !count->limit.strangers || !is_there(count, file);
 }
 
-static int open_file(struct opd_count *count, struct opd_file *file)
+int opd_file_open(struct opd_count *count, struct opd_file *file)
 {
 	int err;
 
@@ -474,13 +478,35 @@ static void hand_over(struct opd_count *count, const struct batch *batch)
 	}
 }
 
+void opd_files_mend(struct opd_count *count)
+{
+	struct opd_file *file = count->open.newest;
+
+	count->nr_broken = op_guard_nr_broken();
+	while (file) {
+		if (!op_odb_is_broken(file->odb)) {
+			file = file->older;
+			continue;
+		}
+		opd_file_close(count, file);
+		file->error = opd_file_open(count, file); /* else the next sample tries it again */
+		file = count->open.newest;
+	}
+}
+
 static void add_batch(struct opd_count *count, struct batch *batch)
 {
+	bool damaged = false;
+
 	if (op_unlikely(op_odb_add_all(batch->additions, batch->nr)) && count->settler)
 		hand_over(count, batch);
-	for (size_t i = 0; i < batch->nr; i++)
+	for (size_t i = 0; i < batch->nr; i++) {
 		batch->waiting[i]->error = batch->additions[i].error;
+		damaged |= batch->additions[i].error == -EBADMSG;
+	}
 	batch->nr = 0;
+	if (op_unlikely(damaged || op_guard_nr_broken() != count->nr_broken))
+		opd_files_mend(count);
 }
 
 /* Opening a file may close others, so those that samples are on their way to go first. */
@@ -495,7 +521,7 @@ static int find_open(struct opd_count *count, struct opd_file_key *key, struct b
 		return -EMLINK;
 	if (op_unlikely(!file->odb)) {
 		add_batch(count, batch);
-		err = open_file(count, file);
+		err = opd_file_open(count, file);
 		if (err)
 			return err;
 	}
@@ -644,151 +670,4 @@ void opd_count_sample(struct opd_count *count, const struct opd_counted *counted
 	};
 	if (count->nr_waiting == OPD_WAITING_MAX)
 		opd_count_flush(count);
-}
-
-/* ---- writing out, closing ---- */
-
-struct changed {
-	struct opd_count *count;
-	char **paths;
-	size_t nr_paths;
-	bool failed;
-};
-
-static void take_changed(struct op_hlink *link, void *arg)
-{
-	struct opd_file *file = op_container_of(link, struct opd_file, link);
-	struct changed *changed = arg;
-
-	note_seen(changed->count, file);
-	if (!file->changed || changed->failed)
-		return;
-	changed->paths[changed->nr_paths] = strdup(file->path);
-	if (!changed->paths[changed->nr_paths]) {
-		changed->failed = true;
-		return;
-	}
-	changed->nr_paths++;
-	if (file->odb)
-		op_odb_promise(file->odb);
-}
-
-static void mark_written(struct op_hlink *link, void *arg OP_UNUSED)
-{
-	op_container_of(link, struct opd_file, link)->changed = false;
-}
-
-int opd_count_take_changed(struct opd_count *count, char ***ret_paths, size_t *ret_nr_paths)
-{
-	struct changed changed;
-
-	opd_count_flush(count);
-	changed = (struct changed){ .count = count, .paths = calloc(count->files.nr_entries + 1, sizeof(char *)) };
-
-	if (!changed.paths)
-		return -ENOMEM;
-	op_htable_visit(&count->files, take_changed, &changed);
-	if (changed.failed) {
-		for (size_t i = 0; i < changed.nr_paths; i++)
-			free(changed.paths[i]);
-		free(changed.paths);
-		return -ENOMEM;
-	}
-	op_htable_visit(&count->files, mark_written, NULL);
-	*ret_paths = changed.paths;
-	*ret_nr_paths = changed.nr_paths;
-	return 0;
-}
-
-static void mark_changed(struct op_hlink *link, void *arg OP_UNUSED)
-{
-	struct opd_file *file = op_container_of(link, struct opd_file, link);
-
-	file->changed = file->path;
-}
-
-void opd_count_mark_changed(struct opd_count *count)
-{
-	opd_count_flush(count);
-	op_htable_visit(&count->files, mark_changed, NULL);
-}
-
-struct visit {
-	void (*visit)(uint64_t image_cookie, const char *path, void *arg);
-	void *arg;
-};
-
-static void visit_file(struct op_hlink *link, void *arg)
-{
-	const struct opd_file *file = op_container_of(link, struct opd_file, link);
-	const struct visit *visit = arg;
-
-	if (file->path)
-		visit->visit(file->key.image_cookie, file->path, visit->arg);
-}
-
-void opd_count_visit_files(struct opd_count *count, void (*visit)(uint64_t image_cookie, const char *path, void *arg), void *arg)
-{
-	struct visit both = { visit, arg };
-
-	op_htable_visit(&count->files, visit_file, &both);
-}
-
-void opd_count_let_go(struct opd_count *count)
-{
-	for (struct opd_file *file = count->open.newest; file; file = file->older) {
-		if (file->was_let_go || count->now_ns < file->last_ns + LET_GO_NS)
-			continue;
-		op_odb_let_go(file->odb);
-		file->was_let_go = true;
-	}
-}
-
-static void let_in(struct op_hlink *link, void *arg OP_UNUSED)
-{
-	op_container_of(link, struct opd_file, link)->beyond = false;
-}
-
-void opd_count_release_files(struct opd_count *count)
-{
-	opd_count_flush(count);
-	op_htable_visit(&count->files, let_in, NULL);
-	while (count->open.oldest)
-		close_file(count, count->open.oldest);
-}
-
-static void give_up(struct op_hlink *link, void *arg)
-{
-	struct opd_file *file = op_container_of(link, struct opd_file, link);
-
-	mark_written(link, arg);
-	free(file->path);
-	file->path = NULL;
-}
-
-void opd_count_give_up_files(struct opd_count *count)
-{
-	static struct opd_rate rate;
-	int err = opd_file_limit_recount(&count->limit, count->session_fd);
-
-	opd_count_release_files(count);
-	op_htable_visit(&count->files, give_up, NULL);
-	if (err)
-		opd_log_failure(&rate, count->now_ns, "counting the sample files", err);
-}
-
-static void free_visited(struct op_hlink *link, void *arg)
-{
-	free_file(arg, op_container_of(link, struct opd_file, link));
-}
-
-void opd_count_close_files(struct opd_count *count)
-{
-	opd_count_flush(count);
-	op_htable_visit(&count->files, free_visited, count);
-	op_htable_free(&count->files);
-	count->nr_memory_nodes = 0;
-	opd_file_limit_begin(&count->limit);
-	if (count->cgroups)
-		opd_cgroups_forget_slots(count->cgroups);
 }

@@ -72,6 +72,8 @@ struct opd_count {
 	const struct op_event *events;
 	bool separate_lib, separate_kernel, separate_thread, separate_cpu;
 	struct opd_cgroups *cgroups; /* NULL: not separated by cgroup */
+	void (*lose)(void *arg, uint32_t event, uint64_t amount); /* what was booked as stored is gone; NULL: nobody wants to know */
+	void *lose_arg;
 	struct opd_settler *settler; /* who writes files that took the place of others to the disk; NULL: it waits for the next start */
 	double cpu_speed_mhz;
 	uint64_t no_process_cookie; /* application of anonymous regions whose application is not known */
@@ -88,6 +90,7 @@ struct opd_count {
 	uint64_t nr_forgotten;   /* files */
 	uint64_t nr_memory_nodes, nr_memory_dropped; /* of the memory view, whose nodes have a limit: OPD_MEMORY_NODES_MAX */
 	uint64_t nr_too_many;    /* samples filed under the overflow image (op_dcookie_limit), as their image or their application */
+	uint32_t nr_broken;      /* op_guard_nr_broken when files were looked at last */
 	uint64_t nr_damaged;    /* files that were none and were put aside */
 	uint64_t dropped_nodes; /* nodes that an unclean stop had left unpublished */
 };
@@ -143,6 +146,12 @@ int opd_count_take_changed(struct opd_count *count, char ***ret_paths, size_t *r
 
 /* Lets every file count as changed: what had been taken could not be written. */
 void opd_count_mark_changed(struct opd_count *count) OP_NONNULL;
+
+/*
+ * Every sample file of the current session, also those that are forgotten, is replaced by one with the same contents, none of which is on the disk yet: what the kernel took for written and was
+ * not is written again with the next dump. What is not there any more is counted as lost. Takes as long as making so many files. 0 or -errno.
+ */
+int opd_count_renew(struct opd_count *count) OP_NONNULL OP_MUST_CHECK;
 
 /* Calls `visit` with image and path, below the session directory, of every file that was opened. */
 void opd_count_visit_files(struct opd_count *count, void (*visit)(uint64_t image_cookie, const char *path, void *arg),

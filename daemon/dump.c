@@ -11,8 +11,9 @@
 #include "daemon/log.h"
 #include "daemon/settle.h"
 #include "daemon/stats_dir.h"
-#include "daemon/sync.h"
+#include "daemon/write_out.h"
 #include "libop/dcookie.h"
+#include "libop/file.h"
 #include "libop/session.h"
 #include "libop/session_close.h"
 #include "libop/session_ledger.h"
@@ -26,27 +27,11 @@
  */
 #define TOGETHER_PATHS 64
 
-/* Whatever becomes of the session meanwhile, its directory is open: what was taken is written where it is. */
-struct opd_write_out {
-	struct opd_sync *sync;
-	struct opd_job *job; /* NULL: nobody waits for it */
-	int session_fd;
-	int current_fd; /* or -errno */
-	char **paths; /* below the session directory, in samples/current when they were taken */
-	size_t nr_paths;
-	struct opd_cookie_file *cookie_file; /* NULL: the table is not kept */
-	struct opd_cookie_snapshot *cookies; /* of the current session */
-	bool closing;
-	struct op_text closed_cookies; /* of a session that is closed */
-	uint64_t number; /* of those that are closed, each under way with a name of its own */
-	struct op_odb_pending *pending; /* of its sample files */
-	bool whole;         /* of files that changed not all are known: all that is to be written in this file system */
-	uint64_t nr_resets; /* when the dump began */
-};
+#define GROWN "a sample file that has grown"
 
 static int sync_path(int current_fd, const char *path, int flags)
 {
-	int fd = current_fd < 0 ? current_fd : op_sys_openat(current_fd, path, flags | O_NOFOLLOW | O_CLOEXEC, 0);
+	int fd = current_fd < 0 ? current_fd : op_file_open_below(current_fd, path, flags, 0);
 	int err;
 
 	if (fd < 0)
@@ -56,18 +41,17 @@ static int sync_path(int current_fd, const char *path, int flags)
 	return err;
 }
 
-/* Something else in the place of a sample file, or on the way to it: the file is gone. */
+/* Something else in the place of a sample file, or on the way to it, or one that was cut short: the file is gone. */
 static int open_sample_file(int current_fd, const char *path)
 {
 	struct stat st;
-	int fd = current_fd < 0 ? current_fd :
-				  op_sys_openat(current_fd, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC, 0);
+	int fd = current_fd < 0 ? current_fd : op_file_open_below(current_fd, path, O_RDONLY, 0);
 	int err;
 
 	if (fd < 0)
 		return fd == -ELOOP || fd == -ENOTDIR ? -ENOENT : fd;
 	err = op_sys_fstat(fd, &st);
-	if (!err && !S_ISREG(st.st_mode))
+	if (!err && (!S_ISREG(st.st_mode) || (!op_session_is_jit_object(path) && !op_odb_is_length((uint64_t)st.st_size))))
 		err = -ENOENT;
 	if (err)
 		close(fd);
@@ -202,44 +186,49 @@ static int write_closed_cookies(const struct opd_write_out *out)
 {
 	const struct op_text *text = &out->closed_cookies;
 	char path[CLOSED_COOKIES_BYTES];
-	int fd, err;
+	const char *name;
+	int tmp_fd, fd, err;
 
 	if (text->failed)
 		return -ENOMEM;
 	if (!text->length || out->current_fd < 0)
 		return 0;
 	snprintf(path, sizeof(path), OP_SESSION_CLOSED_COOKIES "-%llu", (unsigned long long)out->number);
-	fd = op_sys_openat(out->session_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
-	if (fd < 0)
-		return fd;
-	err = op_sys_write_all(fd, text->data, text->length);
+	tmp_fd = op_file_open_parent(out->session_fd, path, true, &name);
+	if (tmp_fd < 0)
+		return tmp_fd;
+	fd = op_file_open_below(tmp_fd, name, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+	err = fd < 0 ? fd : op_sys_write_all(fd, text->data, text->length);
 	if (!err)
 		err = op_sys_fsync(fd);
-	close(fd);
+	if (fd >= 0)
+		close(fd);
 	if (!err)
-		err = op_sys_renameat(out->session_fd, path, out->current_fd, OP_DCOOKIE_FILE);
+		err = op_sys_renameat(tmp_fd, name, out->current_fd, OP_DCOOKIE_FILE);
 	if (err)
-		op_sys_unlinkat(out->session_fd, path, 0);
+		op_sys_unlinkat(tmp_fd, name, 0);
+	close(tmp_fd);
 	return err;
 }
 
-/* What a dump had promised of them is kept until they are written. */
+/* What a dump had promised of them is kept until they are written; what cannot be written stays in the list. */
 static int settle_files(struct opd_write_out *out)
 {
+	struct op_odb_pending **link = &out->pending;
 	int first_err = 0;
 
-	while (out->pending) {
-		struct op_odb_pending *pending = out->pending;
+	while (*link) {
+		struct op_odb_pending *pending = *link, *next = *op_odb_pending_next(pending);
 		int err = out->current_fd < 0 ? out->current_fd : op_odb_pending_open(pending, out->current_fd, OP_SESSION_CURRENT);
 
-		out->pending = *op_odb_pending_next(pending);
-		*op_odb_pending_next(pending) = NULL;
 		if (!err)
-			err = op_odb_settle(out->session_fd, pending);
-		else
-			op_odb_pending_free(pending);
+			err = op_odb_settle_or_keep(out->session_fd, pending);
 		if (!first_err)
 			first_err = err;
+		if (err)
+			link = op_odb_pending_next(pending);
+		else
+			*link = next;
 	}
 	return first_err;
 }
@@ -257,7 +246,7 @@ static int write_whole(const struct opd_write_out *out)
 	return out->whole || out->closing ? op_sys_syncfs(out->session_fd) : 0;
 }
 
-static void free_write_out(struct opd_write_out *out)
+void opd_write_out_free(struct opd_write_out *out)
 {
 	for (size_t i = 0; i < out->nr_paths; i++)
 		free(out->paths[i]);
@@ -269,14 +258,24 @@ static void free_write_out(struct opd_write_out *out)
 	free(out);
 }
 
-static int write_all(struct opd_write_out *out, const char **ret_failed)
+/*
+ * After such an error the kernel takes pages that are not on the disk for written, may forget them, and tells nobody a second time (fsync(2)). Writing
+ * them again is writing them to other files.
+ */
+static bool may_have_dropped(int err)
 {
-	int err = write_paths(out, ret_failed), settle_err = settle_files(out), table_err = write_cookies(out);
+	return err == -EIO || err == -ENOSPC || err == -EDQUOT;
+}
+
+int opd_write_out_end(struct opd_write_out *out, int err, const char **ret_failed)
+{
+	int settle_err = settle_files(out), table_err = write_cookies(out);
 
 	if (!err && settle_err) {
-		*ret_failed = "a sample file that has grown";
+		*ret_failed = GROWN;
 		err = settle_err;
 	}
+	out->dropped = may_have_dropped(err);
 	if (!err && table_err) {
 		*ret_failed = OP_SESSION_CURRENT "/" OP_DCOOKIE_FILE;
 		err = table_err;
@@ -287,9 +286,20 @@ static int write_all(struct opd_write_out *out, const char **ret_failed)
 	}
 	if (!err)
 		err = write_whole(out);
+	out->dropped |= !table_err && may_have_dropped(err);
 	if (!err && out->closing && out->current_fd >= 0)
 		op_session_mark_whole(out->current_fd);
 	return err;
+}
+
+/* In a session that is closed nobody counts any more, so what failed before, and may be clean for the kernel, can be written anew. */
+static int write_all(struct opd_write_out *out, const char **ret_failed)
+{
+	struct opd_settler *settler = out->sync->pipeline->count.settler;
+	bool anew = out->closing && settler && opd_settler_has_failed(settler);
+	int err = anew ? opd_write_out_anew(out, ret_failed) : write_paths(out, ret_failed);
+
+	return opd_write_out_end(out, err, ret_failed);
 }
 
 static void tell(const struct opd_write_out *out, int err, const char *failed)
@@ -297,12 +307,64 @@ static void tell(const struct opd_write_out *out, int err, const char *failed)
 	struct opd_job *job = out->job;
 
 	if (!job) {
-		opd_log(SD_WARNING, "cannot write %s of a closed session to the disk: %s", failed, strerror(-err));
+		opd_log(SD_WARNING, "cannot write %s of a closed session to the disk: %s; it is tried again", failed, strerror(-err));
 		return;
 	}
 	job->error = err == -ENOENT ? -ESTALE : err; /* the daemon is there, the file is not */
 	snprintf(job->message, sizeof(job->message), "cannot write %s to the disk: %s", failed,
 		 err == -ENOENT ? "somebody removed it, and what was counted in it" : strerror(-err));
+}
+
+/* Under the lock. */
+static void end_turn(struct opd_write_out *out)
+{
+	struct opd_write_out **here = &out->sync->writing;
+
+	while (*here != out)
+		here = &(*here)->next;
+	*here = out->next;
+}
+
+/* What was taken before this dump began is on the disk when it ends, whoever had taken it. A session that is closed was written with all there is. Under the lock. */
+static int await_turn(const struct opd_write_out *out, int err, const char **ret_failed)
+{
+	struct opd_sync *sync = out->sync;
+
+	while (!out->closing && sync->writing != out)
+		pthread_cond_wait(&sync->dump_ended, &sync->lock);
+	if (err || sync->nr_write_failures == out->nr_failures)
+		return err;
+	*ret_failed = "what another dump had taken";
+	return -EIO;
+}
+
+static int look_at_settler(const struct opd_write_out *out, const char **ret_failed)
+{
+	struct opd_settler *settler = out->sync->pipeline->count.settler;
+
+	if (!settler || opd_settler_nr_failed(settler, true) == out->nr_settle_failures)
+		return 0;
+	*ret_failed = GROWN;
+	return -EIO;
+}
+
+static void note_failure_of(struct opd_write_out *out, int err)
+{
+	struct opd_sync *sync = out->sync;
+
+	if (!err || err == -ENOENT)
+		return;
+	sync->nr_write_failures++;
+	sync->write_failed = true;
+	sync->pages_gone |= out->dropped;
+}
+
+/* What the file system has to say of the same fault is heard now and not by the next dump, which makes all anew. */
+static void forget_errors(int session_fd)
+{
+	int err = op_sys_syncfs(session_fd);
+
+	(void)err;
 }
 
 static void *run(void *arg)
@@ -314,21 +376,27 @@ static void *run(void *arg)
 	bool closing = out->closing;
 	int err = write_all(out, &failed);
 
+	if (!err)
+		err = look_at_settler(out, &failed);
+	if (out->dropped)
+		forget_errors(out->session_fd);
 	pthread_mutex_lock(&sync->lock);
 	if (err == -ENOENT && out->nr_resets != sync->nr_resets)
 		err = 0; /* a reset removed what was to be written */
+	err = await_turn(out, err, &failed);
+	end_turn(out);
 	sync->files_removed |= err == -ENOENT && !closing;
+	note_failure_of(out, err);
+	pthread_cond_broadcast(&sync->dump_ended);
 	pthread_mutex_unlock(&sync->lock);
 	if (err)
 		tell(out, err, failed);
-	free_write_out(out);
+	out->job = NULL;
+	if (!err || !closing || !opd_unwritten_keep(out))
+		opd_write_out_free(out);
 	if (job)
 		opd_sync_give_back(sync, job);
-	pthread_mutex_lock(&sync->lock);
-	sync->write_failed |= err && err != -ENOENT && !closing;
-	sync->nr_dumps_under_way--;
-	pthread_cond_signal(&sync->dump_ended);
-	pthread_mutex_unlock(&sync->lock);
+	opd_sync_thread_ends(sync);
 	return NULL;
 }
 
@@ -357,7 +425,7 @@ void opd_sync_thread_ends(struct opd_sync *sync)
 {
 	pthread_mutex_lock(&sync->lock);
 	sync->nr_dumps_under_way--;
-	pthread_cond_signal(&sync->dump_ended);
+	pthread_cond_broadcast(&sync->dump_ended);
 	pthread_mutex_unlock(&sync->lock);
 }
 
@@ -370,11 +438,12 @@ static void drop(struct opd_write_out *out)
 	if (out->pending)
 		opd_settler_add(sync->pipeline->count.settler, out->pending);
 	out->pending = NULL;
-	free_write_out(out);
 	pthread_mutex_lock(&sync->lock);
+	end_turn(out);
 	sync->write_failed = true;
-	sync->nr_dumps_under_way--;
 	pthread_mutex_unlock(&sync->lock);
+	opd_write_out_free(out);
+	opd_sync_thread_ends(sync);
 }
 
 void opd_write_out_drop(struct opd_write_out *out)
@@ -399,24 +468,66 @@ static int take(struct opd_write_out *out)
 	return 0;
 }
 
+/* Its place among those that write, and what went wrong before it. False when all files that are there were written, or will be by another one. */
+static bool begin_turn(struct opd_write_out *out, bool *ret_gone)
+{
+	struct opd_sync *sync = out->sync;
+	struct opd_write_out **last = &sync->writing;
+	bool again;
+
+	pthread_mutex_lock(&sync->lock);
+	while (*last)
+		last = &(*last)->next;
+	*last = out;
+	again = sync->write_failed;
+	*ret_gone = sync->pages_gone;
+	sync->write_failed = sync->pages_gone = false;
+	sync->nr_dumps_under_way++;
+	out->nr_resets = sync->nr_resets;
+	out->nr_failures = sync->nr_write_failures;
+	pthread_mutex_unlock(&sync->lock);
+	return again;
+}
+
+static bool has_settler_failed(struct opd_write_out *out)
+{
+	struct opd_sync *sync = out->sync;
+	struct opd_settler *settler = sync->pipeline->count.settler;
+	uint64_t before = sync->nr_settle_failures;
+
+	if (settler)
+		sync->nr_settle_failures = opd_settler_nr_failed(settler, false);
+	out->nr_settle_failures = sync->nr_settle_failures;
+	return sync->nr_settle_failures != before;
+}
+
+/* What was not written, or may not have been, is written with all there is. */
+static int make_up(struct opd_write_out *out)
+{
+	struct opd_sync *sync = out->sync;
+	struct opd_count *count = &sync->pipeline->count;
+	bool gone, again = begin_turn(out, &gone), settler_failed = has_settler_failed(out);
+	int err = gone || settler_failed ? opd_count_renew(count) : 0;
+
+	out->whole = again || settler_failed || count->forgot_changed;
+	if (again || settler_failed)
+		opd_count_mark_changed(count);
+	if (!err)
+		return 0;
+	pthread_mutex_lock(&sync->lock);
+	sync->pages_gone = true;
+	pthread_mutex_unlock(&sync->lock);
+	return err;
+}
+
 int opd_write_out_begin(struct opd_sync *sync, struct opd_job *job, bool closing, struct opd_write_out **ret_out)
 {
 	struct opd_count *count = &sync->pipeline->count;
 	struct opd_write_out *out = calloc(1, sizeof(*out));
-	bool again;
 	int err;
 
 	if (!out)
 		return -ENOMEM;
-	pthread_mutex_lock(&sync->lock);
-	again = sync->write_failed;
-	sync->write_failed = false;
-	sync->nr_dumps_under_way++;
-	out->nr_resets = sync->nr_resets;
-	pthread_mutex_unlock(&sync->lock);
-	out->whole = again || count->forgot_changed;
-	if (again)
-		opd_count_mark_changed(count);
 	out->sync = sync;
 	out->job = job;
 	out->closing = closing;
@@ -425,7 +536,9 @@ int opd_write_out_begin(struct opd_sync *sync, struct opd_job *job, bool closing
 	out->session_fd = count->session_fd;
 	out->current_fd =
 		op_sys_openat(count->session_fd, OP_SESSION_CURRENT, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-	err = take(out);
+	err = make_up(out);
+	if (!err)
+		err = take(out);
 	if (err) {
 		drop(out);
 		return err;

@@ -28,7 +28,7 @@ daemon_libopd_a_SOURCES = \
 	daemon/jitdump.c daemon/jitdump.h \
 	daemon/jit_map.c daemon/jit_map.h \
 	daemon/elf_host.h \
-	daemon/count.c daemon/count.h daemon/memory_limit.h \
+	daemon/count.c daemon/count.h daemon/count_file.h daemon/count_out.c daemon/memory_limit.h \
 	daemon/file_limit.c daemon/file_limit.h \
 	daemon/jit_lines.c daemon/jit_lines.h \
 	daemon/jit_object.c daemon/jit_object.h \
@@ -41,13 +41,15 @@ daemon_libopd_a_SOURCES = \
 	daemon/import_cpus.c daemon/import_cpus.h \
 	daemon/sync.c daemon/sync.h \
 	daemon/turn.c \
-	daemon/dump.c \
+	daemon/dump.c daemon/write_out.h \
+	daemon/unwritten.c daemon/unwritten.h \
 	daemon/resume.c \
 	daemon/status.c \
 	daemon/stats_dir.c daemon/stats_dir.h \
 	daemon/book.c daemon/book.h \
 	daemon/rotate.c daemon/rotate.h \
 	daemon/retain.c daemon/retain.h \
+	daemon/age.c daemon/age.h \
 	daemon/server.c daemon/server.h \
 	daemon/cpus.c daemon/cpus.h \
 	daemon/log.c daemon/log.h \

@@ -96,17 +96,7 @@ static int make_own(struct opd_mapset **set)
 /* Index of the first mapping that ends after `address`. */
 static size_t first_ending_after(const struct mappings *list, uint64_t address)
 {
-	size_t low = 0, high = list->nr;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (list->rows[middle].end > address)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return low;
+	return op_nr_leading(list->rows, list->nr, mapping, mapping->end <= address);
 }
 
 static void forget_past(struct mappings *past, uint64_t horizon_ns)

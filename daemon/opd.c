@@ -15,6 +15,7 @@
 #include "daemon/privileges.h"
 #include "daemon/proc_scan.h"
 #include "libop/clock.h"
+#include "libop/guard.h"
 #include "libop/ibs_host.h"
 #include "libop/session.h"
 #include "libop/sys.h"
@@ -208,7 +209,9 @@ static int init_loop(struct opd *opd)
 		sigaddset(&set, signals[i]);
 	sigprocmask(SIG_BLOCK, &set, NULL); /* before there are threads, so that none gets them */
 	signal(SIGPIPE, SIG_IGN);
-	err = sd_event_new(&opd->loop);
+	err = op_guard_install();
+	if (err >= 0)
+		err = sd_event_new(&opd->loop);
 	for (size_t i = 0; i < op_array_size(signals) && err >= 0; i++)
 		err = sd_event_add_signal(opd->loop, NULL, signals[i], on_signal, opd);
 	if (err >= 0)
@@ -262,11 +265,24 @@ static void free_jobs(struct opd_job *jobs)
 	}
 }
 
-/* Left early, the thread is asked to end here; nobody waits for what it still gives back. */
+/* Nobody waits for what the thread gave back last, but whether the samples are on the disk decides how opd ends. */
+static void take_result(struct opd *opd)
+{
+	for (struct opd_job *job = opd->sync.done; job; job = job->next) {
+		if (job->kind != OPD_JOB_QUIT)
+			continue;
+		free(job->arg);
+		job->arg = NULL;
+		opd_job_done(opd, job);
+	}
+}
+
+/* Left early, the thread is asked to end here. */
 static void fini_sync(struct opd *opd)
 {
 	opd_quit(opd);
 	opd_sync_stop(&opd->sync);
+	take_result(opd);
 	free_jobs(opd->sync.submitted);
 	free_jobs(opd->sync.done);
 	free_jobs(opd->quit_job);
@@ -403,6 +419,8 @@ static int run(struct opd *opd)
 	while (nr_up--)
 		if (steps[nr_up].fini)
 			steps[nr_up].fini(opd);
+	if (opd->is_unwritten)
+		return OPD_EXIT_UNWRITTEN;
 	return err < 0 ? EXIT_FAILURE : err;
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "libop/clock.h"
+#include "libop/sys.h"
 #include "libop/text.h"
 
 #define SELF           0u /* in place of a pid */
@@ -193,18 +194,22 @@ static int look_root(struct opd_places *places, uint32_t pid, uint64_t mnt_ns, s
 	return err;
 }
 
+/*
+ * In a storm most processes are gone when their records are read. That /proc does not have a process costs more than to read of one that it has, so they
+ * are not asked for there.
+ */
 int opd_place_look(struct opd_places *places, uint32_t pid, struct opd_place **place)
 {
 	uint64_t mnt_ns;
 
 	know_host(places);
-	return read_mnt_ns(pid, &mnt_ns) ? look_root(places, pid, mnt_ns, place) : 0;
+	return !op_sys_is_gone(pid) && read_mnt_ns(pid, &mnt_ns) ? look_root(places, pid, mnt_ns, place) : 0;
 }
 
 int opd_place_look_root(struct opd_places *places, uint32_t pid, struct opd_place **place)
 {
 	know_host(places);
-	return look_root(places, pid, mnt_ns_of(places, *place), place);
+	return op_sys_is_gone(pid) ? 0 : look_root(places, pid, mnt_ns_of(places, *place), place);
 }
 
 int opd_place_enter(struct opd_places *places, uint64_t mnt_ns, struct opd_place **place)

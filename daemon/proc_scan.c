@@ -450,11 +450,3 @@ int opd_proc_scan_all(struct opd_processes *processes, struct op_dcookie_table *
 	closedir(proc);
 	return err == -ENOMEM ? err : 0;
 }
-
-bool opd_proc_is_gone(uint32_t pid)
-{
-	char path[32];
-
-	snprintf(path, sizeof(path), "/proc/%u", pid);
-	return access(path, F_OK) < 0;
-}

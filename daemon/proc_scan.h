@@ -38,9 +38,6 @@ int opd_proc_scan_doubtful(struct opd_processes *processes, struct op_dcookie_ta
  */
 bool opd_proc_is_inside_image(uint32_t tid, uint64_t start, uint64_t end, uint64_t *ret_inode) OP_NONNULL OP_MUST_CHECK;
 
-/* True when /proc has no such process any more. */
-bool opd_proc_is_gone(uint32_t pid);
-
 /* Takes in every process that /proc shows. 0 or -errno of reading /proc; a process that ends meanwhile is no error. */
 int opd_proc_scan_all(struct opd_processes *processes, struct op_dcookie_table *table, uint64_t now_ns) OP_NONNULL OP_MUST_CHECK;
 

@@ -150,10 +150,12 @@ static void recover_session(struct recovery *recovery, const char *session)
 /* ---- sessions that were closed ---- */
 
 struct sessions {
+	int session_fd;
 	char **paths; /* "samples/NAME" */
 	size_t nr;
 };
 
+/* What is empty was left by a daemon that was killed while it closed a session. */
 static int add_session(const char *name, void *arg)
 {
 	struct sessions *sessions = arg;
@@ -168,7 +170,10 @@ static int add_session(const char *name, void *arg)
 	paths[sessions->nr] = join("samples", name);
 	if (!paths[sessions->nr])
 		return -ENOMEM;
-	sessions->nr++;
+	if (op_sys_unlinkat(sessions->session_fd, paths[sessions->nr], AT_REMOVEDIR))
+		sessions->nr++;
+	else
+		free(paths[sessions->nr]);
 	return 0;
 }
 
@@ -233,7 +238,7 @@ static int remove_cookies(const char *name, void *arg)
 
 	op_text_printf(&path, OP_SESSION_TMP "/%s", name);
 	if (!path.failed && !strncmp(op_text_get(&path), prefix, strlen(prefix)))
-		op_sys_unlinkat(*(int *)arg, op_text_get(&path), 0);
+		op_file_unlink_below(*(int *)arg, op_text_get(&path));
 	op_text_free(&path);
 	return 0;
 }
@@ -256,7 +261,7 @@ void opd_recover(int session_fd, bool was_unclean)
 {
 	struct recovery recovery = { .session_fd = session_fd };
 	struct op_odb_recovery pending = { 0 };
-	struct sessions sessions = { 0 };
+	struct sessions sessions = { .session_fd = session_fd };
 	int err = op_session_visit_dir(session_fd, "samples", add_session, &sessions);
 	struct op_odb_moves moves = { .from = OP_SESSION_CURRENT, .to = sessions.paths, .nr_to = sessions.nr };
 
@@ -265,7 +270,7 @@ void opd_recover(int session_fd, bool was_unclean)
 	err = op_odb_recover(session_fd, OP_SESSION_TMP_SAMPLE, &moves, &pending);
 	if (err)
 		fail(OP_SESSION_TMP, err);
-	op_sys_unlinkat(session_fd, OP_SESSION_TMP "/stats", 0);
+	op_file_unlink_below(session_fd, OP_SESSION_TMP "/stats");
 	err = op_session_visit_dir(session_fd, OP_SESSION_TMP, remove_cookies, &session_fd);
 	if (err)
 		fail(OP_SESSION_TMP, err);

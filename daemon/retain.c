@@ -155,32 +155,62 @@ static uint64_t free_bytes(int session_fd)
 	return op_sys_statvfs(session_fd, &vfs) < 0 ? UINT64_MAX : (uint64_t)vfs.f_bavail * vfs.f_frsize;
 }
 
-/* Why a session has to go; NULL: it need not. */
-static const char *reason(const struct opd_retained *session, int session_fd, const struct op_config *config, uint64_t used)
-{
-	uint64_t wall_ns = op_sys_wall_ns();
+struct limits {
+	const struct op_config *config;
+	int session_fd;
+	uint64_t now_ns; /* that ages are reckoned to; 0: nothing is too old */
+};
 
-	if (config->session_keep_us && session->end_ns < wall_ns &&
-	    (wall_ns - session->end_ns) / NS_PER_US > config->session_keep_us)
+/* Why a session has to go; NULL: it need not. */
+static const char *reason(const struct opd_retained *session, const struct limits *limits, uint64_t used)
+{
+	const struct op_config *config = limits->config;
+
+	if (config->session_keep_us && session->end_ns < limits->now_ns &&
+	    (limits->now_ns - session->end_ns) / NS_PER_US > config->session_keep_us)
 		return "it is older than SessionKeep";
 	if (config->session_max_use && used > config->session_max_use)
 		return "the sessions take more than SessionMaxUse";
-	if (config->session_keep_free && free_bytes(session_fd) < config->session_keep_free)
+	if (config->session_keep_free && free_bytes(limits->session_fd) < config->session_keep_free)
 		return "the file system has less room left than SessionKeepFree";
 	return NULL;
 }
 
+/* Of those that were closed by time. */
+static uint64_t newest_end_ns(const struct opd_retention *retention)
+{
+	uint64_t newest_ns = 0;
+
+	for (size_t i = 0; i < retention->nr_sessions; i++)
+		if (retention->sessions[i].may_go)
+			newest_ns = op_max_u64(newest_ns, retention->sessions[i].end_ns);
+	return newest_ns;
+}
+
+static int look_at_clock(struct opd_retention *retention, struct limits *limits)
+{
+	uint64_t keep_us = limits->config->session_keep_us;
+
+	if (!keep_us)
+		return 0;
+	return opd_age_look(&retention->age, limits->session_fd, op_min_u64(keep_us, UINT64_MAX / NS_PER_US) * NS_PER_US,
+			    newest_end_ns(retention), &limits->now_ns);
+}
+
 int opd_retain(struct opd_retention *retention, int session_fd, const struct op_config *config)
 {
+	struct limits limits = { .config = config, .session_fd = session_fd };
 	int first_err = op_session_visit_dir(session_fd, OP_SESSION_TMP, remove_rest, &session_fd),
-	    err = look_around(retention, session_fd);
+	    err = look_around(retention, session_fd), clock_err = err ? 0 : look_at_clock(retention, &limits);
 	uint64_t used = 0;
 
+	if (!first_err)
+		first_err = clock_err;
 	for (size_t i = 0; i < retention->nr_sessions && !err; i++)
 		used += retention->sessions[i].disk_bytes;
 	for (size_t i = 0; i < retention->nr_sessions && !err; i++) {
 		struct opd_retained *session = &retention->sessions[i];
-		const char *why = session->may_go ? reason(session, session_fd, config, used) : NULL;
+		const char *why = session->may_go ? reason(session, &limits, used) : NULL;
 
 		if (!why)
 			continue;

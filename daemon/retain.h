@@ -3,6 +3,8 @@
  * What sessions are kept: SessionKeep=, SessionMaxUse= and SessionKeepFree=. Only sessions that SessionInterval= has closed are removed, the oldest first: neither
  * the current one, nor what a user has saved, nor what another program has made. Looking and removing may take long and is done in a thread of its own.
  *
+ * What is too old is decided by a clock that no step can fool (age.h).
+ *
  * The current session is weighed as well. When it takes more than a quarter of SessionMaxUse it is closed before its time, so that it, too, can be removed when
  * its turn comes, and most of what is kept is not of one day. Where sessions are not closed by time, it gets no new files as it comes near to all of SessionMaxUse
  * (file_limit.h).
@@ -14,6 +16,7 @@
 #ifndef OPD_RETAIN_H
 #define OPD_RETAIN_H
 
+#include "daemon/age.h"
 #include "libop/compiler.h"
 #include "libop/config.h"
 #include "libop/session_close.h"
@@ -36,6 +39,7 @@ struct opd_retention {
 	size_t nr_sessions;
 	uint64_t current_bytes;
 	uint64_t nr_removed;
+	struct opd_age age;
 };
 
 /* Takes what the thread found the current session to weigh; starts it now and then, and when there are many new files, unless it runs. */

@@ -6,11 +6,16 @@
 
 #include "daemon/log.h"
 
+#define KEPT_MAX 256
+
 struct opd_settler {
 	int session_fd;
 	pthread_t thread;
 	pthread_mutex_t lock; /* protects what follows */
 	pthread_cond_t changed;
+	uint64_t nr_begun, nr_ended, nr_failed; /* ever */
+	struct op_odb_pending *failed; /* each has a descriptor */
+	unsigned int nr_kept;          /* of these */
 	struct op_odb_pending *first; /* the newest is settled first: it makes older ones of its file needless */
 	bool end;
 };
@@ -27,19 +32,47 @@ static struct op_odb_pending *take(struct opd_settler *settler, int *ret_err)
 	if (pending) {
 		settler->first = *op_odb_pending_next(pending);
 		*op_odb_pending_next(pending) = NULL;
+		settler->nr_begun++;
 		*ret_err = op_odb_pending_open(pending, settler->session_fd, "");
 	}
 	pthread_mutex_unlock(&settler->lock);
 	return pending;
 }
 
-/* One that cannot be opened is left to the next start. */
-static int settle(const struct opd_settler *settler, struct op_odb_pending *pending, int err)
+static bool keep(struct opd_settler *settler, struct op_odb_pending *pending)
 {
+	bool has_room;
+
+	pthread_mutex_lock(&settler->lock);
+	has_room = settler->nr_kept < KEPT_MAX;
+	if (has_room) {
+		*op_odb_pending_next(pending) = settler->failed;
+		settler->failed = pending;
+		settler->nr_kept++;
+	}
+	pthread_mutex_unlock(&settler->lock);
+	return has_room;
+}
+
+/* One that cannot be opened, or that there is no room for, is left to the next start. */
+static int settle(struct opd_settler *settler, struct op_odb_pending *pending, int err)
+{
+	int open_err = err;
+
 	if (!err)
-		return op_odb_settle(settler->session_fd, pending);
-	op_odb_pending_free(pending);
+		err = op_odb_settle_or_keep(settler->session_fd, pending);
+	if (err && (open_err || !keep(settler, pending)))
+		op_odb_pending_free(pending);
 	return err;
+}
+
+static void note_end(struct opd_settler *settler, int err)
+{
+	pthread_mutex_lock(&settler->lock);
+	settler->nr_ended++;
+	settler->nr_failed += !!err;
+	pthread_cond_broadcast(&settler->changed);
+	pthread_mutex_unlock(&settler->lock);
 }
 
 static void *run(void *arg)
@@ -52,6 +85,7 @@ static void *run(void *arg)
 	pthread_setname_np(pthread_self(), "opd-settle");
 	while ((pending = take(settler, &err))) {
 		err = settle(settler, pending, err);
+		note_end(settler, err);
 		if (err)
 			opd_log_failure(&rate, op_now_ns(), "cannot write a sample file that has grown to the disk", err);
 	}
@@ -88,7 +122,7 @@ void opd_settler_add(struct opd_settler *settler, struct op_odb_pending *pending
 	pthread_mutex_lock(&settler->lock);
 	*last = settler->first;
 	settler->first = pending;
-	pthread_cond_signal(&settler->changed);
+	pthread_cond_broadcast(&settler->changed);
 	pthread_mutex_unlock(&settler->lock);
 }
 
@@ -103,16 +137,61 @@ struct op_odb_pending *opd_settler_take(struct opd_settler *settler)
 	return first;
 }
 
+uint64_t opd_settler_nr_failed(struct opd_settler *settler, bool wait)
+{
+	uint64_t nr_begun, nr_failed;
+
+	pthread_mutex_lock(&settler->lock);
+	nr_begun = settler->nr_begun;
+	while (wait && settler->nr_ended < nr_begun)
+		pthread_cond_wait(&settler->changed, &settler->lock);
+	nr_failed = settler->nr_failed;
+	pthread_mutex_unlock(&settler->lock);
+	return nr_failed;
+}
+
+struct op_odb_pending *opd_settler_take_failed(struct opd_settler *settler, int top_fd, const char *top)
+{
+	struct op_odb_pending *taken = NULL, **link = &settler->failed;
+
+	pthread_mutex_lock(&settler->lock);
+	while (*link) {
+		struct op_odb_pending *pending = *link, **next = op_odb_pending_next(pending);
+
+		if (op_odb_pending_is_in(pending, top_fd, top)) {
+			*link = *next;
+			*next = taken;
+			taken = pending;
+			settler->nr_kept--;
+		} else {
+			link = next;
+		}
+	}
+	pthread_mutex_unlock(&settler->lock);
+	return taken;
+}
+
+bool opd_settler_has_failed(struct opd_settler *settler)
+{
+	bool has;
+
+	pthread_mutex_lock(&settler->lock);
+	has = settler->failed;
+	pthread_mutex_unlock(&settler->lock);
+	return has;
+}
+
 void opd_settler_free(struct opd_settler *settler)
 {
 	if (!settler)
 		return;
 	pthread_mutex_lock(&settler->lock);
 	settler->end = true;
-	pthread_cond_signal(&settler->changed);
+	pthread_cond_broadcast(&settler->changed);
 	pthread_mutex_unlock(&settler->lock);
 	pthread_join(settler->thread, NULL);
 	pthread_cond_destroy(&settler->changed);
 	pthread_mutex_destroy(&settler->lock);
+	op_odb_pending_free(settler->failed);
 	free(settler);
 }

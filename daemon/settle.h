@@ -23,6 +23,19 @@ void opd_settler_add(struct opd_settler *settler, struct op_odb_pending *pending
  */
 struct op_odb_pending *opd_settler_take(struct opd_settler *settler) OP_NONNULL OP_MUST_CHECK;
 
+/*
+ * How many could not be written. The kernel tells an error of writing to one who asks, and nobody who asks later: what the settler was told, a dump must know. `wait`: until what is
+ * being written now has ended. Any thread.
+ */
+uint64_t opd_settler_nr_failed(struct opd_settler *settler, bool wait) OP_NONNULL;
+
+/*
+ * What could not be written, NULL for nothing: it is to be written anew, which only who knows that nobody counts in it can do, and settled then. The first form
+ * takes what is in the directory top_fd, `top` being what that was called when it was counted in, the second says whether there is anything. Any thread.
+ */
+struct op_odb_pending *opd_settler_take_failed(struct opd_settler *settler, int top_fd, const char *top) OP_NONNULL OP_MUST_CHECK;
+bool opd_settler_has_failed(struct opd_settler *settler) OP_NONNULL OP_MUST_CHECK;
+
 /* Settles what is left and ends the thread; NULL is allowed. */
 void opd_settler_free(struct opd_settler *settler);
 

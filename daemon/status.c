@@ -5,6 +5,7 @@
 
 #include "daemon/jit.h"
 #include "daemon/sync.h"
+#include "daemon/unwritten.h"
 #include "libop/clock.h"
 #include "libop/event_ibs.h"
 
@@ -168,7 +169,7 @@ static size_t nr_events_told(const struct opd_capture *capture)
 	return nr;
 }
 
-static void fill_status(const struct opd_sync *sync, struct op_status *status)
+static void fill_status(struct opd_sync *sync, struct op_status *status)
 {
 	const struct opd_pipeline *pipeline = sync->pipeline;
 	uint64_t now_ns = op_now_ns();
@@ -189,6 +190,7 @@ static void fill_status(const struct opd_sync *sync, struct op_status *status)
 	status->nr_images_counted = op_dcookie_nr_counted(pipeline->resolver.table);
 	status->dumps = sync->dumps;
 	fill_bounds(sync->pipeline, status->bounds);
+	status->bounds[OP_BOUND_sessions_not_written] = opd_unwritten_count(sync);
 	for (size_t kind = 0; kind < OP_IBS_NR_KINDS; kind++)
 		op_ibs_stats_add(status->ibs, &pipeline->ibs.counts[kind]);
 	memcpy(status->jit, pipeline->resolver.jit->counters, sizeof(status->jit));

@@ -9,6 +9,7 @@
 #include "daemon/jit_write.h"
 #include "daemon/log.h"
 #include "daemon/stats_dir.h"
+#include "daemon/unwritten.h"
 #include "libop/clock.h"
 
 #define WAKE_TAG        UINT64_MAX
@@ -363,10 +364,17 @@ static void release(struct opd_sync *sync)
 		close(sync->done_fd);
 	sync->epoll_fd = sync->wake_fd = sync->done_fd = -1;
 	opd_visits_free(&sync->visits);
+	sync->pipeline->count.lose = NULL;
 	opd_book_close(&sync->book);
 	opd_retention_free(&sync->retention);
+	opd_unwritten_free(sync);
 	pthread_mutex_destroy(&sync->lock);
 	pthread_cond_destroy(&sync->dump_ended);
+}
+
+static void lose(void *book, uint32_t event, uint64_t amount)
+{
+	opd_book_lose(book, event, amount);
 }
 
 int opd_sync_start(struct opd_sync *sync, struct opd_pipeline *pipeline, struct op_config *config, struct op_status *status)
@@ -390,6 +398,8 @@ int opd_sync_start(struct opd_sync *sync, struct opd_pipeline *pipeline, struct 
 		err = opd_visits_init(&sync->visits, pipeline, pipeline->capture.plan.nr_threads);
 	if (!err)
 		err = opd_book_open(&sync->book, pipeline->count.session_fd, &pipeline->capture);
+	pipeline->count.lose = lose;
+	pipeline->count.lose_arg = &sync->book;
 	if (!err)
 		err = watch_all(sync);
 	if (!err)

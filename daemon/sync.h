@@ -69,8 +69,13 @@ struct opd_sync {
 	pthread_mutex_t lock; /* protects what follows up to the next line, nests inside nothing */
 	struct opd_job *submitted, *done;
 	unsigned int nr_dumps_under_way;
+	struct opd_write_out *writing; /* what dumps have taken and not ended with, oldest first: dumps end in this order */
+	uint64_t nr_write_failures;
 	bool write_failed;  /* a dump could not write: everything is to be written again */
+	bool pages_gone;    /* and what the kernel could not write it may have dropped: every file is to be made anew */
 	bool files_removed; /* a dump did not find what it was to write */
+	struct opd_write_out *unwritten; /* closed sessions that are to be written again (unwritten.h) */
+	uint64_t nr_unwritten;           /* also those that are under way */
 	bool retaining;     /* retention's thread runs; it is among nr_dumps_under_way */
 	uint64_t nr_resets;
 	bool wants_profiling; /* for the next daemon, as START or STOP said last */
@@ -82,6 +87,7 @@ struct opd_sync {
 	uint64_t next_trim_ns, nr_freed; /* of processes, when memory was given back last */
 	bool trim_again;
 	uint64_t dumps, nr_closings;
+	uint64_t nr_settle_failures; /* of the settler, when a dump looked last */
 	struct opd_book book;
 	struct opd_rotation rotation;
 	struct opd_retention retention; /* but for due_ns its thread's while that runs */

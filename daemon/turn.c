@@ -6,8 +6,8 @@
 #include "daemon/forget.h"
 #include "daemon/jit_write.h"
 #include "daemon/log.h"
-#include "daemon/proc_scan.h"
 #include "daemon/sync.h"
+#include "daemon/unwritten.h"
 #include "libop/clock.h"
 #include "libop/session.h"
 #include "libop/sys.h"
@@ -203,7 +203,7 @@ void opd_sync_turn(struct opd_sync *sync)
 	opd_visit_all(&sync->visits);
 	keep_cookies(sync, now_ns);
 	if (now_ns >= sync->next_prune_ns) {
-		opd_processes_prune(&resolver->processes, sync->horizon_ns, opd_proc_is_gone);
+		opd_processes_prune(&resolver->processes, sync->horizon_ns, op_sys_is_gone);
 		give_memory_back(sync, now_ns);
 		refresh_modules(sync, now_ns);
 		opd_kernel_map_prune(&resolver->kernel, sync->horizon_ns);
@@ -225,5 +225,6 @@ void opd_sync_turn(struct opd_sync *sync)
 		sync->next_book_ns = now_ns + BOOK_INTERVAL_NS;
 	}
 	opd_retain_if_due(sync, now_ns);
+	opd_unwritten_retry(sync, now_ns);
 	sync->next_turn_ns = now_ns + sync->config->visit_ms * OP_NS_PER_MS;
 }

@@ -20,6 +20,26 @@
 #define op_unlikely(x) __builtin_expect(!!(x), 0)
 
 /*
+ * How many of nr rows come before the first for which `condition`, of a pointer to it called `row`, does not hold; it holds for none behind that one. A
+ * search by halves.
+ */
+#define op_nr_leading(rows, nr, row, condition)                                  \
+	({                                                                       \
+		size_t low_ = 0, high_ = (nr);                                   \
+                                                                                 \
+		while (low_ < high_) {                                           \
+			size_t middle_ = low_ + (high_ - low_) / 2;              \
+			const __typeof__((rows)[0]) *row = &(rows)[middle_];     \
+                                                                                 \
+			if (condition)                                           \
+				low_ = middle_ + 1;                              \
+			else                                                     \
+				high_ = middle_;                                 \
+		}                                                                \
+		low_;                                                            \
+	})
+
+/*
  * What is there is looked at or written soon; any address will do. The empty statement is for gcc, which takes a function that
  * only prefetches for one without effect and leaves it out.
  */

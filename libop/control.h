@@ -14,7 +14,7 @@
 #include "libop/ledger.h"
 
 #define OP_CONTROL_MAGIC 0x4443504fu /* "OPCD" */
-#define OP_CONTROL_VERSION 4 /* changes with any struct below */
+#define OP_CONTROL_VERSION 5 /* changes with any struct below */
 #define OP_CONTROL_MAX_REPLY (256 * 1024)
 
 /* number, name, who may: numbers are never reused */

@@ -12,6 +12,7 @@
 #include "libop/file.h"
 #include "libop/parse.h"
 #include "libop/sys.h"
+#include "libop/tracepoint.h"
 
 #define TIMER_PERIOD_NS        1000000
 #define TIMER_MIN_NS           10000
@@ -19,6 +20,7 @@
 #define SAMPLES_PER_CPU_SECOND 1000
 #define CPU_SPEED_UNKNOWN_KHZ  2000000
 #define RAW_NUMBER_BIT         0x80000000u
+#define TRACEPOINT_NUMBER_BIT  0x40000000u
 #define FIELDS                 5
 
 enum kind { KIND_TIMER, KIND_CLOCK, KIND_COUNT, KIND_HARDWARE };
@@ -76,6 +78,7 @@ static const struct row rows[] = {
 };
 
 static const struct row raw_row = { { "raw", NULL, NULL, HARDWARE_MIN }, KIND_HARDWARE, 0, PERF_TYPE_RAW, 0 };
+static const struct row tracepoint_row = { { "tracepoint", NULL, NULL, 1 }, KIND_COUNT, 0, PERF_TYPE_TRACEPOINT, 0 };
 
 static const struct row *find_row(const char *name)
 {
@@ -100,6 +103,13 @@ const char *op_event_description(const char *name)
 	return row ? row->info.description : NULL;
 }
 
+const char *op_event_kind(uint32_t number)
+{
+	if (number & RAW_NUMBER_BIT)
+		return "Raw event of the CPU";
+	return number & TRACEPOINT_NUMBER_BIT ? "Tracepoint of the kernel" : NULL;
+}
+
 static void fill_from_row(struct op_event *event, const struct row *row)
 {
 	snprintf(event->name, sizeof(event->name), "%s", row->info.name);
@@ -109,18 +119,49 @@ static void fill_from_row(struct op_event *event, const struct row *row)
 	event->number = row->number;
 }
 
-/* rNNN, 1 to 16 hexadecimal digits; leading zeroes are not part of the canonical name. */
+/* What a raw event may be called: a part of a file name, and of a specification. */
+static bool is_alias(const char *name)
+{
+	size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
+
+	return length && !name[length] && length < OP_EVENT_NAME_BYTES && !find_row(name) && !op_ibs_event_find(name);
+}
+
+/* rNNN or rNNN=NAME, 1 to 16 hexadecimal digits; leading zeroes are not part of the canonical name. */
 static bool fill_raw(struct op_event *event, const char *name)
 {
-	size_t nr_digits = strlen(name) - 1;
+	size_t nr_digits = strspn(name + 1, "0123456789abcdefABCDEF");
+	const char *alias = name[1 + nr_digits] == '=' ? name + 2 + nr_digits : NULL;
 
 	if (tolower((unsigned char)name[0]) != 'r' || nr_digits < 1 || nr_digits > 16 ||
-	    strspn(name + 1, "0123456789abcdefABCDEF") != nr_digits)
+	    (alias ? !is_alias(alias) : name[1 + nr_digits]))
 		return false;
 	fill_from_row(event, &raw_row);
 	event->config = strtoull(name + 1, NULL, 16);
 	event->number = RAW_NUMBER_BIT | (uint32_t)((event->config ^ event->config >> 31 ^ event->config >> 62) & 0x7fffffff);
-	snprintf(event->name, sizeof(event->name), "r%" PRIx64, event->config);
+	if (alias)
+		snprintf(event->name, sizeof(event->name), "%s", alias);
+	else
+		snprintf(event->name, sizeof(event->name), "r%" PRIx64, event->config);
+	return true;
+}
+
+/* Its number in tracefs holds until the next start of the machine, so what is in sample files comes of its name. */
+static bool fill_tracepoint(struct op_event *event, const char *name, struct op_text *why)
+{
+	uint32_t sum = 2166136261u; /* FNV-1a */
+
+	if (strlen(name) >= sizeof(event->name)) {
+		op_text_add(why, "its name is too long");
+		return false;
+	}
+	fill_from_row(event, &tracepoint_row);
+	if (!op_tracepoint_find(name, &event->config, why))
+		return false;
+	for (const char *c = name; *c; c++)
+		sum = (sum ^ (uint8_t)*c) * 16777619u;
+	event->number = TRACEPOINT_NUMBER_BIT | (sum & (TRACEPOINT_NUMBER_BIT - 1));
+	snprintf(event->name, sizeof(event->name), "%s", name);
 	return true;
 }
 
@@ -147,6 +188,10 @@ static bool parse_name(const char *name, struct op_event *event, const struct ro
 		fill_from_row(event, row);
 	} else if (*name && fill_raw(event, name)) {
 		row = &raw_row;
+	} else if (op_tracepoint_is_name(name)) {
+		if (!fill_tracepoint(event, name, why))
+			return false;
+		row = &tracepoint_row;
 	} else {
 		op_text_add(why, "there is no such event (opcontrol --list-events shows them all)");
 		return false;
@@ -187,12 +232,30 @@ static bool parse_fields(char *const fields[FIELDS], struct op_event *event, str
 	return !why->length;
 }
 
+/* The colon of a tracepoint's name is none between two fields: a name follows. */
+static char *after_subsystem(char *spec)
+{
+	char *colon = strchr(spec, ':');
+	bool is_event;
+
+	if (!colon || (!isalpha((unsigned char)colon[1]) && colon[1] != '_'))
+		return spec;
+	*colon = '\0';
+	is_event = find_row(spec) || fill_raw(&(struct op_event){ 0 }, spec);
+	*colon = ':';
+	return is_event ? spec : colon + 1;
+}
+
 /* Cuts `spec` at its colons. False when there are more fields than an event has. */
 static bool split(char *spec, char *fields[FIELDS])
 {
-	size_t nr = 0;
+	char *end = strchr(after_subsystem(spec), ':'), *rest = end ? end + 1 : NULL;
+	size_t nr = 1;
 
-	for (char *rest = spec, *field; (field = strsep(&rest, ":"));) {
+	fields[0] = spec;
+	if (end)
+		*end = '\0';
+	for (char *field; (field = strsep(&rest, ":"));) {
 		if (nr == FIELDS)
 			return false;
 		fields[nr++] = field;
@@ -239,8 +302,21 @@ bool op_event_is_clock(const struct op_event *event)
 	       (event->config == PERF_COUNT_SW_CPU_CLOCK || event->config == PERF_COUNT_SW_TASK_CLOCK);
 }
 
+/* A raw event that has a name is known by its code. */
+static void format_code(const struct op_event *event, struct op_text *text)
+{
+	char name[OP_EVENT_NAME_BYTES];
+
+	if (event->role != OP_EVENT_PLAIN || event->type != PERF_TYPE_RAW)
+		return;
+	snprintf(name, sizeof(name), "r%" PRIx64, event->config);
+	if (strcmp(name, event->name) != 0)
+		op_text_printf(text, "%s=", name);
+}
+
 void op_event_format(const struct op_event *event, struct op_text *text)
 {
+	format_code(event, text);
 	op_text_printf(text, "%s:%" PRIu64 ":%" PRIu32 ":%d:%d", event->name, event->count, event->unit_mask, event->kernel,
 		       event->user);
 	if (event->role == OP_EVENT_DERIVED)
@@ -334,7 +410,9 @@ static const char *reason_of(const struct explanation *explanation, const struct
 {
 	if (event->role != OP_EVENT_PLAIN && explanation->ibs)
 		return explanation->ibs;
-	return event->role == OP_EVENT_PLAIN && event->type == PERF_TYPE_SOFTWARE ? explanation->software : explanation->hardware;
+	if (event->role == OP_EVENT_PLAIN && (event->type == PERF_TYPE_SOFTWARE || event->type == PERF_TYPE_TRACEPOINT))
+		return explanation->software;
+	return explanation->hardware;
 }
 
 char *op_event_explain(const struct op_event *event, int err)

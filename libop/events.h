@@ -5,7 +5,8 @@
  *   NAME:count[:unitmask[:kernel[:user]]]
  *
  * NAME is TIMER (count is a period in ns of PERF_COUNT_SW_CPU_CLOCK, idle excluded), one of perf's generic hardware and
- * software names (perf-list(1): cycles, instructions, cache-misses, page-faults ...), or rNNN, a raw event in hexadecimal.
+ * software names (perf-list(1): cycles, instructions, cache-misses, page-faults ...), SUBSYSTEM:NAME, a tracepoint, or rNNN, a raw event in
+ * hexadecimal, which may be given a name, rNNN=NAME (that is what opcontrol makes of names that libpfm4 knows).
  * kernel and user are 0 or 1 (default 1): whether code of that kind is sampled. Names compare without regard to case; the
  * canonical spelling is the table's. The derived events of IBS have a form of their own (libop/ibs_request.h).
  */
@@ -41,7 +42,7 @@ struct op_event {
 	uint32_t type;	   /* perf_event_attr.type */
 	uint64_t config;   /* perf_event_attr.config */
 	uint32_t number;   /* header field ctr_event: 0 for TIMER, else a number of opd's own that is never reused; raw events:
-			      bit 31 and the code, folded to 31 bits */
+			      bit 31 and the code, folded to 31 bits; tracepoints: bit 30 and a hash of the name */
 	enum op_event_role role;
 	struct op_ibs_sampler sampler;       /* of a SAMPLER how it is set, of a DERIVED one how its sampler is */
 	const struct op_ibs_event *derived;  /* of a DERIVED one */
@@ -75,6 +76,9 @@ const struct op_event_info *op_event_info(size_t index) OP_MUST_CHECK;
 
 /* What the event counts, in words ("Page faults"); NULL when the name is none of opd's. */
 const char *op_event_description(const char *name) OP_NONNULL;
+
+/* What kind of event has such a number: a raw event, a tracepoint; NULL when it is of the table, or no number of opd's. */
+const char *op_event_kind(uint32_t number);
 
 /*
  * The default: cycles with a period of about 1,000 samples per busy CPU-second where cycles can be counted, else TIMER:1000000.

@@ -35,6 +35,65 @@ static int read_all(int fd, size_t max_bytes, struct op_text *text)
 	return text->failed ? -ENOMEM : 0;
 }
 
+int op_file_read_at(int fd, void *bytes, size_t nr_bytes, off_t offset, size_t *ret_nr_read)
+{
+	size_t done = 0;
+
+	while (done < nr_bytes) {
+		ssize_t nr = op_sys_pread(fd, (char *)bytes + done, nr_bytes - done, offset + (off_t)done);
+
+		if (nr == -EINTR)
+			continue;
+		if (nr < 0)
+			return (int)nr;
+		if (!nr)
+			break;
+		done += (size_t)nr;
+	}
+	*ret_nr_read = done;
+	return 0;
+}
+
+static int write_at(int fd, const char *bytes, size_t nr_bytes, off_t offset)
+{
+	while (nr_bytes) {
+		ssize_t nr = op_sys_pwrite(fd, bytes, nr_bytes, offset);
+
+		if (nr == -EINTR)
+			continue;
+		if (nr <= 0)
+			return nr ? (int)nr : -EIO;
+		bytes += nr;
+		nr_bytes -= (size_t)nr;
+		offset += nr;
+	}
+	return 0;
+}
+
+/* A hole gets its blocks by what is read from it. */
+static int write_again(int fd, off_t nr_bytes)
+{
+	char block[65536];
+	int err = 0;
+
+	for (off_t at = 0; !err && at < nr_bytes; at += (off_t)sizeof(block)) {
+		size_t wanted = op_min_u64(sizeof(block), (uint64_t)(nr_bytes - at)), nr_read = 0;
+
+		err = op_file_read_at(fd, block, wanted, at, &nr_read);
+		memset(block + nr_read, 0, sizeof(block) - nr_read);
+		if (!err)
+			err = write_at(fd, block, wanted, at);
+	}
+	return err;
+}
+
+int op_file_allocate(int fd, off_t nr_bytes)
+{
+	int err = op_sys_fallocate(fd, 0, 0, nr_bytes);
+
+	return err == -EOPNOTSUPP || err == -ENOSYS ? write_again(fd, nr_bytes) : err;
+}
+
 int op_file_read(int dir_fd, const char *path, size_t max_bytes, char **ret_text)
 {
 	int fd = op_sys_openat(dir_fd, path, O_RDONLY | O_CLOEXEC, 0), err;
@@ -101,19 +160,6 @@ int op_file_publish(int dir_fd, const char *name, const char *text, mode_t mode)
 	else
 		err = sync_dir(dir_fd);
 	free(path);
-	return err;
-}
-
-int op_file_make_dir_alike(int dir_fd, const char *path, mode_t mode)
-{
-	struct stat st;
-	int err = op_sys_mkdirat(dir_fd, path, mode);
-
-	if (err || geteuid() || op_sys_fstat(dir_fd, &st) < 0 || !st.st_uid)
-		return err;
-	err = fchownat(dir_fd, path, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
-	if (err)
-		op_sys_unlinkat(dir_fd, path, AT_REMOVEDIR);
 	return err;
 }
 
@@ -220,6 +266,31 @@ int op_file_open_parent(int dir_fd, const char *path, bool make, const char **re
 	if (fd < 0)
 		fd = op_sys_openat(dir_fd, ".", PARENT_FLAGS, 0);
 	return open_steps(fd, path, make, ret_name);
+}
+
+static int make_alike(int dir_fd, int parent, const char *name, mode_t mode)
+{
+	struct stat st;
+	int err = op_sys_mkdirat(parent, name, mode);
+
+	if (err || geteuid() || op_sys_fstat(dir_fd, &st) < 0 || !st.st_uid)
+		return err;
+	err = fchownat(parent, name, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+	if (err)
+		op_sys_unlinkat(parent, name, AT_REMOVEDIR);
+	return err;
+}
+
+int op_file_make_dir_alike(int dir_fd, const char *path, mode_t mode)
+{
+	const char *name;
+	int parent = op_file_open_parent(dir_fd, path, false, &name), err;
+
+	if (parent < 0)
+		return parent;
+	err = make_alike(dir_fd, parent, name, mode);
+	close(parent);
+	return err;
 }
 
 int op_file_open_below(int dir_fd, const char *path, int flags, mode_t mode)

@@ -15,6 +15,15 @@
  */
 int op_file_read(int dir_fd, const char *path, size_t max_bytes, char **ret_text) OP_NONNULL OP_MUST_CHECK;
 
+/* Reads as many bytes as there are from `offset` on, at most nr_bytes; *ret_nr_read says how many. Signals do not disturb. 0 or -errno. */
+int op_file_read_at(int fd, void *bytes, size_t nr_bytes, off_t offset, size_t *ret_nr_read) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * Gives a file its blocks up to nr_bytes, which becomes its length when it is shorter; what is in it stays. Where the file system cannot do that by itself all of it is
+ * written, so nobody else may write to it meanwhile. 0, or -ENOSPC, another -errno, and the length may be anything between.
+ */
+int op_file_allocate(int fd, off_t nr_bytes) OP_MUST_CHECK;
+
 /*
  * Writes the text to `name` below dir_fd: to a temporary file beside it, synced, then renamed; the directory is synced too.
  * 0 or -errno, and then the temporary file is gone, and `name` as it was unless it was the directory that could not be synced.
@@ -22,7 +31,7 @@ int op_file_read(int dir_fd, const char *path, size_t max_bytes, char **ret_text
 int op_file_publish(int dir_fd, const char *name, const char *text, mode_t mode) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Makes a directory below dir_fd. Root makes it for the owner of dir_fd: what opcontrol makes is not to be in the way of a daemon that runs as
+ * Makes a directory below dir_fd, where no link leads to it. Root makes it for the owner of dir_fd: what opcontrol makes is not to be in the way of a daemon that runs as
  * another user. 0 or -errno.
  */
 int op_file_make_dir_alike(int dir_fd, const char *path, mode_t mode) OP_NONNULL OP_MUST_CHECK;

@@ -47,7 +47,8 @@ const char *op_loss_meaning(enum op_loss reason);
 	X(cgroups_forgotten, "cgroups that were forgotten to make room; those that are there are found again") \
 	X(cgroup_slots_taken_back, "cgroups that had no samples lately, whose files are found by name when they have some") \
 	X(dcookie_errors, "times that the dcookie table could not be written; it is tried again") \
-	X(dcookie_lines_damaged, "lines of the dcookie table that were passed over at the start")
+	X(dcookie_lines_damaged, "lines of the dcookie table that were passed over at the start") \
+	X(sessions_not_written, "sessions that were closed and could not be written to the disk; it is tried again")
 
 enum op_bound {
 #define X(name, meaning) OP_BOUND_##name,

@@ -18,6 +18,7 @@ libop_libop_a_SOURCES = \
 	libop/event_ibs.c libop/event_ibs.h \
 	libop/events.c libop/events.h \
 	libop/file.c libop/file.h \
+	libop/guard.c libop/guard.h \
 	libop/htable.c libop/htable.h \
 	libop/ibs.c libop/ibs.h libop/ibs_fields.h \
 	libop/ibs_cpu.c libop/ibs_cpu.h \
@@ -57,6 +58,6 @@ libop_libop_a_SOURCES = \
 	libop/session_sum.c \
 	libop/sha256.c libop/sha256.h \
 	libop/sys.c libop/sys.h \
-	libop/text.c libop/text.h
+	libop/text.c libop/text.h libop/tracepoint.c libop/tracepoint.h
 libop_libop_a_CPPFLAGS = $(AM_CPPFLAGS) $(ZSTD_CFLAGS)
 libop_libop_a_CFLAGS = $(AM_CFLAGS)

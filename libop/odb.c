@@ -6,15 +6,21 @@
 #include <unistd.h>
 
 #include "libop/atomic.h"
+#include "libop/clock.h"
+#include "libop/file.h"
 #include "libop/odb_file.h"
 #include "libop/sys.h"
 
-#define QUICK_SIZE 2048u /* nodes, in 40 kB */
+#define QUICK_SIZE 2048u	   /* nodes, in 40 kB */
+#define RETRY_NS   100000000u /* a file that could not be replaced is tried again after 100 ms */
 
 struct op_odb {
 	struct op_odb_map map;
 	uint32_t dropped;
 	bool is_new;
+	uint64_t total;    /* of all counts */
+	int error;         /* of the last attempt to replace the file */
+	uint64_t retry_ns; /* when the next is made */
 	bool promised; /* what is in it is on the disk, or will be: see op_odb_promise */
 	int dir_fd;
 	char *tmp_path;
@@ -29,7 +35,11 @@ static int create(struct op_odb *odb, const struct op_odb_header *header)
 	if (err)
 		return err;
 	*odb->map.header = *header;
-	err = op_odb_publish(odb->dir_fd, odb->tmp_path, odb->path);
+	err = op_odb_map_error(&odb->map);
+	if (err)
+		op_file_unlink_below(odb->dir_fd, odb->tmp_path);
+	else
+		err = op_odb_publish(odb->dir_fd, odb->tmp_path, odb->path);
 	if (err) {
 		op_odb_unmap(&odb->map);
 		odb->map.header = NULL;
@@ -38,6 +48,22 @@ static int create(struct op_odb *odb, const struct op_odb_header *header)
 }
 
 /* ---- what is there already ---- */
+
+static int add_up(struct op_odb *odb)
+{
+	uint32_t nr_nodes = odb->map.descr->current_size;
+	int err;
+
+	odb->total = 0;
+	for (uint32_t i = 1; i < nr_nodes; i++)
+		odb->total += odb->map.nodes[i].value;
+	err = op_odb_map_error(&odb->map);
+	if (err) {
+		op_odb_unmap(&odb->map);
+		odb->map.header = NULL;
+	}
+	return err;
+}
 
 static int open_existing(struct op_odb *odb)
 {
@@ -51,7 +77,7 @@ static int open_existing(struct op_odb *odb)
 	close(fd);
 	odb->dropped += dropped;
 	odb->promised = true;
-	return err;
+	return err ? err : add_up(odb);
 }
 
 static int open_or_repair(struct op_odb *odb)
@@ -117,17 +143,23 @@ uint32_t op_odb_dropped(const struct op_odb *odb)
 }
 
 /*
- * A larger file takes the place of this one at once; nobody waits for the disk. Where the old one is on the disk by a dump's
+ * Another file takes the place of this one at once; nobody waits for the disk. Where the old one is on the disk by a dump's
  * promise it is kept until the new one is, too. A kill at any moment leaves the old or the new one.
  */
-static int publish_larger(struct op_odb *odb, const struct op_odb_map *larger)
+static int publish_other(struct op_odb *odb, const struct op_odb_map *other)
 {
 	struct op_odb_pending *pending;
-	int err;
+	int err = op_odb_map_error(&odb->map);
 
+	if (!err)
+		err = op_odb_map_error(other);
+	if (err) {
+		op_file_unlink_below(odb->dir_fd, odb->tmp_path);
+		return err;
+	}
 	if (!odb->promised)
 		return op_odb_publish(odb->dir_fd, odb->tmp_path, odb->path);
-	err = op_odb_replace(odb->dir_fd, odb->tmp_path, odb->path, larger->inode, &pending);
+	err = op_odb_replace(odb->dir_fd, odb->tmp_path, odb->path, other->inode, &pending);
 	if (err)
 		return err;
 	*op_odb_pending_next(pending) = odb->pending;
@@ -144,26 +176,42 @@ static uint32_t larger_size(uint32_t size)
 	return size < QUICK_SIZE ? size * 4 : size * 2;
 }
 
-static int grow(struct op_odb *odb)
+/* A file of that size with all that is in this one takes its place. */
+static int replace(struct op_odb *odb, uint32_t size)
 {
-	uint32_t nr_nodes = odb->map.descr->current_size;
-	struct op_odb_map larger;
-	int err;
+	uint32_t nr_nodes = (uint32_t)op_min_u64(odb->map.descr->current_size, odb->map.size);
+	struct op_odb_map other;
+	int err = op_odb_make_file(odb->dir_fd, odb->tmp_path, size, &other);
 
-	if (odb->map.size >= OP_ODB_SIZE_MAX)
-		return -EFBIG;
-	err = op_odb_make_file(odb->dir_fd, odb->tmp_path, larger_size(odb->map.size), &larger);
 	if (err)
 		return err;
-	*larger.header = *odb->map.header;
-	memcpy(larger.nodes, odb->map.nodes, (size_t)nr_nodes * sizeof(struct op_odb_node));
-	larger.descr->current_size = nr_nodes;
-	op_odb_link_nodes(&larger);
-	err = publish_larger(odb, &larger);
-	op_odb_unmap(err ? &larger : &odb->map);
+	*other.header = *odb->map.header;
+	memcpy(other.nodes, odb->map.nodes, (size_t)nr_nodes * sizeof(struct op_odb_node));
+	other.descr->current_size = nr_nodes;
+	op_odb_link_nodes(&other);
+	err = publish_other(odb, &other);
+	op_odb_unmap(err ? &other : &odb->map);
 	if (!err)
-		odb->map = larger;
+		odb->map = other;
 	return err;
+}
+
+/* On a full disk not with every sample. */
+static int grow(struct op_odb *odb)
+{
+	if (odb->map.size >= OP_ODB_SIZE_MAX)
+		return -EFBIG;
+	if (odb->error && op_now_ns() < odb->retry_ns)
+		return odb->error;
+	odb->error = replace(odb, larger_size(odb->map.size));
+	if (odb->error)
+		odb->retry_ns = op_now_ns() + RETRY_NS;
+	return odb->error;
+}
+
+int op_odb_renew(struct op_odb *odb)
+{
+	return replace(odb, odb->map.size);
 }
 
 static uint32_t find(const struct op_odb *odb, uint64_t key)
@@ -185,6 +233,12 @@ bool op_odb_has(const struct op_odb *odb, uint64_t key)
 	return find(odb, key);
 }
 
+/* Whether a node can be there; what is in the descriptor may be somebody else's. */
+static bool is_index(const struct op_odb *odb, uint32_t index)
+{
+	return index && index < odb->map.size;
+}
+
 static int insert(struct op_odb *odb, uint64_t key, uint32_t count)
 {
 	uint32_t index;
@@ -196,6 +250,8 @@ static int insert(struct op_odb *odb, uint64_t key, uint32_t count)
 			return err;
 	}
 	index = odb->map.descr->current_size;
+	if (op_unlikely(!is_index(odb, index)))
+		return -EBADMSG;
 	if (op_unlikely(op_odb_needs_filler(key, index))) {
 		int err = insert(odb, odb->map.nodes[index - 1].key, 0);
 
@@ -209,7 +265,7 @@ static int insert(struct op_odb *odb, uint64_t key, uint32_t count)
 	return 0;
 }
 
-int op_odb_add(struct op_odb *odb, uint64_t key, uint32_t count)
+static int add(struct op_odb *odb, uint64_t key, uint32_t count)
 {
 	uint32_t index = find(odb, key);
 	uint32_t value;
@@ -229,6 +285,29 @@ int op_odb_add(struct op_odb *odb, uint64_t key, uint32_t count)
 	}
 	op_store_relaxed(&odb->map.nodes[index].value, value + count);
 	return 0;
+}
+
+int op_odb_add(struct op_odb *odb, uint64_t key, uint32_t count)
+{
+	int err = add(odb, key, count), map_err = op_odb_map_error(&odb->map);
+
+	if (op_unlikely(map_err))
+		return map_err;
+	if (!err)
+		odb->total += count;
+	return err;
+}
+
+bool op_odb_is_broken(const struct op_odb *odb)
+{
+	uint32_t nr_nodes = odb->map.descr->current_size;
+
+	return op_odb_map_error(&odb->map) || !nr_nodes || nr_nodes > odb->map.size;
+}
+
+uint64_t op_odb_total(const struct op_odb *odb)
+{
+	return odb->total;
 }
 
 /* Asks for what op_odb_add will look at: the buckets, the first node of each, the second where it is not the first. */

@@ -63,6 +63,14 @@ static inline uint64_t op_odb_file_bytes(uint64_t size)
 	return OP_ODB_NODES_OFFSET + size * (sizeof(struct op_odb_node) + sizeof(uint32_t));
 }
 
+/* Whether a whole sample file may have that length. */
+static inline bool op_odb_is_length(uint64_t nr_bytes)
+{
+	uint64_t size = nr_bytes < OP_ODB_NODES_OFFSET ? 0 : (nr_bytes - OP_ODB_NODES_OFFSET) / (sizeof(struct op_odb_node) + sizeof(uint32_t));
+
+	return size >= 2 && !(size & (size - 1)) && nr_bytes == op_odb_file_bytes(size);
+}
+
 /* Bucket of a key; part of the format. */
 static inline uint32_t op_odb_bucket(uint64_t key, uint32_t size)
 {
@@ -100,9 +108,24 @@ uint32_t op_odb_dropped(const struct op_odb *odb) OP_NONNULL;
 /*
  * Adds `count` to the key. A count that passes 2^32-1 goes on in a second node of the same key; readers add both.
  * A full file is replaced at once by one of four times the size, a large one by twice, made under tmp_path, so that readers see the one or the other, whole.
- * 0, or -ENOSPC when there is no room for that, another -errno; then nothing was added.
+ * 0, or -ENOSPC when there is no room for that, another -errno; then nothing was added. What failed so is not tried again for 100 ms.
  */
 int op_odb_add(struct op_odb *odb, uint64_t key, uint32_t count) OP_NONNULL OP_MUST_CHECK;
+
+/* The sum of all counts: what was there when the file was opened, and what was added. */
+uint64_t op_odb_total(const struct op_odb *odb) OP_NONNULL;
+
+/*
+ * True when pages of the file went away under the map (guard.h), or somebody wrote over them: op_odb_add says -EIO or -EBADMSG, and all that is left to do is to close it. What the
+ * file has is what the next op_odb_open finds; the total is that of before.
+ */
+bool op_odb_is_broken(const struct op_odb *odb) OP_NONNULL;
+
+/*
+ * A file of the same size with the same contents takes its place: every byte of it is to be written to the disk, whatever became of those of the one before. Pending as a
+ * larger one is. 0 or -errno, and then all is as it was.
+ */
+int op_odb_renew(struct op_odb *odb) OP_NONNULL OP_MUST_CHECK;
 
 /*
  * Somebody writes the file to the disk and counts on finding it there: from now on what takes its place is pending until it is on the disk,
@@ -125,11 +148,17 @@ struct op_odb_pending **op_odb_pending_next(struct op_odb_pending *pending) OP_N
  */
 int op_odb_pending_open(struct op_odb_pending *pending, int top_fd, const char *top) OP_NONNULL OP_MUST_CHECK;
 
+/* Whether the file is what stands at its path in the directory top_fd, which was called `top` when it was opened. */
+bool op_odb_pending_is_in(const struct op_odb_pending *pending, int top_fd, const char *top) OP_NONNULL;
+
 /*
  * Writes the file to the disk and removes what was kept of the other one; frees `pending`. Waits for the disk: any thread but one that counts.
  * 0, or -errno from writing, and then the other one is kept for op_odb_recover.
  */
 int op_odb_settle(int dir_fd, struct op_odb_pending *pending) OP_NONNULL OP_MUST_CHECK;
+
+/* The same, but after an error `pending` is still the caller's. Before another try the file is to be written anew: the kernel reports an error once. */
+int op_odb_settle_or_keep(int dir_fd, struct op_odb_pending *pending) OP_NONNULL OP_MUST_CHECK;
 
 /* Frees a list without settling: op_odb_recover does it at the next start. NULL is allowed. */
 void op_odb_pending_free(struct op_odb_pending *pending);

@@ -18,6 +18,7 @@ int op_odb_map_file(int fd, uint32_t size, struct op_odb_map *ret_map)
 {
 	size_t nr_bytes = op_odb_file_bytes(size);
 	struct stat st;
+	struct op_guard *guard;
 	uint8_t *base;
 	void *start;
 	int err = op_sys_fstat(fd, &st);
@@ -26,6 +27,11 @@ int op_odb_map_file(int fd, uint32_t size, struct op_odb_map *ret_map)
 		err = op_sys_mmap(NULL, nr_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0, &start);
 	if (err)
 		return err;
+	err = op_guard_new(start, nr_bytes, &guard);
+	if (err) {
+		op_sys_munmap(start, nr_bytes);
+		return err;
+	}
 	base = start;
 	*ret_map = (struct op_odb_map){
 		.header = start,
@@ -35,18 +41,25 @@ int op_odb_map_file(int fd, uint32_t size, struct op_odb_map *ret_map)
 		.size = size,
 		.nr_bytes = nr_bytes,
 		.inode = st.st_ino,
+		.guard = guard,
 	};
 	return 0;
 }
 
 void op_odb_unmap(const struct op_odb_map *map)
 {
+	op_guard_free(map->guard);
 	op_sys_munmap(map->header, map->nr_bytes);
+}
+
+int op_odb_map_error(const struct op_odb_map *map)
+{
+	return op_unlikely(op_guard_nr_broken()) && op_guard_is_broken(map->guard) ? -EIO : 0;
 }
 
 static int fill(int fd, uint32_t size, struct op_odb_map *ret_map)
 {
-	int err = op_sys_fallocate(fd, 0, 0, (off_t)op_odb_file_bytes(size));
+	int err = op_file_allocate(fd, (off_t)op_odb_file_bytes(size));
 
 	if (!err)
 		err = op_odb_map_file(fd, size, ret_map);
@@ -172,6 +185,7 @@ int op_odb_map_sound(int fd, const struct stat *st, struct op_odb_map *ret_map, 
 	} head;
 	ssize_t nr = op_sys_pread(fd, &head, sizeof(head), 0);
 	struct op_odb_map map;
+	uint32_t dropped;
 	int err;
 
 	if (nr < 0)
@@ -181,17 +195,24 @@ int op_odb_map_sound(int fd, const struct stat *st, struct op_odb_map *ret_map, 
 		err = -EUCLEAN;
 	/* Blocks that a sparse copy left out would be SIGBUS on a full disk. */
 	if (!err)
-		err = op_sys_fallocate(fd, 0, 0, st->st_size);
+		err = op_file_allocate(fd, st->st_size);
 	if (!err)
 		err = op_odb_map_file(fd, head.descr.size, &map);
 	if (err)
 		return err;
 	if (has_torn_nodes(&map)) {
+		err = op_odb_map_error(&map);
 		op_odb_unmap(&map);
-		return -EUCLEAN;
+		return err ? err : -EUCLEAN;
 	}
-	*ret_dropped = drop_unpublished(&map);
+	dropped = drop_unpublished(&map);
 	make_hash_sound(&map);
+	err = op_odb_map_error(&map);
+	if (err) {
+		op_odb_unmap(&map);
+		return err;
+	}
+	*ret_dropped = dropped;
 	*ret_map = map;
 	return 0;
 }

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 
 #include "libop/compiler.h"
+#include "libop/guard.h"
 #include "libop/odb.h"
 
 #define OP_ODB_SIZE_MAX (1u << 27) /* nodes; 2.7 GB in one file: an image has no more addresses than that */
@@ -31,10 +32,14 @@ struct op_odb_map {
 	uint32_t size; /* as in the descriptor, which is a page away */
 	size_t nr_bytes;
 	uint64_t inode;
+	struct op_guard *guard; /* of the mapping */
 };
 
 /* Maps a file that is `size` nodes long, to read and to write. 0 or -errno. */
 int op_odb_map_file(int fd, uint32_t size, struct op_odb_map *ret_map) OP_NONNULL OP_MUST_CHECK;
+
+/* 0, or -EIO when what was in the map, or was written to it, may be gone (guard.h). */
+int op_odb_map_error(const struct op_odb_map *map) OP_NONNULL OP_MUST_CHECK;
 
 /* Unmaps. */
 void op_odb_unmap(const struct op_odb_map *map) OP_NONNULL;

@@ -4,8 +4,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "libop/file.h"
 #include "libop/odb_file.h"
-#include "libop/sys.h"
 
 /* A file in memory: its head, and those of its nodes that are there. */
 struct remains {
@@ -15,26 +15,6 @@ struct remains {
 	uint32_t nr_nodes;         /* there, with node 0 */
 };
 
-/* As many bytes as there are. */
-static int read_bytes(int fd, void *bytes, size_t nr_bytes, off_t offset, size_t *ret_nr_read)
-{
-	size_t done = 0;
-
-	while (done < nr_bytes) {
-		ssize_t nr = op_sys_pread(fd, (char *)bytes + done, nr_bytes - done, offset + (off_t)done);
-
-		if (nr == -EINTR)
-			continue;
-		if (nr < 0)
-			return (int)nr;
-		if (!nr)
-			break;
-		done += (size_t)nr;
-	}
-	*ret_nr_read = done;
-	return 0;
-}
-
 static int read_head(int fd, struct remains *remains)
 {
 	struct {
@@ -42,7 +22,7 @@ static int read_head(int fd, struct remains *remains)
 		struct op_odb_descr descr;
 	} head;
 	size_t nr_read = 0;
-	int err = read_bytes(fd, &head, sizeof(head), 0, &nr_read);
+	int err = op_file_read_at(fd, &head, sizeof(head), 0, &nr_read);
 
 	if (err)
 		return err;
@@ -66,7 +46,7 @@ static int read_remains(int fd, off_t file_bytes, struct remains *remains)
 	remains->nodes = calloc(nr_nodes + 1, sizeof(*remains->nodes));
 	if (!remains->nodes)
 		return -ENOMEM;
-	err = read_bytes(fd, remains->nodes, nr_nodes * sizeof(*remains->nodes), OP_ODB_NODES_OFFSET, &nr_read);
+	err = op_file_read_at(fd, remains->nodes, nr_nodes * sizeof(*remains->nodes), OP_ODB_NODES_OFFSET, &nr_read);
 	if (!err)
 		remains->nr_nodes = (uint32_t)(nr_read / sizeof(*remains->nodes));
 	return err;
@@ -112,7 +92,11 @@ static int write_whole(int dir_fd, const char *path, const char *tmp_path, const
 	*map.header = remains->header;
 	nr_whole = copy_whole(remains, &map);
 	op_odb_link_nodes(&map);
-	err = op_odb_replace(dir_fd, tmp_path, path, map.inode, ret_pending);
+	err = op_odb_map_error(&map);
+	if (err)
+		op_file_unlink_below(dir_fd, tmp_path);
+	else
+		err = op_odb_replace(dir_fd, tmp_path, path, map.inode, ret_pending);
 	op_odb_unmap(&map);
 	if (!err)
 		*ret_dropped = remains->descr.current_size - 1 - nr_whole;

@@ -204,6 +204,25 @@ int op_odb_pending_open(struct op_odb_pending *pending, int top_fd, const char *
 	return err;
 }
 
+static uint64_t inode_at(int dir_fd, const char *path)
+{
+	struct stat st;
+	int fd = op_odb_open_regular(dir_fd, path, O_RDONLY, &st);
+
+	if (fd < 0)
+		return 0;
+	close(fd);
+	return st.st_ino;
+}
+
+bool op_odb_pending_is_in(const struct op_odb_pending *pending, int top_fd, const char *top)
+{
+	size_t length = strlen(top);
+
+	return !strncmp(pending->path, top, length) && pending->path[length] == '/' &&
+	       inode_at(top_fd, pending->path + length + 1) == pending->inode;
+}
+
 static void free_pending(struct op_odb_pending *pending)
 {
 	if (pending->fd >= 0)
@@ -211,15 +230,25 @@ static void free_pending(struct op_odb_pending *pending)
 	free(pending);
 }
 
-int op_odb_settle(int dir_fd, struct op_odb_pending *pending)
+int op_odb_settle_or_keep(int dir_fd, struct op_odb_pending *pending)
 {
 	int err = op_odb_pending_open(pending, dir_fd, "");
 
 	if (!err && pending->fd >= 0)
 		err = op_sys_fsync(pending->fd);
-	if (!err)
-		remove_links_of(dir_fd, pending);
+	if (err)
+		return err;
+	remove_links_of(dir_fd, pending);
 	free_pending(pending);
+	return 0;
+}
+
+int op_odb_settle(int dir_fd, struct op_odb_pending *pending)
+{
+	int err = op_odb_settle_or_keep(dir_fd, pending);
+
+	if (err)
+		free_pending(pending);
 	return err;
 }
 
@@ -298,17 +327,6 @@ struct entries {
 	struct entry *entries;
 	size_t nr, capacity;
 };
-
-static uint64_t inode_at(int dir_fd, const char *path)
-{
-	struct stat st;
-	int fd = op_odb_open_regular(dir_fd, path, O_RDONLY, &st);
-
-	if (fd < 0)
-		return 0;
-	close(fd);
-	return st.st_ino;
-}
 
 static struct entry *find_entry(const struct entries *entries, const char *path, uint64_t inode)
 {

@@ -6,12 +6,6 @@
 
 #include "libop/sys.h"
 
-enum aux_state {
-	AUX_IDLE,
-	AUX_WRITING,
-	AUX_COPYING,
-};
-
 int op_aux_map(const struct op_mring *ring, struct op_aux *ret_aux)
 {
 	void *control, *bytes;
@@ -49,7 +43,7 @@ void op_aux_unmap(struct op_aux *aux)
 }
 
 /* M, pairs with N: whoever had the area before has done with it. */
-static bool claim(const struct op_aux *aux, enum aux_state state)
+static bool claim(const struct op_aux *aux, enum op_aux_state state)
 {
 	return op_claim(&aux->shared->aux_state, state);
 }
@@ -57,13 +51,33 @@ static bool claim(const struct op_aux *aux, enum aux_state state)
 /* N, pairs with M. */
 static void release(const struct op_aux *aux)
 {
-	op_store_release(&aux->shared->aux_state, AUX_IDLE);
+	op_store_release(&aux->shared->aux_state, OP_AUX_IDLE);
+}
+
+/*
+ * aux_head moves (T) before data_head reaches the record that names the bytes (B). Of a writer that died in between nothing may be seen
+ * but that something is missing. The order of these stores is for the next death.
+ */
+static void take_back_unnamed(const struct op_aux *aux)
+{
+	struct op_mring_shared *shared = aux->shared;
+	uint64_t data_head = op_load_relaxed(&aux->control->data_head);
+	int64_t way = (int64_t)(data_head - op_load_relaxed(&shared->aux_at));
+
+	if (aux->overwrite ? way <= 0 : way >= 0)
+		return;
+	op_store_relaxed(&aux->control->aux_head, op_load_relaxed(&shared->aux_before));
+	op_store_relaxed(&shared->aux_left_out, 1);
+	op_compiler_fence();
+	op_store_relaxed(&shared->aux_at, data_head);
 }
 
 void op_aux_writer_open(const struct op_aux *aux, struct op_aux_writer *ret_writer)
 {
 	struct op_aux_writer writer = { .aux = aux };
 
+	take_back_unnamed(aux);
+	writer.truncated = op_load_relaxed(&aux->shared->aux_left_out);
 	writer.head = op_load_relaxed(&aux->control->aux_head);
 	writer.tail = op_load_relaxed(&aux->control->aux_tail);
 	if (writer.head - writer.tail > aux->aux_bytes)
@@ -87,15 +101,22 @@ static size_t room(struct op_aux_writer *writer)
 	return aux->aux_bytes - (writer->head - writer->tail);
 }
 
+/* Until a record says so; also one of the next writer. */
+static void leave_out(struct op_aux_writer *writer)
+{
+	writer->truncated = true;
+	op_store_relaxed(&writer->aux->shared->aux_left_out, 1);
+}
+
 int op_aux_begin(struct op_aux_writer *writer, struct op_aux_handle *ret_handle)
 {
 	size_t room_bytes;
 
-	if (!claim(writer->aux, AUX_WRITING))
+	if (!claim(writer->aux, OP_AUX_WRITING))
 		return -EBUSY;
 	room_bytes = room(writer);
 	if (!room_bytes) {
-		writer->truncated = true;
+		leave_out(writer);
 		release(writer->aux);
 		return -ENOSPC;
 	}
@@ -109,6 +130,8 @@ int op_aux_begin(struct op_aux_writer *writer, struct op_aux_handle *ret_handle)
  */
 static void touch(const struct op_aux *aux, uint64_t to)
 {
+	op_store_relaxed(&aux->shared->aux_left_out, 1); /* as long as no record names them */
+	op_compiler_fence();
 	if ((int64_t)(to - op_load_relaxed(&aux->shared->aux_touched)) > 0)
 		op_store_relaxed(&aux->shared->aux_touched, to);
 	op_compiler_fence();
@@ -127,11 +150,27 @@ size_t op_aux_write(struct op_aux_handle *handle, const void *bytes, size_t nr_b
 	handle->nr_bytes += taken;
 	handle->room -= taken;
 	if (taken < nr_bytes)
-		handle->writer->truncated = true;
+		leave_out(handle->writer);
 	return taken;
 }
 
-/* The bytes are there before the record that names them. */
+/* The bytes are there before the record that names them. What is said before either is what take_back_unnamed goes by. */
+static void move_heads(struct op_aux_writer *writer, struct op_mring_writer *data, size_t nr_bytes)
+{
+	struct op_mring_shared *shared = writer->aux->shared;
+
+	op_store_relaxed(&shared->aux_before, writer->head);
+	op_compiler_fence();
+	op_store_relaxed(&shared->aux_at, data->next);
+	op_compiler_fence();
+	op_store_relaxed(&shared->aux_left_out, 0);
+	writer->head += nr_bytes;
+	/* T, pairs with U in op_aux_copy_out: the bytes are stored before. */
+	op_store_release(&writer->aux->control->aux_head, writer->head);
+	op_mring_commit(data);
+	writer->truncated = false;
+}
+
 static int publish(struct op_aux_handle *handle, struct op_mring_writer *data, size_t nr_bytes)
 {
 	struct op_aux_writer *writer = handle->writer;
@@ -145,15 +184,11 @@ static int publish(struct op_aux_handle *handle, struct op_mring_writer *data, s
 	int err = op_mring_reserve(data, sizeof(record), &place);
 
 	if (err < 0) {
-		writer->truncated = true;
+		leave_out(writer);
 		return err;
 	}
 	memcpy(place, &record, sizeof(record));
-	writer->head += nr_bytes;
-	/* T, pairs with U in op_aux_copy_out: the bytes are stored before. */
-	op_store_release(&writer->aux->control->aux_head, writer->head);
-	op_mring_commit(data);
-	writer->truncated = false;
+	move_heads(writer, data, nr_bytes);
 	return 0;
 }
 
@@ -164,6 +199,8 @@ int op_aux_end(struct op_aux_handle *handle, struct op_mring_writer *data, size_
 	nr_bytes = op_min_u64(nr_bytes, handle->nr_bytes);
 	if (nr_bytes || handle->writer->truncated)
 		err = publish(handle, data, nr_bytes);
+	else
+		op_store_relaxed(&handle->writer->aux->shared->aux_left_out, 0);
 	release(handle->writer->aux);
 	return err;
 }
@@ -189,7 +226,7 @@ int64_t op_aux_copy_out(const struct op_aux *aux, uint64_t from, uint64_t to, op
 	int64_t result = -ERANGE;
 	uint64_t head, touched;
 
-	if (!claim(aux, AUX_COPYING))
+	if (!claim(aux, OP_AUX_COPYING))
 		return -EBUSY;
 	/* U, pairs with T in publish: bytes up to head are seen whole. */
 	head = op_load_acquire(&aux->control->aux_head);
@@ -205,14 +242,4 @@ void op_aux_give_back(const struct op_aux *aux, uint64_t to)
 {
 	/* S, pairs with R in room: our reads are done before the space is given back. */
 	op_store_release(&aux->control->aux_tail, to);
-}
-
-/* A copy-out that is under way goes on. */
-void op_aux_writer_died(const struct op_aux *aux)
-{
-	uint32_t state = op_load_relaxed(&aux->shared->aux_state);
-
-	/* N, pairs with M, in the place of the dead writer, which may have left anything there. */
-	if (state != AUX_COPYING)
-		op_unclaim(&aux->shared->aux_state, state);
 }

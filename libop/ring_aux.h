@@ -55,7 +55,10 @@ int op_aux_map(const struct op_mring *ring, struct op_aux *ret_aux) OP_NONNULL O
 /* Allowed on a zeroed area. */
 void op_aux_unmap(struct op_aux *aux);
 
-/* The writer of the data ring becomes the writer of the area, which has to outlive it. */
+/*
+ * The writer of the data ring becomes the writer of the area, which has to outlive it, and goes on where the one before stopped: bytes
+ * that no record in the data ring names are taken back, and the next record says TRUNCATED for what was left out or had been begun.
+ */
 void op_aux_writer_open(const struct op_aux *aux, struct op_aux_writer *ret_writer) OP_NONNULL;
 
 /*
@@ -86,8 +89,5 @@ int64_t op_aux_copy_out(const struct op_aux *aux, uint64_t from, uint64_t to, op
 
 /* The bytes before `to` may be overwritten. */
 void op_aux_give_back(const struct op_aux *aux, uint64_t to) OP_NONNULL;
-
-/* The writer's thread has died, possibly in a transaction, of which nothing is seen. */
-void op_aux_writer_died(const struct op_aux *aux) OP_NONNULL;
 
 #endif

@@ -142,6 +142,23 @@ static int take_sizes(struct op_mring *ring)
 	return 0;
 }
 
+/* An eventfd that does not wait: what is written to anything else goes elsewhere, and may hold the writer. */
+static int check_wake_fd(int fd)
+{
+	static const char eventfd[] = "anon_inode:[eventfd]"; /* proc_pid_fd(5) */
+	char path[sizeof("/proc/self/fd/") + 10], link[sizeof(eventfd)];
+	int flags = op_sys_fcntl(fd, F_GETFL, 0);
+	ssize_t nr;
+
+	if (flags < 0)
+		return flags;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	nr = op_sys_readlinkat(AT_FDCWD, path, link, sizeof(link));
+	if (nr < 0)
+		return (int)nr;
+	return nr == sizeof(eventfd) - 1 && !memcmp(link, eventfd, (size_t)nr) && flags & O_NONBLOCK ? 0 : -EINVAL;
+}
+
 int op_mring_attach(int fd, int wake_fd, struct op_mring *ret_ring)
 {
 	struct op_mring ring = { .fd = -1, .wake_fd = -1, .page_bytes = (size_t)sysconf(_SC_PAGESIZE), .foreign = true };
@@ -156,6 +173,8 @@ int op_mring_attach(int fd, int wake_fd, struct op_mring *ret_ring)
 	if (err < 0)
 		return err;
 	ring.wake_fd = err = op_sys_fcntl(wake_fd, F_DUPFD_CLOEXEC, 0);
+	if (err >= 0)
+		err = check_wake_fd(ring.wake_fd);
 	if (err >= 0)
 		err = take_sizes(&ring);
 	if (err >= 0)
@@ -200,6 +219,11 @@ uint64_t op_mring_dropped(const struct op_mring *ring)
 
 void op_mring_writer_died(const struct op_mring *ring)
 {
+	uint32_t aux_state = op_load_relaxed(&ring->shared->aux_state);
+
+	/* N, pairs with M, in the place of the dead writer, which may have left anything there. A copy-out that is under way goes on. */
+	if (aux_state != OP_AUX_COPYING)
+		op_unclaim(&ring->shared->aux_state, aux_state);
 	/* L, pairs with K in op_mring_writer_open: what is said in the place of the dead writer is stored before. */
 	op_store_release(&ring->shared->owner, 0);
 }
@@ -355,14 +379,19 @@ static int reserve_down(struct op_mring_writer *writer, size_t nr_bytes, bool in
 	return 0;
 }
 
-/* Counts a record that found no room, and wakes the reader once for as long as it gives nothing back. */
 void op_mring_wake_now(struct op_mring_writer *writer)
 {
 	uint64_t one = 1;
-	ssize_t nr = op_sys_write(writer->wake_fd, &one, sizeof(one));
+	ssize_t nr;
+	int flags;
 
-	(void)nr; /* -EAGAIN: it is readable and will stay so */
 	writer->wake_due = false;
+	/* The other process may have made it one that waits, and filled it: then it does not want to be woken. */
+	flags = op_sys_fcntl(writer->wake_fd, F_GETFL, 0);
+	if (flags < 0 || !(flags & O_NONBLOCK))
+		return;
+	nr = op_sys_write(writer->wake_fd, &one, sizeof(one));
+	(void)nr; /* -EAGAIN: it is readable and will stay so */
 }
 
 static void ring_bell(struct op_mring_writer *writer)
@@ -372,6 +401,7 @@ static void ring_bell(struct op_mring_writer *writer)
 		op_mring_wake_now(writer);
 }
 
+/* Counts a record that found no room, and wakes the reader once for as long as it gives nothing back. */
 int op_mring_drop(struct op_mring_writer *writer)
 {
 	op_store_relaxed(&writer->shared->dropped, op_load_relaxed(&writer->shared->dropped) + 1);

@@ -31,6 +31,13 @@ enum op_mring_flags {
 	OP_MRING_FENCE = 2,	/* pair: the writer fences for itself, and a swap interrupts no CPU (libop/ring_memory_pair.h) */
 };
 
+/* Who has the AUX area. */
+enum op_aux_state {
+	OP_AUX_IDLE,
+	OP_AUX_WRITING,
+	OP_AUX_COPYING,
+};
+
 /*
  * What the parties tell each other beside the kernel's fields. Each word has one writer, except owner and aux_state, which are
  * claimed. A cache line belongs to one party.
@@ -39,7 +46,7 @@ struct op_mring_shared {
 	uint64_t magic;	       /* written once, with flags */
 	uint32_t flags;	       /* enum op_mring_flags */
 	uint32_t owner;	       /* a writer has it open */
-	uint32_t aux_state;    /* libop/ring_aux.h */
+	uint32_t aux_state;    /* enum op_aux_state */
 	uint8_t pad0[44];
 	uint64_t wake;	       /* by the reader: N << 1, + 1 when N counts records, else bytes; 0: never */
 	uint64_t turn;	       /* by the reader: libop/ring_memory_pair.h */
@@ -52,10 +59,13 @@ struct op_mring_shared {
 	uint64_t told_at;
 	uint64_t told;	       /* and when it has */
 	uint64_t aux_touched;  /* by the writer: the AUX area is written up to here, published or not */
-	uint8_t pad3[8];
+	uint64_t aux_left_out; /* by the writer: bytes were, since the last AUX record */
+	uint64_t aux_at;       /* by the writer: aux_head is that of the last AUX record when data_head has reached this */
+	uint64_t aux_before;   /* by the writer: and this is it when data_head has not */
+	uint8_t pad3[48];
 };
 
-static_assert(sizeof(struct op_mring_shared) == 192, "three cache lines");
+static_assert(sizeof(struct op_mring_shared) == 256, "four cache lines");
 static_assert(offsetof(struct op_mring_shared, wake) == 64 && offsetof(struct op_mring_shared, inside) == 128, "one party a line");
 static_assert(sizeof(struct perf_event_mmap_page) <= OP_MRING_SHARED_OFFSET, "the kernel's control page grew");
 
@@ -105,7 +115,7 @@ int op_mring_create(size_t data_bytes, size_t aux_bytes, unsigned int flags, str
 
 /*
  * Maps the ring that another process made; the descriptors are duplicated. -EINVAL: not such a memfd, or one whose size is not
- * sealed; -errno.
+ * sealed, or wake_fd is not an eventfd that does not wait (EFD_NONBLOCK; /proc is asked); -errno.
  */
 int op_mring_attach(int fd, int wake_fd, struct op_mring *ret_ring) OP_NONNULL OP_MUST_CHECK;
 
@@ -125,7 +135,10 @@ void op_mring_wake_clear(const struct op_mring *ring) OP_NONNULL;
 /* Records that found no room since the ring was made. */
 uint64_t op_mring_dropped(const struct op_mring *ring) OP_NONNULL;
 
-/* The writer's thread has died: another one may open. What it had committed is there, what it had only reserved is not. */
+/*
+ * The writer's thread has died, possibly in a transaction of the AUX area: another one may open. What it had committed is there, what it had
+ * only reserved, or written to the area, is not.
+ */
 void op_mring_writer_died(const struct op_mring *ring) OP_NONNULL;
 
 /* Unmaps and closes; allowed on a zeroed ring. */

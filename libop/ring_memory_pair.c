@@ -176,7 +176,12 @@ static int choose_barrier(const struct op_mring *ring)
 void op_mring_pair_reader_open(const struct op_mring_pair *pair, struct op_mring_pair_reader *ret_reader)
 {
 	struct op_mring_shared *shared = pair->rings[0].shared;
-	struct op_mring_swap swap = { .shared = shared, .turn = op_load_relaxed(&shared->turn), .barrier = choose_barrier(&pair->rings[0]) };
+	struct op_mring_swap swap = {
+		.shared = shared,
+		.turn = op_load_relaxed(&shared->turn),
+		.barrier = choose_barrier(&pair->rings[0]),
+		.is_late = true,
+	};
 	struct op_mring_pair_reader reader = { .read = !(swap.turn & 1) };
 
 	op_mring_reader(&pair->rings[0], &reader.rings[0]);
@@ -226,6 +231,10 @@ static bool is_quiet(struct op_mring_swap *swap)
 		swap->barriers++;
 		writer = look_for_writer(swap, 1);
 	}
+	if (writer == WRITER_INSIDE && !swap->is_late) {
+		swap->is_late = true;
+		swap->late++;
+	}
 	return writer != WRITER_INSIDE;
 }
 
@@ -234,8 +243,6 @@ static bool is_frozen(struct op_mring_swap *swap)
 	/* Once is enough: a writer that goes in later sees G and turns round. */
 	if (!swap->quiet)
 		swap->quiet = is_quiet(swap);
-	if (!swap->quiet)
-		swap->late++;
 	return swap->quiet;
 }
 
@@ -247,6 +254,7 @@ static void move_turn(struct op_mring_swap *swap)
 	 */
 	op_store_fence(&swap->shared->turn, ++swap->turn);
 	swap->quiet = false;
+	swap->is_late = false;
 	swap->due = swap->barrier;
 	swap->swaps++;
 }
@@ -276,9 +284,12 @@ struct op_ring *op_mring_pair_read_ring(struct op_mring_pair_reader *reader)
 uint64_t op_mring_pair_waiting(const struct op_mring_pair_reader *reader)
 {
 	const struct op_ring *ring = &reader->rings[!reader->read];
-	/* No order: a hint, op_ring_begin looks again. */
-	uint64_t head = op_load_relaxed(&ring->k_control->data_head);
+	uint64_t head;
 
+	if (reader->lent)
+		return 0;
+	/* No order: a hint, op_ring_begin looks again. */
+	head = op_load_relaxed(&ring->k_control->data_head);
 	return ring->flags & OP_RING_BACKWARD ? ring->known - head : head - ring->tail;
 }
 

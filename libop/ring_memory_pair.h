@@ -72,8 +72,9 @@ struct op_mring_swap {
 	bool quiet;   /* the writer has been seen outside of the frozen ring since the swap */
 	int barrier;  /* the command of membarrier(2) that has been promised, 0: none */
 	bool due;     /* and was not yet called since the swap */
+	bool is_late; /* the writer has been seen inside the frozen ring since the swap, and that is counted; also before the first swap */
 	uint64_t swaps;
-	uint64_t late;     /* times that the writer was still inside */
+	uint64_t late;     /* of these, after which the writer was seen inside still */
 	uint64_t barriers; /* times that membarrier(2) was needed */
 };
 
@@ -104,7 +105,7 @@ struct op_mring_pair_swapper {
 /* Two rings as op_mring_create makes them. 0 or -errno. */
 int op_mring_pair_create(size_t data_bytes, unsigned int flags, struct op_mring_pair *ret_pair) OP_NONNULL OP_MUST_CHECK;
 
-/* The pair of another process, by its three descriptors, which are duplicated. 0, -EINVAL: not of one kind, -errno. */
+/* The pair of another process, by its three descriptors, which are duplicated. 0, -EINVAL: not of one kind; as op_mring_attach. */
 int op_mring_pair_attach(const int fds[2], int wake_fd, struct op_mring_pair *ret_pair) OP_NONNULL OP_MUST_CHECK;
 
 /* After its reader and its writer. Allowed on a zeroed pair. */
@@ -169,7 +170,8 @@ struct op_ring *op_mring_pair_read_ring(struct op_mring_pair_reader *reader) OP_
 
 /*
  * Bytes that the writer has committed to its ring by now, and that a swap would give. A hint for when to swap: each swap moves cache
- * lines to and fro, or interrupts the writer, so it should be worth it. In overwrite mode more than the ring has.
+ * lines to and fro, or interrupts the writer, so it should be worth it. In overwrite mode more than the ring has. 0 as long as the baton
+ * is lent, until op_mring_pair_read_ring has found it back: which ring is the writer's is not known, and there is no swap to be worth it.
  */
 uint64_t op_mring_pair_waiting(const struct op_mring_pair_reader *reader) OP_NONNULL;
 

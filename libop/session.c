@@ -169,7 +169,7 @@ static int walk_tree(struct walk *walk, const char *top)
 
 /* ---- the list of sample files ---- */
 
-static bool is_jit_object(const char *path)
+bool op_session_is_jit_object(const char *path)
 {
 	size_t length = strlen(path);
 
@@ -208,7 +208,7 @@ static int list_entry(struct walk *walk, const char *path, unsigned char type)
 	struct stat st;
 	int err = 0;
 
-	if (is_jit_object(path))
+	if (op_session_is_jit_object(path))
 		return 0;
 	if (type == DT_LNK) {
 		if (fstatat(walk->dir_fd, path, &st, 0) < 0 || S_ISDIR(st.st_mode))
@@ -440,7 +440,7 @@ int op_session_disk_bytes(int dir_fd, const char *path, uint64_t *ret_bytes)
 
 static int count_entry(struct walk *walk, const char *path, unsigned char type)
 {
-	walk->nr_files += type == DT_REG && !is_jit_object(path);
+	walk->nr_files += type == DT_REG && !op_session_is_jit_object(path);
 	return 0;
 }
 
@@ -489,11 +489,9 @@ static int write_abi(int dir_fd)
 	return err;
 }
 
-/* Makes a directory with exactly DIR_MODE, whatever the umask; one that is there keeps its mode. */
-static int make_dir(int dir_fd, const char *path)
+/* A directory that was made, when err is 0, has exactly DIR_MODE, whatever the umask; one that was there keeps its mode. */
+static int end_making(int dir_fd, const char *path, int err)
 {
-	int err = op_file_make_dir_alike(dir_fd, path, DIR_MODE);
-
 	if (err < 0)
 		return err == -EEXIST ? 0 : err;
 	return fchmodat(dir_fd, path, DIR_MODE, 0) < 0 ? -errno : 0;
@@ -505,7 +503,7 @@ static int make_session_dir(const char *path)
 	int err = copy ? op_file_make_dirs(dirname(copy)) : -ENOMEM;
 
 	free(copy);
-	return err ? err : make_dir(AT_FDCWD, path);
+	return err ? err : end_making(AT_FDCWD, path, op_sys_mkdirat(AT_FDCWD, path, DIR_MODE));
 }
 
 bool op_session_is_locked(const char *session_dir)
@@ -521,6 +519,64 @@ bool op_session_is_locked(const char *session_dir)
 	locked = flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 	close(fd);
 	return locked;
+}
+
+int op_session_leave_unclean(int session_fd)
+{
+	int fd = op_sys_openat(session_fd, OP_SESSION_UNCLEAN, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
+
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 0;
+}
+
+static int open_lock(int session_fd, bool *ret_was_there)
+{
+	int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+	int fd = op_sys_openat(session_fd, OP_SESSION_LOCK, flags | O_EXCL, 0644);
+
+	*ret_was_there = fd == -EEXIST;
+	return fd == -EEXIST ? op_sys_openat(session_fd, OP_SESSION_LOCK, flags, 0644) : fd;
+}
+
+/* Who ended may have removed the file between the opening and the lock: then it is not the one that others see. */
+static bool is_removed(int fd)
+{
+	struct stat st;
+
+	return !op_sys_fstat(fd, &st) && !st.st_nlink;
+}
+
+int op_session_lock(int session_fd)
+{
+	bool was_there, again;
+	int fd, err;
+
+	do {
+		fd = open_lock(session_fd, &was_there);
+		if (fd < 0)
+			return fd;
+		if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+			err = errno == EWOULDBLOCK ? -EBUSY : -errno;
+			close(fd);
+			return err;
+		}
+		again = is_removed(fd);
+		if (again)
+			close(fd);
+	} while (again);
+	err = was_there ? op_session_leave_unclean(session_fd) : 0;
+	if (!err)
+		return fd;
+	close(fd);
+	return err;
+}
+
+void op_session_unlock(int session_fd, int lock_fd)
+{
+	op_sys_unlinkat(session_fd, OP_SESSION_LOCK, 0);
+	close(lock_fd);
 }
 
 static const char *const profiling_words[] = { "off\n", "on\n" };
@@ -558,7 +614,7 @@ int op_session_open(const char *session_dir)
 	if (fd < 0)
 		return fd;
 	for (size_t i = 0; i < op_array_size(dirs) && !err; i++)
-		err = make_dir(fd, dirs[i]);
+		err = end_making(fd, dirs[i], op_file_make_dir_alike(fd, dirs[i], DIR_MODE));
 	if (!err)
 		err = write_abi(fd);
 	if (err < 0) {

@@ -48,6 +48,9 @@ struct op_session_list {
  */
 int op_session_list(int dir_fd, struct op_session_list *ret_list, char **ret_bad_path) OP_NONNULL_ARGS(2) OP_MUST_CHECK;
 
+/* Whether a path is that of symbols of JIT code, which lie beside sample files and are none. */
+bool op_session_is_jit_object(const char *path) OP_NONNULL;
+
 /* Frees what op_session_list gave; NULL is allowed. */
 void op_session_list_free(struct op_session_list *list);
 
@@ -99,6 +102,18 @@ int op_session_count_files(int dir_fd, uint64_t *ret_nr_files) OP_NONNULL OP_MUS
 
 /* Whether a daemon works in that session directory. */
 bool op_session_is_locked(const char *session_dir) OP_NONNULL;
+
+/*
+ * Keeps daemons out of the session directory, for a tool that works in it. A lock that is there and nobody holds is of a daemon that did not end in order: what it says to
+ * the next one is left as OP_SESSION_UNCLEAN. A descriptor for op_session_unlock; -EBUSY: a daemon is there; another -errno.
+ */
+int op_session_lock(int session_fd) OP_MUST_CHECK;
+
+/* Removes the lock and closes its descriptor. */
+void op_session_unlock(int session_fd, int lock_fd);
+
+/* Has the next daemon look at the session as after a kill. 0 or -errno. */
+int op_session_leave_unclean(int session_fd) OP_MUST_CHECK;
 
 /* What was asked for last; `preset` when nothing was, or the file cannot be read. */
 bool op_session_wants_profiling(int session_fd, bool preset) OP_MUST_CHECK;

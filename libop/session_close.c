@@ -10,7 +10,6 @@
 #include "libop/clock.h"
 #include "libop/file.h"
 #include "libop/session.h"
-#include "libop/file.h"
 #include "libop/sys.h"
 
 #define NEW_CURRENT     OP_SESSION_TMP "/current"
@@ -93,6 +92,45 @@ void op_session_mark_whole(int dir_fd)
 	op_sys_unlinkat(dir_fd, OP_SESSION_CLOSING, 0);
 }
 
+/* An empty directory is no session: a call that was killed may have left it. */
+static int put_new_at(int session_fd, const char *path)
+{
+	int err = op_sys_rename_new(session_fd, NEW_CURRENT, session_fd, path);
+
+	if (err == -EEXIST && !op_sys_unlinkat(session_fd, path, AT_REMOVEDIR))
+		err = op_sys_rename_new(session_fd, NEW_CURRENT, session_fd, path);
+	return err;
+}
+
+/* Where two directories cannot change places: there is no current for a moment. The one at `path` is empty. */
+static int replace_in_steps(int session_fd, const char *path)
+{
+	int err = make_new_current(session_fd);
+
+	if (!err)
+		err = op_sys_renameat(session_fd, OP_SESSION_CURRENT, session_fd, path);
+	if (err)
+		return err;
+	if (op_sys_renameat(session_fd, NEW_CURRENT, session_fd, OP_SESSION_CURRENT) < 0)
+		op_sys_unlinkat(session_fd, NEW_CURRENT, AT_REMOVEDIR);
+	return 0;
+}
+
+/* The new current, empty, gets the name of the old one first and then changes places with it, so that a reader finds a current at any moment. */
+static int change_places(int session_fd, const char *path)
+{
+	int err = put_new_at(session_fd, path);
+
+	if (err)
+		return err;
+	err = op_sys_rename_exchange(session_fd, OP_SESSION_CURRENT, path);
+	if (err == -EINVAL || err == -ENOSYS)
+		err = replace_in_steps(session_fd, path);
+	if (err)
+		op_sys_unlinkat(session_fd, path, AT_REMOVEDIR);
+	return err;
+}
+
 /* The new current is there before the old one goes: a full disk is found out in time. */
 int op_session_close(int session_fd, const char *name)
 {
@@ -105,15 +143,12 @@ int op_session_close(int session_fd, const char *name)
 		return err;
 	err = mark_closing(session_fd);
 	if (!err)
-		err = op_sys_rename_new(session_fd, OP_SESSION_CURRENT, session_fd, path);
+		err = change_places(session_fd, path);
 	if (err) {
 		op_file_unlink_below(session_fd, OP_SESSION_CURRENT "/" OP_SESSION_CLOSING);
 		op_sys_unlinkat(session_fd, NEW_CURRENT, AT_REMOVEDIR);
-		return err;
 	}
-	if (op_sys_renameat(session_fd, NEW_CURRENT, session_fd, OP_SESSION_CURRENT) < 0)
-		op_sys_unlinkat(session_fd, NEW_CURRENT, AT_REMOVEDIR);
-	return 0;
+	return err;
 }
 
 int op_session_close_timed(int session_fd, char name[OP_SESSION_NAME_BYTES])

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Closing samples/current: it becomes samples/NAME, and another current takes its place. At any moment of it a kill leaves the samples under one of the two
- * names, and what is missing then the next op_session_open makes. The same functions for the daemon, which has its sample files open, and for opcontrol when
+ * Closing samples/current: it becomes samples/NAME, and another current takes its place, in one step where the file system can exchange two directories; else there
+ * is no current for a moment. At any moment of it a kill leaves the samples under one of the two names; what is missing then the next op_session_open makes, and an
+ * empty directory that is left is no session: whoever closes one of its name takes it, and a daemon that starts removes it. The same functions for the daemon, which has its sample files open, and for opcontrol when
  * no daemon runs. Any thread, one at a time.
  */
 #ifndef OP_SESSION_CLOSE_H
@@ -27,7 +28,7 @@ void op_session_time_name(uint64_t begin_ns, bool with_seconds, char name[OP_SES
 bool op_session_is_time_name(const char *name) OP_NONNULL;
 
 /*
- * Makes samples/current the session NAME, session_fd being the session directory. Nothing is replaced: -EEXIST. The directories are not synced.
+ * Makes samples/current the session NAME, session_fd being the session directory. Nothing is replaced but an empty directory: -EEXIST. The directories are not synced.
  * 0 or -errno, and then current is as it was; but 0 when only the new current could not be put in place, whoever writes next makes it.
  */
 int op_session_close(int session_fd, const char *name) OP_NONNULL OP_MUST_CHECK;

@@ -106,6 +106,11 @@ int op_sys_rename_new(int old_dir_fd, const char *old_path, int new_dir_fd, cons
 	return op_sys_renameat(old_dir_fd, old_path, new_dir_fd, new_path);
 }
 
+int op_sys_rename_exchange(int dir_fd, const char *path, const char *other_path)
+{
+	return renameat2(dir_fd, path, dir_fd, other_path, RENAME_EXCHANGE) < 0 ? -errno : 0;
+}
+
 int op_sys_unlinkat(int dir_fd, const char *path, int flags)
 {
 	return unlinkat(dir_fd, path, flags) < 0 ? -errno : 0;
@@ -155,6 +160,11 @@ int op_sys_fcntl(int fd, int command, int arg)
 int op_sys_membarrier(int command)
 {
 	return syscall(SYS_membarrier, command, 0, 0) < 0 ? -errno : 0;
+}
+
+bool op_sys_is_gone(uint32_t pid)
+{
+	return getpgid((pid_t)pid) < 0 && errno == ESRCH;
 }
 
 int op_sys_eventfd(unsigned int value, int flags)
@@ -236,6 +246,13 @@ ssize_t op_sys_pread(int fd, void *buffer, size_t nr_bytes, off_t offset)
 	return nr < 0 ? -errno : nr;
 }
 
+ssize_t op_sys_pwrite(int fd, const void *buffer, size_t nr_bytes, off_t offset)
+{
+	ssize_t nr = pwrite(fd, buffer, nr_bytes, offset);
+
+	return nr < 0 ? -errno : nr;
+}
+
 ssize_t op_sys_write(int fd, const void *buffer, size_t nr_bytes)
 {
 	ssize_t nr = write(fd, buffer, nr_bytes);
@@ -243,12 +260,21 @@ ssize_t op_sys_write(int fd, const void *buffer, size_t nr_bytes)
 	return nr < 0 ? -errno : nr;
 }
 
-int op_sys_write_all(int fd, const void *buffer, size_t nr_bytes)
+/* A negative offset: where the file is. */
+static ssize_t write_some(int fd, const void *buffer, size_t nr_bytes, off_t offset)
 {
-	const char *bytes = buffer;
+	ssize_t nr;
 
+	if (offset < 0)
+		return op_sys_write(fd, buffer, nr_bytes);
+	nr = pwrite(fd, buffer, nr_bytes, offset);
+	return nr < 0 ? -errno : nr;
+}
+
+static int write_on(int fd, const char *bytes, size_t nr_bytes, off_t offset)
+{
 	while (nr_bytes) {
-		ssize_t nr = op_sys_write(fd, bytes, nr_bytes);
+		ssize_t nr = write_some(fd, bytes, nr_bytes, offset);
 
 		if (nr == -EINTR)
 			continue;
@@ -258,8 +284,19 @@ int op_sys_write_all(int fd, const void *buffer, size_t nr_bytes)
 			return -EIO;
 		bytes += nr;
 		nr_bytes -= (size_t)nr;
+		offset += offset < 0 ? 0 : nr;
 	}
 	return 0;
+}
+
+int op_sys_write_all(int fd, const void *buffer, size_t nr_bytes)
+{
+	return write_on(fd, buffer, nr_bytes, -1);
+}
+
+int op_sys_pwrite_all(int fd, const void *buffer, size_t nr_bytes, off_t offset)
+{
+	return write_on(fd, buffer, nr_bytes, offset);
 }
 
 void op_sys_use_one_heap(void)

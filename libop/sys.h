@@ -36,6 +36,9 @@ int op_sys_name_to_handle(const char *path, struct file_handle *handle) OP_MUST_
 int op_sys_mkdirat(int dir_fd, const char *path, mode_t mode) OP_MUST_CHECK;
 int op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path) OP_MUST_CHECK;
 int op_sys_rename_new(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path) OP_MUST_CHECK; /* -EEXIST: nothing is replaced */
+
+/* Each becomes the other, in one step; both must be there. -EINVAL or -ENOSYS where the file system or the kernel cannot. */
+int op_sys_rename_exchange(int dir_fd, const char *path, const char *other_path) OP_MUST_CHECK;
 int op_sys_unlinkat(int dir_fd, const char *path, int flags);
 int op_sys_linkat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path) OP_MUST_CHECK;
 int op_sys_symlinkat(const char *target, int dir_fd, const char *path) OP_MUST_CHECK;
@@ -45,6 +48,10 @@ int op_sys_memfd_create(const char *name, unsigned int flags) OP_MUST_CHECK;
 int op_sys_ftruncate(int fd, off_t nr_bytes) OP_MUST_CHECK;
 int op_sys_fcntl(int fd, int command, int arg) OP_MUST_CHECK;
 int op_sys_membarrier(int command) OP_MUST_CHECK;
+
+/* True when no process and no thread has this number, not even one that has ended and was not waited for. A tenth of what a look into /proc costs. */
+bool op_sys_is_gone(uint32_t pid) OP_MUST_CHECK;
+
 int op_sys_eventfd(unsigned int value, int flags) OP_MUST_CHECK;
 int op_sys_fsync(int fd) OP_MUST_CHECK;
 int op_sys_syncfs(int fd) OP_MUST_CHECK;
@@ -64,6 +71,7 @@ ssize_t op_sys_read(int fd, void *buffer, size_t nr_bytes) OP_MUST_CHECK;
 /* The same, and -EAGAIN where it would wait, whatever others that have the file open say of that; as op_sys_read where the kernel has no such call for it. */
 ssize_t op_sys_read_now(int fd, void *buffer, size_t nr_bytes) OP_MUST_CHECK;
 ssize_t op_sys_pread(int fd, void *buffer, size_t nr_bytes, off_t offset) OP_MUST_CHECK;
+ssize_t op_sys_pwrite(int fd, const void *buffer, size_t nr_bytes, off_t offset) OP_MUST_CHECK;
 ssize_t op_sys_write(int fd, const void *buffer, size_t nr_bytes) OP_MUST_CHECK;
 
 /*
@@ -80,5 +88,8 @@ int op_sys_let_go(void *map, size_t nr_bytes);
 
 /* Writes all bytes, also after short writes and signals. 0 or -errno. */
 int op_sys_write_all(int fd, const void *buffer, size_t nr_bytes) OP_MUST_CHECK;
+
+/* The same at an offset. */
+int op_sys_pwrite_all(int fd, const void *buffer, size_t nr_bytes, off_t offset) OP_MUST_CHECK;
 
 #endif

@@ -140,7 +140,7 @@ scripts_sane() {
 
 distcheck() {
 	need_build gcc || return 1
-	as_owner make -C "$build/gcc" -j"$jobs" --no-print-directory distcheck
+	as_owner env OPD_MODEL=quick make -C "$build/gcc" -j"$jobs" --no-print-directory distcheck
 }
 
 # Installs below a DESTDIR with another prefix, uses it from there, and takes it away again.

@@ -10,7 +10,7 @@ include $(srcdir)/tests/ring/local.mk
 include $(srcdir)/tests/fuzz/local.mk
 include $(srcdir)/tests/system/storm.mk
 
-check_PROGRAMS += tests/system/work tests/system/fault_oracle tests/system/crowd tests/system/perf_data tests/system/jit_work tests/system/faultshim.so
+check_PROGRAMS += tests/system/work tests/system/fault_oracle tests/system/crowd tests/system/perf_data tests/system/jit_work tests/system/faultshim.so tests/system/clockshim.so
 endif
 
 include $(srcdir)/tests/model/local.mk
@@ -28,6 +28,9 @@ tests_system_fault_oracle_SOURCES = tests/system/fault_oracle.c
 tests_system_faultshim_so_SOURCES = tests/system/faultshim.c
 tests_system_faultshim_so_CFLAGS = -std=gnu11 -fPIC -U_FORTIFY_SOURCE $(WARN_CFLAGS)
 tests_system_faultshim_so_LDFLAGS = -shared
+tests_system_clockshim_so_SOURCES = tests/system/clockshim.c
+tests_system_clockshim_so_CFLAGS = -std=gnu11 -fPIC -U_FORTIFY_SOURCE $(WARN_CFLAGS)
+tests_system_clockshim_so_LDFLAGS = -shared
 tests_system_jit_work_SOURCES = tests/system/jit_work.c
 
 tests_system_perf_data_SOURCES = tests/system/perf_data.c
@@ -43,14 +46,14 @@ EXTRA_DIST += tests/README.md tests/format/reader.py tests/format/agree.py \
 	tests/system/test_agreement.py tests/system/test_attribution.py tests/system/test_bounds.py tests/system/test_cgroup.py tests/system/test_cgroup_storm.py tests/system/test_limits.py \
 	tests/system/test_control.py tests/system/test_dcookies.py tests/system/test_errors.py tests/system/test_hotplug.py \
 	tests/system/faultload.py tests/system/test_fault_kill.py tests/system/test_fault_dump.py \
-	tests/system/test_fault_space.py tests/system/test_fault_tree.py tests/system/test_fault_rotate.py \
+	tests/system/test_fault_space.py tests/system/test_fault_pages.py tests/system/test_fault_tree.py tests/system/test_fault_rotate.py \
 	tests/system/test_headers.py tests/system/test_many_files.py \
 	tests/system/test_jit.py tests/system/test_kernel.py tests/system/test_modules.py tests/system/opd_test_module.c tests/system/test_opcheck.py tests/system/test_opcontrol.py tests/system/test_overwrite.py \
-	tests/system/test_page_faults.py tests/system/test_restart.py tests/system/test_service.py tests/system/test_socket.py tests/system/test_rotation.py tests/system/test_sessions.py tests/system/test_shares.py tests/system/test_swaps.py \
+	tests/system/test_page_faults.py tests/system/test_restart.py tests/system/test_service.py tests/system/test_socket.py tests/system/test_rotation.py tests/system/test_clock.py tests/system/test_sessions.py tests/system/test_shares.py tests/system/test_swaps.py \
 	tests/system/test_storm.py tests/system/test_import.py tests/system/perf_swap.py \
 	tests/system/test_turns.py tests/system/long_soak.py tests/system/test_perf_script.py tests/system/test_separate.py \
 	tests/system/unit_daemon.py tests/systemd/test_container.py tests/systemd/unit_checks.py tests/systemd/long_unit.py \
-	tests/bench/bench.py tests/bench/bench_disk.py tests/bench/bench_import.py
+	tests/bench/bench.py tests/bench/bench_disk.py tests/bench/bench_import.py tests/bench/bench_report.py
 
 LONG_KILLS = 500
 BAD_IMAGES = 10000
@@ -60,7 +63,7 @@ LONG_CYCLES = 1000
 LONG_REQUESTS = 100000
 OPD_TEST_ENV = OPD_BUILD=$(abs_top_builddir) OPD_SOURCE=$(abs_top_srcdir)
 
-.PHONY: check-programs check-system check-user check-unit check-long bench bench-disk fuzz
+.PHONY: check-programs check-system check-user check-unit check-long bench bench-disk bench-report fuzz
 check-programs: $(check_PROGRAMS)
 
 # The real daemon on real perf events: as root.
@@ -97,10 +100,15 @@ check-long: all check-programs
 bench-disk: all check-programs
 	@env $(OPD_TEST_ENV) python3 $(srcdir)/tests/bench/bench_disk.py $(BENCH_DISK_FLAGS)
 
+# 300 s beside perf record: BENCH_REPORT_FLAGS=300.
+bench-report: all check-programs
+	@env $(OPD_TEST_ENV) python3 $(srcdir)/tests/bench/bench_report.py $(BENCH_REPORT_FLAGS)
+
 bench: all check-programs
 	@rc=0; $(MAKE) --no-print-directory bench-ring || rc=1; echo; \
 		$(MAKE) --no-print-directory bench-sim || rc=1; echo; \
 		$(MAKE) --no-print-directory bench-files || rc=1; \
 		env $(OPD_TEST_ENV) python3 $(srcdir)/tests/bench/bench_import.py || rc=1; echo; \
 		$(MAKE) --no-print-directory bench-disk || rc=1; echo; \
+		$(MAKE) --no-print-directory bench-report || rc=1; echo; \
 		env $(OPD_TEST_ENV) python3 $(srcdir)/tests/bench/bench.py $(BENCH_FLAGS) || rc=1; exit $$rc

@@ -246,32 +246,14 @@ int opr_annotation_make(struct opr_annotation *annotation, const struct opr_symb
 
 const struct opr_source_line *opr_source_find_line(const struct opr_source *source, unsigned int line)
 {
-	size_t low = 0, high = source->nr_lines;
+	size_t index = op_nr_leading(source->lines, source->nr_lines, row, row->line < line);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (source->lines[middle].line < line)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < source->nr_lines && source->lines[low].line == line ? &source->lines[low] : NULL;
+	return index < source->nr_lines && source->lines[index].line == line ? &source->lines[index] : NULL;
 }
 
 const struct opr_source_symbol *opr_source_find_symbol(const struct opr_source *source, unsigned int line)
 {
-	size_t low = 0, high = source->nr_symbols;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (source->symbols[middle].line < line)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return source->symbols + low;
+	return source->symbols + op_nr_leading(source->symbols, source->nr_symbols, symbol, symbol->line < line);
 }
 
 void opr_annotation_free(struct opr_annotation *annotation)

@@ -295,21 +295,18 @@ int opr_callgraph_make(struct opr_callgraph *graph, struct opr_symbol_report *re
 
 /* ---- blocks ---- */
 
+static size_t end_of(const struct opr_arc *arc, size_t side_offset)
+{
+	size_t end;
+
+	memcpy(&end, (const char *)arc + side_offset, sizeof(end));
+	return end;
+}
+
 /* Index of the first arc whose end of that side is not before `node`. */
 static size_t first_arc(const struct opr_arc *arcs, size_t nr_arcs, size_t side_offset, size_t node)
 {
-	size_t low = 0, high = nr_arcs;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2, end;
-
-		memcpy(&end, (const char *)&arcs[middle] + side_offset, sizeof(end));
-		if (end < node)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return op_nr_leading(arcs, nr_arcs, arc, end_of(arc, side_offset) < node);
 }
 
 static void add_to_totals(uint64_t *totals, const struct opr_symbol_report *report, size_t counts)

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "libop/file.h"
 #include "libop/odb_file.h"
 #include "libop/sys.h"
 
@@ -32,25 +33,6 @@ static void note(struct opk_file *file, enum opk_verdict verdict, const char *fa
 
 /* ---- reading ---- */
 
-static int read_bytes(int fd, struct image *image)
-{
-	size_t done = 0;
-
-	while (done < image->nr_bytes) {
-		ssize_t nr = op_sys_pread(fd, image->bytes + done, image->nr_bytes - done, (off_t)done);
-
-		if (nr == -EINTR)
-			continue;
-		if (nr < 0)
-			return (int)nr;
-		if (!nr)
-			break;
-		done += (size_t)nr;
-	}
-	image->nr_bytes = done;
-	return 0;
-}
-
 static int load(int dir_fd, const char *path, struct opk_file *file, struct image *image)
 {
 	int fd = op_sys_openat(dir_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0), err;
@@ -64,7 +46,7 @@ static int load(int dir_fd, const char *path, struct opk_file *file, struct imag
 	else if (!err) {
 		image->nr_bytes = (size_t)st.st_size;
 		image->bytes = malloc(image->nr_bytes + 1);
-		err = image->bytes ? read_bytes(fd, image) : -ENOMEM;
+		err = image->bytes ? op_file_read_at(fd, image->bytes, image->nr_bytes, 0, &image->nr_bytes) : -ENOMEM;
 	}
 	close(fd);
 	return err;

@@ -98,17 +98,9 @@ void opr_code_names_sort(struct opr_code_names *names)
 
 const struct opr_code_name *opr_code_names_find(const struct opr_code_names *names, uint64_t vma)
 {
-	size_t low = 0, high = names->nr_names;
+	size_t nr = op_nr_leading(names->names, names->nr_names, name, name->vma <= vma);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (names->names[middle].vma <= vma)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low ? &names->names[low - 1] : NULL;
+	return nr ? &names->names[nr - 1] : NULL;
 }
 
 void opr_code_names_free(struct opr_code_names *names)

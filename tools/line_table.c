@@ -107,21 +107,12 @@ int opr_line_table_make(const char *path, const char *name, const struct opr_sym
 
 bool opr_line_table_find(const struct opr_line_table *table, uint64_t vma, const char **ret_file, unsigned int *ret_line)
 {
-	const struct opr_line_row key = { .vma = vma };
-	size_t low = 0, high = table->nr_rows;
+	size_t index = op_nr_leading(table->rows, table->nr_rows, row, row->vma < vma);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (table->rows[middle].vma < key.vma)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == table->nr_rows || table->rows[low].vma != vma)
+	if (index == table->nr_rows || table->rows[index].vma != vma)
 		return false;
-	*ret_file = table->strings + table->rows[low].file;
-	*ret_line = table->rows[low].line;
+	*ret_file = table->strings + table->rows[index].file;
+	*ret_line = table->rows[index].line;
 	return true;
 }
 

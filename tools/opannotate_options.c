@@ -120,14 +120,7 @@ int opr_annotate_options_parse(struct opr_annotate_options *options, int argc, c
 
 void opr_annotate_options_free(struct opr_annotate_options *options)
 {
-	char **const strings[] = { &options->session_dir, &options->root,  &options->output_dir, &options->html,
-				   &options->params,      &options->since, &options->until,      &options->command_line };
-	struct opr_words *const words[] = { &options->base_dirs,     &options->search_dirs,     &options->include_files,
-					    &options->exclude_files, &options->include_symbols, &options->exclude_symbols,
-					    &options->image_path,    &options->merge.words,     &options->words };
-
-	for (size_t i = 0; i < op_array_size(strings); i++)
-		free(*strings[i]);
-	for (size_t i = 0; i < op_array_size(words); i++)
-		opr_words_free(words[i]);
+	opr_command_free(&command, options);
+	opr_words_free(&options->words);
+	free(options->command_line);
 }

@@ -324,30 +324,19 @@ static int check(const struct options *options)
 	return is_root ? opr_error(-EINVAL, "the output directory must not be /") : 0;
 }
 
-static void free_options(struct options *options)
+static int run(const void *arg)
 {
-	free(options->session_dir);
-	free(options->root);
-	free(options->output_dir);
-	free(options->check);
-	free(options->since);
-	free(options->until);
-	opr_words_free(&options->image_path);
-	opr_words_free(&options->words);
+	const struct options *options = arg;
+	int err = check(options);
+
+	if (err)
+		return err;
+	return options->check ? opr_archive_check(options->check) : make_archive(options);
 }
 
 int main(int argc, const char **argv)
 {
 	struct options options = { 0 };
-	enum opr_request request;
-	int err;
 
-	opr_log_init(command.program);
-	err = opr_command_read(&command, argc, argv, &options, &options.words, &request);
-	if (!err && request == OPR_RUN)
-		err = check(&options);
-	if (!err && request == OPR_RUN)
-		err = options.check ? opr_archive_check(options.check) : make_archive(&options);
-	free_options(&options);
-	return err ? EXIT_FAILURE : EXIT_SUCCESS;
+	return opr_command_run(&command, argc, argv, &options, &options.words, run);
 }

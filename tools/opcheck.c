@@ -10,6 +10,7 @@
 
 #include "libop/clock.h"
 #include "libop/session.h"
+#include "libop/sys.h"
 #include "tools/check_session.h"
 #include "tools/escape.h"
 #include "tools/option_values.h"
@@ -165,26 +166,45 @@ static char *path_of(const struct program *program, const char *name)
 	return path;
 }
 
-/* The lock of the session directory that a current session lies in: -ENOENT for any other session; a descriptor when nobody had it, -EBUSY. */
-static int lock_current(int dir_fd, const char *path, bool make)
+static bool is_current(const char *path)
 {
 	const char *slash = strrchr(path, '/');
-	int fd, flags = make ? O_RDWR | O_CREAT : O_RDONLY;
 
-	if (!slash || strcmp(slash, "/current"))
-		return -ENOENT;
-	fd = openat(dir_fd, "../../" OP_SESSION_LOCK, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
+	return slash && !strcmp(slash, "/current");
+}
+
+/* A daemon that is there has it; whoever only looks does not keep one out that comes. */
+static int look_at_lock(int top_fd)
+{
+	int fd = openat(top_fd, OP_SESSION_LOCK, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
 	if (fd < 0)
 		return -errno;
-	if (!flock(fd, (make ? LOCK_EX : LOCK_SH) | LOCK_NB))
+	if (!flock(fd, LOCK_SH | LOCK_NB))
 		return fd;
 	close(fd);
 	return -EBUSY;
 }
 
-static int check_locked(struct program *program, struct opk_check *check, const char *path)
+/* The lock of the session directory top_fd: -ENOENT when there is none to look at; a descriptor when nobody had it, -EBUSY. */
+static int lock_session(int top_fd, bool repair)
 {
-	int lock_fd = lock_current(check->dir_fd, path, program->repair), err;
+	if (top_fd < 0)
+		return top_fd;
+	return repair ? op_session_lock(top_fd) : look_at_lock(top_fd);
+}
+
+static void unlock_session(int top_fd, int lock_fd, bool repair)
+{
+	if (lock_fd >= 0 && repair)
+		op_session_unlock(top_fd, lock_fd);
+	else if (lock_fd >= 0)
+		close(lock_fd);
+}
+
+static int check_locked(struct program *program, struct opk_check *check, const char *path, int top_fd)
+{
+	int lock_fd = lock_session(top_fd, program->repair), err;
 
 	check->live = lock_fd == -EBUSY;
 	if (check->live && program->repair)
@@ -197,10 +217,18 @@ static int check_locked(struct program *program, struct opk_check *check, const 
 	err = opk_session_check(check);
 	if (err)
 		opr_error(err, "%s: %s", path, strerror(-err));
-	if (lock_fd >= 0 && program->repair)
-		unlinkat(check->dir_fd, "../../" OP_SESSION_LOCK, 0);
-	if (lock_fd >= 0)
-		close(lock_fd);
+	unlock_session(top_fd, lock_fd, program->repair);
+	return err;
+}
+
+/* Only the current session is one that a daemon may be writing. */
+static int check_one(struct program *program, struct opk_check *check, const char *path)
+{
+	int top_fd = is_current(path) ? op_sys_openat(check->dir_fd, "../..", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0) : -ENOENT;
+	int err = check_locked(program, check, path, top_fd);
+
+	if (top_fd >= 0)
+		close(top_fd);
 	return err;
 }
 
@@ -218,7 +246,7 @@ static void check_session(struct program *program, const char *name, bool first)
 		return;
 	}
 	begin_session(program, first);
-	if (check_locked(program, &check, path) < 0)
+	if (check_one(program, &check, path) < 0)
 		worsen(program, FAILED);
 	worsen(program, check.nr_left ? DAMAGED : check.nr_repaired ? REPAIRED : SOUND);
 	end_session(program, &check);
@@ -308,8 +336,8 @@ int main(int argc, const char **argv)
 		opr_error(-EIO, "cannot write to the standard output");
 		worsen(&program, FAILED);
 	}
+	opr_command_free(&command, &program);
 	opr_words_free(&program.words);
 	free(program.session_dir);
-	free(program.session_dir_option);
 	return (int)program.result;
 }

@@ -68,15 +68,13 @@ static bool is_daemon(pid_t pid)
 /* What the lock of a daemon that was killed says to the next one. */
 static int leave_unclean(const struct opcontrol *ctl)
 {
-	struct op_text path = { 0 };
-	int fd;
+	int fd = open(ctl->session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), err;
 
-	op_text_printf(&path, "%s/" OP_SESSION_UNCLEAN, ctl->session_dir);
-	fd = path.failed ? -1 : open(op_text_get(&path), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
-	op_text_free(&path);
-	if (fd >= 0)
-		close(fd);
-	return fd < 0 ? -1 : 0;
+	if (fd < 0)
+		return -1;
+	err = op_session_leave_unclean(fd);
+	close(fd);
+	return err;
 }
 
 /* The daemon holds its lock with flock(2): what can be locked here is nobody's. */

@@ -272,7 +272,9 @@ int ctl_run_list_events(struct opcontrol *ctl)
 		if (info->also)
 			printf("\talso: %s\n", info->also);
 	}
-	puts("rNNN: (min count: 500)\n\tA raw event of the CPU, its code in hexadecimal");
+	puts("rNNN: (min count: 500)\n\tA raw event of the CPU, its code in hexadecimal; rNNN=NAME gives it a name");
+	puts("SUBSYSTEM:NAME: (min count: 1)\n\tA tracepoint of the kernel, as perf list and /sys/kernel/tracing/events have them");
+	puts("\nAnd what libpfm4 knows of this CPU, by its names: ophelp lists them.");
 	list_ibs();
 	return 0;
 }

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "libop/session.h"
@@ -91,19 +90,6 @@ static int save_locked(const struct opcontrol *ctl, int session_fd, const char *
 	return err ? ctl_fail_session(ctl, "save the session in", ctl->session_dir, NULL, err) : 0;
 }
 
-/* Keeps a daemon that starts now out of the session. */
-static int lock_session(int session_fd)
-{
-	int fd = openat(session_fd, OP_SESSION_LOCK, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
-
-	if (fd < 0)
-		return -errno;
-	if (!flock(fd, LOCK_EX | LOCK_NB))
-		return fd;
-	close(fd);
-	return -EBUSY;
-}
-
 static int save_without_daemon(const struct opcontrol *ctl, const char *name)
 {
 	int session_fd = open(ctl->session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), lock_fd, rc;
@@ -114,17 +100,15 @@ static int save_without_daemon(const struct opcontrol *ctl, const char *name)
 	}
 	if (session_fd < 0)
 		return ctl_fail_session(ctl, "save the session in", ctl->session_dir, NULL, -errno);
-	lock_fd = lock_session(session_fd);
+	lock_fd = op_session_lock(session_fd);
 	if (lock_fd == -EBUSY)
 		rc = ctl_fail("--save: a daemon that does not answer uses %s", ctl->session_dir);
 	else if (lock_fd < 0)
 		rc = ctl_fail_session(ctl, "lock", ctl->session_dir, OP_SESSION_LOCK, lock_fd);
 	else
 		rc = save_locked(ctl, session_fd, name);
-	if (lock_fd >= 0) {
-		unlinkat(session_fd, OP_SESSION_LOCK, 0);
-		close(lock_fd);
-	}
+	if (lock_fd >= 0)
+		op_session_unlock(session_fd, lock_fd);
 	close(session_fd);
 	return rc;
 }

@@ -201,8 +201,9 @@ static int write_file(const struct run *run)
 	return err;
 }
 
-static int make_gmon(const struct options *options)
+static int make_gmon(const void *arg)
 {
+	const struct options *options = arg;
 	const struct opr_selection_options selection_options = {
 		.session_dir = options->session_dir,
 		.root = options->root,
@@ -228,27 +229,9 @@ static int make_gmon(const struct options *options)
 	return err;
 }
 
-static void free_options(struct options *options)
-{
-	free(options->session_dir);
-	free(options->root);
-	free(options->output);
-	free(options->since);
-	free(options->until);
-	opr_words_free(&options->image_path);
-	opr_words_free(&options->words);
-}
-
 int main(int argc, const char **argv)
 {
 	struct options options = { 0 };
-	enum opr_request request;
-	int err;
 
-	opr_log_init(command.program);
-	err = opr_command_read(&command, argc, argv, &options, &options.words, &request);
-	if (!err && request == OPR_RUN)
-		err = make_gmon(&options);
-	free_options(&options);
-	return err ? EXIT_FAILURE : EXIT_SUCCESS;
+	return opr_command_run(&command, argc, argv, &options, &options.words, make_gmon);
 }

@@ -171,8 +171,9 @@ static answer_fn *choose(const struct options *options)
 	return answers[i].answer;
 }
 
-static int answer(const struct options *options)
+static int answer(const void *arg)
 {
+	const struct options *options = arg;
 	struct opr_help_events events = { 0 };
 	int err = options->cpu_type ? opr_help_read_type(&events, options->cpu_type) : opr_help_read_host(&events);
 
@@ -185,14 +186,6 @@ static int answer(const struct options *options)
 int main(int argc, const char **argv)
 {
 	struct options options = { 0 };
-	enum opr_request request;
-	int err;
 
-	opr_log_init(command.program);
-	err = opr_command_read(&command, argc, argv, &options, &options.words, &request);
-	if (!err && request == OPR_RUN)
-		err = answer(&options);
-	free(options.cpu_type);
-	opr_words_free(&options.words);
-	return err ? EXIT_FAILURE : EXIT_SUCCESS;
+	return opr_command_run(&command, argc, argv, &options, &options.words, answer);
 }

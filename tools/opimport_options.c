@@ -105,11 +105,7 @@ int opi_options_parse(struct opi_options *options, int argc, const char **argv, 
 
 void opi_options_free(struct opi_options *options)
 {
+	opr_command_free(&command, options);
 	op_setup_free(&options->separation);
-	free(options->separate);
-	free(options->session_dir);
-	free(options->output);
-	free(options->abi);
-	free(options->vmlinux);
 	free(options->file);
 }

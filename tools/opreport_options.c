@@ -202,16 +202,8 @@ void opr_options_free(struct opr_options *options)
 {
 	if (!options)
 		return;
-	free(options->session_dir);
-	free(options->root);
-	free(options->output_file);
-	free(options->since);
-	free(options->until);
-	free(options->title);
+	opr_command_free(&command, options);
 	opr_words_free(&options->sort);
-	opr_words_free(&options->merge.words);
-	opr_words_free(&options->exclude_symbols);
-	opr_words_free(&options->include_symbols);
-	opr_words_free(&options->image_path);
 	opr_words_free(&options->words);
+	free(options->title);
 }

@@ -129,3 +129,51 @@ int opr_take_verbose(void *field OP_UNUSED, const char *value)
 	opr_words_free(&topics);
 	return err;
 }
+
+static void free_string(void *field)
+{
+	free(*(char **)field);
+}
+
+static void free_words(void *field)
+{
+	opr_words_free(field);
+}
+
+static void free_merge(void *field)
+{
+	opr_words_free(&((struct opr_merge_option *)field)->words);
+}
+
+static const struct {
+	opr_take_fn *take;
+	void (*release)(void *field);
+} releases[] = {
+	{ opr_take_string, free_string },
+	{ opr_take_root, free_string },
+	{ opr_take_words, free_words },
+	{ opr_take_merge, free_merge },
+};
+
+void opr_command_free(const struct opr_command *command, void *options)
+{
+	for (size_t i = 0; i < command->nr_rows; i++)
+		for (size_t j = 0; j < op_array_size(releases); j++)
+			if (command->rows[i].take == releases[j].take)
+				releases[j].release((char *)options + command->rows[i].offset);
+}
+
+int opr_command_run(const struct opr_command *command, int argc, const char **argv, void *options, struct opr_words *words,
+		    int (*run)(const void *options))
+{
+	enum opr_request request;
+	int err;
+
+	opr_log_init(command->program);
+	err = opr_command_read(command, argc, argv, options, words, &request);
+	if (!err && request == OPR_RUN)
+		err = run(options);
+	opr_command_free(command, options);
+	opr_words_free(words);
+	return err ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -32,6 +32,16 @@ int opr_take_merge(void *field, const char *value);
 /* Nothing: topics of report_log.h are turned on. */
 int opr_take_verbose(void *field, const char *value);
 
+/* Frees what the functions above took into a tool's options, by the rows of its table. */
+void opr_command_free(const struct opr_command *command, void *options) OP_NONNULL;
+
+/*
+ * The whole of a tool that has nothing to do beside: reads its command line, runs it, and frees `options` and `words`, which is a part of them or stands beside.
+ * The exit code.
+ */
+int opr_command_run(const struct opr_command *command, int argc, const char **argv, void *options, struct opr_words *words,
+		    int (*run)(const void *options)) OP_NONNULL;
+
 /* True when `word` is one of the words. */
 bool opr_find_word(const char *const *words, size_t nr_words, const char *word, size_t *ret_index) OP_NONNULL;
 

@@ -260,6 +260,8 @@ static int describe_event(const struct opr_class *class, const struct op_odb_hea
 	const char *what = header->ctr_event ? op_event_description(class->event) : NULL;
 	int err = 0;
 
+	if (!what && header->cpu_type == OP_CPU_TYPE_TIMER)
+		what = op_event_kind(header->ctr_event);
 	if (header->cpu_type != OP_CPU_TYPE_TIMER) {
 		err = describe_by_files(&text, header, mask);
 		if (err == -ENOENT && what) {

@@ -171,10 +171,6 @@ static void write_image(struct opr_writer *writer, const struct opr_image_row *r
 	write_counts(writer, row->counts, writer->layout.totals, NULL, NULL);
 }
 
-static void write_end(struct opr_writer *writer OP_UNUSED)
-{
-}
-
 const struct opr_writer_ops opr_csv_writer = {
 	.begin = write_begin,
 	.application = write_application,
@@ -182,5 +178,4 @@ const struct opr_writer_ops opr_csv_writer = {
 	.detail = write_detail,
 	.block = write_block,
 	.image = write_image,
-	.end = write_end,
 };

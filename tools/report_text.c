@@ -451,10 +451,6 @@ static void write_begin(struct opr_writer *writer)
 		write_rule(writer);
 }
 
-static void write_end(struct opr_writer *writer OP_UNUSED)
-{
-}
-
 const struct opr_writer_ops opr_text_writer = {
 	.begin = write_begin,
 	.application = write_application,
@@ -462,5 +458,4 @@ const struct opr_writer_ops opr_text_writer = {
 	.detail = write_detail,
 	.block = write_block,
 	.image = write_image,
-	.end = write_end,
 };

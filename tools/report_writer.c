@@ -38,6 +38,12 @@ const char *opr_show_path(const struct opr_writer *writer, const char *shown, co
 	return slash ? slash + 1 : shown;
 }
 
+static void write_end(struct opr_writer *writer)
+{
+	if (writer->ops->end)
+		writer->ops->end(writer);
+}
+
 void opr_report_summary(struct opr_writer *writer, const struct opr_summary *summary, double percent)
 {
 	double total = (double)summary->totals[0];
@@ -51,7 +57,7 @@ void opr_report_summary(struct opr_writer *writer, const struct opr_summary *sum
 		writer->ops->application(writer, application);
 		writer->nr_rows++;
 	}
-	writer->ops->end(writer);
+	write_end(writer);
 }
 
 #define NAME_WIDTH_MIN 11
@@ -120,7 +126,7 @@ void opr_report_symbols(struct opr_writer *writer, const struct opr_symbol_repor
 	writer->ops->begin(writer);
 	for (size_t i = 0; i < report->nr_rows; i++)
 		write_row(writer, report, &report->rows[i]);
-	writer->ops->end(writer);
+	write_end(writer);
 }
 
 int opr_report_callgraph(struct opr_writer *writer, const struct opr_symbol_report *report, const struct opr_callgraph *graph,
@@ -138,7 +144,7 @@ int opr_report_callgraph(struct opr_writer *writer, const struct opr_symbol_repo
 		writer->nr_rows++;
 		opr_block_free(&block);
 	}
-	writer->ops->end(writer);
+	write_end(writer);
 	return 0;
 }
 
@@ -154,7 +160,7 @@ int opr_report_images(struct opr_writer *writer, const struct opr_image_report *
 		free(hint);
 		writer->nr_rows++;
 	}
-	writer->ops->end(writer);
+	write_end(writer);
 	return 0;
 }
 

@@ -37,7 +37,7 @@ struct opr_writer_ops {
 		       const uint64_t *symbol_counts, const uint64_t *counts);
 	void (*block)(struct opr_writer *writer, const struct opr_block *block, const struct opr_symbol_report *report);
 	void (*image)(struct opr_writer *writer, const struct opr_image_row *row, const char *hint);
-	void (*end)(struct opr_writer *writer);
+	void (*end)(struct opr_writer *writer); /* NULL: nothing is written at the end */
 };
 
 struct opr_writer {

@@ -133,19 +133,10 @@ int opr_symbols_demangle(struct opr_symbols *symbols, enum opr_demangle demangle
 
 const struct opr_symbol *opr_symbols_find(const struct opr_symbols *symbols, uint64_t position)
 {
-	size_t low = 0, high = symbols->nr_symbols;
+	size_t nr = op_nr_leading(symbols->symbols, symbols->nr_symbols, symbol, symbol->start <= position);
+	const struct opr_symbol *last = nr ? &symbols->symbols[nr - 1] : NULL;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (symbols->symbols[middle].start <= position)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (!low || position - symbols->symbols[low - 1].start >= symbols->symbols[low - 1].size)
-		return NULL;
-	return &symbols->symbols[low - 1];
+	return last && position - last->start < last->size ? last : NULL;
 }
 
 static int read_at(const char *path, uint64_t position, uint8_t *bytes, size_t *nr_bytes)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # What the rings cost, and the pipeline behind them. Built with the tests, run by `make bench-ring`, `make bench-sim` and `make bench`.
 if ENABLE_TESTS
-check_PROGRAMS += tests/bench/bench_memory tests/bench/bench_ring tests/bench/bench_sim tests/bench/bench_files
+check_PROGRAMS += tests/bench/bench_memory tests/bench/bench_swap tests/bench/bench_ring tests/bench/bench_sim tests/bench/bench_files
 endif
 
 tests_bench_bench_memory_SOURCES = \
@@ -34,6 +34,9 @@ tests_bench_lttng_writer_LDADD = $(LTTNG_LIBS) -ldl
 BENCH_LTTNG = OPD_BENCH_LTTNG="$(srcdir)/tests/bench/lttng.sh tests/bench/lttng_writer"
 endif
 
+tests_bench_bench_swap_SOURCES = tests/bench/bench.h tests/bench/bench_swap.c
+tests_bench_bench_swap_LDADD = libop/libop.a
+
 tests_bench_bench_ring_SOURCES = \
 	tests/bench/bench.h \
 	tests/bench/bench_ring.c \
@@ -57,6 +60,7 @@ tests_bench_bench_files_LDADD = daemon/libopd.a libop/libop.a $(SYSTEMD_LIBS)
 # Both run, also when the first misses an aim; a host that allows no events (77) has been told so.
 bench-ring: all check-programs
 	@rc=0; $(BENCH_LTTNG) tests/bench/bench_memory $(BENCH_MEMORY_FLAGS) || rc=1; echo; \
+		tests/bench/bench_swap || rc=1; echo; \
 		tests/bench/bench_ring $(BENCH_RING_FLAGS) || { test $$? -eq 77 || rc=1; }; exit $$rc
 
 # Needs no privileges: the CPUs are made up.

@@ -3,7 +3,11 @@
 check_PROGRAMS += tests/ring/torture
 TESTS += tests/ring/torture
 
-tests_ring_torture_SOURCES = tests/ring/torture.c tests/ring/torture.h tests/ring/torture_records.c
+tests_ring_torture_SOURCES = \
+	tests/ring/torture.c tests/ring/torture.h \
+	tests/ring/torture_aux.c \
+	tests/ring/torture_records.c \
+	tests/ring/torture_threads.c
 tests_ring_torture_LDADD = libop/libop.a
 
 # What the light store of a pair's writer rests on.

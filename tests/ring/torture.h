@@ -5,9 +5,11 @@
 #ifndef TORTURE_H
 #define TORTURE_H
 
+#include "libop/ring_aux.h"
 #include "libop/ring_memory_pair.h"
 
 #define BODY_BYTES_MAX 240u
+#define RING_BYTES     8192u
 
 struct mode {
 	const char *name;
@@ -19,6 +21,17 @@ struct mode {
 	bool process;              /* the writer is one */
 	unsigned int nr_swappers;  /* threads beside the reader's; without them the reader does all swaps */
 	unsigned int nr_pairs;     /* each with a writer; 0: one */
+	bool waits;                /* the writer asks for room, so that none is refused any: it is the reader's wake-ups alone that go on */
+	uint64_t wake_every;       /* the reader sleeps until it is woken; 0: it never sleeps */
+	bool wake_records;         /* that many of them, else bytes */
+	bool aux;                  /* transactions in an area beside the ring, each with a record in front of it */
+};
+
+/* What both sides of an AUX area count; the one's is compared with the other's in the end. */
+struct aux_counts {
+	uint64_t records;
+	uint64_t truncated; /* of these */
+	uint64_t bytes;
 };
 
 struct record {
@@ -38,6 +51,9 @@ struct run {
 	/* the writer's */
 	uint64_t dropped; /* as it saw it */
 	bool done;        /* it has committed its last record */
+	struct aux_counts aux_written;
+	uint64_t aux_busy; /* times that the reader had the area */
+	uint64_t paused;   /* the last of the reader's pauses that it stood still for */
 	/* the reader's */
 	struct op_ring ring;
 	struct op_mring_pair_reader reader;
@@ -48,10 +64,28 @@ struct run {
 	unsigned int before; /* the index of the read ring then */
 	bool last;           /* the writer was done before that */
 	bool finished;
-	uint64_t nr_recalled;
+	bool awake; /* it was woken, and has not read since */
+	uint64_t nr_woken;
+	uint64_t nr_bytes; /* of records, read */
+	uint64_t nr_lent;
+	struct aux_counts aux_read;
+	uint64_t aux_copied; /* bytes that were right */
+	uint64_t aux_gone;   /* times that they were overwritten */
+	uint64_t pause;      /* counts its pauses in overwrite mode, which the writer stands still for */
+	uint64_t resumed;
+	/* both */
+	struct op_aux aux;
+	int done_fd; /* an eventfd: the writer is done */
 	/* of who has the baton */
 	bool in_hand; /* a swapping thread's */
+	uint64_t nr_taken;
 	uint64_t nr_by_swapper;
+};
+
+struct writers {
+	struct op_mring_writer ring;
+	struct op_mring_pair_writer pair;
+	struct op_aux_writer aux;
 };
 
 /* Once, before any record. */
@@ -66,6 +100,35 @@ _Noreturn void wrong(const struct run *run, const char *what, uint64_t value) OP
 
 /* The writer: makes the record in its place. */
 void fill(struct record *record, uint64_t number, size_t nr_bytes, uint64_t *seed) OP_NONNULL;
+
+/* The writer: all of its records; only a mode that may lose some has none committed for a number. `arg`: struct run. */
+void *write_all(void *arg);
+
+/* A record of that size; when there is no room it is counted. As op_mring_reserve. */
+int reserve(struct run *run, struct writers *writers, size_t nr_bytes, struct perf_event_header **ret_record) OP_NONNULL;
+void commit(const struct mode *mode, struct writers *writers) OP_NONNULL;
+
+/* The writer of an AUX area: its transactions, of which every one has a number. */
+void write_transactions(struct run *run, struct writers *writers) OP_NONNULL;
+
+/* The reader: what a look finds. It may sleep before, swap, or lend the baton. */
+void read_some(struct run *run, uint64_t *seed) OP_NONNULL;
+
+/* The same of an AUX area, and of its ring. */
+void read_transactions(struct run *run, uint64_t *seed) OP_NONNULL;
+
+/* A swapping thread: true when the baton was there. Some are given back as they were, and some before the writer has left. */
+bool swap_one(struct run *run, uint64_t *seed) OP_NONNULL;
+
+/* After the last record: whether what was written and read, lost and told, agree. */
+void check_sums(struct run *run) OP_NONNULL;
+void check_transactions(struct run *run) OP_NONNULL;
+
+/* The record, when it is one and whole. */
+const struct record *check(const struct run *run, const struct perf_event_header *header) OP_NONNULL;
+
+/* A LOST record stands for as many numbers, unless the writer tries again. */
+void take_lost(struct run *run, const struct perf_event_header *header) OP_NONNULL;
 
 /* The reader: reads what is there now, and compares. */
 void read_forward(struct run *run, struct op_ring *ring, uint64_t *seed) OP_NONNULL;

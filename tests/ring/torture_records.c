@@ -69,8 +69,7 @@ void fill(struct record *record, uint64_t number, size_t nr_bytes, uint64_t *see
 	record->crc = crc_of(record, nr_bytes);
 }
 
-/* A LOST record stands for as many numbers, unless the writer tries again. */
-static void take_lost(struct run *run, const struct perf_event_header *header)
+void take_lost(struct run *run, const struct perf_event_header *header)
 {
 	uint64_t nr;
 
@@ -82,7 +81,7 @@ static void take_lost(struct run *run, const struct perf_event_header *header)
 		run->expected += nr;
 }
 
-static const struct record *check(const struct run *run, const struct perf_event_header *header)
+const struct record *check(const struct run *run, const struct perf_event_header *header)
 {
 	const struct record *record = (const void *)header;
 
@@ -108,6 +107,7 @@ void read_forward(struct run *run, struct op_ring *ring, uint64_t *seed)
 			wrong(run, "number", check(run, header)->number);
 		run->expected++;
 		run->read++;
+		run->nr_bytes += header->size;
 		yield_sometimes(seed);
 		if (random_u64(seed) % 256 == 0)
 			op_ring_end(ring);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * A second opinion on page faults: its own period-1 page-fault event on each online CPU, each with a ring of its own that is large enough and
- * never swapped. Prints "ready", and when its standard input ends, what the kernel counted, sampled and lost:
+ * A second opinion on page faults: its own period-1 page-fault event on each online CPU, each with a ring of its own that is large, read now and
+ * then and never swapped. Prints "ready", and when its standard input ends, what the kernel counted, sampled and lost:
  *
  *   counted N sampled N lost N
  *
@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -19,10 +20,12 @@
 
 #define RING_BYTES (64u << 20)
 #define CPUS_MAX 1024
+#define READ_MS 200
 
 struct eye {
 	int fd;
 	struct perf_event_mmap_page *control;
+	uint64_t sampled;
 };
 
 static int open_eye(int cpu, size_t page_bytes, struct eye *eye)
@@ -50,19 +53,27 @@ static int open_eye(int cpu, size_t page_bytes, struct eye *eye)
 	return ioctl(eye->fd, PERF_EVENT_IOC_ENABLE, 0) < 0 ? -errno : 0;
 }
 
-/* The ring is not given back, so it holds everything from the start. */
-static uint64_t count_samples(const struct eye *eye, size_t page_bytes)
+/* Counts what is new in the ring and gives it back. A header does not cross the end: it is as long as what records are aligned to. */
+static void read_samples(struct eye *eye, size_t page_bytes)
 {
 	const uint8_t *data = (const uint8_t *)eye->control + page_bytes;
-	uint64_t head = __atomic_load_n(&eye->control->data_head, __ATOMIC_ACQUIRE), at = 0, nr = 0;
+	uint64_t head = __atomic_load_n(&eye->control->data_head, __ATOMIC_ACQUIRE), at = eye->control->data_tail;
 
 	while (at < head) {
-		const struct perf_event_header *header = (const void *)(data + at);
+		const struct perf_event_header *header = (const void *)(data + at % RING_BYTES);
 
-		nr += header->type == PERF_RECORD_SAMPLE;
+		eye->sampled += header->type == PERF_RECORD_SAMPLE;
 		at += header->size;
 	}
-	return nr;
+	__atomic_store_n(&eye->control->data_tail, at, __ATOMIC_RELEASE);
+}
+
+static bool input_has_ended(void)
+{
+	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
+	char byte;
+
+	return poll(&input, 1, READ_MS) > 0 && read(STDIN_FILENO, &byte, 1) <= 0;
 }
 
 int main(void)
@@ -84,8 +95,9 @@ int main(void)
 	}
 	puts("ready");
 	fflush(stdout);
-	while (getchar() != EOF)
-		;
+	while (!input_has_ended())
+		for (size_t i = 0; i < nr; i++)
+			read_samples(&eyes[i], page_bytes);
 	for (size_t i = 0; i < nr; i++)
 		ioctl(eyes[i].fd, PERF_EVENT_IOC_DISABLE, 0);
 	nanosleep(&(struct timespec){ .tv_nsec = 50000000 }, NULL); /* the last handlers end */
@@ -94,7 +106,8 @@ int main(void)
 			return 1;
 		counted += counts[0];
 		lost += counts[1];
-		sampled += count_samples(&eyes[i], page_bytes);
+		read_samples(&eyes[i], page_bytes);
+		sampled += eyes[i].sampled;
 	}
 	printf("counted %llu sampled %llu lost %llu\n", (unsigned long long)counted, (unsigned long long)sampled, (unsigned long long)lost);
 	return 0;

@@ -33,6 +33,23 @@ def start_busy(box):
     return box.start("sh", "-c", script, start_new_session=True)
 
 
+class Growing:
+    """Programs with a sample file that is small and, when a dump has been since, grows: each call takes its nodes over the next size."""
+
+    SITES = (60, 300, 1200, 5000, 16000)
+
+    def __init__(self, box, name, nr=1):
+        self.box, self.nr_calls = box, 0
+        self.apps = [box.copy_work("%s-%d" % (name, i)) for i in range(nr)]
+        self.grow()
+
+    def grow(self):
+        require(self.nr_calls < len(self.SITES), "files have grown as far as they can")
+        for app in self.apps:
+            self.box.good(app, "sites", self.SITES[self.nr_calls])
+        self.nr_calls += 1
+
+
 def nr_sample_files(box, session="current"):
     return len(reader.list_files(os.path.join(box.session, "samples", session)))
 

@@ -5,6 +5,7 @@
  *   FAULTSHIM_CONTROL=FILE   lines that are looked at with every call:
  *                              hold                       fsync does not return while this is there
  *                              fail CALL ERRNO PART       CALL fails with the number ERRNO where PART is in the path
+ *                            What could not be synced is not tried again, as the kernel does: the disk keeps what it had of that file
  *   FAULTSHIM_DISK=DIR       what fsync has brought to the disk: file-INODE, a copy, and dir-INODE, "TYPE INODE NAME" in each line, of
  *                            a directory. What was not synced is not there.
  */
@@ -120,13 +121,39 @@ static void copy_directory(int fd, int to)
 	closedir(dir);
 }
 
+static void path_of_lost(const struct stat *st, char *path)
+{
+	snprintf(path, PATH_MAX, "%s/lost-%llu", getenv("FAULTSHIM_DISK"), (unsigned long long)st->st_ino);
+}
+
+static int is_lost(const struct stat *st)
+{
+	char path[PATH_MAX];
+
+	path_of_lost(st, path);
+	return access(path, F_OK) == 0;
+}
+
+/* Of a file whose writing has failed. */
+static void lose(int fd)
+{
+	int (*open_real)(int, const char *, int, ...) = (int (*)(int, const char *, int, ...))real("openat");
+	char path[PATH_MAX];
+	struct stat st;
+
+	if (!getenv("FAULTSHIM_DISK") || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return;
+	path_of_lost(&st, path);
+	close(open_real(AT_FDCWD, path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+}
+
 static void bring_to_disk(int fd)
 {
 	char path[PATH_MAX], tmp[PATH_MAX + 16];
 	struct stat st;
 	int to;
 
-	if (fstat(fd, &st) < 0)
+	if (fstat(fd, &st) < 0 || is_lost(&st))
 		return;
 	to = create_on_disk(S_ISDIR(st.st_mode) ? "dir" : "file", &st, tmp, path);
 	if (to < 0)
@@ -152,18 +179,23 @@ int fsync(int fd)
 	int (*fsync_real)(int) = (int (*)(int))real("fsync");
 	const struct timespec moment = { .tv_nsec = HOLD_NS };
 	char path[PATH_MAX];
+	int number;
 
 	while (is_held())
 		nanosleep(&moment, NULL);
 	path_of(fd, path, sizeof(path));
-	if (fails("fsync", path))
+	number = failure("fsync", path);
+	if (number) {
+		lose(fd);
+		errno = number;
 		return -1;
+	}
 	bring_to_disk(fd);
 	return fsync_real(fd);
 }
 
 /* Everything below the directory. */
-static void bring_tree(int dir_fd)
+static void visit_tree(int dir_fd, void (*visit)(int fd))
 {
 	int (*open_real)(int, const char *, int, ...) = (int (*)(int, const char *, int, ...))real("openat");
 	DIR *dir = fdopendir(open_real(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -179,26 +211,32 @@ static void bring_tree(int dir_fd)
 		if (fd < 0)
 			continue;
 		if (entry->d_type == DT_DIR)
-			bring_tree(fd);
+			visit_tree(fd, visit);
 		else
-			bring_to_disk(fd);
+			visit(fd);
 		close(fd);
 	}
 	closedir(dir);
-	bring_to_disk(dir_fd);
+	visit(dir_fd);
 }
 
 int syncfs(int fd)
 {
 	int (*syncfs_real)(int) = (int (*)(int))real("syncfs");
 	char path[PATH_MAX];
+	int number;
 
 	path_of(fd, path, sizeof(path));
 	while (is_held())
 		nanosleep(&(const struct timespec){ .tv_nsec = HOLD_NS }, NULL);
-	if (fails("fsync", path))
+	number = failure("fsync", path);
+	if (!number)
+		number = failure("syncfs", path);
+	visit_tree(fd, number ? lose : bring_to_disk);
+	if (number) {
+		errno = number;
 		return -1;
-	bring_tree(fd);
+	}
 	return syncfs_real(fd);
 }
 

@@ -64,9 +64,12 @@ def total_of(box, app):
 
 def counts_while_the_disk_is_held(box, shim):
     """Files that a dump has promised grow: they wait for the disk, the samples do not."""
+    growing = faultload.Growing(box, "growing")
+    box.opcontrol("--dump")
     shim.say("hold")
     faultload.start_busy(box)
-    opdtest.wait_until(lambda: links(box), 120, "no file grew")
+    growing.grow()
+    opdtest.wait_until(lambda: links(box), 60, "no file grew")
     for i in range(3):
         app = box.copy_work("unhindered-%d" % i)
         box.good(app, "faults", FAULTS)

@@ -62,6 +62,18 @@ def calls_that_fail(box, shim):
         print("%s %s: %s" % (call, errno.errorcode[code], counter))
 
 
+def without_fallocate(box, shim):
+    """A file system that gives no blocks ahead, as some network ones: they are written, nothing is lost."""
+    before = lost(box, "lost_io_error")
+    shim.say("fail fallocate %d session" % errno.EOPNOTSUPP)
+    require_counting(box, "unallocated")
+    box.good("python3", "-c", "import json, re, socket, subprocess")  # files that grow
+    box.opcontrol("--dump")
+    box.files(live=True)
+    require(lost(box, "lost_io_error") == before, "samples are lost where fallocate is not known: %s" % box.log_text())
+    shim.say()
+
+
 def ledger_of(box):
     """What the session's own ledger says was stored, and what its sample files hold."""
     _, events = read_ledger(current(box))
@@ -112,21 +124,90 @@ def current(box, *parts):
     return os.path.join(box.session, "samples", "current", *parts)
 
 
+def link_instead(path, outside):
+    """A link in the place of a directory, which is kept where there is one."""
+    if os.path.isdir(path):
+        os.rename(path, path + ".away")
+    os.symlink(outside, path)
+
+
+def unlink_again(path):
+    os.unlink(path)
+    if os.path.isdir(path + ".away"):
+        os.rename(path + ".away", path)
+
+
+def need_damaged(box, number):
+    """A sample file that is none: it would go to damaged/."""
+    app = box.copy_work("damaged-%d" % number)
+    box.good(app, "faults", FAULTS)
+    opdtest.wait_until(lambda: own_files(box, app), 60, "nothing is counted")
+    for path in own_files(box, app):
+        os.truncate(current(box, path), 0)
+    box.good(app, "faults", FAULTS)
+
+
+def links_beside(box, outside):
+    """Directories of a session that the daemon does not write at the moment, or only when something is wrong."""
+    before = faultload.listing(outside)
+    damaged = os.path.join(box.session, "damaged")
+    link_instead(damaged, outside)
+    need_damaged(box, 0)
+    for name in ("cgroup", "mem"):
+        link_instead(current(box, name), outside)
+    box.run(os.path.join(box.bin, "opcontrol"), "--dump")
+    box.opcontrol("--reset")
+    require(faultload.listing(outside) == before, "a reset led out of the session: %s" % faultload.listing(outside))
+    unlink_again(damaged)
+    require_counting(box, "unlinked-beside")
+
+
+def links_at_the_start(box, outside, shim):
+    """The same for what a daemon tidies up before it counts."""
+    for path in (os.path.join(box.session, "tmp"), os.path.join(box.session, "samples"), current(box), current(box, "{root}")):
+        before = faultload.listing(outside)
+        box.daemon.send_signal(signal.SIGKILL)
+        box.daemon.wait()
+        link_instead(path, outside)
+        said_before = len(box.log_text())
+        try:
+            box.start_daemon(env=shim.env)
+            box.good(box.copy_work("started-linked"), "faults", FAULTS)
+            box.run(os.path.join(box.bin, "opcontrol"), "--dump")
+        except opdtest.Failure:
+            said = box.log_text()[said_before:]
+            require("not a directory" in said.lower(), "opd does not start: %s" % said)
+        require(faultload.listing(outside) == before, "%s led a start out of the session: %s" % (path, faultload.listing(outside)))
+        if box.daemon.poll() is None:
+            box.daemon.send_signal(signal.SIGKILL)
+            box.daemon.wait()
+        unlink_again(path)
+        box.start_daemon(env=shim.env)
+        require_counting(box, "restarted")
+
+
 def links_in_the_tree(box, outside):
     """Where a directory of the session was there is a link to elsewhere: nothing is written there."""
-    for number, path in enumerate((current(box, "{root}"), os.path.join(box.session, "tmp"), current(box, "stats"), current(box))):
+    for name in ("ledger", "dcookies", "sample", "total_samples", "dcookies-closed-1"):
+        with open(os.path.join(outside, name), "w", encoding="ascii") as stream:
+            stream.write("untouched\n")
+    app = box.copy_work("below")
+    box.good(app, "faults", FAULTS)
+    opdtest.wait_until(lambda: own_files(box, app), 60, "nothing is counted")
+    deep = current(box, "{root}" + app)
+    for number, path in enumerate((current(box, "{root}"), current(box, "{kern}"), deep, os.path.join(deep, "{dep}"), os.path.join(box.session, "tmp"),
+                                   current(box, "stats"), current(box))):
         before = faultload.listing(outside)
-        os.rename(path, path + ".away")
-        os.symlink(outside, path)
+        link_instead(path, outside)
         box.good(box.copy_work("linked-%d" % number), "faults", FAULTS)
         box.run(os.path.join(box.bin, "opcontrol"), "--dump")
         box.run(os.path.join(box.bin, "opcontrol"), "--stop")
         require(faultload.listing(outside) == before, "%s led out of the session: %s" % (path, faultload.listing(outside)))
-        os.unlink(path)
-        os.rename(path + ".away", path)
+        unlink_again(path)
         box.opcontrol("--start")
         require_counting(box, "unlinked-%d" % number)
     require("Not a directory" in box.log_text(), "the log says nothing of the links")
+    links_beside(box, outside)
 
 
 def own_files(box, app):
@@ -212,10 +293,12 @@ def test(box):
     box.start_daemon("--event=page-faults:1", "--separate=library,kernel", env=shim.env)
     second_daemon(box)
     calls_that_fail(box, shim)
+    without_fallocate(box, shim)
     beside_the_files(box, shim)
     dump_that_fails(box, shim)
     links_in_the_tree(box, outside)
     others_in_place_of_files(box, outside)
+    links_at_the_start(box, outside, shim)
     directory_goes_away(box)
     read_only(box)
 

@@ -228,6 +228,21 @@ def check_usage(copies, box):
     require(box.good(opcheck, "-q", "--session-dir=" + session) == "", "not quiet")
 
 
+def check_stale_lock(copies, box):
+    """The lock of a daemon that was killed: a repair may remove it, and the next daemon looks at the session all the same."""
+    for repair in (False, True):
+        session = copies.fresh()
+        write(os.path.join(session, "lock"), b"4194303")
+        words = ["--repair"] if repair else []
+        result = box.run(os.path.join(box.bin, "opcheck"), "--session-dir=" + session, *words)
+        require(result.rc == SOUND, "opcheck beside a stale lock: %r" % (result,))
+        left = [name for name in ("lock", "unclean") if os.path.exists(os.path.join(session, name))]
+        require(left == (["unclean"] if repair else ["lock"]), "left of the lock: %s" % left)
+    session = copies.fresh()
+    box.good(os.path.join(box.bin, "opcheck"), "--session-dir=" + session, "--repair")
+    require(not any(os.path.exists(os.path.join(session, name)) for name in ("lock", "unclean")), "a repair leaves a mark")
+
+
 def check_live(copies, box):
     """A session that is being written is looked at and not touched."""
     require(copies.opcheck(box.session, SOUND)[0]["live"], "the session is not live")
@@ -252,6 +267,7 @@ def test(box):
     check_stats(copies)
     check_fillers(copies)
     check_usage(copies, box)
+    check_stale_lock(copies, box)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ JIT_KEYS = {"jit_" + n for n in ("processes", "functions", "sampled", "objects",
                                      "refused_size", "refused_memory", "refused_processes", "failed_objects", "functions_forgotten")}
 BOUND_KEYS = {"dcookie_errors", "dcookie_lines_damaged", "files_forgotten", "images_forgotten", "images_refused", "mappings_dropped",
               "nr_images_counted", "processes_dropped", "too_many_images", "cgroup_slots_taken_back", "cgroups_forgotten", "classes_merged",
-              "memory_dropped", "too_many_sample_files", "nr_session_files", "max_session_files"}
+              "memory_dropped", "sessions_not_written", "too_many_sample_files", "nr_session_files", "max_session_files"}
 BOUND_KEYS |= {"ibs_" + n for n in ("cut", "decoded", "extra", "missing", "no_address", "no_caps", "not_valid", "old_fetch", "redacted", "short",
                                      "uneven", "unknown_caps")}
 STATUS_KEYS |= JIT_KEYS | BOUND_KEYS

@@ -4,6 +4,15 @@
 Storms of processes that live for milliseconds, beside thousands that sleep: each causes a number of page faults in a file that is known, so the
 truth is counted and not estimated. usage: test_storm.py [--long] [STORM...]: with
 --long 10,000 sleepers, a minute each, and pids that are used again, instead of 1,500 and some seconds; names (exec_storm, overflow ...) choose storms.
+
+Demanded of each storm: 99.9 % of the samples in the right image and none too many in any, at most 0.1 % of the samples of its programs where opd says that it
+does not know, the ledger to the sample (but for what a second profiler sees the kernel count without sampling it), and no record of the side band lost,
+unless the storm is about that. Of exec_storm also: opd's memory, from the first moment on, stays under 64 MiB, and afterwards it is within 10 % of what it was before
+the storm, with all sleepers known and profiling on.
+Of exec_storm --long also: 2,000 fork and exec per second, or, where the machine does not make as many, 95 % of what the same storm makes without opd's daemon, half a
+minute before and half a minute after, beside the same sleepers; when these two are not alike, other work took the machine and the test fails. That each page fault
+is a sample is what makes the truth known, and costs the kernel more than the faults: it is so without opd as well, where another profiler takes them and
+forgets them. The rate without any profiler is printed, not demanded.
 """
 import os
 import re
@@ -18,6 +27,7 @@ from opdtest import require
 
 FAULTS = "page-faults"
 EVENTS = ("--event=TIMER:1000000", "--event=page-faults:1")
+NOWHERE = ("/no-process", "/no-mapping")
 NR_IMAGES = 8
 PAGES = 8
 SPINS = 2000
@@ -25,8 +35,13 @@ MAPS = 8
 MIN_SHARE = 0.999
 MAX_RSS_BYTES = 64 << 20
 MAX_LEFT = 1.1
-SHORT = {"sleepers": 1500, "seconds": 4, "rate": 2000, "slack": 2 << 20} # beside few sleepers it shows what other programs run
-LONG = {"sleepers": 10000, "seconds": 60, "rate": 2000, "slack": 0}
+RATE = 2000
+MIN_RATE_SHARE = 0.95
+PLAIN_PART = 3
+MIN_EVEN = 0.9  # of what is made without opd before and after: with less, other work decided, and nothing is shown
+ASKED_RATE = RATE + 200 # who is asked for no more than is demanded never makes quite as much
+SHORT = {"sleepers": 1500, "seconds": 4, "bare_seconds": 0, "slack": 2 << 20} # beside few sleepers it shows what other programs run
+LONG = {"sleepers": 10000, "seconds": 60, "bare_seconds": 30, "slack": 0}
 SETTLE_SECONDS = 4
 FORGET_SECONDS = 8 # opd gives memory back at most every 5 s
 PID_MAX = 400
@@ -92,26 +107,32 @@ def check_truth(files, truth, what, min_share=MIN_SHARE):
     require(have >= min_share * wanted, "%s: %d of %d samples in the right image" % (what, have, wanted))
 
 
-def check_pseudo(files, images):
-    """What could not be attributed, of the processes of the storm; who else runs on this machine is not the test's business."""
-    nobody = {}
-    for sample_file in files:
-        kind, name = sample_file.name.image[0], sample_file.name.image[1]
-        if "no-" in name:
-            print("%s: %d samples of %s in %s" % (sample_file.name.event, sample_file.total, sample_file.name.app[1], name))
-        if "no-" in name and sample_file.name.app[1] in images:
-            nobody[name] = nobody.get(name, 0) + sample_file.total
-    return nobody
+def count_known(files, images):
+    """Samples of the programs of the storm, and how many of them are where opd says that it does not know; who else runs here is not the test's business."""
+    mine = [f for f in files if f.name.app[1] in images or f.name.image[1] in images]
+    return sum(f.total for f in mine), sum(f.total for f in mine if f.name.image[1] in NOWHERE)
 
 
-def check_events(box):
-    """The ledger of all that was counted; what the kernel does not sample is few in a million (doc/ring.md)."""
-    status = box.check_ledger(not_sampled=10000)
+def check_known(files, images, before=(0, 0)):
+    """Hardly any of the samples since `before` are nowhere."""
+    total, nowhere = (now - then for now, then in zip(count_known(files, images), before))
+    print("%d of %d samples of the programs are nowhere" % (nowhere, total))
+    require(total > 0, "the programs have no samples")
+    require(nowhere <= (1 - MIN_SHARE) * total, "%d of %d samples of the programs are nowhere" % (nowhere, total))
+
+
+def check_events(box, oracle, may_lose=False):
+    """
+    The ledger of all that was counted; what the kernel does not sample, a second profiler knows (doc/ring.md). How many samples are unattributed is that of the
+    whole machine, whose other programs are not the test's business.
+    """
+    status = box.check_ledger(not_sampled=oracle.not_sampled())
+    lost = sum(cpu["sideband_lost"] for cpu in status["cpus"])
+    print("side band: %d bytes, %d records lost" % (sum(cpu["sideband_bytes"] for cpu in status["cpus"]), lost))
+    require(may_lose or lost == 0, "%d side-band records lost" % lost)
     for event in status["events"]:
         print("%s: taken %d, lost_kernel %d, outstanding %d, unattributed %d" % tuple(
             [event["name"]] + [event[k] for k in ("taken", "lost_kernel", "outstanding", "unattributed")]))
-    lost = sum(cpu["sideband_lost"] for cpu in status["cpus"])
-    print("side band: %d bytes, %d records lost" % (sum(cpu["sideband_bytes"] for cpu in status["cpus"]), lost))
     return status, lost
 
 
@@ -137,18 +158,42 @@ def finish(box, driver, paths):
     return read_truth(out.decode(), paths)
 
 
-def begin_execs(box, rate, seconds, images):
-    return [box.start_piped(program(box, "storm"), "execs", rate // 2, seconds * 1000, PAGES, SPINS, *images) for _ in range(2)]
+def begin_execs(box, seconds, images):
+    return [box.start_piped(program(box, "storm"), "execs", ASKED_RATE // 2, int(seconds * 1000), PAGES, SPINS, *images) for _ in range(2)]
 
 
-def storm(box, size, images):
+def storm(box, seconds, images):
     """Two drivers; {path: touches}, processes, seconds."""
     truth, number, longest = {path: 0 for path in images}, 0, 0
-    for driver in begin_execs(box, size["rate"], size["seconds"], images):
+    for driver in begin_execs(box, seconds, images):
         touched, processes, seconds = finish(box, driver, images)
         truth = {path: truth[path] + touched[path] for path in images}
         number, longest = number + processes, max(longest, seconds)
     return truth, number, longest
+
+
+def bare_rates(box, seconds, images):
+    """What the machine makes without opd, with as many page-fault events as there are beside it: nothing, or one rate."""
+    if not seconds:
+        return []
+    _, number, longest = storm(box, seconds / PLAIN_PART, images)
+    print("%.0f processes per second without any profiler" % (number / longest))
+    others = [opdtest.FaultOracle(box.fault_oracle) for _ in range(2)]
+    _, number, longest = storm(box, seconds, images)
+    for other in others:
+        other.not_sampled()
+    print("%.0f processes per second without opd" % (number / longest))
+    return [number / longest]
+
+
+def check_rate(rate, without):
+    if not without:
+        return
+    bare = sum(without) / len(without)
+    print("%.0f processes per second with opd, %.0f without: %.1f %%" % (rate, bare, 100 * rate / bare))
+    if rate < RATE:
+        require(min(without) >= MIN_EVEN * max(without), "other work took the machine: %s processes per second without opd" % [round(r) for r in without])
+        require(rate >= MIN_RATE_SHARE * bare, "%.0f processes per second with opd, %.0f without" % (rate, bare))
 
 
 def settle(box):
@@ -156,7 +201,9 @@ def settle(box):
     box.opcontrol("--dump")
     time.sleep(FORGET_SECONDS)
     parts = {field: memory_bytes(box, field) for field in ("VmRSS", "RssAnon", "RssFile", "RssShmem")}
-    print("memory: " + ", ".join("%s %.1f MB" % (field, value / 1e6) for field, value in parts.items()))
+    status = box.status()
+    print("memory: %s; %d images with samples, %d files open" % (
+        ", ".join("%s %.1f MB" % (field, value / 1e6) for field, value in parts.items()), status["nr_images_counted"], status["nr_files"]))
     return parts
 
 
@@ -182,52 +229,51 @@ def check_memory(before, storm_rss, after, peak, slack):
 def exec_storm(box, size):
     images = [copy(box, "storm_worker", "storm-%d" % i) for i in range(NR_IMAGES)]
     sleepers = start_sleepers(box, size["sleepers"])
+    without = bare_rates(box, size["bare_seconds"], images)
     box.configure(RingSize="4M")
     begin = time.monotonic()
     box.start_daemon(*EVENTS, "--separate=library,kernel", start=False)
     print("ready in %.2f s, %d processes known" % (time.monotonic() - begin, box.status()["nr_processes"]))
     idle_cost(box, "%d processes" % size["sleepers"])
+    oracle = opdtest.FaultOracle(box.fault_oracle)
     box.opcontrol("--start")
-    storm(box, dict(size, seconds=2), images) # the files and tables that the first samples make are there
     before = settle(box)
-    box.opcontrol("--stop")
-    box.opcontrol("--reset")
-    box.opcontrol("--start")
     cpu = cpu_seconds(box)
-    truth, number, seconds = storm(box, size, images)
+    truth, number, seconds = storm(box, size["seconds"], images)
     storm_rss = memory_bytes(box, "VmRSS")
     box.opcontrol("--dump")
     cpu = cpu_seconds(box) - cpu
     print("%d processes in %.1f s, %.0f per second; opd: %.2f s of CPU time, %.1f us per process" % (
         number, seconds, number / seconds, cpu, 1e6 * cpu / number))
-    box.opcontrol("--stop")
-    status, lost = check_events(box)
-    files = box.files()
-    check_pseudo(files, truth)
-    check_truth(files, truth, "exec")
-    require(lost == 0, "%d side-band records lost" % lost)
     after = settle(box)
+    box.opcontrol("--stop")
+    check_events(box, oracle)
+    files = box.files()
+    check_known(files, truth)
+    check_truth(files, truth, "exec")
     check_memory(before, storm_rss, after, memory_bytes(box, "VmHWM"), size["slack"])
-    if sleepers:
-        end_sleepers(box, sleepers)
-        left = settle(box)
-        print("RSS when the sleepers have ended: %.1f MB, %d processes known" % (left["VmRSS"] / 1e6, box.status()["nr_processes"]))
     box.check_agreement()
     box.shutdown()
     shutil.rmtree(box.session)
+    check_rate(number / seconds, without + bare_rates(box, size["bare_seconds"], images))
+    if sleepers:
+        end_sleepers(box, sleepers)
 
 
 def fork_storm(box, size):
     """Children that live on what their parent has mapped, and now and then load a library of their own."""
     path, libs = copy(box, "storm", "forks-app"), [copy(box, "storm_lib.so", name) for name in ("loaded.so", "later.so")]
+    oracle = opdtest.FaultOracle(box.fault_oracle)
     box.start_daemon(*EVENTS, "--separate=library,kernel")
-    truth, number, seconds = finish(box, box.start_piped(path, "forks", size["rate"], size["seconds"] * 1000, PAGES, *libs), [path] + libs)
+    truth, number, seconds = finish(box, box.start_piped(path, "forks", RATE, size["seconds"] * 1000, PAGES, *libs), [path] + libs)
     box.opcontrol("--dump")
     box.opcontrol("--stop")
     print("%d children in %.1f s" % (number, seconds))
-    check_events(box)
-    check_truth(box.files(), truth, "fork")
-    wrong = [f.path for f in box.files() if f.name.image[1] in libs and f.name.app[1] != path]
+    check_events(box, oracle)
+    files = box.files()
+    check_known(files, truth)
+    check_truth(files, truth, "fork")
+    wrong = [f.path for f in files if f.name.image[1] in libs and f.name.app[1] != path]
     require(not wrong, "samples of the libraries with another application: %s" % wrong)
     box.shutdown()
     shutil.rmtree(box.session)
@@ -235,13 +281,16 @@ def fork_storm(box, size):
 
 def thread_storm(box, size):
     path = copy(box, "storm", "threads-app")
+    oracle = opdtest.FaultOracle(box.fault_oracle)
     box.start_daemon(*EVENTS, "--separate=library,kernel")
-    truth, number, seconds = finish(box, box.start_piped(path, "threads", size["rate"], size["seconds"] * 1000, PAGES), [path])
+    truth, number, seconds = finish(box, box.start_piped(path, "threads", RATE, size["seconds"] * 1000, PAGES), [path])
     box.opcontrol("--dump")
     box.opcontrol("--stop")
     print("%d threads in %.1f s" % (number, seconds))
-    check_events(box)
-    check_truth(box.files(), truth, "threads")
+    check_events(box, oracle)
+    files = box.files()
+    check_known(files, truth)
+    check_truth(files, truth, "threads")
     box.shutdown()
     shutil.rmtree(box.session)
 
@@ -255,8 +304,9 @@ def overflow(box, size):
     witness = copy(box, "storm_worker", "witness")
     sleepers = start_sleepers(box, size["sleepers"])
     box.configure(RingSize="4M", SidebandSize="16K")
+    oracle = opdtest.FaultOracle(box.fault_oracle)
     box.start_daemon(*EVENTS, "--separate=library,kernel")
-    drivers = begin_execs(box, size["rate"], size["seconds"], images)
+    drivers = begin_execs(box, size["seconds"], images)
     witnesses = box.start_piped(program(box, "storm"), "sleepers", WITNESSES, MAPS, witness)
     require(witnesses.stdout.readline() == b"ready\n", "the witnesses do not sleep")
     for driver in drivers:
@@ -264,14 +314,17 @@ def overflow(box, size):
     lost = sum(cpu["sideband_lost"] for cpu in box.status()["cpus"])
     require(lost > 0, "a side-band ring of 16 KiB lost nothing")
     opdtest.wait_until(lambda: settled(box), RESCAN_SECONDS, "opd does not come to an end with reading /proc")
+    box.opcontrol("--dump")
+    before = count_known(box.files(live=True), {witness})
+    print("until the loss was over, %d of the %d samples of the witnesses are nowhere" % before[::-1])
     end_sleepers(box, witnesses)
     box.opcontrol("--dump")
     box.opcontrol("--stop")
-    status, lost = check_events(box)
+    status, lost = check_events(box, oracle, may_lose=True)
     print("%d side-band records lost, longest turn %.0f ms" % (lost, status["turn_longest_ns"] / 1e6))
     require("the side-band ring was full" in box.log_text(), "the log does not say that the side-band ring was full")
     files = box.files()
-    check_pseudo(files, {witness})
+    check_known(files, {witness}, before)
     check_truth(files, {witness: WITNESSES * WITNESS_PAGES}, "after the loss")
     if sleepers:
         end_sleepers(box, sleepers)

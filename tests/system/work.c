@@ -6,6 +6,7 @@
  *   work spin MS            MS of CPU time in spin_here
  *   work busy MS CPU        keeps one CPU busy for MS of real time
  *   work faults N           touches N new pages, one page fault each, in touch_pages; prints N
+ *   work sites N            as faults, but at N different addresses: N nodes of a sample file
  *   work forks N MS         N children, one after the other, each with MS of CPU time in spin_here, without exec
  *   work exec MS PATH ...   MS of CPU time in spin_here, then exec of PATH
  *   work kernel MS          MS of CPU time, nearly all of it in the kernel
@@ -19,7 +20,7 @@
 
 #include "libop/compiler.h"
 
-#define NS_PER_MS UINT64_C(1000000)
+#define NS_PER_MS   UINT64_C(1000000)
 #define SLICE_STEPS 20000u
 
 static uint64_t now_ns(clockid_t clock)
@@ -134,23 +135,69 @@ __attribute__((noinline)) static void touch_pages(volatile char *memory, size_t 
 		memory[i * page_bytes] = 1;
 }
 
-static int do_faults(char **args)
+/* Pages that are not there yet, each one of its own. */
+static char *map_pages(size_t nr_pages, size_t page_bytes)
 {
-	size_t nr_pages = number(args[0]), page_bytes = (size_t)sysconf(_SC_PAGESIZE);
-	char *memory = mmap(NULL, nr_pages * page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	char *memory =
+		mmap(NULL, nr_pages * page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (memory == MAP_FAILED) {
 		perror("work: mmap");
-		return 1;
+		exit(1);
 	}
 	if (madvise(memory, nr_pages * page_bytes, MADV_NOHUGEPAGE) < 0 && errno != EINVAL) {
 		perror("work: madvise");
-		return 1;
+		exit(1);
 	}
-	touch_pages(memory, nr_pages, page_bytes);
+	return memory;
+}
+
+static int do_faults(char **args)
+{
+	size_t nr_pages = number(args[0]), page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+
+	touch_pages(map_pages(nr_pages, page_bytes), nr_pages, page_bytes);
 	printf("%zu\n", nr_pages);
 	return 0;
 }
+
+#if defined(__x86_64__)
+#define SITE "movb (%rdi), %al\n\tret\n"
+#elif defined(__aarch64__)
+#define SITE "ldrb w0, [x0]\n\tret\n"
+#endif
+
+#ifdef SITE
+#define NR_SITES   16384
+#define SITE_BYTES 8
+
+/* So many functions that load a byte from where their argument says, one behind the other. */
+__asm__(".pushsection .text\n\t.balign 16\n\t.type work_sites, %function\nwork_sites:\n\t.rept 16384\n\t.balign 8\n\t" SITE
+	"\t.endr\n\t.size work_sites, . - work_sites\n\t.popsection");
+extern const char work_sites[];
+
+static int do_sites(char **args)
+{
+	size_t nr_sites = op_min_u64(number(args[0]), NR_SITES), page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+	const char *memory = map_pages(nr_sites, page_bytes);
+
+	for (size_t i = 0; i < nr_sites; i++) {
+		const char *site = work_sites + i * SITE_BYTES;
+		void (*load)(const char *);
+
+		memcpy(&load, &site, sizeof(load));
+		load(memory + i * page_bytes);
+	}
+	printf("%zu\n", nr_sites);
+	return 0;
+}
+#else
+static int do_sites(char **args OP_UNUSED)
+{
+	fprintf(stderr, "work: no sites on this processor\n");
+	return 77;
+}
+#endif
 
 static int do_forks(char **args)
 {
@@ -223,8 +270,9 @@ static const struct {
 	int min_args;
 	int (*run)(char **args);
 } kinds[] = {
-	{ "shares", 1, do_shares },     { "spin", 1, do_spin },   { "busy", 2, do_busy }, { "faults", 1, do_faults },
-	{ "vsyscall", 1, do_vsyscall }, { "forks", 2, do_forks }, { "exec", 2, do_exec }, { "kernel", 1, do_kernel },
+	{ "shares", 1, do_shares }, { "spin", 1, do_spin },   { "busy", 2, do_busy },
+	{ "faults", 1, do_faults }, { "sites", 1, do_sites }, { "vsyscall", 1, do_vsyscall },
+	{ "forks", 2, do_forks },   { "exec", 2, do_exec },   { "kernel", 1, do_kernel },
 };
 
 int main(int argc, char **argv)
@@ -232,6 +280,6 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < op_array_size(kinds); i++)
 		if (argc >= 2 && !strcmp(argv[1], kinds[i].name) && argc - 2 >= kinds[i].min_args)
 			return kinds[i].run(argv + 2);
-	fprintf(stderr, "usage: work shares|spin|busy|faults|vsyscall|forks|exec|kernel ARGUMENTS\n");
+	fprintf(stderr, "usage: work shares|spin|busy|faults|sites|vsyscall|forks|exec|kernel ARGUMENTS\n");
 	return 2;
 }

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Unit tests of the control side.
-check_PROGRAMS += tests/unit/test_events tests/unit/test_file tests/unit/test_config tests/unit/test_daemonrc tests/unit/test_control tests/unit/test_server tests/unit/test_session_close tests/unit/test_service
-TESTS += tests/unit/test_events tests/unit/test_file tests/unit/test_config tests/unit/test_daemonrc tests/unit/test_control tests/unit/test_server tests/unit/test_session_close tests/unit/test_service
+check_PROGRAMS += tests/unit/test_events tests/unit/test_pfm_names tests/unit/test_file tests/unit/test_config tests/unit/test_daemonrc tests/unit/test_control tests/unit/test_server tests/unit/test_session_close tests/unit/test_service
+TESTS += tests/unit/test_events tests/unit/test_pfm_names tests/unit/test_file tests/unit/test_config tests/unit/test_daemonrc tests/unit/test_control tests/unit/test_server tests/unit/test_session_close tests/unit/test_service
+
+tests_unit_test_pfm_names_SOURCES = tests/unit/test_pfm_names.c tools/pfm_names.c tools/pfm_names.h
+tests_unit_test_pfm_names_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_pfm_names_LDADD = libop/libop.a $(PFM_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_test_events_SOURCES = tests/unit/test_events.c
 tests_unit_test_events_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
@@ -33,6 +37,7 @@ tests_unit_test_server_LDADD = libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
 tests_unit_test_session_close_SOURCES = tests/unit/test_session_close.c tests/unit/test_box.h tests/unit/sample_writer.h
 tests_unit_test_session_close_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_session_close_LDADD = libop/libop.a $(CMOCKA_LIBS)
+tests_unit_test_session_close_LDFLAGS = $(AM_LDFLAGS) -pthread
 
 EXTRA_DIST += tests/system/test_opcontrol.py
 

@@ -7,6 +7,7 @@ daemon_unit_tests = \
 	tests/unit/test_dcookie_file \
 	tests/unit/test_cookie_file \
 	tests/unit/test_odb \
+	tests/unit/test_odb_faults \
 	tests/unit/test_odb_power \
 	tests/unit/test_mapset \
 	tests/unit/test_process \
@@ -17,9 +18,9 @@ daemon_unit_tests = \
 	tests/unit/test_cgroups \
 	tests/unit/test_cpus \
 	tests/unit/test_drain \
-	tests/unit/test_rotate tests/unit/test_retain tests/unit/test_file_limit \
+	tests/unit/test_rotate tests/unit/test_unwritten tests/unit/test_retain tests/unit/test_file_limit \
 	tests/unit/test_source tests/unit/test_perf_data \
-	tests/unit/test_plan tests/unit/test_visit tests/unit/test_rescan tests/unit/test_capture_loss \
+	tests/unit/test_plan tests/unit/test_visit tests/unit/test_rescan tests/unit/test_capture_loss tests/unit/test_opd_exit \
 	tests/unit/test_text tests/unit/test_htable
 check_PROGRAMS += $(daemon_unit_tests)
 TESTS += $(daemon_unit_tests)
@@ -58,6 +59,11 @@ tests_unit_test_odb_SOURCES = tests/unit/test_odb.c tests/unit/cmocka_all.h
 tests_unit_test_odb_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_odb_LDADD = libop/libop.a $(CMOCKA_LIBS)
 tests_unit_test_odb_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_fallocate -Wl,--wrap=op_sys_renameat -Wl,--wrap=op_sys_fsync
+
+tests_unit_test_odb_faults_SOURCES = tests/unit/test_odb_faults.c tests/unit/cmocka_all.h tests/unit/sample_writer.h
+tests_unit_test_odb_faults_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_odb_faults_LDADD = libop/libop.a $(CMOCKA_LIBS)
+tests_unit_test_odb_faults_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_fallocate -Wl,--wrap=op_sys_renameat -Wl,--wrap=clock_gettime
 
 tests_unit_test_odb_power_SOURCES = tests/unit/test_odb_power.c tests/unit/cmocka_all.h tests/unit/sample_writer.h
 tests_unit_test_odb_power_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
@@ -121,6 +127,11 @@ tests_unit_test_visit_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAG
 tests_unit_test_visit_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
 tests_unit_test_visit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_ioctl
 
+tests_unit_test_opd_exit_SOURCES = tests/unit/test_opd_exit.c tests/unit/cmocka_all.h tests/unit/kernel_events.h tests/unit/sample_writer.h
+tests_unit_test_opd_exit_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_opd_exit_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS) $(POPT_LIBS) $(CAP_LIBS)
+tests_unit_test_opd_exit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_ioctl -Wl,--wrap=op_sys_fsync -Wl,--wrap=op_sys_syncfs
+
 tests_unit_test_text_SOURCES = tests/unit/test_text.c tests/unit/cmocka_all.h
 tests_unit_test_text_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_text_LDADD = libop/libop.a $(CMOCKA_LIBS)
@@ -131,16 +142,23 @@ tests_unit_test_capture_loss_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEM
 tests_unit_test_capture_loss_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
 tests_unit_test_capture_loss_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_perf_event_open
 
-tests_unit_test_rotate_SOURCES = tests/unit/test_rotate.c tests/unit/cmocka_all.h tests/unit/pipeline.h
+tests_unit_test_rotate_SOURCES = tests/unit/test_rotate.c tests/unit/rotation.h tests/unit/cmocka_all.h tests/unit/pipeline.h
 tests_unit_test_rotate_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_rotate_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
 tests_unit_test_rotate_LDFLAGS = $(AM_LDFLAGS) -pthread -Wl,--wrap=op_sys_wall_ns -Wl,--wrap=op_sys_boot_ns -Wl,--wrap=op_sys_mkdirat -Wl,--wrap=op_sys_rename_new \
-	-Wl,--wrap=op_sys_renameat -Wl,--wrap=op_sys_write_all -Wl,--wrap=op_sys_fsync
+	-Wl,--wrap=op_sys_rename_exchange -Wl,--wrap=op_sys_pwrite_all -Wl,--wrap=op_sys_renameat -Wl,--wrap=op_sys_write_all -Wl,--wrap=op_sys_fsync
+
+tests_unit_test_unwritten_SOURCES = tests/unit/test_unwritten.c tests/unit/rotation.h tests/unit/cmocka_all.h tests/unit/pipeline.h
+tests_unit_test_unwritten_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_unwritten_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
+tests_unit_test_unwritten_LDFLAGS = $(AM_LDFLAGS) -pthread -Wl,--wrap=op_sys_wall_ns -Wl,--wrap=op_sys_boot_ns -Wl,--wrap=op_sys_mkdirat -Wl,--wrap=op_sys_rename_new \
+	-Wl,--wrap=op_sys_rename_exchange -Wl,--wrap=op_sys_pwrite_all -Wl,--wrap=op_sys_renameat -Wl,--wrap=op_sys_write_all -Wl,--wrap=op_sys_fsync
 
 tests_unit_test_retain_SOURCES = tests/unit/test_retain.c tests/unit/cmocka_all.h tests/unit/sample_writer.h
 tests_unit_test_retain_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_retain_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
-tests_unit_test_retain_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_wall_ns -Wl,--wrap=op_sys_statvfs -Wl,--wrap=op_session_remove
+tests_unit_test_retain_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_wall_ns -Wl,--wrap=op_sys_boot_ns -Wl,--wrap=op_file_publish \
+	-Wl,--wrap=op_sys_statvfs -Wl,--wrap=op_session_remove
 
 tests_unit_test_file_limit_SOURCES = tests/unit/test_file_limit.c tests/unit/cmocka_all.h tests/unit/pipeline.h
 tests_unit_test_file_limit_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)

@@ -4,10 +4,12 @@ ring_unit_tests = \
 	tests/unit/test_ring_aux \
 	tests/unit/test_ring_differential \
 	tests/unit/test_ring_killed \
+	tests/unit/test_ring_killed_aux \
 	tests/unit/test_ring_loss \
 	tests/unit/test_ring_memory \
 	tests/unit/test_ring_memory_pair \
-	tests/unit/test_ring_pair
+	tests/unit/test_ring_pair \
+	tests/unit/test_ring_wake_fd
 check_PROGRAMS += $(ring_unit_tests)
 TESTS += $(ring_unit_tests)
 
@@ -24,14 +26,22 @@ tests_unit_test_ring_aux_SOURCES = tests/unit/test_ring_aux.c tests/unit/cmocka_
 tests_unit_test_ring_aux_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_ring_aux_LDADD = libop/libop.a $(CMOCKA_LIBS)
 
-tests_unit_test_ring_killed_SOURCES = tests/unit/test_ring_killed.c tests/unit/cmocka_all.h
+tests_unit_test_ring_killed_SOURCES = tests/unit/test_ring_killed.c tests/unit/cmocka_all.h tests/unit/stepped.h
 tests_unit_test_ring_killed_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_ring_killed_LDADD = libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_ring_killed_aux_SOURCES = tests/unit/test_ring_killed_aux.c tests/unit/cmocka_all.h tests/unit/memory_ring.h tests/unit/stepped.h
+tests_unit_test_ring_killed_aux_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_ring_killed_aux_LDADD = libop/libop.a $(CMOCKA_LIBS)
 
 tests_unit_test_ring_pair_SOURCES = tests/unit/test_ring_pair.c tests/unit/cmocka_all.h
 tests_unit_test_ring_pair_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_ring_pair_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_perf_event_open -Wl,--wrap=op_sys_ioctl -Wl,--wrap=op_sys_mmap
 tests_unit_test_ring_pair_LDADD = libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_ring_wake_fd_SOURCES = tests/unit/test_ring_wake_fd.c tests/unit/cmocka_all.h tests/unit/memory_ring.h
+tests_unit_test_ring_wake_fd_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_ring_wake_fd_LDADD = libop/libop.a $(CMOCKA_LIBS)
 
 tests_unit_test_ring_loss_SOURCES = tests/unit/test_ring_loss.c tests/unit/cmocka_all.h tests/unit/kernel_events.h
 tests_unit_test_ring_loss_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -176,6 +176,50 @@ static void test_table(void **state)
 	assert_int_equal(parse("cgroup-switches:1").number, 0x20a);
 	assert_int_equal(parse("rc0:1000").number, 0x800000c0);
 	assert_null(op_event_description("rc0"));
+	assert_null(op_event_kind(0x203));
+	assert_string_equal(op_event_kind(0x800000c0), "Raw event of the CPU");
+}
+
+/* What opcontrol makes of a name of libpfm4's, and what daemonrc keeps of it. */
+static void test_raw_with_a_name(void **state)
+{
+	struct op_event event = parse("r00C0=INST_RETIRED_ANY-P:100000:0:1:0");
+	struct op_text text = { 0 };
+
+	(void)state;
+	assert_string_equal(event.name, "INST_RETIRED_ANY-P");
+	assert_int_equal(event.type, PERF_TYPE_RAW);
+	assert_int_equal(event.config, 0xc0);
+	assert_int_equal(event.number, 0x800000c0);
+	op_event_format(&event, &text);
+	assert_string_equal(op_text_get(&text), "rc0=INST_RETIRED_ANY-P:100000:0:1:0");
+	assert_string_equal(parse(op_text_get(&text)).name, event.name);
+	op_text_free(&text);
+	event = parse("rc0:1000");
+	op_event_format(&event, &text);
+	assert_string_equal(op_text_get(&text), "rc0:1000:0:1:1");
+	op_text_free(&text);
+	assert_refused("rc0=:1000", "no such event");
+	assert_refused("rc0=a.b:1000", "no such event");
+	assert_refused("rc0=a/b:1000", "no such event");
+	assert_refused("rc0=TIMER:1000", "no such event");
+	assert_refused("rc0=IBS_OP_ALL:1000", "no such event");
+	assert_refused("r=a:1000", "no such event");
+}
+
+/* The colon in its name is none between fields. Those that are there have a system test. */
+static void test_tracepoint(void **state)
+{
+	(void)state;
+	assert_refused("opd_none:opd_nothing:1", "trace");
+	assert_refused("opd_none:opd_nothing:1:0:1:1", "trace");
+	assert_refused("../opd:x:1", "no such event");
+	assert_refused("opd_none:..:1", "no such event");
+	assert_refused("page-faults:abc", "'abc' is not a number");
+	assert_refused("rc0:abc", "'abc' is not a number");
+	assert_refused("opd_none:"
+		       "an_event_whose_name_has_more_characters_than_a_name_of_an_event_may_have:1",
+		       "too long");
 }
 
 static void test_attr(void **state)
@@ -297,6 +341,8 @@ int main(void)
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_format_is_the_inverse),
 		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_raw_with_a_name),
+		cmocka_unit_test(test_tracepoint),
 		cmocka_unit_test(test_attr),
 		cmocka_unit_test(test_check_explains),
 		cmocka_unit_test(test_check_accepts),

@@ -284,25 +284,6 @@ static void makes_its_directories_anew(void **state OP_UNUSED)
 	assert_int_equal(count_of(1, NULL), 1);
 }
 
-static void full_disk_at_growth_keeps_the_file(void **state OP_UNUSED)
-{
-	struct op_odb *odb = open_odb();
-
-	for (uint64_t key = 0; key < 127; key++)
-		assert_int_equal(op_odb_add(odb, key, 1), 0);
-	fail_fallocate = ENOSPC;
-	assert_int_equal(op_odb_add(odb, 1000, 1), -ENOSPC);
-	assert_int_equal(op_odb_add(odb, 5, 1), 0); /* known keys go on */
-	fail_fallocate = 0;
-	fail_rename = EIO;
-	assert_int_equal(op_odb_add(odb, 1000, 1), -EIO);
-	fail_rename = 0;
-	assert_int_equal(op_odb_add(odb, 1000, 1), 0);
-	assert_int_equal(count_of(1000, NULL), 1);
-	assert_int_equal(count_of(5, NULL), 2);
-	op_odb_close(odb);
-}
-
 /* The same additions, one by one and together, over several files that grow meanwhile. */
 static void many_at_once_are_as_many_in_turn(void **state OP_UNUSED)
 {
@@ -396,7 +377,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(refuses_foreign_files, setup, teardown),
 		cmocka_unit_test_setup_teardown(full_disk_at_creation_leaves_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(makes_its_directories_anew, setup, teardown),
-		cmocka_unit_test_setup_teardown(full_disk_at_growth_keeps_the_file, setup, teardown),
 		cmocka_unit_test_setup_teardown(many_at_once_are_as_many_in_turn, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_that_fails_is_told_and_the_others_are_added, setup, teardown),
 		cmocka_unit_test_setup_teardown(growth_never_waits_for_the_disk, setup, teardown),

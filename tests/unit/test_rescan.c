@@ -2,11 +2,13 @@
 /* After a loss in the side band: what /proc tells of real processes, and of what has gone. */
 #include "tests/unit/cmocka_all.h"
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "daemon/proc_scan.h"
 #include "daemon/rescan.h"
 #include "libop/clock.h"
+#include "libop/sys.h"
 
 #define NO_PID   4000001u /* above every pid_max */
 #define OLD_CODE 0x10000u
@@ -101,8 +103,24 @@ static void one_that_is_gone_has_ended(void **state OP_UNUSED)
 
 	lose_and_read();
 	assert_int_not_equal(process->exit_ns, UINT64_MAX);
-	opd_processes_prune(&resolver.processes, resolver.now_ns + 1, opd_proc_is_gone);
+	opd_processes_prune(&resolver.processes, resolver.now_ns + 1, op_sys_is_gone);
 	assert_null(opd_process_find(&resolver.processes, NO_PID));
+}
+
+static void a_number_is_taken_until_it_was_waited_for(void **state OP_UNUSED)
+{
+	pid_t child = fork();
+	siginfo_t info;
+
+	if (!child)
+		_exit(0);
+	assert_true(child > 0);
+	assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
+	assert_false(op_sys_is_gone((uint32_t)child));
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	assert_true(op_sys_is_gone((uint32_t)child));
+	assert_false(op_sys_is_gone((uint32_t)getpid()));
+	assert_false(op_sys_is_gone(1));
 }
 
 /* Its end was told, and not that another has its number now. */
@@ -171,6 +189,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(an_exec_that_was_not_told_is_found),
 		T(one_that_nobody_told_of_is_taken_in),
+		cmocka_unit_test(a_number_is_taken_until_it_was_waited_for),
 		T(one_that_is_gone_has_ended),
 		T(a_number_that_was_given_again_lives),
 		T(a_sample_asks_at_once),

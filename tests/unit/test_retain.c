@@ -26,9 +26,28 @@ static struct opd_retention retention;
 uint64_t __wrap_op_sys_wall_ns(void);
 int __wrap_op_sys_statvfs(int fd, struct statvfs *ret_statvfs);
 
+static uint64_t wall_ns, boot_ns;
+
+uint64_t __wrap_op_sys_boot_ns(void);
+
 uint64_t __wrap_op_sys_wall_ns(void)
 {
-	return NOW;
+	return wall_ns;
+}
+
+uint64_t __wrap_op_sys_boot_ns(void)
+{
+	return boot_ns;
+}
+
+static int publish_err; /* of a disk that is full */
+
+int __real_op_file_publish(int dir_fd, const char *name, const char *text, mode_t mode);
+int __wrap_op_file_publish(int dir_fd, const char *name, const char *text, mode_t mode);
+
+int __wrap_op_file_publish(int dir_fd, const char *name, const char *text, mode_t mode)
+{
+	return publish_err ? publish_err : __real_op_file_publish(dir_fd, name, text, mode);
 }
 
 static int remove_err; /* of a disk that cannot any more */
@@ -77,6 +96,15 @@ static void make(const char *name, enum op_session_end ended, uint64_t end_ns)
 	free(bytes);
 }
 
+/* What a daemon that ran until then left. */
+static void write_clock(uint64_t trusted_ns)
+{
+	char text[100];
+
+	snprintf(text, sizeof(text), "opd-clock 1\ntrusted\t%llu\nclaimed\t0\nheld\t0\n", (unsigned long long)(trusted_ns / SECOND));
+	sample_write_bytes(session_fd, OPD_AGE_FILE, text, strlen(text));
+}
+
 static int setup(void **state OP_UNUSED)
 {
 	snprintf(dir, sizeof(dir), "/tmp/opd-unit.XXXXXX");
@@ -84,6 +112,9 @@ static int setup(void **state OP_UNUSED)
 		return -1;
 	session_fd = op_session_open(dir);
 	room = 1ull << 40;
+	wall_ns = NOW;
+	boot_ns = 1000 * SECOND;
+	write_clock(NOW);
 	for (size_t i = 0; i < op_array_size(days); i++)
 		make(days[i], OP_SESSION_rotated, NOW - (3 - i) * DAY - DAY / 2);
 	make("current", OP_SESSION_open, NOW);
@@ -183,6 +214,133 @@ static void test_cannot_remove(void **state OP_UNUSED)
 	check(&config, op_array_size(days));
 }
 
+/* ---- clocks that step ---- */
+
+static const struct op_config keep_3_days = { .session_keep_us = 3 * DAY / 1000 };
+
+static void pass(uint64_t ns)
+{
+	wall_ns += ns;
+	boot_ns += ns;
+}
+
+/* Looks as often as a daemon does that is there all the time. */
+static void run_for(uint64_t ns, size_t nr_removed)
+{
+	for (uint64_t passed = 0; passed < ns; passed += DAY / 48) {
+		pass(DAY / 48);
+		check(&keep_3_days, nr_removed);
+	}
+}
+
+static void restart(void)
+{
+	opd_retention_free(&retention);
+	boot_ns = 10 * SECOND;
+}
+
+/* A machine that starts with a clock far ahead keeps what it has, each time again, and what it wrote then is not in the way. */
+static void test_clock_ahead_at_the_start(void **state OP_UNUSED)
+{
+	for (int i = 0; i < 3; i++) {
+		restart();
+		wall_ns = NOW + 5000 * DAY;
+		check(&keep_3_days, 0);
+		pass(60 * SECOND);
+		if (!i)
+			make("2026-11-21T00:00Z", OP_SESSION_rotated, wall_ns);
+		check(&keep_3_days, 0);
+		wall_ns = NOW;
+		check(&keep_3_days, 1);
+		make(days[0], OP_SESSION_rotated, NOW - 3 * DAY - DAY / 2);
+	}
+}
+
+static void test_clock_steps_ahead(void **state OP_UNUSED)
+{
+	run_for(DAY / 12, 1);
+	wall_ns += 1000 * DAY;
+	run_for(DAY / 2, 1);
+	wall_ns -= 1000 * DAY;
+	run_for(DAY / 4, 2);
+}
+
+/* It is right after all: the machine was off. */
+static void test_clock_holds(void **state OP_UNUSED)
+{
+	restart();
+	wall_ns = NOW + 1000 * DAY;
+	run_for(DAY - DAY / 24, 0);
+	pass(DAY / 12);
+	check(&keep_3_days, 4);
+}
+
+/* The same where no daemon is there for a day: what has held for a while goes on, as if it had not been interrupted. */
+static void test_clock_holds_with_restarts(void **state OP_UNUSED)
+{
+	wall_ns = NOW + 1000 * DAY;
+	for (int i = 0; i < 4; i++) {
+		restart();
+		run_for(DAY / 4 - DAY / 24, 0);
+		wall_ns += DAY / 3;
+	}
+	restart();
+	run_for(DAY / 4, 0);
+	pass(DAY / 4);
+	check(&keep_3_days, 4);
+}
+
+/* Less than half of what is kept: an ordinary weekend. */
+static void test_off_for_a_while(void **state OP_UNUSED)
+{
+	restart();
+	wall_ns += DAY + DAY / 3;
+	check(&keep_3_days, 2);
+}
+
+/* A machine without a clock of its own begins in 1970. */
+static void test_clock_short_at_the_start(void **state OP_UNUSED)
+{
+	restart();
+	wall_ns = 60 * SECOND;
+	check(&keep_3_days, 0);
+	pass(60 * SECOND);
+	check(&keep_3_days, 0);
+	wall_ns = NOW + DAY / 2;
+	check(&keep_3_days, 1);
+}
+
+/* Without the file, or with another one in its place, the newest session says what time it was. */
+static void test_clock_without_a_file(void **state OP_UNUSED)
+{
+	static const char *const texts[] = { "", "opd-clock 2\ntrusted\t1\nclaimed\t1\nheld\t1\n", "opd-clock 1\ntrusted\t99999999999999999\nclaimed\t0\nheld\t0\n" };
+
+	for (size_t i = 0; i <= op_array_size(texts); i++) {
+		restart();
+		if (i < op_array_size(texts))
+			sample_write_bytes(session_fd, OPD_AGE_FILE, texts[i], strlen(texts[i]));
+		else
+			assert_int_equal(unlinkat(session_fd, OPD_AGE_FILE, 0), 0);
+		wall_ns = NOW + 2 * DAY;
+		check(&keep_3_days, 0);
+	}
+	restart();
+	assert_int_equal(unlinkat(session_fd, OPD_AGE_FILE, 0), 0);
+	wall_ns = NOW;
+	check(&keep_3_days, 1);
+}
+
+/* Where the time cannot be kept there is an error, and what is too much goes all the same. */
+static void test_clock_cannot_be_kept(void **state OP_UNUSED)
+{
+	const struct op_config config = { .session_keep_us = 3 * DAY / 1000, .session_max_use = 1 };
+
+	publish_err = -ENOSPC;
+	assert_int_equal(opd_retain(&retention, session_fd, &config), -ENOSPC);
+	publish_err = 0;
+	check(&keep_3_days, op_array_size(days));
+}
+
 #define retain_test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -191,6 +349,14 @@ int main(void)
 		retain_test(test_nothing), retain_test(test_age),  retain_test(test_use),
 		retain_test(test_room),    retain_test(test_rest),
 		retain_test(test_cannot_remove),
+		retain_test(test_clock_ahead_at_the_start),
+		retain_test(test_clock_steps_ahead),
+		retain_test(test_clock_holds),
+		retain_test(test_clock_holds_with_restarts),
+		retain_test(test_off_for_a_while),
+		retain_test(test_clock_short_at_the_start),
+		retain_test(test_clock_without_a_file),
+		retain_test(test_clock_cannot_be_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -207,7 +207,7 @@ static void does_not_give_what_was_touched(void **state)
 	assert_int_equal(put(box, AUX_BYTES, &taken), 0);
 	assert_int_equal(op_aux_begin(&box->writer, &handle), 0);
 	assert_int_equal(op_aux_write(&handle, bytes, 100), 100);
-	op_aux_writer_died(&box->aux);
+	op_mring_writer_died(&box->data.ring);
 	assert_int_equal(op_aux_copy_out(&box->aux, 0, AUX_BYTES, look, &seen), -ERANGE);
 	assert_int_equal(op_aux_copy_out(&box->aux, 100, AUX_BYTES, look, &seen), AUX_BYTES - 100);
 }
@@ -250,7 +250,7 @@ static void excludes_the_writer_and_the_reader(void **state)
 	assert_int_equal(op_aux_end(&handle, &box->data.writer, 0), 0);
 	assert_int_equal(op_aux_copy_out(&box->aux, 0, 100, begin_within, &box->writer), -EBUSY);
 	assert_int_equal(op_aux_begin(&box->writer, &handle), 0);
-	op_aux_writer_died(&box->aux);
+	op_mring_writer_died(&box->data.ring);
 	assert_int_equal(op_aux_copy_out(&box->aux, 0, 100, look, &seen), 100);
 }
 

@@ -1,20 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * A writer process that dies at every step: it is traced and killed after its first, second, third ... instruction, from before
- * a reservation to behind the commit. After each death the reader sees whole records only, in order, and the next writer goes
+ * A writer process that dies at every step (stepped.h), from before a reservation to behind the commit. After each death the reader sees whole records only, in order, and the next writer goes
  * on; what was dropped is told once.
  */
 #include <errno.h>
-#include <signal.h>
-#include <sys/ptrace.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "libop/ring_memory_pair.h"
-#include "tests/unit/cmocka_all.h"
+#include "tests/unit/stepped.h"
 
 #define BYTES 4096u
-#define NR_STEPS_MAX 70000 /* in all for a test: sanitizers make of each instruction many, which are then tried at intervals */
 
 struct numbered {
 	struct perf_event_header header;
@@ -47,6 +41,8 @@ struct work {
 	bool in_page;
 	bool swapped; /* the reader has swapped before */
 	bool too_much; /* the child's record finds no room */
+	bool lent;     /* the baton is, and a swapping thread swaps when the child has done half of its steps */
+	bool recalled; /* the baton is lent, and the reader takes it back after the death */
 };
 
 struct result {
@@ -95,47 +91,70 @@ static void read_both(struct op_mring_pair_reader *reader, bool backward, struct
 	read_ring(reader, backward, result);
 }
 
-/* The child: opens, waits for its tracer, writes one record, and says so. */
-static void write_and_stop(struct op_mring_pair *pair, const struct work *work)
+struct child {
+	struct op_mring_pair *pair;
+	const struct work *work;
+};
+
+/* Opens, waits for its tracer, writes one record, and says so. */
+static void write_one(void *arg)
 {
+	const struct child *child = arg;
 	struct op_mring_pair_writer writer;
+
+	if (op_mring_pair_writer_open(child->pair, &writer) < 0)
+		_exit(77);
+	stepped_begin();
+	if (put(&writer, 1000, child->work->in_page) == -EINVAL)
+		_exit(1);
+	stepped_end();
+}
+
+/* The swapping thread has the baton when the writer dies. */
+static long swap_halfway(struct op_mring_pair *pair, struct op_mring_pair_reader *reader, pid_t pid, long nr_steps)
+{
+	struct op_mring_pair_swapper swapper;
+	long made = stepped_run(pid, nr_steps / 2);
 	int err;
 
-	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0 || op_mring_pair_writer_open(pair, &writer) < 0)
-		_exit(77);
-	raise(SIGSTOP);
-	err = put(&writer, 1000, work->in_page);
-	raise(SIGUSR1);
-	_exit(err);
+	assert_int_equal(op_mring_pair_swapper_open(&reader->baton, &swapper), 0);
+	err = op_mring_pair_swapper_swap(&swapper);
+	assert_true(!err || err == -EAGAIN);
+	if (made == nr_steps / 2)
+		made += stepped_run(pid, nr_steps - made);
+	stepped_kill(pid);
+	assert_null(op_mring_pair_read_ring(reader));
+	op_mring_pair_writer_died(pair);
+	assert_int_equal(op_mring_pair_swapper_swap(&swapper), 0);
+	op_mring_pair_swapper_close(&swapper);
+	return made;
 }
 
 /* Runs the child for that many instructions and kills it. Returns how many it made until it was through, or nr_steps. */
-static long kill_after(struct op_mring_pair *pair, const struct work *work, long nr_steps)
+static long kill_after(struct op_mring_pair *pair, struct op_mring_pair_reader *reader, const struct work *work, long nr_steps)
 {
-	int status;
+	struct child child = { pair, work };
+	pid_t pid = stepped_fork(write_one, &child);
 	long made;
-	pid_t pid = fork();
 
-	if (!pid)
-		write_and_stop(pair, work);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	if (WIFEXITED(status))
+	if (pid < 0)
 		return -1;
-	for (made = 0; made < nr_steps; made++) {
-		if (ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL) < 0)
-			break;
-		assert_int_equal(waitpid(pid, &status, 0), pid);
-		if (!WIFSTOPPED(status) || WSTOPSIG(status) == SIGUSR1)
-			break;
-	}
-	kill(pid, SIGKILL);
-	waitpid(pid, &status, 0);
+	if (work->lent || work->recalled)
+		assert_int_equal(op_mring_pair_lend(reader), 0);
+	if (work->lent)
+		return swap_halfway(pair, reader, pid, nr_steps);
+	made = stepped_run(pid, nr_steps);
+	stepped_kill(pid);
+	if (work->recalled)
+		assert_int_equal(op_mring_pair_recall(reader), 0);
+	op_mring_pair_writer_died(pair);
 	return made;
 }
 
 /* One death: state before, child, state after. Returns what kill_after does. */
-static long die_once(const struct work *work, long nr_steps)
+static long die_once(const void *arg, long nr_steps)
 {
+	const struct work *work = arg;
 	bool backward = work->flags & OP_MRING_OVERWRITE;
 	struct op_mring_pair_writer writer;
 	struct op_mring_pair_reader reader;
@@ -156,8 +175,7 @@ static long die_once(const struct work *work, long nr_steps)
 		read_both(&reader, backward, &before);
 	}
 	op_mring_pair_writer_close(&writer);
-	made = kill_after(&pair, work, nr_steps);
-	op_mring_pair_writer_died(&pair);
+	made = kill_after(&pair, &reader, work, nr_steps);
 	if (made >= 0) {
 		assert_int_equal(op_mring_pair_writer_open(&pair, &writer), 0);
 		read_both(&reader, backward, &after);
@@ -175,14 +193,7 @@ static long die_once(const struct work *work, long nr_steps)
 
 static void die_everywhere(const struct work *work)
 {
-	long nr_steps = die_once(work, 1000000), stride;
-
-	if (nr_steps < 0)
-		skip(); /* may not trace its child */
-	assert_true(nr_steps > 10);
-	stride = nr_steps * nr_steps / 2 / NR_STEPS_MAX + 1;
-	for (long steps = 0; steps <= nr_steps; steps += stride)
-		die_once(work, steps);
+	stepped_everywhere(die_once, work);
 }
 
 static void dies_in_a_ring_with_room(void **state)
@@ -233,6 +244,36 @@ static void dies_while_it_overwrites(void **state)
 	die_everywhere(&(struct work){ .full = true, .flags = OP_MRING_OVERWRITE });
 }
 
+static void dies_while_it_overwrites_in_a_page(void **state)
+{
+	(void)state;
+	die_everywhere(&(struct work){ .full = true, .in_page = true, .flags = OP_MRING_OVERWRITE });
+}
+
+static void dies_with_the_baton_lent(void **state)
+{
+	(void)state;
+	die_everywhere(&(struct work){ .lent = true });
+}
+
+static void dies_with_the_baton_lent_and_a_fence(void **state)
+{
+	(void)state;
+	die_everywhere(&(struct work){ .lent = true, .flags = OP_MRING_FENCE });
+}
+
+static void dies_while_it_overwrites_with_the_baton_lent(void **state)
+{
+	(void)state;
+	die_everywhere(&(struct work){ .full = true, .lent = true, .flags = OP_MRING_OVERWRITE });
+}
+
+static void dies_before_the_baton_is_recalled(void **state)
+{
+	(void)state;
+	die_everywhere(&(struct work){ .recalled = true });
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -244,6 +285,11 @@ int main(void)
 		cmocka_unit_test(dies_in_a_page),
 		cmocka_unit_test(dies_while_it_drops),
 		cmocka_unit_test(dies_while_it_overwrites),
+		cmocka_unit_test(dies_while_it_overwrites_in_a_page),
+		cmocka_unit_test(dies_with_the_baton_lent),
+		cmocka_unit_test(dies_with_the_baton_lent_and_a_fence),
+		cmocka_unit_test(dies_while_it_overwrites_with_the_baton_lent),
+		cmocka_unit_test(dies_before_the_baton_is_recalled),
 	};
 
 	return cmocka_run_group_tests_name("ring_killed", tests, NULL, NULL);

@@ -3,11 +3,14 @@
 #include "tests/unit/test_box.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 
 #include "libop/session.h"
 #include "libop/session_close.h"
 #include "libop/session_ledger.h"
+#include "libop/sys.h"
 #include "tests/unit/sample_writer.h"
 
 #define SECOND 1000000000ull
@@ -111,6 +114,84 @@ static void test_close_in_disorder(void **state)
 	clean(box, fd);
 }
 
+/* What a call that was killed before the last step left is taken; a session is not. */
+static void test_close_over_an_empty_directory(void **state)
+{
+	struct box *box = *state;
+	char name[OP_SESSION_NAME_BYTES] = "2026-11-21T03:00Z";
+	int fd = open_with_sample(box);
+
+	assert_int_equal(mkdirat(fd, "samples/one", 0755), 0);
+	assert_int_equal(op_session_close(fd, "one"), 0);
+	assert_true(has(fd, "samples/one/{root}/x"));
+	assert_int_equal(mkdirat(fd, "samples/2026-11-21T03:00Z", 0755), 0);
+	assert_int_equal(op_session_close_timed(fd, name), 0);
+	assert_string_equal(name, "2026-11-21T03:00Z");
+	assert_int_equal(symlinkat("one", fd, "samples/two"), 0);
+	assert_int_equal(op_session_close(fd, "two"), -EEXIST);
+	assert_true(has(fd, "samples/current"));
+	clean(box, fd);
+}
+
+/* ---- a reader beside it ---- */
+
+struct reader {
+	int session_fd;
+	bool end;
+	unsigned long nr_looks, nr_missed;
+};
+
+static void *read_on(void *arg)
+{
+	struct reader *reader = arg;
+
+	while (!__atomic_load_n(&reader->end, __ATOMIC_ACQUIRE)) {
+		int fd = openat(reader->session_fd, OP_SESSION_CURRENT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+		reader->nr_looks++;
+		reader->nr_missed += fd < 0;
+		if (fd >= 0)
+			close(fd);
+	}
+	return NULL;
+}
+
+static bool can_exchange(int fd)
+{
+	int err;
+
+	assert_int_equal(mkdirat(fd, "tmp/a", 0755), 0);
+	assert_int_equal(mkdirat(fd, "tmp/b", 0755), 0);
+	err = op_sys_rename_exchange(fd, "tmp/a", "tmp/b");
+	assert_int_equal(unlinkat(fd, "tmp/a", AT_REMOVEDIR), 0);
+	assert_int_equal(unlinkat(fd, "tmp/b", AT_REMOVEDIR), 0);
+	return !err;
+}
+
+/* There is a current at every moment. */
+static void test_always_a_current(void **state)
+{
+	struct box *box = *state;
+	struct reader reader = { .session_fd = open_with_sample(box) };
+	char name[OP_SESSION_NAME_BYTES];
+	pthread_t thread;
+
+	if (!can_exchange(reader.session_fd)) {
+		clean(box, reader.session_fd);
+		skip();
+	}
+	assert_int_equal(pthread_create(&thread, NULL, read_on, &reader), 0);
+	for (int i = 0; i < 3000; i++) {
+		snprintf(name, sizeof(name), "s-%d", i);
+		assert_int_equal(op_session_close(reader.session_fd, name), 0);
+	}
+	__atomic_store_n(&reader.end, true, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+	assert_true(reader.nr_looks > 100);
+	assert_int_equal(reader.nr_missed, 0);
+	clean(box, reader.session_fd);
+}
+
 /* Links are removed, and what they lead to is not. */
 static void test_remove(void **state)
 {
@@ -130,6 +211,39 @@ static void test_remove(void **state)
 	assert_int_equal(op_session_remove(fd, "samples/link"), 0);
 	assert_true(has(fd, "tmp/kept"));
 	clean(box, fd);
+}
+
+/* ---- the lock ---- */
+
+static void test_lock(void **state)
+{
+	struct box *box = *state;
+	int fd = op_session_lock(box->fd);
+
+	assert_true(fd >= 0);
+	assert_int_equal(op_session_lock(box->fd), -EBUSY);
+	op_session_unlock(box->fd, fd);
+	assert_false(has(box->fd, OP_SESSION_LOCK));
+	assert_false(has(box->fd, OP_SESSION_UNCLEAN));
+}
+
+/* The next daemon is told, and once is enough. */
+static void test_stale_lock(void **state)
+{
+	struct box *box = *state;
+
+	for (int i = 0; i < 2; i++) {
+		int fd;
+
+		sample_write_bytes(box->fd, OP_SESSION_LOCK, "4194303", 7);
+		fd = op_session_lock(box->fd);
+		assert_true(fd >= 0);
+		assert_true(has(box->fd, OP_SESSION_UNCLEAN));
+		op_session_unlock(box->fd, fd);
+		assert_false(has(box->fd, OP_SESSION_LOCK));
+		assert_true(has(box->fd, OP_SESSION_UNCLEAN));
+	}
+	assert_int_equal(unlinkat(box->fd, OP_SESSION_UNCLEAN, 0), 0);
 }
 
 /* ---- the ledger ---- */
@@ -205,6 +319,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names), cmocka_unit_test(test_time_names),
 		box_test(test_close),	      box_test(test_close_in_disorder),
+		box_test(test_close_over_an_empty_directory),
+		box_test(test_always_a_current),
+		box_test(test_lock),	      box_test(test_stale_lock),
 		box_test(test_remove),	      box_test(test_ledger),
 		box_test(test_bad_ledgers),
 	};

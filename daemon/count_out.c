@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What becomes of files that were counted in: handed out to be written to the disk, let go, closed. */
+#include "daemon/count_file.h"
+
+#include <dirent.h>
+#include <errno.h>
+
+#include "daemon/log.h"
+#include "daemon/settle.h"
+#include "libop/clock.h"
+#include "libop/session.h"
+
+#define LET_GO_NS OP_NS_PER_S
+
+struct changed {
+	struct opd_count *count;
+	char **paths;
+	size_t nr_paths;
+	bool failed;
+};
+
+static void take_changed(struct op_hlink *link, void *arg)
+{
+	struct opd_file *file = op_container_of(link, struct opd_file, link);
+	struct changed *changed = arg;
+
+	opd_file_note_seen(changed->count, file);
+	if (!file->changed || changed->failed)
+		return;
+	changed->paths[changed->nr_paths] = strdup(file->path);
+	if (!changed->paths[changed->nr_paths]) {
+		changed->failed = true;
+		return;
+	}
+	changed->nr_paths++;
+	if (file->odb)
+		op_odb_promise(file->odb);
+}
+
+static void mark_written(struct op_hlink *link, void *arg OP_UNUSED)
+{
+	op_container_of(link, struct opd_file, link)->changed = false;
+}
+
+int opd_count_take_changed(struct opd_count *count, char ***ret_paths, size_t *ret_nr_paths)
+{
+	struct changed changed;
+
+	opd_count_flush(count);
+	changed = (struct changed){ .count = count, .paths = calloc(count->files.nr_entries + 1, sizeof(char *)) };
+
+	if (!changed.paths)
+		return -ENOMEM;
+	op_htable_visit(&count->files, take_changed, &changed);
+	if (changed.failed) {
+		for (size_t i = 0; i < changed.nr_paths; i++)
+			free(changed.paths[i]);
+		free(changed.paths);
+		return -ENOMEM;
+	}
+	op_htable_visit(&count->files, mark_written, NULL);
+	*ret_paths = changed.paths;
+	*ret_nr_paths = changed.nr_paths;
+	return 0;
+}
+
+static void mark_changed(struct op_hlink *link, void *arg OP_UNUSED)
+{
+	struct opd_file *file = op_container_of(link, struct opd_file, link);
+
+	file->changed = file->path;
+}
+
+void opd_count_mark_changed(struct opd_count *count)
+{
+	opd_count_flush(count);
+	op_htable_visit(&count->files, mark_changed, NULL);
+}
+
+/* ---- anew ---- */
+
+struct renewal {
+	struct opd_count *count;
+	char **paths; /* collected first: a directory that changes while it is read may not come to an end */
+	size_t nr_paths;
+	int err;
+};
+
+static int add_path(const char *path, unsigned char type, void *arg)
+{
+	struct renewal *renewal = arg;
+	char **paths;
+
+	if (type != DT_REG || op_session_is_jit_object(path))
+		return 0;
+	paths = reallocarray(renewal->paths, renewal->nr_paths + 1, sizeof(*paths));
+	if (!paths)
+		return -ENOMEM;
+	renewal->paths = paths;
+	paths[renewal->nr_paths] = strdup(path);
+	return paths[renewal->nr_paths++] ? 0 : -ENOMEM;
+}
+
+/* What is no sample file, like the numbers in stats/, is written anew for each dump. */
+static int renew_path(const struct opd_count *count, const char *path)
+{
+	static const struct op_odb_header none = { 0 };
+	struct op_odb_pending *pending;
+	struct op_odb *odb;
+	int err = op_odb_open(count->session_fd, path, OP_SESSION_TMP_SAMPLE, &none, &odb);
+
+	if (err)
+		return err == -EBADMSG ? 0 : err;
+	err = op_odb_renew(odb);
+	pending = op_odb_take_pending(odb);
+	if (pending && count->settler)
+		opd_settler_add(count->settler, pending);
+	else
+		op_odb_pending_free(pending);
+	op_odb_close(odb);
+	return err;
+}
+
+static void renew_paths(struct renewal *renewal)
+{
+	for (size_t i = 0; i < renewal->nr_paths; i++) {
+		if (!renewal->err)
+			renewal->err = renew_path(renewal->count, renewal->paths[i]);
+		free(renewal->paths[i]);
+	}
+	free(renewal->paths);
+}
+
+/* Opening a file that was open before finds out what it has lost. */
+static void look_at(struct op_hlink *link, void *arg)
+{
+	struct opd_file *file = op_container_of(link, struct opd_file, link);
+	struct renewal *renewal = arg;
+
+	if (file->path && !renewal->err)
+		renewal->err = opd_file_open(renewal->count, file);
+}
+
+int opd_count_renew(struct opd_count *count)
+{
+	struct renewal renewal = { .count = count };
+
+	opd_count_release_files(count);
+	renewal.err = op_session_walk(count->session_fd, OP_SESSION_CURRENT, add_path, &renewal);
+	renew_paths(&renewal);
+	op_htable_visit(&count->files, look_at, &renewal);
+	return renewal.err;
+}
+
+struct visit {
+	void (*visit)(uint64_t image_cookie, const char *path, void *arg);
+	void *arg;
+};
+
+static void visit_file(struct op_hlink *link, void *arg)
+{
+	const struct opd_file *file = op_container_of(link, struct opd_file, link);
+	const struct visit *visit = arg;
+
+	if (file->path)
+		visit->visit(file->key.image_cookie, file->path, visit->arg);
+}
+
+void opd_count_visit_files(struct opd_count *count, void (*visit)(uint64_t image_cookie, const char *path, void *arg), void *arg)
+{
+	struct visit both = { visit, arg };
+
+	op_htable_visit(&count->files, visit_file, &both);
+}
+
+void opd_count_let_go(struct opd_count *count)
+{
+	for (struct opd_file *file = count->open.newest; file; file = file->older) {
+		if (file->was_let_go || count->now_ns < file->last_ns + LET_GO_NS)
+			continue;
+		op_odb_let_go(file->odb);
+		file->was_let_go = true;
+	}
+}
+
+static void let_in(struct op_hlink *link, void *arg OP_UNUSED)
+{
+	op_container_of(link, struct opd_file, link)->beyond = false;
+}
+
+void opd_count_release_files(struct opd_count *count)
+{
+	opd_count_flush(count);
+	op_htable_visit(&count->files, let_in, NULL);
+	while (count->open.oldest)
+		opd_file_close(count, count->open.oldest);
+}
+
+static void give_up(struct op_hlink *link, void *arg)
+{
+	struct opd_file *file = op_container_of(link, struct opd_file, link);
+
+	mark_written(link, arg);
+	free(file->path);
+	file->path = NULL;
+}
+
+void opd_count_give_up_files(struct opd_count *count)
+{
+	static struct opd_rate rate;
+	int err = opd_file_limit_recount(&count->limit, count->session_fd);
+
+	opd_count_release_files(count);
+	op_htable_visit(&count->files, give_up, NULL);
+	if (err)
+		opd_log_failure(&rate, count->now_ns, "counting the sample files", err);
+}
+
+static void free_visited(struct op_hlink *link, void *arg)
+{
+	opd_file_free(arg, op_container_of(link, struct opd_file, link));
+}
+
+void opd_count_close_files(struct opd_count *count)
+{
+	opd_count_flush(count);
+	op_htable_visit(&count->files, free_visited, count);
+	op_htable_free(&count->files);
+	count->nr_memory_nodes = 0;
+	opd_file_limit_begin(&count->limit);
+	if (count->cgroups)
+		opd_cgroups_forget_slots(count->cgroups);
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * What a swap of a memory pair costs: usage: bench_swap [SWAPS], default 1000 for each of 21 runs of a row.
+ *
+ * The writer rests, or writes all the time on the other CPU; it fences (OP_MRING_FENCE), or a membarrier does; the reader swaps, or lends
+ * the baton to a swapping thread: on the other CPU when the writer rests, else on a third one or, where there is none, on the reader's. `reader` is what of the reader's time is spent in calls that do something
+ * for the swap, `until quiet` is the time from its begin until the reader has the frozen ring. What was written is read in between, which is not
+ * counted. The rows are measured in turn, so that other load on the machine comes to all of them; a figure is what a tenth of
+ * the runs stay below, and ratios are to the first row. What one membarrier costs, with the same writer, stands beside it.
+ */
+#include <linux/membarrier.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "libop/atomic.h"
+#include "libop/parse.h"
+#include "libop/ring_memory_pair.h"
+#include "libop/sys.h"
+#include "tests/bench/bench.h"
+
+#define RING_BYTES   (64 * 1024)
+#define RECORD_BYTES 64
+#define NR_RUNS      21
+#define FIGURE       (NR_RUNS / 10)
+
+struct row {
+	const char *name;
+	unsigned int flags; /* enum op_mring_flags */
+	bool busy;          /* the writer writes */
+	bool lends;
+	bool barrier_alone; /* no swap: membarrier(2) as a swap calls it */
+};
+
+static const struct row rows[] = {
+	{ .name = "reader swaps, writer rests, fence", .flags = OP_MRING_FENCE },
+	{ .name = "reader swaps, writer rests, membarrier" },
+	{ .name = "reader swaps, writer writes, fence", .flags = OP_MRING_FENCE, .busy = true },
+	{ .name = "reader swaps, writer writes, membarrier", .busy = true },
+	{ .name = "lent and back, writer rests", .lends = true },
+	{ .name = "lent and back, writer writes", .busy = true, .lends = true },
+	{ .name = "one membarrier, writer rests", .barrier_alone = true },
+	{ .name = "one membarrier, writer writes", .busy = true, .barrier_alone = true },
+};
+
+/* Nanoseconds for a swap, of each run. */
+struct figures {
+	double reader[NR_RUNS];
+	double quiet[NR_RUNS];
+	bool refused; /* there is no such call */
+};
+
+struct bench {
+	const struct row *row;
+	uint64_t nr_swaps;
+	cpu_set_t allowed;
+	struct op_mring_pair pair;
+	struct op_mring_pair_reader reader;
+	uint64_t reader_ns, quiet_ns;
+	bool refused;
+	uint32_t writer_ready, swapper_ready, over;
+};
+
+static void die(const char *what)
+{
+	fprintf(stderr, "bench_swap: %s\n", what);
+	exit(1);
+}
+
+/* What finds no room is dropped: the reader is not measured by what it reads. */
+static void *write_until_over(void *arg)
+{
+	struct bench *bench = arg;
+	struct op_mring_pair_writer writer;
+	struct perf_event_header *record;
+
+	bench_pin_within(&bench->allowed, 1);
+	if (op_mring_pair_writer_open(&bench->pair, &writer) < 0)
+		die("no writer");
+	op_store_release(&bench->writer_ready, 1); /* pairs with the load in run_row, as the swapper's */
+	while (!op_load_relaxed(&bench->over)) {
+		if (!bench->row->busy) {
+			poll(NULL, 0, 5);
+			continue;
+		}
+		if (op_mring_pair_reserve(&writer, RECORD_BYTES, &record) < 0)
+			continue;
+		record->type = PERF_RECORD_SAMPLE;
+		op_mring_pair_commit(&writer);
+	}
+	op_mring_pair_writer_close(&writer);
+	return NULL;
+}
+
+static void *swap_until_over(void *arg)
+{
+	struct bench *bench = arg;
+	struct op_mring_pair_swapper swapper;
+
+	bench_pin_within(&bench->allowed, bench->row->busy ? 2 : 1);
+	op_store_release(&bench->swapper_ready, 1);
+	while (!op_load_relaxed(&bench->over)) {
+		if (op_mring_pair_swapper_open(&bench->reader.baton, &swapper) < 0) {
+			sched_yield();
+			continue;
+		}
+		while (op_mring_pair_swapper_swap(&swapper) < 0)
+			sched_yield();
+		op_mring_pair_swapper_close(&swapper);
+	}
+	return NULL;
+}
+
+static void empty(struct op_ring *ring)
+{
+	op_ring_begin(ring);
+	while (op_ring_next(ring))
+		;
+	op_ring_end(ring);
+}
+
+/* The frozen ring is quiet and empty, so neither call is refused. */
+static void swap_once(struct bench *bench)
+{
+	uint64_t begin_ns = bench_now_ns(), called_ns, look_ns, end_ns;
+	struct op_ring *ring;
+
+	if ((bench->row->lends ? op_mring_pair_lend(&bench->reader) : op_mring_pair_swap(&bench->reader)) < 0)
+		die("swap");
+	called_ns = look_ns = bench_now_ns();
+	while (!(ring = op_mring_pair_read_ring(&bench->reader))) {
+		sched_yield(); /* to a swapping thread on this CPU, or a writer that was taken away inside */
+		look_ns = bench_now_ns();
+	}
+	end_ns = bench_now_ns();
+	bench->quiet_ns += end_ns - begin_ns;
+	bench->reader_ns += bench->row->lends ? called_ns - begin_ns + end_ns - look_ns : end_ns - begin_ns;
+	empty(ring);
+}
+
+static void barrier_once(struct bench *bench)
+{
+	uint64_t begin_ns = bench_now_ns(), ns;
+
+	if (op_sys_membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) < 0)
+		bench->refused = true;
+	ns = bench_now_ns() - begin_ns;
+	bench->reader_ns += ns;
+	bench->quiet_ns += ns;
+}
+
+static void measure(struct bench *bench)
+{
+	struct op_ring *ring;
+
+	while (!(ring = op_mring_pair_read_ring(&bench->reader)))
+		sched_yield();
+	empty(ring);
+	for (uint64_t i = 0; i < bench->nr_swaps; i++)
+		(bench->row->barrier_alone ? barrier_once : swap_once)(bench);
+}
+
+static void run_row(struct bench *bench, const struct row *row, struct figures *figures, size_t run)
+{
+	pthread_t writer, swapper;
+
+	bench->row = row;
+	bench->over = bench->writer_ready = bench->swapper_ready = 0;
+	bench->reader_ns = bench->quiet_ns = 0;
+	bench->refused = false;
+	if (op_mring_pair_create(RING_BYTES, row->flags, &bench->pair) < 0)
+		die("no memory");
+	op_mring_pair_reader_open(&bench->pair, &bench->reader);
+	if (pthread_create(&writer, NULL, write_until_over, bench) ||
+	    (row->lends && pthread_create(&swapper, NULL, swap_until_over, bench)))
+		die("no thread");
+	while (!op_load_acquire(&bench->writer_ready) || (row->lends && !op_load_acquire(&bench->swapper_ready)))
+		sched_yield();
+	measure(bench);
+	op_store_relaxed(&bench->over, 1);
+	pthread_join(writer, NULL);
+	if (row->lends)
+		pthread_join(swapper, NULL);
+	figures->refused = bench->refused;
+	figures->reader[run] = (double)bench->reader_ns / (double)bench->nr_swaps;
+	figures->quiet[run] = (double)bench->quiet_ns / (double)bench->nr_swaps;
+	op_mring_pair_reader_close(&bench->reader);
+	op_mring_pair_destroy(&bench->pair);
+}
+
+static int by_value(const void *left, const void *right)
+{
+	double a = *(const double *)left, b = *(const double *)right;
+
+	return (a > b) - (a < b);
+}
+
+static double figure(double *values)
+{
+	qsort(values, NR_RUNS, sizeof(*values), by_value);
+	return values[FIGURE];
+}
+
+int main(int argc, char **argv)
+{
+	static struct figures figures[op_array_size(rows)];
+	struct bench bench = { .nr_swaps = 1000 };
+	double first = 0;
+
+	if (argc > 2 || (argc == 2 && op_parse_u64(argv[1], 1, UINT32_MAX, &bench.nr_swaps) < 0)) {
+		fprintf(stderr, "usage: bench_swap [SWAPS]\n");
+		return 1;
+	}
+	if (sched_getaffinity(0, sizeof(bench.allowed), &bench.allowed) < 0)
+		die("no CPUs");
+	bench_pin_within(&bench.allowed, 0);
+	for (size_t run = 0; run < NR_RUNS; run++)
+		for (size_t i = 0; i < op_array_size(rows); i++)
+			run_row(&bench, &rows[i], &figures[i], run);
+	printf("swap of a memory pair, %d CPUs\n%-42s %12s %16s %16s\n", CPU_COUNT(&bench.allowed), "", "reader, ns",
+	       "until quiet, ns", "times the first");
+	for (size_t i = 0; i < op_array_size(rows); i++) {
+		double quiet = figure(figures[i].quiet);
+
+		first = i ? first : quiet;
+		if (figures[i].refused) {
+			printf("%-42s the kernel refuses it\n", rows[i].name);
+			continue;
+		}
+		printf("%-42s %12.0f %16.0f %14.2f x\n", rows[i].name, figure(figures[i].reader), quiet, bench_per(quiet, first));
+	}
+	return 0;
+}

@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""
+Pages of sample files that go away under the daemon. A foreign hand cuts a file short that is counted in: opd lives, what is gone is counted and named, what
+comes after it is stored. A disk fails to write: the kernel takes the pages for written and says so once; the next --dump that says
+all is well has written them, as the power cut right after it shows.
+"""
+import errno
+import os
+
+import faultload
+import opdtest
+from opdtest import reader, require
+
+FAULTS = 600
+LEFT = (0, 76, 112)  # bytes of a file: nothing, no number of nodes, no node
+
+
+def current(box, path):
+    return os.path.join(box.session, "samples", "current", path)
+
+
+def files_of(box, app):
+    return [f for f in box.files(live=True) if f.name.app[1] == app]
+
+
+def book_of(box):
+    event = box.status()["events"][0]
+    return event["stored"], event["lost_io_error"]
+
+
+def cut_short(box, number, nr_bytes):
+    """All files of a program; what they had is lost_io_error, and only that."""
+    app = box.copy_work("short-%d" % number)
+    box.good(app, "faults", FAULTS)
+    box.opcontrol("--dump")
+    before = {f.path: f.total for f in files_of(box, app)}
+    require(before, "nothing is counted")
+    lost_before = book_of(box)[1]
+    for path in before:
+        os.truncate(current(box, path), nr_bytes)
+
+    def is_noticed():
+        box.good(app, "faults", FAULTS)
+        box.run(os.path.join(box.bin, "opcontrol"), "--dump")
+        return all(path in box.log_text() for path in before) and book_of(box)[1] > lost_before
+    opdtest.wait_until(is_noticed, 60, "a file of %d bytes is not noticed" % nr_bytes)
+    require(box.daemon.poll() is None, "opd died: %s" % box.log_text())
+    print("%d files cut to %d bytes: %d samples of them lost" % (len(before), nr_bytes, book_of(box)[1] - lost_before))
+    return sum(before.values())
+
+
+def check(box, oracle):
+    """The ledger has what the files have."""
+    box.opcontrol("--dump")
+    box.opcontrol("--stop")
+    status = box.check_ledger(not_sampled=oracle.not_sampled())
+    box.check_agreement()
+    return status["events"][0]
+
+
+# ---- a disk that fails ----
+
+
+def counts(files):
+    return {(f.path, key): count for f in files for key, count in f.keys.items()}
+
+
+def disk_that_fails(box, shim, name, *faults):
+    """What could not be written is not on the disk when the next dump says that all is: the kernel does not try it again by itself."""
+    app = box.copy_work(name)
+    box.good(app, "faults", FAULTS)
+    opdtest.wait_until(lambda: files_of(box, app), 60, "nothing is counted")
+    before = counts(box.files(live=True))
+    shim.say(*faults)
+    line = box.refused(os.path.join(box.bin, "opcontrol"), "--dump")
+    require(os.strerror(errno.EIO) in line, "the dump does not say why: %s" % line)
+    shim.say()
+    box.opcontrol("--dump")
+    after = os.path.join(box.dir, name + "-after")
+    shim.cut_power(box.session, after)
+    found = counts(reader.read_session(after, live=True))
+    missing = {what: (count, found.get(what, 0)) for what, count in before.items() if found.get(what, 0) < count}
+    require(not missing, "%d of %d counts are not on the disk after a dump that said so: %s" % (len(missing), len(before), list(missing.items())[:3]))
+    print("%s: %d counts on the disk" % (name, len(before)))
+
+
+def settler_that_fails(box, shim):
+    """A file that grows is written by itself: the error that this meets is the next dump's as well."""
+    growing = faultload.Growing(box, "settled")
+    box.opcontrol("--dump")
+    shim.say("fail fsync %d samples/current" % errno.EIO)
+    growing.grow()
+    opdtest.wait_until(lambda: "has grown to the disk" in box.log_text(), 60, "no file grew")
+    shim.say()
+    box.opcontrol("--dump")
+    before = counts(box.files(live=True))
+    box.opcontrol("--dump")
+    after = os.path.join(box.dir, "settled-after")
+    shim.cut_power(box.session, after)
+    found = counts(reader.read_session(after, live=True))
+    missing = [what for what, count in before.items() if found.get(what, 0) < count]
+    require(not missing, "%d of %d counts are not on the disk: %s" % (len(missing), len(before), missing[:3]))
+
+
+def disks(box):
+    shim = faultload.Shim(box)
+    box.session = os.path.join(box.tmpfs("volume", "size=200m"), "session")  # no inode twice
+    box.configure()
+    box.start_daemon("--event=page-faults:1", "--separate=library,kernel", env=shim.env)
+    disk_that_fails(box, shim, "each", "fail fsync %d {dep}" % errno.EIO, "fail syncfs %d" % errno.EIO)
+    for number in range(70):
+        box.good(box.copy_work("many-%d" % number), "faults", 10)
+    disk_that_fails(box, shim, "together", "fail syncfs %d" % errno.EIO)
+    settler_that_fails(box, shim)
+    box.opcontrol("--stop")
+    box.check_ledger(not_sampled=1 << 40)
+    box.opcontrol("--shutdown")
+    box.daemon.wait(opdtest.START_SECONDS)
+    box.start_daemon(start=False)  # what the settler gave up is looked at
+    box.shutdown()
+
+
+def test(box):
+    disks(box)
+    box.session = os.path.join(box.dir, "session")
+    box.configure()
+    oracle = opdtest.FaultOracle(box.fault_oracle)
+    box.start_daemon("--event=page-faults:1", "--separate=none")
+    total = sum(cut_short(box, number, nr_bytes) for number, nr_bytes in enumerate(LEFT))
+    event = check(box, oracle)
+    print("of %d samples %d are lost" % (total, event["lost_io_error"]))
+    require("has lost" in box.log_text() and "damaged/" in box.log_text(), "the log does not name the file: %s" % box.log_text())
+    box.shutdown()
+
+
+if __name__ == "__main__":
+    opdtest.run(test)

@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""
+A tracepoint as an event: every time that a program comes to it is a sample, filed under the program, by the tracepoint's name; what cannot be is
+said in a line.
+"""
+import os
+import subprocess
+import time
+
+import opdtest
+from opdtest import require
+
+TRACEFS = "/sys/kernel/tracing"
+TRACEPOINT = "sched:sched_process_exec"
+RUNS = 200
+
+
+def need_tracefs(box):
+    """Mounted for the time of the test where it is not."""
+    if os.path.isdir(os.path.join(TRACEFS, "events")):
+        return
+    opcontrol = os.path.join(box.bin, "opcontrol")
+    require("mount -t tracefs" in box.refused(opcontrol, "--setup", "--event=%s:1" % TRACEPOINT), "what is missing is not said")
+    done = box.run("mount", "-t", "tracefs", "tracefs", TRACEFS)
+    if done.rc != 0 or not os.path.isdir(os.path.join(TRACEFS, "events")):
+        raise opdtest.Skip("tracefs cannot be mounted: %s" % done.err.strip())
+    box.mounts.append(TRACEFS)
+
+
+def test(box):
+    need_tracefs(box)
+    opcontrol = os.path.join(box.bin, "opcontrol")
+    require("no such tracepoint" in box.refused(opcontrol, "--setup", "--event=sched:no_such_one:1"), "an unknown tracepoint")
+    box.start_daemon("--event=%s:1" % TRACEPOINT, "--event=TIMER:1000000", "--separate=library,kernel")
+    app = box.copy_work("executed", "/bin/true")
+    for _ in range(RUNS):
+        subprocess.run([app], check=True)
+    time.sleep(0.5)
+    box.opcontrol("--stop")
+    event = next(e for e in box.check_ledger()["events"] if e["name"] == TRACEPOINT)
+    counted = sum(f.total for f in box.files() if f.name.event == TRACEPOINT and f.name.app[1] == app)
+    print("%d of %d exec counted under the program, %d of all" % (counted, RUNS, event["taken"]))
+    require(counted + event["lost_kernel"] >= RUNS and counted <= RUNS, "%d samples of %d exec" % (counted, RUNS))
+    report = box.opreport("event:" + TRACEPOINT, "image:" + app)
+    require("Counted %s events (Tracepoint of the kernel)" % TRACEPOINT in report and str(counted) in report, "opreport shows: %s" % report)
+    box.check_agreement()
+    box.shutdown()
+
+
+if __name__ == "__main__":
+    opdtest.run(test)

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* A sync thread that is no thread, with clocks and a disk that tests set, for what is done between two turns. */
+#ifndef ROTATION_H
+#define ROTATION_H
+
+#include "tests/unit/cmocka_all.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/eventfd.h>
+
+#include "daemon/sync.h"
+#include "daemon/unwritten.h"
+#include "libop/clock.h"
+#include "libop/session.h"
+#include "libop/sys.h"
+#include "tests/unit/pipeline.h"
+
+#define SECOND ((uint64_t)OP_NS_PER_S)
+#define HOUR   (3600 * SECOND)
+#define MINUTE (60 * SECOND)
+#define BEGIN  (1795226400 * SECOND + 17 * MINUTE) /* 2026-11-21 02:17:00 UTC */
+
+/* ---- clocks and faults ---- */
+
+static uint64_t wall_ns, boot_ns;
+static int nr_calls_to_kill; /* 0: never */
+static struct {
+	int mkdir, rename_new, exchange, write_all, fsync;
+} fault;
+static ino_t synced[256];
+static size_t nr_synced;
+
+uint64_t __wrap_op_sys_wall_ns(void);
+uint64_t __wrap_op_sys_boot_ns(void);
+int __real_op_sys_mkdirat(int dir_fd, const char *path, mode_t mode);
+int __wrap_op_sys_mkdirat(int dir_fd, const char *path, mode_t mode);
+int __real_op_sys_rename_new(int old_fd, const char *old_path, int new_fd, const char *new_path);
+int __wrap_op_sys_rename_new(int old_fd, const char *old_path, int new_fd, const char *new_path);
+int __real_op_sys_rename_exchange(int dir_fd, const char *path, const char *other_path);
+int __wrap_op_sys_rename_exchange(int dir_fd, const char *path, const char *other_path);
+int __real_op_sys_renameat(int old_fd, const char *old_path, int new_fd, const char *new_path);
+int __wrap_op_sys_renameat(int old_fd, const char *old_path, int new_fd, const char *new_path);
+int __real_op_sys_write_all(int fd, const void *buffer, size_t nr_bytes);
+int __wrap_op_sys_write_all(int fd, const void *buffer, size_t nr_bytes);
+int __real_op_sys_pwrite_all(int fd, const void *buffer, size_t nr_bytes, off_t offset);
+int __wrap_op_sys_pwrite_all(int fd, const void *buffer, size_t nr_bytes, off_t offset);
+int __real_op_sys_fsync(int fd);
+int __wrap_op_sys_fsync(int fd);
+
+uint64_t __wrap_op_sys_wall_ns(void)
+{
+	return wall_ns;
+}
+
+uint64_t __wrap_op_sys_boot_ns(void)
+{
+	return boot_ns;
+}
+
+static inline void maybe_kill(void)
+{
+	if (nr_calls_to_kill && !--nr_calls_to_kill)
+		_exit(9);
+}
+
+int __wrap_op_sys_mkdirat(int dir_fd, const char *path, mode_t mode)
+{
+	maybe_kill();
+	return fault.mkdir ? fault.mkdir : __real_op_sys_mkdirat(dir_fd, path, mode);
+}
+
+int __wrap_op_sys_rename_new(int old_fd, const char *old_path, int new_fd, const char *new_path)
+{
+	maybe_kill();
+	return fault.rename_new ? fault.rename_new : __real_op_sys_rename_new(old_fd, old_path, new_fd, new_path);
+}
+
+int __wrap_op_sys_rename_exchange(int dir_fd, const char *path, const char *other_path)
+{
+	maybe_kill();
+	return fault.exchange ? fault.exchange : __real_op_sys_rename_exchange(dir_fd, path, other_path);
+}
+
+/* The disk is slow where a closed session gets its table. */
+static pthread_mutex_t hold_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t hold_changed = PTHREAD_COND_INITIALIZER;
+static bool held;
+static unsigned int nr_held;
+
+static inline void hold_renames(bool yes)
+{
+	pthread_mutex_lock(&hold_lock);
+	held = yes;
+	pthread_cond_broadcast(&hold_changed);
+	pthread_mutex_unlock(&hold_lock);
+}
+
+static inline void wait_for_held(unsigned int nr)
+{
+	pthread_mutex_lock(&hold_lock);
+	while (nr_held < nr)
+		pthread_cond_wait(&hold_changed, &hold_lock);
+	pthread_mutex_unlock(&hold_lock);
+}
+
+static inline void maybe_hold(const char *path)
+{
+	static const char name[] = OP_SESSION_CLOSED_COOKIES;
+	const char *in_tmp = name + strlen(OP_SESSION_TMP "/");
+
+	if (strncmp(path, in_tmp, strlen(in_tmp)) != 0)
+		return;
+	pthread_mutex_lock(&hold_lock);
+	nr_held += held;
+	pthread_cond_broadcast(&hold_changed);
+	while (held)
+		pthread_cond_wait(&hold_changed, &hold_lock);
+	pthread_mutex_unlock(&hold_lock);
+}
+
+int __wrap_op_sys_renameat(int old_fd, const char *old_path, int new_fd, const char *new_path)
+{
+	maybe_kill();
+	maybe_hold(old_path);
+	return __real_op_sys_renameat(old_fd, old_path, new_fd, new_path);
+}
+
+int __wrap_op_sys_write_all(int fd, const void *buffer, size_t nr_bytes)
+{
+	maybe_kill();
+	return fault.write_all ? fault.write_all : __real_op_sys_write_all(fd, buffer, nr_bytes);
+}
+
+int __wrap_op_sys_fsync(int fd)
+{
+	struct stat st;
+
+	maybe_kill();
+	if (!fstat(fd, &st)) {
+		size_t at = __atomic_fetch_add(&nr_synced, 1, __ATOMIC_RELAXED); /* write-outs may go on beside each other */
+
+		if (at < op_array_size(synced))
+			synced[at] = st.st_ino;
+	}
+	return fault.fsync ? fault.fsync : __real_op_sys_fsync(fd);
+}
+
+static unsigned int nr_written_anew;
+
+int __wrap_op_sys_pwrite_all(int fd, const void *buffer, size_t nr_bytes, off_t offset)
+{
+	nr_written_anew++;
+	return __real_op_sys_pwrite_all(fd, buffer, nr_bytes, offset);
+}
+
+/* ---- a daemon's life ---- */
+
+static struct op_config config;
+static struct opd_pipeline pipeline;
+static struct opd_sync sync_thread;
+static struct op_event kind;
+static struct opd_event event;
+static struct opd_cpu cpu;
+static char dir[PIPELINE_DIR_BYTES];
+static int session_fd;
+static uint64_t now_ns, nr_taken;
+
+/* What a daemon does before its first turn. */
+static inline void start(void)
+{
+	sync_thread =
+		(struct opd_sync){ .pipeline = &pipeline, .config = &config, .running_since_ns = 1, .epoll_fd = -1, .wake_fd = -1 };
+	sync_thread.done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	pthread_mutex_init(&sync_thread.lock, NULL);
+	pthread_cond_init(&sync_thread.dump_ended, NULL);
+	memset(&event, 0, sizeof(event));
+	event.fd = -1;
+	assert_int_equal(opd_resolver_init(&pipeline.resolver, op_dcookie_table_new(), 1000, NULL), 0);
+	assert_int_equal(opd_cookie_file_open(&pipeline.cookie_file, session_fd, pipeline.resolver.table), 0);
+	pipeline.count = (struct opd_count){ .session_fd = session_fd,
+					     .table = pipeline.resolver.table,
+					     .events = &kind,
+					     .cookie_file = &pipeline.cookie_file,
+					     .separate_lib = true,
+					     .max_open = 100,
+					     .max_closed = 100 };
+	assert_int_equal(opd_book_open(&sync_thread.book, session_fd, &pipeline.capture), 0);
+	opd_book_begin(&sync_thread.book);
+	opd_sync_write_book(&sync_thread, OP_SESSION_open);
+}
+
+static inline void wait_for_threads(void)
+{
+	pthread_mutex_lock(&sync_thread.lock);
+	while (sync_thread.nr_dumps_under_way)
+		pthread_cond_wait(&sync_thread.dump_ended, &sync_thread.lock);
+	pthread_mutex_unlock(&sync_thread.lock);
+}
+
+/* In order, or not at all. */
+static inline void end(bool in_order)
+{
+	wait_for_threads();
+	if (in_order)
+		opd_sync_write_book(&sync_thread, OP_SESSION_stopped);
+	opd_count_close_files(&pipeline.count);
+	opd_unwritten_free(&sync_thread);
+	opd_cookie_file_close(&pipeline.cookie_file);
+	opd_book_close(&sync_thread.book);
+	op_dcookie_table_free(pipeline.resolver.table);
+	opd_resolver_free(&pipeline.resolver);
+	close(sync_thread.done_fd);
+}
+
+static inline void take(unsigned int nr_samples)
+{
+	for (unsigned int i = 0; i < nr_samples; i++) {
+		struct op_image_id id = { .name = { .kind = OP_IMAGE_FILE, .name = i % 2 ? "/bin/a" : "/bin/b" },
+					  .inode = 5 + i % 2 };
+		struct opd_resolved resolved = { .location = { op_dcookie_get(pipeline.resolver.table, &id), 16 * i } };
+		struct opd_counted counted = { .resolved = &resolved, .account = &event, .amount = 1 };
+
+		event.received++;
+		opd_count_sample(&pipeline.count, &counted);
+	}
+	opd_count_flush(&pipeline.count);
+	nr_taken += nr_samples;
+}
+
+/* Time goes on for the clock that never steps, and for the wall clock unless it says otherwise. */
+static inline void pass(uint64_t ns)
+{
+	boot_ns += ns;
+	wall_ns += ns;
+	now_ns += ns;
+}
+
+static inline void turn(void)
+{
+	pass(SECOND / 4);
+	opd_rotate_if_due(&sync_thread, now_ns);
+	opd_unwritten_retry(&sync_thread, now_ns);
+	wait_for_threads();
+}
+
+static inline int setup(void **state OP_UNUSED)
+{
+	memset(&fault, 0, sizeof(fault));
+	wall_ns = BEGIN;
+	boot_ns = 1000 * SECOND;
+	now_ns = 500 * SECOND;
+	nr_taken = nr_synced = 0;
+	nr_written_anew = 0;
+	config = (struct op_config){ .session_interval_us = HOUR / 1000 };
+	kind = (struct op_event){ .name = "TIMER", .count = 1000 };
+	cpu = (struct opd_cpu){ .events = &event };
+	pipeline = (struct opd_pipeline){ .capture = { .events = &kind, .nr_events = 1, .cpus = &cpu, .nr_cpus = 1 } };
+	snprintf(dir, sizeof(dir), "/tmp/opd-unit.XXXXXX");
+	if (!mkdtemp(dir))
+		return -1;
+	session_fd = op_session_open(dir);
+	if (session_fd < 0)
+		return -1;
+	start();
+	return 0;
+}
+
+static inline int teardown(void **state OP_UNUSED)
+{
+	char command[64];
+
+	end(false);
+	close(session_fd);
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	return system(command);
+}
+
+/* ---- what there is ---- */
+
+static inline uint64_t stored(const struct op_session_ledger *ledger)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < ledger->nr_events; i++)
+		sum += ledger->events[i].stored;
+	return sum;
+}
+
+/* Samples of a session by its files; by its ledger they must be as many, but for one whose daemon was killed. */
+static inline uint64_t samples_of(const char *name)
+{
+	struct op_session_ledger ledger, files = { 0 };
+	char path[300];
+	uint64_t nr_bad, sum;
+	int fd, err;
+
+	snprintf(path, sizeof(path), "samples/%s", name);
+	fd = openat(session_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(op_session_ledger_add_files(&files, fd, &nr_bad), 0);
+	assert_int_equal(nr_bad, 0);
+	sum = stored(&files);
+	err = op_session_ledger_read(fd, &ledger, NULL);
+	if (err)
+		assert_true(err == -ENOENT && !sum);
+	else if (ledger.ended != OP_SESSION_open)
+		assert_int_equal(stored(&ledger), sum);
+	if (!err)
+		op_session_ledger_free(&ledger);
+	op_session_ledger_free(&files);
+	close(fd);
+	return sum;
+}
+
+/* Names of all sessions but the current one, sorted, with a blank behind each; *ret_sum, all samples. */
+static inline void look(char names[512], uint64_t *ret_sum)
+{
+	int fd = openat(session_fd, "samples", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct dirent **entries;
+	int nr = scandirat(fd, ".", &entries, NULL, alphasort);
+
+	*names = '\0';
+	*ret_sum = 0;
+	for (int i = 0; i < nr; i++) {
+		if (entries[i]->d_name[0] != '.') {
+			*ret_sum += samples_of(entries[i]->d_name);
+			if (strcmp(entries[i]->d_name, "current"))
+				snprintf(names + strlen(names), 512 - strlen(names), "%s ", entries[i]->d_name);
+		}
+		free(entries[i]);
+	}
+	free(entries);
+	close(fd);
+}
+
+static inline void check(const char *expected)
+{
+	char names[512];
+	uint64_t sum;
+
+	opd_sync_write_book(&sync_thread, OP_SESSION_open);
+	look(names, &sum);
+	assert_string_equal(names, expected);
+	assert_int_equal(sum, nr_taken);
+}
+
+static inline void check_table(const char *name, bool has_late)
+{
+	char path[300], text[4096] = "";
+	int fd;
+
+	snprintf(path, sizeof(path), "samples/%s/dcookies", name);
+	fd = openat(session_fd, path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_true(read(fd, text, sizeof(text) - 1) > 0);
+	close(fd);
+	assert_non_null(strstr(text, "/bin/a"));
+	assert_int_equal(strstr(text, "/bin/late") != NULL, has_late);
+}
+
+#define rotate_test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+#endif

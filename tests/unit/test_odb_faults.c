@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The writer of sample files where disks are full, cannot give blocks ahead, or lose what they had. */
+#include "tests/unit/cmocka_all.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "libop/file.h"
+#include "libop/guard.h"
+#include "libop/odb.h"
+#include "libop/sys.h"
+#include "tests/unit/sample_writer.h"
+
+#define PATH	   "samples/current/{root}/bin/x/{dep}/{root}/bin/x/TIMER.0.0.all.all.all"
+#define TMP	   "tmp/sample"
+#define RETRY_NS   100000000 /* as the header says */
+#define FILE_BYTES 2664
+
+static int dir_fd;
+static char dir_path[] = "/tmp/test_odb_faults.XXXXXX";
+static int fail_fallocate, fail_rename; /* errno to give, 0: none */
+static unsigned int nr_fallocates;
+static long passed_ns; /* beside the time that passes */
+
+int __real_op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes);
+int __wrap_op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes);
+int __real_op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path);
+int __wrap_op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
+
+int __wrap_op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes)
+{
+	nr_fallocates++;
+	return fail_fallocate ? -fail_fallocate : __real_op_sys_fallocate(fd, mode, offset, nr_bytes);
+}
+
+int __wrap_op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path)
+{
+	return fail_rename ? -fail_rename : __real_op_sys_renameat(old_dir_fd, old_path, new_dir_fd, new_path);
+}
+
+/* Time stands still but for what a test lets pass. */
+int __wrap_clock_gettime(clockid_t clock OP_UNUSED, struct timespec *time)
+{
+	*time = (struct timespec){ .tv_sec = 1000 + passed_ns / 1000000000, .tv_nsec = passed_ns % 1000000000 };
+	return 0;
+}
+
+static int setup(void **state OP_UNUSED)
+{
+	snprintf(dir_path, sizeof(dir_path), "/tmp/test_odb_faults.XXXXXX");
+	if (!mkdtemp(dir_path))
+		return -1;
+	dir_fd = open(dir_path, O_RDONLY | O_DIRECTORY);
+	fail_fallocate = fail_rename = 0;
+	return mkdirat(dir_fd, "tmp", 0755);
+}
+
+static int teardown(void **state OP_UNUSED)
+{
+	char command[64];
+
+	close(dir_fd);
+	snprintf(command, sizeof(command), "rm -rf %s", dir_path);
+	return system(command);
+}
+
+static struct op_odb *open_odb(void)
+{
+	struct op_odb_header header = sample_header();
+	struct op_odb *odb;
+
+	assert_int_equal(op_odb_open(dir_fd, PATH, TMP, &header, &odb), 0);
+	return odb;
+}
+
+static struct op_odb *open_with(uint64_t nr_keys)
+{
+	struct op_odb *odb = open_odb();
+
+	for (uint64_t key = 0; key < nr_keys; key++)
+		assert_int_equal(op_odb_add(odb, key, 1), 0);
+	return odb;
+}
+
+static uint64_t sum_of(void)
+{
+	struct op_odb_samples samples;
+	uint64_t sum = 0;
+
+	assert_int_equal(op_odb_read(dir_fd, PATH, &samples, NULL), 0);
+	for (uint32_t i = 0; i < samples.nr_nodes; i++)
+		sum += samples.nodes[i].value;
+	op_odb_samples_free(&samples);
+	return sum;
+}
+
+static void stat_file(struct stat *ret_stat)
+{
+	assert_int_equal(fstatat(dir_fd, PATH, ret_stat, 0), 0);
+}
+
+/* ---- full disks ---- */
+
+static void full_disk_at_growth_keeps_the_file(void **state OP_UNUSED)
+{
+	struct op_odb *odb = open_with(127);
+
+	fail_fallocate = ENOSPC;
+	assert_int_equal(op_odb_add(odb, 1000, 1), -ENOSPC);
+	assert_int_equal(op_odb_add(odb, 5, 1), 0); /* known keys go on */
+	fail_fallocate = 0;
+	fail_rename = EIO;
+	passed_ns += RETRY_NS;
+	assert_int_equal(op_odb_add(odb, 1000, 1), -EIO);
+	fail_rename = 0;
+	passed_ns += RETRY_NS;
+	assert_int_equal(op_odb_add(odb, 1000, 1), 0);
+	assert_int_equal(sum_of(), 129);
+	assert_int_equal(op_odb_total(odb), 129);
+	op_odb_close(odb);
+}
+
+static void full_disk_is_not_asked_for_each_sample(void **state OP_UNUSED)
+{
+	struct op_odb *odb = open_with(127);
+
+	fail_fallocate = ENOSPC;
+	nr_fallocates = 0;
+	for (uint64_t key = 1000; key < 2000; key++)
+		assert_int_equal(op_odb_add(odb, key, 1), -ENOSPC);
+	assert_int_equal(nr_fallocates, 1);
+	passed_ns += RETRY_NS;
+	assert_int_equal(op_odb_add(odb, 1000, 1), -ENOSPC);
+	assert_int_equal(nr_fallocates, 2);
+	fail_fallocate = 0;
+	passed_ns += RETRY_NS - 1;
+	assert_int_equal(op_odb_add(odb, 1000, 1), -ENOSPC);
+	passed_ns++;
+	assert_int_equal(op_odb_add(odb, 1000, 1), 0);
+	op_odb_close(odb);
+}
+
+/* ---- file systems without fallocate ---- */
+
+static void blocks_are_written_where_they_cannot_be_asked_for(void **state OP_UNUSED)
+{
+	struct op_odb *odb;
+	struct stat st;
+
+	fail_fallocate = EOPNOTSUPP;
+	odb = open_odb();
+	stat_file(&st);
+	assert_int_equal(st.st_size, FILE_BYTES);
+	assert_true(st.st_blocks * 512 >= FILE_BYTES);
+	for (uint64_t key = 0; key < 20000; key++)
+		assert_int_equal(op_odb_add(odb, key, 1), 0);
+	op_odb_close(odb);
+	stat_file(&st);
+	assert_true(op_odb_is_length((uint64_t)st.st_size));
+	assert_true(st.st_blocks * 512 >= st.st_size);
+	assert_int_equal(sum_of(), 20000);
+}
+
+static void a_sparse_copy_gets_its_blocks_and_keeps_its_counts(void **state OP_UNUSED)
+{
+	struct op_odb *odb = open_with(3000);
+	struct stat st;
+	int fd;
+
+	op_odb_close(odb);
+	fd = openat(dir_fd, PATH, O_WRONLY);
+	assert_int_equal(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 3100 * 16 / 4096 * 4096, 4096), 0);
+	close(fd);
+	fail_fallocate = EOPNOTSUPP;
+	odb = open_odb();
+	assert_int_equal(op_odb_total(odb), 3000);
+	op_odb_close(odb);
+	stat_file(&st);
+	assert_true(st.st_blocks * 512 >= st.st_size);
+	assert_int_equal(sum_of(), 3000);
+}
+
+/* ---- what is gone ---- */
+
+/* To nothing. In each test, since cmocka has a handler of its own for each. */
+static void cut_short(void)
+{
+	int fd = openat(dir_fd, PATH, O_WRONLY | O_TRUNC);
+
+	close(fd);
+	assert_int_equal(op_guard_install(), 0);
+}
+
+static void a_file_that_is_cut_short_is_broken(void **state OP_UNUSED)
+{
+	struct op_odb *odb = open_with(100);
+	struct op_odb_addition additions[] = { { .odb = odb, .key = 5, .count = 1 }, { .odb = odb, .key = 500, .count = 1 } };
+	uint32_t nr_broken = op_guard_nr_broken();
+
+	cut_short();
+	op_odb_add_all(additions, 2);
+	assert_int_equal(additions[0].error, -EIO);
+	assert_int_equal(additions[1].error, -EIO);
+	assert_int_equal(op_guard_nr_broken(), nr_broken + 1);
+	assert_true(op_odb_is_broken(odb));
+	assert_int_equal(op_odb_total(odb), 100);
+	assert_int_equal(op_odb_renew(odb), -EIO);
+	op_odb_close(odb);
+}
+
+static void nothing_broken_takes_the_place_of_a_file(void **state OP_UNUSED)
+{
+	struct op_odb *odb = open_with(127);
+	struct stat st;
+
+	cut_short();
+	assert_int_equal(op_odb_renew(odb), -EIO); /* the first to see it */
+	assert_int_equal(op_odb_add(odb, 1000, 1), -EIO);
+	op_odb_close(odb);
+	stat_file(&st);
+	assert_int_equal(st.st_size, 0);
+	assert_int_equal(faccessat(dir_fd, TMP, F_OK, 0), -1);
+}
+
+static void a_number_of_nodes_that_cannot_be_is_refused(void **state OP_UNUSED)
+{
+	static const uint32_t numbers[] = { 0, 129, UINT32_MAX };
+
+	for (size_t i = 0; i < op_array_size(numbers); i++) {
+		struct op_odb *odb = open_with(10);
+		int fd = openat(dir_fd, PATH, O_WRONLY);
+
+		assert_int_equal(pwrite(fd, &numbers[i], 4, 76), 4);
+		close(fd);
+		assert_int_equal(op_odb_add(odb, 1000, 1), -EBADMSG);
+		assert_true(op_odb_is_broken(odb));
+		op_odb_close(odb);
+		unlinkat(dir_fd, PATH, 0);
+	}
+}
+
+static void a_renewed_file_is_another_with_the_same_counts(void **state OP_UNUSED)
+{
+	struct op_odb *odb = open_with(300);
+	struct op_odb_pending *pending;
+	struct stat before, after;
+
+	op_odb_promise(odb);
+	stat_file(&before);
+	assert_int_equal(op_odb_renew(odb), 0);
+	stat_file(&after);
+	assert_int_not_equal(before.st_ino, after.st_ino);
+	assert_int_equal(before.st_size, after.st_size);
+	assert_int_equal(op_odb_add(odb, 1, 1), 0);
+	assert_int_equal(op_odb_total(odb), 301);
+	assert_int_equal(sum_of(), 301);
+	pending = op_odb_take_pending(odb);
+	assert_non_null(pending);
+	assert_int_equal(op_odb_settle(dir_fd, pending), 0);
+	op_odb_close(odb);
+	odb = open_odb();
+	assert_int_equal(op_odb_total(odb), 301);
+	op_odb_close(odb);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(full_disk_at_growth_keeps_the_file, setup, teardown),
+		cmocka_unit_test_setup_teardown(full_disk_is_not_asked_for_each_sample, setup, teardown),
+		cmocka_unit_test_setup_teardown(blocks_are_written_where_they_cannot_be_asked_for, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_sparse_copy_gets_its_blocks_and_keeps_its_counts, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_file_that_is_cut_short_is_broken, setup, teardown),
+		cmocka_unit_test_setup_teardown(nothing_broken_takes_the_place_of_a_file, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_number_of_nodes_that_cannot_be_is_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_renewed_file_is_another_with_the_same_counts, setup, teardown),
+	};
+
+	return cmocka_run_group_tests_name("odb faults", tests, NULL, NULL);
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * A writer process that dies at every step (stepped.h) of a transaction in the AUX area. After each death the area can be copied out,
+ * the records name every byte below aux_head once, and the next writer says TRUNCATED when something is missing.
+ */
+#include <errno.h>
+
+#include "libop/ring_aux.h"
+#include "tests/unit/memory_ring.h"
+#include "tests/unit/stepped.h"
+
+#define BYTES	    4096u
+#define TRANSACTION 700u
+#define NR_SEEN_MAX 16
+
+struct work {
+	unsigned int flags;
+	unsigned int nr_before; /* transactions; with 5 the area has no room for all of the next */
+	bool full;              /* the data ring has no room for the child's record */
+};
+
+struct box {
+	struct mring_box data;
+	struct op_aux aux;
+};
+
+struct seen {
+	struct op_aux_record records[NR_SEEN_MAX];
+	size_t nr;
+};
+
+/* The bytes of all positions that there are, made before: each step costs. */
+static uint8_t stream[2 * BYTES];
+
+static void put(struct op_aux_writer *aux, struct op_mring_writer *data)
+{
+	struct op_aux_handle handle;
+	int err = op_aux_begin(aux, &handle);
+
+	if (err < 0)
+		return;
+	op_aux_write(&handle, stream + handle.from, 100);
+	op_aux_write(&handle, stream + handle.from + 100, TRANSACTION - 100);
+	err = op_aux_end(&handle, data, TRANSACTION);
+	(void)err; /* -ENOSPC: the next record tells */
+}
+
+static void write_one(void *arg)
+{
+	struct box *box = arg;
+	struct op_mring_writer data;
+	struct op_aux_writer aux;
+
+	if (op_mring_writer_open(&box->data.ring, &data) < 0)
+		_exit(77);
+	op_aux_writer_open(&box->aux, &aux);
+	stepped_begin();
+	put(&aux, &data);
+	stepped_end();
+}
+
+static int compare(const void *bytes, size_t nr_bytes, void *arg)
+{
+	uint64_t *at = arg;
+
+	for (size_t i = 0; i < nr_bytes; i++)
+		if (((const uint8_t *)bytes)[i] != stream[*at + i])
+			return -EPROTO;
+	*at += nr_bytes;
+	return 0;
+}
+
+/* The records that have come since, in the order in which they were written, and their bytes. */
+static struct seen look(struct box *box)
+{
+	const struct perf_event_header *header;
+	struct seen seen = { 0 };
+
+	op_ring_begin(&box->data.reader);
+	while ((header = op_ring_next(&box->data.reader))) {
+		if (header->type != PERF_RECORD_AUX)
+			continue;
+		assert_true(seen.nr < NR_SEEN_MAX);
+		memcpy(&seen.records[seen.nr++], header, sizeof(struct op_aux_record));
+	}
+	op_ring_end(&box->data.reader);
+	assert_int_equal(box->data.reader.damaged, 0);
+	for (size_t i = 0; i < seen.nr / 2 && box->aux.overwrite; i++) {
+		struct op_aux_record newer = seen.records[i];
+
+		seen.records[i] = seen.records[seen.nr - 1 - i];
+		seen.records[seen.nr - 1 - i] = newer;
+	}
+	for (size_t i = 0; i < seen.nr; i++) {
+		uint64_t at = seen.records[i].aux_offset, size = seen.records[i].aux_size;
+
+		assert_int_equal(op_aux_copy_out(&box->aux, at, at + size, compare, &at), size);
+	}
+	return seen;
+}
+
+static uint64_t end_of(const struct op_aux_record *record)
+{
+	return record->aux_offset + record->aux_size;
+}
+
+static void write_before(struct box *box, const struct work *work)
+{
+	struct perf_event_header *place;
+	struct op_aux_writer aux;
+
+	op_aux_writer_open(&box->aux, &aux);
+	for (unsigned int i = 0; i < work->nr_before; i++)
+		put(&aux, &box->data.writer);
+	while (work->full && !op_mring_reserve(&box->data.writer, 8, &place)) {
+		place->type = PERF_RECORD_SAMPLE;
+		op_mring_commit(&box->data.writer);
+	}
+	op_mring_writer_close(&box->data.writer);
+}
+
+/* What is there when the next one writes; `before` is what the dead one left. */
+static void go_on(struct box *box, const struct work *work, const struct seen *before, bool touched)
+{
+	bool named = before->nr > work->nr_before;
+	struct op_aux_writer aux;
+	struct seen after;
+
+	op_aux_give_back(&box->aux, end_of(&before->records[before->nr - 1]));
+	assert_int_equal(op_mring_writer_open(&box->data.ring, &box->data.writer), 0);
+	op_aux_writer_open(&box->aux, &aux);
+	put(&aux, &box->data.writer);
+	after = look(box);
+	assert_int_equal(after.nr, 1);
+	assert_int_equal(after.records[0].aux_size, TRANSACTION);
+	assert_int_equal(after.records[0].aux_offset, end_of(&before->records[before->nr - 1]));
+	if (named)
+		assert_false(after.records[0].flags & PERF_AUX_FLAG_TRUNCATED);
+	else if (touched)
+		assert_true(after.records[0].flags & PERF_AUX_FLAG_TRUNCATED);
+}
+
+static long die_once(const void *arg, long nr_steps)
+{
+	const struct work *work = arg;
+	uint64_t written = (uint64_t)work->nr_before * TRANSACTION;
+	struct box box;
+	struct seen seen;
+	long made = -1;
+	pid_t pid;
+
+	mring_box_open(&box.data, BYTES, BYTES, work->flags);
+	assert_int_equal(op_aux_map(&box.data.ring, &box.aux), 0);
+	write_before(&box, work);
+	pid = stepped_fork(write_one, &box);
+	if (pid >= 0) {
+		made = stepped_run(pid, nr_steps);
+		stepped_kill(pid);
+		op_mring_writer_died(&box.data.ring);
+		seen = look(&box);
+		assert_in_range(seen.nr, work->nr_before, work->nr_before + 1);
+		for (size_t i = 0; i < seen.nr; i++)
+			assert_int_equal(seen.records[i].aux_offset, i * TRANSACTION);
+		if (seen.nr > work->nr_before)
+			assert_int_equal(seen.records[work->nr_before].flags & PERF_AUX_FLAG_TRUNCATED, written + TRANSACTION > BYTES);
+		go_on(&box, work, &seen, box.data.ring.shared->aux_touched > written);
+	}
+	op_aux_unmap(&box.aux);
+	mring_box_close(&box.data);
+	return made;
+}
+
+static void dies_in_a_transaction(void **state)
+{
+	(void)state;
+	stepped_everywhere(die_once, &(struct work){ .nr_before = 3 });
+}
+
+static void dies_in_one_that_leaves_bytes_out(void **state)
+{
+	(void)state;
+	stepped_everywhere(die_once, &(struct work){ .nr_before = 5 });
+}
+
+static void dies_in_one_that_finds_no_room_for_its_record(void **state)
+{
+	(void)state;
+	stepped_everywhere(die_once, &(struct work){ .nr_before = 3, .full = true });
+}
+
+static void dies_in_one_that_overwrites(void **state)
+{
+	(void)state;
+	stepped_everywhere(die_once, &(struct work){ .nr_before = 3, .flags = OP_MRING_OVERWRITE });
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(dies_in_a_transaction),
+		cmocka_unit_test(dies_in_one_that_leaves_bytes_out),
+		cmocka_unit_test(dies_in_one_that_finds_no_room_for_its_record),
+		cmocka_unit_test(dies_in_one_that_overwrites),
+	};
+
+	for (size_t i = 0; i < sizeof(stream); i++)
+		stream[i] = (uint8_t)(i * 41 + (i >> 8) * 13 + 7);
+	return cmocka_run_group_tests_name("ring_killed_aux", tests, NULL, NULL);
+}
