@@ -24,7 +24,7 @@ import time
 
 UNIT, COPY = "opd.service", "opd-copy-"
 UNIT_DIR = "/run/systemd/system"
-PASSED_ON = ("OPD_", "OPROFILE_", "LC_", "LD_", "FAULTSHIM_", "ASAN_", "LSAN_", "UBSAN_")
+PASSED_ON = ("OPD_", "OPROFILE_", "LC_", "LD_", "FAULTSHIM_", "CLOCKSHIM_", "ASAN_", "LSAN_", "UBSAN_")
 EXITED = 1  # CLD_EXITED; the others are ends by a signal
 
 DROP_IN = """[Unit]
