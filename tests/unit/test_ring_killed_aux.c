@@ -141,6 +141,20 @@ static void go_on(struct box *box, const struct work *work, const struct seen *b
 		assert_true(after.records[0].flags & PERF_AUX_FLAG_TRUNCATED);
 }
 
+static pid_t open_and_fork(struct box *box, const struct work *work, void (*child)(void *))
+{
+	mring_box_open(&box->data, BYTES, BYTES, work->flags);
+	assert_int_equal(op_aux_map(&box->data.ring, &box->aux), 0);
+	write_before(box, work);
+	return stepped_fork(child, box);
+}
+
+static void close_box(struct box *box)
+{
+	op_aux_unmap(&box->aux);
+	mring_box_close(&box->data);
+}
+
 static long die_once(const void *arg, long nr_steps)
 {
 	const struct work *work = arg;
@@ -150,10 +164,7 @@ static long die_once(const void *arg, long nr_steps)
 	long made = -1;
 	pid_t pid;
 
-	mring_box_open(&box.data, BYTES, BYTES, work->flags);
-	assert_int_equal(op_aux_map(&box.data.ring, &box.aux), 0);
-	write_before(&box, work);
-	pid = stepped_fork(write_one, &box);
+	pid = open_and_fork(&box, work, write_one);
 	if (pid >= 0) {
 		made = stepped_run(pid, nr_steps);
 		stepped_kill(pid);
@@ -166,8 +177,7 @@ static long die_once(const void *arg, long nr_steps)
 			assert_int_equal(seen.records[work->nr_before].flags & PERF_AUX_FLAG_TRUNCATED, written + TRANSACTION > BYTES);
 		go_on(&box, work, &seen, box.data.ring.shared->aux_touched > written);
 	}
-	op_aux_unmap(&box.aux);
-	mring_box_close(&box.data);
+	close_box(&box);
 	return made;
 }
 
@@ -204,10 +214,7 @@ static long die_reading_once(const void *arg, long nr_steps)
 	long made = -1;
 	pid_t pid;
 
-	mring_box_open(&box.data, BYTES, BYTES, work->flags);
-	assert_int_equal(op_aux_map(&box.data.ring, &box.aux), 0);
-	write_before(&box, work);
-	pid = stepped_fork(read_one, &box);
+	pid = open_and_fork(&box, work, read_one);
 	if (pid >= 0) {
 		made = stepped_run(pid, nr_steps);
 		stepped_kill(pid);
@@ -222,15 +229,15 @@ static long die_reading_once(const void *arg, long nr_steps)
 		assert_in_range(seen.nr, work->nr_before - 1, work->nr_before);
 		go_on(&box, work, &seen, false);
 	}
-	op_aux_unmap(&box.aux);
-	mring_box_close(&box.data);
+	close_box(&box);
 	return made;
 }
 
 static void a_reader_dies_in_a_copy(void **state)
 {
 	(void)state;
-	stepped_everywhere(die_reading_once, &(struct work){ .nr_before = 3 });
+	/* In place: nothing is allocated among the steps. */
+	stepped_everywhere(die_reading_once, &(struct work){ .nr_before = 3, .flags = OP_MRING_OWN_WRITER });
 	assert_true(nr_died_in_a_copy > 0);
 }
 
