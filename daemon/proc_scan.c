@@ -435,6 +435,32 @@ bool opd_proc_is_inside_image(uint32_t tid, uint64_t start, uint64_t end, uint64
 	return true;
 }
 
+struct mapped_at {
+	uint64_t address;
+	struct segment segment; /* end 0: none */
+};
+
+static int take_at(void *arg, struct opd_mapped *mapped, bool is_exec)
+{
+	struct mapped_at *at = arg;
+
+	if (mapped->end <= at->address)
+		return 0;
+	if (mapped->start <= at->address)
+		at->segment = segment_of(mapped, is_exec);
+	return 1;
+}
+
+bool opd_proc_has_other(uint32_t pid, uint64_t address, uint64_t inode, uint64_t offset)
+{
+	struct mapped_at at = { .address = address };
+	FILE *maps;
+
+	if (open_maps(thread_with_maps(pid), &maps) < 0 || each_line(maps, take_at, &at) < 0 || !at.segment.end)
+		return false;
+	return (inode && at.segment.inode != inode) || address - at.segment.start + at.segment.offset != offset;
+}
+
 int opd_proc_scan_all(struct opd_processes *processes, struct op_dcookie_table *table, uint64_t now_ns)
 {
 	DIR *proc = opendir("/proc");
