@@ -249,7 +249,7 @@ def moved_over(box):
     box.opcontrol("--dump")
     box.opcontrol("--stop")
     first, second = [[hot_place(file)] for file in files]
-    return wrong_with("mremap over", [Wanted(path, first, 0.15, OVER_MS * 10), Wanted(path, second, 0.3, OVER_MS * 10),
+    return wrong_with("mremap over", [Wanted(path, first, 0.1, OVER_MS * 10), Wanted(path, second, 0.3, OVER_MS * 10),
                                       Wanted(path, first + second, SHARE, OVER_MS * 10)], box.files())
 
 
