@@ -11,9 +11,9 @@
 
 #include "daemon/image.h"
 #include "daemon/jit.h"
+#include "daemon/locate.h"
 #include "libop/sys.h"
 
-#define NEWLINE_ESCAPE "\\012" /* the only byte of a name that the kernel does not write as it is */
 #define MAX_HELD       64
 
 /* The argument of PROCMAP_QUERY (Linux 6.11; older headers do not have it): what the kernel knows of the mapping at an address. */
@@ -53,21 +53,6 @@ struct scan {
 	size_t nr_held;
 };
 
-static void decode_newlines(char *name)
-{
-	char *out = name;
-
-	while (*name) {
-		if (!strncmp(name, NEWLINE_ESCAPE, strlen(NEWLINE_ESCAPE))) {
-			*out++ = '\n';
-			name += strlen(NEWLINE_ESCAPE);
-		} else {
-			*out++ = *name++;
-		}
-	}
-	*out = '\0';
-}
-
 /* "start-end perms offset maj:min inode   name". False when it is none of that. */
 static bool parse_line(char *line, struct opd_mapped *ret_mapped, bool *ret_is_exec)
 {
@@ -83,7 +68,7 @@ static bool parse_line(char *line, struct opd_mapped *ret_mapped, bool *ret_is_e
 	line[strcspn(line, "\n")] = '\0';
 	line += name_at;
 	line += strspn(line, " ");
-	decode_newlines(line);
+	opd_decode_newlines(line);
 	*ret_is_exec = perms[2] == 'x';
 	*ret_mapped = (struct opd_mapped){
 		.start = start,
