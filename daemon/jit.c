@@ -72,7 +72,7 @@ static struct opd_jit_space *new_space(struct opd_jit *jit, const struct opd_pro
 	space->dump.fd = space->owner.proc_fd = -1;
 	space->owner.pid = process->pid;
 	if (process->exit_ns == UINT64_MAX)
-		opd_jit_owner_init(&space->owner, process->pid);
+		opd_jit_owner_init(&space->owner, process->pid, mm->from_ns);
 	if (!space->owner.is_known)
 		opd_jit_owner_init_ended(&space->owner, process->pid, process->parent_pid, mm->from_ns);
 	if (space->next)

@@ -9,8 +9,9 @@
 #include "libop/file.h"
 #include "libop/sys.h"
 
-#define PROC_BYTES  8192 /* of /proc/PID/status and stat */
-#define TOLERANCE_S 60u  /* the time of the host may be set while the process runs */
+#define PROC_BYTES    8192 /* of /proc/PID/status and stat */
+#define TOLERANCE_NS  ((uint64_t)20 * OP_NS_PER_MS) /* file systems stamp by the tick, a hundredth of a second at worst; so does /proc/PID/stat */
+#define WHOLE_S_NS    ((uint64_t)2 * OP_NS_PER_S)   /* the same for those that know no parts of a second */
 
 /* The line of /proc/PID/status that begins so; what follows, or NULL. */
 static const char *find_line(const char *status, const char *key)
@@ -49,21 +50,28 @@ static ssize_t read_proc(const struct opd_jit_owner *owner, const char *name, ch
 	return nr;
 }
 
+/* What the wall clock showed, as it is set now, at a time of another clock. */
+static uint64_t wall_ns(clockid_t clock, uint64_t then_ns)
+{
+	/* In this order: a host that stands still in between makes it earlier, which only means that more is believed. */
+	uint64_t real_ns = op_clock_ns(CLOCK_REALTIME), now_ns = op_clock_ns(clock);
+
+	return real_ns - op_min_u64(real_ns, now_ns - op_min_u64(now_ns, then_ns));
+}
+
 /* Field 22 of /proc/PID/stat; the second one, the name, may have blanks and ends with the last bracket. */
 static void read_begin(struct opd_jit_owner *owner)
 {
 	char text[PROC_BYTES];
 	ssize_t nr = read_proc(owner, "stat", text);
 	const char *at = nr > 0 ? strrchr(text, ')') : NULL;
-	/* In this order: a host that stands still in between makes the process older, which only means that more is believed. */
-	uint64_t real_s = op_clock_ns(CLOCK_REALTIME) / OP_NS_PER_S, age_s = op_clock_ns(CLOCK_BOOTTIME) / OP_NS_PER_S;
+	uint64_t tick_ns = OP_NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK);
 
 	for (int field = 2; field < 22 && at; field++)
 		at = strchr(at + 1, ' ');
 	if (!at)
 		return;
-	age_s -= op_min_u64(strtoull(at + 1, NULL, 10) / (uint64_t)sysconf(_SC_CLK_TCK), age_s);
-	owner->began_s = real_s - op_min_u64(age_s, real_s);
+	owner->began_ns = op_max_u64(owner->began_ns, wall_ns(CLOCK_BOOTTIME, strtoull(at + 1, NULL, 10) * tick_ns));
 }
 
 /* Who the process is now; what was known stays when it is gone. */
@@ -83,13 +91,14 @@ static void look(struct opd_jit_owner *owner)
 	owner->is_known = true;
 }
 
-void opd_jit_owner_init(struct opd_jit_owner *owner, uint32_t pid)
+void opd_jit_owner_init(struct opd_jit_owner *owner, uint32_t pid, uint64_t began_ns)
 {
 	char path[32];
 
 	snprintf(path, sizeof(path), "/proc/%u", pid);
 	*owner = (struct opd_jit_owner){
 		.pid = pid,
+		.began_ns = began_ns ? wall_ns(OP_CLOCK, began_ns) : 0,
 		.proc_fd = op_sys_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0),
 	};
 	look(owner);
@@ -107,18 +116,16 @@ static bool is_zombie(const struct opd_jit_owner *owner)
 
 void opd_jit_owner_init_ended(struct opd_jit_owner *owner, uint32_t pid, uint32_t parent_pid, uint64_t began_ns)
 {
-	uint64_t age_s = (op_now_ns() - op_min_u64(began_ns, op_now_ns())) / OP_NS_PER_S;
-	uint64_t real_s = op_clock_ns(CLOCK_REALTIME) / OP_NS_PER_S;
 	struct opd_jit_owner parent;
 
-	opd_jit_owner_init(owner, pid);
+	opd_jit_owner_init(owner, pid, began_ns);
 	if (owner->is_known && is_zombie(owner))
 		return;
 	opd_jit_owner_close(owner);
-	*owner = (struct opd_jit_owner){ .pid = pid, .ns_pid = pid, .proc_fd = -1, .began_s = real_s - op_min_u64(age_s, real_s) };
+	*owner = (struct opd_jit_owner){ .pid = pid, .ns_pid = pid, .proc_fd = -1, .began_ns = wall_ns(OP_CLOCK, began_ns) };
 	if (!parent_pid)
 		return;
-	opd_jit_owner_init(&parent, parent_pid);
+	opd_jit_owner_init(&parent, parent_pid, 0);
 	owner->uid = parent.uid;
 	owner->is_known = owner->in_host_pids = parent.is_known && parent.in_host_pids;
 	opd_jit_owner_close(&parent);
@@ -191,7 +198,9 @@ int opd_jit_owner_open_mapped(struct opd_jit_owner *owner, uint64_t start, uint6
 
 bool opd_jit_owner_is_older(const struct opd_jit_owner *owner, const struct stat *st)
 {
-	return (uint64_t)st->st_mtim.tv_sec + TOLERANCE_S < owner->began_s;
+	uint64_t mtime_ns = (uint64_t)st->st_mtim.tv_sec * OP_NS_PER_S + (uint64_t)st->st_mtim.tv_nsec;
+
+	return mtime_ns + (st->st_mtim.tv_nsec ? TOLERANCE_NS : WHOLE_S_NS) < owner->began_ns;
 }
 
 void opd_jit_owner_close(struct opd_jit_owner *owner)

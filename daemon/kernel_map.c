@@ -182,7 +182,8 @@ static int take_module(struct opd_kernel_map *map, const char *line)
 
 int opd_kernel_map_refresh(struct opd_kernel_map *map, uint64_t now_ns)
 {
-	char path[PATH_MAX], line[1024];
+	char path[PATH_MAX], *line = NULL; /* of any length: it has the names of all modules that use this one */
+	size_t capacity = 0;
 	FILE *file;
 	int err = 0;
 
@@ -190,8 +191,11 @@ int opd_kernel_map_refresh(struct opd_kernel_map *map, uint64_t now_ns)
 		map->ranges[i].is_listed = false;
 	snprintf(path, sizeof(path), "%s/modules", map->proc_path);
 	file = fopen(path, "re");
-	while (file && !err && fgets(line, sizeof(line), file))
+	while (file && !err && getline(&line, &capacity, file) > 0)
 		err = take_module(map, line);
+	if (file && !err && !feof(file))
+		err = -ENOMEM;
+	free(line);
 	if (file)
 		fclose(file);
 	for (size_t i = 0; file && !err && i < map->nr_ranges; i++)

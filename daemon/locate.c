@@ -10,6 +10,7 @@
 #include "daemon/generation.h"
 #include "libop/clock.h"
 
+#define NEWLINE_ESCAPE "\\012"
 #define DELETED_SUFFIX " (deleted)"
 #define TOO_LONG       "//toolong" /* what the kernel's record says instead of a name that does not fit */
 #define MAX_LAYERS     512 /* directories of an overlay that are looked through; the kernel takes 500 */
@@ -265,6 +266,52 @@ static bool is_mapped_yet(const struct opd_wanted *wanted, const char *path, con
 	       (located->seen && wanted->has_inode && is_as_told(wanted, &located->stat, located->inode_generation));
 }
 
+void opd_decode_newlines(char *name)
+{
+	char *out = name;
+
+	while (*name) {
+		if (!strncmp(name, NEWLINE_ESCAPE, strlen(NEWLINE_ESCAPE))) {
+			*out++ = '\n';
+			name += strlen(NEWLINE_ESCAPE);
+		} else {
+			*out++ = *name++;
+		}
+	}
+	*out = '\0';
+}
+
+/* The path of a mapping in a line of /proc/PID/maps, where it has any length; nothing before it has a slash. NULL: another mapping's line. */
+static char *path_in_line(char *line, uint64_t start)
+{
+	char *path = strtoull(line, NULL, 16) == start ? strchr(line, '/') : NULL;
+
+	if (path) {
+		path[strcspn(path, "\n")] = '\0';
+		opd_decode_newlines(path);
+	}
+	return path;
+}
+
+/* A record says nothing of a path that does not fit, and a link has no room for it. False: /proc/PID/maps does not say it either. */
+static bool locate_too_long(struct search *search)
+{
+	char maps[64], *line = NULL, *path = NULL;
+	size_t capacity = 0;
+	FILE *file;
+
+	snprintf(maps, sizeof(maps), "/proc/%u/maps", search->wanted->pid);
+	file = fopen(maps, "re");
+	while (file && !path && getline(&line, &capacity, file) > 0)
+		path = path_in_line(line, search->wanted->start);
+	if (path)
+		locate_mapped(search, path);
+	free(line);
+	if (file)
+		fclose(file);
+	return path;
+}
+
 int opd_locate(struct opd_places *places, const struct opd_wanted *wanted, struct opd_located *ret_located)
 {
 	struct search search = { .places = places, .wanted = wanted, .located = ret_located };
@@ -289,7 +336,7 @@ int opd_locate(struct opd_places *places, const struct opd_wanted *wanted, struc
 		locate_mapped(&search, path);
 	else if (ret_located->seen && wanted->name_is_ours)
 		locate_mapped(&search, wanted->name); /* longer than a link may be */
-	else
+	else if (!ret_located->seen || strcmp(wanted->name, TOO_LONG) != 0 || !locate_too_long(&search))
 		locate_gone(&search);
 	if (!ret_located->path.failed)
 		return 0;

@@ -35,6 +35,9 @@ struct opd_located {
 	uint64_t inode_generation; /* of stat's inode; 0: unknown */
 };
 
+/* A name in /proc/PID/maps, in place: a newline is the only byte that the kernel does not write there as it is. */
+void opd_decode_newlines(char *name) OP_NONNULL;
+
 /*
  * Finds a file. The mapping itself leads to it while the process has it, also when the file was removed, replaced or renamed; afterwards (no
  * mapping there, or that of a file of another name and inode, for numbers of processes are used again) the path

@@ -101,6 +101,12 @@ static uint64_t written_ns(const struct opd_perf_map *perf_map, const struct sta
 	return op_max_u64(perf_map->read_ns, now_ns - op_min_u64(age_ns, now_ns));
 }
 
+static void tell_limit(struct opd_perf_map *perf_map, struct opd_jit_map *map)
+{
+	map->counters[OP_JIT_refused_size] += !perf_map->limit_told;
+	perf_map->limit_told = true;
+}
+
 static int read_lines(struct opd_perf_map *perf_map, int fd, const struct reading *reading, uint64_t *budget)
 {
 	char *chunk = malloc(CHUNK_BYTES + 1);
@@ -123,12 +129,6 @@ static int read_lines(struct opd_perf_map *perf_map, int fd, const struct readin
 	return err;
 }
 
-static void tell_limit(struct opd_perf_map *perf_map, struct opd_jit_map *map)
-{
-	map->counters[OP_JIT_refused_size] += !perf_map->limit_told;
-	perf_map->limit_told = true;
-}
-
 int opd_perf_map_read(struct opd_perf_map *perf_map, int fd, const struct stat *st, struct opd_jit_map *map,
 		      const struct opd_jit_times *times, uint64_t *budget)
 {
@@ -142,18 +142,15 @@ int opd_perf_map_read(struct opd_perf_map *perf_map, int fd, const struct stat *
 		perf_map->offset = 0;
 		perf_map->in_long_line = perf_map->limit_told = false;
 	}
-	if (perf_map->offset >= OPD_PERF_MAP_MAX_BYTES) {
+	err = perf_map->offset < OPD_PERF_MAP_MAX_BYTES ? read_lines(perf_map, fd, &reading, budget) : 0;
+	if (perf_map->offset >= OPD_PERF_MAP_MAX_BYTES && perf_map->offset < (uint64_t)st->st_size)
 		tell_limit(perf_map, map);
-		perf_map->more = false;
-		return 0;
-	}
-	err = read_lines(perf_map, fd, &reading, budget);
 	perf_map->tail_hash = hash_tail(fd, perf_map->offset);
 	perf_map->device = st->st_dev;
 	perf_map->inode = st->st_ino;
 	perf_map->bytes = (uint64_t)st->st_size;
 	perf_map->mtime = st->st_mtim;
-	perf_map->more = !*budget;
+	perf_map->more = !*budget && perf_map->offset < OPD_PERF_MAP_MAX_BYTES;
 	if (!perf_map->more)
 		perf_map->read_ns = times->now_ns;
 	return err;

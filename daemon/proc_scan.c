@@ -11,9 +11,9 @@
 
 #include "daemon/image.h"
 #include "daemon/jit.h"
+#include "daemon/locate.h"
 #include "libop/sys.h"
 
-#define NEWLINE_ESCAPE "\\012" /* the only byte of a name that the kernel does not write as it is */
 #define MAX_HELD       64
 
 /* The argument of PROCMAP_QUERY (Linux 6.11; older headers do not have it): what the kernel knows of the mapping at an address. */
@@ -53,21 +53,6 @@ struct scan {
 	size_t nr_held;
 };
 
-static void decode_newlines(char *name)
-{
-	char *out = name;
-
-	while (*name) {
-		if (!strncmp(name, NEWLINE_ESCAPE, strlen(NEWLINE_ESCAPE))) {
-			*out++ = '\n';
-			name += strlen(NEWLINE_ESCAPE);
-		} else {
-			*out++ = *name++;
-		}
-	}
-	*out = '\0';
-}
-
 /* "start-end perms offset maj:min inode   name". False when it is none of that. */
 static bool parse_line(char *line, struct opd_mapped *ret_mapped, bool *ret_is_exec)
 {
@@ -83,7 +68,7 @@ static bool parse_line(char *line, struct opd_mapped *ret_mapped, bool *ret_is_e
 	line[strcspn(line, "\n")] = '\0';
 	line += name_at;
 	line += strspn(line, " ");
-	decode_newlines(line);
+	opd_decode_newlines(line);
 	*ret_is_exec = perms[2] == 'x';
 	*ret_mapped = (struct opd_mapped){
 		.start = start,
@@ -433,6 +418,32 @@ bool opd_proc_is_inside_image(uint32_t tid, uint64_t start, uint64_t end, uint64
 		return false;
 	*ret_inode = around.inode;
 	return true;
+}
+
+struct mapped_at {
+	uint64_t address;
+	struct segment segment; /* end 0: none */
+};
+
+static int take_at(void *arg, struct opd_mapped *mapped, bool is_exec)
+{
+	struct mapped_at *at = arg;
+
+	if (mapped->end <= at->address)
+		return 0;
+	if (mapped->start <= at->address)
+		at->segment = segment_of(mapped, is_exec);
+	return 1;
+}
+
+bool opd_proc_has_other(uint32_t pid, uint64_t address, uint64_t inode, uint64_t offset)
+{
+	struct mapped_at at = { .address = address };
+	FILE *maps;
+
+	if (open_maps(thread_with_maps(pid), &maps) < 0 || each_line(maps, take_at, &at) < 0 || !at.segment.end)
+		return false;
+	return (inode && at.segment.inode != inode) || address - at.segment.start + at.segment.offset != offset;
 }
 
 int opd_proc_scan_all(struct opd_processes *processes, struct op_dcookie_table *table, uint64_t now_ns)

@@ -14,6 +14,8 @@
 #define REREAD_INTERVAL_NS  (100u * OP_NS_PER_MS) /* for one process */
 #define REREAD_SHARE        10u                   /* a tenth of the time goes into it at most */
 #define REREAD_BURST_NS     (50u * OP_NS_PER_MS)
+#define CHECK_INTERVAL_NS   (200u * OP_NS_PER_MS)
+#define CHECK_PAGE_BYTES    4096u
 
 static uint64_t label_cookie(struct op_dcookie_table *table, const char *label)
 {
@@ -94,8 +96,10 @@ static bool holds(const struct opd_resolver *resolver, const struct opd_found *f
 	       found->changes == opd_process_changes(&resolver->processes, sample->pid);
 }
 
-static void give(const struct opd_found *found, const struct op_sample *sample, struct opd_resolved *ret_resolved)
+static void give(struct opd_found *found, const struct op_sample *sample, struct opd_resolved *ret_resolved)
 {
+	found->nr_given += found->nr_given != UINT16_MAX;
+	found->page = (uint32_t)((sample->ip - found->start) / CHECK_PAGE_BYTES);
 	*ret_resolved = (struct opd_resolved){
 		.location = { .cookie = found->cookie, .offset = sample->ip + found->first },
 		.app_cookie = found->app_cookie,
@@ -119,7 +123,9 @@ static void keep(struct opd_resolver *resolver, const struct op_sample *sample, 
 		.app_cookie = resolved->app_cookie,
 		.pid = sample->pid,
 		.changes = opd_process_changes(&resolver->processes, sample->pid),
-		.mode = sample->mode,
+		.page = (uint32_t)((sample->ip - start) / CHECK_PAGE_BYTES),
+		.nr_given = 1,
+		.mode = (uint8_t)sample->mode,
 		.is_region = resolved->is_region,
 	};
 }
@@ -138,10 +144,15 @@ static bool may_reread(struct opd_resolver *resolver, uint64_t *ret_now_ns)
 	return resolver->reread_allowed_ns;
 }
 
+static void spend(struct opd_resolver *resolver, uint64_t begin_ns)
+{
+	resolver->reread_allowed_ns -= op_min_u64(resolver->reread_allowed_ns, op_now_ns() - begin_ns);
+}
+
 static void account_reread(struct opd_resolver *resolver, uint64_t begin_ns)
 {
 	resolver->nr_rereads++;
-	resolver->reread_allowed_ns -= op_min_u64(resolver->reread_allowed_ns, op_now_ns() - begin_ns);
+	spend(resolver, begin_ns);
 }
 
 /* A process that nobody told of. */
@@ -212,6 +223,51 @@ static bool reread(struct opd_resolver *resolver, struct opd_process *process, c
 	err = opd_proc_scan_again(&resolver->processes, resolver->table, process->pid, resolver->now_ns, time_ns);
 	account_reread(resolver, begin_ns);
 	return !err;
+}
+
+/* A file's answer that was given most often since it was compared with /proc; NULL: none. */
+static struct opd_found *most_given(struct opd_resolver *resolver)
+{
+	struct opd_found *most = NULL;
+
+	for (size_t i = 0; i < OPD_FOUND_SLOTS; i++) {
+		struct opd_found *found = &resolver->found[i];
+
+		if (found->nr_given > (most ? most->nr_given : 0) && found->mode == OP_CPUMODE_USER && !found->is_region &&
+		    found->changes == opd_process_changes(&resolver->processes, found->pid))
+			most = found;
+	}
+	return most;
+}
+
+static bool is_still_there(const struct opd_resolver *resolver, const struct opd_found *found)
+{
+	uint64_t address = found->start + (uint64_t)found->page * CHECK_PAGE_BYTES;
+
+	return !opd_proc_has_other(found->pid, address, op_dcookie_row(resolver->table, found->cookie)->id.inode, address + found->first);
+}
+
+void opd_resolve_check(struct opd_resolver *resolver)
+{
+	const struct opd_process *process;
+	struct opd_found *found;
+	uint64_t begin_ns;
+
+	if (resolver->is_foreign || resolver->now_ns < resolver->next_check_ns)
+		return;
+	resolver->next_check_ns = resolver->now_ns + CHECK_INTERVAL_NS;
+	found = most_given(resolver);
+	process = found ? opd_process_find(&resolver->processes, found->pid) : NULL;
+	if (!process || !may_reread(resolver, &begin_ns))
+		return;
+	found->nr_given = 0;
+	if (process->exit_ns != UINT64_MAX || is_still_there(resolver, found)) {
+		spend(resolver, begin_ns);
+		return;
+	}
+	if (opd_proc_scan_again(&resolver->processes, resolver->table, found->pid, resolver->now_ns, resolver->now_ns) == -ENOMEM)
+		resolver->reread_allowed_ns = 0;
+	account_reread(resolver, begin_ns);
 }
 
 /* The file mapping that memory was put over, by its first or its last address; NULL when there was none. */
@@ -392,7 +448,7 @@ static int look_up(struct opd_resolver *resolver, const struct op_sample *sample
 
 int opd_resolve(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *ret_resolved)
 {
-	const struct opd_found *found = place_of(resolver, sample);
+	struct opd_found *found = place_of(resolver, sample);
 
 	if (op_unlikely(!holds(resolver, found, sample)))
 		return look_up(resolver, sample, ret_resolved);

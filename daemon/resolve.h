@@ -34,9 +34,13 @@ struct opd_found {
 	uint64_t cookie, app_cookie;
 	uint32_t pid;
 	uint32_t changes; /* opd_process_changes when it was found */
-	enum op_cpumode mode; /* user or kernel */
+	uint32_t page;    /* of the last sample, counted from start */
+	uint16_t nr_given; /* answers since it was compared with /proc, or so many that there is no room for more */
+	uint8_t mode;      /* enum op_cpumode: user or kernel */
 	bool is_region;
 } __attribute__((aligned(64))); /* one cache line */
+
+static_assert(sizeof(struct opd_found) == 64, "struct opd_found");
 
 #define OPD_FOUND_SLOTS 4096u
 
@@ -61,6 +65,7 @@ struct opd_resolver {
 	uint64_t now_ns;                       /* set by the sync thread at each visit; stamps what is read from /proc */
 	uint64_t nr_rereads;                   /* times that the maps of a process were read again */
 	uint64_t reread_ns, reread_allowed_ns; /* when time was last allowed for it, and how much is left */
+	uint64_t next_check_ns;                /* opd_resolve_check */
 	struct opd_absent absent[OPD_ABSENT_SLOTS];
 	struct opd_found found[OPD_FOUND_SLOTS]; /* hot loops repeat */
 };
@@ -96,6 +101,12 @@ void opd_resolver_free(struct opd_resolver *resolver);
  */
 bool opd_resolve_text_copy(struct opd_resolver *resolver, const struct opd_process *process, struct opd_mm *mm,
 			   const struct opd_mapped *mapped) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * The kernel does not report mremap. What was answered most often since it was last looked at is compared with /proc; where the process has something
+ * else there its mappings are read again, and hold from now on. To be called at each visit, when the side band is read.
+ */
+void opd_resolve_check(struct opd_resolver *resolver) OP_NONNULL;
 
 /* 0, or -ENOMEM when there was no memory for what had to be looked up. */
 int opd_resolve(struct opd_resolver *resolver, const struct op_sample *sample,

@@ -74,6 +74,7 @@ void opd_visit_sideband(struct opd_visits *visits)
 	if (err)
 		opd_log_failure(&rate, now_ns, "side band", err);
 	mend(visits, &loss);
+	opd_resolve_check(&pipeline->resolver);
 	visits->sideband_ns = now_ns;
 }
 

@@ -229,6 +229,17 @@ static void mremap_file(uint64_t ms, char **files)
 	run(move(memory), ms);
 }
 
+/* Code that is moved to where another file's ran, which is in no record. */
+static void mremap_over(uint64_t ms, char **files)
+{
+	void *first = map_file(files[0], PROT_READ | PROT_EXEC, MAP_PRIVATE), *second = map_file(files[1], PROT_READ | PROT_EXEC, MAP_PRIVATE);
+
+	go();
+	run((hot_function)(uintptr_t)first, ms / 4);
+	need(mremap(second, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, first) == first, "mremap");
+	run((hot_function)(uintptr_t)first, ms);
+}
+
 static void mremap_memory(uint64_t ms, char **files)
 {
 	void *memory = anonymous(elsewhere(PAGE), PAGE, MAP_FIXED);
@@ -429,6 +440,7 @@ static const struct {
 	{ "mprotect-later", mprotect_later },
 	{ "mprotect-part", mprotect_part },
 	{ "mremap-file", mremap_file },
+	{ "mremap-over", mremap_over },
 	{ "mremap-memory", mremap_memory },
 	{ "text-copied", text_copied },
 	{ "text-moved", text_moved },

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
 JIT code is found by /tmp/perf-PID.map and by jitdump: shares of functions, code that takes the place of other code, memory mapped twice,
-forks, a container; and a map that belongs to somebody else, or is none, names nothing.
+forks, a container; and a map that belongs to somebody else, to an earlier process or to the program before exec, or is none, names nothing.
 """
 import glob
 import os
@@ -19,6 +19,8 @@ from opdtest import Skip, require
 PERIOD_NS = 500000
 WAITING_NS = 500000000  # between two visits, on a busy machine: what is read after the map came is named by it
 MS = 1500
+SHORT_MS = 500
+APART_S = 0.3  # between a map and the program that it is not of
 POINTS = 4.0
 ALPHA, BETA = "jit_alpha", 'jit_beta of a "file" /x/y.js:1'
 NOBODY = 65534
@@ -65,10 +67,10 @@ def check_unnamed(box, app, spent):
     require(rest > 0.8 * sum(spent) / PERIOD_NS, "%s has %d samples in its region" % (app, rest))
 
 
-def work(box, kind, *args, prefix=()):
+def work(box, kind, *args, prefix=(), name=None, ms=MS):
     """Runs one kind of work in an application of its own; its path and the nanoseconds that it printed."""
-    app = box.copy_work("jit-" + kind, "jit_work")
-    done = box.run(*prefix, app, kind, MS, *args)
+    app = box.copy_work("jit-" + (name or kind), "jit_work")
+    done = box.run(*prefix, app, kind, ms, *args)
     if done.rc == 77:
         raise Skip("the tests make no code for this machine")
     require(done.rc == 0, "jit_work %s: exit code %d: %s" % (kind, done.rc, done.err))
@@ -88,6 +90,33 @@ def work_in_container(box):
     require(done.rc == 0, "unshare: exit code %d: %s" % (done.rc, done.err))
     require(glob.glob(os.path.join(directory, "perf-*.map")), "the container wrote no map into its /tmp")
     return program, [int(n) for n in done.out.split()]
+
+
+def map_of_others(box):
+    """
+    Maps of the right name and owner that tell of other programs at the addresses where code runs now: (application, nanoseconds) of the
+    program after exec, and of a process with the number that another one had in a container.
+    """
+    directory = tempfile.mkdtemp(prefix="opd-test.", dir="/var/tmp")
+    fixed = ("setarch", "-R")
+    container = (*fixed, "unshare", "--pid", "--fork", "--mount", "--mount-proc", "sh", "-c", 'mount --bind "$0" /tmp; exec "$@"', directory)
+    programs = [shutil.copy(os.path.join(os.path.dirname(box.work), "jit_work"), os.path.join(directory, name)) for name in ("one", "two")]
+    box.good(*container, programs[0], "map", 1)
+    path = os.path.join(directory, "perf-1.map")
+    require(os.path.exists(path), "the first process of a container wrote no map")
+    time.sleep(APART_S)
+    reused = programs[1], [int(n) for n in box.good(*container, programs[1], "silent", SHORT_MS).split()]
+    script = 'cp "$0" /tmp/perf-$$.map; sleep %s; exec "$@"' % APART_S
+    return [reused, work(box, "silent", prefix=(*fixed, "sh", "-c", script, path), name="execed", ms=SHORT_MS)], path
+
+
+def check_other_map(box, app, path):
+    """The code does lie where the map has functions."""
+    with open(path, encoding="utf-8") as stream:
+        named = [int(line.split()[0], 16) for line in stream]
+    ranges = [re.search(r"range:0x([0-9a-f]+)-0x([0-9a-f]+)", f.name.image[1]) for f in box.files()
+              if f.name.app[1] == app and f.name.image[0] == "anon" and f.total > SHORT_MS * 1000000 / PERIOD_NS / 2]
+    require(any(int(r.group(1), 16) <= n < int(r.group(2), 16) for r in ranges for n in named), "%s has no code where the map has: %s" % (app, named))
 
 
 def code_of(path):
@@ -182,7 +211,8 @@ def test(box):
     named = {kind: work(box, kind) for kind in ("map", "dual", "fork")}
     replaced, late, dumped = work(box, "replace"), work(box, "late"), work(box, "dump", box.dir)
     container = work_in_container(box)
-    unnamed = [work(box, "silent"), work(box, "alien", NOBODY), work(box, "link", elsewhere), work(box, "fifo")]
+    others, other_map = map_of_others(box)
+    unnamed = [*others, work(box, "silent"), work(box, "alien", NOBODY), work(box, "link", elsewhere), work(box, "fifo")]
     box.opcontrol("--dump")
     box.opcontrol("--stop")
     status = box.check_ledger()
@@ -199,6 +229,9 @@ def test(box):
     shutil.rmtree(os.path.dirname(container[0]))
     for app, spent in unnamed:
         check_unnamed(box, app, spent)
+    for app, _ in others:
+        check_other_map(box, app, other_map)
+    shutil.rmtree(os.path.dirname(other_map))
     require(status["jit_processes"] == len(named) + 4, "the status says %d processes with JIT code" % status["jit_processes"])
     require(status["jit_refused_files"] == 3, "the status says %d refused files" % status["jit_refused_files"])
     require("refused_files: 3" in box.opcontrol("--status"), "opcontrol --status does not show what was refused")

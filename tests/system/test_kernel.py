@@ -23,6 +23,10 @@ NR_INSTRUCTIONS = 3000
 RUN_SECONDS = 0.7
 PERIOD_NS = 200000
 MIN_SAMPLES = 200
+KERNEL = "/proc/kallsyms"
+IDLE_S = 0.2        # that CPUs must have been idle for their samples to be looked at
+BUSY_SECONDS = 4    # and how long that is waited for on a busy host
+SWITCHES = 3        # in a sample; of single ones a few are counted and not sampled, and the ledger says so
 PERF_COUNT_SW_DUMMY = 9
 TID_AND_TIME = 1 << 1 | 1 << 2
 WITH_KSYMBOL = 1 << 18 | 1 << 29  # sample_id_all, ksymbol
@@ -120,22 +124,53 @@ def bpf_programs(box):
         require(re.search(r"bpf_prog_[0-9a-f]+_%s$" % name, listed, re.MULTILINE), "opreport -l does not list %s:\n%s" % (name, listed))
 
 
-def kernel_threads(box):
-    """Idle CPUs and kernel threads have no application: their samples are the kernel's own."""
-    box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel,thread")
-    time.sleep(1)
-    box.opcontrol("--stop")
-    box.check_ledger()
+def idle_seconds():
+    """What all CPUs together spent without work."""
+    with open("/proc/stat", encoding="ascii") as stream:
+        return sum(int(field) for field in stream.readline().split()[4:6]) / os.sysconf("SC_CLK_TCK")
+
+
+def apps_of_threads(box, event):
+    """{thread: {application: samples}} of one event."""
     apps = {}
     for sample_file in box.files():
-        if sample_file.name.tid is not None:
-            apps.setdefault(sample_file.name.tid, set()).add(sample_file.name.app[1])
-    require(apps.get(0, {"/proc/kallsyms"}) == {"/proc/kallsyms"}, "an idle CPU is filed under %s" % apps.get(0))
+        if sample_file.name.tid is not None and sample_file.name.event == event:
+            counts = apps.setdefault(sample_file.name.tid, {})
+            counts[sample_file.name.app[1]] = counts.get(sample_file.name.app[1], 0) + sample_file.total
+    return apps
+
+
+def check_idle(box, spent_s):
+    """cpu-clock counts idle CPUs, TIMER does not."""
+    found = apps_of_threads(box, "cpu-clock").get(0, {})
+    print("idle: %.2f s, %s" % (spent_s, found))
+    require(set(found) <= {KERNEL}, "an idle CPU is filed under %s" % sorted(found))
+    require(0 not in apps_of_threads(box, "TIMER"), "TIMER has samples of idle CPUs")
+    if spent_s >= IDLE_S:
+        require(found.get(KERNEL, 0) >= 0.5 * spent_s * 1e9 / PERIOD_NS, "idle CPUs have %s samples in %.2f s" % (found, spent_s))
+    else:
+        print("idle CPUs were not looked at: this host has had none in %d s" % BUSY_SECONDS)
+
+
+def kernel_threads(box):
+    """Idle CPUs and kernel threads have no application: their samples are the kernel's own. A thread that goes to sleep is a context switch."""
+    box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--event=cpu-clock:%d" % PERIOD_NS, "--event=context-switches:%d" % SWITCHES,
+                     "--separate=library,kernel,thread")
+    before, end_s = idle_seconds(), time.monotonic() + BUSY_SECONDS
+    time.sleep(1)
+    while idle_seconds() - before < IDLE_S and time.monotonic() < end_s:
+        time.sleep(0.1)
+    spent_s = idle_seconds() - before
+    box.opcontrol("--stop")
+    box.check_ledger()
+    check_idle(box, spent_s)
+    apps = apps_of_threads(box, "context-switches")
     threads = [int(p) for p in os.listdir("/proc") if p.isdigit() and not os.path.exists("/proc/%s/exe" % p) and opdtest.is_alive(int(p))]
     seen = [tid for tid in threads if tid in apps]
-    print("%d kernel threads have samples" % len(seen))
+    print("%d of %d kernel threads have samples" % (len(seen), len(threads)))
+    require(seen, "no kernel thread has samples: %s" % sorted(apps))
     for tid in seen:
-        require(apps[tid] <= {"/proc/kallsyms"}, "kernel thread %d is filed under %s" % (tid, apps[tid]))
+        require(set(apps[tid]) == {KERNEL}, "kernel thread %d is filed under %s" % (tid, apps[tid]))
 
 
 def write_file(path, text):

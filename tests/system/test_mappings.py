@@ -7,6 +7,7 @@ its mappings made before opd looks, and while it does.
 import collections
 import glob
 import os
+import shutil
 import subprocess
 
 import opdtest
@@ -14,6 +15,7 @@ from hot import MS, PAGE, PERIOD_NS, SHARE, Place, Wanted, compile_to, hot_place
 from opdtest import require
 
 AT_ONCE = 4
+OVER_MS = 3000  # a process with a share of the samples is looked at after about a second of its own time, however many others run
 HUGE_PAGES = "/proc/sys/vm/nr_hugepages"
 
 # A kind: its name, how the program is made, arguments of the program and what is wanted, both as functions of (box, path of the program).
@@ -232,6 +234,33 @@ def runs_32_bit(box):
     return bare("-m32")(box, path) and box.run(path).rc == 0
 
 
+def moved_over(box):
+    """
+    One file's code is moved to where another one's ran. Nothing tells of it: opd sees it when it compares what has most samples with /proc, which is
+    after some looks at others, and then in all samples.
+    """
+    path, files = os.path.join(box.dir, "mremap-over"), [os.path.join(box.dir, "over-%d" % i) for i in range(2)]
+    compile_to(box, path)
+    for file in files:
+        compile_to(box, file, "-DVARIANT=\"%s\"" % os.path.basename(file))
+        require(hot_place(file)[2:] == hot_place(path)[2:], "%s has hot elsewhere than the program that maps it" % file)
+    box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel")
+    box.good(path, "mremap-over", OVER_MS, *files)
+    box.opcontrol("--dump")
+    box.opcontrol("--stop")
+    first, second = [[hot_place(file)] for file in files]
+    return wrong_with("mremap over", [Wanted(path, first, 0.1, OVER_MS * 10), Wanted(path, second, 0.3, OVER_MS * 10),
+                                      Wanted(path, first + second, SHARE, OVER_MS * 10)], box.files())
+
+
+def check_moved_over(box):
+    shutil.rmtree(box.session)
+    wrong = moved_over(box)
+    require(not wrong, "\n".join(wrong))
+    box.check_ledger()
+    box.shutdown()
+
+
 def profile(box, huge_pages):
     kinds = usable_kinds(box, huge_pages)
     early, late = [Run(box, kind, "early") for kind in kinds], [Run(box, kind, "late") for kind in kinds]
@@ -260,6 +289,7 @@ def test(box):
     huge_pages = HugePages(box)
     try:
         profile(box, huge_pages)
+        check_moved_over(box)
     finally:
         huge_pages.restore()
         for left in glob.glob("/dev/shm/opd-test *"):

@@ -9,10 +9,11 @@ import shutil
 import subprocess
 
 import opdtest
-from hot import MS, PERIOD_NS, SHARE, Wanted, compile_to, hot_place, wrong_with
+from hot import MS, PERIOD_NS, SHARE, Place, Wanted, compile_to, hot_place, wrong_with
 from opdtest import require
 
 LONG = "x" * 200
+FAR = ["y" * 200] * 24
 NAMES = {
     "space": "a name with  blanks ",
     "newline": "first\nsecond",
@@ -125,6 +126,37 @@ def check_upgrade(what, files, old, new):
         what, sorted({f.name.app[1] for f in files if f.name.app[1].startswith(old.path)}))]
 
 
+class Far(Program):
+    """A program whose path is longer than a path may be: nobody can say it, but one can go there step by step."""
+
+    def __init__(self, box, variant):
+        super().__init__(box, "/".join([box.dir, variant] + FAR + ["far"]), "far-" + variant)
+        self.directory = os.open(box.dir, os.O_PATH)
+        for name in [variant] + FAR:
+            os.mkdir(name, dir_fd=self.directory)
+            below = os.open(name, os.O_PATH, dir_fd=self.directory)
+            os.close(self.directory)
+            self.directory = below
+        shutil.copy(self.built, "/proc/self/fd/%d/far" % self.directory)
+
+    def waiting(self, box):
+        child = subprocess.Popen(["./far", "plain", str(MS)], env=box.env, stdin=subprocess.PIPE, preexec_fn=lambda: os.fchdir(self.directory))
+        box.children.append(child)
+        opdtest.wait_until(lambda: opdtest.is_waiting(child.pid), opdtest.START_SECONDS, "the program far away does not wait")
+        return child
+
+
+def check_far(files, programs):
+    """Each has the short form of its path, with its own last component."""
+    names = {f.name.app[1] for f in files if f.name.app[1].startswith("/(long path ") and f.name.app[1].endswith("/far")}
+    require(len(names) == len(programs), "programs far away: %s" % sorted(names))
+    first, last = hot_place(programs[0].built)[2:]
+    wrong = []
+    for name in sorted(names):
+        wrong += wrong_with("far", [Wanted(name, [Place("root", name, first, last)], SHARE, MS * 5)], files)
+    return wrong
+
+
 def removed(box, name):
     program = Program(box, os.path.join(box.dir, name), name).install()
     child = waiting(box, program.path)
@@ -136,6 +168,8 @@ def profile(box):
     """Everything that runs; returns what check() needs."""
     early = named_programs(box, "early")
     children = [waiting(box, p.path) for p in early.values()]
+    far = [Far(box, variant) for variant in ("far-early", "far-late")]
+    children.append(far[0].waiting(box))
     gone_early, gone_child = removed(box, "gone-early")
     before = upgraded(box, "upgraded-early", "upgraded-early")
     new_early = Program(box, before[2], "upgraded-early-new").install()
@@ -146,16 +180,17 @@ def profile(box):
     late = named_programs(box, "late")
     for program in late.values():
         go(waiting(box, program.path))
+    go(far[1].waiting(box))
     gone_late, gone_child = removed(box, "gone-late")
     go(gone_child)
     after = upgraded(box, "upgraded-late", "upgraded-late")
     pair = finish_upgrade(box, *after, "upgraded-late")
-    return {"early": early, "late": late}, [gone_early, gone_late], {"upgraded early": (before[0], new_early), "upgraded late": pair}
+    return {"early": early, "late": late}, [gone_early, gone_late], {"upgraded early": (before[0], new_early), "upgraded late": pair}, far
 
 
 def test(box):
     box.configure(RingSize="4M", SidebandSize="4M")
-    named, gone, pairs = profile(box)
+    named, gone, pairs, far = profile(box)
     box.opcontrol("--dump")
     box.opcontrol("--stop")
     box.check_ledger()
@@ -165,6 +200,7 @@ def test(box):
         wrong += check_names(files, programs, variant)
     for program in gone:
         wrong += wrong_with("removed", [wanted_of(program, program.path)], files)
+    wrong += check_far(files, far)
     for what, pair in pairs.items():
         wrong += check_upgrade(what, files, *pair)
     require(not wrong, "\n".join(repr(w) for w in wrong))

@@ -4,6 +4,7 @@
 import errno
 import json
 import os
+import re
 import signal
 import socket
 import struct
@@ -36,6 +37,15 @@ STATUS, STOP, DUMP, SHUTDOWN = 1, 3, 4, 6
 
 def opcontrol(box):
     return os.path.join(box.bin, "opcontrol")
+
+
+def check_page():
+    """The man page names every key of --status --json; lost_REASON stands for the reasons."""
+    with open(os.path.join(os.environ["OPD_SOURCE"], "doc", "opcontrol.1"), encoding="utf-8") as stream:
+        page = stream.read().replace("\\-", "-").split("\n.SH STATUS\n", 1)[1].split("\n.SH ", 1)[0]
+    words = set(re.findall(r"[a-z][a-z_]*", "\n".join(line for line in page.splitlines() if re.match(r"\.(B|BR|RB) ", line))))
+    missing = (STATUS_KEYS | EVENT_KEYS | CPU_KEYS) - LOSSES - words
+    require(not missing, "opcontrol(1) does not name %s" % sorted(missing))
 
 
 def kept(box, name="daemonrc"):
@@ -278,6 +288,7 @@ def setup_while_it_runs(box):
     require(set(status) == STATUS_KEYS, "keys: %s" % sorted(set(status) ^ STATUS_KEYS))
     require(all(set(e) == EVENT_KEYS for e in status["events"]), "keys of an event: %s" % json.dumps(status["events"]))
     require(all(set(c) == CPU_KEYS for c in status["cpus"]), "keys of a CPU: %s" % json.dumps(status["cpus"]))
+    check_page()
     require((len(status["events"]), len(status["cpus"])) == (status["nr_events"], status["nr_cpus"]), "numbers of events and CPUs")
 
 

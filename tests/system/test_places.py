@@ -9,7 +9,7 @@ import shutil
 import subprocess
 
 import opdtest
-from hot import MS, PERIOD_NS, SHARE, Wanted, compile_to, hot_place, wrong_with
+from hot import MS, PERIOD_NS, SHARE, Wanted, compile_to, hot_place, own_places, wrong_with
 from opdtest import require
 
 NR_STORM = 40
@@ -203,7 +203,7 @@ def test(box):
     files = box.files()
     wrong = []
     for case in done:
-        wrong += wrong_with(case.what, [Wanted(case.filed, [hot_place(case.file, case.filed)], SHARE, MS * 5)], files)
+        wrong += wrong_with(case.what, [Wanted(case.filed, [hot_place(case.file, case.filed)], SHARE, MS * 5, own_places(case.file, case.filed))], files)
     require(not wrong, "\n".join(wrong))
     check_storm(files, path, cpu_s)
     check_twins(files, twin_paths)

@@ -281,6 +281,31 @@ static void a_line_too_long_is_passed_over(void **state)
 	opd_jit_map_free(&map);
 }
 
+/* The file is never written again: the reading that comes to the limit is the one that counts it, and the one before it does not. */
+static void what_is_beyond_the_limit_is_counted(void **state)
+{
+	struct box *box = *state;
+	int fd = openat(box->fd, "map", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	struct opd_jit_map map = new_map();
+	struct opd_perf_map perf_map = { 0 };
+
+	assert_int_equal(pwrite(fd, "\n7f0000000000 40 at the end\n", 28, OPD_PERF_MAP_MAX_BYTES - 28), 28);
+	read_map(&perf_map, fd, &map, 1000);
+	assert_at(&map, BASE, 1, "at the end", 0);
+	assert_int_equal(counters[OP_JIT_refused_size], 0);
+	assert_int_equal(pwrite(fd, "7f0000000040 40 behind it\n", 26, OPD_PERF_MAP_MAX_BYTES), 26);
+	read_map(&perf_map, fd, &map, 2000);
+	assert_int_equal(counters[OP_JIT_refused_size], 1);
+	perf_map = (struct opd_perf_map){ 0 };
+	read_map(&perf_map, fd, &map, 3000);
+	assert_int_equal(counters[OP_JIT_refused_size], 2);
+	read_map(&perf_map, fd, &map, 4000);
+	assert_int_equal(counters[OP_JIT_refused_size], 2);
+	assert_at(&map, BASE + 0x40, 5000, "", 0);
+	close(fd);
+	opd_jit_map_free(&map);
+}
+
 /* ---- jitdump ---- */
 
 static void put_words(int fd, const uint64_t *words, size_t nr_words)
@@ -388,10 +413,10 @@ static void check_files(const struct box *box)
 {
 	struct opd_jit_owner owner;
 
-	opd_jit_owner_init(&owner, (uint32_t)getpid());
+	opd_jit_owner_init(&owner, (uint32_t)getpid(), 0);
 	assert_true(owner.is_known);
 	assert_int_equal(owner.uid, geteuid());
-	assert_true(owner.began_s > 0 && owner.began_s <= op_clock_ns(CLOCK_REALTIME) / OP_NS_PER_S);
+	assert_true(owner.began_ns > 0 && owner.began_ns <= op_clock_ns(CLOCK_REALTIME));
 	assert_int_equal(mknodat(box->fd, "plain", S_IFREG | 0644, 0), 0);
 	assert_int_equal(mknodat(box->fd, "fifo", S_IFIFO | 0644, 0), 0);
 	assert_int_equal(mkdirat(box->fd, "dir", 0755), 0);
@@ -406,7 +431,7 @@ static void check_files(const struct box *box)
 		assert_int_equal(open_as(&owner, box, "plain"), -EPERM);
 	}
 	opd_jit_owner_close(&owner);
-	opd_jit_owner_init(&owner, 4000000000u);
+	opd_jit_owner_init(&owner, 4000000000u, 0);
 	assert_false(owner.is_known);
 	assert_int_equal(open_as(&owner, box, "plain"), -ENOENT);
 	opd_jit_owner_close(&owner);
@@ -451,7 +476,7 @@ static void an_ended_process_is_its_parents(void **state)
 	opd_jit_owner_close(&owner);
 	opd_jit_owner_init_ended(&owner, (uint32_t)pid, (uint32_t)getpid(), op_now_ns() - 100 * (uint64_t)OP_NS_PER_S);
 	assert_true(owner.is_known);
-	assert_in_range(owner.began_s, op_clock_ns(CLOCK_REALTIME) / OP_NS_PER_S - 102, op_clock_ns(CLOCK_REALTIME) / OP_NS_PER_S - 98);
+	assert_in_range(owner.began_ns, op_clock_ns(CLOCK_REALTIME) - 102 * (uint64_t)OP_NS_PER_S, op_clock_ns(CLOCK_REALTIME) - 98 * (uint64_t)OP_NS_PER_S);
 	assert_int_equal(open_as(&owner, box, "plain"), 0);
 	if (!geteuid()) {
 		assert_int_equal(fchownat(box->fd, "plain", 12345, 0, 0), 0);
@@ -462,12 +487,38 @@ static void an_ended_process_is_its_parents(void **state)
 
 static void a_file_from_before_the_process_is_not_its(void **state OP_UNUSED)
 {
-	const struct opd_jit_owner owner = { .began_s = 1000 };
-	struct stat st = { .st_mtim.tv_sec = 900 };
+	const struct opd_jit_owner owner = { .began_ns = 1000 * (uint64_t)OP_NS_PER_S };
+	struct stat st = { .st_mtim = { .tv_sec = 999, .tv_nsec = 970000000 } };
 
 	assert_true(opd_jit_owner_is_older(&owner, &st));
-	st.st_mtim.tv_sec = 1000;
+	st.st_mtim.tv_nsec = 990000000; /* the stamp of the tick before */
 	assert_false(opd_jit_owner_is_older(&owner, &st));
+	st.st_mtim.tv_nsec = 0; /* of a file system with whole seconds */
+	assert_false(opd_jit_owner_is_older(&owner, &st));
+	st.st_mtim.tv_sec = 997;
+	assert_true(opd_jit_owner_is_older(&owner, &st));
+}
+
+/* The map of the program before exec has the number of the process, and is younger than it. */
+static void a_file_from_before_the_exec_is_not_its(void **state OP_UNUSED)
+{
+	const struct timespec a_moment = { .tv_nsec = 100 * OP_NS_PER_MS };
+	struct opd_jit_owner owner;
+	struct stat st = { 0 };
+	uint64_t written_ns;
+
+	nanosleep(&a_moment, NULL);
+	written_ns = op_clock_ns(CLOCK_REALTIME) - 50 * OP_NS_PER_MS;
+	st.st_mtim = (struct timespec){ .tv_sec = (time_t)(written_ns / OP_NS_PER_S), .tv_nsec = (long)(written_ns % OP_NS_PER_S) | 1 };
+	opd_jit_owner_init(&owner, (uint32_t)getpid(), op_now_ns());
+	assert_true(opd_jit_owner_is_older(&owner, &st));
+	opd_jit_owner_close(&owner);
+	opd_jit_owner_init(&owner, (uint32_t)getpid(), 0);
+	assert_false(opd_jit_owner_is_older(&owner, &st));
+	opd_jit_owner_close(&owner);
+	opd_jit_owner_init(&owner, (uint32_t)getpid(), op_now_ns() - 70 * OP_NS_PER_MS);
+	assert_false(opd_jit_owner_is_older(&owner, &st));
+	opd_jit_owner_close(&owner);
 }
 
 /* ---- all together, with this very process ---- */
@@ -534,6 +585,7 @@ int main(void)
 		box_test(a_map_grows),
 		box_test(a_map_is_written_anew),
 		box_test(a_line_too_long_is_passed_over),
+		box_test(what_is_beyond_the_limit_is_counted),
 		box_test(a_dump_grows),
 		box_test(a_dump_that_makes_no_sense_ends),
 		box_test(what_is_no_dump_is_refused),
@@ -541,6 +593,7 @@ int main(void)
 		box_test(files_are_read_without_openat2),
 		box_test(an_ended_process_is_its_parents),
 		cmocka_unit_test(a_file_from_before_the_process_is_not_its),
+		cmocka_unit_test(a_file_from_before_the_exec_is_not_its),
 		cmocka_unit_test(a_sample_finds_its_function),
 		cmocka_unit_test(names_of_mappings),
 	};

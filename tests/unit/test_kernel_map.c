@@ -90,6 +90,26 @@ static void text_and_modules(void **state)
 	opd_kernel_map_free(&map);
 }
 
+/* A module that hundreds of others use has all their names in its line. */
+static void a_line_of_any_length(void **state)
+{
+	struct opd_kernel_map map;
+	char lines[20000];
+	size_t at;
+
+	at = (size_t)snprintf(lines, sizeof(lines), "nf_tables 4096 800 ");
+	while (at < sizeof(lines) - 200)
+		at += (size_t)snprintf(lines + at, sizeof(lines) - at, "nft_module_%zu,", at);
+	snprintf(lines + at, sizeof(lines) - at, " Live 0xffffffffc0001000\nxfs 8192 0 - Live 0xffffffffc0010000\n");
+	write_file("kallsyms", "ffffffff81000000 T _text\nffffffff82000000 T _etext\n");
+	write_file("modules", lines);
+	assert_int_equal(opd_kernel_map_init(&map, *state, dir, dir, NULL), 0);
+	assert_string_equal(name_of(*state, opd_kernel_map_find(&map, 0xffffffffc0001ffe, 1)), "nf_tables");
+	assert_string_equal(name_of(*state, opd_kernel_map_find(&map, 0xffffffffc0010000, 1)), "xfs");
+	assert_int_equal(map.nr_ranges, 2);
+	opd_kernel_map_free(&map);
+}
+
 static void vmlinux_takes_the_text(void **state)
 {
 	struct opd_kernel_map map;
@@ -268,7 +288,7 @@ static void run_time_code_that_was_there_before(void **state)
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = { T(text_and_modules), T(vmlinux_takes_the_text), T(hidden_addresses),
+	const struct CMUnitTest tests[] = { T(text_and_modules), T(a_line_of_any_length), T(vmlinux_takes_the_text), T(hidden_addresses),
 					    T(run_time_code_comes_and_goes), T(modules_come_and_go),
 					    T(run_time_code_that_was_there_before),
 					    T(another_kernel_is_another_image), T(a_vmlinux_that_was_touched_is_the_same),

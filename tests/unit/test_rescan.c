@@ -2,6 +2,8 @@
 /* After a loss in the side band: what /proc tells of real processes, and of what has gone. */
 #include "tests/unit/cmocka_all.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -183,6 +185,76 @@ static void lists_once_a_second(void **state OP_UNUSED)
 	assert_int_equal(rescan.nr_lists, 2);
 }
 
+/* ---- what no record tells ---- */
+
+static void *map_new_file(const char *name, void *at)
+{
+	int fd, flags = at ? MAP_FIXED : 0;
+	char path[64];
+	void *memory;
+
+	snprintf(path, sizeof(path), "/tmp/%s.XXXXXX", name);
+	fd = mkostemp(path, O_CLOEXEC);
+	assert_true(fd >= 0);
+	unlink(path);
+	assert_int_equal(ftruncate(fd, 4096), 0);
+	memory = mmap(at, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | flags, fd, 0);
+	assert_ptr_not_equal(memory, MAP_FAILED);
+	close(fd);
+	return memory;
+}
+
+static const char *sampled_name(uint64_t ip)
+{
+	struct opd_resolved resolved = resolve_at((uint32_t)getpid(), ip, resolver.now_ns + 1);
+
+	return op_dcookie_row(table, resolved.location.cookie)->id.name.name;
+}
+
+/* At the next check, and with what is sampled most. */
+static void what_lies_over_other_code_is_seen(void **state OP_UNUSED)
+{
+	uint32_t pid = (uint32_t)getpid();
+	void *memory = map_new_file("opd-first", NULL), *rare = map_new_file("opd-rare", NULL);
+	uint64_t at = (uint64_t)(uintptr_t)memory, rare_at = (uint64_t)(uintptr_t)rare, nr_rereads;
+
+	assert_int_equal(opd_proc_scan_pid(&resolver.processes, table, pid, resolver.now_ns), 0);
+	for (int i = 0; i < 5; i++) {
+		assert_non_null(strstr(sampled_name(at + 8), "opd-first"));
+		assert_non_null(strstr(sampled_name(rare_at + 8 * (i > 2)), "opd-rare"));
+	}
+	assert_non_null(strstr(sampled_name(at + 8), "opd-first"));
+	nr_rereads = resolver.nr_rereads;
+	resolver.now_ns = op_now_ns();
+	opd_resolve_check(&resolver);
+	assert_int_equal(resolver.nr_rereads, nr_rereads);
+	map_new_file("opd-second", memory);
+	for (int i = 0; i < 10; i++)
+		assert_non_null(strstr(sampled_name(at + 8), "opd-first"));
+	resolver.now_ns += OP_NS_PER_MS;
+	opd_resolve_check(&resolver);
+	assert_non_null(strstr(sampled_name(at + 8), "opd-first"));
+	resolver.now_ns += OP_NS_PER_S;
+	opd_resolve_check(&resolver);
+	assert_non_null(strstr(sampled_name(at + 8), "opd-second"));
+	assert_int_equal(resolver.nr_rereads, nr_rereads + 1);
+	assert_non_null(strstr(sampled_name(rare_at), "opd-rare"));
+	munmap(memory, 4096);
+	munmap(rare, 4096);
+}
+
+static void what_is_not_mapped_is_nothing_else(void **state OP_UNUSED)
+{
+	uint64_t at = (uint64_t)(uintptr_t)map_new_file("opd-first", NULL);
+
+	assert_false(opd_proc_has_other((uint32_t)getpid(), at + 8, 0, 8));
+	assert_true(opd_proc_has_other((uint32_t)getpid(), at + 8, 0, 4096 + 8));
+	assert_true(opd_proc_has_other((uint32_t)getpid(), at + 8, UINT64_MAX, 8));
+	munmap((void *)(uintptr_t)at, 4096);
+	assert_false(opd_proc_has_other((uint32_t)getpid(), at + 8, UINT64_MAX, 8));
+	assert_false(opd_proc_has_other(NO_PID, at + 8, UINT64_MAX, 8));
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -195,6 +267,8 @@ int main(void)
 		T(a_sample_asks_at_once),
 		T(a_sample_after_the_end_is_nobodys),
 		T(lists_once_a_second),
+		T(what_lies_over_other_code_is_seen),
+		T(what_is_not_mapped_is_nothing_else),
 	};
 
 	return cmocka_run_group_tests_name("rescan", tests, NULL, NULL);
