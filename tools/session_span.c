@@ -86,27 +86,13 @@ static int take_newest(const char *path, unsigned char type OP_UNUSED, void *arg
 	return 0;
 }
 
-/* Who may not look at the lock cannot know that nobody is there. */
-static bool is_written(const struct search *search, const char *name)
-{
-	struct op_text lock = { 0 };
-	bool hidden;
-
-	if (strcmp(name, CURRENT))
-		return false;
-	op_text_printf(&lock, "%s/" OP_SESSION_LOCK, search->session_dir);
-	hidden = access(op_text_get(&lock), R_OK) < 0 && errno == EACCES;
-	op_text_free(&lock);
-	return hidden || op_session_is_locked(search->session_dir);
-}
-
 /* A session that a daemon writes may have samples of this moment; that of one that was killed has them until its files were changed last. */
 static uint64_t end_of_open(const struct search *search, const char *name, int dir_fd, uint64_t ledger_end_ns)
 {
 	static const char *const tops[] = { "{root}", "{kern}" };
 	struct newest newest = { .dir_fd = dir_fd };
 
-	if (is_written(search, name))
+	if (!strcmp(name, CURRENT) && op_session_is_locked(search->session_dir))
 		return op_max_u64(ledger_end_ns, op_sys_wall_ns());
 	for (size_t i = 0; i < op_array_size(tops); i++)
 		if (op_session_walk(dir_fd, tops[i], take_newest, &newest))
@@ -132,7 +118,8 @@ static int read_span(const struct search *search, struct found *found)
 /* A current session in which nothing was counted yet, or what is left of closing one. */
 static bool has_nothing(int dir_fd)
 {
-	return faccessat(dir_fd, "{root}", F_OK, AT_SYMLINK_NOFOLLOW) < 0 && faccessat(dir_fd, "{kern}", F_OK, AT_SYMLINK_NOFOLLOW) < 0;
+	return faccessat(dir_fd, "{root}", F_OK, AT_SYMLINK_NOFOLLOW) < 0 &&
+	       faccessat(dir_fd, "{kern}", F_OK, AT_SYMLINK_NOFOLLOW) < 0;
 }
 
 /* Takes the name and, when it is wanted, the descriptor over. */

@@ -22,6 +22,7 @@ bool opr_span_is_given(const struct opr_span *span) OP_NONNULL;
  * the current session is closed and another begins, names say nothing. To be closed and freed by the caller. 0; -ENOENT when there is none, and the message says what
  * there is; another -errno.
  */
-int opr_span_find(const struct opr_span *span, const char *session_dir, struct opr_words *sessions, int **ret_fds) OP_NONNULL OP_MUST_CHECK;
+int opr_span_find(const struct opr_span *span, const char *session_dir, struct opr_words *sessions,
+		  int **ret_fds) OP_NONNULL OP_MUST_CHECK;
 
 #endif
