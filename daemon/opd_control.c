@@ -2,6 +2,7 @@
 /* The control socket and the signals, as jobs for the sync thread; and what is done with the jobs when they come back. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
@@ -10,7 +11,12 @@
 #include "daemon/opd_state.h"
 #include "libop/clock.h"
 #include "libop/control.h"
+#include "libop/file.h"
+#include "libop/parse.h"
+#include "libop/session.h"
 #include "libop/sys.h"
+
+#define SYSTEMD_PID 1
 
 struct opd_job *opd_job_new(enum opd_job_kind kind, void *arg)
 {
@@ -174,12 +180,36 @@ void opd_job_done(struct opd *opd, struct opd_job *job)
 
 /* ---- the socket ---- */
 
+/* The pid in the lock of the session directory; 0: none. */
+static pid_t read_lock_pid(const struct opd *opd)
+{
+	struct op_text path = { 0 };
+	uint64_t pid = 0;
+	char *text;
+
+	op_text_printf(&path, "%s/" OP_SESSION_LOCK, opd->session_dir);
+	if (!path.failed && !op_file_read(AT_FDCWD, path.data, 32, &text)) {
+		if (op_parse_u64(text, 1, INT_MAX, &pid) < 0)
+			pid = 0;
+		free(text);
+	}
+	op_text_free(&path);
+	return (pid_t)pid;
+}
+
 static int explain_listen(const struct opd *opd, int err)
 {
 	const char *path = opd->config.control_socket;
+	pid_t pid;
 
-	if (err == -EADDRINUSE)
-		return opd_fail("another opd answers on the control socket %s", path);
+	if (err == -EADDRINUSE) {
+		pid = opd_server_find_listener(path);
+		if (pid == SYSTEMD_PID && op_session_is_locked(opd->session_dir))
+			pid = read_lock_pid(opd);
+		if (pid == SYSTEMD_PID)
+			return opd_fail("opd.socket listens on the control socket %s: systemctl start opd.service starts opd", path);
+		return opd_fail("another opd (pid %d) answers on the control socket %s", (int)pid, path);
+	}
 	return opd_fail("cannot listen on the control socket %s: %s", path, strerror(-err));
 }
 

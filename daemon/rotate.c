@@ -74,12 +74,10 @@ int opd_rotate_save(struct opd_sync *sync, struct opd_job *job)
 
 	opd_visit_all(&sync->visits);
 	opd_count_flush(&sync->pipeline->count);
-	if (!sync->book.begun)
-		return -ENODATA;
 	err = opd_book_sum(&sync->book, OP_SESSION_saved, &ledger);
 	if (err)
 		return err;
-	err = change_session(sync, &ledger, job, job->name);
+	err = opd_book_is_empty(&ledger) ? -ENODATA : change_session(sync, &ledger, job, job->name);
 	op_session_ledger_free(&ledger);
 	return err;
 }

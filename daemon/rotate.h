@@ -30,7 +30,7 @@ void opd_rotate_if_due(struct opd_sync *sync, uint64_t now_ns) OP_NONNULL;
 
 /*
  * OPD_JOB_SAVE: takes what is in the rings, closes the session under the job's name and has it written to the disk by a thread that gives the job back. -EEXIST,
- * -ENODATA: nothing was ever counted in it; another -errno; then the job is the caller's, and the session as it was.
+ * -ENODATA: nothing was taken in it; another -errno; then the job is the caller's, and the session as it was.
  */
 int opd_rotate_save(struct opd_sync *sync, struct opd_job *job) OP_NONNULL OP_MUST_CHECK;
 

@@ -73,24 +73,58 @@ static int make_parent(const char *path)
 	return err;
 }
 
+/* Connects without waiting. 0 and a descriptor, or -errno. */
+static int try_connect(const struct sockaddr_un *address, int *ret_fd)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), err;
+
+	if (fd < 0)
+		return -errno;
+	err = connect(fd, (const struct sockaddr *)address, sizeof(*address)) < 0 ? -errno : 0;
+	if (err)
+		close(fd);
+	else
+		*ret_fd = fd;
+	return err;
+}
+
+static bool find_peer(int fd, struct ucred *peer)
+{
+	socklen_t nr_bytes = sizeof(*peer);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, peer, &nr_bytes);
+}
+
+pid_t opd_server_find_listener(const char *path)
+{
+	struct sockaddr_un address;
+	struct ucred peer;
+	pid_t pid = 0;
+	int fd;
+
+	if (fill_address(path, &address) < 0 || try_connect(&address, &fd) < 0)
+		return 0;
+	if (find_peer(fd, &peer))
+		pid = peer.pid;
+	close(fd);
+	return pid;
+}
+
 /* Removes a socket file that nobody listens on. 0 when the path is free now. */
 static int remove_stale(const char *path, const struct sockaddr_un *address)
 {
 	struct stat st;
-	int fd, err = 0;
+	int fd = -1, err;
 
 	if (lstat(path, &st) < 0)
 		return errno == ENOENT ? 0 : -errno;
 	if (!S_ISSOCK(st.st_mode))
 		return -ENOTSOCK;
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return -errno;
-	if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) < 0)
-		err = errno;
-	close(fd);
-	if (err != ECONNREFUSED)
-		return err == ENOENT ? 0 : -EADDRINUSE;
+	err = try_connect(address, &fd);
+	if (fd >= 0)
+		close(fd);
+	if (err != -ECONNREFUSED)
+		return err == -ENOENT ? 0 : -EADDRINUSE;
 	return unlink(path) < 0 && errno != ENOENT ? -errno : 0;
 }
 
@@ -272,11 +306,8 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 static bool peer_may_all(int fd)
 {
 	struct ucred peer;
-	socklen_t nr_bytes = sizeof(peer);
 
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &nr_bytes) < 0)
-		return false;
-	return peer.uid == 0 || peer.uid == geteuid();
+	return find_peer(fd, &peer) && (peer.uid == 0 || peer.uid == geteuid());
 }
 
 /* A free place, or that of the client which has been silent for the longest time; NULL when all have requests under way. */

@@ -40,6 +40,9 @@ typedef void (*opd_server_handler)(void *context, struct opd_client client, enum
  */
 int opd_server_listen(const char *path, int *ret_fd) OP_NONNULL OP_MUST_CHECK;
 
+/* The process that listens at `path`; 0 when there is none, or nobody says. Behind a socket that systemd made it is systemd. */
+pid_t opd_server_find_listener(const char *path) OP_NONNULL OP_MUST_CHECK;
+
 /*
  * Serves the listening socket `listen_fd` (SOCK_SEQPACKET), which the server closes at its end, on `loop`. `unlink_path`: a
  * socket file that is to be removed at the end if it is still the one of now, or NULL. 0 and a server that opd_server_close

@@ -119,8 +119,11 @@ int ctl_fail_mute(const struct opcontrol *ctl, const struct ctl_daemon *daemon);
 /* Sends a request without payload in its reply, and says which one when it fails. */
 int ctl_request(const struct opcontrol *ctl, enum op_control_command command) OP_MUST_CHECK;
 
-/* Ends the daemon: asks, then insists. That somebody else has asked is as good. */
-int ctl_end_daemon(const struct opcontrol *ctl, const struct ctl_daemon *daemon) OP_MUST_CHECK;
+/*
+ * Ends the daemon: asks, then insists. That somebody else has asked is as good. *ret_ended: it is gone, also when it could not write the last samples, or did not take the
+ * request, which makes it 1.
+ */
+int ctl_end_daemon(const struct opcontrol *ctl, const struct ctl_daemon *daemon, bool *ret_ended) OP_MUST_CHECK;
 
 /* ---- opcontrol_spawn.c ---- */
 

@@ -240,24 +240,29 @@ static int await_end(const struct opcontrol *ctl, pid_t pid, int pidfd, bool ask
 }
 
 /* The pid may have been given to another process between the question and here: looked at once more, held by the pidfd. */
-static int end_process(const struct opcontrol *ctl, pid_t pid, bool present, bool asked)
+static int end_process(const struct opcontrol *ctl, pid_t pid, bool present, bool asked, bool *ret_ended)
 {
 	int pidfd = open_pidfd(pid), rc = 0;
+
+	*ret_ended = pidfd < 0 && errno == ESRCH;
 
 	if (pidfd < 0 && errno == ESRCH)
 		return 0;
 	if (pidfd < 0)
 		return ctl_fail("cannot watch opd (pid %d): %s", (int)pid, strerror(errno));
+	*ret_ended = true;
 	if (is_daemon(pid)) {
-		if (present)
-			asked = !send_request(ctl, OP_CONTROL_SHUTDOWN, SHUTDOWN_MS, true);
-		rc = await_end(ctl, pid, pidfd, asked);
+		if (present) {
+			rc = send_request(ctl, OP_CONTROL_SHUTDOWN, SHUTDOWN_MS, true);
+			asked = !rc;
+		}
+		*ret_ended = !await_end(ctl, pid, pidfd, asked);
 	}
 	close(pidfd);
-	return rc;
+	return *ret_ended ? rc : 1;
 }
 
-int ctl_end_daemon(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
+int ctl_end_daemon(const struct opcontrol *ctl, const struct ctl_daemon *daemon, bool *ret_ended)
 {
 	bool present = daemon->presence == CTL_PRESENT;
 	struct op_text path = { 0 };
@@ -269,9 +274,9 @@ int ctl_end_daemon(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
 	}
 	puts("Killing daemon.");
 	fflush(stdout);
-	rc = end_process(ctl, daemon->pid, present, daemon->ending);
+	rc = end_process(ctl, daemon->pid, present, daemon->ending, ret_ended);
 	lock_path(ctl, &path);
-	if (!rc && read_lock(op_text_get(&path)) == daemon->pid)
+	if (*ret_ended && read_lock(op_text_get(&path)) == daemon->pid)
 		remove_stale_lock(ctl, op_text_get(&path));
 	op_text_free(&path);
 	return rc;

@@ -163,11 +163,12 @@ int ctl_run_stop(struct opcontrol *ctl)
 int ctl_run_shutdown(struct opcontrol *ctl)
 {
 	struct ctl_daemon daemon;
+	bool ended;
 	int rc = ctl_find_daemon(ctl, &daemon);
 
 	if (rc)
 		return rc;
-	rc = daemon.presence == CTL_ABSENT ? say_not_running() : ctl_end_daemon(ctl, &daemon);
+	rc = daemon.presence == CTL_ABSENT ? say_not_running() : ctl_end_daemon(ctl, &daemon, &ended);
 	ctl_daemon_free(&daemon);
 	return rc;
 }
@@ -175,12 +176,13 @@ int ctl_run_shutdown(struct opcontrol *ctl)
 int ctl_run_deinit(struct opcontrol *ctl)
 {
 	struct ctl_daemon daemon;
+	bool ended;
 	int rc = ctl_find_daemon(ctl, &daemon);
 
 	if (rc)
 		return rc;
 	if (daemon.presence != CTL_ABSENT)
-		rc = ctl_end_daemon(ctl, &daemon);
+		rc = ctl_end_daemon(ctl, &daemon, &ended);
 	ctl_verbose(ctl, "Nothing to unload: opd uses perf events, which are part of the kernel.");
 	ctl_daemon_free(&daemon);
 	return rc;
@@ -195,13 +197,15 @@ int ctl_say_setup_waits(void)
 int ctl_restart_daemon(struct opcontrol *ctl, const struct ctl_daemon *daemon)
 {
 	bool running = daemon->presence == CTL_PRESENT && daemon->status->state == OP_DAEMON_RUNNING;
-	int rc = ctl_end_daemon(ctl, daemon);
+	bool ended;
+	int unwritten = ctl_end_daemon(ctl, daemon, &ended), rc;
 
-	if (!rc)
-		rc = ctl_load_setup(ctl, true);
+	if (!ended)
+		return unwritten;
+	rc = ctl_load_setup(ctl, true);
 	if (!rc)
 		rc = running ? ctl_run_start(ctl) : ctl_run_start_daemon(ctl);
-	return rc;
+	return rc ? rc : unwritten;
 }
 
 static int clear_session(const struct opcontrol *ctl)

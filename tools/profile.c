@@ -185,14 +185,26 @@ static int open_memory(struct opr_profile *profile, size_t parent)
 	return list_session(session);
 }
 
-static int open_session(struct opr_profile *profile, const char *session_dir, const char *name, const struct opr_spec *spec)
+static int open_session_dir(struct opr_profile *profile, size_t index, const char *path)
 {
+	int fd;
+
+	if (index >= profile->nr_held)
+		return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = profile->held_fds[index];
+	profile->held_fds[index] = -1;
+	return fd;
+}
+
+static int open_session(struct opr_profile *profile, const char *session_dir, size_t index, const struct opr_spec *spec)
+{
+	const char *name = spec->sessions.words[index];
 	struct opr_session *session = add_session(profile, session_path(session_dir, name), NULL);
 	int err;
 
 	if (!session)
 		return opr_no_memory();
-	session->dir_fd = open(session->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	session->dir_fd = open_session_dir(profile, index, session->path);
 	if (session->dir_fd < 0 && (errno == ENOENT || errno == ENOTDIR))
 		return opr_error(-ENOENT, "there is no session '%s': %s does not exist. " REMEDY, name, session->path);
 	if (session->dir_fd < 0)
@@ -252,12 +264,9 @@ static int open_sessions(struct opr_profile *profile, const char *session_dir, c
 	size_t nr_files = 0;
 	int err = 0;
 
-	for (size_t i = 0; i < spec->sessions.nr_words && !err; i++) {
-		const char *name = spec->sessions.words[i];
-
-		if (!opr_words_have(&spec->session_exclude, name))
-			err = open_session(profile, session_dir, name, spec);
-	}
+	for (size_t i = 0; i < spec->sessions.nr_words && !err; i++)
+		if (!opr_words_have(&spec->session_exclude, spec->sessions.words[i]))
+			err = open_session(profile, session_dir, i, spec);
 	for (size_t i = 0; i < profile->nr_sessions; i++)
 		nr_files += profile->sessions[i].list.nr_files;
 	return !err && !nr_files ? report_no_files(profile) : err;
@@ -280,10 +289,14 @@ static char *jit_object_path(const char *sample_path, int32_t tgid)
 	return op_text_steal(&path);
 }
 
-/* The real path of a session, in an archive the one that it had. NULL: it has none, or no memory. */
-static char *find_home(const struct opr_archive *archive, const char *path)
+/* The real path of a session, whatever it is called by now, in an archive the one that it had. NULL: it has none, or no memory. */
+static char *find_home(const struct opr_archive *archive, int dir_fd)
 {
-	char *real = realpath(path, NULL), *home = real ? opr_archive_to_home(archive, real) : NULL;
+	char path[32], *real, *home;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", dir_fd);
+	real = realpath(path, NULL);
+	home = real ? opr_archive_to_home(archive, real) : NULL;
 
 	free(real);
 	return home;
@@ -299,7 +312,7 @@ static int find_jit_object(const struct opr_archive *archive, struct opr_session
 
 	if (!err && !faccessat(session->dir_fd, below, F_OK, 0)) {
 		if (!session->real_path)
-			session->real_path = find_home(archive, session->path);
+			session->real_path = find_home(archive, session->dir_fd);
 		op_text_printf(&path, "%s/%s", session->real_path ? session->real_path : session->path, below);
 		*ret_path = op_text_steal(&path);
 		err = *ret_path ? 0 : -ENOMEM;
@@ -537,6 +550,10 @@ void opr_profile_free(struct opr_profile *profile)
 		free(profile->sessions[i].real_path);
 		free(profile->sessions[i].cgroup);
 	}
+	for (size_t i = 0; i < profile->nr_held; i++)
+		if (profile->held_fds[i] >= 0)
+			close(profile->held_fds[i]);
+	free(profile->held_fds);
 	free(profile->files);
 	free(profile->parts);
 	free(profile->sessions);

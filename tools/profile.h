@@ -46,6 +46,8 @@ struct opr_profile {
 	struct opr_session *sessions;
 	size_t nr_sessions;
 	const struct opr_archive *archive; /* that the sessions lie in; NULL: none */
+	int *held_fds; /* directories of the specification's sessions, in their order, set before they are opened; taken over, -1 then. NULL: they are opened by name */
+	size_t nr_held;
 	bool add_sessions; /* the same file of two sessions is added up */
 	struct opr_file *files;
 	size_t nr_files;

@@ -20,8 +20,9 @@ static int open_archive(struct opr_selection *selection)
 }
 
 /* The sessions of a span take the place of the current one. */
-static int choose_sessions(struct opr_spec *spec, const struct opr_selection_options *options, const char *session_dir)
+static int choose_sessions(struct opr_selection *selection, const struct opr_selection_options *options)
 {
+	struct opr_spec *spec = &selection->spec;
 	struct opr_span span;
 	int err = opr_span_parse(&span, options->since, options->until);
 
@@ -31,7 +32,10 @@ static int choose_sessions(struct opr_spec *spec, const struct opr_selection_opt
 		return opr_error(-EINVAL, "session: and --since or --until do not go together: either names the sessions");
 	spec->add_sessions = true;
 	opr_words_free(&spec->sessions);
-	return opr_span_find(&span, session_dir, &spec->sessions);
+	err = opr_span_find(&span, selection->session_dir, &spec->sessions, &selection->profile.held_fds);
+	if (!err)
+		selection->profile.nr_held = spec->sessions.nr_words;
+	return err;
 }
 
 static int arrange(struct opr_selection *selection, const struct opr_merge *merge)
@@ -60,7 +64,7 @@ int opr_selection_open(struct opr_selection *selection, const struct opr_selecti
 	if (!err)
 		err = opr_finder_init(&selection->finder, options->root, options->image_path);
 	if (!err)
-		err = choose_sessions(spec, options, selection->session_dir);
+		err = choose_sessions(selection, options);
 	if (!err)
 		err = opr_profile_open(&selection->profile, selection->session_dir, spec, &options->merge,
 				       options->exclude_dependent);

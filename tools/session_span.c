@@ -4,8 +4,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "libop/clock.h"
 #include "libop/session.h"
 #include "libop/session_ledger.h"
 #include "libop/sys.h"
@@ -13,6 +15,7 @@
 #include "tools/when.h"
 
 #define NS_PER_US 1000u
+#define CURRENT   "current"
 
 /* ---- the options ---- */
 
@@ -55,78 +58,162 @@ bool opr_span_is_given(const struct opr_span *span)
 struct found {
 	char *name;
 	uint64_t begin_us, end_us;
-	bool wanted;
+	dev_t device;
+	ino_t inode;
+	int fd; /* -1: not wanted */
 };
 
 struct search {
+	const struct opr_span *span;
+	const char *session_dir;
 	struct found *found;
 	size_t nr_found, nr_unknown;
 };
 
-/* A session that is open may have samples of this moment. */
-static int read_span(int samples_fd, const char *name, struct found *found)
+struct newest {
+	int dir_fd;
+	uint64_t changed_ns;
+};
+
+static int take_newest(const char *path, unsigned char type OP_UNUSED, void *arg)
+{
+	struct newest *newest = arg;
+	struct stat st;
+
+	if (!fstatat(newest->dir_fd, path, &st, AT_SYMLINK_NOFOLLOW))
+		newest->changed_ns =
+			op_max_u64(newest->changed_ns, (uint64_t)st.st_mtim.tv_sec * OP_NS_PER_S + (uint64_t)st.st_mtim.tv_nsec);
+	return 0;
+}
+
+/* A session that a daemon writes may have samples of this moment; that of one that was killed has them until its files were changed last. */
+static uint64_t end_of_open(const struct search *search, const char *name, int dir_fd, uint64_t ledger_end_ns)
+{
+	static const char *const tops[] = { "{root}", "{kern}" };
+	struct newest newest = { .dir_fd = dir_fd };
+
+	if (!strcmp(name, CURRENT) && op_session_is_locked(search->session_dir))
+		return op_max_u64(ledger_end_ns, op_sys_wall_ns());
+	for (size_t i = 0; i < op_array_size(tops); i++)
+		if (op_session_walk(dir_fd, tops[i], take_newest, &newest))
+			opr_verbose(OPR_TOPIC_debug, "session %s: not all files say when they were changed", name);
+	return op_max_u64(ledger_end_ns, newest.changed_ns);
+}
+
+static int read_span(const struct search *search, struct found *found)
 {
 	struct op_session_ledger ledger;
-	int fd = openat(samples_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC), err;
+	int err = op_session_ledger_read(found->fd, &ledger, NULL);
 
-	if (fd < 0)
-		return -errno;
-	err = op_session_ledger_read(fd, &ledger, NULL);
-	close(fd);
 	if (err)
 		return err;
+	if (ledger.ended == OP_SESSION_open)
+		ledger.end_ns = end_of_open(search, found->name, found->fd, ledger.end_ns);
 	found->begin_us = ledger.begin_ns / NS_PER_US;
-	found->end_us = (ledger.ended == OP_SESSION_open ? op_max_u64(ledger.end_ns, op_sys_wall_ns()) : ledger.end_ns) / NS_PER_US;
+	found->end_us = ledger.end_ns / NS_PER_US;
 	op_session_ledger_free(&ledger);
 	return 0;
 }
 
-static int add(struct search *search, const char *name, const struct found *times)
+/* A current session in which nothing was counted yet, or what is left of closing one. */
+static bool has_nothing(int dir_fd)
+{
+	return faccessat(dir_fd, "{root}", F_OK, AT_SYMLINK_NOFOLLOW) < 0 &&
+	       faccessat(dir_fd, "{kern}", F_OK, AT_SYMLINK_NOFOLLOW) < 0;
+}
+
+/* Takes the name and, when it is wanted, the descriptor over. */
+static int keep(struct search *search, struct found *times)
 {
 	struct found *found = reallocarray(search->found, search->nr_found + 1, sizeof(*found));
+	bool wanted = times->end_us >= search->span->since_us && times->begin_us <= search->span->until_us;
 
 	if (!found)
 		return -ENOMEM;
 	search->found = found;
 	found[search->nr_found] = *times;
-	found[search->nr_found].name = strdup(name);
-	if (!found[search->nr_found].name)
-		return -ENOMEM;
+	if (!wanted)
+		found[search->nr_found].fd = -1;
+	else
+		times->fd = -1;
+	times->name = NULL;
 	search->nr_found++;
 	return 0;
 }
 
-static int look_at(const struct opr_span *span, int samples_fd, const char *name, struct search *search)
+static int look_into(struct search *search, struct found *found)
 {
-	struct found found = { 0 };
-	int err;
+	int err = read_span(search, found);
 
-	if (*name == '.')
+	if (!err)
+		return keep(search, found);
+	if (err == -ENOENT && has_nothing(found->fd))
 		return 0;
-	err = read_span(samples_fd, name, &found);
-	if (err == -ENOTDIR)
-		return 0;
-	if (err) {
-		search->nr_unknown++;
-		opr_verbose(OPR_TOPIC_debug, "session %s: when it was taken is not known: %s", name, strerror(-err));
-		return err == -ENOMEM ? err : 0;
-	}
-	found.wanted = found.end_us >= span->since_us && found.begin_us <= span->until_us;
-	return add(search, name, &found);
+	search->nr_unknown++;
+	opr_verbose(OPR_TOPIC_debug, "session %s: when it was taken is not known: %s", found->name, strerror(-err));
+	return err == -ENOMEM ? err : 0;
 }
 
-static int look_around(const struct opr_span *span, const char *path, struct search *search)
+/* True for the session that was the current one, and looked at first: by now it is closed, and this is its name. */
+static bool was_current(struct search *search, struct found *again)
+{
+	struct found *first = search->found;
+
+	if (!search->nr_found || first->inode != again->inode || first->device != again->device)
+		return false;
+	free(first->name);
+	first->name = again->name;
+	again->name = NULL;
+	return true;
+}
+
+static int open_found(int samples_fd, struct found *found)
+{
+	struct stat st;
+
+	found->fd = openat(samples_fd, found->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (found->fd < 0 || fstat(found->fd, &st) < 0)
+		return -errno;
+	found->device = st.st_dev;
+	found->inode = st.st_ino;
+	return 0;
+}
+
+static int look_at(struct search *search, int samples_fd, const char *name)
+{
+	struct found found = { .name = strdup(name), .fd = -1 };
+	int err = found.name ? open_found(samples_fd, &found) : -ENOMEM;
+
+	if (!err && !was_current(search, &found)) {
+		err = look_into(search, &found);
+	} else if (err && err != -ENOTDIR && err != -ENOENT) {
+		search->nr_unknown++;
+		opr_verbose(OPR_TOPIC_debug, "session %s: %s", name, strerror(-err));
+	}
+	if (found.fd >= 0)
+		close(found.fd);
+	free(found.name);
+	return err == -ENOMEM ? err : 0;
+}
+
+/*
+ * The current session is opened before the others are listed. Whenever it is closed meanwhile, its directory is held, and those that were closed before are in the list;
+ * one that began since has no sample of before the search.
+ */
+static int look_around(struct search *search, const char *path)
 {
 	DIR *dir = opendir(path);
 	struct dirent *entry;
-	int err = 0;
+	int err;
 
 	if (!dir)
 		return opr_error(-errno, "%s: %s", path, strerror(errno));
+	err = look_at(search, dirfd(dir), CURRENT);
 	while (!err && (entry = readdir(dir)))
-		err = look_at(span, dirfd(dir), entry->d_name, search);
+		if (*entry->d_name != '.' && strcmp(entry->d_name, CURRENT))
+			err = look_at(search, dirfd(dir), entry->d_name);
 	closedir(dir);
-	return err == -ENOMEM ? opr_no_memory() : err;
+	return err ? opr_no_memory() : 0;
 }
 
 static int compare_begin(const void *a, const void *b)
@@ -161,7 +248,7 @@ static void tell(const struct search *search, size_t nr_wanted)
 	uint64_t end_us = 0;
 
 	for (size_t i = 0; i < search->nr_found; i++) {
-		if (!search->found[i].wanted)
+		if (search->found[i].fd < 0)
 			continue;
 		if (!*begin)
 			opr_when_format(search->found[i].begin_us, begin);
@@ -169,42 +256,70 @@ static void tell(const struct search *search, size_t nr_wanted)
 	}
 	opr_when_format(end_us, end);
 	fprintf(stderr, "Using %zu %s, from %s to %s.\n", nr_wanted, nr_wanted == 1 ? "session" : "sessions", begin, end);
+	if (search->nr_unknown)
+		opr_warn("%zu %s left out: when %s taken is not known (--verbose=debug names %s, session: takes them by name)",
+			 search->nr_unknown, search->nr_unknown == 1 ? "session is" : "sessions are",
+			 search->nr_unknown == 1 ? "it was" : "they were", search->nr_unknown == 1 ? "it" : "them");
 }
 
-static int take_wanted(const struct search *search, const char *path, struct opr_words *sessions)
+static int hand_over(struct search *search, struct opr_words *sessions, int *fds)
 {
 	size_t nr_wanted = 0;
 
 	for (size_t i = 0; i < search->nr_found; i++) {
-		if (!search->found[i].wanted)
+		struct found *found = &search->found[i];
+
+		if (found->fd < 0)
 			continue;
-		nr_wanted++;
-		opr_verbose(OPR_TOPIC_sfile, "session %s", search->found[i].name);
-		if (opr_words_add(sessions, search->found[i].name) < 0)
+		opr_verbose(OPR_TOPIC_sfile, "session %s", found->name);
+		if (opr_words_add(sessions, found->name) < 0)
 			return opr_no_memory();
+		fds[nr_wanted++] = found->fd;
 	}
-	if (!nr_wanted)
-		return fail_none(search, path);
-	tell(search, nr_wanted);
 	return 0;
 }
 
-int opr_span_find(const struct opr_span *span, const char *session_dir, struct opr_words *sessions)
+static int take_wanted(struct search *search, const char *path, struct opr_words *sessions, int **ret_fds)
 {
-	struct search search = { 0 };
+	size_t nr_wanted = 0;
+	int *fds, err;
+
+	for (size_t i = 0; i < search->nr_found; i++)
+		nr_wanted += search->found[i].fd >= 0;
+	if (!nr_wanted)
+		return fail_none(search, path);
+	fds = calloc(nr_wanted, sizeof(*fds));
+	err = fds ? hand_over(search, sessions, fds) : opr_no_memory();
+	if (err) {
+		free(fds);
+		return err;
+	}
+	tell(search, nr_wanted);
+	for (size_t i = 0; i < search->nr_found; i++)
+		search->found[i].fd = -1;
+	*ret_fds = fds;
+	return 0;
+}
+
+int opr_span_find(const struct opr_span *span, const char *session_dir, struct opr_words *sessions, int **ret_fds)
+{
+	struct search search = { .span = span, .session_dir = session_dir };
 	char *path = NULL;
 	int err;
 
 	if (asprintf(&path, "%s/samples", session_dir) < 0)
 		return opr_no_memory();
-	err = look_around(span, path, &search);
+	err = look_around(&search, path);
 	if (!err) {
 		if (search.nr_found)
 			qsort(search.found, search.nr_found, sizeof(*search.found), compare_begin);
-		err = take_wanted(&search, path, sessions);
+		err = take_wanted(&search, path, sessions, ret_fds);
 	}
-	for (size_t i = 0; i < search.nr_found; i++)
+	for (size_t i = 0; i < search.nr_found; i++) {
+		if (search.found[i].fd >= 0)
+			close(search.found[i].fd);
 		free(search.found[i].name);
+	}
 	free(search.found);
 	free(path);
 	return err;

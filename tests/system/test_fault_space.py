@@ -4,10 +4,14 @@
 A disk that is full, a real one, when files are made, when they grow, when the table of images and the ledger are written: what is lost is counted
 exactly, every file stays whole, opd lives, and stores again as soon as there is room.
 """
+import contextlib
 import os
+import threading
 
+import faultload
 import opdtest
 from test_dcookies import rows_and_missing
+from test_fault_tree import current, own_files
 from test_rotation import read_ledger
 from opdtest import require
 
@@ -20,6 +24,28 @@ def fill(place):
                     stream.write(bytes(nr_bytes))
             except OSError:
                 pass
+
+
+@contextlib.contextmanager
+def full(place):
+    """Also what is given back meanwhile, by files of whatever else runs here, is taken."""
+    ended = threading.Event()
+
+    def go_on():
+        while not ended.wait(0.005):
+            fill(place)
+    fill(place)
+    thread = threading.Thread(target=go_on)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def empty(place):
+    os.unlink(os.path.join(place, "ballast"))
 
 
 def event_of(box):
@@ -69,7 +95,7 @@ def lose(box, number):
 
 
 def find_room(box, place, number):
-    os.unlink(os.path.join(place, "ballast"))
+    empty(place)
     app = box.copy_work("housed-%d" % number)
 
     def is_stored():
@@ -78,28 +104,62 @@ def find_room(box, place, number):
     opdtest.wait_until(is_stored, 60, "nothing is stored although there is room")
 
 
-def grow(box, place):
-    """A file whose nodes are used up: known addresses go on, new ones are lost, then there is room again."""
+def own_file(box, app):
+    """Bytes and samples of the file with what the program itself did."""
+    (path,) = own_files(box, app)
+    return os.path.getsize(current(box, path)), sum(f.total for f in box.files(live=True) if f.path == path)
+
+
+def keeps_its_size(box, place, growing):
+    """One call of the program with more addresses than its file has nodes, on a full disk. False when it found room all the same."""
+    app, before = growing.apps[0], event_of(box)
+    nr_bytes, nr_samples = own_file(box, app)
+    with full(place):
+        growing.grow()
+        opdtest.wait_until(lambda: event_of(box)["received"] > before["received"] and event_of(box)["lost_no_space"] > before["lost_no_space"], 60,
+                           "nothing is lost on a full disk")
+        box.opcontrol("--stop")  # all that was taken is counted
+        after, (bytes_after, samples_after) = event_of(box), own_file(box, app)
+        box.opcontrol("--start")
+    if bytes_after != nr_bytes:
+        return False
+    missing = growing.SITES[growing.nr_calls - 1] - (samples_after - nr_samples)
+    lost = sum(after[name] - before[name] for name in ("lost_no_space", "lost_kernel"))
+    print("a file of %d bytes: %d samples more on a full disk, %d have no room, %d are lost in all" % (nr_bytes, samples_after - nr_samples, missing, lost))
+    require(samples_after > nr_samples, "addresses that the file has are not counted any more")
+    require(0 < missing <= lost, "%d samples have no room, and %d are counted as lost" % (missing, lost))
+    return True
+
+
+def grow(box, place, number):
+    """A file whose nodes are used up keeps its size: known addresses go on, new ones are lost, and it grows when there is room again."""
+    growing = faultload.Growing(box, "growing-%d" % number)
+    app = growing.apps[0]
+    opdtest.wait_until(lambda: own_files(box, app), 60, "nothing is counted")
     box.opcontrol("--dump")
-    fill(place)
-    before = event_of(box)
-    box.good("sh", "-c", "for i in 1 2 3; do python3 -c 'import json, re, socket'; done")
-    opdtest.wait_until(lambda: event_of(box)["lost_no_space"] > before["lost_no_space"], 60, "nothing is lost on a full disk")
-    os.unlink(os.path.join(place, "ballast"))
+    kept = keeps_its_size(box, place, growing)
+    empty(place)
+    nr_bytes, _ = own_file(box, app)
+
+    def is_larger():
+        box.good(app, "sites", growing.SITES[growing.nr_calls])
+        return own_file(box, app)[0] > nr_bytes
+    opdtest.wait_until(is_larger, 60, "a file does not grow although there is room")
+    return kept
 
 
 def test(box):
-    place = box.tmpfs("small", "size=2m")
+    place = box.tmpfs("small", "size=16m")
     box.session = os.path.join(place, "session")
     box.configure()
     oracle = opdtest.FaultOracle(box.fault_oracle)
     box.start_daemon("--event=page-faults:1", "--separate=library,kernel")
     for number in range(3):
-        fill(place)
-        lose(box, number)
+        with full(place):
+            lose(box, number)
         write_nothing(box, place)
         find_room(box, place, number)
-    grow(box, place)
+    require(any(grow(box, place, number) for number in range(4)), "a full disk has room for a larger file again and again")
     write_all(box)
     event = box.check_ledger(not_sampled=oracle.not_sampled())["events"][0]
     others = {key: value for key, value in event.items() if key.startswith("lost_") and key not in ("lost_no_space", "lost_kernel")}

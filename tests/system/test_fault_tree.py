@@ -257,8 +257,10 @@ def directory_goes_away(box):
     require(not os.path.exists(box.session), "the session directory came back by itself")
     require(lost(box, "lost_io_error") > lost_before, "what had no place is not counted")
     require("No such file or directory" in box.log_text(), "the log says nothing of the directory")
-    box.opcontrol("--shutdown")
-    require(box.daemon.wait(opdtest.START_SECONDS) is not None, "opd does not end")
+    result = box.run(os.path.join(box.bin, "opcontrol"), "--shutdown")
+    code = box.daemon.wait(opdtest.START_SECONDS)
+    require(code == 2, "opd cannot write its last samples and ends with %s" % code)
+    require(result.rc == 1 and "cannot write" in result.err, "opcontrol --shutdown does not say that they are lost: %s" % (result,))
 
 
 def second_daemon(box):

@@ -36,6 +36,7 @@ def kill_in_full_work(box, path):
 def check_second_daemon(box):
     """A session has one daemon: another one is refused and does no harm."""
     line = box.refused(box.env["OPD_DAEMON"])
+    require("pid %d" % box.daemon.pid in line, "the first daemon is not named: %s" % line)
     require(box.lock_pid() == box.daemon.pid, "the lock is not the first daemon's any more, after: %s" % line)
     require(box.status()["pid"] == box.daemon.pid, "the first daemon does not answer any more")
     other = os.path.join(box.dir, "other.conf")

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
 Sessions that rotate every second while page faults, each of them a sample, are counted: what the closed sessions hold, by their files and by
-their ledgers, adds up to what the daemon stored, with dumps, a save, a reset of nothing and a kill in between.
+their ledgers, adds up to what the daemon stored, with dumps and a save in between; and after kills of the daemon every ledger says what is in the files.
 """
 import os
 import re

@@ -47,6 +47,19 @@ def check_save(box, opcontrol):
     work(box)
 
 
+def check_save_of_nothing(box, opcontrol):
+    """A session in which nothing was taken since the last one was closed, or was emptied, is not saved, with a daemon as without."""
+    box.opcontrol("--stop")
+    box.opcontrol("--save=whole")
+    shutil.rmtree(os.path.join(box.session, "samples", "whole"))
+    for prepare in ((), (), ("--reset",)):
+        if prepare:
+            box.opcontrol(*prepare)
+        require("nothing was saved" in box.refused(opcontrol, "--save=nothing"), "nothing to save is not told after %s" % (prepare,))
+        require(not os.path.exists(os.path.join(box.session, "samples", "nothing")), "an empty session was saved after %s" % (prepare,))
+    box.opcontrol("--start")
+
+
 def check_save_alone(box, opcontrol):
     """Without a daemon: the same, and nothing to save is told, and no error."""
     current = total(box, "current")
@@ -125,6 +138,7 @@ def test(box):
     box.start_daemon()
     check_save(box, opcontrol)
     check_replaced(box)
+    check_save_of_nothing(box, opcontrol)
     work(box)
     box.shutdown()
     check_save_alone(box, opcontrol)

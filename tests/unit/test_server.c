@@ -389,9 +389,11 @@ static void test_socket_file(void **state)
 	assert_int_equal(lstat(h->path, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0660);
 	assert_int_equal(opd_server_listen(h->path, &fd), -EADDRINUSE);
+	assert_int_equal(opd_server_find_listener(h->path), getpid());
 	snprintf(other, sizeof(other), "%s/sub/dir/control", h->box->path);
 	assert_int_equal(opd_server_listen(other, &fd), 0);
 	close(fd);
+	assert_int_equal(opd_server_find_listener(other), 0);
 	fd = -1;
 	assert_int_equal(opd_server_listen(other, &fd), 0);
 	close(fd);

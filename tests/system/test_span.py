@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""
+Which sessions --since takes: none is missing while sessions are closed beside the reports; that of a daemon that was killed ends with its last samples; one that does
+not say when it was taken is left out, and that is told.
+"""
+import os
+import shutil
+import signal
+import threading
+import time
+
+import opdtest
+from opdtest import require
+from test_sessions import reported
+
+REPORTS, CLOSINGS = 60, 12
+
+
+class Saver(threading.Thread):
+    """Closes the session again and again, under one name after the other, beside SessionInterval=."""
+
+    def __init__(self, box):
+        super().__init__()
+        self.box, self.wanted, self.nr_saved = box, True, 0
+
+    def run(self):
+        while self.wanted:
+            result = self.box.run(os.path.join(self.box.bin, "opcontrol"), "--save=saved-%d" % self.nr_saved)
+            self.nr_saved += result.rc == 0
+
+
+def check_beside_closing(box):
+    """Samples are only added: a total that falls lacks a session."""
+    box.configure(SessionInterval="1s", SessionKeepFree="0", SessionMaxUse="0")
+    box.start_daemon("--event=page-faults:1")
+    load = box.start("/bin/sh", "-c", "while :; do /bin/true; done")
+    opdtest.wait_until(lambda: box.files(live=True), 60, "nothing is counted")
+    saver, totals = Saver(box), []
+    saver.start()
+    try:
+        while len(totals) < REPORTS or saver.nr_saved < CLOSINGS:
+            totals.append(reported(box.opreport("-n", "-f", "--since=@0")))
+    finally:
+        saver.wanted = False
+        saver.join()
+    load.terminate()
+    load.wait()
+    fell = [(before, after) for before, after in zip(totals, totals[1:]) if after < before]
+    print("%d reports up to %d samples beside %d closings, %d totals fell" % (len(totals), totals[-1], saver.nr_saved, len(fell)))
+    require(not fell, "totals that fell: %s" % fell)
+    box.shutdown()
+
+
+def since(box, when):
+    return box.run(os.path.join(box.bin, "opreport"), "--session-dir=" + box.session, "-n", "-f", "--since=@%.6f" % when)
+
+
+def check_killed(box):
+    """The samples of a daemon that is gone do not last until now; those of one that is there do."""
+    shutil.rmtree(box.session)
+    box.configure()
+    box.start_daemon("--event=page-faults:1")
+    began = time.time()
+    app = box.copy_work("span-app")
+    box.good(app, "faults", 2000)
+    opdtest.wait_until(lambda: any(f.name.app[1] == app for f in box.files(live=True)), 60, "nothing is counted")
+    result = since(box, time.time())
+    require(result.rc == 0 and app in result.out, "the session that is written is not of now: %s%s" % (result.out, result.err))
+    box.daemon.send_signal(signal.SIGKILL)
+    box.daemon.wait()
+    time.sleep(1.1)
+    result = since(box, time.time() - 0.1)
+    require(result.rc != 0 and "no session was taken in that time" in result.err, "the session of a killed opd is of now: %s%s" % (result.out, result.err))
+    result = since(box, began)
+    require(result.rc == 0 and app in result.out, "a killed opd's samples are not found: %s%s" % (result.out, result.err))
+    require("left out" not in result.err, "nothing is left out: %s" % result.err)
+    return app
+
+
+def check_left_out(box, app):
+    """A ledger that is none, and no ledger; a directory without samples is no session."""
+    samples = os.path.join(box.session, "samples")
+    for name in ("damaged", "without"):
+        shutil.copytree(os.path.join(samples, "current"), os.path.join(samples, name))
+    with open(os.path.join(samples, "damaged", "ledger"), "r+b") as stream:
+        stream.write(b"garbage")
+    os.makedirs(os.path.join(samples, "empty"))
+    os.unlink(os.path.join(samples, "without", "ledger"))
+    result = since(box, 0)
+    require(result.rc == 0 and app in result.out, "the session that is sound is not used: %s" % result.err)
+    require("2 sessions are left out" in result.err, "that two sessions are left out is not told: %s" % result.err)
+    shutil.rmtree(os.path.join(samples, "damaged"))
+    result = since(box, 0)
+    require("1 session is left out" in result.err, "that a session is left out is not told: %s" % result.err)
+
+
+def test(box):
+    check_beside_closing(box)
+    check_left_out(box, check_killed(box))
+
+
+if __name__ == "__main__":
+    opdtest.run(test)
