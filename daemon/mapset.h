@@ -21,7 +21,7 @@ struct opd_mapping {
 };
 
 #define OPD_MAPSET_MAX   16384       /* mappings that hold now, or past ones kept: the oldest go first */
-#define OPD_MAPPINGS_MAX (512u << 10) /* rows that there is room for in all sets of an account, 32 MiB */
+#define OPD_MAPPINGS_MAX (384u << 10) /* rows that there is room for in all sets of an account, 24 MiB */
 
 struct opd_mapset;
 

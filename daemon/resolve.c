@@ -159,12 +159,17 @@ static struct opd_process *look_for(struct opd_resolver *resolver, uint32_t pid)
 }
 
 /* Side-band records were lost since it was last known what the process does. Without time or memory for it, it stays in doubt. */
-static void ask(struct opd_resolver *resolver, const struct opd_process *process)
+static void ask(struct opd_resolver *resolver, struct opd_process *process)
 {
+	bool is_lost = process->sure_ns < resolver->processes.lost_until_ns;
 	uint64_t begin_ns;
 
+	/* One that maps more than is followed does so again at once. */
+	if (!is_lost && resolver->now_ns < process->reread_ns + REREAD_INTERVAL_NS)
+		return;
 	if (resolver->is_foreign || !may_reread(resolver, &begin_ns))
 		return;
+	process->reread_ns = resolver->now_ns;
 	if (opd_proc_scan_doubtful(&resolver->processes, resolver->table, process->pid, resolver->now_ns) == -ENOMEM)
 		resolver->reread_allowed_ns = 0;
 	account_reread(resolver, begin_ns);
