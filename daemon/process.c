@@ -235,7 +235,7 @@ bool opd_process_may_map(struct opd_processes *processes, struct opd_process *pr
 		process->nr_mapped = 0;
 	}
 	if (process->nr_mapped < OPD_PROCESS_MAPS_MAX) {
-		process->nr_mapped++;
+		process->nr_mapped += 1 + (uint32_t)(opd_mapset_count(process->mm->maps) / OPD_PROCESS_MAPS_MAX);
 		return true;
 	}
 	if (process->skipped_until_ns <= process->sure_ns)

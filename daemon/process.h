@@ -52,8 +52,9 @@ struct opd_process {
 };
 
 #define OPD_PROCESSES_MAX 131072 /* processes known; the samples of those beyond are filed under no-process */
-#define OPD_PROCESS_MAPS_MAX     1024u /* mappings that a process may make in OPD_PROCESS_MAPS_NS; it is in doubt what those beyond are */
-#define OPD_PROCESS_MAPS_NS      (100u * OP_NS_PER_MS)
+/* Mappings that a process may make in a time; what those beyond are is in doubt. Where it has n times as many, each counts as n more. */
+#define OPD_PROCESS_MAPS_MAX 1024u
+#define OPD_PROCESS_MAPS_NS  (100u * OP_NS_PER_MS)
 #define OPD_CHANGE_SLOTS 1024u /* pids that share one are taken for changed together */
 
 struct opd_processes {

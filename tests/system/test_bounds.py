@@ -22,6 +22,7 @@ ALONE_SECONDS = 1.5
 FOUND_SHARE = 0.99
 LOST_SHARE = 0.001
 SIDEBAND_SHARE = 0.1
+LAST_NS = 500000000
 
 
 def disk_bytes(directory):
@@ -89,6 +90,13 @@ def run_beside(box, path, milliseconds, *crowd):
     return times
 
 
+def check_last(box):
+    """What the crowd ran in the end, in a mapping that was one too many."""
+    counts = [sum(f.total for f in box.files() if f.name.image[1].endswith("/crowd-map-%d" % i)) for i in (0, 1)]
+    print("samples in the files of the crowd: %s of %d" % (counts, LAST_NS / PERIOD_NS))
+    require(counts[0] >= 0.9 * LAST_NS / PERIOD_NS, "the crowd has %d samples in the file that it ran" % counts[0])
+
+
 def too_many_samples(box):
     return sum(f.total for f in box.files() if "/too-many-images" in (f.name.app[1], f.name.image[1]))
 
@@ -138,6 +146,7 @@ def check_maps(box, path):
     status = box.check_ledger()
     check_growth(before, status, "10^6 mappings")
     check_other(box, path, spent, alone, status["events"][0])
+    check_last(box)
     sideband_lost = sum(cpu["sideband_lost"] for cpu in status["cpus"])
     print("mappings_dropped: %d, side-band records lost: %d" % (status["mappings_dropped"], sideband_lost))
     require(status["mappings_dropped"] > 0, "no mapping was dropped")
