@@ -119,15 +119,21 @@ bool opd_process_may_map(struct opd_processes *processes, struct opd_process *pr
 /* Records were lost in this time: what any process did in it is in doubt until /proc was asked. */
 void opd_processes_lost(struct opd_processes *processes, uint64_t from_ns, uint64_t until_ns) OP_NONNULL;
 
+/* A part of what the process did was not told at all: it may even have ended, or run another program. */
+static inline bool opd_process_missed_records(const struct opd_processes *processes, const struct opd_process *process)
+{
+	return process->sure_ns < processes->lost_until_ns;
+}
+
 static inline bool opd_process_is_doubtful(const struct opd_processes *processes, const struct opd_process *process)
 {
-	return process->sure_ns < processes->lost_until_ns || process->sure_ns < process->skipped_until_ns;
+	return opd_process_missed_records(processes, process) || process->sure_ns < process->skipped_until_ns;
 }
 
 /* The time from which something may have happened to a process in doubt that nobody told. */
 static inline uint64_t opd_process_doubtful_from_ns(const struct opd_processes *processes, const struct opd_process *process)
 {
-	uint64_t from_ns = process->sure_ns < processes->lost_until_ns ? processes->lost_from_ns : process->skipped_from_ns;
+	uint64_t from_ns = opd_process_missed_records(processes, process) ? processes->lost_from_ns : process->skipped_from_ns;
 
 	return op_max_u64(process->sure_ns, from_ns);
 }

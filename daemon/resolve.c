@@ -161,11 +161,10 @@ static struct opd_process *look_for(struct opd_resolver *resolver, uint32_t pid)
 /* Side-band records were lost since it was last known what the process does. Without time or memory for it, it stays in doubt. */
 static void ask(struct opd_resolver *resolver, struct opd_process *process)
 {
-	bool is_lost = process->sure_ns < resolver->processes.lost_until_ns;
 	uint64_t begin_ns;
 
 	/* One that maps more than is followed does so again at once. */
-	if (!is_lost && resolver->now_ns < process->reread_ns + REREAD_INTERVAL_NS)
+	if (!opd_process_missed_records(&resolver->processes, process) && resolver->now_ns < process->reread_ns + REREAD_INTERVAL_NS)
 		return;
 	if (resolver->is_foreign || !may_reread(resolver, &begin_ns))
 		return;
@@ -330,7 +329,8 @@ static int look_up_user(struct opd_resolver *resolver, const struct op_sample *s
 	if (op_unlikely(mapping->may_be_jit))
 		return resolve_made(resolver, process, mm, mapping, sample, resolved);
 	err = resolve_mapping(resolver, sample, mapping, resolved);
-	if (!err && mm == process->mm && mapping->to_ns == UINT64_MAX && process->exit_ns == UINT64_MAX)
+	if (!err && mm == process->mm && mapping->to_ns == UINT64_MAX && process->exit_ns == UINT64_MAX &&
+	    !opd_process_is_doubtful(&resolver->processes, process))
 		keep(resolver, sample, resolved, mapping->start, mapping->end, op_max_u64(mm->from_ns, mapping->from_ns));
 	return err;
 }
