@@ -6,6 +6,9 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include "libop/clock.h"
+#include "libop/htable.h"
+
 /* Names that look like a path but are memory without a file. */
 static const char *const anonymous_names[] = {
 	"//anon", "/dev/zero", "/dev/zero (deleted)", "/anon_hugepage", "/anon_hugepage (deleted)", "/SYSV???????? (deleted)",
@@ -115,11 +118,21 @@ static int note_place(struct op_dcookie_table *table, uint64_t cookie, const str
 	return op_dcookie_set_place(table, cookie, path, mapped->place->name);
 }
 
+/* A file that is there: its inode shows what it was at that time. */
+static void note_look(const struct op_dcookie_table *table, const struct opd_mapped *mapped, struct opd_look *look, uint64_t cookie,
+		      const struct opd_located *located)
+{
+	if (cookie == OP_DCOOKIE_NONE || !located->seen || located->stat.stx_ino != mapped->inode || op_dcookie_row(table, cookie)->id.is_pseudo)
+		return;
+	look->cookie = cookie;
+	opd_looked_keep(mapped->looked, look);
+}
+
 /*
  * A file is known by its build-id from one record and by its inode, time and size from /proc: both lead to one row. A build-id says
  * for itself what it is; an inode does not, since a file can be written anew in place, and so it is looked at each time.
  */
-static uint64_t file_cookie(struct op_dcookie_table *table, const struct opd_mapped *mapped)
+static uint64_t look_for_file(struct op_dcookie_table *table, const struct opd_mapped *mapped, struct opd_located *ret_located)
 {
 	struct op_image_id said = id_as_said(mapped);
 	struct opd_wanted wanted = {
@@ -136,16 +149,40 @@ static uint64_t file_cookie(struct op_dcookie_table *table, const struct opd_map
 		.place = mapped->place,
 	};
 	uint64_t cookie = said.build_id_bytes ? op_dcookie_find(table, &said) : OP_DCOOKIE_NONE;
-	struct opd_located located;
 
-	if (cookie != OP_DCOOKIE_NONE || opd_locate(mapped->places, &wanted, &located) < 0)
+	*ret_located = (struct opd_located){ 0 };
+	if (cookie != OP_DCOOKIE_NONE || opd_locate(mapped->places, &wanted, ret_located) < 0)
 		return cookie;
-	cookie = located_cookie(table, &said, &located);
+	cookie = located_cookie(table, &said, ret_located);
 	if (cookie != OP_DCOOKIE_NONE && said.build_id_bytes && op_dcookie_alias(table, &said, cookie) == -ENOMEM)
 		cookie = OP_DCOOKIE_NONE;
-	if (cookie != OP_DCOOKIE_NONE && note_place(table, cookie, mapped, &located) < 0)
+	if (cookie != OP_DCOOKIE_NONE && note_place(table, cookie, mapped, ret_located) < 0)
 		cookie = OP_DCOOKIE_NONE;
-	op_text_free(&located.path);
+	op_text_free(&ret_located->path);
+	return cookie;
+}
+
+/* Without a build-id: what was looked at since it was mapped is not looked at again. */
+static uint64_t file_cookie(struct op_dcookie_table *table, const struct opd_mapped *mapped)
+{
+	struct opd_located located;
+	struct opd_look look = {
+		.device = mapped->device,
+		.inode = mapped->inode,
+		.inode_generation = mapped->inode_generation,
+		.name_hash = op_hash_bytes(0, mapped->name, strlen(mapped->name)),
+		.place = mapped->place,
+	};
+	uint64_t cookie;
+
+	if (!mapped->looked || mapped->build_id_bytes || mapped->is_foreign || !mapped->inode || !mapped->time_ns)
+		return look_for_file(table, mapped, &located);
+	cookie = opd_looked_find(mapped->looked, &look, mapped->time_ns);
+	if (cookie != OP_DCOOKIE_NONE)
+		return cookie;
+	look.time_ns = op_now_ns();
+	cookie = look_for_file(table, mapped, &located);
+	note_look(table, mapped, &look, cookie, &located);
 	return cookie;
 }
 

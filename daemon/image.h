@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "daemon/locate.h"
+#include "daemon/looked.h"
 #include "libop/build_id.h"
 #include "libop/compiler.h"
 #include "libop/dcookie.h"
@@ -29,6 +30,7 @@ struct opd_mapped {
 	uint64_t time_ns; /* when it was mapped; 0: it is mapped now */
 	struct opd_places *places;
 	struct opd_place *place; /* of the process; NULL: the host */
+	struct opd_looked *looked; /* what was looked at lately; NULL: nothing */
 };
 
 /* True for memory that may hold a copy of a program's text, as those make who want it in huge pages. */

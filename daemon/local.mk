@@ -14,6 +14,7 @@ daemon_libopd_a_SOURCES = \
 	daemon/place.c daemon/place.h \
 	daemon/generation.c daemon/generation.h \
 	daemon/locate.c daemon/locate.h \
+	daemon/looked.c daemon/looked.h \
 	daemon/image.c daemon/image.h \
 	daemon/kernel_map.c daemon/kernel_map.h \
 	daemon/cgroups.c daemon/cgroups.h daemon/cgroup_root.c daemon/cgroup_root.h \

@@ -3,6 +3,10 @@
 
 #include <errno.h>
 
+#define FIRST_ROWS 8
+#define NR_LEVELS  16 /* powers of two up to what a list can have */
+#define SPARE      (OPD_MAPPINGS_MAX / 8) /* that is made at once: it costs a look at every set */
+
 struct mappings {
 	struct opd_mapping *rows;
 	size_t nr, capacity;
@@ -12,6 +16,7 @@ struct opd_mapset {
 	uint32_t refs;
 	uint32_t round; /* of the last visit */
 	struct opd_mapset_account *account;
+	struct opd_mapset *next, **at; /* in the account */
 	struct mappings now;  /* sorted by start, none overlaps another */
 	struct mappings past; /* in the order in which they ended */
 };
@@ -20,10 +25,17 @@ struct opd_mapset *opd_mapset_new(struct opd_mapset_account *account)
 {
 	struct opd_mapset *set = calloc(1, sizeof(*set));
 
-	if (set) {
-		set->refs = 1;
-		set->account = account;
-	}
+	if (!set)
+		return NULL;
+	set->refs = 1;
+	set->account = account;
+	if (!account)
+		return set;
+	set->next = account->sets;
+	set->at = &account->sets;
+	if (set->next)
+		set->next->at = &set->next;
+	account->sets = set;
 	return set;
 }
 
@@ -37,30 +49,52 @@ void opd_mapset_put(struct opd_mapset *set)
 {
 	if (!set || --set->refs)
 		return;
-	if (set->account)
+	if (set->account) {
 		set->account->nr_mappings -= set->now.capacity + set->past.capacity;
+		*set->at = set->next;
+		if (set->next)
+			set->next->at = set->at;
+	}
 	free(set->now.rows);
 	free(set->past.rows);
 	free(set);
 }
 
-static int reserve(const struct opd_mapset *set, struct mappings *list, size_t more)
+/* The room that a list gets when it is to have nr rows. */
+static size_t room_for(size_t capacity, size_t nr)
 {
-	size_t capacity = list->capacity ? list->capacity : 8;
-	struct opd_mapping *rows;
-
-	if (list->nr + more <= list->capacity)
-		return 0;
-	while (capacity < list->nr + more)
+	if (nr <= capacity)
+		return capacity;
+	if (!capacity)
+		capacity = FIRST_ROWS;
+	while (capacity < nr)
 		capacity *= 2;
-	rows = realloc(list->rows, capacity * sizeof(*rows));
-	if (!rows)
-		return -ENOMEM;
+	return capacity;
+}
+
+static int resize(const struct opd_mapset *set, struct mappings *list, size_t capacity)
+{
+	struct opd_mapping *rows = NULL;
+
+	if (capacity == list->capacity)
+		return 0;
+	if (capacity) {
+		rows = realloc(list->rows, capacity * sizeof(*rows));
+		if (!rows)
+			return -ENOMEM;
+	} else {
+		free(list->rows);
+	}
 	if (set->account)
-		set->account->nr_mappings += capacity - list->capacity;
+		set->account->nr_mappings = set->account->nr_mappings + capacity - list->capacity;
 	list->rows = rows;
 	list->capacity = capacity;
 	return 0;
+}
+
+static int reserve(const struct opd_mapset *set, struct mappings *list, size_t more)
+{
+	return resize(set, list, room_for(list->capacity, list->nr + more));
 }
 
 static int copy_list(const struct opd_mapset *set, const struct mappings *from, struct mappings *to)
@@ -109,12 +143,6 @@ static void forget_past(struct mappings *past, uint64_t horizon_ns)
 		return;
 	past->nr -= nr_old;
 	memmove(past->rows, past->rows + nr_old, past->nr * sizeof(*past->rows));
-}
-
-/* How many mappings a set may have of a kind, now that others have theirs. */
-static size_t limit_of(const struct opd_mapset *set)
-{
-	return set->account && set->account->nr_mappings > OPD_MAPPINGS_MAX ? OPD_MAPSET_MAX_CROWDED : OPD_MAPSET_MAX;
 }
 
 static void note_dropped(const struct opd_mapset *set, size_t nr_dropped)
@@ -203,33 +231,130 @@ static bool same_place(const struct opd_mapping *a, const struct opd_mapping *b)
 	       a->region_end == b->region_end;
 }
 
-int opd_mapset_add(struct opd_mapset **set, const struct opd_mapping *mapping, uint64_t horizon_ns)
-{
-	struct opd_mapping rows[3];
-	size_t nr_rows = 0, first, last, limit;
-	struct mappings *now, *past;
+/* ---- all sets together ---- */
 
-	first = first_ending_after(&(*set)->now, mapping->start);
-	/* mprotect and repeated maps say again what is known: it holds on. */
-	if (first < (*set)->now.nr && same_place(&(*set)->now.rows[first], mapping))
-		return 0;
-	if (make_own(set) < 0)
-		return -ENOMEM;
-	now = &(*set)->now;
-	past = &(*set)->past;
-	forget_past(past, horizon_ns);
-	limit = limit_of(*set);
-	if (now->nr >= limit) {
-		if (make_space(*set, limit) < 0)
-			return -ENOMEM;
-		first = first_ending_after(now, mapping->start);
+/* Lists by the power of two below their length. */
+struct lengths {
+	size_t nr_lists[NR_LEVELS], nr_rows[NR_LEVELS];
+};
+
+static void count_list(struct lengths *lengths, const struct mappings *list)
+{
+	size_t level = 0;
+
+	if (!list->nr)
+		return;
+	while (level < NR_LEVELS - 1 && list->nr >> (level + 1))
+		level++;
+	lengths->nr_lists[level]++;
+	lengths->nr_rows[level] += list->nr;
+}
+
+/* The length to which lists have to be cut so that they have no more than nr_rows together. */
+static size_t length_for(const struct lengths *lengths, size_t nr_rows)
+{
+	size_t length = 1, nr_longer = 0, nr_kept = 0;
+
+	for (size_t level = 0; level < NR_LEVELS; level++)
+		nr_longer += lengths->nr_lists[level];
+	for (size_t level = 0; level < NR_LEVELS; level++) {
+		nr_kept += lengths->nr_rows[level];
+		nr_longer -= lengths->nr_lists[level];
+		if (nr_kept + (nr_longer << (level + 1)) > nr_rows)
+			break;
+		length <<= 1;
 	}
-	if (past->nr >= limit)
-		forget_oldest(*set, limit);
-	for (last = first; last < now->nr && now->rows[last].start < mapping->end; last++)
-		;
-	if (reserve(*set, now, 2) < 0 || reserve(*set, past, last - first) < 0)
+	return length;
+}
+
+/* Without memory for it a list stays as it is. */
+static void cut_down(struct opd_mapset *set, size_t length)
+{
+	if (set->past.nr > length)
+		forget_oldest(set, length);
+	if (set->now.nr > length)
+		make_space(set, length);
+	resize(set, &set->past, set->past.nr);
+	resize(set, &set->now, set->now.nr);
+}
+
+/* Makes room for so many rows more, and some. */
+static void make_room(struct opd_mapset_account *account, size_t more, uint64_t horizon_ns)
+{
+	struct lengths lengths = { 0 };
+	size_t length;
+
+	for (struct opd_mapset *set = account->sets; set; set = set->next) {
+		forget_past(&set->past, horizon_ns);
+		count_list(&lengths, &set->past);
+		count_list(&lengths, &set->now);
+	}
+	length = length_for(&lengths, OPD_MAPPINGS_MAX - op_min_u64(OPD_MAPPINGS_MAX, more + SPARE));
+	for (struct opd_mapset *set = account->sets; set; set = set->next)
+		cut_down(set, length);
+}
+
+/* ---- adding ---- */
+
+/* A mapping that is added, and those of the set that it cuts. */
+struct addition {
+	const struct opd_mapping *mapping;
+	size_t first, last; /* exclusive */
+};
+
+static void find_cut(const struct opd_mapset *set, struct addition *addition)
+{
+	const struct mappings *now = &set->now;
+
+	addition->first = first_ending_after(now, addition->mapping->start);
+	addition->last = addition->first;
+	while (addition->last < now->nr && now->rows[addition->last].start < addition->mapping->end)
+		addition->last++;
+}
+
+/* How much the set, or a copy of it, grows by an addition. */
+static size_t growth(const struct opd_mapset *set, const struct addition *addition)
+{
+	bool is_own = set->refs == 1;
+	size_t now = is_own ? set->now.capacity : 0, past = is_own ? set->past.capacity : 0;
+
+	return room_for(now, set->now.nr + 2) - now + room_for(past, set->past.nr + addition->last - addition->first) - past;
+}
+
+static bool fits(const struct opd_mapset *set, const struct addition *addition)
+{
+	return !set->account || set->account->nr_mappings + growth(set, addition) <= OPD_MAPPINGS_MAX;
+}
+
+/* False when all sets are as small as they can be. */
+static bool find_room(struct opd_mapset *set, struct addition *addition, uint64_t horizon_ns)
+{
+	if (op_likely(fits(set, addition)))
+		return true;
+	make_room(set->account, growth(set, addition), horizon_ns);
+	find_cut(set, addition);
+	return fits(set, addition);
+}
+
+static int keep_below_max(struct opd_mapset *set, struct addition *addition)
+{
+	if (set->past.nr >= OPD_MAPSET_MAX)
+		forget_oldest(set, OPD_MAPSET_MAX);
+	if (set->now.nr < OPD_MAPSET_MAX)
+		return 0;
+	if (make_space(set, OPD_MAPSET_MAX) < 0)
 		return -ENOMEM;
+	find_cut(set, addition);
+	return 0;
+}
+
+static void put_in(struct opd_mapset *set, const struct addition *addition)
+{
+	const struct opd_mapping *mapping = addition->mapping;
+	struct mappings *now = &set->now, *past = &set->past;
+	size_t first = addition->first, last = addition->last, nr_rows = 0;
+	struct opd_mapping rows[3];
+
 	for (size_t i = first; i < last; i++) {
 		const struct opd_mapping *cut = &now->rows[i];
 		struct opd_mapping gone = part_of(cut, op_max_u64(cut->start, mapping->start), op_min_u64(cut->end, mapping->end));
@@ -244,6 +369,27 @@ int opd_mapset_add(struct opd_mapset **set, const struct opd_mapping *mapping, u
 	if (first < last && now->rows[last - 1].end > mapping->end)
 		rows[nr_rows++] = part_of(&now->rows[last - 1], mapping->end, now->rows[last - 1].end);
 	splice(now, first, last - first, rows, nr_rows);
+}
+
+int opd_mapset_add(struct opd_mapset **set, const struct opd_mapping *mapping, uint64_t horizon_ns)
+{
+	struct addition addition = { .mapping = mapping };
+
+	find_cut(*set, &addition);
+	/* mprotect and repeated maps say again what is known: it holds on. */
+	if (addition.first < (*set)->now.nr && same_place(&(*set)->now.rows[addition.first], mapping))
+		return 0;
+	if (!find_room(*set, &addition, horizon_ns)) {
+		note_dropped(*set, 1);
+		return 0;
+	}
+	if (make_own(set) < 0)
+		return -ENOMEM;
+	forget_past(&(*set)->past, horizon_ns);
+	if (keep_below_max(*set, &addition) < 0 || reserve(*set, &(*set)->now, 2) < 0 ||
+	    reserve(*set, &(*set)->past, addition.last - addition.first) < 0)
+		return -ENOMEM;
+	put_in(*set, &addition);
 	return 0;
 }
 

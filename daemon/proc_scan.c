@@ -304,7 +304,7 @@ static bool runs_another(const struct scan *scan)
 	const struct opd_process *process = scan->process;
 	uint64_t app_cookie = process->mm->app_cookie;
 
-	if (!scan->exe[0] || !opd_process_is_doubtful(scan->processes, process))
+	if (!scan->exe[0] || !opd_process_missed_records(scan->processes, process))
 		return false;
 	return process->exit_ns != UINT64_MAX ||
 	       (app_cookie != OP_DCOOKIE_NONE && strcmp(op_dcookie_row(scan->table, app_cookie)->id.name.name, scan->exe) != 0);

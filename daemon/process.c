@@ -36,6 +36,7 @@ void opd_processes_free(struct opd_processes *processes)
 	op_htable_visit(&processes->by_pid, free_visited, NULL);
 	op_htable_free(&processes->by_pid);
 	processes->prunable = NULL;
+	opd_looked_clear(&processes->looked);
 	opd_places_free(&processes->places);
 }
 
@@ -171,6 +172,8 @@ int opd_process_fork(struct opd_processes *processes, uint32_t parent_pid, uint3
 	if (process->mm->older)
 		mark_prunable(processes, process);
 	process->sure_ns = !parent ? 0 : opd_process_is_doubtful(processes, parent) ? parent->sure_ns : time_ns;
+	process->skipped_from_ns = parent ? parent->skipped_from_ns : 0;
+	process->skipped_until_ns = parent ? parent->skipped_until_ns : 0;
 	process->parent_pid = parent_pid;
 	process->snapshot_ns = 0;
 	process->exit_ns = UINT64_MAX;
@@ -223,6 +226,24 @@ int opd_process_map(struct opd_processes *processes, uint32_t pid, struct opd_mm
 {
 	note_change(processes, pid);
 	return opd_mapset_add(&mm->maps, mapping, processes->horizon_ns);
+}
+
+bool opd_process_may_map(struct opd_processes *processes, struct opd_process *process, uint64_t time_ns)
+{
+	if (time_ns >= process->mapping_ns + OPD_PROCESS_MAPS_NS) {
+		process->mapping_ns = time_ns;
+		process->nr_mapped = 0;
+	}
+	if (process->nr_mapped < OPD_PROCESS_MAPS_MAX) {
+		process->nr_mapped += 1 + (uint32_t)(opd_mapset_count(process->mm->maps) / OPD_PROCESS_MAPS_MAX);
+		return true;
+	}
+	if (process->skipped_until_ns <= process->sure_ns)
+		process->skipped_from_ns = time_ns;
+	process->skipped_until_ns = time_ns;
+	processes->account.nr_dropped++;
+	note_change(processes, process->pid);
+	return false;
 }
 
 void opd_process_thread_began(struct opd_processes *processes, uint32_t pid)

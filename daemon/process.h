@@ -9,8 +9,10 @@
 #ifndef OPD_PROCESS_H
 #define OPD_PROCESS_H
 
+#include "daemon/looked.h"
 #include "daemon/mapset.h"
 #include "daemon/place.h"
+#include "libop/clock.h"
 #include "libop/compiler.h"
 #include "libop/htable.h"
 
@@ -40,6 +42,9 @@ struct opd_process {
 	uint64_t sure_ns;     /* what it did until then is known; see opd_process_is_doubtful */
 	uint64_t listed_ns;   /* when /proc was last seen to have it, while that matters (rescan.h) */
 	uint64_t exit_ns;     /* UINT64_MAX while it lives */
+	uint64_t mapping_ns;  /* when the time began in which it made nr_mapped mappings */
+	uint64_t skipped_from_ns, skipped_until_ns; /* mappings that were not taken in, there were too many; 0: none */
+	uint32_t nr_mapped;
 	uint32_t nr_threads;  /* 0: not known, it began before opd looked */
 	bool leader_exited;
 	bool prunable;                     /* in the list of those that have something to forget */
@@ -47,6 +52,9 @@ struct opd_process {
 };
 
 #define OPD_PROCESSES_MAX 131072 /* processes known; the samples of those beyond are filed under no-process */
+/* Mappings that a process may make in a time; what those beyond are is in doubt. Where it has n times as many, each counts as n more. */
+#define OPD_PROCESS_MAPS_MAX 1024u
+#define OPD_PROCESS_MAPS_NS  (100u * OP_NS_PER_MS)
 #define OPD_CHANGE_SLOTS 1024u /* pids that share one are taken for changed together */
 
 struct opd_processes {
@@ -54,6 +62,7 @@ struct opd_processes {
 	struct opd_jit *jit; /* NULL: no JIT code is looked for; the caller's */
 	uint32_t changes[OPD_CHANGE_SLOTS]; /* of processes, by pid: see opd_process_changes */
 	struct opd_places places;
+	struct opd_looked looked;
 	uint64_t horizon_ns; /* no sample older than this will come */
 	struct opd_process *prunable; /* those that end, or that have an older address space: a few of the many that sleep */
 	uint64_t nr_freed;
@@ -104,18 +113,29 @@ void opd_process_thread_ended(struct opd_processes *processes, uint32_t pid, uin
 /* The address space that the process had at that time; the oldest known when that is younger. */
 struct opd_mm *opd_process_mm_at(const struct opd_process *process, uint64_t time_ns) OP_NONNULL;
 
+/* False when the process makes too many mappings at once; then this one is counted as dropped and what is mapped is in doubt. */
+bool opd_process_may_map(struct opd_processes *processes, struct opd_process *process, uint64_t time_ns) OP_NONNULL OP_MUST_CHECK;
+
 /* Records were lost in this time: what any process did in it is in doubt until /proc was asked. */
 void opd_processes_lost(struct opd_processes *processes, uint64_t from_ns, uint64_t until_ns) OP_NONNULL;
 
-static inline bool opd_process_is_doubtful(const struct opd_processes *processes, const struct opd_process *process)
+/* A part of what the process did was not told at all: it may even have ended, or run another program. */
+static inline bool opd_process_missed_records(const struct opd_processes *processes, const struct opd_process *process)
 {
 	return process->sure_ns < processes->lost_until_ns;
+}
+
+static inline bool opd_process_is_doubtful(const struct opd_processes *processes, const struct opd_process *process)
+{
+	return opd_process_missed_records(processes, process) || process->sure_ns < process->skipped_until_ns;
 }
 
 /* The time from which something may have happened to a process in doubt that nobody told. */
 static inline uint64_t opd_process_doubtful_from_ns(const struct opd_processes *processes, const struct opd_process *process)
 {
-	return process->sure_ns > processes->lost_from_ns ? process->sure_ns : processes->lost_from_ns;
+	uint64_t from_ns = opd_process_missed_records(processes, process) ? processes->lost_from_ns : process->skipped_from_ns;
+
+	return op_max_u64(process->sure_ns, from_ns);
 }
 
 /* The process is another one, or runs another program, since from_ns, as /proc shows: an address space without mappings. 0 or -ENOMEM. */

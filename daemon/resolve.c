@@ -170,12 +170,16 @@ static struct opd_process *look_for(struct opd_resolver *resolver, uint32_t pid)
 }
 
 /* Side-band records were lost since it was last known what the process does. Without time or memory for it, it stays in doubt. */
-static void ask(struct opd_resolver *resolver, const struct opd_process *process)
+static void ask(struct opd_resolver *resolver, struct opd_process *process)
 {
 	uint64_t begin_ns;
 
+	/* One that maps more than is followed does so again at once. */
+	if (!opd_process_missed_records(&resolver->processes, process) && resolver->now_ns < process->reread_ns + REREAD_INTERVAL_NS)
+		return;
 	if (resolver->is_foreign || !may_reread(resolver, &begin_ns))
 		return;
+	process->reread_ns = resolver->now_ns;
 	if (opd_proc_scan_doubtful(&resolver->processes, resolver->table, process->pid, resolver->now_ns) == -ENOMEM)
 		resolver->reread_allowed_ns = 0;
 	account_reread(resolver, begin_ns);
@@ -381,7 +385,8 @@ static int look_up_user(struct opd_resolver *resolver, const struct op_sample *s
 	if (op_unlikely(mapping->may_be_jit))
 		return resolve_made(resolver, process, mm, mapping, sample, resolved);
 	err = resolve_mapping(resolver, sample, mapping, resolved);
-	if (!err && mm == process->mm && mapping->to_ns == UINT64_MAX && process->exit_ns == UINT64_MAX)
+	if (!err && mm == process->mm && mapping->to_ns == UINT64_MAX && process->exit_ns == UINT64_MAX &&
+	    !opd_process_is_doubtful(&resolver->processes, process))
 		keep(resolver, sample, resolved, mapping->start, mapping->end, op_max_u64(mm->from_ns, mapping->from_ns));
 	return err;
 }

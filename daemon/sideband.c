@@ -50,6 +50,7 @@ static int map(struct opd_resolver *resolver, uint32_t pid, struct opd_mm *mm, s
 	bool is_file;
 
 	mapped->places = &resolver->processes.places;
+	mapped->looked = &resolver->processes.looked;
 	mapped->place = mm->place;
 	mapping.cookie = opd_image_of_mapping(resolver->table, mapped, &is_file);
 	if (mapping.cookie == OP_DCOOKIE_NONE)
@@ -90,6 +91,9 @@ static int take_mmap(struct drain *drain, const struct perf_event_header *header
 	if (!process)
 		return opd_processes_are_full(&resolver->processes) ? -ENOSPC : -ENOMEM;
 	if (record.who.time_ns <= process->snapshot_ns)
+		return 0;
+	/* Of another machine there is nobody to ask what was left out. */
+	if (!resolver->is_foreign && !opd_process_may_map(&resolver->processes, process, record.who.time_ns))
 		return 0;
 	mm = opd_process_mm_at(process, record.who.time_ns);
 	mapped = mapped_of(&record, process);

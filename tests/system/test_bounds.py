@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
 A process that executes from 10^5 files of different names, and one that maps and unmaps code 10^6 times: opd's memory and disk stay small, the
-ledger holds to the sample, another process's profile is right, and what was held back is counted.
+ledger holds to the sample, the profile of others is right, also of those that live for 10 ms, and what was held back is counted.
 """
 import os
+import time
 
 import elfsyms
 import opdtest
@@ -17,6 +18,12 @@ NR_MAPS = 1000000
 GROWTH_BYTES = 24 << 20
 DISK_BYTES = 64 << 20
 POINTS = 4.0
+ALONE_SECONDS = 1.5
+FOUND_SHARE = 0.95
+SURE_SHARE = 0.99
+LOST_SHARE = 0.001
+SIDEBAND_SHARE = 0.1
+LAST_NS = 500000000
 
 
 def disk_bytes(directory):
@@ -34,58 +41,92 @@ def check_growth(before, status, what):
     require(grown <= GROWTH_BYTES, "%s: opd grew by %d bytes" % (what, grown))
 
 
-def check_other(box, path, spent, event):
-    """The other process: three quarters of its samples in hot_a, and as many as its CPU time has room for; full rings may have taken some."""
+def hot_counts(box, path):
+    """The samples of a program in its own functions."""
     ranges = elfsyms.symbol_ranges(path, ("hot_a", "hot_b"))
     counts = dict.fromkeys(ranges, 0)
     for sample_file in box.files():
         if sample_file.name.image[1] == path and sample_file.name.app[1] == path:
             for name, (start, end) in ranges.items():
                 counts[name] += sum(n for key, n in sample_file.keys.items() if start <= key < end)
-    total, expected = sum(counts.values()), sum(spent) / PERIOD_NS
-    print("the other process: %s of about %d samples" % (counts, expected))
-    require(0.75 * expected <= total + event["lost_kernel"] and total <= 1.1 * expected, "the other process has %d samples, about %d expected" % (total, expected))
-    share = 100.0 * counts["hot_a"] / total
-    require(abs(share - 100.0 * spent[0] / sum(spent)) <= POINTS, "hot_a has %.2f %% of the other process" % share)
+    return counts
 
 
-def run_beside(box, path, *crowd):
-    """
-    The crowd, and the other process as long as it lasts: the other's times in hot_a and hot_b. It is known before the crowd begins, which has
-    as many images as there is room for within a moment.
-    """
-    times = [int(n) for n in box.good(path, "shares", 200).split()]
+def count_in(box, *names):
+    """The samples of pseudo-images."""
+    return sum(f.total for f in box.files() if f.name.app[1] in names or f.name.image[1] in names)
+
+
+def run_others(box, path, milliseconds, is_over):
+    """Processes one after the other, each with so much CPU time, until it is over: their times in hot_a and hot_b."""
+    times = [0, 0]
+    while not is_over():
+        times = [a + int(b) for a, b in zip(times, box.good(path, "shares", milliseconds).split())]
+    return times
+
+
+def found_alone(box, path, milliseconds):
+    """The part of their CPU time for which others have samples in their own functions while nobody disturbs; some goes into interrupts."""
+    box.opcontrol("--reset")
+    end = time.monotonic() + ALONE_SECONDS
+    spent = run_others(box, path, milliseconds, lambda: time.monotonic() > end)
     box.opcontrol("--dump")
+    return sum(hot_counts(box, path).values()) / (sum(spent) / PERIOD_NS)
+
+
+def check_other(box, path, spent, alone, event):
+    """
+    The others: three quarters of their samples in hot_a. Every sample that belongs nowhere is held to be one of theirs. How many they have for
+    their CPU time is only nearly what they have alone: time that goes into interrupts, or to other machines of the host, has no samples.
+    """
+    counts, nowhere = hot_counts(box, path), count_in(box, "/no-process", "/no-mapping")
+    total, expected = sum(counts.values()), sum(spent) / PERIOD_NS
+    print("the others: %s of %d samples, %.4f; alone %.4f; %d belong nowhere; %d of %d lost by the kernel" % (
+        counts, expected, total / expected, alone, nowhere, event["lost_kernel"], event["taken"]))
+    require(total >= SURE_SHARE * (total + nowhere), "%d samples belong nowhere, the others have %d" % (nowhere, total))
+    require(event["lost_kernel"] <= LOST_SHARE * event["taken"], "%d of %d samples were lost by the kernel" % (event["lost_kernel"], event["taken"]))
+    require(FOUND_SHARE * alone * expected <= total <= 1.1 * expected, "the others have %d samples of %d, alone they have %.4f of them" % (
+        total, expected, alone))
+    share = 100.0 * counts["hot_a"] / total
+    require(abs(share - 100.0 * spent[0] / sum(spent)) <= POINTS, "hot_a has %.2f %% of the others" % share)
+
+
+def run_beside(box, path, milliseconds, *crowd):
+    """The crowd, and others as long as it lasts."""
     with open(os.path.join(box.dir, "crowd.out"), "wb") as out:
         child = box.start(box.crowd, *crowd, stdout=out)
-    while child.poll() is None:
-        more = [int(n) for n in box.good(path, "shares", 1000).split()]
-        times = [a + b for a, b in zip(times, more)]
+    times = run_others(box, path, milliseconds, lambda: child.poll() is not None)
     require(child.returncode == 0, "crowd failed")
     return times
 
 
-def too_many_samples(box):
-    return sum(f.total for f in box.files() if "/too-many-images" in (f.name.app[1], f.name.image[1]))
+def check_last(box):
+    """What the crowd ran in the end, in a mapping that was one too many."""
+    counts = [sum(f.total for f in box.files() if f.name.image[1].endswith("/crowd-map-%d" % i)) for i in (0, 1)]
+    print("samples in the files of the crowd: %s of %d" % (counts, LAST_NS / PERIOD_NS))
+    require(counts[0] >= 0.9 * LAST_NS / PERIOD_NS, "the crowd has %d samples in the file that it ran" % counts[0])
 
 
 def check_names(box, path):
     box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel")
-    box.good(path, "shares", 200)
+    # The program is known before the crowd begins, which has as many images as there is room for within a moment.
+    alone = found_alone(box, path, 500)
     box.opcontrol("--reset")
+    box.good(path, "shares", 10)
+    box.opcontrol("--dump")
     before = box.status()
-    spent = run_beside(box, path, "names", box.dir, NR_NAMES)
+    spent = run_beside(box, path, 1000, "names", box.dir, NR_NAMES)
     box.opcontrol("--dump")
     box.opcontrol("--stop")
     status = box.check_ledger()
     check_growth(before, status, "10^5 names")
-    check_other(box, path, spent, status["events"][0])
+    check_other(box, path, spent, alone, status["events"][0])
     for counter in ("too_many_images", "images_forgotten"):
         print("%s: %d" % (counter, status[counter]))
         require(status[counter] > 0, "%s is 0" % counter)
     require(status["nr_images"] < 20000, "%d images are known" % status["nr_images"])
-    require(too_many_samples(box) == status["too_many_images"], "%d samples under too-many-images, %d counted" % (
-        too_many_samples(box), status["too_many_images"]))
+    require(count_in(box, "/too-many-images") == status["too_many_images"], "%d samples under too-many-images, %d counted" % (
+        count_in(box, "/too-many-images"), status["too_many_images"]))
     names = {f.name.image for f in box.files()} | {f.name.app for f in box.files()}
     files = [name for name in names if name[0] == "root" or "crowd" in str(name)]
     require(len(files) <= MAX_IMAGES + 10, "%d images in the session" % len(files))
@@ -102,17 +143,20 @@ def check_names(box, path):
 def check_maps(box, path):
     box.configure(RingSize="1M")
     box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel")
+    alone = found_alone(box, path, 10)
     box.opcontrol("--reset")
     before = box.status()
-    spent = run_beside(box, path, "maps", box.dir, NR_MAPS)
+    spent = run_beside(box, path, 10, "maps", box.dir, NR_MAPS)
     box.opcontrol("--dump")
     box.opcontrol("--stop")
     status = box.check_ledger()
     check_growth(before, status, "10^6 mappings")
-    check_other(box, path, spent, status["events"][0])
+    check_other(box, path, spent, alone, status["events"][0])
+    check_last(box)
     sideband_lost = sum(cpu["sideband_lost"] for cpu in status["cpus"])
     print("mappings_dropped: %d, side-band records lost: %d" % (status["mappings_dropped"], sideband_lost))
-    require(status["mappings_dropped"] > 0 or sideband_lost > 0, "no mapping was dropped")
+    require(status["mappings_dropped"] > 0, "no mapping was dropped")
+    require(sideband_lost <= SIDEBAND_SHARE * NR_MAPS, "%d side-band records were lost" % sideband_lost)
     box.shutdown()
 
 

@@ -9,6 +9,7 @@
 
 #include "libop/clock.h"
 #include "daemon/generation.h"
+#include "daemon/image.h"
 #include "daemon/locate.h"
 
 #define BYTES	 4096
@@ -166,6 +167,55 @@ static void generations(void **state OP_UNUSED)
 	assert_int_equal(opd_generation_at("/nothing-is-here", 1), 0);
 }
 
+static uint64_t cookie_of(struct op_dcookie_table *table, const struct opd_wanted *wanted, struct opd_looked *looked, uint64_t time_ns)
+{
+	struct opd_mapped mapped = {
+		.pid = wanted->pid,
+		.start = wanted->start,
+		.end = wanted->end,
+		.name = wanted->name,
+		.inode = wanted->inode,
+		.time_ns = time_ns,
+		.places = &places,
+		.looked = looked,
+	};
+	bool is_file;
+	uint64_t cookie = opd_image_of_mapping(table, &mapped, &is_file);
+
+	assert_true(is_file);
+	assert_int_not_equal(cookie, OP_DCOOKIE_NONE);
+	return cookie;
+}
+
+/* A file that is written anew in place is another image for what is mapped from then on. */
+static void a_look_is_good_for_what_was_before(void **state)
+{
+	struct timespec times[2] = { { .tv_sec = 1 }, { .tv_sec = 1 } };
+	struct op_dcookie_table *table = op_dcookie_table_new();
+	struct opd_wanted wanted = make_file("app");
+	struct opd_looked looked = { 0 };
+	uint64_t first_ns = op_now_ns(), second_ns, first, second;
+
+	(void)state;
+	assert_non_null(table);
+	first = cookie_of(table, &wanted, &looked, first_ns);
+	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+	assert_int_equal(cookie_of(table, &wanted, &looked, first_ns), first);
+	second_ns = op_now_ns();
+	second = cookie_of(table, &wanted, &looked, second_ns);
+	assert_int_not_equal(second, first);
+	assert_int_equal(cookie_of(table, &wanted, &looked, second_ns), second);
+	/* Without what is kept there is a look each time. */
+	times[1].tv_sec = 2;
+	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+	assert_int_equal(cookie_of(table, &wanted, &looked, second_ns), second);
+	assert_int_not_equal(cookie_of(table, &wanted, NULL, second_ns), second);
+	opd_looked_clear(&looked);
+	assert_int_not_equal(cookie_of(table, &wanted, &looked, second_ns), second);
+	opd_looked_clear(&looked);
+	op_dcookie_table_free(table);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -175,6 +225,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(newline, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(process_is_gone, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(another_is_there, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_look_is_good_for_what_was_before, set_up, tear_down),
 		cmocka_unit_test(generations),
 	};
 

@@ -154,7 +154,7 @@ static void agrees_with_a_painted_model(void **state OP_UNUSED)
 static void what_a_set_cannot_keep_is_counted(void **state OP_UNUSED)
 {
 	struct opd_mapset_account account = { 0 };
-	struct opd_mapset *set = opd_mapset_new(&account), *other;
+	struct opd_mapset *set = opd_mapset_new(&account);
 
 	for (uint64_t i = 0; i < OPD_MAPSET_MAX + 10; i++)
 		add(&set, 0x1000 * (2 * i + 1), 0x1000 * (2 * i + 2), 0, i + 1, i + 1);
@@ -163,17 +163,99 @@ static void what_a_set_cannot_keep_is_counted(void **state OP_UNUSED)
 	/* The oldest went, the newest are there. */
 	assert_int_equal(cookie_at(set, 0x1000, UINT64_MAX), 0);
 	assert_int_equal(cookie_at(set, 0x1000 * (2 * (OPD_MAPSET_MAX + 9) + 1), UINT64_MAX), OPD_MAPSET_MAX + 10);
-	/* All together have too many: those that have most give. */
-	other = opd_mapset_new(&account);
-	account.nr_mappings += OPD_MAPPINGS_MAX;
-	add(&set, 0x1000, 0x2000, 0, 77, 100000);
-	assert_true(opd_mapset_count(set) <= OPD_MAPSET_MAX_CROWDED);
-	assert_int_equal(cookie_at(set, 0x1000, UINT64_MAX), 77);
-	add(&other, 0x1000, 0x2000, 0, 78, 100000);
-	assert_int_equal(cookie_at(other, 0x1000, UINT64_MAX), 78);
 	opd_mapset_put(set);
+	assert_int_equal(account.nr_mappings, 0);
+	assert_null(account.sets);
+}
+
+/* A crowd of nr sets, each with nr_maps mappings and as many past ones. */
+static void fill(struct opd_mapset_account *account, struct opd_mapset **sets, size_t nr, size_t nr_maps)
+{
+	for (size_t i = 0; i < nr; i++) {
+		sets[i] = opd_mapset_new(account);
+		for (uint64_t j = 0; j < 2 * nr_maps; j++) {
+			add(&sets[i], 0x1000 * (2 * (j / 2) + 1), 0x1000 * (2 * (j / 2) + 2), 0, j + 1, j + 1);
+			assert_true(account->nr_mappings <= OPD_MAPPINGS_MAX);
+		}
+	}
+}
+
+static void put_all(struct opd_mapset **sets, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		opd_mapset_put(sets[i]);
+}
+
+static void a_crowd_of_sets_stays_below_the_limit(void **state OP_UNUSED)
+{
+	static struct opd_mapset *sets[3000];
+	struct opd_mapset_account account = { 0 };
+	struct opd_mapset *other = opd_mapset_new(&account);
+	uint64_t nr_kept = 0;
+
+	for (uint64_t i = 0; i < 20; i++)
+		add(&other, 0x1000 * (2 * i + 1), 0x1000 * (2 * i + 2), 0, i + 1, i + 1);
+	fill(&account, sets, op_array_size(sets), 600);
+	for (size_t i = 0; i < op_array_size(sets); i++)
+		nr_kept += opd_mapset_count(sets[i]);
+	assert_in_range(nr_kept, op_array_size(sets) * 40, OPD_MAPPINGS_MAX);
+	/* Past ones went as well as those that hold. */
+	assert_in_range(account.nr_dropped, 2 * op_array_size(sets) * 600 - OPD_MAPPINGS_MAX, 2 * op_array_size(sets) * 600 - nr_kept);
+	/* Who has few keeps them, and the newest of each is there. */
+	assert_int_equal(opd_mapset_count(other), 20);
+	assert_int_equal(cookie_at(other, 0x1000, UINT64_MAX), 1);
+	for (size_t i = 0; i < op_array_size(sets); i++)
+		assert_int_equal(cookie_at(sets[i], 0x1000 * (2 * 599 + 1), UINT64_MAX), 1200);
+	put_all(sets, op_array_size(sets));
+	/* The room is there again. */
+	fill(&account, sets, 8, OPD_MAPSET_MAX / 2);
+	assert_int_equal(opd_mapset_count(sets[7]), OPD_MAPSET_MAX / 2);
+	put_all(sets, 8);
 	opd_mapset_put(other);
-	assert_int_equal(account.nr_mappings, OPD_MAPPINGS_MAX);
+	assert_int_equal(account.nr_mappings, 0);
+}
+
+static void the_limit_holds_for_any_number_of_sets(void **state OP_UNUSED)
+{
+	size_t nr = 130000;
+	struct opd_mapset **sets = calloc(nr, sizeof(*sets));
+	struct opd_mapset_account account = { 0 };
+	struct opd_mapset *late;
+
+	assert_non_null(sets);
+	fill(&account, sets, nr, 3);
+	for (size_t i = 0; i < nr; i++)
+		assert_true(opd_mapset_count(sets[i]) >= 1);
+	put_all(sets, nr);
+	free(sets);
+	/* Nobody can give anything. */
+	account = (struct opd_mapset_account){ .nr_mappings = OPD_MAPPINGS_MAX };
+	late = opd_mapset_new(&account);
+	add(&late, 0x1000, 0x2000, 0, 1, 1);
+	assert_int_equal(opd_mapset_count(late), 0);
+	assert_int_equal(account.nr_dropped, 1);
+	opd_mapset_put(late);
+}
+
+static void the_past_goes_before_the_present(void **state OP_UNUSED)
+{
+	static struct opd_mapset *sets[32];
+	struct opd_mapset_account account = { 0 };
+	struct opd_mapset *last = opd_mapset_new(&account);
+	struct opd_mapping m = { .start = 0x1000, .end = 0x2000 };
+
+	fill(&account, sets, op_array_size(sets), 5000);
+	assert_int_equal(account.nr_dropped, 0);
+	/* No sample asks for what ended before 10001: nobody loses what holds. */
+	for (m.from_ns = 10001; m.from_ns < 10001 + OPD_MAPSET_MAX / 2; m.from_ns++) {
+		m.start = m.from_ns << 13;
+		m.end = m.start + 0x1000;
+		assert_int_equal(opd_mapset_add(&last, &m, 10001), 0);
+		assert_int_equal(opd_mapset_add(&sets[0], &m, 10001), 0);
+	}
+	assert_int_equal(account.nr_dropped, 0);
+	put_all(sets, op_array_size(sets));
+	opd_mapset_put(last);
 }
 
 static void add_up(uint64_t cookie, void *arg)
@@ -202,7 +284,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds_by_address), cmocka_unit_test(a_later_mapping_cuts),
 		cmocka_unit_test(the_same_again_changes_nothing), cmocka_unit_test(a_child_keeps_its_own),
-		cmocka_unit_test(forgets_behind_the_horizon), cmocka_unit_test(a_full_set_keeps_files_and_the_newest), cmocka_unit_test(what_a_set_cannot_keep_is_counted), cmocka_unit_test(cookies_are_visited_once_a_round),
+		cmocka_unit_test(forgets_behind_the_horizon), cmocka_unit_test(a_full_set_keeps_files_and_the_newest), cmocka_unit_test(what_a_set_cannot_keep_is_counted),
+		cmocka_unit_test(a_crowd_of_sets_stays_below_the_limit), cmocka_unit_test(the_limit_holds_for_any_number_of_sets),
+		cmocka_unit_test(the_past_goes_before_the_present),
+		cmocka_unit_test(cookies_are_visited_once_a_round),
 		cmocka_unit_test(agrees_with_a_painted_model),
 	};
 

@@ -217,6 +217,38 @@ static void who_began_after_a_loss_is_not_in_doubt(void **state OP_UNUSED)
 	assert_true(is_doubtful(5));
 }
 
+static void who_maps_too_much_is_in_doubt(void **state OP_UNUSED)
+{
+	struct opd_process *process;
+
+	assert_int_equal(opd_process_exec(&processes, 1, 10), 0);
+	process = opd_process_find(&processes, 1);
+	for (uint64_t i = 0; i < OPD_PROCESS_MAPS_MAX; i++)
+		assert_true(opd_process_may_map(&processes, process, 1000 + i));
+	assert_false(is_doubtful(1));
+	assert_false(opd_process_may_map(&processes, process, 5000));
+	assert_false(opd_process_may_map(&processes, process, 6000));
+	assert_int_equal(processes.account.nr_dropped, 2);
+	assert_true(is_doubtful(1));
+	assert_int_equal(opd_process_doubtful_from_ns(&processes, process), 5000);
+	/* So is its child; others and the program that it begins are not. */
+	assert_int_equal(opd_process_fork(&processes, 1, 2, 7000), 0);
+	assert_int_equal(opd_process_fork(&processes, 0, 3, 7000), 0);
+	opd_process_find(&processes, 3)->sure_ns = 7000;
+	assert_true(is_doubtful(2));
+	assert_false(is_doubtful(3));
+	assert_int_equal(opd_process_exec(&processes, 2, 8000), 0);
+	assert_false(is_doubtful(2));
+	/* /proc was asked: what is skipped after that is a doubt of its own. */
+	process->sure_ns = 9000;
+	assert_false(is_doubtful(1));
+	assert_false(opd_process_may_map(&processes, process, 10000));
+	assert_int_equal(opd_process_doubtful_from_ns(&processes, process), 10000);
+	/* Later it may map again. */
+	assert_true(opd_process_may_map(&processes, process, 1000 + OPD_PROCESS_MAPS_NS));
+	assert_int_equal(process->nr_mapped, 1);
+}
+
 static void an_unknown_parent_leaves_doubt(void **state OP_UNUSED)
 {
 	opd_processes_lost(&processes, 5, 8);
@@ -261,7 +293,7 @@ int main(void)
 		T(a_pid_is_used_again), T(stays_until_its_last_samples_are_through), T(one_that_was_there_before_is_asked_for),
 		T(what_proc_said_is_newer_than_old_records), T(lost_records_leave_nobody_behind),
 		T(pruning_looks_at_those_that_change), T(who_began_after_a_loss_is_not_in_doubt),
-		T(an_unknown_parent_leaves_doubt), T(a_process_that_began_anew_lives),
+		T(who_maps_too_much_is_in_doubt), T(an_unknown_parent_leaves_doubt), T(a_process_that_began_anew_lives),
 		T(forgets_old_address_spaces), T(there_is_room_for_so_many),
 	};
 
