@@ -6,8 +6,8 @@
 #include "libop/compiler.h"
 
 struct opk_place {
-	int top_fd;	 /* the session directory; -1: it lies in none, as a copy may */
-	int lock_fd;	 /* -1: not taken */
+	int top_fd;      /* the session directory; -1: it lies in none, as a copy may */
+	int lock_fd;     /* -1: not taken */
 	bool is_current; /* it is samples/current */
 	bool is_written; /* by a daemon, if there is one: current, or closed and not on the disk as a whole */
 };

@@ -222,7 +222,8 @@ static int refuse_no_session(const struct program *program, int dir_fd, const st
 	if (!program->is_named || place->is_current || op_session_has_parts(dir_fd))
 		return 0;
 	if (!faccessat(dir_fd, "samples", F_OK, 0))
-		return opr_error(-EINVAL, "%s is a directory of sessions and none itself: --session-dir=%s checks those", path, path);
+		return opr_error(-EINVAL, "%s is a directory of sessions and none itself: --session-dir=%s checks those", path,
+				 path);
 	return opr_error(-EINVAL, "%s is no session: it has neither {root} nor {kern}, and no ledger", path);
 }
 
