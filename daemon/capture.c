@@ -207,6 +207,7 @@ int opd_capture_cpu_open(struct opd_capture *capture, struct opd_cpu *cpu, char 
 	char *why = NULL;
 	int err = raise_descriptor_limit(capture->nr_online + 1, capture->nr_opened, &why);
 
+	cpu->stay = opd_cpu_stay(cpu->cpu);
 	if (!err)
 		err = open_cpu(capture, cpu, &why);
 	if (!err && capture->enabled)

@@ -39,6 +39,7 @@ struct opd_event {
 struct opd_cpu {
 	uint32_t cpu;
 	bool online; /* open; the ledger of a CPU that went stays */
+	uint64_t stay; /* opd_cpu_stay when it was opened: its events are gone for good when that is another one */
 	const struct opd_source *source;
 	struct op_ring_pair pair;       /* one of the two is in use, as source says; the counts are in pair */
 	struct opd_memory_rings memory;
@@ -62,7 +63,7 @@ struct opd_capture {
 	size_t ring_bytes;	 /* of each ring: RingSize=, or the plan's */
 	size_t watermark_bytes;
 	size_t sideband_bytes; /* SidebandSize=, or the plan's */
-	uint32_t wakeup_records; /* samples of one event after which its ring wakes; 0: by bytes alone */
+	uint32_t wakeup_records; /* samples of all events of a CPU after which its ring wakes; 0: by bytes alone */
 	bool with_cgroup;     /* samples say in which cgroup they were taken, the side band which cgroups come to be */
 	bool has_format_lost; /* the kernel counts lost samples per event (6.0 and later) */
 	bool enabled;

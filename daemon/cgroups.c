@@ -80,7 +80,7 @@ static void make_room(struct opd_cgroups *cgroups)
 		op_htable_visit(&cgroups->by_id, forget_visited, cgroups);
 }
 
-int opd_cgroups_add(struct opd_cgroups *cgroups, uint64_t id, const char *path)
+static int add(struct opd_cgroups *cgroups, uint64_t id, const char *path)
 {
 	struct cgroup *cgroup = find(cgroups, id);
 	size_t bytes = bytes_of(path);
@@ -104,6 +104,11 @@ int opd_cgroups_add(struct opd_cgroups *cgroups, uint64_t id, const char *path)
 	if (id == cgroups->last_id)
 		cgroups->last_slot = OPD_CGROUP_NONE;
 	return 0;
+}
+
+int opd_cgroups_add(struct opd_cgroups *cgroups, uint64_t id, const char *path)
+{
+	return add(cgroups, id, opd_cgroup_root_strip(&cgroups->root, cgroups->mount_path, id, path));
 }
 
 /* ---- the file system ---- */
@@ -181,7 +186,7 @@ static int scan(struct opd_cgroups *cgroups, int dir_fd, struct op_text *path, u
 	if (!err && !find(cgroups, st.st_ino) &&
 	    ((cgroups->by_id.nr_entries < OPD_CGROUPS_KNOWN_MAX && cgroups->nr_bytes < OPD_CGROUPS_BYTES_MAX) ||
 	     st.st_ino == cgroups->wanted_id))
-		err = opd_cgroups_add(cgroups, st.st_ino, length ? op_text_get(path) : "/");
+		err = add(cgroups, st.st_ino, length ? op_text_get(path) : "/");
 	dir = err || depth == DEPTH_MAX ? NULL : fdopendir(dir_fd);
 	if (!dir) {
 		close(dir_fd);
@@ -223,6 +228,7 @@ int opd_cgroups_init(struct opd_cgroups *cgroups, const char *mountinfo_path)
 	int err;
 
 	*cgroups = (struct opd_cgroups){ .max_slots = OPD_CGROUP_SLOTS_MAX };
+	opd_cgroup_root_init(&cgroups->root);
 	err = find_mount(cgroups, mountinfo_path);
 	return err ? err : scan_all(cgroups);
 }
@@ -417,5 +423,6 @@ void opd_cgroups_free(struct opd_cgroups *cgroups)
 	free(cgroups->slots);
 	free(cgroups->free_slots);
 	free(cgroups->mount_storage);
+	opd_cgroup_root_free(&cgroups->root);
 	*cgroups = (struct opd_cgroups){ 0 };
 }

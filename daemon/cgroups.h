@@ -12,6 +12,7 @@
 #ifndef OPD_CGROUPS_H
 #define OPD_CGROUPS_H
 
+#include "daemon/cgroup_root.h"
 #include "libop/compiler.h"
 #include "libop/htable.h"
 
@@ -23,6 +24,7 @@
 struct opd_cgroups {
 	const char *mount_path; /* of the hierarchy that perf knows; NULL: none is mounted */
 	char *mount_storage;
+	struct opd_cgroup_root root;
 	struct op_htable by_id;
 	size_t nr_bytes; /* of what is in it */
 	struct op_htable by_path; /* slots that are given */
@@ -44,7 +46,7 @@ struct opd_cgroups {
 /* Finds the hierarchy in MOUNTINFO-PATH ("/proc/self/mountinfo") and what is in it. 0 or -ENOMEM. */
 int opd_cgroups_init(struct opd_cgroups *cgroups, const char *mountinfo_path) OP_NONNULL OP_MUST_CHECK;
 
-/* A cgroup that came to be; a path that ends elsewhere replaces the one that was known. 0 or -ENOMEM. */
+/* A cgroup that came to be, by its path in the side band; a path that ends elsewhere replaces the one that was known. 0 or -ENOMEM. */
 int opd_cgroups_add(struct opd_cgroups *cgroups, uint64_t id, const char *path) OP_NONNULL OP_MUST_CHECK;
 
 /* The slot of the cgroup with this number; OPD_CGROUP_NONE when none is left (opd_cgroups_are_given), or no memory. */

@@ -3,6 +3,8 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <sys/stat.h>
 
 #define ONLINE_PATH    "/sys/devices/system/cpu/online"
 #define POSSIBLE_PATH  "/sys/devices/system/cpu/possible"
@@ -114,4 +116,18 @@ double opd_cpu_speed_mhz(void)
 	if (file)
 		fclose(file);
 	return mhz;
+}
+
+uint64_t opd_cpu_stay(uint32_t cpu)
+{
+	static const char *const names[] = { "topology", "cache" };
+	char path[64];
+	struct stat st;
+
+	for (size_t i = 0; i < op_array_size(names); i++) {
+		snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%" PRIu32 "/%s", cpu, names[i]);
+		if (!stat(path, &st))
+			return st.st_ino;
+	}
+	return 0;
 }

@@ -17,6 +17,12 @@ int opd_cpus_possible(uint32_t **ret_cpus, size_t *ret_nr_cpus) OP_NONNULL OP_MU
 /* Whether a list has a CPU. */
 bool opd_cpus_has(const uint32_t *cpus, size_t nr_cpus, uint32_t cpu) OP_NONNULL;
 
+/*
+ * A number that a CPU has as long as it is online, and another one after it went and came back: the inode of a directory that sysfs makes anew for
+ * each time (drivers/base/topology.c and cacheinfo.c of the kernel). 0: sysfs has none of these.
+ */
+uint64_t opd_cpu_stay(uint32_t cpu);
+
 /* Speed as oprofile finds it: the maximum of cpufreq, else the first "cpu MHz" of /proc/cpuinfo, else 0. */
 double opd_cpu_speed_mhz(void);
 

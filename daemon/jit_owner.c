@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "libop/clock.h"
+#include "libop/file.h"
 #include "libop/sys.h"
 
 #define PROC_BYTES  8192 /* of /proc/PID/status and stat */
@@ -168,6 +169,9 @@ int opd_jit_owner_open(struct opd_jit_owner *owner, const char *path, struct sta
 		fd = op_sys_openat(AT_FDCWD, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
 	} else {
 		fd = op_sys_open_in_root(root_fd, path, O_PATH);
+		/* Without openat2(2) step by step, and then not by a link to a directory. */
+		if (fd == -ENOSYS)
+			fd = op_file_open_below(root_fd, path + strspn(path, "/"), O_PATH, 0);
 		close(root_fd);
 	}
 	return fd < 0 ? fd : open_checked(owner, fd, ret_stat);

@@ -16,7 +16,7 @@ daemon_libopd_a_SOURCES = \
 	daemon/locate.c daemon/locate.h \
 	daemon/image.c daemon/image.h \
 	daemon/kernel_map.c daemon/kernel_map.h \
-	daemon/cgroups.c daemon/cgroups.h \
+	daemon/cgroups.c daemon/cgroups.h daemon/cgroup_root.c daemon/cgroup_root.h \
 	daemon/resolve.c daemon/resolve.h \
 	daemon/settle.c daemon/settle.h \
 	daemon/recover.c daemon/recover.h \

@@ -50,6 +50,14 @@ static void welcome(struct opd_sync *sync, size_t index)
 	free(why);
 }
 
+/* Between two looks it went and came back: the kernel has taken its events off for good, and says so to nobody. */
+static bool has_been_away(const struct opd_cpu *cpu)
+{
+	uint64_t stay = opd_cpu_stay(cpu->cpu);
+
+	return stay && cpu->stay && stay != cpu->stay;
+}
+
 static void check_hotplug(struct opd_sync *sync)
 {
 	struct opd_capture *capture = &sync->pipeline->capture;
@@ -63,9 +71,9 @@ static void check_hotplug(struct opd_sync *sync)
 
 		if (!capture->cpus[i].source->is_host)
 			continue;
-		if (capture->cpus[i].online && !is_online)
+		if (capture->cpus[i].online && (!is_online || has_been_away(&capture->cpus[i])))
 			take_leave(sync, &capture->cpus[i]);
-		else if (!capture->cpus[i].online && is_online)
+		if (!capture->cpus[i].online && is_online)
 			welcome(sync, i);
 	}
 	free(online);

@@ -81,7 +81,7 @@ static const struct row rows[] = {
 	  0,
 	  256 * MIB,
 	  AT_START },
-	{ { "WakeupRecords", "number", "0", "a ring is also read after so many samples of one event; 0: only by Watermark, which costs less" },
+	{ { "WakeupRecords", "number", "0", "a ring is also read after so many samples, of all events of its CPU; 0: only by Watermark, which costs less" },
 	  parse_number,
 	  FIELD(wakeup_records),
 	  0,

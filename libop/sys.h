@@ -20,10 +20,13 @@ int op_sys_munmap(void *map, size_t nr_bytes);
 int op_sys_msync(void *map, size_t nr_bytes, int flags) OP_MUST_CHECK;
 int op_sys_openat(int dir_fd, const char *path, int flags, mode_t mode) OP_MUST_CHECK;
 
-/* Opens a path as a process sees it whose root is root_fd: no link leads out of there. The last component is not followed. */
+/* Opens a path as a process sees it whose root is root_fd: no link leads out of there. The last component is not followed. -ENOSYS as below. */
 int op_sys_open_in_root(int root_fd, const char *path, int flags) OP_MUST_CHECK;
 
-/* The directory at a path of directories alone: no link is followed, and nothing leads above dir_fd. An O_PATH descriptor; -ENOSYS before Linux 5.6. */
+/*
+ * The directory at a path of directories alone: no link is followed, and nothing leads above dir_fd. An O_PATH descriptor; -ENOSYS before
+ * Linux 5.6 and below RestrictSUIDSGID= of systemd, which forbids openat2(2) since it cannot see what mode is asked for.
+ */
 int op_sys_open_dir_below(int dir_fd, const char *path) OP_MUST_CHECK;
 
 /* The handle of the file at a path, a link is followed; handle->handle_bytes is the room that it has. */

@@ -52,7 +52,7 @@ EXTRA_DIST += tests/README.md tests/format/reader.py tests/format/agree.py \
 	tests/system/test_page_faults.py tests/system/test_restart.py tests/system/test_service.py tests/system/test_socket.py tests/system/test_rotation.py tests/system/test_clock.py tests/system/test_sessions.py tests/system/test_shares.py tests/system/test_swaps.py \
 	tests/system/test_storm.py tests/system/test_import.py tests/system/perf_swap.py \
 	tests/system/test_turns.py tests/system/long_soak.py tests/system/test_perf_script.py tests/system/test_separate.py \
-	tests/systemd/test_container.py tests/systemd/unit_checks.py \
+	tests/system/unit_daemon.py tests/systemd/test_container.py tests/systemd/unit_checks.py tests/systemd/long_unit.py \
 	tests/bench/bench.py tests/bench/bench_disk.py tests/bench/bench_import.py tests/bench/bench_report.py
 
 LONG_KILLS = 500
@@ -63,7 +63,7 @@ LONG_CYCLES = 1000
 LONG_REQUESTS = 100000
 OPD_TEST_ENV = OPD_BUILD=$(abs_top_builddir) OPD_SOURCE=$(abs_top_srcdir)
 
-.PHONY: check-programs check-system check-user check-long bench bench-disk bench-report fuzz
+.PHONY: check-programs check-system check-user check-unit check-long bench bench-disk bench-report fuzz
 check-programs: $(check_PROGRAMS)
 
 # The real daemon on real perf events: as root.
@@ -75,6 +75,10 @@ check-system: all check-programs
 # The same by an opd that is a user of its own, with the capabilities of the unit.
 check-user:
 	$(MAKE) OPD_TEST_ENV="$(OPD_TEST_ENV) OPD_RUN_AS=user" check-system
+
+# The same inside the sandbox of the unit, in a container that systemd has booted; UNIT_FLAGS=WORD: only tests with this in their names.
+check-unit: all check-programs
+	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/systemd/long_unit.py $(UNIT_FLAGS) || test $$? -eq 77
 
 check-long: all check-programs
 	tests/ring/torture --records=$(TORTURE_RECORDS)
@@ -89,6 +93,7 @@ check-long: all check-programs
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_socket.py --requests=$(LONG_REQUESTS) --cycles=$(LONG_CYCLES)
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_overwrite.py --long || test $$? -eq 77
 	$(MAKE) check-user
+	$(MAKE) check-unit
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/long_soak.py $(LONG_FLAGS)
 
 # 10^7 samples: BENCH_DISK_FLAGS=10000000.

@@ -17,9 +17,8 @@
 #include "tests/bench/capture_run.h"
 #include "tests/bench/perf_peer.h"
 
-#define RING_BYTES	 (256 * 1024) /* as RingSize= */
+#define RING_BYTES       (256 * 1024) /* as RingSize= */
 #define LARGE_RING_BYTES (4 * 1024 * 1024)
-#define EACH_RECORD	 1 /* every record is larger */
 
 /* ---- out of memory ---- */
 
@@ -110,38 +109,42 @@ static void table_memory(void)
 
 /* ---- captures ---- */
 
-#define CLOCK_ROW(title, period_ns, wake_bytes, the_how)                                                                           \
-	{ .name = title, .event = PERF_COUNT_SW_CPU_CLOCK, .period = period_ns, .ring_bytes = RING_BYTES,                          \
-	  .watermark_bytes = wake_bytes, .how = the_how, .load = CAPTURE_BUSY }
+#define CLOCK_ROW(title, period_ns, wake_records, the_how)                                                                         \
+	{                                                                                                                          \
+		.name = title, .event = PERF_COUNT_SW_CPU_CLOCK, .period = period_ns, .ring_bytes = RING_BYTES,                    \
+		.watermark_bytes = RING_BYTES / 4, .wakeup_records = wake_records, .how = the_how, .load = CAPTURE_BUSY            \
+	}
 #define FAULT_ROW(title, bytes)                                                                                                    \
-	{ .name = title, .event = PERF_COUNT_SW_PAGE_FAULTS, .period = 1, .ring_bytes = bytes,                                     \
-	  .watermark_bytes = (bytes) / 4, .how = CAPTURE_SWAP, .load = CAPTURE_FAULTS }
+	{                                                                                                                          \
+		.name = title, .event = PERF_COUNT_SW_PAGE_FAULTS, .period = 1, .ring_bytes = bytes,                               \
+		.watermark_bytes = (bytes) / 4, .how = CAPTURE_SWAP, .load = CAPTURE_FAULTS                                        \
+	}
 
 #define DEFAULT_PERIOD_NS 100000
 
 static const struct capture_wanted captures[] = {
-	CLOCK_ROW("cpu-clock 1 kHz", 1000000, RING_BYTES / 4, CAPTURE_SWAP),
-	CLOCK_ROW("cpu-clock 10 kHz", DEFAULT_PERIOD_NS, RING_BYTES / 4, CAPTURE_SWAP),
-	CLOCK_ROW("cpu-clock 50 kHz", 20000, RING_BYTES / 4, CAPTURE_SWAP),
-	FAULT_ROW("each page fault", RING_BYTES),
+	CLOCK_ROW("cpu-clock 1 kHz", 1000000, 0, CAPTURE_SWAP), CLOCK_ROW("cpu-clock 10 kHz", DEFAULT_PERIOD_NS, 0, CAPTURE_SWAP),
+	CLOCK_ROW("cpu-clock 50 kHz", 20000, 0, CAPTURE_SWAP),  FAULT_ROW("each page fault", RING_BYTES),
 	FAULT_ROW("the same, 4 MB", LARGE_RING_BYTES),
 };
 
 static const struct capture_wanted wakeups[] = {
-	CLOCK_ROW("watermark, swap (default)", DEFAULT_PERIOD_NS, RING_BYTES / 4, CAPTURE_SWAP),
-	CLOCK_ROW("watermark, in place", DEFAULT_PERIOD_NS, RING_BYTES / 4, CAPTURE_IN_PLACE),
-	CLOCK_ROW("each record, swap", DEFAULT_PERIOD_NS, EACH_RECORD, CAPTURE_SWAP),
-	CLOCK_ROW("each record, in place", DEFAULT_PERIOD_NS, EACH_RECORD, CAPTURE_IN_PLACE),
+	CLOCK_ROW("watermark, swap (default)", DEFAULT_PERIOD_NS, 0, CAPTURE_SWAP),
+	CLOCK_ROW("watermark, in place", DEFAULT_PERIOD_NS, 0, CAPTURE_IN_PLACE),
+	CLOCK_ROW("each record, swap", DEFAULT_PERIOD_NS, 1, CAPTURE_SWAP),
+	CLOCK_ROW("each record, in place", DEFAULT_PERIOD_NS, 1, CAPTURE_IN_PLACE),
 };
 
 static const struct capture_wanted snapshots[] = {
-	CLOCK_ROW("swap", DEFAULT_PERIOD_NS, RING_BYTES / 4, CAPTURE_SWAP),
-	CLOCK_ROW("snapshot", DEFAULT_PERIOD_NS, RING_BYTES / 4, CAPTURE_SNAPSHOT),
+	CLOCK_ROW("swap", DEFAULT_PERIOD_NS, 0, CAPTURE_SWAP),
+	CLOCK_ROW("snapshot", DEFAULT_PERIOD_NS, 0, CAPTURE_SNAPSHOT),
 };
 
 #define TURN_ROW(events, threads)                                                                                                  \
-	{ .event = PERF_COUNT_SW_CPU_CLOCK, .period = 1000000, .ring_bytes = RING_BYTES, .watermark_bytes = RING_BYTES / 4,        \
-	  .how = CAPTURE_SWAP, .load = CAPTURE_BUSY, .nr_events = events, .nr_threads = threads, .turn_ms = 20 }
+	{                                                                                                                          \
+		.event = PERF_COUNT_SW_CPU_CLOCK, .period = 1000000, .ring_bytes = RING_BYTES, .watermark_bytes = RING_BYTES / 4,  \
+		.how = CAPTURE_SWAP, .load = CAPTURE_BUSY, .nr_events = events, .nr_threads = threads, .turn_ms = 20               \
+	}
 
 static const struct capture_wanted turns[] = {
 	TURN_ROW(1, 1), TURN_ROW(1, 2), TURN_ROW(2, 1), TURN_ROW(2, 2), TURN_ROW(4, 1), TURN_ROW(4, 2),
@@ -239,7 +242,8 @@ static void table_snapshots(unsigned int seconds)
 {
 	double first_ms = 0;
 
-	printf("\noverwrite mode, cpu-clock 10 kHz, %u s a row; a snapshot is a swap and settling\n%-10s %10s %8s %8s %10s %8s %12s %12s\n",
+	printf("\noverwrite mode, cpu-clock 10 kHz, %u s a row; a snapshot is a swap and settling\n%-10s %10s %8s %8s %10s %8s "
+	       "%12s %12s\n",
 	       seconds, "", "samples", "swaps/s", "ms/swap", "ms settle", "ms all", "times a swap", "overwritten");
 	for (size_t i = 0; i < op_array_size(snapshots); i++) {
 		struct capture_result result;
@@ -250,9 +254,10 @@ static void table_snapshots(unsigned int seconds)
 		settle_ms = bench_per((double)result.settle_wait_ns / 1e6, (double)result.settles);
 		if (!i)
 			first_ms = swap_ms;
-		printf("%-10s %10llu %8.1f %8.1f %10.1f %8.1f %10.1f x %12llu\n", snapshots[i].name, (unsigned long long)result.samples,
-		       (double)result.swaps / ((double)result.elapsed_ns / 1e9), swap_ms, settle_ms, swap_ms + settle_ms,
-		       bench_per(swap_ms + settle_ms, first_ms), (unsigned long long)result.overwritten_bytes);
+		printf("%-10s %10llu %8.1f %8.1f %10.1f %8.1f %10.1f x %12llu\n", snapshots[i].name,
+		       (unsigned long long)result.samples, (double)result.swaps / ((double)result.elapsed_ns / 1e9), swap_ms,
+		       settle_ms, swap_ms + settle_ms, bench_per(swap_ms + settle_ms, first_ms),
+		       (unsigned long long)result.overwritten_bytes);
 		fflush(stdout);
 	}
 }
@@ -262,8 +267,8 @@ static void table_turns(unsigned int seconds)
 {
 	double alone_ms = 0;
 
-	printf("\nlength of a turn, all CPUs busy, cpu-clock 1 kHz, %u s a row\n%8s %9s %8s %10s %16s %14s %14s\n", seconds, "events",
-	       "threads", "turns", "ms/turn", "ms/swap of a CPU", "ms for event", "one / several");
+	printf("\nlength of a turn, all CPUs busy, cpu-clock 1 kHz, %u s a row\n%8s %9s %8s %10s %16s %14s %14s\n", seconds,
+	       "events", "threads", "turns", "ms/turn", "ms/swap of a CPU", "ms for event", "one / several");
 	for (size_t i = 0; i < op_array_size(turns); i++) {
 		struct capture_result result;
 		double ms, swap_ms;
@@ -271,8 +276,8 @@ static void table_turns(unsigned int seconds)
 		run_or_end(&turns[i], seconds, &result);
 		ms = bench_per((double)result.turn_ns / 1e6, (double)result.turns);
 		swap_ms = bench_per((double)result.swap_wait_ns / 1e6, (double)result.swaps);
-		printf("%8u %9u %8llu %10.1f %16.1f %14.1f", turns[i].nr_events, turns[i].nr_threads, (unsigned long long)result.turns, ms,
-		       swap_ms, swap_ms / turns[i].nr_events);
+		printf("%8u %9u %8llu %10.1f %16.1f %14.1f", turns[i].nr_events, turns[i].nr_threads,
+		       (unsigned long long)result.turns, ms, swap_ms, swap_ms / turns[i].nr_events);
 		if (turns[i].nr_threads == 1) {
 			alone_ms = ms;
 			printf(" %14s\n", "-");

@@ -91,6 +91,7 @@ static int open_cpu(struct capture *capture, unsigned int index, int cpu_number)
 		.use_clockid = 1,
 		.clockid = OP_CLOCK,
 		.read_format = PERF_FORMAT_LOST,
+		.wakeup_events = capture->wanted->wakeup_records,
 		.write_backward = capture->wanted->how == CAPTURE_SNAPSHOT,
 	};
 	int (*open_pair)(int, size_t, size_t, struct op_ring_pair *) = attr.write_backward ? op_ring_pair_open_overwrite :

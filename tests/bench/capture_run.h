@@ -24,6 +24,7 @@ struct capture_wanted {
 	uint64_t event;	       /* PERF_COUNT_SW_... */
 	uint64_t period;
 	size_t ring_bytes, watermark_bytes;
+	unsigned int wakeup_records; /* perf_event_attr.wakeup_events, as WakeupRecords=; 0: by the watermark alone */
 	enum capture_how how;
 	enum capture_load load;
 	unsigned int nr_events;	 /* of that kind on each CPU, up to CAPTURE_EVENTS_MAX; 0: one */

@@ -4,7 +4,7 @@ What the system tests share: a daemon of their own, below a temporary directory,
 
 A test is a function of one argument, a Box, handed to run(). Exit code 0: passed, 77: skipped with the reason, 1: failed. The
 environment says where the programs are: OPD_BUILD (a build directory), or OPD_BINDIR and OPD_SBINDIR (an installation). OPD_RUN_AS says
-what the daemon is: "root", the default; "user", an ordinary one with the capabilities of the unit.
+what the daemon is: "root", the default; "user", an ordinary one with the capabilities of the unit; "unit", the unit itself, where systemd runs it.
 """
 import collections
 import ctypes
@@ -23,6 +23,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "format"))
 import agree  # noqa: E402
 import reader  # noqa: E402
+import unit_daemon  # noqa: E402
 
 START_SECONDS = 60
 CALL_SECONDS = 300
@@ -54,6 +55,11 @@ session=$(sed -n 's/^SessionDir=//p' "$OPD_CONFIG")
 [ "$(stat -c %u "$session" 2>/dev/null)" = {uid} ] || chown -hR {uid}:{uid} "$session" 2>/dev/null
 exec setpriv --reuid={uid} --regid={uid} --clear-groups --inh-caps=-all,{caps} --ambient-caps=-all,{caps} --bounding-set=-all,{caps} \\
 	--no-new-privs "{program}" "$@"
+"""
+
+
+AS_UNIT = """#!/bin/sh
+exec {python} {source} {directory} {program} "$@"
 """
 
 
@@ -172,6 +178,9 @@ class Box:
     """A temporary directory with a session, a configuration, a daemon and the processes of one test."""
 
     def __init__(self):
+        self.run_as, self.unit_lines = os.environ.get("OPD_RUN_AS", "root"), []
+        if self.run_as == "unit" and not unit_daemon.is_installed():
+            raise Skip("no opd.service here that systemd could start: tests/systemd/long_unit.py")
         self.dir = tempfile.mkdtemp(prefix="opd-test.")
         os.chmod(self.dir, 0o755)
         self.session = os.path.join(self.dir, "session")
@@ -189,29 +198,38 @@ class Box:
         self.env["OPD_CACHE_DIR"] = ""  # symbols are read anew
         self.program = os.path.join(self.sbin, "opd")
         self.env.update(LC_ALL="C", OPD_CONFIG=self.config, OPD_DAEMON=self.program)
-        self.as_user = os.environ.get("OPD_RUN_AS", "root") == "user"
-        if self.as_user:
+        if self.run_as != "root":
             self.become_users()
         self.launcher = self.env["OPD_DAEMON"]  # what makes it the user that it is to be
         self.configure()
 
     def give(self, path):
         """A file that this test made becomes the daemon's own."""
-        if self.as_user:
+        if self.run_as == "unit":
+            unit_daemon.own(path)
+        elif self.run_as == "user":
             os.chown(path, DAEMON_UID, DAEMON_UID, follow_symlinks=False)
 
     def become_users(self):
         """
         The daemon is a user of its own: a program that makes it one, also when opcontrol starts it, and does before what the unit's
-        StateDirectory= does.
+        StateDirectory= does; or one that has systemd start it.
         """
-        os.chown(self.dir, DAEMON_UID, DAEMON_UID)
-        allowed = ",".join("+" + c for c in CAPABILITIES)
-        wrapper = os.path.join(self.dir, "opd-as-user")
+        self.give(self.dir)
+        wrapper = os.path.join(self.dir, "opd-as-" + self.run_as)
         with open(wrapper, "w", encoding="utf-8") as stream:
-            stream.write(AS_USER.format(uid=DAEMON_UID, caps=allowed, program=self.env["OPD_DAEMON"]))
+            if self.run_as == "unit":
+                stream.write(AS_UNIT.format(python=sys.executable, source=unit_daemon.__file__, directory=self.dir, program=self.program))
+            else:
+                allowed = ",".join("+" + c for c in CAPABILITIES)
+                stream.write(AS_USER.format(uid=DAEMON_UID, caps=allowed, program=self.program))
         os.chmod(wrapper, 0o755)
         self.env["OPD_DAEMON"] = wrapper
+
+    def not_as_unit(self, reason):
+        """For what the unit cannot be asked."""
+        if self.run_as == "unit":
+            raise Skip("inside the unit: " + reason)
 
     # ---- configuration and programs ----
 
@@ -262,6 +280,20 @@ class Box:
         if setup:
             self.opcontrol("--setup", *setup)
         self.forget_state(start)
+        if self.run_as == "unit":
+            self.start_unit({**self.env, **(env or {})})
+        else:
+            self.start_process({**self.env, **(env or {})})
+        if start:
+            self.opcontrol("--start")
+
+    def start_unit(self, env):
+        program = self.program if self.env["OPD_DAEMON"] == self.launcher else self.env["OPD_DAEMON"]
+        self.daemon = unit_daemon.UnitDaemon(unit_daemon.free_unit(), self.dir, [program], env, self.log, more=self.unit_lines)
+        wait_until(self.daemon.has_started, 2 * START_SECONDS, "opd is not READY")
+        self.require_alive()
+
+    def start_process(self, env):
         ready = os.path.join(self.dir, "ready")
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
             if os.path.exists(ready):
@@ -270,12 +302,10 @@ class Box:
             os.chmod(ready, 0o777)
             notify.settimeout(0.1)
             with open(self.log, "ab") as log:
-                self.daemon = subprocess.Popen([self.env["OPD_DAEMON"]], env={**self.env, **(env or {}), "NOTIFY_SOCKET": ready}, cwd="/",
-                                               stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+                self.daemon = subprocess.Popen([self.env["OPD_DAEMON"]], env={**env, "NOTIFY_SOCKET": ready}, cwd="/", stdin=subprocess.DEVNULL,
+                                               stdout=log, stderr=log)
             self.known_pids.add(self.daemon.pid)
             self.await_ready(notify)
-        if start:
-            self.opcontrol("--start")
 
     def forget_state(self, start):
         """A daemon that is to begin paused does so, whatever was asked of the one before."""
@@ -291,8 +321,11 @@ class Box:
                     return
             except socket.timeout:
                 pass
-            require(self.daemon.poll() is None, "opd ended with %s before READY: %s" % (self.daemon.returncode, self.log_text()))
+            self.require_alive()
             require(time.monotonic() < end, "opd is not READY")
+
+    def require_alive(self):
+        require(self.daemon.poll() is None, "opd ended with %s before READY: %s" % (self.daemon.returncode, self.log_text()))
 
     def log_text(self):
         with open(self.log, encoding="utf-8", errors="replace") as stream:
@@ -412,6 +445,8 @@ class Box:
         for pid in self.known_pids | {self.lock_pid()}:
             if pid > 0 and self.is_opd(pid) and is_alive(pid):
                 self.end_process(pid)
+        if self.run_as == "unit":
+            unit_daemon.remove_units(self.dir)
         for path in reversed(self.mounts):
             subprocess.run(["umount", path], check=False)
         shutil.rmtree(self.dir, ignore_errors=True)

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A CPU goes and comes back three times while all are busy and sampled: its samples are kept, and go on when it is back."""
+"""
+A CPU goes and comes back while all are busy and sampled, also between two looks of opd: its samples are kept, and go on when it is back.
+"""
 import os
 
 import opdtest
@@ -77,6 +79,20 @@ def all_rounds(box, cpu, path):
         switch(path, True)
 
 
+def blink(box, cpu, path, times):
+    """It is back before opd has looked: the kernel has taken its events off all the same."""
+    before = row(box, cpu)
+    try:
+        switch(path, False)
+    finally:
+        switch(path, True)
+    opdtest.wait_until(lambda: box.log_text().count("CPU %d came online" % cpu) == times, WAIT_SECONDS, "nobody saw that CPU %d went and came" % cpu)
+    require(box.log_text().count("CPU %d went offline" % cpu) == times, "the log does not say that CPU %d went" % cpu)
+    box.start(os.path.join(box.dir, "busy-app"), "busy", BUSY_SECONDS * 1000, cpu)
+    more = await_row(box, cpu, lambda r: r["received"] > before["received"] + MORE_SAMPLES, "no samples of CPU %d after its return" % cpu)
+    print("a blink: CPU %d had %d samples before, %d after its return" % (cpu, before["received"], more["received"]))
+
+
 def check_sums(status):
     """What the CPUs have is what the events have, the times before a CPU went included."""
     for key in ("received", "lost_kernel"):
@@ -90,6 +106,8 @@ def test(box):
     box.busy_cpus(BUSY_SECONDS)
     await_row(box, cpu, lambda r: r["received"] > MORE_SAMPLES, "no samples of CPU %d" % cpu)
     all_rounds(box, cpu, path)
+    for times in range(ROUNDS + 1, ROUNDS + 3):
+        blink(box, cpu, path, times)
     box.opcontrol("--stop")
     status = box.check_ledger()
     check_sums(status)

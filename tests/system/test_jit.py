@@ -177,7 +177,7 @@ def test(box):
     if shutil.which("objdump") is None:
         raise Skip("no objdump here")
     ends_early(box)
-    elsewhere = os.path.join(box.dir, "elsewhere.map")
+    elsewhere = "/tmp/perf-elsewhere-%d.map" % os.getpid()
     box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel")
     named = {kind: work(box, kind) for kind in ("map", "dual", "fork")}
     replaced, late, dumped = work(box, "replace"), work(box, "late"), work(box, "dump", box.dir)

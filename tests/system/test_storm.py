@@ -71,8 +71,11 @@ def memory_bytes(box, field):
 def cpu_seconds(box):
     total = 0
     for task in os.listdir("/proc/%d/task" % box.daemon.pid):
-        with open("/proc/%d/task/%s/schedstat" % (box.daemon.pid, task), encoding="ascii") as stream:
-            total += int(stream.read().split()[0])
+        try:
+            with open("/proc/%d/task/%s/schedstat" % (box.daemon.pid, task), encoding="ascii") as stream:
+                total += int(stream.read().split()[0])
+        except FileNotFoundError:
+            pass  # a thread that had one thing to write, and has ended
     return total / 1e9
 
 

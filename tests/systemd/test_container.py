@@ -28,14 +28,17 @@ DROP_IN = "run/systemd/system/opd.service.d"
 class Container:
     """A booted container; in_() runs a command inside."""
 
-    def __init__(self, box):
+    def __init__(self, box, more_packages=(), more_options=(), env=None):
+        """More packages to make it of, more options of systemd-nspawn, more in its environment."""
         self.box, self.root, self.nspawn, self.init = box, os.path.join(box.dir, "root"), None, None
+        self.packages, self.options = ",".join((PACKAGES, *more_packages)), list(more_options)
+        self.env = {**os.environ, **(env or {})}
 
     def make(self):
         for tool in ("mmdebstrap", "systemd-nspawn", "nsenter"):
             if not shutil.which(tool):
                 raise Skip("%s is not installed" % tool)
-        done = self.box.run("mmdebstrap", "--quiet", "--variant=minbase", "--include=" + PACKAGES, SUITE, self.root, timeout=900)
+        done = self.box.run("mmdebstrap", "--quiet", "--variant=minbase", "--include=" + self.packages, SUITE, self.root, timeout=900)
         if done.rc != 0:
             raise Skip("mmdebstrap cannot make a root file system: %s" % (done.err.strip().splitlines() or ["no reason given"])[-1])
 
@@ -47,7 +50,8 @@ class Container:
         build_deb = os.path.join(os.environ["OPD_SOURCE"], "packaging", "build-deb")
         self.box.good(build_deb, "--from", os.environ["OPD_BUILD"], into, timeout=600)
         unit_checks.make_later_version(self.box, into)
-        shutil.copy(self.box.work, os.path.join(self.root, "usr/local/bin/work"))
+        for program in ("work", "jit_work"):
+            shutil.copy(os.path.join(os.path.dirname(self.box.work), program), os.path.join(self.root, "usr/local/bin"))
 
     def find_init(self):
         """The container's PID 1, a descendant of systemd-nspawn that is called systemd."""
@@ -69,7 +73,7 @@ class Container:
         with open(os.path.join(self.box.dir, "console.log"), "wb") as log:
             self.nspawn = subprocess.Popen(
                 ["systemd-nspawn", "-D", self.root, "--register=no", "--keep-unit", "--capability=all", "--console=pipe",
-                 "--system-call-filter=perf_event_open", "--boot"], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+                 "--system-call-filter=perf_event_open", *self.options, "--boot"], env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.box.children.append(self.nspawn)
         end = time.monotonic() + BOOT_SECONDS
         while time.monotonic() < end:

@@ -98,10 +98,13 @@ def check_sandbox(container):
     container.good("sh", "-c", "/root/closed/secret-work shares 3000 >/dev/null 2>&1 & sleep 0.3")
     container.good("systemctl", "start", "opd")
     container.good("work", "kernel", "500")
+    container.good("jit_work", "map", "1000")
     time.sleep(1)
     container.good("opcontrol", "--dump")
     report = container.good("opreport", "-l", "/root/closed/secret-work")
     require("hot_a" in report and "hot_b" in report, "a program of root in a closed directory, older than opd:\n%s" % report)
+    jit = container.good("opreport", "-l", "/usr/local/bin/jit_work")
+    require("jit_alpha" in jit and "jit_beta" in jit, "code that was made at run time, with a perf map in /tmp:\n%s" % jit)
     kernel = [line.split() for line in container.good("opreport", "-l").splitlines() if "/proc/kallsyms" in line or "vmlinux" in line]
     named = [words for words in kernel if not words[-1].startswith(("/proc", "vmlinux", "kallsyms"))]
     require(named, "no symbol of the kernel:\n%s" % kernel)

@@ -88,6 +88,7 @@ tests_unit_test_kernel_map_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
 
 tests_unit_test_jit_SOURCES = tests/unit/test_jit.c tests/unit/cmocka_all.h tests/unit/test_box.h
 tests_unit_test_jit_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_jit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_open_in_root -Wl,--wrap=op_sys_open_dir_below
 tests_unit_test_jit_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
 
 tests_unit_test_mounts_SOURCES = tests/unit/test_mounts.c tests/unit/cmocka_all.h

@@ -93,6 +93,28 @@ static void finds_the_hierarchy(void **state OP_UNUSED)
 	opd_cgroups_free(&cgroups);
 }
 
+/* In a cgroup namespace the kernel tells longer paths than the file system has. */
+static void leaves_out_what_is_above(void **state OP_UNUSED)
+{
+	struct opd_cgroups cgroups;
+	uint64_t deep;
+
+	add_mount("v2", "cgroup2 cgroup2 rw");
+	assert_int_equal(opd_cgroups_init(&cgroups, mountinfo), 0);
+	cgroups.root.is_sought = true;
+	assert_int_equal(opd_cgroups_add(&cgroups, 77, "/machine/payload/gone"), 0);
+	assert_string_equal(path_of(&cgroups, 77, 1), "/machine/payload/gone");
+	make_dir("v2/a");
+	deep = make_dir("v2/a/b");
+	assert_int_equal(opd_cgroups_add(&cgroups, deep, "/machine/payload/a/b"), 0);
+	assert_string_equal(path_of(&cgroups, deep, 1), "/a/b");
+	assert_int_equal(opd_cgroups_add(&cgroups, 78, "/machine/payload/brief"), 0);
+	assert_string_equal(path_of(&cgroups, 78, 1), "/brief");
+	assert_int_equal(opd_cgroups_add(&cgroups, 79, "/machine/payloads/x"), 0);
+	assert_string_equal(path_of(&cgroups, 79, 1), "/machine/payloads/x");
+	opd_cgroups_free(&cgroups);
+}
+
 /* What is not known is looked for once a second; what the side band tells is known at once; what is removed keeps its name. */
 static void learns(void **state OP_UNUSED)
 {
@@ -265,6 +287,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(finds_the_hierarchy, setup, teardown),
+		cmocka_unit_test_setup_teardown(leaves_out_what_is_above, setup, teardown),
 		cmocka_unit_test_setup_teardown(learns, setup, teardown),
 		cmocka_unit_test_setup_teardown(slots_are_by_path, setup, teardown),
 		cmocka_unit_test_setup_teardown(both_tables_are_bounded, setup, teardown),

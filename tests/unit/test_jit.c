@@ -21,6 +21,22 @@
 #define BASE UINT64_C(0x7f0000000000)
 
 static uint64_t counters[OP_NR_JIT];
+static bool has_openat2 = true;
+
+int __real_op_sys_open_in_root(int root_fd, const char *path, int flags);
+int __wrap_op_sys_open_in_root(int root_fd, const char *path, int flags);
+int __real_op_sys_open_dir_below(int dir_fd, const char *path);
+int __wrap_op_sys_open_dir_below(int dir_fd, const char *path);
+
+int __wrap_op_sys_open_in_root(int root_fd, const char *path, int flags)
+{
+	return has_openat2 ? __real_op_sys_open_in_root(root_fd, path, flags) : -ENOSYS;
+}
+
+int __wrap_op_sys_open_dir_below(int dir_fd, const char *path)
+{
+	return has_openat2 ? __real_op_sys_open_dir_below(dir_fd, path) : -ENOSYS;
+}
 
 static struct opd_jit_map new_map(void)
 {
@@ -368,9 +384,8 @@ static int open_as(struct opd_jit_owner *owner, const struct box *box, const cha
 	return fd < 0 ? fd : 0;
 }
 
-static void files_of_the_process_are_read(void **state)
+static void check_files(const struct box *box)
 {
-	struct box *box = *state;
 	struct opd_jit_owner owner;
 
 	opd_jit_owner_init(&owner, (uint32_t)getpid());
@@ -395,6 +410,18 @@ static void files_of_the_process_are_read(void **state)
 	assert_false(owner.is_known);
 	assert_int_equal(open_as(&owner, box, "plain"), -ENOENT);
 	opd_jit_owner_close(&owner);
+}
+
+static void files_of_the_process_are_read(void **state)
+{
+	check_files(*state);
+}
+
+static void files_are_read_without_openat2(void **state)
+{
+	has_openat2 = false;
+	check_files(*state);
+	has_openat2 = true;
 }
 
 /* A zombie is in /proc still; what was waited for is taken to be its parent's. */
@@ -511,6 +538,7 @@ int main(void)
 		box_test(a_dump_that_makes_no_sense_ends),
 		box_test(what_is_no_dump_is_refused),
 		box_test(files_of_the_process_are_read),
+		box_test(files_are_read_without_openat2),
 		box_test(an_ended_process_is_its_parents),
 		cmocka_unit_test(a_file_from_before_the_process_is_not_its),
 		cmocka_unit_test(a_sample_finds_its_function),
