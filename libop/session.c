@@ -21,9 +21,9 @@
 #include "libop/sys.h"
 #include "libop/text.h"
 
-#define DIR_MODE 0755
-#define LOCK_MODE 0600 /* whoever could open it could lock it, and keep every daemon out */
-#define LOCK_TRIES 5
+#define DIR_MODE       0755
+#define LOCK_MODE      0600 /* whoever could open it could lock it, and keep every daemon out */
+#define LOCK_TRIES     5
 #define LOCK_MOMENT_NS 20000000
 
 static const char *const sample_dirs[] = { "{root}", "{kern}" };
