@@ -304,6 +304,25 @@ def check_live(copies, box):
     require(mode == 0o600, "everybody may lock the lock: mode %o" % mode)
 
 
+def check_replaced(box):
+    """Somebody put a copy in the place of a file that is being counted in: a dump finds out, what is gone is lost_io_error, and the rest is in the copy."""
+    busiest = max(box.files(live=True), key=lambda f: f.total)
+    path = os.path.join(box.session, "samples", "current", busiest.path)
+    copy = os.path.join(box.session, "copy")
+    shutil.copy(path, copy)
+    os.chown(copy, os.stat(path).st_uid, os.stat(path).st_gid)
+    os.rename(copy, path)
+    for child in box.busy_cpus(0.5):
+        child.wait()
+    box.opcontrol("--dump")
+    lost = sum(e["lost_io_error"] for e in box.check_ledger(with_files=False)["events"])
+    require(lost > 0, "a dump does not see that %s was replaced" % path)
+    for child in box.busy_cpus(0.5):
+        child.wait()
+    box.opcontrol("--stop")
+    box.check_ledger()
+
+
 def check_look(copies, box):
     """Whoever only looks keeps no daemon out: in the middle of a check the lock is free."""
     session = copies.fresh()
@@ -342,6 +361,7 @@ def test(box):
     box.good("/bin/sh", "-c", "i=0; while [ $i -lt 200 ]; do /bin/true; i=$((i+1)); done")
     box.opcontrol("--dump")
     check_live(copies, box)
+    check_replaced(box)
     box.shutdown()
     good = box.files()
     copies.opcheck(box.session, SOUND)
