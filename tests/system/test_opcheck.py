@@ -306,19 +306,19 @@ def check_live(copies, box):
 
 def check_replaced(box):
     """Somebody put a copy in the place of a file that is being counted in: a dump finds out, what is gone is lost_io_error, and the rest is in the copy."""
-    busiest = max(box.files(live=True), key=lambda f: f.total)
+    work = [box.copy_work("replaced-app"), "busy", 500, min(os.sched_getaffinity(0))]
+    box.good(*work)
+    busiest = max((f for f in box.files(live=True) if "/replaced-app/TIMER" in f.path), key=lambda f: f.total)
     path = os.path.join(box.session, "samples", "current", busiest.path)
     copy = os.path.join(box.session, "copy")
     shutil.copy(path, copy)
     os.chown(copy, os.stat(path).st_uid, os.stat(path).st_gid)
     os.rename(copy, path)
-    for child in box.busy_cpus(0.5):
-        child.wait()
+    box.good(*work)
     box.opcontrol("--dump")
     lost = sum(e["lost_io_error"] for e in box.check_ledger(with_files=False)["events"])
     require(lost > 0, "a dump does not see that %s was replaced" % path)
-    for child in box.busy_cpus(0.5):
-        child.wait()
+    box.good(*work)
     box.opcontrol("--stop")
     box.check_ledger()
 
