@@ -34,22 +34,33 @@ def read_what_is_whole(session):
     return files, nr_empty
 
 
+def inodes(session):
+    base = os.path.join(session, "samples", "current")
+    return {path: os.stat(os.path.join(base, path)).st_ino for path in reader.list_files(base)}
+
+
 def dump_then_cut(box, shim, number):
     app = box.copy_work("dumped-%d" % number)
     lost_before = box.status()["events"][0]["lost_kernel"]
     box.good(app, "faults", FAULTS)
-    before = counts(box.files(live=True))
+    as_before, before = inodes(box.session), counts(box.files(live=True))
     box.opcontrol("--dump")
     after = os.path.join(box.dir, "after-the-cut-%d" % number)
     shim.cut_power(box.session, after)
+    now = inodes(box.session)
+    # A file that grows just then takes the place of the one that was written: what holds for these is in test_fault_rotate.
+    grown = {path for path, inode in as_before.items() if now.get(path) != inode}
+    require(not any(app in path for path in grown), "the file of %s has grown" % app)
     files, nr_empty = read_what_is_whole(after)
     found = counts(files)
     for what, count in before.items():
+        if what[0] in grown:
+            continue
         require(found.get(what, 0) >= count, "%s: key 0x%x: %d before the dump, %d after the cut" % (*what, count, found.get(what, 0)))
     of_app = sum(f.total for f in files if f.name.app[1] == app and f.name.event == "page-faults")
     lost = box.status()["events"][0]["lost_kernel"] - lost_before
-    print("cut %d: %d files, %d more by name only, %d samples; of %d faults just before the dump %d are there" %
-          (number, len(files), nr_empty, sum(found.values()), FAULTS, of_app))
+    print("cut %d: %d files, %d that grew meanwhile, %d more by name only, %d samples; of %d faults just before the dump %d are there" %
+          (number, len(files), len(grown), nr_empty, sum(found.values()), FAULTS, of_app))
     require(of_app + lost >= FAULTS, "%d faults before the dump, %d after the cut" % (FAULTS, of_app))
     return after, found
 

@@ -76,7 +76,7 @@ def counts_of_perf(box, path):
         found = COUNT_LINE.match(line)
         if found:
             name = found.group(2).replace(" (deleted)", "")
-            counts[event][re.sub(r"^\[JIT\] tid.*", "//anon", name)] += int(found.group(1))
+            counts[event][re.sub(r"^(\[JIT\] tid.*|anon)$", "//anon", name)] += int(found.group(1))
     disorder = re.search(r"(\d+) out of order events recorded", result.out + result.err)
     return counts, int(disorder.group(1)) if disorder else 0
 
