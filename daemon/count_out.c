@@ -19,6 +19,15 @@ struct changed {
 	bool failed;
 };
 
+/* What came since somebody put another file there is gone with the one before: counted as lost, and the rest goes to the one that is there. */
+static void follow_replaced(struct opd_count *count, struct opd_file *file)
+{
+	if (!file->odb || !op_odb_is_replaced(file->odb))
+		return;
+	opd_file_close(count, file);
+	file->error = opd_file_open(count, file); /* else the next sample tries it again */
+}
+
 static void take_changed(struct op_hlink *link, void *arg)
 {
 	struct opd_file *file = op_container_of(link, struct opd_file, link);
@@ -27,6 +36,7 @@ static void take_changed(struct op_hlink *link, void *arg)
 	opd_file_note_seen(changed->count, file);
 	if (!file->changed || changed->failed)
 		return;
+	follow_replaced(changed->count, file);
 	changed->paths[changed->nr_paths] = strdup(file->path);
 	if (!changed->paths[changed->nr_paths]) {
 		changed->failed = true;

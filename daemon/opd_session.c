@@ -3,16 +3,16 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "daemon/log.h"
 #include "daemon/opd_state.h"
 #include "daemon/recover.h"
+#include "libop/file.h"
 #include "libop/session.h"
 #include "libop/sys.h"
 
-#define LOCK_TRIES 5
+#define LOCK_BYTES_MAX 32
 
 int opd_fail(const char *format, ...)
 {
@@ -199,61 +199,29 @@ void opd_fini_session(struct opd *opd)
 }
 
 /* Who holds the lock; the pid in it is for people and for opcontrol. */
-static int explain_lock(const struct opd *opd, int fd)
+static int explain_lock(const struct opd *opd)
 {
-	char pid[32] = "";
-	ssize_t nr = op_sys_pread(fd, pid, sizeof(pid) - 1, 0);
+	char *pid = NULL;
+	int err = op_file_read(opd->session_fd, OP_SESSION_LOCK, LOCK_BYTES_MAX, &pid);
 
-	pid[nr > 0 ? nr : 0] = '\0';
-	return opd_fail("another opd (pid %s) uses the session directory %s", pid[0] ? pid : "unknown", opd->session_dir);
-}
-
-/* Another opd that only looks whether somebody works here holds a shared lock for a moment. */
-static bool lock_file(int fd)
-{
-	const struct timespec moment = { .tv_nsec = 20000000 };
-
-	for (int i = 0; i < LOCK_TRIES; i++) {
-		if (!flock(fd, LOCK_EX | LOCK_NB))
-			return true;
-		nanosleep(&moment, NULL);
-	}
-	return false;
-}
-
-static int open_lock(const struct opd *opd, bool *ret_was_there)
-{
-	int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-	int fd = op_sys_openat(opd->session_fd, OP_SESSION_LOCK, flags | O_EXCL, 0644);
-
-	*ret_was_there = fd == -EEXIST;
-	return fd == -EEXIST ? op_sys_openat(opd->session_fd, OP_SESSION_LOCK, flags, 0644) : fd;
+	opd_fail("another opd (pid %s) uses the session directory %s", !err && *pid ? pid : "unknown", opd->session_dir);
+	free(pid);
+	return -1;
 }
 
 int opd_init_lock(struct opd *opd)
 {
-	char pid[32];
-	struct stat st;
+	char pid[LOCK_BYTES_MAX];
 	bool was_there;
-	int fd, err;
+	int fd = op_session_take_lock(opd->session_fd, &was_there), err = 0;
 
-	/* Who ended may have removed the file between our open and our lock: then it is not the one that others see. */
-	do {
-		fd = open_lock(opd, &was_there);
-		if (fd < 0)
-			return opd_fail("cannot make %s/" OP_SESSION_LOCK ": %s", opd->session_dir, strerror(-fd));
-		if (!lock_file(fd)) {
-			explain_lock(opd, fd);
-			close(fd);
-			return -1;
-		}
-		err = op_sys_fstat(fd, &st);
-		if (!err && !st.st_nlink)
-			close(fd);
-	} while (!err && !st.st_nlink);
+	if (fd == -EBUSY)
+		return explain_lock(opd);
+	if (fd < 0)
+		return opd_fail("cannot make %s/" OP_SESSION_LOCK ": %s", opd->session_dir, strerror(-fd));
 	snprintf(pid, sizeof(pid), "%d", (int)getpid());
 	/* After a power cut its presence says that the session is to be looked at. */
-	if (!err && !was_there)
+	if (!was_there)
 		err = op_sys_fsync(opd->session_fd);
 	if (!err)
 		err = ftruncate(fd, 0) < 0 ? -errno : op_sys_write_all(fd, pid, strlen(pid));

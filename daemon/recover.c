@@ -12,6 +12,7 @@
 #include "libop/session.h"
 #include "libop/session_close.h"
 #include "libop/session_ledger.h"
+#include "libop/session_pending.h"
 #include "libop/session_stats.h"
 #include "libop/sys.h"
 #include "libop/text.h"
@@ -149,41 +150,6 @@ static void recover_session(struct recovery *recovery, const char *session)
 
 /* ---- sessions that were closed ---- */
 
-struct sessions {
-	int session_fd;
-	char **paths; /* "samples/NAME" */
-	size_t nr;
-};
-
-/* What is empty was left by a daemon that was killed while it closed a session. */
-static int add_session(const char *name, void *arg)
-{
-	struct sessions *sessions = arg;
-	char **paths;
-
-	if (!strcmp(name, "current"))
-		return 0;
-	paths = reallocarray(sessions->paths, sessions->nr + 1, sizeof(*paths));
-	if (!paths)
-		return -ENOMEM;
-	sessions->paths = paths;
-	paths[sessions->nr] = join("samples", name);
-	if (!paths[sessions->nr])
-		return -ENOMEM;
-	if (op_sys_unlinkat(sessions->session_fd, paths[sessions->nr], AT_REMOVEDIR))
-		sessions->nr++;
-	else
-		free(paths[sessions->nr]);
-	return 0;
-}
-
-static void free_sessions(const struct sessions *sessions)
-{
-	for (size_t i = 0; i < sessions->nr; i++)
-		free(sessions->paths[i]);
-	free(sessions->paths);
-}
-
 /* What it says follows what there is, and stats/ follows it; where nothing is left of it, another one is made. */
 static int correct_ledger(int session_fd, const char *session, int dir_fd)
 {
@@ -230,6 +196,20 @@ static void recover_closed(struct recovery *recovery, const char *session)
 	close(fd);
 }
 
+/* What is empty was left by a daemon that was killed while it closed a session. */
+static int visit_session(const char *name, void *arg)
+{
+	struct recovery *recovery = arg;
+	char *path = join("samples", name);
+
+	if (!path)
+		return -ENOMEM;
+	if (strcmp(path, OP_SESSION_CURRENT) != 0 && op_sys_unlinkat(recovery->session_fd, path, AT_REMOVEDIR))
+		recover_closed(recovery, path);
+	free(path);
+	return 0;
+}
+
 /* Tables of closed sessions in the making. */
 static int remove_cookies(const char *name, void *arg)
 {
@@ -260,26 +240,21 @@ static void tell(const struct recovery *recovery, bool was_unclean, uint64_t nr_
 void opd_recover(int session_fd, bool was_unclean)
 {
 	struct recovery recovery = { .session_fd = session_fd };
-	struct op_odb_recovery pending = { 0 };
-	struct sessions sessions = { .session_fd = session_fd };
-	int err = op_session_visit_dir(session_fd, "samples", add_session, &sessions);
-	struct op_odb_moves moves = { .from = OP_SESSION_CURRENT, .to = sessions.paths, .nr_to = sessions.nr };
+	uint64_t nr_put_back = 0;
+	int err = op_session_settle_pending(session_fd, &nr_put_back);
 
-	if (err)
-		fail("samples", err);
-	err = op_odb_recover(session_fd, OP_SESSION_TMP_SAMPLE, &moves, &pending);
 	if (err)
 		fail(OP_SESSION_TMP, err);
 	op_file_unlink_below(session_fd, OP_SESSION_TMP "/stats");
 	err = op_session_visit_dir(session_fd, OP_SESSION_TMP, remove_cookies, &session_fd);
 	if (err)
 		fail(OP_SESSION_TMP, err);
-	for (size_t i = 0; i < sessions.nr; i++)
-		recover_closed(&recovery, sessions.paths[i]);
+	err = op_session_visit_dir(session_fd, "samples", visit_session, &recovery);
+	if (err)
+		fail("samples", err);
 	recovery.nr_closed_files = recovery.nr_files;
 	if (was_unclean)
 		recover_session(&recovery, OP_SESSION_CURRENT);
 	op_file_unlink_below(session_fd, OP_SESSION_CURRENT "/" OP_SESSION_CLOSING);
-	tell(&recovery, was_unclean, pending.nr_put_back);
-	free_sessions(&sessions);
+	tell(&recovery, was_unclean, nr_put_back);
 }

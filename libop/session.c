@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "libop/abi.h"
@@ -20,7 +21,10 @@
 #include "libop/sys.h"
 #include "libop/text.h"
 
-#define DIR_MODE 0755
+#define DIR_MODE       0755
+#define LOCK_MODE      0600 /* whoever could open it could lock it, and keep every daemon out */
+#define LOCK_TRIES     5
+#define LOCK_MOMENT_NS 20000000
 
 static const char *const sample_dirs[] = { "{root}", "{kern}" };
 static const char *const session_dirs[] = {
@@ -476,6 +480,14 @@ int op_session_clear(int dir_fd)
 	return err;
 }
 
+bool op_session_has_parts(int dir_fd)
+{
+	for (size_t i = 0; i < op_array_size(session_dirs); i++)
+		if (!faccessat(dir_fd, session_dirs[i], F_OK, AT_SYMLINK_NOFOLLOW))
+			return true;
+	return false;
+}
+
 /* ---- open ---- */
 
 static int write_abi(int dir_fd)
@@ -506,18 +518,25 @@ static int make_session_dir(const char *path)
 	return err ? err : end_making(AT_FDCWD, path, op_sys_mkdirat(AT_FDCWD, path, DIR_MODE));
 }
 
-bool op_session_is_locked(const char *session_dir)
+bool op_session_is_locked_at(int session_fd)
 {
-	char path[PATH_MAX];
+	int fd = op_sys_openat(session_fd, OP_SESSION_LOCK, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
 	bool locked;
-	int fd;
 
-	snprintf(path, sizeof(path), "%s/" OP_SESSION_LOCK, session_dir);
-	fd = op_sys_openat(AT_FDCWD, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
 	if (fd < 0)
-		return false;
+		return fd == -EACCES;
 	locked = flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 	close(fd);
+	return locked;
+}
+
+bool op_session_is_locked(const char *session_dir)
+{
+	int fd = op_sys_openat(AT_FDCWD, session_dir, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+	bool locked = fd >= 0 && op_session_is_locked_at(fd);
+
+	if (fd >= 0)
+		close(fd);
 	return locked;
 }
 
@@ -534,10 +553,25 @@ int op_session_leave_unclean(int session_fd)
 static int open_lock(int session_fd, bool *ret_was_there)
 {
 	int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-	int fd = op_sys_openat(session_fd, OP_SESSION_LOCK, flags | O_EXCL, 0644);
+	int fd = op_sys_openat(session_fd, OP_SESSION_LOCK, flags | O_EXCL, LOCK_MODE);
 
 	*ret_was_there = fd == -EEXIST;
-	return fd == -EEXIST ? op_sys_openat(session_fd, OP_SESSION_LOCK, flags, 0644) : fd;
+	return fd == -EEXIST ? op_sys_openat(session_fd, OP_SESSION_LOCK, flags, LOCK_MODE) : fd;
+}
+
+/* Who looks whether somebody works here holds a shared lock for a moment. */
+static int lock_file(int fd)
+{
+	const struct timespec moment = { .tv_nsec = LOCK_MOMENT_NS };
+	int err = 0;
+
+	for (int i = 0; i < LOCK_TRIES; i++) {
+		err = flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
+		if (err != -EWOULDBLOCK)
+			return err;
+		nanosleep(&moment, NULL);
+	}
+	return -EBUSY;
 }
 
 /* Who ended may have removed the file between the opening and the lock: then it is not the one that others see. */
@@ -548,7 +582,7 @@ static bool is_removed(int fd)
 	return !op_sys_fstat(fd, &st) && !st.st_nlink;
 }
 
-int op_session_lock(int session_fd)
+int op_session_take_lock(int session_fd, bool *ret_was_there)
 {
 	bool was_there, again;
 	int fd, err;
@@ -557,8 +591,8 @@ int op_session_lock(int session_fd)
 		fd = open_lock(session_fd, &was_there);
 		if (fd < 0)
 			return fd;
-		if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-			err = errno == EWOULDBLOCK ? -EBUSY : -errno;
+		err = lock_file(fd);
+		if (err) {
 			close(fd);
 			return err;
 		}
@@ -566,7 +600,17 @@ int op_session_lock(int session_fd)
 		if (again)
 			close(fd);
 	} while (again);
-	err = was_there ? op_session_leave_unclean(session_fd) : 0;
+	(void)fchmod(fd, LOCK_MODE); /* of an earlier version; another's it is only when root left it */
+	*ret_was_there = was_there;
+	return fd;
+}
+
+int op_session_lock(int session_fd)
+{
+	bool was_there;
+	int fd = op_session_take_lock(session_fd, &was_there), err;
+
+	err = fd >= 0 && was_there ? op_session_leave_unclean(session_fd) : 0;
 	if (!err)
 		return fd;
 	close(fd);

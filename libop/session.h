@@ -77,6 +77,9 @@ void op_session_cgroups_free(struct op_session_cgroups *list);
  */
 int op_session_clear(int dir_fd) OP_MUST_CHECK;
 
+/* Whether a directory holds anything of what op_session_clear removes: it may be a session. */
+bool op_session_has_parts(int dir_fd) OP_MUST_CHECK;
+
 /*
  * Removes a directory below dir_fd with all that is in it. Symbolic links are removed, never followed. 0, also when there is none; the first -errno otherwise,
  * after having tried the rest.
@@ -100,8 +103,18 @@ int op_session_disk_bytes(int dir_fd, const char *path, uint64_t *ret_bytes) OP_
 /* How many sample files a session has, those of its cgroups included; dir_fd is its directory. 0 or -errno. */
 int op_session_count_files(int dir_fd, uint64_t *ret_nr_files) OP_NONNULL OP_MUST_CHECK;
 
-/* Whether a daemon works in that session directory. */
+/*
+ * Whether a daemon works in that session directory. Who may not look at the lock of one takes it for that of a daemon that is there. The lock is held for a moment, so that
+ * whoever only looks keeps nobody out.
+ */
 bool op_session_is_locked(const char *session_dir) OP_NONNULL;
+bool op_session_is_locked_at(int session_fd);
+
+/*
+ * Takes the lock, which is nobody's but the owner's to open. *ret_was_there: there was one that nobody held, of a daemon that did not end in order. A descriptor; -EBUSY: a
+ * daemon has it; another -errno.
+ */
+int op_session_take_lock(int session_fd, bool *ret_was_there) OP_NONNULL OP_MUST_CHECK;
 
 /*
  * Keeps daemons out of the session directory, for a tool that works in it. A lock that is there and nobody holds is of a daemon that did not end in order: what it says to

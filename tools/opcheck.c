@@ -4,13 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "libop/clock.h"
 #include "libop/session.h"
-#include "libop/sys.h"
+#include "tools/check_place.h"
 #include "tools/check_session.h"
 #include "tools/escape.h"
 #include "tools/option_values.h"
@@ -26,6 +25,7 @@ struct program {
 	char *session_dir_option;
 	int repair, json, quiet;
 	struct opr_words words;
+	bool is_named; /* the user said which sessions */
 	char *session_dir;
 	bool on_terminal;
 	uint64_t next_progress_ns;
@@ -166,69 +166,85 @@ static char *path_of(const struct program *program, const char *name)
 	return path;
 }
 
-static bool is_current(const char *path)
+/* What had grown and was not on the disk, in any session there. */
+static void tell_put_back(struct program *program, struct opk_check *check, uint64_t nr_put_back)
 {
-	const char *slash = strrchr(path, '/');
+	char detail[96];
+	struct opk_problem problem = {
+		.path = "../../" OP_SESSION_TMP,
+		.fault = "sample files that had grown were not on the disk",
+		.detail = detail,
+		.outcome = OPK_REPAIRED,
+	};
 
-	return slash && !strcmp(slash, "/current");
+	if (!nr_put_back)
+		return;
+	snprintf(detail, sizeof(detail), "%" PRIu64 " replaced by what was kept of them", nr_put_back);
+	check->nr_repaired++;
+	tell(&problem, program);
 }
 
-/* A daemon that is there has it; whoever only looks does not keep one out that comes. */
-static int look_at_lock(int top_fd)
+static int begin_repair(struct program *program, struct opk_check *check, struct opk_place *place, const char *path)
 {
-	int fd = openat(top_fd, OP_SESSION_LOCK, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	uint64_t nr_put_back;
+	int err = opk_place_begin_repair(place, &nr_put_back);
 
-	if (fd < 0)
-		return -errno;
-	if (!flock(fd, LOCK_SH | LOCK_NB))
-		return fd;
-	close(fd);
-	return -EBUSY;
-}
-
-/* The lock of the session directory top_fd: -ENOENT when there is none to look at; a descriptor when nobody had it, -EBUSY. */
-static int lock_session(int top_fd, bool repair)
-{
-	if (top_fd < 0)
-		return top_fd;
-	return repair ? op_session_lock(top_fd) : look_at_lock(top_fd);
-}
-
-static void unlock_session(int top_fd, int lock_fd, bool repair)
-{
-	if (lock_fd >= 0 && repair)
-		op_session_unlock(top_fd, lock_fd);
-	else if (lock_fd >= 0)
-		close(lock_fd);
-}
-
-static int check_locked(struct program *program, struct opk_check *check, const char *path, int top_fd)
-{
-	int lock_fd = lock_session(top_fd, program->repair), err;
-
-	check->live = lock_fd == -EBUSY;
-	if (check->live && program->repair)
+	check->live = err == -EBUSY;
+	if (check->live)
 		return opr_error(
 			-EBUSY,
 			"%s: a daemon is writing this session: opcontrol --shutdown ends it, a running one mends what it opens",
 			path);
-	if (lock_fd < 0 && lock_fd != -ENOENT && lock_fd != -EBUSY && program->repair)
-		return opr_error(lock_fd, "%s: cannot lock the session: %s", path, strerror(-lock_fd));
-	err = opk_session_check(check);
 	if (err)
-		opr_error(err, "%s: %s", path, strerror(-err));
-	unlock_session(top_fd, lock_fd, program->repair);
-	return err;
+		return opr_error(err, "%s: cannot lock the session, or settle what is in " OP_SESSION_TMP "/: %s", path,
+				 strerror(-err));
+	tell_put_back(program, check, nr_put_back);
+	return 0;
 }
 
-/* Only the current session is one that a daemon may be writing. */
-static int check_one(struct program *program, struct opk_check *check, const char *path)
+static int check_one(struct program *program, struct opk_check *check, struct opk_place *place, const char *path)
 {
-	int top_fd = is_current(path) ? op_sys_openat(check->dir_fd, "../..", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0) : -ENOENT;
-	int err = check_locked(program, check, path, top_fd);
+	int err = 0;
 
-	if (top_fd >= 0)
-		close(top_fd);
+	if (program->repair)
+		err = begin_repair(program, check, place, path);
+	else
+		check->live = opk_place_is_live(place);
+	if (err)
+		return err;
+	err = opk_session_check(check);
+	return err ? opr_error(err, "%s: %s", path, strerror(-err)) : 0;
+}
+
+/* What the user names has to be one. What lies in samples/ may be empty, and the current one is before its first sample. */
+static int refuse_no_session(const struct program *program, int dir_fd, const struct opk_place *place, const char *path)
+{
+	if (!program->is_named || place->is_current || op_session_has_parts(dir_fd))
+		return 0;
+	if (!faccessat(dir_fd, "samples", F_OK, 0))
+		return opr_error(-EINVAL, "%s is a directory of sessions and none itself: --session-dir=%s checks those", path,
+				 path);
+	return opr_error(-EINVAL, "%s is no session: it has neither {root} nor {kern}, and no ledger", path);
+}
+
+static int open_session(const struct program *program, const char *name, const char *path, struct opk_place *ret_place)
+{
+	int fd = path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1, err;
+
+	if (fd < 0)
+		return opr_error(-errno, "there is no session '%s'%s%s: %s", name, path ? " at " : "", path ? path : "",
+				 strerror(errno));
+	err = opk_place_find(fd, ret_place);
+	if (err) {
+		opr_error(err, "%s: %s", path, strerror(-err));
+	} else {
+		err = refuse_no_session(program, fd, ret_place, path);
+		if (err)
+			opk_place_free(ret_place);
+	}
+	if (!err)
+		return fd;
+	close(fd);
 	return err;
 }
 
@@ -236,20 +252,21 @@ static void check_session(struct program *program, const char *name, bool first)
 {
 	struct opk_check check = { .repair = program->repair, .tell = tell, .progress = show_progress, .arg = program };
 	char *path = path_of(program, name);
+	struct opk_place place;
 
 	program->session = name;
-	check.dir_fd = path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	check.dir_fd = open_session(program, name, path, &place);
 	if (check.dir_fd < 0) {
-		opr_error(-errno, "there is no session '%s'%s%s: %s", name, path ? " at " : "", path ? path : "", strerror(errno));
 		worsen(program, FAILED);
 		free(path);
 		return;
 	}
 	begin_session(program, first);
-	if (check_one(program, &check, path) < 0)
+	if (check_one(program, &check, &place, path) < 0)
 		worsen(program, FAILED);
 	worsen(program, check.nr_left ? DAMAGED : check.nr_repaired ? REPAIRED : SOUND);
 	end_session(program, &check);
+	opk_place_free(&place);
 	close(check.dir_fd);
 	free(path);
 }
@@ -288,7 +305,8 @@ static int work(struct program *program)
 {
 	int err = opr_session_dir_choose(program->session_dir_option, &program->session_dir);
 
-	if (!err && !program->words.nr_words)
+	program->is_named = program->words.nr_words;
+	if (!err && !program->is_named)
 		err = add_all(program);
 	if (err)
 		return err;

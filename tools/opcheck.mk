@@ -3,6 +3,7 @@
 bin_PROGRAMS += tools/opcheck
 tools_opcheck_SOURCES = \
 	tools/check_file.c tools/check_file.h \
+	tools/check_place.c tools/check_place.h \
 	tools/check_session.c tools/check_session.h \
 	tools/opcheck.c
 tools_opcheck_CPPFLAGS = $(AM_CPPFLAGS) $(POPT_CFLAGS)

@@ -109,6 +109,18 @@ static void look_at_lock(const struct opcontrol *ctl, struct ctl_daemon *daemon)
 	op_text_free(&path);
 }
 
+/* The lock is its owner's to read: others know of the daemon by what the socket says. */
+static bool is_hidden(const struct opcontrol *ctl)
+{
+	struct op_text path = { 0 };
+	bool hidden;
+
+	lock_path(ctl, &path);
+	hidden = access(op_text_get(&path), R_OK) < 0 && errno == EACCES;
+	op_text_free(&path);
+	return hidden;
+}
+
 static int take_status(struct ctl_daemon *daemon, void *payload, size_t nr_bytes)
 {
 	if (op_control_status_parts(payload, nr_bytes, &daemon->status, &daemon->events, &daemon->cpus) < 0) {
@@ -147,6 +159,8 @@ int ctl_find_daemon(const struct opcontrol *ctl, struct ctl_daemon *ret_daemon)
 	err = op_control_call_within(ctl->config.control_socket, OP_CONTROL_STATUS, CTL_PROBE_MS, &payload, &nr_bytes, &message);
 	if (!err)
 		rc = take_status(&daemon, payload, nr_bytes);
+	else if ((err == -ETIMEDOUT || err == -ESHUTDOWN) && is_hidden(ctl))
+		rc = ctl_fail("opd %s", err == -ESHUTDOWN ? "is shutting down" : "does not answer");
 	else if (err == -ETIMEDOUT || is_ending(err))
 		look_at_lock(ctl, &daemon);
 	else

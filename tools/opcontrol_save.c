@@ -9,6 +9,8 @@
 #include "libop/session.h"
 #include "libop/session_close.h"
 #include "libop/session_ledger.h"
+#include "libop/session_pending.h"
+#include "libop/session_stats.h"
 #include "libop/sys.h"
 
 static int fail_exists(const char *name)
@@ -27,8 +29,18 @@ static int ask_daemon(const struct opcontrol *ctl, const char *name)
 	return err < 0;
 }
 
+/* What the daemon did not come to enter. A session in which something is no sample file is counted by the next daemon. */
+static int recount(struct op_session_ledger *ledger, int current_fd)
+{
+	int err = op_session_ledger_recount(ledger, current_fd);
+
+	if (!err)
+		err = op_stats_raise(current_fd, ledger);
+	return err == -EBADMSG ? 0 : err;
+}
+
 /* The ledger says that the session is the user's. A session of another program has none. */
-static int mark_saved(int current_fd)
+static int mark_saved(int current_fd, bool is_unclean)
 {
 	struct op_session_ledger ledger;
 	int err = op_session_ledger_read(current_fd, &ledger, NULL);
@@ -36,7 +48,9 @@ static int mark_saved(int current_fd)
 	if (err)
 		return err == -ENOENT || err == -EBADMSG ? 0 : err;
 	ledger.ended = OP_SESSION_saved;
-	err = op_session_ledger_publish(&ledger, current_fd);
+	err = is_unclean ? recount(&ledger, current_fd) : 0;
+	if (!err)
+		err = op_session_ledger_publish(&ledger, current_fd);
 	op_session_ledger_free(&ledger);
 	return err;
 }
@@ -57,19 +71,23 @@ static int has_samples(int current_fd, bool *ret_has)
 	return 0;
 }
 
+/* After a kill or a power cut the session stays marked: the next daemon looks at every file of it, as it would have done at the current one. */
 static int close_current(int session_fd, int current_fd, const char *name)
 {
-	bool has = false;
-	int err = has_samples(current_fd, &has);
+	bool has = false, is_unclean = !faccessat(session_fd, OP_SESSION_UNCLEAN, F_OK, AT_SYMLINK_NOFOLLOW);
+	uint64_t nr_put_back;
+	int err = op_session_settle_pending(session_fd, &nr_put_back);
 
+	if (!err)
+		err = has_samples(current_fd, &has);
 	if (err || !has)
 		return err ? err : -ENODATA;
-	err = mark_saved(current_fd);
+	err = mark_saved(current_fd, is_unclean);
 	if (!err)
 		err = op_session_close(session_fd, name);
 	if (!err)
 		err = op_sys_syncfs(session_fd);
-	if (!err)
+	if (!err && !is_unclean)
 		op_session_mark_whole(current_fd);
 	return err ? err : op_session_sync_dirs(session_fd);
 }

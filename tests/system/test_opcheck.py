@@ -4,6 +4,7 @@
 opcheck on a real session and on copies of it that were damaged in every way that is repaired: what it finds, what it leaves, what it makes up (nothing), and the
 exit codes.
 """
+import fcntl
 import json
 import os
 import shutil
@@ -162,11 +163,49 @@ def check_lost(copies, good):
     session = copies.fresh()
     current = os.path.join(session, "samples", "current")
     write(os.path.join(current, "{root}", "bin", "stray"), b"what")
-    os.symlink("/etc/passwd", os.path.join(current, "{root}", "link"))
+    elsewhere = os.path.join(session, "elsewhere")
+    write(elsewhere, b"not opd's")
+    before = os.lstat(elsewhere)
+    os.symlink(elsewhere, os.path.join(current, "{root}", "link"))
     os.makedirs(os.path.join(current, "{kern}"), exist_ok=True)
     os.mkfifo(os.path.join(current, "{kern}", "pipe"))
     copies.repaired(session, "strangers")
-    require(read("/etc/passwd"), "the link was followed")
+    after = os.lstat(elsewhere)
+    require(read(elsewhere) == b"not opd's" and (after.st_ino, after.st_mode, after.st_mtime_ns) == (before.st_ino, before.st_mode, before.st_mtime_ns),
+            "the link was followed")
+    links = [e for e in os.scandir(os.path.join(current, "damaged")) if e.is_symlink()]
+    require([os.readlink(e.path) for e in links] == [elsewhere], "the link itself was not kept")
+
+
+def leave_pending(session, torn):
+    """A file that had grown, and a power cut took the new one's pages: the old one is in tmp/, by a name that has the new one's inode."""
+    path, _ = biggest(session)
+    content = read(path)
+    kept = os.path.join(session, "tmp", "kept")
+    os.rename(path, kept)
+    whole = NODES + 16 * 3 if torn else 0
+    write(path, content[:whole] + bytes(len(content) - whole))
+    name = os.path.join(session, "tmp", "sample.%s-%x")
+    inode = os.stat(path).st_ino
+    os.rename(kept, name % ("old", inode))
+    os.symlink(os.path.relpath(path, session), name % ("for", inode))
+
+
+def check_pending(copies, good):
+    """What a dump has promised is in tmp/ after a power cut: a repair takes it from there, in whatever session the file is now."""
+    for torn in (False, True):
+        for name in ("current", "2026-11-21T03:00Z"):
+            session = copies.fresh()
+            leave_pending(session, torn)
+            if name != "current":
+                os.rename(os.path.join(session, "samples", "current"), os.path.join(session, "samples", name))
+                write(os.path.join(session, "samples", name, "closing"), b"")
+            found = copies.opcheck(session, REPAIRED, "--repair", name)[0]["problems"]
+            require(any("had grown" in p["fault"] and p["outcome"] == "repaired" for p in found), "what was put back is not told: %s" % found)
+            require(not os.listdir(os.path.join(session, "tmp")), "something is left in tmp/")
+            after = {f.path: f.keys for f in reader.read_session(session, session=name, strict=True)}
+            require(after == {f.path: f.keys for f in good}, "samples that were on the disk are gone")
+            copies.opcheck(session, SOUND, name)
 
 
 def check_beside(copies):
@@ -218,14 +257,22 @@ def check_stats(copies):
 
 def check_usage(copies, box):
     opcheck = os.path.join(box.bin, "opcheck")
-    for words in (["--nonsense"], ["--session-dir=" + box.session, "nobody"], ["--session-dir=/nowhere/at/all"]):
+    empty = os.path.join(box.dir, "empty")
+    os.mkdir(empty)
+    here = "--session-dir=" + box.session
+    for words in (["--nonsense"], [here, "nobody"], ["--session-dir=/nowhere/at/all"], [here, "/etc"], [here, "-r", "/etc"], [here, empty]):
         result = box.run(opcheck, *words)
         require(result.rc == FAILED and len(result.err.splitlines()) == 1, "opcheck %s: %r" % (words, result))
     session = copies.fresh()
     for name in ("current", os.path.join(session, "samples", "current")):
         require(copies.opcheck(session, SOUND, name)[0]["session"] == name, "another session was checked")
+    result = box.run(opcheck, here, box.session)
+    require(result.rc == FAILED and here in result.err, "what to do with a session directory is not told: %r" % (result,))
     require("sound" in box.good(opcheck, "--session-dir=" + session), "no word of a sound session")
     require(box.good(opcheck, "-q", "--session-dir=" + session) == "", "not quiet")
+    os.rename(os.path.join(session, "samples", "current"), os.path.join(session, "samples", "saved"))
+    os.mkdir(os.path.join(session, "samples", "current"))
+    require(len(copies.opcheck(session, SOUND)) == 2 and copies.opcheck(session, SOUND, "current"), "an empty current session is none")
 
 
 def check_stale_lock(copies, box):
@@ -246,8 +293,64 @@ def check_stale_lock(copies, box):
 def check_live(copies, box):
     """A session that is being written is looked at and not touched."""
     require(copies.opcheck(box.session, SOUND)[0]["live"], "the session is not live")
-    result = box.run(os.path.join(box.bin, "opcheck"), "--session-dir=" + box.session, "--repair")
-    require(result.rc == FAILED and "daemon" in result.err, "opcheck repairs under the daemon: %r" % (result,))
+    current = os.path.join(box.session, "samples", "current")
+    link = os.path.join(box.dir, "link")
+    os.symlink(current, link)
+    for name in ("current", "current/", "current/.", current, current + "//", link, link + "/"):
+        require(copies.opcheck(box.session, SOUND, name)[0]["live"], "%s is not live" % name)
+        result = box.run(os.path.join(box.bin, "opcheck"), "--session-dir=" + box.session, "--repair", name)
+        require(result.rc == FAILED and "daemon" in result.err, "opcheck repairs under the daemon: %s: %r" % (name, result))
+    mode = os.stat(os.path.join(box.session, "lock")).st_mode & 0o777
+    require(mode == 0o600, "everybody may lock the lock: mode %o" % mode)
+
+
+def check_replaced(box):
+    """Somebody put a copy in the place of a file that is being counted in: a dump finds out, what is gone is lost_io_error, and the rest is in the copy."""
+    work = [box.copy_work("replaced-app"), "busy", 500, min(os.sched_getaffinity(0))]
+    box.good(*work)
+    busiest = max((f for f in box.files(live=True) if "/replaced-app/TIMER" in f.path), key=lambda f: f.total)
+    path = os.path.join(box.session, "samples", "current", busiest.path)
+    copy = os.path.join(box.session, "copy")
+    shutil.copy(path, copy)
+    os.chown(copy, os.stat(path).st_uid, os.stat(path).st_gid)
+    os.rename(copy, path)
+    box.good(*work)
+    box.opcontrol("--dump")
+    lost = sum(e["lost_io_error"] for e in box.check_ledger(with_files=False)["events"])
+    require(lost > 0, "a dump does not see that %s was replaced" % path)
+    box.good(*work)
+    box.opcontrol("--stop")
+    box.check_ledger()
+
+
+def check_look(copies, box):
+    """Whoever only looks keeps no daemon out: in the middle of a check the lock is free."""
+    session = copies.fresh()
+    lock = os.path.join(session, "lock")
+    write(lock, b"4194303")
+    for i in range(400):
+        write(os.path.join(session, "samples", "current", "{root}", "stray", "%d" % i), b"what")
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    os.write(writing, bytes(fcntl.fcntl(writing, fcntl.F_GETPIPE_SZ)))
+    os.set_blocking(writing, True)
+    child = box.start(os.path.join(box.bin, "opcheck"), "--session-dir=" + session, stdout=writing)
+    os.close(writing)
+    opdtest.wait_until(lambda: is_writing(child.pid), 60, "opcheck does not come to write")
+    with open(lock, "rb") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise opdtest.Failure("opcheck holds the lock while it looks") from None
+    with open(reading, "rb") as stream:
+        stream.read()
+    require(child.wait() == DAMAGED, "opcheck ended with %s" % child.returncode)
+
+
+def is_writing(pid):
+    """Whether it waits until somebody reads from the pipe."""
+    with open("/proc/%d/syscall" % pid, encoding="ascii") as stream:
+        return stream.read().split()[:2] in (["1", "0x1"], ["4", "0x1"], ["64", "0x1"])
 
 
 def test(box):
@@ -258,16 +361,19 @@ def test(box):
     box.good("/bin/sh", "-c", "i=0; while [ $i -lt 200 ]; do /bin/true; i=$((i+1)); done")
     box.opcontrol("--dump")
     check_live(copies, box)
+    check_replaced(box)
     box.shutdown()
     good = box.files()
     copies.opcheck(box.session, SOUND)
     check_files(copies, good)
     check_lost(copies, good)
+    check_pending(copies, good)
     check_beside(copies)
     check_stats(copies)
     check_fillers(copies)
     check_usage(copies, box)
     check_stale_lock(copies, box)
+    check_look(copies, box)
 
 
 if __name__ == "__main__":

@@ -133,6 +133,40 @@ def check_replaced(box):
         shutil.rmtree(os.path.join(box.session, "samples", name))
 
 
+def kill(box):
+    """Samples that no dump has seen, and a daemon that did not end in order; how many there are."""
+    box.start_daemon()
+    box.good(box.copy_work("session-app"), "busy", 600, min(os.sched_getaffinity(0)))
+    box.daemon.kill()
+    box.daemon.wait()
+    return total(box, "current")
+
+
+def largest(directory):
+    return max((os.path.join(d, n) for d, _, names in os.walk(os.path.join(directory, "{root}")) for n in names), key=os.path.getsize)
+
+
+def check_save_after_kill(box):
+    """The ledger says what the files hold; what a power cut left of them the next daemon looks at, as it would have done in the current session."""
+    opcheck, samples = os.path.join(box.bin, "opcheck"), os.path.join(box.session, "samples")
+    killed = kill(box)
+    box.opcontrol("--save=killed")
+    require(total(box, "killed") == killed > 0, "not all was saved")
+    box.good(opcheck, "--session-dir=" + box.session, "killed")
+    kill(box)
+    path = largest(os.path.join(samples, "current"))
+    with open(path, "r+b") as stream:
+        stream.write(bytes(os.path.getsize(path)))
+    box.opcontrol("--save=cut")
+    require(box.run(opcheck, "--session-dir=" + box.session, "cut").rc == 2, "a file of zeros is called sound")
+    box.start_daemon(start=False)
+    box.shutdown()
+    for name in ("killed", "cut"):
+        require(not os.path.exists(os.path.join(samples, name, "closing")), "the daemon did not look at %s" % name)
+        box.good(opcheck, "--session-dir=" + box.session, name)
+    require(total(box, "killed") == killed, "a daemon changed a sound session")
+
+
 def test(box):
     opcontrol, opreport = os.path.join(box.bin, "opcontrol"), os.path.join(box.bin, "opreport")
     box.start_daemon()
@@ -146,6 +180,7 @@ def test(box):
     check_reports(box, opreport, names)
     check_errors(box, opreport)
     check_archive(box, opreport)
+    check_save_after_kill(box)
     box.good(os.path.join(box.bin, "opcheck"), "--session-dir=" + box.session)
 
 
