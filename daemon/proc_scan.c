@@ -14,7 +14,7 @@
 #include "daemon/locate.h"
 #include "libop/sys.h"
 
-#define MAX_HELD       64
+#define MAX_HELD 64
 
 /* The argument of PROCMAP_QUERY (Linux 6.11; older headers do not have it): what the kernel knows of the mapping at an address. */
 struct map_query {
@@ -422,8 +422,22 @@ bool opd_proc_is_inside_image(uint32_t tid, uint64_t start, uint64_t end, uint64
 
 struct mapped_at {
 	uint64_t address;
+	const char *path;
 	struct segment segment; /* end 0: none */
+	bool other_name;
 };
+
+/* The last components: in another container a file has other directories. A file that was removed says so behind its name. */
+static bool has_name_of(const char *mapped, const char *path)
+{
+	const char *mapped_last = strrchr(mapped, '/'), *last = strrchr(path, '/');
+	size_t length;
+
+	mapped_last = mapped_last ? mapped_last : mapped;
+	last = last ? last : path;
+	length = strlen(last);
+	return !strncmp(mapped_last, last, length) && (!mapped_last[length] || !strcmp(mapped_last + length, " (deleted)"));
+}
 
 static int take_at(void *arg, struct opd_mapped *mapped, bool is_exec)
 {
@@ -431,19 +445,21 @@ static int take_at(void *arg, struct opd_mapped *mapped, bool is_exec)
 
 	if (mapped->end <= at->address)
 		return 0;
-	if (mapped->start <= at->address)
+	if (mapped->start <= at->address) {
 		at->segment = segment_of(mapped, is_exec);
+		at->other_name = at->path && !has_name_of(mapped->name, at->path);
+	}
 	return 1;
 }
 
-bool opd_proc_has_other(uint32_t pid, uint64_t address, uint64_t inode, uint64_t offset)
+bool opd_proc_has_other(uint32_t pid, uint64_t address, uint64_t inode, const char *path, uint64_t offset)
 {
-	struct mapped_at at = { .address = address };
+	struct mapped_at at = { .address = address, .path = path };
 	FILE *maps;
 
 	if (open_maps(thread_with_maps(pid), &maps) < 0 || each_line(maps, take_at, &at) < 0 || !at.segment.end)
 		return false;
-	return (inode && at.segment.inode != inode) || address - at.segment.start + at.segment.offset != offset;
+	return at.other_name || (inode && at.segment.inode != inode) || address - at.segment.start + at.segment.offset != offset;
 }
 
 int opd_proc_scan_all(struct opd_processes *processes, struct op_dcookie_table *table, uint64_t now_ns)

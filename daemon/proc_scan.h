@@ -39,10 +39,10 @@ int opd_proc_scan_doubtful(struct opd_processes *processes, struct op_dcookie_ta
 bool opd_proc_is_inside_image(uint32_t tid, uint64_t start, uint64_t end, uint64_t *ret_inode) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * True when the process has something else mapped at an address than this offset of a file with this inode (0: not known). What is not mapped, or cannot be
- * asked, is nothing else.
+ * True when the process has something else mapped at an address than this offset of a file with this inode (0: any) and the last component of this path
+ * (NULL: any). What is not mapped, or cannot be asked, is nothing else.
  */
-bool opd_proc_has_other(uint32_t pid, uint64_t address, uint64_t inode, uint64_t offset) OP_MUST_CHECK;
+bool opd_proc_has_other(uint32_t pid, uint64_t address, uint64_t inode, const char *path, uint64_t offset) OP_MUST_CHECK;
 
 /* Takes in every process that /proc shows. 0 or -errno of reading /proc; a process that ends meanwhile is no error. */
 int opd_proc_scan_all(struct opd_processes *processes, struct op_dcookie_table *table, uint64_t now_ns) OP_NONNULL OP_MUST_CHECK;

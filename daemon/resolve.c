@@ -244,11 +244,14 @@ static struct opd_found *most_given(struct opd_resolver *resolver)
 	return most;
 }
 
+/* Files of one build-id are one image, whatever their inodes: copies in two containers. */
 static bool is_still_there(const struct opd_resolver *resolver, const struct opd_found *found)
 {
+	const struct op_image_id *id = &op_dcookie_row(resolver->table, found->cookie)->id;
 	uint64_t address = found->start + (uint64_t)found->page * CHECK_PAGE_BYTES;
+	bool by_name = id->build_id_bytes;
 
-	return !opd_proc_has_other(found->pid, address, op_dcookie_row(resolver->table, found->cookie)->id.inode, address + found->first);
+	return !opd_proc_has_other(found->pid, address, by_name ? 0 : id->inode, by_name ? id->name.name : NULL, address + found->first);
 }
 
 void opd_resolve_check(struct opd_resolver *resolver)

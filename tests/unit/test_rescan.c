@@ -247,12 +247,14 @@ static void what_is_not_mapped_is_nothing_else(void **state OP_UNUSED)
 {
 	uint64_t at = (uint64_t)(uintptr_t)map_new_file("opd-first", NULL);
 
-	assert_false(opd_proc_has_other((uint32_t)getpid(), at + 8, 0, 8));
-	assert_true(opd_proc_has_other((uint32_t)getpid(), at + 8, 0, 4096 + 8));
-	assert_true(opd_proc_has_other((uint32_t)getpid(), at + 8, UINT64_MAX, 8));
+	assert_false(opd_proc_has_other((uint32_t)getpid(), at + 8, 0, NULL, 8));
+	assert_true(opd_proc_has_other((uint32_t)getpid(), at + 8, 0, NULL, 4096 + 8));
+	assert_true(opd_proc_has_other((uint32_t)getpid(), at + 8, UINT64_MAX, NULL, 8));
+	assert_true(opd_proc_has_other((uint32_t)getpid(), at + 8, 0, "/somewhere/opd-second", 8));
+	assert_true(opd_proc_has_other((uint32_t)getpid(), at + 8, 0, "/somewhere/opd-firs", 8));
 	munmap((void *)(uintptr_t)at, 4096);
-	assert_false(opd_proc_has_other((uint32_t)getpid(), at + 8, UINT64_MAX, 8));
-	assert_false(opd_proc_has_other(NO_PID, at + 8, UINT64_MAX, 8));
+	assert_false(opd_proc_has_other((uint32_t)getpid(), at + 8, UINT64_MAX, NULL, 8));
+	assert_false(opd_proc_has_other(NO_PID, at + 8, UINT64_MAX, NULL, 8));
 }
 
 int main(void)
