@@ -177,6 +177,7 @@ demo_works() {
 }
 
 static_checks() {
+	check model "$top/tests/model/run.sh"
 	check headers/gcc headers_alone gcc
 	check headers/clang headers_alone clang
 	check style house_style
@@ -189,7 +190,6 @@ run_checks() {
 	together check_units gcc
 	together check_golden
 	together static_checks
-	check model "$top/tests/model/run.sh"
 	[ "$quick" = no ] || return 0
 	# shellcheck disable=SC2046
 	check_systems gcc $(system_tests)
