@@ -4,8 +4,10 @@
 import re
 import sys
 
+SOURCES = (".c", ".h", ".sh", ".py", ".mk")  # of others, texts for the most part, only that they are whole
 MAX_FILE_LINES = 800
 MAX_FUNCTION_LINES = 80
+UNMERGED = re.compile(r"^(<<<<<<<|>>>>>>>) ")
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX)\b")
 
 
@@ -24,6 +26,11 @@ def long_functions(lines):
 def findings(path):
     with open(path, encoding="utf-8") as stream:
         lines = stream.read().split("\n")
+    for number, line in enumerate(lines, 1):
+        if UNMERGED.search(line):
+            yield number, "mark of a merge"
+    if not path.endswith(SOURCES):
+        return
     if not any("SPDX-License-Identifier: GPL-3.0-or-later" in line for line in lines[:3]):
         yield 1, "no SPDX line"
     if len(lines) > MAX_FILE_LINES:
