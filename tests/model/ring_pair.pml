@@ -41,8 +41,8 @@
  * NO_LOOK (the writer looks at the turn behind I instead), NO_WAIT (the reader does without H), NO_LEAVE_RELEASE (E and I may be seen before the record;
  * right under TSO; with NO_COMMIT_RELEASE for B too a record is torn), NO_WAIT_ACQUIRE (C comes before H; moved by hand), NO_TAIL (the writer does without A). With SWAPPER: NO_LEND_RELEASE and NO_GIVE_RELEASE (J and V may be
  * seen before the swap; right under TSO), NO_TAKE_ACQUIRE (the swap is loaded before O) and NO_BACK_ACQUIRE (C comes before W), both moved by
- * hand, NO_BACK (the reader goes on without a look at W), NO_CLAIM (O looks first and stores then); with each of these two a turn that the
- * reader has left long ago is stored again by the other one, and a record goes into a ring that was read.
+ * hand, NO_BACK (the reader goes on without a look at W), NO_CLAIM (O looks first and stores then); with each of these two one
+ * moves the turn that the other takes for its own, and a record goes into a ring that was just read.
  */
 #ifndef NR_RECORDS
 #define NR_RECORDS 5
