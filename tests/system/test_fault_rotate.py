@@ -63,7 +63,7 @@ def check_session(box, name):
 
 
 def start_after_the_cut(session, closed, promised):
-    """The next daemon on what the disk had."""
+    """The next daemon on what the disk had: what was promised is in the session that was closed last or in the current one."""
     box = opdtest.Box()
     try:
         box.session = session
@@ -133,6 +133,8 @@ def cuts(nr_cuts):
         box.start_daemon("--event=page-faults:1", "--separate=none", env=shim.env)
         for number in range(nr_cuts):
             one_round(box, shim, number)
+        box.opcontrol("--dump")
+        cut(box, shim, nr_cuts - 1, {})  # what was written later is on the disk
         box.opcontrol("--shutdown")
         box.daemon.wait(opdtest.START_SECONDS)
         box.start_daemon(start=False)  # on a disk without errors: what could not be written is looked at
