@@ -6,9 +6,12 @@
 #include "daemon/jit.h"
 #include "libop/dcookie.h"
 
-static void free_mm(struct opd_mm *mm)
+/* How many there were, the older ones included. */
+static uint64_t free_mm(struct opd_mm *mm)
 {
-	while (mm) {
+	uint64_t nr_freed = 0;
+
+	for (; mm; nr_freed++) {
 		struct opd_mm *older = mm->older;
 
 		opd_mapset_put(mm->maps);
@@ -18,12 +21,15 @@ static void free_mm(struct opd_mm *mm)
 		free(mm);
 		mm = older;
 	}
+	return nr_freed;
 }
 
-static void free_process(struct opd_process *process)
+static uint64_t free_process(struct opd_process *process)
 {
-	free_mm(process->mm);
+	uint64_t nr_freed = free_mm(process->mm);
+
 	free(process);
+	return nr_freed;
 }
 
 static void free_visited(struct op_hlink *link, void *arg OP_UNUSED)
@@ -314,23 +320,26 @@ void opd_processes_resync(struct opd_processes *processes, uint64_t listed_ns, b
 	op_htable_visit(&processes->by_pid, resync_visited, &resync);
 }
 
-/* Address spaces that the next younger one had replaced before the horizon. */
-static void prune_mm(struct opd_process *process, uint64_t horizon_ns)
+/* Frees address spaces that the next younger one had replaced before the horizon. How many there were. */
+static uint64_t prune_mm(struct opd_process *process, uint64_t horizon_ns)
 {
-	struct opd_mm *mm = process->mm;
+	struct opd_mm *mm = process->mm, *older;
 
 	while (mm->from_ns >= horizon_ns && mm->older)
 		mm = mm->older;
-	free_mm(mm->older);
+	older = mm->older;
 	mm->older = NULL;
+	return free_mm(older);
 }
 
 /* True when nothing of the process is left to be forgotten, now or later, unless something happens to it. */
-static bool prune_process(struct opd_process *process, uint64_t horizon_ns, bool (*is_gone)(uint32_t pid))
+static bool prune_process(struct opd_processes *processes, struct opd_process *process, bool (*is_gone)(uint32_t pid))
 {
+	uint64_t horizon_ns = processes->horizon_ns;
+
 	if (process->exit_ns == UINT64_MAX && process->leader_exited && !process->nr_threads && is_gone(process->pid))
 		process->exit_ns = horizon_ns;
-	prune_mm(process, horizon_ns);
+	processes->nr_freed += prune_mm(process, horizon_ns);
 	return process->exit_ns == UINT64_MAX && !process->leader_exited && !process->mm->older;
 }
 
@@ -338,8 +347,7 @@ static void forget(struct opd_processes *processes, struct opd_process *process)
 {
 	note_change(processes, process->pid);
 	op_htable_remove(&processes->by_pid, &process->link);
-	free_process(process);
-	processes->nr_freed++;
+	processes->nr_freed += free_process(process);
 }
 
 void opd_processes_prune(struct opd_processes *processes, uint64_t horizon_ns, bool (*is_gone)(uint32_t pid))
@@ -349,7 +357,7 @@ void opd_processes_prune(struct opd_processes *processes, uint64_t horizon_ns, b
 	processes->horizon_ns = horizon_ns;
 	while (*at) {
 		struct opd_process *process = *at;
-		bool is_done = prune_process(process, horizon_ns, is_gone), has_ended = process->exit_ns < horizon_ns;
+		bool is_done = prune_process(processes, process, is_gone), has_ended = process->exit_ns < horizon_ns;
 
 		if (!is_done && !has_ended) {
 			at = &process->next_prunable;

@@ -65,7 +65,7 @@ struct opd_processes {
 	struct opd_looked looked;
 	uint64_t horizon_ns; /* no sample older than this will come */
 	struct opd_process *prunable; /* those that end, or that have an older address space: a few of the many that sleep */
-	uint64_t nr_freed;
+	uint64_t nr_freed; /* address spaces: where pids come again soon, a process has many before it is forgotten */
 	uint64_t lost_from_ns, lost_until_ns; /* side-band records were lost in between; 0: none, or nothing before that is in doubt any more */
 	struct opd_mapset_account account;
 	uint64_t nr_dropped; /* processes that there was no room for */

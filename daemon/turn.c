@@ -16,7 +16,7 @@
 #define BOOK_INTERVAL_NS       (10u * (uint64_t)OP_NS_PER_S)
 #define RATE_CHECK_INTERVAL_NS (10u * (uint64_t)OP_NS_PER_S)
 #define TRIM_INTERVAL_NS       (5u * (uint64_t)OP_NS_PER_S)
-#define TRIM_PROCESSES         256 /* that were forgotten since the last time */
+#define TRIM_SPACES            256 /* of addresses, that were forgotten since the last time */
 #define MAX_SAMPLE_RATE_PATH   "/proc/sys/kernel/perf_event_max_sample_rate"
 
 /* ---- CPUs that come and go ---- */
@@ -175,7 +175,7 @@ static void report_losses(struct opd_sync *sync, uint64_t now_ns)
 static void give_memory_back(struct opd_sync *sync, uint64_t now_ns)
 {
 	uint64_t nr_freed = sync->pipeline->resolver.processes.nr_freed;
-	bool many = nr_freed - sync->nr_freed >= TRIM_PROCESSES;
+	bool many = nr_freed - sync->nr_freed >= TRIM_SPACES;
 
 	if ((!many && !sync->trim_again) || now_ns < sync->next_trim_ns)
 		return;

@@ -98,6 +98,20 @@ static void a_pid_is_used_again(void **state OP_UNUSED)
 	assert_int_equal(cookie_at(2, 0x2000, 45), 21);
 }
 
+/* So that their memory is given back where no process is ever forgotten, because its pid comes again before. */
+static void address_spaces_of_a_pid_that_is_used_again_are_freed(void **state OP_UNUSED)
+{
+	for (uint64_t now_ns = 10; now_ns < 1000; now_ns += 10) {
+		assert_int_equal(opd_process_fork(&processes, 1, 2, now_ns), 0);
+		assert_int_equal(opd_process_exec(&processes, 2, now_ns + 1), 0);
+		opd_process_thread_ended(&processes, 2, 2, now_ns + 2);
+		opd_processes_prune(&processes, now_ns, is_gone);
+		assert_non_null(opd_process_find(&processes, 2));
+	}
+	/* The two newest are there, and the one that late samples may ask for. */
+	assert_int_equal(processes.nr_freed, 99 * 2 - 3);
+}
+
 static void stays_until_its_last_samples_are_through(void **state OP_UNUSED)
 {
 	assert_int_equal(opd_process_fork(&processes, 1, 2, 10), 0);
@@ -183,7 +197,7 @@ static void pruning_looks_at_those_that_change(void **state OP_UNUSED)
 	assert_null(processes.prunable);
 	assert_null(opd_process_find(&processes, 8));
 	assert_null(opd_process_find(&processes, 7)->mm->older);
-	assert_int_equal(processes.nr_freed, 1);
+	assert_int_equal(processes.nr_freed, 2);
 	/* It can come back. */
 	assert_int_equal(opd_process_exec(&processes, 7, 30), 0);
 	assert_ptr_equal(processes.prunable, opd_process_find(&processes, 7));
@@ -290,7 +304,8 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		T(a_child_has_what_its_parent_had), T(exec_begins_anew), T(an_old_fork_that_comes_late_goes_behind),
-		T(a_pid_is_used_again), T(stays_until_its_last_samples_are_through), T(one_that_was_there_before_is_asked_for),
+		T(a_pid_is_used_again), T(address_spaces_of_a_pid_that_is_used_again_are_freed),
+		T(stays_until_its_last_samples_are_through), T(one_that_was_there_before_is_asked_for),
 		T(what_proc_said_is_newer_than_old_records), T(lost_records_leave_nobody_behind),
 		T(pruning_looks_at_those_that_change), T(who_began_after_a_loss_is_not_in_doubt),
 		T(who_maps_too_much_is_in_doubt), T(an_unknown_parent_leaves_doubt), T(a_process_that_began_anew_lives),
