@@ -74,6 +74,12 @@ struct opd_processes {
 
 void opd_processes_free(struct opd_processes *processes);
 
+/* False for what the kernel says of a process that has no number in opd's pid namespace, 0 for all of them, and of one that is being reaped. */
+static inline bool opd_is_pid(uint32_t pid)
+{
+	return pid && pid != UINT32_MAX;
+}
+
 /* The process with this pid, living or ended and not yet forgotten; NULL for none. */
 struct opd_process *opd_process_find(const struct opd_processes *processes, uint32_t pid) OP_NONNULL;
 

@@ -197,7 +197,7 @@ static struct opd_process *process_of(struct opd_resolver *resolver, const struc
 {
 	struct opd_process *process;
 
-	if (!sample->pid || sample->pid == UINT32_MAX)
+	if (!opd_is_pid(sample->pid))
 		return NULL;
 	process = opd_process_find(&resolver->processes, sample->pid);
 	if (op_unlikely(!process))

@@ -85,7 +85,7 @@ static int take_mmap(struct drain *drain, const struct perf_event_header *header
 
 	if (op_record_mmap(header, &record) < 0)
 		return -EBADMSG;
-	if (!record.bytes || header->misc & PERF_RECORD_MISC_MMAP_DATA)
+	if (!opd_is_pid(record.pid) || !record.bytes || header->misc & PERF_RECORD_MISC_MMAP_DATA)
 		return 0;
 	process = process_of(&resolver->processes, record.pid);
 	if (!process)
@@ -113,7 +113,9 @@ static int take_comm(struct drain *drain, const struct perf_event_header *header
 
 	if (op_record_comm(header, &record) < 0)
 		return -EBADMSG;
-	return record.is_exec ? opd_process_exec(&drain->resolver->processes, record.pid, record.who.time_ns) : 0;
+	if (!opd_is_pid(record.pid) || !record.is_exec)
+		return 0;
+	return opd_process_exec(&drain->resolver->processes, record.pid, record.who.time_ns);
 }
 
 static int take_fork(struct drain *drain, const struct perf_event_header *header)
@@ -122,6 +124,8 @@ static int take_fork(struct drain *drain, const struct perf_event_header *header
 
 	if (op_record_task(header, &record) < 0)
 		return -EBADMSG;
+	if (!opd_is_pid(record.pid))
+		return 0;
 	if (record.pid != record.parent_pid)
 		return opd_process_fork(&drain->resolver->processes, record.parent_pid, record.pid, record.time_ns);
 	opd_process_thread_began(&drain->resolver->processes, record.pid);

@@ -151,6 +151,20 @@ static void samples_go_by_their_own_time(void **state OP_UNUSED)
 	assert_int_equal(stored("{root}/no/second/{dep}/{root}/no/second", 3), 1);
 }
 
+/* All processes of other pid namespaces have the number 0, and are none. */
+static void who_has_no_number_here_is_not_followed(void **state OP_UNUSED)
+{
+	exec_record(0, 10);
+	mmap_record(0, 0x400000, 0x1000, 0, "/no/outside", 11);
+	fork_record(0, PID, 12);
+	sample(PERF_RECORD_MISC_USER, 0x400001, PID, 20);
+	sample(PERF_RECORD_MISC_USER, 0x400002, 0, 21);
+	drain();
+	assert_int_equal(pipeline.resolver.processes.by_pid.nr_entries, 1);
+	assert_int_equal(stored("{root}/no/outside/{dep}/{root}/no/outside", 1), 0);
+	assert_int_equal(event->unattributed, 2);
+}
+
 static void a_late_commit_resolves_right_and_is_counted(void **state OP_UNUSED)
 {
 	exec_record(PID, 10);
@@ -750,7 +764,8 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(user_samples_go_to_app_and_library), T(samples_go_by_their_own_time), T(a_late_commit_resolves_right_and_is_counted), T(what_has_no_place_is_stored_in_sight),
+		T(user_samples_go_to_app_and_library), T(samples_go_by_their_own_time), T(who_has_no_number_here_is_not_followed), T(a_late_commit_resolves_right_and_is_counted),
+		T(what_has_no_place_is_stored_in_sight),
 		T(anonymous_and_kernel_code), T(regions_without_samples_cost_no_row), T(all_processes_have_one_vdso), T(without_separation_images_stand_alone), T(losses_have_names),
 		T(samples_with_anothers_identifier), T(a_time_of_another_clock_is_now), T(throttled_time_is_counted), T(few_open_files_serve_many), T(few_open_files_serve_many_at_once), T(what_was_found_is_not_found_for_too_long),
 		T(what_was_found_ends_with_the_process), T(what_was_found_is_one_process_only), T(what_is_repeated_is_counted_in_its_place), T(changed_files_are_named_once),
