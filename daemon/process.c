@@ -296,26 +296,28 @@ void opd_processes_lost(struct opd_processes *processes, uint64_t from_ns, uint6
 struct resync {
 	struct opd_processes *processes;
 	uint64_t listed_ns;
-	bool (*is_gone)(uint32_t pid);
+	opd_gone_teller gone_ns;
 };
 
 static void resync_visited(struct op_hlink *link, void *arg)
 {
 	struct opd_process *process = op_container_of(link, struct opd_process, link);
 	const struct resync *resync = arg;
+	uint64_t gone_ns;
 
 	if (process->exit_ns != UINT64_MAX)
 		return;
 	process->nr_threads = 0;
-	if (process->listed_ns == resync->listed_ns || !resync->is_gone(process->pid))
+	gone_ns = process->listed_ns == resync->listed_ns ? 0 : resync->gone_ns(process->pid);
+	if (!gone_ns)
 		return;
-	process->exit_ns = resync->listed_ns;
+	process->exit_ns = gone_ns;
 	mark_prunable(resync->processes, process);
 }
 
-void opd_processes_resync(struct opd_processes *processes, uint64_t listed_ns, bool (*is_gone)(uint32_t pid))
+void opd_processes_resync(struct opd_processes *processes, uint64_t listed_ns, opd_gone_teller gone_ns)
 {
-	struct resync resync = { .processes = processes, .listed_ns = listed_ns, .is_gone = is_gone };
+	struct resync resync = { .processes = processes, .listed_ns = listed_ns, .gone_ns = gone_ns };
 
 	op_htable_visit(&processes->by_pid, resync_visited, &resync);
 }
@@ -333,13 +335,15 @@ static uint64_t prune_mm(struct opd_process *process, uint64_t horizon_ns)
 }
 
 /* True when nothing of the process is left to be forgotten, now or later, unless something happens to it. */
-static bool prune_process(struct opd_processes *processes, struct opd_process *process, bool (*is_gone)(uint32_t pid))
+static bool prune_process(struct opd_processes *processes, struct opd_process *process, opd_gone_teller gone_ns)
 {
-	uint64_t horizon_ns = processes->horizon_ns;
+	uint64_t ended_ns = 0;
 
-	if (process->exit_ns == UINT64_MAX && process->leader_exited && !process->nr_threads && is_gone(process->pid))
-		process->exit_ns = horizon_ns;
-	processes->nr_freed += prune_mm(process, horizon_ns);
+	if (process->exit_ns == UINT64_MAX && process->leader_exited && !process->nr_threads)
+		ended_ns = gone_ns(process->pid);
+	if (ended_ns)
+		process->exit_ns = ended_ns;
+	processes->nr_freed += prune_mm(process, processes->horizon_ns);
 	return process->exit_ns == UINT64_MAX && !process->leader_exited && !process->mm->older;
 }
 
@@ -350,14 +354,14 @@ static void forget(struct opd_processes *processes, struct opd_process *process)
 	processes->nr_freed += free_process(process);
 }
 
-void opd_processes_prune(struct opd_processes *processes, uint64_t horizon_ns, bool (*is_gone)(uint32_t pid))
+void opd_processes_prune(struct opd_processes *processes, uint64_t horizon_ns, opd_gone_teller gone_ns)
 {
 	struct opd_process **at = &processes->prunable;
 
 	processes->horizon_ns = horizon_ns;
 	while (*at) {
 		struct opd_process *process = *at;
-		bool is_done = prune_process(processes, process, is_gone), has_ended = process->exit_ns < horizon_ns;
+		bool is_done = prune_process(processes, process, gone_ns), has_ended = process->exit_ns < horizon_ns;
 
 		if (!is_done && !has_ended) {
 			at = &process->next_prunable;

@@ -147,16 +147,19 @@ static inline uint64_t opd_process_doubtful_from_ns(const struct opd_processes *
 /* The process is another one, or runs another program, since from_ns, as /proc shows: an address space without mappings. 0 or -ENOMEM. */
 int opd_process_began_anew(struct opd_processes *processes, struct opd_process *process, uint64_t from_ns) OP_NONNULL OP_MUST_CHECK;
 
+/* 0: the process is there; else a time by which it had ended, so that it did nothing later. Asked after all that was done before it. */
+typedef uint64_t (*opd_gone_teller)(uint32_t pid);
+
 /*
  * After records were lost and the processes in /proc were listed (listed_ns): who is not among them and is gone has ended, and how
  * many threads the others have is not known any more.
  */
-void opd_processes_resync(struct opd_processes *processes, uint64_t listed_ns, bool (*is_gone)(uint32_t pid)) OP_NONNULL;
+void opd_processes_resync(struct opd_processes *processes, uint64_t listed_ns, opd_gone_teller gone_ns) OP_NONNULL;
 
 /*
- * Forgets processes and address spaces that ended before horizon_ns. Looks at those alone that may have. `is_gone` decides about a
+ * Forgets processes and address spaces that ended before horizon_ns. Looks at those alone that may have. `gone_ns` decides about a
  * process whose leader ended and whose number of threads is not known.
  */
-void opd_processes_prune(struct opd_processes *processes, uint64_t horizon_ns, bool (*is_gone)(uint32_t pid)) OP_NONNULL;
+void opd_processes_prune(struct opd_processes *processes, uint64_t horizon_ns, opd_gone_teller gone_ns) OP_NONNULL;
 
 #endif

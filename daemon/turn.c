@@ -6,6 +6,7 @@
 #include "daemon/forget.h"
 #include "daemon/jit_write.h"
 #include "daemon/log.h"
+#include "daemon/proc_scan.h"
 #include "daemon/sync.h"
 #include "daemon/unwritten.h"
 #include "libop/clock.h"
@@ -211,7 +212,7 @@ void opd_sync_turn(struct opd_sync *sync)
 	opd_visit_all(&sync->visits);
 	keep_cookies(sync, now_ns);
 	if (now_ns >= sync->next_prune_ns) {
-		opd_processes_prune(&resolver->processes, sync->horizon_ns, op_sys_is_gone);
+		opd_processes_prune(&resolver->processes, sync->horizon_ns, opd_proc_gone_ns);
 		give_memory_back(sync, now_ns);
 		refresh_modules(sync, now_ns);
 		opd_kernel_map_prune(&resolver->kernel, sync->horizon_ns);

@@ -333,9 +333,9 @@ static void what_was_found_is_one_process_only(void **state OP_UNUSED)
 	assert_int_equal(stored("{root}/no/first/{dep}/{root}/no/first", 1), 3000);
 }
 
-static bool nobody_is_gone(uint32_t pid OP_UNUSED)
+static uint64_t nobody_is_gone(uint32_t pid OP_UNUSED)
 {
-	return false;
+	return 0;
 }
 
 /* The pid of a process that ended comes back: what was found for the one is nothing for the other. */
@@ -668,9 +668,9 @@ static void images_beyond_the_limit_are_seen(void **state OP_UNUSED)
 	assert_int_equal(stored("{kern}/too-many-images/{dep}/{root}/proc/kallsyms", 0x40), 1);
 }
 
-static bool is_gone(uint32_t pid OP_UNUSED)
+static uint64_t everybody_is_gone(uint32_t pid OP_UNUSED)
 {
-	return true;
+	return 1;
 }
 
 /* Maps ever new files, until some were forgotten. */
@@ -703,7 +703,7 @@ static void forgotten_images_do_not_change_names(void **state OP_UNUSED)
 	drain();
 	exec_record(PID, 20);
 	pipeline.resolver.processes.horizon_ns = 30;
-	opd_processes_prune(&pipeline.resolver.processes, 30, is_gone);
+	opd_processes_prune(&pipeline.resolver.processes, 30, everybody_is_gone);
 	map_many();
 	nr_rows = op_dcookie_count(pipeline.resolver.table);
 	for (int round = 0; round < 3; round++) {
