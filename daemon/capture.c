@@ -45,13 +45,14 @@ static int raise_descriptor_limit(size_t nr_cpus, size_t nr_events, char **ret_w
 }
 
 /* Older kernels do not know the newer bits of the tracking event: the first that is refused is left out, newest first. */
-static int open_tracking(const struct opd_capture *capture, int cpu, size_t watermark_bytes)
+static int open_tracking(struct opd_capture *capture, int cpu, size_t watermark_bytes)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
 		.config = PERF_COUNT_SW_DUMMY,
 		.size = sizeof(attr),
 		.sample_type = OP_SAMPLE_TYPE,
+		.read_format = capture->has_format_lost ? PERF_FORMAT_LOST : 0,
 		.sample_id_all = 1,
 		.mmap = 1,
 		.mmap2 = 1,
@@ -69,6 +70,12 @@ static int open_tracking(const struct opd_capture *capture, int cpu, size_t wate
 	};
 	int fd = op_sys_perf_event_open(&attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 
+	if (fd == -EINVAL && attr.read_format) {
+		attr.read_format = 0;
+		fd = op_sys_perf_event_open(&attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+		if (fd >= 0)
+			capture->has_format_lost = false;
+	}
 	if (fd == -EINVAL || fd == -E2BIG) {
 		attr.build_id = 0;
 		fd = op_sys_perf_event_open(&attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
@@ -164,6 +171,8 @@ static int open_cpu(struct opd_capture *capture, struct opd_cpu *cpu, char **ret
 
 	if (err)
 		return explain_ring(err, cpu->cpu, ret_why);
+	cpu->sideband_known = cpu->sideband_told = 0;
+	cpu->sideband_was_full = false;
 	cpu->sideband_fd = open_tracking(capture, (int)cpu->cpu, capture->sideband_bytes / 4);
 	err = cpu->sideband_fd < 0 ? cpu->sideband_fd : op_ring_map(cpu->sideband_fd, capture->sideband_bytes, &cpu->sideband);
 	if (err)
@@ -383,6 +392,13 @@ void opd_capture_counts(const struct opd_capture *capture, const struct opd_even
 		taken = event->taken_base;
 	*ret_taken = event->taken_before + taken - event->taken_base;
 	*ret_lost = event->lost_before + lost - event->lost_base;
+}
+
+uint64_t opd_capture_sideband_dropped(const struct opd_cpu *cpu)
+{
+	uint64_t counts[2];
+
+	return cpu->sideband_fd >= 0 && op_sys_read(cpu->sideband_fd, counts, sizeof(counts)) == sizeof(counts) ? counts[1] : 0;
 }
 
 static void reset_event(const struct opd_capture *capture, struct opd_event *event)

@@ -49,6 +49,8 @@ struct opd_cpu {
 	bool due;	     /* in the list of CPUs to be visited (visit.h) */
 	struct op_ring *frozen; /* to be read in this visit; NULL: a writer was inside when the side band was about to be read */
 	uint64_t sideband_bytes, sideband_lost;
+	uint64_t sideband_known, sideband_told; /* records that were dropped since it is open: as far as is known, as LOST records told */
+	bool sideband_was_full; /* or nearly, when it was drained last: what was dropped then may not have been told */
 	const struct op_ring *reading; /* the ring of the pair that is being read */
 	struct op_swap_counts counts_before; /* of pairs that were closed when the CPU went */
 };
@@ -93,6 +95,12 @@ int opd_capture_enable(struct opd_capture *capture, bool enable) OP_NONNULL OP_M
 /* What the kernel counted for one event on one CPU since the ledger began: taken and lost, also while the CPU was here before. */
 void opd_capture_counts(const struct opd_capture *capture, const struct opd_event *event, uint64_t *ret_taken,
 			uint64_t *ret_lost) OP_NONNULL;
+
+/*
+ * Records that the kernel dropped of a CPU's side band since it is open. A LOST record says so when there is room again and something else is to
+ * be told, which may be long after. 0 of a memory ring and before Linux 6.0. Interrupts the CPU.
+ */
+uint64_t opd_capture_sideband_dropped(const struct opd_cpu *cpu) OP_NONNULL;
 
 /* The ledger begins anew: counters at 0, the kernel's counts so far are the base. Sampling is stopped and the rings are empty. */
 void opd_capture_reset_ledger(struct opd_capture *capture) OP_NONNULL;

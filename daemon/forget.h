@@ -13,6 +13,9 @@
 
 #define OPD_IMAGES_UNCOUNTED_MAX 65536 /* images without samples; beyond that a new one is filed under too-many-images */
 
+#define OPD_IMAGE_BYTES_UNCOUNTED_MAX (24u << 20) /* the same by what they take, with their paths and what leads to them */
+#define OPD_IMAGE_BYTES	 1024 /* that an image with samples may take, where there are as many as there may be */
+
 /* Forgets, when there are enough of them. */
 void opd_forget_images(struct opd_resolver *resolver) OP_NONNULL;
 

@@ -231,9 +231,9 @@ static int count_held(struct opd_import *import, uint64_t until_ns)
 	return err;
 }
 
-static bool is_gone(uint32_t pid OP_UNUSED)
+static uint64_t gone_ns(uint32_t pid OP_UNUSED)
 {
-	return false;
+	return 0;
 }
 
 /* What was counted is never asked for again. */
@@ -243,7 +243,7 @@ static void prune(struct opd_import *import)
 
 	if (import->counted_ns < import->next_prune_ns)
 		return;
-	opd_processes_prune(&resolver->processes, import->counted_ns, is_gone);
+	opd_processes_prune(&resolver->processes, import->counted_ns, gone_ns);
 	opd_kernel_map_prune(&resolver->kernel, import->counted_ns);
 	import->next_prune_ns = import->counted_ns + PRUNE_NS;
 }

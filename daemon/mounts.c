@@ -72,10 +72,11 @@ static size_t count_lines(const char *text)
 
 int opd_mounts_parse(char *text, struct opd_mounts *ret_mounts)
 {
-	struct opd_mounts mounts = { .text = text };
+	size_t nr_lines = count_lines(text);
+	struct opd_mounts mounts = { .text = text, .nr_bytes = strlen(text) + 1 + nr_lines * sizeof(struct opd_mount) };
 	char *line, *state = NULL;
 
-	mounts.rows = calloc(count_lines(text), sizeof(*mounts.rows));
+	mounts.rows = calloc(nr_lines, sizeof(*mounts.rows));
 	if (!mounts.rows) {
 		free(text);
 		return -ENOMEM;

@@ -22,6 +22,7 @@ struct opd_mounts {
 	struct opd_mount *rows; /* in the order of mountinfo: what is mounted later stands later */
 	size_t nr_rows;
 	char *text; /* the strings of the rows lie here */
+	size_t nr_bytes; /* of rows and text */
 };
 
 #define OPD_MOUNTS_MAX_BYTES (4u * 1024 * 1024) /* of a mountinfo; a longer one is refused */

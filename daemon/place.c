@@ -78,9 +78,47 @@ struct opd_place *opd_place_ref(struct opd_place *place)
 	return place;
 }
 
+/* ---- bytes ---- */
+
+static void forget_mounts(struct opd_place *place)
+{
+	if (!place->at)
+		return;
+	place->places->nr_mount_bytes -= place->mounts.nr_bytes;
+	opd_mounts_free(&place->mounts);
+	place->mounts_read_ns = 0;
+	*place->at = place->next;
+	*(place->next ? &place->next->at : &place->places->last_at) = place->at;
+	place->next = NULL;
+	place->at = NULL;
+}
+
+static void keep_mounts(struct opd_place *place, const struct opd_mounts *mounts)
+{
+	struct opd_places *places = place->places;
+
+	forget_mounts(place);
+	while (places->with_mounts && places->nr_mount_bytes + mounts->nr_bytes > OPD_PLACES_BYTES_MAX) {
+		forget_mounts(places->with_mounts);
+		places->nr_dropped++;
+	}
+	place->mounts = *mounts;
+	places->nr_mount_bytes += mounts->nr_bytes;
+	place->at = places->with_mounts ? places->last_at : &places->with_mounts;
+	*place->at = place;
+	places->last_at = &place->next;
+}
+
+static size_t bytes_of(const struct opd_place *place)
+{
+	return sizeof(*place) + strlen(place->root) + strlen(place->name) + 2;
+}
+
+/* ---- places ---- */
+
 static void free_place(struct opd_place *place)
 {
-	opd_mounts_free(&place->mounts);
+	forget_mounts(place);
 	free(place->root);
 	free(place->name);
 	free(place);
@@ -91,6 +129,7 @@ void opd_place_put(struct opd_place *place)
 	if (!place || --place->refs)
 		return;
 	op_htable_remove(&place->places->by_key, &place->link);
+	place->places->nr_bytes -= bytes_of(place);
 	free_place(place);
 }
 
@@ -116,13 +155,15 @@ static struct opd_place *add_place(struct opd_places *places, uint64_t mnt_ns, c
 	place->mnt_ns = mnt_ns;
 	place->root = strdup(root);
 	place->name = make_name(places, mnt_ns, root);
-	if (place->root && place->name && !op_htable_insert(&places->by_key, &place->link, hash))
-		return place;
-	free_place(place);
-	return NULL;
+	if (!place->root || !place->name || op_htable_insert(&places->by_key, &place->link, hash) < 0) {
+		free_place(place);
+		return NULL;
+	}
+	places->nr_bytes += bytes_of(place);
+	return place;
 }
 
-/* A reference to the place; NULL for the host. */
+/* A reference to the place; NULL for the host. 0, -ENOMEM, or -ENOSPC: there is no room. */
 static int get_place(struct opd_places *places, uint64_t mnt_ns, const char *root, struct opd_place **ret_place)
 {
 	uint64_t hash = op_hash_bytes(mnt_ns, root, strlen(root));
@@ -135,6 +176,10 @@ static int get_place(struct opd_places *places, uint64_t mnt_ns, const char *roo
 
 			if (known->mnt_ns == mnt_ns && !strcmp(known->root, root))
 				place = opd_place_ref(known);
+		}
+		if (!place && places->nr_bytes >= OPD_PLACES_BYTES_MAX) {
+			places->nr_dropped++;
+			return -ENOSPC;
 		}
 		if (!place)
 			place = add_place(places, mnt_ns, root, hash);
@@ -166,7 +211,7 @@ static int move_to(struct opd_places *places, uint64_t mnt_ns, const char *root,
 		return 0;
 	err = get_place(places, mnt_ns, root, &new_place);
 	if (err)
-		return err;
+		return err == -ENOSPC ? 0 : err;
 	opd_place_put(*place);
 	*place = new_place;
 	return 0;
@@ -225,25 +270,23 @@ static bool is_due(uint64_t read_ns, bool again, uint64_t now_ns)
 	return !read_ns || (again && now_ns >= read_ns + REREAD_NS);
 }
 
-/* What cannot be read leaves the mounts as they were. */
-static bool read_mounts(uint32_t pid, struct opd_mounts *mounts)
+static bool read_mounts(uint32_t pid, struct opd_mounts *ret_mounts)
 {
-	struct opd_mounts read;
 	char path[64];
 
 	proc_path(path, sizeof(path), pid, "mountinfo");
-	if (opd_mounts_read(path, &read) < 0)
-		return false;
-	opd_mounts_free(mounts);
-	*mounts = read;
-	return true;
+	return opd_mounts_read(path, ret_mounts) == 0;
 }
 
-/* A process that is gone tells nothing: one that was seen there before may still live. */
+/* A process that is gone tells nothing: one that was seen there before may still live. What cannot be read leaves the mounts as they were. */
 static bool read_place(struct opd_place *place, uint32_t pid)
 {
-	return read_mounts(pid, &place->mounts) ||
-	       (lives_there(place, place->seen_pid) && read_mounts(place->seen_pid, &place->mounts));
+	struct opd_mounts mounts;
+
+	if (!read_mounts(pid, &mounts) && (!lives_there(place, place->seen_pid) || !read_mounts(place->seen_pid, &mounts)))
+		return false;
+	keep_mounts(place, &mounts);
+	return true;
 }
 
 const struct opd_mounts *opd_place_mounts(struct opd_place *place, uint32_t pid, bool again)
@@ -258,10 +301,14 @@ const struct opd_mounts *opd_place_mounts(struct opd_place *place, uint32_t pid,
 const struct opd_mounts *opd_places_host_mounts(struct opd_places *places, bool again)
 {
 	uint64_t now_ns = op_now_ns();
+	struct opd_mounts mounts;
 
 	know_host(places);
 	if (is_due(places->host_read_ns, again, now_ns)) {
-		(void)read_mounts(*places->host_prefix ? HOST_PID : SELF, &places->host);
+		if (read_mounts(*places->host_prefix ? HOST_PID : SELF, &mounts)) {
+			opd_mounts_free(&places->host);
+			places->host = mounts;
+		}
 		places->host_read_ns = now_ns;
 	}
 	return &places->host;

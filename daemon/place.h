@@ -26,11 +26,17 @@ struct opd_place {
 	char *name;      /* what a user calls it: mnt:[4026532000], chroot:/srv/jail */
 	struct opd_mounts mounts;
 	uint64_t mounts_read_ns; /* 0: never */
+	struct opd_place *next, **at; /* among those whose mounts are known; at NULL: they are not */
 	uint32_t seen_pid;	 /* a process that was seen there, to be asked for the mounts when others are gone; 0: none */
 };
 
+#define OPD_PLACES_BYTES_MAX (8u << 20) /* of all places, and once more of their mounts */
+
 struct opd_places {
 	struct op_htable by_key;
+	size_t nr_bytes, nr_mount_bytes;
+	struct opd_place *with_mounts, **last_at; /* the one that was read the longest time ago first */
+	uint64_t nr_dropped; /* places that had no room, or whose mounts were forgotten to make some */
 	bool known; /* the next four are set */
 	uint64_t host_ns;
 	const char *host_prefix; /* leads opd to the host's root directory: "" or "/proc/1/root" */
@@ -46,8 +52,8 @@ struct opd_place *opd_place_ref(struct opd_place *place);
 void opd_place_put(struct opd_place *place);
 
 /*
- * Replaces *place, a reference or NULL, by where a living process is; leaves it when the process is gone or may not be looked at. 0 or
- * -ENOMEM.
+ * Replaces *place, a reference or NULL, by where a living process is; leaves it when the process is gone or may not be looked at, or when there
+ * is no room for another place. 0 or -ENOMEM.
  */
 int opd_place_look(struct opd_places *places, uint32_t pid, struct opd_place **place) OP_NONNULL OP_MUST_CHECK;
 
@@ -57,7 +63,10 @@ int opd_place_look_root(struct opd_places *places, uint32_t pid, struct opd_plac
 /* The process entered another mount namespace, as PERF_RECORD_NAMESPACES tells. 0 or -ENOMEM. */
 int opd_place_enter(struct opd_places *places, uint64_t mnt_ns, struct opd_place **place) OP_NONNULL OP_MUST_CHECK;
 
-/* The mounts of a place, read through a living process of it when they are not known, or again when they may have changed. */
+/*
+ * The mounts of a place, read through a living process of it when they are not known, or again when they may have changed. Valid until those of
+ * another place are asked for.
+ */
 const struct opd_mounts *opd_place_mounts(struct opd_place *place, uint32_t pid, bool again) OP_NONNULL;
 
 /* The mounts of the host. */

@@ -462,6 +462,12 @@ bool opd_proc_has_other(uint32_t pid, uint64_t address, uint64_t inode, const ch
 	return at.other_name || (inode && at.segment.inode != inode) || address - at.segment.start + at.segment.offset != offset;
 }
 
+/* The time is taken after the answer: what the process did until it ended is older. */
+uint64_t opd_proc_gone_ns(uint32_t pid)
+{
+	return op_sys_is_gone(pid) ? op_now_ns() : 0;
+}
+
 int opd_proc_scan_all(struct opd_processes *processes, struct op_dcookie_table *table, uint64_t now_ns)
 {
 	DIR *proc = opendir("/proc");

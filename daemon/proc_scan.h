@@ -44,6 +44,9 @@ bool opd_proc_is_inside_image(uint32_t tid, uint64_t start, uint64_t end, uint64
  */
 bool opd_proc_has_other(uint32_t pid, uint64_t address, uint64_t inode, const char *path, uint64_t offset) OP_MUST_CHECK;
 
+/* The moment, when the process is gone by now; 0: it is there, or was not waited for. */
+uint64_t opd_proc_gone_ns(uint32_t pid) OP_MUST_CHECK;
+
 /* Takes in every process that /proc shows. 0 or -errno of reading /proc; a process that ends meanwhile is no error. */
 int opd_proc_scan_all(struct opd_processes *processes, struct op_dcookie_table *table, uint64_t now_ns) OP_NONNULL OP_MUST_CHECK;
 

@@ -6,9 +6,12 @@
 #include "daemon/jit.h"
 #include "libop/dcookie.h"
 
-static void free_mm(struct opd_mm *mm)
+/* How many there were, the older ones included. */
+static uint64_t free_mm(struct opd_mm *mm)
 {
-	while (mm) {
+	uint64_t nr_freed = 0;
+
+	for (; mm; nr_freed++) {
 		struct opd_mm *older = mm->older;
 
 		opd_mapset_put(mm->maps);
@@ -18,12 +21,15 @@ static void free_mm(struct opd_mm *mm)
 		free(mm);
 		mm = older;
 	}
+	return nr_freed;
 }
 
-static void free_process(struct opd_process *process)
+static uint64_t free_process(struct opd_process *process)
 {
-	free_mm(process->mm);
+	uint64_t nr_freed = free_mm(process->mm);
+
 	free(process);
+	return nr_freed;
 }
 
 static void free_visited(struct op_hlink *link, void *arg OP_UNUSED)
@@ -290,47 +296,54 @@ void opd_processes_lost(struct opd_processes *processes, uint64_t from_ns, uint6
 struct resync {
 	struct opd_processes *processes;
 	uint64_t listed_ns;
-	bool (*is_gone)(uint32_t pid);
+	opd_gone_teller gone_ns;
 };
 
 static void resync_visited(struct op_hlink *link, void *arg)
 {
 	struct opd_process *process = op_container_of(link, struct opd_process, link);
 	const struct resync *resync = arg;
+	uint64_t gone_ns;
 
 	if (process->exit_ns != UINT64_MAX)
 		return;
 	process->nr_threads = 0;
-	if (process->listed_ns == resync->listed_ns || !resync->is_gone(process->pid))
+	gone_ns = process->listed_ns == resync->listed_ns ? 0 : resync->gone_ns(process->pid);
+	if (!gone_ns)
 		return;
-	process->exit_ns = resync->listed_ns;
+	process->exit_ns = gone_ns;
 	mark_prunable(resync->processes, process);
 }
 
-void opd_processes_resync(struct opd_processes *processes, uint64_t listed_ns, bool (*is_gone)(uint32_t pid))
+void opd_processes_resync(struct opd_processes *processes, uint64_t listed_ns, opd_gone_teller gone_ns)
 {
-	struct resync resync = { .processes = processes, .listed_ns = listed_ns, .is_gone = is_gone };
+	struct resync resync = { .processes = processes, .listed_ns = listed_ns, .gone_ns = gone_ns };
 
 	op_htable_visit(&processes->by_pid, resync_visited, &resync);
 }
 
-/* Address spaces that the next younger one had replaced before the horizon. */
-static void prune_mm(struct opd_process *process, uint64_t horizon_ns)
+/* Frees address spaces that the next younger one had replaced before the horizon. How many there were. */
+static uint64_t prune_mm(struct opd_process *process, uint64_t horizon_ns)
 {
-	struct opd_mm *mm = process->mm;
+	struct opd_mm *mm = process->mm, *older;
 
 	while (mm->from_ns >= horizon_ns && mm->older)
 		mm = mm->older;
-	free_mm(mm->older);
+	older = mm->older;
 	mm->older = NULL;
+	return free_mm(older);
 }
 
 /* True when nothing of the process is left to be forgotten, now or later, unless something happens to it. */
-static bool prune_process(struct opd_process *process, uint64_t horizon_ns, bool (*is_gone)(uint32_t pid))
+static bool prune_process(struct opd_processes *processes, struct opd_process *process, opd_gone_teller gone_ns)
 {
-	if (process->exit_ns == UINT64_MAX && process->leader_exited && !process->nr_threads && is_gone(process->pid))
-		process->exit_ns = horizon_ns;
-	prune_mm(process, horizon_ns);
+	uint64_t ended_ns = 0;
+
+	if (process->exit_ns == UINT64_MAX && process->leader_exited && !process->nr_threads)
+		ended_ns = gone_ns(process->pid);
+	if (ended_ns)
+		process->exit_ns = ended_ns;
+	processes->nr_freed += prune_mm(process, processes->horizon_ns);
 	return process->exit_ns == UINT64_MAX && !process->leader_exited && !process->mm->older;
 }
 
@@ -338,18 +351,17 @@ static void forget(struct opd_processes *processes, struct opd_process *process)
 {
 	note_change(processes, process->pid);
 	op_htable_remove(&processes->by_pid, &process->link);
-	free_process(process);
-	processes->nr_freed++;
+	processes->nr_freed += free_process(process);
 }
 
-void opd_processes_prune(struct opd_processes *processes, uint64_t horizon_ns, bool (*is_gone)(uint32_t pid))
+void opd_processes_prune(struct opd_processes *processes, uint64_t horizon_ns, opd_gone_teller gone_ns)
 {
 	struct opd_process **at = &processes->prunable;
 
 	processes->horizon_ns = horizon_ns;
 	while (*at) {
 		struct opd_process *process = *at;
-		bool is_done = prune_process(process, horizon_ns, is_gone), has_ended = process->exit_ns < horizon_ns;
+		bool is_done = prune_process(processes, process, gone_ns), has_ended = process->exit_ns < horizon_ns;
 
 		if (!is_done && !has_ended) {
 			at = &process->next_prunable;

@@ -65,7 +65,7 @@ struct opd_processes {
 	struct opd_looked looked;
 	uint64_t horizon_ns; /* no sample older than this will come */
 	struct opd_process *prunable; /* those that end, or that have an older address space: a few of the many that sleep */
-	uint64_t nr_freed;
+	uint64_t nr_freed; /* address spaces: where pids come again soon, a process has many before it is forgotten */
 	uint64_t lost_from_ns, lost_until_ns; /* side-band records were lost in between; 0: none, or nothing before that is in doubt any more */
 	struct opd_mapset_account account;
 	uint64_t nr_dropped; /* processes that there was no room for */
@@ -73,6 +73,12 @@ struct opd_processes {
 };
 
 void opd_processes_free(struct opd_processes *processes);
+
+/* False for what the kernel says of a process that has no number in opd's pid namespace, 0 for all of them, and of one that is being reaped. */
+static inline bool opd_is_pid(uint32_t pid)
+{
+	return pid && pid != UINT32_MAX;
+}
 
 /* The process with this pid, living or ended and not yet forgotten; NULL for none. */
 struct opd_process *opd_process_find(const struct opd_processes *processes, uint32_t pid) OP_NONNULL;
@@ -141,16 +147,19 @@ static inline uint64_t opd_process_doubtful_from_ns(const struct opd_processes *
 /* The process is another one, or runs another program, since from_ns, as /proc shows: an address space without mappings. 0 or -ENOMEM. */
 int opd_process_began_anew(struct opd_processes *processes, struct opd_process *process, uint64_t from_ns) OP_NONNULL OP_MUST_CHECK;
 
+/* 0: the process is there; else a time by which it had ended, so that it did nothing later. Asked after all that was done before it. */
+typedef uint64_t (*opd_gone_teller)(uint32_t pid);
+
 /*
  * After records were lost and the processes in /proc were listed (listed_ns): who is not among them and is gone has ended, and how
  * many threads the others have is not known any more.
  */
-void opd_processes_resync(struct opd_processes *processes, uint64_t listed_ns, bool (*is_gone)(uint32_t pid)) OP_NONNULL;
+void opd_processes_resync(struct opd_processes *processes, uint64_t listed_ns, opd_gone_teller gone_ns) OP_NONNULL;
 
 /*
- * Forgets processes and address spaces that ended before horizon_ns. Looks at those alone that may have. `is_gone` decides about a
+ * Forgets processes and address spaces that ended before horizon_ns. Looks at those alone that may have. `gone_ns` decides about a
  * process whose leader ended and whose number of threads is not known.
  */
-void opd_processes_prune(struct opd_processes *processes, uint64_t horizon_ns, bool (*is_gone)(uint32_t pid)) OP_NONNULL;
+void opd_processes_prune(struct opd_processes *processes, uint64_t horizon_ns, opd_gone_teller gone_ns) OP_NONNULL;
 
 #endif

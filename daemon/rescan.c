@@ -7,7 +7,6 @@
 
 #include "daemon/proc_scan.h"
 #include "libop/clock.h"
-#include "libop/sys.h"
 
 #define LIST_INTERVAL_NS OP_NS_PER_S
 #define SLICE_NS         (25u * OP_NS_PER_MS)         /* a tenth of the time from one visit to the next, as that is by default */
@@ -95,7 +94,7 @@ static int list_anew(struct opd_rescan *rescan, struct opd_resolver *resolver)
 	rescan->nr_pids = listing.nr_pids;
 	rescan->wanted = false;
 	rescan->nr_lists++;
-	opd_processes_resync(&resolver->processes, resolver->now_ns, op_sys_is_gone);
+	opd_processes_resync(&resolver->processes, resolver->now_ns, opd_proc_gone_ns);
 	return 0;
 }
 

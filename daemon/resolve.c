@@ -14,6 +14,7 @@
 #define REREAD_INTERVAL_NS  (100u * OP_NS_PER_MS) /* for one process */
 #define REREAD_SHARE        10u                   /* a tenth of the time goes into it at most */
 #define REREAD_BURST_NS     (50u * OP_NS_PER_MS)
+#define IMAGES_MIN          1024u /* of a low limit not even a few long paths would fit */
 #define CHECK_INTERVAL_NS   (200u * OP_NS_PER_MS)
 #define CHECK_PAGE_BYTES    4096u
 
@@ -41,6 +42,7 @@ static int init(struct opd_resolver *resolver, struct op_dcookie_table *table, s
 	if (resolver->vdso_cookie == OP_DCOOKIE_NONE || resolver->vsyscall_cookie == OP_DCOOKIE_NONE)
 		return -ENOMEM;
 	op_dcookie_limit(table, OPD_IMAGES_UNCOUNTED_MAX, max_images, resolver->pseudo[OPD_PSEUDO_TOO_MANY_IMAGES]);
+	op_dcookie_limit_bytes(table, OPD_IMAGE_BYTES_UNCOUNTED_MAX, op_max_u64(max_images, IMAGES_MIN) * OPD_IMAGE_BYTES);
 	return 0;
 }
 
@@ -197,7 +199,7 @@ static struct opd_process *process_of(struct opd_resolver *resolver, const struc
 {
 	struct opd_process *process;
 
-	if (!sample->pid || sample->pid == UINT32_MAX)
+	if (!opd_is_pid(sample->pid))
 		return NULL;
 	process = opd_process_find(&resolver->processes, sample->pid);
 	if (op_unlikely(!process))

@@ -7,6 +7,8 @@
 #include "daemon/forget.h"
 #include "daemon/jit.h"
 
+#define RECORD_BYTES_MAX UINT16_MAX /* as perf_event_header.size says it */
+
 struct drain {
 	struct opd_resolver *resolver;
 	struct opd_cpu *cpu; /* whose record it is */
@@ -85,7 +87,7 @@ static int take_mmap(struct drain *drain, const struct perf_event_header *header
 
 	if (op_record_mmap(header, &record) < 0)
 		return -EBADMSG;
-	if (!record.bytes || header->misc & PERF_RECORD_MISC_MMAP_DATA)
+	if (!opd_is_pid(record.pid) || !record.bytes || header->misc & PERF_RECORD_MISC_MMAP_DATA)
 		return 0;
 	process = process_of(&resolver->processes, record.pid);
 	if (!process)
@@ -113,7 +115,9 @@ static int take_comm(struct drain *drain, const struct perf_event_header *header
 
 	if (op_record_comm(header, &record) < 0)
 		return -EBADMSG;
-	return record.is_exec ? opd_process_exec(&drain->resolver->processes, record.pid, record.who.time_ns) : 0;
+	if (!opd_is_pid(record.pid) || !record.is_exec)
+		return 0;
+	return opd_process_exec(&drain->resolver->processes, record.pid, record.who.time_ns);
 }
 
 static int take_fork(struct drain *drain, const struct perf_event_header *header)
@@ -122,6 +126,8 @@ static int take_fork(struct drain *drain, const struct perf_event_header *header
 
 	if (op_record_task(header, &record) < 0)
 		return -EBADMSG;
+	if (!opd_is_pid(record.pid))
+		return 0;
 	if (record.pid != record.parent_pid)
 		return opd_process_fork(&drain->resolver->processes, record.parent_pid, record.pid, record.time_ns);
 	opd_process_thread_began(&drain->resolver->processes, record.pid);
@@ -158,6 +164,19 @@ static int take_exit(struct drain *drain, const struct perf_event_header *header
 	return 0;
 }
 
+/* So many records of a CPU were dropped in all. */
+static void note_lost(struct drain *drain, struct opd_cpu *cpu, uint64_t nr_dropped, uint64_t until_ns)
+{
+	uint64_t nr_new = nr_dropped - op_min_u64(nr_dropped, cpu->sideband_known);
+
+	cpu->sideband_known += nr_new;
+	cpu->sideband_lost += nr_new;
+	if (!nr_new || !cpu->source->is_host)
+		return;
+	drain->loss.nr_lost += nr_new;
+	drain->loss.until_ns = op_max_u64(drain->loss.until_ns, until_ns);
+}
+
 static int take_lost(struct drain *drain, const struct perf_event_header *header)
 {
 	struct op_lost_record record;
@@ -165,12 +184,9 @@ static int take_lost(struct drain *drain, const struct perf_event_header *header
 
 	if (op_record_lost(header, &record) < 0)
 		return -EBADMSG;
-	drain->cpu->sideband_lost += record.lost;
-	if (!drain->cpu->source->is_host)
-		return 0;
-	drain->loss.nr_lost += record.lost;
+	drain->cpu->sideband_told += record.lost;
 	/* Its own time is that of the record behind the loss. */
-	drain->loss.until_ns = op_max_u64(drain->loss.until_ns, op_record_id(header, &who) < 0 ? drain->until_ns : who.time_ns);
+	note_lost(drain, drain->cpu, drain->cpu->sideband_told, op_record_id(header, &who) < 0 ? drain->until_ns : who.time_ns);
 	return 0;
 }
 
@@ -210,6 +226,7 @@ static int apply(struct drain *drain, const struct perf_event_header *header)
 /* The next record of each CPU, and its time. Records without one (LOST) go first. */
 struct cursor {
 	struct opd_cpu *cpu;
+	uint64_t first;    /* position in its ring where this drain began */
 	uint64_t until_ns; /* younger records stay for the next time: another CPU's older ones may not have been seen */
 	const struct perf_event_header *next;
 	uint64_t time_ns;
@@ -241,6 +258,41 @@ static struct cursor *earliest(struct cursor *cursors, size_t nr_cursors)
 	return first;
 }
 
+/* So full that a record may not have fitted. */
+static bool is_full(const struct op_ring *ring, uint64_t nr_bytes)
+{
+	return nr_bytes + RECORD_BYTES_MAX >= ring->data_bytes;
+}
+
+/* False when there is nothing to be read. */
+static bool begin(struct drain *drain, struct cursor *cursor, struct opd_cpu *cpu)
+{
+	struct op_ring *ring = &cpu->sideband;
+	uint64_t nr_bytes;
+
+	if (!cpu->online)
+		return false;
+	nr_bytes = op_ring_begin(ring);
+	if (op_unlikely(cpu->sideband_was_full || is_full(ring, nr_bytes)))
+		note_lost(drain, cpu, opd_capture_sideband_dropped(cpu), drain->until_ns);
+	cpu->sideband_was_full = false;
+	if (!nr_bytes)
+		return false;
+	*cursor = (struct cursor){ .cpu = cpu, .first = ring->tail, .until_ns = drain->until_ns };
+	advance(cursor);
+	return true;
+}
+
+/* Until now the kernel had no more room than when it began. */
+static void end(const struct cursor *cursor)
+{
+	struct op_ring *ring = &cursor->cpu->sideband;
+
+	op_ring_begin(ring);
+	cursor->cpu->sideband_was_full = is_full(ring, ring->head - cursor->first);
+	op_ring_end(ring);
+}
+
 int opd_sideband_drain(struct opd_capture *capture, struct opd_resolver *resolver, uint64_t until_ns,
 		       struct opd_sideband_loss *ret_loss)
 {
@@ -252,13 +304,8 @@ int opd_sideband_drain(struct opd_capture *capture, struct opd_resolver *resolve
 	*ret_loss = drain.loss;
 	if (!cursors)
 		return -ENOMEM;
-	for (size_t i = 0; i < capture->nr_cpus; i++) {
-		if (!capture->cpus[i].online || !op_ring_begin(&capture->cpus[i].sideband))
-			continue;
-		cursors[nr_cursors].cpu = &capture->cpus[i];
-		cursors[nr_cursors].until_ns = until_ns;
-		advance(&cursors[nr_cursors++]);
-	}
+	for (size_t i = 0; i < capture->nr_cpus; i++)
+		nr_cursors += begin(&drain, &cursors[nr_cursors], &capture->cpus[i]);
 	while ((cursor = earliest(cursors, nr_cursors))) {
 		drain.cpu = cursor->cpu;
 		if (apply(&drain, cursor->next) < 0)
@@ -267,7 +314,7 @@ int opd_sideband_drain(struct opd_capture *capture, struct opd_resolver *resolve
 		advance(cursor);
 	}
 	for (size_t i = 0; i < nr_cursors; i++)
-		op_ring_end(&cursors[i].cpu->sideband);
+		end(&cursors[i]);
 	free(cursors);
 	*ret_loss = drain.loss;
 	return err;

@@ -84,7 +84,7 @@ struct opd_sync {
 	struct opd_visits visits;
 	uint64_t begin_ns, running_since_ns, running_ns, next_turn_ns, next_prune_ns, next_rate_check_ns;
 	uint64_t horizon_ns, turn_begin_ns;
-	uint64_t next_trim_ns, nr_freed; /* of processes, when memory was given back last */
+	uint64_t next_trim_ns, nr_freed; /* address spaces, when memory was given back last */
 	bool trim_again;
 	uint64_t dumps, nr_closings;
 	uint64_t nr_settle_failures; /* of the settler, when a dump looked last */

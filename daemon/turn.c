@@ -6,6 +6,7 @@
 #include "daemon/forget.h"
 #include "daemon/jit_write.h"
 #include "daemon/log.h"
+#include "daemon/proc_scan.h"
 #include "daemon/sync.h"
 #include "daemon/unwritten.h"
 #include "libop/clock.h"
@@ -16,7 +17,7 @@
 #define BOOK_INTERVAL_NS       (10u * (uint64_t)OP_NS_PER_S)
 #define RATE_CHECK_INTERVAL_NS (10u * (uint64_t)OP_NS_PER_S)
 #define TRIM_INTERVAL_NS       (5u * (uint64_t)OP_NS_PER_S)
-#define TRIM_PROCESSES         256 /* that were forgotten since the last time */
+#define TRIM_SPACES            256 /* of addresses, that were forgotten since the last time */
 #define MAX_SAMPLE_RATE_PATH   "/proc/sys/kernel/perf_event_max_sample_rate"
 
 /* ---- CPUs that come and go ---- */
@@ -175,7 +176,7 @@ static void report_losses(struct opd_sync *sync, uint64_t now_ns)
 static void give_memory_back(struct opd_sync *sync, uint64_t now_ns)
 {
 	uint64_t nr_freed = sync->pipeline->resolver.processes.nr_freed;
-	bool many = nr_freed - sync->nr_freed >= TRIM_PROCESSES;
+	bool many = nr_freed - sync->nr_freed >= TRIM_SPACES;
 
 	if ((!many && !sync->trim_again) || now_ns < sync->next_trim_ns)
 		return;
@@ -211,7 +212,7 @@ void opd_sync_turn(struct opd_sync *sync)
 	opd_visit_all(&sync->visits);
 	keep_cookies(sync, now_ns);
 	if (now_ns >= sync->next_prune_ns) {
-		opd_processes_prune(&resolver->processes, sync->horizon_ns, op_sys_is_gone);
+		opd_processes_prune(&resolver->processes, sync->horizon_ns, opd_proc_gone_ns);
 		give_memory_back(sync, now_ns);
 		refresh_modules(sync, now_ns);
 		opd_kernel_map_prune(&resolver->kernel, sync->horizon_ns);

@@ -16,12 +16,45 @@ struct op_dcookie_table *op_dcookie_table_new(void)
 	if (!table)
 		return NULL;
 	table->next = 1;
-	table->max_counted = table->max_uncounted = SIZE_MAX;
+	table->max_counted = table->max_uncounted = table->max_counted_bytes = table->max_uncounted_bytes = SIZE_MAX;
 	/* Nobody can make names that lie in one bucket; without randomness they could, and lookups would be slower. */
 	if (getrandom(&table->seed, sizeof(table->seed), GRND_NONBLOCK) != (ssize_t)sizeof(table->seed))
 		table->seed = (uintptr_t)table;
 	return table;
 }
+
+/* ---- bytes ---- */
+
+static void add_bytes(struct op_dcookie_table *table, struct op_dcookie_entry *entry, size_t nr_bytes)
+{
+	entry->nr_bytes += nr_bytes;
+	table->nr_bytes += nr_bytes;
+	if (entry->row.name)
+		table->nr_counted_bytes += nr_bytes;
+}
+
+bool op_dcookie_is_full(const struct op_dcookie_table *table, bool counted)
+{
+	return counted ? table->nr_counted_bytes >= table->max_counted_bytes :
+			 table->nr_bytes - table->nr_counted_bytes >= table->max_uncounted_bytes;
+}
+
+static size_t bytes_of(const char *string)
+{
+	return string ? strlen(string) + 1 : 0;
+}
+
+void op_dcookie_charge(struct op_dcookie_table *table, struct op_dcookie_entry *entry, const char *string)
+{
+	add_bytes(table, entry, bytes_of(string));
+}
+
+void op_dcookie_discharge(struct op_dcookie_table *table, struct op_dcookie_entry *entry, const char *string)
+{
+	add_bytes(table, entry, -bytes_of(string));
+}
+
+/* ---- the table ---- */
 
 static void free_identities(struct op_dcookie_identity *identity)
 {
@@ -64,6 +97,17 @@ void op_dcookie_limit(struct op_dcookie_table *table, size_t max_uncounted, size
 	table->max_uncounted = max_uncounted;
 	table->max_counted = max_counted;
 	table->overflow = overflow;
+}
+
+void op_dcookie_limit_bytes(struct op_dcookie_table *table, size_t max_uncounted, size_t max_counted)
+{
+	table->max_uncounted_bytes = max_uncounted;
+	table->max_counted_bytes = max_counted;
+}
+
+size_t op_dcookie_nr_bytes(const struct op_dcookie_table *table)
+{
+	return table->nr_bytes;
 }
 
 uint64_t op_dcookie_overflow(const struct op_dcookie_table *table)
@@ -131,6 +175,7 @@ static struct op_dcookie_identity *add_identity(struct op_dcookie_table *table, 
 	identity->entry = entry;
 	identity->next = entry->identities;
 	entry->identities = identity;
+	add_bytes(table, entry, sizeof(*identity) + name_bytes);
 	return identity;
 }
 
@@ -159,9 +204,11 @@ struct op_dcookie_entry *op_dcookie_add_entry(struct op_dcookie_table *table, co
 	/* Cookies are numbers in a row, which is as good as a hash. */
 	if (op_htable_insert(&table->rows, &entry->by_cookie, cookie) < 0) {
 		op_htable_remove(&table->identities, &identity->link);
+		table->nr_bytes -= entry->nr_bytes;
 		free_entry(entry);
 		return NULL;
 	}
+	add_bytes(table, entry, sizeof(*entry));
 	table->next = op_max_u64(table->next, cookie + 1);
 	return entry;
 }
@@ -172,6 +219,7 @@ void op_dcookie_remove_entry(struct op_dcookie_table *table, struct op_dcookie_e
 		op_htable_remove(&table->identities, &identity->link);
 	op_dcookie_leave_name(table, entry);
 	op_htable_remove(&table->rows, &entry->by_cookie);
+	table->nr_bytes -= entry->nr_bytes;
 	free_entry(entry);
 }
 
@@ -187,6 +235,11 @@ static bool is_unlimited(const struct op_image_id *id)
 	return id->is_kernel || id->is_pseudo;
 }
 
+static bool has_room(const struct op_dcookie_table *table)
+{
+	return table->rows.nr_entries - table->nr_counted < table->max_uncounted && !op_dcookie_is_full(table, false);
+}
+
 uint64_t op_dcookie_get(struct op_dcookie_table *table, const struct op_image_id *id)
 {
 	uint64_t cookie = op_dcookie_find(table, id);
@@ -194,7 +247,7 @@ uint64_t op_dcookie_get(struct op_dcookie_table *table, const struct op_image_id
 
 	if (cookie != OP_DCOOKIE_NONE)
 		return cookie;
-	if (table->rows.nr_entries - table->nr_counted >= table->max_uncounted && !is_unlimited(id)) {
+	if (!has_room(table) && !is_unlimited(id)) {
 		table->nr_refused++;
 		return table->overflow;
 	}
@@ -213,6 +266,10 @@ int op_dcookie_alias(struct op_dcookie_table *table, const struct op_image_id *i
 		return identity->entry == entry ? 0 : -EEXIST;
 	if (entry->row.id.is_pseudo)
 		return 0;
+	if (op_dcookie_is_full(table, entry->row.name)) {
+		table->nr_refused++;
+		return 0;
+	}
 	return add_identity(table, entry, id, hash) ? 0 : -ENOMEM;
 }
 
@@ -293,12 +350,14 @@ static bool same_string(const char *a, const char *b)
 	return a && b ? !strcmp(a, b) : a == b;
 }
 
-static int replace_string(char **string, const char *value)
+static int replace_string(struct op_dcookie_table *table, struct op_dcookie_entry *entry, char **string, const char *value)
 {
 	char *copy = value ? strdup(value) : NULL;
 
 	if (value && !copy)
 		return -ENOMEM;
+	op_dcookie_discharge(table, entry, *string);
+	op_dcookie_charge(table, entry, copy);
 	free(*string);
 	*string = copy;
 	return 0;
@@ -315,9 +374,9 @@ int op_dcookie_set_place(struct op_dcookie_table *table, uint64_t cookie, const 
 	if (entry->row.name)
 		err = op_dcookie_note_unwritten(table, entry);
 	if (!err)
-		err = replace_string(&entry->host_path, host_path);
+		err = replace_string(table, entry, &entry->host_path, host_path);
 	if (!err)
-		err = replace_string(&entry->container, container);
+		err = replace_string(table, entry, &entry->container, container);
 	entry->row.host_path = entry->host_path;
 	entry->row.container = entry->container;
 	return err;

@@ -63,6 +63,10 @@ void op_dcookie_table_free(struct op_dcookie_table *table);
  */
 void op_dcookie_limit(struct op_dcookie_table *table, size_t max_uncounted, size_t max_counted, uint64_t overflow) OP_NONNULL;
 
+/* The same with the bytes of rows, their names and what else leads to them. Where there is no room, a row gets no other identity. */
+void op_dcookie_limit_bytes(struct op_dcookie_table *table, size_t max_uncounted, size_t max_counted) OP_NONNULL;
+size_t op_dcookie_nr_bytes(const struct op_dcookie_table *table) OP_NONNULL;
+
 /* What op_dcookie_limit was told, OP_DCOOKIE_NONE before. */
 uint64_t op_dcookie_overflow(const struct op_dcookie_table *table) OP_NONNULL;
 
@@ -76,7 +80,7 @@ uint64_t op_dcookie_get(struct op_dcookie_table *table, const struct op_image_id
 
 /*
  * Lets another identity lead to the same row: a file is known by its build-id from one source and by its inode from another. A
- * pseudo-image has no other identity: nothing is done. 0, -ENOMEM, or -EEXIST when that identity leads to another row already.
+ * pseudo-image has no other identity, and there may be no room (op_dcookie_limit_bytes): nothing is done. 0, -ENOMEM, or -EEXIST when that identity leads to another row already.
  */
 int op_dcookie_alias(struct op_dcookie_table *table, const struct op_image_id *id, uint64_t cookie) OP_NONNULL OP_MUST_CHECK;
 
@@ -102,7 +106,7 @@ void op_dcookie_visit(struct op_dcookie_table *table, void (*visit)(struct op_dc
 size_t op_dcookie_count(const struct op_dcookie_table *table) OP_NONNULL;
 size_t op_dcookie_nr_counted(const struct op_dcookie_table *table) OP_NONNULL;
 
-/* How often op_dcookie_get gave the overflow cookie. */
+/* How often op_dcookie_get gave the overflow cookie, or another identity had no room. */
 uint64_t op_dcookie_nr_refused(const struct op_dcookie_table *table) OP_NONNULL;
 
 /* The number that the next row gets. */

@@ -55,8 +55,10 @@ int op_dcookie_enter_name(struct op_dcookie_table *table, struct op_dcookie_entr
 		free(name);
 		return -ENOMEM;
 	}
+	op_dcookie_charge(table, entry, name);
 	entry->row.name = entry->name = name;
 	table->nr_counted++;
+	table->nr_counted_bytes += entry->nr_bytes;
 	table->nr_regions += key.kind == OP_IMAGE_ANON;
 	return 0;
 }
@@ -66,6 +68,8 @@ void op_dcookie_leave_name(struct op_dcookie_table *table, struct op_dcookie_ent
 	if (!entry->row.name)
 		return;
 	op_htable_remove(&table->names, &entry->by_name);
+	op_dcookie_discharge(table, entry, entry->name);
+	table->nr_counted_bytes -= entry->nr_bytes;
 	free(entry->name);
 	entry->row.name = entry->name = NULL;
 	table->nr_counted--;
@@ -166,7 +170,7 @@ static bool is_full_for(const struct op_dcookie_table *table, const struct op_im
 {
 	if (id->is_kernel || id->is_pseudo)
 		return false;
-	return table->nr_counted >= table->max_counted ||
+	return table->nr_counted >= table->max_counted || op_dcookie_is_full(table, true) ||
 	       (id->name.kind == OP_IMAGE_ANON && table->nr_regions >= table->max_counted / 2);
 }
 

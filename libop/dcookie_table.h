@@ -21,6 +21,7 @@ struct op_dcookie_entry {
 	struct op_hlink by_name; /* when it is counted */
 	struct op_dcookie_identity *identities;
 	char *name, *host_path, *container; /* what the row points to */
+	size_t nr_bytes;		    /* of all that is its */
 	uint32_t mark;			    /* the round it was marked in */
 	bool is_unwritten;		    /* stands in the list of those */
 };
@@ -30,11 +31,20 @@ struct op_dcookie_table {
 	uint64_t seed; /* of hashes over what processes choose */
 	uint64_t next;
 	size_t nr_counted, nr_regions, max_counted, max_uncounted; /* nr_regions: of the counted ones */
+	size_t nr_bytes, nr_counted_bytes; /* of rows, of the counted ones */
+	size_t max_counted_bytes, max_uncounted_bytes;
 	uint64_t overflow, nr_refused;
 	uint32_t mark;
 	uint64_t *unwritten;
 	size_t nr_unwritten, unwritten_capacity;
 };
+
+/* A string of a row came, or went; NULL has no bytes. */
+void op_dcookie_charge(struct op_dcookie_table *table, struct op_dcookie_entry *entry, const char *string) OP_NONNULL_ARGS(1, 2);
+void op_dcookie_discharge(struct op_dcookie_table *table, struct op_dcookie_entry *entry, const char *string) OP_NONNULL_ARGS(1, 2);
+
+/* True when there is no room for more bytes of counted rows, or of others. */
+bool op_dcookie_is_full(const struct op_dcookie_table *table, bool counted) OP_NONNULL;
 
 /* The entry of a cookie; NULL for none. */
 struct op_dcookie_entry *op_dcookie_entry_of(const struct op_dcookie_table *table, uint64_t cookie) OP_NONNULL;

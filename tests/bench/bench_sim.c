@@ -295,9 +295,9 @@ struct pair_figures {
 	uint64_t sink; /* so that nothing is left out */
 };
 
-static bool is_gone(uint32_t pid OP_UNUSED)
+static uint64_t gone_ns(uint32_t pid OP_UNUSED)
 {
-	return true;
+	return 1;
 }
 
 static void read_sideband(struct sim *sim, uint64_t now_ns)
@@ -308,7 +308,7 @@ static void read_sideband(struct sim *sim, uint64_t now_ns)
 	resolver->now_ns = sim->pipeline.count.now_ns = now_ns;
 	end_on(opd_sideband_drain(&sim->pipeline.capture, resolver, now_ns, &loss), "side band");
 	if (now_ns / PRUNE_NS != resolver->processes.horizon_ns / PRUNE_NS + 1)
-		opd_processes_prune(&resolver->processes, now_ns - PRUNE_NS, is_gone);
+		opd_processes_prune(&resolver->processes, now_ns - PRUNE_NS, gone_ns);
 }
 
 /* A visit: the side band up to now, then the samples. */

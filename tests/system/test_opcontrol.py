@@ -20,7 +20,7 @@ STATUS_KEYS = {"state", "setup_waits", "pid", "uptime_ns", "running_ns", "cpu_ns
 JIT_KEYS = {"jit_" + n for n in ("processes", "functions", "sampled", "objects", "bytes", "code_bytes", "refused_files", "refused_records",
                                      "refused_size", "refused_memory", "refused_processes", "failed_objects", "functions_forgotten")}
 BOUND_KEYS = {"dcookie_errors", "dcookie_lines_damaged", "files_forgotten", "images_forgotten", "images_refused", "mappings_dropped",
-              "nr_images_counted", "processes_dropped", "too_many_images", "cgroup_slots_taken_back", "cgroups_forgotten", "classes_merged",
+              "nr_images_counted", "places_dropped", "processes_dropped", "too_many_images", "cgroup_slots_taken_back", "cgroups_forgotten", "classes_merged",
               "memory_dropped", "sessions_not_written", "too_many_sample_files", "nr_session_files", "max_session_files"}
 BOUND_KEYS |= {"ibs_" + n for n in ("cut", "decoded", "extra", "missing", "no_address", "no_caps", "not_valid", "old_fetch", "redacted", "short",
                                      "uneven", "unknown_caps")}

@@ -3,13 +3,18 @@
  * What the ledger says of an overflow: of a kernel that counts what each event lost, and of one before 6.0, which refuses
  * PERF_FORMAT_LOST and tells by records alone. Real rings; the events are those of this thread, so that the test knows each.
  */
+#include <sys/wait.h>
+
+#include "daemon/sideband.h"
 #include "daemon/sync.h"
+#include "libop/clock.h"
 #include "tests/unit/kernel_events.h"
 #include "tests/unit/memory_ring.h"
 #include "tests/unit/pipeline.h"
 
 #define RING_BYTES  4096u
 #define FAULTS_MIN  (200 - RING_BYTES / 40) /* lost of 200, at least */
+#define NR_CHILDREN 200 /* two records each, of 56 bytes at least */
 #define NOT_SAMPLED 3 /* of a few hundred faults, at most: counted by the kernel, without a sample (doc/ring.md) */
 
 enum { FAULTS, SWITCHES, NR_EVENTS };
@@ -52,7 +57,7 @@ static int open_box(bool before_6_0)
 	for (size_t i = 0; i < NR_EVENTS; i++)
 		assert_int_equal(op_event_parse(specs[i], &box.events[i], &why), 0);
 	assert_int_equal(op_config_init(&box.config), 0);
-	box.config.ring_bytes = RING_BYTES;
+	box.config.ring_bytes = box.config.sideband_bytes = RING_BYTES;
 	assert_int_equal(opd_capture_open(capture, &box.config, box.events, NR_EVENTS, false, &why), 0);
 	for (size_t i = 0; i < capture->nr_cpus; i++)
 		if (capture->cpus[i].cpu == cpu)
@@ -237,12 +242,50 @@ static void lost_samples_are_added(void **state)
 
 #define TEST(name, set_up) cmocka_unit_test_setup_teardown(name, set_up, teardown)
 
+static void run_children(size_t nr)
+{
+	for (size_t i = 0; i < nr; i++) {
+		pid_t child = fork();
+
+		if (!child)
+			_exit(0);
+		assert_int_equal(waitpid(child, NULL, 0), child);
+	}
+}
+
+static struct opd_sideband_loss drain_sideband(void)
+{
+	struct opd_sideband_loss loss;
+
+	assert_int_equal(opd_sideband_drain(&box.pipeline.capture, &box.pipeline.resolver, op_now_ns(), &loss), 0);
+	return loss;
+}
+
+/* LOST records come when there is room again and something else is to be told: that may be never. */
+static void what_the_side_band_lost_is_known_before_it_is_told(void **state)
+{
+	const struct opd_cpu *cpu = box.cpu;
+	uint64_t nothing, nr_lost;
+
+	(void)state;
+	run_children(NR_CHILDREN);
+	read_event(cpu->sideband_fd, &nothing, &nr_lost);
+	assert_true(nr_lost > NR_CHILDREN / 2);
+	assert_true(drain_sideband().nr_lost >= nr_lost);
+	assert_true(cpu->sideband_lost >= nr_lost);
+	run_children(1);
+	drain_sideband();
+	assert_true(cpu->sideband_told >= nr_lost);
+	assert_int_equal(cpu->sideband_lost, op_max_u64(cpu->sideband_known, cpu->sideband_told));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_kernel_that_counts_is_believed, setup),
 		TEST(records_are_believed_before_6_0, setup_before_6_0),
 		TEST(before_6_0_the_sum_of_the_events_is_right, setup_before_6_0),
+		TEST(what_the_side_band_lost_is_known_before_it_is_told, setup),
 		TEST(lost_samples_are_added, setup),
 		TEST(lost_samples_are_added, setup_before_6_0),
 	};

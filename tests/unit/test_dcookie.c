@@ -192,6 +192,59 @@ static void long_names_leave_room_for_paths(void **state OP_UNUSED)
 	op_dcookie_table_free(table);
 }
 
+static size_t fill_with_long_names(struct op_dcookie_table *table, uint64_t overflow, bool counted)
+{
+	char name[4000];
+	size_t nr = 0;
+
+	memset(name, 'x', sizeof(name) - 1);
+	name[0] = '/';
+	name[sizeof(name) - 1] = '\0';
+	for (uint64_t i = 1; i < 100; i++) {
+		struct op_image_id file = file_id(name, i);
+		uint64_t cookie = op_dcookie_get(table, &file);
+
+		if (cookie == overflow || (counted && op_dcookie_count_in(table, cookie, 0) == -EDQUOT))
+			break;
+		nr++;
+	}
+	return nr;
+}
+
+static void names_have_so_much_room(void **state OP_UNUSED)
+{
+	struct op_dcookie_table *table = op_dcookie_table_new();
+	struct op_image_id pseudo = { .name = { .kind = OP_IMAGE_KERNEL, .name = "too-many-images" }, .is_pseudo = true };
+	struct op_image_id other = file_id("/other", 1000), one = file_id("/one", 1001);
+	uint64_t overflow = op_dcookie_get(table, &pseudo), cookie;
+	size_t nr_bytes = op_dcookie_nr_bytes(table);
+
+	op_dcookie_limit(table, 1000, 1000, overflow);
+	op_dcookie_limit_bytes(table, 100000, 50000);
+	cookie = op_dcookie_get(table, &one);
+	assert_in_range(fill_with_long_names(table, overflow, false), 20, 25);
+	assert_int_equal(op_dcookie_get(table, &other), overflow);
+	assert_int_equal(op_dcookie_alias(table, &other, cookie), 0);
+	assert_int_equal(op_dcookie_find(table, &other), OP_DCOOKIE_NONE);
+	assert_int_equal(op_dcookie_nr_refused(table), 3);
+	/* What is forgotten makes room, to the last byte. */
+	op_dcookie_mark_begin(table);
+	op_dcookie_sweep(table);
+	assert_int_equal(op_dcookie_nr_bytes(table), nr_bytes);
+	/* What has samples stays, and leaves half of it to what comes. */
+	assert_in_range(fill_with_long_names(table, overflow, true), 10, 13);
+	cookie = op_dcookie_get(table, &other);
+	assert_int_not_equal(cookie, overflow);
+	assert_int_equal(op_dcookie_set_place(table, cookie, "/somewhere/else", "mnt:[1]"), 0);
+	assert_int_equal(op_dcookie_set_place(table, cookie, NULL, "mnt:[2]"), 0);
+	assert_int_equal(op_dcookie_count_in(table, cookie, 0), -EDQUOT);
+	op_dcookie_uncount_all(table);
+	op_dcookie_mark_begin(table);
+	op_dcookie_sweep(table);
+	assert_int_equal(op_dcookie_nr_bytes(table), nr_bytes);
+	op_dcookie_table_free(table);
+}
+
 static void what_is_beyond_a_limit_is_refused(void **state OP_UNUSED)
 {
 	struct op_dcookie_table *table = op_dcookie_table_new();
@@ -258,7 +311,8 @@ int main(void)
 		cmocka_unit_test(an_alias_leads_to_the_same_row), cmocka_unit_test(regions_differ_by_process_and_bounds),
 		cmocka_unit_test(many_stay_what_they_are), cmocka_unit_test(names_are_given_with_the_first_sample),
 		cmocka_unit_test(a_foreign_file_has_the_plain_name), cmocka_unit_test(long_names_leave_room_for_paths), cmocka_unit_test(names_are_those_of_paths),
-		cmocka_unit_test(what_is_beyond_a_limit_is_refused), cmocka_unit_test(what_nobody_needs_is_forgotten),
+		cmocka_unit_test(what_is_beyond_a_limit_is_refused), cmocka_unit_test(names_have_so_much_room),
+		cmocka_unit_test(what_nobody_needs_is_forgotten),
 	};
 
 	return cmocka_run_group_tests_name("dcookie", tests, NULL, NULL);

@@ -151,6 +151,20 @@ static void samples_go_by_their_own_time(void **state OP_UNUSED)
 	assert_int_equal(stored("{root}/no/second/{dep}/{root}/no/second", 3), 1);
 }
 
+/* All processes of other pid namespaces have the number 0, and are none. */
+static void who_has_no_number_here_is_not_followed(void **state OP_UNUSED)
+{
+	exec_record(0, 10);
+	mmap_record(0, 0x400000, 0x1000, 0, "/no/outside", 11);
+	fork_record(0, PID, 12);
+	sample(PERF_RECORD_MISC_USER, 0x400001, PID, 20);
+	sample(PERF_RECORD_MISC_USER, 0x400002, 0, 21);
+	drain();
+	assert_int_equal(pipeline.resolver.processes.by_pid.nr_entries, 1);
+	assert_int_equal(stored("{root}/no/outside/{dep}/{root}/no/outside", 1), 0);
+	assert_int_equal(event->unattributed, 2);
+}
+
 static void a_late_commit_resolves_right_and_is_counted(void **state OP_UNUSED)
 {
 	exec_record(PID, 10);
@@ -319,9 +333,9 @@ static void what_was_found_is_one_process_only(void **state OP_UNUSED)
 	assert_int_equal(stored("{root}/no/first/{dep}/{root}/no/first", 1), 3000);
 }
 
-static bool nobody_is_gone(uint32_t pid OP_UNUSED)
+static uint64_t nobody_is_gone(uint32_t pid OP_UNUSED)
 {
-	return false;
+	return 0;
 }
 
 /* The pid of a process that ended comes back: what was found for the one is nothing for the other. */
@@ -654,9 +668,9 @@ static void images_beyond_the_limit_are_seen(void **state OP_UNUSED)
 	assert_int_equal(stored("{kern}/too-many-images/{dep}/{root}/proc/kallsyms", 0x40), 1);
 }
 
-static bool is_gone(uint32_t pid OP_UNUSED)
+static uint64_t everybody_is_gone(uint32_t pid OP_UNUSED)
 {
-	return true;
+	return 1;
 }
 
 /* Maps ever new files, until some were forgotten. */
@@ -689,7 +703,7 @@ static void forgotten_images_do_not_change_names(void **state OP_UNUSED)
 	drain();
 	exec_record(PID, 20);
 	pipeline.resolver.processes.horizon_ns = 30;
-	opd_processes_prune(&pipeline.resolver.processes, 30, is_gone);
+	opd_processes_prune(&pipeline.resolver.processes, 30, everybody_is_gone);
 	map_many();
 	nr_rows = op_dcookie_count(pipeline.resolver.table);
 	for (int round = 0; round < 3; round++) {
@@ -750,7 +764,8 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(user_samples_go_to_app_and_library), T(samples_go_by_their_own_time), T(a_late_commit_resolves_right_and_is_counted), T(what_has_no_place_is_stored_in_sight),
+		T(user_samples_go_to_app_and_library), T(samples_go_by_their_own_time), T(who_has_no_number_here_is_not_followed), T(a_late_commit_resolves_right_and_is_counted),
+		T(what_has_no_place_is_stored_in_sight),
 		T(anonymous_and_kernel_code), T(regions_without_samples_cost_no_row), T(all_processes_have_one_vdso), T(without_separation_images_stand_alone), T(losses_have_names),
 		T(samples_with_anothers_identifier), T(a_time_of_another_clock_is_now), T(throttled_time_is_counted), T(few_open_files_serve_many), T(few_open_files_serve_many_at_once), T(what_was_found_is_not_found_for_too_long),
 		T(what_was_found_ends_with_the_process), T(what_was_found_is_one_process_only), T(what_is_repeated_is_counted_in_its_place), T(changed_files_are_named_once),

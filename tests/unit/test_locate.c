@@ -150,6 +150,70 @@ static void another_is_there(void **state OP_UNUSED)
 }
 
 /* Handles as file systems make them. */
+/* Name spaces that nobody is in, each with a place of its own. */
+static size_t enter_places(struct opd_place *entered[], size_t max)
+{
+	size_t nr = 0;
+
+	while (nr < max && !places.nr_dropped) {
+		entered[nr] = NULL;
+		assert_int_equal(opd_place_enter(&places, nr + 1, &entered[nr]), 0);
+		nr++;
+	}
+	return nr;
+}
+
+static void leave_places(struct opd_place *entered[], size_t nr)
+{
+	while (nr)
+		opd_place_put(entered[--nr]);
+	assert_int_equal(places.nr_bytes, 0);
+	assert_int_equal(places.nr_mount_bytes, 0);
+	assert_null(places.with_mounts);
+}
+
+static void places_have_so_much_room(void **state)
+{
+	size_t max = OPD_PLACES_BYTES_MAX / sizeof(struct opd_place), nr;
+	struct opd_place **entered = calloc(max, sizeof(struct opd_place *));
+
+	(void)state;
+	assert_non_null(entered);
+	nr = enter_places(entered, max);
+	assert_int_equal(places.nr_dropped, 1);
+	assert_true(nr > 10000);
+	assert_null(entered[nr - 1]);
+	assert_in_range(places.nr_bytes, OPD_PLACES_BYTES_MAX, OPD_PLACES_BYTES_MAX + 1000);
+	leave_places(entered, nr);
+	free(entered);
+}
+
+/* The oldest go, and are read again when they are asked for. */
+static void mounts_have_so_much_room(void **state)
+{
+	struct opd_place *entered[4];
+	size_t nr = enter_places(entered, op_array_size(entered));
+	uint32_t pid = (uint32_t)getpid();
+
+	(void)state;
+	for (size_t i = 0; i < nr; i++)
+		assert_true(opd_place_mounts(entered[i], pid, false)->nr_rows > 0);
+	assert_int_equal(places.nr_dropped, 0);
+	/* As if the second and the third had very many. */
+	entered[1]->mounts.nr_bytes += OPD_PLACES_BYTES_MAX / 2;
+	entered[2]->mounts.nr_bytes += OPD_PLACES_BYTES_MAX / 2;
+	places.nr_mount_bytes += OPD_PLACES_BYTES_MAX;
+	entered[0]->mounts_read_ns = 1; /* long ago */
+	assert_true(opd_place_mounts(entered[0], pid, true)->nr_rows > 0);
+	assert_int_equal(places.nr_dropped, 1);
+	assert_true(places.nr_mount_bytes <= OPD_PLACES_BYTES_MAX);
+	assert_int_equal(entered[1]->mounts.nr_rows, 0);
+	assert_true(entered[2]->mounts.nr_rows > 0 && entered[3]->mounts.nr_rows > 0);
+	assert_true(opd_place_mounts(entered[1], pid, false)->nr_rows > 0);
+	assert_int_equal(places.nr_dropped, 1);
+	leave_places(entered, nr);
+}
+
 static void generations(void **state OP_UNUSED)
 {
 	static const uint8_t ext4[] = { 0x66, 0x26, 0xa7, 0, 0xf0, 0x96, 0xf8, 0xe1 };
@@ -226,6 +290,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(process_is_gone, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(another_is_there, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_look_is_good_for_what_was_before, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(places_have_so_much_room, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(mounts_have_so_much_room, set_up, tear_down),
 		cmocka_unit_test(generations),
 	};
 

@@ -8,17 +8,17 @@
 #include "libop/compiler.h"
 
 static struct opd_processes processes;
-static bool gone;
+static uint64_t ended_ns; /* by then every process that is asked for had ended; 0: none */
 
-static bool is_gone(uint32_t pid OP_UNUSED)
+static uint64_t gone_ns(uint32_t pid OP_UNUSED)
 {
-	return gone;
+	return ended_ns;
 }
 
 static int setup(void **state OP_UNUSED)
 {
 	processes = (struct opd_processes){ 0 };
-	gone = false;
+	ended_ns = 0;
 	return 0;
 }
 
@@ -94,8 +94,22 @@ static void a_pid_is_used_again(void **state OP_UNUSED)
 	map(2, 0x2000, 21, 41);
 	assert_int_equal(cookie_at(2, 0x2000, 25), 20);
 	assert_int_equal(cookie_at(2, 0x2000, 45), 21);
-	opd_processes_prune(&processes, 35, is_gone);
+	opd_processes_prune(&processes, 35, gone_ns);
 	assert_int_equal(cookie_at(2, 0x2000, 45), 21);
+}
+
+/* So that their memory is given back where no process is ever forgotten, because its pid comes again before. */
+static void address_spaces_of_a_pid_that_is_used_again_are_freed(void **state OP_UNUSED)
+{
+	for (uint64_t now_ns = 10; now_ns < 1000; now_ns += 10) {
+		assert_int_equal(opd_process_fork(&processes, 1, 2, now_ns), 0);
+		assert_int_equal(opd_process_exec(&processes, 2, now_ns + 1), 0);
+		opd_process_thread_ended(&processes, 2, 2, now_ns + 2);
+		opd_processes_prune(&processes, now_ns, gone_ns);
+		assert_non_null(opd_process_find(&processes, 2));
+	}
+	/* The two newest are there, and the one that late samples may ask for. */
+	assert_int_equal(processes.nr_freed, 99 * 2 - 3);
 }
 
 static void stays_until_its_last_samples_are_through(void **state OP_UNUSED)
@@ -103,12 +117,12 @@ static void stays_until_its_last_samples_are_through(void **state OP_UNUSED)
 	assert_int_equal(opd_process_fork(&processes, 1, 2, 10), 0);
 	opd_process_thread_began(&processes, 2);
 	opd_process_thread_ended(&processes, 2, 2, 20); /* the leader; a thread goes on */
-	opd_processes_prune(&processes, 100, is_gone);
+	opd_processes_prune(&processes, 100, gone_ns);
 	assert_non_null(opd_process_find(&processes, 2));
 	opd_process_thread_ended(&processes, 2, 3, 150);
-	opd_processes_prune(&processes, 150, is_gone);
+	opd_processes_prune(&processes, 150, gone_ns);
 	assert_non_null(opd_process_find(&processes, 2));
-	opd_processes_prune(&processes, 151, is_gone);
+	opd_processes_prune(&processes, 151, gone_ns);
 	assert_null(opd_process_find(&processes, 2));
 }
 
@@ -116,13 +130,14 @@ static void one_that_was_there_before_is_asked_for(void **state OP_UNUSED)
 {
 	assert_non_null(opd_process_add(&processes, 5, 0));
 	opd_process_thread_ended(&processes, 5, 6, 10); /* some thread */
-	opd_processes_prune(&processes, 20, is_gone);
+	opd_processes_prune(&processes, 20, gone_ns);
 	opd_process_thread_ended(&processes, 5, 5, 30); /* the leader; other threads may live */
-	opd_processes_prune(&processes, 40, is_gone);
+	opd_processes_prune(&processes, 40, gone_ns);
 	assert_non_null(opd_process_find(&processes, 5));
-	gone = true;
-	opd_processes_prune(&processes, 50, is_gone);
-	opd_processes_prune(&processes, 60, is_gone);
+	ended_ns = 55;
+	opd_processes_prune(&processes, 50, gone_ns);
+	assert_int_equal(opd_process_find(&processes, 5)->exit_ns, 55);
+	opd_processes_prune(&processes, 60, gone_ns);
 	assert_null(opd_process_find(&processes, 5));
 }
 
@@ -144,9 +159,11 @@ static void lost_records_leave_nobody_behind(void **state OP_UNUSED)
 	assert_int_equal(opd_process_fork(&processes, 1, 2, 10), 0);
 	assert_int_equal(opd_process_fork(&processes, 1, 3, 10), 0);
 	opd_process_find(&processes, 3)->listed_ns = 100; /* /proc still has it */
-	gone = true;
-	opd_processes_resync(&processes, 100, is_gone);
-	opd_processes_prune(&processes, 101, is_gone);
+	ended_ns = 105;
+	opd_processes_resync(&processes, 100, gone_ns);
+	/* It ran on while /proc was read. */
+	assert_int_equal(opd_process_find(&processes, 2)->exit_ns, 105);
+	opd_processes_prune(&processes, 106, gone_ns);
 	assert_null(opd_process_find(&processes, 2));
 	assert_non_null(opd_process_find(&processes, 3));
 	assert_int_equal(opd_process_find(&processes, 3)->nr_threads, 0);
@@ -160,7 +177,7 @@ static void forgets_old_address_spaces(void **state OP_UNUSED)
 	assert_non_null(opd_process_add(&processes, 1, 0));
 	for (uint64_t t = 10; t <= 1000; t += 10)
 		assert_int_equal(opd_process_exec(&processes, 1, t), 0);
-	opd_processes_prune(&processes, 985, is_gone);
+	opd_processes_prune(&processes, 985, gone_ns);
 	for (mm = opd_process_find(&processes, 1)->mm; mm; mm = mm->older)
 		nr++;
 	assert_int_equal(nr, 3); /* of 1000, of 990, and of 980, which held at 985 */
@@ -177,13 +194,13 @@ static void pruning_looks_at_those_that_change(void **state OP_UNUSED)
 	assert_ptr_equal(processes.prunable, opd_process_find(&processes, 8));
 	assert_ptr_equal(processes.prunable->next_prunable, opd_process_find(&processes, 7));
 	assert_null(processes.prunable->next_prunable->next_prunable);
-	opd_processes_prune(&processes, 15, is_gone);
+	opd_processes_prune(&processes, 15, gone_ns);
 	assert_non_null(processes.prunable);
-	opd_processes_prune(&processes, 21, is_gone);
+	opd_processes_prune(&processes, 21, gone_ns);
 	assert_null(processes.prunable);
 	assert_null(opd_process_find(&processes, 8));
 	assert_null(opd_process_find(&processes, 7)->mm->older);
-	assert_int_equal(processes.nr_freed, 1);
+	assert_int_equal(processes.nr_freed, 2);
 	/* It can come back. */
 	assert_int_equal(opd_process_exec(&processes, 7, 30), 0);
 	assert_ptr_equal(processes.prunable, opd_process_find(&processes, 7));
@@ -266,7 +283,7 @@ static void a_process_that_began_anew_lives(void **state OP_UNUSED)
 	assert_int_equal(opd_process_began_anew(&processes, opd_process_find(&processes, 2), 25), 0);
 	assert_int_equal(cookie_at(2, 0x1000, 15), 7);
 	assert_int_equal(cookie_at(2, 0x1000, 30), 0);
-	opd_processes_prune(&processes, 100, is_gone);
+	opd_processes_prune(&processes, 100, gone_ns);
 	assert_int_equal(opd_process_find(&processes, 2)->exit_ns, UINT64_MAX);
 }
 
@@ -281,7 +298,7 @@ static void there_is_room_for_so_many(void **state OP_UNUSED)
 	/* Who is known goes on, and who ends makes room. */
 	assert_int_equal(opd_process_exec(&processes, 5, 20), 0);
 	opd_process_thread_ended(&processes, 7, 7, 30);
-	opd_processes_prune(&processes, 40, is_gone);
+	opd_processes_prune(&processes, 40, gone_ns);
 	assert_int_equal(opd_process_fork(&processes, 1, OPD_PROCESSES_MAX + 1, 50), 0);
 }
 
@@ -290,7 +307,8 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		T(a_child_has_what_its_parent_had), T(exec_begins_anew), T(an_old_fork_that_comes_late_goes_behind),
-		T(a_pid_is_used_again), T(stays_until_its_last_samples_are_through), T(one_that_was_there_before_is_asked_for),
+		T(a_pid_is_used_again), T(address_spaces_of_a_pid_that_is_used_again_are_freed),
+		T(stays_until_its_last_samples_are_through), T(one_that_was_there_before_is_asked_for),
 		T(what_proc_said_is_newer_than_old_records), T(lost_records_leave_nobody_behind),
 		T(pruning_looks_at_those_that_change), T(who_began_after_a_loss_is_not_in_doubt),
 		T(who_maps_too_much_is_in_doubt), T(an_unknown_parent_leaves_doubt), T(a_process_that_began_anew_lives),

@@ -3,6 +3,7 @@
 #include "tests/unit/cmocka_all.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -79,6 +80,15 @@ static const char *name_at(const struct opd_process *process, uint64_t address, 
 	return mapping ? op_dcookie_row(table, mapping->cookie)->id.name.name : "";
 }
 
+static struct opd_resolved resolve_at(uint32_t pid, uint64_t ip, uint64_t time_ns)
+{
+	struct op_sample sample = { .pid = pid, .tid = pid, .ip = ip, .time_ns = time_ns, .mode = OP_CPUMODE_USER };
+	struct opd_resolved resolved;
+
+	assert_int_equal(opd_resolve(&resolver, &sample, &resolved), 0);
+	return resolved;
+}
+
 static void an_exec_that_was_not_told_is_found(void **state OP_UNUSED)
 {
 	struct opd_process *process = known_process((uint32_t)getpid());
@@ -105,8 +115,34 @@ static void one_that_is_gone_has_ended(void **state OP_UNUSED)
 
 	lose_and_read();
 	assert_int_not_equal(process->exit_ns, UINT64_MAX);
-	opd_processes_prune(&resolver.processes, resolver.now_ns + 1, op_sys_is_gone);
+	opd_processes_prune(&resolver.processes, op_now_ns() + 1, opd_proc_gone_ns);
 	assert_null(opd_process_find(&resolver.processes, NO_PID));
+}
+
+/* It lives when a visit begins, is sampled, and is gone when the visit comes to reading /proc. */
+static void one_that_ends_meanwhile_has_its_samples(void **state OP_UNUSED)
+{
+	pid_t child = fork();
+	uint64_t sample_ns;
+
+	if (!child)
+		for (;;)
+			pause();
+	known_process((uint32_t)child);
+	opd_rescan_lost(&rescan, &resolver, lost_ns, lost_ns + 1000);
+	resolver.now_ns = op_max_u64(op_now_ns(), lost_ns + 2000);
+	do
+		sample_ns = op_now_ns();
+	while (sample_ns <= resolver.now_ns);
+	assert_int_equal(kill(child, SIGKILL), 0);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	assert_int_equal(opd_rescan_go_on(&rescan, &resolver), 0);
+	assert_int_not_equal(opd_process_find(&resolver.processes, (uint32_t)child)->exit_ns, UINT64_MAX);
+	/* More is lost, and so the number may be another one's by now. */
+	opd_rescan_lost(&rescan, &resolver, op_now_ns(), op_now_ns());
+	resolver.now_ns = op_now_ns();
+	assert_false(resolve_at((uint32_t)child, OLD_CODE, sample_ns).unattributed);
+	assert_true(resolve_at((uint32_t)child, OLD_CODE, op_now_ns()).unattributed);
 }
 
 static void a_number_is_taken_until_it_was_waited_for(void **state OP_UNUSED)
@@ -134,15 +170,6 @@ static void a_number_that_was_given_again_lives(void **state OP_UNUSED)
 	lose_and_read();
 	assert_int_equal(process->exit_ns, UINT64_MAX);
 	assert_non_null(strstr(name_at(process, (uint64_t)(uintptr_t)setup, resolver.now_ns), "test_rescan"));
-}
-
-static struct opd_resolved resolve_at(uint32_t pid, uint64_t ip, uint64_t time_ns)
-{
-	struct op_sample sample = { .pid = pid, .tid = pid, .ip = ip, .time_ns = time_ns, .mode = OP_CPUMODE_USER };
-	struct opd_resolved resolved;
-
-	assert_int_equal(opd_resolve(&resolver, &sample, &resolved), 0);
-	return resolved;
 }
 
 /* Who runs is asked before its turn comes, also when it was found by a sample before. */
@@ -264,7 +291,7 @@ int main(void)
 		T(an_exec_that_was_not_told_is_found),
 		T(one_that_nobody_told_of_is_taken_in),
 		cmocka_unit_test(a_number_is_taken_until_it_was_waited_for),
-		T(one_that_is_gone_has_ended),
+		T(one_that_is_gone_has_ended), T(one_that_ends_meanwhile_has_its_samples),
 		T(a_number_that_was_given_again_lives),
 		T(a_sample_asks_at_once),
 		T(a_sample_after_the_end_is_nobodys),
