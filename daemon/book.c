@@ -244,7 +244,7 @@ static int write_ledger(int session_fd, const struct op_session_ledger *ledger)
 	if (fd >= 0)
 		close(fd);
 	if (!err)
-		err = op_file_rename_below(session_fd, TMP_PATH, PATH, false);
+		err = op_file_rename_below(session_fd, TMP_PATH, PATH);
 	if (err)
 		op_file_unlink_below(session_fd, TMP_PATH);
 	op_text_free(&text);

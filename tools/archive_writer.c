@@ -99,7 +99,7 @@ static int copy_to(struct opr_archive_writer *writer, int fd_from, const struct 
 	if (fd >= 0 && close(fd) < 0 && !err)
 		err = -errno;
 	if (!err)
-		err = op_file_rename_below(writer->dir_fd, temporary, name, false);
+		err = op_file_rename_below(writer->dir_fd, temporary, name);
 	if (err && fd >= 0)
 		op_file_unlink_below(writer->dir_fd, temporary);
 	if (!err && !strpbrk(name, "\n\\"))
