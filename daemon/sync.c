@@ -14,6 +14,7 @@
 
 #define WAKE_TAG        UINT64_MAX
 #define EVENTS_PER_WAIT 64
+#define LEDGER_FAILED   "cannot write the session's ledger"
 
 /* ---- jobs ---- */
 
@@ -65,7 +66,7 @@ static void stop(struct opd_sync *sync, struct opd_job *job)
 	end_throttling(&sync->pipeline->capture, op_now_ns());
 }
 
-void opd_sync_write_book(struct opd_sync *sync, enum op_session_end ended)
+int opd_sync_write_book(struct opd_sync *sync, enum op_session_end ended)
 {
 	static struct opd_rate rate;
 	struct op_session_ledger ledger;
@@ -73,7 +74,7 @@ void opd_sync_write_book(struct opd_sync *sync, enum op_session_end ended)
 
 	/* A daemon that never sampled leaves nothing behind. */
 	if (!sync->running_since_ns)
-		return;
+		return 0;
 	sync->book.hides_kernel = !sync->pipeline->resolver.kernel.text_start;
 	opd_count_flush(&sync->pipeline->count);
 	err = opd_book_sum(&sync->book, ended, &ledger);
@@ -82,7 +83,17 @@ void opd_sync_write_book(struct opd_sync *sync, enum op_session_end ended)
 		op_session_ledger_free(&ledger);
 	}
 	if (err)
-		opd_log_failure(&rate, op_now_ns(), "cannot write the session's ledger", err);
+		opd_log_failure(&rate, op_now_ns(), LEDGER_FAILED, err);
+	return err;
+}
+
+/* What is written all the same does not hide that the ledger was not. */
+static void write_book_or_fail(struct opd_sync *sync, struct opd_job *job)
+{
+	int err = opd_sync_write_book(sync, job->kind == OPD_JOB_QUIT ? OP_SESSION_stopped : OP_SESSION_open);
+
+	if (err)
+		fail(job, err == -ENOENT ? -ESTALE : err, LEDGER_FAILED); /* the daemon is there */
 }
 
 static void reset(struct opd_sync *sync, struct opd_job *job)
@@ -195,7 +206,7 @@ static void do_job(struct opd_sync *sync, struct opd_job *job)
 		} else {
 			opd_visit_all(&sync->visits);
 		}
-		opd_sync_write_book(sync, job->kind == OPD_JOB_QUIT ? OP_SESSION_stopped : OP_SESSION_open);
+		write_book_or_fail(sync, job);
 		opd_jit_write(sync->pipeline->resolver.jit, &sync->pipeline->count, op_now_ns(), true);
 		err = opd_sync_write_out(sync, job);
 		if (!err)

@@ -105,7 +105,8 @@ def grow_held(box, growing):
             return
         except opdtest.Failure:
             growing.again()
-    require(False, "not every file grew, in %d tries" % NR_TRIES)
+    sizes = {f.path: len(f.keys) for f in box.files(live=True) if any(app in f.path for app in growing.apps)}
+    require(False, "not every file grew, in %d tries: %s, %s" % (NR_TRIES, sizes, box.status()["events"][0]))
 
 
 def grow_beside_dumps(box, shim):
@@ -190,6 +191,19 @@ def stop_that_cannot_write(box, shim):
         box.shutdown()
 
 
+def dump_without_its_ledger(box, shim):
+    """The samples can be written, what says how many they are cannot: a dump fails until it can, and writes the samples all the same."""
+    for call, part in (("openat", "tmp/stats"), ("renameat", "current/stats"), ("openat", "tmp/ledger"), ("renameat", "current/ledger")):
+        app = box.copy_work("unbooked-%s" % part.replace("/", "-"))
+        shim.say("fail %s %d %s" % (call, errno.ENOSPC, part))
+        box.good(app, "faults", FAULTS)
+        line = box.refused(os.path.join(box.bin, "opcontrol"), "--dump")
+        require("ledger" in line and os.strerror(errno.ENOSPC) in line, "--dump without %s: %s" % (part, line))
+        require(total_of(box, app) > 0, "nothing is counted without %s" % part)
+        shim.say()
+        box.opcontrol("--dump")
+
+
 def test(box):
     shim = faultload.Shim(box)
     box.session = os.path.join(box.tmpfs("volume", "size=400m"), "session")  # that gives no inode twice
@@ -199,6 +213,7 @@ def test(box):
         dump_then_cut(box, shim, i)
     grow_beside_dumps(box, shim)
     counts_while_the_disk_is_held(box, shim)
+    dump_without_its_ledger(box, shim)
     after, found = dump_then_cut(box, shim, 3)
     box.shutdown()
     stop_that_cannot_write(box, shim)
