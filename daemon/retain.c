@@ -10,6 +10,7 @@
 #include "daemon/log.h"
 #include "daemon/sync.h"
 #include "libop/clock.h"
+#include "libop/file.h"
 #include "libop/session.h"
 #include "libop/session_ledger.h"
 #include "libop/sys.h"
@@ -40,7 +41,7 @@ static const struct opd_retained *find(const struct opd_retention *retention, co
 static void read_ledger(int session_fd, const char *path, struct opd_retained *session)
 {
 	struct op_session_ledger ledger;
-	int fd = op_sys_openat(session_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	int fd = op_file_open_below(session_fd, path, O_RDONLY | O_DIRECTORY, 0);
 
 	if (fd < 0)
 		return;
@@ -136,7 +137,7 @@ static int remove_session(struct opd_retention *retention, int session_fd, struc
 
 	snprintf(from, sizeof(from), "samples/%s", session->name);
 	snprintf(to, sizeof(to), OP_SESSION_TMP "/" REMOVED_PREFIX "%s", session->name);
-	err = op_sys_renameat(session_fd, from, session_fd, to);
+	err = op_file_rename_below(session_fd, from, to);
 	session->may_go = false;
 	if (!err)
 		err = op_session_remove(session_fd, to);

@@ -344,13 +344,21 @@ int op_file_publish_below(int dir_fd, const char *path, const char *new_path, ui
 	return err;
 }
 
-void op_file_unlink_below(int dir_fd, const char *path)
+int op_file_remove_below(int dir_fd, const char *path, int flags)
 {
 	const char *name;
-	int parent = op_file_open_parent(dir_fd, path, false, &name);
+	int parent = op_file_open_parent(dir_fd, path, false, &name), err;
 
 	if (parent < 0)
-		return;
-	op_sys_unlinkat(parent, name, 0);
+		return parent;
+	err = op_sys_unlinkat(parent, name, flags);
 	close(parent);
+	return err;
+}
+
+void op_file_unlink_below(int dir_fd, const char *path)
+{
+	int err = op_file_remove_below(dir_fd, path, 0);
+
+	(void)err;
 }
