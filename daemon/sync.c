@@ -66,17 +66,13 @@ static void stop(struct opd_sync *sync, struct opd_job *job)
 	end_throttling(&sync->pipeline->capture, op_now_ns());
 }
 
-int opd_sync_write_book(struct opd_sync *sync, enum op_session_end ended)
+static int write_book(struct opd_sync *sync, enum op_session_end ended)
 {
 	static struct opd_rate rate;
 	struct op_session_ledger ledger;
 	int err;
 
-	/* A daemon that never sampled leaves nothing behind. */
-	if (!sync->running_since_ns)
-		return 0;
 	sync->book.hides_kernel = !sync->pipeline->resolver.kernel.text_start;
-	opd_count_flush(&sync->pipeline->count);
 	err = opd_book_sum(&sync->book, ended, &ledger);
 	if (!err) {
 		err = opd_book_write(&sync->book, &ledger);
@@ -87,6 +83,15 @@ int opd_sync_write_book(struct opd_sync *sync, enum op_session_end ended)
 	return err;
 }
 
+int opd_sync_write_book(struct opd_sync *sync, enum op_session_end ended)
+{
+	/* A daemon that never sampled leaves nothing behind. */
+	if (!sync->running_since_ns)
+		return 0;
+	opd_count_flush(&sync->pipeline->count);
+	return write_book(sync, ended);
+}
+
 /* What is written all the same does not hide that the ledger was not. */
 static void write_book_or_fail(struct opd_sync *sync, struct opd_job *job)
 {
@@ -95,6 +100,7 @@ static void write_book_or_fail(struct opd_sync *sync, struct opd_job *job)
 	if (err)
 		fail(job, err == -ENOENT ? -ESTALE : err, LEDGER_FAILED); /* the daemon is there */
 }
+
 
 static void reset(struct opd_sync *sync, struct opd_job *job)
 {
@@ -411,6 +417,8 @@ int opd_sync_start(struct opd_sync *sync, struct opd_pipeline *pipeline, struct 
 		err = opd_book_open(&sync->book, pipeline->count.session_fd, &pipeline->capture);
 	pipeline->count.lose = lose;
 	pipeline->count.lose_arg = &sync->book;
+	if (!err && sync->book.is_mended)
+		write_book(sync, OP_SESSION_stopped);
 	if (!err)
 		err = watch_all(sync);
 	if (!err)
