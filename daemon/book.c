@@ -190,14 +190,6 @@ int opd_book_sum(struct opd_book *book, enum op_session_end ended, struct op_ses
 	return err;
 }
 
-bool opd_book_is_empty(const struct op_session_ledger *ledger)
-{
-	for (size_t i = 0; i < ledger->nr_events; i++)
-		if (ledger->events[i].received || ledger->events[i].lost_kernel)
-			return false;
-	return true;
-}
-
 /* ---- what is gone ---- */
 
 /* Of one CPU; what is left of the amount. */
@@ -247,7 +239,7 @@ static int write_ledger(int session_fd, const struct op_session_ledger *ledger)
 	if (fd >= 0)
 		close(fd);
 	if (!err)
-		err = op_file_rename_below(session_fd, TMP_PATH, PATH, false);
+		err = op_file_rename_below(session_fd, TMP_PATH, PATH);
 	if (err)
 		op_file_unlink_below(session_fd, TMP_PATH);
 	op_text_free(&text);
@@ -258,14 +250,15 @@ int opd_book_write(const struct opd_book *book, const struct op_session_ledger *
 {
 	uint64_t numbers[OP_STATS_NR];
 	bool throttled = false;
-	int err;
+	int err, ledger_err;
 
 	memcpy(numbers, book->stats_base, sizeof(numbers));
 	op_stats_add(ledger, numbers);
 	for (size_t i = 0; i < ledger->nr_events; i++)
 		throttled |= ledger->events[i].nr_throttles;
 	err = opd_stats_dir_write(book->session_fd, numbers, throttled, book->hides_kernel);
-	return err ? err : write_ledger(book->session_fd, ledger);
+	ledger_err = write_ledger(book->session_fd, ledger);
+	return err ? err : ledger_err;
 }
 
 /* ---- the next session ---- */

@@ -52,9 +52,6 @@ int opd_book_write(const struct opd_book *book, const struct op_session_ledger *
 /* So much that was booked as stored is not in the sample files any more: it is lost_io_error. */
 void opd_book_lose(struct opd_book *book, uint32_t event, uint64_t amount) OP_NONNULL;
 
-/* True when the ledger says that nothing was taken. */
-bool opd_book_is_empty(const struct op_session_ledger *ledger) OP_NONNULL;
-
 /* Another session begins now, with what the last opd_book_sum did not count. */
 void opd_book_turn_page(struct opd_book *book) OP_NONNULL;
 

@@ -271,7 +271,7 @@ static int take_place(struct opd_cookie_file *file, const struct opd_cookie_snap
 	if (!err && file->since.length)
 		err = op_sys_write_all(fd, file->since.data, file->since.length);
 	if (!err)
-		err = op_file_rename_below(file->session_fd, TMP_PATH, PATH, false);
+		err = op_file_rename_below(file->session_fd, TMP_PATH, PATH);
 	if (!err)
 		file->nr_bytes = snapshot->text.length + file->since.length;
 	pthread_mutex_unlock(&file->lock);

@@ -260,6 +260,17 @@ static void lose(struct opd_count *count, const struct opd_file *file, uint64_t 
 		count->lose(count->lose_arg, file->key.event, nr_gone);
 }
 
+static enum opd_file_kind kind_of(const struct opd_count *count, const struct opd_file_key *key)
+{
+	uint64_t overflow = op_dcookie_overflow(count->table);
+
+	if (key->tgid != OP_CLASS_ALL || key->tid != OP_CLASS_ALL || key->cpu != OP_CLASS_ALL)
+		return OPD_FILE_OF_CLASS;
+	if (key->cgroup_slot != OPD_CGROUP_NONE)
+		return OPD_FILE_OF_CGROUP;
+	return key->app_cookie == overflow && key->image_cookie == overflow ? OPD_FILE_OF_LAST : OPD_FILE_OF_IMAGE;
+}
+
 static int open_path(struct opd_count *count, struct opd_file *file)
 {
 	struct op_odb_header header;
@@ -284,6 +295,9 @@ static int open_path(struct opd_count *count, struct opd_file *file)
 		free(path);
 		return err;
 	}
+	op_odb_share(odb, &count->limit.space);
+	if (!file->path || op_odb_is_new(odb))
+		opd_file_limit_note(&count->limit, kind_of(count, &file->key), op_odb_is_new(odb));
 	free(file->path);
 	file->path = path;
 	unlink_file(&count->closed, file);
@@ -292,20 +306,8 @@ static int open_path(struct opd_count *count, struct opd_file *file)
 		lose(count, file, file->total - op_odb_total(odb));
 	link_newest(&count->open, file);
 	count->dropped_nodes += op_odb_dropped(odb);
-	count->limit.nr += op_odb_is_new(odb);
 	count->nr_memory_nodes += is_of_memory(count, file->key.event) ? op_odb_nr_nodes(odb) : 0;
 	return 0;
-}
-
-static enum opd_file_kind kind_of(const struct opd_count *count, const struct opd_file_key *key)
-{
-	uint64_t overflow = op_dcookie_overflow(count->table);
-
-	if (key->tgid != OP_CLASS_ALL || key->tid != OP_CLASS_ALL || key->cpu != OP_CLASS_ALL)
-		return OPD_FILE_OF_CLASS;
-	if (key->cgroup_slot != OPD_CGROUP_NONE)
-		return OPD_FILE_OF_CGROUP;
-	return key->app_cookie == overflow && key->image_cookie == overflow ? OPD_FILE_OF_LAST : OPD_FILE_OF_IMAGE;
 }
 
 static bool is_there(const struct opd_count *count, const struct opd_file *file)
@@ -543,21 +545,24 @@ static bool widen(const struct opd_count *count, struct opd_file_key *key, enum 
 	return true;
 }
 
+/* There is no room for what goes to this key: it is told, and the key is that of what has it instead. False: nothing has. */
+static bool step_aside(struct opd_count *count, struct opd_file_key *key, enum opd_file_kind *ret_beyond)
+{
+	enum opd_file_kind kind = kind_of(count, key);
+
+	opd_file_limit_tell(&count->limit, kind);
+	*ret_beyond = kind;
+	return widen(count, key, kind);
+}
+
 /* The same as find_open, or the file of a wider key; what was wanted and had no room is *ret_beyond. */
 static int find_room(struct opd_count *count, struct opd_file_key *key, struct batch *batch, struct opd_file **ret_file,
 		     enum opd_file_kind *ret_beyond)
 {
 	int err = find_open(count, key, batch, ret_file);
 
-	while (op_unlikely(err == -EMLINK)) {
-		enum opd_file_kind kind = kind_of(count, key);
-
-		opd_file_limit_tell(&count->limit, kind);
-		*ret_beyond = kind;
-		if (!widen(count, key, kind))
-			break;
+	while (op_unlikely(err == -EMLINK) && step_aside(count, key, ret_beyond))
 		err = find_open(count, key, batch, ret_file);
-	}
 	return err;
 }
 
@@ -606,6 +611,26 @@ static void split(struct opd_count *count, struct batch *batch)
 			count->cgroups->not_split += count->waiting[i].amount;
 }
 
+/* What a file has that may not grow goes to one of a wider key, as if there were no file. */
+static void put_elsewhere(struct opd_count *count, struct batch *batch)
+{
+	bool again;
+
+	do {
+		again = false;
+		for (size_t i = 0; i < count->nr_waiting; i++) {
+			struct opd_waiting *waiting = &count->waiting[i];
+
+			if (op_likely(waiting->error != -EMLINK) || !step_aside(count, &waiting->key, &waiting->beyond))
+				continue;
+			count->nr_memory_nodes -= is_of_memory(count, waiting->key.event);
+			put(count, waiting, &waiting->key, batch);
+			again = true;
+		}
+		add_batch(count, batch);
+	} while (op_unlikely(again));
+}
+
 void opd_count_flush(struct opd_count *count)
 {
 	struct batch batch;
@@ -614,6 +639,7 @@ void opd_count_flush(struct opd_count *count)
 	for (size_t i = 0; i < count->nr_waiting; i++)
 		put(count, &count->waiting[i], &count->waiting[i].key, &batch);
 	add_batch(count, &batch);
+	put_elsewhere(count, &batch);
 	for (size_t i = 0; i < count->nr_waiting; i++)
 		book(count, &count->waiting[i]);
 	if (op_unlikely(count->cgroups))

@@ -6,8 +6,11 @@
 #include <unistd.h>
 
 #include "daemon/log.h"
+#include "libop/odb.h"
 #include "libop/session.h"
 #include "libop/sys.h"
+
+#define LAST_DIRS 5 /* that lead to the files of too-many-images */
 
 static const struct {
 	uint64_t eighths; /* of the limit */
@@ -23,23 +26,46 @@ static uint64_t part_of(uint64_t whole, enum opd_file_kind kind)
 	return whole - whole / 8 * (8 - kinds[kind].eighths);
 }
 
-uint64_t opd_file_limit_bytes(const struct opd_file_limit *limit)
+static uint64_t nr_kept(const struct opd_file_limit *limit)
 {
-	return limit->weighed_bytes + (limit->nr - op_min_u64(limit->nr, limit->weighed_nr)) * OPD_FILE_BYTES;
+	return limit->nr_last_max - op_min_u64(limit->nr_last, limit->nr_last_max);
+}
+
+static void keep_room(struct opd_file_limit *limit)
+{
+	uint64_t nr = nr_kept(limit);
+
+	limit->space.kept_bytes = nr ? (nr + LAST_DIRS) * OP_ODB_BLOCK_BYTES : 0;
 }
 
 static bool has_bytes(const struct opd_file_limit *limit, enum opd_file_kind kind)
 {
-	return !limit->max_bytes || opd_file_limit_bytes(limit) < part_of(limit->max_bytes, kind);
+	const struct op_odb_space *space = &limit->space;
+
+	return !space->max_bytes || space->taken_bytes + space->kept_bytes < part_of(space->max_bytes, kind);
+}
+
+void opd_file_limit_weigh(struct opd_file_limit *limit, uint64_t weighed_bytes, uint64_t taken_bytes)
+{
+	limit->space.taken_bytes += weighed_bytes - op_min_u64(taken_bytes, limit->space.taken_bytes);
+	limit->weighed_bytes = limit->space.taken_bytes;
+}
+
+void opd_file_limit_note(struct opd_file_limit *limit, enum opd_file_kind kind, bool is_new)
+{
+	limit->nr += is_new;
+	limit->nr_last += kind == OPD_FILE_OF_LAST;
+	keep_room(limit);
+}
+
+static bool has_files(const struct opd_file_limit *limit, enum opd_file_kind kind)
+{
+	return !limit->max || limit->nr + nr_kept(limit) < part_of(limit->max, kind);
 }
 
 bool opd_file_limit_allows(const struct opd_file_limit *limit, enum opd_file_kind kind)
 {
-	if (kind == OPD_FILE_OF_LAST)
-		return true;
-	if (!has_bytes(limit, kind))
-		return false;
-	return !limit->max || limit->nr < part_of(limit->max, kind);
+	return kind == OPD_FILE_OF_LAST || (has_bytes(limit, kind) && has_files(limit, kind));
 }
 
 void opd_file_limit_tell(struct opd_file_limit *limit, enum opd_file_kind kind)
@@ -48,31 +74,37 @@ void opd_file_limit_tell(struct opd_file_limit *limit, enum opd_file_kind kind)
 		return;
 	limit->told[kind] = true;
 	opd_log(SD_WARNING, "the session has %llu sample files (%s): from now on %s", (unsigned long long)limit->nr,
-		has_bytes(limit, kind) ? "MaxSampleFiles" : "as large as SessionMaxUse allows", kinds[kind].what);
+		has_files(limit, kind) ? "as large as SessionMaxUse allows" : "MaxSampleFiles", kinds[kind].what);
 }
 
 void opd_file_limit_begin(struct opd_file_limit *limit)
 {
-	limit->nr = 0;
+	limit->nr = limit->nr_last = 0;
 	limit->nr_begun++;
 	limit->strangers = false;
-	limit->weighed_bytes = limit->weighed_nr = 0;
+	limit->weighed_bytes = limit->space.taken_bytes = 0;
+	keep_room(limit);
 	memset(limit->told, 0, sizeof(limit->told));
 }
 
 int opd_file_limit_recount(struct opd_file_limit *limit, int session_fd)
 {
 	int fd = op_sys_openat(session_fd, OP_SESSION_CURRENT, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0), err;
-	uint64_t nr = 0;
+	uint64_t nr = 0, nr_bytes = 0;
 
 	if (fd < 0 && fd != -ENOENT)
 		return fd;
 	err = fd < 0 ? 0 : op_session_count_files(fd, &nr);
 	if (fd >= 0)
 		close(fd);
+	if (!err && fd >= 0)
+		err = op_session_disk_bytes(session_fd, OP_SESSION_CURRENT, &nr_bytes);
 	if (err)
 		return err;
 	limit->nr = nr;
+	limit->nr_last = 0;
+	limit->weighed_bytes = limit->space.taken_bytes = nr_bytes;
+	keep_room(limit);
 	limit->strangers = nr > 0;
 	return 0;
 }

@@ -7,7 +7,8 @@
  *   a cgroup                     7/8                       the ordinary file alone
  *   an image in an application   the limit                 too-many-images, which is always allowed
  *
- * so that a storm of threads or cgroups leaves room for what is new otherwise.
+ * so that a storm of threads or cgroups leaves room for what is new otherwise. Room for too-many-images, one file for each event, is kept. A file that cannot grow within
+ * SessionMaxUse= stays as it is, and its new addresses go where a new file's samples would.
  *
  * Sync thread, or before it starts.
  */
@@ -15,6 +16,7 @@
 #define OPD_FILE_LIMIT_H
 
 #include "libop/compiler.h"
+#include "libop/odb.h"
 
 enum opd_file_kind { OPD_FILE_OF_LAST, OPD_FILE_OF_IMAGE, OPD_FILE_OF_CGROUP, OPD_FILE_OF_CLASS, OPD_NR_FILE_KINDS };
 
@@ -22,20 +24,28 @@ struct opd_file_limit {
 	uint64_t max;                           /* MaxSampleFiles=; 0: no limit */
 	uint64_t nr;                            /* files in the session's directory */
 	uint64_t nr_begun;                      /* sessions */
+	uint64_t nr_last_max, nr_last;          /* files that are always allowed: how many there may be, and are */
 	bool strangers;                         /* some of them are not known to the daemon: of an earlier one, or forgotten */
-	uint64_t max_bytes;                     /* SessionMaxUse=; 0: no limit; the parts above hold for it as well */
-	uint64_t weighed_bytes, weighed_nr;     /* what the session took when it was weighed last, and the files then */
+	struct op_odb_space space;              /* max_bytes: SessionMaxUse=; the parts above hold for it as well */
+	uint64_t weighed_bytes;                 /* taken of it when the session was weighed last */
 	bool told[OPD_NR_FILE_KINDS];           /* in the log, in this session */
 	uint64_t nr_samples[OPD_NR_FILE_KINDS]; /* that went elsewhere since there was no room for a file of this kind */
 };
 
-#define OPD_FILE_BYTES 4096u /* that a new file takes at least */
+/* What the session takes on the disk: what it weighed, and the blocks of files and directories that are new since, or grew. */
+static inline uint64_t opd_file_limit_bytes(const struct opd_file_limit *limit)
+{
+	return limit->space.taken_bytes;
+}
 
-/* What the session takes on the disk: what it weighed, and the least that the files have that are new since. */
-uint64_t opd_file_limit_bytes(const struct opd_file_limit *limit) OP_NONNULL;
+/* A weight that was taken of the session, which had taken_bytes by its own account when that began. */
+void opd_file_limit_weigh(struct opd_file_limit *limit, uint64_t weighed_bytes, uint64_t taken_bytes) OP_NONNULL;
 
 /* True when a file of this kind may be made. */
 bool opd_file_limit_allows(const struct opd_file_limit *limit, enum opd_file_kind kind) OP_NONNULL;
+
+/* A file of this kind is there that was not open before in this session; it is_new: it was made. */
+void opd_file_limit_note(struct opd_file_limit *limit, enum opd_file_kind kind, bool is_new) OP_NONNULL;
 
 /* Says in the log that there is no room for more of this kind, once for each session. */
 void opd_file_limit_tell(struct opd_file_limit *limit, enum opd_file_kind kind) OP_NONNULL;
@@ -43,7 +53,7 @@ void opd_file_limit_tell(struct opd_file_limit *limit, enum opd_file_kind kind) 
 /* Another session, without files, begins. */
 void opd_file_limit_begin(struct opd_file_limit *limit) OP_NONNULL;
 
-/* Counts the files that the current session has. 0 or -errno, and then nothing has changed. */
+/* Counts the files that the current session has, and weighs it. 0 or -errno, and then nothing has changed. */
 int opd_file_limit_recount(struct opd_file_limit *limit, int session_fd) OP_NONNULL OP_MUST_CHECK;
 
 #endif

@@ -224,7 +224,7 @@ int opd_jit_object_write(int dir_fd, const char *path, const char *tmp_path, con
 	if (builder.fd >= 0)
 		close(builder.fd);
 	if (!err)
-		err = op_file_rename_below(dir_fd, tmp_path, path, false);
+		err = op_file_rename_below(dir_fd, tmp_path, path);
 	if (err)
 		op_file_unlink_below(dir_fd, tmp_path);
 	opd_jit_lines_free(&builder.lines);

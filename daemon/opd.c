@@ -165,7 +165,9 @@ static int init_count(struct opd *opd)
 		.no_process_cookie = opd->pipeline.resolver.pseudo[OPD_PSEUDO_NO_PROCESS],
 		.max_open = opd_count_max_open(opd->config.max_open_files),
 		.max_closed = MAX_CLOSED_FILES,
-		.limit = { .max = opd->config.max_sample_files, .max_bytes = opd->config.session_max_use },
+		.limit = { .max = opd->config.max_sample_files,
+			   .nr_last_max = opd->events.nr_events,
+			   .space = { .max_bytes = opd->config.session_max_use } },
 	};
 	err = opd_file_limit_recount(&opd->pipeline.count.limit, opd->session_fd);
 	return err ? opd_fail("cannot count the sample files of the session: %s", strerror(-err)) : 0;

@@ -10,6 +10,7 @@
 #include "daemon/log.h"
 #include "daemon/sync.h"
 #include "libop/clock.h"
+#include "libop/file.h"
 #include "libop/session.h"
 #include "libop/session_ledger.h"
 #include "libop/sys.h"
@@ -18,7 +19,7 @@
 #define REMOVED_PREFIX "removed-"
 #define CURRENT_NAME   "current"
 #define NS_PER_US      1000u
-#define FILES_SHARE    16 /* of SessionMaxUse: what new files take until the sessions are weighed again */
+#define GROWN_SHARE    16 /* of SessionMaxUse: what the current session takes more until the sessions are weighed again */
 
 /* ---- what there is ---- */
 
@@ -40,7 +41,7 @@ static const struct opd_retained *find(const struct opd_retention *retention, co
 static void read_ledger(int session_fd, const char *path, struct opd_retained *session)
 {
 	struct op_session_ledger ledger;
-	int fd = op_sys_openat(session_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	int fd = op_file_open_below(session_fd, path, O_RDONLY | O_DIRECTORY, 0);
 
 	if (fd < 0)
 		return;
@@ -110,6 +111,7 @@ static int look_around(struct opd_retention *retention, int session_fd)
 	retention->sessions = look.sessions;
 	retention->nr_sessions = look.nr_sessions;
 	retention->current_bytes = bytes_of_current(&look);
+	retention->weighed = true;
 	if (look.nr_sessions)
 		qsort(look.sessions, look.nr_sessions, sizeof(*look.sessions), compare_age);
 	return 0;
@@ -135,7 +137,7 @@ static int remove_session(struct opd_retention *retention, int session_fd, struc
 
 	snprintf(from, sizeof(from), "samples/%s", session->name);
 	snprintf(to, sizeof(to), OP_SESSION_TMP "/" REMOVED_PREFIX "%s", session->name);
-	err = op_sys_renameat(session_fd, from, session_fd, to);
+	err = op_file_rename_below(session_fd, from, to);
 	session->may_go = false;
 	if (!err)
 		err = op_session_remove(session_fd, to);
@@ -262,21 +264,23 @@ static bool claim(struct opd_sync *sync)
 	return idle;
 }
 
-/* So many that it is not left to the next time. */
-static bool has_many_new_files(const struct opd_file_limit *limit)
+/* By so much that it is not left to the next time. */
+static bool has_grown(const struct opd_file_limit *limit)
 {
-	return limit->max_bytes && opd_file_limit_bytes(limit) - limit->weighed_bytes > limit->max_bytes / FILES_SHARE;
+	uint64_t most = limit->space.max_bytes;
+
+	return most && opd_file_limit_bytes(limit) - limit->weighed_bytes > most / GROWN_SHARE;
 }
 
 static void take_weight(struct opd_sync *sync, struct opd_file_limit *limit)
 {
-	const struct opd_retention *retention = &sync->retention;
+	struct opd_retention *retention = &sync->retention;
 
 	pthread_mutex_lock(&sync->lock);
-	if (!sync->retaining && retention->nr_begun == limit->nr_begun) {
-		limit->weighed_bytes = retention->current_bytes;
-		limit->weighed_nr = retention->nr_files;
-	}
+	if (!sync->retaining && retention->weighed && retention->nr_begun == limit->nr_begun)
+		opd_file_limit_weigh(limit, retention->current_bytes, retention->taken_bytes);
+	if (!sync->retaining)
+		retention->weighed = false;
 	pthread_mutex_unlock(&sync->lock);
 }
 
@@ -288,10 +292,10 @@ void opd_retain_if_due(struct opd_sync *sync, uint64_t now_ns)
 	if (!config->session_interval_us && !config->session_max_use)
 		return;
 	take_weight(sync, limit);
-	if ((now_ns < sync->retention.due_ns && !has_many_new_files(limit)) || !claim(sync))
+	if ((now_ns < sync->retention.due_ns && !has_grown(limit)) || !claim(sync))
 		return;
 	sync->retention.due_ns = now_ns + INTERVAL_NS;
-	sync->retention.nr_files = limit->nr;
+	sync->retention.taken_bytes = opd_file_limit_bytes(limit);
 	sync->retention.nr_begun = limit->nr_begun;
 	if (opd_sync_start_thread(run, sync) == 0)
 		return;

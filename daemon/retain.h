@@ -32,17 +32,18 @@ struct opd_retained {
 
 struct opd_retention {
 	uint64_t due_ns; /* op_now_ns(); 0: at once */
-	uint64_t nr_files; /* of the current session when the thread was started last */
-	uint64_t nr_begun; /* sessions, then */
+	uint64_t taken_bytes; /* by the current session, by its own account, when the thread was started last */
+	uint64_t nr_begun;    /* sessions, then */
 	/* the thread's while it runs; a session that is closed does not change, so it is weighed once */
 	struct opd_retained *sessions;
 	size_t nr_sessions;
 	uint64_t current_bytes;
+	bool weighed; /* since the sync thread has taken that */
 	uint64_t nr_removed;
 	struct opd_age age;
 };
 
-/* Takes what the thread found the current session to weigh; starts it now and then, and when there are many new files, unless it runs. */
+/* Takes what the thread found the current session to weigh; starts it now and then, and when the session has grown by much, unless it runs. */
 void opd_retain_if_due(struct opd_sync *sync, uint64_t now_ns) OP_NONNULL;
 
 /*

@@ -77,7 +77,7 @@ int opd_rotate_save(struct opd_sync *sync, struct opd_job *job)
 	err = opd_book_sum(&sync->book, OP_SESSION_saved, &ledger);
 	if (err)
 		return err;
-	err = opd_book_is_empty(&ledger) ? -ENODATA : change_session(sync, &ledger, job, job->name);
+	err = op_session_ledger_is_empty(&ledger) ? -ENODATA : change_session(sync, &ledger, job, job->name);
 	op_session_ledger_free(&ledger);
 	return err;
 }
@@ -110,13 +110,13 @@ static void rotate(struct opd_sync *sync, uint64_t wall_ns, uint64_t interval_ns
 	if (err)
 		goto failed;
 	op_session_time_name(ledger.begin_ns, wall_ns < sync->rotation.due_ns || interval_ns % NS_PER_MIN, name);
-	if (opd_book_is_empty(&ledger)) {
+	if (op_session_ledger_is_empty(&ledger)) {
 		opd_book_turn_page(&sync->book);
 		opd_sync_write_book(sync, OP_SESSION_open);
 	} else {
 		err = change_session(sync, &ledger, NULL, name);
 	}
-	if (!err && !opd_book_is_empty(&ledger))
+	if (!err && !op_session_ledger_is_empty(&ledger))
 		opd_log(SD_INFO, "session %s is closed", name);
 	op_session_ledger_free(&ledger);
 	if (err)

@@ -14,6 +14,7 @@
 
 #define WAKE_TAG        UINT64_MAX
 #define EVENTS_PER_WAIT 64
+#define LEDGER_FAILED   "cannot write the session's ledger"
 
 /* ---- jobs ---- */
 
@@ -65,7 +66,7 @@ static void stop(struct opd_sync *sync, struct opd_job *job)
 	end_throttling(&sync->pipeline->capture, op_now_ns());
 }
 
-static void write_book(struct opd_sync *sync, enum op_session_end ended)
+static int write_book(struct opd_sync *sync, enum op_session_end ended)
 {
 	static struct opd_rate rate;
 	struct op_session_ledger ledger;
@@ -78,17 +79,28 @@ static void write_book(struct opd_sync *sync, enum op_session_end ended)
 		op_session_ledger_free(&ledger);
 	}
 	if (err)
-		opd_log_failure(&rate, op_now_ns(), "cannot write the session's ledger", err);
+		opd_log_failure(&rate, op_now_ns(), LEDGER_FAILED, err);
+	return err;
 }
 
-void opd_sync_write_book(struct opd_sync *sync, enum op_session_end ended)
+int opd_sync_write_book(struct opd_sync *sync, enum op_session_end ended)
 {
 	/* A daemon that never sampled leaves nothing behind. */
 	if (!sync->running_since_ns)
-		return;
+		return 0;
 	opd_count_flush(&sync->pipeline->count);
-	write_book(sync, ended);
+	return write_book(sync, ended);
 }
+
+/* What is written all the same does not hide that the ledger was not. */
+static void write_book_or_fail(struct opd_sync *sync, struct opd_job *job)
+{
+	int err = opd_sync_write_book(sync, job->kind == OPD_JOB_QUIT ? OP_SESSION_stopped : OP_SESSION_open);
+
+	if (err)
+		fail(job, err == -ENOENT ? -ESTALE : err, LEDGER_FAILED); /* the daemon is there */
+}
+
 
 static void reset(struct opd_sync *sync, struct opd_job *job)
 {
@@ -138,7 +150,7 @@ static void reload(struct opd_sync *sync, const struct op_config *fresh)
 		pthread_mutex_unlock(&sync->lock);
 		sync->pipeline->count.max_open = opd_count_max_open(sync->config->max_open_files);
 		sync->pipeline->count.limit.max = sync->config->max_sample_files;
-		sync->pipeline->count.limit.max_bytes = sync->config->session_max_use;
+		sync->pipeline->count.limit.space.max_bytes = sync->config->session_max_use;
 		sync->rotation.due_ns = 0;
 		sync->retention.due_ns = 0;
 	}
@@ -200,7 +212,7 @@ static void do_job(struct opd_sync *sync, struct opd_job *job)
 		} else {
 			opd_visit_all(&sync->visits);
 		}
-		opd_sync_write_book(sync, job->kind == OPD_JOB_QUIT ? OP_SESSION_stopped : OP_SESSION_open);
+		write_book_or_fail(sync, job);
 		opd_jit_write(sync->pipeline->resolver.jit, &sync->pipeline->count, op_now_ns(), true);
 		err = opd_sync_write_out(sync, job);
 		if (!err)

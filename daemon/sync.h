@@ -160,8 +160,8 @@ int opd_sync_start_thread(void *(*start)(void *arg), void *arg) OP_NONNULL OP_MU
 void opd_sync_thread_begins(struct opd_sync *sync) OP_NONNULL;
 void opd_sync_thread_ends(struct opd_sync *sync) OP_NONNULL;
 
-/* Brings the session's ledger and stats/ up to date; a failure is logged. Nothing when there were never samples. */
-void opd_sync_write_book(struct opd_sync *sync, enum op_session_end ended) OP_NONNULL;
+/* Brings the session's ledger and stats/ up to date. Nothing when there were never samples. 0, or -errno, and that is logged. */
+int opd_sync_write_book(struct opd_sync *sync, enum op_session_end ended) OP_NONNULL;
 
 /* Gives a job back to the main thread. Any thread. */
 void opd_sync_give_back(struct opd_sync *sync, struct opd_job *job) OP_NONNULL;

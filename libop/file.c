@@ -190,13 +190,15 @@ int op_file_make_dirs(const char *path)
 
 #define PARENT_FLAGS (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
-static int open_component(int dir_fd, const char *name, bool make)
+/* nr_made: a directory that is missing is made and counted; NULL: it is not. */
+static int open_component(int dir_fd, const char *name, uint32_t *nr_made)
 {
 	int fd = op_sys_openat(dir_fd, name, PARENT_FLAGS, 0), err;
 
-	if (fd != -ENOENT || !make)
+	if (fd != -ENOENT || !nr_made)
 		return fd;
 	err = op_sys_mkdirat(dir_fd, name, 0755);
+	*nr_made += !err;
 	return err && err != -EEXIST ? err : op_sys_openat(dir_fd, name, PARENT_FLAGS, 0);
 }
 
@@ -230,7 +232,7 @@ static int open_deepest(int dir_fd, const char **path, bool make)
 }
 
 /* Takes the descriptor over. */
-static int open_steps(int fd, const char *path, bool make, const char **ret_name)
+static int open_steps(int fd, const char *path, uint32_t *nr_made, const char **ret_name)
 {
 	const char *slash;
 
@@ -242,7 +244,7 @@ static int open_steps(int fd, const char *path, bool make, const char **ret_name
 		if (length <= NAME_MAX) {
 			memcpy(name, path, length);
 			name[length] = '\0';
-			below = strcmp(name, "..") ? open_component(fd, length ? name : ".", make) : -EINVAL;
+			below = strcmp(name, "..") ? open_component(fd, length ? name : ".", nr_made) : -EINVAL;
 		}
 		close(fd);
 		fd = below;
@@ -253,19 +255,26 @@ static int open_steps(int fd, const char *path, bool make, const char **ret_name
 	return fd;
 }
 
-int op_file_open_parent(int dir_fd, const char *path, bool make, const char **ret_name)
+static int open_parent(int dir_fd, const char *path, uint32_t *nr_made, const char **ret_name)
 {
 	int fd = -ENOSYS;
 
 	if (strlen(path) >= PATH_MAX)
 		return -ENAMETOOLONG;
 	if (!leads_up(path))
-		fd = open_deepest(dir_fd, &path, make);
-	if (fd == -ENOENT && !make)
+		fd = open_deepest(dir_fd, &path, nr_made);
+	if (fd == -ENOENT && !nr_made)
 		return fd;
 	if (fd < 0)
 		fd = op_sys_openat(dir_fd, ".", PARENT_FLAGS, 0);
-	return open_steps(fd, path, make, ret_name);
+	return open_steps(fd, path, nr_made, ret_name);
+}
+
+int op_file_open_parent(int dir_fd, const char *path, bool make, const char **ret_name)
+{
+	uint32_t nr_made = 0;
+
+	return open_parent(dir_fd, path, make ? &nr_made : NULL, ret_name);
 }
 
 static int make_alike(int dir_fd, int parent, const char *name, mode_t mode)
@@ -305,14 +314,14 @@ int op_file_open_below(int dir_fd, const char *path, int flags, mode_t mode)
 	return fd;
 }
 
-int op_file_rename_below(int dir_fd, const char *path, const char *new_path, bool make)
+static int rename_below(int dir_fd, const char *path, const char *new_path, uint32_t *nr_made)
 {
 	const char *name, *new_name;
 	int new_parent, parent = op_file_open_parent(dir_fd, path, false, &name), err;
 
 	if (parent < 0)
 		return parent;
-	new_parent = op_file_open_parent(dir_fd, new_path, make, &new_name);
+	new_parent = open_parent(dir_fd, new_path, nr_made, &new_name);
 	err = new_parent < 0 ? new_parent : op_sys_renameat(parent, name, new_parent, new_name);
 	if (new_parent >= 0)
 		close(new_parent);
@@ -320,13 +329,36 @@ int op_file_rename_below(int dir_fd, const char *path, const char *new_path, boo
 	return err;
 }
 
-void op_file_unlink_below(int dir_fd, const char *path)
+int op_file_rename_below(int dir_fd, const char *path, const char *new_path)
+{
+	return rename_below(dir_fd, path, new_path, NULL);
+}
+
+int op_file_publish_below(int dir_fd, const char *path, const char *new_path, uint32_t *ret_nr_dirs)
+{
+	uint32_t nr_made = 0;
+	int err = rename_below(dir_fd, path, new_path, &nr_made);
+
+	if (!err)
+		*ret_nr_dirs = nr_made;
+	return err;
+}
+
+int op_file_remove_below(int dir_fd, const char *path, int flags)
 {
 	const char *name;
-	int parent = op_file_open_parent(dir_fd, path, false, &name);
+	int parent = op_file_open_parent(dir_fd, path, false, &name), err;
 
 	if (parent < 0)
-		return;
-	op_sys_unlinkat(parent, name, 0);
+		return parent;
+	err = op_sys_unlinkat(parent, name, flags);
 	close(parent);
+	return err;
+}
+
+void op_file_unlink_below(int dir_fd, const char *path)
+{
+	int err = op_file_remove_below(dir_fd, path, 0);
+
+	(void)err;
 }

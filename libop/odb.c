@@ -19,6 +19,8 @@ struct op_odb {
 	uint32_t dropped;
 	bool is_new;
 	uint64_t total;    /* of all counts */
+	uint64_t made_bytes; /* of the disk, when the file was made */
+	struct op_odb_space *space; /* the caller's; NULL: no limit */
 	int error;         /* of the last attempt to replace the file */
 	uint64_t retry_ns; /* when the next is made */
 	bool promised; /* what is in it is on the disk, or will be: see op_odb_promise */
@@ -28,8 +30,14 @@ struct op_odb {
 	char path[];
 };
 
+static uint64_t disk_bytes(uint32_t size)
+{
+	return (op_odb_file_bytes(size) + OP_ODB_BLOCK_BYTES - 1) / OP_ODB_BLOCK_BYTES * OP_ODB_BLOCK_BYTES;
+}
+
 static int create(struct op_odb *odb, const struct op_odb_header *header)
 {
+	uint32_t nr_dirs = 0;
 	int err = op_odb_make_file(odb->dir_fd, odb->tmp_path, OP_ODB_INITIAL_SIZE, &odb->map);
 
 	if (err)
@@ -39,7 +47,8 @@ static int create(struct op_odb *odb, const struct op_odb_header *header)
 	if (err)
 		op_file_unlink_below(odb->dir_fd, odb->tmp_path);
 	else
-		err = op_odb_publish(odb->dir_fd, odb->tmp_path, odb->path);
+		err = op_odb_publish(odb->dir_fd, odb->tmp_path, odb->path, &nr_dirs);
+	odb->made_bytes = disk_bytes(OP_ODB_INITIAL_SIZE) + nr_dirs * (uint64_t)OP_ODB_BLOCK_BYTES;
 	if (err) {
 		op_odb_unmap(&odb->map);
 		odb->map.header = NULL;
@@ -122,6 +131,13 @@ int op_odb_open(int dir_fd, const char *path, const char *tmp_path, const struct
 	return 0;
 }
 
+void op_odb_share(struct op_odb *odb, struct op_odb_space *space)
+{
+	odb->space = space;
+	space->taken_bytes += odb->made_bytes;
+	odb->made_bytes = 0;
+}
+
 const struct op_odb_header *op_odb_header(const struct op_odb *odb)
 {
 	return odb->map.header;
@@ -149,6 +165,7 @@ uint32_t op_odb_dropped(const struct op_odb *odb)
 static int publish_other(struct op_odb *odb, const struct op_odb_map *other)
 {
 	struct op_odb_pending *pending;
+	uint32_t nr_dirs;
 	int err = op_odb_map_error(&odb->map);
 
 	if (!err)
@@ -158,7 +175,7 @@ static int publish_other(struct op_odb *odb, const struct op_odb_map *other)
 		return err;
 	}
 	if (!odb->promised)
-		return op_odb_publish(odb->dir_fd, odb->tmp_path, odb->path);
+		return op_odb_publish(odb->dir_fd, odb->tmp_path, odb->path, &nr_dirs);
 	err = op_odb_replace(odb->dir_fd, odb->tmp_path, odb->path, other->inode, &pending);
 	if (err)
 		return err;
@@ -196,16 +213,28 @@ static int replace(struct op_odb *odb, uint32_t size)
 	return err;
 }
 
+static bool has_room(const struct op_odb_space *space, uint64_t nr_bytes)
+{
+	return !space || !space->max_bytes || space->taken_bytes + space->kept_bytes + nr_bytes <= space->max_bytes;
+}
+
 /* On a full disk not with every sample. */
 static int grow(struct op_odb *odb)
 {
+	uint64_t more;
+
 	if (odb->map.size >= OP_ODB_SIZE_MAX)
 		return -EFBIG;
+	more = disk_bytes(larger_size(odb->map.size)) - disk_bytes(odb->map.size);
+	if (!has_room(odb->space, more))
+		return -EMLINK;
 	if (odb->error && op_now_ns() < odb->retry_ns)
 		return odb->error;
 	odb->error = replace(odb, larger_size(odb->map.size));
 	if (odb->error)
 		odb->retry_ns = op_now_ns() + RETRY_NS;
+	else if (odb->space)
+		odb->space->taken_bytes += more;
 	return odb->error;
 }
 

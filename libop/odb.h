@@ -93,6 +93,21 @@ struct op_odb;
 int op_odb_open(int dir_fd, const char *path, const char *tmp_path, const struct op_odb_header *header, struct op_odb **ret_odb)
 	OP_NONNULL OP_MUST_CHECK;
 
+/*
+ * What all files of a session share: how much of the disk they take, in blocks. A file that would not fit any more does not grow. Whoever has the files open adds what
+ * was there before, and takes off what was removed.
+ */
+struct op_odb_space {
+	uint64_t taken_bytes;
+	uint64_t kept_bytes; /* for others */
+	uint64_t max_bytes;  /* 0: no limit */
+};
+
+#define OP_ODB_BLOCK_BYTES 4096u /* of the disk, as most file systems have them: a file takes whole ones, a directory one */
+
+/* The file is one of those from now on; what op_odb_open made of the disk's blocks, with directories, is taken. `space` is the caller's until op_odb_close. */
+void op_odb_share(struct op_odb *odb, struct op_odb_space *space) OP_NONNULL;
+
 /* The header of the open file: of an existing one it is what it had. */
 const struct op_odb_header *op_odb_header(const struct op_odb *odb) OP_NONNULL;
 
@@ -108,7 +123,8 @@ uint32_t op_odb_dropped(const struct op_odb *odb) OP_NONNULL;
 /*
  * Adds `count` to the key. A count that passes 2^32-1 goes on in a second node of the same key; readers add both.
  * A full file is replaced at once by one of four times the size, a large one by twice, made under tmp_path, so that readers see the one or the other, whole.
- * 0, or -ENOSPC when there is no room for that, another -errno; then nothing was added. What failed so is not tried again for 100 ms.
+ * 0; -EMLINK when the space that files share has no room for that; -ENOSPC when the disk has none, another -errno; then nothing was added. What the disk refused is
+ * not tried again for 100 ms.
  */
 int op_odb_add(struct op_odb *odb, uint64_t key, uint32_t count) OP_NONNULL OP_MUST_CHECK;
 

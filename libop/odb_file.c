@@ -121,9 +121,9 @@ int op_odb_open_regular(int dir_fd, const char *path, int flags, struct stat *re
 	return err ? err : fd;
 }
 
-int op_odb_publish(int dir_fd, const char *tmp_path, const char *path)
+int op_odb_publish(int dir_fd, const char *tmp_path, const char *path, uint32_t *ret_nr_dirs)
 {
-	int err = op_file_rename_below(dir_fd, tmp_path, path, true);
+	int err = op_file_publish_below(dir_fd, tmp_path, path, ret_nr_dirs);
 
 	if (err)
 		op_file_unlink_below(dir_fd, tmp_path);

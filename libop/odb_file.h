@@ -80,8 +80,8 @@ int op_odb_fault(struct op_odb_fault *ret_fault, const char *why, uint64_t offse
 int op_odb_read_part(int fd, void *bytes, size_t nr_bytes, uint64_t offset, const char *why,
 		     struct op_odb_fault *ret_fault) OP_NONNULL OP_MUST_CHECK;
 
-/* Renames tmp_path to path, making directories. 0, or -errno and tmp_path is gone. */
-int op_odb_publish(int dir_fd, const char *tmp_path, const char *path) OP_NONNULL OP_MUST_CHECK;
+/* Renames tmp_path to path, making directories, so many. 0, or -errno and tmp_path is gone. */
+int op_odb_publish(int dir_fd, const char *tmp_path, const char *path, uint32_t *ret_nr_dirs) OP_NONNULL OP_MUST_CHECK;
 
 /*
  * The same where a file is replaced that may be on the disk by a promise: it is kept as said above. new_inode is that of tmp_path. 0 and what op_odb_settle takes, or -errno, tmp_path is gone and path is as it was.

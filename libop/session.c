@@ -46,6 +46,7 @@ struct walk {
 	size_t list_capacity;
 	char *bad_path;
 	uint64_t disk_bytes, nr_files;
+	int here; /* the directory that is being read */
 	int (*tell)(const char *path, unsigned char type, void *arg);
 	void *tell_arg;
 	bool keep_going; /* an error is noted in first_error and does not end the walk */
@@ -119,9 +120,8 @@ static int visit_entry(struct walk *walk, const char *dir, int fd, const struct 
 
 static int walk_dir(struct walk *walk, const char *path)
 {
-	int fd = op_sys_openat(walk->dir_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	int fd = op_file_open_below(walk->dir_fd, path, O_RDONLY | O_DIRECTORY, 0), err = 0;
 	struct dirent *entry;
-	int err = 0;
 	DIR *dir;
 
 	if (fd < 0)
@@ -132,6 +132,7 @@ static int walk_dir(struct walk *walk, const char *path)
 		close(fd);
 		return err;
 	}
+	walk->here = fd;
 	for (;;) {
 		errno = 0;
 		entry = readdir(dir);
@@ -338,20 +339,21 @@ void op_session_cgroups_free(struct op_session_cgroups *list)
 
 /* ---- remove ---- */
 
+/* In the directory that is being read, whatever has its name by now. */
 static int remove_entry(struct walk *walk, const char *path, unsigned char type OP_UNUSED)
 {
-	note_error(walk, op_sys_unlinkat(walk->dir_fd, path, 0));
+	note_error(walk, op_sys_unlinkat(walk->here, strrchr(path, '/') + 1, 0));
 	return 0;
 }
 
 /* What is a file, like the dcookie table; also a link or a file where a directory is expected. */
 static bool remove_non_directory(struct walk *walk, const char *path)
 {
-	struct stat st;
+	int err = op_file_remove_below(walk->dir_fd, path, 0);
 
-	if (fstatat(walk->dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0 || S_ISDIR(st.st_mode))
+	if (err == -EISDIR || err == -EPERM)
 		return false;
-	remove_entry(walk, path, DT_UNKNOWN);
+	note_error(walk, err);
 	return true;
 }
 
@@ -361,7 +363,7 @@ static void remove_walked(struct walk *walk)
 	while (walk->nr_dirs) {
 		char *dir = walk->dirs[--walk->nr_dirs];
 
-		note_error(walk, op_sys_unlinkat(walk->dir_fd, dir, AT_REMOVEDIR));
+		note_error(walk, op_file_remove_below(walk->dir_fd, dir, AT_REMOVEDIR));
 		free(dir);
 	}
 }

@@ -81,7 +81,7 @@ int op_session_clear(int dir_fd) OP_MUST_CHECK;
 bool op_session_has_parts(int dir_fd) OP_MUST_CHECK;
 
 /*
- * Removes a directory below dir_fd with all that is in it. Symbolic links are removed, never followed. 0, also when there is none; the first -errno otherwise,
+ * Removes a directory below dir_fd with all that is in it. Symbolic links are removed, never followed, wherever in a path and whenever somebody puts one there. 0, also when there is none; the first -errno otherwise,
  * after having tried the rest.
  */
 int op_session_remove(int dir_fd, const char *path) OP_NONNULL OP_MUST_CHECK;

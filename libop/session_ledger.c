@@ -59,6 +59,14 @@ static void add_event(struct op_text *text, const struct op_ledger_event *event)
 	op_text_add_char(text, '\n');
 }
 
+bool op_session_ledger_is_empty(const struct op_session_ledger *ledger)
+{
+	for (size_t i = 0; i < ledger->nr_events; i++)
+		if (ledger->events[i].received || ledger->events[i].lost_kernel)
+			return false;
+	return true;
+}
+
 void op_session_ledger_format(const struct op_session_ledger *ledger, struct op_text *text)
 {
 	op_text_add(text, HEAD "\n");

@@ -45,6 +45,9 @@ struct op_session_ledger {
 struct op_ledger_event *op_session_ledger_row(struct op_session_ledger *ledger,
 					      const struct op_ledger_event *event) OP_NONNULL OP_MUST_CHECK;
 
+/* True when it says that nothing was taken: such a session is not worth keeping. */
+bool op_session_ledger_is_empty(const struct op_session_ledger *ledger) OP_NONNULL OP_MUST_CHECK;
+
 /* The file's text. */
 void op_session_ledger_format(const struct op_session_ledger *ledger, struct op_text *text) OP_NONNULL;
 

@@ -156,7 +156,7 @@ static int publish(const struct opr_annotate *annotate, int dir_fd, const char *
 	fd = op_file_open_below(dir_fd, temporary, O_WRONLY | O_CREAT | O_EXCL, 0666);
 	err = fd < 0 ? fd : write_file(annotate, fd, source, file);
 	if (!err)
-		err = op_file_rename_below(dir_fd, temporary, name, false);
+		err = op_file_rename_below(dir_fd, temporary, name);
 	if (err && fd >= 0)
 		op_file_unlink_below(dir_fd, temporary);
 	free(temporary);

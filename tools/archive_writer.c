@@ -99,7 +99,7 @@ static int copy_to(struct opr_archive_writer *writer, int fd_from, const struct 
 	if (fd >= 0 && close(fd) < 0 && !err)
 		err = -errno;
 	if (!err)
-		err = op_file_rename_below(writer->dir_fd, temporary, name, false);
+		err = op_file_rename_below(writer->dir_fd, temporary, name);
 	if (err && fd >= 0)
 		op_file_unlink_below(writer->dir_fd, temporary);
 	if (!err && !strpbrk(name, "\n\\"))
@@ -114,10 +114,10 @@ static void list_file(struct opr_archive_writer *writer, const char *path)
 	fputc('\n', writer->list);
 }
 
-static int copy(struct opr_archive_writer *writer, const char *path, const char *name)
+/* Takes the descriptor over; -errno: there is none. */
+static int copy(struct opr_archive_writer *writer, int fd, const char *path, const char *name)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	int err = fd < 0 ? -errno : 0;
+	int err = fd < 0 ? fd : 0;
 	struct stat st;
 
 	if (!err && fstat(fd, &st) < 0)
@@ -134,7 +134,17 @@ static int copy(struct opr_archive_writer *writer, const char *path, const char 
 	return err;
 }
 
-int opr_archive_add(struct opr_archive_writer *writer, const char *path, const char *name)
+static int open_source(int dir_fd, const char *below)
+{
+	int fd;
+
+	if (dir_fd != AT_FDCWD)
+		return op_file_open_below(dir_fd, below, O_RDONLY | O_NOCTTY, 0);
+	fd = open(below, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	return fd < 0 ? -errno : fd;
+}
+
+int opr_archive_add_below(struct opr_archive_writer *writer, int dir_fd, const char *below, const char *path, const char *name)
 {
 	bool known;
 	int err;
@@ -144,13 +154,18 @@ int opr_archive_add(struct opr_archive_writer *writer, const char *path, const c
 	if (err || known)
 		return err ? opr_no_memory() : 0;
 	if (!writer->dir) {
-		if (!access(path, R_OK))
+		if (!faccessat(dir_fd, below, R_OK, 0))
 			list_file(writer, path);
 		return 0;
 	}
-	err = copy(writer, path, name);
+	err = copy(writer, open_source(dir_fd, below), path, name);
 	writer->nr_files += !err;
 	return err;
+}
+
+int opr_archive_add(struct opr_archive_writer *writer, const char *path, const char *name)
+{
+	return opr_archive_add_below(writer, AT_FDCWD, path, path, name);
 }
 
 /* ---- facts and sums ---- */

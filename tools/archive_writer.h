@@ -24,6 +24,10 @@ int opr_archive_writer_init(struct opr_archive_writer *writer, const char *dir, 
  */
 int opr_archive_add(struct opr_archive_writer *writer, const char *path, const char *name) OP_NONNULL OP_MUST_CHECK;
 
+/* The same for a file `below` the directory dir_fd, wherever that is by now; it is `path` where the user is told of it. */
+int opr_archive_add_below(struct opr_archive_writer *writer, int dir_fd, const char *below, const char *path,
+			  const char *name) OP_NONNULL OP_MUST_CHECK;
+
 /* Adds a line "WORD<TAB>VALUE" to the facts. A value with a newline is left out. */
 void opr_archive_note(struct opr_archive_writer *writer, const char *word, const char *value) OP_NONNULL;
 

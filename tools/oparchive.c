@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* oparchive: everything that is needed to read a profile on another host, in one directory. */
+#include <dirent.h>
 #include <errno.h>
-#include <fts.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "libop/dcookie.h"
+#include "libop/session.h"
+#include "libop/session_ledger.h"
 #include "tools/archive_writer.h"
 #include "tools/image_cache.h"
 #include "tools/option_values.h"
@@ -55,14 +60,17 @@ struct run {
 };
 
 /* What cannot be read is left out, with a warning: a report has to do without it at home, too. */
-static int add(struct run *run, const char *path, const char *name)
+static int warn_left_out(int err, const char *path)
 {
-	int err = opr_archive_add(&run->writer, path, name);
-
 	if (err != -ENOENT && err != -EACCES)
 		return err;
 	opr_warn("%s cannot be read (%s): it is left out", path, strerror(-err));
 	return 0;
+}
+
+static int add(struct run *run, const char *path, const char *name)
+{
+	return warn_left_out(opr_archive_add(&run->writer, path, name), path);
 }
 
 /* ---- images ---- */
@@ -175,8 +183,10 @@ static bool is_wanted(const struct opr_words *selected, bool whole, const char *
 	const char *slash = strrchr(path, '/');
 	bool sample = !strncmp(path, "{root}/", 7) || !strncmp(path, "{kern}/", 7);
 
+	if (whole)
+		return true; /* also what is new since it was listed */
 	if (!sample)
-		return whole || strncmp(path, OP_CGROUP_DIR "/", strlen(OP_CGROUP_DIR) + 1) != 0;
+		return strncmp(path, OP_CGROUP_DIR "/", strlen(OP_CGROUP_DIR) + 1) != 0;
 	if (bsearch(&path, selected->words, selected->nr_words, sizeof(*selected->words), compare_words))
 		return true;
 	for (size_t i = 0; i < selected->nr_words && !strcmp(path + strlen(path) - op_min_u64(strlen(path), 3), ".jo"); i++)
@@ -185,21 +195,57 @@ static bool is_wanted(const struct opr_words *selected, bool whole, const char *
 	return false;
 }
 
-static int add_entry(struct run *run, size_t session, const char *name, const FTSENT *entry, const struct opr_words *selected)
+/* A session on its way into the archive. */
+struct copying {
+	struct run *run;
+	const struct opr_session *from;
+	char *name; /* in the archive */
+	struct opr_words selected;
+	bool whole;
+};
+
+static int add_path(const struct copying *copying, const char *path)
 {
-	const struct opr_session *from = &run->selection.profile.sessions[session];
-	const char *path = entry->fts_path + strlen(from->path);
-	char *archived = NULL;
+	char *archived = NULL, *shown = NULL;
 	int err = 0;
 
-	path += strspn(path, "/");
-	if (entry->fts_info != FTS_F || !is_wanted(selected, selected->nr_words == from->list.nr_files, path))
-		return 0;
-	if (asprintf(&archived, OPR_ARCHIVE_SESSIONS "/samples/%s/%s", name, path) < 0)
-		return opr_no_memory();
-	err = add(run, entry->fts_path, archived);
+	if (asprintf(&archived, OPR_ARCHIVE_SESSIONS "/samples/%s/%s", copying->name, path) < 0 ||
+	    asprintf(&shown, "%s/%s", copying->from->path, path) < 0)
+		err = opr_no_memory();
+	if (!err)
+		err = warn_left_out(opr_archive_add_below(&copying->run->writer, copying->from->dir_fd, path, shown, archived), shown);
+	free(shown);
 	free(archived);
 	return err;
+}
+
+static int add_entry(const char *path, unsigned char type, void *arg)
+{
+	const struct copying *copying = arg;
+
+	path += strncmp(path, "./", 2) ? 0 : 2;
+	if (type != DT_REG || !strcmp(path, OP_DCOOKIE_FILE) || !strcmp(path, OP_SESSION_LEDGER) || !is_wanted(&copying->selected, copying->whole, path))
+		return 0;
+	return add_path(copying, path);
+}
+
+/* What not every session has. */
+static int add_part(const struct copying *copying, const char *name)
+{
+	return faccessat(copying->from->dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) ? 0 : add_path(copying, name);
+}
+
+/*
+ * A daemon may write it, and close it meanwhile: it is read where it is, whatever it is called by then. The ledger is the first: when that says that the session is closed nothing in it
+ * changes any more, and when it says that it is open the files have what it says, and more. Images that the files name are in the table when it is the last.
+ */
+static int copy_session(struct copying *copying)
+{
+	int err = add_part(copying, OP_SESSION_LEDGER);
+
+	if (!err)
+		err = op_session_walk(copying->from->dir_fd, ".", add_entry, copying);
+	return err ? err : add_part(copying, OP_DCOOKIE_FILE);
 }
 
 /* The name that a session has in the archive: for one that was named by a path its last part; a part of a session is below it. */
@@ -215,18 +261,14 @@ static char *session_name(const struct opr_profile *profile, size_t session)
 static int add_session(struct run *run, size_t session)
 {
 	const struct opr_profile *profile = &run->selection.profile;
-	char *roots[] = { profile->sessions[session].path, NULL }, *name = session_name(profile, session);
-	struct opr_words selected = { 0 };
-	FTS *fts = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
-	int err = name && fts ? collect_paths(run, session, &selected) : opr_no_memory();
-	FTSENT *entry;
+	struct copying copying = { .run = run, .from = &profile->sessions[session], .name = session_name(profile, session) };
+	int err = copying.name ? collect_paths(run, session, &copying.selected) : opr_no_memory();
 
-	while (!err && (entry = fts_read(fts)))
-		err = add_entry(run, session, name, entry, &selected);
-	if (fts)
-		fts_close(fts);
-	opr_words_free(&selected);
-	free(name);
+	copying.whole = copying.selected.nr_words == copying.from->list.nr_files;
+	if (!err)
+		err = copy_session(&copying);
+	opr_words_free(&copying.selected);
+	free(copying.name);
 	return err;
 }
 

@@ -18,15 +18,22 @@ static int fail_exists(const char *name)
 	return ctl_fail("there is a session %s already: nothing was saved", name);
 }
 
+/* As with oprofile: no error. */
+static int tell_nothing(void)
+{
+	puts("There is no current session with samples: nothing was saved.");
+	return 0;
+}
+
 static int ask_daemon(const struct opcontrol *ctl, const char *name)
 {
 	char *message = NULL;
 	int err = op_control_save(ctl->config.control_socket, name, &message);
 
-	if (err < 0)
+	if (err < 0 && err != -ENODATA)
 		ctl_fail("--save: %s", message ? message : strerror(-err));
 	free(message);
-	return err < 0;
+	return err == -ENODATA ? tell_nothing() : err < 0;
 }
 
 /* What the daemon did not come to enter. A session in which something is no sample file is counted by the next daemon. */
@@ -55,7 +62,7 @@ static int mark_saved(int current_fd, bool is_unclean)
 	return err;
 }
 
-static int has_samples(int current_fd, bool *ret_has)
+static int has_files(int current_fd, bool *ret_has)
 {
 	struct op_session_list list;
 	int err = op_session_list(current_fd, &list, NULL);
@@ -68,6 +75,22 @@ static int has_samples(int current_fd, bool *ret_has)
 		return err;
 	*ret_has = list.nr_files;
 	op_session_list_free(&list);
+	return 0;
+}
+
+/* The daemon's rule; where the ledger is not there, or is behind after a kill, the files know. */
+static int has_samples(int current_fd, bool *ret_has)
+{
+	struct op_session_ledger ledger;
+	bool is_empty = true;
+
+	if (!op_session_ledger_read(current_fd, &ledger, NULL)) {
+		is_empty = op_session_ledger_is_empty(&ledger);
+		op_session_ledger_free(&ledger);
+	}
+	if (is_empty)
+		return has_files(current_fd, ret_has);
+	*ret_has = true;
 	return 0;
 }
 
@@ -99,10 +122,8 @@ static int save_locked(const struct opcontrol *ctl, int session_fd, const char *
 
 	if (current_fd >= 0)
 		close(current_fd);
-	if (err == -ENODATA || (err == -ENOENT && current_fd < 0)) {
-		puts("There is no current session with samples: nothing was saved.");
-		return 0;
-	}
+	if (err == -ENODATA || (err == -ENOENT && current_fd < 0))
+		return tell_nothing();
 	if (err == -EEXIST)
 		return fail_exists(name);
 	return err ? ctl_fail_session(ctl, "save the session in", ctl->session_dir, NULL, err) : 0;
@@ -112,10 +133,8 @@ static int save_without_daemon(const struct opcontrol *ctl, const char *name)
 {
 	int session_fd = open(ctl->session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), lock_fd, rc;
 
-	if (session_fd < 0 && errno == ENOENT) {
-		puts("There is no current session with samples: nothing was saved.");
-		return 0;
-	}
+	if (session_fd < 0 && errno == ENOENT)
+		return tell_nothing();
 	if (session_fd < 0)
 		return ctl_fail_session(ctl, "save the session in", ctl->session_dir, NULL, -errno);
 	lock_fd = op_session_lock(session_fd);

@@ -427,6 +427,6 @@ int main(int argc, char **argv)
 	begin_work_dir(dir);
 	good = table_host(seconds);
 	good = table_pair(nr_samples) && good;
-	end_on(op_session_remove(AT_FDCWD, dir), "cleaning up");
+	end_on(op_session_remove(open("/", O_PATH | O_DIRECTORY), dir + 1), "cleaning up");
 	return good ? 0 : 1;
 }

@@ -68,12 +68,22 @@ def require(condition, text):
         raise Failure(text)
 
 
-def is_alive(pid):
+def state_of(process):
+    """The letter in /proc/PROCESS/stat; Z also for one that is not there."""
     try:
-        with open("/proc/%d/stat" % pid, encoding="ascii", errors="replace") as stream:
-            return stream.read().rsplit(")", 1)[1].split()[0] != "Z"
+        with open("/proc/%s/stat" % process, encoding="ascii", errors="replace") as stream:
+            return stream.read().rsplit(")", 1)[1].split()[0]
     except OSError:
-        return False
+        return "Z"
+
+
+def is_alive(pid):
+    return state_of(pid) != "Z"
+
+
+def is_stopped(pid):
+    """True when SIGSTOP has reached every thread."""
+    return all(state_of("%d/task/%s" % (pid, task)) in "TZX" for task in os.listdir("/proc/%d/task" % pid))
 
 
 def is_waiting(pid):

@@ -12,12 +12,10 @@ import signal
 import faultload
 import opdtest
 from opdtest import reader, require
+from test_fault_rotate import counts, links, start_after_the_cut
 
 FAULTS = 2000
-
-
-def counts(files):
-    return {(f.path, key): count for f in files for key, count in f.keys.items()}
+NR_TRIES = 6
 
 
 def read_what_is_whole(session):
@@ -34,39 +32,104 @@ def read_what_is_whole(session):
     return files, nr_empty
 
 
+def counts_of(files):
+    return {(f.path, key): count for f in files for key, count in f.keys.items()}
+
+
 def inodes(session):
     base = os.path.join(session, "samples", "current")
     return {path: os.stat(os.path.join(base, path)).st_ino for path in reader.list_files(base)}
+
+
+def look(box):
+    """Inodes, then counts: what has the inode afterwards had these counts, or a smaller file's."""
+    return inodes(box.session), counts(box.session, ["current"])
+
+
+def require_all(before, found, when):
+    for what, count in before.items():
+        require(found.get(what, 0) >= count, "%s: key 0x%x: %d before the dump, %d %s" % (*what, count, found.get(what, 0), when))
+
+
+def cut(box, shim, name, before):
+    """
+    Two disks that lose power at once. Of one nothing is left but what was synced, names included: what did not grow since is there as it is. The other keeps names in
+    their order, as a journal does: the next daemon finds there what every file had, whatever has taken its place. *before* is what was promised; the first
+    disk, and how many files were not looked at there.
+    """
+    as_before, promised = before
+    strict, ordered = (os.path.join(os.path.dirname(box.session), kind + name) for kind in ("synced-", "ordered-"))
+    box.daemon.send_signal(signal.SIGSTOP)
+    opdtest.wait_until(lambda: opdtest.is_stopped(box.daemon.pid), 10, "the daemon does not stop")
+    now = inodes(box.session)
+    shim.cut_power(box.session, strict)
+    shim.cut_power_of_data(box.session, ordered)
+    box.daemon.send_signal(signal.SIGCONT)
+    grown = {path for path, inode in as_before.items() if now.get(path) != inode}
+    require_all({what: count for what, count in promised.items() if what[0] not in grown},
+                counts_of(read_what_is_whole(strict)[0]), "on the disk after the cut")
+    found = start_after_the_cut(ordered, ["current"], promised)
+    shutil.rmtree(ordered)
+    return strict, found, grown
+
+
+def samples_of(found, app):
+    return sum(count for (path, _), count in found.items() if path.startswith("{root}%s/" % app) and "/page-faults." in path)
 
 
 def dump_then_cut(box, shim, number):
     app = box.copy_work("dumped-%d" % number)
     lost_before = box.status()["events"][0]["lost_kernel"]
     box.good(app, "faults", FAULTS)
-    as_before, before = inodes(box.session), counts(box.files(live=True))
+    before = look(box)
     box.opcontrol("--dump")
-    after = os.path.join(box.dir, "after-the-cut-%d" % number)
-    shim.cut_power(box.session, after)
-    now = inodes(box.session)
-    # A file that grows just then takes the place of the one that was written: what holds for these is in test_fault_rotate.
-    grown = {path for path, inode in as_before.items() if now.get(path) != inode}
-    require(not any(app in path for path in grown), "the file of %s has grown" % app)
+    after, found, grown = cut(box, shim, str(number), before)
     files, nr_empty = read_what_is_whole(after)
-    found = counts(files)
-    for what, count in before.items():
-        if what[0] in grown:
-            continue
-        require(found.get(what, 0) >= count, "%s: key 0x%x: %d before the dump, %d after the cut" % (*what, count, found.get(what, 0)))
-    of_app = sum(f.total for f in files if f.name.app[1] == app and f.name.event == "page-faults")
+    of_app = samples_of(found, app)
     lost = box.status()["events"][0]["lost_kernel"] - lost_before
     print("cut %d: %d files, %d that grew meanwhile, %d more by name only, %d samples; of %d faults just before the dump %d are there" %
           (number, len(files), len(grown), nr_empty, sum(found.values()), FAULTS, of_app))
     require(of_app + lost >= FAULTS, "%d faults before the dump, %d after the cut" % (FAULTS, of_app))
-    return after, found
+    return after, counts_of(files)
 
 
-def links(box):
-    return [name for name in os.listdir(os.path.join(box.session, "tmp")) if ".for-" in name]
+def grow_held(box, growing):
+    """While the disk is held: no link goes."""
+    def have_grown():
+        texts = [os.readlink(os.path.join(box.session, "tmp", name)) for name in links(box)]
+        return all(any(app in text for text in texts) for app in growing.apps)
+    growing.grow()
+    for _ in range(NR_TRIES):
+        try:
+            opdtest.wait_until(have_grown, 5, "not every file grew")
+            return
+        except opdtest.Failure:
+            growing.again()
+    sizes = {f.path: len(f.keys) for f in box.files(live=True) if any(app in f.path for app in growing.apps)}
+    require(False, "not every file grew, in %d tries: %s, %s" % (NR_TRIES, sizes, box.status()["events"][0]))
+
+
+def grow_beside_dumps(box, shim):
+    """Files of an earlier dump grow while the next one waits for the disk, and when it has ended and the disk does not take them."""
+    growing = faultload.Growing(box, "grows-meanwhile", 2)
+    box.opcontrol("--dump")
+    before = look(box)
+    shim.say("hold")
+    dump = box.start(os.path.join(box.bin, "opcontrol"), "--dump")
+    grow_held(box, growing)
+    require(dump.poll() is None, "the dump does not wait for the disk")
+    shim.say()
+    require(dump.wait(60) == 0, "the dump has failed")
+    meanwhile = cut(box, shim, "grown", before)[2]
+    before = look(box)
+    box.opcontrol("--dump")
+    shim.say("hold")
+    grow_held(box, growing)
+    later = cut(box, shim, "held", before)[2]
+    shim.say()
+    print("%d files grew during a dump, %d behind it" % (len(meanwhile), len(later)))
+    for grown in (meanwhile, later):
+        require(all(any(app in path for path in grown) for app in growing.apps), "grown: %s" % grown)
 
 
 def total_of(box, app):
@@ -98,7 +161,7 @@ def starts_after_the_cut(box, after, found):
     shutil.copytree(after, box.session)
     box.start_daemon(start=False)
     require("did not end in order" in box.log_text(), "the session was not looked at: %s" % box.log_text())
-    have = counts(box.files())
+    have = counts_of(box.files())
     require(have == found, "the start changed what was there: %s" % sorted(set(have.items()) ^ set(found.items()))[:5])
     box.opreport("-n", "-f")
     box.shutdown()
@@ -128,13 +191,30 @@ def stop_that_cannot_write(box, shim):
         box.shutdown()
 
 
+def dump_without_its_ledger(box, shim):
+    """The samples can be written, what says how many they are cannot: a dump fails until it can, and writes the samples all the same."""
+    for call, part in (("openat", "tmp/stats"), ("renameat", "current/stats"), ("openat", "tmp/ledger"), ("renameat", "current/ledger")):
+        app = box.copy_work("unbooked-%s" % part.replace("/", "-"))
+        shim.say("fail %s %d %s" % (call, errno.ENOSPC, part))
+        box.good(app, "faults", FAULTS)
+        line = box.refused(os.path.join(box.bin, "opcontrol"), "--dump")
+        require("ledger" in line and os.strerror(errno.ENOSPC) in line, "--dump without %s: %s" % (part, line))
+        require(total_of(box, app) > 0, "nothing is counted without %s" % part)
+        shim.say()
+        box.opcontrol("--dump")
+
+
 def test(box):
     shim = faultload.Shim(box)
+    box.session = os.path.join(box.tmpfs("volume", "size=400m"), "session")  # that gives no inode twice
+    box.configure()
     box.start_daemon("--event=page-faults:1", "--event=TIMER:1000000", "--separate=library,kernel", env=shim.env)
-    for i in range(5):
+    for i in range(3):
         dump_then_cut(box, shim, i)
+    grow_beside_dumps(box, shim)
     counts_while_the_disk_is_held(box, shim)
-    after, found = dump_then_cut(box, shim, 5)
+    dump_without_its_ledger(box, shim)
+    after, found = dump_then_cut(box, shim, 3)
     box.shutdown()
     stop_that_cannot_write(box, shim)
     starts_after_the_cut(box, after, found)

@@ -60,15 +60,15 @@ def check_session(box, name):
         box.opreport("-n", "-f", "session:" + name)
 
 
-def start_after_the_cut(session, closed, promised):
-    """The next daemon on what the disk had: what was promised is in the session that was closed last or in the current one."""
+def start_after_the_cut(session, names, promised):
+    """The next daemon on what the disk had: what was promised is in the sessions of these names. What they have together."""
     box = opdtest.Box()
     try:
         box.session = session
         box.configure()
         os.unlink(os.path.join(session, "daemonrc"))  # opcontrol's, whose disk is another
         box.start_daemon(start=False)
-        found = counts(session, [closed, "current"])
+        found = counts(session, names)
         for what, count in promised.items():
             require(found.get(what, 0) >= count, "%s: key 0x%x: %d promised, %d found" % (*what, count, found.get(what, 0)))
         box.shutdown()
@@ -77,6 +77,7 @@ def start_after_the_cut(session, closed, promised):
             check_session(box, name)
         links_left = [name for name in os.listdir(os.path.join(session, "tmp")) if "sample" in name]
         require(not links_left, "%s are left" % links_left)
+        return found
     finally:
         box.close()
 
@@ -84,9 +85,10 @@ def start_after_the_cut(session, closed, promised):
 def cut(box, shim, number, promised):
     after = os.path.join(os.path.dirname(box.session), "after-the-cut-%d" % number)
     box.daemon.send_signal(signal.SIGSTOP)
+    opdtest.wait_until(lambda: opdtest.is_stopped(box.daemon.pid), 10, "the daemon does not stop")
     shim.cut_power_of_data(box.session, after)
     box.daemon.send_signal(signal.SIGCONT)
-    start_after_the_cut(after, "cut-%d" % number, promised)
+    start_after_the_cut(after, ["cut-%d" % number, "current"], promised)
     shutil.rmtree(after)
 
 

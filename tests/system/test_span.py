@@ -12,9 +12,11 @@ import time
 
 import opdtest
 from opdtest import require
+from test_rotation import read_ledger
 from test_sessions import reported
 
 REPORTS, CLOSINGS = 60, 12
+REPORTS_FOR_ARCHIVE = 3
 
 
 class Saver(threading.Thread):
@@ -27,20 +29,42 @@ class Saver(threading.Thread):
     def run(self):
         while self.wanted:
             result = self.box.run(os.path.join(self.box.bin, "opcontrol"), "--save=saved-%d" % self.nr_saved)
-            self.nr_saved += result.rc == 0
+            self.nr_saved += result.rc == 0 and "nothing was saved" not in result.out
+
+
+def check_archive(box, home):
+    """Of the current session: when it was closed meanwhile, it is there to the last sample, else it has what its ledger says, and more. Whether it had samples."""
+    shutil.rmtree(home, ignore_errors=True)
+    result = box.run(os.path.join(box.bin, "oparchive"), "--session-dir=" + box.session, "--root=" + os.path.join(box.dir, "no-images"),
+                     "--output-directory=" + home, "session:current")
+    if result.rc != 0:
+        return False
+    session_dir = os.path.join(home, "var/lib/oprofile")
+    names = os.listdir(os.path.join(session_dir, "samples"))
+    for name in names:
+        path = os.path.join(session_dir, "samples", name)
+        total = sum(f.total for f in opdtest.reader.read_session(session_dir, session=name, live=True))
+        words, events = read_ledger(path)
+        stored = sum(row["stored"] for row in events.values())
+        require(total == stored or (words["ended"] == "open" and total > stored),
+                "archive: %s ended as %s: the files have %d, the ledger %d" % (name, words["ended"], total, stored))
+    return True
 
 
 def check_beside_closing(box):
-    """Samples are only added: a total that falls lacks a session."""
+    """Samples are only added: a total that falls lacks a session. Archives have whole sessions."""
+    os.makedirs(os.path.join(box.dir, "no-images"))
     box.configure(SessionInterval="1s", SessionKeepFree="0", SessionMaxUse="0")
     box.start_daemon("--event=page-faults:1")
     load = box.start("/bin/sh", "-c", "while :; do /bin/true; done")
     opdtest.wait_until(lambda: box.files(live=True), 60, "nothing is counted")
-    saver, totals = Saver(box), []
+    saver, totals, archived = Saver(box), [], []
     saver.start()
     try:
         while len(totals) < REPORTS or saver.nr_saved < CLOSINGS:
             totals.append(reported(box.opreport("-n", "-f", "--since=@0")))
+            if len(totals) % REPORTS_FOR_ARCHIVE == 0:
+                archived.append(check_archive(box, os.path.join(box.dir, "archive")))
     finally:
         saver.wanted = False
         saver.join()
@@ -48,6 +72,8 @@ def check_beside_closing(box):
     load.wait()
     fell = [(before, after) for before, after in zip(totals, totals[1:]) if after < before]
     print("%d reports up to %d samples beside %d closings, %d totals fell" % (len(totals), totals[-1], saver.nr_saved, len(fell)))
+    print("%d archives, %d with samples" % (len(archived), sum(archived)))
+    require(sum(archived) >= len(archived) // 4, "hardly an archive has samples")
     require(not fell, "totals that fell: %s" % fell)
     box.shutdown()
 

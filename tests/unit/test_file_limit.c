@@ -10,6 +10,7 @@
 #define MAX        80u
 #define MAX_CLASS  60u
 #define MAX_CGROUP 70u
+#define NR_DIRS    9u /* samples/current and seven below it, and what those of too-many-images have */
 #define NR_SLOTS   64u
 #define NR_CGROUPS (3 * NR_SLOTS)
 
@@ -45,7 +46,7 @@ static int teardown(void **state OP_UNUSED)
 	return result;
 }
 
-static void take(uint32_t image, uint32_t tid, uint64_t cgroup_id)
+static void take_at(uint32_t image, uint32_t tid, uint64_t cgroup_id, uint64_t offset)
 {
 	char name[32];
 	struct op_image_id id = { .name = { .kind = OP_IMAGE_FILE, .name = name }, .inode = 1 + image };
@@ -55,10 +56,15 @@ static void take(uint32_t image, uint32_t tid, uint64_t cgroup_id)
 	};
 
 	snprintf(name, sizeof(name), "/bin/image-%u", image);
-	resolved.location = (struct op_location){ op_dcookie_get(pipeline.resolver.table, &id), 0x10 };
+	resolved.location = (struct op_location){ op_dcookie_get(pipeline.resolver.table, &id), offset };
 	pipeline.count.now_ns++;
 	opd_count_sample(&pipeline.count, &counted);
 	nr_taken++;
+}
+
+static void take(uint32_t image, uint32_t tid, uint64_t cgroup_id)
+{
+	take_at(image, tid, cgroup_id, 0x10);
 }
 
 /* Counts of the ordinary files, and of those without a thread and of too-many-images among them. */
@@ -190,14 +196,85 @@ static void bytes_have_the_same_steps(void **state OP_UNUSED)
 	struct opd_file_limit *limit = &pipeline.count.limit;
 
 	limit->max = 0;
-	limit->max_bytes = 2 * MAX * OPD_FILE_BYTES;
-	limit->weighed_bytes = MAX * OPD_FILE_BYTES;
+	limit->space.max_bytes = 2 * MAX * OP_ODB_BLOCK_BYTES;
+	opd_file_limit_weigh(limit, (MAX - NR_DIRS) * OP_ODB_BLOCK_BYTES, 0);
 	for (uint32_t tid = 1; tid <= 100; tid++)
 		take(0, tid, 0);
 	check(100 - MAX / 2, 0, MAX / 2 + 1);
-	limit->weighed_bytes = limit->max_bytes;
+	assert_int_equal(opd_file_limit_bytes(limit), (MAX + MAX / 2 + 1) * OP_ODB_BLOCK_BYTES);
+	opd_file_limit_weigh(limit, limit->space.max_bytes, opd_file_limit_bytes(limit));
 	take(1, 1, 0);
 	check(100 - MAX / 2, 1, MAX / 2 + 2);
+}
+
+static uint64_t weigh(void)
+{
+	uint64_t nr_bytes;
+
+	assert_int_equal(op_session_disk_bytes(pipeline.count.session_fd, OP_SESSION_CURRENT, &nr_bytes), 0);
+	return nr_bytes;
+}
+
+/* What a file has no room for goes where the samples of a new one would; what it has is counted there. The account is what the disk says. */
+static void files_grow_as_far_as_there_is_room(void **state OP_UNUSED)
+{
+	struct opd_file_limit *limit = &pipeline.count.limit;
+	uint64_t nr_moved;
+
+	limit->max = 0;
+	limit->nr_last_max = 1;
+	limit->space.max_bytes = MAX * OP_ODB_BLOCK_BYTES;
+	pipeline.count.separate_thread = false;
+	for (uint64_t address = 0; address < 40000; address++)
+		take_at(0, 1, 0, 16 * address);
+	opd_count_flush(&pipeline.count);
+	nr_moved = limit->nr_samples[OPD_FILE_OF_IMAGE];
+	assert_in_range(nr_moved, 40000 - 8192, 40000 - 8000);
+	assert_int_equal(account.stored, nr_taken);
+	assert_int_equal(sum_files(OP_SESSION_CURRENT).all, nr_taken);
+	assert_int_equal(sum_files(OP_SESSION_CURRENT).last, nr_moved);
+	assert_true(weigh() <= limit->space.max_bytes);
+	assert_true(weigh() <= opd_file_limit_bytes(limit));
+	assert_true(weigh() > limit->space.max_bytes / 2);
+	for (uint64_t address = 0; address < 1000; address++)
+		take_at(0, 1, 0, 16 * address);
+	assert_int_equal(sum_files(OP_SESSION_CURRENT).last, nr_moved);
+	limit->space.max_bytes = 0;
+	take_at(0, 1, 0, 16 * 39999);
+	assert_int_equal(sum_files(OP_SESSION_CURRENT).last, nr_moved);
+}
+
+/* A thread's goes to the file of all of them, and from there, too, when that is full. */
+static void threads_that_may_not_grow_share(void **state OP_UNUSED)
+{
+	struct opd_file_limit *limit = &pipeline.count.limit;
+
+	limit->max = 0;
+	limit->nr_last_max = 1;
+	take(0, 1, 0);
+	take(0, OP_CLASS_ALL, 0);
+	opd_count_flush(&pipeline.count);
+	limit->space.max_bytes = opd_file_limit_bytes(limit) + limit->space.kept_bytes + 2 * OP_ODB_BLOCK_BYTES;
+	for (uint64_t address = 0; address < 1000; address++)
+		take_at(0, 1, 0, 16 * address);
+	opd_count_flush(&pipeline.count);
+	assert_int_equal(account.stored, nr_taken);
+	assert_int_equal(sum_files(OP_SESSION_CURRENT).all, nr_taken);
+	assert_in_range(limit->nr_samples[OPD_FILE_OF_CLASS], 120, 128);
+	assert_in_range(limit->nr_samples[OPD_FILE_OF_IMAGE], 1000 - 512 - 128, 1000 - 512 - 120);
+	assert_true(weigh() <= limit->space.max_bytes);
+}
+
+/* The file of last resort is made within the limit. */
+static void the_last_file_has_its_place(void **state OP_UNUSED)
+{
+	pipeline.count.separate_thread = false;
+	pipeline.count.limit.nr_last_max = 1;
+	for (uint32_t image = 0; image < 2 * MAX; image++)
+		take(image, 1, 0);
+	assert_int_equal(sum_files(OP_SESSION_CURRENT).nr_files, MAX);
+	assert_int_equal(sum_files(OP_SESSION_CURRENT).last, 2 * MAX - (MAX - 1));
+	assert_int_equal(account.stored, nr_taken);
 }
 
 static void cgroups_leave_room(void **state OP_UNUSED)
@@ -257,6 +334,9 @@ int main(void)
 		T(threads_share_a_file),      T(images_share_the_last_file), T(files_that_are_there_are_found),
 		T(room_that_is_made_is_used), T(a_larger_limit_is_used),     T(bytes_have_the_same_steps),
 		T(cgroups_leave_room),        T(slots_come_round),
+		T(files_grow_as_far_as_there_is_room),
+		T(threads_that_may_not_grow_share),
+		T(the_last_file_has_its_place),
 	};
 
 	return cmocka_run_group_tests_name("file_limit", tests, NULL, NULL);

@@ -37,12 +37,11 @@ static void test_boundaries(void **state OP_UNUSED)
 /* A session that takes more than a quarter of SessionMaxUse does not wait for its boundary; the next one has that still. */
 static void test_too_large(void **state OP_UNUSED)
 {
-	config.session_max_use = 12 * OPD_FILE_BYTES;
+	config.session_max_use = 4 * (20 + 3) * OP_ODB_BLOCK_BYTES;
 	take(10);
 	turn();
-	check(""); /* two files */
-	pipeline.count.limit.weighed_bytes = 3 * OPD_FILE_BYTES;
-	pipeline.count.limit.weighed_nr = 1;
+	check("");
+	opd_file_limit_weigh(&pipeline.count.limit, config.session_max_use / 4 + 1, opd_file_limit_bytes(&pipeline.count.limit));
 	pass(SECOND / 2);
 	turn();
 	check("2026-11-21T02:17:00Z ");

@@ -49,8 +49,23 @@ static bool fails(void)
 	return failing_call && !--failing_call;
 }
 
+/* Before this directory is opened, the one above it is replaced by a link to `outside`. NULL: not. */
+static const char *turning;
+
+static void turn(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	if (!turning || strcmp(slash ? slash + 1 : path, turning))
+		return;
+	turning = NULL;
+	assert_int_equal(renameat(fd, "{root}/top/middle", fd, "moved"), 0);
+	assert_int_equal(symlinkat("../../outside", fd, "{root}/top/middle"), 0);
+}
+
 int __wrap_op_sys_openat(int dir_fd, const char *path, int flags, mode_t mode)
 {
+	turn(path);
 	return fails() ? -EIO : __real_op_sys_openat(dir_fd, path, flags, mode);
 }
 
@@ -177,7 +192,7 @@ static void test_list_with_a_failing_call(void **state OP_UNUSED)
 	char *bad_path = NULL;
 
 	touch(APP "{root}/usr/bin/app" EVENT);
-	failing_call = 2;
+	failing_call = 3; /* the first directory takes two */
 	assert_int_equal(op_session_list(fd, &list, &bad_path), -EIO);
 	failing_call = 0;
 	assert_string_equal(bad_path, "{root}/usr");
@@ -272,6 +287,25 @@ static void test_fifo_with_a_sound_name(void **state OP_UNUSED)
 	free(bad_path);
 }
 
+/* A directory on the way becomes a link while the tree is removed. */
+static void test_clear_beside_links(void **state OP_UNUSED)
+{
+	touch("outside/deep/precious");
+	touch("{root}/top/middle/deep/file");
+	turning = "deep";
+	assert_int_equal(op_session_clear(fd), -ENOTDIR);
+	assert_null(turning);
+	assert_int_equal(faccessat(fd, "outside/deep/precious", F_OK, 0), 0);
+	assert_int_equal(op_session_clear(fd), 0);
+	assert_int_equal(faccessat(fd, "{root}", F_OK, 0), -1);
+	assert_int_equal(op_session_remove(fd, "moved"), 0);
+	assert_int_equal(symlinkat("outside", fd, "way"), 0);
+	assert_int_equal(op_session_remove(fd, "way/deep"), -ENOTDIR);
+	assert_int_equal(unlinkat(fd, "way", 0), 0);
+	assert_int_equal(faccessat(fd, "outside/deep/precious", F_OK, 0), 0);
+	assert_int_equal(op_session_remove(fd, "outside"), 0);
+}
+
 static void test_clear(void **state OP_UNUSED)
 {
 	struct op_text deep = { 0 };
@@ -330,6 +364,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_list_with_a_failing_call, open_session, clear_session),
 		cmocka_unit_test_setup_teardown(test_unreadable_directory, open_session, clear_session),
 		cmocka_unit_test_setup_teardown(test_fifo_with_a_sound_name, open_session, clear_session),
+		cmocka_unit_test_setup_teardown(test_clear_beside_links, open_session, clear_session),
 		cmocka_unit_test_setup_teardown(test_clear, open_session, clear_session),
 		cmocka_unit_test_setup_teardown(test_clear_without_memory, open_session, clear_session),
 	};
