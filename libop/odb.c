@@ -11,7 +11,7 @@
 #include "libop/odb_file.h"
 #include "libop/sys.h"
 
-#define QUICK_SIZE 2048u	   /* nodes, in 40 kB */
+#define QUICK_SIZE 2048u      /* nodes, in 40 kB */
 #define RETRY_NS   100000000u /* a file that could not be replaced is tried again after 100 ms */
 
 struct op_odb {
@@ -21,7 +21,7 @@ struct op_odb {
 	uint64_t total;    /* of all counts */
 	int error;         /* of the last attempt to replace the file */
 	uint64_t retry_ns; /* when the next is made */
-	bool promised; /* what is in it is on the disk, or will be: see op_odb_promise */
+	bool promised;     /* what is in it is on the disk, or will be: see op_odb_promise */
 	int dir_fd;
 	char *tmp_path;
 	struct op_odb_pending *pending; /* files that took the place of others, not on the disk yet */
@@ -30,7 +30,7 @@ struct op_odb {
 
 static int create(struct op_odb *odb, const struct op_odb_header *header)
 {
-	int err = op_odb_make_file(odb->dir_fd, odb->tmp_path, OP_ODB_INITIAL_SIZE, &odb->map);
+	int err = op_odb_make_file(odb->dir_fd, odb->tmp_path, OP_ODB_INITIAL_SIZE, 1, &odb->map);
 
 	if (err)
 		return err;
@@ -181,7 +181,7 @@ static int replace(struct op_odb *odb, uint32_t size)
 {
 	uint32_t nr_nodes = (uint32_t)op_min_u64(odb->map.descr->current_size, odb->map.size);
 	struct op_odb_map other;
-	int err = op_odb_make_file(odb->dir_fd, odb->tmp_path, size, &other);
+	int err = op_odb_make_file(odb->dir_fd, odb->tmp_path, size, nr_nodes, &other);
 
 	if (err)
 		return err;
@@ -196,14 +196,27 @@ static int replace(struct op_odb *odb, uint32_t size)
 	return err;
 }
 
-/* On a full disk not with every sample. */
-static int grow(struct op_odb *odb)
+/* Blocks for the node, or a larger file. Where somebody else's stands in the place of this one it is replaced, as when it is full. */
+static int extend(struct op_odb *odb, uint32_t index)
 {
-	if (odb->map.size >= OP_ODB_SIZE_MAX)
+	int err;
+
+	if (index >= odb->map.size)
+		return replace(odb, larger_size(odb->map.size));
+	err = op_odb_back_nodes(odb->dir_fd, odb->path, &odb->map, index + 1);
+	return err == -ESTALE || err == -ENOENT ? replace(odb, odb->map.size) : err;
+}
+
+/* On a full disk not with every sample. */
+static int make_room(struct op_odb *odb, uint32_t index)
+{
+	if (index > odb->map.size)
+		return -EBADMSG;
+	if (index >= OP_ODB_SIZE_MAX)
 		return -EFBIG;
 	if (odb->error && op_now_ns() < odb->retry_ns)
 		return odb->error;
-	odb->error = replace(odb, larger_size(odb->map.size));
+	odb->error = extend(odb, index);
 	if (odb->error)
 		odb->retry_ns = op_now_ns() + RETRY_NS;
 	return odb->error;
@@ -233,25 +246,19 @@ bool op_odb_has(const struct op_odb *odb, uint64_t key)
 	return find(odb, key);
 }
 
-/* Whether a node can be there; what is in the descriptor may be somebody else's. */
-static bool is_index(const struct op_odb *odb, uint32_t index)
-{
-	return index && index < odb->map.size;
-}
-
 static int insert(struct op_odb *odb, uint64_t key, uint32_t count)
 {
-	uint32_t index;
+	uint32_t index = odb->map.descr->current_size;
 
-	if (odb->map.descr->current_size == odb->map.size) {
-		int err = grow(odb);
+	/* What is in the descriptor may be somebody else's. */
+	if (op_unlikely(!index))
+		return -EBADMSG;
+	if (op_unlikely(index >= odb->map.nr_backed)) {
+		int err = make_room(odb, index);
 
 		if (err)
 			return err;
 	}
-	index = odb->map.descr->current_size;
-	if (op_unlikely(!is_index(odb, index)))
-		return -EBADMSG;
 	if (op_unlikely(op_odb_needs_filler(key, index))) {
 		int err = insert(odb, odb->map.nodes[index - 1].key, 0);
 
