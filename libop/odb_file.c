@@ -66,12 +66,17 @@ static uint64_t node_offset(uint32_t index)
 	return OP_ODB_NODES_OFFSET + (uint64_t)index * sizeof(struct op_odb_node);
 }
 
+static uint64_t round_up(uint64_t bytes, uint64_t page_bytes)
+{
+	return (bytes + page_bytes - 1) / page_bytes * page_bytes;
+}
+
 /* Up to where a file with so many nodes has blocks, when that is not the whole file. */
 static uint64_t backed_bytes(uint32_t nr_nodes, uint64_t page_bytes)
 {
 	uint64_t wanted = (uint64_t)nr_nodes + nr_nodes / AHEAD + 1;
 
-	return (OP_ODB_NODES_OFFSET + wanted * sizeof(struct op_odb_node) + page_bytes - 1) / page_bytes * page_bytes;
+	return round_up(OP_ODB_NODES_OFFSET + wanted * sizeof(struct op_odb_node), page_bytes);
 }
 
 /* From an offset on, up to which there are blocks. */
@@ -263,15 +268,14 @@ static void make_hash_sound(const struct op_odb_map *map)
 	op_odb_link_nodes(map);
 }
 
-int op_odb_map_sound(int fd, const struct stat *st, struct op_odb_map *ret_map, uint32_t *ret_dropped)
+/* -EUCLEAN where the length is not what the descriptor says. */
+static int read_descr(int fd, const struct stat *st, struct op_odb_descr *ret_descr)
 {
 	struct {
 		struct op_odb_header header;
 		struct op_odb_descr descr;
 	} head;
 	ssize_t nr = op_sys_pread(fd, &head, sizeof(head), 0);
-	struct op_odb_map map;
-	uint32_t dropped, nr_backed = 0;
 	int err;
 
 	if (nr < 0)
@@ -279,11 +283,49 @@ int op_odb_map_sound(int fd, const struct stat *st, struct op_odb_map *ret_map, 
 	err = nr < (ssize_t)sizeof(head) ? -EBADMSG : op_odb_check_head(&head.header, &head.descr);
 	if (!err && st->st_size != (off_t)op_odb_file_bytes(head.descr.size))
 		err = -EUCLEAN;
+	if (!err)
+		*ret_descr = head.descr;
+	return err;
+}
+
+static int give_back(int fd, const struct op_odb_descr *descr)
+{
+	uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE), begin = node_offset(descr->current_size);
+	uint64_t end = round_up(op_odb_file_bytes(descr->size), page_bytes);
+
+	/* The hash table goes as a whole, or not at all. */
+	if (round_up(begin, page_bytes) >= end)
+		return 0;
+	return op_sys_fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)begin, (off_t)(end - begin));
+}
+
+int op_odb_compact(int dir_fd, const char *path)
+{
+	struct op_odb_descr descr;
+	struct stat st;
+	int fd = op_odb_open_regular(dir_fd, path, O_RDWR, &st), err;
+
+	if (fd < 0)
+		return fd;
+	err = read_descr(fd, &st, &descr);
+	if (!err)
+		err = give_back(fd, &descr);
+	close(fd);
+	return err;
+}
+
+int op_odb_map_sound(int fd, const struct stat *st, struct op_odb_map *ret_map, uint32_t *ret_dropped)
+{
+	struct op_odb_descr descr = { 0 };
+	struct op_odb_map map;
+	uint32_t dropped, nr_backed = 0;
+	int err = read_descr(fd, st, &descr);
+
 	/* Blocks that a sparse copy left out would be SIGBUS on a full disk. */
 	if (!err)
-		err = back(fd, head.descr.size, head.descr.current_size, &nr_backed);
+		err = back(fd, descr.size, descr.current_size, &nr_backed);
 	if (!err)
-		err = op_odb_map_file(fd, head.descr.size, &map);
+		err = op_odb_map_file(fd, descr.size, &map);
 	if (err)
 		return err;
 	map.nr_backed = nr_backed;

@@ -190,10 +190,23 @@ static bool walk_bucket(struct opk_file *file, const struct image *image, uint32
 	return true;
 }
 
+/* As in a session that is closed: op_odb_compact. */
+static bool has_no_hash(const struct image *image)
+{
+	uint32_t bucket = 0;
+
+	while (bucket < image->descr->size && !image->hash[bucket])
+		bucket++;
+	return bucket == image->descr->size;
+}
+
 static int check_hash(struct opk_file *file, const struct image *image, uint32_t nr_nodes)
 {
-	uint8_t *seen = calloc(1, nr_nodes / 8 + (size_t)1);
+	uint8_t *seen;
 
+	if (has_no_hash(image))
+		return 0;
+	seen = calloc(1, nr_nodes / 8 + (size_t)1);
 	if (!seen)
 		return -ENOMEM;
 	for (uint32_t bucket = 0; bucket < image->descr->size; bucket++) {

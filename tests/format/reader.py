@@ -73,8 +73,10 @@ def parse_descriptor(path, data):
 
 
 def check_hash(path, data, size, nodes):
-    """Every node is reached exactly once, from the bucket of its key."""
+    """Every node is reached exactly once, from the bucket of its key; or none is, as in a session that is closed."""
     table = struct.unpack_from("<%dI" % size, data, NODES_OFFSET + NODE.size * size)
+    if not any(table):
+        return
     seen = set()
     for bucket, index in enumerate(table):
         while index:

@@ -230,6 +230,61 @@ static void blocks_come_with_the_nodes(void **state OP_UNUSED)
 	op_odb_close(odb);
 }
 
+/* Nobody counts in it any more: nodes are left, and the next writer goes on all the same. */
+static void a_compact_file_has_its_nodes_only(void **state OP_UNUSED)
+{
+	struct op_odb_samples before, after;
+	struct op_odb *odb = open_with(3000);
+	uint64_t needed, bytes;
+	struct stat st;
+
+	op_odb_close(odb);
+	assert_int_equal(op_odb_read(dir_fd, PATH, &before, NULL), 0);
+	assert_int_equal(op_odb_compact(dir_fd, PATH), 0);
+	stat_file(&st);
+	assert_true(op_odb_is_length((uint64_t)st.st_size));
+	assert_true((uint64_t)st.st_blocks * 512 < OP_ODB_NODES_OFFSET + 3010 * sizeof(struct op_odb_node) + PAGE_BYTES);
+	assert_int_equal(op_odb_read(dir_fd, PATH, &after, NULL), 0);
+	assert_int_equal(before.nr_nodes, after.nr_nodes);
+	assert_memory_equal(before.nodes, after.nodes, before.nr_nodes * sizeof(*before.nodes));
+	op_odb_samples_free(&before);
+	op_odb_samples_free(&after);
+	odb = open_odb();
+	assert_int_equal(op_odb_dropped(odb), 0);
+	for (uint64_t key = 0; key < 3000; key++)
+		assert_int_equal(op_odb_add(odb, key, 1), 0);
+	assert_int_equal(op_odb_nr_nodes(odb), 3000);
+	assert_int_equal(sum_of(), 6000);
+	weigh(3000, &needed, &bytes);
+	assert_true(bytes >= needed);
+	op_odb_close(odb);
+}
+
+static void what_cannot_be_compact_stays_as_it_is(void **state OP_UNUSED)
+{
+	struct op_odb *odb = open_with(20);
+	uint8_t before[FILE_BYTES], after[FILE_BYTES];
+	int fd = openat(dir_fd, PATH, O_RDWR);
+
+	op_odb_close(odb);
+	assert_int_equal(pread(fd, before, sizeof(before), 0), FILE_BYTES);
+	assert_int_equal(op_odb_compact(dir_fd, PATH), 0);
+	assert_int_equal(pread(fd, after, sizeof(after), 0), FILE_BYTES);
+	assert_memory_equal(before, after, FILE_BYTES); /* one block */
+	assert_int_equal(ftruncate(fd, FILE_BYTES + 1), 0);
+	assert_int_equal(op_odb_compact(dir_fd, PATH), -EUCLEAN);
+	assert_int_equal(pwrite(fd, "x", 1, 0), 1);
+	assert_int_equal(op_odb_compact(dir_fd, PATH), -EBADMSG);
+	close(fd);
+	assert_int_equal(unlinkat(dir_fd, PATH, 0), 0);
+	assert_int_equal(op_odb_compact(dir_fd, PATH), -ENOENT);
+	odb = open_with(3000);
+	op_odb_close(odb);
+	fail_fallocate = EOPNOTSUPP;
+	assert_int_equal(op_odb_compact(dir_fd, PATH), -EOPNOTSUPP);
+	assert_int_equal(sum_of(), 3000);
+}
+
 /* Written but not published, next to the others and behind a hole. */
 static void what_was_not_published_is_found_behind_holes(void **state OP_UNUSED)
 {
@@ -391,6 +446,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(without_the_file_there_is_another, setup, teardown),
 		cmocka_unit_test_setup_teardown(blocks_come_with_the_nodes, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_was_not_published_is_found_behind_holes, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_compact_file_has_its_nodes_only, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_cannot_be_compact_stays_as_it_is, setup, teardown),
 		cmocka_unit_test_setup_teardown(blocks_are_written_where_they_cannot_be_asked_for, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_sparse_copy_gets_its_blocks_and_keeps_its_counts, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_file_that_is_cut_short_is_broken, setup, teardown),
