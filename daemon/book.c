@@ -36,6 +36,7 @@ uint64_t opd_book_begin_ns(const struct opd_book *book)
 
 void opd_book_begin(struct opd_book *book)
 {
+	book->sampled = true;
 	if (book->begun)
 		return;
 	book->begun = true;
@@ -85,6 +86,7 @@ static int begin_without(struct opd_book *book, int current_fd)
 		*total -= op_min_u64(*total, book->base.events[i].received);
 	op_session_ledger_guess_times(&book->base, current_fd);
 	begin_at(book, book->base.begin_ns);
+	book->is_mended = true;
 	return 0;
 }
 
@@ -101,7 +103,8 @@ static int take_base(struct opd_book *book, int current_fd)
 	if (err)
 		return err == -ENOMEM ? err : 0;
 	begin_at(book, book->base.begin_ns);
-	return book->base.ended == OP_SESSION_open ? recount(&book->base, current_fd) : 0;
+	book->is_mended = book->base.ended == OP_SESSION_open;
+	return book->is_mended ? recount(&book->base, current_fd) : 0;
 }
 
 int opd_book_open(struct opd_book *book, int session_fd, const struct opd_capture *capture)
@@ -169,7 +172,7 @@ int opd_book_sum(struct opd_book *book, enum op_session_end ended, struct op_ses
 	struct op_session_ledger ledger = { .ended = ended, .begin_ns = opd_book_begin_ns(book) };
 	int err = 0;
 
-	ledger.end_ns = op_max_u64(op_sys_wall_ns(), ledger.begin_ns);
+	ledger.end_ns = op_max_u64(book->sampled ? op_sys_wall_ns() : book->base.end_ns, ledger.begin_ns);
 	for (size_t i = 0; i < book->base.nr_events && !err; i++) {
 		struct op_ledger_event *row = op_session_ledger_row(&ledger, &book->base.events[i]);
 
@@ -272,6 +275,7 @@ static void forget_base(struct opd_book *book)
 	op_session_ledger_free(&book->base);
 	memset(book->stats_base, 0, sizeof(book->stats_base));
 	book->begun = false;
+	book->sampled = false;
 }
 
 void opd_book_turn_page(struct opd_book *book)

@@ -24,12 +24,14 @@ struct opd_book {
 	struct op_ledger_event *before; /* for each event of the capture: its sums when the session began */
 	struct op_ledger_event *latest; /* at the last opd_book_sum */
 	bool hides_kernel;              /* for stats/ */
-	bool begun;                     /* samples may have been taken */
+	bool begun;                     /* samples may have been taken, by an earlier daemon too */
+	bool sampled;                   /* by this one; else the session ended when base says */
+	bool is_mended;                 /* base is not what the disk has: opd_book_write */
 	int64_t begin_boot_ns;          /* by op_sys_boot_ns; negative: before the machine started */
 };
 
 /*
- * Reads what an earlier daemon left in samples/current. After an unclean end `stored` is what the files hold. A ledger that is none is kept below damaged/.
+ * Reads what an earlier daemon left in samples/current. After an unclean end `stored` is what the files hold (is_mended). A ledger that is none is kept below damaged/.
  * 0 or -ENOMEM. Closed with opd_book_close.
  */
 int opd_book_open(struct opd_book *book, int session_fd, const struct opd_capture *capture) OP_NONNULL OP_MUST_CHECK;

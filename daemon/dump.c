@@ -547,7 +547,7 @@ int opd_write_out_begin(struct opd_sync *sync, struct opd_job *job, bool closing
 	}
 	count->forgot_changed = false;
 	if (closing && count->settler)
-		out->pending = opd_settler_take(count->settler);
+		out->pending = opd_settler_take(count->settler, &out->session);
 	*ret_out = out;
 	return 0;
 }

@@ -14,6 +14,7 @@ struct opd_settler {
 	pthread_mutex_t lock; /* protects what follows */
 	pthread_cond_t changed;
 	uint64_t nr_begun, nr_ended, nr_failed; /* ever */
+	uint64_t session; /* the number that what comes has */
 	struct op_odb_pending *failed; /* each has a descriptor */
 	unsigned int nr_kept;          /* of these */
 	struct op_odb_pending *first; /* the newest is settled first: it makes older ones of its file needless */
@@ -115,24 +116,26 @@ int opd_settler_new(int session_fd, struct opd_settler **ret_settler)
 
 void opd_settler_add(struct opd_settler *settler, struct op_odb_pending *pending)
 {
-	struct op_odb_pending **last = op_odb_pending_next(pending);
+	struct op_odb_pending **last;
 
-	while (*last)
-		last = op_odb_pending_next(*last);
 	pthread_mutex_lock(&settler->lock);
+	*op_odb_pending_number(pending) = settler->session;
+	for (last = op_odb_pending_next(pending); *last; last = op_odb_pending_next(*last))
+		*op_odb_pending_number(*last) = settler->session;
 	*last = settler->first;
 	settler->first = pending;
 	pthread_cond_broadcast(&settler->changed);
 	pthread_mutex_unlock(&settler->lock);
 }
 
-struct op_odb_pending *opd_settler_take(struct opd_settler *settler)
+struct op_odb_pending *opd_settler_take(struct opd_settler *settler, uint64_t *ret_session)
 {
 	struct op_odb_pending *first;
 
 	pthread_mutex_lock(&settler->lock);
 	first = settler->first;
 	settler->first = NULL;
+	*ret_session = settler->session++;
 	pthread_mutex_unlock(&settler->lock);
 	return first;
 }
@@ -150,7 +153,7 @@ uint64_t opd_settler_nr_failed(struct opd_settler *settler, bool wait)
 	return nr_failed;
 }
 
-struct op_odb_pending *opd_settler_take_failed(struct opd_settler *settler, int top_fd, const char *top)
+struct op_odb_pending *opd_settler_take_failed(struct opd_settler *settler, uint64_t session)
 {
 	struct op_odb_pending *taken = NULL, **link = &settler->failed;
 
@@ -158,7 +161,7 @@ struct op_odb_pending *opd_settler_take_failed(struct opd_settler *settler, int 
 	while (*link) {
 		struct op_odb_pending *pending = *link, **next = op_odb_pending_next(pending);
 
-		if (op_odb_pending_is_in(pending, top_fd, top)) {
+		if (*op_odb_pending_number(pending) == session) {
 			*link = *next;
 			*next = taken;
 			taken = pending;

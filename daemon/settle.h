@@ -18,10 +18,10 @@ int opd_settler_new(int session_fd, struct opd_settler **ret_settler) OP_NONNULL
 void opd_settler_add(struct opd_settler *settler, struct op_odb_pending *pending) OP_NONNULL;
 
 /*
- * Takes back what has not been begun, NULL for nothing: directories are about to be renamed, and whoever does it goes on with it. What was begun is written
- * wherever it is. Any thread; does not wait.
+ * Takes back what has not been begun, NULL for nothing: the session that it is of is closed, and whoever does it goes on with it. What was begun is written
+ * wherever it is. *ret_session is the session's number for opd_settler_take_failed; what is added from now on is of the next one. Any thread; does not wait.
  */
-struct op_odb_pending *opd_settler_take(struct opd_settler *settler) OP_NONNULL OP_MUST_CHECK;
+struct op_odb_pending *opd_settler_take(struct opd_settler *settler, uint64_t *ret_session) OP_NONNULL OP_MUST_CHECK;
 
 /*
  * How many could not be written. The kernel tells an error of writing to one who asks, and nobody who asks later: what the settler was told, a dump must know. `wait`: until what is
@@ -31,9 +31,9 @@ uint64_t opd_settler_nr_failed(struct opd_settler *settler, bool wait) OP_NONNUL
 
 /*
  * What could not be written, NULL for nothing: it is to be written anew, which only who knows that nobody counts in it can do, and settled then. The first form
- * takes what is in the directory top_fd, `top` being what that was called when it was counted in, the second says whether there is anything. Any thread.
+ * takes what is of a session that was closed, the second says whether there is anything. Any thread.
  */
-struct op_odb_pending *opd_settler_take_failed(struct opd_settler *settler, int top_fd, const char *top) OP_NONNULL OP_MUST_CHECK;
+struct op_odb_pending *opd_settler_take_failed(struct opd_settler *settler, uint64_t session) OP_NONNULL OP_MUST_CHECK;
 bool opd_settler_has_failed(struct opd_settler *settler) OP_NONNULL OP_MUST_CHECK;
 
 /* Settles what is left and ends the thread; NULL is allowed. */

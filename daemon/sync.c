@@ -65,17 +65,13 @@ static void stop(struct opd_sync *sync, struct opd_job *job)
 	end_throttling(&sync->pipeline->capture, op_now_ns());
 }
 
-void opd_sync_write_book(struct opd_sync *sync, enum op_session_end ended)
+static void write_book(struct opd_sync *sync, enum op_session_end ended)
 {
 	static struct opd_rate rate;
 	struct op_session_ledger ledger;
 	int err;
 
-	/* A daemon that never sampled leaves nothing behind. */
-	if (!sync->running_since_ns)
-		return;
 	sync->book.hides_kernel = !sync->pipeline->resolver.kernel.text_start;
-	opd_count_flush(&sync->pipeline->count);
 	err = opd_book_sum(&sync->book, ended, &ledger);
 	if (!err) {
 		err = opd_book_write(&sync->book, &ledger);
@@ -83,6 +79,15 @@ void opd_sync_write_book(struct opd_sync *sync, enum op_session_end ended)
 	}
 	if (err)
 		opd_log_failure(&rate, op_now_ns(), "cannot write the session's ledger", err);
+}
+
+void opd_sync_write_book(struct opd_sync *sync, enum op_session_end ended)
+{
+	/* A daemon that never sampled leaves nothing behind. */
+	if (!sync->running_since_ns)
+		return;
+	opd_count_flush(&sync->pipeline->count);
+	write_book(sync, ended);
 }
 
 static void reset(struct opd_sync *sync, struct opd_job *job)
@@ -400,6 +405,8 @@ int opd_sync_start(struct opd_sync *sync, struct opd_pipeline *pipeline, struct 
 		err = opd_book_open(&sync->book, pipeline->count.session_fd, &pipeline->capture);
 	pipeline->count.lose = lose;
 	pipeline->count.lose_arg = &sync->book;
+	if (!err && sync->book.is_mended)
+		write_book(sync, OP_SESSION_stopped);
 	if (!err)
 		err = watch_all(sync);
 	if (!err)

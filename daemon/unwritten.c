@@ -131,7 +131,7 @@ static void adopt_failed(struct opd_write_out *out)
 		return;
 	while (*last)
 		last = op_odb_pending_next(*last);
-	*last = opd_settler_take_failed(settler, out->current_fd, OP_SESSION_CURRENT);
+	*last = opd_settler_take_failed(settler, out->session);
 }
 
 int opd_write_out_anew(struct opd_write_out *out, const char **ret_failed)

@@ -20,6 +20,7 @@ struct opd_write_out {
 	bool closing;
 	struct op_text closed_cookies; /* of a session that is closed */
 	uint64_t number; /* of those that are closed, each under way with a name of its own */
+	uint64_t session; /* of a closed one: its number for the settler */
 	struct op_odb_pending *pending; /* of its sample files */
 	bool whole;         /* of files that changed not all are known: all that is to be written in this file system */
 	bool dropped;       /* what could not be written may not be in memory either any more */

@@ -131,21 +131,6 @@ int op_abi_parse(const char *text, struct op_abi *ret_abi, const char **ret_name
 
 /* ---- the file ---- */
 
-static int fault(struct op_odb_fault *fault, const char *why, uint64_t offset)
-{
-	*fault = (struct op_odb_fault){ why, offset };
-	return -EBADMSG;
-}
-
-static int read_part(int fd, void *bytes, size_t nr_bytes, uint64_t offset, const char *why, struct op_odb_fault *ret_fault)
-{
-	ssize_t got = op_sys_pread(fd, bytes, nr_bytes, (off_t)offset);
-
-	if (got < 0)
-		return (int)got;
-	return (size_t)got == nr_bytes ? 0 : fault(ret_fault, why, offset);
-}
-
 static uint64_t number_at(const struct op_abi *abi, const uint8_t *bytes, uint32_t nr_bytes)
 {
 	uint64_t value = 0;
@@ -173,9 +158,9 @@ static int take_header(const struct op_abi *abi, const uint8_t *bytes, struct op
 	uint32_t version = (uint32_t)NUMBER(abi, bytes, header, version, u32);
 
 	if (memcmp(bytes + abi->offsetof_header_magic, OP_ODB_MAGIC, sizeof(header->magic)) != 0)
-		return fault(ret_fault, "Invalid sample file, bad magic number", abi->offsetof_header_magic);
+		return op_odb_fault(ret_fault, OP_ODB_BAD_MAGIC, abi->offsetof_header_magic);
 	if (version != OP_ODB_VERSION && version != OP_ODB_VERSION_0_9)
-		return fault(ret_fault, "samples files version mismatch", abi->offsetof_header_version);
+		return op_odb_fault(ret_fault, OP_ODB_BAD_VERSION, abi->offsetof_header_version);
 	*header = (struct op_odb_header){ .magic = OP_ODB_MAGIC, .version = OP_ODB_VERSION };
 #define X(part, name, type, whole) header->name = (typeof(header->name))NUMBER(abi, bytes, part, name, type);
 	X(header, cpu_type, u32, )
@@ -197,7 +182,7 @@ static int take_header(const struct op_abi *abi, const uint8_t *bytes, struct op
 static int read_header(const struct op_abi *abi, int fd, struct op_odb_header *header, struct op_odb_fault *ret_fault)
 {
 	uint8_t bytes[STRUCT_BYTES_MAX];
-	int err = read_part(fd, bytes, abi->sizeof_struct_opd_header, 0, "Can't read sample file header", ret_fault);
+	int err = op_odb_read_part(fd, bytes, abi->sizeof_struct_opd_header, 0, OP_ODB_NO_HEADER, ret_fault);
 
 	return err ? err : take_header(abi, bytes, header, ret_fault);
 }
@@ -208,7 +193,7 @@ static int read_descr(const struct op_abi *abi, int fd, uint32_t *ret_nr, struct
 	uint8_t bytes[STRUCT_BYTES_MAX];
 	uint64_t offset = abi->sizeof_struct_opd_header, size, current_size, room;
 	struct stat st;
-	int err = read_part(fd, bytes, abi->sizeof_odb_descr_t, offset, "Can't read sample file header", ret_fault);
+	int err = op_odb_read_part(fd, bytes, abi->sizeof_odb_descr_t, offset, OP_ODB_NO_HEADER, ret_fault);
 
 	if (!err)
 		err = op_sys_fstat(fd, &st);
@@ -218,7 +203,7 @@ static int read_descr(const struct op_abi *abi, int fd, uint32_t *ret_nr, struct
 	current_size = NUMBER(abi, bytes, descr, current_size, odb_node_nr_t);
 	room = (uint64_t)st.st_size - offset - abi->sizeof_odb_descr_t;
 	if (!current_size || current_size > size || size > OP_ODB_SIZE_MAX || current_size * abi->sizeof_odb_node_t > room)
-		return fault(ret_fault, "Invalid argument", offset);
+		return op_odb_fault(ret_fault, OP_ODB_BAD_NODES, offset);
 	*ret_nr = (uint32_t)current_size - 1;
 	return 0;
 }
@@ -241,7 +226,7 @@ static int read_nodes(const struct op_abi *abi, int fd, uint32_t nr_nodes, struc
 	for (uint32_t done = 0; !err && done < nr_nodes;) {
 		uint32_t nr = (uint32_t)op_min_u64(NODES_AT_ONCE, nr_nodes - done);
 
-		err = read_part(fd, bytes, (size_t)nr * abi->sizeof_odb_node_t, offset, "Invalid argument", ret_fault);
+		err = op_odb_read_part(fd, bytes, (size_t)nr * abi->sizeof_odb_node_t, offset, OP_ODB_BAD_NODES, ret_fault);
 		if (err)
 			break;
 		take_nodes(abi, bytes, nr, nodes + done);

@@ -151,8 +151,8 @@ struct op_odb_pending **op_odb_pending_next(struct op_odb_pending *pending) OP_N
  */
 int op_odb_pending_open(struct op_odb_pending *pending, int top_fd, const char *top) OP_NONNULL OP_MUST_CHECK;
 
-/* Whether the file is what stands at its path in the directory top_fd, which was called `top` when it was opened. */
-bool op_odb_pending_is_in(const struct op_odb_pending *pending, int top_fd, const char *top) OP_NONNULL;
+/* A number of the caller's, 0 at first. */
+uint64_t *op_odb_pending_number(struct op_odb_pending *pending) OP_NONNULL;
 
 /*
  * Writes the file to the disk and removes what was kept of the other one; frees `pending`. Waits for the disk: any thread but one that counts.

@@ -72,6 +72,19 @@ static inline void op_odb_link_node(const struct op_odb_map *map, uint32_t index
 	*bucket = index;
 }
 
+/* What is wrong with a file, in the words of the genuine tools. */
+#define OP_ODB_NO_HEADER   "Can't read sample file header"
+#define OP_ODB_BAD_MAGIC   "Invalid sample file, bad magic number"
+#define OP_ODB_BAD_VERSION "samples files version mismatch"
+#define OP_ODB_BAD_NODES   "Invalid argument"
+
+/* -EBADMSG, and why and where. */
+int op_odb_fault(struct op_odb_fault *ret_fault, const char *why, uint64_t offset) OP_NONNULL;
+
+/* Reads all the bytes of a part: 0, op_odb_fault where the file ends before it does, or another -errno. */
+int op_odb_read_part(int fd, void *bytes, size_t nr_bytes, uint64_t offset, const char *why,
+		     struct op_odb_fault *ret_fault) OP_NONNULL OP_MUST_CHECK;
+
 /* Renames tmp_path to path, making directories. 0, or -errno and tmp_path is gone. */
 int op_odb_publish(int dir_fd, const char *tmp_path, const char *path) OP_NONNULL OP_MUST_CHECK;
 

@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "libop/file.h"
+#include "libop/odb_file.h"
 #include "libop/sys.h"
 
 #define GROWTH_TRIES   50
@@ -14,22 +16,12 @@
 /* All bytes or an error; a short file is -EBADMSG. */
 static int read_at(int fd, void *bytes, size_t nr_bytes, uint64_t offset)
 {
-	char *to = bytes;
+	size_t nr_read = 0;
+	int err = op_file_read_at(fd, bytes, nr_bytes, (off_t)offset, &nr_read);
 
-	while (nr_bytes) {
-		ssize_t got = op_sys_pread(fd, to, nr_bytes, (off_t)offset);
-
-		if (got == -EINTR)
-			continue;
-		if (got < 0)
-			return (int)got;
-		if (!got)
-			return -EBADMSG;
-		to += got;
-		offset += (size_t)got;
-		nr_bytes -= (size_t)got;
-	}
-	return 0;
+	if (err < 0)
+		return err;
+	return nr_read == nr_bytes ? 0 : -EBADMSG;
 }
 
 /* The header of 0.9.x from where it differs. */
@@ -63,24 +55,23 @@ uint32_t op_odb_cpu_type_of_0_9(uint32_t number)
 	return cpu_types_0_9[i].less == OP_CPU_TYPE_UNKNOWN ? OP_CPU_TYPE_UNKNOWN : number - cpu_types_0_9[i].less;
 }
 
-static int fault(struct op_odb_fault *fault, const char *why, uint64_t offset)
+int op_odb_fault(struct op_odb_fault *ret_fault, const char *why, uint64_t offset)
 {
-	*fault = (struct op_odb_fault){ why, offset };
+	*ret_fault = (struct op_odb_fault){ why, offset };
 	return -EBADMSG;
 }
 
-/* A file that ends before a part of it does. */
-static int read_part(int fd, void *bytes, size_t nr_bytes, uint64_t offset, const char *why, struct op_odb_fault *ret_fault)
+int op_odb_read_part(int fd, void *bytes, size_t nr_bytes, uint64_t offset, const char *why, struct op_odb_fault *ret_fault)
 {
 	int err = read_at(fd, bytes, nr_bytes, offset);
 
-	return err == -EBADMSG ? fault(ret_fault, why, offset) : err;
+	return err == -EBADMSG ? op_odb_fault(ret_fault, why, offset) : err;
 }
 
 static int read_header_0_9(int fd, struct op_odb_header *header, struct op_odb_fault *ret_fault)
 {
 	struct header_0_9_rest rest;
-	int err = read_part(fd, &rest, sizeof(rest), REST_0_9_OFFSET, "Can't read sample file header", ret_fault);
+	int err = op_odb_read_part(fd, &rest, sizeof(rest), REST_0_9_OFFSET, OP_ODB_NO_HEADER, ret_fault);
 
 	if (err)
 		return err;
@@ -94,12 +85,12 @@ static int read_header_0_9(int fd, struct op_odb_header *header, struct op_odb_f
 /* *ret_descr_offset: where the header ends. */
 static int read_header(int fd, struct op_odb_header *header, uint64_t *ret_descr_offset, struct op_odb_fault *ret_fault)
 {
-	int err = read_part(fd, header, sizeof(*header), 0, "Can't read sample file header", ret_fault);
+	int err = op_odb_read_part(fd, header, sizeof(*header), 0, OP_ODB_NO_HEADER, ret_fault);
 
 	if (err)
 		return err;
 	if (memcmp(header->magic, OP_ODB_MAGIC, sizeof(header->magic)) != 0)
-		return fault(ret_fault, "Invalid sample file, bad magic number", 0);
+		return op_odb_fault(ret_fault, OP_ODB_BAD_MAGIC, 0);
 	switch (header->version) {
 	case OP_ODB_VERSION:
 		*ret_descr_offset = sizeof(*header);
@@ -108,7 +99,7 @@ static int read_header(int fd, struct op_odb_header *header, uint64_t *ret_descr
 		*ret_descr_offset = REST_0_9_OFFSET + sizeof(struct header_0_9_rest);
 		return read_header_0_9(fd, header, ret_fault);
 	default:
-		return fault(ret_fault, "samples files version mismatch", offsetof(struct op_odb_header, version));
+		return op_odb_fault(ret_fault, OP_ODB_BAD_VERSION, offsetof(struct op_odb_header, version));
 	}
 }
 
@@ -146,7 +137,7 @@ static int read_descr(int fd, uint64_t offset, struct op_odb_descr *descr, struc
 		nanosleep(&wait, NULL);
 		err = read_descr_once(fd, offset, descr);
 	}
-	return err == -EAGAIN || err == -EBADMSG ? fault(ret_fault, "Invalid argument", offset) : err;
+	return err == -EAGAIN || err == -EBADMSG ? op_odb_fault(ret_fault, OP_ODB_BAD_NODES, offset) : err;
 }
 
 static int read_nodes(int fd, uint64_t offset, uint32_t nr_nodes, struct op_odb_node **ret_nodes, struct op_odb_fault *ret_fault)
@@ -161,7 +152,7 @@ static int read_nodes(int fd, uint64_t offset, uint32_t nr_nodes, struct op_odb_
 	nodes = calloc(nr_nodes, sizeof(*nodes));
 	if (!nodes)
 		return -ENOMEM;
-	err = read_part(fd, nodes, nr_nodes * sizeof(*nodes), offset + sizeof(*nodes), "Invalid argument", ret_fault);
+	err = op_odb_read_part(fd, nodes, nr_nodes * sizeof(*nodes), offset + sizeof(*nodes), OP_ODB_BAD_NODES, ret_fault);
 	if (err < 0) {
 		free(nodes);
 		return err;
@@ -181,7 +172,7 @@ static int read_file(int fd, struct op_odb_samples *ret_samples, struct op_odb_f
 	if (err < 0)
 		return err;
 	if (!S_ISREG(st.st_mode))
-		return fault(ret_fault, "Not a regular file", 0);
+		return op_odb_fault(ret_fault, "Not a regular file", 0);
 	err = read_header(fd, &samples.header, &offset, ret_fault);
 	if (!err)
 		err = read_descr(fd, offset, &descr, ret_fault);

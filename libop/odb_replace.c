@@ -14,7 +14,7 @@
 
 struct op_odb_pending {
 	struct op_odb_pending *next;
-	uint64_t inode;
+	uint64_t inode, number;
 	bool is_open;
 	int fd; /* where it is open: the file, or -1 when there was none */
 	char *tmp_path;
@@ -204,6 +204,11 @@ int op_odb_pending_open(struct op_odb_pending *pending, int top_fd, const char *
 	return err;
 }
 
+uint64_t *op_odb_pending_number(struct op_odb_pending *pending)
+{
+	return &pending->number;
+}
+
 static uint64_t inode_at(int dir_fd, const char *path)
 {
 	struct stat st;
@@ -213,14 +218,6 @@ static uint64_t inode_at(int dir_fd, const char *path)
 		return 0;
 	close(fd);
 	return st.st_ino;
-}
-
-bool op_odb_pending_is_in(const struct op_odb_pending *pending, int top_fd, const char *top)
-{
-	size_t length = strlen(top);
-
-	return !strncmp(pending->path, top, length) && pending->path[length] == '/' &&
-	       inode_at(top_fd, pending->path + length + 1) == pending->inode;
 }
 
 static void free_pending(struct op_odb_pending *pending)

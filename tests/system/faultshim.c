@@ -5,7 +5,8 @@
  *   FAULTSHIM_CONTROL=FILE   lines that are looked at with every call:
  *                              hold                       fsync does not return while this is there
  *                              fail CALL ERRNO PART       CALL fails with the number ERRNO where PART is in the path
- *                            What could not be synced is not tried again, as the kernel does: the disk keeps what it had of that file
+ *                            What could not be synced is not tried again, as the kernel does: the disk keeps what it had of that file,
+ *                            until all of it is written anew from its beginning on
  *   FAULTSHIM_DISK=DIR       what fsync has brought to the disk: file-INODE, a copy, and dir-INODE, "TYPE INODE NAME" in each line, of
  *                            a directory. What was not synced is not there.
  */
@@ -147,6 +148,23 @@ static void lose(int fd)
 	close(open_real(AT_FDCWD, path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
 }
 
+/* What a lost file has written anew: that many bytes from its beginning on, with no gap. */
+static void write_lost(int fd, off_t offset, ssize_t nr_bytes)
+{
+	char lost[PATH_MAX];
+	struct stat st, mark;
+
+	if (!getenv("FAULTSHIM_DISK") || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return;
+	path_of_lost(&st, lost);
+	if (stat(lost, &mark) < 0 || offset > mark.st_size || offset + nr_bytes < mark.st_size)
+		return;
+	if (offset + nr_bytes < st.st_size)
+		(void)!truncate(lost, offset + nr_bytes);
+	else
+		unlink(lost);
+}
+
 static void bring_to_disk(int fd)
 {
 	char path[PATH_MAX], tmp[PATH_MAX + 16];
@@ -263,6 +281,18 @@ ssize_t write(int fd, const void *bytes, size_t nr_bytes)
 
 	path_of(fd, path, sizeof(path));
 	return fails("write", path) ? -1 : write_real(fd, bytes, nr_bytes);
+}
+
+ssize_t pwrite(int fd, const void *bytes, size_t nr_bytes, off_t offset)
+{
+	ssize_t (*pwrite_real)(int, const void *, size_t, off_t) = (ssize_t(*)(int, const void *, size_t, off_t))real("pwrite");
+	ssize_t nr = pwrite_real(fd, bytes, nr_bytes, offset);
+	int saved = errno;
+
+	if (nr > 0)
+		write_lost(fd, offset, nr);
+	errno = saved;
+	return nr;
 }
 
 int mkdirat(int dir_fd, const char *name, mode_t mode)

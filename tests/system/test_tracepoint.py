@@ -31,7 +31,8 @@ def need_tracefs(box):
 def test(box):
     need_tracefs(box)
     opcontrol = os.path.join(box.bin, "opcontrol")
-    require("no such tracepoint" in box.refused(opcontrol, "--setup", "--event=sched:no_such_one:1"), "an unknown tracepoint")
+    said = box.refused(opcontrol, "--setup", "--event=sched:no_such_one:1")
+    require("no such tracepoint" in said, "an unknown tracepoint: %s" % said)
     box.start_daemon("--event=%s:1" % TRACEPOINT, "--event=TIMER:1000000", "--separate=library,kernel")
     app = box.copy_work("executed", "/bin/true")
     for _ in range(RUNS):

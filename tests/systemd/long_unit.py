@@ -28,6 +28,13 @@ SKIPPED = 77
 Outcome = collections.namedtuple("Outcome", "name word text")
 
 
+def check_places():
+    """The unit has a /tmp and a /var/tmp of its own: what lies in the host's it cannot run."""
+    for name in ("OPD_SOURCE", "OPD_BUILD"):
+        path = os.path.realpath(os.environ[name])
+        require(not path.startswith(("/tmp/", "/var/tmp/")), "%s=%s cannot be seen inside the unit (PrivateTmp=): use a directory elsewhere" % (name, path))
+
+
 def inside(box):
     """A container that sees source and build directory where they are, and in which tests may change the kernel's settings as on the host."""
     binds = {os.path.realpath(os.environ[name]) for name in ("OPD_SOURCE", "OPD_BUILD")}
@@ -88,6 +95,7 @@ def run_tests(container, words):
 
 
 def test(box):
+    check_places()
     container = inside(box)
     container.make()
     make_package(container)

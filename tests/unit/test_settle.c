@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Who goes on with a file that has grown and cannot be written while its session is closed. */
+#include "tests/unit/cmocka_all.h"
+
+#include <pthread.h>
+
+#include "daemon/settle.h"
+#include "tests/unit/sample_writer.h"
+
+#define PATH "samples/current/sample"
+#define TMP  "tmp/sample"
+
+static char dir_path[64];
+static int dir_fd;
+static struct op_odb *odb;
+static uint64_t next_key;
+
+/* A disk that holds the settler until it is let go, and says `answer` then. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static bool is_held, is_waiting;
+static int answer;
+
+int __wrap_op_sys_fsync(int fd);
+
+int __wrap_op_sys_fsync(int fd OP_UNUSED)
+{
+	int err;
+
+	pthread_mutex_lock(&lock);
+	is_waiting = true;
+	pthread_cond_broadcast(&changed);
+	while (is_held)
+		pthread_cond_wait(&changed, &lock);
+	is_waiting = false;
+	err = answer;
+	pthread_mutex_unlock(&lock);
+	return err;
+}
+
+static void hold(int err)
+{
+	pthread_mutex_lock(&lock);
+	is_held = true;
+	answer = err;
+	pthread_mutex_unlock(&lock);
+}
+
+static void await_held(void)
+{
+	pthread_mutex_lock(&lock);
+	while (!is_waiting)
+		pthread_cond_wait(&changed, &lock);
+	pthread_mutex_unlock(&lock);
+}
+
+static void let_go(void)
+{
+	pthread_mutex_lock(&lock);
+	is_held = false;
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&lock);
+}
+
+static void open_session(void)
+{
+	struct op_odb_header header = sample_header();
+
+	assert_int_equal(mkdirat(dir_fd, "samples/current", 0755), 0);
+	assert_int_equal(op_odb_open(dir_fd, PATH, TMP, &header, &odb), 0);
+	op_odb_promise(odb);
+	next_key = 0;
+}
+
+static void close_session(const char *name)
+{
+	op_odb_close(odb);
+	assert_int_equal(renameat(dir_fd, "samples/current", dir_fd, name), 0);
+}
+
+static struct op_odb_pending *grow(void)
+{
+	struct op_odb_pending *pending;
+
+	do
+		assert_int_equal(op_odb_add(odb, next_key++, 1), 0);
+	while (!(pending = op_odb_take_pending(odb)));
+	return pending;
+}
+
+static int setup(void **state OP_UNUSED)
+{
+	snprintf(dir_path, sizeof(dir_path), "/tmp/test_settle.XXXXXX");
+	if (!mkdtemp(dir_path))
+		return -1;
+	dir_fd = open(dir_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return mkdirat(dir_fd, "tmp", 0755) || mkdirat(dir_fd, "samples", 0755);
+}
+
+static int teardown(void **state OP_UNUSED)
+{
+	char command[80];
+
+	close(dir_fd);
+	snprintf(command, sizeof(command), "rm -rf %s", dir_path);
+	return system(command);
+}
+
+static unsigned int free_all(struct op_odb_pending *pending)
+{
+	unsigned int nr = 0;
+
+	for (struct op_odb_pending *here = pending; here; here = *op_odb_pending_next(here))
+		nr++;
+	op_odb_pending_free(pending);
+	return nr;
+}
+
+/* The file grew again while the first growth was being written, so that it stands at its path no more when that fails. */
+static void what_grew_twice_is_of_its_session(void **state OP_UNUSED)
+{
+	struct opd_settler *settler;
+	uint64_t session, next;
+
+	open_session();
+	hold(-EIO);
+	assert_int_equal(opd_settler_new(dir_fd, &settler), 0);
+	opd_settler_add(settler, grow());
+	await_held();
+	opd_settler_add(settler, grow());
+	opd_settler_add(settler, grow());
+	assert_int_equal(free_all(opd_settler_take(settler, &session)), 2);
+	close_session("samples/closed");
+	open_session();
+	let_go();
+	assert_int_equal(opd_settler_nr_failed(settler, true), 1);
+	opd_settler_add(settler, grow());
+	while (opd_settler_nr_failed(settler, true) < 2)
+		usleep(1000);
+	assert_int_equal(free_all(opd_settler_take_failed(settler, session)), 1);
+	assert_null(opd_settler_take_failed(settler, session));
+	assert_true(opd_settler_has_failed(settler));
+	assert_null(opd_settler_take(settler, &next));
+	close_session("samples/closed-too");
+	assert_int_equal(free_all(opd_settler_take_failed(settler, next)), 1);
+	assert_false(opd_settler_has_failed(settler));
+	opd_settler_free(settler);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(what_grew_twice_is_of_its_session, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
