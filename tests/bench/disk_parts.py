@@ -31,6 +31,7 @@ class Parts:
         self.files = []  # (nodes in use, path) of each sample file
         self.nodes, self.once, self.samples = 0, 0, 0
         self.kinds = collections.Counter()
+        self.apps = collections.defaultdict(lambda: [0, 0, 0])  # by application: samples, addresses, bytes with the directories that are its own
 
     def total(self):
         return sum(self.bytes.values())
@@ -44,6 +45,10 @@ def kind_of(path):
     return "anonymous" if image.startswith("{anon:") else "files"
 
 
+def app_of(path):
+    return path.split("/", 2)[2].split("/{dep}", 1)[0]
+
+
 def add_sample_file(parts, path, data, blocks):
     size, current_size = struct.unpack_from("<II", data, reader.HEADER.size)
     used, table = NODE_BYTES * (current_size - 1), 4 * size if any(data[reader.NODES_OFFSET + NODE_BYTES * size:]) else 0
@@ -52,6 +57,8 @@ def add_sample_file(parts, path, data, blocks):
     parts.bytes["room and heads"] += blocks - used - table
     first = reader.NODES_OFFSET + NODE_BYTES
     values = [value for value, in VALUE.iter_unpack(data[first:first + used])]
+    for i, number in enumerate((sum(values), len(values), blocks)):
+        parts.apps[app_of(path)][i] += number
     parts.nodes += len(values)
     parts.once += values.count(1)
     parts.samples += sum(values)
@@ -68,6 +75,8 @@ def find(session_dir):
             blocks = os.lstat(path).st_blocks * BLOCK
             if name in names:
                 parts.bytes["directories"] += blocks
+                if "/{dep}" in path:
+                    parts.apps[app_of(os.path.relpath(path, session_dir))][2] += blocks
             elif "{dep}/" in path and not name.endswith(".jo"):
                 with open(path, "rb") as stream:
                     add_sample_file(parts, os.path.relpath(path, session_dir), stream.read(), blocks)
@@ -86,7 +95,7 @@ def show(parts):
     below = ["%d of fewer than %d" % (sum(nodes < limit for nodes, _ in parts.files), limit) for limit in LIMITS]
     print("%d files: %s addresses" % (len(parts.files), ", ".join(below)))
     for nr_nodes, path in sorted(parts.files, reverse=True)[:LARGEST]:
-        print("%12d %s" % (nr_nodes, path))
+        print("%12d %s" % (nr_nodes, path.split("/", 2)[2]))
 
 
 if __name__ == "__main__":
