@@ -362,7 +362,7 @@ def check_closed(copies, box):
         path, best = biggest(box.session)
         current = os.path.join(box.session, "samples", "current")
         before, total = room(path), sum(f.total for f in reader.read_session(box.session))
-        require(best.nr_nodes > 400 and before[0] > 0 and before[1], "%s has no room for more: %s" % (path, before))
+        require(best.nr_nodes > 127 and before[0] > 0 and before[1], "%s, %d nodes: no room for more: %s" % (path, best.nr_nodes, before))
         if with_daemon:
             shutil.copytree(current, os.path.join(box.dir, "kept"), symlinks=True)
             box.start_daemon(start=False)
