@@ -71,6 +71,23 @@ uint64_t op_ring_begin(struct op_ring *ring) OP_NONNULL;
 const struct perf_event_header *op_ring_next_slow(struct op_ring *ring) OP_NONNULL;
 
 /*
+ * Fetches the lines that the reader comes to next but some: those that another CPU has just written are far away, and the hardware begins
+ * to fetch them too late (doc/ring.md, "Large records and a linked queue"). Never beyond the head: those lines are the writer's.
+ * As many as the record had that was just passed, up to OP_RING_FETCH_MOST.
+ */
+#define OP_RING_FETCH_AHEAD 2048u
+#define OP_RING_FETCH_MOST  512u
+#define OP_RING_FETCH_LINE  64u
+
+static inline void op_ring_fetch(const struct op_ring *ring, size_t nr_bytes)
+{
+	if (ring->head - ring->tail < OP_RING_FETCH_AHEAD + OP_RING_FETCH_MOST)
+		return;
+	for (size_t i = 0; i < nr_bytes && i < OP_RING_FETCH_MOST; i += OP_RING_FETCH_LINE)
+		__builtin_prefetch(ring->k_data + ((ring->tail + OP_RING_FETCH_AHEAD + i) & (ring->data_bytes - 1)));
+}
+
+/*
  * The next whole record up to the position that op_ring_begin saw, contiguous and aligned to 8; NULL when there is none. Valid
  * until the next op_ring_next or op_ring_end of the same ring. header.size is at least sizeof(header) and lies within what was
  * written. A ring whose lengths make no sense is passed over to its head, and `damaged` counts it.
@@ -89,6 +106,7 @@ static inline const struct perf_event_header *op_ring_next(struct op_ring *ring)
 	if (op_unlikely(nr_bytes < sizeof(*record) || nr_bytes % 8 || nr_bytes > available || nr_bytes > ring->data_bytes - offset))
 		return op_ring_next_slow(ring);
 	ring->tail += nr_bytes;
+	op_ring_fetch(ring, nr_bytes);
 	return record;
 }
 

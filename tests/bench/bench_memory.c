@@ -4,7 +4,7 @@
  *
  * Records of 32, 64 and 256 bytes go from a writer on one CPU to a reader on another through 256 kB, one at a time, and every word
  * of every record is read (`through`). Each record is published for itself by all of them; the room of what was read is given
- * back for every record by ck_ring, for 64 at once with the memory ring, for all that one splice took by wfcqueue; a pair is swapped when
+ * back for every record by ck_ring, for 16 kB at once with the memory ring, for all that one splice took by wfcqueue; a pair is swapped when
  * half of the ring is full. A writer that finds no room and a reader that finds nothing try again after one pause instruction, and
  * let others run after a thousand of them. memcpy takes the same records in and out of a buffer of the same size, on one
  * CPU. `write` is the writer alone, which fills the empty queue, and `read` the reader alone, which empties it, in turn on one CPU.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What a swap of a memory pair costs: usage: bench_swap [SWAPS], default 1000 for each of 21 runs of a row.
+ * What a swap of a memory pair costs: usage: bench_swap [SWAPS [SECONDS]], default 1000 for each of 21 runs of a row, and 100 seconds for
+ * all of them: on a machine with other work, where a swapping thread must wait for its CPU, a run ends with its share of the time.
  *
  * The writer rests, or writes all the time on the other CPU; it fences (OP_MRING_FENCE), or a membarrier does; the reader swaps, or lends
  * the baton to a swapping thread: on the other CPU when the writer rests, else on a third one or, where there is none, on the reader's. `reader` is what of the reader's time is spent in calls that do something
@@ -23,6 +24,7 @@
 #define RECORD_BYTES 64
 #define NR_RUNS      21
 #define FIGURE       (NR_RUNS / 10)
+#define SECONDS      100
 
 struct row {
 	const char *name;
@@ -52,7 +54,8 @@ struct figures {
 
 struct bench {
 	const struct row *row;
-	uint64_t nr_swaps;
+	uint64_t nr_swaps; /* for a run, unless run_ns are over */
+	uint64_t run_ns;
 	cpu_set_t allowed;
 	struct op_mring_pair pair;
 	struct op_mring_pair_reader reader;
@@ -149,20 +152,25 @@ static void barrier_once(struct bench *bench)
 	bench->quiet_ns += ns;
 }
 
-static void measure(struct bench *bench)
+/* How many swaps were made; at least one. */
+static uint64_t measure(struct bench *bench)
 {
 	struct op_ring *ring;
+	uint64_t end_ns = bench_now_ns() + bench->run_ns, nr = 0;
 
 	while (!(ring = op_mring_pair_read_ring(&bench->reader)))
 		sched_yield();
 	empty(ring);
-	for (uint64_t i = 0; i < bench->nr_swaps; i++)
+	do {
 		(bench->row->barrier_alone ? barrier_once : swap_once)(bench);
+	} while (++nr < bench->nr_swaps && bench_now_ns() < end_ns);
+	return nr;
 }
 
 static void run_row(struct bench *bench, const struct row *row, struct figures *figures, size_t run)
 {
 	pthread_t writer, swapper;
+	uint64_t nr;
 
 	bench->row = row;
 	bench->over = bench->writer_ready = bench->swapper_ready = 0;
@@ -176,14 +184,14 @@ static void run_row(struct bench *bench, const struct row *row, struct figures *
 		die("no thread");
 	while (!op_load_acquire(&bench->writer_ready) || (row->lends && !op_load_acquire(&bench->swapper_ready)))
 		sched_yield();
-	measure(bench);
+	nr = measure(bench);
 	op_store_relaxed(&bench->over, 1);
 	pthread_join(writer, NULL);
 	if (row->lends)
 		pthread_join(swapper, NULL);
 	figures->refused = bench->refused;
-	figures->reader[run] = (double)bench->reader_ns / (double)bench->nr_swaps;
-	figures->quiet[run] = (double)bench->quiet_ns / (double)bench->nr_swaps;
+	figures->reader[run] = (double)bench->reader_ns / (double)nr;
+	figures->quiet[run] = (double)bench->quiet_ns / (double)nr;
 	op_mring_pair_reader_close(&bench->reader);
 	op_mring_pair_destroy(&bench->pair);
 }
@@ -205,14 +213,17 @@ int main(int argc, char **argv)
 {
 	static struct figures figures[op_array_size(rows)];
 	struct bench bench = { .nr_swaps = 1000 };
+	uint64_t seconds = SECONDS;
 	double first = 0;
 
-	if (argc > 2 || (argc == 2 && op_parse_u64(argv[1], 1, UINT32_MAX, &bench.nr_swaps) < 0)) {
-		fprintf(stderr, "usage: bench_swap [SWAPS]\n");
+	if (argc > 3 || (argc > 1 && op_parse_u64(argv[1], 1, UINT32_MAX, &bench.nr_swaps) < 0) ||
+	    (argc > 2 && op_parse_u64(argv[2], 1, UINT32_MAX, &seconds) < 0)) {
+		fprintf(stderr, "usage: bench_swap [SWAPS [SECONDS]]\n");
 		return 1;
 	}
 	if (sched_getaffinity(0, sizeof(bench.allowed), &bench.allowed) < 0)
 		die("no CPUs");
+	bench.run_ns = seconds * BENCH_NS_PER_S / (NR_RUNS * op_array_size(rows));
 	bench_pin_within(&bench.allowed, 0);
 	for (size_t run = 0; run < NR_RUNS; run++)
 		for (size_t i = 0; i < op_array_size(rows); i++)

@@ -7,7 +7,7 @@
 #include "libop/ring_memory_pair.h"
 
 /* At once: a reader that gives back only at the end makes the writer of a full ring wait for all of it. */
-#define RECORDS_GIVEN_BACK 64
+#define BYTES_GIVEN_BACK (16 * 1024)
 
 /* The reader of a pair swaps when half of the ring is full, or when nothing more has come for so many looks. */
 #define LOOKS_TO_SWAP 32
@@ -132,7 +132,7 @@ static inline __attribute__((always_inline)) uint64_t drain(struct op_ring *ring
 		return 0;
 	while ((record = op_ring_next(ring))) {
 		peer_check(check, record, nr_bytes);
-		if (!(check->expect % RECORDS_GIVEN_BACK))
+		if (!(check->expect % (BYTES_GIVEN_BACK / nr_bytes)))
 			op_ring_end(ring);
 	}
 	return check->expect - from;

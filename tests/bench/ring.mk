@@ -60,7 +60,7 @@ tests_bench_bench_files_LDADD = daemon/libopd.a libop/libop.a $(SYSTEMD_LIBS)
 # Both run, also when the first misses an aim; a host that allows no events (77) has been told so.
 bench-ring: all check-programs
 	@rc=0; $(BENCH_LTTNG) tests/bench/bench_memory $(BENCH_MEMORY_FLAGS) || rc=1; echo; \
-		tests/bench/bench_swap || rc=1; echo; \
+		tests/bench/bench_swap $(BENCH_SWAP_FLAGS) || rc=1; echo; \
 		tests/bench/bench_ring $(BENCH_RING_FLAGS) || { test $$? -eq 77 || rc=1; }; exit $$rc
 
 # Needs no privileges: the CPUs are made up.

@@ -28,7 +28,8 @@
  * Memory: a store goes into the buffer of its process, and from there into memory at any later time. Stores to different
  * addresses leave the buffer in any order, but a release store (B, D, I) leaves it after all that stand before it, and a full fence
  * waits until it is empty: op_store_fence before op_load_fence, and what stands behind the latter.
- * With -DTSO stores leave in order, as on x86. Loads are done where they stand, as acquire promises. Every
+ * With -DTSO stores leave in order, as on x86; with -DSC at once, so that what goes wrong does so by the protocol alone, and is found
+ * in a small search. Loads are done where they stand, as acquire promises. Every
  * variable has one process that writes it, which keeps its own copy, so no load looks into a buffer.
  *
  * What is asserted: records come with no number missing, none twice, in order (expect), both words of a record are of one
@@ -40,7 +41,8 @@
  * NO_LOOK (the writer looks at the turn behind I instead), NO_WAIT (the reader does without H), NO_LEAVE_RELEASE (E and I may be seen before the record;
  * right under TSO; with NO_COMMIT_RELEASE for B too a record is torn), NO_WAIT_ACQUIRE (C comes before H; moved by hand), NO_TAIL (the writer does without A). With SWAPPER: NO_LEND_RELEASE and NO_GIVE_RELEASE (J and V may be
  * seen before the swap; right under TSO), NO_TAKE_ACQUIRE (the swap is loaded before O) and NO_BACK_ACQUIRE (C comes before W), both moved by
- * hand, NO_BACK (the reader goes on without a look at W), NO_CLAIM (O looks first and stores then).
+ * hand, NO_BACK (the reader goes on without a look at W), NO_CLAIM (O looks first and stores then); with each of these two one
+ * moves the turn that the other takes for its own, and a record goes into a ring that was just read.
  */
 #ifndef NR_RECORDS
 #define NR_RECORDS 5
@@ -101,6 +103,12 @@ store_buffer buffers[3];
 /* Not part of the protocol: the last record is committed and in memory; it was read. */
 bool writer_done, reader_done;
 
+#ifdef SC
+inline store(who, to, what, is_release)
+{
+	memory[to] = what
+}
+#else
 inline store(who, to, what, is_release)
 {
 	atomic {
@@ -111,6 +119,7 @@ inline store(who, to, what, is_release)
 		buffers[who].nr++
 	}
 }
+#endif
 
 inline fence(who)
 {

@@ -129,8 +129,10 @@ cases() {
 		echo fails_soon LOST -DSWAPPER -DNR_RECORDS=3 -D$broken
 		echo fails_soon LOST -DSWAPPER -DNR_RECORDS=3 -D$broken -DTSO
 	done
-	# Two have it: what they do then is not searched for.
+	# Two have it, and a record is lost by it, even where a store is seen at once.
+	echo holds -DSC -DSWAPPER -DNR_RECORDS=3
 	for broken in NO_BACK NO_CLAIM; do
+		echo fails_wide LOST -DSC -DSWAPPER -DNR_RECORDS=2 -D$broken
 		echo fails_soon HANDS -DSWAPPER -DNR_RECORDS=3 -D$broken
 		echo fails_soon HANDS -DSWAPPER -DNR_RECORDS=3 -D$broken -DTSO
 	done

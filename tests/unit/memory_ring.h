@@ -135,4 +135,33 @@ static inline void memory_ring_check(const struct perf_event_header *record, uin
 		assert_int_equal(memory_ring_word(record, i), number);
 }
 
+/* Fills a backward ring of a page with records of 64 bytes, number 7. */
+static inline void mring_box_fill_page(struct mring_box *box)
+{
+	for (size_t i = 0; i < box->ring.page_bytes / 64; i++)
+		assert_int_equal(mring_box_put(box, 7, 64), 0);
+}
+
+/* A reservation in that ring, not committed, whose bytes were written all the same. */
+static inline void mring_box_tear(struct mring_box *box, size_t nr_bytes)
+{
+	struct perf_event_header *record;
+
+	assert_int_equal(op_mring_reserve(&box->writer, nr_bytes, &record), 0);
+	memset(record, 0x08, nr_bytes);
+}
+
+/* The next record, if `newest` bytes is not 0, is number 8 of so many; then come those of mring_box_fill_page but for the oldest, which are torn. */
+static inline void mring_box_check_torn(struct mring_box *box, size_t nr_torn, size_t newest)
+{
+	size_t whole = box->ring.page_bytes - nr_torn;
+
+	assert_int_equal(op_ring_begin(&box->reader), whole + newest);
+	if (newest)
+		memory_ring_check(op_ring_next(&box->reader), 8, newest);
+	for (size_t i = 0; i < whole / 64; i++)
+		memory_ring_check(op_ring_next(&box->reader), 7, 64);
+	assert_null(op_ring_next(&box->reader));
+}
+
 #endif

@@ -225,18 +225,12 @@ static void does_not_believe_the_floor(void **state)
 {
 	struct mring_box *box = *state;
 	const uint64_t lies[] = { 8, PAGE, UINT64_C(1) << 63, (uint64_t)-PAGE - 8 };
-	struct perf_event_header *record;
 
-	for (uint64_t i = 0; i < 64; i++)
-		assert_int_equal(mring_box_put(box, 7, 64), 0);
+	mring_box_fill_page(box);
 	for (size_t i = 0; i < op_array_size(lies); i++) {
 		box->ring.shared->floor = box->writer.head + lies[i];
-		assert_int_equal(op_mring_reserve(&box->writer, 96, &record), 0);
-		memset(record, 0x08, 96);
-		assert_int_equal(op_ring_begin(&box->reader), PAGE - 96);
-		for (int k = 0; k < 62; k++)
-			memory_ring_check(op_ring_next(&box->reader), 7, 64);
-		assert_null(op_ring_next(&box->reader));
+		mring_box_tear(box, 96);
+		mring_box_check_torn(box, 96, 0);
 		op_mring_abandon(&box->writer);
 	}
 	assert_int_equal(box->reader.damaged, 0);

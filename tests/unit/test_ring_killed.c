@@ -191,105 +191,30 @@ static long die_once(const void *arg, long nr_steps)
 	return made;
 }
 
-static void die_everywhere(const struct work *work)
+static void die_everywhere(void **state)
 {
-	stepped_everywhere(die_once, work);
+	stepped_everywhere(die_once, *state);
 }
 
-static void dies_in_a_ring_with_room(void **state)
-{
-	(void)state;
-	die_everywhere(&(struct work){ .full = false });
-}
-
-static void dies_after_a_swap(void **state)
-{
-	(void)state;
-	die_everywhere(&(struct work){ .swapped = true });
-}
-
-static void dies_after_a_swap_with_a_fence(void **state)
-{
-	(void)state;
-	die_everywhere(&(struct work){ .swapped = true, .flags = OP_MRING_FENCE });
-}
-
-static void dies_while_it_tells_a_loss(void **state)
-{
-	(void)state;
-	die_everywhere(&(struct work){ .full = true });
-}
-
-static void dies_while_it_tells_a_loss_after_a_swap(void **state)
-{
-	(void)state;
-	die_everywhere(&(struct work){ .full = true, .swapped = true });
-}
-
-static void dies_in_a_page(void **state)
-{
-	(void)state;
-	die_everywhere(&(struct work){ .full = true, .in_page = true });
-}
-
-static void dies_while_it_drops(void **state)
-{
-	(void)state;
-	die_everywhere(&(struct work){ .full = true, .too_much = true });
-}
-
-static void dies_while_it_overwrites(void **state)
-{
-	(void)state;
-	die_everywhere(&(struct work){ .full = true, .flags = OP_MRING_OVERWRITE });
-}
-
-static void dies_while_it_overwrites_in_a_page(void **state)
-{
-	(void)state;
-	die_everywhere(&(struct work){ .full = true, .in_page = true, .flags = OP_MRING_OVERWRITE });
-}
-
-static void dies_with_the_baton_lent(void **state)
-{
-	(void)state;
-	die_everywhere(&(struct work){ .lent = true });
-}
-
-static void dies_with_the_baton_lent_and_a_fence(void **state)
-{
-	(void)state;
-	die_everywhere(&(struct work){ .lent = true, .flags = OP_MRING_FENCE });
-}
-
-static void dies_while_it_overwrites_with_the_baton_lent(void **state)
-{
-	(void)state;
-	die_everywhere(&(struct work){ .full = true, .lent = true, .flags = OP_MRING_OVERWRITE });
-}
-
-static void dies_before_the_baton_is_recalled(void **state)
-{
-	(void)state;
-	die_everywhere(&(struct work){ .recalled = true });
-}
+/* A death at every step of this work. */
+#define DIES(called, ...) { .name = #called, .test_func = die_everywhere, .initial_state = &(struct work){ __VA_ARGS__ } }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(dies_in_a_ring_with_room),
-		cmocka_unit_test(dies_after_a_swap),
-		cmocka_unit_test(dies_after_a_swap_with_a_fence),
-		cmocka_unit_test(dies_while_it_tells_a_loss),
-		cmocka_unit_test(dies_while_it_tells_a_loss_after_a_swap),
-		cmocka_unit_test(dies_in_a_page),
-		cmocka_unit_test(dies_while_it_drops),
-		cmocka_unit_test(dies_while_it_overwrites),
-		cmocka_unit_test(dies_while_it_overwrites_in_a_page),
-		cmocka_unit_test(dies_with_the_baton_lent),
-		cmocka_unit_test(dies_with_the_baton_lent_and_a_fence),
-		cmocka_unit_test(dies_while_it_overwrites_with_the_baton_lent),
-		cmocka_unit_test(dies_before_the_baton_is_recalled),
+		DIES(dies_in_a_ring_with_room, .full = false),
+		DIES(dies_after_a_swap, .swapped = true),
+		DIES(dies_after_a_swap_with_a_fence, .swapped = true, .flags = OP_MRING_FENCE),
+		DIES(dies_while_it_tells_a_loss, .full = true),
+		DIES(dies_while_it_tells_a_loss_after_a_swap, .full = true, .swapped = true),
+		DIES(dies_in_a_page, .full = true, .in_page = true),
+		DIES(dies_while_it_drops, .full = true, .too_much = true),
+		DIES(dies_while_it_overwrites, .full = true, .flags = OP_MRING_OVERWRITE),
+		DIES(dies_while_it_overwrites_in_a_page, .full = true, .in_page = true, .flags = OP_MRING_OVERWRITE),
+		DIES(dies_with_the_baton_lent, .lent = true),
+		DIES(dies_with_the_baton_lent_and_a_fence, .lent = true, .flags = OP_MRING_FENCE),
+		DIES(dies_while_it_overwrites_with_the_baton_lent, .full = true, .lent = true, .flags = OP_MRING_OVERWRITE),
+		DIES(dies_before_the_baton_is_recalled, .recalled = true),
 	};
 
 	return cmocka_run_group_tests_name("ring_killed", tests, NULL, NULL);

@@ -141,12 +141,21 @@ static void go_on(struct box *box, const struct work *work, const struct seen *b
 		assert_true(after.records[0].flags & PERF_AUX_FLAG_TRUNCATED);
 }
 
-static pid_t open_and_fork(struct box *box, const struct work *work, void (*child)(void *))
+/* Runs `child` for that many instructions and kills it, in a box that is open until close_box. What stepped_run gives; -1: may not trace. */
+static long open_and_kill(struct box *box, const struct work *work, void (*child)(void *), long nr_steps)
 {
+	long made = -1;
+	pid_t pid;
+
 	mring_box_open(&box->data, BYTES, BYTES, work->flags);
 	assert_int_equal(op_aux_map(&box->data.ring, &box->aux), 0);
 	write_before(box, work);
-	return stepped_fork(child, box);
+	pid = stepped_fork(child, box);
+	if (pid >= 0) {
+		made = stepped_run(pid, nr_steps);
+		stepped_kill(pid);
+	}
+	return made;
 }
 
 static void close_box(struct box *box)
@@ -159,15 +168,11 @@ static long die_once(const void *arg, long nr_steps)
 {
 	const struct work *work = arg;
 	uint64_t written = (uint64_t)work->nr_before * TRANSACTION;
-	struct box box;
 	struct seen seen;
-	long made = -1;
-	pid_t pid;
+	struct box box;
+	long made = open_and_kill(&box, work, write_one, nr_steps);
 
-	pid = open_and_fork(&box, work, write_one);
-	if (pid >= 0) {
-		made = stepped_run(pid, nr_steps);
-		stepped_kill(pid);
+	if (made >= 0) {
 		op_mring_writer_died(&box.data.ring);
 		seen = look(&box);
 		assert_in_range(seen.nr, work->nr_before, work->nr_before + 1);
@@ -211,13 +216,9 @@ static long die_reading_once(const void *arg, long nr_steps)
 	struct op_aux_writer aux;
 	struct seen seen;
 	struct box box;
-	long made = -1;
-	pid_t pid;
+	long made = open_and_kill(&box, work, read_one, nr_steps);
 
-	pid = open_and_fork(&box, work, read_one);
-	if (pid >= 0) {
-		made = stepped_run(pid, nr_steps);
-		stepped_kill(pid);
+	if (made >= 0) {
 		op_aux_writer_open(&box.aux, &aux);
 		if (box.data.ring.shared->aux_state == OP_AUX_COPYING) {
 			nr_died_in_a_copy++;

@@ -358,16 +358,10 @@ static void overwrites_within_pages(void **state)
 static void stops_at_what_a_reservation_tore(void **state)
 {
 	struct mring_box *box = *state;
-	struct perf_event_header *record;
 
-	for (int i = 0; i < 64; i++)
-		assert_int_equal(mring_box_put(box, 7, 64), 0);
-	assert_int_equal(op_mring_reserve(&box->writer, 96, &record), 0);
-	memset(record, 0x08, 96);
-	op_ring_begin(&box->reader);
-	for (int i = 0; i < 62; i++)
-		memory_ring_check(op_ring_next(&box->reader), 7, 64);
-	assert_null(op_ring_next(&box->reader));
+	mring_box_fill_page(box);
+	mring_box_tear(box, 96);
+	mring_box_check_torn(box, 96, 0);
 	op_ring_end(&box->reader);
 }
 
@@ -380,24 +374,15 @@ static void remembers_what_a_reservation_given_up_tore(void **state)
 	struct mring_box *box = *state;
 	struct perf_event_header *record;
 
-	for (int i = 0; i < 64; i++)
-		assert_int_equal(mring_box_put(box, 7, 64), 0);
-	assert_int_equal(op_mring_reserve(&box->writer, 200, &record), 0);
-	memset(record, 0x08, 200);
+	mring_box_fill_page(box);
+	mring_box_tear(box, 200);
 	op_mring_abandon(&box->writer);
 	assert_int_equal(op_mring_reserve(&box->writer, 16, &record), 0);
-	assert_int_equal(op_ring_begin(&box->reader), PAGE - 200);
-	for (int i = 0; i < 60; i++)
-		memory_ring_check(op_ring_next(&box->reader), 7, 64);
-	assert_null(op_ring_next(&box->reader));
+	mring_box_check_torn(box, 200, 0);
 	assert_int_equal(op_ring_overwritten(&box->reader), 4 * 64);
 	op_mring_abandon(&box->writer);
 	assert_int_equal(mring_box_put(box, 8, 16), 0);
-	assert_int_equal(op_ring_begin(&box->reader), PAGE - 200 + 16);
-	memory_ring_check(op_ring_next(&box->reader), 8, 16);
-	for (int i = 0; i < 60; i++)
-		memory_ring_check(op_ring_next(&box->reader), 7, 64);
-	assert_null(op_ring_next(&box->reader));
+	mring_box_check_torn(box, 200, 16);
 	op_ring_end(&box->reader);
 	assert_int_equal(box->reader.damaged, 0);
 }
