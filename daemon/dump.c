@@ -284,6 +284,8 @@ int opd_write_out_end(struct opd_write_out *out, int err, const char **ret_faile
 		*ret_failed = "the session";
 		err = write_rest(out);
 	}
+	if (!err && out->closing && out->current_fd >= 0)
+		op_session_compact(out->current_fd);
 	if (!err)
 		err = write_whole(out);
 	out->dropped |= !table_err && may_have_dropped(err);

@@ -186,6 +186,8 @@ static void recover_closed(struct recovery *recovery, const char *session)
 		recover_session(recovery, session);
 		err = correct_ledger(recovery->session_fd, session, fd);
 		if (!err)
+			op_session_compact(fd);
+		if (!err)
 			err = op_sys_syncfs(fd);
 		if (err)
 			fail(session, err);

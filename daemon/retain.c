@@ -45,6 +45,7 @@ static void read_ledger(int session_fd, const char *path, struct opd_retained *s
 
 	if (fd < 0)
 		return;
+	session->is_whole = faccessat(fd, OP_SESSION_CLOSING, F_OK, AT_SYMLINK_NOFOLLOW) < 0;
 	if (!op_session_ledger_read(fd, &ledger, NULL)) {
 		session->may_go = ledger.ended == OP_SESSION_rotated && op_session_is_time_name(session->name);
 		session->end_ns = ledger.end_ns;
@@ -67,7 +68,7 @@ static int look_at(const char *name, void *arg)
 		return -ENOMEM;
 	look->sessions = sessions;
 	session = &sessions[look->nr_sessions++];
-	if (known && known->may_go) {
+	if (known && known->may_go && known->is_whole) {
 		*session = *known;
 		return 0;
 	}

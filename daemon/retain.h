@@ -28,13 +28,14 @@ struct opd_retained {
 	bool may_go;
 	uint64_t end_ns; /* 0: unknown */
 	uint64_t disk_bytes;
+	bool is_whole; /* and no smaller later */
 };
 
 struct opd_retention {
 	uint64_t due_ns; /* op_now_ns(); 0: at once */
 	uint64_t taken_bytes; /* by the current session, by its own account, when the thread was started last */
 	uint64_t nr_begun;    /* sessions, then */
-	/* the thread's while it runs; a session that is closed does not change, so it is weighed once */
+	/* the thread's while it runs; a session that is closed and whole does not change, so it is weighed once */
 	struct opd_retained *sessions;
 	size_t nr_sessions;
 	uint64_t current_bytes;

@@ -71,13 +71,14 @@ static int write_at(int fd, const char *bytes, size_t nr_bytes, off_t offset)
 }
 
 /* A hole gets its blocks by what is read from it. */
-static int write_again(int fd, off_t nr_bytes)
+static int write_again(int fd, off_t offset, off_t nr_bytes)
 {
 	char block[65536];
+	off_t end = offset + nr_bytes;
 	int err = 0;
 
-	for (off_t at = 0; !err && at < nr_bytes; at += (off_t)sizeof(block)) {
-		size_t wanted = op_min_u64(sizeof(block), (uint64_t)(nr_bytes - at)), nr_read = 0;
+	for (off_t at = offset; !err && at < end; at += (off_t)sizeof(block)) {
+		size_t wanted = op_min_u64(sizeof(block), (uint64_t)(end - at)), nr_read = 0;
 
 		err = op_file_read_at(fd, block, wanted, at, &nr_read);
 		memset(block + nr_read, 0, sizeof(block) - nr_read);
@@ -87,11 +88,11 @@ static int write_again(int fd, off_t nr_bytes)
 	return err;
 }
 
-int op_file_allocate(int fd, off_t nr_bytes)
+int op_file_allocate(int fd, off_t offset, off_t nr_bytes)
 {
-	int err = op_sys_fallocate(fd, 0, 0, nr_bytes);
+	int err = op_sys_fallocate(fd, 0, offset, nr_bytes);
 
-	return err == -EOPNOTSUPP || err == -ENOSYS ? write_again(fd, nr_bytes) : err;
+	return err == -EOPNOTSUPP || err == -ENOSYS ? write_again(fd, offset, nr_bytes) : err;
 }
 
 int op_file_read(int dir_fd, const char *path, size_t max_bytes, char **ret_text)

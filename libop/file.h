@@ -19,10 +19,10 @@ int op_file_read(int dir_fd, const char *path, size_t max_bytes, char **ret_text
 int op_file_read_at(int fd, void *bytes, size_t nr_bytes, off_t offset, size_t *ret_nr_read) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Gives a file its blocks up to nr_bytes, which becomes its length when it is shorter; what is in it stays. Where the file system cannot do that by itself all of it is
- * written, so nobody else may write to it meanwhile. 0, or -ENOSPC, another -errno, and the length may be anything between.
+ * Gives nr_bytes of a file from `offset` on their blocks; their end becomes its length when it is shorter, and what is in it stays. Where the file system cannot do that by itself they
+ * are written, so nobody else may write to them meanwhile. 0, or -ENOSPC, another -errno, and the length may be anything between.
  */
-int op_file_allocate(int fd, off_t nr_bytes) OP_MUST_CHECK;
+int op_file_allocate(int fd, off_t offset, off_t nr_bytes) OP_MUST_CHECK;
 
 /*
  * Writes the text to `name` below dir_fd: to a temporary file beside it, synced, then renamed; the directory is synced too.

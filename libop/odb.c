@@ -11,7 +11,7 @@
 #include "libop/odb_file.h"
 #include "libop/sys.h"
 
-#define QUICK_SIZE 2048u	   /* nodes, in 40 kB */
+#define QUICK_SIZE 2048u      /* nodes, in 40 kB */
 #define RETRY_NS   100000000u /* a file that could not be replaced is tried again after 100 ms */
 
 struct op_odb {
@@ -23,22 +23,17 @@ struct op_odb {
 	struct op_odb_space *space; /* the caller's; NULL: no limit */
 	int error;         /* of the last attempt to replace the file */
 	uint64_t retry_ns; /* when the next is made */
-	bool promised; /* what is in it is on the disk, or will be: see op_odb_promise */
+	bool promised;     /* what is in it is on the disk, or will be: see op_odb_promise */
 	int dir_fd;
 	char *tmp_path;
 	struct op_odb_pending *pending; /* files that took the place of others, not on the disk yet */
 	char path[];
 };
 
-static uint64_t disk_bytes(uint32_t size)
-{
-	return (op_odb_file_bytes(size) + OP_ODB_BLOCK_BYTES - 1) / OP_ODB_BLOCK_BYTES * OP_ODB_BLOCK_BYTES;
-}
-
 static int create(struct op_odb *odb, const struct op_odb_header *header)
 {
 	uint32_t nr_dirs = 0;
-	int err = op_odb_make_file(odb->dir_fd, odb->tmp_path, OP_ODB_INITIAL_SIZE, &odb->map);
+	int err = op_odb_make_file(odb->dir_fd, odb->tmp_path, OP_ODB_INITIAL_SIZE, 1, &odb->map);
 
 	if (err)
 		return err;
@@ -48,7 +43,7 @@ static int create(struct op_odb *odb, const struct op_odb_header *header)
 		op_file_unlink_below(odb->dir_fd, odb->tmp_path);
 	else
 		err = op_odb_publish(odb->dir_fd, odb->tmp_path, odb->path, &nr_dirs);
-	odb->made_bytes = disk_bytes(OP_ODB_INITIAL_SIZE) + nr_dirs * (uint64_t)OP_ODB_BLOCK_BYTES;
+	odb->made_bytes = odb->map.disk_bytes + nr_dirs * (uint64_t)OP_ODB_BLOCK_BYTES;
 	if (err) {
 		op_odb_unmap(&odb->map);
 		odb->map.header = NULL;
@@ -198,7 +193,7 @@ static int replace(struct op_odb *odb, uint32_t size)
 {
 	uint32_t nr_nodes = (uint32_t)op_min_u64(odb->map.descr->current_size, odb->map.size);
 	struct op_odb_map other;
-	int err = op_odb_make_file(odb->dir_fd, odb->tmp_path, size, &other);
+	int err = op_odb_make_file(odb->dir_fd, odb->tmp_path, size, nr_nodes, &other);
 
 	if (err)
 		return err;
@@ -213,28 +208,45 @@ static int replace(struct op_odb *odb, uint32_t size)
 	return err;
 }
 
-static bool has_room(const struct op_odb_space *space, uint64_t nr_bytes)
+/* Blocks for the node, or a larger file. Where somebody else's stands in the place of this one it is replaced, as when it is full. */
+static int extend(struct op_odb *odb, uint32_t index)
 {
-	return !space || !space->max_bytes || space->taken_bytes + space->kept_bytes + nr_bytes <= space->max_bytes;
+	int err;
+
+	if (index >= odb->map.size)
+		return replace(odb, larger_size(odb->map.size));
+	err = op_odb_back_nodes(odb->dir_fd, odb->path, &odb->map, index + 1);
+	return err == -ESTALE || err == -ENOENT ? replace(odb, odb->map.size) : err;
+}
+
+/* Whether the files that share the space may have what extend() would take. */
+static bool may_extend(const struct op_odb *odb, uint32_t index)
+{
+	const struct op_odb_space *space = odb->space;
+	uint32_t size = index < odb->map.size ? odb->map.size : larger_size(odb->map.size);
+	uint64_t more = op_odb_disk_bytes(size, index + 1) - op_min_u64(odb->map.disk_bytes, op_odb_disk_bytes(size, index + 1));
+
+	return !space || !space->max_bytes || space->taken_bytes + space->kept_bytes + more <= space->max_bytes;
 }
 
 /* On a full disk not with every sample. */
-static int grow(struct op_odb *odb)
+static int make_room(struct op_odb *odb, uint32_t index)
 {
-	uint64_t more;
+	uint64_t before = odb->map.disk_bytes;
 
-	if (odb->map.size >= OP_ODB_SIZE_MAX)
+	if (index > odb->map.size)
+		return -EBADMSG;
+	if (index >= OP_ODB_SIZE_MAX)
 		return -EFBIG;
-	more = disk_bytes(larger_size(odb->map.size)) - disk_bytes(odb->map.size);
-	if (!has_room(odb->space, more))
+	if (!may_extend(odb, index))
 		return -EMLINK;
 	if (odb->error && op_now_ns() < odb->retry_ns)
 		return odb->error;
-	odb->error = replace(odb, larger_size(odb->map.size));
+	odb->error = extend(odb, index);
 	if (odb->error)
 		odb->retry_ns = op_now_ns() + RETRY_NS;
 	else if (odb->space)
-		odb->space->taken_bytes += more;
+		odb->space->taken_bytes += odb->map.disk_bytes - before;
 	return odb->error;
 }
 
@@ -262,25 +274,19 @@ bool op_odb_has(const struct op_odb *odb, uint64_t key)
 	return find(odb, key);
 }
 
-/* Whether a node can be there; what is in the descriptor may be somebody else's. */
-static bool is_index(const struct op_odb *odb, uint32_t index)
-{
-	return index && index < odb->map.size;
-}
-
 static int insert(struct op_odb *odb, uint64_t key, uint32_t count)
 {
-	uint32_t index;
+	uint32_t index = odb->map.descr->current_size;
 
-	if (odb->map.descr->current_size == odb->map.size) {
-		int err = grow(odb);
+	/* What is in the descriptor may be somebody else's. */
+	if (op_unlikely(!index))
+		return -EBADMSG;
+	if (op_unlikely(index >= odb->map.nr_backed)) {
+		int err = make_room(odb, index);
 
 		if (err)
 			return err;
 	}
-	index = odb->map.descr->current_size;
-	if (op_unlikely(!is_index(odb, index)))
-		return -EBADMSG;
 	if (op_unlikely(op_odb_needs_filler(key, index))) {
 		int err = insert(odb, odb->map.nodes[index - 1].key, 0);
 

@@ -203,6 +203,12 @@ void op_odb_let_go(const struct op_odb *odb) OP_NONNULL;
 /* Unmaps and closes; NULL is allowed. What was added is in the page cache, not necessarily on the disk. */
 void op_odb_close(struct op_odb *odb);
 
+/*
+ * For a file that nobody counts in, or has mapped to write, any more: gives the blocks back that no node in use lies in. Its hash table has empty buckets only then, where it had
+ * blocks of its own; readers do not need it, and op_odb_open makes it anew. 0; -EBADMSG, -EUCLEAN when it is no whole sample file; -EOPNOTSUPP where the file system cannot.
+ */
+int op_odb_compact(int dir_fd, const char *path) OP_NONNULL OP_MUST_CHECK;
+
 /* ---- after an unclean stop, before anything is counted ---- */
 
 /* A directory that may have got another name since: files that were replaced below `from` may be below one of `to`. */

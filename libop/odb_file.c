@@ -11,6 +11,7 @@
 
 #define FILE_MODE 0644
 #define TMP_FLAGS (O_RDWR | O_CREAT | O_TRUNC)
+#define AHEAD     8 /* one node in so many has its block before it is needed */
 
 /* ---- one file ---- */
 
@@ -57,26 +58,107 @@ int op_odb_map_error(const struct op_odb_map *map)
 	return op_unlikely(op_guard_nr_broken()) && op_guard_is_broken(map->guard) ? -EIO : 0;
 }
 
-static int fill(int fd, uint32_t size, struct op_odb_map *ret_map)
+/* ---- blocks: whole pages, since the kernel asks for all of a page that is written to ---- */
+
+/* Where a node begins; the hash table does where one more node would. */
+static uint64_t node_offset(uint32_t index)
 {
-	int err = op_file_allocate(fd, (off_t)op_odb_file_bytes(size));
+	return OP_ODB_NODES_OFFSET + (uint64_t)index * sizeof(struct op_odb_node);
+}
+
+static uint64_t round_up(uint64_t bytes, uint64_t page_bytes)
+{
+	return (bytes + page_bytes - 1) / page_bytes * page_bytes;
+}
+
+/* Up to where a file with so many nodes has blocks, when that is not the whole file. */
+static uint64_t backed_bytes(uint32_t nr_nodes, uint64_t page_bytes)
+{
+	uint64_t wanted = (uint64_t)nr_nodes + nr_nodes / AHEAD + 1;
+
+	return round_up(OP_ODB_NODES_OFFSET + wanted * sizeof(struct op_odb_node), page_bytes);
+}
+
+/* The hash table's first page, which may be the last one of the nodes. */
+static uint64_t hash_page(uint32_t size, uint64_t page_bytes)
+{
+	return node_offset(size) / page_bytes * page_bytes;
+}
+
+uint64_t op_odb_disk_bytes(uint32_t size, uint32_t nr_nodes)
+{
+	uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE), hash = hash_page(size, page_bytes);
+
+	return op_min_u64(backed_bytes(nr_nodes, page_bytes), hash) + round_up(op_odb_file_bytes(size), page_bytes) - hash;
+}
+
+/* From an offset on, up to which there are blocks. */
+static int back_nodes(int fd, uint32_t size, uint64_t offset, uint32_t nr_nodes, struct op_odb_map *map)
+{
+	uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE), end = backed_bytes(nr_nodes, page_bytes);
+	bool all = end >= hash_page(size, page_bytes);
+	int err;
+
+	if (all)
+		end = op_odb_file_bytes(size);
+	err = op_file_allocate(fd, (off_t)offset, (off_t)(end - offset));
+	if (err)
+		return err;
+	map->nr_backed = all ? size : (uint32_t)((end - OP_ODB_NODES_OFFSET) / sizeof(struct op_odb_node));
+	map->disk_bytes = op_odb_disk_bytes(size, nr_nodes);
+	return 0;
+}
+
+static int back_hash(int fd, uint32_t size)
+{
+	uint64_t begin = hash_page(size, (uint64_t)sysconf(_SC_PAGESIZE));
+
+	return op_file_allocate(fd, (off_t)begin, (off_t)(op_odb_file_bytes(size) - begin));
+}
+
+/* The hash table behind them gives the file its length. */
+static int back(int fd, uint32_t size, uint32_t nr_nodes, struct op_odb_map *map)
+{
+	int err = back_nodes(fd, size, 0, nr_nodes, map);
+
+	return err || map->nr_backed == size ? err : back_hash(fd, size);
+}
+
+int op_odb_back_nodes(int dir_fd, const char *path, struct op_odb_map *map, uint32_t nr_nodes)
+{
+	struct stat st;
+	int fd = op_odb_open_regular(dir_fd, path, O_RDWR, &st), err;
+
+	if (fd < 0)
+		return fd;
+	err = st.st_ino == map->inode ? back_nodes(fd, map->size, node_offset(map->nr_backed), nr_nodes, map) : -ESTALE;
+	close(fd);
+	return err;
+}
+
+static int fill(int fd, uint32_t size, uint32_t nr_nodes, struct op_odb_map *ret_map)
+{
+	struct op_odb_map backed = { 0 };
+	int err = back(fd, size, nr_nodes, &backed);
 
 	if (!err)
 		err = op_odb_map_file(fd, size, ret_map);
 	if (err)
 		return err;
+	ret_map->nr_backed = backed.nr_backed;
+	ret_map->disk_bytes = backed.disk_bytes;
 	ret_map->descr->size = size;
 	ret_map->descr->current_size = 1;
 	return 0;
 }
 
-int op_odb_make_file(int dir_fd, const char *tmp_path, uint32_t size, struct op_odb_map *ret_map)
+int op_odb_make_file(int dir_fd, const char *tmp_path, uint32_t size, uint32_t nr_nodes, struct op_odb_map *ret_map)
 {
 	int fd = op_file_open_below(dir_fd, tmp_path, TMP_FLAGS, FILE_MODE), err;
 
 	if (fd < 0)
 		return fd;
-	err = fill(fd, size, ret_map);
+	err = fill(fd, size, nr_nodes, ret_map);
 	close(fd);
 	if (err)
 		op_file_unlink_below(dir_fd, tmp_path);
@@ -146,17 +228,42 @@ static bool hash_is_sound(const struct op_odb_map *map)
 	return reached == nr_nodes;
 }
 
-/* What was written of nodes that were not published when the last writer ended. */
-static uint32_t drop_unpublished(const struct op_odb_map *map)
+/* The nodes from `index` on that lie in data as a whole; false when none do. Where the file system does not know, data is everywhere. */
+static bool find_data(int fd, uint32_t size, uint32_t index, uint32_t *ret_begin, uint32_t *ret_end)
+{
+	off_t begin = op_sys_lseek(fd, (off_t)node_offset(index), SEEK_DATA), end;
+
+	if (begin == -ENXIO || begin >= (off_t)node_offset(size))
+		return false;
+	if (begin < 0)
+		begin = (off_t)node_offset(index);
+	end = op_sys_lseek(fd, begin, SEEK_HOLE);
+	*ret_begin = index + (uint32_t)(((uint64_t)begin - node_offset(index) + sizeof(struct op_odb_node) - 1) /
+					sizeof(struct op_odb_node));
+	*ret_end = end < 0 ? size : (uint32_t)op_min_u64(size, ((uint64_t)end - OP_ODB_NODES_OFFSET) / sizeof(struct op_odb_node));
+	return true;
+}
+
+static uint32_t drop_nodes(const struct op_odb_map *map, uint32_t begin, uint32_t end)
 {
 	uint32_t nr_dropped = 0;
 
-	for (uint32_t i = map->descr->current_size; i < map->size; i++) {
+	for (uint32_t i = begin; i < end; i++) {
 		if (!map->nodes[i].key && !map->nodes[i].value)
 			continue;
 		map->nodes[i] = (struct op_odb_node){ 0 };
 		nr_dropped++;
 	}
+	return nr_dropped;
+}
+
+/* What was written of nodes that were not published when the last writer ended. Holes have none, and to look into one may cost a page. */
+static uint32_t drop_unpublished(int fd, const struct op_odb_map *map)
+{
+	uint32_t nr_dropped = 0, begin = 0, end;
+
+	for (uint32_t i = map->descr->current_size; i < map->size && find_data(fd, map->size, i, &begin, &end); i = end + 1)
+		nr_dropped += drop_nodes(map, begin, end);
 	return nr_dropped;
 }
 
@@ -177,15 +284,14 @@ static void make_hash_sound(const struct op_odb_map *map)
 	op_odb_link_nodes(map);
 }
 
-int op_odb_map_sound(int fd, const struct stat *st, struct op_odb_map *ret_map, uint32_t *ret_dropped)
+/* -EUCLEAN where the length is not what the descriptor says. */
+static int read_descr(int fd, const struct stat *st, struct op_odb_descr *ret_descr)
 {
 	struct {
 		struct op_odb_header header;
 		struct op_odb_descr descr;
 	} head;
 	ssize_t nr = op_sys_pread(fd, &head, sizeof(head), 0);
-	struct op_odb_map map;
-	uint32_t dropped;
 	int err;
 
 	if (nr < 0)
@@ -193,19 +299,59 @@ int op_odb_map_sound(int fd, const struct stat *st, struct op_odb_map *ret_map, 
 	err = nr < (ssize_t)sizeof(head) ? -EBADMSG : op_odb_check_head(&head.header, &head.descr);
 	if (!err && st->st_size != (off_t)op_odb_file_bytes(head.descr.size))
 		err = -EUCLEAN;
+	if (!err)
+		*ret_descr = head.descr;
+	return err;
+}
+
+static int give_back(int fd, const struct op_odb_descr *descr)
+{
+	uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE), begin = node_offset(descr->current_size);
+	uint64_t end = round_up(op_odb_file_bytes(descr->size), page_bytes);
+
+	/* The hash table goes as a whole, or not at all. */
+	if (round_up(begin, page_bytes) >= end)
+		return 0;
+	return op_sys_fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)begin, (off_t)(end - begin));
+}
+
+int op_odb_compact(int dir_fd, const char *path)
+{
+	struct op_odb_descr descr;
+	struct stat st;
+	int fd = op_odb_open_regular(dir_fd, path, O_RDWR, &st), err;
+
+	if (fd < 0)
+		return fd;
+	err = read_descr(fd, &st, &descr);
+	if (!err)
+		err = give_back(fd, &descr);
+	close(fd);
+	return err;
+}
+
+int op_odb_map_sound(int fd, const struct stat *st, struct op_odb_map *ret_map, uint32_t *ret_dropped)
+{
+	struct op_odb_descr descr = { 0 };
+	struct op_odb_map map, backed = { 0 };
+	uint32_t dropped;
+	int err = read_descr(fd, st, &descr);
+
 	/* Blocks that a sparse copy left out would be SIGBUS on a full disk. */
 	if (!err)
-		err = op_file_allocate(fd, st->st_size);
+		err = back(fd, descr.size, descr.current_size, &backed);
 	if (!err)
-		err = op_odb_map_file(fd, head.descr.size, &map);
+		err = op_odb_map_file(fd, descr.size, &map);
 	if (err)
 		return err;
+	map.nr_backed = backed.nr_backed;
+	map.disk_bytes = backed.disk_bytes;
 	if (has_torn_nodes(&map)) {
 		err = op_odb_map_error(&map);
 		op_odb_unmap(&map);
 		return err ? err : -EUCLEAN;
 	}
-	dropped = drop_unpublished(&map);
+	dropped = drop_unpublished(fd, &map);
 	make_hash_sound(&map);
 	err = op_odb_map_error(&map);
 	if (err) {

@@ -20,8 +20,8 @@
 #include "libop/odb.h"
 
 #define OP_ODB_SIZE_MAX (1u << 27) /* nodes; 2.7 GB in one file: an image has no more addresses than that */
-#define OP_ODB_OLD "old"
-#define OP_ODB_FOR "for"
+#define OP_ODB_OLD      "old"
+#define OP_ODB_FOR      "for"
 
 /* A file that is mapped. Its descriptor is closed, so open sample files cost no descriptors. */
 struct op_odb_map {
@@ -29,13 +29,15 @@ struct op_odb_map {
 	struct op_odb_descr *descr;
 	struct op_odb_node *nodes;
 	uint32_t *hash;
-	uint32_t size; /* as in the descriptor, which is a page away */
+	uint32_t size;      /* as in the descriptor, which is a page away */
+	uint32_t nr_backed; /* nodes from 0 on that have blocks: no others are written to */
+	uint64_t disk_bytes; /* in these blocks */
 	size_t nr_bytes;
 	uint64_t inode;
 	struct op_guard *guard; /* of the mapping */
 };
 
-/* Maps a file that is `size` nodes long, to read and to write. 0 or -errno. */
+/* Maps a file that is `size` nodes long, to read and to write; which nodes have blocks is the caller's to know. 0 or -errno. */
 int op_odb_map_file(int fd, uint32_t size, struct op_odb_map *ret_map) OP_NONNULL OP_MUST_CHECK;
 
 /* 0, or -EIO when what was in the map, or was written to it, may be gone (guard.h). */
@@ -45,10 +47,17 @@ int op_odb_map_error(const struct op_odb_map *map) OP_NONNULL OP_MUST_CHECK;
 void op_odb_unmap(const struct op_odb_map *map) OP_NONNULL;
 
 /*
- * Makes tmp_path below dir_fd with room for `size` nodes: blocks allocated, mapped, zero but for the descriptor, which says that there
- * are none. What is written to the map later cannot fail. 0, or -errno and nothing is left.
+ * Makes tmp_path below dir_fd with room for `size` nodes, mapped, zero but for the descriptor, which says that there are none. Blocks are allocated for nr_nodes of them,
+ * node 0 is one, for some more, and for the hash table: what is written there later cannot fail. The rest is a hole. 0, or -errno and nothing is left.
  */
-int op_odb_make_file(int dir_fd, const char *tmp_path, uint32_t size, struct op_odb_map *ret_map) OP_NONNULL OP_MUST_CHECK;
+int op_odb_make_file(int dir_fd, const char *tmp_path, uint32_t size, uint32_t nr_nodes,
+		     struct op_odb_map *ret_map) OP_NONNULL OP_MUST_CHECK;
+
+/* What a file of that size takes of the disk when it has room for nr_nodes. */
+uint64_t op_odb_disk_bytes(uint32_t size, uint32_t nr_nodes);
+
+/* Allocates blocks for nr_nodes and some more of the file that is mapped and stands at `path`. 0; -ESTALE when another file does; another -errno. */
+int op_odb_back_nodes(int dir_fd, const char *path, struct op_odb_map *map, uint32_t nr_nodes) OP_NONNULL OP_MUST_CHECK;
 
 /* Puts the hash chains together anew from the nodes in use; the hash table is zero. */
 void op_odb_link_nodes(const struct op_odb_map *map) OP_NONNULL;
@@ -108,7 +117,7 @@ static_assert((OP_ODB_NODES_OFFSET + 25 * sizeof(struct op_odb_node) + 8) % 512 
 int op_odb_check_head(const struct op_odb_header *header, const struct op_odb_descr *descr) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Maps a file that is there, with its blocks allocated: what was written of nodes that were not published is removed and counted, the hash
+ * Maps a file that is there, with blocks allocated as op_odb_make_file does for the nodes in use: what was written of nodes that were not published is removed and counted, the hash
  * is made anew where it is not sound. 0; -EUCLEAN when it has to be repaired first: its length is wrong or nodes are torn; -EBADMSG when its head
  * is none; another -errno.
  */

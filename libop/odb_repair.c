@@ -86,7 +86,7 @@ static int write_whole(int dir_fd, const char *path, const char *tmp_path, const
 
 	while (size < remains->nr_nodes)
 		size *= 2;
-	err = op_odb_make_file(dir_fd, tmp_path, size, &map);
+	err = op_odb_make_file(dir_fd, tmp_path, size, (uint32_t)op_min_u64(size, (uint64_t)remains->nr_nodes + 1), &map);
 	if (err)
 		return err;
 	*map.header = remains->header;

@@ -2,6 +2,7 @@
 #include "libop/session_close.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <time.h>
@@ -9,6 +10,7 @@
 
 #include "libop/clock.h"
 #include "libop/file.h"
+#include "libop/odb.h"
 #include "libop/session.h"
 #include "libop/sys.h"
 
@@ -85,6 +87,21 @@ static int mark_closing(int session_fd)
 		return fd;
 	close(fd);
 	return 0;
+}
+
+/* What is no sample file stays as it is, and so does what cannot be made smaller. */
+static int compact(const char *path, unsigned char type, void *arg)
+{
+	int err = type != DT_REG ? 0 : op_odb_compact(*(int *)arg, path);
+
+	return err == -ENOSYS || err == -EOPNOTSUPP ? err : 0;
+}
+
+void op_session_compact(int dir_fd)
+{
+	int err = op_session_walk(dir_fd, ".", compact, &dir_fd);
+
+	(void)err;
 }
 
 void op_session_mark_whole(int dir_fd)

@@ -37,6 +37,12 @@ int op_session_close(int session_fd, const char *name) OP_NONNULL OP_MUST_CHECK;
 int op_session_close_timed(int session_fd, char name[OP_SESSION_NAME_BYTES]) OP_NONNULL OP_MUST_CHECK;
 
 /*
+ * Takes the room away that the sample files of a closed session have for what will never come, dir_fd being its directory (op_odb_compact). What cannot be made smaller stays as it is. Before
+ * op_session_mark_whole: a power cut in the middle is mended by the daemon that looks at a marked session.
+ */
+void op_session_compact(int dir_fd);
+
+/*
  * All of a closed session is on the disk, dir_fd being its directory. Until this is called it is marked (OP_SESSION_CLOSING), and a daemon that starts looks at
  * every file of it.
  */

@@ -138,6 +138,13 @@ int op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes)
 	return fallocate(fd, mode, offset, nr_bytes) < 0 ? -errno : 0;
 }
 
+off_t op_sys_lseek(int fd, off_t offset, int whence)
+{
+	off_t at = lseek(fd, offset, whence);
+
+	return at < 0 ? -errno : at;
+}
+
 int op_sys_memfd_create(const char *name, unsigned int flags)
 {
 	int fd = memfd_create(name, flags);

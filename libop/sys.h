@@ -44,6 +44,7 @@ int op_sys_linkat(int old_dir_fd, const char *old_path, int new_dir_fd, const ch
 int op_sys_symlinkat(const char *target, int dir_fd, const char *path) OP_MUST_CHECK;
 ssize_t op_sys_readlinkat(int dir_fd, const char *path, char *buffer, size_t nr_bytes) OP_MUST_CHECK;
 int op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes) OP_MUST_CHECK;
+off_t op_sys_lseek(int fd, off_t offset, int whence) OP_MUST_CHECK;
 int op_sys_memfd_create(const char *name, unsigned int flags) OP_MUST_CHECK;
 int op_sys_ftruncate(int fd, off_t nr_bytes) OP_MUST_CHECK;
 int op_sys_fcntl(int fd, int command, int arg) OP_MUST_CHECK;

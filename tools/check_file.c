@@ -190,6 +190,15 @@ static bool walk_bucket(struct opk_file *file, const struct image *image, uint32
 	return true;
 }
 
+static bool has_no_hash(const struct image *image)
+{
+	uint32_t bucket = 0;
+
+	while (bucket < image->descr->size && !image->hash[bucket])
+		bucket++;
+	return bucket == image->descr->size;
+}
+
 static int check_hash(struct opk_file *file, const struct image *image, uint32_t nr_nodes)
 {
 	uint8_t *seen = calloc(1, nr_nodes / 8 + (size_t)1);
@@ -212,7 +221,7 @@ static int check_hash(struct opk_file *file, const struct image *image, uint32_t
 	return 0;
 }
 
-static int look_into(struct opk_file *file, struct image *image)
+static int look_into(struct opk_file *file, struct image *image, enum opk_state state)
 {
 	bool has_hash;
 	uint32_t nr_nodes;
@@ -230,6 +239,8 @@ static int look_into(struct opk_file *file, struct image *image)
 	if (!has_hash)
 		return 0;
 	image->hash = (const void *)(image->nodes + image->descr->size);
+	if (state == OPK_CLOSED && has_no_hash(image))
+		return 0;
 	return check_hash(file, image, nr_nodes);
 }
 
@@ -255,18 +266,18 @@ static int check_live(int dir_fd, const char *path, struct opk_file *file)
 	return 0;
 }
 
-int opk_file_check(int dir_fd, const char *path, bool live, struct opk_file *ret_file)
+int opk_file_check(int dir_fd, const char *path, enum opk_state state, struct opk_file *ret_file)
 {
 	struct opk_file file = { .verdict = OPK_SOUND };
 	struct image image = { 0 };
 	int err;
 
-	if (live) {
+	if (state == OPK_WRITTEN) {
 		err = check_live(dir_fd, path, &file);
 	} else {
 		err = load(dir_fd, path, &file, &image);
 		if (!err && file.verdict == OPK_SOUND)
-			err = look_into(&file, &image);
+			err = look_into(&file, &image, state);
 		free(image.bytes);
 	}
 	if (err)

@@ -25,11 +25,17 @@ struct opk_file {
 	uint64_t total;      /* of the nodes that make sense */
 };
 
+enum opk_state {
+	OPK_AT_REST,
+	OPK_WRITTEN, /* somebody may be writing: only what a reader needs is looked at */
+	OPK_CLOSED,  /* nobody will count in it again: it may do without hash tables (op_odb_compact) */
+};
+
 /*
- * Looks at dir_fd/path. With `live`, somebody may be writing: then only what a reader needs is looked at. 0 and a finding that opk_file_free frees, or -errno from
+ * Looks at dir_fd/path, in a session of that state. 0 and a finding that opk_file_free frees, or -errno from
  * opening and reading.
  */
-int opk_file_check(int dir_fd, const char *path, bool live, struct opk_file *ret_file) OP_NONNULL OP_MUST_CHECK;
+int opk_file_check(int dir_fd, const char *path, enum opk_state state, struct opk_file *ret_file) OP_NONNULL OP_MUST_CHECK;
 
 /* Puts a new file, of the nodes that make sense, in the place of the one that was looked at; on the disk before it is there. 0 or -errno. */
 int opk_file_rewrite(int dir_fd, const char *path, const struct opk_file *file) OP_NONNULL OP_MUST_CHECK;

@@ -115,8 +115,9 @@ static int count_file(struct run *run, const struct op_sample_name *name, const 
 static int check_sample_file(struct run *run, const char *path, const struct op_sample_name *name)
 {
 	struct opk_check *check = run->check;
+	enum opk_state at_rest = check->closed ? OPK_CLOSED : OPK_AT_REST;
 	struct opk_file file;
-	int err = opk_file_check(check->dir_fd, path, check->live, &file);
+	int err = opk_file_check(check->dir_fd, path, check->live ? OPK_WRITTEN : at_rest, &file);
 
 	if (err == -ENOENT && check->live)
 		return 0;

@@ -27,6 +27,7 @@ struct opk_problem {
 struct opk_check {
 	int dir_fd;
 	bool live;   /* a daemon is writing: what must agree at rest is not asked for */
+	bool closed; /* nobody counts in it any more */
 	bool repair; /* never with live */
 	void (*tell)(const struct opk_problem *problem, void *arg);
 	void (*progress)(uint64_t nr_files, void *arg); /* after each file */

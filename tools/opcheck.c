@@ -206,6 +206,7 @@ static int check_one(struct program *program, struct opk_check *check, struct op
 {
 	int err = 0;
 
+	check->closed = !place->is_current;
 	if (program->repair)
 		err = begin_repair(program, check, place, path);
 	else

@@ -108,6 +108,8 @@ static int close_current(int session_fd, int current_fd, const char *name)
 	err = mark_saved(current_fd, is_unclean);
 	if (!err)
 		err = op_session_close(session_fd, name);
+	if (!err && !is_unclean)
+		op_session_compact(current_fd);
 	if (!err)
 		err = op_sys_syncfs(session_fd);
 	if (!err && !is_unclean)

@@ -16,12 +16,14 @@ import sys
 import time
 
 import bench
+import disk_parts
 from bench import opdtest
 from opdtest import Skip, require
 
 AIM = 50
 AIM_SAMPLES = 10000000
 NR_LOOKS = 6
+NR_APPS = 6
 POLL_SECONDS = 0.2
 
 
@@ -63,6 +65,26 @@ def look(box, output):
     return samples, bench.disk_bytes(box.session), os.stat(output).st_size, nr_files(box)
 
 
+def show_apps(parts, perf_bytes_per_sample):
+    """The applications with most samples: what else runs on the machine has its addresses, too, and a file for each image at least."""
+    print("%12s %12s %12s %12s" % ("samples", "addresses", "kB", "perf / opd"))
+    rows = sorted(((*numbers, app) for app, numbers in parts.apps.items()), reverse=True)
+    rest = [sum(column) for column in zip(*(row[:3] for row in rows[NR_APPS:]))] or [0, 0, 0]
+    for samples, nodes, nr_bytes, app in rows[:NR_APPS] + [(*rest, "%d others" % max(0, len(rows) - NR_APPS))]:
+        print("%12d %12d %12.0f %12.1f %s" % (samples, nodes, nr_bytes / 1e3, samples * perf_bytes_per_sample / max(1, nr_bytes), app))
+
+
+def show_parts(before, after, final):
+    """Where the bytes lie, before the session was closed and after it; and how far from it what the format needs for each address is."""
+    samples, _, perf_bytes, _ = final
+    for title, parts in (("the session that is counted in", before), ("the same, closed", after)):
+        print("%s: perf / opd %.1f" % (title, perf_bytes / parts.total()))
+        disk_parts.show(parts)
+        show_apps(parts, perf_bytes / samples)
+    require((before.samples, before.nodes) == (after.samples, after.nodes) and before.samples == samples, "closing a session has changed it")
+    print("perf / opd were an address %d bytes, and nothing else there: %.1f" % (disk_parts.NODE_BYTES, perf_bytes / disk_parts.NODE_BYTES / before.nodes))
+
+
 def measure(box, wanted, period_ns):
     load = bench.Load(box, "compile")
     more = box.start("sh", "-c", "while :; do python3 -c 'import json, email, asyncio, unittest'; done", start_new_session=True)
@@ -85,7 +107,10 @@ def measure(box, wanted, period_ns):
     event = box.check_ledger()["events"][0]
     final = (event["stored"], bench.disk_bytes(box.session), bench.disk_bytes(output), nr_files(box))
     show(*final)
+    before = disk_parts.find(box.session)
+    box.opcontrol("--save=closed")
     box.shutdown()
+    show_parts(before, disk_parts.find(box.session), final)
     return final, output, event
 
 

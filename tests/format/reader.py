@@ -72,9 +72,11 @@ def parse_descriptor(path, data):
     return size, current_size
 
 
-def check_hash(path, data, size, nodes):
-    """Every node is reached exactly once, from the bucket of its key."""
+def check_hash(path, data, size, nodes, closed):
+    """Every node is reached exactly once, from the bucket of its key; or, in a session that is closed, none is."""
     table = struct.unpack_from("<%dI" % size, data, NODES_OFFSET + NODE.size * size)
+    if closed and not any(table):
+        return
     seen = set()
     for bucket, index in enumerate(table):
         while index:
@@ -87,15 +89,15 @@ def check_hash(path, data, size, nodes):
     require(len(seen) == len(nodes), path, "%d of %d nodes are reached" % (len(seen), len(nodes)))
 
 
-def parse_samples(path, data, check_links=True):
-    """The header, {key: count} and the number of nodes of a sample file's bytes. `check_links` False: the file is being written."""
+def parse_samples(path, data, check_links=True, closed=False):
+    """The header, {key: count} and the number of nodes of a sample file's bytes. `check_links` False: the file is being written; `closed`: it never will be again."""
     header = parse_header(path, data)
     require(len(data) >= NODES_OFFSET, path, "shorter than header and descriptor")
     size, current_size = parse_descriptor(path, data)
     require(data[NODES_OFFSET:NODES_OFFSET + NODE.size] == bytes(NODE.size), path, "node 0 is in use")
     nodes = [NODE.unpack_from(data, NODES_OFFSET + NODE.size * i) for i in range(1, current_size)]
     if check_links:
-        check_hash(path, data, size, nodes)
+        check_hash(path, data, size, nodes, closed)
     keys = collections.Counter()
     for key, value, _ in nodes:
         keys[key] += value
@@ -189,7 +191,7 @@ def read_session(session_dir, session="current", live=False, strict=False):
     for path in list_files(base):
         name = parse_name(path)
         with open(os.path.join(base, path), "rb") as stream:
-            header, keys, nr_nodes = parse_samples(path, stream.read(), not live)
+            header, keys, nr_nodes = parse_samples(path, stream.read(), not live, session != "current")
         if strict:
             check_header_against_name(path, header, name)
             first = mtimes.setdefault(name.image, header.mtime)

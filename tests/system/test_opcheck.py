@@ -347,6 +347,38 @@ def check_look(copies, box):
     require(child.wait() == DAMAGED, "opcheck ended with %s" % child.returncode)
 
 
+def room(path):
+    """Bytes on the disk beside those of the pages with nodes in use, and whether there is a hash table."""
+    data = read(path)
+    size, current_size = struct.unpack_from("<II", data, 72)
+    page = os.sysconf("SC_PAGESIZE")
+    used = (NODES + 16 * current_size + page - 1) // page * page
+    return os.stat(path).st_blocks * 512 - used, any(data[NODES + 16 * size:])
+
+
+def check_closed(copies, box):
+    """A session that is closed, by the daemon or without one, has no room for more, nor a hash table where that takes blocks; it is sound, and what was in it is there."""
+    for name, with_daemon in (("by-daemon", True), ("without", False)):
+        path, best = biggest(box.session)
+        current = os.path.join(box.session, "samples", "current")
+        before, total = room(path), sum(f.total for f in reader.read_session(box.session))
+        require(best.nr_nodes > 127 and before[0] > 0 and before[1], "%s, %d nodes: no room for more: %s" % (path, best.nr_nodes, before))
+        if with_daemon:
+            shutil.copytree(current, os.path.join(box.dir, "kept"), symlinks=True)
+            box.start_daemon(start=False)
+        box.opcontrol("--save=" + name)
+        if with_daemon:
+            box.shutdown()
+        closed = os.path.join(box.session, "samples", name)
+        after = room(os.path.join(closed, best.path))
+        require(after[0] <= 0 and not after[1], "a closed session takes %d bytes too many, %s a hash table" % (after[0], "with" if after[1] else "without"))
+        require(sum(f.total for f in reader.read_session(box.session, session=name, strict=True)) == total, "closing lost samples")
+        require(copies.opcheck(box.session, SOUND, name) and copies.opcheck(box.session, SOUND, "--repair", name), "%s is not sound" % name)
+        if with_daemon:
+            shutil.rmtree(current)
+            shutil.copytree(os.path.join(box.dir, "kept"), current, symlinks=True)
+
+
 def is_writing(pid):
     """Whether it waits until somebody reads from the pipe."""
     with open("/proc/%d/syscall" % pid, encoding="ascii") as stream:
@@ -374,6 +406,7 @@ def test(box):
     check_usage(copies, box)
     check_stale_lock(copies, box)
     check_look(copies, box)
+    check_closed(copies, box)
 
 
 if __name__ == "__main__":

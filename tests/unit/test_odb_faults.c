@@ -17,10 +17,12 @@
 #include "libop/sys.h"
 #include "tests/unit/sample_writer.h"
 
-#define PATH	   "samples/current/{root}/bin/x/{dep}/{root}/bin/x/TIMER.0.0.all.all.all"
-#define TMP	   "tmp/sample"
-#define RETRY_NS   100000000 /* as the header says */
-#define FILE_BYTES 2664
+#define PATH            "samples/current/{root}/bin/x/{dep}/{root}/bin/x/TIMER.0.0.all.all.all"
+#define TMP             "tmp/sample"
+#define RETRY_NS        100000000 /* as the header says */
+#define FILE_BYTES      2664
+#define PAGE_BYTES      (uint64_t) sysconf(_SC_PAGESIZE)
+#define NODE_AND_BUCKET (sizeof(struct op_odb_node) + sizeof(uint32_t))
 
 static int dir_fd;
 static char dir_path[] = "/tmp/test_odb_faults.XXXXXX";
@@ -106,6 +108,18 @@ static void stat_file(struct stat *ret_stat)
 	assert_int_equal(fstatat(dir_fd, PATH, ret_stat, 0), 0);
 }
 
+/* Nodes in use and hash table of an open or closed file, and all that it has on the disk. */
+static void weigh(uint64_t nr_nodes, uint64_t *ret_needed, uint64_t *ret_bytes)
+{
+	struct stat st;
+
+	stat_file(&st);
+	assert_true(op_odb_is_length((uint64_t)st.st_size));
+	*ret_needed = OP_ODB_NODES_OFFSET + (nr_nodes + 1) * sizeof(struct op_odb_node) +
+		      ((uint64_t)st.st_size - OP_ODB_NODES_OFFSET) / NODE_AND_BUCKET * sizeof(uint32_t);
+	*ret_bytes = (uint64_t)st.st_blocks * 512;
+}
+
 /* ---- full disks ---- */
 
 static void full_disk_at_growth_keeps_the_file(void **state OP_UNUSED)
@@ -147,11 +161,166 @@ static void full_disk_is_not_asked_for_each_sample(void **state OP_UNUSED)
 	op_odb_close(odb);
 }
 
+/* A file may have room for more nodes than there are blocks for. */
+static void full_disk_between_growths_keeps_the_file(void **state OP_UNUSED)
+{
+	struct op_odb *odb = open_with(600);
+	uint64_t key = 600;
+	struct stat before, after;
+
+	stat_file(&before);
+	fail_fallocate = ENOSPC;
+	while (!op_odb_add(odb, key, 1))
+		key++;
+	assert_in_range(key, 601, 2000);
+	assert_int_equal(op_odb_add(odb, key, 1), -ENOSPC);
+	assert_int_equal(op_odb_add(odb, 5, 1), 0);
+	assert_int_equal(op_odb_nr_nodes(odb), key);
+	fail_fallocate = 0;
+	passed_ns += RETRY_NS;
+	assert_int_equal(op_odb_add(odb, key, 1), 0);
+	stat_file(&after);
+	assert_int_equal(before.st_ino, after.st_ino);
+	assert_int_equal(sum_of(), key + 2);
+	assert_int_equal(op_odb_total(odb), key + 2);
+	op_odb_close(odb);
+}
+
+/* Somebody put a file there, or removed it: blocks are asked for in the file that readers see. */
+static void without_the_file_there_is_another(void **state OP_UNUSED)
+{
+	for (int removed = 0; removed < 2; removed++) {
+		struct op_odb *odb = open_with(600);
+		int fd;
+
+		assert_int_equal(unlinkat(dir_fd, PATH, 0), 0);
+		if (!removed) {
+			fd = openat(dir_fd, PATH, O_WRONLY | O_CREAT | O_EXCL, 0644);
+			assert_int_equal(write(fd, "x", 1), 1);
+			close(fd);
+		}
+		for (uint64_t key = 600; key < 1500; key++)
+			assert_int_equal(op_odb_add(odb, key, 1), 0);
+		assert_int_equal(sum_of(), 1500);
+		op_odb_close(odb);
+		assert_int_equal(unlinkat(dir_fd, PATH, 0), 0);
+	}
+}
+
+/* ---- what a file takes ---- */
+
+static void blocks_come_with_the_nodes(void **state OP_UNUSED)
+{
+	struct op_odb *odb = open_odb();
+	uint64_t needed, bytes;
+
+	for (uint64_t key = 0; key < 40000; key++) {
+		assert_int_equal(op_odb_add(odb, key * 16 + 16, 1), 0);
+		if (key % 97)
+			continue;
+		weigh(key + 1, &needed, &bytes);
+		assert_true(bytes >= needed);
+		assert_true(bytes <= needed + key / 8 * sizeof(struct op_odb_node) + 3 * PAGE_BYTES);
+	}
+	op_odb_close(odb);
+	odb = open_odb();
+	assert_int_equal(op_odb_dropped(odb), 0);
+	weigh(40000, &needed, &bytes);
+	assert_true(bytes <= needed + 40000 / 8 * sizeof(struct op_odb_node) + 3 * PAGE_BYTES);
+	op_odb_close(odb);
+}
+
+/* Nobody counts in it any more: nodes are left, and the next writer goes on all the same. */
+static void a_compact_file_has_its_nodes_only(void **state OP_UNUSED)
+{
+	struct op_odb_samples before, after;
+	struct op_odb *odb = open_with(3000);
+	uint64_t needed, bytes;
+	struct stat st;
+
+	op_odb_close(odb);
+	assert_int_equal(op_odb_read(dir_fd, PATH, &before, NULL), 0);
+	assert_int_equal(op_odb_compact(dir_fd, PATH), 0);
+	stat_file(&st);
+	assert_true(op_odb_is_length((uint64_t)st.st_size));
+	assert_true((uint64_t)st.st_blocks * 512 < OP_ODB_NODES_OFFSET + 3010 * sizeof(struct op_odb_node) + PAGE_BYTES);
+	assert_int_equal(op_odb_read(dir_fd, PATH, &after, NULL), 0);
+	assert_int_equal(before.nr_nodes, after.nr_nodes);
+	assert_memory_equal(before.nodes, after.nodes, before.nr_nodes * sizeof(*before.nodes));
+	op_odb_samples_free(&before);
+	op_odb_samples_free(&after);
+	fail_fallocate = ENOSPC; /* whoever goes on needs blocks for it */
+	assert_int_equal(op_odb_open(dir_fd, PATH, TMP, &before.header, &odb), -ENOSPC);
+	fail_fallocate = 0;
+	odb = open_odb();
+	assert_int_equal(op_odb_dropped(odb), 0);
+	for (uint64_t key = 0; key < 3000; key++)
+		assert_int_equal(op_odb_add(odb, key, 1), 0);
+	assert_int_equal(op_odb_nr_nodes(odb), 3000);
+	assert_int_equal(sum_of(), 6000);
+	weigh(3000, &needed, &bytes);
+	assert_true(bytes >= needed);
+	op_odb_close(odb);
+}
+
+static void what_cannot_be_compact_stays_as_it_is(void **state OP_UNUSED)
+{
+	struct op_odb *odb = open_with(20);
+	uint8_t before[FILE_BYTES], after[FILE_BYTES];
+	int fd = openat(dir_fd, PATH, O_RDWR);
+
+	op_odb_close(odb);
+	assert_int_equal(pread(fd, before, sizeof(before), 0), FILE_BYTES);
+	assert_int_equal(op_odb_compact(dir_fd, PATH), 0);
+	assert_int_equal(pread(fd, after, sizeof(after), 0), FILE_BYTES);
+	assert_memory_equal(before, after, FILE_BYTES); /* one block */
+	assert_int_equal(ftruncate(fd, FILE_BYTES + 1), 0);
+	assert_int_equal(op_odb_compact(dir_fd, PATH), -EUCLEAN);
+	assert_int_equal(pwrite(fd, "x", 1, 0), 1);
+	assert_int_equal(op_odb_compact(dir_fd, PATH), -EBADMSG);
+	close(fd);
+	assert_int_equal(unlinkat(dir_fd, PATH, 0), 0);
+	assert_int_equal(op_odb_compact(dir_fd, PATH), -ENOENT);
+	odb = open_with(3000);
+	op_odb_close(odb);
+	fail_fallocate = EOPNOTSUPP;
+	assert_int_equal(op_odb_compact(dir_fd, PATH), -EOPNOTSUPP);
+	assert_int_equal(sum_of(), 3000);
+}
+
+/* Written but not published, next to the others and behind a hole. */
+static void what_was_not_published_is_found_behind_holes(void **state OP_UNUSED)
+{
+	static const uint32_t indices[] = { 2101, 2102, 3900 };
+	static const struct op_odb_node node = { .key = 77, .value = 1 };
+	struct op_odb_node found;
+	struct op_odb *odb = open_with(2100);
+	int fd;
+
+	op_odb_close(odb);
+	fd = openat(dir_fd, PATH, O_RDWR);
+	for (size_t i = 0; i < op_array_size(indices); i++)
+		assert_int_equal(pwrite(fd, &node, sizeof(node), (off_t)(OP_ODB_NODES_OFFSET + indices[i] * sizeof(node))),
+				 sizeof(node));
+	odb = open_odb();
+	assert_int_equal(op_odb_dropped(odb), op_array_size(indices));
+	for (size_t i = 0; i < op_array_size(indices); i++) {
+		assert_int_equal(pread(fd, &found, sizeof(found), (off_t)(OP_ODB_NODES_OFFSET + indices[i] * sizeof(node))),
+				 sizeof(node));
+		assert_int_equal(found.key, 0);
+		assert_int_equal(found.value, 0);
+	}
+	assert_int_equal(op_odb_total(odb), 2100);
+	close(fd);
+	op_odb_close(odb);
+}
+
 /* ---- file systems without fallocate ---- */
 
 static void blocks_are_written_where_they_cannot_be_asked_for(void **state OP_UNUSED)
 {
 	struct op_odb *odb;
+	uint64_t needed, bytes;
 	struct stat st;
 
 	fail_fallocate = EOPNOTSUPP;
@@ -164,26 +333,27 @@ static void blocks_are_written_where_they_cannot_be_asked_for(void **state OP_UN
 	op_odb_close(odb);
 	stat_file(&st);
 	assert_true(op_odb_is_length((uint64_t)st.st_size));
-	assert_true(st.st_blocks * 512 >= st.st_size);
+	weigh(20000, &needed, &bytes);
+	assert_true(bytes >= needed);
 	assert_int_equal(sum_of(), 20000);
 }
 
 static void a_sparse_copy_gets_its_blocks_and_keeps_its_counts(void **state OP_UNUSED)
 {
 	struct op_odb *odb = open_with(3000);
-	struct stat st;
+	uint64_t needed, bytes;
 	int fd;
 
 	op_odb_close(odb);
 	fd = openat(dir_fd, PATH, O_WRONLY);
-	assert_int_equal(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 3100 * 16 / 4096 * 4096, 4096), 0);
+	assert_int_equal(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 4096 * 16 / 4096 * 4096 + 4096, 8192), 0);
 	close(fd);
 	fail_fallocate = EOPNOTSUPP;
 	odb = open_odb();
 	assert_int_equal(op_odb_total(odb), 3000);
 	op_odb_close(odb);
-	stat_file(&st);
-	assert_true(st.st_blocks * 512 >= st.st_size);
+	weigh(3000, &needed, &bytes);
+	assert_true(bytes >= needed);
 	assert_int_equal(sum_of(), 3000);
 }
 
@@ -275,6 +445,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(full_disk_at_growth_keeps_the_file, setup, teardown),
 		cmocka_unit_test_setup_teardown(full_disk_is_not_asked_for_each_sample, setup, teardown),
+		cmocka_unit_test_setup_teardown(full_disk_between_growths_keeps_the_file, setup, teardown),
+		cmocka_unit_test_setup_teardown(without_the_file_there_is_another, setup, teardown),
+		cmocka_unit_test_setup_teardown(blocks_come_with_the_nodes, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_was_not_published_is_found_behind_holes, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_compact_file_has_its_nodes_only, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_cannot_be_compact_stays_as_it_is, setup, teardown),
 		cmocka_unit_test_setup_teardown(blocks_are_written_where_they_cannot_be_asked_for, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_sparse_copy_gets_its_blocks_and_keeps_its_counts, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_file_that_is_cut_short_is_broken, setup, teardown),

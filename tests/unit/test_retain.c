@@ -182,6 +182,22 @@ static void test_use(void **state OP_UNUSED)
 	check(&(struct op_config){ .session_max_use = 1 }, 4);
 }
 
+/* A session gives room back until it is on the disk as a whole: only then is its weight the last. */
+static void test_smaller_when_whole(void **state OP_UNUSED)
+{
+	uint64_t all;
+	char path[300];
+
+	snprintf(path, sizeof(path), "samples/%s/" OP_SESSION_CLOSING, days[2]);
+	sample_write_bytes(session_fd, path, "", 0);
+	assert_int_equal(op_session_disk_bytes(session_fd, "samples", &all), 0);
+	check(&(struct op_config){ .session_max_use = all }, 0);
+	assert_int_equal(unlinkat(session_fd, path, 0), 0);
+	snprintf(path, sizeof(path), "samples/%s/{root}/bin/a/{dep}/{root}/bin/a/file", days[2]);
+	sample_write_bytes(session_fd, path, "", 0);
+	check(&(struct op_config){ .session_max_use = all - SIZE / 2 }, 0);
+}
+
 static void test_room(void **state OP_UNUSED)
 {
 	room = 1000;
@@ -346,7 +362,7 @@ static void test_clock_cannot_be_kept(void **state OP_UNUSED)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		retain_test(test_nothing), retain_test(test_age),  retain_test(test_use),
+		retain_test(test_nothing), retain_test(test_age),  retain_test(test_use), retain_test(test_smaller_when_whole),
 		retain_test(test_room),    retain_test(test_rest),
 		retain_test(test_cannot_remove),
 		retain_test(test_clock_ahead_at_the_start),
