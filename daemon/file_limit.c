@@ -11,6 +11,8 @@
 #include "libop/sys.h"
 
 #define LAST_DIRS 5 /* that lead to the files of too-many-images */
+#define NEW_BYTES ((1 + 2 * LAST_DIRS) * OP_ODB_BLOCK_BYTES) /* a file, its directories, and the ones above that grow by them */
+#define BESIDE    256 /* a part of the bytes, for what lies beside the sample files: it is weighed now and then only */
 
 static const struct {
 	uint64_t eighths; /* of the limit */
@@ -35,14 +37,15 @@ static void keep_room(struct opd_file_limit *limit)
 {
 	uint64_t nr = nr_kept(limit);
 
-	limit->space.kept_bytes = nr ? (nr + LAST_DIRS) * OP_ODB_BLOCK_BYTES : 0;
+	limit->space.kept_bytes = limit->space.max_bytes / BESIDE + (nr ? (nr + LAST_DIRS) * OP_ODB_BLOCK_BYTES : 0);
 }
 
 static bool has_bytes(const struct opd_file_limit *limit, enum opd_file_kind kind)
 {
 	const struct op_odb_space *space = &limit->space;
+	uint64_t taken_bytes = space->taken_bytes + space->kept_bytes;
 
-	return !space->max_bytes || space->taken_bytes + space->kept_bytes < part_of(space->max_bytes, kind);
+	return !space->max_bytes || (taken_bytes < part_of(space->max_bytes, kind) && taken_bytes + NEW_BYTES <= space->max_bytes);
 }
 
 void opd_file_limit_weigh(struct opd_file_limit *limit, uint64_t weighed_bytes, uint64_t taken_bytes)

@@ -191,16 +191,36 @@ int op_file_make_dirs(const char *path)
 
 #define PARENT_FLAGS (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
-/* nr_made: a directory that is missing is made and counted; NULL: it is not. */
-static int open_component(int dir_fd, const char *name, uint32_t *nr_made)
+static uint64_t disk_bytes_of(int fd)
+{
+	struct stat st;
+
+	return op_sys_fstat(fd, &st) < 0 ? 0 : (uint64_t)st.st_blocks * 512;
+}
+
+static uint64_t grown_by(int fd, uint64_t before)
+{
+	uint64_t now = disk_bytes_of(fd);
+
+	return now - op_min_u64(now, before);
+}
+
+/* made_bytes: a directory that is missing is made, and what that takes of the disk added; NULL: it is not. */
+static int open_component(int dir_fd, const char *name, uint64_t *made_bytes)
 {
 	int fd = op_sys_openat(dir_fd, name, PARENT_FLAGS, 0), err;
+	uint64_t before;
 
-	if (fd != -ENOENT || !nr_made)
+	if (fd != -ENOENT || !made_bytes)
 		return fd;
+	before = disk_bytes_of(dir_fd);
 	err = op_sys_mkdirat(dir_fd, name, 0755);
-	*nr_made += !err;
-	return err && err != -EEXIST ? err : op_sys_openat(dir_fd, name, PARENT_FLAGS, 0);
+	if (err && err != -EEXIST)
+		return err;
+	fd = op_sys_openat(dir_fd, name, PARENT_FLAGS, 0);
+	if (!err && fd >= 0)
+		*made_bytes += grown_by(dir_fd, before) + disk_bytes_of(fd);
+	return fd;
 }
 
 static bool leads_up(const char *path)
@@ -233,7 +253,7 @@ static int open_deepest(int dir_fd, const char **path, bool make)
 }
 
 /* Takes the descriptor over. */
-static int open_steps(int fd, const char *path, uint32_t *nr_made, const char **ret_name)
+static int open_steps(int fd, const char *path, uint64_t *made_bytes, const char **ret_name)
 {
 	const char *slash;
 
@@ -245,7 +265,7 @@ static int open_steps(int fd, const char *path, uint32_t *nr_made, const char **
 		if (length <= NAME_MAX) {
 			memcpy(name, path, length);
 			name[length] = '\0';
-			below = strcmp(name, "..") ? open_component(fd, length ? name : ".", nr_made) : -EINVAL;
+			below = strcmp(name, "..") ? open_component(fd, length ? name : ".", made_bytes) : -EINVAL;
 		}
 		close(fd);
 		fd = below;
@@ -256,26 +276,26 @@ static int open_steps(int fd, const char *path, uint32_t *nr_made, const char **
 	return fd;
 }
 
-static int open_parent(int dir_fd, const char *path, uint32_t *nr_made, const char **ret_name)
+static int open_parent(int dir_fd, const char *path, uint64_t *made_bytes, const char **ret_name)
 {
 	int fd = -ENOSYS;
 
 	if (strlen(path) >= PATH_MAX)
 		return -ENAMETOOLONG;
 	if (!leads_up(path))
-		fd = open_deepest(dir_fd, &path, nr_made);
-	if (fd == -ENOENT && !nr_made)
+		fd = open_deepest(dir_fd, &path, made_bytes);
+	if (fd == -ENOENT && !made_bytes)
 		return fd;
 	if (fd < 0)
 		fd = op_sys_openat(dir_fd, ".", PARENT_FLAGS, 0);
-	return open_steps(fd, path, nr_made, ret_name);
+	return open_steps(fd, path, made_bytes, ret_name);
 }
 
 int op_file_open_parent(int dir_fd, const char *path, bool make, const char **ret_name)
 {
-	uint32_t nr_made = 0;
+	uint64_t made_bytes = 0;
 
-	return open_parent(dir_fd, path, make ? &nr_made : NULL, ret_name);
+	return open_parent(dir_fd, path, make ? &made_bytes : NULL, ret_name);
 }
 
 static int make_alike(int dir_fd, int parent, const char *name, mode_t mode)
@@ -315,15 +335,19 @@ int op_file_open_below(int dir_fd, const char *path, int flags, mode_t mode)
 	return fd;
 }
 
-static int rename_below(int dir_fd, const char *path, const char *new_path, uint32_t *nr_made)
+static int rename_below(int dir_fd, const char *path, const char *new_path, uint64_t *made_bytes)
 {
 	const char *name, *new_name;
 	int new_parent, parent = op_file_open_parent(dir_fd, path, false, &name), err;
+	uint64_t before;
 
 	if (parent < 0)
 		return parent;
-	new_parent = open_parent(dir_fd, new_path, nr_made, &new_name);
+	new_parent = open_parent(dir_fd, new_path, made_bytes, &new_name);
+	before = new_parent >= 0 && made_bytes ? disk_bytes_of(new_parent) : 0;
 	err = new_parent < 0 ? new_parent : op_sys_renameat(parent, name, new_parent, new_name);
+	if (!err && made_bytes)
+		*made_bytes += grown_by(new_parent, before);
 	if (new_parent >= 0)
 		close(new_parent);
 	close(parent);
@@ -335,13 +359,13 @@ int op_file_rename_below(int dir_fd, const char *path, const char *new_path)
 	return rename_below(dir_fd, path, new_path, NULL);
 }
 
-int op_file_publish_below(int dir_fd, const char *path, const char *new_path, uint32_t *ret_nr_dirs)
+int op_file_publish_below(int dir_fd, const char *path, const char *new_path, uint64_t *ret_dir_bytes)
 {
-	uint32_t nr_made = 0;
-	int err = rename_below(dir_fd, path, new_path, &nr_made);
+	uint64_t made_bytes = 0;
+	int err = rename_below(dir_fd, path, new_path, &made_bytes);
 
 	if (!err)
-		*ret_nr_dirs = nr_made;
+		*ret_dir_bytes = made_bytes;
 	return err;
 }
 

@@ -56,8 +56,8 @@ int op_file_open_below(int dir_fd, const char *path, int flags, mode_t mode) OP_
 /* Renames below dir_fd, as above. 0 or -errno. */
 int op_file_rename_below(int dir_fd, const char *path, const char *new_path) OP_NONNULL OP_MUST_CHECK;
 
-/* The same, and directories that lead to new_path are made, so many of them. */
-int op_file_publish_below(int dir_fd, const char *path, const char *new_path, uint32_t *ret_nr_dirs) OP_NONNULL OP_MUST_CHECK;
+/* The same, and directories that lead to new_path are made. *ret_dir_bytes: what these took of the disk, with what the ones that were there have grown by. */
+int op_file_publish_below(int dir_fd, const char *path, const char *new_path, uint64_t *ret_dir_bytes) OP_NONNULL OP_MUST_CHECK;
 
 /* Removes a file below dir_fd, as above, or with AT_REMOVEDIR an empty directory. 0 or -errno. */
 int op_file_remove_below(int dir_fd, const char *path, int flags) OP_NONNULL OP_MUST_CHECK;

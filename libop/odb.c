@@ -32,7 +32,7 @@ struct op_odb {
 
 static int create(struct op_odb *odb, const struct op_odb_header *header)
 {
-	uint32_t nr_dirs = 0;
+	uint64_t dir_bytes = 0;
 	int err = op_odb_make_file(odb->dir_fd, odb->tmp_path, OP_ODB_INITIAL_SIZE, 1, &odb->map);
 
 	if (err)
@@ -42,8 +42,8 @@ static int create(struct op_odb *odb, const struct op_odb_header *header)
 	if (err)
 		op_file_unlink_below(odb->dir_fd, odb->tmp_path);
 	else
-		err = op_odb_publish(odb->dir_fd, odb->tmp_path, odb->path, &nr_dirs);
-	odb->made_bytes = odb->map.disk_bytes + nr_dirs * (uint64_t)OP_ODB_BLOCK_BYTES;
+		err = op_odb_publish(odb->dir_fd, odb->tmp_path, odb->path, &dir_bytes);
+	odb->made_bytes = odb->map.disk_bytes + dir_bytes;
 	if (err) {
 		op_odb_unmap(&odb->map);
 		odb->map.header = NULL;
@@ -160,7 +160,7 @@ uint32_t op_odb_dropped(const struct op_odb *odb)
 static int publish_other(struct op_odb *odb, const struct op_odb_map *other)
 {
 	struct op_odb_pending *pending;
-	uint32_t nr_dirs;
+	uint64_t dir_bytes;
 	int err = op_odb_map_error(&odb->map);
 
 	if (!err)
@@ -170,7 +170,7 @@ static int publish_other(struct op_odb *odb, const struct op_odb_map *other)
 		return err;
 	}
 	if (!odb->promised)
-		return op_odb_publish(odb->dir_fd, odb->tmp_path, odb->path, &nr_dirs);
+		return op_odb_publish(odb->dir_fd, odb->tmp_path, odb->path, &dir_bytes);
 	err = op_odb_replace(odb->dir_fd, odb->tmp_path, odb->path, other->inode, &pending);
 	if (err)
 		return err;
@@ -219,12 +219,13 @@ static int extend(struct op_odb *odb, uint32_t index)
 	return err == -ESTALE || err == -ENOENT ? replace(odb, odb->map.size) : err;
 }
 
-/* Whether the files that share the space may have what extend() would take. */
+/* Whether the files that share the space may have what extend() would take, and one more block to find the others by. */
 static bool may_extend(const struct op_odb *odb, uint32_t index)
 {
 	const struct op_odb_space *space = odb->space;
 	uint32_t size = index < odb->map.size ? odb->map.size : larger_size(odb->map.size);
-	uint64_t more = op_odb_disk_bytes(size, index + 1) - op_min_u64(odb->map.disk_bytes, op_odb_disk_bytes(size, index + 1));
+	uint64_t wanted = op_odb_disk_bytes(size, index + 1) + OP_ODB_BLOCK_BYTES;
+	uint64_t more = wanted - op_min_u64(odb->map.disk_bytes, wanted);
 
 	return !space || !space->max_bytes || space->taken_bytes + space->kept_bytes + more <= space->max_bytes;
 }

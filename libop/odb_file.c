@@ -105,8 +105,18 @@ static int back_nodes(int fd, uint32_t size, uint64_t offset, uint32_t nr_nodes,
 	if (err)
 		return err;
 	map->nr_backed = all ? size : (uint32_t)((end - OP_ODB_NODES_OFFSET) / sizeof(struct op_odb_node));
-	map->disk_bytes = op_odb_disk_bytes(size, nr_nodes);
 	return 0;
+}
+
+/* A file system may need blocks of its own for a file in many pieces. */
+static int weigh(int fd, struct op_odb_map *map)
+{
+	struct stat st;
+	int err = op_sys_fstat(fd, &st);
+
+	if (!err)
+		map->disk_bytes = (uint64_t)st.st_blocks * 512;
+	return err;
 }
 
 static int back_hash(int fd, uint32_t size)
@@ -121,7 +131,9 @@ static int back(int fd, uint32_t size, uint32_t nr_nodes, struct op_odb_map *map
 {
 	int err = back_nodes(fd, size, 0, nr_nodes, map);
 
-	return err || map->nr_backed == size ? err : back_hash(fd, size);
+	if (!err && map->nr_backed < size)
+		err = back_hash(fd, size);
+	return err ? err : weigh(fd, map);
 }
 
 int op_odb_back_nodes(int dir_fd, const char *path, struct op_odb_map *map, uint32_t nr_nodes)
@@ -132,6 +144,8 @@ int op_odb_back_nodes(int dir_fd, const char *path, struct op_odb_map *map, uint
 	if (fd < 0)
 		return fd;
 	err = st.st_ino == map->inode ? back_nodes(fd, map->size, node_offset(map->nr_backed), nr_nodes, map) : -ESTALE;
+	if (!err)
+		err = weigh(fd, map);
 	close(fd);
 	return err;
 }
@@ -203,9 +217,9 @@ int op_odb_open_regular(int dir_fd, const char *path, int flags, struct stat *re
 	return err ? err : fd;
 }
 
-int op_odb_publish(int dir_fd, const char *tmp_path, const char *path, uint32_t *ret_nr_dirs)
+int op_odb_publish(int dir_fd, const char *tmp_path, const char *path, uint64_t *ret_dir_bytes)
 {
-	int err = op_file_publish_below(dir_fd, tmp_path, path, ret_nr_dirs);
+	int err = op_file_publish_below(dir_fd, tmp_path, path, ret_dir_bytes);
 
 	if (err)
 		op_file_unlink_below(dir_fd, tmp_path);

@@ -31,7 +31,7 @@ struct op_odb_map {
 	uint32_t *hash;
 	uint32_t size;      /* as in the descriptor, which is a page away */
 	uint32_t nr_backed; /* nodes from 0 on that have blocks: no others are written to */
-	uint64_t disk_bytes; /* in these blocks */
+	uint64_t disk_bytes; /* in all its blocks */
 	size_t nr_bytes;
 	uint64_t inode;
 	struct op_guard *guard; /* of the mapping */
@@ -53,7 +53,7 @@ void op_odb_unmap(const struct op_odb_map *map) OP_NONNULL;
 int op_odb_make_file(int dir_fd, const char *tmp_path, uint32_t size, uint32_t nr_nodes,
 		     struct op_odb_map *ret_map) OP_NONNULL OP_MUST_CHECK;
 
-/* What a file of that size takes of the disk when it has room for nr_nodes. */
+/* What a file of that size takes of the disk when it has room for nr_nodes, by this reckoning; map.disk_bytes is what the file system says afterwards. */
 uint64_t op_odb_disk_bytes(uint32_t size, uint32_t nr_nodes);
 
 /* Allocates blocks for nr_nodes and some more of the file that is mapped and stands at `path`. 0; -ESTALE when another file does; another -errno. */
@@ -89,8 +89,8 @@ int op_odb_fault(struct op_odb_fault *ret_fault, const char *why, uint64_t offse
 int op_odb_read_part(int fd, void *bytes, size_t nr_bytes, uint64_t offset, const char *why,
 		     struct op_odb_fault *ret_fault) OP_NONNULL OP_MUST_CHECK;
 
-/* Renames tmp_path to path, making directories, so many. 0, or -errno and tmp_path is gone. */
-int op_odb_publish(int dir_fd, const char *tmp_path, const char *path, uint32_t *ret_nr_dirs) OP_NONNULL OP_MUST_CHECK;
+/* Renames tmp_path to path, making directories: see op_file_publish_below. 0, or -errno and tmp_path is gone. */
+int op_odb_publish(int dir_fd, const char *tmp_path, const char *path, uint64_t *ret_dir_bytes) OP_NONNULL OP_MUST_CHECK;
 
 /*
  * The same where a file is replaced that may be on the disk by a promise: it is kept as said above. new_inode is that of tmp_path. 0 and what op_odb_settle takes, or -errno, tmp_path is gone and path is as it was.

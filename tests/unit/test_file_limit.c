@@ -254,7 +254,7 @@ static void threads_that_may_not_grow_share(void **state OP_UNUSED)
 	take(0, 1, 0);
 	take(0, OP_CLASS_ALL, 0);
 	opd_count_flush(&pipeline.count);
-	limit->space.max_bytes = opd_file_limit_bytes(limit) + limit->space.kept_bytes + 2 * OP_ODB_BLOCK_BYTES;
+	limit->space.max_bytes = opd_file_limit_bytes(limit) + limit->space.kept_bytes + 3 * OP_ODB_BLOCK_BYTES;
 	for (uint64_t address = 0; address < 1000; address++)
 		take_at(0, 1, 0, 16 * address);
 	opd_count_flush(&pipeline.count);
