@@ -356,8 +356,17 @@ def room(path):
     return os.stat(path).st_blocks * 512 - used, any(data[NODES + 16 * size:])
 
 
+def count_sites(box):
+    """A file that is larger than a new one."""
+    box.start_daemon("--event=page-faults:1")
+    box.good(box.copy_work("many-sites"), "sites", 600)
+    box.opcontrol("--dump")
+    box.shutdown()
+
+
 def check_closed(copies, box):
     """A session that is closed, by the daemon or without one, has no room for more, nor a hash table where that takes blocks; it is sound, and what was in it is there."""
+    count_sites(box)
     for name, with_daemon in (("by-daemon", True), ("without", False)):
         path, best = biggest(box.session)
         current = os.path.join(box.session, "samples", "current")
