@@ -67,9 +67,20 @@ unit_tests() {
 	echo tests/fuzz/test_corpus.sh
 }
 
+# Long ones in which nothing has threads: ThreadSanitizer has nothing to say of them.
+NO_THREADS="test_bad_images test_jit test_mapset test_oparchive test_ring_differential test_ring_killed test_ring_killed_aux"
+
+is_for() {
+	local name=${2##*/}
+	case $1:" $NO_THREADS " in
+	tsan:*" ${name%.*} "*) return 1 ;;
+	esac
+}
+
 check_units() {
 	local program
 	for program in $(unit_tests); do
+		is_for "$1" "$program" || continue
 		case $program in
 		*.sh) check "$1/unit/${program##*/}" run_built "$1" "$top/$program" ;;
 		*.py) check "$1/unit/${program##*/}" run_built "$1" python3 "$top/$program" ;;
@@ -177,6 +188,12 @@ static_checks() {
 	check cppcheck static_analysis
 }
 
+# A container waits most of the time, for packages and for its services.
+container_beside_clang() {
+	check container run_built gcc python3 "$top/tests/systemd/test_container.py"
+	check clang/build need_build clang
+}
+
 run_checks() {
 	check gcc/build need_build gcc
 	together check_units gcc
@@ -187,8 +204,7 @@ run_checks() {
 	check_systems gcc $(system_tests)
 	# shellcheck disable=SC2086
 	check_users $USER_SYSTEM
-	check container run_built gcc python3 "$top/tests/systemd/test_container.py"
-	check clang/build need_build clang
+	together container_beside_clang
 	together check_units clang
 	check install install_elsewhere
 	check asan/build need_build asan
