@@ -85,18 +85,25 @@ static uint64_t hash_page(uint32_t size, uint64_t page_bytes)
 	return node_offset(size) / page_bytes * page_bytes;
 }
 
+/* A page that would be left is not worth the calls to ask for it later. */
+static bool needs_all(uint32_t size, uint64_t end, uint64_t page_bytes)
+{
+	return end + page_bytes >= hash_page(size, page_bytes);
+}
+
 uint64_t op_odb_disk_bytes(uint32_t size, uint32_t nr_nodes)
 {
-	uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE), hash = hash_page(size, page_bytes);
+	uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE), end = backed_bytes(nr_nodes, page_bytes);
+	uint64_t all = round_up(op_odb_file_bytes(size), page_bytes);
 
-	return op_min_u64(backed_bytes(nr_nodes, page_bytes), hash) + round_up(op_odb_file_bytes(size), page_bytes) - hash;
+	return needs_all(size, end, page_bytes) ? all : end + all - hash_page(size, page_bytes);
 }
 
 /* From an offset on, up to which there are blocks. */
 static int back_nodes(int fd, uint32_t size, uint64_t offset, uint32_t nr_nodes, struct op_odb_map *map)
 {
 	uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE), end = backed_bytes(nr_nodes, page_bytes);
-	bool all = end >= hash_page(size, page_bytes);
+	bool all = needs_all(size, end, page_bytes);
 	int err;
 
 	if (all)
