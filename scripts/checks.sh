@@ -150,6 +150,13 @@ scripts_sane() {
 	(cd "$top" && shellcheck -x "${scripts[@]}")
 }
 
+# That the targets of `make fuzz` can be built, in their own way and with nothing of theirs missing. Where they are built for use, they are instrumented.
+fuzz_targets() {
+	need_build gcc || return 1
+	make -C "$build/gcc" -j"$jobs" --no-print-directory fuzz-programs FUZZ_CFLAGS="-O0 -fsanitize=fuzzer" &&
+		rm -f "$build"/gcc/tests/fuzz/fuzz_*[!.o]
+}
+
 distcheck() {
 	need_build gcc || return 1
 	as_owner env OPD_MODEL=quick make -C "$build/gcc" -j"$jobs" --no-print-directory distcheck
@@ -181,6 +188,7 @@ demo_works() {
 
 static_checks() {
 	check model "$top/tests/model/run.sh"
+	check fuzz/build fuzz_targets
 	check headers/gcc headers_alone gcc
 	check headers/clang headers_alone clang
 	check style house_style

@@ -63,7 +63,7 @@ LONG_CYCLES = 1000
 LONG_REQUESTS = 100000
 OPD_TEST_ENV = OPD_BUILD=$(abs_top_builddir) OPD_SOURCE=$(abs_top_srcdir)
 
-.PHONY: check-programs check-system check-user check-unit check-long bench bench-disk bench-report fuzz
+.PHONY: check-programs check-system check-user check-unit check-long bench bench-disk bench-report fuzz fuzz-programs
 check-programs: $(check_PROGRAMS)
 
 # The real daemon on real perf events: as root.

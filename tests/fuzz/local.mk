@@ -32,7 +32,8 @@ FUZZ_SECONDS = 600
 FUZZ_TARGETS = ring perf_map jitdump ibs perf_data session dcookies ledger control
 CLEANFILES += $(FUZZ_TARGETS:%=tests/fuzz/fuzz_%)
 
-# Compiled in one go: the library's objects are not instrumented.
+# Compiled in one go, since the library's objects are not instrumented; what a target only leads to may come from them.
+FUZZ_LIBS = daemon/libopd.a libop/libop.a $(SYSTEMD_LIBS) $(ZSTD_LIBS) -pthread
 FUZZ_BUILD = $(MKDIR_P) tests/fuzz && \
 	$(FUZZ_CC) -std=gnu11 $(FUZZ_CFLAGS) $(DEFS) -I. $(AM_CPPFLAGS) -U_FORTIFY_SOURCE -o $@
 FUZZ_JIT_FILES = \
@@ -40,61 +41,63 @@ FUZZ_JIT_FILES = \
 	$(srcdir)/daemon/jit_object.c $(srcdir)/daemon/jit_lines.c \
 	$(srcdir)/libop/file.c $(srcdir)/libop/htable.c $(srcdir)/libop/text.c $(srcdir)/libop/sys.c
 
-tests/fuzz/fuzz_ring: $(srcdir)/tests/fuzz/fuzz_ring.c $(srcdir)/libop/ring.c $(srcdir)/libop/sys.c $(srcdir)/libop/ring.h config.h
-	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_ring.c $(srcdir)/libop/ring.c $(srcdir)/libop/sys.c
+tests/fuzz/fuzz_ring: $(srcdir)/tests/fuzz/fuzz_ring.c $(srcdir)/libop/ring.c $(srcdir)/libop/sys.c $(srcdir)/libop/ring.h config.h daemon/libopd.a libop/libop.a
+	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_ring.c $(srcdir)/libop/ring.c $(srcdir)/libop/sys.c $(FUZZ_LIBS)
 
-tests/fuzz/fuzz_perf_map: $(srcdir)/tests/fuzz/fuzz_perf_map.c $(srcdir)/tests/fuzz/fuzz_jit.h $(FUZZ_JIT_FILES) config.h
-	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_perf_map.c $(FUZZ_JIT_FILES)
+tests/fuzz/fuzz_perf_map: $(srcdir)/tests/fuzz/fuzz_perf_map.c $(srcdir)/tests/fuzz/fuzz_jit.h $(FUZZ_JIT_FILES) config.h daemon/libopd.a libop/libop.a
+	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_perf_map.c $(FUZZ_JIT_FILES) $(FUZZ_LIBS)
 
-tests/fuzz/fuzz_jitdump: $(srcdir)/tests/fuzz/fuzz_jitdump.c $(srcdir)/tests/fuzz/fuzz_jit.h $(FUZZ_JIT_FILES) config.h
-	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_jitdump.c $(FUZZ_JIT_FILES)
+tests/fuzz/fuzz_jitdump: $(srcdir)/tests/fuzz/fuzz_jitdump.c $(srcdir)/tests/fuzz/fuzz_jit.h $(FUZZ_JIT_FILES) config.h daemon/libopd.a libop/libop.a
+	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_jitdump.c $(FUZZ_JIT_FILES) $(FUZZ_LIBS)
 
 FUZZ_IBS_FILES = \
 	$(srcdir)/libop/ibs.c $(srcdir)/libop/ibs_cpu.c $(srcdir)/libop/ibs_data_src.c $(srcdir)/libop/ibs_events.c \
 	$(srcdir)/libop/ibs_meaning.c $(srcdir)/libop/parse.c
 
-tests/fuzz/fuzz_ibs: $(srcdir)/tests/fuzz/fuzz_ibs.c $(FUZZ_IBS_FILES) config.h
-	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_ibs.c $(FUZZ_IBS_FILES)
+tests/fuzz/fuzz_ibs: $(srcdir)/tests/fuzz/fuzz_ibs.c $(FUZZ_IBS_FILES) config.h daemon/libopd.a libop/libop.a
+	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_ibs.c $(FUZZ_IBS_FILES) $(FUZZ_LIBS)
 
 FUZZ_SESSION_FILES = \
-	$(srcdir)/libop/guard.c $(srcdir)/libop/odb.c $(srcdir)/libop/odb_file.c $(srcdir)/libop/odb_read.c $(srcdir)/libop/odb_repair.c \
+	$(srcdir)/libop/abi.c $(srcdir)/libop/guard.c $(srcdir)/libop/odb.c $(srcdir)/libop/odb_file.c $(srcdir)/libop/odb_read.c $(srcdir)/libop/odb_repair.c \
 	$(srcdir)/libop/odb_replace.c $(srcdir)/libop/session.c $(srcdir)/libop/mangle.c $(srcdir)/libop/file.c \
 	$(srcdir)/libop/text.c $(srcdir)/libop/parse.c $(srcdir)/libop/sys.c
 
 FUZZ_DIR_FILES = $(srcdir)/tests/fuzz/fuzz_dir.c $(srcdir)/tests/fuzz/fuzz_dir.h
 
-tests/fuzz/fuzz_session: $(srcdir)/tests/fuzz/fuzz_session.c $(FUZZ_DIR_FILES) $(FUZZ_SESSION_FILES) config.h
-	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_session.c $(srcdir)/tests/fuzz/fuzz_dir.c $(FUZZ_SESSION_FILES)
+tests/fuzz/fuzz_session: $(srcdir)/tests/fuzz/fuzz_session.c $(FUZZ_DIR_FILES) $(FUZZ_SESSION_FILES) config.h daemon/libopd.a libop/libop.a
+	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_session.c $(srcdir)/tests/fuzz/fuzz_dir.c $(FUZZ_SESSION_FILES) $(FUZZ_LIBS)
 
 FUZZ_DCOOKIES_FILES = \
 	$(srcdir)/libop/dcookie.c $(srcdir)/libop/dcookie_file.c $(srcdir)/libop/dcookie_name.c $(srcdir)/libop/mangle.c \
 	$(srcdir)/libop/htable.c $(srcdir)/libop/file.c $(srcdir)/libop/text.c $(srcdir)/libop/parse.c $(srcdir)/libop/sys.c
 
-tests/fuzz/fuzz_dcookies: $(srcdir)/tests/fuzz/fuzz_dcookies.c $(FUZZ_DIR_FILES) $(FUZZ_DCOOKIES_FILES) config.h
-	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_dcookies.c $(srcdir)/tests/fuzz/fuzz_dir.c $(FUZZ_DCOOKIES_FILES)
+tests/fuzz/fuzz_dcookies: $(srcdir)/tests/fuzz/fuzz_dcookies.c $(FUZZ_DIR_FILES) $(FUZZ_DCOOKIES_FILES) config.h daemon/libopd.a libop/libop.a
+	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_dcookies.c $(srcdir)/tests/fuzz/fuzz_dir.c $(FUZZ_DCOOKIES_FILES) $(FUZZ_LIBS)
 
 FUZZ_LEDGER_FILES = \
 	$(srcdir)/libop/session_ledger.c $(srcdir)/libop/ledger.c \
 	$(srcdir)/libop/file.c $(srcdir)/libop/text.c $(srcdir)/libop/parse.c $(srcdir)/libop/sys.c
 
-tests/fuzz/fuzz_ledger: $(srcdir)/tests/fuzz/fuzz_ledger.c $(FUZZ_DIR_FILES) $(FUZZ_LEDGER_FILES) config.h
-	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_ledger.c $(srcdir)/tests/fuzz/fuzz_dir.c $(FUZZ_LEDGER_FILES)
+tests/fuzz/fuzz_ledger: $(srcdir)/tests/fuzz/fuzz_ledger.c $(FUZZ_DIR_FILES) $(FUZZ_LEDGER_FILES) config.h daemon/libopd.a libop/libop.a
+	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_ledger.c $(srcdir)/tests/fuzz/fuzz_dir.c $(FUZZ_LEDGER_FILES) $(FUZZ_LIBS)
 
 FUZZ_CONTROL_FILES = \
 	$(srcdir)/daemon/server.c $(srcdir)/libop/control.c $(srcdir)/libop/session_close.c $(srcdir)/libop/file.c $(srcdir)/libop/text.c $(srcdir)/libop/sys.c
 
-tests/fuzz/fuzz_control: $(srcdir)/tests/fuzz/fuzz_control.c $(FUZZ_CONTROL_FILES) config.h
-	$(FUZZ_BUILD) $(SYSTEMD_CFLAGS) $(srcdir)/tests/fuzz/fuzz_control.c $(FUZZ_CONTROL_FILES) $(SYSTEMD_LIBS)
+tests/fuzz/fuzz_control: $(srcdir)/tests/fuzz/fuzz_control.c $(FUZZ_CONTROL_FILES) config.h daemon/libopd.a libop/libop.a
+	$(FUZZ_BUILD) $(SYSTEMD_CFLAGS) $(srcdir)/tests/fuzz/fuzz_control.c $(FUZZ_CONTROL_FILES) $(FUZZ_LIBS)
 
 FUZZ_PERF_FILES = \
 	$(srcdir)/libop/perf_data.c $(srcdir)/libop/perf_open.c $(srcdir)/libop/perf_event.c $(srcdir)/libop/perf_feature.c \
-	$(srcdir)/libop/perf_input.c $(srcdir)/libop/perf_record.c $(srcdir)/libop/perf_zstd.c $(srcdir)/libop/record.c \
-	$(srcdir)/libop/htable.c $(srcdir)/libop/text.c $(srcdir)/libop/sys.c
+	$(srcdir)/libop/perf_input.c $(srcdir)/libop/perf_raw.c $(srcdir)/libop/perf_record.c $(srcdir)/libop/perf_zstd.c $(srcdir)/libop/record.c \
+	$(FUZZ_IBS_FILES) $(srcdir)/libop/htable.c $(srcdir)/libop/text.c $(srcdir)/libop/sys.c
 
-tests/fuzz/fuzz_perf_data: $(srcdir)/tests/fuzz/fuzz_perf_data.c $(FUZZ_PERF_FILES) config.h
-	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_perf_data.c $(FUZZ_PERF_FILES) $(ZSTD_LIBS)
+tests/fuzz/fuzz_perf_data: $(srcdir)/tests/fuzz/fuzz_perf_data.c $(FUZZ_PERF_FILES) config.h daemon/libopd.a libop/libop.a
+	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_perf_data.c $(FUZZ_PERF_FILES) $(FUZZ_LIBS)
 
-fuzz: $(FUZZ_TARGETS:%=tests/fuzz/fuzz_%)
+fuzz-programs: $(FUZZ_TARGETS:%=tests/fuzz/fuzz_%)
+
+fuzz: fuzz-programs
 	@for t in $(FUZZ_TARGETS); do \
 		$(MKDIR_P) tests/fuzz/found/$$t && \
 		tests/fuzz/fuzz_$$t -max_total_time=$(FUZZ_SECONDS) -max_len=16384 -timeout=5 -print_final_stats=1 \
