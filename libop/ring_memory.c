@@ -32,7 +32,7 @@ static_assert(sizeof(struct lost_record) == OP_MRING_LOST_BYTES, "PERF_RECORD_LO
 
 static bool is_area(size_t nr_bytes, size_t page_bytes)
 {
-	return nr_bytes >= page_bytes && !(nr_bytes & (nr_bytes - 1)) && nr_bytes <= SIZE_MAX / 8;
+	return nr_bytes >= page_bytes && !(nr_bytes & (nr_bytes - 1)) && nr_bytes <= OP_MRING_BYTES_MAX;
 }
 
 static size_t map_bytes(const struct op_mring *ring)

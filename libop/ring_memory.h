@@ -113,13 +113,19 @@ struct op_mring_writer {
 };
 
 /*
- * Makes a ring of data_bytes and an AUX area of aux_bytes, each a power of two of at least a page (aux_bytes may be 0).
+ * No area is larger, whoever made it: a memfd may be sparse, and a reader that is told that it is full goes over all of it, a page of memory for each
+ * hole, before it knows better.
+ */
+#define OP_MRING_BYTES_MAX ((size_t)1 << 28)
+
+/*
+ * Makes a ring of data_bytes and an AUX area of aux_bytes, each a power of two of at least a page and at most OP_MRING_BYTES_MAX (aux_bytes may be 0).
  * `flags`: enum op_mring_flags. 0 or -errno.
  */
 int op_mring_create(size_t data_bytes, size_t aux_bytes, unsigned int flags, struct op_mring *ret_ring) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Maps the ring that another process made; the descriptors are duplicated. -EINVAL: not such a memfd, or one whose size is not
+ * Maps the ring that another process made; the descriptors are duplicated. -EINVAL: not such a memfd, too large a one, or one whose size is not
  * sealed, or wake_fd is not an eventfd that does not wait (EFD_NONBLOCK; /proc is asked); -errno.
  */
 int op_mring_attach(int fd, int wake_fd, struct op_mring *ret_ring) OP_NONNULL OP_MUST_CHECK;

@@ -236,6 +236,40 @@ static void does_not_believe_the_floor(void **state)
 	assert_int_equal(box->reader.damaged, 0);
 }
 
+/* A memfd of that size, with nothing in it but what a ring of `from` has in its first page. */
+static int attach_sparse(const struct op_mring *from, uint64_t data_bytes, uint64_t aux_bytes)
+{
+	struct perf_event_mmap_page control = *from->control;
+	int fd = memfd_create("sparse", MFD_CLOEXEC | MFD_ALLOW_SEALING), err;
+	struct op_mring ring;
+
+	control.data_size = data_bytes;
+	control.data_head = data_bytes;
+	control.aux_offset = PAGE + data_bytes;
+	control.aux_size = aux_bytes;
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, (off_t)(PAGE + data_bytes + aux_bytes)), 0);
+	assert_int_equal(pwrite(fd, from->control, PAGE, 0), PAGE);
+	assert_int_equal(pwrite(fd, &control, sizeof(control), 0), sizeof(control));
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
+	err = op_mring_attach(fd, from->wake_fd, &ring);
+	if (!err)
+		op_mring_destroy(&ring);
+	close(fd);
+	return err;
+}
+
+/* It costs its maker nothing to make a ring that a reader would never be through with. */
+static void attaches_to_no_huge_ring(void **state)
+{
+	const struct mring_box *box = *state;
+
+	assert_int_equal(attach_sparse(&box->ring, OP_MRING_BYTES_MAX, OP_MRING_BYTES_MAX), 0);
+	assert_int_equal(attach_sparse(&box->ring, 2 * OP_MRING_BYTES_MAX, 0), -EINVAL);
+	assert_int_equal(attach_sparse(&box->ring, PAGE, 2 * OP_MRING_BYTES_MAX), -EINVAL);
+	assert_int_equal(attach_sparse(&box->ring, UINT64_C(1) << 44, 0), -EINVAL);
+}
+
 static void attaches_to_rings_only(void **state)
 {
 	struct mring_box *box = *state;
@@ -264,6 +298,7 @@ static void attaches_to_rings_only(void **state)
 	assert_int_equal(op_mring_create(PAGE / 2, 0, 0, &ring), -EINVAL);
 	assert_int_equal(op_mring_create(PAGE, 3 * PAGE, 0, &ring), -EINVAL);
 	assert_int_equal(op_mring_create(PAGE, 0, 64, &ring), -EINVAL);
+	assert_int_equal(op_mring_create(2 * OP_MRING_BYTES_MAX, 0, 0, &ring), -EINVAL);
 }
 
 #define TEST(name, set_up) cmocka_unit_test_setup_teardown(name, set_up, close_box)
@@ -281,6 +316,7 @@ int main(void)
 		TEST(does_not_believe_a_backward_writer, setup_overwrite),
 		TEST(does_not_believe_the_floor, setup_overwrite),
 		TEST(attaches_to_rings_only, setup),
+		TEST(attaches_to_no_huge_ring, setup),
 	};
 
 	return cmocka_run_group_tests_name("ring_hostile", tests, NULL, NULL);
