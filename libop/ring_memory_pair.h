@@ -162,9 +162,9 @@ int op_mring_pair_swapper_swap(struct op_mring_pair_swapper *swapper) OP_NONNULL
 void op_mring_pair_swapper_close(struct op_mring_pair_swapper *swapper) OP_NONNULL;
 
 /*
- * The frozen ring, NULL as long as the writer is inside it (it leaves with its commit) or the baton is lent. Never waits. NULL also as
- * long as the kernel refuses the membarrier(2) that was promised, which can only be when a filter was put on the process after
- * op_mring_pair_reader_open.
+ * The frozen ring, NULL as long as the writer is inside it (it leaves with its commit) or the baton is lent. Never waits for the writer; after a promise that was not made in this
+ * process each swap waits for a grace period of the kernel (MEMBARRIER_CMD_GLOBAL). NULL also as long as the kernel refuses the membarrier(2) that was promised: a filter was put on the
+ * process after op_mring_pair_reader_open, or the promise is another's and the kernel has CPUs without a tick (nohz_full), where it has no GLOBAL.
  */
 struct op_ring *op_mring_pair_read_ring(struct op_mring_pair_reader *reader) OP_NONNULL;
 
