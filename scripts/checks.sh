@@ -16,9 +16,6 @@ configure_options() {
 # The system tests that a build with sanitizers runs: those that do not compare shares of time.
 SANITIZED_SYSTEM="agreement attribution control errors page_faults restart turns"
 
-# Of these, what looks at the daemon more than at the reports, for ThreadSanitizer.
-THREADED_SYSTEM="attribution control page_faults restart turns"
-
 # And those that opd as a user runs here, since they go where permissions matter.
 USER_SYSTEM="control errors fault_space kernel restart"
 
@@ -70,14 +67,6 @@ unit_tests() {
 	echo tests/fuzz/test_corpus.sh
 }
 
-# It has all cores for itself, so it is what the time of scripts/test is made of. The build that is installed and the one that looks at threads have it whole.
-torture_records() {
-	case $1 in
-	gcc | tsan) echo 1000000 ;;
-	*) echo 300000 ;;
-	esac
-}
-
 # Long ones in which nothing has threads: ThreadSanitizer has nothing to say of them.
 NO_THREADS="test_bad_images test_jit test_mapset test_oparchive test_ring_differential test_ring_killed test_ring_killed_aux"
 
@@ -95,7 +84,7 @@ check_units() {
 		case $program in
 		*.sh) check "$1/unit/${program##*/}" run_built "$1" "$top/$program" ;;
 		*.py) check "$1/unit/${program##*/}" run_built "$1" python3 "$top/$program" ;;
-		*/torture) check "$1/unit/torture" run_built "$1" "./$program" --records="$(torture_records "$1")" ;;
+		*/torture) check "$1/unit/torture" run_built "$1" "./$program" --records=1000000 ;;
 		*) check "$1/unit/${program##*/}" run_built "$1" "./$program" ;;
 		esac
 	done
@@ -233,7 +222,7 @@ run_checks() {
 	check_systems asan $SANITIZED_SYSTEM
 	together check_units tsan
 	# shellcheck disable=SC2086
-	check_systems tsan $THREADED_SYSTEM
+	check_systems tsan $SANITIZED_SYSTEM
 	check distcheck distcheck
 	check demo demo_works
 	check demo-again demo_works -- sh -c 'gzip -9 < /bin/bash | sha256sum'
