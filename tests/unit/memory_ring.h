@@ -74,6 +74,16 @@ static inline void mring_box_close(struct mring_box *box)
 	op_mring_destroy(&box->ring);
 }
 
+/* The same as a cmocka teardown, of one that is the state. */
+static inline int mring_box_teardown(void **state)
+{
+	struct mring_box *box = *state;
+
+	mring_box_close(box);
+	free(box);
+	return 0;
+}
+
 struct mring_pair_box {
 	struct op_mring_pair pair;
 	struct op_mring_pair_writer writer;

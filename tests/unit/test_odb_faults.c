@@ -209,8 +209,8 @@ static void without_the_file_there_is_another(void **state OP_UNUSED)
 
 /* ---- what a file takes ---- */
 
-/* Parts of pages at three ends, a page that is not asked for alone, and the block by which a file system finds the pieces of a file. */
-#define BESIDE_BYTES (5 * PAGE_BYTES)
+/* Parts of pages at three ends, and the block by which a file system finds the pieces of a file. */
+#define BESIDE_BYTES (4 * PAGE_BYTES)
 
 static void blocks_come_with_the_nodes(void **state OP_UNUSED)
 {

@@ -12,15 +12,6 @@
 void *__real_aligned_alloc(size_t alignment, size_t nr_bytes);
 void *__wrap_aligned_alloc(size_t alignment, size_t nr_bytes);
 
-static int close_box(void **state)
-{
-	struct mring_box *box = *state;
-
-	mring_box_close(box);
-	free(box);
-	return 0;
-}
-
 static int setup(void **state)
 {
 	*state = calloc(1, sizeof(struct mring_box));
@@ -301,7 +292,7 @@ static void attaches_to_rings_only(void **state)
 	assert_int_equal(op_mring_create(2 * OP_MRING_BYTES_MAX, 0, 0, &ring), -EINVAL);
 }
 
-#define TEST(name, set_up) cmocka_unit_test_setup_teardown(name, set_up, close_box)
+#define TEST(name, set_up) cmocka_unit_test_setup_teardown(name, set_up, mring_box_teardown)
 
 int main(void)
 {

@@ -11,15 +11,6 @@
 
 #define PAGE 4096u
 
-static int close_box(void **state)
-{
-	struct mring_box *box = *state;
-
-	mring_box_close(box);
-	free(box);
-	return 0;
-}
-
 static int setup(void **state)
 {
 	*state = calloc(1, sizeof(struct mring_box));
@@ -611,7 +602,7 @@ static void always_has_room_when_it_overwrites(void **state)
 	assert_false(op_mring_has_room(&box->writer, 2 * PAGE, false));
 }
 
-#define TEST(name, set_up) cmocka_unit_test_setup_teardown(name, set_up, close_box)
+#define TEST(name, set_up) cmocka_unit_test_setup_teardown(name, set_up, mring_box_teardown)
 
 int main(void)
 {
