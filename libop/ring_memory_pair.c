@@ -173,24 +173,32 @@ static int choose_barrier(const struct op_mring *ring)
 	return op_sys_membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) < 0 ? 0 : MEMBARRIER_CMD_PRIVATE_EXPEDITED;
 }
 
-void op_mring_pair_reader_open(const struct op_mring_pair *pair, struct op_mring_pair_reader *ret_reader)
+int op_mring_pair_reader_open(const struct op_mring_pair *pair, struct op_mring_pair_reader *ret_reader)
 {
 	struct op_mring_shared *shared = pair->rings[0].shared;
 	struct op_mring_swap swap = {
 		.shared = shared,
 		.turn = op_load_relaxed(&shared->turn),
-		.barrier = choose_barrier(&pair->rings[0]),
 		.is_late = true,
 	};
 	struct op_mring_pair_reader reader = { .read = !(swap.turn & 1) };
+	int err;
 
-	op_mring_reader(&pair->rings[0], &reader.rings[0]);
-	op_mring_reader(&pair->rings[1], &reader.rings[1]);
+	err = op_mring_reader(&pair->rings[0], &reader.rings[0]);
+	if (err < 0)
+		return err;
+	err = op_mring_reader(&pair->rings[1], &reader.rings[1]);
+	if (err < 0) {
+		op_ring_unmap(&reader.rings[0]);
+		return err;
+	}
+	swap.barrier = choose_barrier(&pair->rings[0]);
 	swap.due = swap.barrier;
 	if (swap.barrier == MEMBARRIER_CMD_PRIVATE_EXPEDITED)
 		op_store_relaxed(&shared->barrier, op_process_token());
 	reader.baton = (struct op_mring_baton){ .swap = swap, .holder = OP_MRING_HELD_BY_READER };
 	*ret_reader = reader;
+	return 0;
 }
 
 void op_mring_pair_reader_close(struct op_mring_pair_reader *reader)

@@ -178,7 +178,8 @@ static void run_row(struct bench *bench, const struct row *row, struct figures *
 	bench->refused = false;
 	if (op_mring_pair_create(RING_BYTES, row->flags | OP_MRING_OWN_WRITER, &bench->pair) < 0)
 		die("no memory");
-	op_mring_pair_reader_open(&bench->pair, &bench->reader);
+	if (op_mring_pair_reader_open(&bench->pair, &bench->reader) < 0)
+		die("no memory");
 	if (pthread_create(&writer, NULL, write_until_over, bench) ||
 	    (row->lends && pthread_create(&swapper, NULL, swap_until_over, bench)))
 		die("no thread");

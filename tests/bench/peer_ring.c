@@ -41,12 +41,12 @@ static void *create_ring(size_t ring_bytes, size_t record_bytes)
 		return NULL;
 	if (op_mring_create(ring_bytes, 0, OP_MRING_OWN_WRITER, &queue->pair.rings[0]) < 0)
 		goto no_ring;
-	if (op_mring_writer_open(&queue->pair.rings[0], &queue->writer.writers[0]) < 0)
-		goto no_writer;
-	op_mring_reader(&queue->pair.rings[0], &queue->reader.rings[0]);
+	if (op_mring_writer_open(&queue->pair.rings[0], &queue->writer.writers[0]) < 0 ||
+	    op_mring_reader(&queue->pair.rings[0], &queue->reader.rings[0]) < 0)
+		goto no_end;
 	return queue;
 
-no_writer:
+no_end:
 	op_mring_destroy(&queue->pair.rings[0]);
 no_ring:
 	free(queue);
@@ -62,13 +62,15 @@ static void *create_pair_with(unsigned int flags, size_t ring_bytes, size_t reco
 	queue->worth = ring_bytes / 4;
 	if (op_mring_pair_create(ring_bytes / 2, flags | OP_MRING_OWN_WRITER, &queue->pair) < 0)
 		goto no_pair;
-	op_mring_pair_reader_open(&queue->pair, &queue->reader);
+	if (op_mring_pair_reader_open(&queue->pair, &queue->reader) < 0)
+		goto no_reader;
 	if (op_mring_pair_writer_open(&queue->pair, &queue->writer) < 0)
 		goto no_writer;
 	return queue;
 
 no_writer:
 	op_mring_pair_reader_close(&queue->reader);
+no_reader:
 	op_mring_pair_destroy(&queue->pair);
 no_pair:
 	free(queue);

@@ -164,7 +164,7 @@ static long die_once(const void *arg, long nr_steps)
 	long made;
 
 	assert_int_equal(op_mring_pair_create(BYTES, work->flags, &pair), 0);
-	op_mring_pair_reader_open(&pair, &reader);
+	assert_int_equal(op_mring_pair_reader_open(&pair, &reader), 0);
 	assert_int_equal(op_mring_pair_writer_open(&pair, &writer), 0);
 	while (written < (work->full ? 70 : 3) && put(&writer, written + 1, work->in_page) != -ENOSPC)
 		written++;
