@@ -2,6 +2,7 @@
 # Unit tests of the memory ring, and of the kernel pair in overwrite mode.
 ring_unit_tests = \
 	tests/unit/test_ring_aux \
+	tests/unit/test_ring_barrier \
 	tests/unit/test_ring_differential \
 	tests/unit/test_ring_hostile \
 	tests/unit/test_ring_killed \
@@ -26,6 +27,11 @@ tests_unit_test_ring_memory_pair_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_memba
 tests_unit_test_ring_aux_SOURCES = tests/unit/test_ring_aux.c tests/unit/cmocka_all.h tests/unit/memory_ring.h
 tests_unit_test_ring_aux_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_ring_aux_LDADD = libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_ring_barrier_SOURCES = tests/unit/test_ring_barrier.c tests/unit/cmocka_all.h tests/unit/memory_ring.h
+tests_unit_test_ring_barrier_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_ring_barrier_LDADD = libop/libop.a $(CMOCKA_LIBS)
+tests_unit_test_ring_barrier_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_membarrier
 
 tests_unit_test_ring_hostile_SOURCES = tests/unit/test_ring_hostile.c tests/unit/cmocka_all.h tests/unit/memory_ring.h
 tests_unit_test_ring_hostile_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
