@@ -22,6 +22,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "format"))
 import agree  # noqa: E402
+import elfsyms  # noqa: E402
 import reader  # noqa: E402
 import unit_daemon  # noqa: E402
 
@@ -405,6 +406,11 @@ class Box:
     def files(self, live=False):
         """The session as the independent reader sees it, all rules checked."""
         return reader.read_session(self.session, live=live, strict=True)
+
+    def samples_in(self, path, symbol):
+        """Of all events, at the addresses of a function."""
+        start, end = elfsyms.symbol_ranges(path, (symbol,))[symbol]
+        return sum(n for f in self.files() if f.name.image[1] == path for key, n in f.keys.items() if start <= key < end)
 
     def check_ledger(self, with_files=True, not_sampled=0):
         """
