@@ -136,10 +136,8 @@ static void open_run(struct run *run)
 		wrong(run, "create", 0);
 	if (mode->aux && op_aux_map(&run->pair.rings[0], &run->aux))
 		wrong(run, "aux_map", 0);
-	if (mode->pair)
-		op_mring_pair_reader_open(&run->pair, &run->reader);
-	else
-		op_mring_reader(&run->pair.rings[0], &run->ring);
+	if (mode->pair ? op_mring_pair_reader_open(&run->pair, &run->reader) : op_mring_reader(&run->pair.rings[0], &run->ring))
+		wrong(run, "reader", 0);
 	if (mode->pair)
 		op_mring_pair_wake_every(&run->pair, mode->wake_every, mode->wake_records);
 	else

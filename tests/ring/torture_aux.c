@@ -83,15 +83,18 @@ static void end_transaction(struct run *run, struct writers *writers, struct op_
 	*truncated = false;
 }
 
+/* Waits for the reader's copy, but not for room: what finds none is lost. */
 static int begin_transaction(struct run *run, struct writers *writers, struct op_aux_handle *ret_handle)
 {
 	int err;
 
-	while ((err = op_aux_begin(&writers->aux, ret_handle)) == -EBUSY) {
+	while ((err = op_aux_try_begin(&writers->aux, ret_handle)) == -EBUSY) {
 		run->aux_busy++;
 		sched_yield();
 	}
-	if (err && err != -ENOSPC)
+	if (err == -ENOSPC)
+		err = op_aux_begin(&writers->aux, ret_handle);
+	if (err && err != -ENOSPC && err != -EBUSY)
 		wrong(run, "aux_begin", (uint64_t)-err);
 	return err;
 }
@@ -113,7 +116,8 @@ void write_transactions(struct run *run, struct writers *writers)
 	uint64_t seed = run->seed;
 	bool truncated = false;
 
-	op_aux_writer_open(&run->aux, &writers->aux);
+	if (op_aux_writer_open(&run->aux, &writers->aux))
+		wrong(run, "aux_writer_open", 0);
 	for (uint64_t number = 0; number < run->nr_records; number++) {
 		struct op_aux_handle handle;
 

@@ -37,6 +37,7 @@ PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
 WALL = 0x40000000
 INIT_PID_NAMESPACE = 0xeffffffc
 PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241, "riscv64": 241, "ppc64le": 319, "s390x": 331}
+LOG_HEADING = "opd's log:"
 SAMPLER = 1  # the role of an event that has no files: what its samples say is in those of the derived events
 
 
@@ -505,7 +506,7 @@ def run(test, needs=needs_perf):
     except (Failure, reader.FormatError, agree.Disagreement, subprocess.TimeoutExpired) as failure:
         print("%s: %s" % (type(failure).__name__, failure))
         if box and os.path.exists(box.log):
-            print("opd's log:\n%s" % box.log_text()[-4000:])
+            print("%s\n%s" % (LOG_HEADING, box.log_text()[-4000:]))
         sys.exit(1)
     finally:
         if box:

@@ -267,7 +267,7 @@ static long die_once(const void *arg, long nr_steps)
 	long made;
 
 	assert_int_equal(op_mring_pair_create(BYTES, work->flags, &pair), 0);
-	op_mring_pair_reader_open(&pair, &reader);
+	assert_int_equal(op_mring_pair_reader_open(&pair, &reader), 0);
 	write_before(work, &pair, &reader, &before, &result);
 	child.pair = &pair;
 	child.number = before.written + 1;
