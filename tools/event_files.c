@@ -222,6 +222,47 @@ static int begin_set(struct opr_event_files *files, char *line)
 	return err;
 }
 
+/* Where perf_event_attr.config has them. EXTRA_NONE says that there is a list with nothing in it. */
+#define EXTRA_MASK_SHIFT  8
+#define EXTRA_NONE        (1u << 22)
+#define EXTRA_CMASK       "cmask="
+#define EXTRA_CMASK_SHIFT 24
+#define EXTRA_CMASK_MAX   0xff
+
+static const struct {
+	const char *word;
+	uint32_t bit;
+} extra_bits[] = { { "edge", 1u << 18 }, { "pebs", 1u << 19 }, { "any", 1u << 21 }, { "inv", 1u << 23 } };
+
+static int take_extra_word(const char *word, uint32_t *extra)
+{
+	uint32_t cmask;
+
+	for (size_t i = 0; i < op_array_size(extra_bits); i++) {
+		if (!strcmp(word, extra_bits[i].word)) {
+			*extra |= extra_bits[i].bit;
+			return 0;
+		}
+	}
+	if (strncmp(word, EXTRA_CMASK, strlen(EXTRA_CMASK)) || take_number(word + strlen(EXTRA_CMASK), &cmask) < 0 ||
+	    cmask > EXTRA_CMASK_MAX)
+		return -EINVAL;
+	*extra |= cmask << EXTRA_CMASK_SHIFT;
+	return 0;
+}
+
+/* "edge,cmask=1" */
+static int take_extra(char *list, struct opr_mask_value *value)
+{
+	uint32_t extra = *list ? 0 : EXTRA_NONE;
+	int err = 0;
+
+	for (char *rest = list, *word; !err && *list && (word = strsep(&rest, ","));)
+		err = take_extra_word(word, &extra);
+	value->extra = extra | value->value << EXTRA_MASK_SHIFT;
+	return err;
+}
+
 /* Behind "extra:..." stands a name. */
 static int take_mask_text(char *rest, struct opr_mask_value *value)
 {
@@ -229,6 +270,8 @@ static int take_mask_text(char *rest, struct opr_mask_value *value)
 	if (!strncmp(rest, "extra:", 6)) {
 		char *word = strsep(&rest, " \t");
 
+		if (take_extra(word + 6, value) < 0)
+			return -EINVAL;
 		rest = rest ? strip(rest) : word + strlen(word);
 		word = strsep(&rest, " \t");
 		if (keep(&value->name, word) < 0)

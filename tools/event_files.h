@@ -12,6 +12,7 @@
 
 struct opr_mask_value {
 	uint32_t value;
+	uint32_t extra; /* what else of the counter's register goes with the name, as perf_event_attr.config has it, the mask too; 0: nothing is said */
 	char *name; /* NULL: it has none */
 	char *description;
 };

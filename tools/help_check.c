@@ -19,20 +19,6 @@ struct request {
 
 /* ---- one event ---- */
 
-static bool find_named_mask(const struct opr_help_events *events, const struct opr_help_event *event, const char *name,
-			    uint64_t *ret_mask)
-{
-	const struct opr_mask_set *set;
-
-	for (size_t i = 0; event->row && (set = opr_event_set(&events->files, event->row, i)); i++)
-		for (size_t j = 0; j < set->nr_values; j++)
-			if (set->values[j].name && !strcmp(set->values[j].name, name)) {
-				*ret_mask = set->values[j].value;
-				return true;
-			}
-	return false;
-}
-
 static bool allows(const struct opr_mask_set *set, uint64_t mask)
 {
 	uint64_t all = 0;
@@ -75,8 +61,10 @@ static int take_count(const struct opr_help_check *check, const struct opr_help_
 
 static int take_mask(const struct opr_help_events *events, struct request *request, const char *text)
 {
-	request->mask = opr_help_default_mask(events, request->event);
-	if (!text || !*text || find_named_mask(events, request->event, text, &request->mask))
+	const struct opr_mask_value *named = text && *text ? opr_help_mask(events, request->event, text) : NULL;
+
+	request->mask = named ? named->value : opr_help_default_mask(events, request->event);
+	if (!text || !*text || named)
 		return 0;
 	if (op_parse_u64(text, 0, UINT32_MAX, &request->mask) < 0 || !is_mask_allowed(events, request->event, request->mask))
 		return opr_error(-EINVAL, "%s: it has no unit mask %s", request->event->name, text);

@@ -174,14 +174,26 @@ const struct opr_help_event *opr_help_find(const struct opr_help_events *events,
 	return NULL;
 }
 
-uint32_t opr_help_default_mask(const struct opr_help_events *events, const struct opr_help_event *event)
+const struct opr_mask_value *opr_help_mask(const struct opr_help_events *events, const struct opr_help_event *event,
+					   const char *name)
 {
 	const struct opr_mask_set *set = event->row ? opr_event_set(&events->files, event->row, 0) : NULL;
 
-	for (size_t i = 0; set && set->default_name && i < set->nr_values; i++)
-		if (set->values[i].name && !strcmp(set->values[i].name, set->default_name))
-			return set->values[i].value;
-	return set ? set->default_value : 0;
+	if (!name && !(name = set ? set->default_name : NULL))
+		return NULL;
+	for (size_t i = 0; event->row && (set = opr_event_set(&events->files, event->row, i)); i++)
+		for (size_t j = 0; j < set->nr_values; j++)
+			if (set->values[j].name && !strcmp(set->values[j].name, name))
+				return &set->values[j];
+	return NULL;
+}
+
+uint32_t opr_help_default_mask(const struct opr_help_events *events, const struct opr_help_event *event)
+{
+	const struct opr_mask_set *set = event->row ? opr_event_set(&events->files, event->row, 0) : NULL;
+	const struct opr_mask_value *value = opr_help_mask(events, event, NULL);
+
+	return value ? value->value : set ? set->default_value : 0;
 }
 
 void opr_help_free(struct opr_help_events *events)

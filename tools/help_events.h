@@ -57,6 +57,10 @@ int opr_help_add_tracepoints(struct opr_help_events *events, const char *events_
 /* By name, without regard to case; NULL: there is none. */
 const struct opr_help_event *opr_help_find(const struct opr_help_events *events, const char *name) OP_NONNULL;
 
+/* The value of an event's unit masks that has this name, of NULL the one that is the default by its name; NULL: there is none. */
+const struct opr_mask_value *opr_help_mask(const struct opr_help_events *events, const struct opr_help_event *event,
+					   const char *name) OP_NONNULL_ARGS(1, 2);
+
 /* The unit mask that an event has when none is said. */
 uint32_t opr_help_default_mask(const struct opr_help_events *events, const struct opr_help_event *event) OP_NONNULL;
 

@@ -87,39 +87,53 @@ static int check_events(const struct options *options, const struct opr_help_eve
 	return opr_help_check(stdout, events, &options->words, &check);
 }
 
-/* Calls for each event that is named, which may have further fields. */
-static int for_each(const struct options *options, const struct opr_help_events *events,
-		    void (*fn)(const struct opr_help_events *events, const struct opr_help_event *event))
+typedef int write_fn(const struct opr_help_events *events, const struct opr_help_event *event, const char *mask);
+
+/* Calls for each event that is named, NAME[:count[:unitmask...]]; mask is NULL where there is none. */
+static int for_each(const struct options *options, const struct opr_help_events *events, write_fn *write)
 {
-	for (size_t i = 0; i < options->words.nr_words; i++) {
-		char *word = options->words.words[i];
-		const struct opr_help_event *event = opr_help_find(events, word);
+	int err = 0;
+
+	for (size_t i = 0; i < options->words.nr_words && !err; i++) {
+		char *fields = options->words.words[i], *name = fields, *mask = NULL;
+		const struct opr_help_event *event = opr_help_find(events, name);
 
 		if (!event) {
-			word[strcspn(word, ":")] = '\0';
-			event = opr_help_find(events, word);
+			strsep(&fields, ":");
+			event = opr_help_find(events, name);
+			strsep(&fields, ":");
+			mask = strsep(&fields, ":");
 		}
 		if (!event)
-			return opr_error(-EINVAL, "no event named %s: ophelp lists them", word);
-		fn(events, event);
+			return opr_error(-EINVAL, "no event named %s: ophelp lists them", name);
+		err = write(events, event, mask && *mask ? mask : NULL);
 	}
+	return err;
+}
+
+static int write_mask(const struct opr_help_events *events, const struct opr_help_event *event, const char *mask OP_UNUSED)
+{
+	printf("%" PRIu32 "\n", opr_help_default_mask(events, event));
 	return 0;
 }
 
-static void write_mask(const struct opr_help_events *events, const struct opr_help_event *event)
-{
-	printf("%" PRIu32 "\n", opr_help_default_mask(events, event));
-}
-
-static void write_number(const struct opr_help_events *events OP_UNUSED, const struct opr_help_event *event)
+static int write_number(const struct opr_help_events *events OP_UNUSED, const struct opr_help_event *event,
+			const char *mask OP_UNUSED)
 {
 	printf("%" PRIu64 "\n", event->number);
+	return 0;
 }
 
-/* Descriptions that opd reads have no bits beyond the mask. */
-static void write_extra(const struct opr_help_events *events OP_UNUSED, const struct opr_help_event *event OP_UNUSED)
+/* A mask that is a number is that and nothing more. */
+static int write_extra(const struct opr_help_events *events, const struct opr_help_event *event, const char *mask)
 {
-	puts("0");
+	const struct opr_mask_value *value = opr_help_mask(events, event, mask);
+	uint64_t number;
+
+	if (!value && mask && op_parse_u64(mask, 0, UINT32_MAX, &number) < 0)
+		return opr_error(-EINVAL, "%s: it has no unit mask %s", event->name, mask);
+	printf("%" PRIu32 "\n", value ? value->extra : 0);
+	return 0;
 }
 
 static int show_masks(const struct options *options, const struct opr_help_events *events)

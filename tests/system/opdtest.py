@@ -209,12 +209,16 @@ class Box:
         self.daemon, self.children, self.mounts, self.known_pids = None, [], [], set()
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("OPD_") and k not in ("NOTIFY_SOCKET", "LISTEN_FDS")}
         self.env["OPD_CACHE_DIR"] = ""  # symbols are read anew
-        self.program = os.path.join(self.sbin, "opd")
-        self.env.update(LC_ALL="C", OPD_CONFIG=self.config, OPD_DAEMON=self.program)
+        self.env.update(LC_ALL="C", OPD_CONFIG=self.config)
+        self.use_program(os.path.join(self.sbin, "opd"))
+        self.configure()
+
+    def use_program(self, path):
+        """The daemon is this program, whoever it is to run as."""
+        self.program = self.env["OPD_DAEMON"] = path
         if self.run_as != "root":
             self.become_users()
         self.launcher = self.env["OPD_DAEMON"]  # what makes it the user that it is to be
-        self.configure()
 
     def give(self, path):
         """A file that this test made becomes the daemon's own."""

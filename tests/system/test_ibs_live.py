@@ -30,10 +30,11 @@ COUNT = ":%d" % ibsdata.PERIOD
 
 def use_fed_programs(box):
     directory = os.path.join(os.environ["OPD_BUILD"], "tests", "system")
-    box.env["OPD_DAEMON"] = os.path.join(directory, "fed_opd")
+    box.use_program(os.path.join(directory, "fed_opd"))
     box.env["OPD_FED_FIFO"] = os.path.join(box.dir, "fifo")
     box.env["OPROFILE_EVENTS_DIR"] = os.path.join(test_ibs_import.SOURCE, "events")
     os.mkfifo(box.env["OPD_FED_FIFO"])
+    box.give(box.env["OPD_FED_FIFO"])
     fed_opcontrol = os.path.join(directory, "fed_opcontrol")
     box.opcontrol = lambda *args: box.good(fed_opcontrol, *args)
     return fed_opcontrol

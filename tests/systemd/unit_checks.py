@@ -15,6 +15,8 @@ from opdtest import require, wait_until
 
 CAPABILITIES = {"cap_perfmon": 38, "cap_sys_ptrace": 19, "cap_checkpoint_restore": 40, "cap_dac_read_search": 2, "cap_syslog": 34}
 MAX_EXPOSURE = 2.0
+UNITS = ("opd.service", "opd.socket")
+LATER = "opd_99.0-1_later.deb"
 STOP_SECONDS = 2.0
 START_USEC = 2000000
 REQUEST = struct.Struct("=IHHII208x")
@@ -35,7 +37,7 @@ def make_later_version(box, directory):
         text = stream.read()
     with open(control, "w", encoding="utf-8") as stream:
         stream.write(re.sub(r"^Version: .*$", "Version: 99.0-1", text, flags=re.M))
-    box.good("dpkg-deb", "--root-owner-group", "-b", unpacked, os.path.join(directory, "opd_99.0-1_later.deb"))
+    box.good("dpkg-deb", "--root-owner-group", "-b", unpacked, os.path.join(directory, LATER))
     shutil.rmtree(unpacked)
 
 
@@ -51,7 +53,7 @@ def check_install(container):
     """One command: the unit is there, enabled, and profiles."""
     install(container, debs(os.path.join(container.root, "var/tmp"))[0])
     require(container.unit("ActiveState")["ActiveState"] == "active", "the unit does not run after the installation")
-    for unit in ("opd.service", "opd.socket"):
+    for unit in UNITS:
         require(container.good("systemctl", "is-enabled", unit).strip() == "enabled", "%s is not enabled" % unit)
     require(status(container)["state"] == "running", "the unit does not profile after the installation")
     check_confinement(container)
@@ -277,10 +279,32 @@ def check_upgrade(container):
     """The package is upgraded while it profiles: the session goes on."""
     container.good("systemctl", "start", "opd")
     pid, before = container.unit("MainPID")["MainPID"], samples_of(container)
-    install(container, "opd_99.0-1_later.deb")
+    install(container, LATER)
     restarted(container, pid, 60, "the upgrade")
     require(status(container)["state"] == "running", "after the upgrade nothing is profiled")
     require(samples_of(container) >= before > 0, "the upgrade lost samples")
+
+
+def check_remove(container):
+    """Removed and installed again: the sessions and the user were there all the time, and profiling goes on."""
+    before = samples_of(container)
+    apt(container, "remove", "opd")
+    require(not container.opd_pids(), "an opd runs after the removal")
+    require(samples_of(container) >= before > 0, "the removal takes samples away")
+    container.good("id", "opd")
+    install(container, LATER)
+    require(container.unit("ActiveState")["ActiveState"] == "active" and status(container)["state"] == "running", "installed again, it does not profile")
+    require(samples_of(container) >= before, "installed again, it has fewer samples")
+
+
+def check_stays_off(container):
+    """Whoever has switched it off finds it so after the package came once more."""
+    container.good("systemctl", "disable", "--now", *UNITS)
+    apt(container, "install", "--reinstall", "/var/tmp/" + LATER)
+    for unit in UNITS:
+        state = (container.run("systemctl", "is-enabled", unit).out.strip(), container.run("systemctl", "is-active", unit).out.strip())
+        require(state == ("disabled", "inactive"), "%s was switched off and is %s" % (unit, state))
+    container.good("systemctl", "enable", "--now", *UNITS)
 
 
 def check_purge(container):
@@ -307,4 +331,6 @@ def check_all(container):
     check_activation(container)
     check_stop_under_load(container)
     check_upgrade(container)
+    check_remove(container)
+    check_stays_off(container)
     check_purge(container)

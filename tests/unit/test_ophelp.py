@@ -17,6 +17,7 @@ event:0x76 counters:0,1 um:zero minimum:3000 name:CPU_CLK_UNHALTED : Cycles
 event:0x10 counters:0 um:zero minimum:500 name:FIRST_ONLY : Only the first counter
 event:0x20 counters:0,1 um:kinds minimum:500 name:KINDS : Of some kinds
 event:0x30 counters:1 um:one minimum:500 name:ONE_OF : One kind of two
+event:0x40 counters:1 um:many minimum:500 name:MANY : With much in the register
 event:0xf100 ext:ibs_op um:zero minimum:50000 name:IBS_OP_ALL : Sampled ops
 """
 MASKS = """name:zero type:mandatory default:0x0
@@ -27,6 +28,9 @@ name:kinds type:bitmask default:0x3
 name:one type:exclusive default:named
 \t0x1 extra:edge named the edge
 \t0x2 the other
+name:many type:exclusive default:0x2
+\t0x2 extra:cmask=1f,inv,any,pebs several stalls of some length
+\t0x3 extra: bare a name and nothing more
 """
 
 
@@ -69,6 +73,17 @@ class Help(unittest.TestCase):
         self.assertEqual(self.run_tool("-c", "timer", "-d"), "")
         self.assertEqual(self.run_tool("-c", "timer"), "Using timer interrupt.\n")
 
+    def test_extra(self):
+        several = 0x1f << 24 | 1 << 23 | 1 << 21 | 1 << 19 | 0x2 << 8
+        self.assertEqual(self.family10("-E", "ONE_OF", "ONE_OF:500:named:1:1", "KINDS", "ONE_OF:500:2"), "%d\n%d\n0\n0\n" % ((1 << 18 | 0x100,) * 2))
+        self.assertEqual(self.family10("-E", "MANY:500:several", "MANY::bare", "MANY"), "%d\n%d\n0\n" % (several, 1 << 22 | 0x300))
+        self.assertIn("no unit mask other", self.family10("-E", "MANY:500:other", rc=1))
+        masks = os.path.join(self.dir, "x86-64", "family10", "unit_masks")
+        for bad in ("edges", "cmask=100", "cmask=", "edge,,inv"):
+            with open(masks, "w", encoding="utf-8") as stream:
+                stream.write(MASKS.replace("extra:edge ", "extra:%s " % bad))
+            self.assertIn("unit_masks", self.family10("-E", "ONE_OF", rc=1), bad)
+
     def test_check(self):
         self.assertEqual(self.family10("-e", "CPU_CLK_UNHALTED:3000", "FIRST_ONLY:500", "IBS_OP_ALL:50000"), "1 0 ibs_op \n")
         self.assertEqual(self.family10("-e", "KINDS:500:1", "ONE_OF:500:named"), "0 1 \n")
@@ -84,7 +99,7 @@ class Help(unittest.TestCase):
         root = ET.fromstring(self.family10("-X"))
         self.assertEqual((root.tag, root.get("schemaversion")), ("help_events", "2.0"))
         events = {event.get("event_name"): event for event in root.findall("event")}
-        self.assertEqual(len(events), 5)
+        self.assertEqual(len(events), 6)
         self.assertEqual(events["KINDS"].get("counter_mask"), "3")
         self.assertEqual(events["IBS_OP_ALL"].get("ext"), "ibs_op")
         masks = events["ONE_OF"].find("unit_masks")
