@@ -89,9 +89,11 @@ static int open_tracking(struct opd_capture *capture, int cpu, size_t watermark_
 
 uint64_t opd_capture_sample_type(const struct opd_capture *capture, const struct op_event *event)
 {
+	uint64_t sample_type = capture->with_cgroup ? OP_SAMPLE_TYPE_CGROUP : OP_SAMPLE_TYPE;
+
 	if (event->role == OP_EVENT_SAMPLER)
-		return OP_SAMPLE_TYPE_IBS(capture->with_cgroup);
-	return capture->with_cgroup ? OP_SAMPLE_TYPE_CGROUP : OP_SAMPLE_TYPE;
+		sample_type = OP_SAMPLE_TYPE_IBS(capture->with_cgroup);
+	return capture->callgraph ? sample_type | PERF_SAMPLE_CALLCHAIN : sample_type;
 }
 
 static int open_sampling(struct opd_capture *capture, const struct op_event *event, int cpu)

@@ -66,6 +66,7 @@ struct opd_capture {
 	size_t watermark_bytes;
 	size_t sideband_bytes; /* SidebandSize=, or the plan's */
 	uint32_t wakeup_records; /* samples of all events of a CPU after which its ring wakes; 0: by bytes alone */
+	uint32_t callgraph;   /* callers of a sample that are followed at most; 0: none, and samples have no call chain */
 	bool with_cgroup;     /* samples say in which cgroup they were taken, the side band which cgroups come to be */
 	bool has_format_lost; /* the kernel counts lost samples per event (6.0 and later) */
 	bool enabled;
