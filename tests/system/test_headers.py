@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
 The header of every kind of sample file, field by field and byte by byte: what the running daemon writes, and what opimport makes of a made-up perf.data, in
-which there are modules on every host. opd writes no call graph files; nothing here may have the fields that are theirs.
+which there are modules on every host. Without --callgraph there are no call graph files; nothing here may have the fields that are theirs.
 """
 import os
 import re
