@@ -172,6 +172,7 @@ int opd_book_sum(struct opd_book *book, enum op_session_end ended, struct op_ses
 	struct op_session_ledger ledger = { .ended = ended, .begin_ns = opd_book_begin_ns(book) };
 	int err = 0;
 
+	book->latest_boot_ns = boot_ns();
 	ledger.end_ns = op_max_u64(book->sampled ? op_sys_wall_ns() : book->base.end_ns, ledger.begin_ns);
 	for (size_t i = 0; i < book->base.nr_events && !err; i++) {
 		struct op_ledger_event *row = op_session_ledger_row(&ledger, &book->base.events[i]);
@@ -276,6 +277,7 @@ void opd_book_turn_page(struct opd_book *book)
 	memcpy(book->before, book->latest, book->capture->nr_events * sizeof(*book->before));
 	forget_base(book);
 	opd_book_begin(book);
+	book->begin_boot_ns = book->latest_boot_ns;
 }
 
 void opd_book_reset(struct opd_book *book)

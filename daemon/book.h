@@ -23,6 +23,7 @@ struct opd_book {
 	uint64_t stats_base[3];         /* the same for a session without a ledger, as stats/ has it */
 	struct op_ledger_event *before; /* for each event of the capture: its sums when the session began */
 	struct op_ledger_event *latest; /* at the last opd_book_sum */
+	int64_t latest_boot_ns;         /* when that was; as begin_boot_ns */
 	bool hides_kernel;              /* for stats/ */
 	bool begun;                     /* samples may have been taken, by an earlier daemon too */
 	bool sampled;                   /* by this one; else the session ended when base says */
@@ -52,7 +53,7 @@ int opd_book_write(const struct opd_book *book, const struct op_session_ledger *
 /* So much that was booked as stored is not in the sample files any more: it is lost_io_error. */
 void opd_book_lose(struct opd_book *book, uint32_t event, uint64_t amount) OP_NONNULL;
 
-/* Another session begins now, with what the last opd_book_sum did not count. */
+/* Another session begins where the last opd_book_sum ended this one, with what that did not count, however long it has taken to close it. */
 void opd_book_turn_page(struct opd_book *book) OP_NONNULL;
 
 /* The session was emptied and the counters of the capture were set to 0: it begins anew, now, or when sampling does. */

@@ -159,8 +159,8 @@ int opd_count_take_changed(struct opd_count *count, char ***ret_paths, size_t *r
 void opd_count_mark_changed(struct opd_count *count) OP_NONNULL;
 
 /*
- * Every sample file of the current session, also those that are forgotten, is replaced by one with the same contents, none of which is on the disk yet: what the kernel took for written and was
- * not is written again with the next dump. What is not there any more is counted as lost. Takes as long as making so many files. 0 or -errno.
+ * Every sample file of the current session, also those that are forgotten, and every object of JIT code is replaced by one with the same contents, none of which is on the disk yet: what the kernel
+ * took for written and was not is written again with the next dump. What is not there any more is counted as lost. Takes as long as making so many files. 0 or -errno.
  */
 int opd_count_renew(struct opd_count *count) OP_NONNULL OP_MUST_CHECK;
 

@@ -8,6 +8,7 @@
 #include "daemon/log.h"
 #include "daemon/settle.h"
 #include "libop/clock.h"
+#include "libop/file.h"
 #include "libop/session.h"
 
 #define LET_GO_NS OP_NS_PER_S
@@ -101,7 +102,7 @@ static int add_path(const char *path, unsigned char type, void *arg)
 	struct renewal *renewal = arg;
 	char **paths;
 
-	if (type != DT_REG || op_session_is_jit_object(path))
+	if (type != DT_REG)
 		return 0;
 	paths = reallocarray(renewal->paths, renewal->nr_paths + 1, sizeof(*paths));
 	if (!paths)
@@ -111,8 +112,18 @@ static int add_path(const char *path, unsigned char type, void *arg)
 	return paths[renewal->nr_paths++] ? 0 : -ENOMEM;
 }
 
+/* One that cannot be read has no symbols any more, whatever is done; the samples are there without it. */
+static int renew_object(const struct opd_count *count, const char *path)
+{
+	int err = op_file_renew_below(count->session_fd, path, OP_SESSION_TMP_OBJECT);
+
+	if (err == -EBADMSG)
+		opd_log(SD_WARNING, "%s cannot be read: the functions of that JIT code have lost their names", path);
+	return err == -EBADMSG || err == -ENOENT ? 0 : err;
+}
+
 /* What is no sample file, like the numbers in stats/, is written anew for each dump. */
-static int renew_path(const struct opd_count *count, const char *path)
+static int renew_sample_file(const struct opd_count *count, const char *path)
 {
 	static const struct op_odb_header none = { 0 };
 	struct op_odb_pending *pending;
@@ -129,6 +140,11 @@ static int renew_path(const struct opd_count *count, const char *path)
 		op_odb_pending_free(pending);
 	op_odb_close(odb);
 	return err;
+}
+
+static int renew_path(const struct opd_count *count, const char *path)
+{
+	return op_session_is_jit_object(path) ? renew_object(count, path) : renew_sample_file(count, path);
 }
 
 static void renew_paths(struct renewal *renewal)

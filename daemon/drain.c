@@ -165,34 +165,42 @@ static void take_lost_samples(struct opd_pipeline *pipeline, struct opd_cpu *cpu
 		event_that_lost(pipeline, cpu, &record)->lost_samples += record.lost;
 }
 
-static void take_throttle(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct perf_event_header *header)
+/* The event that a THROTTLE or UNTHROTTLE record is about, and when; NULL: none of opd's. */
+static struct opd_event *event_of_throttle(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct perf_event_header *header,
+					   uint64_t *ret_time_ns)
 {
 	struct op_throttle_record record;
 	struct opd_event *event;
 	uint32_t index;
 
 	if (op_record_throttle(header, &record) < 0)
-		return;
+		return NULL;
 	event = event_by_id(pipeline, cpu, record.id, &index);
+	if (event)
+		*ret_time_ns = record.time_ns;
+	return event;
+}
+
+static void take_throttle(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct perf_event_header *header)
+{
+	uint64_t time_ns;
+	struct opd_event *event = event_of_throttle(pipeline, cpu, header, &time_ns);
+
 	if (!event)
 		return;
 	event->nr_throttles++;
-	event->throttled_since_ns = record.time_ns;
+	event->throttled_since_ns = time_ns;
 }
 
 static void take_unthrottle(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct perf_event_header *header)
 {
-	struct op_throttle_record record;
-	struct opd_event *event;
-	uint32_t index;
+	uint64_t time_ns;
+	struct opd_event *event = event_of_throttle(pipeline, cpu, header, &time_ns);
 
-	if (op_record_throttle(header, &record) < 0)
-		return;
-	event = event_by_id(pipeline, cpu, record.id, &index);
 	if (!event || !event->throttled_since_ns)
 		return;
-	if (record.time_ns > event->throttled_since_ns)
-		event->throttled_ns += record.time_ns - event->throttled_since_ns;
+	if (time_ns > event->throttled_since_ns)
+		event->throttled_ns += time_ns - event->throttled_since_ns;
 	event->throttled_since_ns = 0;
 }
 

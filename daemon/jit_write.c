@@ -12,7 +12,6 @@
 
 #define WRITE_INTERVAL_NS (10u * (uint64_t)OP_NS_PER_S)
 #define WRITE_COST_FACTOR 100u /* writing objects takes at most this part of the time */
-#define TMP_PATH          OP_SESSION_TMP "/jit-object"
 #define CHANGED_MAX       4096 /* objects that wait for a dump; beyond, it writes all that the file system has */
 
 /* Where an object belongs. */
@@ -107,7 +106,7 @@ static void write_target(struct opd_jit *jit, int session_fd, const struct targe
 		free(target->path);
 		return;
 	}
-	err = opd_jit_object_write(session_fd, target->path, TMP_PATH, &space->map, &space->dump);
+	err = opd_jit_object_write(session_fd, target->path, OP_SESSION_TMP_OBJECT, &space->map, &space->dump);
 	if (err) {
 		jit->counters[OP_JIT_failed_objects]++;
 		space->nr_written = UINT32_MAX;

@@ -3,6 +3,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
@@ -213,6 +216,20 @@ static int explain_listen(const struct opd *opd, int err)
 	return opd_fail("cannot listen on the control socket %s: %s", path, strerror(-err));
 }
 
+/* By whatever path: systemd writes /run where it was told /var/run, which is a link to it. */
+static bool is_at(int fd, const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNSPEC };
+	socklen_t nr_bytes = sizeof(address);
+	char name[sizeof(address.sun_path) + 1] = "";
+	struct stat bound, wanted;
+
+	if (getsockname(fd, (struct sockaddr *)&address, &nr_bytes) < 0 || address.sun_family != AF_UNIX)
+		return false;
+	memcpy(name, address.sun_path, sizeof(address.sun_path));
+	return !stat(name, &bound) && !stat(path, &wanted) && bound.st_dev == wanted.st_dev && bound.st_ino == wanted.st_ino;
+}
+
 /* The socket that systemd made (opd.socket), which must be the one that opcontrol is told of. 1: there is none. */
 static int take_activated(struct opd *opd)
 {
@@ -221,7 +238,7 @@ static int take_activated(struct opd *opd)
 
 	if (nr <= 0)
 		return nr < 0 ? opd_fail("cannot take the socket of opd.socket: %s", strerror(-nr)) : 1;
-	if (nr > 1 || sd_is_socket_unix(SD_LISTEN_FDS_START, SOCK_SEQPACKET, 1, path, 0) <= 0)
+	if (nr > 1 || sd_is_socket_unix(SD_LISTEN_FDS_START, SOCK_SEQPACKET, 1, NULL, 0) <= 0 || !is_at(SD_LISTEN_FDS_START, path))
 		return opd_fail("opd.socket listens elsewhere than ControlSocket=%s says, or not with ListenSequentialPacket=", path);
 	opd->listen_fd = SD_LISTEN_FDS_START;
 	opd->is_activated = true;

@@ -116,14 +116,13 @@ int opd_settler_new(int session_fd, struct opd_settler **ret_settler)
 
 void opd_settler_add(struct opd_settler *settler, struct op_odb_pending *pending)
 {
-	struct op_odb_pending **last;
+	struct op_odb_pending *first = pending;
 
 	pthread_mutex_lock(&settler->lock);
-	*op_odb_pending_number(pending) = settler->session;
-	for (last = op_odb_pending_next(pending); *last; last = op_odb_pending_next(*last))
-		*op_odb_pending_number(*last) = settler->session;
-	*last = settler->first;
-	settler->first = pending;
+	for (; pending; pending = *op_odb_pending_next(pending))
+		*op_odb_pending_number(pending) = settler->session;
+	op_odb_pending_append(&first, settler->first);
+	settler->first = first;
 	pthread_cond_broadcast(&settler->changed);
 	pthread_mutex_unlock(&settler->lock);
 }
@@ -155,21 +154,12 @@ uint64_t opd_settler_nr_failed(struct opd_settler *settler, bool wait)
 
 struct op_odb_pending *opd_settler_take_failed(struct opd_settler *settler, uint64_t session)
 {
-	struct op_odb_pending *taken = NULL, **link = &settler->failed;
+	struct op_odb_pending *taken;
+	unsigned int nr_taken;
 
 	pthread_mutex_lock(&settler->lock);
-	while (*link) {
-		struct op_odb_pending *pending = *link, **next = op_odb_pending_next(pending);
-
-		if (*op_odb_pending_number(pending) == session) {
-			*link = *next;
-			*next = taken;
-			taken = pending;
-			settler->nr_kept--;
-		} else {
-			link = next;
-		}
-	}
+	taken = op_odb_pending_take(&settler->failed, session, &nr_taken);
+	settler->nr_kept -= nr_taken;
 	pthread_mutex_unlock(&settler->lock);
 	return taken;
 }

@@ -73,8 +73,18 @@ const struct opd_source opd_source_memory = {
 	.read_ring = memory_read_ring,
 };
 
+/* What is left may be closed, or dropped. */
+static void abandon_memory(struct opd_cpu *cpu)
+{
+	op_mring_pair_reader_close(&cpu->memory.reader);
+	free(cpu->events);
+	cpu->events = NULL;
+}
+
 static int open_memory(struct opd_cpu *cpu, const struct opd_memory_cpu *from, size_t nr_events, size_t nr_opened)
 {
+	int err;
+
 	*cpu = (struct opd_cpu){
 		.cpu = from->cpu,
 		.source = &opd_source_memory,
@@ -89,10 +99,13 @@ static int open_memory(struct opd_cpu *cpu, const struct opd_memory_cpu *from, s
 		cpu->events[e].fd = -1;
 		cpu->events[e].id = e < nr_opened ? from->ids[e] : 0;
 	}
-	op_mring_pair_reader_open(from->pair, &cpu->memory.reader);
-	op_mring_reader(from->sideband, &cpu->sideband);
-	cpu->online = true;
-	return 0;
+	err = op_mring_pair_reader_open(from->pair, &cpu->memory.reader);
+	if (!err)
+		err = op_mring_reader(from->sideband, &cpu->sideband);
+	if (err)
+		abandon_memory(cpu);
+	cpu->online = !err;
+	return err;
 }
 
 int opd_capture_open_memory(struct opd_capture *capture, const struct op_event *events, size_t nr_events,

@@ -125,13 +125,9 @@ static int visit(const char *path, unsigned char type, void *arg)
 static void adopt_failed(struct opd_write_out *out)
 {
 	struct opd_settler *settler = out->sync->pipeline->count.settler;
-	struct op_odb_pending **last = &out->pending;
 
-	if (!settler)
-		return;
-	while (*last)
-		last = op_odb_pending_next(*last);
-	*last = opd_settler_take_failed(settler, out->session);
+	if (settler)
+		op_odb_pending_append(&out->pending, opd_settler_take_failed(settler, out->session));
 }
 
 int opd_write_out_anew(struct opd_write_out *out, const char **ret_failed)

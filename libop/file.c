@@ -369,6 +369,54 @@ int op_file_publish_below(int dir_fd, const char *path, const char *new_path, ui
 	return err;
 }
 
+static int copy_all(int from_fd, int to_fd)
+{
+	char block[65536];
+	size_t nr_read = 0;
+	off_t at = 0;
+	int err = 0;
+
+	do {
+		if (op_file_read_at(from_fd, block, sizeof(block), at, &nr_read))
+			return -EBADMSG;
+		err = op_sys_write_all(to_fd, block, nr_read);
+		at += (off_t)nr_read;
+	} while (!err && nr_read == sizeof(block));
+	return err;
+}
+
+static int copy_below(int dir_fd, int from_fd, const char *tmp_path)
+{
+	struct stat st;
+	int fd, err = op_sys_fstat(from_fd, &st);
+
+	if (!err && !S_ISREG(st.st_mode))
+		err = -EBADMSG;
+	if (err)
+		return err;
+	fd = op_file_open_below(dir_fd, tmp_path, O_WRONLY | O_CREAT | O_TRUNC, st.st_mode & 0777);
+	if (fd < 0)
+		return fd;
+	err = copy_all(from_fd, fd);
+	close(fd);
+	return err;
+}
+
+int op_file_renew_below(int dir_fd, const char *path, const char *tmp_path)
+{
+	int fd = op_file_open_below(dir_fd, path, O_RDONLY, 0), err;
+
+	if (fd < 0)
+		return fd;
+	err = copy_below(dir_fd, fd, tmp_path);
+	close(fd);
+	if (!err)
+		err = op_file_rename_below(dir_fd, tmp_path, path);
+	if (err)
+		op_file_unlink_below(dir_fd, tmp_path);
+	return err;
+}
+
 int op_file_remove_below(int dir_fd, const char *path, int flags)
 {
 	const char *name;

@@ -19,7 +19,7 @@
 	X(undecodable, "the record could not be decoded") \
 	X(no_space, "no space on the file system of the session") \
 	X(too_many_files, "no descriptor free for another sample file") \
-	X(io_error, "the sample file could not be opened or written") \
+	X(io_error, "the sample file could not be opened or written, or has lost what it had") \
 	X(no_memory, "no memory")
 
 enum op_loss {

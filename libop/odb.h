@@ -161,6 +161,12 @@ struct op_odb_pending *op_odb_take_pending(struct op_odb *odb) OP_NONNULL OP_MUS
 /* Where the next of a list is. */
 struct op_odb_pending **op_odb_pending_next(struct op_odb_pending *pending) OP_NONNULL;
 
+/* Appends a list, NULL for an empty one, to another. */
+void op_odb_pending_append(struct op_odb_pending **first, struct op_odb_pending *more) OP_NONNULL_ARGS(1);
+
+/* Takes those that have this number (op_odb_pending_number) out of a list; NULL for none. *ret_nr is how many they are. */
+struct op_odb_pending *op_odb_pending_take(struct op_odb_pending **first, uint64_t number, unsigned int *ret_nr) OP_NONNULL OP_MUST_CHECK;
+
 /*
  * Opens the file, so that op_odb_settle finds it wherever its directories are renamed to meanwhile; does not wait. top_fd is the directory that was called
  * `top` below dir_fd when the file was opened, "" for dir_fd itself. 0, also when the file is not there, or -errno.

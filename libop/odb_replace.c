@@ -39,6 +39,32 @@ struct op_odb_pending **op_odb_pending_next(struct op_odb_pending *pending)
 	return &pending->next;
 }
 
+void op_odb_pending_append(struct op_odb_pending **first, struct op_odb_pending *more)
+{
+	while (*first)
+		first = &(*first)->next;
+	*first = more;
+}
+
+struct op_odb_pending *op_odb_pending_take(struct op_odb_pending **first, uint64_t number, unsigned int *ret_nr)
+{
+	struct op_odb_pending *taken = NULL, *pending;
+	unsigned int nr = 0;
+
+	while ((pending = *first)) {
+		if (pending->number != number) {
+			first = &pending->next;
+			continue;
+		}
+		*first = pending->next;
+		pending->next = taken;
+		taken = pending;
+		nr++;
+	}
+	*ret_nr = nr;
+	return taken;
+}
+
 /* The two directories of a replacement and the names in them. */
 struct places {
 	int parent, tmp_parent;

@@ -224,16 +224,24 @@ int op_record_comm(const struct perf_event_header *header, struct op_comm_record
 	return 0;
 }
 
+/* What a record begins with. */
+static int take_values(const struct perf_event_header *header, uint64_t *ret_values, size_t nr_values, size_t trailer_bytes)
+{
+	size_t nr_bytes;
+	const uint8_t *bytes = body(header, nr_values * sizeof(*ret_values), trailer_bytes, &nr_bytes);
+
+	if (!bytes)
+		return -EBADMSG;
+	memcpy(ret_values, bytes, nr_values * sizeof(*ret_values));
+	return 0;
+}
+
 int op_record_lost(const struct perf_event_header *header, struct op_lost_record *ret_lost)
 {
 	uint64_t values[2];
-	const uint8_t *bytes;
-	size_t nr_bytes;
 
-	bytes = body(header, sizeof(values), 0, &nr_bytes);
-	if (!bytes)
+	if (take_values(header, values, op_array_size(values), 0) < 0)
 		return -EBADMSG;
-	memcpy(values, bytes, sizeof(values));
 	*ret_lost = (struct op_lost_record){ .id = values[0], .lost = values[1] };
 	return 0;
 }
@@ -241,14 +249,10 @@ int op_record_lost(const struct perf_event_header *header, struct op_lost_record
 int op_record_lost_samples(const struct perf_event_header *header, struct op_lost_record *ret_lost)
 {
 	struct op_record_id who;
-	const uint8_t *bytes;
 	uint64_t lost;
-	size_t nr_bytes;
 
-	bytes = body(header, sizeof(lost), sizeof(struct id_trailer), &nr_bytes);
-	if (!bytes || op_record_id(header, &who) < 0)
+	if (take_values(header, &lost, 1, sizeof(struct id_trailer)) < 0 || op_record_id(header, &who) < 0)
 		return -EBADMSG;
-	memcpy(&lost, bytes, sizeof(lost));
 	*ret_lost = (struct op_lost_record){ .id = who.id, .lost = lost };
 	return 0;
 }
@@ -256,13 +260,9 @@ int op_record_lost_samples(const struct perf_event_header *header, struct op_los
 int op_record_throttle(const struct perf_event_header *header, struct op_throttle_record *ret_throttle)
 {
 	uint64_t values[3]; /* time, id, stream id */
-	const uint8_t *bytes;
-	size_t nr_bytes;
 
-	bytes = body(header, sizeof(values), 0, &nr_bytes);
-	if (!bytes)
+	if (take_values(header, values, op_array_size(values), 0) < 0)
 		return -EBADMSG;
-	memcpy(values, bytes, sizeof(values));
 	*ret_throttle = (struct op_throttle_record){ .time_ns = values[0], .id = values[1] };
 	return 0;
 }

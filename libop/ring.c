@@ -126,17 +126,13 @@ static bool peek(struct op_ring *ring, struct perf_event_header *ret_header)
 	return false;
 }
 
-/* The record at the tail in one piece. NULL without memory. */
+/* The record at the tail in one piece. */
 static const void *in_one_piece(struct op_ring *ring, const struct perf_event_header *header)
 {
 	size_t offset = ring->tail & (ring->data_bytes - 1);
 
 	if (offset + header->size <= ring->data_bytes && !(ring->flags & OP_RING_COPY))
 		return ring->k_data + offset;
-	if (!ring->bounce)
-		ring->bounce = aligned_alloc(8, OP_RECORD_BYTES_MAX);
-	if (!ring->bounce)
-		return NULL;
 	copy_out(ring, ring->tail, ring->bounce, header->size);
 	memcpy(ring->bounce, header, sizeof(*header));
 	return ring->bounce;
@@ -145,7 +141,7 @@ static const void *in_one_piece(struct op_ring *ring, const struct perf_event_he
 const struct perf_event_header *op_ring_next_slow(struct op_ring *ring)
 {
 	struct perf_event_header header;
-	const void *record = NULL;
+	const void *record;
 
 	if (ring->head == ring->tail)
 		return NULL;
@@ -158,12 +154,11 @@ const struct perf_event_header *op_ring_next_slow(struct op_ring *ring)
 		ring->head = ring->tail; /* the oldest one is partly overwritten */
 		return NULL;
 	}
-	if (header.size >= sizeof(header) && header.size <= ring->head - ring->tail && header.size % 8 == 0)
-		record = in_one_piece(ring, &header);
-	if (!record) {
+	if (header.size < sizeof(header) || header.size > ring->head - ring->tail || header.size % 8) {
 		pass_over(ring);
 		return NULL;
 	}
+	record = in_one_piece(ring, &header);
 	ring->tail += header.size;
 	return record;
 }

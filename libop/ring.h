@@ -39,7 +39,7 @@ struct op_ring {
 	uint64_t head;	   /* what op_ring_begin saw */
 	uint64_t tail;	   /* next byte to read; the writer knows it after op_ring_end */
 	uint64_t damaged;  /* times that a length made no sense and the rest of what was there was passed over */
-	uint8_t *bounce;   /* a record that wraps is put together here; op_ring_map makes it, else the first that needs it */
+	uint8_t *bounce;   /* OP_RECORD_BYTES_MAX, aligned to 8: a record that wraps is put together here, and a copy lies here */
 	unsigned int flags; /* enum op_ring_flags; of a ring of the kernel: 0 from op_ring_map, BACKWARD from op_ring_map_backward */
 	const uint64_t *floor; /* OP_RING_BACKWARD: the lowest byte that the writer has touched; NULL: data_head */
 	uint64_t start;	   /* OP_RING_BACKWARD: the head that op_ring_begin saw */

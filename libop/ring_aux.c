@@ -72,10 +72,13 @@ static void take_back_unnamed(const struct op_aux *aux)
 	op_store_relaxed(&shared->aux_at, data_head);
 }
 
-void op_aux_writer_open(const struct op_aux *aux, struct op_aux_writer *ret_writer)
+int op_aux_writer_open(const struct op_aux *aux, struct op_aux_writer *ret_writer)
 {
 	struct op_aux_writer writer = { .aux = aux };
 
+	/* K, pairs with L: the writer before has stored everything. */
+	if (!op_claim(&aux->shared->aux_owner, 1))
+		return -EBUSY;
 	take_back_unnamed(aux);
 	writer.truncated = op_load_relaxed(&aux->shared->aux_left_out);
 	writer.head = op_load_relaxed(&aux->control->aux_head);
@@ -83,6 +86,13 @@ void op_aux_writer_open(const struct op_aux *aux, struct op_aux_writer *ret_writ
 	if (writer.head - writer.tail > aux->aux_bytes)
 		writer.tail = writer.head - aux->aux_bytes;
 	*ret_writer = writer;
+	return 0;
+}
+
+void op_aux_writer_close(struct op_aux_writer *writer)
+{
+	/* L, pairs with K in op_aux_writer_open. */
+	op_store_release(&writer->aux->shared->aux_owner, 0);
 }
 
 /* Believed only between the last one and the head, as data_tail. */
@@ -108,7 +118,7 @@ static void leave_out(struct op_aux_writer *writer)
 	op_store_relaxed(&writer->aux->shared->aux_left_out, 1);
 }
 
-int op_aux_begin(struct op_aux_writer *writer, struct op_aux_handle *ret_handle)
+int op_aux_try_begin(struct op_aux_writer *writer, struct op_aux_handle *ret_handle)
 {
 	size_t room_bytes;
 
@@ -116,12 +126,20 @@ int op_aux_begin(struct op_aux_writer *writer, struct op_aux_handle *ret_handle)
 		return -EBUSY;
 	room_bytes = room(writer);
 	if (!room_bytes) {
-		leave_out(writer);
 		release(writer->aux);
 		return -ENOSPC;
 	}
 	*ret_handle = (struct op_aux_handle){ .writer = writer, .from = writer->head, .room = room_bytes };
 	return 0;
+}
+
+int op_aux_begin(struct op_aux_writer *writer, struct op_aux_handle *ret_handle)
+{
+	int err = op_aux_try_begin(writer, ret_handle);
+
+	if (err < 0)
+		leave_out(writer);
+	return err;
 }
 
 /*

@@ -58,14 +58,22 @@ void op_aux_unmap(struct op_aux *aux);
 /*
  * The writer of the data ring becomes the writer of the area, which has to outlive it, and goes on where the one before stopped: bytes
  * that no record in the data ring names are taken back, and the next record says TRUNCATED for what was left out or had been begun.
+ * 0; -EBUSY: there is one, or one has died and nobody said so (op_mring_writer_died, which is for both). For a child of fork(2) what
+ * op_mring_writer_open says holds.
  */
-void op_aux_writer_open(const struct op_aux *aux, struct op_aux_writer *ret_writer) OP_NONNULL;
+int op_aux_writer_open(const struct op_aux *aux, struct op_aux_writer *ret_writer) OP_NONNULL OP_MUST_CHECK;
+
+/* Not in a transaction, and before the writer of the data ring is closed. */
+void op_aux_writer_close(struct op_aux_writer *writer) OP_NONNULL;
 
 /*
- * Begins a transaction. 0; -ENOSPC: no room for a byte, and the next record says TRUNCATED; -EBUSY: one is open, or the reader
- * copies out.
+ * Begins a transaction. 0; -ENOSPC: no room for a byte; -EBUSY: one is open, or the reader copies out. What the caller had to
+ * write is lost by either, and the next record (that of the open transaction, if there is one) says TRUNCATED.
  */
 int op_aux_begin(struct op_aux_writer *writer, struct op_aux_handle *ret_handle) OP_NONNULL OP_MUST_CHECK;
+
+/* The same for a caller that keeps its bytes and tries again: as yet nothing is lost, and no record says so. */
+int op_aux_try_begin(struct op_aux_writer *writer, struct op_aux_handle *ret_handle) OP_NONNULL OP_MUST_CHECK;
 
 /* Appends bytes; what exceeds the room is left out, and the record will say TRUNCATED. Returns how many were taken. */
 size_t op_aux_write(struct op_aux_handle *handle, const void *bytes, size_t nr_bytes) OP_NONNULL;

@@ -188,17 +188,23 @@ int op_mring_attach(int fd, int wake_fd, struct op_mring *ret_ring)
 	return 0;
 }
 
-void op_mring_reader(const struct op_mring *ring, struct op_ring *ret_reader)
+int op_mring_reader(const struct op_mring *ring, struct op_ring *ret_reader)
 {
+	uint8_t *bounce = aligned_alloc(8, OP_RECORD_BYTES_MAX);
+
+	if (!bounce)
+		return -ENOMEM;
 	*ret_reader = (struct op_ring){
 		.k_control = ring->control,
 		.k_data = ring->data,
 		.data_bytes = ring->data_bytes,
+		.bounce = bounce,
 		.tail = ring->flags & OP_MRING_OVERWRITE ? 0 : op_load_relaxed(&ring->control->data_tail) & ~(uint64_t)7,
 		.flags = OP_RING_GAPS | (ring->flags & OP_MRING_OVERWRITE ? OP_RING_BACKWARD : 0) |
 			 (ring->flags & OP_MRING_OWN_WRITER ? 0 : OP_RING_COPY),
 		.floor = ring->flags & OP_MRING_OVERWRITE ? &ring->shared->floor : NULL,
 	};
+	return 0;
 }
 
 void op_mring_wake_every(const struct op_mring *ring, uint64_t every, bool records)
@@ -237,7 +243,8 @@ void op_mring_reader_died(const struct op_mring *ring)
 void op_mring_writer_died(const struct op_mring *ring)
 {
 	free_aux(ring, OP_AUX_COPYING);
-	/* L, pairs with K in op_mring_writer_open: what is said in the place of the dead writer is stored before. */
+	/* L, pairs with K in op_aux_writer_open and op_mring_writer_open: what is said in the place of the dead writer is stored before. */
+	op_store_release(&ring->shared->aux_owner, 0);
 	op_store_release(&ring->shared->owner, 0);
 }
 

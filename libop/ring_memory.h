@@ -45,15 +45,16 @@ enum op_aux_state {
 };
 
 /*
- * What the parties tell each other beside the kernel's fields. Each word has one writer, except owner and aux_state, which are
- * claimed. A cache line belongs to one party.
+ * What the parties tell each other beside the kernel's fields. Each word has one writer, except owner, aux_owner and aux_state, which
+ * are claimed. A cache line belongs to one party.
  */
 struct op_mring_shared {
 	uint64_t magic;	       /* written once, with flags */
 	uint32_t flags;	       /* enum op_mring_flags, but for OP_MRING_OWN_WRITER */
 	uint32_t owner;	       /* a writer has it open */
 	uint32_t aux_state;    /* enum op_aux_state */
-	uint8_t pad0[44];
+	uint32_t aux_owner;    /* a writer of the AUX area has that open */
+	uint8_t pad0[40];
 	uint64_t wake;	       /* by the reader: N << 1, + 1 when N counts records, else bytes; 0: never */
 	uint64_t turn;	       /* by the reader: libop/ring_memory_pair.h */
 	uint64_t barrier;      /* by the reader: libop/ring_memory_pair.h */
@@ -132,9 +133,9 @@ int op_mring_attach(int fd, int wake_fd, struct op_mring *ret_ring) OP_NONNULL O
 
 /*
  * The reader. It uses the ring's mapping, so it ends before op_mring_destroy; op_ring_unmap frees its own memory. Without
- * OP_MRING_OWN_WRITER its records are copies (OP_RING_COPY).
+ * OP_MRING_OWN_WRITER its records are copies (OP_RING_COPY). 0 or -ENOMEM: reading itself needs no memory.
  */
-void op_mring_reader(const struct op_mring *ring, struct op_ring *ret_reader) OP_NONNULL;
+int op_mring_reader(const struct op_mring *ring, struct op_ring *ret_reader) OP_NONNULL OP_MUST_CHECK;
 
 /*
  * The reader is woken by `wake_fd` when `every` more bytes (or records) were committed than at the last time, and when a record
@@ -164,7 +165,13 @@ void op_mring_reader_died(const struct op_mring *ring) OP_NONNULL;
 /* Unmaps and closes; allowed on a zeroed ring. */
 void op_mring_destroy(struct op_mring *ring);
 
-/* The calling thread becomes the writer, and goes on where the one before stopped. -EBUSY: there is one. */
+/*
+ * The calling thread becomes the writer, and goes on where the one before stopped. -EBUSY: there is one.
+ *
+ * A child of fork(2) has a copy of the struct and shares the ring: two writers that know nothing of each other. From then on one of the two
+ * alone may use what was open, and close it; so it is with readers. Nothing here looks whether they keep to that, since looking costs more than
+ * the record. The child may open what the parent has not open; execve(2) takes everything away.
+ */
 int op_mring_writer_open(const struct op_mring *ring, struct op_mring_writer *ret_writer) OP_NONNULL OP_MUST_CHECK;
 
 void op_mring_writer_close(struct op_mring_writer *writer) OP_NONNULL;

@@ -78,11 +78,9 @@ uint64_t op_mring_pair_dropped(const struct op_mring_pair *pair)
 	return op_mring_dropped(&pair->rings[0]) + op_mring_dropped(&pair->rings[1]);
 }
 
-static bool is_promised_here(const struct op_mring_shared *shared)
+/* `promised`: one look at the word, which the other party may change. */
+static bool is_promised_here(uint64_t promised)
 {
-	/* No order: who sees it late fences. */
-	uint64_t promised = op_load_relaxed(&shared->barrier);
-
 	return promised && promised == op_process_token();
 }
 
@@ -103,7 +101,8 @@ int op_mring_pair_writer_open(const struct op_mring_pair *pair, struct op_mring_
 	writer.turn = op_load_relaxed(&writer.shared->turn);
 	writer.index = writer.turn & 1;
 	writer.writers[0].wakes_later = writer.writers[1].wakes_later = true;
-	writer.fence = !is_promised_here(writer.shared);
+	/* No order: who sees it late fences. */
+	writer.fence = !is_promised_here(op_load_relaxed(&writer.shared->barrier));
 	/* What a ring lost may have been told in the other one: only the sum of the two is a number of records. */
 	writer.writers[writer.index].pending += writer.writers[!writer.index].pending;
 	writer.writers[!writer.index].pending = 0;
@@ -164,7 +163,7 @@ static int choose_barrier(const struct op_mring *ring)
 {
 	uint64_t promised = op_load_relaxed(&ring->shared->barrier);
 
-	if (promised && !is_promised_here(ring->shared))
+	if (promised && !is_promised_here(promised))
 		return MEMBARRIER_CMD_GLOBAL;
 	if (promised)
 		return MEMBARRIER_CMD_PRIVATE_EXPEDITED;
@@ -173,24 +172,32 @@ static int choose_barrier(const struct op_mring *ring)
 	return op_sys_membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) < 0 ? 0 : MEMBARRIER_CMD_PRIVATE_EXPEDITED;
 }
 
-void op_mring_pair_reader_open(const struct op_mring_pair *pair, struct op_mring_pair_reader *ret_reader)
+int op_mring_pair_reader_open(const struct op_mring_pair *pair, struct op_mring_pair_reader *ret_reader)
 {
 	struct op_mring_shared *shared = pair->rings[0].shared;
 	struct op_mring_swap swap = {
 		.shared = shared,
 		.turn = op_load_relaxed(&shared->turn),
-		.barrier = choose_barrier(&pair->rings[0]),
 		.is_late = true,
 	};
 	struct op_mring_pair_reader reader = { .read = !(swap.turn & 1) };
+	int err;
 
-	op_mring_reader(&pair->rings[0], &reader.rings[0]);
-	op_mring_reader(&pair->rings[1], &reader.rings[1]);
+	err = op_mring_reader(&pair->rings[0], &reader.rings[0]);
+	if (err < 0)
+		return err;
+	err = op_mring_reader(&pair->rings[1], &reader.rings[1]);
+	if (err < 0) {
+		op_ring_unmap(&reader.rings[0]);
+		return err;
+	}
+	swap.barrier = choose_barrier(&pair->rings[0]);
 	swap.due = swap.barrier;
 	if (swap.barrier == MEMBARRIER_CMD_PRIVATE_EXPEDITED)
 		op_store_relaxed(&shared->barrier, op_process_token());
 	reader.baton = (struct op_mring_baton){ .swap = swap, .holder = OP_MRING_HELD_BY_READER };
 	*ret_reader = reader;
+	return 0;
 }
 
 void op_mring_pair_reader_close(struct op_mring_pair_reader *reader)

@@ -118,7 +118,7 @@ void op_mring_pair_destroy(struct op_mring_pair *pair);
 void op_mring_pair_wake_every(const struct op_mring_pair *pair, uint64_t every, bool records) OP_NONNULL;
 uint64_t op_mring_pair_dropped(const struct op_mring_pair *pair) OP_NONNULL;
 
-/* The calling thread becomes the writer. -EBUSY: there is one. */
+/* The calling thread becomes the writer. -EBUSY: there is one. Of a child of fork(2): op_mring_writer_open; it is no process that the reader fences, either. */
 int op_mring_pair_writer_open(const struct op_mring_pair *pair, struct op_mring_pair_writer *ret_writer) OP_NONNULL OP_MUST_CHECK;
 void op_mring_pair_writer_close(struct op_mring_pair_writer *writer) OP_NONNULL;
 
@@ -127,9 +127,9 @@ void op_mring_pair_writer_died(const struct op_mring_pair *pair) OP_NONNULL;
 
 /*
  * A thread of the process that will read and swap. Waits for nobody; but after a reader of another process, whose writer may still rely
- * on it, each swap with a writer that rests waits for a grace period.
+ * on it, each swap with a writer that rests waits for a grace period. 0 or -ENOMEM.
  */
-void op_mring_pair_reader_open(const struct op_mring_pair *pair, struct op_mring_pair_reader *ret_reader) OP_NONNULL;
+int op_mring_pair_reader_open(const struct op_mring_pair *pair, struct op_mring_pair_reader *ret_reader) OP_NONNULL OP_MUST_CHECK;
 
 /* No swapping thread has its baton, nor looks at it any more. */
 void op_mring_pair_reader_close(struct op_mring_pair_reader *reader) OP_NONNULL;

@@ -22,6 +22,14 @@ static bool same_event(const struct op_ledger_event *a, const struct op_ledger_e
 	return a->count == b->count && a->unit_mask == b->unit_mask && !strcmp(a->name, b->name);
 }
 
+const struct op_ledger_event *op_session_ledger_find(const struct op_session_ledger *ledger, const struct op_ledger_event *event)
+{
+	for (size_t i = 0; i < ledger->nr_events; i++)
+		if (same_event(&ledger->events[i], event))
+			return &ledger->events[i];
+	return NULL;
+}
+
 struct op_ledger_event *op_session_ledger_row(struct op_session_ledger *ledger, const struct op_ledger_event *event)
 {
 	struct op_ledger_event *events, *row;

@@ -45,6 +45,10 @@ struct op_session_ledger {
 struct op_ledger_event *op_session_ledger_row(struct op_session_ledger *ledger,
 					      const struct op_ledger_event *event) OP_NONNULL OP_MUST_CHECK;
 
+/* The same; NULL when there is none. */
+const struct op_ledger_event *op_session_ledger_find(const struct op_session_ledger *ledger,
+						     const struct op_ledger_event *event) OP_NONNULL OP_MUST_CHECK;
+
 /* True when it says that nothing was taken: such a session is not worth keeping. */
 bool op_session_ledger_is_empty(const struct op_session_ledger *ledger) OP_NONNULL OP_MUST_CHECK;
 
@@ -68,7 +72,8 @@ int op_session_ledger_read(int dir_fd, struct op_session_ledger *ret_ledger, uns
 int op_session_ledger_add_files(struct op_session_ledger *ledger, int dir_fd, uint64_t *ret_nr_bad) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Lets the ledger say what `sums` has as stored, with rows for events that had none; what was received and what is unattributed follow. 0 or -ENOMEM.
+ * Lets the ledger say what `sums` has as stored, with rows for events that had none; what was received and what is unattributed follow. What it had as stored and is in no file any
+ * more is lost_io_error, where the row added up. 0 or -ENOMEM.
  */
 int op_session_ledger_correct(struct op_session_ledger *ledger, const struct op_session_ledger *sums) OP_NONNULL OP_MUST_CHECK;
 

@@ -65,24 +65,28 @@ int op_session_ledger_add_files(struct op_session_ledger *ledger, int dir_fd, ui
 	return err;
 }
 
+/* What a row says that does not add up is not believed. */
+static void correct_event(struct op_ledger_event *event, uint64_t stored)
+{
+	if (event->received == event->stored + op_ledger_lost(event))
+		event->lost[OP_LOSS_io_error] += event->stored - op_min_u64(event->stored, stored);
+	event->stored = stored;
+	event->received = event->stored + op_ledger_lost(event);
+	event->unattributed = op_min_u64(event->unattributed, event->stored);
+}
+
 int op_session_ledger_correct(struct op_session_ledger *ledger, const struct op_session_ledger *sums)
 {
-	/* A sampler has no files: what it said is all there is. */
-	for (size_t i = 0; i < ledger->nr_events; i++)
-		if (ledger->events[i].role != OP_EVENT_SAMPLER)
-			ledger->events[i].stored = 0;
-	for (size_t i = 0; i < sums->nr_events; i++) {
-		struct op_ledger_event *row = op_session_ledger_row(ledger, &sums->events[i]);
-
-		if (!row)
+	for (size_t i = 0; i < sums->nr_events; i++)
+		if (!op_session_ledger_row(ledger, &sums->events[i]))
 			return -ENOMEM;
-		row->stored = sums->events[i].stored;
-	}
 	for (size_t i = 0; i < ledger->nr_events; i++) {
 		struct op_ledger_event *event = &ledger->events[i];
+		const struct op_ledger_event *sum = op_session_ledger_find(sums, event);
+		uint64_t stored = sum ? sum->stored : 0;
 
-		event->received = event->stored + op_ledger_lost(event);
-		event->unattributed = op_min_u64(event->unattributed, event->stored);
+		/* A sampler has no files: what it said is all there is. */
+		correct_event(event, event->role == OP_EVENT_SAMPLER ? event->stored : stored);
 	}
 	return 0;
 }

@@ -229,13 +229,22 @@ uint64_t op_sys_boot_ns(void)
 	return op_clock_ns(CLOCK_BOOTTIME);
 }
 
+static ssize_t read_unless_it_waits(int fd, void *buffer, size_t nr_bytes)
+{
+	int flags = op_sys_fcntl(fd, F_GETFL, 0);
+
+	if (flags < 0)
+		return flags;
+	return flags & O_NONBLOCK ? op_sys_read(fd, buffer, nr_bytes) : -EAGAIN;
+}
+
 ssize_t op_sys_read_now(int fd, void *buffer, size_t nr_bytes)
 {
 	struct iovec piece = { buffer, nr_bytes };
 	ssize_t nr = preadv2(fd, &piece, 1, -1, RWF_NOWAIT);
 
 	if (nr < 0 && (errno == EOPNOTSUPP || errno == ENOSYS))
-		return op_sys_read(fd, buffer, nr_bytes);
+		return read_unless_it_waits(fd, buffer, nr_bytes);
 	return nr < 0 ? -errno : nr;
 }
 

@@ -69,7 +69,11 @@ uint64_t op_sys_wall_ns(void); /* since 1970: what the clock on the wall says, w
 uint64_t op_sys_boot_ns(void); /* since the machine started, time asleep included: it never steps */
 ssize_t op_sys_read(int fd, void *buffer, size_t nr_bytes) OP_MUST_CHECK;
 
-/* The same, and -EAGAIN where it would wait, whatever others that have the file open say of that; as op_sys_read where the kernel has no such call for it. */
+/*
+ * The same, and -EAGAIN where it would wait, whatever others that have the file open say of that. Where the kernel has no such call for it (an
+ * eventfd before Linux 5.8) it is -EAGAIN without O_NONBLOCK too, and waits only for who takes that away and empties the file between the
+ * look at it and the read.
+ */
 ssize_t op_sys_read_now(int fd, void *buffer, size_t nr_bytes) OP_MUST_CHECK;
 ssize_t op_sys_pread(int fd, void *buffer, size_t nr_bytes, off_t offset) OP_MUST_CHECK;
 ssize_t op_sys_pwrite(int fd, const void *buffer, size_t nr_bytes, off_t offset) OP_MUST_CHECK;

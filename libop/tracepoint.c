@@ -25,6 +25,19 @@ bool op_tracepoint_is_name(const char *name)
 	return nr_name && !name[nr_subsystem + 1 + nr_name];
 }
 
+bool op_tracepoint_has_subsystem(const char *name)
+{
+	size_t length = strspn(name, NAME_CHARACTERS);
+	char path[PATH_MAX];
+	bool found = false;
+
+	for (size_t i = 0; i < op_array_size(places) && length && name[length] == ':' && length <= NAME_MAX && !found; i++) {
+		snprintf(path, sizeof(path), "%s/%.*s", places[i], (int)length, name);
+		found = !access(path, F_OK);
+	}
+	return found;
+}
+
 static int read_id(const char *place, const char *name, uint64_t *ret_id)
 {
 	int nr_subsystem = (int)strcspn(name, ":"), err;

@@ -9,6 +9,9 @@
 /* True when it has the form of a tracepoint's name; whether there is one is not asked. */
 bool op_tracepoint_is_name(const char *name) OP_NONNULL;
 
+/* True when tracefs has the subsystem that stands before the first colon. */
+bool op_tracepoint_has_subsystem(const char *name) OP_NONNULL;
+
 /* The number of a tracepoint, perf_event_attr.config. False, and `why` has a text: no such one, no tracefs, not permitted. */
 bool op_tracepoint_find(const char *name, uint64_t *ret_id, struct op_text *why) OP_NONNULL OP_MUST_CHECK;
 

@@ -68,6 +68,17 @@ static void put_aside(struct run *run, const char *path, const char *fault, uint
 	tell(run, &problem, err);
 }
 
+/* Something else in the place of a file, or of a directory, is put aside. False where there is what there should be, or nothing. */
+static bool put_aside_unless(struct run *run, const char *path, mode_t type, const char *fault)
+{
+	struct stat st;
+
+	if (fstatat(run->check->dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0 || (st.st_mode & S_IFMT) == type)
+		return false;
+	put_aside(run, path, fault, 0);
+	return true;
+}
+
 static void rewrite(struct run *run, const char *path, const struct opk_file *file)
 {
 	struct opk_problem problem = {
@@ -94,10 +105,46 @@ static int add_sum(struct run *run, const struct op_sample_name *name, uint64_t 
 	return 0;
 }
 
-static void look_up_image(struct run *run, const struct op_image_name *image)
+/* The row of an image; NULL: there is none. */
+static const struct op_dcookie_row *image_of(const struct run *run, const struct op_image_name *image)
 {
-	if (run->images && op_dcookie_by_name(run->images, image) == OP_DCOOKIE_NONE)
-		run->nr_without_row++;
+	uint64_t cookie = run->images ? op_dcookie_by_name(run->images, image) : OP_DCOOKIE_NONE;
+
+	return cookie == OP_DCOOKIE_NONE ? NULL : op_dcookie_row(run->images, cookie);
+}
+
+static void mend_header(struct opk_file *file, const char *fault, size_t offset)
+{
+	if (!file->fault) {
+		file->fault = fault;
+		file->offset = offset;
+	}
+	file->verdict = OPK_REPARABLE;
+}
+
+#define HEADER_AT(field) offsetof(struct op_odb_header, field)
+
+/* What opd writes into a header is known from the name of the file and from the row of its image. */
+static void check_header(const struct run *run, const struct op_sample_name *name, struct opk_file *file)
+{
+	const struct op_dcookie_row *row = image_of(run, &name->image);
+	struct op_odb_header *header = &file->header;
+	uint32_t count = (uint32_t)op_min_u64(name->count, UINT32_MAX);
+
+	if (!row || file->verdict == OPK_LOST || name->has_callee)
+		return;
+	if (header->ctr_um != name->unit_mask)
+		mend_header(file, "the header has another unit mask than the name", HEADER_AT(ctr_um));
+	if (header->ctr_count != count)
+		mend_header(file, "the header has another count than the name", HEADER_AT(ctr_count));
+	if (header->is_kernel != row->id.is_kernel)
+		mend_header(file, "the header says kernel or not, and the table of images says otherwise", HEADER_AT(is_kernel));
+	if (header->mtime && op_dcookie_mtime(row) && header->mtime != op_dcookie_mtime(row))
+		mend_header(file, "the header has another time of the image than the table of images", HEADER_AT(mtime));
+	header->ctr_um = name->unit_mask;
+	header->ctr_count = count;
+	header->is_kernel = row->id.is_kernel;
+	header->mtime = header->mtime ? op_dcookie_mtime(row) : 0;
 }
 
 static int count_file(struct run *run, const struct op_sample_name *name, const struct opk_file *file)
@@ -108,7 +155,7 @@ static int count_file(struct run *run, const struct op_sample_name *name, const 
 	if (file->verdict == OPK_LOST || run->is_beside || name->has_callee)
 		return 0;
 	check->nr_samples += file->total;
-	look_up_image(run, &name->image);
+	run->nr_without_row += run->images && !image_of(run, &name->image);
 	return add_sum(run, name, file->total);
 }
 
@@ -130,6 +177,7 @@ static int check_sample_file(struct run *run, const char *path, const struct op_
 		check->tell(&problem, check->arg);
 		return 0;
 	}
+	check_header(run, name, &file);
 	err = count_file(run, name, &file);
 	if (file.verdict == OPK_LOST)
 		put_aside(run, path, file.fault, file.offset);
@@ -197,6 +245,8 @@ static int check_files(struct run *run)
 	int err = 0;
 
 	for (size_t i = 0; i < op_array_size(tops) && !err; i++) {
+		if (put_aside_unless(run, tops[i].top, S_IFDIR, "not a directory"))
+			continue;
 		run->is_beside = tops[i].is_beside;
 		err = op_session_walk(run->check->dir_fd, tops[i].top, visit, run);
 	}
@@ -260,15 +310,11 @@ static int check_images(struct run *run)
 /* A sampler has none: its ledger is believed. */
 static uint64_t stored_in_files(const struct run *run, const struct op_ledger_event *event)
 {
+	const struct op_ledger_event *sum = op_session_ledger_find(&run->sums, event);
+
 	if (event->role == OP_EVENT_SAMPLER)
 		return event->stored;
-	for (size_t i = 0; i < run->sums.nr_events; i++) {
-		const struct op_ledger_event *sum = &run->sums.events[i];
-
-		if (sum->count == event->count && sum->unit_mask == event->unit_mask && !strcmp(sum->name, event->name))
-			return sum->stored;
-	}
-	return 0;
+	return sum ? sum->stored : 0;
 }
 
 static int rewrite_ledger(const struct run *run, struct op_session_ledger *ledger)
@@ -293,14 +339,10 @@ static const char *ledger_fault(const struct run *run, const struct op_session_l
 			return "the ledger does not add up";
 	}
 	for (size_t i = 0; i < run->sums.nr_events; i++) {
-		struct op_ledger_event *sum = &run->sums.events[i];
-		bool known = false;
+		const struct op_ledger_event *sum = &run->sums.events[i];
 
-		for (size_t j = 0; j < ledger->nr_events && !known; j++)
-			known = ledger->events[j].count == sum->count && ledger->events[j].unit_mask == sum->unit_mask &&
-				!strcmp(ledger->events[j].name, sum->name);
 		snprintf(detail, 160, "%.40s:%" PRIu64, sum->name, sum->count);
-		if (!known)
+		if (!op_session_ledger_find(ledger, sum))
 			return "the ledger has not all events of the sample files";
 	}
 	return NULL;
@@ -359,25 +401,53 @@ static void check_stats(struct run *run, const struct op_session_ledger *ledger)
 	close(stats_fd);
 }
 
+/* By what there is in the files and what the directory knows of times. */
+static int make_ledger(const struct run *run)
+{
+	const struct opk_check *check = run->check;
+	struct op_session_ledger ledger = { .ended = check->end };
+	int err;
+
+	op_session_ledger_guess_times(&ledger, check->dir_fd);
+	err = rewrite_ledger(run, &ledger);
+	if (!err)
+		err = op_stats_raise(check->dir_fd, &ledger);
+	op_session_ledger_free(&ledger);
+	return err;
+}
+
+static void miss_ledger(struct run *run)
+{
+	struct opk_problem problem = { .path = OP_SESSION_LEDGER, .fault = "there is none, and opd made the session", .detail = "" };
+
+	if (!run->check->nr_files || run->check->live)
+		return;
+	if (run->images)
+		tell(run, &problem, run->check->repair ? make_ledger(run) : 0);
+	else
+		note(run, OP_SESSION_LEDGER, "there is none: the session was not made by opd");
+}
+
 static int check_ledger(struct run *run)
 {
+	bool aside = put_aside_unless(run, OP_SESSION_LEDGER, S_IFREG, "not a regular file");
 	struct op_session_ledger ledger;
 	unsigned int line = 0;
 	char fault[64];
-	int err = op_session_ledger_read(run->check->dir_fd, &ledger, &line);
+	int err = aside ? -ENOENT : op_session_ledger_read(run->check->dir_fd, &ledger, &line);
 
-	if (err == -ENOENT) {
-		if (run->check->nr_files)
-			note(run, OP_SESSION_LEDGER, "there is none: the session was not made by opd");
-		return 0;
-	}
 	if (err == -EBADMSG) {
 		snprintf(fault, sizeof(fault), "line %u makes no sense", line);
 		put_aside(run, OP_SESSION_LEDGER, fault, 0);
-		return 0;
+		aside = true;
+		err = -ENOENT;
 	}
+	if (err == -ENOENT && (!aside || run->check->repair))
+		miss_ledger(run);
 	if (err)
-		return err;
+		return err == -ENOENT ? 0 : err;
+	if (!run->images && run->check->nr_files)
+		note(run, OP_DCOOKIE_FILE, "there is none: what images were is known by their names alone");
 	if (!run->check->live) {
 		compare_ledger(run, &ledger);
 		check_stats(run, &ledger);

@@ -7,6 +7,7 @@
 #define OPK_CHECK_SESSION_H
 
 #include "libop/compiler.h"
+#include "libop/session_ledger.h"
 
 enum opk_outcome {
 	OPK_NOTED, /* worth knowing, nothing is wrong */
@@ -29,6 +30,7 @@ struct opk_check {
 	bool live;   /* a daemon is writing: what must agree at rest is not asked for */
 	bool closed; /* nobody counts in it any more */
 	bool repair; /* never with live */
+	enum op_session_end end; /* for a session that has lost its ledger */
 	void (*tell)(const struct opk_problem *problem, void *arg);
 	void (*progress)(uint64_t nr_files, void *arg); /* after each file */
 	void *arg;

@@ -9,6 +9,7 @@
 
 #include "libop/clock.h"
 #include "libop/session.h"
+#include "libop/session_close.h"
 #include "tools/check_place.h"
 #include "tools/check_session.h"
 #include "tools/escape.h"
@@ -202,11 +203,20 @@ static int begin_repair(struct program *program, struct opk_check *check, struct
 	return 0;
 }
 
+/* How it was closed, by its name. */
+static enum op_session_end end_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return op_session_is_time_name(slash ? slash + 1 : path) ? OP_SESSION_rotated : OP_SESSION_saved;
+}
+
 static int check_one(struct program *program, struct opk_check *check, struct opk_place *place, const char *path)
 {
 	int err = 0;
 
 	check->closed = !place->is_current;
+	check->end = place->is_current ? OP_SESSION_open : end_of(path);
 	if (program->repair)
 		err = begin_repair(program, check, place, path);
 	else

@@ -12,6 +12,7 @@
 #include "libop/chain.h"
 #include "libop/event_ibs.h"
 #include "libop/parse.h"
+#include "libop/tracepoint.h"
 
 static bool is_same(const struct op_event *a, const struct op_event *b)
 {
@@ -51,7 +52,7 @@ static int parse_event(const char *spec, struct op_event *event, char **why)
 	char *own = NULL;
 	int err = op_event_parse(spec, event, why), pfm_err;
 
-	if (err != -EINVAL || is_name_of_opd(spec))
+	if (err != -EINVAL || is_name_of_opd(spec) || op_tracepoint_has_subsystem(spec))
 		return err;
 	pfm_err = opr_pfm_translate(spec, &own, &pfm_why);
 	if (pfm_err == -ENOENT)

@@ -63,10 +63,10 @@ bool ctl_sleeps(const struct opcontrol *ctl)
 	return is_systemds(ctl) && unit_is_installed(SOCKET_UNIT) && !op_session_is_locked(ctl->session_dir);
 }
 
-OP_NORETURN static void become_systemctl(int stderr_fd)
+OP_NORETURN static void become_systemctl(const char *const words[], int stderr_fd)
 {
 	if (dup2(stderr_fd, STDERR_FILENO) >= 0)
-		execlp("systemctl", "systemctl", "start", UNIT, (char *)NULL);
+		execvp(words[0], (char *const *)(uintptr_t)words);
 	dprintf(stderr_fd, "%s\n", strerror(errno));
 	_exit(127);
 }
@@ -90,10 +90,10 @@ static void read_first_line(int fd, char *line, size_t nr_bytes)
 	line[strcspn(line, "\n")] = '\0';
 }
 
-static int start_unit(void)
+/* `line`: the first one of its standard error; *ret_status: how it ended, as waitpid has it. 0, or 1 after a line of our own. */
+static int run_systemctl(const char *const words[], char *line, size_t nr_bytes, int *ret_status)
 {
-	char words[512];
-	int status, fds[2];
+	int fds[2];
 	pid_t pid;
 
 	if (pipe2(fds, O_CLOEXEC) < 0)
@@ -101,20 +101,33 @@ static int start_unit(void)
 	fflush(stdout);
 	pid = fork();
 	if (!pid)
-		become_systemctl(fds[1]);
+		become_systemctl(words, fds[1]);
 	close(fds[1]);
 	if (pid < 0) {
 		close(fds[0]);
 		return ctl_fail("cannot start a process: %s", strerror(errno));
 	}
-	read_first_line(fds[0], words, sizeof(words));
+	read_first_line(fds[0], line, nr_bytes);
 	close(fds[0]);
-	while (waitpid(pid, &status, 0) < 0)
+	while (waitpid(pid, ret_status, 0) < 0)
 		if (errno != EINTR)
 			return ctl_fail("systemctl: %s", strerror(errno));
-	if (WIFEXITED(status) && !WEXITSTATUS(status))
-		return 0;
-	return ctl_fail("'systemctl start " UNIT "' failed%s%s ('systemctl status " UNIT "' says more)", *words ? ": " : "", words);
+	return 0;
+}
+
+/* Who asks for a start gets one, however often the unit was started or has failed lately: what has not failed is left as it is. */
+static int start_unit(void)
+{
+	static const char *const forgive[] = { "systemctl", "reset-failed", UNIT, SOCKET_UNIT, NULL };
+	static const char *const start[] = { "systemctl", "start", UNIT, NULL };
+	char line[512];
+	int status, rc = run_systemctl(forgive, line, sizeof(line), &status);
+
+	if (!rc)
+		rc = run_systemctl(start, line, sizeof(line), &status);
+	if (rc || (WIFEXITED(status) && !WEXITSTATUS(status)))
+		return rc;
+	return ctl_fail("'systemctl start " UNIT "' failed%s%s ('systemctl status " UNIT "' says more)", *line ? ": " : "", line);
 }
 
 /* ---- the program and its surroundings ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What the benchmarks share: clocks, threads on their CPU, ratios. */
+/* What the benchmarks share: clocks, threads on their CPU, ratios, aims. */
 #ifndef BENCH_H
 #define BENCH_H
 
@@ -71,6 +71,16 @@ static inline void bench_pin(unsigned int n)
 static inline double bench_per(double what, double nr)
 {
 	return nr > 0 ? what / nr : 0;
+}
+
+/* The line of an aim. True when it is met; one that nothing was measured for (not `shown`) is neither met nor missed, and says so: false. */
+static inline bool bench_say_aim(const char *aim, double figure, bool shown, bool good)
+{
+	if (shown)
+		printf("aim (%s): %.2f, %s\n", aim, figure, good ? "met" : "NOT met");
+	else
+		printf("aim (%s): NOT SHOWN, this run has no figure for it\n", aim);
+	return shown && good;
 }
 
 #endif

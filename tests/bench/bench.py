@@ -148,12 +148,17 @@ def print_table(kind, opd, perf):
     sys.stdout.flush()
 
 
+def verdict(shown, good):
+    """What is said of an aim, also by the other benchmarks; where nothing was measured that could show it, that. Met only where it is both."""
+    return ("met" if good else "NOT met") if shown else "NOT SHOWN"
+
+
 def aims_met(opd):
     percent = 100 * opd["cpu_s"] / opd["seconds"]
-    good = percent < AIM_CPU_PERCENT and opd["peak"] < AIM_RSS_BYTES
-    print("aims (under %.1f %% of one CPU, under %d MB): %s, with %.3f %% and %.1f MB, %d samples lost by the kernel" % (
-        AIM_CPU_PERCENT, AIM_RSS_BYTES >> 20, "met" if good else "NOT met", percent, opd["peak"] / (1 << 20), opd["lost"]))
-    return good
+    shown, good = opd["samples"] > 0, percent < AIM_CPU_PERCENT and opd["peak"] < AIM_RSS_BYTES
+    print("aims (under %.1f %% of one CPU, under %d MB): %s, with %.3f %% and %.1f MB for %d samples, %d lost by the kernel" % (
+        AIM_CPU_PERCENT, AIM_RSS_BYTES >> 20, verdict(shown, good), percent, opd["peak"] / (1 << 20), opd["samples"], opd["lost"]))
+    return shown and good
 
 
 def bench(seconds):
@@ -169,7 +174,7 @@ def bench(seconds):
             say("load %s: perf record, %d s" % (kind, seconds))
             print_table(kind, opd, measure_perf(box, kind, seconds, event))
             good = (kind == "storm" or aims_met(opd)) and good
-        require(good, "the aims are not met")
+        require(good, "the aims are not met, or not shown")
     return test
 
 

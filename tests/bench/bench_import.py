@@ -38,6 +38,7 @@ def bench(box):
     data.mend_flags()
     data.write(path)
     nr_samples = sum(r.type == perf_swap.SAMPLE for r in data.records())
+    opdtest.require(nr_samples, "the aim is not shown: there are no samples")
     sessions = (os.path.join(box.tmpfs("memory", "size=1g"), "session"), box.session)
     tool = os.path.join(box.bin, "opimport")
     commands = {"opimport, tmpfs": [tool, "--session-dir=" + sessions[0], "-q", path],

@@ -7,7 +7,9 @@
  * the baton to a swapping thread: on the other CPU when the writer rests, else on a third one or, where there is none, on the reader's. `reader` is what of the reader's time is spent in calls that do something
  * for the swap, `until quiet` is the time from its begin until the reader has the frozen ring. What was written is read in between, which is not
  * counted. The rows are measured in turn, so that other load on the machine comes to all of them; a figure is what a tenth of
- * the runs stay below, and ratios are to the first row. What one membarrier costs, with the same writer, stands beside it.
+ * the runs stay below, and ratios are to the first row; `swaps` are those of all runs, and `records` is what one of them gave: a row whose writer is said to
+ * write and did not is invalid, and the exit code is 1. What one membarrier costs, with the same writer, stands beside it; where the kernel refuses
+ * that, the rows that need it say so instead of showing what fences cost.
  */
 #include <linux/membarrier.h>
 #include <poll.h>
@@ -49,7 +51,9 @@ static const struct row rows[] = {
 struct figures {
 	double reader[NR_RUNS];
 	double quiet[NR_RUNS];
+	uint64_t nr_swaps, nr_records;
 	bool refused; /* there is no such call */
+	bool idle;    /* in a run, no record of a writer that should write */
 };
 
 struct bench {
@@ -59,7 +63,7 @@ struct bench {
 	cpu_set_t allowed;
 	struct op_mring_pair pair;
 	struct op_mring_pair_reader reader;
-	uint64_t reader_ns, quiet_ns;
+	uint64_t reader_ns, quiet_ns, nr_records;
 	bool refused;
 	uint32_t writer_ready, swapper_ready, over;
 };
@@ -114,11 +118,11 @@ static void *swap_until_over(void *arg)
 	return NULL;
 }
 
-static void empty(struct op_ring *ring)
+static void empty(struct bench *bench, struct op_ring *ring)
 {
 	op_ring_begin(ring);
 	while (op_ring_next(ring))
-		;
+		bench->nr_records++;
 	op_ring_end(ring);
 }
 
@@ -138,7 +142,7 @@ static void swap_once(struct bench *bench)
 	end_ns = bench_now_ns();
 	bench->quiet_ns += end_ns - begin_ns;
 	bench->reader_ns += bench->row->lends ? called_ns - begin_ns + end_ns - look_ns : end_ns - begin_ns;
-	empty(ring);
+	empty(bench, ring);
 }
 
 static void barrier_once(struct bench *bench)
@@ -160,11 +164,23 @@ static uint64_t measure(struct bench *bench)
 
 	while (!(ring = op_mring_pair_read_ring(&bench->reader)))
 		sched_yield();
-	empty(ring);
+	empty(bench, ring);
 	do {
 		(bench->row->barrier_alone ? barrier_once : swap_once)(bench);
 	} while (++nr < bench->nr_swaps && bench_now_ns() < end_ns);
 	return nr;
+}
+
+static void open_row(struct bench *bench, const struct row *row)
+{
+	bench->row = row;
+	bench->over = bench->writer_ready = bench->swapper_ready = 0;
+	bench->reader_ns = bench->quiet_ns = bench->nr_records = 0;
+	if (op_mring_pair_create(RING_BYTES, row->flags | OP_MRING_OWN_WRITER, &bench->pair) < 0)
+		die("no memory");
+	if (op_mring_pair_reader_open(&bench->pair, &bench->reader) < 0)
+		die("no memory");
+	bench->refused = !(row->flags & OP_MRING_FENCE) && !bench->reader.baton.swap.barrier;
 }
 
 static void run_row(struct bench *bench, const struct row *row, struct figures *figures, size_t run)
@@ -172,13 +188,7 @@ static void run_row(struct bench *bench, const struct row *row, struct figures *
 	pthread_t writer, swapper;
 	uint64_t nr;
 
-	bench->row = row;
-	bench->over = bench->writer_ready = bench->swapper_ready = 0;
-	bench->reader_ns = bench->quiet_ns = 0;
-	bench->refused = false;
-	if (op_mring_pair_create(RING_BYTES, row->flags | OP_MRING_OWN_WRITER, &bench->pair) < 0)
-		die("no memory");
-	op_mring_pair_reader_open(&bench->pair, &bench->reader);
+	open_row(bench, row);
 	if (pthread_create(&writer, NULL, write_until_over, bench) ||
 	    (row->lends && pthread_create(&swapper, NULL, swap_until_over, bench)))
 		die("no thread");
@@ -189,7 +199,10 @@ static void run_row(struct bench *bench, const struct row *row, struct figures *
 	pthread_join(writer, NULL);
 	if (row->lends)
 		pthread_join(swapper, NULL);
-	figures->refused = bench->refused;
+	figures->refused |= bench->refused;
+	figures->idle |= row->busy && !row->barrier_alone && !bench->nr_records;
+	figures->nr_swaps += nr;
+	figures->nr_records += bench->nr_records;
 	figures->reader[run] = (double)bench->reader_ns / (double)nr;
 	figures->quiet[run] = (double)bench->quiet_ns / (double)nr;
 	op_mring_pair_reader_close(&bench->reader);
@@ -209,36 +222,46 @@ static double figure(double *values)
 	return values[FIGURE];
 }
 
+/* Returns whether it is what it says. */
+static bool print_row(const struct row *row, struct figures *figures, double first)
+{
+	double quiet = figure(figures->quiet);
+
+	if (figures->refused) {
+		printf("%-42s the kernel refuses it\n", row->name);
+		return true;
+	}
+	if (figures->idle) {
+		printf("%-42s INVALID: there were runs in which the writer wrote nothing\n", row->name);
+		return false;
+	}
+	printf("%-42s %12.0f %16.0f %14.2f x %10llu %10.1f\n", row->name, figure(figures->reader), quiet, bench_per(quiet, first),
+	       (unsigned long long)figures->nr_swaps, bench_per((double)figures->nr_records, (double)figures->nr_swaps));
+	return true;
+}
+
 int main(int argc, char **argv)
 {
 	static struct figures figures[op_array_size(rows)];
 	struct bench bench = { .nr_swaps = 1000 };
 	uint64_t seconds = SECONDS;
-	double first = 0;
+	bool good = true;
 
 	if (argc > 3 || (argc > 1 && op_parse_u64(argv[1], 1, UINT32_MAX, &bench.nr_swaps) < 0) ||
 	    (argc > 2 && op_parse_u64(argv[2], 1, UINT32_MAX, &seconds) < 0)) {
 		fprintf(stderr, "usage: bench_swap [SWAPS [SECONDS]]\n");
 		return 1;
 	}
-	if (sched_getaffinity(0, sizeof(bench.allowed), &bench.allowed) < 0)
-		die("no CPUs");
+	if (sched_getaffinity(0, sizeof(bench.allowed), &bench.allowed) < 0 || CPU_COUNT(&bench.allowed) < 2)
+		die("needs two CPUs");
 	bench.run_ns = seconds * BENCH_NS_PER_S / (NR_RUNS * op_array_size(rows));
 	bench_pin_within(&bench.allowed, 0);
 	for (size_t run = 0; run < NR_RUNS; run++)
 		for (size_t i = 0; i < op_array_size(rows); i++)
 			run_row(&bench, &rows[i], &figures[i], run);
-	printf("swap of a memory pair, %d CPUs\n%-42s %12s %16s %16s\n", CPU_COUNT(&bench.allowed), "", "reader, ns",
-	       "until quiet, ns", "times the first");
-	for (size_t i = 0; i < op_array_size(rows); i++) {
-		double quiet = figure(figures[i].quiet);
-
-		first = i ? first : quiet;
-		if (figures[i].refused) {
-			printf("%-42s the kernel refuses it\n", rows[i].name);
-			continue;
-		}
-		printf("%-42s %12.0f %16.0f %14.2f x\n", rows[i].name, figure(figures[i].reader), quiet, bench_per(quiet, first));
-	}
-	return 0;
+	printf("swap of a memory pair, %d CPUs\n%-42s %12s %16s %16s %10s %10s\n", CPU_COUNT(&bench.allowed), "", "reader, ns",
+	       "until quiet, ns", "times the first", "swaps", "records");
+	for (size_t i = 0; i < op_array_size(rows); i++)
+		good = print_row(&rows[i], &figures[i], figure(figures[0].quiet)) && good;
+	return good ? 0 : 1;
 }

@@ -33,6 +33,10 @@ extern const struct peer peer_ring;   /* libop/ring_memory.h */
 extern const struct peer peer_pair;   /* libop/ring_memory_pair.h: two rings of half the size */
 extern const struct peer peer_pair_fence; /* the same, OP_MRING_FENCE */
 
+/* As with a writer of another process: the reader copies each record out, and the pair's writer fences. */
+extern const struct peer peer_ring_copy;
+extern const struct peer peer_pair_copy;
+
 /* Not there when their libraries were not when this was built. */
 extern const struct peer peer_ck __attribute__((weak));
 extern const struct peer peer_wfcqueue __attribute__((weak));

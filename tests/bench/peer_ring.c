@@ -33,24 +33,34 @@ static struct queue *make_queue(size_t record_bytes)
 	return queue;
 }
 
-static void *create_ring(size_t ring_bytes, size_t record_bytes)
+static void *create_ring_with(unsigned int flags, size_t ring_bytes, size_t record_bytes)
 {
 	struct queue *queue = make_queue(record_bytes);
 
 	if (!queue)
 		return NULL;
-	if (op_mring_create(ring_bytes, 0, OP_MRING_OWN_WRITER, &queue->pair.rings[0]) < 0)
+	if (op_mring_create(ring_bytes, 0, flags, &queue->pair.rings[0]) < 0)
 		goto no_ring;
-	if (op_mring_writer_open(&queue->pair.rings[0], &queue->writer.writers[0]) < 0)
-		goto no_writer;
-	op_mring_reader(&queue->pair.rings[0], &queue->reader.rings[0]);
+	if (op_mring_writer_open(&queue->pair.rings[0], &queue->writer.writers[0]) < 0 ||
+	    op_mring_reader(&queue->pair.rings[0], &queue->reader.rings[0]) < 0)
+		goto no_end;
 	return queue;
 
-no_writer:
+no_end:
 	op_mring_destroy(&queue->pair.rings[0]);
 no_ring:
 	free(queue);
 	return NULL;
+}
+
+static void *create_ring(size_t ring_bytes, size_t record_bytes)
+{
+	return create_ring_with(OP_MRING_OWN_WRITER, ring_bytes, record_bytes);
+}
+
+static void *create_ring_copy(size_t ring_bytes, size_t record_bytes)
+{
+	return create_ring_with(0, ring_bytes, record_bytes);
 }
 
 static void *create_pair_with(unsigned int flags, size_t ring_bytes, size_t record_bytes)
@@ -60,15 +70,17 @@ static void *create_pair_with(unsigned int flags, size_t ring_bytes, size_t reco
 	if (!queue)
 		return NULL;
 	queue->worth = ring_bytes / 4;
-	if (op_mring_pair_create(ring_bytes / 2, flags | OP_MRING_OWN_WRITER, &queue->pair) < 0)
+	if (op_mring_pair_create(ring_bytes / 2, flags, &queue->pair) < 0)
 		goto no_pair;
-	op_mring_pair_reader_open(&queue->pair, &queue->reader);
+	if (op_mring_pair_reader_open(&queue->pair, &queue->reader) < 0)
+		goto no_reader;
 	if (op_mring_pair_writer_open(&queue->pair, &queue->writer) < 0)
 		goto no_writer;
 	return queue;
 
 no_writer:
 	op_mring_pair_reader_close(&queue->reader);
+no_reader:
 	op_mring_pair_destroy(&queue->pair);
 no_pair:
 	free(queue);
@@ -77,10 +89,15 @@ no_pair:
 
 static void *create_pair(size_t ring_bytes, size_t record_bytes)
 {
-	return create_pair_with(0, ring_bytes, record_bytes);
+	return create_pair_with(OP_MRING_OWN_WRITER, ring_bytes, record_bytes);
 }
 
 static void *create_pair_fence(size_t ring_bytes, size_t record_bytes)
+{
+	return create_pair_with(OP_MRING_OWN_WRITER | OP_MRING_FENCE, ring_bytes, record_bytes);
+}
+
+static void *create_pair_copy(size_t ring_bytes, size_t record_bytes)
 {
 	return create_pair_with(OP_MRING_FENCE, ring_bytes, record_bytes);
 }
@@ -211,9 +228,16 @@ static void destroy_pair(void *handle)
 }
 
 const struct peer peer_ring = { .create = create_ring, .write = write_ring, .read = read_ring, .destroy = destroy_ring };
+const struct peer peer_ring_copy = { .create = create_ring_copy, .write = write_ring, .read = read_ring, .destroy = destroy_ring };
 const struct peer peer_pair = { .create = create_pair, .write = write_pair, .read = read_pair, .destroy = destroy_pair };
 const struct peer peer_pair_fence = {
 	.create = create_pair_fence,
+	.write = write_pair,
+	.read = read_pair,
+	.destroy = destroy_pair,
+};
+const struct peer peer_pair_copy = {
+	.create = create_pair_copy,
 	.write = write_pair,
 	.read = read_pair,
 	.destroy = destroy_pair,

@@ -66,10 +66,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes)
 	size_t data_bytes = (size_t)sysconf(_SC_PAGESIZE) * 2;
 	uint8_t *data = aligned_alloc(64, data_bytes);
 	uint64_t floor = 0, sum = 0;
-	struct op_ring ring = { .k_control = control, .k_data = data, .data_bytes = data_bytes };
+	uint8_t *bounce = aligned_alloc(8, OP_RECORD_BYTES_MAX);
+	struct op_ring ring = { .k_control = control, .k_data = data, .data_bytes = data_bytes, .bounce = bounce };
 	uint64_t nr_rounds, heads[ROUNDS_MAX], floors[ROUNDS_MAX];
 
-	check(control && data);
+	check(control && data && bounce);
 	ring.flags = (unsigned int)take(&input, 1) & 7;
 	ring.floor = take(&input, 1) & 1 ? &floor : NULL;
 	nr_rounds = 1 + take(&input, 1) % ROUNDS_MAX;

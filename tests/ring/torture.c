@@ -5,7 +5,7 @@
  * each with a writer, one reader and a few swapping threads. Or the writer is a process, which has the reader's mapping or has attached, and may
  * write over what it has committed. Or the reader sleeps until it is woken. Or there is an AUX area (torture_aux.c). Every record has a number and a CRC, a random size and random yields around it. What is read must be what was written,
  * in order and once; what is missing must be what LOST records tell (in overwrite mode: nothing may be missing within a
- * snapshot). Exit code 1 and a line that says what was wrong otherwise.
+ * snapshot, and between two of them what the ring says was overwritten, to the byte; no ring moves while it is read). Exit code 1 and a line that says what was wrong otherwise.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -42,7 +42,12 @@ static const struct mode modes[] = {
 	{ .name = "pair-process", .pair = true, .process = true },
 	{ .name = "pair-attached", .pair = true, .process = true, .attached = true },
 	{ .name = "pair-scribbled", .pair = true, .process = true, .attached = true, .scribbles = true },
-	{ .name = "pair-overwrite-scribbled", .pair = true, .flags = OP_MRING_OVERWRITE, .process = true, .attached = true, .scribbles = true },
+	{ .name = "pair-overwrite-scribbled",
+	  .pair = true,
+	  .flags = OP_MRING_OVERWRITE,
+	  .process = true,
+	  .attached = true,
+	  .scribbles = true },
 	{ .name = "swapper", .pair = true, .nr_swappers = 1 },
 	{ .name = "swapper-fence", .pair = true, .nr_swappers = 1, .flags = OP_MRING_FENCE },
 	{ .name = "swapper-full", .pair = true, .nr_swappers = 1, .never_lose = true },
@@ -131,10 +136,8 @@ static void open_run(struct run *run)
 		wrong(run, "create", 0);
 	if (mode->aux && op_aux_map(&run->pair.rings[0], &run->aux))
 		wrong(run, "aux_map", 0);
-	if (mode->pair)
-		op_mring_pair_reader_open(&run->pair, &run->reader);
-	else
-		op_mring_reader(&run->pair.rings[0], &run->ring);
+	if (mode->pair ? op_mring_pair_reader_open(&run->pair, &run->reader) : op_mring_reader(&run->pair.rings[0], &run->ring))
+		wrong(run, "reader", 0);
 	if (mode->pair)
 		op_mring_pair_wake_every(&run->pair, mode->wake_every, mode->wake_records);
 	else
@@ -195,13 +198,13 @@ static void stop(struct crew *crew)
 }
 
 struct totals {
-	unsigned long long read, dropped, woken, swaps, by_swapper, recalled, late, barriers, aux_bytes, aux_gone;
+	unsigned long long read, dropped, woken, swaps, by_swapper, recalled, late, barriers, aux_bytes, aux_gone, overwritten;
 };
 
 static void finish(struct run *run, struct totals *totals)
 {
 	const struct op_mring_swap *swap = &run->reader.baton.swap;
-	uint64_t damaged = run->ring.damaged + run->reader.rings[0].damaged + run->reader.rings[1].damaged;
+	uint64_t damaged = run->ring.damaged + run->reader.rings[0].damaged + run->reader.rings[1].damaged, late;
 
 	if (run->mode->aux)
 		check_transactions(run);
@@ -209,6 +212,9 @@ static void finish(struct run *run, struct totals *totals)
 		check_sums(run);
 	if (run->mode->scribbles ? run->nr_records >= 100000 && !(damaged && run->read) : damaged)
 		wrong(run, "damaged", damaged);
+	late = run->ring.late + run->reader.rings[0].late + run->reader.rings[1].late;
+	if (late)
+		wrong(run, "rings that did not stand still", late);
 	if (swap->late > swap->swaps)
 		wrong(run, "late swaps", swap->late);
 	if (run->mode->nr_swappers && run->nr_records >= 100000 && !run->nr_by_swapper)
@@ -221,6 +227,7 @@ static void finish(struct run *run, struct totals *totals)
 	totals->woken += run->nr_woken;
 	totals->aux_bytes += run->aux_copied;
 	totals->aux_gone += run->aux_gone;
+	totals->overwritten += run->overwritten;
 	totals->late += swap->late;
 	totals->barriers += swap->barriers;
 	close_run(run);
@@ -236,6 +243,8 @@ static void print_totals(const struct mode *mode, const struct totals *totals)
 		printf(" %9llu woken", totals->woken);
 	if (mode->aux)
 		printf(" %11llu AUX bytes %9llu gone", totals->aux_bytes, totals->aux_gone);
+	if (mode->flags & OP_MRING_OVERWRITE)
+		printf(" %11llu bytes overwritten", totals->overwritten);
 	printf("\n");
 }
 

@@ -70,7 +70,9 @@ struct run {
 	uint64_t nr_woken;
 	uint64_t nr_bytes; /* of records, read */
 	uint64_t nr_lent;
+	uint64_t overwritten; /* bytes, as the reader was told */
 	struct aux_counts aux_read;
+	uint64_t aux_known;  /* in overwrite mode: AUX records that the snapshots have named, given or not */
 	uint64_t aux_copied; /* bytes that were right */
 	uint64_t aux_gone;   /* times that they were overwritten */
 	uint64_t pause;      /* counts its pauses in overwrite mode, which the writer stands still for */
@@ -100,6 +102,9 @@ void yield_sometimes(uint64_t *seed) OP_NONNULL;
 
 /* Says what is wrong and ends the program. */
 _Noreturn void wrong(const struct run *run, const char *what, uint64_t value) OP_NONNULL;
+
+/* Of the body of a record that is committed: known from its number, also to a reader that it was not given to. */
+size_t body_bytes(const struct run *run, uint64_t number) OP_NONNULL;
 
 /* The writer: makes the record in its place. */
 void fill(struct record *record, uint64_t number, size_t nr_bytes, uint64_t *seed) OP_NONNULL;
@@ -142,7 +147,10 @@ void read_scribbled(struct run *run, struct op_ring *ring, uint64_t *seed) OP_NO
 /* The reader: reads what is there now, and compares. */
 void read_forward(struct run *run, struct op_ring *ring, uint64_t *seed) OP_NONNULL;
 
-/* The reader in overwrite mode: from the newest down, without a gap, to what the snapshot before had, or to what was overwritten. */
+/*
+ * The reader in overwrite mode: from the newest down, without a gap, to what the snapshot before had, or to what was overwritten, which is then to the
+ * byte the records whose numbers are missing.
+ */
 void read_snapshot(struct run *run, struct op_ring *ring) OP_NONNULL;
 
 #endif

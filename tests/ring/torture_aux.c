@@ -32,6 +32,7 @@ static uint64_t word_of(uint64_t number)
 
 /* ---- the writer ---- */
 
+/* It tells how many AUX records there were before it, modulo 2^16. */
 static void put_number(struct run *run, struct writers *writers, uint64_t number, uint64_t *seed)
 {
 	struct perf_event_header *place;
@@ -39,6 +40,7 @@ static void put_number(struct run *run, struct writers *writers, uint64_t number
 	while (reserve(run, writers, sizeof(struct record), &place))
 		sched_yield();
 	fill((void *)place, number, 0, seed);
+	place->misc = (uint16_t)run->aux_written.records;
 	commit(run->mode, writers);
 }
 
@@ -81,15 +83,18 @@ static void end_transaction(struct run *run, struct writers *writers, struct op_
 	*truncated = false;
 }
 
+/* Waits for the reader's copy, but not for room: what finds none is lost. */
 static int begin_transaction(struct run *run, struct writers *writers, struct op_aux_handle *ret_handle)
 {
 	int err;
 
-	while ((err = op_aux_begin(&writers->aux, ret_handle)) == -EBUSY) {
+	while ((err = op_aux_try_begin(&writers->aux, ret_handle)) == -EBUSY) {
 		run->aux_busy++;
 		sched_yield();
 	}
-	if (err && err != -ENOSPC)
+	if (err == -ENOSPC)
+		err = op_aux_begin(&writers->aux, ret_handle);
+	if (err && err != -ENOSPC && err != -EBUSY)
 		wrong(run, "aux_begin", (uint64_t)-err);
 	return err;
 }
@@ -111,7 +116,8 @@ void write_transactions(struct run *run, struct writers *writers)
 	uint64_t seed = run->seed;
 	bool truncated = false;
 
-	op_aux_writer_open(&run->aux, &writers->aux);
+	if (op_aux_writer_open(&run->aux, &writers->aux))
+		wrong(run, "aux_writer_open", 0);
 	for (uint64_t number = 0; number < run->nr_records; number++) {
 		struct op_aux_handle handle;
 
@@ -254,6 +260,8 @@ struct snapshot {
 	uint64_t until; /* where the next older transaction ends */
 	uint64_t newest, oldest;
 	uint64_t nr_numbers;
+	uint64_t aux_at_newest, aux_at_oldest; /* AUX records before that number */
+	bool aux_behind_newest;
 };
 
 static void take_older(struct run *run, struct snapshot *snapshot, const struct perf_event_header *header)
@@ -267,14 +275,31 @@ static void take_older(struct run *run, struct snapshot *snapshot, const struct 
 		return;
 	}
 	snapshot->oldest = check(run, header)->number;
-	if (!snapshot->nr_numbers++)
+	snapshot->aux_at_oldest = header->misc;
+	if (!snapshot->nr_numbers++) {
 		snapshot->newest = snapshot->oldest;
+		snapshot->aux_at_newest = header->misc;
+		snapshot->aux_behind_newest = snapshot->is_open;
+	}
 	if (snapshot->oldest != snapshot->newest - snapshot->nr_numbers + 1)
 		wrong(run, "number in a snapshot", snapshot->oldest);
 	snapshot->open.number = snapshot->oldest;
 	if (snapshot->is_open && snapshot->nr_known < NR_KNOWN_MAX)
 		snapshot->known[snapshot->nr_known++] = snapshot->open;
 	snapshot->is_open = false;
+}
+
+/* What is overwritten is, to the byte, the numbers that are missing and their AUX records; of these the last one may have been given. */
+static void check_gone(struct run *run, const struct snapshot *snapshot)
+{
+	uint64_t overwritten = op_ring_overwritten(&run->ring), nr_numbers = snapshot->oldest - run->expected;
+	uint64_t of_aux = overwritten - nr_numbers * sizeof(struct record);
+	uint64_t nr_aux = snapshot->aux_at_oldest - run->aux_known - snapshot->is_open;
+
+	if (of_aux % sizeof(struct op_aux_record) || (uint16_t)(of_aux / sizeof(struct op_aux_record)) != (uint16_t)nr_aux)
+		wrong(run, "overwritten", overwritten);
+	run->overwritten += overwritten;
+	run->aux_known = snapshot->aux_at_newest + snapshot->aux_behind_newest;
 }
 
 /* From the newest down: each transaction comes before the record with its number. */
@@ -285,11 +310,15 @@ static void read_standing(struct run *run, struct snapshot *snapshot)
 	op_ring_begin(&run->ring);
 	while ((header = op_ring_next(&run->ring)))
 		take_older(run, snapshot, header);
+	if (!snapshot->nr_numbers && (snapshot->is_open || op_ring_overwritten(&run->ring)))
+		wrong(run, "a snapshot without a number", op_ring_overwritten(&run->ring));
+	if (snapshot->nr_numbers && snapshot->oldest < run->expected)
+		wrong(run, "twice in snapshots", snapshot->oldest);
+	if (snapshot->nr_numbers)
+		check_gone(run, snapshot);
 	op_ring_end(&run->ring);
 	if (!snapshot->nr_numbers)
 		return;
-	if (snapshot->oldest < run->expected)
-		wrong(run, "twice in snapshots", snapshot->oldest);
 	run->expected = snapshot->newest + 1;
 	run->read += snapshot->nr_numbers;
 }
@@ -342,8 +371,11 @@ void check_transactions(struct run *run)
 		wrong(run, "the last number", run->expected);
 	if (run->nr_records >= 100000 && (!run->aux_busy || !run->aux_copied))
 		wrong(run, "never beside each other", run->aux_busy);
-	if (run->mode->flags & OP_MRING_OVERWRITE)
+	if (run->mode->flags & OP_MRING_OVERWRITE) {
+		if (run->nr_records >= 100000 && !run->overwritten)
+			wrong(run, "never overwritten", run->read);
 		return;
+	}
 	if (read->records != wrote->records || read->truncated != wrote->truncated || read->bytes != wrote->bytes)
 		wrong(run, "AUX bytes", read->bytes);
 	if (run->aux_copied != read->bytes)

@@ -55,6 +55,13 @@ void wrong(const struct run *run, const char *what, uint64_t value)
 	exit(1);
 }
 
+size_t body_bytes(const struct run *run, uint64_t number)
+{
+	uint64_t seed = run->seed + number * UINT64_C(0xd1342543de82ef95);
+
+	return random_u64(&seed) % (BODY_BYTES_MAX / 8) * 8;
+}
+
 void fill(struct record *record, uint64_t number, size_t nr_bytes, uint64_t *seed)
 {
 	uint64_t word = random_u64(seed);
@@ -157,33 +164,71 @@ void read_scribbled(struct run *run, struct op_ring *ring, uint64_t *seed)
 	op_ring_end(ring);
 }
 
+struct snapshot {
+	uint64_t newest, oldest; /* numbers */
+	uint64_t bytes;
+	bool any;
+};
+
+static void take_older(struct run *run, struct snapshot *snapshot, const struct perf_event_header *header)
+{
+	const struct record *record = check(run, header);
+
+	if (!snapshot->any)
+		snapshot->newest = record->number;
+	else if (record->number != snapshot->oldest - 1)
+		wrong(run, "number in a snapshot", record->number);
+	snapshot->any = true;
+	snapshot->oldest = record->number;
+	snapshot->bytes += header->size;
+	run->read++;
+}
+
+/* Where the record begins that was written below `head`. */
+static uint64_t place_below(const struct run *run, uint64_t head, uint64_t number)
+{
+	uint64_t nr_bytes = sizeof(struct record) + body_bytes(run, number), page_bytes = run->pair.rings[0].page_bytes;
+
+	if (run->mode->in_page && (head - 1) / page_bytes != (head - nr_bytes) / page_bytes)
+		head &= ~(page_bytes - 1);
+	return head - nr_bytes;
+}
+
+/*
+ * The bytes that the ring says are overwritten, below what it had at the snapshot before: those of the numbers that are missing. What is not known in a page: how
+ * much is left of the gap between the newest of them and the oldest record that was given, so it may be on either side.
+ */
+static void check_overwritten(struct run *run, const struct op_ring *ring, const struct snapshot *snapshot)
+{
+	uint64_t overwritten = op_ring_overwritten(ring), head = ring->known, gap = 0;
+
+	if (snapshot->any && snapshot->oldest < run->expected)
+		wrong(run, "twice in snapshots", snapshot->oldest);
+	for (uint64_t number = run->expected; snapshot->any && number < snapshot->oldest; number++)
+		head = place_below(run, head, number);
+	if (snapshot->any)
+		gap = head - place_below(run, head, snapshot->oldest) - sizeof(struct record) - body_bytes(run, snapshot->oldest);
+	if (overwritten < ring->known - head || overwritten > ring->known - head + gap)
+		wrong(run, "overwritten", overwritten);
+	run->overwritten += overwritten;
+}
+
 void read_snapshot(struct run *run, struct op_ring *ring)
 {
 	const struct perf_event_header *header;
-	uint64_t newest = 0, oldest = 0, bytes = 0, missing;
-	bool any = false;
+	struct snapshot snapshot = { 0 };
+	uint64_t missing;
 
 	op_ring_begin(ring);
-	while ((header = op_ring_next(ring))) {
-		const struct record *record = check(run, header);
-
-		if (!any)
-			newest = record->number;
-		else if (record->number != oldest - 1)
-			wrong(run, "number in a snapshot", record->number);
-		any = true;
-		oldest = record->number;
-		bytes += header->size;
-		run->read++;
-	}
+	while ((header = op_ring_next(ring)))
+		take_older(run, &snapshot, header);
+	check_overwritten(run, ring, &snapshot);
 	op_ring_end(ring);
-	if (!any)
+	if (!snapshot.any)
 		return;
-	if (oldest < run->expected)
-		wrong(run, "twice in snapshots", oldest);
 	/* Only a full ring may have let records go: full but for one partly overwritten, one reserved and a gap. */
 	missing = 3 * (sizeof(struct record) + BODY_BYTES_MAX) + run->mode->in_page * ring->data_bytes / 2;
-	if (oldest != run->expected && bytes + missing < ring->data_bytes)
-		wrong(run, "missing between snapshots", oldest);
-	run->expected = newest + 1;
+	if (snapshot.oldest != run->expected && snapshot.bytes + missing < ring->data_bytes)
+		wrong(run, "missing between snapshots", snapshot.oldest);
+	run->expected = snapshot.newest + 1;
 }

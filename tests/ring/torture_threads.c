@@ -64,12 +64,36 @@ static void abandon(const struct mode *mode, struct writers *writers)
 		op_mring_abandon(&writers->ring);
 }
 
+/* What becomes of a reservation; what is not committed may be of any size. */
+enum fate {
+	ABANDONED,
+	FORGOTTEN, /* with the next reservation */
+	COMMITTED,
+};
+
+static enum fate any_fate(uint64_t *seed)
+{
+	return (enum fate)op_min_u64(random_u64(seed) % 1024, COMMITTED);
+}
+
+static void end_record(struct run *run, struct writers *writers, enum fate fate, uint64_t *seed)
+{
+	if (fate == ABANDONED)
+		abandon(run->mode, writers);
+	if (fate != COMMITTED)
+		return;
+	commit(run->mode, writers);
+	if (run->mode->scribbles)
+		scribble(&writers->attached.rings[random_u64(seed) % (run->mode->pair ? 2 : 1)], seed);
+}
+
 static void write_records(struct run *run, struct writers *writers)
 {
 	uint64_t seed = run->seed;
 
 	for (uint64_t number = 0; number < run->nr_records; number++) {
-		size_t nr_bytes = random_u64(&seed) % (BODY_BYTES_MAX / 8) * 8;
+		enum fate fate = any_fate(&seed);
+		size_t nr_bytes = fate == COMMITTED ? body_bytes(run, number) : random_u64(&seed) % (BODY_BYTES_MAX / 8) * 8;
 		struct perf_event_header *place;
 		int err;
 
@@ -82,19 +106,9 @@ static void write_records(struct run *run, struct writers *writers)
 		if (err)
 			continue;
 		fill((void *)place, number, nr_bytes, &seed);
-		switch (random_u64(&seed) % 1024) {
-		case 0:
-			abandon(run->mode, writers);
+		end_record(run, writers, fate, &seed);
+		if (fate != COMMITTED)
 			number--; /* once more */
-			break;
-		case 1:
-			number--; /* forgotten with the next reservation */
-			break;
-		default:
-			commit(run->mode, writers);
-			if (run->mode->scribbles)
-				scribble(&writers->attached.rings[random_u64(&seed) % (run->mode->pair ? 2 : 1)], &seed);
-		}
 	}
 }
 
@@ -277,6 +291,8 @@ void check_sums(struct run *run)
 	if (run->mode->flags & OP_MRING_OVERWRITE) {
 		if (dropped || run->expected != run->nr_records)
 			wrong(run, "the last record", run->expected);
+		if (run->nr_records >= 100000 && !run->overwritten)
+			wrong(run, "never overwritten", run->read);
 		return;
 	}
 	if (run->told > dropped || (run->mode->never_lose && run->told != dropped))

@@ -22,6 +22,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "format"))
 import agree  # noqa: E402
+import elfsyms  # noqa: E402
 import reader  # noqa: E402
 import unit_daemon  # noqa: E402
 
@@ -35,6 +36,7 @@ PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
 WALL = 0x40000000
 INIT_PID_NAMESPACE = 0xeffffffc
 PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241, "riscv64": 241, "ppc64le": 319, "s390x": 331}
+LOG_HEADING = "opd's log:"
 SAMPLER = 1  # the role of an event that has no files: what its samples say is in those of the derived events
 
 
@@ -406,6 +408,11 @@ class Box:
         """The session as the independent reader sees it, all rules checked."""
         return reader.read_session(self.session, live=live, strict=True)
 
+    def samples_in(self, path, symbol):
+        """Of all events, at the addresses of a function."""
+        start, end = elfsyms.symbol_ranges(path, (symbol,))[symbol]
+        return sum(n for f in self.files() if f.name.image[1] == path for key, n in f.keys.items() if start <= key < end)
+
     def check_ledger(self, with_files=True, not_sampled=0):
         """
         Both lines of the ledger for every event; what is stored is what the files have. The status. not_sampled: how many events the
@@ -489,7 +496,7 @@ def run(test, needs=needs_perf):
     except (Failure, reader.FormatError, agree.Disagreement, subprocess.TimeoutExpired) as failure:
         print("%s: %s" % (type(failure).__name__, failure))
         if box and os.path.exists(box.log):
-            print("opd's log:\n%s" % box.log_text()[-4000:])
+            print("%s\n%s" % (LOG_HEADING, box.log_text()[-4000:]))
         sys.exit(1)
     finally:
         if box:

@@ -132,7 +132,9 @@ static int open_store(struct store *store, const char *mode, unsigned int seed)
 	err = op_mring_pair_create(RING_BYTES, 0, &store->pair);
 	if (err)
 		return err;
-	op_mring_pair_reader_open(&store->pair, &store->reader);
+	err = op_mring_pair_reader_open(&store->pair, &store->reader);
+	if (err)
+		return err;
 	return op_mring_pair_writer_open(&store->pair, &store->writer);
 }
 

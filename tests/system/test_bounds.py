@@ -76,10 +76,10 @@ def found_alone(box, path, milliseconds):
 
 def check_other(box, path, spent, alone, event):
     """
-    The others: three quarters of their samples in hot_a. Every sample that belongs nowhere is held to be one of theirs. How many they have for
-    their CPU time is only nearly what they have alone: time that goes into interrupts, or to other machines of the host, has no samples.
+    The others: three quarters of their samples in hot_a. Every sample that belongs nowhere is held to be one of theirs, but in a container those
+    without a process: the rest of the host has none there. How many they have for their CPU time is only nearly what they have alone: time that goes into interrupts, or to other machines of the host, has no samples.
     """
-    counts, nowhere = hot_counts(box, path), count_in(box, "/no-process", "/no-mapping")
+    counts, nowhere = hot_counts(box, path), count_in(box, "/no-mapping", *["/no-process"] * opdtest.sees_all_processes())
     total, expected = sum(counts.values()), sum(spent) / PERIOD_NS
     print("the others: %s of %d samples, %.4f; alone %.4f; %d belong nowhere; %d of %d lost by the kernel" % (
         counts, expected, total / expected, alone, nowhere, event["lost_kernel"], event["taken"]))

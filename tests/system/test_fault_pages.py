@@ -3,16 +3,18 @@
 """
 Pages of sample files that go away under the daemon. A foreign hand cuts a file short that is counted in: opd lives, what is gone is counted and named, what
 comes after it is stored. A disk fails to write: the kernel takes the pages for written and says so once; the next --dump that says
-all is well has written them, as the power cut right after it shows.
+all is well has written them, as the power cut right after it shows. So it is with the symbols of JIT code.
 """
 import errno
 import os
 
 import faultload
 import opdtest
+import test_jit
 from opdtest import reader, require
 
 FAULTS = 600
+JIT_MS = 300
 LEFT = (0, 76, 112)  # bytes of a file: nothing, no number of nodes, no node
 
 
@@ -103,6 +105,25 @@ def settler_that_fails(box, shim):
     require(not missing, "%d of %d counts are not on the disk: %s" % (len(missing), len(before), missing[:3]))
 
 
+def objects_that_fail(box, shim):
+    """The symbols of JIT code are on the disk when the dump after the failed one says so, whoever made them."""
+    box.start_daemon("--event=TIMER:1000000", "--separate=library,kernel", env=shim.env)
+    app = test_jit.work(box, "map", ms=JIT_MS)[0]
+    shim.say("fail fsync %d .jo" % errno.EIO, "fail syncfs %d" % errno.EIO)
+    line = box.refused(os.path.join(box.bin, "opcontrol"), "--dump")
+    require(os.strerror(errno.EIO) in line, "the dump does not say why: %s" % line)
+    objects = test_jit.objects_of(box, app)
+    require(objects, "no object was written")
+    shim.say()
+    box.opcontrol("--dump")
+    after = os.path.join(box.dir, "objects-after")
+    shim.cut_power(box.session, after)
+    for path in objects:
+        with open(path, "rb") as there, open(os.path.join(after, os.path.relpath(path, box.session)), "rb") as kept:
+            require(there.read() == kept.read(), "%s is not on the disk after a dump that said so" % path)
+    box.shutdown()
+
+
 def disks(box):
     shim = faultload.Shim(box)
     box.session = os.path.join(box.tmpfs("volume", "size=200m"), "session")  # no inode twice
@@ -119,6 +140,7 @@ def disks(box):
     box.daemon.wait(opdtest.START_SECONDS)
     box.start_daemon(start=False)  # what the settler gave up is looked at
     box.shutdown()
+    objects_that_fail(box, shim)
 
 
 def test(box):
@@ -135,4 +157,7 @@ def test(box):
 
 
 if __name__ == "__main__":
-    opdtest.run(test)
+    try:
+        opdtest.run(test)
+    finally:
+        test_jit.clean()

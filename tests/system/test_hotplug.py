@@ -2,8 +2,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
 A CPU goes and comes back while all are busy and sampled, also between two looks of opd: its samples are kept, and go on when it is back.
+
+With page faults of period 1 to the last one: opd stands still while a known number of them goes into the rings of the CPU, and until that has gone,
+so that all of them are read from the rings of a CPU that is offline. What the kernel itself passes over is what a FaultOracle says.
 """
+import contextlib
 import os
+import signal
 
 import opdtest
 from opdtest import require
@@ -12,6 +17,9 @@ ROUNDS = 3
 WAIT_SECONDS = 60
 BUSY_SECONDS = 300 # ended by the test
 MORE_SAMPLES = 200 # of the CPU after its return, at 1 kHz
+FAULTS = 20000 # before the CPU goes, and after its return
+FAULT_RING = "16M" # for those and for what a machine faults that is busy, while opd stands still
+FAULT_LOAD = "while :; do %s faults 200 > /dev/null; sleep 0.05; done"
 
 
 def switch(path, online):
@@ -100,6 +108,91 @@ def check_sums(status):
         require(of_cpus == of_events, "%s: %d of the CPUs, %d of the events" % (key, of_cpus, of_events))
 
 
+@contextlib.contextmanager
+def standing_still(box):
+    """opd does nothing meanwhile."""
+    box.daemon.send_signal(signal.SIGSTOP)
+    try:
+        opdtest.wait_until(lambda: opdtest.is_stopped(box.daemon.pid), WAIT_SECONDS, "opd does not stop")
+        yield
+    finally:
+        box.daemon.send_signal(signal.SIGCONT)
+
+
+class FaultRounds:
+    """Each time sampling is started, the CPU goes with its rings full, and comes back, and sampling is stopped."""
+
+    def __init__(self, box, cpu, path):
+        self.box, self.cpu, self.path = box, cpu, path
+        self.app, self.nr, self.not_sampled = box.copy_work("fault-app"), 0, 0
+        self.seen = {word: box.log_text().count(self.line(word)) for word in ("went offline", "came online")}
+
+    def line(self, word):
+        return "CPU %d %s" % (self.cpu, word)
+
+    def await_log(self, word):
+        self.seen[word] += 1
+        opdtest.wait_until(lambda: self.box.log_text().count(self.line(word)) == self.seen[word], WAIT_SECONDS,
+                           "the log does not say once that CPU %d %s" % (self.cpu, word))
+
+    def fault(self):
+        self.box.good("taskset", "-c", self.cpu, self.app, "faults", FAULTS)
+
+    def come(self):
+        """The first oracle has no event on the CPU any more; opd gets its own there after the second one."""
+        switch(self.path, True)
+        return opdtest.FaultOracle(self.box.fault_oracle)
+
+    def go_and_come(self, blink):
+        with standing_still(self.box):
+            self.fault()
+            switch(self.path, False)
+            oracle = self.come() if blink else None
+        self.await_log("went offline")
+        if not blink:
+            with standing_still(self.box):
+                oracle = self.come()
+        self.await_log("came online")
+        return oracle
+
+    def one(self, blink):
+        oracle = opdtest.FaultOracle(self.box.fault_oracle)
+        self.box.opcontrol("--start")
+        another = self.go_and_come(blink)
+        self.fault()
+        self.box.opcontrol("--stop")
+        self.not_sampled += oracle.not_sampled() + another.not_sampled()
+        self.nr += 1
+        self.check()
+
+    def check(self):
+        status = self.box.check_ledger(not_sampled=self.not_sampled)
+        check_sums(status)
+        event, faults = status["events"][0], 2 * FAULTS * self.nr
+        found = self.box.samples_in(self.app, "touch_pages")
+        print("%d faults, %d samples of them; taken %d, received %d, outstanding %d of %d that the kernel did not sample" % (
+            faults, found, event["taken"], event["received"], event["outstanding"], self.not_sampled))
+        require(event["lost_kernel"] == 0, "the rings were too small: lost_kernel %d" % event["lost_kernel"])
+        nobodys = sum(f.total for f in self.box.files() if f.name.image[1] == "/no-process")
+        require(faults - self.not_sampled <= found <= faults, "%d samples in touch_pages, not %d; %d of no process, which another profiler "
+                "in a pid name space of its own would explain (doc/ring.md)" % (found, faults, nobodys))
+
+
+def all_fault_rounds(box, cpu, path):
+    box.opcontrol("--reset")
+    box.configure(RingSize=FAULT_RING)
+    box.start_daemon("--event=page-faults:1", "--separate=library,kernel", start=False)
+    box.start("sh", "-c", FAULT_LOAD % box.copy_work("load-app"))
+    rounds = FaultRounds(box, cpu, path)
+    try:
+        for blink in (False, True, False):
+            rounds.one(blink)
+    finally:
+        switch(path, True)
+    box.check_agreement()
+    box.shutdown()
+
+
 def test(box):
     cpu, path = last_cpu()
     box.start_daemon("--event=TIMER:1000000", "--separate=library,kernel")
@@ -115,6 +208,7 @@ def test(box):
     event = status["events"][0]
     print("received %d, stored %d, lost_kernel %d" % (event["received"], event["stored"], event["lost_kernel"]))
     box.shutdown()
+    all_fault_rounds(box, cpu, path)
 
 
 if __name__ == "__main__":

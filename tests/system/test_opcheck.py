@@ -13,6 +13,7 @@ import struct
 import opdtest
 import reader
 from opdtest import require
+from test_rotation import read_ledger
 
 NODES = 104
 SOUND, REPAIRED, DAMAGED, FAILED = range(4)
@@ -131,6 +132,12 @@ class Copies:
         return files
 
 
+def stored_and_lost(session):
+    """What the ledger of the current session has as received, stored and lost_io_error."""
+    rows = read_ledger(os.path.join(session, "samples", "current"))[1].values()
+    return tuple(sum(row[name] for row in rows) for name in ("received", "stored", "lost_io_error"))
+
+
 def check_files(copies, good):
     for damage, loses in FILES:
         session = copies.fresh()
@@ -156,7 +163,10 @@ def check_lost(copies, good):
         path, before = biggest(session)
         damage(path)
         content = read(path)
+        book = stored_and_lost(session)
         after = copies.repaired(session, damage.__name__)
+        require(stored_and_lost(session) == (book[0], book[1] - before.total, book[2] + before.total),
+                "%d samples are gone with a file: received, stored and lost were %s and are %s" % (before.total, book, stored_and_lost(session)))
         require({f.path for f in after} == {f.path for f in good} - {before.path}, "other files went")
         aside = os.path.join(session, "samples", "current", "damaged")
         require([read(os.path.join(aside, n)) for n in os.listdir(aside)] == [content], "it was not kept")
@@ -217,6 +227,45 @@ def check_beside(copies):
         path = os.path.join(session, "samples", "current", name)
         write(path, change(read(path)))
         copies.repaired(session, name)
+
+
+def check_headers(copies):
+    """What a header says is known from the name and the table of images; a repair takes it from there, and every count stays."""
+    for offset, field in ((16, "unit mask"), (20, "count"), (24, "kernel"), (40, "time")):
+        session = copies.fresh()
+        current = os.path.join(session, "samples", "current")
+        paths = [os.path.join(current, path) for path in reader.list_files(current)]
+        path = next(path for path in paths if any(read(path)[40:48]))
+        before = read(path)
+        patch(path, offset, struct.pack("<I", 0x5eed))
+        require(any(field in p["fault"] and p["offset"] == offset for p in copies.opcheck(session, DAMAGED)[0]["problems"]), "%s: not told" % field)
+        copies.repaired(session, field)
+        require(read(path)[:72] == before[:72], "the %s of the header is not what it was" % field)
+
+
+def check_places(copies):
+    """Directories and files that are something else, or gone; nothing is lost without a name."""
+    def become(kind, part):
+        session = copies.fresh()
+        path, aside = os.path.join(session, "samples", "current", part), os.path.join(copies.box.dir, "elsewhere-%d" % copies.number)
+        os.rename(path, aside)
+        if kind == "link":
+            os.symlink(aside, path)
+        elif kind == "file":
+            write(path, b"what")
+        elif kind == "directory":
+            os.mkdir(path)
+        return session
+    book = stored_and_lost(copies.box.session)
+    for kind, part in (("link", "{root}"), ("file", "{root}"), ("link", "ledger"), ("directory", "ledger"), ("none", "ledger")):
+        session = become(kind, part)
+        for code, words in ((DAMAGED, ()), (REPAIRED, ("--repair",)), (SOUND, ())):
+            copies.opcheck(session, code, *words)
+        found = sum(f.total for f in reader.read_session(session, strict=True))
+        wanted = (found, found, 0) if part == "ledger" else (book[0], found, book[2] + book[1] - found)
+        require(stored_and_lost(session) == wanted, "%s at %s: %s, before %s" % (kind, part, stored_and_lost(session), book))
+    problems = copies.opcheck(become("none", "dcookies"), SOUND)[0]["problems"]
+    require([(p["file"], p["outcome"]) for p in problems] == [("dcookies", "note")], "no word of the table that is gone: %s" % problems)
 
 
 def make_file(header, nodes):
@@ -410,6 +459,8 @@ def test(box):
     check_lost(copies, good)
     check_pending(copies, good)
     check_beside(copies)
+    check_headers(copies)
+    check_places(copies)
     check_stats(copies)
     check_fillers(copies)
     check_usage(copies, box)

@@ -10,7 +10,6 @@ import os
 import signal
 import time
 
-import elfsyms
 import opdtest
 from opdtest import require
 
@@ -22,11 +21,6 @@ STOP_SECONDS = 5
 BIG_RING = "4M"
 PERF_COUNT_SW_PAGE_FAULTS = 2
 PERF_SAMPLE_IDENTIFIER = 1 << 16
-
-
-def samples_in(box, path, symbol):
-    start, end = elfsyms.symbol_ranges(path, (symbol,))[symbol]
-    return sum(n for f in box.files() if f.name.image[1] == path for key, n in f.keys.items() if start <= key < end)
 
 
 class Faults:
@@ -51,7 +45,7 @@ class Faults:
         return before, after
 
     def require_samples(self, faults):
-        found = samples_in(self.box, self.path, "touch_pages")
+        found = self.box.samples_in(self.path, "touch_pages")
         require(faults - self.not_sampled <= found <= faults, "%d samples in touch_pages, not %d" % (found, faults))
 
 

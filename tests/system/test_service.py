@@ -160,14 +160,35 @@ def check_activation(box, manager):
         require(box.daemon.wait(30) == 0, "opd ended with %s" % box.daemon.returncode)
         require(os.path.exists(box.socket), "opd removed the manager's socket")
     os.unlink(box.socket)
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+
+
+def refused_socket(box, kind, path):
+    with socket.socket(socket.AF_UNIX, kind) as listener:
+        listener.bind(path)
+        listener.listen(8)
+        done = subprocess.run(["sh", "-c", 'exec env LISTEN_PID=$$ "$0" 3<&%d' % listener.fileno(), box.env["OPD_DAEMON"]],
+                              env={**box.env, "LISTEN_FDS": "1"}, pass_fds=[listener.fileno()], capture_output=True, check=False, timeout=60)
+    require(done.returncode == 1 and b"ListenSequentialPacket=" in done.stderr, "%s at %s: %s" % (kind.name, path, done))
+    os.unlink(path)
+
+
+def check_where_it_listens(box, manager):
+    """The manager's socket is of the right kind and at ControlSocket=, by whatever path: systemd makes /run of /var/run."""
+    refused_socket(box, socket.SOCK_STREAM, box.socket)
+    refused_socket(box, socket.SOCK_SEQPACKET, os.path.join(box.dir, "elsewhere"))
+    link = os.path.join(box.dir, "link")
+    os.symlink(box.dir, link)
+    box.configure(ControlSocket=os.path.join(link, os.path.basename(box.socket)))
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind(box.socket)
         listener.listen(8)
-        env = {"LISTEN_FDS": "1"}
-        done = subprocess.run(["sh", "-c", 'exec env LISTEN_PID=$$ "$0" 3<&%d' % listener.fileno(), box.env["OPD_DAEMON"]],
-                              env={**box.env, **env}, pass_fds=[listener.fileno()], capture_output=True, check=False, timeout=60)
-    require(done.returncode == 1 and b"ListenSequentialPacket=" in done.stderr, "a stream socket: %s" % done)
+        manager.start(listener)
+        require(box.status()["pid"] == box.daemon.pid, "another opd answers")
+        box.opcontrol("--shutdown")
+        require(box.daemon.wait(30) == 0, "opd ended with %s" % box.daemon.returncode)
     os.unlink(box.socket)
+    os.unlink(link)
+    box.configure()
 
 
 def check_owner(box, manager):
@@ -205,6 +226,7 @@ def test(box):
     check_reload(box, manager)
     check_resume(box, manager)
     check_activation(box, manager)
+    check_where_it_listens(box, manager)
     check_owner(box, manager)
     box.check_rest()
 

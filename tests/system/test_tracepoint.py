@@ -12,6 +12,7 @@ import opdtest
 from opdtest import require
 
 TRACEFS = "/sys/kernel/tracing"
+DEBUGFS = "/sys/kernel/debug"
 TRACEPOINT = "sched:sched_process_exec"
 RUNS = 200
 
@@ -28,8 +29,15 @@ def need_tracefs(box):
     box.mounts.append(TRACEFS)
 
 
+def show_libpfm(box):
+    """libpfm4 knows tracepoints by debugfs: also where it does, what is wrong with one is said in opd's words."""
+    if not os.path.isdir(os.path.join(DEBUGFS, "tracing")) and box.run("mount", "-t", "debugfs", "debugfs", DEBUGFS).rc == 0:
+        box.mounts.append(DEBUGFS)
+
+
 def test(box):
     need_tracefs(box)
+    show_libpfm(box)
     opcontrol = os.path.join(box.bin, "opcontrol")
     said = box.refused(opcontrol, "--setup", "--event=sched:no_such_one:1")
     require("no such tracepoint" in said, "an unknown tracepoint: %s" % said)

@@ -62,6 +62,12 @@ def install(container):
     container.good("mkdir", "-p", BOXES)
 
 
+def excerpt(lines):
+    """What the test says of its failure comes before the daemon's log, which may be long."""
+    end = lines.index(opdtest.LOG_HEADING) if opdtest.LOG_HEADING in lines else len(lines)
+    return "\n".join(lines[:end][-20:] + lines[end:][-20:])
+
+
 def run_test(container, path):
     """One test as a service of its own, so that nothing of it is left at its end."""
     env = {"OPD_RUN_AS": "unit", "OPD_BINDIR": "/usr/bin", "OPD_SBINDIR": "/usr/sbin", "TMPDIR": BOXES, "LC_ALL": "C",
@@ -74,7 +80,7 @@ def run_test(container, path):
     name = os.path.basename(path)
     if result.rc == SKIPPED:
         return Outcome(name, "skip", lines[-1].partition("skip: ")[2])
-    return Outcome(name, "FAIL", "\n".join(lines[-30:])) if result.rc else Outcome(name, "ok", "")
+    return Outcome(name, "FAIL", excerpt(lines)) if result.rc else Outcome(name, "ok", "")
 
 
 def tests(words):

@@ -13,6 +13,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "system"))
 import opdtest  # noqa: E402
+import own_cgroup  # noqa: E402
 import unit_checks  # noqa: E402
 from opdtest import Failure, Skip, require, wait_until  # noqa: E402
 
@@ -72,7 +73,7 @@ class Container:
     def boot(self):
         with open(os.path.join(self.box.dir, "console.log"), "wb") as log:
             self.nspawn = subprocess.Popen(
-                ["systemd-nspawn", "-D", self.root, "--register=no", "--keep-unit", "--capability=all", "--console=pipe",
+                [*own_cgroup.make(), "systemd-nspawn", "-D", self.root, "--register=no", "--keep-unit", "--capability=all", "--console=pipe",
                  "--system-call-filter=perf_event_open", *self.options, "--boot"], env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.box.children.append(self.nspawn)
         end = time.monotonic() + BOOT_SECONDS

@@ -16,6 +16,7 @@ from opdtest import require, wait_until
 CAPABILITIES = {"cap_perfmon": 38, "cap_sys_ptrace": 19, "cap_checkpoint_restore": 40, "cap_dac_read_search": 2, "cap_syslog": 34}
 MAX_EXPOSURE = 2.0
 STOP_SECONDS = 2.0
+START_USEC = 2000000
 REQUEST = struct.Struct("=IHHII208x")
 MAGIC, STATUS = 0x4443504F, 1
 FAST_RESTART = "[Service]\nRestartSec=100ms\n"
@@ -146,20 +147,76 @@ def restarted(container, pid, seconds, why):
                container.unit("ActiveState")["ActiveState"] == "active", seconds, "no restart after " + why)
 
 
-def check_kill(container):
-    """kill -9: systemd starts another one, which goes on in the same session and profiles."""
-    container.drop_in(FAST_RESTART)
+def check_crash(container, number):
+    """The daemon ends by a signal: systemd starts another one, which goes on in the same session and profiles."""
     pid = container.unit("MainPID")["MainPID"]
     container.good("work", "spin", "300")
     container.good("opcontrol", "--dump")
     before = samples_of(container)
-    os.kill(host_pid(container)[0], signal.SIGKILL)
-    restarted(container, pid, 30, "kill -9")
-    require(status(container)["state"] == "running", "after kill -9 nothing is profiled")
+    os.kill(host_pid(container)[0], number)
+    restarted(container, pid, 30, number.name)
+    require(status(container)["state"] == "running", "after %s nothing is profiled" % number.name)
     container.good("work", "spin", "300")
     container.good("opcontrol", "--dump")
-    require(samples_of(container) > before > 0, "%d samples before kill -9, %d after it" % (before, samples_of(container)))
+    require(samples_of(container) > before > 0, "%d samples before %s, %d after it" % (before, number.name, samples_of(container)))
     require(os.listdir(os.path.join(container.root, "var/lib/oprofile/samples")) == ["current"], "another session was begun")
+
+
+def check_crashes(container):
+    container.drop_in(FAST_RESTART)
+    for number in (signal.SIGKILL, signal.SIGABRT):
+        check_crash(container, number)
+
+
+def number_of(container, interface, name):
+    """A property of the unit that systemctl would show in words."""
+    return int(container.good("busctl", "get-property", "org.freedesktop.systemd1", "/org/freedesktop/systemd1/unit/opd_2eservice",
+                              "org.freedesktop.systemd1." + interface, name).split()[1])
+
+
+def check_gives_up(container):
+    """What no restart can mend is tried a few times and then left alone, until opcontrol is told to start: that is not held against it."""
+    setup = os.path.join(container.root, "var/lib/oprofile/daemonrc")
+    tries = number_of(container, "Unit", "StartLimitBurst")
+    pause, within = number_of(container, "Service", "RestartUSec"), number_of(container, "Unit", "StartLimitIntervalUSec")
+    require(tries * (pause + START_USEC) <= within, "%d starts take too long to be too many in %d us" % (tries, within))
+    container.drop_in(FAST_RESTART)
+    container.good("systemctl", "stop", "opd")
+    with open(setup, "w", encoding="ascii") as stream:
+        stream.write("CHOSEN_EVENTS_0=no-such-event:1000:0:1:1\nNR_CHOSEN=1\n")
+    require(container.run("systemctl", "start", "opd").rc != 0, "it starts with an event that there is not")
+    wait_until(lambda: container.unit("SubState")["SubState"] == "failed", 60, "restarts without an end")
+    tried = container.unit("NRestarts", "ExecMainStatus")
+    print("a setup that cannot be used: %s" % tried)
+    require(tried == {"NRestarts": str(tries), "ExecMainStatus": "1"}, "%d starts, but %s" % (tries, tried))
+    time.sleep(1)
+    require(not container.opd_pids() and container.unit("NRestarts")["NRestarts"] == tried["NRestarts"], "it goes on")
+    refused = container.run("opcontrol", "--start")
+    require(refused.rc == 1 and "no-such-event" in refused.err, "opcontrol --start of what cannot start: %s" % (refused,))
+    os.unlink(setup)
+    container.good("opcontrol", "--start")
+    require(status(container)["state"] == "running", "mended, but it does not profile")
+    require(container.good("systemctl", "is-active", "opd.socket").strip() == "active", "the socket stays down")
+    container.remove_drop_in()
+
+
+def check_unwritten(container):
+    """A daemon that ends as it was asked to, on a full disk, is not wanted back, and says with 2 that not all is written."""
+    container.drop_in(FAST_RESTART)
+    container.good("systemctl", "stop", "opd")
+    container.good("mount", "-t", "tmpfs", "-o", "size=512k,mode=755,uid=opd,gid=opd", "small", "/var/lib/oprofile")
+    container.good("systemctl", "start", "opd")
+    container.good("work", "spin", "300")
+    container.run("sh", "-c", "cat /dev/zero >/var/lib/oprofile/ballast")
+    os.kill(host_pid(container)[0], signal.SIGTERM)
+    wait_until(lambda: container.unit("ActiveState")["ActiveState"] == "failed", 60, "it does not end, or is started again")
+    time.sleep(1)
+    ended = container.unit("ActiveState", "ExecMainStatus", "NRestarts")
+    require(ended == {"ActiveState": "failed", "ExecMainStatus": "2", "NRestarts": "0"}, "after a stop that could not write all: %s" % ended)
+    container.good("umount", "/var/lib/oprofile")
+    container.remove_drop_in()
+    container.good("systemctl", "reset-failed", "opd")
+    container.good("systemctl", "start", "opd")
 
 
 def check_watchdog(container):
@@ -243,8 +300,10 @@ def check_all(container):
     check_sandbox(container)
     check_group(container)
     check_reload(container)
-    check_kill(container)
+    check_crashes(container)
     check_watchdog(container)
+    check_gives_up(container)
+    check_unwritten(container)
     check_activation(container)
     check_stop_under_load(container)
     check_upgrade(container)

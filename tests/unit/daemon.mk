@@ -56,12 +56,12 @@ tests_unit_test_cookie_file_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
 tests_unit_test_cookie_file_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_write -Wl,--wrap=op_sys_write_all -Wl,--wrap=op_sys_fsync \
 	-Wl,--wrap=op_sys_renameat -Wl,--wrap=op_sys_ftruncate
 
-tests_unit_test_odb_SOURCES = tests/unit/test_odb.c tests/unit/cmocka_all.h
+tests_unit_test_odb_SOURCES = tests/unit/test_odb.c tests/unit/odb_box.h tests/unit/cmocka_all.h
 tests_unit_test_odb_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_odb_LDADD = libop/libop.a $(CMOCKA_LIBS)
 tests_unit_test_odb_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_fallocate -Wl,--wrap=op_sys_renameat -Wl,--wrap=op_sys_fsync
 
-tests_unit_test_odb_faults_SOURCES = tests/unit/test_odb_faults.c tests/unit/cmocka_all.h tests/unit/sample_writer.h
+tests_unit_test_odb_faults_SOURCES = tests/unit/test_odb_faults.c tests/unit/odb_box.h tests/unit/cmocka_all.h
 tests_unit_test_odb_faults_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_odb_faults_LDADD = libop/libop.a $(CMOCKA_LIBS)
 tests_unit_test_odb_faults_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_fallocate -Wl,--wrap=op_sys_renameat -Wl,--wrap=clock_gettime

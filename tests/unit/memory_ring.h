@@ -65,7 +65,7 @@ static inline void mring_box_open(struct mring_box *box, size_t data_bytes, size
 {
 	assert_int_equal(op_mring_create(data_bytes, aux_bytes, flags, &box->ring), 0);
 	assert_int_equal(op_mring_writer_open(&box->ring, &box->writer), 0);
-	op_mring_reader(&box->ring, &box->reader);
+	assert_int_equal(op_mring_reader(&box->ring, &box->reader), 0);
 }
 
 static inline void mring_box_close(struct mring_box *box)
@@ -94,7 +94,7 @@ struct mring_pair_box {
 static inline void mring_pair_box_open(struct mring_pair_box *box, size_t data_bytes, unsigned int flags)
 {
 	assert_int_equal(op_mring_pair_create(data_bytes, flags, &box->pair), 0);
-	op_mring_pair_reader_open(&box->pair, &box->reader);
+	assert_int_equal(op_mring_pair_reader_open(&box->pair, &box->reader), 0);
 	assert_int_equal(op_mring_pair_writer_open(&box->pair, &box->writer), 0);
 }
 

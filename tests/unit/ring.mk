@@ -2,6 +2,7 @@
 # Unit tests of the memory ring, and of the kernel pair in overwrite mode.
 ring_unit_tests = \
 	tests/unit/test_ring_aux \
+	tests/unit/test_ring_barrier \
 	tests/unit/test_ring_differential \
 	tests/unit/test_ring_hostile \
 	tests/unit/test_ring_killed \
@@ -27,6 +28,11 @@ tests_unit_test_ring_aux_SOURCES = tests/unit/test_ring_aux.c tests/unit/cmocka_
 tests_unit_test_ring_aux_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_ring_aux_LDADD = libop/libop.a $(CMOCKA_LIBS)
 
+tests_unit_test_ring_barrier_SOURCES = tests/unit/test_ring_barrier.c tests/unit/cmocka_all.h tests/unit/memory_ring.h
+tests_unit_test_ring_barrier_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_ring_barrier_LDADD = libop/libop.a $(CMOCKA_LIBS)
+tests_unit_test_ring_barrier_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_membarrier
+
 tests_unit_test_ring_hostile_SOURCES = tests/unit/test_ring_hostile.c tests/unit/cmocka_all.h tests/unit/memory_ring.h
 tests_unit_test_ring_hostile_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_ring_hostile_LDADD = libop/libop.a $(CMOCKA_LIBS)
@@ -48,6 +54,7 @@ tests_unit_test_ring_pair_LDADD = libop/libop.a $(CMOCKA_LIBS)
 tests_unit_test_ring_wake_fd_SOURCES = tests/unit/test_ring_wake_fd.c tests/unit/cmocka_all.h tests/unit/memory_ring.h
 tests_unit_test_ring_wake_fd_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_ring_wake_fd_LDADD = libop/libop.a $(CMOCKA_LIBS)
+tests_unit_test_ring_wake_fd_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=preadv2
 
 tests_unit_test_ring_loss_SOURCES = tests/unit/test_ring_loss.c tests/unit/cmocka_all.h tests/unit/kernel_events.h
 tests_unit_test_ring_loss_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -25,6 +25,7 @@
 /* ---- clocks and faults ---- */
 
 static uint64_t wall_ns, boot_ns;
+static uint64_t rename_takes_ns;
 static int nr_calls_to_kill; /* 0: never */
 static struct {
 	int mkdir, rename_new, exchange, write_all, fsync;
@@ -74,6 +75,8 @@ int __wrap_op_sys_mkdirat(int dir_fd, const char *path, mode_t mode)
 int __wrap_op_sys_rename_new(int old_fd, const char *old_path, int new_fd, const char *new_path)
 {
 	maybe_kill();
+	wall_ns += rename_takes_ns;
+	boot_ns += rename_takes_ns;
 	return fault.rename_new ? fault.rename_new : __real_op_sys_rename_new(old_fd, old_path, new_fd, new_path);
 }
 
@@ -252,6 +255,7 @@ static inline int setup(void **state OP_UNUSED)
 	boot_ns = 1000 * SECOND;
 	now_ns = 500 * SECOND;
 	nr_taken = nr_synced = 0;
+	rename_takes_ns = 0;
 	nr_written_anew = 0;
 	config = (struct op_config){ .session_interval_us = HOUR / 1000 };
 	kind = (struct op_event){ .name = "TIMER", .count = 1000 };

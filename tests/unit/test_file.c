@@ -184,6 +184,61 @@ static void test_open_parent_in_one_step(void **state)
 	assert_int_equal(op_session_remove(box->fd, "top"), 0);
 }
 
+#define LONG_BYTES 200000
+
+static void make_long(const struct box *box, const char *name, char *bytes)
+{
+	int fd = openat(box->fd, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0640);
+
+	for (size_t i = 0; i < LONG_BYTES; i++)
+		bytes[i] = (char)(i % 251);
+	assert_int_equal(op_sys_write_all(fd, bytes, LONG_BYTES), 0);
+	close(fd);
+}
+
+static struct stat require_same(const struct box *box, const char *name, const char *bytes)
+{
+	int fd = openat(box->fd, name, O_RDONLY | O_CLOEXEC);
+	char *found = malloc(LONG_BYTES + 1);
+	size_t nr_read = 0;
+	struct stat st;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(op_file_read_at(fd, found, LONG_BYTES + 1, 0, &nr_read), 0);
+	assert_int_equal(nr_read, LONG_BYTES);
+	assert_memory_equal(found, bytes, LONG_BYTES);
+	free(found);
+	close(fd);
+	return st;
+}
+
+static void test_renewed_file_is_another_with_the_same_bytes(void **state)
+{
+	static const enum call calls[] = { WRITE, RENAME };
+	struct box *box = *state;
+	char *bytes = malloc(LONG_BYTES);
+	struct stat before, after;
+
+	make_long(box, "old", bytes);
+	before = require_same(box, "old", bytes);
+	for (size_t i = 0; i < op_array_size(calls); i++) {
+		failing = calls[i];
+		assert_int_equal(op_file_renew_below(box->fd, "old", "new"), calls[i] == WRITE ? -ENOSPC : -EROFS);
+		assert_int_equal(faccessat(box->fd, "new", F_OK, 0), -1);
+		assert_int_equal(require_same(box, "old", bytes).st_ino, before.st_ino);
+	}
+	failing = NONE;
+	assert_int_equal(op_file_renew_below(box->fd, "old", "new"), 0);
+	after = require_same(box, "old", bytes);
+	assert_int_not_equal(after.st_ino, before.st_ino);
+	assert_int_equal(after.st_mode, before.st_mode);
+	assert_int_equal(op_file_renew_below(box->fd, ".", "new"), -EBADMSG);
+	assert_int_equal(op_file_renew_below(box->fd, "none", "new"), -ENOENT);
+	assert_int_equal(op_file_renew_below(box->fd, "old/below", "new"), -ENOTDIR);
+	assert_int_equal(faccessat(box->fd, "new", F_OK, 0), -1);
+	free(bytes);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -193,6 +248,7 @@ int main(void)
 		box_test(test_make_dirs),
 		box_test(test_open_parent),
 		box_test(test_open_parent_in_one_step),
+		box_test(test_renewed_file_is_another_with_the_same_bytes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,70 +13,16 @@
 
 #include "libop/odb.h"
 #include "libop/sys.h"
+#include "tests/unit/odb_box.h"
 
-#define PATH "samples/current/{root}/bin/x/{dep}/{root}/bin/x/TIMER.0.0.all.all.all"
-#define TMP  "tmp/sample"
-
-static int dir_fd;
-static char dir_path[] = "/tmp/test_odb.XXXXXX";
-static int fail_fallocate, fail_rename; /* errno to give, 0: none */
 static int nr_fsyncs;
 
-int __real_op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes);
-int __wrap_op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes);
-int __real_op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path);
-int __wrap_op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path);
 int __wrap_op_sys_fsync(int fd);
-
-int __wrap_op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes)
-{
-	return fail_fallocate ? -fail_fallocate : __real_op_sys_fallocate(fd, mode, offset, nr_bytes);
-}
-
-int __wrap_op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path)
-{
-	return fail_rename ? -fail_rename : __real_op_sys_renameat(old_dir_fd, old_path, new_dir_fd, new_path);
-}
 
 int __wrap_op_sys_fsync(int fd OP_UNUSED)
 {
 	nr_fsyncs++;
 	return 0;
-}
-
-static const struct op_odb_header header = {
-	.magic = { 'D', 'A', 'E', '\n' },
-	.version = OP_ODB_VERSION,
-	.cpu_type = OP_CPU_TYPE_TIMER,
-	.cpu_speed_mhz = 2000.0,
-	.mtime = 1700000000,
-};
-
-static int setup(void **state OP_UNUSED)
-{
-	snprintf(dir_path, sizeof(dir_path), "/tmp/test_odb.XXXXXX");
-	if (!mkdtemp(dir_path))
-		return -1;
-	dir_fd = open(dir_path, O_RDONLY | O_DIRECTORY);
-	fail_fallocate = fail_rename = nr_fsyncs = 0;
-	return mkdirat(dir_fd, "tmp", 0755);
-}
-
-static int teardown(void **state OP_UNUSED)
-{
-	char command[64];
-
-	close(dir_fd);
-	snprintf(command, sizeof(command), "rm -rf %s", dir_path);
-	return system(command);
-}
-
-static struct op_odb *open_odb(void)
-{
-	struct op_odb *odb;
-
-	assert_int_equal(op_odb_open(dir_fd, PATH, TMP, &header, &odb), 0);
-	return odb;
 }
 
 static uint64_t count_in(const char *path, uint64_t key, uint32_t *ret_nr_nodes)
@@ -184,14 +130,14 @@ static void small_files_grow_in_large_steps(void **state OP_UNUSED)
 
 static void goes_on_in_an_existing_file(void **state OP_UNUSED)
 {
-	struct op_odb_header other = header;
+	struct op_odb_header other = odb_header;
 	struct op_odb *odb = open_odb();
 
 	assert_int_equal(op_odb_add(odb, 5, 1), 0);
 	op_odb_close(odb);
 	other.mtime = 1;
 	assert_int_equal(op_odb_open(dir_fd, PATH, TMP, &other, &odb), 0);
-	assert_int_equal(op_odb_header(odb)->mtime, header.mtime);
+	assert_int_equal(op_odb_header(odb)->mtime, odb_header.mtime);
 	assert_int_equal(op_odb_add(odb, 5, 1), 0);
 	op_odb_close(odb);
 	assert_int_equal(count_of(5, NULL), 2);
@@ -245,18 +191,18 @@ static void refuses_foreign_files(void **state OP_UNUSED)
 		fd = openat(dir_fd, PATH, O_RDWR);
 		assert_int_equal(pwrite(fd, sizes[i], 8, 72), 8);
 		close(fd);
-		assert_int_equal(op_odb_open(dir_fd, PATH, TMP, &header, &odb), -EBADMSG);
+		assert_int_equal(op_odb_open(dir_fd, PATH, TMP, &odb_header, &odb), -EBADMSG);
 	}
 	fd = openat(dir_fd, PATH, O_RDWR | O_TRUNC);
 	assert_int_equal(write(fd, "short", 5), 5);
 	close(fd);
-	assert_int_equal(op_odb_open(dir_fd, PATH, TMP, &header, &odb), -EBADMSG);
+	assert_int_equal(op_odb_open(dir_fd, PATH, TMP, &odb_header, &odb), -EBADMSG);
 	unlinkat(dir_fd, PATH, 0);
 	assert_int_equal(symlinkat("/etc/passwd", dir_fd, PATH), 0);
-	assert_int_equal(op_odb_open(dir_fd, PATH, TMP, &header, &odb), -ELOOP);
+	assert_int_equal(op_odb_open(dir_fd, PATH, TMP, &odb_header, &odb), -ELOOP);
 	unlinkat(dir_fd, PATH, 0);
 	mkdirat(dir_fd, PATH, 0755);
-	assert_int_equal(op_odb_open(dir_fd, PATH, TMP, &header, &odb), -EISDIR);
+	assert_int_equal(op_odb_open(dir_fd, PATH, TMP, &odb_header, &odb), -EISDIR);
 }
 
 static void full_disk_at_creation_leaves_nothing(void **state OP_UNUSED)
@@ -264,12 +210,12 @@ static void full_disk_at_creation_leaves_nothing(void **state OP_UNUSED)
 	struct op_odb *odb;
 
 	fail_fallocate = ENOSPC;
-	assert_int_equal(op_odb_open(dir_fd, PATH, TMP, &header, &odb), -ENOSPC);
+	assert_int_equal(op_odb_open(dir_fd, PATH, TMP, &odb_header, &odb), -ENOSPC);
 	assert_int_equal(faccessat(dir_fd, PATH, F_OK, 0), -1);
 	assert_int_equal(faccessat(dir_fd, TMP, F_OK, 0), -1);
 	fail_fallocate = 0;
 	fail_rename = EROFS;
-	assert_int_equal(op_odb_open(dir_fd, PATH, TMP, &header, &odb), -EROFS);
+	assert_int_equal(op_odb_open(dir_fd, PATH, TMP, &odb_header, &odb), -EROFS);
 	assert_int_equal(faccessat(dir_fd, TMP, F_OK, 0), -1);
 }
 
@@ -294,7 +240,7 @@ static void many_at_once_are_as_many_in_turn(void **state OP_UNUSED)
 	uint32_t random = 1;
 
 	for (size_t i = 0; i < 3; i++)
-		assert_int_equal(op_odb_open(dir_fd, paths[i], TMP, &header, &odbs[i]), 0);
+		assert_int_equal(op_odb_open(dir_fd, paths[i], TMP, &odb_header, &odbs[i]), 0);
 	for (size_t round = 0; round < 40; round++) {
 		size_t nr = 1 + round * 5 % op_array_size(additions);
 
@@ -341,6 +287,7 @@ static void growth_never_waits_for_the_disk(void **state OP_UNUSED)
 	struct op_odb_pending *pending;
 	uint64_t key = 0;
 
+	nr_fsyncs = 0;
 	while (key < 200)
 		assert_int_equal(op_odb_add(odb, key++, 1), 0);
 	assert_null(op_odb_take_pending(odb)); /* nobody has been told that it is on the disk */
@@ -368,18 +315,18 @@ static void growth_never_waits_for_the_disk(void **state OP_UNUSED)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(the_bytes_of_the_worked_example, setup, teardown),
-		cmocka_unit_test_setup_teardown(grows_and_keeps_every_count, setup, teardown),
-		cmocka_unit_test_setup_teardown(small_files_grow_in_large_steps, setup, teardown),
-		cmocka_unit_test_setup_teardown(goes_on_in_an_existing_file, setup, teardown),
-		cmocka_unit_test_setup_teardown(counts_past_32_bits, setup, teardown),
-		cmocka_unit_test_setup_teardown(drops_what_was_not_published, setup, teardown),
-		cmocka_unit_test_setup_teardown(refuses_foreign_files, setup, teardown),
-		cmocka_unit_test_setup_teardown(full_disk_at_creation_leaves_nothing, setup, teardown),
-		cmocka_unit_test_setup_teardown(makes_its_directories_anew, setup, teardown),
-		cmocka_unit_test_setup_teardown(many_at_once_are_as_many_in_turn, setup, teardown),
-		cmocka_unit_test_setup_teardown(one_that_fails_is_told_and_the_others_are_added, setup, teardown),
-		cmocka_unit_test_setup_teardown(growth_never_waits_for_the_disk, setup, teardown),
+		odb_test(the_bytes_of_the_worked_example),
+		odb_test(grows_and_keeps_every_count),
+		odb_test(small_files_grow_in_large_steps),
+		odb_test(goes_on_in_an_existing_file),
+		odb_test(counts_past_32_bits),
+		odb_test(drops_what_was_not_published),
+		odb_test(refuses_foreign_files),
+		odb_test(full_disk_at_creation_leaves_nothing),
+		odb_test(makes_its_directories_anew),
+		odb_test(many_at_once_are_as_many_in_turn),
+		odb_test(one_that_fails_is_told_and_the_others_are_added),
+		odb_test(growth_never_waits_for_the_disk),
 	};
 
 	return cmocka_run_group_tests_name("odb", tests, NULL, NULL);

@@ -15,71 +15,22 @@
 #include "libop/guard.h"
 #include "libop/odb.h"
 #include "libop/sys.h"
-#include "tests/unit/sample_writer.h"
+#include "tests/unit/odb_box.h"
 
-#define PATH            "samples/current/{root}/bin/x/{dep}/{root}/bin/x/TIMER.0.0.all.all.all"
-#define TMP             "tmp/sample"
 #define RETRY_NS        100000000 /* as the header says */
 #define FILE_BYTES      2664
 #define PAGE_BYTES      (uint64_t) sysconf(_SC_PAGESIZE)
 #define NODE_AND_BUCKET (sizeof(struct op_odb_node) + sizeof(uint32_t))
 
-static int dir_fd;
-static char dir_path[] = "/tmp/test_odb_faults.XXXXXX";
-static int fail_fallocate, fail_rename; /* errno to give, 0: none */
-static unsigned int nr_fallocates;
 static long passed_ns; /* beside the time that passes */
 
-int __real_op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes);
-int __wrap_op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes);
-int __real_op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path);
-int __wrap_op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
-
-int __wrap_op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes)
-{
-	nr_fallocates++;
-	return fail_fallocate ? -fail_fallocate : __real_op_sys_fallocate(fd, mode, offset, nr_bytes);
-}
-
-int __wrap_op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path)
-{
-	return fail_rename ? -fail_rename : __real_op_sys_renameat(old_dir_fd, old_path, new_dir_fd, new_path);
-}
 
 /* Time stands still but for what a test lets pass. */
 int __wrap_clock_gettime(clockid_t clock OP_UNUSED, struct timespec *time)
 {
 	*time = (struct timespec){ .tv_sec = 1000 + passed_ns / 1000000000, .tv_nsec = passed_ns % 1000000000 };
 	return 0;
-}
-
-static int setup(void **state OP_UNUSED)
-{
-	snprintf(dir_path, sizeof(dir_path), "/tmp/test_odb_faults.XXXXXX");
-	if (!mkdtemp(dir_path))
-		return -1;
-	dir_fd = open(dir_path, O_RDONLY | O_DIRECTORY);
-	fail_fallocate = fail_rename = 0;
-	return mkdirat(dir_fd, "tmp", 0755);
-}
-
-static int teardown(void **state OP_UNUSED)
-{
-	char command[64];
-
-	close(dir_fd);
-	snprintf(command, sizeof(command), "rm -rf %s", dir_path);
-	return system(command);
-}
-
-static struct op_odb *open_odb(void)
-{
-	struct op_odb_header header = sample_header();
-	struct op_odb *odb;
-
-	assert_int_equal(op_odb_open(dir_fd, PATH, TMP, &header, &odb), 0);
-	return odb;
 }
 
 static struct op_odb *open_with(uint64_t nr_keys)
@@ -446,20 +397,20 @@ static void a_renewed_file_is_another_with_the_same_counts(void **state OP_UNUSE
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(full_disk_at_growth_keeps_the_file, setup, teardown),
-		cmocka_unit_test_setup_teardown(full_disk_is_not_asked_for_each_sample, setup, teardown),
-		cmocka_unit_test_setup_teardown(full_disk_between_growths_keeps_the_file, setup, teardown),
-		cmocka_unit_test_setup_teardown(without_the_file_there_is_another, setup, teardown),
-		cmocka_unit_test_setup_teardown(blocks_come_with_the_nodes, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_was_not_published_is_found_behind_holes, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_compact_file_has_its_nodes_only, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_cannot_be_compact_stays_as_it_is, setup, teardown),
-		cmocka_unit_test_setup_teardown(blocks_are_written_where_they_cannot_be_asked_for, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_sparse_copy_gets_its_blocks_and_keeps_its_counts, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_file_that_is_cut_short_is_broken, setup, teardown),
-		cmocka_unit_test_setup_teardown(nothing_broken_takes_the_place_of_a_file, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_number_of_nodes_that_cannot_be_is_refused, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_renewed_file_is_another_with_the_same_counts, setup, teardown),
+		odb_test(full_disk_at_growth_keeps_the_file),
+		odb_test(full_disk_is_not_asked_for_each_sample),
+		odb_test(full_disk_between_growths_keeps_the_file),
+		odb_test(without_the_file_there_is_another),
+		odb_test(blocks_come_with_the_nodes),
+		odb_test(what_was_not_published_is_found_behind_holes),
+		odb_test(a_compact_file_has_its_nodes_only),
+		odb_test(what_cannot_be_compact_stays_as_it_is),
+		odb_test(blocks_are_written_where_they_cannot_be_asked_for),
+		odb_test(a_sparse_copy_gets_its_blocks_and_keeps_its_counts),
+		odb_test(a_file_that_is_cut_short_is_broken),
+		odb_test(nothing_broken_takes_the_place_of_a_file),
+		odb_test(a_number_of_nodes_that_cannot_be_is_refused),
+		odb_test(a_renewed_file_is_another_with_the_same_counts),
 	};
 
 	return cmocka_run_group_tests_name("odb faults", tests, NULL, NULL);

@@ -20,7 +20,7 @@ static void open_box(void **state, unsigned int flags)
 
 	mring_box_open(&box->data, PAGE, AUX_BYTES, flags);
 	assert_int_equal(op_aux_map(&box->data.ring, &box->aux), 0);
-	op_aux_writer_open(&box->aux, &box->writer);
+	assert_int_equal(op_aux_writer_open(&box->aux, &box->writer), 0);
 	*state = box;
 }
 
@@ -254,6 +254,95 @@ static void excludes_the_writer_and_the_reader(void **state)
 	assert_int_equal(op_aux_copy_out(&box->aux, 0, 100, look, &seen), 100);
 }
 
+/* Until the first one closes or is said to be dead. Whoever is refused has nothing. */
+static void refuses_a_second_writer(void **state)
+{
+	struct box *box = *state;
+	struct op_aux_writer second = { .aux = NULL };
+	struct op_aux other;
+	size_t taken;
+
+	assert_int_equal(op_aux_map(&box->data.ring, &other), 0);
+	assert_int_equal(op_aux_writer_open(&box->aux, &second), -EBUSY);
+	assert_int_equal(op_aux_writer_open(&other, &second), -EBUSY);
+	assert_null(second.aux);
+	assert_int_equal(put(box, 100, &taken), 0);
+	check_record(box, 0, 100, 0);
+	op_aux_writer_close(&box->writer);
+	assert_int_equal(op_aux_writer_open(&other, &second), 0);
+	assert_int_equal(second.head, 100);
+	assert_int_equal(op_aux_writer_open(&box->aux, &box->writer), -EBUSY);
+	op_mring_writer_died(&box->data.ring);
+	assert_int_equal(op_aux_writer_open(&box->aux, &box->writer), 0);
+	assert_int_equal(put(box, 100, &taken), 0);
+	check_record(box, 100, 100, 0);
+	op_aux_unmap(&other);
+}
+
+struct attempt {
+	struct op_aux_writer *writer;
+	int (*begin)(struct op_aux_writer *writer, struct op_aux_handle *ret_handle);
+};
+
+static int attempt_within(const void *bytes OP_UNUSED, size_t nr_bytes OP_UNUSED, void *arg)
+{
+	const struct attempt *attempt = arg;
+	struct op_aux_handle handle;
+
+	return attempt->begin(attempt->writer, &handle);
+}
+
+/* Who is refused while the reader copies has lost its bytes, and the next record says so, also that of the next writer. */
+static void says_that_a_copy_was_in_the_way(void **state)
+{
+	struct box *box = *state;
+	struct attempt attempt = { .writer = &box->writer, .begin = op_aux_begin };
+	size_t taken;
+
+	assert_int_equal(put(box, 100, &taken), 0);
+	check_record(box, 0, 100, 0);
+	assert_int_equal(op_aux_copy_out(&box->aux, 0, 100, attempt_within, &attempt), -EBUSY);
+	assert_int_equal(put(box, 50, &taken), 0);
+	check_record(box, 100, 50, PERF_AUX_FLAG_TRUNCATED);
+	assert_int_equal(op_aux_copy_out(&box->aux, 0, 100, attempt_within, &attempt), -EBUSY);
+	op_aux_writer_close(&box->writer);
+	assert_int_equal(op_aux_writer_open(&box->aux, &box->writer), 0);
+	assert_int_equal(put(box, 50, &taken), 0);
+	check_record(box, 150, 50, PERF_AUX_FLAG_TRUNCATED);
+	assert_int_equal(put(box, 50, &taken), 0);
+	check_record(box, 200, 50, 0);
+}
+
+static void says_that_a_transaction_was_in_the_way(void **state)
+{
+	struct box *box = *state;
+	struct op_aux_handle handle, second;
+	uint8_t bytes[40] = { 0 };
+
+	assert_int_equal(op_aux_begin(&box->writer, &handle), 0);
+	assert_int_equal(op_aux_begin(&box->writer, &second), -EBUSY);
+	assert_int_equal(op_aux_write(&handle, bytes, 40), 40);
+	assert_int_equal(op_aux_end(&handle, &box->data.writer, 40), 0);
+	check_record(box, 0, 40, PERF_AUX_FLAG_TRUNCATED);
+}
+
+/* Who keeps its bytes and tries again has lost nothing. */
+static void tries_without_a_loss(void **state)
+{
+	struct box *box = *state;
+	struct attempt attempt = { .writer = &box->writer, .begin = op_aux_try_begin };
+	struct op_aux_handle handle;
+	size_t taken;
+
+	assert_int_equal(put(box, AUX_BYTES, &taken), 0);
+	check_record(box, 0, AUX_BYTES, 0);
+	assert_int_equal(op_aux_try_begin(&box->writer, &handle), -ENOSPC);
+	assert_int_equal(op_aux_copy_out(&box->aux, 0, 100, attempt_within, &attempt), -EBUSY);
+	op_aux_give_back(&box->aux, 100);
+	assert_int_equal(put(box, 50, &taken), 0);
+	check_record(box, AUX_BYTES, 50, 0);
+}
+
 static struct box *shared_box;
 
 static int writer_dies_within(const void *bytes, size_t nr_bytes, void *arg)
@@ -273,6 +362,7 @@ static void a_death_takes_nothing_from_who_lives(void **state)
 	assert_int_equal(put(box, 100, &taken), 0);
 	assert_int_equal(op_aux_copy_out(&box->aux, 0, 100, writer_dies_within, &box->writer), -EBUSY);
 	assert_int_equal(op_mring_writer_open(&box->data.ring, &box->data.writer), 0);
+	assert_int_equal(op_aux_writer_open(&box->aux, &box->writer), 0);
 	assert_int_equal(op_aux_begin(&box->writer, &handle), 0);
 	op_mring_reader_died(&box->data.ring);
 	assert_int_equal(op_aux_copy_out(&box->aux, 0, 100, look, &seen), -EBUSY);
@@ -338,8 +428,9 @@ static void does_not_believe_the_reader_when_it_opens(void **state)
 
 	assert_int_equal(put(box, AUX_BYTES, &taken), 0);
 	for (size_t i = 0; i < op_array_size(ahead); i++) {
+		op_aux_writer_close(&box->writer);
 		op_aux_give_back(&box->aux, AUX_BYTES + ahead[i]);
-		op_aux_writer_open(&box->aux, &box->writer);
+		assert_int_equal(op_aux_writer_open(&box->aux, &box->writer), 0);
 		assert_int_equal(op_aux_begin(&box->writer, &handle), -ENOSPC);
 		assert_int_equal(box->writer.bad_tails, 1);
 	}
@@ -390,6 +481,10 @@ int main(void)
 		TEST(does_not_give_what_was_touched, setup_overwrite),
 		TEST(stops_with_the_error_of_the_callback, setup),
 		TEST(excludes_the_writer_and_the_reader, setup),
+		TEST(refuses_a_second_writer, setup),
+		TEST(says_that_a_copy_was_in_the_way, setup),
+		TEST(says_that_a_transaction_was_in_the_way, setup),
+		TEST(tries_without_a_loss, setup),
 		TEST(refuses_bytes_that_are_not_there, setup),
 		TEST(does_not_believe_the_reader, setup),
 		TEST(does_not_believe_the_reader_when_it_opens, setup),

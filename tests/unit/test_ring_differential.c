@@ -179,7 +179,7 @@ static void through_the_ring(const struct way *way, const struct stream *stream,
 	assert_int_equal(op_mring_writer_open(&ring, &writer), 0);
 	if (way->foreign)
 		assert_int_equal(op_mring_attach(ring.fd, ring.wake_fd, &other), 0);
-	op_mring_reader(way->foreign ? &other : &ring, &reader);
+	assert_int_equal(op_mring_reader(way->foreign ? &other : &ring, &reader), 0);
 	for_each_record(stream, header)
 	{
 		while (!has_room(&ring, way, header->size))
@@ -205,7 +205,7 @@ static void through_the_pair(const struct way *way, const struct stream *stream,
 	assert_int_equal(op_mring_pair_create(RING_BYTES, way->flags, &box.pair), 0);
 	for (size_t i = 0; i < 2; i++)
 		begin_ring(&box.pair.rings[i], &seed);
-	op_mring_pair_reader_open(&box.pair, &box.reader);
+	assert_int_equal(op_mring_pair_reader_open(&box.pair, &box.reader), 0);
 	assert_int_equal(op_mring_pair_writer_open(&box.pair, &box.writer), 0);
 	for_each_record(stream, header)
 	{

@@ -2,6 +2,7 @@
 /* A memory ring whose other party lies: doc/ring.md, "Nobody is believed". tests/unit/test_ring_wake_fd.c has the descriptor that wakes. */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -137,26 +138,89 @@ static void gives_copies_that_the_writer_cannot_change(void **state)
 	op_mring_destroy(&other.ring);
 }
 
-static struct perf_event_header *changed; /* behind the check of the record, before it is copied */
+static struct mring_box *changed; /* its record at the end of the first page */
 
-void *__wrap_aligned_alloc(size_t alignment, size_t nr_bytes)
+static struct perf_event_header *header_before_the_second_page(void)
 {
-	if (changed)
-		*changed = (struct perf_event_header){ .type = 9, .size = 65528 };
-	changed = NULL;
-	return __real_aligned_alloc(alignment, nr_bytes);
+	return (void *)(changed->ring.data + PAGE - sizeof(struct perf_event_header));
+}
+
+/* Behind the check of the header, by whoever copies what comes after it. */
+static void change_header(int signal OP_UNUSED)
+{
+	if (mprotect(changed->ring.data + PAGE, PAGE, PROT_READ | PROT_WRITE) < 0)
+		_exit(1);
+	*header_before_the_second_page() = (struct perf_event_header){ .type = 9, .size = 65528 };
 }
 
 static void gives_the_header_that_was_checked(void **state)
 {
-	struct mring_box *box = *state;
+	struct sigaction action = { .sa_handler = change_header }, before;
+	struct mring_box box;
 
-	assert_int_equal(mring_box_put(box, 3, 64), 0);
-	assert_null(box->reader.bounce);
-	changed = (void *)box->ring.data;
-	op_ring_begin(&box->reader);
-	memory_ring_check(op_ring_next(&box->reader), 3, 64);
-	assert_int_equal(((struct perf_event_header *)box->ring.data)->size, 65528);
+	(void)state;
+	changed = &box;
+	mring_box_open(&box, 2 * PAGE, 0, 0);
+	assert_int_equal(mring_box_put(&box, 2, PAGE - sizeof(struct perf_event_header)), 0);
+	assert_int_equal(mring_box_put(&box, 3, 64), 0);
+	op_ring_begin(&box.reader);
+	memory_ring_check(op_ring_next(&box.reader), 2, PAGE - sizeof(struct perf_event_header));
+	assert_int_equal(sigaction(SIGSEGV, &action, &before), 0);
+	assert_int_equal(mprotect(box.ring.data + PAGE, PAGE, PROT_NONE), 0);
+	memory_ring_check(op_ring_next(&box.reader), 3, 64);
+	assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
+	assert_int_equal(header_before_the_second_page()->size, 65528);
+	mring_box_close(&box);
+}
+
+static unsigned int nr_until_no_memory; /* allocations, with the one that fails; 0: none does */
+
+void *__wrap_aligned_alloc(size_t alignment, size_t nr_bytes)
+{
+	if (nr_until_no_memory && !--nr_until_no_memory)
+		return NULL;
+	return __real_aligned_alloc(alignment, nr_bytes);
+}
+
+/* What a reader needs it has when it opens: later on nothing can fail that would look like a damaged ring. */
+static void opens_without_memory_or_reads(void **state)
+{
+	struct mring_box *box = *state;
+	struct op_ring reader = { .data_bytes = 1 };
+	const struct perf_event_header *record;
+
+	nr_until_no_memory = 1;
+	assert_int_equal(op_mring_reader(&box->ring, &reader), -ENOMEM);
+	assert_int_equal(reader.data_bytes, 1);
+	assert_int_equal(mring_box_put(box, 3, PAGE - 64), 0);
+	nr_until_no_memory = 1;
+	for (unsigned int i = 0; i < 2; i++) { /* a copy, and one that goes over the end */
+		op_ring_begin(&box->reader);
+		record = op_ring_next(&box->reader);
+		memory_ring_check(record, 3, i ? 128 : PAGE - 64);
+		op_ring_end(&box->reader);
+		assert_int_equal(mring_box_put(box, 3, 128), 0);
+	}
+	assert_int_equal(nr_until_no_memory, 1);
+	nr_until_no_memory = 0;
+	assert_int_equal(box->reader.damaged, 0);
+}
+
+static void opens_no_half_of_a_pair(void **state)
+{
+	struct op_mring_pair_reader reader = { .read = 7 };
+	struct op_mring_pair pair;
+
+	(void)state;
+	assert_int_equal(op_mring_pair_create(PAGE, 0, &pair), 0);
+	for (unsigned int i = 1; i <= 2; i++) {
+		nr_until_no_memory = i;
+		assert_int_equal(op_mring_pair_reader_open(&pair, &reader), -ENOMEM);
+		assert_int_equal(nr_until_no_memory, 0);
+	}
+	assert_int_equal(reader.read, 7);
+	assert_int_equal(pair.rings[0].shared->barrier, 0); /* nothing is promised */
+	op_mring_pair_destroy(&pair);
 }
 
 static bool gives_copies(const struct op_mring_pair_reader *reader)
@@ -183,7 +247,7 @@ static void believes_its_own_writer_only(void **state)
 		assert_int_equal(op_mring_pair_attach((const int[]){ own.pair.rings[0].fd, own.pair.rings[1].fd }, own.pair.rings[0].wake_fd,
 						      &attached),
 				 0);
-		op_mring_pair_reader_open(&attached, &reader);
+		assert_int_equal(op_mring_pair_reader_open(&attached, &reader), 0);
 		assert_true(gives_copies(&reader));
 		op_mring_pair_reader_close(&reader);
 		op_mring_pair_destroy(&attached);
@@ -302,7 +366,9 @@ int main(void)
 		TEST(does_not_believe_the_writer, setup),
 		TEST(stays_aligned_behind_a_head_that_is_not, setup),
 		TEST(gives_copies_that_the_writer_cannot_change, setup),
-		TEST(gives_the_header_that_was_checked, setup),
+		cmocka_unit_test(gives_the_header_that_was_checked),
+		TEST(opens_without_memory_or_reads, setup),
+		cmocka_unit_test(opens_no_half_of_a_pair),
 		cmocka_unit_test(believes_its_own_writer_only),
 		TEST(does_not_believe_a_backward_writer, setup_overwrite),
 		TEST(does_not_believe_the_floor, setup_overwrite),

@@ -54,9 +54,11 @@ static void write_one(void *arg)
 
 	if (op_mring_writer_open(&box->data.ring, &data) < 0)
 		_exit(77);
-	op_aux_writer_open(&box->aux, &aux);
 	stepped_begin();
-	put(&aux, &data);
+	if (!op_aux_writer_open(&box->aux, &aux)) {
+		put(&aux, &data);
+		op_aux_writer_close(&aux);
+	}
 	stepped_end();
 }
 
@@ -110,13 +112,14 @@ static void write_before(struct box *box, const struct work *work)
 	struct perf_event_header *place;
 	struct op_aux_writer aux;
 
-	op_aux_writer_open(&box->aux, &aux);
+	assert_int_equal(op_aux_writer_open(&box->aux, &aux), 0);
 	for (unsigned int i = 0; i < work->nr_before; i++)
 		put(&aux, &box->data.writer);
 	while (work->full && !op_mring_reserve(&box->data.writer, 8, &place)) {
 		place->type = PERF_RECORD_SAMPLE;
 		op_mring_commit(&box->data.writer);
 	}
+	op_aux_writer_close(&aux);
 	op_mring_writer_close(&box->data.writer);
 }
 
@@ -129,7 +132,7 @@ static void go_on(struct box *box, const struct work *work, const struct seen *b
 
 	op_aux_give_back(&box->aux, end_of(&before->records[before->nr - 1]));
 	assert_int_equal(op_mring_writer_open(&box->data.ring, &box->data.writer), 0);
-	op_aux_writer_open(&box->aux, &aux);
+	assert_int_equal(op_aux_writer_open(&box->aux, &aux), 0);
 	put(&aux, &box->data.writer);
 	after = look(box);
 	assert_int_equal(after.nr, 1);
@@ -164,6 +167,22 @@ static void close_box(struct box *box)
 	mring_box_close(&box->data);
 }
 
+static unsigned int nr_died_as_writers;
+
+/* Of a dead writer: nobody else gets it. */
+static void check_claim(const struct box *box)
+{
+	bool claimed = box->data.ring.shared->aux_owner;
+	struct op_aux_writer second = { .aux = NULL };
+
+	nr_died_as_writers += claimed;
+	assert_int_equal(op_aux_writer_open(&box->aux, &second), claimed ? -EBUSY : 0);
+	if (claimed)
+		assert_null(second.aux);
+	else
+		op_aux_writer_close(&second);
+}
+
 static long die_once(const void *arg, long nr_steps)
 {
 	const struct work *work = arg;
@@ -173,6 +192,7 @@ static long die_once(const void *arg, long nr_steps)
 	long made = open_and_kill(&box, work, write_one, nr_steps);
 
 	if (made >= 0) {
+		check_claim(&box);
 		op_mring_writer_died(&box.data.ring);
 		seen = look(&box);
 		assert_in_range(seen.nr, work->nr_before, work->nr_before + 1);
@@ -216,19 +236,22 @@ static long die_reading_once(const void *arg, long nr_steps)
 	struct op_aux_writer aux;
 	struct seen seen;
 	struct box box;
+	bool copying;
 	long made = open_and_kill(&box, work, read_one, nr_steps);
 
 	if (made >= 0) {
-		op_aux_writer_open(&box.aux, &aux);
-		if (box.data.ring.shared->aux_state == OP_AUX_COPYING) {
-			nr_died_in_a_copy++;
+		assert_int_equal(op_aux_writer_open(&box.aux, &aux), 0);
+		copying = box.data.ring.shared->aux_state == OP_AUX_COPYING;
+		nr_died_in_a_copy += copying;
+		if (copying)
 			assert_int_equal(op_aux_begin(&aux, &handle), -EBUSY);
-		}
+		op_aux_writer_close(&aux);
 		op_mring_reader_died(&box.data.ring);
-		op_mring_reader(&box.data.ring, &box.data.reader);
+		op_ring_unmap(&box.data.reader);
+		assert_int_equal(op_mring_reader(&box.data.ring, &box.data.reader), 0);
 		seen = look(&box);
 		assert_in_range(seen.nr, work->nr_before - 1, work->nr_before);
-		go_on(&box, work, &seen, false);
+		go_on(&box, work, &seen, copying);
 	}
 	close_box(&box);
 	return made;
@@ -246,6 +269,7 @@ static void dies_in_a_transaction(void **state)
 {
 	(void)state;
 	stepped_everywhere(die_once, &(struct work){ .nr_before = 3 });
+	assert_true(nr_died_as_writers > 0);
 }
 
 static void dies_in_one_that_leaves_bytes_out(void **state)

@@ -480,9 +480,9 @@ static void is_read_by_another_process(void **state)
 	if (!pid) {
 		struct mring_box other = { .writer = { .limit = 0 } };
 
-		if (op_mring_attach(box->ring.fd, box->ring.wake_fd, &other.ring) < 0)
+		if (op_mring_attach(box->ring.fd, box->ring.wake_fd, &other.ring) < 0 ||
+		    op_mring_reader(&other.ring, &other.reader) < 0)
 			_exit(1);
-		op_mring_reader(&other.ring, &other.reader);
 		read_all(&other, &read);
 		_exit(read == 30 && other.reader.flags & OP_RING_COPY ? 0 : 2);
 	}

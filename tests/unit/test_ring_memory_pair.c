@@ -403,13 +403,13 @@ static void is_read_by_its_descriptors(void **state)
 	assert_int_equal(put(box), 0);
 	assert_int_equal(op_mring_pair_attach(fds, box->ends.pair.rings[0].wake_fd, &other), 0);
 	op_mring_pair_reader_close(&box->ends.reader);
-	op_mring_pair_reader_open(&other, &box->ends.reader);
+	assert_int_equal(op_mring_pair_reader_open(&other, &box->ends.reader), 0);
 	assert_int_equal(op_mring_pair_swap(&box->ends.reader), 0);
 	read_frozen(box);
 	assert_int_equal(box->expected, 1);
 	op_mring_pair_reader_close(&box->ends.reader);
 	op_mring_pair_destroy(&other);
-	op_mring_pair_reader_open(&box->ends.pair, &box->ends.reader);
+	assert_int_equal(op_mring_pair_reader_open(&box->ends.pair, &box->ends.reader), 0);
 	assert_int_equal(put(box), 0);
 	assert_int_equal(op_mring_pair_swap(&box->ends.reader), 0);
 	read_frozen(box);
@@ -502,7 +502,8 @@ static int command_of_its_reader(const struct op_mring_pair *pair)
 {
 	struct op_mring_pair_reader reader;
 
-	op_mring_pair_reader_open(pair, &reader);
+	if (op_mring_pair_reader_open(pair, &reader) < 0)
+		return -1;
 	return reader.baton.swap.barrier;
 }
 
@@ -564,7 +565,7 @@ static void keeps_the_promise_of_the_reader_before(void **state)
 	assert_int_equal(put(box), 0);
 	op_mring_pair_reader_close(&box->ends.reader);
 	refuse_membarrier = true;
-	op_mring_pair_reader_open(&box->ends.pair, &box->ends.reader);
+	assert_int_equal(op_mring_pair_reader_open(&box->ends.pair, &box->ends.reader), 0);
 	assert_true(box->ends.reader.baton.swap.barrier);
 	assert_non_null(op_mring_pair_read_ring(&box->ends.reader)); /* the writer has said this turn */
 	assert_int_equal(op_mring_pair_swap(&box->ends.reader), 0);

@@ -30,7 +30,8 @@ struct kernel {
 	int ring_fd;    /* the anchor that the sampling event writes to */
 	bool late;      /* a handler is in the old ring and commits when the settler waits for it */
 	int late_fd;
-	uint64_t number; /* of the last record */
+	uint64_t number;   /* of the last record */
+	uint64_t first_ns; /* when the first event was directed since it was 0; the clock has gone on before that ends */
 };
 
 static struct kernel k;
@@ -93,9 +94,18 @@ int __wrap_op_sys_mmap(void *addr, size_t nr_bytes, int prot, int flags, int fd,
 	return __real_op_sys_mmap(addr, nr_bytes, prot, flags, fd, offset, ret_map);
 }
 
+static void await_later(uint64_t time_ns)
+{
+	while (op_now_ns() <= time_ns)
+		;
+}
+
 int __wrap_op_sys_ioctl(int fd, unsigned long request, void *arg)
 {
 	assert_int_equal(request, PERF_EVENT_IOC_SET_OUTPUT);
+	if (!k.first_ns)
+		k.first_ns = op_now_ns();
+	await_later(k.first_ns);
 	if (fails() || fd == k.refuse_fd)
 		return -EINVAL;
 	assert_true(k.nr_outputs < MAX_OUTPUTS);
@@ -286,6 +296,44 @@ static void keeps_what_a_failed_snapshot_has(void **state)
 	}
 }
 
+/* A swap of which the time is known in which it can have begun: before its first event is directed. */
+static void swap_timed(uint64_t *ret_before_ns, uint64_t *ret_first_ns)
+{
+	uint64_t before_ns = op_now_ns();
+
+	await_later(before_ns);
+	k.first_ns = 0;
+	k.nr_outputs = 0;
+	assert_int_equal(op_ring_pair_swap(&pair), 0);
+	await_later(op_now_ns());
+	*ret_before_ns = before_ns;
+	*ret_first_ns = k.first_ns;
+}
+
+/*
+ * Each ring has the time at which the swap began that made it the write ring, and keeps it while it is read: what was taken in between
+ * is late in that ring alone.
+ */
+static void knows_since_when_a_ring_is_written(void **state)
+{
+	(void)state;
+	assert_int_equal(op_ring_pair_attach(&pair, EVENT), 0);
+	assert_true(pair.since_ns[0] == 0 && pair.since_ns[1] == 0);
+	for (unsigned int turn = 1; turn <= 6; turn++) {
+		unsigned int written = turn % 2, other = !written;
+		uint64_t other_ns = pair.since_ns[other], before_ns, first_ns;
+
+		swap_timed(&before_ns, &first_ns);
+		assert_ptr_equal(op_ring_pair_write_ring(&pair), &pair.rings[written]);
+		assert_true(pair.since_ns[written] > before_ns && pair.since_ns[written] <= first_ns);
+		assert_int_equal(pair.since_ns[other], other_ns);
+		assert_true(op_ring_pair_is_late(&pair, &pair.rings[written], before_ns));
+		assert_false(op_ring_pair_is_late(&pair, &pair.rings[written], pair.since_ns[written]));
+		assert_false(op_ring_pair_is_late(&pair, &pair.rings[other], before_ns));
+		assert_int_equal(op_ring_pair_is_late(&pair, &pair.rings[other], other_ns - 1), turn > 1);
+	}
+}
+
 static void leaves_nothing_open_when_it_fails(void **state)
 {
 	struct op_ring_pair other;
@@ -307,10 +355,15 @@ static void leaves_nothing_open_when_it_fails(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(opens_what_is_written_backwards),  TEST(joins_snapshots),
-		TEST(tells_what_was_overwritten),       TEST(settles_behind_the_swap),
-		TEST(waits_for_a_late_commit),          TEST(sees_that_a_ring_does_not_stand_still),
-		TEST(keeps_what_a_failed_snapshot_has), cmocka_unit_test(leaves_nothing_open_when_it_fails),
+		TEST(opens_what_is_written_backwards),
+		TEST(joins_snapshots),
+		TEST(tells_what_was_overwritten),
+		TEST(settles_behind_the_swap),
+		TEST(waits_for_a_late_commit),
+		TEST(sees_that_a_ring_does_not_stand_still),
+		TEST(keeps_what_a_failed_snapshot_has),
+		TEST(knows_since_when_a_ring_is_written),
+		cmocka_unit_test(leaves_nothing_open_when_it_fails),
 	};
 
 	return cmocka_run_group_tests_name("ring_pair", tests, NULL, NULL);

@@ -2,9 +2,11 @@
 /* The descriptor that wakes the reader comes from another process, and stays one that is shared with it: nothing waits there, or writes elsewhere. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/timerfd.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "tests/unit/memory_ring.h"
@@ -82,12 +84,72 @@ static void waking_never_waits(void **state)
 	mring_box_close(&box);
 }
 
+static bool has_no_such_call;
+
+ssize_t __real_preadv2(int fd, const struct iovec *pieces, int nr_pieces, off_t offset, int flags);
+ssize_t __wrap_preadv2(int fd, const struct iovec *pieces, int nr_pieces, off_t offset, int flags);
+
+ssize_t __wrap_preadv2(int fd, const struct iovec *pieces, int nr_pieces, off_t offset, int flags)
+{
+	if (!has_no_such_call)
+		return __real_preadv2(fd, pieces, nr_pieces, offset, flags);
+	errno = EOPNOTSUPP;
+	return -1;
+}
+
+static bool is_readable(const struct mring_box *box)
+{
+	struct pollfd pollfd = { .fd = box->ring.wake_fd, .events = POLLIN };
+
+	return poll(&pollfd, 1, 0);
+}
+
+/* The writer's process empties it, and makes it one that waits. On a kernel that can read without waiting, and on one that cannot. */
+static void clear_beside_one_that_waits(bool old)
+{
+	struct mring_box box;
+	uint64_t one = 1;
+	int flags;
+
+	has_no_such_call = old;
+	mring_box_open(&box, PAGE, 0, 0);
+	flags = fcntl(box.ring.wake_fd, F_GETFL);
+	alarm(10);
+	op_mring_wake_clear(&box.ring);
+	assert_int_equal(write(box.ring.wake_fd, &one, sizeof(one)), sizeof(one));
+	op_mring_wake_clear(&box.ring);
+	assert_false(is_readable(&box));
+	assert_int_equal(fcntl(box.ring.wake_fd, F_SETFL, flags & ~O_NONBLOCK), 0);
+	op_mring_wake_clear(&box.ring);
+	assert_int_equal(write(box.ring.wake_fd, &one, sizeof(one)), sizeof(one));
+	op_mring_wake_clear(&box.ring);
+	assert_int_equal(is_readable(&box), old); /* as long as it waits, nobody reads it */
+	assert_int_equal(fcntl(box.ring.wake_fd, F_SETFL, flags), 0);
+	op_mring_wake_clear(&box.ring);
+	assert_false(is_readable(&box));
+	alarm(0);
+	mring_box_close(&box);
+	has_no_such_call = false;
+}
+
+static void clearing_never_waits(void **state OP_UNUSED)
+{
+	clear_beside_one_that_waits(false);
+}
+
+static void clearing_never_waits_on_an_old_kernel(void **state OP_UNUSED)
+{
+	clear_beside_one_that_waits(true);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(attaches_with_an_eventfd_only),
 		cmocka_unit_test(attaches_a_pair_with_an_eventfd_only),
 		cmocka_unit_test(waking_never_waits),
+		cmocka_unit_test(clearing_never_waits),
+		cmocka_unit_test(clearing_never_waits_on_an_old_kernel),
 	};
 
 	return cmocka_run_group_tests_name("ring_wake_fd", tests, NULL, NULL);

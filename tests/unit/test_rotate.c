@@ -186,6 +186,42 @@ static void test_slew_back_over_a_boundary(void **state OP_UNUSED)
 	check("2026-11-21T02:17Z ");
 }
 
+static void times_of(const char *name, uint64_t *ret_begin_ns, uint64_t *ret_end_ns)
+{
+	struct op_session_ledger ledger;
+	char path[300];
+	int fd;
+
+	snprintf(path, sizeof(path), "samples/%s", name);
+	fd = openat(session_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(op_session_ledger_read(fd, &ledger, NULL), 0);
+	*ret_begin_ns = ledger.begin_ns;
+	*ret_end_ns = ledger.end_ns;
+	op_session_ledger_free(&ledger);
+	close(fd);
+}
+
+/* A session begins where the one before it ends, also when closing that has taken its time. */
+static void test_slow_close(void **state OP_UNUSED)
+{
+	uint64_t begin_ns, end_ns, next_ns, last_ns;
+
+	take(3);
+	turn();
+	pass(43 * MINUTE);
+	rename_takes_ns = 5 * SECOND;
+	turn();
+	rename_takes_ns = 0;
+	take(1);
+	check("2026-11-21T02:17Z ");
+	times_of("2026-11-21T02:17Z", &begin_ns, &end_ns);
+	times_of("current", &next_ns, &last_ns);
+	assert_int_equal(begin_ns, BEGIN);
+	assert_int_equal(next_ns, end_ns);
+	assert_int_equal(last_ns, end_ns + 5 * SECOND);
+}
+
 static void test_suspend(void **state OP_UNUSED)
 {
 	take(3);
@@ -423,6 +459,7 @@ int main(void)
 		rotate_test(test_step_forwards),
 		rotate_test(test_step_backwards),
 		rotate_test(test_slew_back_over_a_boundary),
+		rotate_test(test_slow_close),
 		rotate_test(test_suspend),
 		rotate_test(test_names_that_are_taken),
 		rotate_test(test_no_room_for_a_directory),

@@ -276,6 +276,38 @@ static void test_ledger(void **state)
 	op_text_free(&text);
 }
 
+/* What the files lack is lost by name, what they have more was received; a row that does not add up proves nothing. */
+static void test_correct_ledger(void **state OP_UNUSED)
+{
+	struct op_ledger_event rows[] = {
+		{ .name = "less", .received = 12, .stored = 10, .unattributed = 8 },
+		{ .name = "more", .received = 12, .stored = 10 },
+		{ .name = "none", .received = 10, .stored = 10 },
+		{ .name = "torn", .received = 10, .stored = 100 },
+		{ .name = "sampler", .received = 10, .stored = 10, .role = OP_EVENT_SAMPLER },
+	};
+	struct op_ledger_event files[] = {
+		{ .name = "new", .stored = 4 }, { .name = "less", .stored = 7 }, { .name = "more", .stored = 11 }, { .name = "torn", .stored = 9 },
+	};
+	static const struct {
+		uint64_t received, stored, unattributed, lost_io_error;
+	} wanted[] = { { 12, 7, 7, 3 }, { 13, 11, 0, 0 }, { 10, 0, 0, 10 }, { 9, 9, 0, 0 }, { 10, 10, 0, 0 }, { 4, 4, 0, 0 } };
+	struct op_session_ledger ledger = { 0 }, sums = { .events = files, .nr_events = op_array_size(files) };
+
+	rows[0].lost[OP_LOSS_no_space] = rows[1].lost[OP_LOSS_no_space] = 2;
+	for (size_t i = 0; i < op_array_size(rows); i++)
+		*op_session_ledger_row(&ledger, &rows[i]) = rows[i];
+	assert_int_equal(op_session_ledger_correct(&ledger, &sums), 0);
+	assert_int_equal(ledger.nr_events, op_array_size(wanted));
+	for (size_t i = 0; i < op_array_size(wanted); i++) {
+		assert_int_equal(ledger.events[i].received, wanted[i].received);
+		assert_int_equal(ledger.events[i].stored, wanted[i].stored);
+		assert_int_equal(ledger.events[i].unattributed, wanted[i].unattributed);
+		assert_int_equal(ledger.events[i].lost[OP_LOSS_io_error], wanted[i].lost_io_error);
+	}
+	op_session_ledger_free(&ledger);
+}
+
 static void test_bad_ledgers(void **state)
 {
 	struct box *box = *state;
@@ -322,7 +354,7 @@ int main(void)
 		box_test(test_close_over_an_empty_directory),
 		box_test(test_always_a_current),
 		box_test(test_lock),	      box_test(test_stale_lock),
-		box_test(test_remove),	      box_test(test_ledger),
+		box_test(test_remove),	      box_test(test_correct_ledger), box_test(test_ledger),
 		box_test(test_bad_ledgers),
 	};
 

@@ -341,6 +341,33 @@ static void a_late_commit_is_counted_once(void **state OP_UNUSED)
 	check_all_is_stored();
 }
 
+/*
+ * What a CPU had when it went: a late commit in its read ring, and in its write ring samples of a process that nothing but the unread
+ * side band of another CPU tells of. Nobody swaps it any more.
+ */
+static void a_cpu_that_went_leaves_both_rings(void **state OP_UNUSED)
+{
+	struct opd_cpu *cpu = &cpus[3];
+	uint64_t picked_ns = op_now_ns();
+
+	for (unsigned int turn = 0; turn < 2; turn++) {
+		make_due(3);
+		begin_turn(0);
+		opd_visit_all(&visits);
+	}
+	cpu->online = false;
+	write_sample(op_ring_pair_read_ring(&cpu->pair), OLD_PID, picked_ns);
+	make_due(3);
+	run_new_process(3);
+	opd_visit_rest(&visits, cpu);
+	check_all_is_stored();
+	assert_false(cpu->source->pending(cpu));
+	assert_int_equal(kernel.nr_calls, NR_EVENTS);
+	assert_int_equal(cpu->pair.counts.swaps, 2);
+	assert_int_equal(cpu->pair.counts.records, kernel.nr_written);
+	assert_int_equal(cpu->pair.counts.late, 1);
+}
+
 static void a_swap_that_fails_stops_no_other(void **state OP_UNUSED)
 {
 	struct opd_swap swaps[3] = { { .pair = &cpus[BROKEN_CPU - 1].pair },
@@ -379,6 +406,7 @@ int main(void)
 		T(an_idle_cpu_is_left_alone),
 		T(one_cpu_is_swapped_by_the_caller),
 		T(a_late_commit_is_counted_once),
+		T(a_cpu_that_went_leaves_both_rings),
 		T(a_swap_that_fails_stops_no_other),
 		T(threads_that_never_worked_end),
 	};
