@@ -27,7 +27,7 @@ struct op_chain {
 };
 
 struct op_chain_frame {
-	uint64_t ip; /* of the first frame the sample's own address, of the others where a call returns to */
+	uint64_t ip;          /* of the first frame the sample's own address, of the others where a call returns to */
 	enum op_cpumode mode; /* OP_CPUMODE_UNKNOWN behind a marker that is not known */
 };
 
@@ -35,7 +35,8 @@ struct op_chain_frame {
  * The chain of a sample that was taken in `mode`, with PERF_SAMPLE_CALLCHAIN beside OP_SAMPLE_TYPE. 0; -EBADMSG: it is longer than
  * its record.
  */
-int op_chain_begin(const struct perf_event_header *header, enum op_cpumode mode, struct op_chain *ret_chain) OP_NONNULL OP_MUST_CHECK;
+int op_chain_begin(const struct perf_event_header *header, enum op_cpumode mode,
+		   struct op_chain *ret_chain) OP_NONNULL OP_MUST_CHECK;
 
 /* The next frame, from the sample outwards; false at the end. */
 bool op_chain_next(struct op_chain *chain, struct op_chain_frame *ret_frame) OP_NONNULL;
