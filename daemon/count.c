@@ -681,22 +681,23 @@ static uint32_t slot_of(struct opd_count *count, uint64_t cgroup_id)
 }
 
 /* Has the sample, or the call, wait for its file. */
-static inline void wait_for_file(struct opd_count *count, const struct opd_counted *counted, struct opd_file_key key, uint64_t offset)
+static inline __attribute__((always_inline)) void wait_for_file(struct opd_count *count, const struct opd_counted *counted,
+								const struct opd_file_key *key, uint64_t offset)
 {
 	struct opd_waiting *last = count->nr_waiting ? &count->waiting[count->nr_waiting - 1] : NULL;
 	uint16_t slot = OPD_CGROUP_NONE;
 
-	if (op_unlikely(count->cgroups) && !opd_is_of_memory(count, key.event))
+	if (op_unlikely(count->cgroups) && !opd_is_of_memory(count, key->event))
 		slot = (uint16_t)slot_of(count, counted->cgroup_id);
 	/* Hot loops repeat. */
 	if (last && last->offset == offset && last->account == counted->account && last->cgroup_slot == slot &&
-	    same_key(&last->key, &key) && last->amount <= UINT32_MAX - counted->amount) {
+	    same_key(&last->key, key) && last->amount <= UINT32_MAX - counted->amount) {
 		last->amount += counted->amount;
 		return;
 	}
-	op_prefetch(*recent_of(count, &key));
+	op_prefetch(*recent_of(count, key));
 	count->waiting[count->nr_waiting++] = (struct opd_waiting){
-		.key = key,
+		.key = *key,
 		.offset = offset,
 		.account = counted->account,
 		.amount = counted->amount,
@@ -709,7 +710,9 @@ static inline void wait_for_file(struct opd_count *count, const struct opd_count
 
 void opd_count_sample(struct opd_count *count, const struct opd_counted *counted)
 {
-	wait_for_file(count, counted, key_of(count, counted), counted->resolved->location.offset);
+	struct opd_file_key key = key_of(count, counted);
+
+	wait_for_file(count, counted, &key, counted->resolved->location.offset);
 }
 
 void opd_count_call(struct opd_count *count, const struct opd_counted *counted, const struct op_location *callee)
@@ -722,5 +725,5 @@ void opd_count_call(struct opd_count *count, const struct opd_counted *counted, 
 		count->arcs[OP_ARC_lost_no_room] += counted->amount;
 		return;
 	}
-	wait_for_file(count, counted, key, caller->offset << 32 | (callee->offset & UINT32_MAX));
+	wait_for_file(count, counted, &key, caller->offset << 32 | (callee->offset & UINT32_MAX));
 }

@@ -43,10 +43,10 @@ struct opd_settler;
 /* What samples must have in common to be counted in one file. */
 struct opd_file_key {
 	uint64_t app_cookie, image_cookie;
-	uint64_t callee_cookie; /* of a callgraph file, whose image is the caller; OP_DCOOKIE_NONE: a sample file */
 	int32_t tgid, tid, cpu;
 	uint16_t event;
 	uint16_t cgroup_slot; /* OPD_CGROUP_NONE: of all cgroups */
+	uint64_t callee_cookie; /* of a callgraph file, whose image is the caller; OP_DCOOKIE_NONE: a sample file */
 };
 
 static_assert(sizeof(struct opd_file_key) == 40, "compared for each sample, as a whole");
