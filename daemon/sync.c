@@ -125,6 +125,7 @@ static void reset(struct opd_sync *sync, struct opd_job *job)
 	opd_capture_reset_ledger(&pipeline->capture);
 	opd_book_reset(&sync->book);
 	pipeline->resolver.cgroups.not_split = 0;
+	memset(pipeline->count.arcs, 0, sizeof(pipeline->count.arcs));
 	sync->reported = (struct opd_losses){ 0 };
 	sync->visits.counts = (struct opd_visit_counts){ 0 };
 	if (!was_running)
