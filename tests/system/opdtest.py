@@ -31,6 +31,7 @@ CALL_SECONDS = 300
 CAPABILITIES = ("perfmon", "sys_ptrace", "checkpoint_restore", "dac_read_search", "syslog", "ipc_lock")
 DAEMON_UID = 54320  # nobody's
 SANITIZER_WORDS = ("AddressSanitizer", "LeakSanitizer", "ThreadSanitizer", "runtime error:")
+TRACEFS = "/sys/kernel/tracing"
 PERF_TYPE_SOFTWARE = 1
 PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
 WALL = 0x40000000
@@ -403,6 +404,15 @@ class Box:
         return path
 
     # ---- what came out ----
+
+    def mount_tracefs(self):
+        """For the time of the test, where it is not mounted."""
+        if os.path.isdir(os.path.join(TRACEFS, "events")):
+            return
+        done = self.run("mount", "-t", "tracefs", "tracefs", TRACEFS)
+        if done.rc != 0 or not os.path.isdir(os.path.join(TRACEFS, "events")):
+            raise Skip("tracefs cannot be mounted: %s" % done.err.strip())
+        self.mounts.append(TRACEFS)
 
     def files(self, live=False):
         """The session as the independent reader sees it, all rules checked."""

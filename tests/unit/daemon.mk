@@ -113,6 +113,7 @@ tests_unit_test_source_SOURCES = tests/unit/test_source.c tests/unit/cmocka_all.
 	tests/bench/sim.c tests/bench/sim.h
 tests_unit_test_source_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_source_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
+tests_unit_test_source_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=aligned_alloc
 tests_unit_test_plan_SOURCES = tests/unit/test_plan.c tests/unit/cmocka_all.h
 tests_unit_test_plan_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_plan_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)

@@ -228,6 +228,38 @@ static void events_that_are_counted_elsewhere_are_refused(void **state OP_UNUSED
 	assert_int_equal(opd_capture_open_memory(&capture, &event, 1, &from, 1), -EINVAL);
 }
 
+void *__real_aligned_alloc(size_t alignment, size_t nr_bytes);
+void *__wrap_aligned_alloc(size_t alignment, size_t nr_bytes);
+
+static unsigned int nr_until_no_memory; /* with the one that fails; 0: none does */
+
+void *__wrap_aligned_alloc(size_t alignment, size_t nr_bytes)
+{
+	if (nr_until_no_memory && !--nr_until_no_memory)
+		return NULL;
+	return __real_aligned_alloc(alignment, nr_bytes);
+}
+
+/* And not by a ring that looks damaged later on. Nothing is left: the leak sanitizer looks. */
+static void no_memory_is_said_when_a_cpu_opens(void **state OP_UNUSED)
+{
+	static const uint64_t id = LOAD_EVENT_ID;
+	struct opd_memory_cpu from = { .pair = &sim.cpus[0].pair, .sideband = &sim.cpus[0].sideband, .ids = &id };
+	struct opd_capture *own = &sim.pipeline.capture, capture;
+
+	for (unsigned int i = 1; i <= 3; i++) { /* two rings and a side band */
+		nr_until_no_memory = i;
+		assert_int_equal(opd_capture_open_memory(&capture, &sim.event, 1, &from, 1), -ENOMEM);
+		assert_int_equal(nr_until_no_memory, 0);
+		nr_until_no_memory = i;
+		assert_int_equal(opd_capture_add_memory(own, &from), -ENOMEM);
+		assert_int_equal(nr_until_no_memory, 0);
+		assert_int_equal(own->nr_cpus, NR_CPUS);
+	}
+	assert_int_equal(opd_capture_open_memory(&capture, &sim.event, 1, &from, 1), 0);
+	opd_capture_close(&capture);
+}
+
 /* ---- with the sync thread ---- */
 
 static void do_job(enum opd_job_kind kind, void **ret_payload)
@@ -348,6 +380,7 @@ int main(void)
 		T(every_sample_lies_where_it_belongs),    T(what_finds_no_room_is_lost_by_number),
 		T(a_writer_inside_is_waited_for),         T(what_is_written_after_the_side_band_waits),
 		T(events_that_are_counted_elsewhere_are_refused),
+		T(no_memory_is_said_when_a_cpu_opens),
 		T(the_thread_is_woken_and_loses_nothing), T(the_thread_keeps_the_ledger_when_it_is_slow),
 	};
 
