@@ -2,11 +2,13 @@
 #include "daemon/capture.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "daemon/cpus.h"
+#include "libop/chain.h"
 #include "libop/event_ibs.h"
 #include "libop/record.h"
 #include "libop/sys.h"
@@ -89,9 +91,19 @@ static int open_tracking(struct opd_capture *capture, int cpu, size_t watermark_
 
 uint64_t opd_capture_sample_type(const struct opd_capture *capture, const struct op_event *event)
 {
+	uint64_t sample_type = capture->with_cgroup ? OP_SAMPLE_TYPE_CGROUP : OP_SAMPLE_TYPE;
+
 	if (event->role == OP_EVENT_SAMPLER)
-		return OP_SAMPLE_TYPE_IBS(capture->with_cgroup);
-	return capture->with_cgroup ? OP_SAMPLE_TYPE_CGROUP : OP_SAMPLE_TYPE;
+		sample_type = OP_SAMPLE_TYPE_IBS(capture->with_cgroup);
+	return capture->callgraph ? sample_type | PERF_SAMPLE_CALLCHAIN : sample_type;
+}
+
+/* The sample is a frame, too. */
+static void ask_for_chain(const struct opd_capture *capture, struct perf_event_attr *attr)
+{
+	attr->sample_max_stack = (uint16_t)op_min_u64(capture->callgraph + 1, capture->max_stack);
+	attr->exclude_callchain_kernel = attr->exclude_kernel;
+	attr->exclude_callchain_user = attr->exclude_user;
 }
 
 static int open_sampling(struct opd_capture *capture, const struct op_event *event, int cpu)
@@ -101,6 +113,8 @@ static int open_sampling(struct opd_capture *capture, const struct op_event *eve
 
 	op_event_attr(event, &attr);
 	attr.sample_type = opd_capture_sample_type(capture, event);
+	if (capture->callgraph)
+		ask_for_chain(capture, &attr);
 	attr.sample_id_all = 1;
 	attr.wakeup_events = capture->wakeup_records;
 	attr.disabled = 1;
@@ -280,6 +294,7 @@ static void plan_rings(struct opd_capture *capture, const struct op_config *conf
 		.wait_ns = OPD_PLAN_WAIT_NS,
 		.visit_ns = config->visit_ms * OP_NS_PER_MS,
 		.watermark_bytes = config->watermark_bytes,
+		.callgraph = capture->callgraph,
 	};
 
 	/* Where it cannot be measured, nothing can be opened either, and that is reported with its reason. */
@@ -309,8 +324,17 @@ static int open_online(struct opd_capture *capture, const struct op_config *conf
 	return err;
 }
 
+static int check_callgraph(uint32_t callgraph, uint32_t max_stack, char **ret_why)
+{
+	if (callgraph <= max_stack)
+		return 0;
+	explain(ret_why, "--callgraph=%" PRIu32 ": this kernel follows no more than %" PRIu32 " calls: raise kernel.perf_event_max_stack",
+		callgraph, max_stack);
+	return -EOVERFLOW;
+}
+
 int opd_capture_open(struct opd_capture *capture, const struct op_config *config, const struct op_event *events, size_t nr_events,
-		     bool with_cgroup, char **ret_why)
+		     bool with_cgroup, uint32_t callgraph, char **ret_why)
 {
 	uint32_t *possible = NULL;
 	size_t nr_possible = 0;
@@ -323,8 +347,12 @@ int opd_capture_open(struct opd_capture *capture, const struct op_config *config
 		.nr_opened = op_event_nr_opened(events, nr_events),
 		.wakeup_records = (uint32_t)config->wakeup_records,
 		.with_cgroup = with_cgroup,
+		.callgraph = callgraph,
+		.max_stack = op_chain_max_stack(),
 		.has_format_lost = true,
 	};
+	if (!err)
+		err = check_callgraph(callgraph, capture->max_stack, &why);
 	if (!err)
 		err = make_cpus(capture, possible, nr_possible);
 	if (!err)

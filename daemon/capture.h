@@ -66,6 +66,8 @@ struct opd_capture {
 	size_t watermark_bytes;
 	size_t sideband_bytes; /* SidebandSize=, or the plan's */
 	uint32_t wakeup_records; /* samples of all events of a CPU after which its ring wakes; 0: by bytes alone */
+	uint32_t callgraph;   /* callers of a sample that are followed at most; 0: none, and samples have no call chain */
+	uint32_t max_stack;   /* frames that the kernel follows at most (op_chain_max_stack) */
 	bool with_cgroup;     /* samples say in which cgroup they were taken, the side band which cgroups come to be */
 	bool has_format_lost; /* the kernel counts lost samples per event (6.0 and later) */
 	bool enabled;
@@ -76,7 +78,7 @@ struct opd_capture {
  * remedy, to be freed by the caller; then nothing is left open. `events` must outlive the capture.
  */
 int opd_capture_open(struct opd_capture *capture, const struct op_config *config, const struct op_event *events, size_t nr_events,
-		     bool with_cgroup, char **ret_why) OP_NONNULL OP_MUST_CHECK;
+		     bool with_cgroup, uint32_t callgraph, char **ret_why) OP_NONNULL OP_MUST_CHECK;
 
 /*
  * A CPU that came: opened, and sampling when the others do. One that went: its rings must have been read; the counts of its

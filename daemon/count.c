@@ -35,27 +35,24 @@ static uint64_t hash_key(const struct opd_file_key *key)
 	uint64_t hash = op_hash_u64(key->image_cookie + (key->app_cookie << 32));
 
 	hash = op_hash_add(hash, ((uint64_t)(uint32_t)key->tid << 32 | (uint32_t)key->cpu) + ((uint64_t)key->event << 24));
+	if (key->callee_cookie)
+		hash = op_hash_add(hash, key->callee_cookie);
 	return key->cgroup_slot ? op_hash_add(hash, key->cgroup_slot) : hash;
 }
 
 static bool same_key(const struct opd_file_key *a, const struct opd_file_key *b)
 {
-	uint64_t x[4], y[4];
+	uint64_t x[5], y[5];
 
 	memcpy(x, a, sizeof(x));
 	memcpy(y, b, sizeof(y));
-	return !((x[0] ^ y[0]) | (x[1] ^ y[1]) | (x[2] ^ y[2]) | (x[3] ^ y[3]));
-}
-
-static bool is_of_memory(const struct opd_count *count, uint32_t event)
-{
-	return count->events[event].role == OP_EVENT_MEMORY;
+	return !((x[0] ^ y[0]) | (x[1] ^ y[1]) | (x[2] ^ y[2]) | (x[3] ^ y[3]) | (x[4] ^ y[4]));
 }
 
 static struct opd_file_key key_of(const struct opd_count *count, const struct opd_counted *counted)
 {
 	const struct opd_resolved *resolved = counted->resolved;
-	bool is_memory = is_of_memory(count, counted->event);
+	bool is_memory = opd_is_of_memory(count, counted->event);
 	bool separate = resolved->is_region || (resolved->is_kernel ? count->separate_kernel : count->separate_lib);
 	struct opd_file_key key = {
 		.app_cookie = resolved->location.cookie,
@@ -82,7 +79,7 @@ static struct opd_file_key key_of(const struct opd_count *count, const struct op
 
 static struct opd_file **recent_of(struct opd_count *count, const struct opd_file_key *key)
 {
-	uint32_t mix = (uint32_t)key->image_cookie * 0x9e3779b1u ^ (uint32_t)key->app_cookie * 0x85ebca6bu ^
+	uint32_t mix = (uint32_t)(key->image_cookie + 7 * key->callee_cookie) * 0x9e3779b1u ^ (uint32_t)key->app_cookie * 0x85ebca6bu ^
 		       ((uint32_t)key->tid ^ (uint32_t)key->event << 16 ^ (uint32_t)key->cpu << 24 ^ (uint32_t)key->cgroup_slot << 8) * 0xc2b2ae35u;
 
 	return &count->recent[mix / (UINT32_MAX / OPD_RECENT_SLOTS + 1)];
@@ -112,13 +109,13 @@ static void link_newest(struct opd_file_list *list, struct opd_file *file)
 
 void opd_file_note_seen(struct opd_count *count, struct opd_file *file)
 {
-	uint64_t cookies[] = { file->key.app_cookie, file->key.image_cookie };
+	uint64_t cookies[] = { file->key.app_cookie, file->key.image_cookie, file->key.callee_cookie };
 	int64_t seconds;
 
 	if (!file->last_ns)
 		return;
 	seconds = (int64_t)time(NULL) - (int64_t)((count->now_ns - op_min_u64(count->now_ns, file->last_ns)) / OP_NS_PER_S);
-	for (size_t i = 0; i < op_array_size(cookies); i++) {
+	for (size_t i = 0; i < op_array_size(cookies) && cookies[i] != OP_DCOOKIE_NONE; i++) {
 		struct op_dcookie_row *row = op_dcookie_row(count->table, cookies[i]);
 
 		if (row->last_seen < seconds)
@@ -178,50 +175,6 @@ static void make_room(struct opd_count *count)
 
 /* ---- opening ---- */
 
-static int make_path(const struct opd_count *count, const struct opd_file *file, char **ret_path)
-{
-	const struct op_event *event = &count->events[file->key.event];
-	struct op_text path = { 0 };
-	struct op_sample_name name = {
-		.app = op_dcookie_name(op_dcookie_row(count->table, file->key.app_cookie)),
-		.image = op_dcookie_name(op_dcookie_row(count->table, file->key.image_cookie)),
-		.event = event->name,
-		.count = event->count,
-		.unit_mask = event->unit_mask,
-		.tgid = file->key.tgid,
-		.tid = file->key.tid,
-		.cpu = file->key.cpu,
-	};
-
-	op_text_add(&path, OP_SESSION_CURRENT "/");
-	if (is_of_memory(count, file->key.event))
-		op_text_add(&path, OP_MEM_DIR "/");
-	if (file->key.cgroup_slot != OPD_CGROUP_NONE)
-		op_mangle_cgroup(opd_cgroups_path(count->cgroups, file->key.cgroup_slot), &path);
-	op_mangle(&name, &path);
-	*ret_path = op_text_steal(&path);
-	return *ret_path ? 0 : -ENOMEM;
-}
-
-static void make_header(const struct opd_count *count, const struct opd_file *file, struct op_odb_header *ret_header)
-{
-	const struct op_dcookie_row *image = op_dcookie_row(count->table, file->key.image_cookie);
-	const struct op_event *event = &count->events[file->key.event];
-
-	*ret_header = (struct op_odb_header){
-		.version = OP_ODB_VERSION,
-		.cpu_type = event->role == OP_EVENT_DERIVED ? event->cpu_type : OP_CPU_TYPE_TIMER,
-		.ctr_event = event->number,
-		.ctr_um = event->unit_mask,
-		.ctr_count = (uint32_t)op_min_u64(event->count, UINT32_MAX),
-		.is_kernel = image->id.is_kernel,
-		.cpu_speed_mhz = count->cpu_speed_mhz,
-		.mtime = op_dcookie_mtime(image),
-		.anon_start = image->id.name.kind == OP_IMAGE_ANON ? image->id.name.start : 0,
-	};
-	memcpy(ret_header->magic, OP_ODB_MAGIC, sizeof(ret_header->magic));
-}
-
 /* The counters say how much is lost; this says where and why. */
 static void tell(const struct opd_count *count, const char *path, int err)
 {
@@ -242,7 +195,7 @@ static int put_aside(struct opd_count *count, const char *path)
 	return err;
 }
 
-/* What was counted in a file is not there any more. By cgroup it is counted once more, in the memory view in no unit of the ledger. */
+/* What was counted in a file is not there any more. By cgroup it is counted once more, calls and the memory view in no unit of the ledger. */
 static void lose(struct opd_count *count, const struct opd_file *file, uint64_t nr_gone)
 {
 	static struct opd_rate rate;
@@ -252,8 +205,10 @@ static void lose(struct opd_count *count, const struct opd_file *file, uint64_t 
 		opd_log(SD_WARNING,
 			"%s has lost %llu that were counted in it: somebody wrote to it, or the disk failed (%llu more files since the last line)",
 			file->path, (unsigned long long)nr_gone, (unsigned long long)suppressed);
-	if (is_of_memory(count, file->key.event))
+	if (opd_is_of_memory(count, file->key.event))
 		count->nr_memory_dropped += nr_gone;
+	else if (opd_is_of_calls(&file->key))
+		count->arcs[file->key.cgroup_slot != OPD_CGROUP_NONE ? OP_ARC_not_split : OP_ARC_lost_io_error] += nr_gone;
 	else if (file->key.cgroup_slot != OPD_CGROUP_NONE)
 		count->cgroups->not_split += nr_gone;
 	else if (count->lose)
@@ -264,6 +219,8 @@ static enum opd_file_kind kind_of(const struct opd_count *count, const struct op
 {
 	uint64_t overflow = op_dcookie_overflow(count->table);
 
+	if (opd_is_of_calls(key))
+		return OPD_FILE_OF_CALLS;
 	if (key->tgid != OP_CLASS_ALL || key->tid != OP_CLASS_ALL || key->cpu != OP_CLASS_ALL)
 		return OPD_FILE_OF_CLASS;
 	if (key->cgroup_slot != OPD_CGROUP_NONE)
@@ -276,11 +233,11 @@ static int open_path(struct opd_count *count, struct opd_file *file)
 	struct op_odb_header header;
 	struct op_odb *odb;
 	char *path;
-	int err = make_path(count, file, &path);
+	int err = opd_file_path(count, &file->key, &path);
 
 	if (err)
 		return err;
-	make_header(count, file, &header);
+	opd_file_header(count, file, &header);
 	err = op_odb_open(count->session_fd, path, OP_SESSION_TMP_SAMPLE, &header, &odb);
 	if (opd_is_damage(err) && !put_aside(count, path))
 		err = op_odb_open(count->session_fd, path, OP_SESSION_TMP_SAMPLE, &header, &odb);
@@ -306,7 +263,7 @@ static int open_path(struct opd_count *count, struct opd_file *file)
 		lose(count, file, file->total - op_odb_total(odb));
 	link_newest(&count->open, file);
 	count->dropped_nodes += op_odb_dropped(odb);
-	count->nr_memory_nodes += is_of_memory(count, file->key.event) ? op_odb_nr_nodes(odb) : 0;
+	count->nr_memory_nodes += opd_is_of_memory(count, file->key.event) ? op_odb_nr_nodes(odb) : 0;
 	return 0;
 }
 
@@ -315,7 +272,7 @@ static bool is_there(const struct opd_count *count, const struct opd_file *file)
 	char *path;
 	int fd;
 
-	if (make_path(count, file, &path) < 0)
+	if (opd_file_path(count, &file->key, &path) < 0)
 		return false;
 	fd = op_file_open_below(count->session_fd, path, O_PATH | O_NOFOLLOW, 0);
 	free(path);
@@ -397,31 +354,52 @@ static int count_in(const struct opd_count *count, uint64_t *cookie)
 	return op_dcookie_count_in(count->table, *cookie, now_seconds);
 }
 
-/* The file of a key that is not known: of the key that is left of it when the session has too many images. NULL without memory. */
-static struct opd_file *make_file(struct opd_count *count, struct opd_file_key *key)
+/* An image that has no room makes the key that of what has its samples. */
+static int count_in_all(const struct opd_count *count, struct opd_file_key *key)
+{
+	int err = count_in(count, &key->app_cookie);
+
+	if (!err)
+		err = count_in(count, &key->image_cookie);
+	if (!err && opd_is_of_calls(key))
+		err = count_in(count, &key->callee_cookie);
+	return err < 0 ? -ENOMEM : 0;
+}
+
+/* The file of a key that is not known: of the key that is left of it when the session has too many images; -EUSERS: calls have none then. */
+static int make_file(struct opd_count *count, struct opd_file_key *key, struct opd_file **ret_file)
 {
 	struct opd_file *file = NULL;
 	struct opd_file_key wanted = *key;
+	int err = count_in_all(count, key);
 
-	if (count_in(count, &key->app_cookie) < 0 || count_in(count, &key->image_cookie) < 0)
-		return NULL;
-	if (!same_key(key, &wanted))
+	if (err)
+		return err;
+	if (!same_key(key, &wanted)) {
+		if (opd_is_of_calls(key))
+			return -EUSERS;
 		file = look_up(count, key);
-	return file ? file : add_file(count, key);
+	}
+	*ret_file = file ? file : add_file(count, key);
+	return *ret_file ? 0 : -ENOMEM;
 }
 
 /* The key is changed to what is left of it when the session has too many images. */
-static struct opd_file *find_file(struct opd_count *count, struct opd_file_key *key)
+static int find_file(struct opd_count *count, struct opd_file_key *key, struct opd_file **ret_file)
 {
 	struct opd_file **recent = recent_of(count, key), *file;
+	int err = 0;
 
-	if (op_likely(*recent && same_key(&(*recent)->key, key)))
-		return *recent;
+	if (op_likely(*recent && same_key(&(*recent)->key, key))) {
+		*ret_file = *recent;
+		return 0;
+	}
 	file = look_up(count, key);
 	if (!file)
-		file = make_file(count, key);
+		err = make_file(count, key, &file);
 	*recent_of(count, key) = file;
-	return file;
+	*ret_file = file;
+	return err;
 }
 
 static enum op_loss loss_of(int err)
@@ -448,12 +426,31 @@ static bool is_too_many(const struct opd_count *count, const struct opd_file_key
 	return overflow != OP_DCOOKIE_NONE && (key->image_cookie == overflow || key->app_cookie == overflow);
 }
 
+static enum op_arc_stat arc_stat_of(int err)
+{
+	static const enum op_arc_stat stats[OP_NR_LOSS] = {
+		[OP_LOSS_undecodable] = OP_ARC_undecodable,
+		[OP_LOSS_no_space] = OP_ARC_lost_no_space,
+		[OP_LOSS_too_many_files] = OP_ARC_lost_too_many_files,
+		[OP_LOSS_io_error] = OP_ARC_lost_io_error,
+		[OP_LOSS_no_memory] = OP_ARC_lost_no_memory,
+	};
+
+	if (!err)
+		return OP_ARC_stored;
+	return err == -EMLINK || err == -EUSERS ? OP_ARC_lost_no_room : stats[loss_of(err)];
+}
+
 static void book(struct opd_count *count, const struct opd_waiting *waiting)
 {
 	struct opd_event *account = waiting->account;
 
-	if (op_unlikely(is_of_memory(count, waiting->key.event))) {
+	if (op_unlikely(opd_is_of_memory(count, waiting->key.event))) {
 		count->nr_memory_dropped += !!waiting->error;
+		return;
+	}
+	if (op_unlikely(opd_is_of_calls(&waiting->key))) {
+		count->arcs[arc_stat_of(waiting->error)] += waiting->amount;
 		return;
 	}
 	if (op_unlikely(waiting->error)) {
@@ -514,11 +511,11 @@ static void add_batch(struct opd_count *count, struct batch *batch)
 /* Opening a file may close others, so those that samples are on their way to go first. */
 static int find_open(struct opd_count *count, struct opd_file_key *key, struct batch *batch, struct opd_file **ret_file)
 {
-	struct opd_file *file = find_file(count, key);
-	int err;
+	struct opd_file *file;
+	int err = find_file(count, key, &file);
 
-	if (!file)
-		return -ENOMEM;
+	if (err)
+		return err;
 	if (op_unlikely(file->beyond))
 		return -EMLINK;
 	if (op_unlikely(!file->odb)) {
@@ -566,6 +563,14 @@ static int find_room(struct opd_count *count, struct opd_file_key *key, struct b
 	return err;
 }
 
+/* Calls leave room for samples: where there is little, their files keep the nodes that they have. */
+static int limit_calls(const struct opd_count *count, const struct opd_file *file, uint64_t offset)
+{
+	if (op_likely(opd_file_limit_may_grow(&count->limit, OPD_FILE_OF_CALLS)) || op_odb_has(file->odb, offset))
+		return 0;
+	return -EMLINK;
+}
+
 static void put(struct opd_count *count, struct opd_waiting *waiting, struct opd_file_key *key, struct batch *batch)
 {
 	struct opd_file *file;
@@ -575,11 +580,13 @@ static void put(struct opd_count *count, struct opd_waiting *waiting, struct opd
 		return;
 	/* What is beyond a limit has no offset that means anything. */
 	if (op_unlikely(key->image_cookie == op_dcookie_overflow(count->table))) {
-		waiting->offset = is_of_memory(count, key->event) ? op_mem_key(0, (uint8_t)waiting->offset) : 0;
+		waiting->offset = opd_is_of_memory(count, key->event) ? op_mem_key(0, (uint8_t)waiting->offset) : 0;
 		waiting->unattributed = true;
 	}
-	if (op_unlikely(is_of_memory(count, key->event)))
+	if (op_unlikely(opd_is_of_memory(count, key->event)))
 		waiting->error = opd_memory_limit(&count->nr_memory_nodes, file->odb, waiting->offset);
+	else if (op_unlikely(opd_is_of_calls(key)))
+		waiting->error = limit_calls(count, file, waiting->offset);
 	if (op_unlikely(waiting->error))
 		return;
 	file->used = file->changed = true;
@@ -605,10 +612,13 @@ static void split(struct opd_count *count, struct batch *batch)
 			put(count, waiting, &key, batch);
 	}
 	add_batch(count, batch);
-	for (size_t i = 0; i < count->nr_waiting; i++)
-		if ((count->waiting[i].error || count->waiting[i].cgroup_slot == OPD_CGROUP_NONE) &&
-		    !is_of_memory(count, count->waiting[i].key.event))
-			count->cgroups->not_split += count->waiting[i].amount;
+	for (size_t i = 0; i < count->nr_waiting; i++) {
+		const struct opd_waiting *waiting = &count->waiting[i];
+
+		if ((!waiting->error && waiting->cgroup_slot != OPD_CGROUP_NONE) || opd_is_of_memory(count, waiting->key.event))
+			continue;
+		*(opd_is_of_calls(&waiting->key) ? &count->arcs[OP_ARC_not_split] : &count->cgroups->not_split) += waiting->amount;
+	}
 }
 
 /* What a file has that may not grow goes to one of a wider key, as if there were no file. */
@@ -623,7 +633,7 @@ static void put_elsewhere(struct opd_count *count, struct batch *batch)
 
 			if (op_likely(waiting->error != -EMLINK) || !step_aside(count, &waiting->key, &waiting->beyond))
 				continue;
-			count->nr_memory_nodes -= is_of_memory(count, waiting->key.event);
+			count->nr_memory_nodes -= opd_is_of_memory(count, waiting->key.event);
 			put(count, waiting, &waiting->key, batch);
 			again = true;
 		}
@@ -670,24 +680,24 @@ static uint32_t slot_of(struct opd_count *count, uint64_t cgroup_id)
 	return opd_cgroups_slot(count->cgroups, cgroup_id, count->now_ns);
 }
 
-void opd_count_sample(struct opd_count *count, const struct opd_counted *counted)
+/* Has the sample, or the call, wait for its file. */
+static inline __attribute__((always_inline)) void wait_for_file(struct opd_count *count, const struct opd_counted *counted,
+								const struct opd_file_key *key, uint64_t offset)
 {
 	struct opd_waiting *last = count->nr_waiting ? &count->waiting[count->nr_waiting - 1] : NULL;
-	uint64_t offset = counted->resolved->location.offset;
-	struct opd_file_key key = key_of(count, counted);
 	uint16_t slot = OPD_CGROUP_NONE;
 
-	if (op_unlikely(count->cgroups) && !is_of_memory(count, key.event))
+	if (op_unlikely(count->cgroups) && !opd_is_of_memory(count, key->event))
 		slot = (uint16_t)slot_of(count, counted->cgroup_id);
 	/* Hot loops repeat. */
 	if (last && last->offset == offset && last->account == counted->account && last->cgroup_slot == slot &&
-	    same_key(&last->key, &key) && last->amount <= UINT32_MAX - counted->amount) {
+	    same_key(&last->key, key) && last->amount <= UINT32_MAX - counted->amount) {
 		last->amount += counted->amount;
 		return;
 	}
-	op_prefetch(*recent_of(count, &key));
+	op_prefetch(*recent_of(count, key));
 	count->waiting[count->nr_waiting++] = (struct opd_waiting){
-		.key = key,
+		.key = *key,
 		.offset = offset,
 		.account = counted->account,
 		.amount = counted->amount,
@@ -696,4 +706,24 @@ void opd_count_sample(struct opd_count *count, const struct opd_counted *counted
 	};
 	if (count->nr_waiting == OPD_WAITING_MAX)
 		opd_count_flush(count);
+}
+
+void opd_count_sample(struct opd_count *count, const struct opd_counted *counted)
+{
+	struct opd_file_key key = key_of(count, counted);
+
+	wait_for_file(count, counted, &key, counted->resolved->location.offset);
+}
+
+void opd_count_call(struct opd_count *count, const struct opd_counted *counted, const struct op_location *callee)
+{
+	struct opd_file_key key = key_of(count, counted);
+	const struct op_location *caller = &counted->resolved->location;
+
+	key.callee_cookie = callee->cookie;
+	if (op_unlikely(is_too_many(count, &key) || callee->cookie == op_dcookie_overflow(count->table))) {
+		count->arcs[OP_ARC_lost_no_room] += counted->amount;
+		return;
+	}
+	wait_for_file(count, counted, &key, caller->offset << 32 | (callee->offset & UINT32_MAX));
 }

@@ -12,6 +12,9 @@
  *
  * Where a session has too many files, what is new is kept less apart (file_limit.h).
  *
+ * The calls of a sample's chain (arcs.h) are counted in callgraph files, IMAGE/{dep}/CALLER/{cg}/CALLEE, one for each two images. The
+ * application, the event and the class are those that a sample in the caller would have. They are in no line of the ledger.
+ *
  * Anonymous regions are filed under their application whatever the mode. What the memory view keeps (libop/mem.h) has files of its own
  * below mem/, by application and image only.
  *
@@ -23,6 +26,7 @@
 #include "daemon/cookie_file.h"
 #include "daemon/file_limit.h"
 #include "daemon/resolve.h"
+#include "libop/arc_stats.h"
 #include "libop/compiler.h"
 #include "libop/daemonrc.h"
 #include "libop/events.h"
@@ -42,9 +46,10 @@ struct opd_file_key {
 	int32_t tgid, tid, cpu;
 	uint16_t event;
 	uint16_t cgroup_slot; /* OPD_CGROUP_NONE: of all cgroups */
+	uint64_t callee_cookie; /* of a callgraph file, whose image is the caller; OP_DCOOKIE_NONE: a sample file */
 };
 
-static_assert(sizeof(struct opd_file_key) == 32, "compared for each sample, as a whole");
+static_assert(sizeof(struct opd_file_key) == 40, "compared for each sample, as a whole");
 static_assert(OPD_CGROUP_SLOTS_MAX < UINT16_MAX && OP_EVENTS_MAX <= UINT16_MAX, "fields of the key");
 
 /* Samples that were counted and are not in their file yet. */
@@ -92,6 +97,7 @@ struct opd_count {
 	uint64_t nr_too_many;    /* samples filed under the overflow image (op_dcookie_limit), as their image or their application */
 	uint32_t nr_broken;      /* op_guard_nr_broken when files were looked at last */
 	uint64_t nr_damaged;    /* files that were none and were put aside */
+	uint64_t arcs[OP_NR_ARC_STATS]; /* what became of calls; those of following chains are drain's */
 	uint64_t dropped_nodes; /* nodes that an unclean stop had left unpublished */
 };
 
@@ -118,6 +124,11 @@ struct opd_counted {
  * at the latest with opd_count_flush.
  */
 void opd_count_sample(struct opd_count *count, const struct opd_counted *counted) OP_NONNULL;
+
+/*
+ * Counts a call: `counted` is as of a sample that was taken where the call returns to, in the caller, and `callee` is what was called, or called from there on.
+ */
+void opd_count_call(struct opd_count *count, const struct opd_counted *counted, const struct op_location *callee) OP_NONNULL;
 
 /*
  * Counts the last sample once more: one that differs in its time alone. True; false when that went to its file already, and it has to be counted
@@ -153,7 +164,10 @@ void opd_count_mark_changed(struct opd_count *count) OP_NONNULL;
  */
 int opd_count_renew(struct opd_count *count) OP_NONNULL OP_MUST_CHECK;
 
-/* Calls `visit` with image and path, below the session directory, of every file that was opened. */
+/*
+ * Calls `visit` with image and path, below the session directory, of every file that was opened; of a callgraph file for each of its two images, when they are
+ * anonymous, with the path that a sample file of it would have.
+ */
 void opd_count_visit_files(struct opd_count *count, void (*visit)(uint64_t image_cookie, const char *path, void *arg),
 			   void *arg) OP_NONNULL_ARGS(1, 2);
 

@@ -24,8 +24,28 @@ struct opd_file {
 
 static_assert(offsetof(struct opd_file, odb) < 64, "one cache line");
 
+/* The event is what the memory view keeps; the key is that of a callgraph file. */
+static inline bool opd_is_of_memory(const struct opd_count *count, uint32_t event)
+{
+	return count->events[event].role == OP_EVENT_MEMORY;
+}
+
+static inline bool opd_is_of_calls(const struct opd_file_key *key)
+{
+	return key->callee_cookie != OP_DCOOKIE_NONE;
+}
+
+/* The path below the session directory that a key has (count_name.c). 0, freed by the caller, or -ENOMEM. */
+int opd_file_path(const struct opd_count *count, const struct opd_file_key *key, char **ret_path) OP_NONNULL OP_MUST_CHECK;
+
+/* The header of a file that is new (count_name.c). */
+void opd_file_header(const struct opd_count *count, const struct opd_file *file, struct op_odb_header *ret_header) OP_NONNULL;
+
 /* Opens a file, or makes it; others are closed where there are too many. 0; -EMLINK: there is no room for it; another -errno, for a while without trying. */
 int opd_file_open(struct opd_count *count, struct opd_file *file) OP_NONNULL OP_MUST_CHECK;
+
+/* The path of the sample file that an image of this file has, or would have: for a callgraph file one of its two. 0, freed by the caller, or -ENOMEM. */
+int opd_file_plain_path(const struct opd_count *count, const struct opd_file *file, uint64_t image_cookie, char **ret_path) OP_NONNULL OP_MUST_CHECK;
 
 /* Looks at open files after one has lost what it had: such are opened anew, and what is gone of them is counted. */
 void opd_files_mend(struct opd_count *count) OP_NONNULL;

@@ -179,22 +179,40 @@ int opd_count_renew(struct opd_count *count)
 }
 
 struct visit {
+	const struct opd_count *count;
 	void (*visit)(uint64_t image_cookie, const char *path, void *arg);
 	void *arg;
 };
+
+static void visit_end(const struct visit *visit, const struct opd_file *file, uint64_t image_cookie)
+{
+	char *path;
+
+	if (op_dcookie_row(visit->count->table, image_cookie)->id.name.kind != OP_IMAGE_ANON ||
+	    opd_file_plain_path(visit->count, file, image_cookie, &path) < 0)
+		return;
+	visit->visit(image_cookie, path, visit->arg);
+	free(path);
+}
 
 static void visit_file(struct op_hlink *link, void *arg)
 {
 	const struct opd_file *file = op_container_of(link, struct opd_file, link);
 	const struct visit *visit = arg;
 
-	if (file->path)
+	if (!file->path)
+		return;
+	if (op_likely(file->key.callee_cookie == OP_DCOOKIE_NONE)) {
 		visit->visit(file->key.image_cookie, file->path, visit->arg);
+		return;
+	}
+	visit_end(visit, file, file->key.image_cookie);
+	visit_end(visit, file, file->key.callee_cookie);
 }
 
 void opd_count_visit_files(struct opd_count *count, void (*visit)(uint64_t image_cookie, const char *path, void *arg), void *arg)
 {
-	struct visit both = { visit, arg };
+	struct visit both = { count, visit, arg };
 
 	op_htable_visit(&count->files, visit_file, &both);
 }

@@ -116,6 +116,11 @@ static void take_new(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const s
 	}
 	counted.account = event;
 	opd_count_sample(&pipeline->count, &counted);
+	if (op_unlikely(pipeline->capture.callgraph)) {
+		opd_arcs_follow(&pipeline->arcs, &pipeline->resolver, header, sample, &resolved, pipeline->count.arcs);
+		opd_arcs_count(&pipeline->arcs, &pipeline->count, &counted);
+		return;
+	}
 	if (resolved.lasts && sample->id == event->id && !pipeline->capture.with_cgroup)
 		pipeline->repeat = (struct opd_repeat){ .sample = *sample, .event = event };
 }

@@ -7,6 +7,7 @@
 #ifndef OPD_DRAIN_H
 #define OPD_DRAIN_H
 
+#include "daemon/arcs.h"
 #include "daemon/capture.h"
 #include "daemon/count.h"
 #include "daemon/ibs.h"
@@ -26,6 +27,7 @@ struct opd_pipeline {
 	struct opd_repeat repeat;
 	struct opd_cookie_file cookie_file;
 	struct opd_ibs ibs;
+	struct opd_arcs arcs; /* of the last sample */
 };
 
 /* Everything that is in the ring now. */

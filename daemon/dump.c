@@ -163,22 +163,49 @@ static int write_paths(const struct opd_write_out *out, const char **ret_failed)
 	return failure.err;
 }
 
-/* What lies beside the sample files, and the way to them. */
-static int write_rest(const struct opd_write_out *out)
+static int sync_ledger(const struct opd_write_out *out)
 {
-	static const char *const names[] = { OP_SESSION_LEDGER, OP_DCOOKIE_FILE };
-	int err = 0;
+	return sync_path(out->current_fd, OP_SESSION_LEDGER, O_RDONLY | O_NONBLOCK);
+}
 
-	for (size_t i = 0; i < op_array_size(names) && !err; i++) {
-		err = out->current_fd < 0 ? 0 : sync_path(out->current_fd, names[i], O_RDONLY | O_NONBLOCK);
-		if (err == -ENOENT)
-			err = 0;
+static int sync_table(const struct opd_write_out *out)
+{
+	return sync_path(out->current_fd, OP_DCOOKIE_FILE, O_RDONLY | O_NONBLOCK);
+}
+
+static int sync_stats(const struct opd_write_out *out)
+{
+	return opd_stats_dir_sync(out->current_fd);
+}
+
+static int sync_current(const struct opd_write_out *out)
+{
+	return op_sys_fsync(out->current_fd);
+}
+
+/* What lies beside the sample files, and the way to them. */
+static int write_rest(const struct opd_write_out *out, const char **ret_failed)
+{
+	static const struct {
+		int (*sync)(const struct opd_write_out *out);
+		const char *path;
+	} parts[] = {
+		{ sync_ledger, OP_SESSION_CURRENT "/" OP_SESSION_LEDGER },
+		{ sync_table, OP_SESSION_CURRENT "/" OP_DCOOKIE_FILE },
+		{ sync_stats, OP_SESSION_CURRENT "/stats" },
+		{ sync_current, OP_SESSION_CURRENT },
+	};
+
+	for (size_t i = 0; i < op_array_size(parts) && out->current_fd >= 0; i++) {
+		int err = parts[i].sync(out);
+
+		if (!err || err == -ENOENT)
+			continue;
+		*ret_failed = parts[i].path;
+		return err;
 	}
-	if (!err && out->current_fd >= 0)
-		err = opd_stats_dir_sync(out->current_fd);
-	if (!err && out->current_fd >= 0)
-		err = op_sys_fsync(out->current_fd);
-	return err ? err : op_session_sync_dirs(out->session_fd);
+	*ret_failed = "the session directory";
+	return op_session_sync_dirs(out->session_fd);
 }
 
 /* The times of the last samples; the rows are there without it. */
@@ -280,14 +307,14 @@ int opd_write_out_end(struct opd_write_out *out, int err, const char **ret_faile
 		*ret_failed = OP_SESSION_CURRENT "/" OP_DCOOKIE_FILE;
 		err = table_err;
 	}
-	if (!err) {
-		*ret_failed = "the session";
-		err = write_rest(out);
-	}
+	if (!err)
+		err = write_rest(out, ret_failed);
 	if (!err && out->closing && out->current_fd >= 0)
 		op_session_compact(out->current_fd);
-	if (!err)
+	if (!err) {
+		*ret_failed = "the session";
 		err = write_whole(out);
+	}
 	out->dropped |= !table_err && may_have_dropped(err);
 	if (!err && out->closing && out->current_fd >= 0)
 		op_session_mark_whole(out->current_fd);

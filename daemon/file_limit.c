@@ -21,6 +21,7 @@ static const struct {
 	[OPD_FILE_OF_IMAGE] = { 8, "images in applications that have none are filed under too-many-images" },
 	[OPD_FILE_OF_CGROUP] = { 7, "what is new in a cgroup is not kept by cgroup" },
 	[OPD_FILE_OF_CLASS] = { 6, "new threads, processes and CPUs are not kept apart" },
+	[OPD_FILE_OF_CALLS] = { 5, "calls between images that have no file yet are not kept" },
 };
 
 static uint64_t part_of(uint64_t whole, enum opd_file_kind kind)
@@ -40,12 +41,19 @@ static void keep_room(struct opd_file_limit *limit)
 	limit->space.kept_bytes = limit->space.max_bytes / BESIDE + (nr ? (nr + LAST_DIRS) * OP_ODB_BLOCK_BYTES : 0);
 }
 
+bool opd_file_limit_may_grow(const struct opd_file_limit *limit, enum opd_file_kind kind)
+{
+	const struct op_odb_space *space = &limit->space;
+
+	return !space->max_bytes || space->taken_bytes + space->kept_bytes < part_of(space->max_bytes, kind);
+}
+
 static bool has_bytes(const struct opd_file_limit *limit, enum opd_file_kind kind)
 {
 	const struct op_odb_space *space = &limit->space;
-	uint64_t taken_bytes = space->taken_bytes + space->kept_bytes;
 
-	return !space->max_bytes || (taken_bytes < part_of(space->max_bytes, kind) && taken_bytes + NEW_BYTES <= space->max_bytes);
+	return !space->max_bytes || (opd_file_limit_may_grow(limit, kind) &&
+				     space->taken_bytes + space->kept_bytes + NEW_BYTES <= space->max_bytes);
 }
 
 void opd_file_limit_weigh(struct opd_file_limit *limit, uint64_t weighed_bytes, uint64_t taken_bytes)

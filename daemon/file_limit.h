@@ -3,6 +3,7 @@
  * How many sample files a session has: MaxSampleFiles=, and what they take: SessionMaxUse=. What cannot have a file of its own any more is not lost but kept less apart:
  *
  *   files of                     new ones up to            then the samples go to
+ *   calls between two images     5/8 of the limit          nowhere: a call is no sample, and is counted as arcs_lost_no_room
  *   one thread, process or CPU   3/4 of the limit          the file of all of them, `all` in its name
  *   a cgroup                     7/8                       the ordinary file alone
  *   an image in an application   the limit                 too-many-images, which is always allowed
@@ -18,7 +19,7 @@
 #include "libop/compiler.h"
 #include "libop/odb.h"
 
-enum opd_file_kind { OPD_FILE_OF_LAST, OPD_FILE_OF_IMAGE, OPD_FILE_OF_CGROUP, OPD_FILE_OF_CLASS, OPD_NR_FILE_KINDS };
+enum opd_file_kind { OPD_FILE_OF_LAST, OPD_FILE_OF_IMAGE, OPD_FILE_OF_CGROUP, OPD_FILE_OF_CLASS, OPD_FILE_OF_CALLS, OPD_NR_FILE_KINDS };
 
 struct opd_file_limit {
 	uint64_t max;                           /* MaxSampleFiles=; 0: no limit */
@@ -43,6 +44,9 @@ void opd_file_limit_weigh(struct opd_file_limit *limit, uint64_t weighed_bytes, 
 
 /* True when a file of this kind may be made. */
 bool opd_file_limit_allows(const struct opd_file_limit *limit, enum opd_file_kind kind) OP_NONNULL;
+
+/* True when files of this kind may have more nodes, as far as the bytes go: what a file of calls may not take of the samples' room. */
+bool opd_file_limit_may_grow(const struct opd_file_limit *limit, enum opd_file_kind kind) OP_NONNULL;
 
 /* A file of this kind is there that was not open before in this session; it is_new: it was made. */
 void opd_file_limit_note(struct opd_file_limit *limit, enum opd_file_kind kind, bool is_new) OP_NONNULL;

@@ -58,6 +58,8 @@ static void count_derived(struct taken *taken)
 		taken->counted.amount = amount;
 		taken->counted.account->received += amount;
 		opd_count_sample(&taken->pipeline->count, &taken->counted);
+		if (op_unlikely(taken->pipeline->capture.callgraph))
+			opd_arcs_count(&taken->pipeline->arcs, &taken->pipeline->count, &taken->counted);
 	}
 }
 
@@ -86,6 +88,9 @@ static int resolve_and_count(struct taken *taken, const struct perf_event_header
 		err = op_record_sample_cgroup(header, &taken->counted.cgroup_id);
 	if (err)
 		return err;
+	if (op_unlikely(taken->pipeline->capture.callgraph))
+		opd_arcs_follow(&taken->pipeline->arcs, &taken->pipeline->resolver, header, sample, &taken->resolved,
+				taken->pipeline->count.arcs);
 	taken->counted.resolved = &taken->resolved;
 	taken->counted.pid = sample->pid;
 	taken->counted.tid = sample->tid;

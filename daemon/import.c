@@ -99,6 +99,8 @@ static int begin(struct opd_import *import, const struct op_perf_events *events)
 	for (size_t i = 0; i < events->nr_events; i++)
 		import->ids[i] = i + 1;
 	err = opd_import_cpus_open(&import->cpus, pipeline, import->events.events, import->events.nr_events, import->ids);
+	if (events->has_chains)
+		pipeline->capture.callgraph = OP_CHAIN_DEPTH_MAX;
 	if (!err)
 		err = opd_book_open(&import->book, import->config.session_fd, &pipeline->capture);
 	if (!err)
@@ -360,6 +362,7 @@ void opd_import_counts(const struct opd_import *import, struct opd_import_counts
 		.nr_cpus = capture->nr_cpus,
 		.nr_images = op_dcookie_nr_counted(import->table),
 		.nr_memory_dropped = import->pipeline.count.nr_memory_dropped,
+		.nr_calls = import->pipeline.count.arcs[OP_ARC_stored],
 	};
 	for (size_t kind = 0; kind < OP_IBS_NR_KINDS; kind++)
 		op_ibs_stats_add(ret_counts->ibs, &import->pipeline.ibs.counts[kind]);

@@ -36,6 +36,7 @@ struct opd_import_counts {
 	uint64_t sideband_records, sideband_bytes;
 	size_t nr_cpus, nr_images;
 	uint64_t nr_memory_dropped;
+	uint64_t nr_calls; /* in callgraph files */
 	uint64_t ibs[OP_NR_IBS_STATS];
 };
 

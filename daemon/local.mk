@@ -29,13 +29,14 @@ daemon_libopd_a_SOURCES = \
 	daemon/jitdump.c daemon/jitdump.h \
 	daemon/jit_map.c daemon/jit_map.h \
 	daemon/elf_host.h \
-	daemon/count.c daemon/count.h daemon/count_file.h daemon/count_out.c daemon/memory_limit.h \
+	daemon/count.c daemon/count.h daemon/count_file.h daemon/count_name.c daemon/count_out.c daemon/memory_limit.h \
 	daemon/file_limit.c daemon/file_limit.h \
 	daemon/jit_lines.c daemon/jit_lines.h \
 	daemon/jit_object.c daemon/jit_object.h \
 	daemon/jit_write.c daemon/jit_write.h \
 	daemon/cookie_file.c daemon/cookie_file.h \
 	daemon/ibs.c daemon/ibs.h \
+	daemon/arcs.c daemon/arcs.h \
 	daemon/drain.c daemon/drain.h \
 	daemon/visit.c daemon/visit.h \
 	daemon/import.c daemon/import.h daemon/import_events.c \

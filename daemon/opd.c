@@ -72,7 +72,7 @@ static int init_capture(struct opd *opd)
 	char *why = NULL;
 
 	if (opd_capture_open(&opd->pipeline.capture, &opd->config, opd->events.events, opd->events.nr_events,
-			     opd->setup.separate_cgroup, &why) < 0) {
+			     opd->setup.separate_cgroup, opd->setup.callgraph, &why) < 0) {
 		opd_fail("%s", why ? why : "cannot start capturing");
 		free(why);
 		return -1;
@@ -251,6 +251,7 @@ static void fill_status(struct opd *opd)
 	status->separate_thread = opd->setup.separate_thread;
 	status->separate_cpu = opd->setup.separate_cpu;
 	status->separate_cgroup = opd->setup.separate_cgroup;
+	status->callgraph = opd->setup.callgraph;
 	snprintf(status->session_dir, sizeof(status->session_dir), "%s", opd->session_dir);
 	snprintf(status->vmlinux, sizeof(status->vmlinux), "%s", vmlinux_of(opd) ? vmlinux_of(opd) : "");
 }

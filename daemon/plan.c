@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "daemon/swappers.h"
+#include "libop/chain.h"
 #include "libop/record.h"
 #include "libop/ring_pair.h"
 #include "libop/sys.h"
@@ -27,9 +28,13 @@ static uint64_t rate_hz(const struct op_event *event)
 	return event->count ? op_min_u64(divide_up(OP_NS_PER_S, event->count), RATE_MAX_HZ) : RATE_MAX_HZ;
 }
 
-static uint64_t record_bytes(const struct op_event *event)
+static uint64_t record_bytes(const struct op_event *event, uint32_t callgraph)
 {
-	return OP_SAMPLE_RECORD_BYTES + (event->role == OP_EVENT_SAMPLER ? sizeof(uint32_t) + OP_IBS_BYTES_MAX : 0);
+	uint64_t nr_bytes = OP_SAMPLE_RECORD_BYTES;
+
+	if (event->role == OP_EVENT_SAMPLER)
+		nr_bytes += sizeof(uint32_t) + OP_IBS_BYTES_MAX;
+	return callgraph ? nr_bytes + OP_CHAIN_WORDS(callgraph) * sizeof(uint64_t) : nr_bytes;
 }
 
 static uint64_t round_up_to_ring(uint64_t nr_bytes)
@@ -71,7 +76,7 @@ void opd_plan_make(const struct opd_load *load, struct opd_plan *ret_plan)
 	plan.turn_ns = divide_up(load->nr_cpus, plan.nr_threads) * load->nr_events * load->wait_ns;
 	for (size_t i = 0; i < load->nr_events; i++) {
 		plan.samples_per_second += rate_hz(&load->events[i]);
-		bytes_per_second += rate_hz(&load->events[i]) * record_bytes(&load->events[i]);
+		bytes_per_second += rate_hz(&load->events[i]) * record_bytes(&load->events[i], load->callgraph);
 	}
 	/* In microseconds: the product of bytes and nanoseconds could be too large. */
 	plan.need_bytes = MARGIN * divide_up(bytes_per_second * divide_up(plan.turn_ns + load->visit_ns, 1000), 1000000);

@@ -30,6 +30,7 @@ struct opd_load {
 	uint64_t wait_ns;
 	uint64_t visit_ns;        /* VisitInterval= */
 	uint64_t watermark_bytes; /* Watermark=, 0: a quarter of the ring */
+	uint32_t callgraph;       /* callers in a sample's call chain, at most; 0: samples have none */
 };
 
 struct opd_plan {

@@ -220,7 +220,7 @@ static bool reread(struct opd_resolver *resolver, struct opd_process *process, c
 	uint64_t begin_ns;
 	int err;
 
-	if (resolver->is_foreign || process->exit_ns != UINT64_MAX || mm != process->mm ||
+	if (resolver->is_foreign || resolver->is_caller || process->exit_ns != UINT64_MAX || mm != process->mm ||
 	    resolver->now_ns < process->reread_ns + REREAD_INTERVAL_NS)
 		return false;
 	if (!may_reread(resolver, &begin_ns))
@@ -399,7 +399,7 @@ static int look_up_user(struct opd_resolver *resolver, const struct op_sample *s
 /* An address that lies nowhere may be a module's that was loaded meanwhile; hidden addresses stay hidden. */
 static bool modules_may_have_changed(const struct opd_resolver *resolver)
 {
-	return !resolver->is_foreign && resolver->kernel.text_start &&
+	return !resolver->is_foreign && !resolver->is_caller && resolver->kernel.text_start &&
 	       resolver->now_ns >= resolver->kernel.modules_read_ns + MODULES_INTERVAL_NS;
 }
 
@@ -464,4 +464,14 @@ int opd_resolve(struct opd_resolver *resolver, const struct op_sample *sample, s
 		return look_up(resolver, sample, ret_resolved);
 	give(found, sample, ret_resolved);
 	return 0;
+}
+
+int opd_resolve_caller(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *ret_resolved)
+{
+	int err;
+
+	resolver->is_caller = true;
+	err = opd_resolve(resolver, sample, ret_resolved);
+	resolver->is_caller = false;
+	return err;
 }

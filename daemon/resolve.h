@@ -66,6 +66,7 @@ struct opd_resolver {
 	uint64_t nr_rereads;                   /* times that the maps of a process were read again */
 	uint64_t reread_ns, reread_allowed_ns; /* when time was last allowed for it, and how much is left */
 	uint64_t next_check_ns;                /* opd_resolve_check */
+	bool is_caller;                        /* what is resolved may be no address of code at all: it is no reason to ask /proc */
 	struct opd_absent absent[OPD_ABSENT_SLOTS];
 	struct opd_found found[OPD_FOUND_SLOTS]; /* hot loops repeat */
 };
@@ -111,5 +112,12 @@ void opd_resolve_check(struct opd_resolver *resolver) OP_NONNULL;
 /* 0, or -ENOMEM when there was no memory for what had to be looked up. */
 int opd_resolve(struct opd_resolver *resolver, const struct op_sample *sample,
 		struct opd_resolved *ret_resolved) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * The same for an address that a sample's call chain leads to, given as a sample of its own. Chains through code without frame pointers lead anywhere, so nothing is
+ * read again for an address where nothing is mapped.
+ */
+int opd_resolve_caller(struct opd_resolver *resolver, const struct op_sample *sample,
+		       struct opd_resolved *ret_resolved) OP_NONNULL OP_MUST_CHECK;
 
 #endif

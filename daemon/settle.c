@@ -119,8 +119,8 @@ void opd_settler_add(struct opd_settler *settler, struct op_odb_pending *pending
 	struct op_odb_pending *first = pending;
 
 	pthread_mutex_lock(&settler->lock);
-	for (struct op_odb_pending *one = pending; one; one = *op_odb_pending_next(one))
-		*op_odb_pending_number(one) = settler->session;
+	for (struct op_odb_pending *each = first; each; each = *op_odb_pending_next(each))
+		*op_odb_pending_number(each) = settler->session;
 	op_odb_pending_append(&first, settler->first);
 	settler->first = first;
 	pthread_cond_broadcast(&settler->changed);

@@ -11,10 +11,13 @@
 #include "daemon/stats_dir.h"
 #include "daemon/unwritten.h"
 #include "libop/clock.h"
+#include "libop/session.h"
+#include "libop/sys.h"
 
 #define WAKE_TAG        UINT64_MAX
 #define EVENTS_PER_WAIT 64
 #define LEDGER_FAILED   "cannot write the session's ledger"
+#define BOOK_FAILED     LEDGER_FAILED ", " OP_SESSION_CURRENT "/" OP_SESSION_LEDGER " with stats/ beside it"
 
 /* ---- jobs ---- */
 
@@ -98,7 +101,7 @@ static void write_book_or_fail(struct opd_sync *sync, struct opd_job *job)
 	int err = opd_sync_write_book(sync, job->kind == OPD_JOB_QUIT ? OP_SESSION_stopped : OP_SESSION_open);
 
 	if (err)
-		fail(job, err == -ENOENT ? -ESTALE : err, LEDGER_FAILED); /* the daemon is there */
+		fail(job, err == -ENOENT ? -ESTALE : err, BOOK_FAILED); /* the daemon is there */
 }
 
 
@@ -122,6 +125,7 @@ static void reset(struct opd_sync *sync, struct opd_job *job)
 	opd_capture_reset_ledger(&pipeline->capture);
 	opd_book_reset(&sync->book);
 	pipeline->resolver.cgroups.not_split = 0;
+	memset(pipeline->count.arcs, 0, sizeof(pipeline->count.arcs));
 	sync->reported = (struct opd_losses){ 0 };
 	sync->visits.counts = (struct opd_visit_counts){ 0 };
 	if (!was_running)
@@ -263,8 +267,42 @@ static void notify(int fd)
 		;
 }
 
+static const char *remedy_of(int session_fd, int err)
+{
+	struct stat st;
+
+	if (!op_sys_fstat(session_fd, &st) && !st.st_nlink)
+		return "; somebody removed the session directory: opcontrol --shutdown and --start make another one";
+	switch (err) {
+	case -ENOSPC:
+	case -EDQUOT:
+		return "; make room: rm, or opcontrol --reset";
+	case -EISDIR:
+	case -ENOTDIR:
+	case -ELOOP:
+		return "; something else is in its place: remove that";
+	default:
+		return "";
+	}
+}
+
+static void add_remedy(const struct opd_sync *sync, struct opd_job *job)
+{
+	size_t length = strlen(job->message);
+
+	if (job->error && job->error != -EEXIST && job->error != -ENODATA)
+		snprintf(job->message + length, sizeof(job->message) - length, "%s",
+			 remedy_of(sync->pipeline->count.session_fd, job->error));
+}
+
 void opd_sync_give_back(struct opd_sync *sync, struct opd_job *job)
 {
+	static const bool is_of_session[] = {
+		[OPD_JOB_DUMP] = true, [OPD_JOB_SAVE] = true, [OPD_JOB_RESET] = true, [OPD_JOB_QUIT] = true
+	};
+
+	if (is_of_session[job->kind])
+		add_remedy(sync, job);
 	pthread_mutex_lock(&sync->lock);
 	append(&sync->done, job);
 	pthread_mutex_unlock(&sync->lock);

@@ -11,6 +11,7 @@
 #ifndef OPD_SYNC_H
 #define OPD_SYNC_H
 
+#include <limits.h>
 #include <pthread.h>
 
 #include "daemon/book.h"
@@ -32,6 +33,8 @@ enum opd_job_kind {
 	OPD_JOB_QUIT,   /* STOP and DUMP, then the thread ends */
 };
 
+#define OPD_JOB_MESSAGE_BYTES (PATH_MAX + 512) /* a path is in it */
+
 /* A job: made by the caller of opd_sync_submit, who gets it back from opd_sync_take_done and frees it. */
 struct opd_job {
 	enum opd_job_kind kind;
@@ -39,7 +42,7 @@ struct opd_job {
 	char name[OP_SESSION_NAME_BYTES]; /* SAVE */
 	bool keep;         /* START, STOP: the next daemon begins so, too */
 	int error;         /* 0 or -errno */
-	char message[256]; /* what went wrong */
+	char message[OPD_JOB_MESSAGE_BYTES]; /* what went wrong, and what to do about it */
 	void *payload;     /* malloc'd */
 	size_t payload_bytes;
 	struct opd_job *next;
@@ -163,7 +166,7 @@ void opd_sync_thread_ends(struct opd_sync *sync) OP_NONNULL;
 /* Brings the session's ledger and stats/ up to date. Nothing when there were never samples. 0, or -errno, and that is logged. */
 int opd_sync_write_book(struct opd_sync *sync, enum op_session_end ended) OP_NONNULL;
 
-/* Gives a job back to the main thread. Any thread. */
+/* Gives a job back to the main thread; a message about the session says what to do. Any thread. */
 void opd_sync_give_back(struct opd_sync *sync, struct opd_job *job) OP_NONNULL;
 
 #endif

@@ -8,13 +8,14 @@
 #ifndef OP_CONTROL_H
 #define OP_CONTROL_H
 
+#include "libop/arc_stats.h"
 #include "libop/compiler.h"
 #include "libop/ibs_stats.h"
 #include "libop/jit_stats.h"
 #include "libop/ledger.h"
 
 #define OP_CONTROL_MAGIC 0x4443504fu /* "OPCD" */
-#define OP_CONTROL_VERSION 5 /* changes with any struct below */
+#define OP_CONTROL_VERSION 6 /* changes with any struct below */
 #define OP_CONTROL_MAX_REPLY (256 * 1024)
 
 /* number, name, who may: numbers are never reused */
@@ -87,6 +88,8 @@ struct op_status {
 	uint32_t separate_cgroup;
 	uint64_t nr_cgroups; /* that have samples of their own */
 	uint64_t not_split;  /* samples that are stored, but not by cgroup */
+	uint64_t callgraph;  /* callers of a sample that are followed at most; 0: none */
+	uint64_t arcs[OP_NR_ARC_STATS]; /* libop/arc_stats.h */
 	char session_dir[4096];
 	char vmlinux[4096];    /* "" : none */
 	char kernel_note[256]; /* how kernel samples are filed, in words */

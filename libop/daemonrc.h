@@ -19,7 +19,7 @@ struct op_setup {
 	size_t nr_events;			/* NR_CHOSEN; 0: the default event */
 	bool separate_lib, separate_kernel, separate_thread, separate_cpu, separate_cgroup;
 	char *vmlinux;				/* VMLINUX; NULL: none */
-	uint32_t callgraph;			/* CALLGRAPH: kept, of no effect yet */
+	uint32_t callgraph;			/* CALLGRAPH: callers of a sample that are followed at most */
 	uint64_t buffer_size, buffer_watershed, cpu_buffer_size; /* kept for oprofile's scripts, of no effect */
 	char *image_filter;			/* IMAGE_FILTER: kept, NULL: none */
 	char *kernel_range;			/* KERNEL_RANGE: kept, NULL: none */

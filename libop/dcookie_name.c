@@ -6,7 +6,7 @@
 #include "libop/dcookie_table.h"
 
 #define BUILD_ID_SHOWN_BYTES 6
-#define NAME_LONG_BYTES	     1800 /* two of these and an event make a path that the kernel takes */
+#define NAME_LONG_BYTES	     1200 /* three of these, in a callgraph file, and an event make a path that the kernel takes */
 #define NAME_SHOWN_BYTES     128  /* of the last component of a longer one */
 #define IDENTITY_BYTES	     64	  /* " (inode 18446744073709551615 #18446744073709551615)" and the NUL */
 

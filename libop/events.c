@@ -302,6 +302,17 @@ bool op_event_is_clock(const struct op_event *event)
 	       (event->config == PERF_COUNT_SW_CPU_CLOCK || event->config == PERF_COUNT_SW_TASK_CLOCK);
 }
 
+uint64_t op_event_min_count(const struct op_event *event)
+{
+	const struct row *row = find_row(event->name);
+
+	if (event->role != OP_EVENT_PLAIN)
+		return op_ibs_period_nearest(event->sampler.kind, 0);
+	if (!row)
+		row = event->type == PERF_TYPE_TRACEPOINT ? &tracepoint_row : &raw_row;
+	return row->info.min_count;
+}
+
 /* A raw event that has a name is known by its code. */
 static void format_code(const struct op_event *event, struct op_text *text)
 {

@@ -60,6 +60,11 @@ int op_event_parse(const char *spec, struct op_event *ret_event, char **ret_why)
 /* True when the count is a period in ns: TIMER, cpu-clock, task-clock. */
 bool op_event_is_clock(const struct op_event *event) OP_NONNULL;
 
+#define OP_EVENT_CALLGRAPH_FACTOR 15 /* the smallest period is so many times as large with call graphs, as oprofile has it */
+
+/* The smallest period that the event may have. */
+uint64_t op_event_min_count(const struct op_event *event) OP_NONNULL;
+
 /* The specification with all five fields, as daemonrc keeps it. */
 void op_event_format(const struct op_event *event, struct op_text *text) OP_NONNULL;
 

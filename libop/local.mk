@@ -5,7 +5,9 @@ libop_libop_a_SOURCES = \
 	libop/atomic.h \
 	libop/banned.h \
 	libop/abi.c libop/abi.h \
+	libop/arc_stats.h \
 	libop/build_id.c libop/build_id.h \
+	libop/chain.c libop/chain.h \
 	libop/clock.h \
 	libop/compiler.h \
 	libop/config.c libop/config.h \

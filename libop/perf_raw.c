@@ -43,6 +43,30 @@ static bool skip_read(struct cursor *cursor, uint64_t read_format)
 	return skip_words(cursor, times) && nr <= cursor->nr_bytes && skip_words(cursor, nr * each);
 }
 
+/* Up to the end of the call chain, of which *ret_nr_words are; 0 where the event has none. */
+static bool skip_to_raw(struct cursor *cursor, const struct op_perf_event *event, uint64_t *ret_nr_words)
+{
+	*ret_nr_words = 0;
+	if (cursor->at > cursor->nr_bytes)
+		return false;
+	if (event->attr.sample_type & PERF_SAMPLE_READ && !skip_read(cursor, event->attr.read_format))
+		return false;
+	return !(event->attr.sample_type & PERF_SAMPLE_CALLCHAIN) || (take_word(cursor, ret_nr_words) && skip_words(cursor, *ret_nr_words));
+}
+
+int op_perf_chain(const struct op_perf_event *event, const uint8_t *body, size_t nr_bytes, bool swapped, const uint8_t **ret_words,
+		  size_t *ret_nr_words)
+{
+	struct cursor cursor = { body, (size_t)event->layout.nr_bytes, nr_bytes, swapped };
+	uint64_t nr_words;
+
+	if (!skip_to_raw(&cursor, event, &nr_words))
+		return -EBADMSG;
+	*ret_words = body + cursor.at - nr_words * WORD;
+	*ret_nr_words = (size_t)nr_words;
+	return 0;
+}
+
 int op_perf_raw(const struct op_perf_event *event, const uint8_t *body, size_t nr_bytes, bool swapped, const uint8_t **ret_raw,
 		uint32_t *ret_raw_bytes)
 {
@@ -50,11 +74,7 @@ int op_perf_raw(const struct op_perf_event *event, const uint8_t *body, size_t n
 	uint64_t nr_chain;
 	uint32_t raw_bytes;
 
-	if (cursor.at > nr_bytes)
-		return -EBADMSG;
-	if (event->attr.sample_type & PERF_SAMPLE_READ && !skip_read(&cursor, event->attr.read_format))
-		return -EBADMSG;
-	if (event->attr.sample_type & PERF_SAMPLE_CALLCHAIN && (!take_word(&cursor, &nr_chain) || !skip_words(&cursor, nr_chain)))
+	if (!skip_to_raw(&cursor, event, &nr_chain))
 		return -EBADMSG;
 	if (nr_bytes - cursor.at < sizeof(raw_bytes))
 		return -EBADMSG;

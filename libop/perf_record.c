@@ -102,6 +102,23 @@ static bool has_registers(const struct source *source)
 	return *has_raw == OP_PERF_RAW_IBS;
 }
 
+/* Behind the fixed fields. Where it is cut short, or the event has none, it is empty. */
+static uint64_t *put_chain(struct source *source, uint64_t *at)
+{
+	const struct op_perf_event *event = &source->translator->events->events[source->record->event];
+	const uint8_t *words;
+	size_t nr_words;
+
+	if (op_perf_chain(event, source->body, source->nr_bytes, source->swapped, &words, &nr_words) < 0)
+		nr_words = 0;
+	nr_words = op_min_u64(nr_words, OP_PERF_CHAIN_WORDS - 1);
+	*at++ = nr_words;
+	for (size_t i = 0; i < nr_words; i++)
+		*at++ = op_perf_u64(words + i * sizeof(*at), source->swapped);
+	begin(source, OP_PERF_RING, PERF_RECORD_SAMPLE, source->header->misc, (size_t)(at - source->translator->out));
+	return at;
+}
+
 /* Behind the other fields. What is cut short is left out, and the decoder finds that it is. */
 static void put_registers(struct source *source, uint64_t *at)
 {
@@ -126,7 +143,7 @@ static int take_sample(struct source *source)
 	const struct op_perf_layout *layout;
 	struct op_perf_translator *translator = source->translator;
 	struct op_perf_record *record = source->record;
-	uint64_t *out;
+	uint64_t *out, *at;
 
 	record->event = op_perf_events_of_sample(translator->events, source->body, source->nr_bytes, source->swapped);
 	layout = record->event == OP_PERF_NO_EVENT ? NULL : &translator->events->events[record->event].layout;
@@ -143,8 +160,11 @@ static int take_sample(struct source *source)
 	out[2] = layout->tid >= 0 ? pair_of(u32_at(source, (size_t)layout->tid), u32_at(source, (size_t)layout->tid + 4))
 				  : pair_of(UNKNOWN_PID, UNKNOWN_PID);
 	out[3] = record->time_ns;
+	at = out + 4;
+	if (op_unlikely(translator->events->has_chains))
+		at = put_chain(source, at);
 	if (op_unlikely(has_registers(source)))
-		put_registers(source, out + 4);
+		put_registers(source, at);
 	return 0;
 }
 

@@ -8,6 +8,7 @@
  *   SAMPLE                  OP_SAMPLE_TYPE, the identifier is the number of the event + 1; one that is too short, or of an event that
  *                           the file does not have, becomes a record without body, which opd counts as undecodable
  *                           IBS: OP_SAMPLE_TYPE_IBS, the registers as they are
+ *                           and PERF_SAMPLE_CALLCHAIN, when an event of the file has it: its innermost OP_PERF_CHAIN_WORDS; of another event none
  *   LOST, LOST_SAMPLES      one of them: LOST_SAMPLES where the event has PERF_FORMAT_LOST, since LOST tells the same again there
  *   THROTTLE, UNTHROTTLE    for their event
  *   MMAP, MMAP2             MMAP2, with the build-id that the file has for that name; of the kernel: OP_PERF_KERNEL
@@ -20,6 +21,7 @@
 #ifndef OP_PERF_RECORD_H
 #define OP_PERF_RECORD_H
 
+#include "libop/chain.h"
 #include "libop/compiler.h"
 #include "libop/perf_event.h"
 #include "libop/perf_feature.h"
@@ -27,7 +29,8 @@
 
 #define OP_PERF_NAME_BYTES_MAX 4096u
 #define OP_PERF_RAW_BYTES_MAX  2064u /* of an IBS sample: more than its decoder takes */
-#define OP_PERF_RING_BYTES_MAX (OP_SAMPLE_RECORD_BYTES + OP_PERF_RAW_BYTES_MAX + 8) /* of a record for a ring pair */
+#define OP_PERF_CHAIN_WORDS    OP_CHAIN_WORDS(OP_CHAIN_DEPTH_MAX)
+#define OP_PERF_RING_BYTES_MAX (OP_SAMPLE_RECORD_BYTES + 8 * OP_PERF_CHAIN_WORDS + OP_PERF_RAW_BYTES_MAX + 8) /* of a record for a ring pair */
 
 enum op_perf_kind {
 	OP_PERF_PASSED_OVER, /* nothing for opd */

@@ -186,8 +186,16 @@ demo_works() {
 	"$top/scripts/demo" "$@" && left_by "$top/build-demo/"
 }
 
+# Without spin nothing is proved. It is skipped only where need_packages could not see to it that spin is there.
+model_holds() {
+	local rc=0
+	"$top/tests/model/run.sh" || rc=$?
+	[ "$rc" -ne 77 ] || ! command -v dpkg-query >/dev/null 2>&1 || { echo "spin is not there"; return 1; }
+	return "$rc"
+}
+
 static_checks() {
-	check model "$top/tests/model/run.sh"
+	check model model_holds
 	check fuzz/build fuzz_targets
 	check headers/gcc headers_alone gcc
 	check headers/clang headers_alone clang

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "libop/events.h"
 #include "libop/parse.h"
 #include "tools/help_events.h"
 #include "tools/report_log.h"
@@ -9,7 +10,6 @@
 
 #define FIELDS           5 /* NAME:COUNT:MASK:KERNEL:USER */
 #define NR_COUNTERS      32
-#define CALLGRAPH_FACTOR 15
 
 struct request {
 	const struct opr_help_event *event;
@@ -45,7 +45,7 @@ static bool is_mask_allowed(const struct opr_help_events *events, const struct o
 
 static int take_count(const struct opr_help_check *check, const struct opr_help_event *event, const char *text, uint64_t *ret_count)
 {
-	uint64_t minimum = event->minimum * (check->callgraph ? CALLGRAPH_FACTOR : 1);
+	uint64_t minimum = event->minimum * (check->callgraph ? OP_EVENT_CALLGRAPH_FACTOR : 1);
 
 	if (check->ignore_count)
 		return 0;

@@ -119,8 +119,10 @@ static void tell(const struct opk_problem *problem, void *arg)
 	putchar('\n');
 }
 
-static const char *state_of(const struct opk_check *check)
+static const char *state_of(const struct opk_check *check, bool is_checked)
 {
+	if (!is_checked)
+		return "not checked";
 	return check->nr_left ? "damaged" : check->nr_repaired ? "repaired" : "sound";
 }
 
@@ -134,20 +136,20 @@ static void begin_session(struct program *program, bool first)
 	fputs(", \"problems\": [", stdout);
 }
 
-static void end_session(struct program *program, const struct opk_check *check)
+static void end_session(struct program *program, const struct opk_check *check, bool is_checked)
 {
 	clear_progress(program);
 	if (program->json) {
 		printf("%s], \"state\": \"%s\", \"live\": %s, \"files\": %" PRIu64 ", \"samples\": %" PRIu64
 		       ", \"dropped_nodes\": %" PRIu64 " }",
-		       program->nr_told ? "\n    " : "", state_of(check), check->live ? "true" : "false", check->nr_files,
+		       program->nr_told ? "\n    " : "", state_of(check, is_checked), check->live ? "true" : "false", check->nr_files,
 		       check->nr_samples, check->nr_dropped);
 		return;
 	}
-	if (program->quiet && !check->nr_left && !check->nr_repaired)
+	if (program->quiet && is_checked && !check->nr_left && !check->nr_repaired)
 		return;
 	opr_write_escaped(stdout, program->session);
-	printf(": %s%s: %" PRIu64 " sample files, %" PRIu64 " samples", state_of(check), check->live ? " (being written)" : "",
+	printf(": %s%s: %" PRIu64 " sample files, %" PRIu64 " samples", state_of(check, is_checked), check->live ? " (being written)" : "",
 	       check->nr_files, check->nr_samples);
 	if (check->nr_dropped)
 		printf(", %" PRIu64 " nodes that were not whole %s", check->nr_dropped, check->repair ? "dropped" : "passed over");
@@ -264,6 +266,7 @@ static void check_session(struct program *program, const char *name, bool first)
 	struct opk_check check = { .repair = program->repair, .tell = tell, .progress = show_progress, .arg = program };
 	char *path = path_of(program, name);
 	struct opk_place place;
+	bool is_checked;
 
 	program->session = name;
 	check.dir_fd = open_session(program, name, path, &place);
@@ -273,10 +276,11 @@ static void check_session(struct program *program, const char *name, bool first)
 		return;
 	}
 	begin_session(program, first);
-	if (check_one(program, &check, &place, path) < 0)
+	is_checked = !check_one(program, &check, &place, path);
+	if (!is_checked)
 		worsen(program, FAILED);
 	worsen(program, check.nr_left ? DAMAGED : check.nr_repaired ? REPAIRED : SOUND);
-	end_session(program, &check);
+	end_session(program, &check, is_checked);
 	opk_place_free(&place);
 	close(check.dir_fd);
 	free(path);

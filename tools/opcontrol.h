@@ -164,6 +164,9 @@ int ctl_edit_image(struct ctl_editing *editing, const struct ctl_option *option,
 int ctl_edit_nothing(struct ctl_editing *editing, const struct ctl_option *option, const char *arg);
 int ctl_edit_kernel_range(struct ctl_editing *editing, const struct ctl_option *option, const char *arg);
 
+/* To be called when all options are applied: what they say together. 0, or 1 after a message. */
+int ctl_check_counts(const struct op_setup *setup);
+
 /* ---- opcontrol_status.c ---- */
 
 /* Prints the state, the setup and the ledger, as text or JSON. */

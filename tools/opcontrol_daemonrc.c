@@ -116,6 +116,8 @@ static int apply(struct op_setup *setup, const struct ctl_edit *edits, size_t nr
 
 	for (size_t i = 0; i < nr_edits && !rc; i++)
 		rc = edits[i].option->edit(&editing, edits[i].option, edits[i].arg);
+	if (!rc)
+		rc = ctl_check_counts(setup);
 	for (size_t i = 0; i < nr_edits && !rc; i++)
 		if (edits[i].option->inert)
 			printf("--%s is kept in the setup, but has no effect in opd.\n", edits[i].option->name);

@@ -9,11 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "libop/chain.h"
 #include "libop/event_ibs.h"
 #include "libop/parse.h"
 #include "libop/tracepoint.h"
-
-#define MAX_CALLGRAPH 127
 
 static bool is_same(const struct op_event *a, const struct op_event *b)
 {
@@ -196,11 +195,28 @@ static int parse_limited(const struct ctl_option *option, const char *arg, uint6
 
 int ctl_edit_callgraph(struct ctl_editing *editing, const struct ctl_option *option, const char *arg)
 {
-	uint64_t depth;
+	uint64_t depth, max_stack = op_chain_max_stack();
 
-	if (parse_limited(option, arg, MAX_CALLGRAPH, &depth))
+	if (parse_limited(option, arg, OP_CHAIN_DEPTH_MAX, &depth))
 		return 1;
+	if (depth > max_stack)
+		return ctl_fail("--%s=%s: this kernel follows no more than %ju calls: raise kernel.perf_event_max_stack", option->name, arg,
+				(uintmax_t)max_stack);
 	editing->setup->callgraph = (uint32_t)depth;
+	return 0;
+}
+
+/* A call chain costs more than a sample. */
+int ctl_check_counts(const struct op_setup *setup)
+{
+	for (size_t i = 0; setup->callgraph && i < setup->nr_events; i++) {
+		const struct op_event *event = &setup->events[i];
+		uint64_t min = op_event_min_count(event) * OP_EVENT_CALLGRAPH_FACTOR;
+
+		if (event->count < min)
+			return ctl_fail("event %s: with --callgraph the count must not be less than %ju, %d times what it must be otherwise", event->name,
+					(uintmax_t)min, OP_EVENT_CALLGRAPH_FACTOR);
+	}
 	return 0;
 }
 

@@ -70,7 +70,7 @@ static void show_setup(const struct opcontrol *ctl, const struct op_status *stat
 	show_separation(ctl, status);
 	printf("vmlinux file: %s\n", *vmlinux ? vmlinux : "none");
 	printf("Image filter: %s\n", setup->image_filter ? setup->image_filter : "none");
-	printf("Call-graph depth: %" PRIu32 "\n", setup->callgraph);
+	printf("Call-graph depth: %" PRIu64 "\n", status ? status->callgraph : setup->callgraph);
 	show_size("Buffer size", setup->buffer_size);
 	show_size("CPU buffer watershed", setup->buffer_watershed);
 	show_size("CPU buffer size", setup->cpu_buffer_size);
@@ -184,6 +184,24 @@ static void show_daemon(const struct op_status *status)
 		       status->not_split);
 }
 
+static void show_arcs(const struct op_status *status)
+{
+	static const struct {
+		const char *name;
+		bool is_loss;
+		const char *meaning;
+	} counters[OP_NR_ARC_STATS] = {
+#define X(name, is_loss, meaning) [OP_ARC_##name] = { #name, is_loss, meaning },
+		OP_ARC_STATS(X)
+#undef X
+	};
+
+	for (size_t i = 0; i < op_array_size(counters); i++)
+		if (status->arcs[i])
+			printf("        %sarcs_%s: %" PRIu64 " (%s)\n", counters[i].is_loss ? "Warning: " : "", counters[i].name,
+			       status->arcs[i], counters[i].meaning);
+}
+
 /* What is known of JIT code, where there was any, and each reason for which some is not. */
 static void show_ibs(const struct op_status *status)
 {
@@ -223,6 +241,7 @@ static void show_text(const struct opcontrol *ctl, const struct ctl_daemon *daem
 	show_cpus(daemon);
 	show_rings(daemon->status);
 	show_daemon(daemon->status);
+	show_arcs(daemon->status);
 	show_ibs(daemon->status);
 	show_jit(daemon->status);
 }
@@ -257,6 +276,7 @@ static const struct field status_fields[] = {
 	ROW(op_status, separate_cgroup, BOOL32),
 	ROW(op_status, nr_cgroups, U64),
 	ROW(op_status, not_split, U64),
+	ROW(op_status, callgraph, U64),
 	ROW(op_status, uptime_ns, U64),
 	ROW(op_status, running_ns, U64),
 	ROW(op_status, cpu_ns, U64),
@@ -270,6 +290,9 @@ static const struct field status_fields[] = {
 	ROW(op_status, dumps, U64),
 #define X(bound, meaning) { #bound, offsetof(struct op_status, bounds) + OP_BOUND_##bound * sizeof(uint64_t), U64 },
 	OP_BOUNDS(X)
+#undef X
+#define X(name, is_loss, meaning) { "arcs_" #name, offsetof(struct op_status, arcs) + OP_ARC_##name * sizeof(uint64_t), U64 },
+	OP_ARC_STATS(X)
 #undef X
 #define X(name, member, meaning) { "ibs_" #name, offsetof(struct op_status, ibs) + OP_IBS_STAT_##name * sizeof(uint64_t), U64 },
 	OP_IBS_STATS(X)

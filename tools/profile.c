@@ -11,6 +11,7 @@
 #include "tools/report_log.h"
 
 #define JIT_OBJECT_SUFFIX ".jo"
+#define MENDS             ": opcheck --repair mends what can be mended"
 
 #define REMEDY                                                                                                                     \
 	"--session-dir=DIR reads those of another directory; opcontrol --start takes samples, opcontrol --dump writes what was "   \
@@ -68,8 +69,9 @@ static int list_session(struct opr_session *session)
 	int err = op_session_list(session->dir_fd, &session->list, &bad_path);
 
 	if (err < 0)
-		opr_error(err, "%s/%s: %s", session->path, bad_path ? bad_path : "",
-			  err == -EBADMSG ? "not the name of a sample file" : strerror(-err));
+		opr_error(err, "%s/%s: %s%s", session->path, bad_path ? bad_path : "",
+			  err == -EBADMSG ? "not the name of a sample file" : strerror(-err),
+			  err == -EBADMSG || err == -ENOTDIR ? MENDS : "");
 	free(bad_path);
 	return err;
 }
@@ -527,7 +529,7 @@ int opr_profile_read(const struct opr_profile *profile, const struct opr_file *f
 	int err = op_odb_read(session->dir_fd, file->path, ret_samples, &fault);
 
 	if (err == -EBADMSG)
-		return opr_error(err, "%s: %s/%s (at byte %llu)", fault.why, session->path, file->path,
+		return opr_error(err, "%s: %s/%s (at byte %llu)" MENDS, fault.why, session->path, file->path,
 				 (unsigned long long)fault.offset);
 	if (err < 0)
 		return opr_error(err, "%s/%s: %s", session->path, file->path, strerror(-err));

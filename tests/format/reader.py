@@ -159,6 +159,12 @@ def check_header_against_name(path, header, name):
         require(header.anon_start == start, path, "anon_start 0x%x is not the region's" % header.anon_start)
     else:
         require(header.anon_start == 0, path, "anon_start without a region")
+    if name.callee and name.callee[0] == "anon":
+        start = int(name.callee[1].rsplit("range:", 1)[1].split("-")[0], 16)
+        require(header.cg_to_anon_start == start, path, "cg_to_anon_start 0x%x is not the callee's" % header.cg_to_anon_start)
+    else:
+        require(header.cg_to_anon_start == 0, path, "cg_to_anon_start without a region")
+    require(name.callee or not header.cg_to_is_kernel, path, "cg_to_is_kernel without a callee")
     if name.image[0] == "kern":
         require(header.is_kernel == 1 or name.image[1] not in ("/no-vmlinux",), path, "kernel image without is_kernel")
 

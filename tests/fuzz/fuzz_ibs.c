@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * libFuzzer target of the IBS decoder. Input: family and model (1 byte each), sample_type beyond what opd asks for (bit 0 of
+ * libFuzzer target of the IBS decoder, and of call chains. Input: family and model (1 byte each), sample_type beyond what opd asks for (bit 0 of
  * 1 byte: CALLCHAIN), kind (bit 1 of it), then a payload, or with bit 2 the body of a sample record. The bytes are copied to an
  * allocation of their own at an odd address, so the sanitizers see a read outside and an access that trusts an alignment.
  */
+#include "libop/chain.h"
 #include "libop/ibs_events.h"
 #include "libop/record.h"
 
@@ -63,18 +64,41 @@ static void decode(const struct op_ibs_cpu *cpu, enum op_ibs_kind kind, const ui
 	free(own);
 }
 
+/* Both walk the same words: the registers are found behind a chain just when that is whole. */
+static bool follow(const struct perf_event_header *record)
+{
+	struct op_chain_frame frame;
+	struct op_chain chain;
+	size_t nr_words;
+
+	if (op_chain_begin(record, OP_CPUMODE_USER, &chain) < 0)
+		return false;
+	nr_words = chain.nr_words;
+	check(nr_words <= record->size / sizeof(uint64_t));
+	while (op_chain_next(&chain, &frame)) {
+		check(frame.ip < PERF_CONTEXT_MAX);
+		check(chain.nr_words < nr_words);
+	}
+	check(!chain.nr_words);
+	return true;
+}
+
 /* A record of the length that its header says, as op_ring_next gives it. */
 static void decode_record(const struct op_ibs_cpu *cpu, enum op_ibs_kind kind, uint64_t sample_type, const uint8_t *bytes,
 			  size_t nr_bytes)
 {
 	size_t body_bytes = op_min_u64(nr_bytes, BODY_BYTES_MAX) / 8 * 8, raw_bytes;
 	struct perf_event_header *record = malloc(sizeof(*record) + body_bytes);
+	enum op_ibs_reason reason;
 	const void *raw;
 
 	check(record);
 	*record = (struct perf_event_header){ .type = PERF_RECORD_SAMPLE, .size = (uint16_t)(sizeof(*record) + body_bytes) };
 	memcpy(record + 1, bytes, body_bytes);
-	if (op_ibs_raw(record, sample_type, &raw, &raw_bytes) == OP_IBS_OK) {
+	reason = op_ibs_raw(record, sample_type, &raw, &raw_bytes);
+	if (sample_type & PERF_SAMPLE_CALLCHAIN)
+		check(follow(record) || reason != OP_IBS_OK);
+	if (reason == OP_IBS_OK) {
 		check((const uint8_t *)raw >= (const uint8_t *)(record + 1));
 		check((const uint8_t *)raw + raw_bytes <= (const uint8_t *)record + record->size);
 		decode(cpu, kind, raw, raw_bytes);

@@ -52,7 +52,7 @@ tests/fuzz/fuzz_jitdump: $(srcdir)/tests/fuzz/fuzz_jitdump.c $(srcdir)/tests/fuz
 
 FUZZ_IBS_FILES = \
 	$(srcdir)/libop/ibs.c $(srcdir)/libop/ibs_cpu.c $(srcdir)/libop/ibs_data_src.c $(srcdir)/libop/ibs_events.c \
-	$(srcdir)/libop/ibs_meaning.c $(srcdir)/libop/parse.c
+	$(srcdir)/libop/ibs_meaning.c $(srcdir)/libop/parse.c $(srcdir)/libop/chain.c
 
 tests/fuzz/fuzz_ibs: $(srcdir)/tests/fuzz/fuzz_ibs.c $(FUZZ_IBS_FILES) config.h daemon/libopd.a libop/libop.a
 	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_ibs.c $(FUZZ_IBS_FILES) $(FUZZ_LIBS)

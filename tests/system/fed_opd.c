@@ -30,9 +30,9 @@
 #define RECORD_MAX     4096u
 
 int __real_opd_capture_open(struct opd_capture *capture, const struct op_config *config, const struct op_event *events,
-			    size_t nr_events, bool with_cgroup, char **ret_why);
+			    size_t nr_events, bool with_cgroup, uint32_t callgraph, char **ret_why);
 int __wrap_opd_capture_open(struct opd_capture *capture, const struct op_config *config, const struct op_event *events,
-			    size_t nr_events, bool with_cgroup, char **ret_why);
+			    size_t nr_events, bool with_cgroup, uint32_t callgraph, char **ret_why);
 
 static struct op_mring_pair pair;
 static struct op_mring_pair_writer writer;
@@ -140,10 +140,10 @@ static int add_cpu(struct opd_capture *capture)
 }
 
 int __wrap_opd_capture_open(struct opd_capture *capture, const struct op_config *config, const struct op_event *events,
-			    size_t nr_events, bool with_cgroup, char **ret_why)
+			    size_t nr_events, bool with_cgroup, uint32_t callgraph, char **ret_why)
 {
 	char *fifo = getenv("OPD_FED_FIFO");
-	int err = __real_opd_capture_open(capture, config, events, nr_events, with_cgroup, ret_why);
+	int err = __real_opd_capture_open(capture, config, events, nr_events, with_cgroup, callgraph, ret_why);
 
 	if (err || !fifo)
 		return err;

@@ -247,12 +247,46 @@ def others_in_place_of_files(box, outside):
     box.files(live=True)
 
 
+def others_beside_the_files(box):
+    """In place of the ledger and of the numbers: a dump says which, and what to do, until they are gone."""
+    for name, is_there in (("ledger", os.path.isfile), ("stats", os.path.isdir)):
+        path = current(box, name)
+        os.rename(path, path + ".away")
+        if name == "stats":
+            with open(path, "wb"):
+                pass
+        else:
+            os.mkdir(path)
+        line = box.refused(os.path.join(box.bin, "opcontrol"), "--dump")
+        require(name in line and "in its place: remove that" in line, "what stands at %s is not told: %s" % (name, line))
+        shutil.rmtree(path, ignore_errors=True)
+        if os.path.exists(path):
+            os.unlink(path)
+        box.opcontrol("--dump")
+        require(is_there(path), "%s is not made anew" % name)
+
+
+def long_path(box):
+    """However long the path of the file is, the reason and the remedy are said."""
+    deep = os.path.join("d" * 200, "e" * 200)
+    os.makedirs(os.path.join(box.dir, deep))
+    app = box.copy_work(os.path.join(deep, "app"))
+    box.good(app, "faults", FAULTS)
+    opdtest.wait_until(lambda: own_files(box, app), 60, "nothing is counted")
+    for path in own_files(box, app):
+        os.unlink(current(box, path))
+    line = box.refused(os.path.join(box.bin, "opcontrol"), "--dump")
+    require(line.strip().endswith("what was counted in it"), "the end of the message is cut off: %s" % line)
+    box.opcontrol("--dump")
+
+
 def directory_goes_away(box):
     """The whole session directory is removed under the daemon: it lives and says so."""
     opdtest.wait_until(lambda: shutil.rmtree(box.session, ignore_errors=True) or not os.path.exists(box.session), 60, "cannot remove it")
     lost_before = lost(box, "lost_io_error")
     box.good(box.copy_work("gone"), "faults", FAULTS)
-    box.run(os.path.join(box.bin, "opcontrol"), "--dump")
+    for request in ("--dump", "--save=gone"):
+        require("removed the session directory" in box.refused(os.path.join(box.bin, "opcontrol"), request), "%s does not say what to do" % request)
     require(box.daemon.poll() is None, "opd died of a session directory that is gone: %s" % box.log_text())
     require(not os.path.exists(box.session), "the session directory came back by itself")
     require(lost(box, "lost_io_error") > lost_before, "what had no place is not counted")
@@ -301,6 +335,8 @@ def test(box):
     links_in_the_tree(box, outside)
     others_in_place_of_files(box, outside)
     links_at_the_start(box, outside, shim)
+    others_beside_the_files(box)
+    long_path(box)
     directory_goes_away(box)
     read_only(box)
 

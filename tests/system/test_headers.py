@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
 The header of every kind of sample file, field by field and byte by byte: what the running daemon writes, and what opimport makes of a made-up perf.data, in
-which there are modules on every host. opd writes no call graph files; nothing here may have the fields that are theirs.
+which there are modules on every host. Without --callgraph there are no call graph files; nothing here may have the fields that are theirs.
 """
 import os
 import re
@@ -17,6 +17,8 @@ RAW = struct.Struct("<4sIIIIIIIdQIIQQ")  # oprofile 1.x, 72 bytes
 CPU_CLOCK = 0x201  # opd's own number of that event
 KERNEL, USER, PID = 1, 2, 4242
 KERNEL_START, MODULE_START, USER_START, ANON_START = 0xffffffff81000000, 0xffffffffc0000000, 0x400000, 0x7f0000000000
+IN_KERNEL, IN_PROGRAM = (1 << 64) - 128, (1 << 64) - 512
+CHAIN = (IN_KERNEL, MODULE_START + 0x50, KERNEL_START + 0x60, IN_PROGRAM, ANON_START + 0x70, USER_START + 0x80, ANON_START + 0x90)
 
 
 def raw_header(session, name, path):
@@ -24,9 +26,9 @@ def raw_header(session, name, path):
         return RAW.unpack(stream.read(RAW.size))
 
 
-def expected(event, is_kernel=0, mtime=0, anon_start=0, mhz=0.0):
+def expected(event, is_kernel=0, mtime=0, anon_start=0, mhz=0.0, to_kernel=0, to_anon=0):
     number, unit_mask, count = event
-    return (b"DAE\n", 0x13, 4, number, unit_mask, count, is_kernel, 0, mhz, mtime, 0, 0, anon_start, 0)
+    return (b"DAE\n", 0x13, 4, number, unit_mask, count, is_kernel, 0, mhz, mtime, to_kernel, 0, anon_start, to_anon)
 
 
 def check(session, name, files, wanted, what):
@@ -96,14 +98,14 @@ def mapping(misc, pid, start, length, offset, name):
     return record(1, misc, body + id_of(pid, 1))
 
 
-def sample(misc, ip, time_ns):
-    return record(9, misc, struct.pack("<QIIQII", ip, PID, PID, time_ns, 0, 0))
+def sample(misc, ip, time_ns, chain=()):
+    return record(9, misc, struct.pack("<QIIQII", ip, PID, PID, time_ns, 0, 0) + (struct.pack("<%dQ" % (1 + len(chain)), len(chain), *chain)))
 
 
 def perf_data():
     """A software clock, one process, and a sample in each kind of image."""
     flags = 1 << 8 | 1 << 9 | 1 << 18  # mmap, comm, sample_id_all
-    attr = struct.pack("<IIQQQQQ", 1, 112, 0, PERIOD_NS, 1 | 2 | 4 | 128, 0, flags).ljust(112, b"\0") + struct.pack("<QQ", 0, 0)
+    attr = struct.pack("<IIQQQQQ", 1, 112, 0, PERIOD_NS, 1 | 2 | 4 | 32 | 128, 0, flags).ljust(112, b"\0") + struct.pack("<QQ", 0, 0)
     records = mapping(KERNEL, -1, KERNEL_START, 0x1000000, KERNEL_START, "[kernel.kallsyms]_text")
     records += mapping(KERNEL, -1, MODULE_START, 0x10000, 0, "/lib/modules/6.18/kernel/fs/ext4/ext4.ko")
     records += record(3, USER, struct.pack("<II16s", PID, PID, b"app") + id_of(PID, 1))
@@ -111,6 +113,7 @@ def perf_data():
     records += mapping(USER, PID, ANON_START, 0x10000, 0, "//anon")
     for at, (misc, start) in enumerate([(KERNEL, KERNEL_START), (KERNEL, MODULE_START), (USER, USER_START), (USER, ANON_START)]):
         records += sample(misc, start + 0x40, 10 + at)
+    records += sample(KERNEL, MODULE_START + 0x50, 20, CHAIN)
     offset = 104 + len(attr)
     return struct.pack("<8sQQQQQQQQ", b"PERFILE2", 104, len(attr), 104, len(attr), offset, len(records), 0, 0) + bytes(32) + attr + records
 
@@ -121,6 +124,8 @@ def check_import(box):
         stream.write(perf_data())
     print(box.good(os.path.join(box.bin, "opimport"), "--session-dir=" + box.session, "--output=made-up", path))
     files = reader.read_session(box.session, "made-up", strict=True)
+    calls = {(f.name.image[1].split(" (tgid:")[0], f.name.callee[1].split(" (tgid:")[0]): f for f in files if f.name.callee}
+    files = [f for f in files if not f.name.callee]
     found = {}
     for f in files:
         found.setdefault(f.name.image[1].split(" (tgid:")[0], []).append(f)
@@ -130,7 +135,15 @@ def check_import(box):
     check(box.session, "made-up", found.get("anon"), expected(event, anon_start=ANON_START), "memory without a file")
     check(box.session, "made-up", found.get("/ext4"), expected(event, is_kernel=1), "a module")
     check(box.session, "made-up", found.get("/[kernel.kallsyms]"), expected(event, is_kernel=1), "the kernel")
-    require(sum(f.total for f in files) == 4, "%d samples" % sum(f.total for f in files))
+    require(sum(f.total for f in files) == 5, "%d samples" % sum(f.total for f in files))
+    for ends, key, header in ((("/[kernel.kallsyms]", "/ext4"), 0x60 << 32 | 0x50, expected(event, is_kernel=1, to_kernel=1)),
+                              (("anon", "/[kernel.kallsyms]"), 0x70 << 32 | 0x60, expected(event, anon_start=ANON_START, to_kernel=1)),
+                              (("/usr/bin/made-up", "anon"), 0x80 << 32 | 0x70, expected(event, to_anon=ANON_START)),
+                              (("anon", "/usr/bin/made-up"), 0x90 << 32 | 0x80, expected(event, anon_start=ANON_START))):
+        require(ends in calls, "no calls from %s to %s: %s" % (ends + (sorted(calls),)))
+        check(box.session, "made-up", [calls[ends]], header, "calls from %s to %s" % ends)
+        require(calls[ends].keys == {key: 1}, "calls from %s to %s: %s" % (ends + (calls[ends].keys,)))
+    require(len(calls) == 4, "callgraph files: %s" % sorted(calls))
 
 
 def test(box):

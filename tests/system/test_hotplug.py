@@ -185,7 +185,7 @@ def all_fault_rounds(box, cpu, path):
     box.start("sh", "-c", FAULT_LOAD % box.copy_work("load-app"))
     rounds = FaultRounds(box, cpu, path)
     try:
-        for blink in (False, True, False):
+        for blink in (False, True):
             rounds.one(blink)
     finally:
         switch(path, True)

@@ -19,9 +19,9 @@ NODES = 104
 SOUND, REPAIRED, DAMAGED, FAILED = range(4)
 
 
-def biggest(session):
-    """The path of the sample file with the most nodes, and its nodes."""
-    best = max(reader.read_session(session), key=lambda f: f.nr_nodes)
+def biggest(session, app=""):
+    """The path of the sample file with the most nodes, of those with this in their path, and its nodes."""
+    best = max((f for f in reader.read_session(session) if app in f.path), key=lambda f: f.nr_nodes)
     return os.path.join(session, "samples", "current", best.path), best
 
 
@@ -348,7 +348,7 @@ def check_live(copies, box):
     for name in ("current", "current/", "current/.", current, current + "//", link, link + "/"):
         require(copies.opcheck(box.session, SOUND, name)[0]["live"], "%s is not live" % name)
         result = box.run(os.path.join(box.bin, "opcheck"), "--session-dir=" + box.session, "--repair", name)
-        require(result.rc == FAILED and "daemon" in result.err, "opcheck repairs under the daemon: %s: %r" % (name, result))
+        require(result.rc == FAILED and "daemon" in result.err and "sound" not in result.out, "opcheck repairs under the daemon: %s: %r" % (name, result))
     mode = os.stat(os.path.join(box.session, "lock")).st_mode & 0o777
     require(mode == 0o600, "everybody may lock the lock: mode %o" % mode)
 
@@ -417,7 +417,7 @@ def check_closed(copies, box):
     """A session that is closed, by the daemon or without one, has no room for more, nor a hash table where that takes blocks; it is sound, and what was in it is there."""
     count_sites(box)
     for name, with_daemon in (("by-daemon", True), ("without", False)):
-        path, best = biggest(box.session)
+        path, best = biggest(box.session, "many-sites/page-faults")  # of others' large files the file system may have a block of extents
         current = os.path.join(box.session, "samples", "current")
         before, total = room(path), sum(f.total for f in reader.read_session(box.session))
         require(best.nr_nodes > 127 and before[0] > 0 and before[1], "%s, %d nodes: no room for more: %s" % (path, best.nr_nodes, before))

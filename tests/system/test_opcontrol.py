@@ -24,6 +24,8 @@ BOUND_KEYS = {"dcookie_errors", "dcookie_lines_damaged", "files_forgotten", "ima
               "memory_dropped", "sessions_not_written", "too_many_sample_files", "nr_session_files", "max_session_files"}
 BOUND_KEYS |= {"ibs_" + n for n in ("cut", "decoded", "extra", "missing", "no_address", "no_caps", "not_valid", "old_fetch", "redacted", "short",
                                      "uneven", "unknown_caps")}
+BOUND_KEYS |= {"callgraph"} | {"arcs_" + n for n in ("stored", "ended_no_mapping", "ended_other", "of_nowhere", "of_another", "undecodable", "not_split",
+                                                      "lost_no_room", "lost_no_space", "lost_too_many_files", "lost_io_error", "lost_no_memory")}
 STATUS_KEYS |= JIT_KEYS | BOUND_KEYS
 LOSSES = {"lost_undecodable", "lost_no_space", "lost_too_many_files", "lost_io_error", "lost_no_memory"}
 EVENT_KEYS = LOSSES | {"name", "role", "count", "unit_mask", "every_event", "taken", "received", "stored", "unattributed", "lost_kernel",
@@ -73,9 +75,9 @@ def what_goes_with_what(box):
 
 
 def what_is_kept(box):
-    box.opcontrol("-e", "timer:200000", "-e", "page-faults:3:0:0", "-p", "kernel", "-c", "7")
+    box.opcontrol("-e", "timer:200000", "-e", "page-faults:30:0:0", "-p", "kernel", "-c", "7")
     setup = kept(box)
-    require(setup["CHOSEN_EVENTS_0"] == "TIMER:200000:0:1:1" and setup["CHOSEN_EVENTS_1"] == "page-faults:3:0:0:1", setup)
+    require(setup["CHOSEN_EVENTS_0"] == "TIMER:200000:0:1:1" and setup["CHOSEN_EVENTS_1"] == "page-faults:30:0:0:1", setup)
     require(setup["NR_CHOSEN"] == "2" and setup["CALLGRAPH"] == "7", setup)
     require(setup["SEPARATE_LIB"] == "1" and setup["SEPARATE_KERNEL"] == "1" and setup["SEPARATE_CPU"] == "0", setup)
     box.opcontrol("--separate=thread,cpu")

@@ -11,22 +11,17 @@ import time
 import opdtest
 from opdtest import require
 
-TRACEFS = "/sys/kernel/tracing"
 DEBUGFS = "/sys/kernel/debug"
 TRACEPOINT = "sched:sched_process_exec"
 RUNS = 200
 
 
 def need_tracefs(box):
-    """Mounted for the time of the test where it is not."""
-    if os.path.isdir(os.path.join(TRACEFS, "events")):
+    if os.path.isdir(os.path.join(opdtest.TRACEFS, "events")):
         return
     opcontrol = os.path.join(box.bin, "opcontrol")
     require("mount -t tracefs" in box.refused(opcontrol, "--setup", "--event=%s:1" % TRACEPOINT), "what is missing is not said")
-    done = box.run("mount", "-t", "tracefs", "tracefs", TRACEFS)
-    if done.rc != 0 or not os.path.isdir(os.path.join(TRACEFS, "events")):
-        raise opdtest.Skip("tracefs cannot be mounted: %s" % done.err.strip())
-    box.mounts.append(TRACEFS)
+    box.mount_tracefs()
 
 
 def show_libpfm(box):

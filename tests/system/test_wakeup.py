@@ -1,52 +1,77 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-When opd reads the rings: as soon as one has so many bytes (Watermark=), or so many samples (WakeupRecords=), and else not before
-VisitInterval= is over, which is 10 seconds here.
+When opd reads the rings: every so many bytes that one has (Watermark=), or every so many samples (WakeupRecords=), and else when VisitInterval= is
+over. The swaps of one CPU are counted against what it wrote: not fewer, and not more.
+
+The samples are calls that nobody but this test makes, in bursts that are a part of what wakes opd, with pauses in which it can read.
 """
+import math
 import os
 import time
 
 import opdtest
 from opdtest import require
 
-FAULTS = 1500  # on one CPU: 40 bytes and more each, less than the watermark of the first case
-PATIENCE = 1.5  # much less than VisitInterval=
+TRACEPOINT = "syscalls:sys_enter_sched_rr_get_interval"
+BURSTS, CALLS = 40, 250
+PAUSE = 0.05
+FEWEST = 0.7  # of the swaps that there can be: each ring keeps what did not yet wake anybody, and a busy machine may take two for one
+NEVER = 10000  # ms, longer than the bursts take
+RECORDS, BYTES = 1000, 32 * 1024
 
 
-def visits_of(box, cpu, app):
-    """Visits while a program faults, on one CPU, and a little later."""
+def make_calls(cpu):
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {cpu})
+    for _ in range(BURSTS):
+        for _ in range(CALLS):
+            os.sched_rr_get_interval(0)
+        time.sleep(PAUSE)
+    os.sched_setaffinity(0, before)
+
+
+def counts_of(box, cpu):
+    row, = (r for r in box.status()["cpus"] if r["cpu"] == cpu)
+    return row["swaps"], row["records_read"], row["bytes_read"]
+
+
+def run_case(box, cpu, visit_ms, **keys):
+    """The swaps, but for that of the dump in the end; what they gave, and how often the interval was over."""
+    box.configure(VisitInterval=visit_ms, RingSize="32M", **keys)
+    box.start_daemon("--event=%s:1" % TRACEPOINT, "--separate=none")
+    before = counts_of(box, cpu)
+    begin = time.monotonic()
+    make_calls(cpu)
     box.opcontrol("--dump")
-    before, begin = box.status()["visits"], time.monotonic()
-    box.good("taskset", "-c", cpu, app, "faults", FAULTS)
-    while time.monotonic() - begin < PATIENCE and box.status()["visits"] == before:
-        time.sleep(0.05)
-    visits = box.status()["visits"] - before
-    return visits
-
-
-def case(box, cpu, what, is_woken, **keys):
-    box.configure(VisitInterval="10000", RingSize="32M", SidebandSize="32M", **keys)  # other programs do not fill them
-    box.start_daemon("--event=page-faults:1", "--separate=none")
-    app = box.copy_work("wake-app")
-    time.sleep(1)
-    seen = [visits_of(box, cpu, app) for _ in range(3)]
-    print("%s: %s visits" % (what, seen))
-    if is_woken:
-        require(all(seen), "%s: nobody woke opd: %s visits" % (what, seen))
-    else:
-        require(not all(seen), "%s: opd is woken each time: %s visits" % (what, seen))
+    turns = (time.monotonic() - begin) * 1000 / visit_ms
+    swaps, nr_records, nr_bytes = (now - then for now, then in zip(counts_of(box, cpu), before))
     box.opcontrol("--stop")
-    box.check_ledger(not_sampled=1 << 40, with_files=False)
+    event, = box.check_ledger(with_files=False)["events"]
+    require(event["received"] == nr_records == BURSTS * CALLS, "%d samples, %d records of the CPU" % (event["received"], nr_records))
     box.shutdown()
+    return swaps - 1, nr_records, nr_bytes, turns
+
+
+def check(what, swaps, fewest, most):
+    print("%s: %d swaps, between %.1f and %.1f" % (what, swaps, fewest, most))
+    require(fewest <= swaps <= most, "%s: %d swaps, not between %.1f and %.1f" % (what, swaps, fewest, most))
 
 
 def test(box):
     cpu = min(os.sched_getaffinity(0))
-    case(box, cpu, "neither", False)
-    case(box, cpu, "Watermark=16K", True, Watermark="16K")
-    case(box, cpu, "WakeupRecords=1000", True, WakeupRecords=1000)
-    case(box, cpu, "WakeupRecords=1000000", False, WakeupRecords=1000000)
+    box.mount_tracefs()
+    if not os.path.isdir(os.path.join(opdtest.TRACEFS, "events", *TRACEPOINT.split(":"))):
+        raise opdtest.Skip("this kernel has no tracepoint %s (CONFIG_FTRACE_SYSCALLS)" % TRACEPOINT)
+    for what, keys in ("neither", {}), ("WakeupRecords=1000000", {"WakeupRecords": 1000000}), ("Watermark=16M", {"Watermark": "16M"}):
+        swaps, _, _, turns = run_case(box, cpu, NEVER, **keys)
+        check(what, swaps, 0, math.ceil(turns))
+    swaps, _, _, turns = run_case(box, cpu, 200)
+    check("VisitInterval=200", swaps, FEWEST * turns, math.ceil(turns))
+    swaps, nr_records, _, turns = run_case(box, cpu, NEVER, WakeupRecords=RECORDS)
+    check("WakeupRecords=%d" % RECORDS, swaps, FEWEST * nr_records / RECORDS, nr_records / RECORDS + math.ceil(turns))
+    swaps, _, nr_bytes, turns = run_case(box, cpu, NEVER, Watermark=BYTES)
+    check("Watermark=%d" % BYTES, swaps, FEWEST * nr_bytes / BYTES, nr_bytes / BYTES + math.ceil(turns))
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ daemon_unit_tests = \
 	tests/unit/test_locate \
 	tests/unit/test_cgroups \
 	tests/unit/test_cpus \
+	tests/unit/test_arcs \
 	tests/unit/test_drain \
 	tests/unit/test_rotate tests/unit/test_unwritten tests/unit/test_settle tests/unit/test_retain tests/unit/test_file_limit \
 	tests/unit/test_source tests/unit/test_perf_data \
@@ -102,6 +103,10 @@ tests_unit_test_locate_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
 tests_unit_test_cpus_SOURCES = tests/unit/test_cpus.c tests/unit/cmocka_all.h
 tests_unit_test_cpus_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_cpus_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_arcs_SOURCES = tests/unit/test_arcs.c tests/unit/cmocka_all.h tests/unit/memory_ring.h tests/unit/sideband_records.h tests/unit/pipeline.h
+tests_unit_test_arcs_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_arcs_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
 
 tests_unit_test_drain_SOURCES = tests/unit/test_drain.c tests/unit/cmocka_all.h tests/unit/memory_ring.h tests/unit/sideband_records.h tests/unit/pipeline.h
 tests_unit_test_drain_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)

@@ -58,7 +58,7 @@ static int open_box(bool before_6_0)
 		assert_int_equal(op_event_parse(specs[i], &box.events[i], &why), 0);
 	assert_int_equal(op_config_init(&box.config), 0);
 	box.config.ring_bytes = box.config.sideband_bytes = RING_BYTES;
-	assert_int_equal(opd_capture_open(capture, &box.config, box.events, NR_EVENTS, false, &why), 0);
+	assert_int_equal(opd_capture_open(capture, &box.config, box.events, NR_EVENTS, false, 0, &why), 0);
 	for (size_t i = 0; i < capture->nr_cpus; i++)
 		if (capture->cpus[i].cpu == cpu)
 			box.cpu = &capture->cpus[i];

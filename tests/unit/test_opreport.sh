@@ -73,10 +73,12 @@ refuses "$file" --session-dir=s
 refuses "$file" --session-dir=s -l
 printf '%0100d' 0 >"$file"
 refuses "bad magic number: $file" --session-dir=s
+refuses "at byte 0): opcheck --repair mends" --session-dir=s
 refuses 'too strict' --session-dir=s /y
 refuses 'tag specified more than once' --session-dir=s event:A event:A
 echo foreign >"$current/{root}/notes.txt"
 refuses "$current/{root}/notes.txt" --session-dir=s
+refuses "opcheck --repair mends" --session-dir=s
 rm "$current/{root}/notes.txt"
 strange="$current/{root}/$(printf 'a\033[2J\nwarning: b')"
 : >"$strange"

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libop/chain.h"
 #include "libop/record.h"
 
 static struct {
@@ -333,10 +334,77 @@ static void namespaces(void **state OP_UNUSED)
 	assert_int_equal(op_record_namespaces(&record.header, &n), -EBADMSG);
 }
 
+/* ---- call chains ---- */
+
+static void make_chain(uint64_t nr, const uint64_t *words, size_t nr_words)
+{
+	size_t at = OP_SAMPLE_RECORD_BYTES - sizeof(record.header);
+
+	begin(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_KERNEL);
+	put_u64(&at, nr);
+	put(&at, words, nr_words * 8);
+	end(at);
+}
+
+static void expect_frame(struct op_chain *chain, uint64_t ip, enum op_cpumode mode)
+{
+	struct op_chain_frame frame;
+
+	assert_true(op_chain_next(chain, &frame));
+	assert_int_equal(frame.ip, ip);
+	assert_int_equal(frame.mode, mode);
+}
+
+static void markers_say_of_what_kind_frames_are(void **state OP_UNUSED)
+{
+	static const uint64_t words[] = {
+		0x10, /* before any marker: as the sample */
+		PERF_CONTEXT_KERNEL, 0xffffffff81000010, PERF_CONTEXT_HV, PERF_CONTEXT_USER, 0x401000, 0xffffffffff600010,
+		PERF_CONTEXT_GUEST_KERNEL, 1, PERF_CONTEXT_GUEST_USER, 2, PERF_CONTEXT_HV, 3, (uint64_t)-3000, 4, PERF_CONTEXT_USER,
+	};
+	struct op_chain chain;
+	struct op_chain_frame frame;
+
+	make_chain(op_array_size(words), words, op_array_size(words));
+	assert_int_equal(op_chain_begin(&record.header, OP_CPUMODE_KERNEL, &chain), 0);
+	expect_frame(&chain, 0x10, OP_CPUMODE_KERNEL);
+	expect_frame(&chain, 0xffffffff81000010, OP_CPUMODE_KERNEL);
+	expect_frame(&chain, 0x401000, OP_CPUMODE_USER);
+	expect_frame(&chain, 0xffffffffff600010, OP_CPUMODE_USER); /* the vsyscall page is no marker */
+	expect_frame(&chain, 1, OP_CPUMODE_GUEST_KERNEL);
+	expect_frame(&chain, 2, OP_CPUMODE_GUEST_USER);
+	expect_frame(&chain, 3, OP_CPUMODE_HYPERVISOR);
+	expect_frame(&chain, 4, OP_CPUMODE_UNKNOWN);
+	assert_false(op_chain_next(&chain, &frame));
+}
+
+static void chain_that_lies(void **state OP_UNUSED)
+{
+	static const uint64_t words[] = { PERF_CONTEXT_USER, 0x401000, 0x402000 };
+	static const uint64_t lies[] = { 4, 1ull << 32, UINT64_MAX / 8, UINT64_MAX / 8 + 1, UINT64_MAX };
+	struct op_chain chain;
+	struct op_chain_frame frame;
+
+	for (size_t i = 0; i < op_array_size(lies); i++) {
+		make_chain(lies[i], words, op_array_size(words));
+		assert_int_equal(op_chain_begin(&record.header, OP_CPUMODE_USER, &chain), -EBADMSG);
+	}
+	make_chain(2, words, op_array_size(words)); /* more may follow */
+	assert_int_equal(op_chain_begin(cut(record.header.size), OP_CPUMODE_USER, &chain), 0);
+	expect_frame(&chain, 0x401000, OP_CPUMODE_USER);
+	assert_false(op_chain_next(&chain, &frame));
+	make_chain(3, words, op_array_size(words));
+	for (uint16_t size = sizeof(struct perf_event_header); size < record.header.size; size += 8)
+		assert_int_equal(op_chain_begin(cut(size), OP_CPUMODE_USER, &chain), -EBADMSG);
+	make_chain(0, NULL, 0);
+	assert_int_equal(op_chain_begin(cut(record.header.size), OP_CPUMODE_USER, &chain), 0);
+	assert_false(op_chain_next(&chain, &frame));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sample), cmocka_unit_test(mmap_by_inode), cmocka_unit_test(mmap_by_build_id),
+		cmocka_unit_test(markers_say_of_what_kind_frames_are), cmocka_unit_test(chain_that_lies), cmocka_unit_test(sample), cmocka_unit_test(mmap_by_inode), cmocka_unit_test(mmap_by_build_id),
 		cmocka_unit_test(mmap_that_lies), cmocka_unit_test(task), cmocka_unit_test(comm),
 		cmocka_unit_test(lost_and_throttle), cmocka_unit_test(ksymbol), cmocka_unit_test(ksymbol_that_grew),
 		cmocka_unit_test(namespaces),

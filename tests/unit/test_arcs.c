@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Call chains from a ring in memory to callgraph files: which calls, in which files, with which headers, and what ends a chain. */
+#include "tests/unit/cmocka_all.h"
+
+#include <stdio.h>
+
+#include "daemon/sideband.h"
+#include "libop/odb.h"
+#include "libop/session.h"
+#include "tests/unit/memory_ring.h"
+#include "tests/unit/pipeline.h"
+#include "tests/unit/sideband_records.h"
+
+#define PID      4000000u /* above any pid_max, so that /proc has nothing of it */
+#define EVENT_ID 17
+#define APP      0x400000u
+#define LIB      0x7f0000000000u
+#define REGION   0x600000u
+#define KERNEL   0xffffffff81000000u
+#define USER     ((uint64_t)PERF_CONTEXT_USER)
+#define CORE     ((uint64_t)PERF_CONTEXT_KERNEL)
+
+#define APP_FILE    "{root}/no/app/{dep}/{root}/no/app"
+#define LIB_FILE    "{root}/no/app/{dep}/{root}/no/lib.so"
+#define REGION_PART "{anon:anon}/4000000.0x600000.0x601000"
+#define KERNEL_PART "{root}/proc/kallsyms"
+
+static struct opd_pipeline pipeline;
+static struct opd_cpu cpu;
+static struct opd_event event;
+static struct op_event kind;
+static char dir[PIPELINE_DIR_BYTES];
+
+static int setup(void **state OP_UNUSED)
+{
+	memset(&pipeline, 0, sizeof(pipeline));
+	memset(&cpu, 0, sizeof(cpu));
+	kind = (struct op_event){ .name = "TIMER", .count = 1000000, .type = PERF_TYPE_SOFTWARE };
+	event = (struct opd_event){ .id = EVENT_ID };
+	cpu.events = &event;
+	cpu.online = true;
+	cpu.source = &opd_source_kernel;
+	memory_ring_init(&cpu.pair.rings[0]);
+	memory_ring_init(&cpu.sideband);
+	pipeline.capture.events = &kind;
+	pipeline.capture.nr_events = pipeline.capture.nr_opened = 1;
+	pipeline.capture.cpus = &cpu;
+	pipeline.capture.nr_cpus = 1;
+	pipeline.capture.callgraph = 8;
+	if (pipeline_begin(&pipeline, dir))
+		return -1;
+	pipeline.resolver.kernel.text_start = KERNEL;
+	pipeline.resolver.kernel.text_end = KERNEL + 0x1000000;
+	sideband_exec(&cpu.sideband, PID, 10);
+	sideband_mmap(&cpu.sideband, PID, APP, 0x2000, 0x1000, "/no/app", 11);
+	sideband_mmap(&cpu.sideband, PID, LIB, 0x2000, 0x3000, "/no/lib.so", 11);
+	sideband_mmap(&cpu.sideband, PID, REGION, 0x1000, 0, "//anon", 11);
+	return 0;
+}
+
+static int teardown(void **state OP_UNUSED)
+{
+	memory_ring_free(&cpu.pair.rings[0]);
+	memory_ring_free(&cpu.sideband);
+	return pipeline_end(&pipeline, dir);
+}
+
+static void drain(void)
+{
+	struct opd_sideband_loss loss;
+
+	assert_int_equal(opd_sideband_drain(&pipeline.capture, &pipeline.resolver, UINT64_MAX, &loss), 0);
+	opd_drain_ring(&pipeline, &cpu, &cpu.pair.rings[0]);
+}
+
+static void sample_with(uint16_t mode, uint64_t ip, uint64_t nr_chain, const uint64_t *chain, size_t nr_words)
+{
+	uint64_t words[40] = { EVENT_ID, ip, (uint64_t)PID << 32 | PID, 20, nr_chain };
+
+	memcpy(words + 5, chain, nr_words * sizeof(*chain));
+	assert_true(memory_ring_record(&cpu.pair.rings[0], PERF_RECORD_SAMPLE, mode, words, 5 + nr_words));
+}
+
+#define SAMPLE(mode, ip, ...)                                                                                                      \
+	do {                                                                                                                       \
+		const uint64_t chain_[] = { __VA_ARGS__ };                                                                         \
+		sample_with(PERF_RECORD_MISC_##mode, ip, op_array_size(chain_), chain_, op_array_size(chain_));                    \
+	} while (0)
+
+static int read_file(const char *image, struct op_odb_samples *ret_samples)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), "samples/current/%s/TIMER.1000000.0.all.all.all", image);
+	return op_odb_read(pipeline.count.session_fd, path, ret_samples, NULL);
+}
+
+/* How often the key stands in the file; UINT64_MAX: there is none, or it has others beside. */
+static uint64_t only(const char *image, uint64_t key)
+{
+	struct op_odb_samples samples;
+	uint64_t count = UINT64_MAX;
+
+	if (read_file(image, &samples) < 0)
+		return UINT64_MAX;
+	if (samples.nr_nodes == 1 && samples.nodes[0].key == key)
+		count = samples.nodes[0].value;
+	op_odb_samples_free(&samples);
+	return count;
+}
+
+static uint64_t sum(const char *image)
+{
+	struct op_odb_samples samples;
+	uint64_t total = 0;
+
+	if (read_file(image, &samples) < 0)
+		return 0;
+	for (uint32_t i = 0; i < samples.nr_nodes; i++)
+		total += samples.nodes[i].value;
+	op_odb_samples_free(&samples);
+	return total;
+}
+
+static void expect_stats(enum op_arc_stat stat, uint64_t value, uint64_t nr_stored)
+{
+	for (size_t i = 0; i < OP_NR_ARC_STATS; i++)
+		assert_int_equal(pipeline.count.arcs[i], i == stat ? value : i == OP_ARC_stored ? nr_stored : 0);
+	/* Of the samples nothing is missing, whatever their chains are. */
+	assert_int_equal(event.received, event.stored);
+}
+
+/* The example of the format's description: from the sample in the library outwards. */
+static void each_frame_calls_the_one_inside_it(void **state OP_UNUSED)
+{
+	for (int i = 0; i < 3; i++)
+		SAMPLE(USER, LIB + 0x114, USER, LIB + 0x114, LIB + 0x118, APP + 0x16d, APP + 0x182);
+	drain();
+	assert_int_equal(event.stored, 3);
+	expect_stats(OP_ARC_stored, 9, 9);
+	assert_int_equal(only(LIB_FILE, 0x3114), 3);
+	assert_int_equal(only(LIB_FILE "/{cg}/{root}/no/lib.so", 0x311800003114), 3);
+	assert_int_equal(only(APP_FILE "/{cg}/{root}/no/lib.so", 0x116d00003118), 3);
+	assert_int_equal(only(APP_FILE "/{cg}/{root}/no/app", 0x11820000116d), 3);
+	assert_int_equal(sum(APP_FILE), 0);
+}
+
+static void nothing_of_it_without_call_graphs(void **state OP_UNUSED)
+{
+	pipeline.capture.callgraph = 0;
+	SAMPLE(USER, LIB + 0x114, USER, LIB + 0x114, APP + 0x16d);
+	SAMPLE(USER, LIB + 0x114, USER, LIB + 0x114, APP + 0x16d);
+	drain();
+	expect_stats(OP_ARC_stored, 0, 0);
+	assert_int_equal(pipeline.count.files.nr_entries, 1);
+	assert_int_equal(only(LIB_FILE, 0x3114), 2);
+}
+
+static void headers_tell_both_sides(void **state OP_UNUSED)
+{
+	static const struct {
+		const char *file;
+		uint32_t is_kernel, cg_to_is_kernel;
+		uint64_t anon_start, cg_to_anon_start;
+	} rows[] = {
+		{ "{root}/no/app/{dep}/" KERNEL_PART "/{cg}/" KERNEL_PART, 1, 1, 0, 0 },
+		{ LIB_FILE "/{cg}/" KERNEL_PART, 0, 1, 0, 0 },
+		{ "{root}/no/app/{dep}/" REGION_PART "/{cg}/{root}/no/lib.so", 0, 0, REGION, 0 },
+		{ APP_FILE "/{cg}/" REGION_PART, 0, 0, 0, REGION },
+		{ "{root}/no/app/{dep}/" KERNEL_PART, 1, 0, 0, 0 },
+	};
+
+	SAMPLE(KERNEL, KERNEL + 0x40, CORE, KERNEL + 0x40, KERNEL + 0x80, USER, LIB + 0x10, REGION + 0x20, APP + 0x30);
+	drain();
+	expect_stats(OP_ARC_stored, 4, 4);
+	for (size_t i = 0; i < op_array_size(rows); i++) {
+		struct op_odb_samples samples;
+
+		assert_int_equal(read_file(rows[i].file, &samples), 0);
+		assert_int_equal(samples.header.is_kernel, rows[i].is_kernel);
+		assert_int_equal(samples.header.cg_to_is_kernel, rows[i].cg_to_is_kernel);
+		assert_int_equal(samples.header.anon_start, rows[i].anon_start);
+		assert_int_equal(samples.header.cg_to_anon_start, rows[i].cg_to_anon_start);
+		op_odb_samples_free(&samples);
+	}
+	assert_int_equal(only(rows[0].file, 0x8000000040), 1);
+	assert_int_equal(only(rows[1].file, 0x301000000080), 1);
+	assert_int_equal(only(rows[2].file, 0x2000003010), 1);
+	assert_int_equal(only(rows[3].file, 0x103000000020), 1);
+}
+
+static void application_is_that_of_a_sample_in_the_caller(void **state OP_UNUSED)
+{
+	pipeline.count.separate_lib = pipeline.count.separate_kernel = false;
+	SAMPLE(KERNEL, KERNEL + 0x40, CORE, KERNEL + 0x40, KERNEL + 0x80, USER, LIB + 0x10, APP + 0x30);
+	drain();
+	assert_int_equal(only(KERNEL_PART "/{dep}/" KERNEL_PART "/{cg}/" KERNEL_PART, 0x8000000040), 1);
+	assert_int_equal(only("{root}/no/lib.so/{dep}/{root}/no/lib.so/{cg}/" KERNEL_PART, 0x301000000080), 1);
+	assert_int_equal(only(APP_FILE "/{cg}/{root}/no/lib.so", 0x103000003010), 1);
+}
+
+static void threads_have_calls_of_their_own(void **state OP_UNUSED)
+{
+	struct op_odb_samples samples;
+
+	pipeline.count.separate_thread = true;
+	SAMPLE(USER, LIB + 0x10, USER, LIB + 0x10, APP + 0x30);
+	drain();
+	assert_int_equal(op_odb_read(pipeline.count.session_fd,
+				     "samples/current/" APP_FILE "/{cg}/{root}/no/lib.so/TIMER.1000000.0.4000000.4000000.all", &samples, NULL), 0);
+	assert_int_equal(samples.nr_nodes, 1);
+	op_odb_samples_free(&samples);
+}
+
+static void a_chain_ends_where_nothing_is_mapped(void **state OP_UNUSED)
+{
+	SAMPLE(USER, APP + 0x10, USER, APP + 0x10, APP + 0x20, 0x10, APP + 0x30);
+	drain();
+	expect_stats(OP_ARC_ended_no_mapping, 1, 1);
+	assert_int_equal(only(APP_FILE "/{cg}/{root}/no/app", 0x102000001010), 1);
+}
+
+static void a_chain_ends_at_what_cannot_be_followed(void **state OP_UNUSED)
+{
+	SAMPLE(USER, APP + 0x10, USER, APP + 0x10, PERF_CONTEXT_GUEST_USER, APP + 0x20);
+	SAMPLE(USER, APP + 0x10, USER, APP + 0x10, (uint64_t)-4000, APP + 0x20);
+	drain();
+	expect_stats(OP_ARC_ended_other, 2, 0);
+}
+
+static void samples_that_belong_nowhere_call_nothing(void **state OP_UNUSED)
+{
+	SAMPLE(USER, 0x10, USER, 0x10, APP + 0x20);
+	drain();
+	expect_stats(OP_ARC_of_nowhere, 1, 0);
+}
+
+static void a_chain_of_another_mode_is_not_the_samples(void **state OP_UNUSED)
+{
+	SAMPLE(USER, APP + 0x10, CORE, KERNEL + 0x40, USER, APP + 0x20);
+	drain();
+	expect_stats(OP_ARC_of_another, 1, 0);
+}
+
+static void the_sample_is_its_own_innermost_frame(void **state OP_UNUSED)
+{
+	SAMPLE(USER, APP + 0x10, USER, APP + 0x18, APP + 0x20);
+	drain();
+	assert_int_equal(only(APP_FILE "/{cg}/{root}/no/app", 0x102000001010), 1);
+}
+
+static void chains_that_lie_lose_no_sample(void **state OP_UNUSED)
+{
+	static const uint64_t chain[] = { USER, APP + 0x10, APP + 0x20 };
+
+	sample_with(PERF_RECORD_MISC_USER, APP + 0x10, 4, chain, 3);
+	sample_with(PERF_RECORD_MISC_USER, APP + 0x10, UINT64_MAX, chain, 3);
+	drain();
+	expect_stats(OP_ARC_undecodable, 2, 0);
+	SAMPLE(USER, APP + 0x10, USER);
+	sample_with(PERF_RECORD_MISC_USER, APP + 0x10, 0, chain, 0);
+	drain();
+	expect_stats(OP_ARC_undecodable, 2, 0);
+	assert_int_equal(only(APP_FILE, 0x1010), 4);
+}
+
+static void deeper_than_the_deepest_is_cut(void **state OP_UNUSED)
+{
+	uint64_t words[5 + 1 + 1 + 2 * OP_CHAIN_DEPTH_MAX] = { EVENT_ID, APP + 1, (uint64_t)PID << 32 | PID, 20, 2 + 2 * OP_CHAIN_DEPTH_MAX, USER };
+	struct perf_event_header header = { PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, sizeof(header) + sizeof(words) };
+
+	for (size_t i = 6; i < op_array_size(words); i++)
+		words[i] = APP + 1;
+	assert_true(memory_ring_write(&cpu.pair.rings[0], &header, sizeof(header)));
+	assert_true(memory_ring_write(&cpu.pair.rings[0], words, sizeof(words)));
+	drain();
+	expect_stats(OP_ARC_stored, OP_CHAIN_DEPTH_MAX, OP_CHAIN_DEPTH_MAX);
+	assert_int_equal(only(APP_FILE "/{cg}/{root}/no/app", 0x100100001001), OP_CHAIN_DEPTH_MAX);
+}
+
+/* ---- no room ---- */
+
+static void call_from(uint32_t number)
+{
+	uint64_t start = 0x10000000 + 0x10000 * (uint64_t)number;
+	char name[32];
+
+	snprintf(name, sizeof(name), "/no/lib%u", number);
+	sideband_mmap(&cpu.sideband, PID, start, 0x1000, 0, name, 12);
+	SAMPLE(USER, APP + 0x10, USER, APP + 0x10, start + 1);
+	drain();
+}
+
+static void calls_leave_files_for_samples(void **state OP_UNUSED)
+{
+	pipeline.count.limit.max = 16;
+	for (uint32_t i = 0; i < 20; i++)
+		call_from(i);
+	/* One sample file, and nine of calls: ten are five eighths. */
+	assert_int_equal(pipeline.count.limit.nr, 10);
+	expect_stats(OP_ARC_lost_no_room, 11, 9);
+	assert_int_equal(only(APP_FILE, 0x1010), 20);
+	/* What has a file goes on. */
+	call_from(3);
+	expect_stats(OP_ARC_lost_no_room, 11, 10);
+	SAMPLE(USER, LIB + 1, USER, LIB + 1, APP + 0x20);
+	drain();
+	assert_int_equal(only(LIB_FILE, 0x3001), 1);
+	expect_stats(OP_ARC_lost_no_room, 12, 10);
+}
+
+static void calls_leave_bytes_for_samples(void **state OP_UNUSED)
+{
+	SAMPLE(USER, APP + 0x10, USER, APP + 0x10, APP + 0x20);
+	drain();
+	pipeline.count.limit.space.max_bytes = pipeline.count.limit.space.taken_bytes / 5 * 8;
+	SAMPLE(USER, APP + 0x10, USER, APP + 0x10, APP + 0x20);
+	SAMPLE(USER, APP + 0x11, USER, APP + 0x11, APP + 0x20);
+	drain();
+	expect_stats(OP_ARC_lost_no_room, 1, 2);
+	assert_int_equal(sum(APP_FILE), 3);
+}
+
+static void calls_of_images_beyond_the_limit_are_not_kept(void **state OP_UNUSED)
+{
+	op_dcookie_limit(pipeline.resolver.table, SIZE_MAX, 2, pipeline.resolver.pseudo[OPD_PSEUDO_TOO_MANY_IMAGES]);
+	call_from(0);
+	call_from(1);
+	SAMPLE(USER, LIB + 1, USER, LIB + 1, APP + 0x10);
+	drain();
+	expect_stats(OP_ARC_lost_no_room, 2, 1);
+	assert_int_equal(only("{root}/no/app/{dep}/{root}/no/lib0/{cg}/{root}/no/app", 0x100001010), 1);
+	assert_int_equal(event.stored, 3);
+}
+
+static void visit(uint64_t image_cookie OP_UNUSED, const char *path, void *arg)
+{
+	op_text_printf(arg, "%s\n", path);
+}
+
+/* Code that is made at run time has its object beside the sample files of both ends. */
+static void anonymous_ends_are_visited(void **state OP_UNUSED)
+{
+	struct op_text seen = { 0 };
+
+	SAMPLE(USER, LIB + 0x10, USER, LIB + 0x10, REGION + 0x20, APP + 0x30);
+	drain();
+	opd_count_visit_files(&pipeline.count, visit, &seen);
+	assert_non_null(strstr(op_text_get(&seen), "samples/current/{root}/no/app/{dep}/" REGION_PART "/TIMER.1000000.0.all.all.all\n"));
+	assert_non_null(strstr(op_text_get(&seen), "samples/current/" LIB_FILE "/TIMER.1000000.0.all.all.all\n"));
+	assert_null(strstr(op_text_get(&seen), "{cg}"));
+	op_text_free(&seen);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(each_frame_calls_the_one_inside_it),
+		TEST(nothing_of_it_without_call_graphs),
+		TEST(headers_tell_both_sides),
+		TEST(application_is_that_of_a_sample_in_the_caller),
+		TEST(threads_have_calls_of_their_own),
+		TEST(a_chain_ends_where_nothing_is_mapped),
+		TEST(a_chain_ends_at_what_cannot_be_followed),
+		TEST(samples_that_belong_nowhere_call_nothing),
+		TEST(a_chain_of_another_mode_is_not_the_samples),
+		TEST(the_sample_is_its_own_innermost_frame),
+		TEST(chains_that_lie_lose_no_sample),
+		TEST(deeper_than_the_deepest_is_cut),
+		TEST(calls_leave_files_for_samples),
+		TEST(calls_leave_bytes_for_samples),
+		TEST(calls_of_images_beyond_the_limit_are_not_kept),
+		TEST(anonymous_ends_are_visited),
+	};
+#undef TEST
+
+	return cmocka_run_group_tests_name("arcs", tests, NULL, NULL);
+}
