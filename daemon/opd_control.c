@@ -210,7 +210,8 @@ static int explain_listen(const struct opd *opd, int err)
 		if (pid == SYSTEMD_PID && op_session_is_locked(opd->session_dir))
 			pid = read_lock_pid(opd);
 		if (pid == SYSTEMD_PID)
-			return opd_fail("opd.socket listens on the control socket %s: systemctl start opd.service starts opd", path);
+			return opd_fail("opd.socket listens on the control socket %s: systemctl start opd.service starts opd",
+					path);
 		return opd_fail("another opd (pid %d) answers on the control socket %s", (int)pid, path);
 	}
 	return opd_fail("cannot listen on the control socket %s: %s", path, strerror(-err));
@@ -239,7 +240,8 @@ static int take_activated(struct opd *opd)
 	if (nr <= 0)
 		return nr < 0 ? opd_fail("cannot take the socket of opd.socket: %s", strerror(-nr)) : 1;
 	if (nr > 1 || sd_is_socket_unix(SD_LISTEN_FDS_START, SOCK_SEQPACKET, 1, NULL, 0) <= 0 || !is_at(SD_LISTEN_FDS_START, path))
-		return opd_fail("opd.socket listens elsewhere than ControlSocket=%s says, or not with ListenSequentialPacket=", path);
+		return opd_fail("opd.socket listens elsewhere than ControlSocket=%s says, or not with ListenSequentialPacket=",
+				path);
 	opd->listen_fd = SD_LISTEN_FDS_START;
 	opd->is_activated = true;
 	return 0;

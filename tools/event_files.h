@@ -12,7 +12,8 @@
 
 struct opr_mask_value {
 	uint32_t value;
-	uint32_t extra; /* what else of the counter's register goes with the name, as perf_event_attr.config has it, the mask too; 0: nothing is said */
+	uint32_t
+		extra; /* what else of the counter's register goes with the name, as perf_event_attr.config has it, the mask too; 0: nothing is said */
 	char *name; /* NULL: it has none */
 	char *description;
 };
@@ -31,8 +32,8 @@ struct opr_mask_set {
 struct opr_event_row {
 	uint32_t number;
 	char *name, *description;
-	char *masks; /* names of sets, separated by commas; "": none */
-	char *ext;   /* what counts it in the place of counters ("ibs_op"); NULL: counters do */
+	char *masks;       /* names of sets, separated by commas; "": none */
+	char *ext;         /* what counts it in the place of counters ("ibs_op"); NULL: counters do */
 	uint32_t counters; /* a bit for each that can; 0: all, or ext */
 	uint32_t minimum;  /* smallest count */
 };
