@@ -80,6 +80,17 @@ static inline bool is_repeated(const struct opd_repeat *repeat, const struct op_
 	       sample->pid == last->pid && sample->mode == last->mode && sample->time_ns >= last->time_ns;
 }
 
+/* What is asked for no more is given all the same: opd_resolve_check goes by what is sampled most. */
+static void end_repeat(struct opd_pipeline *pipeline)
+{
+	struct opd_repeat *repeat = &pipeline->repeat;
+
+	if (repeat->nr)
+		opd_resolve_repeated(&pipeline->resolver, &repeat->sample, repeat->nr);
+	repeat->event = NULL;
+	repeat->nr = 0;
+}
+
 static void note_late(struct opd_cpu *cpu, const struct op_sample *sample)
 {
 	cpu->pair.counts.late += op_ring_pair_is_late(&cpu->pair, cpu->reading, sample->time_ns);
@@ -92,7 +103,7 @@ static void take_new(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const s
 	struct opd_counted counted = { .resolved = &resolved, .amount = 1, .cpu = cpu->cpu, .pid = sample->pid, .tid = sample->tid };
 	struct opd_event *event = event_by_id(pipeline, cpu, sample->id, &counted.event);
 
-	pipeline->repeat.event = NULL;
+	end_repeat(pipeline);
 	if (!event) {
 		lose_undecodable(cpu);
 		return;
@@ -138,6 +149,7 @@ static void take_sample(struct opd_pipeline *pipeline, struct opd_cpu *cpu, cons
 		return;
 	}
 	pipeline->repeat.event->received++;
+	pipeline->repeat.nr++;
 	note_late(cpu, &sample);
 }
 
@@ -218,12 +230,12 @@ void opd_drain_ring(struct opd_pipeline *pipeline, struct opd_cpu *cpu, struct o
 	uint64_t nr_bytes = op_ring_begin(ring), nr_records = 0;
 
 	cpu->reading = ring;
-	pipeline->repeat.event = NULL;
 	while ((header = op_ring_next(ring))) {
 		nr_records++;
 		if (op_likely(header->type < op_array_size(handlers) && handlers[header->type]))
 			handlers[header->type](pipeline, cpu, header);
 	}
+	end_repeat(pipeline);
 	opd_count_flush(&pipeline->count);
 	op_ring_end(ring);
 	if (nr_bytes)

@@ -18,6 +18,7 @@
 struct opd_repeat {
 	struct op_sample sample;
 	struct opd_event *event; /* NULL: the next one has to be resolved */
+	uint32_t nr;             /* of those, that resolving was not told of yet */
 };
 
 struct opd_pipeline {

@@ -98,6 +98,11 @@ static bool holds(const struct opd_resolver *resolver, const struct opd_found *f
 	       found->changes == opd_process_changes(&resolver->processes, sample->pid);
 }
 
+static void note_given(struct opd_found *found, uint32_t nr)
+{
+	found->nr_given = (uint16_t)op_min_u64((uint64_t)found->nr_given + nr, UINT16_MAX);
+}
+
 static void give(struct opd_found *found, const struct op_sample *sample, struct opd_resolved *ret_resolved)
 {
 	found->nr_given += found->nr_given != UINT16_MAX;
@@ -464,6 +469,14 @@ int opd_resolve(struct opd_resolver *resolver, const struct op_sample *sample, s
 		return look_up(resolver, sample, ret_resolved);
 	give(found, sample, ret_resolved);
 	return 0;
+}
+
+void opd_resolve_repeated(struct opd_resolver *resolver, const struct op_sample *sample, uint32_t nr)
+{
+	struct opd_found *found = place_of(resolver, sample);
+
+	if (holds(resolver, found, sample))
+		note_given(found, nr);
 }
 
 int opd_resolve_caller(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *ret_resolved)

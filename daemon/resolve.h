@@ -113,9 +113,12 @@ void opd_resolve_check(struct opd_resolver *resolver) OP_NONNULL;
 int opd_resolve(struct opd_resolver *resolver, const struct op_sample *sample,
 		struct opd_resolved *ret_resolved) OP_NONNULL OP_MUST_CHECK;
 
+/* The answer to this sample, the last that was asked for, was given so many times more without asking. */
+void opd_resolve_repeated(struct opd_resolver *resolver, const struct op_sample *sample, uint32_t nr) OP_NONNULL;
+
 /*
- * The same for an address that a sample's call chain leads to, given as a sample of its own. Chains through code without frame pointers lead anywhere, so nothing is
- * read again for an address where nothing is mapped.
+ * The same as opd_resolve for an address that a sample's call chain leads to, given as a sample of its own. Chains through code without frame pointers
+ * lead anywhere, so nothing is read again for an address where nothing is mapped.
  */
 int opd_resolve_caller(struct opd_resolver *resolver, const struct op_sample *sample,
 		       struct opd_resolved *ret_resolved) OP_NONNULL OP_MUST_CHECK;
