@@ -17,6 +17,8 @@
 #define IMAGES_MIN          1024u /* of a low limit not even a few long paths would fit */
 #define CHECK_INTERVAL_NS   (200u * OP_NS_PER_MS)
 #define CHECK_PAGE_BYTES    4096u
+#define CHECKS_MAX          4                   /* answers at a time */
+#define CHECKS_NS           (2u * OP_NS_PER_MS) /* and none is begun after this time */
 
 static uint64_t label_cookie(struct op_dcookie_table *table, const char *label)
 {
@@ -116,12 +118,21 @@ static void give(struct opd_found *found, const struct op_sample *sample, struct
 	};
 }
 
+/* Pids that share a number of changes disturb each other all the time in a storm: what was given until then counts on. */
+static uint16_t nr_given_there(const struct opd_found *found, const struct op_sample *sample, uint64_t start)
+{
+	return found->pid == sample->pid && found->mode == sample->mode && found->start == start ? found->nr_given : 0;
+}
+
 /* Keeps what was resolved, for the addresses from start to end. */
 static void keep(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *resolved, uint64_t start,
 		 uint64_t end, uint64_t from_ns)
 {
+	struct opd_found *found = place_of(resolver, sample);
+	uint16_t nr_given = nr_given_there(found, sample, start);
+
 	resolved->lasts = from_ns <= sample->time_ns;
-	*place_of(resolver, sample) = (struct opd_found){
+	*found = (struct opd_found){
 		.start = start,
 		.end = end,
 		.from_ns = from_ns,
@@ -131,10 +142,11 @@ static void keep(struct opd_resolver *resolver, const struct op_sample *sample, 
 		.pid = sample->pid,
 		.changes = opd_process_changes(&resolver->processes, sample->pid),
 		.page = (uint32_t)((sample->ip - start) / CHECK_PAGE_BYTES),
-		.nr_given = 1,
+		.nr_given = nr_given,
 		.mode = (uint8_t)sample->mode,
 		.is_region = resolved->is_region,
 	};
+	note_given(found, 1);
 }
 
 /* ---- looking up ---- */
@@ -261,27 +273,38 @@ static bool is_still_there(const struct opd_resolver *resolver, const struct opd
 	return !opd_proc_has_other(found->pid, address, by_name ? 0 : id->inode, by_name ? id->name.name : NULL, address + found->first);
 }
 
+/* False when there is nothing to compare, or no time for it. */
+static bool compare_most_given(struct opd_resolver *resolver)
+{
+	struct opd_found *found = most_given(resolver);
+	const struct opd_process *process;
+	uint64_t begin_ns;
+
+	if (!found || !may_reread(resolver, &begin_ns))
+		return false;
+	found->nr_given = 0;
+	process = opd_process_find(&resolver->processes, found->pid);
+	if (!process || process->exit_ns != UINT64_MAX || is_still_there(resolver, found)) {
+		spend(resolver, begin_ns);
+		return true;
+	}
+	if (opd_proc_scan_again(&resolver->processes, resolver->table, found->pid, resolver->now_ns, resolver->now_ns) == -ENOMEM)
+		resolver->reread_allowed_ns = 0;
+	account_reread(resolver, begin_ns);
+	return true;
+}
+
 void opd_resolve_check(struct opd_resolver *resolver)
 {
-	const struct opd_process *process;
-	struct opd_found *found;
 	uint64_t begin_ns;
 
 	if (resolver->is_foreign || resolver->now_ns < resolver->next_check_ns)
 		return;
 	resolver->next_check_ns = resolver->now_ns + CHECK_INTERVAL_NS;
-	found = most_given(resolver);
-	process = found ? opd_process_find(&resolver->processes, found->pid) : NULL;
-	if (!process || !may_reread(resolver, &begin_ns))
-		return;
-	found->nr_given = 0;
-	if (process->exit_ns != UINT64_MAX || is_still_there(resolver, found)) {
-		spend(resolver, begin_ns);
-		return;
-	}
-	if (opd_proc_scan_again(&resolver->processes, resolver->table, found->pid, resolver->now_ns, resolver->now_ns) == -ENOMEM)
-		resolver->reread_allowed_ns = 0;
-	account_reread(resolver, begin_ns);
+	begin_ns = op_now_ns();
+	for (size_t i = 0; i < CHECKS_MAX && op_now_ns() - begin_ns < CHECKS_NS; i++)
+		if (!compare_most_given(resolver))
+			return;
 }
 
 /* The file mapping that memory was put over, by its first or its last address; NULL when there was none. */

@@ -104,8 +104,8 @@ bool opd_resolve_text_copy(struct opd_resolver *resolver, const struct opd_proce
 			   const struct opd_mapped *mapped) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * The kernel does not report mremap. What was answered most often since it was last looked at is compared with /proc; where the process has something
- * else there its mappings are read again, and hold from now on. To be called at each visit, when the side band is read.
+ * The kernel does not report mremap. The few answers that were given most often since they were last looked at are compared with /proc; where a process has
+ * something else there its mappings are read again, and hold from now on. To be called at each visit, when the side band is read.
  */
 void opd_resolve_check(struct opd_resolver *resolver) OP_NONNULL;
 

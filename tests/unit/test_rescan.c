@@ -270,6 +270,59 @@ static void what_lies_over_other_code_is_seen(void **state OP_UNUSED)
 	munmap(rare, 4096);
 }
 
+/* Two pages so far apart that the answers of both are kept. */
+static void map_busy_and_less_busy(void *memory[2])
+{
+	char *room = mmap(NULL, 1u << 20, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_ptr_not_equal(room, MAP_FAILED);
+	memory[0] = map_new_file("opd-busy", room);
+	memory[1] = map_new_file("opd-first", room + (1u << 19));
+}
+
+/* One look after the other would leave what is sampled less to a later check. */
+static void a_check_looks_at_more_than_one(void **state OP_UNUSED)
+{
+	void *memory[2];
+	uint64_t busy, less_busy;
+
+	map_busy_and_less_busy(memory);
+	busy = (uint64_t)(uintptr_t)memory[0];
+	less_busy = (uint64_t)(uintptr_t)memory[1];
+	assert_int_equal(opd_proc_scan_pid(&resolver.processes, table, (uint32_t)getpid(), resolver.now_ns), 0);
+	for (int i = 0; i < 10; i++)
+		assert_non_null(strstr(sampled_name(busy), "opd-busy"));
+	for (int i = 0; i < 5; i++)
+		assert_non_null(strstr(sampled_name(less_busy), "opd-first"));
+	map_new_file("opd-second", memory[1]);
+	resolver.now_ns = op_now_ns();
+	opd_resolve_check(&resolver);
+	assert_non_null(strstr(sampled_name(busy), "opd-busy"));
+	assert_non_null(strstr(sampled_name(less_busy), "opd-second"));
+	munmap(memory[0], 1u << 20);
+}
+
+/* Pids that are as far apart as there are numbers of changes share one. */
+static void what_was_given_before_a_change_counts(void **state OP_UNUSED)
+{
+	uint32_t pid = (uint32_t)getpid(), other = pid + (NO_PID / OPD_CHANGE_SLOTS + 1) * OPD_CHANGE_SLOTS;
+	const struct opd_found *found = NULL;
+	void *memory[2];
+
+	map_busy_and_less_busy(memory);
+	assert_int_equal(opd_proc_scan_pid(&resolver.processes, table, pid, resolver.now_ns), 0);
+	for (int i = 0; i < 5; i++) {
+		assert_non_null(strstr(sampled_name((uint64_t)(uintptr_t)memory[0]), "opd-busy"));
+		assert_int_equal(opd_process_fork(&resolver.processes, pid, other, resolver.now_ns), 0);
+	}
+	for (size_t i = 0; i < OPD_FOUND_SLOTS; i++)
+		if (resolver.found[i].nr_given)
+			found = &resolver.found[i];
+	assert_non_null(found);
+	assert_int_equal(found->nr_given, 5);
+	munmap(memory[0], 1u << 20);
+}
+
 static void what_is_not_mapped_is_nothing_else(void **state OP_UNUSED)
 {
 	uint64_t at = (uint64_t)(uintptr_t)map_new_file("opd-first", NULL);
@@ -297,6 +350,8 @@ int main(void)
 		T(a_sample_after_the_end_is_nobodys),
 		T(lists_once_a_second),
 		T(what_lies_over_other_code_is_seen),
+		T(a_check_looks_at_more_than_one),
+		T(what_was_given_before_a_change_counts),
 		T(what_is_not_mapped_is_nothing_else),
 	};
 
