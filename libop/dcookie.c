@@ -223,6 +223,21 @@ void op_dcookie_remove_entry(struct op_dcookie_table *table, struct op_dcookie_e
 	free_entry(entry);
 }
 
+bool op_dcookie_drop_alias(struct op_dcookie_table *table, const struct op_image_id *id)
+{
+	struct op_dcookie_identity *identity = find(table, id, hash_id(table, id)), **link;
+
+	if (!identity || !identity->next)
+		return false;
+	for (link = &identity->entry->identities; *link != identity; link = &(*link)->next)
+		;
+	*link = identity->next;
+	op_htable_remove(&table->identities, &identity->link);
+	add_bytes(table, identity->entry, -(sizeof(*identity) + strlen(identity->id.name.name) + 1));
+	free(identity);
+	return true;
+}
+
 uint64_t op_dcookie_find(const struct op_dcookie_table *table, const struct op_image_id *id)
 {
 	const struct op_dcookie_identity *identity = find(table, id, hash_id(table, id));

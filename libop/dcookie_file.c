@@ -424,7 +424,8 @@ static const char *split(char *line, char *columns[NR_COLUMNS])
 
 /*
  * A file is known by what was seen of its inode and, if it has one, by its build-id; the kernel and its modules by that alone. An identity that
- * another row has is left to it: that row was written earlier and is the same image.
+ * another row has is left to it: that row was written earlier and is the same image. But what makes a row goes before an alias, which here
+ * is not all that it was: of what was seen in a container the file tells the path and the build-id, as of what was named on the host.
  */
 static struct op_dcookie_entry *add_by_identities(struct op_dcookie_table *table, const struct op_dcookie_row *row)
 {
@@ -441,6 +442,8 @@ static struct op_dcookie_entry *add_by_identities(struct op_dcookie_table *table
 	if (row->id.is_kernel && row->id.build_id_bytes)
 		seen.mtime_ns = 0;
 	entry = op_dcookie_add_entry(table, &seen, row->cookie);
+	if (!entry && op_dcookie_drop_alias(table, &seen))
+		entry = op_dcookie_add_entry(table, &seen, row->cookie);
 	if (entry && is_file && was_seen && said.build_id_bytes && op_dcookie_alias(table, &said, row->cookie) == -ENOMEM) {
 		op_dcookie_remove_entry(table, entry);
 		return NULL;

@@ -6,7 +6,10 @@
 #include "libop/dcookie.h"
 #include "libop/htable.h"
 
-/* An identity and the row that it leads to; a row has at least one, the first of them made it. Its name stands behind it. */
+/*
+ * An identity and the row that it leads to. A row has at least one: the last of the list made it, those before are its aliases. The name stands
+ * behind it.
+ */
 struct op_dcookie_identity {
 	struct op_hlink link;
 	struct op_image_id id;
@@ -51,6 +54,9 @@ struct op_dcookie_entry *op_dcookie_entry_of(const struct op_dcookie_table *tabl
 
 /* A row with a number of its own choice that is not in use, known by this identity. NULL without memory or when the identity is known. */
 struct op_dcookie_entry *op_dcookie_add_entry(struct op_dcookie_table *table, const struct op_image_id *id, uint64_t cookie) OP_NONNULL OP_MUST_CHECK;
+
+/* Forgets that an identity is an alias. False when it is none: unknown, or what made a row. */
+bool op_dcookie_drop_alias(struct op_dcookie_table *table, const struct op_image_id *id) OP_NONNULL OP_MUST_CHECK;
 
 /* Forgets a row and its identities. */
 void op_dcookie_remove_entry(struct op_dcookie_table *table, struct op_dcookie_entry *entry) OP_NONNULL;

@@ -169,6 +169,32 @@ static void the_last_line_of_a_cookie_holds(void **state OP_UNUSED)
 	op_dcookie_table_free(table);
 }
 
+/* Two files of one path and build-id, of a container and of the host: the second was gone before it could be looked at. */
+static void an_image_is_more_than_another_one_s_alias(void **state OP_UNUSED)
+{
+	struct op_image_id seen = { .name = { .name = "/lib/x" }, .device = makedev(8, 1), .inode = 5, .mtime_ns = 7, .bytes = 9 };
+	struct op_image_id said = { .name = seen.name, .build_id = { 0xab, 0xcd }, .build_id_bytes = 2 }, inside = said;
+	struct op_dcookie_table *table = op_dcookie_table_new(), *again;
+	struct op_dcookie_reading reading;
+	uint64_t first = op_dcookie_get(table, &seen), second;
+
+	inside.device = UINT64_MAX;
+	assert_int_equal(op_dcookie_set_build_id(table, first, said.build_id, said.build_id_bytes), 0);
+	assert_int_equal(op_dcookie_alias(table, &inside, first), 0);
+	second = op_dcookie_get(table, &said);
+	assert_int_not_equal(first, second);
+	assert_int_equal(op_dcookie_count_in(table, first, 77), 0);
+	assert_int_equal(op_dcookie_count_in(table, second, 77), 0);
+	write_table(table);
+	assert_int_equal(read_table(&again, &reading), 0);
+	assert_int_equal(reading.nr_bad, 0);
+	assert_int_equal(op_dcookie_find(again, &seen), first);
+	assert_int_equal(op_dcookie_find(again, &said), second);
+	assert_string_equal(op_dcookie_row(again, second)->name, op_dcookie_row(table, second)->name);
+	op_dcookie_table_free(table);
+	op_dcookie_table_free(again);
+}
+
 static void a_torn_line_is_passed_over_but_not_its_number(void **state OP_UNUSED)
 {
 	static const char text[] = HEAD ROW("7", "/bin/a", "1") "next\t90\n" ROW("80", "/bin/b", "2");
@@ -286,7 +312,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, make_dir, remove_dir)
 	const struct CMUnitTest tests[] = {
 		T(names_may_hold_anything), T(every_kind_and_column_comes_back), T(the_last_line_of_a_cookie_holds),
-		T(a_torn_line_is_passed_over_but_not_its_number), T(bad_lines_have_their_number), T(what_is_no_table_is_refused),
+		T(an_image_is_more_than_another_one_s_alias), T(a_torn_line_is_passed_over_but_not_its_number), T(bad_lines_have_their_number), T(what_is_no_table_is_refused),
 		T(later_columns_and_remarks_do_no_harm),
 	};
 
