@@ -8,7 +8,7 @@
 #include "libop/file.h"
 #include "libop/sys.h"
 
-#define MAGIC	    "opd-seal"
+#define MAGIC       "opd-seal"
 #define BLOCK_WORDS 8192
 
 struct seal {
