@@ -225,6 +225,16 @@ static int enable_cpu(const struct opd_capture *capture, const struct opd_cpu *c
 	return err;
 }
 
+/* Whether it was the CPU that was not there, and not a counter of it. What went and came back meanwhile has left its first events dead. */
+static bool is_away(struct opd_capture *capture, const struct opd_cpu *cpu)
+{
+	int fd = open_tracking(capture, (int)cpu->cpu, capture->sideband_bytes / 4);
+
+	if (fd >= 0)
+		close(fd);
+	return fd == -ENODEV || opd_cpu_stay(cpu->cpu) != cpu->stay;
+}
+
 int opd_capture_cpu_open(struct opd_capture *capture, struct opd_cpu *cpu, char **ret_why)
 {
 	char *why = NULL;
@@ -237,6 +247,10 @@ int opd_capture_cpu_open(struct opd_capture *capture, struct opd_cpu *cpu, char 
 		err = enable_cpu(capture, cpu, true);
 	if (err) {
 		close_descriptors(cpu, capture->nr_events);
+		if (err == -ENODEV && is_away(capture, cpu)) {
+			free(why);
+			return 0;
+		}
 		if (!why)
 			explain(&why, "cannot start capturing on CPU %u: %s", cpu->cpu, strerror(-err));
 		*ret_why = why;

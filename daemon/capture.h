@@ -74,16 +74,17 @@ struct opd_capture {
 };
 
 /*
- * Opens everything, disabled but for the tracking events. 0; -errno and *ret_why, one line that names what failed and the
- * remedy, to be freed by the caller; then nothing is left open. `events` must outlive the capture.
+ * Opens everything, disabled but for the tracking events. A CPU that goes offline meanwhile is one that is offline. 0; -errno
+ * and *ret_why, one line that names what failed and the remedy, to be freed by the caller; then nothing is left open. `events`
+ * must outlive the capture.
  */
 int opd_capture_open(struct opd_capture *capture, const struct op_config *config, const struct op_event *events, size_t nr_events,
 		     bool with_cgroup, uint32_t callgraph, char **ret_why) OP_NONNULL OP_MUST_CHECK;
 
 /*
  * A CPU that came: opened, and sampling when the others do. One that went: its rings must have been read; the counts of its
- * events are kept and everything is closed. opd_capture_cpu_open: 0, or -errno and *ret_why as above, and the CPU stays
- * offline.
+ * events are kept and everything is closed. opd_capture_cpu_open: 0, also when the CPU went meanwhile, and then it is not
+ * online; or -errno and *ret_why as above, and the CPU stays offline.
  */
 int opd_capture_cpu_open(struct opd_capture *capture, struct opd_cpu *cpu, char **ret_why) OP_NONNULL OP_MUST_CHECK;
 void opd_capture_cpu_close(struct opd_capture *capture, struct opd_cpu *cpu) OP_NONNULL;

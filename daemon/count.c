@@ -469,12 +469,8 @@ static void book(struct opd_count *count, const struct opd_waiting *waiting)
 /* Nobody waits here for the disk. */
 static void hand_over(struct opd_count *count, const struct batch *batch)
 {
-	for (size_t i = 0; i < batch->nr; i++) {
-		struct op_odb_pending *pending = op_odb_take_pending(batch->additions[i].odb);
-
-		if (pending)
-			opd_settler_add(count->settler, pending);
-	}
+	for (size_t i = 0; i < batch->nr; i++)
+		opd_count_settle(count, op_odb_take_pending(batch->additions[i].odb));
 }
 
 void opd_files_mend(struct opd_count *count)

@@ -164,6 +164,9 @@ void opd_count_mark_changed(struct opd_count *count) OP_NONNULL;
  */
 int opd_count_renew(struct opd_count *count) OP_NONNULL OP_MUST_CHECK;
 
+/* Hands what is pending of a file, NULL for nothing, to the settler; without one it waits for the next start. Does not wait. */
+void opd_count_settle(const struct opd_count *count, struct op_odb_pending *pending) OP_NONNULL_ARGS(1);
+
 /*
  * Calls `visit` with image and path, below the session directory, of every file that was opened; of a callgraph file for each of its two images, when they are
  * anonymous, with the path that a sample file of it would have.

@@ -112,11 +112,23 @@ static int add_path(const char *path, unsigned char type, void *arg)
 	return paths[renewal->nr_paths++] ? 0 : -ENOMEM;
 }
 
+void opd_count_settle(const struct opd_count *count, struct op_odb_pending *pending)
+{
+	if (pending && count->settler)
+		opd_settler_add(count->settler, pending);
+	else
+		op_odb_pending_free(pending);
+}
+
 /* One that cannot be read has no symbols any more, whatever is done; the samples are there without it. */
 static int renew_object(const struct opd_count *count, const char *path)
 {
-	int err = op_file_renew_below(count->session_fd, path, OP_SESSION_TMP_OBJECT);
+	struct op_odb_pending *pending = NULL;
+	int err = op_file_copy_below(count->session_fd, path, OP_SESSION_TMP_SAMPLE);
 
+	if (!err)
+		err = op_odb_publish_sealed(count->session_fd, OP_SESSION_TMP_SAMPLE, path, &pending);
+	opd_count_settle(count, pending);
 	if (err == -EBADMSG)
 		opd_log(SD_WARNING, "%s cannot be read: the functions of that JIT code have lost their names", path);
 	return err == -EBADMSG || err == -ENOENT ? 0 : err;
@@ -126,18 +138,13 @@ static int renew_object(const struct opd_count *count, const char *path)
 static int renew_sample_file(const struct opd_count *count, const char *path)
 {
 	static const struct op_odb_header none = { 0 };
-	struct op_odb_pending *pending;
 	struct op_odb *odb;
 	int err = op_odb_open(count->session_fd, path, OP_SESSION_TMP_SAMPLE, &none, &odb);
 
 	if (err)
 		return err == -EBADMSG ? 0 : err;
 	err = op_odb_renew(odb);
-	pending = op_odb_take_pending(odb);
-	if (pending && count->settler)
-		opd_settler_add(count->settler, pending);
-	else
-		op_odb_pending_free(pending);
+	opd_count_settle(count, op_odb_take_pending(odb));
 	op_odb_close(odb);
 	return err;
 }

@@ -8,6 +8,7 @@
 #include "daemon/elf_host.h"
 #include "daemon/jit_lines.h"
 #include "libop/file.h"
+#include "libop/seal.h"
 #include "libop/sys.h"
 
 #define COPY_BYTES      65536u
@@ -212,21 +213,23 @@ static int build(struct builder *builder)
 }
 
 int opd_jit_object_write(int dir_fd, const char *path, const char *tmp_path, const struct opd_jit_map *map,
-			 const struct opd_jitdump *dump)
+			 const struct opd_jitdump *dump, struct op_odb_pending **ret_pending)
 {
 	struct builder builder = { .map = map, .dump = dump, .fd = -1 };
 	int err = build(&builder);
 
 	if (!err) {
-		builder.fd = op_file_open_below(dir_fd, tmp_path, O_WRONLY | O_CREAT | O_TRUNC, FILE_MODE);
+		builder.fd = op_file_open_below(dir_fd, tmp_path, O_RDWR | O_CREAT | O_TRUNC, FILE_MODE);
 		err = builder.fd < 0 ? builder.fd : write_sections(&builder);
 	}
+	if (!err)
+		err = op_seal_append(builder.fd);
 	if (builder.fd >= 0)
 		close(builder.fd);
-	if (!err)
-		err = op_file_rename_below(dir_fd, tmp_path, path);
 	if (err)
 		op_file_unlink_below(dir_fd, tmp_path);
+	else
+		err = op_odb_publish_sealed(dir_fd, tmp_path, path, ret_pending);
 	opd_jit_lines_free(&builder.lines);
 	op_text_free(&builder.symbols);
 	op_text_free(&builder.strings);

@@ -7,6 +7,8 @@
  *   .symtab      one function symbol each, at its synthetic address
  *   .debug_line  source lines, where a jitdump had them, with the .debug_info and .debug_abbrev that lead to them
  *
+ * and a seal behind the table of sections.
+ *
  * Sync thread only.
  */
 #ifndef OPD_JIT_OBJECT_H
@@ -15,12 +17,13 @@
 #include "daemon/jit_map.h"
 #include "daemon/jitdump.h"
 #include "libop/compiler.h"
+#include "libop/odb.h"
 
 /*
- * Writes the object to `path` below dir_fd: to a temporary file, tmp_path below dir_fd on the same file system, and then renamed.
- * It is in the page cache, not necessarily on the disk. 0 or -errno, and then `path` is as it was.
+ * Writes the object to `path` below dir_fd: to a temporary file, tmp_path below dir_fd on the same file system, sealed (libop/seal.h) and then renamed.
+ * It is in the page cache, not necessarily on the disk; *ret_pending is as op_odb_publish_sealed gives it. 0 or -errno, and then `path` is as it was.
  */
 int opd_jit_object_write(int dir_fd, const char *path, const char *tmp_path, const struct opd_jit_map *map,
-			 const struct opd_jitdump *dump) OP_NONNULL OP_MUST_CHECK;
+			 const struct opd_jitdump *dump, struct op_odb_pending **ret_pending) OP_NONNULL OP_MUST_CHECK;
 
 #endif

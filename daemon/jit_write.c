@@ -97,33 +97,35 @@ static void note_changed(struct opd_jit *jit, char *path)
 }
 
 /* Takes over the path. */
-static void write_target(struct opd_jit *jit, int session_fd, const struct target *target, bool is_old)
+static void write_target(struct opd_jit *jit, const struct opd_count *count, const struct target *target, bool is_old)
 {
 	struct opd_jit_space *space = target->space;
+	struct op_odb_pending *pending;
 	int err;
 
-	if (!is_old && !faccessat(session_fd, target->path, F_OK, AT_SYMLINK_NOFOLLOW)) {
+	if (!is_old && !faccessat(count->session_fd, target->path, F_OK, AT_SYMLINK_NOFOLLOW)) {
 		free(target->path);
 		return;
 	}
-	err = opd_jit_object_write(session_fd, target->path, OP_SESSION_TMP_OBJECT, &space->map, &space->dump);
+	err = opd_jit_object_write(count->session_fd, target->path, OP_SESSION_TMP_SAMPLE, &space->map, &space->dump, &pending);
 	if (err) {
 		jit->counters[OP_JIT_failed_objects]++;
 		space->nr_written = UINT32_MAX;
 		free(target->path);
 		return;
 	}
+	opd_count_settle(count, pending);
 	jit->counters[OP_JIT_objects]++;
 	note_changed(jit, target->path);
 }
 
-static void write_targets(struct opd_jit *jit, int session_fd, struct targets *targets)
+static void write_targets(struct opd_jit *jit, const struct opd_count *count, struct targets *targets)
 {
 	/* A space may have several; what fails in one is done again in all. */
 	for (size_t i = 0; i < targets->nr_targets; i++) {
 		bool is_old = !opd_jit_space_is_written(targets->targets[i].space);
 
-		write_target(jit, session_fd, &targets->targets[i], is_old);
+		write_target(jit, count, &targets->targets[i], is_old);
 	}
 	for (size_t i = 0; i < targets->nr_targets; i++) {
 		struct opd_jit_space *space = targets->targets[i].space;
@@ -164,7 +166,7 @@ void opd_jit_write(struct opd_jit *jit, struct opd_count *count, uint64_t now_ns
 	if (!jit->spaces || (!at_once && now_ns < jit->next_write_ns))
 		return;
 	opd_count_visit_files(count, note_target, &targets);
-	write_targets(jit, count->session_fd, &targets);
+	write_targets(jit, count, &targets);
 	let_go(jit, &targets);
 	free(targets.targets);
 	jit->next_write_ns = now_ns + op_max_u64(WRITE_INTERVAL_NS, WRITE_COST_FACTOR * (op_now_ns() - begin_ns));

@@ -39,6 +39,8 @@ static void welcome(struct opd_sync *sync, size_t index)
 	char *why = NULL;
 	int err = opd_capture_cpu_open(&sync->pipeline->capture, cpu, &why);
 
+	if (!err && !cpu->online)
+		return; /* it went again */
 	if (!err)
 		err = opd_sync_watch_cpu(sync, index);
 	if (!err)
@@ -56,7 +58,7 @@ static bool has_been_away(const struct opd_cpu *cpu)
 {
 	uint64_t stay = opd_cpu_stay(cpu->cpu);
 
-	return stay && cpu->stay && stay != cpu->stay;
+	return stay && stay != cpu->stay;
 }
 
 static void check_hotplug(struct opd_sync *sync)

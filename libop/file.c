@@ -385,7 +385,7 @@ static int copy_all(int from_fd, int to_fd)
 	return err;
 }
 
-static int copy_below(int dir_fd, int from_fd, const char *tmp_path)
+static int copy_to(int dir_fd, int from_fd, const char *tmp_path)
 {
 	struct stat st;
 	int fd, err = op_sys_fstat(from_fd, &st);
@@ -402,16 +402,14 @@ static int copy_below(int dir_fd, int from_fd, const char *tmp_path)
 	return err;
 }
 
-int op_file_renew_below(int dir_fd, const char *path, const char *tmp_path)
+int op_file_copy_below(int dir_fd, const char *path, const char *tmp_path)
 {
 	int fd = op_file_open_below(dir_fd, path, O_RDONLY, 0), err;
 
 	if (fd < 0)
 		return fd;
-	err = copy_below(dir_fd, fd, tmp_path);
+	err = copy_to(dir_fd, fd, tmp_path);
 	close(fd);
-	if (!err)
-		err = op_file_rename_below(dir_fd, tmp_path, path);
 	if (err)
 		op_file_unlink_below(dir_fd, tmp_path);
 	return err;

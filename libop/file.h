@@ -60,10 +60,10 @@ int op_file_rename_below(int dir_fd, const char *path, const char *new_path) OP_
 int op_file_publish_below(int dir_fd, const char *path, const char *new_path, uint64_t *ret_dir_bytes) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * A new file with the same bytes takes the place of one below dir_fd, as above; tmp_path is on the same file system. All of it is to be written to the disk, whatever became of
- * the one before. 0; -EBADMSG: it is no regular file, or cannot be read; another -errno. After an error it is as it was.
+ * Makes tmp_path with the same bytes as a file below dir_fd, as above. All of it is to be written to the disk, whatever became of the other one. 0; -EBADMSG: that is no regular
+ * file, or cannot be read; another -errno. After an error there is no tmp_path.
  */
-int op_file_renew_below(int dir_fd, const char *path, const char *tmp_path) OP_NONNULL OP_MUST_CHECK;
+int op_file_copy_below(int dir_fd, const char *path, const char *tmp_path) OP_NONNULL OP_MUST_CHECK;
 
 /* Removes a file below dir_fd, as above, or with AT_REMOVEDIR an empty directory. 0 or -errno. */
 int op_file_remove_below(int dir_fd, const char *path, int flags) OP_NONNULL OP_MUST_CHECK;

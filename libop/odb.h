@@ -155,6 +155,12 @@ void op_odb_promise(struct op_odb *odb) OP_NONNULL;
 /* A file that took the place of another and is not on the disk; the other one is kept below tmp_path until it is. */
 struct op_odb_pending;
 
+/*
+ * tmp_path takes the place of `path` below dir_fd: a sealed file (seal.h), which lies beside sample files as the symbols of JIT code do. *ret_pending: NULL where there was none, which
+ * nobody has a promise of; else what op_odb_settle takes, as of a sample file. 0, or -errno, tmp_path is gone and `path` is as it was.
+ */
+int op_odb_publish_sealed(int dir_fd, const char *tmp_path, const char *path, struct op_odb_pending **ret_pending) OP_NONNULL OP_MUST_CHECK;
+
 /* What is pending of this file since the last call: a list by op_odb_pending_next, NULL for none. Each goes to op_odb_settle. */
 struct op_odb_pending *op_odb_take_pending(struct op_odb *odb) OP_NONNULL OP_MUST_CHECK;
 
@@ -229,7 +235,7 @@ struct op_odb_recovery {
 };
 
 /*
- * Ends what op_odb_replace left pending under tmp_path: a new file that has all that the one before it had is written to the disk, else the one
+ * Ends what op_odb_replace left pending under tmp_path: a new file that has all that the one before it had, or whose seal is whole, is written to the disk, else the one
  * before takes its place again. Removes what was in the making. `moves` may be NULL. 0, or the first -errno, after the rest was done.
  */
 int op_odb_recover(int dir_fd, const char *tmp_path, const struct op_odb_moves *moves, struct op_odb_recovery *ret_recovery)

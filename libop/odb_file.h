@@ -8,7 +8,7 @@
  *   tmp/sample.old-INODE   what was there before, a hard link
  *   tmp/sample.for-INODE   a symbolic link whose text is the path; INODE, in hexadecimal, is that of the new file
  *
- * A file may grow again meanwhile; then there are several of these pairs. op_odb_settle writes the new one to the disk and removes the two; op_odb_recover decides, after an unclean stop, which one stays.
+ * A sealed file, as the symbols of JIT code are, is replaced in the same way. A file may grow again meanwhile; then there are several of these pairs. op_odb_settle writes the new one to the disk and removes the two; op_odb_recover decides, after an unclean stop, which one stays.
  */
 #ifndef OP_ODB_FILE_H
 #define OP_ODB_FILE_H

@@ -8,6 +8,8 @@
 
 #include "libop/file.h"
 #include "libop/odb_file.h"
+#include "libop/seal.h"
+#include "libop/session.h"
 #include "libop/sys.h"
 
 #define LINK_BYTES 128
@@ -161,6 +163,31 @@ int op_odb_replace(int dir_fd, const char *tmp_path, const char *path, uint64_t 
 	return 0;
 }
 
+static uint64_t inode_at(int dir_fd, const char *path)
+{
+	struct stat st;
+	int fd = op_odb_open_regular(dir_fd, path, O_RDONLY, &st);
+
+	if (fd < 0)
+		return 0;
+	close(fd);
+	return st.st_ino;
+}
+
+int op_odb_publish_sealed(int dir_fd, const char *tmp_path, const char *path, struct op_odb_pending **ret_pending)
+{
+	int err;
+
+	if (inode_at(dir_fd, path))
+		return op_odb_replace(dir_fd, tmp_path, path, inode_at(dir_fd, tmp_path), ret_pending);
+	err = op_file_rename_below(dir_fd, tmp_path, path);
+	if (err)
+		op_file_unlink_below(dir_fd, tmp_path);
+	else
+		*ret_pending = NULL;
+	return err;
+}
+
 /* ---- onto the disk ---- */
 
 /* Whatever is there now: it has all that was there before. *ret_fd -1: somebody removed it. */
@@ -233,17 +260,6 @@ int op_odb_pending_open(struct op_odb_pending *pending, int top_fd, const char *
 uint64_t *op_odb_pending_number(struct op_odb_pending *pending)
 {
 	return &pending->number;
-}
-
-static uint64_t inode_at(int dir_fd, const char *path)
-{
-	struct stat st;
-	int fd = op_odb_open_regular(dir_fd, path, O_RDONLY, &st);
-
-	if (fd < 0)
-		return 0;
-	close(fd);
-	return st.st_ino;
 }
 
 static void free_pending(struct op_odb_pending *pending)
@@ -406,6 +422,41 @@ static int choose(int dir_fd, const struct places *places, struct entry *oldest,
 	return err;
 }
 
+static int check_seal(int dir_fd, const char *path, bool *ret_whole)
+{
+	struct stat st;
+	int fd = op_odb_open_regular(dir_fd, path, O_RDONLY, &st), err = fd;
+
+	if (fd >= 0) {
+		err = op_seal_check(fd);
+		close(fd);
+	}
+	if (err && err != -EBADMSG && err != -ENOENT)
+		return err;
+	*ret_whole = !err;
+	return 0;
+}
+
+/* The newest that is whole. None: that of an opd that had no seals may stay. */
+static int choose_sealed(int dir_fd, const struct places *places, struct entry *oldest, struct entry **ret_best)
+{
+	struct entry *best = NULL;
+	char name[LINK_BYTES];
+	bool whole = false;
+	int err = 0;
+
+	for (struct entry *entry = oldest; entry && !err; entry = entry->newer) {
+		err = check_seal(places->tmp_parent, link_name(places, OP_ODB_OLD, entry->inode, name), &whole);
+		if (!err && whole)
+			best = entry;
+	}
+	if (!err)
+		err = check_seal(dir_fd, oldest->path, &whole);
+	if (!err)
+		*ret_best = whole ? NULL : best;
+	return err;
+}
+
 static int put_back(int dir_fd, const struct places *places, const struct entry *entry)
 {
 	const char *name;
@@ -440,7 +491,7 @@ static int recover_path(int dir_fd, const struct places *places, const struct en
 
 	if (!oldest)
 		return 0;
-	err = choose(dir_fd, places, oldest, &best);
+	err = op_session_is_jit_object(path) ? choose_sealed(dir_fd, places, oldest, &best) : choose(dir_fd, places, oldest, &best);
 	if (!err && best) {
 		err = put_back(dir_fd, places, best);
 		recovery->nr_put_back += !err;

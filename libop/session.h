@@ -23,8 +23,7 @@
 #define OP_SESSION_CURRENT "samples/current"
 #define OP_SESSION_TMP "tmp"
 #define OP_SESSION_CLOSED_COOKIES OP_SESSION_TMP "/dcookies-closed" /* and a number: the table of a session that is being closed, in the making */
-#define OP_SESSION_TMP_SAMPLE OP_SESSION_TMP "/sample" /* a sample file in the making, and with suffixes what it replaces (libop/odb.h) */
-#define OP_SESSION_TMP_OBJECT OP_SESSION_TMP "/jit-object" /* symbols of JIT code in the making */
+#define OP_SESSION_TMP_SAMPLE OP_SESSION_TMP "/sample" /* a sample file, or symbols of JIT code, in the making, and with suffixes what it replaces (libop/odb.h) */
 #define OP_STATS_KERNEL_HIDDEN "kernel_hidden" /* below stats/: the addresses of kernel symbols were hidden */
 #define OP_SESSION_LOCK "lock"
 #define OP_SESSION_UNCLEAN "unclean" /* a stale lock was removed: the next daemon looks at the session all the same */

@@ -11,11 +11,13 @@ import signal
 
 import faultload
 import opdtest
+import test_jit
 from opdtest import reader, require
 from test_fault_rotate import counts, links, start_after_the_cut
 
 FAULTS = 2000
 NR_TRIES = 6
+JIT_MS = 4000  # half of it for each of two functions
 
 
 def read_what_is_whole(session):
@@ -132,6 +134,49 @@ def grow_beside_dumps(box, shim):
         require(all(any(app in path for path in grown) for app in growing.apps), "grown: %s" % grown)
 
 
+def has_symbol(session, path, name):
+    with open(os.path.join(session, path), "rb") as stream:
+        return b"\0%s\0" % name in stream.read()
+
+
+def symbols_beside_dumps(box, shim):
+    """The symbols of JIT code that a dump has promised are there, whatever the disk has of the newer ones that all readers see."""
+    app = box.copy_work("jit-cut", "jit_work")
+    child = test_jit.start(box, app, "replace", JIT_MS)
+
+    def find():
+        return [os.path.relpath(path, box.session) for path in test_jit.objects_of(box, app)]
+
+    def has_old():
+        box.opcontrol("--dump")
+        return find()
+    opdtest.wait_until(has_old, 60, "no object of JIT code")
+    before, (path,) = look(box), find()
+    require(has_symbol(box.session, path, b"jit_old") and not has_symbol(box.session, path, b"jit_new"), "the dump was too late")
+    box.opcontrol("--dump")
+    opdtest.wait_until(lambda: test_jit.has_lines(test_jit.map_path(child.pid), 2), 60, "no second function")
+    require(child.wait(60) == 0, "jit_work has failed")
+    shim.say("hold")
+    stop = box.start(os.path.join(box.bin, "opcontrol"), "--stop")  # writes the symbols, and then waits for the disk to forget that it profiles
+    opdtest.wait_until(lambda: has_symbol(box.session, path, b"jit_new"), 60, "the newer symbols wait for the disk")
+    ordered = os.path.join(os.path.dirname(box.session), "ordered-symbols")
+    box.daemon.send_signal(signal.SIGSTOP)
+    opdtest.wait_until(lambda: opdtest.is_stopped(box.daemon.pid), 10, "the daemon does not stop")
+    shim.cut_power_of_data(box.session, ordered)
+    box.daemon.send_signal(signal.SIGCONT)
+    require(not os.path.getsize(os.path.join(ordered, path)), "the disk has the newer symbols")
+    start_after_the_cut(ordered, ["current"], before[1])
+    require(has_symbol(ordered, path, b"jit_old"), "the symbols that a dump had promised are gone")
+    shim.say()
+    require(stop.wait(60) == 0, "the stop has failed")
+    box.opcontrol("--dump")
+    after = os.path.join(os.path.dirname(box.session), "synced-symbols")
+    shim.cut_power(box.session, after)
+    require(has_symbol(after, path, b"jit_new"), "the newer symbols are not on the disk")
+    opdtest.wait_until(lambda: not links(box), 60, "links of what is on the disk are left")
+    box.opcontrol("--start")
+
+
 def total_of(box, app):
     return sum(f.total for f in box.files(live=True) if f.name.app[1] == app)
 
@@ -212,6 +257,7 @@ def test(box):
     for i in range(3):
         dump_then_cut(box, shim, i)
     grow_beside_dumps(box, shim)
+    symbols_beside_dumps(box, shim)
     counts_while_the_disk_is_held(box, shim)
     dump_without_its_ledger(box, shim)
     after, found = dump_then_cut(box, shim, 3)
@@ -221,4 +267,7 @@ def test(box):
 
 
 if __name__ == "__main__":
-    opdtest.run(test)
+    try:
+        opdtest.run(test)
+    finally:
+        test_jit.clean()

@@ -9,6 +9,7 @@ so that all of them are read from the rings of a CPU that is offline. What the k
 import contextlib
 import os
 import signal
+import threading
 
 import opdtest
 from opdtest import require
@@ -17,6 +18,7 @@ ROUNDS = 3
 WAIT_SECONDS = 60
 BUSY_SECONDS = 300 # ended by the test
 MORE_SAMPLES = 200 # of the CPU after its return, at 1 kHz
+NR_STARTS = 2 # while the CPU goes and comes
 FAULTS = 20000 # before the CPU goes, and after its return
 FAULT_RING = "16M" # for those and for what a machine faults that is busy, while opd stands still
 FAULT_LOAD = "while :; do %s faults 200 > /dev/null; sleep 0.05; done"
@@ -179,7 +181,6 @@ class FaultRounds:
 
 
 def all_fault_rounds(box, cpu, path):
-    box.opcontrol("--reset")
     box.configure(RingSize=FAULT_RING)
     box.start_daemon("--event=page-faults:1", "--separate=library,kernel", start=False)
     box.start("sh", "-c", FAULT_LOAD % box.copy_work("load-app"))
@@ -191,6 +192,40 @@ def all_fault_rounds(box, cpu, path):
         switch(path, True)
     box.check_agreement()
     box.shutdown()
+
+
+@contextlib.contextmanager
+def going_and_coming(path):
+    """As fast as it can."""
+    end = threading.Event()
+
+    def go_and_come():
+        while not end.is_set():
+            try:
+                switch(path, False)
+            finally:
+                switch(path, True)
+
+    thread = threading.Thread(target=go_and_come)
+    thread.start()
+    try:
+        yield
+    finally:
+        end.set()
+        thread.join()
+
+
+def starts_meanwhile(box, cpu, path):
+    """A CPU that goes while opd opens its events is one that is offline, and is sampled when it is back."""
+    for _ in range(NR_STARTS):
+        with going_and_coming(path):
+            box.start_daemon("--event=TIMER:1000000", "--separate=library,kernel")
+        box.start(os.path.join(box.dir, "busy-app"), "busy", BUSY_SECONDS * 1000, cpu)
+        await_row(box, cpu, lambda r: r["online"] and r["received"] > MORE_SAMPLES, "no samples of CPU %d, which came and went at the start" % cpu)
+        box.opcontrol("--stop")
+        check_sums(box.check_ledger())
+        box.shutdown()
+        box.opcontrol("--reset")
 
 
 def test(box):
@@ -208,6 +243,8 @@ def test(box):
     event = status["events"][0]
     print("received %d, stored %d, lost_kernel %d" % (event["received"], event["stored"], event["lost_kernel"]))
     box.shutdown()
+    box.opcontrol("--reset")
+    starts_meanwhile(box, cpu, path)
     all_fault_rounds(box, cpu, path)
 
 

@@ -146,7 +146,7 @@ tests_unit_test_capture_loss_SOURCES = tests/unit/test_capture_loss.c tests/unit
 	tests/unit/memory_ring.h tests/unit/pipeline.h
 tests_unit_test_capture_loss_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_capture_loss_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
-tests_unit_test_capture_loss_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_perf_event_open
+tests_unit_test_capture_loss_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_perf_event_open -Wl,--wrap=opd_cpu_stay
 
 tests_unit_test_rotate_SOURCES = tests/unit/test_rotate.c tests/unit/rotation.h tests/unit/cmocka_all.h tests/unit/pipeline.h
 tests_unit_test_rotate_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * What the ledger says of an overflow: of a kernel that counts what each event lost, and of one before 6.0, which refuses
- * PERF_FORMAT_LOST and tells by records alone. Real rings; the events are those of this thread, so that the test knows each.
+ * PERF_FORMAT_LOST and tells by records alone; and a CPU that goes while it is opened. Real rings; the events are those of this
+ * thread, so that the test knows each.
  */
 #include <sys/wait.h>
 
@@ -31,11 +32,45 @@ static struct {
 	unsigned int refused;
 } box;
 
+/* A CPU that goes offline while its events are opened. */
+static struct {
+	bool goes;
+	bool without_pmu; /* only sampling events are refused */
+	bool comes_back;  /* at once */
+	uint32_t cpu;
+	unsigned int nr_before, nr_refused; /* events that are opened until then, and after it */
+	uint64_t nr_stays;
+} away;
+
 int __real_op_sys_perf_event_open(struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd, unsigned long flags);
 int __wrap_op_sys_perf_event_open(struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd, unsigned long flags);
 
+uint64_t __real_opd_cpu_stay(uint32_t cpu);
+uint64_t __wrap_opd_cpu_stay(uint32_t cpu);
+
+uint64_t __wrap_opd_cpu_stay(uint32_t cpu)
+{
+	return __real_opd_cpu_stay(cpu) + away.nr_stays;
+}
+
+static bool refuses(const struct perf_event_attr *attr, int cpu)
+{
+	if (!away.goes || cpu != (int)away.cpu || (away.without_pmu && attr->config == PERF_COUNT_SW_DUMMY))
+		return false;
+	if (away.nr_before) {
+		away.nr_before--;
+		return false;
+	}
+	away.nr_refused++;
+	away.goes = !away.comes_back;
+	away.nr_stays += away.comes_back;
+	return true;
+}
+
 int __wrap_op_sys_perf_event_open(struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd, unsigned long flags)
 {
+	if (refuses(attr, cpu))
+		return -ENODEV;
 	if (box.before_6_0 && attr->read_format & PERF_FORMAT_LOST) {
 		box.refused++;
 		return -EINVAL;
@@ -53,6 +88,7 @@ static int open_box(bool before_6_0)
 	char *why = NULL;
 
 	memset(&box, 0, sizeof(box));
+	memset(&away, 0, sizeof(away));
 	box.before_6_0 = before_6_0;
 	for (size_t i = 0; i < NR_EVENTS; i++)
 		assert_int_equal(op_event_parse(specs[i], &box.events[i], &why), 0);
@@ -279,6 +315,85 @@ static void what_the_side_band_lost_is_known_before_it_is_told(void **state)
 	assert_int_equal(cpu->sideband_lost, op_max_u64(cpu->sideband_known, cpu->sideband_told));
 }
 
+#define NR_OPENED (3 + NR_EVENTS) /* on a CPU: two anchors, the side band, events */
+
+static void check_closed(const struct opd_cpu *cpu, size_t nr_online)
+{
+	assert_false(cpu->online);
+	assert_int_equal(box.pipeline.capture.nr_online, nr_online);
+	assert_int_equal(cpu->sideband_fd, -1);
+	assert_int_equal(cpu->pair.anchor_fds[0], -1);
+	for (size_t i = 0; i < NR_EVENTS; i++)
+		assert_int_equal(cpu->events[i].fd, -1);
+}
+
+/* At each event of the CPU, and it may be back already. */
+static void a_cpu_that_goes_while_it_is_opened_is_offline(void **state)
+{
+	struct opd_capture *capture = &box.pipeline.capture;
+	size_t nr_others = capture->nr_online - 1;
+	char *why = NULL;
+
+	(void)state;
+	opd_capture_cpu_close(capture, box.cpu);
+	for (unsigned int i = 0; i < 2 * NR_OPENED; i++) {
+		away.cpu = box.cpu->cpu;
+		away.goes = true;
+		away.comes_back = i >= NR_OPENED;
+		away.nr_before = i % NR_OPENED;
+		assert_int_equal(opd_capture_cpu_open(capture, box.cpu, &why), 0);
+		assert_null(why);
+		check_closed(box.cpu, nr_others);
+	}
+	away.goes = false;
+	assert_int_equal(opd_capture_cpu_open(capture, box.cpu, &why), 0);
+	assert_true(box.cpu->online);
+	assert_int_equal(capture->nr_online, nr_others + 1);
+}
+
+static void a_cpu_that_goes_while_all_are_opened_is_offline(void **state)
+{
+	struct opd_capture *capture = &box.pipeline.capture;
+	size_t nr_others = capture->nr_online - 1, index = (size_t)(box.cpu - capture->cpus);
+	char *why = NULL;
+
+	(void)state;
+	away.cpu = box.cpu->cpu;
+	for (unsigned int i = 0; i < NR_OPENED; i++) {
+		opd_capture_close(capture);
+		away.goes = true;
+		away.nr_before = i + 3; /* the costs of a swap are measured first, if this is the first CPU */
+		away.nr_refused = 0;
+		assert_int_equal(opd_capture_open(capture, &box.config, box.events, NR_EVENTS, false, 0, &why), 0);
+		box.cpu = &capture->cpus[index];
+		if (away.nr_refused)
+			check_closed(box.cpu, nr_others);
+	}
+	away.goes = false;
+	assert_int_equal(opd_capture_cpu_open(capture, box.cpu, &why), 0);
+	assert_true(box.cpu->online);
+}
+
+/* The same number, and the CPU is there. */
+static void an_event_that_a_cpu_has_not_is_an_error(void **state)
+{
+	struct opd_capture *capture = &box.pipeline.capture;
+	char *why = NULL;
+
+	(void)state;
+	opd_capture_cpu_close(capture, box.cpu);
+	away.cpu = box.cpu->cpu;
+	away.goes = away.without_pmu = true;
+	assert_int_equal(opd_capture_cpu_open(capture, box.cpu, &why), -ENODEV);
+	assert_non_null(strstr(why, "page-faults"));
+	free(why);
+	opd_capture_close(capture);
+	why = NULL;
+	assert_int_equal(opd_capture_open(capture, &box.config, box.events, NR_EVENTS, false, 0, &why), -ENODEV);
+	assert_non_null(why);
+	free(why);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -287,6 +402,9 @@ int main(void)
 		TEST(before_6_0_the_sum_of_the_events_is_right, setup_before_6_0),
 		TEST(what_the_side_band_lost_is_known_before_it_is_told, setup),
 		TEST(lost_samples_are_added, setup),
+		TEST(a_cpu_that_goes_while_it_is_opened_is_offline, setup),
+		TEST(a_cpu_that_goes_while_all_are_opened_is_offline, setup),
+		TEST(an_event_that_a_cpu_has_not_is_an_error, setup),
 		TEST(lost_samples_are_added, setup_before_6_0),
 	};
 

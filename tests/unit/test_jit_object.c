@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/jit_object.h"
+#include "libop/file.h"
 #include "libop/sys.h"
 #include "tools/symbols.h"
 #include "tools/symbols_bfd.h"
@@ -102,6 +103,7 @@ static void an_object_is_read_again(void **state)
 	struct opd_jit_map map = { .counters = counters };
 	struct opd_jitdump dump = { .fd = make_dump(box) };
 	struct opr_symbols symbols = { 0 };
+	struct op_odb_pending *pending;
 	uint64_t plain, coded, lined;
 	char path[64];
 
@@ -110,7 +112,8 @@ static void an_object_is_read_again(void **state)
 	add(&map, BASE + 0x3000, "with code", CODE_AT, 0, &coded);
 	add(&map, BASE, "with lines", CODE_AT, LINES_AT, &lined);
 	assert_true(plain < OPD_JIT_CODE_AT && coded >= OPD_JIT_CODE_AT && lined >= OPD_JIT_CODE_AT);
-	assert_int_equal(opd_jit_object_write(box->fd, "1.jo", "tmp", &map, &dump), 0);
+	assert_int_equal(opd_jit_object_write(box->fd, "1.jo", "tmp", &map, &dump, &pending), 0);
+	assert_null(pending);
 	snprintf(path, sizeof(path), "%s/1.jo", box->path);
 	assert_int_equal(opr_symbols_read_bfd(&symbols, path, path, &options), 0);
 	assert_int_equal(symbols.nr_symbols, 3);
@@ -126,9 +129,112 @@ static void an_object_is_read_again(void **state)
 	opd_jit_map_free(&map);
 }
 
+/* ---- which version of an object is there after a power cut ---- */
+
+#define LABEL "samples/current/{root}/app/{dep}/{anon:jit-1}"
+#define PATH  LABEL "/1.jo"
+#define TMP   "tmp/sample"
+
+static uint64_t size_of(const struct box *box, const char *path)
+{
+	struct stat st;
+
+	return fstatat(box->fd, path, &st, 0) ? 0 : (uint64_t)st.st_size;
+}
+
+/* Each has one function more; a list of what is not on the disk. */
+static struct op_odb_pending *write_versions(const struct box *box, unsigned int nr, uint64_t *ret_sizes)
+{
+	struct opd_jit_map map = { .counters = counters };
+	struct opd_jitdump dump = { .fd = make_dump(box) };
+	struct op_odb_pending *all = NULL, *pending;
+	uint64_t offset;
+
+	for (unsigned int i = 0; i < nr; i++) {
+		add(&map, BASE + 0x1000 * i, "function", CODE_AT, 0, &offset);
+		assert_int_equal(opd_jit_object_write(box->fd, PATH, TMP, &map, &dump, &pending), 0);
+		assert_int_equal(!pending, i == 0);
+		op_odb_pending_append(&all, pending);
+		ret_sizes[i] = size_of(box, PATH);
+		assert_true(ret_sizes[i] > (i ? ret_sizes[i - 1] : 0));
+	}
+	close(dump.fd);
+	opd_jit_map_free(&map);
+	return all;
+}
+
+/* The path and the links are left; what is in the files is said by the caller. */
+static void require_after_recovery(const struct box *box, uint64_t size, uint64_t nr_put_back)
+{
+	struct op_odb_recovery recovery = { 0 };
+
+	assert_int_equal(op_odb_recover(box->fd, TMP, NULL, &recovery), 0);
+	assert_int_equal(size_of(box, PATH), size);
+	assert_int_equal(recovery.nr_put_back, nr_put_back);
+	assert_int_equal(unlinkat(box->fd, "tmp", AT_REMOVEDIR), 0); /* nothing is left in it */
+	assert_int_equal(unlinkat(box->fd, PATH, 0), 0);
+	assert_int_equal(mkdirat(box->fd, "tmp", 0755), 0);
+}
+
+static void make_directories(const struct box *box)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/" LABEL, box->path);
+	assert_int_equal(op_file_make_dirs(path), 0);
+	assert_int_equal(mkdirat(box->fd, "tmp", 0755), 0);
+}
+
+static void damage(const struct box *box, const char *path, off_t at)
+{
+	static const char zeros[64];
+	int fd = openat(box->fd, path, O_RDWR | O_CLOEXEC);
+
+	assert_int_equal(at < 0 ? ftruncate(fd, 0) : op_sys_pwrite_all(fd, zeros, sizeof(zeros), at), 0);
+	close(fd);
+}
+
+static void what_was_promised_is_there_after_a_power_cut(void **state)
+{
+	static const off_t damages[] = { -1, 0, 128 }; /* nothing is left of it, or zeros are */
+	struct box *box = *state;
+	uint64_t sizes[3];
+
+	make_directories(box);
+	for (size_t i = 0; i < op_array_size(damages); i++) {
+		op_odb_pending_free(write_versions(box, 2, sizes));
+		damage(box, PATH, damages[i]);
+		require_after_recovery(box, sizes[0], 1);
+	}
+	op_odb_pending_free(write_versions(box, 3, sizes)); /* a kill only */
+	require_after_recovery(box, sizes[2], 0);
+	op_odb_pending_free(write_versions(box, 3, sizes));
+	damage(box, PATH, 0);
+	require_after_recovery(box, sizes[1], 1);
+}
+
+static void what_is_on_the_disk_is_kept_by_no_link(void **state)
+{
+	struct box *box = *state;
+	uint64_t sizes[3];
+	struct op_odb_pending *pending, *next;
+
+	make_directories(box);
+	for (pending = write_versions(box, 3, sizes); pending; pending = next) {
+		next = *op_odb_pending_next(pending);
+		*op_odb_pending_next(pending) = NULL;
+		assert_int_equal(op_odb_settle(box->fd, pending), 0);
+	}
+	require_after_recovery(box, sizes[2], 0);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { box_test(an_object_is_read_again) };
+	const struct CMUnitTest tests[] = {
+		box_test(an_object_is_read_again),
+		box_test(what_was_promised_is_there_after_a_power_cut),
+		box_test(what_is_on_the_disk_is_kept_by_no_link),
+	};
 
 	return cmocka_run_group_tests_name("jit_object", tests, NULL, NULL);
 }
