@@ -396,7 +396,7 @@ static void chain_that_lies(void **state OP_UNUSED)
 	make_chain(3, words, op_array_size(words));
 	for (uint16_t size = sizeof(struct perf_event_header); size < record.header.size; size += 8)
 		assert_int_equal(op_chain_begin(cut(size), OP_CPUMODE_USER, &chain), -EBADMSG);
-	make_chain(0, NULL, 0);
+	make_chain(0, words, 0);
 	assert_int_equal(op_chain_begin(cut(record.header.size), OP_CPUMODE_USER, &chain), 0);
 	assert_false(op_chain_next(&chain, &frame));
 }
