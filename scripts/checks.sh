@@ -43,7 +43,8 @@ build_once() {
 	fi
 }
 
-# Runs a command with a build to test. ThreadSanitizer does not know every layout of addresses that new kernels randomize to.
+# Runs a command with a build to test. ThreadSanitizer does not know every layout of addresses that new kernels randomize to; and where threads
+# still run at the end it watches them for a second, of each child, too: a tenth is enough for a race at exit.
 run_built() {
 	local variant=$1 prefix=()
 	shift
@@ -52,7 +53,7 @@ run_built() {
 	cd "$build/$variant" || return 1
 	env OPD_BUILD="$build/$variant" OPD_SOURCE="$top" OPD_VARIANT="$variant" srcdir="$top" \
 		ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1 \
-		TSAN_OPTIONS=second_deadlock_stack=1 "${prefix[@]}" "$@"
+		TSAN_OPTIONS=second_deadlock_stack=1:atexit_sleep_ms=100 "${prefix[@]}" "$@"
 }
 
 system_tests() {
