@@ -93,11 +93,29 @@ struct crew {
 	} swappers[NR_SWAPPERS_MAX];
 };
 
+static uint64_t nr_bytes_down(const struct run *run)
+{
+	uint64_t nr_bytes = 0;
+
+	for (size_t i = 0; i < 1u + run->mode->pair; i++)
+		nr_bytes -= op_load_relaxed(&run->pair.rings[i].control->data_head);
+	return nr_bytes;
+}
+
+/* Who overwrites has gone round before the first look: something is overwritten also where the reader keeps up with it from then on. */
+static void await_first_round(const struct run *run)
+{
+	while (!op_load_acquire(&run->done) && nr_bytes_down(run) < 2 * RING_BYTES)
+		sched_yield();
+}
+
 static void read_all(struct crew *crew)
 {
 	uint64_t seed = ~crew->seed;
 	size_t nr_finished;
 
+	for (size_t i = 0; i < crew->nr_runs && (crew->mode->flags & OP_MRING_OVERWRITE); i++)
+		await_first_round(&crew->runs[i]);
 	do {
 		nr_finished = 0;
 		for (size_t i = 0; i < crew->nr_runs; i++) {
