@@ -680,11 +680,12 @@ static uint32_t slot_of(struct opd_count *count, uint64_t cgroup_id)
 static inline __attribute__((always_inline)) void wait_for_file(struct opd_count *count, const struct opd_counted *counted,
 								const struct opd_file_key *key, uint64_t offset)
 {
-	struct opd_waiting *last = count->nr_waiting ? &count->waiting[count->nr_waiting - 1] : NULL;
 	uint16_t slot = OPD_CGROUP_NONE;
+	struct opd_waiting *last;
 
 	if (op_unlikely(count->cgroups) && !opd_is_of_memory(count, key->event))
-		slot = (uint16_t)slot_of(count, counted->cgroup_id);
+		slot = (uint16_t)slot_of(count, counted->cgroup_id); /* may flush */
+	last = count->nr_waiting ? &count->waiting[count->nr_waiting - 1] : NULL;
 	/* Hot loops repeat. */
 	if (last && last->offset == offset && last->account == counted->account && last->cgroup_slot == slot &&
 	    same_key(&last->key, key) && last->amount <= UINT32_MAX - counted->amount) {
