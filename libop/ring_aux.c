@@ -54,24 +54,6 @@ static void release(const struct op_aux *aux)
 	op_store_release(&aux->shared->aux_state, OP_AUX_IDLE);
 }
 
-/*
- * aux_head moves (T) before data_head reaches the record that names the bytes (B). Of a writer that died in between nothing may be seen
- * but that something is missing. The order of these stores is for the next death.
- */
-static void take_back_unnamed(const struct op_aux *aux)
-{
-	struct op_mring_shared *shared = aux->shared;
-	uint64_t data_head = op_load_relaxed(&aux->control->data_head);
-	int64_t way = (int64_t)(data_head - op_load_relaxed(&shared->aux_at));
-
-	if (aux->overwrite ? way <= 0 : way >= 0)
-		return;
-	op_store_relaxed(&aux->control->aux_head, op_load_relaxed(&shared->aux_before));
-	op_store_relaxed(&shared->aux_left_out, 1);
-	op_compiler_fence();
-	op_store_relaxed(&shared->aux_at, data_head);
-}
-
 int op_aux_writer_open(const struct op_aux *aux, struct op_aux_writer *ret_writer)
 {
 	struct op_aux_writer writer = { .aux = aux };
@@ -79,7 +61,6 @@ int op_aux_writer_open(const struct op_aux *aux, struct op_aux_writer *ret_write
 	/* K, pairs with L: the writer before has stored everything. */
 	if (!op_claim(&aux->shared->aux_owner, 1))
 		return -EBUSY;
-	take_back_unnamed(aux);
 	writer.truncated = op_load_relaxed(&aux->shared->aux_left_out);
 	writer.head = op_load_relaxed(&aux->control->aux_head);
 	writer.tail = op_load_relaxed(&aux->control->aux_tail);
@@ -172,7 +153,7 @@ size_t op_aux_write(struct op_aux_handle *handle, const void *bytes, size_t nr_b
 	return taken;
 }
 
-/* The bytes are there before the record that names them. What is said before either is what take_back_unnamed goes by. */
+/* The bytes are there before the record that names them. What is said before either is what take_back_unnamed (ring_memory.c) goes by. */
 static void move_heads(struct op_aux_writer *writer, struct op_mring_writer *data, size_t nr_bytes)
 {
 	struct op_mring_shared *shared = writer->aux->shared;

@@ -57,7 +57,8 @@ void op_aux_unmap(struct op_aux *aux);
 
 /*
  * The writer of the data ring becomes the writer of the area, which has to outlive it, and goes on where the one before stopped: bytes
- * that no record in the data ring names are taken back, and the next record says TRUNCATED for what was left out or had been begun.
+ * that no record in the data ring names were taken back when that was opened, and the next record says TRUNCATED for what was left out or had
+ * been begun.
  * 0; -EBUSY: there is one, or one has died and nobody said so (op_mring_writer_died, which is for both). For a child of fork(2) what
  * op_mring_writer_open says holds.
  */

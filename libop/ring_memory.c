@@ -269,6 +269,24 @@ static uint64_t told_so_far(const struct op_mring_writer *writer)
 	return op_load_relaxed(reached ? &writer->shared->told : &writer->shared->told_before);
 }
 
+/*
+ * aux_head moves (T) before data_head reaches the record that names the bytes (B). Of a writer that died in between nothing may be seen
+ * but that something is missing. The next writer looks before it commits anything, since then data_head has passed that record's place.
+ * The order of these stores is for the next death.
+ */
+static void take_back_unnamed(const struct op_mring_writer *writer)
+{
+	struct op_mring_shared *shared = writer->shared;
+	int64_t way = (int64_t)(writer->head - op_load_relaxed(&shared->aux_at));
+
+	if (writer->flags & OP_MRING_OVERWRITE ? way <= 0 : way >= 0)
+		return;
+	op_store_relaxed(&writer->control->aux_head, op_load_relaxed(&shared->aux_before));
+	op_store_relaxed(&shared->aux_left_out, 1);
+	op_compiler_fence();
+	op_store_relaxed(&shared->aux_at, writer->head);
+}
+
 int op_mring_writer_open(const struct op_mring *ring, struct op_mring_writer *ret_writer)
 {
 	struct op_mring_writer writer = {
@@ -288,6 +306,7 @@ int op_mring_writer_open(const struct op_mring *ring, struct op_mring_writer *re
 	if (!op_claim(&ring->shared->owner, 1))
 		return -EBUSY;
 	writer.head = op_load_relaxed(&ring->control->data_head) & ~(uint64_t)7;
+	take_back_unnamed(&writer);
 	writer.limit = writer.head;
 	writer.tail = op_load_relaxed(&ring->control->data_tail);
 	if (writer.head - writer.tail > ring->data_bytes)

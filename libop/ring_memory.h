@@ -144,7 +144,10 @@ int op_mring_reader(const struct op_mring *ring, struct op_ring *ret_reader) OP_
  */
 void op_mring_wake_every(const struct op_mring *ring, uint64_t every, bool records) OP_NONNULL;
 
-/* The descriptor is not readable any more; call it before op_ring_begin. */
+/*
+ * The descriptor is not readable any more; call it before op_ring_begin. A maker in another process can give an eventfd that stays readable
+ * (EFD_SEMAPHORE): who does not trust it polls by edges (EPOLLET), or not without a timer.
+ */
 void op_mring_wake_clear(const struct op_mring *ring) OP_NONNULL;
 
 /* Records that found no room since the ring was made. */
@@ -158,7 +161,7 @@ void op_mring_writer_died(const struct op_mring *ring) OP_NONNULL;
 
 /*
  * The reader's thread has died, possibly while it copied from the AUX area: the area is free, and the next reader, which opens after this
- * call, begins where that one had given back.
+ * call, begins where that one had given back; in overwrite mode, where nothing is given back, with all that the ring holds.
  */
 void op_mring_reader_died(const struct op_mring *ring) OP_NONNULL;
 
@@ -231,7 +234,8 @@ static inline int op_mring_reserve_in_page(struct op_mring_writer *writer, size_
 
 /*
  * Whether op_mring_reserve (in_page: op_mring_reserve_in_page) would find room now. For who would rather wait than lose a record:
- * when it is false nothing is counted and no LOST record will be written. False also for what can never fit.
+ * when it is false nothing is counted and no LOST record will be written, and nobody is woken: the reader has to look on a timer too. False also
+ * for what can never fit.
  */
 static inline bool op_mring_has_room(struct op_mring_writer *writer, size_t nr_bytes, bool in_page)
 {

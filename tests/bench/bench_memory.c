@@ -19,7 +19,7 @@
  *
  * LTTng-UST's reader is another process and its full ring discards, so it does not do quite the same work: `write` is in bursts that
  * the ring has room for, `through` is for a record that arrived in the consumer daemon's file on a tmpfs, what was lost is said,
- * and a header with a time stamp is written, which the others do without. The median of three runs.
+ * and a header with a time stamp is written, which the others do without. The best of three runs.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -301,14 +301,15 @@ static bool aims_met(size_t record_bytes)
 {
 	const struct figures *own = &bench.figures[ROW_RING];
 	double write_ns = quantile(own->write, FIGURE), of_memcpy = times_as_fast(own, &bench.figures[ROW_MEMCPY]);
-	double lttng_ns = bench.of_lttng.through_ns;
+	double through_ns = quantile(own->through, FIGURE), lttng_ns = bench.of_lttng.through_ns;
 	bool good = true;
 
 	for (size_t i = ROW_CK; i < NR_ROWS; i++)
 		good = is_ahead_of(rows[i].name, rows[i].peer ? times_as_fast(own, &bench.figures[i]) : 0, rows[i].peer) && good;
-	good = is_ahead_of("LTTng-UST", lttng_ns / quantile(own->through, FIGURE), lttng_ns > 0) && good;
+	good = is_ahead_of("LTTng-UST", lttng_ns / through_ns, lttng_ns > 0) && good;
 	if (record_bytes == AIM_RECORD) {
 		good = bench_say_aim("at most 10 ns to write a record", write_ns, true, write_ns <= AIM_WRITE_NS) && good;
+		good = bench_say_aim("at most 10 ns a record on two CPUs", through_ns, true, through_ns <= AIM_WRITE_NS) && good;
 		good = bench_say_aim("half of memcpy's bandwidth", of_memcpy, true, of_memcpy >= AIM_OF_MEMCPY) && good;
 	}
 	return good;
@@ -334,7 +335,7 @@ static void measure_lttng(size_t record_bytes, uint64_t nr)
 			return;
 		}
 	qsort(runs, LTTNG_RUNS, sizeof(*runs), by_through);
-	bench.of_lttng = runs[LTTNG_RUNS / 2];
+	bench.of_lttng = runs[0]; /* the best, since of the others it is the best tenth */
 }
 
 static bool run(size_t record_bytes)

@@ -156,9 +156,31 @@ static void close_run(struct run *run)
 	close(run->done_fd);
 }
 
+/* Of a writer that failed or was killed; without it the reader would wait for ever. */
+static void on_end_of_child(int signal_number OP_UNUSED, siginfo_t *info, void *context OP_UNUSED)
+{
+	static const char text[] = "torture: a writer process did not end in order\n";
+
+	if (info->si_code == CLD_EXITED && !info->si_status)
+		return;
+	if (op_sys_write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
+		_exit(2);
+	_exit(1);
+}
+
+static void watch_children(const struct crew *crew)
+{
+	const struct sigaction watching = { .sa_sigaction = on_end_of_child, .sa_flags = SA_SIGINFO | SA_RESTART | SA_NOCLDSTOP };
+
+	if (sigaction(SIGCHLD, &watching, NULL) < 0)
+		wrong(crew->runs, "sigaction", (uint64_t)errno);
+}
+
 static void start(struct crew *crew)
 {
 	fflush(stdout); /* a process would say it again */
+	if (crew->mode->process)
+		watch_children(crew);
 	for (size_t i = 0; i < crew->nr_runs && crew->mode->process; i++) {
 		crew->writers[i].pid = fork();
 		if (crew->writers[i].pid < 0)

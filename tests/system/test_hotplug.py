@@ -196,30 +196,37 @@ def all_fault_rounds(box, cpu, path):
 
 @contextlib.contextmanager
 def going_and_coming(path):
-    """As fast as it can."""
-    end = threading.Event()
+    """As fast as it can. Gives a list that has a line for each time that it came back."""
+    end, back, errors = threading.Event(), [], []
 
     def go_and_come():
-        while not end.is_set():
-            try:
-                switch(path, False)
-            finally:
-                switch(path, True)
+        try:
+            while not end.is_set():
+                try:
+                    switch(path, False)
+                finally:
+                    switch(path, True)
+                back.append(True)
+        except OSError as error:
+            errors.append(error)
 
     thread = threading.Thread(target=go_and_come)
     thread.start()
     try:
-        yield
+        yield back
     finally:
         end.set()
         thread.join()
+    if errors:
+        raise errors[0]
 
 
 def starts_meanwhile(box, cpu, path):
     """A CPU that goes while opd opens its events is one that is offline, and is sampled when it is back."""
     for _ in range(NR_STARTS):
-        with going_and_coming(path):
+        with going_and_coming(path) as back:
             box.start_daemon("--event=TIMER:1000000", "--separate=library,kernel")
+            require(back, "CPU %d did not come back once while opd started" % cpu)
         box.start(os.path.join(box.dir, "busy-app"), "busy", BUSY_SECONDS * 1000, cpu)
         await_row(box, cpu, lambda r: r["online"] and r["received"] > MORE_SAMPLES, "no samples of CPU %d, which came and went at the start" % cpu)
         box.opcontrol("--stop")

@@ -18,6 +18,7 @@ struct work {
 	unsigned int flags;
 	unsigned int nr_before; /* transactions; with 5 the area has no room for all of the next */
 	bool full;              /* the data ring has no room for the child's record */
+	bool late;              /* the next writer has written other records when it opens the area */
 };
 
 struct box {
@@ -123,6 +124,18 @@ static void write_before(struct box *box, const struct work *work)
 	op_mring_writer_close(&box->data.writer);
 }
 
+/* More than the AUX record that the dead one may have reserved. */
+static void put_others(struct op_mring_writer *data)
+{
+	struct perf_event_header *place;
+
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(op_mring_reserve(data, sizeof(struct op_aux_record), &place), 0);
+		place->type = PERF_RECORD_SAMPLE;
+		op_mring_commit(data);
+	}
+}
+
 /* What is there when the next one writes; `before` is what the dead one left. */
 static void go_on(struct box *box, const struct work *work, const struct seen *before, bool touched)
 {
@@ -132,6 +145,8 @@ static void go_on(struct box *box, const struct work *work, const struct seen *b
 
 	op_aux_give_back(&box->aux, end_of(&before->records[before->nr - 1]));
 	assert_int_equal(op_mring_writer_open(&box->data.ring, &box->data.writer), 0);
+	if (work->late)
+		put_others(&box->data.writer);
 	assert_int_equal(op_aux_writer_open(&box->aux, &aux), 0);
 	put(&aux, &box->data.writer);
 	after = look(box);
@@ -275,7 +290,7 @@ static void dies_in_a_transaction(void **state)
 static void dies_in_one_that_leaves_bytes_out(void **state)
 {
 	(void)state;
-	stepped_everywhere(die_once, &(struct work){ .nr_before = 5 });
+	stepped_everywhere(die_once, &(struct work){ .nr_before = 5, .late = true });
 }
 
 static void dies_in_one_that_finds_no_room_for_its_record(void **state)
@@ -287,7 +302,7 @@ static void dies_in_one_that_finds_no_room_for_its_record(void **state)
 static void dies_in_one_that_overwrites(void **state)
 {
 	(void)state;
-	stepped_everywhere(die_once, &(struct work){ .nr_before = 3, .flags = OP_MRING_OVERWRITE });
+	stepped_everywhere(die_once, &(struct work){ .nr_before = 3, .flags = OP_MRING_OVERWRITE, .late = true });
 }
 
 int main(void)

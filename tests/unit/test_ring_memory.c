@@ -345,6 +345,32 @@ static void overwrites_within_pages(void **state)
 	check_overwrite(*state, op_mring_reserve_in_page);
 }
 
+/* Nothing is given back: a reader that opens after another one gets all that is there once more, and what went before it is overwritten. */
+static void the_next_reader_gets_all_that_is_there(void **state)
+{
+	struct mring_box *box = *state;
+	uint64_t written, in_all = 0, in_ring = 0, nr;
+
+	for (written = 1; written <= 100; written++) {
+		assert_int_equal(mring_box_put(box, written, size_of(written)), 0);
+		in_all += size_of(written);
+	}
+	written--;
+	nr = read_snapshot(box, written);
+	assert_in_range(nr, 2, 99);
+	assert_int_equal(read_snapshot(box, written), 0);
+	op_ring_unmap(&box->reader);
+	assert_int_equal(op_mring_reader(&box->ring, &box->reader), 0);
+	op_ring_begin(&box->reader);
+	for (const struct perf_event_header *record = op_ring_next(&box->reader); record; record = op_ring_next(&box->reader))
+		in_ring += record->size;
+	assert_int_equal(op_ring_overwritten(&box->reader), in_all - in_ring);
+	op_ring_end(&box->reader);
+	op_ring_unmap(&box->reader);
+	assert_int_equal(op_mring_reader(&box->ring, &box->reader), 0);
+	assert_int_equal(read_snapshot(box, written), nr);
+}
+
 /* A writer that died in a reservation has torn the oldest records: the reader stops before them. */
 static void stops_at_what_a_reservation_tore(void **state)
 {
@@ -625,6 +651,7 @@ int main(void)
 		TEST(wakes_every_so_many_bytes, setup),
 		TEST(wakes_once_when_it_is_full, setup),
 		TEST(overwrites_the_oldest, setup_overwrite),
+		TEST(the_next_reader_gets_all_that_is_there, setup_overwrite),
 		TEST(overwrites_within_pages, setup_overwrite),
 		TEST(stops_at_what_a_reservation_tore, setup_overwrite),
 		TEST(remembers_what_a_reservation_given_up_tore, setup_overwrite),
