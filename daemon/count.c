@@ -386,7 +386,8 @@ static bool is_counted(const struct opd_count *count, uint64_t cookie)
 static bool is_refused(const struct opd_count *count, const struct opd_file_key *key)
 {
 	return opd_is_of_calls(key) && !opd_file_limit_allows(&count->limit, OPD_FILE_OF_CALLS) &&
-	       !(is_counted(count, key->app_cookie) && is_counted(count, key->image_cookie) && is_counted(count, key->callee_cookie));
+	       !(is_counted(count, key->app_cookie) && is_counted(count, key->image_cookie) &&
+		 is_counted(count, key->callee_cookie));
 }
 
 /*

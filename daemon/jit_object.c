@@ -212,8 +212,8 @@ static int build(struct builder *builder)
 	return err;
 }
 
-int opd_jit_object_write(int dir_fd, const char *path, const char *tmp_path, const struct opd_jit_map *map, const struct opd_jitdump *dump,
-			 uint64_t *ret_dir_bytes, struct op_odb_pending **ret_pending)
+int opd_jit_object_write(int dir_fd, const char *path, const char *tmp_path, const struct opd_jit_map *map,
+			 const struct opd_jitdump *dump, uint64_t *ret_dir_bytes, struct op_odb_pending **ret_pending)
 {
 	struct builder builder = { .map = map, .dump = dump, .fd = -1 };
 	int err = build(&builder);

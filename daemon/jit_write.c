@@ -132,8 +132,8 @@ static void write_target(struct opd_jit *jit, struct opd_count *count, const str
 	const struct opd_jit_space *space = target->space;
 	struct op_odb_pending *pending;
 	uint64_t dir_bytes;
-	int err = opd_jit_object_write(count->session_fd, target->path, OP_SESSION_TMP_SAMPLE, &space->map, &space->dump, &dir_bytes,
-				       &pending);
+	int err = opd_jit_object_write(count->session_fd, target->path, OP_SESSION_TMP_SAMPLE, &space->map, &space->dump,
+				       &dir_bytes, &pending);
 
 	if (err) {
 		note_failure(jit, target);

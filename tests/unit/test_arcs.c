@@ -358,12 +358,13 @@ static void anonymous_ends_are_visited(void **state OP_UNUSED)
 
 static void calls_that_are_gone_are_not_stored(void **state OP_UNUSED)
 {
+	static const char path[] = "samples/current/" APP_FILE "/{cg}/{root}/no/app/TIMER.1000000.0.all.all.all";
+
 	for (int i = 0; i < 2; i++)
 		SAMPLE(USER, APP + 0x10, USER, APP + 0x10, APP + 0x20);
 	drain();
 	opd_count_release_files(&pipeline.count);
-	assert_int_equal(unlinkat(pipeline.count.session_fd,
-				  "samples/current/" APP_FILE "/{cg}/{root}/no/app/TIMER.1000000.0.all.all.all", 0), 0);
+	assert_int_equal(unlinkat(pipeline.count.session_fd, path, 0), 0);
 	SAMPLE(USER, APP + 0x10, USER, APP + 0x10, APP + 0x20);
 	drain();
 	expect_stats(OP_ARC_lost_io_error, 2, 1);
