@@ -411,7 +411,7 @@ static void add_function(struct opd_jit_map *map, uint64_t start)
 	assert_true(opd_jit_map_find(map, start, 2, &offset));
 }
 
-/* As of a process that was sampled in nothing but libraries which its code calls, and is called by. */
+/* As of a process whose code is known from the libraries alone that call it, none of which has a directory for it. */
 static struct opd_jit_space *begin_jit(struct opd_jit *jit)
 {
 	struct op_image_id id = { .name = { OP_IMAGE_ANON, OPD_JIT_LABEL "1", PID, OPD_JIT_RANGE_START, UINT32_MAX } };
