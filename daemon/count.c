@@ -195,6 +195,17 @@ static int put_aside(struct opd_count *count, const char *path)
 	return err;
 }
 
+/* What an earlier daemon stored is not among those that this one did. */
+static void lose_calls(struct opd_count *count, const struct opd_file *file, uint64_t nr_gone)
+{
+	if (file->key.cgroup_slot != OPD_CGROUP_NONE) {
+		count->arcs[OP_ARC_not_split] += nr_gone;
+		return;
+	}
+	count->arcs[OP_ARC_stored] -= op_min_u64(nr_gone, count->arcs[OP_ARC_stored]);
+	count->arcs[OP_ARC_lost_io_error] += nr_gone;
+}
+
 /* What was counted in a file is not there any more. By cgroup it is counted once more, calls and the memory view in no unit of the ledger. */
 static void lose(struct opd_count *count, const struct opd_file *file, uint64_t nr_gone)
 {
@@ -208,7 +219,7 @@ static void lose(struct opd_count *count, const struct opd_file *file, uint64_t 
 	if (opd_is_of_memory(count, file->key.event))
 		count->nr_memory_dropped += nr_gone;
 	else if (opd_is_of_calls(&file->key))
-		count->arcs[file->key.cgroup_slot != OPD_CGROUP_NONE ? OP_ARC_not_split : OP_ARC_lost_io_error] += nr_gone;
+		lose_calls(count, file, nr_gone);
 	else if (file->key.cgroup_slot != OPD_CGROUP_NONE)
 		count->cgroups->not_split += nr_gone;
 	else if (count->lose)
@@ -366,12 +377,28 @@ static int count_in_all(const struct opd_count *count, struct opd_file_key *key)
 	return err < 0 ? -ENOMEM : 0;
 }
 
-/* The file of a key that is not known: of the key that is left of it when the session has too many images; -EUSERS: calls have none then. */
+static bool is_counted(const struct opd_count *count, uint64_t cookie)
+{
+	return op_dcookie_row(count->table, cookie)->name;
+}
+
+/* Calls that there is no room for take none of the images' either: what a chain leads to is not always code. Images that are not counted yet have no file. */
+static bool is_refused(const struct opd_count *count, const struct opd_file_key *key)
+{
+	return opd_is_of_calls(key) && !opd_file_limit_allows(&count->limit, OPD_FILE_OF_CALLS) &&
+	       !(is_counted(count, key->app_cookie) && is_counted(count, key->image_cookie) &&
+		 is_counted(count, key->callee_cookie));
+}
+
+/*
+ * The file of a key that is not known: of the key that is left of it when the session has too many images. -EUSERS: calls have none then; -EMLINK: there is
+ * no room for it.
+ */
 static int make_file(struct opd_count *count, struct opd_file_key *key, struct opd_file **ret_file)
 {
 	struct opd_file *file = NULL;
 	struct opd_file_key wanted = *key;
-	int err = count_in_all(count, key);
+	int err = is_refused(count, key) ? -EMLINK : count_in_all(count, key);
 
 	if (err)
 		return err;
@@ -680,11 +707,12 @@ static uint32_t slot_of(struct opd_count *count, uint64_t cgroup_id)
 static inline __attribute__((always_inline)) void wait_for_file(struct opd_count *count, const struct opd_counted *counted,
 								const struct opd_file_key *key, uint64_t offset)
 {
-	struct opd_waiting *last = count->nr_waiting ? &count->waiting[count->nr_waiting - 1] : NULL;
 	uint16_t slot = OPD_CGROUP_NONE;
+	struct opd_waiting *last;
 
 	if (op_unlikely(count->cgroups) && !opd_is_of_memory(count, key->event))
-		slot = (uint16_t)slot_of(count, counted->cgroup_id);
+		slot = (uint16_t)slot_of(count, counted->cgroup_id); /* may flush */
+	last = count->nr_waiting ? &count->waiting[count->nr_waiting - 1] : NULL;
 	/* Hot loops repeat. */
 	if (last && last->offset == offset && last->account == counted->account && last->cgroup_slot == slot &&
 	    same_key(&last->key, key) && last->amount <= UINT32_MAX - counted->amount) {

@@ -97,6 +97,7 @@ struct opd_count {
 	uint64_t nr_too_many;    /* samples filed under the overflow image (op_dcookie_limit), as their image or their application */
 	uint32_t nr_broken;      /* op_guard_nr_broken when files were looked at last */
 	uint64_t nr_damaged;    /* files that were none and were put aside */
+	uint64_t nr_failed_objects; /* of JIT code: not whole when they were to be renewed */
 	uint64_t arcs[OP_NR_ARC_STATS]; /* what became of calls; those of following chains are drain's */
 	uint64_t dropped_nodes; /* nodes that an unclean stop had left unpublished */
 };
@@ -160,7 +161,7 @@ void opd_count_mark_changed(struct opd_count *count) OP_NONNULL;
 
 /*
  * Every sample file of the current session, also those that are forgotten, and every object of JIT code is replaced by one with the same contents, none of which is on the disk yet: what the kernel
- * took for written and was not is written again with the next dump. What is not there any more is counted as lost. Takes as long as making so many files. 0 or -errno.
+ * took for written and was not is written again with the next dump. An object that is not whole stays as it is. What is not there any more is counted as lost. Takes as long as making so many files. 0 or -errno.
  */
 int opd_count_renew(struct opd_count *count) OP_NONNULL OP_MUST_CHECK;
 

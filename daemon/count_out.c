@@ -120,17 +120,34 @@ void opd_count_settle(const struct opd_count *count, struct op_odb_pending *pend
 		op_odb_pending_free(pending);
 }
 
-/* One that cannot be read has no symbols any more, whatever is done; the samples are there without it. */
-static int renew_object(const struct opd_count *count, const char *path)
+/* The copy of an object, whole, or none. */
+static int copy_object(const struct opd_count *count, const char *path)
 {
-	struct op_odb_pending *pending = NULL;
 	int err = op_file_copy_below(count->session_fd, path, OP_SESSION_TMP_SAMPLE);
 
+	if (err)
+		return err;
+	err = op_odb_check_seal(count->session_fd, OP_SESSION_TMP_SAMPLE);
+	if (err)
+		op_file_unlink_below(count->session_fd, OP_SESSION_TMP_SAMPLE);
+	return err;
+}
+
+/* One that is not whole stays, with what is kept of those before it; the samples are there without it. */
+static int renew_object(struct opd_count *count, const char *path)
+{
+	struct op_odb_pending *pending = NULL;
+	uint64_t dir_bytes = 0;
+	int err = copy_object(count, path);
+
 	if (!err)
-		err = op_odb_publish_sealed(count->session_fd, OP_SESSION_TMP_SAMPLE, path, &pending);
+		err = op_odb_publish_sealed(count->session_fd, OP_SESSION_TMP_SAMPLE, path, &dir_bytes, &pending);
+	count->limit.space.taken_bytes += dir_bytes;
 	opd_count_settle(count, pending);
-	if (err == -EBADMSG)
-		opd_log(SD_WARNING, "%s cannot be read: the functions of that JIT code have lost their names", path);
+	if (err == -EBADMSG) {
+		count->nr_failed_objects++;
+		opd_log(SD_WARNING, "%s is not as it was written: the functions of that JIT code may have lost their names", path);
+	}
 	return err == -EBADMSG || err == -ENOENT ? 0 : err;
 }
 
@@ -149,7 +166,7 @@ static int renew_sample_file(const struct opd_count *count, const char *path)
 	return err;
 }
 
-static int renew_path(const struct opd_count *count, const char *path)
+static int renew_path(struct opd_count *count, const char *path)
 {
 	return op_session_is_jit_object(path) ? renew_object(count, path) : renew_sample_file(count, path);
 }

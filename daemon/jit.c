@@ -265,14 +265,21 @@ void opd_jit_visit_cookies(const struct opd_jit *jit, void (*visit)(uint64_t coo
 		visit(space->cookie, arg);
 }
 
+void opd_jit_forget_paths(struct opd_jit_paths *paths)
+{
+	for (size_t i = 0; i < paths->nr; i++)
+		free(paths->paths[i]);
+	free(paths->paths);
+	*paths = (struct opd_jit_paths){ 0 };
+}
+
 void opd_jit_free(struct opd_jit *jit)
 {
 	while (jit->spaces) {
 		jit->spaces->base = NULL;
 		opd_jit_space_free(jit->spaces);
 	}
-	for (size_t i = 0; i < jit->nr_changed; i++)
-		free(jit->changed[i]);
-	free(jit->changed);
+	opd_jit_forget_paths(&jit->changed);
+	opd_jit_forget_paths(&jit->failed);
 	*jit = (struct opd_jit){ 0 };
 }

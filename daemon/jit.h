@@ -22,6 +22,12 @@
 
 struct opd_jit_space;
 
+/* Of objects, below the session directory. */
+struct opd_jit_paths {
+	char **paths;
+	size_t nr;
+};
+
 struct opd_jit {
 	struct op_dcookie_table *table;
 	struct opd_jit_space *spaces;
@@ -29,8 +35,8 @@ struct opd_jit {
 	uint64_t counters[OP_NR_JIT];
 	uint64_t visit_ns, budget; /* bytes that may still be read in this visit */
 	uint64_t next_write_ns;
-	char **changed; /* objects that were written and not synced */
-	size_t nr_changed;
+	struct opd_jit_paths changed; /* were written and not synced */
+	struct opd_jit_paths failed;  /* could not be written the last time */
 };
 
 void opd_jit_init(struct opd_jit *jit, struct op_dcookie_table *table) OP_NONNULL;

@@ -213,7 +213,7 @@ static int build(struct builder *builder)
 }
 
 int opd_jit_object_write(int dir_fd, const char *path, const char *tmp_path, const struct opd_jit_map *map,
-			 const struct opd_jitdump *dump, struct op_odb_pending **ret_pending)
+			 const struct opd_jitdump *dump, uint64_t *ret_dir_bytes, struct op_odb_pending **ret_pending)
 {
 	struct builder builder = { .map = map, .dump = dump, .fd = -1 };
 	int err = build(&builder);
@@ -229,7 +229,7 @@ int opd_jit_object_write(int dir_fd, const char *path, const char *tmp_path, con
 	if (err)
 		op_file_unlink_below(dir_fd, tmp_path);
 	else
-		err = op_odb_publish_sealed(dir_fd, tmp_path, path, ret_pending);
+		err = op_odb_publish_sealed(dir_fd, tmp_path, path, ret_dir_bytes, ret_pending);
 	opd_jit_lines_free(&builder.lines);
 	op_text_free(&builder.symbols);
 	op_text_free(&builder.strings);

@@ -21,9 +21,10 @@
 
 /*
  * Writes the object to `path` below dir_fd: to a temporary file, tmp_path below dir_fd on the same file system, sealed (libop/seal.h) and then renamed.
- * It is in the page cache, not necessarily on the disk; *ret_pending is as op_odb_publish_sealed gives it. 0 or -errno, and then `path` is as it was.
+ * It is in the page cache, not necessarily on the disk; *ret_dir_bytes and *ret_pending are as op_odb_publish_sealed gives them. 0 or -errno, and then `path` is as it was.
  */
 int opd_jit_object_write(int dir_fd, const char *path, const char *tmp_path, const struct opd_jit_map *map,
-			 const struct opd_jitdump *dump, struct op_odb_pending **ret_pending) OP_NONNULL OP_MUST_CHECK;
+			 const struct opd_jitdump *dump, uint64_t *ret_dir_bytes,
+			 struct op_odb_pending **ret_pending) OP_NONNULL OP_MUST_CHECK;
 
 #endif

@@ -24,14 +24,18 @@ struct opd_jit_space {
 	uint64_t visit_ns;     /* when its files were looked at */
 	uint64_t next_read_ns; /* a process that writes much has to wait */
 	uint64_t cookie;       /* of its image; OP_DCOOKIE_NONE until it has samples */
-	uint32_t nr_written;   /* functions in the object as it was written last */
+	uint32_t nr_written;   /* functions in its objects as they were written last */
+	uint32_t nr_failed;    /* of these objects: jit.failed has their paths */
 	bool refused;          /* a file of it was */
 };
 
 static inline bool opd_jit_space_is_written(const struct opd_jit_space *space)
 {
-	return space->nr_written == space->map.nr_sampled;
+	return space->nr_written == space->map.nr_sampled && !space->nr_failed;
 }
+
+/* Frees the paths, and there are none. */
+void opd_jit_forget_paths(struct opd_jit_paths *paths) OP_NONNULL;
 
 /* Frees a space that nobody refers to, and gives back its reference to its base. */
 void opd_jit_space_free(struct opd_jit_space *space) OP_NONNULL;

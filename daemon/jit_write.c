@@ -83,55 +83,88 @@ static void note_target(uint64_t image_cookie, const char *sample_path, void *ar
 	targets->targets[targets->nr_targets++] = target;
 }
 
-/* Takes over the path. */
-static void note_changed(struct opd_jit *jit, char *path)
+/* Takes over the path. False without memory. */
+static bool add_path(struct opd_jit_paths *paths, char *path)
 {
-	char **changed = reallocarray(jit->changed, jit->nr_changed + 1, sizeof(*changed));
+	char **more = reallocarray(paths->paths, paths->nr + 1, sizeof(*more));
 
-	if (!changed) {
+	if (!more) {
 		free(path);
-		return;
+		return false;
 	}
-	jit->changed = changed;
-	changed[jit->nr_changed++] = path;
+	paths->paths = more;
+	more[paths->nr++] = path;
+	return true;
 }
 
-/* Takes over the path. */
-static void write_target(struct opd_jit *jit, const struct opd_count *count, const struct target *target, bool is_old)
+static bool has_path(const struct opd_jit_paths *paths, const char *path)
+{
+	for (size_t i = 0; i < paths->nr; i++)
+		if (!strcmp(paths->paths[i], path))
+			return true;
+	return false;
+}
+
+/* There are functions that it has not, or it could not be written with them, or it is not there. */
+static bool is_due(const struct target *target, int session_fd, const struct opd_jit_paths *failed)
+{
+	const struct opd_jit_space *space = target->space;
+
+	return space->nr_written != space->map.nr_sampled || has_path(failed, target->path) ||
+	       faccessat(session_fd, target->path, F_OK, AT_SYMLINK_NOFOLLOW) < 0;
+}
+
+/* Takes over the path. What cannot be noted for want of memory is done again in all objects of the space. */
+static void note_failure(struct opd_jit *jit, const struct target *target)
 {
 	struct opd_jit_space *space = target->space;
-	struct op_odb_pending *pending;
-	int err;
 
-	if (!is_old && !faccessat(count->session_fd, target->path, F_OK, AT_SYMLINK_NOFOLLOW)) {
-		free(target->path);
-		return;
-	}
-	err = opd_jit_object_write(count->session_fd, target->path, OP_SESSION_TMP_SAMPLE, &space->map, &space->dump, &pending);
-	if (err) {
-		jit->counters[OP_JIT_failed_objects]++;
+	jit->counters[OP_JIT_failed_objects]++;
+	if (add_path(&jit->failed, target->path))
+		space->nr_failed++;
+	else
 		space->nr_written = UINT32_MAX;
-		free(target->path);
-		return;
-	}
-	opd_count_settle(count, pending);
-	jit->counters[OP_JIT_objects]++;
-	note_changed(jit, target->path);
 }
 
-static void write_targets(struct opd_jit *jit, const struct opd_count *count, struct targets *targets)
+/* Takes over the path. */
+static void write_target(struct opd_jit *jit, struct opd_count *count, const struct target *target)
 {
-	/* A space may have several; what fails in one is done again in all. */
-	for (size_t i = 0; i < targets->nr_targets; i++) {
-		bool is_old = !opd_jit_space_is_written(targets->targets[i].space);
+	const struct opd_jit_space *space = target->space;
+	struct op_odb_pending *pending;
+	uint64_t dir_bytes;
+	int err = opd_jit_object_write(count->session_fd, target->path, OP_SESSION_TMP_SAMPLE, &space->map, &space->dump,
+				       &dir_bytes, &pending);
 
-		write_target(jit, count, &targets->targets[i], is_old);
+	if (err) {
+		note_failure(jit, target);
+		return;
+	}
+	count->limit.space.taken_bytes += dir_bytes;
+	opd_count_settle(count, pending);
+	jit->counters[OP_JIT_objects]++;
+	add_path(&jit->changed, target->path);
+}
+
+/* A space may have several; one that fails is tried again, and the others are not. */
+static void write_targets(struct opd_jit *jit, struct opd_count *count, struct targets *targets)
+{
+	struct opd_jit_paths failed = jit->failed;
+
+	jit->failed = (struct opd_jit_paths){ 0 };
+	for (size_t i = 0; i < targets->nr_targets; i++)
+		targets->targets[i].space->nr_failed = 0;
+	for (size_t i = 0; i < targets->nr_targets; i++) {
+		if (is_due(&targets->targets[i], count->session_fd, &failed))
+			write_target(jit, count, &targets->targets[i]);
+		else
+			free(targets->targets[i].path);
 	}
 	for (size_t i = 0; i < targets->nr_targets; i++) {
 		struct opd_jit_space *space = targets->targets[i].space;
 
 		space->nr_written = space->nr_written == UINT32_MAX ? 0 : space->map.nr_sampled;
 	}
+	opd_jit_forget_paths(&failed);
 }
 
 /* Spaces of processes that are gone and whose object is written, or has no samples to be written for. */
@@ -158,8 +191,8 @@ void opd_jit_write(struct opd_jit *jit, struct opd_count *count, uint64_t now_ns
 	uint64_t begin_ns = op_now_ns();
 
 	/* Nobody asked for a dump in a long time. */
-	if (jit->nr_changed >= CHANGED_MAX) {
-		opd_jit_forget_changed(jit);
+	if (jit->changed.nr >= CHANGED_MAX) {
+		opd_jit_forget_paths(&jit->changed);
 		count->forgot_changed = true;
 	}
 
@@ -176,21 +209,19 @@ int opd_jit_take_changed(struct opd_jit *jit, char ***paths, size_t *nr_paths)
 {
 	char **all;
 
-	if (!jit->nr_changed)
+	if (!jit->changed.nr)
 		return 0;
-	all = reallocarray(*paths, *nr_paths + jit->nr_changed, sizeof(*all));
+	all = reallocarray(*paths, *nr_paths + jit->changed.nr, sizeof(*all));
 	if (!all)
 		return -ENOMEM;
-	memcpy(all + *nr_paths, jit->changed, jit->nr_changed * sizeof(*all));
+	memcpy(all + *nr_paths, jit->changed.paths, jit->changed.nr * sizeof(*all));
 	*paths = all;
-	*nr_paths += jit->nr_changed;
-	jit->nr_changed = 0;
+	*nr_paths += jit->changed.nr;
+	jit->changed.nr = 0;
 	return 0;
 }
 
 void opd_jit_forget_changed(struct opd_jit *jit)
 {
-	for (size_t i = 0; i < jit->nr_changed; i++)
-		free(jit->changed[i]);
-	jit->nr_changed = 0;
+	opd_jit_forget_paths(&jit->changed);
 }

@@ -195,6 +195,7 @@ static void fill_status(struct opd_sync *sync, struct op_status *status)
 	for (size_t kind = 0; kind < OP_IBS_NR_KINDS; kind++)
 		op_ibs_stats_add(status->ibs, &pipeline->ibs.counts[kind]);
 	memcpy(status->jit, pipeline->resolver.jit->counters, sizeof(status->jit));
+	status->jit[OP_JIT_failed_objects] += pipeline->count.nr_failed_objects;
 	status->maps_reread = pipeline->resolver.nr_rereads;
 	status->nr_cgroups = pipeline->resolver.cgroups.nr_slots;
 	status->not_split = pipeline->resolver.cgroups.not_split;

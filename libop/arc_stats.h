@@ -16,8 +16,8 @@
 	X(of_another, false, "call chains that begin in another mode than their sample was taken in")                              \
 	X(undecodable, true, "call chains that are longer than their record")                                                      \
 	X(not_split, true, "calls that are stored, but not by cgroup")                                                             \
-	X(lost_no_room, true, "calls between images that have no file since the session has five eighths of MaxSampleFiles=, "     \
-			      "SessionMaxUse= or all of MaxImages=")                                                              \
+	X(lost_no_room, true, "calls between images that have no file, since the session has five eighths of MaxSampleFiles= or "  \
+			      "SessionMaxUse=, or all of MaxImages=; beyond those of SessionMaxUse=, new calls in files there are, too") \
 	X(lost_no_space, true, "calls that there was no space for on the file system of the session")                              \
 	X(lost_too_many_files, true, "calls that there was no descriptor for")                                                     \
 	X(lost_io_error, true, "calls whose file could not be opened or written")                                                  \

@@ -157,9 +157,14 @@ struct op_odb_pending;
 
 /*
  * tmp_path takes the place of `path` below dir_fd: a sealed file (seal.h), which lies beside sample files as the symbols of JIT code do. *ret_pending: NULL where there was none, which
- * nobody has a promise of; else what op_odb_settle takes, as of a sample file. 0, or -errno, tmp_path is gone and `path` is as it was.
+ * nobody has a promise of, and then directories are made, *ret_dir_bytes as op_file_publish_below gives it; else what op_odb_settle takes, as of a sample file.
+ * 0, or -errno, tmp_path is gone and `path` is as it was.
  */
-int op_odb_publish_sealed(int dir_fd, const char *tmp_path, const char *path, struct op_odb_pending **ret_pending) OP_NONNULL OP_MUST_CHECK;
+int op_odb_publish_sealed(int dir_fd, const char *tmp_path, const char *path, uint64_t *ret_dir_bytes,
+			  struct op_odb_pending **ret_pending) OP_NONNULL OP_MUST_CHECK;
+
+/* Reads all of a sealed file below dir_fd: 0, it is as it was sealed; -EBADMSG: it is not, never was, or is no regular file; another -errno. */
+int op_odb_check_seal(int dir_fd, const char *path) OP_NONNULL OP_MUST_CHECK;
 
 /* What is pending of this file since the last call: a list by op_odb_pending_next, NULL for none. Each goes to op_odb_settle. */
 struct op_odb_pending *op_odb_take_pending(struct op_odb *odb) OP_NONNULL OP_MUST_CHECK;

@@ -163,29 +163,56 @@ int op_odb_replace(int dir_fd, const char *tmp_path, const char *path, uint64_t 
 	return 0;
 }
 
-static uint64_t inode_at(int dir_fd, const char *path)
+/* What op_odb_open_regular says where no regular file is. */
+static bool is_no_file(int err)
 {
-	struct stat st;
-	int fd = op_odb_open_regular(dir_fd, path, O_RDONLY, &st);
-
-	if (fd < 0)
-		return 0;
-	close(fd);
-	return st.st_ino;
+	return err == -ENOENT || err == -ENOTDIR || err == -ELOOP || err == -EBADMSG;
 }
 
-int op_odb_publish_sealed(int dir_fd, const char *tmp_path, const char *path, struct op_odb_pending **ret_pending)
+/* 0 where no regular file is. */
+static int find_inode(int dir_fd, const char *path, uint64_t *ret_inode)
 {
-	int err;
+	struct stat st = { 0 };
+	int fd = op_odb_open_regular(dir_fd, path, O_RDONLY, &st);
 
-	if (inode_at(dir_fd, path))
-		return op_odb_replace(dir_fd, tmp_path, path, inode_at(dir_fd, tmp_path), ret_pending);
-	err = op_file_rename_below(dir_fd, tmp_path, path);
+	if (fd < 0 && !is_no_file(fd))
+		return fd;
+	*ret_inode = fd < 0 ? 0 : st.st_ino;
+	if (fd >= 0)
+		close(fd);
+	return 0;
+}
+
+/* Takes the place of a regular file. */
+static int replace_sealed(int dir_fd, const char *tmp_path, const char *path, struct op_odb_pending **ret_pending)
+{
+	uint64_t new_inode;
+	int err = find_inode(dir_fd, tmp_path, &new_inode);
+
+	if (!err)
+		return op_odb_replace(dir_fd, tmp_path, path, new_inode, ret_pending);
+	op_file_unlink_below(dir_fd, tmp_path);
+	return err;
+}
+
+int op_odb_publish_sealed(int dir_fd, const char *tmp_path, const char *path, uint64_t *ret_dir_bytes,
+			  struct op_odb_pending **ret_pending)
+{
+	struct op_odb_pending *pending = NULL;
+	uint64_t old_inode, dir_bytes = 0;
+	int err = find_inode(dir_fd, path, &old_inode);
+
 	if (err)
 		op_file_unlink_below(dir_fd, tmp_path);
+	else if (old_inode)
+		err = replace_sealed(dir_fd, tmp_path, path, &pending);
 	else
-		*ret_pending = NULL;
-	return err;
+		err = op_odb_publish(dir_fd, tmp_path, path, &dir_bytes);
+	if (err)
+		return err;
+	*ret_dir_bytes = dir_bytes;
+	*ret_pending = pending;
+	return 0;
 }
 
 /* ---- onto the disk ---- */
@@ -195,11 +222,10 @@ static int open_file(int dir_fd, const char *path, int *ret_fd)
 {
 	struct stat st;
 	int fd = op_odb_open_regular(dir_fd, path, O_RDONLY, &st);
-	bool is_gone = fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP || fd == -EBADMSG;
 
-	if (fd < 0 && !is_gone)
+	if (fd < 0 && !is_no_file(fd))
 		return fd;
-	*ret_fd = is_gone ? -1 : fd;
+	*ret_fd = fd < 0 ? -1 : fd;
 	return 0;
 }
 
@@ -422,15 +448,22 @@ static int choose(int dir_fd, const struct places *places, struct entry *oldest,
 	return err;
 }
 
-static int check_seal(int dir_fd, const char *path, bool *ret_whole)
+int op_odb_check_seal(int dir_fd, const char *path)
 {
 	struct stat st;
-	int fd = op_odb_open_regular(dir_fd, path, O_RDONLY, &st), err = fd;
+	int fd = op_odb_open_regular(dir_fd, path, O_RDONLY, &st), err;
 
-	if (fd >= 0) {
-		err = op_seal_check(fd);
-		close(fd);
-	}
+	if (fd < 0)
+		return fd;
+	err = op_seal_check(fd);
+	close(fd);
+	return err;
+}
+
+static int check_seal(int dir_fd, const char *path, bool *ret_whole)
+{
+	int err = op_odb_check_seal(dir_fd, path);
+
 	if (err && err != -EBADMSG && err != -ENOENT)
 		return err;
 	*ret_whole = !err;
@@ -471,26 +504,31 @@ static int put_back(int dir_fd, const struct places *places, const struct entry 
 }
 
 /* The oldest of a path: from what stands there back. NULL: it is not what any of them was replaced by. */
-static struct entry *find_oldest(int dir_fd, const struct entries *entries, const char *path)
+static int find_oldest(int dir_fd, const struct entries *entries, const char *path, struct entry **ret_oldest)
 {
-	struct entry *newer = NULL, *entry = find_entry(entries, path, inode_at(dir_fd, path));
+	struct entry *newer = NULL, *entry;
+	uint64_t inode;
+	int err = find_inode(dir_fd, path, &inode);
 
-	for (; entry; entry = find_entry(entries, path, entry->old_inode)) {
+	if (err)
+		return err;
+	for (entry = find_entry(entries, path, inode); entry; entry = find_entry(entries, path, entry->old_inode)) {
 		entry->newer = newer;
 		entry->done = true;
 		newer = entry;
 	}
-	return newer;
+	*ret_oldest = newer;
+	return 0;
 }
 
 static int recover_path(int dir_fd, const struct places *places, const struct entries *entries, const char *path,
 			struct op_odb_recovery *recovery)
 {
-	struct entry *oldest = find_oldest(dir_fd, entries, path), *best;
-	int err;
+	struct entry *oldest, *best;
+	int err = find_oldest(dir_fd, entries, path, &oldest);
 
-	if (!oldest)
-		return 0;
+	if (err || !oldest)
+		return err;
 	err = op_session_is_jit_object(path) ? choose_sealed(dir_fd, places, oldest, &best) : choose(dir_fd, places, oldest, &best);
 	if (!err && best) {
 		err = put_back(dir_fd, places, best);
@@ -524,9 +562,14 @@ static int add_entry(struct entries *entries, const struct places *places, uint6
 {
 	struct entry *larger;
 	char path[PATH_MAX], name[LINK_BYTES];
+	uint64_t old_inode;
+	int err;
 
 	if (read_path(places, inode, path) < 0)
 		return 0;
+	err = find_inode(places->tmp_parent, link_name(places, OP_ODB_OLD, inode, name), &old_inode);
+	if (err)
+		return err;
 	if (entries->nr == entries->capacity) {
 		entries->capacity = entries->capacity ? 2 * entries->capacity : 16;
 		larger = reallocarray(entries->entries, entries->capacity, sizeof(*larger));
@@ -534,10 +577,9 @@ static int add_entry(struct entries *entries, const struct places *places, uint6
 			return -ENOMEM;
 		entries->entries = larger;
 	}
-	link_name(places, OP_ODB_OLD, inode, name);
 	entries->entries[entries->nr] = (struct entry){
 		.inode = inode,
-		.old_inode = inode_at(places->tmp_parent, name),
+		.old_inode = old_inode,
 		.path = strdup(path),
 	};
 	if (!entries->entries[entries->nr].path)
@@ -575,6 +617,13 @@ static int remove_rest(struct entries *entries OP_UNUSED, const struct places *p
 	return 0;
 }
 
+static bool is_at(int dir_fd, const char *path, uint64_t inode)
+{
+	uint64_t found;
+
+	return !find_inode(dir_fd, path, &found) && found == inode;
+}
+
 /* The path below one of the directories at which a file has this inode; NULL when there is none. */
 static char *find_moved(int dir_fd, const struct op_odb_moves *moves, const struct entry *entry)
 {
@@ -586,7 +635,7 @@ static char *find_moved(int dir_fd, const struct op_odb_moves *moves, const stru
 	for (size_t i = 0; i < moves->nr_to; i++) {
 		if (asprintf(&path, "%s%s", moves->to[i], entry->path + length) < 0)
 			return NULL;
-		if (inode_at(dir_fd, path) == entry->inode)
+		if (is_at(dir_fd, path, entry->inode))
 			return path;
 		free(path);
 	}
@@ -617,7 +666,7 @@ static int relocate(int dir_fd, const struct op_odb_moves *moves, struct entries
 
 	for (size_t i = 0; i < entries->nr && !err; i++) {
 		struct entry *entry = &entries->entries[i];
-		char *path = inode_at(dir_fd, entry->path) == entry->inode ? NULL : find_moved(dir_fd, moves, entry);
+		char *path = is_at(dir_fd, entry->path, entry->inode) ? NULL : find_moved(dir_fd, moves, entry);
 
 		if (path)
 			err = move_chain(entries, entry, path);

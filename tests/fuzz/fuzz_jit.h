@@ -60,12 +60,13 @@ static inline void check_object(const struct opd_jit_map *map, const struct opd_
 {
 	static int dir_fd = -1;
 	struct op_odb_pending *pending;
+	uint64_t dir_bytes;
 
 	if (dir_fd < 0) {
 		check(mkdtemp(object_dir) && !atexit(remove_object_dir));
 		dir_fd = open(object_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	}
-	check(!opd_jit_object_write(dir_fd, "jo", "tmp", map, dump, &pending));
+	check(!opd_jit_object_write(dir_fd, "jo", "tmp", map, dump, &dir_bytes, &pending));
 	check(!unlinkat(dir_fd, "jo", 0));
 }
 

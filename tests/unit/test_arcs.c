@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+#include "daemon/jit_space.h"
+#include "daemon/jit_write.h"
 #include "daemon/sideband.h"
 #include "libop/odb.h"
 #include "libop/session.h"
@@ -352,6 +354,143 @@ static void anonymous_ends_are_visited(void **state OP_UNUSED)
 	op_text_free(&seen);
 }
 
+/* ---- what is gone, and what is made of nothing ---- */
+
+static void calls_that_are_gone_are_not_stored(void **state OP_UNUSED)
+{
+	static const char path[] = "samples/current/" APP_FILE "/{cg}/{root}/no/app/TIMER.1000000.0.all.all.all";
+
+	for (int i = 0; i < 2; i++)
+		SAMPLE(USER, APP + 0x10, USER, APP + 0x10, APP + 0x20);
+	drain();
+	opd_count_release_files(&pipeline.count);
+	assert_int_equal(unlinkat(pipeline.count.session_fd, path, 0), 0);
+	SAMPLE(USER, APP + 0x10, USER, APP + 0x10, APP + 0x20);
+	drain();
+	expect_stats(OP_ARC_lost_io_error, 2, 1);
+}
+
+/* Chains that lead anywhere do not use up MaxImages=. */
+static void calls_without_room_take_no_images(void **state OP_UNUSED)
+{
+	op_dcookie_limit(pipeline.resolver.table, SIZE_MAX, 6, pipeline.resolver.pseudo[OPD_PSEUDO_TOO_MANY_IMAGES]);
+	pipeline.count.limit.max = 8;
+	for (uint32_t i = 0; i < 20; i++) {
+		pipeline.count.limit.strangers = i > 10;
+		call_from(i);
+	}
+	expect_stats(OP_ARC_lost_no_room, 16, 4);
+	SAMPLE(USER, LIB + 1, USER);
+	drain();
+	assert_int_equal(only(LIB_FILE, 0x3001), 1);
+	assert_int_equal(pipeline.count.nr_too_many, 0);
+}
+
+static struct op_location image_at(const char *path, uint64_t offset)
+{
+	struct op_image_id id = { .name = { .kind = OP_IMAGE_FILE, .name = path } };
+
+	return (struct op_location){ op_dcookie_get(pipeline.resolver.table, &id), offset };
+}
+
+static void call_jit_from(const char *path, const struct opd_jit_space *space)
+{
+	const struct op_location callee = { space->cookie, OPD_JIT_RANGE_START };
+	struct opd_resolved caller = { .location = image_at(path, 0x10) };
+	struct opd_counted counted = { .resolved = &caller, .account = &event, .amount = 1 };
+
+	opd_count_call(&pipeline.count, &counted, &callee);
+}
+
+static void add_function(struct opd_jit_map *map, uint64_t start)
+{
+	const struct opd_jit_code code = { .start = start, .bytes = 16, .name = "f", .from_ns = 1 };
+	uint64_t offset;
+
+	assert_int_equal(opd_jit_map_add(map, &code, 0), 0);
+	assert_true(opd_jit_map_find(map, start, 2, &offset));
+}
+
+/* As of a process whose code is known from the libraries alone that call it, none of which has a directory for it. */
+static struct opd_jit_space *begin_jit(struct opd_jit *jit)
+{
+	struct op_image_id id = { .name = { OP_IMAGE_ANON, OPD_JIT_LABEL "1", PID, OPD_JIT_RANGE_START, UINT32_MAX } };
+	struct opd_jit_space *space = calloc(1, sizeof(*space));
+
+	assert_non_null(space);
+	opd_jit_init(jit, pipeline.resolver.table);
+	*space = (struct opd_jit_space){ .jit = jit, .link = &jit->spaces, .refs = 1, .owner = { .pid = PID, .proc_fd = -1 } };
+	space->map.counters = jit->counters;
+	space->dump.fd = -1;
+	space->cookie = op_dcookie_get(pipeline.resolver.table, &id);
+	jit->spaces = space;
+	jit->nr_spaces = 1;
+	add_function(&space->map, 0x1000);
+	pipeline.count.separate_lib = pipeline.count.separate_kernel = false;
+	call_jit_from("/no/a.so", space);
+	call_jit_from("/no/b.so", space);
+	opd_count_flush(&pipeline.count);
+	return space;
+}
+
+#define OBJECT(library) "samples/current/{root}/no/" library "/{dep}/{anon:jit-1}/4000000.jo"
+
+static void expect_objects(struct opd_jit *jit, uint64_t nr_written, uint64_t nr_failed)
+{
+	opd_jit_write(jit, &pipeline.count, 1, true);
+	assert_int_equal(jit->counters[OP_JIT_objects], nr_written);
+	assert_int_equal(jit->counters[OP_JIT_failed_objects], nr_failed);
+}
+
+static void an_object_that_fails_is_tried_alone(void **state OP_UNUSED)
+{
+	struct opd_jit jit;
+	struct opd_jit_space *space = begin_jit(&jit);
+	int fd = pipeline.count.session_fd;
+
+	expect_objects(&jit, 2, 0);
+	expect_objects(&jit, 2, 0);
+	assert_int_equal(unlinkat(fd, OBJECT("a.so"), 0), 0);
+	assert_int_equal(mkdirat(fd, OBJECT("a.so"), 0755), 0); /* cannot be replaced */
+	add_function(&space->map, 0x2000);
+	expect_objects(&jit, 3, 1);
+	expect_objects(&jit, 3, 2);
+	opd_jit_space_put(space);
+	expect_objects(&jit, 3, 3);
+	assert_int_equal(jit.nr_spaces, 1);
+	assert_int_equal(unlinkat(fd, OBJECT("a.so"), AT_REMOVEDIR), 0);
+	expect_objects(&jit, 4, 3);
+	assert_int_equal(jit.nr_spaces, 0);
+	opd_jit_free(&jit);
+}
+
+static uint64_t inode_of(const char *path)
+{
+	struct stat st;
+
+	return fstatat(pipeline.count.session_fd, path, &st, 0) ? 0 : st.st_ino;
+}
+
+static void an_object_that_is_not_whole_is_not_renewed(void **state OP_UNUSED)
+{
+	struct opd_jit jit;
+	uint64_t a, b;
+	int fd;
+
+	begin_jit(&jit);
+	expect_objects(&jit, 2, 0);
+	a = inode_of(OBJECT("a.so"));
+	b = inode_of(OBJECT("b.so"));
+	fd = openat(pipeline.count.session_fd, OBJECT("a.so"), O_WRONLY | O_CLOEXEC);
+	assert_int_equal(pwrite(fd, "x", 1, 0), 1);
+	close(fd);
+	assert_int_equal(opd_count_renew(&pipeline.count), 0);
+	assert_int_equal(inode_of(OBJECT("a.so")), a);
+	assert_int_not_equal(inode_of(OBJECT("b.so")), b);
+	assert_int_equal(pipeline.count.nr_failed_objects, 1);
+	opd_jit_free(&jit);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -372,6 +511,10 @@ int main(void)
 		TEST(calls_leave_bytes_for_samples),
 		TEST(calls_of_images_beyond_the_limit_are_not_kept),
 		TEST(anonymous_ends_are_visited),
+		TEST(calls_that_are_gone_are_not_stored),
+		TEST(calls_without_room_take_no_images),
+		TEST(an_object_that_fails_is_tried_alone),
+		TEST(an_object_that_is_not_whole_is_not_renewed),
 	};
 #undef TEST
 

@@ -327,6 +327,30 @@ static void slots_come_round(void **state OP_UNUSED)
 	assert_int_equal(pipeline.count.limit.nr, NR_CGROUPS + 1);
 }
 
+/* The slot of the last sample's cgroup goes to the next one's: the two are not the same. */
+static void a_slot_is_given_again_at_once(void **state OP_UNUSED)
+{
+	char path[64];
+
+	pipeline.count.separate_thread = false;
+	pipeline.count.limit.max = 0;
+	pipeline.count.cgroups = &cgroups;
+	cgroups.max_slots = 4;
+	for (uint32_t i = 1; i <= 5; i++) {
+		snprintf(path, sizeof(path), "/storm-%u", i);
+		assert_int_equal(opd_cgroups_add(&cgroups, i, path), 0);
+	}
+	for (uint32_t i = 1; i <= 4; i++)
+		take(0, 1, i);
+	take(0, 1, 1);
+	take(0, 1, 5);
+	assert_int_equal(cgroups.nr_taken_back, 1);
+	opd_count_flush(&pipeline.count);
+	assert_int_equal(account.stored, 6);
+	assert_int_equal(sum_files(OP_SESSION_CURRENT "/cgroup/storm-1").all, 2);
+	assert_int_equal(sum_files(OP_SESSION_CURRENT "/cgroup/storm-5").all, 1);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -334,6 +358,7 @@ int main(void)
 		T(threads_share_a_file),      T(images_share_the_last_file), T(files_that_are_there_are_found),
 		T(room_that_is_made_is_used), T(a_larger_limit_is_used),     T(bytes_have_the_same_steps),
 		T(cgroups_leave_room),        T(slots_come_round),
+		T(a_slot_is_given_again_at_once),
 		T(files_grow_as_far_as_there_is_room),
 		T(threads_that_may_not_grow_share),
 		T(the_last_file_has_its_place),

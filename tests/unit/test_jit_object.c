@@ -23,6 +23,17 @@ const char *__lsan_default_suppressions(void)
 }
 
 static uint64_t counters[OP_NR_JIT];
+static uint64_t broken_inode; /* cannot be looked at; 0: none */
+
+int __real_op_sys_fstat(int fd, struct stat *ret_stat);
+int __wrap_op_sys_fstat(int fd, struct stat *ret_stat);
+
+int __wrap_op_sys_fstat(int fd, struct stat *ret_stat)
+{
+	int err = __real_op_sys_fstat(fd, ret_stat);
+
+	return !err && broken_inode && ret_stat->st_ino == broken_inode ? -EIO : err;
+}
 
 static void put_u64(int fd, uint64_t value)
 {
@@ -104,7 +115,7 @@ static void an_object_is_read_again(void **state)
 	struct opd_jitdump dump = { .fd = make_dump(box) };
 	struct opr_symbols symbols = { 0 };
 	struct op_odb_pending *pending;
-	uint64_t plain, coded, lined;
+	uint64_t plain, coded, lined, dir_bytes;
 	char path[64];
 
 	add(&map, BASE + 0x1000, "never sampled", 0, 0, NULL);
@@ -112,7 +123,7 @@ static void an_object_is_read_again(void **state)
 	add(&map, BASE + 0x3000, "with code", CODE_AT, 0, &coded);
 	add(&map, BASE, "with lines", CODE_AT, LINES_AT, &lined);
 	assert_true(plain < OPD_JIT_CODE_AT && coded >= OPD_JIT_CODE_AT && lined >= OPD_JIT_CODE_AT);
-	assert_int_equal(opd_jit_object_write(box->fd, "1.jo", "tmp", &map, &dump, &pending), 0);
+	assert_int_equal(opd_jit_object_write(box->fd, "1.jo", "tmp", &map, &dump, &dir_bytes, &pending), 0);
 	assert_null(pending);
 	snprintf(path, sizeof(path), "%s/1.jo", box->path);
 	assert_int_equal(opr_symbols_read_bfd(&symbols, path, path, &options), 0);
@@ -148,11 +159,11 @@ static struct op_odb_pending *write_versions(const struct box *box, unsigned int
 	struct opd_jit_map map = { .counters = counters };
 	struct opd_jitdump dump = { .fd = make_dump(box) };
 	struct op_odb_pending *all = NULL, *pending;
-	uint64_t offset;
+	uint64_t offset, dir_bytes;
 
 	for (unsigned int i = 0; i < nr; i++) {
 		add(&map, BASE + 0x1000 * i, "function", CODE_AT, 0, &offset);
-		assert_int_equal(opd_jit_object_write(box->fd, PATH, TMP, &map, &dump, &pending), 0);
+		assert_int_equal(opd_jit_object_write(box->fd, PATH, TMP, &map, &dump, &dir_bytes, &pending), 0);
 		assert_int_equal(!pending, i == 0);
 		op_odb_pending_append(&all, pending);
 		ret_sizes[i] = size_of(box, PATH);
@@ -228,12 +239,33 @@ static void what_is_on_the_disk_is_kept_by_no_link(void **state)
 	require_after_recovery(box, sizes[2], 0);
 }
 
+static void what_cannot_be_looked_at_is_not_replaced(void **state)
+{
+	struct box *box = *state;
+	struct opd_jit_map map = { .counters = counters };
+	struct opd_jitdump dump = { .fd = -1 };
+	struct op_odb_pending *pending;
+	uint64_t sizes[1], dir_bytes;
+	struct stat before, after;
+
+	make_directories(box);
+	assert_null(write_versions(box, 1, sizes));
+	assert_int_equal(fstatat(box->fd, PATH, &before, 0), 0);
+	broken_inode = before.st_ino;
+	assert_int_equal(opd_jit_object_write(box->fd, PATH, TMP, &map, &dump, &dir_bytes, &pending), -EIO);
+	broken_inode = 0;
+	assert_int_equal(fstatat(box->fd, PATH, &after, 0), 0);
+	assert_int_equal(after.st_ino, before.st_ino);
+	assert_int_equal(unlinkat(box->fd, "tmp", AT_REMOVEDIR), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		box_test(an_object_is_read_again),
 		box_test(what_was_promised_is_there_after_a_power_cut),
 		box_test(what_is_on_the_disk_is_kept_by_no_link),
+		box_test(what_cannot_be_looked_at_is_not_replaced),
 	};
 
 	return cmocka_run_group_tests_name("jit_object", tests, NULL, NULL);
