@@ -210,9 +210,9 @@ def check_cycles(box, nr_cycles):
     # The client of the last cycle may be there when it is counted.
     wait_until(lambda: all(a <= b for a, b in zip(resources(pid)[:2], seen[0])), 30,
                "descriptors and events: %s, then %s" % (seen[0], resources(pid)))
-    end = resources(pid)
-    print("%d cycles: %s, then %s" % (nr_cycles, seen[0], end))
-    require(end[2] - seen[0][2] <= MAX_GROWTH_KIB, "memory grows from %d to %d KiB" % (seen[0][2], end[2]))
+    print("%d cycles: %s, then %s" % (nr_cycles, seen[0], resources(pid)))
+    # What other programs of the host cost is given back when they have ended, what is lost is not.
+    wait_until(lambda: resources(pid)[2] - seen[0][2] <= MAX_GROWTH_KIB, 60, "memory grows from %d to %d KiB" % (seen[0][2], resources(pid)[2]))
 
 
 def number_of(option, preset):
