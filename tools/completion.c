@@ -80,10 +80,9 @@ static void write_bash_value(FILE *out, const struct poptOption *option)
 static void write_bash(FILE *out, const char *program, const struct poptOption *table, bool takes_files)
 {
 	fprintf(out, "# bash completion for %s, made from its table of options\n_opd_%s() {\n", program, program);
-	fputs("\tlocal word=${COMP_WORDS[COMP_CWORD]} option=${COMP_WORDS[COMP_CWORD - 1]} before= kind= values=",
-	      out);
+	fputs("\tlocal word=${COMP_WORDS[COMP_CWORD]} option=${COMP_WORDS[COMP_CWORD - 1]} before= kind= values=", out);
 	fprintf(out, " rest=%s\n", takes_files ? "-f" : "none");
-	fputs(	      "\tif [ \"$word\" = = ]; then word=; elif [ \"$option\" = = ]; then option=${COMP_WORDS[COMP_CWORD - 2]}; fi\n"
+	fputs("\tif [ \"$word\" = = ]; then word=; elif [ \"$option\" = = ]; then option=${COMP_WORDS[COMP_CWORD - 2]}; fi\n"
 	      "\tcase $option in\n",
 	      out);
 	visit(out, table, write_bash_value);
@@ -94,7 +93,8 @@ static void write_bash(FILE *out, const char *program, const struct poptOption *
 	      out);
 	visit(out, table, write_bash_name);
 	fputs("\" -- \"$word\"))\n\t\tcase ${COMPREPLY[0]} in *=) compopt -o nospace ;; esac\n"
-	      "\telif [ \"${kind:=$rest}\" != none ]; then\n\t\tcompopt -o filenames\n\t\tCOMPREPLY=($(compgen $kind -- \"$word\"))\n\tfi\n}\n",
+	      "\telif [ \"${kind:=$rest}\" != none ]; then\n\t\tcompopt -o filenames\n\t\tCOMPREPLY=($(compgen $kind -- "
+	      "\"$word\"))\n\tfi\n}\n",
 	      out);
 	fprintf(out, "complete -F _opd_%s %s\n", program, program);
 }
@@ -169,8 +169,7 @@ static void write_zsh(FILE *out, const char *program, const struct poptOption *t
 	fputs(takes_files ? " \\\n\t'*:file:_files'\n" : "\n", out);
 }
 
-int opr_completion_write(FILE *out, const char *program, const struct poptOption *table, bool takes_files,
-			 const char *shell)
+int opr_completion_write(FILE *out, const char *program, const struct poptOption *table, bool takes_files, const char *shell)
 {
 	static const struct {
 		const char *shell;

@@ -211,7 +211,8 @@ static void test_full_queue(void **state)
 	} while (!connect(waiting[nr++], (const struct sockaddr *)&address, sizeof(address)));
 	assert_int_equal(errno, EAGAIN);
 	alarm(60);
-	assert_int_equal(op_control_call_within(address.sun_path, OP_CONTROL_STATUS, 50, &payload, &nr_bytes, &message), -ETIMEDOUT);
+	assert_int_equal(op_control_call_within(address.sun_path, OP_CONTROL_STATUS, 50, &payload, &nr_bytes, &message),
+			 -ETIMEDOUT);
 	alarm(0);
 	assert_non_null(strstr(message, "does not answer"));
 	free(message);
