@@ -198,8 +198,10 @@ static int run(struct opr_listing *listing, struct request *request)
 	struct opr_child_result result = { 0 };
 	struct opr_child child;
 	struct cursor cursor;
-	int err = opr_child_start(&child, work, request);
+	int err;
 
+	opr_verbose(OPR_TOPIC_level1, "listing the code of %zu symbols of %s", request->nr_rows, request->path);
+	err = opr_child_start(&child, work, request);
 	if (!err)
 		err = opr_child_wait(&child, &result);
 	if (err)
