@@ -215,6 +215,7 @@ static int write_symbols(struct run *run, struct opr_symbol_report *report, cons
 
 	if (err < 0)
 		return err;
+	opr_verbose(OPR_TOPIC_level1, "sorting and writing %zu symbols", report->nr_rows);
 	sort_rows(run, report);
 	if (run->options->mem)
 		err = write_memory(run, report);
