@@ -177,6 +177,28 @@ def symbols_beside_dumps(box, shim):
     box.opcontrol("--start")
 
 
+def new_symbols(box, shim):
+    """The first object of a process that no dump has promised: a power cut leaves its name with nothing behind it, and the next daemon puts that aside."""
+    app = box.copy_work("jit-new", "jit_work")
+    shim.say("hold")
+    child = test_jit.start(box, app, "map", JIT_MS // 4)
+    require(child.wait(60) == 0, "jit_work has failed")
+    stop = box.start(os.path.join(box.bin, "opcontrol"), "--stop")
+    opdtest.wait_until(lambda: test_jit.objects_of(box, app), 60, "no object of JIT code")
+    (path,) = [os.path.relpath(name, box.session) for name in test_jit.objects_of(box, app)]
+    ordered = os.path.join(os.path.dirname(box.session), "ordered-new")
+    box.daemon.send_signal(signal.SIGSTOP)
+    opdtest.wait_until(lambda: opdtest.is_stopped(box.daemon.pid), 10, "the daemon does not stop")
+    shim.cut_power_of_data(box.session, ordered)
+    box.daemon.send_signal(signal.SIGCONT)
+    require(os.path.getsize(os.path.join(ordered, path)) == 0, "the disk has the symbols already")
+    start_after_the_cut(ordered, ["current"], {})
+    require(not os.path.lexists(os.path.join(ordered, path)), "an object with nothing in it is left")
+    shim.say()
+    require(stop.wait(60) == 0, "the stop has failed")
+    box.opcontrol("--start")
+
+
 def total_of(box, app):
     return sum(f.total for f in box.files(live=True) if f.name.app[1] == app)
 
@@ -258,6 +280,7 @@ def test(box):
         dump_then_cut(box, shim, i)
     grow_beside_dumps(box, shim)
     symbols_beside_dumps(box, shim)
+    new_symbols(box, shim)
     counts_while_the_disk_is_held(box, shim)
     dump_without_its_ledger(box, shim)
     after, found = dump_then_cut(box, shim, 3)
