@@ -36,6 +36,7 @@ libop_libop_a_SOURCES = \
 	libop/mem.c libop/mem.h \
 	libop/odb.c libop/odb.h \
 	libop/odb_file.c libop/odb_file.h \
+	libop/odb_keep.c libop/odb_keep.h \
 	libop/odb_read.c \
 	libop/odb_repair.c \
 	libop/odb_replace.c \
