@@ -168,9 +168,9 @@ def symbols_beside_dumps(box, shim):
     before, (path,) = look(box), find()
     require(has_symbol(box.session, path, b"jit_old") and not has_symbol(box.session, path, b"jit_new"), "the dump was too late")
     box.opcontrol("--dump")
+    shim.say("hold")
     opdtest.wait_until(lambda: test_jit.has_lines(test_jit.map_path(child.pid), 2), 60, "no second function")
     require(child.wait(60) == 0, "jit_work has failed")
-    shim.say("hold")
     stop = box.start(os.path.join(box.bin, "opcontrol"), "--stop")  # writes the symbols, and then waits for the disk to forget that it profiles
     opdtest.wait_until(lambda: has_symbol(box.session, path, b"jit_new"), 60, "the newer symbols wait for the disk")
     ordered = os.path.join(os.path.dirname(box.session), "ordered-symbols")
