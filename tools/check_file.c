@@ -66,6 +66,8 @@ static bool has_head(struct opk_file *file, const struct image *image)
 	memcpy(&file->header, image->bytes, sizeof(file->header));
 	if (memcmp(file->header.magic, OP_ODB_MAGIC, sizeof(file->header.magic)))
 		note(file, OPK_LOST, "not a sample file: the first bytes are others", 0);
+	else if (file->header.version == OP_ODB_VERSION_0_9)
+		return false;
 	else if (file->header.version != OP_ODB_VERSION)
 		note(file, OPK_LOST, "a version of the format that opd does not write", offsetof(struct op_odb_header, version));
 	return file->verdict != OPK_LOST;
@@ -242,9 +244,9 @@ static int look_into(struct opk_file *file, struct image *image, enum opk_state 
 	return check_hash(file, image, nr_nodes);
 }
 
-/* ---- a file that is being written ---- */
+/* ---- a file that is being written, or is oprofile's of old: what a reader takes is sound ---- */
 
-static int check_live(int dir_fd, const char *path, struct opk_file *file)
+static int check_readable(int dir_fd, const char *path, struct opk_file *file)
 {
 	struct op_odb_samples samples = { 0 };
 	struct op_odb_fault fault;
@@ -271,11 +273,13 @@ int opk_file_check(int dir_fd, const char *path, enum opk_state state, struct op
 	int err;
 
 	if (state == OPK_WRITTEN) {
-		err = check_live(dir_fd, path, &file);
+		err = check_readable(dir_fd, path, &file);
 	} else {
 		err = load(dir_fd, path, &file, &image);
 		if (!err && file.verdict == OPK_SOUND)
 			err = look_into(&file, &image, state);
+		if (!err && file.verdict == OPK_SOUND && file.header.version == OP_ODB_VERSION_0_9)
+			err = check_readable(dir_fd, path, &file);
 		free(image.bytes);
 	}
 	if (err)

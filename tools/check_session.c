@@ -132,19 +132,20 @@ static int check_sample_file(struct run *run, const char *path, const struct op_
 {
 	struct opk_file file;
 	struct opk_header header = { .fault = NULL };
-	bool is_there;
+	bool is_there, is_opds;
 	int err = open_sample_file(run, path, &file, &is_there);
 
 	if (err || !is_there)
 		return err;
-	if (file.verdict != OPK_LOST)
+	is_opds = file.verdict != OPK_LOST && file.header.version == OP_ODB_VERSION;
+	if (is_opds)
 		opk_header_compare(run->images, name, &file.header, &header);
 	if (header.tells && !settled) {
 		err = opk_misfits_add(&run->misfits, path, &file.header, &header);
 		opk_file_free(&file);
 		return err;
 	}
-	if (file.verdict != OPK_LOST)
+	if (is_opds)
 		mend_all(run, path, &header, &file);
 	err = count_file(run, name, &file);
 	if (file.verdict == OPK_LOST)

@@ -310,6 +310,30 @@ def check_beside_files(copies):
     require(copies.opcheck(session, SOUND)[0]["problems"] == [], "something is left")
 
 
+def old_file(data):
+    """A sample file as oprofile 0.9 had it: a longer header, and the same behind it."""
+    rest = struct.pack("<IQQQII", 0, 2**64 - 1, *struct.unpack_from("<QQ", data, 56), 0, 0)
+    return data[:4] + struct.pack("<I", 0x12) + data[8:52] + rest + data[72:]
+
+
+def check_old(copies, good):
+    """A session of oprofile 0.9 is none of opd's to mend: what can be read is sound, and stays."""
+    session = copies.fresh()
+    current = os.path.join(session, "samples", "current")
+    for name in ("dcookies", "ledger", "stats"):
+        path = os.path.join(current, name)
+        (shutil.rmtree if os.path.isdir(path) else os.unlink)(path)
+    for f in good:
+        path = os.path.join(current, f.path)
+        write(path, old_file(read(path)))
+    total = sum(f.total for f in good)
+    for words in ((), ("--repair",)):
+        (state,) = copies.opcheck(session, SOUND, *words)
+        require(state["samples"] == total and state["files"] == len(good), "%s" % state)
+    os.truncate(os.path.join(current, good[0].path), 130)
+    copies.opcheck(session, DAMAGED)
+
+
 def give_all(directory, owner):
     for where, _, names in os.walk(directory):
         for path in [where] + [os.path.join(where, name) for name in names]:
@@ -567,6 +591,7 @@ def test(box):
     check_exchanged(copies, good)
     check_beside_files(copies)
     check_owners(copies, good)
+    check_old(copies, good)
     check_places(copies)
     check_stats(copies)
     check_fillers(copies)
