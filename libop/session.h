@@ -94,6 +94,10 @@ int op_session_remove(int dir_fd, const char *path) OP_NONNULL OP_MUST_CHECK;
 int op_session_walk(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg)
 	OP_NONNULL_ARGS(2, 3) OP_MUST_CHECK;
 
+/* The same, and `visit` is called for the directories, too, `top` among them: for each before it is read, and before anything in it. */
+int op_session_walk_all(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg)
+	OP_NONNULL_ARGS(2, 3) OP_MUST_CHECK;
+
 /* Calls `visit` for every entry of a directory but . and ..; 0, also when there is none, the first error of `visit`, which ends it, or -errno. */
 int op_session_visit_dir(int dir_fd, const char *path, int (*visit)(const char *name, void *arg), void *arg)
 	OP_NONNULL_ARGS(2, 3) OP_MUST_CHECK;
