@@ -7,8 +7,8 @@
 #include "daemon/sync.h"
 #include "libop/clock.h"
 
-#define HELD_MAX         (1u << 20)          /* records for rings, and */
-#define HELD_MAX_BYTES   (64u * 1024 * 1024) /* of them, and of the side band, that wait for older ones at most */
+#define ROUND_RECORDS    (1u << 19)          /* for rings, and */
+#define ROUND_BYTES      (32u * 1024 * 1024) /* of them, and of the side band, end a round where the file does not */
 #define PRUNE_NS         OP_NS_PER_S
 #define MAX_CLOSED_FILES 65536u
 
@@ -34,11 +34,13 @@ struct opd_import {
 	uint64_t *ids;
 	struct opd_import_cpus cpus;
 	struct held *held;
-	size_t nr_held, max_held;
+	size_t nr_held, max_held, round_held; /* that waited when the round began */
 	struct op_text held_bytes;
+	size_t round_bytes;
 	struct held_sideband *sideband;
 	size_t nr_sideband, max_sideband;
 	struct op_text sideband_bytes;
+	size_t round_sideband_bytes;
 	uint64_t newest_ns, round_ns, counted_ns, next_prune_ns;
 	uint64_t nr_late;
 };
@@ -269,9 +271,21 @@ static int count_until(struct opd_import *import, const struct op_perf_events *e
 static int end_round(struct opd_import *import, const struct op_perf_events *events)
 {
 	uint64_t until_ns = import->round_ns;
+	int err;
 
 	import->round_ns = import->newest_ns;
-	return until_ns ? count_until(import, events, until_ns) : 0;
+	err = until_ns ? count_until(import, events, until_ns) : 0;
+	import->round_held = import->nr_held;
+	import->round_bytes = import->held_bytes.length;
+	import->round_sideband_bytes = import->sideband_bytes.length;
+	return err;
+}
+
+/* What came since the last round is enough for one. */
+static inline bool is_full(const struct opd_import *import)
+{
+	return import->nr_held - import->round_held >= ROUND_RECORDS || import->held_bytes.length - import->round_bytes >= ROUND_BYTES ||
+	       import->sideband_bytes.length - import->round_sideband_bytes >= ROUND_BYTES;
 }
 
 int opd_import_take(struct opd_import *import, const struct op_perf_events *events, const struct op_perf_record *record)
@@ -298,8 +312,7 @@ int opd_import_take(struct opd_import *import, const struct op_perf_events *even
 	}
 	import->newest_ns = op_max_u64(import->newest_ns, record->time_ns);
 	import->nr_late += record->time_ns > 1 && record->time_ns <= import->counted_ns;
-	if (!err && op_unlikely(import->nr_held >= HELD_MAX || import->held_bytes.length >= HELD_MAX_BYTES ||
-				import->sideband_bytes.length >= HELD_MAX_BYTES))
+	if (!err && op_unlikely(is_full(import)))
 		err = end_round(import, events);
 	return err;
 }

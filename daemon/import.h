@@ -4,8 +4,9 @@
  * as live samples.
  *
  * Records come in the order in which perf read its rings, not in that of time. They are held back until all that is older has
- * come, which a finished round says; then the side band goes first, by time, and the samples follow. A stream without rounds is
- * held back HELD_MAX records at a time; what comes later than that is resolved by its own time all the same, and counted (nr_late).
+ * come, which a finished round says; then the side band goes first, by time, and the samples follow. Where no round comes, as in the
+ * files of a directory, one ends after every ROUND_RECORDS; what comes later than that is resolved by its own time all the same, and
+ * counted (nr_late).
  *
  * One thread.
  */

@@ -181,6 +181,16 @@ static int read_pmu_mappings(struct op_perf_features *features, struct op_perf_e
 	return 0;
 }
 
+static int read_dir_format(struct op_perf_features *features, struct op_perf_events *events OP_UNUSED, struct cursor *cursor)
+{
+	const uint8_t *bytes = take(cursor, sizeof(features->dir_version));
+
+	if (!bytes)
+		return -EBADMSG;
+	features->dir_version = op_perf_u64(bytes, cursor->swapped);
+	return 0;
+}
+
 /* Version, kind, level, ratio, and how much perf compresses at a time. */
 static int read_compressed(struct op_perf_features *features, struct op_perf_events *events OP_UNUSED, struct cursor *cursor)
 {
@@ -212,6 +222,7 @@ static const reader readers[] = {
 	[OP_PERF_FEATURE_CMDLINE] = read_cmdline,
 	[OP_PERF_FEATURE_EVENT_DESC] = read_event_desc,
 	[OP_PERF_FEATURE_PMU_MAPPINGS] = read_pmu_mappings,
+	[OP_PERF_FEATURE_DIR_FORMAT] = read_dir_format,
 	[OP_PERF_FEATURE_COMPRESSED] = read_compressed,
 };
 

@@ -26,6 +26,7 @@ enum op_perf_feature {
 	OP_PERF_FEATURE_CMDLINE = 11,
 	OP_PERF_FEATURE_EVENT_DESC = 12,
 	OP_PERF_FEATURE_PMU_MAPPINGS = 16,
+	OP_PERF_FEATURE_DIR_FORMAT = 24,
 	OP_PERF_FEATURE_COMPRESSED = 27,
 };
 
@@ -39,6 +40,7 @@ struct op_perf_features {
 	char *hostname, *os_release, *version, *arch, *cpu_desc, *cpu_id;
 	char *cmdline;            /* the words with blanks between them */
 	uint32_t nr_cpus;         /* 0: not told */
+	uint64_t dir_version;     /* 0: not in a directory, or in one alone */
 	uint32_t compressed_from; /* bytes at most in the original of a compressed record; 0: not told */
 	uint32_t ibs_pmu_types[OP_IBS_NR_KINDS]; /* perf_event_attr.type of AMD's samplers; 0: not told */
 	struct op_htable build_ids;

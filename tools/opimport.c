@@ -32,7 +32,7 @@ static void catch_signals(void)
 		sigaction(numbers[i], &action, NULL);
 }
 
-/* Rings and sample files have descriptors: as many as may be, half of them for the files. */
+/* The files of a directory, rings and sample files have descriptors: as many as may be, half of them for the sample files. */
 static size_t raise_files(void)
 {
 	struct rlimit limit;
@@ -62,8 +62,6 @@ static int open_data(const struct opi_options *options, int fd, struct op_perf_d
 
 	if (err == -EBADMSG)
 		return opr_error(err, "%s: %s", options->file, why);
-	if (err == -EISDIR)
-		return opr_error(err, "%s is a directory, as perf record --threads writes one: that cannot be read", options->file);
 	return err ? opr_error(err, "cannot read %s: %s", options->file, strerror(-err)) : 0;
 }
 
@@ -97,7 +95,7 @@ static int read_records(struct op_perf_data *data, struct opd_import *import)
 }
 
 static int open_import(const struct opi_options *options, const struct op_perf_data *data, const struct opi_session *session,
-		       struct opd_import **ret_import)
+		       size_t max_open, struct opd_import **ret_import)
 {
 	const struct op_setup *separation = &options->separation;
 	const struct opd_import_config config = {
@@ -108,7 +106,7 @@ static int open_import(const struct opi_options *options, const struct op_perf_d
 		.separate_kernel = separation->separate_kernel,
 		.separate_thread = separation->separate_thread,
 		.separate_cpu = separation->separate_cpu,
-		.max_open = raise_files(),
+		.max_open = max_open,
 		.max_images = MAX_IMAGES,
 	};
 	int err = opd_import_open(&config, ret_import);
@@ -117,10 +115,10 @@ static int open_import(const struct opi_options *options, const struct op_perf_d
 }
 
 /* 0; -EBADMSG when the file is damaged and the session has what could be read. */
-static int import_data(const struct opi_options *options, struct op_perf_data *data, struct opi_session *session)
+static int import_data(const struct opi_options *options, struct op_perf_data *data, struct opi_session *session, size_t max_open)
 {
 	struct opd_import *import = NULL;
-	int err = open_import(options, data, session, &import);
+	int err = open_import(options, data, session, max_open, &import);
 
 	if (!err)
 		err = read_records(data, import);
@@ -138,6 +136,7 @@ static int run(const struct opi_options *options)
 {
 	struct opi_session session = { .work_fd = -1 };
 	struct op_perf_data *data = NULL;
+	size_t max_open = raise_files();
 	char *dir = NULL;
 	int fd = open_file(options->file), err = fd < 0 ? fd : open_data(options, fd, &data);
 
@@ -146,7 +145,7 @@ static int run(const struct opi_options *options)
 	if (!err)
 		err = opi_session_begin(&session, dir, options->output);
 	if (!err)
-		err = import_data(options, data, &session);
+		err = import_data(options, data, &session, max_open);
 	opi_session_end(&session);
 	op_perf_data_close(data);
 	free(dir);

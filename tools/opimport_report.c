@@ -58,8 +58,11 @@ static void print_file(const struct op_perf_data *data)
 	const struct op_perf_features *features = op_perf_data_features(data);
 	const struct op_perf_counts *counts = op_perf_data_counts(data);
 
-	printf("%s%s: %llu records", op_perf_data_is_pipe(data) ? "perf.data from a pipe" : "perf.data",
-	       op_perf_data_is_swapped(data) ? ", of the other byte order" : "", (unsigned long long)counts->nr_records);
+	printf("%s%s", op_perf_data_is_pipe(data) ? "perf.data from a pipe" : "perf.data",
+	       op_perf_data_is_swapped(data) ? ", of the other byte order" : "");
+	if (op_perf_data_nr_files(data) > 1)
+		printf(", a directory of %zu files", op_perf_data_nr_files(data));
+	printf(": %llu records", (unsigned long long)counts->nr_records);
 	print_word(", taken on ", features->hostname);
 	print_word(", Linux ", features->os_release);
 	print_word(", ", features->arch);
@@ -137,8 +140,8 @@ bool opi_report_trouble(const struct op_perf_data *data, const char *file)
 		return false;
 	if (trouble->nr_more)
 		snprintf(more, sizeof(more), ", and %llu more things behind it", (unsigned long long)trouble->nr_more);
-	opr_error(trouble->err, "%s: at byte %llu: %s%s%s%s: what could be read is in the session", file,
-		  (unsigned long long)trouble->offset, trouble->what, trouble->err ? ": " : "",
+	opr_error(trouble->err, "%s%s%s: at byte %llu: %s%s%s%s: what could be read is in the session", file, *trouble->file ? "/" : "",
+		  trouble->file, (unsigned long long)trouble->offset, trouble->what, trouble->err ? ": " : "",
 		  trouble->err ? strerror(-trouble->err) : "", more);
 	return true;
 }
