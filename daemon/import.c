@@ -42,7 +42,8 @@ struct opd_import {
 	struct op_text sideband_bytes;
 	size_t round_sideband_bytes;
 	uint64_t newest_ns, round_ns, counted_ns, next_prune_ns;
-	uint64_t nr_late;
+	uint64_t nr_late, nr_unannounced;
+	size_t nr_announced; /* events when the first sample was counted */
 };
 
 /* ---- opening ---- */
@@ -95,14 +96,14 @@ static int begin(struct opd_import *import, const struct op_perf_events *events)
 
 	if (err)
 		return err;
+	import->nr_announced = events->nr_events;
 	import->ids = calloc(events->nr_events + 1, sizeof(*import->ids));
 	if (!import->ids)
 		return -ENOMEM;
 	for (size_t i = 0; i < events->nr_events; i++)
 		import->ids[i] = i + 1;
 	err = opd_import_cpus_open(&import->cpus, pipeline, import->events.events, import->events.nr_events, import->ids);
-	if (events->has_chains)
-		pipeline->capture.callgraph = OP_CHAIN_DEPTH_MAX;
+	pipeline->capture.callgraph = OP_CHAIN_DEPTH_MAX;
 	if (!err)
 		err = opd_book_open(&import->book, import->config.session_fd, &pipeline->capture);
 	if (!err)
@@ -254,8 +255,11 @@ static void prune(struct opd_import *import)
 
 static int count_until(struct opd_import *import, const struct op_perf_events *events, uint64_t until_ns)
 {
-	int err = import->events.nr_events ? 0 : begin(import, events);
+	int err;
 
+	if (!events->nr_events)
+		return 0;
+	err = import->events.nr_events ? 0 : begin(import, events);
 	if (!err)
 		err = count_sideband(import, until_ns);
 	if (!err)
@@ -288,6 +292,21 @@ static inline bool is_full(const struct opd_import *import)
 	       import->sideband_bytes.length - import->round_sideband_bytes >= ROUND_BYTES;
 }
 
+/* An event that the file has only told now is not among those that are counted: its sample is none that can be decoded. */
+static int hold_sample(struct opd_import *import, const struct op_perf_record *record)
+{
+	static const struct perf_event_header undecodable = { .type = PERF_RECORD_SAMPLE, .size = sizeof(undecodable) };
+	struct op_perf_record unannounced = *record;
+
+	if (op_likely(!import->nr_announced || record->event == OP_PERF_NO_EVENT || record->event < import->nr_announced))
+		return hold(import, record);
+	if (record->header->type != PERF_RECORD_SAMPLE)
+		return 0;
+	import->nr_unannounced++;
+	unannounced.header = &undecodable;
+	return hold(import, &unannounced);
+}
+
 int opd_import_take(struct opd_import *import, const struct op_perf_events *events, const struct op_perf_record *record)
 {
 	int err = 0;
@@ -304,7 +323,7 @@ int opd_import_take(struct opd_import *import, const struct op_perf_events *even
 								 : opd_kernel_map_part(&import->pipeline.resolver.kernel, &part);
 	}
 	case OP_PERF_RING:
-		err = hold(import, record);
+		err = hold_sample(import, record);
 		break;
 	case OP_PERF_SIDEBAND:
 		err = hold_sideband(import, record);
@@ -370,12 +389,14 @@ void opd_import_counts(const struct opd_import *import, struct opd_import_counts
 
 	*ret_counts = (struct opd_import_counts){
 		.nr_late = import->nr_late,
+		.nr_unannounced = import->nr_unannounced,
 		.sideband_records = import->cpus.sideband_records,
 		.sideband_bytes = capture->nr_cpus ? capture->cpus[0].sideband_bytes : 0,
 		.nr_cpus = capture->nr_cpus,
 		.nr_images = op_dcookie_nr_counted(import->table),
 		.nr_memory_dropped = import->pipeline.count.nr_memory_dropped,
 		.nr_calls = import->pipeline.count.arcs[OP_ARC_stored],
+		.nr_bad_chains = import->pipeline.count.arcs[OP_ARC_undecodable],
 	};
 	for (size_t kind = 0; kind < OP_IBS_NR_KINDS; kind++)
 		op_ibs_stats_add(ret_counts->ibs, &import->pipeline.ibs.counts[kind]);

@@ -265,6 +265,8 @@ static int end(struct op_perf_data *data, size_t nr_left)
 	part->ended = true;
 	if (part->zstd.end > part->zstd.begin)
 		return give_up(data, "the last compressed record ends within a record", 0);
+	if (!data->events.nr_events)
+		return give_up(data, "it has no events", 0);
 	if (data->unfinished && part == data->parts[0])
 		return give_up(data, "perf did not come to finish the file", 0);
 	return 0;

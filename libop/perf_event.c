@@ -177,7 +177,6 @@ int op_perf_events_add(struct op_perf_events *events, const struct perf_event_at
 	more[events->nr_events] = (struct op_perf_event){ .attr = *attr };
 	op_perf_layout_make(attr, &more[events->nr_events].layout);
 	events->has_build_ids |= attr->build_id;
-	events->has_chains |= (attr->sample_type & PERF_SAMPLE_CALLCHAIN) != 0;
 	*ret_event = (uint32_t)events->nr_events++;
 	return 0;
 }

@@ -37,7 +37,6 @@ struct op_perf_events {
 	struct op_htable ids;
 	size_t nr_ids;
 	bool has_build_ids; /* one of them asked for build-ids in MMAP2 */
-	bool has_chains;    /* one of them has PERF_SAMPLE_CALLCHAIN */
 };
 
 /* A layout from sample_type and sample_id_all. */

@@ -90,12 +90,14 @@ static void print_counts(const struct op_perf_data *data, const struct opd_impor
 	print_count("AUX area traces, passed over", counts->nr_aux);
 	print_count("bytes in them", counts->aux_bytes);
 	print_count("records that came after younger ones were counted", imported.nr_late);
+	print_count("samples of events that the file has told too late", imported.nr_unannounced);
 	for (size_t i = 0; i < OP_NR_IBS_STATS; i++)
 		if (imported.ibs[i])
 			printf("%12llu IBS records: %s\n", (unsigned long long)imported.ibs[i],
 			       op_ibs_stat_meaning((enum op_ibs_stat)i));
 	print_count("facts for opreport --mem that there was no room for", imported.nr_memory_dropped);
 	print_count("calls, for opreport --callgraph", imported.nr_calls);
+	print_count("call chains that cannot be read", imported.nr_bad_chains);
 	print_count("images with samples", imported.nr_images);
 	print_count("CPUs", imported.nr_cpus);
 }

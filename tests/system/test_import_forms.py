@@ -1,0 +1,227 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""
+The forms in which perf writes records, beside the plain file: a directory of perf record --threads, with compressed records too, whole and with damaged or
+missing files; and streams whose events are told one after the other, with call chains or without.
+"""
+import os
+import re
+import shutil
+import struct
+
+import opdtest
+import perf_swap
+import reader
+import test_import
+from opdtest import require
+from test_import import counts_of_session, imported, opimport
+
+RECORDING = ("-e", "cpu-clock/period=200000,name=cpu-clock/")
+DIR_FORMAT = 24
+ATTR, ROUND, FIRST_USER = 64, 68, 64
+USER, PID, IMAGE = 2, 4711, 0x400000
+SAMPLE_TYPE, WITH_CHAIN = 1 | 2 | 4 | 64, 32  # IP, TID, TIME, ID; CALLCHAIN
+PLAIN, CHAINED = 71, 72
+
+
+def record(box, path, *more):
+    box.good("perf", "record", "-q", "-B", "-a", *RECORDING, *more, "-o", path, "--", "sh", "-c", test_import.WORK.format(1),
+             env=test_import.PERF_ENV)
+
+
+# ---- directories ----
+
+def offset_of(shapes, wanted, sample_type):
+    """Where the field of a bit begins."""
+    at = 0
+    for bit, shape in shapes:
+        if bit == wanted:
+            return at
+        at += sum(perf_swap.SIZES[c] for c in shape) if sample_type & bit else 0
+    raise ValueError(wanted)
+
+
+def cpu_and_time(data, r):
+    """Of a record that the kernel wrote."""
+    shapes = perf_swap.SAMPLE_WORDS if r.type == perf_swap.SAMPLE else perf_swap.TRAILER_WORDS
+    trailer = sum(perf_swap.SIZES[c] for c in data.trailer())
+    start = r.offset + (8 if r.type == perf_swap.SAMPLE else r.size - trailer)
+    cpu, = struct.unpack_from("<I", data.bytes, start + offset_of(shapes, perf_swap.CPU, data.sample_type))
+    time, = struct.unpack_from("<Q", data.bytes, start + offset_of(shapes, perf_swap.TIME, data.sample_type))
+    return cpu, time
+
+
+def split(data, path):
+    """The file as a directory: what perf made up in the first file, what the kernel wrote in one for each CPU. Where the samples of each end."""
+    parts, ends, made_up = {}, {}, b""
+    for r in data.records():
+        content = bytes(data.bytes[r.offset:r.offset + r.size])
+        cpu, time = cpu_and_time(data, r) if r.type < FIRST_USER else (0, 0)
+        if not time:
+            made_up += content
+            continue
+        parts[cpu] = parts.get(cpu, b"") + content
+        if r.type == perf_swap.SAMPLE:
+            ends.setdefault(cpu, []).append(len(parts[cpu]))
+    begin, end = data.data[0], sum(data.data)
+    sections = [(number, bytes(data.bytes[at:at + size])) for number, (at, size) in data.features()] + [(DIR_FORMAT, struct.pack("<Q", 1))]
+    place = begin + len(made_up) + 16 * len(sections)
+    table, contents, bits = b"", b"", data.words[9]
+    for number, content in sorted(sections):
+        table += struct.pack("<QQ", place + len(contents), len(content))
+        contents += content
+        bits |= 1 << number
+    header = bytearray(data.bytes[:begin])
+    struct.pack_into("<Q", header, 6 * 8, len(made_up))
+    struct.pack_into("<Q", header, 9 * 8, bits)
+    require(end <= len(data.bytes), "the recording has no end")
+    os.mkdir(path)
+    for name, content in [("data", bytes(header) + made_up + table + contents)] + [("data.%d" % cpu, parts[cpu]) for cpu in sorted(parts)]:
+        with open(os.path.join(path, name), "wb") as stream:
+            stream.write(content)
+    return ends
+
+
+def stored(out):
+    return sum(int(match[3]) for match in test_import.LEDGER_LINE.findall(out))
+
+
+def check_split(box):
+    """The same records in one file and in a directory."""
+    path, directory = os.path.join(box.dir, "plain.data"), os.path.join(box.dir, "split.data")
+    record(box, path)
+    data = perf_swap.PerfData(path)
+    ends = split(data, directory)
+    require(len(ends) > 1, "samples of one CPU only")
+    imported(box, "plain", path)
+    out = imported(box, "split", directory)
+    ours = counts_of_session(box, "plain")
+    require("a directory of %d files" % (len(ends) + 1) in out, out)
+    require(stored(out) == sum(len(e) for e in ends.values()), "not all samples are stored: %s" % out)
+    require(counts_of_session(box, "split") == ours, "a directory gives other counts than the file that it was made of")
+    print("%d samples in a file and in a directory" % stored(out))
+    return directory, ends
+
+
+def check_one_cut(box, directory, ends):
+    """What stands before the cut in one file is counted, and all of the others."""
+    cpu = max(ends)
+    cut = ends[cpu][len(ends[cpu]) // 2] - 3
+    os.truncate(os.path.join(directory, "data.%d" % cpu), cut)
+    result = opimport(box, "--session-dir=" + box.session, "-o", "cut", directory)
+    require(result.rc == 1, "a file that is cut: exit code %d" % result.rc)
+    told = re.search(r"split\.data/data\.%d: at byte (\d+): " % cpu, result.err)
+    require(told and cut - 65536 < int(told[1]) < cut, result.err)
+    wanted = sum(e <= cut for e in ends[cpu]) + sum(len(e) for c, e in ends.items() if c != cpu)
+    require(stored(result.out) == wanted, "%d samples stored of %d" % (stored(result.out), wanted))
+
+
+def check_missing(box, directory, ends):
+    os.unlink(os.path.join(directory, "data.0"))
+    result = opimport(box, "--session-dir=" + box.session, "-o", "missing", directory)
+    require(result.rc == 1 and "data.0: at byte 0: it is not there" in result.err, "%d: %s" % (result.rc, result.err))
+    require(0 < stored(result.out) <= sum(len(e) for c, e in ends.items() if c), "of the other files %d are stored" % stored(result.out))
+    tool = os.path.join(box.bin, "opimport")
+    line = box.refused(tool, "--session-dir=" + box.session, "-o", "part", os.path.join(directory, "data"))
+    require("name the directory" in line, line)
+    line = box.refused(tool, "--session-dir=" + box.session, "-o", "part", box.dir)
+    require("no file data" in line, line)
+
+
+def check_threads(box, name, *more):
+    """What perf record --threads wrote, against perf report."""
+    path = os.path.join(box.dir, name + ".data")
+    record(box, path, "--threads", *more)
+    out = imported(box, name, path)
+    require("a directory of" in out, "perf record --threads wrote no directory: %s" % out)
+    require(not more or "compressed records" in out, out)
+    ours = counts_of_session(box, name)
+    test_import.check_ledger(out, ours)
+    theirs, disorder = test_import.counts_of_perf(box, path)
+    test_import.compare(ours, theirs, disorder, "perf report of a directory, " + name)
+
+
+# ---- streams ----
+
+def put(kind, misc, body):
+    return struct.pack("<IHH", kind, misc, 8 + len(body)) + body
+
+
+def put_attr(identifier, more):
+    flags = 1 << 8 | 1 << 9 | 1 << 18  # mmap, comm, sample_id_all
+    attr = struct.pack("<IIQQQQQ", 1, 112, 0 if more else 1, 1000000, SAMPLE_TYPE | more, 0, flags).ljust(112, b"\0")
+    return put(ATTR, 0, attr + struct.pack("<Q", identifier))
+
+
+def put_mapping():
+    body = struct.pack("<IIQQQ", PID, PID, IMAGE, 0x10000, 0) + b"/no/such/app".ljust(16, b"\0")
+    return put(perf_swap.MMAP, USER, body + struct.pack("<IIQQ", PID, PID, 1, PLAIN))
+
+
+def put_sample(identifier, time, chain=None):
+    body = struct.pack("<QIIQQ", IMAGE + 0x100, PID, PID, time, identifier)
+    return put(perf_swap.SAMPLE, USER, body + (struct.pack("<%dQ" % (1 + len(chain)), len(chain), *chain) if chain is not None else b""))
+
+
+def stream(box, name, records):
+    path = os.path.join(box.dir, name + ".data")
+    with open(path, "wb") as out:
+        out.write(struct.pack("<8sQ", b"PERFILE2", 16) + records)
+    with open(path, "rb") as back:
+        return opimport(box, "--session-dir=" + box.session, "-o", name, stdin=back)
+
+
+def totals(box, name):
+    """Samples and calls of each event."""
+    samples, calls = {}, {}
+    for f in reader.read_session(box.session, name, strict=True):
+        into = calls if f.name.callee else samples
+        into[f.name.event] = into.get(f.name.event, 0) + f.total
+    return samples, calls
+
+
+def check_stream(box):
+    """Samples without a chain, then an event with chains and its samples, all in one round."""
+    chain = (IMAGE + 0x100, IMAGE + 0x200, IMAGE + 0x300)
+    records = put_attr(PLAIN, 0) + put_mapping() + b"".join(put_sample(PLAIN, 10 + i) for i in range(5))
+    records += put_attr(CHAINED, WITH_CHAIN) + b"".join(put_sample(CHAINED, 20 + i, chain) for i in range(7))
+    records += b"".join(put_sample(PLAIN, 30 + i) for i in range(4)) + put(ROUND, 0, b"") * 2
+    result = stream(box, "chains", records)
+    require(result.rc == 0, "%d: %s" % (result.rc, result.err))
+    require("14 calls" in result.out, result.out)
+    require("call chains that cannot be read" not in result.out, result.out)
+    samples, calls = totals(box, "chains")
+    require(sorted(samples.values()) == [7, 9] and list(calls.values()) == [14], "%s, calls %s" % (samples, calls))
+    print("samples %s, calls %s" % (samples, calls))
+
+
+def check_late_event(box):
+    """An event that comes when samples of others have been counted is not taken for one of those."""
+    begin = put_attr(PLAIN, 0) + put_mapping() + put_sample(PLAIN, 10) + put(ROUND, 0, b"") + put_sample(PLAIN, 20) + put(ROUND, 0, b"")
+    result = stream(box, "late", begin + put_attr(CHAINED, WITH_CHAIN) + put_sample(CHAINED, 30, (IMAGE + 0x100, IMAGE + 0x200)) +
+                    put_sample(PLAIN, 40))
+    require(re.search(r"received 4, stored 3, lost_undecodable 1", result.out), result.out + result.err)
+    require("1 samples of events that the file has told too late" in result.out, result.out)
+
+
+def check_no_events(box):
+    for name, records in (("none", b""), ("samples", put_sample(PLAIN, 10) + put(ROUND, 0, b"") * 3 + put_sample(PLAIN, 30))):
+        result = stream(box, "no-" + name, records)
+        require(result.rc == 1 and "at byte 16: " in result.err, "%s without events: %d: %s" % (name, result.rc, result.err))
+
+
+def test(box):
+    directory, ends = check_split(box)
+    check_one_cut(box, directory, ends)
+    check_missing(box, directory, ends)
+    check_threads(box, "threads")
+    check_threads(box, "compressed", "-z")
+    check_stream(box)
+    check_late_event(box)
+    check_no_events(box)
+    require(not os.listdir(os.path.join(box.session, "tmp")), "something is left in tmp")
+    shutil.rmtree(directory)
+
+
+if __name__ == "__main__":
+    opdtest.run(test, test_import.needs)
