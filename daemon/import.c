@@ -9,15 +9,18 @@
 
 #define ROUND_RECORDS    (1u << 19)          /* for rings, and */
 #define ROUND_BYTES      (32u * 1024 * 1024) /* of them, and of the side band, end a round where the file does not */
+#define HELD_BYTES_MAX   (sizeof(struct held) + UINT16_MAX)
 #define PRUNE_NS         OP_NS_PER_S
 #define MAX_CLOSED_FILES 65536u
 
-/* A record for a ring, waiting. */
+/* A record for a ring, waiting; it stands behind this. */
 struct held {
 	uint64_t time_ns;
-	size_t at; /* in held_bytes, in which they are in order */
 	uint32_t cpu;
+	uint32_t nr_bytes; /* of the record */
 };
+
+static_assert(sizeof(struct held) % 8 == 0, "records are aligned");
 
 struct held_sideband {
 	uint64_t time_ns;
@@ -33,10 +36,9 @@ struct opd_import {
 	struct op_event_list events; /* empty: the first sample has not come */
 	uint64_t *ids;
 	struct opd_import_cpus cpus;
-	struct held *held;
-	size_t nr_held, max_held, round_held; /* that waited when the round began */
-	struct op_text held_bytes;
-	size_t round_bytes;
+	uint8_t *held; /* in the order of the file */
+	size_t nr_held, held_bytes, max_held_bytes;
+	size_t round_held, round_bytes; /* that waited when the round began */
 	struct held_sideband *sideband;
 	size_t nr_sideband, max_sideband;
 	struct op_text sideband_bytes;
@@ -114,23 +116,30 @@ static int begin(struct opd_import *import, const struct op_perf_events *events)
 
 /* ---- holding back ---- */
 
+static int grow_held(struct opd_import *import)
+{
+	size_t max_bytes = import->max_held_bytes ? 2 * import->max_held_bytes : 4 * HELD_BYTES_MAX;
+	uint8_t *more = realloc(import->held, max_bytes);
+
+	if (!more)
+		return -ENOMEM;
+	import->held = more;
+	import->max_held_bytes = max_bytes;
+	return 0;
+}
+
 static int hold(struct opd_import *import, const struct op_perf_record *record)
 {
 	struct held *held;
 
-	if (import->nr_held == import->max_held) {
-		size_t max = import->max_held ? 2 * import->max_held : 4096;
-		struct held *more = realloc(import->held, max * sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		import->held = more;
-		import->max_held = max;
-	}
-	held = &import->held[import->nr_held++];
-	*held = (struct held){ .time_ns = record->time_ns, .at = import->held_bytes.length, .cpu = record->cpu };
-	op_text_add_bytes(&import->held_bytes, record->header, record->header->size);
-	return import->held_bytes.failed ? -ENOMEM : 0;
+	if (op_unlikely(import->max_held_bytes - import->held_bytes < HELD_BYTES_MAX) && grow_held(import) < 0)
+		return -ENOMEM;
+	held = (void *)(import->held + import->held_bytes);
+	*held = (struct held){ .time_ns = record->time_ns, .cpu = record->cpu, .nr_bytes = record->header->size };
+	memcpy(held + 1, record->header, record->header->size);
+	import->held_bytes += sizeof(*held) + record->header->size;
+	import->nr_held++;
+	return 0;
 }
 
 static int hold_sideband(struct opd_import *import, const struct op_perf_record *record)
@@ -196,43 +205,27 @@ static int count_sideband(struct opd_import *import, uint64_t until_ns)
 	return err ? err : keep_sideband(import, i);
 }
 
-static const struct perf_event_header *held_record(const struct opd_import *import, const struct held *held)
-{
-	return (const void *)(import->held_bytes.data + held->at);
-}
-
-/* Moves one that has to wait to the front, behind nr_left others of nr_bytes. */
-static void keep_held(struct opd_import *import, const struct held *held, size_t nr_left, size_t nr_bytes)
-{
-	struct held kept = *held;
-
-	memmove(import->held_bytes.data + nr_bytes, held_record(import, held), held_record(import, held)->size);
-	kept.at = nr_bytes;
-	import->held[nr_left] = kept;
-}
-
+/* What has to wait moves to the front. */
 static int count_held(struct opd_import *import, uint64_t until_ns)
 {
 	size_t nr_left = 0, left_bytes = 0;
 	int err = 0;
 
-	for (size_t i = 0; !err && i < import->nr_held; i++) {
-		const struct held *held = &import->held[i];
-		uint32_t index;
+	for (size_t at = 0; !err && at < import->held_bytes;) {
+		const struct held *held = (const void *)(import->held + at);
+		size_t nr_bytes = sizeof(*held) + held->nr_bytes;
 
-		if (held->time_ns > until_ns) {
-			size_t nr_bytes = held_record(import, held)->size;
-
-			keep_held(import, held, nr_left++, left_bytes);
-			left_bytes += nr_bytes;
+		at += nr_bytes;
+		if (held->time_ns <= until_ns) {
+			err = opd_import_cpus_put(&import->cpus, held->cpu, (const void *)(held + 1));
 			continue;
 		}
-		err = opd_import_cpus_find(&import->cpus, held->cpu, &index);
-		if (!err)
-			err = opd_import_cpus_put(&import->cpus, index, held_record(import, held));
+		memmove(import->held + left_bytes, held, nr_bytes);
+		left_bytes += nr_bytes;
+		nr_left++;
 	}
 	import->nr_held = nr_left;
-	op_text_truncate(&import->held_bytes, left_bytes);
+	import->held_bytes = left_bytes;
 	return err;
 }
 
@@ -280,7 +273,7 @@ static int end_round(struct opd_import *import, const struct op_perf_events *eve
 	import->round_ns = import->newest_ns;
 	err = until_ns ? count_until(import, events, until_ns) : 0;
 	import->round_held = import->nr_held;
-	import->round_bytes = import->held_bytes.length;
+	import->round_bytes = import->held_bytes;
 	import->round_sideband_bytes = import->sideband_bytes.length;
 	return err;
 }
@@ -288,7 +281,7 @@ static int end_round(struct opd_import *import, const struct op_perf_events *eve
 /* What came since the last round is enough for one. */
 static inline bool is_full(const struct opd_import *import)
 {
-	return import->nr_held - import->round_held >= ROUND_RECORDS || import->held_bytes.length - import->round_bytes >= ROUND_BYTES ||
+	return import->nr_held - import->round_held >= ROUND_RECORDS || import->held_bytes - import->round_bytes >= ROUND_BYTES ||
 	       import->sideband_bytes.length - import->round_sideband_bytes >= ROUND_BYTES;
 }
 
@@ -415,7 +408,6 @@ void opd_import_close(struct opd_import *import)
 	if (import->has_cookie_file)
 		opd_cookie_file_close(&import->pipeline.cookie_file);
 	op_text_free(&import->sideband_bytes);
-	op_text_free(&import->held_bytes);
 	free(import->sideband);
 	free(import->held);
 	op_event_list_free(&import->events);

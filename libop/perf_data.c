@@ -278,6 +278,7 @@ static int next_plain(struct op_perf_data *data, struct op_perf_record *ret_reco
 	ssize_t left = op_perf_input_left(&part->input, HEADER_BYTES);
 	const uint8_t *record;
 	struct raw raw;
+	uint16_t size;
 	int err;
 
 	part->record_offset = part->input.offset;
@@ -285,12 +286,12 @@ static int next_plain(struct op_perf_data *data, struct op_perf_record *ret_reco
 		return give_up(data, "it cannot be read", (int)left);
 	if ((size_t)left < HEADER_BYTES)
 		return end(data, (size_t)left);
-	parse_header(data, part->input.buffer + part->input.begin, false, &raw);
-	if (raw.header.size < HEADER_BYTES)
+	size = op_perf_u16(part->input.buffer + part->input.begin + offsetof(struct perf_event_header, size), data->swapped);
+	if (size < HEADER_BYTES)
 		return give_up(data, "a record is shorter than its header", 0);
-	err = op_perf_input_peek(&part->input, raw.header.size, &record);
+	err = op_perf_input_peek(&part->input, size, &record);
 	if (err)
-		return err == -ENODATA ? end(data, raw.header.size) : give_up(data, "it cannot be read", err);
+		return err == -ENODATA ? end(data, size) : give_up(data, "it cannot be read", err);
 	parse_header(data, record, false, &raw);
 	/* What was peeked at stays where it is until more is read. */
 	part->input.begin += raw.header.size;

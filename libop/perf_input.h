@@ -28,7 +28,14 @@ void op_perf_input_close(struct op_perf_input *input) OP_NONNULL;
 int op_perf_input_peek(struct op_perf_input *input, size_t nr_bytes, const uint8_t **ret_bytes) OP_NONNULL OP_MUST_CHECK;
 
 /* Bytes that are left, at most OP_PERF_INPUT_BYTES: 0 at the end. Or -errno. */
-ssize_t op_perf_input_left(struct op_perf_input *input, size_t nr_wanted) OP_NONNULL OP_MUST_CHECK;
+ssize_t op_perf_input_read(struct op_perf_input *input, size_t nr_wanted) OP_NONNULL OP_MUST_CHECK;
+
+static inline ssize_t op_perf_input_left(struct op_perf_input *input, size_t nr_wanted)
+{
+	size_t left = input->end - input->begin;
+
+	return op_likely(left >= nr_wanted) ? (ssize_t)left : op_perf_input_read(input, nr_wanted);
+}
 
 /* Consumes bytes, also more than were peeked at. 0; -ENODATA: there are fewer; -errno. */
 int op_perf_input_skip(struct op_perf_input *input, uint64_t nr_bytes) OP_NONNULL OP_MUST_CHECK;

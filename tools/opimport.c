@@ -15,6 +15,7 @@
 #define MAX_OPEN_FILES 1024u
 #define FILES_RESERVED 64u /* descriptors for everything but sample files and rings */
 #define MAX_IMAGES     100000u
+#define PROGRESS_RECORDS 65536u
 
 static volatile sig_atomic_t interrupted;
 
@@ -76,6 +77,7 @@ static int read_records(struct op_perf_data *data, struct opd_import *import)
 {
 	const struct op_perf_events *events = op_perf_data_events(data);
 	struct op_perf_record record;
+	uint64_t nr_records = 0;
 	int result;
 
 	while ((result = op_perf_data_next(data, &record)) > 0) {
@@ -85,7 +87,8 @@ static int read_records(struct op_perf_data *data, struct opd_import *import)
 			opi_progress_end();
 			return explain(err);
 		}
-		opi_progress(data);
+		if (op_unlikely(!(++nr_records % PROGRESS_RECORDS)))
+			opi_progress(data);
 	}
 	opi_progress_end();
 	if (result < 0)

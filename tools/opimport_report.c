@@ -6,14 +6,13 @@
 #include "tools/opimport.h"
 #include "tools/report_log.h"
 
-#define PROGRESS_RECORDS 65536u
 #define PROGRESS_NS      (200u * OP_NS_PER_MS)
 #define BYTES_PER_MB     1000000u
 
 /* ---- progress ---- */
 
 static struct {
-	uint64_t nr_records, next_ns;
+	uint64_t next_ns;
 	bool is_shown;
 } progress;
 
@@ -21,7 +20,7 @@ void opi_progress(const struct op_perf_data *data)
 {
 	uint64_t offset, end, now_ns;
 
-	if (op_likely(++progress.nr_records % PROGRESS_RECORDS) || !isatty(STDERR_FILENO))
+	if (!isatty(STDERR_FILENO))
 		return;
 	now_ns = op_now_ns();
 	if (now_ns < progress.next_ns)
