@@ -18,7 +18,8 @@ from test_import import counts_of_session, imported, opimport
 
 RECORDING = ("-e", "cpu-clock/period=200000,name=cpu-clock/")
 DIR_FORMAT = 24
-ATTR, ROUND, FIRST_USER = 64, 68, 64
+ATTR, ROUND = 64, 68
+KERNEL_TYPES = set(perf_swap.BODIES) - {perf_swap.KSYMBOL} | {perf_swap.SAMPLE}  # the trailer of KSYMBOL is not always at its end
 USER, PID, IMAGE = 2, 4711, 0x400000
 SAMPLE_TYPE, WITH_CHAIN = 1 | 2 | 4 | 64, 32  # IP, TID, TIME, ID; CALLCHAIN
 PLAIN, CHAINED = 71, 72
@@ -56,7 +57,7 @@ def split(data, path):
     parts, ends, made_up = {}, {}, b""
     for r in data.records():
         content = bytes(data.bytes[r.offset:r.offset + r.size])
-        cpu, time = cpu_and_time(data, r) if r.type < FIRST_USER else (0, 0)
+        cpu, time = cpu_and_time(data, r) if r.type in KERNEL_TYPES else (0, 0)
         if not time:
             made_up += content
             continue
@@ -92,7 +93,8 @@ def check_split(box):
     record(box, path)
     data = perf_swap.PerfData(path)
     ends = split(data, directory)
-    require(len(ends) > 1, "samples of one CPU only")
+    if sorted(ends) != list(range(max(2, len(ends)))):
+        raise opdtest.Skip("CPUs that have samples: %s" % sorted(ends))
     imported(box, "plain", path)
     out = imported(box, "split", directory)
     ours = counts_of_session(box, "plain")
@@ -128,8 +130,17 @@ def check_missing(box, directory, ends):
     require("no file data" in line, line)
 
 
+def mend(path):
+    """A flag that makes perf abort (test_import.py) is taken away where it can be."""
+    first = perf_swap.PerfData(os.path.join(path, "data"))
+    for name in os.listdir(path):
+        data = first if name == "data" else first.part(os.path.join(path, name))
+        data.mend_flags()
+        data.write(os.path.join(path, name))
+
+
 def check_threads(box, name, *more):
-    """What perf record --threads wrote, against perf report."""
+    """What perf record --threads wrote, against perf report, which does not read it always when there is another profiler."""
     path = os.path.join(box.dir, name + ".data")
     record(box, path, "--threads", *more)
     out = imported(box, name, path)
@@ -137,7 +148,12 @@ def check_threads(box, name, *more):
     require(not more or "compressed records" in out, out)
     ours = counts_of_session(box, name)
     test_import.check_ledger(out, ours)
-    theirs, disorder = test_import.counts_of_perf(box, path)
+    mend(path)
+    try:
+        theirs, disorder = test_import.counts_of_perf(box, path)
+    except opdtest.Skip as why:
+        print("%s is not compared: %s" % (name, why))
+        return
     test_import.compare(ours, theirs, disorder, "perf report of a directory, " + name)
 
 
