@@ -300,7 +300,10 @@ int op_perf_build_id_read(struct op_perf_features *features, const uint8_t *reco
 const struct op_perf_build_id *op_perf_build_id_of(const struct op_perf_features *features, const char *name)
 {
 	const struct named_id *named = find(features, name, strlen(name));
+	const char *bracket = *name == '[' ? strchr(name, ']') : NULL;
 
+	if (!named && bracket)
+		named = find(features, name, (size_t)(bracket + 1 - name));
 	return named ? &named->id : NULL;
 }
 

@@ -58,7 +58,7 @@ int op_perf_feature_read(struct op_perf_features *features, struct op_perf_event
 int op_perf_build_id_read(struct op_perf_features *features, const uint8_t *record, size_t nr_bytes,
 			  bool swapped) OP_NONNULL OP_MUST_CHECK;
 
-/* The build-id of an image by the name that mappings have; NULL: the file does not say. */
+/* The build-id of an image by the name that mappings have, also [kernel.kallsyms] with a symbol behind it; NULL: the file does not say. */
 const struct op_perf_build_id *op_perf_build_id_of(const struct op_perf_features *features, const char *name) OP_NONNULL;
 
 void op_perf_features_free(struct op_perf_features *features) OP_NONNULL;

@@ -75,6 +75,12 @@ void opr_format_build_id(const uint8_t *build_id, size_t nr_bytes, char digits[2
 		snprintf(digits + 2 * i, 3, "%02x", build_id[i]);
 }
 
+/* Nobody saw the file, as in an import: what is at its path on this host may be any other. */
+static bool is_known_by_build_id(const struct op_dcookie_row *row)
+{
+	return row->id.build_id_bytes && !row->id.mtime_ns;
+}
+
 struct opr_identity opr_identity_of_row(const struct op_dcookie_row *row)
 {
 	const char *path = row->host_path ? row->host_path : row->id.name.name;
@@ -83,7 +89,7 @@ struct opr_identity opr_identity_of_row(const struct op_dcookie_row *row)
 	opr_format_build_id(row->id.build_id, row->id.build_id_bytes, identity.build_id);
 	identity.told_apart = strcmp(row->name, path) != 0;
 	identity.is_kernel = row->id.is_kernel && row->id.build_id_bytes;
-	if (!identity.told_apart && !identity.is_kernel)
+	if (!identity.told_apart && !identity.is_kernel && !is_known_by_build_id(row))
 		return identity;
 	identity.kind = row->id.build_id_bytes ? OPR_IDENTITY_BUILD_ID
 			: row->id.inode	       ? OPR_IDENTITY_INODE

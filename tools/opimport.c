@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "libop/build_id.h"
 #include "libop/config.h"
 #include "libop/sys.h"
 #include "tools/opimport.h"
@@ -97,6 +98,19 @@ static int read_records(struct op_perf_data *data, struct opd_import *import)
 	return result ? explain(result) : 0;
 }
 
+/*
+ * The kernel that runs here has its symbols in /proc/kallsyms, wherever it has put itself this time; of another one the records have the name.
+ */
+static const char *kernel_image(const struct opi_options *options, const struct op_perf_features *features)
+{
+	const struct op_perf_build_id *known = op_perf_build_id_of(features, "[kernel.kallsyms]");
+	struct op_build_id id;
+
+	if (options->vmlinux || !known || op_build_id_of_notes_file("/sys/" OP_KERNEL_NOTES, &id) < 0)
+		return options->vmlinux;
+	return id.nr_bytes == known->nr_bytes && !memcmp(id.bytes, known->bytes, id.nr_bytes) ? "/proc/kallsyms" : NULL;
+}
+
 static int open_import(const struct opi_options *options, const struct op_perf_data *data, const struct opi_session *session,
 		       size_t max_open, struct opd_import **ret_import)
 {
@@ -104,7 +118,7 @@ static int open_import(const struct opi_options *options, const struct op_perf_d
 	const struct opd_import_config config = {
 		.features = op_perf_data_features(data),
 		.session_fd = session->work_fd,
-		.vmlinux = options->vmlinux,
+		.vmlinux = kernel_image(options, op_perf_data_features(data)),
 		.separate_lib = separation->separate_lib,
 		.separate_kernel = separation->separate_kernel,
 		.separate_thread = separation->separate_thread,

@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
 The forms in which perf writes records, beside the plain file: a directory of perf record --threads, with compressed records too, whole and with damaged or
-missing files; and streams whose events are told one after the other, with call chains or without.
+missing files; streams whose events are told one after the other, with call chains or without; and lists of build-ids, of images that are here and of others.
 """
 import os
 import re
 import shutil
 import struct
 
+import elfsyms
 import opdtest
 import perf_swap
 import reader
@@ -19,6 +20,8 @@ from test_import import counts_of_session, imported, opimport
 RECORDING = ("-e", "cpu-clock/period=200000,name=cpu-clock/")
 DIR_FORMAT = 24
 ATTR, ROUND = 64, 68
+NOTE_BUILD_ID, BUILD_ID, HAS_SIZE = 3, 2, 1 << 15
+KERNEL, KERNEL_START = 1, 0xffffffff81000000
 KERNEL_TYPES = set(perf_swap.BODIES) - {perf_swap.KSYMBOL} | {perf_swap.SAMPLE}  # the trailer of KSYMBOL is not always at its end
 USER, PID, IMAGE = 2, 4711, 0x400000
 SAMPLE_TYPE, WITH_CHAIN = 1 | 2 | 4 | 64, 32  # IP, TID, TIME, ID; CALLCHAIN
@@ -226,7 +229,82 @@ def check_no_events(box):
         require(result.rc == 1 and "at byte 16: " in result.err, "%s without events: %d: %s" % (name, result.rc, result.err))
 
 
+# ---- build-ids ----
+
+def notes_id(path):
+    """The build-id among notes that a file has nothing but, hexadecimal."""
+    with open(path, "rb") as stream:
+        notes = stream.read()
+    at = 0
+    while at < len(notes):
+        name, desc, kind = struct.unpack_from("<III", notes, at)
+        start = at + 12 + (name + 3) // 4 * 4
+        if kind == NOTE_BUILD_ID and notes[at + 12:at + 16] == b"GNU\0":
+            return notes[start:start + desc].hex()
+        at = start + (desc + 3) // 4 * 4
+    raise opdtest.Skip("%s has no build-id" % path)
+
+
+def known_id(name, digits):
+    """An entry of the list of build-ids."""
+    text = name.encode() + b"\0"
+    text += bytes(-len(text) % 8)
+    return struct.pack("<IHH", 0, HAS_SIZE, 36 + len(text)) + struct.pack("<i", -1) + bytes.fromhex(digits).ljust(20, b"\0") + \
+        struct.pack("<Bxxx", len(digits) // 2) + text
+
+
+def file_of(records, ids):
+    """A file of one event and a list of build-ids."""
+    attr = struct.pack("<IIQQQQQ", 1, 112, 0, 1000000, SAMPLE_TYPE, 0, 1 << 8 | 1 << 18).ljust(112, b"\0") + struct.pack("<QQ", 104, 8)
+    at = 104 + 8 + len(attr)
+    header = struct.pack("<8s8Q4Q", b"PERFILE2", 104, len(attr), 112, len(attr), at, len(records), 0, 0, 1 << BUILD_ID, 0, 0, 0)
+    table = struct.pack("<QQ", at + len(records) + 16, len(ids))
+    return header + struct.pack("<Q", PLAIN) + attr + records + table + ids
+
+
+def map_of(misc, pid, start, offset, name):
+    text = name.encode() + b"\0"
+    body = struct.pack("<iiQQQ", pid, pid, start, 0x100000, offset) + text + bytes(-len(text) % 8)
+    return put(perf_swap.MMAP, misc, body + struct.pack("<IIQQ", PID, PID, 1, PLAIN))
+
+
+def import_with_ids(box, name, image, image_id, kernel_id):
+    """Samples in a function of an image, and in the kernel."""
+    start, _ = elfsyms.symbol_ranges(image, ("main",))["main"]
+    records = map_of(KERNEL, -1, KERNEL_START, KERNEL_START, "[kernel.kallsyms]_text") + map_of(USER, PID, IMAGE, 0, image)
+    for at, (misc, ip) in enumerate([(USER, IMAGE + start)] * 3 + [(KERNEL, KERNEL_START + 0x1000)] * 2):
+        records += put(perf_swap.SAMPLE, misc, struct.pack("<QIIQQ", ip, PID, PID, 10 + at, PLAIN))
+    path = os.path.join(box.dir, name + ".data")
+    with open(path, "wb") as out:
+        out.write(file_of(records, known_id(image, image_id) + known_id("[kernel.kallsyms]", kernel_id)))
+    imported(box, name, path)
+    with open(os.path.join(box.session, "samples", name, "dcookies"), encoding="utf-8") as stream:
+        table = stream.read()
+    require(image_id in table and kernel_id in table, "a build-id is not in the table:\n%s" % table)
+    result = box.run(os.path.join(box.bin, "opreport"), "--session-dir=" + box.session, "session:" + name, "-l")
+    require(result.rc == 0, result.err)
+    return result.out, result.err
+
+
+def check_build_ids(box):
+    """An image is the file of its path when that has its build-id, and the kernel the one that runs; others have no symbols."""
+    image, other = os.path.join(box.dir, "image"), "%040x" % 0x123456789
+    source = image + ".c"
+    with open(source, "w", encoding="utf-8") as out:
+        out.write("int main(void) { return 0; }\n")
+    box.good("gcc", "-Wl,--build-id=sha1", "-o", image, source)
+    notes = os.path.join(box.dir, "notes")
+    box.good("objcopy", "-O", "binary", "--only-section=.note.gnu.build-id", image, notes)
+    out, err = import_with_ids(box, "same", image, notes_id(notes), notes_id("/sys/kernel/notes"))
+    require(re.search(r"^3 .* main$", out, re.MULTILINE) and "kallsyms" in out, out + err)
+    require("[kernel.kallsyms]" not in out and "could not check" not in err, out + err)
+    out, err = import_with_ids(box, "others", image, other, other)
+    require("main" not in out and "another file is at that path" in err, out + err)
+    require("[kernel.kallsyms]" in out and "/proc/kallsyms" not in out, out + err)
+
+
 def test(box):
+    check_build_ids(box)
     directory, ends = check_split(box)
     check_one_cut(box, directory, ends)
     check_missing(box, directory, ends)
