@@ -329,6 +329,14 @@ int opd_import_take(struct opd_import *import, const struct op_perf_events *even
 	return err;
 }
 
+/* Samples of the kernel, and not a word on where it is. */
+static bool lacks_kernel(const struct opd_import *import)
+{
+	const struct opd_kernel_map *kernel = &import->pipeline.resolver.kernel;
+
+	return !kernel->text_start && op_dcookie_row(import->table, kernel->no_vmlinux_cookie)->name;
+}
+
 static int write_book(struct opd_import *import)
 {
 	struct op_session_ledger ledger;
@@ -336,7 +344,7 @@ static int write_book(struct opd_import *import)
 
 	if (!import->book.begun)
 		return 0;
-	import->book.hides_kernel = !import->pipeline.resolver.kernel.text_start;
+	import->book.hides_kernel = lacks_kernel(import);
 	err = opd_book_sum(&import->book, OP_SESSION_stopped, &ledger);
 	if (err)
 		return err;

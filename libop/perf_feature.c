@@ -236,11 +236,12 @@ int op_perf_feature_read(struct op_perf_features *features, struct op_perf_event
 	return readers[feature](features, events, &cursor);
 }
 
-bool op_perf_is_ibs(const struct op_perf_features *features, const struct op_perf_event *event, enum op_ibs_kind *ret_kind)
+/* True for an event of one of the samplers. */
+static bool is_sampler(const struct op_perf_features *features, const struct op_perf_event *event, enum op_ibs_kind *ret_kind)
 {
 	bool has_pmus = features->ibs_pmu_types[OP_IBS_FETCH] || features->ibs_pmu_types[OP_IBS_OP];
 
-	if (!(event->attr.sample_type & PERF_SAMPLE_RAW) || event->attr.type < PERF_TYPE_MAX)
+	if (event->attr.type < PERF_TYPE_MAX)
 		return false;
 	for (enum op_ibs_kind kind = 0; kind < OP_IBS_NR_KINDS; kind++) {
 		const char *name = op_ibs_sampler_name(kind);
@@ -252,6 +253,18 @@ bool op_perf_is_ibs(const struct op_perf_features *features, const struct op_per
 		return true;
 	}
 	return false;
+}
+
+bool op_perf_is_ibs(const struct op_perf_features *features, const struct op_perf_event *event, enum op_ibs_kind *ret_kind)
+{
+	return event->attr.sample_type & PERF_SAMPLE_RAW && is_sampler(features, event, ret_kind);
+}
+
+bool op_perf_lacks_registers(const struct op_perf_features *features, const struct op_perf_event *event)
+{
+	enum op_ibs_kind kind;
+
+	return !(event->attr.sample_type & PERF_SAMPLE_RAW) && is_sampler(features, event, &kind);
 }
 
 /* ---- build-ids ---- */

@@ -50,6 +50,9 @@ struct op_perf_features {
 bool op_perf_is_ibs(const struct op_perf_features *features, const struct op_perf_event *event,
 		    enum op_ibs_kind *ret_kind) OP_NONNULL OP_MUST_CHECK;
 
+/* True for an event of an IBS sampler that was recorded without the registers. */
+bool op_perf_lacks_registers(const struct op_perf_features *features, const struct op_perf_event *event) OP_NONNULL OP_MUST_CHECK;
+
 /* Takes one section in. 0, also for one that opd does not know; -EBADMSG: it does not hold what it should; -ENOMEM. */
 int op_perf_feature_read(struct op_perf_features *features, struct op_perf_events *events, uint64_t feature, const uint8_t *bytes,
 			 size_t nr_bytes, bool swapped) OP_NONNULL_ARGS(1, 2) OP_MUST_CHECK;

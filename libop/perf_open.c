@@ -169,13 +169,15 @@ static int read_section(const struct opening *opening, unsigned int feature, uin
 	return err;
 }
 
-/* The table of sections stands behind the records, one for each bit. */
+/* The table of sections stands behind the records, one for each bit. Where the file is cut before, the records tell where. */
 static int read_features(const struct opening *opening)
 {
 	struct op_perf_data *data = opening->data;
 	uint64_t at = data->part->data_end;
 	uint8_t section[2 * WORD];
 
+	if (at > opening->file_bytes)
+		return 0;
 	for (unsigned int feature = 0; feature < OP_PERF_FEATURES_MAX; feature++) {
 		int err;
 

@@ -57,14 +57,19 @@ static int open_file(const char *file)
 	return fd < 0 ? opr_error(fd, "cannot open %s: %s", file, strerror(-fd)) : fd;
 }
 
+static const char *shown_name(const struct opi_options *options)
+{
+	return strcmp(options->file, "-") != 0 ? options->file : "standard input";
+}
+
 static int open_data(const struct opi_options *options, int fd, struct op_perf_data **ret_data)
 {
 	const char *why = NULL;
 	int err = op_perf_data_open(fd, ret_data, &why);
 
 	if (err == -EBADMSG)
-		return opr_error(err, "%s: %s", options->file, why);
-	return err ? opr_error(err, "cannot read %s: %s", options->file, strerror(-err)) : 0;
+		return opr_error(err, "%s: %s", shown_name(options), why);
+	return err ? opr_error(err, "cannot read %s: %s", shown_name(options), strerror(-err)) : 0;
 }
 
 static int explain(int err)
@@ -143,7 +148,7 @@ static int import_data(const struct opi_options *options, struct op_perf_data *d
 		err = opi_session_publish(session);
 	if (!err && !options->quiet)
 		opi_report(data, import);
-	if (!err && opi_report_trouble(data, options->file))
+	if (!err && opi_report_trouble(data, shown_name(options)))
 		err = -EBADMSG;
 	opd_import_close(import);
 	return err;

@@ -119,6 +119,22 @@ static void print_event(const struct op_ledger_event *event)
 	putchar('\n');
 }
 
+/* perf keeps the registers when it is told to only. */
+static void print_lacking(const struct op_perf_data *data)
+{
+	const struct op_perf_events *events = op_perf_data_events(data);
+
+	for (size_t i = 0; i < events->nr_events; i++) {
+		struct op_event event;
+
+		if (!op_perf_lacks_registers(op_perf_data_features(data), &events->events[i]))
+			continue;
+		opd_import_name_event(&events->events[i], &event);
+		printf("%s: recorded without the registers of IBS (perf record --raw-samples), so no IBS_ events and nothing for opreport --mem\n",
+		       event.name);
+	}
+}
+
 void opi_report(const struct op_perf_data *data, const struct opd_import *import)
 {
 	print_file(data);
@@ -130,6 +146,7 @@ void opi_report(const struct op_perf_data *data, const struct opd_import *import
 		if (event.role != OP_EVENT_MEMORY && (event.received || event.lost_kernel))
 			print_event(&event);
 	}
+	print_lacking(data);
 }
 
 bool opi_report_trouble(const struct op_perf_data *data, const char *file)
@@ -140,7 +157,7 @@ bool opi_report_trouble(const struct op_perf_data *data, const char *file)
 	if (!trouble->what)
 		return false;
 	if (trouble->nr_more)
-		snprintf(more, sizeof(more), ", and %llu more things behind it", (unsigned long long)trouble->nr_more);
+		snprintf(more, sizeof(more), ", and %llu more thing%s behind it", (unsigned long long)trouble->nr_more, trouble->nr_more == 1 ? "" : "s");
 	opr_error(trouble->err, "%s%s%s: at byte %llu: %s%s%s%s: what could be read is in the session", file, *trouble->file ? "/" : "",
 		  trouble->file, (unsigned long long)trouble->offset, trouble->what, trouble->err ? ": " : "",
 		  trouble->err ? strerror(-trouble->err) : "", more);

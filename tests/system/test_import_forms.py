@@ -21,6 +21,7 @@ RECORDING = ("-e", "cpu-clock/period=200000,name=cpu-clock/")
 DIR_FORMAT = 24
 ATTR, ROUND = 64, 68
 NOTE_BUILD_ID, BUILD_ID, HAS_SIZE = 3, 2, 1 << 15
+FEATURE, PMU_MAPPINGS, IBS_TYPE, IBS_NAME = 80, 16, 11, struct.pack("<I8s", 8, b"ibs_op")
 KERNEL, KERNEL_START = 1, 0xffffffff81000000
 KERNEL_TYPES = set(perf_swap.BODIES) - {perf_swap.KSYMBOL} | {perf_swap.SAMPLE}  # the trailer of KSYMBOL is not always at its end
 USER, PID, IMAGE = 2, 4711, 0x400000
@@ -303,7 +304,27 @@ def check_build_ids(box):
     require("[kernel.kallsyms]" in out and "/proc/kallsyms" not in out, out + err)
 
 
+# ---- what is said ----
+
+def check_words(box):
+    """IBS without its registers; a kernel that is not told of, with samples in it and without."""
+    attr = struct.pack("<IIQQQQQ", IBS_TYPE, 112, 0, 100000, SAMPLE_TYPE, 0, 1 << 8 | 1 << 18).ljust(112, b"\0")
+    records = put(ATTR, 0, attr + struct.pack("<Q", PLAIN)) + put(FEATURE, 0, struct.pack("<QII", PMU_MAPPINGS, 1, IBS_TYPE) + IBS_NAME)
+    records += put_mapping() + put_sample(PLAIN, 10)
+    result = stream(box, "bare", records)
+    require(result.rc == 0 and "recorded without the registers of IBS (perf record --raw-samples)" in result.out, result.out + result.err)
+    require("hidden" not in box.run(os.path.join(box.bin, "opreport"), "--session-dir=" + box.session, "session:bare").err, "there is no kernel")
+    records += put(perf_swap.SAMPLE, KERNEL, struct.pack("<QIIQQ", KERNEL_START, PID, PID, 20, PLAIN))
+    stream(box, "hidden", records)
+    err = box.run(os.path.join(box.bin, "opreport"), "--session-dir=" + box.session, "session:hidden").err
+    require("were hidden (kernel.kptr_restrict) when they were taken" in err, err)
+    result = stream(box, "ended", records[:-3])
+    require(result.rc == 1 and "standard input: at byte %d: the file ends before its records do" % (16 + len(records) - 40) in result.err,
+            result.err)
+
+
 def test(box):
+    check_words(box)
     check_build_ids(box)
     directory, ends = check_split(box)
     check_one_cut(box, directory, ends)
