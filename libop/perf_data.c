@@ -56,7 +56,7 @@ static int give_up(struct op_perf_data *data, const char *what, int err)
 	return 0;
 }
 
-static void parse_header(struct op_perf_data *data, const uint8_t *record, bool was_compressed, struct raw *ret_raw)
+static inline void parse_header(struct op_perf_data *data, const uint8_t *record, bool was_compressed, struct raw *ret_raw)
 {
 	*ret_raw = (struct raw){
 		.header = {

@@ -53,7 +53,7 @@ ssize_t op_perf_input_read(struct op_perf_input *input, size_t nr_wanted)
 	return (ssize_t)(input->end - input->begin);
 }
 
-int op_perf_input_peek(struct op_perf_input *input, size_t nr_bytes, const uint8_t **ret_bytes)
+int op_perf_input_peek_slow(struct op_perf_input *input, size_t nr_bytes, const uint8_t **ret_bytes)
 {
 	ssize_t left = op_perf_input_left(input, nr_bytes);
 
