@@ -6,8 +6,6 @@
 #include "tools/child.h"
 #include "tools/report_log.h"
 
-#define KALLSYMS     "/proc/kallsyms"
-#define KCORE        "/proc/kcore"
 #define FORMAT_BYTES 64
 #define SECTIONS_MAX 65536
 
@@ -181,9 +179,9 @@ static int read_rows(struct opr_listing *listing, const struct request *request,
 static void warn(const struct request *request, int err)
 {
 	if (request->is_core)
-		opr_warn("the kernel's code cannot be read from " KCORE
-			 " (%s): its symbols are left out. opd's --vmlinux names a file that has it.",
-			 strerror(-err));
+		opr_warn("the kernel's code cannot be read from %s (%s): its symbols are left out. opd's --vmlinux names a file "
+			 "that has it.",
+			 request->path, strerror(-err));
 	else
 		opr_warn("the code of %s cannot be shown: %s", request->path, opr_child_reason(err));
 }
@@ -218,6 +216,8 @@ int opr_listing_make(struct opr_listing *listing, const struct opr_annotate *ann
 {
 	struct opr_image *image = opr_image_cache_find(annotate->images, rows[0]->image);
 	struct request request = { .params = annotate->options->params, .rows = rows, .nr_rows = nr_rows };
+	char *core = NULL;
+	int err;
 
 	if (!image)
 		return -ENOMEM;
@@ -225,15 +225,22 @@ int opr_listing_make(struct opr_listing *listing, const struct opr_annotate *ann
 	if (!listing->codes)
 		return opr_no_memory();
 	listing->nr_codes = nr_rows;
-	request.is_core = !image->is_object && !strcmp(image->name, KALLSYMS);
+	request.is_core = !image->is_object && opr_identity_is_kallsyms(&image->identity);
 	if (!image->path || (!image->is_object && !request.is_core))
 		return 0;
-	request.path = request.is_core ? KCORE : image->path;
+	if (request.is_core) {
+		core = opr_beside_kallsyms(image->path, OPR_KERNEL_CORE);
+		if (!core)
+			return opr_no_memory();
+	}
+	request.path = core ? core : image->path;
 	request.name = image->name;
 	request.symbols = &image->symbols;
 	request.options = opr_image_options(annotate->images, image);
 	request.options.lines = annotate->options->source || annotate->options->html;
-	return run(listing, &request);
+	err = run(listing, &request);
+	free(core);
+	return err;
 }
 
 void opr_listing_free(struct opr_listing *listing)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/image_identity.h"
 
-#include "libop/build_id.h"
 #include "libop/parse.h"
 #include "libop/text.h"
 #include "tools/symbols_bfd.h"
@@ -10,7 +9,6 @@
 #define INODE_PREFIX    " (inode "
 #define BUILD_ID_DIGITS 12
 #define KALLSYMS	"/proc/kallsyms"
-#define SYS		"/sys/" /* beside it */
 #define MAX_DIGITS      20 /* of an inode's number, and of a cookie's */
 
 static bool has_prefix(const char *text, const char *prefix)
@@ -107,16 +105,21 @@ bool opr_identity_is_kallsyms(const struct opr_identity *identity)
 	return identity->path_length == strlen(KALLSYMS) && has_prefix(identity->path, KALLSYMS);
 }
 
-/* What /sys beside that /proc says of the kernel. */
+char *opr_beside_kallsyms(const char *kallsyms, const char *path)
+{
+	char *beside = NULL;
+
+	return asprintf(&beside, "%.*s%s", (int)(strlen(kallsyms) - strlen(KALLSYMS)), kallsyms, path) < 0 ? NULL : beside;
+}
+
 static void read_kernel_build_id(const char *kallsyms, char digits[2 * OP_BUILD_ID_BYTES_MAX + 1])
 {
-	struct op_text notes = { 0 };
+	char *notes = opr_beside_kallsyms(kallsyms, OPR_KERNEL_NOTES);
 	struct op_build_id id;
 
-	op_text_printf(&notes, "%.*s" SYS OP_KERNEL_NOTES, (int)(strlen(kallsyms) - strlen(KALLSYMS)), kallsyms);
-	if (!notes.failed && !op_build_id_of_notes_file(op_text_get(&notes), &id))
+	if (notes && !op_build_id_of_notes_file(notes, &id))
 		opr_format_build_id(id.bytes, id.nr_bytes, digits);
-	op_text_free(&notes);
+	free(notes);
 }
 
 static bool is_kallsyms_path(const char *path)

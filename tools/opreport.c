@@ -191,14 +191,29 @@ static int write_memory(struct run *run, const struct opr_symbol_report *report)
 	return opr_mem_report_write(report, &layout, formats[run->options->format], run->output.out);
 }
 
+/* The first are those with most samples also where the order is another one that nobody chose. */
+static void sort_rows(const struct run *run, struct opr_symbol_report *report)
+{
+	const struct opr_options *options = run->options;
+	const struct opr_words none = { 0 };
+	struct opr_sort_order order = { 0 };
+	const char *bad_key;
+
+	if (options->format == OPR_FORMAT_XML && options->top < report->nr_rows && !opr_sort_order_make(&order, &none, &bad_key)) {
+		opr_symbol_sort(report, &order);
+		opr_symbol_report_top(report, options->top);
+	}
+	opr_symbol_sort(report, &options->order);
+	opr_symbol_report_top(report, options->top);
+}
+
 static int write_symbols(struct run *run, struct opr_symbol_report *report, const struct opr_callgraph *graph)
 {
 	int err = open_output(run);
 
 	if (err < 0)
 		return err;
-	opr_symbol_sort(report, &run->options->order);
-	opr_symbol_report_top(report, run->options->top);
+	sort_rows(run, report);
 	if (run->options->mem)
 		err = write_memory(run, report);
 	else

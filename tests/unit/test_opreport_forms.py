@@ -397,6 +397,8 @@ class Forms(unittest.TestCase):
         self.assertEqual(self.run_tool("-n", "--images").count("\n"), 2)
         self.assertEqual(self.run_tool("-n", "--images", "--top=1").count("\n"), 1)
         self.assertEqual(self.run_tool("-n", "--top=1").count("\n"), 1)
+        names = [symbol.get("name") for symbol in xml.etree.ElementTree.fromstring(self.run_tool("-X", "--top=1")).iter("symboldata")]
+        self.assertEqual(names, ["hot"], "/gone is the first in the order of XML")
 
 
 if __name__ == "__main__":
