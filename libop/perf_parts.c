@@ -26,22 +26,44 @@ static void close_part(struct op_perf_part *part)
 	free(part);
 }
 
-int op_perf_part_add(struct op_perf_data *data, int fd, int own_fd, const char *name)
+static struct op_perf_part *make_part(int fd, int own_fd, const char *name)
 {
-	struct op_perf_part **parts = realloc(data->parts, (data->nr_parts + 1) * sizeof(struct op_perf_part *));
 	struct op_perf_part *part = calloc(1, sizeof(*part));
 
-	data->parts = parts ? parts : data->parts;
-	if (!parts || !part || op_perf_input_open(&part->input, fd, 0) < 0) {
+	if (!part)
+		return NULL;
+	if (op_perf_input_open(&part->input, fd, 0) < 0) {
 		free(part);
-		if (own_fd >= 0)
-			close(own_fd);
-		return -ENOMEM;
+		return NULL;
 	}
 	part->own_fd = own_fd;
 	snprintf(part->name, sizeof(part->name), "%s", name);
-	data->parts[data->nr_parts++] = part;
+	return part;
+}
+
+static int keep(struct op_perf_data *data, struct op_perf_part *part)
+{
+	struct op_perf_part **more = realloc(data->parts, (data->nr_parts + 1) * sizeof(struct op_perf_part *));
+
+	if (!more)
+		return -ENOMEM;
+	data->parts = more;
+	more[data->nr_parts++] = part;
 	return 0;
+}
+
+int op_perf_part_add(struct op_perf_data *data, int fd, int own_fd, const char *name)
+{
+	struct op_perf_part *part = make_part(fd, own_fd, name);
+	int err = part ? keep(data, part) : -ENOMEM;
+
+	if (!err)
+		return 0;
+	if (part)
+		close_part(part);
+	else if (own_fd >= 0)
+		close(own_fd);
+	return err;
 }
 
 void op_perf_parts_close(struct op_perf_data *data)
