@@ -4,6 +4,7 @@
 The forms in which perf writes records, beside the plain file: a directory of perf record --threads, with compressed records too, whole and with damaged or
 missing files; streams whose events are told one after the other, with call chains or without; and lists of build-ids, of images that are here and of others.
 """
+import collections
 import os
 import re
 import shutil
@@ -27,6 +28,7 @@ KERNEL_TYPES = set(perf_swap.BODIES) - {perf_swap.KSYMBOL} | {perf_swap.SAMPLE} 
 USER, PID, IMAGE = 2, 4711, 0x400000
 SAMPLE_TYPE, WITH_CHAIN = 1 | 2 | 4 | 64, 32  # IP, TID, TIME, ID; CALLCHAIN
 PLAIN, CHAINED = 71, 72
+NR_UNROUNDED, NR_MAPPED = (1 << 20) + 100, 10000
 
 
 def record(box, path, *more):
@@ -173,9 +175,9 @@ def put_attr(identifier, more):
     return put(ATTR, 0, attr + struct.pack("<Q", identifier))
 
 
-def put_mapping():
-    body = struct.pack("<IIQQQ", PID, PID, IMAGE, 0x10000, 0) + b"/no/such/app".ljust(16, b"\0")
-    return put(perf_swap.MMAP, USER, body + struct.pack("<IIQQ", PID, PID, 1, PLAIN))
+def put_mapping(name="/no/such/app", time=1):
+    body = struct.pack("<IIQQQ", PID, PID, IMAGE, 0x10000, 0) + name.encode().ljust(16, b"\0")
+    return put(perf_swap.MMAP, USER, body + struct.pack("<IIQQ", PID, PID, time, PLAIN))
 
 
 def put_sample(identifier, time, chain=None):
@@ -213,6 +215,17 @@ def check_stream(box):
     samples, calls = totals(box, "chains")
     require(sorted(samples.values()) == [7, 9] and list(calls.values()) == [14], "%s, calls %s" % (samples, calls))
     print("samples %s, calls %s" % (samples, calls))
+
+
+def check_no_rounds(box):
+    """More than is held back, and then a mapping that is a little older: the samples behind it are those of its file."""
+    sample = struct.Struct("<IHHQIIQQ")
+    samples = b"".join(sample.pack(perf_swap.SAMPLE, USER, sample.size, IMAGE + 0x100, PID, PID, time, PLAIN) for time in range(1, NR_UNROUNDED + 1))
+    mapping = put_mapping("/no/such/new", NR_UNROUNDED - NR_MAPPED)
+    result = stream(box, "unrounded", put_attr(PLAIN, 0) + put_mapping() + samples + mapping)
+    require(result.rc == 0, result.err)
+    counts = sum(counts_of_session(box, "unrounded").values(), collections.Counter())
+    require(counts == {"app": NR_UNROUNDED - NR_MAPPED - 1, "new": NR_MAPPED + 1}, "%s" % counts)
 
 
 def check_late_event(box):
@@ -332,6 +345,7 @@ def test(box):
     check_threads(box, "threads")
     check_threads(box, "compressed", "-z")
     check_stream(box)
+    check_no_rounds(box)
     check_late_event(box)
     check_no_events(box)
     require(not os.listdir(os.path.join(box.session, "tmp")), "something is left in tmp")
