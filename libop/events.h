@@ -49,6 +49,7 @@ struct op_event {
 	uint32_t cpu_type;                   /* of a DERIVED one, the header field cpu_type: whose event files have the number */
 	uint32_t first_derived, end_derived; /* of a SAMPLER: where its events are in the list (libop/event_ibs.h) */
 	uint32_t memory;                     /* of a SAMPLER: where its MEMORY event is; 0: it has none */
+	bool without_chain;                  /* its samples have no call chain, whatever those of the others have */
 };
 
 /*

@@ -45,6 +45,7 @@ libop_libop_a_SOURCES = \
 	libop/perf_event.c libop/perf_event.h \
 	libop/perf_feature.c libop/perf_feature.h \
 	libop/perf_input.c libop/perf_input.h \
+	libop/perf_parts.c \
 	libop/perf_raw.c libop/perf_raw.h \
 	libop/perf_record.c libop/perf_record.h \
 	libop/perf_zstd.c libop/perf_zstd.h \
