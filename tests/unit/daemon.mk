@@ -13,6 +13,7 @@ daemon_unit_tests = \
 	tests/unit/test_process \
 	tests/unit/test_kernel_map \
 	tests/unit/test_jit \
+	tests/unit/test_jit_crowd \
 	tests/unit/test_mounts \
 	tests/unit/test_locate \
 	tests/unit/test_cgroups \
@@ -86,6 +87,10 @@ tests_unit_test_process_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
 tests_unit_test_kernel_map_SOURCES = tests/unit/test_kernel_map.c tests/unit/cmocka_all.h
 tests_unit_test_kernel_map_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_kernel_map_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_jit_crowd_SOURCES = tests/unit/test_jit_crowd.c tests/unit/cmocka_all.h tests/unit/test_box.h
+tests_unit_test_jit_crowd_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_jit_crowd_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
 
 tests_unit_test_jit_SOURCES = tests/unit/test_jit.c tests/unit/cmocka_all.h tests/unit/test_box.h
 tests_unit_test_jit_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
