@@ -5,6 +5,7 @@ daemon_unit_tests = \
 	tests/unit/test_record \
 	tests/unit/test_dcookie \
 	tests/unit/test_dcookie_file \
+	tests/unit/test_dcookie_seen \
 	tests/unit/test_cookie_file \
 	tests/unit/test_odb \
 	tests/unit/test_odb_faults \
@@ -46,6 +47,10 @@ tests_unit_test_htable_LDADD = libop/libop.a $(CMOCKA_LIBS)
 tests_unit_test_dcookie_SOURCES = tests/unit/test_dcookie.c tests/unit/cmocka_all.h
 tests_unit_test_dcookie_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_dcookie_LDADD = libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_dcookie_seen_SOURCES = tests/unit/test_dcookie_seen.c tests/unit/cmocka_all.h tests/unit/test_box.h
+tests_unit_test_dcookie_seen_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_dcookie_seen_LDADD = libop/libop.a $(CMOCKA_LIBS)
 
 tests_unit_test_dcookie_file_SOURCES = tests/unit/test_dcookie_file.c tests/unit/cmocka_all.h
 tests_unit_test_dcookie_file_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
