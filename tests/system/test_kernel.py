@@ -290,6 +290,9 @@ def hidden_addresses(box):
     box.good(box.copy_work("kernel-app"), "kernel", 500)
     end(box)
     check_samples(image_totals(box), "^/no-vmlinux$", MIN_SAMPLES, "kernel code without symbols")
+    (event,) = box.status()["events"]
+    nowhere = sum(f.total for f in box.files() if f.name.image[1] in ("/no-process", "/no-mapping"))
+    require(event["unattributed"] == nowhere, "%d samples are nowhere, while no-vmlinux is all of the kernel: %s" % (nowhere, event))
     for what, text in (("the log", box.log_text()), ("opcontrol --status", box.opcontrol("--status")),
                        ("opreport", box.run(os.path.join(box.bin, "opreport"), "--session-dir=" + box.session, "-l").err)):
         lines = [line for line in text.splitlines() if "kptr_restrict" in line]
