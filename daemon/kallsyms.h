@@ -23,7 +23,7 @@ struct opd_kallsyms {
 	uint64_t text_start, text_end; /* 0, 0: hidden, or there is no list */
 	struct opd_kallsym *made;      /* at run time, by start */
 	size_t nr_made, capacity;
-	bool has_bpf; /* some of it are BPF programs */
+	bool has_bpf; /* BPF programs are among it, with their addresses */
 };
 
 /* Reads PROC-PATH/kallsyms; a list that cannot be read is an empty one. 0 or -ENOMEM; opd_kallsyms_free frees in any case. */

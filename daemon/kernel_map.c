@@ -128,7 +128,6 @@ void opd_kernel_map_learn(struct opd_kernel_map *map, const struct opd_bpf_code 
 	}
 }
 
-/* Somebody may have hidden the addresses meanwhile; a list without them says nothing. */
 int opd_kernel_map_mend(struct opd_kernel_map *map, uint64_t from_ns, uint64_t now_ns)
 {
 	struct opd_kallsyms kallsyms;
@@ -137,12 +136,11 @@ int opd_kernel_map_mend(struct opd_kernel_map *map, uint64_t from_ns, uint64_t n
 	if (!map->text_start)
 		return 0;
 	err = opd_kallsyms_read(map->proc_path, &kallsyms);
-	if (!err && kallsyms.text_start == map->text_start) {
-		unlist(map, false);
+	unlist(map, false);
+	if (!err)
 		err = take_made(map, &kallsyms, from_ns);
-		if (!err && kallsyms.has_bpf)
-			end_unlisted(map, false, now_ns);
-	}
+	if (!err && kallsyms.has_bpf)
+		end_unlisted(map, false, now_ns);
 	opd_kallsyms_free(&kallsyms);
 	return err;
 }

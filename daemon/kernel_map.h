@@ -75,7 +75,7 @@ void opd_kernel_map_learn(struct opd_kernel_map *map, const struct opd_bpf_code 
 
 /*
  * Records of the time since from_ns were lost: reads the list of run-time code again. What it has and nobody told of holds since then; what it has no more
- * ends now, unless it has no BPF program at all, as net.core.bpf_jit_harden makes it. Does nothing where addresses are hidden. 0 or -ENOMEM.
+ * ends now, unless it has no BPF program at all, as net.core.bpf_jit_harden or a new kernel.kptr_restrict make it. Does nothing where addresses are hidden. 0 or -ENOMEM.
  */
 int opd_kernel_map_mend(struct opd_kernel_map *map, uint64_t from_ns, uint64_t now_ns) OP_NONNULL OP_MUST_CHECK;
 
