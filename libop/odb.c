@@ -256,12 +256,14 @@ int op_odb_renew(struct op_odb *odb)
 	return replace(odb, odb->map.size);
 }
 
+/* Not the node that holds a place by the key of another (op_odb_needs_filler): nothing is counted there. */
 static uint32_t find(const struct op_odb *odb, uint64_t key)
 {
+	const struct op_odb_node *nodes = odb->map.nodes;
 	uint32_t index = *op_odb_map_bucket(&odb->map, key);
 
-	while (index && odb->map.nodes[index].key != key)
-		index = odb->map.nodes[index].next;
+	while (index && (nodes[index].key != key || !nodes[index].value))
+		index = nodes[index].next;
 	return index;
 }
 
