@@ -20,7 +20,6 @@
 #define SAMPLES_PER_CPU_SECOND 1000
 #define CPU_SPEED_UNKNOWN_KHZ  2000000
 #define RAW_NUMBER_BIT         0x80000000u
-#define TRACEPOINT_NUMBER_BIT  0x40000000u
 #define FIELDS                 5
 
 enum kind { KIND_TIMER, KIND_CLOCK, KIND_COUNT, KIND_HARDWARE };
@@ -107,7 +106,7 @@ const char *op_event_kind(uint32_t number)
 {
 	if (number & RAW_NUMBER_BIT)
 		return "Raw event of the CPU";
-	return number & TRACEPOINT_NUMBER_BIT ? "Tracepoint of the kernel" : NULL;
+	return number & OP_TRACEPOINT_NUMBER_BIT ? "Tracepoint of the kernel" : NULL;
 }
 
 static void fill_from_row(struct op_event *event, const struct row *row)
@@ -146,16 +145,6 @@ static bool fill_raw(struct op_event *event, const char *name)
 	return true;
 }
 
-/* Its number in tracefs holds until the next start of the machine, so what is in sample files comes of its name. */
-static uint32_t tracepoint_number(const char *name)
-{
-	uint32_t sum = 2166136261u; /* FNV-1a */
-
-	for (const char *c = name; *c; c++)
-		sum = (sum ^ (uint8_t)*c) * 16777619u;
-	return TRACEPOINT_NUMBER_BIT | (sum & (TRACEPOINT_NUMBER_BIT - 1));
-}
-
 static bool fill_tracepoint(struct op_event *event, const char *name, struct op_text *why)
 {
 	if (strlen(name) >= sizeof(event->name)) {
@@ -165,7 +154,7 @@ static bool fill_tracepoint(struct op_event *event, const char *name, struct op_
 	fill_from_row(event, &tracepoint_row);
 	if (!op_tracepoint_find(name, &event->config, why))
 		return false;
-	event->number = tracepoint_number(name);
+	event->number = op_tracepoint_number(name);
 	snprintf(event->name, sizeof(event->name), "%s", name);
 	return true;
 }
@@ -181,7 +170,7 @@ bool op_event_number(const char *name, uint32_t *ret_number)
 	else if (row)
 		*ret_number = row->number;
 	else if (op_tracepoint_is_name(name))
-		*ret_number = tracepoint_number(name);
+		*ret_number = op_tracepoint_number(name);
 	else if (!strchr(name, '=') && fill_raw(&raw, name))
 		*ret_number = raw.number;
 	else

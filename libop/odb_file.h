@@ -29,10 +29,10 @@ struct op_odb_map {
 	uint32_t *hash;
 	uint32_t size;      /* as in the descriptor, which is a page away */
 	uint32_t nr_backed; /* nodes from 0 on that have blocks: no others are written to */
+	struct op_guard *guard; /* of the mapping; what is behind it is not needed to add */
 	uint64_t disk_bytes; /* in all its blocks */
 	size_t nr_bytes;
 	uint64_t inode;
-	struct op_guard *guard; /* of the mapping */
 };
 
 /* Maps a file that is `size` nodes long, to read and to write; which nodes have blocks is the caller's to know. 0 or -errno. */

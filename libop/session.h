@@ -22,6 +22,7 @@
 #define OP_SESSION_DIR_DEFAULT OPD_LOCALSTATEDIR "/lib/oprofile"
 #define OP_SESSION_CURRENT "samples/current"
 #define OP_SESSION_TMP "tmp"
+#define OP_SESSION_REMOVED "removed-" /* and its name: a session there that is on its way out */
 #define OP_SESSION_CLOSED_COOKIES OP_SESSION_TMP "/dcookies-closed" /* and a number: the table of a session that is being closed, in the making */
 #define OP_SESSION_TMP_SAMPLE OP_SESSION_TMP "/sample" /* a sample file, or symbols of JIT code, in the making, and with suffixes what it replaces (libop/odb.h) */
 #define OP_STATS_KERNEL_HIDDEN "kernel_hidden" /* below stats/: the addresses of kernel symbols were hidden */

@@ -144,6 +144,24 @@ static int open_source(int dir_fd, const char *below)
 	return fd < 0 ? -errno : fd;
 }
 
+int opr_archive_add_open(struct opr_archive_writer *writer, int fd, const char *path, const char *name)
+{
+	bool known = false;
+	int err;
+
+	name += strspn(name, "/");
+	err = note_name(writer, name, &known) ? opr_no_memory() : 0;
+	if (!err && !known && !writer->dir)
+		list_file(writer, path);
+	if (err || known || !writer->dir) {
+		close(fd);
+		return err;
+	}
+	err = copy(writer, fd, path, name);
+	writer->nr_files += !err;
+	return err;
+}
+
 int opr_archive_add_below(struct opr_archive_writer *writer, int dir_fd, const char *below, const char *path, const char *name)
 {
 	bool known;

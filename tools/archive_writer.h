@@ -28,6 +28,9 @@ int opr_archive_add(struct opr_archive_writer *writer, const char *path, const c
 int opr_archive_add_below(struct opr_archive_writer *writer, int dir_fd, const char *below, const char *path,
 			  const char *name) OP_NONNULL OP_MUST_CHECK;
 
+/* The same for a file that was made and is open at its beginning; `path` is what it was made of. Takes the descriptor over. */
+int opr_archive_add_open(struct opr_archive_writer *writer, int fd, const char *path, const char *name) OP_NONNULL OP_MUST_CHECK;
+
 /* Adds a line "WORD<TAB>VALUE" to the facts. A value with a newline is left out. */
 void opr_archive_note(struct opr_archive_writer *writer, const char *word, const char *value) OP_NONNULL;
 

@@ -6,7 +6,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "libop/sys.h"
+
 #define SEGMENTS_MAX 4096
+#define OWN_PROGRAM  "/proc/self/exe"
 
 static bool is_core(const Elf64_Ehdr *header)
 {
@@ -44,18 +47,33 @@ static int read_segments(struct opr_core *core, const Elf64_Ehdr *header)
 	return err;
 }
 
+/* EM_* of this program; EM_NONE when it cannot be read. */
+static uint16_t own_machine(void)
+{
+	int fd = open(OWN_PROGRAM, O_RDONLY | O_CLOEXEC);
+	Elf64_Ehdr header = { .e_machine = EM_NONE };
+
+	if (fd < 0)
+		return EM_NONE;
+	if (read_all(fd, &header, sizeof(header), 0))
+		header.e_machine = EM_NONE;
+	close(fd);
+	return header.e_machine;
+}
+
 int opr_core_open(struct opr_core *core, const char *path)
 {
 	Elf64_Ehdr header;
 	int err;
 
-	core->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	*core = (struct opr_core){ .fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) };
 	if (core->fd < 0)
 		return -errno;
 	err = read_all(core->fd, &header, sizeof(header), 0);
 	if (err)
 		return err;
-	return is_core(&header) ? read_segments(core, &header) : -ENOEXEC;
+	core->machine = header.e_machine;
+	return is_core(&header) && header.e_machine == own_machine() ? read_segments(core, &header) : -ENOEXEC;
 }
 
 static const struct opr_core_segment *find_segment(const struct opr_core *core, uint64_t vma)
@@ -86,6 +104,37 @@ int opr_core_read(const struct opr_core *core, uint64_t vma, uint64_t nr_bytes, 
 	*ret_bytes = bytes;
 	*ret_nr_bytes = wanted;
 	return 0;
+}
+
+int opr_core_save(const struct opr_core *core, uint64_t start, uint64_t end, int fd)
+{
+	struct {
+		Elf64_Ehdr header;
+		Elf64_Phdr program;
+	} head = {
+		.header = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64,
+					 __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB, EV_CURRENT },
+			    .e_type = ET_CORE,
+			    .e_machine = core->machine,
+			    .e_version = EV_CURRENT,
+			    .e_phoff = sizeof(head.header),
+			    .e_ehsize = sizeof(head.header),
+			    .e_phentsize = sizeof(head.program),
+			    .e_phnum = 1 },
+		.program = { .p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_offset = sizeof(head), .p_vaddr = start, .p_align = 1 },
+	};
+	uint8_t *bytes = NULL;
+	size_t nr_bytes = 0;
+	int err = end - start > OPR_CORE_SAVE_MAX ? -EFBIG : opr_core_read(core, start, end - start, &bytes, &nr_bytes);
+
+	if (err)
+		return err;
+	head.program.p_filesz = head.program.p_memsz = nr_bytes;
+	err = op_sys_write_all(fd, &head, sizeof(head));
+	if (!err)
+		err = op_sys_write_all(fd, bytes, nr_bytes);
+	free(bytes);
+	return err;
 }
 
 void opr_core_close(struct opr_core *core)

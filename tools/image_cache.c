@@ -59,6 +59,7 @@ struct opr_image *opr_image_cache_find(struct opr_image_cache *cache, const char
 		return NULL;
 	}
 	image->looked_for = true;
+	opr_verbose(OPR_TOPIC_debug, "image %s: %s", name, image->path ? image->path : "no file");
 	if (!image->identity.is_known && image->path && opr_identity_of(image->path).told_apart)
 		image->identity = (struct opr_identity){ .path = name, .path_length = strlen(name) };
 	image->shown = name;
@@ -78,9 +79,9 @@ static bool is_kallsyms(const struct opr_image *image)
 	return image->image_name->kind == OP_IMAGE_FILE && opr_identity_is_kallsyms(&image->identity);
 }
 
-static int load_kallsyms(struct opr_image *image)
+static int load_kallsyms(struct opr_image *image, enum opr_demangle demangle)
 {
-	int err = opr_symbols_read_kallsyms(&image->symbols, image->path);
+	int err = opr_symbols_read_kallsyms(&image->symbols, image->path, demangle);
 
 	if (err == -EPERM)
 		warn_hidden(image);
@@ -113,10 +114,13 @@ int opr_image_cache_read(struct opr_image_cache *cache, struct opr_image *const 
 			continue;
 		image->is_read = true;
 		indices[nr_jobs] = i;
-		jobs[nr_jobs++] = (struct opr_symbol_job){
-			.path = image->path, .name = image->name, .options = opr_image_options(cache, image), .symbols = &image->symbols
-		};
+		jobs[nr_jobs++] = (struct opr_symbol_job){ .path = image->path,
+							   .name = image->name,
+							   .options = opr_image_options(cache, image),
+							   .symbols = &image->symbols };
 	}
+	if (!err && nr_jobs)
+		opr_verbose(OPR_TOPIC_level1, "reading the symbols of %zu images", nr_jobs);
 	if (!err) {
 		err = opr_symbol_jobs_run(jobs, nr_jobs);
 		if (err)
@@ -176,7 +180,7 @@ int opr_image_load(struct opr_image_cache *cache, struct opr_image *image)
 	image->has_siblings = opr_siblings_have(&cache->siblings, image->name);
 	if (!is_kallsyms(image))
 		return load_object(cache, image);
-	err = load_kallsyms(image);
+	err = load_kallsyms(image, cache->options.demangle);
 	return err == -ENOMEM ? opr_no_memory() : 0;
 }
 

@@ -119,7 +119,7 @@ static int look_at_file(struct opr_debug *debug, const char *name, const struct 
 static int look_at_kallsyms(struct opr_debug *debug)
 {
 	struct opr_symbols symbols = { 0 };
-	int err = opr_symbols_read_kallsyms(&symbols, debug->path);
+	int err = opr_symbols_read_kallsyms(&symbols, debug->path, OPR_DEMANGLE_NONE);
 
 	debug->state = !err ? OPR_SYMBOLS_TABLE : err == -EPERM ? OPR_SYMBOLS_HIDDEN : OPR_SYMBOLS_NONE;
 	opr_symbols_free(&symbols);

@@ -7,6 +7,7 @@
 #ifndef OPR_IMAGE_IDENTITY_H
 #define OPR_IMAGE_IDENTITY_H
 
+#include "libop/build_id.h"
 #include "libop/compiler.h"
 #include "libop/dcookie.h"
 #include "tools/archive.h"
@@ -33,8 +34,8 @@ struct opr_identity {
 struct opr_identity opr_identity_of(const char *name) OP_NONNULL;
 
 /*
- * What a row says; valid as long as the row. Its kind is OPR_IDENTITY_NONE when the image has the name and the path for itself and is no part of
- * the kernel that has a build-id: those are the same in name after each upgrade.
+ * What a row says; valid as long as the row. Its kind is OPR_IDENTITY_NONE when the image has the name and the path for itself, no build-id, and is
+ * not the file of a container that the host has nowhere.
  */
 struct opr_identity opr_identity_of_row(const struct op_dcookie_row *row) OP_NONNULL;
 
@@ -46,6 +47,11 @@ void opr_format_build_id(const uint8_t *build_id, size_t nr_bytes, char digits[2
 
 /* True for the list of symbols of a running kernel, which has no build-id in itself. */
 bool opr_identity_is_kallsyms(const struct opr_identity *identity) OP_NONNULL;
+
+/* Another file of the machine whose list of symbols this is, by its whole path there: of this one, or of a root or archive. Freed by the caller; NULL: no memory. */
+#define OPR_KERNEL_NOTES "/sys/" OP_KERNEL_NOTES
+#define OPR_KERNEL_CORE	 "/proc/kcore"
+char *opr_beside_kallsyms(const char *kallsyms, const char *path) OP_NONNULL OP_MUST_CHECK;
 
 /* The build-id of an object file, or of the kernel that a list of symbols is of; "" when none can be read. */
 void opr_build_id_at(const char *path, char digits[2 * OP_BUILD_ID_BYTES_MAX + 1]) OP_NONNULL;

@@ -10,6 +10,7 @@
 #include "libop/dcookie.h"
 #include "libop/session.h"
 #include "libop/session_ledger.h"
+#include "tools/archive_kernel.h"
 #include "tools/archive_writer.h"
 #include "tools/image_cache.h"
 #include "tools/option_values.h"
@@ -131,6 +132,10 @@ static int add_image(struct run *run, const struct opr_image *image)
 
 	if (!err) {
 		note_inode(run, image->path, name);
+		if (opr_identity_is_kallsyms(&image->identity))
+			err = opr_archive_add_kernel(&run->writer, image->path);
+	}
+	if (!err) {
 		object = opr_bfd_open(image->path);
 		if (object) {
 			err = add_debug_file(run, object, name);

@@ -2,9 +2,10 @@
 # oparchive
 bin_PROGRAMS += tools/oparchive
 tools_oparchive_SOURCES = \
+	tools/archive_kernel.c tools/archive_kernel.h \
 	tools/archive_writer.c tools/archive_writer.h \
 	tools/oparchive.c
 tools_oparchive_CPPFLAGS = $(AM_CPPFLAGS)
-tools_oparchive_LDADD = tools/libreport.a libop/libop.a $(POPT_LIBS) $(BFD_LIBS) $(IBERTY_LIBS)
+tools_oparchive_LDADD = tools/libcode.a tools/libreport.a libop/libop.a $(POPT_LIBS) $(BFD_LIBS) $(IBERTY_LIBS)
 
 dist_man_MANS += doc/oparchive.1

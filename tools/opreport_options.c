@@ -137,7 +137,8 @@ static int check(const struct opr_options *options)
 		  "--images and --cgroups do not go together: --images cgroup:PATH shows those of one" },
 		{ options->images && options->symbols, "--images and --symbols do not go together" },
 		{ options->cgroups && options->symbols, "--cgroups and --symbols do not go together: cgroup:PATH selects one" },
-		{ options->exclude_dependent && opr_words_have(&options->merge.words, "lib"),
+		{ options->exclude_dependent &&
+			  (opr_words_have(&options->merge.words, "lib") || opr_words_have(&options->merge.words, "library")),
 		  "--exclude-dependent and --merge=lib do not go together" },
 	};
 

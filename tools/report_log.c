@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdarg.h>
 
-#include "tools/escape.h"
+#include "libop/text.h"
 
 static const char *program_name = "opreport";
 static bool enabled[OPR_NR_TOPICS];
@@ -33,27 +33,31 @@ bool opr_log_enable(const char *topic)
 	return found;
 }
 
-static void print(const char *prefix, const char *format, va_list args) OP_PRINTF(2, 0);
+static void print(const char *who, const char *colon, const char *format, va_list args) OP_PRINTF(3, 0);
 
-static void print(const char *prefix, const char *format, va_list args)
+/* One write(2) for a message: stderr has no buffer, and thousands of images may have one each. */
+static void print(const char *who, const char *colon, const char *format, va_list args)
 {
+	struct op_text line = { 0 };
 	char *text = NULL;
 
-	fputs(prefix, stderr);
 	if (vasprintf(&text, format, args) < 0)
 		text = NULL;
-	opr_write_escaped(stderr, text ? text : format);
+	op_text_add(&line, who);
+	op_text_add(&line, colon);
+	op_text_add_escaped(&line, text ? text : format);
+	op_text_add_char(&line, '\n');
+	fputs(line.failed ? format : op_text_get(&line), stderr);
+	op_text_free(&line);
 	free(text);
-	fputc('\n', stderr);
 }
 
 int opr_error(int err, const char *format, ...)
 {
 	va_list args;
 
-	fprintf(stderr, "%s: ", program_name);
 	va_start(args, format);
-	print("", format, args);
+	print(program_name, ": ", format, args);
 	va_end(args);
 	return err;
 }
@@ -63,7 +67,7 @@ void opr_warn(const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	print("warning: ", format, args);
+	print("warning", ": ", format, args);
 	va_end(args);
 }
 
@@ -74,7 +78,7 @@ void opr_verbose(enum opr_topic topic, const char *format, ...)
 	if (!enabled[topic])
 		return;
 	va_start(args, format);
-	print("", format, args);
+	print("", "", format, args);
 	va_end(args);
 }
 

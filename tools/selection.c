@@ -66,6 +66,8 @@ int opr_selection_open(struct opr_selection *selection, const struct opr_selecti
 	if (!err)
 		err = choose_sessions(selection, options);
 	if (!err)
+		opr_verbose(OPR_TOPIC_level1, "looking for sample files in %s", selection->session_dir);
+	if (!err)
 		err = opr_profile_open(&selection->profile, selection->session_dir, spec, &options->merge,
 				       options->exclude_dependent);
 	return err ? err : arrange(selection, &options->merge);

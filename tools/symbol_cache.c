@@ -19,8 +19,16 @@
 #define DIR_ENV    "OPD_CACHE_DIR"
 #define SUBDIR     "symbols"
 #define NS_PER_S   1000000000u
-#define NAME_BYTES (2 * OP_BUILD_ID_BYTES_MAX + 32)
+#define DIGITS     (2 * OP_BUILD_ID_BYTES_MAX + 1)
+#define NAME_BYTES (DIGITS + 96)
 #define NEW_SUFFIX ".new"
+#define SETTLED_S  2
+#define USED_S     3600 /* what was used since then need not be marked as used again */
+
+/* Which file of the cache is an image's, and its build-id, "" for none. */
+struct key {
+	char name[NAME_BYTES], digits[DIGITS];
+};
 
 /* ---- the directory ---- */
 
@@ -63,21 +71,39 @@ void opr_symbol_cache_open(struct opr_symbol_cache *cache)
 
 /* ---- one image ---- */
 
-/* What is read depends on more than the build-id: an image and the same without its symbols have one, but not one size. */
-static bool name_file(const char *path, const struct opr_symbol_options *options, char name[NAME_BYTES])
+static uint64_t to_ns(struct timespec time)
 {
-	char digits[2 * OP_BUILD_ID_BYTES_MAX + 1];
-	struct stat st;
-
-	if (options->by_address || stat(path, &st) < 0 || opr_elf_build_id(path, digits) < 0)
-		return false;
-	snprintf(name, NAME_BYTES, "%s-%" PRIx64 "-%d", digits, (uint64_t)st.st_size, (int)options->demangle);
-	return true;
+	return (uint64_t)time.tv_sec * NS_PER_S + (uint64_t)time.tv_nsec;
 }
 
-static uint64_t mtime_ns(const struct stat *st)
+/* Who writes to a file at once after it was read may leave it with the same times. */
+static bool is_settled(const struct stat *st)
 {
-	return (uint64_t)st->st_mtim.tv_sec * NS_PER_S + (uint64_t)st->st_mtim.tv_nsec;
+	return time(NULL) >= st->st_ctim.tv_sec + SETTLED_S;
+}
+
+/*
+ * What is read depends on more than the build-id: an image and the same without its symbols have one, but not one size. An image without a
+ * build-id is known by its inode and the last time that anything of that changed.
+ */
+static bool make_key(const char *path, const struct opr_symbol_options *options, struct key *key)
+{
+	struct stat st;
+	int err;
+
+	if (options->by_address || stat(path, &st) < 0)
+		return false;
+	err = opr_elf_build_id(path, key->digits);
+	if (!err) {
+		snprintf(key->name, NAME_BYTES, "%s-%" PRIx64 "-%d", key->digits, (uint64_t)st.st_size, (int)options->demangle);
+		return true;
+	}
+	if (err != -ENODATA || !S_ISREG(st.st_mode) || !is_settled(&st))
+		return false;
+	key->digits[0] = '\0';
+	snprintf(key->name, NAME_BYTES, "inode-%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%d", (uint64_t)st.st_dev,
+		 (uint64_t)st.st_ino, to_ns(st.st_mtim), to_ns(st.st_ctim), (uint64_t)st.st_size, (int)options->demangle);
+	return true;
 }
 
 static bool is_there(char *path)
@@ -103,7 +129,8 @@ static bool has_debug_file(const struct opr_symbols *symbols, const char *digits
 	size_t length = slash ? (size_t)(slash - path) : 0, root_length = strlen(root);
 	char *file = NULL;
 
-	if (asprintf(&file, "%s" OPR_DEBUG_DIR "/.build-id/%.2s/%s.debug", root, digits, digits + 2) < 0 || is_there(file))
+	if (*digits &&
+	    (asprintf(&file, "%s" OPR_DEBUG_DIR "/.build-id/%.2s/%s.debug", root, digits, digits + 2) < 0 || is_there(file)))
 		return true;
 	if (!link)
 		return false;
@@ -117,20 +144,18 @@ static bool has_debug_file(const struct opr_symbols *symbols, const char *digits
 	return asprintf(&file, "%s" OPR_DEBUG_DIR "%.*s/%s", root, (int)length, path, link) < 0 || is_there(file);
 }
 
-static bool is_current(const struct opr_symbols *symbols, const char *name, const char *path,
+static bool is_current(const struct opr_symbols *symbols, const char *digits, const char *path,
 		       const struct opr_symbol_options *options)
 {
-	char digits[NAME_BYTES];
 	struct stat st;
 
 	if (symbols->debug_path)
 		return !stat(symbols->debug_path, &st) && (uint64_t)st.st_size == symbols->debug_size &&
-		       mtime_ns(&st) == symbols->debug_mtime_ns;
-	snprintf(digits, sizeof(digits), "%.*s", (int)strcspn(name, "-"), name);
+		       to_ns(st.st_mtim) == symbols->debug_mtime_ns;
 	return symbols->has_debug_info || !has_debug_file(symbols, digits, path, options);
 }
 
-static int read_whole(int fd, char **ret_bytes, size_t *ret_nr_bytes)
+static int read_whole(int fd, char **ret_bytes, size_t *ret_nr_bytes, time_t *ret_used)
 {
 	struct stat st;
 	char *bytes;
@@ -148,30 +173,33 @@ static int read_whole(int fd, char **ret_bytes, size_t *ret_nr_bytes)
 	}
 	*ret_bytes = bytes;
 	*ret_nr_bytes = (size_t)got;
+	*ret_used = st.st_mtim.tv_sec;
 	return 0;
 }
 
 int opr_symbol_cache_get(const struct opr_symbol_cache *cache, const char *path, const struct opr_symbol_options *options,
 			 struct opr_symbols *symbols)
 {
-	char name[NAME_BYTES], *bytes = NULL;
+	struct key key;
+	char *bytes = NULL;
 	size_t nr_bytes = 0;
+	time_t used = 0;
 	int fd, err;
 
-	if (cache->dir_fd < 0 || !name_file(path, options, name))
+	if (cache->dir_fd < 0 || !make_key(path, options, &key))
 		return -ENOENT;
-	fd = openat(cache->dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	fd = openat(cache->dir_fd, key.name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0)
 		return -ENOENT;
-	err = read_whole(fd, &bytes, &nr_bytes);
+	err = read_whole(fd, &bytes, &nr_bytes, &used);
 	if (!err)
 		err = opr_symbols_file_read(symbols, bytes, nr_bytes, path);
-	if (!err && !is_current(symbols, name, path, options))
+	if (!err && !is_current(symbols, key.digits, path, options))
 		err = -ENOENT;
-	if (!err)
-		futimens(fd, NULL);
-	else
+	if (err)
 		opr_symbols_free(symbols);
+	else if (time(NULL) - used > USED_S)
+		futimens(fd, NULL);
 	free(bytes);
 	close(fd);
 	opr_verbose(OPR_TOPIC_bfd, "%s: symbols %s kept", path, err ? "are not" : "were");
@@ -181,12 +209,13 @@ int opr_symbol_cache_get(const struct opr_symbol_cache *cache, const char *path,
 void opr_symbol_cache_put(struct opr_symbol_cache *cache, const char *path, const struct opr_symbol_options *options,
 			  const char *bytes, size_t nr_bytes)
 {
-	char name[NAME_BYTES], temporary[NAME_BYTES + sizeof(NEW_SUFFIX) + 16];
+	char temporary[NAME_BYTES + sizeof(NEW_SUFFIX) + 16];
+	struct key key;
 	int fd, err;
 
-	if (cache->dir_fd < 0 || !name_file(path, options, name))
+	if (cache->dir_fd < 0 || !make_key(path, options, &key))
 		return;
-	snprintf(temporary, sizeof(temporary), "%s.%d" NEW_SUFFIX, name, (int)getpid());
+	snprintf(temporary, sizeof(temporary), "%s.%d" NEW_SUFFIX, key.name, (int)getpid());
 	fd = openat(cache->dir_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return;
@@ -194,7 +223,7 @@ void opr_symbol_cache_put(struct opr_symbol_cache *cache, const char *path, cons
 	if (close(fd) < 0)
 		err = -EIO;
 	if (!err)
-		err = op_sys_renameat(cache->dir_fd, temporary, cache->dir_fd, name);
+		err = op_sys_renameat(cache->dir_fd, temporary, cache->dir_fd, key.name);
 	if (err)
 		op_sys_unlinkat(cache->dir_fd, temporary, 0);
 	cache->has_new = !err;

@@ -166,6 +166,8 @@ int opr_symbol_jobs_run(struct opr_symbol_job *jobs, size_t nr_jobs)
 	size_t nr_open;
 	int err = 0;
 
+	if (!nr_jobs)
+		return 0;
 	opr_symbol_cache_open(&cache);
 	for (size_t i = 0; i < nr_jobs && !err; i++) {
 		int got = opr_symbol_cache_get(&cache, jobs[i].path, &jobs[i].options, jobs[i].symbols);

@@ -60,7 +60,7 @@ int opr_symbols_read_bfd(struct opr_symbols *symbols, const char *path, const ch
 			 const struct opr_symbol_options *options) OP_NONNULL OP_MUST_CHECK;
 
 /* Reads a list of kernel symbols in the form of /proc/kallsyms. 0; -EPERM when every address is hidden; another -errno. Says nothing. */
-int opr_symbols_read_kallsyms(struct opr_symbols *symbols, const char *path) OP_NONNULL OP_MUST_CHECK;
+int opr_symbols_read_kallsyms(struct opr_symbols *symbols, const char *path, enum opr_demangle demangle) OP_NONNULL OP_MUST_CHECK;
 
 /* For loaders: adds a symbol whose name is copied; start, vma, section and rank are set. 0 or -ENOMEM. */
 int opr_symbols_add(struct opr_symbols *symbols, const struct opr_symbol *symbol) OP_NONNULL OP_MUST_CHECK;

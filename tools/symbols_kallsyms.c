@@ -100,7 +100,7 @@ static int visit_add(void *arg, const struct kallsyms_line *line)
 	return add_line(add->symbols, &add->range, line);
 }
 
-int opr_symbols_read_kallsyms(struct opr_symbols *symbols, const char *path)
+int opr_symbols_read_kallsyms(struct opr_symbols *symbols, const char *path, enum opr_demangle demangle)
 {
 	struct add_arg arg = { .symbols = symbols };
 	FILE *file = fopen(path, "re");
@@ -121,5 +121,5 @@ int opr_symbols_read_kallsyms(struct opr_symbols *symbols, const char *path)
 	if (err < 0)
 		return err;
 	opr_symbols_finish(symbols, NULL, arg.range.end - arg.range.text);
-	return opr_symbols_demangle(symbols, OPR_DEMANGLE_NORMAL);
+	return opr_symbols_demangle(symbols, demangle);
 }

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/unit/cmocka_all.h"
@@ -169,6 +170,20 @@ static void test_damaged_file(void **state)
 
 /* ---- jobs and the cache ---- */
 
+static time_t time_ahead;
+
+time_t __real_time(time_t *ret_time);
+time_t __wrap_time(time_t *ret_time);
+
+time_t __wrap_time(time_t *ret_time)
+{
+	time_t now = __real_time(NULL) + time_ahead;
+
+	if (ret_time)
+		*ret_time = now;
+	return now;
+}
+
 static void do_job(const char *path, struct opr_symbols *symbols, int err)
 {
 	struct opr_symbol_job job = {
@@ -266,8 +281,7 @@ static void test_cache(void **state)
 	do_job(image, &symbols, 0);
 	assert_true(has_symbol(&symbols, "main"));
 	opr_symbols_free(&symbols);
-	if (rename_in_cache(dir, "write_and_fail", "kept_and_shown") != 1)
-		skip(); /* the linker gave no build-id */
+	assert_int_equal(rename_in_cache(dir, "write_and_fail", "kept_and_shown"), 1);
 	do_job(image, &symbols, 0);
 	assert_true(has_symbol(&symbols, "kept_and_shown"));
 	opr_symbols_free(&symbols);
@@ -286,6 +300,47 @@ static void test_cache(void **state)
 	do_job(image, &symbols, 0);
 	assert_true(has_symbol(&symbols, "write_and_fail"));
 	opr_symbols_free(&symbols);
+	setenv("OPD_CACHE_DIR", "", 1);
+	free(image);
+	remove_dir(dir);
+}
+
+static void change_file(const char *dir, const char *command)
+{
+	char line[512];
+
+	snprintf(line, sizeof(line), "cd %s && %s", dir, command);
+	assert_int_equal(system(line), 0);
+}
+
+static void test_cache_without_build_id(void **state)
+{
+	char dir[] = "/tmp/opd-cache-XXXXXX";
+	struct opr_symbols symbols = { 0 };
+	char *image;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	image = copy_of(SELF, dir, "image");
+	change_file(dir, "objcopy --remove-section .note.gnu.build-id image");
+	assert_int_equal(setenv("OPD_CACHE_DIR", dir, 1), 0);
+	do_job(image, &symbols, 0);
+	opr_symbols_free(&symbols);
+	change_file(dir, "test -z \"$(ls symbols)\""); /* it was written just now */
+	time_ahead = 60;
+	do_job(image, &symbols, 0);
+	opr_symbols_free(&symbols);
+	assert_int_equal(rename_in_cache(dir, "write_and_fail", "kept_and_shown"), 1);
+	do_job(image, &symbols, 0);
+	assert_true(has_symbol(&symbols, "kept_and_shown"));
+	opr_symbols_free(&symbols);
+	/* The same inode, size and time of modification. */
+	change_file(dir, "touch -r image time && sed s/write_and_fail/write_and_hide/g image >other && cat other >image && touch "
+			 "-r time image");
+	do_job(image, &symbols, 0);
+	assert_true(has_symbol(&symbols, "write_and_hide"));
+	opr_symbols_free(&symbols);
+	time_ahead = 0;
 	setenv("OPD_CACHE_DIR", "", 1);
 	free(image);
 	remove_dir(dir);
@@ -321,12 +376,12 @@ static void test_core(void **state)
 	assert_int_equal(pwrite(fd, &program, sizeof(program), sizeof(header)), sizeof(program));
 	assert_int_equal(pwrite(fd, code, sizeof(code), 256), sizeof(code));
 	assert_int_equal(opr_code_open_core(path, &symbols, NULL, &reader), 0);
-	assert_int_equal(opr_code_list(reader, CODE_VMA, CODE_VMA + 4, &listed), 0);
+	assert_int_equal(opr_code_list(reader, OPR_CODE_ALL_SECTIONS, CODE_VMA, CODE_VMA + 4, &listed), 0);
 	assert_int_equal(listed.nr_lines, 4);
 	assert_string_equal(opr_code_text(&listed, &listed.lines[0]), "entry");
 	assert_string_equal(opr_code_text(&listed, &listed.lines[2]), "xor    %eax,%eax");
 	assert_int_equal(listed.lines[3].vma, CODE_VMA + 3);
-	assert_int_equal(opr_code_list(reader, 4096, 8192, &listed), -EFAULT);
+	assert_int_equal(opr_code_list(reader, OPR_CODE_ALL_SECTIONS, 4096, 8192, &listed), -EFAULT);
 	opr_code_free(&listed);
 	opr_code_close(reader);
 	assert_int_equal(ftruncate(fd, 20), 0);
@@ -366,9 +421,9 @@ static void test_sha256(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_child),  cmocka_unit_test(test_file),  cmocka_unit_test(test_damaged_file),
-		cmocka_unit_test(test_jobs),   cmocka_unit_test(test_cache), cmocka_unit_test(test_core),
-		cmocka_unit_test(test_sha256),
+		cmocka_unit_test(test_child), cmocka_unit_test(test_file),   cmocka_unit_test(test_damaged_file),
+		cmocka_unit_test(test_jobs),  cmocka_unit_test(test_cache),  cmocka_unit_test(test_cache_without_build_id),
+		cmocka_unit_test(test_core),  cmocka_unit_test(test_sha256),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Reports from an archive are those from home, byte for byte, when nothing of home is left. Run from the build directory by `make check`."""
 import os
+import platform
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -18,6 +20,8 @@ TOOLS = os.path.abspath(os.environ.get("TOOLS", "tools"))
 PROGRAM = "int hot(int x) { return x + 1; }\nint warm(int x) { return hot(x) + 2; }\nvoid _start(void) { warm(1); }\n"
 FUNCTIONS = ("hot", "warm")
 REPORTS = ((), ("-f",), ("-l",), ("-l", "-f", "-g"), ("-d", "-g"), ("-c",), ("-l", "-m", "all"), ("--format=json", "-d", "-g", "-f"))
+KERNEL, BUILD_ID = 0xffffffff81000000, bytes(range(20))
+KERNEL_CODE = bytes.fromhex("90 90 31 c0 c3 90 90 90")  # nop, nop, xor %eax,%eax; ret, nop, nop, nop
 LISTINGS = (("-s",), ("-a",), ("-s", "-a"))
 
 
@@ -109,6 +113,44 @@ class Archive(unittest.TestCase):
         with open(self.away + "/proc/kallsyms", "rb") as copy, open("/proc/kallsyms", "rb") as original:
             self.assertEqual(copy.readline(), original.readline())
         self.assertEqual(self.run_tool("opreport", "-l", "-w", "archive:" + self.away), before)
+
+    def put_kernel(self, root):
+        """A machine of its own with a kernel of 8 bytes, and a session of opd, whose table says the build-id."""
+        for where in ("proc", "sys/kernel"):
+            os.makedirs(os.path.join(root, where))
+        with open(root + "/proc/kallsyms", "w", encoding="ascii") as stream:
+            stream.write("".join("%016x T %s\n" % (KERNEL + at, name) for at, name in ((0, "_text"), (0, "first_code"), (4, "second_code"), (8, "_etext"))))
+        with open(root + "/sys/kernel/notes", "wb") as stream:
+            stream.write(struct.pack("<III4s", 4, 20, 3, b"GNU") + BUILD_ID)
+        with open(root + "/proc/kcore", "wb") as stream:
+            stream.write(struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\2\1\1", 4, 62, 1, 0, 64, 0, 0, 64, 56, 1, 0, 0, 0))
+            stream.write(struct.pack("<IIQQQQQQ", 1, 5, 120, KERNEL - 16, 0, 64, 64, 1) + bytes(16) + KERNEL_CODE + bytes(40))
+        write_samples(os.path.join(self.session, "samples/current/{root}/proc/kallsyms/{dep}/{root}/proc/kallsyms/TIMER.0.0." + ALL), [(2, 5), (4, 7)], kernel=1)
+        with open(os.path.join(self.session, "samples/current/dcookies"), "w", encoding="ascii") as stream:
+            row = (1, "file", "/proc/kallsyms", "/proc/kallsyms", "-", "-", BUILD_ID.hex(), "0:0", 0, 0, "0.000000000", 0, 1, 1, 1)
+            stream.write("opd-dcookies 1\nnext\t2\n%s\n" % "\t".join(map(str, row)))
+
+    @unittest.skipUnless(platform.machine() == "x86_64", "the code is of x86-64")
+    def test_another_kernel(self):
+        """The symbols and the code of a kernel that is not the running one; that one has neither the build-id nor code at this address."""
+        root = os.path.join(self.home, "root")
+        self.put_kernel(root)
+        home, away = ("--session-dir=" + self.session, "--root=" + root), ("archive:" + self.away,)
+        self.archive("--root=" + root)
+        self.assertIn(root + "/proc/kcore", self.run_tool("oparchive", "-l", *home).split("\n"))
+        for what in (("opreport", "-l", "-w"), ("opreport", "--images", "-f"), ("opannotate", "-a")):
+            there = self.run_tool(*what, *home).split("*/\n", 1)[-1]
+            self.assertEqual(self.errors, "")
+            os.rename(root, root + ".gone")
+            self.assertEqual(self.run_tool(*what, *away).split("*/\n", 1)[-1], there.replace(root, ""), what)
+            self.assertEqual(self.errors, "")
+            os.rename(root + ".gone", root)
+            self.assertIn("second_code" if what[1] != "--images" else BUILD_ID.hex(), there)
+        self.assertRegex(there, r"     5 41\.6667 :ffffffff81000002:\txor    %eax,%eax\n")
+        self.assertEqual(os.stat(self.away + "/proc/kcore").st_mode & 0o777, 0o400)
+        os.unlink(self.away + "/proc/kcore")
+        self.run_tool("opannotate", "-a", *away)
+        self.assertIn("the kernel's code cannot be read from %s/proc/kcore (No such file or directory)" % self.away, self.errors)
 
     def test_modules(self):
         modules = os.path.join(self.dir, "usr/lib/modules/1.2.3/kernel")

@@ -109,6 +109,7 @@ refuses '--include-symbols' -i main
 refuses '--sort=vma' -s vma
 refuses '--global-percent' -l -%
 refuses '--merge=lib' -x -m lib
+refuses '--merge=lib' -x -m cpu,library
 
 [ "$failed" -eq 0 ] || echo "$failed failed"
 [ "$failed" -eq 0 ]

@@ -323,7 +323,7 @@ static void test_kallsyms(void **state OP_UNUSED)
 	struct opr_symbols symbols = { 0 };
 
 	write_file(kernel_list, sizeof(kernel_list) - 1);
-	assert_int_equal(opr_symbols_read_kallsyms(&symbols, path), 0);
+	assert_int_equal(opr_symbols_read_kallsyms(&symbols, path, OPR_DEMANGLE_NORMAL), 0);
 	assert_int_equal(symbols.nr_symbols, 3);
 	assert_symbol(&symbols, 0x1ff, "global_function");
 	assert_symbol(&symbols, 0x2ff, "global_function");
@@ -334,26 +334,44 @@ static void test_kallsyms(void **state OP_UNUSED)
 	opr_symbols_free(&symbols);
 }
 
+/* Parts of the kernel are in Rust. */
+static void test_names_of_kallsyms(void **state OP_UNUSED)
+{
+	static const char list[] =
+		"ffffffff81000000 T _text\nffffffff81000100 T _ZN6kernel5print3fooE\nffffffff81001000 T _etext\n";
+
+	for (int i = 0; i < 2; i++) {
+		struct opr_symbols symbols = { 0 };
+
+		write_file(list, sizeof(list) - 1);
+		assert_int_equal(opr_symbols_read_kallsyms(&symbols, path, i ? OPR_DEMANGLE_NONE : OPR_DEMANGLE_NORMAL), 0);
+		assert_string_equal(opr_symbols_find(&symbols, 0x100)->shown, i ? "_ZN6kernel5print3fooE" : "kernel::print::foo");
+		assert_string_equal(opr_symbols_find(&symbols, 0x100)->name, "_ZN6kernel5print3fooE");
+		opr_symbols_free(&symbols);
+	}
+}
+
 static void test_hidden_kallsyms(void **state OP_UNUSED)
 {
 	static const char hidden[] = "0000000000000000 T _text\n0000000000000000 T schedule\n0000000000000000 T _etext\n";
 	struct opr_symbols symbols = { 0 };
 
 	write_file(hidden, sizeof(hidden) - 1);
-	assert_int_equal(opr_symbols_read_kallsyms(&symbols, path), -EPERM);
+	assert_int_equal(opr_symbols_read_kallsyms(&symbols, path, OPR_DEMANGLE_NORMAL), -EPERM);
 	assert_int_equal(symbols.nr_symbols, 0);
-	assert_int_equal(opr_symbols_read_kallsyms(&symbols, "/nothing"), -ENOENT);
+	assert_int_equal(opr_symbols_read_kallsyms(&symbols, "/nothing", OPR_DEMANGLE_NORMAL), -ENOENT);
 	opr_symbols_free(&symbols);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sizes),          cmocka_unit_test(test_one_symbol_for_an_address),
-		cmocka_unit_test(test_demangling),     cmocka_unit_test(test_own_program),
-		cmocka_unit_test(test_no_object_file), cmocka_unit_test(test_damaged_object_files),
-		cmocka_unit_test(test_debug_link),     cmocka_unit_test(test_build_id),
-		cmocka_unit_test(test_kallsyms),       cmocka_unit_test(test_hidden_kallsyms),
+		cmocka_unit_test(test_sizes),           cmocka_unit_test(test_one_symbol_for_an_address),
+		cmocka_unit_test(test_demangling),      cmocka_unit_test(test_own_program),
+		cmocka_unit_test(test_no_object_file),  cmocka_unit_test(test_damaged_object_files),
+		cmocka_unit_test(test_debug_link),      cmocka_unit_test(test_build_id),
+		cmocka_unit_test(test_kallsyms),        cmocka_unit_test(test_names_of_kallsyms),
+		cmocka_unit_test(test_hidden_kallsyms),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

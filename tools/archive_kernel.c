@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/archive_kernel.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libop/sys.h"
+#include "tools/code_core.h"
+#include "tools/image_identity.h"
+#include "tools/report_log.h"
+#include "tools/symbols.h"
+
+static int add_notes(struct opr_archive_writer *writer, const char *kallsyms)
+{
+	char *notes = opr_beside_kallsyms(kallsyms, OPR_KERNEL_NOTES);
+	int err = notes ? opr_archive_add(writer, notes, OPR_KERNEL_NOTES) : opr_no_memory();
+
+	free(notes);
+	return err == -ENOENT || err == -EACCES ? 0 : err;
+}
+
+/* Of all memory the code that has symbols; readable by the owner alone, as /proc/kcore is. */
+static int save_text(const char *path, const struct opr_symbols *symbols, int fd)
+{
+	const struct opr_symbol *first = &symbols->symbols[0], *last = &symbols->symbols[symbols->nr_symbols - 1];
+	struct opr_core core;
+	int err = opr_core_open(&core, path);
+
+	if (!err)
+		err = opr_core_save(&core, first->vma, last->vma + last->size, fd);
+	opr_core_close(&core);
+	if (!err && (fchmod(fd, S_IRUSR) < 0 || lseek(fd, 0, SEEK_SET) < 0))
+		err = -errno;
+	return err;
+}
+
+/* Says nothing: where the code cannot be read, opannotate could not show it either. */
+static int make_core(const char *kallsyms, const char *path)
+{
+	struct opr_symbols symbols = { 0 };
+	int fd = op_sys_memfd_create("oparchive", MFD_CLOEXEC);
+	int err = fd < 0 ? fd : opr_symbols_read_kallsyms(&symbols, kallsyms, OPR_DEMANGLE_NONE);
+
+	if (!err)
+		err = symbols.nr_symbols ? save_text(path, &symbols, fd) : -ENODATA;
+	opr_symbols_free(&symbols);
+	if (err)
+		opr_verbose(OPR_TOPIC_bfd, "%s: %s", path, strerror(-err));
+	if (!err)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return err;
+}
+
+static int add_core(struct opr_archive_writer *writer, const char *kallsyms)
+{
+	char *path = opr_beside_kallsyms(kallsyms, OPR_KERNEL_CORE);
+	int err = 0, fd;
+
+	if (!path)
+		return opr_no_memory();
+	fd = make_core(kallsyms, path);
+	if (fd >= 0)
+		err = opr_archive_add_open(writer, fd, path, OPR_KERNEL_CORE);
+	free(path);
+	return err;
+}
+
+int opr_archive_add_kernel(struct opr_archive_writer *writer, const char *kallsyms)
+{
+	int err = add_notes(writer, kallsyms);
+
+	return err ? err : add_core(writer, kallsyms);
+}
