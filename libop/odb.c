@@ -391,7 +391,7 @@ static int add_at(struct op_odb *odb, uint64_t key, uint32_t count, uint32_t ind
 {
 	struct op_odb_node *node = &odb->map.nodes[index];
 
-	if (op_unlikely(!index || node->key != key || count > UINT32_MAX - node->value))
+	if (op_unlikely(!index || node->key != key || !node->value || count > UINT32_MAX - node->value))
 		return add(odb, key, count);
 	op_store_relaxed(&node->value, node->value + count);
 	return 0;
