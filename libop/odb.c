@@ -11,9 +11,9 @@
 #include "libop/odb_file.h"
 #include "libop/sys.h"
 
-#define QUICK_SIZE 2048u      /* nodes, in 40 kB */
-#define FETCH_ROUNDS 2	      /* nodes of a bucket behind the first that are asked for */
-#define RETRY_NS   100000000u /* a file that could not be replaced is tried again after 100 ms */
+#define QUICK_SIZE   2048u      /* nodes, in 40 kB */
+#define FETCH_ROUNDS 2          /* nodes of a bucket behind the first that are asked for */
+#define RETRY_NS     100000000u /* a file that could not be replaced is tried again after 100 ms */
 
 struct op_odb {
 	uint64_t total;                 /* of all counts */
