@@ -15,7 +15,7 @@ struct opd_bpf_code {
 	struct opd_bpf_function {
 		uint64_t start; /* address */
 		uint32_t nr_bytes;
-	} *functions; /* of all programs */
+	} * functions; /* of all programs */
 	size_t nr_functions, capacity;
 };
 

@@ -247,8 +247,8 @@ class FakeDaemon:
 
 def status_payload():
     """Of the calling process, which runs and has neither events nor CPUs."""
-    return struct.pack("<8I%dQ4I8448x" % (21 + len(JIT_KEYS | BOUND_KEYS)), os.getpid(), 1,
-                       *[0] * (31 + len(JIT_KEYS | BOUND_KEYS)))
+    return struct.pack("<8I%dQ4I8448x" % (22 + len(JIT_KEYS | BOUND_KEYS)), os.getpid(), 1,
+                       *[0] * (32 + len(JIT_KEYS | BOUND_KEYS)))
 
 
 def told_by_the_daemon(box):

@@ -12,7 +12,7 @@
 #include "libop/sys.h"
 
 #define FUNCTIONS_MAX 100u
-#define NONE	      UINT32_MAX
+#define NONE          UINT32_MAX
 
 /* id 0: no more. A program with `vanishes` ends between the two looks, one with `grows` is another at the second. */
 static const struct program {
@@ -24,7 +24,7 @@ static const struct program {
 	{ .id = 2, .nr_functions = 1, .start = 0xffffffffc0001000, .nr_bytes = 300 },
 	{ .id = 3, .vanishes = true },
 	{ .id = 5, .nr_functions = FUNCTIONS_MAX, .start = 0xffffffffc0010000, .nr_bytes = 40 },
-	{ .id = 6, .nr_functions = 0 }, /* interpreted */
+	{ .id = 6, .nr_functions = 0 },                             /* interpreted */
 	{ .id = 7, .nr_functions = 2, .start = 0, .nr_bytes = 40 }, /* addresses are hidden */
 	{ .id = 8, .nr_functions = 1000000, .start = 0xffffffffc0060000, .nr_bytes = 4 },
 	{ .id = 9, .nr_functions = 2, .start = 0xffffffffc0050000, .nr_bytes = 40, .grows = true },
