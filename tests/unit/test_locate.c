@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -164,6 +165,7 @@ static pid_t start_elsewhere(uint64_t *ret_inode)
 	if (!pid) {
 		struct stat st = { 0 };
 
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (!unshare(CLONE_NEWNS) && !mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
 		    !mount("opd-test", directory, "tmpfs", 0, NULL) && !mknod(path, S_IFREG | 0755, 0))
 			stat(path, &st);
