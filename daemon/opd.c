@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/cpus.h"
+#include "daemon/jit.h"
 #include "daemon/log.h"
 #include "daemon/opd_state.h"
 #include "daemon/privileges.h"
@@ -114,10 +115,12 @@ static int init_resolver(struct opd *opd)
 {
 	struct opd_resolver *resolver = &opd->pipeline.resolver;
 
-	if (opd_resolver_init(resolver, opd->pipeline.cookie_file.table, opd->config.max_images, vmlinux_of(opd)) == 0)
-		return 0;
-	opd_resolver_free(resolver);
-	return opd_fail("no memory");
+	if (opd_resolver_init(resolver, opd->pipeline.cookie_file.table, opd->config.max_images, vmlinux_of(opd)) < 0) {
+		opd_resolver_free(resolver);
+		return opd_fail("no memory");
+	}
+	resolver->jit->max_fd = opd_capture_spare_descriptors(&opd->pipeline.capture, OPD_JIT_DESCRIPTORS_MAX);
+	return 0;
 }
 
 static void fini_resolver(struct opd *opd)

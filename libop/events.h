@@ -87,6 +87,13 @@ const char *op_event_description(const char *name) OP_NONNULL;
 const char *op_event_kind(uint32_t number);
 
 /*
+ * The number (ctr_event) in the sample files of an event of that name. False: the name does not tell, as that which a raw event was given. A raw event may have been
+ * given the name of another one by the stream that it was imported from: op_event_is_raw_number.
+ */
+bool op_event_number(const char *name, uint32_t *ret_number) OP_NONNULL OP_MUST_CHECK;
+bool op_event_is_raw_number(uint32_t number) OP_MUST_CHECK;
+
+/*
  * The default: cycles with a period of about 1,000 samples per busy CPU-second where cycles can be counted, else TIMER:1000000.
  * *ret_has_pmu says which.
  */

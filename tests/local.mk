@@ -11,6 +11,7 @@ include $(srcdir)/tests/fuzz/local.mk
 include $(srcdir)/tests/system/storm.mk
 
 check_PROGRAMS += tests/system/work tests/system/fault_oracle tests/system/crowd tests/system/perf_data tests/system/jit_work tests/system/faultshim.so tests/system/clockshim.so
+check_PROGRAMS += tests/systemd/reach
 endif
 
 include $(srcdir)/tests/model/local.mk
@@ -32,6 +33,8 @@ tests_system_clockshim_so_SOURCES = tests/system/clockshim.c
 tests_system_clockshim_so_CFLAGS = -std=gnu11 -fPIC -U_FORTIFY_SOURCE $(WARN_CFLAGS)
 tests_system_clockshim_so_LDFLAGS = -shared
 tests_system_jit_work_SOURCES = tests/system/jit_work.c
+
+tests_systemd_reach_SOURCES = tests/systemd/reach.c
 
 tests_system_perf_data_SOURCES = tests/system/perf_data.c
 tests_system_perf_data_LDADD = libop/libop.a
