@@ -12,7 +12,7 @@ daemon_unit_tests = \
 	tests/unit/test_odb_power \
 	tests/unit/test_mapset \
 	tests/unit/test_process \
-	tests/unit/test_kernel_map \
+	tests/unit/test_kernel_map tests/unit/test_bpf_code \
 	tests/unit/test_jit \
 	tests/unit/test_jit_crowd \
 	tests/unit/test_mounts \
@@ -88,6 +88,11 @@ tests_unit_test_cgroups_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
 tests_unit_test_process_SOURCES = tests/unit/test_process.c tests/unit/cmocka_all.h
 tests_unit_test_process_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_process_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_bpf_code_SOURCES = tests/unit/test_bpf_code.c tests/unit/cmocka_all.h
+tests_unit_test_bpf_code_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_bpf_code_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
+tests_unit_test_bpf_code_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_bpf
 
 tests_unit_test_kernel_map_SOURCES = tests/unit/test_kernel_map.c tests/unit/cmocka_all.h
 tests_unit_test_kernel_map_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
