@@ -9,7 +9,7 @@ import struct
 
 MAGIC = b"PERFILE2"
 FILE_HEADER_WORDS = 13
-MMAP, LOST, COMM, EXIT, THROTTLE, UNTHROTTLE, FORK, SAMPLE, MMAP2, LOST_SAMPLES, KSYMBOL = 1, 2, 3, 4, 5, 6, 7, 9, 10, 13, 17
+MMAP, LOST, COMM, EXIT, THROTTLE, UNTHROTTLE, FORK, SAMPLE, MMAP2, LOST_SAMPLES, KSYMBOL, BPF_EVENT = 1, 2, 3, 4, 5, 6, 7, 9, 10, 13, 17, 18
 FINISHED_ROUND, ID_INDEX, COMPRESSED = 68, 69, 81
 IDENTIFIER, IP, TID, TIME, ADDR, ID, STREAM_ID, CPU, PERIOD = 1 << 16, 1, 2, 4, 8, 64, 512, 128, 256
 MISC_BUILD_ID = 1 << 14
@@ -17,7 +17,7 @@ SAMPLE_WORDS = ((IDENTIFIER, "q"), (IP, "q"), (TID, "dd"), (TIME, "q"), (ADDR, "
 TRAILER_WORDS = ((TID, "dd"), (TIME, "q"), (ID, "q"), (STREAM_ID, "q"), (CPU, "dd"), (IDENTIFIER, "q"))
 # What of a body is numbers, by their sizes (d: 4 bytes, q: 8, w: 2); the rest of it is a name.
 BODIES = {MMAP: "ddqqq", LOST: "qq", COMM: "dd", EXIT: "ddddq", FORK: "ddddq", THROTTLE: "qqq", UNTHROTTLE: "qqq",
-          MMAP2: "ddqqqddqqdd", LOST_SAMPLES: "q", KSYMBOL: "qdww"}
+          MMAP2: "ddqqqddqqdd", LOST_SAMPLES: "q", KSYMBOL: "qdww", BPF_EVENT: "wwd"}
 SIZES = {"d": 4, "q": 8, "w": 2}
 ATTR_SHAPE = "ddqqqq"
 KEPT_FEATURES = (3, 4, 6, 12)
