@@ -95,7 +95,7 @@ uint64_t opd_capture_sample_type(const struct opd_capture *capture, const struct
 
 	if (event->role == OP_EVENT_SAMPLER)
 		sample_type = OP_SAMPLE_TYPE_IBS(capture->with_cgroup);
-	return capture->callgraph ? sample_type | PERF_SAMPLE_CALLCHAIN : sample_type;
+	return opd_capture_has_chain(capture, event) ? sample_type | PERF_SAMPLE_CALLCHAIN : sample_type;
 }
 
 /* The sample is a frame, too. */

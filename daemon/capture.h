@@ -89,6 +89,12 @@ int opd_capture_open(struct opd_capture *capture, const struct op_config *config
 int opd_capture_cpu_open(struct opd_capture *capture, struct opd_cpu *cpu, char **ret_why) OP_NONNULL OP_MUST_CHECK;
 void opd_capture_cpu_close(struct opd_capture *capture, struct opd_cpu *cpu) OP_NONNULL;
 
+/* True when samples of the event have a call chain. */
+static inline bool opd_capture_has_chain(const struct opd_capture *capture, const struct op_event *event)
+{
+	return capture->callgraph && !event->without_chain;
+}
+
 /* What the samples of an event hold: perf_event_attr.sample_type. */
 uint64_t opd_capture_sample_type(const struct opd_capture *capture, const struct op_event *event) OP_NONNULL;
 

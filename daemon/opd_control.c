@@ -207,7 +207,7 @@ static int explain_listen(const struct opd *opd, int err)
 
 	if (err == -EADDRINUSE) {
 		pid = opd_server_find_listener(path);
-		if (pid == SYSTEMD_PID && op_session_is_locked(opd->session_dir))
+		if (pid <= SYSTEMD_PID && op_session_is_locked(opd->session_dir))
 			pid = read_lock_pid(opd);
 		if (pid == SYSTEMD_PID)
 			return opd_fail("opd.socket listens on the control socket %s: systemctl start opd.service starts opd",

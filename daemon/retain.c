@@ -16,7 +16,6 @@
 #include "libop/sys.h"
 
 #define INTERVAL_NS    (60 * (uint64_t)OP_NS_PER_S)
-#define REMOVED_PREFIX "removed-"
 #define CURRENT_NAME   "current"
 #define NS_PER_US      1000u
 #define GROWN_SHARE    16 /* of SessionMaxUse: what the current session takes more until the sessions are weighed again */
@@ -133,7 +132,7 @@ static int remove_rest(const char *name, void *arg)
 	uint64_t left = 0;
 	int err;
 
-	if (strncmp(name, REMOVED_PREFIX, strlen(REMOVED_PREFIX)))
+	if (strncmp(name, OP_SESSION_REMOVED, strlen(OP_SESSION_REMOVED)))
 		return 0;
 	snprintf(path, sizeof(path), OP_SESSION_TMP "/%s", name);
 	err = op_session_remove(rest->session_fd, path);
@@ -165,11 +164,11 @@ static void tell_why_not(struct opd_retained *session, const char *why, int err)
 static int remove_session(struct opd_retention *retention, int session_fd, struct opd_retained *session, const char *why)
 {
 	char from[sizeof("samples/") + OP_SESSION_NAME_BYTES],
-		to[sizeof(OP_SESSION_TMP "/" REMOVED_PREFIX) + OP_SESSION_NAME_BYTES];
+		to[sizeof(OP_SESSION_TMP "/" OP_SESSION_REMOVED) + OP_SESSION_NAME_BYTES];
 	int err;
 
 	snprintf(from, sizeof(from), "samples/%s", session->name);
-	snprintf(to, sizeof(to), OP_SESSION_TMP "/" REMOVED_PREFIX "%s", session->name);
+	snprintf(to, sizeof(to), OP_SESSION_TMP "/" OP_SESSION_REMOVED "%s", session->name);
 	err = op_file_rename_below(session_fd, from, to);
 	if (!err) {
 		err = op_session_remove(session_fd, to);

@@ -8,6 +8,10 @@
  * handler, which answers with opd_server_reply at once or later; until then no other request of the same client is read. Who
  * sends nothing or does not take the reply for OPD_SERVER_IDLE_SEC seconds is dropped. A client never makes another one wait.
  *
+ * A newcomer beyond a limit takes the place of the one under the same limit that has been silent for the longest time; where all of those have
+ * requests under way, its connection is closed. A user who may not do everything has OPD_SERVER_MAX_PER_USER places, all such users together
+ * so many fewer than there are: whatever they do, one who may do everything is served.
+ *
  * Who may connect is the mode of the socket file. Who has connected may do what its row of OP_CONTROL_COMMANDS says; root and
  * the user that the daemon runs as may do everything.
  */
@@ -18,7 +22,8 @@
 
 #include "libop/control.h"
 
-#define OPD_SERVER_MAX_CLIENTS 64 /* a newcomer beyond takes the place of the one that has been silent for the longest time */
+#define OPD_SERVER_MAX_CLIENTS 64
+#define OPD_SERVER_MAX_PER_USER 16
 #define OPD_SERVER_IDLE_SEC 10
 #define OPD_SERVER_GROUP "opd"
 

@@ -106,9 +106,9 @@ int op_sys_rename_new(int old_dir_fd, const char *old_path, int new_dir_fd, cons
 	return op_sys_renameat(old_dir_fd, old_path, new_dir_fd, new_path);
 }
 
-int op_sys_rename_exchange(int dir_fd, const char *path, const char *other_path)
+int op_sys_rename_exchange(int dir_fd, const char *path, int other_dir_fd, const char *other_path)
 {
-	return renameat2(dir_fd, path, dir_fd, other_path, RENAME_EXCHANGE) < 0 ? -errno : 0;
+	return renameat2(dir_fd, path, other_dir_fd, other_path, RENAME_EXCHANGE) < 0 ? -errno : 0;
 }
 
 int op_sys_unlinkat(int dir_fd, const char *path, int flags)

@@ -13,7 +13,8 @@
 
 int ctl_run_init(struct opcontrol *ctl)
 {
-	ctl_verbose(ctl, "Nothing to load: opd uses perf events, which are part of the kernel.");
+	(void)ctl;
+	puts("--init is ignored: there is no module to load, perf events are a part of the kernel.");
 	return 0;
 }
 
@@ -183,7 +184,7 @@ int ctl_run_deinit(struct opcontrol *ctl)
 		return rc;
 	if (daemon.presence != CTL_ABSENT)
 		rc = ctl_end_daemon(ctl, &daemon, &ended);
-	ctl_verbose(ctl, "Nothing to unload: opd uses perf events, which are part of the kernel.");
+	puts("There is no module to unload: perf events are a part of the kernel.");
 	ctl_daemon_free(&daemon);
 	return rc;
 }

@@ -32,7 +32,7 @@ static int choose_sessions(struct opr_selection *selection, const struct opr_sel
 		return opr_error(-EINVAL, "session: and --since or --until do not go together: either names the sessions");
 	spec->add_sessions = true;
 	opr_words_free(&spec->sessions);
-	err = opr_span_find(&span, selection->session_dir, &spec->sessions, &selection->profile.held_fds);
+	err = opr_span_find(&span, selection->session_dir, &spec->session_exclude, &spec->sessions, &selection->profile.held_fds);
 	if (!err)
 		selection->profile.nr_held = spec->sessions.nr_words;
 	return err;

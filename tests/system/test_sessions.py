@@ -89,7 +89,10 @@ def check_reports(box, opreport, names):
         result = box.run(opreport, session_dir, "-n", "-f", *span)
         require(result.rc == 0 and reported(result.out) == sum(totals.values()), "%s: %s%s" % (span, result.out, result.err))
         require("%d sessions" % len(names) in result.err, "%s: which sessions is not told: %s" % (span, result.err))
-    require(reported(box.opreport("-n", "-f", "--since=-2h", "session-exclude:one")) == rest, "--since with session-exclude:")
+    result = box.run(opreport, session_dir, "-n", "-f", "--since=-2h", "session-exclude:one")
+    require(reported(result.out) == rest and "%d session" % (len(names) - 1) in result.err, "--since with session-exclude: %s" % (result,))
+    line = box.refused(opreport, session_dir, "--since=-2h", "session-exclude:" + every.partition(":")[2])
+    require("session-exclude: leaves none of the %d" % len(names) in line, "all are excluded: %s" % line)
 
 
 def check_errors(box, opreport):

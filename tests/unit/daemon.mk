@@ -69,7 +69,7 @@ tests_unit_test_odb_faults_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_fallocate -
 tests_unit_test_odb_power_SOURCES = tests/unit/test_odb_power.c tests/unit/cmocka_all.h tests/unit/sample_writer.h
 tests_unit_test_odb_power_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_odb_power_LDADD = libop/libop.a $(CMOCKA_LIBS)
-tests_unit_test_odb_power_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_fsync
+tests_unit_test_odb_power_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_fsync -Wl,--wrap=op_sys_symlinkat
 
 tests_unit_test_mapset_SOURCES = tests/unit/test_mapset.c tests/unit/cmocka_all.h
 tests_unit_test_mapset_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

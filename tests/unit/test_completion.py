@@ -68,6 +68,16 @@ class Completion(unittest.TestCase):
         self.assertIn("--objdump-params=", self.complete("opannotate", "--"))
         self.assertEqual(self.complete("opcontrol", "--start-d"), {"--start-daemon"})
 
+    def test_bash_no_files(self):
+        """opcontrol takes options only, and of some it is known what they take."""
+        self.assertTrue({"--start", "--status", "--save="} <= self.complete("opcontrol", ""))
+        self.assertEqual(self.complete("opcontrol", "--separate", "=", "library,t"), {"library,thread"})
+        for words in (("--save", "="), ("--event", "=", "te"), ("-c", ""), ("te",)):
+            self.assertEqual(self.complete("opcontrol", *words), set(), words)
+        self.assertIn("tests", self.complete("opcontrol", "--image", "=", ""))
+        self.assertTrue({"--start", "--setup"} <= self.complete("opcontrol", "--verbose", ""))
+        self.assertIn("tests", self.complete("opreport", "test"))
+
     def test_bash_paths(self):
         directory = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, directory)

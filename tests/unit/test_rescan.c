@@ -302,6 +302,29 @@ static void a_check_looks_at_more_than_one(void **state OP_UNUSED)
 	munmap(memory[0], 1u << 20);
 }
 
+/* In whatever order the answers are kept: the four that were given most often. */
+static void a_check_looks_at_what_is_given_most(void **state OP_UNUSED)
+{
+	static const char *const names[] = { "opd-3", "opd-6", "opd-1", "opd-5", "opd-2", "opd-4" };
+	static const uint32_t times[] = { 3, 6, 1, 5, 2, 4 };
+	char *room = mmap(NULL, 6u << 19, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint32_t nr_left = 0;
+
+	assert_ptr_not_equal(room, MAP_FAILED);
+	for (size_t i = 0; i < op_array_size(names); i++)
+		map_new_file(names[i], room + (i << 19));
+	assert_int_equal(opd_proc_scan_pid(&resolver.processes, table, (uint32_t)getpid(), resolver.now_ns), 0);
+	for (size_t i = 0; i < op_array_size(names); i++)
+		for (uint32_t time = 0; time < times[i]; time++)
+			assert_non_null(strstr(sampled_name((uint64_t)(uintptr_t)room + (i << 19)), names[i]));
+	resolver.now_ns = op_now_ns();
+	opd_resolve_check(&resolver);
+	for (size_t i = 0; i < OPD_FOUND_SLOTS; i++)
+		nr_left += resolver.found[i].nr_given;
+	assert_int_equal(nr_left, 1 + 2);
+	munmap(room, 6u << 19);
+}
+
 /* Pids that are as far apart as there are numbers of changes share one. */
 static void what_was_given_before_a_change_counts(void **state OP_UNUSED)
 {
@@ -351,6 +374,7 @@ int main(void)
 		T(lists_once_a_second),
 		T(what_lies_over_other_code_is_seen),
 		T(a_check_looks_at_more_than_one),
+		T(a_check_looks_at_what_is_given_most),
 		T(what_was_given_before_a_change_counts),
 		T(what_is_not_mapped_is_nothing_else),
 	};
