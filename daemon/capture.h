@@ -95,6 +95,12 @@ static inline bool opd_capture_has_chain(const struct opd_capture *capture, cons
 	return capture->callgraph && !event->without_chain;
 }
 
+/*
+ * Raises the limit on descriptors, within the hard one, so that there are nr_wanted beside those that must be had. Returns how
+ * many numbers, from 0 on, are free for what can do without: behind them there is room for all CPUs and what else opd opens.
+ */
+int opd_capture_spare_descriptors(const struct opd_capture *capture, size_t nr_wanted) OP_NONNULL;
+
 /* What the samples of an event hold: perf_event_attr.sample_type. */
 uint64_t opd_capture_sample_type(const struct opd_capture *capture, const struct op_event *event) OP_NONNULL;
 

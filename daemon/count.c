@@ -356,8 +356,13 @@ static void split(struct opd_count *count, struct batch *batch)
 	for (size_t i = 0; i < count->nr_waiting; i++) {
 		const struct opd_waiting *waiting = &count->waiting[i];
 
-		if ((!waiting->error && waiting->cgroup_slot != OPD_CGROUP_NONE) || opd_is_of_memory(count, waiting->key.event))
+		if (opd_is_of_memory(count, waiting->key.event))
 			continue;
+		if (!waiting->error && waiting->cgroup_slot != OPD_CGROUP_NONE) {
+			if (waiting->cgroup_slot == count->cgroups->unknown_slot && !opd_is_of_calls(&waiting->key))
+				count->cgroups->of_unknown += waiting->amount;
+			continue;
+		}
 		*(opd_is_of_calls(&waiting->key) ? &count->arcs[OP_ARC_not_split] : &count->cgroups->not_split) += waiting->amount;
 	}
 }

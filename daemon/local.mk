@@ -16,6 +16,8 @@ daemon_libopd_a_SOURCES = \
 	daemon/locate.c daemon/locate.h \
 	daemon/looked.c daemon/looked.h \
 	daemon/image.c daemon/image.h \
+	daemon/bpf_code.c daemon/bpf_code.h \
+	daemon/kallsyms.c daemon/kallsyms.h \
 	daemon/kernel_map.c daemon/kernel_map.h \
 	daemon/cgroups.c daemon/cgroups.h daemon/cgroup_root.c daemon/cgroup_root.h \
 	daemon/resolve.c daemon/resolve.h \

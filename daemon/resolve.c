@@ -449,6 +449,13 @@ static bool modules_may_have_changed(const struct opd_resolver *resolver)
 	       resolver->now_ns >= resolver->kernel.modules_read_ns + MODULES_INTERVAL_NS;
 }
 
+/* While addresses are hidden, no-vmlinux is the kernel as a whole. */
+static void find_in_kernel(const struct opd_kernel_map *kernel, const struct op_sample *sample, struct opd_resolved *resolved)
+{
+	resolved->location = opd_kernel_map_find(kernel, sample->ip, sample->time_ns);
+	resolved->unattributed = kernel->text_start && resolved->location.cookie == kernel->no_vmlinux_cookie;
+}
+
 static int look_up_kernel(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *resolved)
 {
 	const struct opd_process *process = process_of(resolver, sample);
@@ -457,7 +464,7 @@ static int look_up_kernel(struct opd_resolver *resolver, const struct op_sample 
 
 	if (mm)
 		resolved->app_cookie = mm->app_cookie;
-	resolved->location = opd_kernel_map_find(kernel, sample->ip, sample->time_ns);
+	find_in_kernel(kernel, sample, resolved);
 	/* The kernel's own text stays where it is; modules and what is made at run time come and go. */
 	if (resolved->location.cookie == kernel->text_cookie) {
 		if (mm && mm == process->mm)
@@ -468,7 +475,7 @@ static int look_up_kernel(struct opd_resolver *resolver, const struct op_sample 
 		return 0;
 	if (opd_kernel_map_refresh(&resolver->kernel, resolver->now_ns) < 0)
 		return -ENOMEM;
-	resolved->location = opd_kernel_map_find(kernel, sample->ip, sample->time_ns);
+	find_in_kernel(kernel, sample, resolved);
 	return 0;
 }
 

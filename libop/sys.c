@@ -152,6 +152,13 @@ int op_sys_memfd_create(const char *name, unsigned int flags)
 	return fd < 0 ? -errno : fd;
 }
 
+int op_sys_bpf(int command, void *attr, size_t nr_bytes)
+{
+	long result = syscall(SYS_bpf, command, attr, nr_bytes);
+
+	return result < 0 ? -errno : (int)result;
+}
+
 int op_sys_ftruncate(int fd, off_t nr_bytes)
 {
 	return ftruncate(fd, nr_bytes) < 0 ? -errno : 0;

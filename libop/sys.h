@@ -49,6 +49,7 @@ int op_sys_memfd_create(const char *name, unsigned int flags) OP_MUST_CHECK;
 int op_sys_ftruncate(int fd, off_t nr_bytes) OP_MUST_CHECK;
 int op_sys_fcntl(int fd, int command, int arg) OP_MUST_CHECK;
 int op_sys_membarrier(int command) OP_MUST_CHECK;
+int op_sys_bpf(int command, void *attr, size_t nr_bytes) OP_MUST_CHECK; /* attr: a union bpf_attr */
 
 /* True when no process and no thread has this number, not even one that has ended and was not waited for. A tenth of what a look into /proc costs. */
 bool op_sys_is_gone(uint32_t pid) OP_MUST_CHECK;
