@@ -159,6 +159,30 @@ static bool fill_tracepoint(struct op_event *event, const char *name, struct op_
 	return true;
 }
 
+bool op_event_number(const char *name, uint32_t *ret_number)
+{
+	const struct op_ibs_event *ibs = op_ibs_event_find(name);
+	const struct row *row = find_row(name);
+	struct op_event raw = { 0 };
+
+	if (ibs)
+		*ret_number = ibs->number;
+	else if (row)
+		*ret_number = row->number;
+	else if (op_tracepoint_is_name(name))
+		*ret_number = op_tracepoint_number(name);
+	else if (!strchr(name, '=') && fill_raw(&raw, name))
+		*ret_number = raw.number;
+	else
+		return false;
+	return true;
+}
+
+bool op_event_is_raw_number(uint32_t number)
+{
+	return number & RAW_NUMBER_BIT;
+}
+
 /* Reads a number field; the text of what is wrong goes to `why`. */
 static bool parse_field(const char *field, const char *what, uint64_t min, uint64_t max, uint64_t *ret_value, struct op_text *why)
 {
