@@ -471,7 +471,7 @@ static int parse_options(struct opd *opd, int argc, char **argv, bool *ret_done)
 
 int opd_main(int argc, char **argv)
 {
-	struct opd opd = { .session_fd = -1, .lock_fd = -1, .listen_fd = -1 };
+	struct opd opd = { .session_fd = -1, .lock_fd = -1, .socket_lock_fd = -1, .listen_fd = -1 };
 	bool done;
 	int result = EXIT_FAILURE;
 

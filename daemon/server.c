@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "libop/file.h"
+#include "libop/lock.h"
+#include "libop/sys.h"
 
 #define USEC_PER_SEC      1000000ull
 #define ACCEPT_PAUSE_USEC (USEC_PER_SEC / 2)
@@ -72,6 +74,50 @@ static int make_parent(const char *path)
 	}
 	free(copy);
 	return err;
+}
+
+static char *lock_path(const char *path)
+{
+	char *lock;
+
+	return asprintf(&lock, "%s.lock", path) < 0 ? NULL : lock;
+}
+
+int opd_server_lock(const char *path, int *ret_fd)
+{
+	char *lock = lock_path(path);
+	bool was_there;
+	int err = lock ? make_parent(path) : -ENOMEM, fd = -1;
+
+	if (!err) {
+		fd = op_lock_take(AT_FDCWD, lock, &was_there);
+		err = fd == -EBUSY ? -EADDRINUSE : fd < 0 ? fd : op_lock_sign(fd);
+	}
+	if (err && fd >= 0)
+		opd_server_unlock(path, fd);
+	if (!err)
+		*ret_fd = fd;
+	free(lock);
+	return err;
+}
+
+void opd_server_unlock(const char *path, int fd)
+{
+	char *lock = lock_path(path);
+
+	if (lock)
+		op_sys_unlinkat(AT_FDCWD, lock, 0);
+	free(lock);
+	close(fd);
+}
+
+pid_t opd_server_lock_owner(const char *path)
+{
+	char *lock = lock_path(path);
+	pid_t pid = lock ? op_lock_owner(AT_FDCWD, lock) : 0;
+
+	free(lock);
+	return pid;
 }
 
 /* Connects without waiting. 0 and a descriptor, or -errno. */

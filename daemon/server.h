@@ -39,6 +39,14 @@ struct opd_client {
 typedef void (*opd_server_handler)(void *context, struct opd_client client, enum op_control_command command, const char *name);
 
 /*
+ * Before listening: keeps every other opd from the path, "PATH.lock", until opd_server_unlock, so that of several that start together each sees either a socket that answers or
+ * none, and nobody removes the one of another. Makes the directory. 0 and a descriptor; -EADDRINUSE: another opd has it (opd_server_lock_owner; 0: unknown); another -errno.
+ */
+int opd_server_lock(const char *path, int *ret_fd) OP_NONNULL OP_MUST_CHECK;
+void opd_server_unlock(const char *path, int fd) OP_NONNULL;
+pid_t opd_server_lock_owner(const char *path) OP_NONNULL OP_MUST_CHECK;
+
+/*
  * Makes a listening socket at `path`: the directory as needed, mode 0660, group "opd" where there is one. A socket file that
  * nobody listens on any more is replaced. 0 and a descriptor that the caller owns; -EADDRINUSE: somebody answers there;
  * -ENOTSOCK: something else than a socket lies there; another -errno.

@@ -58,6 +58,7 @@ libop_libop_a_SOURCES = \
 	libop/process_token.c libop/process_token.h \
 	libop/ring_pair.c libop/ring_pair.h \
 	libop/seal.c libop/seal.h \
+	libop/lock.c libop/lock.h \
 	libop/session.c libop/session.h \
 	libop/session_close.c libop/session_close.h \
 	libop/session_ledger.c libop/session_ledger.h \

@@ -11,9 +11,9 @@
 #include "libop/odb_file.h"
 #include "libop/sys.h"
 
-#define QUICK_SIZE 2048u      /* nodes, in 40 kB */
-#define FETCH_ROUNDS 2	      /* nodes of a bucket behind the first that are asked for */
-#define RETRY_NS   100000000u /* a file that could not be replaced is tried again after 100 ms */
+#define QUICK_SIZE   2048u      /* nodes, in 40 kB */
+#define FETCH_ROUNDS 2          /* nodes of a bucket behind the first that are asked for */
+#define RETRY_NS     100000000u /* a file that could not be replaced is tried again after 100 ms */
 
 struct op_odb {
 	uint64_t total;                 /* of all counts */
@@ -260,12 +260,14 @@ int op_odb_renew(struct op_odb *odb)
 	return replace(odb, odb->map.size);
 }
 
+/* Not the node that holds a place by the key of another (op_odb_needs_filler): nothing is counted there. */
 static uint32_t find(const struct op_odb *odb, uint64_t key)
 {
+	const struct op_odb_node *nodes = odb->map.nodes;
 	uint32_t index = *op_odb_map_bucket(&odb->map, key);
 
-	while (index && odb->map.nodes[index].key != key)
-		index = odb->map.nodes[index].next;
+	while (index && (nodes[index].key != key || !nodes[index].value))
+		index = nodes[index].next;
 	return index;
 }
 
@@ -389,7 +391,7 @@ static int add_at(struct op_odb *odb, uint64_t key, uint32_t count, uint32_t ind
 {
 	struct op_odb_node *node = &odb->map.nodes[index];
 
-	if (op_unlikely(!index || node->key != key || count > UINT32_MAX - node->value))
+	if (op_unlikely(!index || node->key != key || !node->value || count > UINT32_MAX - node->value))
 		return add(odb, key, count);
 	op_store_relaxed(&node->value, node->value + count);
 	return 0;
