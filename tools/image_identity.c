@@ -6,7 +6,7 @@
 #include "libop/parse.h"
 #include "libop/text.h"
 #include "tools/elf_id.h"
-#include "tools/symbols_bfd.h"
+#include "tools/object_look.h"
 
 #define BUILD_ID_PREFIX " (build-id "
 #define INODE_PREFIX    " (inode "
@@ -130,15 +130,14 @@ static bool is_kallsyms_path(const char *path)
 	return length >= strlen(KALLSYMS) && !strcmp(path + length - strlen(KALLSYMS), KALLSYMS);
 }
 
-/* Of objects for other machines. */
-static void read_bfd_build_id(const char *path, char digits[2 * OP_BUILD_ID_BYTES_MAX + 1])
+/* Of objects for other machines, and of modules. */
+static void look_for_build_id(const char *path, char digits[2 * OP_BUILD_ID_BYTES_MAX + 1])
 {
-	bfd *abfd = opr_bfd_open(path);
+	struct opr_object object = { 0 };
 
-	if (abfd && abfd->build_id)
-		opr_format_build_id(abfd->build_id->data, abfd->build_id->size, digits);
-	if (abfd)
-		bfd_close(abfd);
+	if (!opr_object_look(&object, path, NULL, NULL))
+		memcpy(digits, object.build_id, sizeof(object.build_id));
+	opr_object_free(&object);
 }
 
 void opr_build_id_at(const char *path, char digits[2 * OP_BUILD_ID_BYTES_MAX + 1])
@@ -147,7 +146,7 @@ void opr_build_id_at(const char *path, char digits[2 * OP_BUILD_ID_BYTES_MAX + 1
 	if (is_kallsyms_path(path))
 		read_kernel_build_id(path, digits);
 	else if (opr_elf_build_id(path, digits) == -ENODATA)
-		read_bfd_build_id(path, digits);
+		look_for_build_id(path, digits);
 }
 
 static bool has_build_id(const char *path, const char *wanted)
