@@ -32,6 +32,7 @@ struct opd {
 	bool is_activated; /* it is systemd's */
 	struct op_event default_event;
 	struct op_event_list events;
+	struct opd_bpf_code bpf_code; /* of the programs that were there before */
 	struct opd_settler *settler;
 	struct opd_pipeline pipeline;
 	struct op_status status;

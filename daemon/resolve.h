@@ -42,7 +42,7 @@ struct opd_found {
 
 static_assert(sizeof(struct opd_found) == 64, "struct opd_found");
 
-#define OPD_FOUND_SLOTS 4096u
+#define OPD_FOUND_SLOTS 16384u
 
 /* Not known, and not in /proc at this visit: not looked for again for each of its samples. */
 struct opd_absent {

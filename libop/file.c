@@ -9,8 +9,6 @@
 #include "libop/sys.h"
 #include "libop/text.h"
 
-#define TEMPORARY_SUFFIX ".tmp"
-
 static int read_all(int fd, size_t max_bytes, struct op_text *text)
 {
 	char buffer[4096];
@@ -127,6 +125,21 @@ int op_file_read(int dir_fd, const char *path, size_t max_bytes, char **ret_text
 	return 0;
 }
 
+/* Whom root makes something for in a directory; false: for nobody else. */
+static bool find_owner(int dir_fd, struct stat *ret_st)
+{
+	return !geteuid() && !op_sys_fstat(dir_fd, ret_st) && ret_st->st_uid;
+}
+
+int op_file_give_alike(int dir_fd, int fd)
+{
+	struct stat st;
+
+	if (!find_owner(dir_fd, &st))
+		return 0;
+	return fchown(fd, st.st_uid, st.st_gid) < 0 ? -errno : 0;
+}
+
 /* What lies there already may be a link to somebody's file: it is removed, not written to. */
 static int write_new(int dir_fd, const char *name, const char *text, mode_t mode)
 {
@@ -136,7 +149,9 @@ static int write_new(int dir_fd, const char *name, const char *text, mode_t mode
 	fd = op_sys_openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
 	if (fd < 0)
 		return fd;
-	err = op_sys_write_all(fd, text, strlen(text));
+	err = op_file_give_alike(dir_fd, fd);
+	if (!err)
+		err = op_sys_write_all(fd, text, strlen(text));
 	if (!err)
 		err = op_sys_fsync(fd);
 	close(fd);
@@ -160,7 +175,7 @@ int op_file_publish(int dir_fd, const char *name, const char *text, mode_t mode)
 	char *path;
 	int err;
 
-	op_text_printf(&temporary, "%s" TEMPORARY_SUFFIX, name);
+	op_text_printf(&temporary, "%s" OP_FILE_TEMPORARY_SUFFIX, name);
 	path = op_text_steal(&temporary);
 	if (!path)
 		return -ENOMEM;
@@ -314,7 +329,7 @@ static int make_alike(int dir_fd, int parent, const char *name, mode_t mode)
 	struct stat st;
 	int err = op_sys_mkdirat(parent, name, mode);
 
-	if (err || geteuid() || op_sys_fstat(dir_fd, &st) < 0 || !st.st_uid)
+	if (err || !find_owner(dir_fd, &st))
 		return err;
 	err = fchownat(parent, name, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 	if (err)

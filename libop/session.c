@@ -49,6 +49,7 @@ struct walk {
 	int here; /* the directory that is being read */
 	int (*tell)(const char *path, unsigned char type, void *arg);
 	void *tell_arg;
+	bool tells_dirs; /* `visit` is called for directories, too, before they are read */
 	bool keep_going; /* an error is noted in first_error and does not end the walk */
 	int first_error;
 };
@@ -161,7 +162,10 @@ static int walk_tree(struct walk *walk, const char *top)
 	int err = path ? push_dir(walk, path) : -ENOMEM;
 
 	for (; !err && next < walk->nr_dirs; next++) {
-		err = walk_dir(walk, walk->dirs[next]);
+		if (walk->tells_dirs)
+			err = walk->visit(walk, walk->dirs[next], DT_DIR);
+		if (!err)
+			err = walk_dir(walk, walk->dirs[next]);
 		if (err < 0 && !walk->bad_path)
 			walk->bad_path = strdup(walk->dirs[next]);
 		if (!walk->keep_going)
@@ -391,6 +395,15 @@ static int tell_entry(struct walk *walk, const char *path, unsigned char type)
 int op_session_walk(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg)
 {
 	struct walk walk = { .dir_fd = dir_fd, .visit = tell_entry, .tell = visit, .tell_arg = arg };
+	int err = walk_tree(&walk, top);
+
+	free_walk(&walk);
+	return err;
+}
+
+int op_session_walk_all(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg)
+{
+	struct walk walk = { .dir_fd = dir_fd, .visit = tell_entry, .tell = visit, .tell_arg = arg, .tells_dirs = true };
 	int err = walk_tree(&walk, top);
 
 	free_walk(&walk);

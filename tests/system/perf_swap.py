@@ -4,6 +4,7 @@ perf.data files taken apart, for the tests of opimport: records one by one, a fl
 order. Written from perf.data-file-format.txt and perf_event_open(2).
 """
 import collections
+import copy
 import struct
 
 MAGIC = b"PERFILE2"
@@ -46,6 +47,14 @@ class PerfData:
             record = Record(at, *struct.unpack_from("<IHH", self.bytes, at))
             yield record
             at += record.size
+
+    def part(self, path):
+        """A file of the directory that this is the first file of: records from beginning to end."""
+        part = copy.copy(self)
+        with open(path, "rb") as stream:
+            part.bytes = bytearray(stream.read())
+        part.data = (0, len(part.bytes))
+        return part
 
     def mend_flags(self):
         """Takes away the flag that the kernel leaves set for another profiler, which makes perf abort. How many had it."""

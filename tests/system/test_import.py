@@ -54,7 +54,7 @@ def image_name(name):
     text = re.sub(r" \((build-id|inode|deleted|tgid|range).*", "", os.path.basename(text))
     if kind == "kern" and text in UNATTRIBUTED:
         return "[unknown]"
-    return "//anon" if text == "anon" else text
+    return "//anon" if text in ("anon", "[heap]", "[stack]") else text
 
 
 def counts_of_session(box, name):

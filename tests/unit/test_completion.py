@@ -10,6 +10,7 @@ import tempfile
 import unittest
 
 sys.dont_write_bytecode = True
+SOURCE = os.path.realpath(os.environ.get("srcdir", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")))
 TOOLS = os.path.abspath(os.environ.get("TOOLS", "tools"))
 NAMES = ("opannotate", "oparchive", "opcheck", "opcontrol", "opgprof", "ophelp", "opimport", "opreport")
 COMPLETE = """
@@ -44,6 +45,21 @@ class Completion(unittest.TestCase):
                 missing = [option for option in options if not re.search(re.escape(option) + r"[= \"\[]", script)]
                 self.assertEqual(missing, [], (name, shell))
                 self.assertNotIn("--completion", script)
+
+    def test_manual_pages(self):
+        """A page has the options that the table has, by both names, and no others."""
+        for name in NAMES:
+            text = subprocess.run([os.path.join(TOOLS, name), "--help"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=True,
+                                  universal_newlines=True).stdout
+            options = set(re.findall(r"^ {2,6}(?:-., )?(--[a-z0-9-]+)", text, re.M)) | set(re.findall(r"^ {2}(-.), --", text, re.M))
+            with open(os.path.join(SOURCE, "doc", name + ".1"), encoding="utf-8") as stream:
+                page = re.sub(r"\\f[BIRP]", "", stream.read()).replace("\\-", "-")
+            missing = [option for option in options if not re.search("(?<![-a-z])" + re.escape(option) + "(?![-a-z])", page)]
+            self.assertEqual(missing, [], name)
+            headed = set()
+            for line in re.findall(r"^\.TP\n(.*)$", page.split(".SH OPTIONS")[-1].split(".SH EXIT")[0], re.M):
+                headed |= set(re.findall(r"(?<![-a-z])--[a-z0-9-]+", line))
+            self.assertEqual(headed - options, set(), name)
 
     def test_bash(self):
         self.assertEqual(self.complete("opreport", "--thr"), {"--threshold="})
