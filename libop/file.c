@@ -93,15 +93,26 @@ int op_file_allocate(int fd, off_t offset, off_t nr_bytes)
 	return err == -EOPNOTSUPP || err == -ENOSYS ? write_again(fd, offset, nr_bytes) : err;
 }
 
+/* In a FIFO there is nothing until somebody writes to it: its owner would decide how long that takes. */
+static int refuse_fifo(int fd)
+{
+	struct stat st;
+	int err = op_sys_fstat(fd, &st);
+
+	return !err && S_ISFIFO(st.st_mode) ? -ENOTSUP : err;
+}
+
 int op_file_read(int dir_fd, const char *path, size_t max_bytes, char **ret_text)
 {
-	int fd = op_sys_openat(dir_fd, path, O_RDONLY | O_CLOEXEC, 0), err;
+	int fd = op_sys_openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0), err;
 	struct op_text text = { 0 };
 	char *data;
 
 	if (fd < 0)
 		return fd;
-	err = read_all(fd, max_bytes, &text);
+	err = refuse_fifo(fd);
+	if (!err)
+		err = read_all(fd, max_bytes, &text);
 	close(fd);
 	if (err < 0) {
 		op_text_free(&text);

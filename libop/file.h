@@ -11,7 +11,7 @@
 
 /*
  * Reads a file, also one of /proc or /sys, into a NUL-terminated string that the caller frees. 0; -EFBIG when it is longer
- * than max_bytes; -EINVAL when it holds a NUL byte; another -errno.
+ * than max_bytes; -EINVAL when it holds a NUL byte; -ENOTSUP for a FIFO, which is not waited for; another -errno.
  */
 int op_file_read(int dir_fd, const char *path, size_t max_bytes, char **ret_text) OP_NONNULL OP_MUST_CHECK;
 

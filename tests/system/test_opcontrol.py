@@ -350,6 +350,33 @@ def damaged_setup(box):
             require(not box.run(opcontrol(box), "--callgraph=1").err, "the new setup is damaged, too")
 
 
+def foreign_things(box):
+    """What the owner of the session directory has put into it leads root nowhere else, and does not make him wait; no daemon runs."""
+    victim = os.path.join(box.dir, "victim")
+    below = os.path.join(victim, "current", "{root}", "bin")
+    os.makedirs(below)
+    os.makedirs(os.path.join(victim, "{root}", "bin"))
+    before = sorted(path for path, _, _ in os.walk(victim))
+    samples, kept_samples = os.path.join(box.session, "samples"), os.path.join(box.dir, "kept")
+    os.rename(samples, kept_samples)
+    for make in (lambda: os.symlink(victim, samples), lambda: (os.unlink(samples), os.mkdir(samples), os.symlink(victim, samples + "/current"))):
+        make()
+        for request in ("--reset", "--save=taken"):
+            box.refused(opcontrol(box), request)
+        require(sorted(path for path, _, _ in os.walk(victim)) == before, "opcontrol follows a link of the session directory")
+    os.unlink(samples + "/current")
+    os.rmdir(samples)
+    os.rename(kept_samples, samples)
+    for name in ("daemonrc", "lock"):
+        path = os.path.join(box.session, name)
+        if os.path.exists(path):
+            os.unlink(path)
+        os.mkfifo(path)
+        box.run(opcontrol(box), "--status", timeout=60)
+        if os.path.lexists(path):
+            os.unlink(path)
+
+
 def damaged_while_it_runs(box):
     box.start_daemon("--event=TIMER:300000")
     path = os.path.join(box.session, "daemonrc")
@@ -380,6 +407,7 @@ def test(box):
     unreadable_setup(box)
     damaged_setup(box)
     damaged_while_it_runs(box)
+    foreign_things(box)
 
 
 if __name__ == "__main__":

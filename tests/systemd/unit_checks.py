@@ -109,7 +109,7 @@ def check_reach(container):
     ended = container.unit("ExecMainCode", "ExecMainStatus")
     ways = container.good("cat", "/run/reach-ways").split()
     require(ended == {"ExecMainCode": "1", "ExecMainStatus": "0"} and not ways, "from the sandbox: %s, %s" % (ended, ways))
-    container.good("kill", target)
+    container.good("sh", "-c", "kill " + target)
     container.remove_drop_in()
     container.good("rm", "/run/reach-target", "/run/reach-ways")
     container.good("systemctl", "restart", "opd")
