@@ -8,6 +8,7 @@ import errno
 import os
 import shutil
 import signal
+import subprocess
 
 import faultload
 import opdtest
@@ -16,6 +17,7 @@ from test_dcookies import rows_and_missing
 from test_rotation import read_ledger
 
 FAULTS = 600
+TOGETHER = 8
 
 # What fails, the counter, and what the log says of it.
 FAILURES = [
@@ -306,6 +308,25 @@ def second_daemon(box):
     require("pid %d" % box.daemon.pid in line, "the first daemon is not named: %s" % line)
 
 
+def both_at_once(box):
+    """Of two that start together one stays, with a socket that answers, and the other names it."""
+    for _ in range(TOGETHER):
+        shutil.rmtree(box.session, ignore_errors=True)
+        pair = [subprocess.Popen([box.env["OPD_DAEMON"]], env=box.env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+        try:
+            opdtest.wait_until(lambda: any(p.poll() is not None for p in pair), opdtest.START_SECONDS, "two opds run")
+            left = [p for p in pair if p.poll() is None]
+            require(len(left) == 1, "none of two is left")
+            line = next(p for p in pair if p.poll() is not None).stderr.read()
+            require("pid %d" % left[0].pid in line, "the one that stays is not named: %s" % line)
+            opdtest.wait_until(lambda: not box.run(os.path.join(box.bin, "opcontrol"), "--dump").rc, opdtest.START_SECONDS, "the one that stays does not answer")
+        finally:
+            for p in pair:
+                if p.poll() is None:
+                    p.terminate()
+                p.communicate()
+
+
 def read_only(box):
     """A file system that becomes read-only under the daemon, where the kernel does that to files that are mapped; else FAILURES has it."""
     place = box.tmpfs("remounted", "size=4m")
@@ -338,6 +359,8 @@ def test(box):
     others_beside_the_files(box)
     long_path(box)
     directory_goes_away(box)
+    if box.run_as != "unit": # systemd starts one there
+        both_at_once(box)
     read_only(box)
 
 
