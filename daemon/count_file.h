@@ -17,7 +17,7 @@ struct opd_file {
 	struct opd_file *newer, *older; /* among those that are open, or closed */
 	char *path;                     /* below the session directory; NULL until it was opened once */
 	uint64_t last_ns;               /* of the last sample; 0: the rows have it */
-	uint64_t total;                 /* of its counts when it was closed last */
+	uint64_t total, inode;          /* of its counts, and its own, when it was closed last */
 	int error;                      /* of the last attempt to open */
 	uint64_t retry_ns;
 };
@@ -49,6 +49,12 @@ int opd_file_plain_path(const struct opd_count *count, const struct opd_file *fi
 
 /* Looks at open files after one has lost what it had: such are opened anew, and what is gone of them is counted. */
 void opd_files_mend(struct opd_count *count) OP_NONNULL;
+
+/* What was counted in a file is not there any more: it is booked as lost, and the log says why. */
+void opd_file_lose(struct opd_count *count, const struct opd_file *file, uint64_t nr_gone, const char *why) OP_NONNULL;
+
+/* The files were counted (opd_file_limit_recount), and it is one of them. */
+void opd_file_note_kept(struct opd_count *count, const struct opd_file *file) OP_NONNULL;
 
 /* Closes it but keeps what is known of it; nothing when it is closed. */
 void opd_file_close(struct opd_count *count, struct opd_file *file) OP_NONNULL;

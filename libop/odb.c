@@ -341,11 +341,9 @@ bool op_odb_is_broken(const struct op_odb *odb)
 	return op_odb_map_error(&odb->map) || !nr_nodes || nr_nodes > odb->map.size;
 }
 
-bool op_odb_is_replaced(const struct op_odb *odb)
+uint64_t op_odb_inode(const struct op_odb *odb)
 {
-	struct stat st;
-
-	return !fstatat(odb->dir_fd, odb->path, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode) && st.st_ino != odb->map.inode;
+	return odb->map.inode;
 }
 
 uint64_t op_odb_total(const struct op_odb *odb)
