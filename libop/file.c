@@ -9,8 +9,6 @@
 #include "libop/sys.h"
 #include "libop/text.h"
 
-#define TEMPORARY_SUFFIX ".tmp"
-
 static int read_all(int fd, size_t max_bytes, struct op_text *text)
 {
 	char buffer[4096];
@@ -149,7 +147,7 @@ int op_file_publish(int dir_fd, const char *name, const char *text, mode_t mode)
 	char *path;
 	int err;
 
-	op_text_printf(&temporary, "%s" TEMPORARY_SUFFIX, name);
+	op_text_printf(&temporary, "%s" OP_FILE_TMP_SUFFIX, name);
 	path = op_text_steal(&temporary);
 	if (!path)
 		return -ENOMEM;

@@ -24,8 +24,10 @@ int op_file_read_at(int fd, void *bytes, size_t nr_bytes, off_t offset, size_t *
  */
 int op_file_allocate(int fd, off_t offset, off_t nr_bytes) OP_MUST_CHECK;
 
+#define OP_FILE_TMP_SUFFIX ".tmp"
+
 /*
- * Writes the text to `name` below dir_fd: to a temporary file beside it, synced, then renamed; the directory is synced too.
+ * Writes the text to `name` below dir_fd: to a temporary file beside it, with OP_FILE_TMP_SUFFIX, synced, then renamed; the directory is synced too.
  * 0 or -errno, and then the temporary file is gone, and `name` as it was unless it was the directory that could not be synced.
  */
 int op_file_publish(int dir_fd, const char *name, const char *text, mode_t mode) OP_NONNULL OP_MUST_CHECK;
