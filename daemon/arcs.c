@@ -8,6 +8,12 @@ static bool may_be_followed(const struct op_chain_frame *frame)
 	return frame->mode == OP_CPUMODE_USER || frame->mode == OP_CPUMODE_KERNEL;
 }
 
+/* The kernel knows its own callers, also those of code that is not known here. */
+static bool is_nowhere(const struct opd_resolved *resolved)
+{
+	return resolved->unattributed && !resolved->is_kernel;
+}
+
 /* OP_ARC_stored, or why the chain ends here. */
 static enum op_arc_stat resolve_frame(struct opd_resolver *resolver, const struct op_chain_frame *frame, struct op_sample *at,
 				      struct opd_resolved *ret_resolved)
@@ -18,7 +24,7 @@ static enum op_arc_stat resolve_frame(struct opd_resolver *resolver, const struc
 	at->mode = frame->mode;
 	if (opd_resolve_caller(resolver, at, ret_resolved) < 0)
 		return OP_ARC_lost_no_memory;
-	return ret_resolved->unattributed ? OP_ARC_ended_no_mapping : OP_ARC_stored;
+	return is_nowhere(ret_resolved) ? OP_ARC_ended_no_mapping : OP_ARC_stored;
 }
 
 /* The first frame is the sample. OP_ARC_stored: its chain can be followed. */
@@ -31,7 +37,7 @@ static enum op_arc_stat begin(const struct perf_event_header *header, const stru
 		return OP_ARC_undecodable;
 	if (!op_chain_next(chain, &frame))
 		return OP_ARC_stored;
-	if (of->unattributed)
+	if (is_nowhere(of))
 		return OP_ARC_of_nowhere;
 	return frame.mode == sample->mode ? OP_ARC_stored : OP_ARC_of_another;
 }

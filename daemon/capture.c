@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -25,10 +26,15 @@ static OP_PRINTF(2, 3) void explain(char **ret_why, const char *format, ...)
 	va_end(args);
 }
 
+static rlim_t nr_descriptors(size_t nr_cpus, size_t nr_events)
+{
+	return nr_cpus * (3 + nr_events) + SPARE_DESCRIPTORS;
+}
+
 /* Asks for as many descriptors as will be needed. */
 static int raise_descriptor_limit(size_t nr_cpus, size_t nr_events, char **ret_why)
 {
-	rlim_t need = nr_cpus * (3 + nr_events) + SPARE_DESCRIPTORS;
+	rlim_t need = nr_descriptors(nr_cpus, nr_events);
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
@@ -44,6 +50,23 @@ static int raise_descriptor_limit(size_t nr_cpus, size_t nr_events, char **ret_w
 		"%zu CPUs with %zu events need %llu file descriptors and the limit is %llu: raise LimitNOFILE= or ulimit -n",
 		nr_cpus, nr_events, (unsigned long long)need, (unsigned long long)limit.rlim_max);
 	return -EMFILE;
+}
+
+int opd_capture_spare_descriptors(const struct opd_capture *capture, size_t nr_wanted)
+{
+	rlim_t need = nr_descriptors(capture->nr_online, capture->nr_opened), wanted;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return 0;
+	wanted = op_min_u64(need + nr_wanted, limit.rlim_max);
+	if (limit.rlim_cur < wanted) {
+		struct rlimit raised = { .rlim_cur = wanted, .rlim_max = limit.rlim_max };
+
+		if (!setrlimit(RLIMIT_NOFILE, &raised))
+			limit = raised;
+	}
+	return (int)op_min_u64(limit.rlim_cur - op_min_u64(limit.rlim_cur, need), INT_MAX);
 }
 
 /* Older kernels do not know the newer bits of the tracking event: the first that is refused is left out, newest first. */
@@ -95,7 +118,7 @@ uint64_t opd_capture_sample_type(const struct opd_capture *capture, const struct
 
 	if (event->role == OP_EVENT_SAMPLER)
 		sample_type = OP_SAMPLE_TYPE_IBS(capture->with_cgroup);
-	return capture->callgraph ? sample_type | PERF_SAMPLE_CALLCHAIN : sample_type;
+	return opd_capture_has_chain(capture, event) ? sample_type | PERF_SAMPLE_CALLCHAIN : sample_type;
 }
 
 /* The sample is a frame, too. */

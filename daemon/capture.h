@@ -89,6 +89,18 @@ int opd_capture_open(struct opd_capture *capture, const struct op_config *config
 int opd_capture_cpu_open(struct opd_capture *capture, struct opd_cpu *cpu, char **ret_why) OP_NONNULL OP_MUST_CHECK;
 void opd_capture_cpu_close(struct opd_capture *capture, struct opd_cpu *cpu) OP_NONNULL;
 
+/* True when samples of the event have a call chain. */
+static inline bool opd_capture_has_chain(const struct opd_capture *capture, const struct op_event *event)
+{
+	return capture->callgraph && !event->without_chain;
+}
+
+/*
+ * Raises the limit on descriptors, within the hard one, so that there are nr_wanted beside those that must be had. Returns how
+ * many numbers, from 0 on, are free for what can do without: behind them there is room for all CPUs and what else opd opens.
+ */
+int opd_capture_spare_descriptors(const struct opd_capture *capture, size_t nr_wanted) OP_NONNULL;
+
 /* What the samples of an event hold: perf_event_attr.sample_type. */
 uint64_t opd_capture_sample_type(const struct opd_capture *capture, const struct op_event *event) OP_NONNULL;
 

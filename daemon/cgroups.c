@@ -195,7 +195,7 @@ static int scan(struct opd_cgroups *cgroups, int dir_fd, struct op_text *path, u
 	while (err != -ENOMEM && (entry = readdir(dir))) {
 		int fd;
 
-		if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
+		if (entry->d_type != DT_DIR || !strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
 			continue;
 		fd = op_sys_openat(dir_fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 		if (fd < 0)

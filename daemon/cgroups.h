@@ -41,6 +41,7 @@ struct opd_cgroups {
 	uint64_t nr_forgotten;  /* cgroups, to make room for others */
 	uint64_t nr_taken_back; /* slots */
 	uint64_t not_split;     /* samples that are stored, but not by cgroup */
+	uint64_t of_unknown;    /* samples that are stored by unknown_slot */
 };
 
 /* Finds the hierarchy in MOUNTINFO-PATH ("/proc/self/mountinfo") and what is in it. 0 or -ENOMEM. */

@@ -59,9 +59,11 @@ struct opd_waiting {
 	struct opd_event *account;
 	uint32_t amount;
 	uint16_t cgroup_slot; /* where they are counted once more when they are stored */
+	uint16_t recent;      /* index of opd_count.recent for the key, as it was at first */
 	int error;            /* of storing them */
 	enum opd_file_kind beyond; /* there was no room for a file of this kind; OPD_FILE_OF_LAST: there was */
 	bool unattributed;
+	bool is_plain; /* went to a file that is (count_file.h) */
 };
 
 /* Files by last use. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A sample file as count sees it; between count.c, which counts, and count_out.c, which hands out and closes. Sync thread only. */
+/* A sample file as count sees it; between count.c, which counts, count_file.c, which opens and closes, and count_out.c, which hands out. Sync thread only. */
 #ifndef OPD_COUNT_FILE_H
 #define OPD_COUNT_FILE_H
 
@@ -7,22 +7,23 @@
 #include "libop/odb.h"
 
 struct opd_file {
-	struct op_hlink link; /* it, the key and odb are looked at for each sample: one cache line */
-	struct opd_file_key key;
-	struct op_odb *odb; /* NULL: not open */
+	struct opd_file_key key; /* up to `link` is what each sample needs: one cache line */
+	struct op_odb *odb;      /* NULL: not open */
+	uint64_t last_ns;        /* of the last sample; 0: the rows have it */
+	bool is_plain;           /* open, and a sample of its key is that and nothing else: count.c's put_plain is for these */
 	bool changed;
-	bool beyond;                    /* there is no room for this file: its samples go to that of a wider key */
-	bool used;                      /* since it was last thought of to close it */
-	bool was_let_go;                /* and not used since */
+	bool used;       /* since it was last thought of to close it */
+	bool was_let_go; /* and not used since */
+	struct op_hlink link;
 	struct opd_file *newer, *older; /* among those that are open, or closed */
 	char *path;                     /* below the session directory; NULL until it was opened once */
-	uint64_t last_ns;               /* of the last sample; 0: the rows have it */
+	bool beyond;                    /* there is no room for this file: its samples go to that of a wider key */
 	uint64_t total, inode;          /* of its counts, and its own, when it was closed last */
 	int error;                      /* of the last attempt to open */
 	uint64_t retry_ns;
 };
 
-static_assert(offsetof(struct opd_file, odb) < 64, "one cache line");
+static_assert(offsetof(struct opd_file, link) == OP_CACHE_LINE_BYTES, "one cache line");
 
 /* The event is what the memory view keeps; the key is that of a callgraph file. */
 static inline bool opd_is_of_memory(const struct opd_count *count, uint32_t event)
@@ -33,6 +34,37 @@ static inline bool opd_is_of_memory(const struct opd_count *count, uint32_t even
 static inline bool opd_is_of_calls(const struct opd_file_key *key)
 {
 	return key->callee_cookie != OP_DCOOKIE_NONE;
+}
+
+/* It has samples of images that there was no room for. */
+static inline bool opd_is_too_many(const struct opd_count *count, const struct opd_file_key *key)
+{
+	uint64_t overflow = op_dcookie_overflow(count->table);
+
+	return overflow != OP_DCOOKIE_NONE && (key->image_cookie == overflow || key->app_cookie == overflow);
+}
+
+/* Field by field: a key that was put together just now is in registers, and need not be. */
+static inline bool opd_same_file_key(const struct opd_file_key *a, const struct opd_file_key *b)
+{
+	return !((a->app_cookie ^ b->app_cookie) | (a->image_cookie ^ b->image_cookie) | (a->callee_cookie ^ b->callee_cookie) |
+		 (uint32_t)(a->tgid ^ b->tgid) | (uint32_t)(a->tid ^ b->tid) | (uint32_t)(a->cpu ^ b->cpu) |
+		 (uint32_t)(a->event ^ b->event) | (uint32_t)(a->cgroup_slot ^ b->cgroup_slot));
+}
+
+/* Where opd_count.recent has the file of a key, when that was the last one there. */
+static inline uint32_t opd_recent_index(const struct opd_file_key *key)
+{
+	uint32_t images = (uint32_t)(key->image_cookie + 7 * key->callee_cookie) * 0x9e3779b1u;
+	uint32_t class = (uint32_t)key->tid ^ (uint32_t)key->event << 16 ^ (uint32_t)key->cpu << 24 ^ (uint32_t)key->cgroup_slot << 8;
+	uint32_t mix = images ^ (uint32_t)key->app_cookie * 0x85ebca6bu ^ class * 0xc2b2ae35u;
+
+	return mix / (UINT32_MAX / OPD_RECENT_SLOTS + 1);
+}
+
+static inline struct opd_file **opd_recent_of(struct opd_count *count, const struct opd_file_key *key)
+{
+	return &count->recent[opd_recent_index(key)];
 }
 
 /* The path below the session directory that a key has (count_name.c). 0, freed by the caller, or -ENOMEM. */
@@ -53,8 +85,17 @@ void opd_files_mend(struct opd_count *count) OP_NONNULL;
 /* What was counted in a file is not there any more: it is booked as lost, and the log says why. */
 void opd_file_lose(struct opd_count *count, const struct opd_file *file, uint64_t nr_gone, const char *why) OP_NONNULL;
 
-/* The files were counted (opd_file_limit_recount), and it is one of them. */
-void opd_file_note_kept(struct opd_count *count, const struct opd_file *file) OP_NONNULL;
+/* What kind of file the key is one of, for the limits of a session. */
+enum opd_file_kind opd_file_kind_of(const struct opd_count *count, const struct opd_file_key *key) OP_NONNULL OP_MUST_CHECK;
+
+/* The file of a key; NULL: none is known. */
+struct opd_file *opd_file_find(const struct opd_count *count, const struct opd_file_key *key) OP_NONNULL OP_MUST_CHECK;
+
+/* Another file, which is closed; what was known of others may be forgotten. NULL without memory. */
+struct opd_file *opd_file_add(struct opd_count *count, const struct opd_file_key *key) OP_NONNULL OP_MUST_CHECK;
+
+/* Closes and forgets it. Names do not change, so it is found again. */
+void opd_file_forget(struct opd_count *count, struct opd_file *file) OP_NONNULL;
 
 /* Closes it but keeps what is known of it; nothing when it is closed. */
 void opd_file_close(struct opd_count *count, struct opd_file *file) OP_NONNULL;

@@ -328,28 +328,29 @@ void opd_count_release_files(struct opd_count *count)
 static void give_up(struct op_hlink *link, void *arg)
 {
 	struct opd_file *file = op_container_of(link, struct opd_file, link);
+	struct look *look = arg;
 
 	if (!file->path)
 		return;
-	if (find_place(arg, file) != GONE) {
-		opd_file_note_kept(arg, file);
+	if (find_place(look->count, file) != GONE) {
+		opd_file_limit_note(&look->count->limit, opd_file_kind_of(look->count, &file->key), false);
 		return;
 	}
 	file->changed = false;
-	lose_all(arg, file);
+	lose_all(look->count, file);
 }
 
 bool opd_count_give_up_files(struct opd_count *count)
 {
 	static struct opd_rate rate;
-	bool found = opd_count_look(count);
+	struct look look = { .count = count, .found = opd_count_look(count) };
 	int err = opd_file_limit_recount(&count->limit, count->session_fd);
 
 	opd_count_release_files(count);
-	op_htable_visit(&count->files, give_up, count);
+	op_htable_visit(&count->files, give_up, &look);
 	if (err)
 		opd_log_failure(&rate, count->now_ns, "counting the sample files", err);
-	return found;
+	return look.found;
 }
 
 static void free_visited(struct op_hlink *link, void *arg)

@@ -127,7 +127,7 @@ static void take_new(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const s
 	}
 	counted.account = event;
 	opd_count_sample(&pipeline->count, &counted);
-	if (op_unlikely(pipeline->capture.callgraph)) {
+	if (op_unlikely(opd_capture_has_chain(&pipeline->capture, &pipeline->capture.events[counted.event]))) {
 		opd_arcs_follow(&pipeline->arcs, &pipeline->resolver, header, sample, &resolved, pipeline->count.arcs);
 		opd_arcs_count(&pipeline->arcs, &pipeline->count, &counted);
 		return;

@@ -58,7 +58,7 @@ static void count_derived(struct taken *taken)
 		taken->counted.amount = amount;
 		taken->counted.account->received += amount;
 		opd_count_sample(&taken->pipeline->count, &taken->counted);
-		if (op_unlikely(taken->pipeline->capture.callgraph))
+		if (op_unlikely(opd_capture_has_chain(&taken->pipeline->capture, taken->sampler)))
 			opd_arcs_count(&taken->pipeline->arcs, &taken->pipeline->count, &taken->counted);
 	}
 }
@@ -88,7 +88,7 @@ static int resolve_and_count(struct taken *taken, const struct perf_event_header
 		err = op_record_sample_cgroup(header, &taken->counted.cgroup_id);
 	if (err)
 		return err;
-	if (op_unlikely(taken->pipeline->capture.callgraph))
+	if (op_unlikely(opd_capture_has_chain(&taken->pipeline->capture, taken->sampler)))
 		opd_arcs_follow(&taken->pipeline->arcs, &taken->pipeline->resolver, header, sample, &taken->resolved,
 				taken->pipeline->count.arcs);
 	taken->counted.resolved = &taken->resolved;

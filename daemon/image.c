@@ -19,6 +19,7 @@ static const char *const anonymous_names[] = {
 #define LABEL_BYTES     64
 #define NAMED_ANONYMOUS "[anon" /* memory that the process gave a name: [anon:NAME], [anon_shmem:NAME] */
 #define HUGE_FILE       "/libhugetlbfs.tmp." /* the last component, with more behind it */
+#define AGAIN_NS        ((uint64_t)100 * OP_NS_PER_MS)
 #define IN_CONTAINER    UINT64_MAX /* in place of the device, in what leads to an image: the path is not the host's */
 
 static bool is_file_name(const char *name)
@@ -93,7 +94,7 @@ static uint64_t located_cookie(struct op_dcookie_table *table, const struct op_i
 		named.device = 0;
 	if (!located->seen)
 		return op_dcookie_get(table, &named);
-	cookie = op_dcookie_get(table, &seen);
+	cookie = said->build_id_bytes ? op_dcookie_get(table, &seen) : op_dcookie_get_seen(table, &seen);
 	if (cookie == OP_DCOOKIE_NONE)
 		return cookie;
 	row = op_dcookie_row(table, cookie);
@@ -128,6 +129,28 @@ static void note_look(const struct op_dcookie_table *table, const struct opd_map
 	opd_looked_keep(mapped->looked, look);
 }
 
+/* Known by its build-id, and the file was gone whenever somebody looked: now and then that is done again. */
+static bool is_to_be_seen(const struct op_dcookie_table *table, uint64_t cookie, const struct opd_mapped *mapped)
+{
+	const struct op_image_id *id = &op_dcookie_row(table, cookie)->id;
+	uint64_t now_ns;
+
+	if (id->inode || id->is_pseudo || !mapped->looked || mapped->is_foreign)
+		return false;
+	now_ns = op_now_ns();
+	if (now_ns < mapped->looked->next_ns)
+		return false;
+	mapped->looked->next_ns = now_ns + AGAIN_NS;
+	return true;
+}
+
+static uint64_t complete(struct op_dcookie_table *table, uint64_t cookie, const struct opd_located *located)
+{
+	struct op_image_id seen = id_as_seen(located);
+
+	return located->seen && op_dcookie_complete(table, cookie, &seen) < 0 ? OP_DCOOKIE_NONE : cookie;
+}
+
 /*
  * A file is known by its build-id from one record and by its inode, time and size from /proc: both lead to one row. A build-id says
  * for itself what it is; an inode does not, since a file can be written anew in place, and so it is looked at each time.
@@ -151,9 +174,11 @@ static uint64_t look_for_file(struct op_dcookie_table *table, const struct opd_m
 	uint64_t cookie = said.build_id_bytes ? op_dcookie_find(table, &said) : OP_DCOOKIE_NONE;
 
 	*ret_located = (struct opd_located){ 0 };
-	if (cookie != OP_DCOOKIE_NONE || opd_locate(mapped->places, &wanted, ret_located) < 0)
+	if (cookie != OP_DCOOKIE_NONE && op_likely(!is_to_be_seen(table, cookie, mapped)))
 		return cookie;
-	cookie = located_cookie(table, &said, ret_located);
+	if (opd_locate(mapped->places, &wanted, ret_located) < 0)
+		return cookie;
+	cookie = cookie == OP_DCOOKIE_NONE ? located_cookie(table, &said, ret_located) : complete(table, cookie, ret_located);
 	if (cookie != OP_DCOOKIE_NONE && said.build_id_bytes && op_dcookie_alias(table, &said, cookie) == -ENOMEM)
 		cookie = OP_DCOOKIE_NONE;
 	if (cookie != OP_DCOOKIE_NONE && note_place(table, cookie, mapped, ret_located) < 0)

@@ -7,17 +7,20 @@
 #include "daemon/sync.h"
 #include "libop/clock.h"
 
-#define HELD_MAX         (1u << 20)          /* records for rings, and */
-#define HELD_MAX_BYTES   (64u * 1024 * 1024) /* of them, and of the side band, that wait for older ones at most */
+#define ROUND_RECORDS    (1u << 19)          /* for rings, and */
+#define ROUND_BYTES      (32u * 1024 * 1024) /* of them, and of the side band, end a round where the file does not */
+#define HELD_BYTES_MAX   (sizeof(struct held) + UINT16_MAX)
 #define PRUNE_NS         OP_NS_PER_S
 #define MAX_CLOSED_FILES 65536u
 
-/* A record for a ring, waiting. */
+/* A record for a ring, waiting; it stands behind this. */
 struct held {
 	uint64_t time_ns;
-	size_t at; /* in held_bytes, in which they are in order */
 	uint32_t cpu;
+	uint32_t nr_bytes; /* of the record */
 };
+
+static_assert(sizeof(struct held) % 8 == 0, "records are aligned");
 
 struct held_sideband {
 	uint64_t time_ns;
@@ -33,14 +36,16 @@ struct opd_import {
 	struct op_event_list events; /* empty: the first sample has not come */
 	uint64_t *ids;
 	struct opd_import_cpus cpus;
-	struct held *held;
-	size_t nr_held, max_held;
-	struct op_text held_bytes;
+	uint8_t *held; /* in the order of the file */
+	size_t nr_held, held_bytes, max_held_bytes;
+	size_t round_held, round_bytes; /* that waited when the round began */
 	struct held_sideband *sideband;
 	size_t nr_sideband, max_sideband;
 	struct op_text sideband_bytes;
+	size_t round_sideband_bytes;
 	uint64_t newest_ns, round_ns, counted_ns, next_prune_ns;
-	uint64_t nr_late;
+	uint64_t nr_late, nr_unannounced;
+	size_t nr_announced; /* events when the first sample was counted */
 };
 
 /* ---- opening ---- */
@@ -93,14 +98,14 @@ static int begin(struct opd_import *import, const struct op_perf_events *events)
 
 	if (err)
 		return err;
+	import->nr_announced = events->nr_events;
 	import->ids = calloc(events->nr_events + 1, sizeof(*import->ids));
 	if (!import->ids)
 		return -ENOMEM;
 	for (size_t i = 0; i < events->nr_events; i++)
 		import->ids[i] = i + 1;
 	err = opd_import_cpus_open(&import->cpus, pipeline, import->events.events, import->events.nr_events, import->ids);
-	if (events->has_chains)
-		pipeline->capture.callgraph = OP_CHAIN_DEPTH_MAX;
+	pipeline->capture.callgraph = OP_CHAIN_DEPTH_MAX;
 	if (!err)
 		err = opd_book_open(&import->book, import->config.session_fd, &pipeline->capture);
 	if (!err)
@@ -111,23 +116,30 @@ static int begin(struct opd_import *import, const struct op_perf_events *events)
 
 /* ---- holding back ---- */
 
+static int grow_held(struct opd_import *import)
+{
+	size_t max_bytes = import->max_held_bytes ? 2 * import->max_held_bytes : 4 * HELD_BYTES_MAX;
+	uint8_t *more = realloc(import->held, max_bytes);
+
+	if (!more)
+		return -ENOMEM;
+	import->held = more;
+	import->max_held_bytes = max_bytes;
+	return 0;
+}
+
 static int hold(struct opd_import *import, const struct op_perf_record *record)
 {
 	struct held *held;
 
-	if (import->nr_held == import->max_held) {
-		size_t max = import->max_held ? 2 * import->max_held : 4096;
-		struct held *more = realloc(import->held, max * sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		import->held = more;
-		import->max_held = max;
-	}
-	held = &import->held[import->nr_held++];
-	*held = (struct held){ .time_ns = record->time_ns, .at = import->held_bytes.length, .cpu = record->cpu };
-	op_text_add_bytes(&import->held_bytes, record->header, record->header->size);
-	return import->held_bytes.failed ? -ENOMEM : 0;
+	if (op_unlikely(import->max_held_bytes - import->held_bytes < HELD_BYTES_MAX) && grow_held(import) < 0)
+		return -ENOMEM;
+	held = (void *)(import->held + import->held_bytes);
+	*held = (struct held){ .time_ns = record->time_ns, .cpu = record->cpu, .nr_bytes = record->header->size };
+	memcpy(held + 1, record->header, record->header->size);
+	import->held_bytes += sizeof(*held) + record->header->size;
+	import->nr_held++;
+	return 0;
 }
 
 static int hold_sideband(struct opd_import *import, const struct op_perf_record *record)
@@ -193,43 +205,27 @@ static int count_sideband(struct opd_import *import, uint64_t until_ns)
 	return err ? err : keep_sideband(import, i);
 }
 
-static const struct perf_event_header *held_record(const struct opd_import *import, const struct held *held)
-{
-	return (const void *)(import->held_bytes.data + held->at);
-}
-
-/* Moves one that has to wait to the front, behind nr_left others of nr_bytes. */
-static void keep_held(struct opd_import *import, const struct held *held, size_t nr_left, size_t nr_bytes)
-{
-	struct held kept = *held;
-
-	memmove(import->held_bytes.data + nr_bytes, held_record(import, held), held_record(import, held)->size);
-	kept.at = nr_bytes;
-	import->held[nr_left] = kept;
-}
-
+/* What has to wait moves to the front. */
 static int count_held(struct opd_import *import, uint64_t until_ns)
 {
 	size_t nr_left = 0, left_bytes = 0;
 	int err = 0;
 
-	for (size_t i = 0; !err && i < import->nr_held; i++) {
-		const struct held *held = &import->held[i];
-		uint32_t index;
+	for (size_t at = 0; !err && at < import->held_bytes;) {
+		const struct held *held = (const void *)(import->held + at);
+		size_t nr_bytes = sizeof(*held) + held->nr_bytes;
 
-		if (held->time_ns > until_ns) {
-			size_t nr_bytes = held_record(import, held)->size;
-
-			keep_held(import, held, nr_left++, left_bytes);
-			left_bytes += nr_bytes;
+		at += nr_bytes;
+		if (held->time_ns <= until_ns) {
+			err = opd_import_cpus_put(&import->cpus, held->cpu, (const void *)(held + 1));
 			continue;
 		}
-		err = opd_import_cpus_find(&import->cpus, held->cpu, &index);
-		if (!err)
-			err = opd_import_cpus_put(&import->cpus, index, held_record(import, held));
+		memmove(import->held + left_bytes, held, nr_bytes);
+		left_bytes += nr_bytes;
+		nr_left++;
 	}
 	import->nr_held = nr_left;
-	op_text_truncate(&import->held_bytes, left_bytes);
+	import->held_bytes = left_bytes;
 	return err;
 }
 
@@ -252,8 +248,11 @@ static void prune(struct opd_import *import)
 
 static int count_until(struct opd_import *import, const struct op_perf_events *events, uint64_t until_ns)
 {
-	int err = import->events.nr_events ? 0 : begin(import, events);
+	int err;
 
+	if (!events->nr_events)
+		return 0;
+	err = import->events.nr_events ? 0 : begin(import, events);
 	if (!err)
 		err = count_sideband(import, until_ns);
 	if (!err)
@@ -269,9 +268,36 @@ static int count_until(struct opd_import *import, const struct op_perf_events *e
 static int end_round(struct opd_import *import, const struct op_perf_events *events)
 {
 	uint64_t until_ns = import->round_ns;
+	int err;
 
 	import->round_ns = import->newest_ns;
-	return until_ns ? count_until(import, events, until_ns) : 0;
+	err = until_ns ? count_until(import, events, until_ns) : 0;
+	import->round_held = import->nr_held;
+	import->round_bytes = import->held_bytes;
+	import->round_sideband_bytes = import->sideband_bytes.length;
+	return err;
+}
+
+/* What came since the last round is enough for one. */
+static inline bool is_full(const struct opd_import *import)
+{
+	return import->nr_held - import->round_held >= ROUND_RECORDS || import->held_bytes - import->round_bytes >= ROUND_BYTES ||
+	       import->sideband_bytes.length - import->round_sideband_bytes >= ROUND_BYTES;
+}
+
+/* An event that the file has only told now is not among those that are counted: its sample is none that can be decoded. */
+static int hold_sample(struct opd_import *import, const struct op_perf_record *record)
+{
+	static const struct perf_event_header undecodable = { .type = PERF_RECORD_SAMPLE, .size = sizeof(undecodable) };
+	struct op_perf_record unannounced = *record;
+
+	if (op_likely(!import->nr_announced || record->event == OP_PERF_NO_EVENT || record->event < import->nr_announced))
+		return hold(import, record);
+	if (record->header->type != PERF_RECORD_SAMPLE)
+		return 0;
+	import->nr_unannounced++;
+	unannounced.header = &undecodable;
+	return hold(import, &unannounced);
 }
 
 int opd_import_take(struct opd_import *import, const struct op_perf_events *events, const struct op_perf_record *record)
@@ -290,7 +316,7 @@ int opd_import_take(struct opd_import *import, const struct op_perf_events *even
 								 : opd_kernel_map_part(&import->pipeline.resolver.kernel, &part);
 	}
 	case OP_PERF_RING:
-		err = hold(import, record);
+		err = hold_sample(import, record);
 		break;
 	case OP_PERF_SIDEBAND:
 		err = hold_sideband(import, record);
@@ -298,10 +324,17 @@ int opd_import_take(struct opd_import *import, const struct op_perf_events *even
 	}
 	import->newest_ns = op_max_u64(import->newest_ns, record->time_ns);
 	import->nr_late += record->time_ns > 1 && record->time_ns <= import->counted_ns;
-	if (!err && op_unlikely(import->nr_held >= HELD_MAX || import->held_bytes.length >= HELD_MAX_BYTES ||
-				import->sideband_bytes.length >= HELD_MAX_BYTES))
+	if (!err && op_unlikely(is_full(import)))
 		err = end_round(import, events);
 	return err;
+}
+
+/* Samples of the kernel, and not a word on where it is. */
+static bool lacks_kernel(const struct opd_import *import)
+{
+	const struct opd_kernel_map *kernel = &import->pipeline.resolver.kernel;
+
+	return !kernel->text_start && op_dcookie_row(import->table, kernel->no_vmlinux_cookie)->name;
 }
 
 static int write_book(struct opd_import *import)
@@ -311,7 +344,7 @@ static int write_book(struct opd_import *import)
 
 	if (!import->book.begun)
 		return 0;
-	import->book.hides_kernel = !import->pipeline.resolver.kernel.text_start;
+	import->book.hides_kernel = lacks_kernel(import);
 	err = opd_book_sum(&import->book, OP_SESSION_stopped, &ledger);
 	if (err)
 		return err;
@@ -357,12 +390,14 @@ void opd_import_counts(const struct opd_import *import, struct opd_import_counts
 
 	*ret_counts = (struct opd_import_counts){
 		.nr_late = import->nr_late,
+		.nr_unannounced = import->nr_unannounced,
 		.sideband_records = import->cpus.sideband_records,
 		.sideband_bytes = capture->nr_cpus ? capture->cpus[0].sideband_bytes : 0,
 		.nr_cpus = capture->nr_cpus,
 		.nr_images = op_dcookie_nr_counted(import->table),
 		.nr_memory_dropped = import->pipeline.count.nr_memory_dropped,
 		.nr_calls = import->pipeline.count.arcs[OP_ARC_stored],
+		.nr_bad_chains = import->pipeline.count.arcs[OP_ARC_undecodable],
 	};
 	for (size_t kind = 0; kind < OP_IBS_NR_KINDS; kind++)
 		op_ibs_stats_add(ret_counts->ibs, &import->pipeline.ibs.counts[kind]);
@@ -381,7 +416,6 @@ void opd_import_close(struct opd_import *import)
 	if (import->has_cookie_file)
 		opd_cookie_file_close(&import->pipeline.cookie_file);
 	op_text_free(&import->sideband_bytes);
-	op_text_free(&import->held_bytes);
 	free(import->sideband);
 	free(import->held);
 	op_event_list_free(&import->events);

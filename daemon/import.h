@@ -4,8 +4,9 @@
  * as live samples.
  *
  * Records come in the order in which perf read its rings, not in that of time. They are held back until all that is older has
- * come, which a finished round says; then the side band goes first, by time, and the samples follow. A stream without rounds is
- * held back HELD_MAX records at a time; what comes later than that is resolved by its own time all the same, and counted (nr_late).
+ * come, which a finished round says; then the side band goes first, by time, and the samples follow. Where no round comes, as in the
+ * files of a directory, one ends after every ROUND_RECORDS; what comes later than that is resolved by its own time all the same, and
+ * counted (nr_late).
  *
  * One thread.
  */
@@ -33,10 +34,12 @@ struct opd_import_config {
 
 struct opd_import_counts {
 	uint64_t nr_late; /* records that came when younger ones had been counted */
+	uint64_t nr_unannounced; /* samples of events that were told when samples had been counted: undecodable */
 	uint64_t sideband_records, sideband_bytes;
 	size_t nr_cpus, nr_images;
 	uint64_t nr_memory_dropped;
 	uint64_t nr_calls; /* in callgraph files */
+	uint64_t nr_bad_chains;
 	uint64_t ibs[OP_NR_IBS_STATS];
 };
 
@@ -57,7 +60,7 @@ void opd_import_name_event(const struct op_perf_event *from, struct op_event *re
 /* 0, or -errno, and then nothing is left. Strings and descriptor must outlive the import. */
 int opd_import_open(const struct opd_import_config *config, struct opd_import **ret_import) OP_NONNULL OP_MUST_CHECK;
 
-/* Takes a record. `events` may grow until the first sample comes. 0; -errno: it cannot go on, for want of memory or descriptors. */
+/* Takes a record. `events` may grow until the first round that has a sample ends; samples of later ones are undecodable. 0; -errno: it cannot go on, for want of memory or descriptors. */
 int opd_import_take(struct opd_import *import, const struct op_perf_events *events,
 		    const struct op_perf_record *record) OP_NONNULL OP_MUST_CHECK;
 

@@ -105,7 +105,8 @@ static int add(struct opd_import_cpus *cpus, uint32_t number)
 	return err;
 }
 
-int opd_import_cpus_find(struct opd_import_cpus *cpus, uint32_t number, uint32_t *ret_index)
+/* One whose number cannot be is taken for CPU 0. */
+static int find(struct opd_import_cpus *cpus, uint32_t number, uint32_t *ret_index)
 {
 	int err = 0;
 
@@ -120,6 +121,28 @@ int opd_import_cpus_find(struct opd_import_cpus *cpus, uint32_t number, uint32_t
 	if (!err)
 		*ret_index = cpus->by_number[number] - 1u;
 	return err;
+}
+
+static void leave(struct opd_import_cpus *cpus)
+{
+	if (cpus->ring)
+		op_mring_pair_leave(&cpus->cpus[cpus->index]->writer);
+	cpus->ring = NULL;
+}
+
+/* To enter costs a fence: it is done for all records of one CPU that follow each other. */
+static int enter(struct opd_import_cpus *cpus, uint32_t number)
+{
+	uint32_t index;
+	int err = find(cpus, number, &index);
+
+	leave(cpus);
+	if (err)
+		return err;
+	cpus->number = number;
+	cpus->index = index;
+	cpus->ring = op_mring_pair_enter(&cpus->cpus[index]->writer);
+	return 0;
 }
 
 static int drain_sideband(struct opd_import_cpus *cpus)
@@ -164,21 +187,24 @@ static int put(struct op_mring_writer *ring, const struct perf_event_header *rec
 	return 0;
 }
 
-int opd_import_cpus_put(struct opd_import_cpus *cpus, uint32_t index, const struct perf_event_header *record)
+static int make_room(struct opd_import_cpus *cpus)
 {
-	struct op_mring_pair_writer *writer = &cpus->cpus[index]->writer;
-	struct op_mring_writer *ring = op_mring_pair_enter(writer);
+	int err;
+
+	leave(cpus);
+	err = visit(cpus, cpus->index);
+	return err ? err : enter(cpus, cpus->number);
+}
+
+int opd_import_cpus_put(struct opd_import_cpus *cpus, uint32_t number, const struct perf_event_header *record)
+{
 	int err = 0;
 
-	if (op_unlikely(!op_mring_has_room(ring, record->size, false))) {
-		op_mring_pair_leave(writer);
-		err = visit(cpus, index);
-		ring = op_mring_pair_enter(writer);
-	}
-	if (!err)
-		err = put(ring, record);
-	op_mring_pair_leave(writer);
-	return err;
+	if (op_unlikely(!cpus->ring || number != cpus->number))
+		err = enter(cpus, number);
+	if (!err && op_unlikely(!op_mring_has_room(cpus->ring, record->size, false)))
+		err = make_room(cpus);
+	return err ? err : put(cpus->ring, record);
 }
 
 int opd_import_cpus_put_sideband(struct opd_import_cpus *cpus, const struct perf_event_header *record)
@@ -196,6 +222,7 @@ int opd_import_cpus_visit_all(struct opd_import_cpus *cpus)
 {
 	int err = 0;
 
+	leave(cpus);
 	for (uint32_t i = 0; !err && i < cpus->nr_cpus; i++)
 		err = visit(cpus, i);
 	return err;
@@ -203,6 +230,7 @@ int opd_import_cpus_visit_all(struct opd_import_cpus *cpus)
 
 void opd_import_cpus_close(struct opd_import_cpus *cpus)
 {
+	leave(cpus);
 	for (size_t i = 0; i < cpus->nr_cpus; i++)
 		free_cpu(cpus->cpus[i]);
 	free(cpus->cpus);

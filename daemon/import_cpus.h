@@ -17,6 +17,8 @@ struct opd_import_cpus {
 	struct opd_import_cpu **cpus;
 	size_t nr_cpus;
 	uint16_t *by_number; /* index + 1 of the CPU with that number */
+	struct op_mring_writer *ring; /* of the CPU whose writer is inside, for a run of its records; NULL: none is */
+	uint32_t number, index;       /* of that CPU */
 	uint64_t sideband_records;
 };
 
@@ -24,11 +26,8 @@ struct opd_import_cpus {
 int opd_import_cpus_open(struct opd_import_cpus *cpus, struct opd_pipeline *pipeline, const struct op_event *events,
 			 size_t nr_events, const uint64_t *ids) OP_NONNULL OP_MUST_CHECK;
 
-/* The index of a CPU; one whose number cannot be is taken for CPU 0. 0 or -errno. */
-int opd_import_cpus_find(struct opd_import_cpus *cpus, uint32_t number, uint32_t *ret_index) OP_NONNULL OP_MUST_CHECK;
-
-/* Writes a record to the ring of a CPU, or to the side band. 0 or -errno. */
-int opd_import_cpus_put(struct opd_import_cpus *cpus, uint32_t index,
+/* Writes a record to the ring of a CPU, one whose number cannot be to that of CPU 0; or to the side band. 0 or -errno. */
+int opd_import_cpus_put(struct opd_import_cpus *cpus, uint32_t number,
 			const struct perf_event_header *record) OP_NONNULL OP_MUST_CHECK;
 int opd_import_cpus_put_sideband(struct opd_import_cpus *cpus, const struct perf_event_header *record) OP_NONNULL OP_MUST_CHECK;
 

@@ -73,6 +73,7 @@ void opd_import_name_event(const struct op_perf_event *from, struct op_event *re
 	event.kernel = !attr->exclude_kernel;
 	event.user = !attr->exclude_user;
 	event.every_event = false;
+	event.without_chain = !(attr->sample_type & PERF_SAMPLE_CALLCHAIN);
 	*ret_event = event;
 }
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <unistd.h>
 
 #include "daemon/jit_space.h"
@@ -16,7 +17,7 @@
 
 void opd_jit_init(struct opd_jit *jit, struct op_dcookie_table *table)
 {
-	*jit = (struct opd_jit){ .table = table };
+	*jit = (struct opd_jit){ .table = table, .max_fd = INT_MAX };
 }
 
 bool opd_jit_may_be_in(const char *mapping_name)
@@ -55,10 +56,26 @@ struct opd_jit_space *opd_jit_space_get(struct opd_jit_space *space)
 	return space;
 }
 
+/* Of a process that is gone nothing more is read. */
 void opd_jit_space_put(struct opd_jit_space *space)
 {
-	if (space && !--space->refs && opd_jit_space_is_written(space))
+	if (!space || --space->refs)
+		return;
+	opd_jit_owner_close(&space->owner);
+	if (opd_jit_space_is_written(space))
 		opd_jit_space_free(space);
+}
+
+/* There is no descriptor left, or only those that others need. */
+static bool is_short(const struct opd_jit *jit, int fd)
+{
+	return fd == -EMFILE || fd == -ENFILE || fd >= jit->max_fd;
+}
+
+static void refuse_process(struct opd_jit *jit, struct opd_mm *mm)
+{
+	jit->counters[OP_JIT_refused_processes] += !mm->jit_refused;
+	mm->jit_refused = true;
 }
 
 static struct opd_jit_space *new_space(struct opd_jit *jit, const struct opd_process *process, const struct opd_mm *mm)
@@ -67,13 +84,13 @@ static struct opd_jit_space *new_space(struct opd_jit *jit, const struct opd_pro
 
 	if (!space)
 		return NULL;
-	*space = (struct opd_jit_space){ .jit = jit, .refs = 1, .next = jit->spaces, .link = &jit->spaces };
+	*space = (struct opd_jit_space){ .jit = jit, .refs = 1, .next = jit->spaces, .link = &jit->spaces, .refused = mm->jit_file_refused };
 	space->map.counters = jit->counters;
 	space->dump.fd = space->owner.proc_fd = -1;
 	space->owner.pid = process->pid;
 	if (process->exit_ns == UINT64_MAX)
 		opd_jit_owner_init(&space->owner, process->pid, mm->from_ns);
-	if (!space->owner.is_known)
+	if (!space->owner.is_known && !is_short(jit, space->owner.proc_fd))
 		opd_jit_owner_init_ended(&space->owner, process->pid, process->parent_pid, mm->from_ns);
 	if (space->next)
 		space->next->link = &space->next;
@@ -82,48 +99,43 @@ static struct opd_jit_space *new_space(struct opd_jit *jit, const struct opd_pro
 	return space;
 }
 
-static struct opd_jit_space *space_of(struct opd_processes *processes, struct opd_process *process, struct opd_mm *mm);
-
-/* The code that a child has from its parent, which may have had no sample in it yet. */
-static struct opd_jit_space *find_base(struct opd_processes *processes, struct opd_mm *mm)
+/* To look with; keep_useful or opd_jit_space_put must follow. NULL when there cannot be one. */
+static struct opd_jit_space *begin_space(struct opd_jit *jit, const struct opd_process *process, struct opd_mm *mm)
 {
-	struct opd_process *parent = mm->jit_parent ? opd_process_find(processes, mm->jit_parent) : NULL;
-	struct opd_mm *parent_mm = parent ? opd_process_mm_at(parent, mm->from_ns) : NULL;
+	bool is_full = jit->nr_spaces >= OPD_JIT_PROCESSES_MAX;
+	struct opd_jit_space *space = is_full ? NULL : new_space(jit, process, mm);
 
-	if (!mm->jit_base && parent_mm && parent_mm != mm && parent_mm->from_ns < mm->from_ns)
-		mm->jit_base = opd_jit_space_get(space_of(processes, parent, parent_mm));
-	mm->jit_parent = 0;
-	return mm->jit_base;
-}
-
-/* The space of an address space, a new one when there is none yet; NULL when there cannot be one. */
-static struct opd_jit_space *space_of(struct opd_processes *processes, struct opd_process *process, struct opd_mm *mm)
-{
-	struct opd_jit *jit = processes->jit;
-
-	if (mm->jit)
-		return mm->jit;
-	if (jit->nr_spaces >= OPD_JIT_PROCESSES_MAX) {
-		jit->counters[OP_JIT_refused_processes] += !mm->jit_refused;
-		mm->jit_refused = true;
-		return NULL;
-	}
-	mm->jit = new_space(jit, process, mm);
-	if (mm->jit)
-		mm->jit->base = opd_jit_space_get(find_base(processes, mm));
-	return mm->jit;
-}
-
-/* A process that tells nothing of its code, as most that have memory of this kind, is asked again later. */
-static void drop_useless(struct opd_mm *mm, uint64_t now_ns)
-{
-	struct opd_jit_space *space = mm->jit;
-
-	if (space->map.nr_functions || space->base || space->refused || space->dump.fd >= 0)
-		return;
-	mm->jit = NULL;
-	mm->jit_retry_ns = now_ns + RETRY_NS;
+	if (space && !is_short(jit, space->owner.proc_fd))
+		return space;
+	if (space || is_full)
+		refuse_process(jit, mm);
 	opd_jit_space_put(space);
+	return NULL;
+}
+
+/* Most processes with memory of this kind tell nothing of it, and nothing is kept for them: neither a descriptor nor one of the places for those that do. */
+static bool is_useful(const struct opd_jit_space *space)
+{
+	return space->map.nr_functions || (space->dump.fd >= 0 && !space->dump.ended);
+}
+
+/* Takes over the reference. */
+static void keep_useful(struct opd_mm *mm, struct opd_jit_space *space)
+{
+	mm->jit_file_refused = space->refused;
+	mm->jit = is_useful(space) ? space : NULL;
+	if (!mm->jit)
+		opd_jit_space_put(space);
+	else if (!space->base)
+		space->base = opd_jit_space_get(mm->jit_base);
+}
+
+static void set_base(struct opd_jit_space **base, struct opd_jit_space *space)
+{
+	struct opd_jit_space *old = *base;
+
+	*base = opd_jit_space_get(space);
+	opd_jit_space_put(old);
 }
 
 /* ---- reading ---- */
@@ -191,22 +203,84 @@ static bool is_dump_name(const char *path)
 void opd_jit_saw_mapping(struct opd_processes *processes, struct opd_process *process, struct opd_mm *mm,
 			 const struct opd_mapped *mapped)
 {
+	struct opd_jit *jit = processes->jit;
 	struct opd_jit_space *space;
 	struct stat st;
 	int fd;
 
-	if (!processes->jit || !is_dump_name(mapped->name))
+	if (!jit || !is_dump_name(mapped->name) || (mm->jit && mm->jit->dump.fd >= 0))
 		return;
-	space = space_of(processes, process, mm);
-	if (!space || space->dump.fd >= 0)
+	space = mm->jit ? mm->jit : begin_space(jit, process, mm);
+	if (!space)
 		return;
 	fd = opd_jit_owner_open_mapped(&space->owner, mapped->start, mapped->end, mapped->name, &st);
 	if (fd == -EPERM || fd == -ELOOP)
 		refuse(space);
-	if (fd >= 0)
+	if (is_short(jit, fd)) {
+		refuse_process(jit, mm);
+		if (fd >= 0)
+			close(fd);
+	} else if (fd >= 0) {
 		space->dump = (struct opd_jitdump){ .fd = fd };
-	else
-		drop_useless(mm, 0);
+	}
+	keep_useful(mm, space);
+}
+
+/* ---- looking ---- */
+
+static void look(struct opd_processes *processes, struct opd_process *process, struct opd_mm *mm, const struct opd_jit_times *times,
+		 unsigned int nr_forks);
+
+/* The code that a child has from its parent, which may have had no sample in it yet, or none of it. The parent is asked until it is gone. */
+static void look_at_parent(struct opd_processes *processes, struct opd_mm *mm, const struct opd_jit_times *times, unsigned int nr_forks)
+{
+	struct opd_process *parent = opd_process_find(processes, mm->jit_parent);
+	struct opd_mm *parent_mm = parent ? opd_process_mm_at(parent, mm->from_ns) : NULL;
+	struct opd_jit_space *base;
+
+	if (!parent_mm || parent_mm == mm || parent_mm->from_ns >= mm->from_ns) {
+		mm->jit_parent = 0;
+		return;
+	}
+	look(processes, parent, parent_mm, times, nr_forks);
+	base = parent_mm->jit ? parent_mm->jit : parent_mm->jit_base;
+	if (!base)
+		return;
+	set_base(&mm->jit_base, base);
+	if (mm->jit)
+		set_base(&mm->jit->base, base);
+	if (parent_mm->jit)
+		mm->jit_parent = 0;
+}
+
+/* Asks a process, and those that it was forked from, what they tell of their code; again after a while until they do. */
+static void look(struct opd_processes *processes, struct opd_process *process, struct opd_mm *mm, const struct opd_jit_times *times,
+		 unsigned int nr_forks)
+{
+	struct opd_jit_space *space;
+	uint64_t begin_ns;
+
+	if (op_likely(times->now_ns < mm->jit_retry_ns))
+		return;
+	begin_ns = op_now_ns();
+	space = mm->jit ? NULL : begin_space(processes->jit, process, mm);
+	if (space) {
+		refresh(space, times);
+		keep_useful(mm, space);
+	}
+	if (mm->jit_parent && nr_forks < BASES_MAX)
+		look_at_parent(processes, mm, times, nr_forks + 1);
+	mm->jit_retry_ns = times->now_ns + op_max_u64(RETRY_NS, READ_COST_FACTOR * (op_now_ns() - begin_ns));
+	if (mm->jit && !mm->jit_parent)
+		mm->jit_retry_ns = UINT64_MAX;
+}
+
+/* A dump that says nothing and has come to its end is not waited for. */
+static void drop_useless(struct opd_mm *mm, uint64_t now_ns)
+{
+	keep_useful(mm, mm->jit);
+	if (!mm->jit)
+		mm->jit_retry_ns = now_ns + RETRY_NS;
 }
 
 /* ---- samples ---- */
@@ -239,9 +313,10 @@ bool opd_jit_resolve(struct opd_processes *processes, struct opd_process *proces
 	const struct opd_jit_times times = { .now_ns = now_ns, .horizon_ns = processes->horizon_ns };
 	struct opd_jit_space *space;
 
-	if (!processes->jit || (!mm->jit && now_ns < mm->jit_retry_ns))
+	if (!processes->jit)
 		return false;
-	space = space_of(processes, process, mm);
+	look(processes, process, mm, &times, 0);
+	space = mm->jit ? mm->jit : mm->jit_base;
 	for (size_t i = 0; i < BASES_MAX && space; i++, space = space->base) {
 		struct op_location location;
 

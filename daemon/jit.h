@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * JIT code: samples in memory without a file are looked up in what the process itself says of its code, /tmp/perf-PID.map and
- * jitdump. Each address space has what was read for it, a space; a child goes on with its parent's after a fork. What is
- * known is counted in the synthetic range of the space (daemon/jit_map.h), under an anonymous image of its own whose symbols
- * are in TGID.jo beside it. What is not known stays with the region it lies in.
+ * jitdump. Each address space that says anything has what was read for it, a space; a child goes on with its parent's after a
+ * fork, and has another one when it says something itself. What is known is counted in the synthetic range of the space
+ * (daemon/jit_map.h), under an anonymous image of its own whose symbols are in TGID.jo beside it. What is not known stays with
+ * the region it lies in.
  *
- * Files are looked at once for each visit to the rings, before the first sample of that visit in such memory is resolved.
+ * Files are looked at once for each visit to the rings, before the first sample of that visit in such memory is resolved; a
+ * process that says nothing is asked now and then, and nothing is kept for it meanwhile.
  *
  * Sync thread only.
  */
@@ -18,7 +20,8 @@
 #include "libop/jit_stats.h"
 #include "libop/record.h"
 
-#define OPD_JIT_PROCESSES_MAX 1024u /* spaces at a time; each has up to two descriptors */
+#define OPD_JIT_PROCESSES_MAX   1024u                        /* spaces at a time */
+#define OPD_JIT_DESCRIPTORS_MAX (2u * OPD_JIT_PROCESSES_MAX) /* of all of them: a directory in /proc and a dump */
 
 struct opd_jit_space;
 
@@ -32,6 +35,7 @@ struct opd_jit {
 	struct op_dcookie_table *table;
 	struct opd_jit_space *spaces;
 	size_t nr_spaces;
+	int max_fd; /* descriptors from here on are left to others: a process that would need one is refused */
 	uint64_t counters[OP_NR_JIT];
 	uint64_t visit_ns, budget; /* bytes that may still be read in this visit */
 	uint64_t next_write_ns;

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "daemon/image.h"
+#include "daemon/kallsyms.h"
 
 #define KALLSYMS_IMAGE   "/proc/kallsyms"
 #define NO_VMLINUX_IMAGE "no-vmlinux"
@@ -13,18 +14,9 @@
 #define FOREIGN_KERNEL_PREFIX "[kernel."
 #define NAME_BYTES       256
 #define SYS_PATH_BYTES   512
-#define RUNTIME_MAX_BYTES 65536u /* of run-time code whose length is not known */
+#define MADE_BYTES       4096u /* at most, of run-time code whose length is not known */
 
 static const struct op_build_id no_build_id;
-
-/* Whether a line of kallsyms, "address type name", has this name; most lines are done with after one look at their end. */
-static bool names(const char *line, size_t length, const char *name)
-{
-	size_t name_length = strlen(name);
-
-	return length > name_length + 2 && line[length - 1] == '\n' && line[length - name_length - 2] == ' ' &&
-	       !memcmp(line + length - name_length - 1, name, name_length);
-}
 
 static int add_range(struct opd_kernel_map *map, const struct opd_kernel_range *range)
 {
@@ -41,6 +33,22 @@ static int add_range(struct opd_kernel_map *map, const struct opd_kernel_range *
 	return 0;
 }
 
+static void unlist(struct opd_kernel_map *map, bool modules)
+{
+	for (size_t i = 0; i < map->nr_ranges; i++)
+		if (map->ranges[i].is_module == modules)
+			map->ranges[i].is_listed = false;
+}
+
+static void end_unlisted(struct opd_kernel_map *map, bool modules, uint64_t now_ns)
+{
+	for (size_t i = 0; i < map->nr_ranges; i++)
+		if (map->ranges[i].is_module == modules && !map->ranges[i].is_listed && map->ranges[i].to_ns == UINT64_MAX)
+			map->ranges[i].to_ns = now_ns;
+}
+
+/* ---- code that was made at run time ---- */
+
 static uint64_t runtime_cookie(const struct opd_kernel_map *map, const char *symbol)
 {
 	char name[NAME_BYTES];
@@ -51,77 +59,93 @@ static uint64_t runtime_cookie(const struct opd_kernel_map *map, const char *sym
 	return opd_image_of_kernel(map->table, name, &no_build_id);
 }
 
-/* "address type name\t[bpf]": run-time code that was there before opd could hear of it. */
-static int take_runtime_line(struct opd_kernel_map *map, const char *line, size_t length)
+/* Run-time code that holds still, and begins there. */
+static struct opd_kernel_range *find_made(struct opd_kernel_map *map, uint64_t start)
 {
-	static const char *const owners[] = { "\t[bpf]\n", "\t[__builtin__ftrace]\n", "\t[__builtin__kprobes]\n" };
-	struct opd_kernel_range range = { .to_ns = UINT64_MAX };
-	unsigned long long address;
-	char name[NAME_BYTES];
-	bool is_owned = false;
+	for (size_t i = map->nr_ranges; i > 0; i--) {
+		struct opd_kernel_range *range = &map->ranges[i - 1];
 
-	if (line[length - 1] != '\n' || length < 2 || line[length - 2] != ']')
-		return 0;
-	for (size_t i = 0; i < op_array_size(owners) && !is_owned; i++)
-		is_owned = length > strlen(owners[i]) && !strcmp(line + length - strlen(owners[i]), owners[i]);
-	if (!is_owned || sscanf(line, "%llx %*c %255s", &address, name) != 2 || !address)
-		return 0;
-	range.start = address;
-	range.end = address + RUNTIME_MAX_BYTES;
-	range.cookie = runtime_cookie(map, name);
-	return range.cookie == OP_DCOOKIE_NONE ? -ENOMEM : add_range(map, &range);
+		if (range->start == start && range->to_ns == UINT64_MAX && !range->is_module)
+			return range;
+	}
+	return NULL;
 }
 
-static int compare_ranges(const void *left, const void *right)
+/* Filters of classic BPF lie between what is listed, and nobody tells of them: what has no length is not believed to be long. */
+static uint64_t end_of_made(const struct opd_kallsyms *kallsyms, size_t i)
 {
-	const struct opd_kernel_range *a = left, *b = right;
+	uint64_t end = kallsyms->made[i].start + MADE_BYTES;
 
-	return a->start < b->start ? -1 : a->start > b->start;
+	return i + 1 < kallsyms->nr_made ? op_min_u64(end, kallsyms->made[i + 1].start) : end;
 }
 
-/* The list has no lengths: what lies there reaches to the next. */
-static void cut_runtime(struct opd_kernel_map *map)
+/* Code that the list has and nobody told of is there since from_ns. */
+static int take_made(struct opd_kernel_map *map, const struct opd_kallsyms *kallsyms, uint64_t from_ns)
 {
-	if (map->nr_ranges)
-		qsort(map->ranges, map->nr_ranges, sizeof(*map->ranges), compare_ranges);
-	for (size_t i = 1; i < map->nr_ranges; i++)
-		map->ranges[i - 1].end = op_min_u64(map->ranges[i - 1].end, map->ranges[i].start);
-}
-
-/* _text and _etext, which stay 0 when they are hidden or not there, and run-time code. */
-static int read_kallsyms(struct opd_kernel_map *map)
-{
-	char path[PATH_MAX], *line = NULL;
-	uint64_t text = 0, stext = 0, etext = 0;
-	size_t capacity = 0;
-	ssize_t length;
-	FILE *file;
 	int err = 0;
 
-	snprintf(path, sizeof(path), "%s/kallsyms", map->proc_path);
-	file = fopen(path, "re");
-	while (file && !err && (length = getline(&line, &capacity, file)) > 0) {
-		if (names(line, (size_t)length, "_text"))
-			text = strtoull(line, NULL, 16);
-		else if (names(line, (size_t)length, "_stext"))
-			stext = strtoull(line, NULL, 16);
-		else if (names(line, (size_t)length, "_etext"))
-			etext = strtoull(line, NULL, 16);
+	for (size_t i = 0; i < kallsyms->nr_made && !err; i++) {
+		struct opd_kernel_range range = {
+			.start = kallsyms->made[i].start,
+			.end = end_of_made(kallsyms, i),
+			.cookie = runtime_cookie(map, kallsyms->made[i].name),
+			.from_ns = from_ns,
+			.to_ns = UINT64_MAX,
+			.is_listed = true,
+		};
+		struct opd_kernel_range *known = find_made(map, range.start);
+
+		if (range.cookie == OP_DCOOKIE_NONE)
+			return -ENOMEM;
+		if (known && known->cookie == range.cookie)
+			known->is_listed = true;
 		else
-			err = take_runtime_line(map, line, (size_t)length);
-	}
-	free(line);
-	if (file)
-		fclose(file);
-	cut_runtime(map);
-	if (!text)
-		text = stext;
-	if (text && text < etext) {
-		map->text_start = text;
-		map->text_end = etext;
+			err = add_range(map, &range);
 	}
 	return err;
 }
+
+static int read_kallsyms(struct opd_kernel_map *map)
+{
+	struct opd_kallsyms kallsyms;
+	int err = opd_kallsyms_read(map->proc_path, &kallsyms);
+
+	if (!err)
+		err = take_made(map, &kallsyms, 0);
+	map->text_start = kallsyms.text_start;
+	map->text_end = kallsyms.text_end;
+	opd_kallsyms_free(&kallsyms);
+	return err;
+}
+
+void opd_kernel_map_learn(struct opd_kernel_map *map, const struct opd_bpf_code *code)
+{
+	for (size_t i = 0; i < code->nr_functions; i++) {
+		struct opd_kernel_range *known = find_made(map, code->functions[i].start);
+
+		if (known)
+			known->end = known->start + code->functions[i].nr_bytes;
+	}
+}
+
+int opd_kernel_map_mend(struct opd_kernel_map *map, uint64_t from_ns, uint64_t now_ns)
+{
+	struct opd_kallsyms kallsyms;
+	int err;
+
+	if (!map->text_start)
+		return 0;
+	err = opd_kallsyms_read(map->proc_path, &kallsyms);
+	unlist(map, false);
+	if (!err)
+		err = take_made(map, &kallsyms, from_ns);
+	if (!err && kallsyms.has_bpf)
+		end_unlisted(map, false, now_ns);
+	opd_kallsyms_free(&kallsyms);
+	return err;
+}
+
+/* ---- modules ---- */
 
 /* Somebody may have taken out a module and put in another build of it at the same place: then its directory is another one. */
 static struct opd_kernel_range *find_module(struct opd_kernel_map *map, const struct opd_kernel_range *wanted, const char *name)
@@ -187,8 +211,7 @@ int opd_kernel_map_refresh(struct opd_kernel_map *map, uint64_t now_ns)
 	FILE *file;
 	int err = 0;
 
-	for (size_t i = 0; i < map->nr_ranges; i++)
-		map->ranges[i].is_listed = false;
+	unlist(map, true);
 	snprintf(path, sizeof(path), "%s/modules", map->proc_path);
 	file = fopen(path, "re");
 	while (file && !err && getline(&line, &capacity, file) > 0)
@@ -196,11 +219,10 @@ int opd_kernel_map_refresh(struct opd_kernel_map *map, uint64_t now_ns)
 	if (file && !err && !feof(file))
 		err = -ENOMEM;
 	free(line);
+	if (file && !err)
+		end_unlisted(map, true, now_ns);
 	if (file)
 		fclose(file);
-	for (size_t i = 0; file && !err && i < map->nr_ranges; i++)
-		if (map->ranges[i].is_module && !map->ranges[i].is_listed && map->ranges[i].to_ns == UINT64_MAX)
-			map->ranges[i].to_ns = now_ns;
 	map->modules_read_ns = now_ns;
 	return err;
 }
@@ -288,11 +310,14 @@ int opd_kernel_map_part(struct opd_kernel_map *map, const struct op_mmap_record 
 	return err;
 }
 
-static void end_range(struct opd_kernel_map *map, uint64_t start, uint64_t time_ns)
+/* ---- records ---- */
+
+static void end_made(struct opd_kernel_map *map, uint64_t start, uint64_t time_ns)
 {
-	for (size_t i = 0; i < map->nr_ranges; i++)
-		if (map->ranges[i].start == start && map->ranges[i].to_ns == UINT64_MAX && !map->ranges[i].is_module)
-			map->ranges[i].to_ns = time_ns;
+	struct opd_kernel_range *known;
+
+	while ((known = find_made(map, start)))
+		known->to_ns = time_ns;
 }
 
 int opd_kernel_map_ksymbol(struct opd_kernel_map *map, const struct op_ksymbol_record *ksymbol)
@@ -303,14 +328,21 @@ int opd_kernel_map_ksymbol(struct opd_kernel_map *map, const struct op_ksymbol_r
 		.from_ns = ksymbol->who.time_ns,
 		.to_ns = UINT64_MAX,
 	};
+	struct opd_kernel_range *known;
 
 	if (ksymbol->unregister) {
-		end_range(map, ksymbol->start, ksymbol->who.time_ns);
+		end_made(map, ksymbol->start, ksymbol->who.time_ns);
 		return 0;
 	}
 	if (!ksymbol->name[0])
 		return 0;
 	range.cookie = runtime_cookie(map, ksymbol->name);
+	known = find_made(map, range.start);
+	if (known && known->cookie == range.cookie) {
+		known->end = range.end;
+		return 0;
+	}
+	end_made(map, range.start, range.from_ns);
 	return range.cookie == OP_DCOOKIE_NONE ? -ENOMEM : add_range(map, &range);
 }
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * The kernel's own map: its text, modules, and code that was made at run time (BPF programs and trampolines, by
- * PERF_RECORD_KSYMBOL; what was there before, by /proc/kallsyms).
+ * PERF_RECORD_KSYMBOL; what was there before, by /proc/kallsyms and, where it may be asked, bpf(2)).
  *
  *   kernel text    keys relative to _text, filed as vmlinux when there is one, else as /proc/kallsyms
  *   module         keys relative to its load address, filed under its name
  *                  (both are known by their build-ids: another kernel, or a module that was built anew, is another image)
  *   BPF, ftrace    keys relative to its start, filed under its name
+ *                  (what has no known length reaches to the next one in the list, and a page at most)
  *   anything else, or all of it while addresses are hidden (kernel.kptr_restrict): absolute addresses, filed as no-vmlinux
  *
  * Sync thread only, but for opd_kernel_map_init before it starts.
@@ -14,6 +15,7 @@
 #ifndef OPD_KERNEL_MAP_H
 #define OPD_KERNEL_MAP_H
 
+#include "daemon/bpf_code.h"
 #include "libop/build_id.h"
 #include "libop/compiler.h"
 #include "libop/dcookie.h"
@@ -26,7 +28,7 @@ struct opd_kernel_range {
 	uint64_t to_ns;   /* UINT64_MAX while it holds */
 	uint64_t inode;   /* of the module's directory in /sys, another one when it is loaded again; 0: unknown */
 	bool is_module;   /* from /proc/modules */
-	bool is_listed;   /* the last reading of /proc/modules had it */
+	bool is_listed;   /* the last reading of /proc/modules had it, or of /proc/kallsyms */
 };
 
 struct opd_kernel_map {
@@ -67,6 +69,15 @@ int opd_kernel_map_part(struct opd_kernel_map *map, const struct op_mmap_record 
  * of modules, so this is asked for now and then, and when an address lies nowhere. 0 or -ENOMEM.
  */
 int opd_kernel_map_refresh(struct opd_kernel_map *map, uint64_t now_ns) OP_NONNULL OP_MUST_CHECK;
+
+/* Gives run-time code of the list its length where `code` has it. Before there are samples. */
+void opd_kernel_map_learn(struct opd_kernel_map *map, const struct opd_bpf_code *code) OP_NONNULL;
+
+/*
+ * Records of the time since from_ns were lost: reads the list of run-time code again. What it has and nobody told of holds since then; what it has no more
+ * ends now, unless it has no BPF program at all, as net.core.bpf_jit_harden or a new kernel.kptr_restrict make it. Does nothing where addresses are hidden. 0 or -ENOMEM.
+ */
+int opd_kernel_map_mend(struct opd_kernel_map *map, uint64_t from_ns, uint64_t now_ns) OP_NONNULL OP_MUST_CHECK;
 
 /* Code that the kernel made or removed at run time. 0 or -ENOMEM. */
 int opd_kernel_map_ksymbol(struct opd_kernel_map *map, const struct op_ksymbol_record *ksymbol) OP_NONNULL OP_MUST_CHECK;

@@ -16,6 +16,8 @@ daemon_libopd_a_SOURCES = \
 	daemon/locate.c daemon/locate.h \
 	daemon/looked.c daemon/looked.h \
 	daemon/image.c daemon/image.h \
+	daemon/bpf_code.c daemon/bpf_code.h \
+	daemon/kallsyms.c daemon/kallsyms.h \
 	daemon/kernel_map.c daemon/kernel_map.h \
 	daemon/cgroups.c daemon/cgroups.h daemon/cgroup_root.c daemon/cgroup_root.h \
 	daemon/resolve.c daemon/resolve.h \
@@ -29,7 +31,7 @@ daemon_libopd_a_SOURCES = \
 	daemon/jitdump.c daemon/jitdump.h \
 	daemon/jit_map.c daemon/jit_map.h \
 	daemon/elf_host.h \
-	daemon/count.c daemon/count.h daemon/count_file.h daemon/count_name.c daemon/count_out.c daemon/memory_limit.h \
+	daemon/count.c daemon/count.h daemon/count_file.c daemon/count_file.h daemon/count_name.c daemon/count_out.c daemon/memory_limit.h \
 	daemon/file_limit.c daemon/file_limit.h \
 	daemon/jit_lines.c daemon/jit_lines.h \
 	daemon/jit_object.c daemon/jit_object.h \

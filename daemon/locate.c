@@ -74,6 +74,12 @@ static bool is_older_than(const struct statx *st, uint64_t time_ns)
 	return real_ns(&st->stx_ctime) <= op_clock_ns(CLOCK_REALTIME) - ago_ns;
 }
 
+/* Whether what is at the path by now is what was mapped, when nobody has it mapped any more. */
+static bool is_that_yet(const struct opd_wanted *wanted, const struct statx *st, uint64_t generation)
+{
+	return wanted->has_inode ? is_as_told(wanted, st, generation) : is_older_than(st, wanted->time_ns);
+}
+
 /*
  * A path of the host that may be the file's. While the mapping is there its inode must be the same; in a layer of an overlay the number or,
  * once it was copied up, the content. When the mapping is gone, what the record said of it.
@@ -90,7 +96,7 @@ static bool try_host_path(struct search *search, const char *path, bool is_layer
 	if (located->seen) {
 		if (is_layer ? !same_content(&st, &located->stat) : !same_inode(&st, &located->stat))
 			return false;
-	} else if (wanted->has_inode ? !is_as_told(wanted, &st, generation) : !is_older_than(&st, wanted->time_ns)) {
+	} else if (!is_that_yet(wanted, &st, generation)) {
 		return false;
 	}
 	op_text_truncate(&located->path, 0);
@@ -208,6 +214,23 @@ static void locate_mapped(struct search *search, const char *path)
 	free(view);
 }
 
+/* A path that the host does not have, by another process that lives there. */
+static void try_place(struct search *search, const char *path)
+{
+	struct opd_located *located = search->located;
+	uint32_t pid = opd_place_inhabitant(search->wanted->place);
+	char root[64];
+	struct statx st;
+	uint64_t generation;
+
+	snprintf(root, sizeof(root), "/proc/%u/root", pid);
+	if (!pid || look_below(root, path, &st, &generation) < 0 || !is_that_yet(search->wanted, &st, generation))
+		return;
+	located->stat = st;
+	located->inode_generation = generation;
+	located->seen = true;
+}
+
 /* The name that the record had, of a mapping that is gone. */
 static void locate_gone(struct search *search)
 {
@@ -221,7 +244,10 @@ static void locate_gone(struct search *search)
 		op_text_add(&path, place->root);
 	op_text_add(&path, place && wanted->name_is_ours && !shares_host ? view_of(place, wanted->name) : wanted->name);
 	if (shares_host ? !try_host_path(search, op_text_get(&path), false) : !translate(search, op_text_get(&path))) {
-		cut_deleted(&path);
+		if (!shares_host && !path.failed)
+			try_place(search, op_text_get(&path));
+		if (!located->seen)
+			cut_deleted(&path);
 		op_text_add(&located->path, op_text_get(&path));
 	}
 	if (path.failed)

@@ -41,7 +41,8 @@ void opd_decode_newlines(char *name) OP_NONNULL;
 /*
  * Finds a file. The mapping itself leads to it while the process has it, also when the file was removed, replaced or renamed; afterwards (no
  * mapping there, or that of a file of another name and inode, for numbers of processes are used again) the path
- * is believed when the file there has the inode of the mapping, or none was told, and was there already. The caller frees
+ * is believed when the file there has the inode of the mapping, or none was told, and was there already: on the host, else where another
+ * process lives that sees the same. The caller frees
  * ret_located->path. 0 or -ENOMEM.
  */
 int opd_locate(struct opd_places *places, const struct opd_wanted *wanted,

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/cpus.h"
+#include "daemon/jit.h"
 #include "daemon/log.h"
 #include "daemon/opd_state.h"
 #include "daemon/privileges.h"
@@ -114,10 +115,13 @@ static int init_resolver(struct opd *opd)
 {
 	struct opd_resolver *resolver = &opd->pipeline.resolver;
 
-	if (opd_resolver_init(resolver, opd->pipeline.cookie_file.table, opd->config.max_images, vmlinux_of(opd)) == 0)
-		return 0;
-	opd_resolver_free(resolver);
-	return opd_fail("no memory");
+	if (opd_resolver_init(resolver, opd->pipeline.cookie_file.table, opd->config.max_images, vmlinux_of(opd)) < 0) {
+		opd_resolver_free(resolver);
+		return opd_fail("no memory");
+	}
+	resolver->jit->max_fd = opd_capture_spare_descriptors(&opd->pipeline.capture, OPD_JIT_DESCRIPTORS_MAX);
+	opd_kernel_map_learn(&resolver->kernel, &opd->bpf_code);
+	return 0;
 }
 
 static void fini_resolver(struct opd *opd)
@@ -179,6 +183,17 @@ static void fini_count(struct opd *opd)
 }
 
 /* ---- main thread ---- */
+
+/* The side band is open: programs that come to be from now on are told there. */
+static int init_bpf_code(struct opd *opd)
+{
+	return opd_bpf_code_read(&opd->bpf_code) < 0 ? opd_fail("no memory") : 0;
+}
+
+static void fini_bpf_code(struct opd *opd)
+{
+	opd_bpf_code_free(&opd->bpf_code);
+}
 
 /* What was needed to make the socket and the session directory is not needed any more. */
 static int init_privileges(struct opd *opd)
@@ -336,6 +351,7 @@ static const struct {
 	{ "socket", opd_init_socket, opd_fini_socket },
 	{ "capture", init_capture, fini_capture },
 	{ "session", opd_init_session, opd_fini_session },
+	{ "bpf-code", init_bpf_code, fini_bpf_code }, /* before capabilities are given up */
 	{ "privileges", init_privileges, NULL }, /* before there are threads */
 	{ "lock", opd_init_lock, opd_fini_lock },
 	{ "recovery", opd_init_recovery, NULL },
@@ -455,7 +471,7 @@ static int parse_options(struct opd *opd, int argc, char **argv, bool *ret_done)
 
 int opd_main(int argc, char **argv)
 {
-	struct opd opd = { .session_fd = -1, .lock_fd = -1, .listen_fd = -1 };
+	struct opd opd = { .session_fd = -1, .lock_fd = -1, .socket_lock_fd = -1, .listen_fd = -1 };
 	bool done;
 	int result = EXIT_FAILURE;
 

@@ -15,6 +15,7 @@
 #include "libop/clock.h"
 #include "libop/control.h"
 #include "libop/file.h"
+#include "libop/lock.h"
 #include "libop/parse.h"
 #include "libop/session.h"
 #include "libop/sys.h"
@@ -187,17 +188,13 @@ void opd_job_done(struct opd *opd, struct opd_job *job)
 static pid_t read_lock_pid(const struct opd *opd)
 {
 	struct op_text path = { 0 };
-	uint64_t pid = 0;
-	char *text;
+	pid_t pid = 0;
 
 	op_text_printf(&path, "%s/" OP_SESSION_LOCK, opd->session_dir);
-	if (!path.failed && !op_file_read(AT_FDCWD, path.data, 32, &text)) {
-		if (op_parse_u64(text, 1, INT_MAX, &pid) < 0)
-			pid = 0;
-		free(text);
-	}
+	if (!path.failed)
+		pid = op_lock_owner(AT_FDCWD, path.data);
 	op_text_free(&path);
-	return (pid_t)pid;
+	return pid;
 }
 
 static int explain_listen(const struct opd *opd, int err)
@@ -207,8 +204,10 @@ static int explain_listen(const struct opd *opd, int err)
 
 	if (err == -EADDRINUSE) {
 		pid = opd_server_find_listener(path);
-		if (pid == SYSTEMD_PID && op_session_is_locked(opd->session_dir))
+		if (pid <= SYSTEMD_PID && op_session_is_locked(opd->session_dir))
 			pid = read_lock_pid(opd);
+		if (!pid)
+			pid = opd_server_lock_owner(path);
 		if (pid == SYSTEMD_PID)
 			return opd_fail("opd.socket listens on the control socket %s: systemctl start opd.service starts opd",
 					path);
@@ -256,17 +255,26 @@ int opd_init_socket(struct opd *opd)
 
 	if (err <= 0)
 		return err;
+	err = opd_server_lock(opd->config.control_socket, &opd->socket_lock_fd);
+	if (err)
+		return explain_listen(opd, err);
 	err = opd_server_listen(opd->config.control_socket, &opd->listen_fd);
-	return err ? explain_listen(opd, err) : 0;
+	if (!err)
+		return 0;
+	explain_listen(opd, err);
+	opd_server_unlock(opd->config.control_socket, opd->socket_lock_fd);
+	return -1;
 }
 
 void opd_fini_socket(struct opd *opd)
 {
-	if (opd->listen_fd < 0)
-		return; /* the server had it, and has removed the file */
-	close(opd->listen_fd);
-	if (!opd->is_activated)
-		op_sys_unlinkat(AT_FDCWD, opd->config.control_socket, 0);
+	if (opd->listen_fd >= 0) { /* else the server had it, and has removed the file */
+		close(opd->listen_fd);
+		if (!opd->is_activated)
+			op_sys_unlinkat(AT_FDCWD, opd->config.control_socket, 0);
+	}
+	if (opd->socket_lock_fd >= 0)
+		opd_server_unlock(opd->config.control_socket, opd->socket_lock_fd);
 }
 
 /* The file of a socket that systemd made stays: systemd listens there on. */

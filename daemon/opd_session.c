@@ -9,10 +9,9 @@
 #include "daemon/opd_state.h"
 #include "daemon/recover.h"
 #include "libop/file.h"
+#include "libop/lock.h"
 #include "libop/session.h"
 #include "libop/sys.h"
-
-#define LOCK_BYTES_MAX 32
 
 int opd_fail(const char *format, ...)
 {
@@ -214,20 +213,16 @@ void opd_fini_session(struct opd *opd)
 	close(opd->session_fd);
 }
 
-/* Who holds the lock; the pid in it is for people and for opcontrol. */
 static int explain_lock(const struct opd *opd)
 {
-	char *pid = NULL;
-	int err = op_file_read(opd->session_fd, OP_SESSION_LOCK, LOCK_BYTES_MAX, &pid);
+	pid_t pid = op_lock_owner(opd->session_fd, OP_SESSION_LOCK);
 
-	opd_fail("another opd (pid %s) uses the session directory %s", !err && *pid ? pid : "unknown", opd->session_dir);
-	free(pid);
-	return -1;
+	return pid ? opd_fail("another opd (pid %d) uses the session directory %s", (int)pid, opd->session_dir)
+		   : opd_fail("another opd (pid unknown) uses the session directory %s", opd->session_dir);
 }
 
 int opd_init_lock(struct opd *opd)
 {
-	char pid[LOCK_BYTES_MAX];
 	bool was_there;
 	int fd = op_session_take_lock(opd->session_fd, &was_there), err = 0;
 
@@ -235,12 +230,11 @@ int opd_init_lock(struct opd *opd)
 		return explain_lock(opd);
 	if (fd < 0)
 		return opd_fail("cannot make %s/" OP_SESSION_LOCK ": %s", opd->session_dir, strerror(-fd));
-	snprintf(pid, sizeof(pid), "%d", (int)getpid());
 	/* After a power cut its presence says that the session is to be looked at. */
 	if (!was_there)
 		err = op_sys_fsync(opd->session_fd);
 	if (!err)
-		err = ftruncate(fd, 0) < 0 ? -errno : op_sys_write_all(fd, pid, strlen(pid));
+		err = op_lock_sign(fd);
 	if (err) {
 		op_sys_unlinkat(opd->session_fd, OP_SESSION_LOCK, 0);
 		close(fd);

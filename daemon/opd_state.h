@@ -28,10 +28,12 @@ struct opd {
 	int session_fd;
 	int lock_fd;
 	bool was_unclean; /* the last opd in this session directory did not end in order */
+	int socket_lock_fd; /* -1: none, of a socket that is systemd's */
 	int listen_fd; /* -1 once the server has it */
 	bool is_activated; /* it is systemd's */
 	struct op_event default_event;
 	struct op_event_list events;
+	struct opd_bpf_code bpf_code; /* of the programs that were there before */
 	struct opd_settler *settler;
 	struct opd_pipeline pipeline;
 	struct op_status status;

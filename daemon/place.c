@@ -226,6 +226,11 @@ static bool lives_there(const struct opd_place *place, uint32_t pid)
 	       is_at(place->places, place, mnt_ns, root);
 }
 
+uint32_t opd_place_inhabitant(const struct opd_place *place)
+{
+	return lives_there(place, place->seen_pid) ? place->seen_pid : 0;
+}
+
 static int look_root(struct opd_places *places, uint32_t pid, uint64_t mnt_ns, struct opd_place **place)
 {
 	char root[PATH_MAX];

@@ -69,6 +69,9 @@ int opd_place_enter(struct opd_places *places, uint64_t mnt_ns, struct opd_place
  */
 const struct opd_mounts *opd_place_mounts(struct opd_place *place, uint32_t pid, bool again) OP_NONNULL;
 
+/* A process that lives there, as far as one is known; 0: none. */
+uint32_t opd_place_inhabitant(const struct opd_place *place) OP_NONNULL;
+
 /* The mounts of the host. */
 const struct opd_mounts *opd_places_host_mounts(struct opd_places *places, bool again) OP_NONNULL;
 

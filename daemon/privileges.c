@@ -33,7 +33,9 @@ static const struct {
 	{ CAP_PERFMON, CAP_SYS_ADMIN, NULL, "CAP_PERFMON",
 	  "all processes can be sampled only where kernel.perf_event_paranoid is 0 or less" },
 	{ CAP_IPC_LOCK, CAP_IPC_LOCK, memory_is_limited, "CAP_IPC_LOCK", "ring memory is limited to kernel.perf_event_mlock_kb" },
-	{ CAP_SYS_PTRACE, CAP_SYS_PTRACE, NULL, "CAP_SYS_PTRACE", "processes of other users that ran before opd cannot be resolved" },
+	{ CAP_SYS_PTRACE, CAP_SYS_PTRACE, NULL, "CAP_SYS_PTRACE",
+	  "processes of other users that ran before opd cannot be resolved on older kernels, and files of containers are not "
+	  "found" },
 	{ CAP_CHECKPOINT_RESTORE, CAP_SYS_ADMIN, NULL, "CAP_CHECKPOINT_RESTORE",
 	  "files that were removed or replaced while they ran, and files of containers, are told by their names only" },
 	{ CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE, NULL, "CAP_DAC_READ_SEARCH",

@@ -26,11 +26,12 @@ struct opd_mm {
 	bool has_mnt_ns;         /* the mount namespace of place is its own: the side band tells when it goes into another one */
 	uint64_t from_ns;    /* 0: since before opd looked */
 	uint64_t app_cookie; /* of the executable; OP_DCOOKIE_NONE: not known yet, or a kernel thread */
-	/* daemon/jit.h: what is known of its JIT code and what a fork left, references; NULL: nothing */
+	/* daemon/jit.h: what it tells of its JIT code itself and what a fork left, references; NULL: nothing */
 	struct opd_jit_space *jit, *jit_base;
-	uint32_t jit_parent;   /* the process that a fork left it by, until it was asked; 0: none */
+	uint32_t jit_parent;   /* the process that a fork left it by, until that told something itself; 0: none, or gone */
 	bool jit_refused;      /* there were too many */
-	uint64_t jit_retry_ns; /* when a process that tells nothing is asked again */
+	bool jit_file_refused; /* a file that would tell of it was */
+	uint64_t jit_retry_ns; /* when it is asked again what it has not told yet */
 };
 
 struct opd_process {

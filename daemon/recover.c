@@ -8,6 +8,7 @@
 #include "daemon/log.h"
 #include "libop/damaged.h"
 #include "libop/file.h"
+#include "libop/jit_object.h"
 #include "libop/odb.h"
 #include "libop/session.h"
 #include "libop/session_close.h"
@@ -43,14 +44,26 @@ static void fail(const char *path, int err)
 	opd_log(SD_WARNING, "cannot repair %s after an unclean stop: %s", path, strerror(-err));
 }
 
-static bool put_aside(struct recovery *recovery, const char *path)
+static bool note_aside(struct recovery *recovery, const char *path, int err)
 {
-	int err = opd_put_sample_file_aside(recovery->session_fd, path);
-
 	if (err)
 		fail(path, err);
 	recovery->nr_put_aside += !err;
 	return !err;
+}
+
+static bool put_aside(struct recovery *recovery, const char *path)
+{
+	return note_aside(recovery, path, opd_put_sample_file_aside(recovery->session_fd, path));
+}
+
+static void put_object_aside(struct recovery *recovery, const char *path)
+{
+	char aside[OP_DAMAGED_NAME_BYTES];
+	int err = op_damaged_put_aside(recovery->session_fd, path, aside);
+
+	if (note_aside(recovery, path, err))
+		opd_log(SD_WARNING, "%s, symbols of JIT code, is not whole: kept as %s in the session directory", path, aside);
 }
 
 static void recover_file(struct recovery *recovery, const char *path)
@@ -127,10 +140,27 @@ static void recover_directory(struct recovery *recovery, const char *directory)
 	op_session_list_free(&list);
 }
 
+/* One that was new when the power was cut is not on the disk, and readers would stumble over what is. */
+static int recover_object(const char *path, unsigned char type OP_UNUSED, void *arg)
+{
+	struct recovery *recovery = arg;
+	int err = 0;
+
+	if (!op_session_is_jit_object(path))
+		return 0;
+	err = op_jit_object_check(recovery->session_fd, path);
+	if (opd_is_damage(err))
+		put_object_aside(recovery, path);
+	else if (err)
+		fail(path, err);
+	return 0;
+}
+
 static void recover_session(struct recovery *recovery, const char *session)
 {
 	int fd = op_sys_openat(recovery->session_fd, session, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 	struct op_session_cgroups list = { 0 };
+	int err;
 
 	if (fd < 0)
 		return;
@@ -146,6 +176,9 @@ static void recover_session(struct recovery *recovery, const char *session)
 		free(directory);
 	}
 	op_session_cgroups_free(&list);
+	err = op_session_walk(recovery->session_fd, session, recover_object, recovery);
+	if (err)
+		fail(session, err);
 }
 
 /* ---- sessions that were closed ---- */

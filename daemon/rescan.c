@@ -12,6 +12,7 @@
 #define SLICE_NS         (25u * OP_NS_PER_MS)         /* a tenth of the time from one visit to the next, as that is by default */
 #define YOUNG_NS         (2u * (uint64_t)OP_NS_PER_S) /* whose exec may be what was lost */
 #define FIRST_PIDS       1024
+#define CODE_INTERVAL_NS (10u * (uint64_t)OP_NS_PER_S) /* /proc/kallsyms has more than 100,000 lines */
 
 struct listing {
 	uint32_t *pids;
@@ -113,13 +114,27 @@ void opd_rescan_lost(struct opd_rescan *rescan, struct opd_resolver *resolver, u
 {
 	opd_processes_lost(&resolver->processes, from_ns, until_ns);
 	rescan->wanted = true;
+	rescan->code_from_ns = rescan->code_wanted ? op_min_u64(rescan->code_from_ns, from_ns) : from_ns;
+	rescan->code_wanted = true;
+}
+
+static int mend_code(struct opd_rescan *rescan, struct opd_resolver *resolver)
+{
+	int err;
+
+	if (!rescan->code_wanted || resolver->now_ns < rescan->code_next_ns)
+		return 0;
+	rescan->code_next_ns = resolver->now_ns + CODE_INTERVAL_NS;
+	err = opd_kernel_map_mend(&resolver->kernel, rescan->code_from_ns, resolver->now_ns);
+	rescan->code_wanted = err;
+	return err;
 }
 
 int opd_rescan_go_on(struct opd_rescan *rescan, struct opd_resolver *resolver)
 {
-	int err = 0;
+	int err = mend_code(rescan, resolver);
 
-	if (rescan->wanted && resolver->now_ns >= rescan->next_ns)
+	if (!err && rescan->wanted && resolver->now_ns >= rescan->next_ns)
 		err = list_anew(rescan, resolver);
 	if (!err)
 		err = read_some(rescan, resolver);

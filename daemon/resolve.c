@@ -248,19 +248,34 @@ static bool reread(struct opd_resolver *resolver, struct opd_process *process, c
 	return !err;
 }
 
-/* A file's answer that was given most often since it was compared with /proc; NULL: none. */
-static struct opd_found *most_given(struct opd_resolver *resolver)
+static bool is_comparable(const struct opd_resolver *resolver, const struct opd_found *found)
 {
-	struct opd_found *most = NULL;
+	return found->nr_given && found->mode == OP_CPUMODE_USER && !found->is_region &&
+	       found->changes == opd_process_changes(&resolver->processes, found->pid);
+}
+
+/* Takes its place among those that were given most often, the last of which goes when there are too many. */
+static void rank(struct opd_found *found, struct opd_found *most[CHECKS_MAX], size_t *nr)
+{
+	size_t place = *nr < CHECKS_MAX ? (*nr)++ : CHECKS_MAX - 1;
+
+	for (; place && most[place - 1]->nr_given < found->nr_given; place--)
+		most[place] = most[place - 1];
+	most[place] = found;
+}
+
+/* Files' answers that were given most often since they were compared with /proc, the most often first. How many they are. */
+static size_t most_given(struct opd_resolver *resolver, struct opd_found *most[CHECKS_MAX])
+{
+	size_t nr = 0;
 
 	for (size_t i = 0; i < OPD_FOUND_SLOTS; i++) {
 		struct opd_found *found = &resolver->found[i];
 
-		if (found->nr_given > (most ? most->nr_given : 0) && found->mode == OP_CPUMODE_USER && !found->is_region &&
-		    found->changes == opd_process_changes(&resolver->processes, found->pid))
-			most = found;
+		if (is_comparable(resolver, found) && (nr < CHECKS_MAX || found->nr_given > most[nr - 1]->nr_given))
+			rank(found, most, &nr);
 	}
-	return most;
+	return nr;
 }
 
 /* Files of one build-id are one image, whatever their inodes: copies in two containers. */
@@ -273,14 +288,13 @@ static bool is_still_there(const struct opd_resolver *resolver, const struct opd
 	return !opd_proc_has_other(found->pid, address, by_name ? 0 : id->inode, by_name ? id->name.name : NULL, address + found->first);
 }
 
-/* False when there is nothing to compare, or no time for it. */
-static bool compare_most_given(struct opd_resolver *resolver)
+/* False when there is no time for it. */
+static bool compare(struct opd_resolver *resolver, struct opd_found *found)
 {
-	struct opd_found *found = most_given(resolver);
 	const struct opd_process *process;
 	uint64_t begin_ns;
 
-	if (!found || !may_reread(resolver, &begin_ns))
+	if (!may_reread(resolver, &begin_ns))
 		return false;
 	found->nr_given = 0;
 	process = opd_process_find(&resolver->processes, found->pid);
@@ -296,14 +310,18 @@ static bool compare_most_given(struct opd_resolver *resolver)
 
 void opd_resolve_check(struct opd_resolver *resolver)
 {
+	struct opd_found *most[CHECKS_MAX];
 	uint64_t begin_ns;
+	size_t nr;
 
 	if (resolver->is_foreign || resolver->now_ns < resolver->next_check_ns)
 		return;
 	resolver->next_check_ns = resolver->now_ns + CHECK_INTERVAL_NS;
 	begin_ns = op_now_ns();
-	for (size_t i = 0; i < CHECKS_MAX && op_now_ns() - begin_ns < CHECKS_NS; i++)
-		if (!compare_most_given(resolver))
+	nr = most_given(resolver, most);
+	/* What was read again for the one before may have changed the process of this one. */
+	for (size_t i = 0; i < nr && op_now_ns() - begin_ns < CHECKS_NS; i++)
+		if (is_comparable(resolver, most[i]) && !compare(resolver, most[i]))
 			return;
 }
 
@@ -431,6 +449,13 @@ static bool modules_may_have_changed(const struct opd_resolver *resolver)
 	       resolver->now_ns >= resolver->kernel.modules_read_ns + MODULES_INTERVAL_NS;
 }
 
+/* While addresses are hidden, no-vmlinux is the kernel as a whole. */
+static void find_in_kernel(const struct opd_kernel_map *kernel, const struct op_sample *sample, struct opd_resolved *resolved)
+{
+	resolved->location = opd_kernel_map_find(kernel, sample->ip, sample->time_ns);
+	resolved->unattributed = kernel->text_start && resolved->location.cookie == kernel->no_vmlinux_cookie;
+}
+
 static int look_up_kernel(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *resolved)
 {
 	const struct opd_process *process = process_of(resolver, sample);
@@ -439,7 +464,7 @@ static int look_up_kernel(struct opd_resolver *resolver, const struct op_sample 
 
 	if (mm)
 		resolved->app_cookie = mm->app_cookie;
-	resolved->location = opd_kernel_map_find(kernel, sample->ip, sample->time_ns);
+	find_in_kernel(kernel, sample, resolved);
 	/* The kernel's own text stays where it is; modules and what is made at run time come and go. */
 	if (resolved->location.cookie == kernel->text_cookie) {
 		if (mm && mm == process->mm)
@@ -450,7 +475,7 @@ static int look_up_kernel(struct opd_resolver *resolver, const struct op_sample 
 		return 0;
 	if (opd_kernel_map_refresh(&resolver->kernel, resolver->now_ns) < 0)
 		return -ENOMEM;
-	resolved->location = opd_kernel_map_find(kernel, sample->ip, sample->time_ns);
+	find_in_kernel(kernel, sample, resolved);
 	return 0;
 }
 

@@ -16,7 +16,6 @@
 #include "libop/sys.h"
 
 #define INTERVAL_NS    (60 * (uint64_t)OP_NS_PER_S)
-#define REMOVED_PREFIX "removed-"
 #define CURRENT_NAME   "current"
 #define NS_PER_US      1000u
 #define GROWN_SHARE    16 /* of SessionMaxUse: what the current session takes more until the sessions are weighed again */
@@ -72,7 +71,7 @@ static int look_at(const char *name, void *arg)
 		*session = *known;
 		return 0;
 	}
-	*session = (struct opd_retained){ 0 };
+	*session = (struct opd_retained){ .told = known && known->told };
 	memcpy(session->name, name, strlen(name) + 1);
 	snprintf(path, sizeof(path), "samples/%s", name);
 	read_ledger(look->session_fd, path, session);
@@ -120,30 +119,63 @@ static int look_around(struct opd_retention *retention, int session_fd)
 
 /* ---- what goes ---- */
 
+struct rest {
+	int session_fd, err; /* the first */
+	uint64_t bytes;      /* that stay */
+};
+
+/* What an earlier call could not remove, or a kill left. */
 static int remove_rest(const char *name, void *arg)
 {
+	struct rest *rest = arg;
 	char path[sizeof(OP_SESSION_TMP "/") + NAME_MAX + 1];
+	uint64_t left = 0;
+	int err;
 
-	if (strncmp(name, REMOVED_PREFIX, strlen(REMOVED_PREFIX)))
+	if (strncmp(name, OP_SESSION_REMOVED, strlen(OP_SESSION_REMOVED)))
 		return 0;
 	snprintf(path, sizeof(path), OP_SESSION_TMP "/%s", name);
-	return op_session_remove(*(int *)arg, path);
+	err = op_session_remove(rest->session_fd, path);
+	if (err && !op_session_disk_bytes(rest->session_fd, path, &left))
+		rest->bytes += left;
+	if (!rest->err)
+		rest->err = err;
+	return 0;
+}
+
+/* Of a session that could not be removed. One that has lost nothing goes back to where readers look for it. */
+static uint64_t bytes_that_stay(int session_fd, const struct opd_retained *session, const char *from, const char *to)
+{
+	uint64_t left;
+
+	if (op_session_disk_bytes(session_fd, to, &left))
+		return session->disk_bytes;
+	return left >= session->disk_bytes && op_file_rename_below(session_fd, to, from) ? session->disk_bytes : left;
+}
+
+static void tell_why_not(struct opd_retained *session, const char *why, int err)
+{
+	if (!session->told)
+		opd_log(SD_WARNING, "cannot remove session %s (%s): %s; the next oldest goes in its place, and it is tried again",
+			session->name, why, strerror(-err));
+	session->told = true;
 }
 
 static int remove_session(struct opd_retention *retention, int session_fd, struct opd_retained *session, const char *why)
 {
 	char from[sizeof("samples/") + OP_SESSION_NAME_BYTES],
-		to[sizeof(OP_SESSION_TMP "/" REMOVED_PREFIX) + OP_SESSION_NAME_BYTES];
+		to[sizeof(OP_SESSION_TMP "/" OP_SESSION_REMOVED) + OP_SESSION_NAME_BYTES];
 	int err;
 
 	snprintf(from, sizeof(from), "samples/%s", session->name);
-	snprintf(to, sizeof(to), OP_SESSION_TMP "/" REMOVED_PREFIX "%s", session->name);
+	snprintf(to, sizeof(to), OP_SESSION_TMP "/" OP_SESSION_REMOVED "%s", session->name);
 	err = op_file_rename_below(session_fd, from, to);
-	session->may_go = false;
-	if (!err)
+	if (!err) {
 		err = op_session_remove(session_fd, to);
+		session->disk_bytes = err ? bytes_that_stay(session_fd, session, from, to) : 0;
+	}
 	if (err) {
-		opd_log(SD_WARNING, "cannot remove session %s (%s): %s", session->name, why, strerror(-err));
+		tell_why_not(session, why, err);
 		return err;
 	}
 	retention->nr_removed++;
@@ -200,29 +232,37 @@ static int look_at_clock(struct opd_retention *retention, struct limits *limits)
 			    newest_end_ns(retention), &limits->now_ns);
 }
 
-int opd_retain(struct opd_retention *retention, int session_fd, const struct op_config *config)
+/* Those that cannot go are passed over: they must not keep the others, which fill the disk. */
+static int remove_what_must_go(struct opd_retention *retention, const struct limits *limits, uint64_t used)
 {
-	struct limits limits = { .config = config, .session_fd = session_fd };
-	int first_err = op_session_visit_dir(session_fd, OP_SESSION_TMP, remove_rest, &session_fd),
-	    err = look_around(retention, session_fd), clock_err = err ? 0 : look_at_clock(retention, &limits);
-	uint64_t used = 0;
+	int first_err = 0;
 
-	if (!first_err)
-		first_err = clock_err;
-	for (size_t i = 0; i < retention->nr_sessions && !err; i++)
+	for (size_t i = 0; i < retention->nr_sessions; i++)
 		used += retention->sessions[i].disk_bytes;
-	for (size_t i = 0; i < retention->nr_sessions && !err; i++) {
+	for (size_t i = 0; i < retention->nr_sessions; i++) {
 		struct opd_retained *session = &retention->sessions[i];
-		const char *why = session->may_go ? reason(session, &limits, used) : NULL;
+		const char *why = session->may_go ? reason(session, limits, used) : NULL;
+		int err;
 
 		if (!why)
 			continue;
-		/* Where one cannot be removed the next ones cannot either: taken away, they would free nothing. */
-		if (remove_session(retention, session_fd, session, why))
-			return first_err ? first_err : -EIO;
 		used -= session->disk_bytes;
+		err = remove_session(retention, limits->session_fd, session, why);
+		used += err ? session->disk_bytes : 0;
+		first_err = first_err ? first_err : err;
 	}
-	return err ? err : first_err;
+	return first_err;
+}
+
+int opd_retain(struct opd_retention *retention, int session_fd, const struct op_config *config)
+{
+	struct limits limits = { .config = config, .session_fd = session_fd };
+	struct rest rest = { .session_fd = session_fd };
+	int tmp_err = op_session_visit_dir(session_fd, OP_SESSION_TMP, remove_rest, &rest),
+	    err = look_around(retention, session_fd), clock_err = err ? 0 : look_at_clock(retention, &limits),
+	    remove_err = err ? 0 : remove_what_must_go(retention, &limits, rest.bytes);
+
+	return err ? err : tmp_err ? tmp_err : rest.err ? rest.err : clock_err ? clock_err : remove_err;
 }
 
 /* ---- now and then ---- */

@@ -29,6 +29,7 @@ struct opd_retained {
 	uint64_t end_ns; /* 0: unknown */
 	uint64_t disk_bytes;
 	bool is_whole; /* and no smaller later */
+	bool told;     /* that it cannot be removed */
 };
 
 struct opd_retention {
@@ -49,7 +50,8 @@ void opd_retain_if_due(struct opd_sync *sync, uint64_t now_ns) OP_NONNULL;
 
 /*
  * Removes what is too old or too much. Sessions go by a rename to tmp/, so that a reader sees them whole or not at all; what a kill leaves there is removed by the
- * next call. When one cannot be removed, no further one goes in this call. 0 or the first -errno.
+ * next call, and what cannot be removed from there goes on weighing. A session that cannot go is told of once and passed over: the next oldest goes. 0 or the
+ * first -errno.
  */
 int opd_retain(struct opd_retention *retention, int session_fd, const struct op_config *config) OP_NONNULL OP_MUST_CHECK;
 

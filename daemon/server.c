@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "libop/file.h"
+#include "libop/lock.h"
+#include "libop/sys.h"
 
 #define USEC_PER_SEC      1000000ull
 #define ACCEPT_PAUSE_USEC (USEC_PER_SEC / 2)
@@ -24,6 +26,7 @@ struct client {
 	enum state state;
 	uint32_t generation;
 	int fd;
+	uid_t uid;
 	bool may_all;
 	uint16_t command;
 	uint64_t since_usec; /* when it came into this state */
@@ -71,6 +74,50 @@ static int make_parent(const char *path)
 	}
 	free(copy);
 	return err;
+}
+
+static char *lock_path(const char *path)
+{
+	char *lock;
+
+	return asprintf(&lock, "%s.lock", path) < 0 ? NULL : lock;
+}
+
+int opd_server_lock(const char *path, int *ret_fd)
+{
+	char *lock = lock_path(path);
+	bool was_there;
+	int err = lock ? make_parent(path) : -ENOMEM, fd = -1;
+
+	if (!err) {
+		fd = op_lock_take(AT_FDCWD, lock, &was_there);
+		err = fd == -EBUSY ? -EADDRINUSE : fd < 0 ? fd : op_lock_sign(fd);
+	}
+	if (err && fd >= 0)
+		opd_server_unlock(path, fd);
+	if (!err)
+		*ret_fd = fd;
+	free(lock);
+	return err;
+}
+
+void opd_server_unlock(const char *path, int fd)
+{
+	char *lock = lock_path(path);
+
+	if (lock)
+		op_sys_unlinkat(AT_FDCWD, lock, 0);
+	free(lock);
+	close(fd);
+}
+
+pid_t opd_server_lock_owner(const char *path)
+{
+	char *lock = lock_path(path);
+	pid_t pid = lock ? op_lock_owner(AT_FDCWD, lock) : 0;
+
+	free(lock);
+	return pid;
 }
 
 /* Connects without waiting. 0 and a descriptor, or -errno. */
@@ -303,34 +350,62 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 	return 0;
 }
 
-static bool peer_may_all(int fd)
-{
-	struct ucred peer;
+/* Who shares a limit with a client that comes, and how many of them there may be. */
+enum kin { ALL, NOT_ROOT, SAME_USER };
 
-	return find_peer(fd, &peer) && (peer.uid == 0 || peer.uid == geteuid());
+static const size_t max_clients[] = {
+	[ALL] = OPD_SERVER_MAX_CLIENTS,
+	[NOT_ROOT] = OPD_SERVER_MAX_CLIENTS - OPD_SERVER_MAX_PER_USER,
+	[SAME_USER] = OPD_SERVER_MAX_PER_USER,
+};
+
+static bool is_kin(const struct client *client, enum kin kin, uid_t uid)
+{
+	if (client->state == FREE)
+		return false;
+	return kin == ALL || (!client->may_all && (kin == NOT_ROOT || client->uid == uid));
 }
 
-/* A free place, or that of the client which has been silent for the longest time; NULL when all have requests under way. */
-static struct client *find_place(struct opd_server *server)
+/* Where there are too many, the one that has been silent for the longest time goes; false when all have requests under way. */
+static bool make_room(struct opd_server *server, enum kin kin, uid_t uid)
 {
 	struct client *oldest = NULL;
+	size_t nr = 0;
 
 	for (size_t i = 0; i < OPD_SERVER_MAX_CLIENTS; i++) {
 		struct client *client = &server->clients[i];
 
-		if (client->state == FREE)
-			return client;
+		if (!is_kin(client, kin, uid))
+			continue;
+		nr++;
 		if (client->state == READING && (!oldest || client->since_usec < oldest->since_usec))
 			oldest = client;
 	}
+	if (nr < max_clients[kin])
+		return true;
 	if (oldest)
 		drop_client(oldest);
 	return oldest;
 }
 
+/* NULL: no place for this one. */
+static struct client *find_place(struct opd_server *server, const struct ucred *peer, bool may_all)
+{
+	if (!may_all && (!make_room(server, SAME_USER, peer->uid) || !make_room(server, NOT_ROOT, peer->uid)))
+		return NULL;
+	if (!make_room(server, ALL, peer->uid))
+		return NULL;
+	for (size_t i = 0; i < OPD_SERVER_MAX_CLIENTS; i++)
+		if (server->clients[i].state == FREE)
+			return &server->clients[i];
+	return NULL;
+}
+
 static void add_client(struct opd_server *server, int fd)
 {
-	struct client *client = find_place(server);
+	struct ucred peer = { .uid = (uid_t)-1 };
+	bool may_all = find_peer(fd, &peer) && (peer.uid == 0 || peer.uid == geteuid());
+	struct client *client = find_place(server, &peer, may_all);
 	int room = OP_CONTROL_MAX_REPLY;
 
 	if (!client) {
@@ -341,7 +416,8 @@ static void add_client(struct opd_server *server, int fd)
 	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room)) < 0)
 		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
 	client->fd = fd;
-	client->may_all = peer_may_all(fd);
+	client->uid = peer.uid;
+	client->may_all = may_all;
 	client->state = READING;
 	if (sd_event_add_io(server->loop, &client->io, fd, EPOLLIN, on_client, client) < 0 ||
 	    sd_event_add_time_relative(server->loop, &client->timer, CLOCK_MONOTONIC, OPD_SERVER_IDLE_SEC * USEC_PER_SEC,

@@ -8,6 +8,10 @@
  * handler, which answers with opd_server_reply at once or later; until then no other request of the same client is read. Who
  * sends nothing or does not take the reply for OPD_SERVER_IDLE_SEC seconds is dropped. A client never makes another one wait.
  *
+ * A newcomer beyond a limit takes the place of the one under the same limit that has been silent for the longest time; where all of those have
+ * requests under way, its connection is closed. A user who may not do everything has OPD_SERVER_MAX_PER_USER places, all such users together
+ * so many fewer than there are: whatever they do, one who may do everything is served.
+ *
  * Who may connect is the mode of the socket file. Who has connected may do what its row of OP_CONTROL_COMMANDS says; root and
  * the user that the daemon runs as may do everything.
  */
@@ -18,7 +22,8 @@
 
 #include "libop/control.h"
 
-#define OPD_SERVER_MAX_CLIENTS 64 /* a newcomer beyond takes the place of the one that has been silent for the longest time */
+#define OPD_SERVER_MAX_CLIENTS 64
+#define OPD_SERVER_MAX_PER_USER 16
 #define OPD_SERVER_IDLE_SEC 10
 #define OPD_SERVER_GROUP "opd"
 
@@ -32,6 +37,14 @@ struct opd_client {
 
 /* Called from the loop; may answer at once, but must not close the server. `name` is that of the request, "" for most, and good during the call. */
 typedef void (*opd_server_handler)(void *context, struct opd_client client, enum op_control_command command, const char *name);
+
+/*
+ * Before listening: keeps every other opd from the path, "PATH.lock", until opd_server_unlock, so that of several that start together each sees either a socket that answers or
+ * none, and nobody removes the one of another. Makes the directory. 0 and a descriptor; -EADDRINUSE: another opd has it (opd_server_lock_owner; 0: unknown); another -errno.
+ */
+int opd_server_lock(const char *path, int *ret_fd) OP_NONNULL OP_MUST_CHECK;
+void opd_server_unlock(const char *path, int fd) OP_NONNULL;
+pid_t opd_server_lock_owner(const char *path) OP_NONNULL OP_MUST_CHECK;
 
 /*
  * Makes a listening socket at `path`: the directory as needed, mode 0660, group "opd" where there is one. A socket file that

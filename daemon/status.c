@@ -199,6 +199,7 @@ static void fill_status(struct opd_sync *sync, struct op_status *status)
 	status->maps_reread = pipeline->resolver.nr_rereads;
 	status->nr_cgroups = pipeline->resolver.cgroups.nr_slots;
 	status->not_split = pipeline->resolver.cgroups.not_split;
+	status->of_unknown_cgroups = pipeline->resolver.cgroups.of_unknown;
 	memcpy(status->arcs, pipeline->count.arcs, sizeof(status->arcs));
 	fill_rings(sync, status);
 	snprintf(status->kernel_note, sizeof(status->kernel_note), "%s", pipeline->resolver.kernel.note);

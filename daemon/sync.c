@@ -124,7 +124,7 @@ static void reset(struct opd_sync *sync, struct opd_job *job)
 		fail(job, err, "cannot empty the current session");
 	opd_capture_reset_ledger(&pipeline->capture);
 	opd_book_reset(&sync->book);
-	pipeline->resolver.cgroups.not_split = 0;
+	pipeline->resolver.cgroups.not_split = pipeline->resolver.cgroups.of_unknown = 0;
 	memset(pipeline->count.arcs, 0, sizeof(pipeline->count.arcs));
 	sync->reported = (struct opd_losses){ 0 };
 	sync->visits.counts = (struct opd_visit_counts){ 0 };

@@ -15,6 +15,8 @@
 #define OP_UNUSED __attribute__((unused))
 #define OP_NORETURN __attribute__((noreturn))
 
+#define OP_CACHE_LINE_BYTES 64
+
 #define op_array_size(a) (sizeof(a) / sizeof((a)[0]))
 #define op_likely(x) __builtin_expect(!!(x), 1)
 #define op_unlikely(x) __builtin_expect(!!(x), 0)
@@ -57,6 +59,12 @@ static inline uint64_t op_min_u64(uint64_t a, uint64_t b)
 static inline uint64_t op_max_u64(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
+}
+
+/* Memory of whole cache lines has room for so many bytes. */
+static inline size_t op_whole_lines(size_t nr_bytes)
+{
+	return (nr_bytes + OP_CACHE_LINE_BYTES - 1) / OP_CACHE_LINE_BYTES * OP_CACHE_LINE_BYTES;
 }
 
 #endif

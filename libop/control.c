@@ -42,7 +42,19 @@ bool op_control_group_may(unsigned int command)
 	return false;
 }
 
-static int connect_to(const char *path, int *ret_fd)
+/* A full queue of a daemon that takes nobody from it is waited for as a reply is. */
+static int limit_connect(int fd, int timeout_ms)
+{
+	struct timeval limit = { timeout_ms / 1000, timeout_ms % 1000 * 1000 };
+
+	if (timeout_ms < 0)
+		return 0;
+	if (!timeout_ms)
+		limit.tv_usec = 1; /* 0 would be no limit */
+	return setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0 ? -errno : 0;
+}
+
+static int connect_to(const char *path, int timeout_ms, int *ret_fd)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int fd, err;
@@ -53,15 +65,15 @@ static int connect_to(const char *path, int *ret_fd)
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
-	while (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0) {
-		err = errno;
-		if (err == EINTR)
-			continue;
+	err = limit_connect(fd, timeout_ms);
+	while (!err && connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
+		if (errno != EINTR)
+			err = errno == EAGAIN ? -ETIMEDOUT : -errno;
+	if (err)
 		close(fd);
-		return -err;
-	}
-	*ret_fd = fd;
-	return 0;
+	else
+		*ret_fd = fd;
+	return err;
 }
 
 static int send_request(int fd, enum op_control_command command, const char *session)
@@ -217,7 +229,7 @@ static int call(const char *socket_path, enum op_control_command command, const 
 {
 	struct op_control_reply *reply = NULL;
 	size_t nr_bytes = 0;
-	int fd = -1, err = connect_to(socket_path, &fd);
+	int fd = -1, err = connect_to(socket_path, timeout_ms, &fd);
 
 	if (err < 0)
 		return fail(socket_path, err, ret_message);

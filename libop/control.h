@@ -15,7 +15,7 @@
 #include "libop/ledger.h"
 
 #define OP_CONTROL_MAGIC 0x4443504fu /* "OPCD" */
-#define OP_CONTROL_VERSION 6 /* changes with any struct below */
+#define OP_CONTROL_VERSION 7 /* changes with any struct below */
 #define OP_CONTROL_MAX_REPLY (256 * 1024)
 
 /* number, name, who may: numbers are never reused */
@@ -88,6 +88,7 @@ struct op_status {
 	uint32_t separate_cgroup;
 	uint64_t nr_cgroups; /* that have samples of their own */
 	uint64_t not_split;  /* samples that are stored, but not by cgroup */
+	uint64_t of_unknown_cgroups; /* samples that are stored as of the unknown cgroup */
 	uint64_t callgraph;  /* callers of a sample that are followed at most; 0: none */
 	uint64_t arcs[OP_NR_ARC_STATS]; /* libop/arc_stats.h */
 	char session_dir[4096];

@@ -9,12 +9,16 @@
 #include "libop/sys.h"
 
 #define DAMAGED_DIR "damaged"
+#define DIR_MODE    0755
 
 static int move_new(int parent_fd, const char *name, int session_fd, const char *aside)
 {
 	const char *aside_name;
-	int aside_fd = op_file_open_parent(session_fd, aside, true, &aside_name), err;
+	int aside_fd, err = op_file_make_dir_alike(session_fd, DAMAGED_DIR, DIR_MODE);
 
+	if (err && err != -EEXIST)
+		return err;
+	aside_fd = op_file_open_parent(session_fd, aside, false, &aside_name);
 	if (aside_fd < 0)
 		return aside_fd;
 	err = op_sys_rename_new(parent_fd, name, aside_fd, aside_name);

@@ -422,6 +422,11 @@ static const char *split(char *line, char *columns[NR_COLUMNS])
 	return NULL;
 }
 
+static int add_aliases(struct op_dcookie_table *table, const struct op_image_id *said, uint64_t cookie)
+{
+	return said->build_id_bytes ? op_dcookie_alias(table, said, cookie) : op_dcookie_alias_unseen(table, cookie);
+}
+
 /*
  * A file is known by what was seen of its inode and, if it has one, by its build-id; the kernel and its modules by that alone. An identity that
  * another row has is left to it: that row was written earlier and is the same image. But what makes a row goes before an alias, which here
@@ -444,7 +449,7 @@ static struct op_dcookie_entry *add_by_identities(struct op_dcookie_table *table
 	entry = op_dcookie_add_entry(table, &seen, row->cookie);
 	if (!entry && op_dcookie_drop_alias(table, &seen))
 		entry = op_dcookie_add_entry(table, &seen, row->cookie);
-	if (entry && is_file && was_seen && said.build_id_bytes && op_dcookie_alias(table, &said, row->cookie) == -ENOMEM) {
+	if (entry && is_file && was_seen && add_aliases(table, &said, row->cookie) == -ENOMEM) {
 		op_dcookie_remove_entry(table, entry);
 		return NULL;
 	}

@@ -219,6 +219,8 @@ static void uncount(struct op_dcookie_row *row, void *arg)
 
 	op_dcookie_leave_name(arg, entry);
 	entry->is_unwritten = false;
+	if (entry->was_seen)
+		row->id.mtime_ns = entry->seen_mtime_ns;
 	row->first_seen = row->last_seen = 0;
 }
 

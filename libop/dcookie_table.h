@@ -27,6 +27,8 @@ struct op_dcookie_entry {
 	size_t nr_bytes;		    /* of all that is its */
 	uint32_t mark;			    /* the round it was marked in */
 	bool is_unwritten;		    /* stands in the list of those */
+	bool was_seen;			    /* op_dcookie_complete */
+	uint64_t seen_mtime_ns;		    /* what it had then, for the row once its session is over */
 };
 
 struct op_dcookie_table {
@@ -57,6 +59,9 @@ struct op_dcookie_entry *op_dcookie_add_entry(struct op_dcookie_table *table, co
 
 /* Forgets that an identity is an alias. False when it is none: unknown, or what made a row. */
 bool op_dcookie_drop_alias(struct op_dcookie_table *table, const struct op_image_id *id) OP_NONNULL OP_MUST_CHECK;
+
+/* Lets what is known of a file from a record alone lead to the row: the one of its inode that was seen last. 0 or -ENOMEM. */
+int op_dcookie_alias_unseen(struct op_dcookie_table *table, uint64_t cookie) OP_NONNULL OP_MUST_CHECK;
 
 /* Forgets a row and its identities. */
 void op_dcookie_remove_entry(struct op_dcookie_table *table, struct op_dcookie_entry *entry) OP_NONNULL;

@@ -20,7 +20,6 @@
 #define SAMPLES_PER_CPU_SECOND 1000
 #define CPU_SPEED_UNKNOWN_KHZ  2000000
 #define RAW_NUMBER_BIT         0x80000000u
-#define TRACEPOINT_NUMBER_BIT  0x40000000u
 #define FIELDS                 5
 
 enum kind { KIND_TIMER, KIND_CLOCK, KIND_COUNT, KIND_HARDWARE };
@@ -107,7 +106,7 @@ const char *op_event_kind(uint32_t number)
 {
 	if (number & RAW_NUMBER_BIT)
 		return "Raw event of the CPU";
-	return number & TRACEPOINT_NUMBER_BIT ? "Tracepoint of the kernel" : NULL;
+	return number & OP_TRACEPOINT_NUMBER_BIT ? "Tracepoint of the kernel" : NULL;
 }
 
 static void fill_from_row(struct op_event *event, const struct row *row)
@@ -146,11 +145,8 @@ static bool fill_raw(struct op_event *event, const char *name)
 	return true;
 }
 
-/* Its number in tracefs holds until the next start of the machine, so what is in sample files comes of its name. */
 static bool fill_tracepoint(struct op_event *event, const char *name, struct op_text *why)
 {
-	uint32_t sum = 2166136261u; /* FNV-1a */
-
 	if (strlen(name) >= sizeof(event->name)) {
 		op_text_add(why, "its name is too long");
 		return false;
@@ -158,11 +154,33 @@ static bool fill_tracepoint(struct op_event *event, const char *name, struct op_
 	fill_from_row(event, &tracepoint_row);
 	if (!op_tracepoint_find(name, &event->config, why))
 		return false;
-	for (const char *c = name; *c; c++)
-		sum = (sum ^ (uint8_t)*c) * 16777619u;
-	event->number = TRACEPOINT_NUMBER_BIT | (sum & (TRACEPOINT_NUMBER_BIT - 1));
+	event->number = op_tracepoint_number(name);
 	snprintf(event->name, sizeof(event->name), "%s", name);
 	return true;
+}
+
+bool op_event_number(const char *name, uint32_t *ret_number)
+{
+	const struct op_ibs_event *ibs = op_ibs_event_find(name);
+	const struct row *row = find_row(name);
+	struct op_event raw = { 0 };
+
+	if (ibs)
+		*ret_number = ibs->number;
+	else if (row)
+		*ret_number = row->number;
+	else if (op_tracepoint_is_name(name))
+		*ret_number = op_tracepoint_number(name);
+	else if (!strchr(name, '=') && fill_raw(&raw, name))
+		*ret_number = raw.number;
+	else
+		return false;
+	return true;
+}
+
+bool op_event_is_raw_number(uint32_t number)
+{
+	return number & RAW_NUMBER_BIT;
 }
 
 /* Reads a number field; the text of what is wrong goes to `why`. */

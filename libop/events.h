@@ -49,6 +49,7 @@ struct op_event {
 	uint32_t cpu_type;                   /* of a DERIVED one, the header field cpu_type: whose event files have the number */
 	uint32_t first_derived, end_derived; /* of a SAMPLER: where its events are in the list (libop/event_ibs.h) */
 	uint32_t memory;                     /* of a SAMPLER: where its MEMORY event is; 0: it has none */
+	bool without_chain;                  /* its samples have no call chain, whatever those of the others have */
 };
 
 /*
@@ -84,6 +85,13 @@ const char *op_event_description(const char *name) OP_NONNULL;
 
 /* What kind of event has such a number: a raw event, a tracepoint; NULL when it is of the table, or no number of opd's. */
 const char *op_event_kind(uint32_t number);
+
+/*
+ * The number (ctr_event) in the sample files of an event of that name. False: the name does not tell, as that which a raw event was given. A raw event may have been
+ * given the name of another one by the stream that it was imported from: op_event_is_raw_number.
+ */
+bool op_event_number(const char *name, uint32_t *ret_number) OP_NONNULL OP_MUST_CHECK;
+bool op_event_is_raw_number(uint32_t number) OP_MUST_CHECK;
 
 /*
  * The default: cycles with a period of about 1,000 samples per busy CPU-second where cycles can be counted, else TIMER:1000000.

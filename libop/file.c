@@ -93,15 +93,26 @@ int op_file_allocate(int fd, off_t offset, off_t nr_bytes)
 	return err == -EOPNOTSUPP || err == -ENOSYS ? write_again(fd, offset, nr_bytes) : err;
 }
 
+/* In a FIFO there is nothing until somebody writes to it: its owner would decide how long that takes. */
+static int refuse_fifo(int fd)
+{
+	struct stat st;
+	int err = op_sys_fstat(fd, &st);
+
+	return !err && S_ISFIFO(st.st_mode) ? -ENOTSUP : err;
+}
+
 int op_file_read(int dir_fd, const char *path, size_t max_bytes, char **ret_text)
 {
-	int fd = op_sys_openat(dir_fd, path, O_RDONLY | O_CLOEXEC, 0), err;
+	int fd = op_sys_openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0), err;
 	struct op_text text = { 0 };
 	char *data;
 
 	if (fd < 0)
 		return fd;
-	err = read_all(fd, max_bytes, &text);
+	err = refuse_fifo(fd);
+	if (!err)
+		err = read_all(fd, max_bytes, &text);
 	close(fd);
 	if (err < 0) {
 		op_text_free(&text);
@@ -114,6 +125,21 @@ int op_file_read(int dir_fd, const char *path, size_t max_bytes, char **ret_text
 	return 0;
 }
 
+/* Whom root makes something for in a directory; false: for nobody else. */
+static bool find_owner(int dir_fd, struct stat *ret_st)
+{
+	return !geteuid() && !op_sys_fstat(dir_fd, ret_st) && ret_st->st_uid;
+}
+
+int op_file_give_alike(int dir_fd, int fd)
+{
+	struct stat st;
+
+	if (!find_owner(dir_fd, &st))
+		return 0;
+	return fchown(fd, st.st_uid, st.st_gid) < 0 ? -errno : 0;
+}
+
 /* What lies there already may be a link to somebody's file: it is removed, not written to. */
 static int write_new(int dir_fd, const char *name, const char *text, mode_t mode)
 {
@@ -123,7 +149,9 @@ static int write_new(int dir_fd, const char *name, const char *text, mode_t mode
 	fd = op_sys_openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
 	if (fd < 0)
 		return fd;
-	err = op_sys_write_all(fd, text, strlen(text));
+	err = op_file_give_alike(dir_fd, fd);
+	if (!err)
+		err = op_sys_write_all(fd, text, strlen(text));
 	if (!err)
 		err = op_sys_fsync(fd);
 	close(fd);
@@ -147,7 +175,7 @@ int op_file_publish(int dir_fd, const char *name, const char *text, mode_t mode)
 	char *path;
 	int err;
 
-	op_text_printf(&temporary, "%s" OP_FILE_TMP_SUFFIX, name);
+	op_text_printf(&temporary, "%s" OP_FILE_TEMPORARY_SUFFIX, name);
 	path = op_text_steal(&temporary);
 	if (!path)
 		return -ENOMEM;
@@ -301,7 +329,7 @@ static int make_alike(int dir_fd, int parent, const char *name, mode_t mode)
 	struct stat st;
 	int err = op_sys_mkdirat(parent, name, mode);
 
-	if (err || geteuid() || op_sys_fstat(dir_fd, &st) < 0 || !st.st_uid)
+	if (err || !find_owner(dir_fd, &st))
 		return err;
 	err = fchownat(parent, name, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 	if (err)

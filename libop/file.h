@@ -11,7 +11,7 @@
 
 /*
  * Reads a file, also one of /proc or /sys, into a NUL-terminated string that the caller frees. 0; -EFBIG when it is longer
- * than max_bytes; -EINVAL when it holds a NUL byte; another -errno.
+ * than max_bytes; -EINVAL when it holds a NUL byte; -ENOTSUP for a FIFO, which is not waited for; another -errno.
  */
 int op_file_read(int dir_fd, const char *path, size_t max_bytes, char **ret_text) OP_NONNULL OP_MUST_CHECK;
 
@@ -24,13 +24,19 @@ int op_file_read_at(int fd, void *bytes, size_t nr_bytes, off_t offset, size_t *
  */
 int op_file_allocate(int fd, off_t offset, off_t nr_bytes) OP_MUST_CHECK;
 
-#define OP_FILE_TMP_SUFFIX ".tmp"
+#define OP_FILE_TEMPORARY_SUFFIX ".tmp" /* of the temporary file */
 
 /*
- * Writes the text to `name` below dir_fd: to a temporary file beside it, with OP_FILE_TMP_SUFFIX, synced, then renamed; the directory is synced too.
- * 0 or -errno, and then the temporary file is gone, and `name` as it was unless it was the directory that could not be synced.
+ * Writes the text to `name` below dir_fd: to a temporary file beside it, synced, then renamed; the directory is synced too.
+ * The file is as op_file_give_alike has it. 0 or -errno, and then the temporary file is gone, and `name` as it was unless it was the directory that could not be synced.
  */
 int op_file_publish(int dir_fd, const char *name, const char *text, mode_t mode) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * A file that is open, new and nobody else's: root gives it to the owner of dir_fd, as op_file_make_dir_alike does a directory. 0, also when there is nothing to do, or
+ * -errno.
+ */
+int op_file_give_alike(int dir_fd, int fd) OP_MUST_CHECK;
 
 /*
  * Makes a directory below dir_fd, where no link leads to it. Root makes it for the owner of dir_fd: what opcontrol makes is not to be in the way of a daemon that runs as

@@ -5,7 +5,6 @@
 
 #include "libop/parse.h"
 
-#define CPU_TYPE_AMD_GENERIC 69u
 #define FAMILY_LAST   0x1au
 #define CPUID_BYTES   64
 #define CPUID_FIELDS  4
@@ -58,16 +57,24 @@ void op_ibs_cpu_init(uint32_t family, uint32_t model, struct op_ibs_cpu *ret_cpu
 	*ret_cpu = (struct op_ibs_cpu){ .family = family, .model = model, .traits = traits };
 }
 
+static const struct {
+	uint32_t family, cpu_type;
+} cpu_types[] = { { 0x10, 35 }, { 0x12, 51 }, { 0x14, 52 }, { 0x15, 53 } };
+
 uint32_t op_ibs_cpu_type(const struct op_ibs_cpu *cpu)
 {
-	static const struct {
-		uint32_t family, cpu_type;
-	} types[] = { { 0x10, 35 }, { 0x12, 51 }, { 0x14, 52 }, { 0x15, 53 } };
+	for (size_t i = 0; i < op_array_size(cpu_types); i++)
+		if (cpu_types[i].family == cpu->family)
+			return cpu_types[i].cpu_type;
+	return OP_IBS_CPU_TYPE_GENERIC;
+}
 
-	for (size_t i = 0; i < op_array_size(types); i++)
-		if (types[i].family == cpu->family)
-			return types[i].cpu_type;
-	return CPU_TYPE_AMD_GENERIC;
+bool op_ibs_is_cpu_type(uint32_t cpu_type)
+{
+	for (size_t i = 0; i < op_array_size(cpu_types); i++)
+		if (cpu_types[i].cpu_type == cpu_type)
+			return true;
+	return cpu_type == OP_IBS_CPU_TYPE_GENERIC;
 }
 
 int op_ibs_cpu_parse(const char *cpuid, struct op_ibs_cpu *ret_cpu)

@@ -65,6 +65,10 @@ void op_ibs_cpu_init(uint32_t family, uint32_t model, struct op_ibs_cpu *ret_cpu
 
 /* The number of the CPU in the header of sample files (oprofile 1.x's cpu_type): that of its family, else of AMD's in general. */
 uint32_t op_ibs_cpu_type(const struct op_ibs_cpu *cpu) OP_NONNULL OP_MUST_CHECK;
+#define OP_IBS_CPU_TYPE_GENERIC 69u
+
+/* Whether it is one of these. */
+bool op_ibs_is_cpu_type(uint32_t cpu_type) OP_MUST_CHECK;
 
 /*
  * The same from perf's text, "AuthenticAMD,family,model,stepping" in decimal (perf.data feature CPUID). 0; -EINVAL: no such

@@ -18,7 +18,7 @@
 	X(refused_size, true, "functions that are too large, maps and dumps behind their limit")                                   \
 	X(refused_memory, true, "functions for which a process, or all together, had no memory left")                              \
 	X(functions_forgotten, true, "functions without samples whose code is gone, forgotten to make room")                     \
-	X(refused_processes, true, "processes beyond the number that are looked at")                                               \
+	X(refused_processes, true, "processes with JIT code, or that may have some, beyond 1024 or for want of descriptors")                                \
 	X(failed_objects, true, "objects (.jo) that could not be written")
 
 enum op_jit_counter {

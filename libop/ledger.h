@@ -18,7 +18,7 @@
 #define OP_LOSS_REASONS(X) \
 	X(undecodable, "the record could not be decoded") \
 	X(no_space, "no space on the file system of the session") \
-	X(too_many_files, "no descriptor free for another sample file") \
+	X(too_many_files, "no descriptor free for another sample file: raise LimitNOFILE= or ulimit -n") \
 	X(io_error, "the sample file could not be opened or written, or has lost what it had") \
 	X(no_memory, "no memory")
 

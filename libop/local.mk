@@ -17,6 +17,7 @@ libop_libop_a_SOURCES = \
 	libop/dcookie.c libop/dcookie.h libop/dcookie_table.h \
 	libop/dcookie_file.c \
 	libop/dcookie_name.c \
+	libop/dcookie_seen.c \
 	libop/event_ibs.c libop/event_ibs.h \
 	libop/events.c libop/events.h \
 	libop/file.c libop/file.h \
@@ -31,10 +32,12 @@ libop_libop_a_SOURCES = \
 	libop/ibs_request.c libop/ibs_request.h \
 	libop/ibs_stats.c libop/ibs_stats.h \
 	libop/ledger.c libop/ledger.h \
+	libop/jit_object.c libop/jit_object.h \
 	libop/mangle.c libop/mangle.h \
 	libop/mem.c libop/mem.h \
 	libop/odb.c libop/odb.h \
 	libop/odb_file.c libop/odb_file.h \
+	libop/odb_keep.c libop/odb_keep.h \
 	libop/odb_read.c \
 	libop/odb_repair.c \
 	libop/odb_replace.c \
@@ -43,6 +46,7 @@ libop_libop_a_SOURCES = \
 	libop/perf_event.c libop/perf_event.h \
 	libop/perf_feature.c libop/perf_feature.h \
 	libop/perf_input.c libop/perf_input.h \
+	libop/perf_parts.c \
 	libop/perf_raw.c libop/perf_raw.h \
 	libop/perf_record.c libop/perf_record.h \
 	libop/perf_zstd.c libop/perf_zstd.h \
@@ -54,6 +58,7 @@ libop_libop_a_SOURCES = \
 	libop/process_token.c libop/process_token.h \
 	libop/ring_pair.c libop/ring_pair.h \
 	libop/seal.c libop/seal.h \
+	libop/lock.c libop/lock.h \
 	libop/session.c libop/session.h \
 	libop/session_close.c libop/session_close.h \
 	libop/session_ledger.c libop/session_ledger.h \

@@ -11,17 +11,19 @@
 #include "libop/odb_file.h"
 #include "libop/sys.h"
 
-#define NO_END     UINT32_MAX /* no node: the chain leads in a circle */
-#define QUICK_SIZE 2048u      /* nodes, in 40 kB */
-#define RETRY_NS   100000000u /* a file that could not be replaced is tried again after 100 ms */
+#define NO_END       UINT32_MAX /* no node: the chain leads in a circle */
+#define QUICK_SIZE   2048u      /* nodes, in 40 kB */
+#define FETCH_ROUNDS 2          /* nodes of a bucket behind the first that are asked for */
+#define RETRY_NS     100000000u /* a file that could not be replaced is tried again after 100 ms */
 
 struct op_odb {
+	uint64_t total;                 /* of all counts */
+	struct op_odb_pending *pending; /* files that took the place of others, not on the disk yet */
 	struct op_odb_map map;
 	uint32_t dropped;
 	bool is_new;
-	bool is_foreign;   /* somebody wrote over it */
-	uint64_t total;    /* of all counts */
-	uint32_t nr_nodes; /* in use, node 0 among them: what the descriptor has to say */
+	bool is_foreign;     /* somebody wrote over it */
+	uint32_t nr_nodes;   /* in use, node 0 among them: what the descriptor has to say */
 	uint64_t made_bytes; /* of the disk, when the file was made */
 	struct op_odb_space *space; /* the caller's; NULL: no limit */
 	int error;         /* of the last attempt to replace the file */
@@ -29,9 +31,10 @@ struct op_odb {
 	bool promised;     /* what is in it is on the disk, or will be: see op_odb_promise */
 	int dir_fd;
 	char *tmp_path;
-	struct op_odb_pending *pending; /* files that took the place of others, not on the disk yet */
 	char path[];
 };
+
+static_assert(offsetof(struct op_odb, map.disk_bytes) == OP_CACHE_LINE_BYTES, "what each addition needs is one cache line");
 
 static int create(struct op_odb *odb, const struct op_odb_header *header)
 {
@@ -106,13 +109,14 @@ static int open_or_repair(struct op_odb *odb)
 
 int op_odb_open(int dir_fd, const char *path, const char *tmp_path, const struct op_odb_header *header, struct op_odb **ret_odb)
 {
-	struct op_odb *odb = calloc(1, sizeof(*odb) + strlen(path) + 1);
+	size_t path_bytes = strlen(path) + 1;
+	struct op_odb *odb = aligned_alloc(OP_CACHE_LINE_BYTES, op_whole_lines(sizeof(*odb) + path_bytes));
 	int err;
 
 	if (!odb)
 		return -ENOMEM;
-	odb->dir_fd = dir_fd;
-	memcpy(odb->path, path, strlen(path) + 1);
+	*odb = (struct op_odb){ .dir_fd = dir_fd };
+	memcpy(odb->path, path, path_bytes);
 	odb->tmp_path = strdup(tmp_path);
 	if (!odb->tmp_path) {
 		op_odb_close(odb);
@@ -286,16 +290,20 @@ static bool is_node(const struct op_odb_map *map, uint32_t index)
 	return index - 1 < map->nr_backed - 1;
 }
 
-/* 0: there is none. What is no node, or NO_END: somebody wrote over the chain. */
+/*
+ * 0: there is none. What is no node, or NO_END: somebody wrote over the chain. Not the node that holds a place by the key of another (op_odb_needs_filler): nothing is
+ * counted there.
+ */
 static uint32_t find(const struct op_odb *odb, uint64_t key)
 {
 	const struct op_odb_map *map = &odb->map;
+	const struct op_odb_node *nodes = map->nodes;
 	uint32_t index = op_load_relaxed(op_odb_map_bucket(map, key)), nr_left = map->nr_backed;
 
-	while (op_likely(is_node(map, index)) && map->nodes[index].key != key) {
+	while (op_likely(is_node(map, index)) && (nodes[index].key != key || !nodes[index].value)) {
 		if (op_unlikely(!--nr_left))
 			return NO_END;
-		index = op_load_relaxed(&map->nodes[index].next);
+		index = op_load_relaxed(&nodes[index].next);
 	}
 	return index;
 }
@@ -392,42 +400,97 @@ uint64_t op_odb_total(const struct op_odb *odb)
 	return odb->total;
 }
 
-/* Asks for what op_odb_add will look at: the buckets, the first node of each, the second where it is not the first. */
-static void fetch(const struct op_odb_addition *additions, size_t nr_additions)
+/*
+ * Where the node of each addition is, or how far its chain was followed: asks for the buckets, for the first node of each, and for what comes behind a
+ * node that is another's, all of them before any is waited for.
+ */
+static void fetch(const struct op_odb_addition *additions, size_t nr_additions, uint32_t at[OP_ODB_ADDITIONS_MAX])
 {
-	uint32_t at[OP_ODB_ADDITIONS_MAX];
-
 	for (size_t i = 0; i < nr_additions; i++)
 		op_prefetch(op_odb_map_bucket(&additions[i].odb->map, additions[i].key));
 	for (size_t i = 0; i < nr_additions; i++) {
 		at[i] = op_load_relaxed(op_odb_map_bucket(&additions[i].odb->map, additions[i].key));
 		op_prefetch(&additions[i].odb->map.nodes[at[i]]);
 	}
-	for (size_t i = 0; i < nr_additions; i++) {
-		const struct op_odb_map *map = &additions[i].odb->map;
-		const struct op_odb_node *node = &map->nodes[at[i]];
+	for (int round = 0; round < FETCH_ROUNDS; round++) {
+		for (size_t i = 0; i < nr_additions; i++) {
+			const struct op_odb_map *map = &additions[i].odb->map;
+			const struct op_odb_node *nodes = map->nodes;
 
-		if (op_likely(is_node(map, at[i])) && node->key != additions[i].key)
-			op_prefetch(&map->nodes[node->next]);
+			if (!is_node(map, at[i]) || nodes[at[i]].key == additions[i].key)
+				continue;
+			at[i] = op_load_relaxed(&nodes[at[i]].next);
+			op_prefetch(&nodes[at[i]]);
+		}
 	}
+	for (size_t i = 0; i < nr_additions; i++)
+		if (!at[i])
+			op_prefetch(additions[i].odb->map.descr);
+}
+
+/* A node that was found stays where it is, whatever is added meanwhile. */
+static int add_at(struct op_odb *odb, uint64_t key, uint32_t count, uint32_t index)
+{
+	struct op_odb_node *node = &odb->map.nodes[index];
+
+	if (op_unlikely(!is_node(&odb->map, index) || node->key != key || !node->value || count > UINT32_MAX - node->value))
+		return add(odb, key, count);
+	op_store_relaxed(&node->value, node->value + count);
+	return 0;
+}
+
+static int add_one(const struct op_odb_addition *addition, uint32_t index)
+{
+	struct op_odb *odb = addition->odb;
+	int err = add_at(odb, addition->key, addition->count, index);
+
+	if (op_likely(!err))
+		odb->total += addition->count;
+	return err;
+}
+
+/* What was added to a map whose pages went away is not there. */
+static void take_back_broken(struct op_odb_addition *additions, size_t nr_additions)
+{
+	for (size_t i = 0; i < nr_additions; i++) {
+		int err = op_odb_map_error(&additions[i].odb->map);
+
+		if (!err)
+			continue;
+		if (!additions[i].error)
+			additions[i].odb->total -= additions[i].count;
+		additions[i].error = err;
+	}
+}
+
+/* How many are to be looked at. */
+static size_t nr_notable(const struct op_odb_addition *additions, size_t nr_additions)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < nr_additions; i++)
+		nr += additions[i].error || additions[i].odb->pending;
+	return nr;
 }
 
 size_t op_odb_add_all(struct op_odb_addition *additions, size_t nr_additions)
 {
-	size_t nr_pending = 0;
+	uint32_t at[OP_ODB_ADDITIONS_MAX];
+	size_t nr_all = 0;
 
 	while (nr_additions) {
 		size_t nr = op_min_u64(nr_additions, OP_ODB_ADDITIONS_MAX);
 
-		fetch(additions, nr);
-		for (size_t i = 0; i < nr; i++) {
-			additions[i].error = op_odb_add(additions[i].odb, additions[i].key, additions[i].count);
-			nr_pending += additions[i].odb->pending != NULL;
-		}
+		fetch(additions, nr, at);
+		for (size_t i = 0; i < nr; i++)
+			additions[i].error = add_one(&additions[i], at[i]);
+		if (op_unlikely(op_guard_nr_broken()))
+			take_back_broken(additions, nr);
+		nr_all += nr_notable(additions, nr);
 		additions += nr;
 		nr_additions -= nr;
 	}
-	return nr_pending;
+	return nr_all;
 }
 
 struct op_odb_pending *op_odb_take_pending(struct op_odb *odb)

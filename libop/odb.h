@@ -210,7 +210,7 @@ struct op_odb_addition {
 
 /*
  * op_odb_add of each, in order. They wait for memory at the same time and not one after another, which is most of what they cost. How many
- * of the additions were to a file that has something pending.
+ * of the additions failed, or were to a file that has something pending.
  */
 size_t op_odb_add_all(struct op_odb_addition *additions, size_t nr_additions) OP_NONNULL;
 

@@ -6,7 +6,7 @@
  * wait until it is. Meanwhile the one before it is kept:
  *
  *   tmp/sample.old-INODE   what was there before, a hard link
- *   tmp/sample.for-INODE   a symbolic link whose text is the path; INODE, in hexadecimal, is that of the new file
+ *   tmp/sample.for-INODE   a symbolic link whose text is the path (odb_keep.h); INODE, in hexadecimal, is that of the new file
  *
  * A sealed file, as the symbols of JIT code are, is replaced in the same way. A file may grow again meanwhile; then there are several of these pairs. op_odb_settle writes the new one to the disk and removes the two; op_odb_recover decides, after an unclean stop, which one stays.
  */
@@ -21,8 +21,6 @@
 #include "libop/odb.h"
 
 #define OP_ODB_SIZE_MAX (1u << 27) /* nodes; 2.7 GB in one file: an image has no more addresses than that */
-#define OP_ODB_OLD      "old"
-#define OP_ODB_FOR      "for"
 
 /* A file that is mapped. Its descriptor is closed, so open sample files cost no descriptors. */
 struct op_odb_map {
@@ -32,10 +30,10 @@ struct op_odb_map {
 	uint32_t *hash;
 	uint32_t size;      /* as in the descriptor, which is a page away */
 	uint32_t nr_backed; /* nodes from 0 on that have blocks: no others are written to */
+	struct op_guard *guard; /* of the mapping; what is behind it is not needed to add */
 	uint64_t disk_bytes; /* in all its blocks */
 	size_t nr_bytes;
 	uint64_t inode;
-	struct op_guard *guard; /* of the mapping */
 };
 
 /* Maps a file that is `size` nodes long, to read and to write; which nodes have blocks is the caller's to know. 0 or -errno. */

@@ -8,11 +8,10 @@
 
 #include "libop/file.h"
 #include "libop/odb_file.h"
+#include "libop/odb_keep.h"
 #include "libop/seal.h"
 #include "libop/session.h"
 #include "libop/sys.h"
-
-#define LINK_BYTES 128
 
 struct op_odb_pending {
 	struct op_odb_pending *next;
@@ -67,13 +66,7 @@ struct op_odb_pending *op_odb_pending_take(struct op_odb_pending **first, uint64
 	return taken;
 }
 
-/* The two directories of a replacement and the names in them. */
-struct places {
-	int parent, tmp_parent;
-	const char *name, *tmp_name;
-};
-
-static void close_places(const struct places *places)
+static void close_places(const struct op_odb_places *places)
 {
 	if (places->parent >= 0)
 		close(places->parent);
@@ -81,9 +74,9 @@ static void close_places(const struct places *places)
 		close(places->tmp_parent);
 }
 
-static int open_places(int dir_fd, const char *tmp_path, const char *path, struct places *ret_places)
+static int open_places(int dir_fd, const char *tmp_path, const char *path, struct op_odb_places *ret_places)
 {
-	struct places places = { .parent = -1 };
+	struct op_odb_places places = { .parent = -1 };
 
 	places.tmp_parent = op_file_open_parent(dir_fd, tmp_path, false, &places.tmp_name);
 	if (places.tmp_parent < 0)
@@ -97,53 +90,21 @@ static int open_places(int dir_fd, const char *tmp_path, const char *path, struc
 	return 0;
 }
 
-static const char *link_name(const struct places *places, const char *kind, uint64_t inode, char buffer[LINK_BYTES])
+static int swap_in(const struct op_odb_places *places, const char *path, uint64_t new_inode)
 {
-	snprintf(buffer, LINK_BYTES, "%s.%s-%llx", places->tmp_name, kind, (unsigned long long)inode);
-	return buffer;
-}
-
-static void remove_links(const struct places *places, uint64_t inode)
-{
-	char name[LINK_BYTES];
-
-	op_sys_unlinkat(places->tmp_parent, link_name(places, OP_ODB_OLD, inode, name), 0);
-	op_sys_unlinkat(places->tmp_parent, link_name(places, OP_ODB_FOR, inode, name), 0);
-}
-
-/* The text first: a file that is kept and is nobody's would be removed at the next start. */
-static int keep_old(const struct places *places, const char *path, uint64_t new_inode)
-{
-	char name[LINK_BYTES];
-	int err = op_sys_symlinkat(path, places->tmp_parent, link_name(places, OP_ODB_FOR, new_inode, name));
-
-	/* A file that is gone had this inode. */
-	if (err == -EEXIST) {
-		remove_links(places, new_inode);
-		err = op_sys_symlinkat(path, places->tmp_parent, name);
-	}
-	if (err)
-		return err;
-	err = op_sys_linkat(places->parent, places->name, places->tmp_parent, link_name(places, OP_ODB_OLD, new_inode, name));
-	/* A file system without hard links has to do without. */
-	return err == -EPERM || err == -EOPNOTSUPP || err == -EMLINK ? 0 : err;
-}
-
-static int swap_in(const struct places *places, const char *path, uint64_t new_inode)
-{
-	int err = keep_old(places, path, new_inode);
+	int err = op_odb_keep(places, path, new_inode);
 
 	if (!err)
 		err = op_sys_renameat(places->tmp_parent, places->tmp_name, places->parent, places->name);
 	if (err)
-		remove_links(places, new_inode);
+		op_odb_kept_remove(places, new_inode);
 	return err;
 }
 
 int op_odb_replace(int dir_fd, const char *tmp_path, const char *path, uint64_t new_inode, struct op_odb_pending **ret_pending)
 {
 	struct op_odb_pending *pending = make_pending(tmp_path, path, new_inode);
-	struct places places;
+	struct op_odb_places places;
 	int err;
 
 	if (!pending)
@@ -240,29 +201,17 @@ static int sync_file(int dir_fd, const char *path)
 	return err;
 }
 
-/* The path that links are for; 0 or -errno. */
-static int read_path(const struct places *places, uint64_t inode, char path[PATH_MAX])
-{
-	char name[LINK_BYTES];
-	ssize_t nr = op_sys_readlinkat(places->tmp_parent, link_name(places, OP_ODB_FOR, inode, name), path, PATH_MAX - 1);
-
-	if (nr < 0)
-		return (int)nr;
-	path[nr] = '\0';
-	return 0;
-}
-
 /* Unless the inode is another file's meanwhile. */
 static void remove_links_of(int dir_fd, const struct op_odb_pending *pending)
 {
-	struct places places = { .parent = -1 };
+	struct op_odb_places places = { .parent = -1 };
 	char path[PATH_MAX];
 
 	places.tmp_parent = op_file_open_parent(dir_fd, pending->tmp_path, false, &places.tmp_name);
 	if (places.tmp_parent < 0)
 		return;
-	if (!read_path(&places, pending->inode, path) && !strcmp(path, pending->path))
-		remove_links(&places, pending->inode);
+	if (!op_odb_kept_path(&places, pending->inode, path) && !strcmp(path, pending->path))
+		op_odb_kept_remove(&places, pending->inode);
 	close_places(&places);
 }
 
@@ -422,18 +371,19 @@ static bool take_better(struct op_odb_samples *best, bool *has_best, struct op_o
 }
 
 /* From the oldest on. *ret_best: the entry whose old file is the best of all, NULL for the one that stands at the path. */
-static int choose(int dir_fd, const struct places *places, struct entry *oldest, struct entry **ret_best)
+static int choose(int dir_fd, const struct op_odb_places *places, struct entry *oldest, struct entry **ret_best)
 {
 	struct op_odb_samples best = { 0 }, samples;
 	struct entry *best_entry = NULL, *entry = oldest;
 	bool has_best = false, at_path;
-	char name[LINK_BYTES];
+	char name[OP_ODB_KEPT_BYTES];
 	int err;
 
 	do {
 		at_path = !entry;
 		err = at_path ? op_odb_read(dir_fd, oldest->path, &samples, NULL)
-			      : op_odb_read(places->tmp_parent, link_name(places, OP_ODB_OLD, entry->inode, name), &samples, NULL);
+			      : op_odb_read(places->tmp_parent, op_odb_kept_name(places, OP_ODB_OLD, entry->inode, name), &samples,
+					    NULL);
 		if (!err && take_better(&best, &has_best, &samples))
 			best_entry = entry;
 		if (err == -EBADMSG || err == -ENOENT)
@@ -471,15 +421,15 @@ static int check_seal(int dir_fd, const char *path, bool *ret_whole)
 }
 
 /* The newest that is whole. None: that of an opd that had no seals may stay. */
-static int choose_sealed(int dir_fd, const struct places *places, struct entry *oldest, struct entry **ret_best)
+static int choose_sealed(int dir_fd, const struct op_odb_places *places, struct entry *oldest, struct entry **ret_best)
 {
 	struct entry *best = NULL;
-	char name[LINK_BYTES];
+	char name[OP_ODB_KEPT_BYTES];
 	bool whole = false;
 	int err = 0;
 
 	for (struct entry *entry = oldest; entry && !err; entry = entry->newer) {
-		err = check_seal(places->tmp_parent, link_name(places, OP_ODB_OLD, entry->inode, name), &whole);
+		err = check_seal(places->tmp_parent, op_odb_kept_name(places, OP_ODB_OLD, entry->inode, name), &whole);
 		if (!err && whole)
 			best = entry;
 	}
@@ -490,15 +440,15 @@ static int choose_sealed(int dir_fd, const struct places *places, struct entry *
 	return err;
 }
 
-static int put_back(int dir_fd, const struct places *places, const struct entry *entry)
+static int put_back(int dir_fd, const struct op_odb_places *places, const struct entry *entry)
 {
 	const char *name;
-	char old_name[LINK_BYTES];
+	char old_name[OP_ODB_KEPT_BYTES];
 	int parent = op_file_open_parent(dir_fd, entry->path, false, &name), err;
 
 	if (parent < 0)
 		return parent;
-	err = op_sys_renameat(places->tmp_parent, link_name(places, OP_ODB_OLD, entry->inode, old_name), parent, name);
+	err = op_sys_renameat(places->tmp_parent, op_odb_kept_name(places, OP_ODB_OLD, entry->inode, old_name), parent, name);
 	close(parent);
 	return err;
 }
@@ -521,7 +471,7 @@ static int find_oldest(int dir_fd, const struct entries *entries, const char *pa
 	return 0;
 }
 
-static int recover_path(int dir_fd, const struct places *places, const struct entries *entries, const char *path,
+static int recover_path(int dir_fd, const struct op_odb_places *places, const struct entries *entries, const char *path,
 			struct op_odb_recovery *recovery)
 {
 	struct entry *oldest, *best;
@@ -539,35 +489,20 @@ static int recover_path(int dir_fd, const struct places *places, const struct en
 	if (err)
 		return err;
 	for (; oldest; oldest = oldest->newer)
-		remove_links(places, oldest->inode);
+		op_odb_kept_remove(places, oldest->inode);
 	return 0;
 }
 
-/* The inode in the name of a link of this kind. */
-static bool parse_link(const char *name, const char *tmp_name, const char *kind, uint64_t *ret_inode)
-{
-	size_t tmp_length = strlen(tmp_name), kind_length = strlen(kind);
-	unsigned long long inode;
-	char end;
-
-	if (strncmp(name, tmp_name, tmp_length) || name[tmp_length] != '.' || strncmp(name + tmp_length + 1, kind, kind_length))
-		return false;
-	if (sscanf(name + tmp_length + 1 + kind_length, "-%llx%c", &inode, &end) != 1)
-		return false;
-	*ret_inode = inode;
-	return true;
-}
-
-static int add_entry(struct entries *entries, const struct places *places, uint64_t inode)
+static int add_entry(struct entries *entries, const struct op_odb_places *places, uint64_t inode)
 {
 	struct entry *larger;
-	char path[PATH_MAX], name[LINK_BYTES];
+	char path[PATH_MAX], name[OP_ODB_KEPT_BYTES];
 	uint64_t old_inode;
 	int err;
 
-	if (read_path(places, inode, path) < 0)
+	if (op_odb_kept_path(places, inode, path) < 0)
 		return 0;
-	err = find_inode(places->tmp_parent, link_name(places, OP_ODB_OLD, inode, name), &old_inode);
+	err = find_inode(places->tmp_parent, op_odb_kept_name(places, OP_ODB_OLD, inode, name), &old_inode);
 	if (err)
 		return err;
 	if (entries->nr == entries->capacity) {
@@ -588,14 +523,15 @@ static int add_entry(struct entries *entries, const struct places *places, uint6
 	return 0;
 }
 
-/* Calls back with the inode of each link of a kind. */
-static int for_links(const struct places *places, const char *kind,
-		     int (*action)(struct entries *, const struct places *, uint64_t), struct entries *entries)
+/* Calls back with the inode of each link of a kind, or of each part of its path, too. */
+static int for_links(const struct op_odb_places *places, const char *kind, bool with_parts,
+		     int (*action)(struct entries *, const struct op_odb_places *, uint64_t), struct entries *entries)
 {
 	int fd = op_sys_openat(places->tmp_parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0), err = 0;
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
 	uint64_t inode;
+	bool is_part;
 
 	if (!dir) {
 		err = fd < 0 ? fd : -errno;
@@ -604,16 +540,16 @@ static int for_links(const struct places *places, const char *kind,
 		return err;
 	}
 	while (!err && (entry = readdir(dir)))
-		if (parse_link(entry->d_name, places->tmp_name, kind, &inode))
+		if (op_odb_kept_parse(entry->d_name, places->tmp_name, kind, &inode, &is_part) && (with_parts || !is_part))
 			err = action(entries, places, inode);
 	closedir(dir);
 	return err;
 }
 
 /* Whose place was not taken when all ended, or taken by something else since. */
-static int remove_rest(struct entries *entries OP_UNUSED, const struct places *places, uint64_t inode)
+static int remove_rest(struct entries *entries OP_UNUSED, const struct op_odb_places *places, uint64_t inode)
 {
-	remove_links(places, inode);
+	op_odb_kept_remove(places, inode);
 	return 0;
 }
 
@@ -675,7 +611,7 @@ static int relocate(int dir_fd, const struct op_odb_moves *moves, struct entries
 	return err;
 }
 
-static int recover_all(int dir_fd, const struct places *places, struct entries *entries, struct op_odb_recovery *recovery)
+static int recover_all(int dir_fd, const struct op_odb_places *places, struct entries *entries, struct op_odb_recovery *recovery)
 {
 	int first_err = 0;
 
@@ -687,14 +623,14 @@ static int recover_all(int dir_fd, const struct places *places, struct entries *
 	}
 	if (first_err)
 		return first_err; /* the rest waits for the next start */
-	first_err = for_links(places, OP_ODB_OLD, remove_rest, entries);
-	return first_err ? first_err : for_links(places, OP_ODB_FOR, remove_rest, entries);
+	first_err = for_links(places, OP_ODB_OLD, false, remove_rest, entries);
+	return first_err ? first_err : for_links(places, OP_ODB_FOR, true, remove_rest, entries);
 }
 
 int op_odb_recover(int dir_fd, const char *tmp_path, const struct op_odb_moves *moves, struct op_odb_recovery *ret_recovery)
 {
 	struct op_odb_recovery recovery = { 0 };
-	struct places places = { .parent = -1 };
+	struct op_odb_places places = { .parent = -1 };
 	struct entries entries = { 0 };
 	int err;
 
@@ -702,7 +638,7 @@ int op_odb_recover(int dir_fd, const char *tmp_path, const struct op_odb_moves *
 	if (places.tmp_parent < 0)
 		return places.tmp_parent == -ENOENT ? 0 : places.tmp_parent;
 	op_sys_unlinkat(places.tmp_parent, places.tmp_name, 0);
-	err = for_links(&places, OP_ODB_FOR, add_entry, &entries);
+	err = for_links(&places, OP_ODB_FOR, false, add_entry, &entries);
 	if (!err && moves)
 		err = relocate(dir_fd, moves, &entries);
 	if (!err)

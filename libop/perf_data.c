@@ -2,7 +2,6 @@
 #include "libop/perf_data.h"
 
 #include <errno.h>
-#include <unistd.h>
 
 #include "libop/perf_reader.h"
 
@@ -12,6 +11,7 @@
 #define EVENT_UPDATE_NAME        2u
 #define EVENT_UPDATE_NAME_OFFSET 16u
 #define AUXTRACE_MIN_BYTES       8u
+#define TURN_RECORDS             64u /* of one file of a directory, before it is asked which is next */
 
 /* Records of perf itself: enum perf_user_event_type in tools/lib/perf/include/perf/event.h. */
 enum {
@@ -40,21 +40,23 @@ typedef int (*handler)(struct op_perf_data *data, const struct raw *raw, struct 
 
 void op_perf_reader_trouble(struct op_perf_data *data, uint64_t offset, const char *what, int err)
 {
-	if (data->trouble.what)
+	if (data->trouble.what) {
 		data->trouble.nr_more++;
-	else
-		data->trouble = (struct op_perf_trouble){ .what = what, .offset = offset, .err = err };
+		return;
+	}
+	data->trouble = (struct op_perf_trouble){ .what = what, .offset = offset, .err = err };
+	memcpy(data->trouble.file, data->part->name, sizeof(data->trouble.file));
 }
 
 /* Where the next record begins is not known any more. */
 static int give_up(struct op_perf_data *data, const char *what, int err)
 {
-	op_perf_reader_trouble(data, data->record_offset, what, err);
-	data->ended = true;
+	op_perf_reader_trouble(data, data->part->record_offset, what, err);
+	data->part->ended = true;
 	return 0;
 }
 
-static void parse_header(struct op_perf_data *data, const uint8_t *record, bool was_compressed, struct raw *ret_raw)
+static inline void parse_header(struct op_perf_data *data, const uint8_t *record, bool was_compressed, struct raw *ret_raw)
 {
 	*ret_raw = (struct raw){
 		.header = {
@@ -117,16 +119,18 @@ static int take_build_id(struct op_perf_data *data, const struct raw *raw, struc
 	return op_perf_build_id_read(&data->features, raw->record, raw->header.size, data->swapped);
 }
 
-static int take_round(struct op_perf_data *data OP_UNUSED, const struct raw *raw OP_UNUSED, struct op_perf_record *record)
+/* One of several files knows nothing of the others. */
+static int take_round(struct op_perf_data *data, const struct raw *raw OP_UNUSED, struct op_perf_record *record)
 {
-	record->kind = OP_PERF_ROUND;
+	if (data->nr_parts == 1)
+		record->kind = OP_PERF_ROUND;
 	return 0;
 }
 
 /* Bytes that stand behind the record and are no records. */
 static int pass_over(struct op_perf_data *data, const struct raw *raw, uint64_t nr_bytes)
 {
-	int err = raw->was_compressed ? -EBADMSG : op_perf_input_skip(&data->input, nr_bytes);
+	int err = raw->was_compressed ? -EBADMSG : op_perf_input_skip(&data->part->input, nr_bytes);
 
 	if (err == -EBADMSG)
 		return give_up(data, "a compressed record has one that more bytes follow", 0);
@@ -162,8 +166,9 @@ static int feed(struct op_perf_data *data, const struct raw *raw, const uint8_t 
 	if (raw->was_compressed)
 		return give_up(data, "a compressed record is within another", 0);
 	data->counts.nr_compressed++;
-	memcpy(data->compressed, bytes, nr_bytes);
-	return op_perf_zstd_feed(&data->zstd, data->compressed, nr_bytes, op_min_u64(max_bytes, DECOMPRESSED_LIMIT_BYTES));
+	memcpy(data->part->compressed, bytes, nr_bytes);
+	return op_perf_zstd_feed(&data->part->zstd, data->part->compressed, nr_bytes,
+				 op_min_u64(max_bytes, DECOMPRESSED_LIMIT_BYTES));
 }
 
 static int take_compressed(struct op_perf_data *data, const struct raw *raw, struct op_perf_record *record OP_UNUSED)
@@ -218,9 +223,10 @@ static int take(struct op_perf_data *data, const struct raw *raw, struct op_perf
 		return err;
 	if (op_unlikely(err)) {
 		data->counts.nr_bad++;
-		op_perf_reader_trouble(data, data->record_offset, "a record does not hold what it should", 0);
+		op_perf_reader_trouble(data, data->part->record_offset, "a record does not hold what it should", 0);
 	}
 	data->counts.nr_passed_over += record.kind == OP_PERF_PASSED_OVER;
+	data->part->newest_ns = op_max_u64(data->part->newest_ns, record.time_ns);
 	*ret_record = record;
 	return 1;
 }
@@ -228,7 +234,7 @@ static int take(struct op_perf_data *data, const struct raw *raw, struct op_perf
 /* 1 and the next record out of the compressed one; 0: it has no whole one more. */
 static int next_compressed(struct op_perf_data *data, struct op_perf_record *ret_record)
 {
-	struct op_perf_zstd *zstd = &data->zstd;
+	struct op_perf_zstd *zstd = &data->part->zstd;
 	struct raw raw;
 	int err = op_perf_zstd_more(zstd, HEADER_BYTES);
 
@@ -251,55 +257,88 @@ static int next_compressed(struct op_perf_data *data, struct op_perf_record *ret
 /* The records are at their end, or cut. */
 static int end(struct op_perf_data *data, size_t nr_left)
 {
-	bool is_cut = nr_left || (data->data_end && data->input.offset < data->data_end);
+	struct op_perf_part *part = data->part;
+	bool is_cut = nr_left || (part->data_end && part->input.offset < part->data_end);
 
 	if (is_cut)
 		return give_up(data, "the file ends before its records do", 0);
-	data->ended = true;
-	if (data->zstd.end > data->zstd.begin)
+	part->ended = true;
+	if (part->zstd.end > part->zstd.begin)
 		return give_up(data, "the last compressed record ends within a record", 0);
-	if (data->unfinished)
+	if (!data->events.nr_events)
+		return give_up(data, "it has no events", 0);
+	if (data->unfinished && part == data->parts[0])
 		return give_up(data, "perf did not come to finish the file", 0);
 	return 0;
 }
 
 static int next_plain(struct op_perf_data *data, struct op_perf_record *ret_record)
 {
-	ssize_t left = op_perf_input_left(&data->input, HEADER_BYTES);
+	struct op_perf_part *part = data->part;
+	ssize_t left = op_perf_input_left(&part->input, HEADER_BYTES);
 	const uint8_t *record;
 	struct raw raw;
+	uint16_t size;
 	int err;
 
-	data->record_offset = data->input.offset;
+	part->record_offset = part->input.offset;
 	if (left < 0)
 		return give_up(data, "it cannot be read", (int)left);
 	if ((size_t)left < HEADER_BYTES)
 		return end(data, (size_t)left);
-	parse_header(data, data->input.buffer + data->input.begin, false, &raw);
-	if (raw.header.size < HEADER_BYTES)
+	size = op_perf_u16(part->input.buffer + part->input.begin + offsetof(struct perf_event_header, size), data->swapped);
+	if (size < HEADER_BYTES)
 		return give_up(data, "a record is shorter than its header", 0);
-	err = op_perf_input_peek(&data->input, raw.header.size, &record);
+	err = op_perf_input_peek(&part->input, size, &record);
 	if (err)
-		return err == -ENODATA ? end(data, raw.header.size) : give_up(data, "it cannot be read", err);
+		return err == -ENODATA ? end(data, size) : give_up(data, "it cannot be read", err);
 	parse_header(data, record, false, &raw);
 	/* What was peeked at stays where it is until more is read. */
-	data->input.begin += raw.header.size;
-	data->input.offset += raw.header.size;
+	part->input.begin += raw.header.size;
+	part->input.offset += raw.header.size;
 	return take(data, &raw, ret_record);
+}
+
+/* 1 and the next record of the part that is being read; 0: the part has ended. */
+static int next_of_part(struct op_perf_data *data, struct op_perf_record *ret_record)
+{
+	const struct op_perf_part *part = data->part;
+
+	if (part->zstd.end > part->zstd.begin || op_perf_zstd_is_busy(&part->zstd)) {
+		int result = next_compressed(data, ret_record);
+
+		if (result || part->ended)
+			return result;
+	}
+	return next_plain(data, ret_record);
+}
+
+/* The part that is behind the others. False: all have ended. */
+static bool choose_part(struct op_perf_data *data)
+{
+	struct op_perf_part *oldest = NULL;
+
+	for (size_t i = 0; i < data->nr_parts; i++)
+		if (!data->parts[i]->ended && (!oldest || data->parts[i]->newest_ns < oldest->newest_ns))
+			oldest = data->parts[i];
+	if (!oldest)
+		return false;
+	data->part = oldest;
+	data->nr_turn = TURN_RECORDS;
+	return true;
 }
 
 int op_perf_data_next(struct op_perf_data *data, struct op_perf_record *ret_record)
 {
-	int result;
+	int result = 0;
 
-	if (data->ended)
-		return 0;
-	if (data->zstd.end > data->zstd.begin || op_perf_zstd_is_busy(&data->zstd)) {
-		result = next_compressed(data, ret_record);
-		if (result || data->ended)
-			return result;
+	while (!result) {
+		if (op_unlikely(!data->nr_turn || data->part->ended) && !choose_part(data))
+			return 0;
+		data->nr_turn--;
+		result = next_of_part(data, ret_record);
 	}
-	return next_plain(data, ret_record);
+	return result;
 }
 
 /* ---- what is known ---- */
@@ -326,8 +365,14 @@ const struct op_perf_trouble *op_perf_data_trouble(const struct op_perf_data *da
 
 void op_perf_data_progress(const struct op_perf_data *data, uint64_t *ret_offset, uint64_t *ret_end)
 {
-	*ret_offset = data->input.offset;
-	*ret_end = data->data_end;
+	uint64_t offset = 0, end = 0;
+
+	for (size_t i = 0; i < data->nr_parts; i++) {
+		offset += data->parts[i]->input.offset;
+		end += data->parts[i]->data_end;
+	}
+	*ret_offset = offset;
+	*ret_end = end;
 }
 
 bool op_perf_data_is_swapped(const struct op_perf_data *data)
@@ -340,15 +385,17 @@ bool op_perf_data_is_pipe(const struct op_perf_data *data)
 	return data->is_pipe;
 }
 
+size_t op_perf_data_nr_files(const struct op_perf_data *data)
+{
+	return data->nr_parts;
+}
+
 void op_perf_data_close(struct op_perf_data *data)
 {
 	if (!data)
 		return;
-	op_perf_input_close(&data->input);
-	if (data->own_fd >= 0)
-		close(data->own_fd);
+	op_perf_parts_close(data);
 	op_perf_events_free(&data->events);
 	op_perf_features_free(&data->features);
-	op_perf_zstd_free(&data->zstd);
 	free(data);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * Reads what `perf record` wrote, on any machine: perf.data of version 2, as a file or through a pipe, in either byte order, with
- * attributes of any size, compressed records too. Source: perf.data-file-format.txt in the kernel's tools/perf/Documentation.
+ * attributes of any size, compressed records too, and a directory of `perf record --threads`. Source: perf.data-file-format.txt in the kernel's tools/perf/Documentation.
  *
  * Nothing in the file is trusted. What is damaged is told with its offset (op_perf_data_trouble), and as long as it is known
  * where the next record begins reading goes on.
@@ -35,11 +35,13 @@ struct op_perf_trouble {
 	uint64_t offset;  /* in the file; of the compressed record when it was in one */
 	int err;          /* of reading the file; 0: the file is damaged */
 	uint64_t nr_more; /* things that were wrong behind it */
+	char file[16];	  /* the one of a directory; empty: it is none */
 };
 
 /*
- * Reads the header, the events and the features. The descriptor is the caller's and may be a pipe; a file that comes through a
- * pipe is copied to a file without a name in $TMPDIR first. 0 and the reader; -EBADMSG and *ret_why, a constant text: this is no
+ * Reads the header, the events and the features. The descriptor is the caller's and may be a pipe or a directory; a file that comes
+ * through a pipe is copied to a file without a name in $TMPDIR first. The records of a directory's files come in the order of time as far
+ * as each file has them so. 0 and the reader; -EBADMSG and *ret_why, a constant text: this is no
  * such file, or nothing of it can be used; -ENOMEM; -errno.
  */
 int op_perf_data_open(int fd, struct op_perf_data **ret_data, const char **ret_why) OP_NONNULL OP_MUST_CHECK;
@@ -57,11 +59,14 @@ const struct op_perf_features *op_perf_data_features(const struct op_perf_data *
 const struct op_perf_counts *op_perf_data_counts(const struct op_perf_data *data) OP_NONNULL;
 const struct op_perf_trouble *op_perf_data_trouble(const struct op_perf_data *data) OP_NONNULL;
 
-/* Where the reader is, and the end of the records; 0: not known, as in a pipe. Bytes. */
+/* Where the reader is, and the end of the records; 0: not known, as in a pipe. Bytes, of all files. */
 void op_perf_data_progress(const struct op_perf_data *data, uint64_t *ret_offset, uint64_t *ret_end) OP_NONNULL;
 
 bool op_perf_data_is_swapped(const struct op_perf_data *data) OP_NONNULL;
 bool op_perf_data_is_pipe(const struct op_perf_data *data) OP_NONNULL;
+
+/* Files with records: more than one in a directory only. */
+size_t op_perf_data_nr_files(const struct op_perf_data *data) OP_NONNULL;
 
 /* NULL is allowed. */
 void op_perf_data_close(struct op_perf_data *data);

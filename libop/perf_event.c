@@ -177,7 +177,6 @@ int op_perf_events_add(struct op_perf_events *events, const struct perf_event_at
 	more[events->nr_events] = (struct op_perf_event){ .attr = *attr };
 	op_perf_layout_make(attr, &more[events->nr_events].layout);
 	events->has_build_ids |= attr->build_id;
-	events->has_chains |= (attr->sample_type & PERF_SAMPLE_CALLCHAIN) != 0;
 	*ret_event = (uint32_t)events->nr_events++;
 	return 0;
 }
@@ -195,6 +194,7 @@ static struct id *find_id(const struct op_perf_events *events, uint64_t id)
 
 int op_perf_events_add_id(struct op_perf_events *events, uint64_t id, uint32_t event)
 {
+	size_t slot = id % OP_PERF_FEW_IDS;
 	struct id *known;
 
 	if (find_id(events, id))
@@ -211,6 +211,11 @@ int op_perf_events_add_id(struct op_perf_events *events, uint64_t id, uint32_t e
 		return -ENOMEM;
 	}
 	events->nr_ids++;
+	if (!events->few_ids[slot].is_known) {
+		events->few_ids[slot].id = id;
+		events->few_ids[slot].event = event;
+		events->few_ids[slot].is_known = true;
+	}
 	return 0;
 }
 
@@ -224,8 +229,12 @@ int op_perf_events_name(struct op_perf_events *events, uint32_t event, const cha
 
 uint32_t op_perf_events_find(const struct op_perf_events *events, uint64_t id)
 {
-	const struct id *known = find_id(events, id);
+	size_t slot = id % OP_PERF_FEW_IDS;
+	const struct id *known;
 
+	if (op_likely(events->few_ids[slot].is_known && events->few_ids[slot].id == id))
+		return events->few_ids[slot].event;
+	known = find_id(events, id);
 	return known ? known->event : OP_PERF_NO_EVENT;
 }
 

@@ -14,6 +14,7 @@
 
 #define OP_PERF_EVENTS_MAX 1024u
 #define OP_PERF_IDS_MAX    (1u << 22)
+#define OP_PERF_FEW_IDS    256u
 #define OP_PERF_NO_EVENT   UINT32_MAX
 #define OP_PERF_FORMAT_LOST (1u << 4) /* PERF_FORMAT_LOST, Linux 6.0 */
 
@@ -35,9 +36,13 @@ struct op_perf_events {
 	struct op_perf_event *events;
 	size_t nr_events;
 	struct op_htable ids;
+	struct {
+		uint64_t id;
+		uint32_t event;
+		bool is_known;
+	} few_ids[OP_PERF_FEW_IDS]; /* the same, those that come first, by their lowest bits */
 	size_t nr_ids;
 	bool has_build_ids; /* one of them asked for build-ids in MMAP2 */
-	bool has_chains;    /* one of them has PERF_SAMPLE_CALLCHAIN */
 };
 
 /* A layout from sample_type and sample_id_all. */

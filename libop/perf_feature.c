@@ -181,6 +181,16 @@ static int read_pmu_mappings(struct op_perf_features *features, struct op_perf_e
 	return 0;
 }
 
+static int read_dir_format(struct op_perf_features *features, struct op_perf_events *events OP_UNUSED, struct cursor *cursor)
+{
+	const uint8_t *bytes = take(cursor, sizeof(features->dir_version));
+
+	if (!bytes)
+		return -EBADMSG;
+	features->dir_version = op_perf_u64(bytes, cursor->swapped);
+	return 0;
+}
+
 /* Version, kind, level, ratio, and how much perf compresses at a time. */
 static int read_compressed(struct op_perf_features *features, struct op_perf_events *events OP_UNUSED, struct cursor *cursor)
 {
@@ -212,6 +222,7 @@ static const reader readers[] = {
 	[OP_PERF_FEATURE_CMDLINE] = read_cmdline,
 	[OP_PERF_FEATURE_EVENT_DESC] = read_event_desc,
 	[OP_PERF_FEATURE_PMU_MAPPINGS] = read_pmu_mappings,
+	[OP_PERF_FEATURE_DIR_FORMAT] = read_dir_format,
 	[OP_PERF_FEATURE_COMPRESSED] = read_compressed,
 };
 
@@ -225,11 +236,12 @@ int op_perf_feature_read(struct op_perf_features *features, struct op_perf_event
 	return readers[feature](features, events, &cursor);
 }
 
-bool op_perf_is_ibs(const struct op_perf_features *features, const struct op_perf_event *event, enum op_ibs_kind *ret_kind)
+/* True for an event of one of the samplers. */
+static bool is_sampler(const struct op_perf_features *features, const struct op_perf_event *event, enum op_ibs_kind *ret_kind)
 {
 	bool has_pmus = features->ibs_pmu_types[OP_IBS_FETCH] || features->ibs_pmu_types[OP_IBS_OP];
 
-	if (!(event->attr.sample_type & PERF_SAMPLE_RAW) || event->attr.type < PERF_TYPE_MAX)
+	if (event->attr.type < PERF_TYPE_MAX)
 		return false;
 	for (enum op_ibs_kind kind = 0; kind < OP_IBS_NR_KINDS; kind++) {
 		const char *name = op_ibs_sampler_name(kind);
@@ -241,6 +253,18 @@ bool op_perf_is_ibs(const struct op_perf_features *features, const struct op_per
 		return true;
 	}
 	return false;
+}
+
+bool op_perf_is_ibs(const struct op_perf_features *features, const struct op_perf_event *event, enum op_ibs_kind *ret_kind)
+{
+	return event->attr.sample_type & PERF_SAMPLE_RAW && is_sampler(features, event, ret_kind);
+}
+
+bool op_perf_lacks_registers(const struct op_perf_features *features, const struct op_perf_event *event)
+{
+	enum op_ibs_kind kind;
+
+	return !(event->attr.sample_type & PERF_SAMPLE_RAW) && is_sampler(features, event, &kind);
 }
 
 /* ---- build-ids ---- */
@@ -289,7 +313,10 @@ int op_perf_build_id_read(struct op_perf_features *features, const uint8_t *reco
 const struct op_perf_build_id *op_perf_build_id_of(const struct op_perf_features *features, const char *name)
 {
 	const struct named_id *named = find(features, name, strlen(name));
+	const char *bracket = *name == '[' ? strchr(name, ']') : NULL;
 
+	if (!named && bracket)
+		named = find(features, name, (size_t)(bracket + 1 - name));
 	return named ? &named->id : NULL;
 }
 

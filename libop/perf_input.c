@@ -30,7 +30,7 @@ static uint64_t unread(const struct op_perf_input *input)
 	return input->until > at ? input->until - at : 0;
 }
 
-ssize_t op_perf_input_left(struct op_perf_input *input, size_t nr_wanted)
+ssize_t op_perf_input_read(struct op_perf_input *input, size_t nr_wanted)
 {
 	while (input->end - input->begin < nr_wanted && unread(input)) {
 		ssize_t nr;
@@ -53,12 +53,10 @@ ssize_t op_perf_input_left(struct op_perf_input *input, size_t nr_wanted)
 	return (ssize_t)(input->end - input->begin);
 }
 
-int op_perf_input_peek(struct op_perf_input *input, size_t nr_bytes, const uint8_t **ret_bytes)
+int op_perf_input_peek_slow(struct op_perf_input *input, size_t nr_bytes, const uint8_t **ret_bytes)
 {
-	ssize_t left = (ssize_t)(input->end - input->begin);
+	ssize_t left = op_perf_input_left(input, nr_bytes);
 
-	if (op_unlikely(left < (ssize_t)nr_bytes))
-		left = op_perf_input_left(input, nr_bytes);
 	if (left < 0)
 		return (int)left;
 	if ((size_t)left < nr_bytes)

@@ -21,14 +21,29 @@ struct op_perf_input {
 int op_perf_input_open(struct op_perf_input *input, int fd, uint64_t offset) OP_NONNULL OP_MUST_CHECK;
 void op_perf_input_close(struct op_perf_input *input) OP_NONNULL;
 
+/* Bytes that are left, at most OP_PERF_INPUT_BYTES: 0 at the end. Or -errno. */
+ssize_t op_perf_input_read(struct op_perf_input *input, size_t nr_wanted) OP_NONNULL OP_MUST_CHECK;
+
+static inline ssize_t op_perf_input_left(struct op_perf_input *input, size_t nr_wanted)
+{
+	size_t left = input->end - input->begin;
+
+	return op_likely(left >= nr_wanted) ? (ssize_t)left : op_perf_input_read(input, nr_wanted);
+}
+
 /*
  * The next nr_bytes, at most OP_PERF_INPUT_BYTES, in one piece, valid until the next call. 0; -ENODATA: there are fewer; another
  * -errno of read(2).
  */
-int op_perf_input_peek(struct op_perf_input *input, size_t nr_bytes, const uint8_t **ret_bytes) OP_NONNULL OP_MUST_CHECK;
+int op_perf_input_peek_slow(struct op_perf_input *input, size_t nr_bytes, const uint8_t **ret_bytes) OP_NONNULL OP_MUST_CHECK;
 
-/* Bytes that are left, at most OP_PERF_INPUT_BYTES: 0 at the end. Or -errno. */
-ssize_t op_perf_input_left(struct op_perf_input *input, size_t nr_wanted) OP_NONNULL OP_MUST_CHECK;
+OP_NONNULL OP_MUST_CHECK static inline int op_perf_input_peek(struct op_perf_input *input, size_t nr_bytes, const uint8_t **ret_bytes)
+{
+	if (op_unlikely(input->end - input->begin < nr_bytes))
+		return op_perf_input_peek_slow(input, nr_bytes, ret_bytes);
+	*ret_bytes = input->buffer + input->begin;
+	return 0;
+}
 
 /* Consumes bytes, also more than were peeked at. 0; -ENODATA: there are fewer; -errno. */
 int op_perf_input_skip(struct op_perf_input *input, uint64_t nr_bytes) OP_NONNULL OP_MUST_CHECK;

@@ -30,7 +30,8 @@ enum {
 
 struct opening {
 	struct op_perf_data *data;
-	int fd;
+	int dir_fd; /* what was named, and */
+	int fd;	    /* the file with the header */
 	uint64_t file_bytes;
 	uint64_t words[NR_WORDS];
 	const char *why;
@@ -88,9 +89,9 @@ static int copy_pipe(struct opening *opening)
 
 	if (fd < 0)
 		return fd;
-	data->own_fd = fd;
-	err = copy_rest(&data->input, fd);
-	opening->fd = data->input.fd = fd;
+	data->part->own_fd = fd;
+	err = copy_rest(&data->part->input, fd);
+	opening->fd = data->part->input.fd = fd;
 	return err;
 }
 
@@ -168,13 +169,15 @@ static int read_section(const struct opening *opening, unsigned int feature, uin
 	return err;
 }
 
-/* The table of sections stands behind the records, one for each bit. */
+/* The table of sections stands behind the records, one for each bit. Where the file is cut before, the records tell where. */
 static int read_features(const struct opening *opening)
 {
 	struct op_perf_data *data = opening->data;
-	uint64_t at = data->data_end;
+	uint64_t at = data->part->data_end;
 	uint8_t section[2 * WORD];
 
+	if (at > opening->file_bytes)
+		return 0;
 	for (unsigned int feature = 0; feature < OP_PERF_FEATURES_MAX; feature++) {
 		int err;
 
@@ -202,17 +205,18 @@ static int read_features(const struct opening *opening)
 static int begin_records(struct opening *opening)
 {
 	struct op_perf_data *data = opening->data;
+	struct op_perf_part *part = data->part;
 	uint64_t offset = opening->words[WORD_DATA_OFFSET], nr_bytes = opening->words[WORD_DATA_SIZE];
 	int err;
 
 	if (offset > INT64_MAX || nr_bytes > INT64_MAX)
 		return refuse(opening, "its records are said to be where no file has bytes");
 	data->unfinished = !nr_bytes;
-	data->data_end = nr_bytes ? offset + nr_bytes : op_max_u64(opening->file_bytes, offset);
+	part->data_end = nr_bytes ? offset + nr_bytes : op_max_u64(opening->file_bytes, offset);
 	err = data->unfinished ? 0 : read_features(opening);
 	if (!err)
-		err = op_perf_input_seek(&data->input, offset);
-	data->input.until = data->data_end;
+		err = op_perf_input_seek(&part->input, offset);
+	part->input.until = part->data_end;
 	return err;
 }
 
@@ -242,7 +246,7 @@ static int read_header(struct opening *opening)
 	bool is_seekable = lseek(opening->fd, 0, SEEK_SET) >= 0;
 	const uint8_t *bytes;
 	uint64_t magic, size;
-	int err = op_perf_input_peek(&data->input, OP_PERF_PIPE_HEADER_BYTES, &bytes);
+	int err = op_perf_input_peek(&data->part->input, OP_PERF_PIPE_HEADER_BYTES, &bytes);
 
 	if (err)
 		return err == -ENODATA ? refuse(opening, "it is shorter than the header of a perf.data file") : err;
@@ -255,29 +259,78 @@ static int read_header(struct opening *opening)
 	size = op_perf_u64(bytes + WORD, data->swapped);
 	data->is_pipe = size == OP_PERF_PIPE_HEADER_BYTES;
 	if (data->is_pipe)
-		return op_perf_input_skip(&data->input, size);
+		return op_perf_input_skip(&data->part->input, size);
 	if (size < NR_WORDS * WORD)
 		return refuse(opening, "the header of the perf.data file is damaged");
 	err = is_seekable ? 0 : copy_pipe(opening);
 	return err ? err : read_file_header(opening);
 }
 
+/* ---- a directory ---- */
+
+#define MAIN_NAME "data"
+
+/* The file with the header: what was named, or the first of a directory. */
+static int open_main(struct opening *opening, bool is_dir)
+{
+	struct op_perf_data *data = opening->data;
+	int own_fd = is_dir ? op_sys_openat(opening->dir_fd, MAIN_NAME, O_RDONLY | O_CLOEXEC, 0) : -1, err;
+
+	if (own_fd == -ENOENT)
+		return refuse(opening, "it is a directory that perf has not made: it has no file " MAIN_NAME);
+	if (is_dir && own_fd < 0)
+		return own_fd;
+	opening->fd = is_dir ? own_fd : opening->dir_fd;
+	err = op_perf_part_add(data, opening->fd, own_fd, is_dir ? MAIN_NAME : "");
+	if (!err)
+		data->part = data->parts[0];
+	return err;
+}
+
+static int open_others(struct opening *opening, bool is_dir)
+{
+	struct op_perf_data *data = opening->data;
+	int err;
+
+	if (!is_dir)
+		return data->features.dir_version ? refuse(opening, "it is a part of a directory: name the directory") : 0;
+	err = op_perf_parts_open(data, opening->dir_fd);
+	if (err == -E2BIG)
+		return refuse(opening, "the directory has too many files");
+	if (!err && data->is_pipe && data->nr_parts > 1)
+		return refuse(opening, "the first file of the directory is none that perf record writes there");
+	return err;
+}
+
+static int open_all(struct opening *opening)
+{
+	struct op_perf_data *data = opening->data;
+	struct stat st;
+	bool is_dir;
+	int err = op_sys_fstat(opening->dir_fd, &st);
+
+	if (err)
+		return err;
+	is_dir = S_ISDIR(st.st_mode);
+	err = open_main(opening, is_dir);
+	if (!err)
+		err = read_header(opening);
+	if (!err && !op_perf_events_are_told_apart(&data->events))
+		err = refuse(opening, "its events have different kinds of samples, and nothing that tells them apart");
+	return err ? err : open_others(opening, is_dir);
+}
+
 int op_perf_data_open(int fd, struct op_perf_data **ret_data, const char **ret_why)
 {
 	struct op_perf_data *data = calloc(1, sizeof(*data));
-	struct opening opening = { .data = data, .fd = fd };
+	struct opening opening = { .data = data, .dir_fd = fd };
 	int err;
 
 	if (!data)
 		return -ENOMEM;
-	data->own_fd = -1;
 	data->translator.events = &data->events;
 	data->translator.features = &data->features;
-	err = op_perf_input_open(&data->input, fd, 0);
-	if (!err)
-		err = read_header(&opening);
-	if (!err && !op_perf_events_are_told_apart(&data->events))
-		err = refuse(&opening, "its events have different kinds of samples, and nothing that tells them apart");
+	err = open_all(&opening);
 	if (!err) {
 		*ret_data = data;
 		return 0;

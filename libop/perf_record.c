@@ -102,7 +102,7 @@ static bool has_registers(const struct source *source)
 	return *has_raw == OP_PERF_RAW_IBS;
 }
 
-/* Behind the fixed fields. Where it is cut short, or the event has none, it is empty. */
+/* Behind the fixed fields. Where it is cut short, it is empty. */
 static uint64_t *put_chain(struct source *source, uint64_t *at)
 {
 	const struct op_perf_event *event = &source->translator->events->events[source->record->event];
@@ -161,7 +161,7 @@ static int take_sample(struct source *source)
 				  : pair_of(UNKNOWN_PID, UNKNOWN_PID);
 	out[3] = record->time_ns;
 	at = out + 4;
-	if (op_unlikely(translator->events->has_chains))
+	if (op_unlikely(translator->events->events[record->event].attr.sample_type & PERF_SAMPLE_CALLCHAIN))
 		at = put_chain(source, at);
 	if (op_unlikely(has_registers(source)))
 		put_registers(source, at);
@@ -435,7 +435,7 @@ int op_perf_translate(struct op_perf_translator *translator, const struct perf_e
 	int err = 0;
 
 	if (op_likely(header->type == PERF_RECORD_SAMPLE))
-		err = take_sample(&source);
+		err = translator->events->nr_events ? take_sample(&source) : -EBADMSG;
 	else if (handle && translator->events->nr_events)
 		err = take_with_id(&source, handle);
 	if (!err)

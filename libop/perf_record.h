@@ -6,9 +6,10 @@
  * What becomes what:
  *
  *   SAMPLE                  OP_SAMPLE_TYPE, the identifier is the number of the event + 1; one that is too short, or of an event that
- *                           the file does not have, becomes a record without body, which opd counts as undecodable
+ *                           the file does not have, becomes a record without body, which opd counts as undecodable; one that stands
+ *                           before all events of a pipe does not hold what it should
  *                           IBS: OP_SAMPLE_TYPE_IBS, the registers as they are
- *                           and PERF_SAMPLE_CALLCHAIN, when an event of the file has it: its innermost OP_PERF_CHAIN_WORDS; of another event none
+ *                           and PERF_SAMPLE_CALLCHAIN, when the event has it: its innermost OP_PERF_CHAIN_WORDS
  *   LOST, LOST_SAMPLES      one of them: LOST_SAMPLES where the event has PERF_FORMAT_LOST, since LOST tells the same again there
  *   THROTTLE, UNTHROTTLE    for their event
  *   MMAP, MMAP2             MMAP2, with the build-id that the file has for that name; of the kernel: OP_PERF_KERNEL

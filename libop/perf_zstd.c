@@ -23,11 +23,6 @@ int op_perf_zstd_feed(struct op_perf_zstd *zstd, const uint8_t *bytes, size_t nr
 	return 0;
 }
 
-bool op_perf_zstd_is_busy(const struct op_perf_zstd *zstd)
-{
-	return zstd->input_bytes || (zstd->input && !zstd->flushed);
-}
-
 /* One step; an output that was not filled has all that the input gives. */
 static int step(struct op_perf_zstd *zstd)
 {

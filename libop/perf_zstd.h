@@ -32,7 +32,10 @@ int op_perf_zstd_feed(struct op_perf_zstd *zstd, const uint8_t *bytes, size_t nr
 int op_perf_zstd_more(struct op_perf_zstd *zstd, size_t nr_wanted) OP_NONNULL OP_MUST_CHECK;
 
 /* True when something of the input is still to come out. */
-bool op_perf_zstd_is_busy(const struct op_perf_zstd *zstd) OP_NONNULL;
+static inline bool op_perf_zstd_is_busy(const struct op_perf_zstd *zstd)
+{
+	return zstd->input_bytes || (zstd->input && !zstd->flushed);
+}
 
 void op_perf_zstd_free(struct op_perf_zstd *zstd) OP_NONNULL;
 

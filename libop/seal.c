@@ -58,23 +58,39 @@ int op_seal_append(int fd)
 	return err ? err : op_sys_pwrite_all(fd, &seal, sizeof(seal), st.st_size);
 }
 
-int op_seal_check(int fd)
+/* 0; -EBADMSG: there is none; another -errno. */
+static int read_seal(int fd, struct seal *ret_seal, uint64_t *ret_sealed_bytes)
 {
-	struct seal seal;
 	struct stat st;
 	size_t nr_read = 0;
-	uint64_t sum;
 	int err = op_sys_fstat(fd, &st);
 
 	if (err)
 		return err;
-	if (st.st_size < (off_t)sizeof(seal))
+	if (st.st_size < (off_t)sizeof(*ret_seal))
 		return -EBADMSG;
-	err = op_file_read_at(fd, &seal, sizeof(seal), st.st_size - (off_t)sizeof(seal), &nr_read);
+	*ret_sealed_bytes = (uint64_t)st.st_size - sizeof(*ret_seal);
+	err = op_file_read_at(fd, ret_seal, sizeof(*ret_seal), (off_t)*ret_sealed_bytes, &nr_read);
 	if (err)
 		return err;
-	if (nr_read != sizeof(seal) || memcmp(seal.magic, MAGIC, sizeof(seal.magic)) != 0)
-		return -EBADMSG;
-	err = sum_up(fd, (uint64_t)st.st_size - sizeof(seal), &sum);
+	return nr_read == sizeof(*ret_seal) && !memcmp(ret_seal->magic, MAGIC, sizeof(ret_seal->magic)) ? 0 : -EBADMSG;
+}
+
+int op_seal_check(int fd)
+{
+	struct seal seal;
+	uint64_t sealed_bytes, sum;
+	int err = read_seal(fd, &seal, &sealed_bytes);
+
+	if (!err)
+		err = sum_up(fd, sealed_bytes, &sum);
 	return err ? err : sum == seal.sum ? 0 : -EBADMSG;
+}
+
+bool op_seal_is_there(int fd)
+{
+	struct seal seal;
+	uint64_t sealed_bytes;
+
+	return !read_seal(fd, &seal, &sealed_bytes);
 }

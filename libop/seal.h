@@ -15,4 +15,7 @@ int op_seal_append(int fd) OP_MUST_CHECK;
 /* Reads all of a file. 0: it is as it was sealed; -EBADMSG: it is not, or never was; another -errno. */
 int op_seal_check(int fd) OP_MUST_CHECK;
 
+/* Whether the end of a file is a seal, be it the right one or not. */
+bool op_seal_is_there(int fd) OP_MUST_CHECK;
+
 #endif

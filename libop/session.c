@@ -9,12 +9,12 @@
 #include <limits.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "libop/abi.h"
 #include "libop/dcookie.h"
 #include "libop/file.h"
+#include "libop/lock.h"
 #include "libop/odb.h"
 #include "libop/session_ledger.h"
 #include "libop/session_close.h"
@@ -22,9 +22,6 @@
 #include "libop/text.h"
 
 #define DIR_MODE       0755
-#define LOCK_MODE      0600 /* whoever could open it could lock it, and keep every daemon out */
-#define LOCK_TRIES     5
-#define LOCK_MOMENT_NS 20000000
 
 static const char *const sample_dirs[] = { "{root}", "{kern}" };
 static const char *const session_dirs[] = {
@@ -49,6 +46,7 @@ struct walk {
 	int here; /* the directory that is being read */
 	int (*tell)(const char *path, unsigned char type, void *arg);
 	void *tell_arg;
+	bool tells_dirs; /* `visit` is called for directories, too, before they are read */
 	bool keep_going; /* an error is noted in first_error and does not end the walk */
 	int first_error;
 };
@@ -161,7 +159,10 @@ static int walk_tree(struct walk *walk, const char *top)
 	int err = path ? push_dir(walk, path) : -ENOMEM;
 
 	for (; !err && next < walk->nr_dirs; next++) {
-		err = walk_dir(walk, walk->dirs[next]);
+		if (walk->tells_dirs)
+			err = walk->visit(walk, walk->dirs[next], DT_DIR);
+		if (!err)
+			err = walk_dir(walk, walk->dirs[next]);
 		if (err < 0 && !walk->bad_path)
 			walk->bad_path = strdup(walk->dirs[next]);
 		if (!walk->keep_going)
@@ -397,6 +398,15 @@ int op_session_walk(int dir_fd, const char *top, int (*visit)(const char *path, 
 	return err;
 }
 
+int op_session_walk_all(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg)
+{
+	struct walk walk = { .dir_fd = dir_fd, .visit = tell_entry, .tell = visit, .tell_arg = arg, .tells_dirs = true };
+	int err = walk_tree(&walk, top);
+
+	free_walk(&walk);
+	return err;
+}
+
 int op_session_visit_dir(int dir_fd, const char *path, int (*visit)(const char *name, void *arg), void *arg)
 {
 	int fd = op_sys_openat(dir_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0), err = 0;
@@ -492,13 +502,28 @@ bool op_session_has_parts(int dir_fd)
 
 /* ---- open ---- */
 
+static bool has_abi(int dir_fd, const char *text)
+{
+	char *there = NULL;
+	bool same = !op_file_read(dir_fd, OP_ABI_NAME, strlen(text) + 1, &there) && !strcmp(there, text);
+
+	free(there);
+	return same;
+}
+
+/* Whoever opens the directory at the same time writes the same. */
 static int write_abi(int dir_fd)
 {
 	struct op_text text = { 0 };
-	int err;
+	int err = 0;
 
 	op_abi_describe(&text);
-	err = text.failed ? -ENOMEM : op_file_publish(dir_fd, OP_ABI_NAME, op_text_get(&text), 0644);
+	if (text.failed)
+		err = -ENOMEM;
+	else if (!has_abi(dir_fd, text.data))
+		err = op_file_publish(dir_fd, OP_ABI_NAME, text.data, 0644);
+	if ((err == -EEXIST || err == -ENOENT) && has_abi(dir_fd, text.data))
+		err = 0;
 	op_text_free(&text);
 	return err;
 }
@@ -552,59 +577,9 @@ int op_session_leave_unclean(int session_fd)
 	return 0;
 }
 
-static int open_lock(int session_fd, bool *ret_was_there)
-{
-	int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-	int fd = op_sys_openat(session_fd, OP_SESSION_LOCK, flags | O_EXCL, LOCK_MODE);
-
-	*ret_was_there = fd == -EEXIST;
-	return fd == -EEXIST ? op_sys_openat(session_fd, OP_SESSION_LOCK, flags, LOCK_MODE) : fd;
-}
-
-/* Who looks whether somebody works here holds a shared lock for a moment. */
-static int lock_file(int fd)
-{
-	const struct timespec moment = { .tv_nsec = LOCK_MOMENT_NS };
-	int err = 0;
-
-	for (int i = 0; i < LOCK_TRIES; i++) {
-		err = flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
-		if (err != -EWOULDBLOCK)
-			return err;
-		nanosleep(&moment, NULL);
-	}
-	return -EBUSY;
-}
-
-/* Who ended may have removed the file between the opening and the lock: then it is not the one that others see. */
-static bool is_removed(int fd)
-{
-	struct stat st;
-
-	return !op_sys_fstat(fd, &st) && !st.st_nlink;
-}
-
 int op_session_take_lock(int session_fd, bool *ret_was_there)
 {
-	bool was_there, again;
-	int fd, err;
-
-	do {
-		fd = open_lock(session_fd, &was_there);
-		if (fd < 0)
-			return fd;
-		err = lock_file(fd);
-		if (err) {
-			close(fd);
-			return err;
-		}
-		again = is_removed(fd);
-		if (again)
-			close(fd);
-	} while (again);
-	(void)fchmod(fd, LOCK_MODE); /* of an earlier version; another's it is only when root left it */
-	*ret_was_there = was_there;
-	return fd;
+	return op_lock_take(session_fd, OP_SESSION_LOCK, ret_was_there);
 }
 
 int op_session_lock(int session_fd)
@@ -648,7 +623,7 @@ int op_session_want_profiling(int session_fd, bool on)
 
 const char *op_session_in_the_way(const char *session_dir)
 {
-	static const char *const names[] = { OP_ABI_NAME OP_FILE_TMP_SUFFIX, OP_ABI_NAME };
+	static const char *const names[] = { OP_ABI_NAME OP_FILE_TEMPORARY_SUFFIX, OP_ABI_NAME };
 	int fd = op_sys_openat(AT_FDCWD, session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	const char *found = NULL;
 	struct stat st;

@@ -22,6 +22,7 @@
 #define OP_SESSION_DIR_DEFAULT OPD_LOCALSTATEDIR "/lib/oprofile"
 #define OP_SESSION_CURRENT "samples/current"
 #define OP_SESSION_TMP "tmp"
+#define OP_SESSION_REMOVED "removed-" /* and its name: a session there that is on its way out */
 #define OP_SESSION_CLOSED_COOKIES OP_SESSION_TMP "/dcookies-closed" /* and a number: the table of a session that is being closed, in the making */
 #define OP_SESSION_TMP_SAMPLE OP_SESSION_TMP "/sample" /* a sample file, or symbols of JIT code, in the making, and with suffixes what it replaces (libop/odb.h) */
 #define OP_STATS_KERNEL_HIDDEN "kernel_hidden" /* below stats/: the addresses of kernel symbols were hidden */
@@ -91,6 +92,10 @@ int op_session_remove(int dir_fd, const char *path) OP_NONNULL OP_MUST_CHECK;
  * is no such directory; the first error of `visit`, which ends it, or -errno.
  */
 int op_session_walk(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg)
+	OP_NONNULL_ARGS(2, 3) OP_MUST_CHECK;
+
+/* The same, and `visit` is called for the directories, too, `top` among them: for each before it is read, and before anything in it. */
+int op_session_walk_all(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg)
 	OP_NONNULL_ARGS(2, 3) OP_MUST_CHECK;
 
 /* Calls `visit` for every entry of a directory but . and ..; 0, also when there is none, the first error of `visit`, which ends it, or -errno. */

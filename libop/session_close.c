@@ -140,7 +140,7 @@ static int change_places(int session_fd, const char *path)
 
 	if (err)
 		return err;
-	err = op_sys_rename_exchange(session_fd, OP_SESSION_CURRENT, path);
+	err = op_sys_rename_exchange(session_fd, OP_SESSION_CURRENT, session_fd, path);
 	if (err == -EINVAL || err == -ENOSYS)
 		err = replace_in_steps(session_fd, path);
 	if (err)

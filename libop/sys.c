@@ -106,9 +106,9 @@ int op_sys_rename_new(int old_dir_fd, const char *old_path, int new_dir_fd, cons
 	return op_sys_renameat(old_dir_fd, old_path, new_dir_fd, new_path);
 }
 
-int op_sys_rename_exchange(int dir_fd, const char *path, const char *other_path)
+int op_sys_rename_exchange(int dir_fd, const char *path, int other_dir_fd, const char *other_path)
 {
-	return renameat2(dir_fd, path, dir_fd, other_path, RENAME_EXCHANGE) < 0 ? -errno : 0;
+	return renameat2(dir_fd, path, other_dir_fd, other_path, RENAME_EXCHANGE) < 0 ? -errno : 0;
 }
 
 int op_sys_unlinkat(int dir_fd, const char *path, int flags)
@@ -150,6 +150,13 @@ int op_sys_memfd_create(const char *name, unsigned int flags)
 	int fd = memfd_create(name, flags);
 
 	return fd < 0 ? -errno : fd;
+}
+
+int op_sys_bpf(int command, void *attr, size_t nr_bytes)
+{
+	long result = syscall(SYS_bpf, command, attr, nr_bytes);
+
+	return result < 0 ? -errno : (int)result;
 }
 
 int op_sys_ftruncate(int fd, off_t nr_bytes)

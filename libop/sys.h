@@ -38,7 +38,7 @@ int op_sys_renameat(int old_dir_fd, const char *old_path, int new_dir_fd, const 
 int op_sys_rename_new(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path) OP_MUST_CHECK; /* -EEXIST: nothing is replaced */
 
 /* Each becomes the other, in one step; both must be there. -EINVAL or -ENOSYS where the file system or the kernel cannot. */
-int op_sys_rename_exchange(int dir_fd, const char *path, const char *other_path) OP_MUST_CHECK;
+int op_sys_rename_exchange(int dir_fd, const char *path, int other_dir_fd, const char *other_path) OP_MUST_CHECK;
 int op_sys_unlinkat(int dir_fd, const char *path, int flags);
 int op_sys_linkat(int old_dir_fd, const char *old_path, int new_dir_fd, const char *new_path) OP_MUST_CHECK;
 int op_sys_symlinkat(const char *target, int dir_fd, const char *path) OP_MUST_CHECK;
@@ -49,6 +49,7 @@ int op_sys_memfd_create(const char *name, unsigned int flags) OP_MUST_CHECK;
 int op_sys_ftruncate(int fd, off_t nr_bytes) OP_MUST_CHECK;
 int op_sys_fcntl(int fd, int command, int arg) OP_MUST_CHECK;
 int op_sys_membarrier(int command) OP_MUST_CHECK;
+int op_sys_bpf(int command, void *attr, size_t nr_bytes) OP_MUST_CHECK; /* attr: a union bpf_attr */
 
 /* True when no process and no thread has this number, not even one that has ended and was not waited for. A tenth of what a look into /proc costs. */
 bool op_sys_is_gone(uint32_t pid) OP_MUST_CHECK;

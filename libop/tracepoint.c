@@ -53,6 +53,15 @@ static int read_id(const char *place, const char *name, uint64_t *ret_id)
 	return err;
 }
 
+uint32_t op_tracepoint_number(const char *name)
+{
+	uint32_t sum = 2166136261u; /* FNV-1a */
+
+	for (const char *c = name; *c; c++)
+		sum = (sum ^ (uint8_t)*c) * 16777619u;
+	return OP_TRACEPOINT_NUMBER_BIT | (sum & (OP_TRACEPOINT_NUMBER_BIT - 1));
+}
+
 bool op_tracepoint_find(const char *name, uint64_t *ret_id, struct op_text *why)
 {
 	bool is_mounted = false;

@@ -7,8 +7,6 @@
 #include "tools/report_log.h"
 
 #define CONTEXT_LINES 5 /* of the source before the first line that is shown */
-#define NARROW_WIDTH  8 /* of an address */
-#define WIDE_WIDTH    16
 
 struct listing {
 	const struct opr_annotate *annotate;
@@ -20,6 +18,7 @@ struct listing {
 	struct opr_source_cache sources;
 	uint64_t *counts; /* of an instruction */
 	bool shown;       /* what stands here belongs to a symbol of the report */
+	int columns;      /* of an address */
 };
 
 static void write_plain(const struct listing *listing, const char *text)
@@ -78,7 +77,7 @@ static void write_label(struct listing *listing, const struct opr_symbol_row *ra
 	listing->shown = row || !range->symbol;
 	if (!listing->shown)
 		return;
-	fprintf(listing->out, "%0*" PRIx64 " <", WIDE_WIDTH, line->vma);
+	fprintf(listing->out, "%0*" PRIx64 " <", (int)listing->codes.digits, line->vma);
 	opr_write_escaped(listing->out, opr_code_text(listing->code, line));
 	fputs(">:", listing->out);
 	if (row) {
@@ -93,7 +92,7 @@ static void write_label(struct listing *listing, const struct opr_symbol_row *ra
 static void write_instruction(struct listing *listing, const struct opr_code_line *line, const uint64_t *counts)
 {
 	opr_annotate_counts(listing->annotate, listing->out, counts);
-	fprintf(listing->out, "%*" PRIx64 ":\t", line->vma > UINT32_MAX ? WIDE_WIDTH : NARROW_WIDTH, line->vma);
+	fprintf(listing->out, "%*" PRIx64 ":\t", listing->columns, line->vma);
 	opr_write_escaped_line(listing->out, opr_code_text(listing->code, line));
 	fputc('\n', listing->out);
 }
@@ -115,6 +114,7 @@ static int write_line(struct listing *listing, const struct opr_symbol_row *row,
 
 	switch (line->kind) {
 	case OPR_CODE_SECTION:
+		listing->columns = (int)line->line;
 		if (!listing->shown)
 			break;
 		write_plain(listing, "");
@@ -153,6 +153,7 @@ static int write_symbol(struct listing *listing, const struct opr_symbol_row *ro
 	fprintf(listing->out, ":     file format %s\n", listing->codes.format);
 	write_plain(listing, "");
 	listing->shown = true;
+	listing->columns = (int)listing->codes.digits;
 	opr_source_cache_rewind(&listing->sources);
 	for (size_t i = 0; i < listing->code->nr_lines && !err; i++)
 		err = write_line(listing, row, i, &detail);

@@ -8,6 +8,7 @@
 
 #define FORMAT_BYTES 64
 #define SECTIONS_MAX 65536
+#define DIGITS_MAX   16 /* of an address */
 
 struct request {
 	const char *path, *name;
@@ -22,6 +23,7 @@ struct request {
 /* What the child writes: this, sections, and for each row a head with lines and strings behind it. */
 struct preface {
 	char format[FORMAT_BYTES];
+	uint64_t digits;
 	uint64_t nr_sections;
 };
 
@@ -42,6 +44,7 @@ static int write_preface(FILE *out, const struct opr_code_reader *reader)
 	if (err)
 		return err;
 	snprintf(preface.format, sizeof(preface.format), "%s", opr_code_format(reader));
+	preface.digits = opr_code_digits(reader);
 	preface.nr_sections = nr_sections;
 	fwrite(&preface, sizeof(preface), 1, out);
 	fwrite(sections, sizeof(*sections), nr_sections, out);
@@ -54,11 +57,12 @@ static int write_row(FILE *out, struct opr_code_reader *reader, const struct opr
 {
 	uint64_t start = row->symbol ? row->vma : 0;
 	uint64_t end = row->symbol && row->symbol->size < UINT64_MAX - start ? start + row->symbol->size : UINT64_MAX;
+	unsigned int section = row->symbol ? row->symbol->section : OPR_CODE_ALL_SECTIONS;
 	struct head head = { 0 };
 
 	opr_child_begin_step();
 	opr_code_clear(code);
-	head.err = opr_code_list(reader, start, end, code);
+	head.err = opr_code_list(reader, section, start, end, code);
 	if (!head.err) {
 		head.nr_lines = code->nr_lines;
 		head.nr_string_bytes = code->strings.length;
@@ -119,8 +123,9 @@ static int read_preface(struct opr_listing *listing, struct cursor *cursor)
 		return -EBADMSG;
 	memcpy(&preface, bytes, sizeof(preface));
 	sections = take(cursor, preface.nr_sections, sizeof(*listing->sections));
-	if (!sections || preface.nr_sections > SECTIONS_MAX)
+	if (!sections || preface.nr_sections > SECTIONS_MAX || preface.digits > DIGITS_MAX)
 		return -EBADMSG;
+	listing->digits = (unsigned int)preface.digits;
 	listing->format = strndup(preface.format, sizeof(preface.format));
 	listing->sections = calloc(preface.nr_sections + 1, sizeof(*listing->sections));
 	if (!listing->format || !listing->sections)
@@ -133,7 +138,8 @@ static int read_preface(struct opr_listing *listing, struct cursor *cursor)
 static bool is_sound(const struct opr_code_line *line, uint64_t nr_string_bytes)
 {
 	return (unsigned int)line->kind <= OPR_CODE_ZEROS && line->text < nr_string_bytes &&
-	       (line->file == SIZE_MAX || line->file < nr_string_bytes);
+	       (line->file == SIZE_MAX || line->file < nr_string_bytes) &&
+	       (line->kind != OPR_CODE_SECTION || line->line <= DIGITS_MAX);
 }
 
 static int read_code(struct opr_code *code, const struct head *head, struct cursor *cursor)
@@ -192,8 +198,10 @@ static int run(struct opr_listing *listing, struct request *request)
 	struct opr_child_result result = { 0 };
 	struct opr_child child;
 	struct cursor cursor;
-	int err = opr_child_start(&child, work, request);
+	int err;
 
+	opr_verbose(OPR_TOPIC_level1, "listing the code of %zu symbols of %s", request->nr_rows, request->path);
+	err = opr_child_start(&child, work, request);
 	if (!err)
 		err = opr_child_wait(&child, &result);
 	if (err)

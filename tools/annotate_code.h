@@ -9,7 +9,8 @@
 struct opr_listing {
 	struct opr_code *codes; /* one for each row; empty where there is none */
 	size_t nr_codes;
-	char *format; /* of the object, as objdump shows it */
+	char *format;        /* of the object, as objdump shows it */
+	unsigned int digits; /* of an address in full */
 	struct opr_code_section *sections;
 	size_t nr_sections;
 };

@@ -18,7 +18,7 @@ static const char head[] =
 	"[data-l] { cursor: pointer }\n"
 	".h1 { background: #fff8e6 } .h2 { background: #fff1cc } .h3 { background: #ffe9b3 } .h4 { background: #ffdf99 }\n"
 	".h5 { background: #ffd080 } .h6 { background: #ffba6b } .h7 { background: #ffa057 } .h8 { background: #ff8547 }\n"
-	".h9 { background: #ff6b3d }\n"
+	".h9 { background: #ff6b3d } .h5 td, .h6 td, .h7 td, .h8 td, .h9 td { color: #1c1c1c }\n"
 	"</style></head><body>\n";
 
 static const char tail[] = "<script>\n"

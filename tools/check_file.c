@@ -9,8 +9,6 @@
 #include "libop/odb_file.h"
 #include "libop/sys.h"
 
-#define NEW_PATH  "opcheck.new"
-#define TMP_PATH  "opcheck.tmp"
 #define MAX_BYTES (4ull << 30)
 
 struct image {
@@ -68,6 +66,8 @@ static bool has_head(struct opk_file *file, const struct image *image)
 	memcpy(&file->header, image->bytes, sizeof(file->header));
 	if (memcmp(file->header.magic, OP_ODB_MAGIC, sizeof(file->header.magic)))
 		note(file, OPK_LOST, "not a sample file: the first bytes are others", 0);
+	else if (file->header.version == OP_ODB_VERSION_0_9)
+		return false;
 	else if (file->header.version != OP_ODB_VERSION)
 		note(file, OPK_LOST, "a version of the format that opd does not write", offsetof(struct op_odb_header, version));
 	return file->verdict != OPK_LOST;
@@ -244,9 +244,9 @@ static int look_into(struct opk_file *file, struct image *image, enum opk_state 
 	return check_hash(file, image, nr_nodes);
 }
 
-/* ---- a file that is being written ---- */
+/* ---- a file that is being written, or is oprofile's of old: what a reader takes is sound ---- */
 
-static int check_live(int dir_fd, const char *path, struct opk_file *file)
+static int check_readable(int dir_fd, const char *path, struct opk_file *file)
 {
 	struct op_odb_samples samples = { 0 };
 	struct op_odb_fault fault;
@@ -273,11 +273,13 @@ int opk_file_check(int dir_fd, const char *path, enum opk_state state, struct op
 	int err;
 
 	if (state == OPK_WRITTEN) {
-		err = check_live(dir_fd, path, &file);
+		err = check_readable(dir_fd, path, &file);
 	} else {
 		err = load(dir_fd, path, &file, &image);
 		if (!err && file.verdict == OPK_SOUND)
 			err = look_into(&file, &image, state);
+		if (!err && file.verdict == OPK_SOUND && file.header.version == OP_ODB_VERSION_0_9)
+			err = check_readable(dir_fd, path, &file);
 		free(image.bytes);
 	}
 	if (err)
@@ -292,7 +294,7 @@ int opk_file_check(int dir_fd, const char *path, enum opk_state state, struct op
 static int fill(int dir_fd, const struct opk_file *file)
 {
 	struct op_odb *odb;
-	int fd, err = op_odb_open(dir_fd, NEW_PATH, TMP_PATH, &file->header, &odb);
+	int fd, err = op_odb_open(dir_fd, OPK_FILE_NEW, OPK_FILE_TMP, &file->header, &odb);
 
 	if (err)
 		return err;
@@ -301,10 +303,12 @@ static int fill(int dir_fd, const struct opk_file *file)
 	op_odb_close(odb);
 	if (err)
 		return err;
-	fd = op_sys_openat(dir_fd, NEW_PATH, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+	fd = op_sys_openat(dir_fd, OPK_FILE_NEW, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
 	if (fd < 0)
 		return fd;
-	err = op_sys_fsync(fd);
+	err = op_file_give_alike(dir_fd, fd);
+	if (!err)
+		err = op_sys_fsync(fd);
 	close(fd);
 	return err;
 }
@@ -330,15 +334,32 @@ int opk_file_rewrite(int dir_fd, const char *path, const struct opk_file *file)
 {
 	int err;
 
-	op_sys_unlinkat(dir_fd, NEW_PATH, 0); /* of a run that was killed */
+	op_sys_unlinkat(dir_fd, OPK_FILE_NEW, 0); /* of a run that was killed */
 	err = fill(dir_fd, file);
 	if (!err)
-		err = op_sys_renameat(dir_fd, NEW_PATH, dir_fd, path);
+		err = op_file_rename_below(dir_fd, OPK_FILE_NEW, path);
 	if (err) {
-		op_sys_unlinkat(dir_fd, NEW_PATH, 0);
+		op_sys_unlinkat(dir_fd, OPK_FILE_NEW, 0);
 		return err;
 	}
 	return sync_parent(dir_fd, path);
+}
+
+int opk_file_exchange(int dir_fd, const char *path, const char *other_path)
+{
+	const char *name, *other_name;
+	int parent = op_file_open_parent(dir_fd, path, false, &name), other_parent, err;
+
+	if (parent < 0)
+		return parent;
+	other_parent = op_file_open_parent(dir_fd, other_path, false, &other_name);
+	err = other_parent < 0 ? other_parent : op_sys_rename_exchange(parent, name, other_parent, other_name);
+	if (other_parent >= 0)
+		close(other_parent);
+	close(parent);
+	if (!err)
+		err = sync_parent(dir_fd, path);
+	return err ? err : sync_parent(dir_fd, other_path);
 }
 
 void opk_file_free(struct opk_file *file)

@@ -8,14 +8,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "libop/damaged.h"
 #include "libop/dcookie.h"
 #include "libop/file.h"
+#include "libop/jit_object.h"
 #include "libop/session.h"
 #include "libop/mem.h"
 #include "libop/session_ledger.h"
 #include "libop/session_stats.h"
 #include "tools/check_file.h"
+#include "tools/check_misfit.h"
+#include "tools/check_tell.h"
+#include "tools/check_tree.h"
 
 struct run {
 	struct opk_check *check;
@@ -23,49 +26,16 @@ struct run {
 	struct op_dcookie_table *images; /* NULL: the session has no table */
 	uint64_t nr_without_row;
 	bool is_beside; /* below cgroup/ or mem/: in no ledger */
+	struct opk_misfits misfits;
 	bool changed; /* samples went or came: the ledger has to follow */
 };
 
-/* ---- telling ---- */
-
-static void tell(struct run *run, struct opk_problem *problem, int err)
-{
-	struct opk_check *check = run->check;
-	char failure[128];
-
-	problem->outcome = check->repair && !err ? OPK_REPAIRED : OPK_NOT_REPAIRED;
-	if (check->repair && err) {
-		snprintf(failure, sizeof(failure), "cannot repair it: %s", strerror(-err));
-		problem->detail = failure;
-	}
-	if (problem->outcome == OPK_REPAIRED)
-		check->nr_repaired++;
-	else
-		check->nr_left++;
-	check->tell(problem, check->arg);
-}
-
-static void note(struct run *run, const char *path, const char *fault)
-{
-	struct opk_problem problem = { .path = path, .fault = fault, .detail = "", .outcome = OPK_NOTED };
-
-	run->check->tell(&problem, run->check->arg);
-}
-
 /* ---- sample files ---- */
 
-/* What is no sample file goes to damaged/ below the session. */
+/* What is no sample file. */
 static void put_aside(struct run *run, const char *path, const char *fault, uint64_t offset)
 {
-	struct opk_problem problem = { .path = path, .fault = fault, .offset = offset, .has_offset = true, .detail = "" };
-	char aside[OP_DAMAGED_NAME_BYTES] = "", detail[OP_DAMAGED_NAME_BYTES + 32] = "";
-	int err = run->check->repair ? op_damaged_put_aside(run->check->dir_fd, path, aside) : 0;
-
-	if (*aside && !err)
-		snprintf(detail, sizeof(detail), "kept as %s", aside);
-	problem.detail = detail;
-	run->changed |= run->check->repair && !err;
-	tell(run, &problem, err);
+	run->changed |= opk_put_aside(run->check, path, fault, offset, "");
 }
 
 /* Something else in the place of a file, or of a directory, is put aside. False where there is what there should be, or nothing. */
@@ -90,7 +60,7 @@ static void rewrite(struct run *run, const char *path, const struct opk_file *fi
 	snprintf(detail, sizeof(detail), "%" PRIu32 " nodes are whole, %" PRIu32 " are not", file->nr_nodes, file->nr_dropped);
 	problem.detail = detail;
 	run->changed |= run->check->repair && !err;
-	tell(run, &problem, err);
+	opk_tell(run->check, &problem, err);
 }
 
 static int add_sum(struct run *run, const struct op_sample_name *name, uint64_t total)
@@ -105,46 +75,13 @@ static int add_sum(struct run *run, const struct op_sample_name *name, uint64_t 
 	return 0;
 }
 
-/* The row of an image; NULL: there is none. */
-static const struct op_dcookie_row *image_of(const struct run *run, const struct op_image_name *image)
-{
-	uint64_t cookie = run->images ? op_dcookie_by_name(run->images, image) : OP_DCOOKIE_NONE;
-
-	return cookie == OP_DCOOKIE_NONE ? NULL : op_dcookie_row(run->images, cookie);
-}
-
-static void mend_header(struct opk_file *file, const char *fault, size_t offset)
+static void mend(struct opk_file *file, const char *fault, uint64_t offset)
 {
 	if (!file->fault) {
 		file->fault = fault;
 		file->offset = offset;
 	}
 	file->verdict = OPK_REPARABLE;
-}
-
-#define HEADER_AT(field) offsetof(struct op_odb_header, field)
-
-/* What opd writes into a header is known from the name of the file and from the row of its image. */
-static void check_header(const struct run *run, const struct op_sample_name *name, struct opk_file *file)
-{
-	const struct op_dcookie_row *row = image_of(run, &name->image);
-	struct op_odb_header *header = &file->header;
-	uint32_t count = (uint32_t)op_min_u64(name->count, UINT32_MAX);
-
-	if (!row || file->verdict == OPK_LOST || name->has_callee)
-		return;
-	if (header->ctr_um != name->unit_mask)
-		mend_header(file, "the header has another unit mask than the name", HEADER_AT(ctr_um));
-	if (header->ctr_count != count)
-		mend_header(file, "the header has another count than the name", HEADER_AT(ctr_count));
-	if (header->is_kernel != row->id.is_kernel)
-		mend_header(file, "the header says kernel or not, and the table of images says otherwise", HEADER_AT(is_kernel));
-	if (header->mtime && op_dcookie_mtime(row) && header->mtime != op_dcookie_mtime(row))
-		mend_header(file, "the header has another time of the image than the table of images", HEADER_AT(mtime));
-	header->ctr_um = name->unit_mask;
-	header->ctr_count = count;
-	header->is_kernel = row->id.is_kernel;
-	header->mtime = header->mtime ? op_dcookie_mtime(row) : 0;
 }
 
 static int count_file(struct run *run, const struct op_sample_name *name, const struct opk_file *file)
@@ -155,29 +92,61 @@ static int count_file(struct run *run, const struct op_sample_name *name, const 
 	if (file->verdict == OPK_LOST || run->is_beside || name->has_callee)
 		return 0;
 	check->nr_samples += file->total;
-	run->nr_without_row += run->images && !image_of(run, &name->image);
+	run->nr_without_row += run->images && !opk_row_of(run->images, &name->image);
 	return add_sum(run, name, file->total);
 }
 
-static int check_sample_file(struct run *run, const char *path, const struct op_sample_name *name)
+/* What is known of the header, and whether the daemon can write the file. */
+static void mend_all(const struct run *run, const char *path, const struct opk_header *header, struct opk_file *file)
+{
+	const char *fault = opk_access_fault(run->check, path);
+
+	if (header->fault)
+		mend(file, header->fault, header->offset);
+	file->header = header->wanted;
+	if (fault)
+		mend(file, fault, 0);
+}
+
+static int open_sample_file(struct run *run, const char *path, struct opk_file *ret_file, bool *ret_is_there)
 {
 	struct opk_check *check = run->check;
 	enum opk_state at_rest = check->closed ? OPK_CLOSED : OPK_AT_REST;
-	struct opk_file file;
-	int err = opk_file_check(check->dir_fd, path, check->live ? OPK_WRITTEN : at_rest, &file);
+	int err = opk_file_check(check->dir_fd, path, check->live ? OPK_WRITTEN : at_rest, ret_file);
 
+	*ret_is_there = !err;
 	if (err == -ENOENT && check->live)
 		return 0;
-	if (err == -ENOMEM)
-		return err;
-	if (err) {
+	if (err && err != -ENOMEM) {
 		struct opk_problem problem = { .path = path, .fault = strerror(-err), .detail = "", .outcome = OPK_NOT_REPAIRED };
 
 		check->nr_left++;
 		check->tell(&problem, check->arg);
 		return 0;
 	}
-	check_header(run, name, &file);
+	return err;
+}
+
+/* `settled`: a header that tells of another file has been looked into, and is mended. */
+static int check_sample_file(struct run *run, const char *path, const struct op_sample_name *name, bool settled)
+{
+	struct opk_file file;
+	struct opk_header header = { .fault = NULL };
+	bool is_there, is_opds;
+	int err = open_sample_file(run, path, &file, &is_there);
+
+	if (err || !is_there)
+		return err;
+	is_opds = file.verdict != OPK_LOST && file.header.version == OP_ODB_VERSION;
+	if (is_opds)
+		opk_header_compare(run->images, name, &file.header, &header);
+	if (header.tells && !settled) {
+		err = opk_misfits_add(&run->misfits, path, &file.header, &header);
+		opk_file_free(&file);
+		return err;
+	}
+	if (is_opds)
+		mend_all(run, path, &header, &file);
 	err = count_file(run, name, &file);
 	if (file.verdict == OPK_LOST)
 		put_aside(run, path, file.fault, file.offset);
@@ -187,39 +156,101 @@ static int check_sample_file(struct run *run, const char *path, const struct op_
 	return err;
 }
 
-/* The path of a cgroup's file, or of the memory view, from its {root} or {kern} on. */
-static const char *sample_path(const struct run *run, const char *path)
-{
-	const char *root, *kern;
+/* ---- files in the places of others ---- */
 
-	if (!run->is_beside)
-		return path;
-	root = strstr(path, "/{root}/");
-	kern = strstr(path, "/{kern}/");
-	if (!root || (kern && kern < root))
-		root = kern;
-	return root ? root + 1 : NULL;
+static const char *const tops[] = { "{root}", "{kern}", OP_CGROUP_DIR, OP_MEM_DIR };
+
+#define NOT_ITS_PLACE "the header is that of another file"
+
+/* Below cgroup/ or mem/: in no ledger. */
+static bool is_beside(const char *path)
+{
+	return *path != '{';
 }
 
-static bool is_jit_object(const char *path)
+static void tell_exchange(struct run *run, struct opk_misfit *misfit, int err)
 {
-	size_t length = strlen(path);
+	struct opk_problem problem = {
+		.path = misfit->path,
+		.fault = NOT_ITS_PLACE,
+		.offset = misfit->header.offset,
+		.has_offset = true,
+		.detail = misfit->partner->path,
+	};
 
-	return length > 3 && !strcmp(path + length - 3, ".jo");
+	misfit->is_settled = true;
+	opk_tell(run->check, &problem, err);
+}
+
+static int look_again(struct run *run, const struct opk_misfit *misfit)
+{
+	run->is_beside = is_beside(misfit->path);
+	return check_sample_file(run, misfit->path, &misfit->name, true);
+}
+
+/* Each goes to where it belongs, with all that is in it. */
+static int exchange(struct run *run, struct opk_misfit *misfit)
+{
+	const struct opk_check *check = run->check;
+	int err = check->repair ? opk_file_exchange(check->dir_fd, misfit->path, misfit->partner->path) : 0;
+
+	tell_exchange(run, misfit, err);
+	tell_exchange(run, misfit->partner, err);
+	if (!check->repair || err)
+		return 0;
+	err = look_again(run, misfit);
+	return err ? err : look_again(run, misfit->partner);
+}
+
+/* What was counted for another file, and is not in its place, is nobody's: to leave it would be to make up counts of this one. */
+static int settle_misfits(struct run *run)
+{
+	int err = run->misfits.nr ? opk_misfits_find(&run->misfits, run->images, run->check->dir_fd, tops, op_array_size(tops)) : 0;
+
+	for (size_t i = 0; i < run->misfits.nr && !err; i++) {
+		struct opk_misfit *misfit = &run->misfits.misfits[i];
+
+		if (misfit->is_settled)
+			continue;
+		if (misfit->partner)
+			err = exchange(run, misfit);
+		else if (misfit->owner)
+			run->changed |=
+				opk_put_aside(run->check, misfit->path, NOT_ITS_PLACE, misfit->header.offset, misfit->owner);
+		else
+			err = look_again(run, misfit);
+	}
+	return err;
+}
+
+/* ---- all files ---- */
+
+static void check_object(struct run *run, const char *path)
+{
+	int err = op_jit_object_check(run->check->dir_fd, path);
+
+	if (err == -EBADMSG)
+		put_aside(run, path, "symbols of JIT code that are not whole", 0);
 }
 
 static int visit(const char *path, unsigned char type, void *arg)
 {
 	struct run *run = arg;
-	const char *name_path = sample_path(run, path);
+	const char *name_path = opk_sample_path(path);
 	struct op_sample_name name;
 	char *storage;
 	int err;
 
-	if (is_jit_object(path))
+	if (type == DT_DIR) {
+		opk_check_dir(run->check, path);
 		return 0;
+	}
 	if (type != DT_REG) {
 		put_aside(run, path, "not a regular file", 0);
+		return 0;
+	}
+	if (op_session_is_jit_object(path)) {
+		check_object(run, path);
 		return 0;
 	}
 	err = name_path ? op_unmangle(name_path, &name, &storage, NULL) : -EINVAL;
@@ -229,7 +260,7 @@ static int visit(const char *path, unsigned char type, void *arg)
 	}
 	if (err)
 		return err;
-	err = check_sample_file(run, path, &name);
+	err = check_sample_file(run, path, &name, false);
 	free(storage);
 	run->check->nr_files++;
 	run->check->progress(run->check->nr_files, run->check->arg);
@@ -238,19 +269,15 @@ static int visit(const char *path, unsigned char type, void *arg)
 
 static int check_files(struct run *run)
 {
-	static const struct {
-		const char *top;
-		bool is_beside;
-	} tops[] = { { "{root}", false }, { "{kern}", false }, { OP_CGROUP_DIR, true }, { OP_MEM_DIR, true } };
 	int err = 0;
 
 	for (size_t i = 0; i < op_array_size(tops) && !err; i++) {
-		if (put_aside_unless(run, tops[i].top, S_IFDIR, "not a directory"))
+		if (put_aside_unless(run, tops[i], S_IFDIR, "not a directory"))
 			continue;
-		run->is_beside = tops[i].is_beside;
-		err = op_session_walk(run->check->dir_fd, tops[i].top, visit, run);
+		run->is_beside = is_beside(tops[i]);
+		err = op_session_walk_all(run->check->dir_fd, tops[i], visit, run);
 	}
-	return err;
+	return err ? err : settle_misfits(run);
 }
 
 /* ---- the table of images ---- */
@@ -276,12 +303,15 @@ static int rewrite_images(const struct run *run)
 
 static void tell_images(struct run *run, const struct op_dcookie_reading *reading)
 {
-	struct opk_problem problem = { .path = OP_DCOOKIE_FILE, .fault = "lines of the table of images make no sense" };
+	struct opk_problem problem = { .path = OP_DCOOKIE_FILE, .detail = "" };
 
-	if (run->check->live || (!reading->nr_bad && !reading->is_torn))
-		return;
-	problem.detail = reading->complaint ? reading->complaint : "the last line is torn";
-	tell(run, &problem, run->check->repair ? rewrite_images(run) : 0);
+	problem.fault = opk_access_fault(run->check, OP_DCOOKIE_FILE);
+	if (!run->check->live && (reading->nr_bad || reading->is_torn)) {
+		problem.fault = "lines of the table of images make no sense";
+		problem.detail = reading->complaint ? reading->complaint : "the last line is torn";
+	}
+	if (problem.fault)
+		opk_tell(run->check, &problem, run->check->repair ? rewrite_images(run) : 0);
 }
 
 static int check_images(struct run *run)
@@ -369,9 +399,10 @@ static void compare_ledger(struct run *run, struct op_session_ledger *ledger)
 	if (!problem.fault)
 		return;
 	if (is_behind(run, ledger) && !run->check->repair)
-		note(run, OP_SESSION_LEDGER, "it lacks the last samples: the daemon was killed, the next one enters them");
+		opk_note(run->check, OP_SESSION_LEDGER,
+			 "it lacks the last samples: the daemon was killed, the next one enters them");
 	else
-		tell(run, &problem, run->check->repair ? rewrite_ledger(run, ledger) : 0);
+		opk_tell(run->check, &problem, run->check->repair ? rewrite_ledger(run, ledger) : 0);
 }
 
 /* ---- stats/ ---- */
@@ -396,7 +427,7 @@ static void check_stats(struct run *run, const struct op_session_ledger *ledger)
 			found = 0;
 		snprintf(detail, sizeof(detail), "%" PRIu64 ", not %" PRIu64, found, wanted[i]);
 		if (found < wanted[i])
-			tell(run, &problem, run->check->repair ? op_stats_write(stats_fd, i, wanted[i]) : 0);
+			opk_tell(run->check, &problem, run->check->repair ? op_stats_write(stats_fd, i, wanted[i]) : 0);
 	}
 	close(stats_fd);
 }
@@ -418,14 +449,16 @@ static int make_ledger(const struct run *run)
 
 static void miss_ledger(struct run *run)
 {
-	struct opk_problem problem = { .path = OP_SESSION_LEDGER, .fault = "there is none, and opd made the session", .detail = "" };
+	struct opk_problem problem = { .path = OP_SESSION_LEDGER,
+				       .fault = "there is none, and opd made the session",
+				       .detail = "" };
 
 	if (!run->check->nr_files || run->check->live)
 		return;
 	if (run->images)
-		tell(run, &problem, run->check->repair ? make_ledger(run) : 0);
+		opk_tell(run->check, &problem, run->check->repair ? make_ledger(run) : 0);
 	else
-		note(run, OP_SESSION_LEDGER, "there is none: the session was not made by opd");
+		opk_note(run->check, OP_SESSION_LEDGER, "there is none: the session was not made by opd");
 }
 
 static int check_ledger(struct run *run)
@@ -447,7 +480,7 @@ static int check_ledger(struct run *run)
 	if (err)
 		return err == -ENOENT ? 0 : err;
 	if (!run->images && run->check->nr_files)
-		note(run, OP_DCOOKIE_FILE, "there is none: what images were is known by their names alone");
+		opk_note(run->check, OP_DCOOKIE_FILE, "there is none: what images were is known by their names alone");
 	if (!run->check->live) {
 		compare_ledger(run, &ledger);
 		check_stats(run, &ledger);
@@ -460,17 +493,20 @@ int opk_session_check(struct opk_check *check)
 {
 	struct run run = { .check = check };
 	char text[96];
-	int err = check_images(&run);
+	int err;
 
+	opk_check_left(check);
+	err = check_images(&run);
 	if (!err)
 		err = check_files(&run);
 	if (!err && run.nr_without_row && !check->live) {
 		snprintf(text, sizeof(text), "it has no rows for the images of %" PRIu64 " sample files", run.nr_without_row);
-		note(&run, OP_DCOOKIE_FILE, text);
+		opk_note(check, OP_DCOOKIE_FILE, text);
 	}
 	if (!err)
 		err = check_ledger(&run);
 	op_dcookie_table_free(run.images);
 	op_session_ledger_free(&run.sums);
+	opk_misfits_free(&run.misfits);
 	return err;
 }

@@ -27,9 +27,10 @@ struct opk_problem {
 
 struct opk_check {
 	int dir_fd;
-	bool live;   /* a daemon is writing: what must agree at rest is not asked for */
-	bool closed; /* nobody counts in it any more */
-	bool repair; /* never with live */
+	int top_fd;              /* the session directory; -1: it is in none */
+	bool live;               /* a daemon is writing: what must agree at rest is not asked for */
+	bool closed;             /* nobody counts in it any more */
+	bool repair;             /* never with live */
 	enum op_session_end end; /* for a session that has lost its ledger */
 	void (*tell)(const struct opk_problem *problem, void *arg);
 	void (*progress)(uint64_t nr_files, void *arg); /* after each file */

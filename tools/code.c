@@ -81,10 +81,10 @@ static void print_address(bfd_vma vma, struct disassemble_info *info)
 {
 	struct listing *listing = op_container_of(info, struct listing, info);
 	const struct opr_code_names *names = &listing->reader->names;
-	const struct opr_code_name *name = opr_code_names_find(names, vma);
+	const struct opr_code_name *name = opr_code_names_find(names, info->section, vma);
 
 	op_text_printf(listing->text, "%" PRIx64, (uint64_t)vma);
-	if (!names->nr_names)
+	if (!names->nr_names || (!name && names->by_section))
 		return;
 	op_text_printf(listing->text, " <%.*s", NAME_BYTES_MAX, name ? name->name : names->names->name);
 	if (!name)
@@ -188,15 +188,16 @@ static int list_bytes(struct listing *listing, struct opr_code *code, const uint
 	int err = 0;
 
 	for (size_t i = 0; i < nr_bytes && !err; i += step) {
-		const struct opr_code_name *name = opr_code_names_find(names, vma + i);
+		const struct opr_code_name *name = opr_code_names_find(names, listing->info.section, vma + i);
+		const struct opr_code_name *next = name ? opr_code_names_next(names, name) : NULL;
 		size_t left = nr_bytes - i;
 
 		if (name && (name->vma == vma + i || !i))
 			err = add_label(code, name, vma + i);
 		if (err)
 			break;
-		if (name && name + 1 < names->names + names->nr_names && name[1].vma - (vma + i) < left)
-			left = name[1].vma - (vma + i);
+		if (next && next->vma - (vma + i) < left)
+			left = next->vma - (vma + i);
 		step = zeros_here(bytes + i, left);
 		if (step)
 			err = add_named(code, OPR_CODE_ZEROS, vma + i, "...");
@@ -209,6 +210,16 @@ static int list_bytes(struct listing *listing, struct opr_code *code, const uint
 }
 
 /* ---- sections ---- */
+
+/* As objdump has them: in fours, and one column more than the address behind the last has digits. */
+static unsigned int columns(const struct opr_code_reader *reader, uint64_t end)
+{
+	unsigned int nr_digits = 0;
+
+	for (; end; end >>= 4)
+		nr_digits++;
+	return (unsigned int)op_min_u64(4 * (nr_digits / 4 + 1), opr_code_digits(reader));
+}
 
 static void begin_listing(struct listing *listing, struct opr_code_reader *reader)
 {
@@ -262,6 +273,8 @@ static int list_section(struct opr_code_reader *reader, asection *section, uint6
 	else
 		err = -EIO;
 	if (!err)
+		code->lines[code->nr_lines - 1].line = columns(reader, bfd_section_vma(section) + bfd_section_size(section));
+	if (!err)
 		err = list_range(reader, section, bytes, (size_t)(stop - vma), vma, code);
 	free(bytes);
 	return err;
@@ -282,8 +295,9 @@ static int list_core(struct opr_code_reader *reader, uint64_t start, uint64_t en
 	return err;
 }
 
-int opr_code_list(struct opr_code_reader *reader, uint64_t start, uint64_t end, struct opr_code *code)
+int opr_code_list(struct opr_code_reader *reader, unsigned int section_index, uint64_t start, uint64_t end, struct opr_code *code)
 {
+	bool any = section_index == OPR_CODE_ALL_SECTIONS || !reader->names.by_section;
 	int err = 0;
 
 	if (reader->is_core)
@@ -292,7 +306,8 @@ int opr_code_list(struct opr_code_reader *reader, uint64_t start, uint64_t end, 
 		uint64_t vma = bfd_section_vma(section), nr_bytes = bfd_section_size(section);
 		bool code_of_file = (bfd_section_flags(section) & (SEC_CODE | SEC_HAS_CONTENTS)) == (SEC_CODE | SEC_HAS_CONTENTS);
 
-		if (code_of_file && nr_bytes && vma < end && vma + nr_bytes > start && vma + nr_bytes > vma)
+		if (code_of_file && (any || section->index == section_index) && nr_bytes && vma < end && vma + nr_bytes > start &&
+		    vma + nr_bytes > vma)
 			err = list_section(reader, section, start, end, code);
 	}
 	return err;
@@ -321,7 +336,7 @@ static int add_kernel_names(struct opr_code_names *names, const struct opr_symbo
 	int err = 0;
 
 	for (size_t i = 0; i < symbols->nr_symbols && !err; i++)
-		err = opr_code_names_add(names, symbols->symbols[i].vma, symbols->symbols[i].name, 0);
+		err = opr_code_names_add(names, 0, symbols->symbols[i].vma, symbols->symbols[i].name, 0);
 	opr_code_names_sort(names);
 	return err;
 }
@@ -375,6 +390,11 @@ int opr_code_open(const char *path, const struct opr_symbols *symbols, const cha
 int opr_code_open_core(const char *path, const struct opr_symbols *symbols, const char *params, struct opr_code_reader **ret_reader)
 {
 	return open_any(path, symbols, params, true, ret_reader);
+}
+
+unsigned int opr_code_digits(const struct opr_code_reader *reader)
+{
+	return (unsigned int)bfd_arch_bits_per_address(reader->abfd) / 4;
 }
 
 const char *opr_code_format(const struct opr_code_reader *reader)

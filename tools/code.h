@@ -6,6 +6,8 @@
 #ifndef OPR_CODE_H
 #define OPR_CODE_H
 
+#include <limits.h>
+
 #include "libop/text.h"
 #include "tools/symbols.h"
 
@@ -16,7 +18,7 @@ struct opr_code_line {
 	uint64_t vma;
 	size_t text; /* in `strings`: name of the section or label, or the instruction */
 	size_t file; /* in `strings`: source file of an instruction; SIZE_MAX: not known, or not asked for */
-	unsigned int line;
+	unsigned int line; /* of a section: columns that its addresses are shown in */
 };
 
 struct opr_code {
@@ -43,12 +45,20 @@ int opr_code_open(const char *path, const struct opr_symbols *symbols, const cha
 int opr_code_open_core(const char *path, const struct opr_symbols *symbols, const char *params, struct opr_code_reader **ret_reader)
 	OP_NONNULL_ARGS(1, 2, 4) OP_MUST_CHECK;
 
+/* Hexadecimal digits of an address in full. */
+unsigned int opr_code_digits(const struct opr_code_reader *reader) OP_NONNULL;
+
 /* The name of the object's format, as objdump shows it ("elf64-x86-64"). Valid as long as the reader. */
 const char *opr_code_format(const struct opr_code_reader *reader) OP_NONNULL;
 
-/* Adds the lines of the code from `start` up to `end`, which may be beyond the last section. 0 or -errno; at most OPR_CODE_BYTES_MAX bytes are read, -EFBIG for more. */
-#define OPR_CODE_BYTES_MAX (16u << 20)
-int opr_code_list(struct opr_code_reader *reader, uint64_t start, uint64_t end, struct opr_code *code) OP_NONNULL OP_MUST_CHECK;
+/*
+ * Adds the lines of the code from `start` up to `end`, which may be beyond the last section. Of a relocatable object, a module of the kernel, many sections begin at 0: those of
+ * the one with this index are added, or all (OPR_CODE_ALL_SECTIONS). 0 or -errno; at most OPR_CODE_BYTES_MAX bytes are read, -EFBIG for more.
+ */
+#define OPR_CODE_BYTES_MAX    (16u << 20)
+#define OPR_CODE_ALL_SECTIONS UINT_MAX
+int opr_code_list(struct opr_code_reader *reader, unsigned int section, uint64_t start, uint64_t end,
+		  struct opr_code *code) OP_NONNULL OP_MUST_CHECK;
 
 /* The sections with code: where they are in the file and in memory; freed by the caller. 0 or -ENOMEM. */
 int opr_code_sections(const struct opr_code_reader *reader, struct opr_code_section **ret_sections,

@@ -5,15 +5,20 @@
 
 #include "tools/grow.h"
 
-int opr_code_names_add(struct opr_code_names *names, uint64_t vma, const char *name, unsigned int rank)
+int opr_code_names_add(struct opr_code_names *names, unsigned int section, uint64_t vma, const char *name, unsigned int rank)
 {
 	void *items = names->names;
 
 	if (!opr_grow(&items, &names->capacity, names->nr_names, 1, sizeof(*names->names)))
 		return -ENOMEM;
 	names->names = items;
-	names->names[names->nr_names++] = (struct opr_code_name){ vma, name, rank };
+	names->names[names->nr_names++] = (struct opr_code_name){ section, vma, name, rank };
 	return 0;
+}
+
+static unsigned int section_number(const struct opr_code_names *names, const asection *section)
+{
+	return names->by_section && section ? section->index : 0;
 }
 
 /* Code before data, global before local; names of files and sections only where there is nothing else. */
@@ -30,7 +35,8 @@ static int add_symbol(struct opr_code_names *names, const asymbol *symbol)
 		return 0;
 	if (bfd_is_abs_section(symbol->section) || !(bfd_section_flags(symbol->section) & SEC_ALLOC))
 		return 0;
-	return opr_code_names_add(names, bfd_asymbol_value(symbol), symbol->name, rank_of(symbol));
+	return opr_code_names_add(names, section_number(names, symbol->section), bfd_asymbol_value(symbol), symbol->name,
+				  rank_of(symbol));
 }
 
 static long read_table(bfd *abfd, long bytes, long (*read)(bfd *abfd, asymbol **table), asymbol ***ret_table)
@@ -63,6 +69,7 @@ int opr_code_names_read(struct opr_code_names *names, bfd *abfd)
 		bfd_get_synthetic_symtab(abfd, nr_symbols, names->symbols, nr_dynamic, names->dynamic, &names->synthetic);
 	int err = 0;
 
+	names->by_section = !(bfd_get_file_flags(abfd) & (EXEC_P | DYNAMIC));
 	for (long i = 0; i < nr_symbols && !err; i++)
 		err = add_symbol(names, names->symbols[i]);
 	for (long i = 0; i < nr_dynamic && !nr_symbols && !err; i++)
@@ -77,6 +84,8 @@ static int compare_names(const void *left, const void *right)
 {
 	const struct opr_code_name *a = left, *b = right;
 
+	if (a->section != b->section)
+		return a->section < b->section ? -1 : 1;
 	if (a->vma != b->vma)
 		return a->vma < b->vma ? -1 : 1;
 	if (a->rank != b->rank)
@@ -91,16 +100,26 @@ void opr_code_names_sort(struct opr_code_names *names)
 	if (names->nr_names)
 		qsort(names->names, names->nr_names, sizeof(*names->names), compare_names);
 	for (size_t i = 0; i < names->nr_names; i++)
-		if (!nr_kept || names->names[nr_kept - 1].vma != names->names[i].vma)
+		if (!nr_kept || names->names[nr_kept - 1].vma != names->names[i].vma ||
+		    names->names[nr_kept - 1].section != names->names[i].section)
 			names->names[nr_kept++] = names->names[i];
 	names->nr_names = nr_kept;
 }
 
-const struct opr_code_name *opr_code_names_find(const struct opr_code_names *names, uint64_t vma)
+const struct opr_code_name *opr_code_names_find(const struct opr_code_names *names, const asection *section, uint64_t vma)
 {
-	size_t nr = op_nr_leading(names->names, names->nr_names, name, name->vma <= vma);
+	unsigned int number = section_number(names, section);
+	size_t nr = op_nr_leading(names->names, names->nr_names, name,
+				  name->section < number || (name->section == number && name->vma <= vma));
 
-	return nr ? &names->names[nr - 1] : NULL;
+	return nr && names->names[nr - 1].section == number ? &names->names[nr - 1] : NULL;
+}
+
+const struct opr_code_name *opr_code_names_next(const struct opr_code_names *names, const struct opr_code_name *name)
+{
+	bool is_last = name + 1 == names->names + names->nr_names;
+
+	return is_last || name[1].section != name->section ? NULL : name + 1;
 }
 
 void opr_code_names_free(struct opr_code_names *names)

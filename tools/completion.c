@@ -55,16 +55,19 @@ static void write_bash_name(FILE *out, const struct poptOption *option)
 		fprintf(out, " -%c", option->shortName);
 }
 
+/* What an option takes that says no more of it may be a file for a program that works on files; for another one, nothing is known. */
 static void write_bash_value(FILE *out, const struct poptOption *option)
 {
 	enum value_kind kind = kind_of(option);
 
-	if (kind == VALUE_NONE || kind == VALUE_ANY)
+	if (kind == VALUE_NONE || (kind == VALUE_ANY && option->argInfo & POPT_ARGFLAG_OPTIONAL))
 		return;
 	fprintf(out, "\t--%s", option->longName);
 	if (option->shortName)
 		fprintf(out, "|-%c", option->shortName);
-	if (kind == VALUE_WORDS) {
+	if (kind == VALUE_ANY) {
+		fputs(") kind=$rest ;;\n", out);
+	} else if (kind == VALUE_WORDS) {
 		fputs(") values=\"", out);
 		write_words(out, option->argDescrip);
 		fputs("\" ;;\n", out);
@@ -74,23 +77,24 @@ static void write_bash_value(FILE *out, const struct poptOption *option)
 }
 
 /* readline splits --name=value into three words, and a value may be a list: what stands before its last comma stays. */
-static void write_bash(FILE *out, const char *program, const struct poptOption *table)
+static void write_bash(FILE *out, const char *program, const struct poptOption *table, bool takes_files)
 {
 	fprintf(out, "# bash completion for %s, made from its table of options\n_opd_%s() {\n", program, program);
-	fputs("\tlocal word=${COMP_WORDS[COMP_CWORD]} option=${COMP_WORDS[COMP_CWORD - 1]} before= kind= values=\n"
-	      "\tif [ \"$word\" = = ]; then word=; elif [ \"$option\" = = ]; then option=${COMP_WORDS[COMP_CWORD - 2]}; fi\n"
+	fputs("\tlocal word=${COMP_WORDS[COMP_CWORD]} option=${COMP_WORDS[COMP_CWORD - 1]} before= kind= values=", out);
+	fprintf(out, " rest=%s\n", takes_files ? "-f" : "none");
+	fputs("\tif [ \"$word\" = = ]; then word=; elif [ \"$option\" = = ]; then option=${COMP_WORDS[COMP_CWORD - 2]}; fi\n"
 	      "\tcase $option in\n",
 	      out);
 	visit(out, table, write_bash_value);
 	fputs("\tesac\n\tif [ -n \"$values\" ]; then\n"
 	      "\t\tcase $word in *,*) before=${word%,*}, ;; esac\n"
 	      "\t\tCOMPREPLY=($(compgen -P \"$before\" -W \"$values\" -- \"${word##*,}\"))\n"
-	      "\telif [ -n \"$kind\" ]; then\n\t\tcompopt -o filenames\n\t\tCOMPREPLY=($(compgen $kind -- \"$word\"))\n"
-	      "\telif [ \"${word:0:1}\" = - ]; then\n\t\tCOMPREPLY=($(compgen -W \"",
+	      "\telif [ \"${word:0:1}\" = - ] || [ \"$word$kind$rest\" = none ]; then\n\t\tCOMPREPLY=($(compgen -W \"",
 	      out);
 	visit(out, table, write_bash_name);
 	fputs("\" -- \"$word\"))\n\t\tcase ${COMPREPLY[0]} in *=) compopt -o nospace ;; esac\n"
-	      "\telse\n\t\tcompopt -o filenames\n\t\tCOMPREPLY=($(compgen -f -- \"$word\"))\n\tfi\n}\n",
+	      "\telif [ \"${kind:=$rest}\" != none ]; then\n\t\tcompopt -o filenames\n\t\tCOMPREPLY=($(compgen $kind -- "
+	      "\"$word\"))\n\tfi\n}\n",
 	      out);
 	fprintf(out, "complete -F _opd_%s %s\n", program, program);
 }
@@ -136,14 +140,14 @@ static void write_zsh_value(FILE *out, const struct poptOption *option)
 
 static void write_zsh_spec(FILE *out, const struct poptOption *option, const char *name)
 {
-	fprintf(out, "\t'%s", name);
+	fprintf(out, " \\\n\t'%s", name);
 	if (kind_of(option) != VALUE_NONE)
 		fputs(name[1] == '-' ? "=" : "+", out);
 	fputc('[', out);
 	write_zsh_text(out, option->descrip ? option->descrip : "");
 	fputc(']', out);
 	write_zsh_value(out, option);
-	fputs("' \\\n", out);
+	fputc('\'', out);
 }
 
 static void write_zsh_option(FILE *out, const struct poptOption *option)
@@ -158,24 +162,24 @@ static void write_zsh_option(FILE *out, const struct poptOption *option)
 	write_zsh_spec(out, option, name);
 }
 
-static void write_zsh(FILE *out, const char *program, const struct poptOption *table)
+static void write_zsh(FILE *out, const char *program, const struct poptOption *table, bool takes_files)
 {
-	fprintf(out, "#compdef %s\n# made from the table of options of %s\n_arguments -s \\\n", program, program);
+	fprintf(out, "#compdef %s\n# made from the table of options of %s\n_arguments -s", program, program);
 	visit(out, table, write_zsh_option);
-	fputs("\t'*:file:_files'\n", out);
+	fputs(takes_files ? " \\\n\t'*:file:_files'\n" : "\n", out);
 }
 
-int opr_completion_write(FILE *out, const char *program, const struct poptOption *table, const char *shell)
+int opr_completion_write(FILE *out, const char *program, const struct poptOption *table, bool takes_files, const char *shell)
 {
 	static const struct {
 		const char *shell;
-		void (*write)(FILE *out, const char *program, const struct poptOption *table);
+		void (*write)(FILE *out, const char *program, const struct poptOption *table, bool takes_files);
 	} writers[] = { { "bash", write_bash }, { "zsh", write_zsh } };
 
 	for (size_t i = 0; i < op_array_size(writers); i++) {
 		if (strcmp(shell, writers[i].shell))
 			continue;
-		writers[i].write(out, program, table);
+		writers[i].write(out, program, table, takes_files);
 		return 0;
 	}
 	return -EINVAL;

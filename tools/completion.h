@@ -14,9 +14,10 @@
 
 /*
  * Writes the script of a shell, "bash" or "zsh". What an option's value may be is read from its argDescrip: words between '|' or ',', "file", "directory" or "path".
+ * Words that are no options are files where the program takes_files; else there are none.
  * 0, or -EINVAL: no such shell, and nothing is written or said.
  */
-int opr_completion_write(FILE *out, const char *program, const struct poptOption *table,
+int opr_completion_write(FILE *out, const char *program, const struct poptOption *table, bool takes_files,
 			 const char *shell) OP_NONNULL OP_MUST_CHECK;
 
 #endif

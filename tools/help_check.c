@@ -8,8 +8,8 @@
 #include "tools/report_log.h"
 #include "tools/words.h"
 
-#define FIELDS           5 /* NAME:COUNT:MASK:KERNEL:USER */
-#define NR_COUNTERS      32
+#define FIELDS      5 /* NAME:COUNT:MASK:KERNEL:USER */
+#define NR_COUNTERS 32
 
 struct request {
 	const struct opr_help_event *event;
@@ -85,13 +85,14 @@ static int read_request(const struct opr_help_events *events, const struct opr_h
 	char *fields[FIELDS] = { NULL }, *rest = spec;
 	int err;
 
-	for (size_t i = 0; i < FIELDS && rest; i++)
+	*request = (struct request){ .event = opr_help_take(events, &rest), .counter = -1 };
+	if (!request->event)
+		return opr_error(-EINVAL, "no event named %s: ophelp lists them", spec);
+	for (size_t i = 1; i < FIELDS && rest; i++)
 		fields[i] = strsep(&rest, ":");
 	if (rest)
-		return opr_error(-EINVAL, "%s: too many fields, an event is NAME:count[:unitmask[:kernel[:user]]]", fields[0]);
-	*request = (struct request){ .event = opr_help_find(events, fields[0] ? fields[0] : ""), .counter = -1 };
-	if (!request->event)
-		return opr_error(-EINVAL, "no event named %s: ophelp lists them", fields[0]);
+		return opr_error(-EINVAL, "%s: too many fields, an event is NAME:count[:unitmask[:kernel[:user]]]",
+				 request->event->name);
 	err = take_count(check, request->event, fields[1], &request->count);
 	if (!err)
 		err = take_mask(events, request, fields[2]);

@@ -18,6 +18,8 @@
 #define IBS_MINIMUM 50000
 #define TIMER_TYPE  "timer"
 
+#define NAME_COLONS_MAX 16 /* of a specification, with those between its fields */
+
 static int copy(char **to, const char *from)
 {
 	*to = from ? strdup(from) : NULL;
@@ -76,7 +78,7 @@ static int keep_type(struct opr_help_events *events, const char *name, const cha
 	return copy(&events->cpu_type, name) | copy(&events->cpu_pretty, pretty) ? opr_no_memory() : 0;
 }
 
-int opr_help_read_type(struct opr_help_events *events, const char *cpu_type)
+int opr_help_read_type(struct opr_help_events *events, const char *cpu_type, bool name_only)
 {
 	const char *name = NULL, *pretty = opr_cpu_type_find(cpu_type, &name);
 	int err;
@@ -84,11 +86,13 @@ int opr_help_read_type(struct opr_help_events *events, const char *cpu_type)
 	if (!pretty)
 		return opr_error(-EINVAL, "%s: no such type of CPU", cpu_type);
 	err = keep_type(events, name, pretty);
-	if (err || !strcmp(name, TIMER_TYPE))
+	if (err || name_only || !strcmp(name, TIMER_TYPE))
 		return err;
 	err = opr_event_files_read(&events->files, name);
 	if (err == -ENOENT)
-		opr_error(err, "there are no descriptions of events for %s", name);
+		opr_error(err,
+			  "there are no descriptions of events for %s (" OPR_EVENTS_DIR_ENV " names a directory that has others)",
+			  name);
 	return err ? err : add_files(events);
 }
 
@@ -148,13 +152,14 @@ static int add_ibs(struct opr_help_events *events)
 	return err;
 }
 
-int opr_help_read_host(struct opr_help_events *events)
+int opr_help_read_host(struct opr_help_events *events, bool name_only)
 {
 	const char *type = opr_host_cpu_type();
 	int err = keep_type(events, type, opr_cpu_type_find(type, &type));
 
-	if (!err)
-		err = add_own(events);
+	if (err || name_only)
+		return err;
+	err = add_own(events);
 	if (!err)
 		err = add_ibs(events);
 	if (!err)
@@ -172,6 +177,28 @@ const struct opr_help_event *opr_help_find(const struct opr_help_events *events,
 		if (!strcasecmp(events->events[i].name, name))
 			return &events->events[i];
 	return NULL;
+}
+
+const struct opr_help_event *opr_help_take(const struct opr_help_events *events, char **spec)
+{
+	char *name = *spec, *colon = NULL;
+	const struct opr_help_event *event = opr_help_find(events, name);
+	char *ends[NAME_COLONS_MAX];
+	size_t nr_ends = 0;
+
+	for (colon = strchr(name, ':'); colon && nr_ends < NAME_COLONS_MAX; colon = strchr(colon + 1, ':'))
+		ends[nr_ends++] = colon;
+	if (event)
+		*spec = NULL;
+	while (!event && nr_ends) {
+		colon = ends[--nr_ends];
+		*colon = '\0';
+		event = opr_help_find(events, name);
+		*colon = ':';
+		if (event)
+			*spec = colon + 1;
+	}
+	return event;
 }
 
 const struct opr_mask_value *opr_help_mask(const struct opr_help_events *events, const struct opr_help_event *event,

@@ -40,11 +40,11 @@ struct opr_help_events {
 	size_t nr_events, capacity;
 };
 
-/* The events of a type of CPU, by name or number. To be freed with opr_help_free in any case. 0 or -errno. */
-int opr_help_read_type(struct opr_help_events *events, const char *cpu_type) OP_NONNULL OP_MUST_CHECK;
+/* The events of a type of CPU, by name or number; name_only: its names alone, and no events. To be freed with opr_help_free in any case. 0 or -errno. */
+int opr_help_read_type(struct opr_help_events *events, const char *cpu_type, bool name_only) OP_NONNULL OP_MUST_CHECK;
 
 /* Those of this host. The same. */
-int opr_help_read_host(struct opr_help_events *events) OP_NONNULL OP_MUST_CHECK;
+int opr_help_read_host(struct opr_help_events *events, bool name_only) OP_NONNULL OP_MUST_CHECK;
 
 /* For sources: adds a copy of an event; strings may be NULL where the structure allows it. 0 or -ENOMEM. */
 int opr_help_add(struct opr_help_events *events, const struct opr_help_event *event) OP_NONNULL OP_MUST_CHECK;
@@ -56,6 +56,12 @@ int opr_help_add_tracepoints(struct opr_help_events *events, const char *events_
 
 /* By name, without regard to case; NULL: there is none. */
 const struct opr_help_event *opr_help_find(const struct opr_help_events *events, const char *name) OP_NONNULL;
+
+/*
+ * The event that a specification NAME[:COUNT...] begins with; names may have colons. *spec is moved to what stands behind the name and its colon, NULL when nothing
+ * does. NULL: there is none, and *spec stays.
+ */
+const struct opr_help_event *opr_help_take(const struct opr_help_events *events, char **spec) OP_NONNULL;
 
 /* The value of an event's unit masks that has this name, of NULL the one that is the default by its name; NULL: there is none. */
 const struct opr_mask_value *opr_help_mask(const struct opr_help_events *events, const struct opr_help_event *event,
@@ -75,7 +81,7 @@ struct opr_help_check {
 };
 
 /*
- * Reads events as --event of opcontrol has them and writes what counts each: the number of a counter, "timer", "ibs_fetch", "ibs_op", or "software". 0; -EINVAL when one
+ * Reads events as --event of opcontrol has them and writes what counts each: the number of a counter, or its `ext`: "timer", "software", "tracepoint", "ibs_fetch", "ibs_op". 0; -EINVAL when one
  * is not known, has a mask or count that it cannot have, is there twice, or has no counter left; -ENOMEM.
  */
 int opr_help_check(FILE *out, const struct opr_help_events *events, const struct opr_words *specs,

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "libop/file.h"
+#include "libop/tracepoint.h"
 #include "tools/help_events.h"
 #include "tools/report_log.h"
 
@@ -123,6 +124,7 @@ int opr_help_add_pmus(struct opr_help_events *events, const char *devices_dir)
 
 static int add_tracepoint(struct opr_help_events *events, int dir_fd, const char *system, const char *event)
 {
+	static char ext[] = "tracepoint";
 	char path[NAME_BYTES + 4], name[2 * NAME_BYTES];
 	struct stat st;
 
@@ -130,7 +132,12 @@ static int add_tracepoint(struct opr_help_events *events, int dir_fd, const char
 	if (fstatat(dir_fd, path, &st, 0) < 0)
 		return 0;
 	snprintf(name, sizeof(name), "%s:%s", system, event);
-	return opr_help_add(events, &(struct opr_help_event){ .name = name, .source = OPR_HELP_tracepoint });
+	return opr_help_add(events, &(struct opr_help_event){ .name = name,
+							      .source = OPR_HELP_tracepoint,
+							      .number = op_tracepoint_number(name),
+							      .minimum = 1,
+							      .ext = ext,
+							      .as = name });
 }
 
 static int add_system(struct opr_help_events *events, int dir_fd, const char *parent OP_UNUSED, const char *system)

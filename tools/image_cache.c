@@ -59,6 +59,7 @@ struct opr_image *opr_image_cache_find(struct opr_image_cache *cache, const char
 		return NULL;
 	}
 	image->looked_for = true;
+	opr_verbose(OPR_TOPIC_debug, "image %s: %s", name, image->path ? image->path : "no file");
 	if (!image->identity.is_known && image->path && opr_identity_of(image->path).told_apart)
 		image->identity = (struct opr_identity){ .path = name, .path_length = strlen(name) };
 	image->shown = name;
@@ -118,6 +119,8 @@ int opr_image_cache_read(struct opr_image_cache *cache, struct opr_image *const 
 							   .options = opr_image_options(cache, image),
 							   .symbols = &image->symbols };
 	}
+	if (!err && nr_jobs)
+		opr_verbose(OPR_TOPIC_level1, "reading the symbols of %zu images", nr_jobs);
 	if (!err) {
 		err = opr_symbol_jobs_run(jobs, nr_jobs);
 		if (err)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <sys/stat.h>
 
+#include "tools/object_look.h"
 #include "tools/report_log.h"
 #include "tools/symbols.h"
 #include "tools/symbols_bfd.h"
@@ -60,59 +61,40 @@ static bool is_same_file(const struct op_dcookie_row *row, const char *build_id,
 	return !op_dcookie_mtime(row) || stat(path, &st) < 0 || (uint64_t)st.st_mtime == op_dcookie_mtime(row);
 }
 
-static enum opr_symbol_state state_of_object(bfd *image)
-{
-	if (opr_bfd_has_debug_info(image))
-		return OPR_SYMBOLS_DEBUG;
-	if (bfd_get_file_flags(image) & HAS_SYMS && bfd_get_symtab_upper_bound(image) > (long)sizeof(asymbol *))
-		return OPR_SYMBOLS_TABLE;
-	return bfd_get_dynamic_symtab_upper_bound(image) > (long)sizeof(asymbol *) ? OPR_SYMBOLS_EXPORTED : OPR_SYMBOLS_NONE;
-}
-
-static int note_debug_file(struct opr_debug *debug, const char *path)
-{
-	debug->debug_file = strdup(path);
-	return debug->debug_file ? 0 : -ENOMEM;
-}
+static const enum opr_symbol_state states[OPR_OBJECT_NR_SYMBOLS] = {
+	[OPR_OBJECT_NONE] = OPR_SYMBOLS_NONE,
+	[OPR_OBJECT_EXPORTED] = OPR_SYMBOLS_EXPORTED,
+	[OPR_OBJECT_TABLE] = OPR_SYMBOLS_TABLE,
+	[OPR_OBJECT_DEBUG] = OPR_SYMBOLS_DEBUG,
+};
 
 /* The object's own tables, else those of its separate debug file. */
-static int look_at_object(struct opr_debug *debug, bfd *image, const char *name, const char *root)
+static void take_object(struct opr_debug *debug, struct opr_object *object)
 {
-	bfd *separate;
-	int err = 0;
-
-	debug->state = state_of_object(image);
-	if (debug->state == OPR_SYMBOLS_DEBUG)
-		return 0;
-	separate = opr_bfd_open_debug_file(image, debug->path, name, root);
-	if (!separate)
-		return 0;
-	debug->state = state_of_object(separate);
-	err = note_debug_file(debug, bfd_get_filename(separate));
-	bfd_close(separate);
-	return err;
+	memcpy(debug->build_id, object->build_id, sizeof(debug->build_id));
+	debug->state = states[object->symbols];
+	if (debug->state == OPR_SYMBOLS_DEBUG || !object->debug_file)
+		return;
+	debug->state = states[object->debug_symbols];
+	debug->debug_file = object->debug_file;
+	object->debug_file = NULL;
 }
 
 static int look_at_file(struct opr_debug *debug, const char *name, const struct op_dcookie_row *row, const char *root)
 {
-	bfd *image = opr_bfd_open(debug->path);
-	char build_id[2 * OP_BUILD_ID_BYTES_MAX + 1] = "";
-	int err = 0;
+	struct opr_object object = { 0 };
+	int err = opr_object_look(&object, debug->path, name, root);
 
-	if (image && image->build_id)
-		opr_format_build_id(image->build_id->data, image->build_id->size, build_id);
-	if (!is_same_file(row, build_id, debug->path)) {
+	if (!err && !is_same_file(row, object.build_id, debug->path)) {
 		debug->state = OPR_SYMBOLS_REPLACED;
 		free(debug->path);
 		debug->path = NULL;
-	} else if (!image) {
+	} else if (!err && !object.is_object) {
 		debug->state = OPR_SYMBOLS_NOT_OBJECT;
-	} else {
-		memcpy(debug->build_id, build_id, sizeof(build_id));
-		err = look_at_object(debug, image, name, root);
+	} else if (!err) {
+		take_object(debug, &object);
 	}
-	if (image)
-		bfd_close(image);
+	opr_object_free(&object);
 	return err;
 }
 
@@ -167,7 +149,7 @@ int opr_debug_look(struct opr_debug *debug, struct opr_finder *finder, const str
 		err = look_at_file(debug, name, row, root_of(finder, debug->path));
 	if (!err && !debug->debug_file && opr_debug_would_help(debug))
 		err = name_debug_file(debug, finder->root);
-	return err ? opr_no_memory() : 0;
+	return err ? opr_error(err, "%s: %s", name, strerror(-err)) : 0;
 }
 
 void opr_debug_free(struct opr_debug *debug)

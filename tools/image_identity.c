@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/image_identity.h"
 
+#include <errno.h>
+
 #include "libop/parse.h"
 #include "libop/text.h"
-#include "tools/symbols_bfd.h"
+#include "tools/elf_id.h"
+#include "tools/object_look.h"
 
 #define BUILD_ID_PREFIX " (build-id "
 #define INODE_PREFIX    " (inode "
 #define BUILD_ID_DIGITS 12
-#define KALLSYMS	"/proc/kallsyms"
+#define KALLSYMS        "/proc/kallsyms"
 #define MAX_DIGITS      20 /* of an inode's number, and of a cookie's */
 
 static bool has_prefix(const char *text, const char *prefix)
@@ -73,6 +76,12 @@ void opr_format_build_id(const uint8_t *build_id, size_t nr_bytes, char digits[2
 		snprintf(digits + 2 * i, 3, "%02x", build_id[i]);
 }
 
+/* A file of which more is known than a time that others have, too; or one of a container, where the host may have another at the same path. */
+static bool may_be_another(const struct op_dcookie_row *row)
+{
+	return row->id.name.kind == OP_IMAGE_FILE && (row->id.build_id_bytes || (row->container && !row->host_path));
+}
+
 struct opr_identity opr_identity_of_row(const struct op_dcookie_row *row)
 {
 	const char *path = row->host_path ? row->host_path : row->id.name.name;
@@ -81,11 +90,9 @@ struct opr_identity opr_identity_of_row(const struct op_dcookie_row *row)
 	opr_format_build_id(row->id.build_id, row->id.build_id_bytes, identity.build_id);
 	identity.told_apart = strcmp(row->name, path) != 0;
 	identity.is_kernel = row->id.is_kernel && row->id.build_id_bytes;
-	if (!identity.told_apart && !identity.is_kernel)
+	if (!identity.told_apart && !identity.is_kernel && !may_be_another(row))
 		return identity;
-	identity.kind = row->id.build_id_bytes ? OPR_IDENTITY_BUILD_ID
-			: row->id.inode	       ? OPR_IDENTITY_INODE
-					       : OPR_IDENTITY_UNKNOWN;
+	identity.kind = row->id.build_id_bytes ? OPR_IDENTITY_BUILD_ID : row->id.inode ? OPR_IDENTITY_INODE : OPR_IDENTITY_UNKNOWN;
 	return identity;
 }
 
@@ -123,17 +130,23 @@ static bool is_kallsyms_path(const char *path)
 	return length >= strlen(KALLSYMS) && !strcmp(path + length - strlen(KALLSYMS), KALLSYMS);
 }
 
+/* Of objects for other machines, and of modules. */
+static void look_for_build_id(const char *path, char digits[2 * OP_BUILD_ID_BYTES_MAX + 1])
+{
+	struct opr_object object = { 0 };
+
+	if (!opr_object_look(&object, path, NULL, NULL))
+		memcpy(digits, object.build_id, sizeof(object.build_id));
+	opr_object_free(&object);
+}
+
 void opr_build_id_at(const char *path, char digits[2 * OP_BUILD_ID_BYTES_MAX + 1])
 {
-	bfd *abfd = is_kallsyms_path(path) ? NULL : opr_bfd_open(path);
-
 	digits[0] = '\0';
 	if (is_kallsyms_path(path))
 		read_kernel_build_id(path, digits);
-	if (abfd && abfd->build_id)
-		opr_format_build_id(abfd->build_id->data, abfd->build_id->size, digits);
-	if (abfd)
-		bfd_close(abfd);
+	else if (opr_elf_build_id(path, digits) == -ENODATA)
+		look_for_build_id(path, digits);
 }
 
 static bool has_build_id(const char *path, const char *wanted)

@@ -34,8 +34,8 @@ struct opr_identity {
 struct opr_identity opr_identity_of(const char *name) OP_NONNULL;
 
 /*
- * What a row says; valid as long as the row. Its kind is OPR_IDENTITY_NONE when the image has the name and the path for itself and is no part of
- * the kernel that has a build-id: those are the same in name after each upgrade.
+ * What a row says; valid as long as the row. Its kind is OPR_IDENTITY_NONE when the image has the name and the path for itself, no build-id, and is
+ * not the file of a container that the host has nowhere.
  */
 struct opr_identity opr_identity_of_row(const struct op_dcookie_row *row) OP_NONNULL;
 

@@ -359,6 +359,16 @@ static void warn_of_other_kernel(const struct opr_finder *finder, const char *na
 	free(path);
 }
 
+static void warn_of_another(const char *name, const struct opr_identity *identity)
+{
+	if (identity->kind == OPR_IDENTITY_BUILD_ID)
+		opr_warn("%s could not be found: another file is at that path than the one that ran, whose build-id is %s. Its samples are "
+			 "one symbol. A copy of it is used from a directory of --image-path.",
+			 name, identity->build_id);
+	else
+		opr_warn("%s could not be found: another file is at that path. Its samples are one symbol.", name);
+}
+
 void opr_finder_warn(const struct opr_finder *finder, enum opr_image_state state, const char *name, const struct opr_identity *identity)
 {
 	switch (state) {
@@ -372,7 +382,7 @@ void opr_finder_warn(const struct opr_finder *finder, enum opr_image_state state
 		opr_warn("%s could not be read.", name);
 		break;
 	case OPR_IMAGE_REPLACED:
-		opr_warn("%s could not be found: another file is at that path. Its samples are one symbol.", name);
+		warn_of_another(name, identity);
 		break;
 	case OPR_IMAGE_OTHER_KERNEL:
 		warn_of_other_kernel(finder, name, identity);

@@ -14,10 +14,10 @@ static bool lacks_symbols(const struct opr_symbol_report *report, const struct o
 	return !row->symbol && row->symbols && row->symbols->code_path && total > 0 && 100.0 * count / total >= MIN_PERCENT;
 }
 
-/* True when the image of that name has none, or, without a name, any image. */
+/* True when the image of that name, or, without a name, any image that is shown has none. */
 static bool any_lacks_symbols(const struct opr_symbol_report *report, const char *image)
 {
-	for (size_t i = 0; i < report->nr_made; i++)
+	for (size_t i = 0; i < report->nr_rows; i++)
 		if (lacks_symbols(report, &report->rows[i]) && (!image || !strcmp(report->rows[i].image, image)))
 			return true;
 	return false;

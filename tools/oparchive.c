@@ -13,10 +13,10 @@
 #include "tools/archive_kernel.h"
 #include "tools/archive_writer.h"
 #include "tools/image_cache.h"
+#include "tools/object_look.h"
 #include "tools/option_values.h"
 #include "tools/report_log.h"
 #include "tools/selection.h"
-#include "tools/symbols_bfd.h"
 
 #define STANDARD_DIR "/" OPR_ARCHIVE_SESSIONS
 #define DEBUG_SUBDIR ".debug"
@@ -77,29 +77,33 @@ static int add(struct run *run, const char *path, const char *name)
 /* ---- images ---- */
 
 /* Where gdb(1) would look for it in the archive: at its own path, and beside the image. */
-static int add_debug_file(struct run *run, bfd *image, const char *name)
+static int add_debug_file(struct run *run, const struct opr_object *object, const char *name)
 {
 	const char *root = run->options->root ? run->options->root : "", *slash = strrchr(name, '/');
-	bfd *debug = opr_bfd_open_debug_file(image, bfd_get_filename(image), name, root);
-	unsigned long crc;
-	char *link = debug ? bfd_get_debug_link_info(image, &crc) : NULL, *beside = NULL;
-	int err = 0;
+	const char *path = object->debug_file, *link = object->debug_link;
+	size_t skipped = strncmp(path, root, strlen(root)) ? 0 : strlen(root);
+	char *beside = NULL;
+	int err = add(run, path, path + skipped);
 
-	if (debug) {
-		const char *path = bfd_get_filename(debug);
-		size_t skipped = strncmp(path, root, strlen(root)) ? 0 : strlen(root);
+	if (err || !link || !*link || strchr(link, '/') || !slash)
+		return err;
+	if (asprintf(&beside, "%.*s/" DEBUG_SUBDIR "/%s", (int)(slash - name), name, link) < 0)
+		return opr_no_memory();
+	err = add(run, path, beside);
+	free(beside);
+	return err;
+}
 
-		err = add(run, path, path + skipped);
-		if (!err && link && *link && !strchr(link, '/') && slash) {
-			if (asprintf(&beside, "%.*s/" DEBUG_SUBDIR "/%s", (int)(slash - name), name, link) < 0)
-				err = opr_no_memory();
-			else
-				err = add(run, path, beside);
-			free(beside);
-		}
-		bfd_close(debug);
-	}
-	free(link);
+static int add_debug_file_of(struct run *run, const char *path, const char *name)
+{
+	struct opr_object object = { 0 };
+	int err = opr_object_look(&object, path, name, run->options->root);
+
+	if (err)
+		opr_error(err, "%s: %s", path, strerror(-err));
+	if (!err && object.debug_file)
+		err = add_debug_file(run, &object, name);
+	opr_object_free(&object);
 	return err;
 }
 
@@ -127,20 +131,12 @@ static char *archived_name(const struct run *run, const struct opr_image *image)
 static int add_image(struct run *run, const struct opr_image *image)
 {
 	char *name = archived_name(run, image);
-	bfd *object;
 	int err = name ? add(run, image->path, name) : opr_no_memory();
 
 	if (!err) {
 		note_inode(run, image->path, name);
-		if (opr_identity_is_kallsyms(&image->identity))
-			err = opr_archive_add_kernel(&run->writer, image->path);
-	}
-	if (!err) {
-		object = opr_bfd_open(image->path);
-		if (object) {
-			err = add_debug_file(run, object, name);
-			bfd_close(object);
-		}
+		err = opr_identity_is_kallsyms(&image->identity) ? opr_archive_add_kernel(&run->writer, image->path) :
+								   add_debug_file_of(run, image->path, name);
 	}
 	free(name);
 	return err;

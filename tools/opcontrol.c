@@ -98,6 +98,7 @@ static const struct ctl_option setups[] = {
 	{ .name = "separate",
 	  .letter = 'p',
 	  .arg = "LIST",
+	  .values = "none,library,kernel,thread,cpu,all,cgroup",
 	  .edit = ctl_edit_separate,
 	  .help = "file samples by none, library, kernel, thread, cpu, all, cgroup" },
 	{ .name = "vmlinux", .arg = "FILE", .edit = ctl_edit_vmlinux, .help = "the uncompressed kernel that runs" },
@@ -111,6 +112,7 @@ static const struct ctl_option setups[] = {
 	{ .name = "image",
 	  .letter = 'i',
 	  .arg = "LIST",
+	  .values = "file",
 	  .edit = ctl_edit_image,
 	  .inert = true,
 	  .help = "images to profile, or 'all'" },
@@ -202,7 +204,7 @@ static void fill_popt_table(struct poptOption table[NR_ROWS])
 			.argInfo = info,
 			.val = (int)i + 1,
 			.descrip = option->help,
-			.argDescrip = option->arg,
+			.argDescrip = option->values ? option->values : option->arg,
 		};
 	}
 	memcpy(table + NR_OPTIONS, tail, sizeof(tail));
@@ -246,7 +248,7 @@ static int take_option(struct command_line *line, const struct ctl_option *optio
 /* Writes the completion for a shell: nothing else is to be done then. */
 static int take_shell(struct command_line *line, const struct poptOption *table, char *shell)
 {
-	int err = opr_completion_write(stdout, "opcontrol", table, shell ? shell : "");
+	int err = opr_completion_write(stdout, "opcontrol", table, false, shell ? shell : "");
 
 	if (err < 0)
 		ctl_fail("--completion=%s: bash or zsh", shell ? shell : "");
@@ -309,8 +311,10 @@ static int check_command_line(const struct command_line *line)
 		fprintf(stderr, "Option \"--verbose\" not valid with \"--%s\".\n", line->request->name);
 		return 1;
 	}
-	if (line->has_word[WORD_APPLY] && (line->request || !line->nr_edits))
-		return ctl_fail("--apply is for setup options alone");
+	if (line->has_word[WORD_APPLY] && line->request)
+		return ctl_fail("--apply is for setup options alone, not for --%s", line->request->name);
+	if (line->has_word[WORD_APPLY] && !line->nr_edits)
+		return ctl_fail("--apply: no setup options are given");
 	if (line->has_word[WORD_SETUP] && !line->nr_edits) {
 		fputs("No options specified\n", stderr);
 		return 1;

@@ -48,8 +48,9 @@ typedef int (*ctl_edit_fn)(struct ctl_editing *editing, const struct ctl_option 
 /* One row of the table of options. */
 struct ctl_option {
 	const char *name;
-	char letter;     /* 0: none */
-	const char *arg; /* what the argument is called; NULL: none */
+	char letter;        /* 0: none */
+	const char *arg;    /* what the argument is called; NULL: none */
+	const char *values; /* for completion, as opr_completion_write reads them; NULL: `arg` says it */
 	const char *help;
 	int (*run)(struct opcontrol *ctl); /* a request, one in a call */
 	bool anybody;                      /* the request needs no root */

@@ -13,7 +13,8 @@
 
 int ctl_run_init(struct opcontrol *ctl)
 {
-	ctl_verbose(ctl, "Nothing to load: opd uses perf events, which are part of the kernel.");
+	(void)ctl;
+	puts("--init is ignored: there is no module to load, perf events are a part of the kernel.");
 	return 0;
 }
 
@@ -183,7 +184,7 @@ int ctl_run_deinit(struct opcontrol *ctl)
 		return rc;
 	if (daemon.presence != CTL_ABSENT)
 		rc = ctl_end_daemon(ctl, &daemon, &ended);
-	ctl_verbose(ctl, "Nothing to unload: opd uses perf events, which are part of the kernel.");
+	puts("There is no module to unload: perf events are a part of the kernel.");
 	ctl_daemon_free(&daemon);
 	return rc;
 }
@@ -208,21 +209,21 @@ int ctl_restart_daemon(struct opcontrol *ctl, const struct ctl_daemon *daemon)
 	return rc ? rc : unwritten;
 }
 
+/* The session directory may be another user's: no link in it leads root elsewhere. */
 static int clear_session(const struct opcontrol *ctl)
 {
-	struct op_text path = { 0 };
-	int fd, err;
+	int session_fd = open(ctl->session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = session_fd < 0 ? -errno : op_file_open_below(session_fd, OP_SESSION_CURRENT, O_RDONLY | O_DIRECTORY, 0);
+	int err = fd < 0 ? fd : op_session_clear(fd);
 
-	op_text_printf(&path, "%s/%s", ctl->session_dir, OP_SESSION_CURRENT);
-	fd = open(op_text_get(&path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	err = fd < 0 ? -errno : op_session_clear(fd);
 	if (err == -ENOENT && fd < 0)
 		err = 0;
 	if (err < 0)
-		ctl_fail("cannot clear %s: %s", op_text_get(&path), strerror(-err));
+		ctl_fail("cannot clear %s/" OP_SESSION_CURRENT ": %s", ctl->session_dir, strerror(-err));
 	if (fd >= 0)
 		close(fd);
-	op_text_free(&path);
+	if (session_fd >= 0)
+		close(session_fd);
 	return err < 0;
 }
 

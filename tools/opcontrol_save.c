@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "libop/file.h"
 #include "libop/session.h"
 #include "libop/session_close.h"
 #include "libop/session_ledger.h"
@@ -119,8 +120,8 @@ static int close_current(int session_fd, int current_fd, const char *name)
 
 static int save_locked(const struct opcontrol *ctl, int session_fd, const char *name)
 {
-	int current_fd = openat(session_fd, OP_SESSION_CURRENT, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	int err = current_fd < 0 ? -errno : close_current(session_fd, current_fd, name);
+	int current_fd = op_file_open_below(session_fd, OP_SESSION_CURRENT, O_RDONLY | O_DIRECTORY, 0);
+	int err = current_fd < 0 ? current_fd : close_current(session_fd, current_fd, name);
 
 	if (current_fd >= 0)
 		close(current_fd);

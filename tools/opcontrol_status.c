@@ -180,8 +180,8 @@ static void show_daemon(const struct op_status *status)
 			printf("        %s: %" PRIu64 " (%s)\n", op_bound_name((enum op_bound)i), status->bounds[i],
 			       op_bound_meaning((enum op_bound)i));
 	if (status->separate_cgroup)
-		printf("        %" PRIu64 " cgroups; %" PRIu64 " samples are stored, but not by cgroup\n", status->nr_cgroups,
-		       status->not_split);
+		printf("        %" PRIu64 " cgroups; %" PRIu64 " samples are stored, but not by cgroup, %" PRIu64 " of cgroups that are not known\n",
+		       status->nr_cgroups, status->not_split, status->of_unknown_cgroups);
 }
 
 static void show_arcs(const struct op_status *status)
@@ -276,6 +276,7 @@ static const struct field status_fields[] = {
 	ROW(op_status, separate_cgroup, BOOL32),
 	ROW(op_status, nr_cgroups, U64),
 	ROW(op_status, not_split, U64),
+	ROW(op_status, of_unknown_cgroups, U64),
 	ROW(op_status, callgraph, U64),
 	ROW(op_status, uptime_ns, U64),
 	ROW(op_status, running_ns, U64),

@@ -95,17 +95,13 @@ static int for_each(const struct options *options, const struct opr_help_events 
 	int err = 0;
 
 	for (size_t i = 0; i < options->words.nr_words && !err; i++) {
-		char *fields = options->words.words[i], *name = fields, *mask = NULL;
-		const struct opr_help_event *event = opr_help_find(events, name);
+		char *fields = options->words.words[i], *mask;
+		const struct opr_help_event *event = opr_help_take(events, &fields);
 
-		if (!event) {
-			strsep(&fields, ":");
-			event = opr_help_find(events, name);
-			strsep(&fields, ":");
-			mask = strsep(&fields, ":");
-		}
 		if (!event)
-			return opr_error(-EINVAL, "no event named %s: ophelp lists them", name);
+			return opr_error(-EINVAL, "no event named %s: ophelp lists them", options->words.words[i]);
+		strsep(&fields, ":");
+		mask = strsep(&fields, ":");
 		err = write(events, event, mask && *mask ? mask : NULL);
 	}
 	return err;
@@ -189,7 +185,8 @@ static int answer(const void *arg)
 {
 	const struct options *options = arg;
 	struct opr_help_events events = { 0 };
-	int err = options->cpu_type ? opr_help_read_type(&events, options->cpu_type) : opr_help_read_host(&events);
+	bool name_only = options->get_cpu_type;
+	int err = options->cpu_type ? opr_help_read_type(&events, options->cpu_type, name_only) : opr_help_read_host(&events, name_only);
 
 	if (!err)
 		err = choose(options)(options, &events);

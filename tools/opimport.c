@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "libop/build_id.h"
 #include "libop/config.h"
 #include "libop/sys.h"
 #include "tools/opimport.h"
@@ -15,6 +16,7 @@
 #define MAX_OPEN_FILES 1024u
 #define FILES_RESERVED 64u /* descriptors for everything but sample files and rings */
 #define MAX_IMAGES     100000u
+#define PROGRESS_RECORDS 65536u
 
 static volatile sig_atomic_t interrupted;
 
@@ -32,7 +34,7 @@ static void catch_signals(void)
 		sigaction(numbers[i], &action, NULL);
 }
 
-/* Rings and sample files have descriptors: as many as may be, half of them for the files. */
+/* The files of a directory, rings and sample files have descriptors: as many as may be, half of them for the sample files. */
 static size_t raise_files(void)
 {
 	struct rlimit limit;
@@ -55,16 +57,19 @@ static int open_file(const char *file)
 	return fd < 0 ? opr_error(fd, "cannot open %s: %s", file, strerror(-fd)) : fd;
 }
 
+static const char *shown_name(const struct opi_options *options)
+{
+	return strcmp(options->file, "-") != 0 ? options->file : "standard input";
+}
+
 static int open_data(const struct opi_options *options, int fd, struct op_perf_data **ret_data)
 {
 	const char *why = NULL;
 	int err = op_perf_data_open(fd, ret_data, &why);
 
 	if (err == -EBADMSG)
-		return opr_error(err, "%s: %s", options->file, why);
-	if (err == -EISDIR)
-		return opr_error(err, "%s is a directory, as perf record --threads writes one: that cannot be read", options->file);
-	return err ? opr_error(err, "cannot read %s: %s", options->file, strerror(-err)) : 0;
+		return opr_error(err, "%s: %s", shown_name(options), why);
+	return err ? opr_error(err, "cannot read %s: %s", shown_name(options), strerror(-err)) : 0;
 }
 
 static int explain(int err)
@@ -78,6 +83,7 @@ static int read_records(struct op_perf_data *data, struct opd_import *import)
 {
 	const struct op_perf_events *events = op_perf_data_events(data);
 	struct op_perf_record record;
+	uint64_t nr_records = 0;
 	int result;
 
 	while ((result = op_perf_data_next(data, &record)) > 0) {
@@ -87,7 +93,8 @@ static int read_records(struct op_perf_data *data, struct opd_import *import)
 			opi_progress_end();
 			return explain(err);
 		}
-		opi_progress(data);
+		if (op_unlikely(!(++nr_records % PROGRESS_RECORDS)))
+			opi_progress(data);
 	}
 	opi_progress_end();
 	if (result < 0)
@@ -96,19 +103,32 @@ static int read_records(struct op_perf_data *data, struct opd_import *import)
 	return result ? explain(result) : 0;
 }
 
+/*
+ * The kernel that runs here has its symbols in /proc/kallsyms, wherever it has put itself this time; of another one the records have the name.
+ */
+static const char *kernel_image(const struct opi_options *options, const struct op_perf_features *features)
+{
+	const struct op_perf_build_id *known = op_perf_build_id_of(features, "[kernel.kallsyms]");
+	struct op_build_id id;
+
+	if (options->vmlinux || !known || op_build_id_of_notes_file("/sys/" OP_KERNEL_NOTES, &id) < 0)
+		return options->vmlinux;
+	return id.nr_bytes == known->nr_bytes && !memcmp(id.bytes, known->bytes, id.nr_bytes) ? "/proc/kallsyms" : NULL;
+}
+
 static int open_import(const struct opi_options *options, const struct op_perf_data *data, const struct opi_session *session,
-		       struct opd_import **ret_import)
+		       size_t max_open, struct opd_import **ret_import)
 {
 	const struct op_setup *separation = &options->separation;
 	const struct opd_import_config config = {
 		.features = op_perf_data_features(data),
 		.session_fd = session->work_fd,
-		.vmlinux = options->vmlinux,
+		.vmlinux = kernel_image(options, op_perf_data_features(data)),
 		.separate_lib = separation->separate_lib,
 		.separate_kernel = separation->separate_kernel,
 		.separate_thread = separation->separate_thread,
 		.separate_cpu = separation->separate_cpu,
-		.max_open = raise_files(),
+		.max_open = max_open,
 		.max_images = MAX_IMAGES,
 	};
 	int err = opd_import_open(&config, ret_import);
@@ -117,10 +137,10 @@ static int open_import(const struct opi_options *options, const struct op_perf_d
 }
 
 /* 0; -EBADMSG when the file is damaged and the session has what could be read. */
-static int import_data(const struct opi_options *options, struct op_perf_data *data, struct opi_session *session)
+static int import_data(const struct opi_options *options, struct op_perf_data *data, struct opi_session *session, size_t max_open)
 {
 	struct opd_import *import = NULL;
-	int err = open_import(options, data, session, &import);
+	int err = open_import(options, data, session, max_open, &import);
 
 	if (!err)
 		err = read_records(data, import);
@@ -128,7 +148,7 @@ static int import_data(const struct opi_options *options, struct op_perf_data *d
 		err = opi_session_publish(session);
 	if (!err && !options->quiet)
 		opi_report(data, import);
-	if (!err && opi_report_trouble(data, options->file))
+	if (!err && opi_report_trouble(data, shown_name(options)))
 		err = -EBADMSG;
 	opd_import_close(import);
 	return err;
@@ -138,6 +158,7 @@ static int run(const struct opi_options *options)
 {
 	struct opi_session session = { .work_fd = -1 };
 	struct op_perf_data *data = NULL;
+	size_t max_open = raise_files();
 	char *dir = NULL;
 	int fd = open_file(options->file), err = fd < 0 ? fd : open_data(options, fd, &data);
 
@@ -146,7 +167,7 @@ static int run(const struct opi_options *options)
 	if (!err)
 		err = opi_session_begin(&session, dir, options->output);
 	if (!err)
-		err = import_data(options, data, &session);
+		err = import_data(options, data, &session, max_open);
 	opi_session_end(&session);
 	op_perf_data_close(data);
 	free(dir);

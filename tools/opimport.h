@@ -44,7 +44,7 @@ int opi_session_publish(struct opi_session *session) OP_NONNULL OP_MUST_CHECK;
 /* Removes what was not published. */
 void opi_session_end(struct opi_session *session) OP_NONNULL;
 
-/* On a terminal, how far it is: cheap enough for each record. */
+/* On a terminal, how far it is: for every so many records. */
 void opi_progress(const struct op_perf_data *data) OP_NONNULL;
 void opi_progress_end(void);
 

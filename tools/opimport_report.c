@@ -6,14 +6,13 @@
 #include "tools/opimport.h"
 #include "tools/report_log.h"
 
-#define PROGRESS_RECORDS 65536u
 #define PROGRESS_NS      (200u * OP_NS_PER_MS)
 #define BYTES_PER_MB     1000000u
 
 /* ---- progress ---- */
 
 static struct {
-	uint64_t nr_records, next_ns;
+	uint64_t next_ns;
 	bool is_shown;
 } progress;
 
@@ -21,7 +20,7 @@ void opi_progress(const struct op_perf_data *data)
 {
 	uint64_t offset, end, now_ns;
 
-	if (op_likely(++progress.nr_records % PROGRESS_RECORDS) || !isatty(STDERR_FILENO))
+	if (!isatty(STDERR_FILENO))
 		return;
 	now_ns = op_now_ns();
 	if (now_ns < progress.next_ns)
@@ -58,8 +57,11 @@ static void print_file(const struct op_perf_data *data)
 	const struct op_perf_features *features = op_perf_data_features(data);
 	const struct op_perf_counts *counts = op_perf_data_counts(data);
 
-	printf("%s%s: %llu records", op_perf_data_is_pipe(data) ? "perf.data from a pipe" : "perf.data",
-	       op_perf_data_is_swapped(data) ? ", of the other byte order" : "", (unsigned long long)counts->nr_records);
+	printf("%s%s", op_perf_data_is_pipe(data) ? "perf.data from a pipe" : "perf.data",
+	       op_perf_data_is_swapped(data) ? ", of the other byte order" : "");
+	if (op_perf_data_nr_files(data) > 1)
+		printf(", a directory of %zu files", op_perf_data_nr_files(data));
+	printf(": %llu records", (unsigned long long)counts->nr_records);
 	print_word(", taken on ", features->hostname);
 	print_word(", Linux ", features->os_release);
 	print_word(", ", features->arch);
@@ -87,12 +89,14 @@ static void print_counts(const struct op_perf_data *data, const struct opd_impor
 	print_count("AUX area traces, passed over", counts->nr_aux);
 	print_count("bytes in them", counts->aux_bytes);
 	print_count("records that came after younger ones were counted", imported.nr_late);
+	print_count("samples of events that the file has told too late", imported.nr_unannounced);
 	for (size_t i = 0; i < OP_NR_IBS_STATS; i++)
 		if (imported.ibs[i])
 			printf("%12llu IBS records: %s\n", (unsigned long long)imported.ibs[i],
 			       op_ibs_stat_meaning((enum op_ibs_stat)i));
 	print_count("facts for opreport --mem that there was no room for", imported.nr_memory_dropped);
 	print_count("calls, for opreport --callgraph", imported.nr_calls);
+	print_count("call chains that cannot be read", imported.nr_bad_chains);
 	print_count("images with samples", imported.nr_images);
 	print_count("CPUs", imported.nr_cpus);
 }
@@ -115,6 +119,22 @@ static void print_event(const struct op_ledger_event *event)
 	putchar('\n');
 }
 
+/* perf keeps the registers when it is told to only. */
+static void print_lacking(const struct op_perf_data *data)
+{
+	const struct op_perf_events *events = op_perf_data_events(data);
+
+	for (size_t i = 0; i < events->nr_events; i++) {
+		struct op_event event;
+
+		if (!op_perf_lacks_registers(op_perf_data_features(data), &events->events[i]))
+			continue;
+		opd_import_name_event(&events->events[i], &event);
+		printf("%s: recorded without the registers of IBS (perf record --raw-samples), so no IBS_ events and nothing for opreport --mem\n",
+		       event.name);
+	}
+}
+
 void opi_report(const struct op_perf_data *data, const struct opd_import *import)
 {
 	print_file(data);
@@ -126,6 +146,7 @@ void opi_report(const struct op_perf_data *data, const struct opd_import *import
 		if (event.role != OP_EVENT_MEMORY && (event.received || event.lost_kernel))
 			print_event(&event);
 	}
+	print_lacking(data);
 }
 
 bool opi_report_trouble(const struct op_perf_data *data, const char *file)
@@ -136,9 +157,9 @@ bool opi_report_trouble(const struct op_perf_data *data, const char *file)
 	if (!trouble->what)
 		return false;
 	if (trouble->nr_more)
-		snprintf(more, sizeof(more), ", and %llu more things behind it", (unsigned long long)trouble->nr_more);
-	opr_error(trouble->err, "%s: at byte %llu: %s%s%s%s: what could be read is in the session", file,
-		  (unsigned long long)trouble->offset, trouble->what, trouble->err ? ": " : "",
+		snprintf(more, sizeof(more), ", and %llu more thing%s behind it", (unsigned long long)trouble->nr_more, trouble->nr_more == 1 ? "" : "s");
+	opr_error(trouble->err, "%s%s%s: at byte %llu: %s%s%s%s: what could be read is in the session", file, *trouble->file ? "/" : "",
+		  trouble->file, (unsigned long long)trouble->offset, trouble->what, trouble->err ? ": " : "",
 		  trouble->err ? strerror(-trouble->err) : "", more);
 	return true;
 }

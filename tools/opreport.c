@@ -12,6 +12,8 @@
 #include "tools/report_writer.h"
 #include "tools/selection.h"
 
+#define RETRIES 10
+
 struct run {
 	struct opr_options *options;
 	struct opr_selection selection;
@@ -213,6 +215,7 @@ static int write_symbols(struct run *run, struct opr_symbol_report *report, cons
 
 	if (err < 0)
 		return err;
+	opr_verbose(OPR_TOPIC_level1, "sorting and writing %zu symbols", report->nr_rows);
 	sort_rows(run, report);
 	if (run->options->mem)
 		err = write_memory(run, report);
@@ -364,21 +367,37 @@ static int report_profile(struct opr_options *options, const struct opr_words *w
 	return err;
 }
 
+static int report_once(struct opr_options *options)
+{
+	struct opr_spec_words words = { 0 };
+	int err = opr_spec_words_split(&words, &options->words);
+
+	if (!err)
+		err = words.differential ? report_change(options, &words) : report_profile(options, &words.sides[0]);
+	opr_spec_words_free(&words);
+	return err;
+}
+
+/* Nothing is written before all is read: what was removed meanwhile leaves a report of what is there. */
+static int report(struct opr_options *options)
+{
+	int err = report_once(options);
+
+	for (int i = 0; i < RETRIES && err == -ESTALE; i++)
+		err = report_once(options);
+	return err;
+}
+
 int main(int argc, const char **argv)
 {
 	struct opr_options options = { 0 };
-	struct opr_spec_words words = { 0 };
 	enum opr_request request;
 	int err;
 
 	opr_log_init("opreport");
 	err = opr_options_parse(&options, argc, argv, &request);
-	if (!err && request == OPR_RUN) {
-		err = opr_spec_words_split(&words, &options.words);
-		if (!err)
-			err = words.differential ? report_change(&options, &words) : report_profile(&options, &words.sides[0]);
-	}
-	opr_spec_words_free(&words);
+	if (!err && request == OPR_RUN)
+		err = report(&options);
 	opr_options_free(&options);
 	return err ? EXIT_FAILURE : EXIT_SUCCESS;
 }

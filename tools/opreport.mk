@@ -15,6 +15,7 @@ tools_libreport_a_SOURCES = \
 	tools/grow.h \
 	tools/image_cache.c tools/image_cache.h \
 	tools/image_debug.c tools/image_debug.h \
+	tools/object_look.c tools/object_look.h \
 	tools/image_identity.c tools/image_identity.h \
 	tools/image_report.c tools/image_report.h \
 	tools/image_siblings.c tools/image_siblings.h \

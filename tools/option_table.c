@@ -49,7 +49,7 @@ static int take(const struct opr_command *command, const struct poptOption *tabl
 		return 0;
 	}
 	if (next == OPR_COMPLETION_VALUE)
-		return opr_completion_write(stdout, command->program, table, value ? value : "") < 0
+		return opr_completion_write(stdout, command->program, table, true, value ? value : "") < 0
 			       ? opr_error(-EINVAL, "--completion=%s: bash or zsh", value ? value : "")
 			       : 0;
 	option = &command->rows[next - 1];

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "libop/mem.h"
@@ -63,12 +65,36 @@ static char *session_path(const char *session_dir, const char *name)
 	return op_text_steal(&path);
 }
 
+/* By opd, which keeps sessions for a time, or by --reset. What was read of it is not the whole. */
+static int tell_removed(const struct opr_session *session, const char *path)
+{
+	opr_warn("%s%s%s was removed while it was read", session->path, path ? "/" : "", path ? path : "");
+	return -ESTALE;
+}
+
+/* One that was closed meanwhile has another name only. */
+static bool is_removed(const struct opr_session *session)
+{
+	char link[32], path[PATH_MAX];
+	struct stat st;
+	ssize_t length;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", session->dir_fd);
+	length = readlink(link, path, sizeof(path) - 1);
+	if (length < 0 || fstat(session->dir_fd, &st) < 0)
+		return false;
+	path[length] = '\0';
+	return !st.st_nlink || strstr(path, "/" OP_SESSION_TMP "/" OP_SESSION_REMOVED);
+}
+
 static int list_session(struct opr_session *session)
 {
 	char *bad_path = NULL;
 	int err = op_session_list(session->dir_fd, &session->list, &bad_path);
 
-	if (err < 0)
+	if (err == -ENOENT || (!err && is_removed(session)))
+		err = tell_removed(session, NULL);
+	else if (err < 0)
 		opr_error(err, "%s/%s: %s%s", session->path, bad_path ? bad_path : "",
 			  err == -EBADMSG ? "not the name of a sample file" : strerror(-err),
 			  err == -EBADMSG || err == -ENOTDIR ? MENDS : "");
@@ -528,6 +554,8 @@ int opr_profile_read(const struct opr_profile *profile, const struct opr_file *f
 	struct op_odb_fault fault;
 	int err = op_odb_read(session->dir_fd, file->path, ret_samples, &fault);
 
+	if (err == -ENOENT)
+		return tell_removed(session, file->path);
 	if (err == -EBADMSG)
 		return opr_error(err, "%s: %s/%s (at byte %llu)" MENDS, fault.why, session->path, file->path,
 				 (unsigned long long)fault.offset);

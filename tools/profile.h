@@ -71,7 +71,8 @@ const char *opr_base_name(const char *name) OP_NONNULL;
 
 /*
  * Opens the sessions of the specification below SESSION-DIR/samples and selects their files. To be freed with opr_profile_free in any case. 0 or -errno.
- * A session without files and a specification that selects none are errors.
+ * A session without files and a specification that selects none are errors; -ESTALE, after a warning, for one that was removed meanwhile: doing all of it
+ * again finds what is there.
  */
 int opr_profile_open(struct opr_profile *profile, const char *session_dir, const struct opr_spec *spec,
 		     const struct opr_merge *merge, bool exclude_dependent) OP_NONNULL OP_MUST_CHECK;
@@ -91,7 +92,7 @@ struct opr_identity opr_profile_identity(const struct opr_profile *profile, cons
 /* Sorts the files, whose class_index is set, and makes the parts. 0 or -errno. */
 int opr_profile_arrange(struct opr_profile *profile, const struct opr_merge *merge) OP_NONNULL OP_MUST_CHECK;
 
-/* Reads the samples of one file; freed with op_odb_samples_free. 0 or -errno. */
+/* Reads the samples of one file; freed with op_odb_samples_free. 0 or -errno; -ESTALE, after a warning, when it was removed meanwhile. */
 struct op_odb_samples;
 int opr_profile_read(const struct opr_profile *profile, const struct opr_file *file,
 		     struct op_odb_samples *ret_samples) OP_NONNULL OP_MUST_CHECK;

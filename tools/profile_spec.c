@@ -132,6 +132,9 @@ static int parse_word(struct opr_spec *spec, const char *word)
 
 	if (tag)
 		return parse_tag(spec, tag, word);
+	/* Of opreport they have been taken out. */
+	if (!strcmp(word, "{") || !strcmp(word, "}") || !strcmp(word, "{}"))
+		return opr_error(-EINVAL, "invalid profile specification %s: opreport alone compares profiles", word);
 	return add_path(&spec->names, word) < 0 ? opr_no_memory() : 0;
 }
 

@@ -402,6 +402,8 @@ int opr_report_xml(const struct opr_xml_document *document, FILE *out)
 		if (document->details)
 			writer.err = opr_xml_write_details(&tables, out);
 		opr_xml_end(out, "profile");
+		opr_verbose(OPR_TOPIC_xml, "XML of %zu rows, %zu details and %zu classes", document->report->nr_rows,
+			    document->details ? document->report->nr_details : 0, document->classes->nr_classes);
 	}
 	opr_xml_classes_free(&writer.classes);
 	opr_xml_index_free(&writer.index);

@@ -32,7 +32,7 @@ static int choose_sessions(struct opr_selection *selection, const struct opr_sel
 		return opr_error(-EINVAL, "session: and --since or --until do not go together: either names the sessions");
 	spec->add_sessions = true;
 	opr_words_free(&spec->sessions);
-	err = opr_span_find(&span, selection->session_dir, &spec->sessions, &selection->profile.held_fds);
+	err = opr_span_find(&span, selection->session_dir, &spec->session_exclude, &spec->sessions, &selection->profile.held_fds);
 	if (!err)
 		selection->profile.nr_held = spec->sessions.nr_words;
 	return err;
@@ -65,6 +65,8 @@ int opr_selection_open(struct opr_selection *selection, const struct opr_selecti
 		err = opr_finder_init(&selection->finder, options->root, options->image_path);
 	if (!err)
 		err = choose_sessions(selection, options);
+	if (!err)
+		opr_verbose(OPR_TOPIC_level1, "looking for sample files in %s", selection->session_dir);
 	if (!err)
 		err = opr_profile_open(&selection->profile, selection->session_dir, spec, &options->merge,
 				       options->exclude_dependent);

@@ -279,15 +279,38 @@ static int hand_over(struct search *search, struct opr_words *sessions, int *fds
 	return 0;
 }
 
-static int take_wanted(struct search *search, const char *path, struct opr_words *sessions, int **ret_fds)
+/* How many are wanted, of which *ret_nr_excluded are not. */
+static size_t exclude(struct search *search, const struct opr_words *excluded, size_t *ret_nr_excluded)
 {
-	size_t nr_wanted = 0;
+	size_t nr_wanted = 0, nr_excluded = 0;
+
+	for (size_t i = 0; i < search->nr_found; i++) {
+		struct found *found = &search->found[i];
+
+		if (found->fd < 0)
+			continue;
+		nr_wanted++;
+		if (!opr_words_have(excluded, found->name))
+			continue;
+		nr_excluded++;
+		close(found->fd);
+		found->fd = -1;
+	}
+	*ret_nr_excluded = nr_excluded;
+	return nr_wanted;
+}
+
+static int take_wanted(struct search *search, const struct opr_words *excluded, const char *path, struct opr_words *sessions,
+		       int **ret_fds)
+{
+	size_t nr_excluded, nr_wanted = exclude(search, excluded, &nr_excluded);
 	int *fds, err;
 
-	for (size_t i = 0; i < search->nr_found; i++)
-		nr_wanted += search->found[i].fd >= 0;
 	if (!nr_wanted)
 		return fail_none(search, path);
+	nr_wanted -= nr_excluded;
+	if (!nr_wanted)
+		return opr_error(-ENOENT, "session-exclude: leaves none of the %zu sessions of that time", nr_excluded);
 	fds = calloc(nr_wanted, sizeof(*fds));
 	err = fds ? hand_over(search, sessions, fds) : opr_no_memory();
 	if (err) {
@@ -301,7 +324,8 @@ static int take_wanted(struct search *search, const char *path, struct opr_words
 	return 0;
 }
 
-int opr_span_find(const struct opr_span *span, const char *session_dir, struct opr_words *sessions, int **ret_fds)
+int opr_span_find(const struct opr_span *span, const char *session_dir, const struct opr_words *excluded,
+		  struct opr_words *sessions, int **ret_fds)
 {
 	struct search search = { .span = span, .session_dir = session_dir };
 	char *path = NULL;
@@ -313,7 +337,7 @@ int opr_span_find(const struct opr_span *span, const char *session_dir, struct o
 	if (!err) {
 		if (search.nr_found)
 			qsort(search.found, search.nr_found, sizeof(*search.found), compare_begin);
-		err = take_wanted(&search, path, sessions, ret_fds);
+		err = take_wanted(&search, excluded, path, sessions, ret_fds);
 	}
 	for (size_t i = 0; i < search.nr_found; i++) {
 		if (search.found[i].fd >= 0)

@@ -17,12 +17,12 @@ int opr_span_parse(struct opr_span *span, const char *since, const char *until) 
 bool opr_span_is_given(const struct opr_span *span) OP_NONNULL;
 
 /*
- * Adds the names of the sessions below SESSION-DIR/samples that lie in the span at least in part, oldest first, to `sessions`, which is empty, and tells the user on stderr which
+ * Adds the names of the sessions below SESSION-DIR/samples that lie in the span at least in part and are not excluded, oldest first, to `sessions`, which is empty, and tells the user on stderr which
  * they are, since a session is read as a whole, and how many were left out because nothing says when they were taken. *ret_fds are their directories, in the same order: while
  * the current session is closed and another begins, names say nothing. To be closed and freed by the caller. 0; -ENOENT when there is none, and the message says what
  * there is; another -errno.
  */
-int opr_span_find(const struct opr_span *span, const char *session_dir, struct opr_words *sessions,
-		  int **ret_fds) OP_NONNULL OP_MUST_CHECK;
+int opr_span_find(const struct opr_span *span, const char *session_dir, const struct opr_words *excluded,
+		  struct opr_words *sessions, int **ret_fds) OP_NONNULL OP_MUST_CHECK;
 
 #endif

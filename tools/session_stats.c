@@ -71,7 +71,7 @@ static void check_session(const struct opr_session *session)
 	check_overflow(fd, session->path);
 	check_losses(fd, session->path);
 	if (!faccessat(fd, OP_STATS_KERNEL_HIDDEN, F_OK, 0))
-		opr_warn("kernel samples of %s have no symbols: the kernel's addresses were hidden (kernel.kptr_restrict) from opd.", session->path);
+		opr_warn("kernel samples of %s have no symbols: the kernel's addresses were hidden (kernel.kptr_restrict) when they were taken.", session->path);
 	if (!faccessat(fd, "throttled", F_OK, 0))
 		opr_warn("Some of the events were throttled: %s/stats/throttled says which. Use a longer period.", session->path);
 	close(fd);

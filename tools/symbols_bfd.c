@@ -81,6 +81,12 @@ static bool is_boring_name(const char *name)
 	return !strncmp(name, ".L", 2);
 }
 
+/* Of a module the sections that are loaded elsewhere, and not where its samples are counted from. */
+static bool lies_elsewhere(const asection *section)
+{
+	return !bfd_section_vma(section) && strcmp(bfd_section_name(section), TEXT_SECTION);
+}
+
 /* The section of the image that a symbol, of it or of its debug file, lies in; NULL when the symbol is of no interest. */
 static asection *section_of(bfd *image, const asymbol *symbol)
 {
@@ -91,9 +97,7 @@ static asection *section_of(bfd *image, const asymbol *symbol)
 		return NULL;
 	if (section->owner != image)
 		section = bfd_get_section_by_name(image, bfd_section_name(section));
-	if (section && !bfd_section_vma(section) && strcmp(bfd_section_name(section), TEXT_SECTION))
-		return NULL;
-	return section;
+	return section && lies_elsewhere(section) ? NULL : section;
 }
 
 /* Where a section begins, in positions. */
@@ -181,7 +185,7 @@ bool opr_lines_find(struct opr_lines *lines, uint64_t vma, const char **ret_file
 		const char *file = NULL, *function = NULL;
 		unsigned int line = 0;
 
-		if (!(bfd_section_flags(section) & SEC_CODE) || vma < bfd_section_vma(section) ||
+		if (!(bfd_section_flags(section) & SEC_CODE) || lies_elsewhere(section) || vma < bfd_section_vma(section) ||
 		    offset >= bfd_section_size(section))
 			continue;
 		if (!bfd_find_nearest_line(lines->abfd, section, lines->table, offset, &file, &function, &line) || !file || !line)

@@ -39,19 +39,16 @@ static bool cut_suffix(char *text, const char *suffix)
 	return true;
 }
 
-/* Exactly so many digits. */
-static bool take_digits(const char **at, int nr_digits, int *ret_value)
+/* As strptime does, which systemd asks: leading zeros may be left out. How many digits there are; 0: none. */
+static int take_digits(const char **at, int max_digits, int *ret_value)
 {
-	int value = 0;
+	int value = 0, nr_digits = 0;
 
-	for (int i = 0; i < nr_digits; i++) {
-		if (!isdigit((unsigned char)(*at)[i]))
-			return false;
-		value = 10 * value + ((*at)[i] - '0');
-	}
-	*at += nr_digits;
-	*ret_value = value;
-	return true;
+	for (; nr_digits < max_digits && isdigit((unsigned char)**at); nr_digits++)
+		value = 10 * value + (*(*at)++ - '0');
+	if (nr_digits)
+		*ret_value = value;
+	return nr_digits;
 }
 
 static bool take_char(const char **at, char c)
@@ -165,7 +162,18 @@ static bool is_a_time(const struct tm *tm)
 
 	return tm->tm_mon >= 0 && tm->tm_mon < 12 && tm->tm_mday >= 1 &&
 	       tm->tm_mday <= days[tm->tm_mon] + (leap && tm->tm_mon == 1) && tm->tm_hour < 24 && tm->tm_min < 60 &&
-	       tm->tm_sec < 60;
+	       tm->tm_sec <= 60; /* there are leap seconds */
+}
+
+/* Of four digits, or of two, which begin in 1969. */
+static bool take_year(const char **at, int *ret_year)
+{
+	int year = 0, nr_digits = take_digits(at, 4, &year);
+
+	if (nr_digits == 2)
+		year += year < 69 ? 2000 : 1900;
+	*ret_year = year;
+	return nr_digits == 2 || nr_digits == 4;
 }
 
 static bool take_date(const char **at, struct date *date)
@@ -173,7 +181,7 @@ static bool take_date(const char **at, struct date *date)
 	const char *start = *at;
 	int year, month;
 
-	if (take_digits(at, 4, &year) && take_char(at, '-') && take_digits(at, 2, &month) && take_char(at, '-') &&
+	if (take_year(at, &year) && take_char(at, '-') && take_digits(at, 2, &month) && take_char(at, '-') &&
 	    take_digits(at, 2, &date->tm.tm_mday)) {
 		date->tm.tm_year = year - 1900;
 		date->tm.tm_mon = month - 1;

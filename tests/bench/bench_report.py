@@ -169,6 +169,7 @@ def beside_perf(box, seconds):
     print("\nfrom sample to report, %d samples in %d s at %d Hz" % (stored, seconds, 1000000000 // PERIOD_NS))
     print("%-44s %8.2f s of CPU to record, %8.2f to report, %8.2f in all" % ("opd", opd_cpu, opd_report[1], opd_all))
     print("%-44s %8.2f s of CPU to record, %8.2f to report, %8.2f in all" % ("perf", perf_cpu, perf_report[1], perf_all))
+    print("to report alone: perf's CPU by opd's %.1f" % (perf_report[1] / opd_report[1] if opd_report[1] else 0))
     return aim("perf's CPU by opd's, from sample to report", perf_all / opd_all if opd_all else 0, PERF_AIM, perf_all >= PERF_AIM * opd_all, stored > 0 and opd_all > 0)
 
 

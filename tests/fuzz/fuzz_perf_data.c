@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * libFuzzer target of the perf.data reader. Input: whether the file comes through a pipe (1 byte), then the file. Every record
- * that comes out must be one that opd's own decoder takes.
+ * libFuzzer target of the perf.data reader. Input: whether the file comes through a pipe (the lowest bit of 1 byte), then the file; or is a
+ * directory (the bit above it), then the length of each of two files with records (2 bytes, low byte first), these, and the file with the
+ * header. Every record that comes out must be one that opd's own decoder takes.
  */
+#include "tests/fuzz/fuzz_dir.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,30 +15,39 @@
 #include "libop/perf_data.h"
 #include "libop/record.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes);
-
 #define PIPE_MAX_BYTES 32768u /* what a pipe holds without a reader */
-
-static void check(bool good)
-{
-	if (!good)
-		abort();
-}
+#define IS_PIPE        1u
+#define IS_DIRECTORY   2u
+#define LENGTHS_BYTES  4u
 
 static int put(const uint8_t *bytes, size_t nr_bytes, bool is_pipe)
 {
 	int fds[2];
 
 	if (is_pipe) {
-		check(!pipe(fds));
+		fuzz_check(!pipe(fds));
 	} else {
 		fds[0] = fds[1] = memfd_create("fuzz", MFD_CLOEXEC);
-		check(fds[0] >= 0);
+		fuzz_check(fds[0] >= 0);
 	}
-	check(write(fds[1], bytes, nr_bytes) == (ssize_t)nr_bytes);
+	fuzz_check(write(fds[1], bytes, nr_bytes) == (ssize_t)nr_bytes);
 	if (is_pipe)
 		close(fds[1]);
 	return fds[0];
+}
+
+static int put_directory(const uint8_t *bytes, size_t nr_bytes)
+{
+	const uint8_t *at = bytes + LENGTHS_BYTES, *end = bytes + nr_bytes;
+
+	for (int i = 0; i < 2; i++) {
+		size_t length = op_min_u64(bytes[2 * i] | (size_t)bytes[2 * i + 1] << 8, (size_t)(end - at));
+
+		fuzz_check(fuzz_dir_write(i ? "data.1" : "data.0", at, length));
+		at += length;
+	}
+	fuzz_check(fuzz_dir_write("data", at, (size_t)(end - at)));
+	return dup(fuzz_dir_open());
 }
 
 static void check_sample(const struct op_perf_record *record)
@@ -44,8 +56,8 @@ static void check_sample(const struct op_perf_record *record)
 
 	if (record->header->size == sizeof(*record->header))
 		return; /* undecodable, and meant to be */
-	check(record->header->size >= OP_SAMPLE_RECORD_BYTES && !op_record_sample(record->header, &sample));
-	check(sample.time_ns == record->time_ns && sample.id == (uint64_t)record->event + 1);
+	fuzz_check(record->header->size >= OP_SAMPLE_RECORD_BYTES && !op_record_sample(record->header, &sample));
+	fuzz_check(sample.time_ns == record->time_ns && sample.id == (uint64_t)record->event + 1);
 }
 
 static void check_mmap(const struct op_perf_record *record)
@@ -53,19 +65,19 @@ static void check_mmap(const struct op_perf_record *record)
 	struct op_mmap_record mapping;
 
 	if (!op_record_mmap(record->header, &mapping))
-		check(mapping.who.time_ns == record->time_ns && strlen(mapping.file_name) < OP_PERF_NAME_BYTES_MAX);
+		fuzz_check(mapping.who.time_ns == record->time_ns && strlen(mapping.file_name) < OP_PERF_NAME_BYTES_MAX);
 }
 
 static void check_record(const struct op_perf_data *data, const struct op_perf_record *record)
 {
 	const struct op_perf_events *events = op_perf_data_events(data);
 
-	check(record->event == OP_PERF_NO_EVENT || record->event < events->nr_events);
+	fuzz_check(record->event == OP_PERF_NO_EVENT || record->event < events->nr_events);
 	if (record->kind == OP_PERF_PASSED_OVER || record->kind == OP_PERF_ROUND)
 		return;
-	check(record->header && record->header->size >= sizeof(*record->header) && record->header->size % 8 == 0);
+	fuzz_check(record->header && record->header->size >= sizeof(*record->header) && record->header->size % 8 == 0);
 	if (record->kind == OP_PERF_RING)
-		check(record->header->size <= OP_PERF_RING_BYTES_MAX);
+		fuzz_check(record->header->size <= OP_PERF_RING_BYTES_MAX);
 	if (record->header->type == PERF_RECORD_SAMPLE)
 		check_sample(record);
 	if (record->header->type == PERF_RECORD_MMAP2)
@@ -78,19 +90,24 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes)
 	struct op_perf_record record;
 	const char *why = NULL;
 	uint64_t nr_records = 0;
+	bool is_pipe, is_directory;
 	int fd, err;
 
-	if (!nr_bytes || ((bytes[0] & 1) && nr_bytes > PIPE_MAX_BYTES))
+	if (!nr_bytes)
 		return 0;
-	fd = put(bytes + 1, nr_bytes - 1, bytes[0] & 1);
+	is_pipe = bytes[0] & IS_PIPE;
+	is_directory = !is_pipe && bytes[0] & IS_DIRECTORY;
+	if ((is_pipe && nr_bytes > PIPE_MAX_BYTES) || (is_directory && nr_bytes <= LENGTHS_BYTES))
+		return 0;
+	fd = is_directory ? put_directory(bytes + 1, nr_bytes - 1) : put(bytes + 1, nr_bytes - 1, is_pipe);
 	err = op_perf_data_open(fd, &data, &why);
-	check(err != -EBADMSG || why);
+	fuzz_check(err != -EBADMSG || why);
 	if (!err) {
 		while ((err = op_perf_data_next(data, &record)) > 0) {
 			nr_records++;
 			check_record(data, &record);
 		}
-		check(!err && nr_records == op_perf_data_counts(data)->nr_records);
+		fuzz_check(!err && nr_records == op_perf_data_counts(data)->nr_records);
 		op_perf_data_close(data);
 	}
 	close(fd);

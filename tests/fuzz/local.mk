@@ -19,7 +19,7 @@ tests_fuzz_replay_dcookies_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_dcookie
 tests_fuzz_replay_dcookies_LDADD = libop/libop.a
 tests_fuzz_replay_ledger_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_ledger.c tests/fuzz/fuzz_dir.c
 tests_fuzz_replay_ledger_LDADD = libop/libop.a
-tests_fuzz_replay_perf_data_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_perf_data.c
+tests_fuzz_replay_perf_data_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_perf_data.c tests/fuzz/fuzz_dir.c
 tests_fuzz_replay_perf_data_LDADD = libop/libop.a $(ZSTD_LIBS)
 
 tests_fuzz_replay_control_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_control.c
@@ -89,11 +89,11 @@ tests/fuzz/fuzz_control: $(srcdir)/tests/fuzz/fuzz_control.c $(FUZZ_CONTROL_FILE
 
 FUZZ_PERF_FILES = \
 	$(srcdir)/libop/perf_data.c $(srcdir)/libop/perf_open.c $(srcdir)/libop/perf_event.c $(srcdir)/libop/perf_feature.c \
-	$(srcdir)/libop/perf_input.c $(srcdir)/libop/perf_raw.c $(srcdir)/libop/perf_record.c $(srcdir)/libop/perf_zstd.c $(srcdir)/libop/record.c \
+	$(srcdir)/libop/perf_input.c $(srcdir)/libop/perf_parts.c $(srcdir)/libop/perf_raw.c $(srcdir)/libop/perf_record.c $(srcdir)/libop/perf_zstd.c $(srcdir)/libop/record.c \
 	$(FUZZ_IBS_FILES) $(srcdir)/libop/htable.c $(srcdir)/libop/text.c $(srcdir)/libop/sys.c
 
-tests/fuzz/fuzz_perf_data: $(srcdir)/tests/fuzz/fuzz_perf_data.c $(FUZZ_PERF_FILES) config.h daemon/libopd.a libop/libop.a
-	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_perf_data.c $(FUZZ_PERF_FILES) $(FUZZ_LIBS)
+tests/fuzz/fuzz_perf_data: $(srcdir)/tests/fuzz/fuzz_perf_data.c $(FUZZ_DIR_FILES) $(FUZZ_PERF_FILES) config.h daemon/libopd.a libop/libop.a
+	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_perf_data.c $(srcdir)/tests/fuzz/fuzz_dir.c $(FUZZ_PERF_FILES) $(FUZZ_LIBS)
 
 fuzz-programs: $(FUZZ_TARGETS:%=tests/fuzz/fuzz_%)
 

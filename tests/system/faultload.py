@@ -80,7 +80,7 @@ class Shim:
         os.makedirs(self.disk)
         box.give(self.disk)
         self.say()
-        self.env = {"LD_PRELOAD": library, "FAULTSHIM_CONTROL": self.control, "FAULTSHIM_DISK": self.disk}
+        self.env = {"FAULTSHIM_LINK_MAX": "1023", "LD_PRELOAD": library, "FAULTSHIM_CONTROL": self.control, "FAULTSHIM_DISK": self.disk}
 
     def say(self, *lines):
         """What the disk does from now on; nothing: all is well."""
@@ -106,13 +106,14 @@ class Shim:
                 self.restore_entry(os.path.join(where, name), os.path.join(there, name), inodes)
         tmp = os.path.join(to, "tmp")
         for name in os.listdir(tmp):
-            kind, _, inode = name.partition("-")
+            kind, _, rest = name.partition("-")
+            inode, _, part = rest.partition(".")
             if kind in ("sample.old", "sample.for") and int(inode, 16) in inodes:
                 new = os.stat(inodes[int(inode, 16)]).st_ino
-                os.rename(os.path.join(tmp, name), os.path.join(tmp, "%s.%x" % (kind, new)))
+                os.rename(os.path.join(tmp, name), os.path.join(tmp, "new-" + "%s-%x%s" % (kind, new, part and "." + part)))
         for name in os.listdir(tmp):
-            if name.startswith(("sample.old.", "sample.for.")):
-                os.rename(os.path.join(tmp, name), os.path.join(tmp, "-".join(name.rsplit(".", 1))))
+            if name.startswith("new-sample."):
+                os.rename(os.path.join(tmp, name), os.path.join(tmp, name.removeprefix("new-")))
 
     def restore_entry(self, path, copy, inodes):
         """Links stay links, and what has two names gets two."""

@@ -9,6 +9,7 @@
  *                            until all of it is written anew from its beginning on
  *   FAULTSHIM_DISK=DIR       what fsync has brought to the disk: file-INODE, a copy, and dir-INODE, "TYPE INODE NAME" in each line, of
  *                            a directory. What was not synced is not there.
+ *   FAULTSHIM_LINK_MAX=N     symbolic links have no longer text than N bytes, as on XFS
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -16,6 +17,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -311,6 +313,18 @@ int renameat(int old_dir_fd, const char *old_name, int new_dir_fd, const char *n
 
 	full_path(new_dir_fd, new_name, path, sizeof(path));
 	return fails("renameat", path) ? -1 : rename_real(old_dir_fd, old_name, new_dir_fd, new_name);
+}
+
+int symlinkat(const char *text, int dir_fd, const char *name)
+{
+	int (*symlink_real)(const char *, int, const char *) = (int (*)(const char *, int, const char *))real("symlinkat");
+	const char *longest = getenv("FAULTSHIM_LINK_MAX");
+
+	if (longest && strlen(text) > strtoul(longest, NULL, 10)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	return symlink_real(text, dir_fd, name);
 }
 
 int fallocate(int fd, int mode, off_t offset, off_t nr_bytes)

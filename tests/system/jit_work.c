@@ -11,6 +11,8 @@
  *   jit_work silent MS       the same without a map
  *   jit_work replace MS      half of MS in jit_old, then half of it in jit_new at the same address
  *   jit_work fork MS         jit_alpha and jit_beta in a child that was forked after they were made
+ *   jit_work crowd MS N      MS in jit_alpha in each of N children that were forked after it was made, without a map; they stay until the input ends
+ *   jit_work maps MS N       the same, and each child has a map of its own
  *   jit_work dump MS DIR     the first with a jitdump in DIR: code bytes, source lines, and jit_beta moved after half of the time; its name goes
  *                            when it is mapped
  *   jit_work kept MS DIR     the same, and the jitdump keeps its name, as JIT compilers leave it
@@ -298,6 +300,63 @@ static int do_fork(char **args)
 	return waitpid(pid, &status, 0) == pid && !status ? 0 : 1;
 }
 
+static void run_in_crowd(uint64_t ns, bool with_map)
+{
+	made_function alpha = make_function(ALPHA_AT);
+	uint64_t spent = 0, x = 1;
+
+	if (with_map)
+		write_map();
+	while (spent < ns)
+		spent += run_ns(alpha, &x);
+}
+
+/* Prints how many children there are when all have done their work; they end with it. */
+static int crowd(char **args, bool with_map)
+{
+	uint64_t ns = number(args[0]) * NS_PER_MS, nr = number(args[1]);
+	int done[2], stay[2];
+	char byte = 0;
+
+	make_arena();
+	if (pipe(done) < 0 || pipe(stay) < 0)
+		die("jit_work: pipe");
+	for (uint64_t i = 0; i < nr; i++) {
+		pid_t pid = fork();
+
+		if (pid < 0)
+			die("jit_work: fork");
+		if (pid)
+			continue;
+		close(stay[1]);
+		run_in_crowd(ns, with_map);
+		if (write(done[1], &byte, 1) != 1)
+			die("jit_work: pipe");
+		_exit(read(stay[0], &byte, 1) != 0);
+	}
+	for (uint64_t i = 0; i < nr; i++)
+		if (read(done[0], &byte, 1) != 1)
+			die("jit_work: pipe");
+	printf("%llu\n", (unsigned long long)nr);
+	fflush(stdout);
+	while (read(STDIN_FILENO, &byte, 1) > 0)
+		;
+	close(stay[1]);
+	while (wait(NULL) > 0)
+		;
+	return 0;
+}
+
+static int do_crowd(char **args)
+{
+	return crowd(args, false);
+}
+
+static int do_maps(char **args)
+{
+	return crowd(args, true);
+}
+
 /* ---- jitdump ---- */
 
 struct dump_header {
@@ -434,7 +493,8 @@ static const struct {
 } kinds[] = {
 	{ "map", 1, do_map },   { "late", 1, do_late }, { "dual", 1, do_dual },     { "alien", 2, do_alien },
 	{ "link", 2, do_link }, { "fifo", 1, do_fifo }, { "silent", 1, do_silent }, { "replace", 1, do_replace },
-	{ "fork", 1, do_fork }, { "dump", 2, do_dump }, { "kept", 2, do_kept },
+	{ "fork", 1, do_fork }, { "dump", 2, do_dump }, { "kept", 2, do_kept },     { "crowd", 2, do_crowd },
+	{ "maps", 2, do_maps },
 };
 
 int main(int argc, char **argv)

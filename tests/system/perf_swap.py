@@ -4,11 +4,12 @@ perf.data files taken apart, for the tests of opimport: records one by one, a fl
 order. Written from perf.data-file-format.txt and perf_event_open(2).
 """
 import collections
+import copy
 import struct
 
 MAGIC = b"PERFILE2"
 FILE_HEADER_WORDS = 13
-MMAP, LOST, COMM, EXIT, THROTTLE, UNTHROTTLE, FORK, SAMPLE, MMAP2, LOST_SAMPLES, KSYMBOL = 1, 2, 3, 4, 5, 6, 7, 9, 10, 13, 17
+MMAP, LOST, COMM, EXIT, THROTTLE, UNTHROTTLE, FORK, SAMPLE, MMAP2, LOST_SAMPLES, KSYMBOL, BPF_EVENT = 1, 2, 3, 4, 5, 6, 7, 9, 10, 13, 17, 18
 FINISHED_ROUND, ID_INDEX, COMPRESSED = 68, 69, 81
 IDENTIFIER, IP, TID, TIME, ADDR, ID, STREAM_ID, CPU, PERIOD = 1 << 16, 1, 2, 4, 8, 64, 512, 128, 256
 MISC_BUILD_ID = 1 << 14
@@ -16,7 +17,7 @@ SAMPLE_WORDS = ((IDENTIFIER, "q"), (IP, "q"), (TID, "dd"), (TIME, "q"), (ADDR, "
 TRAILER_WORDS = ((TID, "dd"), (TIME, "q"), (ID, "q"), (STREAM_ID, "q"), (CPU, "dd"), (IDENTIFIER, "q"))
 # What of a body is numbers, by their sizes (d: 4 bytes, q: 8, w: 2); the rest of it is a name.
 BODIES = {MMAP: "ddqqq", LOST: "qq", COMM: "dd", EXIT: "ddddq", FORK: "ddddq", THROTTLE: "qqq", UNTHROTTLE: "qqq",
-          MMAP2: "ddqqqddqqdd", LOST_SAMPLES: "q", KSYMBOL: "qdww"}
+          MMAP2: "ddqqqddqqdd", LOST_SAMPLES: "q", KSYMBOL: "qdww", BPF_EVENT: "wwd"}
 SIZES = {"d": 4, "q": 8, "w": 2}
 ATTR_SHAPE = "ddqqqq"
 KEPT_FEATURES = (3, 4, 6, 12)
@@ -46,6 +47,14 @@ class PerfData:
             record = Record(at, *struct.unpack_from("<IHH", self.bytes, at))
             yield record
             at += record.size
+
+    def part(self, path):
+        """A file of the directory that this is the first file of: records from beginning to end."""
+        part = copy.copy(self)
+        with open(path, "rb") as stream:
+            part.bytes = bytearray(stream.read())
+        part.data = (0, len(part.bytes))
+        return part
 
     def mend_flags(self):
         """Takes away the flag that the kernel leaves set for another profiler, which makes perf abort. How many had it."""

@@ -116,11 +116,11 @@ def test(box):
         raise Skip("no cgroup file system is mounted that processes can be moved in")
     groups = Groups(top, "opd-test-%d" % os.getpid())
     try:
-        old, app = groups.make("old"), box.copy_work("cgroup-app")
+        old, hidden, app = groups.make("old"), groups.make(".hidden"), box.copy_work("cgroup-app")
         box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel,cgroup")
         require(box.status()["separate_cgroup"], "--status does not know of the separation")
         nested, braces, gone = groups.make("old", "nested"), groups.make("{root}"), groups.make("gone after all")
-        for cgroup, part in ((old, 1), (nested, 2), (braces, 1), (gone, 1)):
+        for cgroup, part in ((old, 1), (hidden, 1), (nested, 2), (braces, 1), (gone, 1)):
             spend(box, groups, cgroup, app, part * CPU_MS)
         groups.remove(gone)
         brief = []
@@ -138,7 +138,7 @@ def test(box):
         box.opcontrol("--stop")
         status = box.check_ledger()
         require(status["not_split"] == 0, "%d samples are not kept by cgroup" % status["not_split"])
-        for cgroup, part in ((old, 1), (nested, 2), (braces, 1), (gone, 1)):
+        for cgroup, part in ((old, 1), (hidden, 1), (nested, 2), (braces, 1), (gone, 1)):
             about(total(files_of(box, cgroup), app), part * CPU_MS, cgroup)
         for cgroup in brief:
             about(total(files_of(box, cgroup), app), BRIEF_MS, cgroup)
@@ -146,7 +146,9 @@ def test(box):
         stored = sum(event["stored"] for event in status["events"])
         require(sum(listed(box).values()) == stored, "the cgroups have %d samples, %d are stored" % (sum(listed(box).values()), stored))
         box.check_agreement()
-        check_reports(box, [old, nested, braces, gone], app)
+        unknown = listed(box).get("/(unknown cgroup)", 0)
+        require(status["of_unknown_cgroups"] == unknown, "%d samples of unknown cgroups, %d counted" % (unknown, status["of_unknown_cgroups"]))
+        check_reports(box, [old, hidden, nested, braces, gone], app)
         box.opcontrol("--reset")
         require(not os.path.exists(os.path.join(box.session, "samples/current/cgroup")), "--reset leaves the cgroups")
         box.shutdown()

@@ -95,11 +95,22 @@ def dump_then_cut(box, shim, number):
     return after, counts_of(files)
 
 
+def kept_paths(box):
+    """The paths of files that wait for the disk, also of those that are in parts."""
+    tmp = os.path.join(box.session, "tmp")
+    texts = {name: os.readlink(os.path.join(tmp, name)) for name in links(box)}
+    for name, text in texts.items():
+        if text.startswith("/"):
+            yield "".join(texts["%s.%d" % (name, part)] for part in range(1, int(text[1:]) + 1))
+        elif name.count(".") == 1:
+            yield text
+
+
 def grow_held(box, growing):
     """While the disk is held: no link goes."""
     def have_grown():
-        texts = [os.readlink(os.path.join(box.session, "tmp", name)) for name in links(box)]
-        return all(any(app in text for text in texts) for app in growing.apps)
+        paths = list(kept_paths(box))
+        return all(any(app in path for path in paths) for app in growing.apps)
     growing.grow()
     for _ in range(NR_TRIES):
         try:
@@ -113,7 +124,9 @@ def grow_held(box, growing):
 
 def grow_beside_dumps(box, shim):
     """Files of an earlier dump grow while the next one waits for the disk, and when it has ended and the disk does not take them."""
-    growing = faultload.Growing(box, "grows-meanwhile", 2)
+    long = os.path.join(*["d" * 240] * 4)  # links of this disk have no room for its sample files' paths
+    os.makedirs(os.path.join(box.dir, long))
+    growing = faultload.Growing(box, os.path.join(long, "grows-meanwhile"), 2)
     box.opcontrol("--dump")
     before = look(box)
     shim.say("hold")
@@ -127,6 +140,7 @@ def grow_beside_dumps(box, shim):
     box.opcontrol("--dump")
     shim.say("hold")
     grow_held(box, growing)
+    require(any(name.endswith(".2") for name in links(box)), "no path is in parts: %s" % links(box))
     later = cut(box, shim, "held", before)[2]
     shim.say()
     print("%d files grew during a dump, %d behind it" % (len(meanwhile), len(later)))
@@ -154,9 +168,9 @@ def symbols_beside_dumps(box, shim):
     before, (path,) = look(box), find()
     require(has_symbol(box.session, path, b"jit_old") and not has_symbol(box.session, path, b"jit_new"), "the dump was too late")
     box.opcontrol("--dump")
+    shim.say("hold")
     opdtest.wait_until(lambda: test_jit.has_lines(test_jit.map_path(child.pid), 2), 60, "no second function")
     require(child.wait(60) == 0, "jit_work has failed")
-    shim.say("hold")
     stop = box.start(os.path.join(box.bin, "opcontrol"), "--stop")  # writes the symbols, and then waits for the disk to forget that it profiles
     opdtest.wait_until(lambda: has_symbol(box.session, path, b"jit_new"), 60, "the newer symbols wait for the disk")
     ordered = os.path.join(os.path.dirname(box.session), "ordered-symbols")
@@ -174,6 +188,28 @@ def symbols_beside_dumps(box, shim):
     shim.cut_power(box.session, after)
     require(has_symbol(after, path, b"jit_new"), "the newer symbols are not on the disk")
     opdtest.wait_until(lambda: not links(box), 60, "links of what is on the disk are left")
+    box.opcontrol("--start")
+
+
+def new_symbols(box, shim):
+    """The first object of a process that no dump has promised: a power cut leaves its name with nothing behind it, and the next daemon puts that aside."""
+    app = box.copy_work("jit-new", "jit_work")
+    shim.say("hold")
+    child = test_jit.start(box, app, "map", JIT_MS // 4)
+    require(child.wait(60) == 0, "jit_work has failed")
+    stop = box.start(os.path.join(box.bin, "opcontrol"), "--stop")
+    opdtest.wait_until(lambda: test_jit.objects_of(box, app), 60, "no object of JIT code")
+    (path,) = [os.path.relpath(name, box.session) for name in test_jit.objects_of(box, app)]
+    ordered = os.path.join(os.path.dirname(box.session), "ordered-new")
+    box.daemon.send_signal(signal.SIGSTOP)
+    opdtest.wait_until(lambda: opdtest.is_stopped(box.daemon.pid), 10, "the daemon does not stop")
+    shim.cut_power_of_data(box.session, ordered)
+    box.daemon.send_signal(signal.SIGCONT)
+    require(os.path.getsize(os.path.join(ordered, path)) == 0, "the disk has the symbols already")
+    start_after_the_cut(ordered, ["current"], {})
+    require(not os.path.lexists(os.path.join(ordered, path)), "an object with nothing in it is left")
+    shim.say()
+    require(stop.wait(60) == 0, "the stop has failed")
     box.opcontrol("--start")
 
 
@@ -258,6 +294,7 @@ def test(box):
         dump_then_cut(box, shim, i)
     grow_beside_dumps(box, shim)
     symbols_beside_dumps(box, shim)
+    new_symbols(box, shim)
     counts_while_the_disk_is_held(box, shim)
     dump_without_its_ledger(box, shim)
     after, found = dump_then_cut(box, shim, 3)

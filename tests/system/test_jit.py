@@ -3,6 +3,7 @@
 """
 JIT code is found by /tmp/perf-PID.map and by jitdump: shares of functions, code that takes the place of other code, memory mapped twice,
 forks, a container; and a map that belongs to somebody else, to an earlier process or to the program before exec, or is none, names nothing.
+Where descriptors are few, crowds of processes with such memory do not take them from samples, nor places from those that have JIT code.
 """
 import glob
 import os
@@ -27,6 +28,9 @@ NOBODY = 65534
 NR_REFUSED = 3  # maps: of another owner, a link, a FIFO
 MIN_BOTH = 200  # samples of which the smaller function has 50 on average
 WAIT_SECONDS = 60
+NR_CROWD, CROWD_MS = 120, 5
+NR_NEEDED, NR_NEEDED_BY_CPU = 80, 4  # descriptors of opd, with one event
+NR_FOR_JIT = 30
 LEFT = []  # files that the processes of this test may leave in /tmp; another test of JIT code may run beside it
 
 
@@ -244,9 +248,64 @@ def check_processes(box, status, mine):
     require("refused_files: %d" % refused in box.opcontrol("--status"), "opcontrol --status does not show what was refused")
 
 
+def start_with_few_descriptors(box, *setup):
+    """An opd that has some for JIT code, but fewer than there are processes in a crowd; as many as that are kept for the CPUs and whatever comes."""
+    few = NR_NEEDED + 2 * NR_NEEDED_BY_CPU * os.cpu_count() + NR_FOR_JIT
+    if box.run_as == "unit":
+        box.unit_lines = ["LimitNOFILE=%d" % few]
+    else:
+        box.env["OPD_DAEMON"] = os.path.join(box.dir, "with-few")
+        with open(box.env["OPD_DAEMON"], "w", encoding="utf-8") as stream:
+            stream.write('#!/bin/sh\nulimit -n %d\nexec "%s" "$@"\n' % (few, box.launcher))
+        os.chmod(box.env["OPD_DAEMON"], 0o755)
+    box.start_daemon(*setup)
+    box.unit_lines, box.env["OPD_DAEMON"] = [], box.launcher
+
+
+def beside_crowd(box, kind):
+    """JIT code of another program while a crowd is there: (application, nanoseconds), and the descriptors that opd has then."""
+    child = box.start_piped(box.copy_work("jit-" + kind, "jit_work"), kind, CROWD_MS, NR_CROWD)
+    require(int(child.stdout.readline()) == NR_CROWD, "not all of the crowd is there")
+    with open("/proc/%d/task/%d/children" % (child.pid, child.pid), encoding="ascii") as stream:
+        LEFT.extend(map_path(int(pid)) for pid in stream.read().split())
+    box.opcontrol("--dump")
+    nr_descriptors = len(os.listdir("/proc/%d/fd" % box.lock_pid()))
+    beside = work(box, "map", name="beside-" + kind, ms=SHORT_MS)
+    box.opcontrol("--dump")
+    child.stdin.close()
+    require(child.wait(opdtest.CALL_SECONDS) == 0, "the crowd ended with exit code %s" % child.returncode)
+    box.children.remove(child)
+    return beside, nr_descriptors
+
+
+def crowds(box):
+    """Processes with memory for code, without a map and with one each, more than opd has descriptors."""
+    start_with_few_descriptors(box, "--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel")
+    nr_before = len(os.listdir("/proc/%d/fd" % box.lock_pid()))
+    beside, nr_silent = beside_crowd(box, "crowd")
+    refused = box.status()["jit_refused_processes"]
+    _, nr_named = beside_crowd(box, "maps")
+    box.opcontrol("--stop")
+    status = box.check_ledger()
+    print("descriptors: %d, %d beside a crowd without maps, %d with maps; %d and %d processes refused" % (
+        nr_before, nr_silent, nr_named, refused, status["jit_refused_processes"]))
+    lost = {e["name"]: e["lost_too_many_files"] for e in status["events"]}
+    require(not any(lost.values()) and not status["dcookie_errors"], "a crowd costs samples: %s, %d times no table" % (lost, status["dcookie_errors"]))
+    require("Too many open files" not in box.log_text(), "a crowd costs descriptors: " + box.log_text())
+    require(nr_silent <= nr_before + 5 and not refused, "a crowd without maps has %d descriptors, %d refused" % (nr_silent - nr_before, refused))
+    require(nr_named >= nr_before + 10 and status["jit_refused_processes"] > refused, "a crowd with maps has %d descriptors" % (nr_named - nr_before))
+    check_shares(box, *beside, (ALPHA, BETA))
+    named = jit_functions(box, os.path.join(box.dir, "jit-maps"))[0]
+    require(sum(named.values()) > 0, "no code of the crowd is named")
+    box.check_agreement()
+    box.shutdown()
+    shutil.rmtree(box.session)
+
+
 def test(box):
     if shutil.which("objdump") is None:
         raise Skip("no objdump here")
+    crowds(box)
     ends_early(box)
     elsewhere = "/tmp/perf-elsewhere-%d.map" % os.getpid()
     LEFT.append(elsewhere)

@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
-Kernel code that is not in the kernel's own text: BPF programs that were there before opd and that come and go while it runs; kernel threads and
+Kernel code that is not in the kernel's own text: BPF programs that were there before opd and that come and go while it runs, also while records are lost; filters of
+classic BPF, of which nobody tells; kernel threads and
 idle CPUs; a session that goes on under another kernel; and addresses that are hidden, which the log, --status and opreport say. For these opd
 gets a mount name space of its own, in which /sys/kernel/notes and /proc/kallsyms are files of the test. Modules have their unit test, test_kernel_map.
 """
 import ctypes
+import mmap
 import os
 import platform
 import re
 import shutil
+import signal
+import socket
 import struct
 import time
 
@@ -20,6 +24,9 @@ SYS_BPF = {"x86_64": 321, "aarch64": 280}
 BPF_PROG_LOAD, BPF_PROG_TEST_RUN = 5, 10
 SOCKET_FILTER = 1
 NR_INSTRUCTIONS = 3000
+NR_OF_A_PAGE = 400  # instructions whose code is less than a page
+SO_ATTACH_FILTER = 26
+NR_LOST_MAPPINGS = 3000
 RUN_SECONDS = 0.7
 PERIOD_NS = 200000
 MIN_SAMPLES = 200
@@ -42,10 +49,10 @@ def bpf(command, attr):
     return result
 
 
-def load_program(name):
+def load_program(name, nr_instructions=NR_INSTRUCTIONS):
     """A long program without a loop: r0 = r0 * 3 + 1, many times. A descriptor; the program goes with it."""
     code = struct.pack("<BBhi", 0xb7, 0, 0, 1)
-    code += (struct.pack("<BBhi", 0x27, 0, 0, 3) + struct.pack("<BBhi", 0x07, 0, 0, 1)) * (NR_INSTRUCTIONS // 2)
+    code += (struct.pack("<BBhi", 0x27, 0, 0, 3) + struct.pack("<BBhi", 0x07, 0, 0, 1)) * (nr_instructions // 2)
     code += struct.pack("<BBhi", 0x95, 0, 0, 0)
     code_buffer, licence = ctypes.create_string_buffer(code, len(code)), ctypes.create_string_buffer(b"GPL")
     attr = struct.pack("<IIQQIIQII16s", SOCKET_FILTER, len(code) // 8, ctypes.addressof(code_buffer), ctypes.addressof(licence), 0, 0, 0, 0, 0,
@@ -62,6 +69,35 @@ def run_program(program):
     end = time.process_time() + RUN_SECONDS
     while time.process_time() < end:
         bpf(BPF_PROG_TEST_RUN, struct.pack("<IIIIQQII", program, 0, len(data), 0, ctypes.addressof(data), 0, 1000, 0).ljust(80, b"\0"))
+
+
+def run_filter():
+    """The same with classic BPF: a filter of a socket, which this process runs when it sends. Like those of seccomp it is in no list."""
+    code = struct.pack("<HBBI", 0x00, 0, 0, 1)
+    code += (struct.pack("<HBBI", 0x24, 0, 0, 3) + struct.pack("<HBBI", 0x04, 0, 0, 1)) * (NR_INSTRUCTIONS // 2)
+    code += struct.pack("<HBBI", 0x06, 0, 0, 0)
+    code_buffer = ctypes.create_string_buffer(code, len(code))
+    sender, receiver = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    with sender, receiver:
+        try:
+            receiver.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER,
+                                struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(code_buffer)))
+        except OSError as error:
+            print("SKIP of a socket filter: %s" % error)
+            return False
+        end = time.process_time() + RUN_SECONDS
+        while time.process_time() < end:
+            for _ in range(100):
+                sender.send(b"dropped")
+    return True
+
+
+def run_filter_aside():
+    """In a process of its own, whose number this is; None where no filter can be attached."""
+    pid = os.fork()
+    if not pid:
+        os._exit(0 if run_filter() else 1)
+    return pid if os.waitpid(pid, 0)[1] == 0 else None
 
 
 def kallsyms():
@@ -99,29 +135,80 @@ def end(box):
     box.check_agreement()
 
 
+def check_filter(box, pid, status):
+    """No program is believed to reach to where a filter is, or not beyond a page; what is nowhere is counted."""
+    totals, (event,) = image_totals(box, pid), status["events"]
+    check_samples(totals, "^/no-vmlinux$", MIN_SAMPLES, "a socket filter")
+    foreign = {name: count for name, count in totals.items() if name not in (KERNEL, "/no-vmlinux")}
+    require(box.run_as != "root" or not foreign, "the socket filter is filed under %s" % foreign)
+    nowhere = sum(f.total for f in box.files() if re.match("/no-", f.name.image[1]) and f.header.is_kernel)
+    require(totals["/no-vmlinux"] <= nowhere <= event["unattributed"], "%d samples are nowhere in the kernel: %s" % (nowhere, event))
+
+
 def bpf_programs(box):
     """
-    One from before opd, one that comes and goes while it runs. Only this process is looked at: seccomp filters of others are run-time code, too,
-    of which the kernel tells nobody. Another profiler hears of the programs before opd does, which makes the kernel's records longer than what is in them.
+    Two from before opd, one that comes and goes while it runs, and a filter. Only this process is looked at: seccomp filters of others are run-time code, too,
+    of which the kernel tells nobody. How long the code from before is the kernel tells root alone, so for others it is less than a page. Another profiler hears of the programs before opd does, which makes the kernel's records longer than what is in them.
     """
-    early = load_program("opd_early")
+    early = load_program("opd_early", NR_INSTRUCTIONS if box.run_as == "root" else NR_OF_A_PAGE)
+    before_filter = load_program("opd_short", NR_OF_A_PAGE)
     box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel,thread")
     others = [opdtest.open_event(PERF_COUNT_SW_DUMMY, 0, TID_AND_TIME, cpu, False, WITH_KSYMBOL) for cpu in os.sched_getaffinity(0)]
     require(None not in others, "cannot open an event of another profiler")
     late = load_program("opd_late")
     run_program(early)
     run_program(late)
-    for descriptor in [late, early] + others:
+    filter_pid = run_filter_aside()
+    for descriptor in [late, before_filter, early] + others:
         os.close(descriptor)
     box.opcontrol("--stop")
-    box.check_ledger()
+    status = box.check_ledger()
     totals = image_totals(box, os.getpid())
     check_samples(totals, "^/bpf_prog_[0-9a-f]+_opd_early$", MIN_SAMPLES, "a BPF program from before opd")
     check_samples(totals, "^/bpf_prog_[0-9a-f]+_opd_late$", MIN_SAMPLES, "a BPF program that came and went")
     require("/no-vmlinux" not in totals, "kernel code is nowhere: %s" % totals)
+    if filter_pid is not None:
+        check_filter(box, filter_pid, status)
     listed = box.opreport("-l", "-n", "--merge=all")
     for name in ("opd_early", "opd_late"):
         require(re.search(r"bpf_prog_[0-9a-f]+_%s$" % name, listed, re.MULTILINE), "opreport -l does not list %s:\n%s" % (name, listed))
+
+
+def lose_records(box):
+    """Of this CPU: more mappings of code than its side-band ring has room for, while opd stands."""
+    before = sum(cpu["sideband_lost"] for cpu in box.status()["cpus"])
+    pid = box.status()["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    opdtest.wait_until(lambda: opdtest.is_stopped(pid), 10, "opd cannot be stopped")
+    for _ in range(NR_LOST_MAPPINGS):
+        mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_EXEC).close()
+    return pid, before
+
+
+def lost_programs(box):
+    """One that is loaded while records are lost, and one that goes then: what lies there later is not it."""
+    cpus = os.sched_getaffinity(0)
+    early = load_program("opd_gone")
+    box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel,thread")
+    os.sched_setaffinity(0, {min(cpus)})
+    try:
+        pid, before = lose_records(box)
+        os.close(early)
+        lost = load_program("opd_lost", NR_OF_A_PAGE)
+        os.kill(pid, signal.SIGCONT)
+        opdtest.wait_until(lambda: sum(cpu["sideband_lost"] for cpu in box.status()["cpus"]) > before, 10, "no record was lost")
+        run_program(lost)
+    finally:
+        os.sched_setaffinity(0, cpus)
+    filter_pid = run_filter_aside()
+    os.close(lost)
+    box.opcontrol("--stop")
+    status = box.check_ledger()
+    totals = image_totals(box, os.getpid())
+    check_samples(totals, "^/bpf_prog_[0-9a-f]+_opd_lost$", MIN_SAMPLES, "a BPF program whose record was lost")
+    require(not any("opd_gone" in name for name in totals), "a program that had gone: %s" % totals)
+    if filter_pid is not None:
+        check_filter(box, filter_pid, status)
 
 
 def idle_seconds():
@@ -203,6 +290,9 @@ def hidden_addresses(box):
     box.good(box.copy_work("kernel-app"), "kernel", 500)
     end(box)
     check_samples(image_totals(box), "^/no-vmlinux$", MIN_SAMPLES, "kernel code without symbols")
+    (event,) = box.status()["events"]
+    nowhere = sum(f.total for f in box.files() if f.name.image[1] in ("/no-process", "/no-mapping"))
+    require(event["unattributed"] == nowhere, "%d samples are nowhere, while no-vmlinux is all of the kernel: %s" % (nowhere, event))
     for what, text in (("the log", box.log_text()), ("opcontrol --status", box.opcontrol("--status")),
                        ("opreport", box.run(os.path.join(box.bin, "opreport"), "--session-dir=" + box.session, "-l").err)):
         lines = [line for line in text.splitlines() if "kptr_restrict" in line]
@@ -262,6 +352,10 @@ def test(box):
         raise Skip("kernel.kptr_restrict hides addresses on this host")
     box.configure(RingSize="1M")
     bpf_programs(box)
+    anew(box)
+    box.configure(RingSize="1M", SidebandSize="16K")
+    lost_programs(box)
+    box.configure(RingSize="1M")
     if opdtest.sees_all_processes():
         anew(box)
         kernel_threads(box)

@@ -229,18 +229,146 @@ def check_beside(copies):
         copies.repaired(session, name)
 
 
+HEADER = {8: "processor", 12: "event", 16: "unit mask", 20: "count", 24: "kernel", 40: "time", 48: "called", 56: "start"}
+
+
 def check_headers(copies):
     """What a header says is known from the name and the table of images; a repair takes it from there, and every count stays."""
-    for offset, field in ((16, "unit mask"), (20, "count"), (24, "kernel"), (40, "time")):
+    session = copies.fresh()
+    current = os.path.join(session, "samples", "current")
+    paths = [path for path in reader.list_files(current) if any(read(os.path.join(current, path))[40:48])]
+    damaged = dict(zip(HEADER, paths))
+    before = {path: read(os.path.join(current, path))[:72] for path in paths}
+    for offset, path in damaged.items():
+        patch(os.path.join(current, path), offset, struct.pack("<I", 0x5eed))
+    problems = {p["file"]: p for p in copies.opcheck(session, DAMAGED)[0]["problems"]}
+    for offset, path in damaged.items():
+        require(HEADER[offset] in problems[path]["fault"] and problems[path]["offset"] == offset, "%s: %s" % (HEADER[offset], problems.get(path)))
+    require(len(damaged) == len(HEADER) == len(problems), "%d problems in %d files" % (len(problems), len(damaged)))
+    copies.repaired(session, "headers")
+    require({path: read(os.path.join(current, path))[:72] for path in paths} == before, "the headers are not what they were")
+
+
+def exchange(path, other):
+    os.rename(path, path + ".aside")
+    os.rename(other, path)
+    os.rename(path + ".aside", other)
+
+
+def told_apart(session):
+    """Pairs of paths of files whose headers are known to be different: of two images, of two events of one image."""
+    files = [f for f in reader.read_session(session) if f.header.mtime]
+    pairs = [(a, b) for a in files for b in files if "/TIMER." in a.path and a.keys != b.keys]
+    image = next((a.path, b.path) for a, b in pairs if "/TIMER." in b.path and a.header.mtime != b.header.mtime)
+    event = next((a.path, b.path) for a, b in pairs if "/page-faults." in b.path and (a.name.app, a.name.image) == (b.name.app, b.name.image))
+    return [image, event]
+
+
+def check_exchanged(copies, good):
+    """A file in the place of another: two that changed places go back; a copy of another one is no count of this one."""
+    for path, other in told_apart(copies.box.session):
         session = copies.fresh()
         current = os.path.join(session, "samples", "current")
-        paths = [os.path.join(current, path) for path in reader.list_files(current)]
-        path = next(path for path in paths if any(read(path)[40:48]))
-        before = read(path)
-        patch(path, offset, struct.pack("<I", 0x5eed))
-        require(any(field in p["fault"] and p["offset"] == offset for p in copies.opcheck(session, DAMAGED)[0]["problems"]), "%s: not told" % field)
-        copies.repaired(session, field)
-        require(read(path)[:72] == before[:72], "the %s of the header is not what it was" % field)
+        exchange(os.path.join(current, path), os.path.join(current, other))
+        problems = copies.opcheck(session, DAMAGED)[0]["problems"]
+        require({(p["file"], p["detail"]) for p in problems if "another file" in p["fault"]} == {(path, other), (other, path)}, "%s" % problems)
+        after = copies.repaired(session, "exchanged")
+        require({f.path: f.keys for f in after} == {f.path: f.keys for f in good}, "not all files are what they were")
+        session = copies.fresh()
+        current = os.path.join(session, "samples", "current")
+        shutil.copyfile(os.path.join(current, other), os.path.join(current, path))
+        after = copies.repaired(session, "copied")
+        require({f.path: f.keys for f in after} == {f.path: f.keys for f in good if f.path != path}, "counts were made up")
+
+
+def check_beside_files(copies):
+    """Symbols of JIT code that are not whole, or something else by their name; files that were in the making."""
+    def stray(path):
+        write(path, b"")
+
+    def cut(path):
+        shutil.copyfile(copies.box.work, path)
+        os.truncate(path, os.path.getsize(path) - 1)
+    for make in (stray, cut, os.mkfifo, lambda path: os.symlink("/etc/passwd", path)):
+        session = copies.fresh()
+        region = os.path.join(session, "samples", "current", "{root}", "bin", "app", "{dep}", "{anon:jit-1}")
+        os.makedirs(region)
+        shutil.copyfile(copies.box.work, os.path.join(region, "1.jo"))
+        copies.opcheck(session, SOUND)
+        make(os.path.join(region, "2.jo"))
+        copies.repaired(session, "object")
+        require(os.listdir(region) == ["1.jo"], "left: %s" % os.listdir(region))
+    session = copies.fresh()
+    current = os.path.join(session, "samples", "current")
+    left = ["opcheck.new", "opcheck.tmp", "ledger.tmp", "dcookies.tmp", "stats/total_samples.tmp"]
+    for name in left:
+        write(os.path.join(current, name), b"half")
+    problems = copies.opcheck(session, SOUND)[0]["problems"]
+    require([(p["file"], p["outcome"]) for p in problems] == [(name, "note") for name in left], "of files in the making: %s" % problems)
+    copies.opcheck(session, REPAIRED, "--repair")
+    require(not any(os.path.exists(os.path.join(current, name)) for name in left), "files in the making are left")
+    require(copies.opcheck(session, SOUND)[0]["problems"] == [], "something is left")
+
+
+def old_file(data):
+    """A sample file as oprofile 0.9 had it: a longer header, and the same behind it."""
+    rest = struct.pack("<IQQQII", 0, 2**64 - 1, *struct.unpack_from("<QQ", data, 56), 0, 0)
+    return data[:4] + struct.pack("<I", 0x12) + data[8:52] + rest + data[72:]
+
+
+def check_old(copies, good):
+    """A session of oprofile 0.9 is none of opd's to mend: what can be read is sound, and stays."""
+    session = copies.fresh()
+    current = os.path.join(session, "samples", "current")
+    for name in ("dcookies", "ledger", "stats"):
+        path = os.path.join(current, name)
+        (shutil.rmtree if os.path.isdir(path) else os.unlink)(path)
+    for f in good:
+        path = os.path.join(current, f.path)
+        write(path, old_file(read(path)))
+    total = sum(f.total for f in good)
+    for words in ((), ("--repair",)):
+        (state,) = copies.opcheck(session, SOUND, *words)
+        require(state["samples"] == total and state["files"] == len(good), "%s" % state)
+    os.truncate(os.path.join(current, good[0].path), 130)
+    copies.opcheck(session, DAMAGED)
+
+
+def give_all(directory, owner):
+    for where, _, names in os.walk(directory):
+        for path in [where] + [os.path.join(where, name) for name in names]:
+            os.chown(path, owner, owner, follow_symlinks=False)
+
+
+def check_owners(copies, good):
+    """A session of a daemon that is not root, with things in it that he cannot write; a repair gives them back."""
+    def foreign(path):
+        os.chown(path, 0, 0)
+
+    def locked(path):
+        os.chmod(path, 0o555 if os.path.isdir(path) else 0o444)
+    files = [f.path for f in good]
+    for change in (foreign, locked):
+        session = copies.fresh()
+        give_all(session, 65534)
+        current = os.path.join(session, "samples", "current")
+        some = {".", "stats", "{root}", os.path.dirname(files[0]), files[0], files[-1], "dcookies"}
+        for what in some:
+            change(os.path.join(current, what))
+        problems = copies.opcheck(session, DAMAGED)[0]["problems"]
+        require({p["file"] for p in problems} == some and len(problems) == len(some), "%s" % problems)
+        require({f.path: f.keys for f in copies.repaired(session, change.__name__)} == {f.path: f.keys for f in good}, "counts were changed")
+        states = [(what, os.stat(os.path.join(current, what))) for what in some]
+        require(all(st.st_uid == 65534 and st.st_mode & 0o600 == 0o600 for _, st in states), "not given back: %s" % states)
+    session = copies.fresh()
+    give_all(session, 65534)
+    current = os.path.join(session, "samples", "current")
+    write(os.path.join(current, "{root}", "stray"), b"what")
+    os.unlink(os.path.join(current, "ledger"))
+    shutil.rmtree(os.path.join(current, "stats"))
+    copies.opcheck(session, REPAIRED, "--repair")
+    made = {name: os.stat(os.path.join(current, name)).st_uid for name in ("ledger", "damaged", "stats", "stats/total_samples")}
+    require(set(made.values()) == {65534}, "what root made is not the daemon's: %s" % made)
 
 
 def check_places(copies):
@@ -445,7 +573,7 @@ def is_writing(pid):
 
 def test(box):
     copies = Copies(box)
-    box.start_daemon()
+    box.start_daemon("--event=TIMER:1000000", "--event=page-faults:20")
     for child in box.busy_cpus(1.5):
         child.wait()
     box.good("/bin/sh", "-c", "i=0; while [ $i -lt 200 ]; do /bin/true; i=$((i+1)); done")
@@ -460,6 +588,10 @@ def test(box):
     check_pending(copies, good)
     check_beside(copies)
     check_headers(copies)
+    check_exchanged(copies, good)
+    check_beside_files(copies)
+    check_owners(copies, good)
+    check_old(copies, good)
     check_places(copies)
     check_stats(copies)
     check_fillers(copies)

@@ -16,7 +16,8 @@ from opdtest import require
 STATUS_KEYS = {"state", "setup_waits", "pid", "uptime_ns", "running_ns", "cpu_ns", "rss_bytes", "nr_files", "nr_processes", "nr_images", "dumps", "has_pmu",
                "session_dir", "vmlinux", "kernel_note", "separate_lib", "separate_kernel", "separate_thread", "separate_cpu", "nr_events",
                "nr_cpus", "events", "cpus", "ring_bytes", "ring_need_bytes", "ring_is_auto", "swap_threads", "event_wait_ns", "visits", "visits_ns", "swapping_ns", "turns",
-               "turn_ns", "turn_longest_ns", "turn_planned_ns", "maps_reread", "separate_cgroup", "nr_cgroups", "not_split"}
+               "turn_ns", "turn_longest_ns", "turn_planned_ns", "maps_reread", "separate_cgroup", "nr_cgroups", "not_split",
+               "of_unknown_cgroups"}
 JIT_KEYS = {"jit_" + n for n in ("processes", "functions", "sampled", "objects", "bytes", "code_bytes", "refused_files", "refused_records",
                                      "refused_size", "refused_memory", "refused_processes", "failed_objects", "functions_forgotten")}
 BOUND_KEYS = {"dcookie_errors", "dcookie_lines_damaged", "files_forgotten", "images_forgotten", "images_refused", "mappings_dropped",
@@ -94,7 +95,8 @@ def what_is_kept(box):
     out = box.opcontrol("--xen=/no/such", "--active-domains=1,2", "--s390hwsampbufsize", "4")
     for name in ("xen", "active-domains", "s390hwsampbufsize"):
         require("--%s is ignored: " % name in out, "--%s: %r" % (name, out))
-    require(box.opcontrol("--init") == "" and box.opcontrol("--deinit") == "", "--init and --deinit are not silent")
+    require(box.opcontrol("--init").startswith("--init is ignored: there is no module to load"), "--init does not say that it does nothing")
+    require(box.opcontrol("--deinit").startswith("There is no module to unload"), "--deinit does not say what it does not do")
     os.unlink(os.path.join(box.session, "daemonrc"))
 
 
@@ -245,8 +247,8 @@ class FakeDaemon:
 
 def status_payload():
     """Of the calling process, which runs and has neither events nor CPUs."""
-    return struct.pack("<8I%dQ4I8448x" % (21 + len(JIT_KEYS | BOUND_KEYS)), os.getpid(), 1,
-                       *[0] * (31 + len(JIT_KEYS | BOUND_KEYS)))
+    return struct.pack("<8I%dQ4I8448x" % (22 + len(JIT_KEYS | BOUND_KEYS)), os.getpid(), 1,
+                       *[0] * (32 + len(JIT_KEYS | BOUND_KEYS)))
 
 
 def told_by_the_daemon(box):
@@ -348,6 +350,33 @@ def damaged_setup(box):
             require(not box.run(opcontrol(box), "--callgraph=1").err, "the new setup is damaged, too")
 
 
+def foreign_things(box):
+    """What the owner of the session directory has put into it leads root nowhere else, and does not make him wait; no daemon runs."""
+    victim = os.path.join(box.dir, "victim")
+    below = os.path.join(victim, "current", "{root}", "bin")
+    os.makedirs(below)
+    os.makedirs(os.path.join(victim, "{root}", "bin"))
+    before = sorted(path for path, _, _ in os.walk(victim))
+    samples, kept_samples = os.path.join(box.session, "samples"), os.path.join(box.dir, "kept")
+    os.rename(samples, kept_samples)
+    for make in (lambda: os.symlink(victim, samples), lambda: (os.unlink(samples), os.mkdir(samples), os.symlink(victim, samples + "/current"))):
+        make()
+        for request in ("--reset", "--save=taken"):
+            box.refused(opcontrol(box), request)
+        require(sorted(path for path, _, _ in os.walk(victim)) == before, "opcontrol follows a link of the session directory")
+    os.unlink(samples + "/current")
+    os.rmdir(samples)
+    os.rename(kept_samples, samples)
+    for name in ("daemonrc", "lock"):
+        path = os.path.join(box.session, name)
+        if os.path.exists(path):
+            os.unlink(path)
+        os.mkfifo(path)
+        box.run(opcontrol(box), "--status", timeout=60)
+        if os.path.lexists(path):
+            os.unlink(path)
+
+
 def damaged_while_it_runs(box):
     box.start_daemon("--event=TIMER:300000")
     path = os.path.join(box.session, "daemonrc")
@@ -378,6 +407,7 @@ def test(box):
     unreadable_setup(box)
     damaged_setup(box)
     damaged_while_it_runs(box)
+    foreign_things(box)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from opdtest import require
 
 NR_STORM = 40
 STORM_MS = 10
+FILES_OF_ITS_OWN = (("with", ""), ("without", "-Wl,--build-id=none"))  # what a container has and the host has not: a build-id, and how
 
 
 def make_program(box, path, *flags):
@@ -146,6 +147,28 @@ def storm(box, name):
     return real, after.children_user - before.children_user
 
 
+def of_its_own(box, name, flag):
+    """A program that only the container has: processes that are gone when opd looks, then one that lives. The path."""
+    real = make_program(box, own_path(box, name + "-real/app"), *flag.split())
+    inner = own_path(box, name + "-inner")
+    os.makedirs(inner)
+    box.good(*in_namespace("mount -t tmpfs opd-test %s; cp %s %s/; i=0; while [ $i -lt %d ]; do %s/app plain %d; i=$((i+1)); done; %s/app plain %d" % (
+        inner, real, inner, NR_STORM, inner, STORM_MS, inner, MS)))
+    return inner + "/app"
+
+
+def check_of_its_own(box, files, path):
+    """It is one image, and the table says which file it was."""
+    apps = {f.name.app[1]: sum(g.total for g in files if g.name.app == f.name.app and not g.header.is_kernel) for f in files if f.name.app[1].startswith(path)}
+    with open(os.path.join(box.session, "samples/current/dcookies"), encoding="utf-8") as stream:
+        rows = [dict(zip(("cookie", "inode", "mtime", "size"), (r[0], r[8], r[10], r[11]))) for r in (line.split("\t") for line in stream) if len(r) > 11 and r[3] == path]
+    print("%s: %s, %s" % (os.path.relpath(path, box.dir), list(apps.values()), rows))
+    require(list(apps) == [path], "one file of a container has the profiles %s" % apps)
+    require(apps[path] >= 0.95 * (NR_STORM * STORM_MS + MS) * 1e6 / PERIOD_NS, "%s has %d samples" % (path, apps[path]))
+    require(len({r["cookie"] for r in rows}) == 1, "one file of a container has the rows %s" % rows)
+    require(int(rows[-1]["inode"]) and int(rows[-1]["size"]), "nobody looked at the file of a container: %s" % rows)
+
+
 def profile(box, cases):
     early = [Case(box, name, make, "early") for name, make in cases]
     late = [Case(box, name, make, "late") for name, make in cases]
@@ -197,6 +220,7 @@ def test(box):
     done = profile(box, cases)
     path, cpu_s = storm(box, "storm")
     twin_paths = twins(box)
+    own = [of_its_own(box, "own-" + name, flag) for name, flag in FILES_OF_ITS_OWN]
     box.opcontrol("--dump")
     box.opcontrol("--stop")
     box.check_ledger()
@@ -207,6 +231,8 @@ def test(box):
     require(not wrong, "\n".join(wrong))
     check_storm(files, path, cpu_s)
     check_twins(files, twin_paths)
+    for path in own:
+        check_of_its_own(box, files, path)
     strays = sorted({f.name.app[1] for f in files if "app (" in f.name.app[1] or f.name.app[1] == "/usr/bin/app"})
     require(not strays, "one file is more than one image, or has the name of another: %s" % strays)
     box.check_agreement()

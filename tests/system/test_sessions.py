@@ -89,7 +89,10 @@ def check_reports(box, opreport, names):
         result = box.run(opreport, session_dir, "-n", "-f", *span)
         require(result.rc == 0 and reported(result.out) == sum(totals.values()), "%s: %s%s" % (span, result.out, result.err))
         require("%d sessions" % len(names) in result.err, "%s: which sessions is not told: %s" % (span, result.err))
-    require(reported(box.opreport("-n", "-f", "--since=-2h", "session-exclude:one")) == rest, "--since with session-exclude:")
+    result = box.run(opreport, session_dir, "-n", "-f", "--since=-2h", "session-exclude:one")
+    require(reported(result.out) == rest and "%d session" % (len(names) - 1) in result.err, "--since with session-exclude: %s" % (result,))
+    line = box.refused(opreport, session_dir, "--since=-2h", "session-exclude:" + every.partition(":")[2])
+    require("session-exclude: leaves none of the %d" % len(names) in line, "all are excluded: %s" % line)
 
 
 def check_errors(box, opreport):
@@ -135,6 +138,28 @@ def check_replaced(box):
         shutil.rmtree(os.path.join(box.session, "samples", name))
 
 
+def symbols_of(text, image):
+    return {line.split()[-1] for line in text.splitlines() if line.split()[2:3] == [image]}
+
+
+def check_replaced_since(box, opreport):
+    """A file that took the place of another after the profile has no symbols to give, not even with the time of the one before; a copy of that one has."""
+    path, kept = box.copy_work("since-app"), os.path.join(box.dir, "kept")
+    box.good(path, "spin", 300)
+    box.opcontrol("--dump")
+    symbols = symbols_of(box.opreport("-n", "-l", path), "since-app")
+    require(any(name.startswith("spin_here") for name in symbols), "no symbols before the file was replaced: %s" % symbols)
+    before = os.stat(path)
+    os.mkdir(kept)
+    shutil.move(path, kept)
+    shutil.copy(os.path.realpath(sys.executable), path)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    result = box.run(opreport, "--session-dir=" + box.session, "-n", "-l", path)
+    require(symbols_of(result.out, "since-app") == {path} and "build-id" in result.err, "another file gave symbols: %s%s" % (result.out, result.err))
+    require(symbols_of(box.opreport("-n", "-l", "-p", kept, path), "since-app") == symbols, "a copy of the file that ran gives other symbols")
+    os.unlink(path)
+
+
 def kill(box):
     """Samples that no dump has seen, and a daemon that did not end in order; how many there are."""
     box.start_daemon()
@@ -174,6 +199,7 @@ def test(box):
     box.start_daemon()
     check_save(box, opcontrol)
     check_replaced(box)
+    check_replaced_since(box, opreport)
     check_save_of_nothing(box)
     work(box)
     box.shutdown()

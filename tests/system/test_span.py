@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """
 Which sessions --since takes: none is missing while sessions are closed beside the reports; that of a daemon that was killed ends with its last samples; one that does
-not say when it was taken is left out, and that is told.
+not say when it was taken is left out, and that is told. What is removed while it is read, as old sessions are, is left out, too.
 """
 import os
 import shutil
@@ -17,6 +17,7 @@ from test_sessions import reported
 
 REPORTS, CLOSINGS = 60, 12
 REPORTS_FOR_ARCHIVE = 3
+OLD_SESSIONS, ROUNDS_OF_REMOVAL, PAUSE_S = 40, 20, 0.05
 
 
 class Saver(threading.Thread):
@@ -121,9 +122,48 @@ def check_left_out(box, app):
     require("1 session is left out" in result.err, "that a session is left out is not told: %s" % result.err)
 
 
+class Remover(threading.Thread):
+    """Takes sessions away as opd does."""
+
+    def __init__(self, box, names):
+        super().__init__()
+        self.box, self.names = box, names
+
+    def run(self):
+        for name in self.names:
+            gone = os.path.join(self.box.session, "tmp", "removed-" + name)
+            os.rename(os.path.join(self.box.session, "samples", name), gone)
+            shutil.rmtree(gone)
+            time.sleep(PAUSE_S)
+
+
+def check_beside_removal(box, app):
+    """Reports of all sessions while the old ones go: each is of what is there."""
+    names, samples, nr_beside, nr_read_again = ["old-%d" % i for i in range(OLD_SESSIONS)], os.path.join(box.session, "samples"), 0, 0
+    of_one = reported(since(box, 0).out)
+    for _ in range(ROUNDS_OF_REMOVAL):
+        for name in names:
+            shutil.copytree(os.path.join(samples, "current"), os.path.join(samples, name))
+        remover = Remover(box, names)
+        remover.start()
+        while remover.is_alive():
+            result = since(box, 0)
+            require(result.rc == 0 and app in result.out, "a report beside the removal of sessions: %s%s" % (result.out, result.err))
+            require(reported(result.out) % of_one == 0, "a session is in the report in part: %d, one has %d" % (reported(result.out), of_one))
+            nr_beside += 1
+            nr_read_again += "was removed while it was read" in result.err
+        remover.join()
+        if nr_read_again:
+            break
+    print("%d reports beside the removal of sessions, %d read again" % (nr_beside, nr_read_again))
+    require(nr_read_again, "no session was removed while it was read")
+
+
 def test(box):
     check_beside_closing(box)
-    check_left_out(box, check_killed(box))
+    app = check_killed(box)
+    check_left_out(box, app)
+    check_beside_removal(box, app)
 
 
 if __name__ == "__main__":

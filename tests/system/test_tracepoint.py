@@ -37,6 +37,9 @@ def test(box):
     said = box.refused(opcontrol, "--setup", "--event=sched:no_such_one:1")
     require("no such tracepoint" in said, "an unknown tracepoint: %s" % said)
     box.start_daemon("--event=%s:1" % TRACEPOINT, "--event=TIMER:1000000", "--separate=library,kernel")
+    ophelp, cannot = os.path.join(box.bin, "ophelp"), "no event named sched:no_such_one:1"
+    require(box.good(ophelp, "-e", TRACEPOINT + ":1", "TIMER:1000000").split() == ["tracepoint", "timer"], "ophelp -e")
+    require(cannot in box.refused(ophelp, "-e", "sched:no_such_one:1"), "ophelp -e does not say: " + cannot)
     app = box.copy_work("executed", "/bin/true")
     for _ in range(RUNS):
         subprocess.run([app], check=True)
@@ -46,6 +49,8 @@ def test(box):
     counted = sum(f.total for f in box.files() if f.name.event == TRACEPOINT and f.name.app[1] == app)
     print("%d of %d exec counted under the program, %d of all" % (counted, RUNS, event["taken"]))
     require(counted + event["lost_kernel"] >= RUNS and counted <= RUNS, "%d samples of %d exec" % (counted, RUNS))
+    numbers = {f.header.event for f in box.files() if f.name.event == TRACEPOINT}
+    require(numbers == {int(box.good(ophelp, TRACEPOINT))}, "ophelp has another number than the files, %s" % numbers)
     report = box.opreport("event:" + TRACEPOINT, "image:" + app)
     require("Counted %s events (Tracepoint of the kernel)" % TRACEPOINT in report and str(counted) in report, "opreport shows: %s" % report)
     box.check_agreement()

@@ -51,8 +51,8 @@ class Container:
         build_deb = os.path.join(os.environ["OPD_SOURCE"], "packaging", "build-deb")
         self.box.good(build_deb, "--from", os.environ["OPD_BUILD"], into, timeout=600)
         unit_checks.make_later_version(self.box, into)
-        for program in ("work", "jit_work"):
-            shutil.copy(os.path.join(os.path.dirname(self.box.work), program), os.path.join(self.root, "usr/local/bin"))
+        for program in ("system/work", "system/jit_work", "systemd/reach"):
+            shutil.copy(os.path.join(os.environ["OPD_BUILD"], "tests", program), os.path.join(self.root, "usr/local/bin"))
 
     def find_init(self):
         """The container's PID 1, a descendant of systemd-nspawn that is called systemd."""

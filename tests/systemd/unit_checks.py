@@ -15,6 +15,7 @@ from opdtest import require, wait_until
 
 CAPABILITIES = {"cap_perfmon": 38, "cap_sys_ptrace": 19, "cap_checkpoint_restore": 40, "cap_dac_read_search": 2, "cap_syslog": 34}
 MAX_EXPOSURE = 2.0
+WAYS = {"process_vm_writev", "process_vm_readv", "/proc/PID/mem", "pidfd_getfd", "ptrace"}
 UNITS = ("opd.service", "opd.socket")
 LATER = "opd_99.0-1_later.deb"
 STOP_SECONDS = 2.0
@@ -92,6 +93,26 @@ def check_confinement(container):
     exposure = float(re.search(r"Overall exposure level for opd.service: ([0-9.]+)", out).group(1))
     print("exposure %.1f" % exposure)
     require(exposure <= MAX_EXPOSURE, "systemd-analyze security says %.1f:\n%s" % (exposure, out))
+
+
+def check_reach(container):
+    """Whoever has taken opd over cannot write into a process of root, nor have it give him its files: a program with all that opd has, in its sandbox."""
+    container.good("sh", "-c", "work spin 60000 >/dev/null 2>&1 & echo $! >/run/reach-target")
+    target = container.good("cat", "/run/reach-target").strip()
+    ways = set(container.run("reach", target).out.split())
+    require(ways == WAYS, "root has only these ways: %s" % ways)
+    container.drop_in("[Service]\nType=exec\nWatchdogSec=0\nRestart=no\nExecStart=\nExecStart=/usr/local/bin/reach %s\nStandardOutput=file:/run/reach-ways\n"
+                      "RemainAfterExit=yes\n" % target)
+    container.good("systemctl", "stop", "opd")
+    container.run("systemctl", "start", "opd")
+    wait_until(lambda: container.unit("SubState")["SubState"] in ("exited", "failed"), 20, "reach does not end")
+    ended = container.unit("ExecMainCode", "ExecMainStatus")
+    ways = container.good("cat", "/run/reach-ways").split()
+    require(ended == {"ExecMainCode": "1", "ExecMainStatus": "0"} and not ways, "from the sandbox: %s, %s" % (ended, ways))
+    container.good("sh", "-c", "kill " + target)
+    container.remove_drop_in()
+    container.good("rm", "/run/reach-target", "/run/reach-ways")
+    container.good("systemctl", "restart", "opd")
 
 
 def check_sandbox(container):
@@ -322,6 +343,7 @@ def check_purge(container):
 def check_all(container):
     container.good("systemctl", "start", "opd")
     check_sandbox(container)
+    check_reach(container)
     check_group(container)
     check_reload(container)
     check_crashes(container)

@@ -5,14 +5,16 @@ daemon_unit_tests = \
 	tests/unit/test_record \
 	tests/unit/test_dcookie \
 	tests/unit/test_dcookie_file \
+	tests/unit/test_dcookie_seen \
 	tests/unit/test_cookie_file \
 	tests/unit/test_odb \
 	tests/unit/test_odb_faults \
 	tests/unit/test_odb_power \
 	tests/unit/test_mapset \
 	tests/unit/test_process \
-	tests/unit/test_kernel_map \
+	tests/unit/test_kernel_map tests/unit/test_bpf_code \
 	tests/unit/test_jit \
+	tests/unit/test_jit_crowd \
 	tests/unit/test_mounts \
 	tests/unit/test_locate \
 	tests/unit/test_cgroups \
@@ -46,6 +48,10 @@ tests_unit_test_dcookie_SOURCES = tests/unit/test_dcookie.c tests/unit/cmocka_al
 tests_unit_test_dcookie_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_dcookie_LDADD = libop/libop.a $(CMOCKA_LIBS)
 
+tests_unit_test_dcookie_seen_SOURCES = tests/unit/test_dcookie_seen.c tests/unit/cmocka_all.h tests/unit/test_box.h
+tests_unit_test_dcookie_seen_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_dcookie_seen_LDADD = libop/libop.a $(CMOCKA_LIBS)
+
 tests_unit_test_dcookie_file_SOURCES = tests/unit/test_dcookie_file.c tests/unit/cmocka_all.h
 tests_unit_test_dcookie_file_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_dcookie_file_LDADD = libop/libop.a $(CMOCKA_LIBS)
@@ -69,7 +75,7 @@ tests_unit_test_odb_faults_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_fallocate -
 tests_unit_test_odb_power_SOURCES = tests/unit/test_odb_power.c tests/unit/cmocka_all.h tests/unit/sample_writer.h
 tests_unit_test_odb_power_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_odb_power_LDADD = libop/libop.a $(CMOCKA_LIBS)
-tests_unit_test_odb_power_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_fsync
+tests_unit_test_odb_power_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_fsync -Wl,--wrap=op_sys_symlinkat
 
 tests_unit_test_mapset_SOURCES = tests/unit/test_mapset.c tests/unit/cmocka_all.h
 tests_unit_test_mapset_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
@@ -83,9 +89,18 @@ tests_unit_test_process_SOURCES = tests/unit/test_process.c tests/unit/cmocka_al
 tests_unit_test_process_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_process_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
 
+tests_unit_test_bpf_code_SOURCES = tests/unit/test_bpf_code.c tests/unit/cmocka_all.h
+tests_unit_test_bpf_code_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_bpf_code_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
+tests_unit_test_bpf_code_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_bpf
+
 tests_unit_test_kernel_map_SOURCES = tests/unit/test_kernel_map.c tests/unit/cmocka_all.h
 tests_unit_test_kernel_map_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_kernel_map_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_jit_crowd_SOURCES = tests/unit/test_jit_crowd.c tests/unit/cmocka_all.h tests/unit/test_box.h
+tests_unit_test_jit_crowd_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_jit_crowd_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
 
 tests_unit_test_jit_SOURCES = tests/unit/test_jit.c tests/unit/cmocka_all.h tests/unit/test_box.h
 tests_unit_test_jit_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -26,7 +26,7 @@ AM_TESTS_ENVIRONMENT = OPD_CACHE_DIR=; export OPD_CACHE_DIR;
 tests_unit_test_child_SOURCES = tests/unit/test_child.c
 tests_unit_test_child_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_child_LDADD = tools/libcode.a $(opreport_test_libs) $(OPCODES_LIBS) $(BFD_LIBS)
-tests_unit_test_child_LDFLAGS = $(AM_LDFLAGS) -Wl,--build-id -Wl,--wrap=time
+tests_unit_test_child_LDFLAGS = $(AM_LDFLAGS) -Wl,--build-id -Wl,--wrap=time -Wl,--wrap=opr_bfd_open
 
 tests_unit_test_demangle_SOURCES = tests/unit/test_demangle.c
 tests_unit_test_demangle_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -39,8 +39,8 @@ int __real_op_sys_mkdirat(int dir_fd, const char *path, mode_t mode);
 int __wrap_op_sys_mkdirat(int dir_fd, const char *path, mode_t mode);
 int __real_op_sys_rename_new(int old_fd, const char *old_path, int new_fd, const char *new_path);
 int __wrap_op_sys_rename_new(int old_fd, const char *old_path, int new_fd, const char *new_path);
-int __real_op_sys_rename_exchange(int dir_fd, const char *path, const char *other_path);
-int __wrap_op_sys_rename_exchange(int dir_fd, const char *path, const char *other_path);
+int __real_op_sys_rename_exchange(int dir_fd, const char *path, int other_dir_fd, const char *other_path);
+int __wrap_op_sys_rename_exchange(int dir_fd, const char *path, int other_dir_fd, const char *other_path);
 int __real_op_sys_renameat(int old_fd, const char *old_path, int new_fd, const char *new_path);
 int __wrap_op_sys_renameat(int old_fd, const char *old_path, int new_fd, const char *new_path);
 int __real_op_sys_write_all(int fd, const void *buffer, size_t nr_bytes);
@@ -80,10 +80,10 @@ int __wrap_op_sys_rename_new(int old_fd, const char *old_path, int new_fd, const
 	return fault.rename_new ? fault.rename_new : __real_op_sys_rename_new(old_fd, old_path, new_fd, new_path);
 }
 
-int __wrap_op_sys_rename_exchange(int dir_fd, const char *path, const char *other_path)
+int __wrap_op_sys_rename_exchange(int dir_fd, const char *path, int other_dir_fd, const char *other_path)
 {
 	maybe_kill();
-	return fault.exchange ? fault.exchange : __real_op_sys_rename_exchange(dir_fd, path, other_path);
+	return fault.exchange ? fault.exchange : __real_op_sys_rename_exchange(dir_fd, path, other_dir_fd, other_path);
 }
 
 /* The disk is slow where a closed session gets its table. */

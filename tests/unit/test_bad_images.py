@@ -27,7 +27,7 @@ int main(int argc, char **argv) { (void)argv; return hot(argc); }
 """
 BATCH = 60 # mutants in one session
 SEED = 20261121
-RUNS = (("opreport", "-l"), ("opreport", "-d", "-g"), ("opannotate", "-s"), ("opannotate", "-s", "-a"))
+RUNS = (("opreport", "-l"), ("opreport", "-d", "-g"), ("opannotate", "-s"), ("opannotate", "-s", "-a"), ("opreport", "--images"))
 SIZE_LIMIT = 3 << 20 # of images of this machine
 
 
@@ -91,7 +91,8 @@ def check_batch(chance, texts, program, hot, nr_mutants):
             put_image(directory, image, sorted({chance.randrange(len(text) + 64): 1 + i for _ in range(10)}.items()))
         for command in RUNS:
             done = run(directory, *command)
-            if done.returncode != 0 or b"hot" not in done.stdout or (b" 7 " not in done.stdout and command[0] == "opannotate"):
+            wanted = b"prog" if "--images" in command else b"hot"
+            if done.returncode != 0 or wanted not in done.stdout or (b" 7 " not in done.stdout and command[0] == "opannotate"):
                 keep = tempfile.mkdtemp(prefix="opd-mutants-")
                 shutil.copytree(directory, keep, dirs_exist_ok=True)
                 print("%s: exit %d, the session is in %s\n%s" % (" ".join(command), done.returncode, keep, done.stderr.decode("utf-8", "replace")[-2000:]))

@@ -119,14 +119,19 @@ static void leaves_out_what_is_above(void **state OP_UNUSED)
 static void learns(void **state OP_UNUSED)
 {
 	struct opd_cgroups cgroups;
-	uint64_t deep, late;
+	uint64_t deep, dotted, hidden, late;
 	char path[128];
 
 	add_mount("v2", "cgroup2 cgroup2 rw");
 	make_dir("v2/system.slice");
 	deep = make_dir("v2/system.slice/cron.service");
+	dotted = make_dir("v2/system.slice/..dotted");
+	hidden = make_dir("v2/.hidden");
 	assert_int_equal(opd_cgroups_init(&cgroups, mountinfo), 0);
 	assert_string_equal(path_of(&cgroups, deep, OP_NS_PER_S), "/system.slice/cron.service");
+	assert_string_equal(path_of(&cgroups, dotted, OP_NS_PER_S), "/system.slice/..dotted");
+	assert_string_equal(path_of(&cgroups, hidden, OP_NS_PER_S), "/.hidden");
+	assert_int_equal(cgroups.by_id.nr_entries, 5);
 	assert_string_equal(path_of(&cgroups, 1, OP_NS_PER_S), "/(unknown cgroup)");
 	late = make_dir("v2/late");
 	assert_string_equal(path_of(&cgroups, late, OP_NS_PER_S + 1), "/(unknown cgroup)");

@@ -14,9 +14,12 @@
 #include "libop/sha256.h"
 #include "tools/child.h"
 #include "tools/code.h"
+#include "tools/elf_id.h"
 #include "tools/line_table.h"
+#include "tools/object_look.h"
 #include "tools/symbol_cache.h"
 #include "tools/symbol_jobs.h"
+#include "tools/symbols_bfd.h"
 #include "tools/symbols_file.h"
 
 #define SELF "/proc/self/exe"
@@ -346,6 +349,52 @@ static void test_cache_without_build_id(void **state)
 	remove_dir(dir);
 }
 
+/* ---- what an object says of itself ---- */
+
+static bool bfd_crashes;
+
+bfd *__real_opr_bfd_open(const char *path);
+bfd *__wrap_opr_bfd_open(const char *path);
+
+bfd *__wrap_opr_bfd_open(const char *path)
+{
+	if (bfd_crashes)
+		crash(NULL, NULL);
+	return __real_opr_bfd_open(path);
+}
+
+static void test_object(void **state)
+{
+	char dir[] = "/tmp/opd-object-XXXXXX", digits[2 * OP_BUILD_ID_BYTES_MAX + 1] = "";
+	struct opr_object object = { 0 };
+	char *image;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	image = copy_of(SELF, dir, "image");
+	change_file(dir, "mkdir .debug && objcopy --only-keep-debug image .debug/other");
+	change_file(dir, "strip image && objcopy --add-gnu-debuglink=.debug/other image");
+	assert_int_equal(opr_elf_build_id(image, digits), 0);
+	assert_int_equal(opr_object_look(&object, image, image, NULL), 0);
+	assert_true(object.is_object && object.debug_symbols >= OPR_OBJECT_TABLE);
+	assert_int_equal(object.symbols, OPR_OBJECT_EXPORTED);
+	assert_string_equal(object.build_id, digits);
+	assert_string_equal(object.debug_link, "other");
+	assert_true(object.debug_file && strstr(object.debug_file, "/.debug/other"));
+	opr_object_free(&object);
+	assert_int_equal(opr_object_look(&object, image, NULL, NULL), 0);
+	assert_true(object.is_object && !object.debug_file);
+	opr_object_free(&object);
+	assert_int_equal(opr_object_look(&object, "/proc/self/status", NULL, NULL), 0);
+	assert_false(object.is_object);
+	bfd_crashes = true;
+	assert_int_equal(opr_object_look(&object, image, NULL, NULL), 0);
+	assert_true(!object.is_object && !*object.build_id);
+	bfd_crashes = false;
+	free(image);
+	remove_dir(dir);
+}
+
 /* ---- code from memory ---- */
 
 #define CODE_VMA 0xffffffff81000000u
@@ -376,12 +425,12 @@ static void test_core(void **state)
 	assert_int_equal(pwrite(fd, &program, sizeof(program), sizeof(header)), sizeof(program));
 	assert_int_equal(pwrite(fd, code, sizeof(code), 256), sizeof(code));
 	assert_int_equal(opr_code_open_core(path, &symbols, NULL, &reader), 0);
-	assert_int_equal(opr_code_list(reader, CODE_VMA, CODE_VMA + 4, &listed), 0);
+	assert_int_equal(opr_code_list(reader, OPR_CODE_ALL_SECTIONS, CODE_VMA, CODE_VMA + 4, &listed), 0);
 	assert_int_equal(listed.nr_lines, 4);
 	assert_string_equal(opr_code_text(&listed, &listed.lines[0]), "entry");
 	assert_string_equal(opr_code_text(&listed, &listed.lines[2]), "xor    %eax,%eax");
 	assert_int_equal(listed.lines[3].vma, CODE_VMA + 3);
-	assert_int_equal(opr_code_list(reader, 4096, 8192, &listed), -EFAULT);
+	assert_int_equal(opr_code_list(reader, OPR_CODE_ALL_SECTIONS, 4096, 8192, &listed), -EFAULT);
 	opr_code_free(&listed);
 	opr_code_close(reader);
 	assert_int_equal(ftruncate(fd, 20), 0);
@@ -421,9 +470,9 @@ static void test_sha256(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_child), cmocka_unit_test(test_file),   cmocka_unit_test(test_damaged_file),
-		cmocka_unit_test(test_jobs),  cmocka_unit_test(test_cache),  cmocka_unit_test(test_cache_without_build_id),
-		cmocka_unit_test(test_core),  cmocka_unit_test(test_sha256),
+		cmocka_unit_test(test_child),  cmocka_unit_test(test_file),  cmocka_unit_test(test_damaged_file),
+		cmocka_unit_test(test_jobs),   cmocka_unit_test(test_cache), cmocka_unit_test(test_cache_without_build_id),
+		cmocka_unit_test(test_object), cmocka_unit_test(test_core),  cmocka_unit_test(test_sha256),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -193,6 +193,35 @@ static void test_no_answer(void **state)
 	forget(&result);
 }
 
+/* Others wait at a daemon that was stopped: there is no place left in its queue. */
+static void test_full_queue(void **state)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	const struct box *box = *state;
+	int listen_fd, waiting[8], nr = 0;
+	char *message = NULL;
+	void *payload = NULL;
+	size_t nr_bytes;
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s/control", box->path);
+	listen_fd = listen_at(address.sun_path);
+	do {
+		assert_int_not_equal(nr, op_array_size(waiting));
+		waiting[nr] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	} while (!connect(waiting[nr++], (const struct sockaddr *)&address, sizeof(address)));
+	assert_int_equal(errno, EAGAIN);
+	alarm(60);
+	assert_int_equal(op_control_call_within(address.sun_path, OP_CONTROL_STATUS, 50, &payload, &nr_bytes, &message),
+			 -ETIMEDOUT);
+	alarm(0);
+	assert_non_null(strstr(message, "does not answer"));
+	free(message);
+	while (nr)
+		close(waiting[--nr]);
+	close(listen_fd);
+	unlink(address.sun_path);
+}
+
 static void test_no_daemon(void **state)
 {
 	struct box *box = *state;
@@ -276,6 +305,7 @@ int main(void)
 		box_test(test_daemons_error_is_not_the_calls),
 		box_test(test_unsound_replies),
 		box_test(test_no_answer),
+		box_test(test_full_queue),
 		box_test(test_no_daemon),
 		cmocka_unit_test(test_commands),
 		cmocka_unit_test(test_status_parts),

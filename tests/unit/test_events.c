@@ -222,6 +222,35 @@ static void test_tracepoint(void **state)
 		       "too long");
 }
 
+static void check_number(const char *spec)
+{
+	const struct op_event event = parse(spec);
+	uint32_t number = ~event.number;
+
+	assert_true(op_event_number(event.name, &number));
+	assert_int_equal(number, event.number);
+}
+
+/* The name in the path of a sample file says what number the header has. */
+static void test_numbers(void **state OP_UNUSED)
+{
+	const struct op_event_info *info;
+	uint32_t number;
+	char spec[128];
+
+	for (size_t i = 0; (info = op_event_info(i)); i++) {
+		snprintf(spec, sizeof(spec), "%s:100000", info->name);
+		check_number(spec);
+	}
+	check_number("r1c2:100000");
+	assert_true(op_event_is_raw_number(parse("r1c2=MY_EVENT:100000").number));
+	assert_false(op_event_number("MY_EVENT", &number));
+	assert_false(op_event_number("r1c2=MY_EVENT", &number));
+	assert_true(op_event_number("IBS_OP_ALL", &number));
+	assert_true(op_event_number("sched:sched_switch", &number));
+	assert_false(op_event_is_raw_number(number));
+}
+
 static void test_attr(void **state)
 {
 	struct op_event timer = parse("TIMER:250000"), user = parse("cycles:100000:0:0:1"), kernel = parse("cpu-clock:10000:0:1:0");
@@ -343,6 +372,7 @@ int main(void)
 		cmocka_unit_test(test_table),
 		cmocka_unit_test(test_raw_with_a_name),
 		cmocka_unit_test(test_tracepoint),
+		cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_attr),
 		cmocka_unit_test(test_check_explains),
 		cmocka_unit_test(test_check_accepts),

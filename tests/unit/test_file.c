@@ -70,6 +70,19 @@ static void test_publish_and_read(void **state)
 	assert_null(text);
 }
 
+/* Nobody ever writes to it: who waited would wait for ever. */
+static void test_fifo_is_refused(void **state)
+{
+	struct box *box = *state;
+	char *text = NULL;
+
+	assert_int_equal(mkfifoat(box->fd, "f", 0600), 0);
+	alarm(60);
+	assert_int_equal(op_file_read(box->fd, "f", 100, &text), -ENOTSUP);
+	alarm(0);
+	assert_null(text);
+}
+
 static void test_nul_is_refused(void **state)
 {
 	struct box *box = *state;
@@ -241,6 +254,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		box_test(test_publish_and_read),
+		box_test(test_fifo_is_refused),
 		box_test(test_nul_is_refused),
 		box_test(test_failure_leaves_the_old),
 		box_test(test_make_dirs),

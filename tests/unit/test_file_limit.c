@@ -298,6 +298,20 @@ static void cgroups_leave_room(void **state OP_UNUSED)
 	assert_int_equal(sum_files(OP_SESSION_CURRENT "/cgroup/storm-1").all, 1);
 }
 
+static void samples_of_unknown_cgroups_are_counted(void **state OP_UNUSED)
+{
+	pipeline.count.cgroups = &cgroups;
+	assert_int_equal(opd_cgroups_add(&cgroups, 1, "/known"), 0);
+	take(0, 1, 1);
+	take(0, 1, 4711);
+	take(1, 1, 4712);
+	opd_count_flush(&pipeline.count);
+	assert_int_equal(account.stored, 3);
+	assert_int_equal(cgroups.not_split, 0);
+	assert_int_equal(cgroups.of_unknown, 2);
+	assert_int_equal(sum_files(OP_SESSION_CURRENT "/cgroup/(unknown cgroup)").all, 2);
+}
+
 /* More cgroups than slots, in a storm and again: each has its own samples in its own file. */
 static void slots_come_round(void **state OP_UNUSED)
 {
@@ -357,7 +371,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(threads_share_a_file),      T(images_share_the_last_file), T(files_that_are_there_are_found),
 		T(room_that_is_made_is_used), T(a_larger_limit_is_used),     T(bytes_have_the_same_steps),
-		T(cgroups_leave_room),        T(slots_come_round),
+		T(cgroups_leave_room),        T(samples_of_unknown_cgroups_are_counted),
+		T(slots_come_round),
 		T(a_slot_is_given_again_at_once),
 		T(files_grow_as_far_as_there_is_room),
 		T(threads_that_may_not_grow_share),

@@ -98,6 +98,40 @@ static void test_finding(void **state OP_UNUSED)
 	free(root);
 }
 
+/* What a session's table says of its files, of names that say nothing. */
+static void test_finding_by_row(void **state OP_UNUSED)
+{
+	static const struct {
+		struct op_dcookie_row row;
+		enum opr_image_state state;
+	} rows[] = {
+		{ { .id = { .inode = 1 } }, OPR_IMAGE_FOUND },
+		{ { .id = { .build_id = { 1, 2, 3, 4, 5, 6 }, .build_id_bytes = 6 } }, OPR_IMAGE_REPLACED },
+		{ { .id = { .inode = 1 }, .container = "one" }, OPR_IMAGE_REPLACED },
+		{ { .id = { .inode = 1 }, .container = "one", .host_path = "/bin/app" }, OPR_IMAGE_FOUND },
+	};
+	const struct op_image_name image = { .kind = OP_IMAGE_FILE, .name = "/bin/app" };
+	struct opr_finder finder = { 0 };
+	char *root;
+
+	assert_true(asprintf(&root, "%s/root", directory) > 0);
+	assert_int_equal(opr_finder_init(&finder, root, &(struct opr_words){ 0 }), 0);
+	for (size_t i = 0; i < op_array_size(rows); i++) {
+		struct op_dcookie_row row = rows[i].row;
+		struct opr_identity identity;
+		enum opr_image_state found;
+		char *path = NULL;
+
+		row.name = row.id.name.name = image.name;
+		identity = opr_identity_of_row(&row);
+		assert_int_equal(opr_finder_find(&finder, &image, image.name, &identity, &found, &path), 0);
+		assert_int_equal(found, rows[i].state);
+		free(path);
+	}
+	opr_finder_free(&finder);
+	free(root);
+}
+
 static void test_search_directory_must_exist(void **state OP_UNUSED)
 {
 	static char missing[] = "/nothing", file[] = "/proc/version";
@@ -196,6 +230,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_finding),
+		cmocka_unit_test(test_finding_by_row),
 		cmocka_unit_test(test_search_directory_must_exist),
 		cmocka_unit_test(test_identities),
 		cmocka_unit_test(test_kernel_is_known_by_its_build_id),

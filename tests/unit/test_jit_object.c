@@ -2,12 +2,14 @@
 /* The object of JIT code as opd writes it, read as opreport reads it: symbols, addresses, code, source lines. */
 #include "tests/unit/test_box.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "daemon/jit_object.h"
 #include "libop/file.h"
+#include "libop/jit_object.h"
 #include "libop/sys.h"
 #include "tools/symbols.h"
 #include "tools/symbols_bfd.h"
@@ -146,6 +148,8 @@ static void an_object_is_read_again(void **state)
 #define PATH  LABEL "/1.jo"
 #define TMP   "tmp/sample"
 
+#define SEAL_BYTES 16
+
 static uint64_t size_of(const struct box *box, const char *path)
 {
 	struct stat st;
@@ -239,6 +243,60 @@ static void what_is_on_the_disk_is_kept_by_no_link(void **state)
 	require_after_recovery(box, sizes[2], 0);
 }
 
+static void write_file(const struct box *box, const char *path, const char *bytes, size_t nr_bytes)
+{
+	int fd = openat(box->fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+	assert_int_equal(op_sys_write_all(fd, bytes, nr_bytes), 0);
+	close(fd);
+}
+
+/* What a power cut may have left of `whole`: none is taken for whole, with a seal or without one. */
+static void check_remains(const struct box *box, const char *whole, size_t nr_bytes)
+{
+	char *zeroed = calloc(1, nr_bytes);
+
+	assert_non_null(zeroed);
+	for (size_t left = 0; left < nr_bytes; left++) {
+		write_file(box, "left", whole, left);
+		assert_int_equal(op_jit_object_check(box->fd, "left"), -EBADMSG);
+	}
+	for (size_t left = 0; left + sizeof(Elf64_Shdr) <= nr_bytes; left++) {
+		memcpy(zeroed, whole, left);
+		write_file(box, "left", zeroed, nr_bytes);
+		assert_int_equal(op_jit_object_check(box->fd, "left"), -EBADMSG);
+	}
+	free(zeroed);
+}
+
+static void a_new_object_that_is_not_whole_is_known(void **state)
+{
+	struct box *box = *state;
+	uint64_t sizes[1];
+	char *whole;
+	size_t nr_read;
+	int fd;
+
+	make_directories(box);
+	assert_null(write_versions(box, 1, sizes));
+	assert_int_equal(op_jit_object_check(box->fd, PATH), 0);
+	whole = malloc(sizes[0]);
+	assert_non_null(whole);
+	fd = openat(box->fd, PATH, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(op_file_read_at(fd, whole, sizes[0], 0, &nr_read), 0);
+	assert_int_equal(nr_read, sizes[0]);
+	close(fd);
+	write_file(box, "unsealed", whole, sizes[0] - SEAL_BYTES);
+	assert_int_equal(op_jit_object_check(box->fd, "unsealed"), 0);
+	check_remains(box, whole, sizes[0] - SEAL_BYTES);
+	memset(whole + sizeof(Elf64_Ehdr), 0, 64); /* a page in the middle */
+	write_file(box, "sealed", whole, sizes[0]);
+	assert_int_equal(op_jit_object_check(box->fd, "sealed"), -EBADMSG);
+	assert_int_equal(op_jit_object_check(box->fd, "tmp"), -EBADMSG);
+	assert_int_equal(op_jit_object_check(box->fd, "nothing"), -ENOENT);
+	free(whole);
+}
+
 static void what_cannot_be_looked_at_is_not_replaced(void **state)
 {
 	struct box *box = *state;
@@ -265,6 +323,7 @@ int main(void)
 		box_test(an_object_is_read_again),
 		box_test(what_was_promised_is_there_after_a_power_cut),
 		box_test(what_is_on_the_disk_is_kept_by_no_link),
+		box_test(a_new_object_that_is_not_whole_is_known),
 		box_test(what_cannot_be_looked_at_is_not_replaced),
 	};
 

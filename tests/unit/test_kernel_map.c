@@ -285,12 +285,132 @@ static void run_time_code_that_was_there_before(void **state)
 	opd_kernel_map_free(&map);
 }
 
+static const char *name_there(struct op_dcookie_table *table, const struct opd_kernel_map *map, uint64_t address, uint64_t time_ns)
+{
+	return name_of(table, opd_kernel_map_find(map, address, time_ns));
+}
+
+/* Nobody tells of a filter of classic BPF that lies behind what is listed. */
+static void code_that_nobody_tells_of(void **state)
+{
+	struct opd_bpf_function lengths[] = { { 0xffffffffc0201000, 0x80 }, { 0xffffffffc0300000, 0x3000 }, { 0xffffffffc0500000, 0x40 } };
+	const struct opd_bpf_code code = { .functions = lengths, .nr_functions = op_array_size(lengths) };
+	struct opd_kernel_map map;
+
+	write_file("kallsyms", "ffffffff81000000 T _text\nffffffff82000000 T _etext\nffffffffc0200000 t bpf_prog_a\t[bpf]\n"
+			       "ffffffffc0201000 t bpf_prog_b\t[bpf]\nffffffffc0300000 t bpf_prog_c\t[bpf]\n");
+	assert_int_equal(opd_kernel_map_init(&map, *state, dir, dir, NULL), 0);
+	assert_string_equal(name_there(*state, &map, 0xffffffffc0200fff, 5), "bpf_prog_a");
+	assert_string_equal(name_there(*state, &map, 0xffffffffc0201fff, 5), "bpf_prog_b");
+	assert_string_equal(name_there(*state, &map, 0xffffffffc0202000, 5), "no-vmlinux");
+	assert_string_equal(name_there(*state, &map, 0xffffffffc0300fff, 5), "bpf_prog_c");
+	assert_string_equal(name_there(*state, &map, 0xffffffffc0301000, 5), "no-vmlinux");
+	opd_kernel_map_learn(&map, &code);
+	assert_int_equal(map.nr_ranges, 3);
+	assert_string_equal(name_there(*state, &map, 0xffffffffc0200fff, 5), "bpf_prog_a");
+	assert_string_equal(name_there(*state, &map, 0xffffffffc020107f, 5), "bpf_prog_b");
+	assert_string_equal(name_there(*state, &map, 0xffffffffc0201080, 5), "no-vmlinux");
+	assert_string_equal(name_there(*state, &map, 0xffffffffc0302fff, 5), "bpf_prog_c");
+	assert_string_equal(name_there(*state, &map, 0xffffffffc0303000, 5), "no-vmlinux");
+	opd_kernel_map_free(&map);
+}
+
+/* Its record says how long it is. */
+static void listed_code_whose_record_comes_late(void **state)
+{
+	struct op_ksymbol_record record = { .start = 0xffffffffc0200000, .bytes = 0x80, .name = "bpf_prog_a", .who.time_ns = 10 };
+	struct opd_kernel_map map;
+
+	write_file("kallsyms", "ffffffff81000000 T _text\nffffffff82000000 T _etext\nffffffffc0200000 t bpf_prog_a\t[bpf]\n");
+	assert_int_equal(opd_kernel_map_init(&map, *state, dir, dir, NULL), 0);
+	assert_int_equal(opd_kernel_map_ksymbol(&map, &record), 0);
+	assert_int_equal(map.nr_ranges, 1);
+	assert_string_equal(name_there(*state, &map, 0xffffffffc020007f, 20), "bpf_prog_a");
+	assert_string_equal(name_there(*state, &map, 0xffffffffc0200080, 20), "no-vmlinux");
+
+	/* That it was removed was lost. */
+	record.name = "bpf_prog_b";
+	record.bytes = 0x40;
+	record.who.time_ns = 30;
+	assert_int_equal(opd_kernel_map_ksymbol(&map, &record), 0);
+	assert_string_equal(name_there(*state, &map, 0xffffffffc0200050, 20), "bpf_prog_a");
+	assert_string_equal(name_there(*state, &map, 0xffffffffc0200030, 40), "bpf_prog_b");
+	assert_string_equal(name_there(*state, &map, 0xffffffffc0200050, 40), "no-vmlinux");
+	opd_kernel_map_free(&map);
+}
+
+/* A map with a listed program and one that its record told of. */
+static void init_with_code(struct opd_kernel_map *map, struct op_dcookie_table *table)
+{
+	struct op_ksymbol_record told = { .start = 0xffffffffc0300000, .bytes = 0x2000, .name = "bpf_prog_told", .who.time_ns = 10 };
+
+	write_file("kallsyms", "ffffffff81000000 T _text\nffffffff82000000 T _etext\nffffffffc0200000 t bpf_prog_a\t[bpf]\n");
+	write_file("modules", "ext4 4096 1 - Live 0xffffffffc0001000\n");
+	assert_int_equal(opd_kernel_map_init(map, table, dir, dir, NULL), 0);
+	assert_int_equal(opd_kernel_map_ksymbol(map, &told), 0);
+}
+
+static void code_is_looked_at_again_after_a_loss(void **state)
+{
+	struct opd_kernel_map map;
+
+	init_with_code(&map, *state);
+	write_file("kallsyms", "ffffffff81000000 T _text\nffffffff82000000 T _etext\nffffffffc0200040 t bpf_prog_lost\t[bpf]\n"
+			       "ffffffffc0300000 t bpf_prog_told\t[bpf]\n");
+	assert_int_equal(opd_kernel_map_mend(&map, 100, 200), 0);
+	assert_string_equal(name_there(*state, &map, 0xffffffffc0200040, 99), "bpf_prog_a");
+	assert_string_equal(name_there(*state, &map, 0xffffffffc0200040, 100), "bpf_prog_lost");
+	assert_string_equal(name_there(*state, &map, 0xffffffffc0200040, 300), "bpf_prog_lost");
+	assert_string_equal(name_there(*state, &map, 0xffffffffc0200010, 199), "bpf_prog_a");
+	assert_string_equal(name_there(*state, &map, 0xffffffffc0200010, 200), "no-vmlinux");
+	assert_string_equal(name_there(*state, &map, 0xffffffffc0301fff, 300), "bpf_prog_told");
+	assert_string_equal(name_there(*state, &map, 0xffffffffc0001000, 300), "ext4");
+	assert_int_equal(map.nr_ranges, 4);
+	assert_int_equal(opd_kernel_map_mend(&map, 300, 400), 0);
+	assert_int_equal(map.nr_ranges, 4);
+
+	/* The modules are another list. */
+	assert_int_equal(opd_kernel_map_refresh(&map, 500), 0);
+	assert_string_equal(name_there(*state, &map, 0xffffffffc0200040, 600), "bpf_prog_lost");
+	assert_string_equal(name_there(*state, &map, 0xffffffffc0001000, 600), "ext4");
+	opd_kernel_map_free(&map);
+}
+
+/* With net.core.bpf_jit_harden no program is listed, with kernel.kptr_restrict no address, and a list may not be there at all. */
+static void a_list_that_says_nothing_ends_nothing(void **state)
+{
+	static const char *const lists[] = {
+		"ffffffff81000000 T _text\nffffffff82000000 T _etext\nffffffffc0201000 t ftrace_trampoline\t[__builtin__ftrace]\n",
+		"0000000000000000 T _text\n0000000000000000 T _etext\n0000000000000000 t bpf_prog_b\t[bpf]\n",
+		"",
+	};
+	struct opd_kernel_map map;
+
+	init_with_code(&map, *state);
+	for (size_t i = 0; i < op_array_size(lists); i++) {
+		write_file("kallsyms", lists[i]);
+		assert_int_equal(opd_kernel_map_mend(&map, 100, 200), 0);
+		assert_string_equal(name_there(*state, &map, 0xffffffffc0200000, 300), "bpf_prog_a");
+		assert_string_equal(name_there(*state, &map, 0xffffffffc0301fff, 300), "bpf_prog_told");
+	}
+	opd_kernel_map_free(&map);
+
+	/* A map without addresses learns none. */
+	assert_int_equal(opd_kernel_map_init(&map, *state, dir, dir, NULL), 0);
+	write_file("kallsyms", "ffffffff81000000 T _text\nffffffff82000000 T _etext\nffffffffc0200000 t bpf_prog_a\t[bpf]\n");
+	assert_int_equal(opd_kernel_map_mend(&map, 100, 200), 0);
+	assert_string_equal(name_there(*state, &map, 0xffffffffc0200000, 300), "no-vmlinux");
+	opd_kernel_map_free(&map);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = { T(text_and_modules), T(a_line_of_any_length), T(vmlinux_takes_the_text), T(hidden_addresses),
 					    T(run_time_code_comes_and_goes), T(modules_come_and_go),
-					    T(run_time_code_that_was_there_before),
+					    T(run_time_code_that_was_there_before), T(code_that_nobody_tells_of),
+					    T(listed_code_whose_record_comes_late), T(code_is_looked_at_again_after_a_loss),
+					    T(a_list_that_says_nothing_ends_nothing),
 					    T(another_kernel_is_another_image), T(a_vmlinux_that_was_touched_is_the_same),
 					    T(a_module_that_was_built_anew_is_another_image) };
 

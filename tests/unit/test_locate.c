@@ -3,8 +3,13 @@
 #include "tests/unit/cmocka_all.h"
 
 #include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "libop/clock.h"
@@ -149,7 +154,58 @@ static void another_is_there(void **state OP_UNUSED)
 	}
 }
 
-/* Handles as file systems make them. */
+/* A process that lives where the host has another directory, and has a file there. Returns its number; 0: this host cannot do it. */
+static pid_t start_elsewhere(uint64_t *ret_inode)
+{
+	int ends[2];
+	pid_t pid;
+
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	pid = fork();
+	if (!pid) {
+		struct stat st = { 0 };
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (!unshare(CLONE_NEWNS) && !mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
+		    !mount("opd-test", directory, "tmpfs", 0, NULL) && !mknod(path, S_IFREG | 0755, 0))
+			stat(path, &st);
+		if (write(ends[1], &st.st_ino, sizeof(st.st_ino)) == sizeof(st.st_ino))
+			pause();
+		_exit(1);
+	}
+	assert_int_equal(read(ends[0], ret_inode, sizeof(*ret_inode)), sizeof(*ret_inode));
+	close(ends[0]);
+	close(ends[1]);
+	return pid;
+}
+
+/* A process is gone, and the host has no such file: who lives in the same place shows it. */
+static void another_lives_there(void **state OP_UNUSED)
+{
+	struct opd_wanted wanted = { .pid = NO_PID, .name = path, .has_inode = true };
+	struct opd_place *place = NULL;
+	pid_t pid;
+
+	snprintf(path, sizeof(path), "%s/app", directory);
+	pid = start_elsewhere(&wanted.inode);
+	if (wanted.inode) {
+		assert_int_equal(opd_place_look(&places, (uint32_t)pid, &place), 0);
+		wanted.place = place;
+		assert_non_null(place);
+		assert_found(&wanted, true, false);
+		wanted.inode++;
+		assert_found(&wanted, false, false);
+		wanted.inode--;
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	if (wanted.inode)
+		assert_found(&wanted, false, false);
+	opd_place_put(place);
+	if (!wanted.inode)
+		skip();
+}
+
 /* Name spaces that nobody is in, each with a place of its own. */
 static size_t enter_places(struct opd_place *entered[], size_t max)
 {
@@ -214,6 +270,7 @@ static void mounts_have_so_much_room(void **state)
 	leave_places(entered, nr);
 }
 
+/* Handles as file systems make them. */
 static void generations(void **state OP_UNUSED)
 {
 	static const uint8_t ext4[] = { 0x66, 0x26, 0xa7, 0, 0xf0, 0x96, 0xf8, 0xe1 };
@@ -289,6 +346,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(newline, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(process_is_gone, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(another_is_there, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(another_lives_there, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_look_is_good_for_what_was_before, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(places_have_so_much_room, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(mounts_have_so_much_room, set_up, tear_down),

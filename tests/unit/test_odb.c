@@ -230,6 +230,34 @@ static void makes_its_directories_anew(void **state OP_UNUSED)
 	assert_int_equal(count_of(1, NULL), 1);
 }
 
+/* Key 0 is not put where it would look torn; the node that holds that place has the key of another one, which goes on where it was. */
+static void nothing_is_counted_in_a_node_that_holds_a_place(void **state OP_UNUSED)
+{
+	struct op_odb_samples samples;
+	unsigned int nr_with_key = 0;
+	struct op_odb_addition addition;
+	struct op_odb *odb = open_odb();
+
+	for (uint64_t key = 1; key <= 24; key++)
+		assert_int_equal(op_odb_add(odb, key, 1), 0);
+	assert_int_equal(op_odb_add(odb, 0, 1), 0);
+	assert_int_equal(op_odb_add(odb, 24, 1), 0);
+	op_odb_close(odb);
+	odb = open_odb();
+	addition = (struct op_odb_addition){ .odb = odb, .key = 24, .count = 1, .error = 1 };
+	op_odb_add_all(&addition, 1);
+	assert_int_equal(addition.error, 0);
+	op_odb_close(odb);
+	assert_int_equal(op_odb_read(dir_fd, PATH, &samples, NULL), 0);
+	assert_int_equal(samples.nr_nodes, 26);
+	for (uint32_t i = 0; i < samples.nr_nodes; i++)
+		nr_with_key += samples.nodes[i].key == 24 && samples.nodes[i].value;
+	op_odb_samples_free(&samples);
+	assert_int_equal(nr_with_key, 1);
+	assert_int_equal(count_of(24, NULL), 3);
+	assert_int_equal(count_of(0, NULL), 1);
+}
+
 /* The same additions, one by one and together, over several files that grow meanwhile. */
 static void many_at_once_are_as_many_in_turn(void **state OP_UNUSED)
 {
@@ -263,6 +291,29 @@ static void many_at_once_are_as_many_in_turn(void **state OP_UNUSED)
 	}
 }
 
+#define NR_IN_BUCKET 6u
+#define IN_BUCKET(n) (((n) + 1ull) << 16)
+
+/* One bucket has them all, and whoever follows is to find what those before it have just put there. */
+static void a_batch_sees_what_it_added(void **state OP_UNUSED)
+{
+	struct op_odb *odb = open_odb();
+	struct op_odb_addition additions[2 * NR_IN_BUCKET];
+
+	for (uint32_t i = 0; i < op_array_size(additions); i++)
+		additions[i] = (struct op_odb_addition){ .odb = odb, .key = IN_BUCKET(i % NR_IN_BUCKET), .count = 1 };
+	assert_int_equal(op_odb_add_all(additions, op_array_size(additions)), 0);
+	assert_int_equal(op_odb_nr_nodes(odb), NR_IN_BUCKET);
+	for (uint32_t i = 0; i < op_array_size(additions); i++)
+		additions[i].count = UINT32_MAX - 5;
+	assert_int_equal(op_odb_add_all(additions, op_array_size(additions)), 0);
+	assert_int_equal(op_odb_nr_nodes(odb), 2 * NR_IN_BUCKET);
+	assert_int_equal(op_odb_total(odb), 2 * NR_IN_BUCKET * (UINT32_MAX - 4ull));
+	op_odb_close(odb);
+	for (uint32_t i = 0; i < NR_IN_BUCKET; i++)
+		assert_int_equal(count_of(IN_BUCKET(i), NULL), 2 * (UINT32_MAX - 4ull));
+}
+
 static void one_that_fails_is_told_and_the_others_are_added(void **state OP_UNUSED)
 {
 	struct op_odb *odb = open_odb();
@@ -271,7 +322,7 @@ static void one_that_fails_is_told_and_the_others_are_added(void **state OP_UNUS
 	for (uint64_t key = 0; key < 127; key++)
 		assert_int_equal(op_odb_add(odb, key, 1), 0);
 	fail_fallocate = ENOSPC;
-	op_odb_add_all(additions, op_array_size(additions));
+	assert_int_equal(op_odb_add_all(additions, op_array_size(additions)), 1);
 	assert_int_equal(additions[0].error, 0);
 	assert_int_equal(additions[1].error, -ENOSPC);
 	assert_int_equal(additions[2].error, 0);
@@ -324,7 +375,9 @@ int main(void)
 		odb_test(refuses_foreign_files),
 		odb_test(full_disk_at_creation_leaves_nothing),
 		odb_test(makes_its_directories_anew),
+		odb_test(nothing_is_counted_in_a_node_that_holds_a_place),
 		odb_test(many_at_once_are_as_many_in_turn),
+		odb_test(a_batch_sees_what_it_added),
 		odb_test(one_that_fails_is_told_and_the_others_are_added),
 		odb_test(growth_never_waits_for_the_disk),
 	};

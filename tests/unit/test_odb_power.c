@@ -20,7 +20,9 @@
 #include "libop/sys.h"
 #include "tests/unit/sample_writer.h"
 
-#define PATH         "samples/current/{root}/bin/x/{dep}/{root}/bin/x/TIMER.0.0.all.all.all"
+#define DIGITS       "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789"
+#define LONG_PATH    "/" DIGITS DIGITS "/" DIGITS DIGITS "/" DIGITS DIGITS "/x/"
+#define PATH         "samples/current/{root}" LONG_PATH "{dep}/{root}" LONG_PATH "TIMER.0.0.all.all.all"
 #define TMP          "tmp/sample"
 #define SECTOR_BYTES 512u
 #define NR_KEYS      700u
@@ -45,7 +47,16 @@ static uint64_t counted[NR_KEYS], promised[NR_KEYS];
 static bool is_promised;
 static unsigned int seed;
 
+static size_t link_bytes_max; /* of the text of a symbolic link */
+
 int __wrap_op_sys_fsync(int fd);
+int __real_op_sys_symlinkat(const char *text, int fd, const char *path);
+int __wrap_op_sys_symlinkat(const char *text, int fd, const char *path);
+
+int __wrap_op_sys_symlinkat(const char *text, int fd, const char *path)
+{
+	return strlen(text) > link_bytes_max ? -ENAMETOOLONG : __real_op_sys_symlinkat(text, fd, path);
+}
 
 static uint32_t any(uint32_t limit)
 {
@@ -225,6 +236,18 @@ static void check_counts(void)
 	}
 }
 
+static void require_empty(const char *path)
+{
+	DIR *dir = fdopendir(openat(dir_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	struct dirent *entry;
+
+	assert_non_null(dir);
+	while ((entry = readdir(dir)))
+		if (*entry->d_name != '.')
+			fail_msg("%s/%s is left", path, entry->d_name);
+	closedir(dir);
+}
+
 static void check_after_cut(struct op_odb_recovery *sum)
 {
 	struct op_odb_pending *pending = NULL;
@@ -235,6 +258,7 @@ static void check_after_cut(struct op_odb_recovery *sum)
 
 	assert_int_equal(op_odb_recover(dir_fd, TMP, NULL, &recovery), 0);
 	sum->nr_put_back += recovery.nr_put_back;
+	require_empty("tmp");
 	err = op_odb_repair(dir_fd, PATH, TMP, &dropped, &pending);
 	op_odb_pending_free(pending);
 	if (err == -EBADMSG) {
@@ -280,20 +304,55 @@ static void run_once(unsigned int number, struct op_odb_recovery *sum)
 	assert_int_equal(system(command), 0);
 }
 
-static void nothing_is_made_up_and_nothing_promised_is_lost(void **state OP_UNUSED)
+static void cut_often(unsigned int nr_cuts)
 {
 	struct op_odb_recovery sum = { 0 };
 
-	for (unsigned int i = 1; i <= NR_CUTS; i++)
+	for (unsigned int i = 1; i <= nr_cuts; i++)
 		run_once(i, &sum);
-	print_message("%u power cuts, %llu files put back\n", NR_CUTS, (unsigned long long)sum.nr_put_back);
+	print_message("%u power cuts, %llu files put back\n", nr_cuts, (unsigned long long)sum.nr_put_back);
 	assert_true(sum.nr_put_back > 0);
+}
+
+static void nothing_is_made_up_and_nothing_promised_is_lost(void **state OP_UNUSED)
+{
+	link_bytes_max = PATH_MAX - 1;
+	cut_often(NR_CUTS);
+}
+
+static void so_it_is_where_links_are_short(void **state OP_UNUSED)
+{
+	link_bytes_max = 1023; /* as XFS has it */
+	assert_true(strlen(PATH) > link_bytes_max);
+	cut_often(NR_CUTS / 2);
+}
+
+/* Of one who was killed before the link that counts them was there, or when it was no more. */
+static void parts_of_a_path_do_not_stay(void **state OP_UNUSED)
+{
+	char path[] = "/tmp/test_power.XXXXXX";
+	struct op_odb_recovery recovery;
+
+	assert_non_null(mkdtemp(path));
+	dir_fd = open(path, O_RDONLY | O_DIRECTORY);
+	assert_int_equal(mkdirat(dir_fd, "tmp", 0755), 0);
+	assert_int_equal(symlinkat("samples/current/x", dir_fd, TMP ".for-1a.1"), 0);
+	assert_int_equal(symlinkat("y", dir_fd, TMP ".for-1a.2"), 0);
+	assert_int_equal(symlinkat("/2", dir_fd, TMP ".for-2b"), 0);
+	assert_int_equal(symlinkat("z", dir_fd, TMP ".for-2b.2"), 0);
+	assert_int_equal(op_odb_recover(dir_fd, TMP, NULL, &recovery), 0);
+	require_empty("tmp");
+	assert_int_equal(unlinkat(dir_fd, "tmp", AT_REMOVEDIR), 0);
+	close(dir_fd);
+	assert_int_equal(rmdir(path), 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_is_made_up_and_nothing_promised_is_lost),
+		cmocka_unit_test(parts_of_a_path_do_not_stay),
+		cmocka_unit_test(so_it_is_where_links_are_short),
 	};
 
 	return cmocka_run_group_tests_name("odb_power", tests, NULL, NULL);

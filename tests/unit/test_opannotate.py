@@ -34,6 +34,12 @@ int hot(int n)
 int warm(int n) { return hot(n) + 1; }
 void _start(void) { warm(3); }
 """
+MODULE = """__attribute__((section(".init.text"))) int my_init(int a) { return a * 17 + 4; }
+char first = 1, second = 2;
+int x;
+int helper(int a) { x++; return a + 1; }
+int caller(int a) { return helper(a) * 2; }
+"""
 BLANK = " " * 15
 FUNCTIONS = ("hot", "warm", "twice")
 
@@ -216,6 +222,17 @@ class Annotate(unittest.TestCase):
         self.assertGreater(len(seen), 10)
         self.assertEqual(seen, {vma: wanted[vma] for vma in seen})
 
+    def test_columns_of_addresses(self):
+        for i, (address, option) in enumerate(((0x400000, "-O1"), (0x10000000, "-O1"), (0x7f0000000000, "-mcmodel=large"))):
+            self.program = self.build("at%d" % i, PROGRAM, "-Wl,-Ttext=0x%x" % address, option)
+            first, last = elfsyms.symbol_ranges(self.program, ("hot",))["hot"]
+            shutil.rmtree(os.path.join(self.dir, "samples"), ignore_errors=True)
+            self.put([(first, 3)])
+            seen = re.findall(r"^.{15}:( *[0-9a-f]+:\t.*)$", self.run_tool("-a"), re.M)
+            wanted = self.instructions(self.program)
+            self.assertGreater(len(seen), 3)
+            self.assertEqual(seen, [wanted[int(line.split(":")[0], 16)] for line in seen], hex(address))
+
     def test_assembly_layout(self):
         self.put([(self.ranges["warm"][0] + 1, 4)])
         out = self.run_tool("-a").split(" */\n", 1)[1]
@@ -259,6 +276,20 @@ class Annotate(unittest.TestCase):
         self.assertIn("7.jo:     file format elf64-x86-64", out)
         self.assertIn("     5 100.000 :" + self.instructions(self.program)[hot], out)
 
+    def test_module(self):
+        """All sections of a module begin at 0: its code has no names of data, and none of other sections."""
+        self.build("my-mod.ko", MODULE, "-c", "-ffreestanding")
+        module, samples = os.path.join(self.dir, "my-mod.ko"), os.path.join(self.dir, "samples/current/{kern}/my_mod/{dep}/{kern}/my_mod")
+        write_samples(os.path.join(samples, "TIMER.0.0.all.all.all"), [(0, 5), (1, 3)], kernel=1)
+        out = self.run_tool("-a", "-p", self.dir)
+        wanted = self.objdump(module, "--section=.text").split("<helper>:\n")[1].split("\n\n")[0].strip("\n")
+        self.assertEqual(re.findall(r"^.{15}:( +[0-9a-f]+:\t.*)$", out, re.M), wanted.split("\n"))
+        self.assertEqual(re.findall(r"<([a-z_]+)>:", out), ["helper"])
+        self.assertIn("     8 100.000 :", out)
+        self.assertIn("Disassembly of section .text:", out)
+        self.assertNotIn("Disassembly of section .init.text:", out)
+        self.assertIn("/* helper total:      8 100.000 */", self.run_tool("-s", "-p", self.dir))
+
     # ---- the page ----
 
     def test_page(self):
@@ -283,7 +314,8 @@ class Annotate(unittest.TestCase):
         self.put([(self.ranges["hot"][0], 30)])
         for arguments, wanted in ((("-x",), "you must specify at least"), (("-a", "-o", "x"), "--output-dir"),
                                   (("-s", "-t", "200"), "illegal threshold"), (("-s", "--nonsense"), "--nonsense"),
-                                  (("-a", "--include-file=x"), "meaningless with --assembly"), (("-s", "/not/there"), "too strict")):
+                                  (("-a", "--include-file=x"), "meaningless with --assembly"), (("-s", "/not/there"), "too strict"),
+                                  (("-s", "{", "session:current", "}", "{}"), "opreport alone compares profiles")):
             self.assertEqual(self.run_tool(*arguments, rc=1), "")
             self.assertIn(wanted, self.errors)
 

@@ -121,6 +121,7 @@ class Help(unittest.TestCase):
         self.assertEqual(self.run_tool("-e", "TIMER:1000000", "page-faults:1"), "timer software \n")
         self.assertRegex(self.run_tool("-d"), r"^(TIMER|cycles):\d+:0:1:1\n$")
         self.assertEqual(self.run_tool("TIMER"), "0\n")
+        self.assertEqual(self.run_tool("-c", "i386/p4-ht", "-r"), "P4 / Xeon with 2 hyper-threads\n", "without descriptions")
         for directory in ("/sys/kernel/tracing/events", "/sys/bus/event_source/devices/cpu/events"):
             if os.path.isdir(directory) and os.access(directory, os.R_OK) and os.listdir(directory):
                 self.assertIn("sched:sched_switch\n" if "tracing" in directory else "cpu/cycles/", text + "cpu/cycles/")

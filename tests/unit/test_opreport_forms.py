@@ -388,6 +388,18 @@ class Forms(unittest.TestCase):
         self.assertIn("warning: %s has no symbols" % stripped, done.stderr.decode())
         self.assertNotIn("warning: %s has" % self.program, done.stderr.decode())
 
+    def test_verbose(self):
+        """Each topic has something to tell, and `all` tells it all; the report stays the same."""
+        self.put_functions(hot=3, warm=2)
+        plain, lines = self.run_tool("-X"), set()
+        for topic in ("debug", "bfd", "level1", "sfile", "stats", "xml"):
+            done = subprocess.run([OPREPORT, "--session-dir=" + self.dir, "-X", "-V", topic], capture_output=True, check=True, text=True)
+            self.assertEqual(done.stdout.replace(" -V " + topic, ""), plain)
+            self.assertNotEqual(done.stderr, "", topic)
+            lines |= set(done.stderr.splitlines())
+        done = subprocess.run([OPREPORT, "--session-dir=" + self.dir, "-X", "-V", "all"], capture_output=True, check=True, text=True)
+        self.assertEqual(set(done.stderr.splitlines()), lines)
+
     def test_top(self):
         self.put_functions(hot=3, warm=2, cold=1)
         self.assertEqual(self.run_tool("-l", "-n", "--top=2").count("\n"), 2)

@@ -212,6 +212,104 @@ static void lists_once_a_second(void **state OP_UNUSED)
 	assert_int_equal(rescan.nr_lists, 2);
 }
 
+/* ---- the kernel's run-time code ---- */
+
+#define TEXT 0xffffffff81000000u
+#define MADE 0xffffffffc0200000u
+
+static char list_dir[] = "/tmp/test_rescan.XXXXXX";
+
+static void list_code(const char *name)
+{
+	char path[64];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/kallsyms", list_dir);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fprintf(file, "%llx T _text\n%llx T _etext\n%llx t %s\t[bpf]\n", (unsigned long long)TEXT, TEXT + 0x1000ull,
+		(unsigned long long)MADE, name);
+	fclose(file);
+}
+
+static struct opd_resolved resolve_kernel(uint64_t time_ns)
+{
+	struct op_sample sample = { .pid = NO_PID, .tid = NO_PID, .ip = MADE + 8, .time_ns = time_ns, .mode = OP_CPUMODE_KERNEL };
+	struct opd_resolved resolved;
+
+	assert_int_equal(opd_resolve(&resolver, &sample, &resolved), 0);
+	return resolved;
+}
+
+static const char *kernel_name(uint64_t time_ns)
+{
+	return op_dcookie_row(table, resolve_kernel(time_ns).location.cookie)->id.name.name;
+}
+
+static void lose_at(uint64_t from_ns, uint64_t now_ns)
+{
+	opd_rescan_lost(&rescan, &resolver, from_ns, now_ns);
+	resolver.now_ns = now_ns;
+	assert_int_equal(opd_rescan_go_on(&rescan, &resolver), 0);
+}
+
+static void remove_list(void)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/kallsyms", list_dir);
+	unlink(path);
+	rmdir(list_dir);
+}
+
+/* At once, and at most once in ten seconds: what was lost between is not forgotten. */
+static void code_of_the_kernel_is_listed_again(void **state OP_UNUSED)
+{
+	uint64_t now_ns = lost_ns + 1000;
+
+	assert_non_null(mkdtemp(list_dir));
+	list_code("bpf_prog_first");
+	resolver.kernel.proc_path = list_dir;
+	resolver.kernel.nr_ranges = 0;
+	resolver.kernel.text_start = TEXT;
+	resolver.kernel.text_end = TEXT + 0x1000;
+	assert_string_equal(kernel_name(now_ns), "no-vmlinux");
+	lose_at(lost_ns, now_ns);
+	assert_string_equal(kernel_name(now_ns), "bpf_prog_first");
+	assert_string_equal(kernel_name(lost_ns - 1), "no-vmlinux");
+
+	list_code("bpf_prog_second");
+	lose_at(now_ns + 100, now_ns + 200);
+	lose_at(now_ns + 300, now_ns + 400);
+	assert_string_equal(kernel_name(now_ns + 400), "bpf_prog_first");
+	assert_true(opd_rescan_is_under_way(&rescan));
+	resolver.now_ns = now_ns + 20ull * OP_NS_PER_S;
+	assert_int_equal(opd_rescan_go_on(&rescan, &resolver), 0);
+	assert_string_equal(kernel_name(now_ns + 99), "bpf_prog_first");
+	assert_string_equal(kernel_name(now_ns + 100), "bpf_prog_second");
+
+	list_code("bpf_prog_third");
+	resolver.now_ns += 20ull * OP_NS_PER_S;
+	assert_int_equal(opd_rescan_go_on(&rescan, &resolver), 0);
+	assert_string_equal(kernel_name(resolver.now_ns), "bpf_prog_second");
+	remove_list();
+}
+
+/* While addresses are hidden, all of the kernel is no-vmlinux, and that is where its samples belong. */
+static void kernel_code_that_is_nowhere_is_counted(void **state OP_UNUSED)
+{
+	resolver.kernel.nr_ranges = 0;
+	resolver.kernel.text_start = TEXT;
+	resolver.kernel.text_end = TEXT + 0x1000;
+	assert_string_equal(kernel_name(lost_ns), "no-vmlinux");
+	assert_true(resolve_kernel(lost_ns).unattributed);
+	resolver.kernel.text_end = MADE + 0x1000;
+	assert_false(resolve_kernel(lost_ns).unattributed);
+	resolver.kernel.text_start = resolver.kernel.text_end = 0;
+	assert_string_equal(kernel_name(lost_ns), "no-vmlinux");
+	assert_false(resolve_kernel(lost_ns).unattributed);
+}
+
 /* ---- what no record tells ---- */
 
 static void *map_new_file(const char *name, void *at)
@@ -302,6 +400,29 @@ static void a_check_looks_at_more_than_one(void **state OP_UNUSED)
 	munmap(memory[0], 1u << 20);
 }
 
+/* In whatever order the answers are kept: the four that were given most often. */
+static void a_check_looks_at_what_is_given_most(void **state OP_UNUSED)
+{
+	static const char *const names[] = { "opd-3", "opd-6", "opd-1", "opd-5", "opd-2", "opd-4" };
+	static const uint32_t times[] = { 3, 6, 1, 5, 2, 4 };
+	char *room = mmap(NULL, 6u << 19, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint32_t nr_left = 0;
+
+	assert_ptr_not_equal(room, MAP_FAILED);
+	for (size_t i = 0; i < op_array_size(names); i++)
+		map_new_file(names[i], room + (i << 19));
+	assert_int_equal(opd_proc_scan_pid(&resolver.processes, table, (uint32_t)getpid(), resolver.now_ns), 0);
+	for (size_t i = 0; i < op_array_size(names); i++)
+		for (uint32_t time = 0; time < times[i]; time++)
+			assert_non_null(strstr(sampled_name((uint64_t)(uintptr_t)room + (i << 19)), names[i]));
+	resolver.now_ns = op_now_ns();
+	opd_resolve_check(&resolver);
+	for (size_t i = 0; i < OPD_FOUND_SLOTS; i++)
+		nr_left += resolver.found[i].nr_given;
+	assert_int_equal(nr_left, 1 + 2);
+	munmap(room, 6u << 19);
+}
+
 /* Pids that are as far apart as there are numbers of changes share one. */
 static void what_was_given_before_a_change_counts(void **state OP_UNUSED)
 {
@@ -349,8 +470,10 @@ int main(void)
 		T(a_sample_asks_at_once),
 		T(a_sample_after_the_end_is_nobodys),
 		T(lists_once_a_second),
+		T(code_of_the_kernel_is_listed_again), T(kernel_code_that_is_nowhere_is_counted),
 		T(what_lies_over_other_code_is_seen),
 		T(a_check_looks_at_more_than_one),
+		T(a_check_looks_at_what_is_given_most),
 		T(what_was_given_before_a_change_counts),
 		T(what_is_not_mapped_is_nothing_else),
 	};

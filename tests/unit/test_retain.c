@@ -51,13 +51,14 @@ int __wrap_op_file_publish(int dir_fd, const char *name, const char *text, mode_
 }
 
 static int remove_err; /* of a disk that cannot any more */
+static const char *remove_err_of; /* only there; NULL: everywhere */
 
 int __real_op_session_remove(int dir_fd, const char *path);
 int __wrap_op_session_remove(int dir_fd, const char *path);
 
 int __wrap_op_session_remove(int dir_fd, const char *path)
 {
-	return remove_err ? remove_err : __real_op_session_remove(dir_fd, path);
+	return remove_err && (!remove_err_of || strstr(path, remove_err_of)) ? remove_err : __real_op_session_remove(dir_fd, path);
 }
 
 static const char *const days[] = { "2026-11-17T00:00Z", "2026-11-18T00:00Z", "2026-11-19T00:00Z", "2026-11-19T00:00Z-02" };
@@ -215,7 +216,7 @@ static void test_rest(void **state OP_UNUSED)
 	check(&(struct op_config){ 0 }, 0);
 }
 
-/* Nothing becomes free by taking away the next ones. */
+/* Nothing becomes free by taking them away. */
 static void test_cannot_remove(void **state OP_UNUSED)
 {
 	const struct op_config config = { .session_keep_us = 1 };
@@ -223,11 +224,46 @@ static void test_cannot_remove(void **state OP_UNUSED)
 	remove_err = -EIO;
 	assert_int_equal(opd_retain(&retention, session_fd, &config), -EIO);
 	remove_err = 0;
-	assert_false(is_there(days[0]));
-	for (size_t i = 1; i < op_array_size(days); i++)
+	for (size_t i = 0; i < op_array_size(days); i++)
 		assert_true(is_there(days[i]));
 	assert_int_equal(retention.nr_removed, 0);
 	check(&config, op_array_size(days));
+}
+
+/* One that stays weighs on and keeps none of the others. */
+static void test_cannot_remove_one(void **state OP_UNUSED)
+{
+	uint64_t all;
+
+	assert_int_equal(op_session_disk_bytes(session_fd, "samples", &all), 0);
+	remove_err = -EBUSY;
+	remove_err_of = days[0];
+	assert_int_equal(opd_retain(&retention, session_fd, &(struct op_config){ .session_max_use = all - SIZE / 2 }), -EBUSY);
+	remove_err = 0;
+	remove_err_of = NULL;
+	assert_true(is_there(days[0]));
+	assert_false(is_there(days[1]));
+	assert_true(is_there(days[2]));
+	assert_int_equal(retention.nr_removed, 1);
+}
+
+/* Half removed, it is out of the readers' sight and weighs all the same. */
+static void test_cannot_remove_rest(void **state OP_UNUSED)
+{
+	uint64_t all;
+	char *bytes = calloc(1, SIZE);
+
+	assert_int_equal(op_session_disk_bytes(session_fd, "samples", &all), 0);
+	sample_write_bytes(session_fd, "tmp/removed-half/{root}/a", bytes, SIZE);
+	free(bytes);
+	remove_err = -EIO;
+	remove_err_of = "removed-half";
+	assert_int_equal(opd_retain(&retention, session_fd, &(struct op_config){ .session_max_use = all + SIZE / 2 }), -EIO);
+	remove_err = 0;
+	remove_err_of = NULL;
+	assert_false(is_there(days[0]));
+	assert_true(is_there(days[1]));
+	check(&(struct op_config){ .session_max_use = all }, 1);
 }
 
 /* ---- clocks that step ---- */
@@ -365,6 +401,8 @@ int main(void)
 		retain_test(test_nothing), retain_test(test_age),  retain_test(test_use), retain_test(test_smaller_when_whole),
 		retain_test(test_room),    retain_test(test_rest),
 		retain_test(test_cannot_remove),
+		retain_test(test_cannot_remove_one),
+		retain_test(test_cannot_remove_rest),
 		retain_test(test_clock_ahead_at_the_start),
 		retain_test(test_clock_steps_ahead),
 		retain_test(test_clock_holds),

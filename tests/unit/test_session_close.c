@@ -162,7 +162,7 @@ static bool can_exchange(int fd)
 
 	assert_int_equal(mkdirat(fd, "tmp/a", 0755), 0);
 	assert_int_equal(mkdirat(fd, "tmp/b", 0755), 0);
-	err = op_sys_rename_exchange(fd, "tmp/a", "tmp/b");
+	err = op_sys_rename_exchange(fd, "tmp/a", fd, "tmp/b");
 	assert_int_equal(unlinkat(fd, "tmp/a", AT_REMOVEDIR), 0);
 	assert_int_equal(unlinkat(fd, "tmp/b", AT_REMOVEDIR), 0);
 	return !err;

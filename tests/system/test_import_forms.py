@@ -1,0 +1,356 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""
+The forms in which perf writes records, beside the plain file: a directory of perf record --threads, with compressed records too, whole and with damaged or
+missing files; streams whose events are told one after the other, with call chains or without; and lists of build-ids, of images that are here and of others.
+"""
+import collections
+import os
+import re
+import shutil
+import struct
+
+import elfsyms
+import opdtest
+import perf_swap
+import reader
+import test_import
+from opdtest import require
+from test_import import counts_of_session, imported, opimport
+
+RECORDING = ("-e", "cpu-clock/period=200000,name=cpu-clock/")
+DIR_FORMAT = 24
+ATTR, ROUND = 64, 68
+NOTE_BUILD_ID, BUILD_ID, HAS_SIZE = 3, 2, 1 << 15
+FEATURE, PMU_MAPPINGS, IBS_TYPE, IBS_NAME = 80, 16, 11, struct.pack("<I8s", 8, b"ibs_op")
+KERNEL, KERNEL_START = 1, 0xffffffff81000000
+KERNEL_TYPES = set(perf_swap.BODIES) - {perf_swap.KSYMBOL} | {perf_swap.SAMPLE}  # the trailer of KSYMBOL is not always at its end
+USER, PID, IMAGE = 2, 4711, 0x400000
+SAMPLE_TYPE, WITH_CHAIN = 1 | 2 | 4 | 64, 32  # IP, TID, TIME, ID; CALLCHAIN
+PLAIN, CHAINED = 71, 72
+NR_UNROUNDED, NR_MAPPED = (1 << 20) + 100, 10000
+
+
+def record(box, path, *more):
+    box.good("perf", "record", "-q", "-B", "-a", *RECORDING, *more, "-o", path, "--", "sh", "-c", test_import.WORK.format(1),
+             env=test_import.PERF_ENV)
+
+
+# ---- directories ----
+
+def offset_of(shapes, wanted, sample_type):
+    """Where the field of a bit begins."""
+    at = 0
+    for bit, shape in shapes:
+        if bit == wanted:
+            return at
+        at += sum(perf_swap.SIZES[c] for c in shape) if sample_type & bit else 0
+    raise ValueError(wanted)
+
+
+def cpu_and_time(data, r):
+    """Of a record that the kernel wrote."""
+    shapes = perf_swap.SAMPLE_WORDS if r.type == perf_swap.SAMPLE else perf_swap.TRAILER_WORDS
+    trailer = sum(perf_swap.SIZES[c] for c in data.trailer())
+    start = r.offset + (8 if r.type == perf_swap.SAMPLE else r.size - trailer)
+    cpu, = struct.unpack_from("<I", data.bytes, start + offset_of(shapes, perf_swap.CPU, data.sample_type))
+    time, = struct.unpack_from("<Q", data.bytes, start + offset_of(shapes, perf_swap.TIME, data.sample_type))
+    return cpu, time
+
+
+def split(data, path):
+    """The file as a directory: what perf made up in the first file, what the kernel wrote in one for each CPU. Where the samples of each end."""
+    parts, ends, made_up = {}, {}, b""
+    for r in data.records():
+        content = bytes(data.bytes[r.offset:r.offset + r.size])
+        cpu, time = cpu_and_time(data, r) if r.type in KERNEL_TYPES else (0, 0)
+        if not time:
+            made_up += content
+            continue
+        parts[cpu] = parts.get(cpu, b"") + content
+        if r.type == perf_swap.SAMPLE:
+            ends.setdefault(cpu, []).append(len(parts[cpu]))
+    begin, end = data.data[0], sum(data.data)
+    sections = [(number, bytes(data.bytes[at:at + size])) for number, (at, size) in data.features()] + [(DIR_FORMAT, struct.pack("<Q", 1))]
+    place = begin + len(made_up) + 16 * len(sections)
+    table, contents, bits = b"", b"", data.words[9]
+    for number, content in sorted(sections):
+        table += struct.pack("<QQ", place + len(contents), len(content))
+        contents += content
+        bits |= 1 << number
+    header = bytearray(data.bytes[:begin])
+    struct.pack_into("<Q", header, 6 * 8, len(made_up))
+    struct.pack_into("<Q", header, 9 * 8, bits)
+    require(end <= len(data.bytes), "the recording has no end")
+    os.mkdir(path)
+    for name, content in [("data", bytes(header) + made_up + table + contents)] + [("data.%d" % cpu, parts[cpu]) for cpu in sorted(parts)]:
+        with open(os.path.join(path, name), "wb") as stream:
+            stream.write(content)
+    return ends
+
+
+def stored(out):
+    return sum(int(match[3]) for match in test_import.LEDGER_LINE.findall(out))
+
+
+def check_split(box):
+    """The same records in one file and in a directory."""
+    path, directory = os.path.join(box.dir, "plain.data"), os.path.join(box.dir, "split.data")
+    record(box, path)
+    data = perf_swap.PerfData(path)
+    ends = split(data, directory)
+    if sorted(ends) != list(range(max(2, len(ends)))):
+        raise opdtest.Skip("CPUs that have samples: %s" % sorted(ends))
+    imported(box, "plain", path)
+    out = imported(box, "split", directory)
+    ours = counts_of_session(box, "plain")
+    require("a directory of %d files" % (len(ends) + 1) in out, out)
+    require(stored(out) == sum(len(e) for e in ends.values()), "not all samples are stored: %s" % out)
+    require(counts_of_session(box, "split") == ours, "a directory gives other counts than the file that it was made of")
+    print("%d samples in a file and in a directory" % stored(out))
+    return directory, ends
+
+
+def check_one_cut(box, directory, ends):
+    """What stands before the cut in one file is counted, and all of the others."""
+    cpu = max(ends)
+    cut = ends[cpu][len(ends[cpu]) // 2] - 3
+    os.truncate(os.path.join(directory, "data.%d" % cpu), cut)
+    result = opimport(box, "--session-dir=" + box.session, "-o", "cut", directory)
+    require(result.rc == 1, "a file that is cut: exit code %d" % result.rc)
+    told = re.search(r"split\.data/data\.%d: at byte (\d+): " % cpu, result.err)
+    require(told and cut - 65536 < int(told[1]) < cut, result.err)
+    wanted = sum(e <= cut for e in ends[cpu]) + sum(len(e) for c, e in ends.items() if c != cpu)
+    require(stored(result.out) == wanted, "%d samples stored of %d" % (stored(result.out), wanted))
+
+
+def check_missing(box, directory, ends):
+    os.unlink(os.path.join(directory, "data.0"))
+    result = opimport(box, "--session-dir=" + box.session, "-o", "missing", directory)
+    require(result.rc == 1 and "data.0: at byte 0: it is not there" in result.err, "%d: %s" % (result.rc, result.err))
+    require(0 < stored(result.out) <= sum(len(e) for c, e in ends.items() if c), "of the other files %d are stored" % stored(result.out))
+    tool = os.path.join(box.bin, "opimport")
+    line = box.refused(tool, "--session-dir=" + box.session, "-o", "part", os.path.join(directory, "data"))
+    require("name the directory" in line, line)
+    line = box.refused(tool, "--session-dir=" + box.session, "-o", "part", box.dir)
+    require("no file data" in line, line)
+
+
+def mend(path):
+    """A flag that makes perf abort (test_import.py) is taken away where it can be."""
+    first = perf_swap.PerfData(os.path.join(path, "data"))
+    for name in os.listdir(path):
+        data = first if name == "data" else first.part(os.path.join(path, name))
+        data.mend_flags()
+        data.write(os.path.join(path, name))
+
+
+def check_threads(box, name, *more):
+    """What perf record --threads wrote, against perf report, which does not read it always when there is another profiler."""
+    path = os.path.join(box.dir, name + ".data")
+    record(box, path, "--threads", *more)
+    out = imported(box, name, path)
+    require("a directory of" in out, "perf record --threads wrote no directory: %s" % out)
+    require(not more or "compressed records" in out, out)
+    ours = counts_of_session(box, name)
+    test_import.check_ledger(out, ours)
+    mend(path)
+    try:
+        theirs, disorder = test_import.counts_of_perf(box, path)
+    except opdtest.Skip as why:
+        print("%s is not compared: %s" % (name, why))
+        return
+    test_import.compare(ours, theirs, disorder, "perf report of a directory, " + name)
+
+
+# ---- streams ----
+
+def put(kind, misc, body):
+    return struct.pack("<IHH", kind, misc, 8 + len(body)) + body
+
+
+def put_attr(identifier, more):
+    flags = 1 << 8 | 1 << 9 | 1 << 18  # mmap, comm, sample_id_all
+    attr = struct.pack("<IIQQQQQ", 1, 112, 0 if more else 1, 1000000, SAMPLE_TYPE | more, 0, flags).ljust(112, b"\0")
+    return put(ATTR, 0, attr + struct.pack("<Q", identifier))
+
+
+def put_mapping(name="/no/such/app", time=1):
+    body = struct.pack("<IIQQQ", PID, PID, IMAGE, 0x10000, 0) + name.encode().ljust(16, b"\0")
+    return put(perf_swap.MMAP, USER, body + struct.pack("<IIQQ", PID, PID, time, PLAIN))
+
+
+def put_sample(identifier, time, chain=None):
+    body = struct.pack("<QIIQQ", IMAGE + 0x100, PID, PID, time, identifier)
+    return put(perf_swap.SAMPLE, USER, body + (struct.pack("<%dQ" % (1 + len(chain)), len(chain), *chain) if chain is not None else b""))
+
+
+def stream(box, name, records):
+    path = os.path.join(box.dir, name + ".data")
+    with open(path, "wb") as out:
+        out.write(struct.pack("<8sQ", b"PERFILE2", 16) + records)
+    with open(path, "rb") as back:
+        return opimport(box, "--session-dir=" + box.session, "-o", name, stdin=back)
+
+
+def totals(box, name):
+    """Samples and calls of each event."""
+    samples, calls = {}, {}
+    for f in reader.read_session(box.session, name, strict=True):
+        into = calls if f.name.callee else samples
+        into[f.name.event] = into.get(f.name.event, 0) + f.total
+    return samples, calls
+
+
+def check_stream(box):
+    """Samples without a chain, then an event with chains and its samples, all in one round."""
+    chain = (IMAGE + 0x100, IMAGE + 0x200, IMAGE + 0x300)
+    records = put_attr(PLAIN, 0) + put_mapping() + b"".join(put_sample(PLAIN, 10 + i) for i in range(5))
+    records += put_attr(CHAINED, WITH_CHAIN) + b"".join(put_sample(CHAINED, 20 + i, chain) for i in range(7))
+    records += b"".join(put_sample(PLAIN, 30 + i) for i in range(4)) + put(ROUND, 0, b"") * 2
+    result = stream(box, "chains", records)
+    require(result.rc == 0, "%d: %s" % (result.rc, result.err))
+    require("14 calls" in result.out, result.out)
+    require("call chains that cannot be read" not in result.out, result.out)
+    samples, calls = totals(box, "chains")
+    require(sorted(samples.values()) == [7, 9] and list(calls.values()) == [14], "%s, calls %s" % (samples, calls))
+    print("samples %s, calls %s" % (samples, calls))
+
+
+def check_no_rounds(box):
+    """More than is held back, and then a mapping that is a little older: the samples behind it are those of its file."""
+    sample = struct.Struct("<IHHQIIQQ")
+    samples = b"".join(sample.pack(perf_swap.SAMPLE, USER, sample.size, IMAGE + 0x100, PID, PID, time, PLAIN) for time in range(1, NR_UNROUNDED + 1))
+    mapping = put_mapping("/no/such/new", NR_UNROUNDED - NR_MAPPED)
+    result = stream(box, "unrounded", put_attr(PLAIN, 0) + put_mapping() + samples + mapping)
+    require(result.rc == 0, result.err)
+    counts = sum(counts_of_session(box, "unrounded").values(), collections.Counter())
+    require(counts == {"app": NR_UNROUNDED - NR_MAPPED - 1, "new": NR_MAPPED + 1}, "%s" % counts)
+
+
+def check_late_event(box):
+    """An event that comes when samples of others have been counted is not taken for one of those."""
+    begin = put_attr(PLAIN, 0) + put_mapping() + put_sample(PLAIN, 10) + put(ROUND, 0, b"") + put_sample(PLAIN, 20) + put(ROUND, 0, b"")
+    result = stream(box, "late", begin + put_attr(CHAINED, WITH_CHAIN) + put_sample(CHAINED, 30, (IMAGE + 0x100, IMAGE + 0x200)) +
+                    put_sample(PLAIN, 40))
+    require(re.search(r"received 4, stored 3, lost_undecodable 1", result.out), result.out + result.err)
+    require("1 samples of events that the file has told too late" in result.out, result.out)
+
+
+def check_no_events(box):
+    for name, records in (("none", b""), ("samples", put_sample(PLAIN, 10) + put(ROUND, 0, b"") * 3 + put_sample(PLAIN, 30))):
+        result = stream(box, "no-" + name, records)
+        require(result.rc == 1 and "at byte 16: " in result.err, "%s without events: %d: %s" % (name, result.rc, result.err))
+
+
+# ---- build-ids ----
+
+def notes_id(path):
+    """The build-id among notes that a file has nothing but, hexadecimal."""
+    with open(path, "rb") as stream:
+        notes = stream.read()
+    at = 0
+    while at < len(notes):
+        name, desc, kind = struct.unpack_from("<III", notes, at)
+        start = at + 12 + (name + 3) // 4 * 4
+        if kind == NOTE_BUILD_ID and notes[at + 12:at + 16] == b"GNU\0":
+            return notes[start:start + desc].hex()
+        at = start + (desc + 3) // 4 * 4
+    raise opdtest.Skip("%s has no build-id" % path)
+
+
+def known_id(name, digits):
+    """An entry of the list of build-ids."""
+    text = name.encode() + b"\0"
+    text += bytes(-len(text) % 8)
+    return struct.pack("<IHH", 0, HAS_SIZE, 36 + len(text)) + struct.pack("<i", -1) + bytes.fromhex(digits).ljust(20, b"\0") + \
+        struct.pack("<Bxxx", len(digits) // 2) + text
+
+
+def file_of(records, ids):
+    """A file of one event and a list of build-ids."""
+    attr = struct.pack("<IIQQQQQ", 1, 112, 0, 1000000, SAMPLE_TYPE, 0, 1 << 8 | 1 << 18).ljust(112, b"\0") + struct.pack("<QQ", 104, 8)
+    at = 104 + 8 + len(attr)
+    header = struct.pack("<8s8Q4Q", b"PERFILE2", 104, len(attr), 112, len(attr), at, len(records), 0, 0, 1 << BUILD_ID, 0, 0, 0)
+    table = struct.pack("<QQ", at + len(records) + 16, len(ids))
+    return header + struct.pack("<Q", PLAIN) + attr + records + table + ids
+
+
+def map_of(misc, pid, start, offset, name):
+    text = name.encode() + b"\0"
+    body = struct.pack("<iiQQQ", pid, pid, start, 0x100000, offset) + text + bytes(-len(text) % 8)
+    return put(perf_swap.MMAP, misc, body + struct.pack("<IIQQ", PID, PID, 1, PLAIN))
+
+
+def import_with_ids(box, name, image, image_id, kernel_id):
+    """Samples in a function of an image, and in the kernel."""
+    start, _ = elfsyms.symbol_ranges(image, ("main",))["main"]
+    records = map_of(KERNEL, -1, KERNEL_START, KERNEL_START, "[kernel.kallsyms]_text") + map_of(USER, PID, IMAGE, 0, image)
+    for at, (misc, ip) in enumerate([(USER, IMAGE + start)] * 3 + [(KERNEL, KERNEL_START + 0x1000)] * 2):
+        records += put(perf_swap.SAMPLE, misc, struct.pack("<QIIQQ", ip, PID, PID, 10 + at, PLAIN))
+    path = os.path.join(box.dir, name + ".data")
+    with open(path, "wb") as out:
+        out.write(file_of(records, known_id(image, image_id) + known_id("[kernel.kallsyms]", kernel_id)))
+    imported(box, name, path)
+    with open(os.path.join(box.session, "samples", name, "dcookies"), encoding="utf-8") as stream:
+        table = stream.read()
+    require(image_id in table and kernel_id in table, "a build-id is not in the table:\n%s" % table)
+    result = box.run(os.path.join(box.bin, "opreport"), "--session-dir=" + box.session, "session:" + name, "-l")
+    require(result.rc == 0, result.err)
+    return result.out, result.err
+
+
+def check_build_ids(box):
+    """An image is the file of its path when that has its build-id, and the kernel the one that runs; others have no symbols."""
+    image, other = os.path.join(box.dir, "image"), "%040x" % 0x123456789
+    source = image + ".c"
+    with open(source, "w", encoding="utf-8") as out:
+        out.write("int main(void) { return 0; }\n")
+    box.good("gcc", "-Wl,--build-id=sha1", "-o", image, source)
+    notes = os.path.join(box.dir, "notes")
+    box.good("objcopy", "-O", "binary", "--only-section=.note.gnu.build-id", image, notes)
+    out, err = import_with_ids(box, "same", image, notes_id(notes), notes_id("/sys/kernel/notes"))
+    require(re.search(r"^3 .* main$", out, re.MULTILINE) and "kallsyms" in out, out + err)
+    require("[kernel.kallsyms]" not in out and "could not check" not in err, out + err)
+    out, err = import_with_ids(box, "others", image, other, other)
+    require("main" not in out and "another file is at that path" in err, out + err)
+    require("[kernel.kallsyms]" in out and "/proc/kallsyms" not in out, out + err)
+
+
+# ---- what is said ----
+
+def check_words(box):
+    """IBS without its registers; a kernel that is not told of, with samples in it and without."""
+    attr = struct.pack("<IIQQQQQ", IBS_TYPE, 112, 0, 100000, SAMPLE_TYPE, 0, 1 << 8 | 1 << 18).ljust(112, b"\0")
+    records = put(ATTR, 0, attr + struct.pack("<Q", PLAIN)) + put(FEATURE, 0, struct.pack("<QII", PMU_MAPPINGS, 1, IBS_TYPE) + IBS_NAME)
+    records += put_mapping() + put_sample(PLAIN, 10)
+    result = stream(box, "bare", records)
+    require(result.rc == 0 and "recorded without the registers of IBS (perf record --raw-samples)" in result.out, result.out + result.err)
+    require("hidden" not in box.run(os.path.join(box.bin, "opreport"), "--session-dir=" + box.session, "session:bare").err, "there is no kernel")
+    records += put(perf_swap.SAMPLE, KERNEL, struct.pack("<QIIQQ", KERNEL_START, PID, PID, 20, PLAIN))
+    stream(box, "hidden", records)
+    err = box.run(os.path.join(box.bin, "opreport"), "--session-dir=" + box.session, "session:hidden").err
+    require("were hidden (kernel.kptr_restrict) when they were taken" in err, err)
+    result = stream(box, "ended", records[:-3])
+    require(result.rc == 1 and "standard input: at byte %d: the file ends before its records do" % (16 + len(records) - 40) in result.err,
+            result.err)
+
+
+def test(box):
+    check_words(box)
+    check_build_ids(box)
+    directory, ends = check_split(box)
+    check_one_cut(box, directory, ends)
+    check_missing(box, directory, ends)
+    check_threads(box, "threads")
+    check_threads(box, "compressed", "-z")
+    check_stream(box)
+    check_no_rounds(box)
+    check_late_event(box)
+    check_no_events(box)
+    require(not os.listdir(os.path.join(box.session, "tmp")), "something is left in tmp")
+    shutil.rmtree(directory)
+
+
+if __name__ == "__main__":
+    opdtest.run(test, test_import.needs)
