@@ -79,9 +79,9 @@ static void look_for(struct op_hlink *link, void *arg)
 		follow(look->count, file);
 }
 
-bool opd_count_look(struct opd_count *count)
+bool opd_count_look(struct opd_count *count, bool thorough)
 {
-	struct look look = { .count = count };
+	struct look look = { .count = count, .found = opd_file_limit_misses(&count->limit, count->session_fd, thorough) };
 
 	opd_count_flush(count);
 	op_htable_visit(&count->files, look_for, &look);
@@ -343,7 +343,7 @@ static void give_up(struct op_hlink *link, void *arg)
 bool opd_count_give_up_files(struct opd_count *count)
 {
 	static struct opd_rate rate;
-	struct look look = { .count = count, .found = opd_count_look(count) };
+	struct look look = { .count = count, .found = opd_count_look(count, false) };
 	int err = opd_file_limit_recount(&count->limit, count->session_fd);
 
 	opd_count_release_files(count);

@@ -110,9 +110,9 @@ static void recount(struct opd_sync *sync)
 		opd_log_failure(&rate, op_now_ns(), "adding up the files of " OP_SESSION_CURRENT, err);
 }
 
-void opd_sync_look(struct opd_sync *sync)
+void opd_sync_look(struct opd_sync *sync, bool thorough)
 {
-	if (!opd_count_look(&sync->pipeline->count))
+	if (!opd_count_look(&sync->pipeline->count, thorough))
 		return;
 	recount(sync);
 	pthread_mutex_lock(&sync->lock);

@@ -290,6 +290,11 @@ static bool is_node(const struct op_odb_map *map, uint32_t index)
 	return index - 1 < map->nr_backed - 1;
 }
 
+static uint32_t node_or_none(const struct op_odb_map *map, uint32_t index)
+{
+	return op_likely(is_node(map, index)) ? index : 0;
+}
+
 /*
  * 0: there is none. What is no node, or NO_END: somebody wrote over the chain. Not the node that holds a place by the key of another (op_odb_needs_filler): nothing is
  * counted there.
@@ -409,17 +414,18 @@ static void fetch(const struct op_odb_addition *additions, size_t nr_additions, 
 	for (size_t i = 0; i < nr_additions; i++)
 		op_prefetch(op_odb_map_bucket(&additions[i].odb->map, additions[i].key));
 	for (size_t i = 0; i < nr_additions; i++) {
-		at[i] = op_load_relaxed(op_odb_map_bucket(&additions[i].odb->map, additions[i].key));
-		op_prefetch(&additions[i].odb->map.nodes[at[i]]);
+		const struct op_odb_map *map = &additions[i].odb->map;
+
+		at[i] = node_or_none(map, op_load_relaxed(op_odb_map_bucket(map, additions[i].key)));
+		op_prefetch(&map->nodes[at[i]]);
 	}
 	for (int round = 0; round < FETCH_ROUNDS; round++) {
 		for (size_t i = 0; i < nr_additions; i++) {
-			const struct op_odb_map *map = &additions[i].odb->map;
-			const struct op_odb_node *nodes = map->nodes;
+			const struct op_odb_node *nodes = additions[i].odb->map.nodes;
 
-			if (!is_node(map, at[i]) || nodes[at[i]].key == additions[i].key)
+			if (!at[i] || nodes[at[i]].key == additions[i].key)
 				continue;
-			at[i] = op_load_relaxed(&nodes[at[i]].next);
+			at[i] = node_or_none(&additions[i].odb->map, op_load_relaxed(&nodes[at[i]].next));
 			op_prefetch(&nodes[at[i]]);
 		}
 	}
@@ -433,7 +439,7 @@ static int add_at(struct op_odb *odb, uint64_t key, uint32_t count, uint32_t ind
 {
 	struct op_odb_node *node = &odb->map.nodes[index];
 
-	if (op_unlikely(!is_node(&odb->map, index) || node->key != key || !node->value || count > UINT32_MAX - node->value))
+	if (op_unlikely(!index || node->key != key || !node->value || count > UINT32_MAX - node->value))
 		return add(odb, key, count);
 	op_store_relaxed(&node->value, node->value + count);
 	return 0;

@@ -118,7 +118,7 @@ static void check_sum(const char *session, uint64_t nr_stored, uint64_t nr_lost)
 
 static void look_and_write(void)
 {
-	opd_sync_look(&sync_thread);
+	opd_sync_look(&sync_thread, false);
 	opd_sync_write_book(&sync_thread, OP_SESSION_open);
 }
 
@@ -183,6 +183,25 @@ static void test_removed_of_an_earlier_one(void **state OP_UNUSED)
 	check_sum("current", 2, 7);
 }
 
+/* The same where this one has none open, and where not all are removed. */
+static void test_removed_of_an_earlier_one_alone(void **state OP_UNUSED)
+{
+	take(6);
+	end(true);
+	start();
+	begin_losing();
+	assert_int_equal(opd_file_limit_recount(&pipeline.count.limit, session_fd), 0);
+	remove_below("current", APP_FILES);
+	look_and_write();
+	opd_sync_look(&sync_thread, true);
+	opd_sync_write_book(&sync_thread, OP_SESSION_open);
+	check_sum("current", 3, 3);
+	remove_below("current", "");
+	assert_int_equal(mkdirat(session_fd, OP_SESSION_CURRENT, 0755), 0);
+	look_and_write();
+	check_sum("current", 0, 6);
+}
+
 static void test_removed_before_it_is_closed(void **state OP_UNUSED)
 {
 	begin_losing();
@@ -237,6 +256,7 @@ int main(void)
 		rotate_test(test_removed_when_closed),
 		rotate_test(test_the_rest_is_still_to_be_written),
 		rotate_test(test_removed_of_an_earlier_one),
+		rotate_test(test_removed_of_an_earlier_one_alone),
 		rotate_test(test_removed_before_it_is_closed),
 		rotate_test(test_removed_before_it_is_written),
 		rotate_test(test_removed_while_it_is_written),
