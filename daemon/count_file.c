@@ -148,8 +148,8 @@ void opd_file_lose(struct opd_count *count, const struct opd_file *file, uint64_
 	uint64_t suppressed;
 
 	if (opd_rate_allows(&rate, count->now_ns, LOST_LOG_NS, &suppressed))
-		opd_log(SD_WARNING, "%s has lost %llu that were counted in it: %s (%llu more files since the last line)", file->path,
-			(unsigned long long)nr_gone, why, (unsigned long long)suppressed);
+		opd_log(SD_WARNING, "%s has lost %llu that were counted in it: %s (%llu more files since the last line)",
+			file->path, (unsigned long long)nr_gone, why, (unsigned long long)suppressed);
 	if (opd_is_of_memory(count, file->key.event))
 		count->nr_memory_dropped += nr_gone;
 	else if (opd_is_of_calls(&file->key))

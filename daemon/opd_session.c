@@ -168,7 +168,8 @@ static int check_directories(const struct opd *opd)
 			tmp_dev = st.st_dev;
 		else if (tmp_dev && st.st_dev != tmp_dev)
 			return opd_fail("%s/%s is on another file system than %s/" OP_SESSION_TMP
-					", where its files are made: mount that over all of the session directory, or choose another SessionDir=",
+					", where its files are made: mount that over all of the session directory, or choose "
+					"another SessionDir=",
 					opd->session_dir, names[i], opd->session_dir);
 	}
 	return 0;

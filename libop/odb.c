@@ -22,8 +22,8 @@ struct op_odb {
 	struct op_odb_map map;
 	uint32_t dropped;
 	bool is_new;
-	bool is_foreign;     /* somebody wrote over it */
-	uint32_t nr_nodes;   /* in use, node 0 among them: what the descriptor has to say */
+	bool is_foreign;                /* somebody wrote over it */
+	uint32_t nr_nodes;              /* in use, node 0 among them: what the descriptor has to say */
 	uint64_t made_bytes; /* of the disk, when the file was made */
 	struct op_odb_space *space; /* the caller's; NULL: no limit */
 	int error;         /* of the last attempt to replace the file */
