@@ -334,7 +334,7 @@ def another_kernel(box):
     listed = box.run(os.path.join(box.bin, "opreport"), "--session-dir=" + box.session, "-l", "-n")
     wanted = "the kernel of the session has build-id %s, the running one %s: the samples of /proc/kallsyms are one symbol." % (before, running)
     require(sum(wanted in line for line in listed.err.splitlines()) == 1, "no line says that it is another kernel: %s" % listed.err)
-    rows = [line.split(None, 4) for line in listed.out.splitlines() if "kallsyms" in line]
+    rows = [line.split(None, 4) for line in listed.out.splitlines() if line.split()[2:3] == ["kallsyms"]]
     images = {}
     for count, name in [(int(row[0]), " ".join(row[2:])) for row in rows if row[0].isdigit()]:
         images.setdefault("build-id" in name, []).append((count, name))

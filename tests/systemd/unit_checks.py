@@ -129,7 +129,8 @@ def check_sandbox(container):
     require("hot_a" in report and "hot_b" in report, "a program of root in a closed directory, older than opd:\n%s" % report)
     jit = container.good("opreport", "-l", "/usr/local/bin/jit_work")
     require("jit_alpha" in jit and "jit_beta" in jit, "code that was made at run time, with a perf map in /tmp:\n%s" % jit)
-    kernel = [line.split() for line in container.good("opreport", "-l").splitlines() if "kallsyms" in line or "vmlinux" in line]
+    rows = [line.split() for line in container.good("opreport", "-l").splitlines()]
+    kernel = [words for words in rows if words[2:] and words[2].startswith(("kallsyms", "vmlinux"))]
     named = [words for words in kernel if not words[-1].startswith(("/proc", "vmlinux", "kallsyms"))]
     require(named, "no symbol of the kernel:\n%s" % kernel)
     container.run("rm", "-rf", "/root/closed")
