@@ -204,11 +204,23 @@ static uint64_t take_back(struct opd_event *account, uint64_t amount)
 	return amount - nr_gone;
 }
 
+static void lose_base(struct opd_book *book, const struct op_ledger_event *event, uint64_t amount)
+{
+	struct op_ledger_event *row = amount ? op_session_ledger_row(&book->base, event) : NULL;
+
+	if (!row)
+		return;
+	amount = op_min_u64(amount, row->stored);
+	row->stored -= amount;
+	row->unattributed = op_min_u64(row->unattributed, row->stored);
+	row->lost[OP_LOSS_io_error] += amount;
+}
+
 /* What an earlier daemon had stored goes last. */
 void opd_book_lose(struct opd_book *book, uint32_t event, uint64_t amount)
 {
 	const struct opd_capture *capture = book->capture;
-	struct op_ledger_event sum, *row;
+	struct op_ledger_event sum;
 	uint64_t nr_ours;
 
 	opd_sync_sum_event(capture, event, &sum);
@@ -216,13 +228,68 @@ void opd_book_lose(struct opd_book *book, uint32_t event, uint64_t amount)
 	amount -= nr_ours;
 	for (size_t i = 0; i < capture->nr_cpus; i++)
 		nr_ours = take_back(&capture->cpus[i].events[event], nr_ours);
-	row = amount ? op_session_ledger_row(&book->base, &sum) : NULL;
-	if (!row)
+	lose_base(book, &sum, amount);
+}
+
+/* The number of an event in the capture, or of events there. */
+static size_t find_event(const struct opd_capture *capture, const struct op_ledger_event *event)
+{
+	struct op_ledger_event sum;
+	const struct op_session_ledger one = { .events = &sum, .nr_events = 1 };
+	size_t i = 0;
+
+	for (; i < capture->nr_events; i++) {
+		opd_sync_sum_event(capture, i, &sum);
+		if (sum.role != OP_EVENT_MEMORY && op_session_ledger_find(&one, event))
+			break;
+	}
+	return i;
+}
+
+static void lose_missing(struct opd_book *book, const struct op_ledger_event *event, const struct op_session_ledger *sums)
+{
+	const struct op_ledger_event *sum = op_session_ledger_find(sums, event);
+	uint64_t missing = since(event->stored, sum ? sum->stored : 0);
+	size_t index;
+
+	/* A sampler has no files. */
+	if (!missing || event->role == OP_EVENT_SAMPLER)
 		return;
-	amount = op_min_u64(amount, row->stored);
-	row->stored -= amount;
-	row->unattributed = op_min_u64(row->unattributed, row->stored);
-	row->lost[OP_LOSS_io_error] += amount;
+	opd_log(SD_WARNING, "%llu samples of %s that were stored in " OP_SESSION_CURRENT " are in no file: somebody removed them",
+		(unsigned long long)missing, event->name);
+	index = find_event(book->capture, event);
+	if (index < book->capture->nr_events)
+		opd_book_lose(book, (uint32_t)index, missing);
+	else
+		lose_base(book, event, missing);
+}
+
+/* Of a session that is not there nothing is left. */
+static int sum_files(const struct opd_book *book, struct op_session_ledger *sums)
+{
+	int fd = op_sys_openat(book->session_fd, OP_SESSION_CURRENT, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0), err;
+	uint64_t nr_bad = 0;
+
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	err = op_session_ledger_add_files(sums, fd, &nr_bad);
+	close(fd);
+	return !err && nr_bad ? -EBADMSG : err;
+}
+
+int opd_book_recount(struct opd_book *book)
+{
+	struct op_session_ledger sums = { 0 }, ledger;
+	int err = opd_book_sum(book, OP_SESSION_open, &ledger);
+
+	if (err)
+		return err;
+	err = sum_files(book, &sums);
+	for (size_t i = 0; !err && i < ledger.nr_events; i++)
+		lose_missing(book, &ledger.events[i], &sums);
+	op_session_ledger_free(&sums);
+	op_session_ledger_free(&ledger);
+	return err;
 }
 
 /* ---- writing ---- */

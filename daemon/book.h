@@ -53,6 +53,12 @@ int opd_book_write(const struct opd_book *book, const struct op_session_ledger *
 /* So much that was booked as stored is not in the sample files any more: it is lost_io_error. */
 void opd_book_lose(struct opd_book *book, uint32_t event, uint64_t amount) OP_NONNULL;
 
+/*
+ * Adds up the files of samples/current, in which all that was booked as stored is: what they lack is lost_io_error, whoever had stored it, and the log says how much. Takes as long as
+ * reading them. 0, or -errno and nothing has changed; -EBADMSG: some could not be read.
+ */
+int opd_book_recount(struct opd_book *book) OP_NONNULL OP_MUST_CHECK;
+
 /* Another session begins where the last opd_book_sum ended this one, with what that did not count, however long it has taken to close it. */
 void opd_book_turn_page(struct opd_book *book) OP_NONNULL;
 

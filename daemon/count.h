@@ -183,8 +183,14 @@ void opd_count_let_go(struct opd_count *count) OP_NONNULL;
 /* Closes every file but keeps what is known of it; the next sample opens it again, or makes it when there is room by now. */
 void opd_count_release_files(struct opd_count *count) OP_NONNULL;
 
-/* The same when somebody removed files: what was counted in them cannot be written any more. */
-void opd_count_give_up_files(struct opd_count *count) OP_NONNULL;
+/*
+ * Looks for every file that is known where it should be: what was counted in one that is gone, or is another one now, is lost_io_error from here on, and named in the
+ * log. True when there was one, or files that are not known are missing (opd_file_limit_misses). A gone one that had changed is still handed out by opd_count_take_changed.
+ */
+bool opd_count_look(struct opd_count *count, bool thorough) OP_NONNULL;
+
+/* As opd_count_release_files and opd_count_look, after which those that are gone are not known any more: they cannot be written. The files are counted anew. */
+bool opd_count_give_up_files(struct opd_count *count) OP_NONNULL;
 
 /* Closes and forgets every file; what was counted is in them. The next sample opens its file again. */
 void opd_count_close_files(struct opd_count *count) OP_NONNULL;

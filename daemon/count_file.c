@@ -85,6 +85,7 @@ void opd_file_close(struct opd_count *count, struct opd_file *file)
 		return;
 	unlink_file(&count->open, file);
 	file->total = op_odb_total(file->odb);
+	file->inode = op_odb_inode(file->odb);
 	op_odb_close(file->odb);
 	file->odb = NULL;
 	file->is_plain = false;
@@ -140,16 +141,15 @@ static void lose_calls(struct opd_count *count, const struct opd_file *file, uin
 	count->arcs[OP_ARC_lost_io_error] += nr_gone;
 }
 
-/* What was counted in a file is not there any more. By cgroup it is counted once more, calls and the memory view in no unit of the ledger. */
-static void lose(struct opd_count *count, const struct opd_file *file, uint64_t nr_gone)
+/* By cgroup it is counted once more, calls and the memory view in no unit of the ledger. */
+void opd_file_lose(struct opd_count *count, const struct opd_file *file, uint64_t nr_gone, const char *why)
 {
 	static struct opd_rate rate;
 	uint64_t suppressed;
 
 	if (opd_rate_allows(&rate, count->now_ns, LOST_LOG_NS, &suppressed))
-		opd_log(SD_WARNING,
-			"%s has lost %llu that were counted in it: somebody wrote to it, or the disk failed (%llu more files since the last line)",
-			file->path, (unsigned long long)nr_gone, (unsigned long long)suppressed);
+		opd_log(SD_WARNING, "%s has lost %llu that were counted in it: %s (%llu more files since the last line)",
+			file->path, (unsigned long long)nr_gone, why, (unsigned long long)suppressed);
 	if (opd_is_of_memory(count, file->key.event))
 		count->nr_memory_dropped += nr_gone;
 	else if (opd_is_of_calls(&file->key))
@@ -212,7 +212,7 @@ static int open_path(struct opd_count *count, struct opd_file *file)
 	file->odb = odb;
 	file->is_plain = is_plain(count, &file->key);
 	if (op_unlikely(op_odb_total(odb) < file->total))
-		lose(count, file, file->total - op_odb_total(odb));
+		opd_file_lose(count, file, file->total - op_odb_total(odb), "somebody wrote to it, or the disk failed");
 	link_newest(&count->open, file);
 	count->dropped_nodes += op_odb_dropped(odb);
 	count->nr_memory_nodes += opd_is_of_memory(count, file->key.event) ? op_odb_nr_nodes(odb) : 0;

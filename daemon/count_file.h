@@ -18,7 +18,7 @@ struct opd_file {
 	struct opd_file *newer, *older; /* among those that are open, or closed */
 	char *path;                     /* below the session directory; NULL until it was opened once */
 	bool beyond;                    /* there is no room for this file: its samples go to that of a wider key */
-	uint64_t total;                 /* of its counts when it was closed last */
+	uint64_t total, inode;          /* of its counts, and its own, when it was closed last */
 	int error;                      /* of the last attempt to open */
 	uint64_t retry_ns;
 };
@@ -81,6 +81,9 @@ int opd_file_plain_path(const struct opd_count *count, const struct opd_file *fi
 
 /* Looks at open files after one has lost what it had: such are opened anew, and what is gone of them is counted. */
 void opd_files_mend(struct opd_count *count) OP_NONNULL;
+
+/* What was counted in a file is not there any more: it is booked as lost, and the log says why. */
+void opd_file_lose(struct opd_count *count, const struct opd_file *file, uint64_t nr_gone, const char *why) OP_NONNULL;
 
 /* What kind of file the key is one of, for the limits of a session. */
 enum opd_file_kind opd_file_kind_of(const struct opd_count *count, const struct opd_file_key *key) OP_NONNULL OP_MUST_CHECK;

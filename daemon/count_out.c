@@ -4,6 +4,8 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 
 #include "daemon/log.h"
 #include "daemon/settle.h"
@@ -20,14 +22,73 @@ struct changed {
 	bool failed;
 };
 
-/* What came since somebody put another file there is gone with the one before: counted as lost, and the rest goes to the one that is there. */
-static void follow_replaced(struct opd_count *count, struct opd_file *file)
+/* ---- whether it is still there ---- */
+
+enum place { THERE, OTHER, GONE };
+
+/* A file that somebody wrote over is another one, too. */
+static enum place find_place(const struct opd_count *count, const struct opd_file *file)
 {
-	if (!file->odb || !op_odb_is_replaced(file->odb))
+	struct stat st;
+
+	if (fstatat(count->session_fd, file->path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT || errno == ENOTDIR ? GONE : THERE;
+	if (!S_ISREG(st.st_mode))
+		return GONE;
+	if (st.st_ino != (file->odb ? op_odb_inode(file->odb) : file->inode) || !op_odb_is_length((uint64_t)st.st_size))
+		return OTHER;
+	return file->odb && op_odb_is_broken(file->odb) ? OTHER : THERE;
+}
+
+/* What was counted in it is lost. Where it has changed the dump, which was to write it, says that it cannot. */
+static void lose_all(struct opd_count *count, struct opd_file *file)
+{
+	opd_file_close(count, file);
+	if (file->total)
+		opd_file_lose(count, file, file->total,
+			      "somebody removed it; --reset of opcontrol empties a session, --save=NAME keeps it");
+	file->total = 0;
+	if (file->changed)
 		return;
+	free(file->path);
+	file->path = NULL;
+}
+
+/* What is gone with the one before is counted as lost, and the rest goes to the one that is there. */
+static void follow(struct opd_count *count, struct opd_file *file)
+{
 	opd_file_close(count, file);
 	file->error = opd_file_open(count, file); /* else the next sample tries it again */
 }
+
+struct look {
+	struct opd_count *count;
+	bool found;
+};
+
+static void look_for(struct op_hlink *link, void *arg)
+{
+	struct opd_file *file = op_container_of(link, struct opd_file, link);
+	struct look *look = arg;
+	enum place place = file->path ? find_place(look->count, file) : THERE;
+
+	look->found |= place != THERE;
+	if (op_unlikely(place == GONE))
+		lose_all(look->count, file);
+	else if (op_unlikely(place == OTHER))
+		follow(look->count, file);
+}
+
+bool opd_count_look(struct opd_count *count, bool thorough)
+{
+	struct look look = { .count = count, .found = opd_file_limit_misses(&count->limit, count->session_fd, thorough) };
+
+	opd_count_flush(count);
+	op_htable_visit(&count->files, look_for, &look);
+	return look.found;
+}
+
+/* ---- handed out ---- */
 
 static void take_changed(struct op_hlink *link, void *arg)
 {
@@ -37,7 +98,6 @@ static void take_changed(struct op_hlink *link, void *arg)
 	opd_file_note_seen(changed->count, file);
 	if (!file->changed || changed->failed)
 		return;
-	follow_replaced(changed->count, file);
 	changed->paths[changed->nr_paths] = strdup(file->path);
 	if (!changed->paths[changed->nr_paths]) {
 		changed->failed = true;
@@ -264,24 +324,33 @@ void opd_count_release_files(struct opd_count *count)
 		opd_file_close(count, count->open.oldest);
 }
 
+/* The next sample makes it anew. */
 static void give_up(struct op_hlink *link, void *arg)
 {
 	struct opd_file *file = op_container_of(link, struct opd_file, link);
+	struct look *look = arg;
 
-	mark_written(link, arg);
-	free(file->path);
-	file->path = NULL;
+	if (!file->path)
+		return;
+	if (find_place(look->count, file) != GONE) {
+		opd_file_limit_note(&look->count->limit, opd_file_kind_of(look->count, &file->key), false);
+		return;
+	}
+	file->changed = false;
+	lose_all(look->count, file);
 }
 
-void opd_count_give_up_files(struct opd_count *count)
+bool opd_count_give_up_files(struct opd_count *count)
 {
 	static struct opd_rate rate;
+	struct look look = { .count = count, .found = opd_count_look(count, false) };
 	int err = opd_file_limit_recount(&count->limit, count->session_fd);
 
 	opd_count_release_files(count);
-	op_htable_visit(&count->files, give_up, NULL);
+	op_htable_visit(&count->files, give_up, &look);
 	if (err)
 		opd_log_failure(&rate, count->now_ns, "counting the sample files", err);
+	return look.found;
 }
 
 static void free_visited(struct op_hlink *link, void *arg)

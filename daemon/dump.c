@@ -9,6 +9,7 @@
 
 #include "daemon/jit_write.h"
 #include "daemon/log.h"
+#include "daemon/recover.h"
 #include "daemon/settle.h"
 #include "daemon/stats_dir.h"
 #include "daemon/write_out.h"
@@ -105,12 +106,16 @@ static int sync_directories(int current_fd, const char *path, const char *previo
 struct failure {
 	int err; /* the first one */
 	const char *path;
+	bool closing, missing;
 };
 
+/* What is missing of a session that is closed does not come back: its ledger says so. */
 static void note_failure(struct failure *failure, int err, const char *path)
 {
-	if (err && !failure->err)
-		*failure = (struct failure){ err, path };
+	if (err == -ENOENT && failure->closing)
+		failure->missing = true;
+	else if (err && !failure->err)
+		*failure = (struct failure){ .err = err, .path = path, .closing = failure->closing, .missing = failure->missing };
 }
 
 static const char *below_current(const char *path)
@@ -149,15 +154,16 @@ static void write_together(const struct opd_write_out *out, struct failure *fail
 	note_failure(failure, op_sys_syncfs(out->session_fd), OP_SESSION_CURRENT);
 }
 
-static int write_paths(const struct opd_write_out *out, const char **ret_failed)
+static int write_paths(struct opd_write_out *out, const char **ret_failed)
 {
-	struct failure failure = { 0, NULL };
+	struct failure failure = { .closing = out->closing };
 
 	qsort(out->paths, out->nr_paths, sizeof(*out->paths), compare_strings);
 	if (out->nr_paths > TOGETHER_PATHS)
 		write_together(out, &failure);
 	else
 		write_each(out, &failure);
+	out->missing |= failure.missing;
 	if (failure.err)
 		*ret_failed = failure.path;
 	return failure.err;
@@ -306,6 +312,10 @@ int opd_write_out_end(struct opd_write_out *out, int err, const char **ret_faile
 	if (!err && table_err) {
 		*ret_failed = OP_SESSION_CURRENT "/" OP_DCOOKIE_FILE;
 		err = table_err;
+	}
+	if (!err && out->missing && out->current_fd >= 0) {
+		*ret_failed = OP_SESSION_LEDGER;
+		err = opd_correct_ledger(out->current_fd);
 	}
 	if (!err)
 		err = write_rest(out, ret_failed);

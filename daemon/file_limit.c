@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/log.h"
@@ -93,19 +94,63 @@ void opd_file_limit_begin(struct opd_file_limit *limit)
 	limit->nr = limit->nr_last = 0;
 	limit->nr_begun++;
 	limit->strangers = false;
+	limit->dir_inode = 0;
 	limit->weighed_bytes = limit->space.taken_bytes = 0;
 	keep_room(limit);
 	memset(limit->told, 0, sizeof(limit->told));
 }
 
+/* Inodes come again. */
+static int identify(int fd, uint64_t *ret_inode, uint64_t *ret_made_ns)
+{
+	struct op_sys_times times;
+	struct stat st;
+	int err = op_sys_fstat(fd, &st);
+
+	if (!err)
+		err = op_sys_times(fd, &times);
+	if (err)
+		return err;
+	*ret_inode = st.st_ino;
+	*ret_made_ns = times.made_ns;
+	return 0;
+}
+
+static bool is_other_dir(const struct opd_file_limit *limit, int fd)
+{
+	uint64_t inode, made_ns;
+
+	return limit->dir_inode && !identify(fd, &inode, &made_ns) && (inode != limit->dir_inode || made_ns != limit->dir_made_ns);
+}
+
+bool opd_file_limit_misses(const struct opd_file_limit *limit, int session_fd, bool thorough)
+{
+	uint64_t nr = limit->nr;
+	int fd;
+
+	if (!limit->strangers)
+		return false;
+	fd = op_sys_openat(session_fd, OP_SESSION_CURRENT, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	if (fd < 0)
+		return fd == -ENOENT;
+	if (is_other_dir(limit, fd))
+		nr = 0;
+	else if (thorough && op_session_count_files(fd, &nr))
+		nr = limit->nr;
+	close(fd);
+	return nr < limit->nr;
+}
+
 int opd_file_limit_recount(struct opd_file_limit *limit, int session_fd)
 {
 	int fd = op_sys_openat(session_fd, OP_SESSION_CURRENT, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0), err;
-	uint64_t nr = 0, nr_bytes = 0;
+	uint64_t nr = 0, nr_bytes = 0, inode = 0, made_ns = 0;
 
 	if (fd < 0 && fd != -ENOENT)
 		return fd;
 	err = fd < 0 ? 0 : op_session_count_files(fd, &nr);
+	if (!err && fd >= 0)
+		err = identify(fd, &inode, &made_ns);
 	if (fd >= 0)
 		close(fd);
 	if (!err && fd >= 0)
@@ -113,6 +158,8 @@ int opd_file_limit_recount(struct opd_file_limit *limit, int session_fd)
 	if (err)
 		return err;
 	limit->nr = nr;
+	limit->dir_inode = inode;
+	limit->dir_made_ns = made_ns;
 	limit->nr_last = 0;
 	limit->weighed_bytes = limit->space.taken_bytes = nr_bytes;
 	keep_room(limit);

@@ -27,6 +27,7 @@ struct opd_file_limit {
 	uint64_t nr_begun;                      /* sessions */
 	uint64_t nr_last_max, nr_last;          /* files that are always allowed: how many there may be, and are */
 	bool strangers;                         /* some of them are not known to the daemon: of an earlier one, or forgotten */
+	uint64_t dir_inode, dir_made_ns;        /* of the session's directory when the files were counted; inode 0: not known */
 	struct op_odb_space space;              /* max_bytes: SessionMaxUse=; the parts above hold for it as well */
 	uint64_t weighed_bytes;                 /* taken of it when the session was weighed last */
 	bool told[OPD_NR_FILE_KINDS];           /* in the log, in this session */
@@ -56,6 +57,11 @@ void opd_file_limit_tell(struct opd_file_limit *limit, enum opd_file_kind kind) 
 
 /* Another session, without files, begins. */
 void opd_file_limit_begin(struct opd_file_limit *limit) OP_NONNULL;
+
+/*
+ * True when strangers are missing: the session's directory is another one, or none; `thorough`: or it has less files than it should, which takes as long as listing them.
+ */
+bool opd_file_limit_misses(const struct opd_file_limit *limit, int session_fd, bool thorough) OP_NONNULL OP_MUST_CHECK;
 
 /* Counts the files that the current session has, and weighs it. 0 or -errno, and then nothing has changed. */
 int opd_file_limit_recount(struct opd_file_limit *limit, int session_fd) OP_NONNULL OP_MUST_CHECK;

@@ -151,16 +151,27 @@ void opd_fini_setup(struct opd *opd)
 
 /* ---- session ---- */
 
-/* Links would lead what is written out of the session directory. */
+/* Links would lead what is written out of the session directory, and nothing is renamed from one file system to another. */
 static int check_directories(const struct opd *opd)
 {
-	static const char *const names[] = { "samples", OP_SESSION_CURRENT, OP_SESSION_TMP };
-	struct stat st;
+	static const char *const names[] = { OP_SESSION_TMP, "samples", OP_SESSION_CURRENT };
+	struct stat st = { 0 };
+	dev_t tmp_dev = 0;
 
-	for (size_t i = 0; i < op_array_size(names); i++)
-		if (!fstatat(opd->session_fd, names[i], &st, AT_SYMLINK_NOFOLLOW) && !S_ISDIR(st.st_mode))
+	for (size_t i = 0; i < op_array_size(names); i++) {
+		if (fstatat(opd->session_fd, names[i], &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		if (!S_ISDIR(st.st_mode))
 			return opd_fail("%s/%s is not a directory: remove it or choose another SessionDir=", opd->session_dir,
 					names[i]);
+		if (!i)
+			tmp_dev = st.st_dev;
+		else if (tmp_dev && st.st_dev != tmp_dev)
+			return opd_fail("%s/%s is on another file system than %s/" OP_SESSION_TMP
+					", where its files are made: mount that over all of the session directory, or choose "
+					"another SessionDir=",
+					opd->session_dir, names[i], opd->session_dir);
+	}
 	return 0;
 }
 
@@ -181,7 +192,13 @@ static const char *remedy_of(int err)
 
 int opd_init_session(struct opd *opd)
 {
+	const char *in_the_way;
+
 	opd->session_fd = op_session_open(opd->session_dir);
+	in_the_way = opd->session_fd < 0 ? op_session_in_the_way(opd->session_dir) : NULL;
+	if (in_the_way)
+		return opd_fail("cannot use the session directory %s: %s/%s is a directory: remove it", opd->session_dir,
+				opd->session_dir, in_the_way);
 	if (opd->session_fd < 0)
 		return opd_fail("cannot use the session directory %s: %s: %s", opd->session_dir, strerror(-opd->session_fd),
 				remedy_of(opd->session_fd));

@@ -183,7 +183,41 @@ static void recover_session(struct recovery *recovery, const char *session)
 
 /* ---- sessions that were closed ---- */
 
-/* What it says follows what there is, and stats/ follows it; where nothing is left of it, another one is made. */
+static uint64_t sum_lost(const struct op_session_ledger *ledger)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < ledger->nr_events; i++)
+		sum += ledger->events[i].lost[OP_LOSS_io_error];
+	return sum;
+}
+
+static int follow_files(struct op_session_ledger *ledger, int dir_fd)
+{
+	int err = op_session_ledger_recount(ledger, dir_fd);
+
+	if (!err)
+		err = op_session_ledger_publish(ledger, dir_fd);
+	return err ? err : op_stats_raise(dir_fd, ledger);
+}
+
+int opd_correct_ledger(int dir_fd)
+{
+	struct op_session_ledger ledger = { 0 };
+	int err = op_session_ledger_read(dir_fd, &ledger, NULL);
+	uint64_t before = sum_lost(&ledger);
+
+	if (err)
+		return err == -ENOENT || err == -EBADMSG ? 0 : err;
+	err = follow_files(&ledger, dir_fd);
+	if (!err && sum_lost(&ledger) > before)
+		opd_log(SD_WARNING, "%llu samples of a closed session are lost: somebody removed files of it",
+			(unsigned long long)(sum_lost(&ledger) - before));
+	op_session_ledger_free(&ledger);
+	return err;
+}
+
+/* Where nothing is left of the ledger, another one is made. */
 static int correct_ledger(int session_fd, const char *session, int dir_fd)
 {
 	const char *name = strrchr(session, '/') + 1;
@@ -199,11 +233,7 @@ static int correct_ledger(int session_fd, const char *session, int dir_fd)
 		free(path);
 	}
 	if (!err)
-		err = op_session_ledger_recount(&ledger, dir_fd);
-	if (!err)
-		err = op_session_ledger_publish(&ledger, dir_fd);
-	if (!err)
-		err = op_stats_raise(dir_fd, &ledger);
+		err = follow_files(&ledger, dir_fd);
 	op_session_ledger_free(&ledger);
 	return err;
 }

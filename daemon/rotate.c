@@ -73,7 +73,7 @@ int opd_rotate_save(struct opd_sync *sync, struct opd_job *job)
 	int err;
 
 	opd_visit_all(&sync->visits);
-	opd_count_flush(&sync->pipeline->count);
+	opd_sync_look(sync, true);
 	err = opd_book_sum(&sync->book, OP_SESSION_saved, &ledger);
 	if (err)
 		return err;
@@ -105,7 +105,7 @@ static void rotate(struct opd_sync *sync, uint64_t wall_ns, uint64_t interval_ns
 	char name[OP_SESSION_NAME_BYTES];
 	int err;
 
-	opd_count_flush(&sync->pipeline->count);
+	opd_sync_look(sync, true);
 	err = opd_book_sum(&sync->book, OP_SESSION_rotated, &ledger);
 	if (err)
 		goto failed;

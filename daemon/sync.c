@@ -216,6 +216,7 @@ static void do_job(struct opd_sync *sync, struct opd_job *job)
 		} else {
 			opd_visit_all(&sync->visits);
 		}
+		opd_sync_look(sync, sync->quit);
 		write_book_or_fail(sync, job);
 		opd_jit_write(sync->pipeline->resolver.jit, &sync->pipeline->count, op_now_ns(), true);
 		err = opd_sync_write_out(sync, job);

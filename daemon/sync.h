@@ -163,6 +163,9 @@ int opd_sync_start_thread(void *(*start)(void *arg), void *arg) OP_NONNULL OP_MU
 void opd_sync_thread_begins(struct opd_sync *sync) OP_NONNULL;
 void opd_sync_thread_ends(struct opd_sync *sync) OP_NONNULL;
 
+/* opd_count_look before the ledger is summed up, thorough where there is time: after it the ledger says what the files have, also of those that an earlier daemon made (turn.c). */
+void opd_sync_look(struct opd_sync *sync, bool thorough) OP_NONNULL;
+
 /* Brings the session's ledger and stats/ up to date. Nothing when there were never samples. 0, or -errno, and that is logged. */
 int opd_sync_write_book(struct opd_sync *sync, enum op_session_end ended) OP_NONNULL;
 

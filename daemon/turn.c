@@ -100,6 +100,26 @@ static void check_sample_rate(struct opd_sync *sync)
 	fclose(file);
 }
 
+/* Where not all files are known what the others have lost is found by adding all of them up; as long as that cannot be done it waits for the next file that is missed. */
+static void recount(struct opd_sync *sync)
+{
+	static struct opd_rate rate;
+	int err = sync->pipeline->count.limit.strangers ? opd_book_recount(&sync->book) : 0;
+
+	if (err)
+		opd_log_failure(&rate, op_now_ns(), "adding up the files of " OP_SESSION_CURRENT, err);
+}
+
+void opd_sync_look(struct opd_sync *sync, bool thorough)
+{
+	if (!opd_count_look(&sync->pipeline->count, thorough))
+		return;
+	recount(sync);
+	pthread_mutex_lock(&sync->lock);
+	sync->files_removed = true;
+	pthread_mutex_unlock(&sync->lock);
+}
+
 /* Somebody removed sample files while they were counted in: they are made anew with the next sample. */
 static void release_removed_files(struct opd_sync *sync)
 {
@@ -111,7 +131,8 @@ static void release_removed_files(struct opd_sync *sync)
 	pthread_mutex_unlock(&sync->lock);
 	if (!removed)
 		return;
-	opd_count_give_up_files(&sync->pipeline->count);
+	if (opd_count_give_up_files(&sync->pipeline->count))
+		recount(sync);
 	/* Without memory the next dump writes the table. */
 	if (op_dcookie_none_written(sync->pipeline->resolver.table) < 0)
 		opd_log(SD_WARNING, "no memory");

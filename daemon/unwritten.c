@@ -135,6 +135,7 @@ int opd_write_out_anew(struct opd_write_out *out, const char **ret_failed)
 	if (out->current_fd < 0)
 		return out->current_fd;
 	*ret_failed = "the files";
+	out->missing = true; /* visit passes over what is */
 	adopt_failed(out);
 	return op_session_walk(out->current_fd, ".", visit, out);
 }

@@ -29,6 +29,7 @@ struct opd_write_out {
 	/* of a closed session that could not be written */
 	uint64_t retry_ns; /* op_now_ns(); 0: not seen by the sync thread yet */
 	unsigned int nr_tries;
+	bool missing; /* some of its files were, or may be: its ledger is to follow what is there */
 };
 
 /*

@@ -11,6 +11,7 @@
 #include "libop/odb_file.h"
 #include "libop/sys.h"
 
+#define NO_END       UINT32_MAX /* no node: the chain leads in a circle */
 #define QUICK_SIZE   2048u      /* nodes, in 40 kB */
 #define FETCH_ROUNDS 2          /* nodes of a bucket behind the first that are asked for */
 #define RETRY_NS     100000000u /* a file that could not be replaced is tried again after 100 ms */
@@ -21,6 +22,8 @@ struct op_odb {
 	struct op_odb_map map;
 	uint32_t dropped;
 	bool is_new;
+	bool is_foreign;                /* somebody wrote over it */
+	uint32_t nr_nodes;              /* in use, node 0 among them: what the descriptor has to say */
 	uint64_t made_bytes; /* of the disk, when the file was made */
 	struct op_odb_space *space; /* the caller's; NULL: no limit */
 	int error;         /* of the last attempt to replace the file */
@@ -47,6 +50,7 @@ static int create(struct op_odb *odb, const struct op_odb_header *header)
 	else
 		err = op_odb_publish(odb->dir_fd, odb->tmp_path, odb->path, &dir_bytes);
 	odb->made_bytes = odb->map.disk_bytes + dir_bytes;
+	odb->nr_nodes = 1;
 	if (err) {
 		op_odb_unmap(&odb->map);
 		odb->map.header = NULL;
@@ -58,11 +62,11 @@ static int create(struct op_odb *odb, const struct op_odb_header *header)
 
 static int add_up(struct op_odb *odb)
 {
-	uint32_t nr_nodes = odb->map.descr->current_size;
 	int err;
 
+	odb->nr_nodes = op_odb_map_nr_nodes(&odb->map);
 	odb->total = 0;
-	for (uint32_t i = 1; i < nr_nodes; i++)
+	for (uint32_t i = 1; i < odb->nr_nodes; i++)
 		odb->total += odb->map.nodes[i].value;
 	err = op_odb_map_error(&odb->map);
 	if (err) {
@@ -157,6 +161,25 @@ uint32_t op_odb_dropped(const struct op_odb *odb)
 	return odb->dropped;
 }
 
+/* Whether the descriptor says what the writer last wrote there. */
+static bool has_own_descr(const struct op_odb *odb)
+{
+	return op_load_relaxed(&odb->map.descr->current_size) == odb->nr_nodes && op_load_relaxed(&odb->map.descr->size) == odb->map.size;
+}
+
+static bool has_own_head(const struct op_odb *odb)
+{
+	return has_own_descr(odb) && !op_odb_check_head(odb->map.header, odb->map.descr);
+}
+
+static int give_up(struct op_odb *odb)
+{
+	int err = op_odb_map_error(&odb->map);
+
+	odb->is_foreign = true;
+	return err ? err : -EBADMSG;
+}
+
 /*
  * Another file takes the place of this one at once; nobody waits for the disk. Where the old one is on the disk by a dump's
  * promise it is kept until the new one is, too. A kill at any moment leaves the old or the new one.
@@ -195,9 +218,12 @@ static uint32_t larger_size(uint32_t size)
 /* A file of that size with all that is in this one takes its place. */
 static int replace(struct op_odb *odb, uint32_t size)
 {
-	uint32_t nr_nodes = (uint32_t)op_min_u64(odb->map.descr->current_size, odb->map.size);
+	uint32_t nr_nodes = odb->nr_nodes;
 	struct op_odb_map other;
-	int err = op_odb_make_file(odb->dir_fd, odb->tmp_path, size, nr_nodes, &other);
+	int err = has_own_head(odb) ? 0 : give_up(odb);
+
+	if (!err)
+		err = op_odb_make_file(odb->dir_fd, odb->tmp_path, size, nr_nodes, &other);
 
 	if (err)
 		return err;
@@ -239,8 +265,6 @@ static int make_room(struct op_odb *odb, uint32_t index)
 {
 	uint64_t before = odb->map.disk_bytes;
 
-	if (index > odb->map.size)
-		return -EBADMSG;
 	if (index >= OP_ODB_SIZE_MAX)
 		return -EFBIG;
 	if (!may_extend(odb, index))
@@ -260,51 +284,75 @@ int op_odb_renew(struct op_odb *odb)
 	return replace(odb, odb->map.size);
 }
 
-/* Not the node that holds a place by the key of another (op_odb_needs_filler): nothing is counted there. */
+/* Whether it is the index of a node that has its block: one compare for both ends. */
+static bool is_node(const struct op_odb_map *map, uint32_t index)
+{
+	return index - 1 < map->nr_backed - 1;
+}
+
+static uint32_t node_or_none(const struct op_odb_map *map, uint32_t index)
+{
+	return op_likely(is_node(map, index)) ? index : 0;
+}
+
+/*
+ * 0: there is none. What is no node, or NO_END: somebody wrote over the chain. Not the node that holds a place by the key of another (op_odb_needs_filler): nothing is
+ * counted there.
+ */
 static uint32_t find(const struct op_odb *odb, uint64_t key)
 {
-	const struct op_odb_node *nodes = odb->map.nodes;
-	uint32_t index = *op_odb_map_bucket(&odb->map, key);
+	const struct op_odb_map *map = &odb->map;
+	const struct op_odb_node *nodes = map->nodes;
+	uint32_t index = op_load_relaxed(op_odb_map_bucket(map, key)), nr_left = map->nr_backed;
 
-	while (index && (nodes[index].key != key || !nodes[index].value))
-		index = nodes[index].next;
+	while (op_likely(is_node(map, index)) && (nodes[index].key != key || !nodes[index].value)) {
+		if (op_unlikely(!--nr_left))
+			return NO_END;
+		index = op_load_relaxed(&nodes[index].next);
+	}
 	return index;
 }
 
 uint32_t op_odb_nr_nodes(const struct op_odb *odb)
 {
-	return odb->map.descr->current_size - 1;
+	return odb->nr_nodes - 1;
 }
 
 bool op_odb_has(const struct op_odb *odb, uint64_t key)
 {
-	return find(odb, key);
+	return is_node(&odb->map, find(odb, key));
 }
 
-static int insert(struct op_odb *odb, uint64_t key, uint32_t count)
+static int append(struct op_odb *odb, uint64_t key, uint32_t count)
 {
-	uint32_t index = odb->map.descr->current_size;
+	uint32_t index = odb->nr_nodes;
 
-	/* What is in the descriptor may be somebody else's. */
-	if (op_unlikely(!index))
-		return -EBADMSG;
+	if (op_unlikely(!has_own_descr(odb)))
+		return give_up(odb);
 	if (op_unlikely(index >= odb->map.nr_backed)) {
 		int err = make_room(odb, index);
 
 		if (err)
 			return err;
 	}
-	if (op_unlikely(op_odb_needs_filler(key, index))) {
-		int err = insert(odb, odb->map.nodes[index - 1].key, 0);
-
-		return err ? err : insert(odb, key, count);
-	}
 	odb->map.nodes[index].key = key;
 	odb->map.nodes[index].value = count;
 	op_odb_link_node(&odb->map, index);
+	odb->nr_nodes = index + 1;
 	/* P, pairs with Q in op_odb_read: a reader that sees the size sees the node. */
 	op_store_release(&odb->map.descr->current_size, index + 1);
 	return 0;
+}
+
+static int insert(struct op_odb *odb, uint64_t key, uint32_t count)
+{
+	if (op_unlikely(op_odb_needs_filler(key, odb->nr_nodes))) {
+		int err = append(odb, odb->map.nodes[odb->nr_nodes - 1].key, 0);
+
+		if (err)
+			return err;
+	}
+	return append(odb, key, count);
 }
 
 static int add(struct op_odb *odb, uint64_t key, uint32_t count)
@@ -314,6 +362,8 @@ static int add(struct op_odb *odb, uint64_t key, uint32_t count)
 
 	if (!index)
 		return insert(odb, key, count);
+	if (op_unlikely(!is_node(&odb->map, index)))
+		return give_up(odb);
 	value = odb->map.nodes[index].value;
 	if (op_unlikely(count > UINT32_MAX - value)) {
 		uint32_t fits = UINT32_MAX - value;
@@ -342,16 +392,12 @@ int op_odb_add(struct op_odb *odb, uint64_t key, uint32_t count)
 
 bool op_odb_is_broken(const struct op_odb *odb)
 {
-	uint32_t nr_nodes = odb->map.descr->current_size;
-
-	return op_odb_map_error(&odb->map) || !nr_nodes || nr_nodes > odb->map.size;
+	return op_odb_map_error(&odb->map) || odb->is_foreign || !has_own_head(odb);
 }
 
-bool op_odb_is_replaced(const struct op_odb *odb)
+uint64_t op_odb_inode(const struct op_odb *odb)
 {
-	struct stat st;
-
-	return !fstatat(odb->dir_fd, odb->path, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode) && st.st_ino != odb->map.inode;
+	return odb->map.inode;
 }
 
 uint64_t op_odb_total(const struct op_odb *odb)
@@ -368,8 +414,10 @@ static void fetch(const struct op_odb_addition *additions, size_t nr_additions, 
 	for (size_t i = 0; i < nr_additions; i++)
 		op_prefetch(op_odb_map_bucket(&additions[i].odb->map, additions[i].key));
 	for (size_t i = 0; i < nr_additions; i++) {
-		at[i] = *op_odb_map_bucket(&additions[i].odb->map, additions[i].key);
-		op_prefetch(&additions[i].odb->map.nodes[at[i]]);
+		const struct op_odb_map *map = &additions[i].odb->map;
+
+		at[i] = node_or_none(map, op_load_relaxed(op_odb_map_bucket(map, additions[i].key)));
+		op_prefetch(&map->nodes[at[i]]);
 	}
 	for (int round = 0; round < FETCH_ROUNDS; round++) {
 		for (size_t i = 0; i < nr_additions; i++) {
@@ -377,7 +425,7 @@ static void fetch(const struct op_odb_addition *additions, size_t nr_additions, 
 
 			if (!at[i] || nodes[at[i]].key == additions[i].key)
 				continue;
-			at[i] = nodes[at[i]].next;
+			at[i] = node_or_none(&additions[i].odb->map, op_load_relaxed(&nodes[at[i]].next));
 			op_prefetch(&nodes[at[i]]);
 		}
 	}

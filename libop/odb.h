@@ -137,8 +137,8 @@ uint64_t op_odb_total(const struct op_odb *odb) OP_NONNULL;
  */
 bool op_odb_is_broken(const struct op_odb *odb) OP_NONNULL;
 
-/* True when another file stands at the path of the open one: what is added is seen by nobody. One that was removed is not replaced. */
-bool op_odb_is_replaced(const struct op_odb *odb) OP_NONNULL;
+/* The inode of the open file: where another one stands at its path, or none, what is added is seen by nobody. */
+uint64_t op_odb_inode(const struct op_odb *odb) OP_NONNULL;
 
 /*
  * A file of the same size with the same contents takes its place: every byte of it is to be written to the disk, whatever became of those of the one before. Pending as a

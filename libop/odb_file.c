@@ -188,7 +188,7 @@ int op_odb_make_file(int dir_fd, const char *tmp_path, uint32_t size, uint32_t n
 
 void op_odb_link_nodes(const struct op_odb_map *map)
 {
-	uint32_t nr_nodes = map->descr->current_size;
+	uint32_t nr_nodes = op_odb_map_nr_nodes(map);
 
 	for (uint32_t i = 1; i < nr_nodes; i++)
 		op_odb_link_node(map, i);
@@ -238,10 +238,10 @@ int op_odb_publish(int dir_fd, const char *tmp_path, const char *path, uint64_t 
 /* The chains reach each node in use once, from the bucket of its key. Nodes are reached no more often than there are, whatever is in them. */
 static bool hash_is_sound(const struct op_odb_map *map)
 {
-	uint32_t nr_nodes = map->descr->current_size, reached = 1;
+	uint32_t nr_nodes = op_odb_map_nr_nodes(map), reached = 1;
 
 	for (uint32_t bucket = 0; bucket < map->size; bucket++) {
-		for (uint32_t i = map->hash[bucket]; i; i = map->nodes[i].next) {
+		for (uint32_t i = op_load_relaxed(&map->hash[bucket]); i; i = op_load_relaxed(&map->nodes[i].next)) {
 			if (i >= nr_nodes || ++reached > nr_nodes || op_odb_bucket(map->nodes[i].key, map->size) != bucket)
 				return false;
 		}
@@ -283,14 +283,16 @@ static uint32_t drop_unpublished(int fd, const struct op_odb_map *map)
 {
 	uint32_t nr_dropped = 0, begin = 0, end;
 
-	for (uint32_t i = map->descr->current_size; i < map->size && find_data(fd, map->size, i, &begin, &end); i = end + 1)
+	for (uint32_t i = op_odb_map_nr_nodes(map); i < map->size && find_data(fd, map->size, i, &begin, &end); i = end + 1)
 		nr_dropped += drop_nodes(map, begin, end);
 	return nr_dropped;
 }
 
 static bool has_torn_nodes(const struct op_odb_map *map)
 {
-	for (uint32_t i = 1; i < map->descr->current_size; i++)
+	uint32_t nr_nodes = op_odb_map_nr_nodes(map);
+
+	for (uint32_t i = 1; i < nr_nodes; i++)
 		if (op_odb_is_torn(&map->nodes[i], i))
 			return true;
 	return false;

@@ -15,6 +15,7 @@
 
 #include <sys/stat.h>
 
+#include "libop/atomic.h"
 #include "libop/compiler.h"
 #include "libop/guard.h"
 #include "libop/odb.h"
@@ -59,6 +60,12 @@ int op_odb_back_nodes(int dir_fd, const char *path, struct op_odb_map *map, uint
 
 /* Puts the hash chains together anew from the nodes in use; the hash table is zero. */
 void op_odb_link_nodes(const struct op_odb_map *map) OP_NONNULL;
+
+/* Nodes in use, node 0 among them, by the descriptor; no more than there are, whoever wrote it. */
+static inline uint32_t op_odb_map_nr_nodes(const struct op_odb_map *map)
+{
+	return (uint32_t)op_min_u64(op_load_relaxed(&map->descr->current_size), map->size);
+}
 
 /* The bucket of a key, and a node at its front. */
 static inline uint32_t *op_odb_map_bucket(const struct op_odb_map *map, uint64_t key)

@@ -621,6 +621,21 @@ int op_session_want_profiling(int session_fd, bool on)
 	return op_file_publish(session_fd, OP_SESSION_PROFILING, profiling_words[on], 0644);
 }
 
+const char *op_session_in_the_way(const char *session_dir)
+{
+	static const char *const names[] = { OP_ABI_NAME OP_FILE_TEMPORARY_SUFFIX, OP_ABI_NAME };
+	int fd = op_sys_openat(AT_FDCWD, session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	const char *found = NULL;
+	struct stat st;
+
+	for (size_t i = 0; fd >= 0 && !found && i < op_array_size(names); i++)
+		if (!fstatat(fd, names[i], &st, AT_SYMLINK_NOFOLLOW) && S_ISDIR(st.st_mode))
+			found = names[i];
+	if (fd >= 0)
+		close(fd);
+	return found;
+}
+
 int op_session_open(const char *session_dir)
 {
 	static const char *const dirs[] = { "samples", OP_SESSION_CURRENT, OP_SESSION_TMP };

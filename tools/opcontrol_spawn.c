@@ -191,7 +191,11 @@ static int open_notify(struct birth *birth)
 static int open_log(const struct opcontrol *ctl, struct birth *birth)
 {
 	int dir_fd = op_session_open(ctl->session_dir);
+	const char *in_the_way = dir_fd < 0 ? op_session_in_the_way(ctl->session_dir) : NULL;
 
+	if (in_the_way)
+		return ctl_fail("cannot use the session directory %s: %s/%s is a directory: remove it", ctl->session_dir,
+				ctl->session_dir, in_the_way);
 	if (dir_fd < 0)
 		return ctl_fail_session(ctl, "use the session directory", ctl->session_dir, NULL, dir_fd);
 	birth->log_fd = openat(dir_fd, LOG_NAME, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);

@@ -18,6 +18,7 @@ from test_rotation import read_ledger
 
 FAULTS = 600
 TOGETHER = 8
+SETUP = ("--event=page-faults:1", "--separate=library,kernel")
 
 # What fails, the counter, and what the log says of it.
 FAILURES = [
@@ -344,10 +345,121 @@ def read_only(box):
     box.shutdown()
 
 
+def check_session(box, what):
+    """The session's own ledger: what was received is stored or lost, and what is stored is in the files. What is lost."""
+    box.opcontrol("--stop")
+    box.opcontrol("--dump")
+    _, events = read_ledger(current(box))
+    for event, row in events.items():
+        lost_here = sum(v for k, v in row.items() if k.startswith("lost_") and k != "lost_kernel")
+        require(row["received"] == row["stored"] + lost_here, "%s: %s: %s" % (what, event, row))
+    stored, in_files = ledger_of(box)
+    require(stored == in_files, "%s: the ledger has %d, the files %d" % (what, stored, in_files))
+    box.opcontrol("--start")
+    return sum(row["lost_io_error"] for row in events.values())
+
+
+def removed_under_it(box):
+    """Programs whose files are removed and who do not run again, and a whole session with what an earlier daemon stored: lost by name."""
+    box.session = os.path.join(box.dir, "removed")
+    box.configure()
+    box.start_daemon(*SETUP)
+    gone, stays = box.copy_work("gone-app"), box.copy_work("stays-app")
+    for app in (gone, stays):
+        box.good(app, "faults", FAULTS)
+    box.opcontrol("--dump")
+    nr_gone = sum(f.total for f in box.files(live=True) if f.name.app[1] == gone)
+    require(nr_gone >= FAULTS, "the program has %d samples" % nr_gone)
+    shutil.rmtree(current(box, "{root}" + gone))
+    box.good(stays, "faults", FAULTS)
+    box.opcontrol("--dump")
+    nr_lost = check_session(box, "a program's files")
+    require(nr_lost == nr_gone, "%d samples were removed, %d are lost" % (nr_gone, nr_lost))
+    require(gone in box.log_text() and "somebody removed it" in box.log_text(), "the log does not say what was removed")
+    box.shutdown()
+    box.start_daemon()
+    box.good(stays, "faults", FAULTS)
+    os.rename(current(box), os.path.join(box.dir, "away"))
+    box.run(os.path.join(box.bin, "opcontrol"), "--dump")
+    require_counting(box, "after-all")
+    check_session(box, "all files")
+    box.shutdown()
+    print("removed: %d samples of a program, then all" % nr_lost)
+
+
+def write_over(path, begin, make):
+    """Bytes of the file from there on, in the inode that the daemon has mapped."""
+    with open(path, "r+b") as stream:
+        old = stream.read()
+        stream.seek(begin)
+        stream.write(make(old[begin:], len(old)))
+
+
+def circle(old, nr_bytes):
+    """Each node is the next of itself."""
+    nodes = (nr_bytes - 104) // 20
+    return b"".join(old[16 * i:16 * i + 12] + i.to_bytes(4, "little") for i in range(nodes)) + old[16 * nodes:]
+
+
+def beyond(old, nr_bytes):
+    """Each bucket leads beyond the end."""
+    nodes = (nr_bytes - 104) // 20
+    return old[:16 * nodes] + b"\xff\xff\xff\x7f" * nodes
+
+
+def written_over(box):
+    """Files that are written over in place, as cp does it: the daemon goes on, and tells which."""
+    box.session = os.path.join(box.dir, "written-over")
+    box.configure()
+    box.start_daemon(*SETUP)
+    said = len(box.log_text())
+    for begin, make in ((104, circle), (104, beyond), (72, lambda old, _: os.urandom(len(old))), (0, lambda old, _: os.urandom(len(old)))):
+        app = box.copy_work("over")
+        box.good(app, "faults", FAULTS)
+        box.opcontrol("--dump")
+        for f in box.files(live=True):
+            write_over(current(box, f.path), begin, make)
+        box.good(app, "faults", FAULTS)
+        box.run(os.path.join(box.bin, "opcontrol"), "--dump")
+        require(box.daemon.poll() is None, "opd died of a file that was written over: %s" % box.log_text()[said:])
+        box.good(app, "faults", FAULTS)
+        box.opcontrol("--dump")
+        box.opcontrol("--reset")
+    box.good("python3", "-c", "import json, re, socket, subprocess")  # files that grow
+    box.opcontrol("--save=large")
+    box.good(box.copy_work("small"), "faults", FAULTS)
+    box.good("cp", "-r", os.path.join(box.session, "samples", "large", "."), current(box))
+    box.good("python3", "-c", "import json, re, socket, subprocess")
+    box.run(os.path.join(box.bin, "opcontrol"), "--dump")
+    require(box.daemon.poll() is None, "opd died of a session that was restored over its own: %s" % box.log_text()[said:])
+    box.opcontrol("--reset")
+    require_counting(box, "after-over")
+    check_session(box, "after all")
+    box.shutdown()
+    print("written over: %d lines in the log" % box.log_text()[said:].count("\n"))
+
+
+def refused_starts(box):
+    """What stands in the way of a start is named."""
+    box.session = os.path.join(box.dir, "in-the-way")
+    box.configure()
+    os.makedirs(os.path.join(box.session, "abi.tmp"))
+    for command in ((box.env["OPD_DAEMON"],), (os.path.join(box.bin, "opcontrol"), "--start-daemon")):
+        result = box.run(*command)
+        line = result.err
+        require(result.rc == 1, "%s: %s" % (command, result))
+        require(os.path.join(box.session, "abi.tmp") in line and "remove it" in line, "what is in the way is not named: %s" % line)
+    os.rmdir(os.path.join(box.session, "abi.tmp"))
+    shutil.rmtree(box.session)
+    box.tmpfs(os.path.join("in-the-way", "samples"), "size=4m")
+    line = box.refused(box.env["OPD_DAEMON"])
+    require("another file system" in line and box.session in line, "two file systems are not refused: %s" % line)
+
+
 def test(box):
     shim, outside = faultload.Shim(box), os.path.join(box.dir, "outside")
     os.makedirs(os.path.join(outside, "stats"))
-    box.start_daemon("--event=page-faults:1", "--separate=library,kernel", env=shim.env)
+    box.start_daemon(*SETUP, env=shim.env)
     second_daemon(box)
     calls_that_fail(box, shim)
     without_fallocate(box, shim)
@@ -362,6 +474,9 @@ def test(box):
     if box.run_as != "unit": # systemd starts one there
         both_at_once(box)
     read_only(box)
+    removed_under_it(box)
+    written_over(box)
+    refused_starts(box)
 
 
 if __name__ == "__main__":

@@ -370,6 +370,159 @@ static void a_number_of_nodes_that_cannot_be_is_refused(void **state OP_UNUSED)
 	}
 }
 
+/* ---- what somebody writes over the open file ---- */
+
+static void write_over(uint64_t offset, const void *bytes, size_t nr_bytes)
+{
+	int fd = openat(dir_fd, PATH, O_WRONLY);
+
+	assert_true(fd >= 0);
+	assert_int_equal(pwrite(fd, bytes, nr_bytes, (off_t)offset), nr_bytes);
+	close(fd);
+}
+
+static uint64_t offset_of(uint32_t index)
+{
+	return OP_ODB_NODES_OFFSET + index * sizeof(struct op_odb_node);
+}
+
+/* Closed and opened again it has all nodes, and counts. */
+static void check_mended(struct op_odb *odb, uint64_t total)
+{
+	assert_true(op_odb_is_broken(odb));
+	op_odb_close(odb);
+	odb = open_odb();
+	assert_int_equal(op_odb_total(odb), total);
+	assert_int_equal(op_odb_add(odb, 1 << 20, 1), 0);
+	assert_false(op_odb_is_broken(odb));
+	op_odb_close(odb);
+	unlinkat(dir_fd, PATH, 0);
+}
+
+/* Of these keys none is there, and each lands in a chain of the file. */
+static void add_to_all(struct op_odb *odb, int wanted)
+{
+	struct op_odb_addition additions[OP_ODB_ADDITIONS_MAX];
+
+	for (uint32_t i = 0; i < op_array_size(additions); i++)
+		additions[i] = (struct op_odb_addition){ .odb = odb, .key = (1 << 20) + i, .count = 1 };
+	op_odb_add_all(additions, op_array_size(additions));
+	for (uint32_t i = 0; i < op_array_size(additions); i++)
+		assert_int_equal(additions[i].error, wanted);
+}
+
+static void a_chain_in_a_circle_ends(void **state OP_UNUSED)
+{
+	struct op_odb *odb = open_with(120);
+
+	for (uint32_t i = 1; i <= 120; i++)
+		write_over(offset_of(i) + offsetof(struct op_odb_node, next), &i, sizeof(i));
+	assert_int_equal(op_odb_add(odb, 1 << 20, 1), -EBADMSG);
+	assert_false(op_odb_has(odb, 1 << 20));
+	check_mended(odb, 120);
+}
+
+static void a_chain_does_not_leave_the_file(void **state OP_UNUSED)
+{
+	static const uint32_t beyond[] = { OP_ODB_INITIAL_SIZE, 1u << 27, UINT32_MAX / 2, UINT32_MAX };
+	uint32_t buckets[OP_ODB_INITIAL_SIZE];
+
+	for (size_t i = 0; i < op_array_size(beyond); i++) {
+		struct op_odb *odb = open_with(120);
+
+		for (uint32_t j = 0; j < op_array_size(buckets); j++)
+			buckets[j] = beyond[i];
+		write_over(offset_of(OP_ODB_INITIAL_SIZE), buckets, sizeof(buckets));
+		add_to_all(odb, -EBADMSG);
+		check_mended(odb, 120);
+		odb = open_with(120);
+		for (uint32_t j = 1; j <= 120; j++)
+			write_over(offset_of(j) + offsetof(struct op_odb_node, next), &beyond[i], sizeof(beyond[i]));
+		assert_int_equal(op_odb_add(odb, 1 << 20, 1), -EBADMSG);
+		check_mended(odb, 120);
+	}
+}
+
+static void fill_at_random(unsigned char *bytes, size_t nr_bytes, unsigned int *seed)
+{
+	for (size_t i = 0; i < nr_bytes; i++)
+		bytes[i] = (unsigned char)(rand_r(seed) >> 8);
+}
+
+/* Whatever is there: it comes to an end, and is within the file. */
+static void garbage_is_endured(void **state OP_UNUSED)
+{
+	unsigned char bytes[OP_ODB_INITIAL_SIZE * 20];
+
+	for (unsigned int run = 0, seed = 1; run < 300; run++) {
+		struct op_odb *odb = open_with(100);
+		struct op_odb_header header = *op_odb_header(odb);
+		uint64_t begin = run % 3 ? OP_ODB_NODES_OFFSET : sizeof(header);
+
+		fill_at_random(bytes, sizeof(bytes), &seed);
+		write_over(begin, bytes, sizeof(bytes));
+		for (uint64_t key = 0; key < 200; key++)
+			if (op_odb_add(odb, key, 1) && op_odb_is_broken(odb))
+				break;
+		op_odb_close(odb);
+		if (!op_odb_open(dir_fd, PATH, TMP, &header, &odb)) {
+			assert_int_equal(op_odb_add(odb, 1 << 20, 1), 0);
+			op_odb_close(odb);
+		}
+		unlinkat(dir_fd, PATH, 0);
+	}
+}
+
+/* As cp does it with what a session had that was saved before. */
+static void a_larger_file_is_written_over_it(void **state OP_UNUSED)
+{
+	struct op_odb *odb = open_with(2000);
+	unsigned char bytes[65536];
+	int fd = openat(dir_fd, PATH, O_RDONLY);
+	ssize_t nr = read(fd, bytes, sizeof(bytes));
+
+	close(fd);
+	op_odb_close(odb);
+	unlinkat(dir_fd, PATH, 0);
+	assert_true(nr > (ssize_t)op_odb_file_bytes(1024));
+	odb = open_with(100);
+	write_over(0, bytes, (size_t)nr);
+	assert_true(op_odb_is_broken(odb));
+	assert_int_equal(op_odb_add(odb, 1 << 20, 1), -EBADMSG);
+	assert_int_equal(op_odb_renew(odb), -EBADMSG);
+	check_mended(odb, 2000);
+}
+
+static void a_header_is_written_over(void **state OP_UNUSED)
+{
+	static const char zeros[8];
+	struct op_odb *odb = open_with(127);
+
+	write_over(0, zeros, sizeof(zeros));
+	assert_true(op_odb_is_broken(odb));
+	assert_int_equal(op_odb_add(odb, 1 << 20, 1), -EBADMSG); /* the file is full: no other takes it over */
+	assert_int_equal(op_odb_add(odb, 5, 1), 0);
+	op_odb_close(odb);
+	assert_int_equal(op_odb_open(dir_fd, PATH, TMP, &odb_header, &odb), -EBADMSG);
+}
+
+/* A second node of the key 0 where one would look torn. */
+static void a_place_is_held_behind_the_key_0(void **state OP_UNUSED)
+{
+	struct op_odb *odb = open_odb();
+
+	for (uint64_t key = 1; key <= 23; key++)
+		assert_int_equal(op_odb_add(odb, key, 1), 0);
+	assert_int_equal(op_odb_add(odb, 0, UINT32_MAX), 0);
+	assert_int_equal(op_odb_add(odb, 0, 5), 0);
+	assert_int_equal(op_odb_nr_nodes(odb), 26);
+	op_odb_close(odb);
+	assert_int_equal(sum_of(), 23 + (uint64_t)UINT32_MAX + 5);
+	odb = open_odb();
+	assert_int_equal(op_odb_dropped(odb), 0);
+	op_odb_close(odb);
+}
+
 static void a_renewed_file_is_another_with_the_same_counts(void **state OP_UNUSED)
 {
 	struct op_odb *odb = open_with(300);
@@ -411,6 +564,12 @@ int main(void)
 		odb_test(nothing_broken_takes_the_place_of_a_file),
 		odb_test(a_number_of_nodes_that_cannot_be_is_refused),
 		odb_test(a_renewed_file_is_another_with_the_same_counts),
+		odb_test(a_chain_in_a_circle_ends),
+		odb_test(a_chain_does_not_leave_the_file),
+		odb_test(garbage_is_endured),
+		odb_test(a_larger_file_is_written_over_it),
+		odb_test(a_header_is_written_over),
+		odb_test(a_place_is_held_behind_the_key_0),
 	};
 
 	return cmocka_run_group_tests_name("odb faults", tests, NULL, NULL);

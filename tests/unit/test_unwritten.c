@@ -74,12 +74,192 @@ static void test_never_written(void **state OP_UNUSED)
 	assert_int_equal(opd_unwritten_count(&sync_thread), 1);
 }
 
+/* ---- files that somebody removed ---- */
+
+#define APP_FILES "/{root}/bin/a"
+
+static void remove_below(const char *session, const char *below)
+{
+	char command[sizeof(dir) + 128];
+
+	snprintf(command, sizeof(command), "rm -rf '%s/samples/%s%s'", dir, session, below);
+	assert_int_equal(system(command), 0);
+}
+
+static void lose(void *book, uint32_t number, uint64_t amount)
+{
+	opd_book_lose(book, number, amount);
+}
+
+static void begin_losing(void)
+{
+	pipeline.count.lose = lose;
+	pipeline.count.lose_arg = &sync_thread.book;
+}
+
+/* received = stored + lost_io_error, and the files have what is stored. */
+static void check_sum(const char *session, uint64_t nr_stored, uint64_t nr_lost)
+{
+	struct op_session_ledger ledger;
+	char path[300];
+	int fd;
+
+	assert_int_equal(samples_of(session), nr_stored);
+	snprintf(path, sizeof(path), "samples/%s", session);
+	fd = openat(session_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(op_session_ledger_read(fd, &ledger, NULL), 0);
+	close(fd);
+	assert_int_equal(ledger.nr_events, 1);
+	assert_int_equal(ledger.events[0].stored, nr_stored);
+	assert_int_equal(ledger.events[0].lost[OP_LOSS_io_error], nr_lost);
+	assert_int_equal(ledger.events[0].received, nr_stored + nr_lost);
+	op_session_ledger_free(&ledger);
+}
+
+static void look_and_write(void)
+{
+	opd_sync_look(&sync_thread, false);
+	opd_sync_write_book(&sync_thread, OP_SESSION_open);
+}
+
+static void test_removed_without_a_sample_since(void **state OP_UNUSED)
+{
+	begin_losing();
+	take(6);
+	look_and_write();
+	check_sum("current", 6, 0);
+	remove_below("current", APP_FILES);
+	look_and_write();
+	check_sum("current", 3, 3);
+	assert_true(sync_thread.files_removed);
+	take(4);
+	look_and_write();
+	check_sum("current", 7, 3);
+}
+
+/* Closed as well, what it had is lost once. */
+static void test_removed_when_closed(void **state OP_UNUSED)
+{
+	begin_losing();
+	take(6);
+	opd_count_release_files(&pipeline.count);
+	remove_below("current", APP_FILES);
+	assert_true(opd_count_give_up_files(&pipeline.count));
+	assert_false(opd_count_give_up_files(&pipeline.count));
+	look_and_write();
+	check_sum("current", 3, 3);
+}
+
+/* What is left is written by the next dump, what is lost is not. */
+static void test_the_rest_is_still_to_be_written(void **state OP_UNUSED)
+{
+	char **paths;
+	size_t nr;
+
+	begin_losing();
+	take(6);
+	remove_below("current", APP_FILES);
+	assert_true(opd_count_give_up_files(&pipeline.count));
+	assert_int_equal(opd_count_take_changed(&pipeline.count, &paths, &nr), 0);
+	assert_int_equal(nr, 1);
+	assert_non_null(strstr(paths[0], "/bin/b"));
+	free(paths[0]);
+	free(paths);
+}
+
+/* What an earlier daemon stored, in files that this one has not opened. */
+static void test_removed_of_an_earlier_one(void **state OP_UNUSED)
+{
+	take(6);
+	end(true);
+	start();
+	begin_losing();
+	assert_int_equal(opd_file_limit_recount(&pipeline.count.limit, session_fd), 0);
+	take(1); /* of /bin/b */
+	remove_below("current", "");
+	look_and_write();
+	take(2);
+	look_and_write();
+	check_sum("current", 2, 7);
+}
+
+/* The same where this one has none open, and where not all are removed. */
+static void test_removed_of_an_earlier_one_alone(void **state OP_UNUSED)
+{
+	take(6);
+	end(true);
+	start();
+	begin_losing();
+	assert_int_equal(opd_file_limit_recount(&pipeline.count.limit, session_fd), 0);
+	remove_below("current", APP_FILES);
+	look_and_write();
+	opd_sync_look(&sync_thread, true);
+	opd_sync_write_book(&sync_thread, OP_SESSION_open);
+	check_sum("current", 3, 3);
+	remove_below("current", "");
+	assert_int_equal(mkdirat(session_fd, OP_SESSION_CURRENT, 0755), 0);
+	look_and_write();
+	check_sum("current", 0, 6);
+}
+
+static void test_removed_before_it_is_closed(void **state OP_UNUSED)
+{
+	begin_losing();
+	take(6);
+	turn();
+	remove_below("current", APP_FILES);
+	pass(HOUR);
+	turn();
+	check_sum("2026-11-21T02:17Z", 3, 3);
+	assert_false(is_marked());
+	assert_int_equal(opd_unwritten_count(&sync_thread), 0);
+}
+
+static void test_removed_before_it_is_written(void **state OP_UNUSED)
+{
+	close_and_fail();
+	remove_below("2026-11-21T02:17Z", APP_FILES);
+	fault.fsync = 0;
+	turn();
+	pass(5 * SECOND);
+	turn();
+	assert_false(is_marked());
+	check_sum("2026-11-21T02:17Z", 3, 3);
+}
+
+/* The thread that writes has them no more. */
+static void test_removed_while_it_is_written(void **state OP_UNUSED)
+{
+	struct opd_write_out *out;
+	char name[OP_SESSION_NAME_BYTES] = "closed";
+
+	take(6);
+	opd_sync_write_book(&sync_thread, OP_SESSION_saved);
+	assert_int_equal(opd_write_out_begin(&sync_thread, NULL, true, &out), 0);
+	assert_int_equal(op_session_close(session_fd, name), 0);
+	remove_below(name, APP_FILES);
+	opd_count_close_files(&pipeline.count);
+	assert_int_equal(opd_write_out_go(out), 0);
+	wait_for_threads();
+	assert_int_equal(opd_unwritten_count(&sync_thread), 0);
+	check_sum(name, 3, 3);
+	assert_int_equal(faccessat(session_fd, "samples/closed/closing", F_OK, 0), -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		rotate_test(test_written_later),
 		rotate_test(test_written_much_later),
 		rotate_test(test_never_written),
+		rotate_test(test_removed_without_a_sample_since),
+		rotate_test(test_removed_when_closed),
+		rotate_test(test_the_rest_is_still_to_be_written),
+		rotate_test(test_removed_of_an_earlier_one),
+		rotate_test(test_removed_of_an_earlier_one_alone),
+		rotate_test(test_removed_before_it_is_closed),
+		rotate_test(test_removed_before_it_is_written),
+		rotate_test(test_removed_while_it_is_written),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
