@@ -86,7 +86,7 @@ static int open_tracking(struct opd_capture *capture, int cpu, size_t watermark_
 		.task = 1,
 		.namespaces = 1,
 		.ksymbol = 1,
-		.build_id = 1,
+		.build_id = capture->with_build_ids,
 		.cgroup = capture->with_cgroup,
 		.watermark = 1,
 		.wakeup_watermark = (uint32_t)watermark_bytes,
@@ -386,6 +386,7 @@ int opd_capture_open(struct opd_capture *capture, const struct op_config *config
 		.with_cgroup = with_cgroup,
 		.callgraph = callgraph,
 		.max_stack = op_chain_max_stack(),
+		.with_build_ids = config->build_ids,
 		.has_format_lost = true,
 	};
 	if (!err)

@@ -29,6 +29,7 @@ struct op_config {
 	uint64_t session_keep_us;     /* SessionKeep=, 0: however old */
 	uint64_t session_max_use;     /* SessionMaxUse=, bytes; 0: however large */
 	uint64_t session_keep_free;   /* SessionKeepFree=, bytes */
+	uint64_t build_ids;	      /* BuildIds=, 0 or 1 */
 	uint64_t profile_on_start;    /* ProfileOnStart=, 0 or 1 */
 };
 
