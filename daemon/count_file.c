@@ -203,6 +203,8 @@ static int open_path(struct opd_count *count, struct opd_file *file)
 		free(path);
 		return err;
 	}
+	if (count->settler)
+		opd_count_settle(count, op_odb_take_pending(odb)); /* of a repair */
 	op_odb_share(odb, &count->limit.space);
 	if (!file->path || op_odb_is_new(odb))
 		opd_file_limit_note(&count->limit, opd_file_kind_of(count, &file->key), op_odb_is_new(odb));

@@ -369,7 +369,7 @@ class Box:
         require(not os.path.exists(os.path.join(self.session, "lock")), "the lock is still there")
         require(not os.path.exists(self.socket), "the control socket is still there")
         unfinished = os.path.join(self.session, "tmp")
-        require(not os.path.isdir(unfinished) or not os.listdir(unfinished), "unfinished files are left")
+        require(not os.path.isdir(unfinished) or not os.listdir(unfinished), "unfinished files are left: %s" % [os.path.join(d, n) for d, _, f in os.walk(os.path.join(self.session, "tmp")) for n in f])
         require(not any(w in self.log_text() for w in SANITIZER_WORDS), self.log_text())
         self.files()
 
