@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * torture [--records=N] [--seed=N] [MODE...]: a writer and a reader thread on one memory ring or pair, which the reader swaps. Or
+ * torture [--records=N] [--seed=N] [MODE...] (N: 1000000, or OPD_TORTURE_RECORDS): a writer and a reader thread on one memory ring or pair, which the reader swaps. Or
  * swapping threads do it: the reader lends them the baton, takes it back now and then, and swaps one time in eight itself. Or many pairs,
  * each with a writer, one reader and a few swapping threads. Or the writer is a process, which has the reader's mapping or has attached, and may
  * write over what it has committed. Or the reader sleeps until it is woken. Or there is an AUX area (torture_aux.c). Every record has a number and a CRC, a random size and random yields around it. What is read must be what was written,
@@ -327,9 +327,12 @@ int main(int argc, char **argv)
 	const struct option options[] = { { "records", required_argument, NULL, 'r' },
 					  { "seed", required_argument, NULL, 's' },
 					  { 0 } };
+	const char *preset = getenv("OPD_TORTURE_RECORDS");
 	uint64_t nr_records = 1000000, seed = 1;
 	int option;
 
+	if (preset && op_parse_u64(preset, 0, UINT64_MAX, &nr_records) < 0)
+		return 2;
 	while ((option = getopt_long(argc, argv, "r:s:", options, NULL)) != -1)
 		if (option == '?' || op_parse_u64(optarg, 0, UINT64_MAX, option == 'r' ? &nr_records : &seed) < 0)
 			return 2;
