@@ -215,13 +215,6 @@ container_beside_builds() {
 	check tsan/build need_build tsan
 }
 
-# The longest first: it is the last one that nothing runs beside.
-other_units() {
-	check_units tsan
-	check_units asan
-	check_units clang
-}
-
 run_checks() {
 	check gcc/build need_build gcc
 	together check_units gcc
@@ -233,10 +226,12 @@ run_checks() {
 	# shellcheck disable=SC2086
 	check_users $USER_SYSTEM
 	together container_beside_builds
-	together other_units
+	together check_units clang
 	check install install_elsewhere
+	together check_units asan
 	# shellcheck disable=SC2086
 	check_systems asan $SANITIZED_SYSTEM
+	together check_units tsan
 	# shellcheck disable=SC2086
 	check_systems tsan $SANITIZED_SYSTEM
 	check distcheck distcheck
