@@ -407,6 +407,12 @@ class Box:
         self.mounts.append(path)
         return path
 
+    def bind_mount(self, path, target):
+        os.makedirs(target)
+        if self.run("mount", "--bind", path, target).rc != 0:
+            raise Skip("cannot mount a directory at another place here")
+        self.mounts.append(target)
+
     # ---- what came out ----
 
     def mount_tracefs(self):
