@@ -52,7 +52,7 @@ class Sessions:
 
     def closes(self, why):
         """One more, and only one, which is returned."""
-        opdtest.wait_until(lambda: len(closed(self.samples, "rotated")) > len(self.names), 30, "no session is closed %s" % why)
+        opdtest.wait_until(lambda: len(closed(self.samples, "rotated")) > len(self.names), opdtest.HANG_SECONDS, "no session is closed %s" % why)
         names = closed(self.samples, "rotated")
         new = [name for name in names if name not in self.names]
         require(len(new) == 1 and len(names) == len(self.names) + 1, "%s: sessions %s, before %s" % (why, names, self.names))
@@ -64,7 +64,7 @@ class Sessions:
 
 
 def log_says(box, text, nr=1):
-    opdtest.wait_until(lambda: box.log_text().count(text) >= nr, 30, "the log does not say '%s' %d times" % (text, nr))
+    opdtest.wait_until(lambda: box.log_text().count(text) >= nr, opdtest.HANG_SECONDS, "the log does not say '%s' %d times" % (text, nr))
 
 
 def steps(box, clock, sessions):

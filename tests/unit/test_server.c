@@ -18,10 +18,10 @@
 /* How long the server waits for a client, in the place of what it asks for: no test is held up for as long. */
 static uint64_t patience_usec;
 
-int __real_sd_event_add_time_relative(sd_event *loop, sd_event_source **ret_source, clockid_t clock, uint64_t usec, uint64_t accuracy,
-				      sd_event_time_handler_t handler, void *userdata);
-int __wrap_sd_event_add_time_relative(sd_event *loop, sd_event_source **ret_source, clockid_t clock, uint64_t usec, uint64_t accuracy,
-				      sd_event_time_handler_t handler, void *userdata);
+int __real_sd_event_add_time_relative(sd_event *loop, sd_event_source **ret_source, clockid_t clock, uint64_t usec,
+				      uint64_t accuracy, sd_event_time_handler_t handler, void *userdata);
+int __wrap_sd_event_add_time_relative(sd_event *loop, sd_event_source **ret_source, clockid_t clock, uint64_t usec,
+				      uint64_t accuracy, sd_event_time_handler_t handler, void *userdata);
 int __real_sd_event_source_set_time_relative(sd_event_source *source, uint64_t usec);
 int __wrap_sd_event_source_set_time_relative(sd_event_source *source, uint64_t usec);
 
