@@ -19,6 +19,7 @@ TRACEPOINT = "syscalls:sys_enter_sched_rr_get_interval"
 BURSTS, CALLS = 40, 250
 PAUSE = 0.05
 FEWEST = 0.7  # of the swaps that there can be: each ring keeps what did not yet wake anybody
+FEWEST_SEEN = 0.85  # of the intervals that opd could see; the last one may not be over
 NEVER = 10000  # ms, longer than the bursts take
 RECORDS, BYTES = 1000, 32 * 1024
 
@@ -97,7 +98,7 @@ def test(box):
         swaps, _, _, (turns, _) = run_case(box, cpu, NEVER, **keys)
         check(what, swaps, 0, math.ceil(turns))
     swaps, _, _, (turns, seen) = run_case(box, cpu, 200, PAUSE)
-    check("VisitInterval=200", swaps, FEWEST * seen, math.ceil(turns))
+    check("VisitInterval=200", swaps, FEWEST_SEEN * seen - 1, math.ceil(turns))
     swaps, nr_records, _, (turns, _) = run_case(box, cpu, NEVER, WakeupRecords=RECORDS)
     check("WakeupRecords=%d" % RECORDS, swaps, FEWEST * nr_records / RECORDS, nr_records / RECORDS + math.ceil(turns))
     swaps, _, nr_bytes, (turns, _) = run_case(box, cpu, NEVER, Watermark=BYTES)
