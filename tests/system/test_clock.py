@@ -5,7 +5,6 @@ Sessions beside a clock that steps (clockshim.c): far ahead, also at the start o
 age on the word of a clock that has just stepped, and together they hold every sample.
 """
 import os
-import time
 
 import opdtest
 from opdtest import Skip, require
@@ -46,9 +45,10 @@ class Sessions:
         self.box.opcontrol("--dump")
 
     def look(self):
-        """The daemon, which does it four times a second, has looked at the clock since it was set."""
+        """The daemon has looked at the clock since it was set."""
         self.work()
-        time.sleep(2)
+        self.box.await_look()
+        self.box.await_look()
 
     def closes(self, why):
         """One more, and only one, which is returned."""
