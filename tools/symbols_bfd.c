@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <sys/stat.h>
 
+#include "tools/module_file.h"
 #include "tools/report_log.h"
 #include "tools/symbols.h"
 #include "tools/symbols_lines.h"
@@ -21,6 +22,13 @@ static void say_nothing(const char *format OP_UNUSED, va_list args OP_UNUSED)
 {
 }
 
+static bfd *open_packed(const char *path)
+{
+	int fd = opr_module_unpack(path);
+
+	return fd < 0 ? NULL : bfd_fopen(path, NULL, "rb", fd);
+}
+
 bfd *opr_bfd_open(const char *path)
 {
 	static bool initialised;
@@ -34,7 +42,7 @@ bfd *opr_bfd_open(const char *path)
 	}
 	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
 		return NULL;
-	abfd = bfd_openr(path, NULL);
+	abfd = opr_module_is_packed(path) ? open_packed(path) : bfd_openr(path, NULL);
 	if (!abfd)
 		return NULL;
 	abfd->flags |= BFD_DECOMPRESS;
