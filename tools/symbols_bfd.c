@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <sys/stat.h>
 
+#include "tools/image_identity.h"
 #include "tools/module_file.h"
 #include "tools/report_log.h"
 #include "tools/symbols.h"
@@ -241,6 +242,17 @@ static int note_debug_link(struct opr_symbols *symbols, bfd *image)
 	return link && !symbols->debug_link ? -ENOMEM : 0;
 }
 
+static int note_build_id(struct opr_symbols *symbols, bfd *image)
+{
+	char digits[2 * OP_BUILD_ID_BYTES_MAX + 1];
+
+	if (!image->build_id)
+		return 0;
+	opr_format_build_id(image->build_id->data, image->build_id->size, digits);
+	symbols->build_id = opr_symbols_keep_string(symbols, digits);
+	return symbols->build_id ? 0 : -ENOMEM;
+}
+
 static int read_image(struct opr_symbols *symbols, bfd *image, const char *path, const char *name,
 		      const struct opr_symbol_options *options)
 {
@@ -258,6 +270,8 @@ static int read_image(struct opr_symbols *symbols, bfd *image, const char *path,
 		err = note_debug_file(symbols, debug);
 	if (!err)
 		err = note_debug_link(symbols, image);
+	if (!err)
+		err = note_build_id(symbols, image);
 	if (!err)
 		err = opr_symbols_demangle(symbols, options->demangle);
 	opr_verbose(OPR_TOPIC_bfd, "%s: %zu symbols", path, symbols->nr_symbols);
