@@ -18,7 +18,7 @@
 #define CHECK_INTERVAL_NS   (200u * OP_NS_PER_MS)
 #define CHECK_PAGE_BYTES    4096u
 #define CHECKS_MAX          4                   /* answers at a time */
-#define CHECKS_NS           (2u * OP_NS_PER_MS) /* and none is begun after this time */
+#define CHECK_TIME_NS       (2u * OP_NS_PER_MS) /* and none is begun after this time */
 
 static uint64_t label_cookie(struct op_dcookie_table *table, const char *label)
 {
@@ -30,7 +30,12 @@ static uint64_t label_cookie(struct op_dcookie_table *table, const char *label)
 
 static int init(struct opd_resolver *resolver, struct op_dcookie_table *table, size_t max_images)
 {
-	*resolver = (struct opd_resolver){ .table = table, .jit = malloc(sizeof(*resolver->jit)) };
+	*resolver = (struct opd_resolver){
+		.table = table,
+		.jit = malloc(sizeof(*resolver->jit)),
+		.reread_burst_ns = REREAD_BURST_NS,
+		.check_time_ns = CHECK_TIME_NS,
+	};
 	if (!resolver->jit)
 		return -ENOMEM;
 	opd_jit_init(resolver->jit, resolver->table);
@@ -157,7 +162,7 @@ static bool may_reread(struct opd_resolver *resolver, uint64_t *ret_now_ns)
 	uint64_t now_ns = op_now_ns();
 
 	resolver->reread_allowed_ns += (now_ns - resolver->reread_ns) / REREAD_SHARE;
-	resolver->reread_allowed_ns = op_min_u64(resolver->reread_allowed_ns, REREAD_BURST_NS);
+	resolver->reread_allowed_ns = op_min_u64(resolver->reread_allowed_ns, resolver->reread_burst_ns);
 	resolver->reread_ns = now_ns;
 	*ret_now_ns = now_ns;
 	return resolver->reread_allowed_ns;
@@ -320,7 +325,7 @@ void opd_resolve_check(struct opd_resolver *resolver)
 	begin_ns = op_now_ns();
 	nr = most_given(resolver, most);
 	/* What was read again for the one before may have changed the process of this one. */
-	for (size_t i = 0; i < nr && op_now_ns() - begin_ns < CHECKS_NS; i++)
+	for (size_t i = 0; i < nr && op_now_ns() - begin_ns < resolver->check_time_ns; i++)
 		if (is_comparable(resolver, most[i]) && !compare(resolver, most[i]))
 			return;
 }

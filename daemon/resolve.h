@@ -65,7 +65,9 @@ struct opd_resolver {
 	uint64_t now_ns;                       /* set by the sync thread at each visit; stamps what is read from /proc */
 	uint64_t nr_rereads;                   /* times that the maps of a process were read again */
 	uint64_t reread_ns, reread_allowed_ns; /* when time was last allowed for it, and how much is left */
+	uint64_t reread_burst_ns;              /* so much is left at most */
 	uint64_t next_check_ns;                /* opd_resolve_check */
+	uint64_t check_time_ns;                /* after it no more is compared in one check */
 	bool is_caller;                        /* what is resolved may be no address of code at all: it is no reason to ask /proc */
 	struct opd_absent absent[OPD_ABSENT_SLOTS];
 	struct opd_found found[OPD_FOUND_SLOTS]; /* hot loops repeat */

@@ -66,8 +66,8 @@ AC_DEFUN([OPD_SANITIZERS], [
   AS_IF([test "x$enable_sanitizers" = xyes && test "x$enable_tsan" = xyes],
     [AC_MSG_ERROR([--enable-sanitizers and --enable-tsan exclude each other])])
   AS_IF([test "x$enable_sanitizers" = xyes],
-    [SAN_CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"])
-  AS_IF([test "x$enable_tsan" = xyes], [SAN_CFLAGS="-fsanitize=thread -fno-omit-frame-pointer"])
+    [SAN_CFLAGS="-g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"])
+  AS_IF([test "x$enable_tsan" = xyes], [SAN_CFLAGS="-g -fsanitize=thread -fno-omit-frame-pointer"])
   AC_SUBST([SAN_CFLAGS])
   HARDEN_CPPFLAGS= HARDEN_CFLAGS= HARDEN_LDFLAGS=
   AS_IF([test -z "$SAN_CFLAGS"], [
