@@ -11,8 +11,6 @@ import opdtest
 from opdtest import require
 
 SNAPSHOTS = 120 if "--long" in sys.argv else 30
-
-
 LARGER = (0, 1, 0, 1, 2, 0, 1, 2)  # in powers of two; a larger ring holds more, and takes longer to be looked at
 DISTURBED = 75  # the machine was so busy that the rings were too small
 
