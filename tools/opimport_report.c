@@ -103,7 +103,7 @@ static void print_counts(const struct op_perf_data *data, const struct opd_impor
 
 static void print_event(const struct op_ledger_event *event)
 {
-	const struct op_ibs_event *derived = event->role == OP_EVENT_DERIVED ? op_ibs_event_find(event->name) : NULL;
+	const struct op_ibs_event *derived = event->role == OP_EVENT_DERIVED ? op_ibs_event_of_session(event->name) : NULL;
 
 	printf("%s:%llu received %llu, stored %llu", event->name, (unsigned long long)event->count,
 	       (unsigned long long)event->received, (unsigned long long)event->stored);
