@@ -164,7 +164,7 @@ static void book_other(struct opd_count *count, const struct opd_waiting *waitin
 		return;
 	}
 	if (opd_is_of_calls(&waiting->key)) {
-		count->arcs[arc_stat_of(waiting->error)] += waiting->amount;
+		count->arcs[arc_stat_of(waiting->error)] += waiting->nr_calls;
 		return;
 	}
 	if (waiting->error) {
@@ -372,7 +372,7 @@ static void split(struct opd_count *count, struct batch *batch)
 		struct opd_file_key key = waiting->key;
 
 		if (waiting->error)
-			waiting->amount = 0;
+			waiting->amount = waiting->nr_calls = 0;
 		key.cgroup_slot = waiting->cgroup_slot;
 		if (waiting->amount && key.cgroup_slot != OPD_CGROUP_NONE)
 			put(count, waiting, &key, batch);
@@ -388,7 +388,10 @@ static void split(struct opd_count *count, struct batch *batch)
 				count->cgroups->of_unknown += waiting->amount;
 			continue;
 		}
-		*(opd_is_of_calls(&waiting->key) ? &count->arcs[OP_ARC_not_split] : &count->cgroups->not_split) += waiting->amount;
+		if (opd_is_of_calls(&waiting->key))
+			count->arcs[OP_ARC_not_split] += waiting->nr_calls;
+		else
+			count->cgroups->not_split += waiting->amount;
 	}
 }
 
@@ -470,6 +473,7 @@ static inline __attribute__((always_inline)) void wait_for_file(struct opd_count
 	if (last && last->offset == offset && last->account == counted->account && last->cgroup_slot == slot &&
 	    opd_same_file_key(&last->key, key) && last->amount <= UINT32_MAX - counted->amount) {
 		last->amount += counted->amount;
+		last->nr_calls++;
 		return;
 	}
 	recent = opd_recent_index(key);
@@ -479,6 +483,7 @@ static inline __attribute__((always_inline)) void wait_for_file(struct opd_count
 		.offset = offset,
 		.account = counted->account,
 		.amount = counted->amount,
+		.nr_calls = 1,
 		.cgroup_slot = slot,
 		.recent = (uint16_t)recent,
 		.unattributed = counted->resolved->unattributed,
@@ -501,7 +506,7 @@ void opd_count_call(struct opd_count *count, const struct opd_counted *counted, 
 
 	key.callee_cookie = callee->cookie;
 	if (op_unlikely(opd_is_too_many(count, &key) || callee->cookie == op_dcookie_overflow(count->table))) {
-		count->arcs[OP_ARC_lost_no_room] += counted->amount;
+		count->arcs[OP_ARC_lost_no_room]++;
 		return;
 	}
 	wait_for_file(count, counted, &key, caller->offset << 32 | (callee->offset & UINT32_MAX));

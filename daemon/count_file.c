@@ -131,9 +131,17 @@ static int put_aside(struct opd_count *count, const char *path)
 	return err;
 }
 
-/* What an earlier daemon stored is not among those that this one did. */
-static void lose_calls(struct opd_count *count, const struct opd_file *file, uint64_t nr_gone)
+/* A sum of cycles does not say of how many calls it was: at least of one. */
+static uint64_t calls_of(const struct op_event *event, uint64_t amount)
 {
+	return event->derived && event->derived->amount != OP_IBS_SAMPLES ? 1 : amount;
+}
+
+/* What an earlier daemon stored is not among those that this one did. */
+static void lose_calls(struct opd_count *count, const struct opd_file *file, uint64_t amount)
+{
+	uint64_t nr_gone = calls_of(&count->events[file->key.event], amount);
+
 	if (file->key.cgroup_slot != OPD_CGROUP_NONE) {
 		count->arcs[OP_ARC_not_split] += nr_gone;
 		return;

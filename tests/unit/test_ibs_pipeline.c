@@ -316,6 +316,55 @@ static void the_memory_view_has_a_limit(void **state OP_UNUSED)
 	assert_int_equal(pipeline.count.nr_memory_nodes, OPD_MEMORY_NODES_MAX);
 }
 
+/* ---- calls ---- */
+
+static uint64_t image(const char *name)
+{
+	struct op_image_id id = { .name = { .kind = OP_IMAGE_FILE, .name = name }, .inode = 7 };
+
+	return op_dcookie_get(pipeline.resolver.table, &id);
+}
+
+static void call(const char *name, uint32_t amount)
+{
+	const struct op_location callee = { image("/bin/callee"), 0x20 };
+	struct opd_resolved resolved = { .location = { image("/bin/caller"), 0x10 } };
+	struct opd_counted counted = { .resolved = &resolved, .amount = amount };
+
+	while (strcmp(events.events[counted.event].name, name) != 0)
+		counted.event++;
+	counted.account = &cpu.events[counted.event];
+	opd_count_call(&pipeline.count, &counted, &callee);
+}
+
+static void remove_current(void)
+{
+	char command[PIPELINE_DIR_BYTES + 64];
+
+	snprintf(command, sizeof(command), "rm -r %s/samples/current/*", dir);
+	assert_int_equal(system(command), 0);
+}
+
+/* Where an event adds up cycles, its calls are as many as they are. */
+static void calls_are_no_cycles(void **state OP_UNUSED)
+{
+	const uint64_t *arcs = pipeline.count.arcs;
+
+	call("IBS_OP_DC_LOAD_LAT", 300);
+	call("IBS_OP_DC_LOAD_LAT", 200);
+	opd_count_flush(&pipeline.count);
+	assert_int_equal(arcs[OP_ARC_stored], 2);
+	call("IBS_OP_LOAD", 1);
+	call("IBS_OP_LOAD", 1);
+	call("IBS_OP_DC_LOAD_LAT", 100);
+	opd_count_flush(&pipeline.count);
+	assert_int_equal(arcs[OP_ARC_stored], 5);
+	remove_current();
+	assert_true(opd_count_look(&pipeline.count, false));
+	assert_int_equal(arcs[OP_ARC_lost_io_error], 2 + 1);
+	assert_int_equal(arcs[OP_ARC_stored], 2);
+}
+
 /* ---- the ledger of a session ---- */
 
 static void ledgers_know_samplers(void **state OP_UNUSED)
@@ -376,6 +425,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(samples_are_derived, setup, teardown),
 		cmocka_unit_test_setup_teardown(useless_records_are_counted, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_memory_view_has_a_limit, setup, teardown),
+		cmocka_unit_test_setup_teardown(calls_are_no_cycles, setup, teardown),
 		cmocka_unit_test_setup_teardown(ledgers_know_samplers, setup, teardown),
 		cmocka_unit_test_setup_teardown(sums_know_derived_events, setup, teardown),
 	};
