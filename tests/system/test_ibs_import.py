@@ -138,6 +138,27 @@ def check_memory(report, memory, what):
             require(abs(found[name][key] - value) <= 1e-5 * value, "%s: %s: %s is %s, not %s" % (what, name, key, found[name][key], value))
 
 
+RANGES = "p95 above 15 is the end of a range of latencies, at most an eighth too long\n"
+
+
+def check_memory_text(box, rng, functions, image):
+    """The report says whether its p95 is a latency that was, and what it does not keep apart."""
+    for latency, shown in ((15, 15), (300, 319)):
+        what = "latency-%d" % latency
+        words = [ibsdata.OP_VAL, functions.random_address(rng), 0, 3, 1 | 1 << 7 | 1 << 20 | latency << 32, 0, 0, 0]
+        record = ibsdata.Record(ibsdata.OP, ibsdata.pack(ZEN4.caps, words), "decoded", True)
+        path = os.path.join(box.dir, what + ".data")
+        data = [ibsdata.mapping(BASE, MAPPED_BYTES, 0, image)] + [ibsdata.sample(record, number) for number in range(1, 21)]
+        ibsdata.write_perf_records(path, ZEN4, b"".join(data))
+        box.good(os.path.join(box.bin, "opimport"), "--session-dir=" + box.session, "-o", what, path)
+        text = box.opreport("session:" + what, "--mem")
+        require((RANGES in text) == (shown != latency), "p95 of %d: %s" % (latency, text))
+        require(text.splitlines()[-1].split()[:4] == ["20", "0", "%d.0" % latency, "%d" % shown], text)
+    for word in ("event:IBS_OP_LOAD", "tid:1", "cgroup:/x"):
+        why = box.refused(os.path.join(box.bin, "opreport"), "--session-dir=" + box.session, "session:" + what, "--mem", word)
+        require(why.endswith("leave out " + word.split(":")[0] + ":"), "--mem %s: %s" % (word, why))
+
+
 def check_cpu(box, rng, cpu, nr, functions, image):
     what = "%x-%x" % (cpu.family, cpu.model)
     path = os.path.join(box.dir, what + ".data")
@@ -201,6 +222,7 @@ def test(box):
         check_cpu(box, rng, cpu, FEWER_RECORDS, functions, image)
     for what in TWO_SAMPLERS:
         check_two(box, rng, functions, image, what)
+    check_memory_text(box, rng, functions, image)
 
 
 def parse_arguments():
