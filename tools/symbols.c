@@ -5,9 +5,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "libop/sys.h"
 #include "libop/text.h"
 #include "tools/demangle.h"
 #include "tools/line_table.h"
+#include "tools/module_file.h"
 #include "tools/symbols_lines.h"
 
 #define INITIAL_CAPACITY 256
@@ -141,9 +143,9 @@ const struct opr_symbol *opr_symbols_find(const struct opr_symbols *symbols, uin
 
 static int read_at(const char *path, uint64_t position, uint8_t *bytes, size_t *nr_bytes)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t got = fd < 0 ? -1 : pread(fd, bytes, *nr_bytes, (off_t)position);
-	int err = got < 0 ? -errno : 0;
+	int fd = opr_module_is_packed(path) ? opr_module_unpack(path) : op_sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+	ssize_t got = fd < 0 ? fd : op_sys_pread(fd, bytes, *nr_bytes, (off_t)position);
+	int err = got < 0 ? (int)got : 0;
 
 	if (fd >= 0)
 		close(fd);
