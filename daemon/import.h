@@ -4,9 +4,10 @@
  * as live samples.
  *
  * Records come in the order in which perf read its rings, not in that of time. They are held back until all that is older has
- * come, which a finished round says; then the side band goes first, by time, and the samples follow. Where no round comes, as in the
- * files of a directory, one ends after every ROUND_RECORDS; what comes later than that is resolved by its own time all the same, and
- * counted (nr_late).
+ * come, which a finished round says; then the side band goes first, by time, and the samples follow. However long a round is, it is not cut:
+ * what memory has no room for waits in a file without a name in the session directory (daemon/held.h). A file without rounds is one round. The
+ * files of a directory, which are read side by side by time, have a round after every round_records. What comes later than its round is
+ * resolved by its own time all the same, and counted (nr_late); where that cannot put it right any more, it is told (nr_unordered).
  *
  * One thread.
  */
@@ -30,10 +31,15 @@ struct opd_import_config {
 	const char *vmlinux; /* what the kernel's text is filed as; NULL: as perf names it */
 	bool separate_lib, separate_kernel, separate_thread, separate_cpu;
 	size_t max_open, max_images;
+	size_t round_records; /* for rings, end a round; 0: the file says where one ends */
+	size_t memory_bytes;  /* of records that wait, and of their side band; more is in a file. 0: 64 MiB */
 };
 
+#define OPD_IMPORT_ROUND_RECORDS (1u << 19) /* of a directory */
+
 struct opd_import_counts {
-	uint64_t nr_late; /* records that came when younger ones had been counted */
+	uint64_t nr_late; /* records that came when younger ones had been counted, and */
+	uint64_t nr_unordered; /* of these those that came too late: samples may be on wrong images */
 	uint64_t nr_unannounced; /* samples of events that were told when samples had been counted: undecodable */
 	uint64_t sideband_records, sideband_bytes;
 	size_t nr_cpus, nr_images;

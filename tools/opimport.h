@@ -54,4 +54,7 @@ void opi_report(const struct op_perf_data *data, const struct opd_import *import
 /* What is damaged, to standard error. True when something is. */
 bool opi_report_trouble(const struct op_perf_data *data, const char *file) OP_NONNULL;
 
+/* What was counted and may be wrong, to standard error. True when something is. */
+bool opi_report_doubts(const struct opd_import *import, const char *file) OP_NONNULL;
+
 #endif
