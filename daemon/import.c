@@ -24,7 +24,7 @@ struct opd_import {
 	struct opd_held held;
 	size_t round_held; /* that waited when the round began */
 	uint64_t newest_ns, round_ns, counted_ns, pruned_ns;
-	uint64_t nr_late, nr_unordered, nr_unannounced;
+	uint64_t nr_late, nr_unordered, nr_unannounced, nr_unknown;
 	size_t nr_announced; /* events when the first sample was counted */
 };
 
@@ -174,19 +174,16 @@ static inline bool is_full(const struct opd_import *import)
 	return import->config.round_records && import->held.nr_ring - import->round_held >= import->config.round_records;
 }
 
-/* An event that the file has only told now is not among those that are counted: its sample is none that can be decoded. */
+/* A sample of no event, or of one that the file has only told now and that is not among those that are counted, is on no event's account. */
 static int hold_sample(struct opd_import *import, const struct op_perf_record *record)
 {
-	static const struct perf_event_header undecodable = { .type = PERF_RECORD_SAMPLE, .size = sizeof(undecodable) };
-	struct op_perf_record unannounced = *record;
+	bool is_sample = record->header->type == PERF_RECORD_SAMPLE, is_unknown = record->event == OP_PERF_NO_EVENT;
 
-	if (op_likely(!import->nr_announced || record->event == OP_PERF_NO_EVENT || record->event < import->nr_announced))
+	if (op_likely(!is_unknown && (!import->nr_announced || record->event < import->nr_announced)))
 		return opd_held_add(&import->held, record);
-	if (record->header->type != PERF_RECORD_SAMPLE)
-		return 0;
-	import->nr_unannounced++;
-	unannounced.header = &undecodable;
-	return opd_held_add(&import->held, &unannounced);
+	import->nr_unknown += is_sample && is_unknown;
+	import->nr_unannounced += is_sample && !is_unknown;
+	return is_unknown && !is_sample ? opd_held_add(&import->held, record) : 0;
 }
 
 /*
@@ -287,6 +284,25 @@ void opd_import_ledger(const struct opd_import *import, size_t index, struct op_
 	opd_sync_sum_event(&import->pipeline.capture, index, ret_event);
 }
 
+size_t opd_import_nr_outdated(const struct opd_import *import, const struct op_perf_events *events)
+{
+	const struct op_perf_features *features = import->config.features;
+	const struct op_ibs_cpu *counted_as = &import->pipeline.ibs.cpu;
+	struct op_ibs_cpu cpu;
+	size_t nr_outdated = 0;
+	bool is_other_cpu;
+
+	opd_import_find_cpu(features, &cpu);
+	is_other_cpu = cpu.family != counted_as->family || cpu.model != counted_as->model;
+	for (size_t i = 0; i < import->nr_announced; i++) {
+		enum op_ibs_kind kind;
+		bool is_sampler = op_perf_is_ibs(features, &events->events[i], &kind);
+
+		nr_outdated += is_sampler != (import->events.events[i].role == OP_EVENT_SAMPLER) || (is_sampler && is_other_cpu);
+	}
+	return nr_outdated;
+}
+
 void opd_import_counts(const struct opd_import *import, struct opd_import_counts *ret_counts)
 {
 	const struct opd_capture *capture = &import->pipeline.capture;
@@ -295,6 +311,7 @@ void opd_import_counts(const struct opd_import *import, struct opd_import_counts
 		.nr_late = import->nr_late,
 		.nr_unordered = import->nr_unordered,
 		.nr_unannounced = import->nr_unannounced,
+		.nr_unknown = import->nr_unknown,
 		.sideband_records = import->cpus.sideband_records,
 		.sideband_bytes = capture->nr_cpus ? capture->cpus[0].sideband_bytes : 0,
 		.nr_cpus = capture->nr_cpus,

@@ -152,7 +152,7 @@ static int import_data(const struct opi_options *options, struct op_perf_data *d
 	if (!err) {
 		bool is_damaged = opi_report_trouble(data, shown_name(options));
 
-		err = opi_report_doubts(import, shown_name(options)) || is_damaged ? -EBADMSG : 0;
+		err = opi_report_doubts(data, import, shown_name(options)) || is_damaged ? -EBADMSG : 0;
 	}
 	opd_import_close(import);
 	return err;
@@ -166,6 +166,9 @@ static int run(const struct opi_options *options)
 	char *dir = NULL;
 	int fd = open_file(options->file), err = fd < 0 ? fd : open_data(options, fd, &data);
 
+	for (enum op_ibs_kind kind = 0; !err && kind < OP_IBS_NR_KINDS; kind++)
+		if (options->assumed[kind])
+			op_perf_data_assume_ibs(data, kind, options->assumed[kind]);
 	if (!err)
 		err = opr_session_dir_choose(options->session_dir, &dir);
 	if (!err)
