@@ -208,11 +208,12 @@ def write_perf_data(path, cpu, records):
     write_perf_records(path, cpu, b"".join(sample(record, number) for number, record in enumerate(records, 1)))
 
 
-def write_perf_records(path, cpu, data):
+def write_perf_records(path, cpu, data, without=()):
+    """Without the features of these numbers. Where the records end is returned."""
     ids_at = HEADER_BYTES
     attrs_at = ids_at + 16
     data_at = attrs_at + 2 * (ATTR_BYTES + 16)
-    sections = features(cpu)
+    sections = [section for section in features(cpu) if section[0] not in without]
     bitmap = sum(1 << number for number, _ in sections)
     at = data_at + len(data) + 16 * len(sections)
     table = b""
@@ -226,3 +227,21 @@ def write_perf_records(path, cpu, data):
         for kind in (FETCH, OP):
             stream.write(attr(kind) + struct.pack("<QQ", ids_at + 8 * kind, 8))
         stream.write(data + table + b"".join(content for _, content in sections))
+    return data_at + len(data)
+
+
+RECORD_ATTR, RECORD_ROUND, RECORD_FEATURE = 64, 68, 80
+
+
+def user_record(kind, body=b""):
+    body += bytes(-len(body) % 8)
+    return struct.pack("<IHH", kind, 0, 8 + len(body)) + body
+
+
+def write_perf_stream(path, cpu, data):
+    """As through a pipe, but for the features: they stand behind the records."""
+    with open(path, "wb") as stream:
+        stream.write(struct.pack("<8sQ", b"PERFILE2", 16))
+        for kind in (FETCH, OP):
+            stream.write(user_record(RECORD_ATTR, attr(kind) + struct.pack("<Q", EVENT_IDS[kind])))
+        stream.write(data + b"".join(user_record(RECORD_FEATURE, struct.pack("<Q", number) + content) for number, content in features(cpu)))
