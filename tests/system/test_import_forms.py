@@ -28,7 +28,7 @@ KERNEL_TYPES = set(perf_swap.BODIES) - {perf_swap.KSYMBOL} | {perf_swap.SAMPLE} 
 USER, PID, IMAGE = 2, 4711, 0x400000
 SAMPLE_TYPE, WITH_CHAIN = 1 | 2 | 4 | 64, 32  # IP, TID, TIME, ID; CALLCHAIN
 PLAIN, CHAINED = 71, 72
-NR_UNROUNDED, NR_MAPPED = (1 << 20) + 100, 10000
+NR_UNROUNDED, NR_MAPPED, NR_LATE = (1 << 20) + 100, 10000, 1000
 
 
 def record(box, path, *more):
@@ -226,6 +226,20 @@ def check_no_rounds(box):
     require(result.rc == 0, result.err)
     counts = sum(counts_of_session(box, "unrounded").values(), collections.Counter())
     require(counts == {"app": NR_UNROUNDED - NR_MAPPED - 1, "new": NR_MAPPED + 1}, "%s" % counts)
+    check_late_mapping(box, samples, mapping=put_mapping("/no/such/new", NR_LATE))
+
+
+def check_late_mapping(box, samples, mapping):
+    """A file of a directory is in order, or it is told."""
+    directory = os.path.join(box.dir, "disordered.data")
+    os.mkdir(directory)
+    for name, content in (("data", file_of(put_mapping(), b"")), ("data.0", samples + mapping)):
+        with open(os.path.join(directory, name), "wb") as out:
+            out.write(content)
+    result = opimport(box, "--session-dir=" + box.session, "-o", "disordered", directory)
+    require(result.rc == 1 and "1 records came when younger ones had been counted: samples may be on wrong images" in result.err,
+            "%d: %s" % (result.rc, result.err))
+    require(stored(result.out) == NR_UNROUNDED, result.out)
 
 
 def check_late_event(box):
