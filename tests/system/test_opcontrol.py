@@ -308,7 +308,7 @@ def mute_daemon(box):
         require("pid %d" % box.daemon.pid in line and box.socket in line, line)
     require(box.status() == {"state": "not answering", "pid": box.daemon.pid}, "status: %s" % box.status())
     require("Killing daemon." in box.opcontrol("--shutdown"), "nothing is said")
-    require(box.daemon.wait(60) == 0, "opd ended with %s" % box.daemon.returncode)
+    require(box.daemon.wait(opdtest.HANG_SECONDS) == 0, "opd ended with %s" % box.daemon.returncode)
     os.unlink(box.socket + ".away")
     box.check_rest()
 
@@ -329,7 +329,7 @@ def unreadable_setup(box):
     require("nonsense" in line and where not in line, line)
     result = box.run(opcontrol(box), "--shutdown")
     require(result.rc == 0 and where in result.err, "--shutdown: %s" % (result,))
-    require(box.daemon.wait(60) == 0, "opd ended with %s" % box.daemon.returncode)
+    require(box.daemon.wait(opdtest.HANG_SECONDS) == 0, "opd ended with %s" % box.daemon.returncode)
     line = box.refused(box.env["OPD_DAEMON"])
     require(where in line, line)
 
@@ -386,7 +386,7 @@ def damaged_while_it_runs(box):
     require(result.rc == 0 and "warning: " + path in result.err, "%s" % (result,))
     require(not box.run(opcontrol(box), "--separate=none").err, "the setup that waits is damaged, too")
     box.opcontrol("--shutdown")
-    require(box.daemon.wait(60) == 0, "opd ended with %s" % box.daemon.returncode)
+    require(box.daemon.wait(opdtest.HANG_SECONDS) == 0, "opd ended with %s" % box.daemon.returncode)
     require(not box.run(opcontrol(box), "--stop").rc, "the damaged setup kept the new one from its place")
     require(kept(box)["CHOSEN_EVENTS_0"].startswith("TIMER:600000"), kept(box))
 

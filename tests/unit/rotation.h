@@ -25,6 +25,8 @@
 /* ---- clocks and faults ---- */
 
 static uint64_t wall_ns, boot_ns;
+/* Who looks at the clock on the wall is held up every so often, for half a second. */
+static unsigned int held_up_every, nr_wall_looks;
 static uint64_t rename_takes_ns;
 static int nr_calls_to_kill; /* 0: never */
 static struct {
@@ -52,6 +54,10 @@ int __wrap_op_sys_fsync(int fd);
 
 uint64_t __wrap_op_sys_wall_ns(void)
 {
+	if (held_up_every && ++nr_wall_looks % held_up_every == 0) {
+		boot_ns += SECOND / 2;
+		wall_ns += SECOND / 2;
+	}
 	return wall_ns;
 }
 
@@ -253,6 +259,7 @@ static inline int setup(void **state OP_UNUSED)
 	memset(&fault, 0, sizeof(fault));
 	wall_ns = BEGIN;
 	boot_ns = 1000 * SECOND;
+	held_up_every = nr_wall_looks = 0;
 	now_ns = 500 * SECOND;
 	nr_taken = nr_synced = 0;
 	rename_takes_ns = 0;

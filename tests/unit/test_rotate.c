@@ -222,6 +222,26 @@ static void test_slow_close(void **state OP_UNUSED)
 	assert_int_equal(last_ns, end_ns + 5 * SECOND);
 }
 
+/* The same when the thread is held up between two looks at the clocks. */
+static void test_held_up(void **state OP_UNUSED)
+{
+	static const char *const names[] = { "2026-11-21T02:17Z", "2026-11-21T03:17Z", "2026-11-21T04:17Z", "2026-11-21T05:17Z" };
+	uint64_t begin_ns, end_ns, next_ns = BEGIN, last_ns;
+
+	turn();
+	held_up_every = 2;
+	for (size_t i = 0; i < op_array_size(names); i++) {
+		nr_wall_looks = (unsigned int)i;
+		take(1);
+		pass(HOUR);
+		turn();
+		times_of(names[i], &begin_ns, &end_ns);
+		assert_int_equal(begin_ns, next_ns);
+		times_of("current", &next_ns, &last_ns);
+		assert_int_equal(next_ns, end_ns);
+	}
+}
+
 static void test_suspend(void **state OP_UNUSED)
 {
 	take(3);
@@ -460,6 +480,7 @@ int main(void)
 		rotate_test(test_step_backwards),
 		rotate_test(test_slew_back_over_a_boundary),
 		rotate_test(test_slow_close),
+		rotate_test(test_held_up),
 		rotate_test(test_suspend),
 		rotate_test(test_names_that_are_taken),
 		rotate_test(test_no_room_for_a_directory),
