@@ -2,6 +2,7 @@
 /* The import of records that come one CPU after the other, however long a round is. */
 #include "tests/unit/cmocka_all.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -265,6 +266,22 @@ static void in_memory_and_in_a_file(void **state)
 	}
 }
 
+/* What waits in memory is still there. */
+static void without_a_file(void **state OP_UNUSED)
+{
+	struct opd_held held;
+	struct taken taken;
+
+	opd_held_init(&held, -1, FEW_BYTES);
+	while (held.ring.length + 2 * sizeof(struct words) < FEW_BYTES)
+		hold(&held, false, held.nr_ring);
+	assert_int_equal(opd_spill_reserve(&held.ring, FEW_BYTES), -EBADF);
+	assert_int_equal(opd_spill_reserve(&held.sideband, FEW_BYTES + 1), -EBADF);
+	assert_int_equal(take_half(&held, false, UINT64_MAX, &taken), 0);
+	assert_in_range(taken.nr, 10, FEW_BYTES);
+	opd_held_free(&held);
+}
+
 static void slices_of_the_side_band(void **state)
 {
 	const struct imported *imported = *state;
@@ -291,6 +308,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(without_rounds_it_is_one, setup, teardown),
 		cmocka_unit_test_setup_teardown(too_late_is_told, setup, teardown),
 		cmocka_unit_test_setup_teardown(in_memory_and_in_a_file, setup, teardown),
+		cmocka_unit_test(without_a_file),
 		cmocka_unit_test_setup_teardown(slices_of_the_side_band, setup, teardown),
 	};
 
