@@ -12,16 +12,16 @@
 #include "daemon/import.h"
 #include "libop/session.h"
 
-#define SAMPLES	     4000u /* of the first CPU in a round, which has them all before the other's */
-#define TASKS	     50u
+#define SAMPLES      4000u /* of the first CPU in a round, which has them all before the other's */
+#define TASKS        50u
 #define TASK_SAMPLES 3u
-#define STEP_NS	     2000000u  /* between samples of the first: the round is long enough that what has passed is forgotten */
+#define STEP_NS      2000000u /* between samples of the first: the round is long enough that what has passed is forgotten */
 #define FEW_BYTES    1024u
 #define FIRST_PID    1000u
-#define OLD_PID	     500u
-#define IMAGE	     0x400000u
+#define OLD_PID      500u
+#define IMAGE        0x400000u
 #define IMAGE_BYTES  0x10000u
-#define ID	     7u
+#define ID           7u
 #define SAMPLE_BITS  (PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU)
 
 struct imported {
@@ -40,7 +40,9 @@ struct words {
 
 static int setup(void **state)
 {
-	struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE, .sample_type = SAMPLE_BITS, .sample_id_all = 1, .sample_period = 100000 };
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE, .sample_type = SAMPLE_BITS, .sample_id_all = 1, .sample_period = 100000
+	};
 	struct imported *imported = calloc(1, sizeof(*imported));
 	uint32_t event;
 
@@ -229,7 +231,8 @@ static void hold(struct opd_held *held, bool is_sideband, uint64_t time_ns)
 static int take_half(struct opd_held *held, bool is_sideband, uint64_t until_ns, struct taken *ret_taken)
 {
 	*ret_taken = (struct taken){ .is_ordered = true };
-	return is_sideband ? opd_held_take_sideband(held, until_ns, note, ret_taken) : opd_held_take(held, until_ns, note, ret_taken);
+	return is_sideband ? opd_held_take_sideband(held, until_ns, note, ret_taken)
+			   : opd_held_take(held, until_ns, note, ret_taken);
 }
 
 static void wait_and_take(int fd, size_t memory_bytes, bool is_sideband)
