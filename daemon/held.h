@@ -14,7 +14,7 @@ struct opd_held_index;
 
 struct opd_held {
 	struct opd_spill ring, sideband;
-	size_t nr_ring; /* records for rings */
+	size_t nr_ring;               /* records for rings */
 	struct opd_held_index *index; /* of the side band; those before `first` have been taken */
 	size_t nr_index, max_index, first;
 	bool is_sorted;
@@ -34,8 +34,8 @@ uint64_t opd_held_slice(struct opd_held *held, uint64_t until_ns) OP_NONNULL;
 typedef int (*opd_held_putter)(void *arg, uint32_t cpu, const struct perf_event_header *record);
 
 int opd_held_take(struct opd_held *held, uint64_t until_ns, opd_held_putter put, void *arg) OP_NONNULL_ARGS(1, 3) OP_MUST_CHECK;
-int opd_held_take_sideband(struct opd_held *held, uint64_t until_ns, opd_held_putter put,
-			   void *arg) OP_NONNULL_ARGS(1, 3) OP_MUST_CHECK;
+int opd_held_take_sideband(struct opd_held *held, uint64_t until_ns, opd_held_putter put, void *arg)
+	OP_NONNULL_ARGS(1, 3) OP_MUST_CHECK;
 
 /* Gives the room of what was taken of the side band back. 0; -ENOMEM; -errno. */
 int opd_held_settle(struct opd_held *held) OP_NONNULL OP_MUST_CHECK;

@@ -10,7 +10,7 @@
 
 #define FIRST_BYTES (256u * 1024)
 #define FILE_STEP   (1024u * 1024) /* a whole number of pages of any size */
-#define NAME	    "held"
+#define NAME        "held"
 
 void opd_spill_init(struct opd_spill *spill, int dir_fd, size_t memory_bytes)
 {

@@ -9,7 +9,7 @@
 #include "libop/compiler.h"
 
 struct opd_spill {
-	int dir_fd;	     /* where the file is made; the caller's */
+	int dir_fd;          /* where the file is made; the caller's */
 	size_t memory_bytes; /* beyond these it is a file */
 	uint8_t *bytes;
 	size_t length, room;

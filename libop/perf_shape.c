@@ -24,8 +24,9 @@ static bool is_kind(enum op_ibs_kind kind, const uint8_t *raw, uint32_t raw_byte
 	struct op_ibs ibs;
 
 	op_ibs_cpu_init(0, 0, &cpu);
-	return op_ibs_decode(&cpu, kind, raw, raw_bytes, &ibs) == OP_IBS_OK && !(ibs.notes & (OP_IBS_NOTE_UNKNOWN_CAPS | OP_IBS_NOTE_MISSING)) &&
-	       ibs.has & OP_IBS_HAS_IP && ibs.ip && (ibs.ip > ip ? ibs.ip - ip : ip - ibs.ip) <= SKID_BYTES;
+	return op_ibs_decode(&cpu, kind, raw, raw_bytes, &ibs) == OP_IBS_OK &&
+	       !(ibs.notes & (OP_IBS_NOTE_UNKNOWN_CAPS | OP_IBS_NOTE_MISSING)) && ibs.has & OP_IBS_HAS_IP && ibs.ip &&
+	       (ibs.ip > ip ? ibs.ip - ip : ip - ibs.ip) <= SKID_BYTES;
 }
 
 bool op_perf_recognise(struct op_perf_events *events, uint32_t event, const uint8_t *raw, uint32_t raw_bytes, uint64_t ip)

@@ -15,6 +15,7 @@
 bool op_perf_may_be_ibs(const struct op_perf_features *features, const struct op_perf_event *event) OP_NONNULL OP_MUST_CHECK;
 
 /* Looks at the raw data of a sample of an event of which that holds. True: it is recognised now, and all others of its PMU with it. */
-bool op_perf_recognise(struct op_perf_events *events, uint32_t event, const uint8_t *raw, uint32_t raw_bytes, uint64_t ip) OP_NONNULL;
+bool op_perf_recognise(struct op_perf_events *events, uint32_t event, const uint8_t *raw, uint32_t raw_bytes,
+		       uint64_t ip) OP_NONNULL;
 
 #endif

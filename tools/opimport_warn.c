@@ -26,7 +26,8 @@ static void print_guess(const struct op_perf_features *features, const struct op
 	if (event->recognised)
 		print_recognised(event, named.name);
 	else if (event->attr.type >= PERF_TYPE_MAX && op_perf_may_be_ibs(features, event))
-		printf("%s: the file has no list of PMUs, and its samples have data that are not recognised: if they are registers of IBS, "
+		printf("%s: the file has no list of PMUs, and its samples have data that are not recognised: if they are registers "
+		       "of IBS, "
 		       "--ibs-op=%u or --ibs-fetch=%u makes IBS_ events of them\n",
 		       named.name, event->attr.type, event->attr.type);
 }
@@ -44,7 +45,8 @@ void opi_report_guesses(const struct op_perf_data *data)
 		has_ibs |= op_perf_is_ibs(features, &events->events[i], &kind);
 	}
 	if (has_ibs && !opd_import_find_cpu(features, &cpu))
-		puts("the file names no CPU that has IBS: what the registers mean is taken from their capability word; where that does not say it, "
+		puts("the file names no CPU that has IBS: what the registers mean is taken from their capability word; where that "
+		     "does not say it, "
 		     "loads from beyond L1 have no source");
 }
 
@@ -66,10 +68,12 @@ bool opi_report_doubts(const struct op_perf_data *data, const struct opd_import 
 	if (counts.nr_unknown)
 		opr_warn("%s: %llu samples are of events that the file does not have, and are not in the session", file,
 			 (unsigned long long)counts.nr_unknown);
-	is_wrong = warn_of(counts.nr_unordered, file, "records came when younger ones had been counted: samples may be on wrong images");
+	is_wrong = warn_of(counts.nr_unordered, file,
+			   "records came when younger ones had been counted: samples may be on wrong images");
 	is_wrong |= warn_of(counts.nr_unannounced, file,
 			    "samples are of events that the file tells when others had been counted, and are not in the session");
-	is_wrong |= warn_of(opd_import_nr_outdated(import, op_perf_data_events(data)), file,
-			    "events are not what they were counted as: the file says what they are, or on which CPU, behind their samples");
+	is_wrong |= warn_of(
+		opd_import_nr_outdated(import, op_perf_data_events(data)), file,
+		"events are not what they were counted as: the file says what they are, or on which CPU, behind their samples");
 	return is_wrong;
 }

@@ -2,6 +2,7 @@
 /* The import of records that come one CPU after the other, however long a round is. */
 #include "tests/unit/cmocka_all.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,16 +12,16 @@
 #include "daemon/import.h"
 #include "libop/session.h"
 
-#define SAMPLES	     4000u /* of the first CPU in a round, which has them all before the other's */
-#define TASKS	     50u
+#define SAMPLES      4000u /* of the first CPU in a round, which has them all before the other's */
+#define TASKS        50u
 #define TASK_SAMPLES 3u
-#define STEP_NS	     2000000u  /* between samples of the first: the round is long enough that what has passed is forgotten */
+#define STEP_NS      2000000u /* between samples of the first: the round is long enough that what has passed is forgotten */
 #define FEW_BYTES    1024u
 #define FIRST_PID    1000u
-#define OLD_PID	     500u
-#define IMAGE	     0x400000u
+#define OLD_PID      500u
+#define IMAGE        0x400000u
 #define IMAGE_BYTES  0x10000u
-#define ID	     7u
+#define ID           7u
 #define SAMPLE_BITS  (PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU)
 
 struct imported {
@@ -39,7 +40,9 @@ struct words {
 
 static int setup(void **state)
 {
-	struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE, .sample_type = SAMPLE_BITS, .sample_id_all = 1, .sample_period = 100000 };
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE, .sample_type = SAMPLE_BITS, .sample_id_all = 1, .sample_period = 100000
+	};
 	struct imported *imported = calloc(1, sizeof(*imported));
 	uint32_t event;
 
@@ -228,7 +231,8 @@ static void hold(struct opd_held *held, bool is_sideband, uint64_t time_ns)
 static int take_half(struct opd_held *held, bool is_sideband, uint64_t until_ns, struct taken *ret_taken)
 {
 	*ret_taken = (struct taken){ .is_ordered = true };
-	return is_sideband ? opd_held_take_sideband(held, until_ns, note, ret_taken) : opd_held_take(held, until_ns, note, ret_taken);
+	return is_sideband ? opd_held_take_sideband(held, until_ns, note, ret_taken)
+			   : opd_held_take(held, until_ns, note, ret_taken);
 }
 
 static void wait_and_take(int fd, size_t memory_bytes, bool is_sideband)
@@ -265,6 +269,22 @@ static void in_memory_and_in_a_file(void **state)
 	}
 }
 
+/* What waits in memory is still there. */
+static void without_a_file(void **state OP_UNUSED)
+{
+	struct opd_held held;
+	struct taken taken;
+
+	opd_held_init(&held, -1, FEW_BYTES);
+	while (held.ring.length + 2 * sizeof(struct words) < FEW_BYTES)
+		hold(&held, false, held.nr_ring);
+	assert_int_equal(opd_spill_reserve(&held.ring, FEW_BYTES), -EBADF);
+	assert_int_equal(opd_spill_reserve(&held.sideband, FEW_BYTES + 1), -EBADF);
+	assert_int_equal(take_half(&held, false, UINT64_MAX, &taken), 0);
+	assert_in_range(taken.nr, 10, FEW_BYTES);
+	opd_held_free(&held);
+}
+
 static void slices_of_the_side_band(void **state)
 {
 	const struct imported *imported = *state;
@@ -291,6 +311,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(without_rounds_it_is_one, setup, teardown),
 		cmocka_unit_test_setup_teardown(too_late_is_told, setup, teardown),
 		cmocka_unit_test_setup_teardown(in_memory_and_in_a_file, setup, teardown),
+		cmocka_unit_test(without_a_file),
 		cmocka_unit_test_setup_teardown(slices_of_the_side_band, setup, teardown),
 	};
 
