@@ -500,7 +500,7 @@ static int count_entry(struct walk *walk, const char *path, unsigned char type)
 
 int op_session_count_files(int dir_fd, uint64_t *ret_nr_files)
 {
-	static const char *const tops[] = { "{root}", "{kern}", OP_CGROUP_DIR };
+	static const char *const tops[] = { "{root}", "{kern}", OP_CGROUP_DIR, OP_MEM_DIR };
 	struct walk walk = { .dir_fd = dir_fd, .visit = count_entry };
 	int err = 0;
 
