@@ -35,6 +35,7 @@ struct opr_symbols {
 	struct opr_lines *lines; /* NULL: no line numbers were asked for */
 	struct opr_line_table *table; /* the same for addresses that were known before (line_table.h); NULL: none */
 	const char *code_path;   /* the file that positions are in; NULL: there is none */
+	struct opr_unpacked *unpacked; /* what is in it, when that is a compressed module; NULL: it is none */
 	struct opr_section *sections; /* of it, by the number that symbols have */
 	size_t nr_sections;
 	bool has_debug_info;	 /* the image itself */

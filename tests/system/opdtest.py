@@ -121,6 +121,18 @@ def wait_until(condition, seconds, text):
         time.sleep(0.02)
 
 
+def host_seconds(*columns):
+    """Of all CPUs together, since the start of the host: columns of /proc/stat, beginning with 0 for user, 3 for idle, 4 for waiting."""
+    with open("/proc/stat", encoding="ascii") as stream:
+        times = [int(field) for field in stream.readline().split()[1:]]
+    return sum(times[column] for column in columns) / os.sysconf("SC_CLK_TCK")
+
+
+def busy_seconds():
+    """For which all CPUs together had work; what other hosts took from this one is not in it, guests are in the time of users."""
+    return host_seconds(0, 1, 2, 5, 6)
+
+
 def cpu_seconds(pid):
     with open("/proc/%d/stat" % pid, encoding="ascii", errors="replace") as stream:
         fields = stream.read().rsplit(")", 1)[1].split()
@@ -426,9 +438,9 @@ class Box:
         path = self.copy_work("busy-app")
         return [self.start(path, "busy", int(seconds * 1000), cpu) for cpu in sorted(os.sched_getaffinity(0))]
 
-    def busy_until_ended(self, path):
-        """A busy process of a program on the first CPU, to be handed to end_busy."""
-        return self.start(path, "busy", 1000 * CALL_SECONDS, min(os.sched_getaffinity(0)))
+    def busy_until_ended(self, path, cpu=None):
+        """A busy process of a program on a CPU, the first one, to be handed to end_busy."""
+        return self.start(path, "busy", 1000 * CALL_SECONDS, min(os.sched_getaffinity(0)) if cpu is None else cpu)
 
     def end_busy(self, child):
         require(child.poll() is None, "a busy process ended with %s" % child.returncode)
@@ -442,6 +454,12 @@ class Box:
             raise Skip("cannot mount a tmpfs here")
         self.mounts.append(path)
         return path
+
+    def bind_mount(self, path, target):
+        os.makedirs(target)
+        if self.run("mount", "--bind", path, target).rc != 0:
+            raise Skip("cannot mount a directory at another place here")
+        self.mounts.append(target)
 
     # ---- what came out ----
 

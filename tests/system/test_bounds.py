@@ -168,12 +168,14 @@ def sideband_lost(status):
 
 def try_maps(box, path, sideband, last):
     """False: the machine was so busy that records of the side band were lost, and with them who the others were. It is to be done with a larger ring."""
+    directory = os.path.join(box.dir, "maps-" + sideband)
+    os.mkdir(directory)
     box.configure(RingSize="1M", SidebandSize=sideband)
     box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel")
     alone = found_alone(box, path, 10)
     box.opcontrol("--reset")
     before = box.status()
-    spent = run_beside(box, path, 10, "maps", box.dir, NR_MAPS)
+    spent = run_beside(box, path, 10, "maps", directory, NR_MAPS)
     box.opcontrol("--dump")
     box.opcontrol("--stop")
     status = box.check_ledger()

@@ -445,6 +445,13 @@ def refused_starts(box):
     box.tmpfs(os.path.join("in-the-way", "samples"), "size=4m")
     line = box.refused(box.env["OPD_DAEMON"])
     require("another file system" in line and box.session in line, "two file systems are not refused: %s" % line)
+    for name in ("samples", "tmp"):
+        box.session = os.path.join(box.dir, "bound-" + name)
+        box.configure()
+        os.makedirs(os.path.join(box.dir, "volume-" + name))
+        box.bind_mount(os.path.join(box.dir, "volume-" + name), os.path.join(box.session, name))
+        line = box.refused(box.env["OPD_DAEMON"])
+        require("/samples is another mount than " in line and "mount that over all" in line, "a bind mount at %s is not refused: %s" % (name, line))
 
 
 def test(box):

@@ -30,7 +30,7 @@ static unsigned int held_up_every, nr_wall_looks;
 static uint64_t rename_takes_ns;
 static int nr_calls_to_kill; /* 0: never */
 static struct {
-	int mkdir, rename_new, exchange, write_all, fsync;
+	int mkdir, rename_new, exchange, write_all, fsync, remove;
 } fault;
 static ino_t synced[256];
 static size_t nr_synced;
@@ -133,6 +133,8 @@ int __wrap_op_sys_renameat(int old_fd, const char *old_path, int new_fd, const c
 {
 	maybe_kill();
 	maybe_hold(old_path);
+	if (fault.remove && !strncmp(new_path, OP_SESSION_REMOVED, strlen(OP_SESSION_REMOVED)))
+		return fault.remove;
 	return __real_op_sys_renameat(old_fd, old_path, new_fd, new_path);
 }
 
@@ -252,6 +254,15 @@ static inline void turn(void)
 	opd_rotate_if_due(&sync_thread, now_ns);
 	opd_unwritten_retry(&sync_thread, now_ns);
 	wait_for_threads();
+}
+
+/* Retention's thread runs, if it is due, and what it found is taken. */
+static inline void look_after(void)
+{
+	for (int i = 0; i < 2; i++) {
+		opd_retain_if_due(&sync_thread, now_ns);
+		wait_for_threads();
+	}
 }
 
 static inline int setup(void **state OP_UNUSED)

@@ -157,6 +157,19 @@ class Archive(unittest.TestCase):
         for suffix in ("", *PACKERS):
             self.check_modules(suffix)
 
+    def test_damaged_modules(self):
+        """One symbol, and a line that names the file; the rest of the report is there."""
+        write_samples(os.path.join(self.session, "samples/current/{kern}/my_mod/{dep}/{kern}/my_mod/TIMER.0.0." + ALL), [(0, 5)], kernel=1)
+        self.put(self.program, {"hot": 60})
+        for suffix, pack in PACKERS.items():
+            with open(self.program, "rb") as program, open(self.home + "/my-mod.ko" + suffix, "wb") as module:
+                packed = pack(program.read())
+                module.write(packed[:len(packed) // 2])
+            out = self.run_tool("opreport", "-l", "-n", "--session-dir=" + self.session, "--image-path=" + self.home)
+            self.assertEqual([line.split() for line in out.splitlines()], [["60", "92.3077", "prog", "hot"], ["5", "7.6923", "my-mod.ko" + suffix, "/my_mod"]])
+            self.assertIn("my-mod.ko%s is not in a usable binary format" % suffix, self.errors)
+            os.unlink(self.home + "/my-mod.ko" + suffix)
+
     def check_modules(self, suffix):
         """Also compressed ones, as distributions have them: the same reports, and the archive has them as they are."""
         modules = os.path.join(self.dir, "usr/lib/modules/1.2.3/kernel")
