@@ -44,7 +44,7 @@ const char *op_loss_meaning(enum op_loss reason);
 	X(mappings_dropped, "mappings of processes that have too many") \
 	X(processes_dropped, "processes that there was no room for: filed under no-process") \
 	X(places_dropped, "containers and chroots that there was no room for: their mounts are read again, or paths are filed as the process sees them") \
-	X(memory_dropped, "facts for opreport --mem that there was no room for") \
+	X(memory_dropped, "facts for opreport --mem that there was no room for, or whose file failed") \
 	X(cgroups_forgotten, "cgroups that were forgotten to make room; those that are there are found again") \
 	X(cgroup_slots_taken_back, "cgroups that had no samples lately, whose files are found by name when they have some") \
 	X(dcookie_errors, "times that the dcookie table could not be written; it is tried again") \

@@ -137,7 +137,8 @@ static void write_text_header(struct report *report)
 		return;
 	fputs("Loads, stores and branches sampled by IBS; latency and p95 in cycles, of loads that missed the L1 cache\n", report->out);
 	if (report->has_ranges)
-		fprintf(report->out, "p95 above %u is the end of a range of latencies, at most an eighth too long\n", OP_MEM_EXACT_LATENCY);
+		fprintf(report->out, "p95 above %u is the end of a range of latencies, at most an eighth too long\n",
+			OP_MEM_EXACT_LATENCY);
 	for (size_t i = 0; i < op_array_size(columns); i++)
 		if (report->has_column[i])
 			fprintf(report->out, "%8s ", columns[i].title);
@@ -213,7 +214,8 @@ static void write_csv_row(struct report *report, const struct opr_symbol_row *sy
 
 static void write_json_header(struct report *report)
 {
-	fprintf(report->out, "{\n  \"unit\": \"samples\",\n  \"latency unit\": \"cycles\",\n  \"latency_p95 exact to\": %u,\n", OP_MEM_EXACT_LATENCY);
+	fputs("{\n  \"unit\": \"samples\",\n  \"latency unit\": \"cycles\",\n", report->out);
+	fprintf(report->out, "  \"latency_p95 exact to\": %u,\n", OP_MEM_EXACT_LATENCY);
 	fputs("  \"latency_p95 at most too long by\": 0.125,\n  \"symbols\": [", report->out);
 }
 

@@ -94,7 +94,7 @@ static void print_counts(const struct op_perf_data *data, const struct opd_impor
 		if (imported.ibs[i])
 			printf("%12llu IBS records: %s\n", (unsigned long long)imported.ibs[i],
 			       op_ibs_stat_meaning((enum op_ibs_stat)i));
-	print_count("facts for opreport --mem that there was no room for", imported.nr_memory_dropped);
+	print_count("facts for opreport --mem that there was no room for, or whose file failed", imported.nr_memory_dropped);
 	print_count("calls of all events together, for opreport --callgraph", imported.nr_calls);
 	print_count("call chains that cannot be read", imported.nr_bad_chains);
 	print_count("images with samples", imported.nr_images);

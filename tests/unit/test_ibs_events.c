@@ -64,9 +64,20 @@ static void amounts(void **state OP_UNUSED)
 /* What a session calls its second, third and further events of a name. */
 static void names_in_sessions(void **state OP_UNUSED)
 {
-	static const char *const others[] = { "IBS_OP_LOAD_",   "IBS_OP_LOAD_0",  "IBS_OP_LOAD_1", "IBS_OP_LOAD_02", "IBS_OP_LOAD_2x",
-					      "IBS_OP_LOAD2",   "IBS_OP_LOAD_-2", "IBS_OP_2",      "IBS_OP_LOA_2",   "IBS_OP_LOAD_2_3",
-					      "IBS_OP_LOAD_S_2", "_2",            "2",             "" };
+	static const char *const others[] = { "IBS_OP_LOAD_",
+					      "IBS_OP_LOAD_0",
+					      "IBS_OP_LOAD_1",
+					      "IBS_OP_LOAD_02",
+					      "IBS_OP_LOAD_2x",
+					      "IBS_OP_LOAD2",
+					      "IBS_OP_LOAD_-2",
+					      "IBS_OP_2",
+					      "IBS_OP_LOA_2",
+					      "IBS_OP_LOAD_2_3",
+					      "IBS_OP_LOAD_S_2",
+					      "_2",
+					      "2",
+					      "" };
 	const struct op_ibs_event *latency = op_ibs_event_find("IBS_OP_DC_LOAD_LAT");
 
 	assert_ptr_equal(op_ibs_event_of_session("IBS_OP_DC_LOAD_LAT_2"), latency);
