@@ -54,6 +54,11 @@ static void begin_at(struct opd_book *book, uint64_t begin_ns)
 
 /* ---- what an earlier daemon left ---- */
 
+static int open_current(const struct opd_book *book)
+{
+	return op_sys_openat(book->session_fd, OP_SESSION_CURRENT, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+}
+
 static void put_aside(int session_fd)
 {
 	char aside[OP_DAMAGED_NAME_BYTES];
@@ -67,10 +72,16 @@ static void put_aside(int session_fd)
 
 static int recount(struct op_session_ledger *base, int current_fd)
 {
+	uint64_t nr_before = op_session_ledger_lost(base, OP_LOSS_io_error), nr_missing;
 	int err = op_session_ledger_recount(base, current_fd);
 
 	if (err && err != -ENOMEM)
 		opd_log(SD_WARNING, "the samples of " OP_SESSION_CURRENT " could not be added up: %s", strerror(-err));
+	nr_missing = op_session_ledger_lost(base, OP_LOSS_io_error) - nr_before;
+	if (nr_missing)
+		opd_log(SD_WARNING,
+			"%llu samples that an earlier opd had stored in " OP_SESSION_CURRENT " are in no file any more: they are lost_io_error",
+			(unsigned long long)nr_missing);
 	return err == -ENOMEM ? err : 0;
 }
 
@@ -90,7 +101,16 @@ static int begin_without(struct opd_book *book, int current_fd)
 	return 0;
 }
 
-static int take_base(struct opd_book *book, int current_fd)
+/* Files that somebody removed, restored or wrote over while no daemon ran would be in no ledger. */
+static bool is_as_left(const struct op_session_ledger *ledger, int current_fd)
+{
+	struct op_session_files files;
+
+	return ledger->ended == OP_SESSION_stopped && ledger->has_files && !op_session_files_look(current_fd, &files) &&
+	       files.nr == ledger->files.nr && files.sign == ledger->files.sign;
+}
+
+static int take_base(struct opd_book *book, int current_fd, bool was_unclean)
 {
 	int err = op_session_ledger_read(current_fd, &book->base, NULL);
 
@@ -103,11 +123,11 @@ static int take_base(struct opd_book *book, int current_fd)
 	if (err)
 		return err == -ENOMEM ? err : 0;
 	begin_at(book, book->base.begin_ns);
-	book->is_mended = book->base.ended == OP_SESSION_open;
+	book->is_mended = was_unclean || !is_as_left(&book->base, current_fd);
 	return book->is_mended ? recount(&book->base, current_fd) : 0;
 }
 
-int opd_book_open(struct opd_book *book, int session_fd, const struct opd_capture *capture)
+int opd_book_open(struct opd_book *book, int session_fd, const struct opd_capture *capture, bool was_unclean)
 {
 	int fd, err = 0;
 
@@ -116,9 +136,9 @@ int opd_book_open(struct opd_book *book, int session_fd, const struct opd_captur
 	if (!book->before)
 		return -ENOMEM;
 	book->latest = book->before + capture->nr_events;
-	fd = op_sys_openat(session_fd, OP_SESSION_CURRENT, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	fd = open_current(book);
 	if (fd >= 0) {
-		err = take_base(book, fd);
+		err = take_base(book, fd, was_unclean);
 		close(fd);
 	}
 	if (err)
@@ -167,6 +187,16 @@ static int add_capture(struct opd_book *book, struct op_session_ledger *ledger)
 	return 0;
 }
 
+/* The next daemon sees by it whether it finds what there is now. */
+static void note_files(const struct opd_book *book, struct op_session_ledger *ledger)
+{
+	int fd = open_current(book);
+
+	ledger->has_files = fd >= 0 && !op_session_files_look(fd, &ledger->files);
+	if (fd >= 0)
+		close(fd);
+}
+
 int opd_book_sum(struct opd_book *book, enum op_session_end ended, struct op_session_ledger *ret_ledger)
 {
 	struct op_session_ledger ledger = { .ended = ended, .begin_ns = opd_book_begin_ns(book) };
@@ -184,6 +214,8 @@ int opd_book_sum(struct opd_book *book, enum op_session_end ended, struct op_ses
 	}
 	if (!err)
 		err = add_capture(book, &ledger);
+	if (!err && ended == OP_SESSION_stopped)
+		note_files(book, &ledger);
 	if (err)
 		op_session_ledger_free(&ledger);
 	else
@@ -255,7 +287,7 @@ static void lose_missing(struct opd_book *book, const struct op_ledger_event *ev
 	/* A sampler has no files. */
 	if (!missing || event->role == OP_EVENT_SAMPLER)
 		return;
-	opd_log(SD_WARNING, "%llu samples of %s that were stored in " OP_SESSION_CURRENT " are in no file: somebody removed them",
+	opd_log(SD_WARNING, "%llu samples of %s that were stored in " OP_SESSION_CURRENT " are in no file any more",
 		(unsigned long long)missing, event->name);
 	index = find_event(book->capture, event);
 	if (index < book->capture->nr_events)
@@ -267,7 +299,7 @@ static void lose_missing(struct opd_book *book, const struct op_ledger_event *ev
 /* Of a session that is not there nothing is left. */
 static int sum_files(const struct opd_book *book, struct op_session_ledger *sums)
 {
-	int fd = op_sys_openat(book->session_fd, OP_SESSION_CURRENT, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0), err;
+	int fd = open_current(book), err;
 	uint64_t nr_bad = 0;
 
 	if (fd < 0)

@@ -183,15 +183,6 @@ static void recover_session(struct recovery *recovery, const char *session)
 
 /* ---- sessions that were closed ---- */
 
-static uint64_t sum_lost(const struct op_session_ledger *ledger)
-{
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < ledger->nr_events; i++)
-		sum += ledger->events[i].lost[OP_LOSS_io_error];
-	return sum;
-}
-
 static int follow_files(struct op_session_ledger *ledger, int dir_fd)
 {
 	int err = op_session_ledger_recount(ledger, dir_fd);
@@ -205,14 +196,14 @@ int opd_correct_ledger(int dir_fd)
 {
 	struct op_session_ledger ledger = { 0 };
 	int err = op_session_ledger_read(dir_fd, &ledger, NULL);
-	uint64_t before = sum_lost(&ledger);
+	uint64_t before = op_session_ledger_lost(&ledger, OP_LOSS_io_error);
 
 	if (err)
 		return err == -ENOENT || err == -EBADMSG ? 0 : err;
 	err = follow_files(&ledger, dir_fd);
-	if (!err && sum_lost(&ledger) > before)
+	if (!err && op_session_ledger_lost(&ledger, OP_LOSS_io_error) > before)
 		opd_log(SD_WARNING, "%llu samples of a closed session are lost: somebody removed files of it",
-			(unsigned long long)(sum_lost(&ledger) - before));
+			(unsigned long long)(op_session_ledger_lost(&ledger, OP_LOSS_io_error) - before));
 	op_session_ledger_free(&ledger);
 	return err;
 }

@@ -433,7 +433,8 @@ static void lose(void *book, uint32_t event, uint64_t amount)
 	opd_book_lose(book, event, amount);
 }
 
-int opd_sync_start(struct opd_sync *sync, struct opd_pipeline *pipeline, struct op_config *config, struct op_status *status)
+int opd_sync_start(struct opd_sync *sync, struct opd_pipeline *pipeline, struct op_config *config, struct op_status *status,
+		   bool was_unclean)
 {
 	int err = 0;
 
@@ -453,7 +454,7 @@ int opd_sync_start(struct opd_sync *sync, struct opd_pipeline *pipeline, struct 
 	if (!err)
 		err = opd_visits_init(&sync->visits, pipeline, pipeline->capture.plan.nr_threads);
 	if (!err)
-		err = opd_book_open(&sync->book, pipeline->count.session_fd, &pipeline->capture);
+		err = opd_book_open(&sync->book, pipeline->count.session_fd, &pipeline->capture, was_unclean);
 	pipeline->count.lose = lose;
 	pipeline->count.lose_arg = &sync->book;
 	if (!err && sync->book.is_mended)

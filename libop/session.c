@@ -567,6 +567,12 @@ bool op_session_is_locked(const char *session_dir)
 	return locked;
 }
 
+bool op_session_is_unclean_at(int session_fd)
+{
+	return !faccessat(session_fd, OP_SESSION_LOCK, F_OK, AT_SYMLINK_NOFOLLOW) ||
+	       !faccessat(session_fd, OP_SESSION_UNCLEAN, F_OK, AT_SYMLINK_NOFOLLOW);
+}
+
 int op_session_leave_unclean(int session_fd)
 {
 	int fd = op_sys_openat(session_fd, OP_SESSION_UNCLEAN, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);

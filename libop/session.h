@@ -130,6 +130,9 @@ int op_session_lock(int session_fd) OP_MUST_CHECK;
 /* Removes the lock and closes its descriptor. */
 void op_session_unlock(int session_fd, int lock_fd);
 
+/* Whether the last daemon did not end in order, for whoever knows that none is there. */
+bool op_session_is_unclean_at(int session_fd) OP_MUST_CHECK;
+
 /* Has the next daemon look at the session as after a kill. 0 or -errno. */
 int op_session_leave_unclean(int session_fd) OP_MUST_CHECK;
 

@@ -378,10 +378,16 @@ static const char *ledger_fault(const struct run *run, const struct op_session_l
 	return NULL;
 }
 
+/* The next daemon recounts. */
+static bool is_unfinished(const struct run *run, const struct op_session_ledger *ledger)
+{
+	return ledger->ended == OP_SESSION_open || run->check->unclean;
+}
+
 /* Samples that came after the last ledger of a daemon that was killed are no fault; the next daemon enters them. */
 static bool is_behind(const struct run *run, const struct op_session_ledger *ledger)
 {
-	if (ledger->ended != OP_SESSION_open || run->changed)
+	if (!is_unfinished(run, ledger) || run->changed)
 		return false;
 	for (size_t i = 0; i < ledger->nr_events; i++)
 		if (ledger->events[i].stored > stored_in_files(run, &ledger->events[i]))
@@ -416,7 +422,7 @@ static void check_stats(struct run *run, const struct op_session_ledger *ledger)
 	char path[64], detail[96];
 	struct opk_problem problem = { .path = path, .fault = "it says less than the ledger", .detail = detail };
 
-	int stats_fd = ledger->ended == OP_SESSION_open ? -ENOENT : op_stats_open(run->check->dir_fd, false);
+	int stats_fd = is_unfinished(run, ledger) ? -ENOENT : op_stats_open(run->check->dir_fd, false);
 
 	if (stats_fd < 0)
 		return;
