@@ -54,11 +54,6 @@ static void begin_at(struct opd_book *book, uint64_t begin_ns)
 
 /* ---- what an earlier daemon left ---- */
 
-static int open_current(const struct opd_book *book)
-{
-	return op_sys_openat(book->session_fd, OP_SESSION_CURRENT, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-}
-
 static void put_aside(int session_fd)
 {
 	char aside[OP_DAMAGED_NAME_BYTES];
@@ -136,7 +131,7 @@ int opd_book_open(struct opd_book *book, int session_fd, const struct opd_captur
 	if (!book->before)
 		return -ENOMEM;
 	book->latest = book->before + capture->nr_events;
-	fd = open_current(book);
+	fd = op_session_open_current(session_fd);
 	if (fd >= 0) {
 		err = take_base(book, fd, was_unclean);
 		close(fd);
@@ -190,7 +185,7 @@ static int add_capture(struct opd_book *book, struct op_session_ledger *ledger)
 /* The next daemon sees by it whether it finds what there is now. */
 static void note_files(const struct opd_book *book, struct op_session_ledger *ledger)
 {
-	int fd = open_current(book);
+	int fd = op_session_open_current(book->session_fd);
 
 	ledger->has_files = fd >= 0 && !op_session_files_look(fd, &ledger->files);
 	if (fd >= 0)
@@ -299,7 +294,7 @@ static void lose_missing(struct opd_book *book, const struct op_ledger_event *ev
 /* Of a session that is not there nothing is left. */
 static int sum_files(const struct opd_book *book, struct op_session_ledger *sums)
 {
-	int fd = open_current(book), err;
+	int fd = op_session_open_current(book->session_fd), err;
 	uint64_t nr_bad = 0;
 
 	if (fd < 0)
@@ -385,4 +380,23 @@ void opd_book_reset(struct opd_book *book)
 	forget_base(book);
 	if (book->capture->enabled)
 		opd_book_begin(book);
+}
+
+/* It goes on from when it began. */
+void opd_book_reset_to_rest(struct opd_book *book)
+{
+	bool begun = book->begun;
+	int64_t begin_boot_ns = book->begin_boot_ns;
+	int fd = op_session_open_current(book->session_fd), err;
+
+	opd_book_reset(book);
+	book->begun |= begun;
+	if (begun)
+		book->begin_boot_ns = begin_boot_ns;
+	book->base.end_ns = op_sys_wall_ns();
+	err = fd < 0 ? fd : recount(&book->base, fd);
+	if (err == -ENOMEM)
+		opd_log(SD_WARNING, "the samples that are left in " OP_SESSION_CURRENT " could not be added up: %s", strerror(-err));
+	if (fd >= 0)
+		close(fd);
 }

@@ -65,4 +65,7 @@ void opd_book_turn_page(struct opd_book *book) OP_NONNULL;
 /* The session was emptied and the counters of the capture were set to 0: it begins anew, now, or when sampling does. */
 void opd_book_reset(struct opd_book *book) OP_NONNULL;
 
+/* The same where not all files could be removed: what they hold is the session's from then on. */
+void opd_book_reset_to_rest(struct opd_book *book) OP_NONNULL;
+
 #endif

@@ -279,15 +279,25 @@ static int remove_cookies(const char *name, void *arg)
 	return 0;
 }
 
+/* What has no ledger may be oprofile's: its files of old are made ours before anything is counted. */
+static bool is_strange(int session_fd)
+{
+	return faccessat(session_fd, OP_SESSION_CURRENT "/" OP_SESSION_LEDGER, F_OK, AT_SYMLINK_NOFOLLOW) < 0;
+}
+
 static void tell(const struct recovery *recovery, bool was_unclean, uint64_t nr_put_back)
 {
-	if (!was_unclean && !recovery->nr_closed)
+	const char *why = was_unclean		? "the last opd did not end in order"
+			  : recovery->nr_closed ? "a closed session was not on the disk"
+						: OP_SESSION_CURRENT " has no ledger";
+
+	if (!was_unclean && !recovery->nr_closed && !recovery->nr_files)
 		return;
 	opd_log(SD_NOTICE,
 		"%s: %llu sample files looked at, %llu of them in closed sessions, %llu repaired, %llu torn nodes dropped, %llu "
 		"put aside, "
 		"%llu replaced by what the disk had",
-		was_unclean ? "the last opd did not end in order" : "a closed session was not on the disk",
+		why,
 		(unsigned long long)recovery->nr_files, (unsigned long long)recovery->nr_closed_files,
 		(unsigned long long)recovery->nr_repaired, (unsigned long long)recovery->dropped_nodes,
 		(unsigned long long)recovery->nr_put_aside, (unsigned long long)nr_put_back);
@@ -309,7 +319,7 @@ void opd_recover(int session_fd, bool was_unclean)
 	if (err)
 		fail("samples", err);
 	recovery.nr_closed_files = recovery.nr_files;
-	if (was_unclean)
+	if (was_unclean || is_strange(session_fd))
 		recover_session(&recovery, OP_SESSION_CURRENT);
 	op_file_unlink_below(session_fd, OP_SESSION_CURRENT "/" OP_SESSION_CLOSING);
 	tell(&recovery, was_unclean, nr_put_back);

@@ -105,15 +105,3 @@ int opd_stats_dir_sync(int current_fd)
 	close(stats_fd);
 	return err;
 }
-
-int opd_stats_dir_clear_session(int session_fd)
-{
-	int fd = op_sys_openat(session_fd, OP_SESSION_CURRENT, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-	int err;
-
-	if (fd < 0)
-		return fd == -ENOENT ? 0 : fd;
-	err = op_session_clear(fd);
-	close(fd);
-	return err;
-}

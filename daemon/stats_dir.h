@@ -23,7 +23,4 @@ int opd_stats_dir_write(int session_fd, const uint64_t numbers[OP_STATS_NR], boo
 /* Writes these files of the session with this directory to the disk. Any thread; waits for it. 0, also when there are none, or -errno. */
 int opd_stats_dir_sync(int current_fd) OP_MUST_CHECK;
 
-/* Empties samples/current. 0 or -errno; nothing to empty is no error. */
-int opd_stats_dir_clear_session(int session_fd) OP_MUST_CHECK;
-
 #endif

@@ -104,13 +104,32 @@ static void write_book_or_fail(struct opd_sync *sync, struct opd_job *job)
 		fail(job, err == -ENOENT ? -ESTALE : err, BOOK_FAILED); /* the daemon is there */
 }
 
+/* What is left goes on to be the session's, and of it is said where it is. */
+static void keep_rest(struct opd_sync *sync, struct opd_job *job, int err, const char *path)
+{
+	struct opd_count *count = &sync->pipeline->count;
+	int limit_err = opd_file_limit_recount(&count->limit, count->session_fd);
+
+	opd_book_reset_to_rest(&sync->book);
+	write_book(sync, OP_SESSION_open);
+	job->error = err;
+	snprintf(job->message, sizeof(job->message),
+		 "cannot empty the current session: " OP_SESSION_CURRENT "/%s: %s; %llu sample files%s are left and go on to be counted in, all else is "
+		 "removed: remove them by hand (lsattr shows what is immutable), or try again",
+		 path ? path : "", strerror(-err), (unsigned long long)count->limit.nr, limit_err ? " or more" : "");
+}
 
 static void reset(struct opd_sync *sync, struct opd_job *job)
 {
 	struct opd_pipeline *pipeline = sync->pipeline;
+	int current_fd = op_session_open_current(pipeline->count.session_fd), err;
 	bool was_running = pipeline->capture.enabled;
-	int err;
+	char *path = NULL;
 
+	if (current_fd < 0 && current_fd != -ENOENT) {
+		fail(job, current_fd, "nothing is removed: cannot look into " OP_SESSION_CURRENT);
+		return;
+	}
 	stop(sync, job);
 	pthread_mutex_lock(&sync->lock);
 	sync->nr_resets++; /* a dump that still writes finds its files gone, and that is right */
@@ -119,11 +138,15 @@ static void reset(struct opd_sync *sync, struct opd_job *job)
 	if (pipeline->count.cookie_file)
 		opd_cookie_file_reset(pipeline->count.cookie_file);
 	opd_jit_forget_changed(pipeline->resolver.jit);
-	err = opd_stats_dir_clear_session(pipeline->count.session_fd);
-	if (err)
-		fail(job, err, "cannot empty the current session");
+	err = current_fd < 0 ? 0 : op_session_clear(current_fd, &path);
+	if (current_fd >= 0)
+		close(current_fd);
 	opd_capture_reset_ledger(&pipeline->capture);
-	opd_book_reset(&sync->book);
+	if (err)
+		keep_rest(sync, job, err, path);
+	else
+		opd_book_reset(&sync->book);
+	free(path);
 	pipeline->resolver.cgroups.not_split = pipeline->resolver.cgroups.of_unknown = 0;
 	memset(pipeline->count.arcs, 0, sizeof(pipeline->count.arcs));
 	sync->reported = (struct opd_losses){ 0 };

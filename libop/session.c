@@ -49,6 +49,7 @@ struct walk {
 	bool tells_dirs; /* `visit` is called for directories, too, before they are read */
 	bool keep_going; /* an error is noted in first_error and does not end the walk */
 	int first_error;
+	char *first_path; /* where that was */
 };
 
 static void free_walk(struct walk *walk)
@@ -57,6 +58,7 @@ static void free_walk(struct walk *walk)
 		free(walk->dirs[i]);
 	free(walk->dirs);
 	free(walk->bad_path);
+	free(walk->first_path);
 }
 
 /* Takes `path` over, also when it fails. */
@@ -146,10 +148,12 @@ static int walk_dir(struct walk *walk, const char *path)
 	return err;
 }
 
-static void note_error(struct walk *walk, int err)
+static void note_error(struct walk *walk, const char *path, int err)
 {
-	if (err < 0 && err != -ENOENT && !walk->first_error)
-		walk->first_error = err;
+	if (err >= 0 || err == -ENOENT || walk->first_error)
+		return;
+	walk->first_error = err;
+	walk->first_path = strdup(path);
 }
 
 static int walk_tree(struct walk *walk, const char *top)
@@ -167,7 +171,7 @@ static int walk_tree(struct walk *walk, const char *top)
 			walk->bad_path = strdup(walk->dirs[next]);
 		if (!walk->keep_going)
 			continue;
-		note_error(walk, err);
+		note_error(walk, walk->dirs[next], err);
 		err = 0;
 	}
 	return err;
@@ -343,7 +347,7 @@ void op_session_cgroups_free(struct op_session_cgroups *list)
 /* In the directory that is being read, whatever has its name by now. */
 static int remove_entry(struct walk *walk, const char *path, unsigned char type OP_UNUSED)
 {
-	note_error(walk, op_sys_unlinkat(walk->here, strrchr(path, '/') + 1, 0));
+	note_error(walk, path, op_sys_unlinkat(walk->here, strrchr(path, '/') + 1, 0));
 	return 0;
 }
 
@@ -354,7 +358,7 @@ static bool remove_non_directory(struct walk *walk, const char *path)
 
 	if (err == -EISDIR || err == -EPERM)
 		return false;
-	note_error(walk, err);
+	note_error(walk, path, err);
 	return true;
 }
 
@@ -364,7 +368,7 @@ static void remove_walked(struct walk *walk)
 	while (walk->nr_dirs) {
 		char *dir = walk->dirs[--walk->nr_dirs];
 
-		note_error(walk, op_file_remove_below(walk->dir_fd, dir, AT_REMOVEDIR));
+		note_error(walk, dir, op_file_remove_below(walk->dir_fd, dir, AT_REMOVEDIR));
 		free(dir);
 	}
 }
@@ -375,7 +379,7 @@ int op_session_remove(int dir_fd, const char *path)
 	int err;
 
 	if (!remove_non_directory(&walk, path))
-		note_error(&walk, walk_tree(&walk, path));
+		note_error(&walk, path, walk_tree(&walk, path));
 	remove_walked(&walk);
 	err = walk.first_error;
 	free_walk(&walk);
@@ -476,7 +480,7 @@ int op_session_count_files(int dir_fd, uint64_t *ret_nr_files)
 
 /* ---- clear ---- */
 
-int op_session_clear(int dir_fd)
+int op_session_clear(int dir_fd, char **ret_path)
 {
 	struct walk walk = { .dir_fd = dir_fd, .visit = remove_entry, .keep_going = true };
 	int err;
@@ -484,12 +488,21 @@ int op_session_clear(int dir_fd)
 	for (size_t i = 0; i < op_array_size(session_dirs); i++) {
 		if (remove_non_directory(&walk, session_dirs[i]))
 			continue;
-		note_error(&walk, walk_tree(&walk, session_dirs[i]));
+		note_error(&walk, session_dirs[i], walk_tree(&walk, session_dirs[i]));
 	}
 	remove_walked(&walk);
 	err = walk.first_error;
+	if (err && ret_path) {
+		*ret_path = walk.first_path;
+		walk.first_path = NULL;
+	}
 	free_walk(&walk);
 	return err;
+}
+
+int op_session_open_current(int session_fd)
+{
+	return op_sys_openat(session_fd, OP_SESSION_CURRENT, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 }
 
 bool op_session_has_parts(int dir_fd)

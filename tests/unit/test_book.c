@@ -212,6 +212,30 @@ static void test_files_line(void **state OP_UNUSED)
 	end_with(3, 0);
 }
 
+/* A reset that could not remove all. */
+static void test_rest_of_a_reset(void **state OP_UNUSED)
+{
+	struct op_session_ledger ledger;
+	uint64_t begin_ns = opd_book_begin_ns(&sync_thread.book);
+
+	take(10);
+	pass(MINUTE);
+	opd_count_close_files(&pipeline.count);
+	run_there("rm -r a ../../" OP_SESSION_LEDGER);
+	memset(&event, 0, sizeof(event));
+	opd_book_reset_to_rest(&sync_thread.book);
+	take(4);
+	end(true);
+	ledger = read_current();
+	assert_int_equal(ledger.events[0].received, 5 + 4);
+	assert_int_equal(ledger.events[0].stored, 5 + 4);
+	assert_int_equal(ledger.begin_ns, begin_ns);
+	assert_int_equal(samples_of("current"), 9);
+	op_session_ledger_free(&ledger);
+	start();
+	assert_false(sync_thread.book.is_mended);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -224,6 +248,7 @@ int main(void)
 		rotate_test(test_more_while_down),
 		rotate_test(test_nothing_happened),
 		rotate_test(test_files_line),
+		rotate_test(test_rest_of_a_reset),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
