@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "libop/damaged.h"
@@ -354,6 +355,29 @@ int opd_book_write(const struct opd_book *book, const struct op_session_ledger *
 	err = opd_stats_dir_write(book->session_fd, numbers, throttled, book->hides_kernel);
 	ledger_err = write_ledger(book->session_fd, ledger);
 	return err ? err : ledger_err;
+}
+
+const char *opd_book_in_the_way(const struct opd_book *book)
+{
+	static const struct {
+		const char *path;
+		mode_t type;
+	} places[] = {
+		{ OP_SESSION_TMP, S_IFDIR },
+		{ TMP_PATH, S_IFREG },
+		{ OPD_STATS_TMP, S_IFREG },
+		{ PATH, S_IFREG },
+		{ OPD_STATS_DIR, S_IFDIR },
+#define X(name) { OPD_STATS_DIR "/" #name, S_IFREG },
+		OP_STATS_NUMBERS(X)
+#undef X
+	};
+	struct stat st;
+
+	for (size_t i = 0; i < op_array_size(places); i++)
+		if (!fstatat(book->session_fd, places[i].path, &st, AT_SYMLINK_NOFOLLOW) && (st.st_mode & S_IFMT) != places[i].type)
+			return places[i].path;
+	return NULL;
 }
 
 /* ---- the next session ---- */

@@ -50,6 +50,9 @@ int opd_book_sum(struct opd_book *book, enum op_session_end ended, struct op_ses
 /* Writes ledger and stats/ of samples/current. 0 or -errno. */
 int opd_book_write(const struct opd_book *book, const struct op_session_ledger *ledger) OP_NONNULL OP_MUST_CHECK;
 
+/* After opd_book_write has failed: the path at which something else stands than a file or directory of the book, a constant text; NULL: that is not why. */
+const char *opd_book_in_the_way(const struct opd_book *book) OP_NONNULL OP_MUST_CHECK;
+
 /* So much that was booked as stored is not in the sample files any more: it is lost_io_error. */
 void opd_book_lose(struct opd_book *book, uint32_t event, uint64_t amount) OP_NONNULL;
 

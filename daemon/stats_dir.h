@@ -9,7 +9,11 @@
 #define OPD_STATS_DIR_H
 
 #include "libop/compiler.h"
+#include "libop/session.h"
 #include "libop/session_stats.h"
+
+#define OPD_STATS_DIR OP_SESSION_CURRENT "/stats"
+#define OPD_STATS_TMP OP_SESSION_TMP "/stats" /* a file of it in the making */
 
 /* What stands there; 0 for what is missing or no number. */
 void opd_stats_dir_read(int session_fd, uint64_t ret_numbers[OP_STATS_NR]);

@@ -17,7 +17,6 @@
 #define WAKE_TAG        UINT64_MAX
 #define EVENTS_PER_WAIT 64
 #define LEDGER_FAILED   "cannot write the session's ledger"
-#define BOOK_FAILED     LEDGER_FAILED ", " OP_SESSION_CURRENT "/" OP_SESSION_LEDGER " with stats/ beside it"
 
 /* ---- jobs ---- */
 
@@ -69,9 +68,21 @@ static void stop(struct opd_sync *sync, struct opd_job *job)
 	end_throttling(&sync->pipeline->capture, op_now_ns());
 }
 
+/* What could not be written, as far as something else is in the place of it. */
+static const char *name_failure(const struct opd_sync *sync, char text[256])
+{
+	const char *path = opd_book_in_the_way(&sync->book);
+
+	snprintf(text, 256, "%s", LEDGER_FAILED);
+	if (path)
+		snprintf(text, 256, "%s, %s", LEDGER_FAILED, path);
+	return text;
+}
+
 static int write_book(struct opd_sync *sync, enum op_session_end ended)
 {
 	static struct opd_rate rate;
+	char text[256];
 	struct op_session_ledger ledger;
 	int err;
 
@@ -82,7 +93,7 @@ static int write_book(struct opd_sync *sync, enum op_session_end ended)
 		op_session_ledger_free(&ledger);
 	}
 	if (err)
-		opd_log_failure(&rate, op_now_ns(), LEDGER_FAILED, err);
+		opd_log_failure(&rate, op_now_ns(), name_failure(sync, text), err);
 	return err;
 }
 
@@ -99,9 +110,10 @@ int opd_sync_write_book(struct opd_sync *sync, enum op_session_end ended)
 static void write_book_or_fail(struct opd_sync *sync, struct opd_job *job)
 {
 	int err = opd_sync_write_book(sync, job->kind == OPD_JOB_QUIT ? OP_SESSION_stopped : OP_SESSION_open);
+	char text[256];
 
 	if (err)
-		fail(job, err == -ENOENT ? -ESTALE : err, BOOK_FAILED); /* the daemon is there */
+		fail(job, err == -ENOENT ? -ESTALE : err, name_failure(sync, text)); /* the daemon is there */
 }
 
 /* What is left goes on to be the session's, and of it is said where it is. */
@@ -304,6 +316,7 @@ static const char *remedy_of(int session_fd, int err)
 	case -EISDIR:
 	case -ENOTDIR:
 	case -ELOOP:
+	case -ENXIO: /* a pipe */
 		return "; something else is in its place: remove that";
 	default:
 		return "";

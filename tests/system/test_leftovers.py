@@ -107,6 +107,21 @@ def reset_in_part(box, app):
     require(stored >= FAULTS and lost == 0, "%d stored, %d lost" % (stored, lost))
 
 
+def in_the_way(box):
+    """What keeps the ledger from being written is named, wherever it is."""
+    box.start_daemon()
+    for path in ("tmp/ledger", "tmp/stats", "samples/current/stats/total_samples"):
+        place = os.path.join(box.session, path)
+        if os.path.exists(place):
+            os.unlink(place)
+        os.mkdir(place)
+        line = box.refused(os.path.join(box.bin, "opcontrol"), "--dump")
+        require(path + ": " in line and "remove that" in line, "what is in the way is not named: %s" % line)
+        os.rmdir(place)
+    box.opcontrol("--dump")
+    end_in_order(box)
+
+
 def test(box):
     apps = [box.copy_work(name) for name in ("gone", "stays")]
     box.start_daemon(*SETUP)
@@ -117,6 +132,7 @@ def test(box):
     killed_beside_an_old_ledger(box, apps[1])
     taken_over(box, apps[1])
     reset_in_part(box, apps[1])
+    in_the_way(box)
 
 
 if __name__ == "__main__":

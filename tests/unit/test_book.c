@@ -5,6 +5,7 @@
  */
 #include "tests/unit/rotation.h"
 
+#include "daemon/stats_dir.h"
 #include "libop/file.h"
 
 #define LEDGER OP_SESSION_CURRENT "/" OP_SESSION_LEDGER
@@ -236,6 +237,27 @@ static void test_rest_of_a_reset(void **state OP_UNUSED)
 	assert_false(sync_thread.book.is_mended);
 }
 
+static void test_in_the_way(void **state OP_UNUSED)
+{
+	static const char *const paths[] = { OP_SESSION_TMP "/ledger", OP_SESSION_TMP "/stats", LEDGER, OPD_STATS_DIR "/total_samples" };
+
+	take(3);
+	assert_null(opd_book_in_the_way(&sync_thread.book));
+	for (size_t i = 0; i < op_array_size(paths); i++) {
+		unlinkat(session_fd, paths[i], 0);
+		assert_int_equal(mkdirat(session_fd, paths[i], 0755), 0);
+		assert_int_equal(opd_sync_write_book(&sync_thread, OP_SESSION_open), -EISDIR);
+		assert_string_equal(opd_book_in_the_way(&sync_thread.book), paths[i]);
+		assert_int_equal(unlinkat(session_fd, paths[i], AT_REMOVEDIR), 0);
+		assert_int_equal(mkfifoat(session_fd, paths[i], 0644), 0);
+		assert_string_equal(opd_book_in_the_way(&sync_thread.book), paths[i]);
+		assert_int_equal(unlinkat(session_fd, paths[i], 0), 0);
+		assert_int_equal(opd_sync_write_book(&sync_thread, OP_SESSION_open), 0);
+		assert_null(opd_book_in_the_way(&sync_thread.book));
+	}
+	end_with(3, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -249,6 +271,7 @@ int main(void)
 		rotate_test(test_nothing_happened),
 		rotate_test(test_files_line),
 		rotate_test(test_rest_of_a_reset),
+		rotate_test(test_in_the_way),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
