@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "libop/clock.h"
 #include "libop/damaged.h"
 #include "daemon/log.h"
 #include "daemon/stats_dir.h"
@@ -15,24 +16,50 @@
 #include "libop/session.h"
 #include "libop/sys.h"
 
-#define PATH     OP_SESSION_CURRENT "/" OP_SESSION_LEDGER
-#define TMP_PATH OP_SESSION_TMP "/" OP_SESSION_LEDGER
+#define PATH       OP_SESSION_CURRENT "/" OP_SESSION_LEDGER
+#define TMP_PATH   OP_SESSION_TMP "/" OP_SESSION_LEDGER
+#define AT_ONCE_NS OP_NS_PER_MS /* clocks that are read within it show the same moment */
+#define LOOKS_MAX  100u
 
 static_assert(op_array_size(((struct opd_book *)NULL)->stats_base) == OP_STATS_NR, "a base for each number");
 
 /* ---- times ---- */
+
+struct moment {
+	uint64_t wall_ns;
+	int64_t boot_ns;
+};
 
 static int64_t boot_ns(void)
 {
 	return (int64_t)op_sys_boot_ns();
 }
 
+/* By both clocks: they are read again when the thread was held up in between. */
+static struct moment this_moment(void)
+{
+	struct moment moment;
+	unsigned int nr_looks = 0;
+
+	do {
+		moment.boot_ns = boot_ns();
+		moment.wall_ns = op_sys_wall_ns();
+	} while (boot_ns() - moment.boot_ns > AT_ONCE_NS && ++nr_looks < LOOKS_MAX);
+	return moment;
+}
+
+static uint64_t begin_seen_at(const struct opd_book *book, const struct moment *moment)
+{
+	int64_t elapsed_ns = moment->boot_ns - book->begin_boot_ns;
+
+	return elapsed_ns > 0 && (uint64_t)elapsed_ns < moment->wall_ns ? moment->wall_ns - (uint64_t)elapsed_ns : moment->wall_ns;
+}
+
 uint64_t opd_book_begin_ns(const struct opd_book *book)
 {
-	int64_t elapsed_ns = boot_ns() - book->begin_boot_ns;
-	uint64_t wall_ns = op_sys_wall_ns();
+	struct moment now = this_moment();
 
-	return elapsed_ns > 0 && (uint64_t)elapsed_ns < wall_ns ? wall_ns - (uint64_t)elapsed_ns : wall_ns;
+	return begin_seen_at(book, &now);
 }
 
 void opd_book_begin(struct opd_book *book)
@@ -47,10 +74,10 @@ void opd_book_begin(struct opd_book *book)
 /* A time of the wall clock; one that is still to come is now. */
 static void begin_at(struct opd_book *book, uint64_t begin_ns)
 {
-	uint64_t wall_ns = op_sys_wall_ns();
+	struct moment now = this_moment();
 
 	book->begun = true;
-	book->begin_boot_ns = boot_ns() - (begin_ns < wall_ns ? (int64_t)(wall_ns - begin_ns) : 0);
+	book->begin_boot_ns = now.boot_ns - (begin_ns < now.wall_ns ? (int64_t)(now.wall_ns - begin_ns) : 0);
 }
 
 /* ---- what an earlier daemon left ---- */
@@ -195,11 +222,12 @@ static void note_files(const struct opd_book *book, struct op_session_ledger *le
 
 int opd_book_sum(struct opd_book *book, enum op_session_end ended, struct op_session_ledger *ret_ledger)
 {
-	struct op_session_ledger ledger = { .ended = ended, .begin_ns = opd_book_begin_ns(book) };
+	struct moment now = this_moment();
+	struct op_session_ledger ledger = { .ended = ended, .begin_ns = begin_seen_at(book, &now) };
 	int err = 0;
 
-	book->latest_boot_ns = boot_ns();
-	ledger.end_ns = op_max_u64(book->sampled ? op_sys_wall_ns() : book->base.end_ns, ledger.begin_ns);
+	book->latest_boot_ns = now.boot_ns;
+	ledger.end_ns = op_max_u64(book->sampled ? now.wall_ns : book->base.end_ns, ledger.begin_ns);
 	for (size_t i = 0; i < book->base.nr_events && !err; i++) {
 		struct op_ledger_event *row = op_session_ledger_row(&ledger, &book->base.events[i]);
 

@@ -14,6 +14,8 @@ struct batch {
 	struct op_odb_addition additions[OPD_WAITING_MAX];
 	struct opd_waiting *waiting[OPD_WAITING_MAX];
 	size_t nr;
+	struct opd_file *of_memory[OPD_WAITING_MAX]; /* those of them that are of the memory view */
+	size_t nr_of_memory, nr_new_facts;           /* new nodes in them */
 	bool failed; /* something could not be stored */
 };
 
@@ -162,7 +164,7 @@ static void book_other(struct opd_count *count, const struct opd_waiting *waitin
 		return;
 	}
 	if (opd_is_of_calls(&waiting->key)) {
-		count->arcs[arc_stat_of(waiting->error)] += waiting->amount;
+		count->arcs[arc_stat_of(waiting->error)] += waiting->nr_calls;
 		return;
 	}
 	if (waiting->error) {
@@ -221,9 +223,13 @@ static void look_at_batch(struct opd_count *count, struct batch *batch)
 
 static void add_batch(struct opd_count *count, struct batch *batch)
 {
-	if (op_unlikely(op_odb_add_all(batch->additions, batch->nr)))
+	size_t nr_to_look_at = op_odb_add_all(batch->additions, batch->nr);
+
+	for (size_t i = 0; op_unlikely(i < batch->nr_of_memory); i++)
+		opd_memory_note(count, batch->of_memory[i], false);
+	if (op_unlikely(nr_to_look_at))
 		look_at_batch(count, batch);
-	batch->nr = 0;
+	batch->nr = batch->nr_of_memory = batch->nr_new_facts = 0;
 	if (op_unlikely(op_guard_nr_broken() != count->nr_broken))
 		opd_files_mend(count);
 }
@@ -303,10 +309,29 @@ static void add_later(const struct opd_count *count, struct batch *batch, struct
 		(struct op_odb_addition){ .odb = file->odb, .key = waiting->offset, .count = waiting->amount };
 }
 
-static int limit_addition(struct opd_count *count, const struct opd_file *file, uint64_t offset)
+static bool is_on_its_way(const struct batch *batch, const struct op_odb *odb, uint64_t key)
+{
+	for (size_t i = 0; i < batch->nr; i++)
+		if (batch->additions[i].odb == odb && batch->additions[i].key == key)
+			return true;
+	return false;
+}
+
+static int limit_memory(const struct opd_count *count, struct batch *batch, struct opd_file *file, uint64_t key)
+{
+	if (!op_odb_has(file->odb, key) && !is_on_its_way(batch, file->odb, key)) {
+		if (count->nr_memory_nodes + batch->nr_new_facts >= OPD_MEMORY_NODES_MAX)
+			return -EDQUOT;
+		batch->nr_new_facts++;
+	}
+	batch->of_memory[batch->nr_of_memory++] = file;
+	return 0;
+}
+
+static int limit_addition(const struct opd_count *count, struct batch *batch, struct opd_file *file, uint64_t offset)
 {
 	if (opd_is_of_memory(count, file->key.event))
-		return opd_memory_limit(&count->nr_memory_nodes, file->odb, offset);
+		return limit_memory(count, batch, file, offset);
 	return opd_is_of_calls(&file->key) ? limit_calls(count, file, offset) : 0;
 }
 
@@ -321,7 +346,7 @@ static void put(struct opd_count *count, struct opd_waiting *waiting, struct opd
 		waiting->unattributed = true;
 	}
 	if (!waiting->error)
-		waiting->error = limit_addition(count, file, waiting->offset);
+		waiting->error = limit_addition(count, batch, file, waiting->offset);
 	if (waiting->error)
 		batch->failed = true;
 	else
@@ -347,7 +372,7 @@ static void split(struct opd_count *count, struct batch *batch)
 		struct opd_file_key key = waiting->key;
 
 		if (waiting->error)
-			waiting->amount = 0;
+			waiting->amount = waiting->nr_calls = 0;
 		key.cgroup_slot = waiting->cgroup_slot;
 		if (waiting->amount && key.cgroup_slot != OPD_CGROUP_NONE)
 			put(count, waiting, &key, batch);
@@ -363,7 +388,10 @@ static void split(struct opd_count *count, struct batch *batch)
 				count->cgroups->of_unknown += waiting->amount;
 			continue;
 		}
-		*(opd_is_of_calls(&waiting->key) ? &count->arcs[OP_ARC_not_split] : &count->cgroups->not_split) += waiting->amount;
+		if (opd_is_of_calls(&waiting->key))
+			count->arcs[OP_ARC_not_split] += waiting->nr_calls;
+		else
+			count->cgroups->not_split += waiting->amount;
 	}
 }
 
@@ -379,7 +407,6 @@ static void put_elsewhere(struct opd_count *count, struct batch *batch)
 
 			if (op_likely(waiting->error != -EMLINK) || !step_aside(count, &waiting->key, &waiting->beyond))
 				continue;
-			count->nr_memory_nodes -= opd_is_of_memory(count, waiting->key.event);
 			waiting->is_plain = false;
 			put(count, waiting, &waiting->key, batch);
 			again = true;
@@ -392,7 +419,7 @@ void opd_count_flush(struct opd_count *count)
 {
 	struct batch batch;
 
-	batch.nr = 0;
+	batch.nr = batch.nr_of_memory = batch.nr_new_facts = 0;
 	batch.failed = false;
 	for (size_t i = 0; i < count->nr_waiting; i++)
 		op_prefetch(count->recent[count->waiting[i].recent]);
@@ -446,6 +473,7 @@ static inline __attribute__((always_inline)) void wait_for_file(struct opd_count
 	if (last && last->offset == offset && last->account == counted->account && last->cgroup_slot == slot &&
 	    opd_same_file_key(&last->key, key) && last->amount <= UINT32_MAX - counted->amount) {
 		last->amount += counted->amount;
+		last->nr_calls++;
 		return;
 	}
 	recent = opd_recent_index(key);
@@ -455,6 +483,7 @@ static inline __attribute__((always_inline)) void wait_for_file(struct opd_count
 		.offset = offset,
 		.account = counted->account,
 		.amount = counted->amount,
+		.nr_calls = 1,
 		.cgroup_slot = slot,
 		.recent = (uint16_t)recent,
 		.unattributed = counted->resolved->unattributed,
@@ -477,7 +506,7 @@ void opd_count_call(struct opd_count *count, const struct opd_counted *counted, 
 
 	key.callee_cookie = callee->cookie;
 	if (op_unlikely(opd_is_too_many(count, &key) || callee->cookie == op_dcookie_overflow(count->table))) {
-		count->arcs[OP_ARC_lost_no_room] += counted->amount;
+		count->arcs[OP_ARC_lost_no_room]++;
 		return;
 	}
 	wait_for_file(count, counted, &key, caller->offset << 32 | (callee->offset & UINT32_MAX));

@@ -62,6 +62,7 @@ struct opd_waiting {
 	uint16_t recent;      /* index of opd_count.recent for the key, as it was at first */
 	int error;            /* of storing them */
 	enum opd_file_kind beyond; /* there was no room for a file of this kind; OPD_FILE_OF_LAST: there was */
+	uint32_t nr_calls; /* of a callgraph file; the amount is theirs in what the event adds up, which may be cycles */
 	bool unattributed;
 	bool is_plain; /* went to a file that is (count_file.h) */
 };
@@ -129,7 +130,7 @@ struct opd_counted {
 void opd_count_sample(struct opd_count *count, const struct opd_counted *counted) OP_NONNULL;
 
 /*
- * Counts a call: `counted` is as of a sample that was taken where the call returns to, in the caller, and `callee` is what was called, or called from there on.
+ * Counts one call, whatever its amount: `counted` is as of a sample that was taken where the call returns to, in the caller, and `callee` is what was called, or called from there on.
  */
 void opd_count_call(struct opd_count *count, const struct opd_counted *counted, const struct op_location *callee) OP_NONNULL;
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "daemon/log.h"
+#include "daemon/memory_limit.h"
 #include "daemon/recover.h"
 #include "libop/clock.h"
 #include "libop/file.h"
@@ -130,9 +131,17 @@ static int put_aside(struct opd_count *count, const char *path)
 	return err;
 }
 
-/* What an earlier daemon stored is not among those that this one did. */
-static void lose_calls(struct opd_count *count, const struct opd_file *file, uint64_t nr_gone)
+/* A sum of cycles does not say of how many calls it was: at least of one. */
+static uint64_t calls_of(const struct op_event *event, uint64_t amount)
 {
+	return event->derived && event->derived->amount != OP_IBS_SAMPLES ? 1 : amount;
+}
+
+/* What an earlier daemon stored is not among those that this one did. */
+static void lose_calls(struct opd_count *count, const struct opd_file *file, uint64_t amount)
+{
+	uint64_t nr_gone = calls_of(&count->events[file->key.event], amount);
+
 	if (file->key.cgroup_slot != OPD_CGROUP_NONE) {
 		count->arcs[OP_ARC_not_split] += nr_gone;
 		return;
@@ -183,6 +192,7 @@ static int open_path(struct opd_count *count, struct opd_file *file)
 {
 	struct op_odb_header header;
 	struct op_odb *odb;
+	bool is_stranger;
 	char *path;
 	int err = opd_file_path(count, &file->key, &path);
 
@@ -208,16 +218,18 @@ static int open_path(struct opd_count *count, struct opd_file *file)
 	op_odb_share(odb, &count->limit.space);
 	if (!file->path || op_odb_is_new(odb))
 		opd_file_limit_note(&count->limit, opd_file_kind_of(count, &file->key), op_odb_is_new(odb));
+	is_stranger = !file->path && count->limit.strangers;
 	free(file->path);
 	file->path = path;
 	unlink_file(&count->closed, file);
 	file->odb = odb;
 	file->is_plain = is_plain(count, &file->key);
+	if (opd_is_of_memory(count, file->key.event))
+		opd_memory_note(count, file, is_stranger);
 	if (op_unlikely(op_odb_total(odb) < file->total))
 		opd_file_lose(count, file, file->total - op_odb_total(odb), "somebody wrote to it, or the disk failed");
 	link_newest(&count->open, file);
 	count->dropped_nodes += op_odb_dropped(odb);
-	count->nr_memory_nodes += opd_is_of_memory(count, file->key.event) ? op_odb_nr_nodes(odb) : 0;
 	return 0;
 }
 

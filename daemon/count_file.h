@@ -18,6 +18,7 @@ struct opd_file {
 	struct opd_file *newer, *older; /* among those that are open, or closed */
 	char *path;                     /* below the session directory; NULL until it was opened once */
 	bool beyond;                    /* there is no room for this file: its samples go to that of a wider key */
+	uint32_t nr_memory_nodes;       /* that opd_count.nr_memory_nodes has of it */
 	uint64_t total, inode;          /* of its counts, and its own, when it was closed last */
 	int error;                      /* of the last attempt to open */
 	uint64_t retry_ns;

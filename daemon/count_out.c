@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "daemon/log.h"
+#include "daemon/memory_limit.h"
 #include "daemon/settle.h"
 #include "libop/clock.h"
 #include "libop/file.h"
@@ -48,6 +49,7 @@ static void lose_all(struct opd_count *count, struct opd_file *file)
 		opd_file_lose(count, file, file->total,
 			      "somebody removed it; --reset of opcontrol empties a session, --save=NAME keeps it");
 	file->total = 0;
+	opd_memory_note_gone(count, file);
 	if (file->changed)
 		return;
 	free(file->path);
@@ -348,6 +350,8 @@ bool opd_count_give_up_files(struct opd_count *count)
 
 	opd_count_release_files(count);
 	op_htable_visit(&count->files, give_up, &look);
+	if (!err)
+		err = opd_memory_recount(count);
 	if (err)
 		opd_log_failure(&rate, count->now_ns, "counting the sample files", err);
 	return look.found;

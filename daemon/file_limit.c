@@ -57,6 +57,12 @@ static bool has_bytes(const struct opd_file_limit *limit, enum opd_file_kind kin
 				     space->taken_bytes + space->kept_bytes + NEW_BYTES <= space->max_bytes);
 }
 
+void opd_file_limit_give(struct opd_file_limit *limit, uint64_t max_bytes)
+{
+	limit->space.max_bytes = max_bytes;
+	keep_room(limit);
+}
+
 void opd_file_limit_weigh(struct opd_file_limit *limit, uint64_t weighed_bytes, uint64_t taken_bytes)
 {
 	limit->space.taken_bytes += weighed_bytes - op_min_u64(taken_bytes, limit->space.taken_bytes);

@@ -28,7 +28,7 @@ struct opd_file_limit {
 	uint64_t nr_last_max, nr_last;          /* files that are always allowed: how many there may be, and are */
 	bool strangers;                         /* some of them are not known to the daemon: of an earlier one, or forgotten */
 	uint64_t dir_inode, dir_made_ns;        /* of the session's directory when the files were counted; inode 0: not known */
-	struct op_odb_space space;              /* max_bytes: SessionMaxUse=; the parts above hold for it as well */
+	struct op_odb_space space;              /* max_bytes: of SessionMaxUse=, opd_file_limit_give; the parts above hold for it as well */
 	uint64_t weighed_bytes;                 /* taken of it when the session was weighed last */
 	bool told[OPD_NR_FILE_KINDS];           /* in the log, in this session */
 	uint64_t nr_samples[OPD_NR_FILE_KINDS]; /* that went elsewhere since there was no room for a file of this kind */
@@ -39,6 +39,9 @@ static inline uint64_t opd_file_limit_bytes(const struct opd_file_limit *limit)
 {
 	return limit->space.taken_bytes;
 }
+
+/* How many bytes the session may take from now on; 0: no limit. */
+void opd_file_limit_give(struct opd_file_limit *limit, uint64_t max_bytes) OP_NONNULL;
 
 /* A weight that was taken of the session, which had taken_bytes by its own account when that began. */
 void opd_file_limit_weigh(struct opd_file_limit *limit, uint64_t weighed_bytes, uint64_t taken_bytes) OP_NONNULL;

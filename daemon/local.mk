@@ -31,7 +31,7 @@ daemon_libopd_a_SOURCES = \
 	daemon/jitdump.c daemon/jitdump.h \
 	daemon/jit_map.c daemon/jit_map.h \
 	daemon/elf_host.h \
-	daemon/count.c daemon/count.h daemon/count_file.c daemon/count_file.h daemon/count_name.c daemon/count_out.c daemon/memory_limit.h \
+	daemon/count.c daemon/count.h daemon/count_file.c daemon/count_file.h daemon/count_name.c daemon/count_out.c daemon/memory_limit.c daemon/memory_limit.h \
 	daemon/file_limit.c daemon/file_limit.h \
 	daemon/jit_lines.c daemon/jit_lines.h \
 	daemon/jit_object.c daemon/jit_object.h \

@@ -12,6 +12,7 @@
 #include "daemon/cpus.h"
 #include "daemon/jit.h"
 #include "daemon/log.h"
+#include "daemon/memory_limit.h"
 #include "daemon/opd_state.h"
 #include "daemon/privileges.h"
 #include "daemon/proc_scan.h"
@@ -174,6 +175,8 @@ static int init_count(struct opd *opd)
 			   .space = { .max_bytes = opd->config.session_max_use } },
 	};
 	err = opd_file_limit_recount(&opd->pipeline.count.limit, opd->session_fd);
+	if (!err)
+		err = opd_memory_recount(&opd->pipeline.count);
 	return err ? opd_fail("cannot count the sample files of the session: %s", strerror(-err)) : 0;
 }
 

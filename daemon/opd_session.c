@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "daemon/log.h"
@@ -151,26 +153,51 @@ void opd_fini_setup(struct opd *opd)
 
 /* ---- session ---- */
 
-/* Links would lead what is written out of the session directory, and nothing is renamed from one file system to another. */
+/* Where something is mounted: from one mount to another nothing is renamed, though both may be of one file system. The mount is 0 before Linux 5.8. */
+struct mounted {
+	dev_t device;
+	uint64_t mount;
+};
+
+static bool is_same_mount(const struct mounted *a, const struct mounted *b)
+{
+	return a->device == b->device && a->mount == b->mount;
+}
+
+/* 0, also when there is nothing. */
+static int check_directory(const struct opd *opd, const char *name, struct mounted *ret_mounted)
+{
+	struct statx stx;
+
+	if (statx(opd->session_fd, name, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_MNT_ID, &stx) < 0)
+		return 0;
+	if (!S_ISDIR(stx.stx_mode))
+		return opd_fail("%s/%s is not a directory: remove it or choose another SessionDir=", opd->session_dir, name);
+	*ret_mounted = (struct mounted){ .device = makedev(stx.stx_dev_major, stx.stx_dev_minor),
+					 .mount = stx.stx_mask & STATX_MNT_ID ? stx.stx_mnt_id : 0 };
+	return 0;
+}
+
+/* Links would lead what is written out of the session directory, and what is made in tmp/ is renamed. */
 static int check_directories(const struct opd *opd)
 {
 	static const char *const names[] = { OP_SESSION_TMP, "samples", OP_SESSION_CURRENT };
-	struct stat st = { 0 };
-	dev_t tmp_dev = 0;
+	struct mounted tmp = { 0 };
 
 	for (size_t i = 0; i < op_array_size(names); i++) {
-		if (fstatat(opd->session_fd, names[i], &st, AT_SYMLINK_NOFOLLOW) < 0)
-			continue;
-		if (!S_ISDIR(st.st_mode))
-			return opd_fail("%s/%s is not a directory: remove it or choose another SessionDir=", opd->session_dir,
-					names[i]);
+		struct mounted mounted = tmp;
+		int err = check_directory(opd, names[i], &mounted);
+
+		if (err)
+			return err;
 		if (!i)
-			tmp_dev = st.st_dev;
-		else if (tmp_dev && st.st_dev != tmp_dev)
-			return opd_fail("%s/%s is on another file system than %s/" OP_SESSION_TMP
+			tmp = mounted;
+		else if (tmp.device && !is_same_mount(&mounted, &tmp))
+			return opd_fail("%s/%s is %s than %s/" OP_SESSION_TMP
 					", where its files are made: mount that over all of the session directory, or choose "
 					"another SessionDir=",
-					opd->session_dir, names[i], opd->session_dir);
+					opd->session_dir, names[i],
+					mounted.device == tmp.device ? "another mount" : "on another file system", opd->session_dir);
 	}
 	return 0;
 }

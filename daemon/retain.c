@@ -90,12 +90,18 @@ static int compare_age(const void *a, const void *b)
 	return strcmp(left->name, right->name);
 }
 
-static uint64_t bytes_of_current(const struct look *look)
+static void weigh(struct opd_retention *retention)
 {
-	for (size_t i = 0; i < look->nr_sessions; i++)
-		if (!strcmp(look->sessions[i].name, CURRENT_NAME))
-			return look->sessions[i].disk_bytes;
-	return 0;
+	retention->current_bytes = retention->kept_bytes = 0;
+	for (size_t i = 0; i < retention->nr_sessions; i++) {
+		const struct opd_retained *session = &retention->sessions[i];
+
+		if (!strcmp(session->name, CURRENT_NAME))
+			retention->current_bytes = session->disk_bytes;
+		else
+			retention->kept_bytes += session->disk_bytes;
+	}
+	retention->weighed = true;
 }
 
 static int look_around(struct opd_retention *retention, int session_fd)
@@ -110,8 +116,7 @@ static int look_around(struct opd_retention *retention, int session_fd)
 	free(retention->sessions);
 	retention->sessions = look.sessions;
 	retention->nr_sessions = look.nr_sessions;
-	retention->current_bytes = bytes_of_current(&look);
-	retention->weighed = true;
+	weigh(retention);
 	if (look.nr_sessions)
 		qsort(look.sessions, look.nr_sessions, sizeof(*look.sessions), compare_age);
 	return 0;
@@ -233,12 +238,11 @@ static int look_at_clock(struct opd_retention *retention, struct limits *limits)
 }
 
 /* Those that cannot go are passed over: they must not keep the others, which fill the disk. */
-static int remove_what_must_go(struct opd_retention *retention, const struct limits *limits, uint64_t used)
+static int remove_what_must_go(struct opd_retention *retention, const struct limits *limits, uint64_t rest_bytes)
 {
+	uint64_t used = rest_bytes + retention->kept_bytes + retention->current_bytes;
 	int first_err = 0;
 
-	for (size_t i = 0; i < retention->nr_sessions; i++)
-		used += retention->sessions[i].disk_bytes;
 	for (size_t i = 0; i < retention->nr_sessions; i++) {
 		struct opd_retained *session = &retention->sessions[i];
 		const char *why = session->may_go ? reason(session, limits, used) : NULL;
@@ -251,6 +255,7 @@ static int remove_what_must_go(struct opd_retention *retention, const struct lim
 		used += err ? session->disk_bytes : 0;
 		first_err = first_err ? first_err : err;
 	}
+	retention->kept_bytes = used - retention->current_bytes;
 	return first_err;
 }
 
@@ -306,11 +311,38 @@ static bool claim(struct opd_sync *sync)
 }
 
 /* By so much that it is not left to the next time. */
-static bool has_grown(const struct opd_file_limit *limit)
+static bool has_grown(const struct opd_file_limit *limit, uint64_t most)
 {
-	uint64_t most = limit->space.max_bytes;
-
 	return most && opd_file_limit_bytes(limit) - limit->weighed_bytes > most / GROWN_SHARE;
+}
+
+/* What the others leave of SessionMaxUse, but at least half of it, so that a quarter is far from where what is new is kept less apart. */
+static void give_room(struct opd_sync *sync)
+{
+	const struct opd_retention *retention = &sync->retention;
+	uint64_t most = sync->config->session_max_use, others_bytes = retention->is_known ? retention->others_bytes : most;
+
+	if (sync->config->session_interval_us)
+		opd_file_limit_give(&sync->pipeline->count.limit, most - op_min_u64(others_bytes, most / 2));
+}
+
+void opd_retain_note_closed(struct opd_sync *sync)
+{
+	uint64_t disk_bytes = opd_file_limit_bytes(&sync->pipeline->count.limit);
+
+	sync->retention.closed_bytes += disk_bytes;
+	sync->retention.others_bytes += disk_bytes;
+	give_room(sync);
+}
+
+bool opd_retain_may_close(const struct opd_sync *sync)
+{
+	const struct opd_retention *retention = &sync->retention;
+	uint64_t most = sync->config->session_max_use, others_bytes = retention->others_bytes;
+
+	if (!retention->is_known || others_bytes > most)
+		return false;
+	return others_bytes <= most / 2 || opd_file_limit_bytes(&sync->pipeline->count.limit) <= most - others_bytes;
 }
 
 static void take_weight(struct opd_sync *sync, struct opd_file_limit *limit)
@@ -318,11 +350,15 @@ static void take_weight(struct opd_sync *sync, struct opd_file_limit *limit)
 	struct opd_retention *retention = &sync->retention;
 
 	pthread_mutex_lock(&sync->lock);
-	if (!sync->retaining && retention->weighed && retention->nr_begun == limit->nr_begun)
-		opd_file_limit_weigh(limit, retention->current_bytes, retention->taken_bytes);
-	if (!sync->retaining)
+	if (!sync->retaining && retention->weighed) {
+		if (retention->nr_begun == limit->nr_begun)
+			opd_file_limit_weigh(limit, retention->current_bytes, retention->taken_bytes);
+		retention->others_bytes = retention->kept_bytes + retention->closed_bytes; /* these may be among those, or not */
+		retention->is_known = true;
 		retention->weighed = false;
+	}
 	pthread_mutex_unlock(&sync->lock);
+	give_room(sync);
 }
 
 void opd_retain_if_due(struct opd_sync *sync, uint64_t now_ns)
@@ -333,11 +369,12 @@ void opd_retain_if_due(struct opd_sync *sync, uint64_t now_ns)
 	if (!config->session_interval_us && !config->session_max_use)
 		return;
 	take_weight(sync, limit);
-	if ((now_ns < sync->retention.due_ns && !has_grown(limit)) || !claim(sync))
+	if ((now_ns < sync->retention.due_ns && !has_grown(limit, config->session_max_use)) || !claim(sync))
 		return;
 	sync->retention.due_ns = now_ns + INTERVAL_NS;
 	sync->retention.taken_bytes = opd_file_limit_bytes(limit);
 	sync->retention.nr_begun = limit->nr_begun;
+	sync->retention.closed_bytes = 0;
 	if (opd_sync_start_thread(run, sync) == 0)
 		return;
 	pthread_mutex_lock(&sync->lock);

@@ -13,8 +13,9 @@
 #define NS_PER_US  1000u
 #define NS_PER_MIN (60 * (uint64_t)OP_NS_PER_S)
 #define RETRY_NS   (10 * (uint64_t)OP_NS_PER_S)
-#define USE_SHARE  4                     /* of SessionMaxUse: what a session takes until it is closed before its time */
-#define STEP_NS    (int64_t) OP_NS_PER_S /* less is the clock being slewed */
+#define HELD_NS    (10 * (uint64_t)OP_NS_PER_S) /* until it is told */
+#define USE_SHARE  4                            /* of SessionMaxUse: what a session takes until it is closed before its time */
+#define STEP_NS    (int64_t) OP_NS_PER_S        /* less is the clock being slewed */
 
 /* ---- closing ---- */
 
@@ -23,11 +24,14 @@ static void begin_next(struct opd_sync *sync)
 {
 	struct opd_pipeline *pipeline = sync->pipeline;
 
+	opd_retain_note_closed(sync);
 	opd_count_close_files(&pipeline->count);
 	if (pipeline->count.cookie_file)
 		opd_cookie_file_reset(pipeline->count.cookie_file);
 	opd_book_turn_page(&sync->book);
 	sync->rotation.nr_closed++;
+	sync->rotation.held_ns = 0;
+	sync->rotation.held_told = false;
 	sync->retention.due_ns = 0;
 	opd_sync_write_book(sync, OP_SESSION_open);
 }
@@ -128,11 +132,30 @@ failed:
 	opd_log(SD_WARNING, "the session cannot be closed: %s; counting goes on in it, it is tried again", strerror(-err));
 }
 
-static bool is_large(const struct opd_sync *sync)
+static void tell_held(struct opd_rotation *rotation, uint64_t now_ns)
 {
-	uint64_t most = sync->config->session_max_use;
+	if (!rotation->held_ns)
+		rotation->held_ns = now_ns;
+	if (rotation->held_told || now_ns - rotation->held_ns < HELD_NS)
+		return;
+	rotation->held_told = true;
+	opd_log(SD_WARNING, "the session takes more than a quarter of SessionMaxUse, but goes on: what the others take has to "
+			    "become less before");
+}
 
-	return most && opd_file_limit_bytes(&sync->pipeline->count.limit) > most / USE_SHARE;
+/* Too large, and what is closed can be removed before more is. */
+static bool is_to_be_closed(struct opd_sync *sync, uint64_t now_ns)
+{
+	uint64_t most = sync->config->session_max_use, bytes = opd_file_limit_bytes(&sync->pipeline->count.limit);
+
+	if (!most || bytes <= most / USE_SHARE) {
+		sync->rotation.held_ns = 0;
+		return false;
+	}
+	if (opd_retain_may_close(sync))
+		return true;
+	tell_held(&sync->rotation, now_ns);
+	return false;
 }
 
 void opd_rotate_if_due(struct opd_sync *sync, uint64_t now_ns)
@@ -150,7 +173,7 @@ void opd_rotate_if_due(struct opd_sync *sync, uint64_t now_ns)
 		rotation->offset_ns = (int64_t)wall_ns - (int64_t)op_sys_boot_ns();
 	}
 	look_at_clock(rotation, wall_ns, interval_ns);
-	if ((wall_ns < rotation->due_ns && !is_large(sync)) || now_ns < rotation->retry_ns)
+	if ((wall_ns < rotation->due_ns && !is_to_be_closed(sync, now_ns)) || now_ns < rotation->retry_ns)
 		return;
 	if (wall_ns < rotation->due_ns)
 		opd_log(SD_NOTICE, "the session takes more than a quarter of SessionMaxUse: it is closed before its time");

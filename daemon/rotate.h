@@ -6,7 +6,8 @@
  *
  * Boundaries are multiples of the interval since 1970, UTC. A session that begins at one is closed at the next; after a step forward, a suspend, or a daemon
  * that was not there, as soon as the time is past it. A clock that steps back brings the boundary nearer, so that no session lasts longer than the
- * interval by the clock of then. A session that takes too much of the disk (opd_file_limit_bytes) is closed at once.
+ * interval by the clock of then. A session that takes too much of the disk (opd_file_limit_bytes) is closed at once, unless all
+ * sessions take too much: then it goes on until some have been removed (retain.h).
  *
  * Sync thread only, between two turns.
  */
@@ -22,6 +23,8 @@ struct opd_rotation {
 	uint64_t due_ns;   /* wall clock; 0: not known yet */
 	int64_t offset_ns; /* of the wall clock to the one that never steps, when last looked at */
 	uint64_t retry_ns; /* op_now_ns(): not before, after a failure */
+	uint64_t held_ns;  /* op_now_ns(): since when the session is too large, and goes on; 0: it is not */
+	bool held_told;    /* of this session */
 	uint64_t nr_closed, nr_failed;
 };
 

@@ -189,7 +189,7 @@ static void reload(struct opd_sync *sync, const struct op_config *fresh)
 		pthread_mutex_unlock(&sync->lock);
 		sync->pipeline->count.max_open = opd_count_max_open(sync->config->max_open_files);
 		sync->pipeline->count.limit.max = sync->config->max_sample_files;
-		sync->pipeline->count.limit.space.max_bytes = sync->config->session_max_use;
+		opd_file_limit_give(&sync->pipeline->count.limit, sync->config->session_max_use);
 		sync->rotation.due_ns = 0;
 		sync->retention.due_ns = 0;
 	}

@@ -185,7 +185,7 @@ struct op_dcookie_reading {
 
 /*
  * Reads the file at `path` below dir_fd into a table without rows; its rows are counted ones. A line that is none is passed over. 0, -ENOENT,
- * -EBADMSG when it is no table or of a later version (then with a complaint), -ENOMEM or another -errno from reading.
+ * -EBADMSG when it is no regular file, no table or of a later version (then with a complaint), -ENOMEM or another -errno from reading.
  */
 int op_dcookie_table_read(struct op_dcookie_table *table, int dir_fd, const char *path, struct op_dcookie_reading *ret_reading)
 	OP_NONNULL OP_MUST_CHECK;

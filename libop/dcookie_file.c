@@ -4,10 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "libop/dcookie_table.h"
+#include "libop/file.h"
 #include "libop/parse.h"
 #include "libop/sys.h"
 
@@ -551,18 +553,70 @@ static int check_version(const char *line, struct op_dcookie_reading *reading, c
 	return -EBADMSG;
 }
 
+/* A file, a block at a time. */
+struct line_reader {
+	int fd;
+	off_t offset;
+	size_t at, nr; /* in the block */
+	char block[64 * 1024];
+	char line[LINE_BYTES_MAX];
+};
+
+static int next_block(struct line_reader *reader)
+{
+	int err = op_file_read_at(reader->fd, reader->block, sizeof(reader->block), reader->offset, &reader->nr);
+
+	reader->at = 0;
+	if (err)
+		reader->nr = 0;
+	reader->offset += (off_t)reader->nr;
+	return err;
+}
+
+/* What the block has of the line, of which nr_bytes were taken; true: its end is among that. */
+static bool take_part(struct line_reader *reader, uint64_t *nr_bytes)
+{
+	const char *from = reader->block + reader->at, *end = memchr(from, '\n', reader->nr - reader->at);
+	size_t nr_more = end ? (size_t)(end - from) + 1 : reader->nr - reader->at;
+
+	if (*nr_bytes < sizeof(reader->line))
+		memcpy(reader->line + *nr_bytes, from, op_min_u64(nr_more, sizeof(reader->line) - *nr_bytes));
+	*nr_bytes += nr_more;
+	reader->at += nr_more;
+	return end;
+}
+
+/* Of a line that is too long only the beginning is kept. *ret_nr_bytes: with its end, 0 behind the last one. 0 or -errno. */
+static int next_line(struct line_reader *reader, uint64_t *ret_nr_bytes, bool *ret_is_torn)
+{
+	uint64_t nr_bytes = 0;
+	bool ended = false;
+	int err = 0;
+
+	while (!err && !ended) {
+		if (reader->at == reader->nr)
+			err = next_block(reader);
+		if (err || !reader->nr)
+			break;
+		ended = take_part(reader, &nr_bytes);
+	}
+	*ret_nr_bytes = nr_bytes;
+	*ret_is_torn = nr_bytes && !ended;
+	return err;
+}
+
 /* One line with its end. 0 or -errno. */
-static int read_line(struct op_dcookie_table *table, char *line, size_t nr_bytes, size_t number, const char *path,
+static int read_line(struct op_dcookie_table *table, char *line, uint64_t nr_bytes, size_t number, const char *path,
 		     struct op_dcookie_reading *reading)
 {
 	const char *why = NULL;
 	int err = 0;
 
-	line[nr_bytes - 1] = '\0';
-	if (strlen(line) != nr_bytes - 1)
-		why = "a NUL byte";
-	else if (nr_bytes > LINE_BYTES_MAX)
+	line[op_min_u64(nr_bytes, LINE_BYTES_MAX) - 1] = '\0';
+	if (nr_bytes > LINE_BYTES_MAX)
 		why = "too long";
+	else if (strlen(line) != nr_bytes - 1)
+		why = "a NUL byte";
 	else if (number == 1)
 		err = check_version(line, reading, path);
 	else
@@ -573,40 +627,57 @@ static int read_line(struct op_dcookie_table *table, char *line, size_t nr_bytes
 	return !err && why && number == 1 ? -EBADMSG : err;
 }
 
-static int read_lines(struct op_dcookie_table *table, FILE *file, const char *path, struct op_dcookie_reading *reading)
+static int read_lines(struct op_dcookie_table *table, struct line_reader *reader, const char *path, struct op_dcookie_reading *reading)
 {
-	char *line = NULL;
-	size_t capacity = 0, number = 0;
-	ssize_t nr_bytes;
-	int err = 0;
+	uint64_t nr_bytes;
+	size_t number = 0;
+	int err;
 
-	while (!err && !reading->is_torn && (nr_bytes = getline(&line, &capacity, file)) > 0) {
-		if (line[nr_bytes - 1] != '\n')
-			reading->is_torn = true;
-		else
-			err = read_line(table, line, (size_t)nr_bytes, ++number, path, reading);
-	}
-	if (!err && ferror(file))
-		err = -EIO;
-	free(line);
+	do {
+		err = next_line(reader, &nr_bytes, &reading->is_torn);
+		if (!err && nr_bytes && !reading->is_torn)
+			err = read_line(table, reader->line, nr_bytes, ++number, path, reading);
+	} while (!err && nr_bytes && !reading->is_torn);
+	return err;
+}
+
+static int check_kind(int fd, const char *path, struct op_dcookie_reading *reading)
+{
+	struct stat st;
+	int err = op_sys_fstat(fd, &st);
+
+	if (err || S_ISREG(st.st_mode))
+		return err;
+	return complain(reading, path, 1, "not a file") ? -ENOMEM : -EBADMSG;
+}
+
+static int read_file(struct op_dcookie_table *table, int fd, const char *path, struct op_dcookie_reading *reading)
+{
+	struct line_reader *reader;
+	int err = check_kind(fd, path, reading);
+
+	if (err)
+		return err;
+	reader = malloc(sizeof(*reader));
+	if (!reader)
+		return -ENOMEM;
+	reader->fd = fd;
+	reader->offset = 0;
+	reader->at = reader->nr = 0;
+	err = read_lines(table, reader, path, reading);
+	free(reader);
 	return err;
 }
 
 int op_dcookie_table_read(struct op_dcookie_table *table, int dir_fd, const char *path, struct op_dcookie_reading *ret_reading)
 {
 	int fd = op_sys_openat(dir_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0), err;
-	FILE *file;
 
 	*ret_reading = (struct op_dcookie_reading){ 0 };
 	if (fd < 0)
 		return fd;
-	file = fdopen(fd, "re");
-	if (!file) {
-		close(fd);
-		return -ENOMEM;
-	}
-	err = read_lines(table, file, path, ret_reading);
-	fclose(file);
+	err = read_file(table, fd, path, ret_reading);
+	close(fd);
 	if (!err)
 		op_dcookie_all_written(table);
 	return err;

@@ -104,11 +104,23 @@ int op_event_list_derive(struct op_event_list *list, size_t sampler, const struc
 	return 0;
 }
 
+/* The files' names have no more of it. */
+static bool shares_memory(const struct op_event *sampler, const struct op_event *memory)
+{
+	return memory->role == OP_EVENT_MEMORY && memory->count == sampler->count && memory->unit_mask == sampler->unit_mask;
+}
+
 int op_event_list_remember(struct op_event_list *list, size_t sampler)
 {
 	struct op_event memory = list->events[sampler];
 	int err;
 
+	for (uint32_t i = 0; i < list->nr_events; i++) {
+		if (!shares_memory(&memory, &list->events[i]))
+			continue;
+		list->events[sampler].memory = i;
+		return 0;
+	}
 	memory.role = OP_EVENT_MEMORY;
 	memory.number = 0;
 	memory.first_derived = memory.end_derived = 0;

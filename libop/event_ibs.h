@@ -35,7 +35,9 @@ int op_event_list_make(const struct op_event *wanted, size_t nr_wanted, struct o
  */
 int op_event_list_open(struct op_event_list *list, const struct op_event *event) OP_NONNULL OP_MUST_CHECK;
 int op_event_list_derive(struct op_event_list *list, size_t sampler, const struct op_event *derived) OP_NONNULL OP_MUST_CHECK;
-int op_event_list_remember(struct op_event_list *list, size_t sampler) OP_NONNULL OP_MUST_CHECK; /* the MEMORY event */
+
+/* The MEMORY event of a sampler: that of another one with the same count and unit mask, since it has the same files, or one more. 0 or -ENOMEM. */
+int op_event_list_remember(struct op_event_list *list, size_t sampler) OP_NONNULL OP_MUST_CHECK;
 
 void op_event_list_free(struct op_event_list *list) OP_NONNULL;
 

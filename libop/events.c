@@ -95,7 +95,7 @@ const struct op_event_info *op_event_info(size_t index)
 const char *op_event_description(const char *name)
 {
 	const struct row *row = find_row(name);
-	const struct op_ibs_event *ibs = op_ibs_event_find(name);
+	const struct op_ibs_event *ibs = op_ibs_event_of_session(name);
 
 	if (ibs)
 		return ibs->description;
@@ -123,7 +123,7 @@ static bool is_alias(const char *name)
 {
 	size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
 
-	return length && !name[length] && length < OP_EVENT_NAME_BYTES && !find_row(name) && !op_ibs_event_find(name);
+	return length && !name[length] && length < OP_EVENT_NAME_BYTES && !find_row(name) && !op_ibs_event_of_session(name);
 }
 
 /* rNNN or rNNN=NAME, 1 to 16 hexadecimal digits; leading zeroes are not part of the canonical name. */
@@ -161,7 +161,7 @@ static bool fill_tracepoint(struct op_event *event, const char *name, struct op_
 
 bool op_event_number(const char *name, uint32_t *ret_number)
 {
-	const struct op_ibs_event *ibs = op_ibs_event_find(name);
+	const struct op_ibs_event *ibs = op_ibs_event_of_session(name);
 	const struct row *row = find_row(name);
 	struct op_event raw = { 0 };
 

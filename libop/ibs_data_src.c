@@ -29,7 +29,7 @@ static const struct level three_bits[NR_THREE] = {
 	[2] = { HIT(L3) | PERF_MEM_S(LVL, REM_CCE1) | PERF_MEM_S(LVLNUM, ANY_CACHE) | SAME_NODE, false, true },
 	[DRAM] = { HIT(LOC_RAM) | PERF_MEM_S(LVLNUM, RAM), true, false },
 	[4] = { HIT(REM_CCE2) | PERF_MEM_S(LVLNUM, ANY_CACHE) | OTHER_NODE, false, false },
-	[IO] = { HIT(IO) | NUMBER_IO, true, false },
+	[IO] = { HIT(IO) | NUMBER_IO, false, false },
 };
 
 static const struct level five_bits[NR_FIVE] = {
@@ -38,7 +38,7 @@ static const struct level five_bits[NR_FIVE] = {
 	[DRAM] = { HIT(LOC_RAM) | PERF_MEM_S(LVLNUM, RAM), true, false },
 	[5] = { HIT(REM_CCE2) | PERF_MEM_S(LVLNUM, ANY_CACHE) | OTHER_NODE, false, true },
 	[6] = { PERF_MEM_S(LVLNUM, PMEM), true, false },
-	[IO] = { HIT(IO) | NUMBER_IO, true, false },
+	[IO] = { HIT(IO) | NUMBER_IO, false, false },
 	[8] = { NUMBER_CXL, true, false },
 };
 

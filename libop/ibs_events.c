@@ -144,12 +144,35 @@ const struct op_ibs_event *op_ibs_event(size_t index)
 	return index < op_array_size(rows) ? &rows[index] : NULL;
 }
 
-const struct op_ibs_event *op_ibs_event_find(const char *name)
+static const struct op_ibs_event *find(const char *name, size_t length)
 {
 	for (size_t i = 0; i < op_array_size(rows); i++)
-		if (!strcasecmp(rows[i].name, name))
+		if (!strncasecmp(rows[i].name, name, length) && !rows[i].name[length])
 			return &rows[i];
 	return NULL;
+}
+
+const struct op_ibs_event *op_ibs_event_find(const char *name)
+{
+	return find(name, strlen(name));
+}
+
+/* "_2", and so on, from where it stands. */
+static bool is_repetition(const char *end)
+{
+	size_t nr_digits = *end == '_' ? strspn(end + 1, "0123456789") : 0;
+
+	return nr_digits && !end[1 + nr_digits] && end[1] != '0' && (nr_digits > 1 || end[1] > '1');
+}
+
+const struct op_ibs_event *op_ibs_event_of_session(const char *name)
+{
+	const struct op_ibs_event *event = op_ibs_event_find(name);
+	const char *end = strrchr(name, '_');
+
+	if (!event && end && is_repetition(end))
+		event = find(name, (size_t)(end - name));
+	return event;
 }
 
 const struct op_ibs_event *op_ibs_event_by_number(uint32_t number)

@@ -39,6 +39,12 @@ const struct op_ibs_event *op_ibs_event(size_t index) OP_MUST_CHECK;
 const struct op_ibs_event *op_ibs_event_find(const char *name) OP_NONNULL OP_MUST_CHECK;
 const struct op_ibs_event *op_ibs_event_by_number(uint32_t number) OP_MUST_CHECK;
 
+/*
+ * What is behind the name of an event in a session: as op_ibs_event_find, and NAME_2, NAME_3 ..., as the second and third event of a name and count are called. Whoever
+ * wants to know of a session's event what it is and what it adds up asks here.
+ */
+const struct op_ibs_event *op_ibs_event_of_session(const char *name) OP_NONNULL OP_MUST_CHECK;
+
 /* True when a CPU with these capabilities can ever have it. */
 bool op_ibs_event_is_there(const struct op_ibs_event *event, const struct op_ibs_cpu *cpu, uint32_t caps) OP_NONNULL OP_MUST_CHECK;
 

@@ -50,6 +50,14 @@ static bool is_removed(int fd)
 	return !op_sys_fstat(fd, &st) && !st.st_nlink;
 }
 
+/* The pid of who had it before; where that cannot be, the next one to sign it overwrites it. */
+static void forget_owner(int fd)
+{
+	int err = ftruncate(fd, 0);
+
+	(void)err;
+}
+
 int op_lock_take(int dir_fd, const char *name, bool *ret_was_there)
 {
 	bool was_there, again;
@@ -69,6 +77,7 @@ int op_lock_take(int dir_fd, const char *name, bool *ret_was_there)
 			close(fd);
 	} while (again);
 	(void)fchmod(fd, MODE); /* of an earlier version; another's it is only when root left it */
+	forget_owner(fd);
 	*ret_was_there = was_there;
 	return fd;
 }

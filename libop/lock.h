@@ -11,7 +11,7 @@
 #include "libop/compiler.h"
 
 /*
- * Takes the lock, which is nobody's but the owner's to open. *ret_was_there: there was a file that nobody held. A descriptor, to be closed after the file was removed; -EBUSY: somebody
+ * Takes the lock, which is nobody's but the owner's to open. *ret_was_there: there was a file that nobody held; the pid in it goes. A descriptor, to be closed after the file was removed; -EBUSY: somebody
  * has it; another -errno.
  */
 int op_lock_take(int dir_fd, const char *name, bool *ret_was_there) OP_NONNULL OP_MUST_CHECK;

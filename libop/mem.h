@@ -52,9 +52,10 @@ static inline uint64_t op_mem_offset(uint64_t key)
 }
 
 /*
- * Buckets of latencies: one for each up to 15 cycles, then eight for each doubling, so that none is wider than an eighth of what is
+ * Buckets of latencies: one for each up to OP_MEM_EXACT_LATENCY cycles, then eight for each doubling, so that none is wider than an eighth of what is
  * in it. The last latency of a bucket stands for all of it.
  */
+#define OP_MEM_EXACT_LATENCY 15u
 unsigned int op_mem_bucket(uint16_t latency) OP_MUST_CHECK;
 uint16_t op_mem_bucket_last(unsigned int bucket) OP_MUST_CHECK;
 

@@ -276,6 +276,9 @@ struct op_odb_fault {
 int op_odb_read(int dir_fd, const char *path, struct op_odb_samples *ret_samples, struct op_odb_fault *ret_fault)
 	OP_NONNULL_ARGS(2, 3) OP_MUST_CHECK;
 
+/* How many nodes the file has, without reading them. Symbolic links are not followed. 0 or -errno as op_odb_read. */
+int op_odb_read_nr_nodes(int dir_fd, const char *path, uint32_t *ret_nr_nodes) OP_NONNULL OP_MUST_CHECK;
+
 /* The number that 1.x has for a processor of 0.9.x; OP_CPU_TYPE_UNKNOWN: it has none. */
 uint32_t op_odb_cpu_type_of_0_9(uint32_t number);
 

@@ -161,9 +161,9 @@ static int read_nodes(int fd, uint64_t offset, uint32_t nr_nodes, struct op_odb_
 	return 0;
 }
 
-int op_odb_read_open(int fd, struct op_odb_samples *ret_samples, struct op_odb_fault *ret_fault)
+/* All but the nodes; they begin at *ret_offset. */
+static int read_head(int fd, struct op_odb_samples *samples, uint64_t *ret_offset, struct op_odb_fault *ret_fault)
 {
-	struct op_odb_samples samples = { 0 };
 	struct op_odb_descr descr;
 	uint64_t offset = 0;
 	struct stat st;
@@ -173,13 +173,24 @@ int op_odb_read_open(int fd, struct op_odb_samples *ret_samples, struct op_odb_f
 		return err;
 	if (!S_ISREG(st.st_mode))
 		return op_odb_fault(ret_fault, "Not a regular file", 0);
-	err = read_header(fd, &samples.header, &offset, ret_fault);
+	err = read_header(fd, &samples->header, &offset, ret_fault);
 	if (!err)
 		err = read_descr(fd, offset, &descr, ret_fault);
 	if (err < 0)
 		return err;
-	samples.nr_nodes = descr.current_size - 1;
-	err = read_nodes(fd, offset + sizeof(descr), samples.nr_nodes, &samples.nodes, ret_fault);
+	samples->nr_nodes = descr.current_size - 1;
+	*ret_offset = offset + sizeof(descr);
+	return 0;
+}
+
+int op_odb_read_open(int fd, struct op_odb_samples *ret_samples, struct op_odb_fault *ret_fault)
+{
+	struct op_odb_samples samples = { 0 };
+	uint64_t offset = 0;
+	int err = read_head(fd, &samples, &offset, ret_fault);
+
+	if (!err)
+		err = read_nodes(fd, offset, samples.nr_nodes, &samples.nodes, ret_fault);
 	if (err < 0)
 		return err;
 	*ret_samples = samples;
@@ -198,6 +209,22 @@ int op_odb_read(int dir_fd, const char *path, struct op_odb_samples *ret_samples
 	if (err == -EBADMSG && ret_fault)
 		*ret_fault = found;
 	close(fd);
+	return err;
+}
+
+int op_odb_read_nr_nodes(int dir_fd, const char *path, uint32_t *ret_nr_nodes)
+{
+	int fd = op_file_open_below(dir_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0), err;
+	struct op_odb_samples head = { 0 };
+	struct op_odb_fault fault;
+	uint64_t offset;
+
+	if (fd < 0)
+		return fd;
+	err = read_head(fd, &head, &offset, &fault);
+	close(fd);
+	if (!err)
+		*ret_nr_nodes = head.nr_nodes;
 	return err;
 }
 

@@ -28,9 +28,12 @@ static const char *const session_dirs[] = {
 	"{root}", "{kern}", "stats", OP_SESSION_LEDGER, OP_CGROUP_DIR, OP_MEM_DIR, OP_DCOOKIE_FILE, OP_SESSION_CLOSING,
 };
 
+#define HELD_DIRS     16 /* on the way down that stay open, so that what lies in them is opened by its name alone */
+#define ENTRIES_BYTES 32768
+
 /*
- * A walk over a tree: directories wait in a list, so that one descriptor at a time is open however deep the tree is. Each directory stands in the
- * list before what lies in it.
+ * A walk over a tree, with a bounded number of descriptors however deep the tree is. Each directory is read to its end before what lies in it is gone into, and stands in
+ * the list before that.
  */
 struct walk {
 	int dir_fd;
@@ -41,6 +44,7 @@ struct walk {
 	struct op_session_list *list;
 	struct op_session_cgroups *cgroups; /* when given, sample_dirs are visited and not gone into */
 	size_t list_capacity;
+	char *entries; /* of the directory that is being read */
 	char *bad_path;
 	uint64_t disk_bytes, nr_files;
 	int here; /* the directory that is being read */
@@ -57,6 +61,7 @@ static void free_walk(struct walk *walk)
 	for (size_t i = 0; i < walk->nr_dirs; i++)
 		free(walk->dirs[i]);
 	free(walk->dirs);
+	free(walk->entries);
 	free(walk->bad_path);
 	free(walk->first_path);
 }
@@ -79,7 +84,7 @@ static int push_dir(struct walk *walk, char *path)
 	return 0;
 }
 
-static unsigned char type_of(int dir_fd, const struct dirent *entry)
+static unsigned char type_of(int dir_fd, const struct dirent64 *entry)
 {
 	struct stat st;
 
@@ -98,16 +103,21 @@ static bool is_sample_dir(const char *name)
 	return false;
 }
 
-static int visit_entry(struct walk *walk, const char *dir, int fd, const struct dirent *entry)
+static int visit_entry(struct walk *walk, const char *dir, const struct dirent64 *entry)
 {
-	unsigned char type = type_of(fd, entry);
 	struct op_text path = { 0 };
+	unsigned char type;
 	char *string;
 	int err;
 
-	if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..") || type == DT_UNKNOWN)
+	if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
 		return 0;
-	op_text_printf(&path, "%s/%s", dir, entry->d_name);
+	type = type_of(walk->here, entry);
+	if (type == DT_UNKNOWN)
+		return 0;
+	op_text_add(&path, dir);
+	op_text_add_char(&path, '/');
+	op_text_add(&path, entry->d_name);
 	string = op_text_steal(&path);
 	if (!string)
 		return -ENOMEM;
@@ -118,33 +128,36 @@ static int visit_entry(struct walk *walk, const char *dir, int fd, const struct 
 	return err;
 }
 
-static int walk_dir(struct walk *walk, const char *path)
+/* `parent`: the directory that it lies in; -1: that is not open. */
+static int open_dir(const struct walk *walk, const char *path, int parent)
 {
-	int fd = op_file_open_below(walk->dir_fd, path, O_RDONLY | O_DIRECTORY, 0), err = 0;
-	struct dirent *entry;
-	DIR *dir;
+	if (strlen(path) >= PATH_MAX)
+		return -ENAMETOOLONG;
+	if (parent < 0)
+		return op_file_open_below(walk->dir_fd, path, O_RDONLY | O_DIRECTORY, 0);
+	return op_sys_openat(parent, strrchr(path, '/') + 1, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+}
 
-	if (fd < 0)
-		return fd == -ENOENT ? 0 : fd;
-	dir = fdopendir(fd);
-	if (!dir) {
-		err = -errno;
-		close(fd);
-		return err;
-	}
+static int read_dir(struct walk *walk, const char *path, int fd)
+{
+	ssize_t nr_bytes;
+	int err = 0;
+
+	if (!walk->entries)
+		walk->entries = malloc(ENTRIES_BYTES);
+	if (!walk->entries)
+		return -ENOMEM;
 	walk->here = fd;
-	for (;;) {
-		errno = 0;
-		entry = readdir(dir);
-		if (!entry) {
-			err = -errno;
-			break;
+	while (!err && (nr_bytes = op_sys_getdents(fd, walk->entries, ENTRIES_BYTES))) {
+		if (nr_bytes < 0)
+			return (int)nr_bytes;
+		for (ssize_t at = 0; !err && at < nr_bytes;) {
+			const struct dirent64 *entry = (const void *)(walk->entries + at);
+
+			err = visit_entry(walk, path, entry);
+			at += entry->d_reclen;
 		}
-		err = visit_entry(walk, path, fd, entry);
-		if (err < 0)
-			break;
 	}
-	closedir(dir);
 	return err;
 }
 
@@ -156,25 +169,50 @@ static void note_error(struct walk *walk, const char *path, int err)
 	walk->first_path = strdup(path);
 }
 
+/* Opens a directory of the list and reads it; one that is gone is none (*ret_fd -1). */
+static int walk_dir(struct walk *walk, const char *path, int parent, int *ret_fd)
+{
+	int err = walk->tells_dirs ? walk->visit(walk, path, DT_DIR) : 0, fd;
+
+	if (err < 0)
+		return err;
+	fd = open_dir(walk, path, parent);
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	*ret_fd = fd;
+	return read_dir(walk, path, fd);
+}
+
+/* A path has no more than PATH_MAX bytes, which is the end of going deeper. */
+static int walk_below(struct walk *walk, size_t index, int parent, unsigned int depth)
+{
+	const char *path = walk->dirs[index];
+	size_t next = walk->nr_dirs, end;
+	int fd = -1, err = walk_dir(walk, path, parent, &fd);
+
+	if (err < 0 && !walk->bad_path)
+		walk->bad_path = strdup(path);
+	if (walk->keep_going) {
+		note_error(walk, path, err);
+		err = 0;
+	}
+	if (fd >= 0 && depth >= HELD_DIRS) {
+		close(fd);
+		fd = -1;
+	}
+	for (end = walk->nr_dirs; !err && next < end; next++)
+		err = walk_below(walk, next, fd, depth + 1);
+	if (fd >= 0)
+		close(fd);
+	return err;
+}
+
 static int walk_tree(struct walk *walk, const char *top)
 {
 	char *path = strdup(top);
-	size_t next = walk->nr_dirs;
 	int err = path ? push_dir(walk, path) : -ENOMEM;
 
-	for (; !err && next < walk->nr_dirs; next++) {
-		if (walk->tells_dirs)
-			err = walk->visit(walk, walk->dirs[next], DT_DIR);
-		if (!err)
-			err = walk_dir(walk, walk->dirs[next]);
-		if (err < 0 && !walk->bad_path)
-			walk->bad_path = strdup(walk->dirs[next]);
-		if (!walk->keep_going)
-			continue;
-		note_error(walk, walk->dirs[next], err);
-		err = 0;
-	}
-	return err;
+	return err ? err : walk_below(walk, walk->nr_dirs - 1, -1, 0);
 }
 
 /* ---- the list of sample files ---- */
@@ -466,7 +504,7 @@ static int count_entry(struct walk *walk, const char *path, unsigned char type)
 
 int op_session_count_files(int dir_fd, uint64_t *ret_nr_files)
 {
-	static const char *const tops[] = { "{root}", "{kern}", OP_CGROUP_DIR };
+	static const char *const tops[] = { "{root}", "{kern}", OP_CGROUP_DIR, OP_MEM_DIR };
 	struct walk walk = { .dir_fd = dir_fd, .visit = count_entry };
 	int err = 0;
 

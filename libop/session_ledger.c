@@ -219,7 +219,7 @@ static int read_row(struct op_session_ledger *ledger, char *rest, enum op_event_
 	if (!count || !mask || !*name || strlen(name) >= sizeof(event.name))
 		return -EINVAL;
 	memcpy(event.name, name, strlen(name) + 1);
-	event.role = role == OP_EVENT_PLAIN && op_ibs_event_find(name) ? OP_EVENT_DERIVED : role;
+	event.role = role == OP_EVENT_PLAIN && op_ibs_event_of_session(name) ? OP_EVENT_DERIVED : role;
 	err = read_decimal(count, UINT64_MAX, &event.count);
 	if (!err)
 		err = read_decimal(mask, UINT32_MAX, &value);

@@ -18,7 +18,7 @@ static int add_file(struct op_session_ledger *ledger, const struct op_sample_nam
 	if (strlen(name->event) >= sizeof(event.name))
 		return -EBADMSG;
 	memcpy(event.name, name->event, strlen(name->event) + 1);
-	event.role = op_ibs_event_find(event.name) ? OP_EVENT_DERIVED : OP_EVENT_PLAIN;
+	event.role = op_ibs_event_of_session(event.name) ? OP_EVENT_DERIVED : OP_EVENT_PLAIN;
 	row = op_session_ledger_row(ledger, &event);
 	if (!row)
 		return -ENOMEM;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "libop/sys.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -258,6 +259,13 @@ ssize_t op_sys_read_now(int fd, void *buffer, size_t nr_bytes)
 ssize_t op_sys_read(int fd, void *buffer, size_t nr_bytes)
 {
 	ssize_t nr = read(fd, buffer, nr_bytes);
+
+	return nr < 0 ? -errno : nr;
+}
+
+ssize_t op_sys_getdents(int fd, void *buffer, size_t nr_bytes)
+{
+	ssize_t nr = getdents64(fd, buffer, nr_bytes);
 
 	return nr < 0 ? -errno : nr;
 }

@@ -76,6 +76,7 @@ ssize_t op_sys_read(int fd, void *buffer, size_t nr_bytes) OP_MUST_CHECK;
  * look at it and the read.
  */
 ssize_t op_sys_read_now(int fd, void *buffer, size_t nr_bytes) OP_MUST_CHECK;
+ssize_t op_sys_getdents(int fd, void *buffer, size_t nr_bytes) OP_MUST_CHECK; /* rows of struct dirent64 */
 ssize_t op_sys_pread(int fd, void *buffer, size_t nr_bytes, off_t offset) OP_MUST_CHECK;
 ssize_t op_sys_pwrite(int fd, const void *buffer, size_t nr_bytes, off_t offset) OP_MUST_CHECK;
 ssize_t op_sys_write(int fd, const void *buffer, size_t nr_bytes) OP_MUST_CHECK;

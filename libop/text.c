@@ -99,6 +99,15 @@ static bool looks_escaped(const unsigned char *s)
 	return s[0] == '\\' && s[1] == 'x' && is_lower_digit(s[2]) && is_lower_digit(s[3]);
 }
 
+size_t op_nr_plain(const char *string)
+{
+	const char *end = string;
+
+	while (*end >= ' ' && *end < 0x7f && *end != '\\')
+		end++;
+	return (size_t)(end - string);
+}
+
 size_t op_escape(const char *string, char ret_escaped[OP_ESCAPED_BYTES])
 {
 	const unsigned char *s = (const unsigned char *)string;
@@ -118,7 +127,13 @@ void op_text_add_escaped(struct op_text *text, const char *name)
 {
 	char escaped[OP_ESCAPED_BYTES];
 
-	while (*name) {
+	for (;;) {
+		size_t nr_plain = op_nr_plain(name);
+
+		op_text_add_bytes(text, name, nr_plain);
+		name += nr_plain;
+		if (!*name)
+			break;
 		name += op_escape(name, escaped);
 		op_text_add(text, escaped);
 	}

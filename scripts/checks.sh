@@ -57,9 +57,9 @@ run_built() {
 		TSAN_OPTIONS=second_deadlock_stack=1:atexit_sleep_ms=100 "${prefix[@]}" "$@"
 }
 
-# System tests that want the machine for themselves: they compare rates and times, count what the kernel counts in all, or change a setting of
-# the kernel.
-ALONE_SYSTEM="agreement attribution callgraph cgroup_storm hotplug kernel overwrite page_faults processes shares storm swaps turns wakeup"
+# System tests that want the machine for themselves: they compare rates and times, count what the kernel counts in all, change a setting of the
+# kernel, or make more images than any opd keeps.
+ALONE_SYSTEM="agreement attribution bounds callgraph cgroup_storm hotplug kernel overwrite page_faults processes shares storm swaps turns wakeup"
 
 # Those that count page faults: the kernel mixes up such samples when two profilers take them at once.
 FAULTS_SYSTEM="clock control dcookies errors fault_dump fault_kill fault_pages fault_rotate fault_space fault_tree import limits many_files

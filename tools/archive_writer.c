@@ -220,12 +220,15 @@ static int check_line(int dir_fd, const char *dir, char *line)
 {
 	char *name = line + SUM_DIGITS + 2, digits[SUM_DIGITS + 1];
 	uint64_t nr_bytes = 0;
+	struct stat st;
 	int fd, err;
 
 	if (strlen(line) <= SUM_DIGITS + 2)
 		return opr_error(-EBADMSG, "%s/" OPR_ARCHIVE_SUMS ": a line is damaged", dir);
 	fd = op_file_open_below(dir_fd, name, O_RDONLY | O_NONBLOCK, 0);
-	err = fd < 0 ? fd : copy_bytes(fd, -1, &nr_bytes, digits);
+	err = fd < 0 ? fd : op_sys_fstat(fd, &st);
+	if (!err)
+		err = S_ISREG(st.st_mode) ? copy_bytes(fd, -1, &nr_bytes, digits) : -EBADMSG;
 	if (fd >= 0)
 		close(fd);
 	if (err)

@@ -60,7 +60,7 @@ static void say_event(const char *event, struct opk_header *header)
 {
 	struct op_odb_header *wanted = &header->wanted;
 	uint32_t number;
-	bool is_known = op_event_number(event, &number), may_be_ibs = !is_known || op_ibs_event_find(event),
+	bool is_known = op_event_number(event, &number), may_be_ibs = !is_known || op_ibs_event_of_session(event),
 	     must_be_ibs = is_known && may_be_ibs;
 
 	header->known |= BIT(CPU_TYPE);

@@ -46,6 +46,29 @@ static void write_words(FILE *out, const char *words)
 		fputc(strchr("|,", *words) ? ' ' : *words, out);
 }
 
+/* Calls for each tag of a kind, with what is to stand before all but the first. */
+static void write_tags(FILE *out, opr_tag_fn *tag, enum opr_tag_kind kind, const char *between)
+{
+	enum opr_tag_kind this_kind;
+	const char *name, *before = "";
+
+	for (size_t i = 0; (name = tag(i, &this_kind)); i++) {
+		if (this_kind != kind)
+			continue;
+		fprintf(out, "%s%s", before, name);
+		before = between;
+	}
+}
+
+static void write_all_tags(FILE *out, opr_tag_fn *tag, const char *between)
+{
+	enum opr_tag_kind kind;
+	const char *name;
+
+	for (size_t i = 0; (name = tag(i, &kind)); i++)
+		fprintf(out, "%s%s", i ? between : "", name);
+}
+
 /* ---- bash ---- */
 
 static void write_bash_name(FILE *out, const struct poptOption *option)
@@ -76,26 +99,76 @@ static void write_bash_value(FILE *out, const struct poptOption *option)
 	}
 }
 
-/* readline splits --name=value into three words, and a value may be a list: what stands before its last comma stays. */
-static void write_bash(FILE *out, const char *program, const struct poptOption *table, bool takes_files)
+/* A tag and its value are one word or three, as readline is told to cut at colons or not. */
+static void write_bash_tags(FILE *out, opr_tag_fn *tag)
 {
+	static const char *const kinds[] = {
+		[OPR_TAG_ANY] = "none", [OPR_TAG_FILE] = "-f", [OPR_TAG_DIRECTORY] = "-d", [OPR_TAG_SESSION] = "sessions"
+	};
+
+	fputs("\tlocal tag= tags= name i where=\n\tif [ \"$word\" = : ]; then tag=$option: word=\n"
+	      "\telif [ \"$option\" = : ]; then tag=${COMP_WORDS[COMP_CWORD - 2]}:\n"
+	      "\telif [[ $word = @(",
+	      out);
+	write_all_tags(out, tag, "|");
+	fputs(")* ]]; then tag=${word%%:*}: before=${word%%:*}: word=${word#*:}; fi\n\tcase $tag in\n", out);
+	for (size_t i = 0; i < op_array_size(kinds); i++) {
+		fputc('\t', out);
+		write_tags(out, tag, (enum opr_tag_kind)i, "|");
+		fprintf(out, ") kind=%s ;;\n", kinds[i]);
+	}
+	fputs("\tesac\n\t[ -n \"$tag$kind$values\" ] || tags=\"", out);
+	write_all_tags(out, tag, " ");
+	fputs("\"\n\tcase $tag$word in *:*,*) before=$before${word%,*}, word=${word##*,} ;; esac\n"
+	      "\tif [ \"$kind\" = sessions ]; then\n\t\tfor ((i = 1; i < COMP_CWORD; i++)); do\n"
+	      "\t\t\t[ \"${COMP_WORDS[i]}\" = --session-dir ] || continue\n"
+	      "\t\t\twhere=${COMP_WORDS[i + 1]}\n\t\t\t[ \"$where\" != = ] || where=${COMP_WORDS[i + 2]}\n\t\tdone\n"
+	      "\t\twhile IFS= read -r name; do\n"
+	      "\t\t\t[[ $name = \"$word\"* ]] && printf -v name %q \"$name\" && COMPREPLY+=(\"$before$name\")\n"
+	      "\t\tdone < <(\"${COMP_WORDS[0]/#~\\//$HOME/}\" ${where:+\"--session-dir=${where/#~\\//$HOME/}\"} "
+	      "--completion=" OPR_COMPLETION_SESSIONS " 2>/dev/null)\n\t\treturn\n\tfi\n",
+	      out);
+}
+
+/* Files, and tags where there are any: what is no whole word is completed on. */
+static void write_bash_words(FILE *out, opr_tag_fn *tag)
+{
+	if (!tag) {
+		fputs("\t\tcompopt -o filenames\n\t\tCOMPREPLY=($(compgen $kind -- \"$word\"))\n", out);
+		return;
+	}
+	fputs("\t\tCOMPREPLY=($(compgen -W \"$tags\" -- \"$word\"))\n\t\tif [ ${#COMPREPLY[@]} -gt 0 ]; then compopt -o nospace; "
+	      "else compopt -o filenames; fi\n"
+	      "\t\tCOMPREPLY+=($(compgen -P \"$before\" $kind -- \"$word\"))\n",
+	      out);
+}
+
+/* readline splits --name=value into three words, and a value may be a list: what stands before its last comma stays. */
+static void write_bash(FILE *out, const struct opr_completion *completion)
+{
+	const char *program = completion->program;
+
 	fprintf(out, "# bash completion for %s, made from its table of options\n_opd_%s() {\n", program, program);
 	fputs("\tlocal word=${COMP_WORDS[COMP_CWORD]} option=${COMP_WORDS[COMP_CWORD - 1]} before= kind= values=", out);
-	fprintf(out, " rest=%s\n", takes_files ? "-f" : "none");
+	fprintf(out, " rest=%s\n", completion->takes_files ? "-f" : "none");
 	fputs("\tif [ \"$word\" = = ]; then word=; elif [ \"$option\" = = ]; then option=${COMP_WORDS[COMP_CWORD - 2]}; fi\n"
 	      "\tcase $option in\n",
 	      out);
-	visit(out, table, write_bash_value);
-	fputs("\tesac\n\tif [ -n \"$values\" ]; then\n"
+	visit(out, completion->table, write_bash_value);
+	fputs("\tesac\n", out);
+	if (completion->tag)
+		write_bash_tags(out, completion->tag);
+	fputs("\tif [ -n \"$values\" ]; then\n"
 	      "\t\tcase $word in *,*) before=${word%,*}, ;; esac\n"
 	      "\t\tCOMPREPLY=($(compgen -P \"$before\" -W \"$values\" -- \"${word##*,}\"))\n"
 	      "\telif [ \"${word:0:1}\" = - ] || [ \"$word$kind$rest\" = none ]; then\n\t\tCOMPREPLY=($(compgen -W \"",
 	      out);
-	visit(out, table, write_bash_name);
+	visit(out, completion->table, write_bash_name);
 	fputs("\" -- \"$word\"))\n\t\tcase ${COMPREPLY[0]} in *=) compopt -o nospace ;; esac\n"
-	      "\telif [ \"${kind:=$rest}\" != none ]; then\n\t\tcompopt -o filenames\n\t\tCOMPREPLY=($(compgen $kind -- "
-	      "\"$word\"))\n\tfi\n}\n",
+	      "\telif [ \"${kind:=$rest}\" != none ]; then\n",
 	      out);
+	write_bash_words(out, completion->tag);
+	fputs("\tfi\n}\n", out);
 	fprintf(out, "complete -F _opd_%s %s\n", program, program);
 }
 
@@ -162,24 +235,53 @@ static void write_zsh_option(FILE *out, const struct poptOption *option)
 	write_zsh_spec(out, option, name);
 }
 
-static void write_zsh(FILE *out, const char *program, const struct poptOption *table, bool takes_files)
+/* A function for words that are no options. */
+static void write_zsh_tags(FILE *out, const struct opr_completion *completion)
 {
-	fprintf(out, "#compdef %s\n# made from the table of options of %s\n_arguments -s", program, program);
-	visit(out, table, write_zsh_option);
-	fputs(takes_files ? " \\\n\t'*:file:_files'\n" : "\n", out);
+	static const char *const kinds[] = {
+		[OPR_TAG_ANY] = "_message value",
+		[OPR_TAG_FILE] = "compset -P '*,'; _files",
+		[OPR_TAG_DIRECTORY] = "_directories",
+		[OPR_TAG_SESSION] =
+			"compset -P '*,'\n\t\tnames=(${(f)\"$(${(Q)words[1]/#\\~\\//$HOME/} ${where:+--session-dir=$where} "
+			"--completion=" OPR_COMPLETION_SESSIONS " 2>/dev/null)\"})\n\t\tcompadd -a names",
+	};
+
+	fprintf(out, "_opd_%s_word() {\n\tlocal -a names\n\tlocal where=${(Q)opt_args[--session-dir]}\n\t", completion->program);
+	for (size_t i = 0; i < op_array_size(kinds); i++) {
+		fputs("if compset -P '(", out);
+		write_tags(out, completion->tag, (enum opr_tag_kind)i, "|");
+		fprintf(out, ")'; then\n\t\t%s\n\tel", kinds[i]);
+	}
+	fputs("se\n\t\tcompadd -S '' -- ", out);
+	write_all_tags(out, completion->tag, " ");
+	fputs("\n\t\t_files\n\tfi\n}\n", out);
 }
 
-int opr_completion_write(FILE *out, const char *program, const struct poptOption *table, bool takes_files, const char *shell)
+static void write_zsh(FILE *out, const struct opr_completion *completion)
+{
+	fprintf(out, "#compdef %s\n# made from the table of options of %s\n", completion->program, completion->program);
+	if (completion->tag)
+		write_zsh_tags(out, completion);
+	fputs("_arguments -s", out);
+	visit(out, completion->table, write_zsh_option);
+	if (completion->tag)
+		fprintf(out, " \\\n\t'*:profile specification:_opd_%s_word'\n", completion->program);
+	else
+		fputs(completion->takes_files ? " \\\n\t'*:file:_files'\n" : "\n", out);
+}
+
+int opr_completion_write(FILE *out, const struct opr_completion *completion, const char *shell)
 {
 	static const struct {
 		const char *shell;
-		void (*write)(FILE *out, const char *program, const struct poptOption *table, bool takes_files);
+		void (*write)(FILE *out, const struct opr_completion *completion);
 	} writers[] = { { "bash", write_bash }, { "zsh", write_zsh } };
 
 	for (size_t i = 0; i < op_array_size(writers); i++) {
 		if (strcmp(shell, writers[i].shell))
 			continue;
-		writers[i].write(out, program, table, takes_files);
+		writers[i].write(out, completion);
 		return 0;
 	}
 	return -EINVAL;

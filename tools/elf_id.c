@@ -104,14 +104,13 @@ static int find_in_object(int fd, char digits[2 * OP_BUILD_ID_BYTES_MAX + 1])
 	return find_in_file(&object, digits);
 }
 
-int opr_elf_build_id(const char *path, char digits[2 * OP_BUILD_ID_BYTES_MAX + 1])
+int opr_elf_build_id(const char *path, char digits[2 * OP_BUILD_ID_BYTES_MAX + 1], struct stat *ret_st)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), err;
-	struct stat st;
 
 	if (fd < 0)
 		return -errno;
-	err = fstat(fd, &st) < 0 ? -errno : S_ISREG(st.st_mode) ? find_in_object(fd, digits) : -ENODATA;
+	err = fstat(fd, ret_st) < 0 ? -errno : S_ISREG(ret_st->st_mode) ? find_in_object(fd, digits) : -ENODATA;
 	close(fd);
 	return err;
 }

@@ -3,9 +3,13 @@
 #ifndef OPR_ELF_ID_H
 #define OPR_ELF_ID_H
 
+#include <sys/stat.h>
+
 #include "libop/dcookie.h"
 
-/* 0 with hexadecimal digits; -ENODATA: it has none, or is no 64-bit ELF file of this machine's byte order; another -errno. */
-int opr_elf_build_id(const char *path, char digits[2 * OP_BUILD_ID_BYTES_MAX + 1]) OP_NONNULL OP_MUST_CHECK;
+/*
+ * 0 with hexadecimal digits; -ENODATA: it has none, or is no 64-bit ELF file of this machine's byte order; another -errno. *ret_st is what the file is, with 0 and -ENODATA.
+ */
+int opr_elf_build_id(const char *path, char digits[2 * OP_BUILD_ID_BYTES_MAX + 1], struct stat *ret_st) OP_NONNULL OP_MUST_CHECK;
 
 #endif

@@ -10,7 +10,14 @@ size_t opr_write_escaped(FILE *out, const char *name)
 	char escaped[OP_ESCAPED_BYTES];
 	size_t nr_written = 0;
 
-	while (*name) {
+	for (;;) {
+		size_t nr_plain = op_nr_plain(name);
+
+		fwrite(name, 1, nr_plain, out);
+		name += nr_plain;
+		nr_written += nr_plain;
+		if (!*name)
+			break;
 		name += op_escape(name, escaped);
 		fputs(escaped, out);
 		nr_written += strlen(escaped);

@@ -142,10 +142,12 @@ static void look_for_build_id(const char *path, char digits[2 * OP_BUILD_ID_BYTE
 
 void opr_build_id_at(const char *path, char digits[2 * OP_BUILD_ID_BYTES_MAX + 1])
 {
+	struct stat st;
+
 	digits[0] = '\0';
 	if (is_kallsyms_path(path))
 		read_kernel_build_id(path, digits);
-	else if (opr_elf_build_id(path, digits) == -ENODATA)
+	else if (opr_elf_build_id(path, digits, &st) == -ENODATA)
 		look_for_build_id(path, digits);
 }
 

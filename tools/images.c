@@ -8,11 +8,11 @@
 #include <unistd.h>
 
 #include "libop/text.h"
+#include "tools/module_file.h"
 #include "tools/profile.h"
 #include "tools/report_log.h"
 
-#define MODULES_DIR   "/lib/modules/"
-#define MODULE_SUFFIX ".ko"
+#define MODULES_DIR "/lib/modules/"
 
 /* Images that opd and oprofile file samples under which are no files. */
 static const char *const pseudo_images[] = {
@@ -151,7 +151,7 @@ static bool is_module_file(const char *base, const char *wanted)
 	for (; *wanted; wanted++, base++)
 		if (!*base || !same_module_char(*wanted, *base))
 			return false;
-	return !strcmp(base, MODULE_SUFFIX);
+	return opr_is_module_suffix(base);
 }
 
 static bool is_file_called(const char *base, const char *wanted)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Where the file of an image is: below --root, else in the directories of --image-path, kernel modules also in /lib/modules of the running kernel. */
+/* Where the file of an image is: below --root, else in the directories of --image-path, kernel modules, also compressed ones, in /lib/modules of the running kernel, too. */
 #ifndef OPR_IMAGES_H
 #define OPR_IMAGES_H
 

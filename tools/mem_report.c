@@ -109,6 +109,7 @@ struct report {
 	FILE *out;
 	struct opr_writer names; /* for the names of images only */
 	bool has_column[op_array_size(columns)];
+	bool has_ranges; /* a latency is only known to be in one */
 	size_t nr_written;
 };
 
@@ -122,11 +123,21 @@ static void choose_columns(struct report *report, const struct opr_mem_row *tota
 	}
 }
 
+static bool has_ranges(const uint64_t *totals)
+{
+	for (unsigned int i = 0; i < OP_MEM_NR_BUCKETS; i++)
+		if (totals[OP_MEM_LATENCY + i] && op_mem_bucket_last(i) > OP_MEM_EXACT_LATENCY)
+			return true;
+	return false;
+}
+
 static void write_text_header(struct report *report)
 {
 	if (report->names.layout.no_header)
 		return;
 	fputs("Loads, stores and branches sampled by IBS; latency and p95 in cycles, of loads that missed the L1 cache\n", report->out);
+	if (report->has_ranges)
+		fprintf(report->out, "p95 above %u is the end of a range of latencies, at most an eighth too long\n", OP_MEM_EXACT_LATENCY);
 	for (size_t i = 0; i < op_array_size(columns); i++)
 		if (report->has_column[i])
 			fprintf(report->out, "%8s ", columns[i].title);
@@ -202,7 +213,8 @@ static void write_csv_row(struct report *report, const struct opr_symbol_row *sy
 
 static void write_json_header(struct report *report)
 {
-	fputs("{\n  \"unit\": \"samples\",\n  \"latency unit\": \"cycles\",\n  \"symbols\": [", report->out);
+	fprintf(report->out, "{\n  \"unit\": \"samples\",\n  \"latency unit\": \"cycles\",\n  \"latency_p95 exact to\": %u,\n", OP_MEM_EXACT_LATENCY);
+	fputs("  \"latency_p95 at most too long by\": 0.125,\n  \"symbols\": [", report->out);
 }
 
 static void write_json_row(struct report *report, const struct opr_symbol_row *symbol, const struct opr_mem_row *row)
@@ -246,6 +258,7 @@ int opr_mem_report_write(const struct opr_symbol_report *report, const struct op
 		return err;
 	opr_mem_row_make(report->totals, &row);
 	choose_columns(&writing, &row);
+	writing.has_ranges = has_ranges(report->totals);
 	forms[format].begin(&writing);
 	for (size_t i = 0; i < report->nr_rows; i++) {
 		opr_mem_row_make(report->counts.values + report->rows[i].counts, &row);

@@ -12,7 +12,7 @@ tools_opannotate_SOURCES = \
 	tools/opannotate.c \
 	tools/opannotate_options.c tools/opannotate_options.h
 tools_opannotate_CPPFLAGS = $(AM_CPPFLAGS) $(POPT_CFLAGS)
-tools_opannotate_LDADD = tools/libcode.a tools/libreport.a libop/libop.a $(OPCODES_LIBS) $(POPT_LIBS) $(BFD_LIBS) $(IBERTY_LIBS)
+tools_opannotate_LDADD = tools/libcode.a tools/libreport.a libop/libop.a $(OPCODES_LIBS) $(POPT_LIBS) $(BFD_LIBS) $(IBERTY_LIBS) $(MODULE_LIBS)
 
 # Code and sources as text: beside libreport because only what uses it is to be linked with libopcodes.
 noinst_LIBRARIES += tools/libcode.a

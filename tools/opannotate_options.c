@@ -46,6 +46,7 @@ static const struct opr_command command = {
 	.arguments = "[OPTION...] [PROFILE SPECIFICATION]...",
 	.rows = rows,
 	.nr_rows = op_array_size(rows),
+	.tag = opr_spec_tag,
 };
 
 static int check(const struct opr_annotate_options *options)

@@ -6,6 +6,6 @@ tools_oparchive_SOURCES = \
 	tools/archive_writer.c tools/archive_writer.h \
 	tools/oparchive.c
 tools_oparchive_CPPFLAGS = $(AM_CPPFLAGS)
-tools_oparchive_LDADD = tools/libcode.a tools/libreport.a libop/libop.a $(POPT_LIBS) $(BFD_LIBS) $(IBERTY_LIBS)
+tools_oparchive_LDADD = tools/libcode.a tools/libreport.a libop/libop.a $(POPT_LIBS) $(BFD_LIBS) $(IBERTY_LIBS) $(MODULE_LIBS)
 
 dist_man_MANS += doc/oparchive.1

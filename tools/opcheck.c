@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* opcheck: are the sessions sound, and can they be made so? */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -290,41 +289,13 @@ static void check_session(struct program *program, const char *name, bool first)
 
 /* ---- all of them ---- */
 
-static int compare_words(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static int add_all(struct program *program)
-{
-	struct dirent *entry;
-	char *path = path_of(program, "");
-	DIR *dir = path ? opendir(path) : NULL;
-	struct stat st;
-	int err = 0;
-
-	if (!dir) {
-		err = opr_error(-errno, "%s: %s", path ? path : program->session_dir, strerror(errno));
-		free(path);
-		return err;
-	}
-	free(path);
-	while (!err && (entry = readdir(dir)))
-		if (*entry->d_name != '.' && !fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) && S_ISDIR(st.st_mode))
-			err = opr_words_add(&program->words, entry->d_name) < 0 ? opr_no_memory() : 0;
-	closedir(dir);
-	if (program->words.nr_words)
-		qsort(program->words.words, program->words.nr_words, sizeof(char *), compare_words);
-	return err;
-}
-
 static int work(struct program *program)
 {
 	int err = opr_session_dir_choose(program->session_dir_option, &program->session_dir);
 
 	program->is_named = program->words.nr_words;
 	if (!err && !program->is_named)
-		err = add_all(program);
+		err = opr_session_names(program->session_dir, &program->words);
 	if (err)
 		return err;
 	if (program->json)

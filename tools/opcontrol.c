@@ -248,7 +248,8 @@ static int take_option(struct command_line *line, const struct ctl_option *optio
 /* Writes the completion for a shell: nothing else is to be done then. */
 static int take_shell(struct command_line *line, const struct poptOption *table, char *shell)
 {
-	int err = opr_completion_write(stdout, "opcontrol", table, false, shell ? shell : "");
+	const struct opr_completion completion = { .program = "opcontrol", .table = table };
+	int err = opr_completion_write(stdout, &completion, shell ? shell : "");
 
 	if (err < 0)
 		ctl_fail("--completion=%s: bash or zsh", shell ? shell : "");

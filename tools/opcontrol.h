@@ -97,7 +97,7 @@ int ctl_say_setup_waits(void);
 enum ctl_presence {
 	CTL_ABSENT,  /* no daemon */
 	CTL_PRESENT, /* it answers */
-	CTL_MUTE,    /* the lock's process lives, but does not answer */
+	CTL_MUTE,    /* it holds the lock of the session directory, but does not answer */
 };
 
 struct ctl_daemon {
@@ -121,7 +121,7 @@ int ctl_fail_mute(const struct opcontrol *ctl, const struct ctl_daemon *daemon);
 int ctl_request(const struct opcontrol *ctl, enum op_control_command command) OP_MUST_CHECK;
 
 /*
- * Ends the daemon: asks, then insists. That somebody else has asked is as good. *ret_ended: it is gone, also when it could not write the last samples, or did not take the
+ * Ends the daemon: asks, then insists, as long as it holds the lock of its session directory. That somebody else has asked is as good. *ret_ended: it is gone, also when it could not write the last samples, or did not take the
  * request, which makes it 1.
  */
 int ctl_end_daemon(const struct opcontrol *ctl, const struct ctl_daemon *daemon, bool *ret_ended) OP_MUST_CHECK;

@@ -5,15 +5,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "libop/file.h"
-#include "libop/parse.h"
+#include "libop/lock.h"
 #include "libop/session.h"
 
 #define DAEMON_COMM "opd"
@@ -27,21 +27,6 @@
 static void lock_path(const struct opcontrol *ctl, struct op_text *path)
 {
 	op_text_printf(path, "%s/" OP_SESSION_LOCK, ctl->session_dir);
-}
-
-/* The pid in the lock; 0: there is no lock, -1: no pid in it. */
-static pid_t read_lock(const char *path)
-{
-	uint64_t pid;
-	char *text;
-
-	if (op_file_read(AT_FDCWD, path, 32, &text) < 0)
-		return access(path, F_OK) < 0 ? 0 : -1;
-	text[strcspn(text, "\n")] = '\0';
-	if (op_parse_u64(text, 1, INT_MAX, &pid) < 0)
-		pid = 0;
-	free(text);
-	return pid ? (pid_t)pid : -1;
 }
 
 /* A pid may have been given to another process since; a zombie has ended. */
@@ -65,6 +50,60 @@ static bool is_daemon(pid_t pid)
 	return alive;
 }
 
+static bool is_denied(int err)
+{
+	return err == -EACCES || err == -EPERM;
+}
+
+struct open_file {
+	const char *fd_dir; /* of the process */
+	struct stat st;     /* of the file */
+	bool found;
+};
+
+static int compare_file(const char *name, void *arg)
+{
+	struct open_file *file = arg;
+	struct op_text path = { 0 };
+	struct stat st;
+	int err;
+
+	op_text_printf(&path, "%s/%s", file->fd_dir, name);
+	err = stat(op_text_get(&path), &st) < 0 ? -errno : 0;
+	file->found |= !err && st.st_dev == file->st.st_dev && st.st_ino == file->st.st_ino;
+	op_text_free(&path);
+	return is_denied(err) ? err : 0;
+}
+
+/* Whose descriptors are not to be seen is believed: only a daemon writes its pid into a lock that it holds. */
+static bool has_open(pid_t pid, const char *path)
+{
+	char fd_dir[64];
+	struct open_file file = { .fd_dir = fd_dir };
+	int err;
+
+	if (stat(path, &file.st) < 0)
+		return false;
+	snprintf(fd_dir, sizeof(fd_dir), "/proc/%d/fd", (int)pid);
+	err = op_session_visit_dir(AT_FDCWD, fd_dir, compare_file, &file);
+	return file.found || is_denied(err);
+}
+
+/* The daemon that holds the lock of a session directory; 0: none that can be told. A lock that nobody holds may have any pid in it. */
+static pid_t find_holder(const char *session_dir)
+{
+	struct op_text path = { 0 };
+	pid_t pid = 0;
+
+	op_text_printf(&path, "%s/" OP_SESSION_LOCK, session_dir);
+	if (op_session_is_locked(session_dir))
+		pid = op_lock_owner(AT_FDCWD, op_text_get(&path));
+	if (!is_daemon(pid) || !has_open(pid, op_text_get(&path)))
+		pid = 0;
+	op_text_free(&path);
+	return pid;
+}
+
 /* What the lock of a daemon that was killed says to the next one. */
 static int leave_unclean(const struct opcontrol *ctl)
 {
@@ -80,7 +119,7 @@ static int leave_unclean(const struct opcontrol *ctl)
 /* The daemon holds its lock with flock(2): what can be locked here is nobody's. */
 static void remove_stale_lock(const struct opcontrol *ctl, const char *path)
 {
-	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 
 	if (fd < 0)
 		return;
@@ -96,16 +135,15 @@ static void remove_stale_lock(const struct opcontrol *ctl, const char *path)
 static void look_at_lock(const struct opcontrol *ctl, struct ctl_daemon *daemon)
 {
 	struct op_text path = { 0 };
-	pid_t pid;
 
-	lock_path(ctl, &path);
-	pid = read_lock(op_text_get(&path));
-	if (is_daemon(pid)) {
+	daemon->pid = find_holder(ctl->session_dir);
+	if (daemon->pid) {
 		daemon->presence = CTL_MUTE;
-		daemon->pid = pid;
-	} else if (pid && geteuid() == 0 && !ctl->json) {
-		remove_stale_lock(ctl, op_text_get(&path));
+		return;
 	}
+	lock_path(ctl, &path);
+	if (geteuid() == 0 && !ctl->json)
+		remove_stale_lock(ctl, op_text_get(&path));
 	op_text_free(&path);
 }
 
@@ -232,47 +270,66 @@ static bool send_signal(int pidfd, int number)
 	return !syscall(SYS_pidfd_send_signal, pidfd, number, NULL, 0);
 }
 
+/* A process that is to go: it is only signalled while it holds the lock of the session directory. */
+struct ending {
+	pid_t pid;
+	int pidfd;
+	const char *session_dir;
+	bool asked;
+};
+
 /* What follows each other until the process is gone; 0: only wait, it was asked. A process that was stopped ends when it goes on. */
 static const struct {
 	int signal;
 	int wait_ms;
 } insisting[] = { { 0, ASKED_MS }, { SIGTERM, TERM_MS }, { SIGKILL, KILL_MS } };
 
-static int await_end(const struct opcontrol *ctl, pid_t pid, int pidfd, bool asked)
+static int await_end(const struct opcontrol *ctl, const struct ending *ending)
 {
-	for (size_t i = asked ? 0 : 1; i < op_array_size(insisting); i++) {
+	for (size_t i = ending->asked ? 0 : 1; i < op_array_size(insisting); i++) {
 		if (insisting[i].signal) {
-			ctl_verbose(ctl, "Sending signal %d to process %d.", insisting[i].signal, (int)pid);
-			if (!send_signal(pidfd, insisting[i].signal) && errno == ESRCH)
+			if (find_holder(ending->session_dir) != ending->pid)
+				break;
+			ctl_verbose(ctl, "Sending signal %d to process %d.", insisting[i].signal, (int)ending->pid);
+			if (!send_signal(ending->pidfd, insisting[i].signal) && errno == ESRCH)
 				return 0;
-			send_signal(pidfd, SIGCONT);
+			send_signal(ending->pidfd, SIGCONT);
 		}
-		if (gone_within(pidfd, insisting[i].wait_ms))
+		if (gone_within(ending->pidfd, insisting[i].wait_ms))
 			return 0;
 	}
-	return ctl_fail("opd (pid %d) does not end", (int)pid);
+	return gone_within(ending->pidfd, 0) ? 0 : ctl_fail("opd (pid %d) does not end", (int)ending->pid);
 }
 
 /* The pid may have been given to another process between the question and here: looked at once more, held by the pidfd. */
-static int end_process(const struct opcontrol *ctl, pid_t pid, bool present, bool asked, bool *ret_ended)
+static bool is_there_still(const struct ctl_daemon *daemon, const struct ending *ending)
 {
-	int pidfd = open_pidfd(pid), rc = 0;
+	return daemon->presence == CTL_PRESENT ? is_daemon(ending->pid) : find_holder(ending->session_dir) == ending->pid;
+}
 
-	*ret_ended = pidfd < 0 && errno == ESRCH;
+static int end_process(const struct opcontrol *ctl, const struct ctl_daemon *daemon, bool *ret_ended)
+{
+	bool present = daemon->presence == CTL_PRESENT;
+	struct ending ending = { .pid = daemon->pid,
+				 .pidfd = open_pidfd(daemon->pid),
+				 .session_dir = present ? daemon->status->session_dir : ctl->session_dir,
+				 .asked = daemon->ending };
+	int rc = 0;
 
-	if (pidfd < 0 && errno == ESRCH)
+	*ret_ended = ending.pidfd < 0 && errno == ESRCH;
+	if (*ret_ended)
 		return 0;
-	if (pidfd < 0)
-		return ctl_fail("cannot watch opd (pid %d): %s", (int)pid, strerror(errno));
+	if (ending.pidfd < 0)
+		return ctl_fail("cannot watch opd (pid %d): %s", (int)daemon->pid, strerror(errno));
 	*ret_ended = true;
-	if (is_daemon(pid)) {
+	if (is_there_still(daemon, &ending)) {
 		if (present) {
 			rc = send_request(ctl, OP_CONTROL_SHUTDOWN, SHUTDOWN_MS, true);
-			asked = !rc;
+			ending.asked = !rc;
 		}
-		*ret_ended = !await_end(ctl, pid, pidfd, asked);
+		*ret_ended = !await_end(ctl, &ending);
 	}
-	close(pidfd);
+	close(ending.pidfd);
 	return *ret_ended ? rc : 1;
 }
 
@@ -288,9 +345,9 @@ int ctl_end_daemon(const struct opcontrol *ctl, const struct ctl_daemon *daemon,
 	}
 	puts("Killing daemon.");
 	fflush(stdout);
-	rc = end_process(ctl, daemon->pid, present, daemon->ending, ret_ended);
+	rc = end_process(ctl, daemon, ret_ended);
 	lock_path(ctl, &path);
-	if (*ret_ended && read_lock(op_text_get(&path)) == daemon->pid)
+	if (*ret_ended && op_lock_owner(AT_FDCWD, op_text_get(&path)) == daemon->pid)
 		remove_stale_lock(ctl, op_text_get(&path));
 	op_text_free(&path);
 	return rc;

@@ -26,6 +26,19 @@ static int tell_nothing(void)
 	return 0;
 }
 
+/* In a list of sessions a comma ends a name. */
+static void tell_words(const char *name)
+{
+	struct op_text words = { 0 };
+
+	if (!strchr(name, ','))
+		return;
+	for (; *name; name++)
+		op_text_printf(&words, "%s%c", *name == ',' ? "\\" : "", *name);
+	printf("opreport and the others know it as 'session:%s'.\n", op_text_get(&words));
+	op_text_free(&words);
+}
+
 static int ask_daemon(const struct opcontrol *ctl, const char *name)
 {
 	char *message = NULL;
@@ -34,6 +47,8 @@ static int ask_daemon(const struct opcontrol *ctl, const char *name)
 	if (err < 0 && err != -ENODATA)
 		ctl_fail("--save: %s", message ? message : strerror(-err));
 	free(message);
+	if (!err)
+		tell_words(name);
 	return err == -ENODATA ? tell_nothing() : err < 0;
 }
 
@@ -129,7 +144,10 @@ static int save_locked(const struct opcontrol *ctl, int session_fd, const char *
 		return tell_nothing();
 	if (err == -EEXIST)
 		return fail_exists(name);
-	return err ? ctl_fail_session(ctl, "save the session in", ctl->session_dir, NULL, err) : 0;
+	if (err)
+		return ctl_fail_session(ctl, "save the session in", ctl->session_dir, NULL, err);
+	tell_words(name);
+	return 0;
 }
 
 static int save_without_daemon(const struct opcontrol *ctl, const char *name)

@@ -88,7 +88,7 @@ static double seconds(uint64_t ns)
 /* Of an event that adds up something else than samples. */
 static void show_unit(const struct op_ledger_event *event)
 {
-	const struct op_ibs_event *derived = event->role == OP_EVENT_DERIVED ? op_ibs_event_find(event->name) : NULL;
+	const struct op_ibs_event *derived = event->role == OP_EVENT_DERIVED ? op_ibs_event_of_session(event->name) : NULL;
 
 	if (derived && derived->amount != OP_IBS_SAMPLES)
 		printf("    in %s, not samples\n", op_ibs_event_unit(derived));

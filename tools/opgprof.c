@@ -38,6 +38,7 @@ static const struct opr_command command = {
 	.arguments = "[OPTION...] [PROFILE SPECIFICATION]...",
 	.rows = rows,
 	.nr_rows = op_array_size(rows),
+	.tag = opr_spec_tag,
 };
 
 struct run {

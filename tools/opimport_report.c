@@ -95,7 +95,7 @@ static void print_counts(const struct op_perf_data *data, const struct opd_impor
 			printf("%12llu IBS records: %s\n", (unsigned long long)imported.ibs[i],
 			       op_ibs_stat_meaning((enum op_ibs_stat)i));
 	print_count("facts for opreport --mem that there was no room for", imported.nr_memory_dropped);
-	print_count("calls, for opreport --callgraph", imported.nr_calls);
+	print_count("calls of all events together, for opreport --callgraph", imported.nr_calls);
 	print_count("call chains that cannot be read", imported.nr_bad_chains);
 	print_count("images with samples", imported.nr_images);
 	print_count("CPUs", imported.nr_cpus);
@@ -103,7 +103,7 @@ static void print_counts(const struct op_perf_data *data, const struct opd_impor
 
 static void print_event(const struct op_ledger_event *event)
 {
-	const struct op_ibs_event *derived = event->role == OP_EVENT_DERIVED ? op_ibs_event_find(event->name) : NULL;
+	const struct op_ibs_event *derived = event->role == OP_EVENT_DERIVED ? op_ibs_event_of_session(event->name) : NULL;
 
 	printf("%s:%llu received %llu, stored %llu", event->name, (unsigned long long)event->count,
 	       (unsigned long long)event->received, (unsigned long long)event->stored);

@@ -23,6 +23,7 @@ tools_libreport_a_SOURCES = \
 	tools/line_table.c tools/line_table.h \
 	tools/mem_report.c tools/mem_report.h \
 	tools/missing_symbols.c tools/missing_symbols.h \
+	tools/module_file.c tools/module_file.h \
 	tools/option_table.c tools/option_table.h \
 	tools/option_values.c tools/option_values.h \
 	tools/output.c tools/output.h \
@@ -59,7 +60,7 @@ tools_libreport_a_SOURCES = \
 	tools/xml_index.c tools/xml_index.h \
 	tools/xml_tables.c tools/xml_tables.h \
 	tools/xml_writer.c tools/xml_writer.h
-tools_libreport_a_CPPFLAGS = $(AM_CPPFLAGS) $(POPT_CFLAGS)
+tools_libreport_a_CPPFLAGS = $(AM_CPPFLAGS) $(POPT_CFLAGS) $(LZMA_CFLAGS) $(ZLIB_CFLAGS) $(ZSTD_CFLAGS)
 tools_libreport_a_CFLAGS = $(AM_CFLAGS)
 
 bin_PROGRAMS += tools/opreport
@@ -68,6 +69,6 @@ tools_opreport_SOURCES = \
 	tools/opreport_options.c tools/opreport_options.h \
 	tools/opreport_xml.c tools/opreport_xml.h
 tools_opreport_CPPFLAGS = $(AM_CPPFLAGS) $(POPT_CFLAGS)
-tools_opreport_LDADD = tools/libreport.a libop/libop.a $(POPT_LIBS) $(BFD_LIBS) $(IBERTY_LIBS)
+tools_opreport_LDADD = tools/libreport.a libop/libop.a $(POPT_LIBS) $(BFD_LIBS) $(IBERTY_LIBS) $(MODULE_LIBS)
 
 dist_man_MANS += doc/opreport.1

@@ -105,6 +105,7 @@ static const struct opr_command command = {
 	.arguments = "[OPTION...] [PROFILE SPECIFICATION]...",
 	.rows = rows,
 	.nr_rows = op_array_size(rows),
+	.tag = opr_spec_tag,
 };
 
 /* ---- what does not go together ---- */

@@ -5,8 +5,9 @@
 #include <popt.h>
 
 #include "libop/text.h"
-#include "tools/completion.h"
+#include "tools/option_values.h"
 #include "tools/report_log.h"
+#include "tools/session_dir.h"
 
 #define VERSION_VALUE (INT_MAX - 1)
 
@@ -36,6 +37,39 @@ static struct poptOption *make_table(const struct opr_command *command, void *op
 	return table;
 }
 
+/* Of the directory that the command line has named before. What is wrong with it is said, but not shown by a shell. */
+static int write_sessions(const struct opr_command *command, void *options)
+{
+	const char *said = NULL;
+	struct opr_words names = { 0 };
+	char *dir = NULL;
+	int err;
+
+	for (size_t i = 0; i < command->nr_rows; i++)
+		if (!strcmp(command->rows[i].name, "session-dir") && command->rows[i].take == opr_take_string)
+			said = *(char **)(void *)((char *)options + command->rows[i].offset);
+	err = opr_session_dir_choose(said, &dir);
+	if (!err)
+		err = opr_session_names(dir, &names);
+	for (size_t i = 0; i < names.nr_words; i++)
+		if (!strpbrk(names.words[i], "\n"))
+			puts(names.words[i]);
+	opr_words_free(&names);
+	free(dir);
+	return err;
+}
+
+static int write_completion(const struct opr_command *command, const struct poptOption *table, void *options, const char *shell)
+{
+	const struct opr_completion completion = {
+		.program = command->program, .table = table, .takes_files = true, .tag = command->tag
+	};
+
+	if (command->tag && !strcmp(shell, OPR_COMPLETION_SESSIONS))
+		return write_sessions(command, options);
+	return opr_completion_write(stdout, &completion, shell) < 0 ? opr_error(-EINVAL, "--completion=%s: bash or zsh", shell) : 0;
+}
+
 /* One option with a value, or one of those that every tool has. */
 static int take(const struct opr_command *command, const struct poptOption *table, void *options, int next, char *value,
 		enum opr_request *ret_request)
@@ -49,9 +83,7 @@ static int take(const struct opr_command *command, const struct poptOption *tabl
 		return 0;
 	}
 	if (next == OPR_COMPLETION_VALUE)
-		return opr_completion_write(stdout, command->program, table, true, value ? value : "") < 0
-			       ? opr_error(-EINVAL, "--completion=%s: bash or zsh", value ? value : "")
-			       : 0;
+		return write_completion(command, table, options, value ? value : "");
 	option = &command->rows[next - 1];
 	return option->take((char *)options + option->offset, value ? value : "");
 }

@@ -6,6 +6,7 @@
 #ifndef OPR_OPTION_TABLE_H
 #define OPR_OPTION_TABLE_H
 
+#include "tools/completion.h"
 #include "tools/words.h"
 
 /* Takes a value into what is at the row's offset. 0, or -errno, and the user has been told why. */
@@ -25,6 +26,7 @@ struct opr_command {
 	const char *arguments; /* what follows the options, for --help */
 	const struct opr_option *rows;
 	size_t nr_rows;
+	opr_tag_fn *tag; /* of the words that are no options; NULL: they have none */
 };
 
 /* What a command line was about. */

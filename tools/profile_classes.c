@@ -317,7 +317,7 @@ static char *describe_class(const struct opr_class *class, enum opr_axis axis)
 
 static const char *unit_of(const struct opr_class *class)
 {
-	const struct op_ibs_event *event = op_ibs_event_find(class->event);
+	const struct op_ibs_event *event = op_ibs_event_of_session(class->event);
 
 	return event ? op_ibs_event_unit(event) : "samples";
 }

@@ -7,15 +7,15 @@
 #include "tools/image_identity.h"
 #include "tools/report_log.h"
 
-enum value_kind { VALUE_WORDS, VALUE_PATHS, VALUE_DECIMAL, VALUE_MASK, VALUE_DIRECTORY, VALUE_CGROUPS };
+enum value_kind { VALUE_WORDS, VALUE_SESSIONS, VALUE_PATHS, VALUE_DECIMAL, VALUE_MASK, VALUE_DIRECTORY, VALUE_CGROUPS };
 
 static const struct tag {
 	const char *name;
 	enum value_kind kind;
 	size_t offset; /* of a struct opr_words in struct opr_spec */
 } tags[] = {
-	{ "session:", VALUE_WORDS, offsetof(struct opr_spec, sessions) },
-	{ "session-exclude:", VALUE_WORDS, offsetof(struct opr_spec, session_exclude) },
+	{ "session:", VALUE_SESSIONS, offsetof(struct opr_spec, sessions) },
+	{ "session-exclude:", VALUE_SESSIONS, offsetof(struct opr_spec, session_exclude) },
 	{ "image:", VALUE_PATHS, offsetof(struct opr_spec, image) },
 	{ "image-exclude:", VALUE_PATHS, offsetof(struct opr_spec, image_exclude) },
 	{ "lib-image:", VALUE_PATHS, offsetof(struct opr_spec, lib_image) },
@@ -28,6 +28,20 @@ static const struct tag {
 	{ "tgid:", VALUE_DECIMAL, offsetof(struct opr_spec, tgid) },
 	{ "archive:", VALUE_DIRECTORY, offsetof(struct opr_spec, archive) },
 };
+
+const char *opr_spec_tag(size_t nth, enum opr_tag_kind *ret_kind)
+{
+	static const enum opr_tag_kind kinds[] = {
+		[VALUE_WORDS] = OPR_TAG_ANY,	   [VALUE_SESSIONS] = OPR_TAG_SESSION, [VALUE_PATHS] = OPR_TAG_FILE,
+		[VALUE_DECIMAL] = OPR_TAG_ANY,	   [VALUE_MASK] = OPR_TAG_ANY,	       [VALUE_DIRECTORY] = OPR_TAG_DIRECTORY,
+		[VALUE_CGROUPS] = OPR_TAG_ANY,
+	};
+
+	if (nth >= op_array_size(tags))
+		return NULL;
+	*ret_kind = kinds[tags[nth].kind];
+	return tags[nth].name;
+}
 
 static struct opr_words *words_of(struct opr_spec *spec, const struct tag *tag)
 {

@@ -7,6 +7,7 @@
 #define OPR_PROFILE_SPEC_H
 
 #include "libop/mangle.h"
+#include "tools/completion.h"
 #include "tools/words.h"
 
 struct opr_spec {
@@ -27,6 +28,9 @@ struct opr_spec {
 
 /* Reads the words into an empty spec, to be freed with opr_spec_free in any case. 0 or -errno. */
 int opr_spec_parse(struct opr_spec *spec, const char *const words[], size_t nr_words) OP_NONNULL_ARGS(1) OP_MUST_CHECK;
+
+/* For the completion of shells: the tags that are understood. */
+opr_tag_fn opr_spec_tag;
 
 /* The words of a command line, taken apart at { and }. */
 struct opr_spec_words {

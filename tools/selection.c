@@ -49,6 +49,24 @@ static int arrange(struct opr_selection *selection, const struct opr_merge *merg
 	return err;
 }
 
+/* The memory view keeps images and samplers apart, and nothing else. */
+static int check_memory(const struct opr_spec *spec)
+{
+	const struct {
+		const char *tag;
+		const struct opr_words *words;
+	} others[] = {
+		{ "event:", &spec->event }, { "tgid:", &spec->tgid },	  { "tid:", &spec->tid },
+		{ "cpu:", &spec->cpu },	    { "cgroup:", &spec->cgroup },
+	};
+
+	for (size_t i = 0; spec->memory && i < op_array_size(others); i++)
+		if (others[i].words->nr_words)
+			return opr_error(-EINVAL, "--mem adds up all events, processes, CPUs and cgroups of a session: leave out %s",
+					 others[i].tag);
+	return 0;
+}
+
 int opr_selection_open(struct opr_selection *selection, const struct opr_selection_options *options, const struct opr_words *words)
 {
 	struct opr_spec *spec = &selection->spec;
@@ -58,6 +76,8 @@ int opr_selection_open(struct opr_selection *selection, const struct opr_selecti
 	spec->arcs = options->callgraph;
 	spec->memory = options->memory;
 	selection->classes.any_axes = options->any_axes;
+	if (!err)
+		err = check_memory(spec);
 	if (!err)
 		err = spec->archive.nr_words ? open_archive(selection) :
 					       opr_session_dir_choose(options->session_dir, &selection->session_dir);

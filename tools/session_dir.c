@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/session_dir.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -108,4 +109,33 @@ int opr_session_dir_choose(const char *option, char **ret_dir)
 	opr_write_escaped(stderr, *ret_dir);
 	fputs("/samples/ for samples directory.\n", stderr);
 	return 0;
+}
+
+static int compare_words(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int opr_session_names(const char *session_dir, struct opr_words *names)
+{
+	struct dirent *entry;
+	char *path = NULL;
+	DIR *dir;
+	struct stat st;
+	int err = 0;
+
+	if (asprintf(&path, "%s/samples", session_dir) < 0)
+		return opr_no_memory();
+	dir = opendir(path);
+	if (!dir)
+		err = opr_error(-errno, "%s: %s", path, strerror(errno));
+	free(path);
+	while (dir && !err && (entry = readdir(dir)))
+		if (*entry->d_name != '.' && !fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) && S_ISDIR(st.st_mode))
+			err = opr_words_add(names, entry->d_name) < 0 ? opr_no_memory() : 0;
+	if (dir)
+		closedir(dir);
+	if (names->nr_words)
+		qsort(names->words, names->nr_words, sizeof(*names->words), compare_words);
+	return err;
 }

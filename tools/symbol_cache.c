@@ -25,11 +25,6 @@
 #define SETTLED_S  2
 #define USED_S     3600 /* what was used since then need not be marked as used again */
 
-/* Which file of the cache is an image's, and its build-id, "" for none. */
-struct key {
-	char name[NAME_BYTES], digits[DIGITS];
-};
-
 /* ---- the directory ---- */
 
 static char *choose_dir(void)
@@ -86,22 +81,22 @@ static bool is_settled(const struct stat *st)
  * What is read depends on more than the build-id: an image and the same without its symbols have one, but not one size. An image without a
  * build-id is known by its inode and the last time that anything of that changed.
  */
-static bool make_key(const char *path, const struct opr_symbol_options *options, struct key *key)
+static bool make_name(const char *path, const struct opr_symbol_options *options, char name[NAME_BYTES])
 {
+	char digits[DIGITS];
 	struct stat st;
 	int err;
 
-	if (options->by_address || stat(path, &st) < 0)
+	if (options->by_address)
 		return false;
-	err = opr_elf_build_id(path, key->digits);
+	err = opr_elf_build_id(path, digits, &st);
 	if (!err) {
-		snprintf(key->name, NAME_BYTES, "%s-%" PRIx64 "-%d", key->digits, (uint64_t)st.st_size, (int)options->demangle);
+		snprintf(name, NAME_BYTES, "%s-%" PRIx64 "-%d", digits, (uint64_t)st.st_size, (int)options->demangle);
 		return true;
 	}
 	if (err != -ENODATA || !S_ISREG(st.st_mode) || !is_settled(&st))
 		return false;
-	key->digits[0] = '\0';
-	snprintf(key->name, NAME_BYTES, "inode-%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%d", (uint64_t)st.st_dev,
+	snprintf(name, NAME_BYTES, "inode-%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%d", (uint64_t)st.st_dev,
 		 (uint64_t)st.st_ino, to_ns(st.st_mtim), to_ns(st.st_ctim), (uint64_t)st.st_size, (int)options->demangle);
 	return true;
 }
@@ -122,14 +117,14 @@ static char *join(const char *root, const char *dir, size_t dir_length, const ch
 }
 
 /* Whether a debug file is now where there was none: by build-id, or where the image's link leads (symbols_debug.c). */
-static bool has_debug_file(const struct opr_symbols *symbols, const char *digits, const char *path,
-			   const struct opr_symbol_options *options)
+static bool has_debug_file(const struct opr_symbols *symbols, const char *path, const struct opr_symbol_options *options)
 {
 	const char *root = options->root ? options->root : "", *link = symbols->debug_link, *slash = strrchr(path, '/');
+	const char *digits = symbols->build_id;
 	size_t length = slash ? (size_t)(slash - path) : 0, root_length = strlen(root);
 	char *file = NULL;
 
-	if (*digits &&
+	if (digits && strlen(digits) > 2 &&
 	    (asprintf(&file, "%s" OPR_DEBUG_DIR "/.build-id/%.2s/%s.debug", root, digits, digits + 2) < 0 || is_there(file)))
 		return true;
 	if (!link)
@@ -144,15 +139,14 @@ static bool has_debug_file(const struct opr_symbols *symbols, const char *digits
 	return asprintf(&file, "%s" OPR_DEBUG_DIR "%.*s/%s", root, (int)length, path, link) < 0 || is_there(file);
 }
 
-static bool is_current(const struct opr_symbols *symbols, const char *digits, const char *path,
-		       const struct opr_symbol_options *options)
+static bool is_current(const struct opr_symbols *symbols, const char *path, const struct opr_symbol_options *options)
 {
 	struct stat st;
 
 	if (symbols->debug_path)
 		return !stat(symbols->debug_path, &st) && (uint64_t)st.st_size == symbols->debug_size &&
 		       to_ns(st.st_mtim) == symbols->debug_mtime_ns;
-	return symbols->has_debug_info || !has_debug_file(symbols, digits, path, options);
+	return symbols->has_debug_info || !has_debug_file(symbols, path, options);
 }
 
 static int read_whole(int fd, char **ret_bytes, size_t *ret_nr_bytes, time_t *ret_used)
@@ -180,21 +174,20 @@ static int read_whole(int fd, char **ret_bytes, size_t *ret_nr_bytes, time_t *re
 int opr_symbol_cache_get(const struct opr_symbol_cache *cache, const char *path, const struct opr_symbol_options *options,
 			 struct opr_symbols *symbols)
 {
-	struct key key;
-	char *bytes = NULL;
+	char name[NAME_BYTES], *bytes = NULL;
 	size_t nr_bytes = 0;
 	time_t used = 0;
 	int fd, err;
 
-	if (cache->dir_fd < 0 || !make_key(path, options, &key))
+	if (cache->dir_fd < 0 || !make_name(path, options, name))
 		return -ENOENT;
-	fd = openat(cache->dir_fd, key.name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	fd = openat(cache->dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0)
 		return -ENOENT;
 	err = read_whole(fd, &bytes, &nr_bytes, &used);
 	if (!err)
 		err = opr_symbols_file_read(symbols, bytes, nr_bytes, path);
-	if (!err && !is_current(symbols, key.digits, path, options))
+	if (!err && !is_current(symbols, path, options))
 		err = -ENOENT;
 	if (err)
 		opr_symbols_free(symbols);
@@ -209,13 +202,12 @@ int opr_symbol_cache_get(const struct opr_symbol_cache *cache, const char *path,
 void opr_symbol_cache_put(struct opr_symbol_cache *cache, const char *path, const struct opr_symbol_options *options,
 			  const char *bytes, size_t nr_bytes)
 {
-	char temporary[NAME_BYTES + sizeof(NEW_SUFFIX) + 16];
-	struct key key;
+	char name[NAME_BYTES], temporary[NAME_BYTES + sizeof(NEW_SUFFIX) + 16];
 	int fd, err;
 
-	if (cache->dir_fd < 0 || !make_key(path, options, &key))
+	if (cache->dir_fd < 0 || !make_name(path, options, name))
 		return;
-	snprintf(temporary, sizeof(temporary), "%s.%d" NEW_SUFFIX, key.name, (int)getpid());
+	snprintf(temporary, sizeof(temporary), "%s.%d" NEW_SUFFIX, name, (int)getpid());
 	fd = openat(cache->dir_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return;
@@ -223,7 +215,7 @@ void opr_symbol_cache_put(struct opr_symbol_cache *cache, const char *path, cons
 	if (close(fd) < 0)
 		err = -EIO;
 	if (!err)
-		err = op_sys_renameat(cache->dir_fd, temporary, cache->dir_fd, key.name);
+		err = op_sys_renameat(cache->dir_fd, temporary, cache->dir_fd, name);
 	if (err)
 		op_sys_unlinkat(cache->dir_fd, temporary, 0);
 	cache->has_new = !err;

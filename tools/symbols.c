@@ -5,13 +5,22 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "libop/file.h"
+#include "libop/sys.h"
 #include "libop/text.h"
 #include "tools/demangle.h"
 #include "tools/line_table.h"
+#include "tools/module_file.h"
 #include "tools/symbols_lines.h"
 
 #define INITIAL_CAPACITY 256
 #define CODE_BYTES_MAX   (16u << 20) /* of one symbol */
+
+/* A module is unpacked once, when the first code of it is asked for. */
+struct opr_unpacked {
+	int fd; /* or -errno */
+	bool is_tried;
+};
 
 static const char *keep_string(struct opr_symbols *symbols, char *string)
 {
@@ -106,7 +115,12 @@ const char *opr_symbols_keep_string(struct opr_symbols *symbols, const char *str
 int opr_symbols_keep_path(struct opr_symbols *symbols, const char *path)
 {
 	symbols->code_path = opr_symbols_keep_string(symbols, path);
-	return symbols->code_path ? 0 : -ENOMEM;
+	if (!symbols->code_path)
+		return -ENOMEM;
+	if (!opr_module_is_packed(path))
+		return 0;
+	symbols->unpacked = calloc(1, sizeof(*symbols->unpacked));
+	return symbols->unpacked ? 0 : -ENOMEM;
 }
 
 static char *describe_anonymous(const char *name)
@@ -139,11 +153,19 @@ const struct opr_symbol *opr_symbols_find(const struct opr_symbols *symbols, uin
 	return last && position - last->start < last->size ? last : NULL;
 }
 
+static int read_unpacked(const char *path, struct opr_unpacked *unpacked, uint64_t position, uint8_t *bytes, size_t *nr_bytes)
+{
+	if (!unpacked->is_tried)
+		unpacked->fd = opr_module_unpack(path);
+	unpacked->is_tried = true;
+	return unpacked->fd < 0 ? unpacked->fd : op_file_read_at(unpacked->fd, bytes, *nr_bytes, (off_t)position, nr_bytes);
+}
+
 static int read_at(const char *path, uint64_t position, uint8_t *bytes, size_t *nr_bytes)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t got = fd < 0 ? -1 : pread(fd, bytes, *nr_bytes, (off_t)position);
-	int err = got < 0 ? -errno : 0;
+	int fd = op_sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+	ssize_t got = fd < 0 ? fd : op_sys_pread(fd, bytes, *nr_bytes, (off_t)position);
+	int err = got < 0 ? (int)got : 0;
 
 	if (fd >= 0)
 		close(fd);
@@ -166,7 +188,8 @@ int opr_symbols_code(const struct opr_symbols *symbols, const struct opr_symbol 
 	code = malloc(nr_bytes);
 	if (!code)
 		return -ENOMEM;
-	err = read_at(symbols->code_path, symbol->start, code, &nr_bytes);
+	err = symbols->unpacked ? read_unpacked(symbols->code_path, symbols->unpacked, symbol->start, code, &nr_bytes) :
+				  read_at(symbols->code_path, symbol->start, code, &nr_bytes);
 	if (err < 0) {
 		free(code);
 		return err;
@@ -189,6 +212,9 @@ void opr_symbols_free(struct opr_symbols *symbols)
 		return;
 	for (size_t i = 0; i < symbols->nr_strings; i++)
 		free(symbols->strings[i]);
+	if (symbols->unpacked && symbols->unpacked->is_tried && symbols->unpacked->fd >= 0)
+		close(symbols->unpacked->fd);
+	free(symbols->unpacked);
 	free(symbols->strings);
 	free(symbols->symbols);
 	free(symbols->sections);

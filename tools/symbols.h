@@ -35,9 +35,11 @@ struct opr_symbols {
 	struct opr_lines *lines; /* NULL: no line numbers were asked for */
 	struct opr_line_table *table; /* the same for addresses that were known before (line_table.h); NULL: none */
 	const char *code_path;   /* the file that positions are in; NULL: there is none */
+	struct opr_unpacked *unpacked; /* what is in it, when that is a compressed module; NULL: it is none */
 	struct opr_section *sections; /* of it, by the number that symbols have */
 	size_t nr_sections;
 	bool has_debug_info;	 /* the image itself */
+	const char *build_id;	 /* of the image, hexadecimal digits; NULL: none */
 	const char *debug_link;	 /* the name of a separate debug file that the image says; NULL: none */
 	const char *debug_path;	 /* of the separate debug file that was used; NULL: none */
 	uint64_t debug_size, debug_mtime_ns;

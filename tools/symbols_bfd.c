@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <sys/stat.h>
 
+#include "tools/image_identity.h"
+#include "tools/module_file.h"
 #include "tools/report_log.h"
 #include "tools/symbols.h"
 #include "tools/symbols_lines.h"
@@ -21,6 +23,13 @@ static void say_nothing(const char *format OP_UNUSED, va_list args OP_UNUSED)
 {
 }
 
+static bfd *open_packed(const char *path)
+{
+	int fd = opr_module_unpack(path);
+
+	return fd < 0 ? NULL : bfd_fopen(path, NULL, "rb", fd);
+}
+
 bfd *opr_bfd_open(const char *path)
 {
 	static bool initialised;
@@ -34,7 +43,7 @@ bfd *opr_bfd_open(const char *path)
 	}
 	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
 		return NULL;
-	abfd = bfd_openr(path, NULL);
+	abfd = opr_module_is_packed(path) ? open_packed(path) : bfd_openr(path, NULL);
 	if (!abfd)
 		return NULL;
 	abfd->flags |= BFD_DECOMPRESS;
@@ -233,6 +242,17 @@ static int note_debug_link(struct opr_symbols *symbols, bfd *image)
 	return link && !symbols->debug_link ? -ENOMEM : 0;
 }
 
+static int note_build_id(struct opr_symbols *symbols, bfd *image)
+{
+	char digits[2 * OP_BUILD_ID_BYTES_MAX + 1];
+
+	if (!image->build_id)
+		return 0;
+	opr_format_build_id(image->build_id->data, image->build_id->size, digits);
+	symbols->build_id = opr_symbols_keep_string(symbols, digits);
+	return symbols->build_id ? 0 : -ENOMEM;
+}
+
 static int read_image(struct opr_symbols *symbols, bfd *image, const char *path, const char *name,
 		      const struct opr_symbol_options *options)
 {
@@ -250,6 +270,8 @@ static int read_image(struct opr_symbols *symbols, bfd *image, const char *path,
 		err = note_debug_file(symbols, debug);
 	if (!err)
 		err = note_debug_link(symbols, image);
+	if (!err)
+		err = note_build_id(symbols, image);
 	if (!err)
 		err = opr_symbols_demangle(symbols, options->demangle);
 	opr_verbose(OPR_TOPIC_bfd, "%s: %zu symbols", path, symbols->nr_symbols);

@@ -9,7 +9,7 @@
 
 #define OPR_DEBUG_DIR "/usr/lib/debug" /* separate debug files, below the root */
 
-/* Opens an object file for reading; NULL: it is none, or cannot be read. Only regular files are opened. bfd_close frees it. */
+/* Opens an object file for reading; NULL: it is none, or cannot be read. Only regular files are opened; a compressed module is unpacked. bfd_close frees it. */
 bfd *opr_bfd_open(const char *path) OP_NONNULL;
 
 /* True when the file itself has debugging information. */

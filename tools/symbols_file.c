@@ -3,12 +3,21 @@
 
 #include <errno.h>
 
-#define MAGIC        "opdsym03"
+#define MAGIC        "opdsym04"
 #define MAGIC_BYTES  8
 #define HAS_CODE     1u
 #define HAS_DEBUG    2u
 #define NO_STRING    UINT32_MAX
 #define MAX_SECTIONS 65536
+
+/* What stands before the names, each as it is in the header's texts. */
+enum text { DEBUG_PATH, DEBUG_LINK, BUILD_ID, NR_TEXTS };
+
+static const size_t text_fields[NR_TEXTS] = {
+	[DEBUG_PATH] = offsetof(struct opr_symbols, debug_path),
+	[DEBUG_LINK] = offsetof(struct opr_symbols, debug_link),
+	[BUILD_ID] = offsetof(struct opr_symbols, build_id),
+};
 
 struct header {
 	char magic[MAGIC_BYTES];
@@ -18,7 +27,7 @@ struct header {
 	uint64_t nr_string_bytes;
 	uint64_t start_offset;
 	uint64_t debug_size, debug_mtime_ns;
-	uint32_t debug_path, debug_link; /* in the strings */
+	uint32_t texts[NR_TEXTS + 1]; /* in the strings; one to spare */
 };
 
 struct item {
@@ -28,7 +37,7 @@ struct item {
 	uint32_t spare;
 };
 
-static_assert(sizeof(struct header) == 64 && sizeof(struct item) == 40, "no holes");
+static_assert(sizeof(struct header) == 72 && sizeof(struct item) == 40, "no holes");
 
 /* ---- writing ---- */
 
@@ -37,10 +46,18 @@ static size_t length_of(const char *string)
 	return string ? strlen(string) + 1 : 0;
 }
 
-/* Bytes of what stands before the names: the debug file's path and link. */
+static const char *text_of(const struct opr_symbols *symbols, size_t i)
+{
+	return *(const char *const *)(const void *)((const char *)symbols + text_fields[i]);
+}
+
 static size_t first_strings(const struct opr_symbols *symbols)
 {
-	return length_of(symbols->debug_path) + length_of(symbols->debug_link);
+	size_t nr_bytes = 0;
+
+	for (size_t i = 0; i < NR_TEXTS; i++)
+		nr_bytes += length_of(text_of(symbols, i));
+	return nr_bytes;
 }
 
 static size_t string_bytes(const struct opr_symbols *symbols)
@@ -90,20 +107,20 @@ int opr_symbols_file_write(FILE *out, const struct opr_symbols *symbols)
 		.start_offset = symbols->start_offset,
 		.debug_size = symbols->debug_size,
 		.debug_mtime_ns = symbols->debug_mtime_ns,
-		.debug_path = symbols->debug_path ? 0 : NO_STRING,
-		.debug_link = symbols->debug_link ? (uint32_t)length_of(symbols->debug_path) : NO_STRING,
 	};
+	uint32_t next = 0;
 
 	if (header.nr_string_bytes >= NO_STRING)
 		return -EOVERFLOW;
+	for (size_t i = 0; i < NR_TEXTS; next += (uint32_t)length_of(text_of(symbols, i++)))
+		header.texts[i] = text_of(symbols, i) ? next : NO_STRING;
 	fwrite(&header, sizeof(header), 1, out);
 	if (header.nr_sections)
 		fwrite(symbols->sections, sizeof(*symbols->sections), header.nr_sections, out);
 	write_items(out, symbols);
-	if (symbols->debug_path)
-		write_string(out, symbols->debug_path);
-	if (symbols->debug_link)
-		write_string(out, symbols->debug_link);
+	for (size_t i = 0; i < NR_TEXTS; i++)
+		if (text_of(symbols, i))
+			write_string(out, text_of(symbols, i));
 	for (size_t i = 0; i < symbols->nr_symbols; i++) {
 		const struct opr_symbol *symbol = &symbols->symbols[i];
 
@@ -196,9 +213,9 @@ static int keep_rest(struct opr_symbols *symbols, const struct header *header, c
 	symbols->has_debug_info = header->flags & HAS_DEBUG;
 	symbols->debug_size = header->debug_size;
 	symbols->debug_mtime_ns = header->debug_mtime_ns;
-	if (!find_string(symbols, header, header->debug_path, &symbols->debug_path) ||
-	    !find_string(symbols, header, header->debug_link, &symbols->debug_link))
-		return -EBADMSG;
+	for (size_t i = 0; i < NR_TEXTS; i++)
+		if (!find_string(symbols, header, header->texts[i], (const char **)(void *)((char *)symbols + text_fields[i])))
+			return -EBADMSG;
 	symbols->sections = calloc(header->nr_sections + 1, sizeof(*symbols->sections));
 	if (!symbols->sections)
 		return -ENOMEM;

@@ -140,6 +140,7 @@ FEATURE_ARCH, FEATURE_CPUID, FEATURE_PMU_MAPPINGS, FEATURE_PMU_CAPS = 6, 9, 16, 
 SAMPLE_IP, SAMPLE_TID, SAMPLE_TIME, SAMPLE_RAW, SAMPLE_IDENTIFIER = 1 << 0, 1 << 1, 1 << 2, 1 << 10, 1 << 16
 SAMPLE_TYPE = SAMPLE_IDENTIFIER | SAMPLE_IP | SAMPLE_TID | SAMPLE_TIME | SAMPLE_RAW
 EVENT_IDS = (101, 102)
+SECOND_ID = 103
 RECORD_SAMPLE, RECORD_MMAP2, MISC_USER, MISC_USER_EXACT = 9, 10, 2, 0x4002
 PERIOD = 100000
 PID = 77
@@ -154,10 +155,10 @@ def string(text):
     return struct.pack("<I", len(data)) + data
 
 
-def attr(kind):
-    """Of fetches, or of ops by the dispatched op; the flag is sample_id_all."""
-    config = OP_CNT_CTL if kind == OP else 0
-    data = struct.pack("<IIQQQQQ", PMU_TYPES[kind], ATTR_BYTES, config, PERIOD, SAMPLE_TYPE, 0, 1 << 18)
+def attr(kind, period=PERIOD, by_cycles=False):
+    """Of fetches, or of ops by the dispatched op or by cycles; the flag is sample_id_all."""
+    config = OP_CNT_CTL if kind == OP and not by_cycles else 0
+    data = struct.pack("<IIQQQQQ", PMU_TYPES[kind], ATTR_BYTES, config, period, SAMPLE_TYPE, 0, 1 << 18)
     return data + bytes(ATTR_BYTES - len(data))
 
 
@@ -171,11 +172,12 @@ def features(cpu):
     return result
 
 
-def sample(record, number, ip=0x401000, pid=PID):
+def sample(record, number, ip=0x401000, pid=PID, event_id=None):
     """A PERF_RECORD_SAMPLE; its time is its number. One that is cut short says that it has more than it has."""
+    event_id = event_id or EVENT_IDS[record.kind]
     raw = struct.pack("<I", len(record.payload) + 64 * (record.reason == "cut short")) + record.payload
     raw += bytes(-len(raw) % 8)
-    body = struct.pack("<QQIIQ", EVENT_IDS[record.kind], ip, pid, pid, number) + raw
+    body = struct.pack("<QQIIQ", event_id, ip, pid, pid, number) + raw
     return struct.pack("<IHH", RECORD_SAMPLE, MISC_USER_EXACT, 8 + len(body)) + body
 
 
@@ -208,10 +210,13 @@ def write_perf_data(path, cpu, records):
     write_perf_records(path, cpu, b"".join(sample(record, number) for number, record in enumerate(records, 1)))
 
 
-def write_perf_records(path, cpu, data):
+def write_perf_records(path, cpu, data, second=None):
+    """`second`: the attr of one more event, whose samples have SECOND_ID."""
+    events = [(attr(kind), EVENT_IDS[kind]) for kind in (FETCH, OP)] + ([(second, SECOND_ID)] if second else [])
     ids_at = HEADER_BYTES
-    attrs_at = ids_at + 16
-    data_at = attrs_at + 2 * (ATTR_BYTES + 16)
+    attrs_at = ids_at + 8 * len(events)
+    attrs_bytes = len(events) * (ATTR_BYTES + 16)
+    data_at = attrs_at + attrs_bytes
     sections = features(cpu)
     bitmap = sum(1 << number for number, _ in sections)
     at = data_at + len(data) + 16 * len(sections)
@@ -220,9 +225,9 @@ def write_perf_records(path, cpu, data):
         table += struct.pack("<QQ", at, len(content))
         at += len(content)
     with open(path, "wb") as stream:
-        stream.write(struct.pack("<8s8Q4Q", b"PERFILE2", HEADER_BYTES, ATTR_BYTES + 16, attrs_at, 2 * (ATTR_BYTES + 16),
+        stream.write(struct.pack("<8s8Q4Q", b"PERFILE2", HEADER_BYTES, ATTR_BYTES + 16, attrs_at, attrs_bytes,
                                  data_at, len(data), 0, 0, bitmap, 0, 0, 0))
-        stream.write(struct.pack("<QQ", *EVENT_IDS))
-        for kind in (FETCH, OP):
-            stream.write(attr(kind) + struct.pack("<QQ", ids_at + 8 * kind, 8))
+        stream.write(b"".join(struct.pack("<Q", number) for _, number in events))
+        for index, (content, _) in enumerate(events):
+            stream.write(content + struct.pack("<QQ", ids_at + 8 * index, 8))
         stream.write(data + table + b"".join(content for _, content in sections))

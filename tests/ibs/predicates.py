@@ -192,7 +192,7 @@ def level_of(caps, d2, d3, lost):
         return L2, 2, 0, 0
     if bits(d3, 0) and src in LEVELS[table]:
         level, number, remote, hops = LEVELS[table][src]
-        if bits(d2, 4) and src in (3, 6, 7, 8):
+        if bits(d2, 4) and src in (3, 6, 8):
             level, remote, hops = REMOTE_RAM if src == 3 else level, 1, 2
         return level, number, remote, hops
     return (LFB, 0xc, 0, 0) if bits(d3, 16) else (None, 0xf, 0, 0)

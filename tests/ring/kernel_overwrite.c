@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * kernel_overwrite [--snapshots=N] [--bare] [MODE...]: consecutive snapshots of the kernel pair in overwrite mode, under load, on
+ * kernel_overwrite [--snapshots=N] [--bare] [--larger=N] [--list] [MODE...]: consecutive snapshots of the kernel pair in overwrite mode, under load, on
  * every CPU at once.
  *
  * Each page fault is also seen by a second event, in the same group and so counted over the same time, whose ring is never
  * overwritten: the snapshots, put together, must be what that ring has, record for record, but for what they say is overwritten. The
  * timer's records must have its identifier and period and come in the order of time, each once. A frozen ring must not change at
- * all: every byte of it is looked at before and after it is read. --bare leaves the settling out and says how often a ring did.
+ * all: every byte of it is looked at before and after it is read. --bare leaves the settling out and says how often a ring did. --larger:
+ * rings that are large are twice as large N times. --list: the modes.
  *
- * Exit code 1 and a line that says what was wrong; 77 when system-wide events are not allowed.
+ * Exit code 1 and a line that says what was wrong; 75 when more came from one snapshot to the next than a ring that is large has room for, since the reader was
+ * held up or others had that many page faults; 77 when system-wide events are not allowed.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -16,6 +18,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include "libop/clock.h"
 #include "libop/parse.h"
 #include "libop/ring_pair.h"
 #include "libop/sys.h"
@@ -23,6 +26,7 @@
 #include "tests/ring/overwrite_seen.h"
 
 #define SNAPSHOTS         120u
+#define DISTURBED         75
 #define SECOND_BYTES      (16u << 20) /* the ring of the second opinion */
 #define PAGES_NOT_SAMPLED 16u         /* in a row: the kernel counts a few page faults in a million without sampling them */
 #define SAMPLE_TYPE                                                                                                                \
@@ -61,11 +65,17 @@ struct sample {
 	uint64_t period;
 };
 
+/* Where time and page faults were. */
+struct mark {
+	uint64_t time_ns, faults;
+};
+
 struct follower {
 	const struct mode *mode;
 	int cpu, reader_cpu;
 	uint64_t snapshots; /* wanted */
 	bool bare;
+	uint64_t larger; /* a power of two, for rings that are not to be overwritten */
 	struct load load;
 	struct op_ring_pair pair;
 	int clock_fd, fault_fd, second_fd;
@@ -73,6 +83,7 @@ struct follower {
 	struct op_ring second;
 	struct seen seen;
 	uint64_t nr_clock;
+	struct mark since;                   /* not after the ring in hand began to be written */
 	uint64_t clock_from_ns, clock_to_ns; /* of the snapshot in hand */
 	uint64_t clock_before_ns;            /* the newest of the one before */
 	uint64_t told_bytes[2];              /* of each ring: given or said to be overwritten */
@@ -88,6 +99,12 @@ static void wrong(const struct follower *follower, const char *what, uint64_t va
 	fprintf(stderr, "kernel_overwrite: %s, CPU %d: %s: %llu, at snapshot %llu\n", follower->mode->name, follower->cpu, what,
 		(unsigned long long)value, (unsigned long long)follower->pair.counts.swaps);
 	exit(1);
+}
+
+static void disturbed(const struct follower *follower, const char *what, uint64_t value)
+{
+	printf("disturbed: %s, CPU %d: %s: %llu\n", follower->mode->name, follower->cpu, what, (unsigned long long)value);
+	exit(DISTURBED);
 }
 
 static void must(const struct follower *follower, int result, const char *what)
@@ -202,6 +219,32 @@ static uint64_t digest(const struct op_ring *ring)
 	return sum;
 }
 
+static struct mark mark_now(const struct follower *follower)
+{
+	struct mark mark = { .time_ns = op_now_ns() };
+	uint64_t counts[2];
+
+	if (follower->fault_fd < 0)
+		return mark;
+	if (op_sys_read(follower->fault_fd, counts, sizeof(counts)) != sizeof(counts))
+		wrong(follower, "count", 0);
+	mark.faults = counts[0];
+	return mark;
+}
+
+/* Only what has no room is overwritten: by the time that went by and the count of the event more bytes came than the ring has, but for the last record. */
+static void check_overwritten(const struct follower *follower, uint64_t nr_bytes)
+{
+	struct mark now = mark_now(follower);
+	uint64_t period_ns = follower->mode->clock_period_ns, nr = now.faults - follower->since.faults;
+
+	if (period_ns)
+		nr += (now.time_ns - follower->since.time_ns) / period_ns + 1;
+	if ((nr + 1) * sizeof(struct sample) < follower->pair.rings[0].data_bytes)
+		wrong(follower, "bytes overwritten in a large ring", nr_bytes);
+	disturbed(follower, "more records than a large ring has room for", nr);
+}
+
 static void walk(struct follower *follower, struct op_ring *ring)
 {
 	const struct perf_event_header *header;
@@ -217,7 +260,7 @@ static void walk(struct follower *follower, struct op_ring *ring)
 	words_reverse(&follower->seen.given, turn.first);
 	must(follower, seen_add_turn(&follower->seen, &turn), "memory");
 	if (turn.overwritten_bytes && !follower->mode->wraps)
-		wrong(follower, "bytes overwritten in a large ring", turn.overwritten_bytes);
+		check_overwritten(follower, turn.overwritten_bytes);
 	follower->overwritten_bytes += turn.overwritten_bytes;
 	follower->told_bytes[ring - follower->pair.rings] += ring->tail - ring->start + turn.overwritten_bytes;
 	if (!follower->clock_from_ns)
@@ -273,10 +316,12 @@ static void listen_to_second(struct follower *follower)
 static void turn(struct follower *follower)
 {
 	size_t room = follower->mode->wraps ? SECOND_BYTES : follower->mode->ring_bytes;
+	struct mark begin = mark_now(follower);
 
 	/* Two turns of it and what other processes do fit into the ring that must not overflow. */
 	load_give(&follower->load, follower->second_fd >= 0 ? room / sizeof(struct sample) / 8 : UINT64_MAX / 2);
 	snapshot(follower);
+	follower->since = begin;
 	if (follower->second_fd >= 0)
 		listen_to_second(follower);
 }
@@ -321,6 +366,11 @@ static int open_event(const struct follower *follower, uint64_t config, uint64_t
 	return op_sys_perf_event_open(&attr, -1, follower->cpu, group_fd, PERF_FLAG_FD_CLOEXEC);
 }
 
+static size_t large(const struct follower *follower, size_t nr_bytes)
+{
+	return follower->mode->wraps ? nr_bytes : nr_bytes << follower->larger;
+}
+
 /* The two events begin and end together: they are one group. */
 static void open_faults(struct follower *follower)
 {
@@ -330,7 +380,8 @@ static void open_faults(struct follower *follower)
 		return;
 	must(follower, follower->second_fd = open_event(follower, PERF_COUNT_SW_PAGE_FAULTS, 1, follower->fault_fd, true),
 	     "second");
-	must(follower, op_ring_map(follower->second_fd, SECOND_BYTES, &follower->second), "ring of the second opinion");
+	must(follower, op_ring_map(follower->second_fd, SECOND_BYTES << follower->larger, &follower->second),
+	     "ring of the second opinion");
 }
 
 static void open_clock(struct follower *follower)
@@ -365,7 +416,8 @@ static void check_refusals(struct follower *follower)
 static void open_all(struct follower *follower)
 {
 	follower->clock_fd = follower->fault_fd = follower->second_fd = -1;
-	must(follower, op_ring_pair_open_overwrite(follower->cpu, follower->mode->ring_bytes, 0, &follower->pair), "pair");
+	must(follower, op_ring_pair_open_overwrite(follower->cpu, large(follower, follower->mode->ring_bytes), 0, &follower->pair),
+	     "pair");
 	check_refusals(follower);
 	if (follower->mode->clock_period_ns)
 		open_clock(follower);
@@ -373,6 +425,7 @@ static void open_all(struct follower *follower)
 		open_faults(follower);
 	must(follower, load_start(follower->cpu, follower->mode->stack_bytes ? LOAD_STACKS_MAX : 1, &follower->load), "load");
 	follower->page = op_load_relaxed(&follower->load.shared->touched) % LOAD_PAGES;
+	follower->since = mark_now(follower);
 	if (follower->clock_fd >= 0)
 		must(follower, op_sys_ioctl(follower->clock_fd, PERF_EVENT_IOC_ENABLE, NULL), "enable");
 	if (follower->fault_fd >= 0)
@@ -394,13 +447,15 @@ static void close_all(struct follower *follower)
 
 /* ---- the end ---- */
 
-/* The event's own count. Nothing may be lost: in overwrite mode there is always room. */
+/* The event's own count. Nothing may be lost: in overwrite mode there is always room, and the ring of the second opinion is large. */
 static uint64_t count_of(const struct follower *follower, int fd)
 {
 	uint64_t counts[2];
 
 	if (op_sys_read(fd, counts, sizeof(counts)) != sizeof(counts))
 		wrong(follower, "count", 0);
+	if (counts[1] && fd == follower->second_fd)
+		disturbed(follower, "page faults without room in the second opinion", counts[1]);
 	if (counts[1])
 		wrong(follower, "lost", counts[1]);
 	return counts[0];
@@ -512,11 +567,19 @@ static bool is_wanted(const char *name, char **wanted)
 	return false;
 }
 
+static void list_modes(void)
+{
+	for (size_t i = 0; i < op_array_size(modes); i++)
+		printf("%s\n", modes[i].name);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "snapshots", required_argument, NULL, 'n' },
 		{ "bare", no_argument, NULL, 'b' },
+		{ "larger", required_argument, NULL, 'g' },
+		{ "list", no_argument, NULL, 'l' },
 		{ 0 },
 	};
 	struct follower like = { .snapshots = SNAPSHOTS };
@@ -525,8 +588,12 @@ int main(int argc, char **argv)
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (option == 'b') {
 			like.bare = true;
-		} else if (option != 'n' || op_parse_u64(optarg, 1, 1000000, &like.snapshots) < 0) {
-			fprintf(stderr, "usage: kernel_overwrite [--snapshots=N] [--bare] [MODE...]\n");
+		} else if (option == 'l') {
+			list_modes();
+			return 0;
+		} else if ((option != 'n' || op_parse_u64(optarg, 1, 1000000, &like.snapshots) < 0) &&
+			   (option != 'g' || op_parse_u64(optarg, 0, 6, &like.larger) < 0)) {
+			fprintf(stderr, "usage: kernel_overwrite [--snapshots=N] [--bare] [--larger=N] [--list] [MODE...]\n");
 			return 1;
 		}
 	}

@@ -26,7 +26,8 @@ import elfsyms  # noqa: E402
 import reader  # noqa: E402
 import unit_daemon  # noqa: E402
 
-START_SECONDS = 60
+HANG_SECONDS = 240  # ends a test that would wait for ever, and is no measure of anything
+START_SECONDS = HANG_SECONDS
 CALL_SECONDS = 300
 CAPABILITIES = ("perfmon", "sys_ptrace", "checkpoint_restore", "dac_read_search", "syslog", "ipc_lock")
 DAEMON_UID = 54320  # nobody's
@@ -118,6 +119,30 @@ def wait_until(condition, seconds, text):
     while not condition():
         require(time.monotonic() < end, text)
         time.sleep(0.02)
+
+
+def host_seconds(*columns):
+    """Of all CPUs together, since the start of the host: columns of /proc/stat, beginning with 0 for user, 3 for idle, 4 for waiting."""
+    with open("/proc/stat", encoding="ascii") as stream:
+        times = [int(field) for field in stream.readline().split()[1:]]
+    return sum(times[column] for column in columns) / os.sysconf("SC_CLK_TCK")
+
+
+def busy_seconds():
+    """For which all CPUs together had work; what other hosts took from this one is not in it, guests are in the time of users."""
+    return host_seconds(0, 1, 2, 5, 6)
+
+
+def cpu_seconds(pid):
+    with open("/proc/%d/stat" % pid, encoding="ascii", errors="replace") as stream:
+        fields = stream.read().rsplit(")", 1)[1].split()
+    return sum(int(t) for t in fields[11:13]) / os.sysconf("SC_CLK_TCK")
+
+
+def await_cpu_seconds(pid, seconds):
+    """Until a busy process has had a CPU for so long."""
+    end = cpu_seconds(pid) + seconds
+    wait_until(lambda: cpu_seconds(pid) >= end, HANG_SECONDS, "process %d gets no CPU" % pid)
 
 
 def open_event(config, period, sample_type, cpu, disabled, flags=0):
@@ -351,6 +376,16 @@ class Box:
     def status(self):
         return json.loads(self.opcontrol("--status", "--json"))
 
+    def await_look(self, before=None):
+        """
+        The status after opd has looked at all CPUs, `before` the one when it was asked for: whenever it looks it reads the side band, in which a process was
+        started. What belongs to the turn is done by the second look.
+        """
+        seen = sum(cpu["sideband_bytes"] for cpu in (before or self.status())["cpus"])
+        self.good("/bin/true")
+        wait_until(lambda: sum(cpu["sideband_bytes"] for cpu in self.status()["cpus"]) > seen, HANG_SECONDS, "nobody looks at the CPUs")
+        return self.status()
+
     def lock_pid(self):
         try:
             with open(os.path.join(self.session, "lock"), encoding="ascii") as stream:
@@ -394,10 +429,23 @@ class Box:
         os.chmod(path, 0o755)
         return path
 
+    def work_until(self, is_counted, text, *command):
+        """Runs a program until what it does is counted: on a busy machine the rings have no room for some samples, and these are lost by name."""
+        wait_until(lambda: self.good(*command) is not None and is_counted(), HANG_SECONDS, text)
+
     def busy_cpus(self, seconds):
         """One busy process on each CPU."""
         path = self.copy_work("busy-app")
         return [self.start(path, "busy", int(seconds * 1000), cpu) for cpu in sorted(os.sched_getaffinity(0))]
+
+    def busy_until_ended(self, path, cpu=None):
+        """A busy process of a program on a CPU, the first one, to be handed to end_busy."""
+        return self.start(path, "busy", 1000 * CALL_SECONDS, min(os.sched_getaffinity(0)) if cpu is None else cpu)
+
+    def end_busy(self, child):
+        require(child.poll() is None, "a busy process ended with %s" % child.returncode)
+        child.kill()
+        child.wait()
 
     def tmpfs(self, name, options):
         path = os.path.join(self.dir, name)
@@ -406,6 +454,12 @@ class Box:
             raise Skip("cannot mount a tmpfs here")
         self.mounts.append(path)
         return path
+
+    def bind_mount(self, path, target):
+        os.makedirs(target)
+        if self.run("mount", "--bind", path, target).rc != 0:
+            raise Skip("cannot mount a directory at another place here")
+        self.mounts.append(target)
 
     # ---- what came out ----
 

@@ -10,6 +10,7 @@ from opdtest import require
 
 PERIOD_NS = 100000
 NR_STORM = 200
+EARLY_S = 0.5
 
 
 def children_cpu_s():
@@ -64,12 +65,13 @@ def deleted(box, path):
 def test(box):
     names = ("early", "storm", "forks", "exec-old", "exec-new", "gone", "kernel")
     path = {name: box.copy_work(name + "-app") for name in names}
-    early = box.start(path["early"], "busy", 3000, min(os.sched_getaffinity(0)))
+    early = box.busy_until_ended(path["early"])
     box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel")
     box.good(path["exec-old"], "exec", 400, path["exec-new"], "spin", 400)
     spent = {"storm": storm(box, path["storm"]), "forks": timed(box, path["forks"], "forks", 40, 20), "gone": deleted(box, path["gone"]),
              "kernel": timed(box, path["kernel"], "kernel", 500)}
-    require(early.wait() == 0, "the program started first failed")
+    opdtest.await_cpu_seconds(early.pid, EARLY_S)
+    box.end_busy(early)
     box.opcontrol("--dump")
     box.opcontrol("--stop")
     status = box.check_ledger()
@@ -78,7 +80,7 @@ def test(box):
         check_share(apps, path[name], cpu_s, name)
     check_share(apps, path["exec-old"], 0.4, "exec, before")
     check_share(apps, path["exec-new"], 0.4, "exec, after")
-    require(images.get((path["early"], path["early"]), 0) > 1000, "what ran before opd has %d samples" % apps.get(path["early"], 0))
+    require(images.get((path["early"], path["early"]), 0) > 0.8 * EARLY_S * 1e9 / PERIOD_NS, "what ran before opd has %d samples" % apps.get(path["early"], 0))
     own = images.get((path["kernel"], path["kernel"]), 0)
     kernel = sum(f.total for f in box.files() if f.name.app[1] == path["kernel"] and f.header.is_kernel)
     print("kernel work: %d kernel samples, %d of its own" % (kernel, own))

@@ -5,7 +5,6 @@ A process that executes from 10^5 files of different names, and one that maps an
 ledger holds to the sample, the profile of others is right, also of those that live for 10 ms, and what was held back is counted.
 """
 import os
-import time
 
 import elfsyms
 import opdtest
@@ -18,12 +17,13 @@ NR_MAPS = 1000000
 GROWTH_BYTES = 24 << 20
 DISK_BYTES = 64 << 20
 POINTS = 4.0
-ALONE_SECONDS = 1.5
+ALONE_NS = 10 ** 9
 FOUND_SHARE = 0.95
 SURE_SHARE = 0.99
 LOST_SHARE = 0.001
 SIDEBAND_SHARE = 0.1
 LAST_NS = 500000000
+SIDEBAND_SIZES = ("auto", "4M", "16M", "64M")
 
 
 def disk_bytes(directory):
@@ -60,7 +60,7 @@ def count_in(box, *names):
 def run_others(box, path, milliseconds, is_over):
     """Processes one after the other, each with so much CPU time, until it is over: their times in hot_a and hot_b."""
     times = [0, 0]
-    while not is_over():
+    while not is_over(times):
         times = [a + int(b) for a, b in zip(times, box.good(path, "shares", milliseconds).split())]
     return times
 
@@ -68,34 +68,55 @@ def run_others(box, path, milliseconds, is_over):
 def found_alone(box, path, milliseconds):
     """The part of their CPU time for which others have samples in their own functions while nobody disturbs; some goes into interrupts."""
     box.opcontrol("--reset")
-    end = time.monotonic() + ALONE_SECONDS
-    spent = run_others(box, path, milliseconds, lambda: time.monotonic() > end)
+    spent = run_others(box, path, milliseconds, lambda times: sum(times) >= ALONE_NS)
     box.opcontrol("--dump")
     return sum(hot_counts(box, path).values()) / (sum(spent) / PERIOD_NS)
 
 
+def count_nowhere(box):
+    """The samples of which nobody knows whose they are; in a container those without a process are the host's."""
+    return count_in(box, "/no-mapping", *["/no-process"] * opdtest.sees_all_processes())
+
+
+def are_sure(box, path):
+    """Of the others hardly a sample belongs nowhere; every one that does is held to be one of theirs."""
+    total = sum(hot_counts(box, path).values())
+    return total >= SURE_SHARE * (total + count_nowhere(box))
+
+
 def check_other(box, path, spent, alone, event):
     """
-    The others: three quarters of their samples in hot_a. Every sample that belongs nowhere is held to be one of theirs, but in a container those
-    without a process: the rest of the host has none there. How many they have for their CPU time is only nearly what they have alone: time that goes into interrupts, or to other machines of the host, has no samples.
+    The others: three quarters of their samples in hot_a, and not more than their CPU time. The part of that for which they have samples.
     """
-    counts, nowhere = hot_counts(box, path), count_in(box, "/no-mapping", *["/no-process"] * opdtest.sees_all_processes())
+    counts, nowhere = hot_counts(box, path), count_nowhere(box)
     total, expected = sum(counts.values()), sum(spent) / PERIOD_NS
     print("the others: %s of %d samples, %.4f; alone %.4f; %d belong nowhere; %d of %d lost by the kernel" % (
         counts, expected, total / expected, alone, nowhere, event["lost_kernel"], event["taken"]))
-    require(total >= SURE_SHARE * (total + nowhere), "%d samples belong nowhere, the others have %d" % (nowhere, total))
+    require(are_sure(box, path), "%d samples belong nowhere, the others have %d" % (nowhere, total))
     require(event["lost_kernel"] <= LOST_SHARE * event["taken"], "%d of %d samples were lost by the kernel" % (event["lost_kernel"], event["taken"]))
-    require(FOUND_SHARE * alone * expected <= total <= 1.1 * expected, "the others have %d samples of %d, alone they have %.4f of them" % (
-        total, expected, alone))
+    require(total <= 1.1 * expected, "the others have %d samples of %d" % (total, expected))
     share = 100.0 * counts["hot_a"] / total
     require(abs(share - 100.0 * spent[0] / sum(spent)) <= POINTS, "hot_a has %.2f %% of the others" % share)
+    return total / expected
+
+
+def check_found(box, path, milliseconds, found, alone):
+    """
+    How many samples the others have for their CPU time is only nearly what they have alone: time that goes into interrupts, or to other machines of the host,
+    has no samples. That may change meanwhile, and so they are alone once more before this is wrong. Leaves nothing of the session.
+    """
+    if found < FOUND_SHARE * alone:
+        box.opcontrol("--start")
+        again = found_alone(box, path, milliseconds)
+        print("alone once more: %.4f" % again)
+        require(found >= FOUND_SHARE * again, "the others have %.4f of their samples, alone %.4f, and then %.4f" % (found, alone, again))
 
 
 def run_beside(box, path, milliseconds, *crowd):
     """The crowd, and others as long as it lasts."""
     with open(os.path.join(box.dir, "crowd.out"), "wb") as out:
         child = box.start(box.crowd, *crowd, stdout=out)
-    times = run_others(box, path, milliseconds, lambda: child.poll() is not None)
+    times = run_others(box, path, milliseconds, lambda _: child.poll() is not None)
     require(child.returncode == 0, "crowd failed")
     return times
 
@@ -120,7 +141,7 @@ def check_names(box, path):
     box.opcontrol("--stop")
     status = box.check_ledger()
     check_growth(before, status, "10^5 names")
-    check_other(box, path, spent, alone, status["events"][0])
+    found = check_other(box, path, spent, alone, status["events"][0])
     for counter in ("too_many_images", "images_forgotten"):
         print("%s: %d" % (counter, status[counter]))
         require(status[counter] > 0, "%s is 0" % counter)
@@ -137,27 +158,44 @@ def check_names(box, path):
     require("too_many_images: %d" % status["too_many_images"] in shown, "opcontrol --status does not show too_many_images: %s" % shown)
     require("too-many-images" in box.opreport("--images"), "opreport --images does not show too-many-images")
     box.check_agreement()
+    check_found(box, path, 1000, found, alone)
     box.shutdown()
 
 
-def check_maps(box, path):
-    box.configure(RingSize="1M")
+def sideband_lost(status):
+    return sum(cpu["sideband_lost"] for cpu in status["cpus"])
+
+
+def try_maps(box, path, sideband, last):
+    """False: the machine was so busy that records of the side band were lost, and with them who the others were. It is to be done with a larger ring."""
+    directory = os.path.join(box.dir, "maps-" + sideband)
+    os.mkdir(directory)
+    box.configure(RingSize="1M", SidebandSize=sideband)
     box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel")
     alone = found_alone(box, path, 10)
     box.opcontrol("--reset")
     before = box.status()
-    spent = run_beside(box, path, 10, "maps", box.dir, NR_MAPS)
+    spent = run_beside(box, path, 10, "maps", directory, NR_MAPS)
     box.opcontrol("--dump")
     box.opcontrol("--stop")
     status = box.check_ledger()
+    nr_lost = sideband_lost(status)
+    print("SidebandSize=%s: mappings_dropped: %d, side-band records lost: %d" % (sideband, status["mappings_dropped"], nr_lost))
+    if not last and nr_lost and (nr_lost > SIDEBAND_SHARE * NR_MAPS or not are_sure(box, path)):
+        box.shutdown()
+        return False
     check_growth(before, status, "10^6 mappings")
-    check_other(box, path, spent, alone, status["events"][0])
+    found = check_other(box, path, spent, alone, status["events"][0])
     check_last(box)
-    sideband_lost = sum(cpu["sideband_lost"] for cpu in status["cpus"])
-    print("mappings_dropped: %d, side-band records lost: %d" % (status["mappings_dropped"], sideband_lost))
     require(status["mappings_dropped"] > 0, "no mapping was dropped")
-    require(sideband_lost <= SIDEBAND_SHARE * NR_MAPS, "%d side-band records were lost" % sideband_lost)
+    require(nr_lost <= SIDEBAND_SHARE * NR_MAPS, "%d side-band records were lost" % nr_lost)
+    check_found(box, path, 10, found, alone)
     box.shutdown()
+    return True
+
+
+def check_maps(box, path):
+    require(any(try_maps(box, path, size, size == SIDEBAND_SIZES[-1]) for size in SIDEBAND_SIZES), "nothing was tried")
 
 
 def test(box):

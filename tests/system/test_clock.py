@@ -5,7 +5,6 @@ Sessions beside a clock that steps (clockshim.c): far ahead, also at the start o
 age on the word of a clock that has just stepped, and together they hold every sample.
 """
 import os
-import time
 
 import opdtest
 from opdtest import Skip, require
@@ -46,13 +45,14 @@ class Sessions:
         self.box.opcontrol("--dump")
 
     def look(self):
-        """The daemon, which does it four times a second, has looked at the clock since it was set."""
+        """The daemon has looked at the clock since it was set."""
         self.work()
-        time.sleep(2)
+        self.box.await_look()
+        self.box.await_look()
 
     def closes(self, why):
         """One more, and only one, which is returned."""
-        opdtest.wait_until(lambda: len(closed(self.samples, "rotated")) > len(self.names), 30, "no session is closed %s" % why)
+        opdtest.wait_until(lambda: len(closed(self.samples, "rotated")) > len(self.names), opdtest.HANG_SECONDS, "no session is closed %s" % why)
         names = closed(self.samples, "rotated")
         new = [name for name in names if name not in self.names]
         require(len(new) == 1 and len(names) == len(self.names) + 1, "%s: sessions %s, before %s" % (why, names, self.names))
@@ -64,7 +64,7 @@ class Sessions:
 
 
 def log_says(box, text, nr=1):
-    opdtest.wait_until(lambda: box.log_text().count(text) >= nr, 30, "the log does not say '%s' %d times" % (text, nr))
+    opdtest.wait_until(lambda: box.log_text().count(text) >= nr, opdtest.HANG_SECONDS, "the log does not say '%s' %d times" % (text, nr))
 
 
 def steps(box, clock, sessions):

@@ -107,7 +107,7 @@ def setup_while_running(box):
 
 def shutdown(box, pid):
     said(opcontrol(box, "--shutdown"), "Killing daemon.")
-    opdtest.wait_until(lambda: not opdtest.is_alive(pid), 20, "the daemon is still there after --shutdown")
+    opdtest.wait_until(lambda: not opdtest.is_alive(pid), opdtest.HANG_SECONDS, "the daemon is still there after --shutdown")
     require(not os.path.exists(os.path.join(box.session, "lock")), "the lock is still there")
     require(opcontrol(box, "--shutdown").err.strip(), "a second --shutdown gives no notice")
     said(opcontrol(box, "--status"), "Daemon not running")
@@ -123,7 +123,7 @@ def new_setup_counts(box):
     require(status["events"][0]["name"] == "page-faults" and status["events"][0]["count"] == 3, "events: %s" % status["events"])
     silent(opcontrol(box, "--start-daemon"))
     opcontrol(box, "--shutdown")
-    opdtest.wait_until(lambda: not opdtest.is_alive(status["pid"]), 20, "the daemon is still there after --shutdown")
+    opdtest.wait_until(lambda: not opdtest.is_alive(status["pid"]), opdtest.HANG_SECONDS, "the daemon is still there after --shutdown")
 
 
 def apply(box):

@@ -174,7 +174,7 @@ def check_full_disk(box, path):
     os.unlink(filler)
     box.good(other, "spin", 200)
     box.opcontrol("--stop")
-    opdtest.wait_until(lambda: not rows_and_missing(box)[1], 30, "the rows of images with samples do not come")
+    opdtest.wait_until(lambda: not rows_and_missing(box)[1], opdtest.HANG_SECONDS, "the rows of images with samples do not come")
     require(os.fsencode(other) in check_rows(box), "the program has no row")
     status = box.check_ledger()
     print("stored %d, then %d; dcookie_errors %d" % (stored, status["events"][0]["stored"], status["dcookie_errors"]))

@@ -34,10 +34,9 @@ def book_of(box):
 def cut_short(box, number, nr_bytes):
     """All files of a program; what they had is lost_io_error, and only that."""
     app = box.copy_work("short-%d" % number)
-    box.good(app, "faults", FAULTS)
+    box.work_until(lambda: files_of(box, app), "nothing is counted", app, "faults", FAULTS)
     box.opcontrol("--dump")
     before = {f.path: f.total for f in files_of(box, app)}
-    require(before, "nothing is counted")
     lost_before = book_of(box)[1]
     for path in before:
         os.truncate(current(box, path), nr_bytes)
@@ -46,7 +45,7 @@ def cut_short(box, number, nr_bytes):
         box.good(app, "faults", FAULTS)
         box.run(os.path.join(box.bin, "opcontrol"), "--dump")
         return book_of(box)[1] > lost_before
-    opdtest.wait_until(is_noticed, 60, "a file of %d bytes is not noticed" % nr_bytes)
+    opdtest.wait_until(is_noticed, opdtest.HANG_SECONDS, "a file of %d bytes is not noticed" % nr_bytes)
     # The next ones are told after a while, as a number of files.
     require(number or all(path in box.log_text() for path in before), "the log does not name what was cut: %s" % box.log_text())
     require(box.daemon.poll() is None, "opd died: %s" % box.log_text())
@@ -73,8 +72,7 @@ def counts(files):
 def disk_that_fails(box, shim, name, *faults):
     """What could not be written is not on the disk when the next dump says that all is: the kernel does not try it again by itself."""
     app = box.copy_work(name)
-    box.good(app, "faults", FAULTS)
-    opdtest.wait_until(lambda: files_of(box, app), 60, "nothing is counted")
+    box.work_until(lambda: files_of(box, app), "nothing is counted", app, "faults", FAULTS)
     before = counts(box.files(live=True))
     shim.say(*faults)
     line = box.refused(os.path.join(box.bin, "opcontrol"), "--dump")
@@ -95,7 +93,7 @@ def settler_that_fails(box, shim):
     box.opcontrol("--dump")
     shim.say("fail fsync %d samples/current" % errno.EIO)
     growing.grow()
-    opdtest.wait_until(lambda: "has grown to the disk" in box.log_text(), 60, "no file grew")
+    opdtest.wait_until(lambda: "has grown to the disk" in box.log_text(), opdtest.HANG_SECONDS, "no file grew")
     shim.say()
     box.opcontrol("--dump")
     before = counts(box.files(live=True))

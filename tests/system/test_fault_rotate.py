@@ -40,7 +40,7 @@ def links(box):
 def close_session(box, name):
     """The call does not return before the disk answers, the session has its name at once."""
     saving = box.start(os.path.join(box.bin, "opcontrol"), "--save=" + name, stderr=subprocess.DEVNULL)
-    opdtest.wait_until(lambda: name in sessions_of(box.session), 60, "the session is not closed")
+    opdtest.wait_until(lambda: name in sessions_of(box.session), opdtest.HANG_SECONDS, "the session is not closed")
     return saving
 
 
@@ -85,7 +85,7 @@ def start_after_the_cut(session, names, promised):
 def cut(box, shim, number, promised):
     after = os.path.join(os.path.dirname(box.session), "after-the-cut-%d" % number)
     box.daemon.send_signal(signal.SIGSTOP)
-    opdtest.wait_until(lambda: opdtest.is_stopped(box.daemon.pid), 10, "the daemon does not stop")
+    opdtest.wait_until(lambda: opdtest.is_stopped(box.daemon.pid), opdtest.HANG_SECONDS, "the daemon does not stop")
     shim.cut_power_of_data(box.session, after)
     box.daemon.send_signal(signal.SIGCONT)
     start_after_the_cut(after, ["cut-%d" % number, "current"], promised)
@@ -95,8 +95,8 @@ def cut(box, shim, number, promised):
 def check_written_later(box, name, waiting):
     """The disk takes it again: the running daemon writes what it could not, and keeps nothing more of it."""
     mark = os.path.join(box.session, "samples", name, "closing")
-    opdtest.wait_until(lambda: not os.path.exists(mark) and not waiting & set(links(box)), 60, "%s is not written later" % name)
-    opdtest.wait_until(lambda: box.status()["sessions_not_written"] == 0, 10, "the status still counts %s" % name)
+    opdtest.wait_until(lambda: not os.path.exists(mark) and not waiting & set(links(box)), opdtest.HANG_SECONDS, "%s is not written later" % name)
+    opdtest.wait_until(lambda: box.status()["sessions_not_written"] == 0, opdtest.HANG_SECONDS, "the status still counts %s" % name)
 
 
 def one_round(box, shim, number):
@@ -108,17 +108,17 @@ def one_round(box, shim, number):
     box.opcontrol("--dump")
     shim.say("hold")
     growing.grow()
-    opdtest.wait_until(lambda: len(links(box)) >= NR_WAITING, 60, "not enough files grew")
+    opdtest.wait_until(lambda: len(links(box)) >= NR_WAITING, opdtest.HANG_SECONDS, "not enough files grew")
     waiting = set(links(box))
     saving = close_session(box, name)
     if number % 2:
         shim.say("fail fsync %d samples/%s" % (errno.EIO, name))
-        require(saving.wait(60) == 1, "a session that cannot be written is saved")
+        require(saving.wait(opdtest.HANG_SECONDS) == 1, "a session that cannot be written is saved")
         require(box.status()["sessions_not_written"] == 1, "the status does not say it")
         require(waiting <= set(links(box)), "what a dump promised is not kept: %s" % (waiting - set(links(box))))
     cut(box, shim, number, promised)
     shim.say()
-    saving.wait(60)
+    saving.wait(opdtest.HANG_SECONDS)
     if number % 2:
         check_written_later(box, name, waiting)
     print("cut %d: %d counts promised, %d files waited for the disk, sessions %s" %

@@ -65,10 +65,10 @@ def write_nothing(box, place):
         fill(place)  # again: a file that takes the place of another gives room back
         refused.append(box.run(os.path.join(box.bin, "opcontrol"), "--dump"))
         return refused[-1].rc != 0
-    opdtest.wait_until(is_refused, 60, "a full disk has room for a table again and again")
+    opdtest.wait_until(is_refused, opdtest.HANG_SECONDS, "a full disk has room for a table again and again")
     require("No space left on device" in refused[-1].err, "the dump does not say why: %s" % refused[-1].err)
     require(box.status()["dcookie_errors"] > errors, "the table of images has no error")
-    opdtest.wait_until(lambda: "cannot write the session's ledger: No space left" in box.log_text(), 60, "the log says nothing of the ledger")
+    opdtest.wait_until(lambda: "cannot write the session's ledger: No space left" in box.log_text(), opdtest.HANG_SECONDS, "the log says nothing of the ledger")
 
 
 def write_all(box):
@@ -90,7 +90,7 @@ def lose(box, number):
     before = event_of(box)
     app = box.copy_work("homeless-%d" % number)
     box.good(app, "faults", 1000)
-    opdtest.wait_until(lambda: event_of(box)["lost_no_space"] > before["lost_no_space"], 60, "nothing is lost on a full disk")
+    opdtest.wait_until(lambda: event_of(box)["lost_no_space"] > before["lost_no_space"], opdtest.HANG_SECONDS, "nothing is lost on a full disk")
     require(stored_of(box, app) == 0, "a full disk has room for %s" % app)
 
 
@@ -101,7 +101,7 @@ def find_room(box, place, number):
     def is_stored():
         box.good(app, "faults", 500)
         return stored_of(box, app) > 0
-    opdtest.wait_until(is_stored, 60, "nothing is stored although there is room")
+    opdtest.wait_until(is_stored, opdtest.HANG_SECONDS, "nothing is stored although there is room")
 
 
 def own_file(box, app):
@@ -135,7 +135,7 @@ def grow(box, place, number):
     """A file whose nodes are used up keeps its size: known addresses go on, new ones are lost, and it grows when there is room again."""
     growing = faultload.Growing(box, "growing-%d" % number)
     app = growing.apps[0]
-    opdtest.wait_until(lambda: own_files(box, app), 60, "nothing is counted")
+    opdtest.wait_until(lambda: own_files(box, app) or growing.again(), opdtest.HANG_SECONDS, "nothing is counted")
     box.opcontrol("--dump")
     kept = keeps_its_size(box, place, growing)
     empty(place)
@@ -144,7 +144,7 @@ def grow(box, place, number):
     def is_larger():
         box.good(app, "sites", growing.SITES[growing.nr_calls])
         return own_file(box, app)[0] > nr_bytes
-    opdtest.wait_until(is_larger, 60, "a file does not grow although there is room")
+    opdtest.wait_until(is_larger, opdtest.HANG_SECONDS, "a file does not grow although there is room")
     return kept
 
 
@@ -166,7 +166,7 @@ def test(box):
     require(not any(others.values()), "a full disk is counted as something else: %s" % others)
     print("stored %(stored)d, lost_no_space %(lost_no_space)d" % event)
     box.check_agreement()
-    opdtest.wait_until(lambda: "lost_no_space" in box.log_text(), 60, "the log does not say what is lost")
+    opdtest.wait_until(lambda: "lost_no_space" in box.log_text(), opdtest.HANG_SECONDS, "the log does not say what is lost")
     stats = os.path.join(box.session, "samples", "current", "stats", "total_samples")
     with open(stats, encoding="ascii") as stream:
         total = int(stream.read())

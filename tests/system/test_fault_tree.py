@@ -45,21 +45,16 @@ def stored_of(box, app):
 
 def require_counting(box, name):
     app = box.copy_work(name)
-
-    def is_stored():
-        box.good(app, "faults", FAULTS)
-        return stored_of(box, app) > 0
-    opdtest.wait_until(is_stored, 60, "%s is not counted" % name)
+    box.work_until(lambda: stored_of(box, app) > 0, "%s is not counted" % name, app, "faults", FAULTS)
 
 
 def calls_that_fail(box, shim):
     for number, (call, code, part, counter, words) in enumerate(FAILURES):
         before = lost(box, counter)
         shim.say("fail %s %d %s" % (call, code, part))
-        box.good(box.copy_work("failing-%d" % number), "faults", FAULTS)
-        opdtest.wait_until(lambda c=counter, b=before: lost(box, c) > b, 60, "%s with %s is not counted as %s" %
-                           (call, errno.errorcode[code], counter))
-        opdtest.wait_until(lambda w=words: w in box.log_text(), 60, "the log does not say %r" % words)
+        box.work_until(lambda c=counter, b=before: lost(box, c) > b, "%s with %s is not counted as %s" % (call, errno.errorcode[code], counter),
+                       box.copy_work("failing-%d" % number), "faults", FAULTS)
+        opdtest.wait_until(lambda w=words: w in box.log_text(), opdtest.HANG_SECONDS, "the log does not say %r" % words)
         shim.say()
         require_counting(box, "working-%d" % number)
         print("%s %s: %s" % (call, errno.errorcode[code], counter))
@@ -90,10 +85,10 @@ def beside_the_files(box, shim):
     shim.say("fail write %d tmp/ledger" % errno.ENOSPC, "fail write %d tmp/stats" % errno.ENOSPC, "fail write %d dcookies" % errno.ENOSPC)
     app = box.copy_work("without-a-row")
     box.good(app, "faults", FAULTS)
-    opdtest.wait_until(lambda: stored_of(box, app) > 0, 60, "nothing is stored while the ledger cannot be written")
-    opdtest.wait_until(lambda: box.status()["dcookie_errors"] > errors, 60, "the table of images has no error")
+    opdtest.wait_until(lambda: stored_of(box, app) > 0, opdtest.HANG_SECONDS, "nothing is stored while the ledger cannot be written")
+    opdtest.wait_until(lambda: box.status()["dcookie_errors"] > errors, opdtest.HANG_SECONDS, "the table of images has no error")
     box.opcontrol("--stop")
-    opdtest.wait_until(lambda: "cannot write the session's ledger" in box.log_text(), 60, "the log says nothing of the ledger")
+    opdtest.wait_until(lambda: "cannot write the session's ledger" in box.log_text(), opdtest.HANG_SECONDS, "the log says nothing of the ledger")
     status = box.check_ledger(not_sampled=1 << 40)
     require([lost(box, counter) for counter in ("lost_no_space", "lost_io_error")] == before, "samples are lost: %s" % status["events"])
     _, missing = rows_and_missing(box)
@@ -104,7 +99,7 @@ def beside_the_files(box, shim):
     def has_row():
         box.good(app, "faults", FAULTS)
         return app not in rows_and_missing(box)[1]
-    opdtest.wait_until(has_row, 60, "the row is not written when there is room again")
+    opdtest.wait_until(has_row, opdtest.HANG_SECONDS, "the row is not written when there is room again")
     box.opcontrol("--dump")
     box.opcontrol("--stop")
     stored, in_files = ledger_of(box)
@@ -143,8 +138,7 @@ def unlink_again(path):
 def need_damaged(box, number):
     """A sample file that is none: it would go to damaged/."""
     app = box.copy_work("damaged-%d" % number)
-    box.good(app, "faults", FAULTS)
-    opdtest.wait_until(lambda: own_files(box, app), 60, "nothing is counted")
+    box.work_until(lambda: own_files(box, app), "nothing is counted", app, "faults", FAULTS)
     for path in own_files(box, app):
         os.truncate(current(box, path), 0)
     box.good(app, "faults", FAULTS)
@@ -195,8 +189,7 @@ def links_in_the_tree(box, outside):
         with open(os.path.join(outside, name), "w", encoding="ascii") as stream:
             stream.write("untouched\n")
     app = box.copy_work("below")
-    box.good(app, "faults", FAULTS)
-    opdtest.wait_until(lambda: own_files(box, app), 60, "nothing is counted")
+    box.work_until(lambda: own_files(box, app), "nothing is counted", app, "faults", FAULTS)
     deep = current(box, "{root}" + app)
     for number, path in enumerate((current(box, "{root}"), current(box, "{kern}"), deep, os.path.join(deep, "{dep}"), os.path.join(box.session, "tmp"),
                                    current(box, "stats"), current(box))):
@@ -228,8 +221,7 @@ def others_in_place_of_files(box, outside):
     before = faultload.listing(outside)
     for number, make in enumerate(makers):
         app = box.copy_work("replaced-%d" % number)
-        box.good(app, "faults", FAULTS)
-        opdtest.wait_until(lambda a=app: own_files(box, a), 60, "nothing is counted")
+        box.work_until(lambda a=app: own_files(box, a), "nothing is counted", app, "faults", FAULTS)
         paths = own_files(box, app)
         for path in paths:
             os.unlink(current(box, path))
@@ -244,7 +236,7 @@ def others_in_place_of_files(box, outside):
             box.good(name, "faults", FAULTS)
             return all(os.path.isfile(current(box, p)) and not os.path.islink(current(box, p)) and
                        os.path.getsize(current(box, p)) % 20 == 104 % 20 for p in wanted)
-        opdtest.wait_until(is_back, 60, "what is no sample file stays in the way: %s" % make)
+        opdtest.wait_until(is_back, opdtest.HANG_SECONDS, "what is no sample file stays in the way: %s" % make)
     require(faultload.listing(outside) == before, "something outside was written")
     require("is not a sample file" in box.log_text(), "the log says nothing of what was put aside")
     box.files(live=True)
@@ -274,8 +266,7 @@ def long_path(box):
     deep = os.path.join("d" * 200, "e" * 200)
     os.makedirs(os.path.join(box.dir, deep))
     app = box.copy_work(os.path.join(deep, "app"))
-    box.good(app, "faults", FAULTS)
-    opdtest.wait_until(lambda: own_files(box, app), 60, "nothing is counted")
+    box.work_until(lambda: own_files(box, app), "nothing is counted", app, "faults", FAULTS)
     for path in own_files(box, app):
         os.unlink(current(box, path))
     line = box.refused(os.path.join(box.bin, "opcontrol"), "--dump")
@@ -285,7 +276,7 @@ def long_path(box):
 
 def directory_goes_away(box):
     """The whole session directory is removed under the daemon: it lives and says so."""
-    opdtest.wait_until(lambda: shutil.rmtree(box.session, ignore_errors=True) or not os.path.exists(box.session), 60, "cannot remove it")
+    opdtest.wait_until(lambda: shutil.rmtree(box.session, ignore_errors=True) or not os.path.exists(box.session), opdtest.HANG_SECONDS, "cannot remove it")
     lost_before = lost(box, "lost_io_error")
     box.good(box.copy_work("gone"), "faults", FAULTS)
     for request in ("--dump", "--save=gone"):
@@ -339,7 +330,7 @@ def read_only(box):
         print("files are mapped: this kernel refuses to remount them read-only")
     else:
         box.good(box.copy_work("at-ro"), "faults", FAULTS)
-        opdtest.wait_until(lambda: lost(box, "lost_io_error") > 0, 60, "nothing is counted as lost")
+        opdtest.wait_until(lambda: lost(box, "lost_io_error") > 0, opdtest.HANG_SECONDS, "nothing is counted as lost")
         box.good("mount", "-o", "remount,rw", place)
     require_counting(box, "after-ro")
     box.shutdown()
@@ -454,6 +445,13 @@ def refused_starts(box):
     box.tmpfs(os.path.join("in-the-way", "samples"), "size=4m")
     line = box.refused(box.env["OPD_DAEMON"])
     require("another file system" in line and box.session in line, "two file systems are not refused: %s" % line)
+    for name in ("samples", "tmp"):
+        box.session = os.path.join(box.dir, "bound-" + name)
+        box.configure()
+        os.makedirs(os.path.join(box.dir, "volume-" + name))
+        box.bind_mount(os.path.join(box.dir, "volume-" + name), os.path.join(box.session, name))
+        line = box.refused(box.env["OPD_DAEMON"])
+        require("/samples is another mount than " in line and "mount that over all" in line, "a bind mount at %s is not refused: %s" % (name, line))
 
 
 def test(box):

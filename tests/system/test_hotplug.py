@@ -15,7 +15,7 @@ import opdtest
 from opdtest import require
 
 ROUNDS = 3
-WAIT_SECONDS = 60
+WAIT_SECONDS = opdtest.HANG_SECONDS
 BUSY_SECONDS = 300 # ended by the test
 MORE_SAMPLES = 200 # of the CPU after its return, at 1 kHz
 NR_STARTS = 2 # while the CPU goes and comes

@@ -59,19 +59,21 @@ def report_of(box, session, *more):
 
 
 def unit_of(name):
+    name = name.removesuffix("_2")
     if name.endswith(LATENCIES):
         return "cycles"
     return "misses" if name == "IBS_OP_MLP_DEPTH" else "samples"
 
 
-def counts_of_report(report, numbers):
-    """{event number: {function: amount}} of opreport -l; the classes are told apart by event only."""
+def counts_of_report(report, numbers, period=ibsdata.PERIOD, suffix=""):
+    """{event number: {function: amount}} of opreport -l; the classes are told apart by event only. Those with another suffix are left out."""
     counts, columns = {}, []
     for entry in report["classes"]:
         name, count = entry["title"].split(":")
         require(entry["unit"] == unit_of(name), "%s counts %s" % (name, entry["unit"]))
-        require(count == str(ibsdata.PERIOD) and "Unknown" not in entry["description"], "class %r" % entry)
-        columns.append(counts.setdefault(numbers[name], {}))
+        require(count == str(period) and "Unknown" not in entry["description"], "class %r" % entry)
+        is_second = name.endswith("_2")
+        columns.append(counts.setdefault(numbers[name.removesuffix("_2")], {}) if is_second == bool(suffix) else {})
     for row in report["symbols"]:
         for column, amount in zip(columns, row["samples"]):
             if amount:
@@ -136,6 +138,27 @@ def check_memory(report, memory, what):
             require(abs(found[name][key] - value) <= 1e-5 * value, "%s: %s: %s is %s, not %s" % (what, name, key, found[name][key], value))
 
 
+RANGES = "p95 above 15 is the end of a range of latencies, at most an eighth too long\n"
+
+
+def check_memory_text(box, rng, functions, image):
+    """The report says whether its p95 is a latency that was, and what it does not keep apart."""
+    for latency, shown in ((15, 15), (300, 319)):
+        what = "latency-%d" % latency
+        words = [ibsdata.OP_VAL, functions.random_address(rng), 0, 3, 1 | 1 << 7 | 1 << 20 | latency << 32, 0, 0, 0]
+        record = ibsdata.Record(ibsdata.OP, ibsdata.pack(ZEN4.caps, words), "decoded", True)
+        path = os.path.join(box.dir, what + ".data")
+        data = [ibsdata.mapping(BASE, MAPPED_BYTES, 0, image)] + [ibsdata.sample(record, number) for number in range(1, 21)]
+        ibsdata.write_perf_records(path, ZEN4, b"".join(data))
+        box.good(os.path.join(box.bin, "opimport"), "--session-dir=" + box.session, "-o", what, path)
+        text = box.opreport("session:" + what, "--mem")
+        require((RANGES in text) == (shown != latency), "p95 of %d: %s" % (latency, text))
+        require(text.splitlines()[-1].split()[:4] == ["20", "0", "%d.0" % latency, "%d" % shown], text)
+    for word in ("event:IBS_OP_LOAD", "tid:1", "cgroup:/x"):
+        why = box.refused(os.path.join(box.bin, "opreport"), "--session-dir=" + box.session, "session:" + what, "--mem", word)
+        require(why.endswith("leave out " + word.split(":")[0] + ":"), "--mem %s: %s" % (word, why))
+
+
 def check_cpu(box, rng, cpu, nr, functions, image):
     what = "%x-%x" % (cpu.family, cpu.model)
     path = os.path.join(box.dir, what + ".data")
@@ -150,6 +173,44 @@ def check_cpu(box, rng, cpu, nr, functions, image):
           (what, nr, nr - sum(r["decoded"] for r in reasons), len(events), len({n for e in events.values() for n in e})))
 
 
+def make_two(rng, cpu, nr, functions, image, path, second):
+    """Of ops: the samples of the one and of the other event, by turns."""
+    samples = ([], [])
+    data = [ibsdata.mapping(BASE, MAPPED_BYTES, 0, image)]
+    while len(data) <= nr:
+        placed = ibswork.random_placed(rng, cpu, functions, 0)
+        if placed.record.kind != ibsdata.OP:
+            continue
+        of_second = len(data) % 2
+        samples[of_second].append(placed)
+        data.append(ibsdata.sample(placed.record, len(data), placed.ip, event_id=(None, ibsdata.SECOND_ID)[of_second]))
+    ibsdata.write_perf_records(path, cpu, b"".join(data), second)
+    return samples
+
+
+TWO_SAMPLERS = {"alike": (ibsdata.PERIOD, False), "other-mask": (ibsdata.PERIOD, True), "other-count": (2 * ibsdata.PERIOD, False)}
+
+
+def check_two(box, rng, functions, image, what):
+    """Two events of ops: each has its own derived events, by whatever name, and both one memory view."""
+    path = os.path.join(box.dir, what + ".data")
+    period, by_cycles = TWO_SAMPLERS[what]
+    suffix = "_2" if period == ibsdata.PERIOD else ""
+    samples = make_two(rng, ZEN4, FEWER_RECORDS, functions, image, path, ibsdata.attr(ibsdata.OP, period, by_cycles))
+    out = box.good(os.path.join(box.bin, "opimport"), "--session-dir=" + box.session, "-o", what, path)
+    latency = [line for line in out.splitlines() if line.startswith("IBS_OP_DC_LOAD_LAT")]
+    require(len(latency) == 2 and all(line.endswith(" cycles, not samples") for line in latency), "%s: %s" % (what, out))
+    require("opreport --mem" not in out, "%s: what --mem shows is not whole: %s" % (what, out))
+    for part, its_period, its_suffix in ((samples[0], ibsdata.PERIOD, ""), (samples[1], period, suffix)):
+        events, _, _ = ibswork.expected(ZEN4, part, functions)
+        report = report_of(box, what, "count:%d" % its_period)
+        compare_events(counts_of_report(report, numbers_of_names(), its_period, its_suffix), events, what + its_suffix)
+    _, memory, _ = ibswork.expected(ZEN4, samples[0] + samples[1], functions)
+    check_memory(json.loads(box.opreport("session:" + what, "--mem", "--format=json")), memory, what)
+    box.good(os.path.join(box.bin, "opcheck"), "--session-dir=" + box.session, what)
+    print("two events, %s: %d and %d ops" % (what, len(samples[0]), len(samples[1])))
+
+
 def test(box):
     image = os.path.join(box.dir, "binary")
     shutil.copy(os.path.join(os.environ["OPD_BUILD"], "tools", "opreport"), image)  # an installed one is stripped
@@ -159,6 +220,9 @@ def test(box):
     check_cpu(box, rng, ZEN4, arguments.records, functions, image)
     for cpu in (FAMILY10, ZEN3, ZEN5):
         check_cpu(box, rng, cpu, FEWER_RECORDS, functions, image)
+    for what in TWO_SAMPLERS:
+        check_two(box, rng, functions, image, what)
+    check_memory_text(box, rng, functions, image)
 
 
 def parse_arguments():

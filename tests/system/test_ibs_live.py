@@ -130,7 +130,7 @@ def test(box):
     check_requests(box, opcontrol)
     image = box.copy_work("reader", os.path.join(os.environ["OPD_BUILD"], "tools", "opimport"))
     reader = box.start_piped(image, "--session-dir=" + os.path.join(box.dir, "unused"))
-    opdtest.wait_until(lambda: opdtest.is_waiting(reader.pid), 10, "the process does not wait")
+    opdtest.wait_until(lambda: opdtest.is_waiting(reader.pid), opdtest.HANG_SECONDS, "the process does not wait")
     functions = test_ibs_import.functions_of(image)
     functions.base = exec_base(reader.pid, image)
     listed = box.good(opcontrol, "--list-events")

@@ -179,7 +179,7 @@ def lose_records(box):
     before = sum(cpu["sideband_lost"] for cpu in box.status()["cpus"])
     pid = box.status()["pid"]
     os.kill(pid, signal.SIGSTOP)
-    opdtest.wait_until(lambda: opdtest.is_stopped(pid), 10, "opd cannot be stopped")
+    opdtest.wait_until(lambda: opdtest.is_stopped(pid), opdtest.HANG_SECONDS, "opd cannot be stopped")
     for _ in range(NR_LOST_MAPPINGS):
         mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_EXEC).close()
     return pid, before
@@ -196,7 +196,7 @@ def lost_programs(box):
         os.close(early)
         lost = load_program("opd_lost", NR_OF_A_PAGE)
         os.kill(pid, signal.SIGCONT)
-        opdtest.wait_until(lambda: sum(cpu["sideband_lost"] for cpu in box.status()["cpus"]) > before, 10, "no record was lost")
+        opdtest.wait_until(lambda: sum(cpu["sideband_lost"] for cpu in box.status()["cpus"]) > before, opdtest.HANG_SECONDS, "no record was lost")
         run_program(lost)
     finally:
         os.sched_setaffinity(0, cpus)
@@ -213,8 +213,7 @@ def lost_programs(box):
 
 def idle_seconds():
     """What all CPUs together spent without work."""
-    with open("/proc/stat", encoding="ascii") as stream:
-        return sum(int(field) for field in stream.readline().split()[4:6]) / os.sysconf("SC_CLK_TCK")
+    return opdtest.host_seconds(3, 4)
 
 
 def apps_of_threads(box, event):

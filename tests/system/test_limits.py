@@ -131,7 +131,7 @@ def check_held(box, path):
     """A session that is never closed by time ends to get files, and those that it has do not grow, when it takes all that sessions may."""
     box.configure(SessionMaxUse=HELD_USE, RingSize="8M", SidebandSize="8M")
     oracle = start(box, "--event=" + EVENT, "--separate=library,kernel,thread")
-    opdtest.wait_until(lambda: storm(box, path) and box.status()["classes_merged"], 120, "the session gets more and more files")
+    opdtest.wait_until(lambda: storm(box, path) and box.status()["classes_merged"], opdtest.HANG_SECONDS, "the session gets more and more files")
     growing = faultload.Growing(box, "growing", NR_GROWING)
     for _ in growing.SITES[1:]:
         growing.grow()
@@ -153,10 +153,10 @@ def check_early(box, path):
     """The current session is closed when it takes a quarter of what all may, and the oldest go."""
     box.configure(SessionInterval="1d", SessionMaxUse=MAX_USE, SessionKeepFree="0", RingSize="8M", SidebandSize="8M")
     box.start_daemon("--event=" + EVENT, "--separate=library,kernel,thread")
-    opdtest.wait_until(lambda: storm(box, path) and "is removed" in box.log_text(), 180, "the oldest session stays")
+    opdtest.wait_until(lambda: storm(box, path) and "is removed" in box.log_text(), opdtest.HANG_SECONDS, "the oldest session stays")
     box.opcontrol("--stop")
     samples = os.path.join(box.session, "samples")
-    opdtest.wait_until(lambda: disk_bytes(samples) <= MAX_USE * 5 // 4, 60, "the sessions take %d bytes" % disk_bytes(samples))
+    opdtest.wait_until(lambda: disk_bytes(samples) <= MAX_USE * 5 // 4, opdtest.HANG_SECONDS, "the sessions take %d bytes" % disk_bytes(samples))
     box.shutdown()
     closed = rotated(box)
     print("%d sessions closed before their time are left; %d KiB of %d" % (len(closed), disk_bytes(samples) >> 10, MAX_USE >> 10))

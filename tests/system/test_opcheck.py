@@ -554,7 +554,7 @@ def check_look(copies, box):
     os.set_blocking(writing, True)
     child = box.start(os.path.join(box.bin, "opcheck"), "--session-dir=" + session, stdout=writing)
     os.close(writing)
-    opdtest.wait_until(lambda: is_writing(child.pid), 60, "opcheck does not come to write")
+    opdtest.wait_until(lambda: is_writing(child.pid), opdtest.HANG_SECONDS, "opcheck does not come to write")
     with open(lock, "rb") as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """opcontrol by itself: what goes with what, what is kept of a setup, and how it speaks of a daemon that is not as it should be."""
 import errno
+import fcntl
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import struct
@@ -208,13 +210,45 @@ def stale_locks(box):
         require(os.path.exists(os.path.join(box.session, "unclean")), "lock %r: the next daemon does not look at the session" % text)
 
 
-class FakeDaemon:
-    """A process with the name of opd that answers at the control socket as it is told: {command: (error, payload)}."""
+def held_by_a_tool(box):
+    """A lock that something else than the daemon whose pid is in it holds."""
+    path = os.path.join(box.session, "lock")
+    with FakeDaemon(box, {}) as other, open(path, "w", encoding="ascii") as stream:
+        os.unlink(box.socket)
+        stream.write(str(other.pid))
+        stream.flush()
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        opdtest.wait_until(other.is_opd, 10, "the other process has not the name of opd")
+        for request in ("--stop", "--shutdown"):
+            result = box.run(opcontrol(box), request)
+            require((result.rc, result.out, result.err) == (0, "", "Daemon not running\n"), "%s: %s" % (request, result))
+        require(os.path.exists(path) and other.is_opd(), "the lock or a daemon that does not hold it is gone")
+    os.unlink(path)
 
-    def __init__(self, box, answers, end_after=None):
+
+def copied_lock(box):
+    """The lock of a daemon that runs, in a copy of its session directory: nobody holds that one, and the daemon is not that session's."""
+    running, copy, away = box.session, os.path.join(box.dir, "copy"), box.socket + ".copy"
+    box.start_daemon("--event=TIMER:300000", start=False)
+    os.mkdir(copy)
+    shutil.copy(os.path.join(running, "lock"), copy)
+    box.configure(session=copy, ControlSocket=away)
+    require(box.status() == {"state": "not running"}, "status of the copy: %s" % box.status())
+    result = box.run(opcontrol(box), "--shutdown")
+    require(result.rc == 0 and "Killing" not in result.out and "Removing" in result.out, "--shutdown of the copy: %s" % (result,))
+    box.configure()
+    require(box.status()["pid"] == box.daemon.pid, "the daemon of another session was ended")
+    box.shutdown()
+
+
+class FakeDaemon:
+    """A process with the name of opd that answers at the control socket as it is told: {command: (error, payload)}; locked: and holds the lock."""
+
+    def __init__(self, box, answers, end_after=None, locked=False):
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         listening.bind(box.socket)
         listening.listen()
+        lock = self.hold_lock(box) if locked else None
         self.path, self.pid = box.socket, os.fork()
         if not self.pid:
             try:
@@ -224,6 +258,21 @@ class FakeDaemon:
             finally:
                 os._exit(0)
         listening.close()
+        if lock:
+            lock.write(str(self.pid))
+            lock.close()
+
+    @staticmethod
+    def hold_lock(box):
+        """The child's, when the parent has closed it."""
+        lock = open(os.path.join(box.session, "lock"), "w", encoding="ascii")
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return lock
+
+    def is_opd(self):
+        """Alive, with the name of opd."""
+        with open("/proc/%d/stat" % self.pid, encoding="ascii") as stream:
+            return stream.read().split()[1:3] in (["(opd)", "S"], ["(opd)", "R"])
 
     def serve(self, listening, answers, end_after):
         command = None
@@ -242,7 +291,8 @@ class FakeDaemon:
     def __exit__(self, *_):
         os.kill(self.pid, signal.SIGKILL)
         os.waitpid(self.pid, 0)
-        os.unlink(self.path)
+        if os.path.exists(self.path):
+            os.unlink(self.path)
 
 
 def status_payload():
@@ -269,9 +319,7 @@ def asked_twice_to_end(box):
         with FakeDaemon(box, answers, end_after=SHUTDOWN):
             result = box.run(opcontrol(box), "--shutdown")
             require((result.rc, result.err) == (0, ""), "--shutdown: %s" % (result,))
-    with FakeDaemon(box, {STATUS: ending}) as daemon:
-        with open(os.path.join(box.session, "lock"), "w", encoding="ascii") as stream:
-            stream.write(str(daemon.pid))
+    with FakeDaemon(box, {STATUS: ending}, locked=True) as daemon:
         line = box.refused(opcontrol(box), "--start")
         require("opd (pid %d) is shutting down" % daemon.pid in line, line)
         os.chmod(os.path.join(box.session, "lock"), 0o600)
@@ -308,7 +356,7 @@ def mute_daemon(box):
         require("pid %d" % box.daemon.pid in line and box.socket in line, line)
     require(box.status() == {"state": "not answering", "pid": box.daemon.pid}, "status: %s" % box.status())
     require("Killing daemon." in box.opcontrol("--shutdown"), "nothing is said")
-    require(box.daemon.wait(60) == 0, "opd ended with %s" % box.daemon.returncode)
+    require(box.daemon.wait(opdtest.HANG_SECONDS) == 0, "opd ended with %s" % box.daemon.returncode)
     os.unlink(box.socket + ".away")
     box.check_rest()
 
@@ -329,7 +377,7 @@ def unreadable_setup(box):
     require("nonsense" in line and where not in line, line)
     result = box.run(opcontrol(box), "--shutdown")
     require(result.rc == 0 and where in result.err, "--shutdown: %s" % (result,))
-    require(box.daemon.wait(60) == 0, "opd ended with %s" % box.daemon.returncode)
+    require(box.daemon.wait(opdtest.HANG_SECONDS) == 0, "opd ended with %s" % box.daemon.returncode)
     line = box.refused(box.env["OPD_DAEMON"])
     require(where in line, line)
 
@@ -386,7 +434,7 @@ def damaged_while_it_runs(box):
     require(result.rc == 0 and "warning: " + path in result.err, "%s" % (result,))
     require(not box.run(opcontrol(box), "--separate=none").err, "the setup that waits is damaged, too")
     box.opcontrol("--shutdown")
-    require(box.daemon.wait(60) == 0, "opd ended with %s" % box.daemon.returncode)
+    require(box.daemon.wait(opdtest.HANG_SECONDS) == 0, "opd ended with %s" % box.daemon.returncode)
     require(not box.run(opcontrol(box), "--stop").rc, "the damaged setup kept the new one from its place")
     require(kept(box)["CHOSEN_EVENTS_0"].startswith("TIMER:600000"), kept(box))
 
@@ -400,6 +448,8 @@ def test(box):
     no_foreign_descriptors(box)
     at_systemds_word(box)
     stale_locks(box)
+    held_by_a_tool(box)
+    copied_lock(box)
     told_by_the_daemon(box)
     asked_twice_to_end(box)
     setup_while_it_runs(box)

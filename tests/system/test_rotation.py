@@ -109,7 +109,7 @@ def check_killed(box, samples):
     check_all(samples)
     box.configure(SessionInterval="%ds" % INTERVAL_S, SessionMaxUse="1")
     box.start_daemon(start=False)
-    opdtest.wait_until(lambda: not closed(samples, "rotated"), 60, "old sessions are not removed")
+    opdtest.wait_until(lambda: not closed(samples, "rotated"), opdtest.HANG_SECONDS, "old sessions are not removed")
     box.shutdown()
     require(sorted(os.listdir(samples)) == ["current", "mine"], "left: %s" % os.listdir(samples))
 
@@ -124,7 +124,7 @@ def test(box):
         box.opcontrol("--dump")
         time.sleep(0.3)
     box.opcontrol("--save=mine")
-    opdtest.wait_until(lambda: len(closed(samples, "rotated")) >= 3, 60, "sessions do not rotate")
+    opdtest.wait_until(lambda: len(closed(samples, "rotated")) >= 3, opdtest.HANG_SECONDS, "sessions do not rotate")
     load.wait()
     box.opcontrol("--stop")
     for child in faults:

@@ -66,7 +66,7 @@ def check_save_alone(box, opcontrol):
     """Without a daemon: the same."""
     current = total(box, "current")
     require("already" in box.refused(opcontrol, "--save=one"), "a session was saved over")
-    box.opcontrol("--save=three,more")
+    require(r"'session:three\,more'" in box.opcontrol("--save=three,more"), "it is not told how a name with a comma is written")
     require(total(box, "three,more") == current, "not all was saved")
     require(not os.path.exists(os.path.join(box.session, "lock")), "a lock is left")
     require(box.opcontrol("--save=four") == NOTHING, "nothing to save is not told")
@@ -81,7 +81,9 @@ def check_reports(box, opreport, names):
         require(reported(box.opreport("-n", "-f", spec)) == totals[name], "opreport %s has other counts" % spec)
     every = "session:" + ",".join(n.replace(",", "\\,") for n in names)
     session_dir = "--session-dir=" + box.session
-    require("parsed twice" in box.run(opreport, session_dir, every).err, "sessions are added up without being asked")
+    for tool in (opreport, os.path.join(box.bin, "oparchive")):
+        said = box.run(tool, session_dir, "--list-files" if tool != opreport else "-f", every).err
+        require("parsed twice" in said and "choose one of these" in said, "%s: sessions are added up without being asked: %s" % (tool, said))
     require(reported(box.opreport("-n", "-f", "-m", "all", every)) == sum(totals.values()), "-m all does not add up")
     rest = reported(box.opreport("-n", "-f", "-m", "all", every, "session-exclude:one"))
     require(rest == sum(totals.values()) - totals["one"], "session-exclude: leaves other samples")

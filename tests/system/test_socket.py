@@ -37,7 +37,7 @@ def request(command, name=b""):
 def connect(box):
     client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     client.connect(box.socket)  # waits for room in the queue
-    client.settimeout(60)
+    client.settimeout(opdtest.HANG_SECONDS)
     return client
 
 
@@ -159,7 +159,7 @@ def crowds_of_members(box):
 def never_read(box):
     """As many as there may be, and then one who behaves."""
     silent = never_reading(box, 80)
-    wait_until(lambda: box.run(os.path.join(box.bin, "opcontrol"), "--dump").rc == 0, 60, "nobody is served beside clients that never read")
+    wait_until(lambda: box.run(os.path.join(box.bin, "opcontrol"), "--dump").rc == 0, opdtest.HANG_SECONDS, "nobody is served beside clients that never read")
     for client in silent:
         client.close()
 
@@ -180,7 +180,7 @@ def resources(pid):
 def at_rest(pid):
     """Descriptors and events when those of clients who have gone are closed."""
     seen = []
-    wait_until(lambda: time.sleep(SETTLE_SECONDS) or seen.append(resources(pid)[:2]) or seen[-2:] == [seen[-1]] * 2, 60, "descriptors come and go")
+    wait_until(lambda: time.sleep(SETTLE_SECONDS) or seen.append(resources(pid)[:2]) or seen[-2:] == [seen[-1]] * 2, opdtest.HANG_SECONDS, "descriptors come and go")
     return seen[-1]
 
 
@@ -192,7 +192,7 @@ def check_hostile(box, nr_requests):
     crowds_of_members(box)
     never_read(box)
     answered = flood(box, nr_requests)
-    wait_until(lambda: resources(pid)[:2] == before, 60, "descriptors before and after: %s, %s" % (before, resources(pid)))
+    wait_until(lambda: resources(pid)[:2] == before, opdtest.HANG_SECONDS, "descriptors before and after: %s, %s" % (before, resources(pid)))
     box.opcontrol("--stop")
     event = box.check_ledger()["events"][0]
     lost = {k: v for k, v in event.items() if k.startswith("lost_") and v}
@@ -208,11 +208,11 @@ def check_cycles(box, nr_cycles):
         if cycle == nr_cycles // 5:
             seen.append(resources(pid))
     # The client of the last cycle may be there when it is counted.
-    wait_until(lambda: all(a <= b for a, b in zip(resources(pid)[:2], seen[0])), 30,
+    wait_until(lambda: all(a <= b for a, b in zip(resources(pid)[:2], seen[0])), opdtest.HANG_SECONDS,
                "descriptors and events: %s, then %s" % (seen[0], resources(pid)))
     print("%d cycles: %s, then %s" % (nr_cycles, seen[0], resources(pid)))
     # What other programs of the host cost is given back when they have ended, what is lost is not.
-    wait_until(lambda: resources(pid)[2] - seen[0][2] <= MAX_GROWTH_KIB, 60, "memory grows from %d to %d KiB" % (seen[0][2], resources(pid)[2]))
+    wait_until(lambda: resources(pid)[2] - seen[0][2] <= MAX_GROWTH_KIB, opdtest.HANG_SECONDS, "memory grows from %d to %d KiB" % (seen[0][2], resources(pid)[2]))
 
 
 def number_of(option, preset):

@@ -58,7 +58,7 @@ def check_beside_closing(box):
     box.configure(SessionInterval="1s", SessionKeepFree="0", SessionMaxUse="0")
     box.start_daemon("--event=page-faults:1")
     load = box.start("/bin/sh", "-c", "while :; do /bin/true; done")
-    opdtest.wait_until(lambda: box.files(live=True), 60, "nothing is counted")
+    opdtest.wait_until(lambda: box.files(live=True), opdtest.HANG_SECONDS, "nothing is counted")
     saver, totals, archived = Saver(box), [], []
     saver.start()
     try:
@@ -90,8 +90,7 @@ def check_killed(box):
     box.start_daemon("--event=page-faults:1")
     began = time.time()
     app = box.copy_work("span-app")
-    box.good(app, "faults", 2000)
-    opdtest.wait_until(lambda: any(f.name.app[1] == app for f in box.files(live=True)), 60, "nothing is counted")
+    box.work_until(lambda: any(f.name.app[1] == app for f in box.files(live=True)), "nothing is counted", app, "faults", 2000)
     result = since(box, time.time())
     require(result.rc == 0 and app in result.out, "the session that is written is not of now: %s%s" % (result.out, result.err))
     box.daemon.send_signal(signal.SIGKILL)

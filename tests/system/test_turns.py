@@ -93,27 +93,13 @@ def check_idle(box):
     require(swaps[0] == swaps[1], "idle CPUs were swapped: %s" % swaps)
 
 
-def cpu_seconds(pid):
-    with open("/proc/%d/stat" % pid, encoding="ascii", errors="replace") as stream:
-        fields = stream.read().rsplit(")", 1)[1].split()
-    return sum(int(t) for t in fields[11:13]) / os.sysconf("SC_CLK_TCK")
-
-
-def look(box, before):
-    """The status after opd has looked at all CPUs: whenever it does it reads the side band, in which a process was started."""
-    box.good("/bin/true")
-    seen = sum(cpu["sideband_bytes"] for cpu in before["cpus"])
-    opdtest.wait_until(lambda: sum(cpu["sideband_bytes"] for cpu in box.status()["cpus"]) > seen, SECONDS, "nobody looks at the CPUs")
-    return box.status()
-
-
 def check_idle_while_sampling(box):
     """The timer runs on all CPUs, and seldom has a sample, however busy the machine is. In between opd looks and does not swap."""
     box.start_daemon("--event=" + SELDOM)
-    before, begin, used, looks = box.status(), time.monotonic(), cpu_seconds(box.daemon.pid), 0
+    before, begin, used, looks = box.status(), time.monotonic(), opdtest.cpu_seconds(box.daemon.pid), 0
     require(before["state"] == "running", "sampling is off: %(state)s" % before)
     while looks < IDLE_LOOKS:
-        after = look(box, before)
+        after = box.await_look(before)
         pairs = list(zip(before["cpus"], after["cpus"]))
         idle = [p for p in pairs if p[0]["records_read"] == p[1]["records_read"]]
         require(all(a["swaps"] == b["swaps"] for a, b in idle), "idle CPUs were swapped: %s" % idle)
@@ -121,7 +107,7 @@ def check_idle_while_sampling(box):
             require(after["swapping_ns"] == before["swapping_ns"], "time went by in swaps of nothing")
             looks += 1
         before = after
-    print("%d looks at idle CPUs in %.2f s: %.2f s of CPU time" % (looks, time.monotonic() - begin, cpu_seconds(box.daemon.pid) - used))
+    print("%d looks at idle CPUs in %.2f s: %.2f s of CPU time" % (looks, time.monotonic() - begin, opdtest.cpu_seconds(box.daemon.pid) - used))
     box.shutdown()
 
 

@@ -19,7 +19,7 @@ from opdtest import Failure, Skip, require, wait_until  # noqa: E402
 
 SUITE = "bookworm"
 # What a booted system needs, and the libraries of opd and its tools.
-PACKAGES = "systemd,systemd-sysv,dbus,libpopt0,libsystemd0,libcap2,libbinutils,libpfm4,zlib1g,libzstd1"
+PACKAGES = "systemd,systemd-sysv,dbus,libpopt0,libsystemd0,libcap2,libbinutils,libpfm4,zlib1g,libzstd1,liblzma5"
 BOOT_SECONDS = 120
 PERIOD_NS = 500000
 PROBE_MS = 2000

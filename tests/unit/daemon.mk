@@ -67,7 +67,7 @@ tests_unit_test_odb_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_odb_LDADD = libop/libop.a $(CMOCKA_LIBS)
 tests_unit_test_odb_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_fallocate -Wl,--wrap=op_sys_renameat -Wl,--wrap=op_sys_fsync
 
-tests_unit_test_odb_faults_SOURCES = tests/unit/test_odb_faults.c tests/unit/odb_box.h tests/unit/cmocka_all.h
+tests_unit_test_odb_faults_SOURCES = tests/unit/test_odb_faults.c tests/unit/odb_box.h tests/unit/still_clock.h tests/unit/cmocka_all.h
 tests_unit_test_odb_faults_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_odb_faults_LDADD = libop/libop.a $(CMOCKA_LIBS)
 tests_unit_test_odb_faults_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_fallocate -Wl,--wrap=op_sys_renameat -Wl,--wrap=clock_gettime
@@ -98,13 +98,14 @@ tests_unit_test_kernel_map_SOURCES = tests/unit/test_kernel_map.c tests/unit/cmo
 tests_unit_test_kernel_map_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_kernel_map_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
 
-tests_unit_test_jit_crowd_SOURCES = tests/unit/test_jit_crowd.c tests/unit/cmocka_all.h tests/unit/test_box.h
+tests_unit_test_jit_crowd_SOURCES = tests/unit/test_jit_crowd.c tests/unit/cmocka_all.h tests/unit/still_clock.h tests/unit/test_box.h
 tests_unit_test_jit_crowd_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_jit_crowd_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_gettime
 tests_unit_test_jit_crowd_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
 
-tests_unit_test_jit_SOURCES = tests/unit/test_jit.c tests/unit/cmocka_all.h tests/unit/test_box.h
+tests_unit_test_jit_SOURCES = tests/unit/test_jit.c tests/unit/cmocka_all.h tests/unit/still_clock.h tests/unit/test_box.h
 tests_unit_test_jit_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_test_jit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_open_in_root -Wl,--wrap=op_sys_open_dir_below
+tests_unit_test_jit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_open_in_root -Wl,--wrap=op_sys_open_dir_below -Wl,--wrap=clock_gettime
 tests_unit_test_jit_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
 
 tests_unit_test_mounts_SOURCES = tests/unit/test_mounts.c tests/unit/cmocka_all.h

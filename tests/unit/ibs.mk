@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # The IBS decoder: unit tests, and what the system test compares with perf and with the predicates.
-ibs_unit_tests = tests/unit/test_ibs tests/unit/test_ibs_events tests/unit/test_ibs_request tests/unit/test_ibs_pipeline
+ibs_unit_tests = tests/unit/test_ibs tests/unit/test_ibs_events tests/unit/test_ibs_request tests/unit/test_ibs_pipeline \
+	tests/unit/test_memory_limit
 check_PROGRAMS += $(ibs_unit_tests) tests/ibs/ibs_dump
 TESTS += $(ibs_unit_tests)
 EXTRA_DIST += tests/ibs/ibsdata.py tests/ibs/ibswork.py tests/ibs/predicates.py tests/ibs/vectors.jsonl tests/system/test_ibs.py \
@@ -27,6 +28,10 @@ tests_unit_test_ibs_request_LDADD = libop/libop.a $(CMOCKA_LIBS)
 tests_unit_test_ibs_pipeline_SOURCES = tests/unit/test_ibs_pipeline.c tests/unit/cmocka_all.h tests/unit/memory_ring.h tests/unit/pipeline.h
 tests_unit_test_ibs_pipeline_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_ibs_pipeline_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
+
+tests_unit_test_memory_limit_SOURCES = tests/unit/test_memory_limit.c tests/unit/cmocka_all.h tests/unit/pipeline.h
+tests_unit_test_memory_limit_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_memory_limit_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
 
 # opd and opcontrol on a host with the IBS of a Zen 4, and a CPU that a test feeds.
 check_PROGRAMS += tests/system/fed_opd tests/system/fed_opcontrol

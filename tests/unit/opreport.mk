@@ -6,6 +6,7 @@ opreport_unit_tests = \
 	tests/unit/test_images \
 	tests/unit/test_jit_object \
 	tests/unit/test_mangle \
+	tests/unit/test_module_file \
 	tests/unit/test_odb_read \
 	tests/unit/test_profile_spec \
 	tests/unit/test_report \
@@ -18,7 +19,7 @@ TESTS += $(opreport_unit_tests) tests/unit/test_opreport.sh tests/unit/test_opre
 EXTRA_DIST += tests/unit/test_opreport.sh tests/unit/test_opreport_forms.py tests/unit/test_opannotate.py tests/unit/test_opgprof.py tests/unit/test_oparchive.py tests/unit/test_ophelp.py tests/unit/test_opimport_abi.py tests/unit/test_completion.py tests/unit/test_bad_images.py tests/unit/sample_files.py \
 	tests/opreport.xsd
 
-opreport_test_libs = tools/libreport.a libop/libop.a $(BFD_LIBS) $(IBERTY_LIBS) $(CMOCKA_LIBS)
+opreport_test_libs = tools/libreport.a libop/libop.a $(BFD_LIBS) $(IBERTY_LIBS) $(MODULE_LIBS) $(CMOCKA_LIBS)
 
 # Symbols are read anew.
 AM_TESTS_ENVIRONMENT = OPD_CACHE_DIR=; export OPD_CACHE_DIR;
@@ -44,6 +45,10 @@ tests_unit_test_jit_object_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_fstat
 tests_unit_test_mangle_SOURCES = tests/unit/test_mangle.c
 tests_unit_test_mangle_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_mangle_LDADD = libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_module_file_SOURCES = tests/unit/test_module_file.c
+tests_unit_test_module_file_CPPFLAGS = $(AM_CPPFLAGS) $(LZMA_CFLAGS) $(ZLIB_CFLAGS) $(ZSTD_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_module_file_LDADD = $(opreport_test_libs)
 
 tests_unit_test_odb_read_SOURCES = tests/unit/test_odb_read.c tests/unit/sample_writer.h
 tests_unit_test_odb_read_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -25,10 +25,12 @@
 /* ---- clocks and faults ---- */
 
 static uint64_t wall_ns, boot_ns;
+/* Who looks at the clock on the wall is held up every so often, for half a second. */
+static unsigned int held_up_every, nr_wall_looks;
 static uint64_t rename_takes_ns;
 static int nr_calls_to_kill; /* 0: never */
 static struct {
-	int mkdir, rename_new, exchange, write_all, fsync;
+	int mkdir, rename_new, exchange, write_all, fsync, remove;
 	bool mkdir_fills; /* the disk: from then on nothing can be written */
 } fault;
 static ino_t synced[256];
@@ -53,6 +55,10 @@ int __wrap_op_sys_fsync(int fd);
 
 uint64_t __wrap_op_sys_wall_ns(void)
 {
+	if (held_up_every && ++nr_wall_looks % held_up_every == 0) {
+		boot_ns += SECOND / 2;
+		wall_ns += SECOND / 2;
+	}
 	return wall_ns;
 }
 
@@ -130,6 +136,8 @@ int __wrap_op_sys_renameat(int old_fd, const char *old_path, int new_fd, const c
 {
 	maybe_kill();
 	maybe_hold(old_path);
+	if (fault.remove && !strncmp(new_path, OP_SESSION_REMOVED, strlen(OP_SESSION_REMOVED)))
+		return fault.remove;
 	return __real_op_sys_renameat(old_fd, old_path, new_fd, new_path);
 }
 
@@ -257,11 +265,21 @@ static inline void turn(void)
 	wait_for_threads();
 }
 
+/* Retention's thread runs, if it is due, and what it found is taken. */
+static inline void look_after(void)
+{
+	for (int i = 0; i < 2; i++) {
+		opd_retain_if_due(&sync_thread, now_ns);
+		wait_for_threads();
+	}
+}
+
 static inline int setup(void **state OP_UNUSED)
 {
 	memset(&fault, 0, sizeof(fault));
 	wall_ns = BEGIN;
 	boot_ns = 1000 * SECOND;
+	held_up_every = nr_wall_looks = 0;
 	now_ns = 500 * SECOND;
 	nr_taken = nr_synced = 0;
 	rename_takes_ns = 0;

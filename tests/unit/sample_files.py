@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Sample files for the tests of the reporting tools."""
+import ctypes
+import gzip
+import lzma
 import os
 import struct
 
@@ -11,6 +14,17 @@ HEADER = struct.Struct("<4s6I4xdQI4xQQ")
 def bucket(key, size):
     folded = (key >> 32) ^ (key & 0xffffffff)
     return (folded ^ (folded >> 8)) & (size - 1)
+
+
+def pack_zstd(data):
+    zstd = ctypes.CDLL("libzstd.so.1")
+    zstd.ZSTD_compress.restype = ctypes.c_size_t
+    packed = ctypes.create_string_buffer(len(data) + 4096)
+    nr_bytes = zstd.ZSTD_compress(packed, ctypes.c_size_t(len(packed)), data, ctypes.c_size_t(len(data)), 3)
+    return packed.raw[:nr_bytes]
+
+
+PACKERS = {".gz": gzip.compress, ".xz": lzma.compress, ".zst": pack_zstd}
 
 
 def write_samples(path, samples, cpu_type=TIMER, event=0, mask=0, count=0, kernel=0, anon_start=0):

@@ -187,15 +187,20 @@ time_t __wrap_time(time_t *ret_time)
 	return now;
 }
 
-static void do_job(const char *path, struct opr_symbols *symbols, int err)
+static void do_job_below(const char *root, const char *path, struct opr_symbols *symbols, int err)
 {
 	struct opr_symbol_job job = {
-		.path = path, .name = path, .options = { .demangle = OPR_DEMANGLE_NORMAL }, .symbols = symbols
+		.path = path, .name = path, .options = { .demangle = OPR_DEMANGLE_NORMAL, .root = root }, .symbols = symbols
 	};
 
 	assert_int_equal(opr_symbol_jobs_run(&job, 1), 0);
 	assert_true(job.done);
 	assert_int_equal(job.err, err);
+}
+
+static void do_job(const char *path, struct opr_symbols *symbols, int err)
+{
+	do_job_below(NULL, path, symbols, err);
 }
 
 static char *copy_of(const char *from, const char *dir, const char *name)
@@ -316,6 +321,37 @@ static void change_file(const char *dir, const char *command)
 	assert_int_equal(system(line), 0);
 }
 
+/* A module has no program headers to find its build-id by; a debug file for it comes later. */
+static void test_cache_of_module(void **state)
+{
+	char dir[] = "/tmp/opd-cache-XXXXXX", path[64];
+	struct opr_symbols symbols = { 0 };
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	change_file(dir, "echo 'int in_module(void) { return 1; }' | ${CC:-cc} -xc -O1 -c -o a.o - && ld -r --build-id=sha1 -o m.ko a.o && "
+			 "gzip -n m.ko");
+	assert_int_equal(setenv("OPD_CACHE_DIR", dir, 1), 0);
+	snprintf(path, sizeof(path), "%s/m.ko.gz", dir);
+	time_ahead = 60;
+	do_job_below(dir, path, &symbols, 0);
+	assert_non_null(symbols.build_id);
+	assert_int_equal(strlen(symbols.build_id), 40);
+	opr_symbols_free(&symbols);
+	assert_int_equal(rename_in_cache(dir, "in_module", "was_found"), 1);
+	do_job_below(dir, path, &symbols, 0);
+	assert_true(has_symbol(&symbols, "was_found"));
+	opr_symbols_free(&symbols);
+	change_file(dir, "gunzip -k m.ko.gz && id=$(readelf -n m.ko | sed -n 's/.*Build ID: //p') && to=usr/lib/debug/.build-id/${id%${id#??}} && "
+			 "mkdir -p $to && objcopy --redefine-sym in_module=in_debug_file m.ko $to/${id#??}.debug");
+	do_job_below(dir, path, &symbols, 0);
+	assert_true(has_symbol(&symbols, "in_debug_file"));
+	opr_symbols_free(&symbols);
+	time_ahead = 0;
+	setenv("OPD_CACHE_DIR", "", 1);
+	remove_dir(dir);
+}
+
 static void test_cache_without_build_id(void **state)
 {
 	char dir[] = "/tmp/opd-cache-XXXXXX";
@@ -367,6 +403,7 @@ static void test_object(void **state)
 {
 	char dir[] = "/tmp/opd-object-XXXXXX", digits[2 * OP_BUILD_ID_BYTES_MAX + 1] = "";
 	struct opr_object object = { 0 };
+	struct stat st;
 	char *image;
 
 	(void)state;
@@ -374,7 +411,8 @@ static void test_object(void **state)
 	image = copy_of(SELF, dir, "image");
 	change_file(dir, "mkdir .debug && objcopy --only-keep-debug image .debug/other");
 	change_file(dir, "strip image && objcopy --add-gnu-debuglink=.debug/other image");
-	assert_int_equal(opr_elf_build_id(image, digits), 0);
+	assert_int_equal(opr_elf_build_id(image, digits, &st), 0);
+	assert_int_equal(st.st_mode & S_IFMT, S_IFREG);
 	assert_int_equal(opr_object_look(&object, image, image, NULL), 0);
 	assert_true(object.is_object && object.debug_symbols >= OPR_OBJECT_TABLE);
 	assert_int_equal(object.symbols, OPR_OBJECT_EXPORTED);
@@ -472,6 +510,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_child),  cmocka_unit_test(test_file),  cmocka_unit_test(test_damaged_file),
 		cmocka_unit_test(test_jobs),   cmocka_unit_test(test_cache), cmocka_unit_test(test_cache_without_build_id),
+		cmocka_unit_test(test_cache_of_module),
 		cmocka_unit_test(test_object), cmocka_unit_test(test_core),  cmocka_unit_test(test_sha256),
 	};
 

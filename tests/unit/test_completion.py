@@ -2,17 +2,22 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The completion scripts of every tool: all options of --help are in them, bash completes with them. Run from the build directory."""
 import os
+import pty
 import re
+import select
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 sys.dont_write_bytecode = True
 SOURCE = os.path.realpath(os.environ.get("srcdir", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")))
 TOOLS = os.path.abspath(os.environ.get("TOOLS", "tools"))
 NAMES = ("opannotate", "oparchive", "opcheck", "opcontrol", "opgprof", "ophelp", "opimport", "opreport")
+SPECIFIED = ("opannotate", "oparchive", "opgprof", "opreport")
 COMPLETE = """
 compopt() { :; }
 source "$1"
@@ -20,6 +25,11 @@ COMP_WORDS=("${@:3}") COMP_CWORD=$(($# - 3))
 _opd_$2
 printf '%s\\n' "${COMPREPLY[@]}"
 """
+
+
+# Its Ctrl-X shows what the line is.
+ZSH = "fpath=(%s $fpath); autoload -U compinit; compinit -u -D; tell() { print -r -- \"<<<$BUFFER>>>\" }; zle -N tell; bindkey '^X' tell; print re\"ady\"\n"
+ZSH_SECONDS = 60
 
 
 class Completion(unittest.TestCase):
@@ -32,7 +42,7 @@ class Completion(unittest.TestCase):
             script.write(self.script(name, "bash"))
             script.flush()
             return set(subprocess.run(["bash", "-c", COMPLETE, "bash", script.name, name, name, *words], stdout=subprocess.PIPE, check=True,
-                                      universal_newlines=True).stdout.split())
+                                      universal_newlines=True, env=dict(os.environ, PATH=TOOLS + ":" + os.environ["PATH"])).stdout.split())
 
     def test_every_option(self):
         for name in NAMES:
@@ -44,7 +54,7 @@ class Completion(unittest.TestCase):
                 script = self.script(name, shell)
                 missing = [option for option in options if not re.search(re.escape(option) + r"[= \"\[]", script)]
                 self.assertEqual(missing, [], (name, shell))
-                self.assertNotIn("--completion", script)
+                self.assertNotRegex(script, "--completion(?!=sessions 2)")
 
     def test_manual_pages(self):
         """A page has the options that the table has, by both names, and no others."""
@@ -86,6 +96,92 @@ class Completion(unittest.TestCase):
             pass
         self.assertEqual(self.complete("opreport", "--session-dir", "=", directory + "/in"), {directory + "/inner"})
         self.assertEqual(self.complete("opreport", "-o", directory + "/in"), {directory + "/inner", directory + "/in.file"})
+
+    def sessions(self, *names):
+        """A session directory with these, and what is no session."""
+        directory = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, directory)
+        for name in names:
+            os.makedirs(os.path.join(directory, "samples", name))
+        os.makedirs(directory + "/samples", exist_ok=True)
+        with open(directory + "/samples/operf.log", "w", encoding="utf-8"):
+            pass
+        return directory
+
+    def tags(self):
+        """All of the manual page."""
+        with open(os.path.join(SOURCE, "doc", "opreport.1"), encoding="utf-8") as stream:
+            text = stream.read().split(".SH PROFILE SPECIFICATION")[1].split("\n.SH ")[0].replace("\\-", "-")
+        return set(re.findall(r"[a-z-]+:", " ".join(re.findall(r"^\.TP\n(.*)$", text, re.M))))
+
+    def test_bash_tags(self):
+        tags = self.tags()
+        self.assertTrue({"session:", "session-exclude:", "lib-image:", "unit-mask:", "tgid:"} <= tags, tags)
+        for name in SPECIFIED:
+            self.assertEqual({word for word in self.complete(name, "") if word.endswith(":")}, tags, name)
+            self.assertEqual(self.complete(name, "image"), {"image:", "image-exclude:"})
+        self.assertEqual({word for word in self.complete("opcheck", "") if word.endswith(":")}, set())
+        self.assertEqual(self.complete("opreport", "--since", "se"), set())
+        directory = self.sessions()
+        os.mkdir(directory + "/inner")
+        with open(directory + "/in.file", "w", encoding="utf-8"):
+            pass
+        inner, both = {directory + "/inner"}, {directory + "/in.file", directory + "/inner"}
+        self.assertEqual(self.complete("opreport", "image", ":", directory + "/in"), both)
+        self.assertEqual(self.complete("opreport", "lib-image", ":", "/x," + directory + "/in"), {"/x," + name for name in both})
+        self.assertEqual(self.complete("opreport", "image:" + directory + "/inn"), {"image:" + name for name in inner})
+        self.assertEqual(self.complete("opreport", "archive", ":", directory + "/in"), inner)
+        self.assertEqual(self.complete("opreport", "event", ":", directory + "/in"), set())
+
+    def test_bash_sessions(self):
+        directory = self.sessions("current", "old", "older", ".hidden", "a$(touch bad)")
+        for name in SPECIFIED:
+            for words in (("--session-dir", "=", directory), ("--session-dir", directory)):
+                self.assertEqual(self.complete(name, *words, "session", ":", "o"), {"old", "older"}, name)
+        said = ("--session-dir", "=", directory)
+        self.assertEqual(self.complete("opreport", *said, "session", ":"), {"a\\$\\(touch\\", "bad\\)", "current", "old", "older"})
+        self.assertEqual(self.complete("opreport", *said, "session-exclude", ":", "x,cu"), {"x,current"})
+        self.assertEqual(self.complete("opreport", *said, "session:old,cu"), {"session:old,current"})
+        self.assertEqual(self.complete("opreport", "--session-dir", "=", "/nothing", "session", ":"), set())
+        self.assertFalse(os.path.exists("bad"))
+
+    def zsh(self, script, line):
+        """What the line is after Tab in a zsh that has the script."""
+        directory = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, directory)
+        name = line.split()[0]
+        with open(os.path.join(directory, "_" + name), "w", encoding="utf-8") as stream:
+            stream.write(script)
+        os.symlink(os.path.join(TOOLS, name), os.path.join(directory, name))
+        pid, terminal = pty.fork()
+        if not pid:
+            os.execvpe("zsh", ["zsh", "-f", "-i"], dict(os.environ, PS1="", TERM="dumb", PATH=directory + ":" + os.environ["PATH"]))
+        os.write(terminal, (ZSH % directory).encode())
+        self.read_until(terminal, b"ready\r\n")
+        os.write(terminal, line.encode() + b"\t\x18")
+        shown = self.read_until(terminal, b">>>")
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(terminal)
+        return re.search("<<<(.*)>>>", shown.decode()).group(1).strip()
+
+    def read_until(self, terminal, end):
+        got, limit = b"", time.monotonic() + ZSH_SECONDS
+        while end not in got:
+            self.assertTrue(select.select([terminal], [], [], max(limit - time.monotonic(), 0))[0], got)
+            got += os.read(terminal, 4096)
+        return got
+
+    def test_zsh_tags(self):
+        if not shutil.which("zsh"):
+            self.skipTest("zsh is not installed")
+        directory = self.sessions("current", "former")
+        script = self.script("opreport", "zsh")
+        for typed, wanted in (("session-", "session-exclude:"), ("unit", "unit-mask:"), ("--session-dir=%s session:cu" % directory, "session:current"),
+                              ("--session-dir %s session-exclude:x,fo" % directory, "session-exclude:x,former"), ("image:/pro", "image:/proc/"),
+                              ("archive:/pro", "archive:/proc/"), ("event:te", "event:te")):
+            got = self.zsh(script, "opreport " + typed)
+            self.assertEqual(got.split()[-1].replace("\\", ""), wanted, got)
 
     def test_zsh_syntax(self):
         if not shutil.which("zsh"):

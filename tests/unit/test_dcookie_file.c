@@ -6,6 +6,8 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -295,6 +297,89 @@ static void what_is_no_table_is_refused(void **state OP_UNUSED)
 	op_dcookie_table_free(table);
 }
 
+/* Nor is there more of a line in memory than one may have, wherever the file ends. */
+static void long_lines_are_passed_over(void **state OP_UNUSED)
+{
+	static const char row[] = ROW("7", "/bin/a", "1");
+	struct op_dcookie_table *table;
+	struct op_dcookie_reading reading;
+	size_t nr_long = 1024 * 1024, nr_head = strlen(HEAD);
+	char *text = calloc(1, nr_head + nr_long + 200);
+
+	assert_non_null(text);
+	for (size_t more = 0; more < 2; more++) {
+		size_t nr_line = nr_long + more, end;
+
+		memcpy(text, HEAD, nr_head);
+		memset(text + nr_head, '#', nr_line);
+		text[nr_head + nr_line - 1] = '\n';
+		memcpy(text + nr_head + nr_line, row, sizeof(row));
+		end = nr_head + nr_line + sizeof(row) - 1;
+		put(text);
+		assert_int_equal(read_table(&table, &reading), 0);
+		assert_int_equal(reading.nr_rows, 1);
+		assert_int_equal(reading.nr_bad, more);
+		assert_int_equal(reading.nr_bytes, end);
+		if (more)
+			assert_string_equal(reading.complaint, "dcookies:2: too long");
+		free(reading.complaint);
+		op_dcookie_table_free(table);
+	}
+	free(text);
+}
+
+#define TAIL_BYTES (128ll << 20)
+#define ROOM_BYTES (32ull << 20)
+
+/* There is room for a quarter of it beside what is in use. */
+static void a_tail_is_not_read_into_memory(void **state OP_UNUSED)
+{
+	struct rlimit before, small = { 0 };
+	struct op_dcookie_table *table;
+	struct op_dcookie_reading reading;
+	unsigned long nr_pages = 0;
+	FILE *file = fopen("/proc/self/statm", "re");
+	int fd, err;
+
+	assert_non_null(file);
+	assert_int_equal(fscanf(file, "%lu", &nr_pages), 1);
+	fclose(file);
+	put(HEAD ROW("7", "/bin/a", "1"));
+	fd = openat(dir_fd, OP_DCOOKIE_FILE, O_WRONLY | O_CLOEXEC);
+	assert_int_equal(ftruncate(fd, TAIL_BYTES), 0);
+	close(fd);
+	assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+	small = before;
+	small.rlim_cur = nr_pages * (unsigned long)sysconf(_SC_PAGESIZE) + ROOM_BYTES;
+	assert_int_equal(setrlimit(RLIMIT_AS, &small), 0);
+	err = read_table(&table, &reading);
+	assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+	assert_int_equal(err, 0);
+	assert_int_equal(reading.nr_rows, 1);
+	assert_true(reading.is_torn);
+	op_dcookie_table_free(table);
+}
+
+static void only_a_file_is_read(void **state OP_UNUSED)
+{
+	const struct {
+		mode_t mode;
+		dev_t device;
+	} kinds[] = { { S_IFIFO, 0 }, { S_IFCHR, makedev(1, 5) } };
+	struct op_dcookie_table *table;
+	struct op_dcookie_reading reading;
+
+	for (size_t i = 0; i < op_array_size(kinds); i++) {
+		unlinkat(dir_fd, OP_DCOOKIE_FILE, 0);
+		if (mknodat(dir_fd, OP_DCOOKIE_FILE, kinds[i].mode | 0600, kinds[i].device) < 0)
+			continue; /* not root */
+		assert_int_equal(read_table(&table, &reading), -EBADMSG);
+		assert_string_equal(reading.complaint, "dcookies:1: not a file");
+		free(reading.complaint);
+		op_dcookie_table_free(table);
+	}
+}
+
 static void later_columns_and_remarks_do_no_harm(void **state OP_UNUSED)
 {
 	struct op_dcookie_table *table;
@@ -313,7 +398,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(names_may_hold_anything), T(every_kind_and_column_comes_back), T(the_last_line_of_a_cookie_holds),
 		T(an_image_is_more_than_another_one_s_alias), T(a_torn_line_is_passed_over_but_not_its_number), T(bad_lines_have_their_number), T(what_is_no_table_is_refused),
-		T(later_columns_and_remarks_do_no_harm),
+		T(later_columns_and_remarks_do_no_harm), T(long_lines_are_passed_over), T(a_tail_is_not_read_into_memory), T(only_a_file_is_read),
 	};
 
 	return cmocka_run_group_tests_name("dcookie_file", tests, NULL, NULL);

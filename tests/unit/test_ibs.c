@@ -258,6 +258,39 @@ static void uncacheable(void **state OP_UNUSED)
 	assert_int_equal(op_ibs_data_src(&cpu, &ibs) >> PERF_MEM_LVL_SHIFT & PERF_MEM_LVL_IO, PERF_MEM_LVL_IO);
 }
 
+static uint64_t data_src_of(uint32_t family, uint32_t model, uint32_t caps, uint64_t data2)
+{
+	uint64_t words[8] = { OP_SAMPLE, 0x401000, 0, data2, 1u | 1u << 7 | 1u << 20 };
+	struct payload load = payload(caps, words, 8);
+	struct op_ibs_cpu cpu;
+	struct op_ibs ibs;
+
+	op_ibs_cpu_init(family, model, &cpu);
+	assert_int_equal(decode(family, model, OP_IBS_OP, &load, &ibs), OP_IBS_OK);
+	return op_ibs_data_src(&cpu, &ibs);
+}
+
+/* What the bit of another node changes, in three bits and in five: memory of any kind, and neither devices nor caches. */
+static void other_nodes(void **state OP_UNUSED)
+{
+	static const struct {
+		uint64_t code;
+		bool zen2, zen4;
+	} changes[] = { { 1, false, false }, { 2, false, false }, { 3, true, true },   { 4, false, false },
+			{ 5, false, false }, { 6, false, true },  { 7, false, false }, { 0x40, false, true } };
+	const uint64_t remote_node = 1u << 4;
+
+	for (size_t i = 0; i < op_array_size(changes); i++) {
+		uint64_t code = changes[i].code;
+
+		if (code < 8)
+			assert_int_equal(data_src_of(0x17, 0x31, 0x3ff, code) != data_src_of(0x17, 0x31, 0x3ff, code | remote_node),
+					 changes[i].zen2);
+		assert_int_equal(data_src_of(0x19, 0x11, CAPS_ZEN4, code) != data_src_of(0x19, 0x11, CAPS_ZEN4, code | remote_node),
+				 changes[i].zen4);
+	}
+}
+
 /* ---- records ---- */
 
 /* A PERF_RECORD_SAMPLE as the kernel lays it out: padded to 8 bytes. Its length. */
@@ -395,6 +428,7 @@ int main(void)
 		cmocka_unit_test(not_a_sample),      cmocka_unit_test(unknown_capabilities),
 		cmocka_unit_test(stale_words),       cmocka_unit_test(errata_of_zen3),
 		cmocka_unit_test(gated_fetch),       cmocka_unit_test(uncacheable),
+		cmocka_unit_test(other_nodes),
 		cmocka_unit_test(raw_in_a_record),   cmocka_unit_test(cut_by_the_end_of_the_ring),
 		cmocka_unit_test(cut_by_the_writer), cmocka_unit_test(cpu_from_text),
 	};

@@ -19,6 +19,7 @@ static void table_is_sound(void **state OP_UNUSED)
 		assert_int_equal(strncmp(event->name, event->kind == OP_IBS_FETCH ? "IBS_FETCH_" : "IBS_OP_", 7), 0);
 		assert_int_equal(event->number >> 8, event->kind == OP_IBS_FETCH ? 0xf0 : event->number < 0xf200 ? 0xf1 : 0xf2);
 		assert_ptr_equal(op_ibs_event_find(event->name), event);
+		assert_ptr_equal(op_ibs_event_of_session(event->name), event);
 		assert_ptr_equal(op_ibs_event_by_number(event->number), event);
 		nr_oprofile += event->oprofile;
 		nr_fetch += event->oprofile && event->kind == OP_IBS_FETCH;
@@ -60,6 +61,24 @@ static void amounts(void **state OP_UNUSED)
 	assert_string_equal(op_ibs_event_unit(op_ibs_event_find("IBS_OP_MLP_DEPTH")), "misses");
 }
 
+/* What a session calls its second, third and further events of a name. */
+static void names_in_sessions(void **state OP_UNUSED)
+{
+	static const char *const others[] = { "IBS_OP_LOAD_",   "IBS_OP_LOAD_0",  "IBS_OP_LOAD_1", "IBS_OP_LOAD_02", "IBS_OP_LOAD_2x",
+					      "IBS_OP_LOAD2",   "IBS_OP_LOAD_-2", "IBS_OP_2",      "IBS_OP_LOA_2",   "IBS_OP_LOAD_2_3",
+					      "IBS_OP_LOAD_S_2", "_2",            "2",             "" };
+	const struct op_ibs_event *latency = op_ibs_event_find("IBS_OP_DC_LOAD_LAT");
+
+	assert_ptr_equal(op_ibs_event_of_session("IBS_OP_DC_LOAD_LAT_2"), latency);
+	assert_ptr_equal(op_ibs_event_of_session("IBS_OP_DC_LOAD_LAT_9"), latency);
+	assert_ptr_equal(op_ibs_event_of_session("ibs_op_dc_load_lat_10"), latency);
+	assert_ptr_equal(op_ibs_event_of_session("IBS_OP_DC_LOAD_LAT_123"), latency);
+	assert_string_equal(op_ibs_event_of_session("IBS_FETCH_4K_PAGE_2")->name, "IBS_FETCH_4K_PAGE");
+	for (size_t i = 0; i < op_array_size(others); i++)
+		assert_null(op_ibs_event_of_session(others[i]));
+	assert_null(op_ibs_event_find("IBS_OP_DC_LOAD_LAT_2"));
+}
+
 static void what_a_cpu_has(void **state OP_UNUSED)
 {
 	struct op_ibs_cpu old, zen3, zen4;
@@ -90,6 +109,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(table_is_sound),
 		cmocka_unit_test(amounts),
+		cmocka_unit_test(names_in_sessions),
 		cmocka_unit_test(what_a_cpu_has),
 		cmocka_unit_test(masks),
 	};

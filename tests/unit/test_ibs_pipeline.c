@@ -117,6 +117,32 @@ static void lists(void **state OP_UNUSED)
 	free(why);
 }
 
+static void open_sampler(struct op_event_list *list, uint64_t count, uint32_t unit_mask)
+{
+	struct op_event sampler = { .name = "ibs_op", .count = count, .unit_mask = unit_mask, .role = OP_EVENT_SAMPLER };
+
+	assert_int_equal(op_event_list_open(list, &sampler), 0);
+}
+
+/* Two that have the same files have one event: a file is open once. */
+static void samplers_share_a_memory_view(void **state OP_UNUSED)
+{
+	struct op_event_list list = { .events = NULL };
+
+	open_sampler(&list, COUNT, 1);
+	open_sampler(&list, COUNT, 1);
+	open_sampler(&list, COUNT, 0);
+	open_sampler(&list, 2 * COUNT, 1);
+	for (size_t i = 0; i < 4; i++)
+		assert_int_equal(op_event_list_remember(&list, i), 0);
+	assert_int_equal(list.nr_events, 4 + 3);
+	assert_int_equal(list.events[0].memory, 4);
+	assert_int_equal(list.events[1].memory, 4);
+	assert_int_equal(list.events[2].memory, 5);
+	assert_int_equal(list.events[3].memory, 6);
+	op_event_list_free(&list);
+}
+
 static void attributes_both_ways(void **state OP_UNUSED)
 {
 	static const char *const specs[] = { "IBS_OP_LOAD:100000:0", "IBS_OP_LOAD:250000:1:l3miss", "IBS_FETCH_ALL:160:rand:l3miss" };
@@ -290,24 +316,76 @@ static void the_memory_view_has_a_limit(void **state OP_UNUSED)
 	assert_int_equal(pipeline.count.nr_memory_nodes, OPD_MEMORY_NODES_MAX);
 }
 
+/* ---- calls ---- */
+
+static uint64_t image(const char *name)
+{
+	struct op_image_id id = { .name = { .kind = OP_IMAGE_FILE, .name = name }, .inode = 7 };
+
+	return op_dcookie_get(pipeline.resolver.table, &id);
+}
+
+static void call(const char *name, uint32_t amount)
+{
+	const struct op_location callee = { image("/bin/callee"), 0x20 };
+	struct opd_resolved resolved = { .location = { image("/bin/caller"), 0x10 } };
+	struct opd_counted counted = { .resolved = &resolved, .amount = amount };
+
+	while (strcmp(events.events[counted.event].name, name) != 0)
+		counted.event++;
+	counted.account = &cpu.events[counted.event];
+	opd_count_call(&pipeline.count, &counted, &callee);
+}
+
+static void remove_current(void)
+{
+	char command[PIPELINE_DIR_BYTES + 64];
+
+	snprintf(command, sizeof(command), "rm -r %s/samples/current/*", dir);
+	assert_int_equal(system(command), 0);
+}
+
+/* Where an event adds up cycles, its calls are as many as they are. */
+static void calls_are_no_cycles(void **state OP_UNUSED)
+{
+	const uint64_t *arcs = pipeline.count.arcs;
+
+	call("IBS_OP_DC_LOAD_LAT", 300);
+	call("IBS_OP_DC_LOAD_LAT", 200);
+	opd_count_flush(&pipeline.count);
+	assert_int_equal(arcs[OP_ARC_stored], 2);
+	call("IBS_OP_LOAD", 1);
+	call("IBS_OP_LOAD", 1);
+	call("IBS_OP_DC_LOAD_LAT", 100);
+	opd_count_flush(&pipeline.count);
+	assert_int_equal(arcs[OP_ARC_stored], 5);
+	remove_current();
+	assert_true(opd_count_look(&pipeline.count, false));
+	assert_int_equal(arcs[OP_ARC_lost_io_error], 2 + 1);
+	assert_int_equal(arcs[OP_ARC_stored], 2);
+}
+
 /* ---- the ledger of a session ---- */
 
 static void ledgers_know_samplers(void **state OP_UNUSED)
 {
 	struct op_ledger_event sampler = { .name = "ibs_op", .count = COUNT, .role = OP_EVENT_SAMPLER };
 	struct op_ledger_event derived = { .name = "IBS_OP_LOAD", .count = COUNT, .role = OP_EVENT_DERIVED };
+	struct op_ledger_event second = { .name = "IBS_OP_DC_LOAD_LAT_2", .count = COUNT, .role = OP_EVENT_DERIVED };
 	struct op_session_ledger ledger = { .ended = OP_SESSION_stopped }, read;
 	struct op_text text = { 0 };
 	int fd;
 
 	op_session_ledger_row(&ledger, &sampler)->stored = 5;
 	op_session_ledger_row(&ledger, &derived)->stored = 3;
+	op_session_ledger_row(&ledger, &second)->stored = 900;
 	op_session_ledger_format(&ledger, &text);
 	fd = openat(pipeline.count.session_fd, OP_SESSION_LEDGER, O_WRONLY | O_CREAT, 0644);
 	assert_int_equal(write(fd, text.data, text.length), text.length);
 	close(fd);
 	assert_int_equal(op_session_ledger_read(pipeline.count.session_fd, &read, NULL), 0);
-	assert_int_equal(read.nr_events, 2);
+	assert_int_equal(read.nr_events, 3);
+	assert_int_equal(read.events[2].role, OP_EVENT_DERIVED);
 	assert_int_equal(read.events[0].role, OP_EVENT_SAMPLER);
 	assert_int_equal(read.events[0].stored, 5);
 	assert_int_equal(read.events[1].role, OP_EVENT_DERIVED);
@@ -316,17 +394,40 @@ static void ledgers_know_samplers(void **state OP_UNUSED)
 	op_text_free(&text);
 }
 
+/* A session whose ledger is lost has sample files of a second event of the name. */
+static void sums_know_derived_events(void **state OP_UNUSED)
+{
+	static const char path[] = "{root}/bin/x/{dep}/{root}/bin/x/IBS_OP_DC_LOAD_LAT_2.100000.1.all.all.all";
+	const struct op_odb_header header = { .magic = OP_ODB_MAGIC, .version = OP_ODB_VERSION };
+	struct op_session_ledger sums = { 0 };
+	struct op_odb *odb;
+	uint64_t nr_bad;
+
+	assert_int_equal(op_odb_open(pipeline.count.session_fd, path, "tmp/sample", &header, &odb), 0);
+	assert_int_equal(op_odb_add(odb, 0x10, 300), 0);
+	op_odb_close(odb);
+	assert_int_equal(op_session_ledger_add_files(&sums, pipeline.count.session_fd, &nr_bad), 0);
+	assert_int_equal(nr_bad, 0);
+	assert_int_equal(sums.nr_events, 1);
+	assert_int_equal(sums.events[0].stored, 300);
+	assert_int_equal(sums.events[0].role, OP_EVENT_DERIVED);
+	op_session_ledger_free(&sums);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(hosts),
 		cmocka_unit_test(lists),
+		cmocka_unit_test(samplers_share_a_memory_view),
 		cmocka_unit_test(attributes_both_ways),
 		cmocka_unit_test(buckets),
 		cmocka_unit_test_setup_teardown(samples_are_derived, setup, teardown),
 		cmocka_unit_test_setup_teardown(useless_records_are_counted, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_memory_view_has_a_limit, setup, teardown),
+		cmocka_unit_test_setup_teardown(calls_are_no_cycles, setup, teardown),
 		cmocka_unit_test_setup_teardown(ledgers_know_samplers, setup, teardown),
+		cmocka_unit_test_setup_teardown(sums_know_derived_events, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,7 +15,8 @@ static int dir_fd;
 static const char *const files[] = {
 	"root/bin/app",   "search/a/lib.so",      "search/my-mod.ko",           "search/twice",
 	"search/a/twice", "search/deep/er/plain", "root/bin/literal (inode 7)",
-	"root/proc/kallsyms", "root/boot/vmlinux",
+	"root/proc/kallsyms", "root/boot/vmlinux", "search/xz-mod.ko.xz", "search/a/gz,mod.ko.gz",
+	"search/zst_mod.ko.zst", "search/other.ko.bz2",
 };
 
 static int setup(void **state OP_UNUSED)
@@ -53,6 +54,10 @@ static const struct {
 	{ OP_IMAGE_FILE, "/x/twice", "/x/twice", OPR_IMAGE_AMBIGUOUS, NULL },
 	{ OP_IMAGE_FILE, "/bin", "/bin", OPR_IMAGE_FOUND, "/root/bin" },
 	{ OP_IMAGE_KERNEL, "my_mod", "/my_mod", OPR_IMAGE_FOUND, "/search/my-mod.ko" },
+	{ OP_IMAGE_KERNEL, "xz_mod", "/xz_mod", OPR_IMAGE_FOUND, "/search/xz-mod.ko.xz" },
+	{ OP_IMAGE_KERNEL, "gz_mod", "/gz_mod", OPR_IMAGE_FOUND, "/search/a/gz,mod.ko.gz" },
+	{ OP_IMAGE_KERNEL, "zst_mod", "/zst_mod", OPR_IMAGE_FOUND, "/search/zst_mod.ko.zst" },
+	{ OP_IMAGE_KERNEL, "other", "/other", OPR_IMAGE_NOT_FOUND, NULL },
 	{ OP_IMAGE_KERNEL, "plain", "/plain", OPR_IMAGE_FOUND, "/search/deep/er/plain" },
 	{ OP_IMAGE_KERNEL, "my", "/my", OPR_IMAGE_NOT_FOUND, NULL },
 	{ OP_IMAGE_KERNEL, "my_module", "/my_module", OPR_IMAGE_NOT_FOUND, NULL },

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* JIT code: functions at their times and places, what the files of a process say of them, whose files are read, and the limits of all of it. */
+#include "tests/unit/still_clock.h"
 #include "tests/unit/test_box.h"
 
 #include <errno.h>
@@ -476,7 +477,7 @@ static void an_ended_process_is_its_parents(void **state)
 	opd_jit_owner_close(&owner);
 	opd_jit_owner_init_ended(&owner, (uint32_t)pid, (uint32_t)getpid(), op_now_ns() - 100 * (uint64_t)OP_NS_PER_S);
 	assert_true(owner.is_known);
-	assert_in_range(owner.began_ns, op_clock_ns(CLOCK_REALTIME) - 102 * (uint64_t)OP_NS_PER_S, op_clock_ns(CLOCK_REALTIME) - 98 * (uint64_t)OP_NS_PER_S);
+	assert_int_equal(owner.began_ns, op_clock_ns(CLOCK_REALTIME) - 100 * (uint64_t)OP_NS_PER_S);
 	assert_int_equal(open_as(&owner, box, "plain"), 0);
 	if (!geteuid()) {
 		assert_int_equal(fchownat(box->fd, "plain", 12345, 0, 0), 0);
@@ -502,12 +503,11 @@ static void a_file_from_before_the_process_is_not_its(void **state OP_UNUSED)
 /* The map of the program before exec has the number of the process, and is younger than it. */
 static void a_file_from_before_the_exec_is_not_its(void **state OP_UNUSED)
 {
-	const struct timespec a_moment = { .tv_nsec = 100 * OP_NS_PER_MS };
 	struct opd_jit_owner owner;
 	struct stat st = { 0 };
 	uint64_t written_ns;
 
-	nanosleep(&a_moment, NULL);
+	passed_ns += 100 * OP_NS_PER_MS;
 	written_ns = op_clock_ns(CLOCK_REALTIME) - 50 * OP_NS_PER_MS;
 	st.st_mtim = (struct timespec){ .tv_sec = (time_t)(written_ns / OP_NS_PER_S), .tv_nsec = (long)(written_ns % OP_NS_PER_S) | 1 };
 	opd_jit_owner_init(&owner, (uint32_t)getpid(), op_now_ns());

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Many processes with memory that may hold JIT code, most of them without any: who costs a place or a descriptor, and who has to give way. */
+#include "tests/unit/still_clock.h"
 #include "tests/unit/test_box.h"
 
 #include <errno.h>

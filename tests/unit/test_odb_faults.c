@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "libop/file.h"
@@ -16,22 +15,12 @@
 #include "libop/odb.h"
 #include "libop/sys.h"
 #include "tests/unit/odb_box.h"
+#include "tests/unit/still_clock.h"
 
 #define RETRY_NS        100000000 /* as the header says */
 #define FILE_BYTES      2664
 #define PAGE_BYTES      (uint64_t) sysconf(_SC_PAGESIZE)
 #define NODE_AND_BUCKET (sizeof(struct op_odb_node) + sizeof(uint32_t))
-
-static long passed_ns; /* beside the time that passes */
-
-int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
-
-/* Time stands still but for what a test lets pass. */
-int __wrap_clock_gettime(clockid_t clock OP_UNUSED, struct timespec *time)
-{
-	*time = (struct timespec){ .tv_sec = 1000 + passed_ns / 1000000000, .tv_nsec = passed_ns % 1000000000 };
-	return 0;
-}
 
 static struct op_odb *open_with(uint64_t nr_keys)
 {

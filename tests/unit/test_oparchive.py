@@ -14,7 +14,7 @@ sys.dont_write_bytecode = True
 SOURCE = os.path.realpath(os.environ.get("srcdir", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")))
 sys.path[:0] = [os.path.join(SOURCE, "tests", "system"), os.path.join(SOURCE, "tests", "unit")]
 import elfsyms  # noqa: E402
-from sample_files import ALL, put_image, write_samples  # noqa: E402
+from sample_files import ALL, PACKERS, put_image, write_samples  # noqa: E402
 
 TOOLS = os.path.abspath(os.environ.get("TOOLS", "tools"))
 PROGRAM = "int hot(int x) { return x + 1; }\nint warm(int x) { return hot(x) + 2; }\nvoid _start(void) { warm(1); }\n"
@@ -22,6 +22,7 @@ FUNCTIONS = ("hot", "warm")
 REPORTS = ((), ("-f",), ("-l",), ("-l", "-f", "-g"), ("-d", "-g"), ("-c",), ("-l", "-m", "all"), ("--format=json", "-d", "-g", "-f"))
 KERNEL, BUILD_ID = 0xffffffff81000000, bytes(range(20))
 KERNEL_CODE = bytes.fromhex("90 90 31 c0 c3 90 90 90")  # nop, nop, xor %eax,%eax; ret, nop, nop, nop
+OF_MODULES = (("opreport", "-l"), ("opreport", "-X", "-d"), ("opreport", "--images"), ("opreport", "-l", "-g"), ("opannotate", "-a"))
 LISTINGS = (("-s",), ("-a",), ("-s", "-a"))
 
 
@@ -153,15 +154,46 @@ class Archive(unittest.TestCase):
         self.assertIn("the kernel's code cannot be read from %s/proc/kcore (No such file or directory)" % self.away, self.errors)
 
     def test_modules(self):
+        for suffix in ("", *PACKERS):
+            self.check_modules(suffix)
+
+    def test_damaged_modules(self):
+        """One symbol, and a line that names the file; the rest of the report is there."""
+        write_samples(os.path.join(self.session, "samples/current/{kern}/my_mod/{dep}/{kern}/my_mod/TIMER.0.0." + ALL), [(0, 5)], kernel=1)
+        self.put(self.program, {"hot": 60})
+        for suffix, pack in PACKERS.items():
+            with open(self.program, "rb") as program, open(self.home + "/my-mod.ko" + suffix, "wb") as module:
+                packed = pack(program.read())
+                module.write(packed[:len(packed) // 2])
+            out = self.run_tool("opreport", "-l", "-n", "--session-dir=" + self.session, "--image-path=" + self.home)
+            self.assertEqual([line.split() for line in out.splitlines()], [["60", "92.3077", "prog", "hot"], ["5", "7.6923", "my-mod.ko" + suffix, "/my_mod"]])
+            self.assertIn("my-mod.ko%s is not in a usable binary format" % suffix, self.errors)
+            os.unlink(self.home + "/my-mod.ko" + suffix)
+
+    def check_modules(self, suffix):
+        """Also compressed ones, as distributions have them: the same reports, and the archive has them as they are."""
         modules = os.path.join(self.dir, "usr/lib/modules/1.2.3/kernel")
         os.makedirs(modules)
-        shutil.copy(self.program, modules + "/my-mod.ko")
+        packed = modules + "/my-mod.ko" + suffix
+        with open(self.program, "rb") as program, open(packed, "wb") as module:
+            module.write(PACKERS.get(suffix, bytes)(program.read()))
+        os.utime(packed, (1, 1))
         write_samples(os.path.join(self.session, "samples/current/{kern}/my_mod/{dep}/{kern}/my_mod/TIMER.0.0." + ALL), [(0, 5)], kernel=1)
-        before = self.run_tool("opreport", "-l", "--session-dir=" + self.session, "--image-path=" + modules)
-        self.assertIn("hot", before)
+        home = ("--session-dir=" + self.session, "--image-path=" + modules)
+        before = [self.run_tool(*what, *home).split("</setup>")[-1].split(" */\n")[-1].replace(packed, packed[len(self.dir):]) for what in OF_MODULES]
+        hot = elfsyms.symbol_ranges(self.program, FUNCTIONS)["hot"]
+        with open(self.program, "rb") as program:
+            program.seek(hot[0])
+            code = program.read(hot[1] - hot[0])
+        self.assertIn("hot", before[0])
+        self.assertIn(code.hex().upper(), before[1])
+        self.assertIn("debug info", before[2])
+        self.assertIn("prog.c:1", before[3])
+        self.assertIn("     5 100.000 :", before[4])
         self.archive("--root=" + self.dir, "--image-path=" + modules)
         shutil.rmtree(os.path.join(self.dir, "usr"))
-        self.assertEqual(self.run_tool("opreport", "-l", "archive:" + self.away), before)
+        self.assertEqual([self.run_tool(*what, "archive:" + self.away).split("</setup>")[-1].split(" */\n")[-1] for what in OF_MODULES], before)
+        shutil.rmtree(self.away)
 
     def test_selection(self):
         self.put(self.program, {"hot": 60})

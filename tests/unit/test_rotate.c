@@ -34,14 +34,20 @@ static void test_boundaries(void **state OP_UNUSED)
 	assert_int_equal(samples_of("current"), 1);
 }
 
-/* A session that takes more than a quarter of SessionMaxUse does not wait for its boundary; the next one has that still. */
-static void test_too_large(void **state OP_UNUSED)
+static void become_too_large(void)
 {
 	config.session_max_use = 4 * (20 + 3) * OP_ODB_BLOCK_BYTES;
 	take(10);
 	turn();
 	check("");
+	look_after();
 	opd_file_limit_weigh(&pipeline.count.limit, config.session_max_use / 4 + 1, opd_file_limit_bytes(&pipeline.count.limit));
+}
+
+/* A session that takes more than a quarter of SessionMaxUse does not wait for its boundary; the next one has that still. */
+static void test_too_large(void **state OP_UNUSED)
+{
+	become_too_large();
 	pass(SECOND / 2);
 	turn();
 	check("2026-11-21T02:17:00Z ");
@@ -58,8 +64,7 @@ static void test_too_large(void **state OP_UNUSED)
 /* One that cannot be closed is tried again, but not with each turn. */
 static void test_too_large_and_no_space(void **state OP_UNUSED)
 {
-	config.session_max_use = 4;
-	take(10);
+	become_too_large();
 	fault.mkdir = -ENOSPC;
 	for (int i = 0; i < 30; i++)
 		turn();
@@ -69,6 +74,41 @@ static void test_too_large_and_no_space(void **state OP_UNUSED)
 	pass(20 * SECOND);
 	turn();
 	assert_int_equal(sync_thread.rotation.nr_closed, 1);
+}
+
+static uint64_t bytes_of(const char *path)
+{
+	uint64_t nr_bytes;
+
+	assert_int_equal(op_session_disk_bytes(session_fd, path, &nr_bytes), 0);
+	return nr_bytes;
+}
+
+/* As long as what is closed does not go, no more is closed than fits; the current session goes on, and no sample is lost by it. */
+static void test_too_large_and_nothing_goes(void **state OP_UNUSED)
+{
+	uint64_t peak = 0, sum;
+	char names[512];
+
+	take(10);
+	config.session_max_use = 4 * bytes_of(OP_SESSION_CURRENT) - 1;
+	fault.remove = -EPERM;
+	for (int i = 0; i < 30; i++) {
+		take(10);
+		turn();
+		look_after();
+		peak = op_max_u64(peak, bytes_of("samples"));
+	}
+	assert_int_equal(sync_thread.rotation.nr_closed, 3);
+	assert_true(peak <= config.session_max_use / 2 * 3);
+	assert_int_equal(pipeline.count.limit.space.max_bytes, config.session_max_use - config.session_max_use / 2);
+	look(names, &sum);
+	assert_int_equal(sum, nr_taken);
+	fault.remove = 0;
+	pass(MINUTE);
+	look_after();
+	turn();
+	assert_int_equal(sync_thread.rotation.nr_closed, 4);
 }
 
 static void test_nothing_to_close(void **state OP_UNUSED)
@@ -220,6 +260,26 @@ static void test_slow_close(void **state OP_UNUSED)
 	assert_int_equal(begin_ns, BEGIN);
 	assert_int_equal(next_ns, end_ns);
 	assert_int_equal(last_ns, end_ns + 5 * SECOND);
+}
+
+/* The same when the thread is held up between two looks at the clocks. */
+static void test_held_up(void **state OP_UNUSED)
+{
+	static const char *const names[] = { "2026-11-21T02:17Z", "2026-11-21T03:17Z", "2026-11-21T04:17Z", "2026-11-21T05:17Z" };
+	uint64_t begin_ns, end_ns, next_ns = BEGIN, last_ns;
+
+	turn();
+	held_up_every = 2;
+	for (size_t i = 0; i < op_array_size(names); i++) {
+		nr_wall_looks = (unsigned int)i;
+		take(1);
+		pass(HOUR);
+		turn();
+		times_of(names[i], &begin_ns, &end_ns);
+		assert_int_equal(begin_ns, next_ns);
+		times_of("current", &next_ns, &last_ns);
+		assert_int_equal(next_ns, end_ns);
+	}
 }
 
 static void test_suspend(void **state OP_UNUSED)
@@ -450,7 +510,7 @@ static void test_start_after_a_kill_in_a_save(void **state OP_UNUSED)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		rotate_test(test_boundaries), rotate_test(test_too_large), rotate_test(test_too_large_and_no_space),
+		rotate_test(test_boundaries), rotate_test(test_too_large), rotate_test(test_too_large_and_no_space), rotate_test(test_too_large_and_nothing_goes),
 		rotate_test(test_nothing_to_close),
 		rotate_test(test_off),
 		rotate_test(test_down_over_a_boundary),
@@ -460,6 +520,7 @@ int main(void)
 		rotate_test(test_step_backwards),
 		rotate_test(test_slew_back_over_a_boundary),
 		rotate_test(test_slow_close),
+		rotate_test(test_held_up),
 		rotate_test(test_suspend),
 		rotate_test(test_names_that_are_taken),
 		rotate_test(test_no_room_for_a_directory),

@@ -12,7 +12,29 @@
 #include "daemon/server.h"
 #include "tests/unit/test_box.h"
 
-#define NOBODY 65534
+#define NOBODY    65534
+#define HOUR_USEC UINT64_C(3600000000)
+
+/* How long the server waits for a client, in the place of what it asks for: no test is held up for as long. */
+static uint64_t patience_usec;
+
+int __real_sd_event_add_time_relative(sd_event *loop, sd_event_source **ret_source, clockid_t clock, uint64_t usec,
+				      uint64_t accuracy, sd_event_time_handler_t handler, void *userdata);
+int __wrap_sd_event_add_time_relative(sd_event *loop, sd_event_source **ret_source, clockid_t clock, uint64_t usec,
+				      uint64_t accuracy, sd_event_time_handler_t handler, void *userdata);
+int __real_sd_event_source_set_time_relative(sd_event_source *source, uint64_t usec);
+int __wrap_sd_event_source_set_time_relative(sd_event_source *source, uint64_t usec);
+
+int __wrap_sd_event_add_time_relative(sd_event *loop, sd_event_source **ret_source, clockid_t clock, uint64_t usec OP_UNUSED,
+				      uint64_t accuracy OP_UNUSED, sd_event_time_handler_t handler, void *userdata)
+{
+	return __real_sd_event_add_time_relative(loop, ret_source, clock, patience_usec, 1, handler, userdata);
+}
+
+int __wrap_sd_event_source_set_time_relative(sd_event_source *source, uint64_t usec OP_UNUSED)
+{
+	return __real_sd_event_source_set_time_relative(source, patience_usec);
+}
 
 struct harness {
 	struct box *box;
@@ -42,6 +64,7 @@ static int setup(void **state)
 	void *box;
 	int fd;
 
+	patience_usec = HOUR_USEC;
 	if (box_setup(&box) < 0)
 		return -1;
 	h->box = box;
@@ -309,6 +332,31 @@ static void test_slow_reader(void **state)
 	test_free(payload);
 }
 
+/* Who says nothing is dropped; whose request is being handled may wait. */
+static void test_silent_is_dropped(void **state)
+{
+	struct harness *h = *state;
+	int waiting = connect_client(h), silent;
+
+	settle(h);
+	h->answer_at_once = false;
+	patience_usec = 0;
+	send_command(waiting, OP_CONTROL_STATUS);
+	settle(h);
+	assert_int_equal(h->nr_requests, 1);
+	silent = connect_client(h);
+	while (!opd_server_nr_dropped(h->server))
+		assert_true(sd_event_run(h->loop, UINT64_MAX) >= 0);
+	assert_int_equal(receive(silent), 0);
+	settle(h);
+	assert_int_equal(opd_server_nr_dropped(h->server), 1);
+	patience_usec = HOUR_USEC;
+	assert_int_equal(opd_server_reply(h->server, h->last, 0, "hello", 5), 0);
+	assert_int_equal(receive(waiting), sizeof(got.reply) + 5);
+	close(silent);
+	close(waiting);
+}
+
 /* More silent clients than there are places: who comes with a request is served all the same. */
 static void test_crowd(void **state)
 {
@@ -435,6 +483,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_largest_reply, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_reply_too_large, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slow_reader, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_silent_is_dropped, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_crowd, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_group_may, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_socket_file, setup, teardown),

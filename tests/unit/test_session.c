@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <sys/resource.h>
 
 #include <cmocka.h>
 
@@ -9,6 +10,9 @@
 
 #define APP   "{root}/usr/bin/app/{dep}/"
 #define EVENT "/TIMER.0.0.all.all.all"
+
+#define WALK_DEPTH   40
+#define WALK_BREADTH 1000
 
 static char directory[] = "/tmp/opd-test-session-XXXXXX";
 static char session_dir[sizeof(directory) + 16];
@@ -336,6 +340,38 @@ static void test_clear(void **state OP_UNUSED)
 	op_text_free(&deep);
 }
 
+/* Files at each of many depths, and more in one directory than a read gives, with few descriptors. */
+static void test_walk(void **state OP_UNUSED)
+{
+	struct rlimit before, few;
+	struct op_text deep = { 0 };
+	uint64_t nr_files = 0;
+
+	op_text_add(&deep, "{root}");
+	for (int i = 0; i < WALK_DEPTH; i++) {
+		struct op_text path = { 0 };
+
+		op_text_add(&deep, "/d");
+		op_text_printf(&path, "%s/f", op_text_get(&deep));
+		touch(op_text_get(&path));
+		op_text_free(&path);
+	}
+	for (int i = 0; i < WALK_BREADTH; i++) {
+		struct op_text path = { 0 };
+
+		op_text_printf(&path, "{kern}/many/a file with a name of some length %d", i);
+		touch(op_text_get(&path));
+		op_text_free(&path);
+	}
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	few = (struct rlimit){ (rlim_t)fd + 21, before.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	assert_int_equal(op_session_count_files(fd, &nr_files), 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(nr_files, WALK_DEPTH + WALK_BREADTH);
+	op_text_free(&deep);
+}
+
 /* After a growth that failed the list has the room it had: the next directory asks for the same growth. */
 static void test_clear_without_memory(void **state OP_UNUSED)
 {
@@ -370,6 +406,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_fifo_with_a_sound_name, open_session, clear_session),
 		cmocka_unit_test_setup_teardown(test_clear_beside_links, open_session, clear_session),
 		cmocka_unit_test_setup_teardown(test_clear, open_session, clear_session),
+		cmocka_unit_test_setup_teardown(test_walk, open_session, clear_session),
 		cmocka_unit_test_setup_teardown(test_clear_without_memory, open_session, clear_session),
 	};
 
