@@ -103,7 +103,8 @@ static int recount(struct op_session_ledger *base, int current_fd)
 	nr_missing = op_session_ledger_lost(base, OP_LOSS_io_error) - nr_before;
 	if (nr_missing)
 		opd_log(SD_WARNING,
-			"%llu samples that an earlier opd had stored in " OP_SESSION_CURRENT " are in no file any more: they are lost_io_error",
+			"%llu samples that an earlier opd had stored in " OP_SESSION_CURRENT
+			" are in no file any more: they are lost_io_error",
 			(unsigned long long)nr_missing);
 	return err == -ENOMEM ? err : 0;
 }
@@ -390,14 +391,10 @@ const char *opd_book_in_the_way(const struct opd_book *book)
 	static const struct {
 		const char *path;
 		mode_t type;
-	} places[] = {
-		{ OP_SESSION_TMP, S_IFDIR },
-		{ TMP_PATH, S_IFREG },
-		{ OPD_STATS_TMP, S_IFREG },
-		{ PATH, S_IFREG },
-		{ OPD_STATS_DIR, S_IFDIR },
+	} places[] = { { OP_SESSION_TMP, S_IFDIR }, { TMP_PATH, S_IFREG },      { OPD_STATS_TMP, S_IFREG },
+		       { PATH, S_IFREG },           { OPD_STATS_DIR, S_IFDIR },
 #define X(name) { OPD_STATS_DIR "/" #name, S_IFREG },
-		OP_STATS_NUMBERS(X)
+		       OP_STATS_NUMBERS(X)
 #undef X
 	};
 	struct stat st;
@@ -448,7 +445,8 @@ void opd_book_reset_to_rest(struct opd_book *book)
 	book->base.end_ns = op_sys_wall_ns();
 	err = fd < 0 ? fd : recount(&book->base, fd);
 	if (err == -ENOMEM)
-		opd_log(SD_WARNING, "the samples that are left in " OP_SESSION_CURRENT " could not be added up: %s", strerror(-err));
+		opd_log(SD_WARNING, "the samples that are left in " OP_SESSION_CURRENT " could not be added up: %s",
+			strerror(-err));
 	if (fd >= 0)
 		close(fd);
 }

@@ -35,7 +35,8 @@ struct opd_book {
  * Reads what an earlier daemon left in samples/current. Where it did not end in order, its ledger is not that of a stopped one, or the files are others than it left, `stored` is what the files
  * hold (is_mended), which takes as long as reading them. A ledger that is none is kept below damaged/. 0 or -ENOMEM. Closed with opd_book_close.
  */
-int opd_book_open(struct opd_book *book, int session_fd, const struct opd_capture *capture, bool was_unclean) OP_NONNULL OP_MUST_CHECK;
+int opd_book_open(struct opd_book *book, int session_fd, const struct opd_capture *capture,
+		  bool was_unclean) OP_NONNULL OP_MUST_CHECK;
 void opd_book_close(struct opd_book *book) OP_NONNULL;
 
 /* Sampling is about to start: the session begins now unless it has. */

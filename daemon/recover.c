@@ -287,7 +287,7 @@ static bool is_strange(int session_fd)
 
 static void tell(const struct recovery *recovery, bool was_unclean, uint64_t nr_put_back)
 {
-	const char *why = was_unclean		? "the last opd did not end in order"
+	const char *why = was_unclean           ? "the last opd did not end in order"
 			  : recovery->nr_closed ? "a closed session was not on the disk"
 						: OP_SESSION_CURRENT " has no ledger";
 
@@ -297,8 +297,7 @@ static void tell(const struct recovery *recovery, bool was_unclean, uint64_t nr_
 		"%s: %llu sample files looked at, %llu of them in closed sessions, %llu repaired, %llu torn nodes dropped, %llu "
 		"put aside, "
 		"%llu replaced by what the disk had",
-		why,
-		(unsigned long long)recovery->nr_files, (unsigned long long)recovery->nr_closed_files,
+		why, (unsigned long long)recovery->nr_files, (unsigned long long)recovery->nr_closed_files,
 		(unsigned long long)recovery->nr_repaired, (unsigned long long)recovery->dropped_nodes,
 		(unsigned long long)recovery->nr_put_aside, (unsigned long long)nr_put_back);
 }

@@ -126,7 +126,8 @@ static void keep_rest(struct opd_sync *sync, struct opd_job *job, int err, const
 	write_book(sync, OP_SESSION_open);
 	job->error = err;
 	snprintf(job->message, sizeof(job->message),
-		 "cannot empty the current session: " OP_SESSION_CURRENT "/%s: %s; %llu sample files%s are left and go on to be counted in, all else is "
+		 "cannot empty the current session: " OP_SESSION_CURRENT
+		 "/%s: %s; %llu sample files%s are left and go on to be counted in, all else is "
 		 "removed: remove them by hand (lsattr shows what is immutable), or try again",
 		 path ? path : "", strerror(-err), (unsigned long long)count->limit.nr, limit_err ? " or more" : "");
 }

@@ -15,7 +15,8 @@
 
 #define OP_ODB_MAGIC "DAE\n"
 #define OP_ODB_VERSION 0x13u
-#define OP_ODB_VERSION_0_9 0x12u /* oprofile 0.9.x: a longer header and other numbers of processors; read, and made one of ours where it is counted in */
+#define OP_ODB_VERSION_0_9                                                                                                         \
+	0x12u /* oprofile 0.9.x: a longer header and other numbers of processors; read, and made one of ours where it is counted in */
 #define OP_CPU_TYPE_UNKNOWN UINT32_MAX /* a processor that oprofile 1.x has no number for */
 #define OP_CPU_TYPE_TIMER 4u	 /* the cpu_type of every host as opd writes it: needs no event description files */
 

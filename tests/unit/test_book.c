@@ -153,7 +153,8 @@ static void test_written_over_while_down(void **state OP_UNUSED)
 {
 	take(11);
 	end(true);
-	run_there("cp b/{dep}/{root}/bin/b/TIMER.* b/{dep}/{root}/bin/b/copy && mv b/{dep}/{root}/bin/b/copy a/{dep}/{root}/bin/a/TIMER.*");
+	run_there("cp b/{dep}/{root}/bin/b/TIMER.* b/{dep}/{root}/bin/b/copy && mv b/{dep}/{root}/bin/b/copy "
+		  "a/{dep}/{root}/bin/a/TIMER.*");
 	start();
 	assert_true(sync_thread.book.is_mended);
 	end_with(12, 0);
@@ -192,7 +193,8 @@ static void test_nothing_happened(void **state OP_UNUSED)
 /* Of an opd that did not write it, or none that is any: the files are added up once. */
 static void test_files_line(void **state OP_UNUSED)
 {
-	static const char *const lines[] = { "files\t2\n", "files\t2\t\n", "files\t2\t-1\n", "files\tx\t7\n", "files\t02\t7\n", "files\n" };
+	static const char *const lines[] = { "files\t2\n",    "files\t2\t\n",   "files\t2\t-1\n",
+					     "files\tx\t7\n", "files\t02\t7\n", "files\n" };
 	struct op_session_ledger ledger;
 	char text[256];
 	int fd = openat(session_fd, OP_SESSION_CURRENT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -239,7 +241,8 @@ static void test_rest_of_a_reset(void **state OP_UNUSED)
 
 static void test_in_the_way(void **state OP_UNUSED)
 {
-	static const char *const paths[] = { OP_SESSION_TMP "/ledger", OP_SESSION_TMP "/stats", LEDGER, OPD_STATS_DIR "/total_samples" };
+	static const char *const paths[] = { OP_SESSION_TMP "/ledger", OP_SESSION_TMP "/stats", LEDGER,
+					     OPD_STATS_DIR "/total_samples" };
 
 	take(3);
 	assert_null(opd_book_in_the_way(&sync_thread.book));
