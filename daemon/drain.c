@@ -64,11 +64,21 @@ static inline struct opd_event *event_by_id(const struct opd_pipeline *pipeline,
 	return &cpu->events[0];
 }
 
-/* A sample that does not say which event took it is put on the account of the first. */
-static void lose_undecodable(struct opd_cpu *cpu)
+/* The identifier comes first, also of a sample that has little else. One that does not say which event took it is put on the account of the first. */
+static void lose_undecodable(const struct opd_pipeline *pipeline, const struct opd_cpu *cpu, const struct perf_event_header *header)
 {
-	cpu->events[0].received++;
-	cpu->events[0].lost[OP_LOSS_undecodable]++;
+	struct opd_event *event = NULL;
+	uint32_t index;
+	uint64_t id;
+
+	if (header->size >= sizeof(*header) + sizeof(id)) {
+		memcpy(&id, header + 1, sizeof(id));
+		event = event_by_id(pipeline, cpu, id, &index);
+	}
+	if (!event)
+		event = &cpu->events[0];
+	event->received++;
+	event->lost[OP_LOSS_undecodable]++;
 }
 
 /* Nothing happens to any process while a ring is read, so what holds for a sample holds for a later one of the same place. */
@@ -105,7 +115,7 @@ static void take_new(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const s
 
 	end_repeat(pipeline);
 	if (!event) {
-		lose_undecodable(cpu);
+		lose_undecodable(pipeline, cpu, header);
 		return;
 	}
 	event->received++;
@@ -141,7 +151,7 @@ static void take_sample(struct opd_pipeline *pipeline, struct opd_cpu *cpu, cons
 	struct op_sample sample;
 
 	if (op_record_sample(header, &sample) < 0) {
-		lose_undecodable(cpu);
+		lose_undecodable(pipeline, cpu, header);
 		return;
 	}
 	if (!is_repeated(&pipeline->repeat, &sample) || !opd_count_again(&pipeline->count)) {

@@ -3,29 +3,14 @@
 
 #include <errno.h>
 
+#include "daemon/held.h"
 #include "daemon/import_cpus.h"
 #include "daemon/sync.h"
 #include "libop/clock.h"
 
-#define ROUND_RECORDS    (1u << 19)          /* for rings, and */
-#define ROUND_BYTES      (32u * 1024 * 1024) /* of them, and of the side band, end a round where the file does not */
-#define HELD_BYTES_MAX   (sizeof(struct held) + UINT16_MAX)
+#define MEMORY_BYTES     ((size_t)64 * 1024 * 1024)
 #define PRUNE_NS         OP_NS_PER_S
 #define MAX_CLOSED_FILES 65536u
-
-/* A record for a ring, waiting; it stands behind this. */
-struct held {
-	uint64_t time_ns;
-	uint32_t cpu;
-	uint32_t nr_bytes; /* of the record */
-};
-
-static_assert(sizeof(struct held) % 8 == 0, "records are aligned");
-
-struct held_sideband {
-	uint64_t time_ns;
-	size_t at; /* in sideband_bytes; those of one time are in the order of the file */
-};
 
 struct opd_import {
 	struct opd_import_config config;
@@ -36,15 +21,10 @@ struct opd_import {
 	struct op_event_list events; /* empty: the first sample has not come */
 	uint64_t *ids;
 	struct opd_import_cpus cpus;
-	uint8_t *held; /* in the order of the file */
-	size_t nr_held, held_bytes, max_held_bytes;
-	size_t round_held, round_bytes; /* that waited when the round began */
-	struct held_sideband *sideband;
-	size_t nr_sideband, max_sideband;
-	struct op_text sideband_bytes;
-	size_t round_sideband_bytes;
-	uint64_t newest_ns, round_ns, counted_ns, next_prune_ns;
-	uint64_t nr_late, nr_unannounced;
+	struct opd_held held;
+	size_t round_held; /* that waited when the round began */
+	uint64_t newest_ns, round_ns, counted_ns, pruned_ns;
+	uint64_t nr_late, nr_unordered, nr_unannounced, nr_unknown;
 	size_t nr_announced; /* events when the first sample was counted */
 };
 
@@ -76,6 +56,7 @@ int opd_import_open(const struct opd_import_config *config, struct opd_import **
 	if (!import)
 		return -ENOMEM;
 	import->config = *config;
+	opd_held_init(&import->held, config->session_fd, config->memory_bytes ? config->memory_bytes : MEMORY_BYTES);
 	import->table = op_dcookie_table_new();
 	err = import->table ? opd_cookie_file_open(&import->pipeline.cookie_file, config->session_fd, import->table) : -ENOMEM;
 	import->has_cookie_file = !err;
@@ -114,119 +95,20 @@ static int begin(struct opd_import *import, const struct op_perf_events *events)
 	return err;
 }
 
-/* ---- holding back ---- */
-
-static int grow_held(struct opd_import *import)
-{
-	size_t max_bytes = import->max_held_bytes ? 2 * import->max_held_bytes : 4 * HELD_BYTES_MAX;
-	uint8_t *more = realloc(import->held, max_bytes);
-
-	if (!more)
-		return -ENOMEM;
-	import->held = more;
-	import->max_held_bytes = max_bytes;
-	return 0;
-}
-
-static int hold(struct opd_import *import, const struct op_perf_record *record)
-{
-	struct held *held;
-
-	if (op_unlikely(import->max_held_bytes - import->held_bytes < HELD_BYTES_MAX) && grow_held(import) < 0)
-		return -ENOMEM;
-	held = (void *)(import->held + import->held_bytes);
-	*held = (struct held){ .time_ns = record->time_ns, .cpu = record->cpu, .nr_bytes = record->header->size };
-	memcpy(held + 1, record->header, record->header->size);
-	import->held_bytes += sizeof(*held) + record->header->size;
-	import->nr_held++;
-	return 0;
-}
-
-static int hold_sideband(struct opd_import *import, const struct op_perf_record *record)
-{
-	if (import->nr_sideband == import->max_sideband) {
-		size_t max = import->max_sideband ? 2 * import->max_sideband : 1024;
-		struct held_sideband *more = realloc(import->sideband, max * sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		import->sideband = more;
-		import->max_sideband = max;
-	}
-	import->sideband[import->nr_sideband++] =
-		(struct held_sideband){ .time_ns = record->time_ns, .at = import->sideband_bytes.length };
-	op_text_add_bytes(&import->sideband_bytes, record->header, record->header->size);
-	return import->sideband_bytes.failed ? -ENOMEM : 0;
-}
-
 /* ---- counting ---- */
 
-static int compare(const void *left, const void *right)
+static int put(void *arg, uint32_t cpu, const struct perf_event_header *record)
 {
-	const struct held_sideband *a = left, *b = right;
+	struct opd_import *import = arg;
 
-	if (a->time_ns != b->time_ns)
-		return a->time_ns < b->time_ns ? -1 : 1;
-	return (a->at > b->at) - (a->at < b->at);
+	return opd_import_cpus_put(&import->cpus, cpu, record);
 }
 
-static const struct perf_event_header *sideband_record(const struct opd_import *import, size_t index)
+static int put_sideband(void *arg, uint32_t cpu OP_UNUSED, const struct perf_event_header *record)
 {
-	return (const void *)(import->sideband_bytes.data + import->sideband[index].at);
-}
+	struct opd_import *import = arg;
 
-/* What stays moves to the front. */
-static int keep_sideband(struct opd_import *import, size_t first)
-{
-	struct op_text bytes = { 0 };
-
-	for (size_t i = first; i < import->nr_sideband; i++) {
-		const struct perf_event_header *record = sideband_record(import, i);
-
-		import->sideband[i - first] = (struct held_sideband){ .time_ns = import->sideband[i].time_ns, .at = bytes.length };
-		op_text_add_bytes(&bytes, record, record->size);
-	}
-	op_text_free(&import->sideband_bytes);
-	import->sideband_bytes = bytes;
-	import->nr_sideband -= first;
-	return bytes.failed ? -ENOMEM : 0;
-}
-
-static int count_sideband(struct opd_import *import, uint64_t until_ns)
-{
-	size_t i = 0;
-	int err = 0;
-
-	if (!import->nr_sideband)
-		return 0;
-	qsort(import->sideband, import->nr_sideband, sizeof(*import->sideband), compare);
-	for (; !err && i < import->nr_sideband && import->sideband[i].time_ns <= until_ns; i++)
-		err = opd_import_cpus_put_sideband(&import->cpus, sideband_record(import, i));
-	return err ? err : keep_sideband(import, i);
-}
-
-/* What has to wait moves to the front. */
-static int count_held(struct opd_import *import, uint64_t until_ns)
-{
-	size_t nr_left = 0, left_bytes = 0;
-	int err = 0;
-
-	for (size_t at = 0; !err && at < import->held_bytes;) {
-		const struct held *held = (const void *)(import->held + at);
-		size_t nr_bytes = sizeof(*held) + held->nr_bytes;
-
-		at += nr_bytes;
-		if (held->time_ns <= until_ns) {
-			err = opd_import_cpus_put(&import->cpus, held->cpu, (const void *)(held + 1));
-			continue;
-		}
-		memmove(import->held + left_bytes, held, nr_bytes);
-		left_bytes += nr_bytes;
-		nr_left++;
-	}
-	import->nr_held = nr_left;
-	import->held_bytes = left_bytes;
-	return err;
+	return opd_import_cpus_put_sideband(&import->cpus, record);
 }
 
 static uint64_t gone_ns(uint32_t pid OP_UNUSED)
@@ -234,35 +116,45 @@ static uint64_t gone_ns(uint32_t pid OP_UNUSED)
 	return 0;
 }
 
-/* What was counted is never asked for again. */
+/* What was counted is not asked for again, but for a stray sample or two with the time stamp of another profiler's. */
 static void prune(struct opd_import *import)
 {
 	struct opd_resolver *resolver = &import->pipeline.resolver;
 
-	if (import->counted_ns < import->next_prune_ns)
+	if (import->counted_ns < import->pruned_ns + 2 * PRUNE_NS)
 		return;
-	opd_processes_prune(&resolver->processes, import->counted_ns, gone_ns);
-	opd_kernel_map_prune(&resolver->kernel, import->counted_ns);
-	import->next_prune_ns = import->counted_ns + PRUNE_NS;
+	import->pruned_ns = import->counted_ns - PRUNE_NS;
+	opd_processes_prune(&resolver->processes, import->pruned_ns, gone_ns);
+	opd_kernel_map_prune(&resolver->kernel, import->pruned_ns);
 }
 
-static int count_until(struct opd_import *import, const struct op_perf_events *events, uint64_t until_ns)
+static int count_slice(struct opd_import *import, uint64_t until_ns)
 {
-	int err;
+	int err = opd_held_take_sideband(&import->held, until_ns, put_sideband, import);
 
-	if (!events->nr_events)
-		return 0;
-	err = import->events.nr_events ? 0 : begin(import, events);
 	if (!err)
-		err = count_sideband(import, until_ns);
-	if (!err)
-		err = count_held(import, until_ns);
+		err = opd_held_take(&import->held, until_ns, put, import);
 	if (!err)
 		err = opd_import_cpus_visit_all(&import->cpus);
 	import->counted_ns = op_max_u64(import->counted_ns, op_min_u64(until_ns, import->newest_ns));
 	opd_cookie_file_flush(&import->pipeline.cookie_file, op_now_ns());
 	prune(import);
 	return err;
+}
+
+static int count_until(struct opd_import *import, const struct op_perf_events *events, uint64_t until_ns)
+{
+	uint64_t slice_ns;
+	int err;
+
+	if (!events->nr_events)
+		return 0;
+	err = import->events.nr_events ? 0 : begin(import, events);
+	while (!err && (slice_ns = opd_held_slice(&import->held, until_ns)) < until_ns)
+		err = count_slice(import, slice_ns);
+	if (!err)
+		err = count_slice(import, until_ns);
+	return err ? err : opd_held_settle(&import->held);
 }
 
 static int end_round(struct opd_import *import, const struct op_perf_events *events)
@@ -272,32 +164,40 @@ static int end_round(struct opd_import *import, const struct op_perf_events *eve
 
 	import->round_ns = import->newest_ns;
 	err = until_ns ? count_until(import, events, until_ns) : 0;
-	import->round_held = import->nr_held;
-	import->round_bytes = import->held_bytes;
-	import->round_sideband_bytes = import->sideband_bytes.length;
+	import->round_held = import->held.nr_ring;
 	return err;
 }
 
-/* What came since the last round is enough for one. */
+/* What came since the last round is enough for one, where the file has none. */
 static inline bool is_full(const struct opd_import *import)
 {
-	return import->nr_held - import->round_held >= ROUND_RECORDS || import->held_bytes - import->round_bytes >= ROUND_BYTES ||
-	       import->sideband_bytes.length - import->round_sideband_bytes >= ROUND_BYTES;
+	return import->config.round_records && import->held.nr_ring - import->round_held >= import->config.round_records;
 }
 
-/* An event that the file has only told now is not among those that are counted: its sample is none that can be decoded. */
+/* A sample of no event, or of one that the file has only told now and that is not among those that are counted, is on no event's account. */
 static int hold_sample(struct opd_import *import, const struct op_perf_record *record)
 {
-	static const struct perf_event_header undecodable = { .type = PERF_RECORD_SAMPLE, .size = sizeof(undecodable) };
-	struct op_perf_record unannounced = *record;
+	bool is_sample = record->header->type == PERF_RECORD_SAMPLE, is_unknown = record->event == OP_PERF_NO_EVENT;
 
-	if (op_likely(!import->nr_announced || record->event == OP_PERF_NO_EVENT || record->event < import->nr_announced))
-		return hold(import, record);
-	if (record->header->type != PERF_RECORD_SAMPLE)
-		return 0;
-	import->nr_unannounced++;
-	unannounced.header = &undecodable;
-	return hold(import, &unannounced);
+	if (op_likely(!is_unknown && (!import->nr_announced || record->event < import->nr_announced)))
+		return opd_held_add(&import->held, record);
+	import->nr_unknown += is_sample && is_unknown;
+	import->nr_unannounced += is_sample && !is_unknown;
+	return is_unknown && !is_sample ? opd_held_add(&import->held, record) : 0;
+}
+
+/*
+ * A sample finds what it lies in as long as that is not forgotten; what the side band tells too late, younger samples did not have. Time 1 is that of
+ * records that perf made up.
+ */
+static void note_order(struct opd_import *import, const struct op_perf_record *record)
+{
+	uint64_t until_ns = record->kind == OP_PERF_SIDEBAND ? import->counted_ns : import->pruned_ns;
+
+	if (op_likely(record->time_ns > import->counted_ns || record->time_ns <= 1))
+		return;
+	import->nr_late++;
+	import->nr_unordered += record->time_ns <= until_ns;
 }
 
 int opd_import_take(struct opd_import *import, const struct op_perf_events *events, const struct op_perf_record *record)
@@ -319,11 +219,11 @@ int opd_import_take(struct opd_import *import, const struct op_perf_events *even
 		err = hold_sample(import, record);
 		break;
 	case OP_PERF_SIDEBAND:
-		err = hold_sideband(import, record);
+		err = opd_held_add_sideband(&import->held, record);
 		break;
 	}
 	import->newest_ns = op_max_u64(import->newest_ns, record->time_ns);
-	import->nr_late += record->time_ns > 1 && record->time_ns <= import->counted_ns;
+	note_order(import, record);
 	if (!err && op_unlikely(is_full(import)))
 		err = end_round(import, events);
 	return err;
@@ -384,13 +284,34 @@ void opd_import_ledger(const struct opd_import *import, size_t index, struct op_
 	opd_sync_sum_event(&import->pipeline.capture, index, ret_event);
 }
 
+size_t opd_import_nr_outdated(const struct opd_import *import, const struct op_perf_events *events)
+{
+	const struct op_perf_features *features = import->config.features;
+	const struct op_ibs_cpu *counted_as = &import->pipeline.ibs.cpu;
+	struct op_ibs_cpu cpu;
+	size_t nr_outdated = 0;
+	bool is_other_cpu;
+
+	opd_import_find_cpu(features, &cpu);
+	is_other_cpu = cpu.family != counted_as->family || cpu.model != counted_as->model;
+	for (size_t i = 0; i < import->nr_announced; i++) {
+		enum op_ibs_kind kind;
+		bool is_sampler = op_perf_is_ibs(features, &events->events[i], &kind);
+
+		nr_outdated += is_sampler != (import->events.events[i].role == OP_EVENT_SAMPLER) || (is_sampler && is_other_cpu);
+	}
+	return nr_outdated;
+}
+
 void opd_import_counts(const struct opd_import *import, struct opd_import_counts *ret_counts)
 {
 	const struct opd_capture *capture = &import->pipeline.capture;
 
 	*ret_counts = (struct opd_import_counts){
 		.nr_late = import->nr_late,
+		.nr_unordered = import->nr_unordered,
 		.nr_unannounced = import->nr_unannounced,
+		.nr_unknown = import->nr_unknown,
 		.sideband_records = import->cpus.sideband_records,
 		.sideband_bytes = capture->nr_cpus ? capture->cpus[0].sideband_bytes : 0,
 		.nr_cpus = capture->nr_cpus,
@@ -415,9 +336,7 @@ void opd_import_close(struct opd_import *import)
 	op_dcookie_table_free(import->table);
 	if (import->has_cookie_file)
 		opd_cookie_file_close(&import->pipeline.cookie_file);
-	op_text_free(&import->sideband_bytes);
-	free(import->sideband);
-	free(import->held);
+	opd_held_free(&import->held);
 	op_event_list_free(&import->events);
 	free(import->ids);
 	free(import);

@@ -4,9 +4,10 @@
  * as live samples.
  *
  * Records come in the order in which perf read its rings, not in that of time. They are held back until all that is older has
- * come, which a finished round says; then the side band goes first, by time, and the samples follow. Where no round comes, as in the
- * files of a directory, one ends after every ROUND_RECORDS; what comes later than that is resolved by its own time all the same, and
- * counted (nr_late).
+ * come, which a finished round says; then the side band goes first, by time, and the samples follow. However long a round is, it is not cut:
+ * what memory has no room for waits in a file without a name in the session directory (daemon/held.h). A file without rounds is one round. The
+ * files of a directory, which are read side by side by time, have a round after every round_records. What comes later than its round is
+ * resolved by its own time all the same, and counted (nr_late); where that cannot put it right any more, it is told (nr_unordered).
  *
  * One thread.
  */
@@ -30,11 +31,17 @@ struct opd_import_config {
 	const char *vmlinux; /* what the kernel's text is filed as; NULL: as perf names it */
 	bool separate_lib, separate_kernel, separate_thread, separate_cpu;
 	size_t max_open, max_images;
+	size_t round_records; /* for rings, end a round; 0: the file says where one ends */
+	size_t memory_bytes;  /* of records that wait, and of their side band; more is in a file. 0: 64 MiB */
 };
 
+#define OPD_IMPORT_ROUND_RECORDS (1u << 19) /* of a directory */
+
 struct opd_import_counts {
-	uint64_t nr_late; /* records that came when younger ones had been counted */
-	uint64_t nr_unannounced; /* samples of events that were told when samples had been counted: undecodable */
+	uint64_t nr_late; /* records that came when younger ones had been counted, and */
+	uint64_t nr_unordered; /* of these those that came too late: samples may be on wrong images */
+	uint64_t nr_unannounced; /* samples of events that were told when samples had been counted, and */
+	uint64_t nr_unknown; /* of events that the file does not have: on no event's account */
 	uint64_t sideband_records, sideband_bytes;
 	size_t nr_cpus, nr_images;
 	uint64_t nr_memory_dropped;
@@ -50,6 +57,9 @@ struct opd_import_counts {
 int opd_import_events(const struct op_perf_events *from, const struct op_perf_features *features, struct op_ibs_cpu *ret_cpu,
 		      struct op_event_list *ret_list) OP_NONNULL OP_MUST_CHECK;
 
+/* The CPU of the file. False: it does not say, or one without IBS; each record is then read by what its capability word implies. */
+bool opd_import_find_cpu(const struct op_perf_features *features, struct op_ibs_cpu *ret_cpu) OP_NONNULL;
+
 /*
  * One of them. A name has what a file name may have; everything else becomes '_'. An event without name is called what opd calls
  * it, else rCONFIG when it is a raw one, else type-TYPE-config-CONFIG. A frequency has no period: the count of a clock is then
@@ -60,7 +70,7 @@ void opd_import_name_event(const struct op_perf_event *from, struct op_event *re
 /* 0, or -errno, and then nothing is left. Strings and descriptor must outlive the import. */
 int opd_import_open(const struct opd_import_config *config, struct opd_import **ret_import) OP_NONNULL OP_MUST_CHECK;
 
-/* Takes a record. `events` may grow until the first round that has a sample ends; samples of later ones are undecodable. 0; -errno: it cannot go on, for want of memory or descriptors. */
+/* Takes a record. `events` may grow until the first round that has a sample ends; samples of later ones are left out. 0; -errno: it cannot go on, for want of memory or descriptors. */
 int opd_import_take(struct opd_import *import, const struct op_perf_events *events,
 		    const struct op_perf_record *record) OP_NONNULL OP_MUST_CHECK;
 
@@ -71,6 +81,9 @@ int opd_import_finish(struct opd_import *import, const struct op_perf_events *ev
 size_t opd_import_nr_events(const struct opd_import *import) OP_NONNULL;
 void opd_import_ledger(const struct opd_import *import, size_t index, struct op_ledger_event *ret_event) OP_NONNULL;
 void opd_import_counts(const struct opd_import *import, struct opd_import_counts *ret_counts) OP_NONNULL;
+
+/* How many events the file tells something else of now than when their samples began to be counted: what they are, or on which CPU. */
+size_t opd_import_nr_outdated(const struct opd_import *import, const struct op_perf_events *events) OP_NONNULL;
 
 /* NULL is allowed. */
 void opd_import_close(struct opd_import *import);

@@ -7,6 +7,7 @@
 #define ANY_COUNT       "100000000" /* one that every event of opd's may have */
 #define OTHER_NUMBER    0x80000000u /* as raw events have it */
 #define KEPT_CHARACTERS "_-+=,@"
+#define RAW_OPS         0xc1u /* of a raw event, where the sampler takes its samples */
 
 /* What opd itself calls it; false when it does not know the event. */
 static bool find_known(uint32_t type, uint64_t config, struct op_event *ret_event)
@@ -101,6 +102,8 @@ static struct op_ibs_sampler sampler_of(const struct perf_event_attr *attr, enum
 	struct op_ibs_sampler sampler = { .kind = kind, .kernel = !attr->exclude_kernel, .user = !attr->exclude_user };
 
 	op_ibs_attr_read(attr, &sampler);
+	if (attr->type == PERF_TYPE_RAW)
+		sampler.unit_mask = attr->config == RAW_OPS;
 	sampler.count = attr->freq ? 1 : op_min_u64(op_max_u64(sampler.count, 1), OP_EVENT_COUNT_MAX);
 	return sampler;
 }
@@ -145,15 +148,22 @@ static int derive(struct op_event_list *list, size_t index, const struct op_ibs_
 	return err;
 }
 
+bool opd_import_find_cpu(const struct op_perf_features *features, struct op_ibs_cpu *ret_cpu)
+{
+	bool is_known = features->cpu_id && !op_ibs_cpu_parse(features->cpu_id, ret_cpu);
+
+	if (!is_known)
+		op_ibs_cpu_unknown(ret_cpu);
+	return is_known;
+}
+
 int opd_import_events(const struct op_perf_events *from, const struct op_perf_features *features, struct op_ibs_cpu *ret_cpu,
 		      struct op_event_list *ret_list)
 {
 	struct op_ibs_host host = { .caps = OP_IBS_CAPS_KNOWN };
 	int err = 0;
 
-	/* A file that does not say on which CPU it was taken is read by what all have in common. */
-	if (!features->cpu_id || op_ibs_cpu_parse(features->cpu_id, &host.cpu) < 0)
-		op_ibs_cpu_init(0, 0, &host.cpu);
+	opd_import_find_cpu(features, &host.cpu);
 	for (size_t i = 0; !err && i < from->nr_events; i++)
 		err = open_event(&from->events[i], features, &host, ret_list);
 	for (size_t i = 0; !err && i < from->nr_events; i++)

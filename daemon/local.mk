@@ -42,6 +42,7 @@ daemon_libopd_a_SOURCES = \
 	daemon/drain.c daemon/drain.h \
 	daemon/visit.c daemon/visit.h \
 	daemon/import.c daemon/import.h daemon/import_events.c \
+	daemon/held.c daemon/held.h daemon/spill.c daemon/spill.h \
 	daemon/import_cpus.c daemon/import_cpus.h \
 	daemon/sync.c daemon/sync.h \
 	daemon/turn.c \

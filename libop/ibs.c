@@ -158,10 +158,15 @@ enum op_ibs_reason op_ibs_decode(const struct op_ibs_cpu *cpu, enum op_ibs_kind 
 	struct payload payload;
 	enum op_ibs_reason reason = look(kind, raw, raw_bytes, &payload);
 	unsigned int notes;
+	struct op_ibs_cpu guessed;
 	struct op_ibs ibs;
 
 	if (reason != OP_IBS_OK)
 		return reason;
+	if (op_unlikely(cpu->traits & OP_IBS_GUESSED)) {
+		op_ibs_cpu_of_caps(payload.caps, &guessed);
+		cpu = &guessed;
+	}
 	reason = check_length(kind, &payload, &notes);
 	if (reason != OP_IBS_OK)
 		return reason;

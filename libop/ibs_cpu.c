@@ -57,6 +57,31 @@ void op_ibs_cpu_init(uint32_t family, uint32_t model, struct op_ibs_cpu *ret_cpu
 	*ret_cpu = (struct op_ibs_cpu){ .family = family, .model = model, .traits = traits };
 }
 
+void op_ibs_cpu_unknown(struct op_ibs_cpu *ret_cpu)
+{
+	*ret_cpu = (struct op_ibs_cpu){ .traits = OP_IBS_GUESSED };
+}
+
+/* The first row whose bits are there, and not those that are not. */
+static const struct {
+	uint32_t has, lacks, traits;
+} implied[] = {
+	{ OP_IBS_CAP_ZEN4 | OP_IBS_CAP_DTLB_STATS, 0, ZEN | OP_IBS_FETCH_GATED },
+	{ OP_IBS_CAP_ZEN4, 0, ZEN },
+	{ OP_IBS_CAP_FETCH_EXTD_CTL, OP_IBS_CAP_OP_DATA4, (ZEN & ~OP_IBS_HIT_STATE) | ZEN3_EARLY },
+	{ OP_IBS_CAP_FETCH_EXTD_CTL, 0, OP_IBS_MICROCODE | OP_IBS_FETCH_L2 | OP_IBS_L2 | OLD_NODES | OP_IBS_DTLB_1G },
+	{ 0, 0, OP_IBS_ERRATUM_484 | OP_IBS_ERRATUM_717 },
+};
+
+void op_ibs_cpu_of_caps(uint32_t caps, struct op_ibs_cpu *ret_cpu)
+{
+	size_t i = 0;
+
+	while ((caps & implied[i].has) != implied[i].has || caps & implied[i].lacks)
+		i++;
+	*ret_cpu = (struct op_ibs_cpu){ .traits = implied[i].traits | OP_IBS_GUESSED };
+}
+
 static const struct {
 	uint32_t family, cpu_type;
 } cpu_types[] = { { 0x10, 35 }, { 0x12, 51 }, { 0x14, 52 }, { 0x15, 53 } };

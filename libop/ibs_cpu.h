@@ -50,6 +50,7 @@ enum op_ibs_trait {
 	OP_IBS_ERRATUM_1293 = 1u << 18, /* SwPf or NoMabAlloc: no L2Miss, OpenMemReqs, OP_DATA2 */
 	OP_IBS_ERRATUM_1347 = 1u << 19, /* another encoding of a fetch's page size */
 	OP_IBS_ERRATUM_1606 = 1u << 20, /* the load-latency filter works together with L3MissOnly only */
+	OP_IBS_GUESSED = 1u << 21,	/* the CPU is not known: what holds for all that may have the capability word */
 };
 
 struct op_ibs_cpu {
@@ -62,6 +63,15 @@ struct op_ibs_cpu {
  * traits; families after 1Ah are taken for what the newest known one is.
  */
 void op_ibs_cpu_init(uint32_t family, uint32_t model, struct op_ibs_cpu *ret_cpu) OP_NONNULL;
+
+/* One that is not known: op_ibs_decode goes by the capability word of each record. */
+void op_ibs_cpu_unknown(struct op_ibs_cpu *ret_cpu) OP_NONNULL;
+
+/*
+ * What a capability word implies: the generation where it is that of one, with the errata of all CPUs that may have it. Before family 17h
+ * the word does not tell the generations apart; there is then no L2Miss, and op_ibs_decode names no source beyond L1.
+ */
+void op_ibs_cpu_of_caps(uint32_t caps, struct op_ibs_cpu *ret_cpu) OP_NONNULL;
 
 /* The number of the CPU in the header of sample files (oprofile 1.x's cpu_type): that of its family, else of AMD's in general. */
 uint32_t op_ibs_cpu_type(const struct op_ibs_cpu *cpu) OP_NONNULL OP_MUST_CHECK;

@@ -35,8 +35,10 @@ static void fetch_page(uint32_t traits, struct op_ibs *ibs)
 	static const uint8_t plain[PAGE_ENCODINGS] = { OP_IBS_F_PAGE_4K, OP_IBS_F_PAGE_2M, OP_IBS_F_PAGE_1G, OP_IBS_F_ALL };
 	static const uint8_t erratum[PAGE_ENCODINGS] = { OP_IBS_F_PAGE_4K, OP_IBS_F_PAGE_16K, OP_IBS_F_PAGE_2M, OP_IBS_F_PAGE_1G };
 
-	if (ibs->fetch.phy_addr_valid)
-		fact(ibs, (traits & OP_IBS_ERRATUM_1347 ? erratum : plain)[ibs->fetch.l1_tlb_pg_sz], true);
+	bool is_4k = plain[ibs->fetch.l1_tlb_pg_sz] == OP_IBS_F_PAGE_4K, has_erratum = traits & OP_IBS_ERRATUM_1347;
+
+	if (ibs->fetch.phy_addr_valid && (is_4k || !(has_erratum && traits & OP_IBS_GUESSED)))
+		fact(ibs, (has_erratum ? erratum : plain)[ibs->fetch.l1_tlb_pg_sz], true);
 }
 
 static void fetch_misses(uint32_t traits, struct op_ibs *ibs)
@@ -284,6 +286,8 @@ static void op_source(uint32_t traits, struct op_ibs *ibs)
 		ibs->source = op->dc_miss ? OP_IBS_SOURCE_L2 : OP_IBS_SOURCE_L1;
 		return;
 	}
+	if (traits & OP_IBS_GUESSED && !(traits & OP_IBS_L2)) /* it may be stale: nothing tells where L2Miss is, or that there is none */
+		return;
 	if (is_way_lost(traits, op) || (traits & OP_IBS_ERRATUM_484 && op->wc_mem_acc))
 		return;
 	row = find_source(traits, ibs);

@@ -42,7 +42,7 @@ libop_libop_a_SOURCES = \
 	libop/odb_repair.c \
 	libop/odb_replace.c \
 	libop/parse.c libop/parse.h \
-	libop/perf_data.c libop/perf_data.h libop/perf_open.c libop/perf_reader.h \
+	libop/perf_shape.c libop/perf_shape.h libop/perf_data.c libop/perf_data.h libop/perf_open.c libop/perf_reader.h \
 	libop/perf_event.c libop/perf_event.h \
 	libop/perf_feature.c libop/perf_feature.h \
 	libop/perf_input.c libop/perf_input.h \

@@ -375,6 +375,11 @@ void op_perf_data_progress(const struct op_perf_data *data, uint64_t *ret_offset
 	*ret_end = end;
 }
 
+void op_perf_data_assume_ibs(struct op_perf_data *data, enum op_ibs_kind kind, uint32_t type)
+{
+	data->features.ibs_pmu_types[kind] = type;
+}
+
 bool op_perf_data_is_swapped(const struct op_perf_data *data)
 {
 	return data->swapped;

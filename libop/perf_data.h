@@ -24,7 +24,7 @@ struct op_perf_counts {
 	uint64_t nr_records; /* those within compressed ones, too */
 	uint64_t nr_samples;
 	uint64_t nr_passed_over;
-	uint64_t nr_bad;            /* records that do not hold what they should; samples are not among them */
+	uint64_t nr_bad;            /* records that do not hold what they should */
 	uint64_t nr_compressed;     /* compressed records */
 	uint64_t nr_aux, aux_bytes; /* AUX area traces, which are passed over */
 };
@@ -61,6 +61,9 @@ const struct op_perf_trouble *op_perf_data_trouble(const struct op_perf_data *da
 
 /* Where the reader is, and the end of the records; 0: not known, as in a pipe. Bytes, of all files. */
 void op_perf_data_progress(const struct op_perf_data *data, uint64_t *ret_offset, uint64_t *ret_end) OP_NONNULL;
+
+/* Samples of that perf_event_attr.type are registers of that kind, whatever the file does not say. Before the first record is read. */
+void op_perf_data_assume_ibs(struct op_perf_data *data, enum op_ibs_kind kind, uint32_t type) OP_NONNULL;
 
 bool op_perf_data_is_swapped(const struct op_perf_data *data) OP_NONNULL;
 bool op_perf_data_is_pipe(const struct op_perf_data *data) OP_NONNULL;

@@ -30,6 +30,7 @@ struct op_perf_event {
 	struct perf_event_attr attr;
 	char *name; /* as the file has it; NULL: it has none */
 	struct op_perf_layout layout;
+	uint8_t recognised; /* its samples were found to be registers of IBS (perf_shape.h): enum op_ibs_kind + 1; 0: they were not */
 };
 
 struct op_perf_events {

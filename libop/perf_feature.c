@@ -168,6 +168,7 @@ static int read_pmu_mappings(struct op_perf_features *features, struct op_perf_e
 
 	if (!take_u32(cursor, &nr_pmus))
 		return -EBADMSG;
+	features->has_pmus = true;
 	for (uint32_t i = 0; i < nr_pmus; i++) {
 		const char *name;
 		size_t length;
@@ -241,6 +242,10 @@ static bool is_sampler(const struct op_perf_features *features, const struct op_
 {
 	bool has_pmus = features->ibs_pmu_types[OP_IBS_FETCH] || features->ibs_pmu_types[OP_IBS_OP];
 
+	if (event->recognised) {
+		*ret_kind = (enum op_ibs_kind)(event->recognised - 1);
+		return true;
+	}
 	if (event->attr.type < PERF_TYPE_MAX)
 		return false;
 	for (enum op_ibs_kind kind = 0; kind < OP_IBS_NR_KINDS; kind++) {

@@ -42,11 +42,15 @@ struct op_perf_features {
 	uint32_t nr_cpus;         /* 0: not told */
 	uint64_t dir_version;     /* 0: not in a directory, or in one alone */
 	uint32_t compressed_from; /* bytes at most in the original of a compressed record; 0: not told */
+	bool has_pmus;            /* there was a list of PMUs */
 	uint32_t ibs_pmu_types[OP_IBS_NR_KINDS]; /* perf_event_attr.type of AMD's samplers; 0: not told */
 	struct op_htable build_ids;
 };
 
-/* True for an event whose samples have the registers of an IBS sampler: PMU or, where the file has no list of PMUs, name. */
+/*
+ * True for an event whose samples have the registers of an IBS sampler: by what was recognised, by PMU or, where the file has no list of PMUs,
+ * by name.
+ */
 bool op_perf_is_ibs(const struct op_perf_features *features, const struct op_perf_event *event,
 		    enum op_ibs_kind *ret_kind) OP_NONNULL OP_MUST_CHECK;
 

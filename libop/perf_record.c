@@ -5,6 +5,7 @@
 
 #include "libop/perf_input.h"
 #include "libop/perf_raw.h"
+#include "libop/perf_shape.h"
 
 #define MADE_UP_FORK    (1u << 13) /* misc of a FORK that perf wrote for what ran before: PERF_RECORD_MISC_FORK_EXEC */
 #define WORDS_OF_HEADER 1u
@@ -88,39 +89,59 @@ static void put_who(const struct source *source, uint64_t *at)
 
 /* ---- records for the ring pair ---- */
 
-/* Whether opd has a use for PERF_SAMPLE_RAW of the record's event. */
+static enum op_perf_has_raw find_raw(const struct op_perf_translator *translator, uint32_t index)
+{
+	const struct op_perf_event *event = &translator->events->events[index];
+	enum op_ibs_kind kind;
+
+	if (op_perf_is_ibs(translator->features, event, &kind))
+		return OP_PERF_RAW_IBS;
+	return op_perf_may_be_ibs(translator->features, event) && translator->nr_looks[index] < OP_PERF_LOOKS_MAX ? OP_PERF_RAW_MAYBE
+														 : OP_PERF_RAW_NONE;
+}
+
+/* Whether opd has, or may have, a use for PERF_SAMPLE_RAW of the record's event. */
 static bool has_registers(const struct source *source)
 {
 	struct op_perf_translator *translator = source->translator;
 	uint8_t *has_raw = &translator->has_raw[source->record->event];
-	enum op_ibs_kind kind;
 
-	if (op_unlikely(*has_raw == OP_PERF_RAW_UNTOLD))
-		*has_raw = op_perf_is_ibs(translator->features, &translator->events->events[source->record->event], &kind)
-				   ? OP_PERF_RAW_IBS
-				   : OP_PERF_RAW_NONE;
-	return *has_raw == OP_PERF_RAW_IBS;
+	if (op_unlikely(*has_raw == OP_PERF_RAW_UNTOLD || *has_raw == OP_PERF_RAW_MAYBE))
+		*has_raw = (uint8_t)find_raw(translator, source->record->event);
+	return *has_raw != OP_PERF_RAW_NONE;
 }
 
-/* Behind the fixed fields. Where it is cut short, it is empty. */
-static uint64_t *put_chain(struct source *source, uint64_t *at)
+/* Behind the fixed fields. Where it is cut short, it is empty, and -EBADMSG. */
+static int put_chain(struct source *source, uint64_t **at_after)
 {
 	const struct op_perf_event *event = &source->translator->events->events[source->record->event];
 	const uint8_t *words;
 	size_t nr_words;
+	uint64_t *at = *at_after;
+	int err = op_perf_chain(event, source->body, source->nr_bytes, source->swapped, &words, &nr_words);
 
-	if (op_perf_chain(event, source->body, source->nr_bytes, source->swapped, &words, &nr_words) < 0)
+	if (err)
 		nr_words = 0;
 	nr_words = op_min_u64(nr_words, OP_PERF_CHAIN_WORDS - 1);
 	*at++ = nr_words;
 	for (size_t i = 0; i < nr_words; i++)
 		*at++ = op_perf_u64(words + i * sizeof(*at), source->swapped);
 	begin(source, OP_PERF_RING, PERF_RECORD_SAMPLE, source->header->misc, (size_t)(at - source->translator->out));
-	return at;
+	*at_after = at;
+	return err;
 }
 
-/* Behind the other fields. What is cut short is left out, and the decoder finds that it is. */
-static void put_registers(struct source *source, uint64_t *at)
+static void look_at_registers(struct source *source, const uint8_t *raw, uint32_t raw_bytes)
+{
+	struct op_perf_translator *translator = source->translator;
+	uint32_t event = source->record->event;
+
+	translator->nr_looks[event]++;
+	op_perf_recognise(translator->events, event, raw, raw_bytes, translator->out[WORDS_OF_HEADER + 1]);
+}
+
+/* Behind the other fields. What is cut short is left out, and -EBADMSG; the decoder finds that it is. */
+static int put_registers(struct source *source, uint64_t *at)
 {
 	const struct op_perf_event *event = &source->translator->events->events[source->record->event];
 	uint64_t *out = source->translator->out;
@@ -129,13 +150,32 @@ static void put_registers(struct source *source, uint64_t *at)
 	size_t nr_words;
 
 	if (op_perf_raw(event, source->body, source->nr_bytes, source->swapped, &raw, &raw_bytes) < 0)
-		return;
+		return -EBADMSG;
+	if (op_unlikely(source->translator->has_raw[source->record->event] == OP_PERF_RAW_MAYBE))
+		look_at_registers(source, raw, raw_bytes);
 	raw_bytes = (uint32_t)op_min_u64(raw_bytes, OP_PERF_RAW_BYTES_MAX);
 	nr_words = (sizeof(raw_bytes) + raw_bytes + sizeof(*at) - 1) / sizeof(*at);
 	at[nr_words - 1] = 0;
 	memcpy(at, &raw_bytes, sizeof(raw_bytes));
 	memcpy((uint8_t *)at + sizeof(raw_bytes), raw, raw_bytes);
 	begin(source, OP_PERF_RING, PERF_RECORD_SAMPLE, source->header->misc, (size_t)(at - out) + nr_words);
+	return 0;
+}
+
+/* Of no event that the file has, or too short for the fields of its event: no more than the identifier, and what was too short is damaged. */
+static int take_damaged(struct source *source)
+{
+	const struct op_perf_events *events = source->translator->events;
+	uint32_t event = source->record->event;
+	int16_t id = events->events[0].layout.id;
+	bool is_known = event != OP_PERF_NO_EVENT;
+	uint64_t *out;
+
+	source->record->time_ns = stamp(source->translator, false, 0);
+	out = begin(source, OP_PERF_RING, PERF_RECORD_SAMPLE, 0, WORDS_OF_HEADER + is_known);
+	if (is_known)
+		out[0] = (uint64_t)event + 1;
+	return is_known || source->nr_bytes < (size_t)id + sizeof(*out) ? -EBADMSG : 0;
 }
 
 static int take_sample(struct source *source)
@@ -144,14 +184,12 @@ static int take_sample(struct source *source)
 	struct op_perf_translator *translator = source->translator;
 	struct op_perf_record *record = source->record;
 	uint64_t *out, *at;
+	int err = 0, raw_err = 0;
 
 	record->event = op_perf_events_of_sample(translator->events, source->body, source->nr_bytes, source->swapped);
 	layout = record->event == OP_PERF_NO_EVENT ? NULL : &translator->events->events[record->event].layout;
-	if (op_unlikely(!layout || source->nr_bytes < (size_t)layout->nr_bytes)) {
-		record->time_ns = stamp(translator, false, 0);
-		begin(source, OP_PERF_RING, PERF_RECORD_SAMPLE, 0, WORDS_OF_HEADER);
-		return 0;
-	}
+	if (op_unlikely(!layout || source->nr_bytes < (size_t)layout->nr_bytes))
+		return take_damaged(source);
 	record->time_ns = stamp(translator, layout->time >= 0, layout->time >= 0 ? u64_at(source, (size_t)layout->time) : 0);
 	record->cpu = layout->cpu >= 0 ? u32_at(source, (size_t)layout->cpu) : 0;
 	out = begin(source, OP_PERF_RING, PERF_RECORD_SAMPLE, source->header->misc, OP_SAMPLE_RECORD_BYTES / sizeof(*out));
@@ -162,10 +200,10 @@ static int take_sample(struct source *source)
 	out[3] = record->time_ns;
 	at = out + 4;
 	if (op_unlikely(translator->events->events[record->event].attr.sample_type & PERF_SAMPLE_CALLCHAIN))
-		at = put_chain(source, at);
+		err = put_chain(source, &at);
 	if (op_unlikely(has_registers(source)))
-		put_registers(source, at);
-	return 0;
+		raw_err = put_registers(source, at);
+	return err ? err : raw_err;
 }
 
 static bool tells_lost_samples(const struct source *source)
@@ -438,7 +476,7 @@ int op_perf_translate(struct op_perf_translator *translator, const struct perf_e
 		err = translator->events->nr_events ? take_sample(&source) : -EBADMSG;
 	else if (handle && translator->events->nr_events)
 		err = take_with_id(&source, handle);
-	if (!err)
+	if (!err || header->type == PERF_RECORD_SAMPLE)
 		*ret_record = record;
 	return err;
 }

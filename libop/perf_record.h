@@ -6,9 +6,9 @@
  * What becomes what:
  *
  *   SAMPLE                  OP_SAMPLE_TYPE, the identifier is the number of the event + 1; one that is too short, or of an event that
- *                           the file does not have, becomes a record without body, which opd counts as undecodable; one that stands
- *                           before all events of a pipe does not hold what it should
- *                           IBS: OP_SAMPLE_TYPE_IBS, the registers as they are
+ *                           the file does not have, has no more than the identifier of the event, as far as that is known, which opd
+ *                           counts as undecodable; one that stands before all events of a pipe does not hold what it should
+ *                           IBS: OP_SAMPLE_TYPE_IBS, the registers as they are, also where they only may be such (perf_shape.h)
  *                           and PERF_SAMPLE_CALLCHAIN, when the event has it: its innermost OP_PERF_CHAIN_WORDS
  *   LOST, LOST_SAMPLES      one of them: LOST_SAMPLES where the event has PERF_FORMAT_LOST, since LOST tells the same again there
  *   THROTTLE, UNTHROTTLE    for their event
@@ -49,20 +49,23 @@ struct op_perf_record {
 	const struct perf_event_header *header; /* until the next one; NULL when it is passed over or a round */
 };
 
-enum op_perf_has_raw { OP_PERF_RAW_UNTOLD, OP_PERF_RAW_NONE, OP_PERF_RAW_IBS };
+enum op_perf_has_raw { OP_PERF_RAW_UNTOLD, OP_PERF_RAW_NONE, OP_PERF_RAW_IBS, OP_PERF_RAW_MAYBE };
+
+#define OP_PERF_LOOKS_MAX 4096u /* samples that are looked at for what they are */
 
 struct op_perf_translator {
-	const struct op_perf_events *events;
+	struct op_perf_events *events;
 	const struct op_perf_features *features;
 	bool swapped;
 	uint64_t last_ns;
-	uint8_t has_raw[OP_PERF_EVENTS_MAX]; /* of an event: enum op_perf_has_raw, as its first sample finds it */
+	uint8_t has_raw[OP_PERF_EVENTS_MAX]; /* of an event: enum op_perf_has_raw, as its samples find it */
+	uint32_t nr_looks[OP_PERF_EVENTS_MAX];
 	uint64_t out[(OP_PERF_NAME_BYTES_MAX + 256) / 8];
 };
 
 /*
  * One record: its header in this host's byte order, and what follows it as the file has it. 0; -EBADMSG: it does not hold what it
- * should, and nothing is known of it.
+ * should, and nothing is known of it, unless it is a sample: that is there as far as it goes, and PASSED_OVER when it goes nowhere.
  */
 int op_perf_translate(struct op_perf_translator *translator, const struct perf_event_header *header, const uint8_t *body,
 		      struct op_perf_record *ret_record) OP_NONNULL OP_MUST_CHECK;

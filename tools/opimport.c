@@ -130,6 +130,7 @@ static int open_import(const struct opi_options *options, const struct op_perf_d
 		.separate_cpu = separation->separate_cpu,
 		.max_open = max_open,
 		.max_images = MAX_IMAGES,
+		.round_records = op_perf_data_nr_files(data) > 1 ? OPD_IMPORT_ROUND_RECORDS : 0,
 	};
 	int err = opd_import_open(&config, ret_import);
 
@@ -148,8 +149,11 @@ static int import_data(const struct opi_options *options, struct op_perf_data *d
 		err = opi_session_publish(session);
 	if (!err && !options->quiet)
 		opi_report(data, import);
-	if (!err && opi_report_trouble(data, shown_name(options)))
-		err = -EBADMSG;
+	if (!err) {
+		bool is_damaged = opi_report_trouble(data, shown_name(options));
+
+		err = opi_report_doubts(data, import, shown_name(options)) || is_damaged ? -EBADMSG : 0;
+	}
 	opd_import_close(import);
 	return err;
 }
@@ -162,6 +166,9 @@ static int run(const struct opi_options *options)
 	char *dir = NULL;
 	int fd = open_file(options->file), err = fd < 0 ? fd : open_data(options, fd, &data);
 
+	for (enum op_ibs_kind kind = 0; !err && kind < OP_IBS_NR_KINDS; kind++)
+		if (options->assumed[kind])
+			op_perf_data_assume_ibs(data, kind, options->assumed[kind]);
 	if (!err)
 		err = opr_session_dir_choose(options->session_dir, &dir);
 	if (!err)

@@ -16,6 +16,8 @@ struct opi_options {
 	char *vmlinux;
 	char *file; /* "-": standard input */
 	char *separate; /* NULL: not given */
+	char *ibs_types[OP_IBS_NR_KINDS]; /* NULL: not given */
+	uint32_t assumed[OP_IBS_NR_KINDS]; /* the numbers of these; 0: none */
 	struct op_setup separation;
 	int quiet, force, verbose;
 };
@@ -53,5 +55,11 @@ void opi_report(const struct op_perf_data *data, const struct opd_import *import
 
 /* What is damaged, to standard error. True when something is. */
 bool opi_report_trouble(const struct op_perf_data *data, const char *file) OP_NONNULL;
+
+/* What was counted and may be wrong, or was not counted, to standard error. True when that makes the import fail. */
+bool opi_report_doubts(const struct op_perf_data *data, const struct opd_import *import, const char *file) OP_NONNULL;
+
+/* What was guessed because the file does not say it, to standard output. */
+void opi_report_guesses(const struct op_perf_data *data) OP_NONNULL;
 
 #endif

@@ -6,7 +6,8 @@ tools_opimport_SOURCES = \
 	tools/opimport_foreign.c \
 	tools/opimport_options.c \
 	tools/opimport_report.c \
-	tools/opimport_session.c
+	tools/opimport_session.c \
+	tools/opimport_warn.c
 tools_opimport_CPPFLAGS = $(AM_CPPFLAGS) $(POPT_CFLAGS) $(SYSTEMD_CFLAGS)
 tools_opimport_LDADD = tools/libreport.a daemon/libopd.a libop/libop.a $(ZSTD_LIBS) $(SYSTEMD_LIBS) $(POPT_LIBS)
 

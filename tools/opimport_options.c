@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "libop/parse.h"
 #include "libop/session.h"
 #include "tools/opimport.h"
 #include "tools/option_values.h"
@@ -24,6 +25,23 @@ static int take_separate(struct opi_options *options, const char *words)
 	return err;
 }
 
+/* Types below are the kernel's own. */
+static int take_types(struct opi_options *options)
+{
+	for (enum op_ibs_kind kind = 0; kind < OP_IBS_NR_KINDS; kind++) {
+		const char *text = options->ibs_types[kind];
+		uint64_t type;
+
+		if (!text)
+			continue;
+		if (op_parse_u64(text, PERF_TYPE_MAX, UINT32_MAX, &type) < 0)
+			return opr_error(-EINVAL, "--%s=%s: the type of a PMU is a number from %d on", kind == OP_IBS_FETCH ? "ibs-fetch" : "ibs-op",
+					 text, PERF_TYPE_MAX);
+		options->assumed[kind] = (uint32_t)type;
+	}
+	return 0;
+}
+
 /* One file, or none: then what comes by standard input, unless that is a terminal. */
 static int take_file(struct opi_options *options, const struct opr_words *words)
 {
@@ -40,7 +58,7 @@ static int take_file(struct opi_options *options, const struct opr_words *words)
 /* The command line of oprofile's opimport. */
 static int finish_foreign(struct opi_options *options, const struct opr_words *words)
 {
-	if (options->separate || options->vmlinux || options->session_dir)
+	if (options->separate || options->vmlinux || options->session_dir || options->ibs_types[OP_IBS_FETCH] || options->ibs_types[OP_IBS_OP])
 		return opr_error(-EINVAL, "--abi goes with --output, --force, --verbose and a sample file alone");
 	if (!options->output)
 		return opr_error(-EINVAL, "--abi: which file is to be made? (--output=FILE)");
@@ -59,7 +77,8 @@ static int finish(struct opi_options *options, const struct opr_words *words)
 	if (options->force || options->verbose)
 		return opr_error(-EINVAL, "--force and --verbose go with --abi");
 	err = take_separate(options, options->separate ? options->separate : SEPARATE_DEFAULT);
-
+	if (!err)
+		err = take_types(options);
 	if (!err && !options->output) {
 		options->output = strdup(strrchr(OP_SESSION_CURRENT, '/') + 1);
 		err = options->output ? 0 : opr_no_memory();
@@ -72,6 +91,8 @@ static int finish(struct opi_options *options, const struct opr_words *words)
 static const struct opr_option rows[] = {
 	{ "abi", 'a', FIELD(abi), opr_take_string, "FILE is a sample file of a machine that this file describes", "file" },
 	{ "force", 'f', FIELD(force), NULL, "with --abi, also when that machine's files are as this one's", NULL },
+	{ "ibs-fetch", 0, FIELD(ibs_types[OP_IBS_FETCH]), opr_take_string, "samples of the PMU with this number are those of ibs_fetch", "TYPE" },
+	{ "ibs-op", 0, FIELD(ibs_types[OP_IBS_OP]), opr_take_string, "the same, of ibs_op", "TYPE" },
 	{ "output", 'o', FIELD(output), opr_take_string, "the session that is made (default current); with --abi, the sample file", "NAME" },
 	{ "quiet", 'q', FIELD(quiet), NULL, "do not say what was read and stored", NULL },
 	{ "separate", 0, FIELD(separate), opr_take_string, "what gets sample files of its own (default " SEPARATE_DEFAULT ")",

@@ -147,6 +147,7 @@ void opi_report(const struct op_perf_data *data, const struct opd_import *import
 			print_event(&event);
 	}
 	print_lacking(data);
+	opi_report_guesses(data);
 }
 
 bool opi_report_trouble(const struct op_perf_data *data, const char *file)

@@ -210,14 +210,14 @@ def write_perf_data(path, cpu, records):
     write_perf_records(path, cpu, b"".join(sample(record, number) for number, record in enumerate(records, 1)))
 
 
-def write_perf_records(path, cpu, data, second=None):
-    """`second`: the attr of one more event, whose samples have SECOND_ID."""
+def write_perf_records(path, cpu, data, second=None, without=()):
+    """`second`: the attr of one more event, whose samples have SECOND_ID. Without the features of the given numbers. Where the records end is returned."""
     events = [(attr(kind), EVENT_IDS[kind]) for kind in (FETCH, OP)] + ([(second, SECOND_ID)] if second else [])
     ids_at = HEADER_BYTES
     attrs_at = ids_at + 8 * len(events)
     attrs_bytes = len(events) * (ATTR_BYTES + 16)
     data_at = attrs_at + attrs_bytes
-    sections = features(cpu)
+    sections = [section for section in features(cpu) if section[0] not in without]
     bitmap = sum(1 << number for number, _ in sections)
     at = data_at + len(data) + 16 * len(sections)
     table = b""
@@ -231,3 +231,21 @@ def write_perf_records(path, cpu, data, second=None):
         for index, (content, _) in enumerate(events):
             stream.write(content + struct.pack("<QQ", ids_at + 8 * index, 8))
         stream.write(data + table + b"".join(content for _, content in sections))
+    return data_at + len(data)
+
+
+RECORD_ATTR, RECORD_ROUND, RECORD_FEATURE = 64, 68, 80
+
+
+def user_record(kind, body=b""):
+    body += bytes(-len(body) % 8)
+    return struct.pack("<IHH", kind, 0, 8 + len(body)) + body
+
+
+def write_perf_stream(path, cpu, data):
+    """As through a pipe, but for the features: they stand behind the records."""
+    with open(path, "wb") as stream:
+        stream.write(struct.pack("<8sQ", b"PERFILE2", 16))
+        for kind in (FETCH, OP):
+            stream.write(user_record(RECORD_ATTR, attr(kind) + struct.pack("<Q", EVENT_IDS[kind])))
+        stream.write(data + b"".join(user_record(RECORD_FEATURE, struct.pack("<Q", number) + content) for number, content in features(cpu)))

@@ -21,7 +21,9 @@ sys.path.insert(0, os.path.join(SOURCE, "tests", "ibs"))
 import ibsdata  # noqa: E402
 import ibswork  # noqa: E402
 
-RECORDS, FEWER_RECORDS = 100000, 3000
+RECORDS, FEWER_RECORDS, UNTOLD_RECORDS = 100000, 3000, 500
+SRC_L1 = 0xf260
+FAR = 1 << 20  # no address is as far from its sample
 BASE = 0x555500000000
 MAPPED_BYTES = 1 << 24
 ZEN4, FAMILY10, ZEN3, ZEN5 = (ibsdata.Cpu(0x19, 0x11, 0xbff), ibsdata.Cpu(0x10, 0x0a, 0x1f), ibsdata.Cpu(0x19, 0x01, 0x3ff),
@@ -44,6 +46,10 @@ def functions_of(image):
     """By their addresses: static functions of several files may have one name."""
     places = zip(elfsyms.all_ranges(image), elfsyms.all_ranges(image, by_address=True))
     return ibswork.Functions([("%#x" % address, start, end) for (_, start, end), (_, address, _) in places], BASE)
+
+
+def opimport(box, name, path, *more):
+    return box.run(os.path.join(box.bin, "opimport"), "--session-dir=" + box.session, "-o", name, *more, path)
 
 
 def make_file(rng, cpu, nr, functions, image, path):
@@ -164,8 +170,11 @@ def check_cpu(box, rng, cpu, nr, functions, image):
     path = os.path.join(box.dir, what + ".data")
     samples = make_file(rng, cpu, nr, functions, image, path)
     events, memory, reasons = ibswork.expected(cpu, samples, functions)
-    out = box.good(os.path.join(box.bin, "opimport"), "--session-dir=" + box.session, "-o", what, path)
-    check_reasons(out, reasons, what)
+    result = opimport(box, what, path)
+    nr_cut = reasons[0]["cut short"] + reasons[1]["cut short"]
+    require(result.rc == bool(nr_cut), "%s: %d: %s" % (what, result.rc, result.err))
+    require(not nr_cut or "%12d records that do not hold what they should\n" % nr_cut in result.out, result.out)
+    check_reasons(result.out, reasons, what)
     compare_events(counts_of_report(report_of(box, what), numbers_of_names()), events, what)
     check_memory(json.loads(box.opreport("session:" + what, "--mem", "--format=json")), memory, what)
     box.good(os.path.join(box.bin, "opcheck"), "--session-dir=" + box.session, what)
@@ -211,6 +220,73 @@ def check_two(box, rng, functions, image, what):
     print("two events, %s: %d and %d ops" % (what, len(samples[0]), len(samples[1])))
 
 
+PMU_LINE = "type-%d-config-%x: the file has no list of PMUs, but its samples are the registers of ibs_"
+CPU_LINE = "the file names no CPU that has IBS"
+
+
+def records_of(rng, cpu, functions, image, skid):
+    """Undamaged samples, as the kernel has them: at the address that the registers have, or `skid` behind it. Their end, and what is to come of them."""
+    samples = [ibswork.random_placed(rng, cpu, functions, 0) for _ in range(UNTOLD_RECORDS)]
+    samples = [placed._replace(ip=ibswork.address_of(placed)) for placed in samples if ibsdata.has_address(placed.record)]
+    data = [ibsdata.mapping(BASE, MAPPED_BYTES, 0, image)]
+    data += [ibsdata.sample(placed.record, number, placed.ip + skid) for number, placed in enumerate(samples, 1)]
+    return data, samples
+
+
+def check_untold(box, rng, functions, image):
+    """Files that do not say which PMU is whose: recognised, or told; whole, cut, and with that at the end of a stream."""
+    path = os.path.join(box.dir, "untold.data")
+    data, samples = records_of(rng, ZEN4, functions, image, 0)
+    wanted = ibswork.expected(ZEN4, samples, functions)[0]
+    ibsdata.write_perf_records(path, ZEN4, b"".join(data), without=(ibsdata.FEATURE_PMU_MAPPINGS,))
+    result = opimport(box, "untold", path)
+    require(result.rc == 0 and PMU_LINE % (8, 0) in result.out and PMU_LINE % (9, 0x80000) in result.out, result.out + result.err)
+    compare_events(counts_of_report(report_of(box, "untold"), numbers_of_names()), wanted, "untold")
+
+    end = ibsdata.write_perf_records(path, ZEN4, b"".join(data))
+    os.truncate(path, end - len(data[-1]) - 1)
+    result = opimport(box, "cut", path)
+    require(result.rc == 1 and "the file ends before its records do" in result.err and PMU_LINE % (8, 0) in result.out, result.out + result.err)
+    require(CPU_LINE in result.out, result.out)
+
+    ibsdata.write_perf_stream(path, ZEN4, b"".join(data))
+    require(opimport(box, "behind", path).rc == 0, "what the end of a stream tells is too late")
+    compare_events(counts_of_report(report_of(box, "behind"), numbers_of_names()), wanted, "behind")
+    ibsdata.write_perf_stream(path, ZEN4, b"".join(data) + 3 * ibsdata.user_record(ibsdata.RECORD_ROUND))
+    result = opimport(box, "late", path)
+    require(result.rc == 1 and "2 events are not what they were counted as" in result.err, "%d: %s" % (result.rc, result.err))
+
+
+def check_assumed(box, rng, functions, image):
+    """What is not recognised is, once the PMU is named."""
+    path = os.path.join(box.dir, "assumed.data")
+    data, samples = records_of(rng, ZEN4, functions, image, FAR)
+    ibsdata.write_perf_records(path, ZEN4, b"".join(data), without=(ibsdata.FEATURE_PMU_MAPPINGS,))
+    result = opimport(box, "unassumed", path)
+    require(result.rc == 0 and "--ibs-op=9 or --ibs-fetch=9 makes IBS_ events" in result.out and "\nIBS_" not in result.out, result.out)
+    result = opimport(box, "assumed", path, "--ibs-op=9", "--ibs-fetch=8")
+    require(result.rc == 0 and "list of PMUs" not in result.out, result.out + result.err)
+    line = box.refused(os.path.join(box.bin, "opimport"), "--session-dir=" + box.session, "-o", "none", "--ibs-op=4", path)
+    require("--ibs-op=4: the type of a PMU is a number from 6 on" in line, line)
+    compare_events(counts_of_report(report_of(box, "assumed"), numbers_of_names()), ibswork.expected(ZEN4, samples, functions)[0], "assumed")
+
+
+def check_unknown_cpu(box, rng, functions, image):
+    """The capabilities of Zen 4 say what it is; before Zen no data source is claimed."""
+    path = os.path.join(box.dir, "unknown.data")
+    for cpu, is_told in ((ZEN4, True), (FAMILY10, False)):
+        what = "unknown-%x" % cpu.family
+        data, samples = records_of(rng, cpu, functions, image, 0)
+        ibsdata.write_perf_records(path, cpu, b"".join(data), without=(ibsdata.FEATURE_CPUID,))
+        result = opimport(box, what, path)
+        require(result.rc == 0 and CPU_LINE in result.out, result.out + result.err)
+        found = counts_of_report(report_of(box, what), numbers_of_names())
+        if is_told:
+            compare_events(found, ibswork.expected(cpu, samples, functions)[0], what)
+        sources = [number for number in found if number >> 4 in (0xf24, 0xf26) and number != SRC_L1]
+        require(bool(sources) == is_told, "%s: data sources: %s" % (what, ["%x" % number for number in sources]))
+
+
 def test(box):
     image = os.path.join(box.dir, "binary")
     shutil.copy(os.path.join(os.environ["OPD_BUILD"], "tools", "opreport"), image)  # an installed one is stripped
@@ -218,6 +294,9 @@ def test(box):
     rng = random.Random(arguments.seed)
     box.env["OPROFILE_EVENTS_DIR"] = os.path.join(SOURCE, "events")
     check_cpu(box, rng, ZEN4, arguments.records, functions, image)
+    check_untold(box, rng, functions, image)
+    check_assumed(box, rng, functions, image)
+    check_unknown_cpu(box, rng, functions, image)
     for cpu in (FAMILY10, ZEN3, ZEN5):
         check_cpu(box, rng, cpu, FEWER_RECORDS, functions, image)
     for what in TWO_SAMPLERS:

@@ -28,7 +28,7 @@ KERNEL_TYPES = set(perf_swap.BODIES) - {perf_swap.KSYMBOL} | {perf_swap.SAMPLE} 
 USER, PID, IMAGE = 2, 4711, 0x400000
 SAMPLE_TYPE, WITH_CHAIN = 1 | 2 | 4 | 64, 32  # IP, TID, TIME, ID; CALLCHAIN
 PLAIN, CHAINED = 71, 72
-NR_UNROUNDED, NR_MAPPED = (1 << 20) + 100, 10000
+NR_UNROUNDED, NR_MAPPED, NR_LATE = (1 << 20) + 100, 10000, 1000
 
 
 def record(box, path, *more):
@@ -226,6 +226,20 @@ def check_no_rounds(box):
     require(result.rc == 0, result.err)
     counts = sum(counts_of_session(box, "unrounded").values(), collections.Counter())
     require(counts == {"app": NR_UNROUNDED - NR_MAPPED - 1, "new": NR_MAPPED + 1}, "%s" % counts)
+    check_late_mapping(box, samples, mapping=put_mapping("/no/such/new", NR_LATE))
+
+
+def check_late_mapping(box, samples, mapping):
+    """A file of a directory is in order, or it is told."""
+    directory = os.path.join(box.dir, "disordered.data")
+    os.mkdir(directory)
+    for name, content in (("data", file_of(put_mapping(), b"")), ("data.0", samples + mapping)):
+        with open(os.path.join(directory, name), "wb") as out:
+            out.write(content)
+    result = opimport(box, "--session-dir=" + box.session, "-o", "disordered", directory)
+    require(result.rc == 1 and "1 records came when younger ones had been counted: samples may be on wrong images" in result.err,
+            "%d: %s" % (result.rc, result.err))
+    require(stored(result.out) == NR_UNROUNDED, result.out)
 
 
 def check_late_event(box):
@@ -233,8 +247,24 @@ def check_late_event(box):
     begin = put_attr(PLAIN, 0) + put_mapping() + put_sample(PLAIN, 10) + put(ROUND, 0, b"") + put_sample(PLAIN, 20) + put(ROUND, 0, b"")
     result = stream(box, "late", begin + put_attr(CHAINED, WITH_CHAIN) + put_sample(CHAINED, 30, (IMAGE + 0x100, IMAGE + 0x200)) +
                     put_sample(PLAIN, 40))
-    require(re.search(r"received 4, stored 3, lost_undecodable 1", result.out), result.out + result.err)
-    require("1 samples of events that the file has told too late" in result.out, result.out)
+    require(result.rc == 1 and re.search(r"received 3, stored 3$", result.out, re.MULTILINE), result.out + result.err)
+    require("1 samples are of events that the file tells when others had been counted" in result.err, result.err)
+
+
+def check_damaged_samples(box):
+    """A chain that is longer than its record, a sample that is too short for its identifier, and one of an event that is not in the file."""
+    chain = (IMAGE + 0x100, IMAGE + 0x200)
+    begin = put_attr(PLAIN, 0) + put_attr(CHAINED, WITH_CHAIN) + put_mapping() + put_sample(PLAIN, 10) + put_sample(CHAINED, 11, chain)
+    longer = bytearray(put_sample(CHAINED, 12, chain))
+    struct.pack_into("<Q", longer, 40, 1000)
+    for name, records, rc, told in (("longer", bytes(longer), 1, "at byte %d: a record does not hold what it should: " % (16 + len(begin))),
+                                    ("short", put(perf_swap.SAMPLE, USER, bytes(16)), 1, "1 samples are of events that the file does not have"),
+                                    ("foreign", put_sample(999, 13), 0, "1 samples are of events that the file does not have")):
+        result = stream(box, "damaged-" + name, begin + records)
+        require(result.rc == rc and told in result.err, "%s: %d: %s" % (name, result.rc, result.err))
+        samples, _ = totals(box, "damaged-" + name)
+        require(sorted(samples.values()) == ([1, 2] if name == "longer" else [1, 1]), "%s: %s" % (name, samples))
+        require("undecodable" not in result.out, result.out)
 
 
 def check_no_events(box):
@@ -347,6 +377,7 @@ def test(box):
     check_stream(box)
     check_no_rounds(box)
     check_late_event(box)
+    check_damaged_samples(box)
     check_no_events(box)
     require(not os.listdir(os.path.join(box.session, "tmp")), "something is left in tmp")
     shutil.rmtree(directory)

@@ -22,7 +22,7 @@ daemon_unit_tests = \
 	tests/unit/test_arcs \
 	tests/unit/test_drain \
 	tests/unit/test_book tests/unit/test_rotate tests/unit/test_unwritten tests/unit/test_settle tests/unit/test_retain tests/unit/test_file_limit \
-	tests/unit/test_source tests/unit/test_perf_data \
+	tests/unit/test_source tests/unit/test_perf_data tests/unit/test_import \
 	tests/unit/test_plan tests/unit/test_visit tests/unit/test_rescan tests/unit/test_capture_loss tests/unit/test_opd_exit \
 	tests/unit/test_text tests/unit/test_htable
 check_PROGRAMS += $(daemon_unit_tests)
@@ -31,6 +31,10 @@ TESTS += $(daemon_unit_tests)
 tests_unit_test_perf_data_SOURCES = tests/unit/test_perf_data.c tests/unit/cmocka_all.h
 tests_unit_test_perf_data_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_perf_data_LDADD = daemon/libopd.a libop/libop.a $(ZSTD_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_test_import_SOURCES = tests/unit/test_import.c tests/unit/cmocka_all.h
+tests_unit_test_import_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_import_LDADD = daemon/libopd.a libop/libop.a $(ZSTD_LIBS) $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
 
 tests_unit_test_ring_SOURCES = tests/unit/test_ring.c tests/unit/cmocka_all.h tests/unit/memory_ring.h
 tests_unit_test_ring_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

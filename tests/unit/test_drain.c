@@ -501,6 +501,10 @@ static void samples_with_anothers_identifier(void **state OP_UNUSED)
 	assert_int_equal(events[1].stored, 1);
 	assert_int_equal(events[2].stored, 0);
 	assert_int_equal(events[0].lost[OP_LOSS_undecodable], 1);
+	foreign[0] = events[2].id; /* and nothing but that */
+	memory_ring_record(&cpu.pair.rings[0], PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, foreign, 1);
+	drain();
+	assert_int_equal(events[2].lost[OP_LOSS_undecodable], 1);
 }
 
 static void a_time_of_another_clock_is_now(void **state OP_UNUSED)

@@ -420,6 +420,39 @@ static void cpu_from_text(void **state OP_UNUSED)
 	assert_int_equal(cpu.traits & OP_IBS_FETCH_GATED, OP_IBS_FETCH_GATED);
 }
 
+/* A load that missed L1, with a source that may be stale: of a CPU that the file does not tell. */
+static void decode_unknown(uint32_t caps, uint64_t data3, struct op_ibs *ret_ibs)
+{
+	const uint64_t words[] = { 3u << 17, 0x401000, 0, 3, data3, 0, 0, 0, 0 };
+	struct payload from = payload(caps, words, 7 + !!(caps & OP_IBS_CAP_BR_TARGET) + !!(caps & OP_IBS_CAP_OP_DATA4));
+	struct op_ibs_cpu cpu;
+
+	op_ibs_cpu_unknown(&cpu);
+	assert_int_equal(op_ibs_decode(&cpu, OP_IBS_OP, from.bytes, from.nr_bytes, ret_ibs), OP_IBS_OK);
+}
+
+static void a_cpu_by_its_capabilities(void **state OP_UNUSED)
+{
+	const uint64_t load = 1, dc_miss = 1u << 7, l2_miss = 1u << 20;
+	static const uint32_t of_one_generation[] = { 0xbff, 0x3ff, CAPS_FAM15, 0x81bff }, of_several[] = { CAPS_FAM10, 0xff };
+	struct op_ibs ibs;
+
+	for (size_t i = 0; i < op_array_size(of_one_generation); i++) {
+		decode_unknown(of_one_generation[i], load | dc_miss, &ibs);
+		assert_int_equal(ibs.source, OP_IBS_SOURCE_L2);
+		assert_true(is_fact(&ibs, OP_IBS_O_L2_HIT));
+		decode_unknown(of_one_generation[i], load | dc_miss | l2_miss, &ibs);
+		assert_int_equal(ibs.source, OP_IBS_SOURCE_DRAM);
+	}
+	for (size_t i = 0; i < op_array_size(of_several); i++) {
+		decode_unknown(of_several[i], load | dc_miss | l2_miss, &ibs);
+		assert_int_equal(ibs.has & OP_IBS_HAS_SOURCE, 0);
+		assert_false(is_fact(&ibs, OP_IBS_O_BEYOND));
+		decode_unknown(of_several[i], load, &ibs);
+		assert_int_equal(ibs.source, OP_IBS_SOURCE_L1);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -431,6 +464,7 @@ int main(void)
 		cmocka_unit_test(other_nodes),
 		cmocka_unit_test(raw_in_a_record),   cmocka_unit_test(cut_by_the_end_of_the_ring),
 		cmocka_unit_test(cut_by_the_writer), cmocka_unit_test(cpu_from_text),
+		cmocka_unit_test(a_cpu_by_its_capabilities),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

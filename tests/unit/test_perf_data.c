@@ -8,6 +8,7 @@
 
 #include "daemon/import.h"
 #include "libop/perf_record.h"
+#include "libop/perf_shape.h"
 #include "libop/record.h"
 
 #define FORMAT_LOST (1u << 4)
@@ -117,8 +118,93 @@ static void short_samples_are_undecodable(void **state OP_UNUSED)
 	struct op_perf_record record;
 
 	add_event(PERF_SAMPLE_IP | PERF_SAMPLE_TIME, 1, 0);
-	record = translate(&words);
-	assert_int_equal(record.header->size, sizeof(struct perf_event_header));
+	assert_int_equal(op_perf_translate(&translator, &words.header, (const uint8_t *)words.body, &record), -EBADMSG);
+	assert_int_equal(record.kind, OP_PERF_RING);
+	assert_int_equal(record.event, 0);
+	assert_int_equal(record.header->size, sizeof(struct perf_event_header) + sizeof(uint64_t));
+}
+
+/* Too short for its fields, not for its identifier; and too short for that. */
+static void short_samples_have_their_event(void **state OP_UNUSED)
+{
+	struct words words = words_of(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, 2);
+	struct op_perf_record record;
+
+	add_event(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TIME, 40, 0);
+	add_event(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TIME, 41, 0);
+	words.body[0] = 41;
+	assert_int_equal(op_perf_translate(&translator, &words.header, (const uint8_t *)words.body, &record), -EBADMSG);
+	assert_int_equal(record.event, 1);
+	assert_int_equal(((const uint64_t *)(const void *)record.header)[1], 2);
+	words.header.size = sizeof(words.header);
+	assert_int_equal(op_perf_translate(&translator, &words.header, (const uint8_t *)words.body, &record), -EBADMSG);
+	assert_int_equal(record.kind, OP_PERF_RING);
+	assert_int_equal(record.event, OP_PERF_NO_EVENT);
+}
+
+/* An op of Zen 4, as the kernel leaves it: caps, control with En and Val, RIP and five words more, target. */
+static struct words op_of(uint64_t ip, uint64_t rip, uint32_t raw_bytes)
+{
+	struct words words = words_of(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, 10);
+	const uint64_t caps = 0xbff;
+
+	words.body[0] = ip;
+	words.body[1] = raw_bytes | caps << 32;
+	words.body[2] = 3u << 17;
+	words.body[3] = rip;
+	return words;
+}
+
+static void add_raw_event(uint32_t type)
+{
+	struct perf_event_attr attr = { .type = type, .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_RAW };
+	uint32_t event;
+
+	assert_int_equal(op_perf_events_add(&events, &attr, &event), 0);
+}
+
+static void assert_kind(uint32_t type, const struct words *words, bool is_recognised)
+{
+	enum op_ibs_kind kind = OP_IBS_NR_KINDS;
+
+	add_raw_event(type);
+	translator = (struct op_perf_translator){ .events = &events, .features = &features };
+	translate(words);
+	assert_int_equal(op_perf_is_ibs(&features, &events.events[0], &kind), is_recognised);
+	assert_int_equal(kind, is_recognised ? OP_IBS_OP : OP_IBS_NR_KINDS);
+	op_perf_events_free(&events);
+}
+
+static void registers_by_their_shape(void **state OP_UNUSED)
+{
+	struct words words = op_of(0x401000, 0x401000, 68);
+
+	assert_kind(11, &words, true);
+	assert_kind(PERF_TYPE_HARDWARE, &words, true);
+	assert_kind(PERF_TYPE_RAW, &words, true);
+	assert_kind(PERF_TYPE_TRACEPOINT, &words, false);
+	assert_kind(PERF_TYPE_SOFTWARE, &words, false);
+	words = op_of(0x401000, 0x501000, 68); /* of another address, */
+	assert_kind(11, &words, false);
+	words = op_of(0x401000, 0x401000, 60); /* shorter than its capabilities, */
+	assert_kind(11, &words, false);
+	words = op_of(0x401000, 0x401000, 68);
+	words.body[2] = 0; /* no sample, */
+	assert_kind(11, &words, false);
+	words = op_of(0x401000, 0x401000, 68);
+	features.has_pmus = true; /* of a PMU that is another */
+	assert_kind(11, &words, false);
+	features.has_pmus = false;
+}
+
+static void registers_that_are_cut(void **state OP_UNUSED)
+{
+	struct words words = op_of(0x401000, 0x401000, 4000);
+	struct op_perf_record record;
+
+	add_raw_event(11);
+	assert_int_equal(op_perf_translate(&translator, &words.header, (const uint8_t *)words.body, &record), -EBADMSG);
+	assert_sample(&record, 1, 0x401000, 1, 0);
 }
 
 /* Lost samples that the kernel counts for each event are told by LOST as well. */
@@ -231,6 +317,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(identifier_behind, setup, teardown),
 		cmocka_unit_test_setup_teardown(events_that_cannot_be_told_apart, setup, teardown),
 		cmocka_unit_test_setup_teardown(short_samples_are_undecodable, setup, teardown),
+		cmocka_unit_test_setup_teardown(short_samples_have_their_event, setup, teardown),
+		cmocka_unit_test_setup_teardown(registers_by_their_shape, setup, teardown),
+		cmocka_unit_test_setup_teardown(registers_that_are_cut, setup, teardown),
 		cmocka_unit_test_setup_teardown(lost_is_counted_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(made_up_forks, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_flag_without_build_id, setup, teardown),

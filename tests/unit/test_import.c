@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The import of records that come one CPU after the other, however long a round is. */
+#include "tests/unit/cmocka_all.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/held.h"
+#include "daemon/import.h"
+#include "libop/session.h"
+
+#define SAMPLES	     4000u /* of the first CPU in a round, which has them all before the other's */
+#define TASKS	     50u
+#define TASK_SAMPLES 3u
+#define STEP_NS	     2000000u  /* between samples of the first: the round is long enough that what has passed is forgotten */
+#define FEW_BYTES    1024u
+#define FIRST_PID    1000u
+#define OLD_PID	     500u
+#define IMAGE	     0x400000u
+#define IMAGE_BYTES  0x10000u
+#define ID	     7u
+#define SAMPLE_BITS  (PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU)
+
+struct imported {
+	char dir[32];
+	int fd;
+	struct op_perf_events events;
+	struct op_perf_features features;
+	struct op_perf_translator translator;
+	struct opd_import *import;
+};
+
+struct words {
+	struct perf_event_header header;
+	uint64_t body[16];
+};
+
+static int setup(void **state)
+{
+	struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE, .sample_type = SAMPLE_BITS, .sample_id_all = 1, .sample_period = 100000 };
+	struct imported *imported = calloc(1, sizeof(*imported));
+	uint32_t event;
+
+	snprintf(imported->dir, sizeof(imported->dir), "/tmp/opd-unit.XXXXXX");
+	if (!mkdtemp(imported->dir))
+		return -1;
+	imported->fd = op_session_open(imported->dir);
+	imported->translator = (struct op_perf_translator){ .events = &imported->events, .features = &imported->features };
+	*state = imported;
+	return imported->fd < 0 || op_perf_events_add(&imported->events, &attr, &event) < 0 ||
+	       op_perf_events_add_id(&imported->events, ID, event) < 0;
+}
+
+static int teardown(void **state)
+{
+	struct imported *imported = *state;
+	char command[64];
+
+	opd_import_close(imported->import);
+	op_perf_events_free(&imported->events);
+	op_perf_features_free(&imported->features);
+	close(imported->fd);
+	snprintf(command, sizeof(command), "rm -rf %s", imported->dir);
+	free(imported);
+	return system(command);
+}
+
+static void begin(struct imported *imported, size_t round_records, size_t memory_bytes)
+{
+	const struct opd_import_config config = {
+		.features = &imported->features,
+		.session_fd = imported->fd,
+		.separate_lib = true,
+		.max_open = 64,
+		.max_images = 2 * TASKS,
+		.round_records = round_records,
+		.memory_bytes = memory_bytes,
+	};
+
+	assert_int_equal(opd_import_open(&config, &imported->import), 0);
+}
+
+/* ---- records, as perf writes them ---- */
+
+static uint64_t pair_of(uint32_t low, uint32_t high)
+{
+	return low | (uint64_t)high << 32;
+}
+
+static void take(struct imported *imported, uint32_t type, uint16_t misc, size_t nr_words, const uint64_t *body)
+{
+	struct words words = { .header = { .type = type, .misc = misc, .size = (uint16_t)(8 + 8 * nr_words) } };
+	struct op_perf_record record = { .event = OP_PERF_NO_EVENT };
+
+	memcpy(words.body, body, 8 * nr_words);
+	assert_int_equal(op_perf_translate(&imported->translator, &words.header, (const uint8_t *)words.body, &record), 0);
+	assert_int_equal(opd_import_take(imported->import, &imported->events, &record), 0);
+}
+
+static void sample(struct imported *imported, uint32_t cpu, uint32_t pid, uint64_t time_ns)
+{
+	take(imported, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, 5,
+	     (const uint64_t[]){ ID, IMAGE + 0x100, pair_of(pid, pid), time_ns, cpu });
+}
+
+static void mapping(struct imported *imported, uint32_t cpu, uint32_t pid, uint64_t time_ns)
+{
+	uint64_t body[10] = { pair_of(pid, pid), IMAGE, IMAGE_BYTES, 0, 0, 0, pair_of(pid, pid), time_ns, cpu, ID };
+
+	snprintf((char *)&body[4], 16, "/no/such/%u", pid);
+	take(imported, PERF_RECORD_MMAP, PERF_RECORD_MISC_USER, 10, body);
+}
+
+static void leave(struct imported *imported, uint32_t cpu, uint32_t pid, uint64_t time_ns)
+{
+	take(imported, PERF_RECORD_EXIT, 0, 7,
+	     (const uint64_t[]){ pair_of(pid, 1), pair_of(pid, 1), time_ns, pair_of(pid, pid), time_ns, cpu, ID });
+}
+
+static void end_round(struct imported *imported)
+{
+	const struct op_perf_record record = { .kind = OP_PERF_ROUND, .event = OP_PERF_NO_EVENT };
+
+	assert_int_equal(opd_import_take(imported->import, &imported->events, &record), 0);
+}
+
+/* All of the first CPU, in which a process of old runs; then the other's, where one process follows another. */
+static void take_round(struct imported *imported)
+{
+	mapping(imported, 0, OLD_PID, 1);
+	for (uint32_t i = 1; i <= SAMPLES; i++)
+		sample(imported, 0, OLD_PID, (uint64_t)i * STEP_NS);
+	for (uint32_t i = 0; i < TASKS; i++) {
+		uint64_t time_ns = (uint64_t)(i + 1) * (SAMPLES / TASKS) * STEP_NS;
+
+		mapping(imported, 1, FIRST_PID + i, time_ns);
+		for (uint32_t k = 1; k <= TASK_SAMPLES; k++)
+			sample(imported, 1, FIRST_PID + i, time_ns + k);
+		leave(imported, 1, FIRST_PID + i, time_ns + TASK_SAMPLES + 1);
+	}
+}
+
+static void assert_all_placed(struct imported *imported)
+{
+	struct opd_import_counts counts;
+	struct op_ledger_event event;
+
+	opd_import_counts(imported->import, &counts);
+	opd_import_ledger(imported->import, 0, &event);
+	assert_int_equal(event.received, SAMPLES + TASKS * TASK_SAMPLES);
+	assert_int_equal(event.stored, event.received);
+	assert_int_equal(event.unattributed, 0);
+	assert_int_equal(counts.nr_images, TASKS + 1);
+	assert_int_equal(counts.nr_late, 0);
+	assert_int_equal(counts.nr_unordered, 0);
+}
+
+/* ---- rounds ---- */
+
+static void a_round_is_not_cut(void **state)
+{
+	struct imported *imported = *state;
+
+	begin(imported, 0, FEW_BYTES);
+	take_round(imported);
+	end_round(imported);
+	end_round(imported);
+	assert_int_equal(opd_import_finish(imported->import, &imported->events), 0);
+	assert_all_placed(imported);
+}
+
+static void without_rounds_it_is_one(void **state)
+{
+	struct imported *imported = *state;
+
+	begin(imported, 0, FEW_BYTES);
+	take_round(imported);
+	assert_int_equal(opd_import_finish(imported->import, &imported->events), 0);
+	assert_all_placed(imported);
+}
+
+/* Where rounds are by number: what comes too late is told. */
+static void too_late_is_told(void **state)
+{
+	struct imported *imported = *state;
+	struct opd_import_counts counts;
+	struct op_ledger_event event;
+
+	begin(imported, SAMPLES / 8, FEW_BYTES);
+	take_round(imported);
+	assert_int_equal(opd_import_finish(imported->import, &imported->events), 0);
+	opd_import_counts(imported->import, &counts);
+	opd_import_ledger(imported->import, 0, &event);
+	assert_int_equal(event.stored, SAMPLES + TASKS * TASK_SAMPLES);
+	assert_in_range(counts.nr_unordered, TASKS / 4, TASKS * (2 + TASK_SAMPLES));
+	assert_in_range(counts.nr_late, counts.nr_unordered, TASKS * (2 + TASK_SAMPLES));
+}
+
+/* ---- what waits ---- */
+
+struct taken {
+	uint64_t nr, sum, last;
+	bool is_ordered;
+};
+
+static int note(void *arg, uint32_t cpu, const struct perf_event_header *record)
+{
+	const struct words *words = (const void *)record;
+	struct taken *taken = arg;
+
+	taken->is_ordered &= words->body[0] >= taken->last;
+	taken->last = words->body[0];
+	taken->sum += words->body[0] + cpu;
+	taken->nr++;
+	return 0;
+}
+
+static void hold(struct opd_held *held, bool is_sideband, uint64_t time_ns)
+{
+	const struct words words = { .header = { .type = PERF_RECORD_SAMPLE, .size = 24 }, .body = { time_ns, ~time_ns } };
+	const struct op_perf_record record = { .time_ns = time_ns, .cpu = 3, .header = &words.header };
+
+	assert_int_equal(is_sideband ? opd_held_add_sideband(held, &record) : opd_held_add(held, &record), 0);
+}
+
+static int take_half(struct opd_held *held, bool is_sideband, uint64_t until_ns, struct taken *ret_taken)
+{
+	*ret_taken = (struct taken){ .is_ordered = true };
+	return is_sideband ? opd_held_take_sideband(held, until_ns, note, ret_taken) : opd_held_take(held, until_ns, note, ret_taken);
+}
+
+static void wait_and_take(int fd, size_t memory_bytes, bool is_sideband)
+{
+	struct opd_held held;
+	struct taken taken;
+
+	opd_held_init(&held, fd, memory_bytes);
+	for (uint64_t i = 0; i < SAMPLES; i++)
+		hold(&held, is_sideband, i * 7 % SAMPLES);
+	assert_int_equal(is_sideband ? held.sideband.is_file : held.ring.is_file, memory_bytes == FEW_BYTES);
+	for (uint64_t half = 0; half < 2; half++) {
+		uint64_t first = half * SAMPLES / 2, end = first + SAMPLES / 2;
+
+		assert_int_equal(take_half(&held, is_sideband, end - 1, &taken), 0);
+		assert_int_equal(taken.nr, SAMPLES / 2);
+		assert_int_equal(taken.sum, (first + end - 1) * (SAMPLES / 2) / 2 + (is_sideband ? 0 : 3 * SAMPLES / 2));
+		assert_int_equal(taken.is_ordered, is_sideband);
+		assert_int_equal(opd_held_settle(&held), 0);
+		hold(&held, is_sideband, 2 * SAMPLES);
+	}
+	assert_int_equal(take_half(&held, is_sideband, UINT64_MAX, &taken), 0);
+	assert_int_equal(taken.nr, 2);
+	opd_held_free(&held);
+}
+
+static void in_memory_and_in_a_file(void **state)
+{
+	const struct imported *imported = *state;
+
+	for (int is_sideband = 0; is_sideband < 2; is_sideband++) {
+		wait_and_take(imported->fd, FEW_BYTES, is_sideband);
+		wait_and_take(imported->fd, (size_t)1 << 30, is_sideband);
+	}
+}
+
+static void slices_of_the_side_band(void **state)
+{
+	const struct imported *imported = *state;
+	uint64_t nr_slices = 0, slice_ns;
+	struct opd_held held;
+	struct taken taken;
+
+	opd_held_init(&held, imported->fd, FEW_BYTES);
+	for (uint64_t i = 0; i < SAMPLES; i++)
+		hold(&held, true, i / 2);
+	while ((slice_ns = opd_held_slice(&held, SAMPLES)) < SAMPLES) {
+		assert_int_equal(take_half(&held, true, slice_ns, &taken), 0);
+		assert_in_range(taken.nr * 24, FEW_BYTES, FEW_BYTES + 48);
+		nr_slices++;
+	}
+	assert_in_range(nr_slices, SAMPLES * 24 / (FEW_BYTES + 48), SAMPLES * 24 / FEW_BYTES);
+	opd_held_free(&held);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_round_is_not_cut, setup, teardown),
+		cmocka_unit_test_setup_teardown(without_rounds_it_is_one, setup, teardown),
+		cmocka_unit_test_setup_teardown(too_late_is_told, setup, teardown),
+		cmocka_unit_test_setup_teardown(in_memory_and_in_a_file, setup, teardown),
+		cmocka_unit_test_setup_teardown(slices_of_the_side_band, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
