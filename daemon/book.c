@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "libop/clock.h"
@@ -94,10 +95,17 @@ static void put_aside(int session_fd)
 
 static int recount(struct op_session_ledger *base, int current_fd)
 {
+	uint64_t nr_before = op_session_ledger_lost(base, OP_LOSS_io_error), nr_missing;
 	int err = op_session_ledger_recount(base, current_fd);
 
 	if (err && err != -ENOMEM)
 		opd_log(SD_WARNING, "the samples of " OP_SESSION_CURRENT " could not be added up: %s", strerror(-err));
+	nr_missing = op_session_ledger_lost(base, OP_LOSS_io_error) - nr_before;
+	if (nr_missing)
+		opd_log(SD_WARNING,
+			"%llu samples that an earlier opd had stored in " OP_SESSION_CURRENT
+			" are in no file any more: they are lost_io_error",
+			(unsigned long long)nr_missing);
 	return err == -ENOMEM ? err : 0;
 }
 
@@ -117,7 +125,16 @@ static int begin_without(struct opd_book *book, int current_fd)
 	return 0;
 }
 
-static int take_base(struct opd_book *book, int current_fd)
+/* Files that somebody removed, restored or wrote over while no daemon ran would be in no ledger. */
+static bool is_as_left(const struct op_session_ledger *ledger, int current_fd)
+{
+	struct op_session_files files;
+
+	return ledger->ended == OP_SESSION_stopped && ledger->has_files && !op_session_files_look(current_fd, &files) &&
+	       files.nr == ledger->files.nr && files.sign == ledger->files.sign;
+}
+
+static int take_base(struct opd_book *book, int current_fd, bool was_unclean)
 {
 	int err = op_session_ledger_read(current_fd, &book->base, NULL);
 
@@ -130,11 +147,11 @@ static int take_base(struct opd_book *book, int current_fd)
 	if (err)
 		return err == -ENOMEM ? err : 0;
 	begin_at(book, book->base.begin_ns);
-	book->is_mended = book->base.ended == OP_SESSION_open;
+	book->is_mended = was_unclean || !is_as_left(&book->base, current_fd);
 	return book->is_mended ? recount(&book->base, current_fd) : 0;
 }
 
-int opd_book_open(struct opd_book *book, int session_fd, const struct opd_capture *capture)
+int opd_book_open(struct opd_book *book, int session_fd, const struct opd_capture *capture, bool was_unclean)
 {
 	int fd, err = 0;
 
@@ -143,9 +160,9 @@ int opd_book_open(struct opd_book *book, int session_fd, const struct opd_captur
 	if (!book->before)
 		return -ENOMEM;
 	book->latest = book->before + capture->nr_events;
-	fd = op_sys_openat(session_fd, OP_SESSION_CURRENT, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	fd = op_session_open_current(session_fd);
 	if (fd >= 0) {
-		err = take_base(book, fd);
+		err = take_base(book, fd, was_unclean);
 		close(fd);
 	}
 	if (err)
@@ -194,6 +211,16 @@ static int add_capture(struct opd_book *book, struct op_session_ledger *ledger)
 	return 0;
 }
 
+/* The next daemon sees by it whether it finds what there is now. */
+static void note_files(const struct opd_book *book, struct op_session_ledger *ledger)
+{
+	int fd = op_session_open_current(book->session_fd);
+
+	ledger->has_files = fd >= 0 && !op_session_files_look(fd, &ledger->files);
+	if (fd >= 0)
+		close(fd);
+}
+
 int opd_book_sum(struct opd_book *book, enum op_session_end ended, struct op_session_ledger *ret_ledger)
 {
 	struct moment now = this_moment();
@@ -212,6 +239,8 @@ int opd_book_sum(struct opd_book *book, enum op_session_end ended, struct op_ses
 	}
 	if (!err)
 		err = add_capture(book, &ledger);
+	if (!err && ended == OP_SESSION_stopped)
+		note_files(book, &ledger);
 	if (err)
 		op_session_ledger_free(&ledger);
 	else
@@ -283,7 +312,7 @@ static void lose_missing(struct opd_book *book, const struct op_ledger_event *ev
 	/* A sampler has no files. */
 	if (!missing || event->role == OP_EVENT_SAMPLER)
 		return;
-	opd_log(SD_WARNING, "%llu samples of %s that were stored in " OP_SESSION_CURRENT " are in no file: somebody removed them",
+	opd_log(SD_WARNING, "%llu samples of %s that were stored in " OP_SESSION_CURRENT " are in no file any more",
 		(unsigned long long)missing, event->name);
 	index = find_event(book->capture, event);
 	if (index < book->capture->nr_events)
@@ -295,7 +324,7 @@ static void lose_missing(struct opd_book *book, const struct op_ledger_event *ev
 /* Of a session that is not there nothing is left. */
 static int sum_files(const struct opd_book *book, struct op_session_ledger *sums)
 {
-	int fd = op_sys_openat(book->session_fd, OP_SESSION_CURRENT, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0), err;
+	int fd = op_session_open_current(book->session_fd), err;
 	uint64_t nr_bad = 0;
 
 	if (fd < 0)
@@ -357,6 +386,25 @@ int opd_book_write(const struct opd_book *book, const struct op_session_ledger *
 	return err ? err : ledger_err;
 }
 
+const char *opd_book_in_the_way(const struct opd_book *book)
+{
+	static const struct {
+		const char *path;
+		mode_t type;
+	} places[] = { { OP_SESSION_TMP, S_IFDIR }, { TMP_PATH, S_IFREG },      { OPD_STATS_TMP, S_IFREG },
+		       { PATH, S_IFREG },           { OPD_STATS_DIR, S_IFDIR },
+#define X(name) { OPD_STATS_DIR "/" #name, S_IFREG },
+		       OP_STATS_NUMBERS(X)
+#undef X
+	};
+	struct stat st;
+
+	for (size_t i = 0; i < op_array_size(places); i++)
+		if (!fstatat(book->session_fd, places[i].path, &st, AT_SYMLINK_NOFOLLOW) && (st.st_mode & S_IFMT) != places[i].type)
+			return places[i].path;
+	return NULL;
+}
+
 /* ---- the next session ---- */
 
 static void forget_base(struct opd_book *book)
@@ -381,4 +429,24 @@ void opd_book_reset(struct opd_book *book)
 	forget_base(book);
 	if (book->capture->enabled)
 		opd_book_begin(book);
+}
+
+/* It goes on from when it began. */
+void opd_book_reset_to_rest(struct opd_book *book)
+{
+	bool begun = book->begun;
+	int64_t begin_boot_ns = book->begin_boot_ns;
+	int fd = op_session_open_current(book->session_fd), err;
+
+	opd_book_reset(book);
+	book->begun |= begun;
+	if (begun)
+		book->begin_boot_ns = begin_boot_ns;
+	book->base.end_ns = op_sys_wall_ns();
+	err = fd < 0 ? fd : recount(&book->base, fd);
+	if (err == -ENOMEM)
+		opd_log(SD_WARNING, "the samples that are left in " OP_SESSION_CURRENT " could not be added up: %s",
+			strerror(-err));
+	if (fd >= 0)
+		close(fd);
 }

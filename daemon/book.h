@@ -32,10 +32,11 @@ struct opd_book {
 };
 
 /*
- * Reads what an earlier daemon left in samples/current. After an unclean end `stored` is what the files hold (is_mended). A ledger that is none is kept below damaged/.
- * 0 or -ENOMEM. Closed with opd_book_close.
+ * Reads what an earlier daemon left in samples/current. Where it did not end in order, its ledger is not that of a stopped one, or the files are others than it left, `stored` is what the files
+ * hold (is_mended), which takes as long as reading them. A ledger that is none is kept below damaged/. 0 or -ENOMEM. Closed with opd_book_close.
  */
-int opd_book_open(struct opd_book *book, int session_fd, const struct opd_capture *capture) OP_NONNULL OP_MUST_CHECK;
+int opd_book_open(struct opd_book *book, int session_fd, const struct opd_capture *capture,
+		  bool was_unclean) OP_NONNULL OP_MUST_CHECK;
 void opd_book_close(struct opd_book *book) OP_NONNULL;
 
 /* Sampling is about to start: the session begins now unless it has. */
@@ -49,6 +50,9 @@ int opd_book_sum(struct opd_book *book, enum op_session_end ended, struct op_ses
 
 /* Writes ledger and stats/ of samples/current. 0 or -errno. */
 int opd_book_write(const struct opd_book *book, const struct op_session_ledger *ledger) OP_NONNULL OP_MUST_CHECK;
+
+/* After opd_book_write has failed: the path at which something else stands than a file or directory of the book, a constant text; NULL: that is not why. */
+const char *opd_book_in_the_way(const struct opd_book *book) OP_NONNULL OP_MUST_CHECK;
 
 /* So much that was booked as stored is not in the sample files any more: it is lost_io_error. */
 void opd_book_lose(struct opd_book *book, uint32_t event, uint64_t amount) OP_NONNULL;
@@ -64,5 +68,8 @@ void opd_book_turn_page(struct opd_book *book) OP_NONNULL;
 
 /* The session was emptied and the counters of the capture were set to 0: it begins anew, now, or when sampling does. */
 void opd_book_reset(struct opd_book *book) OP_NONNULL;
+
+/* The same where not all files could be removed: what they hold is the session's from then on. */
+void opd_book_reset_to_rest(struct opd_book *book) OP_NONNULL;
 
 #endif

@@ -136,7 +136,7 @@ bool opd_file_limit_misses(const struct opd_file_limit *limit, int session_fd, b
 
 	if (!limit->strangers)
 		return false;
-	fd = op_sys_openat(session_fd, OP_SESSION_CURRENT, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	fd = op_session_open_current(session_fd);
 	if (fd < 0)
 		return fd == -ENOENT;
 	if (is_other_dir(limit, fd))
@@ -149,7 +149,7 @@ bool opd_file_limit_misses(const struct opd_file_limit *limit, int session_fd, b
 
 int opd_file_limit_recount(struct opd_file_limit *limit, int session_fd)
 {
-	int fd = op_sys_openat(session_fd, OP_SESSION_CURRENT, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0), err;
+	int fd = op_session_open_current(session_fd), err;
 	uint64_t nr = 0, nr_bytes = 0, inode = 0, made_ns = 0;
 
 	if (fd < 0 && fd != -ENOENT)

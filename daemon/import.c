@@ -88,7 +88,7 @@ static int begin(struct opd_import *import, const struct op_perf_events *events)
 	err = opd_import_cpus_open(&import->cpus, pipeline, import->events.events, import->events.nr_events, import->ids);
 	pipeline->capture.callgraph = OP_CHAIN_DEPTH_MAX;
 	if (!err)
-		err = opd_book_open(&import->book, import->config.session_fd, &pipeline->capture);
+		err = opd_book_open(&import->book, import->config.session_fd, &pipeline->capture, false);
 	if (!err)
 		opd_book_begin(&import->book);
 	pipeline->count.events = import->events.events;

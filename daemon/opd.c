@@ -317,7 +317,7 @@ static int init_sync(struct opd *opd)
 	opd->quit_job = opd_job_new(OPD_JOB_QUIT, NULL); /* there when memory is not */
 	if (!opd->quit_job)
 		return opd_fail("no memory");
-	err = opd_sync_start(&opd->sync, &opd->pipeline, &opd->config, &opd->status);
+	err = opd_sync_start(&opd->sync, &opd->pipeline, &opd->config, &opd->status, opd->was_unclean);
 	if (err) {
 		free_jobs(opd->quit_job);
 		return opd_fail("cannot start the sync thread: %s", strerror(-err));

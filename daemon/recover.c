@@ -183,15 +183,6 @@ static void recover_session(struct recovery *recovery, const char *session)
 
 /* ---- sessions that were closed ---- */
 
-static uint64_t sum_lost(const struct op_session_ledger *ledger)
-{
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < ledger->nr_events; i++)
-		sum += ledger->events[i].lost[OP_LOSS_io_error];
-	return sum;
-}
-
 static int follow_files(struct op_session_ledger *ledger, int dir_fd)
 {
 	int err = op_session_ledger_recount(ledger, dir_fd);
@@ -205,14 +196,14 @@ int opd_correct_ledger(int dir_fd)
 {
 	struct op_session_ledger ledger = { 0 };
 	int err = op_session_ledger_read(dir_fd, &ledger, NULL);
-	uint64_t before = sum_lost(&ledger);
+	uint64_t before = op_session_ledger_lost(&ledger, OP_LOSS_io_error);
 
 	if (err)
 		return err == -ENOENT || err == -EBADMSG ? 0 : err;
 	err = follow_files(&ledger, dir_fd);
-	if (!err && sum_lost(&ledger) > before)
+	if (!err && op_session_ledger_lost(&ledger, OP_LOSS_io_error) > before)
 		opd_log(SD_WARNING, "%llu samples of a closed session are lost: somebody removed files of it",
-			(unsigned long long)(sum_lost(&ledger) - before));
+			(unsigned long long)(op_session_ledger_lost(&ledger, OP_LOSS_io_error) - before));
 	op_session_ledger_free(&ledger);
 	return err;
 }
@@ -288,16 +279,25 @@ static int remove_cookies(const char *name, void *arg)
 	return 0;
 }
 
+/* What has no ledger may be oprofile's: its files of old are made ours before anything is counted. */
+static bool is_strange(int session_fd)
+{
+	return faccessat(session_fd, OP_SESSION_CURRENT "/" OP_SESSION_LEDGER, F_OK, AT_SYMLINK_NOFOLLOW) < 0;
+}
+
 static void tell(const struct recovery *recovery, bool was_unclean, uint64_t nr_put_back)
 {
-	if (!was_unclean && !recovery->nr_closed)
+	const char *why = was_unclean           ? "the last opd did not end in order"
+			  : recovery->nr_closed ? "a closed session was not on the disk"
+						: OP_SESSION_CURRENT " has no ledger";
+
+	if (!was_unclean && !recovery->nr_closed && !recovery->nr_files)
 		return;
 	opd_log(SD_NOTICE,
 		"%s: %llu sample files looked at, %llu of them in closed sessions, %llu repaired, %llu torn nodes dropped, %llu "
 		"put aside, "
 		"%llu replaced by what the disk had",
-		was_unclean ? "the last opd did not end in order" : "a closed session was not on the disk",
-		(unsigned long long)recovery->nr_files, (unsigned long long)recovery->nr_closed_files,
+		why, (unsigned long long)recovery->nr_files, (unsigned long long)recovery->nr_closed_files,
 		(unsigned long long)recovery->nr_repaired, (unsigned long long)recovery->dropped_nodes,
 		(unsigned long long)recovery->nr_put_aside, (unsigned long long)nr_put_back);
 }
@@ -318,7 +318,7 @@ void opd_recover(int session_fd, bool was_unclean)
 	if (err)
 		fail("samples", err);
 	recovery.nr_closed_files = recovery.nr_files;
-	if (was_unclean)
+	if (was_unclean || is_strange(session_fd))
 		recover_session(&recovery, OP_SESSION_CURRENT);
 	op_file_unlink_below(session_fd, OP_SESSION_CURRENT "/" OP_SESSION_CLOSING);
 	tell(&recovery, was_unclean, nr_put_back);

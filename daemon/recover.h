@@ -6,8 +6,8 @@
 #include "libop/compiler.h"
 
 /*
- * Ends what was under way in tmp/; after an unclean stop every sample file of the current session is looked at as well: nodes that are torn are
- * dropped, what is no sample file is put aside. The log says what was done and what failed.
+ * Ends what was under way in tmp/; after an unclean stop, and where there is no ledger, every sample file of the current session is looked at as well: nodes that are torn are
+ * dropped, a file of oprofile 0.9 is made one of ours, what is no sample file is put aside. The log says what was done and what failed.
  */
 void opd_recover(int session_fd, bool was_unclean);
 

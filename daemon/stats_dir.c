@@ -6,18 +6,14 @@
 #include <unistd.h>
 
 #include "libop/file.h"
-#include "libop/session.h"
 #include "libop/sys.h"
 #include "libop/text.h"
-
-#define STATS_DIR OP_SESSION_CURRENT "/stats"
-#define TMP_PATH  OP_SESSION_TMP "/stats"
 
 /* The directory, which must not lead elsewhere. A descriptor or -errno. */
 static int open_stats(int session_fd, bool make)
 {
 	const char *name;
-	int parent = op_file_open_parent(session_fd, STATS_DIR "/total_samples", make, &name), fd;
+	int parent = op_file_open_parent(session_fd, OPD_STATS_DIR "/total_samples", make, &name), fd;
 
 	if (parent < 0)
 		return parent;
@@ -30,7 +26,7 @@ static int write_number(int session_fd, int stats_fd, const char *name, uint64_t
 {
 	const char *tmp_name;
 	char text[32];
-	int tmp_fd = op_file_open_parent(session_fd, TMP_PATH, true, &tmp_name), fd, err;
+	int tmp_fd = op_file_open_parent(session_fd, OPD_STATS_TMP, true, &tmp_name), fd, err;
 
 	if (tmp_fd < 0)
 		return tmp_fd;
@@ -103,17 +99,5 @@ int opd_stats_dir_sync(int current_fd)
 	if (!err)
 		err = op_sys_fsync(stats_fd);
 	close(stats_fd);
-	return err;
-}
-
-int opd_stats_dir_clear_session(int session_fd)
-{
-	int fd = op_sys_openat(session_fd, OP_SESSION_CURRENT, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-	int err;
-
-	if (fd < 0)
-		return fd == -ENOENT ? 0 : fd;
-	err = op_session_clear(fd);
-	close(fd);
 	return err;
 }

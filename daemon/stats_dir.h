@@ -9,7 +9,11 @@
 #define OPD_STATS_DIR_H
 
 #include "libop/compiler.h"
+#include "libop/session.h"
 #include "libop/session_stats.h"
+
+#define OPD_STATS_DIR OP_SESSION_CURRENT "/stats"
+#define OPD_STATS_TMP OP_SESSION_TMP "/stats" /* a file of it in the making */
 
 /* What stands there; 0 for what is missing or no number. */
 void opd_stats_dir_read(int session_fd, uint64_t ret_numbers[OP_STATS_NR]);
@@ -22,8 +26,5 @@ int opd_stats_dir_write(int session_fd, const uint64_t numbers[OP_STATS_NR], boo
 
 /* Writes these files of the session with this directory to the disk. Any thread; waits for it. 0, also when there are none, or -errno. */
 int opd_stats_dir_sync(int current_fd) OP_MUST_CHECK;
-
-/* Empties samples/current. 0 or -errno; nothing to empty is no error. */
-int opd_stats_dir_clear_session(int session_fd) OP_MUST_CHECK;
 
 #endif

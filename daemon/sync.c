@@ -17,7 +17,6 @@
 #define WAKE_TAG        UINT64_MAX
 #define EVENTS_PER_WAIT 64
 #define LEDGER_FAILED   "cannot write the session's ledger"
-#define BOOK_FAILED     LEDGER_FAILED ", " OP_SESSION_CURRENT "/" OP_SESSION_LEDGER " with stats/ beside it"
 
 /* ---- jobs ---- */
 
@@ -69,9 +68,21 @@ static void stop(struct opd_sync *sync, struct opd_job *job)
 	end_throttling(&sync->pipeline->capture, op_now_ns());
 }
 
+/* What could not be written, as far as something else is in the place of it. */
+static const char *name_failure(const struct opd_sync *sync, char text[256])
+{
+	const char *path = opd_book_in_the_way(&sync->book);
+
+	snprintf(text, 256, "%s", LEDGER_FAILED);
+	if (path)
+		snprintf(text, 256, "%s, %s", LEDGER_FAILED, path);
+	return text;
+}
+
 static int write_book(struct opd_sync *sync, enum op_session_end ended)
 {
 	static struct opd_rate rate;
+	char text[256];
 	struct op_session_ledger ledger;
 	int err;
 
@@ -82,7 +93,7 @@ static int write_book(struct opd_sync *sync, enum op_session_end ended)
 		op_session_ledger_free(&ledger);
 	}
 	if (err)
-		opd_log_failure(&rate, op_now_ns(), LEDGER_FAILED, err);
+		opd_log_failure(&rate, op_now_ns(), name_failure(sync, text), err);
 	return err;
 }
 
@@ -99,18 +110,39 @@ int opd_sync_write_book(struct opd_sync *sync, enum op_session_end ended)
 static void write_book_or_fail(struct opd_sync *sync, struct opd_job *job)
 {
 	int err = opd_sync_write_book(sync, job->kind == OPD_JOB_QUIT ? OP_SESSION_stopped : OP_SESSION_open);
+	char text[256];
 
 	if (err)
-		fail(job, err == -ENOENT ? -ESTALE : err, BOOK_FAILED); /* the daemon is there */
+		fail(job, err == -ENOENT ? -ESTALE : err, name_failure(sync, text)); /* the daemon is there */
 }
 
+/* What is left goes on to be the session's, and of it is said where it is. */
+static void keep_rest(struct opd_sync *sync, struct opd_job *job, int err, const char *path)
+{
+	struct opd_count *count = &sync->pipeline->count;
+	int limit_err = opd_file_limit_recount(&count->limit, count->session_fd);
+
+	opd_book_reset_to_rest(&sync->book);
+	write_book(sync, OP_SESSION_open);
+	job->error = err;
+	snprintf(job->message, sizeof(job->message),
+		 "cannot empty the current session: " OP_SESSION_CURRENT
+		 "/%s: %s; %llu sample files%s are left and go on to be counted in, all else is "
+		 "removed: remove them by hand (lsattr shows what is immutable), or try again",
+		 path ? path : "", strerror(-err), (unsigned long long)count->limit.nr, limit_err ? " or more" : "");
+}
 
 static void reset(struct opd_sync *sync, struct opd_job *job)
 {
 	struct opd_pipeline *pipeline = sync->pipeline;
+	int current_fd = op_session_open_current(pipeline->count.session_fd), err;
 	bool was_running = pipeline->capture.enabled;
-	int err;
+	char *path = NULL;
 
+	if (current_fd < 0 && current_fd != -ENOENT) {
+		fail(job, current_fd, "nothing is removed: cannot look into " OP_SESSION_CURRENT);
+		return;
+	}
 	stop(sync, job);
 	pthread_mutex_lock(&sync->lock);
 	sync->nr_resets++; /* a dump that still writes finds its files gone, and that is right */
@@ -119,11 +151,15 @@ static void reset(struct opd_sync *sync, struct opd_job *job)
 	if (pipeline->count.cookie_file)
 		opd_cookie_file_reset(pipeline->count.cookie_file);
 	opd_jit_forget_changed(pipeline->resolver.jit);
-	err = opd_stats_dir_clear_session(pipeline->count.session_fd);
-	if (err)
-		fail(job, err, "cannot empty the current session");
+	err = current_fd < 0 ? 0 : op_session_clear(current_fd, &path);
+	if (current_fd >= 0)
+		close(current_fd);
 	opd_capture_reset_ledger(&pipeline->capture);
-	opd_book_reset(&sync->book);
+	if (err)
+		keep_rest(sync, job, err, path);
+	else
+		opd_book_reset(&sync->book);
+	free(path);
 	pipeline->resolver.cgroups.not_split = pipeline->resolver.cgroups.of_unknown = 0;
 	memset(pipeline->count.arcs, 0, sizeof(pipeline->count.arcs));
 	sync->reported = (struct opd_losses){ 0 };
@@ -281,6 +317,7 @@ static const char *remedy_of(int session_fd, int err)
 	case -EISDIR:
 	case -ENOTDIR:
 	case -ELOOP:
+	case -ENXIO: /* a pipe */
 		return "; something else is in its place: remove that";
 	default:
 		return "";
@@ -433,7 +470,8 @@ static void lose(void *book, uint32_t event, uint64_t amount)
 	opd_book_lose(book, event, amount);
 }
 
-int opd_sync_start(struct opd_sync *sync, struct opd_pipeline *pipeline, struct op_config *config, struct op_status *status)
+int opd_sync_start(struct opd_sync *sync, struct opd_pipeline *pipeline, struct op_config *config, struct op_status *status,
+		   bool was_unclean)
 {
 	int err = 0;
 
@@ -453,7 +491,7 @@ int opd_sync_start(struct opd_sync *sync, struct opd_pipeline *pipeline, struct 
 	if (!err)
 		err = opd_visits_init(&sync->visits, pipeline, pipeline->capture.plan.nr_threads);
 	if (!err)
-		err = opd_book_open(&sync->book, pipeline->count.session_fd, &pipeline->capture);
+		err = opd_book_open(&sync->book, pipeline->count.session_fd, &pipeline->capture, was_unclean);
 	pipeline->count.lose = lose;
 	pipeline->count.lose_arg = &sync->book;
 	if (!err && sync->book.is_mended)

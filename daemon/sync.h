@@ -100,8 +100,9 @@ struct opd_sync {
 	bool quit;
 };
 
-/* Starts the thread. The pipeline is open and not used by others until opd_sync_stop. 0 or -errno. */
-int opd_sync_start(struct opd_sync *sync, struct opd_pipeline *pipeline, struct op_config *config, struct op_status *status) OP_NONNULL OP_MUST_CHECK;
+/* Starts the thread. The pipeline is open and not used by others until opd_sync_stop; was_unclean: the last daemon did not end in order. 0 or -errno. */
+int opd_sync_start(struct opd_sync *sync, struct opd_pipeline *pipeline, struct op_config *config, struct op_status *status,
+		   bool was_unclean) OP_NONNULL OP_MUST_CHECK;
 
 /* Hands a job over; jobs are done in order, but a dump's writing to the disk does not hold up the next. */
 void opd_sync_submit(struct opd_sync *sync, struct opd_job *job) OP_NONNULL;

@@ -15,7 +15,8 @@
 
 #define OP_ODB_MAGIC "DAE\n"
 #define OP_ODB_VERSION 0x13u
-#define OP_ODB_VERSION_0_9 0x12u /* oprofile 0.9.x: a longer header and other numbers of processors; read, never written */
+#define OP_ODB_VERSION_0_9                                                                                                         \
+	0x12u /* oprofile 0.9.x: a longer header and other numbers of processors; read, and made one of ours where it is counted in */
 #define OP_CPU_TYPE_UNKNOWN UINT32_MAX /* a processor that oprofile 1.x has no number for */
 #define OP_CPU_TYPE_TIMER 4u	 /* the cpu_type of every host as opd writes it: needs no event description files */
 
@@ -87,7 +88,7 @@ struct op_odb;
  * Opens `path` below dir_fd for counting, or makes it: directories as needed, the file whole under tmp_path (same file system,
  * also below dir_fd) and then renamed. The header of a new file is *header; an existing file keeps its own. Symbolic links are
  * not followed, wherever in the path. An existing file that is not sound (unclean stop) is repaired: nodes that were not published or are
- * torn are dropped and the hash is rebuilt. 0 and a handle that op_odb_close frees, or -ENOSPC, -EMFILE, -EBADMSG (a foreign file),
+ * torn are dropped and the hash is rebuilt. One of oprofile 0.9 is replaced by one of ours with all that it has. 0 and a handle that op_odb_close frees, or -ENOSPC, -EMFILE, -EBADMSG (a foreign file),
  * another -errno. Nothing is waited for that the disk does.
  */
 int op_odb_open(int dir_fd, const char *path, const char *tmp_path, const struct op_odb_header *header, struct op_odb **ret_odb)
@@ -247,7 +248,7 @@ int op_odb_recover(int dir_fd, const char *tmp_path, const struct op_odb_moves *
 	OP_NONNULL_ARGS(2, 4) OP_MUST_CHECK;
 
 /*
- * Looks whether a reader takes the file and no node is torn, and if not, replaces it by one with the nodes that are whole. What was not published
+ * Looks whether a reader takes the file and no node is torn, and if not, or when it is of oprofile 0.9, replaces it by one with the nodes that are whole. What was not published
  * is removed, and the hash is put in order. *ret_dropped is how many nodes are torn, not published, or missing at the end. 0, also when there was nothing to do; -EBADMSG when it is no sample file or its head is damaged;
  * another -errno. *ret_pending is as op_odb_take_pending gives it.
  */

@@ -307,7 +307,7 @@ static void make_hash_sound(const struct op_odb_map *map)
 	op_odb_link_nodes(map);
 }
 
-/* -EUCLEAN where the length is not what the descriptor says. */
+/* -EUCLEAN where the length is not what the descriptor says, or the head is one of oprofile 0.9. */
 static int read_descr(int fd, const struct stat *st, struct op_odb_descr *ret_descr)
 {
 	struct {
@@ -319,7 +319,9 @@ static int read_descr(int fd, const struct stat *st, struct op_odb_descr *ret_de
 
 	if (nr < 0)
 		return (int)nr;
-	err = nr < (ssize_t)sizeof(head) ? -EBADMSG : op_odb_check_head(&head.header, &head.descr);
+	if (nr < (ssize_t)sizeof(head))
+		return -EBADMSG;
+	err = op_odb_is_of_0_9(&head.header) ? -EUCLEAN : op_odb_check_head(&head.header, &head.descr);
 	if (!err && st->st_size != (off_t)op_odb_file_bytes(head.descr.size))
 		err = -EUCLEAN;
 	if (!err)

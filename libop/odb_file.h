@@ -121,9 +121,18 @@ static_assert((OP_ODB_NODES_OFFSET + 25 * sizeof(struct op_odb_node) + 8) % 512 
 /* What header and descriptor say of themselves: 0, -EBADMSG for a foreign file. */
 int op_odb_check_head(const struct op_odb_header *header, const struct op_odb_descr *descr) OP_NONNULL OP_MUST_CHECK;
 
+/* Whether it is a header of oprofile 0.9. */
+static inline bool op_odb_is_of_0_9(const struct op_odb_header *header)
+{
+	return !memcmp(header->magic, OP_ODB_MAGIC, sizeof(header->magic)) && header->version == OP_ODB_VERSION_0_9;
+}
+
+/* op_odb_read of a file that is open. */
+int op_odb_read_open(int fd, struct op_odb_samples *ret_samples, struct op_odb_fault *ret_fault) OP_NONNULL OP_MUST_CHECK;
+
 /*
  * Maps a file that is there, with blocks allocated as op_odb_make_file does for the nodes in use: what was written of nodes that were not published is removed and counted, the hash
- * is made anew where it is not sound. 0; -EUCLEAN when it has to be repaired first: its length is wrong or nodes are torn; -EBADMSG when its head
+ * is made anew where it is not sound. 0; -EUCLEAN when it has to be repaired first: its length is wrong, nodes are torn, or it is of oprofile 0.9; -EBADMSG when its head
  * is none; another -errno.
  */
 int op_odb_map_sound(int fd, const struct stat *st, struct op_odb_map *ret_map, uint32_t *ret_dropped) OP_NONNULL OP_MUST_CHECK;

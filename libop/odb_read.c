@@ -183,7 +183,7 @@ static int read_head(int fd, struct op_odb_samples *samples, uint64_t *ret_offse
 	return 0;
 }
 
-static int read_file(int fd, struct op_odb_samples *ret_samples, struct op_odb_fault *ret_fault)
+int op_odb_read_open(int fd, struct op_odb_samples *ret_samples, struct op_odb_fault *ret_fault)
 {
 	struct op_odb_samples samples = { 0 };
 	uint64_t offset = 0;
@@ -205,7 +205,7 @@ int op_odb_read(int dir_fd, const char *path, struct op_odb_samples *ret_samples
 
 	if (fd < 0)
 		return fd;
-	err = read_file(fd, ret_samples, &found);
+	err = op_odb_read_open(fd, ret_samples, &found);
 	if (err == -EBADMSG && ret_fault)
 		*ret_fault = found;
 	close(fd);

@@ -13,6 +13,8 @@ struct remains {
 	struct op_odb_descr descr;
 	struct op_odb_node *nodes; /* from node 0 */
 	uint32_t nr_nodes;         /* there, with node 0 */
+	uint32_t nr_fillers;       /* more that may be needed: there are none in a file of oprofile 0.9 */
+	bool is_of_0_9;
 };
 
 static int read_head(int fd, struct remains *remains)
@@ -33,6 +35,30 @@ static int read_head(int fd, struct remains *remains)
 	return op_odb_check_head(&head.header, &head.descr);
 }
 
+/* All of it or none. The number of a processor is what opd writes for every one. */
+static int read_of_0_9(int fd, off_t file_bytes, struct remains *remains)
+{
+	struct op_odb_samples samples;
+	struct op_odb_fault fault;
+	int err = (uint64_t)file_bytes < op_odb_file_bytes(OP_ODB_SIZE_MAX / 2) ? op_odb_read_open(fd, &samples, &fault) : -EBADMSG;
+
+	if (err)
+		return err;
+	remains->nodes = calloc((size_t)samples.nr_nodes + 1, sizeof(*remains->nodes));
+	if (remains->nodes) {
+		remains->header = samples.header;
+		remains->header.version = OP_ODB_VERSION;
+		remains->header.cpu_type = OP_CPU_TYPE_TIMER;
+		remains->nr_nodes = remains->descr.current_size = samples.nr_nodes + 1;
+		for (uint32_t i = 0; i < samples.nr_nodes; i++) {
+			remains->nodes[i + 1] = samples.nodes[i];
+			remains->nr_fillers += !samples.nodes[i].key;
+		}
+	}
+	op_odb_samples_free(&samples);
+	return remains->nodes ? 0 : -ENOMEM;
+}
+
 /* No more than the file has: what the descriptor says of a short one costs no memory. */
 static int read_remains(int fd, off_t file_bytes, struct remains *remains)
 {
@@ -40,6 +66,9 @@ static int read_remains(int fd, off_t file_bytes, struct remains *remains)
 	uint64_t nr_nodes;
 	int err = read_head(fd, remains);
 
+	remains->is_of_0_9 = op_odb_is_of_0_9(&remains->header);
+	if (remains->is_of_0_9)
+		return read_of_0_9(fd, file_bytes, remains);
 	if (err)
 		return err;
 	nr_nodes = op_min_u64(remains->descr.current_size, ((uint64_t)file_bytes - OP_ODB_NODES_OFFSET) / sizeof(*remains->nodes));
@@ -60,7 +89,7 @@ static uint32_t copy_whole(const struct remains *remains, const struct op_odb_ma
 	for (uint32_t i = 1; i < remains->nr_nodes; i++) {
 		const struct op_odb_node *node = &remains->nodes[i];
 
-		if (op_odb_is_torn(&remains->nodes[i], i))
+		if (!remains->is_of_0_9 && op_odb_is_torn(&remains->nodes[i], i))
 			continue;
 		nr_whole++;
 		if (!node->value)
@@ -76,17 +105,17 @@ static uint32_t copy_whole(const struct remains *remains, const struct op_odb_ma
 	return nr_whole;
 }
 
-/* One more filler than before may be needed, never more: nodes move to the front only. */
+/* One more filler than before may be needed, never more, where nodes move to the front only. */
 static int write_whole(int dir_fd, const char *path, const char *tmp_path, const struct remains *remains, uint32_t *ret_dropped,
 		       struct op_odb_pending **ret_pending)
 {
-	uint32_t size = OP_ODB_INITIAL_SIZE, nr_whole;
+	uint32_t size = OP_ODB_INITIAL_SIZE, nr_nodes = remains->nr_nodes + remains->nr_fillers, nr_whole;
 	struct op_odb_map map;
 	int err;
 
-	while (size < remains->nr_nodes)
+	while (size < nr_nodes)
 		size *= 2;
-	err = op_odb_make_file(dir_fd, tmp_path, size, (uint32_t)op_min_u64(size, (uint64_t)remains->nr_nodes + 1), &map);
+	err = op_odb_make_file(dir_fd, tmp_path, size, (uint32_t)op_min_u64(size, (uint64_t)nr_nodes + 1), &map);
 	if (err)
 		return err;
 	*map.header = remains->header;

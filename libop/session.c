@@ -53,6 +53,7 @@ struct walk {
 	bool tells_dirs; /* `visit` is called for directories, too, before they are read */
 	bool keep_going; /* an error is noted in first_error and does not end the walk */
 	int first_error;
+	char *first_path; /* where that was */
 };
 
 static void free_walk(struct walk *walk)
@@ -62,6 +63,7 @@ static void free_walk(struct walk *walk)
 	free(walk->dirs);
 	free(walk->entries);
 	free(walk->bad_path);
+	free(walk->first_path);
 }
 
 /* Takes `path` over, also when it fails. */
@@ -159,10 +161,12 @@ static int read_dir(struct walk *walk, const char *path, int fd)
 	return err;
 }
 
-static void note_error(struct walk *walk, int err)
+static void note_error(struct walk *walk, const char *path, int err)
 {
-	if (err < 0 && err != -ENOENT && !walk->first_error)
-		walk->first_error = err;
+	if (err >= 0 || err == -ENOENT || walk->first_error)
+		return;
+	walk->first_error = err;
+	walk->first_path = strdup(path);
 }
 
 /* Opens a directory of the list and reads it; one that is gone is none (*ret_fd -1). */
@@ -189,7 +193,7 @@ static int walk_below(struct walk *walk, size_t index, int parent, unsigned int 
 	if (err < 0 && !walk->bad_path)
 		walk->bad_path = strdup(path);
 	if (walk->keep_going) {
-		note_error(walk, err);
+		note_error(walk, path, err);
 		err = 0;
 	}
 	if (fd >= 0 && depth >= HELD_DIRS) {
@@ -381,7 +385,7 @@ void op_session_cgroups_free(struct op_session_cgroups *list)
 /* In the directory that is being read, whatever has its name by now. */
 static int remove_entry(struct walk *walk, const char *path, unsigned char type OP_UNUSED)
 {
-	note_error(walk, op_sys_unlinkat(walk->here, strrchr(path, '/') + 1, 0));
+	note_error(walk, path, op_sys_unlinkat(walk->here, strrchr(path, '/') + 1, 0));
 	return 0;
 }
 
@@ -392,7 +396,7 @@ static bool remove_non_directory(struct walk *walk, const char *path)
 
 	if (err == -EISDIR || err == -EPERM)
 		return false;
-	note_error(walk, err);
+	note_error(walk, path, err);
 	return true;
 }
 
@@ -402,7 +406,7 @@ static void remove_walked(struct walk *walk)
 	while (walk->nr_dirs) {
 		char *dir = walk->dirs[--walk->nr_dirs];
 
-		note_error(walk, op_file_remove_below(walk->dir_fd, dir, AT_REMOVEDIR));
+		note_error(walk, dir, op_file_remove_below(walk->dir_fd, dir, AT_REMOVEDIR));
 		free(dir);
 	}
 }
@@ -413,7 +417,7 @@ int op_session_remove(int dir_fd, const char *path)
 	int err;
 
 	if (!remove_non_directory(&walk, path))
-		note_error(&walk, walk_tree(&walk, path));
+		note_error(&walk, path, walk_tree(&walk, path));
 	remove_walked(&walk);
 	err = walk.first_error;
 	free_walk(&walk);
@@ -514,7 +518,7 @@ int op_session_count_files(int dir_fd, uint64_t *ret_nr_files)
 
 /* ---- clear ---- */
 
-int op_session_clear(int dir_fd)
+int op_session_clear(int dir_fd, char **ret_path)
 {
 	struct walk walk = { .dir_fd = dir_fd, .visit = remove_entry, .keep_going = true };
 	int err;
@@ -522,12 +526,21 @@ int op_session_clear(int dir_fd)
 	for (size_t i = 0; i < op_array_size(session_dirs); i++) {
 		if (remove_non_directory(&walk, session_dirs[i]))
 			continue;
-		note_error(&walk, walk_tree(&walk, session_dirs[i]));
+		note_error(&walk, session_dirs[i], walk_tree(&walk, session_dirs[i]));
 	}
 	remove_walked(&walk);
 	err = walk.first_error;
+	if (err && ret_path) {
+		*ret_path = walk.first_path;
+		walk.first_path = NULL;
+	}
 	free_walk(&walk);
 	return err;
+}
+
+int op_session_open_current(int session_fd)
+{
+	return op_sys_openat(session_fd, OP_SESSION_CURRENT, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 }
 
 bool op_session_has_parts(int dir_fd)
@@ -603,6 +616,12 @@ bool op_session_is_locked(const char *session_dir)
 	if (fd >= 0)
 		close(fd);
 	return locked;
+}
+
+bool op_session_is_unclean_at(int session_fd)
+{
+	return !faccessat(session_fd, OP_SESSION_LOCK, F_OK, AT_SYMLINK_NOFOLLOW) ||
+	       !faccessat(session_fd, OP_SESSION_UNCLEAN, F_OK, AT_SYMLINK_NOFOLLOW);
 }
 
 int op_session_leave_unclean(int session_fd)

@@ -74,9 +74,13 @@ void op_session_cgroups_free(struct op_session_cgroups *list);
 
 /*
  * Removes what a session holds, {root}, {kern}, stats, ledger, cgroup, dcookies and closing, below dir_fd (samples/<session>); what else lies there stays. Symbolic links are
- * removed, never followed. 0, also when there is nothing; the first -errno otherwise, after having tried the rest.
+ * removed, never followed. 0, also when there is nothing; the first -errno otherwise, after having tried the rest, and *ret_path, when given, is where that was, below dir_fd, to be freed; NULL
+ * without memory.
  */
-int op_session_clear(int dir_fd) OP_MUST_CHECK;
+int op_session_clear(int dir_fd, char **ret_path) OP_MUST_CHECK;
+
+/* The directory of the current session; a link is not followed. A descriptor or -errno. */
+int op_session_open_current(int session_fd) OP_MUST_CHECK;
 
 /* Whether a directory holds anything of what op_session_clear removes: it may be a session. */
 bool op_session_has_parts(int dir_fd) OP_MUST_CHECK;
@@ -129,6 +133,9 @@ int op_session_lock(int session_fd) OP_MUST_CHECK;
 
 /* Removes the lock and closes its descriptor. */
 void op_session_unlock(int session_fd, int lock_fd);
+
+/* Whether the last daemon did not end in order, for whoever knows that none is there. */
+bool op_session_is_unclean_at(int session_fd) OP_MUST_CHECK;
 
 /* Has the next daemon look at the session as after a kill. 0 or -errno. */
 int op_session_leave_unclean(int session_fd) OP_MUST_CHECK;

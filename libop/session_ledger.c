@@ -75,12 +75,23 @@ bool op_session_ledger_is_empty(const struct op_session_ledger *ledger)
 	return true;
 }
 
+uint64_t op_session_ledger_lost(const struct op_session_ledger *ledger, enum op_loss reason)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < ledger->nr_events; i++)
+		sum += ledger->events[i].lost[reason];
+	return sum;
+}
+
 void op_session_ledger_format(const struct op_session_ledger *ledger, struct op_text *text)
 {
 	op_text_add(text, HEAD "\n");
 	op_text_printf(text, "ended\t%s\n", ends[ledger->ended]);
 	add_time(text, "begin", ledger->begin_ns);
 	add_time(text, "end", ledger->end_ns);
+	if (ledger->has_files && ledger->ended == OP_SESSION_stopped)
+		op_text_printf(text, "files\t%" PRIu64 "\t%" PRIu64 "\n", ledger->files.nr, ledger->files.sign);
 	for (size_t i = 0; i < ledger->nr_events; i++)
 		add_event(text, &ledger->events[i]);
 }
@@ -142,6 +153,21 @@ static int read_begin(struct op_session_ledger *ledger, char *rest)
 static int read_end(struct op_session_ledger *ledger, char *rest)
 {
 	return read_time(rest, &ledger->end_ns);
+}
+
+static int read_files(struct op_session_ledger *ledger, char *rest)
+{
+	struct op_session_files files = { 0 };
+	const char *nr = strsep(&rest, "\t");
+	int err = rest ? read_decimal(nr, UINT64_MAX, &files.nr) : -EINVAL;
+
+	if (!err)
+		err = read_decimal(rest, UINT64_MAX, &files.sign);
+	if (err)
+		return err;
+	ledger->files = files;
+	ledger->has_files = true;
+	return 0;
 }
 
 static uint64_t *number_of(struct op_ledger_event *event, const char *name)
@@ -225,8 +251,8 @@ static const struct {
 	const char *word;
 	int (*read)(struct op_session_ledger *ledger, char *rest);
 } readers[] = {
-	{ "ended", read_ended }, { "begin", read_begin },     { "end", read_end },
-	{ "event", read_event }, { "sampler", read_sampler },
+	{ "ended", read_ended }, { "begin", read_begin }, { "end", read_end },
+	{ "files", read_files }, { "event", read_event }, { "sampler", read_sampler },
 };
 
 static int read_line(struct op_session_ledger *ledger, char *line)

@@ -32,8 +32,16 @@ enum op_session_end {
 		OP_NR_SESSION_ENDS,
 };
 
+/* By which it shows that sample files were removed, came or were written over since. */
+struct op_session_files {
+	uint64_t nr;
+	uint64_t sign; /* of the inode, the length and the time of each */
+};
+
 struct op_session_ledger {
 	enum op_session_end ended;
+	bool has_files; /* a stopped one may say what its sample files were then */
+	struct op_session_files files;
 	uint64_t begin_ns,
 		end_ns; /* since 1970, as the clock of the time of writing sees them; the end of an open one is when it was written */
 	struct op_ledger_event
@@ -51,6 +59,9 @@ const struct op_ledger_event *op_session_ledger_find(const struct op_session_led
 
 /* True when it says that nothing was taken: such a session is not worth keeping. */
 bool op_session_ledger_is_empty(const struct op_session_ledger *ledger) OP_NONNULL OP_MUST_CHECK;
+
+/* The sum of all events' losses by one reason. */
+uint64_t op_session_ledger_lost(const struct op_session_ledger *ledger, enum op_loss reason) OP_NONNULL OP_MUST_CHECK;
 
 /* The file's text. */
 void op_session_ledger_format(const struct op_session_ledger *ledger, struct op_text *text) OP_NONNULL;
@@ -79,6 +90,12 @@ int op_session_ledger_correct(struct op_session_ledger *ledger, const struct op_
 
 /* op_session_ledger_correct by the sample files of a session, dir_fd being its directory. 0 or -errno as op_session_ledger_add_files. */
 int op_session_ledger_recount(struct op_session_ledger *ledger, int dir_fd) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * What the sample files of a session are now, dir_fd being its directory; those by cgroup are in no ledger. None is read: a system call for each, and the daemon that writes to them writes no more.
+ * 0 or -errno.
+ */
+int op_session_files_look(int dir_fd, struct op_session_files *ret_files) OP_NONNULL OP_MUST_CHECK;
 
 /* When a session without a ledger began and ended, as far as its directory knows: when that was made, and changed last. */
 void op_session_ledger_guess_times(struct op_session_ledger *ledger, int dir_fd) OP_NONNULL;

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What the sample files of a session hold, by event. */
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 
 #include "libop/clock.h"
+#include "libop/htable.h"
 #include "libop/odb.h"
 #include "libop/session.h"
 #include "libop/session_ledger.h"
@@ -100,6 +103,40 @@ int op_session_ledger_recount(struct op_session_ledger *ledger, int dir_fd)
 	if (!err)
 		err = op_session_ledger_correct(ledger, &sums);
 	op_session_ledger_free(&sums);
+	return err;
+}
+
+struct look {
+	int dir_fd;
+	struct op_session_files files;
+};
+
+static int look_at(const char *path, unsigned char type OP_UNUSED, void *arg)
+{
+	struct look *look = arg;
+	struct stat st;
+	uint64_t sign;
+
+	if (op_session_is_jit_object(path))
+		return 0;
+	if (fstatat(look->dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	sign = op_hash_add(op_hash_u64(st.st_ino), (uint64_t)st.st_size);
+	sign = op_hash_add(sign, (uint64_t)st.st_mtim.tv_sec);
+	look->files.nr++;
+	look->files.sign += op_hash_add(sign, (uint64_t)st.st_mtim.tv_nsec);
+	return 0;
+}
+
+int op_session_files_look(int dir_fd, struct op_session_files *ret_files)
+{
+	struct look look = { .dir_fd = dir_fd };
+	int err = op_session_walk(dir_fd, "{root}", look_at, &look);
+
+	if (!err)
+		err = op_session_walk(dir_fd, "{kern}", look_at, &look);
+	if (!err)
+		*ret_files = look.files;
 	return err;
 }
 

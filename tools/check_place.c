@@ -43,6 +43,11 @@ bool opk_place_is_live(const struct opk_place *place)
 	return place->is_written && op_session_is_locked_at(place->top_fd);
 }
 
+bool opk_place_is_unclean(const struct opk_place *place)
+{
+	return place->is_written && op_session_is_unclean_at(place->top_fd);
+}
+
 int opk_place_begin_repair(struct opk_place *place, uint64_t *ret_nr_put_back)
 {
 	uint64_t nr_put_back = 0;

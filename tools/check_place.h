@@ -18,6 +18,9 @@ int opk_place_find(int dir_fd, struct opk_place *ret_place) OP_NONNULL OP_MUST_C
 /* Whether a daemon is writing it. */
 bool opk_place_is_live(const struct opk_place *place) OP_NONNULL OP_MUST_CHECK;
 
+/* Whether whoever wrote it did not end in order, so that the next daemon looks at it; for whoever has not taken the lock. */
+bool opk_place_is_unclean(const struct opk_place *place) OP_NONNULL OP_MUST_CHECK;
+
 /*
  * For a repair: keeps daemons out, and has the files that grew and are pending decided upon, of all sessions there: a repair would make them unknown. *ret_nr_put_back of
  * them were replaced by what had been kept. 0, also without a lock where a daemon has it and is through with this session; -EBUSY: it is not; another -errno.

@@ -30,6 +30,7 @@ struct opk_check {
 	int top_fd;              /* the session directory; -1: it is in none */
 	bool live;               /* a daemon is writing: what must agree at rest is not asked for */
 	bool closed;             /* nobody counts in it any more */
+	bool unclean;            /* whoever counted in it did not end in order: the next daemon looks at it */
 	bool repair;             /* never with live */
 	enum op_session_end end; /* for a session that has lost its ledger */
 	void (*tell)(const struct opk_problem *problem, void *arg);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/check_tell.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include "libop/damaged.h"
 
 void opk_tell(struct opk_check *check, struct opk_problem *problem, int err)
@@ -38,4 +41,11 @@ bool opk_put_aside(struct opk_check *check, const char *path, const char *fault,
 	}
 	opk_tell(check, &problem, err);
 	return check->repair && !err;
+}
+
+bool opk_is_other(const struct opk_check *check, const char *path, mode_t type)
+{
+	struct stat st;
+
+	return !fstatat(check->dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) && (st.st_mode & S_IFMT) != type;
 }

@@ -3,6 +3,8 @@
 #ifndef OPK_CHECK_TELL_H
 #define OPK_CHECK_TELL_H
 
+#include <sys/types.h>
+
 #include "tools/check_session.h"
 
 /* Tells of a problem and sets its outcome: repaired when that was asked for and err is 0. */
@@ -15,5 +17,8 @@ void opk_note(struct opk_check *check, const char *path, const char *fault) OP_N
  * What is in the place of something else is moved to damaged/ below the session, when it is to be repaired, and told of; `detail` when it stays. True when it was moved.
  */
 bool opk_put_aside(struct opk_check *check, const char *path, const char *fault, uint64_t offset, const char *detail) OP_NONNULL;
+
+/* Whether something else than of this type (S_IFMT) is at the path; false where there is nothing. A link is not followed. */
+bool opk_is_other(const struct opk_check *check, const char *path, mode_t type) OP_NONNULL OP_MUST_CHECK;
 
 #endif

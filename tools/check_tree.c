@@ -89,6 +89,27 @@ static void check_left(struct opk_check *check, const char *path)
 		opk_note(check, path, problem.fault);
 }
 
+/* What is at the place of stats/ or of a number in it keeps the daemon from writing the ledger. */
+static void check_stats_places(struct opk_check *check)
+{
+	char path[64];
+	int fd;
+
+	if (opk_is_other(check, "stats", S_IFDIR)) {
+		fd = opk_put_aside(check, "stats", "not a directory", 0, "") ? op_stats_open(check->dir_fd, true) : -ENOENT;
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	for (enum op_stats_number i = 0; i < OP_STATS_NR; i++) {
+		snprintf(path, sizeof(path), "stats/%s", op_stats_name(i));
+		if (opk_is_other(check, path, S_IFREG))
+			opk_put_aside(check, path, "not a regular file", 0, "");
+		snprintf(path, sizeof(path), "stats/%s" OP_FILE_TEMPORARY_SUFFIX, op_stats_name(i));
+		check_left(check, path);
+	}
+}
+
 void opk_check_left(struct opk_check *check)
 {
 	static const char *const names[] = {
@@ -97,7 +118,6 @@ void opk_check_left(struct opk_check *check)
 		OP_SESSION_LEDGER OP_FILE_TEMPORARY_SUFFIX,
 		OP_DCOOKIE_FILE OP_FILE_TEMPORARY_SUFFIX,
 	};
-	char path[64];
 
 	opk_check_dir(check, ".");
 	opk_check_dir(check, "stats");
@@ -105,8 +125,5 @@ void opk_check_left(struct opk_check *check)
 		return;
 	for (size_t i = 0; i < op_array_size(names); i++)
 		check_left(check, names[i]);
-	for (enum op_stats_number i = 0; i < OP_STATS_NR; i++) {
-		snprintf(path, sizeof(path), "stats/%s" OP_FILE_TEMPORARY_SUFFIX, op_stats_name(i));
-		check_left(check, path);
-	}
+	check_stats_places(check);
 }

@@ -218,6 +218,7 @@ static int check_one(struct program *program, struct opk_check *check, struct op
 
 	check->closed = !place->is_current;
 	check->top_fd = place->top_fd;
+	check->unclean = opk_place_is_unclean(place);
 	check->end = place->is_current ? OP_SESSION_open : end_of(path);
 	if (program->repair)
 		err = begin_repair(program, check, place, path);

@@ -214,12 +214,15 @@ static int clear_session(const struct opcontrol *ctl)
 {
 	int session_fd = open(ctl->session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int fd = session_fd < 0 ? -errno : op_file_open_below(session_fd, OP_SESSION_CURRENT, O_RDONLY | O_DIRECTORY, 0);
-	int err = fd < 0 ? fd : op_session_clear(fd);
+	char *path = NULL;
+	int err = fd < 0 ? fd : op_session_clear(fd, &path);
 
 	if (err == -ENOENT && fd < 0)
 		err = 0;
 	if (err < 0)
-		ctl_fail("cannot clear %s/" OP_SESSION_CURRENT ": %s", ctl->session_dir, strerror(-err));
+		ctl_fail("cannot clear %s/" OP_SESSION_CURRENT "%s%s: %s%s", ctl->session_dir, path ? "/" : "", path ? path : "",
+			 strerror(-err), fd < 0 ? "" : "; what else was there is removed");
+	free(path);
 	if (fd >= 0)
 		close(fd);
 	if (session_fd >= 0)

@@ -203,7 +203,7 @@ static void run_host(struct sim *sim, uint64_t seconds, struct host_figures *fig
 		op_mring_pair_wake_every(&sim->cpus[i].pair, host.ring_bytes / 4, false);
 		op_mring_wake_every(&sim->cpus[i].sideband, host.sideband_bytes / 4, false);
 	}
-	end_on(opd_sync_start(&sync, &sim->pipeline, &config, &status), "starting the sync thread");
+	end_on(opd_sync_start(&sync, &sim->pipeline, &config, &status, false), "starting the sync thread");
 	end_on(-pthread_getcpuclockid(sync.thread, &reader), "the clock of the sync thread");
 	end_on(load_begin(sim->load, op_now_ns()), "the first processes");
 	write_host(sim, reader, seconds, figures);

@@ -100,7 +100,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes)
 	check_file(dir_fd, bytes + 2 + name_bytes, nr_bytes - 2 - name_bytes);
 	if (!strncmp(name, "{root}/", 7) || !strncmp(name, "{kern}/", 7))
 		check_name(dir_fd, name);
-	fuzz_check(!op_session_clear(dir_fd));
+	fuzz_check(!op_session_clear(dir_fd, NULL));
 	free(name);
 	return 0;
 }

@@ -7,6 +7,7 @@ exit codes.
 import fcntl
 import json
 import os
+import re
 import shutil
 import struct
 
@@ -430,6 +431,46 @@ def check_stats(copies):
     session = copies.fresh()
     write(os.path.join(session, stats, "total_samples"), b"%d\n" % (total + 7))
     copies.opcheck(session, SOUND)
+    check_stats_places(copies, stats, total)
+
+
+def check_stats_places(copies, stats, total):
+    """Whatever stands where the numbers belong makes room, also in a session whose ledger is open."""
+    def link(path):
+        os.symlink("/etc/passwd", path)
+    for end, name, make in ((b"stopped", "total_samples", os.mkdir), (b"stopped", "total_samples", link), (b"open", "lost_samplefile", os.mkdir),
+                            (b"stopped", ".", os.mkfifo)):
+        session = copies.fresh()
+        ledger = os.path.join(session, "samples", "current", "ledger")
+        write(ledger, read(ledger).replace(b"stopped", end))
+        path = os.path.normpath(os.path.join(session, stats, name))
+        (shutil.rmtree if name == "." else os.unlink)(path)
+        make(path)
+        copies.opcheck(session, DAMAGED)
+        copies.opcheck(session, REPAIRED, "--repair")
+        copies.opcheck(session, SOUND)
+        number = os.path.join(session, stats, "total_samples")
+        require(end == b"open" or int(read(number)) == total, "total_samples is not there again")
+        require(os.path.isdir(path) if name == "." else not os.path.lexists(path) or os.path.isfile(path) and not os.path.islink(path),
+                "%s is still in the way" % path)
+
+
+def check_behind(copies):
+    """A ledger that lacks samples, and says that its daemon was stopped, is no damage beside the mark of one that was killed: the next one recounts."""
+    def less(match):
+        return b"\treceived=%d\tstored=%d\t" % (int(match[1]) - 1, int(match[2]) - 1)
+    for mark, code in ((None, DAMAGED), ("lock", SOUND), ("unclean", SOUND)):
+        session = copies.fresh()
+        ledger = os.path.join(session, "samples", "current", "ledger")
+        text = re.sub(rb"\treceived=([1-9]\d*)\tstored=([1-9]\d*)\t", less, read(ledger), count=1)
+        require(text != read(ledger) and b"ended\tstopped\n" in text, "the ledger is another one: %s" % text)
+        write(ledger, text)
+        if mark:
+            write(os.path.join(session, mark), b"4194303")
+        problems = copies.opcheck(session, code)[0]["problems"]
+        require([p["outcome"] for p in problems] == ["note" if mark else "damaged"], "beside %s: %s" % (mark, problems))
+        copies.opcheck(session, REPAIRED, "--repair")
+        require(stored_and_lost(session) == stored_and_lost(copies.box.session), "not what it was: %s" % (stored_and_lost(session),))
 
 
 def check_usage(copies, box):
@@ -596,6 +637,7 @@ def test(box):
     check_stats(copies)
     check_fillers(copies)
     check_usage(copies, box)
+    check_behind(copies)
     check_stale_lock(copies, box)
     check_look(copies, box)
     check_closed(copies, box)

@@ -31,6 +31,7 @@ static uint64_t rename_takes_ns;
 static int nr_calls_to_kill; /* 0: never */
 static struct {
 	int mkdir, rename_new, exchange, write_all, fsync, remove;
+	bool mkdir_fills; /* the disk: from then on nothing can be written */
 } fault;
 static ino_t synced[256];
 static size_t nr_synced;
@@ -75,6 +76,8 @@ static inline void maybe_kill(void)
 int __wrap_op_sys_mkdirat(int dir_fd, const char *path, mode_t mode)
 {
 	maybe_kill();
+	if (fault.mkdir && fault.mkdir_fills)
+		fault.write_all = fault.mkdir;
 	return fault.mkdir ? fault.mkdir : __real_op_sys_mkdirat(dir_fd, path, mode);
 }
 
@@ -179,7 +182,7 @@ static int session_fd;
 static uint64_t now_ns, nr_taken;
 
 /* What a daemon does before its first turn. */
-static inline void start(void)
+static inline void start_after(bool was_unclean)
 {
 	sync_thread =
 		(struct opd_sync){ .pipeline = &pipeline, .config = &config, .running_since_ns = 1, .epoll_fd = -1, .wake_fd = -1 };
@@ -197,9 +200,15 @@ static inline void start(void)
 					     .separate_lib = true,
 					     .max_open = 100,
 					     .max_closed = 100 };
-	assert_int_equal(opd_book_open(&sync_thread.book, session_fd, &pipeline.capture), 0);
+	assert_int_equal(opd_file_limit_recount(&pipeline.count.limit, session_fd), 0);
+	assert_int_equal(opd_book_open(&sync_thread.book, session_fd, &pipeline.capture, was_unclean), 0);
 	opd_book_begin(&sync_thread.book);
 	opd_sync_write_book(&sync_thread, OP_SESSION_open);
+}
+
+static inline void start(void)
+{
+	start_after(false);
 }
 
 static inline void wait_for_threads(void)

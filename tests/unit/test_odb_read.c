@@ -5,6 +5,7 @@
 #include <cmocka.h>
 
 #include "libop/odb.h"
+#include "libop/odb_file.h"
 #include "tests/unit/sample_writer.h"
 
 static char directory[] = "/tmp/opd-test-odb-read-XXXXXX";
@@ -305,6 +306,94 @@ static void test_failing_calls(void **state OP_UNUSED)
 	op_odb_samples_free(&read);
 }
 
+/* A full one of 128 nodes; those at indices where key 0 would look torn have key 0, which a foreign hand may do. */
+static void write_full_of_0_9(uint64_t *ret_total, uint64_t *ret_of_zero)
+{
+	static const uint64_t embedded_offset = UINT64_MAX, mtime = 1400000000;
+	uint8_t bytes[2680] = OP_ODB_MAGIC;
+	uint64_t key;
+
+	*ret_total = *ret_of_zero = 0;
+	put_u32(bytes, 4, OP_ODB_VERSION_0_9);
+	put_u32(bytes, 8, 55);
+	memcpy(bytes + 40, &mtime, 8);
+	memcpy(bytes + 56, &embedded_offset, 8);
+	put_u32(bytes, 88, 128);
+	put_u32(bytes, 92, 128);
+	for (uint32_t i = 1; i < 128; i++) {
+		key = i == 77 || op_odb_needs_filler(0, i) ? 0 : 0x1000 + i;
+		memcpy(bytes + 120 + (size_t)16 * i, &key, 8);
+		put_u32(bytes, 120 + (size_t)16 * i + 8, i);
+		*ret_total += i;
+		*ret_of_zero += key ? 0 : i;
+	}
+	sample_write_bytes(dir_fd, "f", bytes, sizeof(bytes));
+}
+
+static void check_taken_over(uint64_t total, uint64_t of_zero)
+{
+	struct op_odb_samples read;
+	uint64_t sum = 0, sum_of_zero = 0;
+
+	assert_int_equal(op_odb_read(dir_fd, "f", &read, NULL), 0);
+	assert_int_equal(read.header.version, OP_ODB_VERSION);
+	assert_int_equal(read.header.cpu_type, OP_CPU_TYPE_TIMER);
+	assert_int_equal(read.header.mtime, 1400000000);
+	assert_int_equal(read.header.anon_start, 0);
+	for (uint32_t i = 0; i < read.nr_nodes; i++) {
+		sum += read.nodes[i].value;
+		sum_of_zero += read.nodes[i].key ? 0 : read.nodes[i].value;
+		if (read.nodes[i].key && read.nodes[i].value)
+			assert_int_equal(read.nodes[i].key, 0x1000 + read.nodes[i].value);
+	}
+	assert_int_equal(sum, total);
+	assert_int_equal(sum_of_zero, of_zero);
+	op_odb_samples_free(&read);
+}
+
+/* Whoever counts in one of 0.9, or repairs it, makes it one of ours with all that it has; what cannot be read stays as it is. */
+static void test_taking_over(void **state OP_UNUSED)
+{
+	static const struct op_odb_header header = { .magic = { 'D', 'A', 'E', '\n' }, .version = OP_ODB_VERSION };
+	struct op_odb_pending *pending = NULL;
+	struct op_odb_samples read;
+	uint64_t total, of_zero;
+	struct op_odb *odb;
+	uint32_t dropped = 7;
+
+	write_full_of_0_9(&total, &of_zero);
+	assert_int_equal(op_odb_open(dir_fd, "f", "tmp-f", &header, &odb), 0);
+	assert_false(op_odb_is_new(odb));
+	assert_int_equal(op_odb_dropped(odb), 0);
+	assert_int_equal(op_odb_total(odb), total);
+	check_taken_over(total, of_zero);
+	assert_int_equal(op_odb_add(odb, 0x1001, 5), 0);
+	assert_int_equal(op_odb_add(odb, 0, 3), 0);
+	assert_int_equal(op_odb_total(odb), total + 8);
+	pending = op_odb_take_pending(odb);
+	op_odb_close(odb);
+	while (pending) {
+		struct op_odb_pending *next = *op_odb_pending_next(pending);
+
+		assert_int_equal(op_odb_settle(dir_fd, pending), 0);
+		pending = next;
+	}
+	write_full_of_0_9(&total, &of_zero);
+	assert_int_equal(op_odb_repair(dir_fd, "f", "tmp-f", &dropped, &pending), 0);
+	assert_int_equal(dropped, 0);
+	assert_non_null(pending);
+	assert_int_equal(op_odb_settle(dir_fd, pending), 0);
+	check_taken_over(total, of_zero);
+	write_full_of_0_9(&total, &of_zero);
+	resize(1000);
+	assert_int_equal(op_odb_open(dir_fd, "f", "tmp-f", &header, &odb), -EBADMSG);
+	assert_int_equal(op_odb_repair(dir_fd, "f", "tmp-f", &dropped, &pending), -EBADMSG);
+	resize(2680);
+	assert_int_equal(op_odb_read(dir_fd, "f", &read, NULL), 0);
+	assert_int_equal(read.header.version, OP_ODB_VERSION_0_9);
+	op_odb_samples_free(&read);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -313,6 +402,7 @@ int main(void)
 		cmocka_unit_test(test_damaged_fields), cmocka_unit_test(test_garbage),
 		cmocka_unit_test(test_no_file),        cmocka_unit_test(test_signals_and_short_reads),
 		cmocka_unit_test(test_failing_calls),  cmocka_unit_test(test_file_of_0_9),
+		cmocka_unit_test(test_taking_over),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

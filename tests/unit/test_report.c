@@ -54,7 +54,7 @@ static int open_session(void **state OP_UNUSED)
 
 static int clear_session(void **state OP_UNUSED)
 {
-	int err = op_session_clear(session_fd);
+	int err = op_session_clear(session_fd, NULL);
 
 	close(session_fd);
 	return err;

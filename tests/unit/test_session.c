@@ -119,7 +119,7 @@ static int open_session(void **state OP_UNUSED)
 
 static int clear_session(void **state OP_UNUSED)
 {
-	int err = op_session_clear(fd);
+	int err = op_session_clear(fd, NULL);
 
 	close(fd);
 	return err;
@@ -294,13 +294,17 @@ static void test_fifo_with_a_sound_name(void **state OP_UNUSED)
 /* A directory on the way becomes a link while the tree is removed. */
 static void test_clear_beside_links(void **state OP_UNUSED)
 {
+	char *path = NULL;
+
 	touch("outside/deep/precious");
 	touch("{root}/top/middle/deep/file");
 	turning = "deep";
-	assert_int_equal(op_session_clear(fd), -ENOTDIR);
+	assert_int_equal(op_session_clear(fd, &path), -ENOTDIR);
+	assert_string_equal(path, "{root}/top/middle/deep");
+	free(path);
 	assert_null(turning);
 	assert_int_equal(faccessat(fd, "outside/deep/precious", F_OK, 0), 0);
-	assert_int_equal(op_session_clear(fd), 0);
+	assert_int_equal(op_session_clear(fd, NULL), 0);
 	assert_int_equal(faccessat(fd, "{root}", F_OK, 0), -1);
 	assert_int_equal(op_session_remove(fd, "moved"), 0);
 	assert_int_equal(symlinkat("outside", fd, "way"), 0);
@@ -325,14 +329,14 @@ static void test_clear(void **state OP_UNUSED)
 	touch("outside/precious");
 	assert_int_equal(symlinkat("../outside", fd, "{root}/link"), 0);
 	assert_int_equal(symlinkat("outside", fd, "{kern}"), 0);
-	assert_int_equal(op_session_clear(fd), 0);
+	assert_int_equal(op_session_clear(fd, NULL), 0);
 	assert_int_equal(faccessat(fd, "{root}", F_OK, 0), -1);
 	assert_int_equal(faccessat(fd, "{kern}", F_OK, 0), -1);
 	assert_int_equal(faccessat(fd, "stats", F_OK, 0), -1);
 	assert_int_equal(unlinkat(fd, "keep", 0), 0);
 	assert_int_equal(unlinkat(fd, "outside/precious", 0), 0);
 	assert_int_equal(unlinkat(fd, "outside", AT_REMOVEDIR), 0);
-	assert_int_equal(op_session_clear(fd), 0);
+	assert_int_equal(op_session_clear(fd, NULL), 0);
 	op_text_free(&deep);
 }
 
@@ -380,12 +384,12 @@ static void test_clear_without_memory(void **state OP_UNUSED)
 	}
 	touch("{kern}/x");
 	failing_growth = 2;
-	assert_int_equal(op_session_clear(fd), -ENOMEM);
+	assert_int_equal(op_session_clear(fd, NULL), -ENOMEM);
 	assert_int_equal(failing_growth, 0);
 	assert_int_equal(refused, asked_again);
 	assert_int_equal(faccessat(fd, "{kern}", F_OK, 0), -1);
 	refused = 0;
-	assert_int_equal(op_session_clear(fd), 0);
+	assert_int_equal(op_session_clear(fd, NULL), 0);
 	assert_int_equal(faccessat(fd, "{root}", F_OK, 0), -1);
 }
 

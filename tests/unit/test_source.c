@@ -338,7 +338,7 @@ static void start(uint64_t visit_ms)
 	config.visit_ms = visit_ms;
 	for (uint32_t i = 0; i < NR_CPUS; i++)
 		op_mring_pair_wake_every(&sim.cpus[i].pair, small.ring_bytes / 4, false);
-	assert_int_equal(opd_sync_start(&sync_thread, &sim.pipeline, &config, &status), 0);
+	assert_int_equal(opd_sync_start(&sync_thread, &sim.pipeline, &config, &status, false), 0);
 }
 
 static void the_thread_is_woken_and_loses_nothing(void **state OP_UNUSED)
