@@ -28,7 +28,7 @@ static const char *const session_dirs[] = {
 	"{root}", "{kern}", "stats", OP_SESSION_LEDGER, OP_CGROUP_DIR, OP_MEM_DIR, OP_DCOOKIE_FILE, OP_SESSION_CLOSING,
 };
 
-#define HELD_DIRS     16 /* on the way down that stay open, so that what lies in them is opened by its name alone */
+#define HELD_DIRS     3 /* the last on the way down stay open, so that what lies in them is opened by its name alone */
 #define ENTRIES_BYTES 32768
 
 /*
@@ -48,6 +48,10 @@ struct walk {
 	char *bad_path;
 	uint64_t disk_bytes, nr_files;
 	int here; /* the directory that is being read */
+	struct {
+		unsigned int depth; /* the top has 1; 0: nothing is held */
+		int fd;
+	} held[HELD_DIRS]; /* by depth, modulo the number */
 	int (*tell)(const char *path, unsigned char type, void *arg);
 	void *tell_arg;
 	bool tells_dirs; /* `visit` is called for directories, too, before they are read */
@@ -128,14 +132,30 @@ static int visit_entry(struct walk *walk, const char *dir, const struct dirent64
 	return err;
 }
 
-/* `parent`: the directory that it lies in; -1: that is not open. */
-static int open_dir(const struct walk *walk, const char *path, int parent)
+static void let_go(struct walk *walk, unsigned int depth)
 {
+	if (!walk->held[depth % HELD_DIRS].depth)
+		return;
+	close(walk->held[depth % HELD_DIRS].fd);
+	walk->held[depth % HELD_DIRS].depth = 0;
+}
+
+/* By its name in its parent while that is held; without descriptors nothing is. */
+static int open_dir(struct walk *walk, const char *path, unsigned int depth)
+{
+	int fd;
+
 	if (strlen(path) >= PATH_MAX)
 		return -ENAMETOOLONG;
-	if (parent < 0)
-		return op_file_open_below(walk->dir_fd, path, O_RDONLY | O_DIRECTORY, 0);
-	return op_sys_openat(parent, strrchr(path, '/') + 1, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+	if (depth > 1 && walk->held[(depth - 1) % HELD_DIRS].depth == depth - 1) {
+		fd = op_sys_openat(walk->held[(depth - 1) % HELD_DIRS].fd, strrchr(path, '/') + 1,
+				   O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+		if (fd != -EMFILE && fd != -ENFILE)
+			return fd;
+		for (unsigned int i = 0; i < HELD_DIRS; i++)
+			let_go(walk, i);
+	}
+	return op_file_open_below(walk->dir_fd, path, O_RDONLY | O_DIRECTORY, 0);
 }
 
 static int read_dir(struct walk *walk, const char *path, int fd)
@@ -169,26 +189,28 @@ static void note_error(struct walk *walk, const char *path, int err)
 	walk->first_path = strdup(path);
 }
 
-/* Opens a directory of the list and reads it; one that is gone is none (*ret_fd -1). */
-static int walk_dir(struct walk *walk, const char *path, int parent, int *ret_fd)
+/* Opens a directory of the list, reads it and holds it; one that is gone is none. */
+static int walk_dir(struct walk *walk, const char *path, unsigned int depth)
 {
 	int err = walk->tells_dirs ? walk->visit(walk, path, DT_DIR) : 0, fd;
 
 	if (err < 0)
 		return err;
-	fd = open_dir(walk, path, parent);
+	fd = open_dir(walk, path, depth);
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : fd;
-	*ret_fd = fd;
+	let_go(walk, depth);
+	walk->held[depth % HELD_DIRS].depth = depth;
+	walk->held[depth % HELD_DIRS].fd = fd;
 	return read_dir(walk, path, fd);
 }
 
 /* A path has no more than PATH_MAX bytes, which is the end of going deeper. */
-static int walk_below(struct walk *walk, size_t index, int parent, unsigned int depth)
+static int walk_below(struct walk *walk, size_t index, unsigned int depth)
 {
 	const char *path = walk->dirs[index];
 	size_t next = walk->nr_dirs, end;
-	int fd = -1, err = walk_dir(walk, path, parent, &fd);
+	int err = walk_dir(walk, path, depth);
 
 	if (err < 0 && !walk->bad_path)
 		walk->bad_path = strdup(path);
@@ -196,14 +218,10 @@ static int walk_below(struct walk *walk, size_t index, int parent, unsigned int 
 		note_error(walk, path, err);
 		err = 0;
 	}
-	if (fd >= 0 && depth >= HELD_DIRS) {
-		close(fd);
-		fd = -1;
-	}
 	for (end = walk->nr_dirs; !err && next < end; next++)
-		err = walk_below(walk, next, fd, depth + 1);
-	if (fd >= 0)
-		close(fd);
+		err = walk_below(walk, next, depth + 1);
+	if (walk->held[depth % HELD_DIRS].depth == depth)
+		let_go(walk, depth);
 	return err;
 }
 
@@ -212,7 +230,7 @@ static int walk_tree(struct walk *walk, const char *top)
 	char *path = strdup(top);
 	int err = path ? push_dir(walk, path) : -ENOMEM;
 
-	return err ? err : walk_below(walk, walk->nr_dirs - 1, -1, 0);
+	return err ? err : walk_below(walk, walk->nr_dirs - 1, 1);
 }
 
 /* ---- the list of sample files ---- */
