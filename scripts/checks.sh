@@ -62,7 +62,7 @@ run_built() {
 ALONE_SYSTEM="agreement attribution bounds callgraph cgroup_storm hotplug import kernel overwrite page_faults processes shares storm swaps turns wakeup"
 
 # Those that count page faults: the kernel mixes up such samples when two profilers take them at once.
-FAULTS_SYSTEM="clock control dcookies errors fault_dump fault_kill fault_pages fault_rotate fault_space fault_tree limits many_files
+FAULTS_SYSTEM="clock control dcookies errors fault_dump fault_kill fault_pages fault_rotate fault_space fault_tree limits leftovers many_files
 	opcheck opcontrol rotation span"
 
 system_tests() {
