@@ -474,7 +474,7 @@ static int find_oldest(int dir_fd, const struct entries *entries, const char *pa
 static int recover_path(int dir_fd, const struct op_odb_places *places, const struct entries *entries, const char *path,
 			struct op_odb_recovery *recovery)
 {
-	struct entry *oldest, *best;
+	struct entry *oldest, *best = NULL;
 	int err = find_oldest(dir_fd, entries, path, &oldest);
 
 	if (err || !oldest)

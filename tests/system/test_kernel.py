@@ -227,13 +227,16 @@ def apps_of_threads(box, event):
 
 
 def check_idle(box, spent_s):
-    """cpu-clock counts idle CPUs, TIMER does not."""
-    found = apps_of_threads(box, "cpu-clock").get(0, {})
-    print("idle: %.2f s, %s" % (spent_s, found))
+    """cpu-clock counts idle CPUs, TIMER does not. How often the timer of an idle CPU fires is the host's: virtual ones wake up late."""
+    clock, timer = apps_of_threads(box, "cpu-clock"), apps_of_threads(box, "TIMER")
+    found = clock.pop(0, {})
+    nr_clock, nr_timer = (sum(sum(apps.values()) for apps in threads.values()) for threads in (clock, timer))
+    print("idle: %.2f s, %s; busy: %d samples of cpu-clock, %d of TIMER" % (spent_s, found, nr_clock, nr_timer))
     require(set(found) <= {KERNEL}, "an idle CPU is filed under %s" % sorted(found))
-    require(0 not in apps_of_threads(box, "TIMER"), "TIMER has samples of idle CPUs")
+    require(0 not in timer, "TIMER has samples of idle CPUs")
+    require(nr_clock <= 1.25 * nr_timer + MIN_SAMPLES, "%d samples of cpu-clock have a thread, %d of TIMER: of idle CPUs?" % (nr_clock, nr_timer))
     if spent_s >= IDLE_S:
-        require(found.get(KERNEL, 0) >= 0.5 * spent_s * 1e9 / PERIOD_NS, "idle CPUs have %s samples in %.2f s" % (found, spent_s))
+        require(found.get(KERNEL, 0) >= 0.05 * spent_s * 1e9 / PERIOD_NS, "idle CPUs have %s samples in %.2f s" % (found, spent_s))
     else:
         print("idle CPUs were not looked at: this host has had none in %d s" % BUSY_SECONDS)
 

@@ -227,6 +227,7 @@ static inline void end(bool in_order)
 		opd_sync_write_book(&sync_thread, OP_SESSION_stopped);
 	opd_count_close_files(&pipeline.count);
 	opd_unwritten_free(&sync_thread);
+	opd_retention_free(&sync_thread.retention);
 	opd_cookie_file_close(&pipeline.cookie_file);
 	opd_book_close(&sync_thread.book);
 	op_dcookie_table_free(pipeline.resolver.table);
