@@ -18,6 +18,7 @@
 #define INTERVAL_NS    (60 * (uint64_t)OP_NS_PER_S)
 #define CURRENT_NAME   "current"
 #define NS_PER_US      1000u
+#define REMOVE_TRIES   8  /* more than what is written into a session once it is closed: its table, its ledger, its mark */
 #define GROWN_SHARE    16 /* of SessionMaxUse: what the current session takes more until the sessions are weighed again */
 
 /* ---- what there is ---- */
@@ -166,6 +167,17 @@ static void tell_why_not(struct opd_retained *session, const char *why, int err)
 	session->told = true;
 }
 
+/* One that was closed just now may still be written to the disk, and be given its table of images while it is emptied. */
+static int remove_all(int session_fd, const char *path)
+{
+	int err, nr_tries = 0;
+
+	do
+		err = op_session_remove(session_fd, path);
+	while (err == -ENOTEMPTY && ++nr_tries < REMOVE_TRIES);
+	return err;
+}
+
 static int remove_session(struct opd_retention *retention, int session_fd, struct opd_retained *session, const char *why)
 {
 	char from[sizeof("samples/") + OP_SESSION_NAME_BYTES],
@@ -176,7 +188,7 @@ static int remove_session(struct opd_retention *retention, int session_fd, struc
 	snprintf(to, sizeof(to), OP_SESSION_TMP "/" OP_SESSION_REMOVED "%s", session->name);
 	err = op_file_rename_below(session_fd, from, to);
 	if (!err) {
-		err = op_session_remove(session_fd, to);
+		err = remove_all(session_fd, to);
 		session->disk_bytes = err ? bytes_that_stay(session_fd, session, from, to) : 0;
 	}
 	if (err) {

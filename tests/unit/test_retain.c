@@ -52,12 +52,17 @@ int __wrap_op_file_publish(int dir_fd, const char *name, const char *text, mode_
 
 static int remove_err; /* of a disk that cannot any more */
 static const char *remove_err_of; /* only there; NULL: everywhere */
+static unsigned int nr_written_meanwhile; /* removals that find the directory filled again */
 
 int __real_op_session_remove(int dir_fd, const char *path);
 int __wrap_op_session_remove(int dir_fd, const char *path);
 
 int __wrap_op_session_remove(int dir_fd, const char *path)
 {
+	if (nr_written_meanwhile) {
+		nr_written_meanwhile--;
+		return -ENOTEMPTY;
+	}
 	return remove_err && (!remove_err_of || strstr(path, remove_err_of)) ? remove_err : __real_op_session_remove(dir_fd, path);
 }
 
@@ -228,6 +233,14 @@ static void test_cannot_remove(void **state OP_UNUSED)
 		assert_true(is_there(days[i]));
 	assert_int_equal(retention.nr_removed, 0);
 	check(&config, op_array_size(days));
+}
+
+/* A session that was closed just now: its table comes while it is emptied. */
+static void test_written_meanwhile(void **state OP_UNUSED)
+{
+	nr_written_meanwhile = 3;
+	check(&(struct op_config){ .session_keep_us = 1 }, op_array_size(days));
+	assert_int_equal(nr_written_meanwhile, 0);
 }
 
 /* One that stays weighs on and keeps none of the others. */
@@ -401,7 +414,7 @@ int main(void)
 		retain_test(test_nothing), retain_test(test_age),  retain_test(test_use), retain_test(test_smaller_when_whole),
 		retain_test(test_room),    retain_test(test_rest),
 		retain_test(test_cannot_remove),
-		retain_test(test_cannot_remove_one),
+		retain_test(test_written_meanwhile), retain_test(test_cannot_remove_one),
 		retain_test(test_cannot_remove_rest),
 		retain_test(test_clock_ahead_at_the_start),
 		retain_test(test_clock_steps_ahead),
