@@ -67,6 +67,8 @@ struct opd_waiting {
 	bool is_plain; /* went to a file that is (count_file.h) */
 };
 
+struct opd_book;
+
 /* Files by last use. */
 struct opd_file_list {
 	struct opd_file *newest, *oldest;
@@ -80,8 +82,7 @@ struct opd_count {
 	const struct op_event *events;
 	bool separate_lib, separate_kernel, separate_thread, separate_cpu;
 	struct opd_cgroups *cgroups; /* NULL: not separated by cgroup */
-	void (*lose)(void *arg, uint32_t event, uint64_t amount); /* what was booked as stored is gone; NULL: nobody wants to know */
-	void *lose_arg;
+	struct opd_book *book; /* is told what was booked as stored and is gone; the caller's; NULL: nobody wants to know */
 	struct opd_settler *settler; /* who writes files that took the place of others to the disk; NULL: it waits for the next start */
 	double cpu_speed_mhz;
 	uint64_t no_process_cookie; /* application of anonymous regions whose application is not known */

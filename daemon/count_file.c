@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "daemon/book.h"
 #include "daemon/log.h"
 #include "daemon/memory_limit.h"
 #include "daemon/recover.h"
@@ -165,8 +166,8 @@ void opd_file_lose(struct opd_count *count, const struct opd_file *file, uint64_
 		lose_calls(count, file, nr_gone);
 	else if (file->key.cgroup_slot != OPD_CGROUP_NONE)
 		count->cgroups->not_split += nr_gone;
-	else if (count->lose)
-		count->lose(count->lose_arg, file->key.event, nr_gone);
+	else if (count->book)
+		opd_book_lose(count->book, file->key.event, nr_gone);
 }
 
 enum opd_file_kind opd_file_kind_of(const struct opd_count *count, const struct opd_file_key *key)

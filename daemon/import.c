@@ -89,8 +89,10 @@ static int begin(struct opd_import *import, const struct op_perf_events *events)
 	pipeline->capture.callgraph = OP_CHAIN_DEPTH_MAX;
 	if (!err)
 		err = opd_book_open(&import->book, import->config.session_fd, &pipeline->capture, false);
-	if (!err)
+	if (!err) {
 		opd_book_begin(&import->book);
+		pipeline->count.book = &import->book;
+	}
 	pipeline->count.events = import->events.events;
 	return err;
 }

@@ -2,6 +2,7 @@
 #include "daemon/log.h"
 
 #define SD_JOURNAL_SUPPRESS_LOCATION
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <sys/stat.h>
@@ -63,7 +64,7 @@ static void log_line(const char *priority, const struct opd_log_field *fields, s
 
 	vsnprintf(line, sizeof(line), format, args);
 	if (!to_journal || !nr_fields || !send_to_journal(priority, fields, nr_fields, line))
-		fprintf(stderr, "%s%s\n", to_journal ? priority : "opd: ", line);
+		fprintf(stderr, "%s%s%s\n", to_journal ? priority : program_invocation_short_name, to_journal ? "" : ": ", line);
 }
 
 void opd_log_with(const char *priority, const struct opd_log_field *fields, size_t nr_fields, const char *format, ...)

@@ -457,17 +457,12 @@ static void release(struct opd_sync *sync)
 		close(sync->done_fd);
 	sync->epoll_fd = sync->wake_fd = sync->done_fd = -1;
 	opd_visits_free(&sync->visits);
-	sync->pipeline->count.lose = NULL;
+	sync->pipeline->count.book = NULL;
 	opd_book_close(&sync->book);
 	opd_retention_free(&sync->retention);
 	opd_unwritten_free(sync);
 	pthread_mutex_destroy(&sync->lock);
 	pthread_cond_destroy(&sync->dump_ended);
-}
-
-static void lose(void *book, uint32_t event, uint64_t amount)
-{
-	opd_book_lose(book, event, amount);
 }
 
 int opd_sync_start(struct opd_sync *sync, struct opd_pipeline *pipeline, struct op_config *config, struct op_status *status,
@@ -492,8 +487,7 @@ int opd_sync_start(struct opd_sync *sync, struct opd_pipeline *pipeline, struct 
 		err = opd_visits_init(&sync->visits, pipeline, pipeline->capture.plan.nr_threads);
 	if (!err)
 		err = opd_book_open(&sync->book, pipeline->count.session_fd, &pipeline->capture, was_unclean);
-	pipeline->count.lose = lose;
-	pipeline->count.lose_arg = &sync->book;
+	pipeline->count.book = &sync->book;
 	if (!err && sync->book.is_mended)
 		write_book(sync, OP_SESSION_stopped);
 	if (!err)

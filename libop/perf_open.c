@@ -209,8 +209,8 @@ static int begin_records(struct opening *opening)
 	uint64_t offset = opening->words[WORD_DATA_OFFSET], nr_bytes = opening->words[WORD_DATA_SIZE];
 	int err;
 
-	if (offset > INT64_MAX || nr_bytes > INT64_MAX)
-		return refuse(opening, "its records are said to be where no file has bytes");
+	if (offset > opening->file_bytes || nr_bytes > INT64_MAX)
+		return refuse(opening, "its records are said to begin behind its end, or to have no end");
 	data->unfinished = !nr_bytes;
 	part->data_end = nr_bytes ? offset + nr_bytes : op_max_u64(opening->file_bytes, offset);
 	err = data->unfinished ? 0 : read_features(opening);

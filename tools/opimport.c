@@ -8,6 +8,7 @@
 
 #include "libop/build_id.h"
 #include "libop/config.h"
+#include "libop/guard.h"
 #include "libop/sys.h"
 #include "tools/opimport.h"
 #include "tools/report_log.h"
@@ -76,7 +77,10 @@ static int explain(int err)
 {
 	if (err == -EINTR)
 		return opr_error(err, "interrupted: nothing was kept");
-	return opr_error(err, "cannot count the samples: %s", strerror(-err));
+	if (err == -ENOSPC || err == -EDQUOT)
+		return opr_error(err, "cannot count the samples: %s: nothing was kept; make room there, or name another place with --session-dir",
+				 strerror(-err));
+	return opr_error(err, "cannot count the samples: %s: nothing was kept", strerror(-err));
 }
 
 static int read_records(struct op_perf_data *data, struct opd_import *import)
@@ -166,6 +170,8 @@ static int run(const struct opi_options *options)
 	char *dir = NULL;
 	int fd = open_file(options->file), err = fd < 0 ? fd : open_data(options, fd, &data);
 
+	if (!err)
+		err = op_guard_install();
 	for (enum op_ibs_kind kind = 0; !err && kind < OP_IBS_NR_KINDS; kind++)
 		if (options->assumed[kind])
 			op_perf_data_assume_ibs(data, kind, options->assumed[kind]);

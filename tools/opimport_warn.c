@@ -59,6 +59,36 @@ static bool warn_of(uint64_t count, const char *file, const char *what)
 	return count;
 }
 
+/* Of all events; the memory view has no samples. */
+static uint64_t nr_lost(const struct opd_import *import, enum op_loss reason)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < opd_import_nr_events(import); i++) {
+		struct op_ledger_event event;
+
+		opd_import_ledger(import, i, &event);
+		sum += event.role == OP_EVENT_MEMORY ? 0 : event.lost[reason];
+	}
+	return sum;
+}
+
+/* What the file holds and the session does not. */
+static bool warn_of_losses(const struct opd_import *import, const char *file)
+{
+	bool is_any = false;
+
+	for (enum op_loss reason = 0; reason < OP_NR_LOSS; reason++) {
+		uint64_t amount = reason == OP_LOSS_undecodable ? 0 : nr_lost(import, reason);
+
+		if (amount)
+			opr_error(-EIO, "%s: %llu samples are not in the session: %s", file, (unsigned long long)amount,
+				  op_loss_meaning(reason));
+		is_any |= amount;
+	}
+	return is_any;
+}
+
 bool opi_report_doubts(const struct op_perf_data *data, const struct opd_import *import, const char *file)
 {
 	struct opd_import_counts counts;
@@ -75,5 +105,6 @@ bool opi_report_doubts(const struct op_perf_data *data, const struct opd_import 
 	is_wrong |= warn_of(
 		opd_import_nr_outdated(import, op_perf_data_events(data)), file,
 		"events are not what they were counted as: the file says what they are, or on which CPU, behind their samples");
+	is_wrong |= warn_of_losses(import, file);
 	return is_wrong;
 }

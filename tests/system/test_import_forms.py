@@ -5,10 +5,12 @@ The forms in which perf writes records, beside the plain file: a directory of pe
 missing files; streams whose events are told one after the other, with call chains or without; and lists of build-ids, of images that are here and of others.
 """
 import collections
+import glob
 import os
 import re
 import shutil
 import struct
+import subprocess
 
 import elfsyms
 import opdtest
@@ -28,6 +30,7 @@ KERNEL_TYPES = set(perf_swap.BODIES) - {perf_swap.KSYMBOL} | {perf_swap.SAMPLE} 
 USER, PID, IMAGE = 2, 4711, 0x400000
 SAMPLE_TYPE, WITH_CHAIN = 1 | 2 | 4 | 64, 32  # IP, TID, TIME, ID; CALLCHAIN
 PLAIN, CHAINED = 71, 72
+NR_ROUNDS, PER_ROUND, NR_IMAGES = 20, 500, 200
 NR_UNROUNDED, NR_MAPPED, NR_LATE = (1 << 20) + 100, 10000, 1000
 
 
@@ -273,6 +276,62 @@ def check_no_events(box):
         require(result.rc == 1 and "at byte 16: " in result.err, "%s without events: %d: %s" % (name, result.rc, result.err))
 
 
+# ---- where the session fails ----
+
+def sample_files(box):
+    """Of an import that is under way."""
+    return [f for f in glob.glob(os.path.join(box.session, "tmp", "import.*", "samples", "**", "task-clock.*"), recursive=True) if os.path.getsize(f)]
+
+
+def rounds(first, nr):
+    return b"".join(b"".join(put_sample(PLAIN, 10 + 1000 * r + i) for i in range(PER_ROUND)) + put(ROUND, 0, b"") for r in range(first, first + nr))
+
+
+def check_cut_session(box):
+    """Somebody cuts the sample file in the middle of the import: what it had is lost by name, and the import goes on."""
+    command = [os.path.join(box.bin, "opimport"), "--session-dir=" + box.session, "-o", "bus", "-"]
+    with subprocess.Popen(command, env=box.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdin.write(struct.pack("<8sQ", b"PERFILE2", 16) + put_attr(PLAIN, 0) + put_mapping() + rounds(0, NR_ROUNDS))
+        process.stdin.flush()
+        opdtest.wait_until(lambda: sample_files(box), opdtest.HANG_SECONDS, "nothing is counted")
+        for path in sample_files(box):
+            os.truncate(path, 0)
+        out, err = (text.decode() for text in process.communicate(rounds(NR_ROUNDS, NR_ROUNDS), timeout=opdtest.HANG_SECONDS))
+    event = re.search(r"received (\d+), stored (\d+), lost_io_error (\d+)$", out, re.MULTILINE)
+    require(process.returncode == 1 and event, "%d: %s%s" % (process.returncode, out, err))
+    received, kept, lost = (int(n) for n in event.groups())
+    samples, _ = totals(box, "bus")
+    require(received == 2 * NR_ROUNDS * PER_ROUND == kept + lost and list(samples.values()) == [kept], "%s, in the files %s" % (event[0], samples))
+    require("opimport: standard input: %d samples are not in the session: the sample file" % lost in err, err)
+    print("of a file that was cut: " + event[0])
+
+
+def check_full(box):
+    """No room for all of the files: nothing is kept, and what to do is said."""
+    place = box.tmpfs("full", "size=256k")
+    path = os.path.join(box.dir, "many.data")
+    with open(path, "wb") as out:
+        out.write(struct.pack("<8sQ", b"PERFILE2", 16) + put_attr(PLAIN, 0))
+        for i in range(NR_IMAGES):
+            out.write(put_mapping("/no/%04d" % i, 10 + i) + put_sample(PLAIN, 10 + i))
+    with open(path, "rb") as back:
+        result = opimport(box, "--session-dir=" + place, "-o", "full", stdin=back)
+    require(result.rc == 1 and "No space left on device: nothing was kept; make room there, or name another place" in result.err,
+            "%d: %s" % (result.rc, result.err))
+    require(os.listdir(os.path.join(place, "samples")) in ([], ["current"]) and not os.listdir(os.path.join(place, "tmp")), "something is left")
+
+
+def check_no_place(box):
+    """Records that are said to be where no file can be, or behind the end of this one."""
+    whole = file_of(put_mapping(), b"")
+    for offset in (1 << 62, (1 << 64) - 8, len(whole) + 1):
+        path = os.path.join(box.dir, "placeless.data")
+        with open(path, "wb") as out:
+            out.write(whole[:40] + struct.pack("<Q", offset) + whole[48:])
+        result = opimport(box, "--session-dir=" + box.session, "-o", "placeless", path)
+        require(result.rc == 1 and result.err.startswith("opimport: %s: its records are said to begin behind its end" % path), result.err)
+
+
 # ---- build-ids ----
 
 def notes_id(path):
@@ -379,6 +438,9 @@ def test(box):
     check_late_event(box)
     check_damaged_samples(box)
     check_no_events(box)
+    check_cut_session(box)
+    check_full(box)
+    check_no_place(box)
     require(not os.listdir(os.path.join(box.session, "tmp")), "something is left in tmp")
     shutil.rmtree(directory)
 
