@@ -86,15 +86,9 @@ static void remove_below(const char *session, const char *below)
 	assert_int_equal(system(command), 0);
 }
 
-static void lose(void *book, uint32_t number, uint64_t amount)
-{
-	opd_book_lose(book, number, amount);
-}
-
 static void begin_losing(void)
 {
-	pipeline.count.lose = lose;
-	pipeline.count.lose_arg = &sync_thread.book;
+	pipeline.count.book = &sync_thread.book;
 }
 
 /* received = stored + lost_io_error, and the files have what is stored. */
