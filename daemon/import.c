@@ -71,6 +71,11 @@ int opd_import_open(const struct opd_import_config *config, struct opd_import **
 	return 0;
 }
 
+int opd_import_name_kernel(struct opd_import *import, const char *vmlinux)
+{
+	return opd_kernel_map_name_foreign(&import->pipeline.resolver.kernel, vmlinux);
+}
+
 /* The events are known when their first sample is there. */
 static int begin(struct opd_import *import, const struct op_perf_events *events)
 {

@@ -70,6 +70,9 @@ void opd_import_name_event(const struct op_perf_event *from, struct op_event *re
 /* 0, or -errno, and then nothing is left. Strings and descriptor must outlive the import. */
 int opd_import_open(const struct opd_import_config *config, struct opd_import **ret_import) OP_NONNULL OP_MUST_CHECK;
 
+/* The file's word on its kernel came after the opening: config.vmlinux is this, before the first sample has come. 0 or -ENOMEM. */
+int opd_import_name_kernel(struct opd_import *import, const char *vmlinux) OP_NONNULL OP_MUST_CHECK;
+
 /* Takes a record. `events` may grow until the first round that has a sample ends; samples of later ones are left out. 0; -errno: it cannot go on, for want of memory or descriptors. */
 int opd_import_take(struct opd_import *import, const struct op_perf_events *events,
 		    const struct op_perf_record *record) OP_NONNULL OP_MUST_CHECK;

@@ -255,9 +255,14 @@ int opd_kernel_map_init(struct opd_kernel_map *map, struct op_dcookie_table *tab
 int opd_kernel_map_init_foreign(struct opd_kernel_map *map, struct op_dcookie_table *table, const char *vmlinux)
 {
 	*map = (struct opd_kernel_map){ .table = table, .proc_path = "", .sys_path = "", .note = "kernel samples are filed as the records name them" };
-	map->text_cookie = opd_image_of_kernel(table, vmlinux ? vmlinux : FOREIGN_KERNEL, &no_build_id);
 	map->no_vmlinux_cookie = opd_image_of_kernel(table, NO_VMLINUX_IMAGE, &no_build_id);
-	return map->text_cookie == OP_DCOOKIE_NONE || map->no_vmlinux_cookie == OP_DCOOKIE_NONE ? -ENOMEM : 0;
+	return map->no_vmlinux_cookie == OP_DCOOKIE_NONE ? -ENOMEM : opd_kernel_map_name_foreign(map, vmlinux ? vmlinux : FOREIGN_KERNEL);
+}
+
+int opd_kernel_map_name_foreign(struct opd_kernel_map *map, const char *vmlinux)
+{
+	map->text_cookie = opd_image_of_kernel(map->table, vmlinux, &no_build_id);
+	return map->text_cookie == OP_DCOOKIE_NONE ? -ENOMEM : 0;
 }
 
 /* "/lib/modules/.../kernel/fs/fuse/fuse-x.ko.xz" and "[fuse_x]" are fuse_x. */

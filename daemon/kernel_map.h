@@ -58,6 +58,9 @@ int opd_kernel_map_init(struct opd_kernel_map *map, struct op_dcookie_table *tab
 int opd_kernel_map_init_foreign(struct opd_kernel_map *map, struct op_dcookie_table *table, const char *vmlinux)
 	OP_NONNULL_ARGS(1, 2) OP_MUST_CHECK;
 
+/* Such a map files its kernel as this from now on; before the first part is told. 0 or -ENOMEM. */
+int opd_kernel_map_name_foreign(struct opd_kernel_map *map, const char *vmlinux) OP_NONNULL OP_MUST_CHECK;
+
 /*
  * A part of such a kernel by the name that perf gives it: [kernel.kallsyms]_text the text, anything else a module, [NAME] or the
  * path of its file. The build-id is that of the image, 0 bytes when it is not known. 0 or -ENOMEM.

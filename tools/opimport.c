@@ -6,7 +6,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "libop/build_id.h"
 #include "libop/config.h"
 #include "libop/guard.h"
 #include "libop/sys.h"
@@ -83,7 +82,15 @@ static int explain(int err)
 	return opr_error(err, "cannot count the samples: %s: nothing was kept", strerror(-err));
 }
 
-static int read_records(struct op_perf_data *data, struct opd_import *import)
+/* Its image may have to be known before this record of the kernel is taken. */
+static int name_kernel(const struct op_perf_record *record, const struct op_perf_features *features, struct opd_import *import)
+{
+	const char *image = opi_kernel_of_record(features, record->header);
+
+	return image ? opd_import_name_kernel(import, image) : 0;
+}
+
+static int read_records(const struct opi_options *options, struct op_perf_data *data, struct opd_import *import)
 {
 	const struct op_perf_events *events = op_perf_data_events(data);
 	struct op_perf_record record;
@@ -91,8 +98,12 @@ static int read_records(struct op_perf_data *data, struct opd_import *import)
 	int result;
 
 	while ((result = op_perf_data_next(data, &record)) > 0) {
-		int err = interrupted ? -EINTR : opd_import_take(import, events, &record);
+		int err = interrupted ? -EINTR : 0;
 
+		if (op_unlikely(record.kind == OP_PERF_KERNEL && !options->vmlinux && !err))
+			err = name_kernel(&record, op_perf_data_features(data), import);
+		if (!err)
+			err = opd_import_take(import, events, &record);
 		if (op_unlikely(err)) {
 			opi_progress_end();
 			return explain(err);
@@ -107,19 +118,6 @@ static int read_records(struct op_perf_data *data, struct opd_import *import)
 	return result ? explain(result) : 0;
 }
 
-/*
- * The kernel that runs here has its symbols in /proc/kallsyms, wherever it has put itself this time; of another one the records have the name.
- */
-static const char *kernel_image(const struct opi_options *options, const struct op_perf_features *features)
-{
-	const struct op_perf_build_id *known = op_perf_build_id_of(features, "[kernel.kallsyms]");
-	struct op_build_id id;
-
-	if (options->vmlinux || !known || op_build_id_of_notes_file("/sys/" OP_KERNEL_NOTES, &id) < 0)
-		return options->vmlinux;
-	return id.nr_bytes == known->nr_bytes && !memcmp(id.bytes, known->bytes, id.nr_bytes) ? "/proc/kallsyms" : NULL;
-}
-
 static int open_import(const struct opi_options *options, const struct op_perf_data *data, const struct opi_session *session,
 		       size_t max_open, struct opd_import **ret_import)
 {
@@ -127,7 +125,7 @@ static int open_import(const struct opi_options *options, const struct op_perf_d
 	const struct opd_import_config config = {
 		.features = op_perf_data_features(data),
 		.session_fd = session->work_fd,
-		.vmlinux = kernel_image(options, op_perf_data_features(data)),
+		.vmlinux = options->vmlinux ? options->vmlinux : opi_kernel_of_file(op_perf_data_features(data)),
 		.separate_lib = separation->separate_lib,
 		.separate_kernel = separation->separate_kernel,
 		.separate_thread = separation->separate_thread,
@@ -148,7 +146,7 @@ static int import_data(const struct opi_options *options, struct op_perf_data *d
 	int err = open_import(options, data, session, max_open, &import);
 
 	if (!err)
-		err = read_records(data, import);
+		err = read_records(options, data, import);
 	if (!err)
 		err = opi_session_publish(session);
 	if (!err && !options->quiet)

@@ -30,6 +30,13 @@ void opi_options_free(struct opi_options *options) OP_NONNULL;
 int opi_import_foreign(const struct opi_options *options) OP_NONNULL OP_MUST_CHECK;
 
 /*
+ * The image of the file's kernel when that runs here, by its build-id in the file, else by its text's record: by the build-id there, or where there is none by
+ * host, release and where it lies. NULL: it is another, or nothing tells.
+ */
+const char *opi_kernel_of_file(const struct op_perf_features *features) OP_NONNULL OP_MUST_CHECK;
+const char *opi_kernel_of_record(const struct op_perf_features *features, const struct perf_event_header *header) OP_NONNULL OP_MUST_CHECK;
+
+/*
  * A session in the making: a session directory of its own below SESSION-DIR/tmp, so that nobody sees a part of it.
  */
 struct opi_session {

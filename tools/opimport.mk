@@ -4,6 +4,7 @@ bin_PROGRAMS += tools/opimport
 tools_opimport_SOURCES = \
 	tools/opimport.c tools/opimport.h \
 	tools/opimport_foreign.c \
+	tools/opimport_kernel.c \
 	tools/opimport_options.c \
 	tools/opimport_report.c \
 	tools/opimport_session.c \

@@ -24,6 +24,7 @@ RECORDING = ("-e", "cpu-clock/period=200000,name=cpu-clock/")
 DIR_FORMAT = 24
 ATTR, ROUND = 64, 68
 NOTE_BUILD_ID, BUILD_ID, HAS_SIZE = 3, 2, 1 << 15
+HOSTNAME, OSRELEASE = 3, 4
 FEATURE, PMU_MAPPINGS, IBS_TYPE, IBS_NAME = 80, 16, 11, struct.pack("<I8s", 8, b"ibs_op")
 KERNEL, KERNEL_START = 1, 0xffffffff81000000
 KERNEL_TYPES = set(perf_swap.BODIES) - {perf_swap.KSYMBOL} | {perf_swap.SAMPLE}  # the trailer of KSYMBOL is not always at its end
@@ -406,6 +407,34 @@ def check_build_ids(box):
     require("[kernel.kallsyms]" in out and "/proc/kallsyms" not in out, out + err)
 
 
+def put_feature(number, text):
+    """A feature that is a text."""
+    return put(FEATURE, 0, struct.pack("<QI", number, 64) + text.encode().ljust(64, b"\0"))
+
+
+def kernel_of(box, name, host, release, start):
+    """What the samples of a kernel are filed under that a stream tells of without a build-id."""
+    records = put_attr(PLAIN, 0) + put_feature(HOSTNAME, host) + put_feature(OSRELEASE, release)
+    records += map_of(KERNEL, -1, start, start, "[kernel.kallsyms]_text") + put(perf_swap.SAMPLE, KERNEL, struct.pack("<QIIQQ", start + 64, PID, PID, 20, PLAIN))
+    result = stream(box, name, records)
+    require(result.rc == 0, result.err)
+    return [f.name.image[1] for f in reader.read_session(box.session, name, strict=True)]
+
+
+def check_own_kernel(box):
+    """The kernel that runs here is known by host, release and place, all three."""
+    own = os.uname()
+    with open("/proc/kallsyms", encoding="ascii") as lines:
+        start = next((int(line.split()[0], 16) for line in lines if line.split()[2] == "_text"), 0)
+    if not start:
+        print("the addresses of the kernel are hidden here: not shown that it is known")
+        return
+    cases = {"own": (own.nodename, own.release, start), "host": (own.nodename + "x", own.release, start),
+             "release": (own.nodename, own.release + "x", start), "place": (own.nodename, own.release, start + 0x200000)}
+    found = {name: kernel_of(box, "kernel-" + name, *case) for name, case in cases.items()}
+    require(found == {name: ["/proc/kallsyms" if name == "own" else "/[kernel.kallsyms]"] for name in cases}, str(found))
+
+
 # ---- what is said ----
 
 def check_words(box):
@@ -428,6 +457,7 @@ def check_words(box):
 def test(box):
     check_words(box)
     check_build_ids(box)
+    check_own_kernel(box)
     directory, ends = check_split(box)
     check_one_cut(box, directory, ends)
     check_missing(box, directory, ends)
