@@ -54,6 +54,8 @@ def image_name(name):
     text = re.sub(r" \((build-id|inode|deleted|tgid|range).*", "", os.path.basename(text))
     if kind == "kern" and text in UNATTRIBUTED:
         return "[unknown]"
+    if text == "kallsyms":
+        return "[kernel.kallsyms]"
     return "//anon" if text in ("anon", "[heap]", "[stack]") else text
 
 
