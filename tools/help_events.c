@@ -173,10 +173,17 @@ int opr_help_read_host(struct opr_help_events *events, bool name_only)
 
 const struct opr_help_event *opr_help_find(const struct opr_help_events *events, const char *name)
 {
-	for (size_t i = 0; i < events->nr_events; i++)
-		if (!strcasecmp(events->events[i].name, name))
-			return &events->events[i];
-	return NULL;
+	const struct opr_help_event *alike = NULL;
+
+	for (size_t i = 0; i < events->nr_events; i++) {
+		const struct opr_help_event *event = &events->events[i];
+
+		if (!strcmp(event->name, name))
+			return event;
+		if (!alike && !strcasecmp(event->name, name))
+			alike = event;
+	}
+	return alike;
 }
 
 const struct opr_help_event *opr_help_take(const struct opr_help_events *events, char **spec)

@@ -58,10 +58,30 @@ static int show_cpu_type(const struct options *options OP_UNUSED, const struct o
 	return 0;
 }
 
+/* The clock of each type of CPU, where the name is not that of most; of 2 names the first that the type has (oprofile 1.4; oprofile-format.md 9.6). */
+static const struct opr_help_event *find_clock(const struct opr_help_events *events, const char *cpu_type)
+{
+	static const struct {
+		const char *cpu_type, *name;
+	} others[] = {
+		{ "i386/skylake", "cpu_clk_unhalted" },
+		{ "i386/goldmont", "cpu_clk_unhalted" },
+		{ "i386/goldmontplus", "cpu_clk_unhalted" },
+		{ "i386/p4", "GLOBAL_POWER_EVENTS" },
+		{ "i386/p4-ht", "GLOBAL_POWER_EVENTS" },
+	};
+	const struct opr_help_event *event = NULL;
+
+	for (size_t i = 0; !event && i < op_array_size(others); i++)
+		if (!strcmp(cpu_type, others[i].cpu_type))
+			event = opr_help_find(events, others[i].name);
+	return event ? event : opr_help_find(events, "CPU_CLK_UNHALTED");
+}
+
 /* Of a type of CPU the clock, of this host what opcontrol takes. */
 static int show_default(const struct options *options, const struct opr_help_events *events)
 {
-	const struct opr_help_event *event = opr_help_find(events, "CPU_CLK_UNHALTED");
+	const struct opr_help_event *event = options->cpu_type ? find_clock(events, options->cpu_type) : NULL;
 	struct op_text text = { 0 };
 	struct op_event own;
 	bool has_pmu;

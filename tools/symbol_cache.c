@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "libop/file.h"
 #include "libop/sys.h"
@@ -23,6 +24,7 @@
 #define NAME_BYTES (DIGITS + 96)
 #define NEW_SUFFIX ".new"
 #define SETTLED_S  2
+#define SUM_BYTES  4
 #define USED_S     3600 /* what was used since then need not be marked as used again */
 
 /* ---- the directory ---- */
@@ -149,6 +151,26 @@ static bool is_current(const struct opr_symbols *symbols, const char *path, cons
 	return symbols->has_debug_info || !has_debug_file(symbols, path, options);
 }
 
+/* Also of the name, so that no file is taken for another. Little end first. */
+static void make_sum(const char *name, const char *bytes, size_t nr_bytes, uint8_t sum[SUM_BYTES])
+{
+	uLong crc = crc32_z(crc32_z(0, (const Bytef *)name, strlen(name)), (const Bytef *)bytes, nr_bytes);
+
+	for (size_t i = 0; i < SUM_BYTES; i++)
+		sum[i] = (uint8_t)(crc >> (8 * i));
+}
+
+static int check_sum(const char *name, const char *bytes, size_t *nr_bytes)
+{
+	uint8_t sum[SUM_BYTES];
+
+	if (*nr_bytes < SUM_BYTES)
+		return -EBADMSG;
+	*nr_bytes -= SUM_BYTES;
+	make_sum(name, bytes, *nr_bytes, sum);
+	return memcmp(bytes + *nr_bytes, sum, SUM_BYTES) ? -EBADMSG : 0;
+}
+
 static int read_whole(int fd, char **ret_bytes, size_t *ret_nr_bytes, time_t *ret_used)
 {
 	struct stat st;
@@ -186,6 +208,8 @@ int opr_symbol_cache_get(const struct opr_symbol_cache *cache, const char *path,
 		return -ENOENT;
 	err = read_whole(fd, &bytes, &nr_bytes, &used);
 	if (!err)
+		err = check_sum(name, bytes, &nr_bytes);
+	if (!err)
 		err = opr_symbols_file_read(symbols, bytes, nr_bytes, path);
 	if (!err && !is_current(symbols, path, options))
 		err = -ENOENT;
@@ -203,15 +227,19 @@ void opr_symbol_cache_put(struct opr_symbol_cache *cache, const char *path, cons
 			  const char *bytes, size_t nr_bytes)
 {
 	char name[NAME_BYTES], temporary[NAME_BYTES + sizeof(NEW_SUFFIX) + 16];
+	uint8_t sum[SUM_BYTES];
 	int fd, err;
 
 	if (cache->dir_fd < 0 || !make_name(path, options, name))
 		return;
+	make_sum(name, bytes, nr_bytes, sum);
 	snprintf(temporary, sizeof(temporary), "%s.%d" NEW_SUFFIX, name, (int)getpid());
 	fd = openat(cache->dir_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return;
 	err = op_sys_write_all(fd, bytes, nr_bytes);
+	if (!err)
+		err = op_sys_write_all(fd, sum, SUM_BYTES);
 	if (close(fd) < 0)
 		err = -EIO;
 	if (!err)

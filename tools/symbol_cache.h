@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * Symbols that were read once, in the user's cache directory: $OPD_CACHE_DIR, else $XDG_CACHE_HOME/opd, else ~/.cache/opd; an empty OPD_CACHE_DIR is none. A file is named by the build-id and the size of
- * the image, without a build-id by its inode, size and times, and says which debug file its symbols are of: when that one changed, or one came, it is of no use.
+ * the image, without a build-id by its inode, size and times, and says which debug file its symbols are of: when that one changed, or one came, it is of no use. A checksum is at the end of each file; one that does not fit is as if it was not there.
  */
 #ifndef OPR_SYMBOL_CACHE_H
 #define OPR_SYMBOL_CACHE_H

@@ -25,7 +25,7 @@ opreport_test_libs = tools/libreport.a libop/libop.a $(BFD_LIBS) $(IBERTY_LIBS) 
 AM_TESTS_ENVIRONMENT = OPD_CACHE_DIR=; export OPD_CACHE_DIR;
 
 tests_unit_test_child_SOURCES = tests/unit/test_child.c
-tests_unit_test_child_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_child_CPPFLAGS = $(AM_CPPFLAGS) $(ZLIB_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_child_LDADD = tools/libcode.a $(opreport_test_libs) $(OPCODES_LIBS) $(BFD_LIBS)
 tests_unit_test_child_LDFLAGS = $(AM_LDFLAGS) -Wl,--build-id -Wl,--wrap=time -Wl,--wrap=opr_bfd_open
 

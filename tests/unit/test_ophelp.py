@@ -65,6 +65,14 @@ class Help(unittest.TestCase):
         self.assertLessEqual(max(len(line.expandtabs()) for line in text.split("\n")), 99)
         self.assertEqual(self.run_tool("-c", "35"), text)
 
+    def test_default_by_type(self):
+        """The clock has another name on some types, where they have that."""
+        own = (("CPU_CLK_UNHALTED", "i386/haswell"), ("cpu_clk_unhalted", "i386/skylake"), ("cpu_clk_unhalted", "i386/goldmont"),
+               ("cpu_clk_unhalted", "i386/goldmontplus"))
+        self.dir = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "events")
+        for name, cpu_type in own:
+            self.assertEqual(self.run_tool("-c", cpu_type, "-d"), name + ":100000:0:1:1\n")
+
     def test_numbers_masks_default(self):
         self.assertEqual(self.family10("KINDS"), "32\n")
         self.assertEqual(self.family10("-u", "KINDS", "ONE_OF:500", "FIRST_ONLY"), "3\n1\n0\n")
