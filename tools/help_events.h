@@ -54,7 +54,7 @@ int opr_help_add_pmus(struct opr_help_events *events, const char *devices_dir) O
 int opr_help_add_pfm(struct opr_help_events *events) OP_NONNULL OP_MUST_CHECK;
 int opr_help_add_tracepoints(struct opr_help_events *events, const char *events_dir) OP_NONNULL OP_MUST_CHECK;
 
-/* By name, without regard to case; NULL: there is none. */
+/* By name, as it is written before one that has other case; NULL: there is none. */
 const struct opr_help_event *opr_help_find(const struct opr_help_events *events, const char *name) OP_NONNULL;
 
 /*
