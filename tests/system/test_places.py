@@ -160,7 +160,7 @@ def of_its_own(box, name, flag):
 def check_of_its_own(box, files, path):
     """It is one image, and the table says which file it was."""
     apps = {f.name.app[1]: sum(g.total for g in files if g.name.app == f.name.app and not g.header.is_kernel) for f in files if f.name.app[1].startswith(path)}
-    with open(os.path.join(box.session, "samples/current/dcookies"), encoding="utf-8") as stream:
+    with open(os.path.join(box.session, "samples/current/dcookies"), encoding="utf-8", errors="surrogateescape") as stream:
         rows = [dict(zip(("cookie", "inode", "mtime", "size"), (r[0], r[8], r[10], r[11]))) for r in (line.split("\t") for line in stream) if len(r) > 11 and r[3] == path]
     print("%s: %s, %s" % (os.path.relpath(path, box.dir), list(apps.values()), rows))
     require(list(apps) == [path], "one file of a container has the profiles %s" % apps)
