@@ -77,6 +77,12 @@ static int look_at_place(struct opd_processes *processes, const struct opd_proce
 	return opd_place_look(&processes->places, tid, &mm->place);
 }
 
+/* opd does not ask for build-ids in records, since that breaks others (build_ids.h); records from elsewhere may have them. */
+static int read_mmap(const struct drain *drain, const struct perf_event_header *header, struct op_mmap_record *ret_record)
+{
+	return drain->cpu->source->is_host ? op_record_mmap_unasked(header, ret_record) : op_record_mmap(header, ret_record);
+}
+
 static int take_mmap(struct drain *drain, const struct perf_event_header *header)
 {
 	struct opd_resolver *resolver = drain->resolver;
@@ -85,7 +91,7 @@ static int take_mmap(struct drain *drain, const struct perf_event_header *header
 	struct opd_process *process;
 	struct opd_mm *mm;
 
-	if (op_record_mmap(header, &record) < 0)
+	if (read_mmap(drain, header, &record) < 0)
 		return -EBADMSG;
 	if (!opd_is_pid(record.pid) || !record.bytes || header->misc & PERF_RECORD_MISC_MMAP_DATA)
 		return 0;

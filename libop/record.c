@@ -159,7 +159,7 @@ static const char *fixed_part_and_name(const struct perf_event_header *header, v
 	return (const char *)bytes + fixed_bytes;
 }
 
-int op_record_mmap(const struct perf_event_header *header, struct op_mmap_record *ret_mmap)
+static int take_mmap(const struct perf_event_header *header, bool has_build_id, struct op_mmap_record *ret_mmap)
 {
 	struct op_mmap_record mmap = { 0 };
 	struct mmap2_body b;
@@ -167,7 +167,7 @@ int op_record_mmap(const struct perf_event_header *header, struct op_mmap_record
 	mmap.file_name = fixed_part_and_name(header, &b, sizeof(b), &mmap.who);
 	if (!mmap.file_name || b.start + b.bytes < b.start)
 		return -EBADMSG;
-	if (header->misc & PERF_RECORD_MISC_MMAP_BUILD_ID) {
+	if (has_build_id) {
 		if (b.u.build_id.nr_bytes > OP_BUILD_ID_BYTES_MAX)
 			return -EBADMSG;
 		mmap.build_id_bytes = b.u.build_id.nr_bytes;
@@ -187,6 +187,16 @@ int op_record_mmap(const struct perf_event_header *header, struct op_mmap_record
 	mmap.flags = b.flags;
 	*ret_mmap = mmap;
 	return 0;
+}
+
+int op_record_mmap(const struct perf_event_header *header, struct op_mmap_record *ret_mmap)
+{
+	return take_mmap(header, header->misc & PERF_RECORD_MISC_MMAP_BUILD_ID, ret_mmap);
+}
+
+int op_record_mmap_unasked(const struct perf_event_header *header, struct op_mmap_record *ret_mmap)
+{
+	return take_mmap(header, false, ret_mmap);
 }
 
 int op_record_task(const struct perf_event_header *header, struct op_task_record *ret_task)

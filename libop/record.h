@@ -107,6 +107,12 @@ struct op_cgroup_record {
 /* One function per record; 0 or -EBADMSG. */
 int op_record_sample(const struct perf_event_header *header, struct op_sample *ret_sample) OP_NONNULL OP_MUST_CHECK;
 int op_record_mmap(const struct perf_event_header *header, struct op_mmap_record *ret_mmap) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * The same where nobody asked for build-ids (perf_event_attr.build_id): the record has none, whatever it says. While another profiler asks, Linux (6.18 seen) leaves
+ * PERF_RECORD_MISC_MMAP_BUILD_ID in the records that come behind its own.
+ */
+int op_record_mmap_unasked(const struct perf_event_header *header, struct op_mmap_record *ret_mmap) OP_NONNULL OP_MUST_CHECK;
 int op_record_task(const struct perf_event_header *header, struct op_task_record *ret_task) OP_NONNULL OP_MUST_CHECK;
 int op_record_comm(const struct perf_event_header *header, struct op_comm_record *ret_comm) OP_NONNULL OP_MUST_CHECK;
 int op_record_lost(const struct perf_event_header *header, struct op_lost_record *ret_lost) OP_NONNULL OP_MUST_CHECK;

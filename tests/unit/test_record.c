@@ -169,6 +169,14 @@ static void mmap_by_build_id(void **state OP_UNUSED)
 	assert_int_equal(m.build_id[0], 0xa0);
 	assert_int_equal(m.build_id[19], 0xb3);
 	assert_int_equal(m.inode, 0);
+	/* Nobody asked for it: the flag is another profiler's, and what stands there is the inode. */
+	make_mmap(0, "/lib/a\0", 8);
+	record.header.misc |= PERF_RECORD_MISC_MMAP_BUILD_ID;
+	assert_int_equal(op_record_mmap_unasked(&record.header, &m), 0);
+	assert_int_equal(m.build_id_bytes, 0);
+	assert_int_equal(m.inode, 4711);
+	assert_int_equal(m.inode_generation, 3);
+	make_mmap(PERF_RECORD_MISC_MMAP_BUILD_ID, "/lib/a\0", 8);
 	record.body[32] = 21; /* longer than a build-id can be */
 	assert_int_equal(op_record_mmap(&record.header, &m), -EBADMSG);
 }
