@@ -86,7 +86,6 @@ static int open_tracking(struct opd_capture *capture, int cpu, size_t watermark_
 		.task = 1,
 		.namespaces = 1,
 		.ksymbol = 1,
-		.build_id = capture->with_build_ids,
 		.cgroup = capture->with_cgroup,
 		.watermark = 1,
 		.wakeup_watermark = (uint32_t)watermark_bytes,
@@ -100,10 +99,6 @@ static int open_tracking(struct opd_capture *capture, int cpu, size_t watermark_
 		fd = op_sys_perf_event_open(&attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 		if (fd >= 0)
 			capture->has_format_lost = false;
-	}
-	if (fd == -EINVAL || fd == -E2BIG) {
-		attr.build_id = 0;
-		fd = op_sys_perf_event_open(&attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 	}
 	if (fd == -EINVAL || fd == -E2BIG) {
 		attr.ksymbol = 0;
@@ -386,7 +381,6 @@ int opd_capture_open(struct opd_capture *capture, const struct op_config *config
 		.with_cgroup = with_cgroup,
 		.callgraph = callgraph,
 		.max_stack = op_chain_max_stack(),
-		.with_build_ids = config->build_ids,
 		.has_format_lost = true,
 	};
 	if (!err)

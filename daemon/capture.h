@@ -69,7 +69,6 @@ struct opd_capture {
 	uint32_t callgraph;   /* callers of a sample that are followed at most; 0: none, and samples have no call chain */
 	uint32_t max_stack;   /* frames that the kernel follows at most (op_chain_max_stack) */
 	bool with_cgroup;     /* samples say in which cgroup they were taken, the side band which cgroups come to be */
-	bool with_build_ids;  /* the side band has the build-ids of files, where the kernel knows them (5.12 and later) */
 	bool has_format_lost; /* the kernel counts lost samples per event (6.0 and later) */
 	bool enabled;
 };

@@ -19,7 +19,6 @@ static const char *const anonymous_names[] = {
 #define LABEL_BYTES     64
 #define NAMED_ANONYMOUS "[anon" /* memory that the process gave a name: [anon:NAME], [anon_shmem:NAME] */
 #define HUGE_FILE       "/libhugetlbfs.tmp." /* the last component, with more behind it */
-#define AGAIN_NS        ((uint64_t)100 * OP_NS_PER_MS)
 #define IN_CONTAINER    UINT64_MAX /* in place of the device, in what leads to an image: the path is not the host's */
 
 static bool is_file_name(const char *name)
@@ -43,21 +42,16 @@ bool opd_image_may_be_text_copy(const char *name)
 	       (last && !strncmp(last, HUGE_FILE, strlen(HUGE_FILE)));
 }
 
-static bool same_build_id(const struct op_image_id *a, const struct op_image_id *b)
-{
-	return a->build_id_bytes == b->build_id_bytes && !memcmp(a->build_id, b->build_id, a->build_id_bytes);
-}
-
-/* What the kernel said leads to the image the next time. */
-static struct op_image_id id_as_said(const struct opd_mapped *mapped)
+/* What the kernel said leads to the image the next time: the build-id, where it is known, for itself. */
+static struct op_image_id id_as_said(const struct opd_mapped *mapped, const struct op_build_id *build_id)
 {
 	struct op_image_id id = {
 		.name = { .kind = OP_IMAGE_FILE, .name = mapped->name },
-		.build_id_bytes = mapped->build_id_bytes,
+		.build_id_bytes = build_id->nr_bytes,
 	};
 
-	memcpy(id.build_id, mapped->build_id, mapped->build_id_bytes);
-	if (mapped->build_id_bytes) {
+	memcpy(id.build_id, build_id->bytes, build_id->nr_bytes);
+	if (build_id->nr_bytes) {
 		id.device = mapped->place ? IN_CONTAINER : 0;
 	} else {
 		id.device = mapped->device;
@@ -82,27 +76,91 @@ static struct op_image_id id_as_seen(const struct opd_located *located)
 	};
 }
 
-/* A new image, or the one that a file that can be looked at is known as. */
-static uint64_t located_cookie(struct op_dcookie_table *table, const struct op_image_id *said, const struct opd_located *located)
+/* The kernel can be asked for the build-id, and nobody has its answer yet. */
+static bool is_to_be_asked(const struct op_dcookie_table *table, const struct opd_mapped *mapped, uint64_t cookie)
 {
-	struct op_image_id named = *said, seen = id_as_seen(located);
-	struct op_dcookie_row *row;
-	uint64_t cookie;
+	const struct op_dcookie_row *row;
 
+	if (!mapped->build_ids)
+		return false;
+	if (cookie == OP_DCOOKIE_NONE)
+		return true;
+	row = op_dcookie_row(table, cookie);
+	return !row->id.build_id_bytes && !row->is_asked && !row->id.is_pseudo;
+}
+
+/* True when there is an answer; a file without a build-id has one, too. */
+static bool ask(const struct opd_mapped *mapped, uint64_t seen_inode, struct op_build_id *ret_id)
+{
+	struct opd_mapped_file file = {
+		.pid = mapped->pid,
+		.address = mapped->start,
+		.device = mapped->device,
+		.inode = mapped->inode,
+		.seen_inode = seen_inode,
+	};
+
+	return !opd_build_ids_ask(mapped->build_ids, &file, ret_id);
+}
+
+/* Files of one build-id and one name in a process's view lead to one image. */
+static int note_answer(struct op_dcookie_table *table, uint64_t cookie, const struct opd_mapped *mapped,
+		       const struct op_build_id *build_id)
+{
+	struct op_dcookie_row *row = op_dcookie_row(table, cookie);
+	struct op_image_id said;
+	int err;
+
+	if (row->id.is_pseudo)
+		return 0;
+	row->is_asked = true;
+	if (!build_id->nr_bytes)
+		return 0;
+	err = op_dcookie_set_build_id(table, cookie, build_id->bytes, build_id->nr_bytes);
+	if (err)
+		return err;
+	said = id_as_said(mapped, build_id);
+	err = op_dcookie_alias(table, &said, cookie);
+	return err == -EEXIST ? 0 : err;
+}
+
+/* A file that was not seen before: there may be an image of it already, as of a copy in another container. */
+static uint64_t cookie_of_copy(struct op_dcookie_table *table, const struct opd_mapped *mapped, const struct op_build_id *build_id,
+			       const struct op_image_id *seen)
+{
+	struct op_image_id said = id_as_said(mapped, build_id);
+	uint64_t cookie = build_id->nr_bytes ? op_dcookie_find(table, &said) : OP_DCOOKIE_NONE;
+
+	return cookie != OP_DCOOKIE_NONE && op_dcookie_alias_seen(table, seen, cookie) < 0 ? OP_DCOOKIE_NONE : cookie;
+}
+
+/* A regular file. What is none is not asked for: the kernel reads what it is asked for. */
+static uint64_t seen_cookie(struct op_dcookie_table *table, const struct opd_mapped *mapped, const struct opd_located *located)
+{
+	struct op_image_id seen = id_as_seen(located);
+	uint64_t cookie = op_dcookie_find_seen(table, &seen);
+	struct op_build_id build_id;
+
+	if (!is_to_be_asked(table, mapped, cookie) || !ask(mapped, located->stat.stx_ino, &build_id))
+		return op_dcookie_get_seen(table, &seen);
+	cookie = cookie == OP_DCOOKIE_NONE ? cookie_of_copy(table, mapped, &build_id, &seen) : OP_DCOOKIE_NONE;
+	if (cookie == OP_DCOOKIE_NONE)
+		cookie = op_dcookie_get_seen(table, &seen);
+	return cookie != OP_DCOOKIE_NONE && note_answer(table, cookie, mapped, &build_id) < 0 ? OP_DCOOKIE_NONE : cookie;
+}
+
+/* A new image, or the one that the file is known as. */
+static uint64_t located_cookie(struct op_dcookie_table *table, const struct opd_mapped *mapped, const struct op_image_id *said,
+			       const struct opd_located *located)
+{
+	struct op_image_id named = *said;
+
+	if (located->seen)
+		return seen_cookie(table, mapped, located);
 	named.name.name = op_text_get(&located->path);
 	if (named.device == IN_CONTAINER)
 		named.device = 0;
-	if (!located->seen)
-		return op_dcookie_get(table, &named);
-	cookie = said->build_id_bytes ? op_dcookie_get(table, &seen) : op_dcookie_get_seen(table, &seen);
-	if (cookie == OP_DCOOKIE_NONE)
-		return cookie;
-	row = op_dcookie_row(table, cookie);
-	if (row->id.is_pseudo)
-		return cookie;
-	if (said->build_id_bytes && row->id.build_id_bytes && !same_build_id(&row->id, said))
-		return op_dcookie_get(table, &named); /* the file was replaced before it could be looked at */
-	return op_dcookie_set_build_id(table, cookie, said->build_id, said->build_id_bytes) < 0 ? OP_DCOOKIE_NONE : cookie;
+	return op_dcookie_get(table, &named);
 }
 
 /* The container that an image was first seen in. */
@@ -129,35 +187,14 @@ static void note_look(const struct op_dcookie_table *table, const struct opd_map
 	opd_looked_keep(mapped->looked, look);
 }
 
-/* Known by its build-id, and the file was gone whenever somebody looked: now and then that is done again. */
-static bool is_to_be_seen(const struct op_dcookie_table *table, uint64_t cookie, const struct opd_mapped *mapped)
-{
-	const struct op_image_id *id = &op_dcookie_row(table, cookie)->id;
-	uint64_t now_ns;
-
-	if (id->inode || id->is_pseudo || !mapped->looked || mapped->is_foreign)
-		return false;
-	now_ns = op_now_ns();
-	if (now_ns < mapped->looked->next_ns)
-		return false;
-	mapped->looked->next_ns = now_ns + AGAIN_NS;
-	return true;
-}
-
-static uint64_t complete(struct op_dcookie_table *table, uint64_t cookie, const struct opd_located *located)
-{
-	struct op_image_id seen = id_as_seen(located);
-
-	return located->seen && op_dcookie_complete(table, cookie, &seen) < 0 ? OP_DCOOKIE_NONE : cookie;
-}
-
 /*
- * A file is known by its build-id from one record and by its inode, time and size from /proc: both lead to one row. A build-id says
- * for itself what it is; an inode does not, since a file can be written anew in place, and so it is looked at each time.
+ * A record of another machine may tell the build-id, which says for itself what a file is. An inode does not, since a file can be written anew in
+ * place, and so it is looked at each time.
  */
 static uint64_t look_for_file(struct op_dcookie_table *table, const struct opd_mapped *mapped, struct opd_located *ret_located)
 {
-	struct op_image_id said = id_as_said(mapped);
+	struct op_build_id told = { .nr_bytes = mapped->build_id_bytes };
+	struct op_image_id said;
 	struct opd_wanted wanted = {
 		.pid = mapped->pid,
 		.start = mapped->start,
@@ -171,14 +208,15 @@ static uint64_t look_for_file(struct op_dcookie_table *table, const struct opd_m
 		.time_ns = mapped->time_ns,
 		.place = mapped->place,
 	};
-	uint64_t cookie = said.build_id_bytes ? op_dcookie_find(table, &said) : OP_DCOOKIE_NONE;
+	uint64_t cookie;
 
+	memcpy(told.bytes, mapped->build_id, mapped->build_id_bytes);
+	said = id_as_said(mapped, &told);
+	cookie = said.build_id_bytes ? op_dcookie_find(table, &said) : OP_DCOOKIE_NONE;
 	*ret_located = (struct opd_located){ 0 };
-	if (cookie != OP_DCOOKIE_NONE && op_likely(!is_to_be_seen(table, cookie, mapped)))
+	if (cookie != OP_DCOOKIE_NONE || opd_locate(mapped->places, &wanted, ret_located) < 0)
 		return cookie;
-	if (opd_locate(mapped->places, &wanted, ret_located) < 0)
-		return cookie;
-	cookie = cookie == OP_DCOOKIE_NONE ? located_cookie(table, &said, ret_located) : complete(table, cookie, ret_located);
+	cookie = located_cookie(table, mapped, &said, ret_located);
 	if (cookie != OP_DCOOKIE_NONE && said.build_id_bytes && op_dcookie_alias(table, &said, cookie) == -ENOMEM)
 		cookie = OP_DCOOKIE_NONE;
 	if (cookie != OP_DCOOKIE_NONE && note_place(table, cookie, mapped, ret_located) < 0)
@@ -187,7 +225,17 @@ static uint64_t look_for_file(struct op_dcookie_table *table, const struct opd_m
 	return cookie;
 }
 
-/* Without a build-id: what was looked at since it was mapped is not looked at again. */
+/* Known from a look, but the process that the look was about had gone before its file's build-id could be asked for. */
+static uint64_t ask_again(struct op_dcookie_table *table, const struct opd_mapped *mapped, uint64_t cookie)
+{
+	struct op_build_id build_id;
+
+	if (op_likely(!is_to_be_asked(table, mapped, cookie)) || !ask(mapped, 0, &build_id))
+		return cookie;
+	return note_answer(table, cookie, mapped, &build_id) < 0 ? OP_DCOOKIE_NONE : cookie;
+}
+
+/* What was looked at since it was mapped is not looked at again. */
 static uint64_t file_cookie(struct op_dcookie_table *table, const struct opd_mapped *mapped)
 {
 	struct opd_located located;
@@ -204,7 +252,7 @@ static uint64_t file_cookie(struct op_dcookie_table *table, const struct opd_map
 		return look_for_file(table, mapped, &located);
 	cookie = opd_looked_find(mapped->looked, &look, mapped->time_ns);
 	if (cookie != OP_DCOOKIE_NONE)
-		return cookie;
+		return ask_again(table, mapped, cookie);
 	look.time_ns = op_now_ns();
 	cookie = look_for_file(table, mapped, &located);
 	note_look(table, mapped, &look, cookie, &located);

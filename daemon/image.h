@@ -10,6 +10,7 @@
 
 #include <sys/types.h>
 
+#include "daemon/build_ids.h"
 #include "daemon/locate.h"
 #include "daemon/looked.h"
 #include "libop/build_id.h"
@@ -31,6 +32,7 @@ struct opd_mapped {
 	struct opd_places *places;
 	struct opd_place *place; /* of the process; NULL: the host */
 	struct opd_looked *looked; /* what was looked at lately; NULL: nothing */
+	struct opd_build_ids *build_ids; /* who is asked for them; NULL: nobody */
 };
 
 /* True for memory that may hold a copy of a program's text, as those make who want it in huge pages. */

@@ -15,6 +15,7 @@ daemon_libopd_a_SOURCES = \
 	daemon/generation.c daemon/generation.h \
 	daemon/locate.c daemon/locate.h \
 	daemon/looked.c daemon/looked.h \
+	daemon/build_ids.c daemon/build_ids.h \
 	daemon/image.c daemon/image.h \
 	daemon/bpf_code.c daemon/bpf_code.h \
 	daemon/kallsyms.c daemon/kallsyms.h \

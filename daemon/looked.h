@@ -26,7 +26,6 @@ struct opd_look {
 /* Zero is empty. It holds references to places: to be cleared before these are freed, and when rows of cookies are forgotten. */
 struct opd_looked {
 	struct opd_look slots[OPD_LOOKED_SLOTS];
-	uint64_t next_ns; /* OP_CLOCK: when a file that was not seen yet is looked for again */
 };
 
 /* The cookie of the file, if it was looked at after time_ns (look->time_ns and look->cookie are not read); else OP_DCOOKIE_NONE. */

@@ -9,6 +9,7 @@
 #include <systemd/sd-event.h>
 #include <unistd.h>
 
+#include "daemon/build_ids.h"
 #include "daemon/cpus.h"
 #include "daemon/jit.h"
 #include "daemon/log.h"
@@ -122,11 +123,15 @@ static int init_resolver(struct opd *opd)
 	}
 	resolver->jit->max_fd = opd_capture_spare_descriptors(&opd->pipeline.capture, OPD_JIT_DESCRIPTORS_MAX);
 	opd_kernel_map_learn(&resolver->kernel, &opd->bpf_code);
-	return 0;
+	if (!opd->config.build_ids || !opd_build_ids_new(&resolver->processes.build_ids))
+		return 0;
+	opd_resolver_free(resolver);
+	return opd_fail("no memory");
 }
 
 static void fini_resolver(struct opd *opd)
 {
+	opd_build_ids_free(opd->pipeline.resolver.processes.build_ids);
 	opd_resolver_free(&opd->pipeline.resolver);
 }
 

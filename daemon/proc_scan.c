@@ -5,7 +5,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
-#include <linux/ioctl.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -15,19 +14,6 @@
 #include "libop/sys.h"
 
 #define MAX_HELD 64
-
-/* The argument of PROCMAP_QUERY (Linux 6.11; older headers do not have it): what the kernel knows of the mapping at an address. */
-struct map_query {
-	uint64_t bytes, flags, address;
-	uint64_t start, end, rights, page_bytes, offset, inode;
-	uint32_t maj, min;
-	uint32_t name_bytes, build_id_bytes; /* room for the two; the second becomes the length */
-	uint64_t name, build_id;             /* pointers */
-};
-
-#define MAP_QUERY _IOWR('f', 17, struct map_query)
-
-static_assert(sizeof(struct map_query) == 104, "struct procmap_query");
 
 /* A segment of a file. */
 struct segment {
@@ -45,9 +31,9 @@ struct scan {
 	struct opd_processes *processes;
 	struct op_dcookie_table *table;
 	struct opd_process *process;
-	int maps_fd;
 	const char *exe;  /* path of the executable, "" when there is none */
 	uint64_t from_ns; /* when what is found new began to hold */
+	uint64_t now_ns;
 	struct segment below;
 	struct held held[MAX_HELD];
 	size_t nr_held;
@@ -109,24 +95,13 @@ static int add(struct scan *scan, struct opd_mapping *mapping)
 static int cookie_of(struct scan *scan, struct opd_mapped *mapped, bool *ret_is_file, uint64_t *ret_cookie)
 {
 	mapped->pid = scan->tid;
+	mapped->time_ns = scan->now_ns;
 	mapped->places = &scan->processes->places;
+	mapped->looked = &scan->processes->looked;
+	mapped->build_ids = scan->processes->build_ids;
 	mapped->place = scan->process->mm->place;
 	*ret_cookie = opd_image_of_mapping(scan->table, mapped, ret_is_file);
 	return *ret_cookie == OP_DCOOKIE_NONE ? -ENOMEM : 0;
-}
-
-/* The build-id, as the records of new mappings have it; a kernel that cannot tell leaves the inode. */
-static void ask_build_id(const struct scan *scan, struct opd_mapped *mapped)
-{
-	struct map_query query = {
-		.bytes = sizeof(query),
-		.address = mapped->start,
-		.build_id_bytes = sizeof(mapped->build_id),
-		.build_id = (uintptr_t)mapped->build_id,
-	};
-
-	if (!op_sys_ioctl(scan->maps_fd, MAP_QUERY, &query) && query.start == mapped->start && query.inode == mapped->inode)
-		mapped->build_id_bytes = (uint8_t)query.build_id_bytes;
 }
 
 static int add_memory(struct scan *scan, const struct held *held)
@@ -147,8 +122,6 @@ static int add_mapping(struct scan *scan, struct opd_mapped *mapped)
 	bool is_file;
 	int err;
 
-	if (mapped->inode)
-		ask_build_id(scan, mapped);
 	err = cookie_of(scan, mapped, &is_file, &mapping.cookie);
 	if (err)
 		return err;
@@ -323,7 +296,7 @@ static int scan_process(struct scan *scan, FILE *maps, uint64_t now_ns)
 	if (readlink(path, exe, sizeof(exe) - 1) < 0)
 		exe[0] = '\0';
 	scan->exe = exe;
-	scan->maps_fd = fileno(maps);
+	scan->now_ns = now_ns;
 	if (runs_another(scan)) {
 		err = opd_process_began_anew(scan->processes, process, scan->from_ns);
 		if (err) {

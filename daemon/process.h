@@ -61,6 +61,7 @@ struct opd_process {
 struct opd_processes {
 	struct op_htable by_pid;
 	struct opd_jit *jit; /* NULL: no JIT code is looked for; the caller's */
+	struct opd_build_ids *build_ids;    /* NULL: nobody is asked for them; the caller's */
 	uint32_t changes[OPD_CHANGE_SLOTS]; /* of processes, by pid: see opd_process_changes */
 	struct opd_places places;
 	struct opd_looked looked;

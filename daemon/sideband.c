@@ -53,6 +53,7 @@ static int map(struct opd_resolver *resolver, uint32_t pid, struct opd_mm *mm, s
 
 	mapped->places = &resolver->processes.places;
 	mapped->looked = &resolver->processes.looked;
+	mapped->build_ids = resolver->processes.build_ids;
 	mapped->place = mm->place;
 	mapping.cookie = opd_image_of_mapping(resolver->table, mapped, &is_file);
 	if (mapping.cookie == OP_DCOOKIE_NONE)

@@ -43,6 +43,7 @@ struct op_dcookie_row {
 	const char *container;	/* what it ran in; NULL: unknown or none */
 	int64_t first_seen;	/* seconds since 1970 of the first and the last sample; 0: none */
 	int64_t last_seen;
+	bool is_asked;		/* the build-id is all that the kernel can tell, be it none; the table does nothing with it */
 };
 
 /* A resolved sample. */
@@ -86,16 +87,16 @@ int op_dcookie_alias(struct op_dcookie_table *table, const struct op_image_id *i
 
 /*
  * The cookie of a file that was seen, as op_dcookie_get gives it. A file that could not be looked at is known by device, inode and generation, without time and
- * size: the first one that is seen with these is that row, and it gets them (op_dcookie_complete). One that is not seen after it leads to it as well.
+ * size: the first one that is seen with these is that row, and it gets them, but no time when it is counted: the sample files of a counted
+ * one say that there is none, and it gets the time when its session is over. One that is not seen after it leads to it as well.
  */
 uint64_t op_dcookie_get_seen(struct op_dcookie_table *table, const struct op_image_id *seen) OP_NONNULL OP_MUST_CHECK;
 
-/*
- * A row whose file had not been seen gets device, inode, generation and size, and the time when it is not counted: the sample files of a counted
- * one say that there is none, and it gets the time when its session is over. `seen` leads to the row from then on. Without effect when the row was seen, or when that
- * identity leads to another row. 0 or -ENOMEM.
- */
-int op_dcookie_complete(struct op_dcookie_table *table, uint64_t cookie, const struct op_image_id *seen) OP_NONNULL OP_MUST_CHECK;
+/* The row that op_dcookie_get_seen would find, OP_DCOOKIE_NONE where it would make one. */
+uint64_t op_dcookie_find_seen(const struct op_dcookie_table *table, const struct op_image_id *seen) OP_NONNULL OP_MUST_CHECK;
+
+/* A file that was seen is another copy of a row's: it leads there from then on, by device, inode and generation alone as well. 0 or -ENOMEM. */
+int op_dcookie_alias_seen(struct op_dcookie_table *table, const struct op_image_id *seen, uint64_t cookie) OP_NONNULL OP_MUST_CHECK;
 
 /* The counted image that has this name in the session, as a sample file's path says it; else OP_DCOOKIE_NONE. */
 uint64_t op_dcookie_by_name(const struct op_dcookie_table *table, const struct op_image_name *name) OP_NONNULL OP_MUST_CHECK;

@@ -426,7 +426,9 @@ static const char *split(char *line, char *columns[NR_COLUMNS])
 
 static int add_aliases(struct op_dcookie_table *table, const struct op_image_id *said, uint64_t cookie)
 {
-	return said->build_id_bytes ? op_dcookie_alias(table, said, cookie) : op_dcookie_alias_unseen(table, cookie);
+	int err = said->build_id_bytes ? op_dcookie_alias(table, said, cookie) : 0;
+
+	return err == -ENOMEM ? err : op_dcookie_alias_unseen(table, cookie);
 }
 
 /*

@@ -21,18 +21,31 @@ static bool can_be_known_unseen(const struct op_image_id *id)
 	return id->name.kind == OP_IMAGE_FILE && !id->is_kernel && !id->is_pseudo && id->inode && id->inode_generation;
 }
 
-int op_dcookie_alias_unseen(struct op_dcookie_table *table, uint64_t cookie)
+static int alias_unseen(struct op_dcookie_table *table, const struct op_image_id *id, uint64_t cookie)
 {
-	const struct op_dcookie_row *row = op_dcookie_row(table, cookie);
-	struct op_image_id unseen = unseen_of(&row->id);
+	struct op_image_id unseen = unseen_of(id);
 	int err;
 
-	if (!can_be_known_unseen(&row->id))
+	if (!can_be_known_unseen(id))
 		return 0;
 	err = op_dcookie_alias(table, &unseen, cookie);
 	if (err == -EEXIST)
 		err = op_dcookie_drop_alias(table, &unseen) ? op_dcookie_alias(table, &unseen, cookie) : 0;
 	return err;
+}
+
+int op_dcookie_alias_unseen(struct op_dcookie_table *table, uint64_t cookie)
+{
+	return alias_unseen(table, &op_dcookie_row(table, cookie)->id, cookie);
+}
+
+int op_dcookie_alias_seen(struct op_dcookie_table *table, const struct op_image_id *seen, uint64_t cookie)
+{
+	int err = op_dcookie_alias(table, seen, cookie);
+
+	if (err)
+		return err == -EEXIST ? 0 : err;
+	return op_dcookie_row(table, cookie)->id.is_pseudo ? 0 : alias_unseen(table, seen, cookie);
 }
 
 /* After a restart the size is all that is known of how a row was seen that had samples before. */
@@ -70,11 +83,15 @@ static int take_over(struct op_dcookie_table *table, uint64_t cookie, const stru
 	return 1;
 }
 
-int op_dcookie_complete(struct op_dcookie_table *table, uint64_t cookie, const struct op_image_id *seen)
+uint64_t op_dcookie_find_seen(const struct op_dcookie_table *table, const struct op_image_id *seen)
 {
-	int err = take_over(table, cookie, seen);
+	struct op_image_id unseen = unseen_of(seen);
+	uint64_t cookie = op_dcookie_find(table, seen);
 
-	return err < 0 ? err : 0;
+	if (cookie != OP_DCOOKIE_NONE || !can_be_known_unseen(seen))
+		return cookie;
+	cookie = op_dcookie_find(table, &unseen);
+	return cookie != OP_DCOOKIE_NONE && waits_to_be_seen(op_dcookie_entry_of(table, cookie), seen) ? cookie : OP_DCOOKIE_NONE;
 }
 
 uint64_t op_dcookie_get_seen(struct op_dcookie_table *table, const struct op_image_id *seen)

@@ -27,7 +27,7 @@ struct op_dcookie_entry {
 	size_t nr_bytes;		    /* of all that is its */
 	uint32_t mark;			    /* the round it was marked in */
 	bool is_unwritten;		    /* stands in the list of those */
-	bool was_seen;			    /* op_dcookie_complete */
+	bool was_seen;			    /* after it was not: op_dcookie_get_seen */
 	uint64_t seen_mtime_ns;		    /* what it had then, for the row once its session is over */
 };
 

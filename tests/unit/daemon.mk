@@ -16,7 +16,7 @@ daemon_unit_tests = \
 	tests/unit/test_jit \
 	tests/unit/test_jit_crowd \
 	tests/unit/test_mounts \
-	tests/unit/test_locate \
+	tests/unit/test_locate tests/unit/test_build_ids \
 	tests/unit/test_cgroups \
 	tests/unit/test_cpus \
 	tests/unit/test_arcs \
@@ -119,6 +119,11 @@ tests_unit_test_mounts_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
 tests_unit_test_locate_SOURCES = tests/unit/test_locate.c tests/unit/cmocka_all.h
 tests_unit_test_locate_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_locate_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
+
+tests_unit_test_build_ids_SOURCES = tests/unit/test_build_ids.c tests/unit/cmocka_all.h
+tests_unit_test_build_ids_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_build_ids_LDFLAGS = $(AM_LDFLAGS) -Wl,--build-id -Wl,--wrap=op_sys_ioctl
+tests_unit_test_build_ids_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
 
 tests_unit_test_cpus_SOURCES = tests/unit/test_cpus.c tests/unit/cmocka_all.h
 tests_unit_test_cpus_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

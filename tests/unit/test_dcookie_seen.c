@@ -98,26 +98,30 @@ static void a_counted_row_keeps_its_time(void **state OP_UNUSED)
 	op_dcookie_table_free(table);
 }
 
-static void what_a_build_id_tells_is_completed(void **state OP_UNUSED)
+/* Two files at one path of two containers, say: the second leads to the image of the first, looked at or not. */
+static void a_copy_leads_to_a_row(void **state OP_UNUSED)
 {
 	struct op_dcookie_table *table = op_dcookie_table_new();
-	struct op_image_id said = unseen_id("/app", 0), seen = seen_id("/app", 9, 5000), other = seen_id("/app", 10, 5000);
-	const struct op_dcookie_row *row;
-	uint64_t cookie;
+	struct op_image_id seen = seen_id("/app", 9, 5000), copy = seen_id("/app", 10, 5000), unseen = unseen_id("/app", 10);
+	uint64_t cookie = op_dcookie_get_seen(table, &seen), other;
 
-	said.device = said.inode_generation = 0;
-	said.build_id_bytes = 20;
-	cookie = op_dcookie_get(table, &said);
-	row = op_dcookie_row(table, cookie);
-	assert_int_not_equal(op_dcookie_get_seen(table, &other), cookie);
-	assert_int_equal(op_dcookie_complete(table, cookie, &other), 0);
-	assert_int_equal(row->id.inode, 0);
-	assert_int_equal(op_dcookie_complete(table, cookie, &seen), 0);
-	assert_int_equal(row->id.inode, 9);
-	assert_int_equal(row->id.mtime_ns, 5000);
-	assert_int_equal(row->id.build_id_bytes, 20);
-	assert_int_equal(op_dcookie_find(table, &seen), cookie);
-	assert_int_equal(op_dcookie_get(table, &said), cookie);
+	assert_int_equal(op_dcookie_find_seen(table, &seen), cookie);
+	assert_int_equal(op_dcookie_find_seen(table, &copy), OP_DCOOKIE_NONE);
+	assert_int_equal(op_dcookie_alias_seen(table, &copy, cookie), 0);
+	assert_int_equal(op_dcookie_find_seen(table, &copy), cookie);
+	assert_int_equal(op_dcookie_get_seen(table, &copy), cookie);
+	assert_int_equal(op_dcookie_get(table, &unseen), cookie);
+	assert_int_equal(op_dcookie_count(table), 1);
+	/* What has a row of its own keeps it. */
+	copy.inode = 11;
+	other = op_dcookie_get_seen(table, &copy);
+	assert_int_equal(op_dcookie_alias_seen(table, &copy, cookie), 0);
+	assert_int_equal(op_dcookie_find_seen(table, &copy), other);
+	/* One that was not seen yet is found as the row that it will be. */
+	unseen.inode = copy.inode = 12;
+	cookie = op_dcookie_get(table, &unseen);
+	assert_int_equal(op_dcookie_find_seen(table, &copy), cookie);
+	assert_int_equal(op_dcookie_row(table, cookie)->id.mtime_ns, 0);
 	op_dcookie_table_free(table);
 }
 
@@ -190,7 +194,7 @@ int main(void)
 		cmocka_unit_test(a_file_was_seen_before),
 		cmocka_unit_test(what_may_be_another_file_is_one),
 		cmocka_unit_test(a_counted_row_keeps_its_time),
-		cmocka_unit_test(what_a_build_id_tells_is_completed),
+		cmocka_unit_test(a_copy_leads_to_a_row),
 		cmocka_unit_test(there_is_no_room),
 		box_test(it_is_one_image_after_a_restart),
 	};

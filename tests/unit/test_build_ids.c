@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What the kernel is asked of the files that this very process has mapped, how often, and what becomes of one who asks and hangs. */
+#include "tests/unit/cmocka_all.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/ioctl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "daemon/build_ids.h"
+#include "daemon/image.h"
+#include "libop/clock.h"
+
+#define BYTES    4096
+#define NO_PID   0x7fffffffu
+#define TEMPLATE "/tmp/opd-build-ids.XXXXXX"
+#define FILES    3
+#define DISK     makedev(8, 1) /* as if */
+#define NO_DISK  makedev(0, 42)
+
+/* As include/uapi/linux/fs.h has struct procmap_query. */
+struct query {
+	uint64_t size, query_flags, query_addr, vma_start, vma_end, vma_flags, vma_page_size, vma_offset, inode;
+	uint32_t dev_major, dev_minor, vma_name_size, build_id_size;
+	uint64_t vma_name_addr, build_id_addr;
+};
+
+/* A kernel that says what it is told to, and can be held. */
+static struct {
+	bool is_real;
+	int err;
+	uint64_t device, inode;
+	struct op_build_id id;
+	unsigned int nr_asked;
+	pthread_t who;
+} kernel;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static bool is_held, is_inside;
+
+static struct opd_build_ids *ids;
+static struct opd_places places;
+static char directory[64], paths[FILES][128];
+static void *memory[FILES];
+
+int __real_op_sys_ioctl(int fd, unsigned long request, void *arg);
+int __wrap_op_sys_ioctl(int fd, unsigned long request, void *arg);
+
+static int answer(unsigned long request, struct query *query)
+{
+	assert_int_equal(request, _IOWR('f', 17, struct query));
+	assert_int_equal(query->size, sizeof(*query));
+	assert_int_equal(query->build_id_size, OP_BUILD_ID_BYTES_MAX);
+	if (kernel.err)
+		return kernel.err;
+	query->dev_major = major(kernel.device);
+	query->dev_minor = minor(kernel.device);
+	query->inode = kernel.inode;
+	query->build_id_size = kernel.id.nr_bytes;
+	memcpy((void *)(uintptr_t)query->build_id_addr, kernel.id.bytes, kernel.id.nr_bytes); // NOLINT(performance-no-int-to-ptr)
+	return 0;
+}
+
+int __wrap_op_sys_ioctl(int fd, unsigned long request, void *arg)
+{
+	int err;
+
+	if (kernel.is_real)
+		return __real_op_sys_ioctl(fd, request, arg);
+	pthread_mutex_lock(&lock);
+	kernel.nr_asked++;
+	kernel.who = pthread_self();
+	is_inside = true;
+	pthread_cond_broadcast(&changed);
+	while (is_held)
+		pthread_cond_wait(&changed, &lock);
+	err = answer(request, arg);
+	is_inside = false;
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&lock);
+	return err;
+}
+
+static void hold(bool held)
+{
+	pthread_mutex_lock(&lock);
+	is_held = held;
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&lock);
+}
+
+static void await_inside(bool inside)
+{
+	pthread_mutex_lock(&lock);
+	while (is_inside != inside)
+		pthread_cond_wait(&changed, &lock);
+	pthread_mutex_unlock(&lock);
+}
+
+static int set_up(void **state OP_UNUSED)
+{
+	memset(&kernel, 0, sizeof(kernel));
+	kernel.device = DISK;
+	kernel.inode = 7;
+	kernel.id = (struct op_build_id){ .bytes = { 0xab, 0xcd }, .nr_bytes = 20 };
+	snprintf(directory, sizeof(directory), TEMPLATE);
+	return mkdtemp(directory) ? opd_build_ids_new(&ids) : -1;
+}
+
+static int tear_down(void **state OP_UNUSED)
+{
+	for (size_t i = 0; i < FILES; i++) {
+		if (memory[i])
+			munmap(memory[i], BYTES);
+		memory[i] = NULL;
+		unlink(paths[i]);
+		paths[i][0] = '\0';
+	}
+	opd_build_ids_free(ids);
+	ids = NULL;
+	opd_places_free(&places);
+	return rmdir(directory);
+}
+
+static struct opd_mapped_file file_on(uint64_t device)
+{
+	return (struct opd_mapped_file){ .pid = (uint32_t)getpid(), .address = (uintptr_t)set_up, .device = device, .inode = 7 };
+}
+
+/* Without a word in between: the file of this program, as the linker has named it. */
+static void what_the_real_kernel_says(void **state OP_UNUSED)
+{
+	struct opd_mapped_file file = { .pid = (uint32_t)getpid(), .address = (uintptr_t)set_up };
+	char digits[2 * OP_BUILD_ID_BYTES_MAX + 1] = "", said[64] = "", command[128];
+	struct op_build_id id;
+	struct stat st;
+	FILE *stream;
+	int err;
+
+	kernel.is_real = true;
+	assert_int_equal(stat("/proc/self/exe", &st), 0);
+	file.device = st.st_dev;
+	file.inode = file.seen_inode = st.st_ino;
+	err = opd_build_ids_ask(ids, &file, &id);
+	if (err == -ENOTTY)
+		skip(); /* before Linux 6.11 */
+	assert_int_equal(err, 0);
+	for (size_t i = 0; i < id.nr_bytes; i++)
+		snprintf(digits + 2 * i, 3, "%02x", id.bytes[i]);
+	snprintf(command, sizeof(command), "readelf -n /proc/%d/exe | sed -n 's/.*Build ID: //p'", (int)getpid());
+	stream = popen(command, "re");
+	assert_non_null(stream);
+	assert_non_null(fgets(said, sizeof(said), stream));
+	assert_int_equal(pclose(stream), 0);
+	said[strcspn(said, "\n")] = '\0';
+	assert_string_equal(digits, said);
+	file.device = makedev(0, 42); /* the same by the thread */
+	err = opd_build_ids_ask(ids, &file, &id);
+	assert_int_equal(err, 0);
+	assert_int_equal(2 * id.nr_bytes, strlen(said));
+}
+
+static void answers(void **state OP_UNUSED)
+{
+	struct opd_mapped_file file = file_on(DISK);
+	struct op_build_id id = { .nr_bytes = 99 };
+
+	assert_int_equal(opd_build_ids_ask(ids, &file, &id), 0);
+	assert_int_equal(id.nr_bytes, 20);
+	assert_int_equal(id.bytes[0], 0xab);
+	assert_true(pthread_equal(kernel.who, pthread_self()));
+	kernel.id.nr_bytes = 0;
+	assert_int_equal(opd_build_ids_ask(ids, &file, &id), 0);
+	assert_int_equal(id.nr_bytes, 0);
+	kernel.inode = 8; /* another program runs there by now */
+	assert_int_equal(opd_build_ids_ask(ids, &file, &id), -ESTALE);
+	file.seen_inode = 8; /* the same by another number */
+	assert_int_equal(opd_build_ids_ask(ids, &file, &id), 0);
+	file.seen_inode = 0;
+	kernel.inode = 7;
+	kernel.device = makedev(8, 2);
+	assert_int_equal(opd_build_ids_ask(ids, &file, &id), -ESTALE);
+	kernel.inode = 0; /* memory */
+	assert_int_equal(opd_build_ids_ask(ids, &file, &id), -ESTALE);
+	kernel.err = -ESRCH;
+	assert_int_equal(opd_build_ids_ask(ids, &file, &id), -ESRCH);
+	file.pid = NO_PID;
+	assert_int_equal(opd_build_ids_ask(ids, &file, &id), -ENOENT);
+}
+
+/* One that does not know the question is asked once. */
+static void an_older_kernel(void **state OP_UNUSED)
+{
+	struct opd_mapped_file file = file_on(DISK);
+	struct op_build_id id;
+
+	kernel.err = -ENOTTY;
+	assert_int_equal(opd_build_ids_ask(ids, &file, &id), -ENOTTY);
+	kernel.err = 0;
+	assert_int_equal(opd_build_ids_ask(ids, &file, &id), -ENOTTY);
+	assert_int_equal(kernel.nr_asked, 1);
+}
+
+static int ask_until_answered(const struct opd_mapped_file *file, struct op_build_id *id)
+{
+	int err;
+
+	do {
+		err = opd_build_ids_ask(ids, file, id);
+		usleep(1000);
+	} while (err == -EBUSY || err == -ETIMEDOUT);
+	return err;
+}
+
+/* A file system that does not answer holds nobody who asks of a disk, and nobody for long; when it answers after all, that is not for the next question. */
+static void one_that_hangs(void **state OP_UNUSED)
+{
+	struct opd_mapped_file file = file_on(NO_DISK), other = file_on(DISK);
+	struct op_build_id id;
+
+	kernel.device = NO_DISK;
+	hold(true);
+	assert_int_equal(opd_build_ids_ask(ids, &file, &id), -ETIMEDOUT);
+	await_inside(true);
+	assert_false(pthread_equal(kernel.who, pthread_self()));
+	assert_int_equal(opd_build_ids_ask(ids, &file, &id), -EBUSY);
+	kernel.is_real = true;
+	assert_int_not_equal(opd_build_ids_ask(ids, &other, &id), -EBUSY);
+	kernel.is_real = false;
+	hold(false);
+	await_inside(false);
+	kernel.id.bytes[0] = 0x11;
+	assert_int_equal(ask_until_answered(&file, &id), 0);
+	assert_int_equal(id.bytes[0], 0x11);
+	assert_int_equal(id.nr_bytes, 20);
+}
+
+static void the_end_does_not_wait(void **state OP_UNUSED)
+{
+	struct opd_mapped_file file = file_on(NO_DISK);
+	struct op_build_id id;
+
+	hold(true);
+	assert_int_equal(opd_build_ids_ask(ids, &file, &id), -ETIMEDOUT);
+	await_inside(true);
+	opd_build_ids_free(ids);
+	ids = NULL;
+	hold(false);
+	await_inside(false);
+}
+
+/* ---- images ---- */
+
+static struct opd_mapped map_file(size_t i, const char *name)
+{
+	struct stat st;
+	int fd;
+
+	snprintf(paths[i], sizeof(paths[i]), "%s/%s", directory, name);
+	fd = open(paths[i], O_RDWR | O_CREAT | O_CLOEXEC, 0700);
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, BYTES), 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	memory[i] = mmap(NULL, BYTES, PROT_READ, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(memory[i], MAP_FAILED);
+	close(fd);
+	kernel.device = DISK;
+	kernel.inode = st.st_ino;
+	return (struct opd_mapped){
+		.pid = (uint32_t)getpid(),
+		.start = (uintptr_t)memory[i],
+		.end = (uintptr_t)memory[i] + BYTES,
+		.name = paths[i],
+		.device = DISK,
+		.inode = st.st_ino,
+		.places = &places,
+		.build_ids = ids,
+	};
+}
+
+static uint64_t cookie_of(struct op_dcookie_table *table, struct opd_mapped mapped, struct opd_looked *looked)
+{
+	bool is_file;
+	uint64_t cookie;
+
+	mapped.looked = looked;
+	if (looked)
+		mapped.time_ns = op_now_ns();
+	cookie = opd_image_of_mapping(table, &mapped, &is_file);
+	assert_int_not_equal(cookie, OP_DCOOKIE_NONE);
+	return cookie;
+}
+
+static void each_file_is_asked_for_once(void **state OP_UNUSED)
+{
+	struct op_dcookie_table *table = op_dcookie_table_new();
+	struct opd_mapped mapped = map_file(0, "app"), bare;
+	uint64_t cookie = cookie_of(table, mapped, NULL);
+
+	assert_int_equal(op_dcookie_row(table, cookie)->id.build_id_bytes, 20);
+	assert_int_equal(op_dcookie_row(table, cookie)->id.build_id[1], 0xcd);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(cookie_of(table, mapped, NULL), cookie);
+	assert_int_equal(kernel.nr_asked, 1);
+	bare = map_file(1, "bare");
+	kernel.id.nr_bytes = 0;
+	cookie = cookie_of(table, bare, NULL);
+	assert_int_equal(op_dcookie_row(table, cookie)->id.build_id_bytes, 0);
+	assert_int_equal(cookie_of(table, bare, NULL), cookie);
+	assert_int_equal(kernel.nr_asked, 2);
+	mapped.build_ids = NULL;
+	op_dcookie_table_free(table);
+	table = op_dcookie_table_new();
+	assert_int_equal(op_dcookie_row(table, cookie_of(table, mapped, NULL))->id.build_id_bytes, 0);
+	assert_int_equal(kernel.nr_asked, 2);
+	op_dcookie_table_free(table);
+}
+
+/* Written anew in place it is another image, unless it has the build-id that it had. */
+static void what_is_written_anew_is_asked_for_again(void **state OP_UNUSED)
+{
+	struct timespec times[2] = { { .tv_sec = 1 }, { .tv_sec = 1 } };
+	struct op_dcookie_table *table = op_dcookie_table_new();
+	struct opd_mapped mapped = map_file(0, "app");
+	uint64_t first = cookie_of(table, mapped, NULL), second;
+
+	assert_int_equal(utimensat(AT_FDCWD, paths[0], times, 0), 0);
+	assert_int_equal(cookie_of(table, mapped, NULL), first);
+	times[1].tv_sec = 2;
+	assert_int_equal(utimensat(AT_FDCWD, paths[0], times, 0), 0);
+	kernel.id.bytes[0]++;
+	second = cookie_of(table, mapped, NULL);
+	assert_int_not_equal(second, first);
+	assert_int_equal(op_dcookie_row(table, second)->id.build_id[0], 0xac);
+	assert_int_equal(op_dcookie_row(table, first)->id.build_id[0], 0xab);
+	assert_int_equal(kernel.nr_asked, 3);
+	op_dcookie_table_free(table);
+}
+
+/* The first process was gone; the next one tells, also where its mapping is older than the look that was about the first. */
+static void a_process_that_is_gone_is_no_answer(void **state OP_UNUSED)
+{
+	struct op_dcookie_table *table = op_dcookie_table_new();
+	struct opd_mapped mapped = map_file(0, "app"), gone = mapped;
+	struct opd_looked looked = { 0 };
+	bool is_file;
+	uint64_t cookie;
+
+	gone.pid = NO_PID;
+	mapped.looked = &looked;
+	mapped.time_ns = op_now_ns();
+	cookie = cookie_of(table, gone, &looked);
+	assert_int_equal(op_dcookie_row(table, cookie)->id.inode, mapped.inode);
+	assert_int_equal(op_dcookie_row(table, cookie)->id.build_id_bytes, 0);
+	assert_int_equal(kernel.nr_asked, 0);
+	assert_int_equal(opd_image_of_mapping(table, &mapped, &is_file), cookie);
+	assert_int_equal(op_dcookie_row(table, cookie)->id.build_id_bytes, 20);
+	assert_int_equal(opd_image_of_mapping(table, &mapped, &is_file), cookie);
+	assert_int_equal(kernel.nr_asked, 1);
+	opd_looked_clear(&looked);
+	op_dcookie_table_free(table);
+}
+
+/* A copy that its process sees under the same name is the same image, each time, and not asked for again. */
+static void a_copy_is_the_same_image(void **state OP_UNUSED)
+{
+	struct op_dcookie_table *table = op_dcookie_table_new();
+	struct opd_mapped mapped = map_file(0, "one"), copy;
+	uint64_t cookie = cookie_of(table, mapped, NULL);
+
+	copy = map_file(1, "two");
+	copy.name = mapped.name; /* is_mapped_yet: the inode says that it is */
+	assert_int_equal(cookie_of(table, copy, NULL), cookie);
+	assert_int_equal(cookie_of(table, copy, NULL), cookie);
+	assert_int_equal(kernel.nr_asked, 2);
+	copy = map_file(2, "three");
+	copy.name = mapped.name;
+	kernel.id.bytes[0]++;
+	assert_int_not_equal(cookie_of(table, copy, NULL), cookie);
+	op_dcookie_table_free(table);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(what_the_real_kernel_says, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(answers, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(an_older_kernel, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(one_that_hangs, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_end_does_not_wait, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(each_file_is_asked_for_once, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_is_written_anew_is_asked_for_again, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_process_that_is_gone_is_no_answer, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_copy_is_the_same_image, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
