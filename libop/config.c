@@ -135,7 +135,7 @@ static const struct row rows[] = {
 	  0,
 	  UINT64_MAX,
 	  AT_ONCE },
-	{ { "BuildIds", "yes or no", "yes", "the kernel is asked for the build-ids of files; no: perf record of single programs is not disturbed" },
+	{ { "BuildIds", "yes or no", "yes", "the kernel is asked for the build-ids of files (Linux 6.11)" },
 	  parse_bool,
 	  FIELD(build_ids),
 	  0,

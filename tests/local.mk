@@ -46,7 +46,7 @@ EXTRA_DIST += tests/README.md tests/format/reader.py tests/format/agree.py \
 	tests/system/opdtest.py tests/system/elfsyms.py tests/system/hot.py \
 	tests/system/mapped.c tests/system/bare.c tests/system/hand.lds tests/system/test_mappings.py \
 	tests/system/test_names.py tests/system/test_places.py tests/system/test_processes.py \
-	tests/system/test_agreement.py tests/system/test_attribution.py tests/system/test_bounds.py tests/system/test_cgroup.py tests/system/test_cgroup_storm.py tests/system/test_limits.py \
+	tests/system/test_agreement.py tests/system/test_attribution.py tests/system/test_bounds.py tests/system/test_build_ids.py tests/system/test_cgroup.py tests/system/test_cgroup_storm.py tests/system/test_limits.py \
 	tests/system/test_control.py tests/system/test_dcookies.py tests/system/test_errors.py tests/system/test_hotplug.py \
 	tests/system/faultload.py tests/system/test_fault_kill.py tests/system/test_fault_dump.py \
 	tests/system/test_fault_space.py tests/system/test_fault_pages.py tests/system/test_fault_tree.py tests/system/test_fault_rotate.py \

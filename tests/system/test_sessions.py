@@ -147,6 +147,10 @@ def symbols_of(text, image):
 def check_replaced_since(box, opreport):
     """A file that took the place of another after the profile has no symbols to give, not even with the time of the one before; a copy of that one has."""
     path, kept = box.copy_work("since-app"), os.path.join(box.dir, "kept")
+    asked = box.busy_until_ended(path)  # a process that is there when opd looks: the file has its build-id from then on
+    box.await_look()
+    box.await_look()
+    box.end_busy(asked)
     box.good(path, "spin", 300)
     box.opcontrol("--dump")
     symbols = symbols_of(box.opreport("-n", "-l", path), "since-app")
