@@ -3,9 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <unistd.h>
 
+#include "libop/file_place.h"
 #include "libop/sys.h"
 #include "libop/text.h"
 
@@ -215,113 +215,20 @@ int op_file_make_dirs(const char *path)
 	return err;
 }
 
-#define PARENT_FLAGS (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-
-static uint64_t disk_bytes_of(int fd)
-{
-	struct stat st;
-
-	return op_sys_fstat(fd, &st) < 0 ? 0 : (uint64_t)st.st_blocks * 512;
-}
-
-static uint64_t grown_by(int fd, uint64_t before)
-{
-	uint64_t now = disk_bytes_of(fd);
-
-	return now - op_min_u64(now, before);
-}
-
-/* made_bytes: a directory that is missing is made, and what that takes of the disk added; NULL: it is not. */
-static int open_component(int dir_fd, const char *name, uint64_t *made_bytes)
-{
-	int fd = op_sys_openat(dir_fd, name, PARENT_FLAGS, 0), err;
-	uint64_t before;
-
-	if (fd != -ENOENT || !made_bytes)
-		return fd;
-	before = disk_bytes_of(dir_fd);
-	err = op_sys_mkdirat(dir_fd, name, 0755);
-	if (err && err != -EEXIST)
-		return err;
-	fd = op_sys_openat(dir_fd, name, PARENT_FLAGS, 0);
-	if (!err && fd >= 0)
-		*made_bytes += grown_by(dir_fd, before) + disk_bytes_of(fd);
-	return fd;
-}
-
-static bool leads_up(const char *path)
-{
-	for (const char *dots = strstr(path, ".."); dots; dots = strstr(dots + 1, ".."))
-		if ((dots == path || dots[-1] == '/') && dots[2] == '/')
-			return true;
-	return false;
-}
-
-/*
- * The directory that is deepest on the way, in one call where it is there already. *path is moved behind it. What is not a missing
- * directory, and a kernel that cannot do it, is left to who goes step by step.
- */
-static int open_deepest(int dir_fd, const char **path, bool make)
-{
-	char way[PATH_MAX], *slash;
-	int fd = -ENOSYS;
-
-	memcpy(way, *path, strlen(*path) + 1);
-	while ((slash = strrchr(way, '/')) && slash != way) {
-		*slash = '\0';
-		fd = op_sys_open_dir_below(dir_fd, way);
-		if (fd != -ENOENT || !make)
-			break;
-	}
-	if (fd >= 0)
-		*path += strlen(way) + 1;
-	return fd;
-}
-
-/* Takes the descriptor over. */
-static int open_steps(int fd, const char *path, uint64_t *made_bytes, const char **ret_name)
-{
-	const char *slash;
-
-	while (fd >= 0 && (slash = strchr(path, '/'))) {
-		size_t length = (size_t)(slash - path);
-		char name[NAME_MAX + 1];
-		int below = -ENAMETOOLONG;
-
-		if (length <= NAME_MAX) {
-			memcpy(name, path, length);
-			name[length] = '\0';
-			below = strcmp(name, "..") ? open_component(fd, length ? name : ".", made_bytes) : -EINVAL;
-		}
-		close(fd);
-		fd = below;
-		path = slash + 1;
-	}
-	if (fd >= 0)
-		*ret_name = path;
-	return fd;
-}
-
-static int open_parent(int dir_fd, const char *path, uint64_t *made_bytes, const char **ret_name)
-{
-	int fd = -ENOSYS;
-
-	if (strlen(path) >= PATH_MAX)
-		return -ENAMETOOLONG;
-	if (!leads_up(path))
-		fd = open_deepest(dir_fd, &path, made_bytes);
-	if (fd == -ENOENT && !made_bytes)
-		return fd;
-	if (fd < 0)
-		fd = op_sys_openat(dir_fd, ".", PARENT_FLAGS, 0);
-	return open_steps(fd, path, made_bytes, ret_name);
-}
-
 int op_file_open_parent(int dir_fd, const char *path, bool make, const char **ret_name)
 {
-	uint64_t made_bytes = 0;
+	struct op_file_place place;
+	int err = make ? op_file_place_find(dir_fd, path, &place) : op_file_place_find_whole(dir_fd, path, &place);
 
-	return open_parent(dir_fd, path, make ? &made_bytes : NULL, ret_name);
+	if (err < 0)
+		return err;
+	err = make ? op_file_place_make(&place) : 0;
+	if (err < 0) {
+		op_file_place_close(&place);
+		return err;
+	}
+	*ret_name = place.rest;
+	return place.fd;
 }
 
 static int make_alike(int dir_fd, int parent, const char *name, mode_t mode)
@@ -351,47 +258,49 @@ int op_file_make_dir_alike(int dir_fd, const char *path, mode_t mode)
 
 int op_file_open_below(int dir_fd, const char *path, int flags, mode_t mode)
 {
-	const char *name;
-	int parent = op_file_open_parent(dir_fd, path, flags & O_CREAT, &name), fd;
+	struct op_file_place place;
+	int fd;
 
-	if (parent < 0)
-		return parent;
-	fd = op_sys_openat(parent, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode);
-	close(parent);
+	/* What lies in the directory itself has no way. */
+	if (!strchr(path, '/'))
+		return op_sys_openat(dir_fd, path, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode);
+	place.fd = op_file_open_parent(dir_fd, path, flags & O_CREAT, &place.rest);
+	if (place.fd < 0)
+		return place.fd;
+	fd = op_file_place_open(&place, flags, mode);
+	close(place.fd);
 	return fd;
 }
 
-static int rename_below(int dir_fd, const char *path, const char *new_path, uint64_t *made_bytes)
+int op_file_rename_below(int dir_fd, const char *path, const char *new_path)
 {
 	const char *name, *new_name;
 	int new_parent, parent = op_file_open_parent(dir_fd, path, false, &name), err;
-	uint64_t before;
 
 	if (parent < 0)
 		return parent;
-	new_parent = open_parent(dir_fd, new_path, made_bytes, &new_name);
-	before = new_parent >= 0 && made_bytes ? disk_bytes_of(new_parent) : 0;
+	new_parent = op_file_open_parent(dir_fd, new_path, false, &new_name);
 	err = new_parent < 0 ? new_parent : op_sys_renameat(parent, name, new_parent, new_name);
-	if (!err && made_bytes)
-		*made_bytes += grown_by(new_parent, before);
 	if (new_parent >= 0)
 		close(new_parent);
 	close(parent);
 	return err;
 }
 
-int op_file_rename_below(int dir_fd, const char *path, const char *new_path)
-{
-	return rename_below(dir_fd, path, new_path, NULL);
-}
-
 int op_file_publish_below(int dir_fd, const char *path, const char *new_path, uint64_t *ret_dir_bytes)
 {
-	uint64_t made_bytes = 0;
-	int err = rename_below(dir_fd, path, new_path, &made_bytes);
+	struct op_file_place place;
+	const char *name;
+	int parent = op_file_open_parent(dir_fd, path, false, &name), err;
 
-	if (!err)
-		*ret_dir_bytes = made_bytes;
+	if (parent < 0)
+		return parent;
+	err = op_file_place_find(dir_fd, new_path, &place);
+	if (!err) {
+		err = op_file_place_publish(&place, parent, name, ret_dir_bytes);
+		op_file_place_close(&place);
+	}
+	close(parent);
 	return err;
 }
 

@@ -21,6 +21,7 @@ libop_libop_a_SOURCES = \
 	libop/event_ibs.c libop/event_ibs.h \
 	libop/events.c libop/events.h \
 	libop/file.c libop/file.h \
+	libop/file_place.c libop/file_place.h \
 	libop/guard.c libop/guard.h \
 	libop/htable.c libop/htable.h \
 	libop/ibs.c libop/ibs.h libop/ibs_fields.h \

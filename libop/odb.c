@@ -8,6 +8,7 @@
 #include "libop/atomic.h"
 #include "libop/clock.h"
 #include "libop/file.h"
+#include "libop/file_place.h"
 #include "libop/odb_file.h"
 #include "libop/sys.h"
 
@@ -36,26 +37,55 @@ struct op_odb {
 
 static_assert(offsetof(struct op_odb, map.disk_bytes) == OP_CACHE_LINE_BYTES, "what each addition needs is one cache line");
 
-static int create(struct op_odb *odb, const struct op_odb_header *header)
+/* ---- files in the making: below tmp_path until they have their place ---- */
+
+struct making {
+	int tmp_fd; /* of the directory */
+	const char *tmp_name;
+	struct op_odb_map map;
+};
+
+static int begin_making(const struct op_odb *odb, uint32_t size, uint32_t nr_nodes, struct making *ret_making)
 {
-	uint64_t dir_bytes = 0;
-	int err = op_odb_make_file(odb->dir_fd, odb->tmp_path, OP_ODB_INITIAL_SIZE, 1, &odb->map);
+	struct making making = { .tmp_fd = op_file_open_parent(odb->dir_fd, odb->tmp_path, true, &making.tmp_name) };
+	int err = making.tmp_fd < 0 ? making.tmp_fd : op_odb_make_file(making.tmp_fd, making.tmp_name, size, nr_nodes, &making.map);
+
+	if (!err)
+		*ret_making = making;
+	else if (making.tmp_fd >= 0)
+		close(making.tmp_fd);
+	return err;
+}
+
+/* What has no place is gone. */
+static void end_making(const struct making *making, int err)
+{
+	if (err) {
+		op_sys_unlinkat(making->tmp_fd, making->tmp_name, 0);
+		op_odb_unmap(&making->map);
+	}
+	close(making->tmp_fd);
+}
+
+static int create(struct op_odb *odb, struct op_file_place *place, const struct op_odb_header *header)
+{
+	struct making making;
+	uint64_t dir_bytes;
+	int err = begin_making(odb, OP_ODB_INITIAL_SIZE, 1, &making);
 
 	if (err)
 		return err;
-	*odb->map.header = *header;
-	err = op_odb_map_error(&odb->map);
+	*making.map.header = *header;
+	err = op_odb_map_error(&making.map);
+	if (!err)
+		err = op_file_place_publish(place, making.tmp_fd, making.tmp_name, &dir_bytes);
+	end_making(&making, err);
 	if (err)
-		op_file_unlink_below(odb->dir_fd, odb->tmp_path);
-	else
-		err = op_odb_publish(odb->dir_fd, odb->tmp_path, odb->path, &dir_bytes);
+		return err;
+	odb->map = making.map;
 	odb->made_bytes = odb->map.disk_bytes + dir_bytes;
 	odb->nr_nodes = 1;
-	if (err) {
-		op_odb_unmap(&odb->map);
-		odb->map.header = NULL;
-	}
-	return err;
+	return 0;
 }
 
 /* ---- what is there already ---- */
@@ -76,10 +106,10 @@ static int add_up(struct op_odb *odb)
 	return err;
 }
 
-static int open_existing(struct op_odb *odb)
+static int open_existing(struct op_odb *odb, const struct op_file_place *place)
 {
 	struct stat st;
-	int fd = op_odb_open_regular(odb->dir_fd, odb->path, O_RDWR, &st), err;
+	int fd = op_odb_take_regular(op_file_place_open(place, O_RDWR, 0), &st), err;
 	uint32_t dropped = 0;
 
 	if (fd < 0)
@@ -91,9 +121,9 @@ static int open_existing(struct op_odb *odb)
 	return err ? err : add_up(odb);
 }
 
-static int open_or_repair(struct op_odb *odb)
+static int open_or_repair(struct op_odb *odb, const struct op_file_place *place)
 {
-	int err = open_existing(odb);
+	int err = open_existing(odb, place);
 	struct op_odb_pending *pending = NULL;
 	uint32_t dropped;
 
@@ -104,7 +134,22 @@ static int open_or_repair(struct op_odb *odb)
 		return err;
 	odb->pending = pending;
 	odb->dropped += dropped;
-	return open_existing(odb);
+	return open_existing(odb, place);
+}
+
+static int open_or_create(struct op_odb *odb, const struct op_odb_header *header)
+{
+	struct op_file_place place;
+	int err = op_file_place_find(odb->dir_fd, odb->path, &place);
+
+	if (err)
+		return err;
+	err = open_or_repair(odb, &place);
+	odb->is_new = err == -ENOENT;
+	if (odb->is_new)
+		err = create(odb, &place, header);
+	op_file_place_close(&place);
+	return err;
 }
 
 int op_odb_open(int dir_fd, const char *path, const char *tmp_path, const struct op_odb_header *header, struct op_odb **ret_odb)
@@ -122,10 +167,7 @@ int op_odb_open(int dir_fd, const char *path, const char *tmp_path, const struct
 		op_odb_close(odb);
 		return -ENOMEM;
 	}
-	err = open_or_repair(odb);
-	odb->is_new = err == -ENOENT;
-	if (odb->is_new)
-		err = create(odb, header);
+	err = open_or_create(odb, header);
 	if (err) {
 		op_odb_close(odb);
 		return err;
@@ -180,25 +222,35 @@ static int give_up(struct op_odb *odb)
 	return err ? err : -EBADMSG;
 }
 
+static int publish_unpromised(const struct op_odb *odb, const struct making *other)
+{
+	struct op_file_place place;
+	uint64_t dir_bytes;
+	int err = op_file_place_find(odb->dir_fd, odb->path, &place);
+
+	if (err)
+		return err;
+	err = op_file_place_publish(&place, other->tmp_fd, other->tmp_name, &dir_bytes);
+	op_file_place_close(&place);
+	return err;
+}
+
 /*
  * Another file takes the place of this one at once; nobody waits for the disk. Where the old one is on the disk by a dump's
  * promise it is kept until the new one is, too. A kill at any moment leaves the old or the new one.
  */
-static int publish_other(struct op_odb *odb, const struct op_odb_map *other)
+static int publish_other(struct op_odb *odb, const struct making *other)
 {
 	struct op_odb_pending *pending;
-	uint64_t dir_bytes;
 	int err = op_odb_map_error(&odb->map);
 
 	if (!err)
-		err = op_odb_map_error(other);
-	if (err) {
-		op_file_unlink_below(odb->dir_fd, odb->tmp_path);
+		err = op_odb_map_error(&other->map);
+	if (err)
 		return err;
-	}
 	if (!odb->promised)
-		return op_odb_publish(odb->dir_fd, odb->tmp_path, odb->path, &dir_bytes);
-	err = op_odb_replace(odb->dir_fd, odb->tmp_path, odb->path, other->inode, &pending);
+		return publish_unpromised(odb, other);
+	err = op_odb_replace(odb->dir_fd, odb->tmp_path, odb->path, other->map.inode, &pending);
 	if (err)
 		return err;
 	*op_odb_pending_next(pending) = odb->pending;
@@ -219,23 +271,24 @@ static uint32_t larger_size(uint32_t size)
 static int replace(struct op_odb *odb, uint32_t size)
 {
 	uint32_t nr_nodes = odb->nr_nodes;
-	struct op_odb_map other;
+	struct making other;
 	int err = has_own_head(odb) ? 0 : give_up(odb);
 
 	if (!err)
-		err = op_odb_make_file(odb->dir_fd, odb->tmp_path, size, nr_nodes, &other);
-
+		err = begin_making(odb, size, nr_nodes, &other);
 	if (err)
 		return err;
-	*other.header = *odb->map.header;
-	memcpy(other.nodes, odb->map.nodes, (size_t)nr_nodes * sizeof(struct op_odb_node));
-	other.descr->current_size = nr_nodes;
-	op_odb_link_nodes(&other);
+	*other.map.header = *odb->map.header;
+	memcpy(other.map.nodes, odb->map.nodes, (size_t)nr_nodes * sizeof(struct op_odb_node));
+	other.map.descr->current_size = nr_nodes;
+	op_odb_link_nodes(&other.map);
 	err = publish_other(odb, &other);
-	op_odb_unmap(err ? &other : &odb->map);
-	if (!err)
-		odb->map = other;
-	return err;
+	end_making(&other, err);
+	if (err)
+		return err;
+	op_odb_unmap(&odb->map);
+	odb->map = other.map;
+	return 0;
 }
 
 /* Blocks for the node, or a larger file. Where somebody else's stands in the place of this one it is replaced, as when it is full. */

@@ -15,17 +15,15 @@
 
 /* ---- one file ---- */
 
-int op_odb_map_file(int fd, uint32_t size, struct op_odb_map *ret_map)
+/* `backed`: what is known of the file's blocks. */
+static int map_file(int fd, uint32_t size, const struct op_odb_map *backed, struct op_odb_map *ret_map)
 {
 	size_t nr_bytes = op_odb_file_bytes(size);
-	struct stat st;
 	struct op_guard *guard;
 	uint8_t *base;
 	void *start;
-	int err = op_sys_fstat(fd, &st);
+	int err = op_sys_mmap(NULL, nr_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0, &start);
 
-	if (!err)
-		err = op_sys_mmap(NULL, nr_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0, &start);
 	if (err)
 		return err;
 	err = op_guard_new(start, nr_bytes, &guard);
@@ -40,9 +38,11 @@ int op_odb_map_file(int fd, uint32_t size, struct op_odb_map *ret_map)
 		.nodes = (void *)(base + OP_ODB_NODES_OFFSET),
 		.hash = (void *)(base + OP_ODB_NODES_OFFSET + size * sizeof(struct op_odb_node)),
 		.size = size,
-		.nr_bytes = nr_bytes,
-		.inode = st.st_ino,
+		.nr_backed = backed->nr_backed,
 		.guard = guard,
+		.disk_bytes = backed->disk_bytes,
+		.nr_bytes = nr_bytes,
+		.inode = backed->inode,
 	};
 	return 0;
 }
@@ -121,9 +121,11 @@ static int weigh(int fd, struct op_odb_map *map)
 	struct stat st;
 	int err = op_sys_fstat(fd, &st);
 
-	if (!err)
-		map->disk_bytes = (uint64_t)st.st_blocks * 512;
-	return err;
+	if (err)
+		return err;
+	map->disk_bytes = (uint64_t)st.st_blocks * 512;
+	map->inode = st.st_ino;
+	return 0;
 }
 
 static int back_hash(int fd, uint32_t size)
@@ -163,11 +165,9 @@ static int fill(int fd, uint32_t size, uint32_t nr_nodes, struct op_odb_map *ret
 	int err = back(fd, size, nr_nodes, &backed);
 
 	if (!err)
-		err = op_odb_map_file(fd, size, ret_map);
+		err = map_file(fd, size, &backed, ret_map);
 	if (err)
 		return err;
-	ret_map->nr_backed = backed.nr_backed;
-	ret_map->disk_bytes = backed.disk_bytes;
 	ret_map->descr->size = size;
 	ret_map->descr->current_size = 1;
 	return 0;
@@ -210,9 +210,9 @@ int op_odb_check_head(const struct op_odb_header *header, const struct op_odb_de
 	return descr->current_size >= 1 && descr->current_size <= descr->size ? 0 : -EBADMSG;
 }
 
-int op_odb_open_regular(int dir_fd, const char *path, int flags, struct stat *ret_stat)
+int op_odb_take_regular(int fd, struct stat *ret_stat)
 {
-	int fd = op_file_open_below(dir_fd, path, flags, 0), err;
+	int err;
 
 	if (fd < 0)
 		return fd;
@@ -222,6 +222,11 @@ int op_odb_open_regular(int dir_fd, const char *path, int flags, struct stat *re
 	if (err)
 		close(fd);
 	return err ? err : fd;
+}
+
+int op_odb_open_regular(int dir_fd, const char *path, int flags, struct stat *ret_stat)
+{
+	return op_odb_take_regular(op_file_open_below(dir_fd, path, flags, 0), ret_stat);
 }
 
 int op_odb_publish(int dir_fd, const char *tmp_path, const char *path, uint64_t *ret_dir_bytes)
@@ -366,11 +371,9 @@ int op_odb_map_sound(int fd, const struct stat *st, struct op_odb_map *ret_map, 
 	if (!err)
 		err = back(fd, descr.size, descr.current_size, &backed);
 	if (!err)
-		err = op_odb_map_file(fd, descr.size, &map);
+		err = map_file(fd, descr.size, &backed, &map);
 	if (err)
 		return err;
-	map.nr_backed = backed.nr_backed;
-	map.disk_bytes = backed.disk_bytes;
 	if (has_torn_nodes(&map)) {
 		err = op_odb_map_error(&map);
 		op_odb_unmap(&map);

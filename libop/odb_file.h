@@ -36,9 +36,6 @@ struct op_odb_map {
 	uint64_t inode;
 };
 
-/* Maps a file that is `size` nodes long, to read and to write; which nodes have blocks is the caller's to know. 0 or -errno. */
-int op_odb_map_file(int fd, uint32_t size, struct op_odb_map *ret_map) OP_NONNULL OP_MUST_CHECK;
-
 /* 0, or -EIO when what was in the map, or was written to it, may be gone (guard.h). */
 int op_odb_map_error(const struct op_odb_map *map) OP_NONNULL OP_MUST_CHECK;
 
@@ -93,6 +90,9 @@ int op_odb_fault(struct op_odb_fault *ret_fault, const char *why, uint64_t offse
 /* Reads all the bytes of a part: 0, op_odb_fault where the file ends before it does, or another -errno. */
 int op_odb_read_part(int fd, void *bytes, size_t nr_bytes, uint64_t offset, const char *why,
 		     struct op_odb_fault *ret_fault) OP_NONNULL OP_MUST_CHECK;
+
+/* What op_odb_open_regular is of a descriptor, or an error, which it takes over. */
+int op_odb_take_regular(int fd, struct stat *ret_stat) OP_NONNULL OP_MUST_CHECK;
 
 /* Renames tmp_path to path, making directories: see op_file_publish_below. 0, or -errno and tmp_path is gone. */
 int op_odb_publish(int dir_fd, const char *tmp_path, const char *path, uint64_t *ret_dir_bytes) OP_NONNULL OP_MUST_CHECK;

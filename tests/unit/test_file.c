@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "libop/file.h"
+#include "libop/file_place.h"
 #include "libop/session.h"
 #include "libop/sys.h"
 #include "tests/unit/test_box.h"
@@ -193,8 +194,118 @@ static void test_open_parent_in_one_step(void **state)
 	assert_int_equal(open_parent(box, "top/a/b/c/d/e/f/name", true, "name"), 0);
 	assert_int_equal(nr_steps, 0);
 	assert_int_equal(open_parent(box, "top/a/b/c/d/e/g/h/name", true, "name"), 0);
-	assert_in_range(nr_steps, 2, 4); /* the two that are new, each looked for and made */
+	assert_int_equal(nr_steps, 2); /* the two that are new, each opened once it is made */
 	assert_int_equal(op_session_remove(box->fd, "top"), 0);
+}
+
+static void make_file(const struct box *box, const char *path)
+{
+	int fd = op_file_open_below(box->fd, path, O_WRONLY | O_CREAT | O_EXCL, 0644);
+
+	assert_true(fd >= 0);
+	close(fd);
+}
+
+static uint64_t disk_bytes_of(const struct box *box, const char *path)
+{
+	struct stat st;
+
+	assert_int_equal(fstatat(box->fd, path, &st, AT_SYMLINK_NOFOLLOW), 0);
+	return (uint64_t)st.st_blocks * 512;
+}
+
+/* Where a file is to be is found, then somebody does this, then the file is put there. */
+static int publish_after(const struct box *box, void (*meddle)(const struct box *box), uint64_t *ret_dir_bytes)
+{
+	struct op_file_place place;
+	int err;
+
+	make_file(box, "new");
+	assert_int_equal(op_file_place_find(box->fd, "top/a/b/c/name", &place), 0);
+	assert_int_equal(op_file_place_open(&place, O_RDWR, 0), -ENOENT);
+	meddle(box);
+	err = op_file_place_publish(&place, box->fd, "new", ret_dir_bytes);
+	op_file_place_close(&place);
+	assert_int_equal(faccessat(box->fd, "new", F_OK, 0), err ? 0 : -1);
+	assert_int_equal(faccessat(box->fd, "top/a/b/c/name", F_OK, AT_SYMLINK_NOFOLLOW), err ? -1 : 0);
+	if (err)
+		assert_int_equal(unlinkat(box->fd, "new", 0), 0);
+	return err;
+}
+
+static void leave_alone(const struct box *box OP_UNUSED)
+{
+}
+
+static void remove_all(const struct box *box)
+{
+	assert_int_equal(op_session_remove(box->fd, "top"), 0);
+}
+
+static void make_others(const struct box *box)
+{
+	make_file(box, "top/a/b/other");
+}
+
+static void make_link(const struct box *box)
+{
+	assert_int_equal(symlinkat("../../aside", box->fd, "top/a/b"), 0);
+}
+
+static void replace_by_link(const struct box *box)
+{
+	remove_all(box);
+	assert_int_equal(symlinkat("aside", box->fd, "top"), 0);
+}
+
+static void replace_by_file(const struct box *box)
+{
+	remove_all(box);
+	make_file(box, "top");
+}
+
+static void check_places(const struct box *box)
+{
+	static const struct {
+		void (*meddle)(const struct box *box);
+		int err;
+		int nr_new; /* directories whose blocks are its own */
+	} cases[] = {
+		{ leave_alone, 0, 2 },
+		{ make_others, 0, 1 },
+		{ remove_all, 0, 4 },
+		{ make_link, -ENOTDIR, 0 },
+		{ replace_by_link, -ENOTDIR, 0 },
+		{ replace_by_file, -ENOTDIR, 0 },
+	};
+	static const char *const made[] = { "top", "top/a", "top/a/b", "top/a/b/c" };
+	uint64_t dir_bytes;
+
+	make_file(box, "aside/a/b/c/other");
+	for (size_t i = 0; i < op_array_size(cases); i++) {
+		uint64_t wanted = 0;
+
+		make_file(box, "top/a/first");
+		assert_int_equal(publish_after(box, cases[i].meddle, &dir_bytes), cases[i].err);
+		for (int dir = 4 - cases[i].nr_new; dir < 4; dir++)
+			wanted += disk_bytes_of(box, made[dir]);
+		if (cases[i].nr_new)
+			assert_int_equal(dir_bytes, wanted);
+		assert_int_equal(faccessat(box->fd, "aside/a/b/c/name", F_OK, 0), -1);
+		if (unlinkat(box->fd, "top", 0))
+			remove_all(box);
+	}
+	assert_int_equal(op_session_remove(box->fd, "aside"), 0);
+}
+
+static void test_place_with_somebody_beside(void **state)
+{
+	const struct box *box = *state;
+
+	check_places(box);
+	old_kernel = true;
+	check_places(box);
+	old_kernel = false;
 }
 
 #define LONG_BYTES 200000
@@ -260,6 +371,7 @@ int main(void)
 		box_test(test_make_dirs),
 		box_test(test_open_parent),
 		box_test(test_open_parent_in_one_step),
+		box_test(test_place_with_somebody_beside),
 		box_test(test_copied_file_is_another_with_the_same_bytes),
 	};
 

@@ -196,7 +196,7 @@ static void test_list_with_a_failing_call(void **state OP_UNUSED)
 	char *bad_path = NULL;
 
 	touch(APP "{root}/usr/bin/app" EVENT);
-	failing_call = 3; /* the first directory takes two */
+	failing_call = 2; /* the second directory */
 	assert_int_equal(op_session_list(fd, &list, &bad_path), -EIO);
 	failing_call = 0;
 	assert_string_equal(bad_path, "{root}/usr");
