@@ -19,7 +19,7 @@ struct batch {
 	bool failed; /* something could not be stored */
 };
 
-static struct opd_file_key key_of(const struct opd_count *count, const struct opd_counted *counted)
+static inline __attribute__((always_inline)) struct opd_file_key key_of(const struct opd_count *count, const struct opd_counted *counted)
 {
 	const struct opd_resolved *resolved = counted->resolved;
 	bool is_memory = opd_is_of_memory(count, counted->event);
