@@ -208,26 +208,27 @@ static int take_user(struct op_perf_data *data, const struct raw *raw, struct op
 	return handle ? handle(data, raw, record) : 0;
 }
 
-static int take(struct op_perf_data *data, const struct raw *raw, struct op_perf_record *ret_record)
+/* The record is put together where it is wanted: one that is copied is read while its fields are still on their way to the cache. */
+static int take(struct op_perf_data *data, const struct raw *raw, struct op_perf_record *record)
 {
-	struct op_perf_record record = { .kind = OP_PERF_PASSED_OVER, .event = OP_PERF_NO_EVENT };
 	int err;
 
 	data->counts.nr_records++;
 	data->counts.nr_samples += raw->header.type == PERF_RECORD_SAMPLE;
-	if (op_likely(raw->header.type < USER_FIRST))
-		err = op_perf_translate(&data->translator, &raw->header, raw->body, &record);
-	else
-		err = take_user(data, raw, &record);
+	if (op_likely(raw->header.type < USER_FIRST)) {
+		err = op_perf_translate(&data->translator, &raw->header, raw->body, record);
+	} else {
+		*record = (struct op_perf_record){ .kind = OP_PERF_PASSED_OVER, .event = OP_PERF_NO_EVENT };
+		err = take_user(data, raw, record);
+	}
 	if (op_unlikely(err == -ENOMEM))
 		return err;
 	if (op_unlikely(err)) {
 		data->counts.nr_bad++;
 		op_perf_reader_trouble(data, data->part->record_offset, "a record does not hold what it should", 0);
 	}
-	data->counts.nr_passed_over += record.kind == OP_PERF_PASSED_OVER;
-	data->part->newest_ns = op_max_u64(data->part->newest_ns, record.time_ns);
-	*ret_record = record;
+	data->counts.nr_passed_over += record->kind == OP_PERF_PASSED_OVER;
+	data->part->newest_ns = op_max_u64(data->part->newest_ns, record->time_ns);
 	return 1;
 }
 

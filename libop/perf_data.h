@@ -46,7 +46,7 @@ struct op_perf_trouble {
  */
 int op_perf_data_open(int fd, struct op_perf_data **ret_data, const char **ret_why) OP_NONNULL OP_MUST_CHECK;
 
-/* 1 and the next record, also one that was passed over; 0 at the end, or where reading cannot go on; -ENOMEM. */
+/* 1 and the next record, also one that was passed over; 0 at the end, or where reading cannot go on; -ENOMEM. Without a record *ret_record is of no use. */
 int op_perf_data_next(struct op_perf_data *data, struct op_perf_record *ret_record) OP_NONNULL OP_MUST_CHECK;
 
 /*

@@ -460,23 +460,24 @@ static int take_with_id(struct source *source, handler handle)
 int op_perf_translate(struct op_perf_translator *translator, const struct perf_event_header *header, const uint8_t *body,
 		      struct op_perf_record *ret_record)
 {
-	struct op_perf_record record = { .kind = OP_PERF_PASSED_OVER, .event = OP_PERF_NO_EVENT };
+	static const struct op_perf_record none = { .kind = OP_PERF_PASSED_OVER, .event = OP_PERF_NO_EVENT };
 	struct source source = {
 		.translator = translator,
 		.header = header,
 		.body = body,
 		.nr_bytes = header->size - sizeof(*header),
 		.swapped = translator->swapped,
-		.record = &record,
+		.record = ret_record,
 	};
 	handler handle = header->type < op_array_size(handlers) ? handlers[header->type] : NULL;
 	int err = 0;
 
+	*ret_record = none;
 	if (op_likely(header->type == PERF_RECORD_SAMPLE))
 		err = translator->events->nr_events ? take_sample(&source) : -EBADMSG;
 	else if (handle && translator->events->nr_events)
 		err = take_with_id(&source, handle);
-	if (!err || header->type == PERF_RECORD_SAMPLE)
-		*ret_record = record;
+	if (op_unlikely(err) && header->type != PERF_RECORD_SAMPLE)
+		*ret_record = none;
 	return err;
 }

@@ -65,7 +65,8 @@ struct op_perf_translator {
 
 /*
  * One record: its header in this host's byte order, and what follows it as the file has it. 0; -EBADMSG: it does not hold what it
- * should, and nothing is known of it, unless it is a sample: that is there as far as it goes, and PASSED_OVER when it goes nowhere.
+ * should, and nothing is known of it: PASSED_OVER, unless it is a sample: that is there as far as it goes, and PASSED_OVER when it goes nowhere. *ret_record is
+ * written in any case.
  */
 int op_perf_translate(struct op_perf_translator *translator, const struct perf_event_header *header, const uint8_t *body,
 		      struct op_perf_record *ret_record) OP_NONNULL OP_MUST_CHECK;
