@@ -206,12 +206,12 @@ int op_file_place_make(struct op_file_place *place)
 
 static int publish(struct op_file_place *place, int from_fd, const char *name, uint64_t *ret_dir_bytes)
 {
-	struct scale scale = { .before = disk_bytes_of(place->fd) };
-	int err = make_missing(place, &scale);
+	struct scale scale = { .before = ret_dir_bytes ? disk_bytes_of(place->fd) : 0 };
+	int err = make_missing(place, ret_dir_bytes ? &scale : NULL);
 
 	if (!err)
 		err = op_sys_renameat(from_fd, name, place->fd, place->rest);
-	if (err)
+	if (err || !ret_dir_bytes)
 		return err;
 	weigh(&scale, place->fd);
 	*ret_dir_bytes = scale.made;

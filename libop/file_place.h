@@ -30,10 +30,10 @@ int op_file_place_make(struct op_file_place *place) OP_NONNULL OP_MUST_CHECK;
 int op_file_place_open(const struct op_file_place *place, int flags, mode_t mode) OP_NONNULL OP_MUST_CHECK;
 
 /*
- * Renames `name` in from_fd to the place, where a directory is made that is missing. 0, or -errno and it stays where it is. *ret_dir_bytes: what the directories that were made take of
- * the disk, with what the one that was there has grown by.
+ * Renames `name` in from_fd to the place, where a directory is made that is missing. 0, or -errno and it stays where it is. *ret_dir_bytes, where it is given: what the directories
+ * that were made take of the disk, with what the one that was there has grown by.
  */
-int op_file_place_publish(struct op_file_place *place, int from_fd, const char *name,
-			  uint64_t *ret_dir_bytes) OP_NONNULL OP_MUST_CHECK;
+int op_file_place_publish(struct op_file_place *place, int from_fd, const char *name, uint64_t *ret_dir_bytes)
+	OP_NONNULL_ARGS(1, 3) OP_MUST_CHECK;
 
 #endif

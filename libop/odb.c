@@ -225,12 +225,11 @@ static int give_up(struct op_odb *odb)
 static int publish_unpromised(const struct op_odb *odb, const struct making *other)
 {
 	struct op_file_place place;
-	uint64_t dir_bytes;
 	int err = op_file_place_find(odb->dir_fd, odb->path, &place);
 
 	if (err)
 		return err;
-	err = op_file_place_publish(&place, other->tmp_fd, other->tmp_name, &dir_bytes);
+	err = op_file_place_publish(&place, other->tmp_fd, other->tmp_name, NULL);
 	op_file_place_close(&place);
 	return err;
 }
