@@ -214,8 +214,14 @@ static int add_capture(struct opd_book *book, struct op_session_ledger *ledger)
 /* The next daemon sees by it whether it finds what there is now. */
 static void note_files(const struct opd_book *book, struct op_session_ledger *ledger)
 {
-	int fd = op_session_open_current(book->session_fd);
+	int fd;
 
+	if (book->files) {
+		ledger->files = *book->files;
+		ledger->has_files = true;
+		return;
+	}
+	fd = op_session_open_current(book->session_fd);
 	ledger->has_files = fd >= 0 && !op_session_files_look(fd, &ledger->files);
 	if (fd >= 0)
 		close(fd);

@@ -24,6 +24,7 @@ struct opd_book {
 	struct op_ledger_event *before; /* for each event of the capture: its sums when the session began */
 	struct op_ledger_event *latest; /* at the last opd_book_sum */
 	int64_t latest_boot_ns;         /* when that was; as begin_boot_ns */
+	const struct op_session_files *files; /* the session's, where somebody knows them; the caller's; NULL: they are looked for */
 	bool hides_kernel;              /* for stats/ */
 	bool begun;                     /* samples may have been taken, by an earlier daemon too */
 	bool sampled;                   /* by this one; else the session ended when base says */

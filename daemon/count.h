@@ -194,6 +194,13 @@ bool opd_count_look(struct opd_count *count, bool thorough) OP_NONNULL;
 /* As opd_count_release_files and opd_count_look, after which those that are gone are not known any more: they cannot be written. The files are counted anew. */
 bool opd_count_give_up_files(struct opd_count *count) OP_NONNULL;
 
+/*
+ * What op_session_files_look finds in a session where nobody else made a file, without a walk over it. 0; -ESTALE: files were forgotten, and it takes the walk; another
+ * -errno.
+ */
+struct op_session_files;
+int opd_count_note_files(struct opd_count *count, struct op_session_files *ret_files) OP_NONNULL OP_MUST_CHECK;
+
 /* Closes and forgets every file; what was counted is in them. The next sample opens its file again. */
 void opd_count_close_files(struct opd_count *count) OP_NONNULL;
 

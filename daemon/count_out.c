@@ -13,6 +13,7 @@
 #include "libop/clock.h"
 #include "libop/file.h"
 #include "libop/session.h"
+#include "libop/session_ledger.h"
 
 #define LET_GO_NS OP_NS_PER_S
 
@@ -355,6 +356,34 @@ bool opd_count_give_up_files(struct opd_count *count)
 	if (err)
 		opd_log_failure(&rate, count->now_ns, "counting the sample files", err);
 	return look.found;
+}
+
+struct noting {
+	const struct opd_count *count;
+	struct op_session_files files;
+	int err;
+};
+
+/* The memory view and cgroups have directories of their own. */
+static void note_file(struct op_hlink *link, void *arg)
+{
+	const struct opd_file *file = op_container_of(link, struct opd_file, link);
+	struct noting *noting = arg;
+
+	if (noting->err || !file->path || file->key.cgroup_slot != OPD_CGROUP_NONE || opd_is_of_memory(noting->count, file->key.event))
+		return;
+	noting->err = op_session_files_add(noting->count->session_fd, file->path, &noting->files);
+}
+
+int opd_count_note_files(struct opd_count *count, struct op_session_files *ret_files)
+{
+	struct noting noting = { .count = count, .err = count->nr_forgotten ? -ESTALE : 0 };
+
+	if (!noting.err)
+		op_htable_visit(&count->files, note_file, &noting);
+	if (!noting.err)
+		*ret_files = noting.files;
+	return noting.err;
 }
 
 static void free_visited(struct op_hlink *link, void *arg)

@@ -18,6 +18,7 @@ struct opd_import {
 	struct op_dcookie_table *table;
 	bool has_cookie_file;
 	struct opd_book book; /* begun once the first sample has come */
+	struct op_session_files files; /* when they are complete */
 	struct op_event_list events; /* empty: the first sample has not come */
 	uint64_t *ids;
 	struct opd_import_cpus cpus;
@@ -37,7 +38,6 @@ static void open_count(struct opd_import *import)
 	import->pipeline.count = (struct opd_count){
 		.session_fd = config->session_fd,
 		.table = import->table,
-		.cookie_file = &import->pipeline.cookie_file,
 		.separate_lib = config->separate_lib,
 		.separate_kernel = config->separate_kernel,
 		.separate_thread = config->separate_thread,
@@ -144,7 +144,6 @@ static int count_slice(struct opd_import *import, uint64_t until_ns)
 	if (!err)
 		err = opd_import_cpus_visit_all(&import->cpus);
 	import->counted_ns = op_max_u64(import->counted_ns, op_min_u64(until_ns, import->newest_ns));
-	opd_cookie_file_flush(&import->pipeline.cookie_file, op_now_ns());
 	prune(import);
 	return err;
 }
@@ -260,6 +259,7 @@ static int write_book(struct opd_import *import)
 	return err;
 }
 
+/* The table of images is written here and not before: until then nobody reads the session, nor mends it. */
 static int write_out(struct opd_import *import)
 {
 	struct opd_cookie_snapshot *snapshot = opd_cookie_file_begin(&import->pipeline.cookie_file);
@@ -275,6 +275,8 @@ int opd_import_finish(struct opd_import *import, const struct op_perf_events *ev
 	int err = count_until(import, events, UINT64_MAX);
 
 	opd_count_flush(&import->pipeline.count);
+	if (!opd_count_note_files(&import->pipeline.count, &import->files))
+		import->book.files = &import->files;
 	opd_count_close_files(&import->pipeline.count);
 	return err ? err : write_out(import);
 }

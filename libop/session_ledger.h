@@ -97,6 +97,9 @@ int op_session_ledger_recount(struct op_session_ledger *ledger, int dir_fd) OP_N
  */
 int op_session_files_look(int dir_fd, struct op_session_files *ret_files) OP_NONNULL OP_MUST_CHECK;
 
+/* Adds one sample file below dir_fd, by its path, to those that were looked at; one that is gone is none. 0 or -errno. */
+int op_session_files_add(int dir_fd, const char *path, struct op_session_files *files) OP_NONNULL OP_MUST_CHECK;
+
 /* When a session without a ledger began and ended, as far as its directory knows: when that was made, and changed last. */
 void op_session_ledger_guess_times(struct op_session_ledger *ledger, int dir_fd) OP_NONNULL;
 

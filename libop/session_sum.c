@@ -106,6 +106,20 @@ int op_session_ledger_recount(struct op_session_ledger *ledger, int dir_fd)
 	return err;
 }
 
+int op_session_files_add(int dir_fd, const char *path, struct op_session_files *files)
+{
+	struct stat st;
+	uint64_t sign;
+
+	if (fstatat(dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	sign = op_hash_add(op_hash_u64(st.st_ino), (uint64_t)st.st_size);
+	sign = op_hash_add(sign, (uint64_t)st.st_mtim.tv_sec);
+	files->nr++;
+	files->sign += op_hash_add(sign, (uint64_t)st.st_mtim.tv_nsec);
+	return 0;
+}
+
 struct look {
 	int dir_fd;
 	struct op_session_files files;
@@ -114,18 +128,8 @@ struct look {
 static int look_at(const char *path, unsigned char type OP_UNUSED, void *arg)
 {
 	struct look *look = arg;
-	struct stat st;
-	uint64_t sign;
 
-	if (op_session_is_jit_object(path))
-		return 0;
-	if (fstatat(look->dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? 0 : -errno;
-	sign = op_hash_add(op_hash_u64(st.st_ino), (uint64_t)st.st_size);
-	sign = op_hash_add(sign, (uint64_t)st.st_mtim.tv_sec);
-	look->files.nr++;
-	look->files.sign += op_hash_add(sign, (uint64_t)st.st_mtim.tv_nsec);
-	return 0;
+	return op_session_is_jit_object(path) ? 0 : op_session_files_add(look->dir_fd, path, &look->files);
 }
 
 int op_session_files_look(int dir_fd, struct op_session_files *ret_files)

@@ -11,6 +11,7 @@
 #include "daemon/held.h"
 #include "daemon/import.h"
 #include "libop/session.h"
+#include "libop/session_ledger.h"
 
 #define SAMPLES      4000u /* of the first CPU in a round, which has them all before the other's */
 #define TASKS        50u
@@ -76,7 +77,7 @@ static void begin(struct imported *imported, size_t round_records, size_t memory
 		.features = &imported->features,
 		.session_fd = imported->fd,
 		.separate_lib = true,
-		.max_open = 64,
+		.max_open = 8, /* fewer than there are */
 		.max_images = 2 * TASKS,
 		.round_records = round_records,
 		.memory_bytes = memory_bytes,
@@ -160,6 +161,24 @@ static void assert_all_placed(struct imported *imported)
 	assert_int_equal(counts.nr_unordered, 0);
 }
 
+/* The ledger has what a daemon that goes on with the session looks for. */
+static void assert_files_are_as_left(const struct imported *imported)
+{
+	int fd = op_session_open_current(imported->fd);
+	struct op_session_ledger ledger;
+	struct op_session_files files;
+
+	assert_true(fd >= 0);
+	assert_int_equal(op_session_ledger_read(fd, &ledger, NULL), 0);
+	assert_int_equal(op_session_files_look(fd, &files), 0);
+	assert_true(ledger.has_files);
+	assert_in_range(files.nr, TASKS + 1, UINT32_MAX);
+	assert_int_equal(ledger.files.nr, files.nr);
+	assert_int_equal(ledger.files.sign, files.sign);
+	op_session_ledger_free(&ledger);
+	close(fd);
+}
+
 /* ---- rounds ---- */
 
 static void a_round_is_not_cut(void **state)
@@ -172,6 +191,7 @@ static void a_round_is_not_cut(void **state)
 	end_round(imported);
 	assert_int_equal(opd_import_finish(imported->import, &imported->events), 0);
 	assert_all_placed(imported);
+	assert_files_are_as_left(imported);
 }
 
 static void without_rounds_it_is_one(void **state)
