@@ -19,7 +19,9 @@ struct batch {
 	bool failed; /* something could not be stored */
 };
 
-static inline __attribute__((always_inline)) struct opd_file_key key_of(const struct opd_count *count, const struct opd_counted *counted)
+/* In a function of its own it would be stored field by field, and read again in wider pieces, which wait for that. */
+static inline __attribute__((always_inline)) struct opd_file_key key_of(const struct opd_count *count,
+									const struct opd_counted *counted)
 {
 	const struct opd_resolved *resolved = counted->resolved;
 	bool is_memory = opd_is_of_memory(count, counted->event);

@@ -370,7 +370,8 @@ static void note_file(struct op_hlink *link, void *arg)
 	const struct opd_file *file = op_container_of(link, struct opd_file, link);
 	struct noting *noting = arg;
 
-	if (noting->err || !file->path || file->key.cgroup_slot != OPD_CGROUP_NONE || opd_is_of_memory(noting->count, file->key.event))
+	if (noting->err || !file->path || file->key.cgroup_slot != OPD_CGROUP_NONE ||
+	    opd_is_of_memory(noting->count, file->key.event))
 		return;
 	noting->err = op_session_files_add(noting->count->session_fd, file->path, &noting->files);
 }

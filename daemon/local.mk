@@ -59,6 +59,7 @@ daemon_libopd_a_SOURCES = \
 	daemon/server.c daemon/server.h \
 	daemon/cpus.c daemon/cpus.h \
 	daemon/log.c daemon/log.h \
+	daemon/log_journal.c \
 	daemon/privileges.c daemon/privileges.h \
 	daemon/opd.c daemon/opd.h \
 	daemon/service.c daemon/service.h \

@@ -25,6 +25,16 @@ struct opd_log_field {
 void opd_log_with(const char *priority, const struct opd_log_field *fields, size_t nr_fields, const char *format, ...)
 	OP_NONNULL_ARGS(1, 2, 4) OP_PRINTF(4, 5);
 
+/*
+ * Has lines with fields sent to the journal as such (log_journal.c); before there are threads. Who does not ask for it, as opimport, has the lines alone, and needs no
+ * libsystemd, which takes a process a millisecond to load.
+ */
+void opd_log_use_journal(void);
+
+/* Sends to the journal; false: nothing was sent. */
+typedef bool opd_log_sender(const char *priority, const struct opd_log_field *fields, size_t nr_fields, const char *line);
+void opd_log_set_sender(opd_log_sender *send) OP_NONNULL;
+
 /* Lets a message of one kind pass once per interval: true when it may, and *ret_suppressed says how many were held back. */
 struct opd_rate {
 	uint64_t next_ns;

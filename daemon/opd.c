@@ -484,6 +484,7 @@ int opd_main(int argc, char **argv)
 	int result = EXIT_FAILURE;
 
 	op_sys_use_one_heap();
+	opd_log_use_journal();
 	if (!parse_options(&opd, argc, argv, &done))
 		result = done ? EXIT_SUCCESS : run(&opd);
 	free(opd.config_path);

@@ -3,6 +3,8 @@
 #ifndef OP_FILE_PLACE_H
 #define OP_FILE_PLACE_H
 
+#include <sys/types.h>
+
 #include "libop/compiler.h"
 
 struct op_file_place {

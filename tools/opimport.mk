@@ -10,6 +10,6 @@ tools_opimport_SOURCES = \
 	tools/opimport_session.c \
 	tools/opimport_warn.c
 tools_opimport_CPPFLAGS = $(AM_CPPFLAGS) $(POPT_CFLAGS) $(SYSTEMD_CFLAGS)
-tools_opimport_LDADD = tools/libreport.a daemon/libopd.a libop/libop.a $(ZSTD_LIBS) $(SYSTEMD_LIBS) $(POPT_LIBS)
+tools_opimport_LDADD = tools/libreport.a daemon/libopd.a libop/libop.a $(ZSTD_LIBS) $(POPT_LIBS)
 
 dist_man_MANS += doc/opimport.1

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The only part of the log that takes libsystemd. */
+#define SD_JOURNAL_SUPPRESS_LOCATION
+#include "daemon/log.h"
+
+#include <inttypes.h>
+#include <sys/uio.h>
+#include <systemd/sd-journal.h>
+
+#define MAX_FIELDS 8
+
+static void add_field(struct op_text *text, const struct opd_log_field *field)
+{
+	if (field->text)
+		op_text_printf(text, "%s=%s", field->name, field->text);
+	else
+		op_text_printf(text, "%s=%" PRIu64, field->name, field->number);
+}
+
+/* False: nothing was sent. The number of a priority is between its angle brackets. */
+static bool send_to_journal(const char *priority, const struct opd_log_field *fields, size_t nr_fields, const char *line)
+{
+	struct op_text texts[MAX_FIELDS + 2] = { 0 };
+	struct iovec iov[MAX_FIELDS + 2];
+	bool failed = false;
+
+	assert(nr_fields <= MAX_FIELDS);
+	op_text_printf(&texts[0], "MESSAGE=%s", line);
+	op_text_printf(&texts[1], "PRIORITY=%c", priority[1]);
+	for (size_t i = 0; i < nr_fields; i++)
+		add_field(&texts[i + 2], &fields[i]);
+	for (size_t i = 0; i < nr_fields + 2; i++) {
+		failed |= texts[i].failed;
+		iov[i] = (struct iovec){ texts[i].data, texts[i].length };
+	}
+	if (!failed)
+		failed = sd_journal_sendv(iov, (int)nr_fields + 2) < 0;
+	for (size_t i = 0; i < nr_fields + 2; i++)
+		op_text_free(&texts[i]);
+	return !failed;
+}
+
+void opd_log_use_journal(void)
+{
+	opd_log_set_sender(send_to_journal);
+}
