@@ -24,13 +24,18 @@ daemon_unit_tests = \
 	tests/unit/test_book tests/unit/test_rotate tests/unit/test_unwritten tests/unit/test_settle tests/unit/test_retain tests/unit/test_file_limit \
 	tests/unit/test_source tests/unit/test_perf_data tests/unit/test_import \
 	tests/unit/test_plan tests/unit/test_visit tests/unit/test_rescan tests/unit/test_capture_loss tests/unit/test_opd_exit \
-	tests/unit/test_text tests/unit/test_htable
+	tests/unit/test_text tests/unit/test_htable tests/unit/test_log
 check_PROGRAMS += $(daemon_unit_tests)
 TESTS += $(daemon_unit_tests)
 
 tests_unit_test_perf_data_SOURCES = tests/unit/test_perf_data.c tests/unit/cmocka_all.h
 tests_unit_test_perf_data_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_perf_data_LDADD = daemon/libopd.a libop/libop.a $(ZSTD_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_test_log_SOURCES = tests/unit/test_log.c tests/unit/cmocka_all.h
+tests_unit_test_log_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_log_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=sd_journal_sendv
+tests_unit_test_log_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
 
 tests_unit_test_import_SOURCES = tests/unit/test_import.c tests/unit/cmocka_all.h
 tests_unit_test_import_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

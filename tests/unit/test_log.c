@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Where lines with fields go: to the journal when it is stderr and was asked for, else they are lines. */
+#include "tests/unit/cmocka_all.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "daemon/log.h"
+
+static char sent[256]; /* the fields, each with a semicolon */
+static int send_result;
+
+int __wrap_sd_journal_sendv(const struct iovec *iov, int nr_fields);
+int __wrap_sd_journal_sendv(const struct iovec *iov, int nr_fields)
+{
+	size_t length = 0;
+
+	for (int i = 0; i < nr_fields; i++)
+		length += (size_t)snprintf(sent + length, sizeof(sent) - length, "%.*s;", (int)iov[i].iov_len,
+					   (const char *)iov[i].iov_base);
+	return send_result;
+}
+
+/* Has stderr go to a file that is the journal, or is not, while the line is logged. */
+static void log_to(bool is_journal, char line[128])
+{
+	const struct opd_log_field fields[] = { { .name = "OPD_CPU", .number = 3 }, { .name = "OPD_LOSS", .text = "kernel" } };
+	int saved = dup(STDERR_FILENO);
+	FILE *file = tmpfile();
+	char stream[64];
+	struct stat st;
+
+	assert_true(saved >= 0 && file && !fstat(fileno(file), &st) && dup2(fileno(file), STDERR_FILENO) >= 0);
+	snprintf(stream, sizeof(stream), "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino + !is_journal);
+	setenv("JOURNAL_STREAM", stream, 1);
+	*sent = '\0';
+	opd_log_with(SD_NOTICE, fields, op_array_size(fields), "CPU %u is gone", 3);
+	assert_int_equal(dup2(saved, STDERR_FILENO), STDERR_FILENO);
+	memset(line, 0, 128);
+	assert_true(pread(fileno(file), line, 127, 0) >= 0);
+	close(saved);
+	fclose(file);
+}
+
+static void test_fields(void **state OP_UNUSED)
+{
+	char line[128];
+
+	log_to(true, line);
+	assert_string_equal(line, SD_NOTICE "CPU 3 is gone\n");
+	assert_string_equal(sent, "");
+	opd_log_use_journal();
+	log_to(true, line);
+	assert_string_equal(line, "");
+	assert_string_equal(sent, "MESSAGE=CPU 3 is gone;PRIORITY=5;OPD_CPU=3;OPD_LOSS=kernel;");
+	log_to(false, line);
+	assert_string_equal(strchr(line, ':'), ": CPU 3 is gone\n");
+	assert_string_equal(sent, "");
+	send_result = -ENOENT;
+	log_to(true, line);
+	assert_string_equal(line, SD_NOTICE "CPU 3 is gone\n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_fields) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
