@@ -270,31 +270,6 @@ static void do_job(struct opd_sync *sync, struct opd_job *job)
 	opd_sync_give_back(sync, job);
 }
 
-static void do_jobs(struct opd_sync *sync)
-{
-	struct opd_job *jobs, *next;
-	uint64_t wakes;
-
-	if (read(sync->wake_fd, &wakes, sizeof(wakes)) < 0)
-		return;
-	pthread_mutex_lock(&sync->lock);
-	jobs = sync->submitted;
-	sync->submitted = NULL;
-	pthread_mutex_unlock(&sync->lock);
-	for (; jobs; jobs = next) {
-		next = jobs->next;
-		jobs->next = NULL;
-		do_job(sync, jobs);
-	}
-}
-
-static void append(struct opd_job **list, struct opd_job *job)
-{
-	while (*list)
-		list = &(*list)->next;
-	*list = job;
-}
-
 static void notify(int fd)
 {
 	uint64_t one = 1;
@@ -302,6 +277,25 @@ static void notify(int fd)
 	/* An eventfd takes 2^64 - 2 of these before it would block. */
 	while (write(fd, &one, sizeof(one)) < 0 && errno == EINTR)
 		;
+}
+
+/* One, so that the rings are looked at before the next. */
+static void do_next_job(struct opd_sync *sync)
+{
+	struct opd_job *job;
+	uint64_t wakes;
+	bool more;
+
+	if (read(sync->wake_fd, &wakes, sizeof(wakes)) < 0)
+		return;
+	pthread_mutex_lock(&sync->lock);
+	job = opd_jobs_take(&sync->submitted);
+	more = sync->submitted;
+	pthread_mutex_unlock(&sync->lock);
+	if (more)
+		notify(sync->wake_fd);
+	if (job)
+		do_job(sync, job);
 }
 
 static const char *remedy_of(int session_fd, int err)
@@ -341,8 +335,9 @@ void opd_sync_give_back(struct opd_sync *sync, struct opd_job *job)
 
 	if (is_of_session[job->kind])
 		add_remedy(sync, job);
+	job = opd_job_spread(job);
 	pthread_mutex_lock(&sync->lock);
-	append(&sync->done, job);
+	opd_jobs_append(&sync->done, job);
 	pthread_mutex_unlock(&sync->lock);
 	notify(sync->done_fd);
 }
@@ -350,7 +345,7 @@ void opd_sync_give_back(struct opd_sync *sync, struct opd_job *job)
 void opd_sync_submit(struct opd_sync *sync, struct opd_job *job)
 {
 	pthread_mutex_lock(&sync->lock);
-	append(&sync->submitted, job);
+	opd_jobs_append(&sync->submitted, job);
 	pthread_mutex_unlock(&sync->lock);
 	notify(sync->wake_fd);
 }
@@ -419,7 +414,7 @@ static void *run(void *arg)
 
 		for (int i = 0; i < nr && !sync->quit; i++) {
 			if (events[i].data.u64 == WAKE_TAG)
-				do_jobs(sync);
+				do_next_job(sync);
 			else if (events[i].data.u64 < capture->nr_cpus)
 				opd_visits_add(&sync->visits, &capture->cpus[events[i].data.u64]);
 			else
