@@ -261,13 +261,6 @@ static int enter(struct client *client, enum state state)
 	return err;
 }
 
-static bool request_is_sound(const struct op_control_request *request, ssize_t nr_bytes)
-{
-	return nr_bytes == sizeof(*request) && request->magic == OP_CONTROL_MAGIC && request->version == OP_CONTROL_VERSION &&
-	       !request->reserved[0] && !request->reserved[1] && op_control_name(request->command) &&
-	       memchr(request->name, '\0', sizeof(request->name));
-}
-
 static void refuse(struct client *client, struct opd_client name)
 {
 	struct op_text text = { 0 };
@@ -291,19 +284,43 @@ static void handle(struct client *client, uint16_t command, const char *session)
 		refuse(client, name);
 }
 
+/* The form of this reply is that of all versions. Who has not taken what it was sent before does not get it. */
+static void tell_version(const struct client *client, uint16_t command)
+{
+	struct {
+		struct op_control_reply reply;
+		char text[64];
+	} message = { .reply = { .magic = OP_CONTROL_MAGIC, .version = OP_CONTROL_VERSION, .command = command, .error = -EPROTO } };
+	int length =
+		snprintf(message.text, sizeof(message.text), "opd speaks version %d of the control protocol", OP_CONTROL_VERSION);
+
+	message.reply.payload_bytes = (uint32_t)length;
+	(void)!send(client->fd, &message, sizeof(message.reply) + (size_t)length, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 static void read_request(struct client *client)
 {
-	struct op_control_request request;
+	struct op_control_request request = { 0 };
 	ssize_t nr = recv(client->fd, &request, sizeof(request), MSG_TRUNC | MSG_DONTWAIT);
 
 	if (nr < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (!nr)
+	if (nr <= 0) {
 		end_client(client);
-	else if (!request_is_sound(&request, nr))
-		drop_client(client);
-	else
+		return;
+	}
+	switch (op_control_check_request(&request, (size_t)nr)) {
+	case OP_CONTROL_SOUND:
 		handle(client, request.command, request.name);
+		break;
+	case OP_CONTROL_OTHER_VERSION:
+		tell_version(client, request.command);
+		drop_client(client);
+		break;
+	case OP_CONTROL_UNSOUND:
+		drop_client(client);
+		break;
+	}
 }
 
 /* Tries to send; whatever cannot be sent now waits for room. */

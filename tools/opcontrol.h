@@ -97,13 +97,14 @@ int ctl_say_setup_waits(void);
 enum ctl_presence {
 	CTL_ABSENT,  /* no daemon */
 	CTL_PRESENT, /* it answers */
-	CTL_MUTE,    /* it holds the lock of the session directory, but does not answer */
+	CTL_MUTE,    /* it holds the lock of the session directory, but does not answer, or in another version of the protocol */
 };
 
 struct ctl_daemon {
 	enum ctl_presence presence;
 	pid_t pid;
 	bool ending;   /* it was asked to end, by whomever */
+	char *other_version; /* mute: it is one, in words */
 	void *payload; /* of STATUS, when present */
 	const struct op_status *status;
 	const struct op_ledger_event *events;

@@ -13,7 +13,7 @@ import struct
 import subprocess
 
 import opdtest
-from opdtest import require
+from opdtest import require, wait_until
 
 STATUS_KEYS = {"state", "setup_waits", "pid", "uptime_ns", "running_ns", "cpu_ns", "rss_bytes", "nr_files", "nr_processes", "nr_images", "dumps", "has_pmu",
                "session_dir", "vmlinux", "kernel_note", "separate_lib", "separate_kernel", "separate_thread", "separate_cpu", "nr_events",
@@ -242,13 +242,17 @@ def copied_lock(box):
 
 
 class FakeDaemon:
-    """A process with the name of opd that answers at the control socket as it is told: {command: (error, payload)}; locked: and holds the lock."""
+    """
+    A process with the name of opd that answers at the control socket as it is told: {command: (error, payload)}; locked: and holds the lock; version: of the
+    protocol, else that of the request.
+    """
 
-    def __init__(self, box, answers, end_after=None, locked=False):
+    def __init__(self, box, answers, end_after=None, locked=False, version=None):
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         listening.bind(box.socket)
         listening.listen()
         lock = self.hold_lock(box) if locked else None
+        self.version = version
         self.path, self.pid = box.socket, os.fork()
         if not self.pid:
             try:
@@ -282,7 +286,7 @@ class FakeDaemon:
             error, payload = answers[command]
             if callable(payload):
                 payload = payload()
-            client.send(struct.pack("<IHHiI", magic, version, command, -error, len(payload)) + payload)
+            client.send(struct.pack("<IHHiI", magic, self.version or version, command, -error, len(payload)) + payload)
             client.close()
 
     def __enter__(self):
@@ -327,6 +331,35 @@ def asked_twice_to_end(box):
         line = box.refused(opcontrol(box), "--status", user=65534)
         require(line == "opcontrol: opd is shutting down", "what a user is told who may not read the lock: " + line)
     os.unlink(os.path.join(box.session, "lock"))
+
+
+def another_version(box):
+    """An opd that speaks another version of the protocol is told as one by every request, with both versions and the remedy, and can be ended."""
+    for version in (1, 60000):
+        answers = {STATUS: (errno.EPROTO, b"what a strange request"), DUMP: (errno.EPROTO, b"")}
+        with FakeDaemon(box, answers, locked=True, version=version) as daemon:
+            wait_until(daemon.is_opd, opdtest.HANG_SECONDS, "the made-up opd does not begin")
+            for request in ("--start", "--stop", "--reset", "--dump", "--save=some"):
+                line = box.refused(opcontrol(box), request)
+                require("speaks version %d " % version in line and "systemctl restart opd" in line, "%s: %s" % (request, line))
+            require(box.status() == {"state": "another version", "pid": daemon.pid}, "status: %s" % box.status())
+            result = box.run(opcontrol(box), "--status")
+            require("Daemon running: pid %d" % daemon.pid in result.out and "speaks version %d " % version in result.err, "--status: %s" % (result,))
+        os.unlink(os.path.join(box.session, "lock"))
+    with FakeDaemon(box, answers, version=3):
+        line = box.refused(opcontrol(box), "--start")
+        require("speaks version 3 " in line, "with a lock elsewhere: " + line)
+
+
+def ended_as_another_version(box):
+    """The real one is ended in order, although it does not understand who asks."""
+    box.start_daemon()
+    os.rename(box.socket, box.socket + ".away")
+    with FakeDaemon(box, {STATUS: (errno.EPROTO, b"")}, version=1):
+        require("Killing daemon." in box.opcontrol("--shutdown"), "nothing is said")
+    require(box.daemon.wait(opdtest.HANG_SECONDS) == 0, "opd ended with %s" % box.daemon.returncode)
+    os.unlink(box.socket + ".away")
+    box.check_rest()
 
 
 def setup_while_it_runs(box):
@@ -452,6 +485,8 @@ def test(box):
     copied_lock(box)
     told_by_the_daemon(box)
     asked_twice_to_end(box)
+    another_version(box)
+    ended_as_another_version(box)
     setup_while_it_runs(box)
     mute_daemon(box)
     unreadable_setup(box)
