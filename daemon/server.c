@@ -19,13 +19,13 @@
 #define LISTEN_BACKLOG    64
 #define MAX_PAYLOAD       (OP_CONTROL_MAX_REPLY - sizeof(struct op_control_reply))
 
-enum state { FREE, READING, HANDLING, SENDING };
+enum state { FREE, READING, HANDLING, GONE, SENDING };
 
 struct client {
 	struct opd_server *server;
 	enum state state;
 	uint32_t generation;
-	int fd;
+	int fd; /* -1 in state GONE: the peer has left, the handler has its request */
 	uid_t uid;
 	bool may_all;
 	uint16_t command;
@@ -234,9 +234,20 @@ static void end_client(struct client *client)
 {
 	sd_event_source_disable_unref(client->io);
 	sd_event_source_disable_unref(client->timer);
-	close(client->fd);
+	if (client->fd >= 0)
+		close(client->fd);
 	free(client->reply);
 	*client = (struct client){ .server = client->server, .fd = -1, .generation = client->generation + 1 };
+}
+
+/* The peer has hung up; what it has asked for goes on, and has its place until then. */
+static void leave(struct client *client)
+{
+	client->io = sd_event_source_disable_unref(client->io);
+	client->timer = sd_event_source_disable_unref(client->timer);
+	close(client->fd);
+	client->fd = -1;
+	client->state = GONE;
 }
 
 static void drop_client(struct client *client)
@@ -343,7 +354,7 @@ static void send_reply(struct client *client)
 		drop_client(client);
 }
 
-/* A peer that hangs up while its request is handled is forgotten; one that leaves its last words is read first. */
+/* A peer that leaves its last words is read first. */
 static int on_client(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
 	struct client *client = userdata;
@@ -352,6 +363,8 @@ static int on_client(sd_event_source *source, int fd, uint32_t revents, void *us
 	(void)fd;
 	if (client->state == READING && revents & EPOLLIN)
 		read_request(client);
+	else if (revents & (EPOLLHUP | EPOLLERR) && client->state == HANDLING)
+		leave(client);
 	else if (revents & (EPOLLHUP | EPOLLERR))
 		end_client(client);
 	else if (client->state == SENDING && revents & EPOLLOUT)
@@ -538,18 +551,26 @@ int opd_server_open(sd_event *loop, int listen_fd, const char *unlink_path, opd_
 	return 0;
 }
 
+/* Whose request the handler has, as far as nobody else has come to that place. */
 static struct client *find_client(struct opd_server *server, struct opd_client name)
 {
 	struct client *client = name.slot < OPD_SERVER_MAX_CLIENTS ? &server->clients[name.slot] : NULL;
 
-	return client && client->state == HANDLING && client->generation == name.generation ? client : NULL;
+	if (!client || client->generation != name.generation)
+		return NULL;
+	return client->state == HANDLING || client->state == GONE ? client : NULL;
 }
 
 /* The payload fits. */
 static int reply_to(struct client *client, int error, const void *payload, size_t payload_bytes)
 {
-	struct op_control_reply *reply = malloc(sizeof(*reply) + payload_bytes);
+	struct op_control_reply *reply;
 
+	if (client->state == GONE) {
+		end_client(client);
+		return 0;
+	}
+	reply = malloc(sizeof(*reply) + payload_bytes);
 	if (!reply) {
 		drop_client(client);
 		return -ENOMEM;
