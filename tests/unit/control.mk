@@ -33,7 +33,7 @@ tests_unit_test_control_LDADD = libop/libop.a $(CMOCKA_LIBS)
 tests_unit_test_server_SOURCES = tests/unit/test_server.c tests/unit/test_box.h daemon/server.c daemon/server.h
 tests_unit_test_server_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_server_LDADD = libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
-tests_unit_test_server_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=sd_event_add_time_relative -Wl,--wrap=sd_event_source_set_time_relative
+tests_unit_test_server_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=sd_event_add_time_relative -Wl,--wrap=sd_event_source_set_time_relative -Wl,--wrap=getgrnam
 
 tests_unit_test_jobs_SOURCES = tests/unit/test_jobs.c daemon/jobs.c daemon/jobs.h
 tests_unit_test_jobs_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
