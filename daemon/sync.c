@@ -200,7 +200,6 @@ static void reload(struct opd_sync *sync, const struct op_config *fresh)
 /* True: the job is given back by somebody else. */
 static bool switch_profiling(struct opd_sync *sync, struct opd_job *job)
 {
-	static struct opd_rate rate;
 	int err;
 
 	if (job->kind == OPD_JOB_START) {
@@ -214,7 +213,7 @@ static bool switch_profiling(struct opd_sync *sync, struct opd_job *job)
 		return false;
 	err = opd_sync_keep_profiling(sync, job);
 	if (err)
-		opd_log_failure(&rate, op_now_ns(), OPD_KEEPING_FAILED, err);
+		opd_sync_fail_keeping(sync, job, err);
 	return !err;
 }
 
@@ -333,7 +332,7 @@ void opd_sync_give_back(struct opd_sync *sync, struct opd_job *job)
 		[OPD_JOB_DUMP] = true, [OPD_JOB_SAVE] = true, [OPD_JOB_RESET] = true, [OPD_JOB_QUIT] = true
 	};
 
-	if (is_of_session[job->kind])
+	if (job->is_of_session || is_of_session[job->kind])
 		add_remedy(sync, job);
 	job = opd_job_spread(job);
 	pthread_mutex_lock(&sync->lock);

@@ -103,10 +103,11 @@ int opd_sync_make_status(struct opd_sync *sync, struct opd_job *job) OP_NONNULL 
 /* The payload of PULSE (status.c). 0 or -ENOMEM. */
 int opd_sync_make_pulse(struct opd_sync *sync, struct opd_job *job) OP_NONNULL OP_MUST_CHECK;
 
-#define OPD_KEEPING_FAILED "the next opd will not know whether to profile"
-
 /* Keeps for the next daemon whether there is profiling, in a thread that gives the job back. 0, or -errno and the job is not taken (resume.c). */
 int opd_sync_keep_profiling(struct opd_sync *sync, struct opd_job *job) OP_NONNULL OP_MUST_CHECK;
+
+/* What START or STOP answers when that cannot be kept; what it does itself is done (resume.c). */
+void opd_sync_fail_keeping(const struct opd_sync *sync, struct opd_job *job, int err) OP_NONNULL;
 
 /* Sums of one event over all CPUs (status.c). */
 void opd_sync_sum_event(const struct opd_capture *capture, size_t index, struct op_ledger_event *ret_event) OP_NONNULL;

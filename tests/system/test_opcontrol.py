@@ -351,6 +351,21 @@ def another_version(box):
         require("speaks version 3 " in line, "with a lock elsewhere: " + line)
 
 
+def not_kept(box):
+    """That --start and --stop hold for the next opd cannot be written: what they do is done, and the answer says both."""
+    box.start_daemon()
+    path = os.path.join(box.session, "profiling")
+    os.unlink(path)
+    os.mkdir(path)
+    for request, state, words in (("--stop", "paused", "stopped, but the next opd may begin with it"), ("--start", "running", "begun, but the next opd may begin without it")):
+        result = box.run(opcontrol(box), request)
+        require(result.rc == 1 and words in result.err and path in result.err, "%s: %s" % (request, result))
+        require(box.status()["state"] == state, "%s: %s" % (request, box.status()["state"]))
+    os.rmdir(path)
+    box.opcontrol("--stop")
+    box.shutdown()
+
+
 def ended_as_another_version(box):
     """The real one is ended in order, although it does not understand who asks."""
     box.start_daemon()
@@ -487,6 +502,7 @@ def test(box):
     asked_twice_to_end(box)
     another_version(box)
     ended_as_another_version(box)
+    not_kept(box)
     setup_while_it_runs(box)
     mute_daemon(box)
     unreadable_setup(box)
