@@ -132,6 +132,9 @@ int ctl_end_daemon(const struct opcontrol *ctl, const struct ctl_daemon *daemon,
 /* True where a question at the socket would start the daemon, which is not running: systemd listens there for it (opd.socket). */
 bool ctl_sleeps(const struct opcontrol *ctl);
 
+/* Where systemd listens for the daemon: no more, until the socket or the daemon is started again. 0, or 1 after a line of its own. */
+int ctl_close_socket(const struct opcontrol *ctl) OP_MUST_CHECK;
+
 /* Starts the daemon, which must not run, and waits until it is ready. */
 int ctl_spawn_daemon(const struct opcontrol *ctl) OP_MUST_CHECK;
 

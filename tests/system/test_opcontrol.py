@@ -176,24 +176,43 @@ def no_foreign_descriptors(box):
     require(done.stderr == "opcontrol: opd does not start: 0 of the caller's\n", done.stderr)
 
 
-def at_systemds_word(box):
-    """Where the daemon is systemd's, what systemctl says against it is handed on."""
+def with_systemctl(box, text, *words):
+    """opcontrol where systemd is said to have been booted and to have the units of opd, and systemctl is a shell script with this in it; None without a mount name space."""
     if box.run("unshare", "--mount", "mount", "-t", "tmpfs", "opd-test", "/run").rc != 0:
         print("no mount name space here: systemctl's words are not looked at")
-        return
+        return None
     path = os.path.join(box.dir, "systemctl")
+    with open(path, "w", encoding="ascii") as stream:
+        stream.write("#!/bin/sh\n%s\n" % text)
+    os.chmod(path, 0o755)
     script = ("mount -t tmpfs opd-test /run && mount -t tmpfs opd-test /var/lib && mkdir -p /run/systemd/system && "
-              "touch /run/systemd/system/opd.service && exec \"$0\" --start-daemon")
+              "touch /run/systemd/system/opd.service /run/systemd/system/opd.socket && exec \"$@\"")
     env = {k: v for k, v in box.env.items() if k not in ("OPD_CONFIG", "OPD_DAEMON")}
     env["PATH"] = box.dir + ":" + os.environ["PATH"]
+    return subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", opcontrol(box), *words], env=env, cwd=box.dir, stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=opdtest.CALL_SECONDS, check=False)
+
+
+def at_systemds_word(box):
+    """Where the daemon is systemd's, what systemctl says against it is handed on."""
     for text, rc, words in (("echo Unit $2 is masked. >&2; echo See the journal. >&2; exit 5", 1, ": Unit opd.service is masked. ("),
                             ("exit 1", 1, "failed ("), ("echo a warning >&2", 0, "")):
-        with open(path, "w", encoding="ascii") as stream:
-            stream.write("#!/bin/sh\n%s\n" % text)
-        os.chmod(path, 0o755)
-        done = subprocess.run(["unshare", "--mount", "sh", "-c", script, opcontrol(box)], env=env, cwd=box.dir, stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, timeout=opdtest.CALL_SECONDS, check=False)
-        require(done.returncode == rc and words in done.stderr and len(done.stderr.splitlines()) == rc, "%s: %s" % (text, done))
+        done = with_systemctl(box, text, "--start-daemon")
+        require(not done or (done.returncode == rc and words in done.stderr and len(done.stderr.splitlines()) == rc), "%s: %s" % (text, done))
+
+
+def shut_down_for_good(box):
+    """What root ends stays so: --shutdown and --deinit close the socket by which systemd would start it for whoever connects, also when nothing runs."""
+    said = os.path.join(box.dir, "systemctl.said")
+    for request in ("--shutdown", "--deinit"):
+        done = with_systemctl(box, "echo $* >>%s" % said, request)
+        if done:
+            require(done.returncode == 0, "%s: %s" % (request, done))
+            with open(said, encoding="ascii") as stream:
+                require(stream.read() == "stop opd.socket\n", "%s does not close the socket" % request)
+            os.unlink(said)
+        done = with_systemctl(box, "echo no bus >&2; exit 1", request)
+        require(not done or (done.returncode == 1 and "no bus: whoever connects" in done.stderr), "%s: %s" % (request, done))
 
 
 def stale_locks(box):
@@ -495,6 +514,7 @@ def test(box):
     bad_daemons(box)
     no_foreign_descriptors(box)
     at_systemds_word(box)
+    shut_down_for_good(box)
     stale_locks(box)
     held_by_a_tool(box)
     copied_lock(box)
