@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/ioctl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/sysmacros.h>
@@ -131,6 +132,22 @@ static void *run(void *arg)
 	return NULL;
 }
 
+/* It may begin before the daemon has its signals blocked: those that end the daemon in order are not for this thread, where they would kill it. */
+static int start_thread(struct asker *asker)
+{
+	sigset_t set, before;
+	int err;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	pthread_sigmask(SIG_BLOCK, &set, &before);
+	err = pthread_create(&asker->thread, NULL, run, asker);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return err;
+}
+
 static int start(struct asker **ret_asker)
 {
 	struct asker *asker = calloc(1, sizeof(*asker));
@@ -145,7 +162,7 @@ static int start(struct asker **ret_asker)
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&asker->changed, &monotonic);
 	pthread_condattr_destroy(&monotonic);
-	err = pthread_create(&asker->thread, NULL, run, asker);
+	err = start_thread(asker);
 	if (err) {
 		free_asker(asker);
 		return -err;

@@ -45,6 +45,7 @@ daemon_libopd_a_SOURCES = \
 	daemon/import.c daemon/import.h daemon/import_events.c \
 	daemon/held.c daemon/held.h daemon/spill.c daemon/spill.h \
 	daemon/import_cpus.c daemon/import_cpus.h \
+	daemon/jobs.c daemon/jobs.h \
 	daemon/sync.c daemon/sync.h \
 	daemon/turn.c \
 	daemon/dump.c daemon/write_out.h \

@@ -279,18 +279,6 @@ static void fill_status(struct opd *opd)
 	snprintf(status->vmlinux, sizeof(status->vmlinux), "%s", vmlinux_of(opd) ? vmlinux_of(opd) : "");
 }
 
-static void free_jobs(struct opd_job *jobs)
-{
-	struct opd_job *next;
-
-	for (; jobs; jobs = next) {
-		next = jobs->next;
-		free(jobs->arg);
-		free(jobs->payload);
-		free(jobs);
-	}
-}
-
 /* Nobody waits for what the thread gave back last, but whether the samples are on the disk decides how opd ends. */
 static void take_result(struct opd *opd)
 {
@@ -309,9 +297,9 @@ static void fini_sync(struct opd *opd)
 	opd_quit(opd);
 	opd_sync_stop(&opd->sync);
 	take_result(opd);
-	free_jobs(opd->sync.submitted);
-	free_jobs(opd->sync.done);
-	free_jobs(opd->quit_job);
+	opd_jobs_free(opd->sync.submitted);
+	opd_jobs_free(opd->sync.done);
+	opd_jobs_free(opd->quit_job);
 }
 
 static int init_sync(struct opd *opd)
@@ -324,7 +312,7 @@ static int init_sync(struct opd *opd)
 		return opd_fail("no memory");
 	err = opd_sync_start(&opd->sync, &opd->pipeline, &opd->config, &opd->status, opd->was_unclean);
 	if (err) {
-		free_jobs(opd->quit_job);
+		opd_jobs_free(opd->quit_job);
 		return opd_fail("cannot start the sync thread: %s", strerror(-err));
 	}
 	err = sd_event_add_io(opd->loop, NULL, opd_sync_done_fd(&opd->sync), EPOLLIN, on_jobs_done, opd);

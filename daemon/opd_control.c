@@ -149,7 +149,7 @@ static void answer(struct opd *opd, const struct opd_job *job)
 {
 	const struct opd_client *asker = job->arg;
 
-	if (job->error)
+	if (job->error && !job->is_shared)
 		opd_log(SD_ERR, "%s%s", job->message,
 			job->kind == OPD_JOB_QUIT ? "; the lock stays, so that the next opd looks at the session" : "");
 	if (asker && job->error)

@@ -19,15 +19,18 @@
 #define LISTEN_BACKLOG    64
 #define MAX_PAYLOAD       (OP_CONTROL_MAX_REPLY - sizeof(struct op_control_reply))
 
-enum state { FREE, READING, HANDLING, SENDING };
+enum state { FREE, READING, HANDLING, GONE, SENDING };
+
+/* What a peer may ask for. */
+enum rights { NOTHING, AS_GROUP, ALL_THERE_IS };
 
 struct client {
 	struct opd_server *server;
 	enum state state;
 	uint32_t generation;
-	int fd;
+	int fd; /* -1 in state GONE: the peer has left, the handler has its request */
 	uid_t uid;
-	bool may_all;
+	enum rights rights;
 	uint16_t command;
 	uint64_t since_usec; /* when it came into this state */
 	sd_event_source *io;
@@ -45,6 +48,8 @@ struct opd_server {
 	ino_t unlink_ino;
 	opd_server_handler handler;
 	void *context;
+	bool has_group;
+	gid_t group;
 	uint64_t nr_dropped;
 	struct client clients[OPD_SERVER_MAX_CLIENTS];
 };
@@ -234,9 +239,20 @@ static void end_client(struct client *client)
 {
 	sd_event_source_disable_unref(client->io);
 	sd_event_source_disable_unref(client->timer);
-	close(client->fd);
+	if (client->fd >= 0)
+		close(client->fd);
 	free(client->reply);
 	*client = (struct client){ .server = client->server, .fd = -1, .generation = client->generation + 1 };
+}
+
+/* The peer has hung up; what it has asked for goes on, and has its place until then. */
+static void leave(struct client *client)
+{
+	client->io = sd_event_source_disable_unref(client->io);
+	client->timer = sd_event_source_disable_unref(client->timer);
+	close(client->fd);
+	client->fd = -1;
+	client->state = GONE;
 }
 
 static void drop_client(struct client *client)
@@ -261,18 +277,14 @@ static int enter(struct client *client, enum state state)
 	return err;
 }
 
-static bool request_is_sound(const struct op_control_request *request, ssize_t nr_bytes)
-{
-	return nr_bytes == sizeof(*request) && request->magic == OP_CONTROL_MAGIC && request->version == OP_CONTROL_VERSION &&
-	       !request->reserved[0] && !request->reserved[1] && op_control_name(request->command) &&
-	       memchr(request->name, '\0', sizeof(request->name));
-}
-
 static void refuse(struct client *client, struct opd_client name)
 {
 	struct op_text text = { 0 };
 
-	op_text_printf(&text, "only root may send %s to opd", op_control_name(client->command));
+	if (client->rights == NOTHING)
+		op_text_add(&text, "only root and members of the group " OPD_SERVER_GROUP " may talk to opd");
+	else
+		op_text_printf(&text, "only root may send %s to opd", op_control_name(client->command));
 	opd_server_reply_error(client->server, name, -EPERM, op_text_get(&text));
 	op_text_free(&text);
 }
@@ -285,25 +297,49 @@ static void handle(struct client *client, uint16_t command, const char *session)
 	client->command = command;
 	if (enter(client, HANDLING) < 0)
 		drop_client(client);
-	else if (client->may_all || op_control_group_may(command))
+	else if (client->rights == ALL_THERE_IS || (client->rights == AS_GROUP && op_control_group_may(command)))
 		server->handler(server->context, name, (enum op_control_command)command, session);
 	else
 		refuse(client, name);
 }
 
+/* The form of this reply is that of all versions. Who has not taken what it was sent before does not get it. */
+static void tell_version(const struct client *client, uint16_t command)
+{
+	struct {
+		struct op_control_reply reply;
+		char text[64];
+	} message = { .reply = { .magic = OP_CONTROL_MAGIC, .version = OP_CONTROL_VERSION, .command = command, .error = -EPROTO } };
+	int length =
+		snprintf(message.text, sizeof(message.text), "opd speaks version %d of the control protocol", OP_CONTROL_VERSION);
+
+	message.reply.payload_bytes = (uint32_t)length;
+	(void)!send(client->fd, &message, sizeof(message.reply) + (size_t)length, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 static void read_request(struct client *client)
 {
-	struct op_control_request request;
+	struct op_control_request request = { 0 };
 	ssize_t nr = recv(client->fd, &request, sizeof(request), MSG_TRUNC | MSG_DONTWAIT);
 
 	if (nr < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (!nr)
+	if (nr <= 0) {
 		end_client(client);
-	else if (!request_is_sound(&request, nr))
-		drop_client(client);
-	else
+		return;
+	}
+	switch (op_control_check_request(&request, (size_t)nr)) {
+	case OP_CONTROL_SOUND:
 		handle(client, request.command, request.name);
+		break;
+	case OP_CONTROL_OTHER_VERSION:
+		tell_version(client, request.command);
+		drop_client(client);
+		break;
+	case OP_CONTROL_UNSOUND:
+		drop_client(client);
+		break;
+	}
 }
 
 /* Tries to send; whatever cannot be sent now waits for room. */
@@ -326,7 +362,7 @@ static void send_reply(struct client *client)
 		drop_client(client);
 }
 
-/* A peer that hangs up while its request is handled is forgotten; one that leaves its last words is read first. */
+/* A peer that leaves its last words is read first. */
 static int on_client(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
 	struct client *client = userdata;
@@ -335,6 +371,8 @@ static int on_client(sd_event_source *source, int fd, uint32_t revents, void *us
 	(void)fd;
 	if (client->state == READING && revents & EPOLLIN)
 		read_request(client);
+	else if (revents & (EPOLLHUP | EPOLLERR) && client->state == HANDLING)
+		leave(client);
 	else if (revents & (EPOLLHUP | EPOLLERR))
 		end_client(client);
 	else if (client->state == SENDING && revents & EPOLLOUT)
@@ -363,7 +401,7 @@ static bool is_kin(const struct client *client, enum kin kin, uid_t uid)
 {
 	if (client->state == FREE)
 		return false;
-	return kin == ALL || (!client->may_all && (kin == NOT_ROOT || client->uid == uid));
+	return kin == ALL || (client->rights != ALL_THERE_IS && (kin == NOT_ROOT || client->uid == uid));
 }
 
 /* Where there are too many, the one that has been silent for the longest time goes; false when all have requests under way. */
@@ -388,12 +426,57 @@ static bool make_room(struct opd_server *server, enum kin kin, uid_t uid)
 	return oldest;
 }
 
-/* NULL: no place for this one. */
-static struct client *find_place(struct opd_server *server, const struct ucred *peer, bool may_all)
+/* The groups that a peer has besides its first; -errno, or how many. */
+static ssize_t read_groups(int fd, gid_t **ret_groups)
 {
-	if (!may_all && (!make_room(server, SAME_USER, peer->uid) || !make_room(server, NOT_ROOT, peer->uid)))
+	socklen_t nr_bytes = 0;
+	gid_t *groups = NULL;
+
+	/* Their number cannot change, they are those of the time of the connect(2). */
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, NULL, &nr_bytes) < 0 && errno != ERANGE)
+		return -errno;
+	if (nr_bytes)
+		groups = malloc(nr_bytes);
+	if (nr_bytes && !groups)
+		return -ENOMEM;
+	if (nr_bytes && getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &nr_bytes) < 0) {
+		free(groups);
+		return -errno;
+	}
+	*ret_groups = groups;
+	return (ssize_t)(nr_bytes / sizeof(*groups));
+}
+
+static bool is_member(const struct opd_server *server, int fd, const struct ucred *peer)
+{
+	bool found = server->has_group && peer->gid == server->group;
+	gid_t *groups = NULL;
+	ssize_t nr;
+
+	if (!server->has_group || found)
+		return found;
+	nr = read_groups(fd, &groups);
+	for (ssize_t i = 0; i < nr; i++)
+		found |= groups[i] == server->group;
+	free(groups);
+	return found;
+}
+
+static enum rights find_rights(const struct opd_server *server, int fd, struct ucred *ret_peer)
+{
+	if (!find_peer(fd, ret_peer))
+		return NOTHING;
+	if (ret_peer->uid == 0 || ret_peer->uid == geteuid())
+		return ALL_THERE_IS;
+	return is_member(server, fd, ret_peer) ? AS_GROUP : NOTHING;
+}
+
+/* NULL: no place for this one. */
+static struct client *find_place(struct opd_server *server, uid_t uid, enum rights rights)
+{
+	if (rights != ALL_THERE_IS && (!make_room(server, SAME_USER, uid) || !make_room(server, NOT_ROOT, uid)))
 		return NULL;
-	if (!make_room(server, ALL, peer->uid))
+	if (!make_room(server, ALL, uid))
 		return NULL;
 	for (size_t i = 0; i < OPD_SERVER_MAX_CLIENTS; i++)
 		if (server->clients[i].state == FREE)
@@ -404,8 +487,8 @@ static struct client *find_place(struct opd_server *server, const struct ucred *
 static void add_client(struct opd_server *server, int fd)
 {
 	struct ucred peer = { .uid = (uid_t)-1 };
-	bool may_all = find_peer(fd, &peer) && (peer.uid == 0 || peer.uid == geteuid());
-	struct client *client = find_place(server, &peer, may_all);
+	enum rights rights = find_rights(server, fd, &peer);
+	struct client *client = find_place(server, peer.uid, rights);
 	int room = OP_CONTROL_MAX_REPLY;
 
 	if (!client) {
@@ -417,7 +500,7 @@ static void add_client(struct opd_server *server, int fd)
 		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
 	client->fd = fd;
 	client->uid = peer.uid;
-	client->may_all = may_all;
+	client->rights = rights;
 	client->state = READING;
 	if (sd_event_add_io(server->loop, &client->io, fd, EPOLLIN, on_client, client) < 0 ||
 	    sd_event_add_time_relative(server->loop, &client->timer, CLOCK_MONOTONIC, OPD_SERVER_IDLE_SEC * USEC_PER_SEC,
@@ -471,6 +554,15 @@ static int remember_file(struct opd_server *server, const char *path)
 	return 0;
 }
 
+/* Whose members may ask; that of root has too many members elsewhere. */
+static void find_group(struct opd_server *server)
+{
+	const struct group *group = getgrnam(OPD_SERVER_GROUP);
+
+	server->group = group ? group->gr_gid : getegid();
+	server->has_group = group || server->group;
+}
+
 static void remove_file(const struct opd_server *server)
 {
 	struct stat st;
@@ -503,6 +595,7 @@ int opd_server_open(sd_event *loop, int listen_fd, const char *unlink_path, opd_
 	server->context = context;
 	for (size_t i = 0; i < OPD_SERVER_MAX_CLIENTS; i++)
 		server->clients[i] = (struct client){ .server = server, .fd = -1 };
+	find_group(server);
 	err = remember_file(server, unlink_path);
 	if (err >= 0 && fcntl(listen_fd, F_SETFL, O_NONBLOCK) < 0)
 		err = -errno;
@@ -521,18 +614,26 @@ int opd_server_open(sd_event *loop, int listen_fd, const char *unlink_path, opd_
 	return 0;
 }
 
+/* Whose request the handler has, as far as nobody else has come to that place. */
 static struct client *find_client(struct opd_server *server, struct opd_client name)
 {
 	struct client *client = name.slot < OPD_SERVER_MAX_CLIENTS ? &server->clients[name.slot] : NULL;
 
-	return client && client->state == HANDLING && client->generation == name.generation ? client : NULL;
+	if (!client || client->generation != name.generation)
+		return NULL;
+	return client->state == HANDLING || client->state == GONE ? client : NULL;
 }
 
 /* The payload fits. */
 static int reply_to(struct client *client, int error, const void *payload, size_t payload_bytes)
 {
-	struct op_control_reply *reply = malloc(sizeof(*reply) + payload_bytes);
+	struct op_control_reply *reply;
 
+	if (client->state == GONE) {
+		end_client(client);
+		return 0;
+	}
+	reply = malloc(sizeof(*reply) + payload_bytes);
 	if (!reply) {
 		drop_client(client);
 		return -ENOMEM;

@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The server side of the control socket (libop/control.h), on an event loop of libsystemd. Everything here belongs to the
- * thread that runs the loop.
+ * The server side of the control socket (libop/control.h), on an event loop of libsystemd. Everything here belongs to the thread
+ * that runs the loop.
  *
- * A client that has connected is read when the loop runs. A request that is not exactly one of the protocol, or of another
- * version, ends the connection. A request that the peer may not make is answered with -EPERM. Everything else goes to the
- * handler, which answers with opd_server_reply at once or later; until then no other request of the same client is read. Who
- * sends nothing or does not take the reply for OPD_SERVER_IDLE_SEC seconds is dropped. A client never makes another one wait.
+ * A client that has connected is read when the loop runs. A request that is not exactly one of the protocol ends the connection;
+ * one of another version of it is told the version that is spoken here before that. A request that the peer may not make is
+ * answered with -EPERM. Everything else goes to the handler, which answers with opd_server_reply at once or later; until then no
+ * other request of the same client is read. Who sends nothing or does not take the reply for OPD_SERVER_IDLE_SEC seconds is
+ * dropped. A client never makes another one wait.
  *
- * A newcomer beyond a limit takes the place of the one under the same limit that has been silent for the longest time; where all of those have
- * requests under way, its connection is closed. A user who may not do everything has OPD_SERVER_MAX_PER_USER places, all such users together
- * so many fewer than there are: whatever they do, one who may do everything is served.
+ * Who hangs up while the handler has the request keeps the place until that is answered: there are never more requests under way
+ * than places.
  *
- * Who may connect is the mode of the socket file. Who has connected may do what its row of OP_CONTROL_COMMANDS says; root and
- * the user that the daemon runs as may do everything.
+ * A newcomer beyond a limit takes the place of the one under the same limit that has been silent for the longest time; where all
+ * of those have requests under way, its connection is closed. A user who may not do everything has OPD_SERVER_MAX_PER_USER
+ * places, all such users together so many fewer than there are: whatever they do, one who may do everything is served.
+ *
+ * Who may connect is the mode of the socket file. Who has connected is known by SO_PEERCRED and SO_PEERGROUPS: root and the user
+ * that the daemon runs as may do everything, members of the group what its row of OP_CONTROL_COMMANDS says, others nothing. The
+ * group is OPD_SERVER_GROUP; where the host has none, that of the daemon, unless it is root's.
  */
 #ifndef OPD_SERVER_H
 #define OPD_SERVER_H
@@ -35,7 +40,10 @@ struct opd_client {
 	uint32_t generation;
 };
 
-/* Called from the loop; may answer at once, but must not close the server. `name` is that of the request, "" for most, and good during the call. */
+/*
+ * Called from the loop; may answer at once, but must not close the server. Each request is to be answered once, also when the
+ * client has gone, which keeps its place until then. `name` is that of the request, "" for most, and good during the call.
+ */
 typedef void (*opd_server_handler)(void *context, struct opd_client client, enum op_control_command command, const char *name);
 
 /*
@@ -75,7 +83,7 @@ int opd_server_reply(struct opd_server *server, struct opd_client client, int er
 /* The same with an error and its text. */
 int opd_server_reply_error(struct opd_server *server, struct opd_client client, int error, const char *message) OP_NONNULL;
 
-/* Clients that are connected, and clients that were dropped because of what they sent or did not do. */
+/* Places that are taken: clients that are connected, or have left with a request under way. And clients that were dropped because of what they sent or did not do. */
 size_t opd_server_nr_clients(const struct opd_server *server) OP_NONNULL;
 uint64_t opd_server_nr_dropped(const struct opd_server *server) OP_NONNULL;
 

@@ -200,7 +200,6 @@ static void reload(struct opd_sync *sync, const struct op_config *fresh)
 /* True: the job is given back by somebody else. */
 static bool switch_profiling(struct opd_sync *sync, struct opd_job *job)
 {
-	static struct opd_rate rate;
 	int err;
 
 	if (job->kind == OPD_JOB_START) {
@@ -214,7 +213,7 @@ static bool switch_profiling(struct opd_sync *sync, struct opd_job *job)
 		return false;
 	err = opd_sync_keep_profiling(sync, job);
 	if (err)
-		opd_log_failure(&rate, op_now_ns(), OPD_KEEPING_FAILED, err);
+		opd_sync_fail_keeping(sync, job, err);
 	return !err;
 }
 
@@ -270,31 +269,6 @@ static void do_job(struct opd_sync *sync, struct opd_job *job)
 	opd_sync_give_back(sync, job);
 }
 
-static void do_jobs(struct opd_sync *sync)
-{
-	struct opd_job *jobs, *next;
-	uint64_t wakes;
-
-	if (read(sync->wake_fd, &wakes, sizeof(wakes)) < 0)
-		return;
-	pthread_mutex_lock(&sync->lock);
-	jobs = sync->submitted;
-	sync->submitted = NULL;
-	pthread_mutex_unlock(&sync->lock);
-	for (; jobs; jobs = next) {
-		next = jobs->next;
-		jobs->next = NULL;
-		do_job(sync, jobs);
-	}
-}
-
-static void append(struct opd_job **list, struct opd_job *job)
-{
-	while (*list)
-		list = &(*list)->next;
-	*list = job;
-}
-
 static void notify(int fd)
 {
 	uint64_t one = 1;
@@ -302,6 +276,25 @@ static void notify(int fd)
 	/* An eventfd takes 2^64 - 2 of these before it would block. */
 	while (write(fd, &one, sizeof(one)) < 0 && errno == EINTR)
 		;
+}
+
+/* One, so that the rings are looked at before the next. */
+static void do_next_job(struct opd_sync *sync)
+{
+	struct opd_job *job;
+	uint64_t wakes;
+	bool more;
+
+	if (read(sync->wake_fd, &wakes, sizeof(wakes)) < 0)
+		return;
+	pthread_mutex_lock(&sync->lock);
+	job = opd_jobs_take(&sync->submitted);
+	more = sync->submitted;
+	pthread_mutex_unlock(&sync->lock);
+	if (more)
+		notify(sync->wake_fd);
+	if (job)
+		do_job(sync, job);
 }
 
 static const char *remedy_of(int session_fd, int err)
@@ -339,10 +332,11 @@ void opd_sync_give_back(struct opd_sync *sync, struct opd_job *job)
 		[OPD_JOB_DUMP] = true, [OPD_JOB_SAVE] = true, [OPD_JOB_RESET] = true, [OPD_JOB_QUIT] = true
 	};
 
-	if (is_of_session[job->kind])
+	if (job->is_of_session || is_of_session[job->kind])
 		add_remedy(sync, job);
+	job = opd_job_spread(job);
 	pthread_mutex_lock(&sync->lock);
-	append(&sync->done, job);
+	opd_jobs_append(&sync->done, job);
 	pthread_mutex_unlock(&sync->lock);
 	notify(sync->done_fd);
 }
@@ -350,7 +344,7 @@ void opd_sync_give_back(struct opd_sync *sync, struct opd_job *job)
 void opd_sync_submit(struct opd_sync *sync, struct opd_job *job)
 {
 	pthread_mutex_lock(&sync->lock);
-	append(&sync->submitted, job);
+	opd_jobs_append(&sync->submitted, job);
 	pthread_mutex_unlock(&sync->lock);
 	notify(sync->wake_fd);
 }
@@ -419,7 +413,7 @@ static void *run(void *arg)
 
 		for (int i = 0; i < nr && !sync->quit; i++) {
 			if (events[i].data.u64 == WAKE_TAG)
-				do_jobs(sync);
+				do_next_job(sync);
 			else if (events[i].data.u64 < capture->nr_cpus)
 				opd_visits_add(&sync->visits, &capture->cpus[events[i].data.u64]);
 			else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * The sync thread: owns the pipeline from the rings to the sample files. It visits the CPUs on a timer, and one whenever its write
- * ring passes the watermark (visit.h). Between visits it does the jobs that the main thread gives it.
+ * ring passes the watermark (visit.h). Between visits it does the jobs that the main thread gives it (jobs.h), one at a time.
  *
  *   call                          main thread   sync thread   dump threads
  *   opd_sync_start, _stop              x
@@ -11,42 +11,15 @@
 #ifndef OPD_SYNC_H
 #define OPD_SYNC_H
 
-#include <limits.h>
 #include <pthread.h>
 
 #include "daemon/book.h"
+#include "daemon/jobs.h"
 #include "daemon/retain.h"
 #include "daemon/rotate.h"
 #include "daemon/visit.h"
 #include "libop/compiler.h"
 #include "libop/control.h"
-
-enum opd_job_kind {
-	OPD_JOB_STATUS, /* payload: what the control protocol says of STATUS */
-	OPD_JOB_START,  /* sampling on */
-	OPD_JOB_STOP,   /* sampling off; what was taken is in the sample files */
-	OPD_JOB_DUMP,   /* all that was taken before the job is in the sample files and on the disk */
-	OPD_JOB_SAVE,   /* DUMP, and the current session is closed under the name in the job */
-	OPD_JOB_RESET,  /* the current session is emptied and the ledger begins anew */
-	OPD_JOB_RELOAD, /* the payload, a struct op_config, takes effect; sample files are closed and opened again when needed */
-	OPD_JOB_PULSE,  /* payload: a struct opd_pulse, the sign that the thread is alive */
-	OPD_JOB_QUIT,   /* STOP and DUMP, then the thread ends */
-};
-
-#define OPD_JOB_MESSAGE_BYTES (PATH_MAX + 512) /* a path is in it */
-
-/* A job: made by the caller of opd_sync_submit, who gets it back from opd_sync_take_done and frees it. */
-struct opd_job {
-	enum opd_job_kind kind;
-	void *arg;         /* the caller's */
-	char name[OP_SESSION_NAME_BYTES]; /* SAVE */
-	bool keep;         /* START, STOP: the next daemon begins so, too */
-	int error;         /* 0 or -errno */
-	char message[OPD_JOB_MESSAGE_BYTES]; /* what went wrong, and what to do about it */
-	void *payload;     /* malloc'd */
-	size_t payload_bytes;
-	struct opd_job *next;
-};
 
 /* What OPD_JOB_PULSE gives: sums over all events. */
 struct opd_pulse {
@@ -104,7 +77,7 @@ struct opd_sync {
 int opd_sync_start(struct opd_sync *sync, struct opd_pipeline *pipeline, struct op_config *config, struct op_status *status,
 		   bool was_unclean) OP_NONNULL OP_MUST_CHECK;
 
-/* Hands a job over; jobs are done in order, but a dump's writing to the disk does not hold up the next. */
+/* Hands a job over; jobs.h says in which order they are done. A dump's writing to the disk does not hold up the next. */
 void opd_sync_submit(struct opd_sync *sync, struct opd_job *job) OP_NONNULL;
 
 /* Becomes readable when jobs are done; an eventfd. */
@@ -130,10 +103,11 @@ int opd_sync_make_status(struct opd_sync *sync, struct opd_job *job) OP_NONNULL 
 /* The payload of PULSE (status.c). 0 or -ENOMEM. */
 int opd_sync_make_pulse(struct opd_sync *sync, struct opd_job *job) OP_NONNULL OP_MUST_CHECK;
 
-#define OPD_KEEPING_FAILED "the next opd will not know whether to profile"
-
 /* Keeps for the next daemon whether there is profiling, in a thread that gives the job back. 0, or -errno and the job is not taken (resume.c). */
 int opd_sync_keep_profiling(struct opd_sync *sync, struct opd_job *job) OP_NONNULL OP_MUST_CHECK;
+
+/* What START or STOP answers when that cannot be kept; what it does itself is done (resume.c). */
+void opd_sync_fail_keeping(const struct opd_sync *sync, struct opd_job *job, int err) OP_NONNULL;
 
 /* Sums of one event over all CPUs (status.c). */
 void opd_sync_sum_event(const struct opd_capture *capture, size_t index, struct op_ledger_event *ret_event) OP_NONNULL;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stddef.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -16,31 +17,105 @@ static_assert(sizeof(struct op_control_reply) == 16, "on the wire");
 static_assert(sizeof(struct op_status) % 8 == 0, "the events follow at once");
 static_assert(sizeof(struct op_ledger_event) % 8 == 0, "the CPUs follow at once");
 
-static const struct {
+static const struct command {
 	unsigned int number;
 	const char *name;
-	bool group_may;
+	bool group_may, has_name;
+	size_t request_bytes, payload_bytes, event_bytes, cpu_bytes;
 } commands[] = {
-#define X(nr, word, may) { nr, #word, may },
+#define X(nr, word, may, named, request, payload, event, cpu) { nr, #word, may, named, request, payload, event, cpu },
 	OP_CONTROL_COMMANDS(X)
 #undef X
 };
 
-const char *op_control_name(unsigned int command)
+#define X(nr, word, may, named, request, payload, event, cpu)                                                                      \
+	static_assert((request) == sizeof(struct op_control_request), "all requests are one struct");                              \
+	static_assert(!((event) + (cpu)) || (payload) == sizeof(struct op_status), "it has the numbers of events and CPUs");
+OP_CONTROL_COMMANDS(X)
+#undef X
+
+static const struct command *find_command(unsigned int number)
 {
 	for (size_t i = 0; i < op_array_size(commands); i++)
-		if (commands[i].number == command)
-			return commands[i].name;
+		if (commands[i].number == number)
+			return &commands[i];
 	return NULL;
+}
+
+const char *op_control_name(unsigned int command)
+{
+	const struct command *found = find_command(command);
+
+	return found ? found->name : NULL;
 }
 
 bool op_control_group_may(unsigned int command)
 {
-	for (size_t i = 0; i < op_array_size(commands); i++)
-		if (commands[i].number == command)
-			return commands[i].group_may;
-	return false;
+	const struct command *found = find_command(command);
+
+	return found && found->group_may;
 }
+
+/* ---- lengths ---- */
+
+/* What all versions have in common at the beginning of a request. */
+#define REQUEST_HEAD_BYTES (offsetof(struct op_control_request, command) + sizeof(uint16_t))
+
+/* Nothing but zeros, from there to the end. */
+static bool ends_in_zeros(const char *bytes, size_t from, size_t nr_bytes)
+{
+	while (from < nr_bytes && !bytes[from])
+		from++;
+	return from >= nr_bytes;
+}
+
+enum op_control_soundness op_control_check_request(const struct op_control_request *request, size_t nr_bytes)
+{
+	const struct command *command;
+	size_t length;
+
+	if (nr_bytes < REQUEST_HEAD_BYTES || request->magic != OP_CONTROL_MAGIC)
+		return OP_CONTROL_UNSOUND;
+	if (request->version != OP_CONTROL_VERSION)
+		return OP_CONTROL_OTHER_VERSION;
+	command = find_command(request->command);
+	if (!command || nr_bytes != command->request_bytes || request->reserved[0] || request->reserved[1])
+		return OP_CONTROL_UNSOUND;
+	length = strnlen(request->name, sizeof(request->name));
+	if (length == sizeof(request->name) || (length && !command->has_name) ||
+	    !ends_in_zeros(request->name, length, sizeof(request->name)))
+		return OP_CONTROL_UNSOUND;
+	return OP_CONTROL_SOUND;
+}
+
+/* The payload is as long as its command says. */
+static bool payload_fits(const struct command *command, const void *payload, size_t nr_bytes)
+{
+	const struct op_status *status = payload;
+	uint64_t expected = command->payload_bytes;
+
+	if (nr_bytes < expected)
+		return false;
+	if (command->event_bytes || command->cpu_bytes)
+		expected += status->nr_events * (uint64_t)command->event_bytes + status->nr_cpus * (uint64_t)command->cpu_bytes;
+	return nr_bytes == expected;
+}
+
+enum op_control_soundness op_control_check_reply(const struct op_control_reply *reply, size_t nr_bytes, unsigned int command)
+{
+	const struct command *asked = find_command(command);
+
+	if (nr_bytes < sizeof(*reply) || reply->magic != OP_CONTROL_MAGIC || reply->payload_bytes != nr_bytes - sizeof(*reply) ||
+	    reply->command != command || reply->error > 0)
+		return OP_CONTROL_UNSOUND;
+	if (reply->version != OP_CONTROL_VERSION)
+		return OP_CONTROL_OTHER_VERSION;
+	if (!asked || (!reply->error && !payload_fits(asked, reply + 1, reply->payload_bytes)))
+		return OP_CONTROL_UNSOUND;
+	return OP_CONTROL_SOUND;
+}
+
+/* ---- a call ---- */
 
 /* A full queue of a daemon that takes nobody from it is waited for as a reply is. */
 static int limit_connect(int fd, int timeout_ms)
@@ -142,12 +217,6 @@ static int receive_reply(int fd, int timeout_ms, struct op_control_reply **ret_r
 	return 0;
 }
 
-static bool reply_is_sound(const struct op_control_reply *reply, size_t nr_bytes, enum op_control_command command)
-{
-	return nr_bytes >= sizeof(*reply) && reply->magic == OP_CONTROL_MAGIC && reply->version == OP_CONTROL_VERSION &&
-	       reply->command == command && reply->error <= 0 && reply->payload_bytes == nr_bytes - sizeof(*reply);
-}
-
 static const struct {
 	int err;
 	const char *text;
@@ -160,29 +229,46 @@ static const struct {
 	{ ENAMETOOLONG, "the path is too long for a socket", true },
 	{ ECONNRESET, "opd closed the connection without an answer", true },
 	{ EPIPE, "opd closed the connection without an answer", true },
-	{ EPROTO, "what answers is not opd, or an opd of another version", true },
+	{ EPROTO, "what answers is not opd", true },
+	{ EPROTONOSUPPORT, "what answers is an opd of another version", true },
 	{ EPROTOTYPE, "what answers is not opd", true },
 	{ ETIMEDOUT, "opd does not answer", true },
 	{ EAGAIN, "opd has too many requests waiting", true },
 };
 
-static int fail(const char *socket_path, int err, char **ret_message)
+static int give_message(struct op_text *text, int err, char **ret_message)
 {
-	const char *reason = strerror(-err);
-	struct op_text text = { 0 };
-	char *message;
+	char *message = op_text_steal(text);
 
-	for (size_t i = 0; i < op_array_size(failures); i++)
-		if (failures[i].err == -err)
-			reason = failures[i].text;
-	op_text_printf(&text, "%s: %s", socket_path, reason);
-	message = op_text_steal(&text);
 	if (!message)
 		message = strdup("");
 	if (!message)
 		return -ENOMEM;
 	*ret_message = message;
 	return err;
+}
+
+static int fail(const char *socket_path, int err, char **ret_message)
+{
+	const char *reason = strerror(-err);
+	struct op_text text = { 0 };
+
+	for (size_t i = 0; i < op_array_size(failures); i++)
+		if (failures[i].err == -err)
+			reason = failures[i].text;
+	op_text_printf(&text, "%s: %s", socket_path, reason);
+	return give_message(&text, err, ret_message);
+}
+
+static int fail_version(const char *socket_path, unsigned int version, char **ret_message)
+{
+	struct op_text text = { 0 };
+
+	op_text_printf(&text,
+		       "%s: an opd of another version answers: it speaks version %u of the control protocol, and this program %u; "
+		       "systemctl restart opd, or opcontrol --shutdown and --start, puts the installed one in its place",
+		       socket_path, version, OP_CONTROL_VERSION);
+	return give_message(&text, -EPROTONOSUPPORT, ret_message);
 }
 
 /* The daemon's error, or another one when it would be taken for a failure of the call. */
@@ -239,12 +325,17 @@ static int call(const char *socket_path, enum op_control_command command, const 
 	close(fd);
 	if (err < 0)
 		return fail(socket_path, err, ret_message);
-	if (!reply_is_sound(reply, nr_bytes, command))
+	switch (op_control_check_reply(reply, nr_bytes, command)) {
+	case OP_CONTROL_UNSOUND:
 		err = fail(socket_path, -EPROTO, ret_message);
-	else if (reply->error)
-		err = fail_as_told(reply, ret_message);
-	else
-		err = take_payload(reply, ret_payload, ret_payload_bytes);
+		break;
+	case OP_CONTROL_OTHER_VERSION:
+		err = fail_version(socket_path, reply->version, ret_message);
+		break;
+	case OP_CONTROL_SOUND:
+		err = reply->error ? fail_as_told(reply, ret_message) : take_payload(reply, ret_payload, ret_payload_bytes);
+		break;
+	}
 	free(reply);
 	return err;
 }
@@ -291,13 +382,8 @@ int op_control_status_parts(const void *payload, size_t payload_bytes, const str
 {
 	const struct op_status *status = payload;
 	const struct op_ledger_event *events = (const struct op_ledger_event *)(status + 1);
-	uint64_t expected = sizeof(*status);
 
-	if (payload_bytes < sizeof(*status))
-		return -EPROTO;
-	expected += status->nr_events * (uint64_t)sizeof(struct op_ledger_event) +
-		    status->nr_cpus * (uint64_t)sizeof(struct op_ledger_cpu);
-	if (payload_bytes != expected || !strings_terminated(status, events))
+	if (!payload_fits(find_command(OP_CONTROL_STATUS), payload, payload_bytes) || !strings_terminated(status, events))
 		return -EPROTO;
 	*ret_status = status;
 	*ret_events = events;

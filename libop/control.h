@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The control protocol between opcontrol and opd: a Unix socket of type SOCK_SEQPACKET, one request and one reply per
- * message, host byte order (both ends are the same machine). A request is exactly sizeof(struct op_control_request). A reply is a
- * struct op_control_reply and payload_bytes more: for an error its message as text; for STATUS a struct op_status, then
- * nr_events struct op_ledger_event, then nr_cpus struct op_ledger_cpu; nothing otherwise.
+ * The control protocol between opcontrol and opd: a Unix socket of type SOCK_SEQPACKET, one request and one reply per message,
+ * host byte order (both ends are the same machine). A request is exactly sizeof(struct op_control_request). A reply is a struct
+ * op_control_reply and payload_bytes more: for an error its message as text, else what OP_CONTROL_COMMANDS says.
+ *
+ * In all versions a request begins with magic, version and command, and a reply is struct op_control_reply with payload_bytes
+ * more, text for an error: so a request of another version gets a reply that says of which version opd is, with -EPROTO, and
+ * opcontrol can say it.
  */
 #ifndef OP_CONTROL_H
 #define OP_CONTROL_H
@@ -18,18 +21,22 @@
 #define OP_CONTROL_VERSION 7 /* changes with any struct below */
 #define OP_CONTROL_MAX_REPLY (256 * 1024)
 
-/* number, name, who may: numbers are never reused */
-#define OP_CONTROL_COMMANDS(X) \
-	X(1, STATUS, true) \
-	X(2, START, false) \
-	X(3, STOP, false) \
-	X(4, DUMP, true) \
-	X(5, RESET, false) \
-	X(6, SHUTDOWN, false) \
-	X(7, SAVE, false)
+/*
+ * Number, name, whether the group may, whether the request has a name, bytes of the request, bytes of the reply's payload, bytes
+ * that it has more for each event, for each CPU (nr_events and nr_cpus of the struct op_status that it begins with). All lengths
+ * are exact. Numbers are never reused.
+ */
+#define OP_CONTROL_COMMANDS(X)                                                                                                     \
+	X(1, STATUS, true, false, 224, sizeof(struct op_status), sizeof(struct op_ledger_event), sizeof(struct op_ledger_cpu))     \
+	X(2, START, false, false, 224, 0, 0, 0)                                                                                    \
+	X(3, STOP, false, false, 224, 0, 0, 0)                                                                                     \
+	X(4, DUMP, true, false, 224, 0, 0, 0)                                                                                      \
+	X(5, RESET, false, false, 224, 0, 0, 0)                                                                                    \
+	X(6, SHUTDOWN, false, false, 224, 0, 0, 0)                                                                                 \
+	X(7, SAVE, false, true, 224, 0, 0, 0)
 
 enum op_control_command {
-#define X(number, name, group_may) OP_CONTROL_##name = number,
+#define X(number, name, ...) OP_CONTROL_##name = number,
 	OP_CONTROL_COMMANDS(X)
 #undef X
 };
@@ -39,7 +46,7 @@ struct op_control_request {
 	uint16_t version;
 	uint16_t command;
 	uint32_t reserved[2]; /* 0 */
-	char name[208]; /* SAVE: of the session; else "". Zeros behind it */
+	char name[208];       /* SAVE: of the session; else "". Zeros up to the end */
 };
 
 struct op_control_reply {
@@ -99,11 +106,11 @@ struct op_status {
 /*
  * Sends one request to the daemon that listens at `socket_path` and waits for its reply. 0 with *ret_payload (NUL-terminated,
  * freed by the caller, NULL when empty); the daemon's error, or -ECONNREFUSED, -ENOENT: no daemon, -EPROTO: not opd's protocol,
- * -EACCES ..., each with *ret_message, one line to be freed by the caller. A dump may take long; there is no time limit while
- * the daemon lives.
+ * -EPROTONOSUPPORT: an opd of another version, -EACCES ..., each with *ret_message, one line to be freed by the caller. A dump
+ * may take long; there is no time limit while the daemon lives.
  *
- * The errors that say how a call failed (no daemon, no answer, another protocol) are never the daemon's own: where it replies with one
- * of them, because a file is missing, say, the call gives -EREMOTEIO, and the message says what it is about.
+ * The errors that say how a call failed (no daemon, no answer, another protocol) are never the daemon's own: where it replies
+ * with one of them, because a file is missing, say, the call gives -EREMOTEIO, and the message says what it is about.
  */
 int op_control_call(const char *socket_path, enum op_control_command command, void **ret_payload, size_t *ret_payload_bytes,
 		    char **ret_message) OP_NONNULL OP_MUST_CHECK;
@@ -126,5 +133,18 @@ const char *op_control_name(unsigned int command);
 
 /* True when members of group opd may send it, root may always. */
 bool op_control_group_may(unsigned int command);
+
+enum op_control_soundness {
+	OP_CONTROL_SOUND,
+	OP_CONTROL_UNSOUND,       /* not of this protocol */
+	OP_CONTROL_OTHER_VERSION, /* of another version of it: version and command can be read */
+};
+
+/* What a message of nr_bytes is that came as a request; it may be shorter than its struct, or longer, and then only the struct is there to be read. */
+enum op_control_soundness op_control_check_request(const struct op_control_request *request, size_t nr_bytes) OP_NONNULL;
+
+/* What a message of nr_bytes is that came as the reply to a command; all of it is there to be read. */
+enum op_control_soundness op_control_check_reply(const struct op_control_reply *reply, size_t nr_bytes,
+						 unsigned int command) OP_NONNULL;
 
 #endif

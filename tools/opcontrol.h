@@ -97,13 +97,14 @@ int ctl_say_setup_waits(void);
 enum ctl_presence {
 	CTL_ABSENT,  /* no daemon */
 	CTL_PRESENT, /* it answers */
-	CTL_MUTE,    /* it holds the lock of the session directory, but does not answer */
+	CTL_MUTE,    /* it holds the lock of the session directory, but does not answer, or in another version of the protocol */
 };
 
 struct ctl_daemon {
 	enum ctl_presence presence;
 	pid_t pid;
 	bool ending;   /* it was asked to end, by whomever */
+	char *other_version; /* mute: it is one, in words */
 	void *payload; /* of STATUS, when present */
 	const struct op_status *status;
 	const struct op_ledger_event *events;
@@ -130,6 +131,9 @@ int ctl_end_daemon(const struct opcontrol *ctl, const struct ctl_daemon *daemon,
 
 /* True where a question at the socket would start the daemon, which is not running: systemd listens there for it (opd.socket). */
 bool ctl_sleeps(const struct opcontrol *ctl);
+
+/* Where systemd listens for the daemon: no more, until the socket or the daemon is started again. 0, or 1 after a line of its own. */
+int ctl_close_socket(const struct opcontrol *ctl) OP_MUST_CHECK;
 
 /* Starts the daemon, which must not run, and waits until it is ready. */
 int ctl_spawn_daemon(const struct opcontrol *ctl) OP_MUST_CHECK;

@@ -182,6 +182,14 @@ static bool is_ending(int err)
 	return false;
 }
 
+/* It can be ended, by signals. */
+static void become_other_version(struct ctl_daemon *daemon, char **message)
+{
+	daemon->presence = CTL_MUTE;
+	daemon->other_version = *message;
+	*message = NULL;
+}
+
 int ctl_find_daemon(const struct opcontrol *ctl, struct ctl_daemon *ret_daemon)
 {
 	struct ctl_daemon daemon = { .presence = CTL_ABSENT };
@@ -201,6 +209,8 @@ int ctl_find_daemon(const struct opcontrol *ctl, struct ctl_daemon *ret_daemon)
 		rc = ctl_fail("opd %s", err == -ESHUTDOWN ? "is shutting down" : "does not answer");
 	else if (err == -ETIMEDOUT || is_ending(err))
 		look_at_lock(ctl, &daemon);
+	else if (err == -EPROTONOSUPPORT && (daemon.pid = find_holder(ctl->session_dir)))
+		become_other_version(&daemon, &message);
 	else
 		rc = ctl_fail("%s", message ? message : strerror(-err));
 	free(message);
@@ -214,10 +224,14 @@ void ctl_daemon_free(struct ctl_daemon *daemon)
 {
 	free(daemon->payload);
 	daemon->payload = NULL;
+	free(daemon->other_version);
+	daemon->other_version = NULL;
 }
 
 int ctl_fail_mute(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
 {
+	if (daemon->other_version)
+		return ctl_fail("%s", daemon->other_version);
 	if (daemon->ending)
 		return ctl_fail("opd (pid %d) is shutting down", (int)daemon->pid);
 	return ctl_fail("opd (pid %d) holds %s/" OP_SESSION_LOCK ", but does not answer at %s", (int)daemon->pid, ctl->session_dir,

@@ -161,15 +161,27 @@ int ctl_run_stop(struct opcontrol *ctl)
 	return rc;
 }
 
+/* What root has ended stays so: nobody who connects has systemd start it again. */
+static int end_for_good(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
+{
+	bool ended = true;
+	int rc = daemon->presence == CTL_ABSENT ? 0 : ctl_end_daemon(ctl, daemon, &ended);
+
+	if (ended && ctl_close_socket(ctl))
+		rc = 1;
+	return rc;
+}
+
 int ctl_run_shutdown(struct opcontrol *ctl)
 {
 	struct ctl_daemon daemon;
-	bool ended;
 	int rc = ctl_find_daemon(ctl, &daemon);
 
 	if (rc)
 		return rc;
-	rc = daemon.presence == CTL_ABSENT ? say_not_running() : ctl_end_daemon(ctl, &daemon, &ended);
+	if (daemon.presence == CTL_ABSENT)
+		say_not_running();
+	rc = end_for_good(ctl, &daemon);
 	ctl_daemon_free(&daemon);
 	return rc;
 }
@@ -177,13 +189,11 @@ int ctl_run_shutdown(struct opcontrol *ctl)
 int ctl_run_deinit(struct opcontrol *ctl)
 {
 	struct ctl_daemon daemon;
-	bool ended;
 	int rc = ctl_find_daemon(ctl, &daemon);
 
 	if (rc)
 		return rc;
-	if (daemon.presence != CTL_ABSENT)
-		rc = ctl_end_daemon(ctl, &daemon, &ended);
+	rc = end_for_good(ctl, &daemon);
 	puts("There is no module to unload: perf events are a part of the kernel.");
 	ctl_daemon_free(&daemon);
 	return rc;

@@ -130,6 +130,22 @@ static int start_unit(void)
 	return ctl_fail("'systemctl start " UNIT "' failed%s%s ('systemctl status " UNIT "' says more)", *line ? ": " : "", line);
 }
 
+/* The unit goes with it, if one who connected a moment ago has had it started again. */
+int ctl_close_socket(const struct opcontrol *ctl)
+{
+	static const char *const stop[] = { "systemctl", "stop", SOCKET_UNIT, NULL };
+	char line[512];
+	int status, rc;
+
+	if (!is_systemds(ctl) || !unit_is_installed(SOCKET_UNIT))
+		return 0;
+	rc = run_systemctl(stop, line, sizeof(line), &status);
+	if (rc || (WIFEXITED(status) && !WEXITSTATUS(status)))
+		return rc;
+	return ctl_fail("'systemctl stop " SOCKET_UNIT "' failed%s%s: whoever connects to it starts opd again", *line ? ": " : "",
+			line);
+}
+
 /* ---- the program and its surroundings ---- */
 
 static bool try_program(char **ret_program, const char *dir, const char *name)

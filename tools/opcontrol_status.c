@@ -429,7 +429,8 @@ static int show_json(const struct opcontrol *ctl, const struct ctl_daemon *daemo
 		op_text_add(&text, "{\"state\":\"not running\"}");
 		break;
 	case CTL_MUTE:
-		op_text_printf(&text, "{\"state\":\"not answering\",\"pid\":%d}", (int)daemon->pid);
+		op_text_printf(&text, "{\"state\":\"%s\",\"pid\":%d}", daemon->other_version ? "another version" : "not answering",
+			       (int)daemon->pid);
 		break;
 	case CTL_PRESENT:
 		add_daemon(&text, ctl, daemon);

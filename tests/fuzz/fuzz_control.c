@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Fuzz target of the control socket. Input: steps of a few clients, each a byte for what is done (low bits: whom by, high bits: what), a byte for how much, and
- * the bytes of a message. Whatever they do, the handler sees only requests that are sound, there are no more clients than may be, and one that behaves is
- * answered. The input is also taken for what a daemon replies to STATUS.
+ * Fuzz target of the control socket. Input: steps of a few clients, each a byte for what is done (low bits: whom by, high bits:
+ * what), a byte for how much, and the bytes of a message. Requests become jobs as in opd, of which some wait until others have
+ * been asked for. Whatever they do, the handler sees only requests that are sound, there are no more clients than may be and no
+ * more jobs than clients, and one that behaves is answered. The input is also taken for what a daemon replies to STATUS.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -10,6 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "daemon/jobs.h"
 #include "daemon/server.h"
 
 #define NR_CLIENTS 4
@@ -22,6 +24,8 @@ struct world {
 	char path[64];
 	int fds[NR_CLIENTS];
 	unsigned int nr_handled;
+	struct opd_job *waiting;
+	size_t nr_jobs;
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes);
@@ -32,15 +36,44 @@ static void check(bool holds)
 		abort();
 }
 
+static const enum opd_job_kind kinds[] = {
+	[OP_CONTROL_STATUS] = OPD_JOB_STATUS, [OP_CONTROL_START] = OPD_JOB_START, [OP_CONTROL_STOP] = OPD_JOB_STOP,
+	[OP_CONTROL_DUMP] = OPD_JOB_DUMP,     [OP_CONTROL_RESET] = OPD_JOB_RESET, [OP_CONTROL_SHUTDOWN] = OPD_JOB_QUIT,
+	[OP_CONTROL_SAVE] = OPD_JOB_SAVE,
+};
+
+/* Some jobs wait, as those of a sync thread that is busy. */
 static void on_request(void *context, struct opd_client client, enum op_control_command command, const char *name)
 {
+	struct opd_job *job = calloc(1, sizeof(*job));
 	struct world *world = context;
 
-	check(op_control_name(command) && strlen(name) < sizeof(((struct op_control_request *)NULL)->name));
+	check(job && op_control_name(command) && strlen(name) < sizeof(job->name));
+	check(command == OP_CONTROL_SAVE || !*name);
+	job->arg = malloc(sizeof(client));
+	check(job->arg != NULL);
+	memcpy(job->arg, &client, sizeof(client));
+	job->kind = kinds[command];
+	opd_jobs_append(&world->waiting, job);
+	world->nr_jobs++;
 	world->nr_handled++;
-	/* Some are never answered, as those of a sync thread that is busy. */
-	if (world->nr_handled % 5)
-		(void)opd_server_reply(world->server, client, 0, name, strlen(name));
+	check(world->nr_jobs <= OPD_SERVER_MAX_CLIENTS);
+}
+
+/* The next job is done, and each that it is the answer to. */
+static bool do_job(struct world *world)
+{
+	struct opd_job *done = opd_jobs_take(&world->waiting);
+
+	if (!done)
+		return false;
+	done = opd_job_spread(done);
+	for (const struct opd_job *job = done; job; job = job->next) {
+		(void)opd_server_reply(world->server, *(const struct opd_client *)job->arg, 0, NULL, 0);
+		world->nr_jobs--;
+	}
+	opd_jobs_free(done);
+	return true;
 }
 
 static int connect_client(const struct world *world)
@@ -101,10 +134,10 @@ static void ask_properly(struct world *world)
 	struct op_control_reply reply;
 	int fd = connect_client(world);
 
-	world->nr_handled = 0;
 	check(send(fd, &request, sizeof(request), MSG_NOSIGNAL) == (ssize_t)sizeof(request));
-	for (int i = 0; i < 10; i++)
+	do
 		settle(world);
+	while (do_job(world));
 	check(recv(fd, &reply, sizeof(reply), 0) == (ssize_t)sizeof(reply) && !reply.error);
 	close(fd);
 }
@@ -126,6 +159,7 @@ static void close_world(struct world *world)
 	for (int i = 0; i < NR_CLIENTS; i++)
 		close(world->fds[i]);
 	settle(world);
+	opd_jobs_free(world->waiting);
 	opd_server_close(world->server);
 	sd_event_unref(world->loop);
 	check(access(world->path, F_OK) < 0);
@@ -157,6 +191,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes)
 		do_step(&world, bytes[0], bytes + 2, length);
 		if (bytes[0] & 0x80)
 			settle(&world);
+		if (world.nr_handled % 5 == 4)
+			do_job(&world);
 		bytes += 2 + length;
 		nr_bytes -= 2 + length;
 	}

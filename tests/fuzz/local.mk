@@ -82,7 +82,7 @@ tests/fuzz/fuzz_ledger: $(srcdir)/tests/fuzz/fuzz_ledger.c $(FUZZ_DIR_FILES) $(F
 	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_ledger.c $(srcdir)/tests/fuzz/fuzz_dir.c $(FUZZ_LEDGER_FILES) $(FUZZ_LIBS)
 
 FUZZ_CONTROL_FILES = \
-	$(srcdir)/daemon/server.c $(srcdir)/libop/control.c $(srcdir)/libop/session_close.c $(srcdir)/libop/file.c $(srcdir)/libop/text.c $(srcdir)/libop/sys.c
+	$(srcdir)/daemon/server.c $(srcdir)/daemon/jobs.c $(srcdir)/libop/control.c $(srcdir)/libop/session_close.c $(srcdir)/libop/file.c $(srcdir)/libop/text.c $(srcdir)/libop/sys.c
 
 tests/fuzz/fuzz_control: $(srcdir)/tests/fuzz/fuzz_control.c $(FUZZ_CONTROL_FILES) config.h daemon/libopd.a libop/libop.a
 	$(FUZZ_BUILD) $(SYSTEMD_CFLAGS) $(srcdir)/tests/fuzz/fuzz_control.c $(FUZZ_CONTROL_FILES) $(FUZZ_LIBS)

@@ -8,6 +8,7 @@ what the daemon is: "root", the default; "user", an ordinary one with the capabi
 """
 import collections
 import ctypes
+import errno
 import json
 import os
 import platform
@@ -398,6 +399,18 @@ class Box:
         self.opcontrol("--shutdown")
         require(self.daemon.wait(START_SECONDS) == 0, "opd ended with exit code %s: %s" % (self.daemon.returncode, self.log_text()))
         self.check_rest()
+
+    def stop_on_full_disk(self):
+        """Profiling stops; what has no room is that the next opd is not to begin with it, and then the answer says so."""
+        result = self.run(os.path.join(self.bin, "opcontrol"), "--stop")
+        path = os.path.join(self.session, "profiling")
+        with open(path, encoding="ascii") as stream:
+            is_kept = stream.read() == "off\n"
+        require(self.status()["state"] == "paused", "--stop on a full disk does not stop: %s" % (result,))
+        require(result.rc == (0 if is_kept else 1), "--stop on a full disk, %skept: %s" % ("" if is_kept else "not ", result))
+        words = ("profiling has stopped, but the next opd may begin with it", path, os.strerror(errno.ENOSPC))
+        require(is_kept or all(word in result.err for word in words), "--stop on a full disk says: %s" % result.err)
+        return is_kept
 
     def check_rest(self):
         """After the daemon's end: no lock, no socket, nothing in the making, no word of a sanitizer."""

@@ -107,7 +107,7 @@ def full_while_running(box):
         box.good(box.copy_work("filler-%d" % i), "faults", 500)
         box.good(os.path.join(box.bin, "opcontrol"), "--status", "--json")
     box.run(os.path.join(box.bin, "opcontrol"), "--dump")
-    box.opcontrol("--stop")
+    box.stop_on_full_disk()
     event = box.check_ledger(not_sampled=oracle.not_sampled())["events"][0]
     print("full disk: stored %d, lost_no_space %d" % (event["stored"], event["lost_no_space"]))
     require(event["stored"] > 0 and event["lost_no_space"] > 0, "stored %(stored)d, lost_no_space %(lost_no_space)d" % event)

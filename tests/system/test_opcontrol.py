@@ -13,7 +13,7 @@ import struct
 import subprocess
 
 import opdtest
-from opdtest import require
+from opdtest import require, wait_until
 
 STATUS_KEYS = {"state", "setup_waits", "pid", "uptime_ns", "running_ns", "cpu_ns", "rss_bytes", "nr_files", "nr_processes", "nr_images", "dumps", "has_pmu",
                "session_dir", "vmlinux", "kernel_note", "separate_lib", "separate_kernel", "separate_thread", "separate_cpu", "nr_events",
@@ -176,24 +176,43 @@ def no_foreign_descriptors(box):
     require(done.stderr == "opcontrol: opd does not start: 0 of the caller's\n", done.stderr)
 
 
-def at_systemds_word(box):
-    """Where the daemon is systemd's, what systemctl says against it is handed on."""
+def with_systemctl(box, text, *words):
+    """opcontrol where systemd is said to have been booted and to have the units of opd, and systemctl is a shell script with this in it; None without a mount name space."""
     if box.run("unshare", "--mount", "mount", "-t", "tmpfs", "opd-test", "/run").rc != 0:
         print("no mount name space here: systemctl's words are not looked at")
-        return
+        return None
     path = os.path.join(box.dir, "systemctl")
+    with open(path, "w", encoding="ascii") as stream:
+        stream.write("#!/bin/sh\n%s\n" % text)
+    os.chmod(path, 0o755)
     script = ("mount -t tmpfs opd-test /run && mount -t tmpfs opd-test /var/lib && mkdir -p /run/systemd/system && "
-              "touch /run/systemd/system/opd.service && exec \"$0\" --start-daemon")
+              "touch /run/systemd/system/opd.service /run/systemd/system/opd.socket && exec \"$@\"")
     env = {k: v for k, v in box.env.items() if k not in ("OPD_CONFIG", "OPD_DAEMON")}
     env["PATH"] = box.dir + ":" + os.environ["PATH"]
+    return subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", opcontrol(box), *words], env=env, cwd=box.dir, stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=opdtest.CALL_SECONDS, check=False)
+
+
+def at_systemds_word(box):
+    """Where the daemon is systemd's, what systemctl says against it is handed on."""
     for text, rc, words in (("echo Unit $2 is masked. >&2; echo See the journal. >&2; exit 5", 1, ": Unit opd.service is masked. ("),
                             ("exit 1", 1, "failed ("), ("echo a warning >&2", 0, "")):
-        with open(path, "w", encoding="ascii") as stream:
-            stream.write("#!/bin/sh\n%s\n" % text)
-        os.chmod(path, 0o755)
-        done = subprocess.run(["unshare", "--mount", "sh", "-c", script, opcontrol(box)], env=env, cwd=box.dir, stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, timeout=opdtest.CALL_SECONDS, check=False)
-        require(done.returncode == rc and words in done.stderr and len(done.stderr.splitlines()) == rc, "%s: %s" % (text, done))
+        done = with_systemctl(box, text, "--start-daemon")
+        require(not done or (done.returncode == rc and words in done.stderr and len(done.stderr.splitlines()) == rc), "%s: %s" % (text, done))
+
+
+def shut_down_for_good(box):
+    """What root ends stays so: --shutdown and --deinit close the socket by which systemd would start it for whoever connects, also when nothing runs."""
+    said = os.path.join(box.dir, "systemctl.said")
+    for request in ("--shutdown", "--deinit"):
+        done = with_systemctl(box, "echo $* >>%s" % said, request)
+        if done:
+            require(done.returncode == 0, "%s: %s" % (request, done))
+            with open(said, encoding="ascii") as stream:
+                require(stream.read() == "stop opd.socket\n", "%s does not close the socket" % request)
+            os.unlink(said)
+        done = with_systemctl(box, "echo no bus >&2; exit 1", request)
+        require(not done or (done.returncode == 1 and "no bus: whoever connects" in done.stderr), "%s: %s" % (request, done))
 
 
 def stale_locks(box):
@@ -242,13 +261,17 @@ def copied_lock(box):
 
 
 class FakeDaemon:
-    """A process with the name of opd that answers at the control socket as it is told: {command: (error, payload)}; locked: and holds the lock."""
+    """
+    A process with the name of opd that answers at the control socket as it is told: {command: (error, payload)}; locked: and holds the lock; version: of the
+    protocol, else that of the request.
+    """
 
-    def __init__(self, box, answers, end_after=None, locked=False):
+    def __init__(self, box, answers, end_after=None, locked=False, version=None):
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         listening.bind(box.socket)
         listening.listen()
         lock = self.hold_lock(box) if locked else None
+        self.version = version
         self.path, self.pid = box.socket, os.fork()
         if not self.pid:
             try:
@@ -282,7 +305,7 @@ class FakeDaemon:
             error, payload = answers[command]
             if callable(payload):
                 payload = payload()
-            client.send(struct.pack("<IHHiI", magic, version, command, -error, len(payload)) + payload)
+            client.send(struct.pack("<IHHiI", magic, self.version or version, command, -error, len(payload)) + payload)
             client.close()
 
     def __enter__(self):
@@ -327,6 +350,50 @@ def asked_twice_to_end(box):
         line = box.refused(opcontrol(box), "--status", user=65534)
         require(line == "opcontrol: opd is shutting down", "what a user is told who may not read the lock: " + line)
     os.unlink(os.path.join(box.session, "lock"))
+
+
+def another_version(box):
+    """An opd that speaks another version of the protocol is told as one by every request, with both versions and the remedy, and can be ended."""
+    for version in (1, 60000):
+        answers = {STATUS: (errno.EPROTO, b"what a strange request"), DUMP: (errno.EPROTO, b"")}
+        with FakeDaemon(box, answers, locked=True, version=version) as daemon:
+            wait_until(daemon.is_opd, opdtest.HANG_SECONDS, "the made-up opd does not begin")
+            for request in ("--start", "--stop", "--reset", "--dump", "--save=some"):
+                line = box.refused(opcontrol(box), request)
+                require("speaks version %d " % version in line and "systemctl restart opd" in line, "%s: %s" % (request, line))
+            require(box.status() == {"state": "another version", "pid": daemon.pid}, "status: %s" % box.status())
+            result = box.run(opcontrol(box), "--status")
+            require("Daemon running: pid %d" % daemon.pid in result.out and "speaks version %d " % version in result.err, "--status: %s" % (result,))
+        os.unlink(os.path.join(box.session, "lock"))
+    with FakeDaemon(box, answers, version=3):
+        line = box.refused(opcontrol(box), "--start")
+        require("speaks version 3 " in line, "with a lock elsewhere: " + line)
+
+
+def not_kept(box):
+    """That --start and --stop hold for the next opd cannot be written: what they do is done, and the answer says both."""
+    box.start_daemon()
+    path = os.path.join(box.session, "profiling")
+    os.unlink(path)
+    os.mkdir(path)
+    for request, state, words in (("--stop", "paused", "stopped, but the next opd may begin with it"), ("--start", "running", "begun, but the next opd may begin without it")):
+        result = box.run(opcontrol(box), request)
+        require(result.rc == 1 and words in result.err and path in result.err, "%s: %s" % (request, result))
+        require(box.status()["state"] == state, "%s: %s" % (request, box.status()["state"]))
+    os.rmdir(path)
+    box.opcontrol("--stop")
+    box.shutdown()
+
+
+def ended_as_another_version(box):
+    """The real one is ended in order, although it does not understand who asks."""
+    box.start_daemon()
+    os.rename(box.socket, box.socket + ".away")
+    with FakeDaemon(box, {STATUS: (errno.EPROTO, b"")}, version=1):
+        require("Killing daemon." in box.opcontrol("--shutdown"), "nothing is said")
+    require(box.daemon.wait(opdtest.HANG_SECONDS) == 0, "opd ended with %s" % box.daemon.returncode)
+    os.unlink(box.socket + ".away")
+    box.check_rest()
 
 
 def setup_while_it_runs(box):
@@ -447,11 +514,15 @@ def test(box):
     bad_daemons(box)
     no_foreign_descriptors(box)
     at_systemds_word(box)
+    shut_down_for_good(box)
     stale_locks(box)
     held_by_a_tool(box)
     copied_lock(box)
     told_by_the_daemon(box)
     asked_twice_to_end(box)
+    another_version(box)
+    ended_as_another_version(box)
+    not_kept(box)
     setup_while_it_runs(box)
     mute_daemon(box)
     unreadable_setup(box)

@@ -3,9 +3,11 @@
 """The control socket in the real daemon: who may send what, clients that mean harm, and starting and stopping again and again."""
 import contextlib
 import errno
+import grp
 import os
 import re
 import select
+import signal
 import socket
 import struct
 import sys
@@ -20,8 +22,12 @@ MAGIC = 0x4443504F
 COMMANDS = {"STATUS": 1, "START": 2, "STOP": 3, "DUMP": 4, "RESET": 5, "SHUTDOWN": 6, "SAVE": 7}
 GROUP_MAY = {"STATUS", "DUMP"}
 GROUP, NOBODY, SOMEBODY = 54321, 65534, 65533
+ROOTS_GROUP = 0
 NR_REQUESTS, NR_CYCLES = 10000, 50  # in make check-long 10^5 and 1,000
 MAX_GROWTH_KIB = 2048
+LEAVERS, BATCH = 4, 24  # processes that ask and leave, and how many connections of each at once
+MAX_FLOOD_GROWTH_KIB = 16384  # a job has 5 KiB, the flood makes some ten thousand
+MAX_PLACES = 64
 SETTLE_SECONDS = 0.2
 
 
@@ -48,15 +54,27 @@ def ask(box, command, name=b""):
         return REPLY.unpack_from(client.recv(1 << 18))[3]
 
 
-def ask_as(box, uid, gid, command):
+def is_served(box):
+    """False when there was no place."""
+    try:
+        return ask(box, "DUMP") == 0
+    except (BrokenPipeError, ConnectionResetError, struct.error):
+        return False
+
+
+def become(uid, gid, groups=()):
+    os.setgroups(groups)
+    os.setresgid(gid, gid, gid)
+    os.setresuid(uid, uid, uid)
+
+
+def ask_as(box, uid, gid, command, groups=()):
     """The same as another user; the exit code of a child."""
     pid = os.fork()
     if pid == 0:
         code = 255
         try:
-            os.setgroups([])
-            os.setresgid(gid, gid, gid)
-            os.setresuid(uid, uid, uid)
+            become(uid, gid, groups)
             code = -ask(box, command, b"as-%d" % uid if command == "SAVE" else b"")
         except OSError as error:
             code = error.errno
@@ -65,18 +83,101 @@ def ask_as(box, uid, gid, command):
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def check_access(box):
-    """Every user and every command. The group is the one that opd would have given to the socket."""
-    os.chown(box.socket, -1, GROUP)
-    for command in COMMANDS:
-        wanted = {(NOBODY, GROUP): 0 if command in GROUP_MAY else errno.EPERM, (NOBODY, NOBODY): errno.EACCES}
-        for (uid, gid), code in wanted.items():
-            got = ask_as(box, uid, gid, command)
-            require(got == code, "%s as %d:%d: %s, not %s" % (command, uid, gid, os.strerror(got), os.strerror(code)))
+def group_of(pid):
+    """Whose members may ask: opd, or where there is no such group, that of the daemon."""
+    try:
+        return grp.getgrnam("opd").gr_gid
+    except KeyError:
+        with open("/proc/%d/status" % pid, encoding="ascii") as stream:
+            return int(re.search(r"^Gid:\s+\d+\s+(\d+)", stream.read(), re.M).group(1))
+
+
+def check_access(box, group):
+    """Every user and every command, and it is not only the mode of the socket that keeps others out."""
+    for mode, stranger in ((0o660, errno.EACCES), (0o666, errno.EPERM)):
+        os.chmod(box.socket, mode)
+        os.chown(box.socket, -1, group)
+        for command in COMMANDS:
+            member_may = 0 if command in GROUP_MAY else errno.EPERM
+            for gid, groups, code in ((group, (), member_may), (NOBODY, (1, 2, group), member_may), (NOBODY, (1, 2), stranger), (ROOTS_GROUP, (), stranger)):
+                got = ask_as(box, NOBODY, gid, command, groups)
+                require(got == code, "%s as %d:%d, groups %s, at a socket of mode %o: %s, not %s" % (
+                    command, NOBODY, gid, groups, mode, os.strerror(got), os.strerror(code)))
+    os.chmod(box.socket, 0o660)
     require(box.status()["state"] == "running", "somebody who may not stop profiling did")
     for command in sorted(set(COMMANDS) - {"SHUTDOWN", "SAVE"}):
         require(ask_as(box, 0, 0, command) == 0, "root may not send %s" % command)
     require(ask(box, "START") == 0, "START")
+
+
+def ask_and_leave(box, command):
+    """Many connections, a request on each, and all are left; False when nobody listens any more."""
+    clients = []
+    try:
+        for _ in range(BATCH):
+            clients.append(connect(box))
+            clients[-1].send(request(command))
+    except (ConnectionResetError, BrokenPipeError, ConnectionAbortedError):
+        pass  # there is no place for this one
+    except (ConnectionRefusedError, FileNotFoundError):
+        return False
+    finally:
+        for client in clients:
+            client.close()
+    return True
+
+
+def start_leaver(box, group, command, nr_batches):
+    """A member of the group who asks and leaves, so often or, with None, as long as there is somebody to ask."""
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        become(NOBODY, group)
+        while ask_and_leave(box, command) and nr_batches != 1:
+            nr_batches = nr_batches and nr_batches - 1
+    finally:
+        os._exit(0)
+    return 0
+
+
+@contextlib.contextmanager
+def leavers(box, group, nr_batches=None):
+    """Processes that do so; what is left of them in the end is ended."""
+    pids = [start_leaver(box, group, ("DUMP", "STATUS")[i % 2], nr_batches) for i in range(LEAVERS)]
+    try:
+        yield pids
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+
+def has_ended(pid):
+    return not opdtest.is_alive(pid)
+
+
+def check_leavers(box, group, nr_requests):
+    """Who asks and hangs up leaves no work behind that others wait for: root is answered beside it, and at its end no dumps are left to be made."""
+    before, answered = resources(box.daemon.pid)[2], 0
+    with leavers(box, group, max(1, nr_requests // (LEAVERS * BATCH))) as pids:
+        while not all(has_ended(pid) for pid in pids):
+            require(ask(box, "STATUS") == 0, "root gets no answer beside clients that leave")
+            answered += 1
+        made = box.status()["dumps"]
+        require(ask(box, "DUMP") == 0, "DUMP after clients that have left")
+        left = box.status()["dumps"] - made
+        grown = resources(box.daemon.pid)[2] - before
+    require(left <= MAX_PLACES, "%d dumps were left to be made for clients that have gone" % left)
+    require(grown <= MAX_FLOOD_GROWTH_KIB, "memory grows by %d KiB for clients that have gone" % grown)
+    print("%d answers to root beside clients that leave; then %d dumps, %d KiB more" % (answered, left, grown))
+
+
+def shut_down_beside_leavers(box, group):
+    """The end does not wait for what was asked for before, and is in order."""
+    with leavers(box, group):
+        wait_until(lambda: box.status()["dumps"] > 0, opdtest.HANG_SECONDS, "nobody asks for dumps")
+        box.shutdown()
 
 
 def flood(box, nr_requests):
@@ -110,8 +211,10 @@ def mean_harm(box):
             client.send(message)
             require(client.recv(1 << 18) == b"", "a request that is none is answered")
     for command in ("DUMP", "STATUS", "STATUS") * 30:
-        with connect(box) as client:
+        # Those who have left keep their places until what they asked for is done: one beyond them may find none.
+        with connect(box) as client, contextlib.suppress(BrokenPipeError, ConnectionResetError):
             client.send(request(command))
+    wait_until(lambda: is_served(box), opdtest.HANG_SECONDS, "nobody is served after clients that have left")
 
 
 def never_reading(box, number):
@@ -131,9 +234,9 @@ def never_reading(box, number):
 
 
 @contextlib.contextmanager
-def member(uid):
+def member(uid, group):
     """Connections that are made here are those of a member of the group."""
-    os.setegid(GROUP)
+    os.setegid(group)
     os.seteuid(uid)
     try:
         yield
@@ -142,15 +245,14 @@ def member(uid):
         os.setegid(0)
 
 
-def crowds_of_members(box):
+def crowds_of_members(box, group):
     """Users who may only ask have as many clients as they can, all with answers that they do not take: root is served all the same, and so is another one."""
-    os.chown(box.socket, -1, GROUP)
     silent = []
     for uid, others in ((NOBODY, (0, SOMEBODY)), (SOMEBODY, (0,))):
-        with member(uid):
+        with member(uid, group):
             silent += never_reading(box, 40)
         for other in others:
-            got = ask_as(box, other, GROUP, "STATUS")
+            got = ask_as(box, other, group, "STATUS")
             require(got == 0, "beside %d clients of members that never read, user %d: %s" % (len(silent), other, os.strerror(got)))
     for client in silent:
         client.close()
@@ -184,12 +286,12 @@ def at_rest(pid):
     return seen[-1]
 
 
-def check_hostile(box, nr_requests):
+def check_hostile(box, group, nr_requests):
     """None of it loses a sample or a descriptor."""
     pid = box.daemon.pid
     before = at_rest(pid)
     mean_harm(box)
-    crowds_of_members(box)
+    crowds_of_members(box, group)
     never_read(box)
     answered = flood(box, nr_requests)
     wait_until(lambda: resources(pid)[:2] == before, opdtest.HANG_SECONDS, "descriptors before and after: %s, %s" % (before, resources(pid)))
@@ -219,12 +321,38 @@ def number_of(option, preset):
     return next((int(word.split("=")[1]) for word in sys.argv[1:] if word.startswith(option + "=")), preset)
 
 
+def check_versions(box):
+    """A request of another version is told the daemon's, in a form that any version can read."""
+    for version, length in ((protocol_version() - 1, REQUEST.size), (protocol_version() + 1, REQUEST.size + 100), (60000, 8)):
+        with connect(box) as client:
+            client.send(struct.pack("=IHH", MAGIC, version, 99).ljust(length, b"x"))
+            answer = client.recv(1 << 18)
+            magic, own, command, error, nr_bytes = REPLY.unpack_from(answer)
+            require((magic, own, command, error) == (MAGIC, protocol_version(), 99, -errno.EPROTO) and len(answer) == REPLY.size + nr_bytes,
+                    "to version %d opd says %r" % (version, answer))
+            require(client.recv(1 << 18) == b"", "the connection goes on")
+
+
+def start(box):
+    """Where the host has no group opd, the daemon's own is taken."""
+    os.setegid(GROUP)
+    try:
+        box.start_daemon("--event=TIMER:1000000", "--separate=library,kernel")
+    finally:
+        os.setegid(0)
+    return group_of(box.daemon.pid)
+
+
 def test(box):
-    box.start_daemon("--event=TIMER:1000000", "--separate=library,kernel")
-    check_access(box)
-    check_hostile(box, number_of("--requests", NR_REQUESTS))
+    nr_requests = number_of("--requests", NR_REQUESTS)
+    group = start(box)
+    check_access(box, group)
+    check_versions(box)
+    check_hostile(box, group, nr_requests)
     check_cycles(box, number_of("--cycles", NR_CYCLES))
-    box.shutdown()
+    require(ask(box, "START") == 0, "START")
+    check_leavers(box, group, 2 * nr_requests)
+    shut_down_beside_leavers(box, group)
 
 
 if __name__ == "__main__":

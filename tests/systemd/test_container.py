@@ -192,6 +192,7 @@ def check_opcontrol_uses_the_unit(container):
     container.good("opcontrol", "--shutdown")
     wait_until(lambda: container.unit("ActiveState")["ActiveState"] == "inactive", 30, "the unit does not end with the daemon")
     require(container.unit("Result")["Result"] == "success" and not container.opd_pids(), "the shutdown was no clean end of the unit")
+    unit_checks.check_shut_down_for_good(container)
     container.drop_in("[Service]\nExecStart=\nExecStart=/bin/false\n")
     result = container.run("opcontrol", "--start-daemon")
     require(result.rc == 1 and "systemctl status opd.service" in result.err and len(result.err.splitlines()) == 1, "%s" % (result,))

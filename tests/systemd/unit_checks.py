@@ -258,6 +258,30 @@ def check_watchdog(container):
     container.remove_drop_in()
 
 
+def is_listened_at(container):
+    """True when somebody can connect to the control socket of the container."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
+        try:
+            client.connect("/proc/%d/root/run/opd/control" % container.init)
+            return True
+        except (FileNotFoundError, ConnectionRefusedError):
+            return False
+
+
+def check_shut_down_for_good(container):
+    """After root's --shutdown nobody starts opd by a connection; --start does, and the socket is there again."""
+    require(not is_listened_at(container) and not container.opd_pids(), "somebody listens after --shutdown")
+    require(container.run("systemctl", "is-active", "opd.socket").out.strip() == "inactive", "the socket is active after --shutdown")
+    container.good("opcontrol", "--start")
+    require(container.good("systemctl", "is-active", "opd.socket").strip() == "active" and status(container)["state"] == "running", "--start after --shutdown")
+    container.good("opcontrol", "--shutdown")
+    container.good("systemctl", "start", "opd.socket")
+    require(is_listened_at(container), "the socket is not back")
+    wait_until(lambda: container.unit("ActiveState")["ActiveState"] == "active", 30, "the socket does not start opd")
+    container.good("opcontrol", "--shutdown")
+    require(not is_listened_at(container) and not container.opd_pids(), "somebody listens after the second --shutdown")
+
+
 def check_activation(container):
     """Nothing runs but the socket: who connects gets an answer from an opd that systemd started for it."""
     container.good("systemctl", "stop", "opd")

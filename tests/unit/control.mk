@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Unit tests of the control side.
-check_PROGRAMS += tests/unit/test_events tests/unit/test_pfm_names tests/unit/test_file tests/unit/test_config tests/unit/test_daemonrc tests/unit/test_control tests/unit/test_server tests/unit/test_session_close tests/unit/test_service
-TESTS += tests/unit/test_events tests/unit/test_pfm_names tests/unit/test_file tests/unit/test_config tests/unit/test_daemonrc tests/unit/test_control tests/unit/test_server tests/unit/test_session_close tests/unit/test_service
+check_PROGRAMS += tests/unit/test_events tests/unit/test_pfm_names tests/unit/test_file tests/unit/test_config tests/unit/test_daemonrc tests/unit/test_control tests/unit/test_server tests/unit/test_jobs tests/unit/test_session_close tests/unit/test_service
+TESTS += tests/unit/test_events tests/unit/test_pfm_names tests/unit/test_file tests/unit/test_config tests/unit/test_daemonrc tests/unit/test_control tests/unit/test_server tests/unit/test_jobs tests/unit/test_session_close tests/unit/test_service
 
 tests_unit_test_pfm_names_SOURCES = tests/unit/test_pfm_names.c tools/pfm_names.c tools/pfm_names.h
 tests_unit_test_pfm_names_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
@@ -33,7 +33,11 @@ tests_unit_test_control_LDADD = libop/libop.a $(CMOCKA_LIBS)
 tests_unit_test_server_SOURCES = tests/unit/test_server.c tests/unit/test_box.h daemon/server.c daemon/server.h
 tests_unit_test_server_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_server_LDADD = libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
-tests_unit_test_server_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=sd_event_add_time_relative -Wl,--wrap=sd_event_source_set_time_relative
+tests_unit_test_server_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=sd_event_add_time_relative -Wl,--wrap=sd_event_source_set_time_relative -Wl,--wrap=getgrnam
+
+tests_unit_test_jobs_SOURCES = tests/unit/test_jobs.c daemon/jobs.c daemon/jobs.h
+tests_unit_test_jobs_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_jobs_LDADD = libop/libop.a $(CMOCKA_LIBS)
 
 tests_unit_test_session_close_SOURCES = tests/unit/test_session_close.c tests/unit/test_box.h tests/unit/sample_writer.h
 tests_unit_test_session_close_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

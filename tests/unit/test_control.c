@@ -12,12 +12,18 @@
 #include "tests/unit/test_box.h"
 
 struct answer {
+	enum op_control_command command; /* 0: DUMP */
 	struct op_control_reply reply;
 	const void *payload;
 	size_t payload_bytes; /* sent, whatever the reply says */
 	size_t nr_bytes;      /* 0: whole; else the message is cut here */
 	bool close_at_once, silent;
 };
+
+static enum op_control_command command_of(const struct answer *answer)
+{
+	return answer->command ? answer->command : OP_CONTROL_DUMP;
+}
 
 static struct op_control_reply good_reply(size_t payload_bytes, int error)
 {
@@ -49,7 +55,7 @@ OP_NORETURN static void be_daemon(int listen_fd, const struct answer *answer)
 		_exit(0);
 	nr = recv(fd, &request, sizeof(request), MSG_TRUNC);
 	if (nr != sizeof(request) || request.magic != OP_CONTROL_MAGIC || request.version != OP_CONTROL_VERSION ||
-	    request.command != OP_CONTROL_DUMP || request.reserved[0] || request.reserved[1])
+	    request.command != command_of(answer) || request.reserved[0] || request.reserved[1])
 		_exit(1);
 	if (!answer->silent) {
 		memcpy(message, &answer->reply, sizeof(answer->reply));
@@ -83,7 +89,7 @@ static struct result call(const struct box *box, const struct answer *answer, in
 	if (!child)
 		be_daemon(fd, answer);
 	close(fd);
-	result.err = op_control_call_within(path, OP_CONTROL_DUMP, timeout_ms, &payload, &result.nr_bytes, &result.message);
+	result.err = op_control_call_within(path, command_of(answer), timeout_ms, &payload, &result.nr_bytes, &result.message);
 	result.payload = payload;
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
@@ -100,17 +106,22 @@ static void forget(struct result *result)
 static void test_success(void **state)
 {
 	struct answer plain = { .reply = good_reply(0, 0) };
-	struct answer with_payload = { .reply = good_reply(5, 0), .payload = "hello", .payload_bytes = 5 };
+	struct op_status status = { .pid = 4711 };
+	struct answer with_payload = { .command = OP_CONTROL_STATUS,
+				       .reply = good_reply(sizeof(status), 0),
+				       .payload = &status,
+				       .payload_bytes = sizeof(status) };
 	struct result result = call(*state, &plain, -1);
 
 	assert_int_equal(result.err, 0);
 	assert_null(result.payload);
 	assert_int_equal(result.nr_bytes, 0);
 	forget(&result);
+	with_payload.reply.command = OP_CONTROL_STATUS;
 	result = call(*state, &with_payload, 60000);
 	assert_int_equal(result.err, 0);
-	assert_int_equal(result.nr_bytes, 5);
-	assert_string_equal(result.payload, "hello");
+	assert_int_equal(result.nr_bytes, sizeof(status));
+	assert_memory_equal(result.payload, &status, sizeof(status));
 	assert_null(result.message);
 	forget(&result);
 }
@@ -134,7 +145,7 @@ static void test_daemons_error(void **state)
 /* What a reply says is not taken for the lack of one. */
 static void test_daemons_error_is_not_the_calls(void **state)
 {
-	static const int errors[] = { ENOENT, ECONNREFUSED, ECONNRESET, EPIPE, ETIMEDOUT, EPROTO, EAGAIN };
+	static const int errors[] = { ENOENT, ECONNREFUSED, ECONNRESET, EPIPE, ETIMEDOUT, EPROTO, EPROTONOSUPPORT, EAGAIN };
 
 	for (size_t i = 0; i < op_array_size(errors); i++) {
 		struct answer told = { .reply = good_reply(9, -errors[i]), .payload = "no stats\n", .payload_bytes = 9 };
@@ -159,7 +170,8 @@ static void test_unsound_replies(void **state)
 	for (size_t i = 0; i < op_array_size(answers); i++)
 		answers[i] = (struct answer){ .reply = good_reply(5, 0), .payload = "hello", .payload_bytes = 5 };
 	answers[0].reply.magic++;
-	answers[1].reply.version++;
+	answers[1].reply.version++; /* but not of the length that it says */
+	answers[1].reply.payload_bytes = 6;
 	answers[2].reply.command = OP_CONTROL_STATUS;
 	answers[3].reply.error = 5;
 	answers[4].reply.payload_bytes = 4;
@@ -177,6 +189,46 @@ static void test_unsound_replies(void **state)
 		assert_non_null(strstr(result.message, "not opd"));
 		forget(&result);
 	}
+}
+
+/* The lengths of the table: DUMP has no payload, STATUS one for each event and CPU. */
+static void test_payload_of_another_length(void **state)
+{
+	struct op_status status = { .nr_cpus = 1 };
+	struct answer dump = { .reply = good_reply(5, 0), .payload = "hello", .payload_bytes = 5 };
+	struct answer short_one = { .command = OP_CONTROL_STATUS,
+				    .reply = good_reply(sizeof(status), 0),
+				    .payload = &status,
+				    .payload_bytes = sizeof(status) };
+	struct result result = call(*state, &dump, -1);
+
+	assert_int_equal(result.err, -EPROTO);
+	forget(&result);
+	short_one.reply.command = OP_CONTROL_STATUS;
+	result = call(*state, &short_one, -1);
+	assert_int_equal(result.err, -EPROTO);
+	forget(&result);
+}
+
+/* Older or younger, with an error as opd gives one or with something that this version does not know: its number is told. */
+static void test_other_version(void **state)
+{
+	struct answer older = { .reply = good_reply(4, -EPROTO), .payload = "what", .payload_bytes = 4 };
+	struct answer younger = { .reply = good_reply(5, 0), .payload = "hello", .payload_bytes = 5 };
+	struct result result;
+
+	older.reply.version = 1;
+	result = call(*state, &older, -1);
+	assert_int_equal(result.err, -EPROTONOSUPPORT);
+	assert_non_null(strstr(result.message, "speaks version 1 "));
+	assert_non_null(strstr(result.message, "restart"));
+	forget(&result);
+	younger.reply.version = 777;
+	result = call(*state, &younger, -1);
+	assert_int_equal(result.err, -EPROTONOSUPPORT);
+	assert_non_null(strstr(result.message, "speaks version 777 "));
+	assert_null(result.payload);
+	forget(&result);
 }
 
 static void test_no_answer(void **state)
@@ -304,6 +356,8 @@ int main(void)
 		box_test(test_daemons_error),
 		box_test(test_daemons_error_is_not_the_calls),
 		box_test(test_unsound_replies),
+		box_test(test_payload_of_another_length),
+		box_test(test_other_version),
 		box_test(test_no_answer),
 		box_test(test_full_queue),
 		box_test(test_no_daemon),

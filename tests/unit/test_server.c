@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include <errno.h>
+#include <grp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <sys/socket.h>
@@ -13,6 +14,7 @@
 #include "tests/unit/test_box.h"
 
 #define NOBODY    65534
+#define GROUP     54321
 #define HOUR_USEC UINT64_C(3600000000)
 
 /* How long the server waits for a client, in the place of what it asks for: no test is held up for as long. */
@@ -36,6 +38,19 @@ int __wrap_sd_event_source_set_time_relative(sd_event_source *source, uint64_t u
 	return __real_sd_event_source_set_time_relative(source, patience_usec);
 }
 
+/* Whether the host has a group opd. */
+static bool has_group;
+
+struct group *__wrap_getgrnam(const char *name);
+
+struct group *__wrap_getgrnam(const char *name)
+{
+	static struct group group = { .gr_gid = GROUP };
+
+	assert_string_equal(name, OPD_SERVER_GROUP);
+	return has_group ? &group : NULL;
+}
+
 struct harness {
 	struct box *box;
 	char path[64];
@@ -44,17 +59,21 @@ struct harness {
 	struct opd_client last;
 	enum op_control_command last_command;
 	size_t nr_requests;
-	bool answer_at_once;
+	bool answer_at_once, answer_in_form;
 };
 
 static void on_request(void *context, struct opd_client client, enum op_control_command command, const char *name OP_UNUSED)
 {
+	static const struct op_status status;
 	struct harness *h = context;
 
 	h->last = client;
 	h->last_command = command;
 	h->nr_requests++;
-	if (h->answer_at_once)
+	if (h->answer_in_form)
+		assert_int_equal(opd_server_reply(h->server, client, 0, &status, command == OP_CONTROL_STATUS ? sizeof(status) : 0),
+				 0);
+	else if (h->answer_at_once)
 		assert_int_equal(opd_server_reply(h->server, client, 0, "hello", 5), 0);
 }
 
@@ -194,6 +213,8 @@ static void test_answer_to_nobody(void **state)
 	gone = h->last;
 	close(a);
 	settle(h);
+	assert_int_equal(opd_server_nr_clients(h->server), 1);
+	assert_int_equal(opd_server_reply(h->server, gone, 0, NULL, 0), 0);
 	assert_int_equal(opd_server_nr_clients(h->server), 0);
 	b = connect_client(h);
 	send_command(b, OP_CONTROL_DUMP);
@@ -202,7 +223,68 @@ static void test_answer_to_nobody(void **state)
 	assert_int_equal(opd_server_reply(h->server, gone, 0, NULL, 0), 0);
 	assert_int_equal(receive(b), -EAGAIN);
 	assert_int_equal(opd_server_reply(h->server, (struct opd_client){ 1u << 30, 0 }, 0, NULL, 0), 0);
+	assert_int_equal(opd_server_reply(h->server, h->last, 0, NULL, 0), 0);
 	close(b);
+}
+
+/* However many ask and leave at once, the handler has no more requests than there are places, and a place is free when it has answered. */
+static void test_requests_of_the_gone(void **state)
+{
+	struct harness *h = *state;
+	struct opd_client first;
+	int fd;
+
+	h->answer_at_once = false;
+	for (size_t i = 0; i < 3 * OPD_SERVER_MAX_CLIENTS; i++) {
+		fd = connect_client(h);
+		send_command(fd, i % 2 ? OP_CONTROL_STATUS : OP_CONTROL_DUMP);
+		close(fd);
+		settle(h);
+		if (!i)
+			first = h->last;
+	}
+	assert_int_equal(h->nr_requests, OPD_SERVER_MAX_CLIENTS);
+	assert_int_equal(opd_server_nr_clients(h->server), OPD_SERVER_MAX_CLIENTS);
+	assert_int_equal(opd_server_reply(h->server, first, -ENOSPC, "full", 4), 0);
+	assert_int_equal(opd_server_reply(h->server, h->last, 0, NULL, OP_CONTROL_MAX_REPLY), -EMSGSIZE);
+	assert_int_equal(opd_server_nr_clients(h->server), OPD_SERVER_MAX_CLIENTS - 2);
+	h->answer_at_once = true;
+	fd = connect_client(h);
+	send_command(fd, OP_CONTROL_DUMP);
+	settle(h);
+	assert_int_equal(receive(fd), sizeof(got.reply) + 5);
+	close(fd);
+}
+
+/* A request of another version, whatever its length, is answered with ours before the end. */
+static void test_other_version(void **state)
+{
+	struct {
+		struct op_control_request request;
+		char more[100];
+	} message = { .request = { .magic = OP_CONTROL_MAGIC, .command = 77 } };
+	static const size_t lengths[] = { 8, 100, sizeof(message.request), sizeof(message) };
+	struct harness *h = *state;
+
+	for (size_t i = 0; i < op_array_size(lengths); i++) {
+		int fd = connect_client(h);
+		ssize_t nr;
+
+		message.request.version = (uint16_t)(OP_CONTROL_VERSION + (i % 2 ? -1 : 1));
+		assert_int_equal(send(fd, &message, lengths[i], 0), lengths[i]);
+		settle(h);
+		nr = receive(fd);
+		assert_int_equal(nr, sizeof(got.reply) + got.reply.payload_bytes);
+		assert_int_equal(got.reply.magic, OP_CONTROL_MAGIC);
+		assert_int_equal(got.reply.version, OP_CONTROL_VERSION);
+		assert_int_equal(got.reply.command, 77);
+		assert_int_equal(got.reply.error, -EPROTO);
+		assert_memory_equal(&got.reply + 1, "opd speaks version", 18);
+		assert_int_equal(receive(fd), 0);
+		close(fd);
+	}
+	assert_int_equal(h->nr_requests, 0);
+	assert_int_equal(opd_server_nr_dropped(h->server), op_array_size(lengths));
 }
 
 static void test_garbage_is_dropped(void **state)
@@ -216,7 +298,7 @@ static void test_garbage_is_dropped(void **state)
 	} message;
 	static const size_t lengths[] = { 1, 15, 17, sizeof(message) };
 	struct harness *h = *state;
-	struct op_control_request bad[5];
+	struct op_control_request bad[6];
 	int innocent = connect_client(h);
 
 	for (size_t i = 0; i < op_array_size(lengths); i++) {
@@ -232,10 +314,11 @@ static void test_garbage_is_dropped(void **state)
 	for (size_t i = 0; i < op_array_size(bad); i++)
 		bad[i] = good;
 	bad[0].magic++;
-	bad[1].version++;
+	bad[1].name[207] = 'x';
 	bad[2].command = 0;
 	bad[3].command = 999;
 	bad[4].reserved[1] = 1;
+	bad[5].name[0] = 'x';
 	for (size_t i = 0; i < op_array_size(bad); i++) {
 		int fd = connect_client(h);
 
@@ -383,14 +466,38 @@ static void test_crowd(void **state)
 	assert_int_equal(opd_server_nr_clients(h->server), 0);
 }
 
-/* As nobody: an exit code with a bit for each command that was answered without error. */
-static int call_as_nobody(const char *path)
+/* As whom, and which commands are answered without error, a bit for each. */
+static const struct access_row {
+	uid_t uid;
+	gid_t gid;
+	size_t nr_groups;
+	gid_t groups[3];
+	bool without_group; /* the host has none */
+	int may;
+} access_rows[] = {
+	{ .uid = NOBODY, .gid = NOBODY },
+	{ .uid = NOBODY, .gid = NOBODY, .nr_groups = 3, .groups = { 1, 2, 3 } },
+	{ .uid = NOBODY, .gid = GROUP, .may = 1 << OP_CONTROL_STATUS | 1 << OP_CONTROL_DUMP },
+	{ .uid = NOBODY,
+	  .gid = NOBODY,
+	  .nr_groups = 3,
+	  .groups = { 1, 2, GROUP },
+	  .may = 1 << OP_CONTROL_STATUS | 1 << OP_CONTROL_DUMP },
+	{ .uid = NOBODY, .gid = 0 },
+	{ .uid = NOBODY, .gid = 0, .without_group = true },
+	{ .uid = NOBODY, .gid = GROUP, .without_group = true },
+	{ .uid = 0, .gid = NOBODY, .may = 0xfe },
+};
+
+/* An exit code with the bits. */
+static int call_as(const struct access_row *row, const char *path)
 {
 	int answered = 0;
 
-	if (setgid(NOBODY) < 0 || setuid(NOBODY) < 0)
+	if (setgroups(row->nr_groups, row->groups) < 0 || setgid(row->gid) < 0 || setuid(row->uid) < 0)
 		return 255;
-	for (unsigned int command = 1; command <= 6; command++) {
+	for (unsigned int command = OP_CONTROL_STATUS; command <= OP_CONTROL_SAVE; command++) {
+		const char *reason = row->may ? op_control_name(command) : "members of the group";
 		char *message = NULL;
 		void *payload = NULL;
 		size_t nr_bytes;
@@ -398,33 +505,42 @@ static int call_as_nobody(const char *path)
 
 		if (!err)
 			answered |= 1 << command;
-		else if (err != -EPERM || !strstr(message, "only root") || !strstr(message, op_control_name(command)))
-			return 254;
+		else if (err != -EPERM || !strstr(message, "only root") || !strstr(message, reason))
+			return 253;
 		free(payload);
 		free(message);
 	}
 	return answered;
 }
 
-static void test_group_may(void **state)
+/* Everybody may connect: what each may do is not left to the mode of the socket. */
+static void test_access(void **state)
 {
 	struct harness *h = *state;
-	int status;
+	int status, fd;
 	pid_t child;
 
 	if (geteuid() != 0) {
 		print_message("needs root to become somebody else\n");
 		skip();
 	}
-	assert_int_equal(chmod(h->path, 0666), 0);
+	h->answer_in_form = true;
 	assert_int_equal(chmod(h->box->path, 0755), 0);
-	child = fork();
-	if (!child)
-		_exit(call_as_nobody(h->path));
-	while (!waitpid(child, &status, WNOHANG))
-		sd_event_run(h->loop, 1000);
-	assert_true(WIFEXITED(status));
-	assert_int_equal(WEXITSTATUS(status), 1 << OP_CONTROL_STATUS | 1 << OP_CONTROL_DUMP);
+	for (size_t i = 0; i < op_array_size(access_rows); i++) {
+		opd_server_close(h->server);
+		has_group = !access_rows[i].without_group;
+		assert_int_equal(opd_server_listen(h->path, &fd), 0);
+		assert_int_equal(opd_server_open(h->loop, fd, h->path, on_request, h, &h->server), 0);
+		assert_int_equal(chmod(h->path, 0666), 0);
+		child = fork();
+		if (!child)
+			_exit(call_as(&access_rows[i], h->path));
+		while (!waitpid(child, &status, WNOHANG))
+			sd_event_run(h->loop, 1000);
+		assert_true(WIFEXITED(status));
+		assert_int_equal(WEXITSTATUS(status), access_rows[i].may);
+	}
+	has_group = false;
 }
 
 static void test_socket_file(void **state)
@@ -479,13 +595,15 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_answers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_answer_later, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_answer_to_nobody, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_requests_of_the_gone, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_other_version, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_garbage_is_dropped, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_largest_reply, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_reply_too_large, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slow_reader, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_silent_is_dropped, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_crowd, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_group_may, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_access, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_socket_file, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_close_removes_its_own, setup, teardown),
 	};
