@@ -96,6 +96,13 @@ def what_is_kept(box):
     os.unlink(os.path.join(box.session, "daemonrc"))
     out = box.opcontrol("--xen=/no/such", "--active-domains=1,2", "--s390hwsampbufsize", "4")
     for name in ("xen", "active-domains", "s390hwsampbufsize"):
+    inert = {"image": "/bin/ls", "buffer-size": "100", "buffer-watershed": "50", "cpu-buffer-size": "7"}
+    said = box.opcontrol("--setup", *["--%s=%s" % option for option in inert.items()])
+    shown = box.opcontrol("--status").splitlines()
+    for name, title in (("image", "Image filter"), ("buffer-size", "Buffer size"), ("buffer-watershed", "CPU buffer watershed"),
+                        ("cpu-buffer-size", "CPU buffer size")):
+        require("--%s is kept in the setup, but has no effect in opd.\n" % name in said, said)
+        require("%s: %s (of no effect)" % (title, inert[name]) in shown, "--status claims what is not: %s" % shown)
         require("--%s is ignored: " % name in out, "--%s: %r" % (name, out))
     require(box.opcontrol("--init").startswith("--init is ignored: there is no module to load"), "--init does not say that it does nothing")
     require(box.opcontrol("--deinit").startswith("There is no module to unload"), "--deinit does not say what it does not do")
