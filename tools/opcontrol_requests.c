@@ -47,8 +47,8 @@ static void announce_default(const struct opcontrol *ctl)
 	show_event("Using default event: ", &event, has_pmu ? "" : " (this host has no hardware event counters)");
 }
 
-/* A daemon that is started alone does not profile yet, whatever ProfileOnStart= and the last one's state say. *ret_before: that state. */
-static int want_pause(const struct opcontrol *ctl, int *ret_fd, bool *ret_before)
+/* A daemon that is started alone does not profile yet, whatever ProfileOnStart= and the last --start or --stop say: this one, no other. */
+static int want_pause(const struct opcontrol *ctl, int *ret_fd)
 {
 	int fd, err = op_file_make_dirs(ctl->session_dir);
 
@@ -56,29 +56,27 @@ static int want_pause(const struct opcontrol *ctl, int *ret_fd, bool *ret_before
 		return ctl_fail_session(ctl, "make the session directory", ctl->session_dir, NULL, err);
 	fd = open(ctl->session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	err = fd < 0 ? -errno : 0;
-	*ret_before = fd >= 0 && op_session_wants_profiling(fd, true);
 	if (!err)
-		err = op_session_want_profiling(fd, false);
+		err = op_session_pause_once(fd);
 	if (!err) {
 		*ret_fd = fd;
 		return 0;
 	}
 	if (fd >= 0)
 		close(fd);
-	return ctl_fail_session(ctl, "write", ctl->session_dir, OP_SESSION_PROFILING, err);
+	return ctl_fail_session(ctl, "write", ctl->session_dir, OP_SESSION_PAUSED, err);
 }
 
 static int spawn_paused(const struct opcontrol *ctl)
 {
-	bool before = false;
-	int fd = -1, rc = want_pause(ctl, &fd, &before);
+	int fd = -1, rc = want_pause(ctl, &fd), err;
 
 	if (rc)
 		return rc;
 	rc = ctl_spawn_daemon(ctl);
-	/* No daemon, so nothing was asked for. */
-	if (rc && before && unlinkat(fd, OP_SESSION_PROFILING, 0) < 0)
-		ctl_warn("cannot remove %s/" OP_SESSION_PROFILING ": %s", ctl->session_dir, strerror(errno));
+	err = op_session_take_pause(fd); /* no daemon has come up, or one that uses another directory */
+	if (err && err != -ENOENT)
+		ctl_warn("cannot remove %s/" OP_SESSION_PAUSED ": %s", ctl->session_dir, strerror(-err));
 	close(fd);
 	return rc;
 }
