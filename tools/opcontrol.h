@@ -131,7 +131,9 @@ int ctl_end_daemon(const struct opcontrol *ctl, const struct ctl_daemon *daemon,
 /* True where a question at the socket would start the daemon, which is not running: systemd listens there for it (opd.socket). */
 bool ctl_sleeps(const struct opcontrol *ctl);
 
-/* Starts the daemon, which must not run, and waits until it is ready. */
+#define CTL_ANOTHER 2
+
+/* Starts the daemon, which must not run, and waits until it is ready. CTL_ANOTHER: one that somebody else has started meanwhile answers. */
 int ctl_spawn_daemon(const struct opcontrol *ctl) OP_MUST_CHECK;
 
 /* ---- opcontrol_daemonrc.c ---- */

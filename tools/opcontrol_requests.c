@@ -96,6 +96,8 @@ static int start_daemon(struct opcontrol *ctl, int (*spawn)(const struct opcontr
 		rc = spawn(ctl);
 		if (!rc)
 			puts("Daemon started.");
+		else if (rc == CTL_ANOTHER)
+			rc = 0;
 	}
 	ctl_daemon_free(&daemon);
 	return rc;

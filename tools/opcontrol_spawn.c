@@ -15,12 +15,14 @@
 #include <unistd.h>
 
 #include "libop/file.h"
+#include "libop/lock.h"
 #include "libop/session.h"
 
 #define UNIT        "opd.service"
 #define SOCKET_UNIT "opd.socket"
 #define LOG_NAME    "samples/oprofiled.log"
 #define READY_MS    60000
+#define ANOTHER_MS  50
 #define DAEMON_ENV  "OPD_DAEMON"
 
 static const char *const unit_dirs[] = {
@@ -295,10 +297,43 @@ static void last_words(const struct birth *birth, char *words, size_t nr_bytes)
 			snprintf(words, nr_bytes, "%s", strncmp(line, "opd: ", 5) ? line : line + 5);
 }
 
-static int explain_end(const struct birth *birth, int status)
+/* Whether another opd has the control socket, or is about to have it: the number in its lock is that of a process. */
+static bool another_comes_up(const struct opcontrol *ctl)
+{
+	struct op_text path = { 0 };
+	pid_t pid;
+
+	op_text_printf(&path, "%s.lock", ctl->config.control_socket);
+	pid = op_lock_owner(AT_FDCWD, op_text_get(&path));
+	op_text_free(&path);
+	return pid > 0 && (!kill(pid, 0) || errno == EPERM);
+}
+
+/* Of several that are started together one stays, and that is what all were asked for. */
+static bool another_is_there(const struct opcontrol *ctl)
+{
+	int err;
+
+	for (int waited_ms = 0;; waited_ms += ANOTHER_MS) {
+		char *message = NULL;
+		void *payload = NULL;
+		size_t nr_bytes;
+
+		err = op_control_call_within(ctl->config.control_socket, OP_CONTROL_STATUS, CTL_PROBE_MS, &payload, &nr_bytes, &message);
+		free(payload);
+		free(message);
+		if (!err || waited_ms >= READY_MS || !another_comes_up(ctl))
+			return !err;
+		usleep(ANOTHER_MS * 1000);
+	}
+}
+
+static int explain_end(const struct opcontrol *ctl, const struct birth *birth, int status)
 {
 	char words[1024], how[64];
 
+	if (another_is_there(ctl))
+		return CTL_ANOTHER;
 	last_words(birth, words, sizeof(words));
 	if (WIFSIGNALED(status))
 		snprintf(how, sizeof(how), "was ended by signal %d", WTERMSIG(status));
@@ -319,7 +354,7 @@ static int give_up(struct birth *birth)
 }
 
 /* What it said last is read before its end is looked at. */
-static int await_ready(struct birth *birth)
+static int await_ready(const struct opcontrol *ctl, struct birth *birth)
 {
 	struct timespec now, start;
 	int pidfd = (int)syscall(SYS_pidfd_open, birth->pid, 0), status, rc = -1;
@@ -340,19 +375,19 @@ static int await_ready(struct birth *birth)
 		else if (fds[0].revents & POLLIN && read_notice(birth))
 			rc = 0;
 		else if (fds[1].revents && !(fds[0].revents & POLLIN) && waitpid(birth->pid, &status, WNOHANG) > 0)
-			rc = explain_end(birth, status);
+			rc = explain_end(ctl, birth, status);
 	}
 	close(pidfd);
 	return rc;
 }
 
-static int give_birth(struct birth *birth)
+static int give_birth(const struct opcontrol *ctl, struct birth *birth)
 {
 	fflush(stdout);
 	birth->pid = fork();
 	if (!birth->pid)
 		become_daemon(birth);
-	return birth->pid < 0 ? ctl_fail("cannot start a process: %s", strerror(errno)) : await_ready(birth);
+	return birth->pid < 0 ? ctl_fail("cannot start a process: %s", strerror(errno)) : await_ready(ctl, birth);
 }
 
 static int start_process(const struct opcontrol *ctl)
@@ -368,7 +403,7 @@ static int start_process(const struct opcontrol *ctl)
 		rc = open_log(ctl, &birth);
 	if (!rc) {
 		ctl_verbose(ctl, "Starting %s %s", birth.program, birth.config ? birth.config : "");
-		rc = give_birth(&birth);
+		rc = give_birth(ctl, &birth);
 	}
 	if (birth.notify_fd >= 0)
 		close(birth.notify_fd);
