@@ -121,8 +121,8 @@ int ctl_fail_mute(const struct opcontrol *ctl, const struct ctl_daemon *daemon);
 int ctl_request(const struct opcontrol *ctl, enum op_control_command command) OP_MUST_CHECK;
 
 /*
- * Ends the daemon: asks, then insists, as long as it holds the lock of its session directory. That somebody else has asked is as good. *ret_ended: it is gone, also when it could not write the last samples, or did not take the
- * request, which makes it 1.
+ * Ends the daemon: asks, then insists, as long as it holds the lock of its session directory. That somebody else has asked is as good. *ret_ended: it is gone, also when it could not write the last samples, did not take the
+ * request, or had to be killed, which makes it 1.
  */
 int ctl_end_daemon(const struct opcontrol *ctl, const struct ctl_daemon *daemon, bool *ret_ended) OP_MUST_CHECK;
 

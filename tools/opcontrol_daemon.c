@@ -230,6 +230,18 @@ static const char *const request_names[] = {
 	[OP_CONTROL_DUMP] = "dump",     [OP_CONTROL_RESET] = "reset", [OP_CONTROL_SHUTDOWN] = "shutdown",
 };
 
+/* The request has come to the daemon, whatever it says to it: errors of the call itself have numbers of their own. */
+static bool was_taken(int err)
+{
+	static const int errors[] = { -ETIMEDOUT, -EPROTO, -EPROTOTYPE, -EAGAIN, -ENAMETOOLONG, -EACCES, -EPERM, -ENOMEM };
+
+	for (size_t i = 0; i < op_array_size(errors); i++)
+		if (errors[i] == err)
+			return false;
+	return true;
+}
+
+/* 0 or -errno, after a message. */
 static int send_request(const struct opcontrol *ctl, enum op_control_command command, int timeout_ms, bool may_be_ending)
 {
 	char *message = NULL;
@@ -243,12 +255,12 @@ static int send_request(const struct opcontrol *ctl, enum op_control_command com
 		ctl_fail("--%s: %s", request_names[command], message ? message : strerror(-err));
 	free(payload);
 	free(message);
-	return err < 0;
+	return err;
 }
 
 int ctl_request(const struct opcontrol *ctl, enum op_control_command command)
 {
-	return send_request(ctl, command, -1, false);
+	return send_request(ctl, command, -1, false) < 0;
 }
 
 /* ---- the end ---- */
@@ -284,21 +296,23 @@ static const struct {
 	int wait_ms;
 } insisting[] = { { 0, ASKED_MS }, { SIGTERM, TERM_MS }, { SIGKILL, KILL_MS } };
 
-static int await_end(const struct opcontrol *ctl, const struct ending *ending)
+/* *ret_killed: nothing else helped. */
+static int await_end(const struct opcontrol *ctl, const struct ending *ending, bool *ret_killed)
 {
 	for (size_t i = ending->asked ? 0 : 1; i < op_array_size(insisting); i++) {
 		if (insisting[i].signal) {
 			if (find_holder(ending->session_dir) != ending->pid)
-				break;
+				break; /* it was let go of, which is the last that a daemon does */
 			ctl_verbose(ctl, "Sending signal %d to process %d.", insisting[i].signal, (int)ending->pid);
 			if (!send_signal(ending->pidfd, insisting[i].signal) && errno == ESRCH)
 				return 0;
 			send_signal(ending->pidfd, SIGCONT);
+			*ret_killed = insisting[i].signal == SIGKILL;
 		}
 		if (gone_within(ending->pidfd, insisting[i].wait_ms))
 			return 0;
 	}
-	return gone_within(ending->pidfd, 0) ? 0 : ctl_fail("opd (pid %d) does not end", (int)ending->pid);
+	return gone_within(ending->pidfd, TERM_MS) ? 0 : ctl_fail("opd (pid %d) does not end", (int)ending->pid);
 }
 
 /* The pid may have been given to another process between the question and here: looked at once more, held by the pidfd. */
@@ -314,6 +328,7 @@ static int end_process(const struct opcontrol *ctl, const struct ctl_daemon *dae
 				 .pidfd = open_pidfd(daemon->pid),
 				 .session_dir = present ? daemon->status->session_dir : ctl->session_dir,
 				 .asked = daemon->ending };
+	bool killed = false;
 	int rc = 0;
 
 	*ret_ended = ending.pidfd < 0 && errno == ESRCH;
@@ -325,12 +340,14 @@ static int end_process(const struct opcontrol *ctl, const struct ctl_daemon *dae
 	if (is_there_still(daemon, &ending)) {
 		if (present) {
 			rc = send_request(ctl, OP_CONTROL_SHUTDOWN, SHUTDOWN_MS, true);
-			ending.asked = !rc;
+			ending.asked = was_taken(rc);
 		}
-		*ret_ended = !await_end(ctl, &ending);
+		*ret_ended = !await_end(ctl, &ending, &killed);
 	}
 	close(ending.pidfd);
-	return *ret_ended ? rc : 1;
+	if (*ret_ended && killed)
+		return ctl_fail("opd (pid %d) had to be killed: samples that it had not written are lost", (int)daemon->pid);
+	return !*ret_ended || rc < 0;
 }
 
 int ctl_end_daemon(const struct opcontrol *ctl, const struct ctl_daemon *daemon, bool *ret_ended)

@@ -11,6 +11,7 @@ import signal
 import socket
 import struct
 import subprocess
+import time
 
 import opdtest
 from opdtest import require
@@ -249,14 +250,17 @@ def copied_lock(box):
 
 
 class FakeDaemon:
-    """A process with the name of opd that answers at the control socket as it is told: {command: (error, payload)}; locked: and holds the lock."""
+    """
+    A process with the name of opd that answers at the control socket as it is told: {command: (error, payload)}, and to others not at all; locked: and holds the
+    lock; linger: seconds that it takes to end.
+    """
 
-    def __init__(self, box, answers, end_after=None, locked=False):
+    def __init__(self, box, answers, end_after=None, locked=False, linger=0):
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         listening.bind(box.socket)
         listening.listen()
-        lock = self.hold_lock(box) if locked else None
-        self.path, self.pid = box.socket, os.fork()
+        self.lock = lock = self.hold_lock(box) if locked else None
+        self.path, self.ended, self.pid = box.socket, False, os.fork()
         if not self.pid:
             try:
                 with open("/proc/self/comm", "w", encoding="ascii") as stream:
@@ -266,6 +270,7 @@ class FakeDaemon:
                 os._exit(0)
         listening.close()
         if lock:
+                time.sleep(linger)
             lock.write(str(self.pid))
             lock.close()
 
@@ -285,19 +290,28 @@ class FakeDaemon:
         command = None
         while command is None or command != end_after:
             client = listening.accept()[0]
+    def ended_by(self):
+        """The signal that has ended it, 0 for none."""
+        self.ended = True
+        return os.WTERMSIG(os.waitpid(self.pid, 0)[1])
+
             magic, version, command = struct.unpack("<IHH8x", client.recv(16))
-            error, payload = answers[command]
-            if callable(payload):
-                payload = payload()
-            client.send(struct.pack("<IHHiI", magic, version, command, -error, len(payload)) + payload)
+            if command in answers:
+                error, payload = answers[command]
+                if callable(payload):
+                    payload = payload()
+                if self.lock and command == end_after:
+                    self.lock.close()  # whoever has the answer finds a lock that nobody holds
+                client.send(struct.pack("<IHHiI", magic, version, command, -error, len(payload)) + payload)
             client.close()
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        os.kill(self.pid, signal.SIGKILL)
-        os.waitpid(self.pid, 0)
+        if not self.ended:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
         if os.path.exists(self.path):
             os.unlink(self.path)
 
