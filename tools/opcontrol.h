@@ -3,7 +3,7 @@
  * opcontrol in parts: opcontrol.c has the table of options and the command line, opcontrol_requests.c and
  * opcontrol_save.c what each request does,
  * opcontrol_setup.c the setup options, opcontrol_daemonrc.c keeps them, opcontrol_daemon.c finds and ends the daemon, opcontrol_spawn.c
- * starts it, opcontrol_status.c shows what it says. Functions print their own errors, one line each, and return 0 or 1, the exit code, unless said otherwise.
+ * starts it, opcontrol_unit.c has systemd do so, opcontrol_status.c shows what it says. Functions print their own errors, one line each, and return 0 or 1, the exit code, unless said otherwise.
  */
 #ifndef OPCONTROL_H
 #define OPCONTROL_H
@@ -126,10 +126,27 @@ int ctl_request(const struct opcontrol *ctl, enum op_control_command command) OP
  */
 int ctl_end_daemon(const struct opcontrol *ctl, const struct ctl_daemon *daemon, bool *ret_ended) OP_MUST_CHECK;
 
-/* ---- opcontrol_spawn.c ---- */
+/* ---- opcontrol_unit.c ---- */
 
-/* True where a question at the socket would start the daemon, which is not running: systemd listens there for it (opd.socket). */
-bool ctl_sleeps(const struct opcontrol *ctl);
+#define CTL_DAEMON_ENV "OPD_DAEMON" /* names the program, so that the daemon is not systemd's */
+
+/* Whether the daemon of this call is systemd's. */
+bool ctl_is_systemds(const struct opcontrol *ctl);
+
+enum ctl_unit {
+	CTL_UNIT_NONE,   /* the daemon is not systemd's, or nothing is known of it: the socket says whether there is one */
+	CTL_UNIT_SLEEPS, /* it does not run, and a question at the socket would start it: systemd listens there (opd.socket) */
+	CTL_UNIT_RUNS,
+	CTL_UNIT_ENDS, /* it runs; a question that it does not take any more would start the next one */
+};
+
+/* What systemd says of opd.service; *ret_pid: its process when it runs or ends, else 0. */
+enum ctl_unit ctl_look_at_unit(const struct opcontrol *ctl, pid_t *ret_pid);
+
+/* Starts the service, and waits until it is ready. */
+int ctl_start_unit(const struct opcontrol *ctl) OP_MUST_CHECK;
+
+/* ---- opcontrol_spawn.c ---- */
 
 #define CTL_ANOTHER 2
 

@@ -124,9 +124,14 @@ int ctl_run_dump(struct opcontrol *ctl)
 	char *message = NULL;
 	void *payload = NULL;
 	size_t nr_bytes;
-	int err = ctl_sleeps(ctl) ? -ECONNREFUSED :
-				    op_control_call(ctl->config.control_socket, OP_CONTROL_DUMP, &payload, &nr_bytes, &message);
+	pid_t unit_pid;
+	enum ctl_unit unit = ctl_look_at_unit(ctl, &unit_pid);
+	int err = -ECONNREFUSED;
 
+	if (unit == CTL_UNIT_ENDS)
+		return ctl_fail("--dump: opd (pid %d) is shutting down", (int)unit_pid);
+	if (unit != CTL_UNIT_SLEEPS)
+		err = op_control_call(ctl->config.control_socket, OP_CONTROL_DUMP, &payload, &nr_bytes, &message);
 	if (err == -ENOENT || err == -ECONNREFUSED)
 		ctl_fail("Unable to complete dump of oprofile data: is the oprofile daemon running?");
 	else if (err < 0)

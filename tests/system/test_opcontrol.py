@@ -195,6 +195,10 @@ def at_systemds_word(box):
     env = {k: v for k, v in box.env.items() if k not in ("OPD_CONFIG", "OPD_DAEMON")}
     env["PATH"] = box.dir + ":" + os.environ["PATH"]
     for text, rc, words in (("echo Unit $2 is masked. >&2; echo See the journal. >&2; exit 5", 1, ": Unit opd.service is masked. ("),
+                            ("case $*:$1 in *StatusText*:show) echo the disk burns;; *:start) echo Job for $2 failed. >&2; exit 1;; esac", 1,
+                             ": opd does not start: the disk burns ("),
+                            ("case $*:$1 in *StatusText*:show) echo It ran once.;; *:start) echo Unit $2 is masked. >&2; exit 1;; esac", 1,
+                             "failed: Unit opd.service is masked. ("),
                             ("exit 1", 1, "failed ("), ("echo a warning >&2", 0, "")):
         with open(path, "w", encoding="ascii") as stream:
             stream.write("#!/bin/sh\n%s\n" % text)
