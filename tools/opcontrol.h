@@ -86,7 +86,7 @@ int ctl_run_reset(struct opcontrol *ctl);
 int ctl_run_save(struct opcontrol *ctl); /* opcontrol_save.c */
 int ctl_run_list_events(struct opcontrol *ctl);
 
-/* --apply: ends the daemon and starts another one with the setup that waits, which profiles if this one did. */
+/* --apply: ends the daemon and starts another one with the setup that waits, or else with the one of before, which profiles if this one did. */
 int ctl_restart_daemon(struct opcontrol *ctl, const struct ctl_daemon *daemon);
 
 /* Says that the setup waits for the end of the daemon; 0. */
@@ -163,6 +163,12 @@ int ctl_fail_session(const struct opcontrol *ctl, const char *what, const char *
  * is an error that says what helps, but not when the call changes the setup: ctl_save_setup begins anew then.
  */
 int ctl_load_setup(struct opcontrol *ctl, bool may_promote) OP_MUST_CHECK;
+
+/* The setup in force, to go back to, to be freed with op_setup_free; false: it is damaged or cannot be read. */
+bool ctl_note_setup(const struct opcontrol *ctl, struct op_setup *ret_setup) OP_MUST_CHECK;
+
+/* Has it in force again, in place of what has followed. */
+int ctl_restore_setup(struct opcontrol *ctl, const struct op_setup *setup) OP_MUST_CHECK;
 
 /*
  * Applies the edits to the setup and keeps it: in daemonrc, or in daemonrc_new while a daemon runs. Nothing is kept when one

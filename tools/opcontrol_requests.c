@@ -200,18 +200,63 @@ int ctl_say_setup_waits(void)
 	return 0;
 }
 
+/* Of a daemon that does not answer nobody knows more than what it was to do. */
+static bool was_to_profile(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
+{
+	int fd = open(ctl->session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bool wanted = fd < 0 ? ctl->config.profile_on_start : op_session_wants_profiling(fd, ctl->config.profile_on_start);
+
+	if (fd >= 0)
+		close(fd);
+	ctl_warn("opd (pid %d) %s: the next one %s, as was asked for last", (int)daemon->pid,
+		 daemon->ending ? "is shutting down" : "does not answer", wanted ? "profiles" : "begins paused");
+	return wanted;
+}
+
+static int start_again(struct opcontrol *ctl, bool running)
+{
+	return running ? ctl_run_start(ctl) : ctl_run_start_daemon(ctl);
+}
+
+/* The reason is told already. A profiler that is always on goes on as it was. */
+static void go_back(struct opcontrol *ctl, const struct op_setup *before, bool running)
+{
+	if (!ctl_restore_setup(ctl, before) && !start_again(ctl, running))
+		ctl_warn("the setup of before is in force again, and the daemon runs with it");
+	else
+		ctl_warn("no daemon runs");
+}
+
+static bool is_absent(const struct opcontrol *ctl)
+{
+	struct ctl_daemon daemon;
+	bool absent;
+
+	if (ctl_find_daemon(ctl, &daemon))
+		return false;
+	absent = daemon.presence == CTL_ABSENT;
+	ctl_daemon_free(&daemon);
+	return absent;
+}
+
 int ctl_restart_daemon(struct opcontrol *ctl, const struct ctl_daemon *daemon)
 {
-	bool running = daemon->presence == CTL_PRESENT && daemon->status->state == OP_DAEMON_RUNNING;
-	bool ended;
-	int unwritten = ctl_end_daemon(ctl, daemon, &ended), rc;
+	bool running = daemon->presence == CTL_PRESENT ? daemon->status->state == OP_DAEMON_RUNNING : was_to_profile(ctl, daemon);
+	struct op_setup before;
+	bool has_before = ctl_note_setup(ctl, &before), ended;
+	int unwritten = ctl_end_daemon(ctl, daemon, &ended), rc = unwritten;
 
-	if (!ended)
-		return unwritten;
-	rc = ctl_load_setup(ctl, true);
-	if (!rc)
-		rc = running ? ctl_run_start(ctl) : ctl_run_start_daemon(ctl);
-	return rc ? rc : unwritten;
+	if (ended) {
+		rc = ctl_load_setup(ctl, true);
+		if (!rc)
+			rc = start_again(ctl, running);
+		if (rc && has_before && is_absent(ctl))
+			go_back(ctl, &before, running);
+		rc |= unwritten;
+	}
+	if (has_before)
+		op_setup_free(&before);
+	return rc;
 }
 
 /* The session directory may be another user's: no link in it leads root elsewhere. */

@@ -96,7 +96,6 @@ def what_is_kept(box):
     require(kept(box)["NR_CHOSEN"] == "0", kept(box))
     os.unlink(os.path.join(box.session, "daemonrc"))
     out = box.opcontrol("--xen=/no/such", "--active-domains=1,2", "--s390hwsampbufsize", "4")
-    for name in ("xen", "active-domains", "s390hwsampbufsize"):
     inert = {"image": "/bin/ls", "buffer-size": "100", "buffer-watershed": "50", "cpu-buffer-size": "7"}
     said = box.opcontrol("--setup", *["--%s=%s" % option for option in inert.items()])
     shown = box.opcontrol("--status").splitlines()
@@ -104,6 +103,7 @@ def what_is_kept(box):
                         ("cpu-buffer-size", "CPU buffer size")):
         require("--%s is kept in the setup, but has no effect in opd.\n" % name in said, said)
         require("%s: %s (of no effect)" % (title, inert[name]) in shown, "--status claims what is not: %s" % shown)
+    for name in ("xen", "active-domains", "s390hwsampbufsize"):
         require("--%s is ignored: " % name in out, "--%s: %r" % (name, out))
     require(box.opcontrol("--init").startswith("--init is ignored: there is no module to load"), "--init does not say that it does nothing")
     require(box.opcontrol("--deinit").startswith("There is no module to unload"), "--deinit does not say what it does not do")
@@ -270,11 +270,11 @@ class FakeDaemon:
                 with open("/proc/self/comm", "w", encoding="ascii") as stream:
                     stream.write("opd")
                 self.serve(listening, answers, end_after)
+                time.sleep(linger)
             finally:
                 os._exit(0)
         listening.close()
         if lock:
-                time.sleep(linger)
             lock.write(str(self.pid))
             lock.close()
 
@@ -290,15 +290,15 @@ class FakeDaemon:
         with open("/proc/%d/stat" % self.pid, encoding="ascii") as stream:
             return stream.read().split()[1:3] in (["(opd)", "S"], ["(opd)", "R"])
 
-    def serve(self, listening, answers, end_after):
-        command = None
-        while command is None or command != end_after:
-            client = listening.accept()[0]
     def ended_by(self):
         """The signal that has ended it, 0 for none."""
         self.ended = True
         return os.WTERMSIG(os.waitpid(self.pid, 0)[1])
 
+    def serve(self, listening, answers, end_after):
+        command = None
+        while command is None or command != end_after:
+            client = listening.accept()[0]
             magic, version, command = struct.unpack("<IHH8x", client.recv(16))
             if command in answers:
                 error, payload = answers[command]
