@@ -403,12 +403,23 @@ void opd_ready(struct opd *opd, bool profiling)
 	opd_service_ready(&opd->service, profiling);
 }
 
+/* Whoever asked for a daemon that is paused asked for this one. */
+static bool is_to_profile(const struct opd *opd)
+{
+	int err = op_session_take_pause(opd->session_fd);
+
+	if (err && err != -ENOENT)
+		opd_log(SD_WARNING, "cannot remove %s/" OP_SESSION_PAUSED ", so that the next opd begins paused, too: %s", opd->session_dir,
+			strerror(-err));
+	return err == -ENOENT && op_session_wants_profiling(opd->session_fd, opd->config.profile_on_start);
+}
+
 /* Where there is to be profiling, opd is ready when every CPU samples. */
 static int begin(struct opd *opd)
 {
 	struct opd_job *job;
 
-	if (!op_session_wants_profiling(opd->session_fd, opd->config.profile_on_start)) {
+	if (!is_to_profile(opd)) {
 		opd_ready(opd, false);
 		return 0;
 	}

@@ -696,6 +696,16 @@ int op_session_want_profiling(int session_fd, bool on)
 	return op_file_publish(session_fd, OP_SESSION_PROFILING, profiling_words[on], 0644);
 }
 
+int op_session_pause_once(int session_fd)
+{
+	return op_file_publish(session_fd, OP_SESSION_PAUSED, "", 0644);
+}
+
+int op_session_take_pause(int session_fd)
+{
+	return op_sys_unlinkat(session_fd, OP_SESSION_PAUSED, 0);
+}
+
 const char *op_session_in_the_way(const char *session_dir)
 {
 	static const char *const names[] = { OP_ABI_NAME OP_FILE_TEMPORARY_SUFFIX, OP_ABI_NAME };

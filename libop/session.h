@@ -6,6 +6,7 @@
  *   SESSION-DIR/daemonrc, daemonrc_new     the setup (libop/daemonrc.h)
  *   SESSION-DIR/lock                       pid of the daemon
  *   SESSION-DIR/profiling                  "on" or "off": what opcontrol --start or --stop asked for last
+ *   SESSION-DIR/paused                     empty: the next daemon begins paused, once; opcontrol --start-daemon
  *   SESSION-DIR/tmp/                       sample files in the making
  *   SESSION-DIR/samples/<session>/         a session: {root}/ and {kern}/ hold the sample files, stats/ the ledger, dcookies the
  *                                          table of images (libop/dcookie.h)
@@ -29,6 +30,7 @@
 #define OP_SESSION_LOCK "lock"
 #define OP_SESSION_UNCLEAN "unclean" /* a stale lock was removed: the next daemon looks at the session all the same */
 #define OP_SESSION_PROFILING "profiling"
+#define OP_SESSION_PAUSED "paused"
 
 struct op_session_file {
 	char *path;		    /* below the session's directory, starts with {root} or {kern} */
@@ -145,6 +147,12 @@ bool op_session_wants_profiling(int session_fd, bool preset) OP_MUST_CHECK;
 
 /* Keeps it for the next daemon. 0 or -errno. */
 int op_session_want_profiling(int session_fd, bool on) OP_MUST_CHECK;
+
+/* Has the next daemon, and no other one, begin paused, whatever is wanted. 0 or -errno. */
+int op_session_pause_once(int session_fd) OP_MUST_CHECK;
+
+/* Takes that back, or the daemon's own turn: whether it was there. 0, -ENOENT when it was not, or another -errno, and then it is there still. */
+int op_session_take_pause(int session_fd);
 
 /* Opens SESSION-DIR for the daemon: makes it and what belongs in it, mode 0755, and writes the abi file. A descriptor or -errno. */
 int op_session_open(const char *session_dir) OP_NONNULL OP_MUST_CHECK;

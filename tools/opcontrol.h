@@ -3,7 +3,7 @@
  * opcontrol in parts: opcontrol.c has the table of options and the command line, opcontrol_requests.c and
  * opcontrol_save.c what each request does,
  * opcontrol_setup.c the setup options, opcontrol_daemonrc.c keeps them, opcontrol_daemon.c finds and ends the daemon, opcontrol_spawn.c
- * starts it, opcontrol_status.c shows what it says. Functions print their own errors, one line each, and return 0 or 1, the exit code, unless said otherwise.
+ * starts it, opcontrol_unit.c has systemd do so, opcontrol_status.c shows what it says. Functions print their own errors, one line each, and return 0 or 1, the exit code, unless said otherwise.
  */
 #ifndef OPCONTROL_H
 #define OPCONTROL_H
@@ -86,7 +86,7 @@ int ctl_run_reset(struct opcontrol *ctl);
 int ctl_run_save(struct opcontrol *ctl); /* opcontrol_save.c */
 int ctl_run_list_events(struct opcontrol *ctl);
 
-/* --apply: ends the daemon and starts another one with the setup that waits, which profiles if this one did. */
+/* --apply: ends the daemon and starts another one with the setup that waits, or else with the one of before, which profiles if this one did. */
 int ctl_restart_daemon(struct opcontrol *ctl, const struct ctl_daemon *daemon);
 
 /* Says that the setup waits for the end of the daemon; 0. */
@@ -122,20 +122,39 @@ int ctl_fail_mute(const struct opcontrol *ctl, const struct ctl_daemon *daemon);
 int ctl_request(const struct opcontrol *ctl, enum op_control_command command) OP_MUST_CHECK;
 
 /*
- * Ends the daemon: asks, then insists, as long as it holds the lock of its session directory. That somebody else has asked is as good. *ret_ended: it is gone, also when it could not write the last samples, or did not take the
- * request, which makes it 1.
+ * Ends the daemon: asks, then insists, as long as it holds the lock of its session directory. That somebody else has asked is as good. *ret_ended: it is gone, also when it could not write the last samples, did not take the
+ * request, or had to be killed, which makes it 1.
  */
 int ctl_end_daemon(const struct opcontrol *ctl, const struct ctl_daemon *daemon, bool *ret_ended) OP_MUST_CHECK;
 
-/* ---- opcontrol_spawn.c ---- */
+/* ---- opcontrol_unit.c ---- */
 
-/* True where a question at the socket would start the daemon, which is not running: systemd listens there for it (opd.socket). */
-bool ctl_sleeps(const struct opcontrol *ctl);
+#define CTL_DAEMON_ENV "OPD_DAEMON" /* names the program, so that the daemon is not systemd's */
+
+/* Whether the daemon of this call is systemd's. */
+bool ctl_is_systemds(const struct opcontrol *ctl);
+
+enum ctl_unit {
+	CTL_UNIT_NONE,   /* the daemon is not systemd's, or nothing is known of it: the socket says whether there is one */
+	CTL_UNIT_SLEEPS, /* it does not run, and a question at the socket would start it: systemd listens there (opd.socket) */
+	CTL_UNIT_RUNS,
+	CTL_UNIT_ENDS, /* it runs; a question that it does not take any more would start the next one */
+};
+
+/* What systemd says of opd.service; *ret_pid: its process when it runs or ends, else 0. */
+enum ctl_unit ctl_look_at_unit(const struct opcontrol *ctl, pid_t *ret_pid);
 
 /* Where systemd listens for the daemon: no more, until the socket or the daemon is started again. 0, or 1 after a line of its own. */
 int ctl_close_socket(const struct opcontrol *ctl) OP_MUST_CHECK;
 
-/* Starts the daemon, which must not run, and waits until it is ready. */
+/* Starts the service, and waits until it is ready. */
+int ctl_start_unit(const struct opcontrol *ctl) OP_MUST_CHECK;
+
+/* ---- opcontrol_spawn.c ---- */
+
+#define CTL_ANOTHER 2
+
+/* Starts the daemon, which must not run, and waits until it is ready. CTL_ANOTHER: one that somebody else has started meanwhile answers. */
 int ctl_spawn_daemon(const struct opcontrol *ctl) OP_MUST_CHECK;
 
 /* ---- opcontrol_daemonrc.c ---- */
@@ -148,6 +167,12 @@ int ctl_fail_session(const struct opcontrol *ctl, const char *what, const char *
  * is an error that says what helps, but not when the call changes the setup: ctl_save_setup begins anew then.
  */
 int ctl_load_setup(struct opcontrol *ctl, bool may_promote) OP_MUST_CHECK;
+
+/* The setup in force, to go back to, to be freed with op_setup_free; false: it is damaged or cannot be read. */
+bool ctl_note_setup(const struct opcontrol *ctl, struct op_setup *ret_setup) OP_MUST_CHECK;
+
+/* Has it in force again, in place of what has followed. */
+int ctl_restore_setup(struct opcontrol *ctl, const struct op_setup *setup) OP_MUST_CHECK;
 
 /*
  * Applies the edits to the setup and keeps it: in daemonrc, or in daemonrc_new while a daemon runs. Nothing is kept when one

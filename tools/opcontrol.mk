@@ -11,6 +11,7 @@ tools_opcontrol_SOURCES = \
 	tools/opcontrol_setup.c \
 	tools/opcontrol_spawn.c \
 	tools/opcontrol_status.c \
+	tools/opcontrol_unit.c \
 	tools/pfm_names.c tools/pfm_names.h
 tools_opcontrol_CPPFLAGS = $(AM_CPPFLAGS) $(POPT_CFLAGS) $(SYSTEMD_CFLAGS)
 tools_opcontrol_LDADD = libop/libop.a $(PFM_LIBS) $(POPT_LIBS) $(SYSTEMD_LIBS)

@@ -131,12 +131,14 @@ static void remove_stale_lock(const struct opcontrol *ctl, const char *path)
 	close(fd);
 }
 
-/* Nobody answers at the socket: what does the lock say? */
-static void look_at_lock(const struct opcontrol *ctl, struct ctl_daemon *daemon)
+/* Nobody answers at the socket: what does the lock say? unit_pid: the daemon that systemd has, wherever its session directory is; 0: none. */
+static void look_at_lock(const struct opcontrol *ctl, pid_t unit_pid, struct ctl_daemon *daemon)
 {
 	struct op_text path = { 0 };
 
 	daemon->pid = find_holder(ctl->session_dir);
+	if (!daemon->pid)
+		daemon->pid = unit_pid;
 	if (daemon->pid) {
 		daemon->presence = CTL_MUTE;
 		return;
@@ -196,9 +198,13 @@ int ctl_find_daemon(const struct opcontrol *ctl, struct ctl_daemon *ret_daemon)
 	char *message = NULL;
 	void *payload = NULL;
 	size_t nr_bytes;
+	pid_t unit_pid;
+	enum ctl_unit unit = ctl_look_at_unit(ctl, &unit_pid);
 	int rc = 0, err;
 
-	if (ctl_sleeps(ctl)) {
+	if (unit == CTL_UNIT_ENDS)
+		daemon = (struct ctl_daemon){ .presence = CTL_MUTE, .pid = unit_pid, .ending = true };
+	if (unit == CTL_UNIT_ENDS || unit == CTL_UNIT_SLEEPS) {
 		*ret_daemon = daemon;
 		return 0;
 	}
@@ -208,8 +214,8 @@ int ctl_find_daemon(const struct opcontrol *ctl, struct ctl_daemon *ret_daemon)
 	else if ((err == -ETIMEDOUT || err == -ESHUTDOWN) && is_hidden(ctl))
 		rc = ctl_fail("opd %s", err == -ESHUTDOWN ? "is shutting down" : "does not answer");
 	else if (err == -ETIMEDOUT || is_ending(err))
-		look_at_lock(ctl, &daemon);
-	else if (err == -EPROTONOSUPPORT && (daemon.pid = find_holder(ctl->session_dir)))
+		look_at_lock(ctl, unit_pid, &daemon);
+	else if (err == -EPROTONOSUPPORT && (daemon.pid = unit_pid ? unit_pid : find_holder(ctl->session_dir)))
 		become_other_version(&daemon, &message);
 	else
 		rc = ctl_fail("%s", message ? message : strerror(-err));
@@ -234,6 +240,8 @@ int ctl_fail_mute(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
 		return ctl_fail("%s", daemon->other_version);
 	if (daemon->ending)
 		return ctl_fail("opd (pid %d) is shutting down", (int)daemon->pid);
+	if (find_holder(ctl->session_dir) != daemon->pid)
+		return ctl_fail("opd (pid %d) runs, but does not answer at %s", (int)daemon->pid, ctl->config.control_socket);
 	return ctl_fail("opd (pid %d) holds %s/" OP_SESSION_LOCK ", but does not answer at %s", (int)daemon->pid, ctl->session_dir,
 			ctl->config.control_socket);
 }
@@ -244,6 +252,18 @@ static const char *const request_names[] = {
 	[OP_CONTROL_DUMP] = "dump",     [OP_CONTROL_RESET] = "reset", [OP_CONTROL_SHUTDOWN] = "shutdown",
 };
 
+/* The request has come to the daemon, whatever it says to it: errors of the call itself have numbers of their own. */
+static bool was_taken(int err)
+{
+	static const int errors[] = { -ETIMEDOUT, -EPROTO, -EPROTOTYPE, -EPROTONOSUPPORT, -EAGAIN, -ENAMETOOLONG, -EACCES, -EPERM, -ENOMEM };
+
+	for (size_t i = 0; i < op_array_size(errors); i++)
+		if (errors[i] == err)
+			return false;
+	return true;
+}
+
+/* 0 or -errno, after a message. */
 static int send_request(const struct opcontrol *ctl, enum op_control_command command, int timeout_ms, bool may_be_ending)
 {
 	char *message = NULL;
@@ -257,12 +277,12 @@ static int send_request(const struct opcontrol *ctl, enum op_control_command com
 		ctl_fail("--%s: %s", request_names[command], message ? message : strerror(-err));
 	free(payload);
 	free(message);
-	return err < 0;
+	return err;
 }
 
 int ctl_request(const struct opcontrol *ctl, enum op_control_command command)
 {
-	return send_request(ctl, command, -1, false);
+	return send_request(ctl, command, -1, false) < 0;
 }
 
 /* ---- the end ---- */
@@ -298,27 +318,40 @@ static const struct {
 	int wait_ms;
 } insisting[] = { { 0, ASKED_MS }, { SIGTERM, TERM_MS }, { SIGKILL, KILL_MS } };
 
-static int await_end(const struct opcontrol *ctl, const struct ending *ending)
+/* The daemon that systemd has may have another session directory. */
+static bool holds_lock(const struct opcontrol *ctl, const struct ending *ending)
+{
+	pid_t unit_pid;
+
+	if (find_holder(ending->session_dir) == ending->pid)
+		return true;
+	ctl_look_at_unit(ctl, &unit_pid);
+	return unit_pid == ending->pid && is_daemon(unit_pid);
+}
+
+/* *ret_killed: nothing else helped. */
+static int await_end(const struct opcontrol *ctl, const struct ending *ending, bool *ret_killed)
 {
 	for (size_t i = ending->asked ? 0 : 1; i < op_array_size(insisting); i++) {
 		if (insisting[i].signal) {
-			if (find_holder(ending->session_dir) != ending->pid)
-				break;
+			if (!holds_lock(ctl, ending))
+				break; /* it was let go of, which is the last that a daemon does */
 			ctl_verbose(ctl, "Sending signal %d to process %d.", insisting[i].signal, (int)ending->pid);
 			if (!send_signal(ending->pidfd, insisting[i].signal) && errno == ESRCH)
 				return 0;
 			send_signal(ending->pidfd, SIGCONT);
+			*ret_killed = insisting[i].signal == SIGKILL;
 		}
 		if (gone_within(ending->pidfd, insisting[i].wait_ms))
 			return 0;
 	}
-	return gone_within(ending->pidfd, 0) ? 0 : ctl_fail("opd (pid %d) does not end", (int)ending->pid);
+	return gone_within(ending->pidfd, TERM_MS) ? 0 : ctl_fail("opd (pid %d) does not end", (int)ending->pid);
 }
 
 /* The pid may have been given to another process between the question and here: looked at once more, held by the pidfd. */
-static bool is_there_still(const struct ctl_daemon *daemon, const struct ending *ending)
+static bool is_there_still(const struct opcontrol *ctl, const struct ctl_daemon *daemon, const struct ending *ending)
 {
-	return daemon->presence == CTL_PRESENT ? is_daemon(ending->pid) : find_holder(ending->session_dir) == ending->pid;
+	return daemon->presence == CTL_PRESENT ? is_daemon(ending->pid) : holds_lock(ctl, ending);
 }
 
 static int end_process(const struct opcontrol *ctl, const struct ctl_daemon *daemon, bool *ret_ended)
@@ -328,6 +361,7 @@ static int end_process(const struct opcontrol *ctl, const struct ctl_daemon *dae
 				 .pidfd = open_pidfd(daemon->pid),
 				 .session_dir = present ? daemon->status->session_dir : ctl->session_dir,
 				 .asked = daemon->ending };
+	bool killed = false;
 	int rc = 0;
 
 	*ret_ended = ending.pidfd < 0 && errno == ESRCH;
@@ -336,15 +370,17 @@ static int end_process(const struct opcontrol *ctl, const struct ctl_daemon *dae
 	if (ending.pidfd < 0)
 		return ctl_fail("cannot watch opd (pid %d): %s", (int)daemon->pid, strerror(errno));
 	*ret_ended = true;
-	if (is_there_still(daemon, &ending)) {
+	if (is_there_still(ctl, daemon, &ending)) {
 		if (present) {
 			rc = send_request(ctl, OP_CONTROL_SHUTDOWN, SHUTDOWN_MS, true);
-			ending.asked = !rc;
+			ending.asked = was_taken(rc);
 		}
-		*ret_ended = !await_end(ctl, &ending);
+		*ret_ended = !await_end(ctl, &ending, &killed);
 	}
 	close(ending.pidfd);
-	return *ret_ended ? rc : 1;
+	if (*ret_ended && killed)
+		return ctl_fail("opd (pid %d) had to be killed: samples that it had not written are lost", (int)daemon->pid);
+	return !*ret_ended || rc < 0;
 }
 
 int ctl_end_daemon(const struct opcontrol *ctl, const struct ctl_daemon *daemon, bool *ret_ended)

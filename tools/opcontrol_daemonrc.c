@@ -67,6 +67,11 @@ static int promote(const struct opcontrol *ctl, int dir_fd)
 	return err ? ctl_fail("cannot rename %s/" OP_SETUP_NEW_NAME ": %s", ctl->config.session_dir, strerror(-err)) : 0;
 }
 
+static void name_session_dir(struct opcontrol *ctl)
+{
+	ctl->session_dir = ctl->setup.session_dir ? ctl->setup.session_dir : ctl->config.session_dir;
+}
+
 /* A damaged setup does not keep the one that waits from taking its place. */
 int ctl_load_setup(struct opcontrol *ctl, bool may_promote)
 {
@@ -76,14 +81,13 @@ int ctl_load_setup(struct opcontrol *ctl, bool may_promote)
 	if (rc || fd < 0)
 		return rc;
 	err = op_setup_read(&ctl->setup, fd, OP_SETUP_NAME, &why);
-	if (ctl->setup.session_dir)
-		ctl->session_dir = ctl->setup.session_dir;
+	name_session_dir(ctl);
 	if (may_promote && waits(fd) && (!err || why)) {
 		free(why);
 		why = NULL;
 		rc = promote(ctl, fd);
 		err = op_setup_read(&ctl->setup, fd, OP_SETUP_NAME, &why);
-		ctl->session_dir = ctl->setup.session_dir ? ctl->setup.session_dir : ctl->config.session_dir;
+		name_session_dir(ctl);
 	}
 	ctl->setup_waits = waits(fd);
 	if (!rc && err)
@@ -91,6 +95,22 @@ int ctl_load_setup(struct opcontrol *ctl, bool may_promote)
 	free(why);
 	close(fd);
 	return rc;
+}
+
+bool ctl_note_setup(const struct opcontrol *ctl, struct op_setup *ret_setup)
+{
+	int fd = open(ctl->config.session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), err;
+	char *why = NULL;
+
+	if (fd < 0)
+		return false;
+	op_setup_init(ret_setup);
+	err = op_setup_read(ret_setup, fd, OP_SETUP_NAME, &why);
+	close(fd);
+	free(why);
+	if (err)
+		op_setup_free(ret_setup);
+	return !err;
 }
 
 /* The setup that the edits begin with: that of the last call, also when it waits for the end of the daemon. *why: it is damaged. */
@@ -166,6 +186,13 @@ static int write_setup(const struct opcontrol *ctl, const struct op_setup *setup
 	return rc;
 }
 
+int ctl_restore_setup(struct opcontrol *ctl, const struct op_setup *setup)
+{
+	int rc = write_setup(ctl, setup, OP_SETUP_NAME);
+
+	return rc ? rc : ctl_load_setup(ctl, false);
+}
+
 /* A kernel without symbols is the user's affair, but hardly meant: vmlinuz is compressed. */
 static void check_vmlinux(const char *path)
 {
@@ -206,7 +233,7 @@ int ctl_save_setup(struct opcontrol *ctl, bool daemon_runs, const struct ctl_edi
 	if (!rc && !daemon_runs) {
 		op_setup_free(&ctl->setup);
 		ctl->setup = setup;
-		ctl->session_dir = setup.session_dir ? setup.session_dir : ctl->config.session_dir;
+		name_session_dir(ctl);
 		return 0;
 	}
 	op_setup_free(&setup);

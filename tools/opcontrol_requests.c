@@ -47,8 +47,8 @@ static void announce_default(const struct opcontrol *ctl)
 	show_event("Using default event: ", &event, has_pmu ? "" : " (this host has no hardware event counters)");
 }
 
-/* A daemon that is started alone does not profile yet, whatever ProfileOnStart= and the last one's state say. *ret_before: that state. */
-static int want_pause(const struct opcontrol *ctl, int *ret_fd, bool *ret_before)
+/* A daemon that is started alone does not profile yet, whatever ProfileOnStart= and the last --start or --stop say: this one, no other. */
+static int want_pause(const struct opcontrol *ctl, int *ret_fd)
 {
 	int fd, err = op_file_make_dirs(ctl->session_dir);
 
@@ -56,29 +56,27 @@ static int want_pause(const struct opcontrol *ctl, int *ret_fd, bool *ret_before
 		return ctl_fail_session(ctl, "make the session directory", ctl->session_dir, NULL, err);
 	fd = open(ctl->session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	err = fd < 0 ? -errno : 0;
-	*ret_before = fd >= 0 && op_session_wants_profiling(fd, true);
 	if (!err)
-		err = op_session_want_profiling(fd, false);
+		err = op_session_pause_once(fd);
 	if (!err) {
 		*ret_fd = fd;
 		return 0;
 	}
 	if (fd >= 0)
 		close(fd);
-	return ctl_fail_session(ctl, "write", ctl->session_dir, OP_SESSION_PROFILING, err);
+	return ctl_fail_session(ctl, "write", ctl->session_dir, OP_SESSION_PAUSED, err);
 }
 
 static int spawn_paused(const struct opcontrol *ctl)
 {
-	bool before = false;
-	int fd = -1, rc = want_pause(ctl, &fd, &before);
+	int fd = -1, rc = want_pause(ctl, &fd), err;
 
 	if (rc)
 		return rc;
 	rc = ctl_spawn_daemon(ctl);
-	/* No daemon, so nothing was asked for. */
-	if (rc && before && unlinkat(fd, OP_SESSION_PROFILING, 0) < 0)
-		ctl_warn("cannot remove %s/" OP_SESSION_PROFILING ": %s", ctl->session_dir, strerror(errno));
+	err = op_session_take_pause(fd); /* no daemon has come up, or one that uses another directory */
+	if (err && err != -ENOENT)
+		ctl_warn("cannot remove %s/" OP_SESSION_PAUSED ": %s", ctl->session_dir, strerror(-err));
 	close(fd);
 	return rc;
 }
@@ -98,6 +96,8 @@ static int start_daemon(struct opcontrol *ctl, int (*spawn)(const struct opcontr
 		rc = spawn(ctl);
 		if (!rc)
 			puts("Daemon started.");
+		else if (rc == CTL_ANOTHER)
+			rc = 0;
 	}
 	ctl_daemon_free(&daemon);
 	return rc;
@@ -124,9 +124,14 @@ int ctl_run_dump(struct opcontrol *ctl)
 	char *message = NULL;
 	void *payload = NULL;
 	size_t nr_bytes;
-	int err = ctl_sleeps(ctl) ? -ECONNREFUSED :
-				    op_control_call(ctl->config.control_socket, OP_CONTROL_DUMP, &payload, &nr_bytes, &message);
+	pid_t unit_pid;
+	enum ctl_unit unit = ctl_look_at_unit(ctl, &unit_pid);
+	int err = -ECONNREFUSED;
 
+	if (unit == CTL_UNIT_ENDS)
+		return ctl_fail("--dump: opd (pid %d) is shutting down", (int)unit_pid);
+	if (unit != CTL_UNIT_SLEEPS)
+		err = op_control_call(ctl->config.control_socket, OP_CONTROL_DUMP, &payload, &nr_bytes, &message);
 	if (err == -ENOENT || err == -ECONNREFUSED)
 		ctl_fail("Unable to complete dump of oprofile data: is the oprofile daemon running?");
 	else if (err < 0)
@@ -205,18 +210,63 @@ int ctl_say_setup_waits(void)
 	return 0;
 }
 
+/* Of a daemon that does not answer nobody knows more than what it was to do. */
+static bool was_to_profile(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
+{
+	int fd = open(ctl->session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bool wanted = fd < 0 ? ctl->config.profile_on_start : op_session_wants_profiling(fd, ctl->config.profile_on_start);
+
+	if (fd >= 0)
+		close(fd);
+	ctl_warn("opd (pid %d) %s: the next one %s, as was asked for last", (int)daemon->pid,
+		 daemon->ending ? "is shutting down" : "does not answer", wanted ? "profiles" : "begins paused");
+	return wanted;
+}
+
+static int start_again(struct opcontrol *ctl, bool running)
+{
+	return running ? ctl_run_start(ctl) : ctl_run_start_daemon(ctl);
+}
+
+/* The reason is told already. A profiler that is always on goes on as it was. */
+static void go_back(struct opcontrol *ctl, const struct op_setup *before, bool running)
+{
+	if (!ctl_restore_setup(ctl, before) && !start_again(ctl, running))
+		ctl_warn("the setup of before is in force again, and the daemon runs with it");
+	else
+		ctl_warn("no daemon runs");
+}
+
+static bool is_absent(const struct opcontrol *ctl)
+{
+	struct ctl_daemon daemon;
+	bool absent;
+
+	if (ctl_find_daemon(ctl, &daemon))
+		return false;
+	absent = daemon.presence == CTL_ABSENT;
+	ctl_daemon_free(&daemon);
+	return absent;
+}
+
 int ctl_restart_daemon(struct opcontrol *ctl, const struct ctl_daemon *daemon)
 {
-	bool running = daemon->presence == CTL_PRESENT && daemon->status->state == OP_DAEMON_RUNNING;
-	bool ended;
-	int unwritten = ctl_end_daemon(ctl, daemon, &ended), rc;
+	bool running = daemon->presence == CTL_PRESENT ? daemon->status->state == OP_DAEMON_RUNNING : was_to_profile(ctl, daemon);
+	struct op_setup before;
+	bool has_before = ctl_note_setup(ctl, &before), ended;
+	int unwritten = ctl_end_daemon(ctl, daemon, &ended), rc = unwritten;
 
-	if (!ended)
-		return unwritten;
-	rc = ctl_load_setup(ctl, true);
-	if (!rc)
-		rc = running ? ctl_run_start(ctl) : ctl_run_start_daemon(ctl);
-	return rc ? rc : unwritten;
+	if (ended) {
+		rc = ctl_load_setup(ctl, true);
+		if (!rc)
+			rc = start_again(ctl, running);
+		if (rc && has_before && is_absent(ctl))
+			go_back(ctl, &before, running);
+		rc |= unwritten;
+	}
+	if (has_before)
+		op_setup_free(&before);
+	return rc;
 }
 
 /* The session directory may be another user's: no link in it leads root elsewhere. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Starting the daemon: by systemd where it is the host's, else as a process of our own, ready when it says so (sd_notify(3)). */
+/* Starting the daemon as a process of our own, where it is not systemd's; it is ready when it says so (sd_notify(3)). */
 #include "tools/opcontrol.h"
 
 #include <errno.h>
@@ -11,22 +11,15 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
-#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include "libop/file.h"
+#include "libop/lock.h"
 #include "libop/session.h"
 
-#define UNIT        "opd.service"
-#define SOCKET_UNIT "opd.socket"
-#define LOG_NAME    "samples/oprofiled.log"
-#define READY_MS    60000
-#define DAEMON_ENV  "OPD_DAEMON"
-
-static const char *const unit_dirs[] = {
-	"/etc/systemd/system",     "/run/systemd/system", "/usr/local/lib/systemd/system",
-	"/usr/lib/systemd/system", "/lib/systemd/system",
-};
+#define LOG_NAME   "samples/oprofiled.log"
+#define READY_MS   60000
+#define ANOTHER_MS 50
 
 /* What is known of a daemon that is coming up. */
 struct birth {
@@ -38,113 +31,6 @@ struct birth {
 	pid_t pid;
 	char status[512]; /* its last STATUS= */
 };
-
-/* ---- by systemd ---- */
-
-static bool unit_is_installed(const char *name)
-{
-	char path[128];
-
-	for (size_t i = 0; i < op_array_size(unit_dirs); i++) {
-		snprintf(path, sizeof(path), "%s/%s", unit_dirs[i], name);
-		if (!access(path, R_OK))
-			return true;
-	}
-	return false;
-}
-
-static bool is_systemds(const struct opcontrol *ctl)
-{
-	return !ctl->config_explicit && !getenv(DAEMON_ENV) && sd_booted() > 0 && unit_is_installed(UNIT);
-}
-
-bool ctl_sleeps(const struct opcontrol *ctl)
-{
-	return is_systemds(ctl) && unit_is_installed(SOCKET_UNIT) && !op_session_is_locked(ctl->session_dir);
-}
-
-OP_NORETURN static void become_systemctl(const char *const words[], int stderr_fd)
-{
-	if (dup2(stderr_fd, STDERR_FILENO) >= 0)
-		execvp(words[0], (char *const *)(uintptr_t)words);
-	dprintf(stderr_fd, "%s\n", strerror(errno));
-	_exit(127);
-}
-
-/* The first line that is written to the pipe, "" for none; what follows is read too, so that nobody waits for room. */
-static void read_first_line(int fd, char *line, size_t nr_bytes)
-{
-	char rest[4096];
-	size_t length = 0;
-	ssize_t nr;
-
-	while ((nr = read(fd, rest, sizeof(rest))) > 0 || (nr < 0 && errno == EINTR)) {
-		size_t taken = nr < 0 ? 0 : (size_t)nr;
-
-		if (taken > nr_bytes - 1 - length)
-			taken = nr_bytes - 1 - length;
-		memcpy(line + length, rest, taken);
-		length += taken;
-	}
-	line[length] = '\0';
-	line[strcspn(line, "\n")] = '\0';
-}
-
-/* `line`: the first one of its standard error; *ret_status: how it ended, as waitpid has it. 0, or 1 after a line of our own. */
-static int run_systemctl(const char *const words[], char *line, size_t nr_bytes, int *ret_status)
-{
-	int fds[2];
-	pid_t pid;
-
-	if (pipe2(fds, O_CLOEXEC) < 0)
-		return ctl_fail("cannot make a pipe: %s", strerror(errno));
-	fflush(stdout);
-	pid = fork();
-	if (!pid)
-		become_systemctl(words, fds[1]);
-	close(fds[1]);
-	if (pid < 0) {
-		close(fds[0]);
-		return ctl_fail("cannot start a process: %s", strerror(errno));
-	}
-	read_first_line(fds[0], line, nr_bytes);
-	close(fds[0]);
-	while (waitpid(pid, ret_status, 0) < 0)
-		if (errno != EINTR)
-			return ctl_fail("systemctl: %s", strerror(errno));
-	return 0;
-}
-
-/* Who asks for a start gets one, however often the unit was started or has failed lately: what has not failed is left as it is. */
-static int start_unit(void)
-{
-	static const char *const forgive[] = { "systemctl", "reset-failed", UNIT, SOCKET_UNIT, NULL };
-	static const char *const start[] = { "systemctl", "start", UNIT, NULL };
-	char line[512];
-	int status, rc = run_systemctl(forgive, line, sizeof(line), &status);
-
-	if (!rc)
-		rc = run_systemctl(start, line, sizeof(line), &status);
-	if (rc || (WIFEXITED(status) && !WEXITSTATUS(status)))
-		return rc;
-	return ctl_fail("'systemctl start " UNIT "' failed%s%s ('systemctl status " UNIT "' says more)", *line ? ": " : "", line);
-}
-
-/* The unit goes with it, if one who connected a moment ago has had it started again. */
-int ctl_close_socket(const struct opcontrol *ctl)
-{
-	static const char *const stop[] = { "systemctl", "stop", SOCKET_UNIT, NULL };
-	char line[512];
-	int status, rc;
-
-	if (!is_systemds(ctl) || !unit_is_installed(SOCKET_UNIT))
-		return 0;
-	rc = run_systemctl(stop, line, sizeof(line), &status);
-	if (rc || (WIFEXITED(status) && !WEXITSTATUS(status)))
-		return rc;
-	return ctl_fail("'systemctl stop " SOCKET_UNIT "' failed%s%s: whoever connects to it starts opd again", *line ? ": " : "",
-			line);
-}
 
 /* ---- the program and its surroundings ---- */
 
@@ -165,13 +51,13 @@ static bool try_program(char **ret_program, const char *dir, const char *name)
 static int find_program(char **ret_program)
 {
 	static const char *const places[] = { "/../sbin/opd", "/opd", "/../daemon/opd" };
-	const char *env = getenv(DAEMON_ENV);
+	const char *env = getenv(CTL_DAEMON_ENV);
 	char self[PATH_MAX], *slash;
 	ssize_t nr = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
 	if (env && *env)
 		return try_program(ret_program, env, "") ? 0
-							 : ctl_fail("%s (environment " DAEMON_ENV "): %s", env, strerror(errno));
+							 : ctl_fail("%s (environment " CTL_DAEMON_ENV "): %s", env, strerror(errno));
 	self[nr > 0 ? nr : 0] = '\0';
 	slash = strrchr(self, '/');
 	if (slash) {
@@ -311,10 +197,43 @@ static void last_words(const struct birth *birth, char *words, size_t nr_bytes)
 			snprintf(words, nr_bytes, "%s", strncmp(line, "opd: ", 5) ? line : line + 5);
 }
 
-static int explain_end(const struct birth *birth, int status)
+/* Whether another opd has the control socket, or is about to have it: the number in its lock is that of a process. */
+static bool another_comes_up(const struct opcontrol *ctl)
+{
+	struct op_text path = { 0 };
+	pid_t pid;
+
+	op_text_printf(&path, "%s.lock", ctl->config.control_socket);
+	pid = op_lock_owner(AT_FDCWD, op_text_get(&path));
+	op_text_free(&path);
+	return pid > 0 && (!kill(pid, 0) || errno == EPERM);
+}
+
+/* Of several that are started together one stays, and that is what all were asked for. */
+static bool another_is_there(const struct opcontrol *ctl)
+{
+	int err;
+
+	for (int waited_ms = 0;; waited_ms += ANOTHER_MS) {
+		char *message = NULL;
+		void *payload = NULL;
+		size_t nr_bytes;
+
+		err = op_control_call_within(ctl->config.control_socket, OP_CONTROL_STATUS, CTL_PROBE_MS, &payload, &nr_bytes, &message);
+		free(payload);
+		free(message);
+		if (!err || waited_ms >= READY_MS || !another_comes_up(ctl))
+			return !err;
+		usleep(ANOTHER_MS * 1000);
+	}
+}
+
+static int explain_end(const struct opcontrol *ctl, const struct birth *birth, int status)
 {
 	char words[1024], how[64];
 
+	if (another_is_there(ctl))
+		return CTL_ANOTHER;
 	last_words(birth, words, sizeof(words));
 	if (WIFSIGNALED(status))
 		snprintf(how, sizeof(how), "was ended by signal %d", WTERMSIG(status));
@@ -335,7 +254,7 @@ static int give_up(struct birth *birth)
 }
 
 /* What it said last is read before its end is looked at. */
-static int await_ready(struct birth *birth)
+static int await_ready(const struct opcontrol *ctl, struct birth *birth)
 {
 	struct timespec now, start;
 	int pidfd = (int)syscall(SYS_pidfd_open, birth->pid, 0), status, rc = -1;
@@ -356,19 +275,19 @@ static int await_ready(struct birth *birth)
 		else if (fds[0].revents & POLLIN && read_notice(birth))
 			rc = 0;
 		else if (fds[1].revents && !(fds[0].revents & POLLIN) && waitpid(birth->pid, &status, WNOHANG) > 0)
-			rc = explain_end(birth, status);
+			rc = explain_end(ctl, birth, status);
 	}
 	close(pidfd);
 	return rc;
 }
 
-static int give_birth(struct birth *birth)
+static int give_birth(const struct opcontrol *ctl, struct birth *birth)
 {
 	fflush(stdout);
 	birth->pid = fork();
 	if (!birth->pid)
 		become_daemon(birth);
-	return birth->pid < 0 ? ctl_fail("cannot start a process: %s", strerror(errno)) : await_ready(birth);
+	return birth->pid < 0 ? ctl_fail("cannot start a process: %s", strerror(errno)) : await_ready(ctl, birth);
 }
 
 static int start_process(const struct opcontrol *ctl)
@@ -384,7 +303,7 @@ static int start_process(const struct opcontrol *ctl)
 		rc = open_log(ctl, &birth);
 	if (!rc) {
 		ctl_verbose(ctl, "Starting %s %s", birth.program, birth.config ? birth.config : "");
-		rc = give_birth(&birth);
+		rc = give_birth(ctl, &birth);
 	}
 	if (birth.notify_fd >= 0)
 		close(birth.notify_fd);
@@ -397,8 +316,5 @@ static int start_process(const struct opcontrol *ctl)
 
 int ctl_spawn_daemon(const struct opcontrol *ctl)
 {
-	if (!is_systemds(ctl))
-		return start_process(ctl);
-	ctl_verbose(ctl, "systemctl start " UNIT);
-	return start_unit();
+	return ctl_is_systemds(ctl) ? ctl_start_unit(ctl) : start_process(ctl);
 }

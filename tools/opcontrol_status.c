@@ -48,10 +48,13 @@ static void show_separation(const struct opcontrol *ctl, const struct op_status 
 	puts(any ? "" : " none");
 }
 
+/* Of what is only kept. */
+#define NO_EFFECT " (of no effect)"
+
 static void show_size(const char *title, uint64_t value)
 {
 	if (value)
-		printf("%s: %" PRIu64 "\n", title, value);
+		printf("%s: %" PRIu64 NO_EFFECT "\n", title, value);
 }
 
 static void show_setup(const struct opcontrol *ctl, const struct op_status *status)
@@ -69,7 +72,7 @@ static void show_setup(const struct opcontrol *ctl, const struct op_status *stat
 	}
 	show_separation(ctl, status);
 	printf("vmlinux file: %s\n", *vmlinux ? vmlinux : "none");
-	printf("Image filter: %s\n", setup->image_filter ? setup->image_filter : "none");
+	printf("Image filter: %s%s\n", setup->image_filter ? setup->image_filter : "none", setup->image_filter ? NO_EFFECT : "");
 	printf("Call-graph depth: %" PRIu64 "\n", status ? status->callgraph : setup->callgraph);
 	show_size("Buffer size", setup->buffer_size);
 	show_size("CPU buffer watershed", setup->buffer_watershed);

@@ -11,6 +11,7 @@ import signal
 import socket
 import struct
 import subprocess
+import time
 
 import opdtest
 from opdtest import require, wait_until
@@ -95,6 +96,13 @@ def what_is_kept(box):
     require(kept(box)["NR_CHOSEN"] == "0", kept(box))
     os.unlink(os.path.join(box.session, "daemonrc"))
     out = box.opcontrol("--xen=/no/such", "--active-domains=1,2", "--s390hwsampbufsize", "4")
+    inert = {"image": "/bin/ls", "buffer-size": "100", "buffer-watershed": "50", "cpu-buffer-size": "7"}
+    said = box.opcontrol("--setup", *["--%s=%s" % option for option in inert.items()])
+    shown = box.opcontrol("--status").splitlines()
+    for name, title in (("image", "Image filter"), ("buffer-size", "Buffer size"), ("buffer-watershed", "CPU buffer watershed"),
+                        ("cpu-buffer-size", "CPU buffer size")):
+        require("--%s is kept in the setup, but has no effect in opd.\n" % name in said, said)
+        require("%s: %s (of no effect)" % (title, inert[name]) in shown, "--status claims what is not: %s" % shown)
     for name in ("xen", "active-domains", "s390hwsampbufsize"):
         require("--%s is ignored: " % name in out, "--%s: %r" % (name, out))
     require(box.opcontrol("--init").startswith("--init is ignored: there is no module to load"), "--init does not say that it does nothing")
@@ -196,6 +204,10 @@ def with_systemctl(box, text, *words):
 def at_systemds_word(box):
     """Where the daemon is systemd's, what systemctl says against it is handed on."""
     for text, rc, words in (("echo Unit $2 is masked. >&2; echo See the journal. >&2; exit 5", 1, ": Unit opd.service is masked. ("),
+                            ("case $*:$1 in *StatusText*:show) echo the disk burns;; *:start) echo Job for $2 failed. >&2; exit 1;; esac", 1,
+                             ": opd does not start: the disk burns ("),
+                            ("case $*:$1 in *StatusText*:show) echo It ran once.;; *:start) echo Unit $2 is masked. >&2; exit 1;; esac", 1,
+                             "failed: Unit opd.service is masked. ("),
                             ("exit 1", 1, "failed ("), ("echo a warning >&2", 0, "")):
         done = with_systemctl(box, text, "--start-daemon")
         require(not done or (done.returncode == rc and words in done.stderr and len(done.stderr.splitlines()) == rc), "%s: %s" % (text, done))
@@ -209,7 +221,7 @@ def shut_down_for_good(box):
         if done:
             require(done.returncode == 0, "%s: %s" % (request, done))
             with open(said, encoding="ascii") as stream:
-                require(stream.read() == "stop opd.socket\n", "%s does not close the socket" % request)
+                require([line for line in stream if not line.startswith("show ")] == ["stop opd.socket\n"], "%s does not close the socket" % request)
             os.unlink(said)
         done = with_systemctl(box, "echo no bus >&2; exit 1", request)
         require(not done or (done.returncode == 1 and "no bus: whoever connects" in done.stderr), "%s: %s" % (request, done))
@@ -262,22 +274,23 @@ def copied_lock(box):
 
 class FakeDaemon:
     """
-    A process with the name of opd that answers at the control socket as it is told: {command: (error, payload)}; locked: and holds the lock; version: of the
-    protocol, else that of the request.
+    A process with the name of opd that answers at the control socket as it is told: {command: (error, payload)}, and to others not at all; locked: and holds the
+    lock; linger: seconds that it takes to end; version: of the protocol, else that of the request.
     """
 
-    def __init__(self, box, answers, end_after=None, locked=False, version=None):
+    def __init__(self, box, answers, end_after=None, locked=False, linger=0, version=None):
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         listening.bind(box.socket)
         listening.listen()
-        lock = self.hold_lock(box) if locked else None
+        self.lock = lock = self.hold_lock(box) if locked else None
         self.version = version
-        self.path, self.pid = box.socket, os.fork()
+        self.path, self.ended, self.pid = box.socket, False, os.fork()
         if not self.pid:
             try:
                 with open("/proc/self/comm", "w", encoding="ascii") as stream:
                     stream.write("opd")
                 self.serve(listening, answers, end_after)
+                time.sleep(linger)
             finally:
                 os._exit(0)
         listening.close()
@@ -297,23 +310,32 @@ class FakeDaemon:
         with open("/proc/%d/stat" % self.pid, encoding="ascii") as stream:
             return stream.read().split()[1:3] in (["(opd)", "S"], ["(opd)", "R"])
 
+    def ended_by(self):
+        """The signal that has ended it, 0 for none."""
+        self.ended = True
+        return os.WTERMSIG(os.waitpid(self.pid, 0)[1])
+
     def serve(self, listening, answers, end_after):
         command = None
         while command is None or command != end_after:
             client = listening.accept()[0]
             magic, version, command = struct.unpack("<IHH8x", client.recv(16))
-            error, payload = answers[command]
-            if callable(payload):
-                payload = payload()
-            client.send(struct.pack("<IHHiI", magic, self.version or version, command, -error, len(payload)) + payload)
+            if command in answers:
+                error, payload = answers[command]
+                if callable(payload):
+                    payload = payload()
+                if self.lock and command == end_after:
+                    self.lock.close()  # whoever has the answer finds a lock that nobody holds
+                client.send(struct.pack("<IHHiI", magic, self.version or version, command, -error, len(payload)) + payload)
             client.close()
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        os.kill(self.pid, signal.SIGKILL)
-        os.waitpid(self.pid, 0)
+        if not self.ended:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
         if os.path.exists(self.path):
             os.unlink(self.path)
 

@@ -298,6 +298,55 @@ def check_activation(container):
     require(container.unit("ActiveState")["ActiveState"] == "active", "who answered?")
 
 
+def check_daemon_elsewhere(container, show):
+    """opcontrol finds the daemon wherever its session directory is; a member of the group, too."""
+    pid = container.unit("MainPID")["MainPID"]
+    require("Daemon running: pid %s\n" % pid in container.good("opcontrol", "--status"), "%s: --status" % show)
+    container.good("opcontrol", "--dump")
+    container.good("setpriv", "--reuid=nobody", "--regid=opd", "--clear-groups", "opcontrol", "--dump")
+    require(container.good("opcontrol", "--stop") == "Stopping profiling.\n", "%s: --stop" % show)
+    require(container.good("opcontrol", "--start") == "Profiler running.\n", "%s: --start" % show)
+    out = container.good("opcontrol", "--shutdown")
+    require("Killing daemon.\n" in out and not container.opd_pids(), "%s: --shutdown says %r" % (show, out))
+    for request in ("--status", "--stop", "--shutdown"):
+        result = container.run("opcontrol", request)
+        require("Daemon not running\n" in result.out + result.err and not container.opd_pids(), "%s: %s: %s" % (show, request, result))
+    require(container.run("opcontrol", "--dump").rc == 1 and not container.opd_pids(), "%s: --dump starts the daemon" % show)
+
+
+def check_elsewhere(container):
+    """Session directories that are not the configuration's: of the setup, of a configuration that was changed since, of the unit."""
+    base = "/var/lib/oprofile/"
+    container.good("opcontrol", "--session-dir=" + base + "one", "--apply")
+    check_daemon_elsewhere(container, "--session-dir")
+    container.good("rm", base + "daemonrc")
+    container.good("opcontrol", "--start")
+    container.good("sh", "-c", "echo SessionDir=%stwo >/etc/opd/opd.conf.d/60-test.conf" % base)
+    check_daemon_elsewhere(container, "SessionDir= was changed")
+    container.good("rm", "/etc/opd/opd.conf.d/60-test.conf")
+    container.drop_in("[Service]\nExecStart=\nExecStart=/usr/sbin/opd --session-dir=%sthree\n" % base)
+    container.good("systemctl", "start", "opd")
+    check_daemon_elsewhere(container, "the unit's --session-dir")
+    container.remove_drop_in()
+    container.run("rm", "-rf", base + "one", base + "two", base + "three")
+
+
+def check_opcontrol_fails(container):
+    """Why opd does not start is told in its own words; --apply goes back to what works. --start-daemon says nothing for the next daemon."""
+    container.good("opcontrol", "--start")
+    pid = container.unit("MainPID")["MainPID"]
+    result = container.run("opcontrol", "--session-dir=/root/none", "--apply")
+    lines = result.err.splitlines()
+    require(result.rc == 1 and "opd does not start: cannot use the session directory /root/none: " in lines[0], "--apply of what cannot be: %s" % (result,))
+    require(len(lines) == 2 and "the setup of before is in force again" in lines[1], "--apply of what cannot be: %s" % (result,))
+    require(status(container)["state"] == "running" and container.unit("MainPID")["MainPID"] not in ("0", pid), "nothing is profiled after --apply")
+    container.good("opcontrol", "--shutdown")
+    container.good("opcontrol", "--start-daemon")
+    require(status(container)["state"] == "paused", "--start-daemon profiles")
+    container.good("systemctl", "restart", "opd")
+    require(status(container)["state"] == "running", "--start-daemon pauses the next daemon, too")
+
+
 def check_stop_under_load(container):
     """systemctl stop while every CPU works: soon, and nothing is lost. The best of three, since others work on this machine, too."""
     seconds = []
@@ -376,6 +425,8 @@ def check_all(container):
     check_gives_up(container)
     check_unwritten(container)
     check_activation(container)
+    check_elsewhere(container)
+    check_opcontrol_fails(container)
     check_stop_under_load(container)
     check_upgrade(container)
     check_remove(container)
