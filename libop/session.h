@@ -146,7 +146,10 @@ bool op_session_wants_profiling(int session_fd, bool preset) OP_MUST_CHECK;
 /* Keeps it for the next daemon. 0 or -errno. */
 int op_session_want_profiling(int session_fd, bool on) OP_MUST_CHECK;
 
-/* Opens SESSION-DIR for the daemon: makes it and what belongs in it, mode 0755, and writes the abi file. A descriptor or -errno. */
+/*
+ * Opens SESSION-DIR for the daemon: makes it, as op_file_make_dirs does, and what belongs in it, mode 0755, and writes the abi file. A descriptor or
+ * -errno.
+ */
 int op_session_open(const char *session_dir) OP_NONNULL OP_MUST_CHECK;
 
 /* After op_session_open has failed: the name below SESSION-DIR at which a directory stands where it writes a file; NULL: that is not why. */
