@@ -24,7 +24,7 @@ static void read_file(struct opd_age *age, int session_fd)
 	uint64_t trusted, claimed, held;
 	char *text, end;
 
-	if (op_file_read(session_fd, OPD_AGE_FILE, MAX_BYTES, &text) < 0)
+	if (op_file_read_own(session_fd, OPD_AGE_FILE, MAX_BYTES, &text, NULL) < 0)
 		return;
 	if (sscanf(text, "opd-clock 1 trusted %" SCNu64 " claimed %" SCNu64 " held %" SCNu64 " %c", &trusted, &claimed, &held, &end) == 3 &&
 	    trusted < MAX_SECONDS && claimed < MAX_SECONDS && held < MAX_SECONDS) {

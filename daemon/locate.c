@@ -338,6 +338,19 @@ static bool locate_too_long(struct search *search)
 	return path;
 }
 
+/* Who may read the link, but not follow it, without CAP_CHECKPOINT_RESTORE, believes the name as that of a mapping that is gone. */
+static bool locate_unfollowed(struct search *search)
+{
+	struct opd_located *located = search->located;
+
+	locate_gone(search);
+	if (located->seen)
+		return true;
+	op_text_truncate(&located->path, 0);
+	located->on_host = false;
+	return false;
+}
+
 int opd_locate(struct opd_places *places, const struct opd_wanted *wanted, struct opd_located *ret_located)
 {
 	struct search search = { .places = places, .wanted = wanted, .located = ret_located };
@@ -358,12 +371,14 @@ int opd_locate(struct opd_places *places, const struct opd_wanted *wanted, struc
 		ret_located->seen = false;
 		length = -1;
 	}
-	if (length >= 0)
-		locate_mapped(&search, path);
-	else if (ret_located->seen && wanted->name_is_ours)
+	if (length >= 0) {
+		if (ret_located->seen || !locate_unfollowed(&search))
+			locate_mapped(&search, path);
+	} else if (ret_located->seen && wanted->name_is_ours) {
 		locate_mapped(&search, wanted->name); /* longer than a link may be */
-	else if (!ret_located->seen || strcmp(wanted->name, TOO_LONG) != 0 || !locate_too_long(&search))
+	} else if (!ret_located->seen || strcmp(wanted->name, TOO_LONG) != 0 || !locate_too_long(&search)) {
 		locate_gone(&search);
+	}
 	if (!ret_located->path.failed)
 		return 0;
 	op_text_free(&ret_located->path);

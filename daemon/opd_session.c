@@ -217,6 +217,23 @@ static const char *remedy_of(int err)
 	}
 }
 
+/* It may have become another one since the setup was read, and opd becomes its owner. */
+static int check_owner(const struct opd *opd)
+{
+	uid_t owner = opd->setup.session_dir_owner;
+	struct stat st;
+	int err;
+
+	if (opd->session_dir != opd->setup.session_dir || owner == OP_SETUP_ANYBODY)
+		return 0;
+	err = op_sys_fstat(opd->session_fd, &st);
+	if (err)
+		return opd_fail("cannot look at %s: %s", opd->session_dir, strerror(-err));
+	return st.st_uid == owner ? 0 :
+				    opd_fail("%s, which %s/" OP_SETUP_NAME " names, is not of the same user, but of user %u", opd->session_dir,
+					     opd->config.session_dir, st.st_uid);
+}
+
 int opd_init_session(struct opd *opd)
 {
 	const char *in_the_way;
@@ -229,7 +246,7 @@ int opd_init_session(struct opd *opd)
 	if (opd->session_fd < 0)
 		return opd_fail("cannot use the session directory %s: %s: %s", opd->session_dir, strerror(-opd->session_fd),
 				remedy_of(opd->session_fd));
-	if (check_directories(opd) < 0) {
+	if (check_owner(opd) < 0 || check_directories(opd) < 0) {
 		close(opd->session_fd);
 		return -1;
 	}

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "libop/file.h"
@@ -264,6 +265,7 @@ static bool read_lines(char *text, struct reading *reading, unsigned int *ret_li
 		}
 	}
 	reading->setup.nr_events = reading->nr_chosen;
+	*ret_line = 0;
 	return true;
 }
 
@@ -307,17 +309,57 @@ static int refuse_file(int dir_fd, const char *name, int read_err, char **ret_wh
 	struct op_text why = { 0 };
 	int err;
 
-	if (read_err != -EINVAL && read_err != -EFBIG)
+	if (read_err != -EINVAL && read_err != -EFBIG && read_err != -ELOOP)
 		return read_err == -ENOENT ? 0 : read_err;
-	op_text_add(&why, read_err == -EFBIG ? "too large for a setup" : "holds NUL bytes");
+	op_text_add(&why, read_err == -EFBIG ? "too large for a setup" : read_err == -ELOOP ? "is a link" : "holds NUL bytes");
 	err = refuse(dir_fd, name, 0, &why, ret_why);
 	op_text_free(&why);
 	return err;
 }
 
+/* Of a directory, or of the one that it would be made in. */
+static int find_owner(const char *path, uid_t *ret_owner)
+{
+	char *part = strdup(path), *slash;
+	struct stat st;
+	int err;
+
+	if (!part)
+		return -ENOMEM;
+	while ((err = stat(*part ? part : "/", &st) < 0 ? -errno : 0) == -ENOENT && (slash = strrchr(part, '/')))
+		*slash = '\0';
+	free(part);
+	if (!err)
+		*ret_owner = st.st_uid;
+	return err;
+}
+
+/* A directory that cannot be looked at cannot be used either: whoever tries is told why. */
+static bool check_owner(struct op_setup *setup, uid_t author, struct op_text *why)
+{
+	uid_t owner;
+	int err;
+
+	if (!setup->session_dir || !author || author == geteuid())
+		return true;
+	setup->session_dir_owner = author;
+	if (setup->session_dir[0] != '/') {
+		op_text_printf(why, "SESSION_DIR: %s is no absolute path", setup->session_dir);
+		return false;
+	}
+	err = find_owner(setup->session_dir, &owner);
+	if (err == -ENOMEM)
+		return no_memory(why);
+	if (err || owner == author)
+		return true;
+	op_text_printf(why, "SESSION_DIR: %s belongs to user %u, but this file to user %u, who may name directories of his own only",
+		       setup->session_dir, owner, author);
+	return false;
+}
+
 void op_setup_init(struct op_setup *setup)
 {
-	*setup = (struct op_setup){ .separate_lib = true, .separate_kernel = true };
+	*setup = (struct op_setup){ .session_dir_owner = OP_SETUP_ANYBODY, .separate_lib = true, .separate_kernel = true };
 }
 
 int op_setup_read(struct op_setup *setup, int dir_fd, const char *name, char **ret_why)
@@ -325,8 +367,9 @@ int op_setup_read(struct op_setup *setup, int dir_fd, const char *name, char **r
 	struct reading *reading;
 	struct op_text why = { 0 };
 	unsigned int line;
+	uid_t author;
 	char *text;
-	int err = op_file_read(dir_fd, name, OP_FILE_MAX_BYTES, &text);
+	int err = op_file_read_own(dir_fd, name, OP_FILE_MAX_BYTES, &text, &author);
 
 	if (err < 0)
 		return refuse_file(dir_fd, name, err, ret_why);
@@ -336,7 +379,7 @@ int op_setup_read(struct op_setup *setup, int dir_fd, const char *name, char **r
 		return -ENOMEM;
 	}
 	op_setup_init(&reading->setup);
-	if (read_lines(text, reading, &line, &why)) {
+	if (read_lines(op_file_text(text), reading, &line, &why) && check_owner(&reading->setup, author, &why)) {
 		op_setup_free(setup);
 		*setup = reading->setup;
 	} else {

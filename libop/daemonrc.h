@@ -6,15 +6,19 @@
 #ifndef OP_DAEMONRC_H
 #define OP_DAEMONRC_H
 
+#include <sys/types.h>
+
 #include "libop/compiler.h"
 #include "libop/events.h"
 #include "libop/text.h"
 
 #define OP_SETUP_NAME "daemonrc"
 #define OP_SETUP_NEW_NAME "daemonrc_new"
+#define OP_SETUP_ANYBODY ((uid_t)-1)
 
 struct op_setup {
 	char *session_dir;			/* SESSION_DIR: where samples go; NULL: where daemonrc lies */
+	uid_t session_dir_owner;		/* who must be the owner of session_dir; OP_SETUP_ANYBODY: whoever is */
 	struct op_event events[OP_EVENTS_MAX];	/* CHOSEN_EVENTS_0 ... */
 	size_t nr_events;			/* NR_CHOSEN; 0: the default event */
 	bool separate_lib, separate_kernel, separate_thread, separate_cpu, separate_cgroup;
@@ -32,6 +36,9 @@ void op_setup_init(struct op_setup *setup) OP_NONNULL;
  * Reads SESSION-DIR/daemonrc below dir_fd into an initialised setup. A missing file leaves the defaults. 0; -EINVAL and *ret_why
  * ("PATH:LINE: ...", or "PATH: ..." for the file as a whole, freed by the caller); another -errno, which is not about what is in
  * the file.
+ *
+ * What somebody else than root or the caller's user has written (op_file_read_own) may name a directory of that user's only, or it is -EINVAL: opd becomes the
+ * owner of its session directory, and root's opcontrol writes there. opd looks at session_dir_owner once more when the directory is open.
  */
 int op_setup_read(struct op_setup *setup, int dir_fd, const char *name, char **ret_why) OP_NONNULL OP_MUST_CHECK;
 

@@ -9,6 +9,8 @@
 #include "libop/sys.h"
 #include "libop/text.h"
 
+#define BYTE_ORDER_MARK "\xef\xbb\xbf"
+
 static int read_all(int fd, size_t max_bytes, struct op_text *text)
 {
 	char buffer[4096];
@@ -102,15 +104,30 @@ static int refuse_fifo(int fd)
 	return !err && S_ISFIFO(st.st_mode) ? -ENOTSUP : err;
 }
 
-int op_file_read(int dir_fd, const char *path, size_t max_bytes, char **ret_text)
+static int find_author(int dir_fd, int fd, uid_t *ret_owner)
 {
-	int fd = op_sys_openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0), err;
+	struct stat st;
+	int err = op_sys_fstat(fd, &st);
+
+	if (!err && !st.st_uid && fstatat(dir_fd, "", &st, AT_EMPTY_PATH) < 0)
+		err = -errno;
+	if (!err)
+		*ret_owner = st.st_uid;
+	return err;
+}
+
+static int read_file(int dir_fd, const char *path, int flags, size_t max_bytes, char **ret_text, uid_t *ret_owner)
+{
+	int fd = op_sys_openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags, 0), err;
 	struct op_text text = { 0 };
+	uid_t owner = 0;
 	char *data;
 
 	if (fd < 0)
 		return fd;
 	err = refuse_fifo(fd);
+	if (!err && ret_owner)
+		err = find_author(dir_fd, fd, &owner);
 	if (!err)
 		err = read_all(fd, max_bytes, &text);
 	close(fd);
@@ -122,7 +139,24 @@ int op_file_read(int dir_fd, const char *path, size_t max_bytes, char **ret_text
 	if (!data)
 		return -ENOMEM;
 	*ret_text = data;
+	if (ret_owner)
+		*ret_owner = owner;
 	return 0;
+}
+
+char *op_file_text(char *text)
+{
+	return text + (strncmp(text, BYTE_ORDER_MARK, strlen(BYTE_ORDER_MARK)) ? 0 : strlen(BYTE_ORDER_MARK));
+}
+
+int op_file_read(int dir_fd, const char *path, size_t max_bytes, char **ret_text)
+{
+	return read_file(dir_fd, path, 0, max_bytes, ret_text, NULL);
+}
+
+int op_file_read_own(int dir_fd, const char *name, size_t max_bytes, char **ret_text, uid_t *ret_owner)
+{
+	return read_file(dir_fd, name, O_NOFOLLOW, max_bytes, ret_text, ret_owner);
 }
 
 /* Whom root makes something for in a directory; false: for nobody else. */
@@ -190,6 +224,24 @@ int op_file_publish(int dir_fd, const char *name, const char *text, mode_t mode)
 	return err;
 }
 
+/* The directory around it is its own "..", wherever the links in the path lead by now. */
+int op_file_give_dir_alike(const char *path)
+{
+	int fd, parent, err;
+
+	if (geteuid())
+		return 0;
+	fd = op_sys_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	if (fd < 0)
+		return fd;
+	parent = op_sys_openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+	err = parent < 0 ? parent : op_file_give_alike(parent, fd);
+	if (parent >= 0)
+		close(parent);
+	close(fd);
+	return err;
+}
+
 int op_file_make_dirs(const char *path)
 {
 	char *copy = strdup(path);
@@ -203,6 +255,8 @@ int op_file_make_dirs(const char *path)
 			*slash = '\0';
 		if (*copy)
 			err = op_sys_mkdirat(AT_FDCWD, copy, 0755);
+		if (*copy && !err)
+			err = op_file_give_dir_alike(copy);
 		if (slash)
 			*slash = '/';
 	}

@@ -15,6 +15,15 @@
  */
 int op_file_read(int dir_fd, const char *path, size_t max_bytes, char **ret_text) OP_NONNULL OP_MUST_CHECK;
 
+/* What a text that was read begins with for who reads its lines: behind the mark (U+FEFF) that some editors put before it. */
+char *op_file_text(char *text) OP_NONNULL;
+
+/*
+ * The same for a file of a directory that may be another user's: a link is -ELOOP, so that nobody has somebody read what he may not. *ret_owner, when given: who answers for what
+ * it says, the owner of the file, or where that is root the owner of the directory, who may have put it there.
+ */
+int op_file_read_own(int dir_fd, const char *name, size_t max_bytes, char **ret_text, uid_t *ret_owner) OP_NONNULL_ARGS(2, 4) OP_MUST_CHECK;
+
 /* Reads as many bytes as there are from `offset` on, at most nr_bytes; *ret_nr_read says how many. Signals do not disturb. 0 or -errno. */
 int op_file_read_at(int fd, void *bytes, size_t nr_bytes, off_t offset, size_t *ret_nr_read) OP_NONNULL OP_MUST_CHECK;
 
@@ -44,8 +53,14 @@ int op_file_give_alike(int dir_fd, int fd) OP_MUST_CHECK;
  */
 int op_file_make_dir_alike(int dir_fd, const char *path, mode_t mode) OP_NONNULL OP_MUST_CHECK;
 
-/* Makes a directory and what is missing above it, mode 0755 less the umask. 0, also when it is there; -errno. */
+/*
+ * Makes a directory and what is missing above it, mode 0755 less the umask; root gives each to the owner of the directory around it. 0, also when it is there;
+ * -errno.
+ */
 int op_file_make_dirs(const char *path) OP_NONNULL OP_MUST_CHECK;
+
+/* Root gives a directory that was just made to the owner of the one around it. 0, also when there is nothing to do, or -errno. */
+int op_file_give_dir_alike(const char *path) OP_NONNULL OP_MUST_CHECK;
 
 /*
  * Opens the directory that leads to `path` below dir_fd, component by component, so that what the caller does there with the last one,

@@ -96,7 +96,7 @@ static bool read_owner(int dir_fd, const char *name, pid_t *ret_pid)
 	uint64_t pid = 0;
 	char *text;
 
-	if (op_file_read(dir_fd, name, PID_BYTES, &text) < 0)
+	if (op_file_read_own(dir_fd, name, PID_BYTES, &text, NULL) < 0)
 		return false;
 	if (op_parse_u64(text, 1, INT_MAX, &pid) < 0)
 		pid = 0;

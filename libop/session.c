@@ -574,7 +574,7 @@ bool op_session_has_parts(int dir_fd)
 static bool has_abi(int dir_fd, const char *text)
 {
 	char *there = NULL;
-	bool same = !op_file_read(dir_fd, OP_ABI_NAME, strlen(text) + 1, &there) && !strcmp(there, text);
+	bool same = !op_file_read_own(dir_fd, OP_ABI_NAME, strlen(text) + 1, &there, NULL) && !strcmp(there, text);
 
 	free(there);
 	return same;
@@ -608,10 +608,14 @@ static int end_making(int dir_fd, const char *path, int err)
 static int make_session_dir(const char *path)
 {
 	char *copy = strdup(path);
-	int err = copy ? op_file_make_dirs(dirname(copy)) : -ENOMEM;
+	int err = copy ? op_file_make_dirs(dirname(copy)) : -ENOMEM, made;
 
 	free(copy);
-	return err ? err : end_making(AT_FDCWD, path, op_sys_mkdirat(AT_FDCWD, path, DIR_MODE));
+	if (err)
+		return err;
+	made = op_sys_mkdirat(AT_FDCWD, path, DIR_MODE);
+	err = end_making(AT_FDCWD, path, made);
+	return err || made ? err : op_file_give_dir_alike(path);
 }
 
 bool op_session_is_locked_at(int session_fd)
@@ -682,7 +686,7 @@ bool op_session_wants_profiling(int session_fd, bool preset)
 	char *text;
 	bool wanted = preset;
 
-	if (op_file_read(session_fd, OP_SESSION_PROFILING, 16, &text) < 0)
+	if (op_file_read_own(session_fd, OP_SESSION_PROFILING, 16, &text, NULL) < 0)
 		return preset;
 	for (size_t on = 0; on < op_array_size(profiling_words); on++)
 		if (!strcmp(text, profiling_words[on]))

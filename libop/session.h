@@ -154,7 +154,10 @@ int op_session_pause_once(int session_fd) OP_MUST_CHECK;
 /* Takes that back, or the daemon's own turn: whether it was there. 0, -ENOENT when it was not, or another -errno, and then it is there still. */
 int op_session_take_pause(int session_fd);
 
-/* Opens SESSION-DIR for the daemon: makes it and what belongs in it, mode 0755, and writes the abi file. A descriptor or -errno. */
+/*
+ * Opens SESSION-DIR for the daemon: makes it, as op_file_make_dirs does, and what belongs in it, mode 0755, and writes the abi file. A descriptor or
+ * -errno.
+ */
 int op_session_open(const char *session_dir) OP_NONNULL OP_MUST_CHECK;
 
 /* After op_session_open has failed: the name below SESSION-DIR at which a directory stands where it writes a file; NULL: that is not why. */

@@ -284,7 +284,7 @@ int op_session_ledger_read(int dir_fd, struct op_session_ledger *ret_ledger, uns
 	struct op_session_ledger ledger = { 0 };
 	unsigned int line = 0;
 	char *text;
-	int err = op_file_read(dir_fd, OP_SESSION_LEDGER, MAX_BYTES, &text);
+	int err = op_file_read_own(dir_fd, OP_SESSION_LEDGER, MAX_BYTES, &text, NULL);
 
 	if (!err) {
 		err = read_text(&ledger, text, &line);

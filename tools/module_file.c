@@ -16,29 +16,48 @@
 #define CHUNK_BYTES         65536
 #define DICTIONARY_BYTES    (128ull << 20)
 #define GZIP_WINDOW_AND_CRC (15 + 16)
+#define MAGIC_BYTES         6 /* no stream of any format is shorter */
 
 struct unpacking {
 	int from, to;
-	bool ended;
+	bool ended; /* a stream has; what follows begins another one */
 	size_t at, nr_in, nr_out;
 	uint64_t nr_bytes; /* that were written */
 	uint8_t in[CHUNK_BYTES], out[CHUNK_BYTES];
 };
 
-/* Takes from `in`, from `at` on, puts into `out`, sets nr_out and what it has taken, and `ended` at the end of the stream. 0 or -errno. */
-typedef int step_fn(struct unpacking *unpacking, void *stream);
+struct format {
+	const char *suffix;
+	bool (*begins)(const uint8_t bytes[MAGIC_BYTES]); /* a stream, with these */
+	size_t padding_bytes;                             /* between two streams are zeros, in such groups; 0: none */
+	/*
+	 * The next of one or more streams, one behind the other. Takes from `in`, from `at` on, puts into `out`, sets nr_out and what it has taken, and `ended` at the end
+	 * of the stream. 0 or -errno.
+	 */
+	int (*step)(struct unpacking *unpacking, void *stream);
+	int (*begin_again)(void *stream); /* for another one; NULL: nothing is to be done */
+	int (*unpack)(const struct format *format, struct unpacking *unpacking);
+};
 
-static int fill(struct unpacking *unpacking)
+/* At least as many bytes as are asked for, unless the file has no more. */
+static int fill(struct unpacking *unpacking, size_t nr_wanted)
 {
-	ssize_t got;
+	size_t nr_left = unpacking->nr_in - unpacking->at;
 
-	if (unpacking->at < unpacking->nr_in)
+	if (nr_left >= nr_wanted)
 		return 0;
-	got = op_sys_read(unpacking->from, unpacking->in, CHUNK_BYTES);
-	if (got < 0)
-		return (int)got;
+	memmove(unpacking->in, unpacking->in + unpacking->at, nr_left);
 	unpacking->at = 0;
-	unpacking->nr_in = (size_t)got;
+	unpacking->nr_in = nr_left;
+	while (unpacking->nr_in < nr_wanted) {
+		ssize_t got = op_sys_read(unpacking->from, unpacking->in + unpacking->nr_in, CHUNK_BYTES - unpacking->nr_in);
+
+		if (got < 0)
+			return (int)got;
+		if (!got)
+			break;
+		unpacking->nr_in += (size_t)got;
+	}
 	return 0;
 }
 
@@ -52,17 +71,65 @@ static int put(struct unpacking *unpacking)
 	return op_sys_write_all(unpacking->to, unpacking->out, unpacking->nr_out);
 }
 
-static int run(struct unpacking *unpacking, step_fn *step, void *stream)
+static bool is_zero(const uint8_t *bytes, size_t nr_bytes)
+{
+	while (nr_bytes && !*bytes) {
+		bytes++;
+		nr_bytes--;
+	}
+	return !nr_bytes;
+}
+
+static int skip_padding(struct unpacking *unpacking, size_t nr_bytes)
+{
+	int err = fill(unpacking, nr_bytes);
+
+	while (!err && unpacking->nr_in - unpacking->at >= nr_bytes && is_zero(unpacking->in + unpacking->at, nr_bytes)) {
+		unpacking->at += nr_bytes;
+		err = fill(unpacking, nr_bytes);
+	}
+	return err;
+}
+
+/* What stands behind the streams and begins none, as a signature, is not of them. */
+static int find_next(const struct format *format, struct unpacking *unpacking, bool *ret_is_there)
+{
+	int err = format->padding_bytes ? skip_padding(unpacking, format->padding_bytes) : 0;
+
+	if (!err)
+		err = fill(unpacking, MAGIC_BYTES);
+	if (!err)
+		*ret_is_there = unpacking->nr_in - unpacking->at >= MAGIC_BYTES && format->begins(unpacking->in + unpacking->at);
+	return err;
+}
+
+static int run_stream(const struct format *format, struct unpacking *unpacking, void *stream)
 {
 	int err = 0;
 
+	unpacking->ended = false;
 	while (!err && !unpacking->ended) {
-		err = fill(unpacking);
+		err = fill(unpacking, 1);
 		if (!err)
-			err = step(unpacking, stream);
+			err = format->step(unpacking, stream);
 		if (!err)
 			err = put(unpacking);
 	}
+	return err;
+}
+
+static int run(const struct format *format, struct unpacking *unpacking, void *stream)
+{
+	bool more = false;
+	int err;
+
+	do {
+		err = run_stream(format, unpacking, stream);
+		if (!err)
+			err = find_next(format, unpacking, &more);
+		if (!err && more && format->begin_again)
+			err = format->begin_again(stream);
+	} while (!err && more);
 	return err;
 }
 
@@ -84,13 +151,24 @@ static int step_gzip(struct unpacking *unpacking, void *stream)
 	return status == Z_OK || status == Z_STREAM_END ? 0 : status == Z_MEM_ERROR ? -ENOMEM : -EBADMSG;
 }
 
-static int unpack_gzip(struct unpacking *unpacking)
+/* RFC 1952, section 2.3.1. */
+static bool begins_gzip(const uint8_t bytes[MAGIC_BYTES])
+{
+	return !memcmp(bytes, "\x1f\x8b\x08", 3);
+}
+
+static int begin_gzip_again(void *stream)
+{
+	return inflateReset(stream) == Z_OK ? 0 : -EBADMSG;
+}
+
+static int unpack_gzip(const struct format *format, struct unpacking *unpacking)
 {
 	z_stream stream = { 0 };
 	int err = inflateInit2(&stream, GZIP_WINDOW_AND_CRC) == Z_OK ? 0 : -ENOMEM;
 
 	if (!err)
-		err = run(unpacking, step_gzip, &stream);
+		err = run(format, unpacking, &stream);
 	inflateEnd(&stream);
 	return err;
 }
@@ -113,13 +191,27 @@ static int step_xz(struct unpacking *unpacking, void *stream)
 	return status == LZMA_OK || status == LZMA_STREAM_END ? 0 : -EBADMSG;
 }
 
-static int unpack_xz(struct unpacking *unpacking)
+/* The .xz file format, section 2.1.1.1. */
+static bool begins_xz(const uint8_t bytes[MAGIC_BYTES])
+{
+	return !memcmp(bytes,
+		       "\xfd"
+		       "7zXZ",
+		       6);
+}
+
+static int begin_xz_again(void *stream)
+{
+	return lzma_stream_decoder(stream, DICTIONARY_BYTES, 0) == LZMA_OK ? 0 : -ENOMEM;
+}
+
+static int unpack_xz(const struct format *format, struct unpacking *unpacking)
 {
 	lzma_stream stream = LZMA_STREAM_INIT;
-	int err = lzma_stream_decoder(&stream, DICTIONARY_BYTES, 0) == LZMA_OK ? 0 : -ENOMEM;
+	int err = begin_xz_again(&stream);
 
 	if (!err)
-		err = run(unpacking, step_xz, &stream);
+		err = run(format, unpacking, &stream);
 	lzma_end(&stream);
 	return err;
 }
@@ -136,22 +228,25 @@ static int step_zstd(struct unpacking *unpacking, void *stream)
 	return ZSTD_isError(result) ? -EBADMSG : 0;
 }
 
-static int unpack_zstd(struct unpacking *unpacking)
+/* RFC 8878, sections 3.1.1 and 3.1.2: one that can be skipped is one, too. */
+static bool begins_zstd(const uint8_t bytes[MAGIC_BYTES])
+{
+	return !memcmp(bytes, "\x28\xb5\x2f\xfd", 4) || ((bytes[0] & 0xf0) == 0x50 && !memcmp(bytes + 1, "\x2a\x4d\x18", 3));
+}
+
+static int unpack_zstd(const struct format *format, struct unpacking *unpacking)
 {
 	ZSTD_DStream *stream = ZSTD_createDStream();
-	int err = stream ? run(unpacking, step_zstd, stream) : -ENOMEM;
+	int err = stream ? run(format, unpacking, stream) : -ENOMEM;
 
 	ZSTD_freeDStream(stream);
 	return err;
 }
 
-static const struct format {
-	const char *suffix;
-	int (*unpack)(struct unpacking *unpacking);
-} formats[] = {
-	{ SUFFIX ".gz", unpack_gzip },
-	{ SUFFIX ".xz", unpack_xz },
-	{ SUFFIX ".zst", unpack_zstd },
+static const struct format formats[] = {
+	{ SUFFIX ".gz", begins_gzip, 0, step_gzip, begin_gzip_again, unpack_gzip },
+	{ SUFFIX ".xz", begins_xz, 4, step_xz, begin_xz_again, unpack_xz },
+	{ SUFFIX ".zst", begins_zstd, 0, step_zstd, NULL, unpack_zstd },
 };
 
 /* ---- by name ---- */
@@ -190,7 +285,7 @@ static int unpack(const struct format *format, int from)
 	if (!err) {
 		unpacking->from = from;
 		unpacking->to = fd;
-		err = format->unpack(unpacking);
+		err = format->unpack(format, unpacking);
 	}
 	if (!err && lseek(fd, 0, SEEK_SET) < 0)
 		err = -errno;

@@ -14,7 +14,7 @@ bool opr_is_module_suffix(const char *suffix) OP_NONNULL;
 bool opr_module_is_packed(const char *path) OP_NONNULL;
 
 /*
- * Unpacks a file that is one, the first stream of it. A descriptor of a file in memory, at its beginning; -EBADMSG: the file is damaged or cut off; -EFBIG: more comes out of it than
+ * Unpacks a file that is one: all streams of it (members of gzip, frames of zstd) up to what begins none. A descriptor of a file in memory, at its beginning; -EBADMSG: the file is damaged or cut off; -EFBIG: more comes out of it than
  * OPR_MODULE_BYTES_MAX; -ENOMEM, also when its format asks for too much; another -errno.
  */
 int opr_module_unpack(const char *path) OP_NONNULL OP_MUST_CHECK;

@@ -15,6 +15,7 @@
 #include "tools/option_values.h"
 #include "tools/report_log.h"
 #include "tools/session_dir.h"
+#include "tools/session_hint.h"
 #include "tools/words.h"
 
 #define PROGRESS_NS (200 * (uint64_t)OP_NS_PER_MS)
@@ -241,13 +242,23 @@ static int refuse_no_session(const struct program *program, int dir_fd, const st
 	return opr_error(-EINVAL, "%s is no session: it has neither {root} nor {kern}, and no ledger", path);
 }
 
+static int refuse_missing(const struct program *program, const char *name, const char *path, int err)
+{
+	struct op_text hint = { 0 };
+
+	opr_hint_at_sessions(&hint, program->session_dir);
+	opr_error(err, "there is no session '%s'%s%s: %s%s%s", name, path ? " at " : "", path ? path : "", strerror(-err),
+		  hint.length ? "." : "", op_text_get(&hint));
+	op_text_free(&hint);
+	return err;
+}
+
 static int open_session(const struct program *program, const char *name, const char *path, struct opk_place *ret_place)
 {
 	int fd = path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1, err;
 
 	if (fd < 0)
-		return opr_error(-errno, "there is no session '%s'%s%s: %s", name, path ? " at " : "", path ? path : "",
-				 strerror(errno));
+		return refuse_missing(program, name, path, -errno);
 	err = opk_place_find(fd, ret_place);
 	if (err) {
 		opr_error(err, "%s: %s", path, strerror(-err));

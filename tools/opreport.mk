@@ -40,6 +40,7 @@ tools_libreport_a_SOURCES = \
 	tools/report_xml.c tools/report_xml.h \
 	tools/selection.c tools/selection.h \
 	tools/session_dir.c tools/session_dir.h \
+	tools/session_hint.c tools/session_hint.h \
 	tools/session_images.c \
 	tools/session_span.c tools/session_span.h \
 	tools/session_stats.c tools/session_stats.h \

@@ -11,6 +11,7 @@
 #include "libop/mem.h"
 #include "libop/odb.h"
 #include "tools/report_log.h"
+#include "tools/session_hint.h"
 
 #define JIT_OBJECT_SUFFIX ".jo"
 #define MENDS             ": opcheck --repair mends what can be mended"
@@ -224,6 +225,21 @@ static int open_session_dir(struct opr_profile *profile, size_t index, const cha
 	return fd;
 }
 
+/* What was meant may be something else; what is there may be it. */
+static int refuse_session(const char *session_dir, const char *name, const char *path)
+{
+	struct op_text hint = { 0 };
+
+	opr_hint_at_name(&hint, session_dir, name, true);
+	if (!hint.length) {
+		op_text_add(&hint, REMEDY);
+		opr_hint_at_sessions(&hint, session_dir);
+	}
+	opr_error(-ENOENT, "there is no session '%s': %s does not exist. %s", name, path, op_text_get(&hint));
+	op_text_free(&hint);
+	return -ENOENT;
+}
+
 static int open_session(struct opr_profile *profile, const char *session_dir, size_t index, const struct opr_spec *spec)
 {
 	const char *name = spec->sessions.words[index];
@@ -234,7 +250,7 @@ static int open_session(struct opr_profile *profile, const char *session_dir, si
 		return opr_no_memory();
 	session->dir_fd = open_session_dir(profile, index, session->path);
 	if (session->dir_fd < 0 && (errno == ENOENT || errno == ENOTDIR))
-		return opr_error(-ENOENT, "there is no session '%s': %s does not exist. " REMEDY, name, session->path);
+		return refuse_session(session_dir, name, session->path);
 	if (session->dir_fd < 0)
 		return opr_error(-errno, "%s: %s", session->path, strerror(errno));
 	err = read_images(session);
@@ -448,6 +464,19 @@ static int select_file(struct opr_profile *profile, size_t session, const struct
 	return file.app ? 0 : opr_no_memory();
 }
 
+/* A word without a tag is the name of an image, but not always meant so. */
+static int refuse_strict(const char *session_dir, const struct opr_spec *spec)
+{
+	struct op_text hint = { 0 };
+
+	for (size_t i = 0; i < spec->names.nr_words && !hint.length; i++)
+		opr_hint_at_name(&hint, session_dir, spec->names.words[i], false);
+	opr_error(-ENOENT, "error: no sample files found: profile specification too strict ?%s%s", hint.length ? " " : "",
+		  op_text_get(&hint));
+	op_text_free(&hint);
+	return -ENOENT;
+}
+
 int opr_profile_open(struct opr_profile *profile, const char *session_dir, const struct opr_spec *spec,
 		     const struct opr_merge *merge, bool exclude_dependent)
 {
@@ -470,7 +499,7 @@ int opr_profile_open(struct opr_profile *profile, const char *session_dir, const
 			err = select_file(profile, i, &list->files[j], spec, merge, exclude_dependent);
 	}
 	if (!err && !profile->nr_files)
-		return opr_error(-ENOENT, "error: no sample files found: profile specification too strict ?");
+		return refuse_strict(session_dir, spec);
 	return err;
 }
 

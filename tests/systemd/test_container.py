@@ -7,6 +7,7 @@ the cgroup of the service.
 """
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -18,12 +19,38 @@ import unit_checks  # noqa: E402
 from opdtest import Failure, Skip, require, wait_until  # noqa: E402
 
 SUITE = "bookworm"
-# What a booted system needs, and the libraries of opd and its tools.
-PACKAGES = "systemd,systemd-sysv,dbus,libpopt0,libsystemd0,libcap2,libbinutils,libpfm4,zlib1g,libzstd1,liblzma5"
+# What a booted system needs, the libraries of opd and its tools, and a shell for their completion.
+PACKAGES = "systemd,systemd-sysv,dbus,libpopt0,libsystemd0,libcap2,libbinutils,libpfm4,zlib1g,libzstd1,liblzma5,zsh"
 BOOT_SECONDS = 120
+BUILD_SECONDS = 1800
 PERIOD_NS = 500000
 PROBE_MS = 2000
 DROP_IN = "run/systemd/system/opd.service.d"
+
+
+def build_deb():
+    return os.path.join(os.environ["OPD_SOURCE"], "packaging", "build-deb")
+
+
+class LaterVersion:
+    """The package once more under a later version, from the source by dpkg-buildpackage alone; it is built beside the first checks."""
+
+    def __init__(self, box):
+        self.directory, self.log = os.path.join(box.dir, "later"), os.path.join(box.dir, "later.log")
+        with open(self.log, "wb") as log:
+            self.child = box.start("env", "DEB_BUILD_OPTIONS=nocheck noautodbgsym parallel=%d" % len(os.sched_getaffinity(0)),
+                                   build_deb(), "--version", unit_checks.LATER_VERSION, self.directory, stdout=log, stderr=log, start_new_session=True)
+
+    def end(self):
+        if self.child.poll() is None:
+            os.killpg(self.child.pid, signal.SIGTERM)
+
+    def put(self, into):
+        rc = self.child.wait(BUILD_SECONDS)
+        with open(self.log, encoding="utf-8", errors="replace") as stream:
+            require(rc == 0, "the package cannot be built from the source: %s" % stream.read()[-3000:])
+        for name in os.listdir(self.directory):
+            shutil.copy(os.path.join(self.directory, name), into)
 
 
 class Container:
@@ -43,14 +70,14 @@ class Container:
         if done.rc != 0:
             raise Skip("mmdebstrap cannot make a root file system: %s" % (done.err.strip().splitlines() or ["no reason given"])[-1])
 
+    def package_dir(self):
+        return os.path.join(self.root, "var/tmp")
+
     def install(self):
-        """Puts the package of this build, and the same as a later version, into /var/tmp."""
+        """Puts the package of this build into /var/tmp."""
         if not shutil.which("dpkg-buildpackage"):
             raise Skip("dpkg-buildpackage is not installed")
-        into = os.path.join(self.root, "var/tmp")
-        build_deb = os.path.join(os.environ["OPD_SOURCE"], "packaging", "build-deb")
-        self.box.good(build_deb, "--from", os.environ["OPD_BUILD"], into, timeout=600)
-        unit_checks.make_later_version(self.box, into)
+        self.box.good(build_deb(), "--from", os.environ["OPD_BUILD"], self.package_dir(), timeout=600)
         for program in ("system/work", "system/jit_work", "systemd/reach"):
             shutil.copy(os.path.join(os.environ["OPD_BUILD"], "tests", program), os.path.join(self.root, "usr/local/bin"))
 
@@ -261,6 +288,7 @@ def test(box):
     container.make()
     container.install()
     container.boot()
+    later = LaterVersion(box)
     try:
         unit_checks.check_install(container)
         check_waits_for_ready(container)
@@ -268,10 +296,13 @@ def test(box):
         check_stop(container, check_profile(container))
         check_opcontrol_uses_the_unit(container)
         check_stop(container, check_profile(container))
+        later.put(container.package_dir())
         check_from_host(container)
         unit_checks.check_all(container)
     except Failure as failure:
         raise Failure("%s\njournal of opd:\n%s" % (failure, journal(container))) from failure
+    finally:
+        later.end()
     container.power_off()
 
 

@@ -17,7 +17,8 @@ CAPABILITIES = {"cap_perfmon": 38, "cap_sys_ptrace": 19, "cap_checkpoint_restore
 MAX_EXPOSURE = 2.0
 WAYS = {"process_vm_writev", "process_vm_readv", "/proc/PID/mem", "pidfd_getfd", "ptrace"}
 UNITS = ("opd.service", "opd.socket")
-LATER = "opd_99.0-1_later.deb"
+LATER_VERSION = "99.0-1"
+TOOLS = ("opannotate", "oparchive", "opcheck", "opcontrol", "opgprof", "ophelp", "opimport", "opreport")
 STOP_SECONDS = 2.0
 START_USEC = 2000000
 REQUEST = struct.Struct("=IHHII208x")
@@ -29,25 +30,20 @@ def debs(directory):
     return sorted(n for n in os.listdir(directory) if n.startswith("opd_") and n.endswith(".deb"))
 
 
-def make_later_version(box, directory):
-    """The same files under a later version, for an upgrade."""
-    first, unpacked = os.path.join(directory, debs(directory)[0]), os.path.join(box.dir, "deb")
-    box.good("dpkg-deb", "-R", first, unpacked)
-    control = os.path.join(unpacked, "DEBIAN", "control")
-    with open(control, encoding="utf-8") as stream:
-        text = stream.read()
-    with open(control, "w", encoding="utf-8") as stream:
-        stream.write(re.sub(r"^Version: .*$", "Version: 99.0-1", text, flags=re.M))
-    box.good("dpkg-deb", "--root-owner-group", "-b", unpacked, os.path.join(directory, LATER))
-    shutil.rmtree(unpacked)
-
-
 def apt(container, *words):
     return container.good("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-y", "-q", *words)
 
 
 def install(container, name):
     apt(container, "install", "/var/tmp/" + name)
+
+
+def later(container):
+    return "opd_%s_%s" % (LATER_VERSION, debs(os.path.join(container.root, "var/tmp"))[0].rpartition("_")[2])
+
+
+def version(container):
+    return container.good("dpkg-query", "--show", "--showformat=${Version}", "opd")
 
 
 def check_install(container):
@@ -58,7 +54,17 @@ def check_install(container):
         require(container.good("systemctl", "is-enabled", unit).strip() == "enabled", "%s is not enabled" % unit)
     require(status(container)["state"] == "running", "the unit does not profile after the installation")
     check_confinement(container)
+    check_completion(container)
     container.good("systemctl", "stop", "opd")
+
+
+def check_completion(container):
+    """The shells of the distribution find the completion where they look by themselves."""
+    words = " ".join('"${_comps[%s]-none}"' % tool for tool in TOOLS)
+    found = container.good("zsh", "-fc", "autoload -Uz compinit; compinit -D -u; print -l " + words).split()
+    require(found == ["_" + tool for tool in TOOLS], "zsh knows %s" % found)
+    for tool in TOOLS:
+        container.good("test", "-r", "/usr/share/bash-completion/completions/" + tool)
 
 
 def status(container):
@@ -371,11 +377,14 @@ def check_ledger(container):
 
 
 def check_upgrade(container):
-    """The package is upgraded while it profiles: the session goes on."""
+    """A later version, built anew from the source, is installed while it profiles: its opd goes on with the session."""
     container.good("systemctl", "start", "opd")
     pid, before = container.unit("MainPID")["MainPID"], samples_of(container)
-    install(container, LATER)
+    old = (version(container), container.good("sha256sum", "/usr/sbin/opd").split()[0])
+    install(container, later(container))
     restarted(container, pid, 60, "the upgrade")
+    new = (version(container), container.good("sha256sum", "/proc/%s/exe" % container.unit("MainPID")["MainPID"]).split()[0])
+    require(new[0] == LATER_VERSION and old[0] != new[0] and old[1] != new[1], "before the upgrade %s, after it %s" % (old, new))
     require(status(container)["state"] == "running", "after the upgrade nothing is profiled")
     require(samples_of(container) >= before > 0, "the upgrade lost samples")
 
@@ -387,7 +396,7 @@ def check_remove(container):
     require(not container.opd_pids(), "an opd runs after the removal")
     require(samples_of(container) >= before > 0, "the removal takes samples away")
     container.good("id", "opd")
-    install(container, LATER)
+    install(container, later(container))
     require(container.unit("ActiveState")["ActiveState"] == "active" and status(container)["state"] == "running", "installed again, it does not profile")
     require(samples_of(container) >= before, "installed again, it has fewer samples")
 
@@ -395,23 +404,45 @@ def check_remove(container):
 def check_stays_off(container):
     """Whoever has switched it off finds it so after the package came once more."""
     container.good("systemctl", "disable", "--now", *UNITS)
-    apt(container, "install", "--reinstall", "/var/tmp/" + LATER)
+    apt(container, "install", "--reinstall", "/var/tmp/" + later(container))
     for unit in UNITS:
         state = (container.run("systemctl", "is-enabled", unit).out.strip(), container.run("systemctl", "is-active", unit).out.strip())
         require(state == ("disabled", "inactive"), "%s was switched off and is %s" % (unit, state))
     container.good("systemctl", "enable", "--now", *UNITS)
 
 
-def check_purge(container):
-    """Purged while it runs: what is left are the sessions, and they can be read."""
-    apt(container, "purge", "opd")
+def check_nothing_left(container):
+    """After a purge: the sessions, which can be read, the description of their files, and what was put aside."""
     require(not container.opd_pids(), "an opd runs after the purge")
-    left = container.good("sh", "-c", "find /etc /run /usr /lib /var -xdev -name '*opd*' ! -path '/var/tmp/*' ! -path '/var/lib/dpkg/*' ! -path '/var/lib/oprofile/samples/*' "
+    left = container.good("sh", "-c", "find /etc /run /usr /lib /var -xdev -name '*opd*' ! -name '*popd*' ! -path '/var/tmp/*' ! -path '/var/lib/dpkg/*' ! -path '/var/lib/oprofile/samples/*' "
                           "! -path '/var/log/*' ! -path '/var/cache/*' 2>/dev/null || :").split()
     require(not left, "purge leaves %s" % left)
     rest = set(os.listdir(os.path.join(container.root, "var/lib/oprofile")))
-    require(rest <= {"samples", "abi"}, "purge leaves %s in the session directory" % rest)
+    require(rest <= {"samples", "abi", "damaged"}, "purge leaves %s in the session directory" % rest)
     require(samples_of(container) > 0, "purge takes the sessions away")
+
+
+def check_purge_after_kill(container):
+    """Nobody ended the daemon in order, a setup waited, a power cut left files in the making, and an administrator has a file of his own."""
+    container.drop_in("[Service]\nRestart=no\n")
+    container.good("opcontrol", "--separate=none")
+    os.kill(host_pid(container)[0], signal.SIGKILL)
+    wait_until(lambda: container.unit("ActiveState")["ActiveState"] == "failed", 60, "it does not end")
+    container.remove_drop_in()
+    container.good("systemctl", "stop", "opd.socket")
+    container.run("opcheck", "-q", "--repair")  # 1: there was something
+    container.good("sh", "-c", "cd /var/lib/oprofile && touch abi.tmp clock.tmp daemonrc.tmp daemonrc_new.tmp profiling.tmp && echo '# mine' >/etc/opd/opd.conf.d/60-mine.conf")
+    there = set(os.listdir(os.path.join(container.root, "var/lib/oprofile")))
+    require({"unclean", "daemonrc_new"} <= there, "before the purge there is only %s" % there)
+    apt(container, "purge", "opd")
+    check_nothing_left(container)
+    install(container, later(container))
+
+
+def check_purge(container):
+    """Purged while it runs."""
+    apt(container, "purge", "opd")
+    check_nothing_left(container)
 
 
 def check_all(container):
@@ -431,4 +462,5 @@ def check_all(container):
     check_upgrade(container)
     check_remove(container)
     check_stays_off(container)
+    check_purge_after_kill(container)
     check_purge(container)

@@ -238,7 +238,10 @@ static void test_keys_are_documented(void **state)
 	free(manual);
 }
 
-/* Drop-ins in the order of their names, each fault with its own path and line; what is no *.conf is not read. */
+/*
+ * Drop-ins in the order of their names, each fault with its own path and line; what is no *.conf is not read. A byte order mark is passed over
+ * where an editor puts one, and in no other place.
+ */
 static void test_drop_ins(void **state)
 {
 	const struct box *box = *state;
@@ -266,6 +269,15 @@ static void test_drop_ins(void **state)
 	snprintf(wanted, sizeof(wanted), "%s/20-b.conf:4: unknown key 'What'\n", dir);
 	assert_non_null(strstr(op_text_get(&warnings), wanted));
 	assert_int_equal(op_config_read(&config, path, true, &warnings), -ENOENT);
+	op_text_truncate(&warnings, 0);
+	assert_int_equal(op_file_publish(fd, "20-b.conf", "\xef\xbb\xbfVisitInterval=500\n\xef\xbb\xbfVisitInterval=600\n", 0644), 0);
+	assert_int_equal(op_file_publish(fd, "10-a.conf", "", 0644), 0);
+	assert_int_equal(op_file_publish(AT_FDCWD, path, "\xef\xbb\xbf# a comment\nRingSize=1M\n", 0644), 0);
+	assert_int_equal(op_config_read(&config, path, true, &warnings), 0);
+	assert_int_equal(config.visit_ms, 500);
+	assert_int_equal(config.ring_bytes, 1 << 20);
+	snprintf(wanted, sizeof(wanted), "%s/20-b.conf:2: unknown key '\xef\xbb\xbfVisitInterval'\n", dir);
+	assert_string_equal(op_text_get(&warnings), wanted);
 	op_text_free(&warnings);
 	op_config_free(&config);
 	close(fd);

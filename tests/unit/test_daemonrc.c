@@ -2,6 +2,8 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -220,6 +222,102 @@ static void test_promote(void **state)
 	free(text);
 }
 
+/* Some editors put one before the first line. */
+static void test_byte_order_mark(void **state)
+{
+	struct op_setup setup;
+	char *why = NULL;
+
+	op_setup_init(&setup);
+	assert_int_equal(read_text(*state, "\xef\xbb\xbf" "CALLGRAPH=3\n", &setup, &why), 0);
+	assert_int_equal(setup.callgraph, 3);
+	assert_int_equal(read_text(*state, "CALLGRAPH=4\n\xef\xbb\xbfVMLINUX=/a\n", &setup, &why), -EINVAL);
+	assert_non_null(strstr(why, "daemonrc:2: "));
+	free(why);
+	op_setup_free(&setup);
+}
+
+/* Whoever may write into the directory would have root read what only root may, and write its words again. */
+static void test_link(void **state)
+{
+	struct box *box = *state;
+	struct op_setup setup;
+	char *why = NULL;
+
+	assert_int_equal(op_file_publish(box->fd, "elsewhere", "CALLGRAPH=3\n", 0600), 0);
+	assert_int_equal(symlinkat("elsewhere", box->fd, OP_SETUP_NAME), 0);
+	op_setup_init(&setup);
+	assert_int_equal(op_setup_read(&setup, box->fd, OP_SETUP_NAME, &why), -EINVAL);
+	assert_non_null(strstr(why, "/daemonrc: is a link"));
+	assert_int_equal(setup.callgraph, 0);
+	free(why);
+	op_setup_free(&setup);
+}
+
+#define STRANGER 54320
+#define OTHER	 54321
+
+/* A directory below the box, of that user; the box is removed with what is in it. */
+static void make_dir_of(const struct box *box, const char *name, uid_t owner)
+{
+	assert_int_equal(mkdirat(box->fd, name, 0755), 0);
+	assert_int_equal(fchownat(box->fd, name, owner, owner, 0), 0);
+}
+
+/* Of a setup that names `below` the box, with the file and the directory around it of these users. *ret_owner: who must be the owner of what it names. */
+static int read_of(const struct box *box, uid_t file, uid_t dir, const char *below, uid_t *ret_owner)
+{
+	struct op_setup setup;
+	char text[128], *why = NULL;
+	int err;
+
+	snprintf(text, sizeof(text), "SESSION_DIR=%s/%s\n", box->path, below);
+	assert_int_equal(fchown(box->fd, 0, 0), 0);
+	assert_int_equal(op_file_publish(box->fd, OP_SETUP_NAME, text, 0644), 0);
+	assert_int_equal(fchownat(box->fd, OP_SETUP_NAME, file, file, 0), 0);
+	assert_int_equal(fchown(box->fd, dir, dir), 0);
+	op_setup_init(&setup);
+	err = op_setup_read(&setup, box->fd, OP_SETUP_NAME, &why);
+	*ret_owner = setup.session_dir_owner;
+	if (err)
+		assert_non_null(strstr(why, "daemonrc: SESSION_DIR: /tmp/"));
+	free(why);
+	op_setup_free(&setup);
+	return err;
+}
+
+/* It names directories of its own user only, existing ones and such as would be made; where it is root's, any. */
+static void test_whose_directory(void **state)
+{
+	static const struct {
+		uid_t file, dir;
+		const char *below;
+		int err;
+	} cases[] = {
+		{ 0, 0, "roots", 0 },	       { 0, 0, "strangers", 0 },      { 0, 0, "none/below", 0 },
+		{ STRANGER, STRANGER, "strangers", 0 },			      { 0, STRANGER, "strangers", 0 },
+		{ STRANGER, 0, "strangers", 0 },			      { STRANGER, STRANGER, "strangers/none/below", 0 },
+		{ STRANGER, STRANGER, "roots", -EINVAL },		      { 0, STRANGER, "roots", -EINVAL },
+		{ STRANGER, 0, "roots", -EINVAL },			      { STRANGER, STRANGER, "others", -EINVAL },
+		{ STRANGER, STRANGER, "others/none/below", -EINVAL },	      { STRANGER, STRANGER, "link", -EINVAL },
+		{ STRANGER, STRANGER, "link/none", -EINVAL },		      { OTHER, STRANGER, "strangers", -EINVAL },
+	};
+	struct box *box = *state;
+
+	if (geteuid())
+		skip();
+	make_dir_of(box, "roots", 0);
+	make_dir_of(box, "strangers", STRANGER);
+	make_dir_of(box, "others", OTHER);
+	assert_int_equal(symlinkat("roots", box->fd, "link"), 0);
+	for (size_t i = 0; i < op_array_size(cases); i++) {
+		uid_t owner, wanted = cases[i].err || (!cases[i].file && !cases[i].dir) ? OP_SETUP_ANYBODY : STRANGER;
+
+		assert_int_equal(read_of(box, cases[i].file, cases[i].dir, cases[i].below, &owner), cases[i].err);
+		assert_int_equal(owner, wanted);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -231,6 +329,9 @@ int main(void)
 		box_test(test_events_beyond_their_number),
 		box_test(test_write_refuses_what_it_cannot_read),
 		box_test(test_promote),
+		box_test(test_byte_order_mark),
+		box_test(test_link),
+		box_test(test_whose_directory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -361,6 +361,30 @@ static void test_copied_file_is_another_with_the_same_bytes(void **state)
 	free(bytes);
 }
 
+/* Root makes them for whose directory they are in; who owns the one above owns all of them. */
+static void test_make_dirs_alike(void **state)
+{
+	struct box *box = *state;
+	char path[64];
+	struct stat st;
+
+	if (geteuid())
+		skip();
+	assert_int_equal(mkdirat(box->fd, "theirs", 0755), 0);
+	assert_int_equal(fchownat(box->fd, "theirs", 54320, 54321, 0), 0);
+	snprintf(path, sizeof(path), "%s/theirs/a/b", box->path);
+	assert_int_equal(op_file_make_dirs(path), 0);
+	assert_int_equal(fstatat(box->fd, "theirs/a/b", &st, 0), 0);
+	assert_int_equal(st.st_uid, 54320);
+	assert_int_equal(st.st_gid, 54321);
+	assert_int_equal(fchownat(box->fd, "theirs/a", 0, 0, 0), 0);
+	assert_int_equal(op_file_make_dirs(path), 0);
+	assert_int_equal(fstatat(box->fd, "theirs/a", &st, 0), 0);
+	assert_int_equal(st.st_uid, 0);
+	assert_int_equal(unlinkat(box->fd, "theirs/a/b", AT_REMOVEDIR), 0);
+	assert_int_equal(unlinkat(box->fd, "theirs/a", AT_REMOVEDIR), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -369,6 +393,7 @@ int main(void)
 		box_test(test_nul_is_refused),
 		box_test(test_failure_leaves_the_old),
 		box_test(test_make_dirs),
+		box_test(test_make_dirs_alike),
 		box_test(test_open_parent),
 		box_test(test_open_parent_in_one_step),
 		box_test(test_place_with_somebody_beside),

@@ -118,6 +118,79 @@ static void test_content(void **state OP_UNUSED)
 	free(module);
 }
 
+static void assert_length(int fd, size_t nr_bytes)
+{
+	assert_true(fd >= 0);
+	assert_int_equal(lseek(fd, 0, SEEK_END), nr_bytes);
+	close(fd);
+}
+
+#define NR_PIECES 7
+
+/* As pigz, xz -T and zstd -T may write them, or cat of several files: each piece is a stream of its own. `gap`: what stands between them. */
+static size_t pack_pieces(size_t format, const uint8_t *module, const uint8_t *gap, size_t nr_gap, uint8_t *packed,
+			  size_t *ret_last)
+{
+	size_t nr_bytes = 0, piece = MODULE_BYTES / NR_PIECES + 1;
+
+	for (size_t at = 0; at < MODULE_BYTES; at += piece) {
+		if (at && nr_gap)
+			memcpy(packed + nr_bytes, gap, nr_gap);
+		nr_bytes += at ? nr_gap : 0;
+		*ret_last = nr_bytes;
+		nr_bytes +=
+			formats[format].pack(module + at, op_min_u64(piece, MODULE_BYTES - at), packed + nr_bytes, MODULE_BYTES);
+	}
+	return nr_bytes;
+}
+
+static void test_streams(void **state OP_UNUSED)
+{
+	static const uint8_t zeros[8], skipped[] = { 0x53, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 'a', 'b', 'c' };
+	static const struct {
+		size_t format;
+		const uint8_t *gap;
+		size_t nr_gap;
+	} cases[] = {
+		{ 0, NULL, 0 }, { 1, NULL, 0 }, { 1, zeros, sizeof(zeros) }, { 2, NULL, 0 }, { 2, skipped, sizeof(skipped) }
+	};
+	uint8_t *module = make_module(), *packed = malloc(2 * MODULE_BYTES);
+
+	for (size_t i = 0; i < op_array_size(cases); i++) {
+		const char *name = formats[cases[i].format].name;
+		size_t last, nr_bytes = pack_pieces(cases[i].format, module, cases[i].gap, cases[i].nr_gap, packed, &last);
+
+		assert_content(unpack(name, packed, nr_bytes), module, MODULE_BYTES);
+		assert_int_equal(unpack(name, packed, nr_bytes - 1), -EBADMSG);
+		assert_int_equal(unpack(name, packed, last + 16), -EBADMSG);
+		memset(packed + nr_bytes, 'x', 100);
+		assert_content(unpack(name, packed, nr_bytes + 100), module, MODULE_BYTES);
+		/* a gap that no format has, and no stream after it */
+		memset(packed + last, 'x', 1);
+		assert_length(unpack(name, packed, nr_bytes), (MODULE_BYTES / NR_PIECES + 1) * (NR_PIECES - 1));
+	}
+	free(packed);
+	free(module);
+}
+
+/* Many small ones that fill the memory only together. */
+static void test_limit_of_all(void **state OP_UNUSED)
+{
+	size_t part = OPR_MODULE_BYTES_MAX / 4 + 1;
+	uint8_t *zeros = calloc(1, part), *packed = malloc(part);
+
+	assert_non_null(zeros);
+	for (size_t i = 0; i < op_array_size(formats); i++) {
+		size_t nr_bytes = 0;
+
+		for (int n = 0; n < 4; n++)
+			nr_bytes += formats[i].pack(zeros, part, packed + nr_bytes, part - nr_bytes);
+		assert_int_equal(unpack(formats[i].name, packed, nr_bytes), -EFBIG);
+	}
+	free(packed);
+	free(zeros);
+}
+
 static void test_damage(void **state OP_UNUSED)
 {
 	uint8_t *module = make_module(), *packed = malloc(2 * MODULE_BYTES);
@@ -158,9 +231,7 @@ static void test_limit(void **state OP_UNUSED)
 		assert_int_equal(unpack(formats[i].name, packed, nr_bytes), -EFBIG);
 	}
 	fd = unpack("m.ko.zst", packed, pack_zstd(zeros, ZEROS_MAX - 1, packed, ZEROS_MAX / 64));
-	assert_true(fd >= 0);
-	assert_int_equal(lseek(fd, 0, SEEK_END), ZEROS_MAX - 1);
-	close(fd);
+	assert_length(fd, ZEROS_MAX - 1);
 	free(packed);
 	free(zeros);
 }
@@ -208,8 +279,9 @@ static int teardown(void **state OP_UNUSED)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_content), cmocka_unit_test(test_damage),  cmocka_unit_test(test_limit),
-		cmocka_unit_test(test_names),   cmocka_unit_test(test_no_file),
+		cmocka_unit_test(test_content),      cmocka_unit_test(test_damage),  cmocka_unit_test(test_limit),
+		cmocka_unit_test(test_names),        cmocka_unit_test(test_no_file), cmocka_unit_test(test_streams),
+		cmocka_unit_test(test_limit_of_all),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

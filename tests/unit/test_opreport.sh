@@ -66,7 +66,17 @@ refuses 'No sample found: Please specify a session containing sample data. ' --s
 refuses 'in s/samples/current. ' --session-dir=s
 refuses 'opcontrol --dump' --session-dir=s
 refuses 'not excluded' --session-dir=s session-exclude:current
-refuses "there is no session 'monday'" --session-dir=s session:monday
+refuses "there is no session 'monday': s/samples/monday does not exist. --session-dir=DIR" --session-dir=s session:monday
+grep -q 'The sessions there: current\.$' err || { echo 'FAIL: the sessions are not told'; cat err; failed=$((failed + 1)); }
+mkdir -p kept/var/lib/oprofile/samples other/samples s/samples/tuesday
+refuses 'kept is an archive: archive:kept reads it.' --session-dir=s session:kept
+refuses 'kept is an archive: archive:kept reads it.' --session-dir=kept
+refuses 'other is a session directory: --session-dir=other reads it.' --session-dir=s session:other
+refuses 'The sessions there: current, tuesday.' --session-dir=s session:monday
+i=1
+while [ $i -le 11 ]; do mkdir "s/samples/x$i"; i=$((i + 1)); done
+refuses 'The sessions there: current, tuesday, x1, x10, x11, x2, x3, x4, x5, x6 and 3 more.' --session-dir=s session:monday
+rmdir s/samples/x*
 mkdir -p "$(dirname "$file")"
 printf 'DAE\n' >"$file"
 refuses "$file" --session-dir=s
@@ -74,7 +84,11 @@ refuses "$file" --session-dir=s -l
 printf '%0100d' 0 >"$file"
 refuses "bad magic number: $file" --session-dir=s
 refuses "at byte 0): opcheck --repair mends" --session-dir=s
-refuses 'too strict' --session-dir=s /y
+refuses 'too strict ?' --session-dir=s /y
+grep -q '?$' err || { echo 'FAIL: a hint at nothing'; failed=$((failed + 1)); }
+refuses 'too strict ? kept is an archive: archive:kept reads it.' --session-dir=s kept
+refuses 'too strict ? other is a session directory: --session-dir=other reads it.' --session-dir=s other
+refuses 'too strict ? tuesday is a session: session:tuesday reads it.' --session-dir=s tuesday
 refuses 'tag specified more than once' --session-dir=s event:A event:A
 echo foreign >"$current/{root}/notes.txt"
 refuses "$current/{root}/notes.txt" --session-dir=s

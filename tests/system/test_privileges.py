@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""
+What opd may do. With each capability of doc/security.md left out, what that page says breaks, and nothing else: opd names the capability and what it means, profiles, and keeps
+its ledger. Started by root it becomes the owner of its session directory, and what that owner writes there neither makes an opd root's nor has root's opcontrol write elsewhere.
+"""
+import os
+import shutil
+
+import opdtest
+from opdtest import CAPABILITIES, DAEMON_UID, require
+from test_dcookies import read_table, unescape
+from test_jit import jit_functions
+
+PERIOD_NS = 500000
+JIT_MS, WORK_MS = 500, 300
+RING = "16M"  # two for each CPU are more than kernel.perf_event_mlock_kb allows anybody
+IN_CONTAINER = "/mnt/jit"
+KERNEL, NO_KERNEL = "/proc/kallsyms", "/no-vmlinux"
+
+# What is not known without them. Those of others are known.
+WITHOUT = {
+    None: set(),
+    "sys_ptrace": {"removed file", "JIT code of a container"},
+    "checkpoint_restore": {"removed file"},
+    "dac_read_search": {"closed directory", "removed file", "JIT code of mode 0600"},
+    "syslog": {"kernel"},
+}
+
+
+def sysctl(name):
+    with open("/proc/sys/kernel/" + name, encoding="ascii") as stream:
+        return int(stream.read())
+
+
+def use_capabilities(box, left_out):
+    """The daemon is a user of its own with the capabilities of the unit but one, and with a limit on locked memory."""
+    path = os.path.join(box.dir, "opd-without")
+    caps = ",".join("+" + name for name in CAPABILITIES if name != left_out)
+    with open(path, "w", encoding="ascii") as stream:
+        stream.write(opdtest.AS_USER.format(uid=DAEMON_UID, caps=caps, program=box.program).replace("exec setpriv", "ulimit -l 64\nexec setpriv"))
+    os.chmod(path, 0o755)
+    box.env["OPD_DAEMON"] = path
+    shutil.rmtree(box.session, ignore_errors=True)
+    with open(box.log, "w", encoding="ascii"):
+        pass
+
+
+def is_identified(box, path):
+    """That opd has looked at the file: its size is in the table of images."""
+    rows = [row for row in read_table(box.session).values() if unescape(row["path"]) == os.fsencode(path)]
+    require(rows, "there is no sample of %s" % path)
+    return all(int(row["size"]) for row in rows)
+
+
+def make_old_ones(box, part):
+    """Programs from before opd: an open file, one in a closed directory, one that is removed. {what: (path, process)}."""
+    closed = os.path.join(box.dir, "closed-" + part)
+    os.mkdir(closed, 0o700)
+    paths = {"open file": box.copy_work("open-" + part), "closed directory": os.path.join(closed, "work"), "removed file": box.copy_work("removed-" + part)}
+    shutil.copy(box.work, paths["closed directory"])
+    old = {what: (path, box.busy_until_ended(path)) for what, path in paths.items()}
+    for path, process in old.values():
+        opdtest.wait_until(lambda p=path, c=process: os.path.realpath("/proc/%d/exe" % c.pid) == p, opdtest.HANG_SECONDS, "%s does not run" % path)
+    os.unlink(paths["removed file"])
+    return old
+
+
+def end_when_profiled(box, old):
+    """The old ones, so that the new ones have the CPUs."""
+    def is_profiled(path):
+        return box.opcontrol("--dump") == "" and os.path.isdir(os.path.join(box.session, "samples", "current", "{root}" + path))
+
+    for path, process in old.values():
+        opdtest.wait_until(lambda p=path: is_profiled(p), opdtest.HANG_SECONDS, "%s gets no CPU" % path)
+        box.end_busy(process)
+
+
+def run_new_ones(box, part):
+    """A JIT compiler in a container with a /tmp of its own, one whose map is its own to read, and work in the kernel. The path of the second."""
+    app = box.copy_work("jit-" + part, "jit_work")
+    script = "mount -t tmpfs opd-test /mnt; cp %s %s; mount -t tmpfs opd-test /tmp; exec %s map %d" % (app, IN_CONTAINER, IN_CONTAINER, JIT_MS)
+    box.good("unshare", "--mount", "--propagation=private", "sh", "-ec", script)
+    box.good("sh", "-c", "umask 077; exec %s map %d" % (app, JIT_MS))
+    box.good(box.work, "kernel", WORK_MS)
+    return app
+
+
+def names_of(box, app):
+    return set(jit_functions(box, app)[0])
+
+
+def known_of(box, old, app):
+    known = {what for what, (path, _) in old.items() if is_identified(box, path)}
+    if names_of(box, IN_CONTAINER):
+        known.add("JIT code of a container")
+    if names_of(box, app):
+        known.add("JIT code of mode 0600")
+    images = {f.name.image[1] for f in box.files() if f.header.is_kernel}
+    require((KERNEL in images) != (images == {NO_KERNEL}), "the kernel's samples are in %s" % images)
+    if KERNEL in images:
+        known.add("kernel")
+    return known
+
+
+def profile_without(box, capability):
+    part = capability or "nothing"
+    use_capabilities(box, capability)
+    old = make_old_ones(box, part)
+    box.start_daemon("--event=TIMER:%d" % PERIOD_NS, "--separate=library,kernel,thread")
+    end_when_profiled(box, old)
+    app = run_new_ones(box, part)
+    box.opcontrol("--dump")
+    box.opcontrol("--stop")
+    box.check_ledger()
+    known = known_of(box, old, app)
+    warnings = [line for line in box.log_text().splitlines() if line.startswith("opd: without CAP_")]
+    print("without %s: %s known; %s" % (part, sorted(known), warnings))
+    box.shutdown()
+    return known, warnings
+
+
+def left_out(box):
+    whole, warnings = profile_without(box, None)
+    expected = {"open file", "closed directory", "removed file", "JIT code of a container", "JIT code of mode 0600"}
+    if sysctl("kptr_restrict") < 2:
+        expected.add("kernel")
+    require(whole == expected and not warnings, "with all capabilities %s is known, %s" % (whole, warnings))
+    for capability, lost in WITHOUT.items():
+        if capability is None:
+            continue
+        if capability == "syslog" and sysctl("kptr_restrict") == 0 and sysctl("perf_event_paranoid") <= 1:
+            lost = set()
+        known, warnings = profile_without(box, capability)
+        require(known == whole - lost, "without %s: %s is known, not %s" % (capability, known, whole - lost))
+        require(len(warnings) == 1 and warnings[0].startswith("opd: without CAP_%s " % capability.upper()), "without %s: %s" % (capability, warnings))
+
+
+def refused_without(box):
+    """Where nothing can be sampled opd ends with a line that names what it needs."""
+    use_capabilities(box, "perfmon")
+    if sysctl("perf_event_paranoid") > 0:
+        line = box.refused(box.env["OPD_DAEMON"])
+        require("CAP_PERFMON" in line, line)
+    box.configure(RingSize=RING)
+    use_capabilities(box, "ipc_lock")
+    line = box.refused(box.env["OPD_DAEMON"])
+    require("CAP_IPC_LOCK" in line, line)
+    use_capabilities(box, None)
+    box.start_daemon("--event=TIMER:%d" % PERIOD_NS)
+    box.shutdown()
+    box.configure()
+
+
+def uid_of(pid):
+    with open("/proc/%d/status" % pid, encoding="ascii", errors="replace") as stream:
+        fields = dict(line.split(":", 1) for line in stream.read().splitlines())
+    return {int(uid) for uid in fields["Uid"].split()}
+
+
+def lead_to(box, path):
+    """The owner of the session directory writes its setup."""
+    setup = os.path.join(box.session, "daemonrc")
+    if os.path.lexists(setup):
+        os.unlink(setup)
+    with open(setup, "w", encoding="ascii") as stream:
+        stream.write("SESSION_DIR=%s\nNR_CHOSEN=0\n" % path)
+    os.chown(setup, DAEMON_UID, DAEMON_UID)
+
+
+def tree(path):
+    return sorted((name, os.lstat(os.path.join(top, name)).st_mtime_ns) for top, dirs, files in os.walk(path) for name in dirs + files)
+
+
+def owner_of_the_session(box):
+    """opd is the owner's, wherever his setup leads to; to a directory of root's, or of another user's, it does not lead."""
+    opcontrol = os.path.join(box.bin, "opcontrol")
+    box.use_program(os.path.join(box.sbin, "opd"))
+    shutil.rmtree(box.session, ignore_errors=True)
+    os.mkdir(box.session)
+    os.chown(box.session, DAEMON_UID, DAEMON_UID)
+    box.opcontrol("--start", "--event=TIMER:%d" % PERIOD_NS)
+    require(uid_of(box.status()["pid"]) == {DAEMON_UID}, "opd is not the owner of its session directory")
+    box.opcontrol("--shutdown")
+    roots = os.path.join(box.dir, "roots")
+    samples = os.path.join(roots, "samples", "current", "{root}")
+    os.makedirs(samples)
+    os.chown(roots, 0, 0)
+    os.symlink(roots, os.path.join(box.session, "link"))
+    before = tree(roots)
+    for path in (roots, os.path.join(roots, "new", "er"), os.path.join(box.session, "link"), "/"):
+        lead_to(box, path)
+        for request in ("--start", "--start-daemon", "--reset", "--save=taken"):
+            line = box.refused(opcontrol, request)
+            require("daemonrc: SESSION_DIR: %s belongs to user 0, but this file to user %d" % (path, DAEMON_UID) in line, line)
+        require(box.status() == {"state": "not running"} if path != "/" else True, "somebody runs")
+        line = box.refused(box.env["OPD_DAEMON"])
+        require("SESSION_DIR: %s belongs to user 0" % path in line, line)
+    require(tree(roots) == before, "root's directory is not as it was: %s" % tree(roots))
+    made = os.path.join(box.session, "made", "below")
+    lead_to(box, made)
+    box.opcontrol("--start")
+    status = box.status()
+    require(uid_of(status["pid"]) == {DAEMON_UID} and status["session_dir"] == made, "%s: %s" % (made, status))
+    require(os.stat(made).st_uid == DAEMON_UID and os.stat(os.path.dirname(made)).st_uid == DAEMON_UID, "directories that root made are not the owner's")
+    box.opcontrol("--shutdown")
+    lead_to(box, roots)
+    result = box.run(opcontrol, "--setup", "--separate=none")
+    require(result.rc == 0 and "begins with the defaults" in result.err, "%s" % (result,))
+    box.opcontrol("--start")
+    require(uid_of(box.status()["pid"]) == {DAEMON_UID}, "the setup that root began anew is not the owner's")
+    box.opcontrol("--shutdown")
+
+
+def test(box):
+    box.not_as_unit("its capabilities are the unit's")
+    os.chown(box.dir, DAEMON_UID, DAEMON_UID)
+    left_out(box)
+    refused_without(box)
+    os.chown(box.dir, 0, 0)
+    owner_of_the_session(box)
+
+
+if __name__ == "__main__":
+    opdtest.run(test)
