@@ -32,7 +32,7 @@ static const struct op_ibs_event rows[] = {
 	FETCH(0xf00a, "IBS_FETCH_4K_PAGE", "Fetches from a page of 4 KiB", F(PAGE_4K), OLD),
 	FETCH(0xf00b, "IBS_FETCH_2M_PAGE", "Fetches from a page of 2 MiB", F(PAGE_2M), OLD),
 	FETCH(0xf00c, "IBS_FETCH_1G_PAGE", "Fetches from a page of 1 GiB", F(PAGE_1G), .oprofile = false),
-	FETCH(0xf00e, "IBS_FETCH_LATENCY", "Cycles from the start of a fetch to its end", F(ALL), OLD, .amount = OP_IBS_LATENCY),
+	FETCH(0xf00e, "IBS_FETCH_LATENCY", "Cycles from the start of a fetch to its end", F(ATTEMPTED), OLD, .amount = OP_IBS_LATENCY),
 	FETCH(0xf010, "IBS_FETCH_16K_PAGE", "Fetches from a page of 16 KiB", F(PAGE_16K), .traits = OP_IBS_ERRATUM_1347),
 	FETCH(0xf011, "IBS_FETCH_L2_MISSES", "Completed fetches that missed the L2 cache", F(L2_MISS), .traits = OP_IBS_FETCH_L2),
 	FETCH(0xf012, "IBS_FETCH_L3_MISSES", "Completed fetches that missed the L3 cache", F(L3_MISS), .caps = OP_IBS_CAP_ZEN4),

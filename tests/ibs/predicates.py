@@ -46,7 +46,7 @@ def fetch_events(cpu, caps, words):
         0xf001: killed, 0xf002: not killed, 0xf003: comp, 0xf004: not comp and not killed,
         0xf005: phys and not l1, 0xf006: l1 and not l2, 0xf007: l1 and l2,
         0xf008: icmiss and sees_icache, 0xf009: comp and not icmiss and sees_icache,
-        0xf00e: bits(fc, 32, 47),
+        0xf00e: 0 if killed else bits(fc, 32, 47),
         0xf011: has_l2 and comp and bits(fc, 58),
         0xf012: caps & CAP_ZEN4 and comp and bits(fc, 61), 0xf013: caps & CAP_ZEN4 and bits(fc, 60),
         0xf014: comp and extd is not None and bits(extd, 0, 15),

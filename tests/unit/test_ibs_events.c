@@ -45,7 +45,7 @@ static void amounts(void **state OP_UNUSED)
 		.tag_to_ret = 1271,
 		.depth = 5,
 	};
-	struct op_ibs fetch = { .kind = OP_IBS_FETCH, .facts = OP_IBS_FACT(OP_IBS_F_ALL), .latency = 12 };
+	struct op_ibs fetch = { .kind = OP_IBS_FETCH, .facts = OP_IBS_FACT(OP_IBS_F_ALL), .latency = 12 }; /* killed */
 
 	assert_int_equal(adds("IBS_OP_LOAD", &load), 1);
 	assert_int_equal(adds("IBS_OP_STORE", &load), 0);
@@ -54,6 +54,8 @@ static void amounts(void **state OP_UNUSED)
 	assert_int_equal(adds("IBS_OP_COMP_TO_RET", &load), 0);
 	assert_int_equal(adds("IBS_OP_MLP_DEPTH", &load), 5);
 	assert_int_equal(adds("IBS_FETCH_ALL", &load), 0);
+	assert_int_equal(adds("IBS_FETCH_LATENCY", &fetch), 0);
+	fetch.facts |= OP_IBS_FACT(OP_IBS_F_ATTEMPTED);
 	assert_int_equal(adds("IBS_FETCH_LATENCY", &fetch), 12);
 	assert_int_equal(adds("IBS_OP_ALL", &fetch), 0);
 	assert_string_equal(op_ibs_event_unit(op_ibs_event_find("IBS_OP_DC_LOAD_LAT")), "cycles");
