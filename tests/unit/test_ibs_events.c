@@ -99,6 +99,8 @@ static void what_a_cpu_has(void **state OP_UNUSED)
 	op_ibs_cpu_init(0x10, 2, &old);
 	op_ibs_cpu_init(0x19, 1, &zen3);
 	op_ibs_cpu_init(0x19, 0x11, &zen4);
+	const struct op_ibs_cpu cpus[] = { old, zen3, zen4 };
+
 	assert_true(op_ibs_event_is_there(op_ibs_event_find("IBS_OP_BANK_CONF_STORE"), &old, 0x1f));
 	assert_false(op_ibs_event_is_there(op_ibs_event_find("IBS_OP_BANK_CONF_STORE"), &zen4, 0xbff));
 	assert_true(op_ibs_event_is_there(op_ibs_event_find("IBS_FETCH_OP_CACHE_MISSES"), &zen4, 0xbff));
@@ -106,6 +108,11 @@ static void what_a_cpu_has(void **state OP_UNUSED)
 	assert_false(op_ibs_event_is_there(op_ibs_event_find("IBS_FETCH_ICACHE_MISSES"), &zen3, 0x3ff));
 	assert_false(op_ibs_event_is_there(op_ibs_event_find("IBS_FETCH_ALL"), &zen4, 0x3fd));
 	assert_true(op_ibs_event_is_there(op_ibs_event_find("IBS_OP_ALL"), &zen4, 0x3fd));
+	for (const struct op_ibs_cpu *cpu = cpus; cpu < cpus + op_array_size(cpus); cpu++) {
+		bool is_zen4 = cpu == &cpus[2];
+
+		assert_int_equal(op_ibs_event_is_there(op_ibs_event_find("IBS_OP_SRC_L3"), cpu, is_zen4 ? 0xbff : 0x1f), cpu != &cpus[1]);
+	}
 }
 
 static void masks(void **state OP_UNUSED)
