@@ -487,13 +487,23 @@ static int compare_numbers(size_t a, size_t b)
 	return a < b ? -1 : a > b;
 }
 
+/* A process may have a file at a path that is shown as a part of the kernel is: {root}/ext4, {kern}/ext4. */
+static int compare_kinds(const struct op_image_name *a, const struct op_image_name *b)
+{
+	return compare_numbers(a->kind == OP_IMAGE_KERNEL, b->kind == OP_IMAGE_KERNEL);
+}
+
 static int compare_parts(const struct opr_file *a, const struct opr_file *b)
 {
 	int order = strcmp(a->app, b->app);
 
 	if (!order)
 		order = strcmp(a->image, b->image);
-	return order ? order : strcmp(a->callee ? a->callee : "", b->callee ? b->callee : "");
+	if (!order)
+		order = strcmp(a->callee ? a->callee : "", b->callee ? b->callee : "");
+	if (!order)
+		order = compare_kinds(&a->name->image, &b->name->image);
+	return order ? order : compare_kinds(&a->name->callee, &b->name->callee);
 }
 
 static int compare_files(const void *left, const void *right)
