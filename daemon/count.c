@@ -19,6 +19,12 @@ struct batch {
 	bool failed; /* something could not be stored */
 };
 
+/* What is no number of the kernel's, as a perf.data may have, is not kept apart. */
+static int32_t class_of(bool apart, uint32_t number)
+{
+	return apart && number <= INT32_MAX ? (int32_t)number : OP_CLASS_ALL;
+}
+
 /* In a function of its own it would be stored field by field, and read again in wider pieces, which wait for that. */
 static inline __attribute__((always_inline)) struct opd_file_key key_of(const struct opd_count *count,
 									const struct opd_counted *counted)
@@ -30,9 +36,9 @@ static inline __attribute__((always_inline)) struct opd_file_key key_of(const st
 		.app_cookie = resolved->location.cookie,
 		.image_cookie = resolved->location.cookie,
 		.event = (uint16_t)counted->event,
-		.tgid = count->separate_thread && !is_memory ? (int32_t)counted->pid : OP_CLASS_ALL,
-		.tid = count->separate_thread && !is_memory ? (int32_t)counted->tid : OP_CLASS_ALL,
-		.cpu = count->separate_cpu && !is_memory ? (int32_t)counted->cpu : OP_CLASS_ALL,
+		.tgid = class_of(count->separate_thread && !is_memory, counted->pid),
+		.tid = class_of(count->separate_thread && !is_memory, counted->tid),
+		.cpu = class_of(count->separate_cpu && !is_memory, counted->cpu),
 	};
 
 	if (separate && resolved->app_cookie != OP_DCOOKIE_NONE)

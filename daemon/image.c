@@ -287,7 +287,7 @@ uint64_t opd_image_of_region(struct op_dcookie_table *table, uint64_t label_cook
 {
 	struct op_image_id id = op_dcookie_row(table, label_cookie)->id;
 
-	id.name.tgid = (int32_t)pid;
+	id.name.tgid = (int32_t)(pid & INT32_MAX); /* the kernel's are smaller; a perf.data may say anything */
 	id.name.start = start;
 	id.name.end = end;
 	return op_dcookie_get(table, &id);

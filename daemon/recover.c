@@ -12,6 +12,7 @@
 #include "libop/odb.h"
 #include "libop/session.h"
 #include "libop/session_close.h"
+#include "libop/session_import.h"
 #include "libop/session_ledger.h"
 #include "libop/session_pending.h"
 #include "libop/session_stats.h"
@@ -305,11 +306,14 @@ static void tell(const struct recovery *recovery, bool was_unclean, uint64_t nr_
 void opd_recover(int session_fd, bool was_unclean)
 {
 	struct recovery recovery = { .session_fd = session_fd };
-	uint64_t nr_put_back = 0;
+	uint64_t nr_put_back = 0, nr_imports;
 	int err = op_session_settle_pending(session_fd, &nr_put_back);
 
 	if (err)
 		fail(OP_SESSION_TMP, err);
+	nr_imports = op_session_import_sweep(session_fd);
+	if (nr_imports)
+		opd_log(SD_NOTICE, "removed what %llu opimport that did not end in order had left in " OP_SESSION_TMP "/", (unsigned long long)nr_imports);
 	op_file_unlink_below(session_fd, OP_SESSION_TMP "/stats");
 	err = op_session_visit_dir(session_fd, OP_SESSION_TMP, remove_cookies, &session_fd);
 	if (err)

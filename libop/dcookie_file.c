@@ -99,7 +99,7 @@ static void add_escaped(struct op_text *text, const char *string)
 
 static void add_string(struct op_text *text, const char *string)
 {
-	if (string)
+	if (string && *string)
 		add_escaped(text, string);
 	else
 		op_text_add(text, UNKNOWN);
@@ -362,15 +362,15 @@ static bool take_mtime(const char *at, uint64_t *ret_ns)
 {
 	uint64_t seconds, ns = 0;
 
-	if (!take_number(&at, '.', &seconds) || seconds >= UINT64_MAX / NS_PER_S || strlen(at) != NS_DIGITS)
+	if (!take_number(&at, '.', &seconds) || seconds > UINT64_MAX / NS_PER_S || strlen(at) != NS_DIGITS)
 		return false;
 	for (; *at; at++) {
 		if (!isdigit((unsigned char)*at))
 			return false;
 		ns = ns * 10 + (uint64_t)(*at - '0');
 	}
-	*ret_ns = seconds * NS_PER_S + ns;
-	return true;
+	*ret_ns = seconds * NS_PER_S + ns; /* of a file from before 1970 it is close to the largest number */
+	return *ret_ns >= ns;
 }
 
 static bool take_seconds(const char *column, int64_t *ret_seconds)

@@ -106,33 +106,53 @@ static const char *last_component(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* "/(long path HASH)/" and the end of the last component. */
-static void add_short(const char *path, struct op_text *name)
+/* "/(long path HASH)/" and the end of the last component; what belongs to the kernel has one component only. */
+static void add_short(const struct op_image_name *image, const char *mangled, struct op_text *name)
 {
-	const char *last = last_component(path);
+	const char *last = last_component(mangled);
 	size_t nr_bytes = strlen(last);
 
-	op_text_printf(name, "/(long path %016llx)/", (unsigned long long)op_hash_bytes(0, path, strlen(path)));
+	op_text_printf(name, image->kind == OP_IMAGE_FILE ? "/(long path %016llx)/" : "(long name %016llx) ",
+		       (unsigned long long)op_hash_bytes(0, image->name, strlen(image->name)));
 	op_text_add(name, nr_bytes > NAME_SHOWN_BYTES ? last + nr_bytes - NAME_SHOWN_BYTES : last);
 }
 
+/* Whether the kernel would not take it as a path, with so many bytes more behind it. */
+static bool is_too_long(const char *mangled, size_t nr_more)
+{
+	size_t length;
+
+	if (strlen(mangled) > NAME_LONG_BYTES)
+		return true;
+	for (; *mangled; mangled += length) {
+		mangled += strspn(mangled, "/");
+		length = strcspn(mangled, "/");
+		if (length + (mangled[length] ? 0 : nr_more) > NAME_MAX)
+			return true;
+	}
+	return false;
+}
+
+/* As it stands in the paths of sample files. */
 static char *make_name(const struct op_dcookie_row *row, enum telling telling)
 {
 	char identity[IDENTITY_BYTES] = "";
-	struct op_text name = { 0 };
-	const char *path = row->id.name.name;
+	struct op_text mangled = { 0 }, name = { 0 };
+	const struct op_image_name *image = &row->id.name;
 
 	if (telling != TELLING_NOTHING)
 		format_identity(row, telling, identity);
-	if (row->id.name.kind == OP_IMAGE_FILE)
-		op_mangle_path(path, &name);
+	if (image->kind == OP_IMAGE_FILE)
+		op_mangle_path(image->name, &mangled);
 	else
-		op_text_add(&name, path);
-	if (name.length > NAME_LONG_BYTES || strlen(last_component(path)) + strlen(identity) > NAME_MAX) {
-		op_text_truncate(&name, 0);
-		add_short(path, &name);
-	}
+		op_mangle_kernel(image->name, &mangled);
+	if (is_too_long(op_text_get(&mangled), strlen(identity)))
+		add_short(image, op_text_get(&mangled), &name);
+	else
+		op_text_add(&name, op_text_get(&mangled));
 	op_text_add(&name, identity);
+	name.failed |= mangled.failed;
+	op_text_free(&mangled);
 	return op_text_steal(&name);
 }
 
@@ -155,8 +175,10 @@ static char *choose_name(const struct op_dcookie_table *table, const struct op_d
 {
 	char *name;
 
-	if (!can_be_told_apart(&row->id))
+	if (row->id.name.kind == OP_IMAGE_ANON)
 		return strdup(row->id.name.name);
+	if (!can_be_told_apart(&row->id))
+		return make_name(row, TELLING_NOTHING);
 	for (name = make_name(row, telling); name && telling != TELLING_COOKIE && is_taken(table, &row->id, name);
 	     name = make_name(row, telling)) {
 		free(name);

@@ -32,7 +32,7 @@ static const struct op_ibs_event rows[] = {
 	FETCH(0xf00a, "IBS_FETCH_4K_PAGE", "Fetches from a page of 4 KiB", F(PAGE_4K), OLD),
 	FETCH(0xf00b, "IBS_FETCH_2M_PAGE", "Fetches from a page of 2 MiB", F(PAGE_2M), OLD),
 	FETCH(0xf00c, "IBS_FETCH_1G_PAGE", "Fetches from a page of 1 GiB", F(PAGE_1G), .oprofile = false),
-	FETCH(0xf00e, "IBS_FETCH_LATENCY", "Cycles from the start of a fetch to its end", F(ALL), OLD, .amount = OP_IBS_LATENCY),
+	FETCH(0xf00e, "IBS_FETCH_LATENCY", "Cycles from the start of a fetch to its end", F(ATTEMPTED), OLD, .amount = OP_IBS_LATENCY),
 	FETCH(0xf010, "IBS_FETCH_16K_PAGE", "Fetches from a page of 16 KiB", F(PAGE_16K), .traits = OP_IBS_ERRATUM_1347),
 	FETCH(0xf011, "IBS_FETCH_L2_MISSES", "Completed fetches that missed the L2 cache", F(L2_MISS), .traits = OP_IBS_FETCH_L2),
 	FETCH(0xf012, "IBS_FETCH_L3_MISSES", "Completed fetches that missed the L3 cache", F(L3_MISS), .caps = OP_IBS_CAP_ZEN4),
@@ -117,7 +117,8 @@ static const struct op_ibs_event rows[] = {
 	   O(REMOTE), OLD, .amount = OP_IBS_LATENCY, .traits = OP_IBS_NODE),
 	OP(0xf260, "IBS_OP_SRC_L1", "Loads that hit the L1 cache", O(LOAD) | O(DC_HIT), .oprofile = false),
 	OP(0xf261, "IBS_OP_SRC_L2", "Loads from the L2 cache", O(LOAD) | O(L2_HIT), .traits = OP_IBS_L2),
-	OP(0xf262, "IBS_OP_SRC_L3", "Loads from the L3 cache or a core below it", O(SRC_L3), .caps = OP_IBS_CAP_ZEN4),
+	OP(0xf262, "IBS_OP_SRC_L3", "Loads from the L3 cache or a core below it", O(SRC_L3), .caps = OP_IBS_CAP_ZEN4,
+	   .traits_instead = OP_IBS_SRC_L3),
 	OP(0xf263, "IBS_OP_SRC_NODE_CACHE", "Loads from the L3 cache or another core of this node, before Zen 4",
 	   O(SRC_NODE_CACHE), .oprofile = false),
 	OP(0xf264, "IBS_OP_SRC_NEAR_CCX", "Loads from another core complex of this node",
@@ -185,8 +186,10 @@ const struct op_ibs_event *op_ibs_event_by_number(uint32_t number)
 
 bool op_ibs_event_is_there(const struct op_ibs_event *event, const struct op_ibs_cpu *cpu, uint32_t caps)
 {
-	uint32_t need = event->caps | (event->kind == OP_IBS_FETCH ? OP_IBS_CAP_FETCH : OP_IBS_CAP_OP);
+	uint32_t need = event->kind == OP_IBS_FETCH ? OP_IBS_CAP_FETCH : OP_IBS_CAP_OP;
 
+	if (!(cpu->traits & event->traits_instead))
+		need |= event->caps;
 	return (caps & need) == need && (cpu->traits & event->traits) == event->traits && !(cpu->traits & event->not_traits);
 }
 

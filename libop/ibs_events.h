@@ -27,7 +27,8 @@ struct op_ibs_event {
 	enum op_ibs_amount amount;
 	uint64_t facts;      /* all of them must hold; OP_IBS_FACT of enum op_ibs_fetch_fact or op_ibs_op_fact */
 	uint32_t caps;       /* enum op_ibs_caps: the CPU has the event when it has all of these */
-	uint32_t traits;     /* enum op_ibs_trait: and all of these */
+	uint32_t traits_instead; /* enum op_ibs_trait: or one of these */
+	uint32_t traits;     /* and all of these */
 	uint32_t not_traits; /* and none of these */
 	bool oprofile;       /* one of the 60 of oprofile 0.9.9 */
 };

@@ -3,6 +3,7 @@
 
 #define PAGE_ENCODINGS 4
 #define WIDTH_ENC_MAX  7
+#define DATA_SOURCE_IO 7 /* in three bits and in five */
 
 enum { PAGE_ENC_4K, PAGE_ENC_2M, PAGE_ENC_1G };
 
@@ -64,7 +65,7 @@ static void fetch_status(uint32_t traits, struct op_ibs *ibs)
 	fact(ibs, OP_IBS_F_KILLED, is_killed);
 	fact(ibs, OP_IBS_F_ATTEMPTED, !is_killed);
 	fact(ibs, OP_IBS_F_COMPLETED, fetch->comp);
-	fact(ibs, OP_IBS_F_ABORTED, !fetch->comp);
+	fact(ibs, OP_IBS_F_ABORTED, !fetch->comp && !is_killed);
 	fact(ibs, OP_IBS_F_ITLB_HIT, fetch->phy_addr_valid && !fetch->l1_tlb_miss);
 	fact(ibs, OP_IBS_F_ITLB_L2_HIT, fetch->l1_tlb_miss && !fetch->l2_tlb_miss);
 	fact(ibs, OP_IBS_F_ITLB_MISS, fetch->l1_tlb_miss && fetch->l2_tlb_miss);
@@ -181,10 +182,20 @@ static unsigned int data_source_code(const struct op_ibs *ibs)
 	return high << 3 | ibs->op.data_src_lo;
 }
 
-/* The miss bits mean nothing for uncacheable memory, unless it is a device's. */
-static bool is_cacheable(const struct op_ibs *ibs)
+/* OP_DATA2 is about loads that missed every cache of the core; beside another op it is stale. Where there is no L2Miss, a source that is not 0 says as much. */
+static bool has_data2(uint32_t traits, const struct op_ibs_op *op)
 {
-	return !ibs->op.uc_mem_acc || data_source_code(ibs) == 7;
+	if (!op->ld_op || !op->dc_miss || (traits & OP_IBS_L2 && !op->l2_miss))
+		return false;
+	if (traits & OP_IBS_GUESSED && !(traits & OP_IBS_L2)) /* nothing tells where L2Miss is, or that there is none */
+		return false;
+	return !is_way_lost(traits, op) && !(traits & OP_IBS_ERRATUM_484 && op->wc_mem_acc);
+}
+
+/* The miss bits mean nothing for uncacheable memory, unless it is a device's, and what says so is not stale. */
+static bool is_cacheable(uint32_t traits, const struct op_ibs *ibs)
+{
+	return !ibs->op.uc_mem_acc || (has_data2(traits, &ibs->op) && data_source_code(ibs) == DATA_SOURCE_IO);
 }
 
 static void op_caches(uint32_t traits, struct op_ibs *ibs)
@@ -192,7 +203,7 @@ static void op_caches(uint32_t traits, struct op_ibs *ibs)
 	const struct op_ibs_op *op = &ibs->op;
 	bool has_way = traits & OP_IBS_L2 && !is_way_lost(traits, op);
 
-	if (!is_cacheable(ibs))
+	if (!is_cacheable(traits, ibs))
 		return;
 	fact(ibs, OP_IBS_O_DC_MISS, op->dc_miss);
 	fact(ibs, OP_IBS_O_DC_HIT, !op->dc_miss);
@@ -273,22 +284,19 @@ static void op_source_facts(uint32_t traits, const struct source_row *row, struc
 	}
 }
 
-/* OP_DATA2 is about loads that missed every cache of the core. Where there is no L2Miss, a source that is not 0 says as much. */
 static void op_source(uint32_t traits, struct op_ibs *ibs)
 {
 	const struct op_ibs_op *op = &ibs->op;
 	struct source_row row;
 
-	if (!op->ld_op || !is_cacheable(ibs))
+	if (!op->ld_op || !is_cacheable(traits, ibs))
 		return;
 	if (!op->dc_miss || is_fact(ibs, OP_IBS_O_L2_HIT)) {
 		ibs->has |= OP_IBS_HAS_SOURCE;
 		ibs->source = op->dc_miss ? OP_IBS_SOURCE_L2 : OP_IBS_SOURCE_L1;
 		return;
 	}
-	if (traits & OP_IBS_GUESSED && !(traits & OP_IBS_L2)) /* it may be stale: nothing tells where L2Miss is, or that there is none */
-		return;
-	if (is_way_lost(traits, op) || (traits & OP_IBS_ERRATUM_484 && op->wc_mem_acc))
+	if (!has_data2(traits, op))
 		return;
 	row = find_source(traits, ibs);
 	if (row.source != OP_IBS_SOURCE_NONE)

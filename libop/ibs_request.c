@@ -22,6 +22,12 @@
 #define CONFIG_MAX_CNT_SHIFT    4
 #define CONFIG2_SOFTWARE_FILTER 1u
 
+/* An op with one of these is no load that missed the data cache: software prefetches have no latency. Stores are, as a part of read-modify-write alone. */
+#define NEVER_SLOW_LOADS                                                                                                           \
+	(OP_IBS_FACT(OP_IBS_O_STORE) | OP_IBS_FACT(OP_IBS_O_STREAMING) | OP_IBS_FACT(OP_IBS_O_STORE_BANK) |                        \
+	 OP_IBS_FACT(OP_IBS_O_PREFETCH) | OP_IBS_FACT(OP_IBS_O_DC_HIT) | OP_IBS_FACT(OP_IBS_O_BRANCH) |                            \
+	 OP_IBS_FACT(OP_IBS_O_MISPREDICTED) | OP_IBS_FACT(OP_IBS_O_TAKEN) | OP_IBS_FACT(OP_IBS_O_RETURN) | OP_IBS_FACT(OP_IBS_O_FUSED))
+
 /* ---- periods ---- */
 
 static uint64_t period_min(enum op_ibs_kind kind)
@@ -86,19 +92,33 @@ struct reading {
 	struct op_ibs_request request;
 	uint64_t values[NR_NUMBERS];
 	size_t nr_values;
+	unsigned int filters_read; /* bit of each row of filters */
 	struct op_text why;
 };
 
+static void complain_of_count(enum op_ibs_kind kind, const char *count, uint64_t nearest, struct op_text *why)
+{
+	op_text_printf(why, "a count of %s is not possible (at least %" PRIu64 ", a multiple of %u), the nearest is %" PRIu64, count,
+		       period_min(kind), GRANULARITY, nearest);
+}
+
 static void read_number(const char *field, struct reading *reading)
 {
+	enum op_ibs_kind kind = reading->request.event->kind;
 	const struct number *number;
+	int err;
 
 	if (reading->nr_values == NR_NUMBERS) {
 		op_text_printf(&reading->why, "too many numbers, '%s' is the first that has no meaning", field);
 		return;
 	}
 	number = &numbers[reading->nr_values];
-	if (op_parse_u64(field, 0, number->max, &reading->values[reading->nr_values]) < 0)
+	err = op_parse_u64(field, 0, number->max, &reading->values[reading->nr_values]);
+	if (err == -ERANGE && reading->nr_values == COUNT)
+		complain_of_count(kind, field, op_ibs_period_nearest(kind, UINT64_MAX), &reading->why);
+	else if (err && reading->nr_values == COUNT)
+		op_text_printf(&reading->why, "count '%s' is not a number", field);
+	else if (err)
 		op_text_printf(&reading->why, "%s '%s' is not a number within 0 to %" PRIu64, number->what, field, number->max);
 	reading->nr_values++;
 }
@@ -163,7 +183,9 @@ static void read_filter(const char *field, struct reading *reading)
 	const char *value;
 	const struct filter_row *row = find_filter(field, &value);
 
-	if (!row)
+	if (row && reading->filters_read >> (row - filters) & 1)
+		op_text_printf(&reading->why, "the filter '%s' is there twice", field);
+	else if (!row)
 		op_text_printf(&reading->why, "'%s' is no filter (l3miss, ldlat=CYCLES, rand)", field);
 	else if (!(row->kinds >> reading->request.event->kind & 1))
 		op_text_printf(&reading->why, "the filter '%s' is for %s only", field,
@@ -172,6 +194,8 @@ static void read_filter(const char *field, struct reading *reading)
 		op_text_printf(&reading->why, "this CPU does not have the filter '%s' (%s and later do)", field, row->since);
 	else
 		row->read(value, reading);
+	if (row)
+		reading->filters_read |= 1u << (row - filters);
 }
 
 /* The first that the CPU has; it always has the last. */
@@ -201,12 +225,17 @@ static void check_mask(uint32_t value, struct reading *reading)
 static void check_count(enum op_ibs_kind kind, uint64_t count, struct op_text *why)
 {
 	uint64_t nearest = op_ibs_period_nearest(kind, count);
+	char digits[24];
 
+	snprintf(digits, sizeof(digits), "%" PRIu64, count);
 	if (count != nearest)
-		op_text_printf(why,
-			       "a count of %" PRIu64 " is not possible (at least %" PRIu64
-			       ", a multiple of %u), the nearest is %" PRIu64,
-			       count, period_min(kind), GRANULARITY, nearest);
+		complain_of_count(kind, digits, nearest, why);
+}
+
+/* With a load latency the kernel throws every sample away that is not of a load which missed the data cache. */
+static bool is_of_slow_loads(const struct op_ibs_event *event)
+{
+	return event->kind != OP_IBS_OP || !(event->facts & NEVER_SLOW_LOADS);
 }
 
 /* From the numbers that were given to the sampler. */
@@ -244,6 +273,8 @@ static void read_fields(char *rest, struct reading *reading)
 	}
 	if (!reading->why.length)
 		take_numbers(reading);
+	if (!reading->why.length && reading->request.sampler.filter.load_latency && !is_of_slow_loads(event))
+		op_text_add(&reading->why, "ldlat= lets only loads through that missed the data cache, and this event is of none");
 	if (!reading->why.length && !op_ibs_event_is_there(event, &reading->host->cpu, reading->host->caps))
 		op_text_add(&reading->why, "the IBS of this CPU does not have it");
 }

@@ -63,6 +63,7 @@ libop_libop_a_SOURCES = \
 	libop/session.c libop/session.h \
 	libop/session_close.c libop/session_close.h \
 	libop/session_ledger.c libop/session_ledger.h \
+	libop/session_import.c libop/session_import.h \
 	libop/session_pending.c libop/session_pending.h \
 	libop/session_stats.c libop/session_stats.h \
 	libop/session_sum.c \

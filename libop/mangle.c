@@ -11,6 +11,8 @@
 #define KERN "{kern}"
 #define ANON "{anon:"
 
+#define NO_PATH "/(no path)" /* for a name without a component: nothing else can stand for it */
+
 /* Path components that a name may not bring into a path: they would lead elsewhere, or end the part too early. */
 static bool is_special(const char *component, size_t length)
 {
@@ -24,13 +26,12 @@ static bool is_special(const char *component, size_t length)
 
 void op_mangle_path(const char *name, struct op_text *path)
 {
+	name += strspn(name, "/");
+	if (!*name)
+		op_text_add(path, NO_PATH);
 	while (*name) {
-		size_t length;
+		size_t length = strcspn(name, "/");
 
-		name += strspn(name, "/");
-		length = strcspn(name, "/");
-		if (!length)
-			break;
 		op_text_add_char(path, '/');
 		if (is_special(name, length)) {
 			op_text_add_char(path, '{');
@@ -40,6 +41,7 @@ void op_mangle_path(const char *name, struct op_text *path)
 			op_text_add_bytes(path, name, length);
 		}
 		name += length;
+		name += strspn(name, "/");
 	}
 }
 
@@ -49,21 +51,19 @@ static void add_component(struct op_text *path, const char *name)
 		op_text_add_char(path, *name == '/' ? '_' : *name);
 }
 
-static void add_kernel(struct op_text *path, const char *name)
+void op_mangle_kernel(const char *name, struct op_text *path)
 {
-	if (is_special(name, strlen(name)) || !*name) {
-		op_text_printf(path, KERN "/{%s}", name);
-		return;
-	}
-	op_text_add(path, KERN "/");
-	add_component(path, name);
+	if (is_special(name, strlen(name)) || !*name)
+		op_text_printf(path, "{%s}", name);
+	else
+		add_component(path, name);
 }
 
 static void add_anon(struct op_text *path, const struct op_image_name *image)
 {
 	op_text_add(path, ANON);
 	add_component(path, image->name);
-	op_text_printf(path, "}/%" PRId32 ".0x%" PRIx64 ".0x%" PRIx64, image->tgid, image->start, image->end);
+	op_text_printf(path, "}/%" PRId32 ".0x%" PRIx64 ".0x%" PRIx64, image->tgid & INT32_MAX, image->start, image->end);
 }
 
 static void add_image(struct op_text *path, const struct op_image_name *image)
@@ -74,7 +74,8 @@ static void add_image(struct op_text *path, const struct op_image_name *image)
 		op_mangle_path(image->name, path);
 		break;
 	case OP_IMAGE_KERNEL:
-		add_kernel(path, image->name);
+		op_text_add(path, KERN "/");
+		op_mangle_kernel(image->name, path);
 		break;
 	case OP_IMAGE_ANON:
 		add_anon(path, image);
@@ -85,7 +86,7 @@ static void add_image(struct op_text *path, const struct op_image_name *image)
 
 static void add_class(struct op_text *path, int32_t value)
 {
-	if (value == OP_CLASS_ALL)
+	if (value < 0)
 		op_text_add(path, ".all");
 	else
 		op_text_printf(path, ".%" PRId32, value);

@@ -44,12 +44,15 @@ struct op_sample_name {
 /*
  * The path below the session's directory, appended to `path`. Names come from processes and may be hostile: a component
  * ".", "..", "{dep}" or "{cg}" is written in braces ("{..}"), a slash in a kernel name or a label as '_', so that the path
- * never leads out of the session.
+ * never leads out of the session. A path without a component, "/" say, is "/(no path)".
  */
 void op_mangle(const struct op_sample_name *name, struct op_text *path) OP_NONNULL;
 
 /* The path of a file as it stands in such a path, and as op_unmangle gives it; without effect on what was written so before. Appended to `path`. */
 void op_mangle_path(const char *name, struct op_text *path) OP_NONNULL;
+
+/* The same for the name of what belongs to the kernel. */
+void op_mangle_kernel(const char *name, struct op_text *path) OP_NONNULL;
 
 /*
  * With separation by cgroup, the samples of a cgroup are also kept below

@@ -42,7 +42,7 @@ struct op_perf_trouble {
  * Reads the header, the events and the features. The descriptor is the caller's and may be a pipe or a directory; a file that comes
  * through a pipe is copied to a file without a name in $TMPDIR first. The records of a directory's files come in the order of time as far
  * as each file has them so. 0 and the reader; -EBADMSG and *ret_why, a constant text: this is no
- * such file, or nothing of it can be used; -ENOMEM; -errno.
+ * such file, or nothing of it can be used; -ENOMEM; -errno, and *ret_why when more is known than that, else as it was.
  */
 int op_perf_data_open(int fd, struct op_perf_data **ret_data, const char **ret_why) OP_NONNULL OP_MUST_CHECK;
 

@@ -64,7 +64,9 @@ static int read_at(const struct opening *opening, void *bytes, size_t nr_bytes, 
 
 /* ---- a file through a pipe ---- */
 
-static int copy_rest(struct op_perf_input *from, int to)
+#define NO_COPY "it comes through a pipe, and no copy of it can be made in $TMPDIR, or " P_tmpdir " where that is not set"
+
+static int copy_rest(struct op_perf_input *from, int to, const char **ret_why)
 {
 	for (;;) {
 		ssize_t left = op_perf_input_left(from, 1);
@@ -73,7 +75,9 @@ static int copy_rest(struct op_perf_input *from, int to)
 		if (left <= 0)
 			return (int)left;
 		err = op_sys_write_all(to, from->buffer + from->begin, (size_t)left);
-		if (!err)
+		if (err)
+			*ret_why = NO_COPY;
+		else
 			err = op_perf_input_skip(from, (uint64_t)left);
 		if (err)
 			return err;
@@ -87,10 +91,12 @@ static int copy_pipe(struct opening *opening)
 	int fd = op_sys_openat(AT_FDCWD, dir && *dir ? dir : P_tmpdir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	int err;
 
-	if (fd < 0)
+	if (fd < 0) {
+		opening->why = NO_COPY;
 		return fd;
+	}
 	data->part->own_fd = fd;
-	err = copy_rest(&data->part->input, fd);
+	err = copy_rest(&data->part->input, fd, &opening->why);
 	opening->fd = data->part->input.fd = fd;
 	return err;
 }
@@ -169,6 +175,26 @@ static int read_section(const struct opening *opening, unsigned int feature, uin
 	return err;
 }
 
+static bool has_feature(const uint64_t *words, unsigned int feature)
+{
+	return words[WORD_FEATURES + feature / 64] >> feature % 64 & 1;
+}
+
+/*
+ * The bits are an array of longs of whoever wrote the file, and nothing says how long these are. In the other byte order it matters: as perf has it, they are
+ * those of 32 bits when that, and not 64 bits, gives the name of the host, which perf always writes.
+ */
+static void settle_features(struct opening *opening)
+{
+	uint64_t other[NR_WORDS];
+
+	memcpy(other, opening->words, sizeof(other));
+	for (size_t i = WORD_FEATURES; i < NR_WORDS; i++)
+		other[i] = other[i] << 32 | other[i] >> 32;
+	if (opening->data->swapped && !has_feature(opening->words, OP_PERF_FEATURE_HOSTNAME) && has_feature(other, OP_PERF_FEATURE_HOSTNAME))
+		memcpy(opening->words, other, sizeof(other));
+}
+
 /* The table of sections stands behind the records, one for each bit. Where the file is cut before, the records tell where. */
 static int read_features(const struct opening *opening)
 {
@@ -181,7 +207,7 @@ static int read_features(const struct opening *opening)
 	for (unsigned int feature = 0; feature < OP_PERF_FEATURES_MAX; feature++) {
 		int err;
 
-		if (!(opening->words[WORD_FEATURES + feature / 64] >> feature % 64 & 1))
+		if (!has_feature(opening->words, feature))
 			continue;
 		err = read_at(opening, section, sizeof(section), at);
 		if (err == -ENODATA) {
@@ -235,6 +261,7 @@ static int read_file_header(struct opening *opening)
 		return refuse(opening, "its header is not whole");
 	for (size_t i = 0; !err && i < NR_WORDS; i++)
 		opening->words[i] = op_perf_u64(bytes + i * WORD, data->swapped);
+	settle_features(opening);
 	if (!err)
 		err = read_attrs(opening);
 	return err ? err : begin_records(opening);
@@ -335,7 +362,7 @@ int op_perf_data_open(int fd, struct op_perf_data **ret_data, const char **ret_w
 		*ret_data = data;
 		return 0;
 	}
-	if (err == -EBADMSG)
+	if (opening.why)
 		*ret_why = opening.why;
 	op_perf_data_close(data);
 	return err;

@@ -42,6 +42,8 @@ struct walk {
 	/* One entry that is no directory; type is of DT_*, and may be DT_LNK. 0 or -errno, which ends the walk. */
 	int (*visit)(struct walk *walk, const char *path, unsigned char type);
 	struct op_session_list *list;
+	void (*pass_over)(const char *path, void *arg); /* NULL: what is no sample file ends the list */
+	void *pass_over_arg;
 	struct op_session_cgroups *cgroups; /* when given, sample_dirs are visited and not gone into */
 	size_t list_capacity;
 	char *entries; /* of the directory that is being read */
@@ -284,6 +286,10 @@ static int list_entry(struct walk *walk, const char *path, unsigned char type)
 	err = type == DT_REG ? add_file(walk, path) : -EINVAL;
 	if (err != -EINVAL)
 		return err;
+	if (walk->pass_over) {
+		walk->pass_over(path, walk->pass_over_arg);
+		return 0;
+	}
 	walk->bad_path = strdup(path);
 	return walk->bad_path ? -EBADMSG : -ENOMEM;
 }
@@ -297,8 +303,14 @@ static int compare_files(const void *a, const void *b)
 
 int op_session_list(int dir_fd, struct op_session_list *ret_list, char **ret_bad_path)
 {
+	return op_session_list_sound(dir_fd, NULL, NULL, ret_list, ret_bad_path);
+}
+
+int op_session_list_sound(int dir_fd, void (*pass_over)(const char *path, void *arg), void *arg, struct op_session_list *ret_list,
+			  char **ret_bad_path)
+{
 	struct op_session_list list = { 0 };
-	struct walk walk = { .dir_fd = dir_fd, .visit = list_entry, .list = &list };
+	struct walk walk = { .dir_fd = dir_fd, .visit = list_entry, .list = &list, .pass_over = pass_over, .pass_over_arg = arg };
 	int err = 0;
 
 	for (size_t i = 0; i < op_array_size(sample_dirs) && !err; i++)

@@ -51,6 +51,13 @@ struct op_session_list {
  */
 int op_session_list(int dir_fd, struct op_session_list *ret_list, char **ret_bad_path) OP_NONNULL_ARGS(2) OP_MUST_CHECK;
 
+/*
+ * The same, but `pass_over` is called with the path of each file that has not the name of a sample file, and what is left is listed: for readers, who
+ * show the samples that they can find.
+ */
+int op_session_list_sound(int dir_fd, void (*pass_over)(const char *path, void *arg), void *arg, struct op_session_list *ret_list,
+			  char **ret_bad_path) OP_NONNULL_ARGS(4) OP_MUST_CHECK;
+
 /* Whether a path is that of symbols of JIT code, which lie beside sample files and are none. */
 bool op_session_is_jit_object(const char *path) OP_NONNULL;
 

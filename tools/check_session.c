@@ -10,6 +10,7 @@
 
 #include "libop/dcookie.h"
 #include "libop/file.h"
+#include "libop/ibs_events.h"
 #include "libop/jit_object.h"
 #include "libop/session.h"
 #include "libop/mem.h"
@@ -19,6 +20,7 @@
 #include "tools/check_misfit.h"
 #include "tools/check_tell.h"
 #include "tools/check_tree.h"
+#include "tools/check_unnamed.h"
 
 struct run {
 	struct opk_check *check;
@@ -27,6 +29,7 @@ struct run {
 	uint64_t nr_without_row;
 	bool is_beside; /* below cgroup/ or mem/: in no ledger */
 	struct opk_misfits misfits;
+	struct opk_unnamed unnamed;
 	bool changed; /* samples went or came: the ledger has to follow */
 };
 
@@ -90,7 +93,8 @@ static int count_file(struct run *run, const struct op_sample_name *name, const 
 	check->nr_dropped += file->nr_dropped;
 	if (file->verdict == OPK_LOST || run->is_beside || name->has_callee)
 		return 0;
-	check->nr_samples += file->total;
+	if (!op_ibs_event_of_session(name->event)) /* derived: of each sample many counts, and cycles among them */
+		check->nr_samples += file->total;
 	run->nr_without_row += run->images && !opk_row_of(run->images, &name->image);
 	return add_sum(run, name, file->total);
 }
@@ -232,13 +236,30 @@ static void check_object(struct run *run, const char *path)
 		put_aside(run, path, "symbols of JIT code that are not whole", 0);
 }
 
-static int visit(const char *path, unsigned char type, void *arg)
+static int check_path(struct run *run, const char *path)
 {
-	struct run *run = arg;
 	const char *name_path = opk_sample_path(path);
 	struct op_sample_name name;
 	char *storage;
-	int err;
+	int err = name_path ? op_unmangle(name_path, &name, &storage, NULL) : -EINVAL;
+
+	if (err == -EINVAL)
+		err = opk_unnamed_add(&run->unnamed, run->check->dir_fd, path);
+	else if (!err) {
+		err = check_sample_file(run, path, &name, false);
+		free(storage);
+		run->check->nr_files++;
+		run->check->progress(run->check->nr_files, run->check->arg);
+		return err;
+	}
+	if (!err)
+		put_aside(run, path, "not the name of a sample file", 0);
+	return err > 0 ? 0 : err;
+}
+
+static int visit(const char *path, unsigned char type, void *arg)
+{
+	struct run *run = arg;
 
 	if (type == DT_DIR) {
 		opk_check_dir(run->check, path);
@@ -252,17 +273,19 @@ static int visit(const char *path, unsigned char type, void *arg)
 		check_object(run, path);
 		return 0;
 	}
-	err = name_path ? op_unmangle(name_path, &name, &storage, NULL) : -EINVAL;
-	if (err == -EINVAL) {
-		put_aside(run, path, "not the name of a sample file", 0);
-		return 0;
+	return check_path(run, path);
+}
+
+/* Where they lie until they are moved, what is in them is counted all the same. */
+static int settle_unnamed(struct run *run)
+{
+	int err = 0;
+
+	run->changed |= opk_unnamed_settle(&run->unnamed, run->check);
+	for (size_t i = 0; i < run->unnamed.nr && run->check->repair && !err; i++) {
+		run->is_beside = is_beside(run->unnamed.files[i].wanted);
+		err = check_path(run, run->unnamed.files[i].wanted);
 	}
-	if (err)
-		return err;
-	err = check_sample_file(run, path, &name, false);
-	free(storage);
-	run->check->nr_files++;
-	run->check->progress(run->check->nr_files, run->check->arg);
 	return err;
 }
 
@@ -276,6 +299,8 @@ static int check_files(struct run *run)
 		run->is_beside = is_beside(tops[i]);
 		err = op_session_walk_all(run->check->dir_fd, tops[i], visit, run);
 	}
+	if (!err)
+		err = settle_unnamed(run);
 	return err ? err : settle_misfits(run);
 }
 
@@ -486,6 +511,8 @@ static int check_ledger(struct run *run)
 		miss_ledger(run);
 	if (err)
 		return err == -ENOENT ? 0 : err;
+	for (size_t i = 0; i < ledger.nr_events; i++)
+		run->check->nr_samples += ledger.events[i].role == OP_EVENT_SAMPLER ? ledger.events[i].stored : 0;
 	if (!run->images && run->check->nr_files)
 		opk_note(run->check, OP_DCOOKIE_FILE, "there is none: what images were is known by their names alone");
 	if (!run->check->live) {
@@ -515,5 +542,6 @@ int opk_session_check(struct opk_check *check)
 	op_dcookie_table_free(run.images);
 	op_session_ledger_free(&run.sums);
 	opk_misfits_free(&run.misfits);
+	opk_unnamed_free(&run.unnamed);
 	return err;
 }

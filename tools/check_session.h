@@ -37,7 +37,7 @@ struct opk_check {
 	void (*progress)(uint64_t nr_files, void *arg); /* after each file */
 	void *arg;
 	/* out */
-	uint64_t nr_files, nr_samples; /* sample files; their samples, without those by cgroup */
+	uint64_t nr_files, nr_samples; /* sample files; their samples, without those by cgroup, and those of samplers as the ledger has them */
 	uint64_t nr_dropped;           /* nodes that made no sense */
 	uint64_t nr_repaired, nr_left; /* problems */
 };

@@ -43,7 +43,7 @@ static struct item item_of(const struct opr_profile *profile, size_t index)
 	const struct op_image_name *image = &file->name->image;
 	struct item item = { .file = index, .name = file->image, .row = opr_session_row(&profile->sessions[file->session], image) };
 
-	if (item.row && image->kind == OP_IMAGE_FILE)
+	if (item.row && image->kind == OP_IMAGE_FILE && item.row->id.name.name[strspn(item.row->id.name.name, "/")])
 		item.name = item.row->id.name.name;
 	identify(&item);
 	return item;

@@ -9,6 +9,7 @@
 #include "libop/clock.h"
 #include "libop/session.h"
 #include "libop/session_close.h"
+#include "libop/session_import.h"
 #include "tools/check_place.h"
 #include "tools/check_session.h"
 #include "tools/escape.h"
@@ -169,20 +170,15 @@ static char *path_of(const struct program *program, const char *name)
 	return path;
 }
 
-/* What had grown and was not on the disk, in any session there. */
-static void tell_put_back(struct program *program, struct opk_check *check, uint64_t nr_put_back)
+/* In any session there, and repaired already. */
+static void tell_of_tmp(struct program *program, struct opk_check *check, uint64_t nr, const char *fault, const char *what)
 {
 	char detail[96];
-	struct opk_problem problem = {
-		.path = "../../" OP_SESSION_TMP,
-		.fault = "sample files that had grown were not on the disk",
-		.detail = detail,
-		.outcome = OPK_REPAIRED,
-	};
+	struct opk_problem problem = { .path = "../../" OP_SESSION_TMP, .fault = fault, .detail = detail, .outcome = OPK_REPAIRED };
 
-	if (!nr_put_back)
+	if (!nr)
 		return;
-	snprintf(detail, sizeof(detail), "%" PRIu64 " replaced by what was kept of them", nr_put_back);
+	snprintf(detail, sizeof(detail), "%" PRIu64 " %s", nr, what);
 	check->nr_repaired++;
 	tell(&problem, program);
 }
@@ -201,7 +197,9 @@ static int begin_repair(struct program *program, struct opk_check *check, struct
 	if (err)
 		return opr_error(err, "%s: cannot lock the session, or settle what is in " OP_SESSION_TMP "/: %s", path,
 				 strerror(-err));
-	tell_put_back(program, check, nr_put_back);
+	tell_of_tmp(program, check, nr_put_back, "sample files that had grown were not on the disk", "replaced by what was kept of them");
+	if (place->lock_fd >= 0)
+		tell_of_tmp(program, check, op_session_import_sweep(place->top_fd), "opimport did not end in order", "directories removed");
 	return 0;
 }
 

@@ -8,6 +8,7 @@ tools_opcheck_SOURCES = \
 	tools/check_place.c tools/check_place.h \
 	tools/check_session.c tools/check_session.h \
 	tools/check_tell.c tools/check_tell.h \
+	tools/check_unnamed.c tools/check_unnamed.h \
 	tools/check_tree.c tools/check_tree.h \
 	tools/opcheck.c
 tools_opcheck_CPPFLAGS = $(AM_CPPFLAGS) $(POPT_CFLAGS)

@@ -69,6 +69,8 @@ static int open_data(const struct opi_options *options, int fd, struct op_perf_d
 
 	if (err == -EBADMSG)
 		return opr_error(err, "%s: %s", shown_name(options), why);
+	if (err && why)
+		return opr_error(err, "cannot read %s: %s: %s", shown_name(options), why, strerror(-err));
 	return err ? opr_error(err, "cannot read %s: %s", shown_name(options), strerror(-err)) : 0;
 }
 
@@ -162,7 +164,7 @@ static int import_data(const struct opi_options *options, struct op_perf_data *d
 
 static int run(const struct opi_options *options)
 {
-	struct opi_session session = { .work_fd = -1 };
+	struct opi_session session = { .work_fd = -1, .lock_fd = -1 };
 	struct op_perf_data *data = NULL;
 	size_t max_open = raise_files();
 	char *dir = NULL;

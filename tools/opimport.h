@@ -42,6 +42,7 @@ const char *opi_kernel_of_record(const struct op_perf_features *features, const 
 struct opi_session {
 	char *dir, *work_dir, *target;
 	int work_fd; /* of work_dir; -1: none */
+	int lock_fd; /* keeps it from being removed as one that was left (libop/session_import.h) */
 	bool is_current;
 };
 

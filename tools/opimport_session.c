@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "libop/session.h"
+#include "libop/session_import.h"
 #include "libop/sys.h"
 #include "tools/opimport.h"
 #include "tools/report_log.h"
@@ -52,22 +53,26 @@ static int check_free(const struct opi_session *session)
 static int make_dirs(const struct opi_session *session)
 {
 	int fd = op_session_open(session->dir);
+	uint64_t nr_left;
 
 	if (fd < 0)
 		return opr_error(fd, "cannot use the session directory %s: %s", session->dir, strerror(-fd));
+	nr_left = op_session_import_sweep(fd);
+	if (nr_left)
+		opr_warn("removed from %s/" OP_SESSION_TMP " what %llu opimport that did not end in order had left", session->dir,
+			 (unsigned long long)nr_left);
 	close(fd);
 	return 0;
 }
 
 static int open_work(struct opi_session *session)
 {
-	int err = 0;
-
-	if (!mkdtemp(session->work_dir)) {
-		err = -errno;
-		opr_error(err, "cannot make %s: %s", session->work_dir, strerror(-err));
-		*session->work_dir = '\0';
-		return err;
+	session->lock_fd = op_session_import_begin(session->dir, &session->work_dir);
+	if (session->lock_fd < 0) {
+		opr_error(session->lock_fd, "cannot make %s: %s", session->work_dir ? session->work_dir : session->dir, strerror(-session->lock_fd));
+		free(session->work_dir);
+		session->work_dir = NULL;
+		return session->lock_fd;
 	}
 	session->work_fd = op_session_open(session->work_dir);
 	return session->work_fd < 0
@@ -79,12 +84,11 @@ int opi_session_begin(struct opi_session *session, const char *dir, const char *
 {
 	int err = refuse_name(name);
 
-	*session = (struct opi_session){ .work_fd = -1, .is_current = !strcmp(name, strrchr(OP_SESSION_CURRENT, '/') + 1) };
+	*session = (struct opi_session){ .work_fd = -1, .lock_fd = -1, .is_current = !strcmp(name, strrchr(OP_SESSION_CURRENT, '/') + 1) };
 	if (err)
 		return err;
 	session->dir = strdup(dir);
-	if (!session->dir || asprintf(&session->target, "%s/samples/%s", dir, name) < 0 ||
-	    asprintf(&session->work_dir, "%s/" OP_SESSION_TMP "/import.XXXXXX", dir) < 0)
+	if (!session->dir || asprintf(&session->target, "%s/samples/%s", dir, name) < 0)
 		return opr_no_memory();
 	err = make_dirs(session);
 	if (!err)
@@ -114,10 +118,12 @@ void opi_session_end(struct opi_session *session)
 {
 	if (session->work_fd >= 0)
 		close(session->work_fd);
-	if (session->work_dir && *session->work_dir)
+	if (session->work_dir)
 		nftw(session->work_dir, remove_entry, OPEN_AT_ONCE, FTW_DEPTH | FTW_PHYS);
+	if (session->lock_fd >= 0)
+		close(session->lock_fd);
 	free(session->dir);
 	free(session->work_dir);
 	free(session->target);
-	*session = (struct opi_session){ .work_fd = -1 };
+	*session = (struct opi_session){ .work_fd = -1, .lock_fd = -1 };
 }

@@ -47,7 +47,7 @@ void opi_report_guesses(const struct op_perf_data *data)
 	if (has_ibs && !opd_import_find_cpu(features, &cpu))
 		puts("the file names no CPU that has IBS: what the registers mean is taken from their capability word; where that "
 		     "does not say it, "
-		     "loads from beyond L1 have no source");
+		     "loads from beyond L1 have no source, and fetches without a physical address are in IBS_FETCH_ALL alone");
 }
 
 /* ---- what is in doubt ---- */

@@ -88,17 +88,23 @@ static bool is_removed(const struct opr_session *session)
 	return !st.st_nlink || strstr(path, "/" OP_SESSION_TMP "/" OP_SESSION_REMOVED);
 }
 
+/* The samples of the others are shown all the same: whoever can make one such file could otherwise hide a session. */
+static void pass_over(const char *path, void *arg)
+{
+	const struct opr_session *session = arg;
+
+	opr_warn("%s/%s: not the name of a sample file: it is passed over" MENDS, session->path, path);
+}
+
 static int list_session(struct opr_session *session)
 {
 	char *bad_path = NULL;
-	int err = op_session_list(session->dir_fd, &session->list, &bad_path);
+	int err = op_session_list_sound(session->dir_fd, pass_over, session, &session->list, &bad_path);
 
 	if (err == -ENOENT || (!err && is_removed(session)))
 		err = tell_removed(session, NULL);
 	else if (err < 0)
-		opr_error(err, "%s/%s: %s%s", session->path, bad_path ? bad_path : "",
-			  err == -EBADMSG ? "not the name of a sample file" : strerror(-err),
-			  err == -EBADMSG || err == -ENOTDIR ? MENDS : "");
+		opr_error(err, "%s/%s: %s%s", session->path, bad_path ? bad_path : "", strerror(-err), err == -ENOTDIR ? MENDS : "");
 	free(bad_path);
 	return err;
 }
@@ -510,13 +516,23 @@ static int compare_numbers(size_t a, size_t b)
 	return a < b ? -1 : a > b;
 }
 
+/* A process may have a file at a path that is shown as a part of the kernel is: {root}/ext4, {kern}/ext4. */
+static int compare_kinds(const struct op_image_name *a, const struct op_image_name *b)
+{
+	return compare_numbers(a->kind == OP_IMAGE_KERNEL, b->kind == OP_IMAGE_KERNEL);
+}
+
 static int compare_parts(const struct opr_file *a, const struct opr_file *b)
 {
 	int order = strcmp(a->app, b->app);
 
 	if (!order)
 		order = strcmp(a->image, b->image);
-	return order ? order : strcmp(a->callee ? a->callee : "", b->callee ? b->callee : "");
+	if (!order)
+		order = strcmp(a->callee ? a->callee : "", b->callee ? b->callee : "");
+	if (!order)
+		order = compare_kinds(&a->name->image, &b->name->image);
+	return order ? order : compare_kinds(&a->name->callee, &b->name->callee);
 }
 
 static int compare_files(const void *left, const void *right)

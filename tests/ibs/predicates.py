@@ -43,10 +43,10 @@ def fetch_events(cpu, caps, words):
     pages = [0xf00a, 0xf010, 0xf00b, 0xf00c] if zen3 else [0xf00a, 0xf00b, 0xf00c, None]
     has_l2 = cpu.family in ZEN or early(cpu, 0x15, 0x60, 0xff)
     result.update({
-        0xf001: killed, 0xf002: not killed, 0xf003: comp, 0xf004: not comp,
+        0xf001: killed, 0xf002: not killed, 0xf003: comp, 0xf004: not comp and not killed,
         0xf005: phys and not l1, 0xf006: l1 and not l2, 0xf007: l1 and l2,
         0xf008: icmiss and sees_icache, 0xf009: comp and not icmiss and sees_icache,
-        0xf00e: bits(fc, 32, 47),
+        0xf00e: 0 if killed else bits(fc, 32, 47),
         0xf011: has_l2 and comp and bits(fc, 58),
         0xf012: caps & CAP_ZEN4 and comp and bits(fc, 61), 0xf013: caps & CAP_ZEN4 and bits(fc, 60),
         0xf014: comp and extd is not None and bits(extd, 0, 15),
@@ -113,9 +113,11 @@ def source(caps, d2):
 
 def cache_events(cpu, caps, d2, d3):
     load, miss, nomab, l2miss, prefetch = bits(d3, 0), bits(d3, 7), bits(d3, 16), bits(d3, 20), bits(d3, 21)
-    if bits(d3, 14) and source(caps, d2) != 7:
-        return {}
     lost = early(cpu, 0x19, 0, 0x0f) and (prefetch or nomab)
+    write_combining = cpu.family == 0x14 and bits(d3, 13)
+    told = load and miss and not lost and not write_combining and (l2miss or not has_l2_bits(cpu))  # OP_DATA2 is of this op
+    if bits(d3, 14) and not (told and source(caps, d2) == 7):
+        return {}  # uncacheable: the miss bits mean nothing, but for a device
     knows = has_l2_bits(cpu) and not lost
     real_load = load and not (has_l2_bits(cpu) and prefetch)
     result = {
@@ -124,8 +126,7 @@ def cache_events(cpu, caps, d2, d3):
         0xf21b: knows and miss and l2miss, 0xf21c: knows and miss and not l2miss, 0xf21e: knows and miss and bits(d3, 26, 31),
         0xf260: load and not miss, 0xf261: knows and load and miss and not l2miss,
     }
-    write_combining = cpu.family == 0x14 and bits(d3, 13)
-    if load and miss and not lost and not write_combining and (l2miss or not has_l2_bits(cpu)):
+    if told:
         result.update(source_events(cpu, caps, d2, bits(d3, 32, 47) if real_load else 0))
     return result
 

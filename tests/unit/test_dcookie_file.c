@@ -114,6 +114,98 @@ static void names_may_hold_anything(void **state OP_UNUSED)
 	op_dcookie_table_free(again);
 }
 
+#define NR_HOSTILE     3000
+#define HOSTILE_BYTES  6000
+#define COMPONENT_MAX  255
+#define SAMPLE_PATH    4096
+
+/* Kinds of names as nobody gives them but who wants to do harm: components that are special, empty or long, and many of them. */
+static void make_hostile(unsigned int *seed, char name[HOSTILE_BYTES])
+{
+	static const char *const parts[] = { "", ".", "..", "{dep}", "{cg}", "{root}", "{..}", "a", "-", "\t", "\n", "\\", "\xfe", "(no path)", "{" };
+	size_t at = 0;
+
+	for (int nr = rand_r(seed) % 5; nr >= 0; nr--) {
+		size_t long_bytes = rand_r(seed) % 4 ? 0 : (size_t)rand_r(seed) % 1400, nr_of = rand_r(seed) % 8 ? 1 : 300;
+
+		while (nr_of-- && at + 10 < HOSTILE_BYTES)
+			at += (size_t)snprintf(name + at, HOSTILE_BYTES - at, "/%s", parts[(size_t)rand_r(seed) % op_array_size(parts)]);
+		long_bytes = op_min_u64(long_bytes, HOSTILE_BYTES - 1 - at);
+		memset(name + at, 'x', long_bytes);
+		at += long_bytes;
+	}
+	name[at] = '\0';
+}
+
+static struct op_image_id hostile_id(unsigned int *seed, char name[HOSTILE_BYTES])
+{
+	struct op_image_id id = { .name = { .name = name } };
+
+	make_hostile(seed, name);
+	if (rand_r(seed) % 8 == 0) {
+		id.name.kind = OP_IMAGE_KERNEL;
+		id.is_kernel = true;
+		id.build_id_bytes = 20;
+		id.build_id[0] = (uint8_t)rand_r(seed);
+	} else {
+		id.device = (uint64_t)rand_r(seed) << 33 ^ (uint64_t)rand_r(seed);
+		id.inode = (uint64_t)rand_r(seed) % 3;
+		id.mtime_ns = (uint64_t)rand_r(seed) % 2 ? (uint64_t)-(int64_t)rand_r(seed) : (uint64_t)rand_r(seed); /* before 1970 or after */
+		id.bytes = UINT64_MAX - (uint64_t)rand_r(seed);
+	}
+	return id;
+}
+
+/* The kernel takes the path of the sample file, and what it is read back as leads to the row that it was made for. */
+static void assert_path_leads_back(const struct op_dcookie_table *table, const struct op_dcookie_table *again, uint64_t cookie)
+{
+	struct op_sample_name name = { .app = op_dcookie_name(op_dcookie_row(table, cookie)), .event = "IBS_OP_L1_DTLB_MISS_L2_DTLB_HIT" }, found;
+	struct op_text path = { 0 };
+	char *storage, *part, *rest;
+
+	name.image = name.callee = name.app;
+	name.has_callee = true;
+	op_mangle(&name, &path);
+	assert_true(path.length < SAMPLE_PATH);
+	assert_int_equal(op_unmangle(op_text_get(&path), &found, &storage, NULL), 0);
+	assert_int_equal(op_dcookie_by_name(table, &found.image), cookie);
+	assert_int_equal(op_dcookie_by_name(again, &found.app), cookie);
+	rest = path.data;
+	while ((part = strsep(&rest, "/")))
+		assert_true(*part && strlen(part) <= COMPONENT_MAX && strcmp(part, ".") != 0 && strcmp(part, "..") != 0);
+	free(storage);
+	op_text_free(&path);
+}
+
+static void whatever_is_written_is_read_back(void **state OP_UNUSED)
+{
+	struct op_dcookie_table *table = op_dcookie_table_new(), *again;
+	struct op_dcookie_reading reading;
+	char *name = malloc(HOSTILE_BYTES);
+	unsigned int seed = 7;
+
+	assert_non_null(name);
+	for (size_t i = 0; i < NR_HOSTILE; i++) {
+		struct op_image_id id = hostile_id(&seed, name);
+		uint64_t cookie = op_dcookie_get(table, &id);
+
+		assert_int_equal(op_dcookie_count_in(table, cookie, 77), 0);
+		assert_int_equal(op_dcookie_set_place(table, cookie, i % 3 ? "" : "/\x01", i % 2 ? "" : "-"), 0);
+	}
+	free(name);
+	write_table(table);
+	assert_int_equal(read_table(&again, &reading), 0);
+	if (reading.nr_bad)
+		fail_msg("%zu lines, %s", reading.nr_bad, reading.complaint);
+	assert_int_equal(reading.nr_rows, op_dcookie_count(table));
+	for (uint64_t cookie = 1; cookie < op_dcookie_next(table); cookie++) {
+		assert_int_equal(op_dcookie_find(again, &op_dcookie_row(table, cookie)->id), cookie);
+		assert_path_leads_back(table, again, cookie);
+	}
+	op_dcookie_table_free(table);
+	op_dcookie_table_free(again);
+}
+
 static void every_kind_and_column_comes_back(void **state OP_UNUSED)
 {
 	struct op_dcookie_table *table = op_dcookie_table_new(), *again;
@@ -396,7 +488,7 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, make_dir, remove_dir)
 	const struct CMUnitTest tests[] = {
-		T(names_may_hold_anything), T(every_kind_and_column_comes_back), T(the_last_line_of_a_cookie_holds),
+		T(names_may_hold_anything), T(whatever_is_written_is_read_back), T(every_kind_and_column_comes_back), T(the_last_line_of_a_cookie_holds),
 		T(an_image_is_more_than_another_one_s_alias), T(a_torn_line_is_passed_over_but_not_its_number), T(bad_lines_have_their_number), T(what_is_no_table_is_refused),
 		T(later_columns_and_remarks_do_no_harm), T(long_lines_are_passed_over), T(a_tail_is_not_read_into_memory), T(only_a_file_is_read),
 	};

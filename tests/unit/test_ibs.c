@@ -239,6 +239,52 @@ static void gated_fetch(void **state OP_UNUSED)
 	assert_true(is_fact(&ibs, OP_IBS_F_COMPLETED));
 }
 
+/* Killed ones are in no other event but ALL, and what was attempted completed or was aborted. */
+static void killed_fetches(void **state OP_UNUSED)
+{
+	static const struct {
+		uint64_t control;
+		bool is_killed, completed, aborted;
+	} fetches[] = {
+		{ 0, true, false, false },
+		{ UINT64_C(1) << 50 | UINT64_C(1) << 52, false, true, false },
+		{ UINT64_C(1) << 52, false, false, true },
+		{ UINT64_C(1) << 51, false, false, true },
+		{ UINT64_C(1) << 55, false, false, true },
+	};
+
+	for (size_t i = 0; i < op_array_size(fetches); i++) {
+		uint64_t words[4] = { FETCH_SAMPLE | fetches[i].control, 0x401000 };
+		struct payload record = payload(CAPS_ZEN4, words, 4);
+		struct op_ibs ibs;
+
+		assert_int_equal(decode(0x19, 0x11, OP_IBS_FETCH, &record, &ibs), OP_IBS_OK);
+		assert_int_equal(is_fact(&ibs, OP_IBS_F_KILLED), fetches[i].is_killed);
+		assert_int_equal(is_fact(&ibs, OP_IBS_F_COMPLETED), fetches[i].completed);
+		assert_int_equal(is_fact(&ibs, OP_IBS_F_ABORTED), fetches[i].aborted);
+		assert_int_equal(is_fact(&ibs, OP_IBS_F_ATTEMPTED), fetches[i].completed || fetches[i].aborted);
+	}
+}
+
+/* What OP_DATA2 says beside a store, or a load that did not miss, is of another op: nothing tells that the memory is a device's. */
+static void stale_devices(void **state OP_UNUSED)
+{
+	static const uint32_t data3[] = { 0x4001, 0x4002, 0x104082, 0x4081 };
+	struct op_ibs ibs;
+
+	for (size_t i = 0; i < op_array_size(data3); i++) {
+		for (uint64_t source = 0; source < 8; source++) {
+			uint64_t words[8] = { OP_SAMPLE, 0x401000, 0, source, data3[i] };
+			struct payload record = payload(CAPS_ZEN4, words, 8);
+
+			assert_int_equal(decode(0x19, 0x11, OP_IBS_OP, &record, &ibs), OP_IBS_OK);
+			assert_true(is_fact(&ibs, OP_IBS_O_UC));
+			assert_false(is_fact(&ibs, OP_IBS_O_DC_MISS) || is_fact(&ibs, OP_IBS_O_DC_HIT) || is_fact(&ibs, OP_IBS_O_L2_HIT));
+			assert_false(is_fact(&ibs, OP_IBS_O_SRC_IO) || ibs.has & (OP_IBS_HAS_SOURCE | OP_IBS_HAS_LATENCY));
+		}
+	}
+}
+
 /* Uncacheable memory has no misses; a device's registers are the exception. */
 static void uncacheable(void **state OP_UNUSED)
 {
@@ -460,7 +506,7 @@ int main(void)
 		cmocka_unit_test(old_fetches),       cmocka_unit_test(wrong_lengths),
 		cmocka_unit_test(not_a_sample),      cmocka_unit_test(unknown_capabilities),
 		cmocka_unit_test(stale_words),       cmocka_unit_test(errata_of_zen3),
-		cmocka_unit_test(gated_fetch),       cmocka_unit_test(uncacheable),
+		cmocka_unit_test(gated_fetch),       cmocka_unit_test(killed_fetches), cmocka_unit_test(stale_devices), cmocka_unit_test(uncacheable),
 		cmocka_unit_test(other_nodes),
 		cmocka_unit_test(raw_in_a_record),   cmocka_unit_test(cut_by_the_end_of_the_ring),
 		cmocka_unit_test(cut_by_the_writer), cmocka_unit_test(cpu_from_text),

@@ -45,7 +45,7 @@ static void amounts(void **state OP_UNUSED)
 		.tag_to_ret = 1271,
 		.depth = 5,
 	};
-	struct op_ibs fetch = { .kind = OP_IBS_FETCH, .facts = OP_IBS_FACT(OP_IBS_F_ALL), .latency = 12 };
+	struct op_ibs fetch = { .kind = OP_IBS_FETCH, .facts = OP_IBS_FACT(OP_IBS_F_ALL), .latency = 12 }; /* killed */
 
 	assert_int_equal(adds("IBS_OP_LOAD", &load), 1);
 	assert_int_equal(adds("IBS_OP_STORE", &load), 0);
@@ -54,6 +54,8 @@ static void amounts(void **state OP_UNUSED)
 	assert_int_equal(adds("IBS_OP_COMP_TO_RET", &load), 0);
 	assert_int_equal(adds("IBS_OP_MLP_DEPTH", &load), 5);
 	assert_int_equal(adds("IBS_FETCH_ALL", &load), 0);
+	assert_int_equal(adds("IBS_FETCH_LATENCY", &fetch), 0);
+	fetch.facts |= OP_IBS_FACT(OP_IBS_F_ATTEMPTED);
 	assert_int_equal(adds("IBS_FETCH_LATENCY", &fetch), 12);
 	assert_int_equal(adds("IBS_OP_ALL", &fetch), 0);
 	assert_string_equal(op_ibs_event_unit(op_ibs_event_find("IBS_OP_DC_LOAD_LAT")), "cycles");
@@ -97,6 +99,8 @@ static void what_a_cpu_has(void **state OP_UNUSED)
 	op_ibs_cpu_init(0x10, 2, &old);
 	op_ibs_cpu_init(0x19, 1, &zen3);
 	op_ibs_cpu_init(0x19, 0x11, &zen4);
+	const struct op_ibs_cpu cpus[] = { old, zen3, zen4 };
+
 	assert_true(op_ibs_event_is_there(op_ibs_event_find("IBS_OP_BANK_CONF_STORE"), &old, 0x1f));
 	assert_false(op_ibs_event_is_there(op_ibs_event_find("IBS_OP_BANK_CONF_STORE"), &zen4, 0xbff));
 	assert_true(op_ibs_event_is_there(op_ibs_event_find("IBS_FETCH_OP_CACHE_MISSES"), &zen4, 0xbff));
@@ -104,6 +108,11 @@ static void what_a_cpu_has(void **state OP_UNUSED)
 	assert_false(op_ibs_event_is_there(op_ibs_event_find("IBS_FETCH_ICACHE_MISSES"), &zen3, 0x3ff));
 	assert_false(op_ibs_event_is_there(op_ibs_event_find("IBS_FETCH_ALL"), &zen4, 0x3fd));
 	assert_true(op_ibs_event_is_there(op_ibs_event_find("IBS_OP_ALL"), &zen4, 0x3fd));
+	for (const struct op_ibs_cpu *cpu = cpus; cpu < cpus + op_array_size(cpus); cpu++) {
+		bool is_zen4 = cpu == &cpus[2];
+
+		assert_int_equal(op_ibs_event_is_there(op_ibs_event_find("IBS_OP_SRC_L3"), cpu, is_zen4 ? 0xbff : 0x1f), cpu != &cpus[1]);
+	}
 }
 
 static void masks(void **state OP_UNUSED)

@@ -67,7 +67,10 @@ static void refusals(void **state OP_UNUSED)
 		{ CAPS_ZEN5, "IBS_OP_ALL:0", "nearest is 144" },
 		{ CAPS_ZEN5, "IBS_FETCH_ALL:1", "nearest is 16" },
 		{ CAPS_ZEN5, "IBS_OP_ALL:4294967295", "nearest is 4294967280" },
-		{ CAPS_ZEN5, "IBS_OP_ALL:4294967296", "not a number within" },
+		{ CAPS_ZEN5, "IBS_OP_ALL:4294967296", "nearest is 4294967280" },
+		{ CAPS_ZEN5, "IBS_OP_ALL:99999999999999999999", "nearest is 4294967280" },
+		{ CAPS_ZEN5, "IBS_FETCH_ALL:4294967296", "at least 16, a multiple of 16), the nearest is 4294967280" },
+		{ CAPS_ZEN5, "IBS_OP_ALL:1x", "count '1x' is not a number" },
 		{ CAPS_ZEN5, "IBS_OP_ALL:many", "no filter" },
 		{ CAPS_ZEN5, "IBS_OP_ALL:", "not a number" },
 		{ CAPS_ZEN5, "IBS_OP_ALL:100000:2", "no unit mask 2" },
@@ -81,6 +84,11 @@ static void refusals(void **state OP_UNUSED)
 		{ CAPS_ZEN5, "IBS_OP_ALL:100000:ldlat=127", "nearest is 128" },
 		{ CAPS_ZEN5, "IBS_OP_ALL:100000:ldlat=2049", "nearest is 2048" },
 		{ CAPS_ZEN5, "IBS_OP_ALL:100000:ldlat=long", "is not a number" },
+		{ CAPS_ZEN5, "IBS_OP_LOAD:100000:ldlat=128:ldlat=256", "'ldlat=256' is there twice" },
+		{ CAPS_ZEN5, "IBS_OP_LOAD:100000:l3miss:l3miss", "'l3miss' is there twice" },
+		{ CAPS_ZEN5, "IBS_OP_STORE:100000:ldlat=128", "only loads through that missed" },
+		{ CAPS_ZEN5, "IBS_OP_MISPREDICTED_BRANCH:100000:ldlat=128", "only loads through that missed" },
+		{ CAPS_ZEN5, "IBS_OP_SRC_L1:100000:ldlat=128", "only loads through that missed" },
 		{ CAPS_ZEN5, "IBS_OP_ALL:100000:l3missonly", "no filter" },
 		{ CAPS_ZEN4, "IBS_OP_ALL:100000:ldlat=256", "Zen 5 and later" },
 		{ CAPS_ZEN2, "IBS_OP_ALL:100000:l3miss", "Zen 4 and later" },
@@ -174,13 +182,13 @@ static void samplers(void **state OP_UNUSED)
 		parse("IBS_OP_DC_LOAD_LAT:250000:1", &zen5),
 	};
 	static const struct {
-		const char *spec, *what;
+		const char *spec, *what, *name;
 	} conflicts[] = {
-		{ "IBS_OP_STORE:250016", "count" },
-		{ "IBS_OP_STORE:250000:0", "unit mask" },
-		{ "IBS_OP_STORE:250000:1:0", "kernel and user" },
-		{ "IBS_OP_STORE:250000:l3miss", "filter" },
-		{ "IBS_OP_STORE:250000:ldlat=128", "filter" },
+		{ "IBS_OP_STORE:250016", "count", "IBS_OP_STORE" },
+		{ "IBS_OP_STORE:250000:0", "unit mask", "IBS_OP_STORE" },
+		{ "IBS_OP_STORE:250000:1:0", "kernel and user", "IBS_OP_STORE" },
+		{ "IBS_OP_STORE:250000:l3miss", "filter", "IBS_OP_STORE" },
+		{ "IBS_OP_L2_MISS:250000:ldlat=128", "filter", "IBS_OP_L2_MISS" },
 	};
 	struct op_ibs_plan plan = { .nr_samplers = 9 };
 	char *why = NULL;
@@ -190,7 +198,7 @@ static void samplers(void **state OP_UNUSED)
 		assert_int_equal(op_ibs_plan(requests, 3, &plan, &why), -EINVAL);
 		assert_int_equal(plan.nr_samplers, 9);
 		assert_non_null(strstr(why, conflicts[i].what));
-		assert_non_null(strstr(why, "IBS_OP_STORE"));
+		assert_non_null(strstr(why, conflicts[i].name));
 		assert_non_null(strstr(why, "IBS_OP_LOAD"));
 		free(why);
 	}

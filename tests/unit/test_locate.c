@@ -308,6 +308,26 @@ static uint64_t cookie_of(struct op_dcookie_table *table, const struct opd_wante
 	return cookie;
 }
 
+/* A perf.data may say any number; a name has room for those of the kernel. */
+static void a_region_has_a_process_that_can_be_written(void **state OP_UNUSED)
+{
+	static const uint32_t pids[] = { 0, 1, INT32_MAX, UINT32_C(1) << 31, UINT32_MAX - 1, UINT32_MAX };
+	struct op_dcookie_table *table = op_dcookie_table_new();
+	struct opd_mapped mapped = { .name = "//anon", .places = &places };
+	uint64_t label;
+	bool is_file;
+
+	assert_non_null(table);
+	label = opd_image_of_mapping(table, &mapped, &is_file);
+	assert_false(is_file);
+	for (size_t i = 0; i < op_array_size(pids); i++) {
+		uint64_t cookie = opd_image_of_region(table, label, pids[i], 0x1000, 0x2000);
+
+		assert_true(op_dcookie_row(table, cookie)->id.name.tgid >= 0);
+	}
+	op_dcookie_table_free(table);
+}
+
 /* A file that is written anew in place is another image for what is mapped from then on. */
 static void a_look_is_good_for_what_was_before(void **state)
 {
@@ -347,6 +367,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(process_is_gone, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(another_is_there, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(another_lives_there, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_region_has_a_process_that_can_be_written, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_look_is_good_for_what_was_before, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(places_have_so_much_room, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(mounts_have_so_much_room, set_up, tear_down),

@@ -2,6 +2,8 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -189,6 +191,73 @@ static void test_names_stay_below_the_session(void **state OP_UNUSED)
 	assert_written(&name, "{kern}/{..}/{dep}/{root}/x/{{dep}}/{{cg}}/y/TIMER.0.0.all.all.all");
 }
 
+/* The kernel says "/" for a file whose mount was taken away, and "" as well as "." may be in what another machine recorded. */
+static void test_names_without_a_component(void **state OP_UNUSED)
+{
+	static const char *const names[] = { "/", "//", "////", "", "/(no path)", "/(no path)/" };
+	struct op_sample_name name = { .event = "TIMER", .tgid = -1, .tid = -2, .cpu = INT32_MIN };
+
+	for (size_t i = 0; i < op_array_size(names); i++) {
+		name.app.name = name.image.name = names[i];
+		assert_written(&name, "{root}/(no path)/{dep}/{root}/(no path)/TIMER.0.0.all.all.all");
+	}
+	name.image = (struct op_image_name){ .kind = OP_IMAGE_KERNEL, .name = "" };
+	assert_written(&name, "{root}/(no path)/{dep}/{kern}/{}/TIMER.0.0.all.all.all");
+	name.image = (struct op_image_name){ .kind = OP_IMAGE_ANON, .name = "x", .tgid = -2, .start = 1, .end = 2 };
+	assert_written(&name, "{root}/(no path)/{dep}/{anon:x}/2147483646.0x1.0x2/TIMER.0.0.all.all.all");
+}
+
+#define ODD_NAMES  20000
+#define ODD_PARTS  6
+#define ODD_BYTES  64
+
+static const char *const odd_parts[] = { "/", ".", "..", "{dep}", "{cg}", "{root}", "{kern}", "{anon:x}", "{", "}", "{.}", "{}", "a", ".jo", "x.1", " ",
+					 "\n", "\xff", "TIMER.0.0.all.all.all", "//" };
+
+static void make_odd(unsigned int *seed, char odd[ODD_BYTES * ODD_PARTS])
+{
+	odd[0] = '\0';
+	for (int nr = rand_r(seed) % ODD_PARTS; nr > 0; nr--) {
+		size_t at = strlen(odd);
+
+		snprintf(odd + at, ODD_BYTES, "%s", odd_parts[(size_t)rand_r(seed) % op_array_size(odd_parts)]);
+	}
+}
+
+static void make_odd_image(unsigned int *seed, char odd[ODD_BYTES * ODD_PARTS], struct op_image_name *image)
+{
+	make_odd(seed, odd);
+	*image = (struct op_image_name){ .kind = rand_r(seed) % 2 ? OP_IMAGE_FILE : OP_IMAGE_KERNEL, .name = odd };
+}
+
+/* Whatever a name holds, the path is one of a sample file, says the same when it is written again, and leads nowhere else. */
+static void test_any_name_is_read_again(void **state OP_UNUSED)
+{
+	unsigned int seed = 1;
+
+	for (unsigned int i = 0; i < ODD_NAMES; i++) {
+		char app[ODD_BYTES * ODD_PARTS], image[ODD_BYTES * ODD_PARTS], callee[ODD_BYTES * ODD_PARTS], *storage, *part, *rest;
+		struct op_sample_name name = { .event = "TIMER", .tgid = -1, .tid = 5, .cpu = 0, .has_callee = i % 2 }, again;
+		struct op_text path = { 0 };
+
+		make_odd_image(&seed, app, &name.app);
+		make_odd_image(&seed, image, &name.image);
+		make_odd_image(&seed, callee, &name.callee);
+		op_mangle(&name, &path);
+		if (op_unmangle(op_text_get(&path), &again, &storage, NULL))
+			fail_msg("%s", op_text_get(&path));
+		assert_int_equal(again.app.kind, name.app.kind);
+		assert_int_equal(again.image.kind, name.image.kind);
+		assert_int_equal(again.has_callee, name.has_callee);
+		assert_written(&again, op_text_get(&path));
+		rest = path.data;
+		while ((part = strsep(&rest, "/")))
+			assert_true(*part && strcmp(part, ".") != 0 && strcmp(part, "..") != 0);
+		free(storage);
+		op_text_free(&path);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -196,6 +265,8 @@ int main(void)
 		cmocka_unit_test(test_reader_is_tolerant),
 		cmocka_unit_test(test_foreign_names),
 		cmocka_unit_test(test_names_stay_below_the_session),
+		cmocka_unit_test(test_names_without_a_component),
+		cmocka_unit_test(test_any_name_is_read_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -266,6 +266,32 @@ static void test_foreign_file(void **state OP_UNUSED)
 	}
 }
 
+static void note_path(const char *path, void *arg)
+{
+	op_text_printf(arg, "%s\n", path);
+}
+
+/* A reader shows the samples that can be found. */
+static void test_sound_files_beside_foreign_ones(void **state OP_UNUSED)
+{
+	static const char *const foreign[] = { "{root}/foo.txt", "{root}/{dep}/{root}" EVENT };
+	struct op_session_list list;
+	struct op_text passed_over = { 0 };
+	char *bad_path = NULL;
+
+	touch(APP "{root}/usr/bin/app" EVENT);
+	for (size_t i = 0; i < op_array_size(foreign); i++)
+		touch(foreign[i]);
+	assert_int_equal(op_session_list_sound(fd, note_path, &passed_over, &list, &bad_path), 0);
+	assert_null(bad_path);
+	assert_int_equal(list.nr_files, 1);
+	assert_string_equal(list.files[0].path, APP "{root}/usr/bin/app" EVENT);
+	for (size_t i = 0; i < op_array_size(foreign); i++)
+		assert_non_null(strstr(op_text_get(&passed_over), foreign[i]));
+	op_session_list_free(&list);
+	op_text_free(&passed_over);
+}
+
 static void test_unreadable_directory(void **state OP_UNUSED)
 {
 	struct op_session_list list;
@@ -403,6 +429,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_list, open_session, clear_session),
 		cmocka_unit_test_setup_teardown(test_list_of_nothing, open_session, clear_session),
 		cmocka_unit_test_setup_teardown(test_foreign_file, open_session, clear_session),
+		cmocka_unit_test_setup_teardown(test_sound_files_beside_foreign_ones, open_session, clear_session),
 		cmocka_unit_test_setup_teardown(test_list_with_a_failing_call, open_session, clear_session),
 		cmocka_unit_test_setup_teardown(test_unreadable_directory, open_session, clear_session),
 		cmocka_unit_test_setup_teardown(test_fifo_with_a_sound_name, open_session, clear_session),
