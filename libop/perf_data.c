@@ -86,7 +86,7 @@ static int take_attr(struct op_perf_data *data, const struct raw *raw, struct op
 	if (!err)
 		err = op_perf_events_add(&data->events, &attr, &event);
 	if (!err && !op_perf_events_are_told_apart(&data->events))
-		return give_up(data, "events have different kinds of samples, and nothing that tells them apart", 0);
+		return give_up(data, "there are several events, and nothing that tells their samples apart", 0);
 	for (; !err && raw->nr_bytes - size >= sizeof(uint64_t); size += sizeof(uint64_t))
 		err = op_perf_events_add_id(&data->events, op_perf_u64(raw->body + size, data->swapped), event);
 	return err;

@@ -316,7 +316,7 @@ static int open_all(struct opening *opening)
 	if (!err)
 		err = read_header(opening);
 	if (!err && !op_perf_events_are_told_apart(&data->events))
-		err = refuse(opening, "its events have different kinds of samples, and nothing that tells them apart");
+		err = refuse(opening, "it has several events, and nothing that tells their samples apart");
 	return err ? err : open_others(opening, is_dir);
 }
 
