@@ -24,7 +24,9 @@ struct opd_import {
 	struct opd_held held;
 	size_t round_held; /* that waited when the round began */
 	uint64_t newest_ns, round_ns, counted_ns, pruned_ns;
-	uint64_t nr_late, nr_unordered, nr_unannounced, nr_unknown;
+	uint64_t nr_late, nr_unordered, nr_unannounced, nr_unknown, nr_lost_unknown;
+	uint64_t lost_again[OP_PERF_EVENTS_MAX]; /* what LOST says of events that perf may have sums of, and */
+	bool has_sums;				 /* it has */
 	size_t nr_announced; /* events when the first sample was counted */
 };
 
@@ -181,16 +183,55 @@ static inline bool is_full(const struct opd_import *import)
 	return import->config.round_records && import->held.nr_ring - import->round_held >= import->config.round_records;
 }
 
-/* A sample of no event, or of one that the file has only told now and that is not among those that are counted, is on no event's account. */
-static int hold_sample(struct opd_import *import, const struct op_perf_record *record)
+static uint64_t nr_lost_in(const struct perf_event_header *header)
 {
-	bool is_sample = record->header->type == PERF_RECORD_SAMPLE, is_unknown = record->event == OP_PERF_NO_EVENT;
+	struct op_lost_record lost = { 0 };
 
-	if (op_likely(!is_unknown && (!import->nr_announced || record->event < import->nr_announced)))
-		return opd_held_add(&import->held, record);
+	if (header->type == PERF_RECORD_LOST ? op_record_lost(header, &lost) : op_record_lost_samples(header, &lost))
+		return 0;
+	return lost.lost;
+}
+
+static void leave_out(struct opd_import *import, const struct op_perf_record *record)
+{
+	uint32_t type = record->header->type;
+	bool is_sample = type == PERF_RECORD_SAMPLE, is_unknown = record->event == OP_PERF_NO_EVENT;
+
 	import->nr_unknown += is_sample && is_unknown;
 	import->nr_unannounced += is_sample && !is_unknown;
-	return is_unknown && !is_sample ? opd_held_add(&import->held, record) : 0;
+	if (type == PERF_RECORD_LOST || type == PERF_RECORD_LOST_SAMPLES)
+		import->nr_lost_unknown += nr_lost_in(record->header);
+}
+
+/* A sample of no event, or of one that the file has only told now and that is not among those that are counted, is on no event's account; nor is what such ones lost. */
+static int hold_for_ring(struct opd_import *import, const struct op_perf_record *record)
+{
+	import->has_sums |= record->is_sum;
+	if (op_likely(record->event != OP_PERF_NO_EVENT && (!import->nr_announced || record->event < import->nr_announced)))
+		return opd_held_add(&import->held, record);
+	leave_out(import, record);
+	return 0;
+}
+
+/* At the end of the file: where perf did not come to write its sums, LOST is all that is known. */
+static int hold_lost_again(struct opd_import *import, const struct op_perf_events *events)
+{
+	int err = 0;
+
+	for (uint32_t event = 0; !err && !import->has_sums && event < events->nr_events; event++) {
+		const struct {
+			struct perf_event_header header;
+			uint64_t id, lost;
+		} lost = { { .type = PERF_RECORD_LOST, .size = sizeof(lost) }, (uint64_t)event + 1, import->lost_again[event] };
+		const struct op_perf_record record = {
+			.kind = OP_PERF_RING, .event = event, .time_ns = import->newest_ns, .header = &lost.header
+		};
+
+		import->lost_again[event] = 0;
+		if (lost.lost)
+			err = hold_for_ring(import, &record);
+	}
+	return err;
 }
 
 /*
@@ -223,7 +264,10 @@ int opd_import_take(struct opd_import *import, const struct op_perf_events *even
 								 : opd_kernel_map_part(&import->pipeline.resolver.kernel, &part);
 	}
 	case OP_PERF_RING:
-		err = hold_sample(import, record);
+		err = hold_for_ring(import, record);
+		break;
+	case OP_PERF_LOST_AGAIN:
+		import->lost_again[record->event] += nr_lost_in(record->header);
 		break;
 	case OP_PERF_SIDEBAND:
 		err = opd_held_add_sideband(&import->held, record);
@@ -272,8 +316,10 @@ static int write_out(struct opd_import *import)
 
 int opd_import_finish(struct opd_import *import, const struct op_perf_events *events)
 {
-	int err = count_until(import, events, UINT64_MAX);
+	int err = hold_lost_again(import, events);
 
+	if (!err)
+		err = count_until(import, events, UINT64_MAX);
 	opd_count_flush(&import->pipeline.count);
 	opd_count_close_files(&import->pipeline.count);
 	return err ? err : write_out(import);
@@ -319,6 +365,7 @@ void opd_import_counts(const struct opd_import *import, struct opd_import_counts
 		.nr_unordered = import->nr_unordered,
 		.nr_unannounced = import->nr_unannounced,
 		.nr_unknown = import->nr_unknown,
+		.nr_lost_unknown = import->nr_lost_unknown,
 		.sideband_records = import->cpus.sideband_records,
 		.sideband_bytes = capture->nr_cpus ? capture->cpus[0].sideband_bytes : 0,
 		.nr_cpus = capture->nr_cpus,

@@ -42,6 +42,7 @@ struct opd_import_counts {
 	uint64_t nr_unordered; /* of these those that came too late: samples may be on wrong images */
 	uint64_t nr_unannounced; /* samples of events that were told when samples had been counted, and */
 	uint64_t nr_unknown; /* of events that the file does not have: on no event's account */
+	uint64_t nr_lost_unknown; /* what records of the kernel or of perf say that events of these two kinds have lost */
 	uint64_t sideband_records, sideband_bytes;
 	size_t nr_cpus, nr_images;
 	uint64_t nr_memory_dropped;

@@ -98,6 +98,9 @@ bool opi_report_doubts(const struct op_perf_data *data, const struct opd_import 
 	if (counts.nr_unknown)
 		opr_warn("%s: %llu samples are of events that the file does not have, and are not in the session", file,
 			 (unsigned long long)counts.nr_unknown);
+	if (counts.nr_lost_unknown)
+		opr_warn("%s: %llu samples were lost when it was recorded, of events that the file does not have, or tells too late", file,
+			 (unsigned long long)counts.nr_lost_unknown);
 	is_wrong = warn_of(counts.nr_unordered, file,
 			   "records came when younger ones had been counted: samples may be on wrong images");
 	is_wrong |= warn_of(counts.nr_unannounced, file,
