@@ -110,6 +110,8 @@ static int put(void *arg, uint32_t cpu, const struct perf_event_header *record)
 {
 	struct opd_import *import = arg;
 
+	if (op_unlikely(op_stop_is_set(import->config.stop)))
+		return -EINTR;
 	return opd_import_cpus_put(&import->cpus, cpu, record);
 }
 
@@ -117,6 +119,8 @@ static int put_sideband(void *arg, uint32_t cpu OP_UNUSED, const struct perf_eve
 {
 	struct opd_import *import = arg;
 
+	if (op_unlikely(op_stop_is_set(import->config.stop)))
+		return -EINTR;
 	return opd_import_cpus_put_sideband(&import->cpus, record);
 }
 

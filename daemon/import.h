@@ -20,6 +20,7 @@
 #include "libop/ibs_stats.h"
 #include "libop/ledger.h"
 #include "libop/perf_data.h"
+#include "libop/stop.h"
 
 #define OPD_IMPORT_CPUS_MAX 4096u
 
@@ -27,6 +28,7 @@ struct opd_import;
 
 struct opd_import_config {
 	const struct op_perf_features *features; /* of the file; may become more until the first sample comes */
+	const struct op_stop *stop; /* ends opd_import_take and _finish with -EINTR; the caller's. NULL: nothing does */
 	int session_fd;      /* a session directory (op_session_open), whose samples/current is filled; the caller's */
 	const char *vmlinux; /* what the kernel's text is filed as; NULL: as perf names it */
 	bool separate_lib, separate_kernel, separate_thread, separate_cpu;

@@ -48,9 +48,11 @@ void op_perf_reader_trouble(struct op_perf_data *data, uint64_t offset, const ch
 	memcpy(data->trouble.file, data->part->name, sizeof(data->trouble.file));
 }
 
-/* Where the next record begins is not known any more. */
+/* Where the next record begins is not known any more. 0, and -EINTR where it is not wanted any more. */
 static int give_up(struct op_perf_data *data, const char *what, int err)
 {
+	if (err == -EINTR)
+		return err;
 	op_perf_reader_trouble(data, data->part->record_offset, what, err);
 	data->part->ended = true;
 	return 0;
@@ -219,7 +221,7 @@ static int take(struct op_perf_data *data, const struct raw *raw, struct op_perf
 		err = op_perf_translate(&data->translator, &raw->header, raw->body, &record);
 	else
 		err = take_user(data, raw, &record);
-	if (op_unlikely(err == -ENOMEM))
+	if (op_unlikely(err == -ENOMEM || err == -EINTR))
 		return err;
 	if (op_unlikely(err)) {
 		data->counts.nr_bad++;

@@ -100,7 +100,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes)
 	if ((is_pipe && nr_bytes > PIPE_MAX_BYTES) || (is_directory && nr_bytes <= LENGTHS_BYTES))
 		return 0;
 	fd = is_directory ? put_directory(bytes + 1, nr_bytes - 1) : put(bytes + 1, nr_bytes - 1, is_pipe);
-	err = op_perf_data_open(fd, &data, &why);
+	err = op_perf_data_open(fd, NULL, &data, &why);
 	fuzz_check(err != -EBADMSG || why);
 	if (!err) {
 		while ((err = op_perf_data_next(data, &record)) > 0) {

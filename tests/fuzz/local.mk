@@ -89,7 +89,7 @@ tests/fuzz/fuzz_control: $(srcdir)/tests/fuzz/fuzz_control.c $(FUZZ_CONTROL_FILE
 
 FUZZ_PERF_FILES = \
 	$(srcdir)/libop/perf_data.c $(srcdir)/libop/perf_open.c $(srcdir)/libop/perf_event.c $(srcdir)/libop/perf_feature.c \
-	$(srcdir)/libop/perf_input.c $(srcdir)/libop/perf_parts.c $(srcdir)/libop/perf_raw.c $(srcdir)/libop/perf_record.c $(srcdir)/libop/perf_shape.c $(srcdir)/libop/perf_zstd.c $(srcdir)/libop/record.c \
+	$(srcdir)/libop/perf_input.c $(srcdir)/libop/perf_parts.c $(srcdir)/libop/perf_raw.c $(srcdir)/libop/perf_record.c $(srcdir)/libop/perf_shape.c $(srcdir)/libop/perf_zstd.c $(srcdir)/libop/record.c $(srcdir)/libop/stop.c \
 	$(FUZZ_IBS_FILES) $(srcdir)/libop/htable.c $(srcdir)/libop/text.c $(srcdir)/libop/sys.c
 
 tests/fuzz/fuzz_perf_data: $(srcdir)/tests/fuzz/fuzz_perf_data.c $(FUZZ_DIR_FILES) $(FUZZ_PERF_FILES) config.h daemon/libopd.a libop/libop.a

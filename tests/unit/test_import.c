@@ -31,6 +31,7 @@ struct imported {
 	struct op_perf_features features;
 	struct op_perf_translator translator;
 	struct opd_import *import;
+	struct op_stop stop;
 };
 
 struct words {
@@ -74,6 +75,7 @@ static void begin(struct imported *imported, size_t round_records, size_t memory
 {
 	const struct opd_import_config config = {
 		.features = &imported->features,
+		.stop = &imported->stop,
 		.session_fd = imported->fd,
 		.separate_lib = true,
 		.max_open = 64,
@@ -201,6 +203,21 @@ static void too_late_is_told(void **state)
 	assert_in_range(counts.nr_late, counts.nr_unordered, TASKS * (2 + TASK_SAMPLES));
 }
 
+/* Whatever it is at. */
+static void a_stopped_one_counts_no_more(void **state)
+{
+	struct imported *imported = *state;
+
+	assert_int_equal(op_stop_open(&imported->stop), 0);
+	begin(imported, 0, FEW_BYTES);
+	take_round(imported);
+	assert_int_equal(op_stop_wait(&imported->stop, imported->fd), 0);
+	op_stop_set(&imported->stop);
+	assert_int_equal(op_stop_wait(&imported->stop, imported->fd), -EINTR);
+	assert_int_equal(opd_import_finish(imported->import, &imported->events), -EINTR);
+	op_stop_close(&imported->stop);
+}
+
 /* ---- what waits ---- */
 
 struct taken {
@@ -310,6 +327,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_round_is_not_cut, setup, teardown),
 		cmocka_unit_test_setup_teardown(without_rounds_it_is_one, setup, teardown),
 		cmocka_unit_test_setup_teardown(too_late_is_told, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_stopped_one_counts_no_more, setup, teardown),
 		cmocka_unit_test_setup_teardown(in_memory_and_in_a_file, setup, teardown),
 		cmocka_unit_test(without_a_file),
 		cmocka_unit_test_setup_teardown(slices_of_the_side_band, setup, teardown),
