@@ -27,7 +27,8 @@ struct opd_import {
 	uint64_t nr_late, nr_unordered, nr_unannounced, nr_unknown, nr_lost_unknown;
 	uint64_t lost_again[OP_PERF_EVENTS_MAX]; /* what LOST says of events that perf may have sums of, and */
 	bool has_sums;				 /* it has */
-	size_t nr_announced; /* events when the first sample was counted */
+	size_t nr_announced; /* events when the first sample was counted, and */
+	uint8_t *kinds; /* what their samples were then: enum op_ibs_kind + 1; 0: no registers */
 };
 
 /* ---- opening ---- */
@@ -78,20 +79,30 @@ int opd_import_name_kernel(struct opd_import *import, const char *vmlinux)
 	return opd_kernel_map_name_foreign(&import->pipeline.resolver.kernel, vmlinux);
 }
 
+static uint8_t kind_of(const struct op_perf_features *features, const struct op_perf_event *event)
+{
+	enum op_ibs_kind kind;
+
+	return op_perf_is_ibs(features, event, &kind) ? (uint8_t)(kind + 1) : 0;
+}
+
 /* The events are known when their first sample is there. */
 static int begin(struct opd_import *import, const struct op_perf_events *events)
 {
 	struct opd_pipeline *pipeline = &import->pipeline;
-	int err = opd_import_events(events, import->config.features, &pipeline->ibs.cpu, &import->events);
+	int err = opd_import_events(events, import->config.features, import->config.stop, &pipeline->ibs.cpu, &import->events);
 
 	if (err)
 		return err;
 	import->nr_announced = events->nr_events;
 	import->ids = calloc(events->nr_events + 1, sizeof(*import->ids));
-	if (!import->ids)
+	import->kinds = calloc(events->nr_events + 1, sizeof(*import->kinds));
+	if (!import->ids || !import->kinds)
 		return -ENOMEM;
-	for (size_t i = 0; i < events->nr_events; i++)
+	for (size_t i = 0; i < events->nr_events; i++) {
 		import->ids[i] = i + 1;
+		import->kinds[i] = kind_of(import->config.features, &events->events[i]);
+	}
 	err = opd_import_cpus_open(&import->cpus, pipeline, import->events.events, import->events.nr_events, import->ids);
 	pipeline->capture.callgraph = OP_CHAIN_DEPTH_MAX;
 	if (!err)
@@ -352,10 +363,9 @@ size_t opd_import_nr_outdated(const struct opd_import *import, const struct op_p
 	opd_import_find_cpu(features, &cpu);
 	is_other_cpu = cpu.family != counted_as->family || cpu.model != counted_as->model;
 	for (size_t i = 0; i < import->nr_announced; i++) {
-		enum op_ibs_kind kind;
-		bool is_sampler = op_perf_is_ibs(features, &events->events[i], &kind);
+		uint8_t kind = kind_of(features, &events->events[i]);
 
-		nr_outdated += is_sampler != (import->events.events[i].role == OP_EVENT_SAMPLER) || (is_sampler && is_other_cpu);
+		nr_outdated += kind != import->kinds[i] || (kind && is_other_cpu);
 	}
 	return nr_outdated;
 }
@@ -378,6 +388,8 @@ void opd_import_counts(const struct opd_import *import, struct opd_import_counts
 		.nr_calls = import->pipeline.count.arcs[OP_ARC_stored],
 		.nr_bad_chains = import->pipeline.count.arcs[OP_ARC_undecodable],
 	};
+	for (size_t i = 0; i < import->nr_announced; i++)
+		ret_counts->nr_undivided += import->kinds[i] && import->events.events[i].role != OP_EVENT_SAMPLER;
 	for (size_t kind = 0; kind < OP_IBS_NR_KINDS; kind++)
 		op_ibs_stats_add(ret_counts->ibs, &import->pipeline.ibs.counts[kind]);
 }
@@ -397,5 +409,6 @@ void opd_import_close(struct opd_import *import)
 	opd_held_free(&import->held);
 	op_event_list_free(&import->events);
 	free(import->ids);
+	free(import->kinds);
 	free(import);
 }

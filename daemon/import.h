@@ -45,6 +45,7 @@ struct opd_import_counts {
 	uint64_t nr_unannounced; /* samples of events that were told when samples had been counted, and */
 	uint64_t nr_unknown; /* of events that the file does not have: on no event's account */
 	uint64_t nr_lost_unknown; /* what records of the kernel or of perf say that events of these two kinds have lost */
+	size_t nr_undivided; /* events of IBS whose samples are counted, but not what they say */
 	uint64_t sideband_records, sideband_bytes;
 	size_t nr_cpus, nr_images;
 	uint64_t nr_memory_dropped;
@@ -55,10 +56,11 @@ struct opd_import_counts {
 
 /*
  * The events of a file as events of a session: the names as opd_import_name_event makes them, the period as count; behind them all
- * that IBS says on the CPU of the file. 0 or -ENOMEM; the list is to be freed by op_event_list_free in any case.
+ * that IBS says on the CPU of the file, of as many samplers as the ledger of a session has room for: those behind are plain events, whose samples are counted and
+ * nothing that they say. 0; -EINTR: `stop`, which may be NULL; -ENOMEM; the list is to be freed by op_event_list_free in any case.
  */
-int opd_import_events(const struct op_perf_events *from, const struct op_perf_features *features, struct op_ibs_cpu *ret_cpu,
-		      struct op_event_list *ret_list) OP_NONNULL OP_MUST_CHECK;
+int opd_import_events(const struct op_perf_events *from, const struct op_perf_features *features, const struct op_stop *stop,
+		      struct op_ibs_cpu *ret_cpu, struct op_event_list *ret_list) OP_NONNULL_ARGS(1, 2, 4, 5) OP_MUST_CHECK;
 
 /* The CPU of the file. False: it does not say, or one without IBS; each record is then read by what its capability word implies. */
 bool opd_import_find_cpu(const struct op_perf_features *features, struct op_ibs_cpu *ret_cpu) OP_NONNULL;

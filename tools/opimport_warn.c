@@ -108,6 +108,8 @@ bool opi_report_doubts(const struct op_perf_data *data, const struct opd_import 
 	is_wrong |= warn_of(
 		opd_import_nr_outdated(import, op_perf_data_events(data)), file,
 		"events are not what they were counted as: the file says what they are, or on which CPU, behind their samples");
+	is_wrong |= warn_of(counts.nr_undivided, file,
+			    "events of IBS are in the session as their samples alone: it has no room for more IBS_ events");
 	is_wrong |= warn_of_losses(import, file);
 	return is_wrong;
 }

@@ -11,6 +11,7 @@
 #include "daemon/held.h"
 #include "daemon/import.h"
 #include "libop/session.h"
+#include "libop/session_ledger.h"
 
 #define SAMPLES      4000u /* of the first CPU in a round, which has them all before the other's */
 #define TASKS        50u
@@ -22,6 +23,7 @@
 #define IMAGE        0x400000u
 #define IMAGE_BYTES  0x10000u
 #define ID           7u
+#define IBS_TYPE     11u
 #define SAMPLE_BITS  (PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU)
 
 struct imported {
@@ -218,6 +220,70 @@ static void a_stopped_one_counts_no_more(void **state)
 	op_stop_close(&imported->stop);
 }
 
+/* ---- events ---- */
+
+static int compare_names(const void *left, const void *right)
+{
+	const struct op_event *a = left, *b = right;
+	int order = strcmp(a->name, b->name);
+
+	return order ? order : (a->count > b->count) - (a->count < b->count);
+}
+
+static size_t nr_of_role(const struct op_event_list *list, enum op_event_role role)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < list->nr_events; i++)
+		nr += list->events[i].role == role;
+	return nr;
+}
+
+/* So many events of one period; how many of them are samplers. */
+static size_t make_events(struct imported *imported, size_t nr_events)
+{
+	const struct perf_event_attr attr = { .type = IBS_TYPE, .sample_type = SAMPLE_BITS | PERF_SAMPLE_RAW, .sample_period = 100000 };
+	struct op_event_list list = { .events = NULL };
+	struct op_ibs_cpu cpu;
+	size_t nr_samplers;
+	uint32_t event;
+
+	imported->features.ibs_pmu_types[OP_IBS_OP] = IBS_TYPE;
+	while (imported->events.nr_events < nr_events)
+		assert_int_equal(op_perf_events_add(&imported->events, &attr, &event), 0);
+	assert_int_equal(opd_import_events(&imported->events, &imported->features, NULL, &cpu, &list), 0);
+	nr_samplers = nr_of_role(&list, OP_EVENT_SAMPLER);
+	assert_int_equal(list.nr_opened, nr_events);
+	assert_int_equal(nr_of_role(&list, OP_EVENT_PLAIN), nr_events - nr_samplers);
+	assert_in_range(list.nr_events, nr_events, OP_SESSION_LEDGER_EVENTS_MAX);
+	qsort(list.events, list.nr_events, sizeof(*list.events), compare_names);
+	for (size_t i = 1; i < list.nr_events; i++)
+		assert_true(compare_names(&list.events[i - 1], &list.events[i]) < 0);
+	op_event_list_free(&list);
+	return nr_samplers;
+}
+
+/* The first samplers have derived events, as many as a session has room for; naming them is no work that grows beyond measure. */
+static void as_many_events_as_there_may_be(void **state)
+{
+	struct imported *imported = *state;
+
+	assert_int_equal(make_events(imported, 1 + 2), 2);
+	assert_in_range(make_events(imported, 1 + 100), 5, 15);
+	assert_int_equal(make_events(imported, OP_PERF_EVENTS_MAX), 0);
+}
+
+static void naming_is_ended_by_a_signal(void **state)
+{
+	struct imported *imported = *state;
+	struct op_event_list list = { .events = NULL };
+	struct op_ibs_cpu cpu;
+
+	imported->stop.is_set = 1;
+	assert_int_equal(opd_import_events(&imported->events, &imported->features, &imported->stop, &cpu, &list), -EINTR);
+	op_event_list_free(&list);
+}
+
 /* ---- what waits ---- */
 
 struct taken {
@@ -328,6 +394,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(without_rounds_it_is_one, setup, teardown),
 		cmocka_unit_test_setup_teardown(too_late_is_told, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_stopped_one_counts_no_more, setup, teardown),
+		cmocka_unit_test_setup_teardown(as_many_events_as_there_may_be, setup, teardown),
+		cmocka_unit_test_setup_teardown(naming_is_ended_by_a_signal, setup, teardown),
 		cmocka_unit_test_setup_teardown(in_memory_and_in_a_file, setup, teardown),
 		cmocka_unit_test(without_a_file),
 		cmocka_unit_test_setup_teardown(slices_of_the_side_band, setup, teardown),
