@@ -382,7 +382,7 @@ void opd_import_counts(const struct opd_import *import, struct opd_import_counts
 		.nr_lost_unknown = import->nr_lost_unknown,
 		.sideband_records = import->cpus.sideband_records,
 		.sideband_bytes = capture->nr_cpus ? capture->cpus[0].sideband_bytes : 0,
-		.nr_cpus = capture->nr_cpus,
+		.nr_cpus = capture->nr_cpus + import->cpus.nr_shared,
 		.nr_images = op_dcookie_nr_counted(import->table),
 		.nr_memory_dropped = import->pipeline.count.nr_memory_dropped,
 		.nr_calls = import->pipeline.count.arcs[OP_ARC_stored],

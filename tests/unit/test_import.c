@@ -2,6 +2,7 @@
 /* The import of records that come one CPU after the other, however long a round is. */
 #include "tests/unit/cmocka_all.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 
 #include "daemon/held.h"
 #include "daemon/import.h"
+#include "libop/odb.h"
 #include "libop/session.h"
 #include "libop/session_ledger.h"
 
@@ -24,7 +26,25 @@
 #define IMAGE_BYTES  0x10000u
 #define ID           7u
 #define IBS_TYPE     11u
+#define SOME_CPUS    9u
+#define MANY_CPUS    40u
 #define SAMPLE_BITS  (PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU)
+
+int __real_op_sys_memfd_create(const char *name, unsigned int flags);
+int __wrap_op_sys_memfd_create(const char *name, unsigned int flags);
+
+static struct {
+	uint32_t nr_before;
+	int err; /* 0: none */
+} no_ring;
+
+int __wrap_op_sys_memfd_create(const char *name, unsigned int flags)
+{
+	if (no_ring.err && !no_ring.nr_before)
+		return no_ring.err;
+	no_ring.nr_before -= !!no_ring.nr_before;
+	return __real_op_sys_memfd_create(name, flags);
+}
 
 struct imported {
 	char dir[32];
@@ -34,6 +54,7 @@ struct imported {
 	struct op_perf_translator translator;
 	struct opd_import *import;
 	struct op_stop stop;
+	bool separate_cpu;
 };
 
 struct words {
@@ -80,6 +101,7 @@ static void begin(struct imported *imported, size_t round_records, size_t memory
 		.stop = &imported->stop,
 		.session_fd = imported->fd,
 		.separate_lib = true,
+		.separate_cpu = imported->separate_cpu,
 		.max_open = 64,
 		.max_images = 2 * TASKS,
 		.round_records = round_records,
@@ -218,6 +240,104 @@ static void a_stopped_one_counts_no_more(void **state)
 	assert_int_equal(op_stop_wait(&imported->stop, imported->fd), -EINTR);
 	assert_int_equal(opd_import_finish(imported->import, &imported->events), -EINTR);
 	op_stop_close(&imported->stop);
+}
+
+/* ---- CPUs ---- */
+
+static size_t nr_descriptors(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	size_t nr = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		nr++;
+	closedir(dir);
+	return nr;
+}
+
+/* Of one CPU after the other, so that each has as many as its number says, and as many more. */
+static void take_all_cpus(struct imported *imported, uint32_t nr_cpus)
+{
+	uint64_t time_ns = 1;
+
+	mapping(imported, 0, OLD_PID, time_ns);
+	for (uint32_t turn = 0; turn < 2 * nr_cpus; turn++)
+		for (uint32_t cpu = 0; cpu < nr_cpus; cpu++)
+			if (turn <= cpu || turn >= nr_cpus)
+				sample(imported, cpu, OLD_PID, ++time_ns);
+}
+
+static uint64_t samples_of_cpu(const struct imported *imported, uint32_t cpu)
+{
+	struct op_odb_samples samples;
+	char path[128];
+	uint64_t sum = 0;
+
+	snprintf(path, sizeof(path), "samples/current/{root}/no/such/%u/{dep}/{root}/no/such/%u/cpu-clock.100000.0.all.all.%u", OLD_PID, OLD_PID,
+		 cpu);
+	assert_int_equal(op_odb_read(imported->fd, path, &samples, NULL), 0);
+	for (uint32_t i = 0; i < samples.nr_nodes; i++)
+		sum += samples.nodes[i].value;
+	op_odb_samples_free(&samples);
+	return sum;
+}
+
+static void check_cpus(struct imported *imported, uint32_t nr_cpus)
+{
+	uint32_t nr_samples = nr_cpus * (nr_cpus + 1) / 2 + nr_cpus * nr_cpus;
+	struct opd_import_counts counts;
+	struct op_ledger_event event;
+
+	assert_int_equal(opd_import_finish(imported->import, &imported->events), 0);
+	opd_import_counts(imported->import, &counts);
+	opd_import_ledger(imported->import, 0, &event);
+	assert_int_equal(event.received, nr_samples);
+	assert_int_equal(event.stored, nr_samples);
+	assert_int_equal(counts.nr_cpus, nr_cpus);
+	for (uint32_t cpu = 0; imported->separate_cpu && cpu < nr_cpus; cpu++)
+		assert_int_equal(samples_of_cpu(imported, cpu), cpu + 1 + nr_cpus);
+}
+
+static void many_cpus_have_no_descriptors(void **state)
+{
+	struct imported *imported = *state;
+	size_t nr_before;
+
+	begin(imported, 1, FEW_BYTES);
+	take_all_cpus(imported, 2);
+	nr_before = nr_descriptors();
+	take_all_cpus(imported, MANY_CPUS);
+	assert_in_range(nr_descriptors(), 0, nr_before + 1);
+}
+
+static void share(void **state, int err, bool separate_cpu)
+{
+	struct imported *imported = *state;
+
+	imported->separate_cpu = separate_cpu;
+	begin(imported, 0, FEW_BYTES);
+	no_ring.err = err;
+	no_ring.nr_before = 3 * 3; /* two rings of a pair and a side band for each of three CPUs */
+	take_all_cpus(imported, SOME_CPUS);
+	check_cpus(imported, SOME_CPUS);
+	no_ring.err = 0;
+}
+
+/* Those that there are no rings for share those of CPU 0, and are told apart all the same. */
+static void without_descriptors_cpus_share_rings(void **state)
+{
+	share(state, -EMFILE, false);
+}
+
+static void without_memory_they_are_told_apart(void **state)
+{
+	share(state, -ENOMEM, true);
+}
+
+static void without_files_they_are_told_apart(void **state)
+{
+	share(state, -ENFILE, true);
 }
 
 /* ---- events ---- */
@@ -394,6 +514,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(without_rounds_it_is_one, setup, teardown),
 		cmocka_unit_test_setup_teardown(too_late_is_told, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_stopped_one_counts_no_more, setup, teardown),
+		cmocka_unit_test_setup_teardown(many_cpus_have_no_descriptors, setup, teardown),
+		cmocka_unit_test_setup_teardown(without_descriptors_cpus_share_rings, setup, teardown),
+		cmocka_unit_test_setup_teardown(without_memory_they_are_told_apart, setup, teardown),
+		cmocka_unit_test_setup_teardown(without_files_they_are_told_apart, setup, teardown),
 		cmocka_unit_test_setup_teardown(as_many_events_as_there_may_be, setup, teardown),
 		cmocka_unit_test_setup_teardown(naming_is_ended_by_a_signal, setup, teardown),
 		cmocka_unit_test_setup_teardown(in_memory_and_in_a_file, setup, teardown),
