@@ -7,6 +7,7 @@
 #include "daemon/import_cpus.h"
 #include "daemon/sync.h"
 #include "libop/clock.h"
+#include "libop/sys.h"
 
 #define MEMORY_BYTES     ((size_t)64 * 1024 * 1024)
 #define PRUNE_NS         OP_NS_PER_S
@@ -48,6 +49,7 @@ static void open_count(struct opd_import *import)
 		.no_process_cookie = import->pipeline.resolver.pseudo[OPD_PSEUDO_NO_PROCESS],
 		.max_open = config->max_open,
 		.max_closed = MAX_CLOSED_FILES,
+		.limit = { .max = config->max_files, .bytes_of = "SessionKeepFree" },
 	};
 }
 
@@ -112,7 +114,22 @@ static int begin(struct opd_import *import, const struct op_perf_events *events)
 		pipeline->count.book = &import->book;
 	}
 	pipeline->count.events = import->events.events;
+	pipeline->count.limit.nr_last_max = import->events.nr_events;
 	return err;
+}
+
+/* The session may have what is free beyond what is to stay so; others write there as well. */
+static void give_room(struct opd_import *import)
+{
+	struct opd_file_limit *limit = &import->pipeline.count.limit;
+	uint64_t keep_bytes = import->config.keep_free_bytes, free_bytes;
+	struct statvfs vfs;
+
+	if (!keep_bytes || op_sys_statvfs(import->config.session_fd, &vfs) < 0)
+		return;
+	free_bytes = (uint64_t)vfs.f_bavail * vfs.f_frsize;
+	free_bytes -= op_min_u64(free_bytes, keep_bytes);
+	opd_file_limit_give(limit, op_max_u64(opd_file_limit_bytes(limit) + free_bytes, 1));
 }
 
 /* ---- counting ---- */
@@ -154,7 +171,10 @@ static void prune(struct opd_import *import)
 
 static int count_slice(struct opd_import *import, uint64_t until_ns)
 {
-	int err = opd_held_take_sideband(&import->held, until_ns, put_sideband, import);
+	int err;
+
+	give_room(import);
+	err = opd_held_take_sideband(&import->held, until_ns, put_sideband, import);
 
 	if (!err)
 		err = opd_held_take(&import->held, until_ns, put, import);
@@ -385,9 +405,13 @@ void opd_import_counts(const struct opd_import *import, struct opd_import_counts
 		.nr_cpus = capture->nr_cpus + import->cpus.nr_shared,
 		.nr_images = op_dcookie_nr_counted(import->table),
 		.nr_memory_dropped = import->pipeline.count.nr_memory_dropped,
+		.nr_merged = import->pipeline.count.limit.nr_samples[OPD_FILE_OF_IMAGE],
+		.nr_not_split = import->pipeline.count.limit.nr_samples[OPD_FILE_OF_CLASS],
 		.nr_calls = import->pipeline.count.arcs[OP_ARC_stored],
 		.nr_bad_chains = import->pipeline.count.arcs[OP_ARC_undecodable],
 	};
+	for (enum op_arc_stat i = OP_ARC_lost_no_room; i < OP_NR_ARC_STATS; i++)
+		ret_counts->nr_lost_calls += import->pipeline.count.arcs[i];
 	for (size_t i = 0; i < import->nr_announced; i++)
 		ret_counts->nr_undivided += import->kinds[i] && import->events.events[i].role != OP_EVENT_SAMPLER;
 	for (size_t kind = 0; kind < OP_IBS_NR_KINDS; kind++)

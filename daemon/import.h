@@ -33,6 +33,8 @@ struct opd_import_config {
 	const char *vmlinux; /* what the kernel's text is filed as; NULL: as perf names it */
 	bool separate_lib, separate_kernel, separate_thread, separate_cpu;
 	size_t max_open, max_images;
+	uint64_t max_files;       /* sample files; what is beyond is kept less apart (daemon/file_limit.h), as in a session of the daemon. 0: no limit */
+	uint64_t keep_free_bytes; /* of the file system: likewise, as long as it has no more room. 0: none */
 	size_t round_records; /* for rings, end a round; 0: the file says where one ends */
 	size_t memory_bytes;  /* of records that wait, and of their side band; more is in a file. 0: 64 MiB */
 };
@@ -49,7 +51,10 @@ struct opd_import_counts {
 	uint64_t sideband_records, sideband_bytes;
 	size_t nr_cpus, nr_images;
 	uint64_t nr_memory_dropped;
+	uint64_t nr_merged;     /* samples of images that may have no file of their own, and */
+	uint64_t nr_not_split;  /* of threads, processes and CPUs */
 	uint64_t nr_calls; /* in callgraph files */
+	uint64_t nr_lost_calls; /* not there, for want of room */
 	uint64_t nr_bad_chains;
 	uint64_t ibs[OP_NR_IBS_STATS];
 };

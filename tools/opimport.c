@@ -131,11 +131,24 @@ static int read_records(const struct opi_options *options, struct op_perf_data *
 	return result ? explain(result) : 0;
 }
 
+/* What comes while samples are counted is less apart; without any room it is not worth it. */
+static int check_room(const struct opi_session *session, uint64_t keep_free_bytes)
+{
+	struct statvfs vfs;
+
+	if (!keep_free_bytes || op_sys_statvfs(session->work_fd, &vfs) < 0 || (uint64_t)vfs.f_bavail * vfs.f_frsize > keep_free_bytes)
+		return 0;
+	return opr_error(-ENOSPC,
+			 "the file system of %s has no more room left than SessionKeepFree (%llu bytes): make room there, or name another place with "
+			 "--session-dir",
+			 session->dir, (unsigned long long)keep_free_bytes);
+}
+
 static int open_import(const struct opi_options *options, const struct op_perf_data *data, const struct opi_session *session,
 		       size_t max_open, struct opd_import **ret_import)
 {
 	const struct op_setup *separation = &options->separation;
-	const struct opd_import_config config = {
+	struct opd_import_config config = {
 		.features = op_perf_data_features(data),
 		.stop = &stop,
 		.session_fd = session->work_fd,
@@ -148,8 +161,13 @@ static int open_import(const struct opi_options *options, const struct op_perf_d
 		.max_images = MAX_IMAGES,
 		.round_records = op_perf_data_nr_files(data) > 1 ? OPD_IMPORT_ROUND_RECORDS : 0,
 	};
-	int err = opd_import_open(&config, ret_import);
+	int err = opr_session_limits(&config.max_files, &config.keep_free_bytes);
 
+	if (!err)
+		err = check_room(session, config.keep_free_bytes);
+	if (err)
+		return err;
+	err = opd_import_open(&config, ret_import);
 	return err ? opr_error(err, "cannot begin: %s", strerror(-err)) : 0;
 }
 

@@ -110,6 +110,13 @@ bool opi_report_doubts(const struct op_perf_data *data, const struct opd_import 
 		"events are not what they were counted as: the file says what they are, or on which CPU, behind their samples");
 	is_wrong |= warn_of(counts.nr_undivided, file,
 			    "events of IBS are in the session as their samples alone: it has no room for more IBS_ events");
+	is_wrong |= warn_of(counts.nr_merged, file,
+			    "counts are filed under too-many-images, since the session may have no more files or room (MaxSampleFiles, SessionKeepFree)");
+	is_wrong |= warn_of(counts.nr_not_split, file,
+			    "counts are not kept apart by thread, process or CPU, since the session may have no more files or room (MaxSampleFiles, "
+			    "SessionKeepFree)");
+	is_wrong |= warn_of(counts.nr_lost_calls, file,
+			    "calls are not in the session: there was no file or no room for them (MaxSampleFiles, SessionKeepFree)");
 	is_wrong |= warn_of_losses(import, file);
 	return is_wrong;
 }
