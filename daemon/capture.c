@@ -443,9 +443,15 @@ static int read_counts(const struct opd_capture *capture, const struct opd_event
 	return 0;
 }
 
+/* What records alone say, as of a memory pair, which has no descriptor that counts. */
+static uint64_t told_lost(const struct opd_event *event)
+{
+	return event->lost_records + event->lost_samples;
+}
+
 void opd_capture_counts(const struct opd_capture *capture, const struct opd_event *event, uint64_t *ret_taken, uint64_t *ret_lost)
 {
-	uint64_t taken = event->taken_base, lost = event->fd < 0 ? event->lost_records : event->lost_base;
+	uint64_t taken = event->taken_base, lost = event->fd < 0 ? told_lost(event) : event->lost_base;
 
 	/* A descriptor that is closed, or that cannot be read, has counted nothing that we know of: LOST records may say more. */
 	if (event->fd >= 0 && read_counts(capture, event, &taken, &lost) < 0)
@@ -471,7 +477,7 @@ static void reset_event(const struct opd_capture *capture, struct opd_event *eve
 	};
 
 	if (fresh.fd < 0)
-		fresh.lost_base = event->lost_records;
+		fresh.lost_base = told_lost(event);
 	if (fresh.fd >= 0 && read_counts(capture, event, &fresh.taken_base, &fresh.lost_base) < 0) {
 		fresh.taken_base = event->taken_base;
 		fresh.lost_base = event->lost_base;

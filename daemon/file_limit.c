@@ -91,8 +91,12 @@ void opd_file_limit_tell(struct opd_file_limit *limit, enum opd_file_kind kind)
 	if (limit->told[kind])
 		return;
 	limit->told[kind] = true;
-	opd_log(SD_WARNING, "the session has %llu sample files (%s): from now on %s", (unsigned long long)limit->nr,
-		has_files(limit, kind) ? "as large as SessionMaxUse allows" : "MaxSampleFiles", kinds[kind].what);
+	if (has_files(limit, kind))
+		opd_log(SD_WARNING, "the session has %llu sample files (as large as %s allows): from now on %s", (unsigned long long)limit->nr,
+			limit->bytes_of ? limit->bytes_of : "SessionMaxUse", kinds[kind].what);
+	else
+		opd_log(SD_WARNING, "the session has %llu sample files (MaxSampleFiles): from now on %s", (unsigned long long)limit->nr,
+			kinds[kind].what);
 }
 
 void opd_file_limit_begin(struct opd_file_limit *limit)

@@ -29,6 +29,7 @@ struct opd_file_limit {
 	bool strangers;                         /* some of them are not known to the daemon: of an earlier one, or forgotten */
 	uint64_t dir_inode, dir_made_ns;        /* of the session's directory when the files were counted; inode 0: not known */
 	struct op_odb_space space;              /* max_bytes: of SessionMaxUse=, opd_file_limit_give; the parts above hold for it as well */
+	const char *bytes_of;                   /* the key that they come from, for the log; NULL: SessionMaxUse */
 	uint64_t weighed_bytes;                 /* taken of it when the session was weighed last */
 	bool told[OPD_NR_FILE_KINDS];           /* in the log, in this session */
 	uint64_t nr_samples[OPD_NR_FILE_KINDS]; /* that went elsewhere since there was no room for a file of this kind */

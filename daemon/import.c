@@ -7,6 +7,7 @@
 #include "daemon/import_cpus.h"
 #include "daemon/sync.h"
 #include "libop/clock.h"
+#include "libop/sys.h"
 
 #define MEMORY_BYTES     ((size_t)64 * 1024 * 1024)
 #define PRUNE_NS         OP_NS_PER_S
@@ -25,8 +26,11 @@ struct opd_import {
 	struct opd_held held;
 	size_t round_held; /* that waited when the round began */
 	uint64_t newest_ns, round_ns, counted_ns, pruned_ns;
-	uint64_t nr_late, nr_unordered, nr_unannounced, nr_unknown;
-	size_t nr_announced; /* events when the first sample was counted */
+	uint64_t nr_late, nr_unordered, nr_unannounced, nr_unknown, nr_lost_unknown;
+	uint64_t lost_again[OP_PERF_EVENTS_MAX]; /* what LOST says of events that perf may have sums of, and */
+	bool has_sums;				 /* it has */
+	size_t nr_announced; /* events when the first sample was counted, and */
+	uint8_t *kinds; /* what their samples were then: enum op_ibs_kind + 1; 0: no registers */
 };
 
 /* ---- opening ---- */
@@ -45,6 +49,7 @@ static void open_count(struct opd_import *import)
 		.no_process_cookie = import->pipeline.resolver.pseudo[OPD_PSEUDO_NO_PROCESS],
 		.max_open = config->max_open,
 		.max_closed = MAX_CLOSED_FILES,
+		.limit = { .max = config->max_files, .bytes_of = "SessionKeepFree" },
 	};
 }
 
@@ -76,20 +81,30 @@ int opd_import_name_kernel(struct opd_import *import, const char *vmlinux)
 	return opd_kernel_map_name_foreign(&import->pipeline.resolver.kernel, vmlinux);
 }
 
+static uint8_t kind_of(const struct op_perf_features *features, const struct op_perf_event *event)
+{
+	enum op_ibs_kind kind;
+
+	return op_perf_is_ibs(features, event, &kind) ? (uint8_t)(kind + 1) : 0;
+}
+
 /* The events are known when their first sample is there. */
 static int begin(struct opd_import *import, const struct op_perf_events *events)
 {
 	struct opd_pipeline *pipeline = &import->pipeline;
-	int err = opd_import_events(events, import->config.features, &pipeline->ibs.cpu, &import->events);
+	int err = opd_import_events(events, import->config.features, import->config.stop, &pipeline->ibs.cpu, &import->events);
 
 	if (err)
 		return err;
 	import->nr_announced = events->nr_events;
 	import->ids = calloc(events->nr_events + 1, sizeof(*import->ids));
-	if (!import->ids)
+	import->kinds = calloc(events->nr_events + 1, sizeof(*import->kinds));
+	if (!import->ids || !import->kinds)
 		return -ENOMEM;
-	for (size_t i = 0; i < events->nr_events; i++)
+	for (size_t i = 0; i < events->nr_events; i++) {
 		import->ids[i] = i + 1;
+		import->kinds[i] = kind_of(import->config.features, &events->events[i]);
+	}
 	err = opd_import_cpus_open(&import->cpus, pipeline, import->events.events, import->events.nr_events, import->ids);
 	pipeline->capture.callgraph = OP_CHAIN_DEPTH_MAX;
 	if (!err)
@@ -99,7 +114,22 @@ static int begin(struct opd_import *import, const struct op_perf_events *events)
 		pipeline->count.book = &import->book;
 	}
 	pipeline->count.events = import->events.events;
+	pipeline->count.limit.nr_last_max = import->events.nr_events;
 	return err;
+}
+
+/* The session may have what is free beyond what is to stay so; others write there as well. */
+static void give_room(struct opd_import *import)
+{
+	struct opd_file_limit *limit = &import->pipeline.count.limit;
+	uint64_t keep_bytes = import->config.keep_free_bytes, free_bytes;
+	struct statvfs vfs;
+
+	if (!keep_bytes || op_sys_statvfs(import->config.session_fd, &vfs) < 0)
+		return;
+	free_bytes = (uint64_t)vfs.f_bavail * vfs.f_frsize;
+	free_bytes -= op_min_u64(free_bytes, keep_bytes);
+	opd_file_limit_give(limit, op_max_u64(opd_file_limit_bytes(limit) + free_bytes, 1));
 }
 
 /* ---- counting ---- */
@@ -108,6 +138,8 @@ static int put(void *arg, uint32_t cpu, const struct perf_event_header *record)
 {
 	struct opd_import *import = arg;
 
+	if (op_unlikely(op_stop_is_set(import->config.stop)))
+		return -EINTR;
 	return opd_import_cpus_put(&import->cpus, cpu, record);
 }
 
@@ -115,6 +147,8 @@ static int put_sideband(void *arg, uint32_t cpu OP_UNUSED, const struct perf_eve
 {
 	struct opd_import *import = arg;
 
+	if (op_unlikely(op_stop_is_set(import->config.stop)))
+		return -EINTR;
 	return opd_import_cpus_put_sideband(&import->cpus, record);
 }
 
@@ -137,7 +171,10 @@ static void prune(struct opd_import *import)
 
 static int count_slice(struct opd_import *import, uint64_t until_ns)
 {
-	int err = opd_held_take_sideband(&import->held, until_ns, put_sideband, import);
+	int err;
+
+	give_room(import);
+	err = opd_held_take_sideband(&import->held, until_ns, put_sideband, import);
 
 	if (!err)
 		err = opd_held_take(&import->held, until_ns, put, import);
@@ -180,16 +217,55 @@ static inline bool is_full(const struct opd_import *import)
 	return import->config.round_records && import->held.nr_ring - import->round_held >= import->config.round_records;
 }
 
-/* A sample of no event, or of one that the file has only told now and that is not among those that are counted, is on no event's account. */
-static int hold_sample(struct opd_import *import, const struct op_perf_record *record)
+static uint64_t nr_lost_in(const struct perf_event_header *header)
 {
-	bool is_sample = record->header->type == PERF_RECORD_SAMPLE, is_unknown = record->event == OP_PERF_NO_EVENT;
+	struct op_lost_record lost = { 0 };
 
-	if (op_likely(!is_unknown && (!import->nr_announced || record->event < import->nr_announced)))
-		return opd_held_add(&import->held, record);
+	if (header->type == PERF_RECORD_LOST ? op_record_lost(header, &lost) : op_record_lost_samples(header, &lost))
+		return 0;
+	return lost.lost;
+}
+
+static void leave_out(struct opd_import *import, const struct op_perf_record *record)
+{
+	uint32_t type = record->header->type;
+	bool is_sample = type == PERF_RECORD_SAMPLE, is_unknown = record->event == OP_PERF_NO_EVENT;
+
 	import->nr_unknown += is_sample && is_unknown;
 	import->nr_unannounced += is_sample && !is_unknown;
-	return is_unknown && !is_sample ? opd_held_add(&import->held, record) : 0;
+	if (type == PERF_RECORD_LOST || type == PERF_RECORD_LOST_SAMPLES)
+		import->nr_lost_unknown += nr_lost_in(record->header);
+}
+
+/* A sample of no event, or of one that the file has only told now and that is not among those that are counted, is on no event's account; nor is what such ones lost. */
+static int hold_for_ring(struct opd_import *import, const struct op_perf_record *record)
+{
+	import->has_sums |= record->is_sum;
+	if (op_likely(record->event != OP_PERF_NO_EVENT && (!import->nr_announced || record->event < import->nr_announced)))
+		return opd_held_add(&import->held, record);
+	leave_out(import, record);
+	return 0;
+}
+
+/* At the end of the file: where perf did not come to write its sums, LOST is all that is known. */
+static int hold_lost_again(struct opd_import *import, const struct op_perf_events *events)
+{
+	int err = 0;
+
+	for (uint32_t event = 0; !err && !import->has_sums && event < events->nr_events; event++) {
+		const struct {
+			struct perf_event_header header;
+			uint64_t id, lost;
+		} lost = { { .type = PERF_RECORD_LOST, .size = sizeof(lost) }, (uint64_t)event + 1, import->lost_again[event] };
+		const struct op_perf_record record = {
+			.kind = OP_PERF_RING, .event = event, .time_ns = import->newest_ns, .header = &lost.header
+		};
+
+		import->lost_again[event] = 0;
+		if (lost.lost)
+			err = hold_for_ring(import, &record);
+	}
+	return err;
 }
 
 /*
@@ -222,7 +298,10 @@ int opd_import_take(struct opd_import *import, const struct op_perf_events *even
 								 : opd_kernel_map_part(&import->pipeline.resolver.kernel, &part);
 	}
 	case OP_PERF_RING:
-		err = hold_sample(import, record);
+		err = hold_for_ring(import, record);
+		break;
+	case OP_PERF_LOST_AGAIN:
+		import->lost_again[record->event] += nr_lost_in(record->header);
 		break;
 	case OP_PERF_SIDEBAND:
 		err = opd_held_add_sideband(&import->held, record);
@@ -272,8 +351,10 @@ static int write_out(struct opd_import *import)
 
 int opd_import_finish(struct opd_import *import, const struct op_perf_events *events)
 {
-	int err = count_until(import, events, UINT64_MAX);
+	int err = hold_lost_again(import, events);
 
+	if (!err)
+		err = count_until(import, events, UINT64_MAX);
 	opd_count_flush(&import->pipeline.count);
 	if (!opd_count_note_files(&import->pipeline.count, &import->files))
 		import->book.files = &import->files;
@@ -304,10 +385,9 @@ size_t opd_import_nr_outdated(const struct opd_import *import, const struct op_p
 	opd_import_find_cpu(features, &cpu);
 	is_other_cpu = cpu.family != counted_as->family || cpu.model != counted_as->model;
 	for (size_t i = 0; i < import->nr_announced; i++) {
-		enum op_ibs_kind kind;
-		bool is_sampler = op_perf_is_ibs(features, &events->events[i], &kind);
+		uint8_t kind = kind_of(features, &events->events[i]);
 
-		nr_outdated += is_sampler != (import->events.events[i].role == OP_EVENT_SAMPLER) || (is_sampler && is_other_cpu);
+		nr_outdated += kind != import->kinds[i] || (kind && is_other_cpu);
 	}
 	return nr_outdated;
 }
@@ -321,14 +401,21 @@ void opd_import_counts(const struct opd_import *import, struct opd_import_counts
 		.nr_unordered = import->nr_unordered,
 		.nr_unannounced = import->nr_unannounced,
 		.nr_unknown = import->nr_unknown,
+		.nr_lost_unknown = import->nr_lost_unknown,
 		.sideband_records = import->cpus.sideband_records,
 		.sideband_bytes = capture->nr_cpus ? capture->cpus[0].sideband_bytes : 0,
-		.nr_cpus = capture->nr_cpus,
+		.nr_cpus = capture->nr_cpus + import->cpus.nr_shared,
 		.nr_images = op_dcookie_nr_counted(import->table),
 		.nr_memory_dropped = import->pipeline.count.nr_memory_dropped,
+		.nr_merged = import->pipeline.count.limit.nr_samples[OPD_FILE_OF_IMAGE],
+		.nr_not_split = import->pipeline.count.limit.nr_samples[OPD_FILE_OF_CLASS],
 		.nr_calls = import->pipeline.count.arcs[OP_ARC_stored],
 		.nr_bad_chains = import->pipeline.count.arcs[OP_ARC_undecodable],
 	};
+	for (enum op_arc_stat i = OP_ARC_lost_no_room; i < OP_NR_ARC_STATS; i++)
+		ret_counts->nr_lost_calls += import->pipeline.count.arcs[i];
+	for (size_t i = 0; i < import->nr_announced; i++)
+		ret_counts->nr_undivided += import->kinds[i] && import->events.events[i].role != OP_EVENT_SAMPLER;
 	for (size_t kind = 0; kind < OP_IBS_NR_KINDS; kind++)
 		op_ibs_stats_add(ret_counts->ibs, &import->pipeline.ibs.counts[kind]);
 }
@@ -348,5 +435,6 @@ void opd_import_close(struct opd_import *import)
 	opd_held_free(&import->held);
 	op_event_list_free(&import->events);
 	free(import->ids);
+	free(import->kinds);
 	free(import);
 }

@@ -20,6 +20,7 @@
 #include "libop/ibs_stats.h"
 #include "libop/ledger.h"
 #include "libop/perf_data.h"
+#include "libop/stop.h"
 
 #define OPD_IMPORT_CPUS_MAX 4096u
 
@@ -27,10 +28,13 @@ struct opd_import;
 
 struct opd_import_config {
 	const struct op_perf_features *features; /* of the file; may become more until the first sample comes */
+	const struct op_stop *stop; /* ends opd_import_take and _finish with -EINTR; the caller's. NULL: nothing does */
 	int session_fd;      /* a session directory (op_session_open), whose samples/current is filled; the caller's */
 	const char *vmlinux; /* what the kernel's text is filed as; NULL: as perf names it */
 	bool separate_lib, separate_kernel, separate_thread, separate_cpu;
 	size_t max_open, max_images;
+	uint64_t max_files;       /* sample files; what is beyond is kept less apart (daemon/file_limit.h), as in a session of the daemon. 0: no limit */
+	uint64_t keep_free_bytes; /* of the file system: likewise, as long as it has no more room. 0: none */
 	size_t round_records; /* for rings, end a round; 0: the file says where one ends */
 	size_t memory_bytes;  /* of records that wait, and of their side band; more is in a file. 0: 64 MiB */
 };
@@ -42,20 +46,26 @@ struct opd_import_counts {
 	uint64_t nr_unordered; /* of these those that came too late: samples may be on wrong images */
 	uint64_t nr_unannounced; /* samples of events that were told when samples had been counted, and */
 	uint64_t nr_unknown; /* of events that the file does not have: on no event's account */
+	uint64_t nr_lost_unknown; /* what records of the kernel or of perf say that events of these two kinds have lost */
+	size_t nr_undivided; /* events of IBS whose samples are counted, but not what they say */
 	uint64_t sideband_records, sideband_bytes;
 	size_t nr_cpus, nr_images;
 	uint64_t nr_memory_dropped;
+	uint64_t nr_merged;     /* samples of images that may have no file of their own, and */
+	uint64_t nr_not_split;  /* of threads, processes and CPUs */
 	uint64_t nr_calls; /* in callgraph files */
+	uint64_t nr_lost_calls; /* not there, for want of room */
 	uint64_t nr_bad_chains;
 	uint64_t ibs[OP_NR_IBS_STATS];
 };
 
 /*
  * The events of a file as events of a session: the names as opd_import_name_event makes them, the period as count; behind them all
- * that IBS says on the CPU of the file. 0 or -ENOMEM; the list is to be freed by op_event_list_free in any case.
+ * that IBS says on the CPU of the file, of as many samplers as the ledger of a session has room for: those behind are plain events, whose samples are counted and
+ * nothing that they say. 0; -EINTR: `stop`, which may be NULL; -ENOMEM; the list is to be freed by op_event_list_free in any case.
  */
-int opd_import_events(const struct op_perf_events *from, const struct op_perf_features *features, struct op_ibs_cpu *ret_cpu,
-		      struct op_event_list *ret_list) OP_NONNULL OP_MUST_CHECK;
+int opd_import_events(const struct op_perf_events *from, const struct op_perf_features *features, const struct op_stop *stop,
+		      struct op_ibs_cpu *ret_cpu, struct op_event_list *ret_list) OP_NONNULL_ARGS(1, 2, 4, 5) OP_MUST_CHECK;
 
 /* The CPU of the file. False: it does not say, or one without IBS; each record is then read by what its capability word implies. */
 bool opd_import_find_cpu(const struct op_perf_features *features, struct op_ibs_cpu *ret_cpu) OP_NONNULL;

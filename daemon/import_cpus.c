@@ -39,8 +39,12 @@ static int open_cpu(size_t sideband_bytes, struct opd_import_cpu **ret_cpu)
 	err = op_mring_pair_create(RING_BYTES, OP_MRING_FENCE | OP_MRING_OWN_WRITER, &cpu->pair);
 	if (!err)
 		err = op_mring_create(sideband_bytes, 0, OP_MRING_OWN_WRITER, &cpu->sideband);
-	if (!err)
+	if (!err) {
+		op_mring_close_fds(&cpu->pair.rings[0]);
+		op_mring_close_fds(&cpu->pair.rings[1]);
+		op_mring_close_fds(&cpu->sideband);
 		err = op_mring_pair_writer_open(&cpu->pair, &cpu->writer);
+	}
 	if (!err)
 		err = op_mring_writer_open(&cpu->sideband, &cpu->sideband_writer);
 	if (err)
@@ -105,19 +109,23 @@ static int add(struct opd_import_cpus *cpus, uint32_t number)
 	return err;
 }
 
-/* One whose number cannot be is taken for CPU 0. */
+/* With a pair of its own, or the first. */
+static int join(struct opd_import_cpus *cpus, uint32_t number)
+{
+	int err = cpus->is_full || cpus->nr_cpus == OPD_IMPORT_CPUS_MAX ? -EMFILE : add(cpus, number);
+
+	if (err != -EMFILE && err != -ENFILE && err != -ENOMEM)
+		return err;
+	cpus->is_full = true;
+	cpus->by_number[number] = 1;
+	cpus->nr_shared++;
+	return 0;
+}
+
 static int find(struct opd_import_cpus *cpus, uint32_t number, uint32_t *ret_index)
 {
-	int err = 0;
+	int err = op_likely(cpus->by_number[number]) ? 0 : join(cpus, number);
 
-	if (op_unlikely(number >= NUMBERS))
-		number = 0;
-	if (op_unlikely(!cpus->by_number[number])) {
-		if (cpus->nr_cpus == OPD_IMPORT_CPUS_MAX)
-			number = 0;
-		else
-			err = add(cpus, number);
-	}
 	if (!err)
 		*ret_index = cpus->by_number[number] - 1u;
 	return err;
@@ -128,21 +136,6 @@ static void leave(struct opd_import_cpus *cpus)
 	if (cpus->ring)
 		op_mring_pair_leave(&cpus->cpus[cpus->index]->writer);
 	cpus->ring = NULL;
-}
-
-/* To enter costs a fence: it is done for all records of one CPU that follow each other. */
-static int enter(struct opd_import_cpus *cpus, uint32_t number)
-{
-	uint32_t index;
-	int err = find(cpus, number, &index);
-
-	leave(cpus);
-	if (err)
-		return err;
-	cpus->number = number;
-	cpus->index = index;
-	cpus->ring = op_mring_pair_enter(&cpus->cpus[index]->writer);
-	return 0;
 }
 
 static int drain_sideband(struct opd_import_cpus *cpus)
@@ -172,6 +165,37 @@ static int visit(struct opd_import_cpus *cpus, uint32_t index)
 	if (!ring)
 		return -EAGAIN;
 	opd_drain_ring(cpus->pipeline, cpu, ring);
+	return 0;
+}
+
+/* What is in the first pair is of one CPU, where that makes a difference. */
+static int take_turn(struct opd_import_cpus *cpus, uint32_t number)
+{
+	struct opd_cpu *cpu = &cpus->pipeline->capture.cpus[0];
+	int err;
+
+	if (!cpus->pipeline->count.separate_cpu || cpu->cpu == number)
+		return 0;
+	err = visit(cpus, 0);
+	if (!err)
+		cpu->cpu = number;
+	return err;
+}
+
+/* To enter costs a fence: it is done for all records of one CPU that follow each other. One whose number cannot be is taken for CPU 0. */
+static int enter(struct opd_import_cpus *cpus, uint32_t number)
+{
+	uint32_t of_pair = op_likely(number < NUMBERS) ? number : 0, index;
+	int err = find(cpus, of_pair, &index);
+
+	leave(cpus);
+	if (!err && op_unlikely(!index))
+		err = take_turn(cpus, of_pair);
+	if (err)
+		return err;
+	cpus->number = number;
+	cpus->index = index;
+	cpus->ring = op_mring_pair_enter(&cpus->cpus[index]->writer);
 	return 0;
 }
 

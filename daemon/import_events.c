@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include <ctype.h>
+#include <errno.h>
 
 #include "daemon/import.h"
 #include "libop/clock.h"
+#include "libop/htable.h"
+#include "libop/session_ledger.h"
 
 #define ANY_COUNT       "100000000" /* one that every event of opd's may have */
 #define OTHER_NUMBER    0x80000000u /* as raw events have it */
@@ -78,23 +81,71 @@ void opd_import_name_event(const struct op_perf_event *from, struct op_event *re
 	*ret_event = event;
 }
 
-static bool is_taken(const struct op_event *events, size_t nr_events, const struct op_event *event)
+/* ---- names ---- */
+
+/* Of an event. A file may have so many events of one name that none of them can be looked for among all others. */
+struct name {
+	struct op_hlink link;
+	char name[OP_EVENT_NAME_BYTES];
+	uint64_t count;
+	unsigned int number; /* that the next event of that name is tried with */
+};
+
+/* The events in the making. */
+struct making {
+	const struct op_ibs_host *host;
+	struct op_event_list *list;
+	struct op_htable names;
+	size_t nr_room; /* for derived events */
+};
+
+static uint64_t hash_of(const struct op_event *event)
 {
-	for (size_t i = 0; i < nr_events; i++)
-		if (events[i].count == event->count && !strcmp(events[i].name, event->name))
-			return true;
-	return false;
+	return op_hash_bytes(event->count, event->name, strlen(event->name));
+}
+
+static struct name *find_name(const struct making *making, const struct op_event *event)
+{
+	for (struct op_hlink *link = op_htable_first(&making->names, hash_of(event)); link; link = op_htable_next(link)) {
+		struct name *name = op_container_of(link, struct name, link);
+
+		if (name->count == event->count && !strcmp(name->name, event->name))
+			return name;
+	}
+	return NULL;
+}
+
+static int add_name(struct making *making, const struct op_event *event)
+{
+	struct name *name = calloc(1, sizeof(*name));
+
+	if (!name)
+		return -ENOMEM;
+	memcpy(name->name, event->name, sizeof(name->name));
+	name->count = event->count;
+	name->number = 2;
+	if (!op_htable_insert(&making->names, &name->link, hash_of(event)))
+		return 0;
+	free(name);
+	return -ENOMEM;
+}
+
+static void free_name(struct op_hlink *link, void *arg OP_UNUSED)
+{
+	free(op_container_of(link, struct name, link));
 }
 
 /* Two events that would share their files are told apart by a number. */
-static void tell_apart(const struct op_event *events, size_t nr_events, struct op_event *event)
+static int tell_apart(struct making *making, struct op_event *event)
 {
-	char plain[OP_EVENT_NAME_BYTES];
+	struct name *same = find_name(making, event);
 
-	memcpy(plain, event->name, sizeof(plain));
-	for (unsigned int number = 2; is_taken(events, nr_events, event); number++)
-		snprintf(event->name, sizeof(event->name), "%.*s_%u", OP_EVENT_NAME_BYTES - 12, plain, number);
+	while (same && find_name(making, event))
+		snprintf(event->name, sizeof(event->name), "%.*s_%u", OP_EVENT_NAME_BYTES - 12, same->name, same->number++);
+	return add_name(making, event);
 }
+
+/* ---- samplers ---- */
 
 /* How the sampler of an event was set. */
 static struct op_ibs_sampler sampler_of(const struct perf_event_attr *attr, enum op_ibs_kind kind)
@@ -108,29 +159,46 @@ static struct op_ibs_sampler sampler_of(const struct perf_event_attr *attr, enum
 	return sampler;
 }
 
-static int open_event(const struct op_perf_event *from, const struct op_perf_features *features, const struct op_ibs_host *host,
-		      struct op_event_list *list)
+/* Events that a sampler of that kind has derived from it, with that of the memory view. */
+static size_t nr_derived(enum op_ibs_kind kind)
+{
+	const struct op_ibs_event *row;
+	size_t nr = kind == OP_IBS_OP;
+
+	for (size_t i = 0; (row = op_ibs_event(i)); i++)
+		nr += row->kind == kind;
+	return nr;
+}
+
+static void make_sampler(struct making *making, const struct perf_event_attr *attr, enum op_ibs_kind kind, struct op_event *event)
+{
+	making->nr_room -= nr_derived(kind);
+	event->role = OP_EVENT_SAMPLER;
+	event->sampler = sampler_of(attr, kind);
+	event->count = event->sampler.count;
+	event->unit_mask = event->sampler.unit_mask;
+	event->cpu_type = op_ibs_cpu_type(&making->host->cpu);
+	event->number = 0;
+	snprintf(event->name, sizeof(event->name), "%s", op_ibs_sampler_name(kind));
+}
+
+static int open_event(struct making *making, const struct op_perf_event *from, const struct op_perf_features *features)
 {
 	struct op_event event;
 	enum op_ibs_kind kind;
+	int err;
 
 	opd_import_name_event(from, &event);
-	if (op_perf_is_ibs(features, from, &kind)) {
-		event.role = OP_EVENT_SAMPLER;
-		event.sampler = sampler_of(&from->attr, kind);
-		event.count = event.sampler.count;
-		event.unit_mask = event.sampler.unit_mask;
-		event.cpu_type = op_ibs_cpu_type(&host->cpu);
-		event.number = 0;
-		snprintf(event.name, sizeof(event.name), "%s", op_ibs_sampler_name(kind));
-	}
-	tell_apart(list->events, list->nr_events, &event);
-	return op_event_list_open(list, &event);
+	if (op_perf_is_ibs(features, from, &kind) && making->nr_room >= nr_derived(kind))
+		make_sampler(making, &from->attr, kind, &event);
+	err = tell_apart(making, &event);
+	return err ? err : op_event_list_open(making->list, &event);
 }
 
 /* What the capabilities have no place for does not occur in the samples. */
-static int derive(struct op_event_list *list, size_t index, const struct op_ibs_host *host)
+static int derive(struct making *making, size_t index)
 {
+	struct op_event_list *list = making->list;
 	const struct op_ibs_event *row;
 	int err = 0;
 
@@ -139,9 +207,10 @@ static int derive(struct op_event_list *list, size_t index, const struct op_ibs_
 
 		if (row->kind != list->events[index].sampler.kind)
 			continue;
-		op_event_derive(row, &list->events[index].sampler, host, &derived);
-		tell_apart(list->events, list->nr_events, &derived);
-		err = op_event_list_derive(list, index, &derived);
+		op_event_derive(row, &list->events[index].sampler, making->host, &derived);
+		err = tell_apart(making, &derived);
+		if (!err)
+			err = op_event_list_derive(list, index, &derived);
 	}
 	if (!err && list->events[index].sampler.kind == OP_IBS_OP)
 		err = op_event_list_remember(list, index);
@@ -157,18 +226,25 @@ bool opd_import_find_cpu(const struct op_perf_features *features, struct op_ibs_
 	return is_known;
 }
 
-int opd_import_events(const struct op_perf_events *from, const struct op_perf_features *features, struct op_ibs_cpu *ret_cpu,
-		      struct op_event_list *ret_list)
+int opd_import_events(const struct op_perf_events *from, const struct op_perf_features *features, const struct op_stop *stop,
+		      struct op_ibs_cpu *ret_cpu, struct op_event_list *ret_list)
 {
 	struct op_ibs_host host = { .caps = OP_IBS_CAPS_KNOWN };
+	struct making making = {
+		.host = &host,
+		.list = ret_list,
+		.nr_room = OP_SESSION_LEDGER_EVENTS_MAX - op_min_u64(from->nr_events, OP_SESSION_LEDGER_EVENTS_MAX),
+	};
 	int err = 0;
 
 	opd_import_find_cpu(features, &host.cpu);
 	for (size_t i = 0; !err && i < from->nr_events; i++)
-		err = open_event(&from->events[i], features, &host, ret_list);
+		err = op_stop_is_set(stop) ? -EINTR : open_event(&making, &from->events[i], features);
 	for (size_t i = 0; !err && i < from->nr_events; i++)
 		if (ret_list->events[i].role == OP_EVENT_SAMPLER)
-			err = derive(ret_list, i, &host);
+			err = op_stop_is_set(stop) ? -EINTR : derive(&making, i);
+	op_htable_visit(&making.names, free_name, NULL);
+	op_htable_free(&making.names);
 	*ret_cpu = host.cpu;
 	return err;
 }

@@ -68,6 +68,7 @@ libop_libop_a_SOURCES = \
 	libop/session_stats.c libop/session_stats.h \
 	libop/session_sum.c \
 	libop/sha256.c libop/sha256.h \
+	libop/stop.c libop/stop.h \
 	libop/sys.c libop/sys.h \
 	libop/text.c libop/text.h libop/tracepoint.c libop/tracepoint.h
 libop_libop_a_CPPFLAGS = $(AM_CPPFLAGS) $(ZSTD_CFLAGS)

@@ -48,9 +48,11 @@ void op_perf_reader_trouble(struct op_perf_data *data, uint64_t offset, const ch
 	memcpy(data->trouble.file, data->part->name, sizeof(data->trouble.file));
 }
 
-/* Where the next record begins is not known any more. */
+/* Where the next record begins is not known any more. 0, and -EINTR where it is not wanted any more. */
 static int give_up(struct op_perf_data *data, const char *what, int err)
 {
+	if (err == -EINTR)
+		return err;
 	op_perf_reader_trouble(data, data->part->record_offset, what, err);
 	data->part->ended = true;
 	return 0;
@@ -86,7 +88,7 @@ static int take_attr(struct op_perf_data *data, const struct raw *raw, struct op
 	if (!err)
 		err = op_perf_events_add(&data->events, &attr, &event);
 	if (!err && !op_perf_events_are_told_apart(&data->events))
-		return give_up(data, "events have different kinds of samples, and nothing that tells them apart", 0);
+		return give_up(data, "there are several events, and nothing that tells their samples apart", 0);
 	for (; !err && raw->nr_bytes - size >= sizeof(uint64_t); size += sizeof(uint64_t))
 		err = op_perf_events_add_id(&data->events, op_perf_u64(raw->body + size, data->swapped), event);
 	return err;
@@ -221,7 +223,7 @@ static int take(struct op_perf_data *data, const struct raw *raw, struct op_perf
 		*record = (struct op_perf_record){ .kind = OP_PERF_PASSED_OVER, .event = OP_PERF_NO_EVENT };
 		err = take_user(data, raw, record);
 	}
-	if (op_unlikely(err == -ENOMEM))
+	if (op_unlikely(err == -ENOMEM || err == -EINTR))
 		return err;
 	if (op_unlikely(err)) {
 		data->counts.nr_bad++;

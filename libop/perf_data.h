@@ -17,6 +17,7 @@
 #include "libop/perf_event.h"
 #include "libop/perf_feature.h"
 #include "libop/perf_record.h"
+#include "libop/stop.h"
 
 struct op_perf_data;
 
@@ -41,12 +42,12 @@ struct op_perf_trouble {
 /*
  * Reads the header, the events and the features. The descriptor is the caller's and may be a pipe or a directory; a file that comes
  * through a pipe is copied to a file without a name in $TMPDIR first. The records of a directory's files come in the order of time as far
- * as each file has them so. 0 and the reader; -EBADMSG and *ret_why, a constant text: this is no
- * such file, or nothing of it can be used; -ENOMEM; -errno, and *ret_why when more is known than that, else as it was.
+ * as each file has them so. `stop`, the caller's, ends the waiting for a pipe, now and later; NULL: nothing does. 0 and the reader; -EBADMSG and *ret_why, a constant text: this is no
+ * such file, or nothing of it can be used; -ENOMEM; -EINTR: stopped; -errno, and *ret_why when more is known than that, else as it was.
  */
-int op_perf_data_open(int fd, struct op_perf_data **ret_data, const char **ret_why) OP_NONNULL OP_MUST_CHECK;
+int op_perf_data_open(int fd, const struct op_stop *stop, struct op_perf_data **ret_data, const char **ret_why) OP_NONNULL_ARGS(3, 4) OP_MUST_CHECK;
 
-/* 1 and the next record, also one that was passed over; 0 at the end, or where reading cannot go on; -ENOMEM. Without a record *ret_record is of no use. */
+/* 1 and the next record, also one that was passed over; 0 at the end, or where reading cannot go on; -ENOMEM; -EINTR: stopped. Without a record *ret_record is of no use. */
 int op_perf_data_next(struct op_perf_data *data, struct op_perf_record *ret_record) OP_NONNULL OP_MUST_CHECK;
 
 /*

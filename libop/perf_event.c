@@ -266,9 +266,12 @@ uint32_t op_perf_events_of_record(const struct op_perf_events *events, const uin
 
 bool op_perf_events_are_told_apart(const struct op_perf_events *events)
 {
-	for (size_t i = 1; i < events->nr_events; i++)
-		if (events->events[i].layout.id != events->events[0].layout.id)
+	for (size_t i = 1; i < events->nr_events; i++) {
+		const struct op_perf_layout *first = &events->events[0].layout, *layout = &events->events[i].layout;
+
+		if (layout->id < 0 || layout->id != first->id || layout->end_id != first->end_id)
 			return false;
+	}
 	return true;
 }
 

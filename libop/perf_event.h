@@ -78,7 +78,7 @@ uint32_t op_perf_events_of_sample(const struct op_perf_events *events, const uin
 uint32_t op_perf_events_of_record(const struct op_perf_events *events, const uint8_t *body, size_t nr_bytes,
 				  bool swapped) OP_NONNULL;
 
-/* True when the events agree on where a sample has its identifier, or there is one event only. */
+/* True when samples have an identifier and the events agree on where it is, in other records as well; or there is one event only. */
 bool op_perf_events_are_told_apart(const struct op_perf_events *events) OP_NONNULL;
 
 void op_perf_events_free(struct op_perf_events *events) OP_NONNULL;

@@ -33,8 +33,10 @@ static uint64_t unread(const struct op_perf_input *input)
 ssize_t op_perf_input_read(struct op_perf_input *input, size_t nr_wanted)
 {
 	while (input->end - input->begin < nr_wanted && unread(input)) {
-		ssize_t nr;
+		ssize_t nr = op_stop_wait(input->stop, input->fd);
 
+		if (nr < 0)
+			return nr;
 		if (input->begin) {
 			memmove(input->buffer, input->buffer + input->begin, input->end - input->begin);
 			input->end -= input->begin;

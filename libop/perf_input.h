@@ -6,6 +6,7 @@
 #define OP_PERF_INPUT_H
 
 #include "libop/compiler.h"
+#include "libop/stop.h"
 
 #define OP_PERF_INPUT_BYTES (256u * 1024) /* what can be asked for in one piece */
 
@@ -15,6 +16,7 @@ struct op_perf_input {
 	size_t begin, end; /* what was read and not yet consumed */
 	uint64_t offset;   /* of the byte at begin, in the file */
 	uint64_t until;    /* nothing is read from there on; UINT64_MAX: to the end */
+	const struct op_stop *stop; /* reading ends with -EINTR; the caller's. NULL: it does not */
 };
 
 /* From the descriptor's position, which is `offset` in the file. 0 or -ENOMEM. */

@@ -297,16 +297,33 @@ static int read_header(struct opening *opening)
 
 #define MAIN_NAME "data"
 
+static int open_main_of_dir(struct opening *opening, int *ret_fd)
+{
+	int fd = op_sys_openat(opening->dir_fd, MAIN_NAME, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0), err;
+	struct stat st;
+
+	if (fd == -ENOENT)
+		return refuse(opening, "it is a directory that perf has not made: it has no file " MAIN_NAME);
+	if (fd < 0)
+		return fd;
+	err = op_sys_fstat(fd, &st);
+	if (!err && !S_ISREG(st.st_mode))
+		err = refuse(opening, "it is a directory that perf has not made: what is called " MAIN_NAME " is no file");
+	if (err)
+		close(fd);
+	else
+		*ret_fd = fd;
+	return err;
+}
+
 /* The file with the header: what was named, or the first of a directory. */
 static int open_main(struct opening *opening, bool is_dir)
 {
 	struct op_perf_data *data = opening->data;
-	int own_fd = is_dir ? op_sys_openat(opening->dir_fd, MAIN_NAME, O_RDONLY | O_CLOEXEC, 0) : -1, err;
+	int own_fd = -1, err = is_dir ? open_main_of_dir(opening, &own_fd) : 0;
 
-	if (own_fd == -ENOENT)
-		return refuse(opening, "it is a directory that perf has not made: it has no file " MAIN_NAME);
-	if (is_dir && own_fd < 0)
-		return own_fd;
+	if (err)
+		return err;
 	opening->fd = is_dir ? own_fd : opening->dir_fd;
 	err = op_perf_part_add(data, opening->fd, own_fd, is_dir ? MAIN_NAME : "");
 	if (!err)
@@ -343,11 +360,11 @@ static int open_all(struct opening *opening)
 	if (!err)
 		err = read_header(opening);
 	if (!err && !op_perf_events_are_told_apart(&data->events))
-		err = refuse(opening, "its events have different kinds of samples, and nothing that tells them apart");
+		err = refuse(opening, "it has several events, and nothing that tells their samples apart");
 	return err ? err : open_others(opening, is_dir);
 }
 
-int op_perf_data_open(int fd, struct op_perf_data **ret_data, const char **ret_why)
+int op_perf_data_open(int fd, const struct op_stop *stop, struct op_perf_data **ret_data, const char **ret_why)
 {
 	struct op_perf_data *data = calloc(1, sizeof(*data));
 	struct opening opening = { .data = data, .dir_fd = fd };
@@ -355,6 +372,7 @@ int op_perf_data_open(int fd, struct op_perf_data **ret_data, const char **ret_w
 
 	if (!data)
 		return -ENOMEM;
+	data->stop = stop;
 	data->translator.events = &data->events;
 	data->translator.features = &data->features;
 	err = open_all(&opening);

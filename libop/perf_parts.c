@@ -57,8 +57,10 @@ int op_perf_part_add(struct op_perf_data *data, int fd, int own_fd, const char *
 	struct op_perf_part *part = make_part(fd, own_fd, name);
 	int err = part ? keep(data, part) : -ENOMEM;
 
-	if (!err)
+	if (!err) {
+		part->input.stop = data->stop;
 		return 0;
+	}
 	if (part)
 		close_part(part);
 	else if (own_fd >= 0)

@@ -24,6 +24,7 @@ struct op_perf_part {
 };
 
 struct op_perf_data {
+	const struct op_stop *stop;
 	struct op_perf_part **parts; /* the first has the header */
 	size_t nr_parts;
 	struct op_perf_part *part; /* the one that is being read, and */

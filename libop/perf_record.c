@@ -8,6 +8,7 @@
 #include "libop/perf_shape.h"
 
 #define MADE_UP_FORK    (1u << 13) /* misc of a FORK that perf wrote for what ran before: PERF_RECORD_MISC_FORK_EXEC */
+#define MISC_LOST_TO_FILTER (1u << 15) /* misc of a LOST_SAMPLES: PERF_RECORD_MISC_LOST_SAMPLES_BPF of perf's event.h */
 #define WORDS_OF_HEADER 1u
 #define MMAP_NAME       32u /* where the name begins: two numbers of 32 bits and three of 64 */
 #define MMAP2_NAME      64u
@@ -227,12 +228,18 @@ static int take_lost(struct source *source)
 	if (source->nr_bytes < 16)
 		return -EBADMSG;
 	source->record->event = event_of_id(source, u64_at(source, 0));
-	if (tells_lost_samples(source))
-		return 0;
-	out = begin(source, OP_PERF_RING, PERF_RECORD_LOST, 0, WORDS_OF_HEADER + 2);
+	out = begin(source, tells_lost_samples(source) ? OP_PERF_LOST_AGAIN : OP_PERF_RING, PERF_RECORD_LOST, 0, WORDS_OF_HEADER + 2);
 	out[0] = (uint64_t)source->record->event + 1;
 	out[1] = u64_at(source, 8);
 	return 0;
+}
+
+/* The kernel says when it was; perf does not. */
+static bool is_of_perf(const struct source *source)
+{
+	int16_t time = source->layout->end_time;
+
+	return tells_lost_samples(source) && (time <= 0 || !op_perf_u64(source->end - time, source->swapped));
 }
 
 static int take_lost_samples(struct source *source)
@@ -241,6 +248,9 @@ static int take_lost_samples(struct source *source)
 
 	if (source->nr_bytes < 8)
 		return -EBADMSG;
+	if (source->header->misc & MISC_LOST_TO_FILTER)
+		return 0;
+	source->record->is_sum = is_of_perf(source);
 	out = begin(source, OP_PERF_RING, PERF_RECORD_LOST_SAMPLES, 0, WORDS_OF_HEADER + 1 + WHO_WORDS);
 	out[0] = u64_at(source, 0);
 	put_who(source, out + 1);

@@ -10,7 +10,7 @@
  *                           counts as undecodable; one that stands before all events of a pipe does not hold what it should
  *                           IBS: OP_SAMPLE_TYPE_IBS, the registers as they are, also where they only may be such (perf_shape.h)
  *                           and PERF_SAMPLE_CALLCHAIN, when the event has it: its innermost OP_PERF_CHAIN_WORDS
- *   LOST, LOST_SAMPLES      one of them: LOST_SAMPLES where the event has PERF_FORMAT_LOST, since LOST tells the same again there
+ *   LOST, LOST_SAMPLES      as they are, but see below; what the event's BPF filter did not want is not lost, and passed over
  *   THROTTLE, UNTHROTTLE    for their event
  *   MMAP, MMAP2             MMAP2, with the build-id that the file has for that name; of the kernel: OP_PERF_KERNEL
  *   FORK, EXIT, KSYMBOL     as they are; a FORK that perf made up for a process that ran before says nothing and is passed over
@@ -18,6 +18,18 @@
  *   everything else         passed over
  *
  * A record that perf made up has the time 0; it holds since 1 ns. One that has no time has that of the record before it, + 1 ns.
+ *
+ * What was lost is told in up to three ways:
+ *
+ *   LOST            the kernel, when a full ring has room again: all records since then, of whatever event, with the identifier of the event that finds the
+ *                   room. What was lost last is not told. (__perf_output_begin in kernel/events/ring_buffer.c)
+ *   LOST_SAMPLES    the kernel, at that time: samples that a PMU's driver gave up before it asked for room, in neither of the others (perf_log_lost_samples)
+ *   LOST_SAMPLES    perf, at the end, with the time 0: PERF_FORMAT_LOST of each event, which counts what LOST tells where and for whom it is lost.
+ *                   (Linux 6.0 counts, perf 6.1 asks for it and writes it where both can: record__read_lost_samples in tools/perf/builtin-record.c)
+ *
+ * So all LOST_SAMPLES count, and LOST, unless its event has PERF_FORMAT_LOST and perf came to write its sums: it did not when it was killed, when the file is cut, nor in
+ * any but the last file of --switch-output. Whoever reads to the end knows (OP_PERF_LOST_AGAIN, is_sum). PERF_FORMAT_LOST in READ records and in samples is
+ * a part of the sums.
  */
 #ifndef OP_PERF_RECORD_H
 #define OP_PERF_RECORD_H
@@ -39,12 +51,14 @@ enum op_perf_kind {
 	OP_PERF_SIDEBAND,    /* for the side band */
 	OP_PERF_KERNEL,      /* an MMAP2 of the kernel's text or of a module: nothing that a ring has */
 	OP_PERF_ROUND,       /* records older than the newest before the last one of these are all there */
+	OP_PERF_LOST_AGAIN,  /* LOST, for the ring pair of its CPU unless the file has sums of perf, which tell the same better */
 };
 
 struct op_perf_record {
 	enum op_perf_kind kind;
 	uint32_t event; /* OP_PERF_NO_EVENT: none of the file's */
 	uint32_t cpu;   /* 0 where the file does not say */
+	bool is_sum;    /* a LOST_SAMPLES that perf wrote: what the kernel had counted as lost for the event in the end */
 	uint64_t time_ns;
 	const struct perf_event_header *header; /* until the next one; NULL when it is passed over or a round */
 };

@@ -248,16 +248,22 @@ void op_mring_writer_died(const struct op_mring *ring)
 	op_store_release(&ring->shared->owner, 0);
 }
 
+void op_mring_close_fds(struct op_mring *ring)
+{
+	if (ring->wake_fd >= 0)
+		close(ring->wake_fd);
+	if (ring->fd >= 0)
+		close(ring->fd);
+	ring->fd = ring->wake_fd = -1;
+}
+
 void op_mring_destroy(struct op_mring *ring)
 {
 	if (!ring || !ring->page_bytes)
 		return;
 	if (ring->control)
 		op_sys_munmap(ring->control, map_bytes(ring));
-	if (ring->wake_fd >= 0)
-		close(ring->wake_fd);
-	if (ring->fd >= 0)
-		close(ring->fd);
+	op_mring_close_fds(ring);
 	*ring = (struct op_mring){ 0 };
 }
 

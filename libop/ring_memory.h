@@ -126,6 +126,12 @@ struct op_mring_writer {
 int op_mring_create(size_t data_bytes, size_t aux_bytes, unsigned int flags, struct op_mring *ret_ring) OP_NONNULL OP_MUST_CHECK;
 
 /*
+ * The ring stays with this process, and its reader waits for nothing: nobody can attach, nobody is woken (op_mring_wake_every), and the descriptors, which are for that and
+ * for an AUX area, are closed. Before its reader and its writer open.
+ */
+void op_mring_close_fds(struct op_mring *ring) OP_NONNULL;
+
+/*
  * Maps the ring that another process made; the descriptors are duplicated. -EINVAL: not such a memfd, too large a one, or one whose size is not
  * sealed, or wake_fd is not an eventfd that does not wait (EFD_NONBLOCK; /proc is asked); -errno.
  */

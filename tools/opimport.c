@@ -18,20 +18,22 @@
 #define MAX_IMAGES     100000u
 #define PROGRESS_RECORDS 65536u
 
-static volatile sig_atomic_t interrupted;
+static struct op_stop stop = { .fd = -1 };
 
 static void on_signal(int number OP_UNUSED)
 {
-	interrupted = 1;
+	op_stop_set(&stop);
 }
 
-static void catch_signals(void)
+static int catch_signals(void)
 {
 	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
 	struct sigaction action = { .sa_handler = on_signal };
+	int err = op_stop_open(&stop);
 
-	for (size_t i = 0; i < op_array_size(numbers); i++)
+	for (size_t i = 0; !err && i < op_array_size(numbers); i++)
 		sigaction(numbers[i], &action, NULL);
+	return err ? opr_error(err, "cannot wait for signals: %s", strerror(-err)) : 0;
 }
 
 /* The files of a directory, rings and sample files have descriptors: as many as may be, half of them for the sample files. */
@@ -47,13 +49,19 @@ static size_t raise_files(void)
 			  limit.rlim_max > 3 * (rlim_t)FILES_RESERVED ? (limit.rlim_max - FILES_RESERVED) / 2 : FILES_RESERVED);
 }
 
+/* The open of a FIFO would wait for who writes; the read waits for him, and for signals. */
 static int open_file(const char *file)
 {
-	int fd;
+	int fd, err;
 
 	if (!strcmp(file, "-"))
 		return STDIN_FILENO;
-	fd = op_sys_openat(AT_FDCWD, file, O_RDONLY | O_CLOEXEC, 0);
+	fd = op_sys_openat(AT_FDCWD, file, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+	err = fd < 0 ? 0 : op_sys_fcntl(fd, F_SETFL, O_RDONLY);
+	if (err) {
+		close(fd);
+		fd = err;
+	}
 	return fd < 0 ? opr_error(fd, "cannot open %s: %s", file, strerror(-fd)) : fd;
 }
 
@@ -65,8 +73,10 @@ static const char *shown_name(const struct opi_options *options)
 static int open_data(const struct opi_options *options, int fd, struct op_perf_data **ret_data)
 {
 	const char *why = NULL;
-	int err = op_perf_data_open(fd, ret_data, &why);
+	int err = op_perf_data_open(fd, &stop, ret_data, &why);
 
+	if (err == -EINTR)
+		return opr_error(err, "interrupted: nothing was kept");
 	if (err == -EBADMSG)
 		return opr_error(err, "%s: %s", shown_name(options), why);
 	if (err && why)
@@ -100,7 +110,7 @@ static int read_records(const struct opi_options *options, struct op_perf_data *
 	int result;
 
 	while ((result = op_perf_data_next(data, &record)) > 0) {
-		int err = interrupted ? -EINTR : 0;
+		int err = stop.is_set ? -EINTR : 0;
 
 		if (op_unlikely(record.kind == OP_PERF_KERNEL && !options->vmlinux && !err))
 			err = name_kernel(&record, op_perf_data_features(data), import);
@@ -114,18 +124,35 @@ static int read_records(const struct opi_options *options, struct op_perf_data *
 			opi_progress(data);
 	}
 	opi_progress_end();
-	if (result < 0)
+	if (result == -ENOMEM)
 		return opr_no_memory();
-	result = opd_import_finish(import, events);
+	if (!result)
+		result = opd_import_finish(import, events);
+	if (!result && stop.is_set)
+		result = -EINTR;
 	return result ? explain(result) : 0;
+}
+
+/* What comes while samples are counted is less apart; without any room it is not worth it. */
+static int check_room(const struct opi_session *session, uint64_t keep_free_bytes)
+{
+	struct statvfs vfs;
+
+	if (!keep_free_bytes || op_sys_statvfs(session->work_fd, &vfs) < 0 || (uint64_t)vfs.f_bavail * vfs.f_frsize > keep_free_bytes)
+		return 0;
+	return opr_error(-ENOSPC,
+			 "the file system of %s has no more room left than SessionKeepFree (%llu bytes): make room there, or name another place with "
+			 "--session-dir",
+			 session->dir, (unsigned long long)keep_free_bytes);
 }
 
 static int open_import(const struct opi_options *options, const struct op_perf_data *data, const struct opi_session *session,
 		       size_t max_open, struct opd_import **ret_import)
 {
 	const struct op_setup *separation = &options->separation;
-	const struct opd_import_config config = {
+	struct opd_import_config config = {
 		.features = op_perf_data_features(data),
+		.stop = &stop,
 		.session_fd = session->work_fd,
 		.vmlinux = options->vmlinux ? options->vmlinux : opi_kernel_of_file(op_perf_data_features(data)),
 		.separate_lib = separation->separate_lib,
@@ -136,8 +163,13 @@ static int open_import(const struct opi_options *options, const struct op_perf_d
 		.max_images = MAX_IMAGES,
 		.round_records = op_perf_data_nr_files(data) > 1 ? OPD_IMPORT_ROUND_RECORDS : 0,
 	};
-	int err = opd_import_open(&config, ret_import);
+	int err = opr_session_limits(&config.max_files, &config.keep_free_bytes);
 
+	if (!err)
+		err = check_room(session, config.keep_free_bytes);
+	if (err)
+		return err;
+	err = opd_import_open(&config, ret_import);
 	return err ? opr_error(err, "cannot begin: %s", strerror(-err)) : 0;
 }
 
@@ -200,8 +232,9 @@ int main(int argc, const char **argv)
 	opr_log_init("opimport");
 	err = opi_options_parse(&options, argc, argv, &request);
 	if (!err && request == OPR_RUN) {
-		catch_signals();
-		err = options.abi ? opi_import_foreign(&options) : run(&options);
+		err = catch_signals();
+		if (!err)
+			err = options.abi ? opi_import_foreign(&options) : run(&options);
 	}
 	opi_options_free(&options);
 	return err ? EXIT_FAILURE : EXIT_SUCCESS;

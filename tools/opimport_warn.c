@@ -98,6 +98,9 @@ bool opi_report_doubts(const struct op_perf_data *data, const struct opd_import 
 	if (counts.nr_unknown)
 		opr_warn("%s: %llu samples are of events that the file does not have, and are not in the session", file,
 			 (unsigned long long)counts.nr_unknown);
+	if (counts.nr_lost_unknown)
+		opr_warn("%s: %llu samples were lost when it was recorded, of events that the file does not have, or tells too late", file,
+			 (unsigned long long)counts.nr_lost_unknown);
 	is_wrong = warn_of(counts.nr_unordered, file,
 			   "records came when younger ones had been counted: samples may be on wrong images");
 	is_wrong |= warn_of(counts.nr_unannounced, file,
@@ -105,6 +108,15 @@ bool opi_report_doubts(const struct op_perf_data *data, const struct opd_import 
 	is_wrong |= warn_of(
 		opd_import_nr_outdated(import, op_perf_data_events(data)), file,
 		"events are not what they were counted as: the file says what they are, or on which CPU, behind their samples");
+	is_wrong |= warn_of(counts.nr_undivided, file,
+			    "events of IBS are in the session as their samples alone: it has no room for more IBS_ events");
+	is_wrong |= warn_of(counts.nr_merged, file,
+			    "counts are filed under too-many-images, since the session may have no more files or room (MaxSampleFiles, SessionKeepFree)");
+	is_wrong |= warn_of(counts.nr_not_split, file,
+			    "counts are not kept apart by thread, process or CPU, since the session may have no more files or room (MaxSampleFiles, "
+			    "SessionKeepFree)");
+	is_wrong |= warn_of(counts.nr_lost_calls, file,
+			    "calls are not in the session: there was no file or no room for them (MaxSampleFiles, SessionKeepFree)");
 	is_wrong |= warn_of_losses(import, file);
 	return is_wrong;
 }

@@ -21,9 +21,15 @@ static bool has_local_dir(void)
 	return !stat(LOCAL_DIR, &st) && S_ISDIR(st.st_mode);
 }
 
+/* Once, however often it is read. */
 static void warn_lines(char *lines)
 {
+	static bool is_told;
 	char *rest = lines;
+
+	if (is_told)
+		return;
+	is_told = true;
 
 	for (char *line; (line = strsep(&rest, "\n"));)
 		if (*line)
@@ -109,6 +115,19 @@ int opr_session_dir_choose(const char *option, char **ret_dir)
 	opr_write_escaped(stderr, *ret_dir);
 	fputs("/samples/ for samples directory.\n", stderr);
 	return 0;
+}
+
+int opr_session_limits(uint64_t *ret_max_files, uint64_t *ret_keep_free_bytes)
+{
+	struct op_config config = { 0 };
+	int err = read_config(&config);
+
+	if (!err) {
+		*ret_max_files = config.max_sample_files;
+		*ret_keep_free_bytes = config.session_keep_free;
+	}
+	op_config_free(&config);
+	return err;
 }
 
 static int compare_words(const void *a, const void *b)

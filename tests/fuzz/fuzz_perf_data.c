@@ -2,7 +2,7 @@
 /*
  * libFuzzer target of the perf.data reader. Input: whether the file comes through a pipe (the lowest bit of 1 byte), then the file; or is a
  * directory (the bit above it), then the length of each of two files with records (2 bytes, low byte first), these, and the file with the
- * header. Every record that comes out must be one that opd's own decoder takes.
+ * header. Every record that comes out must be one that opd's own decoder takes, and the events must become those of a session.
  */
 #include "tests/fuzz/fuzz_dir.h"
 
@@ -12,7 +12,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "daemon/import.h"
 #include "libop/perf_data.h"
+#include "libop/session_ledger.h"
 #include "libop/record.h"
 
 #define PIPE_MAX_BYTES 32768u /* what a pipe holds without a reader */
@@ -84,6 +86,21 @@ static void check_record(const struct op_perf_data *data, const struct op_perf_r
 		check_mmap(record);
 }
 
+/* The events become those of a session, with names that no two of them share. */
+static void check_events(const struct op_perf_data *data)
+{
+	const struct op_perf_events *events = op_perf_data_events(data);
+	struct op_event_list list = { .events = NULL };
+	struct op_ibs_cpu cpu;
+
+	fuzz_check(!opd_import_events(events, op_perf_data_features(data), NULL, &cpu, &list));
+	fuzz_check(list.nr_opened == events->nr_events && list.nr_events <= OP_SESSION_LEDGER_EVENTS_MAX);
+	for (size_t i = 1; i < list.nr_events; i++)
+		fuzz_check(list.events[i].role == OP_EVENT_MEMORY || list.events[i].count != list.events[i - 1].count ||
+			   strcmp(list.events[i].name, list.events[i - 1].name) != 0);
+	op_event_list_free(&list);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes)
 {
 	struct op_perf_data *data;
@@ -100,7 +117,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes)
 	if ((is_pipe && nr_bytes > PIPE_MAX_BYTES) || (is_directory && nr_bytes <= LENGTHS_BYTES))
 		return 0;
 	fd = is_directory ? put_directory(bytes + 1, nr_bytes - 1) : put(bytes + 1, nr_bytes - 1, is_pipe);
-	err = op_perf_data_open(fd, &data, &why);
+	err = op_perf_data_open(fd, NULL, &data, &why);
 	fuzz_check(err != -EBADMSG || why);
 	if (!err) {
 		while ((err = op_perf_data_next(data, &record)) > 0) {
@@ -108,6 +125,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes)
 			check_record(data, &record);
 		}
 		fuzz_check(!err && nr_records == op_perf_data_counts(data)->nr_records);
+		check_events(data);
 		op_perf_data_close(data);
 	}
 	close(fd);

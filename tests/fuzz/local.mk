@@ -20,7 +20,7 @@ tests_fuzz_replay_dcookies_LDADD = libop/libop.a
 tests_fuzz_replay_ledger_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_ledger.c tests/fuzz/fuzz_dir.c
 tests_fuzz_replay_ledger_LDADD = libop/libop.a
 tests_fuzz_replay_perf_data_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_perf_data.c tests/fuzz/fuzz_dir.c
-tests_fuzz_replay_perf_data_LDADD = libop/libop.a $(ZSTD_LIBS)
+tests_fuzz_replay_perf_data_LDADD = daemon/libopd.a libop/libop.a $(ZSTD_LIBS)
 
 tests_fuzz_replay_control_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_control.c
 tests_fuzz_replay_control_CPPFLAGS = $(AM_CPPFLAGS) $(SYSTEMD_CFLAGS)
@@ -88,8 +88,9 @@ tests/fuzz/fuzz_control: $(srcdir)/tests/fuzz/fuzz_control.c $(FUZZ_CONTROL_FILE
 	$(FUZZ_BUILD) $(SYSTEMD_CFLAGS) $(srcdir)/tests/fuzz/fuzz_control.c $(FUZZ_CONTROL_FILES) $(FUZZ_LIBS)
 
 FUZZ_PERF_FILES = \
+	$(srcdir)/daemon/import_events.c $(srcdir)/libop/event_ibs.c \
 	$(srcdir)/libop/perf_data.c $(srcdir)/libop/perf_open.c $(srcdir)/libop/perf_event.c $(srcdir)/libop/perf_feature.c \
-	$(srcdir)/libop/perf_input.c $(srcdir)/libop/perf_parts.c $(srcdir)/libop/perf_raw.c $(srcdir)/libop/perf_record.c $(srcdir)/libop/perf_shape.c $(srcdir)/libop/perf_zstd.c $(srcdir)/libop/record.c \
+	$(srcdir)/libop/perf_input.c $(srcdir)/libop/perf_parts.c $(srcdir)/libop/perf_raw.c $(srcdir)/libop/perf_record.c $(srcdir)/libop/perf_shape.c $(srcdir)/libop/perf_zstd.c $(srcdir)/libop/record.c $(srcdir)/libop/stop.c \
 	$(FUZZ_IBS_FILES) $(srcdir)/libop/htable.c $(srcdir)/libop/text.c $(srcdir)/libop/sys.c
 
 tests/fuzz/fuzz_perf_data: $(srcdir)/tests/fuzz/fuzz_perf_data.c $(FUZZ_DIR_FILES) $(FUZZ_PERF_FILES) config.h daemon/libopd.a libop/libop.a
@@ -97,8 +98,11 @@ tests/fuzz/fuzz_perf_data: $(srcdir)/tests/fuzz/fuzz_perf_data.c $(FUZZ_DIR_FILE
 
 fuzz-programs: $(FUZZ_TARGETS:%=tests/fuzz/fuzz_%)
 
+# As long an input as reaches what it leads to: as many events as a perf.data file may have.
+FUZZ_MAX_BYTES = case $$t in perf_data) max=131072;; *) max=16384;; esac
+
 fuzz: fuzz-programs
 	@for t in $(FUZZ_TARGETS); do \
-		$(MKDIR_P) tests/fuzz/found/$$t && \
-		tests/fuzz/fuzz_$$t -max_total_time=$(FUZZ_SECONDS) -max_len=16384 -timeout=5 -print_final_stats=1 \
+		$(MKDIR_P) tests/fuzz/found/$$t && $(FUZZ_MAX_BYTES) && \
+		tests/fuzz/fuzz_$$t -max_total_time=$(FUZZ_SECONDS) -max_len=$$max -timeout=5 -print_final_stats=1 \
 			-artifact_prefix=tests/fuzz/found/ tests/fuzz/found/$$t $(srcdir)/tests/fuzz/corpus/$$t || exit 1; done

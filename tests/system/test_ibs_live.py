@@ -13,6 +13,7 @@ import subprocess
 import elfsyms
 import opdtest
 import test_ibs_import
+import test_import_stop
 from opdtest import require
 
 import ibsdata
@@ -130,7 +131,7 @@ def test(box):
     check_requests(box, opcontrol)
     image = box.copy_work("reader", os.path.join(os.environ["OPD_BUILD"], "tools", "opimport"))
     reader = box.start_piped(image, "--session-dir=" + os.path.join(box.dir, "unused"))
-    opdtest.wait_until(lambda: opdtest.is_waiting(reader.pid), opdtest.HANG_SECONDS, "the process does not wait")
+    opdtest.wait_until(lambda: test_import_stop.waits(reader), opdtest.HANG_SECONDS, "the process does not wait")
     functions = test_ibs_import.functions_of(image)
     functions.base = exec_base(reader.pid, image)
     listed = box.good(opcontrol, "--list-events")

@@ -31,7 +31,7 @@ KERNEL_TYPES = set(perf_swap.BODIES) - {perf_swap.KSYMBOL} | {perf_swap.SAMPLE} 
 USER, PID, IMAGE = 2, 4711, 0x400000
 SAMPLE_TYPE, WITH_CHAIN = 1 | 2 | 4 | 64, 32  # IP, TID, TIME, ID; CALLCHAIN
 PLAIN, CHAINED = 71, 72
-NR_ROUNDS, PER_ROUND, NR_IMAGES = 20, 500, 200
+NR_ROUNDS, PER_ROUND, NR_IMAGES, MAX_FILES = 20, 500, 200, 50
 NR_UNROUNDED, NR_MAPPED, NR_LATE = (1 << 20) + 100, 10000, 1000
 
 
@@ -307,16 +307,49 @@ def check_cut_session(box):
     print("of a file that was cut: " + event[0])
 
 
-def check_full(box):
-    """No room for all of the files: nothing is kept, and what to do is said."""
-    place = box.tmpfs("full", "size=256k")
+def many_images(box):
+    """A stream with a sample in each of so many."""
     path = os.path.join(box.dir, "many.data")
     with open(path, "wb") as out:
         out.write(struct.pack("<8sQ", b"PERFILE2", 16) + put_attr(PLAIN, 0))
         for i in range(NR_IMAGES):
             out.write(put_mapping("/no/%04d" % i, 10 + i) + put_sample(PLAIN, 10 + i))
+    return path
+
+
+def import_limited(box, name, place, path, **keys):
+    """With limits of the configuration."""
+    box.configure(**keys)
     with open(path, "rb") as back:
-        result = opimport(box, "--session-dir=" + place, "-o", "full", stdin=back)
+        result = opimport(box, "--session-dir=" + place, "-o", name, stdin=back)
+    box.configure()
+    return result
+
+
+def check_limits(box):
+    """As in a session of the daemon, what is beyond the limits is kept less apart, and said."""
+    path = many_images(box)
+    for name, place, keys in (("files", box.session, {"MaxSampleFiles": MAX_FILES}),
+                              ("room", box.tmpfs("room", "size=1536k"), {"SessionKeepFree": "1M"})):
+        result = import_limited(box, name, place, path, **keys)
+        files = reader.read_session(place, name, strict=True)
+        merged = sum(f.total for f in files if "too-many-images" in f.name.image[1])
+        require(result.rc == 1 and "%d counts are filed under too-many-images" % merged in result.err, "%d: %s" % (result.rc, result.err))
+        require(stored(result.out) == sum(f.total for f in files) == NR_IMAGES and 0 < merged < NR_IMAGES, "%s: %d of %s" % (name, merged, result.out))
+        require("(MaxSampleFiles)" in result.err if name == "files" else "as large as SessionKeepFree allows" in result.err, result.err)
+        require(name != "files" or len(files) == MAX_FILES, "%d files" % len(files))
+        print("%s: %d files, %d samples under too-many-images" % (name, len(files), merged))
+    free = os.statvfs(place)
+    require(free.f_bavail * free.f_frsize > 900 << 10, "%d bytes are free of what was to be" % (free.f_bavail * free.f_frsize))
+    result = import_limited(box, "none", place, path, SessionKeepFree="2M")
+    require(result.rc == 1 and "no more room left than SessionKeepFree" in result.err, "%d: %s" % (result.rc, result.err))
+    require(not os.path.exists(os.path.join(place, "samples", "none")) and not os.listdir(os.path.join(place, "tmp")), "something is left")
+
+
+def check_full(box):
+    """No room for all of the files: nothing is kept, and what to do is said."""
+    place = box.tmpfs("full", "size=256k")
+    result = import_limited(box, "full", place, many_images(box), SessionKeepFree="0")
     require(result.rc == 1 and "No space left on device: nothing was kept; make room there, or name another place" in result.err,
             "%d: %s" % (result.rc, result.err))
     require(os.listdir(os.path.join(place, "samples")) in ([], ["current"]) and not os.listdir(os.path.join(place, "tmp")), "something is left")
@@ -469,6 +502,7 @@ def test(box):
     check_damaged_samples(box)
     check_no_events(box)
     check_cut_session(box)
+    check_limits(box)
     check_full(box)
     check_no_place(box)
     require(not os.listdir(os.path.join(box.session, "tmp")), "something is left in tmp")

@@ -39,6 +39,7 @@ tests_unit_test_log_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTE
 
 tests_unit_test_import_SOURCES = tests/unit/test_import.c tests/unit/cmocka_all.h
 tests_unit_test_import_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_import_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_memfd_create
 tests_unit_test_import_LDADD = daemon/libopd.a libop/libop.a $(ZSTD_LIBS) $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
 
 tests_unit_test_ring_SOURCES = tests/unit/test_ring.c tests/unit/cmocka_all.h tests/unit/memory_ring.h

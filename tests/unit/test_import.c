@@ -2,6 +2,7 @@
 /* The import of records that come one CPU after the other, however long a round is. */
 #include "tests/unit/cmocka_all.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 
 #include "daemon/held.h"
 #include "daemon/import.h"
+#include "libop/odb.h"
 #include "libop/session.h"
 #include "libop/session_ledger.h"
 
@@ -23,7 +25,26 @@
 #define IMAGE        0x400000u
 #define IMAGE_BYTES  0x10000u
 #define ID           7u
+#define IBS_TYPE     11u
+#define SOME_CPUS    9u
+#define MANY_CPUS    40u
 #define SAMPLE_BITS  (PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU)
+
+int __real_op_sys_memfd_create(const char *name, unsigned int flags);
+int __wrap_op_sys_memfd_create(const char *name, unsigned int flags);
+
+static struct {
+	uint32_t nr_before;
+	int err; /* 0: none */
+} no_ring;
+
+int __wrap_op_sys_memfd_create(const char *name, unsigned int flags)
+{
+	if (no_ring.err && !no_ring.nr_before)
+		return no_ring.err;
+	no_ring.nr_before -= !!no_ring.nr_before;
+	return __real_op_sys_memfd_create(name, flags);
+}
 
 struct imported {
 	char dir[32];
@@ -32,6 +53,8 @@ struct imported {
 	struct op_perf_features features;
 	struct op_perf_translator translator;
 	struct opd_import *import;
+	struct op_stop stop;
+	bool separate_cpu;
 };
 
 struct words {
@@ -75,8 +98,10 @@ static void begin(struct imported *imported, size_t round_records, size_t memory
 {
 	const struct opd_import_config config = {
 		.features = &imported->features,
+		.stop = &imported->stop,
 		.session_fd = imported->fd,
 		.separate_lib = true,
+		.separate_cpu = imported->separate_cpu,
 		.max_open = 8, /* fewer than there are */
 		.max_images = 2 * TASKS,
 		.round_records = round_records,
@@ -221,6 +246,183 @@ static void too_late_is_told(void **state)
 	assert_in_range(counts.nr_late, counts.nr_unordered, TASKS * (2 + TASK_SAMPLES));
 }
 
+/* Whatever it is at. */
+static void a_stopped_one_counts_no_more(void **state)
+{
+	struct imported *imported = *state;
+
+	assert_int_equal(op_stop_open(&imported->stop), 0);
+	begin(imported, 0, FEW_BYTES);
+	take_round(imported);
+	assert_int_equal(op_stop_wait(&imported->stop, imported->fd), 0);
+	op_stop_set(&imported->stop);
+	assert_int_equal(op_stop_wait(&imported->stop, imported->fd), -EINTR);
+	assert_int_equal(opd_import_finish(imported->import, &imported->events), -EINTR);
+	op_stop_close(&imported->stop);
+}
+
+/* ---- CPUs ---- */
+
+static size_t nr_descriptors(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	size_t nr = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		nr++;
+	closedir(dir);
+	return nr;
+}
+
+/* Of one CPU after the other, so that each has as many as its number says, and as many more. */
+static void take_all_cpus(struct imported *imported, uint32_t nr_cpus)
+{
+	uint64_t time_ns = 1;
+
+	mapping(imported, 0, OLD_PID, time_ns);
+	for (uint32_t turn = 0; turn < 2 * nr_cpus; turn++)
+		for (uint32_t cpu = 0; cpu < nr_cpus; cpu++)
+			if (turn <= cpu || turn >= nr_cpus)
+				sample(imported, cpu, OLD_PID, ++time_ns);
+}
+
+static uint64_t samples_of_cpu(const struct imported *imported, uint32_t cpu)
+{
+	struct op_odb_samples samples;
+	char path[128];
+	uint64_t sum = 0;
+
+	snprintf(path, sizeof(path), "samples/current/{root}/no/such/%u/{dep}/{root}/no/such/%u/cpu-clock.100000.0.all.all.%u", OLD_PID, OLD_PID,
+		 cpu);
+	assert_int_equal(op_odb_read(imported->fd, path, &samples, NULL), 0);
+	for (uint32_t i = 0; i < samples.nr_nodes; i++)
+		sum += samples.nodes[i].value;
+	op_odb_samples_free(&samples);
+	return sum;
+}
+
+static void check_cpus(struct imported *imported, uint32_t nr_cpus)
+{
+	uint32_t nr_samples = nr_cpus * (nr_cpus + 1) / 2 + nr_cpus * nr_cpus;
+	struct opd_import_counts counts;
+	struct op_ledger_event event;
+
+	assert_int_equal(opd_import_finish(imported->import, &imported->events), 0);
+	opd_import_counts(imported->import, &counts);
+	opd_import_ledger(imported->import, 0, &event);
+	assert_int_equal(event.received, nr_samples);
+	assert_int_equal(event.stored, nr_samples);
+	assert_int_equal(counts.nr_cpus, nr_cpus);
+	for (uint32_t cpu = 0; imported->separate_cpu && cpu < nr_cpus; cpu++)
+		assert_int_equal(samples_of_cpu(imported, cpu), cpu + 1 + nr_cpus);
+}
+
+static void many_cpus_have_no_descriptors(void **state)
+{
+	struct imported *imported = *state;
+	size_t nr_before;
+
+	begin(imported, 1, FEW_BYTES);
+	take_all_cpus(imported, 2);
+	nr_before = nr_descriptors();
+	take_all_cpus(imported, MANY_CPUS);
+	assert_in_range(nr_descriptors(), 0, nr_before + 1);
+}
+
+static void share(void **state, int err, bool separate_cpu)
+{
+	struct imported *imported = *state;
+
+	imported->separate_cpu = separate_cpu;
+	begin(imported, 0, FEW_BYTES);
+	no_ring.err = err;
+	no_ring.nr_before = 3 * 3; /* two rings of a pair and a side band for each of three CPUs */
+	take_all_cpus(imported, SOME_CPUS);
+	check_cpus(imported, SOME_CPUS);
+	no_ring.err = 0;
+}
+
+/* Those that there are no rings for share those of CPU 0, and are told apart all the same. */
+static void without_descriptors_cpus_share_rings(void **state)
+{
+	share(state, -EMFILE, false);
+}
+
+static void without_memory_they_are_told_apart(void **state)
+{
+	share(state, -ENOMEM, true);
+}
+
+static void without_files_they_are_told_apart(void **state)
+{
+	share(state, -ENFILE, true);
+}
+
+/* ---- events ---- */
+
+static int compare_names(const void *left, const void *right)
+{
+	const struct op_event *a = left, *b = right;
+	int order = strcmp(a->name, b->name);
+
+	return order ? order : (a->count > b->count) - (a->count < b->count);
+}
+
+static size_t nr_of_role(const struct op_event_list *list, enum op_event_role role)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < list->nr_events; i++)
+		nr += list->events[i].role == role;
+	return nr;
+}
+
+/* So many events of one period; how many of them are samplers. */
+static size_t make_events(struct imported *imported, size_t nr_events)
+{
+	const struct perf_event_attr attr = { .type = IBS_TYPE, .sample_type = SAMPLE_BITS | PERF_SAMPLE_RAW, .sample_period = 100000 };
+	struct op_event_list list = { .events = NULL };
+	struct op_ibs_cpu cpu;
+	size_t nr_samplers;
+	uint32_t event;
+
+	imported->features.ibs_pmu_types[OP_IBS_OP] = IBS_TYPE;
+	while (imported->events.nr_events < nr_events)
+		assert_int_equal(op_perf_events_add(&imported->events, &attr, &event), 0);
+	assert_int_equal(opd_import_events(&imported->events, &imported->features, NULL, &cpu, &list), 0);
+	nr_samplers = nr_of_role(&list, OP_EVENT_SAMPLER);
+	assert_int_equal(list.nr_opened, nr_events);
+	assert_int_equal(nr_of_role(&list, OP_EVENT_PLAIN), nr_events - nr_samplers);
+	assert_in_range(list.nr_events, nr_events, OP_SESSION_LEDGER_EVENTS_MAX);
+	qsort(list.events, list.nr_events, sizeof(*list.events), compare_names);
+	for (size_t i = 1; i < list.nr_events; i++)
+		assert_true(compare_names(&list.events[i - 1], &list.events[i]) < 0);
+	op_event_list_free(&list);
+	return nr_samplers;
+}
+
+/* The first samplers have derived events, as many as a session has room for; naming them is no work that grows beyond measure. */
+static void as_many_events_as_there_may_be(void **state)
+{
+	struct imported *imported = *state;
+
+	assert_int_equal(make_events(imported, 1 + 2), 2);
+	assert_in_range(make_events(imported, 1 + 100), 5, 15);
+	assert_int_equal(make_events(imported, OP_PERF_EVENTS_MAX), 0);
+}
+
+static void naming_is_ended_by_a_signal(void **state)
+{
+	struct imported *imported = *state;
+	struct op_event_list list = { .events = NULL };
+	struct op_ibs_cpu cpu;
+
+	imported->stop.is_set = 1;
+	assert_int_equal(opd_import_events(&imported->events, &imported->features, &imported->stop, &cpu, &list), -EINTR);
+	op_event_list_free(&list);
+}
+
 /* ---- what waits ---- */
 
 struct taken {
@@ -330,6 +532,13 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_round_is_not_cut, setup, teardown),
 		cmocka_unit_test_setup_teardown(without_rounds_it_is_one, setup, teardown),
 		cmocka_unit_test_setup_teardown(too_late_is_told, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_stopped_one_counts_no_more, setup, teardown),
+		cmocka_unit_test_setup_teardown(many_cpus_have_no_descriptors, setup, teardown),
+		cmocka_unit_test_setup_teardown(without_descriptors_cpus_share_rings, setup, teardown),
+		cmocka_unit_test_setup_teardown(without_memory_they_are_told_apart, setup, teardown),
+		cmocka_unit_test_setup_teardown(without_files_they_are_told_apart, setup, teardown),
+		cmocka_unit_test_setup_teardown(as_many_events_as_there_may_be, setup, teardown),
+		cmocka_unit_test_setup_teardown(naming_is_ended_by_a_signal, setup, teardown),
 		cmocka_unit_test_setup_teardown(in_memory_and_in_a_file, setup, teardown),
 		cmocka_unit_test(without_a_file),
 		cmocka_unit_test_setup_teardown(slices_of_the_side_band, setup, teardown),

@@ -224,6 +224,37 @@ static void lost_is_counted_once(void **state OP_UNUSED)
 	assert_int_equal(lost.lost, 5);
 	assert_int_equal(lost.id, 1);
 	words.body[0] = 10;
+	record = translate(&words);
+	assert_int_equal(record.kind, OP_PERF_LOST_AGAIN);
+	assert_int_equal(op_record_lost(record.header, &lost), 0);
+	assert_int_equal(lost.lost, 5);
+	assert_int_equal(lost.id, 2);
+}
+
+/* Those that perf has summed up have no time; what a filter threw away is not lost. */
+static void lost_samples_by_perf_are_sums(void **state OP_UNUSED)
+{
+	struct words words = words_of(PERF_RECORD_LOST_SAMPLES, 0, 3);
+	struct op_lost_record lost;
+
+	add_event(PERF_SAMPLE_IP | PERF_SAMPLE_TIME | PERF_SAMPLE_IDENTIFIER, 9, 0);
+	add_event(PERF_SAMPLE_IP | PERF_SAMPLE_TIME | PERF_SAMPLE_IDENTIFIER, 10, FORMAT_LOST);
+	words.body[0] = 7;
+	for (uint64_t id = 9; id <= 10; id++) {
+		for (uint64_t time_ns = 0; time_ns < 80; time_ns += 40) {
+			struct op_perf_record record;
+
+			words.body[1] = time_ns;
+			words.body[2] = id;
+			record = translate(&words);
+			assert_int_equal(record.kind, OP_PERF_RING);
+			assert_int_equal(record.is_sum, id == 10 && !time_ns);
+			assert_int_equal(op_record_lost_samples(record.header, &lost), 0);
+			assert_int_equal(lost.lost, 7);
+			assert_int_equal(lost.id, id - 8);
+		}
+	}
+	words.header.misc = 1u << 15;
 	assert_int_equal(translate(&words).kind, OP_PERF_PASSED_OVER);
 }
 
@@ -321,6 +352,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(registers_by_their_shape, setup, teardown),
 		cmocka_unit_test_setup_teardown(registers_that_are_cut, setup, teardown),
 		cmocka_unit_test_setup_teardown(lost_is_counted_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(lost_samples_by_perf_are_sums, setup, teardown),
 		cmocka_unit_test_setup_teardown(made_up_forks, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_flag_without_build_id, setup, teardown),
 		cmocka_unit_test(attributes_of_any_size),

@@ -373,6 +373,31 @@ static void the_thread_keeps_the_ledger_when_it_is_slow(void **state OP_UNUSED)
 	assert_int_equal(load_samples(sim.load) + sim_dropped(&sim), NR_SAMPLES + NR_CPUS);
 }
 
+static void expect_lost(uint64_t wanted)
+{
+	uint64_t taken, lost;
+
+	opd_capture_counts(&sim.pipeline.capture, event_of(1), &taken, &lost);
+	assert_int_equal(lost, wanted);
+}
+
+/* It has no descriptor that counts: what is told is added up, since the ledger began. */
+static void a_pair_has_lost_what_records_tell(void **state)
+{
+	struct opd_event *event = &sim.pipeline.capture.cpus[1].events[0];
+
+	(void)state;
+	event->lost_records = 2;
+	event->lost_samples = 3;
+	expect_lost(5);
+	opd_capture_reset_ledger(&sim.pipeline.capture);
+	expect_lost(0);
+	event->lost_samples += 4;
+	expect_lost(4);
+	event->lost_records += 6;
+	expect_lost(10);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -380,7 +405,7 @@ int main(void)
 		T(every_sample_lies_where_it_belongs),    T(what_finds_no_room_is_lost_by_number),
 		T(a_writer_inside_is_waited_for),         T(what_is_written_after_the_side_band_waits),
 		T(events_that_are_counted_elsewhere_are_refused),
-		T(no_memory_is_said_when_a_cpu_opens),
+		T(no_memory_is_said_when_a_cpu_opens),    T(a_pair_has_lost_what_records_tell),
 		T(the_thread_is_woken_and_loses_nothing), T(the_thread_keeps_the_ledger_when_it_is_slow),
 	};
 
