@@ -58,6 +58,7 @@ struct walk {
 	bool keep_going; /* an error is noted in first_error and does not end the walk */
 	int first_error;
 	char *first_path; /* where that was */
+	const struct op_session_misfits *misfits; /* when given, what cannot be read is told and does not end the walk */
 };
 
 static void free_walk(struct walk *walk)
@@ -158,6 +159,15 @@ static int open_dir(struct walk *walk, const char *path, unsigned int depth)
 	return op_file_open_below(walk->dir_fd, path, O_RDONLY | O_DIRECTORY, 0);
 }
 
+/* After an error with what is at `path`: 0 when the walk goes on without it, else the error. */
+static int pass_over(const struct walk *walk, const char *path, int err)
+{
+	if (!walk->misfits || err == -ENOMEM || err == -EMFILE || err == -ENFILE)
+		return err;
+	walk->misfits->tell(path, err, walk->misfits->arg);
+	return 0;
+}
+
 static int read_dir(struct walk *walk, const char *path, int fd)
 {
 	ssize_t nr_bytes;
@@ -170,7 +180,7 @@ static int read_dir(struct walk *walk, const char *path, int fd)
 	walk->here = fd;
 	while (!err && (nr_bytes = op_sys_getdents(fd, walk->entries, ENTRIES_BYTES))) {
 		if (nr_bytes < 0)
-			return (int)nr_bytes;
+			return pass_over(walk, path, (int)nr_bytes);
 		for (ssize_t at = 0; !err && at < nr_bytes;) {
 			const struct dirent64 *entry = (const void *)(walk->entries + at);
 
@@ -198,18 +208,30 @@ static int walk_dir(struct walk *walk, const char *path, unsigned int depth)
 		return err;
 	fd = open_dir(walk, path, depth);
 	if (fd < 0)
-		return fd == -ENOENT ? 0 : fd;
+		return fd == -ENOENT ? 0 : pass_over(walk, path, fd);
 	let_go(walk, depth);
 	walk->held[depth % HELD_DIRS].depth = depth;
 	walk->held[depth % HELD_DIRS].fd = fd;
 	return read_dir(walk, path, fd);
 }
 
+/* An image may have the name of a sample file, and then so has a directory; but there is one in it. */
+static void tell_of_directory(const struct walk *walk, const char *path)
+{
+	struct op_sample_name name;
+	char *storage;
+
+	if (op_unmangle(path, &name, &storage, NULL) < 0)
+		return;
+	free(storage);
+	walk->misfits->tell(path, -EISDIR, walk->misfits->arg);
+}
+
 /* A path has no more than PATH_MAX bytes, which is the end of going deeper. */
 static int walk_below(struct walk *walk, size_t index, unsigned int depth)
 {
 	const char *path = walk->dirs[index];
-	size_t next = walk->nr_dirs, end;
+	size_t next = walk->nr_dirs, end, nr_before = walk->list ? walk->list->nr_files : 0;
 	int err = walk_dir(walk, path, depth);
 
 	if (err < 0 && !walk->bad_path)
@@ -220,6 +242,8 @@ static int walk_below(struct walk *walk, size_t index, unsigned int depth)
 	}
 	for (end = walk->nr_dirs; !err && next < end; next++)
 		err = walk_below(walk, next, depth + 1);
+	if (!err && walk->misfits && walk->list && walk->list->nr_files == nr_before)
+		tell_of_directory(walk, walk->dirs[index]);
 	if (walk->held[depth % HELD_DIRS].depth == depth)
 		let_go(walk, depth);
 	return err;
@@ -269,23 +293,48 @@ static int add_file(struct walk *walk, const char *path)
 	return 0;
 }
 
-static int list_entry(struct walk *walk, const char *path, unsigned char type)
+/* What a link leads to: DT_REG, DT_DIR, DT_FIFO for what is neither; -errno: nothing that can be seen. */
+static int type_behind(int dir_fd, const char *path)
 {
 	struct stat st;
-	int err = 0;
+
+	if (fstatat(dir_fd, path, &st, 0) < 0)
+		return -errno;
+	return S_ISREG(st.st_mode) ? DT_REG : S_ISDIR(st.st_mode) ? DT_DIR : DT_FIFO;
+}
+
+static int list_entry(struct walk *walk, const char *path, unsigned char type)
+{
+	int err = 0, found = type;
 
 	if (op_session_is_jit_object(path))
 		return 0;
-	if (type == DT_LNK) {
-		if (fstatat(walk->dir_fd, path, &st, 0) < 0 || S_ISDIR(st.st_mode))
-			return 0;
-		type = S_ISREG(st.st_mode) ? DT_REG : DT_FIFO;
-	}
-	err = type == DT_REG ? add_file(walk, path) : -EINVAL;
+	if (type == DT_LNK)
+		found = type_behind(walk->dir_fd, path);
+	if (found < 0 || found == DT_DIR)
+		return 0;
+	err = found == DT_REG ? add_file(walk, path) : -EINVAL;
 	if (err != -EINVAL)
 		return err;
 	walk->bad_path = strdup(path);
 	return walk->bad_path ? -EBADMSG : -ENOMEM;
+}
+
+/* As list_entry, but what is no sample file is told. */
+static int list_sound_entry(struct walk *walk, const char *path, unsigned char type)
+{
+	int err, found = type;
+
+	if (op_session_is_jit_object(path))
+		return 0;
+	if (type == DT_LNK)
+		found = type_behind(walk->dir_fd, path);
+	if (found < 0 || found == DT_DIR)
+		return pass_over(walk, path, found < 0 ? found : -ELOOP);
+	if (found != DT_REG)
+		return pass_over(walk, path, -EINVAL);
+	err = add_file(walk, path);
+	return err ? pass_over(walk, path, err == -EINVAL ? -EBADMSG : err) : 0;
 }
 
 static int compare_files(const void *a, const void *b)
@@ -295,19 +344,19 @@ static int compare_files(const void *a, const void *b)
 	return strcmp(left->path, right->path);
 }
 
-int op_session_list(int dir_fd, struct op_session_list *ret_list, char **ret_bad_path)
+static int list_files(struct walk *walk, struct op_session_list *ret_list, char **ret_bad_path)
 {
 	struct op_session_list list = { 0 };
-	struct walk walk = { .dir_fd = dir_fd, .visit = list_entry, .list = &list };
 	int err = 0;
 
+	walk->list = &list;
 	for (size_t i = 0; i < op_array_size(sample_dirs) && !err; i++)
-		err = walk_tree(&walk, sample_dirs[i]);
+		err = walk_tree(walk, sample_dirs[i]);
 	if (err < 0 && ret_bad_path) {
-		*ret_bad_path = walk.bad_path;
-		walk.bad_path = NULL;
+		*ret_bad_path = walk->bad_path;
+		walk->bad_path = NULL;
 	}
-	free_walk(&walk);
+	free_walk(walk);
 	if (err < 0) {
 		op_session_list_free(&list);
 		return err;
@@ -316,6 +365,20 @@ int op_session_list(int dir_fd, struct op_session_list *ret_list, char **ret_bad
 		qsort(list.files, list.nr_files, sizeof(*list.files), compare_files);
 	*ret_list = list;
 	return 0;
+}
+
+int op_session_list(int dir_fd, struct op_session_list *ret_list, char **ret_bad_path)
+{
+	struct walk walk = { .dir_fd = dir_fd, .visit = list_entry };
+
+	return list_files(&walk, ret_list, ret_bad_path);
+}
+
+int op_session_list_sound(int dir_fd, struct op_session_list *ret_list, const struct op_session_misfits *misfits)
+{
+	struct walk walk = { .dir_fd = dir_fd, .visit = list_sound_entry, .misfits = misfits };
+
+	return list_files(&walk, ret_list, NULL);
 }
 
 void op_session_list_free(struct op_session_list *list)
@@ -369,13 +432,14 @@ static int compare_cgroups(const void *a, const void *b)
 	return strcmp(left->path, right->path);
 }
 
-int op_session_list_cgroups(int dir_fd, struct op_session_cgroups *ret_list)
+static int list_cgroups(struct walk *walk, struct op_session_cgroups *ret_list)
 {
 	struct op_session_cgroups list = { 0 };
-	struct walk walk = { .dir_fd = dir_fd, .visit = add_cgroup, .cgroups = &list };
-	int err = walk_tree(&walk, OP_CGROUP_DIR);
+	int err;
 
-	free_walk(&walk);
+	walk->cgroups = &list;
+	err = walk_tree(walk, OP_CGROUP_DIR);
+	free_walk(walk);
 	if (err < 0) {
 		op_session_cgroups_free(&list);
 		return err;
@@ -384,6 +448,20 @@ int op_session_list_cgroups(int dir_fd, struct op_session_cgroups *ret_list)
 		qsort(list.cgroups, list.nr_cgroups, sizeof(*list.cgroups), compare_cgroups);
 	*ret_list = list;
 	return 0;
+}
+
+int op_session_list_cgroups(int dir_fd, struct op_session_cgroups *ret_list)
+{
+	struct walk walk = { .dir_fd = dir_fd, .visit = add_cgroup };
+
+	return list_cgroups(&walk, ret_list);
+}
+
+int op_session_list_cgroups_sound(int dir_fd, struct op_session_cgroups *ret_list, const struct op_session_misfits *misfits)
+{
+	struct walk walk = { .dir_fd = dir_fd, .visit = add_cgroup, .misfits = misfits };
+
+	return list_cgroups(&walk, ret_list);
 }
 
 void op_session_cgroups_free(struct op_session_cgroups *list)
@@ -452,6 +530,16 @@ static int tell_entry(struct walk *walk, const char *path, unsigned char type)
 int op_session_walk(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg)
 {
 	struct walk walk = { .dir_fd = dir_fd, .visit = tell_entry, .tell = visit, .tell_arg = arg };
+	int err = walk_tree(&walk, top);
+
+	free_walk(&walk);
+	return err;
+}
+
+int op_session_walk_sound(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg,
+			  const struct op_session_misfits *misfits)
+{
+	struct walk walk = { .dir_fd = dir_fd, .visit = tell_entry, .tell = visit, .tell_arg = arg, .misfits = misfits };
 	int err = walk_tree(&walk, top);
 
 	free_walk(&walk);
