@@ -5,7 +5,6 @@
 
 #include "tools/packages.h"
 #include "tools/report_log.h"
-#include "tools/summary.h"
 
 #define UNKNOWN		"-"
 #define DEBUGINFOD_URLS "DEBUGINFOD_URLS"
@@ -83,7 +82,9 @@ static int add_item(struct opr_image_report *report, const struct opr_profile *p
 	}
 	row = &report->rows[report->nr_rows - 1];
 	/* Calls are no samples. */
-	return profile->files[item->file].callee ? 0 : opr_summary_add_file(profile, &profile->files[item->file], row->counts);
+	if (!profile->files[item->file].callee)
+		row->counts[profile->files[item->file].class_index] += profile->files[item->file].total;
+	return 0;
 }
 
 static int add_items(struct opr_image_report *report, const struct opr_profile *profile, size_t nr_classes)

@@ -88,6 +88,8 @@ static int annotate_profile(const struct opr_annotate_options *options)
 		err = read_report(&run);
 	if (!err)
 		err = write_report(&run);
+	if (!err)
+		err = opr_profile_end(&run.selection.profile);
 	opr_annotation_free(&run.annotation);
 	opr_symbol_report_free(&run.report);
 	opr_image_cache_free(&run.images);
