@@ -59,20 +59,23 @@ struct run {
 	struct opr_selection selection;
 	struct opr_image_cache images;
 	struct opr_archive_writer writer;
+	size_t nr_left_out;
 };
 
-/* What cannot be read is left out, with a warning: a report has to do without it at home, too. */
-static int warn_left_out(int err, const char *path)
+/* What cannot be read is left out, with a warning: a report has to do without it at home, too. The archive says so, and the program ends with 1. */
+static int warn_left_out(struct run *run, int err, const char *path)
 {
-	if (err != -ENOENT && err != -EACCES)
+	if (err != -ENOENT && err != -EACCES && err != -ELOOP)
 		return err;
 	opr_warn("%s cannot be read (%s): it is left out", path, strerror(-err));
+	opr_archive_note(&run->writer, "left-out", path);
+	run->nr_left_out++;
 	return 0;
 }
 
 static int add(struct run *run, const char *path, const char *name)
 {
-	return warn_left_out(opr_archive_add(&run->writer, path, name), path);
+	return warn_left_out(run, opr_archive_add(&run->writer, path, name), path);
 }
 
 /* ---- images ---- */
@@ -215,9 +218,39 @@ static int add_path(const struct copying *copying, const char *path)
 	    asprintf(&shown, "%s/%s", copying->from->path, path) < 0)
 		err = opr_no_memory();
 	if (!err)
-		err = warn_left_out(opr_archive_add_below(&copying->run->writer, copying->from->dir_fd, path, shown, archived), shown);
+		err = warn_left_out(copying->run, opr_archive_add_below(&copying->run->writer, copying->from->dir_fd, path, shown, archived), shown);
 	free(shown);
 	free(archived);
+	return err;
+}
+
+/* Whether a path is that of a sample file or, beside them, of anything else that belongs to a session; what has no name of a sample file was told. */
+static bool belongs_here(const char *path)
+{
+	struct op_sample_name name;
+	char *storage;
+
+	if ((strncmp(path, "{root}/", 7) && strncmp(path, "{kern}/", 7)) || op_session_is_jit_object(path))
+		return true;
+	if (op_unmangle(path, &name, &storage, NULL) < 0)
+		return false;
+	free(storage);
+	return true;
+}
+
+/* Nothing is followed, which might lead to a file that is not to be copied. */
+static int leave_link(const struct copying *copying, const char *path)
+{
+	char *shown = NULL;
+	struct stat st;
+	int err = 0;
+
+	if (fstatat(copying->from->dir_fd, path, &st, 0) < 0 || !S_ISREG(st.st_mode))
+		return 0;
+	if (asprintf(&shown, "%s/%s", copying->from->path, path) < 0)
+		return opr_no_memory();
+	err = warn_left_out(copying->run, -ELOOP, shown);
+	free(shown);
 	return err;
 }
 
@@ -226,9 +259,27 @@ static int add_entry(const char *path, unsigned char type, void *arg)
 	const struct copying *copying = arg;
 
 	path += strncmp(path, "./", 2) ? 0 : 2;
-	if (type != DT_REG || !strcmp(path, OP_DCOOKIE_FILE) || !strcmp(path, OP_SESSION_LEDGER) || !is_wanted(&copying->selected, copying->whole, path))
+	if ((type != DT_REG && type != DT_LNK) || !strcmp(path, OP_DCOOKIE_FILE) || !strcmp(path, OP_SESSION_LEDGER) ||
+	    !is_wanted(&copying->selected, copying->whole, path) || !belongs_here(path))
 		return 0;
-	return add_path(copying, path);
+	return type == DT_LNK ? leave_link(copying, path) : add_path(copying, path);
+}
+
+/* One that was in the way when the sample files were listed was told then. */
+static void leave_out_dir(const char *path, int why, void *arg)
+{
+	const struct copying *copying = arg;
+	char *shown = NULL;
+
+	path += strncmp(path, "./", 2) ? 0 : 2;
+	if (asprintf(&shown, "%s/%s", copying->from->path, path) < 0)
+		return;
+	if (!opr_words_have(&copying->from->misfits, path)) {
+		opr_warn("%s cannot be read (%s): it is left out", shown, strerror(-why));
+		opr_archive_note(&copying->run->writer, "left-out", shown);
+		copying->run->nr_left_out++;
+	}
+	free(shown);
 }
 
 /* What not every session has. */
@@ -243,10 +294,11 @@ static int add_part(const struct copying *copying, const char *name)
  */
 static int copy_session(struct copying *copying)
 {
+	const struct op_session_misfits misfits = { leave_out_dir, copying };
 	int err = add_part(copying, OP_SESSION_LEDGER);
 
 	if (!err)
-		err = op_session_walk(copying->from->dir_fd, ".", add_entry, copying);
+		err = op_session_walk_sound(copying->from->dir_fd, ".", add_entry, copying, &misfits);
 	return err ? err : add_part(copying, OP_DCOOKIE_FILE);
 }
 
@@ -259,6 +311,24 @@ static char *session_name(const struct opr_profile *profile, size_t session)
 	return strdup(slash ? slash + 1 : whole->path);
 }
 
+/* What no report shows. */
+static int note_faults(struct run *run, const struct opr_session *session)
+{
+	const struct opr_words *const lists[] = { &session->misfits, &session->damaged };
+
+	for (size_t i = 0; i < op_array_size(lists); i++) {
+		for (size_t j = 0; j < lists[i]->nr_words; j++) {
+			char *path = NULL;
+
+			if (asprintf(&path, "%s/%s", session->path, lists[i]->words[j]) < 0)
+				return opr_no_memory();
+			opr_archive_note(&run->writer, "left-out", path);
+			free(path);
+		}
+	}
+	return 0;
+}
+
 /* Also what lies beside the samples: the tables of images and the ledger. Those are the whole session's when a part of it is selected. */
 static int add_session(struct run *run, size_t session)
 {
@@ -266,7 +336,11 @@ static int add_session(struct run *run, size_t session)
 	struct copying copying = { .run = run, .from = &profile->sessions[session], .name = session_name(profile, session) };
 	int err = copying.name ? collect_paths(run, session, &copying.selected) : opr_no_memory();
 
-	copying.whole = copying.selected.nr_words == copying.from->list.nr_files;
+	copying.whole = copying.selected.nr_words + copying.from->damaged.nr_words == copying.from->list.nr_files;
+	if (!err && copying.whole)
+		opr_archive_note(&run->writer, "whole", copying.name);
+	if (!err)
+		err = note_faults(run, copying.from);
 	if (!err)
 		err = copy_session(&copying);
 	opr_words_free(&copying.selected);
@@ -287,8 +361,7 @@ static int add_common(struct run *run)
 		    asprintf(&to, OPR_ARCHIVE_SESSIONS "/%s", names[i]) < 0)
 			return opr_no_memory();
 		err = opr_archive_add(&run->writer, from, to);
-		if (err == -ENOENT || err == -EACCES)
-			err = 0;
+		err = err == -ENOENT ? 0 : warn_left_out(run, err, from);
 		free(from);
 		free(to);
 	}
@@ -330,6 +403,16 @@ static int fill(struct run *run)
 	return err;
 }
 
+/* Damaged sample files are in the archive, for whoever can mend them. */
+static int end(const struct run *run)
+{
+	size_t nr_faults = run->nr_left_out + opr_profile_nr_left_out(&run->selection.profile);
+
+	if (!nr_faults)
+		return 0;
+	return opr_error(-EBADMSG, "%zu %s left out or damaged, as the warnings say", nr_faults, nr_faults == 1 ? "file is" : "files are");
+}
+
 static int make_archive(const struct options *options)
 {
 	const struct opr_selection_options selection_options = {
@@ -351,6 +434,8 @@ static int make_archive(const struct options *options)
 		err = opr_archive_writer_init(&run.writer, options->list_files ? NULL : options->output_dir, stdout);
 	if (!err)
 		err = fill(&run);
+	if (!err)
+		err = end(&run);
 	opr_archive_writer_free(&run.writer);
 	opr_image_cache_free(&run.images);
 	opr_selection_free(&run.selection);

@@ -14,7 +14,7 @@ sys.dont_write_bytecode = True
 SOURCE = os.path.realpath(os.environ.get("srcdir", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")))
 sys.path[:0] = [os.path.join(SOURCE, "tests", "system"), os.path.join(SOURCE, "tests", "unit")]
 import elfsyms  # noqa: E402
-from sample_files import ALL, PACKERS, put_image, write_samples  # noqa: E402
+from sample_files import ALL, PACKERS, put_image, write_ledger, write_samples  # noqa: E402
 
 TOOLS = os.path.abspath(os.environ.get("TOOLS", "tools"))
 PROGRAM = "int hot(int x) { return x + 1; }\nint warm(int x) { return hot(x) + 2; }\nvoid _start(void) { warm(1); }\n"
@@ -130,6 +130,7 @@ class Archive(unittest.TestCase):
         with open(os.path.join(self.session, "samples/current/dcookies"), "w", encoding="ascii") as stream:
             row = (1, "file", "/proc/kallsyms", "/proc/kallsyms", "-", "-", BUILD_ID.hex(), "0:0", 0, 0, "0.000000000", 0, 1, 1, 1)
             stream.write("opd-dcookies 1\nnext\t2\n%s\n" % "\t".join(map(str, row)))
+        write_ledger(os.path.join(self.session, "samples/current"), 12)
 
     @unittest.skipUnless(platform.machine() == "x86_64", "the code is of x86-64")
     def test_another_kernel(self):
