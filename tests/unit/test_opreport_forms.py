@@ -311,9 +311,9 @@ class Forms(unittest.TestCase):
 
     # ---- terminals ----
 
-    def on_terminal(self, *arguments, **env):
+    def on_terminal(self, *arguments, rc=0, **env):
         primary, secondary = pty.openpty()
-        settings = dict(os.environ, TERM="xterm", COLUMNS="60", **env)
+        settings = {**os.environ, "TERM": "xterm", "COLUMNS": "60", **env}
         settings = {name: value for name, value in settings.items() if value is not None}
         done = subprocess.Popen([OPREPORT, "--session-dir=" + self.dir] + list(arguments), stdout=secondary,
                                 stderr=subprocess.PIPE, env=settings)
@@ -327,9 +327,9 @@ class Forms(unittest.TestCase):
             if not more:
                 break
             text += more
-        errors = done.communicate()[1]
+        self.errors = done.communicate()[1].decode()
         os.close(primary)
-        self.assertEqual(done.returncode, 0, errors)
+        self.assertEqual(done.returncode, rc, self.errors)
         return text.decode().replace("\r\n", "\n")
 
     def test_terminal(self):
@@ -357,6 +357,24 @@ class Forms(unittest.TestCase):
         self.assertNotIn("page:", self.on_terminal("-n", "--no-pager", PAGER="sed s/^/page:/"))
         self.assertNotIn("page:", self.run_tool("-n", env={"PAGER": "sed s/^/page:/"}))
         self.assertEqual(self.on_terminal("-n", PAGER="true"), "")
+
+    def test_pager_that_cannot_be_run(self):
+        """The report is there all the same; of one that fails the user is told, and the program ends with 1."""
+        self.put_functions(hot=1)
+        for i in range(400):  # more than a pipe can hold
+            part = "{root}/gone/%s%d/" % (50 * "long", i)
+            os.makedirs(os.path.join(self.dir, "samples/current", part + "{dep}/" + part))
+            os.link(os.path.join(self.dir, "samples/current/{root}%s/{dep}/{root}%s/TIMER.0.0.%s" % (self.program, self.program, ALL)),
+                    os.path.join(self.dir, "samples/current", part + "{dep}/" + part, "TIMER.0.0." + ALL))
+        for arguments in (("-l", "-n", self.program), ("-n", "-f")):
+            plain = self.run_tool(*arguments)
+            for pager, whole in (("/nonexistent/pager", True), ("nonexistent-pager -R", True), ("exit 126", True), ("cat >/dev/null; exit 127", len(plain) < 65536)):
+                text = self.on_terminal(*arguments, "--color=never", PAGER=pager, COLUMNS="10000", rc=0 if whole else 1)
+                self.assertEqual(text, plain if whole else "", pager)
+                self.assertEqual("the pager '%s' cannot be run" % pager in self.errors, whole)
+            for pager, words in (("false", "ended with 1"), ("exit 3", "ended with 3"), ("kill -9 $$", "was ended by signal 9")):
+                self.assertEqual(self.on_terminal(*arguments, "--color=never", PAGER=pager, rc=1), "")
+                self.assertIn("the pager '%s' %s" % (pager, words), self.errors)
 
     def test_images_as_csv_and_json(self):
         self.put_functions(hot=3)
