@@ -308,6 +308,64 @@ class Annotate(unittest.TestCase):
         self.assertIn("i &lt; n", text)
         self.assertRegex(text, r"<tr class=h[5-9] id=s0-")
 
+    def make_page(self, path, rc=0):
+        self.run_tool("--html=" + path, rc=rc)
+
+    def read(self, path):
+        with open(path, "rb") as stream:
+            return stream.read()
+
+    def test_page_replaces_pages_alone(self):
+        self.put([(self.ranges["hot"][0], 30)])
+        page, others, link = os.path.join(self.dir, "page.html"), os.path.join(self.dir, "others"), os.path.join(self.dir, "link.html")
+        self.make_page(page)
+        first, names = self.read(page), sorted(os.listdir(self.dir))
+        with open(others, "w", encoding="ascii") as stream:
+            stream.write("<!DOCTYPE html>\n<html>precious</html>\n")
+        os.link(self.source, os.path.join(self.dir, "hard.html"))
+        for victim in (self.source, others, self.program, os.path.join(self.dir, "hard.html")):
+            os.symlink(victim, link)
+            before = self.read(victim)
+            for path in (victim, link):
+                self.make_page(path, rc=1)
+                self.assertIn("%s: refuse to replace a file that is no page of opannotate" % path, self.errors)
+                self.assertEqual(self.read(victim), before)
+            os.unlink(link)
+        os.chmod(page, 0o604)
+        with open(page, "ab") as stream:
+            stream.write(b"old")
+        old = os.stat(page).st_ino
+        os.symlink(page, link)
+        self.make_page(link)
+        self.assertTrue(os.path.islink(link))
+        self.assertEqual((self.read(page), os.stat(page).st_mode & 0o777), (first.replace(b"--html=" + page.encode(), b"--html=" + link.encode()), 0o604))
+        self.assertNotEqual(os.stat(page).st_ino, old)
+        with open(page, "w", encoding="ascii"):
+            pass
+        self.make_page(page)
+        self.assertEqual(self.read(page), first)
+        self.assertEqual(sorted(set(os.listdir(self.dir)) - {"others", "hard.html", "link.html"}), names)
+
+    def test_page_that_cannot_be_written(self):
+        self.put([(self.ranges["hot"][0], 30)])
+        os.symlink("nowhere", os.path.join(self.dir, "dangling"))
+        for path, words in ((self.dir, "Is a directory"), (self.dir + "/none/page", "No such file"), (self.dir + "/dangling", "leads nowhere"),
+                            ("/dev/full", "No space left")):
+            self.make_page(path, rc=1)
+            self.assertIn(words, self.errors)
+        self.assertFalse([name for name in os.listdir(self.dir) if name.startswith(".opannotate")])
+
+    def test_page_to_a_stream(self):
+        self.put([(self.ranges["hot"][0], 30)])
+        text = self.run_tool("--html=/dev/stdout")
+        self.assertTrue(text.startswith("<!DOCTYPE html>") and text.endswith("</html>\n"))
+        log = os.path.join(self.dir, "log")
+        with open(log, "w", encoding="ascii") as stream:
+            stream.write("precious\n")
+            stream.flush()
+            subprocess.run([OPANNOTATE, "--session-dir=" + self.dir, "--html=/dev/stdout"], stdout=stream, check=True, stderr=subprocess.DEVNULL)
+        self.assertEqual(self.read(log).decode(), "precious\n" + text)
+
     # ---- refusals ----
 
     def test_refusals(self):
