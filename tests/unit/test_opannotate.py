@@ -308,6 +308,40 @@ class Annotate(unittest.TestCase):
         self.assertIn("i &lt; n", text)
         self.assertRegex(text, r"<tr class=h[5-9] id=s0-")
 
+    def test_page_of_an_image_without_symbols(self):
+        """The code around its samples, the hottest instructions linked; what is in no code does not hide what is behind it."""
+        wanted = self.instructions(self.program)
+        subprocess.run(["strip", self.program], check=True)
+        self.put([(0, 5), (self.ranges["hot"][0], 30), (self.ranges["warm"][0], 10)])
+        write_samples(os.path.join(self.dir, "samples/current/{root}/gone/{dep}/{root}/gone/TIMER.0.0.all.all.all"), [(4, 5)])
+        path = os.path.join(self.dir, "page.html")
+        self.make_page(path)
+        text, page = self.read(path).decode(), Page()
+        page.feed(text)
+        self.assertEqual(len(page.links), 2)
+        self.assertTrue(set(page.links) <= page.ids, page.links)
+        hot, warm = [int(link.split("-")[1], 16) for link in page.links]
+        self.assertIn(hot, wanted)
+        self.assertEqual(warm - hot, self.ranges["warm"][0] - self.ranges["hot"][0])
+        self.assertIn("<tr class=h9 id=%s><td class=n>30<td class=n>60.0000<td class=a>%x" % (page.links[0], hot), text)
+        self.assertIn("<h3>%s <span class=t>45 90.0000%%</span></h3>" % self.program, text)
+        self.assertIn("<h3>/gone <span class=t>5 10.0000%</span></h3>", text)
+        self.assertNotIn("Not on this page", text)
+        self.assertRegex(self.run_tool("-a"), r"    30 60\.0000 : *%x:" % hot)
+        self.run_tool("--html=" + path, "-t", "20")
+        self.assertIn("<h2>Not on this page <span class=t>5 10.0000%</span></h2>", self.read(path).decode())
+
+    def test_page_without_debug_information(self):
+        subprocess.run(["strip", "-g", self.program], check=True)
+        self.put([(self.ranges["hot"][0], 30)])
+        path = os.path.join(self.dir, "page.html")
+        self.make_page(path)
+        text, page = self.read(path).decode(), Page()
+        page.feed(text)
+        self.assertEqual(len(page.links), 1)
+        self.assertTrue(set(page.links) <= page.ids, page.links)
+        self.assertIn(">hot:", text)
+
     def make_page(self, path, rc=0):
         self.run_tool("--html=" + path, rc=rc)
 
