@@ -42,7 +42,7 @@ static int take_line(struct opr_archive *archive, char *line)
 		const char *word;
 		struct opr_words *values;
 	} lists[] = {
-		{ "whole", &archive->whole }, { "package", &archive->packages }, { "absent", &archive->absent }, { "left-out", &archive->left_out },
+		{ "whole", &archive->whole }, { "package", &archive->packages }, { "debug", &archive->debug }, { "absent", &archive->absent }, { "left-out", &archive->left_out },
 	};
 	char *value = strchr(line, '\t');
 
@@ -150,12 +150,11 @@ bool opr_archive_is_whole(const struct opr_archive *archive, const char *path)
 
 const char *opr_archive_fact(const struct opr_words *facts, const char *path)
 {
-	for (size_t i = 0; i < facts->nr_words; i++) {
-		const char *blank = strchr(facts->words[i], ' ');
+	size_t length = strlen(path);
 
-		if (blank && !strcmp(blank + 1, path))
-			return facts->words[i];
-	}
+	for (size_t i = 0; i < facts->nr_words; i++)
+		if (!strncmp(facts->words[i], path, length) && facts->words[i][length] == '\t')
+			return facts->words[i] + length + 1;
 	return NULL;
 }
 
@@ -165,6 +164,7 @@ void opr_archive_free(struct opr_archive *archive)
 		return;
 	opr_words_free(&archive->whole);
 	opr_words_free(&archive->packages);
+	opr_words_free(&archive->debug);
 	opr_words_free(&archive->absent);
 	opr_words_free(&archive->left_out);
 	for (size_t i = 0; i < archive->nr_inodes; i++)

@@ -3,8 +3,10 @@
  * A directory that oparchive made. Images lie in it at their whole paths, sessions below var/lib/oprofile, and beside them:
  *
  *   opd-archive   lines "WORD<TAB>VALUE": `session-dir`, where the sessions were; `inode`, "NUMBER PATH", what file an image was; `whole`, the name of a session that is here
- *                 with all its files; `package`, "PACKAGE PATH", which Debian package has the debug file of an image; `absent`, "STATE PATH", why an image is not here
- *                 (enum opr_image_state); `left-out`, a file that was to be here and could not be read, or a sample file that is here and is damaged
+ *                 with all its files; `left-out`, a file that was to be here and could not be read, or a sample file that is here and is damaged; and, so that reports are those of home,
+ *                 "PATH<TAB>VALUE" of images: `package`, the Debian package that has the debug file; `debug`, where the debug file was; `absent`, why the image is not here
+ *                 (opr_image_state_word), and of a kernel or module which other is
+ *                 there (opr_finder_other_kernel)
  *   SHA256SUMS    a line for each file, as sha256sum(1) writes and checks them
  *
  * One that the genuine tool made has neither.
@@ -27,7 +29,7 @@ struct opr_archive {
 		char *path; /* of the image, without the archive */
 	} * inodes;
 	size_t nr_inodes, capacity;
-	struct opr_words whole, packages, absent, left_out; /* values of the facts of these names */
+	struct opr_words whole, packages, debug, absent, left_out; /* values of the facts of these names */
 };
 
 /* Reads what an archive says of itself. To be freed with opr_archive_free in any case. 0 or -errno. */
@@ -46,7 +48,7 @@ uint64_t opr_archive_inode_of(const struct opr_archive *archive, const char *pat
 /* Whether a session, `path` its directory, is there with all the files that it had. */
 bool opr_archive_is_whole(const struct opr_archive *archive, const char *path) OP_NONNULL;
 
-/* The word of the fact "WORD PATH" among `facts` for a path: points into them and ends with a blank. NULL: there is none. */
+/* What is behind the tab of the fact that begins with that path. Points into the facts; NULL: there is none. */
 const char *opr_archive_fact(const struct opr_words *facts, const char *path) OP_NONNULL;
 
 void opr_archive_free(struct opr_archive *archive);

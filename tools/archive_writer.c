@@ -211,6 +211,12 @@ void opr_archive_note(struct opr_archive_writer *writer, const char *word, const
 		op_text_printf(&writer->facts, "%s\t%s\n", word, value);
 }
 
+void opr_archive_note_image(struct opr_archive_writer *writer, const char *word, const char *path, const char *value)
+{
+	if (!strpbrk(path, "\n\t") && !strchr(value, '\n'))
+		op_text_printf(&writer->facts, "%s\t%s\t%s\n", word, path, value);
+}
+
 static int publish(struct opr_archive_writer *writer, const char *name, const struct op_text *text)
 {
 	int err = text->failed ? -ENOMEM : op_file_publish(writer->dir_fd, name, op_text_get(text), 0644);

@@ -159,14 +159,34 @@ static int look(struct opr_image_row *row, const struct opr_profile *profile, st
 	return err;
 }
 
-/* Packages are those of this machine, so not for images of another root. */
+static int take_packages(struct opr_image_report *report, const struct opr_archive *archive)
+{
+	for (size_t i = 0; i < report->nr_rows; i++) {
+		struct opr_image_row *row = &report->rows[i];
+		const char *package = NULL;
+
+		if (opr_debug_would_help(&row->debug) && row->debug.path)
+			package = opr_archive_fact(&archive->packages, opr_archive_strip(archive, row->debug.path));
+		row->package = package ? strdup(package) : NULL;
+		if (package && !row->package)
+			return opr_no_memory();
+	}
+	return 0;
+}
+
+/* Packages are those of this machine, so not for images of another root; an archive says those of home. */
 static int find_packages(struct opr_image_report *report, const struct opr_finder *finder)
 {
-	const char **paths = calloc(report->nr_rows + 1, sizeof(*paths));
-	char **packages = calloc(report->nr_rows + 1, sizeof(*packages));
-	int err = paths && packages ? 0 : -ENOMEM;
+	const char **paths;
+	char **packages;
+	int err;
 
-	for (size_t i = 0; !err && i < report->nr_rows && !finder->root && !finder->archive; i++)
+	if (finder->archive)
+		return take_packages(report, finder->archive);
+	paths = calloc(report->nr_rows + 1, sizeof(*paths));
+	packages = calloc(report->nr_rows + 1, sizeof(*packages));
+	err = paths && packages ? 0 : -ENOMEM;
+	for (size_t i = 0; !err && i < report->nr_rows && !finder->root; i++)
 		if (opr_debug_would_help(&report->rows[i].debug))
 			paths[i] = report->rows[i].debug.path;
 	if (!err)

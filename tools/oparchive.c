@@ -15,6 +15,7 @@
 #include "tools/image_cache.h"
 #include "tools/object_look.h"
 #include "tools/option_values.h"
+#include "tools/packages.h"
 #include "tools/report_log.h"
 #include "tools/selection.h"
 
@@ -98,6 +99,18 @@ static int add_debug_file(struct run *run, const struct opr_object *object, cons
 	return err;
 }
 
+/* Where the debug file is at home. */
+static void note_debug_file(struct run *run, const char *path, const char *name, const char *debug_file)
+{
+	const char *root = run->options->root ? run->options->root : "";
+	const struct opr_archive *archive = run->selection.finder.archive;
+	const char *home = archive ? opr_archive_fact(&archive->debug, opr_archive_strip(archive, path)) : NULL;
+
+	if (!home)
+		home = opr_archive_strip(archive, strncmp(debug_file, root, strlen(root)) ? debug_file : debug_file + strlen(root));
+	opr_archive_note_image(&run->writer, "debug", name, home);
+}
+
 static int add_debug_file_of(struct run *run, const char *path, const char *name)
 {
 	struct opr_object object = { 0 };
@@ -105,8 +118,10 @@ static int add_debug_file_of(struct run *run, const char *path, const char *name
 
 	if (err)
 		opr_error(err, "%s: %s", path, strerror(-err));
-	if (!err && object.debug_file)
+	if (!err && object.debug_file) {
+		note_debug_file(run, path, name, object.debug_file);
 		err = add_debug_file(run, &object, name);
+	}
 	opr_object_free(&object);
 	return err;
 }
@@ -146,6 +161,49 @@ static int add_image(struct run *run, const struct opr_image *image)
 	return err;
 }
 
+/* Which packages would help is known here alone; of images in an archive, where that was made. */
+static int note_packages(struct run *run)
+{
+	const struct opr_archive *archive = run->selection.finder.archive;
+	const struct opr_image_cache *images = &run->images;
+	const char **paths = calloc(images->nr_images + 1, sizeof(*paths));
+	char **packages = calloc(images->nr_images + 1, sizeof(*packages));
+	int err = paths && packages ? 0 : -ENOMEM;
+
+	for (size_t i = 0; !err && i < images->nr_images && !archive && !run->options->root; i++)
+		paths[i] = images->images[i].path;
+	if (!err)
+		err = opr_packages_find(paths, images->nr_images, packages);
+	for (size_t i = 0; !err && i < images->nr_images; i++) {
+		const struct opr_image *image = &images->images[i];
+		const char *package = archive && image->path ? opr_archive_fact(&archive->packages, opr_archive_strip(archive, image->path)) : packages[i];
+		char *name = package ? archived_name(run, image) : NULL;
+
+		if (name)
+			opr_archive_note_image(&run->writer, "package", name, package);
+		err = package && !name ? -ENOMEM : 0;
+		free(name);
+	}
+	for (size_t i = 0; packages && i < images->nr_images; i++)
+		free(packages[i]);
+	free(packages);
+	free(paths);
+	return err ? opr_no_memory() : 0;
+}
+
+static void note_absent(struct run *run, const struct opr_image *image)
+{
+	const char *word = opr_image_state_word(image->state);
+	char *other = NULL, *value = NULL;
+
+	if (image->state == OPR_IMAGE_OTHER_KERNEL)
+		other = opr_finder_other_kernel(&run->selection.finder, image->name, &image->identity);
+	if (asprintf(&value, "%s%s%s", word, other ? " " : "", other ? other : "") >= 0)
+		opr_archive_note_image(&run->writer, "absent", image->name, value);
+	free(value);
+	free(other);
+}
+
 /* Objects of JIT code lie in the session. */
 static int add_images(struct run *run)
 {
@@ -158,6 +216,8 @@ static int add_images(struct run *run)
 			return -ENOMEM;
 		if (image->path && !opr_is_jit_object(image->image_name, image->name))
 			err = add_image(run, image);
+		else if (!image->path && image->state != OPR_IMAGE_HAS_NO_FILE)
+			note_absent(run, image);
 	}
 	return err;
 }
@@ -394,6 +454,8 @@ static int fill(struct run *run)
 
 	if (!err)
 		err = add_images(run);
+	if (!err && run->options->output_dir)
+		err = note_packages(run);
 	if (!err)
 		err = add_sessions(run);
 	if (!err)
