@@ -159,14 +159,21 @@ static int look(struct opr_image_row *row, const struct opr_profile *profile, st
 	return err;
 }
 
+/* What a package is asked for by: where the image is, and where it was when it is gone. NULL: nothing. */
+static const char *packaged_path(const struct opr_image_row *row)
+{
+	if (!opr_debug_would_help(&row->debug))
+		return NULL;
+	return row->debug.path ? row->debug.path : *row->name == '/' && row->debug.state != OPR_SYMBOLS_NO_FILE ? row->name : NULL;
+}
+
 static int take_packages(struct opr_image_report *report, const struct opr_archive *archive)
 {
 	for (size_t i = 0; i < report->nr_rows; i++) {
 		struct opr_image_row *row = &report->rows[i];
-		const char *package = NULL;
+		const char *path = packaged_path(row);
+		const char *package = path ? opr_archive_fact(&archive->packages, opr_archive_strip(archive, path)) : NULL;
 
-		if (opr_debug_would_help(&row->debug) && row->debug.path)
-			package = opr_archive_fact(&archive->packages, opr_archive_strip(archive, row->debug.path));
 		row->package = package ? strdup(package) : NULL;
 		if (package && !row->package)
 			return opr_no_memory();
@@ -187,8 +194,7 @@ static int find_packages(struct opr_image_report *report, const struct opr_finde
 	packages = calloc(report->nr_rows + 1, sizeof(*packages));
 	err = paths && packages ? 0 : -ENOMEM;
 	for (size_t i = 0; !err && i < report->nr_rows && !finder->root; i++)
-		if (opr_debug_would_help(&report->rows[i].debug))
-			paths[i] = report->rows[i].debug.path;
+		paths[i] = packaged_path(&report->rows[i]);
 	if (!err)
 		err = opr_packages_find(paths, report->nr_rows, packages);
 	for (size_t i = 0; packages && i < report->nr_rows; i++)

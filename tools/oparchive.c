@@ -161,31 +161,46 @@ static int add_image(struct run *run, const struct opr_image *image)
 	return err;
 }
 
-/* Which packages would help is known here alone; of images in an archive, where that was made. */
+/* Asks for the packages of all images, those of modules that are nowhere excepted; of images in an archive that was asked where that was made. */
+static int find_packages(const struct run *run, char **names, const char **paths, char **packages)
+{
+	const struct opr_image_cache *images = &run->images;
+	const struct opr_archive *archive = run->selection.finder.archive;
+
+	for (size_t i = 0; i < images->nr_images; i++) {
+		const struct opr_image *image = &images->images[i];
+		const char *fact;
+
+		if (image->state == OPR_IMAGE_HAS_NO_FILE || (image->image_name->kind == OP_IMAGE_KERNEL && !image->path))
+			continue;
+		names[i] = archived_name(run, image);
+		if (!names[i])
+			return -ENOMEM;
+		if (!archive && !run->options->root)
+			paths[i] = image->path ? image->path : names[i];
+		fact = archive ? opr_archive_fact(&archive->packages, names[i]) : NULL;
+		packages[i] = fact ? strdup(fact) : NULL;
+		if (fact && !packages[i])
+			return -ENOMEM;
+	}
+	return archive ? 0 : opr_packages_find(paths, images->nr_images, packages);
+}
+
+/* Which packages would help is known here alone. */
 static int note_packages(struct run *run)
 {
-	const struct opr_archive *archive = run->selection.finder.archive;
-	const struct opr_image_cache *images = &run->images;
-	const char **paths = calloc(images->nr_images + 1, sizeof(*paths));
-	char **packages = calloc(images->nr_images + 1, sizeof(*packages));
-	int err = paths && packages ? 0 : -ENOMEM;
+	size_t nr_images = run->images.nr_images;
+	char **names = calloc(nr_images + 1, sizeof(*names)), **packages = calloc(nr_images + 1, sizeof(*packages));
+	const char **paths = calloc(nr_images + 1, sizeof(*paths));
+	int err = names && packages && paths ? find_packages(run, names, paths, packages) : -ENOMEM;
 
-	for (size_t i = 0; !err && i < images->nr_images && !archive && !run->options->root; i++)
-		paths[i] = images->images[i].path;
-	if (!err)
-		err = opr_packages_find(paths, images->nr_images, packages);
-	for (size_t i = 0; !err && i < images->nr_images; i++) {
-		const struct opr_image *image = &images->images[i];
-		const char *package = archive && image->path ? opr_archive_fact(&archive->packages, opr_archive_strip(archive, image->path)) : packages[i];
-		char *name = package ? archived_name(run, image) : NULL;
-
-		if (name)
-			opr_archive_note_image(&run->writer, "package", name, package);
-		err = package && !name ? -ENOMEM : 0;
-		free(name);
-	}
-	for (size_t i = 0; packages && i < images->nr_images; i++)
+	for (size_t i = 0; names && packages && i < nr_images; i++) {
+		if (!err && names[i] && packages[i])
+			opr_archive_note_image(&run->writer, "package", names[i], packages[i]);
+		free(names[i]);
 		free(packages[i]);
+	}
+	free(names);
 	free(packages);
 	free(paths);
 	return err ? opr_no_memory() : 0;

@@ -406,6 +406,36 @@ class Forms(unittest.TestCase):
         self.assertIn("warning: %s has no symbols" % stripped, done.stderr.decode())
         self.assertNotIn("warning: %s has" % self.program, done.stderr.decode())
 
+    def test_image_that_is_gone(self):
+        """What is known of it: the build-id, where its debug file belongs, and, for images of a package, which one."""
+        self.put_functions(hot=300)
+        rows, build_ids = [], {"/gone/image": "0123456789abcdef", os.path.realpath("/bin/ls"): "00112233"}
+        for cookie, (image, build_id) in enumerate(build_ids.items(), 1):
+            name = image if cookie == 1 else image + " (build-id 00112233)"
+            part = "{root}%s/" % name
+            write_samples(os.path.join(self.dir, "samples/current", part + "{dep}/" + part + "TIMER.0.0." + ALL), [(1, 10)])
+            rows.append((cookie, "file", name, image, "-", "-", build_id, "0:0", 0, 0, "0.000000000", 0, 1, 1, 1))
+        with open(os.path.join(self.dir, "samples/current/dcookies"), "w", encoding="ascii") as stream:
+            stream.write("opd-dcookies 1\nnext\t3\n" + "".join("%s\n" % "\t".join(map(str, row)) for row in rows))
+        for urls in ("", "https://localhost"):
+            done = subprocess.run([OPREPORT, "--session-dir=" + self.dir, "-l"], capture_output=True, check=True, env=dict(os.environ, DEBUGINFOD_URLS=urls), text=True)
+            for image, build_id in build_ids.items():
+                words = "warning: %s that ran has build-id %s, debug file /usr/lib/debug/.build-id/%s/" % (image, build_id, build_id[:2])
+                line = [line for line in done.stderr.splitlines() if line.startswith(words)]
+                self.assertEqual(len(line), 1, done.stderr)
+                self.assertEqual("debuginfod-find executable " + build_id in line[0], bool(urls))
+                if shutil.which("dpkg-query") and image != "/gone/image":
+                    self.assertIn("package coreutils-dbgsym", line[0])
+            self.assertNotIn("has no symbols", done.stderr)
+        self.put([(self.at["hot"], 100000)])
+        done = subprocess.run([OPREPORT, "--session-dir=" + self.dir, "-l"], capture_output=True, check=True, text=True)
+        self.assertNotIn("that ran has build-id", done.stderr, "less than one percent")
+
+    def test_empty_session_dir(self):
+        done = subprocess.run([OPREPORT, "--session-dir="], capture_output=True, check=False, text=True)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("--session-dir: an empty name", done.stderr)
+
     def test_verbose(self):
         """Each topic has something to tell, and `all` tells it all; the report stays the same."""
         self.put_functions(hot=3, warm=2)
