@@ -5,13 +5,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <limits.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "libop/abi.h"
 #include "libop/dcookie.h"
 #include "libop/file.h"
 #include "libop/lock.h"
@@ -20,8 +18,6 @@
 #include "libop/session_close.h"
 #include "libop/sys.h"
 #include "libop/text.h"
-
-#define DIR_MODE       0755
 
 static const char *const sample_dirs[] = { "{root}", "{kern}" };
 static const char *const session_dirs[] = {
@@ -305,24 +301,6 @@ static int type_behind(int dir_fd, const char *path)
 
 static int list_entry(struct walk *walk, const char *path, unsigned char type)
 {
-	int err = 0, found = type;
-
-	if (op_session_is_jit_object(path))
-		return 0;
-	if (type == DT_LNK)
-		found = type_behind(walk->dir_fd, path);
-	if (found < 0 || found == DT_DIR)
-		return 0;
-	err = found == DT_REG ? add_file(walk, path) : -EINVAL;
-	if (err != -EINVAL)
-		return err;
-	walk->bad_path = strdup(path);
-	return walk->bad_path ? -EBADMSG : -ENOMEM;
-}
-
-/* As list_entry, but what is no sample file is told. */
-static int list_sound_entry(struct walk *walk, const char *path, unsigned char type)
-{
 	int err, found = type;
 
 	if (op_session_is_jit_object(path))
@@ -330,11 +308,14 @@ static int list_sound_entry(struct walk *walk, const char *path, unsigned char t
 	if (type == DT_LNK)
 		found = type_behind(walk->dir_fd, path);
 	if (found < 0 || found == DT_DIR)
-		return pass_over(walk, path, found < 0 ? found : -ELOOP);
-	if (found != DT_REG)
-		return pass_over(walk, path, -EINVAL);
-	err = add_file(walk, path);
-	return err ? pass_over(walk, path, err == -EINVAL ? -EBADMSG : err) : 0;
+		return walk->misfits ? pass_over(walk, path, found < 0 ? found : -ELOOP) : 0;
+	err = found == DT_REG ? add_file(walk, path) : -EINVAL;
+	if (err && walk->misfits)
+		return pass_over(walk, path, err == -EINVAL && found == DT_REG ? -EBADMSG : err);
+	if (err != -EINVAL)
+		return err;
+	walk->bad_path = strdup(path);
+	return walk->bad_path ? -EBADMSG : -ENOMEM;
 }
 
 static int compare_files(const void *a, const void *b)
@@ -346,10 +327,9 @@ static int compare_files(const void *a, const void *b)
 
 static int list_files(struct walk *walk, struct op_session_list *ret_list, char **ret_bad_path)
 {
-	struct op_session_list list = { 0 };
+	struct op_session_list *list = walk->list;
 	int err = 0;
 
-	walk->list = &list;
 	for (size_t i = 0; i < op_array_size(sample_dirs) && !err; i++)
 		err = walk_tree(walk, sample_dirs[i]);
 	if (err < 0 && ret_bad_path) {
@@ -358,25 +338,27 @@ static int list_files(struct walk *walk, struct op_session_list *ret_list, char 
 	}
 	free_walk(walk);
 	if (err < 0) {
-		op_session_list_free(&list);
+		op_session_list_free(list);
 		return err;
 	}
-	if (list.nr_files)
-		qsort(list.files, list.nr_files, sizeof(*list.files), compare_files);
-	*ret_list = list;
+	if (list->nr_files)
+		qsort(list->files, list->nr_files, sizeof(*list->files), compare_files);
+	*ret_list = *list;
 	return 0;
 }
 
 int op_session_list(int dir_fd, struct op_session_list *ret_list, char **ret_bad_path)
 {
-	struct walk walk = { .dir_fd = dir_fd, .visit = list_entry };
+	struct op_session_list list = { 0 };
+	struct walk walk = { .dir_fd = dir_fd, .visit = list_entry, .list = &list };
 
 	return list_files(&walk, ret_list, ret_bad_path);
 }
 
 int op_session_list_sound(int dir_fd, struct op_session_list *ret_list, const struct op_session_misfits *misfits)
 {
-	struct walk walk = { .dir_fd = dir_fd, .visit = list_sound_entry, .misfits = misfits };
+	struct op_session_list list = { 0 };
+	struct walk walk = { .dir_fd = dir_fd, .visit = list_entry, .list = &list, .misfits = misfits };
 
 	return list_files(&walk, ret_list, NULL);
 }
@@ -434,32 +416,32 @@ static int compare_cgroups(const void *a, const void *b)
 
 static int list_cgroups(struct walk *walk, struct op_session_cgroups *ret_list)
 {
-	struct op_session_cgroups list = { 0 };
-	int err;
+	struct op_session_cgroups *list = walk->cgroups;
+	int err = walk_tree(walk, OP_CGROUP_DIR);
 
-	walk->cgroups = &list;
-	err = walk_tree(walk, OP_CGROUP_DIR);
 	free_walk(walk);
 	if (err < 0) {
-		op_session_cgroups_free(&list);
+		op_session_cgroups_free(list);
 		return err;
 	}
-	if (list.nr_cgroups)
-		qsort(list.cgroups, list.nr_cgroups, sizeof(*list.cgroups), compare_cgroups);
-	*ret_list = list;
+	if (list->nr_cgroups)
+		qsort(list->cgroups, list->nr_cgroups, sizeof(*list->cgroups), compare_cgroups);
+	*ret_list = *list;
 	return 0;
 }
 
 int op_session_list_cgroups(int dir_fd, struct op_session_cgroups *ret_list)
 {
-	struct walk walk = { .dir_fd = dir_fd, .visit = add_cgroup };
+	struct op_session_cgroups list = { 0 };
+	struct walk walk = { .dir_fd = dir_fd, .visit = add_cgroup, .cgroups = &list };
 
 	return list_cgroups(&walk, ret_list);
 }
 
 int op_session_list_cgroups_sound(int dir_fd, struct op_session_cgroups *ret_list, const struct op_session_misfits *misfits)
 {
-	struct walk walk = { .dir_fd = dir_fd, .visit = add_cgroup, .misfits = misfits };
+	struct op_session_cgroups list = { 0 };
+	struct walk walk = { .dir_fd = dir_fd, .visit = add_cgroup, .cgroups = &list, .misfits = misfits };
 
 	return list_cgroups(&walk, ret_list);
 }
@@ -657,50 +639,7 @@ bool op_session_has_parts(int dir_fd)
 	return false;
 }
 
-/* ---- open ---- */
-
-static bool has_abi(int dir_fd, const char *text)
-{
-	char *there = NULL;
-	bool same = !op_file_read(dir_fd, OP_ABI_NAME, strlen(text) + 1, &there) && !strcmp(there, text);
-
-	free(there);
-	return same;
-}
-
-/* Whoever opens the directory at the same time writes the same. */
-static int write_abi(int dir_fd)
-{
-	struct op_text text = { 0 };
-	int err = 0;
-
-	op_abi_describe(&text);
-	if (text.failed)
-		err = -ENOMEM;
-	else if (!has_abi(dir_fd, text.data))
-		err = op_file_publish(dir_fd, OP_ABI_NAME, text.data, 0644);
-	if ((err == -EEXIST || err == -ENOENT) && has_abi(dir_fd, text.data))
-		err = 0;
-	op_text_free(&text);
-	return err;
-}
-
-/* A directory that was made, when err is 0, has exactly DIR_MODE, whatever the umask; one that was there keeps its mode. */
-static int end_making(int dir_fd, const char *path, int err)
-{
-	if (err < 0)
-		return err == -EEXIST ? 0 : err;
-	return fchmodat(dir_fd, path, DIR_MODE, 0) < 0 ? -errno : 0;
-}
-
-static int make_session_dir(const char *path)
-{
-	char *copy = strdup(path);
-	int err = copy ? op_file_make_dirs(dirname(copy)) : -ENOMEM;
-
-	free(copy);
-	return err ? err : end_making(AT_FDCWD, path, op_sys_mkdirat(AT_FDCWD, path, DIR_MODE));
-}
+/* ---- the lock ---- */
 
 bool op_session_is_locked_at(int session_fd)
 {
@@ -782,43 +721,4 @@ bool op_session_wants_profiling(int session_fd, bool preset)
 int op_session_want_profiling(int session_fd, bool on)
 {
 	return op_file_publish(session_fd, OP_SESSION_PROFILING, profiling_words[on], 0644);
-}
-
-const char *op_session_in_the_way(const char *session_dir)
-{
-	static const char *const names[] = { OP_ABI_NAME OP_FILE_TEMPORARY_SUFFIX, OP_ABI_NAME };
-	int fd = op_sys_openat(AT_FDCWD, session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-	const char *found = NULL;
-	struct stat st;
-
-	for (size_t i = 0; fd >= 0 && !found && i < op_array_size(names); i++)
-		if (!fstatat(fd, names[i], &st, AT_SYMLINK_NOFOLLOW) && S_ISDIR(st.st_mode))
-			found = names[i];
-	if (fd >= 0)
-		close(fd);
-	return found;
-}
-
-int op_session_open(const char *session_dir)
-{
-	static const char *const dirs[] = { "samples", OP_SESSION_CURRENT, OP_SESSION_TMP };
-	int err, fd;
-
-	if (!*session_dir)
-		return -ENOENT;
-	err = make_session_dir(session_dir);
-	if (err < 0)
-		return err;
-	fd = op_sys_openat(AT_FDCWD, session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-	if (fd < 0)
-		return fd;
-	for (size_t i = 0; i < op_array_size(dirs) && !err; i++)
-		err = end_making(fd, dirs[i], op_file_make_dir_alike(fd, dirs[i], DIR_MODE));
-	if (!err)
-		err = write_abi(fd);
-	if (err < 0) {
-		close(fd);
-		return err;
-	}
-	return fd;
 }

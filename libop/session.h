@@ -60,7 +60,8 @@ struct op_session_misfits {
 };
 
 /* op_session_list, but what cannot be read is told and passed over. 0, or -errno: no memory or no descriptors. */
-int op_session_list_sound(int dir_fd, struct op_session_list *ret_list, const struct op_session_misfits *misfits) OP_NONNULL OP_MUST_CHECK;
+int op_session_list_sound(int dir_fd, struct op_session_list *ret_list,
+			  const struct op_session_misfits *misfits) OP_NONNULL OP_MUST_CHECK;
 
 /* Whether a path is that of symbols of JIT code, which lie beside sample files and are none. */
 bool op_session_is_jit_object(const char *path) OP_NONNULL;
@@ -83,8 +84,8 @@ struct op_session_cgroups {
 int op_session_list_cgroups(int dir_fd, struct op_session_cgroups *ret_list) OP_NONNULL OP_MUST_CHECK;
 
 /* The same, but a directory that cannot be read is told and passed over. */
-int op_session_list_cgroups_sound(int dir_fd, struct op_session_cgroups *ret_list, const struct op_session_misfits *misfits)
-	OP_NONNULL OP_MUST_CHECK;
+int op_session_list_cgroups_sound(int dir_fd, struct op_session_cgroups *ret_list,
+				  const struct op_session_misfits *misfits) OP_NONNULL OP_MUST_CHECK;
 
 /* Frees what op_session_list_cgroups gave; NULL is allowed. */
 void op_session_cgroups_free(struct op_session_cgroups *list);

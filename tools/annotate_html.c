@@ -11,7 +11,7 @@
 
 #define HOTTEST_LINES 40
 #define CONTEXT_LINES 20 /* around lines with samples or symbols */
-#define CONTEXT_CODE  8	 /* instructions around those with samples, of an image without symbols */
+#define CONTEXT_CODE  8  /* instructions around those with samples, of an image without symbols */
 #define NO_SOURCE     SIZE_MAX
 
 /* For the list at the top: a line of some source, or an instruction of code without one. */
@@ -154,7 +154,8 @@ static bool sum_instruction(struct page *page, size_t row, size_t index, size_t 
 	const struct opr_code_line *line = &code->code->lines[index];
 	uint64_t end = index + 1 < code->code->nr_lines ? line[1].vma : UINT64_MAX;
 
-	return opr_listing_sum(code->listing, page->annotate->report, &page->annotate->report->rows[row], line->vma, end, detail, page->counts);
+	return opr_listing_sum(code->listing, page->annotate->report, &page->annotate->report->rows[row], line->vma, end, detail,
+			       page->counts);
 }
 
 static size_t nr_lines_of(const struct page *page, size_t row)
@@ -169,7 +170,8 @@ static size_t collect_hot_code(struct page *page, struct hot_line *hot, size_t n
 
 		for (size_t j = 0; is_rest(page, i) && j < nr_lines_of(page, i); j++)
 			if (page->codes[i].code->lines[j].kind == OPR_CODE_INSTRUCTION && sum_instruction(page, i, j, &detail))
-				hot[nr_hot++] = (struct hot_line){ .source = NO_SOURCE, .row = i, .index = j, .count = page->counts[0] };
+				hot[nr_hot++] =
+					(struct hot_line){ .source = NO_SOURCE, .row = i, .index = j, .count = page->counts[0] };
 	}
 	return nr_hot;
 }
@@ -185,7 +187,9 @@ static size_t collect_hot(struct page *page, struct hot_line *hot)
 		if (!opr_annotate_wants(page->annotate, source))
 			continue;
 		for (size_t j = 0; j < source->nr_lines; j++)
-			hot[nr_hot++] = (struct hot_line){ .source = i, .line = &source->lines[j], .count = values_of(page, source->lines[j].counts)[0] };
+			hot[nr_hot++] = (struct hot_line){ .source = i,
+							   .line = &source->lines[j],
+							   .count = values_of(page, source->lines[j].counts)[0] };
 	}
 	nr_hot = collect_hot_code(page, hot, nr_hot);
 	if (nr_hot)
@@ -200,8 +204,8 @@ static void write_hot_code(struct page *page, const struct hot_line *hot)
 	const struct opr_code_line *line = &code->lines[hot->index], *end = &code->lines[code->nr_lines];
 	size_t detail = 0;
 
-	opr_listing_sum(page->codes[hot->row].listing, page->annotate->report, row, line->vma, line + 1 < end ? line[1].vma : UINT64_MAX, &detail,
-			page->counts);
+	opr_listing_sum(page->codes[hot->row].listing, page->annotate->report, row, line->vma,
+			line + 1 < end ? line[1].vma : UINT64_MAX, &detail, page->counts);
 	fprintf(page->out, "<tr class=h%u>", heat_of(page, page->counts));
 	write_cells(page, page->counts);
 	fprintf(page->out, "<td><a href=\"#c%zu-%" PRIx64 "\">", hot->row, line->vma);
@@ -356,7 +360,8 @@ static int write_code(struct page *page, const struct opr_symbol_row *row)
 	bool *near = NULL;
 
 	page->written[index] = true;
-	write_heading(page, "h3", row->name, row->symbol ? opr_base_name(row->image) : "", &page->annotate->report->counts.values[row->counts]);
+	write_heading(page, "h3", row->name, row->symbol ? opr_base_name(row->image) : "",
+		      &page->annotate->report->counts.values[row->counts]);
 	if (!nr_lines_of(page, index))
 		return 0;
 	if (!row->symbol) {

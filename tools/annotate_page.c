@@ -5,8 +5,8 @@
 
 #define MARK "<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8><title>opannotate</title>\n" /* by which a page is known */
 
-static const char head[] =
-	MARK "<style>\n"
+static const char head[] = MARK
+	"<style>\n"
 	"body { font: 14px/1.35 sans-serif; margin: 1em 1.5em; color: #1c1c1c; background: #fff }\n"
 	"h1 { font: 600 15px/1.4 monospace; overflow-wrap: anywhere }\n"
 	"h2 { font-size: 16px; margin: 1.6em 0 .4em; border-bottom: 1px solid #bbb }\n"

@@ -42,7 +42,8 @@ static int take_line(struct opr_archive *archive, char *line)
 		const char *word;
 		struct opr_words *values;
 	} lists[] = {
-		{ "whole", &archive->whole }, { "package", &archive->packages }, { "debug", &archive->debug }, { "absent", &archive->absent }, { "left-out", &archive->left_out },
+		{ "whole", &archive->whole },   { "package", &archive->packages },  { "debug", &archive->debug },
+		{ "absent", &archive->absent }, { "left-out", &archive->left_out },
 	};
 	char *value = strchr(line, '\t');
 

@@ -76,7 +76,8 @@ static const char *told_path(const struct opr_image_cache *cache, const struct o
 
 static void warn_hidden(const char *path)
 {
-	opr_warn("%s hides the kernel's addresses (kernel.kptr_restrict): no kernel symbols are shown. Run as root to see them.", path);
+	opr_warn("%s hides the kernel's addresses (kernel.kptr_restrict): no kernel symbols are shown. Run as root to see them.",
+		 path);
 }
 
 static bool is_kallsyms(const struct opr_image *image)

@@ -94,7 +94,8 @@ static const char *root_of(const struct opr_finder *finder, const char *path)
 	return opr_archive_strip(finder->archive, path) == path ? finder->root : finder->archive->dir;
 }
 
-static int look_at_file(struct opr_debug *debug, const char *name, const struct op_dcookie_row *row, const struct opr_finder *finder)
+static int look_at_file(struct opr_debug *debug, const char *name, const struct op_dcookie_row *row,
+			const struct opr_finder *finder)
 {
 	struct opr_object object = { 0 };
 	int err = opr_object_look(&object, debug->path, name, root_of(finder, debug->path));

@@ -21,12 +21,8 @@ static const char *const pseudo_images[] = {
 };
 
 static const char *const state_words[] = {
-	[OPR_IMAGE_FOUND] = "found",
-	[OPR_IMAGE_HAS_NO_FILE] = "no-file",
-	[OPR_IMAGE_NOT_FOUND] = "not-found",
-	[OPR_IMAGE_UNREADABLE] = "unreadable",
-	[OPR_IMAGE_REPLACED] = "replaced",
-	[OPR_IMAGE_OTHER_KERNEL] = "other-kernel",
+	[OPR_IMAGE_FOUND] = "found",           [OPR_IMAGE_HAS_NO_FILE] = "no-file", [OPR_IMAGE_NOT_FOUND] = "not-found",
+	[OPR_IMAGE_UNREADABLE] = "unreadable", [OPR_IMAGE_REPLACED] = "replaced",   [OPR_IMAGE_OTHER_KERNEL] = "other-kernel",
 	[OPR_IMAGE_AMBIGUOUS] = "ambiguous",
 };
 
@@ -345,7 +341,8 @@ static bool was_absent(const struct opr_finder *finder, const char *name, enum o
 	const char *word = finder->archive && !finder->has_dirs ? opr_archive_fact(&finder->archive->absent, name) : NULL;
 
 	for (enum opr_image_state state = OPR_IMAGE_NOT_FOUND; word && state <= OPR_IMAGE_AMBIGUOUS; state++) {
-		if (strlen(state_words[state]) != strcspn(word, " ") || strncmp(word, state_words[state], strlen(state_words[state])))
+		if (strlen(state_words[state]) != strcspn(word, " ") ||
+		    strncmp(word, state_words[state], strlen(state_words[state])))
 			continue;
 		*ret_state = state;
 		return true;
@@ -395,7 +392,11 @@ char *opr_finder_other_kernel(const struct opr_finder *finder, const char *name,
 		path = NULL;
 	if (path)
 		opr_build_id_at(path, digits);
-	if (asprintf(&text, "%s %s", is_running ? "the running one" : path ? path : "the file", *digits ? digits : "none that can be read") < 0)
+	if (asprintf(&text, "%s %s",
+		     is_running ? "the running one"
+		     : path     ? path
+				: "the file",
+		     *digits ? digits : "none that can be read") < 0)
 		text = NULL;
 	free(path);
 	return text;
@@ -405,8 +406,8 @@ static void warn_of_other_kernel(const struct opr_finder *finder, const char *na
 {
 	char *other = opr_finder_other_kernel(finder, name, identity);
 
-	opr_warn("the %s of the session has build-id %s, %s: the samples of %s are one symbol.", identity->path[0] != '/' ? "module" : "kernel",
-		 identity->build_id, other ? other : "another one is there", name);
+	opr_warn("the %s of the session has build-id %s, %s: the samples of %s are one symbol.",
+		 identity->path[0] != '/' ? "module" : "kernel", identity->build_id, other ? other : "another one is there", name);
 	free(other);
 }
 

@@ -23,7 +23,8 @@ const char *opr_image_state_word(enum opr_image_state state);
 
 /* Which kernel or module is there instead of one with another build-id, and its own: "the running one 0123...". Freed by the caller; NULL: no memory, or it is not known. */
 struct opr_finder;
-char *opr_finder_other_kernel(const struct opr_finder *finder, const char *name, const struct opr_identity *identity) OP_NONNULL OP_MUST_CHECK;
+char *opr_finder_other_kernel(const struct opr_finder *finder, const char *name,
+			      const struct opr_identity *identity) OP_NONNULL OP_MUST_CHECK;
 
 struct opr_found_file {
 	char *base; /* within path */

@@ -31,7 +31,8 @@ static const struct opr_symbol_row *find_lacking(const struct opr_symbol_report 
 /* True when what would help is known of an image whose file is not there, or not that one. */
 static bool is_gone(const struct opr_debug *debug)
 {
-	return (debug->state == OPR_SYMBOLS_NOT_FOUND || debug->state == OPR_SYMBOLS_REPLACED || debug->state == OPR_SYMBOLS_UNREADABLE) &&
+	return (debug->state == OPR_SYMBOLS_NOT_FOUND || debug->state == OPR_SYMBOLS_REPLACED ||
+		debug->state == OPR_SYMBOLS_UNREADABLE) &&
 	       *debug->build_id;
 }
 
@@ -41,8 +42,10 @@ static void tell_gone(const struct opr_image_row *row, const char *hint)
 	const char *urls = getenv("DEBUGINFOD_URLS");
 	bool can_ask = urls && *urls;
 
-	opr_warn("%s that ran has build-id %s, debug file %s%s%s. A copy of the image is looked for in the directories of --image-path.", row->name,
-		 row->debug.build_id, hint, can_ask ? ", debuginfod-find executable " : "", can_ask ? row->debug.build_id : "");
+	opr_warn("%s that ran has build-id %s, debug file %s%s%s. A copy of the image is looked for in the directories of "
+		 "--image-path.",
+		 row->name, row->debug.build_id, hint, can_ask ? ", debuginfod-find executable " : "",
+		 can_ask ? row->debug.build_id : "");
 }
 
 static int tell(const struct opr_image_row *row, const struct opr_symbol_row *lacking)

@@ -293,7 +293,9 @@ static int add_path(const struct copying *copying, const char *path)
 	    asprintf(&shown, "%s/%s", copying->from->path, path) < 0)
 		err = opr_no_memory();
 	if (!err)
-		err = warn_left_out(copying->run, opr_archive_add_below(&copying->run->writer, copying->from->dir_fd, path, shown, archived), shown);
+		err = warn_left_out(copying->run,
+				    opr_archive_add_below(&copying->run->writer, copying->from->dir_fd, path, shown, archived),
+				    shown);
 	free(shown);
 	free(archived);
 	return err;
@@ -487,7 +489,8 @@ static int end(const struct run *run)
 
 	if (!nr_faults)
 		return 0;
-	return opr_error(-EBADMSG, "%zu %s left out or damaged, as the warnings say", nr_faults, nr_faults == 1 ? "file is" : "files are");
+	return opr_error(-EBADMSG, "%zu %s left out or damaged, as the warnings say", nr_faults,
+			 nr_faults == 1 ? "file is" : "files are");
 }
 
 static int make_archive(const struct options *options)

@@ -10,7 +10,7 @@
 struct opr_output {
 	FILE *out;
 	const char *file;  /* NULL: standard output */
-	struct opr_pager *pager; /* NULL: none */
+	struct opr_pager *pager;  /* NULL: none */
 	char *temporary, *target; /* of opr_output_replace; NULL: what is written is there at once */
 	bool replaces;            /* the target is there, and may be replaced */
 	bool colour;       /* a terminal that shows colours */

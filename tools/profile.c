@@ -111,7 +111,8 @@ static void leave_out_misfit(const char *path, int why, void *arg)
 {
 	struct opr_session *session = arg;
 
-	opr_warn("%s/%s: %s: it is left out%s", session->path, path, misfit_words(why), why == -EBADMSG || why == -ENOTDIR ? MENDS : "");
+	opr_warn("%s/%s: %s: it is left out%s", session->path, path, misfit_words(why),
+		 why == -EBADMSG || why == -ENOTDIR ? MENDS : "");
 	if (why != -ENOENT && opr_words_add(&session->misfits, path) < 0)
 		opr_no_memory();
 }
@@ -179,9 +180,11 @@ static int read_ledger(struct opr_session *session)
 	if (err == -ENOMEM)
 		return opr_no_memory();
 	if (err == -EBADMSG)
-		opr_warn("%s/" OP_SESSION_LEDGER ":%u: not a ledger: whether samples were lost, or are gone, is not known" MENDS, session->path, line);
+		opr_warn("%s/" OP_SESSION_LEDGER ":%u: not a ledger: whether samples were lost, or are gone, is not known" MENDS,
+			 session->path, line);
 	else if (err && err != -ENOENT)
-		opr_warn("%s/" OP_SESSION_LEDGER ": %s: whether samples were lost, or are gone, is not known", session->path, strerror(-err));
+		opr_warn("%s/" OP_SESSION_LEDGER ": %s: whether samples were lost, or are gone, is not known", session->path,
+			 strerror(-err));
 	else if (err && session->images && !is_live(session))
 		opr_warn("%s has no ledger: whether samples were lost, or are gone, is not known" MENDS, session->path);
 	return 0;
@@ -489,7 +492,8 @@ static int show_cgroup(struct opr_file *file, const char *cgroup)
 static int leave_out(struct opr_session *session, const char *path, int err, const struct op_odb_fault *fault)
 {
 	if (err == -EBADMSG)
-		opr_warn("%s: %s/%s (at byte %llu): it is left out" MENDS, fault->why, session->path, path, (unsigned long long)fault->offset);
+		opr_warn("%s: %s/%s (at byte %llu): it is left out" MENDS, fault->why, session->path, path,
+			 (unsigned long long)fault->offset);
 	else
 		opr_warn("%s/%s: %s: it is left out", session->path, path, strerror(-err));
 	return opr_words_add(&session->damaged, path) < 0 ? opr_no_memory() : 0;

@@ -25,7 +25,7 @@ struct opr_file {
 	const struct op_image_name *app_name; /* what `app` is the name of */
 	size_t class_index;
 	struct op_odb_header header; /* as it was when the file was selected, */
-	uint64_t total;		     /* and its samples then */
+	uint64_t total;              /* and its samples then */
 };
 
 /* One image in one application, or its calls into another image: files[first_file ...], sorted by class, then session, then path. */
@@ -46,10 +46,10 @@ struct opr_session {
 	size_t parent; /* index of the session that it is a part of, its own for a whole one */
 	bool has_ledger;
 	struct op_session_ledger ledger; /* of a whole session, as it was before the files were listed */
-	bool is_listed;       /* its list is all there is: no cgroup or memory view of it was asked for */
-	struct opr_words misfits; /* files and directories that are in no list: paths below the session */
-	struct opr_words damaged; /* selected files that cannot be read: they are in the list, and in no part */
-	size_t nr_unselected; /* files with samples that the specification leaves out */
+	bool is_listed;                  /* its list is all there is: no cgroup or memory view of it was asked for */
+	struct opr_words misfits;        /* files and directories that are in no list: paths below the session */
+	struct opr_words damaged;        /* selected files that cannot be read: they are in the list, and in no part */
+	size_t nr_unselected;            /* files with samples that the specification leaves out */
 };
 
 struct opr_profile {

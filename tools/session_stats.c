@@ -75,8 +75,8 @@ static void show_ledger(const struct opr_session *session)
 		for (enum op_loss reason = 0; reason < OP_NR_LOSS; reason++)
 			op_text_printf(&text, ", lost_%s %" PRIu64, op_loss_name(reason), event->lost[reason]);
 		opr_verbose(OPR_TOPIC_stats,
-			    "ledger of %s: %s:%" PRIu64 ":%" PRIu32 ": received %" PRIu64 ", stored %" PRIu64 ", unattributed %" PRIu64
-			    ", lost_kernel %" PRIu64 "%s",
+			    "ledger of %s: %s:%" PRIu64 ":%" PRIu32 ": received %" PRIu64 ", stored %" PRIu64
+			    ", unattributed %" PRIu64 ", lost_kernel %" PRIu64 "%s",
 			    session->path, event->name, event->count, event->unit_mask, event->received, event->stored,
 			    event->unattributed, event->lost_kernel, op_text_get(&text));
 		op_text_free(&text);
@@ -157,8 +157,8 @@ static void compare_event(const struct opr_session *session, const struct op_led
 	if (event->role == OP_EVENT_SAMPLER || found == event->stored)
 		return;
 	if (found < event->stored)
-		opr_warn("%" PRIu64 " samples of %s:%" PRIu64 " are gone from %s: %" PRIu64 " were stored, and the sample files have %" PRIu64
-			 ". The shares are of what is left.",
+		opr_warn("%" PRIu64 " samples of %s:%" PRIu64 " are gone from %s: %" PRIu64
+			 " were stored, and the sample files have %" PRIu64 ". The shares are of what is left.",
 			 event->stored - found, event->name, event->count, session->path, event->stored, found);
 	else if (session->ledger.ended != OP_SESSION_open)
 		opr_warn("%s has %" PRIu64 " samples of %s:%" PRIu64 " in its files, and its ledger has stored %" PRIu64
@@ -201,7 +201,8 @@ static void compare_files(const struct opr_session *session)
 	size_t nr_files = session->list.nr_files + session->misfits.nr_words;
 
 	if (ledger->has_files && nr_files < ledger->files.nr && is_still_so(session))
-		opr_warn("%s had %" PRIu64 " sample files when it was closed, and has %zu: samples are gone", session->path, ledger->files.nr, nr_files);
+		opr_warn("%s had %" PRIu64 " sample files when it was closed, and has %zu: samples are gone", session->path,
+			 ledger->files.nr, nr_files);
 }
 
 static void check_ledger(const struct opr_profile *profile, size_t index)

@@ -13,7 +13,7 @@ static struct opr_count_row take_row(const char *name, uint64_t **next_counts, s
 }
 
 static void add_part(struct opr_summary *summary, const struct opr_profile *profile, size_t index, uint64_t **next_counts,
-		    size_t nr_classes)
+		     size_t nr_classes)
 {
 	const struct opr_part *part = &profile->parts[index];
 	struct opr_application *application =
