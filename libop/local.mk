@@ -61,6 +61,7 @@ libop_libop_a_SOURCES = \
 	libop/seal.c libop/seal.h \
 	libop/lock.c libop/lock.h \
 	libop/session.c libop/session.h \
+	libop/session_open.c \
 	libop/session_close.c libop/session_close.h \
 	libop/session_ledger.c libop/session_ledger.h \
 	libop/session_import.c libop/session_import.h \

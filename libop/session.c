@@ -5,13 +5,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <limits.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "libop/abi.h"
 #include "libop/dcookie.h"
 #include "libop/file.h"
 #include "libop/lock.h"
@@ -20,8 +18,6 @@
 #include "libop/session_close.h"
 #include "libop/sys.h"
 #include "libop/text.h"
-
-#define DIR_MODE       0755
 
 static const char *const sample_dirs[] = { "{root}", "{kern}" };
 static const char *const session_dirs[] = {
@@ -42,8 +38,6 @@ struct walk {
 	/* One entry that is no directory; type is of DT_*, and may be DT_LNK. 0 or -errno, which ends the walk. */
 	int (*visit)(struct walk *walk, const char *path, unsigned char type);
 	struct op_session_list *list;
-	void (*pass_over)(const char *path, void *arg); /* NULL: what is no sample file ends the list */
-	void *pass_over_arg;
 	struct op_session_cgroups *cgroups; /* when given, sample_dirs are visited and not gone into */
 	size_t list_capacity;
 	char *entries; /* of the directory that is being read */
@@ -60,6 +54,7 @@ struct walk {
 	bool keep_going; /* an error is noted in first_error and does not end the walk */
 	int first_error;
 	char *first_path; /* where that was */
+	const struct op_session_misfits *misfits; /* when given, what cannot be read is told and does not end the walk */
 };
 
 static void free_walk(struct walk *walk)
@@ -160,6 +155,15 @@ static int open_dir(struct walk *walk, const char *path, unsigned int depth)
 	return op_file_open_below(walk->dir_fd, path, O_RDONLY | O_DIRECTORY, 0);
 }
 
+/* After an error with what is at `path`: 0 when the walk goes on without it, else the error. */
+static int pass_over(const struct walk *walk, const char *path, int err)
+{
+	if (!walk->misfits || err == -ENOMEM || err == -EMFILE || err == -ENFILE)
+		return err;
+	walk->misfits->tell(path, err, walk->misfits->arg);
+	return 0;
+}
+
 static int read_dir(struct walk *walk, const char *path, int fd)
 {
 	ssize_t nr_bytes;
@@ -172,7 +176,7 @@ static int read_dir(struct walk *walk, const char *path, int fd)
 	walk->here = fd;
 	while (!err && (nr_bytes = op_sys_getdents(fd, walk->entries, ENTRIES_BYTES))) {
 		if (nr_bytes < 0)
-			return (int)nr_bytes;
+			return pass_over(walk, path, (int)nr_bytes);
 		for (ssize_t at = 0; !err && at < nr_bytes;) {
 			const struct dirent64 *entry = (const void *)(walk->entries + at);
 
@@ -200,18 +204,30 @@ static int walk_dir(struct walk *walk, const char *path, unsigned int depth)
 		return err;
 	fd = open_dir(walk, path, depth);
 	if (fd < 0)
-		return fd == -ENOENT ? 0 : fd;
+		return fd == -ENOENT ? 0 : pass_over(walk, path, fd);
 	let_go(walk, depth);
 	walk->held[depth % HELD_DIRS].depth = depth;
 	walk->held[depth % HELD_DIRS].fd = fd;
 	return read_dir(walk, path, fd);
 }
 
+/* An image may have the name of a sample file, and then so has a directory; but there is one in it. */
+static void tell_of_directory(const struct walk *walk, const char *path)
+{
+	struct op_sample_name name;
+	char *storage;
+
+	if (op_unmangle(path, &name, &storage, NULL) < 0)
+		return;
+	free(storage);
+	walk->misfits->tell(path, -EISDIR, walk->misfits->arg);
+}
+
 /* A path has no more than PATH_MAX bytes, which is the end of going deeper. */
 static int walk_below(struct walk *walk, size_t index, unsigned int depth)
 {
 	const char *path = walk->dirs[index];
-	size_t next = walk->nr_dirs, end;
+	size_t next = walk->nr_dirs, end, nr_before = walk->list ? walk->list->nr_files : 0;
 	int err = walk_dir(walk, path, depth);
 
 	if (err < 0 && !walk->bad_path)
@@ -222,6 +238,8 @@ static int walk_below(struct walk *walk, size_t index, unsigned int depth)
 	}
 	for (end = walk->nr_dirs; !err && next < end; next++)
 		err = walk_below(walk, next, depth + 1);
+	if (!err && walk->misfits && walk->list && walk->list->nr_files == nr_before)
+		tell_of_directory(walk, walk->dirs[index]);
 	if (walk->held[depth % HELD_DIRS].depth == depth)
 		let_go(walk, depth);
 	return err;
@@ -271,25 +289,31 @@ static int add_file(struct walk *walk, const char *path)
 	return 0;
 }
 
-static int list_entry(struct walk *walk, const char *path, unsigned char type)
+/* What a link leads to: DT_REG, DT_DIR, DT_FIFO for what is neither; -errno: nothing that can be seen. */
+static int type_behind(int dir_fd, const char *path)
 {
 	struct stat st;
-	int err = 0;
+
+	if (fstatat(dir_fd, path, &st, 0) < 0)
+		return -errno;
+	return S_ISREG(st.st_mode) ? DT_REG : S_ISDIR(st.st_mode) ? DT_DIR : DT_FIFO;
+}
+
+static int list_entry(struct walk *walk, const char *path, unsigned char type)
+{
+	int err, found = type;
 
 	if (op_session_is_jit_object(path))
 		return 0;
-	if (type == DT_LNK) {
-		if (fstatat(walk->dir_fd, path, &st, 0) < 0 || S_ISDIR(st.st_mode))
-			return 0;
-		type = S_ISREG(st.st_mode) ? DT_REG : DT_FIFO;
-	}
-	err = type == DT_REG ? add_file(walk, path) : -EINVAL;
+	if (type == DT_LNK)
+		found = type_behind(walk->dir_fd, path);
+	if (found < 0 || found == DT_DIR)
+		return walk->misfits ? pass_over(walk, path, found < 0 ? found : -ELOOP) : 0;
+	err = found == DT_REG ? add_file(walk, path) : -EINVAL;
+	if (err && walk->misfits)
+		return pass_over(walk, path, err == -EINVAL && found == DT_REG ? -EBADMSG : err);
 	if (err != -EINVAL)
 		return err;
-	if (walk->pass_over) {
-		walk->pass_over(path, walk->pass_over_arg);
-		return 0;
-	}
 	walk->bad_path = strdup(path);
 	return walk->bad_path ? -EBADMSG : -ENOMEM;
 }
@@ -301,33 +325,42 @@ static int compare_files(const void *a, const void *b)
 	return strcmp(left->path, right->path);
 }
 
-int op_session_list(int dir_fd, struct op_session_list *ret_list, char **ret_bad_path)
+static int list_files(struct walk *walk, struct op_session_list *ret_list, char **ret_bad_path)
 {
-	return op_session_list_sound(dir_fd, NULL, NULL, ret_list, ret_bad_path);
-}
-
-int op_session_list_sound(int dir_fd, void (*pass_over)(const char *path, void *arg), void *arg, struct op_session_list *ret_list,
-			  char **ret_bad_path)
-{
-	struct op_session_list list = { 0 };
-	struct walk walk = { .dir_fd = dir_fd, .visit = list_entry, .list = &list, .pass_over = pass_over, .pass_over_arg = arg };
+	struct op_session_list *list = walk->list;
 	int err = 0;
 
 	for (size_t i = 0; i < op_array_size(sample_dirs) && !err; i++)
-		err = walk_tree(&walk, sample_dirs[i]);
+		err = walk_tree(walk, sample_dirs[i]);
 	if (err < 0 && ret_bad_path) {
-		*ret_bad_path = walk.bad_path;
-		walk.bad_path = NULL;
+		*ret_bad_path = walk->bad_path;
+		walk->bad_path = NULL;
 	}
-	free_walk(&walk);
+	free_walk(walk);
 	if (err < 0) {
-		op_session_list_free(&list);
+		op_session_list_free(list);
 		return err;
 	}
-	if (list.nr_files)
-		qsort(list.files, list.nr_files, sizeof(*list.files), compare_files);
-	*ret_list = list;
+	if (list->nr_files)
+		qsort(list->files, list->nr_files, sizeof(*list->files), compare_files);
+	*ret_list = *list;
 	return 0;
+}
+
+int op_session_list(int dir_fd, struct op_session_list *ret_list, char **ret_bad_path)
+{
+	struct op_session_list list = { 0 };
+	struct walk walk = { .dir_fd = dir_fd, .visit = list_entry, .list = &list };
+
+	return list_files(&walk, ret_list, ret_bad_path);
+}
+
+int op_session_list_sound(int dir_fd, struct op_session_list *ret_list, const struct op_session_misfits *misfits)
+{
+	struct op_session_list list = { 0 };
+	struct walk walk = { .dir_fd = dir_fd, .visit = list_entry, .list = &list, .misfits = misfits };
+
+	return list_files(&walk, ret_list, NULL);
 }
 
 void op_session_list_free(struct op_session_list *list)
@@ -381,21 +414,36 @@ static int compare_cgroups(const void *a, const void *b)
 	return strcmp(left->path, right->path);
 }
 
+static int list_cgroups(struct walk *walk, struct op_session_cgroups *ret_list)
+{
+	struct op_session_cgroups *list = walk->cgroups;
+	int err = walk_tree(walk, OP_CGROUP_DIR);
+
+	free_walk(walk);
+	if (err < 0) {
+		op_session_cgroups_free(list);
+		return err;
+	}
+	if (list->nr_cgroups)
+		qsort(list->cgroups, list->nr_cgroups, sizeof(*list->cgroups), compare_cgroups);
+	*ret_list = *list;
+	return 0;
+}
+
 int op_session_list_cgroups(int dir_fd, struct op_session_cgroups *ret_list)
 {
 	struct op_session_cgroups list = { 0 };
 	struct walk walk = { .dir_fd = dir_fd, .visit = add_cgroup, .cgroups = &list };
-	int err = walk_tree(&walk, OP_CGROUP_DIR);
 
-	free_walk(&walk);
-	if (err < 0) {
-		op_session_cgroups_free(&list);
-		return err;
-	}
-	if (list.nr_cgroups)
-		qsort(list.cgroups, list.nr_cgroups, sizeof(*list.cgroups), compare_cgroups);
-	*ret_list = list;
-	return 0;
+	return list_cgroups(&walk, ret_list);
+}
+
+int op_session_list_cgroups_sound(int dir_fd, struct op_session_cgroups *ret_list, const struct op_session_misfits *misfits)
+{
+	struct op_session_cgroups list = { 0 };
+	struct walk walk = { .dir_fd = dir_fd, .visit = add_cgroup, .cgroups = &list, .misfits = misfits };
+
+	return list_cgroups(&walk, ret_list);
 }
 
 void op_session_cgroups_free(struct op_session_cgroups *list)
@@ -464,6 +512,16 @@ static int tell_entry(struct walk *walk, const char *path, unsigned char type)
 int op_session_walk(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg)
 {
 	struct walk walk = { .dir_fd = dir_fd, .visit = tell_entry, .tell = visit, .tell_arg = arg };
+	int err = walk_tree(&walk, top);
+
+	free_walk(&walk);
+	return err;
+}
+
+int op_session_walk_sound(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg,
+			  const struct op_session_misfits *misfits)
+{
+	struct walk walk = { .dir_fd = dir_fd, .visit = tell_entry, .tell = visit, .tell_arg = arg, .misfits = misfits };
 	int err = walk_tree(&walk, top);
 
 	free_walk(&walk);
@@ -581,54 +639,7 @@ bool op_session_has_parts(int dir_fd)
 	return false;
 }
 
-/* ---- open ---- */
-
-static bool has_abi(int dir_fd, const char *text)
-{
-	char *there = NULL;
-	bool same = !op_file_read_own(dir_fd, OP_ABI_NAME, strlen(text) + 1, &there, NULL) && !strcmp(there, text);
-
-	free(there);
-	return same;
-}
-
-/* Whoever opens the directory at the same time writes the same. */
-static int write_abi(int dir_fd)
-{
-	struct op_text text = { 0 };
-	int err = 0;
-
-	op_abi_describe(&text);
-	if (text.failed)
-		err = -ENOMEM;
-	else if (!has_abi(dir_fd, text.data))
-		err = op_file_publish(dir_fd, OP_ABI_NAME, text.data, 0644);
-	if ((err == -EEXIST || err == -ENOENT) && has_abi(dir_fd, text.data))
-		err = 0;
-	op_text_free(&text);
-	return err;
-}
-
-/* A directory that was made, when err is 0, has exactly DIR_MODE, whatever the umask; one that was there keeps its mode. */
-static int end_making(int dir_fd, const char *path, int err)
-{
-	if (err < 0)
-		return err == -EEXIST ? 0 : err;
-	return fchmodat(dir_fd, path, DIR_MODE, 0) < 0 ? -errno : 0;
-}
-
-static int make_session_dir(const char *path)
-{
-	char *copy = strdup(path);
-	int err = copy ? op_file_make_dirs(dirname(copy)) : -ENOMEM, made;
-
-	free(copy);
-	if (err)
-		return err;
-	made = op_sys_mkdirat(AT_FDCWD, path, DIR_MODE);
-	err = end_making(AT_FDCWD, path, made);
-	return err || made ? err : op_file_give_dir_alike(path);
-}
+/* ---- the lock ---- */
 
 bool op_session_is_locked_at(int session_fd)
 {
@@ -720,43 +731,4 @@ int op_session_pause_once(int session_fd)
 int op_session_take_pause(int session_fd)
 {
 	return op_sys_unlinkat(session_fd, OP_SESSION_PAUSED, 0);
-}
-
-const char *op_session_in_the_way(const char *session_dir)
-{
-	static const char *const names[] = { OP_ABI_NAME OP_FILE_TEMPORARY_SUFFIX, OP_ABI_NAME };
-	int fd = op_sys_openat(AT_FDCWD, session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-	const char *found = NULL;
-	struct stat st;
-
-	for (size_t i = 0; fd >= 0 && !found && i < op_array_size(names); i++)
-		if (!fstatat(fd, names[i], &st, AT_SYMLINK_NOFOLLOW) && S_ISDIR(st.st_mode))
-			found = names[i];
-	if (fd >= 0)
-		close(fd);
-	return found;
-}
-
-int op_session_open(const char *session_dir)
-{
-	static const char *const dirs[] = { "samples", OP_SESSION_CURRENT, OP_SESSION_TMP };
-	int err, fd;
-
-	if (!*session_dir)
-		return -ENOENT;
-	err = make_session_dir(session_dir);
-	if (err < 0)
-		return err;
-	fd = op_sys_openat(AT_FDCWD, session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-	if (fd < 0)
-		return fd;
-	for (size_t i = 0; i < op_array_size(dirs) && !err; i++)
-		err = end_making(fd, dirs[i], op_file_make_dir_alike(fd, dirs[i], DIR_MODE));
-	if (!err)
-		err = write_abi(fd);
-	if (err < 0) {
-		close(fd);
-		return err;
-	}
-	return fd;
 }

@@ -52,11 +52,18 @@ struct op_session_list {
 int op_session_list(int dir_fd, struct op_session_list *ret_list, char **ret_bad_path) OP_NONNULL_ARGS(2) OP_MUST_CHECK;
 
 /*
- * The same, but `pass_over` is called with the path of each file that has not the name of a sample file, and what is left is listed: for readers, who
- * show the samples that they can find.
+ * What lies in {root}/ or {kern}/ and cannot be read: `path` below the session's directory, and why: -EBADMSG: the name is none of a sample file's; -EINVAL: it has one and is no file;
+ * -ENOTDIR: a link where a directory is expected; -ELOOP: a link to a directory, or one that leads to itself; -ENOENT: a link that leads nowhere; -EISDIR: a directory that has the name of a sample file;
+ * another -errno: the directory cannot be read.
  */
-int op_session_list_sound(int dir_fd, void (*pass_over)(const char *path, void *arg), void *arg, struct op_session_list *ret_list,
-			  char **ret_bad_path) OP_NONNULL_ARGS(4) OP_MUST_CHECK;
+struct op_session_misfits {
+	void (*tell)(const char *path, int why, void *arg);
+	void *arg;
+};
+
+/* op_session_list, but what cannot be read is told and passed over. 0, or -errno: no memory or no descriptors. */
+int op_session_list_sound(int dir_fd, struct op_session_list *ret_list,
+			  const struct op_session_misfits *misfits) OP_NONNULL OP_MUST_CHECK;
 
 /* Whether a path is that of symbols of JIT code, which lie beside sample files and are none. */
 bool op_session_is_jit_object(const char *path) OP_NONNULL;
@@ -77,6 +84,10 @@ struct op_session_cgroups {
 
 /* Lists the cgroups of a session, none when it was not separated by them. 0 and a list that op_session_cgroups_free frees, or -errno. */
 int op_session_list_cgroups(int dir_fd, struct op_session_cgroups *ret_list) OP_NONNULL OP_MUST_CHECK;
+
+/* The same, but a directory that cannot be read is told and passed over. */
+int op_session_list_cgroups_sound(int dir_fd, struct op_session_cgroups *ret_list,
+				  const struct op_session_misfits *misfits) OP_NONNULL OP_MUST_CHECK;
 
 /* Frees what op_session_list_cgroups gave; NULL is allowed. */
 void op_session_cgroups_free(struct op_session_cgroups *list);
@@ -107,7 +118,11 @@ int op_session_remove(int dir_fd, const char *path) OP_NONNULL OP_MUST_CHECK;
 int op_session_walk(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg)
 	OP_NONNULL_ARGS(2, 3) OP_MUST_CHECK;
 
-/* The same, and `visit` is called for the directories, too, `top` among them: for each before it is read, and before anything in it. */
+/* The same, but a directory below `top` that cannot be read is told and passed over. */
+int op_session_walk_sound(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg,
+			  const struct op_session_misfits *misfits) OP_NONNULL_ARGS(2, 3, 5) OP_MUST_CHECK;
+
+/* op_session_walk, and `visit` is called for the directories, too, `top` among them: for each before it is read, and before anything in it. */
 int op_session_walk_all(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg)
 	OP_NONNULL_ARGS(2, 3) OP_MUST_CHECK;
 

@@ -289,6 +289,8 @@ bool opr_listing_sum(const struct opr_listing *listing, const struct opr_symbol_
 		const struct opr_detail *next = &report->details[row->first_detail + *detail];
 		uint64_t vma = address_of(listing, row, next->vma);
 
+		if (vma == UINT64_MAX)
+			continue; /* in no code */
 		if (vma >= end)
 			break;
 		for (size_t i = 0; i < report->nr_classes && vma >= start; i++) {

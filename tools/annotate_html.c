@@ -11,12 +11,14 @@
 
 #define HOTTEST_LINES 40
 #define CONTEXT_LINES 20 /* around lines with samples or symbols */
+#define CONTEXT_CODE  8  /* instructions around those with samples, of an image without symbols */
 #define NO_SOURCE     SIZE_MAX
 
-/* A line of some source, for the list at the top. */
+/* For the list at the top: a line of some source, or an instruction of code without one. */
 struct hot_line {
 	size_t source;
-	const struct opr_source_line *line;
+	const struct opr_source_line *line; /* NULL: an instruction, by its row and the index of its line there */
+	size_t row, index;
 	uint64_t count;
 };
 
@@ -33,6 +35,7 @@ struct page {
 	struct row_code *codes;       /* one for each row of the report */
 	struct opr_source_cache sources;
 	uint64_t *counts;
+	bool *written; /* rows that are on the page, one for each */
 };
 
 /* ---- small pieces ---- */
@@ -128,10 +131,52 @@ static int compare_hot(const void *left, const void *right)
 		return a->count > b->count ? -1 : 1;
 	if (a->source != b->source)
 		return a->source < b->source ? -1 : 1;
-	return a->line->line < b->line->line ? -1 : a->line->line > b->line->line;
+	if (a->line && b->line)
+		return a->line->line < b->line->line ? -1 : a->line->line > b->line->line;
+	if (a->row != b->row)
+		return a->row < b->row ? -1 : 1;
+	return a->index < b->index ? -1 : a->index > b->index;
 }
 
-static size_t collect_hot(const struct page *page, struct hot_line *hot)
+/* True for the code of a row that begins in no source line, and is on the page all the same. */
+static bool is_rest(const struct page *page, size_t row)
+{
+	const struct opr_symbol_report *report = page->annotate->report;
+	uint64_t count = report->counts.values[report->rows[row].counts];
+
+	return !report->rows[row].file && opr_percent(count, report->totals[0]) >= page->annotate->options->threshold;
+}
+
+/* The samples of an instruction, in page->counts. False: it has none. */
+static bool sum_instruction(struct page *page, size_t row, size_t index, size_t *detail)
+{
+	const struct row_code *code = &page->codes[row];
+	const struct opr_code_line *line = &code->code->lines[index];
+	uint64_t end = index + 1 < code->code->nr_lines ? line[1].vma : UINT64_MAX;
+
+	return opr_listing_sum(code->listing, page->annotate->report, &page->annotate->report->rows[row], line->vma, end, detail,
+			       page->counts);
+}
+
+static size_t nr_lines_of(const struct page *page, size_t row)
+{
+	return page->codes[row].code ? page->codes[row].code->nr_lines : 0;
+}
+
+static size_t collect_hot_code(struct page *page, struct hot_line *hot, size_t nr_hot)
+{
+	for (size_t i = 0; i < page->annotate->report->nr_rows; i++) {
+		size_t detail = 0;
+
+		for (size_t j = 0; is_rest(page, i) && j < nr_lines_of(page, i); j++)
+			if (page->codes[i].code->lines[j].kind == OPR_CODE_INSTRUCTION && sum_instruction(page, i, j, &detail))
+				hot[nr_hot++] =
+					(struct hot_line){ .source = NO_SOURCE, .row = i, .index = j, .count = page->counts[0] };
+	}
+	return nr_hot;
+}
+
+static size_t collect_hot(struct page *page, struct hot_line *hot)
 {
 	const struct opr_annotation *annotation = page->annotate->annotation;
 	size_t nr_hot = 0;
@@ -142,11 +187,31 @@ static size_t collect_hot(const struct page *page, struct hot_line *hot)
 		if (!opr_annotate_wants(page->annotate, source))
 			continue;
 		for (size_t j = 0; j < source->nr_lines; j++)
-			hot[nr_hot++] = (struct hot_line){ i, &source->lines[j], values_of(page, source->lines[j].counts)[0] };
+			hot[nr_hot++] = (struct hot_line){ .source = i,
+							   .line = &source->lines[j],
+							   .count = values_of(page, source->lines[j].counts)[0] };
 	}
+	nr_hot = collect_hot_code(page, hot, nr_hot);
 	if (nr_hot)
 		qsort(hot, nr_hot, sizeof(*hot), compare_hot);
 	return nr_hot < HOTTEST_LINES ? nr_hot : HOTTEST_LINES;
+}
+
+static void write_hot_code(struct page *page, const struct hot_line *hot)
+{
+	const struct opr_symbol_row *row = &page->annotate->report->rows[hot->row];
+	const struct opr_code *code = page->codes[hot->row].code;
+	const struct opr_code_line *line = &code->lines[hot->index], *end = &code->lines[code->nr_lines];
+	size_t detail = 0;
+
+	opr_listing_sum(page->codes[hot->row].listing, page->annotate->report, row, line->vma,
+			line + 1 < end ? line[1].vma : UINT64_MAX, &detail, page->counts);
+	fprintf(page->out, "<tr class=h%u>", heat_of(page, page->counts));
+	write_cells(page, page->counts);
+	fprintf(page->out, "<td><a href=\"#c%zu-%" PRIx64 "\">", hot->row, line->vma);
+	opr_xml_text(page->out, opr_base_name(row->name));
+	fprintf(page->out, ":%" PRIx64 "</a>", line->vma);
+	write_text(page->out, opr_code_text(code, line));
 }
 
 static int write_hot(struct page *page, const struct hot_line *hot)
@@ -175,19 +240,30 @@ static int write_hottest(struct page *page)
 
 	for (size_t i = 0; i < annotation->nr_sources; i++)
 		nr_lines += annotation->sources[i].nr_lines;
+	nr_lines += page->annotate->report->nr_details; /* an instruction with samples has one at least */
 	hot = calloc(nr_lines + 1, sizeof(*hot));
 	if (!hot)
 		return opr_no_memory();
 	nr_lines = collect_hot(page, hot);
 	fputs("<h2>Hottest lines</h2>\n<table class=hot>\n", page->out);
-	for (size_t i = 0; i < nr_lines && !err; i++)
-		err = write_hot(page, &hot[i]);
+	for (size_t i = 0; i < nr_lines && !err; i++) {
+		if (hot[i].line)
+			err = write_hot(page, &hot[i]);
+		else
+			write_hot_code(page, &hot[i]);
+	}
 	fputs("</table>\n", page->out);
 	free(hot);
 	return err;
 }
 
 /* ---- code ---- */
+
+/* Of samples of another file than the one that is there, and where there is none, no code is shown. */
+static bool has_code(const struct opr_symbol_row *row)
+{
+	return row->symbol || (row->symbols && row->symbols->code_path);
+}
 
 /* The code of all rows of one image. */
 static int list_image(struct page *page, size_t index, const struct opr_symbol_row **rows)
@@ -199,7 +275,7 @@ static int list_image(struct page *page, size_t index, const struct opr_symbol_r
 	int err;
 
 	for (size_t i = 0; i < report->nr_rows; i++)
-		if (report->rows[i].symbol && !strcmp(report->rows[i].image, name))
+		if (has_code(&report->rows[i]) && !strcmp(report->rows[i].image, name))
 			rows[nr_rows++] = &report->rows[i];
 	if (!nr_rows)
 		return 0;
@@ -220,36 +296,82 @@ static int list_images(struct page *page)
 	return err;
 }
 
-static void write_instruction(struct page *page, const struct opr_symbol_row *row, const struct row_code *code, size_t index,
-			      size_t *detail)
+/* The line can be marked with its source, and, of code without one, be linked. */
+static void write_instruction(struct page *page, size_t row, size_t index, size_t *detail)
 {
-	const struct opr_code_line *line = &code->code->lines[index];
-	uint64_t end = index + 1 < code->code->nr_lines ? line[1].vma : UINT64_MAX;
-	bool any = opr_listing_sum(code->listing, page->annotate->report, row, line->vma, end, detail, page->counts);
-	size_t source = index_of_source(page, opr_code_file(code->code, line));
+	const struct opr_code *code = page->codes[row].code;
+	const struct opr_code_line *line = &code->lines[index];
+	bool any = sum_instruction(page, row, index, detail);
+	size_t source = index_of_source(page, opr_code_file(code, line));
 
 	fprintf(page->out, "<tr class=h%u", any ? heat_of(page, page->counts) : 0);
 	if (source != NO_SOURCE)
 		fprintf(page->out, " data-l=%zu-%u", source, line->line);
+	if (any && !page->annotate->report->rows[row].file)
+		fprintf(page->out, " id=c%zu-%" PRIx64, row, line->vma);
 	fputc('>', page->out);
 	write_cells(page, any ? page->counts : NULL);
 	fprintf(page->out, "<td class=a>%" PRIx64, line->vma);
-	write_text(page->out, opr_code_text(code->code, line));
+	write_text(page->out, opr_code_text(code, line));
 }
 
-static void write_code(struct page *page, const struct opr_symbol_row *row)
+/* Which lines of a row's code are within reach of one with samples. NULL: no memory. */
+static bool *find_near(struct page *page, size_t row)
 {
-	const struct row_code *code = &page->codes[row - page->annotate->report->rows];
+	size_t nr_lines = nr_lines_of(page, row), detail = 0;
+	bool *near = calloc(nr_lines + 1, sizeof(*near));
+
+	for (size_t i = 0; near && i < nr_lines; i++) {
+		if (page->codes[row].code->lines[i].kind != OPR_CODE_INSTRUCTION || !sum_instruction(page, row, i, &detail))
+			continue;
+		for (size_t j = i > CONTEXT_CODE ? i - CONTEXT_CODE : 0; j < nr_lines && j <= i + CONTEXT_CODE; j++)
+			near[j] = true;
+	}
+	return near;
+}
+
+static void write_gap(const struct page *page)
+{
+	fputs("<tr class=gap><td>\xe2\x80\xa6\n", page->out);
+}
+
+/* `near` NULL: all of them. */
+static void write_lines(struct page *page, size_t row, const bool *near)
+{
+	const struct opr_code *code = page->codes[row].code;
 	size_t detail = 0;
 
-	write_heading(page, "h3", row->name, opr_base_name(row->image), &page->annotate->report->counts.values[row->counts]);
-	if (!code->code || !code->code->nr_lines)
-		return;
 	fputs("<table class=code>\n", page->out);
-	for (size_t i = 0; i < code->code->nr_lines; i++)
-		if (code->code->lines[i].kind == OPR_CODE_INSTRUCTION)
-			write_instruction(page, row, code, i, &detail);
+	for (size_t i = 0; i < code->nr_lines; i++) {
+		if (near && !near[i]) {
+			if (i && near[i - 1])
+				write_gap(page);
+		} else if (code->lines[i].kind == OPR_CODE_INSTRUCTION) {
+			write_instruction(page, row, i, &detail);
+		}
+	}
 	fputs("</table>\n", page->out);
+}
+
+/* Of an image without symbols what is around its samples. */
+static int write_code(struct page *page, const struct opr_symbol_row *row)
+{
+	size_t index = (size_t)(row - page->annotate->report->rows);
+	bool *near = NULL;
+
+	page->written[index] = true;
+	write_heading(page, "h3", row->name, row->symbol ? opr_base_name(row->image) : "",
+		      &page->annotate->report->counts.values[row->counts]);
+	if (!nr_lines_of(page, index))
+		return 0;
+	if (!row->symbol) {
+		near = find_near(page, index);
+		if (!near)
+			return opr_no_memory();
+	}
+	write_lines(page, index, near);
+	free(near);
+	return 0;
 }
 
 /* ---- a source ---- */
@@ -292,7 +414,7 @@ static void write_source_lines(struct page *page, size_t index, const struct opr
 		if (shown)
 			write_source_line(page, index, file, line);
 		else if (!gap)
-			fputs("<tr class=gap><td>\xe2\x80\xa6\n", page->out);
+			write_gap(page);
 		gap = !shown;
 	}
 	fputs("</table>\n", page->out);
@@ -302,6 +424,7 @@ static int write_source(struct page *page, size_t index)
 {
 	const struct opr_source *source = &page->annotate->annotation->sources[index];
 	const struct opr_source_file *file = opr_source_cache_find(&page->sources, source->name);
+	int err = 0;
 
 	if (!file)
 		return opr_no_memory();
@@ -311,10 +434,10 @@ static int write_source(struct page *page, size_t index)
 	fputs("<div class=pair><div class=left>\n", page->out);
 	write_source_lines(page, index, file);
 	fputs("</div><div class=right>\n", page->out);
-	for (size_t i = 0; i < source->nr_symbols; i++)
-		write_code(page, source->symbols[i].row);
+	for (size_t i = 0; i < source->nr_symbols && !err; i++)
+		err = write_code(page, source->symbols[i].row);
 	fputs("</div></div>\n", page->out);
-	return 0;
+	return err;
 }
 
 /* ---- the page ---- */
@@ -351,23 +474,37 @@ static int write_sources(struct page *page)
 	return err;
 }
 
-/* Symbols that begin in no source line. */
-static void write_rest(struct page *page)
+/* Symbols that begin in no source line, and images without symbols. */
+static int write_rest(struct page *page)
 {
-	const struct opr_symbol_report *report = page->annotate->report;
 	bool headed = false;
+	int err = 0;
 
-	for (size_t i = 0; i < report->nr_rows; i++) {
-		const struct opr_symbol_row *row = &report->rows[i];
-		double percent = opr_percent(report->counts.values[row->counts], report->totals[0]);
-
-		if (row->file || !row->symbol || percent < page->annotate->options->threshold)
+	for (size_t i = 0; i < page->annotate->report->nr_rows && !err; i++) {
+		if (!is_rest(page, i))
 			continue;
 		if (!headed)
 			fputs("<h2>Without source</h2>\n", page->out);
 		headed = true;
-		write_code(page, row);
+		err = write_code(page, &page->annotate->report->rows[i]);
 	}
+	return err;
+}
+
+/* What --threshold= and the choice of files leave out. */
+static void write_missing(struct page *page)
+{
+	const struct opr_symbol_report *report = page->annotate->report;
+	uint64_t missing = 0;
+
+	memset(page->counts, 0, report->nr_classes * sizeof(*page->counts));
+	for (size_t i = 0; i < report->nr_rows; i++)
+		for (size_t j = 0; j < report->nr_classes && !page->written[i]; j++) {
+			page->counts[j] += report->counts.values[report->rows[i].counts + j];
+			missing += report->counts.values[report->rows[i].counts + j];
+		}
+	if (missing)
+		write_heading(page, "h2", "Not on this page", "", page->counts);
 }
 
 static int write_page(struct page *page)
@@ -381,7 +518,8 @@ static int write_page(struct page *page)
 	if (!err)
 		err = write_sources(page);
 	if (!err)
-		write_rest(page);
+		err = write_rest(page);
+	write_missing(page);
 	opr_annotate_page_end(page->out);
 	return err;
 }
@@ -395,12 +533,14 @@ int opr_annotate_html(const struct opr_annotate *annotate, FILE *out)
 	page.listings = calloc(nr_images + 1, sizeof(*page.listings));
 	page.codes = calloc(annotate->report->nr_rows + 1, sizeof(*page.codes));
 	page.counts = calloc(annotate->report->nr_classes, sizeof(*page.counts));
-	err = page.listings && page.codes && page.counts ? write_page(&page) : opr_no_memory();
+	page.written = calloc(annotate->report->nr_rows + 1, sizeof(*page.written));
+	err = page.listings && page.codes && page.counts && page.written ? write_page(&page) : opr_no_memory();
 	for (size_t i = 0; i < nr_images && page.listings; i++)
 		opr_listing_free(&page.listings[i]);
 	free(page.listings);
 	free(page.codes);
 	free(page.counts);
+	free(page.written);
 	opr_source_cache_free(&page.sources);
 	return err;
 }

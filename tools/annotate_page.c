@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/annotate_page.h"
 
-static const char head[] =
-	"<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8><title>opannotate</title>\n<style>\n"
+#include "libop/sys.h"
+
+#define MARK "<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8><title>opannotate</title>\n" /* by which a page is known */
+
+static const char head[] = MARK
+	"<style>\n"
 	"body { font: 14px/1.35 sans-serif; margin: 1em 1.5em; color: #1c1c1c; background: #fff }\n"
 	"h1 { font: 600 15px/1.4 monospace; overflow-wrap: anywhere }\n"
 	"h2 { font-size: 16px; margin: 1.6em 0 .4em; border-bottom: 1px solid #bbb }\n"
@@ -40,4 +44,11 @@ void opr_annotate_page_begin(FILE *out)
 void opr_annotate_page_end(FILE *out)
 {
 	fputs(tail, out);
+}
+
+bool opr_annotate_page_is(int fd)
+{
+	char start[sizeof(MARK) - 1];
+
+	return op_sys_read(fd, start, sizeof(start)) == (ssize_t)sizeof(start) && !memcmp(start, MARK, sizeof(start));
 }

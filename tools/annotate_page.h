@@ -8,4 +8,7 @@
 void opr_annotate_page_begin(FILE *out) OP_NONNULL;
 void opr_annotate_page_end(FILE *out) OP_NONNULL;
 
+/* Whether a file, open at its beginning, is a page of opannotate. */
+bool opr_annotate_page_is(int fd) OP_MUST_CHECK;
+
 #endif

@@ -38,6 +38,13 @@ static int add_inode(struct opr_archive *archive, char *value)
 
 static int take_line(struct opr_archive *archive, char *line)
 {
+	const struct {
+		const char *word;
+		struct opr_words *values;
+	} lists[] = {
+		{ "whole", &archive->whole },   { "package", &archive->packages },  { "debug", &archive->debug },
+		{ "absent", &archive->absent }, { "left-out", &archive->left_out },
+	};
 	char *value = strchr(line, '\t');
 
 	if (!value)
@@ -45,6 +52,9 @@ static int take_line(struct opr_archive *archive, char *line)
 	*value++ = '\0';
 	if (!strcmp(line, "inode"))
 		return add_inode(archive, value);
+	for (size_t i = 0; i < op_array_size(lists); i++)
+		if (!strcmp(line, lists[i].word))
+			return opr_words_add(lists[i].values, value);
 	if (strcmp(line, "session-dir") || archive->home)
 		return 0;
 	archive->home = strdup(value);
@@ -132,10 +142,32 @@ uint64_t opr_archive_inode_of(const struct opr_archive *archive, const char *pat
 	return !rest && !stat(path, &st) ? st.st_ino : 0;
 }
 
+bool opr_archive_is_whole(const struct opr_archive *archive, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return opr_words_have(&archive->whole, slash ? slash + 1 : path);
+}
+
+const char *opr_archive_fact(const struct opr_words *facts, const char *path)
+{
+	size_t length = strlen(path);
+
+	for (size_t i = 0; i < facts->nr_words; i++)
+		if (!strncmp(facts->words[i], path, length) && facts->words[i][length] == '\t')
+			return facts->words[i] + length + 1;
+	return NULL;
+}
+
 void opr_archive_free(struct opr_archive *archive)
 {
 	if (!archive)
 		return;
+	opr_words_free(&archive->whole);
+	opr_words_free(&archive->packages);
+	opr_words_free(&archive->debug);
+	opr_words_free(&archive->absent);
+	opr_words_free(&archive->left_out);
 	for (size_t i = 0; i < archive->nr_inodes; i++)
 		free(archive->inodes[i].path);
 	free(archive->inodes);

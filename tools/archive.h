@@ -2,7 +2,11 @@
 /*
  * A directory that oparchive made. Images lie in it at their whole paths, sessions below var/lib/oprofile, and beside them:
  *
- *   opd-archive   lines "WORD<TAB>VALUE": `session-dir`, where the sessions were, and `inode`, "NUMBER PATH", what file an image was
+ *   opd-archive   lines "WORD<TAB>VALUE": `session-dir`, where the sessions were; `inode`, "NUMBER PATH", what file an image was; `whole`, the name of a session that is here
+ *                 with all its files; `left-out`, a file that was to be here and could not be read, or a sample file that is here and is damaged; and, so that reports are those of home,
+ *                 "PATH<TAB>VALUE" of images: `package`, the Debian package that has the debug file; `debug`, where the debug file was; `absent`, why the image is not here
+ *                 (opr_image_state_word), and of a kernel or module which other is
+ *                 there (opr_finder_other_kernel)
  *   SHA256SUMS    a line for each file, as sha256sum(1) writes and checks them
  *
  * One that the genuine tool made has neither.
@@ -10,7 +14,7 @@
 #ifndef OPR_ARCHIVE_H
 #define OPR_ARCHIVE_H
 
-#include "libop/compiler.h"
+#include "tools/words.h"
 
 #define OPR_ARCHIVE_SESSIONS "var/lib/oprofile"
 #define OPR_ARCHIVE_FACTS    "opd-archive"
@@ -25,6 +29,7 @@ struct opr_archive {
 		char *path; /* of the image, without the archive */
 	} * inodes;
 	size_t nr_inodes, capacity;
+	struct opr_words whole, packages, debug, absent, left_out; /* values of the facts of these names */
 };
 
 /* Reads what an archive says of itself. To be freed with opr_archive_free in any case. 0 or -errno. */
@@ -39,6 +44,12 @@ char *opr_archive_from_home(const struct opr_archive *archive, const char *path)
 
 /* The inode that a file had; 0 when there is none. In an archive that of the original. */
 uint64_t opr_archive_inode_of(const struct opr_archive *archive, const char *path) OP_NONNULL_ARGS(2);
+
+/* Whether a session, `path` its directory, is there with all the files that it had. */
+bool opr_archive_is_whole(const struct opr_archive *archive, const char *path) OP_NONNULL;
+
+/* What is behind the tab of the fact that begins with that path. Points into the facts; NULL: there is none. */
+const char *opr_archive_fact(const struct opr_words *facts, const char *path) OP_NONNULL;
 
 void opr_archive_free(struct opr_archive *archive);
 

@@ -84,6 +84,23 @@ static int copy_bytes(int fd_from, int fd_to, uint64_t *nr_bytes, char digits[SU
 	return err;
 }
 
+/* A name with a newline or a backslash is written as sha256sum(1) does: a backslash before the line, and escapes in it. */
+static void add_sum(struct op_text *sums, const char *digits, const char *name)
+{
+	if (strpbrk(name, "\n\\"))
+		op_text_add_char(sums, '\\');
+	op_text_printf(sums, "%s  ", digits);
+	for (; *name; name++) {
+		if (*name == '\n')
+			op_text_add(sums, "\\n");
+		else if (*name == '\\')
+			op_text_add(sums, "\\\\");
+		else
+			op_text_add_char(sums, *name);
+	}
+	op_text_add_char(sums, '\n');
+}
+
 static int copy_to(struct opr_archive_writer *writer, int fd_from, const struct stat *st, const char *name)
 {
 	const struct timespec times[2] = { st->st_atim, st->st_mtim };
@@ -102,8 +119,8 @@ static int copy_to(struct opr_archive_writer *writer, int fd_from, const struct 
 		err = op_file_rename_below(writer->dir_fd, temporary, name);
 	if (err && fd >= 0)
 		op_file_unlink_below(writer->dir_fd, temporary);
-	if (!err && !strpbrk(name, "\n\\"))
-		op_text_printf(&writer->sums, "%s  %s\n", digits, name);
+	if (!err)
+		add_sum(&writer->sums, digits, name);
 	free(temporary);
 	return err;
 }
@@ -194,6 +211,12 @@ void opr_archive_note(struct opr_archive_writer *writer, const char *word, const
 		op_text_printf(&writer->facts, "%s\t%s\n", word, value);
 }
 
+void opr_archive_note_image(struct opr_archive_writer *writer, const char *word, const char *path, const char *value)
+{
+	if (!strpbrk(path, "\n\t") && !strchr(value, '\n'))
+		op_text_printf(&writer->facts, "%s\t%s\t%s\n", word, path, value);
+}
+
 static int publish(struct opr_archive_writer *writer, const char *name, const struct op_text *text)
 {
 	int err = text->failed ? -ENOMEM : op_file_publish(writer->dir_fd, name, op_text_get(text), 0644);
@@ -216,15 +239,33 @@ int opr_archive_finish(struct opr_archive_writer *writer)
 	return publish(writer, OPR_ARCHIVE_SUMS, &writer->sums);
 }
 
+/* In place. */
+static void unescape(char *name)
+{
+	char *to = name;
+
+	for (; *name; name++) {
+		bool escaped = *name == '\\' && name[1];
+
+		name += escaped;
+		*to++ = escaped && *name == 'n' ? '\n' : *name;
+	}
+	*to = '\0';
+}
+
 static int check_line(int dir_fd, const char *dir, char *line)
 {
-	char *name = line + SUM_DIGITS + 2, digits[SUM_DIGITS + 1];
+	bool escaped = *line == '\\';
+	char *name = line + escaped + SUM_DIGITS + 2, digits[SUM_DIGITS + 1];
 	uint64_t nr_bytes = 0;
 	struct stat st;
 	int fd, err;
 
+	line += escaped;
 	if (strlen(line) <= SUM_DIGITS + 2)
 		return opr_error(-EBADMSG, "%s/" OPR_ARCHIVE_SUMS ": a line is damaged", dir);
+	if (escaped)
+		unescape(name);
 	fd = op_file_open_below(dir_fd, name, O_RDONLY | O_NONBLOCK, 0);
 	err = fd < 0 ? fd : op_sys_fstat(fd, &st);
 	if (!err)
@@ -236,6 +277,27 @@ static int check_line(int dir_fd, const char *dir, char *line)
 	return strncmp(digits, line, SUM_DIGITS) ? opr_error(-EBADMSG, "%s/%s: its checksum is wrong", dir, name) : 0;
 }
 
+/* What the archive says of itself that it has not. */
+static int check_facts(const char *dir)
+{
+	struct opr_archive archive = { 0 };
+	int err = opr_archive_open(&archive, dir);
+
+	for (size_t i = 0; i < archive.left_out.nr_words; i++)
+		err = opr_error(-EBADMSG, "%s: %s could not be read when it was made", dir, archive.left_out.words[i]);
+	opr_archive_free(&archive);
+	return err;
+}
+
+/* The facts have the last sum: without it the list is cut short. */
+static bool has_end(const char *sums)
+{
+	static const char end[] = "  " OPR_ARCHIVE_FACTS "\n";
+	size_t nr_bytes = strlen(sums);
+
+	return nr_bytes >= strlen(end) && !strcmp(sums + nr_bytes - strlen(end), end);
+}
+
 int opr_archive_check(const char *dir)
 {
 	int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -244,10 +306,14 @@ int opr_archive_check(const char *dir)
 
 	if (err)
 		opr_error(err, "%s/" OPR_ARCHIVE_SUMS ": %s", dir, strerror(-err));
+	else if (!has_end(text))
+		err = opr_error(-EBADMSG, "%s/" OPR_ARCHIVE_SUMS " is cut short", dir);
 	rest = text;
 	for (char *line; (line = strsep(&rest, "\n"));)
 		if (*line && check_line(dir_fd, dir, line))
 			err = -EBADMSG;
+	if (text && check_facts(dir))
+		err = -EBADMSG;
 	if (dir_fd >= 0)
 		close(dir_fd);
 	free(text);

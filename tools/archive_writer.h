@@ -34,6 +34,9 @@ int opr_archive_add_open(struct opr_archive_writer *writer, int fd, const char *
 /* Adds a line "WORD<TAB>VALUE" to the facts. A value with a newline is left out. */
 void opr_archive_note(struct opr_archive_writer *writer, const char *word, const char *value) OP_NONNULL;
 
+/* Adds a line "WORD<TAB>PATH<TAB>VALUE" to the facts, about an image. A path with a tab is left out. */
+void opr_archive_note_image(struct opr_archive_writer *writer, const char *word, const char *path, const char *value) OP_NONNULL;
+
 /* Writes the facts and the sums. 0 or -errno. */
 int opr_archive_finish(struct opr_archive_writer *writer) OP_NONNULL OP_MUST_CHECK;
 

@@ -68,10 +68,16 @@ struct opr_image *opr_image_cache_find(struct opr_image_cache *cache, const char
 	return image;
 }
 
-static void warn_hidden(const struct opr_image *image)
+/* The path of a file in an archive is told as it was at home. */
+static const char *told_path(const struct opr_image_cache *cache, const struct opr_image *image)
+{
+	return opr_archive_strip(cache->finder->archive, image->path);
+}
+
+static void warn_hidden(const char *path)
 {
 	opr_warn("%s hides the kernel's addresses (kernel.kptr_restrict): no kernel symbols are shown. Run as root to see them.",
-		 image->path);
+		 path);
 }
 
 static bool is_kallsyms(const struct opr_image *image)
@@ -79,14 +85,14 @@ static bool is_kallsyms(const struct opr_image *image)
 	return image->image_name->kind == OP_IMAGE_FILE && opr_identity_is_kallsyms(&image->identity);
 }
 
-static int load_kallsyms(struct opr_image *image, enum opr_demangle demangle)
+static int load_kallsyms(const struct opr_image_cache *cache, struct opr_image *image)
 {
-	int err = opr_symbols_read_kallsyms(&image->symbols, image->path, demangle);
+	int err = opr_symbols_read_kallsyms(&image->symbols, image->path, cache->options.demangle);
 
 	if (err == -EPERM)
-		warn_hidden(image);
+		warn_hidden(told_path(cache, image));
 	else if (err < 0 && err != -ENOMEM)
-		opr_warn("%s: %s", image->path, strerror(-err));
+		opr_warn("%s: %s", told_path(cache, image), strerror(-err));
 	return err;
 }
 
@@ -146,7 +152,7 @@ int opr_image_find_lines(struct opr_image_cache *cache, struct opr_image *image,
 	options = opr_image_options(cache, image);
 	err = opr_line_table_make(image->path, image->name, &options, vmas, nr_vmas, &image->symbols.table);
 	if (err)
-		opr_warn("the source lines of %s cannot be read: %s", image->path, opr_child_reason(err));
+		opr_warn("the source lines of %s cannot be read: %s", told_path(cache, image), opr_child_reason(err));
 	return 0;
 }
 
@@ -158,9 +164,9 @@ static int load_object(struct opr_image_cache *cache, struct opr_image *image)
 		return err;
 	err = image->read_err;
 	if (err == -ENOEXEC)
-		opr_warn("%s is not in a usable binary format.", image->path);
+		opr_warn("%s is not in a usable binary format.", told_path(cache, image));
 	else if (err)
-		opr_warn("the symbols of %s cannot be read: %s", image->path, opr_child_reason(err));
+		opr_warn("the symbols of %s cannot be read: %s", told_path(cache, image), opr_child_reason(err));
 	image->is_object = !err;
 	return 0;
 }
@@ -180,7 +186,7 @@ int opr_image_load(struct opr_image_cache *cache, struct opr_image *image)
 	image->has_siblings = opr_siblings_have(&cache->siblings, image->name);
 	if (!is_kallsyms(image))
 		return load_object(cache, image);
-	err = load_kallsyms(image, cache->options.demangle);
+	err = load_kallsyms(cache, image);
 	return err == -ENOMEM ? opr_no_memory() : 0;
 }
 
@@ -192,12 +198,12 @@ static void warn_of_changes(struct opr_image_cache *cache, struct opr_image *ima
 	if (!header->mtime) {
 		opr_warn("could not check that the binary file %s has not been modified since the profile was taken. "
 			 "Results may be inaccurate.",
-			 image->path);
+			 told_path(cache, image));
 		return;
 	}
 	if (image->mtime == header->mtime)
 		return;
-	opr_warn("%s was modified after the profile was taken, or is another file than the one that ran.", image->path);
+	opr_warn("%s was modified after the profile was taken, or is another file than the one that ran.", told_path(cache, image));
 	if (!cache->hinted)
 		opr_warn("symbols of such a file may be wrong.");
 	cache->hinted = true;
@@ -234,7 +240,7 @@ bool opr_image_check(struct opr_image_cache *cache, struct opr_image *image, con
 	if (!image->foreign_told)
 		opr_warn(
 			"the samples of %s are not of the file that is now at %s: another one took its place. They are one symbol.",
-			image->name, image->path);
+			image->name, told_path(cache, image));
 	image->foreign_told = true;
 	return false;
 }

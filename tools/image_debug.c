@@ -68,22 +68,37 @@ static const enum opr_symbol_state states[OPR_OBJECT_NR_SYMBOLS] = {
 	[OPR_OBJECT_DEBUG] = OPR_SYMBOLS_DEBUG,
 };
 
+/* In an archive that of home. */
+static char *name_found_file(const struct opr_archive *archive, const char *image_path, const char *debug_file)
+{
+	const char *home = archive ? opr_archive_fact(&archive->debug, opr_archive_strip(archive, image_path)) : NULL;
+
+	return strdup(home ? home : opr_archive_strip(archive, debug_file));
+}
+
 /* The object's own tables, else those of its separate debug file. */
-static void take_object(struct opr_debug *debug, struct opr_object *object)
+static int take_object(struct opr_debug *debug, const struct opr_object *object, const struct opr_archive *archive)
 {
 	memcpy(debug->build_id, object->build_id, sizeof(debug->build_id));
 	debug->state = states[object->symbols];
 	if (debug->state == OPR_SYMBOLS_DEBUG || !object->debug_file)
-		return;
+		return 0;
 	debug->state = states[object->debug_symbols];
-	debug->debug_file = object->debug_file;
-	object->debug_file = NULL;
+	debug->debug_file = name_found_file(archive, debug->path, object->debug_file);
+	return debug->debug_file ? 0 : -ENOMEM;
 }
 
-static int look_at_file(struct opr_debug *debug, const char *name, const struct op_dcookie_row *row, const char *root)
+/* Debug files of an image that is in an archive are there, too. */
+static const char *root_of(const struct opr_finder *finder, const char *path)
+{
+	return opr_archive_strip(finder->archive, path) == path ? finder->root : finder->archive->dir;
+}
+
+static int look_at_file(struct opr_debug *debug, const char *name, const struct op_dcookie_row *row,
+			const struct opr_finder *finder)
 {
 	struct opr_object object = { 0 };
-	int err = opr_object_look(&object, debug->path, name, root);
+	int err = opr_object_look(&object, debug->path, name, root_of(finder, debug->path));
 
 	if (!err && !is_same_file(row, object.build_id, debug->path)) {
 		debug->state = OPR_SYMBOLS_REPLACED;
@@ -92,7 +107,7 @@ static int look_at_file(struct opr_debug *debug, const char *name, const struct 
 	} else if (!err && !object.is_object) {
 		debug->state = OPR_SYMBOLS_NOT_OBJECT;
 	} else if (!err) {
-		take_object(debug, &object);
+		err = take_object(debug, &object, finder->archive);
 	}
 	opr_object_free(&object);
 	return err;
@@ -125,12 +140,6 @@ bool opr_debug_would_help(const struct opr_debug *debug)
 	return debug->state != OPR_SYMBOLS_NO_FILE && debug->state != OPR_SYMBOLS_DEBUG && debug->state != OPR_SYMBOLS_HIDDEN;
 }
 
-/* Debug files of an image that is in an archive are there, too. */
-static const char *root_of(const struct opr_finder *finder, const char *path)
-{
-	return opr_archive_strip(finder->archive, path) == path ? finder->root : finder->archive->dir;
-}
-
 int opr_debug_look(struct opr_debug *debug, struct opr_finder *finder, const struct op_image_name *image, const char *name,
 		   const struct op_dcookie_row *row)
 {
@@ -146,7 +155,7 @@ int opr_debug_look(struct opr_debug *debug, struct opr_finder *finder, const str
 	if (debug->path && opr_identity_is_kallsyms(&identity))
 		err = look_at_kallsyms(debug);
 	else if (debug->path)
-		err = look_at_file(debug, name, row, root_of(finder, debug->path));
+		err = look_at_file(debug, name, row, finder);
 	if (!err && !debug->debug_file && opr_debug_would_help(debug))
 		err = name_debug_file(debug, finder->root);
 	return err ? opr_error(err, "%s: %s", name, strerror(-err)) : 0;

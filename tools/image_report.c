@@ -5,7 +5,6 @@
 
 #include "tools/packages.h"
 #include "tools/report_log.h"
-#include "tools/summary.h"
 
 #define UNKNOWN		"-"
 #define DEBUGINFOD_URLS "DEBUGINFOD_URLS"
@@ -83,7 +82,9 @@ static int add_item(struct opr_image_report *report, const struct opr_profile *p
 	}
 	row = &report->rows[report->nr_rows - 1];
 	/* Calls are no samples. */
-	return profile->files[item->file].callee ? 0 : opr_summary_add_file(profile, &profile->files[item->file], row->counts);
+	if (!profile->files[item->file].callee)
+		row->counts[profile->files[item->file].class_index] += profile->files[item->file].total;
+	return 0;
 }
 
 static int add_items(struct opr_image_report *report, const struct opr_profile *profile, size_t nr_classes)
@@ -158,16 +159,42 @@ static int look(struct opr_image_row *row, const struct opr_profile *profile, st
 	return err;
 }
 
-/* Packages are those of this machine, so not for images of another root. */
+/* What a package is asked for by: where the image is, and where it was when it is gone. NULL: nothing. */
+static const char *packaged_path(const struct opr_image_row *row)
+{
+	if (!opr_debug_would_help(&row->debug))
+		return NULL;
+	return row->debug.path ? row->debug.path : *row->name == '/' && row->debug.state != OPR_SYMBOLS_NO_FILE ? row->name : NULL;
+}
+
+static int take_packages(struct opr_image_report *report, const struct opr_archive *archive)
+{
+	for (size_t i = 0; i < report->nr_rows; i++) {
+		struct opr_image_row *row = &report->rows[i];
+		const char *path = packaged_path(row);
+		const char *package = path ? opr_archive_fact(&archive->packages, opr_archive_strip(archive, path)) : NULL;
+
+		row->package = package ? strdup(package) : NULL;
+		if (package && !row->package)
+			return opr_no_memory();
+	}
+	return 0;
+}
+
+/* Packages are those of this machine, so not for images of another root; an archive says those of home. */
 static int find_packages(struct opr_image_report *report, const struct opr_finder *finder)
 {
-	const char **paths = calloc(report->nr_rows + 1, sizeof(*paths));
-	char **packages = calloc(report->nr_rows + 1, sizeof(*packages));
-	int err = paths && packages ? 0 : -ENOMEM;
+	const char **paths;
+	char **packages;
+	int err;
 
-	for (size_t i = 0; !err && i < report->nr_rows && !finder->root && !finder->archive; i++)
-		if (opr_debug_would_help(&report->rows[i].debug))
-			paths[i] = report->rows[i].debug.path;
+	if (finder->archive)
+		return take_packages(report, finder->archive);
+	paths = calloc(report->nr_rows + 1, sizeof(*paths));
+	packages = calloc(report->nr_rows + 1, sizeof(*packages));
+	err = paths && packages ? 0 : -ENOMEM;
+	for (size_t i = 0; !err && i < report->nr_rows && !finder->root; i++)
+		paths[i] = packaged_path(&report->rows[i]);
 	if (!err)
 		err = opr_packages_find(paths, report->nr_rows, packages);
 	for (size_t i = 0; packages && i < report->nr_rows; i++)

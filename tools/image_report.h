@@ -11,7 +11,7 @@ struct opr_image_row {
 	char *identity;	  /* build-id, "inode 12", or "-" */
 	uint64_t *counts; /* one for each class */
 	struct opr_debug debug;
-	char *package; /* that has the debug file; NULL: not known */
+	char *package;     /* that has the debug file, also of an image that is gone; NULL: not known */
 	size_t first_file; /* one of the profile's that is of this image */
 };
 

@@ -20,6 +20,17 @@ static const char *const pseudo_images[] = {
 	"guest-user", "hypervisor", "no-mode",    "too-many-images",
 };
 
+static const char *const state_words[] = {
+	[OPR_IMAGE_FOUND] = "found",           [OPR_IMAGE_HAS_NO_FILE] = "no-file", [OPR_IMAGE_NOT_FOUND] = "not-found",
+	[OPR_IMAGE_UNREADABLE] = "unreadable", [OPR_IMAGE_REPLACED] = "replaced",   [OPR_IMAGE_OTHER_KERNEL] = "other-kernel",
+	[OPR_IMAGE_AMBIGUOUS] = "ambiguous",
+};
+
+const char *opr_image_state_word(enum opr_image_state state)
+{
+	return state_words[state];
+}
+
 bool opr_image_has_no_file(const struct op_image_name *image)
 {
 	if (image->kind == OP_IMAGE_ANON)
@@ -88,6 +99,7 @@ static void sort_files(struct opr_finder *finder)
 int opr_finder_init(struct opr_finder *finder, const char *root, const struct opr_words *search_dirs)
 {
 	finder->root = root;
+	finder->has_dirs = search_dirs->nr_words;
 	for (size_t i = 0; i < search_dirs->nr_words; i++) {
 		struct stat st;
 		int err;
@@ -323,6 +335,21 @@ static int find_file(struct opr_finder *finder, const struct op_image_name *imag
 	return *state == OPR_IMAGE_NOT_FOUND ? find_in_dirs(finder, image, name, state, ret_path) : 0;
 }
 
+/* What the archive says of an image that it does not have. */
+static bool was_absent(const struct opr_finder *finder, const char *name, enum opr_image_state *ret_state)
+{
+	const char *word = finder->archive && !finder->has_dirs ? opr_archive_fact(&finder->archive->absent, name) : NULL;
+
+	for (enum opr_image_state state = OPR_IMAGE_NOT_FOUND; word && state <= OPR_IMAGE_AMBIGUOUS; state++) {
+		if (strlen(state_words[state]) != strcspn(word, " ") ||
+		    strncmp(word, state_words[state], strlen(state_words[state])))
+			continue;
+		*ret_state = state;
+		return true;
+	}
+	return false;
+}
+
 int opr_finder_find(struct opr_finder *finder, const struct op_image_name *image, const char *name,
 		    const struct opr_identity *identity, enum opr_image_state *ret_state, char **ret_path)
 {
@@ -330,7 +357,7 @@ int opr_finder_find(struct opr_finder *finder, const struct op_image_name *image
 		*ret_state = OPR_IMAGE_HAS_NO_FILE;
 		return 0;
 	}
-	if (find_in_archive(finder, image, name, identity, ret_state, ret_path))
+	if (was_absent(finder, name, ret_state) || find_in_archive(finder, image, name, identity, ret_state, ret_path))
 		return 0;
 	if (image->kind == OP_IMAGE_KERNEL && identity->is_kernel)
 		return find_module(finder, identity, ret_state, ret_path);
@@ -342,21 +369,46 @@ int opr_finder_find(struct opr_finder *finder, const struct op_image_name *image
 	return find_file(finder, image, name, identity, ret_state, ret_path);
 }
 
-static void warn_of_other_kernel(const struct opr_finder *finder, const char *name, const struct opr_identity *identity)
+/* What an archive says that was at home is behind the word for the state. */
+static char *other_kernel_of_home(const struct opr_finder *finder, const char *name)
+{
+	const char *fact = finder->archive && !finder->has_dirs ? opr_archive_fact(&finder->archive->absent, name) : NULL;
+	const char *blank = fact ? strchr(fact, ' ') : NULL;
+
+	return blank ? strdup(blank + 1) : NULL;
+}
+
+char *opr_finder_other_kernel(const struct opr_finder *finder, const char *name, const struct opr_identity *identity)
 {
 	bool is_module = identity->path[0] != '/', is_running = opr_identity_is_kallsyms(identity) && !finder->root;
 	const struct opr_found_file *file = is_module ? module_file(finder, identity, false) : NULL;
-	char digits[2 * OP_BUILD_ID_BYTES_MAX + 1] = "", *path = NULL;
+	char digits[2 * OP_BUILD_ID_BYTES_MAX + 1] = "", *path = other_kernel_of_home(finder, name), *text = NULL;
 
+	if (path)
+		return path;
 	if (is_module)
 		path = file ? strdup(file->path) : NULL;
 	else if (asprintf(&path, "%s%.*s", finder->root ? finder->root : "", (int)identity->path_length, identity->path) < 0)
 		path = NULL;
 	if (path)
 		opr_build_id_at(path, digits);
-	opr_warn("the %s of the session has build-id %s, %s %s: the samples of %s are one symbol.", is_module ? "module" : "kernel",
-		 identity->build_id, is_running ? "the running one" : path ? path : "the file", *digits ? digits : "none that can be read", name);
+	if (asprintf(&text, "%s %s",
+		     is_running ? "the running one"
+		     : path     ? path
+				: "the file",
+		     *digits ? digits : "none that can be read") < 0)
+		text = NULL;
 	free(path);
+	return text;
+}
+
+static void warn_of_other_kernel(const struct opr_finder *finder, const char *name, const struct opr_identity *identity)
+{
+	char *other = opr_finder_other_kernel(finder, name, identity);
+
+	opr_warn("the %s of the session has build-id %s, %s: the samples of %s are one symbol.",
+		 identity->path[0] != '/' ? "module" : "kernel", identity->build_id, other ? other : "another one is there", name);
+	free(other);
 }
 
 static void warn_of_another(const char *name, const struct opr_identity *identity)

@@ -18,6 +18,14 @@ enum opr_image_state {
 	OPR_IMAGE_AMBIGUOUS, /* more than one file in the search directories */
 };
 
+/* The word for a state in what an archive says of itself (archive.h). */
+const char *opr_image_state_word(enum opr_image_state state);
+
+/* Which kernel or module is there instead of one with another build-id, and its own: "the running one 0123...". Freed by the caller; NULL: no memory, or it is not known. */
+struct opr_finder;
+char *opr_finder_other_kernel(const struct opr_finder *finder, const char *name,
+			      const struct opr_identity *identity) OP_NONNULL OP_MUST_CHECK;
+
 struct opr_found_file {
 	char *base; /* within path */
 	char *path;
@@ -28,6 +36,7 @@ struct opr_finder {
 	const struct opr_archive *archive; /* where files are looked for before; NULL: none */
 	struct opr_found_file *files; /* of the search directories, by base name */
 	size_t nr_files, capacity;
+	bool has_dirs; /* there are search directories */
 	bool modules_listed;
 };
 
@@ -40,7 +49,7 @@ char *opr_finder_rooted(const struct opr_finder *finder, const char *path) OP_NO
 
 /*
  * Looks for the file of an image called `name` (opr_image_name), of which `identity` is known. One that is told apart is at its path when the file there is that very one; one with a
- * build-id may be in the search directories, too. 0 with *ret_state and, when it was found, *ret_path, freed by the caller; -ENOMEM.
+ * build-id may be in the search directories, too. One that an archive says was absent is looked for in search directories, and nowhere when there are none. 0 with *ret_state and, when it was found, *ret_path, freed by the caller; -ENOMEM.
  */
 int opr_finder_find(struct opr_finder *finder, const struct op_image_name *image, const char *name,
 		    const struct opr_identity *identity, enum opr_image_state *ret_state, char **ret_path) OP_NONNULL OP_MUST_CHECK;

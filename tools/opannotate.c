@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "tools/annotate.h"
+#include "tools/annotate_page.h"
 #include "tools/output.h"
 #include "tools/report_log.h"
 #include "tools/selection.h"
@@ -73,10 +74,17 @@ static int write_report(struct run *run)
 
 	if (options->output_dir)
 		return opr_annotate_sources(&annotate, stdout);
-	err = opr_output_open(&output, options->html, options->no_pager, "never");
+	if (options->html)
+		err = opr_output_replace(&output, options->html, opr_annotate_page_is);
+	else
+		err = opr_output_open(&output, NULL, options->no_pager, "never");
+	if (err)
+		return err;
+	err = write_annotated(&annotate, output.out);
 	if (!err)
-		err = write_annotated(&annotate, output.out);
-	return err ? err : opr_output_close(&output);
+		return opr_output_close(&output);
+	opr_output_drop(&output);
+	return err;
 }
 
 static int annotate_profile(const struct opr_annotate_options *options)
@@ -88,6 +96,8 @@ static int annotate_profile(const struct opr_annotate_options *options)
 		err = read_report(&run);
 	if (!err)
 		err = write_report(&run);
+	if (!err)
+		err = opr_profile_end(&run.selection.profile);
 	opr_annotation_free(&run.annotation);
 	opr_symbol_report_free(&run.report);
 	opr_image_cache_free(&run.images);

@@ -55,7 +55,8 @@ static int check(const struct opr_annotate_options *options)
 		bool wrong;
 		const char *message;
 	} rules[] = {
-		{ !options->source && !options->assembly && !options->html, "you must specify at least --source or --assembly" },
+		{ !options->source && !options->assembly && !options->html,
+		  "you must specify at least --source, --assembly or --html=FILE" },
 		{ options->html && options->output_dir, "--html and --output-dir do not go together" },
 		{ options->output_dir && !options->source, "--output-dir is meaningless without --source" },
 		{ options->output_dir && options->assembly, "--output-dir is meaningless with --assembly" },

@@ -15,6 +15,7 @@
 #include "tools/image_cache.h"
 #include "tools/object_look.h"
 #include "tools/option_values.h"
+#include "tools/packages.h"
 #include "tools/report_log.h"
 #include "tools/selection.h"
 
@@ -59,20 +60,23 @@ struct run {
 	struct opr_selection selection;
 	struct opr_image_cache images;
 	struct opr_archive_writer writer;
+	size_t nr_left_out;
 };
 
-/* What cannot be read is left out, with a warning: a report has to do without it at home, too. */
-static int warn_left_out(int err, const char *path)
+/* What cannot be read is left out, with a warning: a report has to do without it at home, too. The archive says so, and the program ends with 1. */
+static int warn_left_out(struct run *run, int err, const char *path)
 {
-	if (err != -ENOENT && err != -EACCES)
+	if (err != -ENOENT && err != -EACCES && err != -ELOOP)
 		return err;
 	opr_warn("%s cannot be read (%s): it is left out", path, strerror(-err));
+	opr_archive_note(&run->writer, "left-out", path);
+	run->nr_left_out++;
 	return 0;
 }
 
 static int add(struct run *run, const char *path, const char *name)
 {
-	return warn_left_out(opr_archive_add(&run->writer, path, name), path);
+	return warn_left_out(run, opr_archive_add(&run->writer, path, name), path);
 }
 
 /* ---- images ---- */
@@ -95,6 +99,18 @@ static int add_debug_file(struct run *run, const struct opr_object *object, cons
 	return err;
 }
 
+/* Where the debug file is at home. */
+static void note_debug_file(struct run *run, const char *path, const char *name, const char *debug_file)
+{
+	const char *root = run->options->root ? run->options->root : "";
+	const struct opr_archive *archive = run->selection.finder.archive;
+	const char *home = archive ? opr_archive_fact(&archive->debug, opr_archive_strip(archive, path)) : NULL;
+
+	if (!home)
+		home = opr_archive_strip(archive, strncmp(debug_file, root, strlen(root)) ? debug_file : debug_file + strlen(root));
+	opr_archive_note_image(&run->writer, "debug", name, home);
+}
+
 static int add_debug_file_of(struct run *run, const char *path, const char *name)
 {
 	struct opr_object object = { 0 };
@@ -102,8 +118,10 @@ static int add_debug_file_of(struct run *run, const char *path, const char *name
 
 	if (err)
 		opr_error(err, "%s: %s", path, strerror(-err));
-	if (!err && object.debug_file)
+	if (!err && object.debug_file) {
+		note_debug_file(run, path, name, object.debug_file);
 		err = add_debug_file(run, &object, name);
+	}
 	opr_object_free(&object);
 	return err;
 }
@@ -143,6 +161,64 @@ static int add_image(struct run *run, const struct opr_image *image)
 	return err;
 }
 
+/* Asks for the packages of all images, those of modules that are nowhere excepted; of images in an archive that was asked where that was made. */
+static int find_packages(const struct run *run, char **names, const char **paths, char **packages)
+{
+	const struct opr_image_cache *images = &run->images;
+	const struct opr_archive *archive = run->selection.finder.archive;
+
+	for (size_t i = 0; i < images->nr_images; i++) {
+		const struct opr_image *image = &images->images[i];
+		const char *fact;
+
+		if (image->state == OPR_IMAGE_HAS_NO_FILE || (image->image_name->kind == OP_IMAGE_KERNEL && !image->path))
+			continue;
+		names[i] = archived_name(run, image);
+		if (!names[i])
+			return -ENOMEM;
+		if (!archive && !run->options->root)
+			paths[i] = image->path ? image->path : names[i];
+		fact = archive ? opr_archive_fact(&archive->packages, names[i]) : NULL;
+		packages[i] = fact ? strdup(fact) : NULL;
+		if (fact && !packages[i])
+			return -ENOMEM;
+	}
+	return archive ? 0 : opr_packages_find(paths, images->nr_images, packages);
+}
+
+/* Which packages would help is known here alone. */
+static int note_packages(struct run *run)
+{
+	size_t nr_images = run->images.nr_images;
+	char **names = calloc(nr_images + 1, sizeof(*names)), **packages = calloc(nr_images + 1, sizeof(*packages));
+	const char **paths = calloc(nr_images + 1, sizeof(*paths));
+	int err = names && packages && paths ? find_packages(run, names, paths, packages) : -ENOMEM;
+
+	for (size_t i = 0; names && packages && i < nr_images; i++) {
+		if (!err && names[i] && packages[i])
+			opr_archive_note_image(&run->writer, "package", names[i], packages[i]);
+		free(names[i]);
+		free(packages[i]);
+	}
+	free(names);
+	free(packages);
+	free(paths);
+	return err ? opr_no_memory() : 0;
+}
+
+static void note_absent(struct run *run, const struct opr_image *image)
+{
+	const char *word = opr_image_state_word(image->state);
+	char *other = NULL, *value = NULL;
+
+	if (image->state == OPR_IMAGE_OTHER_KERNEL)
+		other = opr_finder_other_kernel(&run->selection.finder, image->name, &image->identity);
+	if (asprintf(&value, "%s%s%s", word, other ? " " : "", other ? other : "") >= 0)
+		opr_archive_note_image(&run->writer, "absent", image->name, value);
+	free(value);
+	free(other);
+}
+
 /* Objects of JIT code lie in the session. */
 static int add_images(struct run *run)
 {
@@ -155,6 +231,8 @@ static int add_images(struct run *run)
 			return -ENOMEM;
 		if (image->path && !opr_is_jit_object(image->image_name, image->name))
 			err = add_image(run, image);
+		else if (!image->path && image->state != OPR_IMAGE_HAS_NO_FILE)
+			note_absent(run, image);
 	}
 	return err;
 }
@@ -215,9 +293,41 @@ static int add_path(const struct copying *copying, const char *path)
 	    asprintf(&shown, "%s/%s", copying->from->path, path) < 0)
 		err = opr_no_memory();
 	if (!err)
-		err = warn_left_out(opr_archive_add_below(&copying->run->writer, copying->from->dir_fd, path, shown, archived), shown);
+		err = warn_left_out(copying->run,
+				    opr_archive_add_below(&copying->run->writer, copying->from->dir_fd, path, shown, archived),
+				    shown);
 	free(shown);
 	free(archived);
+	return err;
+}
+
+/* Whether a path is that of a sample file or, beside them, of anything else that belongs to a session; what has no name of a sample file was told. */
+static bool belongs_here(const char *path)
+{
+	struct op_sample_name name;
+	char *storage;
+
+	if ((strncmp(path, "{root}/", 7) && strncmp(path, "{kern}/", 7)) || op_session_is_jit_object(path))
+		return true;
+	if (op_unmangle(path, &name, &storage, NULL) < 0)
+		return false;
+	free(storage);
+	return true;
+}
+
+/* Nothing is followed, which might lead to a file that is not to be copied. */
+static int leave_link(const struct copying *copying, const char *path)
+{
+	char *shown = NULL;
+	struct stat st;
+	int err = 0;
+
+	if (fstatat(copying->from->dir_fd, path, &st, 0) < 0 || !S_ISREG(st.st_mode))
+		return 0;
+	if (asprintf(&shown, "%s/%s", copying->from->path, path) < 0)
+		return opr_no_memory();
+	err = warn_left_out(copying->run, -ELOOP, shown);
+	free(shown);
 	return err;
 }
 
@@ -226,9 +336,27 @@ static int add_entry(const char *path, unsigned char type, void *arg)
 	const struct copying *copying = arg;
 
 	path += strncmp(path, "./", 2) ? 0 : 2;
-	if (type != DT_REG || !strcmp(path, OP_DCOOKIE_FILE) || !strcmp(path, OP_SESSION_LEDGER) || !is_wanted(&copying->selected, copying->whole, path))
+	if ((type != DT_REG && type != DT_LNK) || !strcmp(path, OP_DCOOKIE_FILE) || !strcmp(path, OP_SESSION_LEDGER) ||
+	    !is_wanted(&copying->selected, copying->whole, path) || !belongs_here(path))
 		return 0;
-	return add_path(copying, path);
+	return type == DT_LNK ? leave_link(copying, path) : add_path(copying, path);
+}
+
+/* One that was in the way when the sample files were listed was told then. */
+static void leave_out_dir(const char *path, int why, void *arg)
+{
+	const struct copying *copying = arg;
+	char *shown = NULL;
+
+	path += strncmp(path, "./", 2) ? 0 : 2;
+	if (asprintf(&shown, "%s/%s", copying->from->path, path) < 0)
+		return;
+	if (!opr_words_have(&copying->from->misfits, path)) {
+		opr_warn("%s cannot be read (%s): it is left out", shown, strerror(-why));
+		opr_archive_note(&copying->run->writer, "left-out", shown);
+		copying->run->nr_left_out++;
+	}
+	free(shown);
 }
 
 /* What not every session has. */
@@ -243,10 +371,11 @@ static int add_part(const struct copying *copying, const char *name)
  */
 static int copy_session(struct copying *copying)
 {
+	const struct op_session_misfits misfits = { leave_out_dir, copying };
 	int err = add_part(copying, OP_SESSION_LEDGER);
 
 	if (!err)
-		err = op_session_walk(copying->from->dir_fd, ".", add_entry, copying);
+		err = op_session_walk_sound(copying->from->dir_fd, ".", add_entry, copying, &misfits);
 	return err ? err : add_part(copying, OP_DCOOKIE_FILE);
 }
 
@@ -259,6 +388,24 @@ static char *session_name(const struct opr_profile *profile, size_t session)
 	return strdup(slash ? slash + 1 : whole->path);
 }
 
+/* What no report shows. */
+static int note_faults(struct run *run, const struct opr_session *session)
+{
+	const struct opr_words *const lists[] = { &session->misfits, &session->damaged };
+
+	for (size_t i = 0; i < op_array_size(lists); i++) {
+		for (size_t j = 0; j < lists[i]->nr_words; j++) {
+			char *path = NULL;
+
+			if (asprintf(&path, "%s/%s", session->path, lists[i]->words[j]) < 0)
+				return opr_no_memory();
+			opr_archive_note(&run->writer, "left-out", path);
+			free(path);
+		}
+	}
+	return 0;
+}
+
 /* Also what lies beside the samples: the tables of images and the ledger. Those are the whole session's when a part of it is selected. */
 static int add_session(struct run *run, size_t session)
 {
@@ -266,7 +413,11 @@ static int add_session(struct run *run, size_t session)
 	struct copying copying = { .run = run, .from = &profile->sessions[session], .name = session_name(profile, session) };
 	int err = copying.name ? collect_paths(run, session, &copying.selected) : opr_no_memory();
 
-	copying.whole = copying.selected.nr_words == copying.from->list.nr_files;
+	copying.whole = copying.selected.nr_words + copying.from->damaged.nr_words == copying.from->list.nr_files;
+	if (!err && copying.whole)
+		opr_archive_note(&run->writer, "whole", copying.name);
+	if (!err)
+		err = note_faults(run, copying.from);
 	if (!err)
 		err = copy_session(&copying);
 	opr_words_free(&copying.selected);
@@ -287,8 +438,7 @@ static int add_common(struct run *run)
 		    asprintf(&to, OPR_ARCHIVE_SESSIONS "/%s", names[i]) < 0)
 			return opr_no_memory();
 		err = opr_archive_add(&run->writer, from, to);
-		if (err == -ENOENT || err == -EACCES)
-			err = 0;
+		err = err == -ENOENT ? 0 : warn_left_out(run, err, from);
 		free(from);
 		free(to);
 	}
@@ -321,6 +471,8 @@ static int fill(struct run *run)
 
 	if (!err)
 		err = add_images(run);
+	if (!err && run->options->output_dir)
+		err = note_packages(run);
 	if (!err)
 		err = add_sessions(run);
 	if (!err)
@@ -328,6 +480,17 @@ static int fill(struct run *run)
 	if (!err && run->options->output_dir)
 		opr_verbose(OPR_TOPIC_stats, "%" PRIu64 " files, %" PRIu64 " bytes", run->writer.nr_files, run->writer.nr_bytes);
 	return err;
+}
+
+/* Damaged sample files are in the archive, for whoever can mend them. */
+static int end(const struct run *run)
+{
+	size_t nr_faults = run->nr_left_out + opr_profile_nr_left_out(&run->selection.profile);
+
+	if (!nr_faults)
+		return 0;
+	return opr_error(-EBADMSG, "%zu %s left out or damaged, as the warnings say", nr_faults,
+			 nr_faults == 1 ? "file is" : "files are");
 }
 
 static int make_archive(const struct options *options)
@@ -351,6 +514,8 @@ static int make_archive(const struct options *options)
 		err = opr_archive_writer_init(&run.writer, options->list_files ? NULL : options->output_dir, stdout);
 	if (!err)
 		err = fill(&run);
+	if (!err)
+		err = end(&run);
 	opr_archive_writer_free(&run.writer);
 	opr_image_cache_free(&run.images);
 	opr_selection_free(&run.selection);

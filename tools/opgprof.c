@@ -221,6 +221,8 @@ static int make_gmon(const void *arg)
 		err = read_profile(&run);
 	if (!err)
 		err = write_file(&run);
+	if (!err)
+		err = opr_profile_end(&run.selection.profile);
 	free(run.gmon.samples);
 	free(run.gmon.arcs);
 	opr_callgraph_free(&run.graph);

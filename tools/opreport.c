@@ -73,6 +73,7 @@ static struct opr_layout layout_of(const struct run *run)
 	const struct opr_options *options = run->options;
 
 	return (struct opr_layout){
+		.profile = &run->selection.profile,
 		.classes = &run->selection.classes,
 		.no_header = options->no_header,
 		.long_names = options->long_names || options->cgroups,
@@ -344,6 +345,8 @@ static int report_change(struct opr_options *options, const struct opr_spec_word
 		err = opr_diff_check(&runs[0].selection.classes, &runs[1].selection.classes);
 	if (!err)
 		err = compare_symbols(runs);
+	for (size_t i = 0; i < 2 && !err; i++)
+		err = opr_profile_end(&runs[i].selection.profile);
 	opr_selection_free(&runs[0].selection);
 	opr_selection_free(&runs[1].selection);
 	return err;
@@ -363,6 +366,8 @@ static int report_profile(struct opr_options *options, const struct opr_words *w
 
 	if (!err)
 		err = make_report(&run);
+	if (!err)
+		err = opr_profile_end(&run.selection.profile);
 	opr_selection_free(&run.selection);
 	return err;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Where a report goes: a file, standard output, or a pager when that is a terminal. */
+/* Where a report goes: a file, standard output, or a pager when that is a terminal. One thread. */
 #ifndef OPR_OUTPUT_H
 #define OPR_OUTPUT_H
 
@@ -10,7 +10,9 @@
 struct opr_output {
 	FILE *out;
 	const char *file;  /* NULL: standard output */
-	pid_t pager;       /* 0: none */
+	struct opr_pager *pager;  /* NULL: none */
+	char *temporary, *target; /* of opr_output_replace; NULL: what is written is there at once */
+	bool replaces;            /* the target is there, and may be replaced */
 	bool colour;       /* a terminal that shows colours */
 	size_t nr_columns; /* of the terminal; 0: it is none */
 };
@@ -22,7 +24,20 @@ struct opr_output {
 int opr_output_open(struct opr_output *output, const char *file, bool no_pager, const char *colour)
 	OP_NONNULL_ARGS(1, 4) OP_MUST_CHECK;
 
-/* Flushes, closes, and waits for the pager's end. 0, also when the user left the pager before the end; -errno when not all was written. */
+/*
+ * Opens a file beside `file`, which takes its place in opr_output_close when all was written. What is there already is replaced when it is a file that is empty or that
+ * `is_own` says yes to; through a symbolic link it is the file behind it. What is no file, a pipe or a terminal, and the file that standard output is, are written to at once. 0, to be closed with
+ * opr_output_close or opr_output_drop, or -errno.
+ */
+int opr_output_replace(struct opr_output *output, const char *file, bool (*is_own)(int fd)) OP_NONNULL OP_MUST_CHECK;
+
+/* Closes after an error: what was to be replaced stays what it was. */
+void opr_output_drop(struct opr_output *output) OP_NONNULL;
+
+/*
+ * Flushes, closes, and waits for the pager's end. 0, also when the user left the pager before the end, and when the pager could not be run: then the report is written to the
+ * terminal. -errno when not all was written, or the pager ended with an error.
+ */
 int opr_output_close(struct opr_output *output) OP_NONNULL OP_MUST_CHECK;
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "libop/mem.h"
 #include "libop/odb.h"
+#include "tools/cpu_types.h"
 #include "tools/report_log.h"
 #include "tools/session_hint.h"
 
@@ -88,24 +89,44 @@ static bool is_removed(const struct opr_session *session)
 	return !st.st_nlink || strstr(path, "/" OP_SESSION_TMP "/" OP_SESSION_REMOVED);
 }
 
-/* The samples of the others are shown all the same: whoever can make one such file could otherwise hide a session. */
-static void pass_over(const char *path, void *arg)
+static const char *misfit_words(int why)
 {
-	const struct opr_session *session = arg;
+	switch (-why) {
+	case EBADMSG:
+		return "not the name of a sample file";
+	case EINVAL:
+		return "not a regular file";
+	case ELOOP:
+		return "a symbolic link to a directory, or to itself";
+	case ENOENT:
+		return "a symbolic link that leads nowhere";
+	case EISDIR:
+		return "a directory with the name of a sample file, and none in it";
+	default:
+		return strerror(-why);
+	}
+}
 
-	opr_warn("%s/%s: not the name of a sample file: it is passed over" MENDS, session->path, path);
+/* A link that leads nowhere is of no account: the genuine tools pass over it. */
+static void leave_out_misfit(const char *path, int why, void *arg)
+{
+	struct opr_session *session = arg;
+
+	opr_warn("%s/%s: %s: it is left out%s", session->path, path, misfit_words(why),
+		 why == -EBADMSG || why == -ENOTDIR ? MENDS : "");
+	if (why != -ENOENT && opr_words_add(&session->misfits, path) < 0)
+		opr_no_memory();
 }
 
 static int list_session(struct opr_session *session)
 {
-	char *bad_path = NULL;
-	int err = op_session_list_sound(session->dir_fd, pass_over, session, &session->list, &bad_path);
+	const struct op_session_misfits misfits = { leave_out_misfit, session };
+	int err = op_session_list_sound(session->dir_fd, &session->list, &misfits);
 
 	if (err == -ENOENT || (!err && is_removed(session)))
 		err = tell_removed(session, NULL);
 	else if (err < 0)
-		opr_error(err, "%s/%s: %s%s", session->path, bad_path ? bad_path : "", strerror(-err), err == -ENOTDIR ? MENDS : "");
-	free(bad_path);
+		opr_error(err, "%s: %s", session->path, strerror(-err));
 	return err;
 }
 
@@ -139,6 +160,37 @@ static int read_images(struct opr_session *session)
 	return err == -ENOMEM ? err : 0;
 }
 
+/* A daemon that has just begun has written none. */
+static bool is_live(const struct opr_session *session)
+{
+	int fd = openat(session->dir_fd, "../..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	bool live = fd >= 0 && op_session_is_locked_at(fd);
+
+	if (fd >= 0)
+		close(fd);
+	return live;
+}
+
+/* A session of the genuine tools has none, and no table of images. */
+static int read_ledger(struct opr_session *session)
+{
+	unsigned int line = 0;
+	int err = op_session_ledger_read(session->dir_fd, &session->ledger, &line);
+
+	session->has_ledger = !err;
+	if (err == -ENOMEM)
+		return opr_no_memory();
+	if (err == -EBADMSG)
+		opr_warn("%s/" OP_SESSION_LEDGER ":%u: not a ledger: whether samples were lost, or are gone, is not known" MENDS,
+			 session->path, line);
+	else if (err && err != -ENOENT)
+		opr_warn("%s/" OP_SESSION_LEDGER ": %s: whether samples were lost, or are gone, is not known", session->path,
+			 strerror(-err));
+	else if (err && session->images && !is_live(session))
+		opr_warn("%s has no ledger: whether samples were lost, or are gone, is not known" MENDS, session->path);
+	return 0;
+}
+
 /* Takes the strings over. The session is valid until the next call. */
 static struct opr_session *add_session(struct opr_profile *profile, char *path, char *cgroup)
 {
@@ -169,6 +221,10 @@ static int open_cgroup(struct opr_profile *profile, size_t parent, const struct 
 	session->parent = parent;
 	session->images = profile->sessions[parent].images;
 	session->dir_fd = openat(profile->sessions[parent].dir_fd, cgroup->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (session->dir_fd < 0 && (errno == EACCES || errno == ELOOP || errno == ENOTDIR)) {
+		leave_out_misfit(cgroup->directory, -errno, &profile->sessions[parent]);
+		return 0;
+	}
 	if (session->dir_fd < 0)
 		return opr_error(-errno, "%s: %s", session->path, strerror(errno));
 	return list_session(session);
@@ -177,9 +233,10 @@ static int open_cgroup(struct opr_profile *profile, size_t parent, const struct 
 /* The cgroups of a session that are wanted; of the session itself no files are. */
 static int open_cgroups(struct opr_profile *profile, size_t parent, const struct opr_spec *spec)
 {
+	const struct op_session_misfits misfits = { leave_out_misfit, &profile->sessions[parent] };
 	struct op_session_cgroups list;
 	bool found = false;
-	int err = op_session_list_cgroups(profile->sessions[parent].dir_fd, &list);
+	int err = op_session_list_cgroups_sound(profile->sessions[parent].dir_fd, &list, &misfits);
 
 	if (err < 0)
 		return opr_error(err, "%s/" OP_CGROUP_DIR ": %s", profile->sessions[parent].path, strerror(-err));
@@ -260,11 +317,16 @@ static int open_session(struct opr_profile *profile, const char *session_dir, si
 	if (session->dir_fd < 0)
 		return opr_error(-errno, "%s: %s", session->path, strerror(errno));
 	err = read_images(session);
+	if (!err)
+		err = read_ledger(session);
 	if (err)
 		return err;
 	if (spec->memory)
 		return open_memory(profile, session->parent);
-	return spec->by_cgroup || spec->cgroup.nr_words ? open_cgroups(profile, session->parent, spec) : list_session(session);
+	if (spec->by_cgroup || spec->cgroup.nr_words)
+		return open_cgroups(profile, session->parent, spec);
+	session->is_listed = true;
+	return list_session(session);
 }
 
 const struct op_dcookie_row *opr_session_row(const struct opr_session *session, const struct op_image_name *image)
@@ -443,10 +505,46 @@ static int show_cgroup(struct opr_file *file, const char *cgroup)
 	return -ENOMEM;
 }
 
+static int leave_out(struct opr_session *session, const char *path, int err, const struct op_odb_fault *fault)
+{
+	if (err == -EBADMSG)
+		opr_warn("%s: %s/%s (at byte %llu): it is left out" MENDS, fault->why, session->path, path,
+			 (unsigned long long)fault->offset);
+	else
+		opr_warn("%s/%s: %s: it is left out", session->path, path, strerror(-err));
+	return opr_words_add(&session->damaged, path) < 0 ? opr_no_memory() : 0;
+}
+
+/* Reads the whole of a file. 0 and *ret_sound: a file that cannot be read was told, and is no file of the profile. */
+static int look_into(struct opr_session *session, struct opr_file *file, bool *ret_sound)
+{
+	struct op_odb_samples samples;
+	struct op_odb_fault fault;
+	int err = op_odb_read(session->dir_fd, file->path, &samples, &fault);
+
+	*ret_sound = false;
+	if (err == -ENOENT)
+		return tell_removed(session, file->path);
+	if (err == -ENOMEM || err == -EMFILE || err == -ENFILE)
+		return opr_error(err, "%s/%s: %s", session->path, file->path, strerror(-err));
+	if (err)
+		return leave_out(session, file->path, err, &fault);
+	file->header = samples.header;
+	for (uint32_t i = 0; i < samples.nr_nodes; i++)
+		file->total += samples.nodes[i].value;
+	op_odb_samples_free(&samples);
+	*ret_sound = opr_cpu_type(file->header.cpu_type, NULL) != NULL;
+	fault = (struct op_odb_fault){ "invalid cpu type", offsetof(struct op_odb_header, cpu_type) };
+	return *ret_sound ? 0 : leave_out(session, file->path, -EBADMSG, &fault);
+}
+
 static int select_file(struct opr_profile *profile, size_t session, const struct op_session_file *entry,
 		       const struct opr_spec *spec, const struct opr_merge *merge, bool exclude_dependent)
 {
 	struct opr_file file = { .name = &entry->name, .path = entry->path, .session = session, .app_name = &entry->name.app };
+
+	bool sound = false;
+	int err;
 
 	if (entry->name.has_callee && !spec->arcs)
 		return 0;
@@ -455,8 +553,14 @@ static int select_file(struct opr_profile *profile, size_t session, const struct
 		return opr_no_memory();
 	}
 	if (!is_selected(&file, spec, exclude_dependent)) {
+		profile->sessions[session].nr_unselected += !entry->name.has_callee;
 		free_names(&file);
 		return 0;
+	}
+	err = look_into(&profile->sessions[session], &file, &sound);
+	if (err || !sound) {
+		free_names(&file);
+		return err;
 	}
 	if (spec->by_cgroup && show_cgroup(&file, profile->sessions[session].cgroup) < 0)
 		return opr_no_memory();
@@ -483,6 +587,33 @@ static int refuse_strict(const char *session_dir, const struct opr_spec *spec)
 	return -ENOENT;
 }
 
+static bool has_damaged(const struct opr_profile *profile)
+{
+	for (size_t i = 0; i < profile->nr_sessions; i++)
+		if (profile->sessions[i].damaged.nr_words)
+			return true;
+	return false;
+}
+
+size_t opr_profile_nr_left_out(const struct opr_profile *profile)
+{
+	size_t nr_left_out = 0;
+
+	for (size_t i = 0; i < profile->nr_sessions; i++)
+		nr_left_out += profile->sessions[i].misfits.nr_words + profile->sessions[i].damaged.nr_words;
+	return nr_left_out;
+}
+
+int opr_profile_end(const struct opr_profile *profile)
+{
+	size_t nr_left_out = opr_profile_nr_left_out(profile);
+
+	if (!nr_left_out)
+		return 0;
+	return opr_error(-EBADMSG, "%zu %s left out, as the warnings say: what is shown is the rest", nr_left_out,
+			 nr_left_out == 1 ? "file or directory was" : "files and directories were");
+}
+
 int opr_profile_open(struct opr_profile *profile, const char *session_dir, const struct opr_spec *spec,
 		     const struct opr_merge *merge, bool exclude_dependent)
 {
@@ -504,6 +635,8 @@ int opr_profile_open(struct opr_profile *profile, const char *session_dir, const
 		for (size_t j = 0; j < list->nr_files && !err; j++)
 			err = select_file(profile, i, &list->files[j], spec, merge, exclude_dependent);
 	}
+	if (!err && !profile->nr_files && has_damaged(profile))
+		return opr_error(-ENOENT, "No sample found: none of the sample files that the specification means can be read");
 	if (!err && !profile->nr_files)
 		return refuse_strict(session_dir, spec);
 	return err;
@@ -619,6 +752,9 @@ void opr_profile_free(struct opr_profile *profile)
 		if (profile->sessions[i].dir_fd >= 0)
 			close(profile->sessions[i].dir_fd);
 		op_session_list_free(&profile->sessions[i].list);
+		op_session_ledger_free(&profile->sessions[i].ledger);
+		opr_words_free(&profile->sessions[i].misfits);
+		opr_words_free(&profile->sessions[i].damaged);
 		if (profile->sessions[i].parent == i)
 			op_dcookie_table_free(profile->sessions[i].images);
 		free(profile->sessions[i].path);

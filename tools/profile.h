@@ -6,7 +6,9 @@
 #ifndef OPR_PROFILE_H
 #define OPR_PROFILE_H
 
+#include "libop/odb.h"
 #include "libop/session.h"
+#include "libop/session_ledger.h"
 #include "tools/image_identity.h"
 #include "tools/profile_spec.h"
 
@@ -22,6 +24,8 @@ struct opr_file {
 	char *callee;                         /* of a callgraph file: the image that was called; NULL for samples */
 	const struct op_image_name *app_name; /* what `app` is the name of */
 	size_t class_index;
+	struct op_odb_header header; /* as it was when the file was selected, */
+	uint64_t total;              /* and its samples then */
 };
 
 /* One image in one application, or its calls into another image: files[first_file ...], sorted by class, then session, then path. */
@@ -40,6 +44,12 @@ struct opr_session {
 	struct op_dcookie_table *images; /* NULL: the session has no dcookie table; that of the parent for a part */
 	char *cgroup;  /* NULL: a whole session */
 	size_t parent; /* index of the session that it is a part of, its own for a whole one */
+	bool has_ledger;
+	struct op_session_ledger ledger; /* of a whole session, as it was before the files were listed */
+	bool is_listed;                  /* its list is all there is: no cgroup or memory view of it was asked for */
+	struct opr_words misfits;        /* files and directories that are in no list: paths below the session */
+	struct opr_words damaged;        /* selected files that cannot be read: they are in the list, and in no part */
+	size_t nr_unselected;            /* files with samples that the specification leaves out */
 };
 
 struct opr_profile {
@@ -70,8 +80,8 @@ bool opr_is_jit_object(const struct op_image_name *image, const char *name) OP_N
 const char *opr_base_name(const char *name) OP_NONNULL;
 
 /*
- * Opens the sessions of the specification below SESSION-DIR/samples and selects their files. To be freed with opr_profile_free in any case. 0 or -errno.
- * A session without files and a specification that selects none are errors; -ESTALE, after a warning, for one that was removed meanwhile: doing all of it
+ * Opens the sessions of the specification below SESSION-DIR/samples, selects their files and reads each once. What cannot be read is left out, with a warning that names it
+ * (opr_profile_end). To be freed with opr_profile_free in any case. 0 or -errno. A session without files and a specification that selects none are errors; -ESTALE, after a warning, for one that was removed meanwhile: doing all of it
  * again finds what is there.
  */
 int opr_profile_open(struct opr_profile *profile, const char *session_dir, const struct opr_spec *spec,
@@ -96,6 +106,12 @@ int opr_profile_arrange(struct opr_profile *profile, const struct opr_merge *mer
 struct op_odb_samples;
 int opr_profile_read(const struct opr_profile *profile, const struct opr_file *file,
 		     struct op_odb_samples *ret_samples) OP_NONNULL OP_MUST_CHECK;
+
+/* How many files and directories were left out. */
+size_t opr_profile_nr_left_out(const struct opr_profile *profile) OP_NONNULL;
+
+/* At the end of a report: 0, or -EBADMSG, when something of the sessions was left out of it, and the user is told so. */
+int opr_profile_end(const struct opr_profile *profile) OP_NONNULL OP_MUST_CHECK;
 
 void opr_profile_free(struct opr_profile *profile);
 

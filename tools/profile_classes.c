@@ -285,25 +285,6 @@ static int describe_event(const struct opr_class *class, const struct op_odb_hea
 	return *ret_text ? 0 : opr_no_memory();
 }
 
-static int read_header(const struct opr_profile *profile, const struct opr_class *class, struct op_odb_header *ret_header,
-		       const char **ret_pretty)
-{
-	struct op_odb_samples samples;
-	int err = opr_profile_read(profile, class->first_file, &samples);
-	const char *pretty;
-
-	if (err < 0)
-		return err;
-	pretty = opr_cpu_type(samples.header.cpu_type, NULL);
-	*ret_header = samples.header;
-	op_odb_samples_free(&samples);
-	if (!pretty)
-		return opr_error(-EBADMSG, "invalid cpu type %" PRIu32 ": %s/%s", ret_header->cpu_type,
-				 profile->sessions[class->first_file->session].path, class->first_file->path);
-	*ret_pretty = pretty;
-	return 0;
-}
-
 static char *describe_class(const struct opr_class *class, enum opr_axis axis)
 {
 	struct op_text text = { 0 };
@@ -323,28 +304,25 @@ static const char *unit_of(const struct opr_class *class)
 }
 
 /* Of the first class also what the whole report is of. */
-static int describe_one(struct opr_classes *classes, const struct opr_profile *profile, size_t index)
+static int describe_one(struct opr_classes *classes, size_t index)
 {
 	bool by_event = classes->axis == OPR_AXIS_EVENT;
 	struct opr_class *class = &classes->classes[index];
-	struct op_odb_header header = { 0 };
-	const char *pretty = NULL;
+	const struct op_odb_header *header = &class->first_file->header;
 	int err = 0;
 
 	class->title = title_of(class, classes->axis);
 	if (!class->title)
 		return opr_no_memory();
 	class->unit = unit_of(class);
-	if (!index || by_event)
-		err = read_header(profile, class, &header, &pretty);
-	if (!err && !index) {
-		classes->header = header;
-		classes->cpu_line = describe_cpu(&header, pretty);
+	if (!index) {
+		classes->header = *header;
+		classes->cpu_line = describe_cpu(header, opr_cpu_type(header->cpu_type, NULL));
 	}
-	if (!err && !index && !by_event)
-		err = describe_event(class, &header, &classes->event_line);
+	if (!index && !by_event)
+		err = describe_event(class, header, &classes->event_line);
 	if (!err && by_event)
-		err = describe_event(class, &header, &class->description);
+		err = describe_event(class, header, &class->description);
 	else if (!err)
 		class->description = describe_class(class, classes->axis);
 	if (err < 0)
@@ -352,12 +330,12 @@ static int describe_one(struct opr_classes *classes, const struct opr_profile *p
 	return class->description && classes->cpu_line ? 0 : opr_no_memory();
 }
 
-static int describe(struct opr_classes *classes, const struct opr_profile *profile)
+static int describe(struct opr_classes *classes)
 {
 	int err = 0;
 
 	for (size_t i = 0; i < classes->nr_classes && !err; i++)
-		err = describe_one(classes, profile, i);
+		err = describe_one(classes, i);
 	return err;
 }
 
@@ -367,7 +345,7 @@ int opr_classes_find(struct opr_classes *classes, struct opr_profile *profile, c
 
 	if (!err)
 		err = choose_axis(classes);
-	return err ? err : describe(classes, profile);
+	return err ? err : describe(classes);
 }
 
 void opr_classes_free(struct opr_classes *classes)

@@ -186,9 +186,43 @@ static void write_image(struct opr_writer *writer, const struct opr_image_row *r
 	fputs(" }", writer->out);
 }
 
+static void write_ledger_row(FILE *out, const struct opr_session *session, const struct op_ledger_event *event)
+{
+	const char *slash = strrchr(session->path, '/');
+
+	write_member(out, "session", slash ? slash + 1 : session->path);
+	write_member(out, "event", event->name);
+	fprintf(out, "\"count\": %" PRIu64 ", \"unit-mask\": %" PRIu32 ", \"received\": %" PRIu64 ", \"stored\": %" PRIu64,
+		event->count, event->unit_mask, event->received, event->stored);
+	fprintf(out, ", \"unattributed\": %" PRIu64 ", \"lost_kernel\": %" PRIu64, event->unattributed, event->lost_kernel);
+	for (enum op_loss reason = 0; reason < OP_NR_LOSS; reason++)
+		fprintf(out, ", \"lost_%s\": %" PRIu64, op_loss_name(reason), event->lost[reason]);
+	fputs(" }", out);
+}
+
+/* Of the sessions that have one. */
+static void write_ledgers(struct opr_writer *writer)
+{
+	const struct opr_profile *profile = writer->layout.profile;
+	size_t nr_rows = 0;
+
+	for (size_t i = 0; profile && i < profile->nr_sessions; i++) {
+		const struct opr_session *session = &profile->sessions[i];
+
+		for (size_t j = 0; j < session->ledger.nr_events; j++) {
+			fputs(nr_rows ? "" : ",\n  \"ledger\": [", writer->out);
+			begin_item(writer, nr_rows++, "    ");
+			write_ledger_row(writer->out, session, &session->ledger.events[j]);
+		}
+	}
+	fputs(nr_rows ? "\n  ]" : "", writer->out);
+}
+
 static void write_end(struct opr_writer *writer)
 {
-	fputs("\n  ]\n}\n", writer->out);
+	fputs("\n  ]", writer->out);
+	write_ledgers(writer);
+	fputs("\n}\n", writer->out);
 }
 
 const struct opr_writer_ops opr_json_writer = {

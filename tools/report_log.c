@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdarg.h>
 
+#include "libop/htable.h"
 #include "libop/text.h"
 
 static const char *program_name = "opreport";
@@ -32,6 +33,14 @@ bool opr_log_enable(const char *topic)
 	}
 	return found;
 }
+
+/* The warnings that were printed, as long as the program. */
+struct told {
+	struct op_hlink link;
+	char *text;
+};
+
+static struct op_htable told;
 
 static void print(const char *who, const char *colon, const char *format, va_list args) OP_PRINTF(3, 0);
 
@@ -62,13 +71,48 @@ int opr_error(int err, const char *format, ...)
 	return err;
 }
 
-void opr_warn(const char *format, ...)
+/* Without memory it is told again. */
+static bool is_told(const char *text)
+{
+	uint64_t hash = op_hash_bytes(0, text, strlen(text));
+	struct told *entry;
+
+	for (struct op_hlink *link = op_htable_first(&told, hash); link; link = op_htable_next(link))
+		if (!strcmp(op_container_of(link, struct told, link)->text, text))
+			return true;
+	entry = calloc(1, sizeof(*entry));
+	if (entry)
+		entry->text = strdup(text);
+	if (entry && (!entry->text || op_htable_insert(&told, &entry->link, hash))) {
+		free(entry->text);
+		free(entry);
+	}
+	return false;
+}
+
+static void warn(const char *format, ...) OP_PRINTF(1, 2);
+
+static void warn(const char *format, ...)
 {
 	va_list args;
 
 	va_start(args, format);
 	print("warning", ": ", format, args);
 	va_end(args);
+}
+
+void opr_warn(const char *format, ...)
+{
+	char *text = NULL;
+	va_list args;
+
+	va_start(args, format);
+	if (vasprintf(&text, format, args) < 0)
+		text = NULL;
+	va_end(args);
+	if (!text || !is_told(text))
+		warn("%s", text ? text : format);
+	free(text);
 }
 
 void opr_verbose(enum opr_topic topic, const char *format, ...)

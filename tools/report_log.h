@@ -24,6 +24,8 @@ enum opr_topic {
 		OPR_NR_TOPICS,
 };
 
+/* One thread alone. */
+
 /* The name every line starts with. Once, at the start. */
 void opr_log_init(const char *program) OP_NONNULL;
 
@@ -33,7 +35,7 @@ bool opr_log_enable(const char *topic) OP_NONNULL;
 /* "PROGRAM: text". Returns err, so that a caller can write `return opr_error(-EINVAL, ...)`. */
 int opr_error(int err, const char *format, ...) OP_NONNULL OP_PRINTF(2, 3);
 
-/* "warning: text". */
+/* "warning: text". A line that was printed before is not printed again: what is read twice is told once. */
 void opr_warn(const char *format, ...) OP_NONNULL OP_PRINTF(1, 2);
 
 /* The text as it is, when the topic is on. */

@@ -14,6 +14,7 @@
 #include "tools/symbol_report.h"
 
 struct opr_layout {
+	const struct opr_profile *profile; /* whose ledgers are shown to programs; NULL: none are */
 	const struct opr_classes *classes;
 	const uint64_t *totals; /* one for each class */
 	bool no_header, long_names;

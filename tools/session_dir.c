@@ -104,6 +104,8 @@ int opr_session_dir_choose(const char *option, char **ret_dir)
 {
 	int err = 0;
 
+	if (option && !*option)
+		return opr_error(-EINVAL, "--session-dir: an empty name is that of no directory");
 	if (option) {
 		*ret_dir = strdup(option);
 		return *ret_dir ? 0 : opr_no_memory();

@@ -1,21 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/summary.h"
 
-#include "libop/odb.h"
 #include "tools/report_log.h"
-
-int opr_summary_add_file(const struct opr_profile *profile, const struct opr_file *file, uint64_t *counts)
-{
-	struct op_odb_samples samples;
-	int err = opr_profile_read(profile, file, &samples);
-
-	if (err < 0)
-		return err;
-	for (uint32_t i = 0; i < samples.nr_nodes; i++)
-		counts[file->class_index] += samples.nodes[i].value;
-	op_odb_samples_free(&samples);
-	return 0;
-}
 
 /* A row whose counts are the next free ones. */
 static struct opr_count_row take_row(const char *name, uint64_t **next_counts, size_t nr_classes, size_t order)
@@ -26,14 +12,13 @@ static struct opr_count_row take_row(const char *name, uint64_t **next_counts, s
 	return row;
 }
 
-static int add_part(struct opr_summary *summary, const struct opr_profile *profile, size_t index, uint64_t **next_counts,
-		    size_t nr_classes)
+static void add_part(struct opr_summary *summary, const struct opr_profile *profile, size_t index, uint64_t **next_counts,
+		     size_t nr_classes)
 {
 	const struct opr_part *part = &profile->parts[index];
 	struct opr_application *application =
 		summary->nr_applications ? &summary->applications[summary->nr_applications - 1] : NULL;
 	struct opr_count_row *image = &summary->images[index];
-	int err = 0;
 
 	if (!application || strcmp(application->row.name, part->app)) {
 		application = &summary->applications[summary->nr_applications];
@@ -42,13 +27,12 @@ static int add_part(struct opr_summary *summary, const struct opr_profile *profi
 	}
 	*image = take_row(part->image, next_counts, nr_classes, index);
 	application->nr_images++;
-	for (size_t i = 0; i < part->nr_files && !err; i++)
-		err = opr_summary_add_file(profile, &profile->files[part->first_file + i], image->counts);
+	for (size_t i = part->first_file; i < part->first_file + part->nr_files; i++)
+		image->counts[profile->files[i].class_index] += profile->files[i].total;
 	for (size_t i = 0; i < nr_classes; i++) {
 		application->row.counts[i] += image->counts[i];
 		summary->totals[i] += image->counts[i];
 	}
-	return err;
 }
 
 static int compare_rows(const void *left, const void *right)
@@ -77,7 +61,6 @@ static void sort(struct opr_summary *summary)
 int opr_summary_make(struct opr_summary *summary, const struct opr_profile *profile, size_t nr_classes)
 {
 	uint64_t *next_counts;
-	int err = 0;
 
 	summary->applications = calloc(profile->nr_parts, sizeof(*summary->applications));
 	summary->images = calloc(profile->nr_parts, sizeof(*summary->images));
@@ -86,11 +69,10 @@ int opr_summary_make(struct opr_summary *summary, const struct opr_profile *prof
 	if (!summary->applications || !summary->images || !summary->totals || !summary->counts)
 		return opr_no_memory();
 	next_counts = summary->counts;
-	for (size_t i = 0; i < profile->nr_parts && !err; i++)
-		err = add_part(summary, profile, i, &next_counts, nr_classes);
-	if (!err)
-		sort(summary);
-	return err;
+	for (size_t i = 0; i < profile->nr_parts; i++)
+		add_part(summary, profile, i, &next_counts, nr_classes);
+	sort(summary);
+	return 0;
 }
 
 bool opr_summary_is_plain(const struct opr_application *application)

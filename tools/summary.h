@@ -26,11 +26,8 @@ struct opr_summary {
 	uint64_t *counts;
 };
 
-/* Reads all files of an arranged profile and adds up. To be freed with opr_summary_free in any case. 0 or -errno. */
+/* Adds up the files of an arranged profile, as they were when they were selected. To be freed with opr_summary_free in any case. 0 or -errno. */
 int opr_summary_make(struct opr_summary *summary, const struct opr_profile *profile, size_t nr_classes) OP_NONNULL OP_MUST_CHECK;
-
-/* Adds the samples of one file to the count of its class. 0 or -errno. */
-int opr_summary_add_file(const struct opr_profile *profile, const struct opr_file *file, uint64_t *counts) OP_NONNULL OP_MUST_CHECK;
 
 /* True when an application's images say no more than its own line: there is none but itself. */
 bool opr_summary_is_plain(const struct opr_application *application) OP_NONNULL;

@@ -47,3 +47,13 @@ def put_image(session_dir, image, samples, event="TIMER.0.0." + ALL, session="cu
     below = "{root}%s/{dep}/{root}%s/%s" % (app or image, image, event)
     fields = event.split(".")
     write_samples(os.path.join(session_dir, "samples", session, below), samples, mask=int(fields[2]), count=int(fields[1]), **header)
+
+
+def write_ledger(session, stored, ended="stopped", event="TIMER", count=0, **numbers):
+    """The ledger of opd in a session's directory: so many samples of one event stored, and what else is said, lost_no_space=3."""
+    lost = sum(value for name, value in numbers.items() if name.startswith("lost_") and name != "lost_kernel")
+    values = dict(received=stored + lost, stored=stored, unattributed=0, lost_kernel=0)
+    values.update(numbers)
+    with open(os.path.join(session, "ledger"), "w", encoding="ascii") as stream:
+        stream.write("opd-ledger 1\nended\t%s\nbegin\t1795230000.125000000\nend\t1795231800.000000000\nevent\t%s\t%d\t0\t%s\n" % (
+            ended, event, count, "\t".join("%s=%d" % pair for pair in values.items())))

@@ -308,6 +308,98 @@ class Annotate(unittest.TestCase):
         self.assertIn("i &lt; n", text)
         self.assertRegex(text, r"<tr class=h[5-9] id=s0-")
 
+    def test_page_of_an_image_without_symbols(self):
+        """The code around its samples, the hottest instructions linked; what is in no code does not hide what is behind it."""
+        wanted = self.instructions(self.program)
+        subprocess.run(["strip", self.program], check=True)
+        self.put([(0, 5), (self.ranges["hot"][0], 30), (self.ranges["warm"][0], 10)])
+        write_samples(os.path.join(self.dir, "samples/current/{root}/gone/{dep}/{root}/gone/TIMER.0.0.all.all.all"), [(4, 5)])
+        path = os.path.join(self.dir, "page.html")
+        self.make_page(path)
+        text, page = self.read(path).decode(), Page()
+        page.feed(text)
+        self.assertEqual(len(page.links), 2)
+        self.assertTrue(set(page.links) <= page.ids, page.links)
+        hot, warm = [int(link.split("-")[1], 16) for link in page.links]
+        self.assertIn(hot, wanted)
+        self.assertEqual(warm - hot, self.ranges["warm"][0] - self.ranges["hot"][0])
+        self.assertIn("<tr class=h9 id=%s><td class=n>30<td class=n>60.0000<td class=a>%x" % (page.links[0], hot), text)
+        self.assertIn("<h3>%s <span class=t>45 90.0000%%</span></h3>" % self.program, text)
+        self.assertIn("<h3>/gone <span class=t>5 10.0000%</span></h3>", text)
+        self.assertNotIn("Not on this page", text)
+        self.assertRegex(self.run_tool("-a"), r"    30 60\.0000 : *%x:" % hot)
+        self.run_tool("--html=" + path, "-t", "20")
+        self.assertIn("<h2>Not on this page <span class=t>5 10.0000%</span></h2>", self.read(path).decode())
+
+    def test_page_without_debug_information(self):
+        subprocess.run(["strip", "-g", self.program], check=True)
+        self.put([(self.ranges["hot"][0], 30)])
+        path = os.path.join(self.dir, "page.html")
+        self.make_page(path)
+        text, page = self.read(path).decode(), Page()
+        page.feed(text)
+        self.assertEqual(len(page.links), 1)
+        self.assertTrue(set(page.links) <= page.ids, page.links)
+        self.assertIn(">hot:", text)
+
+    def make_page(self, path, rc=0):
+        self.run_tool("--html=" + path, rc=rc)
+
+    def read(self, path):
+        with open(path, "rb") as stream:
+            return stream.read()
+
+    def test_page_replaces_pages_alone(self):
+        self.put([(self.ranges["hot"][0], 30)])
+        page, others, link = os.path.join(self.dir, "page.html"), os.path.join(self.dir, "others"), os.path.join(self.dir, "link.html")
+        self.make_page(page)
+        first, names = self.read(page), sorted(os.listdir(self.dir))
+        with open(others, "w", encoding="ascii") as stream:
+            stream.write("<!DOCTYPE html>\n<html>precious</html>\n")
+        os.link(self.source, os.path.join(self.dir, "hard.html"))
+        for victim in (self.source, others, self.program, os.path.join(self.dir, "hard.html")):
+            os.symlink(victim, link)
+            before = self.read(victim)
+            for path in (victim, link):
+                self.make_page(path, rc=1)
+                self.assertIn("%s: refuse to replace a file that is no page of opannotate" % path, self.errors)
+                self.assertEqual(self.read(victim), before)
+            os.unlink(link)
+        os.chmod(page, 0o604)
+        with open(page, "ab") as stream:
+            stream.write(b"old")
+        old = os.stat(page).st_ino
+        os.symlink(page, link)
+        self.make_page(link)
+        self.assertTrue(os.path.islink(link))
+        self.assertEqual((self.read(page), os.stat(page).st_mode & 0o777), (first.replace(b"--html=" + page.encode(), b"--html=" + link.encode()), 0o604))
+        self.assertNotEqual(os.stat(page).st_ino, old)
+        with open(page, "w", encoding="ascii"):
+            pass
+        self.make_page(page)
+        self.assertEqual(self.read(page), first)
+        self.assertEqual(sorted(set(os.listdir(self.dir)) - {"others", "hard.html", "link.html"}), names)
+
+    def test_page_that_cannot_be_written(self):
+        self.put([(self.ranges["hot"][0], 30)])
+        os.symlink("nowhere", os.path.join(self.dir, "dangling"))
+        for path, words in ((self.dir, "Is a directory"), (self.dir + "/none/page", "No such file"), (self.dir + "/dangling", "leads nowhere"),
+                            ("/dev/full", "No space left")):
+            self.make_page(path, rc=1)
+            self.assertIn(words, self.errors)
+        self.assertFalse([name for name in os.listdir(self.dir) if name.startswith(".opannotate")])
+
+    def test_page_to_a_stream(self):
+        self.put([(self.ranges["hot"][0], 30)])
+        text = self.run_tool("--html=/dev/stdout")
+        self.assertTrue(text.startswith("<!DOCTYPE html>") and text.endswith("</html>\n"))
+        log = os.path.join(self.dir, "log")
+        with open(log, "w", encoding="ascii") as stream:
+            stream.write("precious\n")
+            stream.flush()
+            subprocess.run([OPANNOTATE, "--session-dir=" + self.dir, "--html=/dev/stdout"], stdout=stream, check=True, stderr=subprocess.DEVNULL)
+        self.assertEqual(self.read(log).decode(), "precious\n" + text)
+
     # ---- refusals ----
 
     def test_refusals(self):

@@ -14,7 +14,7 @@ sys.dont_write_bytecode = True
 SOURCE = os.path.realpath(os.environ.get("srcdir", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")))
 sys.path[:0] = [os.path.join(SOURCE, "tests", "system"), os.path.join(SOURCE, "tests", "unit")]
 import elfsyms  # noqa: E402
-from sample_files import ALL, PACKERS, put_image, write_samples  # noqa: E402
+from sample_files import ALL, PACKERS, put_image, write_ledger, write_samples  # noqa: E402
 
 TOOLS = os.path.abspath(os.environ.get("TOOLS", "tools"))
 PROGRAM = "int hot(int x) { return x + 1; }\nint warm(int x) { return hot(x) + 2; }\nvoid _start(void) { warm(1); }\n"
@@ -106,6 +106,65 @@ class Archive(unittest.TestCase):
         self.assertIn("prog.c:1", reports[("opreport", "-l", "-f", "-g")])
         self.assertTrue(os.path.exists(self.away + self.home + "/.debug/prog.debug"))
 
+    def check_same_images(self):
+        """Their listing, and the warnings of a report of symbols."""
+        def told(*where):
+            found = []
+            for arguments in (("--images", "-f"), ("--images", "--format=json"), ("-l",)):
+                found += [self.run_tool("opreport", *arguments, *where), self.errors]
+            return found
+        before = told("--session-dir=" + self.session)
+        self.archive()
+        os.rename(self.home, self.home + ".gone")
+        self.assertEqual(told("archive:" + self.away), before)
+        os.rename(self.home + ".gone", self.home)
+        again = self.away + "2"
+        self.run_tool("oparchive", "archive:" + self.away, "-o", again)
+        shutil.rmtree(self.away)
+        self.assertEqual(told("archive:" + again), before)
+        return before
+
+    def test_same_images(self):
+        """Of images with debug files here and there, one that is gone, one that was replaced, one of a package; also from an archive of an archive."""
+        self.put(self.program, {"hot": 60})
+        self.strip_to_debug_file(self.program)
+        put_image(self.session, os.path.realpath("/bin/ls"), [(0x4000, 50)])
+        put_image(self.session, "/gone/image", [(1, 40)])
+        other = self.build("other") + " (build-id 0123456789ab)"
+        put_image(self.session, other, [(1, 30)])
+        with open(os.path.join(self.session, "samples/current/dcookies"), "w", encoding="ascii") as stream:
+            stream.write("opd-dcookies 1\nnext\t3\n")
+            for cookie, kind, kernel, name in ((1, "file", 0, other), (2, "file", 1, "/proc/kallsyms (build-id 0123456789ab)")):
+                row = (cookie, kind, name, name[:name.index(" ")], "-", "-", "0123456789ab", "0:0", 0, 0, "0.000000000", kernel, 1, 1, 1)
+                stream.write("%s\n" % "\t".join(map(str, row)))
+        put_image(self.session, "/proc/kallsyms (build-id 0123456789ab)", [(1, 20)], kernel=1)
+        write_ledger(os.path.join(self.session, "samples/current"), 200)
+        told = self.check_same_images()
+        self.assertIn(self.program + ".debug", told[0])
+        self.assertIn("replaced", told[0])
+        self.assertIn("not found", told[0])
+        self.assertIn("/bin/ls has no symbols", told[5])
+        if shutil.which("dpkg-query"):
+            self.assertIn("package coreutils-dbgsym", told[0])
+
+    def test_facts_are_of_home(self):
+        self.put(self.program, {"hot": 60})
+        subprocess.run(["strip", self.program], check=True)
+        self.archive()
+        with open(self.away + "/opd-archive", "a", encoding="utf-8") as stream:
+            stream.write("package\t%s\tsome-dbgsym\n" % self.program)
+        self.assertIn("package some-dbgsym", self.run_tool("opreport", "--images", "archive:" + self.away))
+
+    def test_absent_image_is_searched_for(self):
+        """What was not there when the archive was made is not taken from the host that reads it, but from a directory that is named."""
+        self.put(self.program, {"hot": 60})
+        os.rename(self.program, self.program + ".away")
+        self.archive()
+        os.rename(self.program + ".away", self.program)
+        self.assertNotIn("hot", self.run_tool("opreport", "-l", "-n", "archive:" + self.away))
+        self.assertIn("%s could not be found" % self.program, self.errors)
+        self.assertIn("hot", self.run_tool("opreport", "-l", "-n", "archive:" + self.away, "-p", self.home))
+
     def test_kernel_symbols(self):
         write_samples(os.path.join(self.session, "samples/current/{root}/proc/kallsyms/{dep}/{root}/proc/kallsyms/TIMER.0.0." + ALL),
                       [(64 * i, 1 + i % 3) for i in range(100)], kernel=1)
@@ -130,6 +189,7 @@ class Archive(unittest.TestCase):
         with open(os.path.join(self.session, "samples/current/dcookies"), "w", encoding="ascii") as stream:
             row = (1, "file", "/proc/kallsyms", "/proc/kallsyms", "-", "-", BUILD_ID.hex(), "0:0", 0, 0, "0.000000000", 0, 1, 1, 1)
             stream.write("opd-dcookies 1\nnext\t2\n%s\n" % "\t".join(map(str, row)))
+        write_ledger(os.path.join(self.session, "samples/current"), 12)
 
     @unittest.skipUnless(platform.machine() == "x86_64", "the code is of x86-64")
     def test_another_kernel(self):

@@ -311,9 +311,9 @@ class Forms(unittest.TestCase):
 
     # ---- terminals ----
 
-    def on_terminal(self, *arguments, **env):
+    def on_terminal(self, *arguments, rc=0, **env):
         primary, secondary = pty.openpty()
-        settings = dict(os.environ, TERM="xterm", COLUMNS="60", **env)
+        settings = {**os.environ, "TERM": "xterm", "COLUMNS": "60", **env}
         settings = {name: value for name, value in settings.items() if value is not None}
         done = subprocess.Popen([OPREPORT, "--session-dir=" + self.dir] + list(arguments), stdout=secondary,
                                 stderr=subprocess.PIPE, env=settings)
@@ -327,9 +327,9 @@ class Forms(unittest.TestCase):
             if not more:
                 break
             text += more
-        errors = done.communicate()[1]
+        self.errors = done.communicate()[1].decode()
         os.close(primary)
-        self.assertEqual(done.returncode, 0, errors)
+        self.assertEqual(done.returncode, rc, self.errors)
         return text.decode().replace("\r\n", "\n")
 
     def test_terminal(self):
@@ -357,6 +357,24 @@ class Forms(unittest.TestCase):
         self.assertNotIn("page:", self.on_terminal("-n", "--no-pager", PAGER="sed s/^/page:/"))
         self.assertNotIn("page:", self.run_tool("-n", env={"PAGER": "sed s/^/page:/"}))
         self.assertEqual(self.on_terminal("-n", PAGER="true"), "")
+
+    def test_pager_that_cannot_be_run(self):
+        """The report is there all the same; of one that fails the user is told, and the program ends with 1."""
+        self.put_functions(hot=1)
+        for i in range(400):  # more than a pipe can hold
+            part = "{root}/gone/%s%d/" % (50 * "long", i)
+            os.makedirs(os.path.join(self.dir, "samples/current", part + "{dep}/" + part))
+            os.link(os.path.join(self.dir, "samples/current/{root}%s/{dep}/{root}%s/TIMER.0.0.%s" % (self.program, self.program, ALL)),
+                    os.path.join(self.dir, "samples/current", part + "{dep}/" + part, "TIMER.0.0." + ALL))
+        for arguments in (("-l", "-n", self.program), ("-n", "-f")):
+            plain = self.run_tool(*arguments)
+            for pager, whole in (("/nonexistent/pager", True), ("nonexistent-pager -R", True), ("exit 126", True), ("cat >/dev/null; exit 127", len(plain) < 65536)):
+                text = self.on_terminal(*arguments, "--color=never", PAGER=pager, COLUMNS="10000", rc=0 if whole else 1)
+                self.assertEqual(text, plain if whole else "", pager)
+                self.assertEqual("the pager '%s' cannot be run" % pager in self.errors, whole)
+            for pager, words in (("false", "ended with 1"), ("exit 3", "ended with 3"), ("kill -9 $$", "was ended by signal 9")):
+                self.assertEqual(self.on_terminal(*arguments, "--color=never", PAGER=pager, rc=1), "")
+                self.assertIn("the pager '%s' %s" % (pager, words), self.errors)
 
     def test_images_as_csv_and_json(self):
         self.put_functions(hot=3)
@@ -387,6 +405,36 @@ class Forms(unittest.TestCase):
         done = subprocess.run([OPREPORT, "--session-dir=" + self.dir, "-l"], capture_output=True, check=True)
         self.assertIn("warning: %s has no symbols" % stripped, done.stderr.decode())
         self.assertNotIn("warning: %s has" % self.program, done.stderr.decode())
+
+    def test_image_that_is_gone(self):
+        """What is known of it: the build-id, where its debug file belongs, and, for images of a package, which one."""
+        self.put_functions(hot=300)
+        rows, build_ids = [], {"/gone/image": "0123456789abcdef", os.path.realpath("/bin/ls"): "00112233"}
+        for cookie, (image, build_id) in enumerate(build_ids.items(), 1):
+            name = image if cookie == 1 else image + " (build-id 00112233)"
+            part = "{root}%s/" % name
+            write_samples(os.path.join(self.dir, "samples/current", part + "{dep}/" + part + "TIMER.0.0." + ALL), [(1, 10)])
+            rows.append((cookie, "file", name, image, "-", "-", build_id, "0:0", 0, 0, "0.000000000", 0, 1, 1, 1))
+        with open(os.path.join(self.dir, "samples/current/dcookies"), "w", encoding="ascii") as stream:
+            stream.write("opd-dcookies 1\nnext\t3\n" + "".join("%s\n" % "\t".join(map(str, row)) for row in rows))
+        for urls in ("", "https://localhost"):
+            done = subprocess.run([OPREPORT, "--session-dir=" + self.dir, "-l"], capture_output=True, check=True, env=dict(os.environ, DEBUGINFOD_URLS=urls), text=True)
+            for image, build_id in build_ids.items():
+                words = "warning: %s that ran has build-id %s, debug file /usr/lib/debug/.build-id/%s/" % (image, build_id, build_id[:2])
+                line = [line for line in done.stderr.splitlines() if line.startswith(words)]
+                self.assertEqual(len(line), 1, done.stderr)
+                self.assertEqual("debuginfod-find executable " + build_id in line[0], bool(urls))
+                if shutil.which("dpkg-query") and image != "/gone/image":
+                    self.assertIn("package coreutils-dbgsym", line[0])
+            self.assertNotIn("has no symbols", done.stderr)
+        self.put([(self.at["hot"], 100000)])
+        done = subprocess.run([OPREPORT, "--session-dir=" + self.dir, "-l"], capture_output=True, check=True, text=True)
+        self.assertNotIn("that ran has build-id", done.stderr, "less than one percent")
+
+    def test_empty_session_dir(self):
+        done = subprocess.run([OPREPORT, "--session-dir="], capture_output=True, check=False, text=True)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("--session-dir: an empty name", done.stderr)
 
     def test_verbose(self):
         """Each topic has something to tell, and `all` tells it all; the report stays the same."""

@@ -266,8 +266,9 @@ static void test_foreign_file(void **state OP_UNUSED)
 	}
 }
 
-static void note_path(const char *path, void *arg)
+static void note_bad_name(const char *path, int why, void *arg)
 {
+	assert_int_equal(why, -EBADMSG);
 	op_text_printf(arg, "%s\n", path);
 }
 
@@ -277,13 +278,12 @@ static void test_sound_files_beside_foreign_ones(void **state OP_UNUSED)
 	static const char *const foreign[] = { "{root}/foo.txt", "{root}/{dep}/{root}" EVENT };
 	struct op_session_list list;
 	struct op_text passed_over = { 0 };
-	char *bad_path = NULL;
+	const struct op_session_misfits misfits = { note_bad_name, &passed_over };
 
 	touch(APP "{root}/usr/bin/app" EVENT);
 	for (size_t i = 0; i < op_array_size(foreign); i++)
 		touch(foreign[i]);
-	assert_int_equal(op_session_list_sound(fd, note_path, &passed_over, &list, &bad_path), 0);
-	assert_null(bad_path);
+	assert_int_equal(op_session_list_sound(fd, &list, &misfits), 0);
 	assert_int_equal(list.nr_files, 1);
 	assert_string_equal(list.files[0].path, APP "{root}/usr/bin/app" EVENT);
 	for (size_t i = 0; i < op_array_size(foreign); i++)
@@ -302,6 +302,66 @@ static void test_unreadable_directory(void **state OP_UNUSED)
 	assert_non_null(bad_path);
 	assert_string_equal(bad_path, "{root}");
 	free(bad_path);
+}
+
+static void note_misfit(const char *path, int why, void *arg)
+{
+	struct op_text *told = arg;
+
+	op_text_printf(told, "%s %d\n", path, why);
+}
+
+static void test_misfits(void **state OP_UNUSED)
+{
+	struct op_text told = { 0 };
+	const struct op_session_misfits misfits = { note_misfit, &told };
+	struct op_session_list list;
+
+	touch(APP "{root}/usr/bin/app" EVENT);
+	touch("{root}/usr/bin/foo.txt");
+	sample_make_dirs(fd, "{root}/x/{dep}/{root}/x" EVENT "/");
+	sample_make_dirs(fd, "{root}/y/{dep}/{root}/y" EVENT EVENT);
+	touch("{root}/y/{dep}/{root}/y" EVENT EVENT);
+	assert_int_equal(symlinkat("nowhere", fd, "{root}/x/dangling"), 0);
+	assert_int_equal(symlinkat("loop", fd, "{root}/x/{dep}/loop"), 0);
+	assert_int_equal(symlinkat("{root}", fd, "{kern}"), 0);
+	assert_int_equal(op_session_list_sound(fd, &list, &misfits), 0);
+	assert_int_equal(list.nr_files, 2);
+	assert_string_equal(list.files[0].path, APP "{root}/usr/bin/app" EVENT);
+	op_session_list_free(&list);
+	assert_non_null(strstr(told.data, "{root}/usr/bin/foo.txt -74\n"));
+	assert_non_null(strstr(told.data, "{root}/x/{dep}/{root}/x" EVENT " -21\n"));
+	assert_non_null(strstr(told.data, "{root}/x/dangling -2\n"));
+	assert_non_null(strstr(told.data, "{root}/x/{dep}/loop -40\n"));
+	assert_true(strstr(told.data, "{kern} -40\n") || strstr(told.data, "{kern} -20\n"));
+	assert_null(strstr(told.data, "{root}/y"));
+	op_text_free(&told);
+}
+
+/* An error of who is told of the files is no fault of the directory. */
+static int fail_at_once(const char *path OP_UNUSED, unsigned char type OP_UNUSED, void *arg OP_UNUSED)
+{
+	return -ENOSPC;
+}
+
+static int tell_nobody(const char *path OP_UNUSED, unsigned char type OP_UNUSED, void *arg OP_UNUSED)
+{
+	return 0;
+}
+
+static void test_walk_past_misfits(void **state OP_UNUSED)
+{
+	struct op_text told = { 0 };
+	const struct op_session_misfits misfits = { note_misfit, &told };
+
+	touch(APP "{root}/usr/bin/app" EVENT);
+	assert_int_equal(op_session_walk_sound(fd, ".", fail_at_once, NULL, &misfits), -ENOSPC);
+	assert_int_equal(told.length, 0);
+	failing_call = 2; /* the top takes one */
+	assert_int_equal(op_session_walk_sound(fd, "{root}", tell_nobody, NULL, &misfits), 0);
+	failing_call = 0;
+	assert_string_equal(told.data, "{root}/usr -5\n");
+	op_text_free(&told);
 }
 
 static void test_fifo_with_a_sound_name(void **state OP_UNUSED)
@@ -432,6 +492,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_sound_files_beside_foreign_ones, open_session, clear_session),
 		cmocka_unit_test_setup_teardown(test_list_with_a_failing_call, open_session, clear_session),
 		cmocka_unit_test_setup_teardown(test_unreadable_directory, open_session, clear_session),
+		cmocka_unit_test_setup_teardown(test_misfits, open_session, clear_session),
+		cmocka_unit_test_setup_teardown(test_walk_past_misfits, open_session, clear_session),
 		cmocka_unit_test_setup_teardown(test_fifo_with_a_sound_name, open_session, clear_session),
 		cmocka_unit_test_setup_teardown(test_clear_beside_links, open_session, clear_session),
 		cmocka_unit_test_setup_teardown(test_clear, open_session, clear_session),
