@@ -61,7 +61,9 @@ static int push(struct opk_unnamed *list, const char *path, char *wanted)
 {
 	char *copy = strdup(path);
 
-	if (copy && list->nr == list->capacity) {
+	if (!copy)
+		return -ENOMEM;
+	if (list->nr == list->capacity) {
 		size_t capacity = list->capacity ? 2 * list->capacity : 16;
 		struct opk_unnamed_file *files = reallocarray(list->files, capacity, sizeof(*files));
 
@@ -72,9 +74,7 @@ static int push(struct opk_unnamed *list, const char *path, char *wanted)
 		list->files = files;
 		list->capacity = capacity;
 	}
-	if (!copy)
-		return -ENOMEM;
-	list->files[list->nr++] = (struct opk_unnamed_file){ copy, wanted };
+	list->files[list->nr++] = (struct opk_unnamed_file){ .path = copy, .wanted = wanted };
 	return 1;
 }
 
