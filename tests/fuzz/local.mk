@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Fuzz targets: the corpora in `make check`, libFuzzer in `make fuzz` (clang; FUZZ_SECONDS each; new inputs and findings stay in the build directory).
 check_PROGRAMS += tests/fuzz/replay_ring tests/fuzz/replay_perf_map tests/fuzz/replay_jitdump tests/fuzz/replay_ibs tests/fuzz/replay_perf_data \
-	tests/fuzz/replay_session tests/fuzz/replay_dcookies tests/fuzz/replay_ledger tests/fuzz/replay_control
+	tests/fuzz/replay_session tests/fuzz/replay_dcookies tests/fuzz/replay_ledger tests/fuzz/replay_control \
+	tests/fuzz/replay_symbols tests/fuzz/replay_symbols_file
 TESTS += tests/fuzz/test_corpus.sh
 EXTRA_DIST += tests/fuzz/test_corpus.sh tests/fuzz/corpus tests/fuzz/fuzz_jit.h tests/fuzz/fuzz_dir.h
 
@@ -26,10 +27,15 @@ tests_fuzz_replay_control_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_control.
 tests_fuzz_replay_control_CPPFLAGS = $(AM_CPPFLAGS) $(SYSTEMD_CFLAGS)
 tests_fuzz_replay_control_LDADD = daemon/libopd.a libop/libop.a $(SYSTEMD_LIBS)
 
+tests_fuzz_replay_symbols_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_symbols.c tests/fuzz/fuzz_dir.c
+tests_fuzz_replay_symbols_LDADD = tools/libreport.a libop/libop.a $(BFD_LIBS) $(IBERTY_LIBS) $(MODULE_LIBS)
+tests_fuzz_replay_symbols_file_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_symbols_file.c tests/fuzz/fuzz_dir.c
+tests_fuzz_replay_symbols_file_LDADD = tools/libreport.a libop/libop.a $(BFD_LIBS) $(IBERTY_LIBS) $(MODULE_LIBS)
+
 FUZZ_CC = clang
 FUZZ_CFLAGS = -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all
 FUZZ_SECONDS = 600
-FUZZ_TARGETS = ring perf_map jitdump ibs perf_data session dcookies ledger control
+FUZZ_TARGETS = ring perf_map jitdump ibs perf_data session dcookies ledger control symbols symbols_file
 CLEANFILES += $(FUZZ_TARGETS:%=tests/fuzz/fuzz_%)
 
 # Compiled in one go, since the library's objects are not instrumented; what a target only leads to may come from them.
@@ -95,6 +101,16 @@ FUZZ_PERF_FILES = \
 
 tests/fuzz/fuzz_perf_data: $(srcdir)/tests/fuzz/fuzz_perf_data.c $(FUZZ_DIR_FILES) $(FUZZ_PERF_FILES) config.h daemon/libopd.a libop/libop.a
 	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_perf_data.c $(srcdir)/tests/fuzz/fuzz_dir.c $(FUZZ_PERF_FILES) $(FUZZ_LIBS)
+
+FUZZ_SYMBOL_FILES = \
+	$(srcdir)/tools/symbols.c $(srcdir)/tools/symbols_bfd.c $(srcdir)/tools/symbols_debug.c $(srcdir)/tools/symbols_file.c $(srcdir)/tools/symbols_kallsyms.c
+FUZZ_SYMBOL_LIBS = tools/libreport.a $(FUZZ_LIBS) $(BFD_LIBS) $(IBERTY_LIBS) $(MODULE_LIBS)
+
+tests/fuzz/fuzz_symbols: $(srcdir)/tests/fuzz/fuzz_symbols.c $(FUZZ_DIR_FILES) $(FUZZ_SYMBOL_FILES) config.h tools/libreport.a daemon/libopd.a libop/libop.a
+	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_symbols.c $(srcdir)/tests/fuzz/fuzz_dir.c $(FUZZ_SYMBOL_FILES) $(FUZZ_SYMBOL_LIBS)
+
+tests/fuzz/fuzz_symbols_file: $(srcdir)/tests/fuzz/fuzz_symbols_file.c $(FUZZ_DIR_FILES) $(FUZZ_SYMBOL_FILES) config.h tools/libreport.a daemon/libopd.a libop/libop.a
+	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_symbols_file.c $(srcdir)/tests/fuzz/fuzz_dir.c $(FUZZ_SYMBOL_FILES) $(FUZZ_SYMBOL_LIBS)
 
 fuzz-programs: $(FUZZ_TARGETS:%=tests/fuzz/fuzz_%)
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Damaged images: opreport and opannotate go on, and the sound ones are shown. Run from the build directory by `make check`.
+"""Damaged images: the reporting tools go on, and the sound ones are shown. Run from the build directory by `make check`.
 
 usage: test_bad_images.py [COUNT]      so many mutants, 120 when nothing is said; make check-long has 10,000
 """
+import itertools
 import os
 import random
 import shutil
@@ -27,7 +28,12 @@ int main(int argc, char **argv) { (void)argv; return hot(argc); }
 """
 BATCH = 60 # mutants in one session
 SEED = 20261121
-RUNS = (("opreport", "-l"), ("opreport", "-d", "-g"), ("opannotate", "-s"), ("opannotate", "-s", "-a"), ("opreport", "--images"))
+# What is run, and what it must say of the sound program; {} is a directory for what it writes.
+RUNS = ((("opreport", "-l"), (b"hot",)), (("opreport", "-d", "-g"), (b"hot",)), (("opreport", "-X", "-d"), (b"hot",)), (("opreport", "-c"), (b"hot",)),
+        (("opannotate", "-s"), (b"hot", b" 7 ")), (("opannotate", "-s", "-a"), (b"hot", b" 7 ")), (("opannotate", "--html={}/page"), ()),
+        (("opreport", "--images"), (b"prog",)), (("opgprof", "-o", "{}/gmon.out", "image:{image}"), ()), (("oparchive", "-o", "{}/archive"), ()))
+PLACES = ("/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib/debug", "/usr/libexec")
+NR_DRAWN = 24
 SIZE_LIMIT = 3 << 20 # of images of this machine
 
 
@@ -39,10 +45,24 @@ def build(directory):
     return program
 
 
-def originals(program):
-    """The program with its debugging information, and files of this machine."""
-    paths = [program, program, os.path.join(TOOLS, "opreport"), "/usr/bin/ls", "/usr/bin/env", "/lib/x86_64-linux-gnu/libz.so.1"]
-    return [open(path, "rb").read() for path in paths if os.path.exists(path) and os.path.getsize(path) < SIZE_LIMIT]
+def is_image(path):
+    try:
+        if os.path.islink(path) or not os.path.isfile(path) or not 64 <= os.path.getsize(path) < SIZE_LIMIT:
+            return False
+        with open(path, "rb") as stream:
+            return stream.read(6) == b"\x7fELF\2\1"
+    except OSError:
+        return False
+
+
+def originals(program, chance):
+    """The program with its debugging information, opreport, and files that are drawn from this machine's programs, libraries, objects and debug files."""
+    paths = [program, program, os.path.join(TOOLS, "opreport")]
+    for place in PLACES:
+        found = sorted(os.path.join(where, name) for where, _, names in os.walk(place) for name in names)
+        chance.shuffle(found)
+        paths += list(itertools.islice(filter(is_image, found), NR_DRAWN // len(PLACES)))
+    return [open(path, "rb").read() for path in paths if is_image(path)]
 
 
 def section_fields(data):
@@ -80,6 +100,18 @@ def run(directory, *command):
                           stderr=subprocess.PIPE, check=False, env=dict(os.environ, OPD_CACHE_DIR=""))
 
 
+def has_written(words, results):
+    """The page has the sound program's function, the others leave something to read."""
+    if words[0] == "opgprof":
+        return os.path.getsize(os.path.join(results, "gmon.out")) > 0
+    if words[0] == "oparchive":
+        return run(os.path.join(results, "archive"), "oparchive", "--check", os.path.join(results, "archive")).returncode == 0
+    if "--html={}/page" in words:
+        with open(os.path.join(results, "page"), "rb") as stream:
+            return b"hot" in stream.read()
+    return True
+
+
 def check_batch(chance, texts, program, hot, nr_mutants):
     with tempfile.TemporaryDirectory() as directory:
         put_image(directory, program, [(hot, 7)])
@@ -89,14 +121,15 @@ def check_batch(chance, texts, program, hot, nr_mutants):
             with open(image, "wb") as stream:
                 stream.write(text)
             put_image(directory, image, sorted({chance.randrange(len(text) + 64): 1 + i for _ in range(10)}.items()))
-        for command in RUNS:
-            done = run(directory, *command)
-            wanted = b"prog" if "--images" in command else b"hot"
-            if done.returncode != 0 or wanted not in done.stdout or (b" 7 " not in done.stdout and command[0] == "opannotate"):
-                keep = tempfile.mkdtemp(prefix="opd-mutants-")
-                shutil.copytree(directory, keep, dirs_exist_ok=True)
-                print("%s: exit %d, the session is in %s\n%s" % (" ".join(command), done.returncode, keep, done.stderr.decode("utf-8", "replace")[-2000:]))
-                return False
+        with tempfile.TemporaryDirectory() as results:
+            for words, wanted in RUNS:
+                command = [word.replace("{image}", program).replace("{}", results) for word in words]
+                done = run(directory, *command)
+                if done.returncode != 0 or not all(text in done.stdout for text in wanted) or not has_written(words, results):
+                    keep = tempfile.mkdtemp(prefix="opd-mutants-")
+                    shutil.copytree(directory, keep, dirs_exist_ok=True)
+                    print("%s: exit %d, the session is in %s\n%s" % (" ".join(command), done.returncode, keep, done.stderr.decode("utf-8", "replace")[-2000:]))
+                    return False
     return True
 
 
@@ -106,7 +139,7 @@ def main():
     with tempfile.TemporaryDirectory() as directory:
         program = build(directory)
         hot = elfsyms.symbol_ranges(program, ("hot",))["hot"][0]
-        texts = originals(program)
+        texts = originals(program, chance)
         while left:
             if not check_batch(chance, texts, program, hot, min(left, BATCH)):
                 return 1

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Fuzz target of what reads the symbols and lines of an image. Input: a file. What comes of it is sorted, each symbol is found at its own start, and the bytes
+ * of a cache that it is written to give the same.
+ */
+#include "tests/fuzz/fuzz_dir.h"
+
+#include <unistd.h>
+
+#include "tools/symbols.h"
+#include "tools/symbols_file.h"
+
+#define IMAGE_NAME  "image"
+#define CHECKED_MAX 64 /* symbols whose code and lines are asked for */
+
+static void check_symbol(const struct opr_symbols *symbols, const struct opr_symbol *symbol)
+{
+	const char *file = NULL;
+	unsigned int line = 0;
+	uint8_t *code = NULL;
+	size_t nr_bytes = 0;
+
+	fuzz_check(symbol->name && symbol->shown);
+	fuzz_check(!symbol->size || opr_symbols_find(symbols, symbol->start) == symbol);
+	if (opr_symbols_line(symbols, symbol->vma, &file, &line))
+		fuzz_check(file && line);
+	if (!opr_symbols_code(symbols, symbol, &code, &nr_bytes))
+		fuzz_check(code && nr_bytes <= symbol->size);
+	free(code);
+}
+
+static void check_kept(const struct opr_symbols *symbols, const char *path)
+{
+	struct opr_symbols again = { 0 };
+	char *bytes = NULL;
+	size_t nr_bytes = 0;
+	FILE *out = open_memstream(&bytes, &nr_bytes);
+
+	fuzz_check(out && !opr_symbols_file_write(out, symbols) && !fclose(out));
+	fuzz_check(!opr_symbols_file_read(&again, bytes, nr_bytes, path));
+	fuzz_check(again.nr_symbols == symbols->nr_symbols);
+	for (size_t i = 0; i < again.nr_symbols; i++)
+		fuzz_check(again.symbols[i].start == symbols->symbols[i].start &&
+			   !strcmp(again.symbols[i].shown, symbols->symbols[i].shown));
+	opr_symbols_free(&again);
+	free(bytes);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes)
+{
+	const struct opr_symbol_options options = { .demangle = OPR_DEMANGLE_NORMAL, .lines = true };
+	struct opr_symbols symbols = { 0 };
+	char path[64];
+
+	fuzz_dir_open();
+	fuzz_check(fuzz_dir_write(IMAGE_NAME, bytes, nr_bytes));
+	snprintf(path, sizeof(path), "/dev/shm/opd-fuzz.%d/" IMAGE_NAME, (int)getpid());
+	if (!opr_symbols_read_bfd(&symbols, path, path, &options)) {
+		for (size_t i = 0; i < symbols.nr_symbols; i++) {
+			fuzz_check(!i || symbols.symbols[i - 1].start < symbols.symbols[i].start);
+			if (i < CHECKED_MAX)
+				check_symbol(&symbols, &symbols.symbols[i]);
+		}
+		check_kept(&symbols, path);
+	}
+	opr_symbols_free(&symbols);
+	return 0;
+}

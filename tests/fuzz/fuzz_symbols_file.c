@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Fuzz target of symbols that were kept, and of those of the kernel. Input: a file of the cache without its checksum, and the same as a list in the form of /proc/kallsyms. */
+#include "tests/fuzz/fuzz_dir.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "tools/symbols.h"
+#include "tools/symbols_file.h"
+
+#define LIST_NAME "kallsyms"
+
+static void check(struct opr_symbols *symbols)
+{
+	for (size_t i = 0; i < symbols->nr_symbols; i++) {
+		const struct opr_symbol *symbol = &symbols->symbols[i];
+
+		fuzz_check(symbol->name && symbol->shown && strlen(symbol->name) + strlen(symbol->shown) < SIZE_MAX / 2);
+		fuzz_check(!i || symbol[-1].start < symbol->start);
+		opr_symbols_find(symbols, symbol->start);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes)
+{
+	struct opr_symbols symbols = { 0 };
+	char path[64];
+	int err = opr_symbols_file_read(&symbols, bytes, nr_bytes, "/image");
+
+	fuzz_check(!err || err == -EBADMSG || err == -ENOMEM);
+	if (!err)
+		check(&symbols);
+	opr_symbols_free(&symbols);
+	fuzz_dir_open();
+	fuzz_check(fuzz_dir_write(LIST_NAME, bytes, nr_bytes));
+	snprintf(path, sizeof(path), "/dev/shm/opd-fuzz.%d/" LIST_NAME, (int)getpid());
+	if (!opr_symbols_read_kallsyms(&symbols, path, OPR_DEMANGLE_NORMAL))
+		check(&symbols);
+	opr_symbols_free(&symbols);
+	return 0;
+}
