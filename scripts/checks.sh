@@ -65,9 +65,6 @@ ALONE_SYSTEM="agreement attribution bounds callgraph cgroup_storm hotplug import
 FAULTS_SYSTEM="clock control dcookies errors fault_dump fault_kill fault_pages fault_rotate fault_space fault_tree limits leftovers many_files
 	opcheck opcontrol rotation span"
 
-# Those that wait for daemons most of the time.
-WAITING_SYSTEM="apply privileges restart service socket"
-
 system_tests() {
 	find "$top/tests/system" -name 'test_*.py' -printf '%f\n' | sed 's/^test_//; s/\.py$//' | sort
 }
@@ -237,12 +234,7 @@ faults_lane() {
 
 others_lane() {
 	# shellcheck disable=SC2046,SC2086
-	check_systems gcc $(system_tests | grep -vxFf <(printf '%s\n' $FAULTS_SYSTEM $ALONE_SYSTEM $WAITING_SYSTEM))
-}
-
-waiting_lane() {
-	# shellcheck disable=SC2086
-	check_systems gcc $WAITING_SYSTEM
+	check_systems gcc $(system_tests | grep -vxFf <(printf '%s\n' $FAULTS_SYSTEM $ALONE_SYSTEM))
 }
 
 # It waits most of the time, for packages and for its services.
@@ -278,7 +270,7 @@ run_checks() {
 	lanes others_lane faults_lane
 	# shellcheck disable=SC2086
 	check_users $USER_SYSTEM
-	lanes container_lane waiting_lane builds_lane
+	lanes container_lane builds_lane
 	together all_units clang
 	check install install_elsewhere
 	together all_units asan
