@@ -97,15 +97,40 @@ static int take_lines(struct opd_kallsyms *kallsyms, FILE *file)
 	return err;
 }
 
-int opd_kallsyms_read(const char *proc_path, struct opd_kallsyms *kallsyms)
+static FILE *open_list(const char *proc_path)
 {
 	char path[PATH_MAX];
-	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/kallsyms", proc_path);
+	return fopen(path, "re");
+}
+
+uint64_t opd_kallsyms_text(const char *proc_path)
+{
+	FILE *file = open_list(proc_path);
+	size_t capacity = 0;
+	uint64_t text = 0;
+	char *line = NULL;
+	ssize_t length;
+	bool is_it = false;
+
+	while (file && !is_it && (length = getline(&line, &capacity, file)) > 0) {
+		is_it = names(line, (size_t)length, "_text");
+		if (is_it)
+			text = strtoull(line, NULL, 16);
+	}
+	free(line);
+	if (file)
+		fclose(file);
+	return text;
+}
+
+int opd_kallsyms_read(const char *proc_path, struct opd_kallsyms *kallsyms)
+{
+	FILE *file = open_list(proc_path);
 	int err;
 
 	*kallsyms = (struct opd_kallsyms){ 0 };
-	snprintf(path, sizeof(path), "%s/kallsyms", proc_path);
-	file = fopen(path, "re");
 	if (!file)
 		return 0;
 	err = take_lines(kallsyms, file);

@@ -29,6 +29,9 @@ struct opd_kallsyms {
 /* Reads PROC-PATH/kallsyms; a list that cannot be read is an empty one. 0 or -ENOMEM; opd_kallsyms_free frees in any case. */
 int opd_kallsyms_read(const char *proc_path, struct opd_kallsyms *kallsyms) OP_NONNULL OP_MUST_CHECK;
 
+/* Where _text is by PROC-PATH/kallsyms, of which no more is read than up to there: the whole takes tens of milliseconds. 0: hidden, or there is no list. */
+uint64_t opd_kallsyms_text(const char *proc_path) OP_NONNULL OP_MUST_CHECK;
+
 void opd_kallsyms_free(struct opd_kallsyms *kallsyms) OP_NONNULL;
 
 #endif

@@ -36,11 +36,7 @@ static bool is_own_release(const struct op_perf_features *features)
 /* Each start of a kernel puts it elsewhere, unless that is turned off. */
 static bool is_own_place(uint64_t text_start)
 {
-	struct opd_kallsyms own;
-	bool is_own = opd_kallsyms_read("/proc", &own) == 0 && own.text_start && own.text_start == text_start;
-
-	opd_kallsyms_free(&own);
-	return is_own;
+	return text_start && opd_kallsyms_text("/proc") == text_start;
 }
 
 const char *opi_kernel_of_record(const struct op_perf_features *features, const struct perf_event_header *header)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/kallsyms.h"
 #include "daemon/kernel_map.h"
 
 static char dir[] = "/tmp/test_kernel_map.XXXXXX";
@@ -88,6 +89,27 @@ static void text_and_modules(void **state)
 	assert_string_equal(name_of(*state, location), "no-vmlinux");
 	assert_int_equal(location.offset, 0xffffffffc0002000);
 	opd_kernel_map_free(&map);
+}
+
+/* No other name will do; hidden addresses, no such symbol and no list are alike. */
+static void where_text_begins(void **state)
+{
+	static const struct {
+		const char *list;
+		uint64_t text;
+	} cases[] = {
+		{ "ffffffff80fffff0 t _text_before\nffffffff80fffff0 t _tex\nffffffff81000000 T _text\nffffffff82000000 T _etext\n", 0xffffffff81000000 },
+		{ "0000000000000000 T _stext\n0000000000000000 T _text\n", 0 },
+		{ "ffffffff81000000 T _stext\nffffffff82000000 t _text\t[module]\n", 0 },
+		{ "", 0 },
+	};
+
+	(void)state;
+	assert_int_equal(opd_kallsyms_text(dir), 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		write_file("kallsyms", cases[i].list);
+		assert_int_equal(opd_kallsyms_text(dir), cases[i].text);
+	}
 }
 
 /* A module that hundreds of others use has all their names in its line. */
@@ -406,7 +428,7 @@ static void a_list_that_says_nothing_ends_nothing(void **state)
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = { T(text_and_modules), T(a_line_of_any_length), T(vmlinux_takes_the_text), T(hidden_addresses),
+	const struct CMUnitTest tests[] = { T(text_and_modules), T(where_text_begins), T(a_line_of_any_length), T(vmlinux_takes_the_text), T(hidden_addresses),
 					    T(run_time_code_comes_and_goes), T(modules_come_and_go),
 					    T(run_time_code_that_was_there_before), T(code_that_nobody_tells_of),
 					    T(listed_code_whose_record_comes_late), T(code_is_looked_at_again_after_a_loss),
