@@ -200,13 +200,15 @@ static int count_until(struct opd_import *import, const struct op_perf_events *e
 	return err ? err : opd_held_settle(&import->held);
 }
 
+/* Rounds may be short and many: records that wait are gone through when at least as many have come as wait for longer. */
 static int end_round(struct opd_import *import, const struct op_perf_events *events)
 {
 	uint64_t until_ns = import->round_ns;
-	int err;
+	int err = 0;
 
 	import->round_ns = import->newest_ns;
-	err = until_ns ? count_until(import, events, until_ns) : 0;
+	if (until_ns >= import->counted_ns + 2 * OPD_IMPORT_LATE_NS)
+		err = count_until(import, events, until_ns - OPD_IMPORT_LATE_NS);
 	import->round_held = import->held.nr_ring;
 	return err;
 }

@@ -4,7 +4,7 @@
  * as live samples.
  *
  * Records come in the order in which perf read its rings, not in that of time. They are held back until all that is older has
- * come, which a finished round says; then the side band goes first, by time, and the samples follow. However long a round is, it is not cut:
+ * come, which a finished round says, and OPD_IMPORT_LATE_NS more; then the side band goes first, by time, and the samples follow. However long a round is, it is not cut:
  * what memory has no room for waits in a file without a name in the session directory (daemon/held.h). A file without rounds is one round. The
  * files of a directory, which are read side by side by time, have a round after every round_records. What comes later than its round is
  * resolved by its own time all the same, and counted (nr_late); where that cannot put it right any more, it is told (nr_unordered).
@@ -40,6 +40,12 @@ struct opd_import_config {
 };
 
 #define OPD_IMPORT_ROUND_RECORDS (1u << 19) /* of a directory */
+
+/*
+ * How much longer than for its round a record is waited for. The kernel takes the time of a record before it has a place in the ring; a virtual CPU that
+ * stands still in between puts it there rounds later (seen: 22 us with rings of a page, whose rounds are as short).
+ */
+#define OPD_IMPORT_LATE_NS 100000000u
 
 struct opd_import_counts {
 	uint64_t nr_late; /* records that came when younger ones had been counted, and */

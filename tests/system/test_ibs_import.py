@@ -252,7 +252,8 @@ def check_untold(box, rng, functions, image):
     ibsdata.write_perf_stream(path, ZEN4, b"".join(data))
     require(opimport(box, "behind", path).rc == 0, "what the end of a stream tells is too late")
     compare_events(counts_of_report(report_of(box, "behind"), numbers_of_names()), wanted, "behind")
-    ibsdata.write_perf_stream(path, ZEN4, b"".join(data) + 3 * ibsdata.user_record(ibsdata.RECORD_ROUND))
+    later = [ibsdata.sample(samples[0].record, second * 1000000000) + ibsdata.user_record(ibsdata.RECORD_ROUND) for second in (1, 2)]
+    ibsdata.write_perf_stream(path, ZEN4, b"".join(data + later))
     result = opimport(box, "late", path)
     require(result.rc == 1 and "2 events are not what they were counted as" in result.err, "%d: %s" % (result.rc, result.err))
 

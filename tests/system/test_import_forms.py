@@ -33,6 +33,7 @@ SAMPLE_TYPE, WITH_CHAIN = 1 | 2 | 4 | 64, 32  # IP, TID, TIME, ID; CALLCHAIN
 PLAIN, CHAINED = 71, 72
 NR_ROUNDS, PER_ROUND, NR_IMAGES, MAX_FILES = 20, 500, 200, 50
 NR_UNROUNDED, NR_MAPPED, NR_LATE = (1 << 20) + 100, 10000, 1000
+SECOND, STEP = 1000000000, 1000
 
 
 def record(box, path, *more):
@@ -224,13 +225,13 @@ def check_stream(box):
 def check_no_rounds(box):
     """More than is held back, and then a mapping that is a little older: the samples behind it are those of its file."""
     sample = struct.Struct("<IHHQIIQQ")
-    samples = b"".join(sample.pack(perf_swap.SAMPLE, USER, sample.size, IMAGE + 0x100, PID, PID, time, PLAIN) for time in range(1, NR_UNROUNDED + 1))
-    mapping = put_mapping("/no/such/new", NR_UNROUNDED - NR_MAPPED)
+    samples = b"".join(sample.pack(perf_swap.SAMPLE, USER, sample.size, IMAGE + 0x100, PID, PID, time * STEP, PLAIN) for time in range(1, NR_UNROUNDED + 1))
+    mapping = put_mapping("/no/such/new", (NR_UNROUNDED - NR_MAPPED) * STEP)
     result = stream(box, "unrounded", put_attr(PLAIN, 0) + put_mapping() + samples + mapping)
     require(result.rc == 0, result.err)
     counts = sum(counts_of_session(box, "unrounded").values(), collections.Counter())
     require(counts == {"app": NR_UNROUNDED - NR_MAPPED - 1, "new": NR_MAPPED + 1}, "%s" % counts)
-    check_late_mapping(box, samples, mapping=put_mapping("/no/such/new", NR_LATE))
+    check_late_mapping(box, samples, mapping=put_mapping("/no/such/new", NR_LATE * STEP))
 
 
 def check_late_mapping(box, samples, mapping):
@@ -248,9 +249,9 @@ def check_late_mapping(box, samples, mapping):
 
 def check_late_event(box):
     """An event that comes when samples of others have been counted is not taken for one of those."""
-    begin = put_attr(PLAIN, 0) + put_mapping() + put_sample(PLAIN, 10) + put(ROUND, 0, b"") + put_sample(PLAIN, 20) + put(ROUND, 0, b"")
-    result = stream(box, "late", begin + put_attr(CHAINED, WITH_CHAIN) + put_sample(CHAINED, 30, (IMAGE + 0x100, IMAGE + 0x200)) +
-                    put_sample(PLAIN, 40))
+    begin = put_attr(PLAIN, 0) + put_mapping() + put_sample(PLAIN, SECOND) + put(ROUND, 0, b"") + put_sample(PLAIN, 2 * SECOND) + put(ROUND, 0, b"")
+    result = stream(box, "late", begin + put_attr(CHAINED, WITH_CHAIN) + put_sample(CHAINED, 3 * SECOND, (IMAGE + 0x100, IMAGE + 0x200)) +
+                    put_sample(PLAIN, 4 * SECOND))
     require(result.rc == 1 and re.search(r"received 3, stored 3$", result.out, re.MULTILINE), result.out + result.err)
     require("1 samples are of events that the file tells when others had been counted" in result.err, result.err)
 
@@ -285,7 +286,7 @@ def sample_files(box):
 
 
 def rounds(first, nr):
-    return b"".join(b"".join(put_sample(PLAIN, 10 + 1000 * r + i) for i in range(PER_ROUND)) + put(ROUND, 0, b"") for r in range(first, first + nr))
+    return b"".join(b"".join(put_sample(PLAIN, 10 + SECOND * r + i) for i in range(PER_ROUND)) + put(ROUND, 0, b"") for r in range(first, first + nr))
 
 
 def check_cut_session(box):

@@ -86,8 +86,8 @@ def check_streams(box):
 
 def check_late_event(box):
     """What an event lost that is told when samples of others have been counted."""
-    begin = put_attr(CLOCK, CLOCK_ID, 0) + forms.put_mapping() + forms.put_sample(CLOCK_ID, 10) + forms.put(forms.ROUND, 0, b"")
-    result = forms.stream(box, "late", begin + forms.put_sample(CLOCK_ID, 20) + forms.put(forms.ROUND, 0, b"") + put_attr(FAULTS, FAULTS_ID, 0) +
+    begin = put_attr(CLOCK, CLOCK_ID, 0) + forms.put_mapping() + forms.put_sample(CLOCK_ID, forms.SECOND) + forms.put(forms.ROUND, 0, b"")
+    result = forms.stream(box, "late", begin + forms.put_sample(CLOCK_ID, 2 * forms.SECOND) + forms.put(forms.ROUND, 0, b"") + put_attr(FAULTS, FAULTS_ID, 0) +
                           lost(FAULTS_ID, 4) + lost_samples(FAULTS_ID, 5, AT_ALL))
     require(UNKNOWN_LINE.search(result.err) and UNKNOWN_LINE.search(result.err)[1] == "9", result.err)
     require(told(result.out) == {"cpu-clock": 0}, result.out)

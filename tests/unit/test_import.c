@@ -19,6 +19,8 @@
 #define TASKS        50u
 #define TASK_SAMPLES 3u
 #define STEP_NS      2000000u /* between samples of the first: the round is long enough that what has passed is forgotten */
+#define LATE_ROUNDS  400u
+#define LATE_AT_NS   OP_NS_PER_S
 #define FEW_BYTES    1024u
 #define FIRST_PID    1000u
 #define OLD_PID      500u
@@ -217,6 +219,37 @@ static void a_round_is_not_cut(void **state)
 	assert_int_equal(opd_import_finish(imported->import, &imported->events), 0);
 	assert_all_placed(imported);
 	assert_files_are_as_left(imported);
+}
+
+/* A virtual CPU stood still between the time of a mapping and its place in the ring; in the meantime rounds have ended. */
+static void late_by(struct imported *imported, uint64_t late_ns, uint64_t nr_wanted)
+{
+	uint64_t time_ns = LATE_AT_NS;
+	struct opd_import_counts counts;
+
+	begin(imported, 0, FEW_BYTES);
+	mapping(imported, 0, OLD_PID, 1);
+	for (uint32_t i = 0; i < LATE_ROUNDS; i++) {
+		for (uint32_t k = 0; k < SAMPLES / LATE_ROUNDS; k++)
+			sample(imported, 0, OLD_PID, time_ns += STEP_NS);
+		end_round(imported);
+	}
+	mapping(imported, 1, FIRST_PID, time_ns - late_ns);
+	sample(imported, 1, FIRST_PID, time_ns + 1);
+	assert_int_equal(opd_import_finish(imported->import, &imported->events), 0);
+	opd_import_counts(imported->import, &counts);
+	assert_int_equal(counts.nr_late, nr_wanted);
+	assert_int_equal(counts.nr_unordered, nr_wanted);
+}
+
+static void a_stall_is_waited_for(void **state)
+{
+	late_by(*state, OPD_IMPORT_LATE_NS - STEP_NS, 0);
+}
+
+static void a_long_stall_is_told(void **state)
+{
+	late_by(*state, 3 * (uint64_t)OPD_IMPORT_LATE_NS, 1);
 }
 
 static void without_rounds_it_is_one(void **state)
@@ -530,6 +563,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_round_is_not_cut, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_stall_is_waited_for, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_long_stall_is_told, setup, teardown),
 		cmocka_unit_test_setup_teardown(without_rounds_it_is_one, setup, teardown),
 		cmocka_unit_test_setup_teardown(too_late_is_told, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_stopped_one_counts_no_more, setup, teardown),
