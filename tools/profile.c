@@ -496,6 +496,7 @@ static int show_cgroup(struct opr_file *file, const char *cgroup)
 {
 	free(file->app);
 	free(file->image);
+	file->is_cgroup = true;
 	file->app = strdup(cgroup);
 	file->image = strdup(cgroup);
 	if (file->app && file->image)
@@ -663,9 +664,9 @@ static int compare_parts(const struct opr_file *a, const struct opr_file *b)
 		order = strcmp(a->image, b->image);
 	if (!order)
 		order = strcmp(a->callee ? a->callee : "", b->callee ? b->callee : "");
-	if (!order)
+	if (!order && !a->is_cgroup)
 		order = compare_kinds(&a->name->image, &b->name->image);
-	return order ? order : compare_kinds(&a->name->callee, &b->name->callee);
+	return order || a->is_cgroup ? order : compare_kinds(&a->name->callee, &b->name->callee);
 }
 
 static int compare_files(const void *left, const void *right)

@@ -23,6 +23,7 @@ struct opr_file {
 	char *app, *image;                    /* opr_image_name of both, that of JIT code the path of its object; equal when libraries are merged */
 	char *callee;                         /* of a callgraph file: the image that was called; NULL for samples */
 	const struct op_image_name *app_name; /* what `app` is the name of */
+	bool is_cgroup;                       /* app and image are the cgroup, whatever ran in it */
 	size_t class_index;
 	struct op_odb_header header; /* as it was when the file was selected, */
 	uint64_t total;              /* and its samples then */

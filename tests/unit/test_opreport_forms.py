@@ -184,6 +184,16 @@ class Forms(unittest.TestCase):
             self.assertIn("--xml", self.run_tool("-X", "-l", *options, rc=1))
         self.assertIn("meaningless without --symbols", self.run_tool("-X", "-w", rc=1))
 
+    def test_by_cgroup(self):
+        """One line for each, whether it was the kernel, a library or a program."""
+        cgroups = os.path.join(self.dir, "samples/current/cgroup")
+        for name, count in (("{root}/app/{dep}/{root}/app", 1), ("{root}/app/{dep}/{root}/lib", 2), ("{kern}/no-process/{dep}/{kern}/no-process", 4),
+                            ("{root}/app/{dep}/{kern}/ext4", 8)):
+            for cgroup in ("a", "a/b"):
+                write_samples(os.path.join(cgroups, cgroup, name, "TIMER.0.0." + ALL), [(1, count)])
+        self.assertEqual([line.split() for line in self.run_tool("--cgroups", "-n").splitlines()],
+                         [["15", "50.0000", "/a"], ["15", "50.0000", "/a/b"]])
+
     def test_xml_of_threads_and_cpus(self):
         for name, count in (("5.6.0", 1), ("5.7.1", 2), ("8.8.1", 4)):
             self.put([(self.at["hot"], count)], event="TIMER.0.0." + name)
