@@ -399,8 +399,11 @@ def beyond(old, nr_bytes):
 
 
 def restore(box, name):
-    """cp ends where opd makes a directory between its look and its own making: then it is done again, which writes over as much."""
-    command = ("cp", "-r", os.path.join(box.session, "samples", name, "."), current(box))
+    """
+    What it copies is whose it was: a user's opd could not remove what is root's. cp ends where opd makes a directory between its look and its own making:
+    then it is done again, which writes over as much.
+    """
+    command = ("cp", "-r", "--preserve=ownership", os.path.join(box.session, "samples", name, "."), current(box))
     for _ in range(100):
         result = box.run(*command)
         if result.rc == 0 or "File exists" not in result.err:
