@@ -248,6 +248,10 @@ builds_lane() {
 	check tsan/build need_build tsan
 }
 
+clang_lane() {
+	all_units clang
+}
+
 # The torture takes as long as all the others.
 torture_lane() {
 	check_units tsan tests/ring/torture
@@ -267,11 +271,10 @@ run_checks() {
 	[ "$quick" = no ] || return 0
 	# shellcheck disable=SC2086
 	check_systems gcc $ALONE_SYSTEM
-	lanes others_lane faults_lane
+	lanes others_lane faults_lane builds_lane
 	# shellcheck disable=SC2086
 	check_users $USER_SYSTEM
-	lanes container_lane builds_lane
-	together all_units clang
+	lanes container_lane clang_lane
 	check install install_elsewhere
 	together all_units asan
 	# shellcheck disable=SC2086
