@@ -175,6 +175,7 @@ def tree(path):
 def owner_of_the_session(box):
     """opd is the owner's, wherever his setup leads to; to a directory of root's, or of another user's, it does not lead."""
     opcontrol = os.path.join(box.bin, "opcontrol")
+    box.run_as = "root"  # it is root who starts it here, also for make check-user
     box.use_program(os.path.join(box.sbin, "opd"))
     shutil.rmtree(box.session, ignore_errors=True)
     os.mkdir(box.session)
