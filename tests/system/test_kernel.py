@@ -239,8 +239,9 @@ def check_idle(box, nr_perf):
     require(set(found) <= {KERNEL}, "an idle CPU is filed under %s" % sorted(found))
     require(0 not in timer, "TIMER has samples of idle CPUs")
     require(nr_clock <= 1.25 * nr_timer + MIN_SAMPLES, "%d samples of cpu-clock have a thread, %d of TIMER: of idle CPUs?" % (nr_clock, nr_timer))
-    require(found.get(KERNEL, 0) >= 0.8 * nr_perf, "idle CPUs have %s samples, and perf has counted %d" % (found, nr_perf))
-    if nr_perf < MIN_SAMPLES:
+    if nr_perf >= MIN_SAMPLES:
+        require(found.get(KERNEL, 0) >= 0.5 * nr_perf, "idle CPUs have %s samples, and perf has counted %d" % (found, nr_perf))
+    else:
         print("idle CPUs were not looked at: this host has had none in %d s" % BUSY_SECONDS)
 
 
