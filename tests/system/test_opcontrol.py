@@ -20,7 +20,7 @@ STATUS_KEYS = {"state", "setup_waits", "pid", "uptime_ns", "running_ns", "cpu_ns
                "session_dir", "vmlinux", "kernel_note", "separate_lib", "separate_kernel", "separate_thread", "separate_cpu", "nr_events",
                "nr_cpus", "events", "cpus", "ring_bytes", "ring_need_bytes", "ring_is_auto", "swap_threads", "event_wait_ns", "visits", "visits_ns", "swapping_ns", "turns",
                "turn_ns", "turn_longest_ns", "turn_planned_ns", "maps_reread", "separate_cgroup", "nr_cgroups", "not_split",
-               "of_unknown_cgroups"}
+               "of_unknown_cgroups", "image_filter"}
 JIT_KEYS = {"jit_" + n for n in ("processes", "functions", "sampled", "objects", "bytes", "code_bytes", "refused_files", "refused_records",
                                      "refused_size", "refused_memory", "refused_processes", "failed_objects", "functions_forgotten")}
 BOUND_KEYS = {"dcookie_errors", "dcookie_lines_damaged", "files_forgotten", "images_forgotten", "images_refused", "mappings_dropped",
@@ -28,11 +28,11 @@ BOUND_KEYS = {"dcookie_errors", "dcookie_lines_damaged", "files_forgotten", "ima
               "memory_dropped", "sessions_not_written", "too_many_sample_files", "nr_session_files", "max_session_files"}
 BOUND_KEYS |= {"ibs_" + n for n in ("cut", "decoded", "extra", "missing", "no_address", "no_caps", "not_valid", "old_fetch", "redacted", "short",
                                      "uneven", "unknown_caps")}
-BOUND_KEYS |= {"callgraph"} | {"arcs_" + n for n in ("stored", "ended_no_mapping", "ended_other", "of_nowhere", "of_another", "undecodable", "not_split",
+BOUND_KEYS |= {"callgraph"} | {"arcs_" + n for n in ("stored", "ended_no_mapping", "ended_other", "of_nowhere", "of_another", "filtered", "undecodable", "not_split",
                                                       "lost_no_room", "lost_no_space", "lost_too_many_files", "lost_io_error", "lost_no_memory")}
 STATUS_KEYS |= JIT_KEYS | BOUND_KEYS
 LOSSES = {"lost_undecodable", "lost_no_space", "lost_too_many_files", "lost_io_error", "lost_no_memory"}
-EVENT_KEYS = LOSSES | {"name", "role", "count", "unit_mask", "every_event", "taken", "received", "stored", "unattributed", "lost_kernel",
+EVENT_KEYS = LOSSES | {"name", "role", "count", "unit_mask", "every_event", "taken", "received", "stored", "unattributed", "filtered", "lost_kernel",
                        "outstanding", "throttled_ns", "nr_throttles"}
 CPU_KEYS = LOSSES | {"cpu", "online", "swaps", "swap_wait_ns", "swap_longest_ns", "bytes_read", "records_read", "turn_bytes", "turn_records",
                      "turn_most_bytes", "turn_most_records", "sideband_bytes", "sideband_lost", "late", "damaged", "received", "lost_kernel", "throttled_ns"}
@@ -96,10 +96,10 @@ def what_is_kept(box):
     require(kept(box)["NR_CHOSEN"] == "0", kept(box))
     os.unlink(os.path.join(box.session, "daemonrc"))
     out = box.opcontrol("--xen=/no/such", "--active-domains=1,2", "--s390hwsampbufsize", "4")
-    inert = {"image": "/bin/ls", "buffer-size": "100", "buffer-watershed": "50", "cpu-buffer-size": "7"}
+    inert = {"buffer-size": "100", "buffer-watershed": "50", "cpu-buffer-size": "7"}
     said = box.opcontrol("--setup", *["--%s=%s" % option for option in inert.items()])
     shown = box.opcontrol("--status").splitlines()
-    for name, title in (("image", "Image filter"), ("buffer-size", "Buffer size"), ("buffer-watershed", "CPU buffer watershed"),
+    for name, title in (("buffer-size", "Buffer size"), ("buffer-watershed", "CPU buffer watershed"),
                         ("cpu-buffer-size", "CPU buffer size")):
         require("--%s is kept in the setup, but has no effect in opd.\n" % name in said, said)
         require("%s: %s (of no effect)" % (title, inert[name]) in shown, "--status claims what is not: %s" % shown)
@@ -108,6 +108,25 @@ def what_is_kept(box):
     require(box.opcontrol("--init").startswith("--init is ignored: there is no module to load"), "--init does not say that it does nothing")
     require(box.opcontrol("--deinit").startswith("There is no module to unload"), "--deinit does not say what it does not do")
     os.unlink(os.path.join(box.session, "daemonrc"))
+
+
+def names_of_images(box):
+    """What is there is kept by its path without links; what is not, with a warning; all is nothing to be kept."""
+    program = box.copy_work("lib++.so")
+    link = os.path.join(box.dir, "link")
+    os.symlink("lib++.so", link)
+    for given, taken, warned in ((link, program, []), (os.path.relpath(program), program, []), ("no-vmlinux,%s,," % link, "no-vmlinux," + program, []),
+                                 ("/no/such,%s,no-module" % program, "/no/such,%s,no-module" % program, ["/no/such", "no-module"]), ("all", "", []),
+                                 (link, program, []), ("", "", [])):
+        result = box.run(opcontrol(box), "--image=" + given)
+        lines = result.err.splitlines()
+        require(result.rc == 0 and not result.out and len(lines) == len(warned), "--image=%s: %s" % (given, result))
+        require(all("warning: --image: %s: " % name in line for name, line in zip(warned, lines)), "--image=%s: %s" % (given, result.err))
+        require(kept(box)["IMAGE_FILTER"] == taken, "--image=%s: %s" % (given, kept(box)))
+        require("Image filter: %s" % (taken or "none") in box.opcontrol("--status").splitlines(), "--status after --image=" + given)
+    require("-_:,./+ only" in box.run(opcontrol(box), "--image=/a b").err, "--image takes a name that the setup cannot keep")
+    os.unlink(link)
+    os.unlink(program)
 
 
 STUB_FDS = "echo \"$(ls -l /proc/$$/fd | grep -c /callers-own) of the caller's\" >&2; exit 1\n"
@@ -342,7 +361,7 @@ class FakeDaemon:
 
 def status_payload():
     """Of the calling process, which runs and has neither events nor CPUs."""
-    return struct.pack("<8I%dQ4I8448x" % (22 + len(JIT_KEYS | BOUND_KEYS)), os.getpid(), 1,
+    return struct.pack("<8I%dQ4I12544x" % (22 + len(JIT_KEYS | BOUND_KEYS)), os.getpid(), 1,
                        *[0] * (32 + len(JIT_KEYS | BOUND_KEYS)))
 
 
@@ -532,6 +551,7 @@ def test(box):
     what_goes_with_what(box)
     what_is_kept(box)
     odd_vmlinux(box)
+    names_of_images(box)
     nothing_half_written(box)
     bad_daemons(box)
     no_foreign_descriptors(box)
