@@ -506,6 +506,17 @@ def damaged_setup(box):
             require(not box.run(opcontrol(box), "--callgraph=1").err, "the new setup is damaged, too")
 
 
+def pipe_as_log(box, path):
+    """What nobody reads would hold the daemon up."""
+    if os.path.exists(path):
+        os.unlink(path)
+    for make in (os.mkfifo, lambda pipe: os.symlink("/dev/null", pipe)):
+        make(path)
+        line = box.refused(opcontrol(box), "--start-daemon", "--event=TIMER:100000", env=stub(box, "exit 3\n"), timeout=60)
+        require("cannot open the log %s: " % path in line, line)
+        os.unlink(path)
+
+
 def foreign_things(box):
     """What the owner of the session directory has put into it leads root nowhere else, and does not make him wait; no daemon runs."""
     victim = os.path.join(box.dir, "victim")
@@ -519,10 +530,13 @@ def foreign_things(box):
         make()
         for request in ("--reset", "--save=taken"):
             box.refused(opcontrol(box), request)
+        box.refused(opcontrol(box), "--start-daemon", "--event=TIMER:100000", env=stub(box, "echo opd: stub >&2; exit 3\n"))
+        require(not os.path.exists(os.path.join(victim, "oprofiled.log")), "the log is where a link of the session directory leads")
         require(sorted(path for path, _, _ in os.walk(victim)) == before, "opcontrol follows a link of the session directory")
     os.unlink(samples + "/current")
-    os.rmdir(samples)
+    shutil.rmtree(samples)
     os.rename(kept_samples, samples)
+    pipe_as_log(box, os.path.join(samples, "oprofiled.log"))
     for name in ("daemonrc", "lock"):
         path = os.path.join(box.session, name)
         if os.path.exists(path):
