@@ -405,6 +405,20 @@ int op_setup_read(struct op_setup *setup, int dir_fd, const char *name, char **r
 	return err;
 }
 
+/* A file that root writes there is the owner's of the directory, or that one answers for it. */
+int op_setup_check(const struct op_setup *setup, int dir_fd, const char *name, char **ret_why)
+{
+	struct op_setup copy = *setup;
+	struct op_text why = { 0 };
+	struct stat st;
+	int err = op_sys_fstat(dir_fd, &st);
+
+	if (!err && !check_owner(&copy, st.st_uid, &why))
+		err = refuse(dir_fd, name, 0, &why, ret_why);
+	op_text_free(&why);
+	return err;
+}
+
 static bool strings_ok(const struct op_setup *setup)
 {
 	const char *const strings[] = { setup->session_dir, setup->vmlinux, setup->kernel_range };

@@ -42,6 +42,12 @@ void op_setup_init(struct op_setup *setup) OP_NONNULL;
  */
 int op_setup_read(struct op_setup *setup, int dir_fd, const char *name, char **ret_why) OP_NONNULL OP_MUST_CHECK;
 
+/*
+ * Whether op_setup_read would take the setup once it is written to this file: session_dir may be one that who answers for the file must not name. 0, -EINVAL and *ret_why as there, or
+ * another -errno.
+ */
+int op_setup_check(const struct op_setup *setup, int dir_fd, const char *name, char **ret_why) OP_NONNULL OP_MUST_CHECK;
+
 /* Writes the file whole: under another name, synced, then renamed. 0 or -errno. */
 int op_setup_write(const struct op_setup *setup, int dir_fd, const char *name) OP_NONNULL OP_MUST_CHECK;
 

@@ -266,6 +266,23 @@ static void make_dir_of(const struct box *box, const char *name, uid_t owner)
 	assert_int_equal(fchownat(box->fd, name, owner, owner, 0), 0);
 }
 
+static int check_of(const struct box *box, const char *below)
+{
+	struct op_setup setup;
+	char path[128], *why = NULL;
+	int err;
+
+	snprintf(path, sizeof(path), "%s/%s", box->path, below);
+	op_setup_init(&setup);
+	setup.session_dir = path;
+	err = op_setup_check(&setup, box->fd, OP_SETUP_NEW_NAME, &why);
+	assert_int_equal(setup.session_dir_owner, OP_SETUP_ANYBODY);
+	if (err)
+		assert_non_null(strstr(why, "daemonrc_new: SESSION_DIR: /tmp/"));
+	free(why);
+	return err;
+}
+
 /* Of a setup that names `below` the box, with the file and the directory around it of these users. *ret_owner: who must be the owner of what it names. */
 static int read_of(const struct box *box, uid_t file, uid_t dir, const char *below, uid_t *ret_owner)
 {
@@ -285,6 +302,9 @@ static int read_of(const struct box *box, uid_t file, uid_t dir, const char *bel
 		assert_non_null(strstr(why, "daemonrc: SESSION_DIR: /tmp/"));
 	free(why);
 	op_setup_free(&setup);
+	/* What root would write there is refused before it is written. */
+	if (!file || file == dir)
+		assert_int_equal(check_of(box, below), err);
 	return err;
 }
 
