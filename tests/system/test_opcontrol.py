@@ -14,6 +14,7 @@ import subprocess
 import time
 
 import opdtest
+import test_cgroup
 from opdtest import require, wait_until
 
 STATUS_KEYS = {"state", "setup_waits", "pid", "uptime_ns", "running_ns", "cpu_ns", "rss_bytes", "nr_files", "nr_processes", "nr_images", "dumps", "has_pmu",
@@ -203,9 +204,12 @@ def no_foreign_descriptors(box):
     require(done.stderr == "opcontrol: opd does not start: 0 of the caller's\n", done.stderr)
 
 
-def with_systemctl(box, text, *words):
-    """opcontrol where systemd is said to have been booted and to have the units of opd, and systemctl is a shell script with this in it; None without a mount name space."""
-    if box.run("unshare", "--mount", "mount", "-t", "tmpfs", "opd-test", "/run").rc != 0:
+def with_systemctl(box, text, *words, before=""):
+    """
+    opcontrol where systemd is said to have been booted and to have the units of opd, and systemctl is a shell script with this in it, after `before`; None without a mount
+    name space. Only its own processes are seen there.
+    """
+    if box.run("unshare", "--mount", "--pid", "--fork", "--mount-proc", "mount", "-t", "tmpfs", "opd-test", "/run").rc != 0:
         print("no mount name space here: systemctl's words are not looked at")
         return None
     path = os.path.join(box.dir, "systemctl")
@@ -213,10 +217,10 @@ def with_systemctl(box, text, *words):
         stream.write("#!/bin/sh\n%s\n" % text)
     os.chmod(path, 0o755)
     script = ("mount -t tmpfs opd-test /run && mount -t tmpfs opd-test /var/lib && mkdir -p /run/systemd/system && "
-              "touch /run/systemd/system/opd.service /run/systemd/system/opd.socket && exec \"$@\"")
+              "touch /run/systemd/system/opd.service /run/systemd/system/opd.socket && { " + (before or ":") + "\n\"$@\"; }")
     env = {k: v for k, v in box.env.items() if k not in ("OPD_CONFIG", "OPD_DAEMON")}
     env["PATH"] = box.dir + ":" + os.environ["PATH"]
-    return subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", opcontrol(box), *words], env=env, cwd=box.dir, stdin=subprocess.DEVNULL,
+    return subprocess.run(["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script, "sh", opcontrol(box), *words], env=env, cwd=box.dir, stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, timeout=opdtest.CALL_SECONDS, check=False)
 
 
@@ -244,6 +248,59 @@ def shut_down_for_good(box):
             os.unlink(said)
         done = with_systemctl(box, "echo no bus >&2; exit 1", request)
         require(not done or (done.returncode == 1 and "no bus: whoever connects" in done.stderr), "%s: %s" % (request, done))
+
+
+LISTENER = """
+import fcntl, os, socket, sys
+session, control, name, cgroup, lock = sys.argv[1:]
+os.makedirs(os.path.dirname(control))
+os.makedirs(session)
+held = open(session + "/lock", "w")
+if lock:
+    fcntl.flock(held, fcntl.LOCK_EX)
+with open("/proc/self/comm", "w") as stream:
+    stream.write(name)
+if cgroup:
+    with open(cgroup + "/cgroup.procs", "w") as stream:
+        stream.write("0")
+listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+listening.bind(control + ".new")
+listening.listen()
+os.rename(control + ".new", control)
+listening.accept()[0].close()
+listening.accept()
+"""
+
+
+def without_systemctls_word(box):
+    """Who systemctl does not answer, as a user without D-Bus, asks at the socket when there is a daemon, and else has none started by it."""
+    session = re.search("^Session-dir: (.*)$", box.good("env", "-u", "OPD_CONFIG", opcontrol(box), "--status"), re.M).group(1)
+    state = os.path.dirname(os.path.dirname(session))
+    control = os.path.join("/run" if state == "/var" else state + "/run", "opd", "control")
+    while not os.path.isdir(state):
+        state = os.path.dirname(state)
+    mount = "" if state == "/var" else "mount -t tmpfs opd-test %s && " % state
+    if state in ("/", "/usr"):
+        print("there is no place for a file system instead of %s: what is asked without systemctl's word is not looked at" % session)
+        return
+    path = os.path.join(box.dir, "listener.py")
+    with open(path, "w", encoding="ascii") as stream:
+        stream.write(LISTENER)
+    top = test_cgroup.hierarchy()
+    group = test_cgroup.Groups(top, "opd-test-%d" % os.getpid()) if top and os.access(os.path.join(top, "cgroup.procs"), os.W_OK) else None
+    try:
+        unit = group.top + group.make("opd.service") if group else None
+        for name, cgroup, lock, is_asked in (("tool", "", "lock", False), ("opd", "", "", False), ("opd", "", "lock", True), ("opd", unit, "", True)):
+            if cgroup is None:
+                print("no cgroup to move processes to: one case is left out")
+                continue
+            before = "%s{ python3 %s %s %s %s '%s' '%s' & } && while ! [ -e %s ]; do sleep 0.05; done" % (
+                mount, path, session, control, name, cgroup, lock, control)
+            done = with_systemctl(box, "exit 1", "--dump", before=before)
+            require(not done or (done.returncode == 1 and ("closed the connection" in done.stderr) == is_asked), "%s: %s" % ((name, cgroup, lock), done))
+    finally:
+        if group:
+            group.close()
 
 
 def stale_locks(box):
@@ -571,6 +628,7 @@ def test(box):
     no_foreign_descriptors(box)
     at_systemds_word(box)
     shut_down_for_good(box)
+    without_systemctls_word(box)
     stale_locks(box)
     held_by_a_tool(box)
     copied_lock(box)
