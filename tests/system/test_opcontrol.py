@@ -39,7 +39,7 @@ CPU_KEYS = LOSSES | {"cpu", "online", "swaps", "swap_wait_ns", "swap_longest_ns"
                      "turn_most_bytes", "turn_most_records", "sideband_bytes", "sideband_lost", "late", "damaged", "received", "lost_kernel", "throttled_ns"}
 
 
-STATUS, STOP, DUMP, SHUTDOWN = 1, 3, 4, 6
+STATUS, START, STOP, DUMP, SHUTDOWN = 1, 2, 3, 4, 6
 
 
 def opcontrol(box):
@@ -416,9 +416,9 @@ class FakeDaemon:
             os.unlink(self.path)
 
 
-def status_payload():
-    """Of the calling process, which runs and has neither events nor CPUs."""
-    return struct.pack("<8I%dQ4I12544x" % (22 + len(JIT_KEYS | BOUND_KEYS)), os.getpid(), 1,
+def status_payload(state=1):
+    """Of the calling process, which runs, or is paused, and has neither events nor CPUs."""
+    return struct.pack("<8I%dQ4I12544x" % (22 + len(JIT_KEYS | BOUND_KEYS)), os.getpid(), state,
                        *[0] * (32 + len(JIT_KEYS | BOUND_KEYS)))
 
 
