@@ -60,12 +60,12 @@ void opd_arcs_follow(struct opd_arcs *arcs, struct opd_resolver *resolver, const
 
 void opd_arcs_count(const struct opd_arcs *arcs, struct opd_count *count, const struct opd_counted *counted)
 {
-	struct op_location callee = counted->resolved->location;
+	const struct opd_resolved *callee = counted->resolved;
 	struct opd_counted caller = *counted;
 
 	for (size_t i = 0; i < arcs->nr_callers; i++) {
 		caller.resolved = &arcs->callers[i];
-		opd_count_call(count, &caller, &callee);
-		callee = arcs->callers[i].location;
+		opd_count_call(count, &caller, callee);
+		callee = &arcs->callers[i];
 	}
 }

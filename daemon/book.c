@@ -189,6 +189,7 @@ static void add_event(struct op_ledger_event *row, const struct op_ledger_event 
 	row->received += since(now->received, before->received);
 	row->stored += since(now->stored, before->stored);
 	row->unattributed += since(now->unattributed, before->unattributed);
+	row->filtered += since(now->filtered, before->filtered);
 	row->lost_kernel += since(now->lost_kernel, before->lost_kernel);
 	row->nr_throttles += since(now->nr_throttles, before->nr_throttles);
 	for (size_t i = 0; i < OP_NR_LOSS; i++)

@@ -30,7 +30,7 @@ struct opd_event {
 	uint64_t lost_before;
 	uint64_t lost_records; /* told by PERF_RECORD_LOST; believed on kernels before 6.0 only */
 	uint64_t lost_samples; /* told by PERF_RECORD_LOST_SAMPLES: given up before a ring was asked for room, so always added */
-	uint64_t received, stored, unattributed;
+	uint64_t received, stored, unattributed, filtered;
 	uint64_t lost[OP_NR_LOSS];
 	uint64_t throttled_since_ns; /* 0: it is not */
 	uint64_t throttled_ns, nr_throttles;

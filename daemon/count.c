@@ -4,10 +4,13 @@
 #include <errno.h>
 
 #include "daemon/capture.h"
+#include "daemon/image_filter.h"
 #include "daemon/memory_limit.h"
 #include "daemon/settle.h"
 #include "libop/guard.h"
 #include "libop/mem.h"
+
+#define FILTERED (-ECANCELED) /* instead of an error: nobody asked for it */
 
 /* Samples on their way into files that are open. */
 struct batch {
@@ -92,16 +95,25 @@ static bool is_refused(const struct opd_count *count, const struct opd_file_key 
 		 is_counted(count, key->callee_cookie));
 }
 
+static bool is_filtered(const struct opd_count *count, const struct opd_file_key *key)
+{
+	return count->filter && !opd_image_filter_wants(count->filter, count->table, key->app_cookie, key->image_cookie);
+}
+
 /*
  * The file of a key that is not known: of the key that is left of it when the session has too many images. -EUSERS: calls have none then; -EMLINK: there is
- * no room for it.
+ * no room for it; FILTERED.
  */
 static int make_file(struct opd_count *count, struct opd_file_key *key, struct opd_file **ret_file)
 {
 	struct opd_file *file = NULL;
 	struct opd_file_key wanted = *key;
-	int err = is_refused(count, key) ? -EMLINK : count_in_all(count, key);
+	int err;
 
+	/* Those of calls were asked with both ends. */
+	if (!opd_is_of_calls(key) && is_filtered(count, key))
+		return FILTERED;
+	err = is_refused(count, key) ? -EMLINK : count_in_all(count, key);
 	if (err)
 		return err;
 	if (!opd_same_file_key(key, &wanted)) {
@@ -167,6 +179,10 @@ static void book_other(struct opd_count *count, const struct opd_waiting *waitin
 {
 	struct opd_event *account = waiting->account;
 
+	if (waiting->error == FILTERED) {
+		account->filtered += waiting->amount;
+		return;
+	}
 	if (opd_is_of_memory(count, waiting->key.event)) {
 		count->nr_memory_dropped += !!waiting->error;
 		return;
@@ -507,15 +523,30 @@ void opd_count_sample(struct opd_count *count, const struct opd_counted *counted
 	wait_for_file(count, counted, &key, counted->resolved->location.offset);
 }
 
-void opd_count_call(struct opd_count *count, const struct opd_counted *counted, const struct op_location *callee)
+/* As a sample would be that was taken there. */
+static bool is_end_filtered(const struct opd_count *count, const struct opd_counted *counted, const struct opd_resolved *end)
+{
+	struct opd_counted there = *counted;
+	struct opd_file_key key;
+
+	there.resolved = end;
+	key = key_of(count, &there);
+	return is_filtered(count, &key);
+}
+
+void opd_count_call(struct opd_count *count, const struct opd_counted *counted, const struct opd_resolved *callee)
 {
 	struct opd_file_key key = key_of(count, counted);
-	const struct op_location *caller = &counted->resolved->location;
+	const struct op_location *caller = &counted->resolved->location, *called = &callee->location;
 
-	key.callee_cookie = callee->cookie;
-	if (op_unlikely(opd_is_too_many(count, &key) || callee->cookie == op_dcookie_overflow(count->table))) {
+	key.callee_cookie = called->cookie;
+	if (op_unlikely(count->filter) && (is_filtered(count, &key) || is_end_filtered(count, counted, callee))) {
+		count->arcs[OP_ARC_filtered]++;
+		return;
+	}
+	if (op_unlikely(opd_is_too_many(count, &key) || called->cookie == op_dcookie_overflow(count->table))) {
 		count->arcs[OP_ARC_lost_no_room]++;
 		return;
 	}
-	wait_for_file(count, counted, &key, caller->offset << 32 | (callee->offset & UINT32_MAX));
+	wait_for_file(count, counted, &key, caller->offset << 32 | (called->offset & UINT32_MAX));
 }

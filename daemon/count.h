@@ -12,6 +12,8 @@
  *
  * Where a session has too many files, what is new is kept less apart (file_limit.h).
  *
+ * What the image filter leaves out has no file, and its image no name in the session: it is booked as filtered. A call is left out when a sample at either end would be.
+ *
  * The calls of a sample's chain (arcs.h) are counted in callgraph files, IMAGE/{dep}/CALLER/{cg}/CALLEE, one for each two images. The
  * application, the event and the class are those that a sample in the caller would have. They are in no line of the ledger.
  *
@@ -35,6 +37,7 @@
 
 struct opd_event;
 struct opd_file;
+struct opd_image_filter;
 struct opd_settler;
 
 #define OPD_RECENT_SLOTS 4096u
@@ -82,6 +85,7 @@ struct opd_count {
 	const struct op_event *events;
 	bool separate_lib, separate_kernel, separate_thread, separate_cpu;
 	struct opd_cgroups *cgroups; /* NULL: not separated by cgroup */
+	const struct opd_image_filter *filter; /* the caller's; NULL: all images are wanted */
 	struct opd_book *book; /* is told what was booked as stored and is gone; the caller's; NULL: nobody wants to know */
 	struct opd_settler *settler; /* who writes files that took the place of others to the disk; NULL: it waits for the next start */
 	double cpu_speed_mhz;
@@ -125,7 +129,7 @@ struct opd_counted {
 };
 
 /*
- * Counts one sample. It is booked in its account when it is in its file, or lost, which is now or with one of the next calls,
+ * Counts one sample. It is booked in its account when it is in its file, filtered or lost, which is now or with one of the next calls,
  * at the latest with opd_count_flush.
  */
 void opd_count_sample(struct opd_count *count, const struct opd_counted *counted) OP_NONNULL;
@@ -133,7 +137,7 @@ void opd_count_sample(struct opd_count *count, const struct opd_counted *counted
 /*
  * Counts one call, whatever its amount: `counted` is as of a sample that was taken where the call returns to, in the caller, and `callee` is what was called, or called from there on.
  */
-void opd_count_call(struct opd_count *count, const struct opd_counted *counted, const struct op_location *callee) OP_NONNULL;
+void opd_count_call(struct opd_count *count, const struct opd_counted *counted, const struct opd_resolved *callee) OP_NONNULL;
 
 /*
  * Counts the last sample once more: one that differs in its time alone. True; false when that went to its file already, and it has to be counted

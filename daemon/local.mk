@@ -34,6 +34,7 @@ daemon_libopd_a_SOURCES = \
 	daemon/elf_host.h \
 	daemon/count.c daemon/count.h daemon/count_file.c daemon/count_file.h daemon/count_name.c daemon/count_out.c daemon/memory_limit.c daemon/memory_limit.h \
 	daemon/file_limit.c daemon/file_limit.h \
+	daemon/image_filter.c daemon/image_filter.h \
 	daemon/jit_lines.c daemon/jit_lines.h \
 	daemon/jit_object.c daemon/jit_object.h \
 	daemon/jit_write.c daemon/jit_write.h \

@@ -11,6 +11,7 @@
 
 #include "daemon/build_ids.h"
 #include "daemon/cpus.h"
+#include "daemon/image_filter.h"
 #include "daemon/jit.h"
 #include "daemon/log.h"
 #include "daemon/memory_limit.h"
@@ -156,6 +157,19 @@ static int init_cgroups(struct opd *opd)
 	return 0;
 }
 
+static int init_filter(struct opd *opd)
+{
+	if (!opd->setup.image_filter)
+		return 0;
+	opd->image_filter = opd_image_filter_new(opd->setup.image_filter);
+	return opd->image_filter ? 0 : opd_fail("no memory");
+}
+
+static void fini_filter(struct opd *opd)
+{
+	opd_image_filter_free(opd->image_filter);
+}
+
 static int init_count(struct opd *opd)
 {
 	int err;
@@ -170,6 +184,7 @@ static int init_count(struct opd *opd)
 		.separate_thread = opd->setup.separate_thread,
 		.separate_cpu = opd->setup.separate_cpu,
 		.cgroups = opd->setup.separate_cgroup ? &opd->pipeline.resolver.cgroups : NULL,
+		.filter = opd->image_filter,
 		.settler = opd->settler,
 		.cpu_speed_mhz = opd_cpu_speed_mhz(),
 		.no_process_cookie = opd->pipeline.resolver.pseudo[OPD_PSEUDO_NO_PROCESS],
@@ -277,6 +292,7 @@ static void fill_status(struct opd *opd)
 	status->callgraph = opd->setup.callgraph;
 	snprintf(status->session_dir, sizeof(status->session_dir), "%s", opd->session_dir);
 	snprintf(status->vmlinux, sizeof(status->vmlinux), "%s", vmlinux_of(opd) ? vmlinux_of(opd) : "");
+	snprintf(status->image_filter, sizeof(status->image_filter), "%s", opd->setup.image_filter ? opd->setup.image_filter : "");
 }
 
 /* Nobody waits for what the thread gave back last, but whether the samples are on the disk decides how opd ends. */
@@ -357,6 +373,7 @@ static const struct {
 	{ "cgroups", init_cgroups, NULL },
 	{ "loop", init_loop, fini_loop }, /* blocks signals: before there are threads */
 	{ "settler", opd_init_settler, opd_fini_settler },
+	{ "filter", init_filter, fini_filter },
 	{ "count", init_count, fini_count },
 	{ "sync", init_sync, fini_sync },
 	{ "service", init_service, fini_service },
@@ -385,6 +402,8 @@ static void tell_host(const struct opd *opd)
 		opd_log(SD_NOTICE, "no hardware counters on this host (a virtual machine?): sampling by timer, %s:%llu",
 			opd->default_event.name, (unsigned long long)opd->default_event.count);
 	tell_rings(opd);
+	if (opd->setup.image_filter)
+		opd_log(SD_NOTICE, "the setup has an image filter: samples are kept of %s alone", opd->setup.image_filter);
 	opd_log(SD_INFO, "%s", opd->pipeline.resolver.kernel.note);
 	opd_privileges_report();
 }

@@ -125,6 +125,8 @@ void opd_service_words(const struct opd_pulse *before, const struct opd_pulse *n
 		op_text_add(words, "Paused");
 	}
 	op_text_printf(words, "; of %" PRIu64 " samples %" PRIu64 " are stored", now->taken, now->stored);
+	if (now->filtered)
+		op_text_printf(words, ", %" PRIu64 " filtered", now->filtered);
 	if (!lost)
 		op_text_add(words, ", none is lost");
 	if (now->lost_kernel)

@@ -40,6 +40,7 @@ static void add_event(const struct opd_capture *capture, const struct opd_event 
 	sum->received += event->received;
 	sum->stored += event->stored;
 	sum->unattributed += event->unattributed;
+	sum->filtered += event->filtered;
 	sum->throttled_ns += throttled_ns(event, op_now_ns());
 	sum->nr_throttles += event->nr_throttles;
 	for (size_t i = 0; i < OP_NR_LOSS; i++)
@@ -245,6 +246,7 @@ int opd_sync_make_pulse(struct opd_sync *sync, struct opd_job *job)
 		opd_sync_sum_event(capture, i, &sum);
 		pulse->taken += sum.taken;
 		pulse->stored += sum.stored;
+		pulse->filtered += sum.filtered;
 		pulse->lost_kernel += sum.lost_kernel;
 		pulse->lost += op_ledger_lost(&sum);
 	}

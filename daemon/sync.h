@@ -24,7 +24,7 @@
 /* What OPD_JOB_PULSE gives: sums over all events. */
 struct opd_pulse {
 	uint64_t now_ns; /* op_now_ns() */
-	uint64_t taken, stored, lost_kernel, lost;
+	uint64_t taken, stored, filtered, lost_kernel, lost;
 	uint32_t nr_cpus; /* online */
 	bool profiling;
 };

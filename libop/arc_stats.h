@@ -15,6 +15,7 @@
 	X(of_nowhere, false, "samples with a call chain that belong to no image themselves")                                       \
 	X(of_another, false, "call chains that begin in another mode than their sample was taken in")                              \
 	X(undecodable, true, "call chains that are longer than their record")                                                      \
+	X(filtered, false, "calls from or to images that --image does not name")                                                   \
 	X(not_split, true, "calls that are stored, but not by cgroup")                                                             \
 	X(lost_no_room, true, "calls between images that have no file, since the session has five eighths of MaxSampleFiles= or "  \
 			      "SessionMaxUse=, or all of MaxImages=; beyond those of SessionMaxUse=, new calls in files there are, too") \

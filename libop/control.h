@@ -18,7 +18,7 @@
 #include "libop/ledger.h"
 
 #define OP_CONTROL_MAGIC 0x4443504fu /* "OPCD" */
-#define OP_CONTROL_VERSION 7 /* changes with any struct below */
+#define OP_CONTROL_VERSION 8 /* changes with any struct below */
 #define OP_CONTROL_MAX_REPLY (256 * 1024)
 
 /*
@@ -100,6 +100,7 @@ struct op_status {
 	uint64_t arcs[OP_NR_ARC_STATS]; /* libop/arc_stats.h */
 	char session_dir[4096];
 	char vmlinux[4096];    /* "" : none */
+	char image_filter[4096]; /* "" : none; what is longer is cut */
 	char kernel_note[256]; /* how kernel samples are filed, in words */
 };
 

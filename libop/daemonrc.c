@@ -13,6 +13,7 @@
 #include "libop/sys.h"
 
 #define EVENT_KEY	 "CHOSEN_EVENTS_"
+#define IMAGES_KEY	 "IMAGE_FILTER"
 #define VALUE_CHARACTERS "-_:,./"
 
 struct row;
@@ -157,7 +158,7 @@ static const struct row rows[] = {
 	{ "SEPARATE_CPU", read_flag, write_flag, FIELD(separate_cpu), 1, NULL },
 	{ "SEPARATE_CGROUP", read_flag, write_given_flag, FIELD(separate_cgroup), 1, NULL },
 	{ "VMLINUX", read_string, write_string, FIELD(vmlinux), 0, "none" },
-	{ "IMAGE_FILTER", read_string, write_string, FIELD(image_filter), 0, "" },
+	{ IMAGES_KEY, read_string, write_string, FIELD(image_filter), 0, "" },
 	{ "BUF_SIZE", read_number, write_number, FIELD(buffer_size), UINT32_MAX, NULL },
 	{ "BUF_WATERSHED", read_number, write_number, FIELD(buffer_watershed), UINT32_MAX, NULL },
 	{ "CPU_BUF_SIZE", read_number, write_number, FIELD(cpu_buffer_size), UINT32_MAX, "0" },
@@ -225,6 +226,18 @@ bool op_setup_value_ok(const char *value)
 	return consists_of(value, VALUE_CHARACTERS);
 }
 
+bool op_setup_images_ok(const char *images)
+{
+	return consists_of(images, VALUE_CHARACTERS "+");
+}
+
+static bool may_have(const char *key, const char *value)
+{
+	if (!strcmp(key, IMAGES_KEY))
+		return op_setup_images_ok(value);
+	return consists_of(value, strncmp(key, EVENT_KEY, sizeof(EVENT_KEY) - 1) ? VALUE_CHARACTERS : VALUE_CHARACTERS "=");
+}
+
 static bool read_line(char *line, struct reading *reading, struct op_text *why)
 {
 	char *equals = strchr(line, '=');
@@ -240,7 +253,7 @@ static bool read_line(char *line, struct reading *reading, struct op_text *why)
 		op_text_add(why, "the key has characters other than letters, digits and _");
 		return false;
 	}
-	if (!consists_of(equals + 1, strncmp(line, EVENT_KEY, sizeof(EVENT_KEY) - 1) ? VALUE_CHARACTERS : VALUE_CHARACTERS "=")) {
+	if (!may_have(line, equals + 1)) {
 		op_text_printf(why, "the value of %s has characters other than letters, digits and " VALUE_CHARACTERS, line);
 		return false;
 	}
@@ -392,14 +405,28 @@ int op_setup_read(struct op_setup *setup, int dir_fd, const char *name, char **r
 	return err;
 }
 
+/* A file that root writes there is the owner's of the directory, or that one answers for it. */
+int op_setup_check(const struct op_setup *setup, int dir_fd, const char *name, char **ret_why)
+{
+	struct op_setup copy = *setup;
+	struct op_text why = { 0 };
+	struct stat st;
+	int err = op_sys_fstat(dir_fd, &st);
+
+	if (!err && !check_owner(&copy, st.st_uid, &why))
+		err = refuse(dir_fd, name, 0, &why, ret_why);
+	op_text_free(&why);
+	return err;
+}
+
 static bool strings_ok(const struct op_setup *setup)
 {
-	const char *const strings[] = { setup->session_dir, setup->vmlinux, setup->image_filter, setup->kernel_range };
+	const char *const strings[] = { setup->session_dir, setup->vmlinux, setup->kernel_range };
 
 	for (size_t i = 0; i < op_array_size(strings); i++)
 		if (strings[i] && !op_setup_value_ok(strings[i]))
 			return false;
-	return true;
+	return !setup->image_filter || op_setup_images_ok(setup->image_filter);
 }
 
 int op_setup_write(const struct op_setup *setup, int dir_fd, const char *name)

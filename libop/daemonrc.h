@@ -25,7 +25,7 @@ struct op_setup {
 	char *vmlinux;				/* VMLINUX; NULL: none */
 	uint32_t callgraph;			/* CALLGRAPH: callers of a sample that are followed at most */
 	uint64_t buffer_size, buffer_watershed, cpu_buffer_size; /* kept for oprofile's scripts, of no effect */
-	char *image_filter;			/* IMAGE_FILTER: kept, NULL: none */
+	char *image_filter;			/* IMAGE_FILTER: images with commas between, whose samples alone are kept; NULL: all */
 	char *kernel_range;			/* KERNEL_RANGE: kept, NULL: none */
 };
 
@@ -42,14 +42,21 @@ void op_setup_init(struct op_setup *setup) OP_NONNULL;
  */
 int op_setup_read(struct op_setup *setup, int dir_fd, const char *name, char **ret_why) OP_NONNULL OP_MUST_CHECK;
 
+/*
+ * Whether op_setup_read would take the setup once it is written to this file: session_dir may be one that who answers for the file must not name. 0, -EINVAL and *ret_why as there, or
+ * another -errno.
+ */
+int op_setup_check(const struct op_setup *setup, int dir_fd, const char *name, char **ret_why) OP_NONNULL OP_MUST_CHECK;
+
 /* Writes the file whole: under another name, synced, then renamed. 0 or -errno. */
 int op_setup_write(const struct op_setup *setup, int dir_fd, const char *name) OP_NONNULL OP_MUST_CHECK;
 
 /* daemonrc_new, when there is one, becomes daemonrc. To be called while no daemon runs, before op_setup_read. 0 or -errno. */
 int op_setup_promote(int dir_fd) OP_MUST_CHECK;
 
-/* True when the file can hold the value: letters, digits and - _ : , . / only. */
+/* True when the file can hold the value: letters, digits and - _ : , . / only. Names of images may have a + as well, as libstdc++.so has. */
 bool op_setup_value_ok(const char *value) OP_NONNULL;
+bool op_setup_images_ok(const char *images) OP_NONNULL;
 
 void op_setup_free(struct op_setup *setup);
 

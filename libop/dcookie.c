@@ -393,6 +393,7 @@ int op_dcookie_set_place(struct op_dcookie_table *table, uint64_t cookie, const 
 	if (!err)
 		err = replace_string(table, entry, &entry->container, container);
 	entry->row.host_path = entry->host_path;
+	entry->row.wanted = OP_DCOOKIE_NOT_ASKED;
 	entry->row.container = entry->container;
 	return err;
 }

@@ -35,6 +35,8 @@ struct op_image_id {
 	bool is_pseudo; /* samples here are unattributed */
 };
 
+enum op_dcookie_wanted { OP_DCOOKIE_NOT_ASKED, OP_DCOOKIE_WANTED, OP_DCOOKIE_NOT_WANTED };
+
 struct op_dcookie_row {
 	uint64_t cookie;
 	struct op_image_id id;	/* its strings belong to the table */
@@ -44,6 +46,7 @@ struct op_dcookie_row {
 	int64_t first_seen;	/* seconds since 1970 of the first and the last sample; 0: none */
 	int64_t last_seen;
 	bool is_asked;		/* the build-id is all that the kernel can tell, be it none; the table does nothing with it */
+	enum op_dcookie_wanted wanted; /* by the image filter; asked again when another place becomes known, else the table does nothing with it */
 };
 
 /* A resolved sample. */

@@ -46,7 +46,21 @@ uint64_t op_ledger_lost(const struct op_ledger_event *event)
 	return sum;
 }
 
+double op_ledger_loss_share(uint64_t received, uint64_t filtered, uint64_t lost_kernel, uint64_t lost)
+{
+	double wanted = (double)(received - op_min_u64(received, filtered)), all_lost = (double)lost;
+
+	all_lost += received ? (double)lost_kernel * wanted / (double)received : (double)lost_kernel;
+	wanted += all_lost - (double)lost;
+	return wanted > 0 ? all_lost / wanted : lost > 0;
+}
+
+bool op_ledger_adds_up(const struct op_ledger_event *event)
+{
+	return event->received == event->stored + event->filtered + op_ledger_lost(event);
+}
+
 bool op_ledger_balanced(const struct op_ledger_event *event)
 {
-	return event->taken == event->received + event->lost_kernel && event->received == event->stored + op_ledger_lost(event);
+	return event->taken == event->received + event->lost_kernel && op_ledger_adds_up(event);
 }

@@ -3,7 +3,9 @@
  * The ledger: where every sample went.
  *
  *   taken    = received + lost_kernel
- *   received = stored + sum of lost_<reason>
+ *   received = stored + filtered + sum of lost_<reason>
+ *
+ * What the user asked to leave out (filtered: opcontrol --image) is no loss.
  *
  * Both hold at any quiet moment for every event. The structs are what crosses the control socket: fixed width, no pointers.
  */
@@ -77,6 +79,7 @@ struct op_ledger_event {
 	uint64_t received;
 	uint64_t stored;
 	uint64_t unattributed;	/* part of stored: filed under a pseudo-image */
+	uint64_t filtered;	/* of images that were not asked for (opcontrol --image) */
 	uint64_t lost_kernel;	/* rings full, as the kernel counts it */
 	uint64_t lost[OP_NR_LOSS];
 	/*
@@ -110,6 +113,16 @@ struct op_ledger_cpu {
 
 /* Sum of all lost[]. */
 uint64_t op_ledger_lost(const struct op_ledger_event *event) OP_NONNULL;
+
+/*
+ * The share of what was wanted that is lost, from 0 to 1; above OP_LOSS_TOLERATED the user is warned. What the kernel dropped is taken to be like the rest: as much of it
+ * would have been filtered.
+ */
+#define OP_LOSS_TOLERATED 0.0001
+double op_ledger_loss_share(uint64_t received, uint64_t filtered, uint64_t lost_kernel, uint64_t lost);
+
+/* True when what was received is stored, filtered or lost, to the last one. */
+bool op_ledger_adds_up(const struct op_ledger_event *event) OP_NONNULL;
 
 /* True when both lines hold. They need not while samples are on their way: ask when profiling is stopped, or after a dump. */
 bool op_ledger_balanced(const struct op_ledger_event *event) OP_NONNULL;

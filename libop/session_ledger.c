@@ -62,6 +62,8 @@ static void add_event(struct op_text *text, const struct op_ledger_event *event)
 		       event->count, event->unit_mask);
 	op_text_printf(text, "\treceived=%" PRIu64 "\tstored=%" PRIu64 "\tunattributed=%" PRIu64 "\tlost_kernel=%" PRIu64,
 		       event->received, event->stored, event->unattributed, event->lost_kernel);
+	if (event->filtered)
+		op_text_printf(text, "\tfiltered=%" PRIu64, event->filtered);
 	for (size_t i = 0; i < OP_NR_LOSS; i++)
 		op_text_printf(text, "\tlost_%s=%" PRIu64, op_loss_name((enum op_loss)i), event->lost[i]);
 	op_text_add_char(text, '\n');
@@ -176,10 +178,8 @@ static uint64_t *number_of(struct op_ledger_event *event, const char *name)
 		const char *name;
 		uint64_t *number;
 	} numbers[] = {
-		{ "received", &event->received },
-		{ "stored", &event->stored },
-		{ "unattributed", &event->unattributed },
-		{ "lost_kernel", &event->lost_kernel },
+		{ "received", &event->received }, { "stored", &event->stored },           { "unattributed", &event->unattributed },
+		{ "filtered", &event->filtered }, { "lost_kernel", &event->lost_kernel },
 	};
 
 	for (size_t i = 0; i < op_array_size(numbers); i++)

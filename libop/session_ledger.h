@@ -3,7 +3,7 @@
  * The ledger of a session, samples/<session>/ledger: from when to when it was taken, how it ended, and for each event where the samples of that
  * time went, so that
  *
- *   received = stored + sum of lost_<reason>     and     stored = what the sample files hold
+ *   received = stored + filtered + sum of lost_<reason>     and     stored = what the sample files hold
  *
  * once the session is closed. A sampler of IBS has no sample files: the second line holds for the events that are derived from it. Text in lines; the first is "opd-ledger 1", every other is a word and what belongs to it, separated by tabs
  * (doc/format.md). Readers pass over words that they do not know. A session of the genuine tools has none.
@@ -44,8 +44,8 @@ struct op_session_ledger {
 	struct op_session_files files;
 	uint64_t begin_ns,
 		end_ns; /* since 1970, as the clock of the time of writing sees them; the end of an open one is when it was written */
-	struct op_ledger_event
-		*events; /* name, count, unit_mask, role, received, stored, unattributed, lost_kernel, lost[]; one row each */
+	struct op_ledger_event *
+		events; /* name, count, unit_mask, role, received, stored, unattributed, filtered, lost_kernel, lost[]; one row each */
 	size_t nr_events;
 };
 

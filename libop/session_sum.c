@@ -71,10 +71,10 @@ int op_session_ledger_add_files(struct op_session_ledger *ledger, int dir_fd, ui
 /* What a row says that does not add up is not believed. */
 static void correct_event(struct op_ledger_event *event, uint64_t stored)
 {
-	if (event->received == event->stored + op_ledger_lost(event))
+	if (op_ledger_adds_up(event))
 		event->lost[OP_LOSS_io_error] += event->stored - op_min_u64(event->stored, stored);
 	event->stored = stored;
-	event->received = event->stored + op_ledger_lost(event);
+	event->received = event->stored + event->filtered + op_ledger_lost(event);
 	event->unattributed = op_min_u64(event->unattributed, event->stored);
 }
 

@@ -54,7 +54,7 @@ EXTRA_DIST += tests/README.md tests/format/reader.py tests/format/agree.py \
 	tests/system/test_jit.py tests/system/test_kernel.py tests/system/test_modules.py tests/system/opd_test_module.c tests/system/test_opcheck.py tests/system/test_opcontrol.py tests/system/test_apply.py tests/system/test_overwrite.py \
 	tests/system/test_page_faults.py tests/system/test_privileges.py tests/system/test_restart.py tests/system/test_leftovers.py tests/system/test_service.py tests/system/test_socket.py tests/system/test_rotation.py tests/system/test_clock.py tests/system/test_sessions.py tests/system/test_span.py tests/system/test_shares.py tests/system/test_swaps.py \
 	tests/system/test_storm.py tests/system/test_import.py tests/system/test_import_forms.py tests/system/test_import_losses.py tests/system/test_import_stop.py tests/system/test_import_names.py tests/system/test_detached.py tests/system/perf_swap.py \
-	tests/system/test_turns.py tests/system/calls.c tests/system/test_callgraph.py tests/system/test_tracepoint.py tests/system/test_wakeup.py tests/system/long_soak.py tests/system/test_perf_script.py tests/system/test_separate.py \
+	tests/system/test_turns.py tests/system/calls.c tests/system/test_callgraph.py tests/system/test_tracepoint.py tests/system/test_wakeup.py tests/system/long_soak.py tests/system/test_perf_script.py tests/system/test_separate.py tests/system/test_image_filter.py \
 	tests/system/unit_daemon.py tests/systemd/test_container.py tests/systemd/own_cgroup.py tests/systemd/unit_checks.py tests/systemd/long_unit.py \
 	tests/bench/bench.py tests/bench/bench_disk.py tests/bench/disk_parts.py tests/bench/bench_import.py tests/bench/bench_report.py
 

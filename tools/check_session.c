@@ -389,7 +389,7 @@ static const char *ledger_fault(const struct run *run, const struct op_session_l
 			 event->stored, in_files);
 		if (event->stored != in_files)
 			return "the ledger does not say what the sample files hold";
-		if (event->received != event->stored + op_ledger_lost(event) || event->unattributed > event->stored)
+		if (!op_ledger_adds_up(event) || event->unattributed > event->stored)
 			return "the ledger does not add up";
 	}
 	for (size_t i = 0; i < run->sums.nr_events; i++) {

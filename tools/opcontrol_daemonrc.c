@@ -169,17 +169,28 @@ static void remove_made(const char *path, size_t nr_kept)
 	free(part);
 }
 
+/* What the next call would not read is not written. */
+static int write_checked(const struct opcontrol *ctl, const struct op_setup *setup, int dir_fd, const char *name)
+{
+	char *why = NULL;
+	int err = op_setup_check(setup, dir_fd, name, &why), rc;
+
+	if (!err)
+		err = op_setup_write(setup, dir_fd, name);
+	rc = !err ? 0 : why ? ctl_fail("%s", why) : ctl_fail_session(ctl, "write", ctl->config.session_dir, name, err);
+	free(why);
+	return rc;
+}
+
 static int write_setup(const struct opcontrol *ctl, const struct op_setup *setup, const char *name)
 {
 	const char *path = ctl->config.session_dir;
 	size_t nr_kept = existing_part(path);
-	int fd, err, rc = open_dir(ctl, true, &fd);
+	int fd, rc = open_dir(ctl, true, &fd);
 
 	if (!rc) {
-		err = op_setup_write(setup, fd, name);
+		rc = write_checked(ctl, setup, fd, name);
 		close(fd);
-		if (err)
-			rc = ctl_fail_session(ctl, "write", path, name, err);
 	}
 	if (rc)
 		remove_made(path, nr_kept);

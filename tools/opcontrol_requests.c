@@ -228,15 +228,6 @@ static int start_again(struct opcontrol *ctl, bool running)
 	return running ? ctl_run_start(ctl) : ctl_run_start_daemon(ctl);
 }
 
-/* The reason is told already. A profiler that is always on goes on as it was. */
-static void go_back(struct opcontrol *ctl, const struct op_setup *before, bool running)
-{
-	if (!ctl_restore_setup(ctl, before) && !start_again(ctl, running))
-		ctl_warn("the setup of before is in force again, and the daemon runs with it");
-	else
-		ctl_warn("no daemon runs");
-}
-
 static bool is_absent(const struct opcontrol *ctl)
 {
 	struct ctl_daemon daemon;
@@ -247,6 +238,30 @@ static bool is_absent(const struct opcontrol *ctl)
 	absent = daemon.presence == CTL_ABSENT;
 	ctl_daemon_free(&daemon);
 	return absent;
+}
+
+/* The reason is told already. A profiler that is always on goes on as it was. */
+static void go_back(struct opcontrol *ctl, const struct op_setup *before, bool running)
+{
+	if (!ctl_restore_setup(ctl, before) && !start_again(ctl, running))
+		ctl_warn("the setup of before is in force again, and the daemon runs with it");
+	else
+		ctl_warn(is_absent(ctl) ? "no daemon runs" : "the daemon does not profile");
+}
+
+/* No daemon has come up with the new setup, or one that cannot profile with it, which is ended. One that profiles and could not keep that it does so stays. */
+static bool has_failed(struct opcontrol *ctl, bool running)
+{
+	struct ctl_daemon daemon;
+	bool failed, ended;
+
+	if (ctl_find_daemon(ctl, &daemon))
+		return false;
+	failed = daemon.presence == CTL_ABSENT;
+	if (running && daemon.presence == CTL_PRESENT && daemon.status->state != OP_DAEMON_RUNNING)
+		failed = !ctl_end_daemon(ctl, &daemon, &ended) || ended;
+	ctl_daemon_free(&daemon);
+	return failed;
 }
 
 int ctl_restart_daemon(struct opcontrol *ctl, const struct ctl_daemon *daemon)
@@ -260,7 +275,7 @@ int ctl_restart_daemon(struct opcontrol *ctl, const struct ctl_daemon *daemon)
 		rc = ctl_load_setup(ctl, true);
 		if (!rc)
 			rc = start_again(ctl, running);
-		if (rc && has_before && is_absent(ctl))
+		if (rc && has_before && has_failed(ctl, running))
 			go_back(ctl, &before, running);
 		rc |= unwritten;
 	}

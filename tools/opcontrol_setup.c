@@ -225,11 +225,52 @@ int ctl_edit_number(struct ctl_editing *editing, const struct ctl_option *option
 	return parse_limited(option, arg, UINT32_MAX, (uint64_t *)(void *)((char *)editing->setup + option->offset));
 }
 
+/* A file that comes later is wanted then, but what is misspelt would have everything left out. */
+static void check_image(const char *name)
+{
+	struct op_text path = { 0 };
+
+	op_text_printf(&path, "/sys/module/%s", name);
+	if (strchr(name, '/'))
+		ctl_warn("--image: %s: %s", name, strerror(ENOENT));
+	else if (strcmp(name, "no-vmlinux") && access(op_text_get(&path), F_OK) < 0)
+		ctl_warn("--image: %s: neither a file nor a module that is loaded", name);
+	op_text_free(&path);
+}
+
+/* What is there is named by the path that it has without links, as the kernel names it; else the name stays as it is. */
+static void add_image(struct op_text *list, const char *name)
+{
+	char *path = realpath(name, NULL);
+
+	if (!path)
+		check_image(name);
+	op_text_printf(list, "%s%s", list->length ? "," : "", path && !strchr(path, ',') ? path : name);
+	free(path);
+}
+
 int ctl_edit_image(struct ctl_editing *editing, const struct ctl_option *option, const char *arg)
 {
-	char **field = &editing->setup->image_filter;
+	bool is_all = !strcmp(arg, "all"), is_empty;
+	struct op_text list = { 0 };
+	char *copy = strdup(arg), *images;
 
-	return *arg && strcmp(arg, "all") ? keep_copy(field, arg, option->name) : keep(field, NULL, option->name);
+	for (char *rest = copy, *name; !is_all && (name = strsep(&rest, ","));)
+		if (*name)
+			add_image(&list, name);
+	free(copy);
+	is_empty = !list.length && !list.failed;
+	images = is_empty ? NULL : op_text_steal(&list);
+	if (!copy || (!is_empty && !images))
+		return ctl_fail("no memory");
+	if (images && !op_setup_images_ok(images)) {
+		ctl_fail("--%s=%s: the setup can keep letters, digits and -_:,./+ only", option->name, images);
+		free(images);
+		return 1;
+	}
+	free(editing->setup->image_filter);
+	editing->setup->image_filter = images;
+	return 0;
 }
 
 int ctl_edit_nothing(struct ctl_editing *editing, const struct ctl_option *option, const char *arg)

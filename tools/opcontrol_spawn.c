@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -16,6 +17,7 @@
 #include "libop/file.h"
 #include "libop/lock.h"
 #include "libop/session.h"
+#include "libop/sys.h"
 
 #define LOG_NAME   "samples/oprofiled.log"
 #define READY_MS   60000
@@ -90,6 +92,23 @@ static int open_notify(struct birth *birth)
 	return 0;
 }
 
+/* The session directory may be another user's: what is there may be a link, or a pipe that nobody reads. */
+static int open_regular(int dir_fd, const char *path)
+{
+	struct stat st;
+	int fd = op_file_open_below(dir_fd, path, O_RDWR | O_APPEND | O_CREAT, 0644), err;
+
+	if (fd < 0)
+		return fd;
+	err = op_sys_fstat(fd, &st);
+	if (!err && !S_ISREG(st.st_mode))
+		err = -EINVAL;
+	if (!err)
+		return fd;
+	close(fd);
+	return err;
+}
+
 static int open_log(const struct opcontrol *ctl, struct birth *birth)
 {
 	int dir_fd = op_session_open(ctl->session_dir);
@@ -100,10 +119,12 @@ static int open_log(const struct opcontrol *ctl, struct birth *birth)
 				ctl->session_dir, in_the_way);
 	if (dir_fd < 0)
 		return ctl_fail_session(ctl, "use the session directory", ctl->session_dir, NULL, dir_fd);
-	birth->log_fd = openat(dir_fd, LOG_NAME, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+	birth->log_fd = open_regular(dir_fd, LOG_NAME);
 	close(dir_fd);
+	if (birth->log_fd == -EINVAL)
+		return ctl_fail("cannot open the log %s/" LOG_NAME ": it is no regular file: remove it", ctl->session_dir);
 	if (birth->log_fd < 0)
-		return ctl_fail_session(ctl, "open the log", ctl->session_dir, LOG_NAME, -errno);
+		return ctl_fail_session(ctl, "open the log", ctl->session_dir, LOG_NAME, birth->log_fd);
 	birth->log_start = lseek(birth->log_fd, 0, SEEK_END);
 	return 0;
 }

@@ -5,7 +5,6 @@
 #include <inttypes.h>
 
 #define NS_PER_SEC   1000000000ull
-#define LOSS_WARNING 0.0001 /* share of the samples */
 
 /* ---- text ---- */
 
@@ -61,6 +60,7 @@ static void show_setup(const struct opcontrol *ctl, const struct op_status *stat
 {
 	const struct op_setup *setup = &ctl->setup;
 	const char *vmlinux = status ? status->vmlinux : setup->vmlinux ? setup->vmlinux : "";
+	const char *filter = status ? status->image_filter : setup->image_filter ? setup->image_filter : "";
 
 	printf("Session-dir: %s\n", status ? status->session_dir : ctl->session_dir);
 	for (size_t i = 0; i < setup->nr_events; i++) {
@@ -72,7 +72,7 @@ static void show_setup(const struct opcontrol *ctl, const struct op_status *stat
 	}
 	show_separation(ctl, status);
 	printf("vmlinux file: %s\n", *vmlinux ? vmlinux : "none");
-	printf("Image filter: %s%s\n", setup->image_filter ? setup->image_filter : "none", setup->image_filter ? NO_EFFECT : "");
+	printf("Image filter: %s\n", *filter ? filter : "none");
 	printf("Call-graph depth: %" PRIu64 "\n", status ? status->callgraph : setup->callgraph);
 	show_size("Buffer size", setup->buffer_size);
 	show_size("CPU buffer watershed", setup->buffer_watershed);
@@ -100,22 +100,24 @@ static void show_unit(const struct op_ledger_event *event)
 static void show_event(const struct op_ledger_event *event)
 {
 	char name[OP_EVENT_NAME_BYTES + 32];
-	uint64_t lost = op_ledger_lost(event), all_lost = lost + event->lost_kernel;
+	uint64_t lost = op_ledger_lost(event);
+	double share = op_ledger_loss_share(event->received, event->filtered, event->lost_kernel, lost);
 
 	snprintf(name, sizeof(name), "%s:%" PRIu64, event->name, event->count);
 	printf("  %-26s %13" PRIu64 " %13" PRIu64 " %13" PRIu64 " %13" PRIu64 " %12" PRIu64 " %10" PRIu64 " %10.3f s\n", name,
 	       event->taken, event->received, event->stored, event->unattributed, event->lost_kernel, lost,
 	       seconds(event->throttled_ns));
 	show_unit(event);
+	if (event->filtered)
+		printf("    filtered: %" PRIu64 " (left out: of images that --image does not name)\n", event->filtered);
 	for (size_t i = 0; i < OP_NR_LOSS; i++)
 		if (event->lost[i])
 			printf("    lost_%s: %" PRIu64 " (%s)\n", op_loss_name((enum op_loss)i), event->lost[i],
 			       op_loss_meaning((enum op_loss)i));
 	if (event->outstanding)
 		printf("    outstanding: %" PRIu64 " (in the rings, or counted by the kernel without a sample)\n", event->outstanding);
-	if (all_lost && (double)all_lost > LOSS_WARNING * (double)event->taken)
-		printf("    Warning: %.3g %% of the samples of %s were lost\n",
-		       event->taken ? 100.0 * (double)all_lost / (double)event->taken : 100.0, name);
+	if (share > OP_LOSS_TOLERATED)
+		printf("    Warning: %.3g %% of the samples of %s were lost\n", 100.0 * share, name);
 }
 
 static void show_events(const struct ctl_daemon *daemon)
@@ -320,6 +322,7 @@ static const struct field status_fields[] = {
 	ROW(op_status, has_pmu, BOOL32),
 	ROW(op_status, session_dir, STRING),
 	ROW(op_status, vmlinux, STRING),
+	ROW(op_status, image_filter, STRING),
 	ROW(op_status, kernel_note, STRING),
 };
 
@@ -333,6 +336,7 @@ static const struct field event_fields[] = {
 	ROW(op_ledger_event, received, U64),
 	ROW(op_ledger_event, stored, U64),
 	ROW(op_ledger_event, unattributed, U64),
+	ROW(op_ledger_event, filtered, U64),
 	ROW(op_ledger_event, lost_kernel, U64),
 #define X(reason, meaning) LOSS_ROW(op_ledger_event, reason),
 	OP_LOSS_REASONS(X)

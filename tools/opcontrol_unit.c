@@ -8,6 +8,7 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
+#include "libop/file.h"
 #include "libop/session.h"
 
 #define UNIT        "opd.service"
@@ -146,6 +147,64 @@ static bool ask_systemd(struct unit_words *words)
 	return *words->state && *words->socket_sub_state;
 }
 
+/* ---- without systemctl's word ---- */
+
+/* What /proc shows of opds. */
+struct opds {
+	pid_t unit_pid;  /* of the one in the unit's cgroup; 0: none */
+	bool has_others; /* by hand, or in a container */
+};
+
+static bool has_text(const char *pid, const char *name, bool (*is_it)(const char *text))
+{
+	char path[64], *text;
+	bool found;
+
+	snprintf(path, sizeof(path), "/proc/%.16s/%s", pid, name);
+	if (op_file_read(AT_FDCWD, path, OP_FILE_MAX_BYTES, &text) < 0)
+		return false;
+	found = is_it(text);
+	free(text);
+	return found;
+}
+
+static bool is_comm_of_opd(const char *comm)
+{
+	return !strcmp(comm, "opd\n");
+}
+
+static bool is_cgroup_of_unit(const char *cgroups)
+{
+	return strstr(cgroups, "/" UNIT "\n");
+}
+
+static int look_at_process(const char *name, void *arg)
+{
+	struct opds *opds = arg;
+
+	if (*name < '0' || *name > '9' || !has_text(name, "comm", is_comm_of_opd))
+		return 0;
+	if (has_text(name, "cgroup", is_cgroup_of_unit))
+		opds->unit_pid = (pid_t)strtol(name, NULL, 10);
+	else
+		opds->has_others = true;
+	return 0;
+}
+
+/* The lock cannot be told from one that a killed daemon has left by who may not open it, and may be another directory's: where no opd is to be seen, none has it. */
+static enum ctl_unit look_at_processes(const struct opcontrol *ctl, pid_t *ret_pid)
+{
+	struct opds opds = { 0 };
+	bool sees_all = !access("/proc/1/comm", R_OK) && !op_session_visit_dir(AT_FDCWD, "/proc", look_at_process, &opds);
+
+	*ret_pid = opds.unit_pid;
+	if (opds.unit_pid)
+		return CTL_UNIT_RUNS;
+	if (!unit_is_installed(SOCKET_UNIT))
+		return CTL_UNIT_NONE;
+	return (opds.has_others || !sees_all) && op_session_is_locked(ctl->session_dir) ? CTL_UNIT_NONE : CTL_UNIT_SLEEPS;
+}
+
 /* The session directory is not asked: the daemon's may be another one than this call's. */
 enum ctl_unit ctl_look_at_unit(const struct opcontrol *ctl, pid_t *ret_pid)
 {
@@ -155,7 +214,7 @@ enum ctl_unit ctl_look_at_unit(const struct opcontrol *ctl, pid_t *ret_pid)
 	if (!ctl_is_systemds(ctl))
 		return CTL_UNIT_NONE;
 	if (!ask_systemd(&words))
-		return unit_is_installed(SOCKET_UNIT) && !op_session_is_locked(ctl->session_dir) ? CTL_UNIT_SLEEPS : CTL_UNIT_NONE;
+		return look_at_processes(ctl, ret_pid);
 	*ret_pid = words.pid;
 	if (is_word(words.state, "deactivating") && words.pid)
 		return CTL_UNIT_ENDS;

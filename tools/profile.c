@@ -13,6 +13,7 @@
 #include "tools/cpu_types.h"
 #include "tools/report_log.h"
 #include "tools/session_hint.h"
+#include "tools/session_stats.h"
 
 #define JIT_OBJECT_SUFFIX ".jo"
 #define MENDS             ": opcheck --repair mends what can be mended"
@@ -368,6 +369,7 @@ static int report_no_files(const struct opr_profile *profile)
 		"No sample found: Please specify a session containing sample data. There are no sample files in %s. " REMEDY,
 		profile->nr_sessions ? op_text_get(&paths) : "the sessions that are not excluded");
 	op_text_free(&paths);
+	opr_session_stats_note_filtered(profile);
 	return err;
 }
 
@@ -576,7 +578,7 @@ static int select_file(struct opr_profile *profile, size_t session, const struct
 }
 
 /* A word without a tag is the name of an image, but not always meant so. */
-static int refuse_strict(const char *session_dir, const struct opr_spec *spec)
+static int refuse_strict(const struct opr_profile *profile, const char *session_dir, const struct opr_spec *spec)
 {
 	struct op_text hint = { 0 };
 
@@ -585,6 +587,7 @@ static int refuse_strict(const char *session_dir, const struct opr_spec *spec)
 	opr_error(-ENOENT, "error: no sample files found: profile specification too strict ?%s%s", hint.length ? " " : "",
 		  op_text_get(&hint));
 	op_text_free(&hint);
+	opr_session_stats_note_filtered(profile);
 	return -ENOENT;
 }
 
@@ -639,7 +642,7 @@ int opr_profile_open(struct opr_profile *profile, const char *session_dir, const
 	if (!err && !profile->nr_files && has_damaged(profile))
 		return opr_error(-ENOENT, "No sample found: none of the sample files that the specification means can be read");
 	if (!err && !profile->nr_files)
-		return refuse_strict(session_dir, spec);
+		return refuse_strict(profile, session_dir, spec);
 	return err;
 }
 

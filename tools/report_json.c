@@ -194,7 +194,8 @@ static void write_ledger_row(FILE *out, const struct opr_session *session, const
 	write_member(out, "event", event->name);
 	fprintf(out, "\"count\": %" PRIu64 ", \"unit-mask\": %" PRIu32 ", \"received\": %" PRIu64 ", \"stored\": %" PRIu64,
 		event->count, event->unit_mask, event->received, event->stored);
-	fprintf(out, ", \"unattributed\": %" PRIu64 ", \"lost_kernel\": %" PRIu64, event->unattributed, event->lost_kernel);
+	fprintf(out, ", \"unattributed\": %" PRIu64 ", \"filtered\": %" PRIu64 ", \"lost_kernel\": %" PRIu64, event->unattributed,
+		event->filtered, event->lost_kernel);
 	for (enum op_loss reason = 0; reason < OP_NR_LOSS; reason++)
 		fprintf(out, ", \"lost_%s\": %" PRIu64, op_loss_name(reason), event->lost[reason]);
 	fputs(" }", out);

@@ -90,29 +90,46 @@ static bool is_told(const char *text)
 	return false;
 }
 
-static void warn(const char *format, ...) OP_PRINTF(1, 2);
+static void say(const char *who, const char *format, ...) OP_PRINTF(2, 3);
 
-static void warn(const char *format, ...)
+static void say(const char *who, const char *format, ...)
 {
 	va_list args;
 
 	va_start(args, format);
-	print("warning", ": ", format, args);
+	print(who, ": ", format, args);
 	va_end(args);
+}
+
+static void say_once(const char *who, const char *format, va_list args) OP_PRINTF(2, 0);
+
+static void say_once(const char *who, const char *format, va_list args)
+{
+	char *text = NULL;
+
+	if (vasprintf(&text, format, args) < 0)
+		text = NULL;
+	if (!text || !is_told(text))
+		say(who, "%s", text ? text : format);
+	free(text);
 }
 
 void opr_warn(const char *format, ...)
 {
-	char *text = NULL;
 	va_list args;
 
 	va_start(args, format);
-	if (vasprintf(&text, format, args) < 0)
-		text = NULL;
+	say_once("warning", format, args);
 	va_end(args);
-	if (!text || !is_told(text))
-		warn("%s", text ? text : format);
-	free(text);
+}
+
+void opr_note(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	say_once("note", format, args);
+	va_end(args);
 }
 
 void opr_verbose(enum opr_topic topic, const char *format, ...)

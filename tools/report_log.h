@@ -38,6 +38,9 @@ int opr_error(int err, const char *format, ...) OP_NONNULL OP_PRINTF(2, 3);
 /* "warning: text". A line that was printed before is not printed again: what is read twice is told once. */
 void opr_warn(const char *format, ...) OP_NONNULL OP_PRINTF(1, 2);
 
+/* "note: text", of what is as the user wanted it. Nor is it printed again. */
+void opr_note(const char *format, ...) OP_NONNULL OP_PRINTF(1, 2);
+
 /* The text as it is, when the topic is on. */
 void opr_verbose(enum opr_topic topic, const char *format, ...) OP_NONNULL OP_PRINTF(2, 3);
 

@@ -13,7 +13,7 @@
 #include "tools/report_log.h"
 
 #define LOSS_PREFIX    "lost_"
-#define TOLERATED_PART 10000 /* one in so many */
+#define TOLERATED_PART 10000 /* one in so many, of sessions that have no ledger */
 
 /* Sums the files of a directory whose names begin so. */
 static uint64_t sum_files(int dir_fd, const char *prefix, const char *below)
@@ -76,9 +76,9 @@ static void show_ledger(const struct opr_session *session)
 			op_text_printf(&text, ", lost_%s %" PRIu64, op_loss_name(reason), event->lost[reason]);
 		opr_verbose(OPR_TOPIC_stats,
 			    "ledger of %s: %s:%" PRIu64 ":%" PRIu32 ": received %" PRIu64 ", stored %" PRIu64
-			    ", unattributed %" PRIu64 ", lost_kernel %" PRIu64 "%s",
+			    ", unattributed %" PRIu64 ", filtered %" PRIu64 ", lost_kernel %" PRIu64 "%s",
 			    session->path, event->name, event->count, event->unit_mask, event->received, event->stored,
-			    event->unattributed, event->lost_kernel, op_text_get(&text));
+			    event->unattributed, event->filtered, event->lost_kernel, op_text_get(&text));
 		op_text_free(&text);
 	}
 }
@@ -98,23 +98,24 @@ static void name_losses(const struct op_session_ledger *ledger, uint64_t lost_ke
 /* Whether the user was warned. */
 static bool check_ledger_losses(const struct opr_session *session)
 {
-	uint64_t total = 0, lost = 0, lost_kernel = 0;
+	uint64_t received = 0, filtered = 0, lost = 0, lost_kernel = 0;
 	struct op_text reasons = { 0 };
 
 	for (size_t i = 0; i < session->ledger.nr_events; i++) {
 		const struct op_ledger_event *event = &session->ledger.events[i];
 
-		if (op_event_is_taken((enum op_event_role)event->role))
-			total += event->received + event->lost_kernel;
+		if (op_event_is_taken((enum op_event_role)event->role)) {
+			received += event->received;
+			filtered += event->filtered;
+		}
 		lost_kernel += event->lost_kernel;
 		lost += op_ledger_lost(event);
 	}
-	lost += lost_kernel;
-	if (lost <= total / TOLERATED_PART)
+	if (op_ledger_loss_share(received, filtered, lost_kernel, lost) <= OP_LOSS_TOLERATED)
 		return false;
 	name_losses(&session->ledger, lost_kernel, &reasons);
-	opr_warn("Lost samples detected! %" PRIu64 " of %" PRIu64 "%s: %s/" OP_SESSION_LEDGER " has the details.", lost, total,
-		 op_text_get(&reasons), session->path);
+	opr_warn("Lost samples detected! %" PRIu64 " of %" PRIu64 "%s: %s/" OP_SESSION_LEDGER " has the details.", lost + lost_kernel,
+		 received + lost_kernel, op_text_get(&reasons), session->path);
 	op_text_free(&reasons);
 	return true;
 }
@@ -124,7 +125,7 @@ static bool adds_up(const struct op_session_ledger *ledger)
 	for (size_t i = 0; i < ledger->nr_events; i++) {
 		const struct op_ledger_event *event = &ledger->events[i];
 
-		if (event->received != event->stored + op_ledger_lost(event) || event->unattributed > event->stored)
+		if (!op_ledger_adds_up(event) || event->unattributed > event->stored)
 			return false;
 	}
 	return true;
@@ -237,11 +238,38 @@ static void check_stats(const struct opr_session *session, bool losses_told)
 	close(fd);
 }
 
+/* What a sampler of IBS has filtered is in the rows that are derived from it, in their units. */
+static void note_filtered(const struct opr_session *session)
+{
+	uint64_t received = 0, filtered = 0;
+	bool is_derived = false;
+
+	for (size_t i = 0; session->has_ledger && i < session->ledger.nr_events; i++) {
+		const struct op_ledger_event *event = &session->ledger.events[i];
+
+		if (event->role == OP_EVENT_SAMPLER)
+			continue;
+		received += event->received;
+		filtered += event->filtered;
+		is_derived |= event->role == OP_EVENT_DERIVED;
+	}
+	if (filtered)
+		opr_note("%" PRIu64 " of %" PRIu64 " %s of %s were left out when they were taken: opcontrol --image did not name their images",
+			 filtered, received, is_derived ? "counts" : "samples", session->path);
+}
+
+void opr_session_stats_note_filtered(const struct opr_profile *profile)
+{
+	for (size_t i = 0; i < profile->nr_sessions; i++)
+		note_filtered(&profile->sessions[i]);
+}
+
 static void check_session(const struct opr_profile *profile, size_t index)
 {
 	const struct opr_session *session = &profile->sessions[index];
 	bool losses_told = false;
 
+	note_filtered(session);
 	if (session->has_ledger) {
 		show_ledger(session);
 		losses_told = check_ledger_losses(session);

@@ -11,4 +11,7 @@
  */
 void opr_session_stats_check(const struct opr_profile *profile) OP_NONNULL;
 
+/* Says of each session how much was left out by the user's own wish (opcontrol --image); opr_session_stats_check does so, too. */
+void opr_session_stats_note_filtered(const struct opr_profile *profile) OP_NONNULL;
+
 #endif

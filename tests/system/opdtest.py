@@ -507,7 +507,7 @@ class Box:
             outstanding = event["taken"] - event["received"] - event["lost_kernel"]
             require(0 <= outstanding <= not_sampled, "taken != received + lost_kernel (%d not sampled), %s" % (not_sampled, where))
             require(event["outstanding"] == outstanding, "outstanding is not taken - received - lost_kernel, " + where)
-            require(event["received"] == event["stored"] + lost, "received != stored + lost, " + where)
+            require(event["received"] == event["stored"] + event["filtered"] + lost, "received != stored + filtered + lost, " + where)
             require(event["unattributed"] <= event["stored"], "unattributed > stored, " + where)
             if with_files and event["role"] != SAMPLER:
                 total = sum(f.total for f in files if (f.name.event, f.name.count) == (event["name"], event["count"]))

@@ -118,6 +118,13 @@ def apply_to_the_mute(box):
         require(profiling(box) == ("on\n" if state == "running" else "off\n"), profiling(box))
 
 
+def refused_at_once(box, result, pid):
+    """The owner of the session directory may not have root make directories of root's; the daemon goes on."""
+    require(result.rc == 1 and "SESSION_DIR: /proc/none belongs to user 0, but this file to user " in result.err, "%s" % (result,))
+    after = know(box)
+    require(after["pid"] == pid and not after["setup_waits"], "after what was refused: %s" % after)
+
+
 def apply_what_cannot_be(box):
     """A setup that no daemon starts with is told and taken back: the daemon of before goes on."""
     program = box.env["OPD_DAEMON"]
@@ -129,12 +136,46 @@ def apply_what_cannot_be(box):
         pid, before = know(box)["pid"], kept(box)
         for words, reason in ((("--separate=cpu",), "opd does not start: not with CPUs"), (("--session-dir=/proc/none",), "/proc/none")):
             result = box.run(opcontrol(box), "--apply", *words, env=picky)
+            if "/proc/none" in words[0] and os.stat(box.session).st_uid:
+                refused_at_once(box, result, pid)
+                continue
             lines = result.err.splitlines()
             require(result.rc == 1 and len(lines) == 2 and reason in lines[0] and "the setup of before is in force again" in lines[1], "%s" % (result,))
             after = know(box)
             require(after["state"] == state and after["pid"] != pid, "after %s: %s" % (words, after))
             require(kept(box) == before and not after["setup_waits"], "after %s: %s" % (words, kept(box)))
             pid = after["pid"]
+    box.opcontrol("--shutdown")
+
+
+NO_PROFILER = """
+import errno, os, socket, sys, types
+sys.path.insert(0, sys.argv[1])
+from test_opcontrol import SHUTDOWN, START, STATUS, FakeDaemon, status_payload
+place = types.SimpleNamespace(session=sys.argv[2], socket=sys.argv[3])
+daemon = FakeDaemon(place, {STATUS: (0, lambda: status_payload(0)), START: (errno.EMFILE, b"no events left"), SHUTDOWN: (0, b"")}, end_after=SHUTDOWN, locked=True)
+with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
+    notify.sendto(b"READY=1", os.environ["NOTIFY_SOCKET"].replace("@", "\\0", 1))
+os.waitpid(daemon.pid, 0)
+os.unlink(place.socket)
+"""
+
+
+def apply_what_cannot_profile(box):
+    """A daemon that comes up with the new setup and cannot profile with it is ended, and the one of before goes on."""
+    path = os.path.join(box.dir, "no-profiler.py")
+    with open(path, "w", encoding="ascii") as stream:
+        stream.write(NO_PROFILER)
+    tests = os.path.dirname(os.path.abspath(__file__))
+    picky = stub(box, "grep -q SEPARATE_CPU=1 %s/daemonrc && exec python3 %s %s %s %s\nexec %s\n" % (
+        box.session, path, tests, box.session, box.socket, box.env["OPD_DAEMON"]))
+    box.opcontrol("--start", "--event=TIMER:1000000")
+    pid, before = know(box)["pid"], kept(box)
+    result = box.run(opcontrol(box), "--apply", "--separate=cpu", env=picky)
+    lines = result.err.splitlines()
+    require(result.rc == 1 and len(lines) == 2 and "--start: no events left" in lines[0] and "the setup of before is in force again" in lines[1], "%s" % (result,))
+    after = know(box)
+    require(after["state"] == "running" and after["pid"] != pid and kept(box) == before and not after["setup_waits"], "%s, %s" % (after, kept(box)))
     box.opcontrol("--shutdown")
 
 
@@ -152,6 +193,7 @@ def test(box):
         box.opcontrol("--event=TIMER:1000000")
         apply_to_the_mute(box)
         apply_what_cannot_be(box)
+        apply_what_cannot_profile(box)
         unkillable.check()
 
 

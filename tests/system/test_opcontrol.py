@@ -14,13 +14,14 @@ import subprocess
 import time
 
 import opdtest
+import test_cgroup
 from opdtest import require, wait_until
 
 STATUS_KEYS = {"state", "setup_waits", "pid", "uptime_ns", "running_ns", "cpu_ns", "rss_bytes", "nr_files", "nr_processes", "nr_images", "dumps", "has_pmu",
                "session_dir", "vmlinux", "kernel_note", "separate_lib", "separate_kernel", "separate_thread", "separate_cpu", "nr_events",
                "nr_cpus", "events", "cpus", "ring_bytes", "ring_need_bytes", "ring_is_auto", "swap_threads", "event_wait_ns", "visits", "visits_ns", "swapping_ns", "turns",
                "turn_ns", "turn_longest_ns", "turn_planned_ns", "maps_reread", "separate_cgroup", "nr_cgroups", "not_split",
-               "of_unknown_cgroups"}
+               "of_unknown_cgroups", "image_filter"}
 JIT_KEYS = {"jit_" + n for n in ("processes", "functions", "sampled", "objects", "bytes", "code_bytes", "refused_files", "refused_records",
                                      "refused_size", "refused_memory", "refused_processes", "failed_objects", "functions_forgotten")}
 BOUND_KEYS = {"dcookie_errors", "dcookie_lines_damaged", "files_forgotten", "images_forgotten", "images_refused", "mappings_dropped",
@@ -28,17 +29,17 @@ BOUND_KEYS = {"dcookie_errors", "dcookie_lines_damaged", "files_forgotten", "ima
               "memory_dropped", "sessions_not_written", "too_many_sample_files", "nr_session_files", "max_session_files"}
 BOUND_KEYS |= {"ibs_" + n for n in ("cut", "decoded", "extra", "missing", "no_address", "no_caps", "not_valid", "old_fetch", "redacted", "short",
                                      "uneven", "unknown_caps")}
-BOUND_KEYS |= {"callgraph"} | {"arcs_" + n for n in ("stored", "ended_no_mapping", "ended_other", "of_nowhere", "of_another", "undecodable", "not_split",
+BOUND_KEYS |= {"callgraph"} | {"arcs_" + n for n in ("stored", "ended_no_mapping", "ended_other", "of_nowhere", "of_another", "filtered", "undecodable", "not_split",
                                                       "lost_no_room", "lost_no_space", "lost_too_many_files", "lost_io_error", "lost_no_memory")}
 STATUS_KEYS |= JIT_KEYS | BOUND_KEYS
 LOSSES = {"lost_undecodable", "lost_no_space", "lost_too_many_files", "lost_io_error", "lost_no_memory"}
-EVENT_KEYS = LOSSES | {"name", "role", "count", "unit_mask", "every_event", "taken", "received", "stored", "unattributed", "lost_kernel",
+EVENT_KEYS = LOSSES | {"name", "role", "count", "unit_mask", "every_event", "taken", "received", "stored", "unattributed", "filtered", "lost_kernel",
                        "outstanding", "throttled_ns", "nr_throttles"}
 CPU_KEYS = LOSSES | {"cpu", "online", "swaps", "swap_wait_ns", "swap_longest_ns", "bytes_read", "records_read", "turn_bytes", "turn_records",
                      "turn_most_bytes", "turn_most_records", "sideband_bytes", "sideband_lost", "late", "damaged", "received", "lost_kernel", "throttled_ns"}
 
 
-STATUS, STOP, DUMP, SHUTDOWN = 1, 3, 4, 6
+STATUS, START, STOP, DUMP, SHUTDOWN = 1, 2, 3, 4, 6
 
 
 def opcontrol(box):
@@ -96,10 +97,10 @@ def what_is_kept(box):
     require(kept(box)["NR_CHOSEN"] == "0", kept(box))
     os.unlink(os.path.join(box.session, "daemonrc"))
     out = box.opcontrol("--xen=/no/such", "--active-domains=1,2", "--s390hwsampbufsize", "4")
-    inert = {"image": "/bin/ls", "buffer-size": "100", "buffer-watershed": "50", "cpu-buffer-size": "7"}
+    inert = {"buffer-size": "100", "buffer-watershed": "50", "cpu-buffer-size": "7"}
     said = box.opcontrol("--setup", *["--%s=%s" % option for option in inert.items()])
     shown = box.opcontrol("--status").splitlines()
-    for name, title in (("image", "Image filter"), ("buffer-size", "Buffer size"), ("buffer-watershed", "CPU buffer watershed"),
+    for name, title in (("buffer-size", "Buffer size"), ("buffer-watershed", "CPU buffer watershed"),
                         ("cpu-buffer-size", "CPU buffer size")):
         require("--%s is kept in the setup, but has no effect in opd.\n" % name in said, said)
         require("%s: %s (of no effect)" % (title, inert[name]) in shown, "--status claims what is not: %s" % shown)
@@ -108,6 +109,25 @@ def what_is_kept(box):
     require(box.opcontrol("--init").startswith("--init is ignored: there is no module to load"), "--init does not say that it does nothing")
     require(box.opcontrol("--deinit").startswith("There is no module to unload"), "--deinit does not say what it does not do")
     os.unlink(os.path.join(box.session, "daemonrc"))
+
+
+def names_of_images(box):
+    """What is there is kept by its path without links; what is not, with a warning; all is nothing to be kept."""
+    program = box.copy_work("lib++.so")
+    link = os.path.join(box.dir, "link")
+    os.symlink("lib++.so", link)
+    for given, taken, warned in ((link, program, []), (os.path.relpath(program), program, []), ("no-vmlinux,%s,," % link, "no-vmlinux," + program, []),
+                                 ("/no/such,%s,no-module" % program, "/no/such,%s,no-module" % program, ["/no/such", "no-module"]), ("all", "", []),
+                                 (link, program, []), ("", "", [])):
+        result = box.run(opcontrol(box), "--image=" + given)
+        lines = result.err.splitlines()
+        require(result.rc == 0 and not result.out and len(lines) == len(warned), "--image=%s: %s" % (given, result))
+        require(all("warning: --image: %s: " % name in line for name, line in zip(warned, lines)), "--image=%s: %s" % (given, result.err))
+        require(kept(box)["IMAGE_FILTER"] == taken, "--image=%s: %s" % (given, kept(box)))
+        require("Image filter: %s" % (taken or "none") in box.opcontrol("--status").splitlines(), "--status after --image=" + given)
+    require("-_:,./+ only" in box.run(opcontrol(box), "--image=/a b").err, "--image takes a name that the setup cannot keep")
+    os.unlink(link)
+    os.unlink(program)
 
 
 STUB_FDS = "echo \"$(ls -l /proc/$$/fd | grep -c /callers-own) of the caller's\" >&2; exit 1\n"
@@ -184,9 +204,12 @@ def no_foreign_descriptors(box):
     require(done.stderr == "opcontrol: opd does not start: 0 of the caller's\n", done.stderr)
 
 
-def with_systemctl(box, text, *words):
-    """opcontrol where systemd is said to have been booted and to have the units of opd, and systemctl is a shell script with this in it; None without a mount name space."""
-    if box.run("unshare", "--mount", "mount", "-t", "tmpfs", "opd-test", "/run").rc != 0:
+def with_systemctl(box, text, *words, before=""):
+    """
+    opcontrol where systemd is said to have been booted and to have the units of opd, and systemctl is a shell script with this in it, after `before`; None without a mount
+    name space. Only its own processes are seen there.
+    """
+    if box.run("unshare", "--mount", "--pid", "--fork", "--mount-proc", "mount", "-t", "tmpfs", "opd-test", "/run").rc != 0:
         print("no mount name space here: systemctl's words are not looked at")
         return None
     path = os.path.join(box.dir, "systemctl")
@@ -194,10 +217,10 @@ def with_systemctl(box, text, *words):
         stream.write("#!/bin/sh\n%s\n" % text)
     os.chmod(path, 0o755)
     script = ("mount -t tmpfs opd-test /run && mount -t tmpfs opd-test /var/lib && mkdir -p /run/systemd/system && "
-              "touch /run/systemd/system/opd.service /run/systemd/system/opd.socket && exec \"$@\"")
+              "touch /run/systemd/system/opd.service /run/systemd/system/opd.socket && { " + (before or ":") + "\n\"$@\"; }")
     env = {k: v for k, v in box.env.items() if k not in ("OPD_CONFIG", "OPD_DAEMON")}
     env["PATH"] = box.dir + ":" + os.environ["PATH"]
-    return subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", opcontrol(box), *words], env=env, cwd=box.dir, stdin=subprocess.DEVNULL,
+    return subprocess.run(["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script, "sh", opcontrol(box), *words], env=env, cwd=box.dir, stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, timeout=opdtest.CALL_SECONDS, check=False)
 
 
@@ -225,6 +248,59 @@ def shut_down_for_good(box):
             os.unlink(said)
         done = with_systemctl(box, "echo no bus >&2; exit 1", request)
         require(not done or (done.returncode == 1 and "no bus: whoever connects" in done.stderr), "%s: %s" % (request, done))
+
+
+LISTENER = """
+import fcntl, os, socket, sys
+session, control, name, cgroup, lock = sys.argv[1:]
+os.makedirs(os.path.dirname(control))
+os.makedirs(session)
+held = open(session + "/lock", "w")
+if lock:
+    fcntl.flock(held, fcntl.LOCK_EX)
+with open("/proc/self/comm", "w") as stream:
+    stream.write(name)
+if cgroup:
+    with open(cgroup + "/cgroup.procs", "w") as stream:
+        stream.write("0")
+listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+listening.bind(control + ".new")
+listening.listen()
+os.rename(control + ".new", control)
+listening.accept()[0].close()
+listening.accept()
+"""
+
+
+def without_systemctls_word(box):
+    """Who systemctl does not answer, as a user without D-Bus, asks at the socket when there is a daemon, and else has none started by it."""
+    session = re.search("^Session-dir: (.*)$", box.good("env", "-u", "OPD_CONFIG", opcontrol(box), "--status"), re.M).group(1)
+    state = os.path.dirname(os.path.dirname(session))
+    control = os.path.join("/run" if state == "/var" else state + "/run", "opd", "control")
+    while not os.path.isdir(state):
+        state = os.path.dirname(state)
+    mount = "" if state == "/var" else "mount -t tmpfs opd-test %s && " % state
+    if state in ("/", "/usr"):
+        print("there is no place for a file system instead of %s: what is asked without systemctl's word is not looked at" % session)
+        return
+    path = os.path.join(box.dir, "listener.py")
+    with open(path, "w", encoding="ascii") as stream:
+        stream.write(LISTENER)
+    top = test_cgroup.hierarchy()
+    group = test_cgroup.Groups(top, "opd-test-%d" % os.getpid()) if top and os.access(os.path.join(top, "cgroup.procs"), os.W_OK) else None
+    try:
+        unit = group.top + group.make("opd.service") if group else None
+        for name, cgroup, lock, is_asked in (("tool", "", "lock", False), ("opd", "", "", False), ("opd", "", "lock", True), ("opd", unit, "", True)):
+            if cgroup is None:
+                print("no cgroup to move processes to: one case is left out")
+                continue
+            before = "%s{ python3 %s %s %s %s '%s' '%s' & } && while ! [ -e %s ]; do sleep 0.05; done" % (
+                mount, path, session, control, name, cgroup, lock, control)
+            done = with_systemctl(box, "exit 1", "--dump", before=before)
+            require(not done or (done.returncode == 1 and ("closed the connection" in done.stderr) == is_asked), "%s: %s" % ((name, cgroup, lock), done))
+    finally:
+        if group:
+            group.close()
 
 
 def stale_locks(box):
@@ -340,9 +416,9 @@ class FakeDaemon:
             os.unlink(self.path)
 
 
-def status_payload():
-    """Of the calling process, which runs and has neither events nor CPUs."""
-    return struct.pack("<8I%dQ4I8448x" % (22 + len(JIT_KEYS | BOUND_KEYS)), os.getpid(), 1,
+def status_payload(state=1):
+    """Of the calling process, which runs, or is paused, and has neither events nor CPUs."""
+    return struct.pack("<8I%dQ4I12544x" % (22 + len(JIT_KEYS | BOUND_KEYS)), os.getpid(), state,
                        *[0] * (32 + len(JIT_KEYS | BOUND_KEYS)))
 
 
@@ -487,6 +563,17 @@ def damaged_setup(box):
             require(not box.run(opcontrol(box), "--callgraph=1").err, "the new setup is damaged, too")
 
 
+def pipe_as_log(box, path):
+    """What nobody reads would hold the daemon up."""
+    if os.path.exists(path):
+        os.unlink(path)
+    for make in (os.mkfifo, lambda pipe: os.symlink("/dev/null", pipe)):
+        make(path)
+        line = box.refused(opcontrol(box), "--start-daemon", "--event=TIMER:100000", env=stub(box, "exit 3\n"), timeout=60)
+        require("cannot open the log %s: " % path in line, line)
+        os.unlink(path)
+
+
 def foreign_things(box):
     """What the owner of the session directory has put into it leads root nowhere else, and does not make him wait; no daemon runs."""
     victim = os.path.join(box.dir, "victim")
@@ -500,10 +587,13 @@ def foreign_things(box):
         make()
         for request in ("--reset", "--save=taken"):
             box.refused(opcontrol(box), request)
+        box.refused(opcontrol(box), "--start-daemon", "--event=TIMER:100000", env=stub(box, "echo opd: stub >&2; exit 3\n"))
+        require(not os.path.exists(os.path.join(victim, "oprofiled.log")), "the log is where a link of the session directory leads")
         require(sorted(path for path, _, _ in os.walk(victim)) == before, "opcontrol follows a link of the session directory")
     os.unlink(samples + "/current")
-    os.rmdir(samples)
+    shutil.rmtree(samples)
     os.rename(kept_samples, samples)
+    pipe_as_log(box, os.path.join(samples, "oprofiled.log"))
     for name in ("daemonrc", "lock"):
         path = os.path.join(box.session, name)
         if os.path.exists(path):
@@ -532,11 +622,13 @@ def test(box):
     what_goes_with_what(box)
     what_is_kept(box)
     odd_vmlinux(box)
+    names_of_images(box)
     nothing_half_written(box)
     bad_daemons(box)
     no_foreign_descriptors(box)
     at_systemds_word(box)
     shut_down_for_good(box)
+    without_systemctls_word(box)
     stale_locks(box)
     held_by_a_tool(box)
     copied_lock(box)

@@ -197,6 +197,15 @@ def owner_of_the_session(box):
         require(box.status() == {"state": "not running"} if path != "/" else True, "somebody runs")
         line = box.refused(box.env["OPD_DAEMON"])
         require("SESSION_DIR: %s belongs to user 0" % path in line, line)
+    os.unlink(os.path.join(box.session, "daemonrc"))
+    for running in (False, True):
+        if running:
+            box.opcontrol("--start", "--event=TIMER:%d" % PERIOD_NS)
+        setups = sorted(name for name in os.listdir(box.session) if name.startswith("daemonrc"))
+        line = box.refused(opcontrol, "--session-dir=" + roots)
+        require("SESSION_DIR: %s belongs to user 0, but this file to user %d" % (roots, DAEMON_UID) in line, line)
+        require(sorted(name for name in os.listdir(box.session) if name.startswith("daemonrc")) == setups, "a setup is kept that is refused")
+    box.opcontrol("--shutdown")
     require(tree(roots) == before, "root's directory is not as it was: %s" % tree(roots))
     made = os.path.join(box.session, "made", "below")
     lead_to(box, made)

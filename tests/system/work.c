@@ -10,6 +10,7 @@
  *   work forks N MS         N children, one after the other, each with MS of CPU time in spin_here, without exec
  *   work exec MS PATH ...   MS of CPU time in spin_here, then exec of PATH
  *   work kernel MS          MS of CPU time, nearly all of it in the kernel
+ *   work library MS         MS of CPU time, nearly all of it in the C library
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -246,6 +247,18 @@ static int do_kernel(char **args)
 	return 0;
 }
 
+static int do_library(char **args)
+{
+	uint64_t end = cpu_ns() + number(args[0]) * NS_PER_MS;
+	static char buffer[256 * 1024];
+	void *(*volatile find)(const void *, int, size_t) = memchr;
+
+	while (cpu_ns() < end)
+		if (find(buffer, 1, sizeof(buffer)))
+			return 1;
+	return 0;
+}
+
 #ifdef __x86_64__
 #define VSYSCALL_TIME 0xffffffffff600400u /* time(2), at an address that never changed */
 
@@ -270,9 +283,9 @@ static const struct {
 	int min_args;
 	int (*run)(char **args);
 } kinds[] = {
-	{ "shares", 1, do_shares }, { "spin", 1, do_spin },   { "busy", 2, do_busy },
-	{ "faults", 1, do_faults }, { "sites", 1, do_sites }, { "vsyscall", 1, do_vsyscall },
-	{ "forks", 2, do_forks },   { "exec", 2, do_exec },   { "kernel", 1, do_kernel },
+	{ "shares", 1, do_shares }, { "spin", 1, do_spin },         { "busy", 2, do_busy },   { "faults", 1, do_faults },
+	{ "sites", 1, do_sites },   { "vsyscall", 1, do_vsyscall }, { "forks", 2, do_forks }, { "exec", 2, do_exec },
+	{ "kernel", 1, do_kernel }, { "library", 1, do_library },
 };
 
 int main(int argc, char **argv)
@@ -280,6 +293,6 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < op_array_size(kinds); i++)
 		if (argc >= 2 && !strcmp(argv[1], kinds[i].name) && argc - 2 >= kinds[i].min_args)
 			return kinds[i].run(argv + 2);
-	fprintf(stderr, "usage: work shares|spin|busy|faults|sites|vsyscall|forks|exec|kernel ARGUMENTS\n");
+	fprintf(stderr, "usage: work shares|spin|busy|faults|sites|vsyscall|forks|exec|kernel|library ARGUMENTS\n");
 	return 2;
 }

@@ -431,7 +431,7 @@ def check_purge_after_kill(container):
     container.remove_drop_in()
     container.good("systemctl", "stop", "opd.socket")
     container.run("opcheck", "-q", "--repair")  # 1: there was something
-    container.good("sh", "-c", "cd /var/lib/oprofile && touch abi.tmp clock.tmp daemonrc.tmp daemonrc_new.tmp profiling.tmp && echo '# mine' >/etc/opd/opd.conf.d/60-mine.conf")
+    container.good("sh", "-c", "cd /var/lib/oprofile && touch abi.tmp clock.tmp daemonrc.tmp daemonrc_new.tmp paused paused.tmp profiling.tmp && echo '# mine' >/etc/opd/opd.conf.d/60-mine.conf")
     there = set(os.listdir(os.path.join(container.root, "var/lib/oprofile")))
     require({"unclean", "daemonrc_new"} <= there, "before the purge there is only %s" % there)
     apt(container, "purge", "opd")

@@ -22,6 +22,7 @@ daemon_unit_tests = \
 	tests/unit/test_arcs \
 	tests/unit/test_drain \
 	tests/unit/test_book tests/unit/test_rotate tests/unit/test_unwritten tests/unit/test_settle tests/unit/test_retain tests/unit/test_file_limit \
+	tests/unit/test_image_filter \
 	tests/unit/test_source tests/unit/test_perf_data tests/unit/test_import \
 	tests/unit/test_plan tests/unit/test_visit tests/unit/test_rescan tests/unit/test_capture_loss tests/unit/test_opd_exit \
 	tests/unit/test_text tests/unit/test_htable tests/unit/test_log
@@ -207,6 +208,10 @@ tests_unit_test_retain_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLA
 tests_unit_test_retain_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
 tests_unit_test_retain_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_wall_ns -Wl,--wrap=op_sys_boot_ns -Wl,--wrap=op_file_publish \
 	-Wl,--wrap=op_sys_statvfs -Wl,--wrap=op_session_remove
+
+tests_unit_test_image_filter_SOURCES = tests/unit/test_image_filter.c tests/unit/cmocka_all.h tests/unit/memory_ring.h tests/unit/sideband_records.h tests/unit/pipeline.h
+tests_unit_test_image_filter_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_test_image_filter_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
 
 tests_unit_test_file_limit_SOURCES = tests/unit/test_file_limit.c tests/unit/cmocka_all.h tests/unit/pipeline.h
 tests_unit_test_file_limit_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "daemon/image_filter.h"
 #include "daemon/jit_space.h"
 #include "daemon/jit_write.h"
 #include "daemon/sideband.h"
@@ -386,6 +387,44 @@ static void calls_without_room_take_no_images(void **state OP_UNUSED)
 	assert_int_equal(pipeline.count.nr_too_many, 0);
 }
 
+static void forget_verdict(struct op_dcookie_row *row, void *arg OP_UNUSED)
+{
+	row->wanted = OP_DCOOKIE_NOT_ASKED;
+}
+
+/* Chain by chain: the calls that are stored, and those that are not. */
+static void filter_calls(const char *list, bool separated, uint64_t nr_stored, uint64_t nr_filtered)
+{
+	struct opd_image_filter *filter = opd_image_filter_new(list);
+	uint64_t stored_before = pipeline.count.arcs[OP_ARC_stored], filtered_before = pipeline.count.arcs[OP_ARC_filtered];
+
+	assert_non_null(filter);
+	pipeline.count.filter = filter;
+	pipeline.count.separate_lib = pipeline.count.separate_kernel = separated;
+	opd_count_close_files(&pipeline.count);
+	op_dcookie_visit(pipeline.resolver.table, forget_verdict, NULL);
+	SAMPLE(USER, LIB + 0x10, USER, LIB + 0x10, LIB + 0x18, REGION + 0x20, APP + 0x30, APP + 0x38);
+	drain();
+	assert_int_equal(pipeline.count.arcs[OP_ARC_stored] - stored_before, nr_stored);
+	assert_int_equal(pipeline.count.arcs[OP_ARC_filtered] - filtered_before, nr_filtered);
+	pipeline.count.filter = NULL;
+	opd_image_filter_free(filter);
+}
+
+/* The calls are lib to lib, region to lib, app to region, app to app. */
+static void calls_want_both_ends(void **state OP_UNUSED)
+{
+	filter_calls("/no/app", true, 4, 0);
+	filter_calls("/no/app", false, 2, 2);
+	filter_calls("/no/lib.so", true, 1, 3);
+	filter_calls("/no/lib.so", false, 1, 3);
+	filter_calls("/no/lib.so,/no/app", false, 4, 0);
+	filter_calls("/no/such", true, 0, 4);
+	assert_int_equal(event.received, event.stored + event.filtered);
+	assert_int_equal(event.filtered, 2);
+	assert_int_equal(only(APP_FILE "/{cg}/{root}/no/app", 0x103800001030), 3);
+}
+
 static struct op_location image_at(const char *path, uint64_t offset)
 {
 	struct op_image_id id = { .name = { .kind = OP_IMAGE_FILE, .name = path } };
@@ -395,7 +434,7 @@ static struct op_location image_at(const char *path, uint64_t offset)
 
 static void call_jit_from(const char *path, const struct opd_jit_space *space)
 {
-	const struct op_location callee = { space->cookie, OPD_JIT_RANGE_START };
+	const struct opd_resolved callee = { .location = { space->cookie, OPD_JIT_RANGE_START }, .is_region = true };
 	struct opd_resolved caller = { .location = image_at(path, 0x10) };
 	struct opd_counted counted = { .resolved = &caller, .account = &event, .amount = 1 };
 
@@ -510,6 +549,7 @@ int main(void)
 		TEST(calls_leave_files_for_samples),
 		TEST(calls_leave_bytes_for_samples),
 		TEST(calls_of_images_beyond_the_limit_are_not_kept),
+		TEST(calls_want_both_ends),
 		TEST(anonymous_ends_are_visited),
 		TEST(calls_that_are_gone_are_not_stored),
 		TEST(calls_without_room_take_no_images),

@@ -21,7 +21,7 @@ static const char full[] = "SESSION_DIR=/var/lib/oprofile\n"
 			   "SEPARATE_CPU=0\n"
 			   "SEPARATE_CGROUP=1\n"
 			   "VMLINUX=/boot/vmlinux-6.1\n"
-			   "IMAGE_FILTER=/bin/a,/bin/b\n"
+			   "IMAGE_FILTER=/bin/a,/lib/b++.so\n"
 			   "BUF_SIZE=200000\n"
 			   "BUF_WATERSHED=50000\n"
 			   "CPU_BUF_SIZE=0\n"
@@ -71,7 +71,7 @@ static void test_round_trip(void **state)
 	assert_true(setup.separate_lib && !setup.separate_kernel && setup.separate_thread && !setup.separate_cpu);
 	assert_true(setup.separate_cgroup);
 	assert_string_equal(setup.vmlinux, "/boot/vmlinux-6.1");
-	assert_string_equal(setup.image_filter, "/bin/a,/bin/b");
+	assert_string_equal(setup.image_filter, "/bin/a,/lib/b++.so");
 	assert_int_equal(setup.buffer_size, 200000);
 	assert_int_equal(setup.buffer_watershed, 50000);
 	assert_int_equal(setup.callgraph, 5);
@@ -203,6 +203,8 @@ static void test_write_refuses_what_it_cannot_read(void **state)
 	op_setup_free(&setup);
 	assert_true(op_setup_value_ok("/usr/lib-2_x:1,y.z"));
 	assert_true(op_setup_value_ok(""));
+	assert_true(op_setup_images_ok("/a,/lib/b++.so"));
+	assert_false(op_setup_value_ok("/lib/b++.so") || op_setup_images_ok("/a b"));
 	assert_false(op_setup_value_ok("a\nb"));
 	assert_false(op_setup_value_ok("\xc3\xa4"));
 }
@@ -264,6 +266,23 @@ static void make_dir_of(const struct box *box, const char *name, uid_t owner)
 	assert_int_equal(fchownat(box->fd, name, owner, owner, 0), 0);
 }
 
+static int check_of(const struct box *box, const char *below)
+{
+	struct op_setup setup;
+	char path[128], *why = NULL;
+	int err;
+
+	snprintf(path, sizeof(path), "%s/%s", box->path, below);
+	op_setup_init(&setup);
+	setup.session_dir = path;
+	err = op_setup_check(&setup, box->fd, OP_SETUP_NEW_NAME, &why);
+	assert_int_equal(setup.session_dir_owner, OP_SETUP_ANYBODY);
+	if (err)
+		assert_non_null(strstr(why, "daemonrc_new: SESSION_DIR: /tmp/"));
+	free(why);
+	return err;
+}
+
 /* Of a setup that names `below` the box, with the file and the directory around it of these users. *ret_owner: who must be the owner of what it names. */
 static int read_of(const struct box *box, uid_t file, uid_t dir, const char *below, uid_t *ret_owner)
 {
@@ -283,6 +302,9 @@ static int read_of(const struct box *box, uid_t file, uid_t dir, const char *bel
 		assert_non_null(strstr(why, "daemonrc: SESSION_DIR: /tmp/"));
 	free(why);
 	op_setup_free(&setup);
+	/* What root would write there is refused before it is written. */
+	if (!file || file == dir)
+		assert_int_equal(check_of(box, below), err);
 	return err;
 }
 

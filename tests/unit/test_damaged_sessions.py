@@ -257,7 +257,7 @@ class Damaged(unittest.TestCase):
             self.run_tool(*what, "--session-dir=" + self.session)
             self.assertNotIn("samples", self.errors.replace("/samples/", ""), what)
         self.report("--verbose=stats")
-        self.assertIn("TIMER:0:0: received 100, stored 100, unattributed 0, lost_kernel 0, lost_undecodable 0", self.errors)
+        self.assertIn("TIMER:0:0: received 100, stored 100, unattributed 0, filtered 0, lost_kernel 0, lost_undecodable 0", self.errors)
 
     def test_losses(self):
         for lost, told in ((0, False), (1, False), (2, True)):
@@ -269,6 +269,23 @@ class Damaged(unittest.TestCase):
                     self.assertEqual("Lost samples detected! 2 of 10040, %s 2: " % reason in self.errors, told, self.errors)
         self.run_tool("opreport", "archive:" + os.path.join(self.dir, "a2lost_kernel"))
         self.assertIn("Lost samples detected! 2 of 10040, lost_kernel 2", self.errors)
+
+    def test_filtered(self):
+        """What the user asked to leave out is told, and is no loss; what is lost of the rest is, however little that is of all."""
+        left_out = "note: 1000000 of %d samples of " + self.current + " were left out when they were taken"
+        for lost, kernel, told in ((0, 0, False), (1, 0, True), (0, 100, False), (0, 200, True)):
+            write_ledger(self.current, 100, received=1000100 + lost, filtered=1000000, lost_no_space=lost, lost_kernel=kernel)
+            for what in REPORTS:
+                self.run_tool(*what, "--session-dir=" + self.session)
+                self.assertIn(left_out % (1000100 + lost), self.errors, what)
+                self.assertEqual("Lost samples detected!" in self.errors, told, self.errors)
+                self.assertNotIn("add up", self.errors)
+        self.assertEqual([row["filtered"] for row in json.loads(self.report("--format=json"))["ledger"]], [1000000])
+        self.report("/no/such", rc=1)
+        self.assertIn(left_out % 1000100, self.errors)
+        write_ledger(self.current, 100, filtered=1)
+        self.report()
+        self.assertIn("does not add up", self.errors)
 
     def test_losses_of_the_genuine_tools(self):
         os.makedirs(self.current + "/stats")

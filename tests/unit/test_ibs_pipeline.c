@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/image_filter.h"
 #include "daemon/memory_limit.h"
 #include "libop/event_ibs.h"
 #include "libop/ibs_host.h"
@@ -261,6 +262,31 @@ static void samples_are_derived(void **state OP_UNUSED)
 	assert_int_equal(pipeline.ibs.counts[OP_IBS_OP].by_reason[OP_IBS_OK], 3);
 }
 
+/* IBS is filtered as all else is, and so are the facts beside it; the sampler's samples were decoded all the same. */
+static void samples_of_unwanted_images_are_filtered(void **state OP_UNUSED)
+{
+	static const char *const lists[] = { "no-process", "/no/such" };
+
+	for (size_t i = 0; i < op_array_size(lists); i++) {
+		struct opd_image_filter *filter = opd_image_filter_new(lists[i]);
+
+		assert_non_null(filter);
+		pipeline.count.filter = filter;
+		give(OP_CTL_VAL, 0, LOAD_MISS, ZEN4_CAPS, OP_BYTES, OP_WORDS);
+		drain();
+		opd_count_close_files(&pipeline.count);
+		op_dcookie_row(pipeline.resolver.table, pipeline.resolver.pseudo[OPD_PSEUDO_NO_PROCESS])->wanted = OP_DCOOKIE_NOT_ASKED;
+		pipeline.count.filter = NULL;
+		opd_image_filter_free(filter);
+	}
+	assert_int_equal(account("ibs_op")->stored, 2);
+	assert_int_equal(account("IBS_OP_LOAD")->stored, 1);
+	assert_int_equal(account("IBS_OP_LOAD")->filtered, 1);
+	assert_int_equal(account("IBS_OP_DC_LOAD_LAT")->received, 600);
+	assert_int_equal(account("IBS_OP_DC_LOAD_LAT")->filtered, 300);
+	assert_int_equal(pipeline.count.nr_memory_dropped, 0);
+}
+
 static void useless_records_are_counted(void **state OP_UNUSED)
 {
 	static const struct {
@@ -327,7 +353,7 @@ static uint64_t image(const char *name)
 
 static void call(const char *name, uint32_t amount)
 {
-	const struct op_location callee = { image("/bin/callee"), 0x20 };
+	const struct opd_resolved callee = { .location = { image("/bin/callee"), 0x20 } };
 	struct opd_resolved resolved = { .location = { image("/bin/caller"), 0x10 } };
 	struct opd_counted counted = { .resolved = &resolved, .amount = amount };
 
@@ -423,6 +449,7 @@ int main(void)
 		cmocka_unit_test(attributes_both_ways),
 		cmocka_unit_test(buckets),
 		cmocka_unit_test_setup_teardown(samples_are_derived, setup, teardown),
+		cmocka_unit_test_setup_teardown(samples_of_unwanted_images_are_filtered, setup, teardown),
 		cmocka_unit_test_setup_teardown(useless_records_are_counted, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_memory_view_has_a_limit, setup, teardown),
 		cmocka_unit_test_setup_teardown(calls_are_no_cycles, setup, teardown),

@@ -32,7 +32,9 @@ static void test_words(void **state)
 	       "Profiling 1 CPU, 2000 samples per second; of 11000 samples 10890 are stored, 100 lost in full rings, 10 lost after that (1 %)");
 	now.profiling = false;
 	now.lost = 0;
-	expect(&before, &now, "Paused; of 11000 samples 10890 are stored, 100 lost in full rings (0.909 %)");
+	now.filtered = 7000;
+	now.stored = 3890;
+	expect(&before, &now, "Paused; of 11000 samples 3890 are stored, 7000 filtered, 100 lost in full rings (0.909 %)");
 }
 
 /* After a reset there are fewer than before: that is no rate. */

@@ -253,7 +253,7 @@ static void test_ledger(void **state)
 {
 	struct box *box = *state;
 	struct op_ledger_event rows[] = {
-		{ .name = "TIMER", .count = 1000, .received = 12, .stored = 10, .unattributed = 3, .lost_kernel = 7 },
+		{ .name = "TIMER", .count = 1000, .received = 17, .stored = 10, .unattributed = 3, .filtered = 5, .lost_kernel = 7 },
 		{ .name = "CPU_CLK_UNHALTED", .count = 100000, .unit_mask = 255, .received = UINT64_MAX },
 	};
 	struct op_session_ledger ledger = { .ended = OP_SESSION_rotated, .begin_ns = 5 * SECOND + 7, .end_ns = 9 * SECOND }, back;
@@ -281,7 +281,7 @@ static void test_ledger(void **state)
 static void test_correct_ledger(void **state OP_UNUSED)
 {
 	struct op_ledger_event rows[] = {
-		{ .name = "less", .received = 12, .stored = 10, .unattributed = 8 },
+		{ .name = "less", .received = 32, .stored = 10, .unattributed = 8, .filtered = 20 },
 		{ .name = "more", .received = 12, .stored = 10 },
 		{ .name = "none", .received = 10, .stored = 10 },
 		{ .name = "torn", .received = 10, .stored = 100 },
@@ -292,7 +292,7 @@ static void test_correct_ledger(void **state OP_UNUSED)
 	};
 	static const struct {
 		uint64_t received, stored, unattributed, lost_io_error;
-	} wanted[] = { { 12, 7, 7, 3 }, { 13, 11, 0, 0 }, { 10, 0, 0, 10 }, { 9, 9, 0, 0 }, { 10, 10, 0, 0 }, { 4, 4, 0, 0 } };
+	} wanted[] = { { 32, 7, 7, 3 }, { 13, 11, 0, 0 }, { 10, 0, 0, 10 }, { 9, 9, 0, 0 }, { 10, 10, 0, 0 }, { 4, 4, 0, 0 } };
 	struct op_session_ledger ledger = { 0 }, sums = { .events = files, .nr_events = op_array_size(files) };
 
 	rows[0].lost[OP_LOSS_no_space] = rows[1].lost[OP_LOSS_no_space] = 2;
