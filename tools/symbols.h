@@ -39,6 +39,7 @@ struct opr_symbols {
 	struct opr_section *sections; /* of it, by the number that symbols have */
 	size_t nr_sections;
 	bool has_debug_info;	 /* the image itself */
+	bool is_damaged;	 /* its symbol table: symbols are missing, or without their names */
 	const char *build_id;	 /* of the image, hexadecimal digits; NULL: none */
 	const char *debug_link;	 /* the name of a separate debug file that the image says; NULL: none */
 	const char *debug_path;	 /* of the separate debug file that was used; NULL: none */

@@ -11,8 +11,9 @@
 #include "tools/symbols.h"
 #include "tools/symbols_lines.h"
 
-#define TEXT_SECTION ".text"
-#define NS_PER_S     1000000000u
+#define TEXT_SECTION    ".text"
+#define NS_PER_S        1000000000u
+#define UNREADABLE_NAME "(null)" /* bfd_elf_sym_name of libbfd */
 
 struct opr_lines {
 	bfd *abfd;
@@ -66,12 +67,18 @@ bool opr_bfd_has_debug_info(bfd *abfd)
 
 /* ---- symbols ---- */
 
-static asymbol **read_table(bfd *abfd, long *ret_nr_symbols)
+const char *opr_bfd_symbol_name(const asymbol *symbol)
+{
+	return symbol->name && !strcmp(symbol->name, UNREADABLE_NAME) ? NULL : symbol->name;
+}
+
+static asymbol **read_table(bfd *abfd, long *ret_nr_symbols, bool *is_damaged)
 {
 	long bytes = bfd_get_file_flags(abfd) & HAS_SYMS ? bfd_get_symtab_upper_bound(abfd) : 0;
 	asymbol **table = bytes > 0 ? malloc((size_t)bytes) : NULL;
 	long nr_symbols = table ? bfd_canonicalize_symtab(abfd, table) : 0;
 
+	*is_damaged |= bytes < 0 || nr_symbols < 0;
 	if (nr_symbols <= 0) {
 		free(table);
 		return NULL;
@@ -118,15 +125,17 @@ static uint64_t section_start(const asection *section, const struct opr_symbol_o
 static int add_symbol(struct opr_symbols *symbols, bfd *image, const asymbol *symbol, const struct opr_symbol_options *options)
 {
 	asection *section = section_of(image, symbol);
+	const char *name = opr_bfd_symbol_name(symbol);
 	char unnamed[256];
 	struct opr_symbol to_add;
 
 	if (!section || section->index >= bfd_count_sections(image))
 		return 0;
+	symbols->is_damaged |= symbol->name && !name;
 	snprintf(unnamed, sizeof(unnamed), "??%s", bfd_section_name(section));
 	to_add = (struct opr_symbol){
 		.vma = bfd_asymbol_value(symbol),
-		.name = symbol->name && *symbol->name ? symbol->name : unnamed,
+		.name = name && *name ? name : unnamed,
 		.section = section->index,
 	};
 	to_add.start = to_add.vma - bfd_section_vma(section) + section_start(section, options);
@@ -258,12 +267,12 @@ static int read_image(struct opr_symbols *symbols, bfd *image, const char *path,
 {
 	bfd *debug = opr_bfd_has_debug_info(image) ? NULL : opr_bfd_open_debug_file(image, path, name, options->root);
 	long nr_symbols = 0;
-	asymbol **table = debug ? read_table(debug, &nr_symbols) : NULL;
+	asymbol **table = debug ? read_table(debug, &nr_symbols, &symbols->is_damaged) : NULL;
 	bfd *source = table ? debug : image;
 	int err;
 
 	if (!table)
-		table = read_table(image, &nr_symbols);
+		table = read_table(image, &nr_symbols, &symbols->is_damaged);
 	symbols->has_debug_info = opr_bfd_has_debug_info(image);
 	err = read_symbols(symbols, image, table, nr_symbols, options);
 	if (!err && debug)
@@ -293,7 +302,7 @@ int opr_symbols_read_bfd(struct opr_symbols *symbols, const char *path, const ch
 		return -ENOEXEC;
 	err = read_image(symbols, image, path, name, options);
 	if (!err && options->lines && !symbols->lines) {
-		asymbol **table = read_table(image, &nr_symbols);
+		asymbol **table = read_table(image, &nr_symbols, &symbols->is_damaged);
 
 		if (table)
 			keep_lines(symbols, &image, &table);

@@ -11,6 +11,7 @@ import os
 import pty
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -415,6 +416,30 @@ class Forms(unittest.TestCase):
         done = subprocess.run([OPREPORT, "--session-dir=" + self.dir, "-l"], capture_output=True, check=True)
         self.assertIn("warning: %s has no symbols" % stripped, done.stderr.decode())
         self.assertNotIn("warning: %s has" % self.program, done.stderr.decode())
+
+    def test_names_that_cannot_be_read(self):
+        """Of a symbol table whose table of names is itself: functions without names, in their places, and a line that names the file."""
+        damaged = os.path.join(self.dir, "damaged")
+        with open(self.program, "rb") as stream:
+            data = bytearray(stream.read())
+        table, number = struct.unpack_from("<Q", data, 40)[0], struct.unpack_from("<H", data, 60)[0]
+        for i in range(number):
+            if struct.unpack_from("<I", data, table + 64 * i + 4)[0] == 2:  # SHT_SYMTAB
+                struct.pack_into("<I", data, table + 64 * i + 40, i)
+        with open(damaged, "wb") as stream:
+            stream.write(data)
+        part = "{root}%s/" % damaged
+        write_samples(os.path.join(self.dir, "samples/current", part + "{dep}/" + part + "TIMER.0.0." + ALL), [(self.at["hot"], 1)])
+        cache = os.path.join(self.dir, "cache")
+        for name in ("", "warm"):  # the sound one has the same build-id
+            if name:
+                self.put_functions(warm=3)
+            done = subprocess.run([OPREPORT, "--session-dir=" + self.dir, "-l", "-n"], capture_output=True, check=True, env=dict(os.environ, OPD_CACHE_DIR=cache))
+            self.assertIn("the symbol table of %s is damaged: symbols are missing, or have no names" % damaged, done.stderr.decode())
+            self.assertNotIn("the symbol table of %s " % self.program, done.stderr.decode())
+            self.assertNotIn("(null)", done.stdout.decode())
+            self.assertIn("anonymous symbol from section .text", done.stdout.decode())
+            self.assertIn(name, done.stdout.decode())
 
     def test_image_that_is_gone(self):
         """What is known of it: the build-id, where its debug file belongs, and, for images of a package, which one."""
