@@ -31,6 +31,7 @@ SCHEMA = os.path.join(SOURCE, "tests", "opreport.xsd")
 PROGRAM = "void hot(void) { }\nvoid warm(void) { hot(); }\nvoid cold(void) { warm(); }\nvoid _start(void) { cold(); }\n"
 FUNCTIONS = ("hot", "warm", "cold")
 FAMILY10, NEHALEM = 35, 47
+HANG_SECONDS = 60
 
 
 class Forms(unittest.TestCase):
@@ -294,6 +295,16 @@ class Forms(unittest.TestCase):
     def test_included_event_descriptions(self):
         self.put_event(number=0x2e, mask=0x41, cpu_type=NEHALEM)
         self.assertIn("Counted LLC_MISSES events (References that missed", self.run_tool(env=self.events_env()))
+
+    def test_event_files_that_multiply(self):
+        """Each of seven includes the next one a hundred times: it does not take for ever to say so."""
+        self.put_event(number=0x99, mask=0)
+        names = ["x86-64/family10"] + ["cpu-%u" % i for i in range(7)]
+        for name, following in zip(names, names[1:] + [None]):
+            os.makedirs(os.path.join(self.dir, "events", name))
+            with open(os.path.join(self.dir, "events", name, "events"), "w", encoding="ascii") as stream:
+                stream.write(100 * ("include:%s\n" % following) if following else "")
+        self.assertIn("parse error in ", self.run_tool(rc=1, env={"OPROFILE_EVENTS_DIR": os.path.join(self.dir, "events")}, timeout=HANG_SECONDS))
 
     def test_event_files_by_the_form(self):
         self.put_event(number=0x99, mask=0)
