@@ -196,8 +196,14 @@ static void keep_lines(struct opr_symbols *symbols, bfd **abfd, asymbol ***table
 	*table = NULL;
 }
 
+/*
+ * Debugging information that is not relocated yet is, with the symbols. Else libbfd would look through all of them for the function of each address without a line,
+ * and nobody asks it for that.
+ */
 bool opr_lines_find(struct opr_lines *lines, uint64_t vma, const char **ret_file, unsigned int *ret_line)
 {
+	asymbol **symbols = bfd_get_file_flags(lines->abfd) & HAS_RELOC ? lines->table : NULL;
+
 	for (asection *section = lines->abfd->sections; section; section = section->next) {
 		uint64_t offset = vma - bfd_section_vma(section);
 		const char *file = NULL, *function = NULL;
@@ -206,7 +212,7 @@ bool opr_lines_find(struct opr_lines *lines, uint64_t vma, const char **ret_file
 		if (!(bfd_section_flags(section) & SEC_CODE) || lies_elsewhere(section) || vma < bfd_section_vma(section) ||
 		    offset >= bfd_section_size(section))
 			continue;
-		if (!bfd_find_nearest_line(lines->abfd, section, lines->table, offset, &file, &function, &line) || !file || !line)
+		if (!bfd_find_nearest_line(lines->abfd, section, symbols, offset, &file, &function, &line) || !file || !line)
 			continue;
 		*ret_file = file;
 		*ret_line = line;

@@ -428,6 +428,22 @@ class Forms(unittest.TestCase):
         self.assertIn("warning: %s has no symbols" % stripped, done.stderr.decode())
         self.assertNotIn("warning: %s has" % self.program, done.stderr.decode())
 
+    def test_many_symbols_without_lines(self):
+        """Lines of 200,000 addresses in 100,000 functions that have none: all functions for each address would be more than a child's minute of processor time."""
+        number, source, image = 100000, os.path.join(self.dir, "many.s"), os.path.join(self.dir, "many")
+        with open(source, "w", encoding="ascii") as stream:
+            stream.write(".text\n.globl _start\n_start:\n" + "".join(".type f%u,@function\nf%u:\n.byte 0, 0\n" % (i, i) for i in range(number)))
+        subprocess.run([shutil.which("gcc") or shutil.which("clang") or "cc", "-nostdlib", "-static", "-o", image, source], check=True)
+        with open(image, "rb") as stream:
+            data = stream.read()
+        programs = [struct.unpack_from("<IIQ", data, struct.unpack_from("<Q", data, 32)[0] + 56 * i) for i in range(struct.unpack_from("<H", data, 56)[0])]
+        start = next(offset for kind, flags, offset in programs if kind == 1 and flags & 1)  # PT_LOAD, PF_X
+        part = "{root}%s/" % image
+        write_samples(os.path.join(self.dir, "samples/current", part + "{dep}/" + part + "TIMER.0.0." + ALL), [(start + i, 1) for i in range(2 * number)])
+        done = subprocess.run([OPREPORT, "--session-dir=" + self.dir, "-d", "-g", "-n"], capture_output=True, check=True)
+        self.assertNotIn("cannot be read", done.stderr.decode())
+        self.assertEqual(done.stdout.count(b"(no location information)"), 3 * number)
+
     def test_names_that_cannot_be_read(self):
         """Of a symbol table whose table of names is itself: functions without names, in their places, and a line that names the file."""
         damaged = os.path.join(self.dir, "damaged")
