@@ -17,6 +17,7 @@
 #define ZEROS_MIN      8                /* so many zero bytes are no instructions */
 #define END_ZEROS_MIN  3                /* the same at the end of a section */
 #define NAME_BYTES_MAX 4096             /* of a label in the text */
+#define PIECE_BYTES    256              /* of what libopcodes writes: none is longer but for names */
 #define RAW_BYTES      4                /* in a line, where libopcodes does not say */
 
 struct opr_code_reader {
@@ -46,12 +47,18 @@ static int print_list(struct op_text *text, const char *format, va_list args) OP
 
 static int print_list(struct op_text *text, const char *format, va_list args)
 {
-	char *piece = NULL;
-	int length = vasprintf(&piece, format, args);
+	char buffer[PIECE_BYTES], *piece = NULL;
+	va_list again;
+	int length;
 
+	va_copy(again, args);
+	length = vsnprintf(buffer, sizeof(buffer), format, args);
+	if (length >= (int)sizeof(buffer))
+		length = vasprintf(&piece, format, again);
+	va_end(again);
 	if (length < 0)
 		return 0;
-	op_text_add(text, piece);
+	op_text_add(text, piece ? piece : buffer);
 	free(piece);
 	return length;
 }

@@ -186,7 +186,7 @@ static int read_symbols(struct opr_symbols *symbols, bfd *image, asymbol **table
 
 static void keep_lines(struct opr_symbols *symbols, bfd **abfd, asymbol ***table)
 {
-	struct opr_lines *lines = malloc(sizeof(*lines));
+	struct opr_lines *lines = opr_bfd_has_debug_info(*abfd) ? malloc(sizeof(*lines)) : NULL;
 
 	if (!lines)
 		return;
