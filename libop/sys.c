@@ -153,6 +153,13 @@ int op_sys_memfd_create(const char *name, unsigned int flags)
 	return fd < 0 ? -errno : fd;
 }
 
+int op_sys_pidfd_open(pid_t pid)
+{
+	long fd = syscall(SYS_pidfd_open, pid, 0);
+
+	return fd < 0 ? -errno : (int)fd;
+}
+
 int op_sys_bpf(int command, void *attr, size_t nr_bytes)
 {
 	long result = syscall(SYS_bpf, command, attr, nr_bytes);

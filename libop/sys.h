@@ -46,6 +46,7 @@ ssize_t op_sys_readlinkat(int dir_fd, const char *path, char *buffer, size_t nr_
 int op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes) OP_MUST_CHECK;
 off_t op_sys_lseek(int fd, off_t offset, int whence) OP_MUST_CHECK;
 int op_sys_memfd_create(const char *name, unsigned int flags) OP_MUST_CHECK;
+int op_sys_pidfd_open(pid_t pid) OP_MUST_CHECK; /* can be read when that process has ended; -ENOSYS before Linux 5.3 */
 int op_sys_ftruncate(int fd, off_t nr_bytes) OP_MUST_CHECK;
 int op_sys_fcntl(int fd, int command, int arg) OP_MUST_CHECK;
 int op_sys_membarrier(int command) OP_MUST_CHECK;

@@ -43,6 +43,13 @@ static void write_comment(FILE *out, const char *text)
 	fputc('\n', out);
 }
 
+static void write_params(const char *params, FILE *out)
+{
+	fputs(" * Passing the following additional arguments to objdump ; \"", out);
+	opr_write_escaped(out, params);
+	fputs("\"\n", out);
+}
+
 /* Of what the options mean. */
 static void write_interpretation(const struct opr_annotate_options *options, FILE *out)
 {
@@ -50,7 +57,7 @@ static void write_interpretation(const struct opr_annotate_options *options, FIL
 	if (options->assembly) {
 		write_comment(out, "Output annotated assembly listing with samples");
 		if (options->params)
-			fprintf(out, " * Passing the following additional arguments to objdump ; \"-M %s\"\n", options->params);
+			write_params(options->params, out);
 		return;
 	}
 	write_comment(out, "Output annotated source file with samples");

@@ -14,7 +14,7 @@ struct request {
 	const char *path, *name;
 	struct opr_symbol_options options;
 	const struct opr_symbols *symbols; /* of the kernel, for its names */
-	const char *params;
+	const struct opr_code_style *style;
 	bool is_core;
 	const struct opr_symbol_row *const *rows;
 	size_t nr_rows;
@@ -82,12 +82,12 @@ static int work(FILE *out, void *arg)
 	int err = 0;
 
 	if (request->is_core) {
-		err = opr_code_open_core(request->path, request->symbols, request->params, &reader);
+		err = opr_code_open_core(request->path, request->symbols, request->style, &reader);
 	} else {
 		if (request->options.lines)
 			err = opr_symbols_read_bfd(&symbols, request->path, request->name, &request->options);
 		if (!err)
-			err = opr_code_open(request->path, &symbols, request->params, &reader);
+			err = opr_code_open(request->path, &symbols, request->style, &reader);
 	}
 	if (!err)
 		err = write_preface(out, reader);
@@ -223,7 +223,7 @@ int opr_listing_make(struct opr_listing *listing, const struct opr_annotate *ann
 		     size_t nr_rows)
 {
 	struct opr_image *image = opr_image_cache_find(annotate->images, rows[0]->image);
-	struct request request = { .params = annotate->options->params, .rows = rows, .nr_rows = nr_rows };
+	struct request request = { .style = &annotate->options->code_style, .rows = rows, .nr_rows = nr_rows };
 	char *core = NULL;
 	int err;
 

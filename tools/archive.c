@@ -43,7 +43,7 @@ static int take_line(struct opr_archive *archive, char *line)
 		struct opr_words *values;
 	} lists[] = {
 		{ "whole", &archive->whole },   { "package", &archive->packages },  { "debug", &archive->debug },
-		{ "absent", &archive->absent }, { "left-out", &archive->left_out },
+		{ "absent", &archive->absent }, { "left-out", &archive->left_out }, { "cut", &archive->cut },
 	};
 	char *value = strchr(line, '\t');
 
@@ -168,6 +168,7 @@ void opr_archive_free(struct opr_archive *archive)
 	opr_words_free(&archive->debug);
 	opr_words_free(&archive->absent);
 	opr_words_free(&archive->left_out);
+	opr_words_free(&archive->cut);
 	for (size_t i = 0; i < archive->nr_inodes; i++)
 		free(archive->inodes[i].path);
 	free(archive->inodes);

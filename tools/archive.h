@@ -6,7 +6,7 @@
  *                 with all its files; `left-out`, a file that was to be here and could not be read, or a sample file that is here and is damaged; and, so that reports are those of home,
  *                 "PATH<TAB>VALUE" of images: `package`, the Debian package that has the debug file; `debug`, where the debug file was; `absent`, why the image is not here
  *                 (opr_image_state_word), and of a kernel or module which other is
- *                 there (opr_finder_other_kernel)
+ *                 there (opr_finder_other_kernel); `cut`, how many bytes it has here, where it was cut off because of its holes (archive_copy.h)
  *   SHA256SUMS    a line for each file, as sha256sum(1) writes and checks them
  *
  * One that the genuine tool made has neither.
@@ -29,7 +29,7 @@ struct opr_archive {
 		char *path; /* of the image, without the archive */
 	} * inodes;
 	size_t nr_inodes, capacity;
-	struct opr_words whole, packages, debug, absent, left_out; /* values of the facts of these names */
+	struct opr_words whole, packages, debug, absent, left_out, cut; /* values of the facts of these names */
 };
 
 /* Reads what an archive says of itself. To be freed with opr_archive_free in any case. 0 or -errno. */

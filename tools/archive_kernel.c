@@ -18,7 +18,7 @@ static int add_notes(struct opr_archive_writer *writer, const char *kallsyms)
 	int err = notes ? opr_archive_add(writer, notes, OPR_KERNEL_NOTES) : opr_no_memory();
 
 	free(notes);
-	return err == -ENOENT || err == -EACCES ? 0 : err;
+	return opr_archive_is_over(err) ? err : 0;
 }
 
 /* Of all memory the code that has symbols; readable by the owner alone, as /proc/kcore is. */
@@ -66,7 +66,7 @@ static int add_core(struct opr_archive_writer *writer, const char *kallsyms)
 	if (fd >= 0)
 		err = opr_archive_add_open(writer, fd, path, OPR_KERNEL_CORE);
 	free(path);
-	return err;
+	return opr_archive_is_over(err) ? err : 0;
 }
 
 int opr_archive_add_kernel(struct opr_archive_writer *writer, const char *kallsyms)

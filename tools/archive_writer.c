@@ -3,25 +3,48 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "libop/file.h"
-#include "libop/sha256.h"
 #include "libop/sys.h"
 #include "tools/archive.h"
+#include "tools/archive_copy.h"
 #include "tools/escape.h"
 #include "tools/report_log.h"
 
-#define BUFFER_BYTES   65536
 #define SUMS_BYTES_MAX (256u << 20)
-#define SUM_DIGITS     (2 * OP_SHA256_BYTES)
 #define MODE_MAX       0755
+#define BLOCK_BYTES    512u /* of st_blocks */
 
-struct name {
+struct opr_archive_name {
 	struct op_hlink link;
 	char *name;
+	struct opr_archive_name *before; /* that was added before it */
+	size_t nr_bytes_there;           /* of the name: what leads to a directory that was there before */
+	bool is_new;                     /* there was no such file, and now there is */
 };
+
+/* How much of a path leads to what is there. */
+static size_t path_there(int dir_fd, const char *path)
+{
+	size_t there = 0;
+	bool is_there = true;
+
+	for (const char *end = path; is_there && *end;) {
+		struct stat st;
+		char *part;
+
+		end += strspn(end, "/");
+		end += strcspn(end, "/");
+		part = strndup(path, (size_t)(end - path));
+		is_there = part && !fstatat(dir_fd, part, &st, AT_SYMLINK_NOFOLLOW);
+		there = is_there ? (size_t)(end - path) : there;
+		free(part);
+	}
+	return there;
+}
 
 int opr_archive_writer_init(struct opr_archive_writer *writer, const char *dir, FILE *list)
 {
@@ -30,6 +53,7 @@ int opr_archive_writer_init(struct opr_archive_writer *writer, const char *dir, 
 	*writer = (struct opr_archive_writer){ .dir = dir, .dir_fd = -1, .list = list };
 	if (!dir)
 		return 0;
+	writer->nr_bytes_there = path_there(AT_FDCWD, dir);
 	err = op_file_make_dirs(dir);
 	if (!err) {
 		writer->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -40,48 +64,31 @@ int opr_archive_writer_init(struct opr_archive_writer *writer, const char *dir, 
 
 /* ---- one file ---- */
 
-static int note_name(struct opr_archive_writer *writer, const char *name, bool *ret_known)
+static int note_name(struct opr_archive_writer *writer, const char *name, struct opr_archive_name **ret_entry, bool *ret_known)
 {
 	uint64_t hash = op_hash_bytes(0, name, strlen(name));
-	struct name *entry;
+	struct opr_archive_name *entry;
 
 	for (struct op_hlink *link = op_htable_first(&writer->names, hash); link; link = op_htable_next(link)) {
-		*ret_known = !strcmp(op_container_of(link, struct name, link)->name, name);
+		*ret_known = !strcmp(op_container_of(link, struct opr_archive_name, link)->name, name);
 		if (*ret_known)
 			return 0;
 	}
 	*ret_known = false;
 	entry = calloc(1, sizeof(*entry));
 	if (!entry)
-		return -ENOMEM;
+		return opr_no_memory();
 	entry->name = strdup(name);
-	if (entry->name && !op_htable_insert(&writer->names, &entry->link, hash))
+	entry->nr_bytes_there = strlen(name);
+	if (entry->name && !op_htable_insert(&writer->names, &entry->link, hash)) {
+		entry->before = writer->last_name;
+		writer->last_name = entry;
+		*ret_entry = entry;
 		return 0;
+	}
 	free(entry->name);
 	free(entry);
-	return -ENOMEM;
-}
-
-/* fd_to -1: the sum alone is wanted. */
-static int copy_bytes(int fd_from, int fd_to, uint64_t *nr_bytes, char digits[SUM_DIGITS + 1])
-{
-	char *buffer = malloc(BUFFER_BYTES);
-	struct op_sha256 sha;
-	ssize_t got = 0;
-	int err = buffer ? 0 : -ENOMEM;
-
-	op_sha256_begin(&sha);
-	while (!err && (got = op_sys_read(fd_from, buffer, BUFFER_BYTES)) > 0) {
-		op_sha256_add(&sha, buffer, (size_t)got);
-		*nr_bytes += (uint64_t)got;
-		if (fd_to >= 0)
-			err = op_sys_write_all(fd_to, buffer, (size_t)got);
-	}
-	if (!err && got < 0)
-		err = (int)got;
-	op_sha256_end(&sha, digits);
-	free(buffer);
-	return err;
+	return opr_no_memory();
 }
 
 /* A name with a newline or a backslash is written as sha256sum(1) does: a backslash before the line, and escapes in it. */
@@ -101,27 +108,37 @@ static void add_sum(struct op_text *sums, const char *digits, const char *name)
 	op_text_add_char(sums, '\n');
 }
 
-static int copy_to(struct opr_archive_writer *writer, int fd_from, const struct stat *st, const char *name)
+/* What is there before the file is made: the name itself, or how much of the way. */
+static void look_what_is_there(const struct opr_archive_writer *writer, struct opr_archive_name *entry)
+{
+	int fd = op_file_open_below(writer->dir_fd, entry->name, O_PATH, 0);
+
+	entry->nr_bytes_there = fd >= 0 ? strlen(entry->name) : path_there(writer->dir_fd, entry->name);
+	if (fd >= 0)
+		close(fd);
+}
+
+static int copy_to(struct opr_archive_writer *writer, struct opr_copy *copy, const struct stat *st, struct opr_archive_name *entry)
 {
 	const struct timespec times[2] = { st->st_atim, st->st_mtim };
-	char digits[SUM_DIGITS + 1], *temporary = NULL;
+	char *temporary = NULL;
 	int fd, err;
 
-	if (asprintf(&temporary, "%s.oparchive.%d", name, (int)getpid()) < 0)
+	if (asprintf(&temporary, "%s.oparchive.%d", entry->name, (int)getpid()) < 0)
 		return -ENOMEM;
+	look_what_is_there(writer, entry);
 	fd = op_file_open_below(writer->dir_fd, temporary, O_WRONLY | O_CREAT | O_EXCL, 0600);
-	err = fd < 0 ? fd : copy_bytes(fd_from, fd, &writer->nr_bytes, digits);
+	err = fd < 0 ? fd : opr_copy_run(copy, fd);
 	if (!err && (fchmod(fd, (st->st_mode & MODE_MAX) | S_IRUSR) < 0 || futimens(fd, times) < 0))
 		err = -errno;
 	if (fd >= 0 && close(fd) < 0 && !err)
 		err = -errno;
 	if (!err)
-		err = op_file_rename_below(writer->dir_fd, temporary, name);
+		err = op_file_rename_below(writer->dir_fd, temporary, entry->name);
 	if (err && fd >= 0)
 		op_file_unlink_below(writer->dir_fd, temporary);
-	if (!err)
-		add_sum(&writer->sums, digits, name);
 	free(temporary);
+	entry->is_new = !err && entry->nr_bytes_there < strlen(entry->name);
 	return err;
 }
 
@@ -131,24 +148,69 @@ static void list_file(struct opr_archive_writer *writer, const char *path)
 	fputc('\n', writer->list);
 }
 
-/* Takes the descriptor over; -errno: there is none. */
-static int copy(struct opr_archive_writer *writer, int fd, const char *path, const char *name)
+/* Rather than a disk that is full for everybody. A file system that does not know has no blocks. */
+static int check_room(const struct opr_archive_writer *writer, const struct stat *st, const char *path)
 {
-	int err = fd < 0 ? fd : 0;
-	struct stat st;
+	uint64_t needed = op_min_u64((uint64_t)st->st_size, (uint64_t)st->st_blocks * BLOCK_BYTES), left;
+	struct statvfs vfs;
 
-	if (!err && fstat(fd, &st) < 0)
-		err = -errno;
-	if (!err && !S_ISREG(st.st_mode))
-		err = -ENOENT;
-	if (!err) {
-		err = copy_to(writer, fd, &st, name);
-		if (err)
-			opr_error(err, "%s: cannot copy it to %s/%s: %s", path, writer->dir, name, strerror(-err));
-	}
-	if (fd >= 0)
-		close(fd);
-	return err;
+	if (op_sys_statvfs(writer->dir_fd, &vfs) < 0 || !vfs.f_blocks)
+		return 0;
+	left = (uint64_t)(geteuid() ? vfs.f_bavail : vfs.f_bfree) * vfs.f_frsize;
+	if (needed <= left)
+		return 0;
+	opr_error(-ENOSPC, "%s: there is no room for it in %s: it has %" PRIu64 " bytes, and %" PRIu64 " are left", path,
+		  writer->dir, needed, left);
+	return -ECANCELED;
+}
+
+static void note_cut(struct opr_archive_writer *writer, const struct opr_copy *copy, uint64_t file_bytes, const char *path)
+{
+	char *value = NULL;
+
+	if (copy->end >= file_bytes)
+		return;
+	opr_warn("%s has too many holes: what its ELF headers do not name, %" PRIu64 " bytes from %" PRIu64 " on, is left out",
+		 path, file_bytes - copy->end, copy->end);
+	if (asprintf(&value, "%" PRIu64, copy->end) >= 0)
+		opr_archive_note_image(writer, "cut", path, value);
+	free(value);
+	writer->nr_cut++;
+}
+
+/* What cannot be read is the caller's to tell. */
+static int tell(const struct opr_archive_writer *writer, const struct opr_copy *copy, int err, const char *path, const char *name)
+{
+	if (!err || err == -EINTR)
+		return err ? opr_error(err, "interrupted: nothing was kept") : 0;
+	if (copy->is_unreadable)
+		return err == -ENOMEM || err == -ECANCELED ? -EIO : err;
+	opr_error(err, "%s: cannot copy it to %s/%s: %s", path, writer->dir, name, strerror(-err));
+	return -ECANCELED;
+}
+
+static int copy_open(struct opr_archive_writer *writer, int fd, const char *path, struct opr_archive_name *entry)
+{
+	struct opr_copy copy;
+	struct stat st;
+	int err = op_sys_fstat(fd, &st);
+
+	if (!err)
+		err = S_ISREG(st.st_mode) ? opr_copy_begin(&copy, fd, &st, writer->stop) : -ENOENT;
+	if (!err)
+		err = check_room(writer, &st, path);
+	if (err == -ECANCELED)
+		return err;
+	if (err)
+		return err == -EINTR ? opr_error(err, "interrupted: nothing was kept") : err;
+	err = tell(writer, &copy, copy_to(writer, &copy, &st, entry), path, entry->name);
+	writer->nr_bytes += copy.nr_bytes;
+	if (err)
+		return err;
+	add_sum(&writer->sums, copy.digits, entry->name);
+	note_cut(writer, &copy, (uint64_t)st.st_size, path);
+	writer->nr_files++;
+	return 0;
 }
 
 static int open_source(int dir_fd, const char *below)
@@ -163,44 +225,84 @@ static int open_source(int dir_fd, const char *below)
 
 int opr_archive_add_open(struct opr_archive_writer *writer, int fd, const char *path, const char *name)
 {
+	struct opr_archive_name *entry;
 	bool known = false;
 	int err;
 
 	name += strspn(name, "/");
-	err = note_name(writer, name, &known) ? opr_no_memory() : 0;
+	err = note_name(writer, name, &entry, &known);
 	if (!err && !known && !writer->dir)
 		list_file(writer, path);
-	if (err || known || !writer->dir) {
-		close(fd);
-		return err;
-	}
-	err = copy(writer, fd, path, name);
-	writer->nr_files += !err;
+	else if (!err && !known)
+		err = copy_open(writer, fd, path, entry);
+	close(fd);
 	return err;
 }
 
 int opr_archive_add_below(struct opr_archive_writer *writer, int dir_fd, const char *below, const char *path, const char *name)
 {
+	struct opr_archive_name *entry;
 	bool known;
-	int err;
+	int err, fd;
 
 	name += strspn(name, "/");
-	err = note_name(writer, name, &known);
+	err = note_name(writer, name, &entry, &known);
 	if (err || known)
-		return err ? opr_no_memory() : 0;
+		return err;
 	if (!writer->dir) {
 		if (!faccessat(dir_fd, below, R_OK, 0))
 			list_file(writer, path);
 		return 0;
 	}
-	err = copy(writer, open_source(dir_fd, below), path, name);
-	writer->nr_files += !err;
+	fd = open_source(dir_fd, below);
+	if (fd < 0)
+		return fd == -ENOMEM ? opr_no_memory() : fd;
+	err = copy_open(writer, fd, path, entry);
+	close(fd);
 	return err;
 }
 
 int opr_archive_add(struct opr_archive_writer *writer, const char *path, const char *name)
 {
 	return opr_archive_add_below(writer, AT_FDCWD, path, path, name);
+}
+
+bool opr_archive_is_over(int err)
+{
+	return err == -ENOMEM || err == -EINTR || err == -ECANCELED;
+}
+
+static int remove_dir(int dir_fd, const char *path)
+{
+	return dir_fd == AT_FDCWD ? op_sys_unlinkat(dir_fd, path, AT_REMOVEDIR) : op_file_remove_below(dir_fd, path, AT_REMOVEDIR);
+}
+
+/* The directories that lead to a file, as long as they are empty; `there` bytes of the path were there before. */
+static void remove_dirs(int dir_fd, char *path, size_t there)
+{
+	for (char *slash; (slash = strrchr(path, '/')) && (size_t)(slash - path) > there;) {
+		*slash = '\0';
+		if (path[strlen(path) - 1] != '/' && remove_dir(dir_fd, path))
+			break;
+	}
+}
+
+/* The last first: what a directory was made for is not what was put there later. */
+void opr_archive_undo(struct opr_archive_writer *writer)
+{
+	char *dir = NULL;
+
+	if (!writer->dir || asprintf(&dir, "%s/", writer->dir) < 0)
+		return;
+	if (writer->has_own_facts)
+		op_file_unlink_below(writer->dir_fd, OPR_ARCHIVE_FACTS);
+	for (struct opr_archive_name *entry = writer->last_name; entry; entry = entry->before) {
+		if (entry->is_new)
+			op_file_unlink_below(writer->dir_fd, entry->name);
+		remove_dirs(writer->dir_fd, entry->name, entry->nr_bytes_there);
+	}
+	remove_dirs(AT_FDCWD, dir, writer->nr_bytes_there);
+	free(dir);
 }
 
 /* ---- facts and sums ---- */
@@ -226,12 +328,20 @@ static int publish(struct opr_archive_writer *writer, const char *name, const st
 
 int opr_archive_finish(struct opr_archive_writer *writer)
 {
-	int err = writer->dir ? publish(writer, OPR_ARCHIVE_FACTS, &writer->facts) : 0;
 	struct op_sha256 sha;
-	char digits[SUM_DIGITS + 1];
+	char digits[OPR_SUM_DIGITS + 1];
+	bool has_facts;
+	int err;
 
-	if (err || !writer->dir)
+	if (!writer->dir)
+		return 0;
+	if (op_stop_is_set(writer->stop))
+		return opr_error(-EINTR, "interrupted: nothing was kept");
+	has_facts = !faccessat(writer->dir_fd, OPR_ARCHIVE_FACTS, F_OK, AT_SYMLINK_NOFOLLOW);
+	err = publish(writer, OPR_ARCHIVE_FACTS, &writer->facts);
+	if (err)
 		return err;
+	writer->has_own_facts = !has_facts;
 	op_sha256_begin(&sha);
 	op_sha256_add(&sha, op_text_get(&writer->facts), writer->facts.length);
 	op_sha256_end(&sha, digits);
@@ -253,28 +363,36 @@ static void unescape(char *name)
 	*to = '\0';
 }
 
+static int sum_file(int fd, struct opr_copy *copy)
+{
+	struct stat st;
+	int err = op_sys_fstat(fd, &st);
+
+	if (!err)
+		err = S_ISREG(st.st_mode) ? opr_copy_begin(copy, fd, &st, NULL) : -EBADMSG;
+	/* It was not cut when it was written. */
+	return err ? err : copy->end < UINT64_MAX ? -EFBIG : opr_copy_run(copy, -1);
+}
+
 static int check_line(int dir_fd, const char *dir, char *line)
 {
 	bool escaped = *line == '\\';
-	char *name = line + escaped + SUM_DIGITS + 2, digits[SUM_DIGITS + 1];
-	uint64_t nr_bytes = 0;
-	struct stat st;
+	char *name = line + escaped + OPR_SUM_DIGITS + 2;
+	struct opr_copy copy;
 	int fd, err;
 
 	line += escaped;
-	if (strlen(line) <= SUM_DIGITS + 2)
+	if (strlen(line) <= OPR_SUM_DIGITS + 2)
 		return opr_error(-EBADMSG, "%s/" OPR_ARCHIVE_SUMS ": a line is damaged", dir);
 	if (escaped)
 		unescape(name);
 	fd = op_file_open_below(dir_fd, name, O_RDONLY | O_NONBLOCK, 0);
-	err = fd < 0 ? fd : op_sys_fstat(fd, &st);
-	if (!err)
-		err = S_ISREG(st.st_mode) ? copy_bytes(fd, -1, &nr_bytes, digits) : -EBADMSG;
+	err = fd < 0 ? fd : sum_file(fd, &copy);
 	if (fd >= 0)
 		close(fd);
 	if (err)
 		return opr_error(-EBADMSG, "%s/%s: %s", dir, name, strerror(-err));
-	return strncmp(digits, line, SUM_DIGITS) ? opr_error(-EBADMSG, "%s/%s: its checksum is wrong", dir, name) : 0;
+	return strncmp(copy.digits, line, OPR_SUM_DIGITS) ? opr_error(-EBADMSG, "%s/%s: its checksum is wrong", dir, name) : 0;
 }
 
 /* What the archive says of itself that it has not. */
@@ -285,6 +403,9 @@ static int check_facts(const char *dir)
 
 	for (size_t i = 0; i < archive.left_out.nr_words; i++)
 		err = opr_error(-EBADMSG, "%s: %s could not be read when it was made", dir, archive.left_out.words[i]);
+	for (size_t i = 0; i < archive.cut.nr_words; i++)
+		err = opr_error(-EBADMSG, "%s: %.*s was cut off when it was made: it had too many holes", dir,
+				(int)strcspn(archive.cut.words[i], "\t"), archive.cut.words[i]);
 	opr_archive_free(&archive);
 	return err;
 }
@@ -322,7 +443,7 @@ int opr_archive_check(const char *dir)
 
 static void free_name(struct op_hlink *link, void *arg OP_UNUSED)
 {
-	struct name *entry = op_container_of(link, struct name, link);
+	struct opr_archive_name *entry = op_container_of(link, struct opr_archive_name, link);
 
 	free(entry->name);
 	free(entry);

@@ -4,13 +4,19 @@
 #define OPR_ARCHIVE_WRITER_H
 
 #include "libop/htable.h"
+#include "libop/stop.h"
 #include "libop/text.h"
 
 struct opr_archive_writer {
 	const char *dir; /* as the user named it; NULL: files are listed and not copied */
 	int dir_fd;
+	size_t nr_bytes_there;		/* of its path: what leads to a directory that was there before */
+	const struct op_stop *stop;	/* the caller's, to be set after the start; NULL: nothing stops it */
 	FILE *list;             /* of files, one path in each line */
 	struct op_htable names; /* of the files that are in it */
+	struct opr_archive_name *last_name; /* that was added */
+	bool has_own_facts;
+	size_t nr_cut;
 	struct op_text facts, sums;
 	uint64_t nr_files, nr_bytes;
 };
@@ -19,8 +25,9 @@ struct opr_archive_writer {
 int opr_archive_writer_init(struct opr_archive_writer *writer, const char *dir, FILE *list) OP_NONNULL_ARGS(1, 3) OP_MUST_CHECK;
 
 /*
- * Copies a file to `name`, a path below the directory. One that is there already is left as it is; nothing of the path is followed that is a symbolic link. 0; -ENOENT or
- * -EACCES: the file cannot be read, and nothing is said; another -errno.
+ * Copies a file to `name`, a path below the directory. One that was copied there before is left as it is; nothing of the path is followed that is a symbolic link. Holes stay holes, and
+ * what is cut off because of them (archive_copy.h) is told, noted and counted. 0; an error for which opr_archive_is_over is true, of which the user was told; another -errno: the file
+ * cannot be read, -EFBIG: it has too many holes, and nothing is said.
  */
 int opr_archive_add(struct opr_archive_writer *writer, const char *path, const char *name) OP_NONNULL OP_MUST_CHECK;
 
@@ -36,6 +43,12 @@ void opr_archive_note(struct opr_archive_writer *writer, const char *word, const
 
 /* Adds a line "WORD<TAB>PATH<TAB>VALUE" to the facts, about an image. A path with a tab is left out. */
 void opr_archive_note_image(struct opr_archive_writer *writer, const char *word, const char *path, const char *value) OP_NONNULL;
+
+/* True for an error with which there will be no archive: no memory, no room, the user's wish. */
+bool opr_archive_is_over(int err) OP_MUST_CHECK;
+
+/* Removes the files that were added where none was before, and the directories that were made for them. */
+void opr_archive_undo(struct opr_archive_writer *writer) OP_NONNULL;
 
 /* Writes the facts and the sums. 0 or -errno. */
 int opr_archive_finish(struct opr_archive_writer *writer) OP_NONNULL OP_MUST_CHECK;

@@ -17,6 +17,8 @@
 
 #define STATM_BYTES 256
 
+static const struct op_stop *program_stop;
+
 /* Sanitizers map terabytes. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 static const bool limits_memory = false;
@@ -54,11 +56,21 @@ void opr_child_begin_step(void)
 	setitimer(ITIMER_REAL, &wall, NULL);
 }
 
+/* The handlers are the parent's. */
+static void take_signals(void)
+{
+	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+
+	for (size_t i = 0; program_stop && i < op_array_size(numbers); i++)
+		signal(numbers[i], SIG_DFL);
+}
+
 static void run_child(int fd, opr_child_fn *work, void *arg, pid_t parent)
 {
 	FILE *out = fdopen(fd, "w");
 	int err = out ? 0 : -errno;
 
+	take_signals();
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(EXIT_FAILURE);
@@ -75,6 +87,11 @@ static void run_child(int fd, opr_child_fn *work, void *arg, pid_t parent)
 }
 
 /* ---- the parent's side ---- */
+
+void opr_child_stop_with(const struct op_stop *stop)
+{
+	program_stop = stop;
+}
 
 int opr_child_start(struct opr_child *child, opr_child_fn *work, void *arg)
 {
@@ -137,14 +154,28 @@ static int read_output(int fd, struct opr_child_result *result)
 	return 0;
 }
 
+/* True when it was stopped; without pidfds it is waited for. */
+static bool wait_or_kill(const struct opr_child *child)
+{
+	int fd = program_stop ? op_sys_pidfd_open(child->pid) : -1;
+	bool is_stopped = fd >= 0 && op_stop_wait(program_stop, fd);
+
+	if (is_stopped)
+		kill(child->pid, SIGKILL);
+	if (fd >= 0)
+		close(fd);
+	return is_stopped;
+}
+
 int opr_child_wait(struct opr_child *child, struct opr_child_result *ret_result)
 {
 	struct opr_child_result result = { 0 };
 	int status = 0, err;
+	bool is_stopped = wait_or_kill(child);
 
 	while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR)
 		;
-	result.err = error_of(status);
+	result.err = is_stopped ? -EINTR : error_of(status);
 	err = read_output(child->fd, &result);
 	close(child->fd);
 	if (!err)

@@ -8,7 +8,7 @@
 
 #include <sys/types.h>
 
-#include "libop/compiler.h"
+#include "libop/stop.h"
 
 #define OPR_CHILD_CPU_SECONDS  60
 #define OPR_CHILD_WALL_SECONDS 600
@@ -23,8 +23,11 @@ struct opr_child {
 struct opr_child_result {
 	char *bytes; /* what was written, as far as it came; freed by the caller */
 	size_t nr_bytes;
-	int err; /* of the work; -ENOMEM, -ETIME: beyond a limit; -EFAULT: it crashed */
+	int err; /* of the work; -ENOMEM, -ETIME: beyond a limit; -EFAULT: it crashed; -EINTR: it was stopped */
 };
+
+/* From then on a child is killed, and its result -EINTR, when `stop`, the caller's, says so; NULL: no more. The children stop as programs do of themselves. */
+void opr_child_stop_with(const struct op_stop *stop);
 
 /* Runs in the child: writes to `out`. 0 or -errno. */
 typedef int opr_child_fn(FILE *out, void *arg);

@@ -9,6 +9,7 @@
 #include "libop/htable.h"
 #include "tools/code_core.h"
 #include "tools/code_names.h"
+#include "tools/demangle.h"
 #include "tools/grow.h"
 #include "tools/symbols_bfd.h"
 
@@ -16,6 +17,8 @@
 #define ZEROS_MIN      8                /* so many zero bytes are no instructions */
 #define END_ZEROS_MIN  3                /* the same at the end of a section */
 #define NAME_BYTES_MAX 4096             /* of a label in the text */
+#define PIECE_BYTES    256              /* of what libopcodes writes: none is longer but for names */
+#define RAW_BYTES      4                /* in a line, where libopcodes does not say */
 
 struct opr_code_reader {
 	bfd *abfd;
@@ -23,14 +26,15 @@ struct opr_code_reader {
 	const struct opr_symbols *symbols;
 	struct opr_code_names names;
 	disassembler_ftype print;
-	char *params;
+	struct opr_code_style style;
+	char *params; /* of the style */
 	bool is_core;
 };
 
 /* What libopcodes is told of, and calls back with. */
 struct listing {
 	struct opr_code_reader *reader;
-	struct op_text *text;
+	struct op_text *text, instruction;
 	struct disassemble_info info;
 };
 
@@ -43,12 +47,18 @@ static int print_list(struct op_text *text, const char *format, va_list args) OP
 
 static int print_list(struct op_text *text, const char *format, va_list args)
 {
-	char *piece = NULL;
-	int length = vasprintf(&piece, format, args);
+	char buffer[PIECE_BYTES], *piece = NULL;
+	va_list again;
+	int length;
 
+	va_copy(again, args);
+	length = vsnprintf(buffer, sizeof(buffer), format, args);
+	if (length >= (int)sizeof(buffer))
+		length = vasprintf(&piece, format, again);
+	va_end(again);
 	if (length < 0)
 		return 0;
-	op_text_add(text, piece);
+	op_text_add(text, piece ? piece : buffer);
 	free(piece);
 	return length;
 }
@@ -77,6 +87,14 @@ static int print_styled(void *stream, enum disassembler_style style OP_UNUSED, c
 	return length;
 }
 
+static void add_name(const struct opr_code_reader *reader, struct op_text *text, const char *name)
+{
+	char *demangled = reader->style.demangle ? opr_demangle(name, OPR_DEMANGLE_NORMAL) : NULL;
+
+	op_text_printf(text, "%.*s", NAME_BYTES_MAX, demangled ? demangled : name);
+	free(demangled);
+}
+
 static void print_address(bfd_vma vma, struct disassemble_info *info)
 {
 	struct listing *listing = op_container_of(info, struct listing, info);
@@ -86,7 +104,8 @@ static void print_address(bfd_vma vma, struct disassemble_info *info)
 	op_text_printf(listing->text, "%" PRIx64, (uint64_t)vma);
 	if (!names->nr_names || (!name && names->by_section))
 		return;
-	op_text_printf(listing->text, " <%.*s", NAME_BYTES_MAX, name ? name->name : names->names->name);
+	op_text_add(listing->text, " <");
+	add_name(listing->reader, listing->text, name ? name->name : names->names->name);
 	if (!name)
 		op_text_printf(listing->text, "-0x%" PRIx64, names->names->vma - (uint64_t)vma);
 	else if (vma != name->vma)
@@ -155,26 +174,78 @@ static size_t zeros_here(const uint8_t *bytes, size_t nr_bytes)
 	return nr_zeros >= ZEROS_MIN ? nr_zeros - nr_zeros % 4 : 0;
 }
 
-static int add_instruction(struct listing *listing, struct opr_code *code, uint64_t vma, size_t *previous, size_t *ret_bytes)
+static size_t raw_bytes_per_line(const struct disassemble_info *info)
 {
-	size_t text = code->strings.length;
-	int nr_bytes, err;
+	return info->bytes_per_line > 0 ? (size_t)info->bytes_per_line : RAW_BYTES;
+}
 
-	listing->text = &code->strings;
-	nr_bytes = listing->reader->print(vma, &listing->info);
-	op_text_add_bytes(&code->strings, "", 1);
-	*ret_bytes = nr_bytes > 0 ? (size_t)nr_bytes : 1;
-	err = add_line(code, OPR_CODE_INSTRUCTION, vma, text);
-	if (!err)
-		add_source(listing, code, &code->lines[code->nr_lines - 1], previous);
+/* A line of them, in groups that are shown as numbers where instructions are such. */
+static void add_raw(const struct disassemble_info *info, struct op_text *text, uint64_t vma, size_t nr_bytes, bool is_first)
+{
+	const uint8_t *bytes = (const uint8_t *)info->buffer + (vma - info->buffer_vma);
+	size_t group = info->bytes_per_chunk > 0 ? (size_t)info->bytes_per_chunk : 1, nr_here = raw_bytes_per_line(info);
+	bool is_turned = info->display_endian == BFD_ENDIAN_LITTLE;
+
+	for (size_t i = 0; i < nr_here; i += group) {
+		size_t nr_shown = op_min_u64(group, i < nr_bytes ? nr_bytes - i : 0);
+
+		for (size_t j = 0; j < nr_shown; j++)
+			op_text_printf(text, "%02x", bytes[i + (is_turned ? nr_shown - 1 - j : j)]);
+		if (nr_shown)
+			op_text_add_char(text, ' ');
+		else if (is_first)
+			op_text_printf(text, "%*s", (int)(2 * group + 1), "");
+	}
+	if (is_first)
+		op_text_add_char(text, '\t');
+}
+
+/* Bytes for which there is no room have lines of their own, of the same source. */
+static int add_raw_lines(const struct listing *listing, struct opr_code *code, uint64_t vma, size_t nr_bytes)
+{
+	size_t instruction = code->nr_lines - 1, nr_here = raw_bytes_per_line(&listing->info);
+	int err = 0;
+
+	for (size_t at = nr_here; at < nr_bytes && !err; at += nr_here) {
+		size_t text = code->strings.length;
+
+		add_raw(&listing->info, &code->strings, vma + at, nr_bytes - at, false);
+		op_text_add_bytes(&code->strings, "", 1);
+		err = add_line(code, OPR_CODE_INSTRUCTION, vma + at, text);
+		if (err)
+			break;
+		code->lines[code->nr_lines - 1].file = code->lines[instruction].file;
+		code->lines[code->nr_lines - 1].line = code->lines[instruction].line;
+	}
 	return err;
 }
 
-static int add_label(struct opr_code *code, const struct opr_code_name *name, uint64_t vma)
+/* `left`: bytes from here on that may be read. */
+static int add_instruction(struct listing *listing, struct opr_code *code, uint64_t vma, size_t left, size_t *previous, size_t *ret_bytes)
+{
+	bool raw = listing->reader->style.show_raw_insn;
+	size_t text = code->strings.length;
+	int nr_bytes, err;
+
+	op_text_truncate(&listing->instruction, 0);
+	listing->text = &listing->instruction;
+	nr_bytes = listing->reader->print(vma, &listing->info);
+	*ret_bytes = op_min_u64(nr_bytes > 0 ? (size_t)nr_bytes : 1, left);
+	if (raw)
+		add_raw(&listing->info, &code->strings, vma, *ret_bytes, true);
+	op_text_add(&code->strings, op_text_get(&listing->instruction));
+	op_text_add_bytes(&code->strings, "", 1);
+	err = listing->instruction.failed ? -ENOMEM : add_line(code, OPR_CODE_INSTRUCTION, vma, text);
+	if (!err)
+		add_source(listing, code, &code->lines[code->nr_lines - 1], previous);
+	return !err && raw ? add_raw_lines(listing, code, vma, *ret_bytes) : err;
+}
+
+static int add_label(const struct listing *listing, struct opr_code *code, const struct opr_code_name *name, uint64_t vma)
 {
 	size_t text = code->strings.length;
 
-	op_text_printf(&code->strings, "%.*s", NAME_BYTES_MAX, name->name);
+	add_name(listing->reader, &code->strings, name->name);
 	if (vma != name->vma)
 		op_text_printf(&code->strings, "+0x%" PRIx64, vma - name->vma);
 	op_text_add_bytes(&code->strings, "", 1);
@@ -193,16 +264,16 @@ static int list_bytes(struct listing *listing, struct opr_code *code, const uint
 		size_t left = nr_bytes - i;
 
 		if (name && (name->vma == vma + i || !i))
-			err = add_label(code, name, vma + i);
+			err = add_label(listing, code, name, vma + i);
 		if (err)
 			break;
 		if (next && next->vma - (vma + i) < left)
 			left = next->vma - (vma + i);
-		step = zeros_here(bytes + i, left);
+		step = listing->reader->style.disassemble_zeroes ? 0 : zeros_here(bytes + i, left);
 		if (step)
 			err = add_named(code, OPR_CODE_ZEROS, vma + i, "...");
 		else
-			err = add_instruction(listing, code, vma + i, &previous, &step);
+			err = add_instruction(listing, code, vma + i, nr_bytes - i, &previous, &step);
 		if (step > left)
 			step = left;
 	}
@@ -253,6 +324,7 @@ static int list_range(struct opr_code_reader *reader, asection *section, const u
 	listing.info.stop_vma = vma + nr_bytes;
 	err = list_bytes(&listing, code, bytes, nr_bytes, vma);
 	disassemble_free_target(&listing.info);
+	op_text_free(&listing.instruction);
 	return err;
 }
 
@@ -341,7 +413,7 @@ static int add_kernel_names(struct opr_code_names *names, const struct opr_symbo
 	return err;
 }
 
-static int open_reader(struct opr_code_reader *reader, const char *path, const char *params)
+static int open_reader(struct opr_code_reader *reader, const char *path, const struct opr_code_style *style)
 {
 	reader->abfd = opr_bfd_open(reader->is_core ? OWN_PROGRAM : path);
 	if (!reader->abfd)
@@ -350,8 +422,10 @@ static int open_reader(struct opr_code_reader *reader, const char *path, const c
 		disassembler(bfd_get_arch(reader->abfd), bfd_big_endian(reader->abfd), bfd_get_mach(reader->abfd), reader->abfd);
 	if (!reader->print)
 		return -ENOEXEC;
-	if (params) {
-		reader->params = strdup(params);
+	if (style)
+		reader->style = *style;
+	if (reader->style.disassembler_options) {
+		reader->params = strdup(reader->style.disassembler_options);
 		if (!reader->params)
 			return -ENOMEM;
 	}
@@ -360,7 +434,7 @@ static int open_reader(struct opr_code_reader *reader, const char *path, const c
 	return add_kernel_names(&reader->names, reader->symbols);
 }
 
-static int open_any(const char *path, const struct opr_symbols *symbols, const char *params, bool is_core,
+static int open_any(const char *path, const struct opr_symbols *symbols, const struct opr_code_style *style, bool is_core,
 		    struct opr_code_reader **ret_reader)
 {
 	struct opr_code_reader *reader = calloc(1, sizeof(*reader));
@@ -374,7 +448,7 @@ static int open_any(const char *path, const struct opr_symbols *symbols, const c
 	if (!err && is_core)
 		err = opr_core_open(&reader->core, path);
 	if (!err)
-		err = open_reader(reader, path, params);
+		err = open_reader(reader, path, style);
 	if (err)
 		opr_code_close(reader);
 	else
@@ -382,14 +456,14 @@ static int open_any(const char *path, const struct opr_symbols *symbols, const c
 	return err;
 }
 
-int opr_code_open(const char *path, const struct opr_symbols *symbols, const char *params, struct opr_code_reader **ret_reader)
+int opr_code_open(const char *path, const struct opr_symbols *symbols, const struct opr_code_style *style, struct opr_code_reader **ret_reader)
 {
-	return open_any(path, symbols, params, false, ret_reader);
+	return open_any(path, symbols, style, false, ret_reader);
 }
 
-int opr_code_open_core(const char *path, const struct opr_symbols *symbols, const char *params, struct opr_code_reader **ret_reader)
+int opr_code_open_core(const char *path, const struct opr_symbols *symbols, const struct opr_code_style *style, struct opr_code_reader **ret_reader)
 {
-	return open_any(path, symbols, params, true, ret_reader);
+	return open_any(path, symbols, style, true, ret_reader);
 }
 
 unsigned int opr_code_digits(const struct opr_code_reader *reader)

@@ -33,16 +33,24 @@ struct opr_code_section {
 
 struct opr_code_reader;
 
+/* What objdump's options of these names do. */
+struct opr_code_style {
+	const char *disassembler_options; /* -M, "intel"; NULL: none */
+	bool demangle;			  /* -C */
+	bool disassemble_zeroes;	  /* -z */
+	bool show_raw_insn;
+};
+
 /*
- * Opens an object file; `symbols` are its own, for names and, when they have them, line numbers; they must stay as long as the reader. `params`: options of the
- * disassembler as objdump's -M has them ("intel"), or NULL. 0; -ENOEXEC: no object file, or code of a machine that libopcodes does not know; another -errno.
+ * Opens an object file; `symbols` are its own, for names and, when they have them, line numbers; they must stay as long as the reader. `style` NULL: as opannotate shows code
+ * when nothing else is said. 0; -ENOEXEC: no object file, or code of a machine that libopcodes does not know; another -errno.
  * Says nothing.
  */
-int opr_code_open(const char *path, const struct opr_symbols *symbols, const char *params, struct opr_code_reader **ret_reader)
+int opr_code_open(const char *path, const struct opr_symbols *symbols, const struct opr_code_style *style, struct opr_code_reader **ret_reader)
 	OP_NONNULL_ARGS(1, 2, 4) OP_MUST_CHECK;
 
 /* The running kernel's memory, an ELF core file as /proc/kcore, whose names are those of /proc/kallsyms. Otherwise the same. */
-int opr_code_open_core(const char *path, const struct opr_symbols *symbols, const char *params, struct opr_code_reader **ret_reader)
+int opr_code_open_core(const char *path, const struct opr_symbols *symbols, const struct opr_code_style *style, struct opr_code_reader **ret_reader)
 	OP_NONNULL_ARGS(1, 2, 4) OP_MUST_CHECK;
 
 /* Hexadecimal digits of an address in full. */

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "tools/grow.h"
+#include "tools/symbols_bfd.h"
 
 int opr_code_names_add(struct opr_code_names *names, unsigned int section, uint64_t vma, const char *name, unsigned int rank)
 {
@@ -31,11 +32,13 @@ static unsigned int rank_of(const asymbol *symbol)
 
 static int add_symbol(struct opr_code_names *names, const asymbol *symbol)
 {
-	if (!symbol->name || !*symbol->name || bfd_is_und_section(symbol->section) || bfd_is_com_section(symbol->section))
+	const char *name = opr_bfd_symbol_name(symbol);
+
+	if (!name || !*name || bfd_is_und_section(symbol->section) || bfd_is_com_section(symbol->section))
 		return 0;
 	if (bfd_is_abs_section(symbol->section) || !(bfd_section_flags(symbol->section) & SEC_ALLOC))
 		return 0;
-	return opr_code_names_add(names, section_number(names, symbol->section), bfd_asymbol_value(symbol), symbol->name,
+	return opr_code_names_add(names, section_number(names, symbol->section), bfd_asymbol_value(symbol), name,
 				  rank_of(symbol));
 }
 

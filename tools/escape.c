@@ -30,9 +30,14 @@ void opr_write_escaped_line(FILE *out, const char *line)
 {
 	char escaped[OP_ESCAPED_BYTES];
 
-	while (*line) {
-		size_t taken = op_escape(line, escaped);
+	for (;;) {
+		size_t nr_plain = op_nr_plain(line), taken;
 
+		fwrite(line, 1, nr_plain, out);
+		line += nr_plain;
+		if (!*line)
+			break;
+		taken = op_escape(line, escaped);
 		if (taken == 1 && (strchr("\t\f\r\\", *line) || (unsigned char)*line >= LATIN_1))
 			fputc(*line, out);
 		else

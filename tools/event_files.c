@@ -11,7 +11,8 @@
 #define EVENTS_FILE      "events"
 #define MASKS_FILE       "unit_masks"
 #define INCLUDE_TAG      "include:"
-#define MAX_INCLUDES     8
+#define MAX_DEPTH        8
+#define MAX_INCLUDES     64
 #define MASK_MEMBERS_MAX 64
 
 struct reader {
@@ -19,7 +20,7 @@ struct reader {
 	const char *dir; /* that holds the directories of CPUs */
 	const char *file_name;
 	int (*take_line)(struct reader *reader, char *line);
-	size_t depth;
+	size_t depth, nr_includes;
 };
 
 static int read_file(struct reader *reader, const char *cpu_name);
@@ -313,7 +314,7 @@ static int take_include(struct reader *reader, const char *cpu_name)
 {
 	int err;
 
-	if (reader->depth == MAX_INCLUDES)
+	if (reader->depth == MAX_DEPTH || reader->nr_includes++ == MAX_INCLUDES)
 		return -EINVAL;
 	reader->depth++;
 	err = read_file(reader, cpu_name);
@@ -376,6 +377,7 @@ static int read_dir(struct opr_event_files *files, const char *dir, const char *
 		return err;
 	reader.file_name = MASKS_FILE;
 	reader.take_line = take_mask_line;
+	reader.nr_includes = 0;
 	err = read_file(&reader, cpu_name);
 	return err == -ENOENT ? opr_error(-EBADMSG, "could not open unit mask description file %s/%s/" MASKS_FILE, dir, cpu_name)
 			      : err;

@@ -167,6 +167,8 @@ static int load_object(struct opr_image_cache *cache, struct opr_image *image)
 		opr_warn("%s is not in a usable binary format.", told_path(cache, image));
 	else if (err)
 		opr_warn("the symbols of %s cannot be read: %s", told_path(cache, image), opr_child_reason(err));
+	else if (image->symbols.is_damaged)
+		opr_warn("the symbol table of %s is damaged: symbols are missing, or have no names.", told_path(cache, image));
 	image->is_object = !err;
 	return 0;
 }

@@ -14,7 +14,7 @@ enum opr_symbol_state {
 	OPR_SYMBOLS_NOT_OBJECT,
 	OPR_SYMBOLS_HIDDEN,   /* of the kernel */
 	OPR_SYMBOLS_NONE,
-	OPR_SYMBOLS_EXPORTED, /* dynamic symbols alone: statics go under their neighbours */
+	OPR_SYMBOLS_EXPORTED, /* dynamic symbols alone, which reports do not use */
 	OPR_SYMBOLS_TABLE,    /* all symbols, no lines */
 	OPR_SYMBOLS_DEBUG,    /* debugging information */
 };

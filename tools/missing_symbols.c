@@ -55,7 +55,8 @@ static int tell(const struct opr_image_row *row, const struct opr_symbol_row *la
 	if (!hint)
 		return opr_no_memory();
 	if (was_read(lacking))
-		opr_warn("%s has no symbols: its samples are one line. Its build-id is %s, its debug file %s.", row->name,
+		opr_warn("%s has no symbols%s: its samples are one line. Its build-id is %s, its debug file %s.", row->name,
+			 row->debug.state == OPR_SYMBOLS_EXPORTED ? " but exported ones, which are not used" : "",
 			 *row->debug.build_id ? row->debug.build_id : "not known", row->debug.debug_file ? hint : "not known");
 	else if (is_gone(&row->debug))
 		tell_gone(row, hint);

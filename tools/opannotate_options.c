@@ -25,7 +25,8 @@ static const struct opr_option rows[] = {
 	{ "include-symbols", 'i', FIELD(include_symbols), opr_take_words, "include these comma separated symbols", "symbols" },
 	{ "merge", 'm', FIELD(merge), opr_take_merge, "comma separated list of things to merge", "cpu,lib,tid,tgid,unitmask,all" },
 	{ "no-pager", 0, FIELD(no_pager), NULL, "write to the terminal without a pager", NULL },
-	{ "objdump-params", 0, FIELD(params), opr_take_string, "options of the disassembler: -M OPTION,...", "parameters" },
+	{ "objdump-params", 0, FIELD(params), opr_take_string,
+	  "options of objdump that change how code is shown: -M, -C, -S, -z, --show-raw-insn", "parameters" },
 	{ "output-dir", 'o', FIELD(output_dir), opr_take_string, "write a file for each source file below this directory",
 	  "directory" },
 	{ "root", 'R', FIELD(root), opr_take_root, "path to the file system that the images are in", "directory" },
@@ -75,33 +76,89 @@ static int check(const struct opr_annotate_options *options)
 	return 0;
 }
 
-/* Of objdump's parameters those are of use that are for the disassembler; they become its own. */
+/* ---- what objdump would be told ---- */
+
+/* Those that have no value. Code is disassembled, and shown whole, in any case. */
+static bool take_switch(struct opr_annotate_options *options, const char *word)
+{
+	struct opr_code_style *style = &options->code_style;
+	bool nothing = false;
+	int source = 0;
+	const struct {
+		const char *short_name, *long_name;
+		bool *flag, value;
+	} switches[] = {
+		{ "-C", "--demangle", &style->demangle, true },
+		{ NULL, "--no-demangle", &style->demangle, false },
+		{ "-d", "--disassemble", &nothing, true },
+		{ "-w", "--wide", &nothing, true },
+		{ "-z", "--disassemble-zeroes", &style->disassemble_zeroes, true },
+		{ NULL, "--show-raw-insn", &style->show_raw_insn, true },
+		{ NULL, "--no-show-raw-insn", &style->show_raw_insn, false },
+	};
+
+	source = !strcmp(word, "-S") || !strcmp(word, "--source");
+	options->source |= source;
+	for (size_t i = 0; i < op_array_size(switches) && !source; i++) {
+		if (strcmp(word, switches[i].long_name) != 0 &&
+		    (!switches[i].short_name || strcmp(word, switches[i].short_name) != 0))
+			continue;
+		*switches[i].flag = switches[i].value;
+		return true;
+	}
+	return source;
+}
+
+/* The value of a word that is -M; `rest`: the words behind it. NULL: it is another. */
+static const char *disassembler_value(const char *word, char **rest)
+{
+	static const char long_name[] = "--disassembler-options";
+	size_t length = strlen(long_name);
+
+	if (!strcmp(word, "-M") || !strcmp(word, long_name)) {
+		*rest += *rest ? strspn(*rest, " \t") : 0;
+		return *rest ? strsep(rest, " \t") : "";
+	}
+	if (!strncmp(word, "-M", 2))
+		return word + 2;
+	return !strncmp(word, long_name, length) && word[length] == '=' ? word + length + 1 : NULL;
+}
+
+static int take_word(struct opr_annotate_options *options, const char *word, char **rest, struct op_text *values)
+{
+	const char *value;
+
+	if (!*word || take_switch(options, word))
+		return 0;
+	value = disassembler_value(word, rest);
+	if (!value)
+		return opr_error(-EINVAL,
+				 "--objdump-params: %s has no meaning here: -C, -d, -M, -S, -w, -z, --show-raw-insn and "
+				 "--no-show-raw-insn have, "
+				 "each as a word of its own",
+				 word);
+	if (!*value)
+		return opr_error(-EINVAL, "--objdump-params: %s needs a value", word);
+	op_text_printf(values, "%s%s", values->length ? "," : "", value);
+	return 0;
+}
+
 static int take_params(struct opr_annotate_options *options)
 {
-	struct op_text text = { 0 };
-	char *rest = options->params;
-	int err = 0;
+	char *copy = strdup(options->params), *rest = copy;
+	struct op_text values = { 0 };
+	int err = copy ? 0 : opr_no_memory();
 
-	for (char *word; !err && (word = strsep(&rest, " \t"));) {
-		bool behind = !strcmp(word, "-M");
-
-		if (!*word)
-			continue;
-		if (behind)
-			word = strsep(&rest, " \t");
-		else if (!strncmp(word, "-M", 2))
-			word += 2;
-		else if (!strncmp(word, "--disassembler-options=", 23))
-			word += 23;
-		else
-			err = opr_error(-EINVAL, "--objdump-params: '%s': only -M, the options of the disassembler, is known",
-					word);
-		if (!err && word && *word)
-			op_text_printf(&text, "%s%s", text.length ? "," : "", word);
+	for (char *word; !err && (word = strsep(&rest, " \t"));)
+		err = take_word(options, word, &rest, &values);
+	free(copy);
+	if (!err && values.length) {
+		options->disassembler_options = op_text_steal(&values);
+		options->code_style.disassembler_options = options->disassembler_options;
+		return options->disassembler_options ? 0 : opr_no_memory();
 	}
-	free(options->params);
-	options->params = op_text_steal(&text);
-	return err || options->params ? err : opr_no_memory();
+	op_text_free(&values);
+	return err;
 }
 
 int opr_annotate_options_parse(struct opr_annotate_options *options, int argc, const char **argv, enum opr_request *ret_request)
@@ -125,4 +182,5 @@ void opr_annotate_options_free(struct opr_annotate_options *options)
 	opr_command_free(&command, options);
 	opr_words_free(&options->words);
 	free(options->command_line);
+	free(options->disassembler_options);
 }

@@ -3,6 +3,7 @@
 #ifndef OPR_OPANNOTATE_OPTIONS_H
 #define OPR_OPANNOTATE_OPTIONS_H
 
+#include "tools/code.h"
 #include "tools/option_values.h"
 #include "tools/symbols.h"
 
@@ -14,7 +15,9 @@ struct opr_annotate_options {
 	struct opr_words include_symbols, exclude_symbols, image_path;
 	struct opr_merge_option merge;
 	enum opr_demangle demangle;
-	double threshold; /* percent */
+	double threshold;                 /* percent */
+	char *disassembler_options;       /* of params; NULL: none */
+	struct opr_code_style code_style; /* what params say */
 	char *command_line;
 	struct opr_words words; /* the profile specification */
 };

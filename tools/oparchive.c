@@ -10,9 +10,12 @@
 #include "libop/dcookie.h"
 #include "libop/session.h"
 #include "libop/session_ledger.h"
+#include "tools/archive_copy.h"
 #include "tools/archive_kernel.h"
 #include "tools/archive_writer.h"
+#include "tools/child.h"
 #include "tools/image_cache.h"
+#include "tools/interrupt.h"
 #include "tools/object_look.h"
 #include "tools/option_values.h"
 #include "tools/packages.h"
@@ -66,9 +69,13 @@ struct run {
 /* What cannot be read is left out, with a warning: a report has to do without it at home, too. The archive says so, and the program ends with 1. */
 static int warn_left_out(struct run *run, int err, const char *path)
 {
-	if (err != -ENOENT && err != -EACCES && err != -ELOOP)
+	if (!err || opr_archive_is_over(err))
 		return err;
-	opr_warn("%s cannot be read (%s): it is left out", path, strerror(-err));
+	if (err == -EFBIG)
+		opr_warn("%s has more than %llu bytes of holes, and no ELF headers that name an end before them: it is left out",
+			 path, OPR_HOLE_BYTES_MAX);
+	else
+		opr_warn("%s cannot be read (%s): it is left out", path, strerror(-err));
 	opr_archive_note(&run->writer, "left-out", path);
 	run->nr_left_out++;
 	return 0;
@@ -485,12 +492,22 @@ static int fill(struct run *run)
 /* Damaged sample files are in the archive, for whoever can mend them. */
 static int end(const struct run *run)
 {
-	size_t nr_faults = run->nr_left_out + opr_profile_nr_left_out(&run->selection.profile);
+	size_t nr_faults = run->nr_left_out + run->writer.nr_cut + opr_profile_nr_left_out(&run->selection.profile);
 
 	if (!nr_faults)
 		return 0;
 	return opr_error(-EBADMSG, "%zu %s left out or damaged, as the warnings say", nr_faults,
 			 nr_faults == 1 ? "file is" : "files are");
+}
+
+/* Until now there was nothing to remove. */
+static int catch_signals(struct run *run)
+{
+	int err = opr_interrupt_catch(&run->writer.stop);
+
+	if (!err)
+		opr_child_stop_with(run->writer.stop);
+	return err;
 }
 
 static int make_archive(const struct options *options)
@@ -512,9 +529,13 @@ static int make_archive(const struct options *options)
 		err = opr_error(-EINVAL, "cgroup: is for reports: an archive has whole sessions");
 	if (!err)
 		err = opr_archive_writer_init(&run.writer, options->list_files ? NULL : options->output_dir, stdout);
+	if (!err && options->output_dir && !options->list_files)
+		err = catch_signals(&run);
 	if (!err)
 		err = fill(&run);
-	if (!err)
+	if (err)
+		opr_archive_undo(&run.writer);
+	else
 		err = end(&run);
 	opr_archive_writer_free(&run.writer);
 	opr_image_cache_free(&run.images);

@@ -2,8 +2,10 @@
 # oparchive
 bin_PROGRAMS += tools/oparchive
 tools_oparchive_SOURCES = \
+	tools/archive_copy.c tools/archive_copy.h \
 	tools/archive_kernel.c tools/archive_kernel.h \
 	tools/archive_writer.c tools/archive_writer.h \
+	tools/elf_extent.c tools/elf_extent.h \
 	tools/oparchive.c
 tools_oparchive_CPPFLAGS = $(AM_CPPFLAGS)
 tools_oparchive_LDADD = tools/libcode.a tools/libreport.a libop/libop.a $(POPT_LIBS) $(BFD_LIBS) $(IBERTY_LIBS) $(MODULE_LIBS)

@@ -2,13 +2,13 @@
 /* opimport: what perf recorded, here or on another machine, becomes a session; or a sample file of another machine one of this. */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "libop/config.h"
 #include "libop/guard.h"
 #include "libop/sys.h"
+#include "tools/interrupt.h"
 #include "tools/opimport.h"
 #include "tools/report_log.h"
 #include "tools/session_dir.h"
@@ -18,23 +18,7 @@
 #define MAX_IMAGES     100000u
 #define PROGRESS_RECORDS 65536u
 
-static struct op_stop stop = { .fd = -1 };
-
-static void on_signal(int number OP_UNUSED)
-{
-	op_stop_set(&stop);
-}
-
-static int catch_signals(void)
-{
-	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
-	struct sigaction action = { .sa_handler = on_signal };
-	int err = op_stop_open(&stop);
-
-	for (size_t i = 0; !err && i < op_array_size(numbers); i++)
-		sigaction(numbers[i], &action, NULL);
-	return err ? opr_error(err, "cannot wait for signals: %s", strerror(-err)) : 0;
-}
+static const struct op_stop *stop;
 
 /* The files of a directory, rings and sample files have descriptors: as many as may be, half of them for the sample files. */
 static size_t raise_files(void)
@@ -73,7 +57,7 @@ static const char *shown_name(const struct opi_options *options)
 static int open_data(const struct opi_options *options, int fd, struct op_perf_data **ret_data)
 {
 	const char *why = NULL;
-	int err = op_perf_data_open(fd, &stop, ret_data, &why);
+	int err = op_perf_data_open(fd, stop, ret_data, &why);
 
 	if (err == -EINTR)
 		return opr_error(err, "interrupted: nothing was kept");
@@ -110,7 +94,7 @@ static int read_records(const struct opi_options *options, struct op_perf_data *
 	int result;
 
 	while ((result = op_perf_data_next(data, &record)) > 0) {
-		int err = stop.is_set ? -EINTR : 0;
+		int err = op_stop_is_set(stop) ? -EINTR : 0;
 
 		if (op_unlikely(record.kind == OP_PERF_KERNEL && !options->vmlinux && !err))
 			err = name_kernel(&record, op_perf_data_features(data), import);
@@ -128,7 +112,7 @@ static int read_records(const struct opi_options *options, struct op_perf_data *
 		return opr_no_memory();
 	if (!result)
 		result = opd_import_finish(import, events);
-	if (!result && stop.is_set)
+	if (!result && op_stop_is_set(stop))
 		result = -EINTR;
 	return result ? explain(result) : 0;
 }
@@ -152,7 +136,7 @@ static int open_import(const struct opi_options *options, const struct op_perf_d
 	const struct op_setup *separation = &options->separation;
 	struct opd_import_config config = {
 		.features = op_perf_data_features(data),
-		.stop = &stop,
+		.stop = stop,
 		.session_fd = session->work_fd,
 		.vmlinux = options->vmlinux ? options->vmlinux : opi_kernel_of_file(op_perf_data_features(data)),
 		.separate_lib = separation->separate_lib,
@@ -232,7 +216,7 @@ int main(int argc, const char **argv)
 	opr_log_init("opimport");
 	err = opi_options_parse(&options, argc, argv, &request);
 	if (!err && request == OPR_RUN) {
-		err = catch_signals();
+		err = opr_interrupt_catch(&stop);
 		if (!err)
 			err = options.abi ? opi_import_foreign(&options) : run(&options);
 	}

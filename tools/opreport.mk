@@ -20,6 +20,7 @@ tools_libreport_a_SOURCES = \
 	tools/image_report.c tools/image_report.h \
 	tools/image_siblings.c tools/image_siblings.h \
 	tools/images.c tools/images.h \
+	tools/interrupt.c tools/interrupt.h \
 	tools/line_table.c tools/line_table.h \
 	tools/mem_report.c tools/mem_report.h \
 	tools/missing_symbols.c tools/missing_symbols.h \

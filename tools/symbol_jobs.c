@@ -84,10 +84,10 @@ static int take_result(struct opr_symbol_cache *cache, struct opr_symbol_job *jo
 	if (job->err)
 		return 0;
 	job->err = opr_symbols_file_read(job->symbols, bytes, record->nr_bytes, job->path);
-	if (!job->err)
-		opr_symbol_cache_put(cache, job->path, &job->options, bytes, record->nr_bytes);
-	else
+	if (job->err)
 		opr_symbols_free(job->symbols);
+	else if (!job->symbols->is_damaged) /* the sound file has the same build-id, and may have the same size */
+		opr_symbol_cache_put(cache, job->path, &job->options, bytes, record->nr_bytes);
 	return job->err == -ENOMEM ? -ENOMEM : 0;
 }
 

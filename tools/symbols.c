@@ -14,6 +14,7 @@
 #include "tools/symbols_lines.h"
 
 #define INITIAL_CAPACITY 256
+#define PIECE_BYTES      65536 /* of strings */
 #define CODE_BYTES_MAX   (16u << 20) /* of one symbol */
 
 /* A module is unpacked once, when the first code of it is asked for. */
@@ -22,29 +23,50 @@ struct opr_unpacked {
 	bool is_tried;
 };
 
-static const char *keep_string(struct opr_symbols *symbols, char *string)
+static char *add_piece(struct opr_symbols *symbols, size_t nr_bytes)
 {
-	char **bigger = symbols->strings;
+	char **bigger = symbols->strings, *piece;
 
-	if (!string)
-		return NULL;
 	if (symbols->nr_strings == symbols->strings_capacity) {
 		size_t capacity = symbols->strings_capacity ? 2 * symbols->strings_capacity : INITIAL_CAPACITY;
 
 		bigger = reallocarray(bigger, capacity, sizeof(*bigger));
-		if (!bigger) {
-			free(string);
+		if (!bigger)
 			return NULL;
-		}
 		symbols->strings = bigger;
 		symbols->strings_capacity = capacity;
 	}
-	return symbols->strings[symbols->nr_strings++] = string;
+	piece = malloc(nr_bytes);
+	if (piece)
+		symbols->strings[symbols->nr_strings++] = piece;
+	return piece;
+}
+
+/* Many in one piece, of which none is as long as much of it. */
+const char *opr_symbols_keep_string(struct opr_symbols *symbols, const char *string)
+{
+	size_t nr_bytes = strlen(string) + 1;
+	char *kept;
+
+	if (nr_bytes > PIECE_BYTES / 8) {
+		kept = add_piece(symbols, nr_bytes);
+		return kept ? memcpy(kept, string, nr_bytes) : NULL;
+	}
+	if (nr_bytes > symbols->nr_room) {
+		symbols->room = add_piece(symbols, PIECE_BYTES);
+		symbols->nr_room = symbols->room ? PIECE_BYTES : 0;
+		if (!symbols->room)
+			return NULL;
+	}
+	kept = symbols->room;
+	symbols->room += nr_bytes;
+	symbols->nr_room -= nr_bytes;
+	return memcpy(kept, string, nr_bytes);
 }
 
 int opr_symbols_add(struct opr_symbols *symbols, const struct opr_symbol *symbol)
 {
-	const char *name = keep_string(symbols, strdup(symbol->name));
+	const char *name = opr_symbols_keep_string(symbols, symbol->name);
 	struct opr_symbol *bigger = symbols->symbols;
 
 	if (!name)
@@ -107,11 +129,6 @@ void opr_symbols_finish(struct opr_symbols *symbols, const struct opr_section *s
 	}
 }
 
-const char *opr_symbols_keep_string(struct opr_symbols *symbols, const char *string)
-{
-	return keep_string(symbols, strdup(string));
-}
-
 int opr_symbols_keep_path(struct opr_symbols *symbols, const char *path)
 {
 	symbols->code_path = opr_symbols_keep_string(symbols, path);
@@ -138,7 +155,8 @@ int opr_symbols_demangle(struct opr_symbols *symbols, enum opr_demangle demangle
 		bool anonymous = !strncmp(symbol->name, "??", 2);
 		char *text = anonymous ? describe_anonymous(symbol->name) : opr_demangle(symbol->name, demangle);
 
-		symbol->shown = text ? keep_string(symbols, text) : symbol->name;
+		symbol->shown = text ? opr_symbols_keep_string(symbols, text) : symbol->name;
+		free(text);
 		if (!symbol->shown)
 			return -ENOMEM;
 	}

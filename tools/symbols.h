@@ -30,8 +30,10 @@ struct opr_symbols {
 	struct opr_symbol *symbols; /* sorted by start */
 	size_t nr_symbols, capacity;
 	uint64_t start_offset; /* of the first code section: what keys of kernel images are relative to */
-	char **strings;
+	char **strings; /* pieces of memory that have them */
 	size_t nr_strings, strings_capacity;
+	char *room; /* in the last piece for more */
+	size_t nr_room;
 	struct opr_lines *lines; /* NULL: no line numbers were asked for */
 	struct opr_line_table *table; /* the same for addresses that were known before (line_table.h); NULL: none */
 	const char *code_path;   /* the file that positions are in; NULL: there is none */
@@ -39,6 +41,7 @@ struct opr_symbols {
 	struct opr_section *sections; /* of it, by the number that symbols have */
 	size_t nr_sections;
 	bool has_debug_info;	 /* the image itself */
+	bool is_damaged;	 /* its symbol table: symbols are missing, or without their names */
 	const char *build_id;	 /* of the image, hexadecimal digits; NULL: none */
 	const char *debug_link;	 /* the name of a separate debug file that the image says; NULL: none */
 	const char *debug_path;	 /* of the separate debug file that was used; NULL: none */

@@ -11,8 +11,9 @@
 #include "tools/symbols.h"
 #include "tools/symbols_lines.h"
 
-#define TEXT_SECTION ".text"
-#define NS_PER_S     1000000000u
+#define TEXT_SECTION    ".text"
+#define NS_PER_S        1000000000u
+#define UNREADABLE_NAME "(null)" /* bfd_elf_sym_name of libbfd */
 
 struct opr_lines {
 	bfd *abfd;
@@ -66,12 +67,18 @@ bool opr_bfd_has_debug_info(bfd *abfd)
 
 /* ---- symbols ---- */
 
-static asymbol **read_table(bfd *abfd, long *ret_nr_symbols)
+const char *opr_bfd_symbol_name(const asymbol *symbol)
+{
+	return symbol->name && !strcmp(symbol->name, UNREADABLE_NAME) ? NULL : symbol->name;
+}
+
+static asymbol **read_table(bfd *abfd, long *ret_nr_symbols, bool *is_damaged)
 {
 	long bytes = bfd_get_file_flags(abfd) & HAS_SYMS ? bfd_get_symtab_upper_bound(abfd) : 0;
 	asymbol **table = bytes > 0 ? malloc((size_t)bytes) : NULL;
 	long nr_symbols = table ? bfd_canonicalize_symtab(abfd, table) : 0;
 
+	*is_damaged |= bytes < 0 || nr_symbols < 0;
 	if (nr_symbols <= 0) {
 		free(table);
 		return NULL;
@@ -118,15 +125,17 @@ static uint64_t section_start(const asection *section, const struct opr_symbol_o
 static int add_symbol(struct opr_symbols *symbols, bfd *image, const asymbol *symbol, const struct opr_symbol_options *options)
 {
 	asection *section = section_of(image, symbol);
+	const char *name = opr_bfd_symbol_name(symbol);
 	char unnamed[256];
 	struct opr_symbol to_add;
 
 	if (!section || section->index >= bfd_count_sections(image))
 		return 0;
+	symbols->is_damaged |= symbol->name && !name;
 	snprintf(unnamed, sizeof(unnamed), "??%s", bfd_section_name(section));
 	to_add = (struct opr_symbol){
 		.vma = bfd_asymbol_value(symbol),
-		.name = symbol->name && *symbol->name ? symbol->name : unnamed,
+		.name = name && *name ? name : unnamed,
 		.section = section->index,
 	};
 	to_add.start = to_add.vma - bfd_section_vma(section) + section_start(section, options);
@@ -177,7 +186,7 @@ static int read_symbols(struct opr_symbols *symbols, bfd *image, asymbol **table
 
 static void keep_lines(struct opr_symbols *symbols, bfd **abfd, asymbol ***table)
 {
-	struct opr_lines *lines = malloc(sizeof(*lines));
+	struct opr_lines *lines = opr_bfd_has_debug_info(*abfd) ? malloc(sizeof(*lines)) : NULL;
 
 	if (!lines)
 		return;
@@ -187,8 +196,14 @@ static void keep_lines(struct opr_symbols *symbols, bfd **abfd, asymbol ***table
 	*table = NULL;
 }
 
+/*
+ * Debugging information that is not relocated yet is, with the symbols. Else libbfd would look through all of them for the function of each address without a line,
+ * and nobody asks it for that.
+ */
 bool opr_lines_find(struct opr_lines *lines, uint64_t vma, const char **ret_file, unsigned int *ret_line)
 {
+	asymbol **symbols = bfd_get_file_flags(lines->abfd) & HAS_RELOC ? lines->table : NULL;
+
 	for (asection *section = lines->abfd->sections; section; section = section->next) {
 		uint64_t offset = vma - bfd_section_vma(section);
 		const char *file = NULL, *function = NULL;
@@ -197,7 +212,7 @@ bool opr_lines_find(struct opr_lines *lines, uint64_t vma, const char **ret_file
 		if (!(bfd_section_flags(section) & SEC_CODE) || lies_elsewhere(section) || vma < bfd_section_vma(section) ||
 		    offset >= bfd_section_size(section))
 			continue;
-		if (!bfd_find_nearest_line(lines->abfd, section, lines->table, offset, &file, &function, &line) || !file || !line)
+		if (!bfd_find_nearest_line(lines->abfd, section, symbols, offset, &file, &function, &line) || !file || !line)
 			continue;
 		*ret_file = file;
 		*ret_line = line;
@@ -258,12 +273,12 @@ static int read_image(struct opr_symbols *symbols, bfd *image, const char *path,
 {
 	bfd *debug = opr_bfd_has_debug_info(image) ? NULL : opr_bfd_open_debug_file(image, path, name, options->root);
 	long nr_symbols = 0;
-	asymbol **table = debug ? read_table(debug, &nr_symbols) : NULL;
+	asymbol **table = debug ? read_table(debug, &nr_symbols, &symbols->is_damaged) : NULL;
 	bfd *source = table ? debug : image;
 	int err;
 
 	if (!table)
-		table = read_table(image, &nr_symbols);
+		table = read_table(image, &nr_symbols, &symbols->is_damaged);
 	symbols->has_debug_info = opr_bfd_has_debug_info(image);
 	err = read_symbols(symbols, image, table, nr_symbols, options);
 	if (!err && debug)
@@ -293,7 +308,7 @@ int opr_symbols_read_bfd(struct opr_symbols *symbols, const char *path, const ch
 		return -ENOEXEC;
 	err = read_image(symbols, image, path, name, options);
 	if (!err && options->lines && !symbols->lines) {
-		asymbol **table = read_table(image, &nr_symbols);
+		asymbol **table = read_table(image, &nr_symbols, &symbols->is_damaged);
 
 		if (table)
 			keep_lines(symbols, &image, &table);

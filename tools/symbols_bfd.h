@@ -12,6 +12,9 @@
 /* Opens an object file for reading; NULL: it is none, or cannot be read. Only regular files are opened; a compressed module is unpacked. bfd_close frees it. */
 bfd *opr_bfd_open(const char *path) OP_NONNULL;
 
+/* The name of a symbol; NULL: the file's table of names does not have it. libbfd says "(null)" then. */
+const char *opr_bfd_symbol_name(const asymbol *symbol) OP_NONNULL;
+
 /* True when the file itself has debugging information. */
 bool opr_bfd_has_debug_info(bfd *abfd) OP_NONNULL;
 

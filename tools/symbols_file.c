@@ -3,10 +3,11 @@
 
 #include <errno.h>
 
-#define MAGIC        "opdsym04"
+#define MAGIC        "opdsym05"
 #define MAGIC_BYTES  8
 #define HAS_CODE     1u
 #define HAS_DEBUG    2u
+#define IS_DAMAGED   4u
 #define NO_STRING    UINT32_MAX
 #define MAX_SECTIONS 65536
 
@@ -100,7 +101,8 @@ int opr_symbols_file_write(FILE *out, const struct opr_symbols *symbols)
 {
 	struct header header = {
 		.magic = MAGIC,
-		.flags = (symbols->code_path ? HAS_CODE : 0) | (symbols->has_debug_info ? HAS_DEBUG : 0),
+		.flags = (symbols->code_path ? HAS_CODE : 0) | (symbols->has_debug_info ? HAS_DEBUG : 0) |
+			 (symbols->is_damaged ? IS_DAMAGED : 0),
 		.nr_sections = symbols->sections ? symbols->nr_sections : 0,
 		.nr_symbols = symbols->nr_symbols,
 		.nr_string_bytes = string_bytes(symbols),
@@ -211,6 +213,7 @@ static int keep_rest(struct opr_symbols *symbols, const struct header *header, c
 {
 	symbols->start_offset = header->start_offset;
 	symbols->has_debug_info = header->flags & HAS_DEBUG;
+	symbols->is_damaged = header->flags & IS_DAMAGED;
 	symbols->debug_size = header->debug_size;
 	symbols->debug_mtime_ns = header->debug_mtime_ns;
 	for (size_t i = 0; i < NR_TEXTS; i++)

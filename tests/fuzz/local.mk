@@ -2,9 +2,9 @@
 # Fuzz targets: the corpora in `make check`, libFuzzer in `make fuzz` (clang; FUZZ_SECONDS each; new inputs and findings stay in the build directory).
 check_PROGRAMS += tests/fuzz/replay_ring tests/fuzz/replay_perf_map tests/fuzz/replay_jitdump tests/fuzz/replay_ibs tests/fuzz/replay_perf_data \
 	tests/fuzz/replay_session tests/fuzz/replay_dcookies tests/fuzz/replay_ledger tests/fuzz/replay_control \
-	tests/fuzz/replay_symbols tests/fuzz/replay_symbols_file
+	tests/fuzz/replay_symbols tests/fuzz/replay_symbols_file tests/fuzz/replay_archive tests/fuzz/replay_abi tests/fuzz/replay_events tests/fuzz/replay_module
 TESTS += tests/fuzz/test_corpus.sh
-EXTRA_DIST += tests/fuzz/test_corpus.sh tests/fuzz/corpus tests/fuzz/fuzz_jit.h tests/fuzz/fuzz_dir.h
+EXTRA_DIST += tests/fuzz/test_corpus.sh tests/fuzz/corpus tests/fuzz/fuzz_jit.h tests/fuzz/fuzz_dir.h tests/fuzz/fuzz_log.h
 
 tests_fuzz_replay_ring_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_ring.c
 tests_fuzz_replay_ring_LDADD = libop/libop.a
@@ -32,10 +32,26 @@ tests_fuzz_replay_symbols_LDADD = tools/libreport.a libop/libop.a $(BFD_LIBS) $(
 tests_fuzz_replay_symbols_file_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_symbols_file.c tests/fuzz/fuzz_dir.c
 tests_fuzz_replay_symbols_file_LDADD = tools/libreport.a libop/libop.a $(BFD_LIBS) $(IBERTY_LIBS) $(MODULE_LIBS)
 
+FUZZ_ARCHIVE_SOURCES = tests/fuzz/fuzz_archive.c tests/fuzz/fuzz_dir.c tests/fuzz/fuzz_log.c tools/archive_copy.c tools/archive_writer.c tools/elf_extent.c
+FUZZ_ABI_SOURCES = tests/fuzz/fuzz_abi.c tests/fuzz/fuzz_dir.c tests/fuzz/fuzz_log.c tools/opimport_foreign.c
+FUZZ_EVENTS_SOURCES = tests/fuzz/fuzz_events.c tests/fuzz/fuzz_dir.c tests/fuzz/fuzz_log.c
+FUZZ_MODULE_SOURCES = tests/fuzz/fuzz_module.c tests/fuzz/fuzz_dir.c
+
+tests_fuzz_replay_archive_SOURCES = tests/fuzz/replay.c $(FUZZ_ARCHIVE_SOURCES)
+tests_fuzz_replay_archive_CPPFLAGS = $(AM_CPPFLAGS)
+tests_fuzz_replay_archive_LDADD = tools/libreport.a libop/libop.a
+tests_fuzz_replay_abi_SOURCES = tests/fuzz/replay.c $(FUZZ_ABI_SOURCES)
+tests_fuzz_replay_abi_CPPFLAGS = $(AM_CPPFLAGS) $(POPT_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_fuzz_replay_abi_LDADD = libop/libop.a
+tests_fuzz_replay_events_SOURCES = tests/fuzz/replay.c $(FUZZ_EVENTS_SOURCES)
+tests_fuzz_replay_events_LDADD = tools/libreport.a libop/libop.a
+tests_fuzz_replay_module_SOURCES = tests/fuzz/replay.c $(FUZZ_MODULE_SOURCES)
+tests_fuzz_replay_module_LDADD = tools/libreport.a libop/libop.a $(MODULE_LIBS)
+
 FUZZ_CC = clang
 FUZZ_CFLAGS = -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all
 FUZZ_SECONDS = 600
-FUZZ_TARGETS = ring perf_map jitdump ibs perf_data session dcookies ledger control symbols symbols_file
+FUZZ_TARGETS = ring perf_map jitdump ibs perf_data session dcookies ledger control symbols symbols_file archive abi events module
 CLEANFILES += $(FUZZ_TARGETS:%=tests/fuzz/fuzz_%)
 
 # Compiled in one go, since the library's objects are not instrumented; what a target only leads to may come from them.
@@ -111,6 +127,30 @@ tests/fuzz/fuzz_symbols: $(srcdir)/tests/fuzz/fuzz_symbols.c $(FUZZ_DIR_FILES) $
 
 tests/fuzz/fuzz_symbols_file: $(srcdir)/tests/fuzz/fuzz_symbols_file.c $(FUZZ_DIR_FILES) $(FUZZ_SYMBOL_FILES) config.h tools/libreport.a daemon/libopd.a libop/libop.a
 	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_symbols_file.c $(srcdir)/tests/fuzz/fuzz_dir.c $(FUZZ_SYMBOL_FILES) $(FUZZ_SYMBOL_LIBS)
+
+FUZZ_ARCHIVE_FILES = \
+	$(FUZZ_ARCHIVE_SOURCES:%=$(srcdir)/%) $(srcdir)/tools/archive.c $(srcdir)/tools/words.c \
+	$(srcdir)/libop/file.c $(srcdir)/libop/htable.c $(srcdir)/libop/parse.c $(srcdir)/libop/sha256.c $(srcdir)/libop/text.c $(srcdir)/libop/sys.c
+
+tests/fuzz/fuzz_archive: $(FUZZ_ARCHIVE_FILES) config.h tools/libreport.a daemon/libopd.a libop/libop.a
+	$(FUZZ_BUILD) $(FUZZ_ARCHIVE_FILES) $(FUZZ_SYMBOL_LIBS)
+
+FUZZ_ABI_FILES = \
+	$(FUZZ_ABI_SOURCES:%=$(srcdir)/%) $(srcdir)/libop/abi.c $(srcdir)/libop/odb.c $(srcdir)/libop/odb_file.c $(srcdir)/libop/odb_read.c \
+	$(srcdir)/libop/file.c $(srcdir)/libop/guard.c $(srcdir)/libop/parse.c $(srcdir)/libop/text.c $(srcdir)/libop/sys.c
+
+tests/fuzz/fuzz_abi: $(FUZZ_ABI_FILES) config.h daemon/libopd.a libop/libop.a
+	$(FUZZ_BUILD) $(POPT_CFLAGS) $(SYSTEMD_CFLAGS) $(FUZZ_ABI_FILES) $(FUZZ_LIBS)
+
+FUZZ_EVENTS_FILES = $(FUZZ_EVENTS_SOURCES:%=$(srcdir)/%) $(srcdir)/tools/event_files.c $(srcdir)/libop/parse.c
+
+tests/fuzz/fuzz_events: $(FUZZ_EVENTS_FILES) config.h tools/libreport.a daemon/libopd.a libop/libop.a
+	$(FUZZ_BUILD) $(FUZZ_EVENTS_FILES) tools/libreport.a $(FUZZ_LIBS)
+
+FUZZ_MODULE_FILES = $(FUZZ_MODULE_SOURCES:%=$(srcdir)/%) $(srcdir)/tools/module_file.c $(srcdir)/libop/sys.c
+
+tests/fuzz/fuzz_module: $(FUZZ_MODULE_FILES) config.h daemon/libopd.a libop/libop.a
+	$(FUZZ_BUILD) $(LZMA_CFLAGS) $(ZLIB_CFLAGS) $(ZSTD_CFLAGS) $(FUZZ_MODULE_FILES) $(FUZZ_LIBS) $(MODULE_LIBS)
 
 fuzz-programs: $(FUZZ_TARGETS:%=tests/fuzz/fuzz_%)
 

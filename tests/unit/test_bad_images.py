@@ -4,6 +4,7 @@
 
 usage: test_bad_images.py [COUNT]      so many mutants, 120 when nothing is said; make check-long has 10,000
 """
+import concurrent.futures
 import itertools
 import os
 import random
@@ -113,6 +114,7 @@ def has_written(words, results):
 
 
 def check_batch(chance, texts, program, hot, nr_mutants):
+    """What is drawn depends on the batch alone, so that they can be checked beside each other."""
     with tempfile.TemporaryDirectory() as directory:
         put_image(directory, program, [(hot, 7)])
         for i in range(nr_mutants):
@@ -135,15 +137,15 @@ def check_batch(chance, texts, program, hot, nr_mutants):
 
 def main():
     count, start = int(sys.argv[1]) if len(sys.argv) > 1 else 120, time.time()
-    chance, left = random.Random(SEED), count
     with tempfile.TemporaryDirectory() as directory:
         program = build(directory)
         hot = elfsyms.symbol_ranges(program, ("hot",))["hot"][0]
-        texts = originals(program, chance)
-        while left:
-            if not check_batch(chance, texts, program, hot, min(left, BATCH)):
+        texts = originals(program, random.Random(SEED))
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            batches = [pool.submit(check_batch, random.Random(SEED + i), texts, program, hot, min(BATCH, count - i)) for i in range(0, count, BATCH)]
+            if not all(batch.result() for batch in concurrent.futures.as_completed(batches)):
+                pool.shutdown(cancel_futures=True)
                 return 1
-            left -= min(left, BATCH)
     print("%d damaged images through %d runs each in %.0f s" % (count, len(RUNS), time.time() - start))
     return 0
 

@@ -14,6 +14,7 @@
 #include "tests/unit/cmocka_all.h"
 
 #include "libop/sha256.h"
+#include "libop/stop.h"
 #include "tools/child.h"
 #include "tools/code.h"
 #include "tools/elf_id.h"
@@ -86,6 +87,52 @@ static void test_child(void **state)
 	result = run(loop, "");
 	assert_int_equal(result.err, -ETIME);
 	free(result.bytes);
+}
+
+static struct op_stop stop = { .fd = -1 };
+
+static void on_signal(int number OP_UNUSED)
+{
+	op_stop_set(&stop);
+}
+
+/* The child has the parent's handler no more: the signal ends it. */
+static int signal_itself(FILE *out OP_UNUSED, void *arg OP_UNUSED)
+{
+	raise(SIGTERM);
+	return 0;
+}
+
+/* Its parent is to stop while it waits. */
+static int signal_parent(FILE *out OP_UNUSED, void *arg OP_UNUSED)
+{
+	kill(getppid(), SIGTERM);
+	pause();
+	return 0;
+}
+
+static void test_stop(void **state)
+{
+	struct sigaction action = { .sa_handler = on_signal }, old;
+	struct opr_child_result result;
+
+	(void)state;
+	assert_int_equal(op_stop_open(&stop), 0);
+	assert_int_equal(sigaction(SIGTERM, &action, &old), 0);
+	opr_child_stop_with(&stop);
+	result = run(write_text, "hello");
+	assert_int_equal(result.err, 0);
+	free(result.bytes);
+	result = run(signal_itself, "");
+	assert_int_equal(result.err, -EFAULT);
+	assert_false(op_stop_is_set(&stop));
+	free(result.bytes);
+	result = run(signal_parent, "");
+	assert_int_equal(result.err, -EINTR);
+	free(result.bytes);
+	opr_child_stop_with(NULL);
+	assert_int_equal(sigaction(SIGTERM, &old, NULL), 0);
+	op_stop_close(&stop);
 }
 
 /* ---- symbols in bytes ---- */
@@ -559,7 +606,7 @@ static void test_sha256(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_child),  cmocka_unit_test(test_file),  cmocka_unit_test(test_damaged_file),
+		cmocka_unit_test(test_child),  cmocka_unit_test(test_stop),  cmocka_unit_test(test_file),  cmocka_unit_test(test_damaged_file),
 		cmocka_unit_test(test_jobs),   cmocka_unit_test(test_cache), cmocka_unit_test(test_cache_without_build_id),
 		cmocka_unit_test(test_cache_of_module),
 		cmocka_unit_test(test_object), cmocka_unit_test(test_core),  cmocka_unit_test(test_sha256),

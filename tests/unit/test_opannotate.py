@@ -253,7 +253,29 @@ class Annotate(unittest.TestCase):
         self.put([(self.ranges["hot"][0], 30)])
         out = self.run_tool("-a", "--objdump-params=-M intel")
         self.assertRegex(out, r"DWORD PTR")
-        self.assertIn("only -M", self.run_tool("-a", "--objdump-params=-j .data", rc=1) + self.errors)
+        self.assertIn('objdump ; "-M intel"', out)
+        self.assertEqual(self.run_tool("-a", "--objdump-params=-d --disassembler-options=intel  -w --no-show-raw-insn").split(" */\n", 1)[1], out.split(" */\n", 1)[1])
+        for word in ("-j", "-D", "-r", "--prefix-addresses", "--start-address=0x1000", "-dS"):
+            self.run_tool("-a", "--objdump-params=-M intel %s .data" % word, rc=1)
+            self.assertIn("--objdump-params: %s has no meaning here" % word, self.errors)
+        self.run_tool("-a", "--objdump-params=-C -M", rc=1)
+        self.assertIn("--objdump-params: -M needs a value", self.errors)
+        mixed = self.run_tool("-a", "--objdump-params=-S").split(" */\n", 1)[1]
+        self.assertEqual(mixed, self.run_tool("-a", "-s").split(" */\n", 1)[1])
+
+    def test_parameters_are_those_of_objdump(self):
+        """Bytes beside instructions, on lines of their own where there are many, zeros, and names of C++."""
+        self.program = self.build("raw", "long _Z3abcl(long a) { return a + 0x1122334455667788; }\nlong hot(long a) { return _Z3abcl(a); }\n"
+                                  "__asm__(\".globl zeros\\nzeros: .zero 24\\n ret\\n\");\nvoid _start(void) { hot(1); }\n")
+        with open(self.program, "rb") as stream:
+            self.put([(key, 1) for key in range(0x1000, min(0x1100, len(stream.read())))])
+        for options in (("--show-raw-insn",), ("-z",), ("-C",), ("-C", "-z", "--show-raw-insn", "-M", "intel")):
+            out = self.run_tool("-a", "--objdump-params=" + " ".join(options))
+            wanted = self.objdump(self.program, *options)
+            for before, pattern in ((".{15}:", r"( *[0-9a-f]+:\t.*)"), ("", r"([0-9a-f]{16} <.*>:)"), (".{15}:", r"(\t\.\.\.)")):
+                seen = re.findall("^%s%s" % (before, pattern), out, re.M)
+                self.assertEqual(sorted(seen), sorted(re.findall(r"^%s" % pattern, wanted, re.M)), options)
+            self.assertIn("<abc(long)>:" if "-C" in options else "<_Z3abcl>:", out)
 
     def test_stripped_image(self):
         wanted = self.instructions(self.program)

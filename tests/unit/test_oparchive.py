@@ -5,9 +5,11 @@ import os
 import platform
 import shutil
 import struct
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 sys.dont_write_bytecode = True
@@ -24,6 +26,8 @@ KERNEL, BUILD_ID = 0xffffffff81000000, bytes(range(20))
 KERNEL_CODE = bytes.fromhex("90 90 31 c0 c3 90 90 90")  # nop, nop, xor %eax,%eax; ret, nop, nop, nop
 OF_MODULES = (("opreport", "-l"), ("opreport", "-X", "-d"), ("opreport", "--images"), ("opreport", "-l", "-g"), ("opannotate", "-a"))
 LISTINGS = (("-s",), ("-a",), ("-s", "-a"))
+HOLES = 1 << 30  # OPR_HOLE_BYTES_MAX
+HANG_SECONDS = 120
 
 
 class Archive(unittest.TestCase):
@@ -143,7 +147,7 @@ class Archive(unittest.TestCase):
         self.assertIn(self.program + ".debug", told[0])
         self.assertIn("replaced", told[0])
         self.assertIn("not found", told[0])
-        self.assertIn("/bin/ls has no symbols", told[5])
+        self.assertIn("/bin/ls has no symbols but exported ones, which are not used: its samples are one line", told[5])
         if shutil.which("dpkg-query"):
             self.assertIn("package coreutils-dbgsym", told[0])
 
@@ -292,6 +296,104 @@ class Archive(unittest.TestCase):
         os.symlink(victim, self.away + self.home)
         self.run_tool("oparchive", "--session-dir=" + self.session, "-o", self.away, rc=1)
         self.assertEqual(os.listdir(victim), [])
+
+    def archived(self, path):
+        return os.stat(self.away + path)
+
+    def test_holes(self):
+        """Those of a program stay holes, in the middle and at the end."""
+        self.put(self.program, {"hot": 60})
+        with open(self.program, "r+b") as stream:
+            stream.seek(40 << 20)
+            stream.write(b"behind")
+            stream.truncate(64 << 20)
+        os.utime(self.program, (1, 1))
+        self.check_same()
+        subprocess.run(["cmp", self.program, self.away + self.program], check=True)
+        self.assertLess(self.archived(self.program).st_blocks * 512, 4 << 20)
+        subprocess.run(["sha256sum", "-c", "--quiet", "SHA256SUMS"], cwd=self.away, check=True)
+        self.run_tool("oparchive", "--check=" + self.away)
+
+    def test_too_many_holes(self):
+        """A program that somebody made a tebibyte long is cut, what is all holes is left out, and both are told."""
+        self.put(self.program, {"hot": 60})
+        other, third = self.build("other"), os.path.join(self.home, "third")
+        self.put(other, {"hot": 5})
+        put_image(self.session, third, [(1, 7)])
+        length = os.stat(self.program).st_size
+        os.truncate(self.program, 1 << 40)
+        with open(self.program, "r+b") as stream:
+            stream.seek(-1, os.SEEK_END)
+            stream.write(b"X")
+        with open(other, "r+b") as stream:  # a section that ends there, and no byte of it
+            header = struct.unpack("<16sHHIQQQIHHHHHH", stream.read(64))
+            stream.seek(header[6] + 64 * (header[12] - 1) + 24)
+            stream.write(struct.pack("<QQ", 4096, (1 << 40) - 4096))
+            stream.truncate(1 << 40)
+        with open(third, "wb") as stream:
+            stream.truncate(HOLES + 4096)
+        for path in (self.program, other, third):
+            os.utime(path, (1, 1))
+        before = self.run_tool("opreport", "-l", "-n", "--session-dir=" + self.session, self.program)
+        self.run_tool("oparchive", "--session-dir=" + self.session, "-o", self.away, rc=1)
+        self.assertIn("%s has too many holes: what its ELF headers do not name, %u bytes from %u on, is left out" % (self.program, (1 << 40) - length, length), self.errors)
+        for path in (other, third):
+            self.assertIn("%s has more than %u bytes of holes" % (path, HOLES), self.errors)
+            self.assertFalse(os.path.exists(self.away + path))
+        self.assertIn("3 files are left out or damaged", self.errors)
+        self.assertEqual(self.archived(self.program).st_size, length)
+        self.assertEqual(self.run_tool("opreport", "-l", "-n", "archive:" + self.away, self.program), before)
+        subprocess.run(["sha256sum", "-c", "--quiet", "SHA256SUMS"], cwd=self.away, check=True)
+        self.run_tool("oparchive", "--check=" + self.away, rc=1)
+        self.assertIn("%s was cut off when it was made" % self.program, self.errors)
+        self.assertIn("%s could not be read when it was made" % other, self.errors)
+        os.truncate(self.away + self.program, 1 << 40)
+        self.run_tool("oparchive", "--check=" + self.away, rc=1)
+        self.assertIn("%s: File too large" % self.program, self.errors)
+
+    def interrupt(self, number):
+        """Its first file is half there then, and there are holes for a minute."""
+        run = subprocess.Popen([os.path.join(TOOLS, "oparchive"), "--session-dir=" + self.session, "-o", self.away], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        begun, end = False, time.monotonic() + HANG_SECONDS
+        while not begun and time.monotonic() < end:
+            begun = any(".oparchive." in name for _, _, names in os.walk(self.away) for name in names)
+        run.send_signal(number)
+        errors = run.communicate(timeout=HANG_SECONDS)[1].decode()
+        self.assertTrue(begun, errors)
+        self.assertEqual(run.returncode, 1, errors)
+        self.assertIn("interrupted: nothing was kept", errors)
+
+    def test_interrupt(self):
+        """What was begun is gone, and what was there before is as it was."""
+        for number in range(16):
+            path = os.path.join(self.home, "image-%u" % number)
+            shutil.copy(self.program, path)
+            os.truncate(path, HOLES)
+            put_image(self.session, path, [(1, 1)])
+        self.interrupt(signal.SIGTERM)
+        self.assertFalse(os.path.exists(self.away))
+        os.makedirs(self.away + self.dir)
+        with open(self.away + "/mine", "w", encoding="ascii"):
+            pass
+        self.interrupt(signal.SIGINT)
+        self.assertEqual([(path, names) for path, _, names in os.walk(self.away) if names], [(self.away, ["mine"])])
+        self.assertEqual(os.listdir(self.away + self.dir), [])
+
+    @unittest.skipIf(os.geteuid(), "only root can mount a small file system")
+    def test_room(self):
+        """What does not fit is not begun, and what was there before it is removed."""
+        self.put(self.program, {"hot": 60})
+        with open(self.program, "ab") as stream:
+            stream.write(bytes(1 << 20))
+        os.mkdir(self.away)
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "opd", self.away], stderr=subprocess.DEVNULL, check=False).returncode:
+            self.skipTest("nothing can be mounted here")
+        try:
+            self.run_tool("oparchive", "--session-dir=" + self.session, "-o", self.away, rc=1)
+            self.assertIn("%s: there is no room for it in %s" % (self.program, self.away), self.errors)
+            self.assertEqual(os.listdir(self.away), [])
+        finally:
+            subprocess.run(["umount", self.away], check=True)
 
     def test_refusals(self):
         self.put(self.program, {"hot": 60})

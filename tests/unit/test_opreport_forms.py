@@ -11,6 +11,7 @@ import os
 import pty
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -30,6 +31,7 @@ SCHEMA = os.path.join(SOURCE, "tests", "opreport.xsd")
 PROGRAM = "void hot(void) { }\nvoid warm(void) { hot(); }\nvoid cold(void) { warm(); }\nvoid _start(void) { cold(); }\n"
 FUNCTIONS = ("hot", "warm", "cold")
 FAMILY10, NEHALEM = 35, 47
+HANG_SECONDS = 60
 
 
 class Forms(unittest.TestCase):
@@ -294,6 +296,16 @@ class Forms(unittest.TestCase):
         self.put_event(number=0x2e, mask=0x41, cpu_type=NEHALEM)
         self.assertIn("Counted LLC_MISSES events (References that missed", self.run_tool(env=self.events_env()))
 
+    def test_event_files_that_multiply(self):
+        """Each of seven includes the next one a hundred times: it does not take for ever to say so."""
+        self.put_event(number=0x99, mask=0)
+        names = ["x86-64/family10"] + ["cpu-%u" % i for i in range(7)]
+        for name, following in zip(names, names[1:] + [None]):
+            os.makedirs(os.path.join(self.dir, "events", name))
+            with open(os.path.join(self.dir, "events", name, "events"), "w", encoding="ascii") as stream:
+                stream.write(100 * ("include:%s\n" % following) if following else "")
+        self.assertIn("parse error in ", self.run_tool(rc=1, env={"OPROFILE_EVENTS_DIR": os.path.join(self.dir, "events")}, timeout=HANG_SECONDS))
+
     def test_event_files_by_the_form(self):
         self.put_event(number=0x99, mask=0)
         place = os.path.join(self.dir, "events", "x86-64", "family10")
@@ -415,6 +427,46 @@ class Forms(unittest.TestCase):
         done = subprocess.run([OPREPORT, "--session-dir=" + self.dir, "-l"], capture_output=True, check=True)
         self.assertIn("warning: %s has no symbols" % stripped, done.stderr.decode())
         self.assertNotIn("warning: %s has" % self.program, done.stderr.decode())
+
+    def test_many_symbols_without_lines(self):
+        """Lines of 200,000 addresses in 100,000 functions that have none: all functions for each address would be more than a child's minute of processor time."""
+        number, source, image = 100000, os.path.join(self.dir, "many.s"), os.path.join(self.dir, "many")
+        with open(source, "w", encoding="ascii") as stream:
+            stream.write(".text\n.globl _start\n_start:\n" + "".join(".type f%u,@function\nf%u:\n.byte 0, 0\n" % (i, i) for i in range(number)))
+        subprocess.run([shutil.which("gcc") or shutil.which("clang") or "cc", "-nostdlib", "-static", "-o", image, source], check=True)
+        with open(image, "rb") as stream:
+            data = stream.read()
+        programs = [struct.unpack_from("<IIQ", data, struct.unpack_from("<Q", data, 32)[0] + 56 * i) for i in range(struct.unpack_from("<H", data, 56)[0])]
+        start = next(offset for kind, flags, offset in programs if kind == 1 and flags & 1)  # PT_LOAD, PF_X
+        part = "{root}%s/" % image
+        write_samples(os.path.join(self.dir, "samples/current", part + "{dep}/" + part + "TIMER.0.0." + ALL), [(start + i, 1) for i in range(2 * number)])
+        done = subprocess.run([OPREPORT, "--session-dir=" + self.dir, "-d", "-g", "-n"], capture_output=True, check=True)
+        self.assertNotIn("cannot be read", done.stderr.decode())
+        self.assertEqual(done.stdout.count(b"(no location information)"), 3 * number)
+
+    def test_names_that_cannot_be_read(self):
+        """Of a symbol table whose table of names is itself: functions without names, in their places, and a line that names the file."""
+        damaged = os.path.join(self.dir, "damaged")
+        with open(self.program, "rb") as stream:
+            data = bytearray(stream.read())
+        table, number = struct.unpack_from("<Q", data, 40)[0], struct.unpack_from("<H", data, 60)[0]
+        for i in range(number):
+            if struct.unpack_from("<I", data, table + 64 * i + 4)[0] == 2:  # SHT_SYMTAB
+                struct.pack_into("<I", data, table + 64 * i + 40, i)
+        with open(damaged, "wb") as stream:
+            stream.write(data)
+        part = "{root}%s/" % damaged
+        write_samples(os.path.join(self.dir, "samples/current", part + "{dep}/" + part + "TIMER.0.0." + ALL), [(self.at["hot"], 1)])
+        cache = os.path.join(self.dir, "cache")
+        for name in ("", "warm"):  # the sound one has the same build-id
+            if name:
+                self.put_functions(warm=3)
+            done = subprocess.run([OPREPORT, "--session-dir=" + self.dir, "-l", "-n"], capture_output=True, check=True, env=dict(os.environ, OPD_CACHE_DIR=cache))
+            self.assertIn("the symbol table of %s is damaged: symbols are missing, or have no names" % damaged, done.stderr.decode())
+            self.assertNotIn("the symbol table of %s " % self.program, done.stderr.decode())
+            self.assertNotIn("(null)", done.stdout.decode())
+            self.assertIn("anonymous symbol from section .text", done.stdout.decode())
+            self.assertIn(name, done.stdout.decode())
 
     def test_image_that_is_gone(self):
         """What is known of it: the build-id, where its debug file belongs, and, for images of a package, which one."""

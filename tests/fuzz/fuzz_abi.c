@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Fuzz target of sample files of other machines. Input: length of the description (2 bytes), the `abi` file, the sample file. What is imported can be read, with all its samples; what is
+ * not leaves nothing, and the user is told.
+ */
+#include "tests/fuzz/fuzz_dir.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libop/abi.h"
+#include "libop/sys.h"
+#include "tests/fuzz/fuzz_log.h"
+#include "tools/opimport.h"
+
+#define ABI  "abi"
+#define FROM "from"
+#define TO   "to"
+
+static uint64_t sum_of(const struct op_odb_samples *samples)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < samples->nr_nodes; i++)
+		sum += samples->nodes[i].value;
+	return sum;
+}
+
+static uint64_t read_foreign(int dir_fd, const char *text)
+{
+	struct op_odb_samples samples;
+	struct op_odb_fault fault = { 0 };
+	const char *name = NULL;
+	struct op_abi abi;
+	uint64_t sum;
+	int fd = openat(dir_fd, FROM, O_RDONLY | O_CLOEXEC);
+
+	fuzz_check(fd >= 0 && !op_abi_parse(text, &abi, &name) && !op_abi_read(&abi, fd, &samples, &fault));
+	sum = sum_of(&samples);
+	op_odb_samples_free(&samples);
+	close(fd);
+	return sum;
+}
+
+static void check_import(int dir_fd, const char *text)
+{
+	char paths[3][64];
+	struct opi_options options = { .abi = paths[0], .file = paths[1], .output = paths[2], .force = true };
+	struct op_odb_samples samples;
+	struct op_odb_fault fault = { 0 };
+	struct stat st;
+	int err;
+
+	for (size_t i = 0; i < op_array_size(paths); i++)
+		snprintf(paths[i], sizeof(paths[i]), "/dev/shm/opd-fuzz.%d/%s", (int)getpid(),
+			 (const char *const[]){ ABI, FROM, TO }[i]);
+	fuzz_nr_errors = 0;
+	err = opi_import_foreign(&options);
+	fuzz_check(err ? fuzz_nr_errors == 1 : !fuzz_nr_errors);
+	if (err) {
+		fuzz_check(fstatat(dir_fd, TO, &st, 0) < 0);
+		return;
+	}
+	fuzz_check(!op_odb_read(dir_fd, TO, &samples, &fault));
+	fuzz_check(sum_of(&samples) == read_foreign(dir_fd, text));
+	op_odb_samples_free(&samples);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes)
+{
+	size_t nr_text = nr_bytes < 2 ? 0 : op_min_u64(bytes[0] | (size_t)bytes[1] << 8, nr_bytes - 2);
+	int dir_fd = fuzz_dir_open();
+	char *text;
+
+	if (nr_bytes < 2)
+		return 0;
+	text = strndup((const char *)bytes + 2, nr_text);
+	fuzz_check(text);
+	fuzz_check(fuzz_dir_write(ABI, bytes + 2, nr_text) && fuzz_dir_write(FROM, bytes + 2 + nr_text, nr_bytes - 2 - nr_text));
+	check_import(dir_fd, text);
+	op_sys_unlinkat(dir_fd, TO, 0);
+	free(text);
+	return 0;
+}

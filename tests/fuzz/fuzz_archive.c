@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Fuzz target of what an archive says of itself. Input: length of the facts (2 bytes), opd-archive, SHA256SUMS, of an archive with the files `a/prog` and `b`. Paths of the sessions go home and come
+ * back; a check says what is wrong if something is.
+ */
+#include "tests/fuzz/fuzz_dir.h"
+
+#include <unistd.h>
+
+#include "tests/fuzz/fuzz_log.h"
+#include "tools/archive.h"
+#include "tools/archive_writer.h"
+
+#define SESSION "/samples/current/{root}/a/prog/{dep}/{root}/a/prog/TIMER.0.0.all.all.all"
+
+static void check_paths(const struct opr_archive *archive)
+{
+	char *kept = NULL, *home, *again;
+
+	fuzz_check(asprintf(&kept, "%s" SESSION, archive->kept) >= 0);
+	home = opr_archive_to_home(archive, kept);
+	again = home ? opr_archive_from_home(archive, home) : NULL;
+	fuzz_check(home && again && !strcmp(again, kept));
+	fuzz_check(!strcmp(opr_archive_strip(archive, kept), "/" OPR_ARCHIVE_SESSIONS SESSION));
+	free(again);
+	free(home);
+	free(kept);
+}
+
+static void check_facts(const struct opr_archive *archive)
+{
+	const struct opr_words *const lists[] = { &archive->packages, &archive->debug, &archive->absent, &archive->cut };
+
+	for (size_t i = 0; i < op_array_size(lists); i++) {
+		const char *fact = opr_archive_fact(lists[i], "/a/prog");
+
+		fuzz_check(!fact || strlen(fact) < SIZE_MAX / 2);
+	}
+	opr_archive_is_whole(archive, "/samples/current");
+	opr_archive_inode_of(archive, archive->kept);
+	for (size_t i = 0; i < archive->nr_inodes; i++)
+		fuzz_check(archive->inodes[i].path);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes)
+{
+	size_t nr_facts = nr_bytes < 2 ? 0 : op_min_u64(bytes[0] | (size_t)bytes[1] << 8, nr_bytes - 2);
+	struct opr_archive archive = { 0 };
+	char path[64];
+	int err;
+
+	if (nr_bytes < 2)
+		return 0;
+	fuzz_dir_open();
+	snprintf(path, sizeof(path), "/dev/shm/opd-fuzz.%d", (int)getpid());
+	fuzz_check(fuzz_dir_write("a/prog", "hello\n", 6) && fuzz_dir_write("b", "", 0));
+	fuzz_check(fuzz_dir_write(OPR_ARCHIVE_FACTS, bytes + 2, nr_facts));
+	fuzz_check(fuzz_dir_write(OPR_ARCHIVE_SUMS, bytes + 2 + nr_facts, nr_bytes - 2 - nr_facts));
+	fuzz_check(!opr_archive_open(&archive, path));
+	check_paths(&archive);
+	check_facts(&archive);
+	opr_archive_free(&archive);
+	fuzz_nr_errors = 0;
+	err = opr_archive_check(path);
+	fuzz_check(err ? fuzz_nr_errors > 0 : !fuzz_nr_errors);
+	return 0;
+}

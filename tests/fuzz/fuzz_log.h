@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What the tools tell the user, in targets: it is counted, and not printed. */
+#ifndef OPD_FUZZ_LOG_H
+#define OPD_FUZZ_LOG_H
+
+#include "tools/report_log.h"
+
+extern unsigned int fuzz_nr_errors; /* that were told */
+
+#endif

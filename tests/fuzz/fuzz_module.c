@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Fuzz target of compressed kernel modules. Input: which compression (1 byte), the file. It comes out whole, no longer than it may be, or not at all. */
+#include "tests/fuzz/fuzz_dir.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/module_file.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes)
+{
+	static const char *const names[] = { "m.ko.gz", "m.ko.xz", "m.ko.zst" };
+	const char *name = nr_bytes ? names[bytes[0] % op_array_size(names)] : NULL;
+	char path[64];
+	struct stat st;
+	int fd;
+
+	if (!name)
+		return 0;
+	fuzz_dir_open();
+	fuzz_check(fuzz_dir_write(name, bytes + 1, nr_bytes - 1));
+	snprintf(path, sizeof(path), "/dev/shm/opd-fuzz.%d/%s", (int)getpid(), name);
+	fuzz_check(opr_module_is_packed(path));
+	fd = opr_module_unpack(path);
+	if (fd < 0)
+		return 0;
+	fuzz_check(!fstat(fd, &st) && st.st_size <= OPR_MODULE_BYTES_MAX && !lseek(fd, 0, SEEK_CUR));
+	close(fd);
+	return 0;
+}
