@@ -118,15 +118,19 @@ static uint64_t section_start(const asection *section, const struct opr_symbol_o
 static int add_symbol(struct opr_symbols *symbols, bfd *image, const asymbol *symbol, const struct opr_symbol_options *options)
 {
 	asection *section = section_of(image, symbol);
+	const char *name = symbol->name;
 	char unnamed[256];
 	struct opr_symbol to_add;
 
 	if (!section || section->index >= bfd_count_sections(image))
 		return 0;
-	snprintf(unnamed, sizeof(unnamed), "??%s", bfd_section_name(section));
+	if (!name || !*name) {
+		snprintf(unnamed, sizeof(unnamed), "??%s", bfd_section_name(section));
+		name = unnamed;
+	}
 	to_add = (struct opr_symbol){
 		.vma = bfd_asymbol_value(symbol),
-		.name = symbol->name && *symbol->name ? symbol->name : unnamed,
+		.name = name,
 		.section = section->index,
 	};
 	to_add.start = to_add.vma - bfd_section_vma(section) + section_start(section, options);
