@@ -2,8 +2,10 @@
 #include "tools/symbol_jobs.h"
 
 #include <errno.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include "libop/atomic.h"
 #include "tools/child.h"
 #include "tools/report_log.h"
 #include "tools/symbol_cache.h"
@@ -19,39 +21,36 @@ struct record {
 	uint64_t nr_bytes;
 };
 
-/* Every nr_parts-th of those that are not done, from `part` on. */
+/* What is done by one child: of those that are open the first that no other one has taken, until there is none. */
 struct share {
 	struct opr_symbol_job *jobs;
-	size_t nr_jobs, part, nr_parts;
+	size_t nr_jobs;
+	uint64_t *next; /* of all children together */
 	struct opr_child child;
 };
 
 /* ---- in the child ---- */
 
-static int write_record(FILE *out, size_t job, int err, const char *bytes, size_t nr_bytes)
+static int write_record(FILE *out, size_t job, int err, const struct opr_symbols_bytes *bytes)
 {
-	const struct record record = { job, err, nr_bytes };
+	const struct record record = { job, err, bytes ? bytes->nr_head_bytes + bytes->strings.length : 0 };
 
 	fwrite(&record, sizeof(record), 1, out);
-	if (nr_bytes)
-		fwrite(bytes, 1, nr_bytes, out);
+	if (bytes) {
+		fwrite(bytes->head, 1, bytes->nr_head_bytes, out);
+		fwrite(bytes->strings.data, 1, bytes->strings.length, out);
+	}
 	return fflush(out) == EOF ? -EIO : 0;
 }
 
-static int read_one(FILE *out, struct opr_symbol_job *job, size_t index)
+static int read_one(FILE *out, struct opr_symbol_job *job, size_t index, struct opr_symbols_bytes *bytes)
 {
 	struct opr_symbols symbols = { 0 };
-	char *bytes = NULL;
-	size_t nr_bytes = 0;
-	FILE *stream = open_memstream(&bytes, &nr_bytes);
-	int err = stream ? opr_symbols_read_bfd(&symbols, job->path, job->name, &job->options) : -ENOMEM;
+	int err = opr_symbols_read_bfd(&symbols, job->path, job->name, &job->options);
 
 	if (!err)
-		err = opr_symbols_file_write(stream, &symbols);
-	if (stream && fclose(stream) == EOF && !err)
-		err = -ENOMEM;
-	err = write_record(out, index, err, bytes, err ? 0 : nr_bytes);
-	free(bytes);
+		err = opr_symbols_file_make(bytes, &symbols);
+	err = write_record(out, index, err, err ? NULL : bytes);
 	opr_symbols_free(&symbols);
 	return err;
 }
@@ -59,19 +58,19 @@ static int read_one(FILE *out, struct opr_symbol_job *job, size_t index)
 static int work(FILE *out, void *arg)
 {
 	struct share *share = arg;
-	size_t nth = 0;
+	struct opr_symbols_bytes bytes = { 0 };
+	size_t i;
 	int err = 0;
 
-	for (size_t i = 0; i < share->nr_jobs && !err; i++) {
-		struct opr_symbol_job *job = &share->jobs[i];
-
-		if (job->done || nth++ % share->nr_parts != share->part)
+	while (!err && (i = op_fetch_add_relaxed(share->next, 1)) < share->nr_jobs) {
+		if (share->jobs[i].done)
 			continue;
 		opr_child_begin_step();
-		err = write_record(out, i, BEGUN, NULL, 0);
+		err = write_record(out, i, BEGUN, NULL);
 		if (!err)
-			err = read_one(out, job, i);
+			err = read_one(out, &share->jobs[i], i, &bytes);
 	}
+	opr_symbols_bytes_free(&bytes);
 	return err;
 }
 
@@ -104,7 +103,7 @@ static int take_results(struct opr_symbol_cache *cache, const struct share *shar
 		if (record.job >= share->nr_jobs || record.nr_bytes > result->nr_bytes - at)
 			break;
 		last = &share->jobs[record.job];
-		if (record.err != BEGUN)
+		if (record.err != BEGUN && !last->done)
 			err = take_result(cache, last, &record, result->bytes + at);
 	}
 	if (!err && result->err && last && !last->done) {
@@ -135,28 +134,37 @@ static size_t count_open(const struct opr_symbol_job *jobs, size_t nr_jobs)
 	return nr_open;
 }
 
+static int start_children(struct share *shares, size_t nr_wanted, const struct share *common, size_t *ret_nr_started)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < nr_wanted && !err; i++) {
+		shares[i] = *common;
+		err = opr_child_start(&shares[i].child, work, &shares[i]);
+		*ret_nr_started += !err;
+	}
+	return err;
+}
+
 /* One child for each CPU, over all jobs that are open. */
 static int run_round(struct opr_symbol_cache *cache, struct opr_symbol_job *jobs, size_t nr_jobs, size_t nr_open)
 {
-	struct share shares[CHILDREN_MAX];
+	struct share shares[CHILDREN_MAX], common = { .jobs = jobs, .nr_jobs = nr_jobs };
 	long nr_cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	size_t wanted = nr_cpus > 0 ? (size_t)nr_cpus : 1, nr_started = 0;
-	int err = 0;
+	int err;
 
+	common.next = mmap(NULL, sizeof(*common.next), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (common.next == MAP_FAILED)
+		return -ENOMEM;
 	wanted = op_min_u64(op_min_u64(wanted, CHILDREN_MAX), nr_open);
-	for (; nr_started < wanted; nr_started++) {
-		struct share *share = &shares[nr_started];
-
-		*share = (struct share){ .jobs = jobs, .nr_jobs = nr_jobs, .part = nr_started, .nr_parts = wanted };
-		err = opr_child_start(&share->child, work, share);
-		if (err)
-			break;
-	}
+	err = start_children(shares, wanted, &common, &nr_started);
 	for (size_t i = 0; i < nr_started; i++) {
 		int one = finish(cache, &shares[i]);
 
-		err = err && nr_started ? err : one;
+		err = err ? err : one;
 	}
+	munmap(common.next, sizeof(*common.next));
 	return err;
 }
 
@@ -176,8 +184,11 @@ int opr_symbol_jobs_run(struct opr_symbol_job *jobs, size_t nr_jobs)
 		jobs[i].err = 0;
 		err = got == -ENOMEM ? got : 0;
 	}
-	while (!err && (nr_open = count_open(jobs, nr_jobs)))
+	while (!err && (nr_open = count_open(jobs, nr_jobs))) {
 		err = run_round(&cache, jobs, nr_jobs, nr_open);
+		if (!err && count_open(jobs, nr_jobs) == nr_open)
+			err = -EIO;
+	}
 	opr_symbol_cache_close(&cache);
 	return err;
 }

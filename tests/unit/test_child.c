@@ -100,12 +100,16 @@ static void read_self(struct opr_symbols *symbols)
 
 static char *bytes_of(const struct opr_symbols *symbols, size_t *ret_nr_bytes)
 {
-	char *bytes = NULL;
-	FILE *out = open_memstream(&bytes, ret_nr_bytes);
+	struct opr_symbols_bytes made = { 0 };
+	char *bytes;
 
-	assert_non_null(out);
-	assert_int_equal(opr_symbols_file_write(out, symbols), 0);
-	assert_int_equal(fclose(out), 0);
+	assert_int_equal(opr_symbols_file_make(&made, symbols), 0);
+	*ret_nr_bytes = made.nr_head_bytes + made.strings.length;
+	bytes = malloc(*ret_nr_bytes);
+	assert_non_null(bytes);
+	memcpy(bytes, made.head, made.nr_head_bytes);
+	memcpy(bytes + made.nr_head_bytes, made.strings.data, made.strings.length);
+	opr_symbols_bytes_free(&made);
 	return bytes;
 }
 
