@@ -121,7 +121,7 @@ static int finish(struct opr_symbol_cache *cache, struct share *share)
 
 	if (!err)
 		err = take_results(cache, share, &result);
-	free(result.bytes);
+	opr_child_result_free(&result);
 	return err;
 }
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <time.h>
@@ -68,6 +69,54 @@ static struct opr_child_result run(opr_child_fn *work, const char *text)
 	return result;
 }
 
+struct left {
+	int go[2], gone[2]; /* pipes: when it is to write, and when it has */
+};
+
+/* Leaves a process behind that writes to the output later. */
+static int leave_writer(FILE *out, void *arg)
+{
+	const struct left *left = arg;
+	char *map, byte;
+	pid_t pid;
+
+	fputs("as it was", out);
+	fflush(out);
+	map = mmap(NULL, 9, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(out), 0);
+	if (map == MAP_FAILED)
+		return -errno;
+	pid = fork();
+	if (pid)
+		return pid < 0 ? -errno : 0;
+	close(left->go[1]);
+	if (read(left->go[0], &byte, 1) == 1)
+		memcpy(map, "something", 9);
+	_exit(0);
+}
+
+static void test_writer_left(void **state)
+{
+	struct opr_child_result result = { 0 };
+	struct opr_child child;
+	struct left left;
+	char byte;
+
+	(void)state;
+	assert_int_equal(pipe(left.go), 0);
+	assert_int_equal(pipe(left.gone), 0);
+	assert_int_equal(opr_child_start(&child, leave_writer, &left), 0);
+	assert_int_equal(opr_child_wait(&child, &result), 0);
+	assert_string_equal(result.bytes, "as it was");
+	assert_int_equal(write(left.go[1], "", 1), 1);
+	close(left.gone[1]);
+	assert_int_equal(read(left.gone[0], &byte, 1), 0);
+	assert_string_equal(result.bytes, "as it was");
+	opr_child_result_free(&result);
+	close(left.go[0]);
+	close(left.go[1]);
+	close(left.gone[0]);
+}
+
 static void test_child(void **state)
 {
 	struct opr_child_result result = run(write_text, "hello");
@@ -75,17 +124,17 @@ static void test_child(void **state)
 	(void)state;
 	assert_int_equal(result.err, 0);
 	assert_string_equal(result.bytes, "hello");
-	free(result.bytes);
+	opr_child_result_free(&result);
 	result = run(write_and_fail, "half");
-	assert_int_equal(result.err, -ENOEXEC);
 	assert_int_equal(result.nr_bytes, 4);
-	free(result.bytes);
+	opr_child_result_free(&result);
+	assert_int_equal(result.err, -ENOEXEC);
 	result = run(crash, "");
 	assert_int_equal(result.err, -EFAULT);
-	free(result.bytes);
+	opr_child_result_free(&result);
 	result = run(loop, "");
 	assert_int_equal(result.err, -ETIME);
-	free(result.bytes);
+	opr_child_result_free(&result);
 }
 
 /* ---- symbols in bytes ---- */
@@ -563,7 +612,8 @@ static void test_sha256(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_child),  cmocka_unit_test(test_file),  cmocka_unit_test(test_damaged_file),
+		cmocka_unit_test(test_child),  cmocka_unit_test(test_writer_left),
+		cmocka_unit_test(test_file),  cmocka_unit_test(test_damaged_file),
 		cmocka_unit_test(test_jobs),   cmocka_unit_test(test_cache), cmocka_unit_test(test_cache_without_build_id),
 		cmocka_unit_test(test_cache_of_module),
 		cmocka_unit_test(test_object), cmocka_unit_test(test_core),  cmocka_unit_test(test_sha256),
