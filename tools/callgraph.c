@@ -166,8 +166,8 @@ static int add_calls(struct builder *builder, const struct op_odb_samples *sampl
 }
 
 /* Arcs from a kernel that is nowhere are left out: as in oprofile. */
-static int read_file(struct builder *builder, const struct opr_profile *profile, const struct opr_file *file,
-		     struct opr_image *caller, const struct opr_image *callee)
+static int read_file(struct builder *builder, const struct opr_profile *profile, struct opr_file *file, struct opr_image *caller,
+		     const struct opr_image *callee)
 {
 	struct side from = { .image = caller }, to = { .image = callee };
 	struct op_odb_samples samples;

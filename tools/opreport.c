@@ -32,6 +32,7 @@ static int open_profile(struct run *run, const struct opr_words *words)
 		.cgroups = options->cgroups,
 		.callgraph = options->callgraph,
 		.memory = options->mem,
+		.totals_only = options->images || !options->symbols,
 		.any_axes = options->format == OPR_FORMAT_XML,
 		.since = options->since,
 		.until = options->until,
