@@ -19,6 +19,9 @@
 #define op_load_relaxed(ptr) __atomic_load_n((ptr), __ATOMIC_RELAXED)
 #define op_store_relaxed(ptr, value) __atomic_store_n((ptr), (value), __ATOMIC_RELAXED)
 
+/* Adds, and gives what was there before; without an order. */
+#define op_fetch_add_relaxed(ptr, value) __atomic_fetch_add((ptr), (value), __ATOMIC_RELAXED)
+
 /*
  * Store-then-load: a load of this kind that follows a store of this kind in program order is not done before that store is
  * seen by everyone. All accesses of such a shape, on both sides, are of this kind. The load acquires, the store releases as

@@ -211,7 +211,7 @@ static int run(struct opr_listing *listing, struct request *request)
 		err = read_preface(listing, &cursor);
 	if (!err && result.nr_bytes)
 		err = read_rows(listing, request, &cursor);
-	free(result.bytes);
+	opr_child_result_free(&result);
 	if (err == -ENOMEM)
 		return opr_no_memory();
 	if (err || result.err)

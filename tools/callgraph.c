@@ -166,8 +166,8 @@ static int add_calls(struct builder *builder, const struct op_odb_samples *sampl
 }
 
 /* Arcs from a kernel that is nowhere are left out: as in oprofile. */
-static int read_file(struct builder *builder, const struct opr_profile *profile, const struct opr_file *file,
-		     struct opr_image *caller, const struct opr_image *callee)
+static int read_file(struct builder *builder, const struct opr_profile *profile, struct opr_file *file, struct opr_image *caller,
+		     const struct opr_image *callee)
 {
 	struct side from = { .image = caller }, to = { .image = callee };
 	struct op_odb_samples samples;
@@ -315,7 +315,7 @@ static void add_to_totals(uint64_t *totals, const struct opr_symbol_report *repo
 		totals[i] += report->counts.values[counts + i];
 }
 
-static void sort_rows(struct opr_symbol_row *rows, size_t nr_rows, const struct opr_symbol_report *report, bool long_names)
+static int sort_rows(struct opr_symbol_row *rows, size_t nr_rows, const struct opr_symbol_report *report, bool long_names)
 {
 	static const struct opr_words no_keys;
 	struct opr_symbol_report list = {
@@ -324,8 +324,7 @@ static void sort_rows(struct opr_symbol_row *rows, size_t nr_rows, const struct 
 	struct opr_sort_order order = { .long_names = long_names };
 	const char *bad_key;
 
-	if (!opr_sort_order_make(&order, &no_keys, &bad_key))
-		opr_symbol_sort(&list, &order);
+	return opr_sort_order_make(&order, &no_keys, &bad_key) ? 0 : opr_symbol_sort(&list, &order);
 }
 
 static void reverse(struct opr_symbol_row *rows, size_t nr_rows)
@@ -389,6 +388,7 @@ int opr_block_make(struct opr_block *block, const struct opr_callgraph *graph, c
 	size_t caller_end = first_arc(graph->by_callee, graph->nr_arcs, offsetof(struct opr_arc, callee), node + 1);
 	size_t callee = first_arc(graph->by_caller, graph->nr_arcs, offsetof(struct opr_arc, caller), node);
 	size_t callee_end = first_arc(graph->by_caller, graph->nr_arcs, offsetof(struct opr_arc, caller), node + 1);
+	int err;
 
 	*block = (struct opr_block){ .row = row };
 	block->callers = calloc(caller_end - caller + 1, sizeof(*block->callers));
@@ -401,9 +401,14 @@ int opr_block_make(struct opr_block *block, const struct opr_callgraph *graph, c
 	block->callee_totals = block->caller_totals + report->nr_classes;
 	fill_callers(block, graph, report, caller);
 	fill_callees(block, graph, report, callee);
-	sort_rows(block->callers, block->nr_callers, report, long_names);
+	err = sort_rows(block->callers, block->nr_callers, report, long_names);
+	if (!err)
+		err = sort_rows(block->callees, block->nr_callees, report, long_names);
+	if (err) {
+		opr_block_free(block);
+		return err;
+	}
 	reverse(block->callers, block->nr_callers);
-	sort_rows(block->callees, block->nr_callees, report, long_names);
 	drop_small(block->callers, &block->nr_callers, report, block->caller_totals, percent);
 	drop_small(block->callees, &block->nr_callees, report, block->callee_totals, percent);
 	return 0;

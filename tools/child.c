@@ -95,7 +95,7 @@ void opr_child_stop_with(const struct op_stop *stop)
 
 int opr_child_start(struct opr_child *child, opr_child_fn *work, void *arg)
 {
-	int fd = op_sys_memfd_create("opd-child", MFD_CLOEXEC);
+	int fd = op_sys_memfd_create("opd-child", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	pid_t parent = getpid(), pid;
 
 	if (fd < 0)
@@ -131,26 +131,40 @@ static int error_of(int status)
 	}
 }
 
-static int read_output(int fd, struct opr_child_result *result)
+static int copy_output(int fd, void *map, size_t nr_bytes)
+{
+	size_t nr_read = 0;
+	int err = op_file_read_at(fd, map, nr_bytes, 0, &nr_read);
+
+	return !err && nr_read < nr_bytes ? -EIO : err;
+}
+
+/*
+ * The output is looked at where it is, with a NUL behind it, and sealed: a process that the child was made to leave behind may have it, too. One that has it mapped keeps it
+ * from being sealed, and gets a copy made of it.
+ */
+static int map_output(int fd, struct opr_child_result *result)
 {
 	struct stat st;
-	ssize_t got;
+	void *map = NULL;
+	bool is_sealed;
 	int err = op_sys_fstat(fd, &st);
 
+	if (!err)
+		err = op_sys_ftruncate(fd, st.st_size + 1);
 	if (err)
 		return err;
-	result->bytes = malloc((size_t)st.st_size + 1);
-	if (!result->bytes)
-		return -ENOMEM;
-	for (; result->nr_bytes < (size_t)st.st_size; result->nr_bytes += (size_t)got) {
-		got = op_sys_pread(fd, result->bytes + result->nr_bytes, (size_t)st.st_size - result->nr_bytes,
-				   (off_t)result->nr_bytes);
-		if (got <= 0) {
-			free(result->bytes);
-			return got < 0 ? (int)got : -EIO;
-		}
-	}
-	result->bytes[result->nr_bytes] = '\0';
+	is_sealed = op_sys_fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) >= 0;
+	err = op_sys_mmap(NULL, (size_t)st.st_size + 1, is_sealed ? PROT_READ : PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | (is_sealed ? MAP_POPULATE : MAP_ANONYMOUS), is_sealed ? fd : -1, 0, &map);
+	if (!err && !is_sealed)
+		err = copy_output(fd, map, (size_t)st.st_size);
+	if (err && map)
+		munmap(map, (size_t)st.st_size + 1);
+	if (err)
+		return err;
+	result->bytes = map;
+	result->nr_bytes = (size_t)st.st_size;
 	return 0;
 }
 
@@ -176,11 +190,19 @@ int opr_child_wait(struct opr_child *child, struct opr_child_result *ret_result)
 	while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR)
 		;
 	result.err = is_stopped ? -EINTR : error_of(status);
-	err = read_output(child->fd, &result);
+	err = map_output(child->fd, &result);
 	close(child->fd);
 	if (!err)
 		*ret_result = result;
 	return err;
+}
+
+void opr_child_result_free(struct opr_child_result *result)
+{
+	if (result->bytes)
+		munmap((void *)(uintptr_t)result->bytes, result->nr_bytes + 1);
+	result->bytes = NULL;
+	result->nr_bytes = 0;
 }
 
 const char *opr_child_reason(int err)

@@ -21,7 +21,7 @@ struct opr_child {
 };
 
 struct opr_child_result {
-	char *bytes; /* what was written, as far as it came; freed by the caller */
+	const char *bytes; /* what was written, as far as it came, and a NUL */
 	size_t nr_bytes;
 	int err; /* of the work; -ENOMEM, -ETIME: beyond a limit; -EFAULT: it crashed; -EINTR: it was stopped */
 };
@@ -35,8 +35,11 @@ typedef int opr_child_fn(FILE *out, void *arg);
 /* Starts the work. 0, and opr_child_wait is to be called, or -errno. Says nothing. */
 int opr_child_start(struct opr_child *child, opr_child_fn *work, void *arg) OP_NONNULL_ARGS(1, 2) OP_MUST_CHECK;
 
-/* Waits for its end. 0 or -errno: the result cannot be read. */
+/* Waits for its end. 0 and a result that opr_child_result_free frees, or -errno: it cannot be read. */
 int opr_child_wait(struct opr_child *child, struct opr_child_result *ret_result) OP_NONNULL OP_MUST_CHECK;
+
+/* Also of one that is all 0. What the error was stays. */
+void opr_child_result_free(struct opr_child_result *result) OP_NONNULL;
 
 /* For the child: what follows has the whole time again. */
 void opr_child_begin_step(void);

@@ -147,25 +147,63 @@ char *opr_demangle_simplify(const char *name)
 
 /* ---- languages ---- */
 
-/* libiberty knows C++ and Rust by their names; D must be asked for. */
-static char *demangle_any(const char *name)
+static void take_piece(const char *piece, size_t nr_bytes, void *text)
 {
-	char *text = cplus_demangle(name, DMGL_PARAMS | DMGL_ANSI);
+	op_text_add_bytes(text, piece, nr_bytes);
+}
 
-	if (!text && name[0] == '_' && name[1] == 'D')
-		text = cplus_demangle(name, DMGL_PARAMS | DMGL_DLANG);
-	return text;
+static bool demangle_d(struct op_text *text, const char *name)
+{
+	char *plain = name[1] == 'D' ? cplus_demangle(name, DMGL_PARAMS | DMGL_DLANG) : NULL;
+
+	if (!plain)
+		return false;
+	op_text_add(text, plain);
+	free(plain);
+	return true;
+}
+
+/*
+ * C++ and Rust are known by their names; D must be asked for. All of them begin with a line. In the order of cplus_demangle(), which makes each name a string of
+ * its own that grows.
+ */
+static bool demangle_any(struct op_text *text, const char *name)
+{
+	const int flags = DMGL_PARAMS | DMGL_ANSI | DMGL_AUTO;
+
+	if (name[0] != '_')
+		return false;
+	if (rust_demangle_callback(name, flags, take_piece, text))
+		return true;
+	text->length = 0;
+	if (cplus_demangle_v3_callback(name, flags, take_piece, text))
+		return true;
+	text->length = 0;
+	return demangle_d(text, name);
+}
+
+bool opr_demangle_into(struct op_text *text, const char *name, enum opr_demangle how)
+{
+	char *simple;
+
+	text->length = 0;
+	if (how == OPR_DEMANGLE_NONE || !demangle_any(text, name))
+		return false;
+	simple = how == OPR_DEMANGLE_SMART && text->length && !text->failed ? opr_demangle_simplify(text->data) : NULL;
+	if (simple) {
+		text->length = 0;
+		op_text_add(text, simple);
+	}
+	free(simple);
+	return true;
 }
 
 char *opr_demangle(const char *name, enum opr_demangle how)
 {
-	char *text = how == OPR_DEMANGLE_NONE ? NULL : demangle_any(name), *simple;
+	struct op_text text = { 0 };
 
-	if (!text || how != OPR_DEMANGLE_SMART)
-		return text;
-	simple = opr_demangle_simplify(text);
-	if (!simple)
-		return text;
-	free(text);
-	return simple;
+	if (opr_demangle_into(&text, name, how))
+		return text.length || text.failed ? op_text_steal(&text) : strdup("");
+	op_text_free(&text);
+	return NULL;
 }

@@ -97,7 +97,7 @@ int opr_line_table_make(const char *path, const char *name, const struct opr_sym
 		err = opr_child_wait(&child, &result);
 	if (!err)
 		err = result.err ? result.err : read_table(&result, table);
-	free(result.bytes);
+	opr_child_result_free(&result);
 	if (err)
 		opr_line_table_free(table);
 	else

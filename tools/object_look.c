@@ -116,7 +116,7 @@ int opr_object_look(struct opr_object *object, const char *path, const char *nam
 	if (err)
 		return err;
 	err = result.err ? result.err : take_answer(object, &result);
-	free(result.bytes);
+	opr_child_result_free(&result);
 	object->is_object = !err;
 	if (!err)
 		return 0;

@@ -32,6 +32,7 @@ static int open_profile(struct run *run, const struct opr_words *words)
 		.cgroups = options->cgroups,
 		.callgraph = options->callgraph,
 		.memory = options->mem,
+		.totals_only = options->images || !options->symbols,
 		.any_axes = options->format == OPR_FORMAT_XML,
 		.since = options->since,
 		.until = options->until,
@@ -195,19 +196,22 @@ static int write_memory(struct run *run, const struct opr_symbol_report *report)
 }
 
 /* The first are those with most samples also where the order is another one that nobody chose. */
-static void sort_rows(const struct run *run, struct opr_symbol_report *report)
+static int sort_rows(const struct run *run, struct opr_symbol_report *report)
 {
 	const struct opr_options *options = run->options;
 	const struct opr_words none = { 0 };
 	struct opr_sort_order order = { 0 };
 	const char *bad_key;
+	int err = 0;
 
 	if (options->format == OPR_FORMAT_XML && options->top < report->nr_rows && !opr_sort_order_make(&order, &none, &bad_key)) {
-		opr_symbol_sort(report, &order);
+		err = opr_symbol_sort(report, &order);
 		opr_symbol_report_top(report, options->top);
 	}
-	opr_symbol_sort(report, &options->order);
+	if (!err)
+		err = opr_symbol_sort(report, &options->order);
 	opr_symbol_report_top(report, options->top);
+	return err;
 }
 
 static int write_symbols(struct run *run, struct opr_symbol_report *report, const struct opr_callgraph *graph)
@@ -217,10 +221,10 @@ static int write_symbols(struct run *run, struct opr_symbol_report *report, cons
 	if (err < 0)
 		return err;
 	opr_verbose(OPR_TOPIC_level1, "sorting and writing %zu symbols", report->nr_rows);
-	sort_rows(run, report);
-	if (run->options->mem)
+	err = sort_rows(run, report);
+	if (!err && run->options->mem)
 		err = write_memory(run, report);
-	else
+	else if (!err)
 		err = run->options->format == OPR_FORMAT_XML ? write_xml(run, report, graph) : write_rows(run, report, graph);
 	return err ? err : close_output(run);
 }

@@ -48,6 +48,7 @@ tools_libreport_a_SOURCES = \
 	tools/spec_words.c \
 	tools/summary.c tools/summary.h \
 	tools/symbol_cache.c tools/symbol_cache.h \
+	tools/symbol_pack.c tools/symbol_pack.h \
 	tools/symbol_jobs.c tools/symbol_jobs.h \
 	tools/symbol_report.c tools/symbol_report.h \
 	tools/symbol_sort.c tools/symbol_sort.h \

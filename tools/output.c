@@ -18,6 +18,7 @@
 #define DEFAULT_COLUMNS 80
 #define MAX_COLUMNS     10000
 #define DEFAULT_PAGER   "less"
+#define STDOUT_BYTES    65536
 
 static size_t count_columns(int fd)
 {
@@ -221,6 +222,17 @@ static int open_terminal(struct opr_output *output, bool no_pager)
 	return err < 0 ? opr_error(err, "pager %s: %s", command, strerror(-err)) : 0;
 }
 
+/* A report of hundreds of thousands of lines is not written a page of memory at a time. */
+static void widen_stdout(void)
+{
+	static char buffer[STDOUT_BYTES];
+	static bool is_wide;
+
+	if (!is_wide)
+		setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
+	is_wide = true;
+}
+
 int opr_output_open(struct opr_output *output, const char *file, bool no_pager, const char *colour)
 {
 	int err = 0;
@@ -232,6 +244,8 @@ int opr_output_open(struct opr_output *output, const char *file, bool no_pager, 
 			return opr_error(-errno, "%s: %s", file, strerror(errno));
 	} else if (isatty(STDOUT_FILENO)) {
 		err = open_terminal(output, no_pager);
+	} else {
+		widen_stdout();
 	}
 	if (strcmp(colour, "auto"))
 		output->colour = !strcmp(colour, "always");

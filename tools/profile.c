@@ -16,6 +16,7 @@
 #include "tools/session_stats.h"
 
 #define JIT_OBJECT_SUFFIX ".jo"
+#define KEPT_BYTES_MAX    (64u << 20)
 #define MENDS             ": opcheck --repair mends what can be mended"
 
 #define REMEDY                                                                                                                     \
@@ -461,11 +462,12 @@ static char *name_callee(struct opr_profile *profile, size_t session, const stru
 	return name;
 }
 
-static void free_names(struct opr_file *file)
+static void free_file(struct opr_file *file)
 {
 	free(file->app);
 	free(file->image);
 	free(file->callee);
+	op_odb_samples_free(&file->kept);
 }
 
 static bool name_parts(struct opr_profile *profile, size_t session, const struct op_session_file *entry, struct opr_file *file)
@@ -518,8 +520,21 @@ static int leave_out(struct opr_session *session, const char *path, int err, con
 	return opr_words_add(&session->damaged, path) < 0 ? opr_no_memory() : 0;
 }
 
+/* So that a file need not be read again to be shown. */
+static void keep_samples(struct opr_profile *profile, struct opr_file *file, struct op_odb_samples *samples)
+{
+	uint64_t nr_bytes = samples->nr_nodes * sizeof(*samples->nodes);
+
+	if (profile->totals_only || nr_bytes > KEPT_BYTES_MAX - profile->nr_kept_bytes) {
+		op_odb_samples_free(samples);
+		return;
+	}
+	profile->nr_kept_bytes += nr_bytes;
+	file->kept = *samples;
+}
+
 /* Reads the whole of a file. 0 and *ret_sound: a file that cannot be read was told, and is no file of the profile. */
-static int look_into(struct opr_session *session, struct opr_file *file, bool *ret_sound)
+static int look_into(struct opr_profile *profile, struct opr_session *session, struct opr_file *file, bool *ret_sound)
 {
 	struct op_odb_samples samples;
 	struct op_odb_fault fault;
@@ -535,8 +550,11 @@ static int look_into(struct opr_session *session, struct opr_file *file, bool *r
 	file->header = samples.header;
 	for (uint32_t i = 0; i < samples.nr_nodes; i++)
 		file->total += samples.nodes[i].value;
-	op_odb_samples_free(&samples);
 	*ret_sound = opr_cpu_type(file->header.cpu_type, NULL) != NULL;
+	if (*ret_sound)
+		keep_samples(profile, file, &samples);
+	else
+		op_odb_samples_free(&samples);
 	fault = (struct op_odb_fault){ "invalid cpu type", offsetof(struct op_odb_header, cpu_type) };
 	return *ret_sound ? 0 : leave_out(session, file->path, -EBADMSG, &fault);
 }
@@ -552,17 +570,17 @@ static int select_file(struct opr_profile *profile, size_t session, const struct
 	if (entry->name.has_callee && !spec->arcs)
 		return 0;
 	if (!name_parts(profile, session, entry, &file)) {
-		free_names(&file);
+		free_file(&file);
 		return opr_no_memory();
 	}
 	if (!is_selected(&file, spec, exclude_dependent)) {
 		profile->sessions[session].nr_unselected += !entry->name.has_callee;
-		free_names(&file);
+		free_file(&file);
 		return 0;
 	}
-	err = look_into(&profile->sessions[session], &file, &sound);
+	err = look_into(profile, &profile->sessions[session], &file, &sound);
 	if (err || !sound) {
-		free_names(&file);
+		free_file(&file);
 		return err;
 	}
 	if (spec->by_cgroup && show_cgroup(&file, profile->sessions[session].cgroup) < 0)
@@ -730,12 +748,18 @@ int opr_profile_arrange(struct opr_profile *profile, const struct opr_merge *mer
 	return 0;
 }
 
-int opr_profile_read(const struct opr_profile *profile, const struct opr_file *file, struct op_odb_samples *ret_samples)
+int opr_profile_read(const struct opr_profile *profile, struct opr_file *file, struct op_odb_samples *ret_samples)
 {
 	const struct opr_session *session = &profile->sessions[file->session];
 	struct op_odb_fault fault;
-	int err = op_odb_read(session->dir_fd, file->path, ret_samples, &fault);
+	int err;
 
+	if (file->kept.nodes) {
+		*ret_samples = file->kept;
+		file->kept = (struct op_odb_samples){ 0 };
+		return 0;
+	}
+	err = op_odb_read(session->dir_fd, file->path, ret_samples, &fault);
 	if (err == -ENOENT)
 		return tell_removed(session, file->path);
 	if (err == -EBADMSG)
@@ -751,7 +775,7 @@ void opr_profile_free(struct opr_profile *profile)
 	if (!profile)
 		return;
 	for (size_t i = 0; i < profile->nr_files; i++)
-		free_names(&profile->files[i]);
+		free_file(&profile->files[i]);
 	for (size_t i = 0; i < profile->nr_sessions; i++) {
 		if (profile->sessions[i].dir_fd >= 0)
 			close(profile->sessions[i].dir_fd);

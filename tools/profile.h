@@ -26,7 +26,8 @@ struct opr_file {
 	bool is_cgroup;                       /* app and image are the cgroup, whatever ran in it */
 	size_t class_index;
 	struct op_odb_header header; /* as it was when the file was selected, */
-	uint64_t total;              /* and its samples then */
+	uint64_t total;              /* and its samples then, */
+	struct op_odb_samples kept;  /* which are here until they are asked for, as long as those of all files are not too much */
 };
 
 /* One image in one application, or its calls into another image: files[first_file ...], sorted by class, then session, then path. */
@@ -59,6 +60,8 @@ struct opr_profile {
 	const struct opr_archive *archive; /* that the sessions lie in; NULL: none */
 	int *held_fds; /* directories of the specification's sessions, in their order, set before they are opened; taken over, -1 then. NULL: they are opened by name */
 	size_t nr_held;
+	bool totals_only; /* set before: how many samples a file has is enough, and what they are need not be kept */
+	uint64_t nr_kept_bytes;
 	bool add_sessions; /* the same file of two sessions is added up */
 	struct opr_file *files;
 	size_t nr_files;
@@ -103,9 +106,8 @@ struct opr_identity opr_profile_identity(const struct opr_profile *profile, cons
 /* Sorts the files, whose class_index is set, and makes the parts. 0 or -errno. */
 int opr_profile_arrange(struct opr_profile *profile, const struct opr_merge *merge) OP_NONNULL OP_MUST_CHECK;
 
-/* Reads the samples of one file; freed with op_odb_samples_free. 0 or -errno; -ESTALE, after a warning, when it was removed meanwhile. */
-struct op_odb_samples;
-int opr_profile_read(const struct opr_profile *profile, const struct opr_file *file,
+/* The samples of one file, as they were when it was selected where they are kept, else read again; freed with op_odb_samples_free. 0 or -errno; -ESTALE, after a warning, when it was removed meanwhile. */
+int opr_profile_read(const struct opr_profile *profile, struct opr_file *file,
 		     struct op_odb_samples *ret_samples) OP_NONNULL OP_MUST_CHECK;
 
 /* How many files and directories were left out. */

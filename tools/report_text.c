@@ -164,11 +164,22 @@ struct line {
 	const char *colour; /* of the next field; "" or NULL: none */
 };
 
+static void write_blanks(FILE *out, size_t nr_blanks)
+{
+	static const char blanks[] = "                                ";
+	size_t nr_written;
+
+	for (; nr_blanks; nr_blanks -= nr_written) {
+		nr_written = op_min_u64(nr_blanks, sizeof(blanks) - 1);
+		fwrite(blanks, 1, nr_written, out);
+	}
+}
+
 static void write_field(struct line *line, const struct column *column, const char *text)
 {
 	size_t length;
 
-	fprintf(line->out, "%*s", (int)line->pending, "");
+	write_blanks(line->out, line->pending);
 	line->written += line->pending;
 	if (line->colour)
 		fputs(line->colour, line->out);
@@ -205,10 +216,21 @@ static struct column fitted(const struct column *column, size_t width)
 
 static void write_number(struct line *line, const struct column *column, uint64_t number)
 {
-	char text[24];
+	char text[24], *digit = &text[sizeof(text) - 1];
 
-	snprintf(text, sizeof(text), "%" PRIu64, number);
-	write_field(line, column, text);
+	*digit = '\0';
+	do
+		*--digit = (char)('0' + number % 10);
+	while (number /= 10);
+	write_field(line, column, digit);
+}
+
+/* Rows in the order of their samples often have those of the one before. */
+static const char *percent_text(struct opr_known_percent *known, uint64_t count, uint64_t total)
+{
+	if (!known->is_known || known->count != count || known->total != total)
+		*known = (struct opr_known_percent){ true, count, total, opr_format_percent(count, total) };
+	return known->text.text;
 }
 
 static void write_vma(struct opr_writer *writer, struct line *line, uint64_t vma)
@@ -231,7 +253,7 @@ static void write_counts(struct opr_writer *writer, struct line *line, const uin
 		if (writer->layout.accumulated)
 			write_number(line, &cumulated_column, cumulated[i]);
 		line->colour = gone ? NULL : colour_of(writer, counts[i], totals[i]);
-		write_field(line, &percent_column, gone ? "---" : opr_format_percent(counts[i], totals[i]).text);
+		write_field(line, &percent_column, gone ? "---" : percent_text(&writer->percents[i], counts[i], totals[i]));
 		if (writer->layout.accumulated)
 			write_field(line, &cumulated_percent_column, opr_format_percent(cumulated[i], totals[i]).text);
 		if (changes)

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/report_writer.h"
 
+#include <stdio_ext.h>
+
 #include "tools/report_log.h"
 
 int opr_writer_init(struct opr_writer *writer, const struct opr_writer_ops *ops, const struct opr_layout *layout, FILE *out)
 {
 	size_t nr_classes = layout->classes->nr_classes;
 
+	__fsetlocking(out, FSETLOCKING_BYCALLER); /* a report is one thread's, and has millions of pieces */
 	*writer = (struct opr_writer){ .ops = ops, .layout = *layout, .out = out };
 	writer->cumulated = calloc(nr_classes, sizeof(*writer->cumulated));
 	writer->detail_cumulated = calloc(nr_classes, sizeof(*writer->detail_cumulated));
-	return writer->cumulated && writer->detail_cumulated ? 0 : opr_no_memory();
+	writer->percents = calloc(nr_classes, sizeof(*writer->percents));
+	return writer->cumulated && writer->detail_cumulated && writer->percents ? 0 : opr_no_memory();
 }
 
 void opr_writer_free(struct opr_writer *writer)
@@ -19,6 +23,7 @@ void opr_writer_free(struct opr_writer *writer)
 		return;
 	free(writer->cumulated);
 	free(writer->detail_cumulated);
+	free(writer->percents);
 	*writer = (struct opr_writer){ 0 };
 }
 

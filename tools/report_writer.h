@@ -41,12 +41,19 @@ struct opr_writer_ops {
 	void (*end)(struct opr_writer *writer); /* NULL: nothing is written at the end */
 };
 
+struct opr_known_percent {
+	bool is_known;
+	uint64_t count, total;
+	struct opr_percent_text text;
+};
+
 struct opr_writer {
 	const struct opr_writer_ops *ops;
 	struct opr_layout layout;
 	FILE *out;
 	uint64_t *cumulated;        /* of the symbols so far, one for each class */
 	uint64_t *detail_cumulated; /* of the details of this symbol so far */
+	struct opr_known_percent *percents; /* for the back end: what it wrote last, one for each class */
 	size_t nr_rows, nr_details; /* written so far; the second of this symbol */
 };
 

@@ -76,6 +76,7 @@ int opr_selection_open(struct opr_selection *selection, const struct opr_selecti
 	spec->arcs = options->callgraph;
 	spec->memory = options->memory;
 	selection->classes.any_axes = options->any_axes;
+	selection->profile.totals_only = options->totals_only;
 	if (!err)
 		err = check_memory(spec);
 	if (!err)

@@ -15,6 +15,7 @@ struct opr_selection_options {
 	bool exclude_dependent;
 	bool cgroups, callgraph;   /* by cgroup; callgraph files too */
 	bool memory;               /* what the memory view kept, in the place of samples */
+	bool totals_only;          /* no sample of a file is asked for alone */
 	bool any_axes;             /* classes may differ in more than one way */
 	const char *since, *until; /* NULL: not given */
 };

@@ -7,8 +7,8 @@
 #include <inttypes.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
+#include "libop/atomic.h"
 #include "libop/file.h"
 #include "libop/sys.h"
 #include "tools/elf_id.h"
@@ -17,15 +17,18 @@
 #include "tools/symbols_bfd.h"
 #include "tools/symbols_file.h"
 
-#define DIR_ENV    "OPD_CACHE_DIR"
-#define SUBDIR     "symbols"
-#define NS_PER_S   1000000000u
-#define DIGITS     (2 * OP_BUILD_ID_BYTES_MAX + 1)
-#define NAME_BYTES (DIGITS + 96)
-#define NEW_SUFFIX ".new"
-#define SETTLED_S  2
-#define SUM_BYTES  4
-#define USED_S     3600 /* what was used since then need not be marked as used again */
+#define DIR_ENV        "OPD_CACHE_DIR"
+#define SUBDIR         "symbols"
+#define NS_PER_S       1000000000u
+#define DIGITS         (2 * OP_BUILD_ID_BYTES_MAX + 1)
+#define NAME_BYTES     (DIGITS + 96)
+#define NEW_SUFFIX     ".new"
+#define SETTLED_S      2
+#define PACK_SUFFIX    ".pack"
+#define PACKS_MAX      32
+#define TAKEN_TIMES    2
+#define PACK_BYTES_MAX (OPR_SYMBOL_CACHE_BYTES_MAX / 4) /* that others are added to */
+#define USED_S         3600                             /* what was used since then need not be marked as used again */
 
 /* ---- the directory ---- */
 
@@ -52,6 +55,71 @@ static bool is_own(int fd)
 	return !fstat(fd, &st) && st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH));
 }
 
+static bool is_pack_name(const char *name)
+{
+	size_t length = strlen(name), suffix = strlen(PACK_SUFFIX);
+
+	return length > suffix && length < OPR_PACK_NAME_BYTES && !strcmp(name + length - suffix, PACK_SUFFIX);
+}
+
+/* What is damaged, or of another version, is of no use to anybody. */
+static void open_pack(struct opr_symbol_cache *cache, const char *name)
+{
+	struct opr_kept_pack *kept = &cache->packs[cache->nr_packs];
+	int fd = openat(cache->dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), err;
+	struct stat st;
+
+	if (fd < 0)
+		return;
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > (off_t)OPR_SYMBOL_CACHE_BYTES_MAX) {
+		close(fd);
+		return;
+	}
+	err = opr_pack_open(&kept->pack, fd);
+	if (err == -EBADMSG) {
+		opr_verbose(OPR_TOPIC_bfd, "kept symbols in %s are damaged", name);
+		op_sys_unlinkat(cache->dir_fd, name, 0);
+	}
+	if (err)
+		return;
+	memcpy(kept->name, name, strlen(name) + 1);
+	kept->used = st.st_mtim.tv_sec;
+	kept->is_used = 0;
+	cache->nr_packs++;
+}
+
+static DIR *open_list(int dir_fd)
+{
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!dir && fd >= 0)
+		close(fd);
+	return dir;
+}
+
+static int compare_packs(const void *left, const void *right)
+{
+	const struct opr_kept_pack *a = left, *b = right;
+
+	return a->pack.nr_bytes < b->pack.nr_bytes ? -1 : a->pack.nr_bytes > b->pack.nr_bytes;
+}
+
+static void open_packs(struct opr_symbol_cache *cache)
+{
+	DIR *dir = open_list(cache->dir_fd);
+	struct dirent *entry;
+
+	cache->packs = dir ? calloc(PACKS_MAX, sizeof(*cache->packs)) : NULL;
+	while (cache->packs && cache->nr_packs < PACKS_MAX && (entry = readdir(dir)))
+		if (is_pack_name(entry->d_name))
+			open_pack(cache, entry->d_name);
+	if (cache->nr_packs)
+		qsort(cache->packs, cache->nr_packs, sizeof(*cache->packs), compare_packs);
+	if (dir)
+		closedir(dir);
+}
+
 void opr_symbol_cache_open(struct opr_symbol_cache *cache)
 {
 	char *dir = choose_dir();
@@ -63,6 +131,8 @@ void opr_symbol_cache_open(struct opr_symbol_cache *cache)
 		close(cache->dir_fd);
 		cache->dir_fd = -1;
 	}
+	if (cache->dir_fd >= 0)
+		open_packs(cache);
 	free(dir);
 }
 
@@ -151,105 +221,98 @@ static bool is_current(const struct opr_symbols *symbols, const char *path, cons
 	return symbols->has_debug_info || !has_debug_file(symbols, path, options);
 }
 
-/* Also of the name, so that no file is taken for another. Little end first. */
-static void make_sum(const char *name, const char *bytes, size_t nr_bytes, uint8_t sum[SUM_BYTES])
+static int read_kept(const struct opr_pack *pack, const char *name, const char *path, const struct opr_symbol_options *options,
+		     struct opr_pack_entry *entry, struct opr_symbols *symbols)
 {
-	uLong crc = crc32_z(crc32_z(0, (const Bytef *)name, strlen(name)), (const Bytef *)bytes, nr_bytes);
+	const struct opr_pack_row *row = opr_pack_find(pack, name);
+	int err = row ? opr_pack_read(pack, row, entry) : -ENOENT;
 
-	for (size_t i = 0; i < SUM_BYTES; i++)
-		sum[i] = (uint8_t)(crc >> (8 * i));
-}
-
-static int check_sum(const char *name, const char *bytes, size_t *nr_bytes)
-{
-	uint8_t sum[SUM_BYTES];
-
-	if (*nr_bytes < SUM_BYTES)
-		return -EBADMSG;
-	*nr_bytes -= SUM_BYTES;
-	make_sum(name, bytes, *nr_bytes, sum);
-	return memcmp(bytes + *nr_bytes, sum, SUM_BYTES) ? -EBADMSG : 0;
-}
-
-static int read_whole(int fd, char **ret_bytes, size_t *ret_nr_bytes, time_t *ret_used)
-{
-	struct stat st;
-	char *bytes;
-	ssize_t got;
-
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > (off_t)OPR_SYMBOL_CACHE_BYTES_MAX)
-		return -ENOENT;
-	bytes = malloc((size_t)st.st_size + 1);
-	if (!bytes)
-		return -ENOMEM;
-	got = op_sys_pread(fd, bytes, (size_t)st.st_size, 0);
-	if (got != st.st_size) {
-		free(bytes);
-		return -ENOENT;
-	}
-	*ret_bytes = bytes;
-	*ret_nr_bytes = (size_t)got;
-	*ret_used = st.st_mtim.tv_sec;
-	return 0;
-}
-
-int opr_symbol_cache_get(const struct opr_symbol_cache *cache, const char *path, const struct opr_symbol_options *options,
-			 struct opr_symbols *symbols)
-{
-	char name[NAME_BYTES], *bytes = NULL;
-	size_t nr_bytes = 0;
-	time_t used = 0;
-	int fd, err;
-
-	if (cache->dir_fd < 0 || !make_name(path, options, name))
-		return -ENOENT;
-	fd = openat(cache->dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (fd < 0)
-		return -ENOENT;
-	err = read_whole(fd, &bytes, &nr_bytes, &used);
 	if (!err)
-		err = check_sum(name, bytes, &nr_bytes);
-	if (!err)
-		err = opr_symbols_file_read(symbols, bytes, nr_bytes, path);
+		err = opr_symbols_file_read(symbols, entry->bytes, row->nr_bytes, path);
 	if (!err && !is_current(symbols, path, options))
 		err = -ENOENT;
 	if (err)
 		opr_symbols_free(symbols);
-	else if (time(NULL) - used > USED_S)
-		futimens(fd, NULL);
-	free(bytes);
-	close(fd);
+	return err;
+}
+
+int opr_symbol_cache_get(struct opr_symbol_cache *cache, const char *path, const struct opr_symbol_options *options,
+			 struct opr_pack_entry *entry, struct opr_symbols *symbols)
+{
+	char name[NAME_BYTES];
+	int err = -ENOENT;
+
+	if (!cache->nr_packs || !make_name(path, options, name))
+		return -ENOENT;
+	for (size_t i = 0; i < cache->nr_packs && err && err != -ENOMEM; i++) {
+		err = read_kept(&cache->packs[i].pack, name, path, options, entry, symbols);
+		if (!err)
+			op_store_relaxed(&cache->packs[i].is_used, 1);
+	}
 	opr_verbose(OPR_TOPIC_bfd, "%s: symbols %s kept", path, err ? "are not" : "were");
-	return err == -EBADMSG ? -ENOENT : err;
+	return err && err != -ENOMEM ? -ENOENT : err;
+}
+
+/* Nobody else has the name: a process writes one at a time. */
+static bool begin_writing(struct opr_symbol_cache *cache)
+{
+	struct timespec now;
+	int fd;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	snprintf(cache->temporary, sizeof(cache->temporary), "%" PRIx64 "-%x" NEW_SUFFIX, to_ns(now), (unsigned int)getpid());
+	fd = openat(cache->dir_fd, cache->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return false;
+	cache->is_writing = true;
+	opr_pack_writer_begin(&cache->writer, fd);
+	return true;
 }
 
 void opr_symbol_cache_put(struct opr_symbol_cache *cache, const char *path, const struct opr_symbol_options *options,
 			  const char *bytes, size_t nr_bytes)
 {
-	char name[NAME_BYTES], temporary[NAME_BYTES + sizeof(NEW_SUFFIX) + 16];
-	uint8_t sum[SUM_BYTES];
-	int fd, err;
+	char name[NAME_BYTES];
 
-	if (cache->dir_fd < 0 || !make_name(path, options, name))
+	if (cache->dir_fd < 0 || cache->write_err || !make_name(path, options, name))
 		return;
-	make_sum(name, bytes, nr_bytes, sum);
-	snprintf(temporary, sizeof(temporary), "%s.%d" NEW_SUFFIX, name, (int)getpid());
-	fd = openat(cache->dir_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0)
+	if (!cache->is_writing && !begin_writing(cache))
 		return;
-	err = op_sys_write_all(fd, bytes, nr_bytes);
-	if (!err)
-		err = op_sys_write_all(fd, sum, SUM_BYTES);
-	if (close(fd) < 0)
-		err = -EIO;
-	if (!err)
-		err = op_sys_renameat(cache->dir_fd, temporary, cache->dir_fd, name);
-	if (err)
-		op_sys_unlinkat(cache->dir_fd, temporary, 0);
-	cache->has_new = !err;
+	cache->write_err = opr_pack_writer_add(&cache->writer, name, bytes, nr_bytes);
 }
 
-/* ---- what is too much ---- */
+/* ---- the end ---- */
+
+/* Takes in those that are not much larger, so that there are never many of them, and each is copied a few times at the most. */
+static size_t take_packs(struct opr_symbol_cache *cache)
+{
+	size_t nr_taken = 0;
+
+	for (; nr_taken < cache->nr_packs && !cache->write_err; nr_taken++) {
+		const struct opr_pack *pack = &cache->packs[nr_taken].pack;
+
+		if (pack->nr_bytes / TAKEN_TIMES > cache->writer.at || pack->nr_bytes + cache->writer.at > PACK_BYTES_MAX)
+			break;
+		cache->write_err = opr_pack_writer_take(&cache->writer, pack);
+	}
+	return nr_taken;
+}
+
+static int end_writing(struct opr_symbol_cache *cache)
+{
+	size_t nr_taken = take_packs(cache);
+	char name[OPR_PACK_NAME_BYTES];
+	int err = opr_pack_writer_end(&cache->writer, cache->write_err);
+
+	snprintf(name, sizeof(name), "%.*s" PACK_SUFFIX, (int)(strlen(cache->temporary) - strlen(NEW_SUFFIX)), cache->temporary);
+	if (!err)
+		err = op_sys_renameat(cache->dir_fd, cache->temporary, cache->dir_fd, name);
+	if (err)
+		op_sys_unlinkat(cache->dir_fd, cache->temporary, 0);
+	for (size_t i = 0; i < nr_taken && !err; i++)
+		op_sys_unlinkat(cache->dir_fd, cache->packs[i].name, 0);
+	return err;
+}
 
 struct kept {
 	char name[NAME_BYTES];
@@ -290,17 +353,13 @@ static struct kept *list_kept(DIR *dir, size_t *ret_nr_kept)
 /* Newest first; what lies beyond the limit goes. */
 static void prune(int dir_fd)
 {
-	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = open_list(dir_fd);
 	uint64_t nr_bytes = 0;
 	size_t nr_kept = 0;
 	struct kept *kept;
 
-	if (!dir) {
-		if (fd >= 0)
-			close(fd);
+	if (!dir)
 		return;
-	}
 	kept = list_kept(dir, &nr_kept);
 	if (nr_kept)
 		qsort(kept, nr_kept, sizeof(*kept), compare_kept);
@@ -313,12 +372,27 @@ static void prune(int dir_fd)
 	closedir(dir);
 }
 
+static void close_packs(struct opr_symbol_cache *cache)
+{
+	time_t now = time(NULL);
+
+	for (size_t i = 0; i < cache->nr_packs; i++) {
+		struct opr_kept_pack *kept = &cache->packs[i];
+
+		if (kept->is_used && now - kept->used > USED_S)
+			futimens(kept->pack.fd, NULL);
+		opr_pack_close(&kept->pack);
+	}
+	free(cache->packs);
+}
+
 void opr_symbol_cache_close(struct opr_symbol_cache *cache)
 {
 	if (cache->dir_fd < 0)
 		return;
-	if (cache->has_new)
+	if (cache->is_writing && !end_writing(cache))
 		prune(cache->dir_fd);
+	close_packs(cache);
 	close(cache->dir_fd);
-	cache->dir_fd = -1;
+	*cache = (struct opr_symbol_cache){ .dir_fd = -1 };
 }

@@ -2,15 +2,19 @@
 #include "tools/symbol_jobs.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include "libop/atomic.h"
 #include "tools/child.h"
 #include "tools/report_log.h"
 #include "tools/symbol_cache.h"
 #include "tools/symbols_file.h"
 
-#define CHILDREN_MAX 64
-#define BEGUN        1 /* in the place of an error: the next one that is worked on */
+#define CHILDREN_MAX   64
+#define JOBS_OF_THREAD 16 /* fewer than that are not worth one */
+#define BEGUN          1  /* in the place of an error: the next one that is worked on */
 
 /* What a child writes for each job: that it begins, then the result with the bytes behind it. */
 struct record {
@@ -19,39 +23,41 @@ struct record {
 	uint64_t nr_bytes;
 };
 
-/* Every nr_parts-th of those that are not done, from `part` on. */
+/* What is done by one child: of those that are open the first that no other one has taken, until there is none. */
 struct share {
 	struct opr_symbol_job *jobs;
-	size_t nr_jobs, part, nr_parts;
+	size_t nr_jobs;
+	uint64_t *next; /* of all children together */
+	struct opr_symbol_cache *cache;
+	pthread_mutex_t *lock; /* of the cache */
 	struct opr_child child;
+	pthread_t thread;
+	bool has_thread;
+	int err;
 };
 
 /* ---- in the child ---- */
 
-static int write_record(FILE *out, size_t job, int err, const char *bytes, size_t nr_bytes)
+static int write_record(FILE *out, size_t job, int err, const struct opr_symbols_bytes *bytes)
 {
-	const struct record record = { job, err, nr_bytes };
+	const struct record record = { job, err, bytes ? bytes->nr_head_bytes + bytes->strings.length : 0 };
 
 	fwrite(&record, sizeof(record), 1, out);
-	if (nr_bytes)
-		fwrite(bytes, 1, nr_bytes, out);
+	if (bytes) {
+		fwrite(bytes->head, 1, bytes->nr_head_bytes, out);
+		fwrite(bytes->strings.data, 1, bytes->strings.length, out);
+	}
 	return fflush(out) == EOF ? -EIO : 0;
 }
 
-static int read_one(FILE *out, struct opr_symbol_job *job, size_t index)
+static int read_one(FILE *out, struct opr_symbol_job *job, size_t index, struct opr_symbols_bytes *bytes)
 {
 	struct opr_symbols symbols = { 0 };
-	char *bytes = NULL;
-	size_t nr_bytes = 0;
-	FILE *stream = open_memstream(&bytes, &nr_bytes);
-	int err = stream ? opr_symbols_read_bfd(&symbols, job->path, job->name, &job->options) : -ENOMEM;
+	int err = opr_symbols_read_bfd(&symbols, job->path, job->name, &job->options);
 
 	if (!err)
-		err = opr_symbols_file_write(stream, &symbols);
-	if (stream && fclose(stream) == EOF && !err)
-		err = -ENOMEM;
-	err = write_record(out, index, err, bytes, err ? 0 : nr_bytes);
-	free(bytes);
+		err = opr_symbols_file_make(bytes, &symbols);
+	err = write_record(out, index, err, err ? NULL : bytes);
 	opr_symbols_free(&symbols);
 	return err;
 }
@@ -59,40 +65,43 @@ static int read_one(FILE *out, struct opr_symbol_job *job, size_t index)
 static int work(FILE *out, void *arg)
 {
 	struct share *share = arg;
-	size_t nth = 0;
+	struct opr_symbols_bytes bytes = { 0 };
+	size_t i;
 	int err = 0;
 
-	for (size_t i = 0; i < share->nr_jobs && !err; i++) {
-		struct opr_symbol_job *job = &share->jobs[i];
-
-		if (job->done || nth++ % share->nr_parts != share->part)
+	while (!err && (i = op_fetch_add_relaxed(share->next, 1)) < share->nr_jobs) {
+		if (share->jobs[i].done)
 			continue;
 		opr_child_begin_step();
-		err = write_record(out, i, BEGUN, NULL, 0);
+		err = write_record(out, i, BEGUN, NULL);
 		if (!err)
-			err = read_one(out, job, i);
+			err = read_one(out, &share->jobs[i], i, &bytes);
 	}
+	opr_symbols_bytes_free(&bytes);
 	return err;
 }
 
 /* ---- in the parent ---- */
 
-static int take_result(struct opr_symbol_cache *cache, struct opr_symbol_job *job, const struct record *record, const char *bytes)
+static int take_result(const struct share *share, struct opr_symbol_job *job, const struct record *record, const char *bytes)
 {
 	job->done = true;
 	job->err = (int)record->err;
 	if (job->err)
 		return 0;
 	job->err = opr_symbols_file_read(job->symbols, bytes, record->nr_bytes, job->path);
-	if (job->err)
+	if (job->err) {
 		opr_symbols_free(job->symbols);
-	else if (!job->symbols->is_damaged) /* the sound file has the same build-id, and may have the same size */
-		opr_symbol_cache_put(cache, job->path, &job->options, bytes, record->nr_bytes);
+	} else if (!job->symbols->is_damaged) { /* the sound file has the same build-id, and may have the same size */
+		pthread_mutex_lock(share->lock);
+		opr_symbol_cache_put(share->cache, job->path, &job->options, bytes, record->nr_bytes);
+		pthread_mutex_unlock(share->lock);
+	}
 	return job->err == -ENOMEM ? -ENOMEM : 0;
 }
 
 /* Of a child that did not come to its end, the job that it was at last is to blame. */
-static int take_results(struct opr_symbol_cache *cache, const struct share *share, const struct opr_child_result *result)
+static int take_results(const struct share *share, const struct opr_child_result *result)
 {
 	struct opr_symbol_job *last = NULL;
 	struct record record;
@@ -104,8 +113,8 @@ static int take_results(struct opr_symbol_cache *cache, const struct share *shar
 		if (record.job >= share->nr_jobs || record.nr_bytes > result->nr_bytes - at)
 			break;
 		last = &share->jobs[record.job];
-		if (record.err != BEGUN)
-			err = take_result(cache, last, &record, result->bytes + at);
+		if (record.err != BEGUN && !last->done)
+			err = take_result(share, last, &record, result->bytes + at);
 	}
 	if (!err && result->err && last && !last->done) {
 		last->done = true;
@@ -115,15 +124,17 @@ static int take_results(struct opr_symbol_cache *cache, const struct share *shar
 	return !err && result->err && !last ? result->err : err;
 }
 
-static int finish(struct opr_symbol_cache *cache, struct share *share)
+/* A thread for each child: what one has read is taken while the other one's is. */
+static void *finish(void *arg)
 {
+	struct share *share = arg;
 	struct opr_child_result result = { 0 };
-	int err = opr_child_wait(&share->child, &result);
 
-	if (!err)
-		err = take_results(cache, share, &result);
-	free(result.bytes);
-	return err;
+	share->err = opr_child_wait(&share->child, &result);
+	if (!share->err)
+		share->err = take_results(share, &result);
+	opr_child_result_free(&result);
+	return NULL;
 }
 
 static size_t count_open(const struct opr_symbol_job *jobs, size_t nr_jobs)
@@ -135,49 +146,109 @@ static size_t count_open(const struct opr_symbol_job *jobs, size_t nr_jobs)
 	return nr_open;
 }
 
+static size_t nr_children(void)
+{
+	long nr_cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return nr_cpus > 0 ? op_min_u64((uint64_t)nr_cpus, CHILDREN_MAX) : 1;
+}
+
+static int start_children(struct share *shares, size_t nr_wanted, const struct share *common, size_t *ret_nr_started)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < nr_wanted && !err; i++) {
+		shares[i] = *common;
+		err = opr_child_start(&shares[i].child, work, &shares[i]);
+		*ret_nr_started += !err;
+	}
+	return err;
+}
+
 /* One child for each CPU, over all jobs that are open. */
 static int run_round(struct opr_symbol_cache *cache, struct opr_symbol_job *jobs, size_t nr_jobs, size_t nr_open)
 {
-	struct share shares[CHILDREN_MAX];
-	long nr_cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	size_t wanted = nr_cpus > 0 ? (size_t)nr_cpus : 1, nr_started = 0;
-	int err = 0;
+	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	struct share shares[CHILDREN_MAX], common = { .jobs = jobs, .nr_jobs = nr_jobs, .cache = cache, .lock = &lock };
+	size_t nr_started = 0;
+	int err;
 
-	wanted = op_min_u64(op_min_u64(wanted, CHILDREN_MAX), nr_open);
-	for (; nr_started < wanted; nr_started++) {
-		struct share *share = &shares[nr_started];
-
-		*share = (struct share){ .jobs = jobs, .nr_jobs = nr_jobs, .part = nr_started, .nr_parts = wanted };
-		err = opr_child_start(&share->child, work, share);
-		if (err)
-			break;
-	}
+	common.next = mmap(NULL, sizeof(*common.next), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (common.next == MAP_FAILED)
+		return -ENOMEM;
+	err = start_children(shares, op_min_u64(nr_children(), nr_open), &common, &nr_started);
+	for (size_t i = 1; i < nr_started; i++)
+		shares[i].has_thread = !pthread_create(&shares[i].thread, NULL, finish, &shares[i]);
 	for (size_t i = 0; i < nr_started; i++) {
-		int one = finish(cache, &shares[i]);
-
-		err = err && nr_started ? err : one;
+		if (shares[i].has_thread)
+			pthread_join(shares[i].thread, NULL);
+		else
+			finish(&shares[i]);
+		err = err ? err : shares[i].err;
 	}
+	munmap(common.next, sizeof(*common.next));
 	return err;
+}
+
+/* ---- what was kept ---- */
+
+/* Of many threads, each of which takes the next job that no other one has. */
+struct getting {
+	struct opr_symbol_cache *cache;
+	struct opr_symbol_job *jobs;
+	size_t nr_jobs;
+	uint64_t next, nr_failed;
+};
+
+static void *get_kept(void *arg)
+{
+	struct getting *getting = arg;
+	struct opr_pack_entry entry = { 0 };
+	size_t i;
+
+	while ((i = op_fetch_add_relaxed(&getting->next, 1)) < getting->nr_jobs) {
+		struct opr_symbol_job *job = &getting->jobs[i];
+		int got = opr_symbol_cache_get(getting->cache, job->path, &job->options, &entry, job->symbols);
+
+		job->done = !got;
+		job->err = 0;
+		if (got == -ENOMEM)
+			op_fetch_add_relaxed(&getting->nr_failed, 1);
+	}
+	free(entry.bytes);
+	return NULL;
+}
+
+/* Also without a thread: this one does what the others do not. */
+static int get_all(struct opr_symbol_cache *cache, struct opr_symbol_job *jobs, size_t nr_jobs)
+{
+	struct getting getting = { .cache = cache, .jobs = jobs, .nr_jobs = nr_jobs };
+	size_t nr_wanted = op_min_u64(nr_children(), nr_jobs / JOBS_OF_THREAD), nr_threads = 0;
+	pthread_t threads[CHILDREN_MAX];
+
+	while (nr_threads + 1 < nr_wanted && !pthread_create(&threads[nr_threads], NULL, get_kept, &getting))
+		nr_threads++;
+	get_kept(&getting);
+	for (size_t i = 0; i < nr_threads; i++)
+		pthread_join(threads[i], NULL);
+	return getting.nr_failed ? -ENOMEM : 0;
 }
 
 int opr_symbol_jobs_run(struct opr_symbol_job *jobs, size_t nr_jobs)
 {
 	struct opr_symbol_cache cache;
 	size_t nr_open;
-	int err = 0;
+	int err;
 
 	if (!nr_jobs)
 		return 0;
 	opr_symbol_cache_open(&cache);
-	for (size_t i = 0; i < nr_jobs && !err; i++) {
-		int got = opr_symbol_cache_get(&cache, jobs[i].path, &jobs[i].options, jobs[i].symbols);
-
-		jobs[i].done = !got;
-		jobs[i].err = 0;
-		err = got == -ENOMEM ? got : 0;
-	}
-	while (!err && (nr_open = count_open(jobs, nr_jobs)))
+	err = get_all(&cache, jobs, nr_jobs);
+	while (!err && (nr_open = count_open(jobs, nr_jobs))) {
 		err = run_round(&cache, jobs, nr_jobs, nr_open);
+		if (!err && count_open(jobs, nr_jobs) == nr_open)
+			err = -EIO;
+	}
 	opr_symbol_cache_close(&cache);
 	return err;
 }

@@ -94,7 +94,7 @@ static int read_points(struct part_points *points, const struct opr_profile *pro
 
 	points->own.nr_points = points->foreign.nr_points = 0;
 	for (size_t i = 0; i < part->nr_files && !err; i++) {
-		const struct opr_file *file = &profile->files[part->first_file + i];
+		struct opr_file *file = &profile->files[part->first_file + i];
 		struct op_odb_samples samples;
 		struct points *into;
 		uint64_t offset;

@@ -9,12 +9,14 @@
 #include "libop/sys.h"
 #include "libop/text.h"
 #include "tools/demangle.h"
+#include "tools/grow.h"
 #include "tools/line_table.h"
 #include "tools/module_file.h"
 #include "tools/symbols_lines.h"
 
 #define INITIAL_CAPACITY 256
-#define PIECE_BYTES      65536 /* of strings */
+#define PIECE_BYTES      256 /* the first; each is twice as long as the one before */
+#define PIECE_DOUBLINGS  8
 #define CODE_BYTES_MAX   (16u << 20) /* of one symbol */
 
 /* A module is unpacked once, when the first code of it is asked for. */
@@ -23,45 +25,39 @@ struct opr_unpacked {
 	bool is_tried;
 };
 
+/* Another piece of memory for strings, which is freed with the symbols. */
 static char *add_piece(struct opr_symbols *symbols, size_t nr_bytes)
 {
-	char **bigger = symbols->strings, *piece;
+	void *pieces = symbols->strings;
+	char *piece;
 
-	if (symbols->nr_strings == symbols->strings_capacity) {
-		size_t capacity = symbols->strings_capacity ? 2 * symbols->strings_capacity : INITIAL_CAPACITY;
-
-		bigger = reallocarray(bigger, capacity, sizeof(*bigger));
-		if (!bigger)
-			return NULL;
-		symbols->strings = bigger;
-		symbols->strings_capacity = capacity;
-	}
+	if (!opr_grow(&pieces, &symbols->strings_capacity, symbols->nr_strings, 1, sizeof(*symbols->strings)))
+		return NULL;
+	symbols->strings = pieces;
 	piece = malloc(nr_bytes);
 	if (piece)
 		symbols->strings[symbols->nr_strings++] = piece;
 	return piece;
 }
 
-/* Many in one piece, of which none is as long as much of it. */
-const char *opr_symbols_keep_string(struct opr_symbols *symbols, const char *string)
+/* A copy with a NUL behind it. */
+static const char *keep_bytes(struct opr_symbols *symbols, const char *bytes, size_t nr_bytes)
 {
-	size_t nr_bytes = strlen(string) + 1;
-	char *kept;
+	char *copy = symbols->free_bytes;
 
-	if (nr_bytes > PIECE_BYTES / 8) {
-		kept = add_piece(symbols, nr_bytes);
-		return kept ? memcpy(kept, string, nr_bytes) : NULL;
-	}
-	if (nr_bytes > symbols->nr_room) {
-		symbols->room = add_piece(symbols, PIECE_BYTES);
-		symbols->nr_room = symbols->room ? PIECE_BYTES : 0;
-		if (!symbols->room)
+	if (nr_bytes >= symbols->nr_free_bytes) {
+		size_t piece_bytes = op_max_u64(nr_bytes + 1, (size_t)PIECE_BYTES << op_min_u64(symbols->nr_strings, PIECE_DOUBLINGS));
+
+		copy = add_piece(symbols, piece_bytes);
+		if (!copy)
 			return NULL;
+		symbols->nr_free_bytes = piece_bytes;
 	}
-	kept = symbols->room;
-	symbols->room += nr_bytes;
-	symbols->nr_room -= nr_bytes;
-	return memcpy(kept, string, nr_bytes);
+	symbols->free_bytes = copy + nr_bytes + 1;
+	symbols->nr_free_bytes -= nr_bytes + 1;
+	memcpy(copy, bytes, nr_bytes);
+	copy[nr_bytes] = '\0';
+	return copy;
 }
 
 int opr_symbols_add(struct opr_symbols *symbols, const struct opr_symbol *symbol)
@@ -129,6 +125,11 @@ void opr_symbols_finish(struct opr_symbols *symbols, const struct opr_section *s
 	}
 }
 
+const char *opr_symbols_keep_string(struct opr_symbols *symbols, const char *string)
+{
+	return keep_bytes(symbols, string, strlen(string));
+}
+
 int opr_symbols_keep_path(struct opr_symbols *symbols, const char *path)
 {
 	symbols->code_path = opr_symbols_keep_string(symbols, path);
@@ -140,27 +141,32 @@ int opr_symbols_keep_path(struct opr_symbols *symbols, const char *path)
 	return symbols->unpacked ? 0 : -ENOMEM;
 }
 
-static char *describe_anonymous(const char *name)
+/* False: the name is shown as it is. */
+static bool make_shown(struct op_text *text, const char *name, enum opr_demangle demangle)
 {
-	struct op_text text = { 0 };
-
-	op_text_printf(&text, "anonymous symbol from section %s", name + 2);
-	return op_text_steal(&text);
+	if (strncmp(name, "??", 2) != 0)
+		return opr_demangle_into(text, name, demangle);
+	text->length = 0;
+	op_text_printf(text, "anonymous symbol from section %s", name + 2);
+	return true;
 }
 
 int opr_symbols_demangle(struct opr_symbols *symbols, enum opr_demangle demangle)
 {
-	for (size_t i = 0; i < symbols->nr_symbols; i++) {
-		struct opr_symbol *symbol = &symbols->symbols[i];
-		bool anonymous = !strncmp(symbol->name, "??", 2);
-		char *text = anonymous ? describe_anonymous(symbol->name) : opr_demangle(symbol->name, demangle);
+	struct op_text text = { 0 };
+	int err = 0;
 
-		symbol->shown = text ? opr_symbols_keep_string(symbols, text) : symbol->name;
-		free(text);
+	for (size_t i = 0; i < symbols->nr_symbols && !err; i++) {
+		struct opr_symbol *symbol = &symbols->symbols[i];
+
+		symbol->shown = symbol->name;
+		if (make_shown(&text, symbol->name, demangle))
+			symbol->shown = text.failed ? NULL : keep_bytes(symbols, text.data ? text.data : "", text.length);
 		if (!symbol->shown)
-			return -ENOMEM;
+			err = -ENOMEM;
 	}
-	return 0;
+	op_text_free(&text);
+	return err;
 }
 
 const struct opr_symbol *opr_symbols_find(const struct opr_symbols *symbols, uint64_t position)

@@ -30,10 +30,10 @@ struct opr_symbols {
 	struct opr_symbol *symbols; /* sorted by start */
 	size_t nr_symbols, capacity;
 	uint64_t start_offset; /* of the first code section: what keys of kernel images are relative to */
-	char **strings; /* pieces of memory that have them */
+	char **strings; /* pieces of memory that they lie in */
 	size_t nr_strings, strings_capacity;
-	char *room; /* in the last piece for more */
-	size_t nr_room;
+	char *free_bytes; /* of the last piece */
+	size_t nr_free_bytes;
 	struct opr_lines *lines; /* NULL: no line numbers were asked for */
 	struct opr_line_table *table; /* the same for addresses that were known before (line_table.h); NULL: none */
 	const char *code_path;   /* the file that positions are in; NULL: there is none */

@@ -132,10 +132,13 @@ static int add_symbol(struct opr_symbols *symbols, bfd *image, const asymbol *sy
 	if (!section || section->index >= bfd_count_sections(image))
 		return 0;
 	symbols->is_damaged |= symbol->name && !name;
-	snprintf(unnamed, sizeof(unnamed), "??%s", bfd_section_name(section));
+	if (!name || !*name) {
+		snprintf(unnamed, sizeof(unnamed), "??%s", bfd_section_name(section));
+		name = unnamed;
+	}
 	to_add = (struct opr_symbol){
 		.vma = bfd_asymbol_value(symbol),
-		.name = name && *name ? name : unnamed,
+		.name = name,
 		.section = section->index,
 	};
 	to_add.start = to_add.vma - bfd_section_vma(section) + section_start(section, options);

@@ -38,99 +38,79 @@ struct item {
 	uint32_t spare;
 };
 
+static_assert(sizeof(struct header) % 8 == 0 && sizeof(struct opr_section) % 8 == 0, "items are where they may lie");
 static_assert(sizeof(struct header) == 72 && sizeof(struct item) == 40, "no holes");
 
 /* ---- writing ---- */
-
-static size_t length_of(const char *string)
-{
-	return string ? strlen(string) + 1 : 0;
-}
 
 static const char *text_of(const struct opr_symbols *symbols, size_t i)
 {
 	return *(const char *const *)(const void *)((const char *)symbols + text_fields[i]);
 }
 
-static size_t first_strings(const struct opr_symbols *symbols)
+/* Adds a string with its NUL; where it is. */
+static uint32_t add_string(struct op_text *strings, const char *string)
 {
-	size_t nr_bytes = 0;
+	size_t at = strings->length;
 
-	for (size_t i = 0; i < NR_TEXTS; i++)
-		nr_bytes += length_of(text_of(symbols, i));
-	return nr_bytes;
+	op_text_add_bytes(strings, string, strlen(string) + 1);
+	return (uint32_t)at;
 }
 
-static size_t string_bytes(const struct opr_symbols *symbols)
+static void add_items(struct item *items, struct op_text *strings, const struct opr_symbols *symbols)
 {
-	size_t nr_bytes = first_strings(symbols);
-
 	for (size_t i = 0; i < symbols->nr_symbols; i++) {
 		const struct opr_symbol *symbol = &symbols->symbols[i];
+		uint32_t name = add_string(strings, symbol->name);
+		uint32_t shown = symbol->shown == symbol->name ? name : add_string(strings, symbol->shown);
 
-		nr_bytes += strlen(symbol->name) + 1;
-		if (symbol->shown != symbol->name)
-			nr_bytes += strlen(symbol->shown) + 1;
-	}
-	return nr_bytes;
-}
-
-static void write_items(FILE *out, const struct opr_symbols *symbols)
-{
-	uint32_t next = (uint32_t)first_strings(symbols);
-
-	for (size_t i = 0; i < symbols->nr_symbols; i++) {
-		const struct opr_symbol *symbol = &symbols->symbols[i];
-		struct item item = { symbol->start, symbol->size, symbol->vma, next, next, symbol->section, 0 };
-
-		next += (uint32_t)strlen(symbol->name) + 1;
-		if (symbol->shown != symbol->name) {
-			item.shown = next;
-			next += (uint32_t)strlen(symbol->shown) + 1;
-		}
-		fwrite(&item, sizeof(item), 1, out);
+		items[i] = (struct item){ symbol->start, symbol->size, symbol->vma, name, shown, symbol->section, 0 };
 	}
 }
 
-static void write_string(FILE *out, const char *string)
+int opr_symbols_file_make(struct opr_symbols_bytes *bytes, const struct opr_symbols *symbols)
 {
-	fwrite(string, 1, strlen(string) + 1, out);
-}
-
-int opr_symbols_file_write(FILE *out, const struct opr_symbols *symbols)
-{
+	size_t nr_sections = symbols->sections ? symbols->nr_sections : 0;
+	size_t nr_head_bytes =
+		sizeof(struct header) + nr_sections * sizeof(*symbols->sections) + symbols->nr_symbols * sizeof(struct item);
 	struct header header = {
 		.magic = MAGIC,
 		.flags = (symbols->code_path ? HAS_CODE : 0) | (symbols->has_debug_info ? HAS_DEBUG : 0) |
 			 (symbols->is_damaged ? IS_DAMAGED : 0),
-		.nr_sections = symbols->sections ? symbols->nr_sections : 0,
+		.nr_sections = (uint32_t)nr_sections,
 		.nr_symbols = symbols->nr_symbols,
-		.nr_string_bytes = string_bytes(symbols),
 		.start_offset = symbols->start_offset,
 		.debug_size = symbols->debug_size,
 		.debug_mtime_ns = symbols->debug_mtime_ns,
 	};
-	uint32_t next = 0;
+	char *head = bytes->head;
 
-	if (header.nr_string_bytes >= NO_STRING)
-		return -EOVERFLOW;
-	for (size_t i = 0; i < NR_TEXTS; next += (uint32_t)length_of(text_of(symbols, i++)))
-		header.texts[i] = text_of(symbols, i) ? next : NO_STRING;
-	fwrite(&header, sizeof(header), 1, out);
-	if (header.nr_sections)
-		fwrite(symbols->sections, sizeof(*symbols->sections), header.nr_sections, out);
-	write_items(out, symbols);
-	for (size_t i = 0; i < NR_TEXTS; i++)
-		if (text_of(symbols, i))
-			write_string(out, text_of(symbols, i));
-	for (size_t i = 0; i < symbols->nr_symbols; i++) {
-		const struct opr_symbol *symbol = &symbols->symbols[i];
-
-		write_string(out, symbol->name);
-		if (symbol->shown != symbol->name)
-			write_string(out, symbol->shown);
+	if (nr_head_bytes > bytes->capacity) {
+		head = realloc(head, nr_head_bytes);
+		if (!head)
+			return -ENOMEM;
+		bytes->head = head;
+		bytes->capacity = nr_head_bytes;
 	}
-	return 0;
+	bytes->nr_head_bytes = nr_head_bytes;
+	bytes->strings.length = 0;
+	for (size_t i = 0; i < NR_TEXTS; i++)
+		header.texts[i] = text_of(symbols, i) ? add_string(&bytes->strings, text_of(symbols, i)) : NO_STRING;
+	head += sizeof(header);
+	if (nr_sections)
+		memcpy(head, symbols->sections, nr_sections * sizeof(*symbols->sections));
+	add_items((struct item *)(void *)(head + nr_sections * sizeof(*symbols->sections)), &bytes->strings, symbols);
+	header.nr_string_bytes = bytes->strings.length;
+	memcpy(bytes->head, &header, sizeof(header));
+	if (bytes->strings.failed)
+		return -ENOMEM;
+	return header.nr_string_bytes >= NO_STRING ? -EOVERFLOW : 0;
+}
+
+void opr_symbols_bytes_free(struct opr_symbols_bytes *bytes)
+{
+	free(bytes->head);
+	op_text_free(&bytes->strings);
 }
 
 /* ---- reading ---- */

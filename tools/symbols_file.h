@@ -3,10 +3,20 @@
 #ifndef OPR_SYMBOLS_FILE_H
 #define OPR_SYMBOLS_FILE_H
 
+#include "libop/text.h"
 #include "tools/symbols.h"
 
-/* Writes them. An error of the stream is for the caller to see; -EOVERFLOW: names have more than 4 GiB. */
-int opr_symbols_file_write(FILE *out, const struct opr_symbols *symbols) OP_NONNULL OP_MUST_CHECK;
+/* The bytes in two pieces, one behind the other; the memory may be used for the next image. */
+struct opr_symbols_bytes {
+	char *head;
+	size_t nr_head_bytes, capacity;
+	struct op_text strings;
+};
+
+/* Makes the bytes, in the place of what is there. 0; -EOVERFLOW: names have more than 4 GiB; -ENOMEM. To be freed with opr_symbols_bytes_free in any case. */
+int opr_symbols_file_make(struct opr_symbols_bytes *bytes, const struct opr_symbols *symbols) OP_NONNULL OP_MUST_CHECK;
+
+void opr_symbols_bytes_free(struct opr_symbols_bytes *bytes);
 
 /*
  * Reads them into an empty structure. `path` is the image's, where code can be read. Nothing in the bytes is trusted. 0; -EBADMSG: they are damaged, or of another

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Fuzz target of symbols that were kept, and of those of the kernel. Input: a file of the cache without its checksum, and the same as a list in the form of /proc/kallsyms. */
+/* Fuzz target of symbols that were kept, and of those of the kernel. Input: an entry of a file of the cache, and the same as such a file, and as a list in the form of /proc/kallsyms. */
 #include "tests/fuzz/fuzz_dir.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
 
+#include "tools/symbol_pack.h"
 #include "tools/symbols.h"
 #include "tools/symbols_file.h"
 
@@ -21,6 +23,23 @@ static void check(struct opr_symbols *symbols)
 	}
 }
 
+static void check_pack(int fd)
+{
+	struct opr_pack_entry entry = { 0 };
+	struct opr_pack pack;
+
+	if (opr_pack_open(&pack, fd))
+		return;
+	for (size_t i = 0; i < pack.nr_rows; i++) {
+		const struct opr_pack_row *row = &pack.rows[i];
+
+		fuzz_check(opr_pack_find(&pack, pack.names + row->name) == row);
+		fuzz_check(opr_pack_read(&pack, row, &entry) || row->nr_bytes <= pack.nr_bytes);
+	}
+	free(entry.bytes);
+	opr_pack_close(&pack);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes)
 {
 	struct opr_symbols symbols = { 0 };
@@ -34,6 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes)
 	fuzz_dir_open();
 	fuzz_check(fuzz_dir_write(LIST_NAME, bytes, nr_bytes));
 	snprintf(path, sizeof(path), "/dev/shm/opd-fuzz.%d/" LIST_NAME, (int)getpid());
+	check_pack(open(path, O_RDONLY | O_CLOEXEC));
 	if (!opr_symbols_read_kallsyms(&symbols, path, OPR_DEMANGLE_NORMAL))
 		check(&symbols);
 	opr_symbols_free(&symbols);

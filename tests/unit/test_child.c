@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <time.h>
@@ -22,6 +23,7 @@
 #include "tools/object_look.h"
 #include "tools/symbol_cache.h"
 #include "tools/symbol_jobs.h"
+#include "tools/symbol_pack.h"
 #include "tools/symbols_bfd.h"
 #include "tools/symbols_file.h"
 
@@ -69,6 +71,54 @@ static struct opr_child_result run(opr_child_fn *work, const char *text)
 	return result;
 }
 
+struct left {
+	int go[2], gone[2]; /* pipes: when it is to write, and when it has */
+};
+
+/* Leaves a process behind that writes to the output later. */
+static int leave_writer(FILE *out, void *arg)
+{
+	const struct left *left = arg;
+	char *map, byte;
+	pid_t pid;
+
+	fputs("as it was", out);
+	fflush(out);
+	map = mmap(NULL, 9, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(out), 0);
+	if (map == MAP_FAILED)
+		return -errno;
+	pid = fork();
+	if (pid)
+		return pid < 0 ? -errno : 0;
+	close(left->go[1]);
+	if (read(left->go[0], &byte, 1) == 1)
+		memcpy(map, "something", 9);
+	_exit(0);
+}
+
+static void test_writer_left(void **state)
+{
+	struct opr_child_result result = { 0 };
+	struct opr_child child;
+	struct left left;
+	char byte;
+
+	(void)state;
+	assert_int_equal(pipe(left.go), 0);
+	assert_int_equal(pipe(left.gone), 0);
+	assert_int_equal(opr_child_start(&child, leave_writer, &left), 0);
+	assert_int_equal(opr_child_wait(&child, &result), 0);
+	assert_string_equal(result.bytes, "as it was");
+	assert_int_equal(write(left.go[1], "", 1), 1);
+	close(left.gone[1]);
+	assert_int_equal(read(left.gone[0], &byte, 1), 0);
+	assert_string_equal(result.bytes, "as it was");
+	opr_child_result_free(&result);
+	close(left.go[0]);
+	close(left.go[1]);
+	close(left.gone[0]);
+}
+
 static void test_child(void **state)
 {
 	struct opr_child_result result = run(write_text, "hello");
@@ -76,17 +126,17 @@ static void test_child(void **state)
 	(void)state;
 	assert_int_equal(result.err, 0);
 	assert_string_equal(result.bytes, "hello");
-	free(result.bytes);
+	opr_child_result_free(&result);
 	result = run(write_and_fail, "half");
-	assert_int_equal(result.err, -ENOEXEC);
 	assert_int_equal(result.nr_bytes, 4);
-	free(result.bytes);
+	opr_child_result_free(&result);
+	assert_int_equal(result.err, -ENOEXEC);
 	result = run(crash, "");
 	assert_int_equal(result.err, -EFAULT);
-	free(result.bytes);
+	opr_child_result_free(&result);
 	result = run(loop, "");
 	assert_int_equal(result.err, -ETIME);
-	free(result.bytes);
+	opr_child_result_free(&result);
 }
 
 static struct op_stop stop = { .fd = -1 };
@@ -122,14 +172,14 @@ static void test_stop(void **state)
 	opr_child_stop_with(&stop);
 	result = run(write_text, "hello");
 	assert_int_equal(result.err, 0);
-	free(result.bytes);
+	opr_child_result_free(&result);
 	result = run(signal_itself, "");
 	assert_int_equal(result.err, -EFAULT);
 	assert_false(op_stop_is_set(&stop));
-	free(result.bytes);
+	opr_child_result_free(&result);
 	result = run(signal_parent, "");
 	assert_int_equal(result.err, -EINTR);
-	free(result.bytes);
+	opr_child_result_free(&result);
 	opr_child_stop_with(NULL);
 	assert_int_equal(sigaction(SIGTERM, &old, NULL), 0);
 	op_stop_close(&stop);
@@ -147,12 +197,16 @@ static void read_self(struct opr_symbols *symbols)
 
 static char *bytes_of(const struct opr_symbols *symbols, size_t *ret_nr_bytes)
 {
-	char *bytes = NULL;
-	FILE *out = open_memstream(&bytes, ret_nr_bytes);
+	struct opr_symbols_bytes made = { 0 };
+	char *bytes;
 
-	assert_non_null(out);
-	assert_int_equal(opr_symbols_file_write(out, symbols), 0);
-	assert_int_equal(fclose(out), 0);
+	assert_int_equal(opr_symbols_file_make(&made, symbols), 0);
+	*ret_nr_bytes = made.nr_head_bytes + made.strings.length;
+	bytes = malloc(*ret_nr_bytes);
+	assert_non_null(bytes);
+	memcpy(bytes, made.head, made.nr_head_bytes);
+	memcpy(bytes + made.nr_head_bytes, made.strings.data, made.strings.length);
+	opr_symbols_bytes_free(&made);
 	return bytes;
 }
 
@@ -295,25 +349,40 @@ static void test_jobs(void **state)
 	opr_symbols_free(&direct);
 }
 
-/* Whoever edits the cache and wants to be believed writes the checksum anew. */
+static char pack_bytes[8 << 20];
+
+/* Whoever edits the cache and wants to be believed writes the checksums anew. */
 static void sum_anew(const char *dir, const char *name)
 {
-	static char bytes[4 << 20];
 	char path[512];
-	uLong sum = crc32_z(0, (const Bytef *)name, strlen(name));
+	struct opr_pack_foot *foot;
+	struct opr_pack_row *rows;
+	const char *names;
 	size_t nr_bytes;
 	FILE *file;
 
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
 	file = fopen(path, "r+e");
 	assert_non_null(file);
-	nr_bytes = fread(bytes, 1, sizeof(bytes), file);
-	assert_in_range(nr_bytes, 5, sizeof(bytes) - 1);
-	sum = crc32_z(sum, (const Bytef *)bytes, nr_bytes - 4);
-	assert_int_equal(fseek(file, (long)nr_bytes - 4, SEEK_SET), 0);
-	for (size_t i = 0; i < 4; i++)
-		assert_int_not_equal(fputc((int)(sum >> (8 * i) & 0xff), file), EOF);
+	nr_bytes = fread(pack_bytes, 1, sizeof(pack_bytes), file);
+	assert_in_range(nr_bytes, sizeof(*foot), sizeof(pack_bytes) - 1);
+	foot = (void *)(pack_bytes + nr_bytes - sizeof(*foot));
+	names = (const char *)foot - foot->nr_name_bytes;
+	rows = calloc(foot->nr_rows, sizeof(*rows));
+	assert_non_null(rows);
+	memcpy(rows, names - foot->nr_rows * sizeof(*rows), foot->nr_rows * sizeof(*rows));
+	for (size_t i = 0; i < foot->nr_rows; i++) {
+		const char *row_name = names + rows[i].name;
+
+		rows[i].sum = (uint32_t)crc32_z(crc32_z(0, (const Bytef *)row_name, strlen(row_name)), (const Bytef *)pack_bytes + rows[i].at,
+						rows[i].nr_bytes);
+	}
+	foot->sum = (uint32_t)crc32_z(crc32_z(0, (const Bytef *)rows, foot->nr_rows * sizeof(*rows)), (const Bytef *)names, foot->nr_name_bytes);
+	memcpy((char *)(uintptr_t)names - foot->nr_rows * sizeof(*rows), rows, foot->nr_rows * sizeof(*rows));
+	rewind(file);
+	assert_int_equal(fwrite(pack_bytes, 1, nr_bytes, file), nr_bytes);
 	assert_int_equal(fclose(file), 0);
+	free(rows);
 }
 
 static void sum_all_anew(const char *dir)
@@ -331,7 +400,7 @@ static void sum_all_anew(const char *dir)
 	closedir(files);
 }
 
-/* Changes a name in the only file of the cache, as damage does. */
+/* Changes a name in the files of the cache, as damage does. How many they are. */
 static size_t damage_cache(const char *dir, const char *from, const char *to)
 {
 	char command[1024], line[64] = "";
@@ -402,13 +471,152 @@ static void test_cache(void **state)
 	do_job(image, &symbols, 0);
 	assert_true(has_symbol(&symbols, "write_text"));
 	opr_symbols_free(&symbols);
-	assert_int_equal(rename_in_cache(dir, "opdsym", "damage"), 2);
+	assert_int_equal(rename_in_cache(dir, "opdsym", "damage"), 1); /* what was read anew took in the others */
 	do_job(image, &symbols, 0);
 	assert_true(has_symbol(&symbols, "write_and_fail"));
 	opr_symbols_free(&symbols);
 	setenv("OPD_CACHE_DIR", "", 1);
 	free(image);
 	remove_dir(dir);
+}
+
+#define MANY_JOBS 40
+
+static void do_many_jobs(const char *image, const char *wanted)
+{
+	struct opr_symbols symbols[MANY_JOBS] = { { 0 } };
+	struct opr_symbol_job jobs[MANY_JOBS];
+
+	for (size_t i = 0; i < MANY_JOBS; i++)
+		jobs[i] = (struct opr_symbol_job){
+			.path = image, .name = image, .options = { .demangle = OPR_DEMANGLE_NORMAL }, .symbols = &symbols[i]
+		};
+	assert_int_equal(opr_symbol_jobs_run(jobs, MANY_JOBS), 0);
+	for (size_t i = 0; i < MANY_JOBS; i++) {
+		assert_int_equal(jobs[i].err, 0);
+		assert_true(has_symbol(&symbols[i], wanted));
+		opr_symbols_free(&symbols[i]);
+	}
+}
+
+/* As many as several threads do. */
+static void test_cache_of_many(void **state)
+{
+	char dir[] = "/tmp/opd-cache-XXXXXX";
+	char *image;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	image = copy_of(SELF, dir, "image");
+	assert_int_equal(setenv("OPD_CACHE_DIR", dir, 1), 0);
+	do_many_jobs(image, "write_and_fail");
+	assert_int_equal(rename_in_cache(dir, "write_and_fail", "kept_and_shown"), 1);
+	do_many_jobs(image, "kept_and_shown");
+	setenv("OPD_CACHE_DIR", "", 1);
+	free(image);
+	remove_dir(dir);
+}
+
+/* ---- a file of the cache ---- */
+
+static void assert_entry(const struct opr_pack *pack, const char *name, const char *wanted)
+{
+	const struct opr_pack_row *row = opr_pack_find(pack, name);
+	struct opr_pack_entry entry = { 0 };
+
+	assert_non_null(row);
+	assert_int_equal(row->nr_bytes, strlen(wanted));
+	assert_int_equal(opr_pack_read(pack, row, &entry), 0);
+	assert_memory_equal(entry.bytes, wanted, row->nr_bytes);
+	free(entry.bytes);
+}
+
+static int new_file(void)
+{
+	int fd = memfd_create("pack", MFD_CLOEXEC);
+
+	assert_true(fd >= 0);
+	return fd;
+}
+
+/* A pack of names and what is in their entries, after which what is in `taken` comes. */
+static int write_pack(const char *const (*entries)[2], size_t nr_entries, const struct opr_pack *taken)
+{
+	struct opr_pack_writer writer;
+	int fd = new_file();
+
+	opr_pack_writer_begin(&writer, dup(fd));
+	for (size_t i = 0; i < nr_entries; i++)
+		assert_int_equal(opr_pack_writer_add(&writer, entries[i][0], entries[i][1], strlen(entries[i][1])), 0);
+	if (taken)
+		assert_int_equal(opr_pack_writer_take(&writer, taken), 0);
+	assert_int_equal(opr_pack_writer_end(&writer, 0), 0);
+	return fd;
+}
+
+static const char *const old_entries[][2] = { { "b", "old b" }, { "a", "old a" }, { "damaged", "old" } };
+static const char *const new_entries[][2] = { { "c", "first c" }, { "b", "new b" }, { "c", "" } };
+
+static void test_pack(void **state)
+{
+	struct opr_pack old, new;
+	int fd = write_pack(old_entries, op_array_size(old_entries), NULL);
+
+	(void)state;
+	assert_int_equal(pwrite(fd, "O", 1, 10), 1);
+	assert_int_equal(opr_pack_open(&old, fd), 0);
+	assert_entry(&old, "a", "old a");
+	assert_null(opr_pack_find(&old, "c"));
+	assert_int_equal(opr_pack_open(&new, write_pack(new_entries, op_array_size(new_entries), &old)), 0);
+	assert_int_equal(new.nr_rows, 3);
+	assert_entry(&new, "a", "old a");
+	assert_entry(&new, "b", "new b");
+	assert_entry(&new, "c", "");
+	opr_pack_close(&old);
+	opr_pack_close(&new);
+}
+
+/* What a pack with these bytes gives is what was put in, or nothing. */
+static void check_damaged(const char *bytes, size_t nr_bytes)
+{
+	struct opr_pack_entry entry = { 0 };
+	struct opr_pack pack;
+	size_t nr_sound = 0;
+	int fd = new_file();
+
+	assert_int_equal(write(fd, bytes, nr_bytes), nr_bytes);
+	if (opr_pack_open(&pack, fd))
+		return;
+	for (size_t i = 0; i < op_array_size(old_entries); i++) {
+		const struct opr_pack_row *row = opr_pack_find(&pack, old_entries[i][0]);
+
+		assert_non_null(row);
+		if (opr_pack_read(&pack, row, &entry))
+			continue;
+		assert_memory_equal(entry.bytes, old_entries[i][1], row->nr_bytes);
+		nr_sound++;
+	}
+	free(entry.bytes);
+	assert_int_equal(nr_sound, op_array_size(old_entries) - 1);
+	opr_pack_close(&pack);
+}
+
+static void test_damaged_pack(void **state)
+{
+	int fd = write_pack(old_entries, op_array_size(old_entries), NULL);
+	ssize_t nr_bytes = pread(fd, pack_bytes, sizeof(pack_bytes), 0);
+
+	(void)state;
+	close(fd);
+	assert_true(nr_bytes > 100);
+	for (ssize_t i = 0; i < nr_bytes; i++) {
+		for (unsigned int bit = 0; bit < 8; bit++) {
+			pack_bytes[i] = (char)(pack_bytes[i] ^ 1 << bit);
+			check_damaged(pack_bytes, (size_t)nr_bytes);
+			pack_bytes[i] = (char)(pack_bytes[i] ^ 1 << bit);
+		}
+		check_damaged(pack_bytes, (size_t)i);
+	}
 }
 
 static void change_file(const char *dir, const char *command)
@@ -606,10 +814,21 @@ static void test_sha256(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_child),  cmocka_unit_test(test_stop),  cmocka_unit_test(test_file),  cmocka_unit_test(test_damaged_file),
-		cmocka_unit_test(test_jobs),   cmocka_unit_test(test_cache), cmocka_unit_test(test_cache_without_build_id),
+		cmocka_unit_test(test_child),
+		cmocka_unit_test(test_stop),
+		cmocka_unit_test(test_writer_left),
+		cmocka_unit_test(test_file),
+		cmocka_unit_test(test_damaged_file),
+		cmocka_unit_test(test_jobs),
+		cmocka_unit_test(test_cache),
+		cmocka_unit_test(test_cache_without_build_id),
 		cmocka_unit_test(test_cache_of_module),
-		cmocka_unit_test(test_object), cmocka_unit_test(test_core),  cmocka_unit_test(test_sha256),
+		cmocka_unit_test(test_cache_of_many),
+		cmocka_unit_test(test_pack),
+		cmocka_unit_test(test_damaged_pack),
+		cmocka_unit_test(test_object),
+		cmocka_unit_test(test_core),
+		cmocka_unit_test(test_sha256),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

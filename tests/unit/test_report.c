@@ -146,9 +146,10 @@ static int write_symbols(struct stages *stages, const struct request *request, s
 		err = opr_writer_init(&writer, &opr_text_writer, layout, out);
 	if (!err) {
 		opr_symbol_report_limit(&report, request->threshold);
-		opr_symbol_sort(&report, &order);
-		opr_report_symbols(&writer, &report);
+		err = opr_symbol_sort(&report, &order);
 	}
+	if (!err)
+		opr_report_symbols(&writer, &report);
 	opr_writer_free(&writer);
 	opr_symbol_report_free(&report);
 	opr_image_cache_free(&cache);
@@ -610,6 +611,83 @@ static void test_debug_packages(void **state OP_UNUSED)
 #define SESSION_TEST(function) cmocka_unit_test_setup_teardown(function, open_session, clear_session)
 #define PROGRAM_TEST(function) cmocka_unit_test_setup_teardown(function, make_program, remove_program)
 
+/* ---- the order of rows ---- */
+
+#define NR_ROWS 600
+
+/* As the manual page has it, row by row: what opr_symbol_sort does with less. */
+static int compare_plainly(const struct opr_symbol_report *report, const struct opr_symbol_row *a, const struct opr_symbol_row *b,
+			   const struct opr_sort_order *order)
+{
+	int result = 0;
+
+	for (size_t i = 0; i < OPR_NR_SORT_KEYS && !result; i++) {
+		uint64_t count_a = report->counts.values[a->counts], count_b = report->counts.values[b->counts];
+		const int results[] = {
+			[OPR_SORT_sample] = count_a > count_b ? -1 : count_a < count_b,
+			[OPR_SORT_image] = order->long_names ? strcmp(a->image, b->image) : strcmp(opr_base_name(a->image), opr_base_name(b->image)),
+			[OPR_SORT_app_name] = order->long_names ? strcmp(a->app, b->app) : strcmp(opr_base_name(a->app), opr_base_name(b->app)),
+			[OPR_SORT_symbol] = strcmp(a->name, b->name),
+			[OPR_SORT_debug] = 0,
+			[OPR_SORT_vma] = a->vma < b->vma ? -1 : a->vma > b->vma,
+		};
+
+		result = results[order->keys[i]];
+	}
+	if (order->reverse)
+		result = -result;
+	return result ? result : a->order < b->order ? -1 : 1;
+}
+
+static void check_order(const char *key, bool reverse, bool long_names)
+{
+	/* One name at two places, and two that differ in nothing but their directories. */
+	static const char again[] = "/lib/b";
+	static const char *const images[] = { "/lib/b", "/bin/b", "/lib/a", again, "/z/c" };
+	struct opr_symbol_row rows[NR_ROWS];
+	uint64_t counts[NR_ROWS];
+	struct opr_symbol_report report = { .nr_classes = 1, .rows = rows, .nr_rows = NR_ROWS, .counts.values = counts };
+	struct opr_sort_order order = { .reverse = reverse, .long_names = long_names };
+	struct opr_words keys = { 0 };
+	const char *bad_key;
+	uint32_t chance = 12345;
+	bool seen[NR_ROWS] = { false };
+
+	for (size_t i = 0; i < NR_ROWS; i++) {
+		uint32_t picked[5];
+
+		for (size_t j = 0; j < op_array_size(picked); j++) {
+			chance = chance * 1664525 + 1013904223;
+			picked[j] = chance >> 16;
+		}
+		counts[i] = picked[0] % 4;
+		rows[i] = (struct opr_symbol_row){ .image = images[picked[1] % 5], .app = images[picked[2] % 5], .name = images[picked[3] % 5],
+						   .vma = picked[4] % 3, .counts = i, .order = i };
+	}
+	assert_int_equal(opr_words_add(&keys, key), 0);
+	assert_int_equal(opr_sort_order_make(&order, &keys, &bad_key), 0);
+	assert_int_equal(opr_symbol_sort(&report, &order), 0);
+	for (size_t i = 0; i < NR_ROWS; i++) {
+		assert_false(seen[rows[i].order]);
+		seen[rows[i].order] = true;
+		assert_int_equal(rows[i].counts, rows[i].order);
+		assert_true(!i || compare_plainly(&report, &rows[i - 1], &rows[i], &order) < 0);
+	}
+	opr_words_free(&keys);
+}
+
+static void test_order(void **state)
+{
+	static const char *const keys[] = { "sample", "image", "app-name", "symbol", "vma" };
+	struct opr_symbol_report none = { .nr_classes = 1 };
+	struct opr_sort_order order = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < 4 * op_array_size(keys); i++)
+		check_order(keys[i / 4], i % 2, i / 2 % 2);
+	assert_int_equal(opr_symbol_sort(&none, &order), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -634,6 +712,7 @@ int main(void)
 		PROGRAM_TEST(test_images_without_a_table),
 		PROGRAM_TEST(test_a_damaged_table_is_not_needed),
 		cmocka_unit_test(test_debug_packages),
+		cmocka_unit_test(test_order),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
