@@ -116,8 +116,10 @@ static const char *disassembler_value(const char *word, char **rest)
 	size_t length = strlen(long_name);
 
 	if (!strcmp(word, "-M") || !strcmp(word, long_name)) {
-		*rest += *rest ? strspn(*rest, " \t") : 0;
-		return *rest ? strsep(rest, " \t") : "";
+		if (!*rest)
+			return "";
+		*rest += strspn(*rest, " \t");
+		return strsep(rest, " \t");
 	}
 	if (!strncmp(word, "-M", 2))
 		return word + 2;

@@ -342,8 +342,13 @@ def check_opcontrol_fails(container):
     container.good("opcontrol", "--start")
     pid = container.unit("MainPID")["MainPID"]
     result = container.run("opcontrol", "--session-dir=/root/none", "--apply")
+    require(result.rc == 1 and "SESSION_DIR: /root/none belongs to user 0, but this file to user " in result.err, "--apply of root's directory: %s" % (result,))
+    require(container.unit("MainPID")["MainPID"] == pid, "--apply of root's directory ends the daemon")
+    container.good("install", "-d", "-o", "opd", "-g", "opd", "/srv/closed")  # its own, and not to be written to from the unit
+    result = container.run("opcontrol", "--session-dir=/srv/closed", "--apply")
+    container.good("rmdir", "/srv/closed")
     lines = result.err.splitlines()
-    require(result.rc == 1 and "opd does not start: cannot use the session directory /root/none: " in lines[0], "--apply of what cannot be: %s" % (result,))
+    require(result.rc == 1 and "opd does not start: cannot use the session directory /srv/closed: " in lines[0], "--apply of what cannot be: %s" % (result,))
     require(len(lines) == 2 and "the setup of before is in force again" in lines[1], "--apply of what cannot be: %s" % (result,))
     require(status(container)["state"] == "running" and container.unit("MainPID")["MainPID"] not in ("0", pid), "nothing is profiled after --apply")
     container.good("opcontrol", "--shutdown")
