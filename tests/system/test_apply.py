@@ -149,13 +149,15 @@ def apply_what_cannot_be(box):
 
 
 NO_PROFILER = """
-import errno, os, socket, sys, types
+import errno, os, signal, socket, sys, types
 sys.path.insert(0, sys.argv[1])
 from test_opcontrol import SHUTDOWN, START, STATUS, FakeDaemon, status_payload
 place = types.SimpleNamespace(session=sys.argv[2], socket=sys.argv[3])
 daemon = FakeDaemon(place, {STATUS: (0, lambda: status_payload(0)), START: (errno.EMFILE, b"no events left"), SHUTDOWN: (0, b"")}, end_after=SHUTDOWN, locked=True)
 with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
     notify.sendto(b"READY=1", os.environ["NOTIFY_SOCKET"].replace("@", "\\0", 1))
+signal.signal(signal.SIGALRM, lambda *_: os.kill(daemon.pid, signal.SIGKILL))  # nobody has ended it
+signal.alarm(300)
 os.waitpid(daemon.pid, 0)
 os.unlink(place.socket)
 """
