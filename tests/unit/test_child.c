@@ -355,9 +355,9 @@ static char pack_bytes[8 << 20];
 static void sum_anew(const char *dir, const char *name)
 {
 	char path[512];
-	struct opr_pack_foot *foot;
+	struct opr_pack_foot foot;
 	struct opr_pack_row *rows;
-	const char *names;
+	char *names;
 	size_t nr_bytes;
 	FILE *file;
 
@@ -365,20 +365,21 @@ static void sum_anew(const char *dir, const char *name)
 	file = fopen(path, "r+e");
 	assert_non_null(file);
 	nr_bytes = fread(pack_bytes, 1, sizeof(pack_bytes), file);
-	assert_in_range(nr_bytes, sizeof(*foot), sizeof(pack_bytes) - 1);
-	foot = (void *)(pack_bytes + nr_bytes - sizeof(*foot));
-	names = (const char *)foot - foot->nr_name_bytes;
-	rows = calloc(foot->nr_rows, sizeof(*rows));
+	assert_in_range(nr_bytes, sizeof(foot), sizeof(pack_bytes) - 1);
+	memcpy(&foot, pack_bytes + nr_bytes - sizeof(foot), sizeof(foot));
+	names = pack_bytes + nr_bytes - sizeof(foot) - foot.nr_name_bytes;
+	rows = calloc(foot.nr_rows, sizeof(*rows));
 	assert_non_null(rows);
-	memcpy(rows, names - foot->nr_rows * sizeof(*rows), foot->nr_rows * sizeof(*rows));
-	for (size_t i = 0; i < foot->nr_rows; i++) {
+	memcpy(rows, names - foot.nr_rows * sizeof(*rows), foot.nr_rows * sizeof(*rows));
+	for (size_t i = 0; i < foot.nr_rows; i++) {
 		const char *row_name = names + rows[i].name;
 
 		rows[i].sum = (uint32_t)crc32_z(crc32_z(0, (const Bytef *)row_name, strlen(row_name)), (const Bytef *)pack_bytes + rows[i].at,
 						rows[i].nr_bytes);
 	}
-	foot->sum = (uint32_t)crc32_z(crc32_z(0, (const Bytef *)rows, foot->nr_rows * sizeof(*rows)), (const Bytef *)names, foot->nr_name_bytes);
-	memcpy((char *)(uintptr_t)names - foot->nr_rows * sizeof(*rows), rows, foot->nr_rows * sizeof(*rows));
+	foot.sum = (uint32_t)crc32_z(crc32_z(0, (const Bytef *)rows, foot.nr_rows * sizeof(*rows)), (const Bytef *)names, foot.nr_name_bytes);
+	memcpy(names - foot.nr_rows * sizeof(*rows), rows, foot.nr_rows * sizeof(*rows));
+	memcpy(pack_bytes + nr_bytes - sizeof(foot), &foot, sizeof(foot));
 	rewind(file);
 	assert_int_equal(fwrite(pack_bytes, 1, nr_bytes, file), nr_bytes);
 	assert_int_equal(fclose(file), 0);
