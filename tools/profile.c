@@ -563,7 +563,6 @@ static int select_file(struct opr_profile *profile, size_t session, const struct
 		       const struct opr_spec *spec, const struct opr_merge *merge, bool exclude_dependent)
 {
 	struct opr_file file = { .name = &entry->name, .path = entry->path, .session = session, .app_name = &entry->name.app };
-
 	bool sound = false;
 	int err;
 

@@ -11,6 +11,7 @@ opreport_unit_tests = \
 	tests/unit/test_profile_spec \
 	tests/unit/test_report \
 	tests/unit/test_session \
+	tests/unit/test_symbol_pack \
 	tests/unit/test_symbols \
 	tests/unit/test_when
 check_PROGRAMS += $(opreport_unit_tests)
@@ -28,6 +29,10 @@ tests_unit_test_child_SOURCES = tests/unit/test_child.c
 tests_unit_test_child_CPPFLAGS = $(AM_CPPFLAGS) $(ZLIB_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_child_LDADD = tools/libcode.a $(opreport_test_libs) $(OPCODES_LIBS) $(BFD_LIBS)
 tests_unit_test_child_LDFLAGS = $(AM_LDFLAGS) -Wl,--build-id -Wl,--wrap=time -Wl,--wrap=opr_bfd_open
+
+tests_unit_test_symbol_pack_SOURCES = tests/unit/test_symbol_pack.c
+tests_unit_test_symbol_pack_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_symbol_pack_LDADD = $(opreport_test_libs)
 
 tests_unit_test_demangle_SOURCES = tests/unit/test_demangle.c
 tests_unit_test_demangle_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
