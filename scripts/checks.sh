@@ -167,7 +167,14 @@ house_style() {
 scripts_sane() {
 	local scripts
 	mapfile -t scripts < <(sources -name '*.sh'; printf '%s\n' "$top/scripts/test" "$top/scripts/demo" "$top/autogen.sh" "$top/.ci/run" "$top/packaging/build-deb")
-	(cd "$top" && shellcheck -x "${scripts[@]}")
+	(cd "$top" && shellcheck -x "${scripts[@]}") && all_run
+}
+
+# Tests that make runs by their names.
+all_run() {
+	local left
+	left=$(find "$top/tests/unit" \( -name 'test_*.py' -o -name 'test_*.sh' \) -not -perm -u=x)
+	[ -z "$left" ] || { echo "not executable: $left"; return 1; }
 }
 
 # That the targets of `make fuzz` can be built, in their own way and with nothing of theirs missing. Where they are built for use, they are instrumented.
