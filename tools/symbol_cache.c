@@ -149,9 +149,15 @@ static bool is_settled(const struct stat *st)
 	return time(NULL) >= st->st_ctim.tv_sec + SETTLED_S;
 }
 
+/* Anybody can make a file with the build-id and size of another one, and other symbols in it. */
+static bool is_believed(const struct stat *st)
+{
+	return (!st->st_uid || st->st_uid == geteuid()) && !(st->st_mode & (S_IWGRP | S_IWOTH));
+}
+
 /*
  * What is read depends on more than the build-id: an image and the same without its symbols have one, but not one size. An image without a
- * build-id is known by its inode and the last time that anything of that changed.
+ * build-id, or whose build-id may be a lie, is known by its inode and the last time that anything of that changed.
  */
 static bool make_name(const char *path, const struct opr_symbol_options *options, char name[NAME_BYTES])
 {
@@ -162,11 +168,11 @@ static bool make_name(const char *path, const struct opr_symbol_options *options
 	if (options->by_address)
 		return false;
 	err = opr_elf_build_id(path, digits, &st);
-	if (!err) {
+	if (!err && is_believed(&st)) {
 		snprintf(name, NAME_BYTES, "%s-%" PRIx64 "-%d", digits, (uint64_t)st.st_size, (int)options->demangle);
 		return true;
 	}
-	if (err != -ENODATA || !S_ISREG(st.st_mode) || !is_settled(&st))
+	if ((err && err != -ENODATA) || !S_ISREG(st.st_mode) || !is_settled(&st))
 		return false;
 	snprintf(name, NAME_BYTES, "inode-%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%d", (uint64_t)st.st_dev,
 		 (uint64_t)st.st_ino, to_ns(st.st_mtim), to_ns(st.st_ctim), (uint64_t)st.st_size, (int)options->demangle);

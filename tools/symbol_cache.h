@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * Symbols that were read once, in the user's cache directory: $OPD_CACHE_DIR, else $XDG_CACHE_HOME/opd, else ~/.cache/opd; an empty OPD_CACHE_DIR is none. What was read in a run is one file
- * (symbol_pack.h). In it an image is known by its build-id and its size, without a build-id by its inode, size and times, and it is said which debug file its symbols are of: when that one changed, or one came, they
+ * (symbol_pack.h). In it an image is known by its build-id and its size, without a build-id, and where another user than root and this one can write to it, by its inode, size and times, and it is said which debug file its symbols are of: when that one changed, or one came, they
  * are of no use. What does not have its checksum is as if it was not there.
  */
 #ifndef OPR_SYMBOL_CACHE_H

@@ -311,7 +311,7 @@ static char *copy_of(const char *from, const char *dir, const char *name)
 	char *path = NULL, command[512];
 
 	assert_true(asprintf(&path, "%s/%s", dir, name) >= 0);
-	snprintf(command, sizeof(command), "cp /proc/%d/exe %s", (int)getpid(), path);
+	snprintf(command, sizeof(command), "cp /proc/%d/exe %s && chmod go-w %s", (int)getpid(), path, path);
 	(void)from;
 	assert_int_equal(system(command), 0);
 	return path;
@@ -483,6 +483,51 @@ static void test_cache(void **state)
 
 #define MANY_JOBS 40
 
+static void change_file(const char *dir, const char *command)
+{
+	char line[512];
+
+	snprintf(line, sizeof(line), "cd %s && %s", dir, command);
+	assert_int_equal(system(line), 0);
+}
+
+/* A user makes a program that has the build-id and size of another's, and other symbols: they are for his own alone. */
+static void test_cache_of_strangers(void **state)
+{
+	static const struct {
+		uid_t owner;
+		mode_t mode;
+	} strangers[] = { { 65534, 0755 }, { 0, 0775 }, { 0, 0757 } };
+	char dir[] = "/tmp/opd-cache-XXXXXX";
+	struct opr_symbols symbols = { 0 };
+	char *image, *forged;
+
+	(void)state;
+	if (geteuid())
+		skip();
+	assert_non_null(mkdtemp(dir));
+	image = copy_of(SELF, dir, "image");
+	change_file(dir, "sed s/write_and_fail/write_and_hide/g image >forged");
+	assert_true(asprintf(&forged, "%s/forged", dir) >= 0);
+	assert_int_equal(setenv("OPD_CACHE_DIR", dir, 1), 0);
+	time_ahead = 60;
+	for (size_t i = 0; i < op_array_size(strangers); i++) {
+		assert_int_equal(chown(forged, strangers[i].owner, 0), 0);
+		assert_int_equal(chmod(forged, strangers[i].mode), 0);
+		do_job(forged, &symbols, 0);
+		assert_true(has_symbol(&symbols, "write_and_hide"));
+		opr_symbols_free(&symbols);
+		do_job(image, &symbols, 0);
+		assert_true(has_symbol(&symbols, "write_and_fail"));
+		opr_symbols_free(&symbols);
+	}
+	time_ahead = 0;
+	setenv("OPD_CACHE_DIR", "", 1);
+	free(forged);
+	free(image);
+	remove_dir(dir);
+}
+
 static void do_many_jobs(const char *image, const char *wanted)
 {
 	struct opr_symbols symbols[MANY_JOBS] = { { 0 } };
@@ -516,14 +561,6 @@ static void test_cache_of_many(void **state)
 	setenv("OPD_CACHE_DIR", "", 1);
 	free(image);
 	remove_dir(dir);
-}
-
-static void change_file(const char *dir, const char *command)
-{
-	char line[512];
-
-	snprintf(line, sizeof(line), "cd %s && %s", dir, command);
-	assert_int_equal(system(line), 0);
 }
 
 /* A module has no program headers to find its build-id by; a debug file for it comes later. */
@@ -722,6 +759,7 @@ int main(void)
 		cmocka_unit_test(test_cache),
 		cmocka_unit_test(test_cache_without_build_id),
 		cmocka_unit_test(test_cache_of_module),
+		cmocka_unit_test(test_cache_of_strangers),
 		cmocka_unit_test(test_cache_of_many),
 		cmocka_unit_test(test_object),
 		cmocka_unit_test(test_core),
