@@ -134,8 +134,8 @@ class Shim:
 
     def restore(self, inode, to):
         try:
-            with open(os.path.join(self.disk, "dir-%d" % inode), encoding="utf-8", errors="surrogateescape") as stream:
-                entries = [line.rstrip("\n").split(" ", 2) for line in stream]
+            with open(os.path.join(self.disk, "dir-%d" % inode), encoding="utf-8", errors="surrogateescape", newline="") as stream:
+                entries = [entry.split(" ", 2) for entry in stream.read().split("\0")[:-1]]
         except FileNotFoundError:
             return
         for kind, number, name in entries:

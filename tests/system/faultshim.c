@@ -7,8 +7,8 @@
  *                              fail CALL ERRNO PART       CALL fails with the number ERRNO where PART is in the path
  *                            What could not be synced is not tried again, as the kernel does: the disk keeps what it had of that file,
  *                            until all of it is written anew from its beginning on
- *   FAULTSHIM_DISK=DIR       what fsync has brought to the disk: file-INODE, a copy, and dir-INODE, "TYPE INODE NAME" in each line, of
- *                            a directory. What was not synced is not there.
+ *   FAULTSHIM_DISK=DIR       what fsync has brought to the disk: file-INODE, a copy, and dir-INODE, "TYPE INODE NAME", a NUL behind
+ *                            each, of a directory. What was not synced is not there.
  *   FAULTSHIM_LINK_MAX=N     symbolic links have no longer text than N bytes, as on XFS
  */
 #include <dirent.h>
@@ -119,8 +119,8 @@ static void copy_directory(int fd, int to)
 		return;
 	for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir))
 		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
-			dprintf(to, "%c %llu %s\n", entry->d_type == DT_DIR ? 'd' : 'f', (unsigned long long)entry->d_ino,
-				entry->d_name);
+			dprintf(to, "%c %llu %s%c", entry->d_type == DT_DIR ? 'd' : 'f', (unsigned long long)entry->d_ino,
+				entry->d_name, '\0');
 	closedir(dir);
 }
 
