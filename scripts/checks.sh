@@ -65,9 +65,6 @@ ALONE_SYSTEM="agreement attribution bounds callgraph cgroup_storm hotplug import
 FAULTS_SYSTEM="clock control dcookies errors fault_dump fault_kill fault_pages fault_rotate fault_space fault_tree limits leftovers many_files
 	opcheck opcontrol rotation span"
 
-# The longest of those that wait most of the time.
-LONG_SYSTEM="apply jit mappings"
-
 system_tests() {
 	find "$top/tests/system" -name 'test_*.py' -printf '%f\n' | sed 's/^test_//; s/\.py$//' | sort
 }
@@ -244,12 +241,7 @@ faults_lane() {
 
 others_lane() {
 	# shellcheck disable=SC2046,SC2086
-	check_systems gcc $(system_tests | grep -vxFf <(printf '%s\n' $FAULTS_SYSTEM $ALONE_SYSTEM $LONG_SYSTEM))
-}
-
-long_lane() {
-	# shellcheck disable=SC2086
-	check_systems gcc $LONG_SYSTEM
+	check_systems gcc $(system_tests | grep -vxFf <(printf '%s\n' $FAULTS_SYSTEM $ALONE_SYSTEM))
 }
 
 # It waits most of the time, for packages and for its services.
@@ -260,22 +252,11 @@ container_lane() {
 builds_lane() {
 	check clang/build need_build clang
 	check asan/build need_build asan
-	static_checks
-}
-
-tsan_lane() {
 	check tsan/build need_build tsan
 }
 
 clang_lane() {
 	all_units clang
-}
-
-sanitized_lane() {
-	# shellcheck disable=SC2086
-	check_systems asan $SANITIZED_SYSTEM
-	# shellcheck disable=SC2086
-	check_systems tsan $SANITIZED_SYSTEM
 }
 
 # The torture takes as long as all the others.
@@ -293,19 +274,21 @@ run_checks() {
 	check gcc/build need_build gcc
 	together all_units gcc
 	together check_golden
-	if [ "$quick" = yes ]; then
-		together static_checks
-		return
-	fi
+	together static_checks
+	[ "$quick" = no ] || return 0
 	# shellcheck disable=SC2086
 	check_systems gcc $ALONE_SYSTEM
-	lanes others_lane faults_lane long_lane builds_lane
+	lanes others_lane faults_lane builds_lane
 	# shellcheck disable=SC2086
 	check_users $USER_SYSTEM
-	lanes container_lane clang_lane tsan_lane
+	lanes container_lane clang_lane
 	check install install_elsewhere
 	together all_units asan
-	lanes sanitized_lane torture_lane distcheck_lane
+	# shellcheck disable=SC2086
+	check_systems asan $SANITIZED_SYSTEM
+	# shellcheck disable=SC2086
+	check_systems tsan $SANITIZED_SYSTEM
+	lanes torture_lane distcheck_lane
 	check demo demo_works
 	check demo-again demo_works -- sh -c 'gzip -9 < /bin/bash | sha256sum'
 }
