@@ -116,7 +116,7 @@ def names_of_images(box):
     program = box.copy_work("lib++.so")
     link = os.path.join(box.dir, "link")
     os.symlink("lib++.so", link)
-    for given, taken, warned in ((link, program, []), (os.path.relpath(program), program, []), ("no-vmlinux,%s,," % link, "no-vmlinux," + program, []),
+    for given, taken, warned in ((link, program, []), (os.path.relpath(program, box.dir), program, []), ("no-vmlinux,%s,," % link, "no-vmlinux," + program, []),
                                  ("/no/such,%s,no-module" % program, "/no/such,%s,no-module" % program, ["/no/such", "no-module"]), ("all", "", []),
                                  (link, program, []), ("", "", [])):
         result = box.run(opcontrol(box), "--image=" + given)
