@@ -212,39 +212,59 @@ static int open_maps(uint32_t tid, FILE **ret_file)
 	return 0;
 }
 
-static bool has_maps(uint32_t tid)
+static bool has_line(FILE *maps)
 {
-	FILE *file;
-	bool has;
+	int first = fgetc(maps);
 
-	if (open_maps(tid, &file) < 0)
-		return false;
-	has = fgetc(file) != EOF;
-	fclose(file);
-	return has;
+	return first != EOF && ungetc(first, maps) != EOF;
 }
 
-/* The maps of a process are empty once its first thread has ended: another thread has them. Nobody: the process itself. */
-static uint32_t thread_with_maps(uint32_t pid)
+/* Another thread than the first that has maps; 0: none. */
+static uint32_t open_maps_of_thread(uint32_t pid, FILE **ret_file)
 {
 	char path[64];
 	struct dirent *entry;
-	uint32_t found = pid;
+	uint32_t found = 0;
 	DIR *tasks;
 
-	if (has_maps(pid))
-		return pid;
 	snprintf(path, sizeof(path), "/proc/%u/task", pid);
 	tasks = opendir(path);
-	while (tasks && found == pid && (entry = readdir(tasks))) {
+	while (tasks && !found && (entry = readdir(tasks))) {
 		uint32_t tid = isdigit((unsigned char)entry->d_name[0]) ? (uint32_t)strtoul(entry->d_name, NULL, 10) : pid;
 
-		if (tid != pid && has_maps(tid))
+		if (tid == pid || open_maps(tid, ret_file) < 0)
+			continue;
+		if (has_line(*ret_file))
 			found = tid;
+		else
+			fclose(*ret_file);
 	}
 	if (tasks)
 		closedir(tasks);
 	return found;
+}
+
+/*
+ * The maps of a process are empty, or gone, once its first thread has ended: another thread has them. Nobody: the process itself. To open them is most of what a
+ * look at a few lines costs, so it is done once.
+ */
+static int open_maps_of_process(uint32_t pid, uint32_t *ret_tid, FILE **ret_file)
+{
+	FILE *of_thread;
+	uint32_t tid;
+	int err = open_maps(pid, ret_file);
+
+	*ret_tid = pid;
+	if (!err && has_line(*ret_file))
+		return 0;
+	tid = open_maps_of_thread(pid, &of_thread);
+	if (!tid)
+		return err;
+	if (!err)
+		fclose(*ret_file);
+	*ret_file = of_thread;
+	*ret_tid = tid;
+	return 0;
 }
 
 /* Calls `take` for every line until it returns something else than 0, which is returned. Closes the file. */
@@ -316,9 +336,9 @@ static int scan_process(struct scan *scan, FILE *maps, uint64_t now_ns)
 
 int opd_proc_scan_pid(struct opd_processes *processes, struct op_dcookie_table *table, uint32_t pid, uint64_t now_ns)
 {
-	struct scan scan = { .tid = thread_with_maps(pid), .processes = processes, .table = table };
+	struct scan scan = { .processes = processes, .table = table };
 	FILE *maps;
-	int err = open_maps(scan.tid, &maps);
+	int err = open_maps_of_process(pid, &scan.tid, &maps);
 
 	if (err)
 		return err;
@@ -334,14 +354,14 @@ int opd_proc_scan_pid(struct opd_processes *processes, struct op_dcookie_table *
 int opd_proc_scan_again(struct opd_processes *processes, struct op_dcookie_table *table, uint32_t pid, uint64_t now_ns,
 			uint64_t since_ns)
 {
-	struct scan scan = { .tid = thread_with_maps(pid), .processes = processes, .table = table, .from_ns = since_ns };
+	struct scan scan = { .processes = processes, .table = table, .from_ns = since_ns };
 	FILE *maps;
 	int err;
 
 	scan.process = opd_process_find(processes, pid);
 	if (!scan.process)
 		return -ENOENT;
-	err = open_maps(scan.tid, &maps);
+	err = open_maps_of_process(pid, &scan.tid, &maps);
 	return err ? err : scan_process(&scan, maps, now_ns);
 }
 
@@ -429,8 +449,9 @@ bool opd_proc_has_other(uint32_t pid, uint64_t address, uint64_t inode, const ch
 {
 	struct mapped_at at = { .address = address, .path = path };
 	FILE *maps;
+	uint32_t tid;
 
-	if (open_maps(thread_with_maps(pid), &maps) < 0 || each_line(maps, take_at, &at) < 0 || !at.segment.end)
+	if (open_maps_of_process(pid, &tid, &maps) < 0 || each_line(maps, take_at, &at) < 0 || !at.segment.end)
 		return false;
 	return at.other_name || (inode && at.segment.inode != inode) || address - at.segment.start + at.segment.offset != offset;
 }
