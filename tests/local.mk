@@ -84,6 +84,7 @@ check-unit: all check-programs
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/systemd/long_unit.py $(UNIT_FLAGS) || test $$? -eq 77
 
 check-long: all check-programs
+	$(srcdir)/scripts/test --long
 	tests/ring/torture --records=$(TORTURE_RECORDS)
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_fault_kill.py $(LONG_KILLS)
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/system/test_fault_rotate.py $(LONG_CUTS)
