@@ -45,7 +45,7 @@ static uint64_t read_foreign(int dir_fd, const char *text)
 
 static void check_import(int dir_fd, const char *text)
 {
-	char paths[3][64];
+	char paths[3][FUZZ_PATH_BYTES];
 	struct opi_options options = { .abi = paths[0], .file = paths[1], .output = paths[2], .force = true };
 	struct op_odb_samples samples;
 	struct op_odb_fault fault = { 0 };
@@ -53,8 +53,7 @@ static void check_import(int dir_fd, const char *text)
 	int err;
 
 	for (size_t i = 0; i < op_array_size(paths); i++)
-		snprintf(paths[i], sizeof(paths[i]), "/dev/shm/opd-fuzz.%d/%s", (int)getpid(),
-			 (const char *const[]){ ABI, FROM, TO }[i]);
+		fuzz_dir_path(paths[i], (const char *const[]){ ABI, FROM, TO }[i]);
 	fuzz_nr_errors = 0;
 	err = opi_import_foreign(&options);
 	fuzz_check(err ? fuzz_nr_errors == 1 : !fuzz_nr_errors);
@@ -69,15 +68,15 @@ static void check_import(int dir_fd, const char *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes)
 {
-	size_t nr_text = nr_bytes < 2 ? 0 : op_min_u64(bytes[0] | (size_t)bytes[1] << 8, nr_bytes - 2);
 	int dir_fd = fuzz_dir_open();
+	struct fuzz_part parts[2];
 	char *text;
 
-	if (nr_bytes < 2)
+	if (!fuzz_split(bytes, nr_bytes, parts))
 		return 0;
-	text = strndup((const char *)bytes + 2, nr_text);
+	text = strndup((const char *)parts[0].bytes, parts[0].nr_bytes);
 	fuzz_check(text);
-	fuzz_check(fuzz_dir_write(ABI, bytes + 2, nr_text) && fuzz_dir_write(FROM, bytes + 2 + nr_text, nr_bytes - 2 - nr_text));
+	fuzz_check(fuzz_dir_write(ABI, parts[0].bytes, parts[0].nr_bytes) && fuzz_dir_write(FROM, parts[1].bytes, parts[1].nr_bytes));
 	check_import(dir_fd, text);
 	op_sys_unlinkat(dir_fd, TO, 0);
 	free(text);

@@ -5,8 +5,6 @@
  */
 #include "tests/fuzz/fuzz_dir.h"
 
-#include <unistd.h>
-
 #include "tests/fuzz/fuzz_log.h"
 #include "tools/archive.h"
 #include "tools/archive_writer.h"
@@ -44,18 +42,17 @@ static void check_facts(const struct opr_archive *archive)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes)
 {
-	size_t nr_facts = nr_bytes < 2 ? 0 : op_min_u64(bytes[0] | (size_t)bytes[1] << 8, nr_bytes - 2);
 	struct opr_archive archive = { 0 };
-	char path[64];
+	struct fuzz_part parts[2];
+	char path[FUZZ_PATH_BYTES];
 	int err;
 
-	if (nr_bytes < 2)
+	if (!fuzz_split(bytes, nr_bytes, parts))
 		return 0;
-	fuzz_dir_open();
-	snprintf(path, sizeof(path), "/dev/shm/opd-fuzz.%d", (int)getpid());
+	fuzz_dir_path(path, "");
 	fuzz_check(fuzz_dir_write("a/prog", "hello\n", 6) && fuzz_dir_write("b", "", 0));
-	fuzz_check(fuzz_dir_write(OPR_ARCHIVE_FACTS, bytes + 2, nr_facts));
-	fuzz_check(fuzz_dir_write(OPR_ARCHIVE_SUMS, bytes + 2 + nr_facts, nr_bytes - 2 - nr_facts));
+	fuzz_check(fuzz_dir_write(OPR_ARCHIVE_FACTS, parts[0].bytes, parts[0].nr_bytes));
+	fuzz_check(fuzz_dir_write(OPR_ARCHIVE_SUMS, parts[1].bytes, parts[1].nr_bytes));
 	fuzz_check(!opr_archive_open(&archive, path));
 	check_paths(&archive);
 	check_facts(&archive);

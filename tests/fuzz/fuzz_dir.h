@@ -16,4 +16,17 @@ int fuzz_dir_open(void);
 /* Makes a file below it, and directories that lead to it. False when no file can have this name. */
 bool fuzz_dir_write(const char *path, const void *bytes, size_t nr_bytes) OP_NONNULL;
 
+#define FUZZ_PATH_BYTES 64
+
+/* Where a file of this name below it is, for those who want a path; "": the directory itself. */
+void fuzz_dir_path(char ret_path[FUZZ_PATH_BYTES], const char *name) OP_NONNULL;
+
+struct fuzz_part {
+	const uint8_t *bytes;
+	size_t nr_bytes;
+};
+
+/* Of an input the length of the first part in 2 bytes, the first part, and what is left. False when it has no length. */
+bool fuzz_split(const uint8_t *bytes, size_t nr_bytes, struct fuzz_part ret_parts[2]) OP_NONNULL;
+
 #endif

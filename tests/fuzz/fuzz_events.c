@@ -6,7 +6,6 @@
 #include "tests/fuzz/fuzz_dir.h"
 
 #include <errno.h>
-#include <unistd.h>
 
 #include "tests/fuzz/fuzz_log.h"
 #include "tools/event_files.h"
@@ -30,20 +29,19 @@ static void check_event(const struct opr_event_files *files, const struct opr_ev
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes)
 {
-	size_t nr_events = nr_bytes < 2 ? 0 : op_min_u64(bytes[0] | (size_t)bytes[1] << 8, nr_bytes - 2);
 	struct opr_event_files files = { 0 };
-	char path[64];
+	struct fuzz_part parts[2];
+	char path[FUZZ_PATH_BYTES];
 	int err;
 
-	if (nr_bytes < 2)
+	if (!fuzz_split(bytes, nr_bytes, parts))
 		return 0;
-	fuzz_dir_open();
-	snprintf(path, sizeof(path), "/dev/shm/opd-fuzz.%d", (int)getpid());
+	fuzz_dir_path(path, "");
 	fuzz_check(!setenv(OPR_EVENTS_DIR_ENV, path, 1));
 	fuzz_check(fuzz_dir_write("other/events", other_events, strlen(other_events)) &&
 		   fuzz_dir_write("other/unit_masks", other_masks, strlen(other_masks)));
-	fuzz_check(fuzz_dir_write("cpu/events", bytes + 2, nr_events) &&
-		   fuzz_dir_write("cpu/unit_masks", bytes + 2 + nr_events, nr_bytes - 2 - nr_events));
+	fuzz_check(fuzz_dir_write("cpu/events", parts[0].bytes, parts[0].nr_bytes) &&
+		   fuzz_dir_write("cpu/unit_masks", parts[1].bytes, parts[1].nr_bytes));
 	fuzz_nr_errors = 0;
 	err = opr_event_files_read(&files, "cpu");
 	fuzz_check(err != -ENOENT && (err ? fuzz_nr_errors > 0 : !fuzz_nr_errors));

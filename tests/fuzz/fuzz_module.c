@@ -11,15 +11,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes)
 {
 	static const char *const names[] = { "m.ko.gz", "m.ko.xz", "m.ko.zst" };
 	const char *name = nr_bytes ? names[bytes[0] % op_array_size(names)] : NULL;
-	char path[64];
+	char path[FUZZ_PATH_BYTES];
 	struct stat st;
 	int fd;
 
 	if (!name)
 		return 0;
-	fuzz_dir_open();
 	fuzz_check(fuzz_dir_write(name, bytes + 1, nr_bytes - 1));
-	snprintf(path, sizeof(path), "/dev/shm/opd-fuzz.%d/%s", (int)getpid(), name);
+	fuzz_dir_path(path, name);
 	fuzz_check(opr_module_is_packed(path));
 	fd = opr_module_unpack(path);
 	if (fd < 0)

@@ -92,12 +92,14 @@ static void check_name(int dir_fd, const char *name)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes)
 {
 	int dir_fd = fuzz_dir_open();
-	size_t name_bytes = nr_bytes < 2 ? 0 : op_min_u64(bytes[0] | (size_t)bytes[1] << 8, nr_bytes - 2);
-	char *name = nr_bytes < 2 ? NULL : strndup((const char *)bytes + 2, name_bytes);
+	struct fuzz_part parts[2];
+	char *name;
 
-	if (!name)
+	if (!fuzz_split(bytes, nr_bytes, parts))
 		return 0;
-	check_file(dir_fd, bytes + 2 + name_bytes, nr_bytes - 2 - name_bytes);
+	name = strndup((const char *)parts[0].bytes, parts[0].nr_bytes);
+	fuzz_check(name);
+	check_file(dir_fd, parts[1].bytes, parts[1].nr_bytes);
 	if (!strncmp(name, "{root}/", 7) || !strncmp(name, "{kern}/", 7))
 		check_name(dir_fd, name);
 	fuzz_check(!op_session_clear(dir_fd, NULL));

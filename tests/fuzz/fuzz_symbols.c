@@ -5,7 +5,6 @@
  */
 #include "tests/fuzz/fuzz_dir.h"
 
-#include <unistd.h>
 
 #include "tools/symbols.h"
 #include "tools/symbols_file.h"
@@ -56,11 +55,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes)
 {
 	const struct opr_symbol_options options = { .demangle = OPR_DEMANGLE_NORMAL, .lines = true };
 	struct opr_symbols symbols = { 0 };
-	char path[64];
+	char path[FUZZ_PATH_BYTES];
 
-	fuzz_dir_open();
 	fuzz_check(fuzz_dir_write(IMAGE_NAME, bytes, nr_bytes));
-	snprintf(path, sizeof(path), "/dev/shm/opd-fuzz.%d/" IMAGE_NAME, (int)getpid());
+	fuzz_dir_path(path, IMAGE_NAME);
 	if (!opr_symbols_read_bfd(&symbols, path, path, &options)) {
 		for (size_t i = 0; i < symbols.nr_symbols; i++) {
 			fuzz_check(!i || symbols.symbols[i - 1].start < symbols.symbols[i].start);

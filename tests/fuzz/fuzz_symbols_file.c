@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <unistd.h>
 
 #include "tools/symbol_pack.h"
 #include "tools/symbols.h"
@@ -43,16 +42,15 @@ static void check_pack(int fd)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes)
 {
 	struct opr_symbols symbols = { 0 };
-	char path[64];
+	char path[FUZZ_PATH_BYTES];
 	int err = opr_symbols_file_read(&symbols, bytes, nr_bytes, "/image");
 
 	fuzz_check(!err || err == -EBADMSG || err == -ENOMEM);
 	if (!err)
 		check(&symbols);
 	opr_symbols_free(&symbols);
-	fuzz_dir_open();
 	fuzz_check(fuzz_dir_write(LIST_NAME, bytes, nr_bytes));
-	snprintf(path, sizeof(path), "/dev/shm/opd-fuzz.%d/" LIST_NAME, (int)getpid());
+	fuzz_dir_path(path, LIST_NAME);
 	check_pack(open(path, O_RDONLY | O_CLOEXEC));
 	if (!opr_symbols_read_kallsyms(&symbols, path, OPR_DEMANGLE_NORMAL))
 		check(&symbols);

@@ -136,11 +136,11 @@ tests_unit_test_cpus_SOURCES = tests/unit/test_cpus.c tests/unit/cmocka_all.h
 tests_unit_test_cpus_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_cpus_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS)
 
-tests_unit_test_arcs_SOURCES = tests/unit/test_arcs.c tests/unit/cmocka_all.h tests/unit/memory_ring.h tests/unit/sideband_records.h tests/unit/pipeline.h
+tests_unit_test_arcs_SOURCES = tests/unit/test_arcs.c tests/unit/cmocka_all.h tests/unit/memory_ring.h tests/unit/sideband_records.h tests/unit/pipeline.h tests/unit/pipeline_cpu.h
 tests_unit_test_arcs_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_arcs_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
 
-tests_unit_test_drain_SOURCES = tests/unit/test_drain.c tests/unit/cmocka_all.h tests/unit/memory_ring.h tests/unit/sideband_records.h tests/unit/pipeline.h
+tests_unit_test_drain_SOURCES = tests/unit/test_drain.c tests/unit/cmocka_all.h tests/unit/memory_ring.h tests/unit/sideband_records.h tests/unit/pipeline.h tests/unit/pipeline_cpu.h
 tests_unit_test_drain_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_drain_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
 tests_unit_test_drain_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_fallocate
@@ -209,7 +209,7 @@ tests_unit_test_retain_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SY
 tests_unit_test_retain_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_wall_ns -Wl,--wrap=op_sys_boot_ns -Wl,--wrap=op_file_publish \
 	-Wl,--wrap=op_sys_statvfs -Wl,--wrap=op_session_remove
 
-tests_unit_test_image_filter_SOURCES = tests/unit/test_image_filter.c tests/unit/cmocka_all.h tests/unit/memory_ring.h tests/unit/sideband_records.h tests/unit/pipeline.h
+tests_unit_test_image_filter_SOURCES = tests/unit/test_image_filter.c tests/unit/cmocka_all.h tests/unit/memory_ring.h tests/unit/sideband_records.h tests/unit/pipeline.h tests/unit/pipeline_cpu.h
 tests_unit_test_image_filter_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_test_image_filter_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
 

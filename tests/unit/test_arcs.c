@@ -10,8 +10,7 @@
 #include "daemon/sideband.h"
 #include "libop/odb.h"
 #include "libop/session.h"
-#include "tests/unit/memory_ring.h"
-#include "tests/unit/pipeline.h"
+#include "tests/unit/pipeline_cpu.h"
 #include "tests/unit/sideband_records.h"
 
 #define PID      4000000u /* above any pid_max, so that /proc has nothing of it */
@@ -36,24 +35,12 @@ static char dir[PIPELINE_DIR_BYTES];
 
 static int setup(void **state OP_UNUSED)
 {
-	memset(&pipeline, 0, sizeof(pipeline));
-	memset(&cpu, 0, sizeof(cpu));
 	kind = (struct op_event){ .name = "TIMER", .count = 1000000, .type = PERF_TYPE_SOFTWARE };
 	event = (struct opd_event){ .id = EVENT_ID };
-	cpu.events = &event;
-	cpu.online = true;
-	cpu.source = &opd_source_kernel;
-	memory_ring_init(&cpu.pair.rings[0]);
-	memory_ring_init(&cpu.sideband);
-	pipeline.capture.events = &kind;
-	pipeline.capture.nr_events = pipeline.capture.nr_opened = 1;
-	pipeline.capture.cpus = &cpu;
-	pipeline.capture.nr_cpus = 1;
-	pipeline.capture.callgraph = 8;
-	if (pipeline_begin(&pipeline, dir))
+	if (pipeline_cpu_begin(&pipeline, &cpu, &event, &kind, dir))
 		return -1;
-	pipeline.resolver.kernel.text_start = KERNEL;
-	pipeline.resolver.kernel.text_end = KERNEL + 0x1000000;
+	pipeline.capture.callgraph = 8;
+	pipeline_kernel_text(&pipeline, KERNEL);
 	sideband_exec(&cpu.sideband, PID, 10);
 	sideband_mmap(&cpu.sideband, PID, APP, 0x2000, 0x1000, "/no/app", 11);
 	sideband_mmap(&cpu.sideband, PID, LIB, 0x2000, 0x3000, "/no/lib.so", 11);
@@ -63,9 +50,7 @@ static int setup(void **state OP_UNUSED)
 
 static int teardown(void **state OP_UNUSED)
 {
-	memory_ring_free(&cpu.pair.rings[0]);
-	memory_ring_free(&cpu.sideband);
-	return pipeline_end(&pipeline, dir);
+	return pipeline_cpu_end(&pipeline, &cpu, dir);
 }
 
 static void drain(void)

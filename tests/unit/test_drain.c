@@ -17,8 +17,7 @@
 #include "daemon/sideband.h"
 #include "libop/odb.h"
 #include "libop/sys.h"
-#include "tests/unit/memory_ring.h"
-#include "tests/unit/pipeline.h"
+#include "tests/unit/pipeline_cpu.h"
 #include "tests/unit/sideband_records.h"
 
 #define PID 4000000u /* above any pid_max, so that /proc has nothing of it */
@@ -47,28 +46,15 @@ int __wrap_op_sys_fallocate(int fd, int mode, off_t offset, off_t nr_bytes)
 static int setup(void **state OP_UNUSED)
 {
 	disk_full = false;
-	memset(&pipeline, 0, sizeof(pipeline));
-	memset(&cpu, 0, sizeof(cpu));
 	memset(events, 0, sizeof(events));
 	for (uint64_t i = 0; i < op_array_size(events); i++)
 		events[i].id = EVENT_ID + i;
-	cpu.events = events;
-	cpu.online = true;
-	cpu.source = &opd_source_kernel;
-	memory_ring_init(&cpu.pair.rings[0]);
-	memory_ring_init(&cpu.sideband);
-	pipeline.capture.events = kinds;
-	pipeline.capture.nr_events = pipeline.capture.nr_opened = 1;
-	pipeline.capture.cpus = &cpu;
-	pipeline.capture.nr_cpus = 1;
-	return pipeline_begin(&pipeline, dir);
+	return pipeline_cpu_begin(&pipeline, &cpu, events, kinds, dir);
 }
 
 static int teardown(void **state OP_UNUSED)
 {
-	memory_ring_free(&cpu.pair.rings[0]);
-	memory_ring_free(&cpu.sideband);
-	return pipeline_end(&pipeline, dir);
+	return pipeline_cpu_end(&pipeline, &cpu, dir);
 }
 
 static void sample(uint16_t mode, uint64_t ip, uint32_t pid, uint64_t time_ns)

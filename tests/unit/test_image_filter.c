@@ -5,8 +5,7 @@
 #include "daemon/image_filter.h"
 #include "daemon/sideband.h"
 #include "libop/session_ledger.h"
-#include "tests/unit/memory_ring.h"
-#include "tests/unit/pipeline.h"
+#include "tests/unit/pipeline_cpu.h"
 #include "tests/unit/sideband_records.h"
 
 #define PID      4000000u /* above any pid_max, so that /proc has nothing of it */
@@ -34,22 +33,10 @@ static void begin_process(uint32_t pid, const char *name)
 
 static int setup(void **state OP_UNUSED)
 {
-	memset(&pipeline, 0, sizeof(pipeline));
-	memset(&cpu, 0, sizeof(cpu));
 	event = (struct opd_event){ .id = EVENT_ID };
-	cpu.events = &event;
-	cpu.online = true;
-	cpu.source = &opd_source_kernel;
-	memory_ring_init(&cpu.pair.rings[0]);
-	memory_ring_init(&cpu.sideband);
-	pipeline.capture.events = &kind;
-	pipeline.capture.nr_events = pipeline.capture.nr_opened = 1;
-	pipeline.capture.cpus = &cpu;
-	pipeline.capture.nr_cpus = 1;
-	if (pipeline_begin(&pipeline, dir))
+	if (pipeline_cpu_begin(&pipeline, &cpu, &event, &kind, dir))
 		return -1;
-	pipeline.resolver.kernel.text_start = KERNEL;
-	pipeline.resolver.kernel.text_end = KERNEL + 0x1000000;
+	pipeline_kernel_text(&pipeline, KERNEL);
 	begin_process(PID, "/no/app");
 	begin_process(OTHER, "/no/other");
 	return 0;
@@ -57,11 +44,8 @@ static int setup(void **state OP_UNUSED)
 
 static int teardown(void **state OP_UNUSED)
 {
-	int rc;
+	int rc = pipeline_cpu_end(&pipeline, &cpu, dir);
 
-	memory_ring_free(&cpu.pair.rings[0]);
-	memory_ring_free(&cpu.sideband);
-	rc = pipeline_end(&pipeline, dir);
 	opd_image_filter_free(filter);
 	filter = NULL;
 	return rc;
