@@ -305,10 +305,38 @@ static int refuse_session(const char *session_dir, const char *name, const char 
 	return -ENOENT;
 }
 
+/* An earlier session that is the same directory: it was named twice, or a symbolic link leads to it. NULL: none. */
+static const struct opr_session *same_session(const struct opr_profile *profile, const struct opr_session *session)
+{
+	struct stat st, other;
+
+	if (fstat(session->dir_fd, &st) < 0)
+		return NULL;
+	for (size_t i = 0; i < session->parent; i++)
+		if (profile->sessions[i].parent == i && !fstat(profile->sessions[i].dir_fd, &other) && other.st_ino == st.st_ino &&
+		    other.st_dev == st.st_dev)
+			return &profile->sessions[i];
+	return NULL;
+}
+
+/* Its samples are in the profile already. */
+static int leave_out_same(struct opr_profile *profile, struct opr_session *session, const struct opr_session *same)
+{
+	if (strcmp(session->path, same->path) != 0)
+		opr_warn("%s and %s are one session: its samples are counted once", same->path, session->path);
+	else
+		opr_warn("%s is named twice: its samples are counted once", session->path);
+	close(session->dir_fd);
+	free(session->path);
+	profile->nr_sessions--;
+	return 0;
+}
+
 static int open_session(struct opr_profile *profile, const char *session_dir, size_t index, const struct opr_spec *spec)
 {
 	const char *name = spec->sessions.words[index];
 	struct opr_session *session = add_session(profile, session_path(session_dir, name), NULL);
+	const struct opr_session *same;
 	int err;
 
 	if (!session)
@@ -318,6 +346,9 @@ static int open_session(struct opr_profile *profile, const char *session_dir, si
 		return refuse_session(session_dir, name, session->path);
 	if (session->dir_fd < 0)
 		return opr_error(-errno, "%s: %s", session->path, strerror(errno));
+	same = same_session(profile, session);
+	if (same)
+		return leave_out_same(profile, session, same);
 	err = read_images(session);
 	if (!err)
 		err = read_ledger(session);

@@ -60,7 +60,8 @@ struct found {
 	uint64_t begin_us, end_us;
 	dev_t device;
 	ino_t inode;
-	int fd; /* -1: not wanted */
+	bool is_link; /* its name is that of a symbolic link */
+	int fd;       /* -1: not wanted */
 };
 
 struct search {
@@ -154,28 +155,37 @@ static int look_into(struct search *search, struct found *found)
 	return err == -ENOMEM ? err : 0;
 }
 
-/* True for the session that was the current one, and looked at first: by now it is closed, and this is its name. */
-static bool was_current(struct search *search, struct found *again)
+/*
+ * True for a session that was found before: the current one, which is looked at first, is closed by now, and this is its name; or a symbolic link leads to it, whose name
+ * is of no account.
+ */
+static bool was_found(struct search *search, struct found *again)
 {
-	struct found *first = search->found;
+	for (size_t i = 0; i < search->nr_found; i++) {
+		struct found *found = &search->found[i];
 
-	if (!search->nr_found || first->inode != again->inode || first->device != again->device)
-		return false;
-	free(first->name);
-	first->name = again->name;
-	again->name = NULL;
-	return true;
+		if (found->inode != again->inode || found->device != again->device)
+			continue;
+		if (!again->is_link) {
+			free(found->name);
+			found->name = again->name;
+			again->name = NULL;
+		}
+		return true;
+	}
+	return false;
 }
 
 static int open_found(int samples_fd, struct found *found)
 {
-	struct stat st;
+	struct stat st, entry;
 
 	found->fd = openat(samples_fd, found->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (found->fd < 0 || fstat(found->fd, &st) < 0)
 		return -errno;
 	found->device = st.st_dev;
 	found->inode = st.st_ino;
+	found->is_link = !fstatat(samples_fd, found->name, &entry, AT_SYMLINK_NOFOLLOW) && S_ISLNK(entry.st_mode);
 	return 0;
 }
 
@@ -184,7 +194,7 @@ static int look_at(struct search *search, int samples_fd, const char *name)
 	struct found found = { .name = strdup(name), .fd = -1 };
 	int err = found.name ? open_found(samples_fd, &found) : -ENOMEM;
 
-	if (!err && !was_current(search, &found)) {
+	if (!err && !was_found(search, &found)) {
 		err = look_into(search, &found);
 	} else if (err && err != -ENOTDIR && err != -ENOENT) {
 		search->nr_unknown++;

@@ -78,6 +78,24 @@ class Forms(unittest.TestCase):
             self.assertEqual(done.stdout, b"")
         return done.stdout.decode() if not rc else done.stderr.decode()
 
+    # ---- sessions ----
+
+    def put_link(self):
+        self.put_functions(hot=60, warm=20)
+        os.symlink("current", os.path.join(self.dir, "samples", "again"))
+
+    def test_one_session_twice(self):
+        """Its samples are counted once, whatever the second name is, and that is told."""
+        self.put_link()
+        alone = self.run_tool("-l", "-n")
+        self.assertIn("60", alone)
+        for more in ("current", "again", os.path.join(self.dir, "samples", "current")):
+            for merge in ((), ("-m", "lib"), ("-m", "all")):
+                done = subprocess.run([OPREPORT, "--session-dir=" + self.dir, "-l", "-n", *merge, "session:current," + more],
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True)
+                self.assertEqual(done.stdout.decode(), alone)
+                self.assertIn(b"counted once", done.stderr)
+
     # ---- callgraph ----
 
     def test_callgraph(self):
