@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/report_writer.h"
 
+#include <math.h>
 #include <stdio_ext.h>
 
 #include "tools/report_log.h"
@@ -103,12 +104,18 @@ static void choose_columns(struct opr_writer *writer, const struct opr_symbol_re
 	}
 }
 
+/* In the second of two profiles it has no samples: the counts of the row are those of the first. */
+static bool is_gone(const struct opr_symbol_row *row, size_t class_index)
+{
+	return row->changes && isinf(row->changes[class_index]) && row->changes[class_index] < 0;
+}
+
 static void write_row(struct opr_writer *writer, const struct opr_symbol_report *report, const struct opr_symbol_row *row)
 {
 	const uint64_t *counts = &report->counts.values[row->counts];
 
 	for (size_t i = 0; i < report->nr_classes; i++) {
-		writer->cumulated[i] += counts[i];
+		writer->cumulated[i] += is_gone(row, i) ? 0 : counts[i];
 		writer->detail_cumulated[i] = 0;
 	}
 	writer->nr_details = 0;

@@ -151,6 +151,9 @@ class Forms(unittest.TestCase):
         for words in (["{", "session:old", "}", "{", "}"], ["{", "session:old", "}", "{}"],
                       [self.program, "{", "session:old", "}", "{", "session:current", "}"]):
             self.assertEqual(self.run_tool("-l", "-n", *words), "".join(rows))
+        self.assertEqual([line.split() for line in self.run_tool("-l", "-n", "-a", "{", "session:old", "}", "{}").splitlines()],
+                         [["75", "75", "75.0000", "75.0000", "+50.0000", "hot"], ["50", "75", "---", "75.0000", "---", "cold"],
+                          ["25", "100", "25.0000", "100.000", "+++", "warm"]])
         self.assertEqual(self.run_tool("-l", "-n", "-t", "60", "{", "session:old", "}", "{}"), "".join(rows[1:]))
         self.assertEqual(self.run_tool("-l", "-n", "--top=1", "{", "session:old", "}", "{}"), rows[0])
         self.assertIn("samples  %        diff %    symbol name\n", self.run_tool("-l", "{", "session:old", "}", "{}"))
