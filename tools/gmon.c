@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "libop/sys.h"
+
 #define MAGIC         "gmon"
 #define FILE_VERSION  1
 #define SPARE_BYTES   12
@@ -34,6 +36,13 @@ static void put_u32(FILE *out, uint32_t value)
 static void put_u64(FILE *out, uint64_t value)
 {
 	put(out, &value, sizeof(value));
+}
+
+bool opr_gmon_is(int fd)
+{
+	char start[sizeof(MAGIC) - 1];
+
+	return op_sys_read(fd, start, sizeof(start)) == (ssize_t)sizeof(start) && !memcmp(start, MAGIC, sizeof(start));
 }
 
 static int measure(const struct opr_gmon *gmon, struct histogram *histogram)

@@ -26,4 +26,7 @@ struct opr_gmon {
  */
 int opr_gmon_write(FILE *out, const struct opr_gmon *gmon, size_t *ret_nr_full) OP_NONNULL OP_MUST_CHECK;
 
+/* True when what is read from the descriptor begins as such a file does. */
+bool opr_gmon_is(int fd) OP_MUST_CHECK;
+
 #endif

@@ -75,7 +75,7 @@ static int write_report(struct run *run)
 	if (options->output_dir)
 		return opr_annotate_sources(&annotate, stdout);
 	if (options->html)
-		err = opr_output_replace(&output, options->html, opr_annotate_page_is);
+		err = opr_output_replace(&output, options->html, opr_annotate_page_is, "page of opannotate");
 	else
 		err = opr_output_open(&output, NULL, options->no_pager, "never");
 	if (err)

@@ -186,7 +186,7 @@ static int write_file(const struct run *run)
 	const char *name = run->options->output ? run->options->output : DEFAULT_OUTPUT;
 	struct opr_output output;
 	size_t nr_full = 0;
-	int err = opr_output_open(&output, name, true, "never");
+	int err = opr_output_replace(&output, name, opr_gmon_is, "profile for gprof");
 
 	if (err)
 		return err;
@@ -197,8 +197,9 @@ static int write_file(const struct run *run)
 		opr_no_memory();
 	if (nr_full)
 		opr_warn("%zu counts are larger than gmon.out has room for: they are 65535", nr_full);
-	if (opr_output_close(&output) < 0 && !err)
-		err = -EIO;
+	if (!err)
+		return opr_output_close(&output) < 0 ? -EIO : 0;
+	opr_output_drop(&output);
 	return err;
 }
 

@@ -262,7 +262,7 @@ static bool is_standard_output(const struct stat *st)
 }
 
 /* 0: what is there may be replaced. */
-static int check_replaced(const char *file, const struct stat *st, bool (*is_own)(int fd))
+static int check_replaced(const char *file, const struct stat *st, bool (*is_own)(int fd), const char *what)
 {
 	int fd = st->st_size ? open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
 	bool may_be = !st->st_size;
@@ -273,7 +273,7 @@ static int check_replaced(const char *file, const struct stat *st, bool (*is_own
 		may_be = is_own(fd);
 		close(fd);
 	}
-	return may_be ? 0 : opr_error(-EEXIST, "%s: refuse to replace a file that is no page of opannotate", file);
+	return may_be ? 0 : opr_error(-EEXIST, "%s: refuse to replace a file that is no %s", file, what);
 }
 
 /* As open(2) would have made it, or with the mode of what it replaces. */
@@ -324,7 +324,7 @@ static int open_at_once(struct opr_output *output, bool is_stdout)
 	return opr_error(-errno, "%s: %s", output->file, strerror(errno));
 }
 
-int opr_output_replace(struct opr_output *output, const char *file, bool (*is_own)(int fd))
+int opr_output_replace(struct opr_output *output, const char *file, bool (*is_own)(int fd), const char *what)
 {
 	struct stat st = { 0 }, link;
 	int err = 0;
@@ -335,7 +335,7 @@ int opr_output_replace(struct opr_output *output, const char *file, bool (*is_ow
 	if (output->replaces && (!S_ISREG(st.st_mode) || is_standard_output(&st)))
 		return open_at_once(output, S_ISREG(st.st_mode));
 	if (output->replaces)
-		err = check_replaced(file, &st, is_own);
+		err = check_replaced(file, &st, is_own, what);
 	if (err)
 		return err;
 	output->target = output->replaces ? realpath(file, NULL) : strdup(file);

@@ -26,10 +26,10 @@ int opr_output_open(struct opr_output *output, const char *file, bool no_pager, 
 
 /*
  * Opens a file beside `file`, which takes its place in opr_output_close when all was written. What is there already is replaced when it is a file that is empty or that
- * `is_own` says yes to; through a symbolic link it is the file behind it. What is no file, a pipe or a terminal, and the file that standard output is, are written to at once. 0, to be closed with
+ * `is_own` says yes to, else it is told that it is no `what`; through a symbolic link it is the file behind it. What is no file, a pipe or a terminal, and the file that standard output is, are written to at once. 0, to be closed with
  * opr_output_close or opr_output_drop, or -errno.
  */
-int opr_output_replace(struct opr_output *output, const char *file, bool (*is_own)(int fd)) OP_NONNULL OP_MUST_CHECK;
+int opr_output_replace(struct opr_output *output, const char *file, bool (*is_own)(int fd), const char *what) OP_NONNULL OP_MUST_CHECK;
 
 /* Closes after an error: what was to be replaced stays what it was. */
 void opr_output_drop(struct opr_output *output) OP_NONNULL;

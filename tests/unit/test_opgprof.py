@@ -100,6 +100,19 @@ class Gprof(unittest.TestCase):
         self.run_tool()
         self.assertEqual(self.flat(), {"hot": 10, "warm": 2})
 
+    def test_what_is_replaced(self):
+        """A profile of before, nothing else: not the program that it is of."""
+        self.put({"hot": 9})
+        with open(self.program, "rb") as stream:
+            before = stream.read()
+        self.assertIn("no profile for gprof", self.run_tool("-o", self.program, rc=1))
+        with open(self.program, "rb") as stream:
+            self.assertEqual(stream.read(), before)
+        for _ in range(2):
+            self.run_tool()
+            self.assertEqual(self.flat(), {"hot": 9})
+        self.run_tool("-o", "/dev/null")
+
     def test_refusals(self):
         self.put({"hot": 9})
         put_image(self.dir, "/not/there", [(16, 5)])
