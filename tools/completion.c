@@ -6,16 +6,17 @@
 #include <strings.h>
 
 /* What may follow an option. */
-enum value_kind { VALUE_NONE, VALUE_ANY, VALUE_FILE, VALUE_DIRECTORY, VALUE_WORDS };
+enum value_kind { VALUE_NONE, VALUE_ANY, VALUE_FILE, VALUE_DIRECTORY, VALUE_TIME, VALUE_WORDS };
+
+#define TIMES "now today yesterday" /* some that --since takes */
 
 static enum value_kind kind_of(const struct poptOption *option)
 {
 	static const struct {
 		const char *description;
 		enum value_kind kind;
-	} kinds[] = {
-		{ "file", VALUE_FILE }, { "directory", VALUE_DIRECTORY }, { "dir", VALUE_DIRECTORY }, { "path", VALUE_DIRECTORY }
-	};
+	} kinds[] = { { "file", VALUE_FILE },     { "patterns", VALUE_FILE },  { "directory", VALUE_DIRECTORY },
+		      { "dir", VALUE_DIRECTORY }, { "path", VALUE_DIRECTORY }, { "time", VALUE_TIME } };
 
 	if ((option->argInfo & POPT_ARG_MASK) == POPT_ARG_NONE)
 		return VALUE_NONE;
@@ -78,7 +79,7 @@ static void write_bash_name(FILE *out, const struct poptOption *option)
 		fprintf(out, " -%c", option->shortName);
 }
 
-/* What an option takes that says no more of it may be a file for a program that works on files; for another one, nothing is known. */
+/* A number, or the name of a symbol, is no file. */
 static void write_bash_value(FILE *out, const struct poptOption *option)
 {
 	enum value_kind kind = kind_of(option);
@@ -89,7 +90,9 @@ static void write_bash_value(FILE *out, const struct poptOption *option)
 	if (option->shortName)
 		fprintf(out, "|-%c", option->shortName);
 	if (kind == VALUE_ANY) {
-		fputs(") kind=$rest ;;\n", out);
+		fputs(") kind=none ;;\n", out);
+	} else if (kind == VALUE_TIME) {
+		fputs(") values=\"" TIMES "\" ;;\n", out);
 	} else if (kind == VALUE_WORDS) {
 		fputs(") values=\"", out);
 		write_words(out, option->argDescrip);
@@ -134,12 +137,12 @@ static void write_bash_tags(FILE *out, opr_tag_fn *tag)
 static void write_bash_words(FILE *out, opr_tag_fn *tag)
 {
 	if (!tag) {
-		fputs("\t\tcompopt -o filenames\n\t\tCOMPREPLY=($(compgen $kind -- \"$word\"))\n", out);
+		fputs("\t\tcompopt -o filenames\n\t\tmapfile -t COMPREPLY < <(compgen $kind -- \"$word\")\n", out);
 		return;
 	}
 	fputs("\t\tCOMPREPLY=($(compgen -W \"$tags\" -- \"$word\"))\n\t\tif [ ${#COMPREPLY[@]} -gt 0 ]; then compopt -o nospace; "
 	      "else compopt -o filenames; fi\n"
-	      "\t\tCOMPREPLY+=($(compgen -P \"$before\" $kind -- \"$word\"))\n",
+	      "\t\tmapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -P \"$before\" $kind -- \"$word\")\n",
 	      out);
 }
 
@@ -200,6 +203,9 @@ static void write_zsh_value(FILE *out, const struct poptOption *option)
 		break;
 	case VALUE_DIRECTORY:
 		fputs(":directory:_directories", out);
+		break;
+	case VALUE_TIME:
+		fputs(":time:(" TIMES ")", out);
 		break;
 	case VALUE_WORDS:
 		fprintf(out, ":%s:", strchr(option->argDescrip, '|') ? "word" : "list");

@@ -29,7 +29,8 @@ struct opr_completion {
 };
 
 /*
- * Writes the script of a shell, "bash" or "zsh". What an option's value may be is read from its argDescrip: words between '|' or ',', "file", "directory" or "path".
+ * Writes the script of a shell, "bash" or "zsh". What an option's value may be is read from its argDescrip: words between '|' or ',', "file", "patterns", "directory",
+ * "path" or "time"; of any other value nothing is offered.
  * Words that are no options are files where the program takes_files, and tags where it has them, for sessions of which the script asks the program; else there are none.
  * 0, or -EINVAL: no such shell, and nothing is written or said.
  */

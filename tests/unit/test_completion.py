@@ -42,7 +42,7 @@ class Completion(unittest.TestCase):
             script.write(self.script(name, "bash"))
             script.flush()
             return set(subprocess.run(["bash", "-c", COMPLETE, "bash", script.name, name, name, *words], stdout=subprocess.PIPE, check=True,
-                                      universal_newlines=True, env=dict(os.environ, PATH=TOOLS + ":" + os.environ["PATH"])).stdout.split())
+                                      universal_newlines=True, env=dict(os.environ, PATH=TOOLS + ":" + os.environ["PATH"])).stdout.splitlines()) - {""}
 
     def test_every_option(self):
         for name in NAMES:
@@ -96,6 +96,17 @@ class Completion(unittest.TestCase):
             pass
         self.assertEqual(self.complete("opreport", "--session-dir", "=", directory + "/in"), {directory + "/inner"})
         self.assertEqual(self.complete("opreport", "-o", directory + "/in"), {directory + "/inner", directory + "/in.file"})
+        for name in ("odd, name", "odd *"):
+            os.mkdir(os.path.join(directory, name))
+        self.assertEqual(self.complete("opreport", directory + "/od"), {directory + "/odd, name", directory + "/odd *"})
+        self.assertEqual(self.complete("opreport", "image", ":", directory + "/od"), {directory + "/odd, name", directory + "/odd *"})
+        self.assertEqual(self.complete("ophelp", "--cpu-type", directory + "/od"), set())
+
+    def test_bash_numbers_and_times(self):
+        for words in (("--top", "=", "te"), ("--threshold", "te"), ("-e", "te"), ("-t", "te")):
+            self.assertEqual(self.complete("opreport", *words), set(), words)
+        self.assertEqual(self.complete("opgprof", "--since", "=", "to"), {"today"})
+        self.assertIn("tests", self.complete("opannotate", "--include-file", "=", "te"))
 
     def sessions(self, *names):
         """A session directory with these, and what is no session."""
@@ -139,7 +150,7 @@ class Completion(unittest.TestCase):
             for words in (("--session-dir", "=", directory), ("--session-dir", directory)):
                 self.assertEqual(self.complete(name, *words, "session", ":", "o"), {"old", "older"}, name)
         said = ("--session-dir", "=", directory)
-        self.assertEqual(self.complete("opreport", *said, "session", ":"), {"a\\$\\(touch\\", "bad\\)", "current", "old", "older"})
+        self.assertEqual(self.complete("opreport", *said, "session", ":"), {"a\\$\\(touch\\ bad\\)", "current", "old", "older"})
         self.assertEqual(self.complete("opreport", *said, "session-exclude", ":", "x,cu"), {"x,current"})
         self.assertEqual(self.complete("opreport", *said, "session:old,cu"), {"session:old,current"})
         self.assertEqual(self.complete("opreport", "--session-dir", "=", "/nothing", "session", ":"), set())
