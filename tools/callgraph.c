@@ -27,7 +27,7 @@ struct builder {
 	struct opr_image_cache *cache;
 	const struct opr_symbol_choice *choice;
 	const struct opr_part *part;
-	const struct opr_image *app;
+	const struct opr_image *app; /* NULL: each end is of its own image */
 	struct op_htable ends;
 	struct call *calls;
 	size_t nr_calls, capacity;
@@ -83,11 +83,12 @@ static bool find_end(const struct builder *builder, const struct opr_symbol_row 
 /* The row of a symbol, made when there is none. */
 static int take_end(struct builder *builder, const struct opr_image *image, const struct opr_symbol *symbol, size_t *ret_index)
 {
+	const struct opr_image *app = builder->app ? builder->app : image;
 	const struct opr_symbol_row row = {
 		.name = symbol ? symbol->shown : image->name,
-		.app = builder->part->app,
+		.app = app->name,
 		.image = image->name,
-		.app_shown = builder->app->shown,
+		.app_shown = app->shown,
 		.image_shown = image->shown,
 		.symbols = &image->symbols,
 		.symbol = symbol,
@@ -191,8 +192,8 @@ static int read_part(struct builder *builder, const struct opr_profile *profile)
 	struct opr_image *callee = opr_image_cache_find(builder->cache, part->callee);
 	int err;
 
-	builder->app = opr_image_cache_find(builder->cache, part->app);
-	if (!caller || !callee || !builder->app)
+	builder->app = profile->merges_libs ? NULL : opr_image_cache_find(builder->cache, part->app);
+	if (!caller || !callee || (!builder->app && !profile->merges_libs))
 		return -ENOMEM;
 	err = opr_image_load(builder->cache, caller);
 	if (!err)

@@ -753,6 +753,7 @@ int opr_profile_arrange(struct opr_profile *profile, const struct opr_merge *mer
 	int err;
 
 	qsort(profile->files, profile->nr_files, sizeof(*profile->files), compare_files);
+	profile->merges_libs = merge->lib;
 	err = merge->lib || profile->add_sessions ? 0 : check_sessions(profile);
 	if (err < 0)
 		return err;

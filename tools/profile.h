@@ -63,6 +63,7 @@ struct opr_profile {
 	bool totals_only; /* set before: how many samples a file has is enough, and what they are need not be kept */
 	uint64_t nr_kept_bytes;
 	bool add_sessions; /* the same file of two sessions is added up */
+	bool merges_libs;  /* an image has its samples for itself, whatever application they are of */
 	struct opr_file *files;
 	size_t nr_files;
 	struct opr_part *parts; /* sorted by application, then image */

@@ -142,6 +142,17 @@ class Forms(unittest.TestCase):
         self.put_functions(hot=1)
         self.assertIn("--callgraph is incompatible with --details", self.run_tool("-c", "-d", rc=1))
 
+    def test_callgraph_of_merged_libraries(self):
+        """What another image calls is where the samples are: not once more under the caller's application."""
+        self.put_functions(hot=60)
+        other = "{root}/no/other/"
+        write_samples(os.path.join(self.dir, "samples/current", other + "{dep}/" + other + "{cg}/{root}" + self.program, "TIMER.0.0." + ALL),
+                      [(1 << 32 | self.at["hot"], 30)])
+        report = json.loads(self.run_tool("-c", "-m", "lib", "--format=json"))
+        blocks = {block["symbol"]: block for block in report["symbols"]}
+        self.assertEqual(len(blocks), len(report["symbols"]))
+        self.assertEqual((blocks["hot"]["samples"], [caller["samples"] for caller in blocks["hot"]["callers"]]), ([60], [[30]]))
+
     # ---- differences ----
 
     def test_difference(self):
