@@ -2,8 +2,9 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "libop/events.h"
 #include "libop/parse.h"
+#include "libop/tracepoint.h"
+#include "tools/event_spec.h"
 #include "tools/help_events.h"
 #include "tools/report_log.h"
 #include "tools/words.h"
@@ -79,6 +80,21 @@ static int take_flags(const struct request *request, char *const fields[FIELDS])
 	return 0;
 }
 
+/* What this host cannot count is in no list, and then there is a reason. */
+static int refuse(const struct opr_help_events *events, const char *spec)
+{
+	int length = (int)(op_tracepoint_has_subsystem(spec) ? strlen(spec) : strcspn(spec, ":")), err;
+	struct op_event event;
+	char *why = NULL;
+
+	if (events->is_host && !opr_event_parse(spec, &event, &why) && op_event_check(&event, &why) < 0)
+		err = opr_error(-EINVAL, "%s", why);
+	else
+		err = opr_error(-EINVAL, "no event named %.*s: ophelp lists them", length, spec);
+	free(why);
+	return err;
+}
+
 static int read_request(const struct opr_help_events *events, const struct opr_help_check *check, char *spec,
 			struct request *request)
 {
@@ -87,7 +103,7 @@ static int read_request(const struct opr_help_events *events, const struct opr_h
 
 	*request = (struct request){ .event = opr_help_take(events, &rest), .counter = -1 };
 	if (!request->event)
-		return opr_error(-EINVAL, "no event named %s: ophelp lists them", spec);
+		return refuse(events, spec);
 	for (size_t i = 1; i < FIELDS && rest; i++)
 		fields[i] = strsep(&rest, ":");
 	if (rest)

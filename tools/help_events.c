@@ -157,6 +157,7 @@ int opr_help_read_host(struct opr_help_events *events, bool name_only)
 	const char *type = opr_host_cpu_type();
 	int err = keep_type(events, type, opr_cpu_type_find(type, &type));
 
+	events->is_host = true;
 	if (err || name_only)
 		return err;
 	err = add_own(events);

@@ -38,6 +38,7 @@ struct opr_help_events {
 	struct opr_event_files files;
 	struct opr_help_event *events;
 	size_t nr_events, capacity;
+	bool is_host; /* they are those of this host, and so the kernel can be asked */
 };
 
 /* The events of a type of CPU, by name or number; name_only: its names alone, and no events. To be freed with opr_help_free in any case. 0 or -errno. */

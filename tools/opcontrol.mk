@@ -3,6 +3,7 @@
 bin_PROGRAMS += tools/opcontrol
 tools_opcontrol_SOURCES = \
 	tools/completion.c tools/completion.h \
+	tools/event_spec.c tools/event_spec.h \
 	tools/opcontrol.c tools/opcontrol.h \
 	tools/opcontrol_daemon.c \
 	tools/opcontrol_daemonrc.c \

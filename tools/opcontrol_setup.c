@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The setup options, one function for each. */
 #include "tools/opcontrol.h"
-#include "tools/pfm_names.h"
+#include "tools/event_spec.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -35,38 +35,6 @@ static int check_together(const struct op_setup *setup)
 	return 1;
 }
 
-static_assert(OPR_PFM_ALIAS_BYTES == OP_EVENT_NAME_BYTES, "the names that opd has room for");
-
-static bool is_name_of_opd(const char *spec)
-{
-	char name[OP_EVENT_NAME_BYTES];
-
-	snprintf(name, sizeof(name), "%.*s", (int)strcspn(spec, ":"), spec);
-	return op_event_description(name) != NULL;
-}
-
-/* What opd does not know may be a name of libpfm4's. */
-static int parse_event(const char *spec, struct op_event *event, char **why)
-{
-	const char *pfm_why = NULL;
-	char *own = NULL;
-	int err = op_event_parse(spec, event, why), pfm_err;
-
-	if (err != -EINVAL || is_name_of_opd(spec) || op_tracepoint_has_subsystem(spec))
-		return err;
-	pfm_err = opr_pfm_translate(spec, &own, &pfm_why);
-	if (pfm_err == -ENOENT)
-		return err;
-	free(*why);
-	*why = NULL;
-	if (!pfm_err)
-		pfm_err = op_event_parse(own, event, why);
-	else if (pfm_err == -EINVAL && asprintf(why, "event %s: %s", spec, pfm_why) < 0)
-		pfm_err = -ENOMEM;
-	free(own);
-	return pfm_err;
-}
-
 static int add_event(struct op_setup *setup, const char *spec)
 {
 	struct op_event event;
@@ -75,7 +43,7 @@ static int add_event(struct op_setup *setup, const char *spec)
 
 	if (setup->nr_events == OP_EVENTS_MAX)
 		return ctl_fail("event %s: no more than %d events", spec, OP_EVENTS_MAX);
-	err = parse_event(spec, &event, &why);
+	err = opr_event_parse(spec, &event, &why);
 	if (!err)
 		err = op_event_check(&event, &why);
 	if (err) {

@@ -167,6 +167,14 @@ static bool is_pattern(const struct opr_words *words)
 	return words->nr_words && strpbrk(words->words[0], "*?[");
 }
 
+static bool any_matches(const struct options *options, const struct opr_help_events *events)
+{
+	for (size_t i = 0; i < events->nr_events; i++)
+		if (opr_words_match(&options->words, events->events[i].name))
+			return true;
+	return false;
+}
+
 static int list(const struct options *options, const struct opr_help_events *events)
 {
 	struct opr_output output;
@@ -174,6 +182,8 @@ static int list(const struct options *options, const struct opr_help_events *eve
 
 	if (options->words.nr_words && !options->xml && !is_pattern(&options->words))
 		return for_each(options, events, write_number);
+	if (options->words.nr_words && !any_matches(options, events))
+		return opr_error(-ENOENT, "no event matches %s: ophelp alone lists all", options->words.words[0]);
 	err = opr_output_open(&output, NULL, options->no_pager, "never");
 	if (err)
 		return err;

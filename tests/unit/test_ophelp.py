@@ -130,15 +130,28 @@ class Help(unittest.TestCase):
         self.assertRegex(self.run_tool("-d"), r"^(TIMER|cycles):\d+:0:1:1\n$")
         self.assertEqual(self.run_tool("TIMER"), "0\n")
         self.assertEqual(self.run_tool("-c", "i386/p4-ht", "-r"), "P4 / Xeon with 2 hyper-threads\n", "without descriptions")
-        for directory in ("/sys/kernel/tracing/events", "/sys/bus/event_source/devices/cpu/events"):
-            if os.path.isdir(directory) and os.access(directory, os.R_OK) and os.listdir(directory):
-                self.assertIn("sched:sched_switch\n" if "tracing" in directory else "cpu/cycles/", text + "cpu/cycles/")
+        for directory, name in (("/sys/kernel/tracing/events/sched/sched_switch", "sched:sched_switch\n"),
+                                ("/sys/bus/event_source/devices/cpu/events/cpu-cycles", "cpu/cpu-cycles/")):
+            if os.access(directory, os.R_OK):
+                self.assertIn(name, text)
+
+    def test_what_the_host_cannot_count(self):
+        """A name of opd's, and one of libpfm4's, which says what it is translated to: the reason is told, not that there is no such name."""
+        for spec, name in (("cycles:100000", "cycles"), ("INST_RETIRED:ANY_P:100000", "INST_RETIRED_ANY_P")):
+            done = subprocess.run([OPHELP, "-e", spec], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, universal_newlines=True,
+                                  env=dict(os.environ, LIBPFM_FORCE_PMU="skl"))
+            if done.returncode or not os.path.isdir("/sys/bus/event_source/devices/cpu"):
+                self.assertRegex(done.stderr, "event %s: (this host has no hardware counter|not permitted)" % name)
+                self.assertEqual((done.returncode, done.stdout), (1, ""))
 
     def test_refusals(self):
         self.assertIn("no such type", self.run_tool("-c", "nonsense", rc=1))
         self.assertIn("no such type", self.run_tool("-c", "88", rc=1))
         self.assertIn("no descriptions", self.run_tool("-c", "i386/haswell", rc=1))
         self.assertIn("no event named", self.run_tool("NOSUCH", rc=1))
+        self.assertIn("no event named NOSUCH:", self.run_tool("-e", "NOSUCH:1000", rc=1))
+        for options in ((), ("-X",)):
+            self.assertIn("no event matches", self.run_tool("nosuch*", *options, rc=1))
 
 
 if __name__ == "__main__":
