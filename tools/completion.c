@@ -6,9 +6,11 @@
 #include <strings.h>
 
 /* What may follow an option. */
-enum value_kind { VALUE_NONE, VALUE_ANY, VALUE_FILE, VALUE_DIRECTORY, VALUE_TIME, VALUE_WORDS };
+enum value_kind { VALUE_NONE, VALUE_ANY, VALUE_FILE, VALUE_DIRECTORY, VALUE_TIME, VALUE_EVENT, VALUE_WORDS };
 
-#define TIMES "now today yesterday" /* some that --since takes */
+#define TIMES      "now today yesterday" /* some that --since takes */
+#define EVENTS     "ophelp --names 2>/dev/null"
+#define ZSH_EVENTS ":event:{local -a names; names=(${(f)\"$(" EVENTS ")\"}); compadd -a names}"
 
 static enum value_kind kind_of(const struct poptOption *option)
 {
@@ -16,7 +18,8 @@ static enum value_kind kind_of(const struct poptOption *option)
 		const char *description;
 		enum value_kind kind;
 	} kinds[] = { { "file", VALUE_FILE },     { "patterns", VALUE_FILE },  { "directory", VALUE_DIRECTORY },
-		      { "dir", VALUE_DIRECTORY }, { "path", VALUE_DIRECTORY }, { "time", VALUE_TIME } };
+		      { "dir", VALUE_DIRECTORY }, { "path", VALUE_DIRECTORY }, { "time", VALUE_TIME },
+		      { "event", VALUE_EVENT } };
 
 	if ((option->argInfo & POPT_ARG_MASK) == POPT_ARG_NONE)
 		return VALUE_NONE;
@@ -39,6 +42,14 @@ static void visit(FILE *out, const struct poptOption *table, visit_fn *fn)
 		else if (option->longName && !(option->argInfo & POPT_ARGFLAG_DOC_HIDDEN))
 			fn(out, option);
 	}
+}
+
+static bool has_events(const struct poptOption *table)
+{
+	for (; table->longName || table->shortName || table->arg; table++)
+		if ((table->argInfo & POPT_ARG_MASK) != POPT_ARG_INCLUDE_TABLE && kind_of(table) == VALUE_EVENT)
+			return true;
+	return false;
 }
 
 static void write_words(FILE *out, const char *words)
@@ -93,6 +104,8 @@ static void write_bash_value(FILE *out, const struct poptOption *option)
 		fputs(") kind=none ;;\n", out);
 	} else if (kind == VALUE_TIME) {
 		fputs(") values=\"" TIMES "\" ;;\n", out);
+	} else if (kind == VALUE_EVENT) {
+		fputs(") kind=events count=: ;;\n", out);
 	} else if (kind == VALUE_WORDS) {
 		fputs(") values=\"", out);
 		write_words(out, option->argDescrip);
@@ -133,6 +146,27 @@ static void write_bash_tags(FILE *out, opr_tag_fn *tag)
 	      out);
 }
 
+/* readline cuts a word at colons, which names of tracepoints have: `head` is what stands before the one before the word. */
+static void write_bash_colons(FILE *out)
+{
+	fputs("\tlocal head= count= name at=$COMP_CWORD\n"
+	      "\tif [ \"$word\" = : ]; then word= at=$((at - 1)) head=${COMP_WORDS[at]}:\n"
+	      "\telif [ \"$option\" = : ]; then at=$((at - 2)) head=${COMP_WORDS[at]}:; fi\n"
+	      "\toption=${COMP_WORDS[at - 1]}\n"
+	      "\tif [ \"$word\" = = ]; then word=; elif [ \"$option\" = = ]; then option=${COMP_WORDS[at - 2]}; fi\n",
+	      out);
+}
+
+/* A count follows a name that is an option's value. */
+static void write_bash_events(FILE *out)
+{
+	fputs("\tif [ \"$kind\" = events ]; then\n\t\t[ -z \"$count\" ] || compopt -o nospace\n"
+	      "\t\twhile IFS= read -r name; do\n"
+	      "\t\t\t[[ $name = \"$head$word\"* ]] && COMPREPLY+=(\"${name#\"$head\"}$count\")\n"
+	      "\t\tdone < <(" EVENTS ")\n\t\treturn\n\tfi\n",
+	      out);
+}
+
 /* Files, and tags where there are any: what is no whole word is completed on. */
 static void write_bash_words(FILE *out, opr_tag_fn *tag)
 {
@@ -149,15 +183,22 @@ static void write_bash_words(FILE *out, opr_tag_fn *tag)
 /* readline splits --name=value into three words, and a value may be a list: what stands before its last comma stays. */
 static void write_bash(FILE *out, const struct opr_completion *completion)
 {
-	const char *program = completion->program;
+	const char *program = completion->program, *rest = completion->takes_files ? "-f" : "none";
+	bool events = completion->takes_events || has_events(completion->table);
 
 	fprintf(out, "# bash completion for %s, made from its table of options\n_opd_%s() {\n", program, program);
 	fputs("\tlocal word=${COMP_WORDS[COMP_CWORD]} option=${COMP_WORDS[COMP_CWORD - 1]} before= kind= values=", out);
-	fprintf(out, " rest=%s\n", completion->takes_files ? "-f" : "none");
-	fputs("\tif [ \"$word\" = = ]; then word=; elif [ \"$option\" = = ]; then option=${COMP_WORDS[COMP_CWORD - 2]}; fi\n"
-	      "\tcase $option in\n",
-	      out);
+	fprintf(out, " rest=%s\n", completion->takes_events ? "events" : rest);
+	if (events)
+		write_bash_colons(out);
+	else
+		fputs("\tif [ \"$word\" = = ]; then word=; elif [ \"$option\" = = ]; then option=${COMP_WORDS[COMP_CWORD - 2]}; "
+		      "fi\n",
+		      out);
+	fputs("\tcase $option in\n", out);
 	visit(out, completion->table, write_bash_value);
+	if (events)
+		fputs("\t:) kind=none ;;\n", out);
 	fputs("\tesac\n", out);
 	if (completion->tag)
 		write_bash_tags(out, completion->tag);
@@ -168,8 +209,11 @@ static void write_bash(FILE *out, const struct opr_completion *completion)
 	      out);
 	visit(out, completion->table, write_bash_name);
 	fputs("\" -- \"$word\"))\n\t\tcase ${COMPREPLY[0]} in *=) compopt -o nospace ;; esac\n"
-	      "\telif [ \"${kind:=$rest}\" != none ]; then\n",
+	      "\t\treturn\n\tfi\n\t: \"${kind:=$rest}\"\n",
 	      out);
+	if (events)
+		write_bash_events(out);
+	fputs("\tif [ -z \"$values\" ] && [ \"$kind\" != none ]; then\n", out);
 	write_bash_words(out, completion->tag);
 	fputs("\tfi\n}\n", out);
 	fprintf(out, "complete -F _opd_%s %s\n", program, program);
@@ -203,6 +247,9 @@ static void write_zsh_value(FILE *out, const struct poptOption *option)
 		break;
 	case VALUE_DIRECTORY:
 		fputs(":directory:_directories", out);
+		break;
+	case VALUE_EVENT:
+		fputs(ZSH_EVENTS, out);
 		break;
 	case VALUE_TIME:
 		fputs(":time:(" TIMES ")", out);
@@ -274,7 +321,10 @@ static void write_zsh(FILE *out, const struct opr_completion *completion)
 	if (completion->tag)
 		fprintf(out, " \\\n\t'*:profile specification:_opd_%s_word'\n", completion->program);
 	else
-		fputs(completion->takes_files ? " \\\n\t'*:file:_files'\n" : "\n", out);
+		fputs(completion->takes_events  ? " \\\n\t'*" ZSH_EVENTS "'\n"
+		      : completion->takes_files ? " \\\n\t'*:file:_files'\n"
+						: "\n",
+		      out);
 }
 
 int opr_completion_write(FILE *out, const struct opr_completion *completion, const char *shell)

@@ -24,14 +24,14 @@ typedef const char *opr_tag_fn(size_t nth, enum opr_tag_kind *ret_kind);
 struct opr_completion {
 	const char *program;
 	const struct poptOption *table;
-	bool takes_files;
+	bool takes_files, takes_events; /* not both */
 	opr_tag_fn *tag; /* NULL: its words have none */
 };
 
 /*
  * Writes the script of a shell, "bash" or "zsh". What an option's value may be is read from its argDescrip: words between '|' or ',', "file", "patterns", "directory",
- * "path" or "time"; of any other value nothing is offered.
- * Words that are no options are files where the program takes_files, and tags where it has them, for sessions of which the script asks the program; else there are none.
+ * "path", "time" or "event"; of any other value nothing is offered.
+ * Words that are no options are files where the program takes_files, names of events, which ophelp(1) is asked for, where it takes_events, and tags where it has them, for sessions of which the script asks the program; else there are none.
  * 0, or -EINVAL: no such shell, and nothing is written or said.
  */
 int opr_completion_write(FILE *out, const struct opr_completion *completion, const char *shell) OP_NONNULL OP_MUST_CHECK;

@@ -93,6 +93,7 @@ static const struct ctl_option setups[] = {
 	{ .name = "event",
 	  .letter = 'e',
 	  .arg = "SPEC",
+	  .values = "event",
 	  .edit = ctl_edit_event,
 	  .help = "count an event, NAME:count[:unitmask[:kernel[:user]]], or 'default'; may be repeated" },
 	{ .name = "separate",

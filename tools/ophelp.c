@@ -13,7 +13,7 @@
 #define DEFAULT_COUNT 100000
 
 struct options {
-	int check_events, ignore_count, unit_mask, extra_mask, get_cpu_type, get_default, xml, no_pager;
+	int check_events, ignore_count, unit_mask, extra_mask, get_cpu_type, get_default, names, xml, no_pager;
 	char *cpu_type; /* NULL: this host */
 	uint64_t callgraph;
 	struct opr_words words;
@@ -34,6 +34,7 @@ static const struct opr_option rows[] = {
 	{ "get-cpu-type", 'r', FIELD(get_cpu_type), NULL, "show the type of the CPU", NULL },
 	{ "get-default-event", 'd', FIELD(get_default), NULL, "show the default event", NULL },
 	{ "ignore-count", 'i', FIELD(ignore_count), NULL, "do not check the counts of events", NULL },
+	{ "names", 0, FIELD(names), NULL, "list names alone, as --event of opcontrol takes them", NULL },
 	{ "no-pager", 0, FIELD(no_pager), NULL, "write to the terminal without a pager", NULL },
 	{ "unit-mask", 'u', FIELD(unit_mask), NULL, "show the default unit masks of the given events", NULL },
 	{ "xml", 'X', FIELD(xml), NULL, "list events as XML", NULL },
@@ -46,6 +47,7 @@ static const struct opr_command command = {
 	.arguments = "[OPTION...] [EVENT]...",
 	.rows = rows,
 	.nr_rows = op_array_size(rows),
+	.takes_events = true,
 };
 
 /* ---- what can be asked ---- */
@@ -167,6 +169,18 @@ static bool is_pattern(const struct opr_words *words)
 	return words->nr_words && strpbrk(words->words[0], "*?[");
 }
 
+/* For scripts: an event that opcontrol cannot take has none. */
+static void write_names(FILE *out, const struct opr_help_events *events, const struct opr_words *words)
+{
+	for (size_t i = 0; i < events->nr_events; i++) {
+		const struct opr_help_event *event = &events->events[i];
+		const char *name = event->source == OPR_HELP_FILES ? event->name : event->as;
+
+		if (name && (!words->nr_words || opr_words_match(words, event->name)))
+			fprintf(out, "%s\n", name);
+	}
+}
+
 static bool any_matches(const struct options *options, const struct opr_help_events *events)
 {
 	for (size_t i = 0; i < events->nr_events; i++)
@@ -180,14 +194,16 @@ static int list(const struct options *options, const struct opr_help_events *eve
 	struct opr_output output;
 	int err;
 
-	if (options->words.nr_words && !options->xml && !is_pattern(&options->words))
+	if (options->words.nr_words && !options->xml && !options->names && !is_pattern(&options->words))
 		return for_each(options, events, write_number);
 	if (options->words.nr_words && !any_matches(options, events))
 		return opr_error(-ENOENT, "no event matches %s: ophelp alone lists all", options->words.words[0]);
 	err = opr_output_open(&output, NULL, options->no_pager, "never");
 	if (err)
 		return err;
-	if (options->xml)
+	if (options->names)
+		write_names(output.out, events, &options->words);
+	else if (options->xml)
 		opr_help_write_xml(output.out, events, &options->words);
 	else if (events->nr_events)
 		opr_help_write_text(output.out, events, &options->words);

@@ -62,7 +62,8 @@ static int write_sessions(const struct opr_command *command, void *options)
 static int write_completion(const struct opr_command *command, const struct poptOption *table, void *options, const char *shell)
 {
 	const struct opr_completion completion = {
-		.program = command->program, .table = table, .takes_files = true, .tag = command->tag
+		.program = command->program, .table = table, .takes_files = !command->takes_events, .takes_events = command->takes_events,
+		.tag = command->tag
 	};
 
 	if (command->tag && !strcmp(shell, OPR_COMPLETION_SESSIONS))

@@ -27,6 +27,7 @@ struct opr_command {
 	const struct opr_option *rows;
 	size_t nr_rows;
 	opr_tag_fn *tag; /* of the words that are no options; NULL: they have none */
+	bool takes_events; /* these words are names of events, and not of files */
 };
 
 /* What a command line was about. */

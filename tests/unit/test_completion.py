@@ -108,6 +108,16 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.complete("opgprof", "--since", "=", "to"), {"today"})
         self.assertIn("tests", self.complete("opannotate", "--include-file", "=", "te"))
 
+    def test_bash_events(self):
+        self.assertEqual(self.complete("ophelp", "page-f"), {"page-faults"})
+        for words in (("--event", "=", "page-f"), ("--event", "page-f"), ("-e", "page-f")):
+            self.assertEqual(self.complete("opcontrol", *words), {"page-faults:"}, words)
+        self.assertEqual(self.complete("opcontrol", "--event", "=", "page-faults", ":"), set())
+        self.assertEqual(self.complete("opcontrol", "--event", "=", "page-faults", ":", "1"), set())
+        if os.access("/sys/kernel/tracing/events/sched/sched_switch/id", os.R_OK):
+            self.assertEqual(self.complete("opcontrol", "--event", "=", "sched", ":", "sched_swit"), {"sched_switch:"})
+            self.assertIn("sched_switch", self.complete("ophelp", "-u", "sched", ":"))
+
     def sessions(self, *names):
         """A session directory with these, and what is no session."""
         directory = tempfile.mkdtemp()
@@ -166,7 +176,7 @@ class Completion(unittest.TestCase):
         os.symlink(os.path.join(TOOLS, name), os.path.join(directory, name))
         pid, terminal = pty.fork()
         if not pid:
-            os.execvpe("zsh", ["zsh", "-f", "-i"], dict(os.environ, PS1="", TERM="dumb", PATH=directory + ":" + os.environ["PATH"]))
+            os.execvpe("zsh", ["zsh", "-f", "-i"], dict(os.environ, PS1="", TERM="dumb", PATH=directory + ":" + TOOLS + ":" + os.environ["PATH"]))
         os.write(terminal, (ZSH % directory).encode())
         self.read_until(terminal, b"ready\r\n")
         os.write(terminal, line.encode() + b"\t\x18")
@@ -193,6 +203,12 @@ class Completion(unittest.TestCase):
                               ("archive:/pro", "archive:/proc/"), ("event:te", "event:te")):
             got = self.zsh(script, "opreport " + typed)
             self.assertEqual(got.split()[-1].replace("\\", ""), wanted, got)
+
+    def test_zsh_events(self):
+        if not shutil.which("zsh"):
+            self.skipTest("zsh is not installed")
+        for tool, typed in (("opcontrol", "--event="), ("ophelp", "")):
+            self.assertEqual(self.zsh(self.script(tool, "zsh"), "%s %spage-f" % (tool, typed)), "%s %spage-faults" % (tool, typed))
 
     def test_zsh_syntax(self):
         if not shutil.which("zsh"):

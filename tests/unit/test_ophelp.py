@@ -122,6 +122,12 @@ class Help(unittest.TestCase):
                                       stdout=subprocess.PIPE, check=True, universal_newlines=True)
                 self.assertIn("(min count: ", done.stdout, directory)
 
+    def test_names(self):
+        self.assertEqual(self.family10("--names"), "CPU_CLK_UNHALTED\nFIRST_ONLY\nKINDS\nONE_OF\nMANY\nIBS_OP_ALL\n")
+        self.assertEqual(self.family10("--names", "*ON*"), "FIRST_ONLY\nONE_OF\n")
+        self.assertEqual(self.run_tool("--names", "page-f*"), "page-faults\n")
+        self.assertEqual(set(self.run_tool("--names").splitlines()) & {"TIMER", "msr/tsc/"}, {"TIMER"}, "as opcontrol takes them")
+
     def test_host(self):
         text = self.run_tool()
         self.assertIn("TIMER: (ext: timer)\n", text)
