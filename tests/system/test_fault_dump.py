@@ -287,7 +287,7 @@ def dump_without_its_ledger(box, shim):
 def test(box):
     shim = faultload.Shim(box)
     box.session = os.path.join(box.tmpfs("volume", "size=400m"), "session")  # that gives no inode twice
-    box.configure()
+    box.configure(RingSize="8M")
     box.start_daemon("--event=page-faults:1", "--event=TIMER:1000000", "--separate=library,kernel", env=shim.env)
     for i in range(3):
         dump_then_cut(box, shim, i)
