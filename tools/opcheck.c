@@ -17,6 +17,7 @@
 #include "tools/report_log.h"
 #include "tools/session_dir.h"
 #include "tools/session_hint.h"
+#include "tools/standard_output.h"
 #include "tools/words.h"
 
 #define PROGRESS_NS (200 * (uint64_t)OP_NS_PER_MS)
@@ -332,6 +333,7 @@ static const struct opr_command command = {
 	.arguments = "[OPTION...] [SESSION]...",
 	.rows = rows,
 	.nr_rows = op_array_size(rows),
+	.failed = FAILED,
 };
 
 int main(int argc, const char **argv)
@@ -347,10 +349,8 @@ int main(int argc, const char **argv)
 		err = work(&program);
 	if (err)
 		worsen(&program, FAILED);
-	if (fflush(stdout) == EOF || ferror(stdout)) {
-		opr_error(-EIO, "cannot write to the standard output");
+	if (opr_stdout_flush())
 		worsen(&program, FAILED);
-	}
 	opr_command_free(&command, &program);
 	opr_words_free(&program.words);
 	free(program.session_dir);

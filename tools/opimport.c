@@ -12,6 +12,7 @@
 #include "tools/opimport.h"
 #include "tools/report_log.h"
 #include "tools/session_dir.h"
+#include "tools/standard_output.h"
 
 #define MAX_OPEN_FILES 1024u
 #define FILES_RESERVED 64u /* descriptors for everything but sample files and rings */
@@ -202,8 +203,8 @@ static int run(const struct opi_options *options)
 	free(dir);
 	if (fd > STDIN_FILENO)
 		close(fd);
-	if (!err && (fflush(stdout) == EOF || ferror(stdout)))
-		err = opr_error(-EIO, "standard output: %s", strerror(errno ? errno : EIO));
+	if (!err)
+		err = opr_stdout_flush();
 	return err;
 }
 

@@ -9,6 +9,7 @@
 #include "libop/sys.h"
 #include "tools/opimport.h"
 #include "tools/report_log.h"
+#include "tools/standard_output.h"
 
 static int read_abi(const struct opi_options *options, struct op_abi *ret_abi)
 {
@@ -122,7 +123,7 @@ int opi_import_foreign(const struct opi_options *options)
 	if (!err)
 		err = write_samples(options, &samples);
 	op_odb_samples_free(&samples);
-	if (!err && (fflush(stdout) == EOF || ferror(stdout)))
-		err = opr_error(-EIO, "standard output: %s", strerror(errno ? errno : EIO));
+	if (!err)
+		err = opr_stdout_flush();
 	return err;
 }

@@ -46,6 +46,7 @@ tools_libreport_a_SOURCES = \
 	tools/session_span.c tools/session_span.h \
 	tools/session_stats.c tools/session_stats.h \
 	tools/spec_words.c \
+	tools/standard_output.c tools/standard_output.h \
 	tools/summary.c tools/summary.h \
 	tools/symbol_cache.c tools/symbol_cache.h \
 	tools/symbol_pack.c tools/symbol_pack.h \

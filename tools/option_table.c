@@ -8,6 +8,7 @@
 #include "tools/option_values.h"
 #include "tools/report_log.h"
 #include "tools/session_dir.h"
+#include "tools/standard_output.h"
 
 #define VERSION_VALUE (INT_MAX - 1)
 
@@ -118,7 +119,7 @@ static int read_all(const struct opr_command *command, const struct poptOption *
 int opr_command_read(const struct opr_command *command, int argc, const char **argv, void *options, struct opr_words *words,
 		     enum opr_request *ret_request)
 {
-	struct poptOption *table = make_table(command, options);
+	struct poptOption *table = opr_stdout_guard(command->failed ? command->failed : EXIT_FAILURE) ? NULL : make_table(command, options);
 	poptContext context = table ? poptGetContext(command->program, argc, argv, table, 0) : NULL;
 	int err;
 

@@ -28,6 +28,7 @@ struct opr_command {
 	size_t nr_rows;
 	opr_tag_fn *tag; /* of the words that are no options; NULL: they have none */
 	bool takes_events; /* these words are names of events, and not of files */
+	int failed;	   /* the exit status when what it says cannot be written; 0: EXIT_FAILURE */
 };
 
 /* What a command line was about. */
@@ -36,6 +37,7 @@ enum opr_request { OPR_RUN, OPR_DONE };
 /*
  * Reads a command line into `options` and the words that are no options into `words`. 0 with *ret_request; after --version or --completion everything was
  * said and nothing is to be run. -EINVAL or -ENOMEM. --help and --usage end the program with 0, as popt does it.
+ * From then on the end of the program looks whether standard output could be written (standard_output.h).
  */
 int opr_command_read(const struct opr_command *command, int argc, const char **argv, void *options, struct opr_words *words,
 		     enum opr_request *ret_request) OP_NONNULL OP_MUST_CHECK;

@@ -14,6 +14,7 @@
 #include "libop/sys.h"
 #include "libop/text.h"
 #include "tools/report_log.h"
+#include "tools/standard_output.h"
 
 #define DEFAULT_COLUMNS 80
 #define MAX_COLUMNS     10000
@@ -399,10 +400,12 @@ int opr_output_close(struct opr_output *output)
 	bool failed = ferror(output->out), left = false;
 	int err;
 
+	if (output->out == stdout)
+		return opr_stdout_flush();
 	errno = 0;
 	failed |= fflush(output->out) == EOF;
 	err = errno;
-	if (output->out != stdout && fclose(output->out) == EOF) {
+	if (fclose(output->out) == EOF) {
 		failed = true;
 		err = err ? err : errno;
 	}

@@ -216,6 +216,16 @@ class Completion(unittest.TestCase):
         for name in NAMES:
             subprocess.run(["zsh", "-n"], input=self.script(name, "zsh"), check=True, universal_newlines=True)
 
+    def test_full_disk(self):
+        """What cannot be written is an error, also where popt ends the program; opcheck's 1 would say that something was repaired."""
+        for name in NAMES:
+            for option in ("--help", "--usage", "--version", "--completion=bash"):
+                if name == "opcontrol" and option in ("--help", "--usage"):  # the one goes to standard error, the other it has not
+                    continue
+                with open("/dev/full", "w", encoding="ascii") as full:
+                    done = subprocess.run([os.path.join(TOOLS, name), option], stdout=full, stderr=subprocess.PIPE, check=False, universal_newlines=True)
+                self.assertEqual((done.returncode, done.stderr.count("cannot write to the standard output")), (3 if name == "opcheck" else 1, 1), (name, option, done.stderr))
+
     def test_unknown_shell(self):
         for name in NAMES:
             done = subprocess.run([os.path.join(TOOLS, name), "--completion=csh"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)

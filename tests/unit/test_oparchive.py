@@ -395,6 +395,13 @@ class Archive(unittest.TestCase):
         finally:
             subprocess.run(["umount", self.away], check=True)
 
+    def test_list_on_a_full_disk(self):
+        self.put(self.program, {"hot": 60})
+        with open("/dev/full", "w", encoding="ascii") as full:
+            done = subprocess.run([os.path.join(TOOLS, "oparchive"), "--session-dir=" + self.session, "-l"], stdout=full, stderr=subprocess.PIPE, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"cannot write to the standard output: No space left on device", done.stderr)
+
     def test_refusals(self):
         self.put(self.program, {"hot": 60})
         for arguments in ((), ("-o", "/"), ("-o", self.away, "/not/there")):
