@@ -250,8 +250,9 @@ int opr_archive_add_below(struct opr_archive_writer *writer, int dir_fd, const c
 	if (err || known)
 		return err;
 	if (!writer->dir) {
-		if (!faccessat(dir_fd, below, R_OK, 0))
-			list_file(writer, path);
+		if (faccessat(dir_fd, below, R_OK, 0))
+			return -errno;
+		list_file(writer, path);
 		return 0;
 	}
 	fd = open_source(dir_fd, below);

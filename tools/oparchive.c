@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -66,18 +67,40 @@ struct run {
 	size_t nr_left_out;
 };
 
+static void note_left_out(struct run *run, const char *path)
+{
+	opr_archive_note(&run->writer, "left-out", path);
+	run->nr_left_out++;
+}
+
+/* Behind the warning of a file that the caller may not read: who may. */
+static void write_remedy(int err, const char *path, char *remedy, size_t nr_bytes)
+{
+	const struct passwd *owner;
+	struct stat st;
+
+	*remedy = '\0';
+	if ((err != -EACCES && err != -EPERM) || !geteuid())
+		return;
+	owner = stat(path, &st) || !st.st_uid || st.st_uid == geteuid() || !(st.st_mode & S_IRUSR) ? NULL : getpwuid(st.st_uid);
+	snprintf(remedy, nr_bytes, "; root%s%s can read it: run oparchive as root", owner ? " and its owner " : "",
+		 owner ? owner->pw_name : "");
+}
+
 /* What cannot be read is left out, with a warning: a report has to do without it at home, too. The archive says so, and the program ends with 1. */
 static int warn_left_out(struct run *run, int err, const char *path)
 {
+	char remedy[128];
+
 	if (!err || opr_archive_is_over(err))
 		return err;
+	write_remedy(err, path, remedy, sizeof(remedy));
 	if (err == -EFBIG)
 		opr_warn("%s has more than %llu bytes of holes, and no ELF headers that name an end before them: it is left out",
 			 path, OPR_HOLE_BYTES_MAX);
 	else
-		opr_warn("%s cannot be read (%s): it is left out", path, strerror(-err));
-	opr_archive_note(&run->writer, "left-out", path);
-	run->nr_left_out++;
+		opr_warn("%s cannot be read (%s): it is left out%s", path, strerror(-err), remedy);
+	note_left_out(run, path);
 	return 0;
 }
 
@@ -154,6 +177,24 @@ static char *archived_name(const struct run *run, const struct opr_image *image)
 		       image->identity.kind == OPR_IDENTITY_NONE ? strlen(image->name) : image->identity.path_length);
 }
 
+/* What a caller sees of it who may not see addresses is of no use to a report. */
+static int add_kernel(struct run *run, const char *path)
+{
+	struct opr_symbols symbols = { 0 };
+	int err = opr_symbols_read_kallsyms(&symbols, path, OPR_DEMANGLE_NONE);
+
+	opr_symbols_free(&symbols);
+	if (err == -ENOMEM)
+		return opr_no_memory();
+	if (err == -EPERM) {
+		opr_warn("%s hides the kernel's addresses (kernel.kptr_restrict), also in the archive: reports from it have no "
+			 "kernel symbols%s",
+			 path, geteuid() ? "; run oparchive as root" : "");
+		note_left_out(run, path);
+	}
+	return opr_archive_add_kernel(&run->writer, path);
+}
+
 static int add_image(struct run *run, const struct opr_image *image)
 {
 	char *name = archived_name(run, image);
@@ -161,8 +202,8 @@ static int add_image(struct run *run, const struct opr_image *image)
 
 	if (!err) {
 		note_inode(run, image->path, name);
-		err = opr_identity_is_kallsyms(&image->identity) ? opr_archive_add_kernel(&run->writer, image->path) :
-								   add_debug_file_of(run, image->path, name);
+		err = opr_identity_is_kallsyms(&image->identity) ? add_kernel(run, image->path)
+								 : add_debug_file_of(run, image->path, name);
 	}
 	free(name);
 	return err;
@@ -213,7 +254,28 @@ static int note_packages(struct run *run)
 	return err ? opr_no_memory() : 0;
 }
 
-static void note_absent(struct run *run, const struct opr_image *image)
+/* What an archive says of an image that it has not is not about this host. */
+static int tell_absent(struct run *run, const struct opr_image *image)
+{
+	bool unreadable = image->state == OPR_IMAGE_UNREADABLE;
+	char *path = NULL;
+	int err;
+
+	if (!unreadable || run->selection.finder.archive) {
+		opr_finder_warn(&run->selection.finder, image->state, image->name, &image->identity);
+		if (unreadable)
+			note_left_out(run, image->name);
+		return 0;
+	}
+	if (asprintf(&path, "%s%.*s", run->options->root ? run->options->root : "", (int)image->identity.path_length,
+		     image->identity.path) < 0)
+		return opr_no_memory();
+	err = warn_left_out(run, -EACCES, path);
+	free(path);
+	return err;
+}
+
+static int note_absent(struct run *run, const struct opr_image *image)
 {
 	const char *word = opr_image_state_word(image->state);
 	char *other = NULL, *value = NULL;
@@ -224,6 +286,7 @@ static void note_absent(struct run *run, const struct opr_image *image)
 		opr_archive_note_image(&run->writer, "absent", image->name, value);
 	free(value);
 	free(other);
+	return tell_absent(run, image);
 }
 
 /* Objects of JIT code lie in the session. */
@@ -239,7 +302,7 @@ static int add_images(struct run *run)
 		if (image->path && !opr_is_jit_object(image->image_name, image->name))
 			err = add_image(run, image);
 		else if (!image->path && image->state != OPR_IMAGE_HAS_NO_FILE)
-			note_absent(run, image);
+			err = note_absent(run, image);
 	}
 	return err;
 }
@@ -353,15 +416,15 @@ static int add_entry(const char *path, unsigned char type, void *arg)
 static void leave_out_dir(const char *path, int why, void *arg)
 {
 	const struct copying *copying = arg;
-	char *shown = NULL;
+	char *shown = NULL, remedy[128];
 
 	path += strncmp(path, "./", 2) ? 0 : 2;
 	if (asprintf(&shown, "%s/%s", copying->from->path, path) < 0)
 		return;
 	if (!opr_words_have(&copying->from->misfits, path)) {
-		opr_warn("%s cannot be read (%s): it is left out", shown, strerror(-why));
-		opr_archive_note(&copying->run->writer, "left-out", shown);
-		copying->run->nr_left_out++;
+		write_remedy(why, shown, remedy, sizeof(remedy));
+		opr_warn("%s cannot be read (%s): it is left out%s", shown, strerror(-why), remedy);
+		note_left_out(copying->run, shown);
 	}
 	free(shown);
 }

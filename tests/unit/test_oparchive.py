@@ -3,6 +3,7 @@
 """Reports from an archive are those from home, byte for byte, when nothing of home is left. Run from the build directory by `make check`."""
 import os
 import platform
+import pwd
 import shutil
 import struct
 import signal
@@ -28,6 +29,7 @@ OF_MODULES = (("opreport", "-l"), ("opreport", "-X", "-d"), ("opreport", "--imag
 LISTINGS = (("-s",), ("-a",), ("-s", "-a"))
 HOLES = 1 << 30  # OPR_HOLE_BYTES_MAX
 HANG_SECONDS = 120
+NOBODY = 65534
 
 
 class Archive(unittest.TestCase):
@@ -66,8 +68,9 @@ class Archive(unittest.TestCase):
             subprocess.run(["objcopy", *arguments], check=True)
         os.utime(program, (1, 1))
 
-    def run_tool(self, tool, *arguments, rc=0):
-        done = subprocess.run([os.path.join(TOOLS, tool), *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    def run_tool(self, tool, *arguments, rc=0, user=None):
+        done = subprocess.run([os.path.join(TOOLS, tool), *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
+                              **({} if user is None else {"user": user, "group": user, "extra_groups": []}))
         self.assertEqual(done.returncode, rc, done.stderr.decode())
         self.errors = done.stderr.decode()
         return done.stdout.decode()
@@ -109,6 +112,72 @@ class Archive(unittest.TestCase):
         reports = self.check_same()
         self.assertIn("prog.c:1", reports[("opreport", "-l", "-f", "-g")])
         self.assertTrue(os.path.exists(self.away + self.home + "/.debug/prog.debug"))
+
+    def let_others_in(self):
+        """What the temporary directory has is not closed to them by that."""
+        os.chmod(self.dir, 0o755)
+        if subprocess.run([os.path.join(TOOLS, "oparchive"), "--version"], user=NOBODY, check=False, capture_output=True).returncode:
+            self.skipTest("another user cannot run the programs of this build directory")
+
+    @unittest.skipIf(os.geteuid(), "to be another user takes root")
+    def test_unreadable_images(self):
+        """One that the caller may not read, and one in a directory that he may not enter."""
+        self.let_others_in()
+        closed, hidden, other = os.path.join(self.home, "closed"), os.path.join(self.home, "hidden"), self.build("other")
+        self.put(self.program, {"hot": 60})
+        self.put(other, {"hot": 2})
+        for path, directory in ((closed, self.home), (hidden + "/prog", hidden)):
+            os.makedirs(directory, exist_ok=True)
+            shutil.copy(self.program, path)
+            self.put(path, {"hot": 3})
+        os.chmod(closed, 0o700)
+        os.chown(closed, 1, 1)
+        os.chmod(hidden, 0o700)
+        os.chmod(other, 0)
+        os.mkdir(self.dir + "/out", 0o777)
+        os.chmod(self.dir + "/out", 0o777)
+        away, where = self.dir + "/out/archive", ("-l", "-n", "-f", "--session-dir=" + self.session)
+        self.run_tool("oparchive", *where[3:], "-o", away, rc=1, user=NOBODY)
+        for path, who in ((closed, "root and its owner %s can" % pwd.getpwuid(1).pw_name), (hidden + "/prog", "root can"), (other, "root can")):
+            self.assertIn("%s cannot be read (Permission denied): it is left out; %s read it: run oparchive as root" % (path, who), self.errors)
+        self.assertIn("3 files are left out", self.errors)
+        self.run_tool("oparchive", *where[3:], "-l", rc=1, user=NOBODY)
+        self.assertIn("3 files are left out", self.errors)
+        self.run_tool("oparchive", "--check=" + away, rc=1)
+        for path in (closed, hidden + "/prog", other):
+            self.assertIn("%s could not be read when it was made" % path, self.errors)
+        self.assertEqual(self.run_tool("opreport", *where[:3], "archive:" + away), self.run_tool("opreport", *where, user=NOBODY))
+        self.run_tool("oparchive", "archive:" + away, "-o", self.away, rc=1)
+        self.assertIn("%s could not be read." % closed, self.errors)
+        shutil.rmtree(self.away)
+        self.archive()
+
+    def test_hidden_kernel(self):
+        root = os.path.join(self.home, "root")
+        self.put_kernel(root)
+        with open(root + "/proc/kallsyms", "w", encoding="ascii") as stream:
+            stream.write("".join("%016x T %s\n" % (0, name) for name in ("_text", "first_code", "_etext")))
+        self.run_tool("oparchive", "--session-dir=" + self.session, "-o", self.away, "--root=" + root, rc=1)
+        self.assertIn("%s/proc/kallsyms hides the kernel's addresses" % root, self.errors)
+        self.run_tool("oparchive", "--check=" + self.away, rc=1)
+        self.assertIn("%s/proc/kallsyms could not be read when it was made" % root, self.errors)
+
+    def test_replaced_images(self):
+        """They are not there any more for anybody: a warning, as the report has it."""
+        self.put(self.program, {"hot": 60})
+        put_image(self.session, "/gone/image", [(1, 40)])
+        with open(os.path.join(self.session, "samples/current/dcookies"), "w", encoding="ascii") as stream:
+            row = (1, "file", self.program, self.program, "-", "-", "0123456789ab", "0:0", 0, 0, "0.000000000", 0, 0, 1, 1)
+            stream.write("opd-dcookies 1\nnext\t2\n%s\n" % "\t".join(map(str, row)))
+        for replace in (lambda: None, lambda: os.unlink(self.program), lambda: os.mkfifo(self.program), lambda: os.mkdir(self.program)):
+            if not os.path.isfile(self.program) and os.path.exists(self.program):
+                os.unlink(self.program)
+            replace()
+            self.archive()
+            self.assertIn("%s could not be found" % self.program, self.errors)
+            self.assertIn("/gone/image could not be found.", self.errors)
+            self.run_tool("oparchive", "--check=" + self.away)
+            shutil.rmtree(self.away)
 
     def check_same_images(self):
         """Their listing, and the warnings of a report of symbols."""
