@@ -17,6 +17,7 @@
 #include "tools/words.h"
 
 #define OPR_ARCHIVE_SESSIONS "var/lib/oprofile"
+#define OPR_ARCHIVE_SAMPLES  OPR_ARCHIVE_SESSIONS "/samples"
 #define OPR_ARCHIVE_FACTS    "opd-archive"
 #define OPR_ARCHIVE_SUMS     "SHA256SUMS"
 

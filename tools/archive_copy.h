@@ -8,11 +8,10 @@
 
 #include <sys/stat.h>
 
-#include "libop/sha256.h"
 #include "libop/stop.h"
+#include "tools/archive_sums.h"
 
 #define OPR_HOLE_BYTES_MAX (1ull << 30)
-#define OPR_SUM_DIGITS     (2 * OP_SHA256_BYTES)
 
 struct opr_copy {
 	int fd;

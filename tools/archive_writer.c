@@ -11,12 +11,12 @@
 #include "libop/sys.h"
 #include "tools/archive.h"
 #include "tools/archive_copy.h"
+#include "tools/archive_sums.h"
 #include "tools/escape.h"
 #include "tools/report_log.h"
 
-#define SUMS_BYTES_MAX (256u << 20)
-#define MODE_MAX       0755
-#define BLOCK_BYTES    512u /* of st_blocks */
+#define MODE_MAX    0755
+#define BLOCK_BYTES 512u /* of st_blocks */
 
 struct opr_archive_name {
 	struct op_hlink link;
@@ -89,23 +89,6 @@ static int note_name(struct opr_archive_writer *writer, const char *name, struct
 	free(entry->name);
 	free(entry);
 	return opr_no_memory();
-}
-
-/* A name with a newline or a backslash is written as sha256sum(1) does: a backslash before the line, and escapes in it. */
-static void add_sum(struct op_text *sums, const char *digits, const char *name)
-{
-	if (strpbrk(name, "\n\\"))
-		op_text_add_char(sums, '\\');
-	op_text_printf(sums, "%s  ", digits);
-	for (; *name; name++) {
-		if (*name == '\n')
-			op_text_add(sums, "\\n");
-		else if (*name == '\\')
-			op_text_add(sums, "\\\\");
-		else
-			op_text_add_char(sums, *name);
-	}
-	op_text_add_char(sums, '\n');
 }
 
 /* What is there before the file is made: the name itself, or how much of the way. */
@@ -207,7 +190,7 @@ static int copy_open(struct opr_archive_writer *writer, int fd, const char *path
 	writer->nr_bytes += copy.nr_bytes;
 	if (err)
 		return err;
-	add_sum(&writer->sums, copy.digits, entry->name);
+	opr_sums_write(&writer->sums, copy.digits, entry->name);
 	note_cut(writer, &copy, (uint64_t)st.st_size, path);
 	writer->nr_files++;
 	return 0;
@@ -346,100 +329,8 @@ int opr_archive_finish(struct opr_archive_writer *writer)
 	op_sha256_begin(&sha);
 	op_sha256_add(&sha, op_text_get(&writer->facts), writer->facts.length);
 	op_sha256_end(&sha, digits);
-	op_text_printf(&writer->sums, "%s  " OPR_ARCHIVE_FACTS "\n", digits);
+	opr_sums_write(&writer->sums, digits, OPR_ARCHIVE_FACTS);
 	return publish(writer, OPR_ARCHIVE_SUMS, &writer->sums);
-}
-
-/* In place. */
-static void unescape(char *name)
-{
-	char *to = name;
-
-	for (; *name; name++) {
-		bool escaped = *name == '\\' && name[1];
-
-		name += escaped;
-		*to++ = escaped && *name == 'n' ? '\n' : *name;
-	}
-	*to = '\0';
-}
-
-static int sum_file(int fd, struct opr_copy *copy)
-{
-	struct stat st;
-	int err = op_sys_fstat(fd, &st);
-
-	if (!err)
-		err = S_ISREG(st.st_mode) ? opr_copy_begin(copy, fd, &st, NULL) : -EBADMSG;
-	/* It was not cut when it was written. */
-	return err ? err : copy->end < UINT64_MAX ? -EFBIG : opr_copy_run(copy, -1);
-}
-
-static int check_line(int dir_fd, const char *dir, char *line)
-{
-	bool escaped = *line == '\\';
-	char *name = line + escaped + OPR_SUM_DIGITS + 2;
-	struct opr_copy copy;
-	int fd, err;
-
-	line += escaped;
-	if (strlen(line) <= OPR_SUM_DIGITS + 2)
-		return opr_error(-EBADMSG, "%s/" OPR_ARCHIVE_SUMS ": a line is damaged", dir);
-	if (escaped)
-		unescape(name);
-	fd = op_file_open_below(dir_fd, name, O_RDONLY | O_NONBLOCK, 0);
-	err = fd < 0 ? fd : sum_file(fd, &copy);
-	if (fd >= 0)
-		close(fd);
-	if (err)
-		return opr_error(-EBADMSG, "%s/%s: %s", dir, name, strerror(-err));
-	return strncmp(copy.digits, line, OPR_SUM_DIGITS) ? opr_error(-EBADMSG, "%s/%s: its checksum is wrong", dir, name) : 0;
-}
-
-/* What the archive says of itself that it has not. */
-static int check_facts(const char *dir)
-{
-	struct opr_archive archive = { 0 };
-	int err = opr_archive_open(&archive, dir);
-
-	for (size_t i = 0; i < archive.left_out.nr_words; i++)
-		err = opr_error(-EBADMSG, "%s: %s could not be read when it was made", dir, archive.left_out.words[i]);
-	for (size_t i = 0; i < archive.cut.nr_words; i++)
-		err = opr_error(-EBADMSG, "%s: %.*s was cut off when it was made: it had too many holes", dir,
-				(int)strcspn(archive.cut.words[i], "\t"), archive.cut.words[i]);
-	opr_archive_free(&archive);
-	return err;
-}
-
-/* The facts have the last sum: without it the list is cut short. */
-static bool has_end(const char *sums)
-{
-	static const char end[] = "  " OPR_ARCHIVE_FACTS "\n";
-	size_t nr_bytes = strlen(sums);
-
-	return nr_bytes >= strlen(end) && !strcmp(sums + nr_bytes - strlen(end), end);
-}
-
-int opr_archive_check(const char *dir)
-{
-	int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	char *text = NULL, *rest;
-	int err = dir_fd < 0 ? -errno : op_file_read(dir_fd, OPR_ARCHIVE_SUMS, SUMS_BYTES_MAX, &text);
-
-	if (err)
-		opr_error(err, "%s/" OPR_ARCHIVE_SUMS ": %s", dir, strerror(-err));
-	else if (!has_end(text))
-		err = opr_error(-EBADMSG, "%s/" OPR_ARCHIVE_SUMS " is cut short", dir);
-	rest = text;
-	for (char *line; (line = strsep(&rest, "\n"));)
-		if (*line && check_line(dir_fd, dir, line))
-			err = -EBADMSG;
-	if (text && check_facts(dir))
-		err = -EBADMSG;
-	if (dir_fd >= 0)
-		close(dir_fd);
-	free(text);
-	return err;
 }
 
 static void free_name(struct op_hlink *link, void *arg OP_UNUSED)

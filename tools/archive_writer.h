@@ -53,9 +53,6 @@ void opr_archive_undo(struct opr_archive_writer *writer) OP_NONNULL;
 /* Writes the facts and the sums. 0 or -errno. */
 int opr_archive_finish(struct opr_archive_writer *writer) OP_NONNULL OP_MUST_CHECK;
 
-/* Reads every file of an archive again. 0; -EBADMSG when one is not what it was or is missing, each of which the user is told; another -errno. */
-int opr_archive_check(const char *dir) OP_NONNULL OP_MUST_CHECK;
-
 void opr_archive_writer_free(struct opr_archive_writer *writer);
 
 #endif

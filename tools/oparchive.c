@@ -11,6 +11,7 @@
 #include "libop/dcookie.h"
 #include "libop/session.h"
 #include "libop/session_ledger.h"
+#include "tools/archive_check.h"
 #include "tools/archive_copy.h"
 #include "tools/archive_kernel.h"
 #include "tools/archive_writer.h"
@@ -359,7 +360,7 @@ static int add_path(const struct copying *copying, const char *path)
 	char *archived = NULL, *shown = NULL;
 	int err = 0;
 
-	if (asprintf(&archived, OPR_ARCHIVE_SESSIONS "/samples/%s/%s", copying->name, path) < 0 ||
+	if (asprintf(&archived, OPR_ARCHIVE_SAMPLES "/%s/%s", copying->name, path) < 0 ||
 	    asprintf(&shown, "%s/%s", copying->from->path, path) < 0)
 		err = opr_no_memory();
 	if (!err)

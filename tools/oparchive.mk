@@ -2,6 +2,7 @@
 # oparchive
 bin_PROGRAMS += tools/oparchive
 tools_oparchive_SOURCES = \
+	tools/archive_check.c tools/archive_check.h \
 	tools/archive_copy.c tools/archive_copy.h \
 	tools/archive_kernel.c tools/archive_kernel.h \
 	tools/archive_writer.c tools/archive_writer.h \

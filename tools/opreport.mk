@@ -3,6 +3,7 @@
 noinst_LIBRARIES += tools/libreport.a
 tools_libreport_a_SOURCES = \
 	tools/archive.c tools/archive.h \
+	tools/archive_sums.c tools/archive_sums.h \
 	tools/child.c tools/child.h \
 	tools/callgraph.c tools/callgraph.h \
 	tools/completion.c tools/completion.h \

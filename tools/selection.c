@@ -2,7 +2,10 @@
 #include "tools/selection.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
 
+#include "tools/archive_sums.h"
 #include "tools/report_log.h"
 #include "tools/session_dir.h"
 #include "tools/session_span.h"
@@ -17,6 +20,63 @@ static int open_archive(struct opr_selection *selection)
 	selection->finder.archive = selection->profile.archive = &selection->archive;
 	selection->session_dir = strdup(selection->archive.kept);
 	return selection->session_dir ? 0 : opr_no_memory();
+}
+
+/* Below the archive. NULL: the session is not in it, or no memory. */
+static char *archived_name(const struct opr_archive *archive, const char *session_dir, const char *path)
+{
+	const char *below = opr_archive_strip(archive, session_dir);
+	char *name = NULL;
+
+	return below == session_dir || asprintf(&name, "%s/%s", below + 1, path) < 0 ? NULL : name;
+}
+
+static size_t count_unsummed(const struct opr_selection *selection, const struct opr_sums *sums, char **ret_example)
+{
+	const struct opr_profile *profile = &selection->profile;
+	char *session_dir = NULL;
+	size_t nr_files = 0, session = SIZE_MAX;
+
+	for (size_t i = 0; i < profile->nr_files; i++) {
+		const struct opr_file *file = &profile->files[i];
+		char *name;
+
+		if (file->session != session) {
+			session = file->session;
+			free(session_dir);
+			session_dir = realpath(profile->sessions[session].path, NULL);
+		}
+		name = session_dir ? archived_name(&selection->archive, session_dir, file->path) : NULL;
+		if (name && !opr_sums_find(sums, name) && !nr_files++)
+			*ret_example = name;
+		else
+			free(name);
+	}
+	free(session_dir);
+	return nr_files;
+}
+
+/* Of files that nobody archived, or not to the end. What the genuine tool made has no checksums, and says nothing of itself. */
+static void check_sums(const struct opr_selection *selection)
+{
+	const char *dir = selection->archive.dir;
+	int fd = open(*dir ? dir : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct opr_sums sums = { 0 };
+	int err = fd < 0 ? -errno : opr_sums_read(&sums, fd);
+	char *example = NULL;
+	size_t nr_files = err ? 0 : count_unsummed(selection, &sums, &example);
+
+	if (err && (err != -ENOENT || selection->archive.home))
+		opr_warn("%s/" OPR_ARCHIVE_SUMS ": %s: whether the sample files are those that were archived is not known", dir,
+			 strerror(-err));
+	if (nr_files)
+		opr_warn("%zu of the sample files in %s, as %s, have no checksum: they were not archived, or not to the end, and "
+			 "are counted all the same: oparchive --check=%s names them",
+			 nr_files, dir, example, dir);
+	free(example);
+	opr_sums_free(&sums);
+	if (fd >= 0)
+		close(fd);
 }
 
 /* The sessions of a span take the place of the current one. */
@@ -80,8 +140,8 @@ int opr_selection_open(struct opr_selection *selection, const struct opr_selecti
 	if (!err)
 		err = check_memory(spec);
 	if (!err)
-		err = spec->archive.nr_words ? open_archive(selection) :
-					       opr_session_dir_choose(options->session_dir, &selection->session_dir);
+		err = spec->archive.nr_words ? open_archive(selection)
+					     : opr_session_dir_choose(options->session_dir, &selection->session_dir);
 	if (!err)
 		err = opr_finder_init(&selection->finder, options->root, options->image_path);
 	if (!err)
@@ -91,6 +151,8 @@ int opr_selection_open(struct opr_selection *selection, const struct opr_selecti
 	if (!err)
 		err = opr_profile_open(&selection->profile, selection->session_dir, spec, &options->merge,
 				       options->exclude_dependent);
+	if (!err && spec->archive.nr_words)
+		check_sums(selection);
 	return err ? err : arrange(selection, &options->merge);
 }
 

@@ -7,7 +7,7 @@
 
 #include "tests/fuzz/fuzz_log.h"
 #include "tools/archive.h"
-#include "tools/archive_writer.h"
+#include "tools/archive_check.h"
 
 #define SESSION "/samples/current/{root}/a/prog/{dep}/{root}/a/prog/TIMER.0.0.all.all.all"
 

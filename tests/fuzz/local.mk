@@ -32,7 +32,7 @@ tests_fuzz_replay_symbols_LDADD = tools/libreport.a libop/libop.a $(BFD_LIBS) $(
 tests_fuzz_replay_symbols_file_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_symbols_file.c tests/fuzz/fuzz_dir.c
 tests_fuzz_replay_symbols_file_LDADD = tools/libreport.a libop/libop.a $(BFD_LIBS) $(IBERTY_LIBS) $(MODULE_LIBS)
 
-FUZZ_ARCHIVE_SOURCES = tests/fuzz/fuzz_archive.c tests/fuzz/fuzz_dir.c tests/fuzz/fuzz_log.c tools/archive_copy.c tools/archive_writer.c tools/elf_extent.c
+FUZZ_ARCHIVE_SOURCES = tests/fuzz/fuzz_archive.c tests/fuzz/fuzz_dir.c tests/fuzz/fuzz_log.c tools/archive_check.c tools/archive_copy.c tools/elf_extent.c
 FUZZ_ABI_SOURCES = tests/fuzz/fuzz_abi.c tests/fuzz/fuzz_dir.c tests/fuzz/fuzz_log.c tools/opimport_foreign.c tools/standard_output.c
 FUZZ_EVENTS_SOURCES = tests/fuzz/fuzz_events.c tests/fuzz/fuzz_dir.c tests/fuzz/fuzz_log.c
 FUZZ_MODULE_SOURCES = tests/fuzz/fuzz_module.c tests/fuzz/fuzz_dir.c
@@ -129,7 +129,7 @@ tests/fuzz/fuzz_symbols_file: $(srcdir)/tests/fuzz/fuzz_symbols_file.c $(FUZZ_DI
 	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_symbols_file.c $(srcdir)/tests/fuzz/fuzz_dir.c $(FUZZ_SYMBOL_FILES) $(FUZZ_SYMBOL_LIBS)
 
 FUZZ_ARCHIVE_FILES = \
-	$(FUZZ_ARCHIVE_SOURCES:%=$(srcdir)/%) $(srcdir)/tools/archive.c $(srcdir)/tools/words.c \
+	$(FUZZ_ARCHIVE_SOURCES:%=$(srcdir)/%) $(srcdir)/tools/archive.c $(srcdir)/tools/archive_sums.c $(srcdir)/tools/words.c \
 	$(srcdir)/libop/file.c $(srcdir)/libop/htable.c $(srcdir)/libop/parse.c $(srcdir)/libop/sha256.c $(srcdir)/libop/text.c $(srcdir)/libop/sys.c
 
 tests/fuzz/fuzz_archive: $(FUZZ_ARCHIVE_FILES) config.h tools/libreport.a daemon/libopd.a libop/libop.a

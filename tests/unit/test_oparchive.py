@@ -357,6 +357,34 @@ class Archive(unittest.TestCase):
         os.unlink(self.away + self.program)
         self.run_tool("oparchive", "--check=" + self.away, rc=1)
 
+    def test_files_without_checksums(self):
+        """A sample file that came into the archive otherwise is counted as it always was, and told; any file among the samples is by --check."""
+        self.put(self.program, {"hot": 60})
+        self.archive()
+        self.run_tool("opreport", "archive:" + self.away)
+        self.assertEqual(self.errors.count("checksum"), 0)
+        samples = os.path.join(self.away, "var/lib/oprofile/samples/current/")
+        fake = "{root}/bin/fake/{dep}/{root}/bin/fake/TIMER.0.0." + ALL
+        write_samples(samples + fake, [(1, 40)])
+        for where in ((), ("session:" + samples,)):
+            self.assertIn("40.0000 fake", self.run_tool("opreport", "-n", "archive:" + self.away, *where))
+            self.assertIn("1 of the sample files in %s, as var/lib/oprofile/samples/current/%s, have no checksum" % (self.away, fake), self.errors)
+        for name in ("notes", "{root}/TIMER.0.0.all.all.all.oparchive.1"):
+            with open(samples + name, "w", encoding="ascii"):
+                pass
+        os.symlink("notes", samples + "link")
+        self.run_tool("oparchive", "--check=" + self.away, rc=1)
+        for name in (fake, "notes", "{root}/TIMER.0.0.all.all.all.oparchive.1", "link"):
+            self.assertIn("current/%s: it has no checksum" % name, self.errors)
+        self.assertEqual(self.errors.count("\n"), 4)
+        os.unlink(samples + "{root}/TIMER.0.0.all.all.all.oparchive.1")
+        os.unlink(self.away + "/SHA256SUMS")
+        self.run_tool("opreport", "archive:" + self.away)
+        self.assertIn("SHA256SUMS: No such file or directory: whether the sample files are those that were archived is not known", self.errors)
+        os.unlink(self.away + "/opd-archive")
+        self.run_tool("opreport", "archive:" + self.away)
+        self.assertNotIn("SHA256SUMS", self.errors)
+
     def test_nothing_is_written_through_links(self):
         self.put(self.program, {"hot": 60})
         victim = os.path.join(self.dir, "victim")
