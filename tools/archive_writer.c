@@ -11,6 +11,7 @@
 #include "libop/sys.h"
 #include "tools/archive.h"
 #include "tools/archive_copy.h"
+#include "tools/archive_lock.h"
 #include "tools/archive_sums.h"
 #include "tools/escape.h"
 #include "tools/report_log.h"
@@ -50,7 +51,7 @@ int opr_archive_writer_init(struct opr_archive_writer *writer, const char *dir, 
 {
 	int err;
 
-	*writer = (struct opr_archive_writer){ .dir = dir, .dir_fd = -1, .list = list };
+	*writer = (struct opr_archive_writer){ .dir = dir, .dir_fd = -1, .lock_fd = -1, .list = list };
 	if (!dir)
 		return 0;
 	writer->nr_bytes_there = path_there(AT_FDCWD, dir);
@@ -59,7 +60,13 @@ int opr_archive_writer_init(struct opr_archive_writer *writer, const char *dir, 
 		writer->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		err = writer->dir_fd < 0 ? -errno : 0;
 	}
-	return err ? opr_error(err, "%s: %s", dir, strerror(-err)) : 0;
+	return err ? opr_error(err, "%s: %s", dir, strerror(-err)) : opr_archive_lock(writer->dir_fd, dir, &writer->lock_fd);
+}
+
+static void unlock(struct opr_archive_writer *writer)
+{
+	opr_archive_unlock(writer->dir_fd, writer->lock_fd);
+	writer->lock_fd = -1;
 }
 
 /* ---- one file ---- */
@@ -285,6 +292,7 @@ void opr_archive_undo(struct opr_archive_writer *writer)
 			op_file_unlink_below(writer->dir_fd, entry->name);
 		remove_dirs(writer->dir_fd, entry->name, entry->nr_bytes_there);
 	}
+	unlock(writer);
 	remove_dirs(AT_FDCWD, dir, writer->nr_bytes_there);
 	free(dir);
 }
@@ -349,6 +357,7 @@ void opr_archive_writer_free(struct opr_archive_writer *writer)
 	op_htable_free(&writer->names);
 	op_text_free(&writer->facts);
 	op_text_free(&writer->sums);
+	unlock(writer);
 	if (writer->dir_fd >= 0)
 		close(writer->dir_fd);
 }

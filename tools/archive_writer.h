@@ -9,7 +9,7 @@
 
 struct opr_archive_writer {
 	const char *dir; /* as the user named it; NULL: files are listed and not copied */
-	int dir_fd;
+	int dir_fd, lock_fd;
 	size_t nr_bytes_there;		/* of its path: what leads to a directory that was there before */
 	const struct op_stop *stop;	/* the caller's, to be set after the start; NULL: nothing stops it */
 	FILE *list;             /* of files, one path in each line */
@@ -21,7 +21,7 @@ struct opr_archive_writer {
 	uint64_t nr_files, nr_bytes;
 };
 
-/* Makes the directory; `dir` NULL: paths are written to `list`. To be freed with opr_archive_writer_free in any case. 0 or -errno. */
+/* Makes the directory, and keeps others from writing it; `dir` NULL: paths are written to `list`. To be freed with opr_archive_writer_free in any case. 0 or -errno. */
 int opr_archive_writer_init(struct opr_archive_writer *writer, const char *dir, FILE *list) OP_NONNULL_ARGS(1, 3) OP_MUST_CHECK;
 
 /*

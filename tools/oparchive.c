@@ -586,7 +586,7 @@ static int make_archive(const struct options *options)
 		.since = options->since,
 		.until = options->until,
 	};
-	struct run run = { .options = options, .writer = { .dir_fd = -1 } };
+	struct run run = { .options = options, .writer = { .dir_fd = -1, .lock_fd = -1 } };
 	int err = opr_selection_open(&run.selection, &selection_options, &options->words);
 
 	if (!err && run.selection.spec.cgroup.nr_words)

@@ -448,25 +448,36 @@ class Archive(unittest.TestCase):
         self.run_tool("oparchive", "--check=" + self.away, rc=1)
         self.assertIn("%s: File too large" % self.program, self.errors)
 
-    def interrupt(self, number):
-        """Its first file is half there then, and there are holes for a minute."""
-        run = subprocess.Popen([os.path.join(TOOLS, "oparchive"), "--session-dir=" + self.session, "-o", self.away], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        begun, end = False, time.monotonic() + HANG_SECONDS
-        while not begun and time.monotonic() < end:
-            begun = any(".oparchive." in name for _, _, names in os.walk(self.away) for name in names)
-        run.send_signal(number)
-        errors = run.communicate(timeout=HANG_SECONDS)[1].decode()
-        self.assertTrue(begun, errors)
-        self.assertEqual(run.returncode, 1, errors)
-        self.assertIn("interrupted: nothing was kept", errors)
-
-    def test_interrupt(self):
-        """What was begun is gone, and what was there before is as it was."""
+    def put_holes(self):
+        """They keep an oparchive busy for a minute."""
         for number in range(16):
             path = os.path.join(self.home, "image-%u" % number)
             shutil.copy(self.program, path)
             os.truncate(path, HOLES)
             put_image(self.session, path, [(1, 1)])
+
+    def begin(self):
+        """An oparchive whose first file is half there."""
+        run = subprocess.Popen([os.path.join(TOOLS, "oparchive"), "--session-dir=" + self.session, "-o", self.away], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        begun, end = False, time.monotonic() + HANG_SECONDS
+        while not begun and time.monotonic() < end:
+            begun = any(".oparchive." in name for _, _, names in os.walk(self.away) for name in names)
+        self.addCleanup(run.stderr.close)
+        self.addCleanup(run.wait)
+        self.addCleanup(run.kill)
+        self.assertTrue(begun)
+        return run
+
+    def interrupt(self, number, run=None):
+        run = run or self.begin()
+        run.send_signal(number)
+        errors = run.communicate(timeout=HANG_SECONDS)[1].decode()
+        self.assertEqual(run.returncode, 1, errors)
+        self.assertIn("interrupted: nothing was kept", errors)
+
+    def test_interrupt(self):
+        """What was begun is gone, and what was there before is as it was."""
+        self.put_holes()
         self.interrupt(signal.SIGTERM)
         self.assertFalse(os.path.exists(self.away))
         os.makedirs(self.away + self.dir)
@@ -475,6 +486,25 @@ class Archive(unittest.TestCase):
         self.interrupt(signal.SIGINT)
         self.assertEqual([(path, names) for path, _, names in os.walk(self.away) if names], [(self.away, ["mine"])])
         self.assertEqual(os.listdir(self.away + self.dir), [])
+
+    def test_one_at_a_time(self):
+        """The second is refused and does no harm; what a killed one leaves is in nobody's way."""
+        self.put_holes()
+        run, small = self.begin(), os.path.join(self.dir, "small")
+        put_image(small, self.program, [(1, 1)], session="other")
+        arguments = ("--session-dir=" + small, "session:other", "-o", self.away)
+        self.run_tool("oparchive", *arguments, rc=1)
+        self.assertIn("%s is being written by another oparchive (process %u)" % (self.away, run.pid), self.errors)
+        self.assertFalse(os.path.exists(self.away + "/var"))
+        self.interrupt(signal.SIGTERM, run)
+        self.assertFalse(os.path.exists(self.away))
+        run = self.begin()
+        run.kill()
+        run.wait()
+        self.assertTrue(os.path.exists(self.away + "/opd-archive.lock"))
+        self.run_tool("oparchive", *arguments)
+        self.run_tool("oparchive", "--check=" + self.away)
+        self.assertFalse(os.path.exists(self.away + "/opd-archive.lock"))
 
     @unittest.skipIf(os.geteuid(), "only root can mount a small file system")
     def test_room(self):
