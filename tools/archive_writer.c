@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <libgen.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,7 +17,6 @@
 #include "tools/escape.h"
 #include "tools/report_log.h"
 
-#define MODE_MAX    0755
 #define BLOCK_BYTES 512u /* of st_blocks */
 
 struct opr_archive_name {
@@ -47,6 +47,18 @@ static size_t path_there(int dir_fd, const char *path)
 	return there;
 }
 
+/* What is in it is not for everybody, and the caller's, whoever owns the directory around it. */
+static int make_dir(const char *dir)
+{
+	char *copy = strdup(dir);
+	int err = copy ? op_file_make_dirs(dirname(copy)) : -ENOMEM;
+
+	free(copy);
+	if (!err)
+		err = op_sys_mkdirat(AT_FDCWD, dir, 0700);
+	return err == -EEXIST ? 0 : err;
+}
+
 int opr_archive_writer_init(struct opr_archive_writer *writer, const char *dir, FILE *list)
 {
 	int err;
@@ -55,7 +67,7 @@ int opr_archive_writer_init(struct opr_archive_writer *writer, const char *dir, 
 	if (!dir)
 		return 0;
 	writer->nr_bytes_there = path_there(AT_FDCWD, dir);
-	err = op_file_make_dirs(dir);
+	err = make_dir(dir);
 	if (!err) {
 		writer->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		err = writer->dir_fd < 0 ? -errno : 0;
@@ -119,7 +131,7 @@ static int copy_to(struct opr_archive_writer *writer, struct opr_copy *copy, con
 	look_what_is_there(writer, entry);
 	fd = op_file_open_below(writer->dir_fd, temporary, O_WRONLY | O_CREAT | O_EXCL, 0600);
 	err = fd < 0 ? fd : opr_copy_run(copy, fd);
-	if (!err && (fchmod(fd, (st->st_mode & MODE_MAX) | S_IRUSR) < 0 || futimens(fd, times) < 0))
+	if (!err && (fchmod(fd, opr_archive_mode(&writer->way, copy->fd, st)) < 0 || futimens(fd, times) < 0))
 		err = -errno;
 	if (fd >= 0 && close(fd) < 0 && !err)
 		err = -errno;
@@ -313,7 +325,7 @@ void opr_archive_note_image(struct opr_archive_writer *writer, const char *word,
 
 static int publish(struct opr_archive_writer *writer, const char *name, const struct op_text *text)
 {
-	int err = text->failed ? -ENOMEM : op_file_publish(writer->dir_fd, name, op_text_get(text), 0644);
+	int err = text->failed ? -ENOMEM : op_file_publish(writer->dir_fd, name, op_text_get(text), 0600);
 
 	return err ? opr_error(err, "%s/%s: %s", writer->dir, name, strerror(-err)) : 0;
 }
@@ -355,6 +367,7 @@ void opr_archive_writer_free(struct opr_archive_writer *writer)
 		return;
 	op_htable_visit(&writer->names, free_name, NULL);
 	op_htable_free(&writer->names);
+	opr_archive_way_free(&writer->way);
 	op_text_free(&writer->facts);
 	op_text_free(&writer->sums);
 	unlock(writer);

@@ -6,6 +6,7 @@
 #include "libop/htable.h"
 #include "libop/stop.h"
 #include "libop/text.h"
+#include "tools/archive_mode.h"
 
 struct opr_archive_writer {
 	const char *dir; /* as the user named it; NULL: files are listed and not copied */
@@ -17,11 +18,12 @@ struct opr_archive_writer {
 	struct opr_archive_name *last_name; /* that was added */
 	bool has_own_facts;
 	size_t nr_cut;
+	struct opr_archive_way way;
 	struct op_text facts, sums;
 	uint64_t nr_files, nr_bytes;
 };
 
-/* Makes the directory, and keeps others from writing it; `dir` NULL: paths are written to `list`. To be freed with opr_archive_writer_free in any case. 0 or -errno. */
+/* Makes the directory, for its owner alone, and keeps another oparchive from writing it; `dir` NULL: paths are written to `list`. To be freed with opr_archive_writer_free in any case. 0 or -errno. */
 int opr_archive_writer_init(struct opr_archive_writer *writer, const char *dir, FILE *list) OP_NONNULL_ARGS(1, 3) OP_MUST_CHECK;
 
 /*

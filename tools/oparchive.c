@@ -587,7 +587,10 @@ static int make_archive(const struct options *options)
 		.until = options->until,
 	};
 	struct run run = { .options = options, .writer = { .dir_fd = -1, .lock_fd = -1 } };
-	int err = opr_selection_open(&run.selection, &selection_options, &options->words);
+	int err;
+
+	umask(077); /* who was kept out by a directory would pass its copy */
+	err = opr_selection_open(&run.selection, &selection_options, &options->words);
 
 	if (!err && run.selection.spec.cgroup.nr_words)
 		err = opr_error(-EINVAL, "cgroup: is for reports: an archive has whole sessions");

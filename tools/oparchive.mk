@@ -6,6 +6,7 @@ tools_oparchive_SOURCES = \
 	tools/archive_copy.c tools/archive_copy.h \
 	tools/archive_kernel.c tools/archive_kernel.h \
 	tools/archive_lock.c tools/archive_lock.h \
+	tools/archive_mode.c tools/archive_mode.h \
 	tools/archive_writer.c tools/archive_writer.h \
 	tools/elf_extent.c tools/elf_extent.h \
 	tools/oparchive.c

@@ -152,6 +152,31 @@ class Archive(unittest.TestCase):
         shutil.rmtree(self.away)
         self.archive()
 
+    @unittest.skipIf(os.geteuid(), "to be another user takes root")
+    def test_others_read_what_they_could(self):
+        """No more than at home, also in a directory that is open to them; into one that is made here they cannot go."""
+        self.let_others_in()
+        private, group = os.path.join(self.home, "private"), os.path.join(self.home, "group")
+        os.mkdir(private)
+        os.chmod(private, 0o700)
+        for path, mode in ((private + "/prog", 0o755), (group, 0o750), (self.program, 0o755)):
+            if path != self.program:
+                shutil.copy(self.program, path)
+            os.chmod(path, mode)
+            self.put(path, {"hot": 3})
+        write_samples(os.path.join(self.session, "samples/current/{root}/proc/kallsyms/{dep}/{root}/proc/kallsyms/TIMER.0.0." + ALL), [(0, 1)], kernel=1)
+        self.addCleanup(os.umask, os.umask(0o022))
+        self.run_tool("oparchive", "--session-dir=" + self.session, "-o", self.dir + "/new/archive")
+        self.assertEqual({os.stat(path).st_mode & 0o777 for path, _, _ in os.walk(self.dir + "/new")}, {0o700})
+        os.makedirs(self.away + private)  # open, as what an older oparchive made
+        os.mkdir(self.away + "/proc")
+        self.archive()
+        modes = {path: self.archived(path).st_mode & 0o777 for path in (self.program, private + "/prog", group, "/proc/kallsyms", "/opd-archive", "/SHA256SUMS")}
+        self.assertEqual(modes, {self.program: 0o755, private + "/prog": 0o700, group: 0o700, "/proc/kallsyms": 0o400, "/opd-archive": 0o600, "/SHA256SUMS": 0o600})
+        for path in (private + "/prog", group, "/proc/kallsyms"):
+            self.assertNotEqual(subprocess.run(["cat", self.away + path], user=NOBODY, group=NOBODY, extra_groups=[], check=False, capture_output=True).returncode, 0)
+        subprocess.run(["cat", self.away + self.program], user=NOBODY, group=NOBODY, extra_groups=[], check=True, capture_output=True)
+
     def test_hidden_kernel(self):
         root = os.path.join(self.home, "root")
         self.put_kernel(root)
