@@ -10,8 +10,6 @@
 #include "tools/grow.h"
 #include "tools/report_log.h"
 
-#define FACTS_BYTES_MAX (64u << 20)
-
 /* ---- what an archive says of itself ---- */
 
 /* "NUMBER PATH" */
@@ -44,6 +42,7 @@ static int take_line(struct opr_archive *archive, char *line)
 	} lists[] = {
 		{ "whole", &archive->whole },   { "package", &archive->packages },  { "debug", &archive->debug },
 		{ "absent", &archive->absent }, { "left-out", &archive->left_out }, { "cut", &archive->cut },
+		{ "other", &archive->other },
 	};
 	char *value = strchr(line, '\t');
 
@@ -68,7 +67,7 @@ static int read_facts(struct opr_archive *archive)
 
 	if (asprintf(&path, "%s/" OPR_ARCHIVE_FACTS, archive->dir) < 0)
 		return opr_no_memory();
-	err = op_file_read(AT_FDCWD, path, FACTS_BYTES_MAX, &text);
+	err = op_file_read(AT_FDCWD, path, OPR_FACTS_BYTES_MAX, &text);
 	if (err && err != -ENOENT)
 		opr_warn("%s: %s: it is not used", path, strerror(-err));
 	err = err == -ENOMEM ? err : 0;
@@ -169,6 +168,7 @@ void opr_archive_free(struct opr_archive *archive)
 	opr_words_free(&archive->absent);
 	opr_words_free(&archive->left_out);
 	opr_words_free(&archive->cut);
+	opr_words_free(&archive->other);
 	for (size_t i = 0; i < archive->nr_inodes; i++)
 		free(archive->inodes[i].path);
 	free(archive->inodes);

@@ -3,7 +3,8 @@
  * A directory that oparchive made. Images lie in it at their whole paths, sessions below var/lib/oprofile, and beside them:
  *
  *   opd-archive   lines "WORD<TAB>VALUE": `session-dir`, where the sessions were; `inode`, "NUMBER PATH", what file an image was; `whole`, the name of a session that is here
- *                 with all its files; `left-out`, a file that was to be here and could not be read, or a sample file that is here and is damaged; and, so that reports are those of home,
+ *                 with all its files; `left-out`, a file that was to be here and could not be read, or a sample file that is here and is damaged; `other`, a file that was to be here with a later session, and is another than the one
+ *                 of an earlier one; and, so that reports are those of home,
  *                 "PATH<TAB>VALUE" of images: `package`, the Debian package that has the debug file; `debug`, where the debug file was; `absent`, why the image is not here
  *                 (opr_image_state_word), and of a kernel or module which other is
  *                 there (opr_finder_other_kernel); `cut`, how many bytes it has here, where it was cut off because of its holes (archive_copy.h)
@@ -20,6 +21,7 @@
 #define OPR_ARCHIVE_SAMPLES  OPR_ARCHIVE_SESSIONS "/samples"
 #define OPR_ARCHIVE_FACTS    "opd-archive"
 #define OPR_ARCHIVE_SUMS     "SHA256SUMS"
+#define OPR_FACTS_BYTES_MAX  (64u << 20)
 
 struct opr_archive {
 	char *dir;  /* its real path */
@@ -30,7 +32,7 @@ struct opr_archive {
 		char *path; /* of the image, without the archive */
 	} * inodes;
 	size_t nr_inodes, capacity;
-	struct opr_words whole, packages, debug, absent, left_out, cut; /* values of the facts of these names */
+	struct opr_words whole, packages, debug, absent, left_out, cut, other; /* values of the facts of these names */
 };
 
 /* Reads what an archive says of itself. To be freed with opr_archive_free in any case. 0 or -errno. */

@@ -75,3 +75,36 @@ int opr_archive_add_kernel(struct opr_archive_writer *writer, const char *kallsy
 
 	return err ? err : add_core(writer, kallsyms);
 }
+
+static int read_symbols(struct opr_symbols *symbols, const char *path, bool *ret_hidden)
+{
+	int err = opr_symbols_read_kallsyms(symbols, path, OPR_DEMANGLE_NONE);
+
+	*ret_hidden = err == -EPERM;
+	return err == -ENOMEM ? opr_no_memory() : 0;
+}
+
+static bool are_same(const struct opr_symbols *left, const struct opr_symbols *right)
+{
+	bool same = left->nr_symbols == right->nr_symbols;
+
+	for (size_t i = 0; same && i < left->nr_symbols; i++)
+		same = left->symbols[i].start == right->symbols[i].start && left->symbols[i].size == right->symbols[i].size &&
+		       !strcmp(left->symbols[i].name, right->symbols[i].name);
+	return same;
+}
+
+int opr_archive_compare_kernels(const char *left, const char *right, bool *ret_same)
+{
+	struct opr_symbols of_left = { 0 }, of_right = { 0 };
+	bool left_hidden = false, right_hidden = false;
+	int err = read_symbols(&of_left, left, &left_hidden);
+
+	if (!err)
+		err = read_symbols(&of_right, right, &right_hidden);
+	if (!err)
+		*ret_same = left_hidden == right_hidden && are_same(&of_left, &of_right);
+	opr_symbols_free(&of_left);
+	opr_symbols_free(&of_right);
+	return err;
+}

@@ -11,4 +11,10 @@
  */
 int opr_archive_add_kernel(struct opr_archive_writer *writer, const char *kallsyms) OP_NONNULL OP_MUST_CHECK;
 
+/*
+ * Whether two lists of symbols are the same to a report: symbols of modules and BPF programs come and go, and the addresses are others after each boot. 0 with *ret_same, or -ENOMEM, which was
+ * said.
+ */
+int opr_archive_compare_kernels(const char *left, const char *right, bool *ret_same) OP_NONNULL OP_MUST_CHECK;
+
 #endif

@@ -5,7 +5,9 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <libgen.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "libop/file.h"
@@ -72,7 +74,10 @@ int opr_archive_writer_init(struct opr_archive_writer *writer, const char *dir, 
 		writer->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		err = writer->dir_fd < 0 ? -errno : 0;
 	}
-	return err ? opr_error(err, "%s: %s", dir, strerror(-err)) : opr_archive_lock(writer->dir_fd, dir, &writer->lock_fd);
+	if (err)
+		return opr_error(err, "%s: %s", dir, strerror(-err));
+	err = opr_archive_lock(writer->dir_fd, dir, &writer->lock_fd);
+	return err ? err : opr_earlier_read(&writer->earlier, writer->dir_fd, dir);
 }
 
 static void unlock(struct opr_archive_writer *writer)
@@ -191,25 +196,74 @@ static int tell(const struct opr_archive_writer *writer, const struct opr_copy *
 	return -ECANCELED;
 }
 
+/* Reports look at the time of a file, too. What the kernel makes has the time of the first look at it. */
+static bool is_of_same_time(const struct stat *there, const struct stat *st, int fd)
+{
+	struct statfs fs;
+
+	return there->st_mtim.tv_sec == st->st_mtim.tv_sec ||
+	       (!fstatfs(fd, &fs) && (fs.f_type == PROC_SUPER_MAGIC || fs.f_type == SYSFS_MAGIC));
+}
+
+static bool is_other(const struct opr_archive_writer *writer, const struct opr_copy *copy, const struct stat *st,
+		     const struct opr_archive_name *entry, int there_fd)
+{
+	const struct opr_sum *sum = opr_sums_find(&writer->earlier.sums, entry->name);
+	struct stat there;
+
+	if (!sum || strncmp(sum->digits, copy->digits, OPR_SUM_DIGITS))
+		return true;
+	if (there_fd < 0)
+		return there_fd != -ENOENT;
+	return fstat(there_fd, &there) < 0 || !is_of_same_time(&there, st, copy->fd);
+}
+
+static int copy_again(struct opr_archive_writer *writer, struct opr_copy *copy, const struct stat *st,
+		      struct opr_archive_name *entry)
+{
+	int err = opr_copy_begin(copy, copy->fd, st, writer->stop);
+
+	copy->is_unreadable = err && err != -EINTR;
+	return err ? err : copy_to(writer, copy, st, entry);
+}
+
+/* One that the archive has of an earlier session is not touched; where it is gone, this one takes its place. -EEXIST: it is another. */
+static int compare(struct opr_archive_writer *writer, struct opr_copy *copy, const struct stat *st, struct opr_archive_name *entry)
+{
+	int fd = op_file_open_below(writer->dir_fd, entry->name, O_PATH, 0), err = opr_copy_run(copy, -1);
+
+	if (!err && is_other(writer, copy, st, entry, fd))
+		err = -EEXIST;
+	copy->is_unreadable = err && err != -EINTR; /* nothing was written */
+	if (!err && fd == -ENOENT)
+		err = copy_again(writer, copy, st, entry);
+	if (fd >= 0)
+		close(fd);
+	return err;
+}
+
 static int copy_open(struct opr_archive_writer *writer, int fd, const char *path, struct opr_archive_name *entry)
 {
+	bool was_there = opr_earlier_has(&writer->earlier, entry->name);
 	struct opr_copy copy;
 	struct stat st;
 	int err = op_sys_fstat(fd, &st);
 
 	if (!err)
 		err = S_ISREG(st.st_mode) ? opr_copy_begin(&copy, fd, &st, writer->stop) : -ENOENT;
-	if (!err)
+	if (!err && !was_there)
 		err = check_room(writer, &st, path);
 	if (err == -ECANCELED)
 		return err;
 	if (err)
 		return err == -EINTR ? opr_error(err, "interrupted: nothing was kept") : err;
-	err = tell(writer, &copy, copy_to(writer, &copy, &st, entry), path, entry->name);
+	err = was_there ? compare(writer, &copy, &st, entry) : copy_to(writer, &copy, &st, entry);
+	err = tell(writer, &copy, err, path, entry->name);
 	writer->nr_bytes += copy.nr_bytes;
 	if (err)
 		return err;
-	opr_sums_write(&writer->sums, copy.digits, entry->name);
+	if (!was_there)
+		opr_sums_write(&writer->sums, copy.digits, entry->name);
 	note_cut(writer, &copy, (uint64_t)st.st_size, path);
 	writer->nr_files++;
 	return 0;
@@ -299,6 +353,8 @@ void opr_archive_undo(struct opr_archive_writer *writer)
 		return;
 	if (writer->has_own_facts)
 		op_file_unlink_below(writer->dir_fd, OPR_ARCHIVE_FACTS);
+	if (writer->has_new_facts && op_file_publish(writer->dir_fd, OPR_ARCHIVE_FACTS, writer->earlier.text, 0600) < 0)
+		opr_warn("%s/" OPR_ARCHIVE_FACTS " is no longer what it was", writer->dir);
 	for (struct opr_archive_name *entry = writer->last_name; entry; entry = entry->before) {
 		if (entry->is_new)
 			op_file_unlink_below(writer->dir_fd, entry->name);
@@ -313,13 +369,13 @@ void opr_archive_undo(struct opr_archive_writer *writer)
 
 void opr_archive_note(struct opr_archive_writer *writer, const char *word, const char *value)
 {
-	if (!strchr(value, '\n'))
+	if (!strchr(value, '\n') && !opr_earlier_says(&writer->earlier, word, value))
 		op_text_printf(&writer->facts, "%s\t%s\n", word, value);
 }
 
 void opr_archive_note_image(struct opr_archive_writer *writer, const char *word, const char *path, const char *value)
 {
-	if (!strpbrk(path, "\n\t") && !strchr(value, '\n'))
+	if (!strpbrk(path, "\n\t") && !strchr(value, '\n') && !opr_earlier_says(&writer->earlier, word, path))
 		op_text_printf(&writer->facts, "%s\t%s\t%s\n", word, path, value);
 }
 
@@ -330,27 +386,55 @@ static int publish(struct opr_archive_writer *writer, const char *name, const st
 	return err ? opr_error(err, "%s/%s: %s", writer->dir, name, strerror(-err)) : 0;
 }
 
+/* What was said before, then what is new. */
+static void join_facts(const struct opr_archive_writer *writer, struct op_text *facts)
+{
+	op_text_add(facts, writer->earlier.is_there ? writer->earlier.text : "");
+	op_text_add(facts, op_text_get(&writer->facts));
+	facts->failed |= writer->facts.failed;
+}
+
+static void join_sums(const struct opr_archive_writer *writer, const struct op_text *facts, struct op_text *sums)
+{
+	char digits[OPR_SUM_DIGITS + 1];
+	struct op_sha256 sha;
+
+	op_sha256_begin(&sha);
+	op_sha256_add(&sha, op_text_get(facts), facts->length);
+	op_sha256_end(&sha, digits);
+	opr_earlier_write_sums(&writer->earlier, sums);
+	op_text_add(sums, op_text_get(&writer->sums));
+	opr_sums_write(sums, digits, OPR_ARCHIVE_FACTS);
+	sums->failed |= writer->sums.failed;
+}
+
+static int publish_both(struct opr_archive_writer *writer, const struct op_text *facts, const struct op_text *sums)
+{
+	bool has_facts = !faccessat(writer->dir_fd, OPR_ARCHIVE_FACTS, F_OK, AT_SYMLINK_NOFOLLOW);
+	int err = publish(writer, OPR_ARCHIVE_FACTS, facts);
+
+	if (err)
+		return err;
+	writer->has_own_facts = !has_facts;
+	writer->has_new_facts = writer->earlier.is_there;
+	return publish(writer, OPR_ARCHIVE_SUMS, sums);
+}
+
 int opr_archive_finish(struct opr_archive_writer *writer)
 {
-	struct op_sha256 sha;
-	char digits[OPR_SUM_DIGITS + 1];
-	bool has_facts;
+	struct op_text facts = { 0 }, sums = { 0 };
 	int err;
 
 	if (!writer->dir)
 		return 0;
 	if (op_stop_is_set(writer->stop))
 		return opr_error(-EINTR, "interrupted: nothing was kept");
-	has_facts = !faccessat(writer->dir_fd, OPR_ARCHIVE_FACTS, F_OK, AT_SYMLINK_NOFOLLOW);
-	err = publish(writer, OPR_ARCHIVE_FACTS, &writer->facts);
-	if (err)
-		return err;
-	writer->has_own_facts = !has_facts;
-	op_sha256_begin(&sha);
-	op_sha256_add(&sha, op_text_get(&writer->facts), writer->facts.length);
-	op_sha256_end(&sha, digits);
-	opr_sums_write(&writer->sums, digits, OPR_ARCHIVE_FACTS);
-	return publish(writer, OPR_ARCHIVE_SUMS, &writer->sums);
+	join_facts(writer, &facts);
+	join_sums(writer, &facts, &sums);
+	err = publish_both(writer, &facts, &sums);
+	op_text_free(&facts);
+	op_text_free(&sums);
+	return err;
 }
 
 static void free_name(struct op_hlink *link, void *arg OP_UNUSED)
@@ -368,6 +452,7 @@ void opr_archive_writer_free(struct opr_archive_writer *writer)
 	op_htable_visit(&writer->names, free_name, NULL);
 	op_htable_free(&writer->names);
 	opr_archive_way_free(&writer->way);
+	opr_earlier_free(&writer->earlier);
 	op_text_free(&writer->facts);
 	op_text_free(&writer->sums);
 	unlock(writer);

@@ -6,6 +6,7 @@
 #include "libop/htable.h"
 #include "libop/stop.h"
 #include "libop/text.h"
+#include "tools/archive_earlier.h"
 #include "tools/archive_mode.h"
 
 struct opr_archive_writer {
@@ -16,7 +17,8 @@ struct opr_archive_writer {
 	FILE *list;             /* of files, one path in each line */
 	struct op_htable names; /* of the files that are in it */
 	struct opr_archive_name *last_name; /* that was added */
-	bool has_own_facts;
+	bool has_own_facts, has_new_facts; /* where there were none, and in the place of the earlier */
+	struct opr_earlier earlier;
 	size_t nr_cut;
 	struct opr_archive_way way;
 	struct op_text facts, sums;
@@ -29,7 +31,7 @@ int opr_archive_writer_init(struct opr_archive_writer *writer, const char *dir, 
 /*
  * Copies a file to `name`, a path below the directory. One that was copied there before is left as it is; nothing of the path is followed that is a symbolic link. Holes stay holes, and
  * what is cut off because of them (archive_copy.h) is told, noted and counted. 0; an error for which opr_archive_is_over is true, of which the user was told; another -errno: the file
- * cannot be read, -EFBIG: it has too many holes, and nothing is said.
+ * cannot be read, -EFBIG: it has too many holes, -EEXIST: the archive has another one there of an earlier session, which stays; nothing is said then.
  */
 int opr_archive_add(struct opr_archive_writer *writer, const char *path, const char *name) OP_NONNULL OP_MUST_CHECK;
 
@@ -40,7 +42,7 @@ int opr_archive_add_below(struct opr_archive_writer *writer, int dir_fd, const c
 /* The same for a file that was made and is open at its beginning; `path` is what it was made of. Takes the descriptor over. */
 int opr_archive_add_open(struct opr_archive_writer *writer, int fd, const char *path, const char *name) OP_NONNULL OP_MUST_CHECK;
 
-/* Adds a line "WORD<TAB>VALUE" to the facts. A value with a newline is left out. */
+/* Adds a line "WORD<TAB>VALUE" to the facts. A value with a newline is left out, and what the archive says already (opr_earlier_says). */
 void opr_archive_note(struct opr_archive_writer *writer, const char *word, const char *value) OP_NONNULL;
 
 /* Adds a line "WORD<TAB>PATH<TAB>VALUE" to the facts, about an image. A path with a tab is left out. */
@@ -52,7 +54,7 @@ bool opr_archive_is_over(int err) OP_MUST_CHECK;
 /* Removes the files that were added where none was before, and the directories that were made for them. */
 void opr_archive_undo(struct opr_archive_writer *writer) OP_NONNULL;
 
-/* Writes the facts and the sums. 0 or -errno. */
+/* Writes the facts and the sums, earlier ones first. 0 or -errno. */
 int opr_archive_finish(struct opr_archive_writer *writer) OP_NONNULL OP_MUST_CHECK;
 
 void opr_archive_writer_free(struct opr_archive_writer *writer);

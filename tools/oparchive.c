@@ -74,6 +74,16 @@ static void note_left_out(struct run *run, const char *path)
 	run->nr_left_out++;
 }
 
+/* The archive has another file there, or says that there was none, with an earlier session, whose reports are to stay what they are. */
+static void leave_other(struct run *run, const char *path, const char *why)
+{
+	opr_warn("%s: %s in %s, from an earlier session, and that stays: it is left out; archive this session into another "
+		 "directory",
+		 path, why, run->options->output_dir);
+	opr_archive_note(&run->writer, "other", path);
+	run->nr_left_out++;
+}
+
 /* Behind the warning of a file that the caller may not read: who may. */
 static void write_remedy(int err, const char *path, char *remedy, size_t nr_bytes)
 {
@@ -95,6 +105,10 @@ static int warn_left_out(struct run *run, int err, const char *path)
 
 	if (!err || opr_archive_is_over(err))
 		return err;
+	if (err == -EEXIST) {
+		leave_other(run, path, "another file has its place");
+		return 0;
+	}
 	write_remedy(err, path, remedy, sizeof(remedy));
 	if (err == -EFBIG)
 		opr_warn("%s has more than %llu bytes of holes, and no ELF headers that name an end before them: it is left out",
@@ -178,8 +192,30 @@ static char *archived_name(const struct run *run, const struct opr_image *image)
 		       image->identity.kind == OPR_IDENTITY_NONE ? strlen(image->name) : image->identity.path_length);
 }
 
+/* The list of symbols of an earlier session, with its addresses and the code that is at them, is as good when it is one of the same kernel. */
+static int add_symbols(struct run *run, const char *path, const char *name)
+{
+	char *there = NULL;
+	bool same = false;
+	int err;
+
+	if (!opr_earlier_has(&run->writer.earlier, name)) {
+		err = add(run, path, name);
+		if (!err)
+			note_inode(run, path, name);
+		return err ? err : opr_archive_add_kernel(&run->writer, path);
+	}
+	if (asprintf(&there, "%s%s", run->options->output_dir, name) < 0)
+		return opr_no_memory();
+	err = opr_archive_compare_kernels(there, path, &same);
+	if (!err && !same)
+		leave_other(run, path, "the symbols of another kernel are");
+	free(there);
+	return err;
+}
+
 /* What a caller sees of it who may not see addresses is of no use to a report. */
-static int add_kernel(struct run *run, const char *path)
+static int add_kernel(struct run *run, const char *path, const char *name)
 {
 	struct opr_symbols symbols = { 0 };
 	int err = opr_symbols_read_kallsyms(&symbols, path, OPR_DEMANGLE_NONE);
@@ -193,21 +229,44 @@ static int add_kernel(struct run *run, const char *path)
 			 path, geteuid() ? "; run oparchive as root" : "");
 		note_left_out(run, path);
 	}
-	return opr_archive_add_kernel(&run->writer, path);
+	return add_symbols(run, path, name);
+}
+
+static int add_object(struct run *run, const struct opr_image *image, const char *name)
+{
+	uint64_t inode = image->identity.kind == OPR_IDENTITY_INODE ? opr_earlier_inode(&run->writer.earlier, name) : 0;
+	bool is_other = inode && inode != image->identity.inode;
+	int err = is_other ? -EEXIST : opr_archive_add(&run->writer, image->path, name);
+
+	is_other = err == -EEXIST;
+	err = warn_left_out(run, err, image->path);
+	if (err || is_other)
+		return err;
+	note_inode(run, image->path, name);
+	return add_debug_file_of(run, image->path, name);
 }
 
 static int add_image(struct run *run, const struct opr_image *image)
 {
 	char *name = archived_name(run, image);
-	int err = name ? add(run, image->path, name) : opr_no_memory();
+	int err = 0;
 
-	if (!err) {
-		note_inode(run, image->path, name);
-		err = opr_identity_is_kallsyms(&image->identity) ? add_kernel(run, image->path)
-								 : add_debug_file_of(run, image->path, name);
-	}
+	if (!name)
+		return opr_no_memory();
+	if (opr_earlier_says(&run->writer.earlier, "absent", image->name))
+		leave_other(run, image->path, "it is said to be absent");
+	else if (opr_identity_is_kallsyms(&image->identity))
+		err = add_kernel(run, image->path, name);
+	else
+		err = add_object(run, image, name);
 	free(name);
 	return err;
+}
+
+/* What an archive has of an image, or says that it is absent, is all that it says of it. */
+static bool is_of_earlier(const struct run *run, const struct opr_image *image, const char *name)
+{
+	return opr_earlier_has(&run->writer.earlier, name) || opr_earlier_says(&run->writer.earlier, "absent", image->name);
 }
 
 /* Asks for the packages of all images, those of modules that are nowhere excepted; of images in an archive that was asked where that was made. */
@@ -244,7 +303,7 @@ static int note_packages(struct run *run)
 	int err = names && packages && paths ? find_packages(run, names, paths, packages) : -ENOMEM;
 
 	for (size_t i = 0; names && packages && i < nr_images; i++) {
-		if (!err && names[i] && packages[i])
+		if (!err && names[i] && packages[i] && !is_of_earlier(run, &run->images.images[i], names[i]))
 			opr_archive_note_image(&run->writer, "package", names[i], packages[i]);
 		free(names[i]);
 		free(packages[i]);
@@ -281,6 +340,8 @@ static int note_absent(struct run *run, const struct opr_image *image)
 	const char *word = opr_image_state_word(image->state);
 	char *other = NULL, *value = NULL;
 
+	if (opr_earlier_has(&run->writer.earlier, image->name))
+		return tell_absent(run, image);
 	if (image->state == OPR_IMAGE_OTHER_KERNEL)
 		other = opr_finder_other_kernel(&run->selection.finder, image->name, &image->identity);
 	if (asprintf(&value, "%s%s%s", word, other ? " " : "", other ? other : "") >= 0)
@@ -509,7 +570,7 @@ static int add_common(struct run *run)
 		    asprintf(&to, OPR_ARCHIVE_SESSIONS "/%s", names[i]) < 0)
 			return opr_no_memory();
 		err = opr_archive_add(&run->writer, from, to);
-		err = err == -ENOENT ? 0 : warn_left_out(run, err, from);
+		err = err == -ENOENT || err == -EEXIST ? 0 : warn_left_out(run, err, from);
 		free(from);
 		free(to);
 	}
@@ -534,6 +595,51 @@ static int add_sessions(struct run *run)
 }
 
 /* ---- the archive ---- */
+
+/* Objects of JIT code have the name of their path, which there is but one home for. */
+static int check_home(const struct run *run)
+{
+	char *home = realpath(run->selection.session_dir, NULL);
+	const char *earlier = run->writer.earlier.facts.home;
+	int err = 0;
+
+	if (home && earlier && strcmp(home, earlier))
+		err = opr_error(-EEXIST, "the sessions in %s are from %s: archive those in %s into another directory",
+				run->options->output_dir, earlier, home);
+	free(home);
+	return err;
+}
+
+/* A session is archived once: what is there of it is not mixed with what it has become. */
+static int check_session(const struct run *run, size_t session, struct opr_words *names)
+{
+	const struct opr_profile *profile = &run->selection.profile;
+	char *name = session_name(profile, session);
+	int err = name ? 0 : opr_no_memory();
+
+	if (!err && opr_earlier_has_session(&run->writer.earlier, name))
+		err = opr_error(-EEXIST, "%s has a session %s: archive it into another directory, or remove that one",
+				run->options->output_dir, name);
+	if (!err && profile->sessions[session].parent == session && opr_words_have(names, name))
+		err = opr_error(
+			-EEXIST,
+			"more than one of the sessions would be %s in the archive: archive each into a directory of its own", name);
+	if (!err && opr_words_add(names, name) < 0)
+		err = opr_no_memory();
+	free(name);
+	return err;
+}
+
+static int check_earlier(const struct run *run)
+{
+	struct opr_words names = { 0 };
+	int err = check_home(run);
+
+	for (size_t i = 0; i < run->selection.profile.nr_sessions && !err; i++)
+		err = check_session(run, i, &names);
+	opr_words_free(&names);
+	return err;
+}
 
 static int fill(struct run *run)
 {
@@ -596,6 +702,8 @@ static int make_archive(const struct options *options)
 		err = opr_error(-EINVAL, "cgroup: is for reports: an archive has whole sessions");
 	if (!err)
 		err = opr_archive_writer_init(&run.writer, options->list_files ? NULL : options->output_dir, stdout);
+	if (!err)
+		err = check_earlier(&run);
 	if (!err && options->output_dir && !options->list_files)
 		err = catch_signals(&run);
 	if (!err)

@@ -4,6 +4,7 @@ bin_PROGRAMS += tools/oparchive
 tools_oparchive_SOURCES = \
 	tools/archive_check.c tools/archive_check.h \
 	tools/archive_copy.c tools/archive_copy.h \
+	tools/archive_earlier.c tools/archive_earlier.h \
 	tools/archive_kernel.c tools/archive_kernel.h \
 	tools/archive_lock.c tools/archive_lock.h \
 	tools/archive_mode.c tools/archive_mode.h \

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * Fuzz target of what an archive says of itself. Input: length of the facts (2 bytes), opd-archive, SHA256SUMS, of an archive with the files `a/prog` and `b`. Paths of the sessions go home and come
- * back; a check says what is wrong if something is.
+ * back; a check says what is wrong if something is; another session is added to what can be believed, of which each line and checksum stays.
  */
 #include "tests/fuzz/fuzz_dir.h"
+
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "tests/fuzz/fuzz_log.h"
 #include "tools/archive.h"
 #include "tools/archive_check.h"
+#include "tools/archive_earlier.h"
 
 #define SESSION "/samples/current/{root}/a/prog/{dep}/{root}/a/prog/TIMER.0.0.all.all.all"
 
@@ -40,6 +44,41 @@ static void check_facts(const struct opr_archive *archive)
 		fuzz_check(archive->inodes[i].path);
 }
 
+static size_t count_lines(const char *text)
+{
+	size_t nr_lines = 0;
+
+	for (; (text = strchr(text, '\n')); text++)
+		nr_lines++;
+	return nr_lines;
+}
+
+static void check_earlier(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), err;
+	struct opr_earlier earlier;
+	struct op_text sums = { 0 };
+
+	fuzz_check(fd >= 0);
+	fuzz_nr_errors = 0;
+	err = opr_earlier_read(&earlier, fd, path);
+	fuzz_check(err ? fuzz_nr_errors > 0 : earlier.is_there);
+	if (!err) {
+		fuzz_check(opr_earlier_has(&earlier, OPR_ARCHIVE_FACTS));
+		opr_earlier_write_sums(&earlier, &sums);
+		fuzz_check(count_lines(op_text_get(&sums)) < earlier.sums.nr_sums);
+		for (size_t i = 0; i < earlier.facts.left_out.nr_words; i++)
+			fuzz_check(opr_earlier_says(&earlier, "left-out", earlier.facts.left_out.words[i]));
+		for (size_t i = 0; i < earlier.facts.nr_inodes; i++)
+			opr_earlier_inode(&earlier, earlier.facts.inodes[i].path);
+		opr_earlier_says(&earlier, "absent", "/a/prog");
+		opr_earlier_has_session(&earlier, "current");
+	}
+	op_text_free(&sums);
+	opr_earlier_free(&earlier);
+	close(fd);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes)
 {
 	struct opr_archive archive = { 0 };
@@ -60,5 +99,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes)
 	fuzz_nr_errors = 0;
 	err = opr_archive_check(path);
 	fuzz_check(err ? fuzz_nr_errors > 0 : !fuzz_nr_errors);
+	check_earlier(path);
 	return 0;
 }

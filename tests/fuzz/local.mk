@@ -32,7 +32,7 @@ tests_fuzz_replay_symbols_LDADD = tools/libreport.a libop/libop.a $(BFD_LIBS) $(
 tests_fuzz_replay_symbols_file_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_symbols_file.c tests/fuzz/fuzz_dir.c
 tests_fuzz_replay_symbols_file_LDADD = tools/libreport.a libop/libop.a $(BFD_LIBS) $(IBERTY_LIBS) $(MODULE_LIBS)
 
-FUZZ_ARCHIVE_SOURCES = tests/fuzz/fuzz_archive.c tests/fuzz/fuzz_dir.c tests/fuzz/fuzz_log.c tools/archive_check.c tools/archive_copy.c tools/elf_extent.c
+FUZZ_ARCHIVE_SOURCES = tests/fuzz/fuzz_archive.c tests/fuzz/fuzz_dir.c tests/fuzz/fuzz_log.c tools/archive_check.c tools/archive_copy.c tools/archive_earlier.c tools/elf_extent.c
 FUZZ_ABI_SOURCES = tests/fuzz/fuzz_abi.c tests/fuzz/fuzz_dir.c tests/fuzz/fuzz_log.c tools/opimport_foreign.c tools/standard_output.c
 FUZZ_EVENTS_SOURCES = tests/fuzz/fuzz_events.c tests/fuzz/fuzz_dir.c tests/fuzz/fuzz_log.c
 FUZZ_MODULE_SOURCES = tests/fuzz/fuzz_module.c tests/fuzz/fuzz_dir.c

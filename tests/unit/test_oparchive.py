@@ -410,6 +410,187 @@ class Archive(unittest.TestCase):
         self.run_tool("opreport", "archive:" + self.away)
         self.assertNotIn("SHA256SUMS", self.errors)
 
+    # ---- more than one session, one after another ----
+
+    def archive_session(self, name, rc=0, *arguments):
+        return self.run_tool("oparchive", "--session-dir=" + self.session, "-o", self.away, "session:" + name, *arguments, rc=rc)
+
+    def told_of(self, session, *where):
+        """Listing of images, reports and their warnings, of one session."""
+        told = []
+        for arguments in (("--images", "-f"), ("--images", "--format=json"), ("-l", "-n", "-f"), ("-d",)):
+            told += [self.run_tool("opreport", *arguments, *where, "session:" + session), self.errors.replace(self.away + "/var/lib/oprofile", self.session)]
+        return told
+
+    def snapshot(self):
+        found = {}
+        for path, _, names in os.walk(self.away):
+            for name in names:
+                with open(os.path.join(path, name), "rb") as stream:
+                    found[os.path.join(path, name)] = stream.read(), os.fstat(stream.fileno()).st_mtime_ns
+        return found
+
+    def put_sessions(self):
+        """`one` and `two` have an image together, each has one more, and one that is absent."""
+        debug = self.build("debug", "-g")
+        self.strip_to_debug_file(debug)
+        for session, images in (("one", (self.program, "/gone/one", debug, os.path.realpath("/bin/ls"))), ("two", (self.program, "/gone/two", self.build("other")))):
+            for count, image in enumerate(images):
+                put_image(self.session, image, [(0x1001, 10 + count)], session=session)
+            write_ledger(os.path.join(self.session, "samples", session), sum(10 + count for count in range(len(images))))
+
+    def test_sessions_one_after_another(self):
+        """Reports of each are those from home, and another one in the archive changes none of them."""
+        self.put_sessions()
+        home = {session: self.told_of(session, "--session-dir=" + self.session) for session in ("one", "two")}
+        self.archive_session("one")
+        before = self.snapshot()
+        self.archive_session("two")
+        after = self.snapshot()
+        self.assertEqual({path: what for path, what in after.items() if path in before and os.path.basename(path) not in ("opd-archive", "SHA256SUMS")},
+                         {path: what for path, what in before.items() if os.path.basename(path) not in ("opd-archive", "SHA256SUMS")})
+        self.assertTrue(after[self.away + "/opd-archive"][0].startswith(before[self.away + "/opd-archive"][0]))
+        lines = after[self.away + "/opd-archive"][0].splitlines()
+        self.assertEqual(len(lines), len(set(lines)))
+        os.rename(self.home, self.home + ".gone")
+        for session, told in home.items():
+            self.assertEqual(self.told_of(session, "archive:" + self.away), told)
+        both = self.run_tool("opreport", "-l", "-n", "archive:" + self.away, *(word for session in home for word in ("{", "session:" + session, "}")))
+        self.assertRegex(both, "prog")
+        self.run_tool("oparchive", "--check=" + self.away)
+        subprocess.run(["sha256sum", "-c", "--quiet", "SHA256SUMS"], cwd=self.away, check=True)
+
+    def test_loss_stays_told(self):
+        """What was changed or is gone since the first is wrong after the second, too."""
+        self.put_sessions()
+        self.archive_session("one")
+        gone = self.away + "/var/lib/oprofile/samples/one/{root}/gone/one/{dep}/{root}/gone/one/TIMER.0.0." + ALL
+        os.unlink(gone)
+        with open(self.away + self.home + "/debug", "r+b") as stream:
+            stream.write(b"X")
+        for again in (False, True):
+            if again:
+                self.archive_session("two")
+            self.run_tool("opreport", "archive:" + self.away, "session:one")
+            self.assertIn("11 samples of TIMER:0 are gone", self.errors)
+            self.run_tool("oparchive", "--check=" + self.away, rc=1)
+            self.assertIn(gone + ": No such file", self.errors)
+            self.assertIn(self.home + "/debug: its checksum is wrong", self.errors)
+            self.assertEqual(self.errors.count("\n"), 2)
+
+    def test_image_comes_back(self):
+        """One that is gone from the archive and that the second session has, too, is there again."""
+        self.put_sessions()
+        self.archive_session("one")
+        os.unlink(self.away + self.program)
+        self.archive_session("two")
+        self.run_tool("oparchive", "--check=" + self.away)
+
+    def test_other_images_of_a_later_session(self):
+        """Where the images of two sessions differ those of the first stay, and each of the second that is left out is told."""
+        self.put_sessions()
+        put_image(self.session, "/gone/one", [(1, 1)], session="two")
+        put_image(self.session, self.home + "/later", [(1, 1)], session="one")
+        put_image(self.session, self.home + "/later", [(1, 1)], session="two")
+        put_image(self.session, self.home + "/debug", [(1, 1)], session="two")
+        self.archive_session("one")
+        first = self.told_of("one", "archive:" + self.away)
+        facts = self.snapshot()[self.away + "/opd-archive"][0]
+        with open(self.program, "ab") as stream:
+            stream.write(b"another")
+        os.utime(self.home + "/debug", (2, 2))
+        shutil.copy(self.program, self.home + "/later")
+        self.archive_session("two", rc=1)
+        for path, why in ((self.program, "another file has its place"), (self.home + "/debug", "another file has its place"), (self.home + "/later", "it is said to be absent")):
+            self.assertIn("%s: %s in %s, from an earlier session, and that stays: it is left out" % (path, why, self.away), self.errors)
+        self.assertIn("3 files are left out", self.errors)
+        self.assertEqual(self.told_of("one", "archive:" + self.away), first)
+        self.run_tool("oparchive", "--check=" + self.away, rc=1)
+        for path in (self.program, self.home + "/debug", self.home + "/later"):
+            self.assertIn("%s was left out with a later session" % path, self.errors)
+        self.assertEqual(self.errors.count("\n"), 3)
+        self.assertNotIn(b"package", self.snapshot()[self.away + "/opd-archive"][0][len(facts):])
+
+    @unittest.skipUnless(os.path.exists("/usr/bin/dpkg-query"), "the package of an image is known to dpkg")
+    def test_what_is_said_of_an_image_is_said_once(self):
+        program, root = os.path.realpath("/bin/ls"), os.path.join(self.home, "root")
+        os.makedirs(root + os.path.dirname(program))
+        shutil.copy2(program, root + program)
+        for session in ("one", "two"):
+            put_image(self.session, program, [(1, 1)], session=session)
+        self.archive_session("one", 0, "--root=" + root)
+        first = self.told_of("one", "archive:" + self.away)
+        self.archive_session("two")
+        self.assertEqual(self.told_of("one", "archive:" + self.away), first)
+
+    def test_image_that_is_gone_by_the_second_session(self):
+        self.put_sessions()
+        self.archive_session("one")
+        first = self.told_of("one", "archive:" + self.away)
+        os.unlink(self.program)
+        self.archive_session("two")
+        self.assertIn("%s could not be found" % self.program, self.errors)
+        self.assertEqual(self.told_of("one", "archive:" + self.away), first)
+
+    def test_kernels_of_two_sessions(self):
+        """Symbols of modules come and go, and addresses are others after a boot: that is one kernel."""
+        root = os.path.join(self.home, "root")
+        self.put_kernel(root)
+        shutil.copytree(self.session + "/samples/current", self.session + "/samples/two")
+        shutil.copytree(self.session + "/samples/current", self.session + "/samples/three")
+        self.archive_session("current", 0, "--root=" + root)
+        kept = {path: what for path, what in self.snapshot().items() if "/proc/" in path.replace("{root}/proc", "")}
+        self.assertEqual(len(kept), 2)
+        with open(root + "/proc/kallsyms", encoding="ascii") as stream:
+            text = stream.read().replace("ffffffff81", "ffffffff82")
+        with open(root + "/proc/kallsyms", "w", encoding="ascii") as stream:
+            stream.write(text + "%016x t in_module\t[module]\n" % (KERNEL + (1 << 30)))
+        self.archive_session("two", 0, "--root=" + root)
+        with open(root + "/proc/kallsyms", "w", encoding="ascii") as stream:
+            stream.write(text.replace("second", "other"))
+        self.archive_session("three", 1, "--root=" + root)
+        self.assertIn("%s/proc/kallsyms: the symbols of another kernel are in %s" % (root, self.away), self.errors)
+        self.assertEqual({path: what for path, what in self.snapshot().items() if path in kept}, kept)
+
+    def test_refused_sessions(self):
+        """The archive stays what it is when a session is there, when its sessions are another directory's, when it is damaged, and after an interrupt."""
+        self.put_sessions()
+        self.archive_session("one")
+        before = self.snapshot()
+        self.archive_session("one", 1)
+        self.assertIn("%s has a session one: archive it into another directory, or remove that one" % self.away, self.errors)
+        other = os.path.join(self.dir, "elsewhere")
+        shutil.copytree(self.session, other)
+        self.run_tool("oparchive", "--session-dir=" + other, "-o", self.away, "session:two", rc=1)
+        self.assertIn("the sessions in %s are from %s: archive those in %s into another directory" % (self.away, self.session, other), self.errors)
+        self.run_tool("oparchive", "--session-dir=" + self.session, "-o", self.away, "session:two,%s/samples/two" % other, "-x", rc=1)
+        os.mkdir(self.away + "/SHA256SUMS.tmp")  # what it is written to
+        self.archive_session("two", 1)
+        os.rmdir(self.away + "/SHA256SUMS.tmp")
+        self.assertEqual({path: what[0] for path, what in self.snapshot().items()}, {path: what[0] for path, what in before.items()})
+        before = self.snapshot()
+        self.put_holes()
+        self.interrupt(signal.SIGTERM)
+        self.assertEqual(self.snapshot(), before)
+        for name in ("SHA256SUMS", "opd-archive"):
+            os.rename(self.away + "/" + name, self.away + "/" + name + ".away")
+            self.archive_session("two", 1)
+            self.assertIn("the archive that is in %s is damaged" % self.away, self.errors)
+            os.rename(self.away + "/" + name + ".away", self.away + "/" + name)
+        with open(self.away + "/opd-archive", "a", encoding="ascii") as stream:
+            stream.write("left-out\tthis\n")
+        self.archive_session("two", 1)
+        self.assertIn("is damaged (opd-archive and SHA256SUMS: a checksum is wrong or missing): nothing is added to it", self.errors)
+        self.run_tool("oparchive", "--check=" + self.away, rc=1)
+
+    def test_sessions_of_one_name(self):
+        self.put_sessions()
+        other = os.path.join(self.dir, "elsewhere")
+        put_image(other, "/gone/three", [(1, 1)], session="two")
+        self.run_tool("oparchive", "--session-dir=" + self.session, "-o", self.away, "session:two,%s/samples/two" % other, rc=1)
+        self.assertIn("more than one of the sessions would be two in the archive", self.errors)
+        self.assertFalse(os.path.exists(self.away))
+
     def test_nothing_is_written_through_links(self):
         self.put(self.program, {"hot": 60})
         victim = os.path.join(self.dir, "victim")
