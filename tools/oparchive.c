@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* oparchive: everything that is needed to read a profile on another host, in one directory. */
+#include "tools/oparchive.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,28 +13,14 @@
 #include "libop/session.h"
 #include "libop/session_ledger.h"
 #include "tools/archive_check.h"
-#include "tools/archive_copy.h"
-#include "tools/archive_kernel.h"
-#include "tools/archive_writer.h"
 #include "tools/child.h"
-#include "tools/image_cache.h"
 #include "tools/interrupt.h"
-#include "tools/object_look.h"
 #include "tools/option_values.h"
-#include "tools/packages.h"
 #include "tools/report_log.h"
-#include "tools/selection.h"
 
 #define STANDARD_DIR "/" OPR_ARCHIVE_SESSIONS
-#define DEBUG_SUBDIR ".debug"
 
-struct options {
-	int list_files, exclude_dependent;
-	char *session_dir, *root, *output_dir, *check, *since, *until; /* NULL: not given */
-	struct opr_words image_path, words;
-};
-
-#define FIELD(name) offsetof(struct options, name)
+#define FIELD(name) offsetof(struct opa_options, name)
 
 static const struct opr_option rows[] = {
 	{ "check", 0, FIELD(check), opr_take_string, "read the files of an archive again and compare their checksums",
@@ -60,315 +47,6 @@ static const struct opr_command command = {
 	.tag = opr_spec_tag,
 };
 
-struct run {
-	const struct options *options;
-	struct opr_selection selection;
-	struct opr_image_cache images;
-	struct opr_archive_writer writer;
-	size_t nr_left_out;
-};
-
-static void note_left_out(struct run *run, const char *path)
-{
-	opr_archive_note(&run->writer, "left-out", path);
-	run->nr_left_out++;
-}
-
-/* The archive has another file there, or says that there was none, with an earlier session, whose reports are to stay what they are. */
-static void leave_other(struct run *run, const char *path, const char *why)
-{
-	opr_warn("%s: %s in %s, from an earlier session, and that stays: it is left out; archive this session into another "
-		 "directory",
-		 path, why, run->options->output_dir);
-	opr_archive_note(&run->writer, "other", path);
-	run->nr_left_out++;
-}
-
-/* Behind the warning of a file that the caller may not read: who may. */
-static void write_remedy(int err, const char *path, char *remedy, size_t nr_bytes)
-{
-	const struct passwd *owner;
-	struct stat st;
-
-	*remedy = '\0';
-	if ((err != -EACCES && err != -EPERM) || !geteuid())
-		return;
-	owner = stat(path, &st) || !st.st_uid || st.st_uid == geteuid() || !(st.st_mode & S_IRUSR) ? NULL : getpwuid(st.st_uid);
-	snprintf(remedy, nr_bytes, "; root%s%s can read it: run oparchive as root", owner ? " and its owner " : "",
-		 owner ? owner->pw_name : "");
-}
-
-/* What cannot be read is left out, with a warning: a report has to do without it at home, too. The archive says so, and the program ends with 1. */
-static int warn_left_out(struct run *run, int err, const char *path)
-{
-	char remedy[128];
-
-	if (!err || opr_archive_is_over(err))
-		return err;
-	if (err == -EEXIST) {
-		leave_other(run, path, "another file has its place");
-		return 0;
-	}
-	write_remedy(err, path, remedy, sizeof(remedy));
-	if (err == -EFBIG)
-		opr_warn("%s has more than %llu bytes of holes, and no ELF headers that name an end before them: it is left out",
-			 path, OPR_HOLE_BYTES_MAX);
-	else
-		opr_warn("%s cannot be read (%s): it is left out%s", path, strerror(-err), remedy);
-	note_left_out(run, path);
-	return 0;
-}
-
-static int add(struct run *run, const char *path, const char *name)
-{
-	return warn_left_out(run, opr_archive_add(&run->writer, path, name), path);
-}
-
-/* ---- images ---- */
-
-/* Where gdb(1) would look for it in the archive: at its own path, and beside the image. */
-static int add_debug_file(struct run *run, const struct opr_object *object, const char *name)
-{
-	const char *root = run->options->root ? run->options->root : "", *slash = strrchr(name, '/');
-	const char *path = object->debug_file, *link = object->debug_link;
-	size_t skipped = strncmp(path, root, strlen(root)) ? 0 : strlen(root);
-	char *beside = NULL;
-	int err = add(run, path, path + skipped);
-
-	if (err || !link || !*link || strchr(link, '/') || !slash)
-		return err;
-	if (asprintf(&beside, "%.*s/" DEBUG_SUBDIR "/%s", (int)(slash - name), name, link) < 0)
-		return opr_no_memory();
-	err = add(run, path, beside);
-	free(beside);
-	return err;
-}
-
-/* Where the debug file is at home. */
-static void note_debug_file(struct run *run, const char *path, const char *name, const char *debug_file)
-{
-	const char *root = run->options->root ? run->options->root : "";
-	const struct opr_archive *archive = run->selection.finder.archive;
-	const char *home = archive ? opr_archive_fact(&archive->debug, opr_archive_strip(archive, path)) : NULL;
-
-	if (!home)
-		home = opr_archive_strip(archive, strncmp(debug_file, root, strlen(root)) ? debug_file : debug_file + strlen(root));
-	opr_archive_note_image(&run->writer, "debug", name, home);
-}
-
-static int add_debug_file_of(struct run *run, const char *path, const char *name)
-{
-	struct opr_object object = { 0 };
-	int err = opr_object_look(&object, path, name, run->options->root);
-
-	if (err)
-		opr_error(err, "%s: %s", path, strerror(-err));
-	if (!err && object.debug_file) {
-		note_debug_file(run, path, name, object.debug_file);
-		err = add_debug_file(run, &object, name);
-	}
-	opr_object_free(&object);
-	return err;
-}
-
-static void note_inode(struct run *run, const char *path, const char *name)
-{
-	struct stat st;
-	char *value = NULL;
-
-	if (!stat(path, &st) && asprintf(&value, "%ju %s", (uintmax_t)st.st_ino, name) >= 0)
-		opr_archive_note(&run->writer, "inode", value);
-	free(value);
-}
-
-/* The name that a reader looks for: the path of a file, of a module where it was found. */
-static char *archived_name(const struct run *run, const struct opr_image *image)
-{
-	const char *root = run->options->root ? run->options->root : "";
-
-	if (image->image_name->kind == OP_IMAGE_KERNEL)
-		return strdup(strncmp(image->path, root, strlen(root)) ? image->path : image->path + strlen(root));
-	return strndup(image->identity.path,
-		       image->identity.kind == OPR_IDENTITY_NONE ? strlen(image->name) : image->identity.path_length);
-}
-
-/* The list of symbols of an earlier session, with its addresses and the code that is at them, is as good when it is one of the same kernel. */
-static int add_symbols(struct run *run, const char *path, const char *name)
-{
-	char *there = NULL;
-	bool same = false;
-	int err;
-
-	if (!opr_earlier_has(&run->writer.earlier, name)) {
-		err = add(run, path, name);
-		if (!err)
-			note_inode(run, path, name);
-		return err ? err : opr_archive_add_kernel(&run->writer, path);
-	}
-	if (asprintf(&there, "%s%s", run->options->output_dir, name) < 0)
-		return opr_no_memory();
-	err = opr_archive_compare_kernels(there, path, &same);
-	if (!err && !same)
-		leave_other(run, path, "the symbols of another kernel are");
-	free(there);
-	return err;
-}
-
-/* What a caller sees of it who may not see addresses is of no use to a report. */
-static int add_kernel(struct run *run, const char *path, const char *name)
-{
-	struct opr_symbols symbols = { 0 };
-	int err = opr_symbols_read_kallsyms(&symbols, path, OPR_DEMANGLE_NONE);
-
-	opr_symbols_free(&symbols);
-	if (err == -ENOMEM)
-		return opr_no_memory();
-	if (err == -EPERM) {
-		opr_warn("%s hides the kernel's addresses (kernel.kptr_restrict), also in the archive: reports from it have no "
-			 "kernel symbols%s",
-			 path, geteuid() ? "; run oparchive as root" : "");
-		note_left_out(run, path);
-	}
-	return add_symbols(run, path, name);
-}
-
-static int add_object(struct run *run, const struct opr_image *image, const char *name)
-{
-	uint64_t inode = image->identity.kind == OPR_IDENTITY_INODE ? opr_earlier_inode(&run->writer.earlier, name) : 0;
-	bool is_other = inode && inode != image->identity.inode;
-	int err = is_other ? -EEXIST : opr_archive_add(&run->writer, image->path, name);
-
-	is_other = err == -EEXIST;
-	err = warn_left_out(run, err, image->path);
-	if (err || is_other)
-		return err;
-	note_inode(run, image->path, name);
-	return add_debug_file_of(run, image->path, name);
-}
-
-static int add_image(struct run *run, const struct opr_image *image)
-{
-	char *name = archived_name(run, image);
-	int err = 0;
-
-	if (!name)
-		return opr_no_memory();
-	if (opr_earlier_says(&run->writer.earlier, "absent", image->name))
-		leave_other(run, image->path, "it is said to be absent");
-	else if (opr_identity_is_kallsyms(&image->identity))
-		err = add_kernel(run, image->path, name);
-	else
-		err = add_object(run, image, name);
-	free(name);
-	return err;
-}
-
-/* What an archive has of an image, or says that it is absent, is all that it says of it. */
-static bool is_of_earlier(const struct run *run, const struct opr_image *image, const char *name)
-{
-	return opr_earlier_has(&run->writer.earlier, name) || opr_earlier_says(&run->writer.earlier, "absent", image->name);
-}
-
-/* Asks for the packages of all images, those of modules that are nowhere excepted; of images in an archive that was asked where that was made. */
-static int find_packages(const struct run *run, char **names, const char **paths, char **packages)
-{
-	const struct opr_image_cache *images = &run->images;
-	const struct opr_archive *archive = run->selection.finder.archive;
-
-	for (size_t i = 0; i < images->nr_images; i++) {
-		const struct opr_image *image = &images->images[i];
-		const char *fact;
-
-		if (image->state == OPR_IMAGE_HAS_NO_FILE || (image->image_name->kind == OP_IMAGE_KERNEL && !image->path))
-			continue;
-		names[i] = archived_name(run, image);
-		if (!names[i])
-			return -ENOMEM;
-		if (!archive && !run->options->root)
-			paths[i] = image->path ? image->path : names[i];
-		fact = archive ? opr_archive_fact(&archive->packages, names[i]) : NULL;
-		packages[i] = fact ? strdup(fact) : NULL;
-		if (fact && !packages[i])
-			return -ENOMEM;
-	}
-	return archive ? 0 : opr_packages_find(paths, images->nr_images, packages);
-}
-
-/* Which packages would help is known here alone. */
-static int note_packages(struct run *run)
-{
-	size_t nr_images = run->images.nr_images;
-	char **names = calloc(nr_images + 1, sizeof(*names)), **packages = calloc(nr_images + 1, sizeof(*packages));
-	const char **paths = calloc(nr_images + 1, sizeof(*paths));
-	int err = names && packages && paths ? find_packages(run, names, paths, packages) : -ENOMEM;
-
-	for (size_t i = 0; names && packages && i < nr_images; i++) {
-		if (!err && names[i] && packages[i] && !is_of_earlier(run, &run->images.images[i], names[i]))
-			opr_archive_note_image(&run->writer, "package", names[i], packages[i]);
-		free(names[i]);
-		free(packages[i]);
-	}
-	free(names);
-	free(packages);
-	free(paths);
-	return err ? opr_no_memory() : 0;
-}
-
-/* What an archive says of an image that it has not is not about this host. */
-static int tell_absent(struct run *run, const struct opr_image *image)
-{
-	bool unreadable = image->state == OPR_IMAGE_UNREADABLE;
-	char *path = NULL;
-	int err;
-
-	if (!unreadable || run->selection.finder.archive) {
-		opr_finder_warn(&run->selection.finder, image->state, image->name, &image->identity);
-		if (unreadable)
-			note_left_out(run, image->name);
-		return 0;
-	}
-	if (asprintf(&path, "%s%.*s", run->options->root ? run->options->root : "", (int)image->identity.path_length,
-		     image->identity.path) < 0)
-		return opr_no_memory();
-	err = warn_left_out(run, -EACCES, path);
-	free(path);
-	return err;
-}
-
-static int note_absent(struct run *run, const struct opr_image *image)
-{
-	const char *word = opr_image_state_word(image->state);
-	char *other = NULL, *value = NULL;
-
-	if (opr_earlier_has(&run->writer.earlier, image->name))
-		return tell_absent(run, image);
-	if (image->state == OPR_IMAGE_OTHER_KERNEL)
-		other = opr_finder_other_kernel(&run->selection.finder, image->name, &image->identity);
-	if (asprintf(&value, "%s%s%s", word, other ? " " : "", other ? other : "") >= 0)
-		opr_archive_note_image(&run->writer, "absent", image->name, value);
-	free(value);
-	free(other);
-	return tell_absent(run, image);
-}
-
-/* Objects of JIT code lie in the session. */
-static int add_images(struct run *run)
-{
-	int err = 0;
-
-	for (size_t i = 0; i < run->images.nr_images && !err; i++) {
-		struct opr_image *image = opr_image_cache_find(&run->images, run->images.images[i].name);
-
-		if (!image)
-			return -ENOMEM;
-		if (image->path && !opr_is_jit_object(image->image_name, image->name))
-			err = add_image(run, image);
-		else if (!image->path && image->state != OPR_IMAGE_HAS_NO_FILE)
-			err = note_absent(run, image);
-	}
-	return err;
-}
-
 /* ---- sessions ---- */
 
 static int compare_words(const void *left, const void *right)
@@ -377,7 +55,7 @@ static int compare_words(const void *left, const void *right)
 }
 
 /* The directories of a session's selected files, sorted: an object of JIT code is wanted when one lies below its own. */
-static int collect_paths(const struct run *run, size_t session, struct opr_words *paths)
+static int collect_paths(const struct opa_run *run, size_t session, struct opr_words *paths)
 {
 	const struct opr_profile *profile = &run->selection.profile;
 
@@ -409,7 +87,7 @@ static bool is_wanted(const struct opr_words *selected, bool whole, const char *
 
 /* A session on its way into the archive. */
 struct copying {
-	struct run *run;
+	struct opa_run *run;
 	const struct opr_session *from;
 	char *name; /* in the archive */
 	struct opr_words selected;
@@ -425,9 +103,9 @@ static int add_path(const struct copying *copying, const char *path)
 	    asprintf(&shown, "%s/%s", copying->from->path, path) < 0)
 		err = opr_no_memory();
 	if (!err)
-		err = warn_left_out(copying->run,
-				    opr_archive_add_below(&copying->run->writer, copying->from->dir_fd, path, shown, archived),
-				    shown);
+		err = opa_warn_left_out(copying->run,
+					opr_archive_add_below(&copying->run->writer, copying->from->dir_fd, path, shown, archived),
+					shown);
 	free(shown);
 	free(archived);
 	return err;
@@ -458,7 +136,7 @@ static int leave_link(const struct copying *copying, const char *path)
 		return 0;
 	if (asprintf(&shown, "%s/%s", copying->from->path, path) < 0)
 		return opr_no_memory();
-	err = warn_left_out(copying->run, -ELOOP, shown);
+	err = opa_warn_left_out(copying->run, -ELOOP, shown);
 	free(shown);
 	return err;
 }
@@ -478,16 +156,13 @@ static int add_entry(const char *path, unsigned char type, void *arg)
 static void leave_out_dir(const char *path, int why, void *arg)
 {
 	const struct copying *copying = arg;
-	char *shown = NULL, remedy[128];
+	char *shown = NULL;
 
 	path += strncmp(path, "./", 2) ? 0 : 2;
 	if (asprintf(&shown, "%s/%s", copying->from->path, path) < 0)
 		return;
-	if (!opr_words_have(&copying->from->misfits, path)) {
-		write_remedy(why, shown, remedy, sizeof(remedy));
-		opr_warn("%s cannot be read (%s): it is left out%s", shown, strerror(-why), remedy);
-		note_left_out(copying->run, shown);
-	}
+	if (!opr_words_have(&copying->from->misfits, path))
+		opa_tell_left_out(copying->run, why, shown);
 	free(shown);
 }
 
@@ -521,7 +196,7 @@ static char *session_name(const struct opr_profile *profile, size_t session)
 }
 
 /* What no report shows. */
-static int note_faults(struct run *run, const struct opr_session *session)
+static int note_faults(struct opa_run *run, const struct opr_session *session)
 {
 	const struct opr_words *const lists[] = { &session->misfits, &session->damaged };
 
@@ -539,7 +214,7 @@ static int note_faults(struct run *run, const struct opr_session *session)
 }
 
 /* Also what lies beside the samples: the tables of images and the ledger. Those are the whole session's when a part of it is selected. */
-static int add_session(struct run *run, size_t session)
+static int add_session(struct opa_run *run, size_t session)
 {
 	const struct opr_profile *profile = &run->selection.profile;
 	struct copying copying = { .run = run, .from = &profile->sessions[session], .name = session_name(profile, session) };
@@ -558,7 +233,7 @@ static int add_session(struct run *run, size_t session)
 }
 
 /* Files beside the sessions, which some do not have. */
-static int add_common(struct run *run)
+static int add_common(struct opa_run *run)
 {
 	static const char *const names[] = { "abi", "samples/oprofiled.log", "samples/operf.log" };
 	int err = 0;
@@ -570,14 +245,14 @@ static int add_common(struct run *run)
 		    asprintf(&to, OPR_ARCHIVE_SESSIONS "/%s", names[i]) < 0)
 			return opr_no_memory();
 		err = opr_archive_add(&run->writer, from, to);
-		err = err == -ENOENT || err == -EEXIST ? 0 : warn_left_out(run, err, from);
+		err = err == -ENOENT || err == -EEXIST ? 0 : opa_warn_left_out(run, err, from);
 		free(from);
 		free(to);
 	}
 	return err;
 }
 
-static int add_sessions(struct run *run)
+static int add_sessions(struct opa_run *run)
 {
 	const struct opr_profile *profile = &run->selection.profile;
 	char *home = realpath(run->selection.session_dir, NULL);
@@ -597,7 +272,7 @@ static int add_sessions(struct run *run)
 /* ---- the archive ---- */
 
 /* Objects of JIT code have the name of their path, which there is but one home for. */
-static int check_home(const struct run *run)
+static int check_home(const struct opa_run *run)
 {
 	char *home = realpath(run->selection.session_dir, NULL);
 	const char *earlier = run->writer.earlier.facts.home;
@@ -611,7 +286,7 @@ static int check_home(const struct run *run)
 }
 
 /* A session is archived once: what is there of it is not mixed with what it has become. */
-static int check_session(const struct run *run, size_t session, struct opr_words *names)
+static int check_session(const struct opa_run *run, size_t session, struct opr_words *names)
 {
 	const struct opr_profile *profile = &run->selection.profile;
 	char *name = session_name(profile, session);
@@ -630,7 +305,7 @@ static int check_session(const struct run *run, size_t session, struct opr_words
 	return err;
 }
 
-static int check_earlier(const struct run *run)
+static int check_earlier(const struct opa_run *run)
 {
 	struct opr_words names = { 0 };
 	int err = check_home(run);
@@ -641,15 +316,15 @@ static int check_earlier(const struct run *run)
 	return err;
 }
 
-static int fill(struct run *run)
+static int fill(struct opa_run *run)
 {
 	const struct opr_symbol_options none = { .root = run->options->root };
 	int err = opr_image_cache_init(&run->images, &run->selection.profile, &run->selection.finder, &none);
 
 	if (!err)
-		err = add_images(run);
+		err = opa_add_images(run);
 	if (!err && run->options->output_dir)
-		err = note_packages(run);
+		err = opa_note_packages(run);
 	if (!err)
 		err = add_sessions(run);
 	if (!err)
@@ -660,7 +335,7 @@ static int fill(struct run *run)
 }
 
 /* Damaged sample files are in the archive, for whoever can mend them. */
-static int end(const struct run *run)
+static int end(const struct opa_run *run)
 {
 	size_t nr_faults = run->nr_left_out + run->writer.nr_cut + opr_profile_nr_left_out(&run->selection.profile);
 
@@ -671,7 +346,7 @@ static int end(const struct run *run)
 }
 
 /* Until now there was nothing to remove. */
-static int catch_signals(struct run *run)
+static int catch_signals(struct opa_run *run)
 {
 	int err = opr_interrupt_catch(&run->writer.stop);
 
@@ -680,7 +355,7 @@ static int catch_signals(struct run *run)
 	return err;
 }
 
-static int make_archive(const struct options *options)
+static int make_archive(const struct opa_options *options)
 {
 	const struct opr_selection_options selection_options = {
 		.session_dir = options->session_dir,
@@ -692,7 +367,7 @@ static int make_archive(const struct options *options)
 		.since = options->since,
 		.until = options->until,
 	};
-	struct run run = { .options = options, .writer = { .dir_fd = -1, .lock_fd = -1 } };
+	struct opa_run run = { .options = options, .writer = { .dir_fd = -1, .lock_fd = -1 } };
 	int err;
 
 	umask(077); /* who was kept out by a directory would pass its copy */
@@ -718,7 +393,7 @@ static int make_archive(const struct options *options)
 	return err;
 }
 
-static int check(const struct options *options)
+static int check(const struct opa_options *options)
 {
 	char *real = options->output_dir ? realpath(options->output_dir, NULL) : NULL;
 	bool is_root = real && !strcmp(real, "/");
@@ -731,7 +406,7 @@ static int check(const struct options *options)
 
 static int run(const void *arg)
 {
-	const struct options *options = arg;
+	const struct opa_options *options = arg;
 	int err = check(options);
 
 	if (err)
@@ -741,7 +416,7 @@ static int run(const void *arg)
 
 int main(int argc, const char **argv)
 {
-	struct options options = { 0 };
+	struct opa_options options = { 0 };
 
 	return opr_command_run(&command, argc, argv, &options, &options.words, run);
 }

@@ -10,7 +10,9 @@ tools_oparchive_SOURCES = \
 	tools/archive_mode.c tools/archive_mode.h \
 	tools/archive_writer.c tools/archive_writer.h \
 	tools/elf_extent.c tools/elf_extent.h \
-	tools/oparchive.c
+	tools/oparchive.c tools/oparchive.h \
+	tools/oparchive_images.c \
+	tools/oparchive_tell.c
 tools_oparchive_CPPFLAGS = $(AM_CPPFLAGS)
 tools_oparchive_LDADD = tools/libcode.a tools/libreport.a libop/libop.a $(POPT_LIBS) $(BFD_LIBS) $(IBERTY_LIBS) $(MODULE_LIBS)
 
