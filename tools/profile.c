@@ -741,7 +741,7 @@ static int check_sessions(const struct opr_profile *profile)
 		if (profile->sessions[a->session].parent == profile->sessions[b->session].parent)
 			continue; /* cgroups of one session */
 		if (!compare_parts(a, b) && a->class_index == b->class_index && !strcmp(a->path, b->path))
-			return opr_error(-EINVAL, "sample file parsed twice ? %s/%s and %s/%s (choose one of these sessions; opreport --merge=lib adds them up)",
+			return opr_error(-EINVAL, "sample file parsed twice ? %s/%s and %s/%s (choose one of these sessions; opreport --merge=lib adds them up, oparchive takes one after the other into a directory)",
 					 profile->sessions[a->session].path, a->path, profile->sessions[b->session].path, b->path);
 	}
 	return 0;
