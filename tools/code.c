@@ -101,7 +101,7 @@ static void print_address(bfd_vma vma, struct disassemble_info *info)
 	const struct opr_code_names *names = &listing->reader->names;
 	const struct opr_code_name *name = opr_code_names_find(names, info->section, vma);
 
-	op_text_printf(listing->text, "%" PRIx64, (uint64_t)vma);
+	op_text_printf(listing->text, "%s%" PRIx64, names->nr_names ? "" : "0x", (uint64_t)vma);
 	if (!names->nr_names || (!name && names->by_section))
 		return;
 	op_text_add(listing->text, " <");

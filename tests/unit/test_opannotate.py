@@ -286,6 +286,24 @@ class Annotate(unittest.TestCase):
         self.assertEqual(len(vma), 1)
         self.assertIn(vma[0], wanted)
 
+    def test_names_of_addresses_are_those_of_objdump(self):
+        """Of a program at a fixed address that has exported names alone, and of one without any."""
+        text = PROGRAM.replace("static int", "int")
+        for options, name in ((("-Wl,--export-dynamic", "-fno-pie", "-no-pie", "-Wl,--dynamic-linker=/none", "-Wl,--no-as-needed", "-lc"), "exports"), ((), "none")):
+            source, program = os.path.join(self.dir, name + ".c"), os.path.join(self.dir, name)
+            with open(source, "w", encoding="utf-8") as stream:
+                stream.write(text)
+            subprocess.run([shutil.which("gcc") or shutil.which("clang") or "cc", "-O1", "-fno-inline", "-nostartfiles", "-fno-pie", "-no-pie", "-o", program, source,
+                            *(options or ("-nostdlib", "-static"))], check=True)
+            place = elfsyms.symbol_ranges(program, FUNCTIONS)["warm"][0]
+            subprocess.run(["strip", program], check=True)
+            shutil.rmtree(os.path.join(self.dir, "samples"), ignore_errors=True)
+            put_image(self.dir, program, [(place, 3)])
+            wanted = self.instructions(program)
+            line = re.search(r"^     3 100.000 :( *([0-9a-f]+):\t.*)$", self.run_tool("-a"), re.M)
+            self.assertEqual(line[1], wanted[int(line[2], 16)])
+            self.assertRegex(line[1], "call +[0-9a-f]+ <hot>$" if options else "call +0x[0-9a-f]+$")
+
     def test_jit_object(self):
         shutil.copy(self.program, os.path.join(self.dir, "jit.o"))
         text = [line.split() for line in subprocess.run(["nm", self.program], stdout=subprocess.PIPE, check=True,
