@@ -259,12 +259,6 @@ static int write_hottest(struct page *page)
 
 /* ---- code ---- */
 
-/* Of samples of another file than the one that is there, and where there is none, no code is shown. */
-static bool has_code(const struct opr_symbol_row *row)
-{
-	return row->symbol || (row->symbols && row->symbols->code_path);
-}
-
 /* The code of all rows of one image. */
 static int list_image(struct page *page, size_t index, const struct opr_symbol_row **rows)
 {
@@ -275,7 +269,7 @@ static int list_image(struct page *page, size_t index, const struct opr_symbol_r
 	int err;
 
 	for (size_t i = 0; i < report->nr_rows; i++)
-		if (has_code(&report->rows[i]) && !strcmp(report->rows[i].image, name))
+		if (!strcmp(report->rows[i].image, name))
 			rows[nr_rows++] = &report->rows[i];
 	if (!nr_rows)
 		return 0;
@@ -339,15 +333,18 @@ static void write_gap(const struct page *page)
 static void write_lines(struct page *page, size_t row, const bool *near)
 {
 	const struct opr_code *code = page->codes[row].code;
+	bool gap = near;
 	size_t detail = 0;
 
 	fputs("<table class=code>\n", page->out);
 	for (size_t i = 0; i < code->nr_lines; i++) {
-		if (near && !near[i]) {
-			if (i && near[i - 1])
+		if ((near && !near[i]) || code->lines[i].kind == OPR_CODE_GAP) {
+			if (!gap)
 				write_gap(page);
+			gap = true;
 		} else if (code->lines[i].kind == OPR_CODE_INSTRUCTION) {
 			write_instruction(page, row, i, &detail);
+			gap = false;
 		}
 	}
 	fputs("</table>\n", page->out);
