@@ -170,6 +170,25 @@ class Annotate(unittest.TestCase):
         self.assertIn("\\x1b[31m\u00e9 int warm", out)
         self.assertNotIn("\x1b", out)
 
+    def test_characters_that_turn_a_line(self):
+        """A name and a source that have them are shown as they are, for people; programs get the bytes."""
+        turned, shown = "ho\u202et", "ho\\xe2\\x80\\xaet"
+        self.program = self.build("turned", PROGRAM.replace("int hot(", 'int hot(int n) __asm__("%s");\nint hot(' % turned).replace(
+            "int warm", "/* \u2067 */ int warm"), "-w")
+        self.put([(elfsyms.symbol_ranges(self.program, (turned,))[turned][0], 30)])
+        for options in (("-s",), ("-a",), ("-s", "-a"), ("--html=/dev/stdout",)):
+            out = self.run_tool(*options)
+            self.assertIn(shown, out)
+            self.assertFalse(set("\u202e\u2067") & set(out), options)
+            if "-a" not in options:
+                self.assertIn("/* \\xe2\\x81\\xa7 */ int warm", out)
+        opreport = os.path.join(os.path.dirname(OPANNOTATE), "opreport")
+        for options, wanted in (((), shown), (("--format=csv",), turned), (("--format=json",), turned), (("-X",), turned)):
+            done = subprocess.run([opreport, "--session-dir=" + self.dir, "-l", *options], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True,
+                                  universal_newlines=True)
+            self.assertIn(wanted, done.stdout)
+            self.assertEqual(turned in done.stdout, wanted == turned)
+
     # ---- files of their own ----
 
     def test_output_directory(self):
