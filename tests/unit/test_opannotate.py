@@ -176,7 +176,7 @@ class Annotate(unittest.TestCase):
         self.program = self.build("turned", PROGRAM.replace("int hot(", 'int hot(int n) __asm__("%s");\nint hot(' % turned).replace(
             "int warm", "/* \u2067 */ int warm"), "-w")
         self.put([(elfsyms.symbol_ranges(self.program, (turned,))[turned][0], 30)])
-        for options in (("-s",), ("-a",), ("-s", "-a"), ("--html=/dev/stdout",)):
+        for options in (("-s",), ("-a",), ("-s", "-a"), ("--html=-",)):
             out = self.run_tool(*options)
             self.assertIn(shown, out)
             self.assertFalse(set("\u202e\u2067") & set(out), options)
@@ -571,6 +571,10 @@ class Annotate(unittest.TestCase):
         self.put([(self.ranges["hot"][0], 30)])
         text = self.run_tool("--html=/dev/stdout")
         self.assertTrue(text.startswith("<!DOCTYPE html>") and text.endswith("</html>\n"))
+        done = subprocess.run([OPANNOTATE, "--session-dir=" + self.dir, "--html=-"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True, cwd=self.dir,
+                              universal_newlines=True)
+        self.assertEqual(done.stdout, text.replace("--html=/dev/stdout", "--html=-"))
+        self.assertFalse(os.path.exists(os.path.join(self.dir, "-")))
         log = os.path.join(self.dir, "log")
         with open(log, "w", encoding="ascii") as stream:
             stream.write("precious\n")
