@@ -69,13 +69,19 @@ static const struct opr_symbol_row *find_row(const struct listing *listing, uint
 	return NULL;
 }
 
+/* Labels within a function, which assemblers can keep, are no symbols of the report: what follows them is the function's. */
+static bool is_within(const struct opr_symbol_row *range, uint64_t vma)
+{
+	return !range->symbol || opr_symbols_find(range->symbols, vma - range->symbol->vma + range->symbol->start) == range->symbol;
+}
+
 static void write_label(struct listing *listing, const struct opr_symbol_row *range, const struct opr_code_line *line)
 {
 	const struct opr_symbol_row *row = find_row(listing, line->vma);
 
 	if (listing->shown)
 		write_plain(listing, "");
-	listing->shown = row || !range->symbol;
+	listing->shown = row || is_within(range, line->vma);
 	if (!listing->shown)
 		return;
 	fprintf(listing->out, "%0*" PRIx64 " <", (int)listing->codes.digits, line->vma);

@@ -252,6 +252,14 @@ class Annotate(unittest.TestCase):
             self.assertGreater(len(seen), 3)
             self.assertEqual(seen, [wanted[int(line.split(":")[0], 16)] for line in seen], hex(address))
 
+    def test_labels_within_a_function(self):
+        """Those that the assembler kept do not end it."""
+        self.program = self.build("labels", PROGRAM, "-Wa,-L")
+        first, last = elfsyms.symbol_ranges(self.program, ("hot", "warm"))["hot"][0], elfsyms.symbol_ranges(self.program, ("warm",))["warm"][0]
+        self.put([(key, 1) for key in range(first, last)])
+        seen, nr_samples = self.seen(self.run_tool("-a"))
+        self.assertEqual((nr_samples, sum(count for count, _ in seen.values())), (last - first, last - first))
+
     def test_assembly_layout(self):
         self.put([(self.ranges["warm"][0] + 1, 4)])
         out = self.run_tool("-a").split(" */\n", 1)[1]
