@@ -200,11 +200,11 @@ static void keep_lines(struct opr_symbols *symbols, bfd **abfd, asymbol ***table
 
 /*
  * Debugging information that is not relocated yet is, with the symbols. Else libbfd would look through all of them for the function of each address without a line,
- * and nobody asks it for that.
+ * and nobody asks it for that; without a table it does not unpack compressed sections.
  */
 bool opr_lines_find(struct opr_lines *lines, uint64_t vma, const char **ret_file, unsigned int *ret_line)
 {
-	asymbol **symbols = bfd_get_file_flags(lines->abfd) & HAS_RELOC ? lines->table : NULL;
+	asymbol *none = NULL, **symbols = bfd_get_file_flags(lines->abfd) & HAS_RELOC ? lines->table : &none;
 
 	for (asection *section = lines->abfd->sections; section; section = section->next) {
 		uint64_t offset = vma - bfd_section_vma(section);

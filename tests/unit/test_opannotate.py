@@ -160,6 +160,16 @@ class Annotate(unittest.TestCase):
         self.assertNotIn("Total samples", self.run_tool("-s"))
         self.assertIn("no debug information", self.errors)
 
+    def test_compressed_debug_information(self):
+        for kind in ("zlib", "zlib-gabi"):
+            program = os.path.join(self.dir, kind)
+            subprocess.run(["objcopy", "--compress-debug-sections=" + kind, self.program, program], check=True)
+            self.assertLess(os.path.getsize(program), os.path.getsize(self.program))
+            shutil.rmtree(os.path.join(self.dir, "samples"), ignore_errors=True)
+            put_image(self.dir, program, [(self.ranges["hot"][0], 30)])
+            self.assertIn("/* hot total:     30 100.000 */", self.run_tool("-s"))
+            self.assertNotIn("debugging information", self.errors)
+
     def test_control_characters_of_a_source(self):
         with open(self.source, encoding="utf-8") as stream:
             text = stream.read()
