@@ -352,18 +352,18 @@ static const char *reason_of_search(const struct opr_image *image)
 static const char *reason_of_rows(const struct opr_listing *listing, const struct opr_image *image,
 				  const struct opr_symbol_row *const *rows, size_t nr_rows)
 {
-	bool any_line = false;
+	bool any_empty = false;
 
 	for (size_t i = 0; i < nr_rows; i++) {
 		if (!has_code(rows[i]) && rows[i]->symbols != &image->symbols)
 			return "they are of another file than the one that is there";
-		any_line |= listing->codes[i].nr_lines;
+		any_empty |= !listing->codes[i].nr_lines;
 	}
 	if (!image->is_object && !opr_identity_is_kallsyms(&image->identity))
 		return "that is no object file";
 	if (!image->is_object && !image->symbols.nr_symbols)
 		return "the kernel's symbols are not known";
-	if (!any_line && opr_is_jit_object(image->image_name, image->name))
+	if (any_empty && opr_is_jit_object(image->image_name, image->name))
 		return "the session has names of this code, and not the code: a jitdump has both, a perf map has names";
 	return "they are in no code of the file, or too many are in functions, or in an image without symbols, of more than 16 MiB";
 }
