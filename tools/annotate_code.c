@@ -365,7 +365,7 @@ static const char *reason_of_rows(const struct opr_listing *listing, const struc
 		return "the kernel's symbols are not known";
 	if (any_empty && opr_is_jit_object(image->image_name, image->name))
 		return "the session has names of this code, and not the code: a jitdump has both, a perf map has names";
-	return "they are in no code of the file, or too many are in functions, or in an image without symbols, of more than 16 MiB";
+	return "they are in no section of code, in zeros, or where more than 16 MiB of large code would have to be shown";
 }
 
 static void add_row_counts(const struct opr_symbol_report *report, const struct opr_symbol_row *row, uint64_t *counts)
@@ -382,14 +382,14 @@ static uint64_t end_of(const struct opr_code *code, size_t index)
 	return UINT64_MAX;
 }
 
-/* Takes away from `counts` what stands beside a line; `here` is room for as many. */
+/* Takes away from `counts` what stands beside an instruction; `here` is room for as many. */
 static void take_shown(const struct opr_listing *listing, const struct opr_symbol_report *report, const struct opr_symbol_row *row,
 		       const struct opr_code *code, uint64_t *counts, uint64_t *here)
 {
 	size_t detail = 0;
 
 	for (size_t i = 0; i < code->nr_lines; i++) {
-		if (!opr_code_has_samples(&code->lines[i]))
+		if (code->lines[i].kind != OPR_CODE_INSTRUCTION)
 			continue;
 		opr_listing_sum(listing, report, row, code->lines[i].vma, end_of(code, i), &detail, here);
 		for (size_t j = 0; j < report->nr_classes; j++)

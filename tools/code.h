@@ -82,12 +82,6 @@ static inline const char *opr_code_text(const struct opr_code *code, const struc
 	return op_text_get(&code->strings) + line->text;
 }
 
-/* True for what stands for bytes of the code. */
-static inline bool opr_code_has_samples(const struct opr_code_line *line)
-{
-	return line->kind != OPR_CODE_SECTION && line->kind != OPR_CODE_LABEL;
-}
-
 /* NULL: not known. */
 static inline const char *opr_code_file(const struct opr_code *code, const struct opr_code_line *line)
 {

@@ -423,6 +423,23 @@ class Annotate(unittest.TestCase):
         self.assertLess(len(seen), 200)
         self.assertEqual(out.count("bytes are left out"), 2)
 
+    def test_more_than_is_shown_of_large_code(self):
+        """Of 70,000 places in 17 MiB those with most samples are shown, and the others are told."""
+        nr_places, nr_hot, step = 70000, 10000, 256
+        places = '__asm__(".text\\n.globl huge\\n.type huge,@function\\nhuge: .rept %d\\n .byte 0x0f,0x1f,0x84,0,0,0,0,0\\n .skip %d\\n .endr\\n");\n' % (
+            nr_places, step - 8)
+        program = self.build("many", PROGRAM.replace("int warm(", places + "int warm("), "-g0")
+        first, vma = elfsyms.symbol_ranges(program, ("huge",))["huge"][0], self.addresses(program)["huge"][0]
+        put_image(self.dir, program, [(first + step * i, 1 + (i >= nr_places - nr_hot)) for i in range(nr_places)])
+        seen, nr_samples = self.seen(self.run_tool("-a"))
+        self.assertEqual(nr_samples, nr_places + nr_hot, "those of gaps stand beside them")
+        shown = [i for i in range(nr_places) if vma + step * i in seen]
+        nr_shown = sum(seen[vma + step * i][0] for i in shown)
+        self.assertEqual(shown[-nr_hot:], list(range(nr_places - nr_hot, nr_places)))
+        self.assertGreater(len(shown), nr_places * 9 // 10)
+        self.assertLess(len(shown), nr_places)
+        self.lost(program, " %d samples (" % (nr_places + nr_hot - nr_shown), "more than 16 MiB of large code")
+
     # ---- code that is not there ----
 
     def lost(self, image, *texts):
@@ -472,7 +489,7 @@ class Annotate(unittest.TestCase):
         subprocess.run(["strip", self.program], check=True)
         self.put([(0, 20), (self.ranges["hot"][0], 30)])
         self.run_tool("-a")
-        self.lost(self.program, "20 samples (40.0000%)", "in no code of the file")
+        self.lost(self.program, "20 samples (40.0000%)", "in no section of code")
 
     def test_code_of_another_file(self):
         """There were two files at this place, and nothing says that the samples are of this one: none of its code is shown with them."""
