@@ -128,7 +128,8 @@ static int write_row(FILE *out, struct opr_code_reader *reader, const struct req
 		head.nr_string_bytes = code->strings.length;
 	}
 	fwrite(&head, sizeof(head), 1, out);
-	fwrite(code->lines, sizeof(*code->lines), head.nr_lines, out);
+	if (head.nr_lines)
+		fwrite(code->lines, sizeof(*code->lines), head.nr_lines, out);
 	fwrite(op_text_get(&code->strings), 1, head.nr_string_bytes, out);
 	return fflush(out) == EOF ? -EIO : 0;
 }
