@@ -89,6 +89,16 @@ static bool is_control(const unsigned char *s, size_t length)
 	return !length || *s < 0x20 || *s == 0x7f || is_c1 || is_none;
 }
 
+/* Source: Unicode, PropList.txt, Bidi_Control. */
+static bool turns_order(const unsigned char *s)
+{
+	if (s[0] == 0xd8)
+		return s[1] == 0x9c;
+	if (s[0] != 0xe2 || (s[1] != 0x80 && s[1] != 0x81))
+		return false;
+	return s[1] == 0x81 ? s[2] >= 0xa6 && s[2] <= 0xa9 : s[2] == 0x8e || s[2] == 0x8f || (s[2] >= 0xaa && s[2] <= 0xae);
+}
+
 static bool is_lower_digit(unsigned char c)
 {
 	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
@@ -108,19 +118,30 @@ size_t op_nr_plain(const char *string)
 	return (size_t)(end - string);
 }
 
+static size_t write_bytes(const unsigned char *s, size_t nr_bytes, char *ret_escaped)
+{
+	for (size_t i = 0; i < nr_bytes; i++)
+		snprintf(ret_escaped + 4 * i, 5, "\\x%02x", s[i]);
+	return nr_bytes;
+}
+
 size_t op_escape(const char *string, char ret_escaped[OP_ESCAPED_BYTES])
 {
 	const unsigned char *s = (const unsigned char *)string;
-	size_t length = utf8_length(s), taken = length ? length : 1;
+	size_t length = utf8_length(s);
 
-	if (!is_control(s, length) && !looks_escaped(s)) {
-		memcpy(ret_escaped, s, length);
-		ret_escaped[length] = '\0';
-		return length;
-	}
-	for (size_t i = 0; i < taken; i++)
-		snprintf(ret_escaped + 4 * i, 5, "\\x%02x", s[i]);
-	return taken;
+	if (is_control(s, length) || looks_escaped(s))
+		return write_bytes(s, length ? length : 1, ret_escaped);
+	memcpy(ret_escaped, s, length);
+	ret_escaped[length] = '\0';
+	return length;
+}
+
+size_t op_escape_shown(const char *string, char ret_escaped[OP_ESCAPED_BYTES])
+{
+	const unsigned char *s = (const unsigned char *)string;
+
+	return turns_order(s) ? write_bytes(s, utf8_length(s), ret_escaped) : op_escape(string, ret_escaped);
 }
 
 void op_text_add_escaped(struct op_text *text, const char *name)
@@ -134,7 +155,7 @@ void op_text_add_escaped(struct op_text *text, const char *name)
 		name += nr_plain;
 		if (!*name)
 			break;
-		name += op_escape(name, escaped);
+		name += op_escape_shown(name, escaped);
 		op_text_add(text, escaped);
 	}
 }

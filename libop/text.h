@@ -30,10 +30,13 @@ void op_text_printf(struct op_text *text, const char *format, ...) OP_NONNULL_AR
 #define OP_ESCAPED_BYTES 20 /* four bytes, each as four characters, and a NUL */
 size_t op_escape(const char *string, char ret_escaped[OP_ESCAPED_BYTES]) OP_NONNULL;
 
+/* The same for people to read: characters that turn the order in which a line is shown (Unicode, Bidi_Control) become \xHH each byte, too. */
+size_t op_escape_shown(const char *string, char ret_escaped[OP_ESCAPED_BYTES]) OP_NONNULL;
+
 /* How many bytes at the beginning of a string are printable ASCII but for the backslash: op_escape leaves each as it is. */
 size_t op_nr_plain(const char *string) OP_NONNULL;
 
-/* Adds a name so. */
+/* Adds a name as op_escape_shown has it. */
 void op_text_add_escaped(struct op_text *text, const char *name) OP_NONNULL;
 
 /*

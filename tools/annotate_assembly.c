@@ -18,6 +18,7 @@ struct listing {
 	struct opr_source_cache sources;
 	uint64_t *counts; /* of an instruction */
 	bool shown;       /* what stands here belongs to a symbol of the report */
+	bool headed;      /* the image is named above symbols without code */
 	int columns;      /* of an address */
 };
 
@@ -68,13 +69,19 @@ static const struct opr_symbol_row *find_row(const struct listing *listing, uint
 	return NULL;
 }
 
+/* Labels within a function, which assemblers can keep, are no symbols of the report: what follows them is the function's. */
+static bool is_within(const struct opr_symbol_row *range, uint64_t vma)
+{
+	return !range->symbol || opr_symbols_find(range->symbols, vma - range->symbol->vma + range->symbol->start) == range->symbol;
+}
+
 static void write_label(struct listing *listing, const struct opr_symbol_row *range, const struct opr_code_line *line)
 {
 	const struct opr_symbol_row *row = find_row(listing, line->vma);
 
 	if (listing->shown)
 		write_plain(listing, "");
-	listing->shown = row || !range->symbol;
+	listing->shown = row || is_within(range, line->vma);
 	if (!listing->shown)
 		return;
 	fprintf(listing->out, "%0*" PRIx64 " <", (int)listing->codes.digits, line->vma);
@@ -97,6 +104,15 @@ static void write_instruction(struct listing *listing, const struct opr_code_lin
 	fputc('\n', listing->out);
 }
 
+/* What stands for bytes that are not shown; they may have samples. */
+static void write_omission(struct listing *listing, const struct opr_code_line *line, const uint64_t *counts)
+{
+	const char *text = opr_code_text(listing->code, line);
+
+	opr_annotate_counts(listing->annotate, listing->out, counts);
+	fprintf(listing->out, line->kind == OPR_CODE_GAP ? "\t[%s]\n" : "\t%s\n", text);
+}
+
 /* Up to where the samples behind the line with this index are its own. */
 static uint64_t end_of_line(const struct opr_code *code, size_t index)
 {
@@ -106,10 +122,23 @@ static uint64_t end_of_line(const struct opr_code *code, size_t index)
 	return UINT64_MAX;
 }
 
+static int write_bytes(struct listing *listing, const struct opr_symbol_row *row, size_t index, size_t *detail)
+{
+	const struct opr_code_line *line = &listing->code->lines[index];
+	int err = line->kind == OPR_CODE_INSTRUCTION ? write_source(listing, line) : 0;
+	bool any = opr_listing_sum(&listing->codes, listing->annotate->report, row, line->vma, end_of_line(listing->code, index),
+				   detail, listing->counts);
+
+	if (line->kind == OPR_CODE_INSTRUCTION)
+		write_instruction(listing, line, any ? listing->counts : NULL);
+	else
+		write_omission(listing, line, any ? listing->counts : NULL);
+	return err;
+}
+
 static int write_line(struct listing *listing, const struct opr_symbol_row *row, size_t index, size_t *detail)
 {
 	const struct opr_code_line *line = &listing->code->lines[index];
-	bool any;
 	int err = 0;
 
 	switch (line->kind) {
@@ -125,19 +154,35 @@ static int write_line(struct listing *listing, const struct opr_symbol_row *row,
 		write_label(listing, row, line);
 		break;
 	case OPR_CODE_ZEROS:
-		if (listing->shown)
-			write_plain(listing, "\t...");
-		break;
+	case OPR_CODE_GAP:
 	case OPR_CODE_INSTRUCTION:
-		if (!listing->shown)
-			break;
-		err = write_source(listing, line);
-		any = opr_listing_sum(&listing->codes, listing->annotate->report, row, line->vma, end_of_line(listing->code, index),
-				      detail, listing->counts);
-		write_instruction(listing, line, any ? listing->counts : NULL);
+		if (listing->shown)
+			err = write_bytes(listing, row, index, detail);
 		break;
 	}
 	return err;
+}
+
+static void write_image_line(const struct listing *listing, const struct opr_symbol_row *row, const char *format, const char *what)
+{
+	write_plain(listing, "");
+	opr_annotate_counts(listing->annotate, listing->out, NULL);
+	opr_write_escaped(listing->out, row->image_shown);
+	fprintf(listing->out, ":     %s%s\n", format, what);
+	write_plain(listing, "");
+}
+
+/* As of a source that is missing there is what begins in it. */
+static void write_without_code(struct listing *listing, const struct opr_symbol_row *row)
+{
+	const struct opr_source_symbol symbol = { .row = row };
+
+	if (!listing->headed)
+		write_image_line(listing, row, "no code", "");
+	listing->headed = true;
+	opr_annotate_counts(listing->annotate, listing->out, &listing->annotate->report->counts.values[row->counts]);
+	opr_annotate_symbols(listing->annotate, listing->out, &symbol, 1);
+	fputc('\n', listing->out);
 }
 
 static int write_symbol(struct listing *listing, const struct opr_symbol_row *row)
@@ -145,13 +190,12 @@ static int write_symbol(struct listing *listing, const struct opr_symbol_row *ro
 	size_t detail = 0;
 	int err = 0;
 
-	if (!listing->code->nr_lines)
+	if (!listing->code->nr_lines) {
+		write_without_code(listing, row);
 		return 0;
-	write_plain(listing, "");
-	opr_annotate_counts(listing->annotate, listing->out, NULL);
-	opr_write_escaped(listing->out, row->image_shown);
-	fprintf(listing->out, ":     file format %s\n", listing->codes.format);
-	write_plain(listing, "");
+	}
+	write_image_line(listing, row, "file format ", listing->codes.format);
+	listing->headed = false;
 	listing->shown = true;
 	listing->columns = (int)listing->codes.digits;
 	opr_source_cache_rewind(&listing->sources);
@@ -165,6 +209,7 @@ static int write_image(struct listing *listing)
 	const struct opr_symbol_row **rows = calloc(listing->nr_rows + 1, sizeof(*rows));
 	int err = rows ? 0 : opr_no_memory();
 
+	listing->headed = false;
 	for (size_t i = 0; i < listing->nr_rows && !err; i++)
 		rows[i] = &listing->rows[i];
 	if (!err)

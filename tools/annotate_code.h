@@ -13,11 +13,12 @@ struct opr_listing {
 	unsigned int digits; /* of an address in full */
 	struct opr_code_section *sections;
 	size_t nr_sections;
+	char *reason; /* why there is code that is not listed; NULL: no more is known */
 };
 
 /*
- * Lists the code of rows that are all of one image: of its file, or for /proc/kallsyms of the memory of the running kernel. What cannot be listed is empty, and the
- * user has been told. To be freed with opr_listing_free in any case. 0 or -errno.
+ * Lists the code of rows that are all of one image: of its file, or for /proc/kallsyms of the memory of the running kernel. What cannot be listed is empty; the
+ * user is told how many samples are in no code that is listed, and why. To be freed with opr_listing_free in any case. 0 or -errno.
  */
 int opr_listing_make(struct opr_listing *listing, const struct opr_annotate *annotate, const struct opr_symbol_row *const *rows,
 		     size_t nr_rows) OP_NONNULL OP_MUST_CHECK;

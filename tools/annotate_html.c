@@ -81,7 +81,7 @@ static void write_text(FILE *out, const char *text)
 
 		memcpy(piece, text, length);
 		piece[length] = '\0';
-		opr_xml_text(out, piece);
+		opr_html_text(out, piece);
 		text += length;
 		if (*text == '\t') {
 			fputc('\t', out);
@@ -96,9 +96,9 @@ static void write_heading(const struct page *page, const char *tag, const char *
 	const struct opr_symbol_report *report = page->annotate->report;
 
 	fprintf(page->out, "<%s>", tag);
-	opr_xml_text(page->out, name);
+	opr_html_text(page->out, name);
 	fputs(*where ? " <span class=t>" : "", page->out);
-	opr_xml_text(page->out, where);
+	opr_html_text(page->out, where);
 	fputs(*where ? "</span>" : "", page->out);
 	for (size_t i = 0; i < report->nr_classes; i++)
 		fprintf(page->out, " <span class=t>%" PRIu64 " %s%%</span>", counts[i],
@@ -209,7 +209,7 @@ static void write_hot_code(struct page *page, const struct hot_line *hot)
 	fprintf(page->out, "<tr class=h%u>", heat_of(page, page->counts));
 	write_cells(page, page->counts);
 	fprintf(page->out, "<td><a href=\"#c%zu-%" PRIx64 "\">", hot->row, line->vma);
-	opr_xml_text(page->out, opr_base_name(row->name));
+	opr_html_text(page->out, opr_base_name(row->name));
 	fprintf(page->out, ":%" PRIx64 "</a>", line->vma);
 	write_text(page->out, opr_code_text(code, line));
 }
@@ -225,7 +225,7 @@ static int write_hot(struct page *page, const struct hot_line *hot)
 	fprintf(page->out, "<tr class=h%u>", heat_of(page, counts));
 	write_cells(page, counts);
 	fprintf(page->out, "<td><a href=\"#s%zu-%u\">", hot->source, hot->line->line);
-	opr_xml_text(page->out, opr_base_name(source->name));
+	opr_html_text(page->out, opr_base_name(source->name));
 	fprintf(page->out, ":%u</a>", hot->line->line);
 	write_text(page->out, text_of_line(file, hot->line->line));
 	return 0;
@@ -259,12 +259,6 @@ static int write_hottest(struct page *page)
 
 /* ---- code ---- */
 
-/* Of samples of another file than the one that is there, and where there is none, no code is shown. */
-static bool has_code(const struct opr_symbol_row *row)
-{
-	return row->symbol || (row->symbols && row->symbols->code_path);
-}
-
 /* The code of all rows of one image. */
 static int list_image(struct page *page, size_t index, const struct opr_symbol_row **rows)
 {
@@ -275,7 +269,7 @@ static int list_image(struct page *page, size_t index, const struct opr_symbol_r
 	int err;
 
 	for (size_t i = 0; i < report->nr_rows; i++)
-		if (has_code(&report->rows[i]) && !strcmp(report->rows[i].image, name))
+		if (!strcmp(report->rows[i].image, name))
 			rows[nr_rows++] = &report->rows[i];
 	if (!nr_rows)
 		return 0;
@@ -339,15 +333,18 @@ static void write_gap(const struct page *page)
 static void write_lines(struct page *page, size_t row, const bool *near)
 {
 	const struct opr_code *code = page->codes[row].code;
+	bool gap = near;
 	size_t detail = 0;
 
 	fputs("<table class=code>\n", page->out);
 	for (size_t i = 0; i < code->nr_lines; i++) {
-		if (near && !near[i]) {
-			if (i && near[i - 1])
+		if ((near && !near[i]) || code->lines[i].kind == OPR_CODE_GAP) {
+			if (!gap)
 				write_gap(page);
+			gap = true;
 		} else if (code->lines[i].kind == OPR_CODE_INSTRUCTION) {
 			write_instruction(page, row, i, &detail);
+			gap = false;
 		}
 	}
 	fputs("</table>\n", page->out);
@@ -448,17 +445,17 @@ static void write_top(const struct page *page)
 
 	opr_annotate_page_begin(page->out);
 	fputs("<h1>", page->out);
-	opr_xml_text(page->out, page->annotate->options->command_line);
+	opr_html_text(page->out, page->annotate->options->command_line);
 	fputs("</h1>\n<p>", page->out);
-	opr_xml_text(page->out, classes->cpu_line);
+	opr_html_text(page->out, classes->cpu_line);
 	if (classes->event_line) {
 		fputs("<br>", page->out);
-		opr_xml_text(page->out, classes->event_line);
+		opr_html_text(page->out, classes->event_line);
 	}
 	for (size_t i = 0; i < classes->nr_classes; i++) {
 		fputs("<br>", page->out);
-		opr_xml_text(page->out,
-			     classes->classes[i].description ? classes->classes[i].description : classes->classes[i].title);
+		opr_html_text(page->out,
+			      classes->classes[i].description ? classes->classes[i].description : classes->classes[i].title);
 	}
 	fputs("</p>\n", page->out);
 }

@@ -8,6 +8,7 @@
 #include "libop/sys.h"
 #include "tools/annotate.h"
 #include "tools/escape.h"
+#include "tools/line_table.h"
 #include "tools/report_log.h"
 
 #define OUTPUT_MARK    " * Interpretation of command line:\n" /* in what opannotate wrote */
@@ -214,6 +215,27 @@ static int open_output_dir(const char *dir, int *ret_fd)
 	return err ? opr_error(err, "%s: %s", dir, strerror(-err)) : 0;
 }
 
+/* Debugging information that is damaged has been told, with what is wrong. */
+static void warn_of_no_sources(const struct opr_annotate *annotate)
+{
+	size_t nr_damaged = 0;
+	bool any_info = false;
+
+	for (size_t i = 0; i < annotate->images->nr_images; i++) {
+		const struct opr_line_table *table = annotate->images->images[i].symbols.table;
+
+		nr_damaged += table && table->damage;
+		any_info |= table && table->has_debug_info;
+	}
+	if (nr_damaged)
+		opr_warn("the debugging information of %zu %s damaged: there are no source lines", nr_damaged,
+			 nr_damaged == 1 ? "binary is" : "binaries is");
+	else if (any_info)
+		opr_warn("the debugging information that there is has no lines for these samples: there are no source lines");
+	else
+		opr_warn("no debug information available for any binary of the profile: there are no source lines");
+}
+
 int opr_annotate_sources(const struct opr_annotate *annotate, FILE *out)
 {
 	const struct opr_annotation *annotation = annotate->annotation;
@@ -221,7 +243,7 @@ int opr_annotate_sources(const struct opr_annotate *annotate, FILE *out)
 	int dir_fd = -1, err = dir ? open_output_dir(dir, &dir_fd) : 0;
 
 	if (!annotation->nr_sources)
-		opr_warn("no debug information available for any binary of the profile: there are no source lines");
+		warn_of_no_sources(annotate);
 	if (!err && !dir)
 		opr_annotate_description(annotate, out);
 	for (size_t i = 0; i < annotation->nr_sources && !err; i++)

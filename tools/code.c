@@ -19,6 +19,8 @@
 #define NAME_BYTES_MAX 4096             /* of a label in the text */
 #define PIECE_BYTES    256              /* of what libopcodes writes: none is longer but for names */
 #define RAW_BYTES      4                /* in a line, where libopcodes does not say */
+#define TAIL_BYTES     16               /* behind a window, for its last instruction */
+#define ALIGNMENT      16               /* of where taking apart begins: instructions of some machines are so */
 
 struct opr_code_reader {
 	bfd *abfd;
@@ -36,6 +38,14 @@ struct listing {
 	struct opr_code_reader *reader;
 	struct op_text *text, instruction;
 	struct disassemble_info info;
+};
+
+/* A part of a section, or of memory (`section` NULL). */
+struct area {
+	asection *section;
+	uint64_t start, end;
+	const struct opr_code_point *points;
+	size_t nr_points;
 };
 
 /* ---- what libopcodes calls ---- */
@@ -101,7 +111,7 @@ static void print_address(bfd_vma vma, struct disassemble_info *info)
 	const struct opr_code_names *names = &listing->reader->names;
 	const struct opr_code_name *name = opr_code_names_find(names, info->section, vma);
 
-	op_text_printf(listing->text, "%" PRIx64, (uint64_t)vma);
+	op_text_printf(listing->text, "%s%" PRIx64, names->nr_names ? "" : "0x", (uint64_t)vma);
 	if (!names->nr_names || (!name && names->by_section))
 		return;
 	op_text_add(listing->text, " <");
@@ -220,17 +230,25 @@ static int add_raw_lines(const struct listing *listing, struct opr_code *code, u
 	return err;
 }
 
-/* `left`: bytes from here on that may be read. */
-static int add_instruction(struct listing *listing, struct opr_code *code, uint64_t vma, size_t left, size_t *previous, size_t *ret_bytes)
+/* How long the instruction is, in listing->instruction. `left`: bytes from here on that may be read. */
+static size_t take_apart(struct listing *listing, uint64_t vma, size_t left)
 {
-	bool raw = listing->reader->style.show_raw_insn;
-	size_t text = code->strings.length;
-	int nr_bytes, err;
+	int nr_bytes;
 
 	op_text_truncate(&listing->instruction, 0);
 	listing->text = &listing->instruction;
 	nr_bytes = listing->reader->print(vma, &listing->info);
-	*ret_bytes = op_min_u64(nr_bytes > 0 ? (size_t)nr_bytes : 1, left);
+	return op_min_u64(nr_bytes > 0 ? (size_t)nr_bytes : 1, left);
+}
+
+static int add_instruction(struct listing *listing, struct opr_code *code, uint64_t vma, size_t left, size_t *previous,
+			   size_t *ret_bytes)
+{
+	bool raw = listing->reader->style.show_raw_insn;
+	size_t text = code->strings.length;
+	int err;
+
+	*ret_bytes = take_apart(listing, vma, left);
 	if (raw)
 		add_raw(&listing->info, &code->strings, vma, *ret_bytes, true);
 	op_text_add(&code->strings, op_text_get(&listing->instruction));
@@ -252,30 +270,38 @@ static int add_label(const struct listing *listing, struct opr_code *code, const
 	return add_line(code, OPR_CODE_LABEL, vma, text);
 }
 
-static int list_bytes(struct listing *listing, struct opr_code *code, const uint8_t *bytes, size_t nr_bytes, uint64_t vma)
+/* Up to the next name, where an instruction begins whatever is before it. */
+static size_t bytes_of_name(const struct listing *listing, const struct opr_code_name *name, uint64_t vma, size_t left)
 {
-	const struct opr_code_names *names = &listing->reader->names;
+	const struct opr_code_name *next = name ? opr_code_names_next(&listing->reader->names, name) : NULL;
+
+	return next && next->vma - vma < left ? (size_t)(next->vma - vma) : left;
+}
+
+/* Takes the bytes from `vma` on apart, and adds the lines from `shown` up to `end`; what is behind that may be read. */
+static int list_bytes(struct listing *listing, struct opr_code *code, uint64_t vma, uint64_t shown, uint64_t end)
+{
+	const struct disassemble_info *info = &listing->info;
 	size_t previous = SIZE_MAX, step = 0;
 	int err = 0;
 
-	for (size_t i = 0; i < nr_bytes && !err; i += step) {
-		const struct opr_code_name *name = opr_code_names_find(names, listing->info.section, vma + i);
-		const struct opr_code_name *next = name ? opr_code_names_next(names, name) : NULL;
-		size_t left = nr_bytes - i;
+	for (uint64_t at = vma; at < end && !err; at += step) {
+		const struct opr_code_name *name = opr_code_names_find(&listing->reader->names, info->section, at);
+		size_t left = info->buffer_length - (size_t)(at - vma), left_of_name = bytes_of_name(listing, name, at, left);
 
-		if (name && (name->vma == vma + i || !i))
-			err = add_label(listing, code, name, vma + i);
+		if (at >= shown && name && (name->vma == at || at == vma))
+			err = add_label(listing, code, name, at);
 		if (err)
 			break;
-		if (next && next->vma - (vma + i) < left)
-			left = next->vma - (vma + i);
-		step = listing->reader->style.disassemble_zeroes ? 0 : zeros_here(bytes + i, left);
-		if (step)
-			err = add_named(code, OPR_CODE_ZEROS, vma + i, "...");
+		step = listing->reader->style.disassemble_zeroes ? 0 : zeros_here(info->buffer + (at - vma), left_of_name);
+		if (at < shown)
+			step = step ? step : take_apart(listing, at, left);
+		else if (step)
+			err = add_named(code, OPR_CODE_ZEROS, at, "...");
 		else
-			err = add_instruction(listing, code, vma + i, nr_bytes - i, &previous, &step);
-		if (step > left)
-			step = left;
+			err = add_instruction(listing, code, at, left, &previous, &step);
+		if (step > left_of_name)
+			step = left_of_name;
 	}
 	return err;
 }
@@ -310,77 +336,141 @@ static void begin_listing(struct listing *listing, struct opr_code_reader *reade
 	disassemble_init_for_target(info);
 }
 
-static int list_range(struct opr_code_reader *reader, asection *section, const uint8_t *bytes, size_t nr_bytes, uint64_t vma,
-		      struct opr_code *code)
+static int read_area(const struct opr_code_reader *reader, asection *section, uint64_t start, uint64_t end, uint8_t **ret_bytes,
+		     size_t *ret_nr_bytes)
 {
-	struct listing listing;
-	int err;
-
-	begin_listing(&listing, reader);
-	listing.info.buffer = (bfd_byte *)(uintptr_t)bytes;
-	listing.info.buffer_vma = vma;
-	listing.info.buffer_length = nr_bytes;
-	listing.info.section = section;
-	listing.info.stop_vma = vma + nr_bytes;
-	err = list_bytes(&listing, code, bytes, nr_bytes, vma);
-	disassemble_free_target(&listing.info);
-	op_text_free(&listing.instruction);
-	return err;
-}
-
-static int list_section(struct opr_code_reader *reader, asection *section, uint64_t start, uint64_t end, struct opr_code *code)
-{
-	uint64_t vma = op_max_u64(start, bfd_section_vma(section));
-	uint64_t stop = op_min_u64(end, bfd_section_vma(section) + bfd_section_size(section));
 	uint8_t *bytes;
-	int err;
 
-	if (stop - vma > OPR_CODE_BYTES_MAX)
-		return -EFBIG;
-	bytes = malloc((size_t)(stop - vma));
+	if (!section)
+		return opr_core_read(&reader->core, start, end - start, ret_bytes, ret_nr_bytes);
+	bytes = malloc((size_t)(end - start));
 	if (!bytes)
 		return -ENOMEM;
-	if (bfd_get_section_contents(reader->abfd, section, bytes, (file_ptr)(vma - bfd_section_vma(section)), stop - vma))
-		err = add_named(code, OPR_CODE_SECTION, vma, bfd_section_name(section));
-	else
-		err = -EIO;
-	if (!err)
-		code->lines[code->nr_lines - 1].line = columns(reader, bfd_section_vma(section) + bfd_section_size(section));
-	if (!err)
-		err = list_range(reader, section, bytes, (size_t)(stop - vma), vma, code);
-	free(bytes);
-	return err;
+	if (!bfd_get_section_contents(reader->abfd, section, bytes, (file_ptr)(start - bfd_section_vma(section)), end - start)) {
+		free(bytes);
+		return -EIO;
+	}
+	*ret_bytes = bytes;
+	*ret_nr_bytes = (size_t)(end - start);
+	return 0;
 }
 
-static int list_core(struct opr_code_reader *reader, uint64_t start, uint64_t end, struct opr_code *code)
+/* Reads the area from `read_from` to `read_to` and lists the window. */
+static int list_window(struct opr_code_reader *reader, const struct area *area, const struct opr_code_window *window,
+		       uint64_t read_from, uint64_t read_to, struct opr_code *code)
 {
+	struct listing listing;
 	uint8_t *bytes = NULL;
 	size_t nr_bytes = 0;
-	int err;
+	int err = read_area(reader, area->section, read_from, read_to, &bytes, &nr_bytes);
 
-	if (end - start > OPR_CODE_BYTES_MAX)
-		return -EFBIG;
-	err = opr_core_read(&reader->core, start, end - start, &bytes, &nr_bytes);
-	if (!err)
-		err = list_range(reader, NULL, bytes, nr_bytes, start, code);
+	if (err)
+		return err;
+	begin_listing(&listing, reader);
+	listing.info.buffer = bytes;
+	listing.info.buffer_vma = read_from;
+	listing.info.buffer_length = nr_bytes;
+	listing.info.section = area->section;
+	listing.info.stop_vma = read_from + nr_bytes;
+	err = list_bytes(&listing, code, read_from, window->start, op_min_u64(window->end, read_from + nr_bytes));
+	disassemble_free_target(&listing.info);
+	op_text_free(&listing.instruction);
 	free(bytes);
 	return err;
 }
 
-int opr_code_list(struct opr_code_reader *reader, unsigned int section_index, uint64_t start, uint64_t end, struct opr_code *code)
+static int add_gap(struct opr_code *code, uint64_t start, uint64_t end)
+{
+	char text[64];
+
+	if (start >= end)
+		return 0;
+	snprintf(text, sizeof(text), "0x%" PRIx64 " bytes are left out", end - start);
+	return add_named(code, OPR_CODE_GAP, start, text);
+}
+
+static uint64_t lead_of(const struct area *area, const struct opr_code_window *window)
+{
+	uint64_t start = window->start > OPR_CODE_LEAD_BYTES ? window->start - OPR_CODE_LEAD_BYTES : 0;
+
+	return op_max_u64(start - start % ALIGNMENT, area->start);
+}
+
+/* Where the area begins its name stands also when there is a gap. */
+static int list_windows(struct opr_code_reader *reader, const struct area *area, const struct opr_code_window *windows,
+			size_t nr_windows, struct opr_code *code)
+{
+	const struct opr_code_name *name = opr_code_names_find(&reader->names, area->section, area->start);
+	const struct listing listing = { .reader = reader };
+	uint64_t at = area->start;
+	int err = name && windows->start > at ? add_label(&listing, code, name, at) : 0;
+
+	for (size_t i = 0; i < nr_windows && !err; i++) {
+		err = add_gap(code, at, windows[i].start);
+		at = windows[i].end;
+		if (!err)
+			err = list_window(reader, area, &windows[i], lead_of(area, &windows[i]),
+					  area->end - at > TAIL_BYTES ? at + TAIL_BYTES : area->end, code);
+	}
+	return err ? err : add_gap(code, at, area->end);
+}
+
+static int add_section(const struct opr_code_reader *reader, const struct area *area, struct opr_code *code)
+{
+	int err;
+
+	if (!area->section)
+		return 0;
+	err = add_named(code, OPR_CODE_SECTION, area->start, bfd_section_name(area->section));
+	if (!err)
+		code->lines[code->nr_lines - 1].line =
+			columns(reader, bfd_section_vma(area->section) + bfd_section_size(area->section));
+	return err;
+}
+
+/* `left`: bytes that windows may still have; less what they take. */
+static int list_area(struct opr_code_reader *reader, const struct area *area, uint64_t *left, struct opr_code *code)
+{
+	const struct opr_code_window whole = { area->start, area->end };
+	struct opr_code_window *windows = NULL;
+	size_t nr_windows = 0;
+	int err;
+
+	if (area->end - area->start <= OPR_CODE_BYTES_MAX) {
+		err = add_section(reader, area, code);
+		return err ? err : list_window(reader, area, &whole, whole.start, whole.end, code);
+	}
+	err = opr_code_windows(area->points, area->nr_points, area->start, area->end, *left, &windows, &nr_windows);
+	if (!err && nr_windows) {
+		*left -= opr_code_windows_bytes(windows, nr_windows, area->start);
+		err = add_section(reader, area, code);
+		if (!err)
+			err = list_windows(reader, area, windows, nr_windows, code);
+	}
+	free(windows);
+	return err;
+}
+
+int opr_code_list(struct opr_code_reader *reader, unsigned int section_index, uint64_t start, uint64_t end,
+		  const struct opr_code_point *points, size_t nr_points, struct opr_code *code)
 {
 	bool any = section_index == OPR_CODE_ALL_SECTIONS || !reader->names.by_section;
+	struct area area = { NULL, start, end, points, nr_points };
+	uint64_t left = OPR_CODE_BYTES_MAX;
 	int err = 0;
 
 	if (reader->is_core)
-		return end > start ? list_core(reader, start, end, code) : 0;
+		return end > start ? list_area(reader, &area, &left, code) : 0;
 	for (asection *section = reader->abfd->sections; section && !err; section = section->next) {
 		uint64_t vma = bfd_section_vma(section), nr_bytes = bfd_section_size(section);
 		bool code_of_file = (bfd_section_flags(section) & (SEC_CODE | SEC_HAS_CONTENTS)) == (SEC_CODE | SEC_HAS_CONTENTS);
 
+		area.section = section;
+		area.start = op_max_u64(start, vma);
+		area.end = op_min_u64(end, vma + nr_bytes);
 		if (code_of_file && (any || section->index == section_index) && nr_bytes && vma < end && vma + nr_bytes > start &&
 		    vma + nr_bytes > vma)
-			err = list_section(reader, section, start, end, code);
+			err = list_area(reader, &area, &left, code);
 	}
 	return err;
 }

@@ -9,9 +9,11 @@
 #include <limits.h>
 
 #include "libop/text.h"
+#include "tools/code_windows.h"
 #include "tools/symbols.h"
 
-enum opr_code_kind { OPR_CODE_SECTION, OPR_CODE_LABEL, OPR_CODE_INSTRUCTION, OPR_CODE_ZEROS };
+/* A gap is what is left out of code that is too large; its text says how much. */
+enum opr_code_kind { OPR_CODE_SECTION, OPR_CODE_LABEL, OPR_CODE_INSTRUCTION, OPR_CODE_ZEROS, OPR_CODE_GAP };
 
 struct opr_code_line {
 	enum opr_code_kind kind;
@@ -61,12 +63,13 @@ const char *opr_code_format(const struct opr_code_reader *reader) OP_NONNULL;
 
 /*
  * Adds the lines of the code from `start` up to `end`, which may be beyond the last section. Of a relocatable object, a module of the kernel, many sections begin at 0: those of
- * the one with this index are added, or all (OPR_CODE_ALL_SECTIONS). 0 or -errno; at most OPR_CODE_BYTES_MAX bytes are read, -EFBIG for more.
+ * the one with this index are added, or all (OPR_CODE_ALL_SECTIONS). Of a section, or memory, of which more than OPR_CODE_BYTES_MAX bytes are asked for, only what is around the points is listed, as
+ * opr_code_windows chooses it, with gaps between; they are sorted by address, and may be NULL when there are none. Windows of all sections are not more than OPR_CODE_BYTES_MAX. 0 or -errno.
  */
 #define OPR_CODE_BYTES_MAX    (16u << 20)
 #define OPR_CODE_ALL_SECTIONS UINT_MAX
-int opr_code_list(struct opr_code_reader *reader, unsigned int section, uint64_t start, uint64_t end,
-		  struct opr_code *code) OP_NONNULL OP_MUST_CHECK;
+int opr_code_list(struct opr_code_reader *reader, unsigned int section, uint64_t start, uint64_t end, const struct opr_code_point *points,
+		  size_t nr_points, struct opr_code *code) OP_NONNULL_ARGS(1, 7) OP_MUST_CHECK;
 
 /* The sections with code: where they are in the file and in memory; freed by the caller. 0 or -ENOMEM. */
 int opr_code_sections(const struct opr_code_reader *reader, struct opr_code_section **ret_sections,

@@ -63,9 +63,8 @@ static long read_dynamic(bfd *abfd, asymbol **table)
 
 int opr_code_names_read(struct opr_code_names *names, bfd *abfd)
 {
-	bool dynamic_object = bfd_get_file_flags(abfd) & DYNAMIC;
 	long static_bytes = bfd_get_file_flags(abfd) & HAS_SYMS ? bfd_get_symtab_upper_bound(abfd) : 0;
-	long dynamic_bytes = dynamic_object ? bfd_get_dynamic_symtab_upper_bound(abfd) : 0;
+	long dynamic_bytes = bfd_get_dynamic_symtab_upper_bound(abfd); /* also a program at a fixed address may have them */
 	long nr_symbols = read_table(abfd, static_bytes, read_static, &names->symbols);
 	long nr_dynamic = read_table(abfd, dynamic_bytes, read_dynamic, &names->dynamic);
 	long nr_synthetic =

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "tools/child.h"
+#include "tools/debug_damage.h"
 #include "tools/line_table.h"
 #include "tools/report_log.h"
 #include "tools/symbol_jobs.h"
@@ -153,6 +154,9 @@ int opr_image_find_lines(struct opr_image_cache *cache, struct opr_image *image,
 	err = opr_line_table_make(image->path, image->name, &options, vmas, nr_vmas, &image->symbols.table);
 	if (err)
 		opr_warn("the source lines of %s cannot be read: %s", told_path(cache, image), opr_child_reason(err));
+	else if (image->symbols.table->damage)
+		opr_debug_warn(opr_archive_strip(cache->finder->archive, image->symbols.table->damaged),
+			       image->symbols.table->damage);
 	return 0;
 }
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <sys/stat.h>
 
+#include "tools/debug_damage.h"
 #include "tools/object_look.h"
 #include "tools/report_log.h"
 #include "tools/symbols.h"
@@ -22,6 +23,7 @@ const char *opr_symbol_state_word(enum opr_symbol_state state)
 		[OPR_SYMBOLS_EXPORTED] = "exported",
 		[OPR_SYMBOLS_TABLE] = "symbols",
 		[OPR_SYMBOLS_DEBUG] = "debug info",
+		[OPR_SYMBOLS_DAMAGED] = "damaged",
 	};
 
 	return words[state];
@@ -76,14 +78,23 @@ static char *name_found_file(const struct opr_archive *archive, const char *imag
 	return strdup(home ? home : opr_archive_strip(archive, debug_file));
 }
 
+static void note_damage(struct opr_debug *debug, const char *path, const char *damage, const struct opr_archive *archive)
+{
+	opr_debug_warn(opr_archive_strip(archive, path), damage);
+	debug->state = OPR_SYMBOLS_DAMAGED;
+}
+
 /* The object's own tables, else those of its separate debug file. */
 static int take_object(struct opr_debug *debug, const struct opr_object *object, const struct opr_archive *archive)
 {
+	bool is_own = object->symbols == OPR_OBJECT_DEBUG || !object->debug_file;
+
 	memcpy(debug->build_id, object->build_id, sizeof(debug->build_id));
-	debug->state = states[object->symbols];
-	if (debug->state == OPR_SYMBOLS_DEBUG || !object->debug_file)
+	debug->state = states[is_own ? object->symbols : object->debug_symbols];
+	if (debug->state == OPR_SYMBOLS_DEBUG && object->damage)
+		note_damage(debug, is_own ? debug->path : object->debug_file, object->damage, archive);
+	if (is_own)
 		return 0;
-	debug->state = states[object->debug_symbols];
 	debug->debug_file = name_found_file(archive, debug->path, object->debug_file);
 	return debug->debug_file ? 0 : -ENOMEM;
 }
@@ -98,7 +109,7 @@ static int look_at_file(struct opr_debug *debug, const char *name, const struct 
 			const struct opr_finder *finder)
 {
 	struct opr_object object = { 0 };
-	int err = opr_object_look(&object, debug->path, name, root_of(finder, debug->path));
+	int err = opr_object_look_closely(&object, debug->path, name, root_of(finder, debug->path));
 
 	if (!err && !is_same_file(row, object.build_id, debug->path)) {
 		debug->state = OPR_SYMBOLS_REPLACED;
@@ -137,7 +148,8 @@ static int name_debug_file(struct opr_debug *debug, const char *root)
 
 bool opr_debug_would_help(const struct opr_debug *debug)
 {
-	return debug->state != OPR_SYMBOLS_NO_FILE && debug->state != OPR_SYMBOLS_DEBUG && debug->state != OPR_SYMBOLS_HIDDEN;
+	return debug->state != OPR_SYMBOLS_NO_FILE && debug->state != OPR_SYMBOLS_DEBUG && debug->state != OPR_SYMBOLS_DAMAGED &&
+	       debug->state != OPR_SYMBOLS_HIDDEN;
 }
 
 int opr_debug_look(struct opr_debug *debug, struct opr_finder *finder, const struct op_image_name *image, const char *name,

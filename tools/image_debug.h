@@ -17,6 +17,7 @@ enum opr_symbol_state {
 	OPR_SYMBOLS_EXPORTED, /* dynamic symbols alone, which reports do not use */
 	OPR_SYMBOLS_TABLE,    /* all symbols, no lines */
 	OPR_SYMBOLS_DEBUG,    /* debugging information */
+	OPR_SYMBOLS_DAMAGED,  /* the same, but not all of it can be read; the user has been told why */
 };
 
 struct opr_debug {

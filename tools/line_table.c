@@ -5,6 +5,10 @@
 
 #include "libop/text.h"
 #include "tools/child.h"
+#include "tools/debug_damage.h"
+#include "tools/symbols_lines.h"
+
+#define HAS_DEBUG_INFO 1 /* as the address of the last row */
 
 struct request {
 	const char *path, *name;
@@ -15,38 +19,76 @@ struct request {
 
 /* ---- in the child ---- */
 
+static uint32_t add_string(struct op_text *strings, const char *string)
+{
+	size_t at = strings->length;
+
+	op_text_add(strings, string);
+	op_text_add_bytes(strings, "", 1);
+	return (uint32_t)at;
+}
+
+/* What is wrong, and the file, in the end of the strings; `file` of the last row says where. */
+static void add_damage(const struct opr_lines *lines, bool found, struct op_text *strings, struct opr_line_row *end)
+{
+	const char *path, *damage = opr_lines_damage(lines, found, &path);
+
+	end->vma = HAS_DEBUG_INFO;
+	if (!damage)
+		return;
+	end->file = 1 + add_string(strings, damage);
+	add_string(strings, path);
+}
+
 /* A row for each address that has a line, then one without a line, then the strings; neighbours share the string of their file. */
 static int work(FILE *out, void *arg)
 {
 	const struct request *request = arg;
 	struct opr_symbols symbols = { 0 };
 	struct op_text strings = { 0 };
-	struct opr_line_row row = { 0 };
-	const struct opr_line_row end = { 0 };
+	struct opr_line_row row = { 0 }, end = { 0 };
 	int err = opr_symbols_read_bfd(&symbols, request->path, request->name, &request->options);
 
+	opr_debug_listen();
 	for (size_t i = 0; i < request->nr_vmas && !err; i++) {
 		const char *file;
 		unsigned int line;
 
 		if (!opr_symbols_line(&symbols, request->vmas[i], &file, &line))
 			continue;
-		if (!strings.length || strcmp(op_text_get(&strings) + row.file, file)) {
-			row.file = (uint32_t)strings.length;
-			op_text_add(&strings, file);
-			op_text_add_bytes(&strings, "", 1);
-		}
+		if (!strings.length || strcmp(op_text_get(&strings) + row.file, file))
+			row.file = add_string(&strings, file);
 		row.vma = request->vmas[i];
 		row.line = line;
 		fwrite(&row, sizeof(row), 1, out);
 		err = strings.failed ? -ENOMEM : strings.length > UINT32_MAX ? -EOVERFLOW : 0;
 	}
+	if (!err && symbols.lines)
+		add_damage(symbols.lines, row.line, &strings, &end);
 	fwrite(&end, sizeof(end), 1, out);
 	fwrite(op_text_get(&strings), 1, strings.length, out);
-	return err;
+	return err ? err : strings.failed ? -ENOMEM : 0;
 }
 
 /* ---- in the parent ---- */
+
+/* `end` is the last row, nr_bytes those of the strings, which have a NUL behind them. */
+static int take_damage(struct opr_line_table *table, const struct opr_line_row *end, size_t nr_bytes)
+{
+	size_t at = end->file - 1u, length;
+
+	table->has_debug_info = end->vma == HAS_DEBUG_INFO;
+	if (!end->file)
+		return 0;
+	if (at >= nr_bytes)
+		return -EBADMSG;
+	length = strlen(table->strings + at);
+	if (at + length + 1 >= nr_bytes)
+		return -EBADMSG;
+	table->damage = table->strings + at;
+	table->damaged = table->damage + length + 1;
+	return 0;
+}
 
 static int read_table(const struct opr_child_result *result, struct opr_line_table *table)
 {
@@ -69,7 +111,7 @@ static int read_table(const struct opr_child_result *result, struct opr_line_tab
 	memcpy(table->strings, rows + nr_rows + 1, nr_left);
 	table->strings[nr_left] = '\0';
 	table->nr_rows = nr_rows;
-	return 0;
+	return take_damage(table, &rows[nr_rows], nr_left);
 }
 
 static int compare_vmas(const void *left, const void *right)

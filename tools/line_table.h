@@ -15,6 +15,8 @@ struct opr_line_table {
 	struct opr_line_row *rows; /* sorted by address; those without a line are left out */
 	size_t nr_rows;
 	char *strings;
+	bool has_debug_info;	    /* there was something to look in */
+	const char *damage, *damaged; /* what is wrong with it, in words, and in which file; NULL: nothing that was seen */
 };
 
 /*

@@ -20,6 +20,7 @@ struct opr_object {
 	char build_id[2 * OP_BUILD_ID_BYTES_MAX + 1];   /* "": none */
 	char *debug_file;                               /* the separate debug file that there is; NULL: none */
 	char *debug_link;                               /* the name of such a file that the object says; NULL: none */
+	char *damage;                                   /* what is wrong with its debugging information, or its debug file's; NULL: nothing that was seen, or looked for */
 };
 
 /*
@@ -27,6 +28,10 @@ struct opr_object {
  * To be freed with opr_object_free in any case. 0, -ENOMEM, or -errno of fork(2).
  */
 int opr_object_look(struct opr_object *object, const char *path, const char *name, const char *root)
+	OP_NONNULL_ARGS(1, 2) OP_MUST_CHECK;
+
+/* The same, and looks for the lines of some addresses: what is wrong then is the damage. */
+int opr_object_look_closely(struct opr_object *object, const char *path, const char *name, const char *root)
 	OP_NONNULL_ARGS(1, 2) OP_MUST_CHECK;
 
 void opr_object_free(struct opr_object *object);

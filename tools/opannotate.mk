@@ -20,6 +20,7 @@ tools_libcode_a_SOURCES = \
 	tools/code.c tools/code.h \
 	tools/code_core.c tools/code_core.h \
 	tools/code_names.c tools/code_names.h \
+	tools/code_windows.c tools/code_windows.h \
 	tools/source_file.c tools/source_file.h
 tools_libcode_a_CPPFLAGS = $(AM_CPPFLAGS)
 tools_libcode_a_CFLAGS = $(AM_CFLAGS)

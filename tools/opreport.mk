@@ -8,6 +8,7 @@ tools_libreport_a_SOURCES = \
 	tools/callgraph.c tools/callgraph.h \
 	tools/completion.c tools/completion.h \
 	tools/cpu_types.c tools/cpu_types.h \
+	tools/debug_damage.c tools/debug_damage.h \
 	tools/demangle.c tools/demangle.h \
 	tools/diff_report.c tools/diff_report.h \
 	tools/elf_id.c tools/elf_id.h \

@@ -2,9 +2,9 @@
 #include "tools/symbols_bfd.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <sys/stat.h>
 
+#include "tools/debug_damage.h"
 #include "tools/image_identity.h"
 #include "tools/module_file.h"
 #include "tools/report_log.h"
@@ -14,15 +14,6 @@
 #define TEXT_SECTION    ".text"
 #define NS_PER_S        1000000000u
 #define UNREADABLE_NAME "(null)" /* bfd_elf_sym_name of libbfd */
-
-struct opr_lines {
-	bfd *abfd;
-	asymbol **table;
-};
-
-static void say_nothing(const char *format OP_UNUSED, va_list args OP_UNUSED)
-{
-}
 
 static bfd *open_packed(const char *path)
 {
@@ -39,7 +30,7 @@ bfd *opr_bfd_open(const char *path)
 
 	if (!initialised) {
 		bfd_init();
-		bfd_set_error_handler(say_nothing);
+		opr_debug_hush();
 		initialised = true;
 	}
 	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
@@ -85,6 +76,14 @@ static asymbol **read_table(bfd *abfd, long *ret_nr_symbols, bool *is_damaged)
 	}
 	*ret_nr_symbols = nr_symbols;
 	return table;
+}
+
+asymbol **opr_bfd_read_table(bfd *abfd)
+{
+	bool is_damaged = false;
+	long nr_symbols;
+
+	return read_table(abfd, &nr_symbols, &is_damaged);
 }
 
 static bool is_boring_name(const char *name)
@@ -201,11 +200,11 @@ static void keep_lines(struct opr_symbols *symbols, bfd **abfd, asymbol ***table
 
 /*
  * Debugging information that is not relocated yet is, with the symbols. Else libbfd would look through all of them for the function of each address without a line,
- * and nobody asks it for that.
+ * and nobody asks it for that; without a table it does not unpack compressed sections.
  */
 bool opr_lines_find(struct opr_lines *lines, uint64_t vma, const char **ret_file, unsigned int *ret_line)
 {
-	asymbol **symbols = bfd_get_file_flags(lines->abfd) & HAS_RELOC ? lines->table : NULL;
+	asymbol *none = NULL, **symbols = bfd_get_file_flags(lines->abfd) & HAS_RELOC ? lines->table : &none;
 
 	for (asection *section = lines->abfd->sections; section; section = section->next) {
 		uint64_t offset = vma - bfd_section_vma(section);
@@ -222,6 +221,12 @@ bool opr_lines_find(struct opr_lines *lines, uint64_t vma, const char **ret_file
 		return true;
 	}
 	return false;
+}
+
+const char *opr_lines_damage(const struct opr_lines *lines, bool found, const char **ret_path)
+{
+	*ret_path = bfd_get_filename(lines->abfd);
+	return opr_debug_damage(lines->abfd, found);
 }
 
 void opr_lines_free(struct opr_lines *lines)

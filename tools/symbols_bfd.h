@@ -15,6 +15,14 @@ bfd *opr_bfd_open(const char *path) OP_NONNULL;
 /* The name of a symbol; NULL: the file's table of names does not have it. libbfd says "(null)" then. */
 const char *opr_bfd_symbol_name(const asymbol *symbol) OP_NONNULL;
 
+/* The file's symbols, for opr_lines; freed by the caller. NULL: there are none. */
+asymbol **opr_bfd_read_table(bfd *abfd) OP_NONNULL OP_MUST_CHECK;
+
+struct opr_lines {
+	bfd *abfd;
+	asymbol **table;
+};
+
 /* True when the file itself has debugging information. */
 bool opr_bfd_has_debug_info(bfd *abfd) OP_NONNULL;
 

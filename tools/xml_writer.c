@@ -21,16 +21,26 @@ static const char *entity_of(char c)
 	}
 }
 
-void opr_xml_text(FILE *out, const char *text)
+static void write_text(FILE *out, const char *text, size_t (*escape)(const char *string, char ret_escaped[OP_ESCAPED_BYTES]))
 {
 	char escaped[OP_ESCAPED_BYTES];
 
 	while (*text) {
 		const char *entity = entity_of(*text);
 
-		text += op_escape(text, escaped);
+		text += escape(text, escaped);
 		fputs(entity ? entity : escaped, out);
 	}
+}
+
+void opr_xml_text(FILE *out, const char *text)
+{
+	write_text(out, text, op_escape);
+}
+
+void opr_html_text(FILE *out, const char *text)
+{
+	write_text(out, text, op_escape_shown);
 }
 
 void opr_xml_begin(FILE *out, const char *tag)

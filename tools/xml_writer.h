@@ -5,8 +5,11 @@
 
 #include "libop/compiler.h"
 
-/* A name or text with & < > " escaped; control characters, which XML has not, become '?'. */
+/* A name or text with & < > " escaped; control characters, which XML has not, as op_escape has them. */
 void opr_xml_text(FILE *out, const char *text) OP_NONNULL;
+
+/* The same for a page that people read: op_escape_shown. */
+void opr_html_text(FILE *out, const char *text) OP_NONNULL;
 
 /* `<tag ` and attributes: opr_xml_attribute ... and then opr_xml_open or opr_xml_empty. */
 void opr_xml_begin(FILE *out, const char *tag) OP_NONNULL;

@@ -5,9 +5,11 @@
  */
 #include "tests/fuzz/fuzz_dir.h"
 
-
+#include "tools/debug_damage.h"
 #include "tools/symbols.h"
+#include "tools/symbols_bfd.h"
 #include "tools/symbols_file.h"
+#include "tools/symbols_lines.h"
 
 #define IMAGE_NAME  "image"
 #define CHECKED_MAX 64 /* symbols whose code and lines are asked for */
@@ -40,7 +42,8 @@ static void check_kept(const struct opr_symbols *symbols, const char *path)
 	bytes = malloc(nr_bytes);
 	fuzz_check(bytes);
 	memcpy(bytes, made.head, made.nr_head_bytes);
-	memcpy(bytes + made.nr_head_bytes, made.strings.data, made.strings.length);
+	if (made.strings.length)
+		memcpy(bytes + made.nr_head_bytes, made.strings.data, made.strings.length);
 	fuzz_check(!opr_symbols_file_read(&again, bytes, nr_bytes, path));
 	fuzz_check(again.nr_symbols == symbols->nr_symbols);
 	for (size_t i = 0; i < again.nr_symbols; i++)
@@ -51,6 +54,16 @@ static void check_kept(const struct opr_symbols *symbols, const char *path)
 	free(bytes);
 }
 
+/* What is wrong with the debugging information, if anything is, also where lines were found. */
+static void check_damage(const struct opr_lines *lines)
+{
+	const char *path, *damage = opr_lines_damage(lines, false, &path);
+
+	fuzz_check(path && (!damage || (*damage && !strchr(damage, '\n'))));
+	damage = opr_debug_probe(lines->abfd);
+	fuzz_check(!damage || *damage);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes)
 {
 	const struct opr_symbol_options options = { .demangle = OPR_DEMANGLE_NORMAL, .lines = true };
@@ -59,6 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes)
 
 	fuzz_check(fuzz_dir_write(IMAGE_NAME, bytes, nr_bytes));
 	fuzz_dir_path(path, IMAGE_NAME);
+	opr_debug_listen();
 	if (!opr_symbols_read_bfd(&symbols, path, path, &options)) {
 		for (size_t i = 0; i < symbols.nr_symbols; i++) {
 			fuzz_check(!i || symbols.symbols[i - 1].start < symbols.symbols[i].start);
@@ -66,6 +80,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes)
 				check_symbol(&symbols, &symbols.symbols[i]);
 		}
 		check_kept(&symbols, path);
+		if (symbols.lines)
+			check_damage(symbols.lines);
 	}
 	opr_symbols_free(&symbols);
 	return 0;

@@ -119,7 +119,8 @@ tests/fuzz/fuzz_perf_data: $(srcdir)/tests/fuzz/fuzz_perf_data.c $(FUZZ_DIR_FILE
 	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_perf_data.c $(srcdir)/tests/fuzz/fuzz_dir.c $(FUZZ_PERF_FILES) $(FUZZ_LIBS)
 
 FUZZ_SYMBOL_FILES = \
-	$(srcdir)/tools/symbol_pack.c $(srcdir)/tools/symbols.c $(srcdir)/tools/symbols_bfd.c $(srcdir)/tools/symbols_debug.c $(srcdir)/tools/symbols_file.c $(srcdir)/tools/symbols_kallsyms.c
+	$(srcdir)/tools/symbol_pack.c $(srcdir)/tools/symbols.c $(srcdir)/tools/symbols_bfd.c $(srcdir)/tools/symbols_debug.c $(srcdir)/tools/symbols_file.c $(srcdir)/tools/symbols_kallsyms.c \
+	$(srcdir)/tools/debug_damage.c
 FUZZ_SYMBOL_LIBS = tools/libreport.a $(FUZZ_LIBS) $(BFD_LIBS) $(IBERTY_LIBS) $(MODULE_LIBS)
 
 tests/fuzz/fuzz_symbols: $(srcdir)/tests/fuzz/fuzz_symbols.c $(FUZZ_DIR_FILES) $(FUZZ_SYMBOL_FILES) config.h tools/libreport.a daemon/libopd.a libop/libop.a

@@ -163,6 +163,17 @@ def check_dump(box, app):
     require(code["jit_alpha"].rstrip(b"\0") == code["jit_beta"].rstrip(b"\0") != b"", "the code is not what was in the dump: %s" % code)
     lines = box.opreport("-l", "-g", app)
     require(re.search(r"alpha\.js:10 .*jit_alpha$", lines, re.MULTILINE), "opreport -g does not know the line of jit_alpha:\n" + lines)
+    require("damaged" not in box.opreport("--images", app), "opreport --images takes the object's lines for damaged")
+    text, errors = annotate(box, app)
+    require(re.search(r"<jit_alpha>: /\* jit_alpha total: ", text) and not re.search(r"no code is shown for .*\.jo: ", errors),
+            "opannotate does not have the code of the dump:\n%s%s" % (text, errors))
+
+
+def annotate(box, app):
+    """What opannotate -a prints, and what it says."""
+    result = box.run(os.path.join(box.bin, "opannotate"), "--session-dir=" + box.session, "-a", app)
+    require(result.rc == 0, "opannotate -a: exit code %d: %s" % (result.rc, result.err))
+    return result.out, result.err
 
 
 def check_report(box, app, found):
@@ -172,6 +183,11 @@ def check_report(box, app, found):
         pattern = r"^%d +[0-9.e+-]+ +[0-9]+\.jo +%s$" % (count, re.escape(name))
         require(re.search(pattern, text, re.MULTILINE), "opreport -l does not have %d of %s:\n%s" % (count, name, text))
     require(re.search(r"^\t *[0-9]+ +[0-9.e+-]+ +[0-9]+\.jo$", box.opreport("-n", app), re.MULTILINE), "the summary has no object")
+    text, errors = annotate(box, app)
+    for name, count in found.items():
+        require(re.search(r"^ *%d +[0-9.]+ :/\* %s total: +%d " % (count, re.escape(name), count), text, re.MULTILINE), "opannotate has no total of %s:\n%s" % (name, text))
+    require(re.search(r"no code is shown for %d samples .*\.jo: .*a perf map has names$" % sum(found.values()), errors, re.MULTILINE),
+            "opannotate does not say that there is no code:\n" + errors)
 
 
 def objects_of(box, app):

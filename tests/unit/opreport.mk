@@ -2,11 +2,13 @@
 # Unit tests of the reader side.
 opreport_unit_tests = \
 	tests/unit/test_child \
+	tests/unit/test_code_windows \
 	tests/unit/test_demangle \
 	tests/unit/test_images \
 	tests/unit/test_jit_object \
 	tests/unit/test_mangle \
 	tests/unit/test_module_file \
+	tests/unit/test_object_look \
 	tests/unit/test_odb_read \
 	tests/unit/test_profile_spec \
 	tests/unit/test_report \
@@ -33,6 +35,15 @@ tests_unit_test_child_LDFLAGS = $(AM_LDFLAGS) -Wl,--build-id -Wl,--wrap=time -Wl
 tests_unit_test_symbol_pack_SOURCES = tests/unit/test_symbol_pack.c
 tests_unit_test_symbol_pack_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_symbol_pack_LDADD = $(opreport_test_libs)
+
+tests_unit_test_code_windows_SOURCES = tests/unit/test_code_windows.c
+tests_unit_test_code_windows_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_code_windows_LDADD = tools/libcode.a $(opreport_test_libs)
+
+tests_unit_test_object_look_SOURCES = tests/unit/test_object_look.c
+tests_unit_test_object_look_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_object_look_LDADD = $(opreport_test_libs) $(BFD_LIBS)
+tests_unit_test_object_look_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=opr_debug_probe
 
 tests_unit_test_demangle_SOURCES = tests/unit/test_demangle.c
 tests_unit_test_demangle_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -6,6 +6,7 @@ usage: test_bad_images.py [COUNT]      so many mutants, 120 when nothing is said
 """
 import concurrent.futures
 import itertools
+import json
 import os
 import random
 import shutil
@@ -33,6 +34,12 @@ SEED = 20261121
 RUNS = ((("opreport", "-l"), (b"hot",)), (("opreport", "-d", "-g"), (b"hot",)), (("opreport", "-X", "-d"), (b"hot",)), (("opreport", "-c"), (b"hot",)),
         (("opannotate", "-s"), (b"hot", b" 7 ")), (("opannotate", "-s", "-a"), (b"hot", b" 7 ")), (("opannotate", "--html={}/page"), ()),
         (("opreport", "--images"), (b"prog",)), (("opgprof", "-o", "{}/gmon.out", "image:{image}"), ()), (("oparchive", "-o", "{}/archive"), ()))
+# A section with debugging information, how many bytes of it stay, what the others become, and a part of what is said of it.
+DAMAGES = ((".debug_info", 0, 0xff, "the unit at 0x0 of .debug_info"), (".debug_info", 0, 0, "the unit at 0x0 of .debug_info is too short"),
+           (".debug_info", 11, 0xff, "greater than or equal to .debug_abbrev size"), (".debug_abbrev", 0, 0xff, "could not find abbrev"),
+           (".debug_line", 0, 0xff, "line info data is bigger"), (".debug_line", 40, 0, "mangled line number section"))
+DAMAGE_RUNS = (("opreport", "-l", "-g"), ("opreport", "-d", "-g"), ("opreport", "-c", "-g"), ("opreport", "--images", "--format=json"), ("opannotate", "-s"), ("opannotate", "-s", "-a"),
+               ("opannotate", "--html={}/page"))
 PLACES = ("/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib/debug", "/usr/libexec")
 NR_DRAWN = 24
 SIZE_LIMIT = 3 << 20 # of images of this machine
@@ -135,11 +142,67 @@ def check_batch(chance, texts, program, hot, nr_mutants):
     return True
 
 
+def section_place(data, name):
+    """File offset and size of a section, by the table of names of an ELF file."""
+    offset, = struct.unpack_from("<Q", data, 40)
+    _, number, names = struct.unpack_from("<3H", data, 58)
+    headers = [elfsyms.SECTION.unpack_from(data, offset + 64 * i) for i in range(number)]
+    for at, _, _, _, place, size, *_ in headers:
+        start = headers[names][4] + at
+        if data[start:data.index(b"\0", start)] == name.encode():
+            return place, size
+    raise KeyError(name)
+
+
+def damage(path, name, skipped, byte):
+    with open(path, "r+b") as stream:
+        place, size = section_place(stream.read(), name)
+        stream.seek(place + skipped)
+        stream.write(bytes([byte]) * (size - skipped))
+
+
+def warned(text, path, words):
+    """There is one line about this file, and none about another."""
+    lines = [line for line in text.decode().split("\n") if "the debugging information of" in line and "cannot be read in whole" in line]
+    return len(lines) == 1 and "the debugging information of %s cannot be read in whole: " % path in lines[0] and words in lines[0]
+
+
+def check_debug_damage(program, hot):
+    """Debugging information that is damaged is told once for each image, by name and with what is wrong, and is not called whole."""
+    for name, skipped, byte, words in DAMAGES:
+        with tempfile.TemporaryDirectory() as directory:
+            bad, apart = (shutil.copy(program, os.path.join(directory, name)) for name in ("bad", "apart"))
+            debug = os.path.join(directory, "apart.debug")
+            subprocess.run(["objcopy", "--only-keep-debug", apart, debug], check=True)
+            subprocess.run(["strip", "-g", apart], check=True)
+            damage(bad, name, skipped, byte)
+            damage(debug, name, skipped, byte)
+            subprocess.run(["objcopy", "--remove-section=.note.gnu.build-id", "--add-gnu-debuglink=" + debug, apart], check=True)
+            for image, told in ((bad, bad), (apart, debug)):
+                session = os.path.join(directory, os.path.basename(image) + "-session")
+                put_image(session, image, [(hot, 5)])
+                put_image(session, program, [(hot, 7)])
+                for run_words in DAMAGE_RUNS:
+                    done = run(session, *(word.replace("{}", directory) for word in run_words))
+                    wanted = {image: "damaged", program: "debug info"}
+                    states = {row["name"]: row["symbols"] for row in json.loads(done.stdout)["images"]} if "--images" in run_words else wanted
+                    if done.returncode or states != wanted or not warned(done.stderr, told, words):
+                        print("%s of %s: exit %d\n%s%s" % (" ".join(run_words), name, done.returncode, done.stderr.decode(), done.stdout.decode()[:2000]))
+                        return False
+                alone = run(session, "opannotate", "-s", image)
+                if b"the debugging information of 1 binary is damaged" not in alone.stderr:
+                    print("opannotate -s: %s" % alone.stderr.decode())
+                    return False
+    return True
+
+
 def main():
     count, start = int(sys.argv[1]) if len(sys.argv) > 1 else 120, time.time()
     with tempfile.TemporaryDirectory() as directory:
         program = build(directory)
         hot = elfsyms.symbol_ranges(program, ("hot",))["hot"][0]
+        if not check_debug_damage(program, hot):
+            return 1
         texts = originals(program, random.Random(SEED))
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             batches = [pool.submit(check_batch, random.Random(SEED + i), texts, program, hot, min(BATCH, count - i)) for i in range(0, count, BATCH)]

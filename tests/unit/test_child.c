@@ -705,12 +705,12 @@ static void test_core(void **state)
 	assert_int_equal(pwrite(fd, &program, sizeof(program), sizeof(header)), sizeof(program));
 	assert_int_equal(pwrite(fd, code, sizeof(code), 256), sizeof(code));
 	assert_int_equal(opr_code_open_core(path, &symbols, NULL, &reader), 0);
-	assert_int_equal(opr_code_list(reader, OPR_CODE_ALL_SECTIONS, CODE_VMA, CODE_VMA + 4, &listed), 0);
+	assert_int_equal(opr_code_list(reader, OPR_CODE_ALL_SECTIONS, CODE_VMA, CODE_VMA + 4, NULL, 0, &listed), 0);
 	assert_int_equal(listed.nr_lines, 4);
 	assert_string_equal(opr_code_text(&listed, &listed.lines[0]), "entry");
 	assert_string_equal(opr_code_text(&listed, &listed.lines[2]), "xor    %eax,%eax");
 	assert_int_equal(listed.lines[3].vma, CODE_VMA + 3);
-	assert_int_equal(opr_code_list(reader, OPR_CODE_ALL_SECTIONS, 4096, 8192, &listed), -EFAULT);
+	assert_int_equal(opr_code_list(reader, OPR_CODE_ALL_SECTIONS, 4096, 8192, NULL, 0, &listed), -EFAULT);
 	opr_code_free(&listed);
 	opr_code_close(reader);
 	assert_int_equal(ftruncate(fd, 20), 0);

@@ -255,7 +255,8 @@ class Damaged(unittest.TestCase):
         write_ledger(self.current, 100)
         for what in REPORTS:
             self.run_tool(*what, "--session-dir=" + self.session)
-            self.assertNotIn("samples", self.errors.replace("/samples/", ""), what)
+            told = [line for line in self.errors.split("\n") if not line.startswith("warning: no code is shown for ")]
+            self.assertNotIn("samples", "\n".join(told).replace("/samples/", ""), what)
         self.report("--verbose=stats")
         self.assertIn("TIMER:0:0: received 100, stored 100, unattributed 0, filtered 0, lost_kernel 0, lost_undecodable 0", self.errors)
 

@@ -160,6 +160,16 @@ class Annotate(unittest.TestCase):
         self.assertNotIn("Total samples", self.run_tool("-s"))
         self.assertIn("no debug information", self.errors)
 
+    def test_compressed_debug_information(self):
+        for kind in ("zlib", "zlib-gabi"):
+            program = os.path.join(self.dir, kind)
+            subprocess.run(["objcopy", "--compress-debug-sections=" + kind, self.program, program], check=True)
+            self.assertLess(os.path.getsize(program), os.path.getsize(self.program))
+            shutil.rmtree(os.path.join(self.dir, "samples"), ignore_errors=True)
+            put_image(self.dir, program, [(self.ranges["hot"][0], 30)])
+            self.assertIn("/* hot total:     30 100.000 */", self.run_tool("-s"))
+            self.assertNotIn("debugging information", self.errors)
+
     def test_control_characters_of_a_source(self):
         with open(self.source, encoding="utf-8") as stream:
             text = stream.read()
@@ -169,6 +179,25 @@ class Annotate(unittest.TestCase):
         out = self.run_tool("-s")
         self.assertIn("\\x1b[31m\u00e9 int warm", out)
         self.assertNotIn("\x1b", out)
+
+    def test_characters_that_turn_a_line(self):
+        """A name and a source that have them are shown as they are, for people; programs get the bytes."""
+        turned, shown = "ho\u202et", "ho\\xe2\\x80\\xaet"
+        self.program = self.build("turned", PROGRAM.replace("int hot(", 'int hot(int n) __asm__("%s");\nint hot(' % turned).replace(
+            "int warm", "/* \u2067 */ int warm"), "-w")
+        self.put([(elfsyms.symbol_ranges(self.program, (turned,))[turned][0], 30)])
+        for options in (("-s",), ("-a",), ("-s", "-a"), ("--html=-",)):
+            out = self.run_tool(*options)
+            self.assertIn(shown, out)
+            self.assertFalse(set("\u202e\u2067") & set(out), options)
+            if "-a" not in options:
+                self.assertIn("/* \\xe2\\x81\\xa7 */ int warm", out)
+        opreport = os.path.join(os.path.dirname(OPANNOTATE), "opreport")
+        for options, wanted in (((), shown), (("--format=csv",), turned), (("--format=json",), turned), (("-X",), turned)):
+            done = subprocess.run([opreport, "--session-dir=" + self.dir, "-l", *options], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True,
+                                  universal_newlines=True)
+            self.assertIn(wanted, done.stdout)
+            self.assertEqual(turned in done.stdout, wanted == turned)
 
     # ---- files of their own ----
 
@@ -233,6 +262,14 @@ class Annotate(unittest.TestCase):
             self.assertGreater(len(seen), 3)
             self.assertEqual(seen, [wanted[int(line.split(":")[0], 16)] for line in seen], hex(address))
 
+    def test_labels_within_a_function(self):
+        """Those that the assembler kept do not end it."""
+        self.program = self.build("labels", PROGRAM, "-Wa,-L")
+        first, last = elfsyms.symbol_ranges(self.program, ("hot", "warm"))["hot"][0], elfsyms.symbol_ranges(self.program, ("warm",))["warm"][0]
+        self.put([(key, 1) for key in range(first, last)])
+        seen, nr_samples = self.seen(self.run_tool("-a"))
+        self.assertEqual((nr_samples, sum(count for count, _ in seen.values())), (last - first, last - first))
+
     def test_assembly_layout(self):
         self.put([(self.ranges["warm"][0] + 1, 4)])
         out = self.run_tool("-a").split(" */\n", 1)[1]
@@ -286,6 +323,24 @@ class Annotate(unittest.TestCase):
         self.assertEqual(len(vma), 1)
         self.assertIn(vma[0], wanted)
 
+    def test_names_of_addresses_are_those_of_objdump(self):
+        """Of a program at a fixed address that has exported names alone, and of one without any."""
+        text = PROGRAM.replace("static int", "int")
+        for options, name in ((("-Wl,--export-dynamic", "-fno-pie", "-no-pie", "-Wl,--dynamic-linker=/none", "-Wl,--no-as-needed", "-lc"), "exports"), ((), "none")):
+            source, program = os.path.join(self.dir, name + ".c"), os.path.join(self.dir, name)
+            with open(source, "w", encoding="utf-8") as stream:
+                stream.write(text)
+            subprocess.run([shutil.which("gcc") or shutil.which("clang") or "cc", "-O1", "-fno-inline", "-nostartfiles", "-fno-pie", "-no-pie", "-o", program, source,
+                            *(options or ("-nostdlib", "-static"))], check=True)
+            place = elfsyms.symbol_ranges(program, FUNCTIONS)["warm"][0]
+            subprocess.run(["strip", program], check=True)
+            shutil.rmtree(os.path.join(self.dir, "samples"), ignore_errors=True)
+            put_image(self.dir, program, [(place, 3)])
+            wanted = self.instructions(program)
+            line = re.search(r"^     3 100.000 :( *([0-9a-f]+):\t.*)$", self.run_tool("-a"), re.M)
+            self.assertEqual(line[1], wanted[int(line[2], 16)])
+            self.assertRegex(line[1], "call +[0-9a-f]+ <hot>$" if options else "call +0x[0-9a-f]+$")
+
     def test_jit_object(self):
         shutil.copy(self.program, os.path.join(self.dir, "jit.o"))
         text = [line.split() for line in subprocess.run(["nm", self.program], stdout=subprocess.PIPE, check=True,
@@ -311,6 +366,142 @@ class Annotate(unittest.TestCase):
         self.assertIn("Disassembly of section .text:", out)
         self.assertNotIn("Disassembly of section .init.text:", out)
         self.assertIn("/* helper total:      8 100.000 */", self.run_tool("-s", "-p", self.dir))
+
+    # ---- large code ----
+
+    def build_large(self, name, before="", after="", behind=""):
+        """hot and warm, with 17 MiB of instructions between them."""
+        fill = '__asm__(".text\\n%s .fill %d, 8, 0x841f0f\\n%s");\n' % (before, (17 << 20) // 8, after)
+        return self.build(name, PROGRAM.replace("int warm(", fill + "int warm(") + behind)
+
+    def instructions_of(self, program, *ranges):
+        return {int(m[1], 16): m[0] for first, last in ranges
+                for m in re.finditer(r"^ *([0-9a-f]+):\t.*$", self.objdump(program, "--start-address=%d" % first, "--stop-address=%d" % last), re.M)}
+
+    def seen(self, out):
+        """{address: (samples, line)} of the instructions, and the samples of all lines."""
+        lines = [line for line in out.split(" */\n", 1)[1].split("\n")]
+        found = [(line[:6].strip(), re.match(r".{15}:( *([0-9a-f]+):\t.*)$", line)) for line in lines]
+        return ({int(match[2], 16): (int(count or 0), match[1]) for count, match in found if match},
+                sum(int(line[:6]) for line in lines if line[:6].strip().isdigit()))
+
+    def test_large_image_without_symbols(self):
+        program = self.build_large("large")
+        ranges, address = elfsyms.symbol_ranges(program, FUNCTIONS), {name: ends[0] for name, ends in self.addresses(program).items()}
+        subprocess.run(["strip", program], check=True)
+        wanted = self.instructions_of(program, *((address[name], address[name] + 16) for name in FUNCTIONS))
+        put_image(self.dir, program, [(ranges["hot"][0], 30), (ranges["warm"][0], 10)])
+        seen, nr_samples = self.seen(self.run_tool("-a"))
+        self.assertEqual(nr_samples, 40)
+        self.assertEqual((seen[address["hot"]], seen[address["warm"]]),
+                         ((30, wanted[address["hot"]]), (10, wanted[address["warm"]])))
+        self.assertLess(len(seen), 1000)
+        self.assertNotIn("no code is shown", self.errors)
+        path = os.path.join(self.dir, "page.html")
+        self.make_page(path)
+        page = Page()
+        page.feed(self.read(path).decode())
+        self.assertEqual([int(link.split("-")[1], 16) for link in page.links], [address["hot"], address["warm"]])
+        self.assertTrue(set(page.links) <= page.ids, page.links)
+
+    def addresses(self, program):
+        return {name: (first, last) for name, first, last in elfsyms.all_ranges(program, by_address=True)}
+
+    def test_large_function(self):
+        """Its name and total stand above what is around its samples; what is left out has its samples as well."""
+        program = self.build_large("large", before=".globl huge\\n.type huge,@function\\nhuge:", behind="int huge(void);\n")
+        first, last = elfsyms.symbol_ranges(program, ("huge",))["huge"]
+        vma, end = self.addresses(program)["huge"]
+        self.assertGreater(end - vma, 16 << 20)
+        put_image(self.dir, program, [(first + 8 * 1000, 5), (last - 1, 6)])
+        out = self.run_tool("-a")
+        seen, nr_samples = self.seen(out)
+        wanted = self.instructions_of(program, (vma + 7000, vma + 9000), (end - 16, end))
+        self.assertEqual(nr_samples, 11)
+        self.assertEqual(seen[vma + 8000], (5, wanted[vma + 8000]))
+        self.assertIn("%016x <huge>: /* huge total:     11 100.000 */\n%s:\t[0x%x bytes are left out]\n" % (vma, BLANK, 8000 - 128), out)
+        self.assertLess(len(seen), 200)
+        self.assertEqual(out.count("bytes are left out"), 2)
+
+    def test_more_than_is_shown_of_large_code(self):
+        """Of 70,000 places in 17 MiB those with most samples are shown, and the others are told."""
+        nr_places, nr_hot, step = 70000, 10000, 256
+        places = '__asm__(".text\\n.globl huge\\n.type huge,@function\\nhuge: .rept %d\\n .byte 0x0f,0x1f,0x84,0,0,0,0,0\\n .skip %d\\n .endr\\n");\n' % (
+            nr_places, step - 8)
+        program = self.build("many", PROGRAM.replace("int warm(", places + "int warm("), "-g0")
+        first, vma = elfsyms.symbol_ranges(program, ("huge",))["huge"][0], self.addresses(program)["huge"][0]
+        put_image(self.dir, program, [(first + step * i, 1 + (i >= nr_places - nr_hot)) for i in range(nr_places)])
+        seen, nr_samples = self.seen(self.run_tool("-a"))
+        self.assertEqual(nr_samples, nr_places + nr_hot, "those of gaps stand beside them")
+        shown = [i for i in range(nr_places) if vma + step * i in seen]
+        nr_shown = sum(seen[vma + step * i][0] for i in shown)
+        self.assertEqual(shown[-nr_hot:], list(range(nr_places - nr_hot, nr_places)))
+        self.assertGreater(len(shown), nr_places * 9 // 10)
+        self.assertLess(len(shown), nr_places)
+        self.lost(program, " %d samples (" % (nr_places + nr_hot - nr_shown), "more than 16 MiB of large code")
+
+    # ---- code that is not there ----
+
+    def lost(self, image, *texts):
+        """The line about it, which has these texts."""
+        lines = [line for line in self.errors.split("\n") if line.startswith("warning: no code is shown for ") and " of %s: " % image in line]
+        self.assertEqual(len(lines), 1, self.errors)
+        for text in texts:
+            self.assertIn(text, lines[0])
+
+    def test_names_without_code(self):
+        """A perf map says names, and no code: the functions have their totals."""
+        label = os.path.join(self.dir, "samples/current/{root}%s/{dep}/{anon:jit-1}" % self.program)
+        ends = self.addresses(self.program)
+        for name, nr_samples in (("hot", 30), ("warm", 10)):
+            write_samples(os.path.join(label, "7.0x%x.0x%x" % ends[name], "TIMER.0.0.all.all.all"), [(0, nr_samples)], anon_start=ends[name][0])
+        subprocess.run(["objcopy", "--only-keep-debug", self.program, os.path.join(label, "7.jo")], check=True)
+        out = self.run_tool("-a").split(" */\n", 1)[1]
+        self.assertEqual(out, "%s:\n%s:%s/7.jo:     no code\n%s:\n    30 75.0000 :/* hot total:     30 75.0000 */\n"
+                              "    10 25.0000 :/* warm total:     10 25.0000 */\n" % (BLANK, BLANK, label, BLANK))
+        self.lost(label + "/7.jo", "40 samples (100.000%)", "a jitdump has both, a perf map has names")
+        path = os.path.join(self.dir, "page.html")
+        self.make_page(path)
+        self.lost(label + "/7.jo", "40 samples (100.000%)")
+
+    def test_images_without_code(self):
+        """Each has a line with its samples, also where they are of two events, and a total."""
+        below = os.path.join(self.dir, "samples/current")
+        app = "{root}%s/{dep}" % self.program
+        places = {"[vdso]": app + "/{anon:[vdso]}/0.0x0.0x2000", "anon": app + "/{anon:anon}/7.0x1000.0x2000", "no-vmlinux": "{kern}/no-vmlinux/{dep}/{kern}/no-vmlinux",
+                  "/gone": "{root}/gone/{dep}/{root}/gone"}
+        for i, place in enumerate(places.values(), 1):
+            write_samples(os.path.join(below, place, "TIMER.0.0.all.all.all"), [(16, i)], anon_start=0x1000 if i == 2 else 0)
+        self.put([(self.ranges["hot"][0], 30), (0, 20)])
+        out = self.run_tool("-a")
+        for image, count, reason in (("[vdso]", 1, "does not know of which build"), ("anon", 2, "a jitdump is kept"), ("no-vmlinux", 3, "no file with code"),
+                                     ("/gone", 4, "could not be found")):
+            name = [line for line in re.findall(r"of (.*): ", self.errors) if image in line]
+            self.assertEqual(len(name), 1, self.errors)
+            self.lost(name[0], " %d samples (" % count, reason)
+            self.assertRegex(out, r"\n +%d +[0-9.]+ :/\* %s total: +%d +[0-9.]+ \*/\n" % (count, re.escape(name[0]), count))
+        self.put([(self.ranges["hot"][0], 6)], event="OTHER.7.0.all.all.all")
+        self.run_tool("-a")
+        self.lost(name[0], "0, 4 samples (0%, ")
+
+    def test_samples_outside_the_code(self):
+        """Of a file without symbols the samples of its headers are at no instruction."""
+        subprocess.run(["strip", self.program], check=True)
+        self.put([(0, 20), (self.ranges["hot"][0], 30)])
+        self.run_tool("-a")
+        self.lost(self.program, "20 samples (40.0000%)", "in no section of code")
+
+    def test_code_of_another_file(self):
+        """There were two files at this place, and nothing says that the samples are of this one: none of its code is shown with them."""
+        plain = os.path.join(self.dir, "samples/current/{root}%s/{dep}/{root}%s" % (self.program, self.program))
+        subprocess.run(["strip", self.program], check=True)
+        self.put([(self.ranges["hot"][0], 30)])
+        other = plain + " (inode 1)"
+        write_samples(os.path.join(other, "TIMER.0.0.all.all.all"), [(self.ranges["warm"][0], 10)])
+        seen, nr_samples = self.seen(self.run_tool("-a"))
+        self.assertEqual((len(seen), nr_samples), (0, 40))
+        self.lost(self.program, "30 samples (75.0000%)", "of another file than the one that is there")
+        self.lost(self.program + " (inode 1)", "10 samples (25.0000%)", "another file took its place")
 
     # ---- the page ----
 
@@ -415,6 +606,10 @@ class Annotate(unittest.TestCase):
         self.put([(self.ranges["hot"][0], 30)])
         text = self.run_tool("--html=/dev/stdout")
         self.assertTrue(text.startswith("<!DOCTYPE html>") and text.endswith("</html>\n"))
+        done = subprocess.run([OPANNOTATE, "--session-dir=" + self.dir, "--html=-"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True, cwd=self.dir,
+                              universal_newlines=True)
+        self.assertEqual(done.stdout, text.replace("--html=/dev/stdout", "--html=-"))
+        self.assertFalse(os.path.exists(os.path.join(self.dir, "-")))
         log = os.path.join(self.dir, "log")
         with open(log, "w", encoding="ascii") as stream:
             stream.write("precious\n")

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What is known of an image whose debugging information is damaged, also when libbfd crashes on it. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include "tools/debug_damage.h"
+#include "tools/object_look.h"
+
+#define SELF "/proc/self/exe" /* with debugging information when all programs here have it */
+
+static enum { AS_IT_IS, SAYS, CRASHES } probe;
+
+const char *__real_opr_debug_probe(bfd *abfd);
+const char *__wrap_opr_debug_probe(bfd *abfd);
+
+/* Without what sanitizers do with a crash. */
+static void crash(void)
+{
+	signal(SIGSEGV, SIG_DFL);
+	raise(SIGSEGV);
+}
+
+const char *__wrap_opr_debug_probe(bfd *abfd)
+{
+	if (probe == CRASHES)
+		crash();
+	return probe == SAYS ? "it says so" : __real_opr_debug_probe(abfd);
+}
+
+static void expect(int (*look)(struct opr_object *, const char *, const char *, const char *), const char *damage)
+{
+	struct opr_object object = { 0 };
+
+	assert_int_equal(look(&object, SELF, NULL, NULL), 0);
+	assert_true(object.is_object);
+	assert_int_equal(object.symbols, OPR_OBJECT_DEBUG);
+	if (damage)
+		assert_string_equal(object.damage, damage);
+	else
+		assert_null(object.damage);
+	opr_object_free(&object);
+}
+
+/* A process that fails while it looks at debugging information has said the rest. */
+static void closely(void **state OP_UNUSED)
+{
+	struct opr_object object = { 0 };
+	bool has_debug_info;
+
+	assert_int_equal(opr_object_look(&object, SELF, NULL, NULL), 0);
+	has_debug_info = object.symbols == OPR_OBJECT_DEBUG;
+	opr_object_free(&object);
+	if (!has_debug_info)
+		skip();
+	probe = AS_IT_IS;
+	expect(opr_object_look_closely, NULL);
+	probe = SAYS;
+	expect(opr_object_look_closely, "it says so");
+	expect(opr_object_look, NULL);
+	probe = CRASHES;
+	expect(opr_object_look_closely, "it is damaged, and libbfd crashed on it");
+	expect(opr_object_look, NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(closely) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
