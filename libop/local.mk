@@ -61,7 +61,11 @@ libop_libop_a_SOURCES = \
 	libop/seal.c libop/seal.h \
 	libop/lock.c libop/lock.h \
 	libop/session.c libop/session.h \
+	libop/session_list.c \
+	libop/session_grove.c \
+	libop/session_walk.c libop/session_walk.h \
 	libop/session_open.c \
+	libop/threads.c libop/threads.h \
 	libop/session_close.c libop/session_close.h \
 	libop/session_ledger.c libop/session_ledger.h \
 	libop/session_import.c libop/session_import.h \

@@ -61,7 +61,7 @@ struct op_session_misfits {
 	void *arg;
 };
 
-/* op_session_list, but what cannot be read is told and passed over. 0, or -errno: no memory or no descriptors. */
+/* op_session_list, but what cannot be read is told and passed over. By as many threads as the process has CPUs; it is told by the caller's, when the walk is over. 0, or -errno: no memory or no descriptors. */
 int op_session_list_sound(int dir_fd, struct op_session_list *ret_list,
 			  const struct op_session_misfits *misfits) OP_NONNULL OP_MUST_CHECK;
 

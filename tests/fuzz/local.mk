@@ -81,7 +81,7 @@ tests/fuzz/fuzz_ibs: $(srcdir)/tests/fuzz/fuzz_ibs.c $(FUZZ_IBS_FILES) config.h 
 
 FUZZ_SESSION_FILES = \
 	$(srcdir)/libop/abi.c $(srcdir)/libop/guard.c $(srcdir)/libop/odb.c $(srcdir)/libop/odb_file.c $(srcdir)/libop/odb_read.c $(srcdir)/libop/odb_repair.c \
-	$(srcdir)/libop/odb_replace.c $(srcdir)/libop/session.c $(srcdir)/libop/mangle.c $(srcdir)/libop/file.c \
+	$(srcdir)/libop/odb_replace.c $(srcdir)/libop/session.c $(srcdir)/libop/session_list.c $(srcdir)/libop/session_grove.c $(srcdir)/libop/session_walk.c $(srcdir)/libop/mangle.c $(srcdir)/libop/file.c \
 	$(srcdir)/libop/text.c $(srcdir)/libop/parse.c $(srcdir)/libop/sys.c
 
 FUZZ_DIR_FILES = $(srcdir)/tests/fuzz/fuzz_dir.c $(srcdir)/tests/fuzz/fuzz_dir.h
