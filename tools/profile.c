@@ -10,14 +10,12 @@
 
 #include "libop/mem.h"
 #include "libop/odb.h"
-#include "tools/cpu_types.h"
+#include "tools/profile_read.h"
 #include "tools/report_log.h"
 #include "tools/session_hint.h"
 #include "tools/session_stats.h"
 
 #define JIT_OBJECT_SUFFIX ".jo"
-#define KEPT_BYTES_MAX    (64u << 20)
-#define MENDS             ": opcheck --repair mends what can be mended"
 
 #define REMEDY                                                                                                                     \
 	"--session-dir=DIR reads those of another directory; opcontrol --start takes samples, opcontrol --dump writes what was "   \
@@ -69,8 +67,7 @@ static char *session_path(const char *session_dir, const char *name)
 	return op_text_steal(&path);
 }
 
-/* By opd, which keeps sessions for a time, or by --reset. What was read of it is not the whole. */
-static int tell_removed(const struct opr_session *session, const char *path)
+int opr_tell_removed(const struct opr_session *session, const char *path)
 {
 	opr_warn("%s%s%s was removed while it was read", session->path, path ? "/" : "", path ? path : "");
 	return -ESTALE;
@@ -115,7 +112,7 @@ static void leave_out_misfit(const char *path, int why, void *arg)
 	struct opr_session *session = arg;
 
 	opr_warn("%s/%s: %s: it is left out%s", session->path, path, misfit_words(why),
-		 why == -EBADMSG || why == -ENOTDIR ? MENDS : "");
+		 why == -EBADMSG || why == -ENOTDIR ? OPR_MENDS : "");
 	if (why != -ENOENT && opr_words_add(&session->misfits, path) < 0)
 		opr_no_memory();
 }
@@ -126,7 +123,7 @@ static int list_session(struct opr_session *session)
 	int err = op_session_list_sound(session->dir_fd, &session->list, &misfits);
 
 	if (err == -ENOENT || (!err && is_removed(session)))
-		err = tell_removed(session, NULL);
+		err = opr_tell_removed(session, NULL);
 	else if (err < 0)
 		opr_error(err, "%s: %s", session->path, strerror(-err));
 	return err;
@@ -183,13 +180,13 @@ static int read_ledger(struct opr_session *session)
 	if (err == -ENOMEM)
 		return opr_no_memory();
 	if (err == -EBADMSG)
-		opr_warn("%s/" OP_SESSION_LEDGER ":%u: not a ledger: whether samples were lost, or are gone, is not known" MENDS,
+		opr_warn("%s/" OP_SESSION_LEDGER ":%u: not a ledger: whether samples were lost, or are gone, is not known" OPR_MENDS,
 			 session->path, line);
 	else if (err && err != -ENOENT)
 		opr_warn("%s/" OP_SESSION_LEDGER ": %s: whether samples were lost, or are gone, is not known", session->path,
 			 strerror(-err));
 	else if (err && session->images && !is_live(session))
-		opr_warn("%s has no ledger: whether samples were lost, or are gone, is not known" MENDS, session->path);
+		opr_warn("%s has no ledger: whether samples were lost, or are gone, is not known" OPR_MENDS, session->path);
 	return 0;
 }
 
@@ -538,64 +535,15 @@ static int show_cgroup(struct opr_file *file, const char *cgroup)
 		return 0;
 	free(file->app);
 	free(file->image);
+	file->app = file->image = NULL;
 	return -ENOMEM;
 }
 
-static int leave_out(struct opr_session *session, const char *path, int err, const struct op_odb_fault *fault)
-{
-	if (err == -EBADMSG)
-		opr_warn("%s: %s/%s (at byte %llu): it is left out" MENDS, fault->why, session->path, path,
-			 (unsigned long long)fault->offset);
-	else
-		opr_warn("%s/%s: %s: it is left out", session->path, path, strerror(-err));
-	return opr_words_add(&session->damaged, path) < 0 ? opr_no_memory() : 0;
-}
-
-/* So that a file need not be read again to be shown. */
-static void keep_samples(struct opr_profile *profile, struct opr_file *file, struct op_odb_samples *samples)
-{
-	uint64_t nr_bytes = samples->nr_nodes * sizeof(*samples->nodes);
-
-	if (profile->totals_only || nr_bytes > KEPT_BYTES_MAX - profile->nr_kept_bytes) {
-		op_odb_samples_free(samples);
-		return;
-	}
-	profile->nr_kept_bytes += nr_bytes;
-	file->kept = *samples;
-}
-
-/* Reads the whole of a file. 0 and *ret_sound: a file that cannot be read was told, and is no file of the profile. */
-static int look_into(struct opr_profile *profile, struct opr_session *session, struct opr_file *file, bool *ret_sound)
-{
-	struct op_odb_samples samples;
-	struct op_odb_fault fault;
-	int err = op_odb_read(session->dir_fd, file->path, &samples, &fault);
-
-	*ret_sound = false;
-	if (err == -ENOENT)
-		return tell_removed(session, file->path);
-	if (err == -ENOMEM || err == -EMFILE || err == -ENFILE)
-		return opr_error(err, "%s/%s: %s", session->path, file->path, strerror(-err));
-	if (err)
-		return leave_out(session, file->path, err, &fault);
-	file->header = samples.header;
-	for (uint32_t i = 0; i < samples.nr_nodes; i++)
-		file->total += samples.nodes[i].value;
-	*ret_sound = opr_cpu_type(file->header.cpu_type, NULL) != NULL;
-	if (*ret_sound)
-		keep_samples(profile, file, &samples);
-	else
-		op_odb_samples_free(&samples);
-	fault = (struct op_odb_fault){ "invalid cpu type", offsetof(struct op_odb_header, cpu_type) };
-	return *ret_sound ? 0 : leave_out(session, file->path, -EBADMSG, &fault);
-}
-
-static int select_file(struct opr_profile *profile, size_t session, const struct op_session_file *entry,
-		       const struct opr_spec *spec, const struct opr_merge *merge, bool exclude_dependent)
+/* Names a file, and adds it to those that are to be read when the specification means it. */
+static int select_file(struct opr_profile *profile, size_t session, const struct op_session_file *entry, const struct opr_spec *spec,
+		       bool exclude_dependent)
 {
 	struct opr_file file = { .name = &entry->name, .path = entry->path, .session = session, .app_name = &entry->name.app };
-	bool sound = false;
-	int err;
 
 	if (entry->name.has_callee && !spec->arcs)
 		return 0;
@@ -603,26 +551,55 @@ static int select_file(struct opr_profile *profile, size_t session, const struct
 		free_file(&file);
 		return opr_no_memory();
 	}
-	if (!is_selected(&file, spec, exclude_dependent)) {
+	if (is_selected(&file, spec, exclude_dependent)) {
+		profile->files[profile->nr_files++] = file;
+	} else {
 		profile->sessions[session].nr_unselected += !entry->name.has_callee;
 		free_file(&file);
-		return 0;
 	}
-	err = look_into(profile, &profile->sessions[session], &file, &sound);
-	if (err || !sound) {
-		free_file(&file);
-		return err;
-	}
-	if (spec->by_cgroup && show_cgroup(&file, profile->sessions[session].cgroup) < 0)
+	return 0;
+}
+
+/* A file of the profile, which has been read. */
+static int show_file(const struct opr_profile *profile, struct opr_file *file, const struct opr_spec *spec, const struct opr_merge *merge)
+{
+	const struct opr_session *session = &profile->sessions[file->session];
+
+	if (spec->by_cgroup && show_cgroup(file, session->cgroup) < 0)
 		return opr_no_memory();
-	if (merge->lib && strcmp(file.app, file.image) && !spec->by_cgroup) {
-		free(file.app);
-		file.app = strdup(file.image);
-		file.app_name = &entry->name.image;
+	if (merge->lib && strcmp(file->app, file->image) && !spec->by_cgroup) {
+		free(file->app);
+		file->app = strdup(file->image);
+		file->app_name = &file->name->image;
 	}
-	profile->files[profile->nr_files++] = file;
-	opr_verbose(OPR_TOPIC_sfile, "sample file %s/%s", profile->sessions[session].path, entry->path);
-	return file.app ? 0 : opr_no_memory();
+	opr_verbose(OPR_TOPIC_sfile, "sample file %s/%s", session->path, file->path);
+	return file->app ? 0 : opr_no_memory();
+}
+
+/* Keeps the files that are sound; what is to be told of the others is told in their order. */
+static int read_files(struct opr_profile *profile, const struct opr_spec *spec, const struct opr_merge *merge)
+{
+	struct opr_reading reading;
+	size_t nr_files = profile->nr_files, i;
+	int err = opr_reading_do(&reading, profile);
+
+	profile->nr_files = 0;
+	for (i = 0; i < nr_files && !err; i++) {
+		struct opr_file file = profile->files[i];
+		bool sound = false;
+
+		err = opr_reading_take(&reading, profile, i, &sound);
+		if (err || !sound) {
+			free_file(&file);
+			continue;
+		}
+		profile->files[profile->nr_files++] = file;
+		err = show_file(profile, &profile->files[profile->nr_files - 1], spec, merge);
+	}
+	for (; i < nr_files; i++)
+		free_file(&profile->files[i]);
+	opr_reading_free(&reading);
+	return err;
 }
 
 /* A word without a tag is the name of an image, but not always meant so. */
@@ -685,8 +662,10 @@ int opr_profile_open(struct opr_profile *profile, const char *session_dir, const
 		const struct op_session_list *list = &profile->sessions[i].list;
 
 		for (size_t j = 0; j < list->nr_files && !err; j++)
-			err = select_file(profile, i, &list->files[j], spec, merge, exclude_dependent);
+			err = select_file(profile, i, &list->files[j], spec, exclude_dependent);
 	}
+	if (!err)
+		err = read_files(profile, spec, merge);
 	if (!err && !profile->nr_files && has_damaged(profile))
 		return opr_error(-ENOENT, "No sample found: none of the sample files that the specification means can be read");
 	if (!err && !profile->nr_files)
@@ -776,28 +755,6 @@ int opr_profile_arrange(struct opr_profile *profile, const struct opr_merge *mer
 		part->nr_files++;
 	}
 	opr_verbose(OPR_TOPIC_stats, "%zu sample files, %zu images of applications", profile->nr_files, profile->nr_parts);
-	return 0;
-}
-
-int opr_profile_read(const struct opr_profile *profile, struct opr_file *file, struct op_odb_samples *ret_samples)
-{
-	const struct opr_session *session = &profile->sessions[file->session];
-	struct op_odb_fault fault;
-	int err;
-
-	if (file->kept.nodes) {
-		*ret_samples = file->kept;
-		file->kept = (struct op_odb_samples){ 0 };
-		return 0;
-	}
-	err = op_odb_read(session->dir_fd, file->path, ret_samples, &fault);
-	if (err == -ENOENT)
-		return tell_removed(session, file->path);
-	if (err == -EBADMSG)
-		return opr_error(err, "%s: %s/%s (at byte %llu)" MENDS, fault.why, session->path, file->path,
-				 (unsigned long long)fault.offset);
-	if (err < 0)
-		return opr_error(err, "%s/%s: %s", session->path, file->path, strerror(-err));
 	return 0;
 }
 
