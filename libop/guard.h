@@ -10,7 +10,7 @@
  *   op_guard_new, _free                 x                    x
  *   op_guard_nr_broken, _is_broken      x                    x
  *
- * One mapping belongs to one thread at a time. No fault of a guarded mapping can happen while the list of them is held, so the handler waits for
+ * One mapping that is written belongs to one thread at a time. No fault of a guarded mapping can happen while the list of them is held, so the handler waits for
  * another thread at most, for a few instructions.
  */
 #ifndef OP_GUARD_H
@@ -25,7 +25,7 @@ struct op_guard;
  */
 int op_guard_install(void) OP_MUST_CHECK;
 
-/* Guards a mapping of whole pages that can be read and written. 0 and what op_guard_free frees, before the memory is unmapped; -ENOMEM. */
+/* Guards a mapping of whole pages, the owner's to look at from several threads where it is only read. 0 and what op_guard_free frees, before the memory is unmapped; -ENOMEM. */
 int op_guard_new(void *start, size_t nr_bytes, struct op_guard **ret_guard) OP_NONNULL OP_MUST_CHECK;
 void op_guard_free(struct op_guard *guard); /* NULL is allowed */
 

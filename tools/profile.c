@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "libop/guard.h"
 #include "libop/mem.h"
 #include "libop/odb.h"
 #include "tools/profile_read.h"
@@ -637,6 +638,8 @@ int opr_profile_end(const struct opr_profile *profile)
 {
 	size_t nr_left_out = opr_profile_nr_left_out(profile);
 
+	if (op_guard_nr_broken())
+		return opr_error(-EIO, "kept symbols were lost while they were shown, and names may lack: do it again");
 	if (!nr_left_out)
 		return 0;
 	return opr_error(-EBADMSG, "%zu %s left out, as the warnings say: what is shown is the rest", nr_left_out,

@@ -10,6 +10,7 @@
 
 #include "libop/atomic.h"
 #include "libop/file.h"
+#include "libop/guard.h"
 #include "libop/sys.h"
 #include "tools/elf_id.h"
 #include "tools/grow.h"
@@ -131,7 +132,7 @@ void opr_symbol_cache_open(struct opr_symbol_cache *cache)
 		close(cache->dir_fd);
 		cache->dir_fd = -1;
 	}
-	if (cache->dir_fd >= 0)
+	if (cache->dir_fd >= 0 && !op_guard_install())
 		open_packs(cache);
 	free(dir);
 }
@@ -228,13 +229,16 @@ static bool is_current(const struct opr_symbols *symbols, const char *path, cons
 }
 
 static int read_kept(const struct opr_pack *pack, const char *name, const char *path, const struct opr_symbol_options *options,
-		     struct opr_pack_entry *entry, struct opr_symbols *symbols)
+		     struct opr_symbols *symbols)
 {
 	const struct opr_pack_row *row = opr_pack_find(pack, name);
-	int err = row ? opr_pack_read(pack, row, entry) : -ENOENT;
+	const char *bytes = NULL;
+	int err = row ? opr_pack_get(pack, row, &bytes) : -ENOENT;
 
 	if (!err)
-		err = opr_symbols_file_read(symbols, entry->bytes, row->nr_bytes, path);
+		err = opr_symbols_file_look(symbols, bytes, row->nr_bytes, path);
+	if (!err && opr_pack_is_broken(pack))
+		err = -EIO;
 	if (!err && !is_current(symbols, path, options))
 		err = -ENOENT;
 	if (err)
@@ -243,7 +247,7 @@ static int read_kept(const struct opr_pack *pack, const char *name, const char *
 }
 
 int opr_symbol_cache_get(struct opr_symbol_cache *cache, const char *path, const struct opr_symbol_options *options,
-			 struct opr_pack_entry *entry, struct opr_symbols *symbols)
+			 struct opr_symbols *symbols)
 {
 	char name[NAME_BYTES];
 	int err = -ENOENT;
@@ -251,7 +255,7 @@ int opr_symbol_cache_get(struct opr_symbol_cache *cache, const char *path, const
 	if (!cache->nr_packs || !make_name(path, options, name))
 		return -ENOENT;
 	for (size_t i = 0; i < cache->nr_packs && err && err != -ENOMEM; i++) {
-		err = read_kept(&cache->packs[i].pack, name, path, options, entry, symbols);
+		err = read_kept(&cache->packs[i].pack, name, path, options, symbols);
 		if (!err)
 			op_store_relaxed(&cache->packs[i].is_used, 1);
 	}
@@ -386,8 +390,11 @@ static void close_packs(struct opr_symbol_cache *cache)
 		struct opr_kept_pack *kept = &cache->packs[i];
 
 		if (kept->is_used && now - kept->used > USED_S)
-			futimens(kept->pack.fd, NULL);
-		opr_pack_close(&kept->pack);
+			utimensat(cache->dir_fd, kept->name, NULL, AT_SYMLINK_NOFOLLOW);
+		if (kept->is_used)
+			opr_pack_leave(&kept->pack);
+		else
+			opr_pack_close(&kept->pack);
 	}
 	free(cache->packs);
 }

@@ -36,9 +36,9 @@ struct opr_symbol_cache {
 /* Opens the directory, and makes it. A directory that others may write to is not used. Never fails: then there is none. */
 void opr_symbol_cache_open(struct opr_symbol_cache *cache) OP_NONNULL;
 
-/* The symbols of the image at `path`; `entry` is memory for them. 0; -ENOENT: they are not there; -ENOMEM. Several threads may ask at a time. */
+/* The symbols of the image at `path`; what they point at is the process's for good. 0; -ENOENT: they are not there; -ENOMEM. Several threads may ask at a time. */
 int opr_symbol_cache_get(struct opr_symbol_cache *cache, const char *path, const struct opr_symbol_options *options,
-			 struct opr_pack_entry *entry, struct opr_symbols *symbols) OP_NONNULL OP_MUST_CHECK;
+			 struct opr_symbols *symbols) OP_NONNULL OP_MUST_CHECK;
 
 /* Keeps what was read from the image at `path`, in the form of symbols_file.h; it is there when the cache was closed. What cannot be kept is not. */
 void opr_symbol_cache_put(struct opr_symbol_cache *cache, const char *path, const struct opr_symbol_options *options,

@@ -203,19 +203,17 @@ struct getting {
 static void *get_kept(void *arg)
 {
 	struct getting *getting = arg;
-	struct opr_pack_entry entry = { 0 };
 	size_t i;
 
 	while ((i = op_fetch_add_relaxed(&getting->next, 1)) < getting->nr_jobs) {
 		struct opr_symbol_job *job = &getting->jobs[i];
-		int got = opr_symbol_cache_get(getting->cache, job->path, &job->options, &entry, job->symbols);
+		int got = opr_symbol_cache_get(getting->cache, job->path, &job->options, job->symbols);
 
 		job->done = !got;
 		job->err = 0;
 		if (got == -ENOMEM)
 			op_fetch_add_relaxed(&getting->nr_failed, 1);
 	}
-	free(entry.bytes);
 	return NULL;
 }
 

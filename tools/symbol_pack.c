@@ -2,11 +2,12 @@
 #include "tools/symbol_pack.h"
 
 #include <errno.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
-#include "libop/file.h"
+#include "libop/guard.h"
 #include "libop/sys.h"
 #include "tools/grow.h"
 
@@ -19,25 +20,30 @@ static uint32_t sum_of(const char *name, const char *bytes, size_t nr_bytes)
 
 /* ---- reading ---- */
 
-static int read_at(int fd, void *bytes, size_t nr_bytes, uint64_t at)
+/* With a NUL behind it that is nobody's to change, so that no string has no end. */
+static int map_file(struct opr_pack *pack, int fd)
 {
-	size_t nr_read = 0;
-	int err = op_file_read_at(fd, bytes, nr_bytes, (off_t)at, &nr_read);
+	size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE), nr_bytes = pack->nr_bytes;
+	void *room, *map;
+	int err = op_sys_mmap(NULL, nr_bytes + page_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0, &room);
 
-	return err ? err : nr_read == nr_bytes ? 0 : -EBADMSG;
-}
-
-static int read_foot(int fd, uint64_t nr_bytes, struct opr_pack_foot *foot)
-{
-	uint64_t room;
-	int err;
-
-	if (nr_bytes < sizeof(*foot))
-		return -EBADMSG;
-	room = nr_bytes - sizeof(*foot);
-	err = read_at(fd, foot, sizeof(*foot), nr_bytes - sizeof(*foot));
 	if (err)
 		return err;
+	err = op_sys_mmap(room, nr_bytes, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0, &map);
+	if (!err)
+		err = op_guard_new(room, (nr_bytes + page_bytes - 1) / page_bytes * page_bytes, &pack->guard);
+	if (err)
+		op_sys_munmap(room, nr_bytes + page_bytes);
+	else
+		pack->map = room;
+	return err;
+}
+
+static int read_foot(const struct opr_pack *pack, struct opr_pack_foot *foot)
+{
+	uint64_t room = pack->nr_bytes - sizeof(*foot);
+
+	memcpy(foot, pack->map + room, sizeof(*foot));
 	if (memcmp(foot->magic, OPR_PACK_MAGIC, OPR_PACK_MAGIC_BYTES) || foot->spare ||
 	    foot->nr_rows > room / sizeof(struct opr_pack_row) ||
 	    foot->nr_name_bytes > room - foot->nr_rows * sizeof(struct opr_pack_row))
@@ -64,32 +70,46 @@ static int read_rows(struct opr_pack *pack, const struct opr_pack_foot *foot)
 {
 	size_t nr_row_bytes = foot->nr_rows * sizeof(*pack->rows), nr_bytes = nr_row_bytes + foot->nr_name_bytes;
 	uint64_t at = pack->nr_bytes - sizeof(*foot) - nr_bytes;
-	int err;
 
 	pack->rows = malloc(nr_bytes + 1);
 	if (!pack->rows)
 		return -ENOMEM;
 	pack->nr_rows = foot->nr_rows;
 	pack->names = (const char *)pack->rows + nr_row_bytes;
-	err = read_at(pack->fd, pack->rows, nr_bytes, at);
-	if (err)
-		return err;
+	memcpy(pack->rows, pack->map + at, nr_bytes);
 	if ((uint32_t)crc32_z(0, (const Bytef *)pack->rows, nr_bytes) != foot->sum || !are_sound(pack, foot->nr_name_bytes, at))
 		return -EBADMSG;
+	return 0;
+}
+
+static int size_of(int fd, uint64_t *ret_nr_bytes)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size < sizeof(struct opr_pack_foot))
+		return -EBADMSG;
+	*ret_nr_bytes = (uint64_t)st.st_size;
 	return 0;
 }
 
 int opr_pack_open(struct opr_pack *pack, int fd)
 {
 	struct opr_pack_foot foot;
-	struct stat st;
-	int err = fstat(fd, &st) < 0 ? -errno : S_ISREG(st.st_mode) ? 0 : -EBADMSG;
+	int err;
 
-	*pack = (struct opr_pack){ .fd = fd, .nr_bytes = err ? 0 : (uint64_t)st.st_size };
+	*pack = (struct opr_pack){ 0 };
+	err = size_of(fd, &pack->nr_bytes);
 	if (!err)
-		err = read_foot(fd, pack->nr_bytes, &foot);
+		err = map_file(pack, fd);
+	close(fd);
+	if (!err)
+		err = read_foot(pack, &foot);
 	if (!err)
 		err = read_rows(pack, &foot);
+	if (!err && opr_pack_is_broken(pack))
+		err = -EIO;
 	if (err)
 		opr_pack_close(pack);
 	return err;
@@ -102,26 +122,33 @@ const struct opr_pack_row *opr_pack_find(const struct opr_pack *pack, const char
 	return nr < pack->nr_rows && !strcmp(pack->names + pack->rows[nr].name, name) ? &pack->rows[nr] : NULL;
 }
 
-int opr_pack_read(const struct opr_pack *pack, const struct opr_pack_row *row, struct opr_pack_entry *entry)
+int opr_pack_get(const struct opr_pack *pack, const struct opr_pack_row *row, const char **ret_bytes)
 {
-	int err;
+	const char *bytes = pack->map + row->at;
 
-	if (row->nr_bytes > entry->capacity || !entry->bytes) {
-		free(entry->bytes);
-		entry->bytes = malloc(row->nr_bytes + 1);
-		entry->capacity = entry->bytes ? row->nr_bytes : 0;
-	}
-	err = entry->bytes ? read_at(pack->fd, entry->bytes, row->nr_bytes, row->at) : -ENOMEM;
-	if (!err && sum_of(pack->names + row->name, entry->bytes, row->nr_bytes) != row->sum)
-		err = -EBADMSG;
-	return err;
+	if (sum_of(pack->names + row->name, bytes, row->nr_bytes) != row->sum)
+		return -EBADMSG;
+	*ret_bytes = bytes;
+	return 0;
+}
+
+bool opr_pack_is_broken(const struct opr_pack *pack)
+{
+	return op_guard_is_broken(pack->guard);
 }
 
 void opr_pack_close(struct opr_pack *pack)
 {
-	close(pack->fd);
+	op_guard_free(pack->guard);
+	if (pack->map)
+		op_sys_munmap((void *)(uintptr_t)pack->map, pack->nr_bytes + (size_t)sysconf(_SC_PAGESIZE));
+	opr_pack_leave(pack);
+}
+
+void opr_pack_leave(struct opr_pack *pack)
+{
 	free(pack->rows);
-	*pack = (struct opr_pack){ .fd = -1 };
+	*pack = (struct opr_pack){ 0 };
 }
 
 /* ---- writing ---- */
@@ -188,7 +215,7 @@ static bool has_own(const struct opr_pack_writer *writer, const char *name)
 
 int opr_pack_writer_take(struct opr_pack_writer *writer, const struct opr_pack *pack)
 {
-	struct opr_pack_entry entry = { 0 };
+	const char *bytes;
 	int err = 0;
 
 	if (!writer->nr_own) {
@@ -199,10 +226,9 @@ int opr_pack_writer_take(struct opr_pack_writer *writer, const struct opr_pack *
 		const struct opr_pack_row *row = &pack->rows[i];
 		const char *name = pack->names + row->name;
 
-		if (!has_own(writer, name) && !opr_pack_read(pack, row, &entry))
-			err = opr_pack_writer_add(writer, name, entry.bytes, row->nr_bytes);
+		if (!has_own(writer, name) && !opr_pack_get(pack, row, &bytes))
+			err = opr_pack_writer_add(writer, name, bytes, row->nr_bytes);
 	}
-	free(entry.bytes);
 	return err;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * A file of the cache (symbol_cache.h): the symbols of many images, as one run has read them. A file for each image costs more than all else of writing and of reading them. A file is written once, under
- * another name, and never changed: whoever reads it needs no lock, and may go on when it is removed.
+ * another name, and never changed: whoever reads it needs no lock, and may go on when it is removed. It is
+ * looked at where it is mapped (libop/guard.h), and symbols that were taken of it lie there as long as the process lives.
  *
  * Of this host's byte order: entries, in the form of symbols_file.h; rows, sorted by name, with their names behind them, each with its NUL; the foot. Nothing in it is trusted.
  */
@@ -27,7 +28,8 @@ struct opr_pack_foot {
 };
 
 struct opr_pack {
-	int fd;
+	const char *map;           /* the whole file */
+	struct op_guard *guard;    /* of that */
 	struct opr_pack_row *rows; /* the names are in the same piece of memory */
 	const char *names;
 	size_t nr_rows;
@@ -35,24 +37,22 @@ struct opr_pack {
 };
 
 /*
- * Opens the file at fd, which then is the pack's, or is closed after an error. 0; -EBADMSG: it is damaged, or no such file; -ENOMEM; another -errno.
+ * Opens the file at fd, which is closed in any case. 0; -EBADMSG: it is damaged, or no such file; -ENOMEM; another -errno.
  */
 int opr_pack_open(struct opr_pack *pack, int fd) OP_NONNULL OP_MUST_CHECK;
 
 /* The entry of a name. NULL: there is none. */
 const struct opr_pack_row *opr_pack_find(const struct opr_pack *pack, const char *name) OP_NONNULL;
 
-/* Memory for one entry after another; all 0 at first, `bytes` is freed by the caller. */
-struct opr_pack_entry {
-	char *bytes;
-	size_t capacity;
-};
+/* The bytes of an entry, which are the pack's. 0; -EBADMSG: it is damaged. Several threads may ask at a time. */
+int opr_pack_get(const struct opr_pack *pack, const struct opr_pack_row *row, const char **ret_bytes) OP_NONNULL OP_MUST_CHECK;
 
-/* Reads an entry in the place of what is there. 0; -EBADMSG: it is damaged; -ENOMEM; another -errno. Several threads may read at a time, each with an entry of its own. */
-int opr_pack_read(const struct opr_pack *pack, const struct opr_pack_row *row,
-		  struct opr_pack_entry *entry) OP_NONNULL OP_MUST_CHECK;
+/* Whether the file has lost pages since it was opened: what was taken of it before means nothing. */
+bool opr_pack_is_broken(const struct opr_pack *pack) OP_NONNULL;
 
+/* Entries go with it; those of a pack that is left stay where they are. */
 void opr_pack_close(struct opr_pack *pack);
+void opr_pack_leave(struct opr_pack *pack);
 
 /* A pack in the making. */
 struct opr_pack_writer {

@@ -146,10 +146,8 @@ static bool read_item(const struct header *header, const char *strings, const ch
 }
 
 /* Sorted, as opr_symbols_find needs them. */
-static int read_items(struct opr_symbols *symbols, const struct header *header, const char *bytes)
+static int read_items(struct opr_symbols *symbols, const struct header *header, const char *bytes, const char *strings)
 {
-	const char *strings = symbols->strings[0];
-
 	symbols->symbols = calloc(header->nr_symbols + 1, sizeof(*symbols->symbols));
 	if (!symbols->symbols)
 		return -ENOMEM;
@@ -163,7 +161,7 @@ static int read_items(struct opr_symbols *symbols, const struct header *header, 
 }
 
 /* All names in one piece. */
-static int keep_strings(struct opr_symbols *symbols, const struct header *header, const char *strings)
+static int keep_strings(struct opr_symbols *symbols, const struct header *header, const char **strings)
 {
 	char *copy = malloc(header->nr_string_bytes + 1);
 
@@ -172,24 +170,25 @@ static int keep_strings(struct opr_symbols *symbols, const struct header *header
 		free(copy);
 		return -ENOMEM;
 	}
-	memcpy(copy, strings, header->nr_string_bytes);
+	memcpy(copy, *strings, header->nr_string_bytes);
 	copy[header->nr_string_bytes] = '\0';
 	symbols->strings[symbols->nr_strings++] = copy;
 	symbols->strings_capacity = 2;
+	*strings = copy;
 	return 0;
 }
 
-static bool find_string(const struct opr_symbols *symbols, const struct header *header, uint32_t offset, const char **ret_string)
+static bool find_string(const char *strings, const struct header *header, uint32_t offset, const char **ret_string)
 {
 	if (offset == NO_STRING)
 		return true;
 	if (offset >= header->nr_string_bytes)
 		return false;
-	*ret_string = symbols->strings[0] + offset;
+	*ret_string = strings + offset;
 	return true;
 }
 
-static int keep_rest(struct opr_symbols *symbols, const struct header *header, const char *sections)
+static int keep_rest(struct opr_symbols *symbols, const struct header *header, const char *sections, const char *strings)
 {
 	symbols->start_offset = header->start_offset;
 	symbols->has_debug_info = header->flags & HAS_DEBUG;
@@ -197,7 +196,7 @@ static int keep_rest(struct opr_symbols *symbols, const struct header *header, c
 	symbols->debug_size = header->debug_size;
 	symbols->debug_mtime_ns = header->debug_mtime_ns;
 	for (size_t i = 0; i < NR_TEXTS; i++)
-		if (!find_string(symbols, header, header->texts[i], (const char **)(void *)((char *)symbols + text_fields[i])))
+		if (!find_string(strings, header, header->texts[i], (const char **)(void *)((char *)symbols + text_fields[i])))
 			return -EBADMSG;
 	symbols->sections = calloc(header->nr_sections + 1, sizeof(*symbols->sections));
 	if (!symbols->sections)
@@ -207,9 +206,9 @@ static int keep_rest(struct opr_symbols *symbols, const struct header *header, c
 	return 0;
 }
 
-int opr_symbols_file_read(struct opr_symbols *symbols, const void *bytes, size_t nr_bytes, const char *path)
+static int read_bytes(struct opr_symbols *symbols, const char *bytes, size_t nr_bytes, const char *path, bool copies)
 {
-	const char *sections = (const char *)bytes + sizeof(struct header), *items;
+	const char *sections = bytes + sizeof(struct header), *items, *strings;
 	struct header header;
 	int err;
 
@@ -219,10 +218,21 @@ int opr_symbols_file_read(struct opr_symbols *symbols, const void *bytes, size_t
 	if (!is_sound(&header, nr_bytes))
 		return -EBADMSG;
 	items = sections + header.nr_sections * sizeof(struct opr_section);
-	err = keep_strings(symbols, &header, items + header.nr_symbols * sizeof(struct item));
+	strings = items + header.nr_symbols * sizeof(struct item);
+	err = copies ? keep_strings(symbols, &header, &strings) : 0;
 	if (!err)
-		err = keep_rest(symbols, &header, sections);
+		err = keep_rest(symbols, &header, sections, strings);
 	if (!err)
-		err = read_items(symbols, &header, items);
+		err = read_items(symbols, &header, items, strings);
 	return !err && header.flags & HAS_CODE ? opr_symbols_keep_path(symbols, path) : err;
+}
+
+int opr_symbols_file_read(struct opr_symbols *symbols, const void *bytes, size_t nr_bytes, const char *path)
+{
+	return read_bytes(symbols, bytes, nr_bytes, path, true);
+}
+
+int opr_symbols_file_look(struct opr_symbols *symbols, const void *bytes, size_t nr_bytes, const char *path)
+{
+	return read_bytes(symbols, bytes, nr_bytes, path, false);
 }

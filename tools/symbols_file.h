@@ -25,4 +25,8 @@ void opr_symbols_bytes_free(struct opr_symbols_bytes *bytes);
 int opr_symbols_file_read(struct opr_symbols *symbols, const void *bytes, size_t nr_bytes,
 			  const char *path) OP_NONNULL OP_MUST_CHECK;
 
+/* The same, but the names stay where they are: the bytes must be there, with a NUL somewhere behind them, as long as the symbols. */
+int opr_symbols_file_look(struct opr_symbols *symbols, const void *bytes, size_t nr_bytes,
+			  const char *path) OP_NONNULL OP_MUST_CHECK;
+
 #endif

@@ -24,7 +24,7 @@ static void check(struct opr_symbols *symbols)
 
 static void check_pack(int fd)
 {
-	struct opr_pack_entry entry = { 0 };
+	const char *entry;
 	struct opr_pack pack;
 
 	if (opr_pack_open(&pack, fd))
@@ -33,9 +33,8 @@ static void check_pack(int fd)
 		const struct opr_pack_row *row = &pack.rows[i];
 
 		fuzz_check(opr_pack_find(&pack, pack.names + row->name) == row);
-		fuzz_check(opr_pack_read(&pack, row, &entry) || row->nr_bytes <= pack.nr_bytes);
+		fuzz_check(opr_pack_get(&pack, row, &entry) || row->nr_bytes <= pack.nr_bytes);
 	}
-	free(entry.bytes);
 	opr_pack_close(&pack);
 }
 
