@@ -34,6 +34,10 @@ void op_run_threads(size_t nr_threads, void (*work)(void *arg), void *arg)
 	size_t nr_started = 0;
 	sigset_t all, before;
 
+	if (nr_threads < 2) {
+		work(arg);
+		return;
+	}
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	while (nr_started + 1 < op_min_u64(nr_threads, OP_THREADS_MAX) && !pthread_create(&threads[nr_started], NULL, help, &crew))

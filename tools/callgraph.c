@@ -316,16 +316,18 @@ static void add_to_totals(uint64_t *totals, const struct opr_symbol_report *repo
 		totals[i] += report->counts.values[counts + i];
 }
 
-static int sort_rows(struct opr_symbol_row *rows, size_t nr_rows, const struct opr_symbol_report *report, bool long_names)
+static int sort_rows(struct opr_symbol_row **rows, size_t nr_rows, const struct opr_symbol_report *report, bool long_names)
 {
 	static const struct opr_words no_keys;
 	struct opr_symbol_report list = {
-		.nr_classes = report->nr_classes, .rows = rows, .nr_rows = nr_rows, .counts = report->counts
+		.nr_classes = report->nr_classes, .rows = *rows, .nr_rows = nr_rows, .counts = report->counts
 	};
 	struct opr_sort_order order = { .long_names = long_names };
 	const char *bad_key;
+	int err = opr_sort_order_make(&order, &no_keys, &bad_key) ? 0 : opr_symbol_sort(&list, &order);
 
-	return opr_sort_order_make(&order, &no_keys, &bad_key) ? 0 : opr_symbol_sort(&list, &order);
+	*rows = list.rows;
+	return err;
 }
 
 static void reverse(struct opr_symbol_row *rows, size_t nr_rows)
@@ -402,9 +404,9 @@ int opr_block_make(struct opr_block *block, const struct opr_callgraph *graph, c
 	block->callee_totals = block->caller_totals + report->nr_classes;
 	fill_callers(block, graph, report, caller);
 	fill_callees(block, graph, report, callee);
-	err = sort_rows(block->callers, block->nr_callers, report, long_names);
+	err = sort_rows(&block->callers, block->nr_callers, report, long_names);
 	if (!err)
-		err = sort_rows(block->callees, block->nr_callees, report, long_names);
+		err = sort_rows(&block->callees, block->nr_callees, report, long_names);
 	if (err) {
 		opr_block_free(block);
 		return err;

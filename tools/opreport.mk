@@ -33,6 +33,7 @@ tools_libreport_a_SOURCES = \
 	tools/packages.c tools/packages.h \
 	tools/percent.c tools/percent.h \
 	tools/profile.c tools/profile.h \
+	tools/parallel_sort.c tools/parallel_sort.h \
 	tools/profile_read.c tools/profile_read.h \
 	tools/profile_classes.c tools/profile_classes.h \
 	tools/profile_spec.c tools/profile_spec.h \

@@ -3,9 +3,13 @@
 
 #include <errno.h>
 
+#include "libop/atomic.h"
+#include "libop/threads.h"
+#include "tools/parallel_sort.h"
 #include "tools/report_log.h"
 
-#define ROWS_AHEAD 16
+#define ROWS_AHEAD    16
+#define ROWS_OF_RANGE 4096
 
 static const char *const key_words[] = {
 #define X(name, word) [OPR_SORT_##name] = word,
@@ -17,10 +21,18 @@ enum named { IMAGE, APP, NR_NAMED };
 
 /* What a row is compared by, so that neither rows nor the names of images, of which there are few, are looked at each time. */
 struct item {
-	struct opr_symbol_row *row;
 	const char *name;
 	uint64_t count;
 	uint32_t places[NR_NAMED]; /* of the names in their order */
+	uint32_t row;
+};
+
+static_assert(sizeof(struct item) <= 32, "qsort_r moves larger ones through pointers");
+
+/* What items are of, and how they are compared. */
+struct sorting {
+	const struct opr_sort_order *order;
+	const struct opr_symbol_row *rows;
 };
 
 static int compare_values(uint64_t a, uint64_t b)
@@ -40,7 +52,7 @@ static int compare_debug(const struct opr_sort_order *order, const struct opr_sy
 	return result ? result : compare_values(a->line, b->line);
 }
 
-static int compare_by(enum opr_sort_key key, const struct opr_sort_order *order, const struct item *a, const struct item *b)
+static int compare_by(enum opr_sort_key key, const struct sorting *sorting, const struct item *a, const struct item *b)
 {
 	switch (key) {
 	case OPR_SORT_sample:
@@ -52,9 +64,9 @@ static int compare_by(enum opr_sort_key key, const struct opr_sort_order *order,
 	case OPR_SORT_symbol:
 		return strcmp(a->name, b->name);
 	case OPR_SORT_debug:
-		return compare_debug(order, a->row, b->row);
+		return compare_debug(sorting->order, &sorting->rows[a->row], &sorting->rows[b->row]);
 	case OPR_SORT_vma:
-		return compare_values(a->row->vma, b->row->vma);
+		return compare_values(sorting->rows[a->row].vma, sorting->rows[b->row].vma);
 	case OPR_NR_SORT_KEYS:
 		break;
 	}
@@ -101,14 +113,15 @@ int opr_sort_order_make(struct opr_sort_order *order, const struct opr_words *ke
 static int compare_items(const void *left, const void *right, void *arg)
 {
 	const struct item *a = left, *b = right;
-	const struct opr_sort_order *order = arg;
+	const struct sorting *sorting = arg;
+	const struct opr_sort_order *order = sorting->order;
 	int result = 0;
 
 	for (size_t i = 0; i < OPR_NR_SORT_KEYS && !result; i++)
-		result = compare_by(order->keys[i], order, a, b);
+		result = compare_by(order->keys[i], sorting, a, b);
 	if (order->reverse)
 		result = -result;
-	return result ? result : compare_values(a->row->order, b->row->order);
+	return result ? result : compare_values(sorting->rows[a->row].order, sorting->rows[b->row].order);
 }
 
 /* ---- the places of names ---- */
@@ -131,12 +144,12 @@ static int compare_listed(const void *left, const void *right, void *arg)
 }
 
 /* Rows of one image stand together when they are made: few names are listed twice. */
-static size_t list_names(const struct item *items, size_t nr_items, enum named which, struct name *names, uint32_t *runs)
+static size_t list_names(const struct opr_symbol_row *rows, size_t nr_items, enum named which, struct name *names, uint32_t *runs)
 {
 	size_t nr_names = 0;
 
 	for (size_t i = 0; i < nr_items; i++) {
-		const char *name = name_of(items[i].row, which);
+		const char *name = name_of(&rows[i], which);
 
 		if (!nr_names || names[nr_names - 1].name != name) {
 			names[nr_names] = (struct name){ name, nr_names };
@@ -148,16 +161,16 @@ static size_t list_names(const struct item *items, size_t nr_items, enum named w
 }
 
 /* Names that are the same have the same place. */
-static int place_names(const struct opr_sort_order *order, struct item *items, size_t nr_items, enum named which)
+static int place_names(const struct sorting *sorting, struct item *items, size_t nr_items, enum named which)
 {
 	struct name *names = calloc(nr_items, sizeof(*names));
 	uint32_t *runs = calloc(nr_items, sizeof(*runs)), *places = calloc(nr_items, sizeof(*places)), place = 0;
 	bool has_room = names && runs && places;
-	void *arg = (void *)(uintptr_t)order;
+	void *arg = (void *)(uintptr_t)sorting->order;
 	size_t nr_names = 0;
 
 	if (has_room) {
-		nr_names = list_names(items, nr_items, which, names, runs);
+		nr_names = list_names(sorting->rows, nr_items, which, names, runs);
 		qsort_r(names, nr_names, sizeof(*names), compare_listed, arg);
 	}
 	for (size_t i = 0; i < nr_names; i++) {
@@ -174,41 +187,68 @@ static int place_names(const struct opr_sort_order *order, struct item *items, s
 
 /* ---- the rows ---- */
 
-/* The rows themselves, which stand anywhere in a memory that no cache holds: each is asked for some time before it is copied. */
-static int move_rows(struct opr_symbol_row *rows, const struct item *items, size_t nr_items)
+/* What threads copy, a range of rows at a time. */
+struct moving {
+	const struct opr_symbol_row *rows;
+	const struct item *items;
+	size_t nr_items;
+	struct opr_symbol_row *moved;
+	uint64_t next;
+};
+
+/* The rows stand anywhere in a memory that no cache holds: each is asked for some time before it is copied. */
+static void move_range(void *arg)
 {
-	struct opr_symbol_row *moved = reallocarray(NULL, nr_items, sizeof(*moved));
+	struct moving *moving = arg;
+	size_t first;
 
-	if (!moved)
-		return -ENOMEM;
-	for (size_t i = 0; i < nr_items; i++) {
-		const char *ahead = (const char *)items[op_min_u64(i + ROWS_AHEAD, nr_items - 1)].row;
+	while ((first = op_fetch_add_relaxed(&moving->next, ROWS_OF_RANGE)) < moving->nr_items) {
+		size_t end = op_min_u64(first + ROWS_OF_RANGE, moving->nr_items);
 
-		__builtin_prefetch(ahead);
-		__builtin_prefetch(ahead + sizeof(*rows) - 1);
-		moved[i] = *items[i].row;
+		for (size_t i = first; i < end; i++) {
+			const char *ahead = (const char *)&moving->rows[moving->items[op_min_u64(i + ROWS_AHEAD, end - 1)].row];
+
+			__builtin_prefetch(ahead);
+			__builtin_prefetch(ahead + sizeof(*moving->rows) - 1);
+			moving->moved[i] = moving->rows[moving->items[i].row];
+		}
 	}
-	memcpy(rows, moved, nr_items * sizeof(*rows));
-	free(moved);
+}
+
+/* Into new memory, which becomes the report's; rows that were dropped go with them. */
+static int move_rows(struct opr_symbol_report *report, const struct item *items)
+{
+	struct moving moving = { .rows = report->rows, .items = items, .nr_items = report->nr_rows };
+	size_t nr_ranges = report->nr_rows / ROWS_OF_RANGE, nr_all = op_max_u64(report->nr_made, report->nr_rows);
+
+	moving.moved = reallocarray(NULL, nr_all, sizeof(*moving.moved));
+	if (!moving.moved)
+		return -ENOMEM;
+	op_run_threads(nr_ranges > 1 ? op_min_u64(op_nr_cpus(), nr_ranges) : 1, move_range, &moving);
+	memcpy(moving.moved + report->nr_rows, report->rows + report->nr_rows, (nr_all - report->nr_rows) * sizeof(*report->rows));
+	free(report->rows);
+	report->rows = moving.moved;
+	report->rows_capacity = nr_all;
 	return 0;
 }
 
 int opr_symbol_sort(struct opr_symbol_report *report, const struct opr_sort_order *order)
 {
-	struct item *items = calloc(report->nr_rows + 1, sizeof(*items));
+	const struct sorting sorting = { order, report->rows };
+	struct item *items = report->nr_rows < UINT32_MAX ? calloc(report->nr_rows + 1, sizeof(*items)) : NULL;
 	int err = items ? 0 : -ENOMEM;
 
 	for (size_t i = 0; i < report->nr_rows && !err; i++) {
-		struct opr_symbol_row *row = &report->rows[i];
+		const struct opr_symbol_row *row = &report->rows[i];
 
-		items[i] = (struct item){ .row = row, .name = row->name, .count = report->counts.values[row->counts] };
+		items[i] = (struct item){ .row = (uint32_t)i, .name = row->name, .count = report->counts.values[row->counts] };
 	}
 	for (enum named which = 0; which < NR_NAMED && report->nr_rows && !err; which++)
-		err = place_names(order, items, report->nr_rows, which);
-	if (!err && report->nr_rows) {
-		qsort_r(items, report->nr_rows, sizeof(*items), compare_items, (void *)(uintptr_t)order);
-		err = move_rows(report->rows, items, report->nr_rows);
-	}
+		err = place_names(&sorting, items, report->nr_rows, which);
+	if (!err && report->nr_rows)
+		err = opr_sort_by_threads(items, report->nr_rows, sizeof(*items), compare_items, (void *)(uintptr_t)&sorting);
+	if (!err && report->nr_rows)
+		err = move_rows(report, items);
 	free(items);
 	return err ? opr_no_memory() : 0;
 }

@@ -31,7 +31,7 @@ struct opr_sort_order {
 int opr_sort_order_make(struct opr_sort_order *order, const struct opr_words *keys,
 			const char **ret_bad_key) OP_NONNULL OP_MUST_CHECK;
 
-/* 0, or -ENOMEM, and then the rows are as they were. */
+/* The rows are in another memory then, of malloc(3) as well. 0, or -ENOMEM, and then they are as they were. */
 int opr_symbol_sort(struct opr_symbol_report *report, const struct opr_sort_order *order) OP_NONNULL OP_MUST_CHECK;
 
 #endif
