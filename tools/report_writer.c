@@ -2,9 +2,15 @@
 #include "tools/report_writer.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdio_ext.h>
 
+#include "libop/atomic.h"
+#include "libop/mem.h"
+#include "libop/threads.h"
 #include "tools/report_log.h"
+
+#define ROWS_OF_RANGE 2048
 
 int opr_writer_init(struct opr_writer *writer, const struct opr_writer_ops *ops, const struct opr_layout *layout, FILE *out)
 {
@@ -110,14 +116,18 @@ static bool is_gone(const struct opr_symbol_row *row, size_t class_index)
 	return row->changes && isinf(row->changes[class_index]) && row->changes[class_index] < 0;
 }
 
+static void add_row(uint64_t *sums, const struct opr_symbol_row *row, const uint64_t *counts, size_t nr_classes)
+{
+	for (size_t i = 0; i < nr_classes; i++)
+		sums[i] += is_gone(row, i) ? 0 : counts[i];
+}
+
 static void write_row(struct opr_writer *writer, const struct opr_symbol_report *report, const struct opr_symbol_row *row)
 {
 	const uint64_t *counts = &report->counts.values[row->counts];
 
-	for (size_t i = 0; i < report->nr_classes; i++) {
-		writer->cumulated[i] += is_gone(row, i) ? 0 : counts[i];
-		writer->detail_cumulated[i] = 0;
-	}
+	add_row(writer->cumulated, row, counts, report->nr_classes);
+	memset(writer->detail_cumulated, 0, report->nr_classes * sizeof(*writer->detail_cumulated));
 	writer->nr_details = 0;
 	writer->ops->symbol(writer, row, counts);
 	for (size_t i = 0; i < row->nr_details; i++) {
@@ -132,12 +142,128 @@ static void write_row(struct opr_writer *writer, const struct opr_symbol_report 
 	writer->nr_rows++;
 }
 
+/* ---- rows by several threads ---- */
+
+/* Each thread writes the next range of rows into memory, and when all before it are out, that. */
+struct ranges {
+	struct opr_writer *writer;
+	const struct opr_symbol_report *report;
+	uint64_t *cumulated; /* before each range, one for each class; NULL: nobody asks for that */
+	size_t nr_ranges;
+	uint64_t next; /* of all threads together */
+	pthread_mutex_t lock;
+	pthread_cond_t moved;
+	size_t nr_out; /* ranges */
+};
+
+/* A thread's own writer, into memory. */
+struct range_writer {
+	struct opr_writer writer;
+	char *bytes;
+	size_t nr_bytes;
+};
+
+static void write_range(const struct ranges *ranges, struct opr_writer *writer, size_t index)
+{
+	const struct opr_symbol_report *report = ranges->report;
+	size_t first = index * ROWS_OF_RANGE, end = op_min_u64(first + ROWS_OF_RANGE, report->nr_rows);
+
+	writer->nr_rows = first;
+	if (ranges->cumulated)
+		memcpy(writer->cumulated, ranges->cumulated + index * report->nr_classes,
+		       report->nr_classes * sizeof(*writer->cumulated));
+	for (size_t i = first; i < end; i++)
+		write_row(writer, report, &report->rows[i]);
+}
+
+static bool write_to_memory(const struct ranges *ranges, struct range_writer *own, size_t index)
+{
+	FILE *out = own->writer.out;
+
+	if (fseeko(out, 0, SEEK_SET) < 0)
+		return false;
+	write_range(ranges, &own->writer, index);
+	return fflush(out) != EOF && !ferror(out);
+}
+
+/* Where memory is short the rows go out at once. */
+static void put_out(struct ranges *ranges, struct range_writer *own, size_t index, bool is_in_memory)
+{
+	pthread_mutex_lock(&ranges->lock);
+	while (ranges->nr_out != index)
+		pthread_cond_wait(&ranges->moved, &ranges->lock);
+	if (is_in_memory)
+		fwrite(own->bytes, 1, own->nr_bytes, ranges->writer->out);
+	else
+		write_range(ranges, ranges->writer, index);
+	ranges->nr_out++;
+	pthread_cond_broadcast(&ranges->moved);
+	pthread_mutex_unlock(&ranges->lock);
+}
+
+static void write_ranges(void *arg)
+{
+	struct ranges *ranges = arg;
+	struct range_writer own = { 0 };
+	FILE *out = open_memstream(&own.bytes, &own.nr_bytes);
+	bool ready = out && !opr_writer_init(&own.writer, ranges->writer->ops, &ranges->writer->layout, out);
+	size_t i;
+
+	while (ready && (i = op_fetch_add_relaxed(&ranges->next, 1)) < ranges->nr_ranges)
+		put_out(ranges, &own, i, write_to_memory(ranges, &own, i));
+	opr_writer_free(&own.writer);
+	if (out)
+		fclose(out);
+	free(own.bytes);
+}
+
+/* What was counted before each range. */
+static bool add_up(struct ranges *ranges)
+{
+	const struct opr_symbol_report *report = ranges->report;
+	size_t nr_classes = report->nr_classes;
+	uint64_t *sums = calloc(ranges->nr_ranges + 1, nr_classes * sizeof(*sums));
+
+	if (!sums)
+		return false;
+	for (size_t i = 0; i < report->nr_rows; i++) {
+		uint64_t *next = sums + (i / ROWS_OF_RANGE + 1) * nr_classes;
+
+		if (i % ROWS_OF_RANGE == 0)
+			memcpy(next, next - nr_classes, nr_classes * sizeof(*next));
+		add_row(next, &report->rows[i], &report->counts.values[report->rows[i].counts], nr_classes);
+	}
+	ranges->cumulated = sums;
+	return true;
+}
+
+/* False where one thread is to write them: there are too few of them, or libbfd is asked for the lines of details. */
+static bool write_by_threads(struct opr_writer *writer, const struct opr_symbol_report *report)
+{
+	struct ranges ranges = { .writer = writer,
+				 .report = report,
+				 .nr_ranges = (report->nr_rows + ROWS_OF_RANGE - 1) / ROWS_OF_RANGE,
+				 .lock = PTHREAD_MUTEX_INITIALIZER,
+				 .moved = PTHREAD_COND_INITIALIZER };
+	size_t nr_threads = op_min_u64(op_nr_cpus(), ranges.nr_ranges / 2);
+
+	if (nr_threads < 2 || (writer->layout.debug_info && report->nr_details) || (writer->layout.accumulated && !add_up(&ranges)))
+		return false;
+	op_run_threads(nr_threads, write_ranges, &ranges);
+	for (; ranges.nr_out < ranges.nr_ranges; ranges.nr_out++)
+		write_range(&ranges, writer, ranges.nr_out);
+	writer->nr_rows = report->nr_rows;
+	free(ranges.cumulated);
+	return true;
+}
+
 void opr_report_symbols(struct opr_writer *writer, const struct opr_symbol_report *report)
 {
 	choose_columns(writer, report);
 	writer->ops->begin(writer);
-	for (size_t i = 0; i < report->nr_rows; i++)
-		write_row(writer, report, &report->rows[i]);
+	if (!write_by_threads(writer, report))
+		for (size_t i = 0; i < report->nr_rows; i++)
+			write_row(writer, report, &report->rows[i]);
 	write_end(writer);
 }
 
