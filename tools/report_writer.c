@@ -11,6 +11,8 @@
 #include "tools/report_log.h"
 
 #define ROWS_OF_RANGE 2048
+#define ROWS_AHEAD    8 /* their names, which no cache holds, are asked for */
+#define WRITER_BYTES  65536
 
 int opr_writer_init(struct opr_writer *writer, const struct opr_writer_ops *ops, const struct opr_layout *layout, FILE *out)
 {
@@ -159,9 +161,48 @@ struct ranges {
 /* A thread's own writer, into memory. */
 struct range_writer {
 	struct opr_writer writer;
-	char *bytes;
-	size_t nr_bytes;
+	struct op_text text;
+	char buffer[WRITER_BYTES];
 };
+
+static ssize_t add_text(void *cookie, const char *bytes, size_t nr_bytes)
+{
+	struct range_writer *own = cookie;
+
+	op_text_add_bytes(&own->text, bytes, nr_bytes);
+	return own->text.failed ? 0 : (ssize_t)nr_bytes;
+}
+
+/* Not open_memstream(3), which takes short pieces a byte at a time. */
+static struct range_writer *new_range_writer(const struct opr_writer *writer)
+{
+	const cookie_io_functions_t functions = { .write = add_text };
+	struct range_writer *own = malloc(sizeof(*own));
+	FILE *out = own ? fopencookie(own, "w", functions) : NULL;
+
+	if (!out) {
+		free(own);
+		return NULL;
+	}
+	setvbuf(out, own->buffer, _IOFBF, sizeof(own->buffer));
+	own->text = (struct op_text){ 0 };
+	if (!opr_writer_init(&own->writer, writer->ops, &writer->layout, out))
+		return own;
+	opr_writer_free(&own->writer);
+	fclose(out);
+	free(own);
+	return NULL;
+}
+
+static void free_range_writer(struct range_writer *own)
+{
+	if (!own)
+		return;
+	fclose(own->writer.out);
+	opr_writer_free(&own->writer);
+	op_text_free(&own->text);
+	free(own);
+}
 
 static void write_range(const struct ranges *ranges, struct opr_writer *writer, size_t index)
 {
@@ -172,18 +213,17 @@ static void write_range(const struct ranges *ranges, struct opr_writer *writer, 
 	if (ranges->cumulated)
 		memcpy(writer->cumulated, ranges->cumulated + index * report->nr_classes,
 		       report->nr_classes * sizeof(*writer->cumulated));
-	for (size_t i = first; i < end; i++)
+	for (size_t i = first; i < end; i++) {
+		__builtin_prefetch(report->rows[op_min_u64(i + ROWS_AHEAD, end - 1)].name);
 		write_row(writer, report, &report->rows[i]);
+	}
 }
 
 static bool write_to_memory(const struct ranges *ranges, struct range_writer *own, size_t index)
 {
-	FILE *out = own->writer.out;
-
-	if (fseeko(out, 0, SEEK_SET) < 0)
-		return false;
+	op_text_truncate(&own->text, 0);
 	write_range(ranges, &own->writer, index);
-	return fflush(out) != EOF && !ferror(out);
+	return fflush(own->writer.out) != EOF && !ferror(own->writer.out);
 }
 
 /* Where memory is short the rows go out at once. */
@@ -193,7 +233,7 @@ static void put_out(struct ranges *ranges, struct range_writer *own, size_t inde
 	while (ranges->nr_out != index)
 		pthread_cond_wait(&ranges->moved, &ranges->lock);
 	if (is_in_memory)
-		fwrite(own->bytes, 1, own->nr_bytes, ranges->writer->out);
+		fwrite(op_text_get(&own->text), 1, own->text.length, ranges->writer->out);
 	else
 		write_range(ranges, ranges->writer, index);
 	ranges->nr_out++;
@@ -204,17 +244,12 @@ static void put_out(struct ranges *ranges, struct range_writer *own, size_t inde
 static void write_ranges(void *arg)
 {
 	struct ranges *ranges = arg;
-	struct range_writer own = { 0 };
-	FILE *out = open_memstream(&own.bytes, &own.nr_bytes);
-	bool ready = out && !opr_writer_init(&own.writer, ranges->writer->ops, &ranges->writer->layout, out);
+	struct range_writer *own = new_range_writer(ranges->writer);
 	size_t i;
 
-	while (ready && (i = op_fetch_add_relaxed(&ranges->next, 1)) < ranges->nr_ranges)
-		put_out(ranges, &own, i, write_to_memory(ranges, &own, i));
-	opr_writer_free(&own.writer);
-	if (out)
-		fclose(out);
-	free(own.bytes);
+	while (own && (i = op_fetch_add_relaxed(&ranges->next, 1)) < ranges->nr_ranges)
+		put_out(ranges, own, i, write_to_memory(ranges, own, i));
+	free_range_writer(own);
 }
 
 /* What was counted before each range. */
