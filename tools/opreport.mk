@@ -52,6 +52,8 @@ tools_libreport_a_SOURCES = \
 	tools/spec_words.c \
 	tools/standard_output.c tools/standard_output.h \
 	tools/summary.c tools/summary.h \
+	tools/cache_dir.c tools/cache_dir.h \
+	tools/session_listing.c tools/session_listing.h \
 	tools/symbol_cache.c tools/symbol_cache.h \
 	tools/symbol_pack.c tools/symbol_pack.h \
 	tools/symbol_jobs.c tools/symbol_jobs.h \

@@ -14,6 +14,7 @@
 #include "tools/profile_read.h"
 #include "tools/report_log.h"
 #include "tools/session_hint.h"
+#include "tools/session_listing.h"
 #include "tools/session_stats.h"
 
 #define JIT_OBJECT_SUFFIX ".jo"
@@ -121,7 +122,7 @@ static void leave_out_misfit(const char *path, int why, void *arg)
 static int list_session(struct opr_session *session)
 {
 	const struct op_session_misfits misfits = { leave_out_misfit, session };
-	int err = op_session_list_sound(session->dir_fd, &session->list, &misfits);
+	int err = opr_session_list(session->dir_fd, &session->list, &misfits);
 
 	if (err == -ENOENT || (!err && is_removed(session)))
 		err = opr_tell_removed(session, NULL);
@@ -133,7 +134,8 @@ static int list_session(struct opr_session *session)
 static void warn_of_images(const struct opr_session *session, const struct op_dcookie_reading *reading)
 {
 	if (reading->nr_bad)
-		opr_warn("%s/%s: %zu lines of the table of images are passed over", session->path, reading->complaint, reading->nr_bad);
+		opr_warn("%s/%s: %zu lines of the table of images are passed over", session->path, reading->complaint,
+			 reading->nr_bad);
 }
 
 /* A session of the genuine tools has no table; one that is damaged is worth a warning, and the names say what they can. */
@@ -155,7 +157,8 @@ static int read_images(struct opr_session *session)
 	if (err == -ENOMEM)
 		opr_no_memory();
 	else if (err && err != -ENOENT)
-		opr_warn("%s/%s: the table of images is not used", session->path, reading.complaint ? reading.complaint : OP_DCOOKIE_FILE);
+		opr_warn("%s/%s: the table of images is not used", session->path,
+			 reading.complaint ? reading.complaint : OP_DCOOKIE_FILE);
 	free(reading.complaint);
 	return err == -ENOMEM ? err : 0;
 }
@@ -181,7 +184,8 @@ static int read_ledger(struct opr_session *session)
 	if (err == -ENOMEM)
 		return opr_no_memory();
 	if (err == -EBADMSG)
-		opr_warn("%s/" OP_SESSION_LEDGER ":%u: not a ledger: whether samples were lost, or are gone, is not known" OPR_MENDS,
+		opr_warn("%s/" OP_SESSION_LEDGER
+			 ":%u: not a ledger: whether samples were lost, or are gone, is not known" OPR_MENDS,
 			 session->path, line);
 	else if (err && err != -ENOENT)
 		opr_warn("%s/" OP_SESSION_LEDGER ": %s: whether samples were lost, or are gone, is not known", session->path,
@@ -470,7 +474,8 @@ static char *name_image(struct opr_profile *profile, size_t session, const struc
 {
 	char *object = NULL;
 
-	if (image->kind == OP_IMAGE_ANON && find_jit_object(profile->archive, &profile->sessions[session], sample_path, image->tgid, &object) < 0)
+	if (image->kind == OP_IMAGE_ANON &&
+	    find_jit_object(profile->archive, &profile->sessions[session], sample_path, image->tgid, &object) < 0)
 		return NULL;
 	return object ? object : opr_session_image_name(profile, session, image);
 }
@@ -541,8 +546,8 @@ static int show_cgroup(struct opr_file *file, const char *cgroup)
 }
 
 /* Names a file, and adds it to those that are to be read when the specification means it. */
-static int select_file(struct opr_profile *profile, size_t session, const struct op_session_file *entry, const struct opr_spec *spec,
-		       bool exclude_dependent)
+static int select_file(struct opr_profile *profile, size_t session, const struct op_session_file *entry,
+		       const struct opr_spec *spec, bool exclude_dependent)
 {
 	struct opr_file file = { .name = &entry->name, .path = entry->path, .session = session, .app_name = &entry->name.app };
 
@@ -562,7 +567,8 @@ static int select_file(struct opr_profile *profile, size_t session, const struct
 }
 
 /* A file of the profile, which has been read. */
-static int show_file(const struct opr_profile *profile, struct opr_file *file, const struct opr_spec *spec, const struct opr_merge *merge)
+static int show_file(const struct opr_profile *profile, struct opr_file *file, const struct opr_spec *spec,
+		     const struct opr_merge *merge)
 {
 	const struct opr_session *session = &profile->sessions[file->session];
 

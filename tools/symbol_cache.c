@@ -9,16 +9,14 @@
 #include <unistd.h>
 
 #include "libop/atomic.h"
-#include "libop/file.h"
 #include "libop/guard.h"
 #include "libop/sys.h"
+#include "tools/cache_dir.h"
 #include "tools/elf_id.h"
-#include "tools/grow.h"
 #include "tools/report_log.h"
 #include "tools/symbols_bfd.h"
 #include "tools/symbols_file.h"
 
-#define DIR_ENV        "OPD_CACHE_DIR"
 #define SUBDIR         "symbols"
 #define NS_PER_S       1000000000u
 #define DIGITS         (2 * OP_BUILD_ID_BYTES_MAX + 1)
@@ -31,30 +29,7 @@
 #define PACK_BYTES_MAX (OPR_SYMBOL_CACHE_BYTES_MAX / 4) /* that others are added to */
 #define USED_S         3600                             /* what was used since then need not be marked as used again */
 
-/* ---- the directory ---- */
-
-static char *choose_dir(void)
-{
-	const char *said = getenv(DIR_ENV), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-	char *dir = NULL;
-	int length = -1;
-
-	if (said)
-		length = *said == '/' ? asprintf(&dir, "%s/" SUBDIR, said) : -1;
-	else if (xdg && *xdg == '/')
-		length = asprintf(&dir, "%s/opd/" SUBDIR, xdg);
-	else if (home && *home == '/')
-		length = asprintf(&dir, "%s/.cache/opd/" SUBDIR, home);
-	return length < 0 ? NULL : dir;
-}
-
-/* Files in it are believed: nobody else may have put them there. */
-static bool is_own(int fd)
-{
-	struct stat st;
-
-	return !fstat(fd, &st) && st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH));
-}
+/* ---- the packs ---- */
 
 static bool is_pack_name(const char *name)
 {
@@ -89,16 +64,6 @@ static void open_pack(struct opr_symbol_cache *cache, const char *name)
 	cache->nr_packs++;
 }
 
-static DIR *open_list(int dir_fd)
-{
-	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-
-	if (!dir && fd >= 0)
-		close(fd);
-	return dir;
-}
-
 static int compare_packs(const void *left, const void *right)
 {
 	const struct opr_kept_pack *a = left, *b = right;
@@ -108,7 +73,7 @@ static int compare_packs(const void *left, const void *right)
 
 static void open_packs(struct opr_symbol_cache *cache)
 {
-	DIR *dir = open_list(cache->dir_fd);
+	DIR *dir = opr_cache_dir_list(cache->dir_fd);
 	struct dirent *entry;
 
 	cache->packs = dir ? calloc(PACKS_MAX, sizeof(*cache->packs)) : NULL;
@@ -123,18 +88,9 @@ static void open_packs(struct opr_symbol_cache *cache)
 
 void opr_symbol_cache_open(struct opr_symbol_cache *cache)
 {
-	char *dir = choose_dir();
-
-	*cache = (struct opr_symbol_cache){ .dir_fd = -1 };
-	if (dir && !op_file_make_dirs(dir))
-		cache->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	if (cache->dir_fd >= 0 && !is_own(cache->dir_fd)) {
-		close(cache->dir_fd);
-		cache->dir_fd = -1;
-	}
+	*cache = (struct opr_symbol_cache){ .dir_fd = opr_cache_dir_open(SUBDIR, true) };
 	if (cache->dir_fd >= 0 && !op_guard_install())
 		open_packs(cache);
-	free(dir);
 }
 
 /* ---- one image ---- */
@@ -324,64 +280,6 @@ static int end_writing(struct opr_symbol_cache *cache)
 	return err;
 }
 
-struct kept {
-	char name[NAME_BYTES];
-	struct timespec time;
-	uint64_t nr_bytes;
-};
-
-static int compare_kept(const void *left, const void *right)
-{
-	const struct kept *a = left, *b = right;
-
-	if (a->time.tv_sec != b->time.tv_sec)
-		return a->time.tv_sec > b->time.tv_sec ? -1 : 1;
-	return a->time.tv_nsec > b->time.tv_nsec ? -1 : a->time.tv_nsec < b->time.tv_nsec;
-}
-
-static struct kept *list_kept(DIR *dir, size_t *ret_nr_kept)
-{
-	void *items = NULL;
-	size_t capacity = 0, nr_kept = 0;
-	struct dirent *entry;
-
-	while ((entry = readdir(dir))) {
-		struct stat st;
-		struct kept *kept;
-
-		if (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
-		    strlen(entry->d_name) >= NAME_BYTES || !opr_grow(&items, &capacity, nr_kept, 1, sizeof(*kept)))
-			continue;
-		kept = (struct kept *)items + nr_kept++;
-		*kept = (struct kept){ .time = st.st_mtim, .nr_bytes = (uint64_t)st.st_size };
-		memcpy(kept->name, entry->d_name, strlen(entry->d_name) + 1);
-	}
-	*ret_nr_kept = nr_kept;
-	return items;
-}
-
-/* Newest first; what lies beyond the limit goes. */
-static void prune(int dir_fd)
-{
-	DIR *dir = open_list(dir_fd);
-	uint64_t nr_bytes = 0;
-	size_t nr_kept = 0;
-	struct kept *kept;
-
-	if (!dir)
-		return;
-	kept = list_kept(dir, &nr_kept);
-	if (nr_kept)
-		qsort(kept, nr_kept, sizeof(*kept), compare_kept);
-	for (size_t i = 0; i < nr_kept; i++) {
-		nr_bytes += kept[i].nr_bytes;
-		if (nr_bytes > OPR_SYMBOL_CACHE_BYTES_MAX)
-			op_sys_unlinkat(dir_fd, kept[i].name, 0);
-	}
-	free(kept);
-	closedir(dir);
-}
-
 static void close_packs(struct opr_symbol_cache *cache)
 {
 	time_t now = time(NULL);
@@ -404,7 +302,7 @@ void opr_symbol_cache_close(struct opr_symbol_cache *cache)
 	if (cache->dir_fd < 0)
 		return;
 	if (cache->is_writing && !end_writing(cache))
-		prune(cache->dir_fd);
+		opr_cache_dir_prune(cache->dir_fd, OPR_SYMBOL_CACHE_BYTES_MAX);
 	close_packs(cache);
 	close(cache->dir_fd);
 	*cache = (struct opr_symbol_cache){ .dir_fd = -1 };
