@@ -62,6 +62,7 @@ struct opr_profile {
 	size_t nr_held;
 	bool totals_only; /* set before: how many samples a file has is enough, and what they are need not be kept */
 	uint64_t nr_kept_bytes;
+	uint64_t nr_unkept; /* files whose samples are not kept */
 	bool add_sessions; /* the same file of two sessions is added up */
 	bool merges_libs;  /* an image has its samples for itself, whatever application they are of */
 	struct opr_file *files;

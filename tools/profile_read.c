@@ -35,6 +35,7 @@ static void keep_samples(struct opr_profile *profile, struct opr_file *file, str
 	}
 	if (!profile->totals_only)
 		op_fetch_add_relaxed(&profile->nr_kept_bytes, -nr_bytes);
+	op_fetch_add_relaxed(&profile->nr_unkept, 1);
 	op_odb_samples_free(samples);
 }
 

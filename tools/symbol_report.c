@@ -3,9 +3,14 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 
+#include "libop/atomic.h"
+#include "libop/threads.h"
 #include "tools/grow.h"
 #include "tools/report_log.h"
+
+#define PARTS_OF_TURN 16
 
 /* One node of one file, its key made a position in the image. */
 struct point {
@@ -86,6 +91,26 @@ static void take_facts(struct points *points, size_t first, uint64_t offset)
 	}
 }
 
+/* Of a file of the image that was found; NULL: of another one. */
+static int take_points(struct points *points, const struct opr_file *file, const struct op_odb_samples *samples,
+		       const struct opr_image *image, bool facts)
+{
+	const struct op_odb_header *header = &samples->header;
+	uint64_t offset = image ? opr_position_offset(image, header->is_kernel, header->anon_start) : 0;
+	size_t first_point = points->nr_points;
+	int err = add_points(points, samples, file->class_index, offset);
+
+	if (!err && facts)
+		take_facts(points, first_point, offset);
+	return err;
+}
+
+static void free_points(struct part_points *points)
+{
+	free(points->own.points);
+	free(points->foreign.points);
+}
+
 static int read_points(struct part_points *points, const struct opr_profile *profile, const struct opr_part *part,
 		       struct opr_image_cache *cache, struct opr_image *image, bool facts)
 {
@@ -96,9 +121,6 @@ static int read_points(struct part_points *points, const struct opr_profile *pro
 	for (size_t i = 0; i < part->nr_files && !err; i++) {
 		struct opr_file *file = &profile->files[part->first_file + i];
 		struct op_odb_samples samples;
-		struct points *into;
-		uint64_t offset;
-		size_t first_point;
 		bool own;
 
 		err = opr_profile_read(profile, file, &samples);
@@ -108,13 +130,8 @@ static int read_points(struct part_points *points, const struct opr_profile *pro
 			first = samples.header;
 		err = check_header(profile, file, &first, &samples.header);
 		own = opr_image_check(cache, image, file, &samples.header);
-		into = own ? &points->own : &points->foreign;
-		offset = own ? opr_position_offset(image, samples.header.is_kernel, samples.header.anon_start) : 0;
-		first_point = into->nr_points;
 		if (!err)
-			err = add_points(into, &samples, file->class_index, offset);
-		if (!err && facts)
-			take_facts(into, first_point, offset);
+			err = take_points(own ? &points->own : &points->foreign, file, &samples, own ? image : NULL, facts);
 		op_odb_samples_free(&samples);
 	}
 	return err;
@@ -282,6 +299,184 @@ static int add_part(struct builder *builder, const struct opr_profile *profile, 
 	return err ? err : add_rows(builder, &no_symbols, &points->foreign);
 }
 
+/* ---- parts by several threads ---- */
+
+/* What is asked of the images of all parts before there are threads: it may have to be told, in their order. */
+struct part_images {
+	struct opr_image *image, *app;
+};
+
+/* Threads make the rows of some parts in memory of their own, which a cache holds, and put them in their turn where they stay. */
+struct making {
+	const struct opr_symbol_report *report; /* where they stay: room for as many as there are samples */
+	const struct opr_profile *profile;
+	struct opr_image_cache *cache;
+	const struct opr_symbol_choice *choice;
+	const struct part_images *images; /* of each part */
+	const bool *own;                  /* of each file: its samples are of the image that was found */
+	uint64_t next;                    /* part, of all threads together */
+	pthread_mutex_t lock;
+	pthread_cond_t moved;
+	size_t nr_parts, nr_rows; /* that are there, or are being copied */
+	int err;
+};
+
+static int check_part(const struct opr_profile *profile, const struct opr_part *part, struct opr_image_cache *cache,
+		      struct part_images *images, bool *own)
+{
+	const struct opr_file *file = &profile->files[part->first_file], *first = file;
+	int err;
+
+	images->image = opr_image_cache_find(cache, part->image);
+	images->app = opr_image_cache_find(cache, part->app);
+	if (!images->image || !images->app)
+		return -ENOMEM;
+	err = opr_image_load(cache, images->image);
+	for (size_t i = 0; i < part->nr_files && !err; i++, file++) {
+		if (file->class_index != first->class_index)
+			first = file;
+		err = check_header(profile, file, &first->header, &file->header);
+		own[part->first_file + i] = opr_image_check(cache, images->image, file, &file->header);
+	}
+	return err;
+}
+
+static int make_part(struct builder *builder, const struct making *making, size_t index, struct part_points *points)
+{
+	const struct opr_part *part = &making->profile->parts[index];
+	int err = 0;
+
+	builder->part = part;
+	builder->image = making->images[index].image;
+	builder->app = making->images[index].app;
+	points->own.nr_points = points->foreign.nr_points = 0;
+	for (size_t i = part->first_file; i < part->first_file + part->nr_files && !err; i++) {
+		struct opr_file *file = &making->profile->files[i];
+		struct points *into = making->own[i] ? &points->own : &points->foreign;
+
+		err = take_points(into, file, &file->kept, making->own[i] ? builder->image : NULL, builder->choice->facts);
+		op_odb_samples_free(&file->kept);
+	}
+	if (!err)
+		err = add_rows(builder, &builder->image->symbols, &points->own);
+	return err ? err : add_rows(builder, &no_symbols, &points->foreign);
+}
+
+/* In the order of parts. Where the rows go is known then; they are copied when the next thread may have its turn. */
+static size_t take_turn(struct making *making, size_t first, size_t end, const struct opr_symbol_report *made, int err)
+{
+	size_t at;
+
+	pthread_mutex_lock(&making->lock);
+	while (making->nr_parts != first)
+		pthread_cond_wait(&making->moved, &making->lock);
+	at = making->nr_rows;
+	making->nr_rows += made->nr_rows;
+	making->nr_parts = end;
+	making->err = making->err ? making->err : err;
+	for (size_t i = 0; i < made->nr_classes; i++)
+		making->report->totals[i] += made->totals[i];
+	pthread_cond_broadcast(&making->moved);
+	pthread_mutex_unlock(&making->lock);
+	return at;
+}
+
+static void put_rows(const struct opr_symbol_report *report, size_t at, const struct opr_symbol_report *made)
+{
+	for (size_t i = 0; i < made->nr_rows; i++) {
+		struct opr_symbol_row *row = &report->rows[at + i];
+
+		*row = made->rows[i];
+		row->order = at + i;
+		row->counts += at * report->nr_classes;
+	}
+	if (made->nr_rows)
+		memcpy(report->counts.values + at * report->nr_classes, made->counts.values,
+		       made->nr_rows * report->nr_classes * sizeof(*made->counts.values));
+}
+
+static void make_parts(void *arg)
+{
+	struct making *making = arg;
+	uint64_t *totals = calloc(making->report->nr_classes, sizeof(*totals));
+	struct opr_symbol_report made = { .nr_classes = making->report->nr_classes, .totals = totals };
+	struct builder builder = { .report = &made, .cache = making->cache, .choice = making->choice };
+	struct part_points points = { 0 };
+	size_t first, nr_parts = making->profile->nr_parts;
+
+	while (totals && (first = op_fetch_add_relaxed(&making->next, PARTS_OF_TURN)) < nr_parts) {
+		size_t end = op_min_u64(first + PARTS_OF_TURN, nr_parts);
+		int err = 0;
+
+		made.nr_rows = made.counts.nr_values = 0;
+		memset(totals, 0, made.nr_classes * sizeof(*totals));
+		for (size_t i = first; i < end && !err; i++)
+			if (!making->profile->parts[i].callee)
+				err = make_part(&builder, making, i, &points);
+		put_rows(making->report, take_turn(making, first, end, &made, err), &made);
+	}
+	opr_symbol_report_free(&made);
+	free_points(&points);
+}
+
+/* So many rows at the most. False without memory, and then the report has none still. */
+static bool make_room(struct opr_symbol_report *report, const struct opr_profile *profile)
+{
+	size_t nr_rows = 1;
+
+	for (size_t i = 0; i < profile->nr_files; i++)
+		nr_rows += profile->files[i].callee ? 0 : profile->files[i].kept.nr_nodes;
+	report->rows = reallocarray(NULL, nr_rows, sizeof(*report->rows));
+	report->counts.values = reallocarray(NULL, nr_rows * report->nr_classes, sizeof(*report->counts.values));
+	if (report->rows && report->counts.values) {
+		report->rows_capacity = nr_rows;
+		report->counts.capacity = nr_rows * report->nr_classes;
+		return true;
+	}
+	free(report->rows);
+	free(report->counts.values);
+	report->rows = NULL;
+	report->counts.values = NULL;
+	return false;
+}
+
+static int make_by_threads(struct opr_symbol_report *report, const struct opr_profile *profile, struct opr_image_cache *cache,
+			   const struct opr_symbol_choice *choice, size_t nr_threads)
+{
+	struct part_images *images = calloc(profile->nr_parts, sizeof(*images));
+	bool *own = calloc(profile->nr_files, sizeof(*own));
+	struct making making = { .report = report,
+				 .profile = profile,
+				 .cache = cache,
+				 .choice = choice,
+				 .images = images,
+				 .own = own,
+				 .lock = PTHREAD_MUTEX_INITIALIZER,
+				 .moved = PTHREAD_COND_INITIALIZER };
+	int err = images && own ? 0 : opr_no_memory();
+
+	for (size_t i = 0; i < profile->nr_parts && !err; i++)
+		if (!profile->parts[i].callee)
+			err = check_part(profile, &profile->parts[i], cache, &images[i], own);
+	if (!err) {
+		op_run_threads(nr_threads, make_parts, &making);
+		err = making.err ? making.err : making.nr_parts == profile->nr_parts ? 0 : opr_no_memory();
+	}
+	report->nr_rows = report->nr_made = making.nr_rows;
+	report->counts.nr_values = making.nr_rows * report->nr_classes;
+	free(images);
+	free(own);
+	return err;
+}
+
+/* 0: one thread makes them: there are few parts, samples have to be read again, or details are wanted, which are many. */
+static size_t nr_makers(const struct opr_profile *profile, const struct opr_symbol_choice *choice)
+{
+	size_t nr_threads = op_min_u64(op_nr_cpus(), profile->nr_parts / PARTS_OF_TURN);
+
+	return nr_threads < 2 || profile->nr_unkept || profile->totals_only || choice->details ? 0 : nr_threads;
+}
+
 /* ---- source lines ---- */
 
 static int find_line(struct opr_symbol_row *row)
@@ -383,6 +578,7 @@ int opr_symbol_report_make(struct opr_symbol_report *report, const struct opr_pr
 {
 	struct builder builder = { .report = report, .cache = cache, .choice = choice };
 	struct part_points points = { 0 };
+	size_t nr_threads;
 	int err = 0;
 
 	report->nr_classes = report->nr_limits = nr_classes;
@@ -390,15 +586,19 @@ int opr_symbol_report_make(struct opr_symbol_report *report, const struct opr_pr
 	if (!report->totals)
 		return opr_no_memory();
 	err = read_images(cache, profile);
-	for (size_t i = 0; i < profile->nr_parts && !err; i++) {
-		builder.part = &profile->parts[i];
-		if (!builder.part->callee)
-			err = add_part(&builder, profile, &points);
+	nr_threads = nr_makers(profile, choice);
+	if (!err && nr_threads && make_room(report, profile)) {
+		err = make_by_threads(report, profile, cache, choice, nr_threads);
+	} else {
+		for (size_t i = 0; i < profile->nr_parts && !err; i++) {
+			builder.part = &profile->parts[i];
+			if (!builder.part->callee)
+				err = add_part(&builder, profile, &points);
+		}
 	}
 	if (!err && choice->lines)
 		err = opr_symbol_report_find_lines(report, cache);
-	free(points.own.points);
-	free(points.foreign.points);
+	free_points(&points);
 	return err;
 }
 
