@@ -149,7 +149,7 @@ static int read_nodes(int fd, uint64_t offset, uint32_t nr_nodes, struct op_odb_
 		*ret_nodes = NULL;
 		return 0;
 	}
-	nodes = calloc(nr_nodes, sizeof(*nodes));
+	nodes = reallocarray(NULL, nr_nodes, sizeof(*nodes));
 	if (!nodes)
 		return -ENOMEM;
 	err = op_odb_read_part(fd, nodes, nr_nodes * sizeof(*nodes), offset + sizeof(*nodes), OP_ODB_BAD_NODES, ret_fault);

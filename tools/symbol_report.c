@@ -618,12 +618,16 @@ void opr_symbol_report_limit(struct opr_symbol_report *report, double percent)
 	size_t nr_kept = 0;
 
 	for (size_t i = 0; i < report->nr_rows; i++) {
-		struct opr_symbol_row row = report->rows[i];
+		struct opr_symbol_row row;
 
-		if (row.hidden || !reaches(report, &row, percent))
+		if (report->rows[i].hidden || !reaches(report, &report->rows[i], percent))
 			continue;
-		report->rows[i] = report->rows[nr_kept];
-		report->rows[nr_kept++] = row;
+		if (i != nr_kept) {
+			row = report->rows[i];
+			report->rows[i] = report->rows[nr_kept];
+			report->rows[nr_kept] = row;
+		}
+		nr_kept++;
 	}
 	report->nr_rows = nr_kept;
 }

@@ -143,45 +143,71 @@ static int compare_listed(const void *left, const void *right, void *arg)
 	return a->name == b->name ? 0 : compare_names(arg, a->name, b->name);
 }
 
-/* Rows of one image stand together when they are made: few names are listed twice. */
-static size_t list_names(const struct opr_symbol_row *rows, size_t nr_items, enum named which, struct name *names, uint32_t *runs)
+struct names {
+	struct name *names; /* those of one image stand together when rows are made: few are listed twice */
+	size_t nr_names;
+};
+
+/* The index of a name, which may be the one that was listed last. */
+static uint32_t list_name(struct names *list, const char *name)
 {
-	size_t nr_names = 0;
-
-	for (size_t i = 0; i < nr_items; i++) {
-		const char *name = name_of(&rows[i], which);
-
-		if (!nr_names || names[nr_names - 1].name != name) {
-			names[nr_names] = (struct name){ name, nr_names };
-			nr_names++;
-		}
-		runs[i] = (uint32_t)nr_names - 1;
+	if (!list->nr_names || list->names[list->nr_names - 1].name != name) {
+		list->names[list->nr_names] = (struct name){ name, list->nr_names };
+		list->nr_names++;
 	}
-	return nr_names;
+	return (uint32_t)list->nr_names - 1;
 }
 
-/* Names that are the same have the same place. */
-static int place_names(const struct sorting *sorting, struct item *items, size_t nr_items, enum named which)
+/* The place of each name that is listed. Names that are the same have the same one. NULL: no memory. */
+static uint32_t *place_names(const struct opr_sort_order *order, struct names *list)
 {
-	struct name *names = calloc(nr_items, sizeof(*names));
-	uint32_t *runs = calloc(nr_items, sizeof(*runs)), *places = calloc(nr_items, sizeof(*places)), place = 0;
-	bool has_room = names && runs && places;
-	void *arg = (void *)(uintptr_t)sorting->order;
-	size_t nr_names = 0;
+	uint32_t *places = calloc(list->nr_names + 1, sizeof(*places)), place = 0;
+	void *arg = (void *)(uintptr_t)order;
 
-	if (has_room) {
-		nr_names = list_names(sorting->rows, nr_items, which, names, runs);
-		qsort_r(names, nr_names, sizeof(*names), compare_listed, arg);
+	if (!places)
+		return NULL;
+	qsort_r(list->names, list->nr_names, sizeof(*list->names), compare_listed, arg);
+	for (size_t i = 0; i < list->nr_names; i++) {
+		place += i && compare_listed(&list->names[i - 1], &list->names[i], arg);
+		places[list->names[i].index] = place;
 	}
-	for (size_t i = 0; i < nr_names; i++) {
-		place += i && compare_listed(&names[i - 1], &names[i], arg);
-		places[names[i].index] = place;
+	return places;
+}
+
+static void fill_items(struct item *items, const struct opr_symbol_report *report, struct names lists[NR_NAMED])
+{
+	for (size_t i = 0; i < report->nr_rows; i++) {
+		const struct opr_symbol_row *row = &report->rows[i];
+
+		items[i] = (struct item){ .row = (uint32_t)i, .name = row->name, .count = report->counts.values[row->counts] };
+		for (enum named which = 0; which < NR_NAMED; which++)
+			items[i].places[which] = list_name(&lists[which], name_of(row, which));
 	}
-	for (size_t i = 0; i < nr_items && has_room; i++)
-		items[i].places[which] = places[runs[i]];
-	free(places);
-	free(runs);
-	free(names);
+}
+
+static int make_items(struct item *items, const struct opr_symbol_report *report, const struct opr_sort_order *order)
+{
+	struct names lists[NR_NAMED] = { { 0 } };
+	uint32_t *places[NR_NAMED] = { NULL };
+	bool has_room = true;
+
+	for (enum named which = 0; which < NR_NAMED; which++) {
+		lists[which].names = reallocarray(NULL, report->nr_rows, sizeof(*lists[which].names));
+		has_room &= lists[which].names != NULL;
+	}
+	if (has_room)
+		fill_items(items, report, lists);
+	for (enum named which = 0; which < NR_NAMED && has_room; which++) {
+		places[which] = place_names(order, &lists[which]);
+		has_room = places[which] != NULL;
+	}
+	for (size_t i = 0; i < report->nr_rows && has_room; i++)
+		for (enum named which = 0; which < NR_NAMED; which++)
+			items[i].places[which] = places[which][items[i].places[which]];
+	for (enum named which = 0; which < NR_NAMED; which++) {
+		free(lists[which].names);
+		free(places[which]);
+	}
 	return has_room ? 0 : -ENOMEM;
 }
 
@@ -235,19 +261,16 @@ static int move_rows(struct opr_symbol_report *report, const struct item *items)
 int opr_symbol_sort(struct opr_symbol_report *report, const struct opr_sort_order *order)
 {
 	const struct sorting sorting = { order, report->rows };
-	struct item *items = report->nr_rows < UINT32_MAX ? calloc(report->nr_rows + 1, sizeof(*items)) : NULL;
-	int err = items ? 0 : -ENOMEM;
+	struct item *items;
+	int err;
 
-	for (size_t i = 0; i < report->nr_rows && !err; i++) {
-		const struct opr_symbol_row *row = &report->rows[i];
-
-		items[i] = (struct item){ .row = (uint32_t)i, .name = row->name, .count = report->counts.values[row->counts] };
-	}
-	for (enum named which = 0; which < NR_NAMED && report->nr_rows && !err; which++)
-		err = place_names(&sorting, items, report->nr_rows, which);
-	if (!err && report->nr_rows)
+	if (!report->nr_rows)
+		return 0;
+	items = report->nr_rows < UINT32_MAX ? reallocarray(NULL, report->nr_rows, sizeof(*items)) : NULL;
+	err = items ? make_items(items, report, order) : -ENOMEM;
+	if (!err)
 		err = opr_sort_by_threads(items, report->nr_rows, sizeof(*items), compare_items, (void *)(uintptr_t)&sorting);
-	if (!err && report->nr_rows)
+	if (!err)
 		err = move_rows(report, items);
 	free(items);
 	return err ? opr_no_memory() : 0;

@@ -148,7 +148,7 @@ static bool read_item(const struct header *header, const char *strings, const ch
 /* Sorted, as opr_symbols_find needs them. */
 static int read_items(struct opr_symbols *symbols, const struct header *header, const char *bytes, const char *strings)
 {
-	symbols->symbols = calloc(header->nr_symbols + 1, sizeof(*symbols->symbols));
+	symbols->symbols = reallocarray(NULL, header->nr_symbols + 1, sizeof(*symbols->symbols));
 	if (!symbols->symbols)
 		return -ENOMEM;
 	for (uint64_t i = 0; i < header->nr_symbols; i++) {
