@@ -83,7 +83,7 @@ tests_unit_test_session_SOURCES = tests/unit/test_session.c tests/unit/sample_wr
 tests_unit_test_session_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_session_LDADD = libop/libop.a $(CMOCKA_LIBS)
 tests_unit_test_session_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=reallocarray -Wl,--wrap=op_sys_openat -Wl,--wrap=op_sys_mkdirat \
-	-Wl,--wrap=op_sys_fsync -Wl,--wrap=op_sys_renameat
+	-Wl,--wrap=op_sys_fsync -Wl,--wrap=op_sys_renameat -Wl,--wrap=op_nr_cpus
 
 tests_unit_test_symbols_SOURCES = tests/unit/test_symbols.c
 tests_unit_test_symbols_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

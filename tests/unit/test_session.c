@@ -36,6 +36,17 @@ void *__wrap_reallocarray(void *block, size_t nr_items, size_t item_bytes)
 	return __real_reallocarray(block, nr_items, item_bytes);
 }
 
+/* How many there seem to be; 0: as many as there are. */
+static size_t nr_cpus;
+
+size_t __real_op_nr_cpus(void);
+size_t __wrap_op_nr_cpus(void);
+
+size_t __wrap_op_nr_cpus(void)
+{
+	return nr_cpus ? nr_cpus : __real_op_nr_cpus();
+}
+
 /* The system call that fails with -EIO, counted from 1; 0: none. */
 static int failing_call;
 
@@ -338,6 +349,91 @@ static void test_misfits(void **state OP_UNUSED)
 	op_text_free(&told);
 }
 
+#define NR_APPS 150
+
+/* Applications with many images and with few, and with what cannot be read at every depth. */
+static void make_forest(void)
+{
+	struct op_text path = { 0 };
+
+	for (int i = 0; i < NR_APPS; i++) {
+		const char *event = i % 7 == 3 ? "/foo.txt" : EVENT;
+
+		for (int j = 0; j < (i % 50 ? 1 : 40); j++) {
+			op_text_truncate(&path, 0);
+			op_text_printf(&path, "{root}/usr/%d/app%d/{dep}/{root}/lib/%d%s", i % 3, i, j, event);
+			touch(path.data);
+		}
+		op_text_truncate(&path, 0);
+		op_text_printf(&path, "{root}/usr/%d/app%d/stray", i % 3, i);
+		if (i % 11 == 5)
+			assert_int_equal(symlinkat("nowhere", fd, path.data), 0);
+		op_text_truncate(&path, 0);
+		op_text_printf(&path, "{root}/usr/%d/app%d/{dep}/{root}/x" EVENT "/", i % 3, i);
+		if (i % 13 == 6)
+			sample_make_dirs(fd, path.data);
+	}
+	sample_make_dirs(fd, "{root}/y/{dep}/{root}/y" EVENT "/");
+	touch("{root}/foo.txt");
+	op_text_free(&path);
+}
+
+static void list_forest(size_t cpus, struct op_session_list *ret_list, struct op_text *told)
+{
+	const struct op_session_misfits misfits = { note_misfit, told };
+
+	nr_cpus = cpus;
+	assert_int_equal(op_session_list_sound(fd, ret_list, &misfits), 0);
+	nr_cpus = 0;
+}
+
+static void test_threads_list_as_one(void **state OP_UNUSED)
+{
+	struct op_session_list alone;
+	struct op_text told_alone = { 0 };
+
+	make_forest();
+	list_forest(1, &alone, &told_alone);
+	assert_non_null(strstr(told_alone.data, "/stray -2\n"));
+	assert_non_null(strstr(told_alone.data, "{root}/y/{dep}/{root}/y" EVENT " -21\n"));
+	for (size_t cpus = 2; cpus < 10; cpus++) {
+		struct op_session_list list;
+		struct op_text told = { 0 };
+
+		list_forest(cpus, &list, &told);
+		assert_int_equal(list.nr_files, alone.nr_files);
+		for (size_t i = 0; i < list.nr_files; i++)
+			assert_string_equal(list.files[i].path, alone.files[i].path);
+		assert_string_equal(told.data, told_alone.data);
+		op_session_list_free(&list);
+		op_text_free(&told);
+	}
+	op_session_list_free(&alone);
+	op_text_free(&told_alone);
+}
+
+/* What threads have told is nothing until all have ended: it is told once, by the walk that needs fewer descriptors. */
+static void test_threads_without_descriptors(void **state OP_UNUSED)
+{
+	struct rlimit before, few;
+	struct op_session_list alone, list;
+	struct op_text told_alone = { 0 }, told = { 0 };
+
+	make_forest();
+	list_forest(1, &alone, &told_alone);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	few = (struct rlimit){ (rlim_t)fd + 6, before.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	list_forest(16, &list, &told);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(list.nr_files, alone.nr_files);
+	assert_string_equal(told.data, told_alone.data);
+	op_session_list_free(&alone);
+	op_session_list_free(&list);
+	op_text_free(&told_alone);
+	op_text_free(&told);
+}
+
 /* An error of who is told of the files is no fault of the directory. */
 static int fail_at_once(const char *path OP_UNUSED, unsigned char type OP_UNUSED, void *arg OP_UNUSED)
 {
@@ -493,6 +589,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_list_with_a_failing_call, open_session, clear_session),
 		cmocka_unit_test_setup_teardown(test_unreadable_directory, open_session, clear_session),
 		cmocka_unit_test_setup_teardown(test_misfits, open_session, clear_session),
+		cmocka_unit_test_setup_teardown(test_threads_list_as_one, open_session, clear_session),
+		cmocka_unit_test_setup_teardown(test_threads_without_descriptors, open_session, clear_session),
 		cmocka_unit_test_setup_teardown(test_walk_past_misfits, open_session, clear_session),
 		cmocka_unit_test_setup_teardown(test_fifo_with_a_sound_name, open_session, clear_session),
 		cmocka_unit_test_setup_teardown(test_clear_beside_links, open_session, clear_session),
