@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A file of the cache of symbols: entries old and new, and every bit of it damaged. */
+#include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "tests/unit/cmocka_all.h"
 
+#include "libop/guard.h"
 #include "tools/symbol_pack.h"
 
 static void assert_entry(const struct opr_pack *pack, const char *name, const char *wanted)
@@ -106,9 +108,32 @@ static void test_damaged_pack(void **state)
 	}
 }
 
+/* Pages that are gone are noticed, and end nobody. */
+static void test_shortened_pack(void **state)
+{
+	int fd = write_pack(old_entries, op_array_size(old_entries), NULL), copy = dup(fd);
+	const struct opr_pack_row *row;
+	struct opr_pack pack;
+	const char *bytes;
+
+	(void)state;
+	assert_int_equal(op_guard_install(), 0);
+	assert_int_equal(opr_pack_open(&pack, fd), 0);
+	row = opr_pack_find(&pack, "a");
+	assert_non_null(row);
+	assert_int_equal(opr_pack_get(&pack, row, &bytes), 0);
+	assert_false(opr_pack_is_broken(&pack));
+	assert_int_equal(ftruncate(copy, 0), 0);
+	assert_int_equal(opr_pack_get(&pack, row, &bytes), -EBADMSG);
+	assert_true(opr_pack_is_broken(&pack));
+	close(copy);
+	opr_pack_close(&pack);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_pack), cmocka_unit_test(test_damaged_pack) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_pack), cmocka_unit_test(test_damaged_pack),
+					    cmocka_unit_test(test_shortened_pack) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
