@@ -24,7 +24,7 @@ sys.dont_write_bytecode = True
 import elfsyms  # noqa: E402
 
 sys.path.insert(0, os.path.join(SOURCE, "tests", "unit"))
-from sample_files import ALL, write_samples  # noqa: E402
+from sample_files import ALL, put_image, write_samples  # noqa: E402
 
 OPREPORT = os.path.abspath(os.environ.get("OPREPORT", "tools/opreport"))
 SCHEMA = os.path.join(SOURCE, "tests", "opreport.xsd")
@@ -553,6 +553,55 @@ class Forms(unittest.TestCase):
         self.assertEqual(self.run_tool("-n", "--top=1").count("\n"), 1)
         names = [symbol.get("name") for symbol in xml.etree.ElementTree.fromstring(self.run_tool("-X", "--top=1")).iter("symboldata")]
         self.assertEqual(names, ["hot"], "/gone is the first in the order of XML")
+
+
+NR_COPIES, NR_FUNCTIONS = 40, 230  # enough rows for several threads in each stage
+
+
+class ManyRows(unittest.TestCase):
+    """What several threads make is what one makes, to the byte; so are the warnings."""
+
+    def setUp(self):
+        self.dir = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.dir)
+        names = ["f%d" % i for i in range(NR_FUNCTIONS)]
+        source, program = os.path.join(self.dir, "many.c"), os.path.join(self.dir, "many")
+        with open(source, "w", encoding="utf-8") as stream:
+            stream.write("".join("void %s(void) { }\n" % name for name in names) + "void _start(void) { }\n")
+        subprocess.run([shutil.which("gcc") or shutil.which("clang") or "cc", "-O0", "-nostdlib", "-static", "-fno-pie", "-no-pie", "-o", program, source],
+                       check=True)
+        ranges = elfsyms.symbol_ranges(program, names)
+        for i in range(NR_COPIES):
+            image = "%s%d" % (program, i)
+            shutil.copyfile(program, image)
+            for j, event in enumerate(("CPU_CLK_UNHALTED.100000.0.", "INST_RETIRED.100000.0.")):
+                samples = [(ranges[name][0], 1 + (7 * i + 5 * k + 3 * j) % 11) for k, name in enumerate(names) if (i + k + j) % 97]
+                put_image(self.dir, image, samples, event=event + ALL, cpu_type=NEHALEM)
+        self.damage(program)
+
+    def damage(self, program):
+        for i in (3, 20, 21, 37):
+            path = os.path.join(self.dir, "samples/current/{root}%s%d/{dep}/{root}%s%d/INST_RETIRED.100000.0." % (program, i, program, i) + ALL)
+            with open(path, "r+b") as stream:
+                stream.write(b"X")
+
+    def run_tool(self, cache, cpus, *arguments):
+        done = subprocess.run([OPREPORT, "--session-dir=" + self.dir] + list(arguments), capture_output=True, check=False, timeout=10 * HANG_SECONDS,
+                              env=dict(os.environ, OPD_CACHE_DIR=cache), preexec_fn=lambda: os.sched_setaffinity(0, cpus))
+        return done.returncode, done.stdout, done.stderr
+
+    def test_threads(self):
+        cpus = os.sched_getaffinity(0)
+        cache = os.path.join(self.dir, "cache")
+        for arguments in ((), ("-l",), ("-l", "--accumulated"), ("-d",), ("-l", "--format=json", "--accumulated"), ("-l", "--format=csv"), ("-X",),
+                          ("-l", "--reverse-sort", "--sort=symbol,image"), ("-l", "--threshold=0.01"), ("-c",), ("-l", "-w", "--exclude-symbols=f7")):
+            with self.subTest(arguments=arguments):
+                alone = self.run_tool("", {min(cpus)}, *arguments)
+                self.assertEqual(alone[0], 1)
+                self.assertIn(b"4 files and directories were left out", alone[2])
+                self.assertTrue(alone[1])
+                for kept in ("", cache, cache):
+                    self.assertTrue(self.run_tool(kept, cpus, *arguments) == alone, kept)  # what differs would be sought for minutes
 
 
 if __name__ == "__main__":
