@@ -149,14 +149,13 @@ static int read_trunk(struct grove *grove)
 
 /* ---- the branches ---- */
 
-static void walk_branch(struct op_walk *walk, struct branch *branch)
+static void walk_branch(struct op_walk *walk, struct op_session_misfits *misfits, struct branch *branch)
 {
-	const struct op_session_misfits misfits = { note_misfit, branch };
 	size_t nr_files = walk->list->nr_files;
 	int err;
 
 	walk->parent_fd1 = branch->parent_fd1;
-	walk->misfits = &misfits;
+	misfits->arg = branch;
 	err = op_walk_tree(walk, branch->path);
 	branch->err = err ? err : branch->err;
 	branch->has_files = walk->list->nr_files > nr_files;
@@ -181,14 +180,17 @@ static void walk_branches(void *arg)
 	struct grove *grove = arg;
 	struct op_session_list list = { 0 };
 	struct op_session_trace trace = { 0 };
-	struct op_walk walk = {
-		.dir_fd = grove->dir_fd, .visit = op_walk_list_entry, .list = &list, .trace = grove->trace ? &trace : NULL
-	};
+	struct op_session_misfits misfits = { note_misfit, NULL };
+	struct op_walk walk = { .dir_fd = grove->dir_fd,
+				.visit = op_walk_list_entry,
+				.list = &list,
+				.trace = grove->trace ? &trace : NULL,
+				.misfits = &misfits };
 	bool taken;
 	size_t i;
 
 	while ((i = op_fetch_add_relaxed(&grove->next, 1)) < grove->nr_branches)
-		walk_branch(&walk, &grove->branches[i]);
+		walk_branch(&walk, &misfits, &grove->branches[i]);
 	pthread_mutex_lock(&grove->lock);
 	taken = take_files(&grove->list, &list);
 	grove->failed |= !taken || (grove->trace && !op_trace_take(grove->trace, &trace));
