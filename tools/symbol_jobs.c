@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "libop/atomic.h"
+#include "libop/threads.h"
 #include "tools/child.h"
 #include "tools/report_log.h"
 #include "tools/symbol_cache.h"
@@ -200,7 +201,7 @@ struct getting {
 	uint64_t next, nr_failed;
 };
 
-static void *get_kept(void *arg)
+static void get_kept(void *arg)
 {
 	struct getting *getting = arg;
 	size_t i;
@@ -214,21 +215,13 @@ static void *get_kept(void *arg)
 		if (got == -ENOMEM)
 			op_fetch_add_relaxed(&getting->nr_failed, 1);
 	}
-	return NULL;
 }
 
-/* Also without a thread: this one does what the others do not. */
 static int get_all(struct opr_symbol_cache *cache, struct opr_symbol_job *jobs, size_t nr_jobs)
 {
 	struct getting getting = { .cache = cache, .jobs = jobs, .nr_jobs = nr_jobs };
-	size_t nr_wanted = op_min_u64(nr_children(), nr_jobs / JOBS_OF_THREAD), nr_threads = 0;
-	pthread_t threads[CHILDREN_MAX];
 
-	while (nr_threads + 1 < nr_wanted && !pthread_create(&threads[nr_threads], NULL, get_kept, &getting))
-		nr_threads++;
-	get_kept(&getting);
-	for (size_t i = 0; i < nr_threads; i++)
-		pthread_join(threads[i], NULL);
+	op_run_threads(op_min_u64(op_nr_cpus(), nr_jobs / JOBS_OF_THREAD), get_kept, &getting);
 	return getting.nr_failed ? -ENOMEM : 0;
 }
 
