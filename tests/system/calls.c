@@ -16,15 +16,15 @@ static __attribute__((noinline)) void leaf(unsigned int nr)
 		sink += i;
 }
 
-static __attribute__((noinline)) void a(void)
+static __attribute__((noinline)) void a(unsigned int nr)
 {
-	leaf(3 * PART);
+	leaf(3 * nr);
 	sink++;
 }
 
-static __attribute__((noinline)) void c(void)
+static __attribute__((noinline)) void c(unsigned int nr)
 {
-	leaf(PART);
+	leaf(nr);
 	sink++;
 }
 
@@ -42,10 +42,21 @@ static __attribute__((noinline)) void into_kernel(void)
 	sink += (uint64_t)result;
 }
 
+/* A round is about as long as the time between two samples: rounds of one length would be sampled at the same few places. */
+static inline __attribute__((always_inline)) unsigned int part_of_round(void)
+{
+	static uint32_t state;
+
+	state = state * 1664525 + 1013904223;
+	return PART / 2 + (state >> 16) % PART;
+}
+
 static __attribute__((noinline)) void work(void)
 {
-	a();
-	c();
+	unsigned int nr = part_of_round();
+
+	a(nr);
+	c(nr);
 	into_kernel();
 	sink++;
 }
