@@ -293,8 +293,8 @@ static int check_session(const struct opa_run *run, size_t session, struct opr_w
 	int err = name ? 0 : opr_no_memory();
 
 	if (!err && opr_earlier_has_session(&run->writer.earlier, name))
-		err = opr_error(-EEXIST, "%s has a session %s: archive it into another directory, or remove that one",
-				run->options->output_dir, name);
+		err = opr_error(-EEXIST, "%s is an archive with a session %s: name another directory, or remove %s first",
+				run->options->output_dir, name, run->options->output_dir);
 	if (!err && profile->sessions[session].parent == session && opr_words_have(names, name))
 		err = opr_error(
 			-EEXIST,

@@ -558,7 +558,7 @@ class Archive(unittest.TestCase):
         self.archive_session("one")
         before = self.snapshot()
         self.archive_session("one", 1)
-        self.assertIn("%s has a session one: archive it into another directory, or remove that one" % self.away, self.errors)
+        self.assertIn("%s is an archive with a session one: name another directory, or remove %s first" % (self.away, self.away), self.errors)
         other = os.path.join(self.dir, "elsewhere")
         shutil.copytree(self.session, other)
         self.run_tool("oparchive", "--session-dir=" + other, "-o", self.away, "session:two", rc=1)
