@@ -13,7 +13,6 @@
 #include "tools/symbol_cache.h"
 #include "tools/symbols_file.h"
 
-#define CHILDREN_MAX   64
 #define JOBS_OF_THREAD 16 /* fewer than that are not worth one */
 #define BEGUN          1  /* in the place of an error: the next one that is worked on */
 
@@ -147,13 +146,6 @@ static size_t count_open(const struct opr_symbol_job *jobs, size_t nr_jobs)
 	return nr_open;
 }
 
-static size_t nr_children(void)
-{
-	long nr_cpus = sysconf(_SC_NPROCESSORS_ONLN);
-
-	return nr_cpus > 0 ? op_min_u64((uint64_t)nr_cpus, CHILDREN_MAX) : 1;
-}
-
 static int start_children(struct share *shares, size_t nr_wanted, const struct share *common, size_t *ret_nr_started)
 {
 	int err = 0;
@@ -170,14 +162,14 @@ static int start_children(struct share *shares, size_t nr_wanted, const struct s
 static int run_round(struct opr_symbol_cache *cache, struct opr_symbol_job *jobs, size_t nr_jobs, size_t nr_open)
 {
 	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	struct share shares[CHILDREN_MAX], common = { .jobs = jobs, .nr_jobs = nr_jobs, .cache = cache, .lock = &lock };
+	struct share shares[OP_THREADS_MAX], common = { .jobs = jobs, .nr_jobs = nr_jobs, .cache = cache, .lock = &lock };
 	size_t nr_started = 0;
 	int err;
 
 	common.next = mmap(NULL, sizeof(*common.next), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (common.next == MAP_FAILED)
 		return -ENOMEM;
-	err = start_children(shares, op_min_u64(nr_children(), nr_open), &common, &nr_started);
+	err = start_children(shares, op_min_u64(op_nr_cpus(), nr_open), &common, &nr_started);
 	for (size_t i = 1; i < nr_started; i++)
 		shares[i].has_thread = !pthread_create(&shares[i].thread, NULL, finish, &shares[i]);
 	for (size_t i = 0; i < nr_started; i++) {
