@@ -247,7 +247,7 @@ static void write_counts(struct opr_writer *writer, struct line *line, const uin
 			 const uint64_t *totals, const double *changes)
 {
 	for (size_t i = 0; i < writer->layout.classes->nr_classes; i++) {
-		bool gone = changes && isinf(changes[i]) && changes[i] < 0;
+		bool gone = opr_is_gone(changes, i);
 
 		write_number(line, &samples_column, counts[i]);
 		if (writer->layout.accumulated)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tools/report_writer.h"
 
-#include <math.h>
 #include <pthread.h>
 #include <stdio_ext.h>
 
@@ -112,16 +111,10 @@ static void choose_columns(struct opr_writer *writer, const struct opr_symbol_re
 	}
 }
 
-/* In the second of two profiles it has no samples: the counts of the row are those of the first. */
-static bool is_gone(const struct opr_symbol_row *row, size_t class_index)
-{
-	return row->changes && isinf(row->changes[class_index]) && row->changes[class_index] < 0;
-}
-
 static void add_row(uint64_t *sums, const struct opr_symbol_row *row, const uint64_t *counts, size_t nr_classes)
 {
 	for (size_t i = 0; i < nr_classes; i++)
-		sums[i] += is_gone(row, i) ? 0 : counts[i];
+		sums[i] += opr_is_gone(row->changes, i) ? 0 : counts[i];
 }
 
 static void write_row(struct opr_writer *writer, const struct opr_symbol_report *report, const struct opr_symbol_row *row)

@@ -7,6 +7,8 @@
 #ifndef OPR_REPORT_WRITER_H
 #define OPR_REPORT_WRITER_H
 
+#include <math.h>
+
 #include "tools/callgraph.h"
 #include "tools/image_report.h"
 #include "tools/percent.h"
@@ -27,6 +29,12 @@ struct opr_layout {
 	size_t image_width, app_width;                              /* likewise; 0: what oprofile has */
 	bool image_column, app_column, wide_addresses;              /* opr_report_symbols decides these three */
 };
+
+/* In the second of two profiles a symbol has no samples: the counts of its row are those of the first. `changes` are the row's. */
+static inline bool opr_is_gone(const double *changes, size_t class_index)
+{
+	return changes && isinf(changes[class_index]) && changes[class_index] < 0;
+}
 
 struct opr_writer;
 

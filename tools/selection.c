@@ -140,8 +140,8 @@ int opr_selection_open(struct opr_selection *selection, const struct opr_selecti
 	if (!err)
 		err = check_memory(spec);
 	if (!err)
-		err = spec->archive.nr_words ? open_archive(selection)
-					     : opr_session_dir_choose(options->session_dir, &selection->session_dir);
+		err = spec->archive.nr_words ? open_archive(selection) :
+					       opr_session_dir_choose(options->session_dir, &selection->session_dir);
 	if (!err)
 		err = opr_finder_init(&selection->finder, options->root, options->image_path);
 	if (!err)
