@@ -7,18 +7,18 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "daemon/jit_write.h"
+#include "daemon/keep/jit_write.h"
 #include "daemon/log.h"
-#include "daemon/recover.h"
-#include "daemon/settle.h"
-#include "daemon/stats_dir.h"
+#include "daemon/keep/recover.h"
+#include "daemon/keep/syncer.h"
+#include "daemon/keep/stats_dir.h"
 #include "daemon/write_out.h"
-#include "libop/dcookie.h"
-#include "libop/file.h"
-#include "libop/session.h"
-#include "libop/session_close.h"
-#include "libop/session_ledger.h"
-#include "libop/sys.h"
+#include "libop/session/dcookie.h"
+#include "libop/base/file.h"
+#include "libop/session/layout.h"
+#include "libop/session/close.h"
+#include "libop/session/ledger_file.h"
+#include "libop/base/sys.h"
 
 #define CLOSED_COOKIES_BYTES (sizeof(OP_SESSION_CLOSED_COOKIES "-") + 20)
 

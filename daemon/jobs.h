@@ -14,8 +14,8 @@
 
 #include <limits.h>
 
-#include "libop/compiler.h"
-#include "libop/session_close.h"
+#include "libop/base/compiler.h"
+#include "libop/session/close.h"
 
 enum opd_job_kind {
 	OPD_JOB_STATUS, /* payload: what the control protocol says of STATUS */

@@ -7,9 +7,9 @@
 
 #include <systemd/sd-daemon.h>
 
-#include "libop/clock.h"
-#include "libop/compiler.h"
-#include "libop/text.h"
+#include "libop/base/clock.h"
+#include "libop/base/compiler.h"
+#include "libop/base/text.h"
 
 /* One of SD_ERR, SD_WARNING, SD_NOTICE, SD_INFO, SD_DEBUG, and a line without its end. */
 void opd_log(const char *priority, const char *format, ...) OP_NONNULL_ARGS(1, 2) OP_PRINTF(2, 3);

@@ -9,20 +9,20 @@
 #include <systemd/sd-event.h>
 #include <unistd.h>
 
-#include "daemon/build_ids.h"
-#include "daemon/cpus.h"
-#include "daemon/image_filter.h"
-#include "daemon/jit.h"
+#include "daemon/resolve/build_ids.h"
+#include "daemon/capture/cpus.h"
+#include "daemon/count/image_filter.h"
+#include "daemon/jit/code.h"
 #include "daemon/log.h"
-#include "daemon/memory_limit.h"
-#include "daemon/opd_state.h"
+#include "daemon/count/memory_limit.h"
+#include "daemon/state.h"
 #include "daemon/privileges.h"
-#include "daemon/proc_scan.h"
-#include "libop/clock.h"
-#include "libop/guard.h"
-#include "libop/ibs_host.h"
-#include "libop/session.h"
-#include "libop/sys.h"
+#include "daemon/resolve/proc_scan.h"
+#include "libop/base/clock.h"
+#include "libop/base/guard.h"
+#include "libop/events/ibs_host.h"
+#include "libop/session/layout.h"
+#include "libop/base/sys.h"
 
 #define MAX_CLOSED_FILES       16384 /* that something is known of: some hundred bytes each */
 

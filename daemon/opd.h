@@ -9,7 +9,7 @@
 #ifndef OPD_OPD_H
 #define OPD_OPD_H
 
-#include "libop/compiler.h"
+#include "libop/base/compiler.h"
 
 #define OPD_EXIT_UNWRITTEN 2 /* opd.service knows it */
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "daemon/log.h"
-#include "libop/sys.h"
+#include "libop/base/sys.h"
 
 #ifndef PR_SET_MDWE /* Linux 6.3 */
 #define PR_SET_MDWE		   65

@@ -6,7 +6,7 @@
 #ifndef OPD_PRIVILEGES_H
 #define OPD_PRIVILEGES_H
 
-#include "libop/compiler.h"
+#include "libop/base/compiler.h"
 
 /*
  * Gives up every capability that is not in the table, for good (bounding set, inheritance, no_new_privs), and memory that is written and executed. What the

@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "daemon/sync.h"
-#include "libop/session.h"
+#include "libop/session/layout.h"
 
 struct keeping {
 	struct opd_sync *sync;

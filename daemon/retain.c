@@ -9,11 +9,11 @@
 
 #include "daemon/log.h"
 #include "daemon/sync.h"
-#include "libop/clock.h"
-#include "libop/file.h"
-#include "libop/session.h"
-#include "libop/session_ledger.h"
-#include "libop/sys.h"
+#include "libop/base/clock.h"
+#include "libop/base/file.h"
+#include "libop/session/layout.h"
+#include "libop/session/ledger_file.h"
+#include "libop/base/sys.h"
 
 #define INTERVAL_NS    (60 * (uint64_t)OP_NS_PER_S)
 #define CURRENT_NAME   "current"

@@ -3,12 +3,12 @@
  * What sessions are kept: SessionKeep=, SessionMaxUse= and SessionKeepFree=. Only sessions that SessionInterval= has closed are removed, the oldest first: neither
  * the current one, nor what a user has saved, nor what another program has made. Looking and removing may take long and is done in a thread of its own.
  *
- * What is too old is decided by a clock that no step can fool (age.h).
+ * What is too old is decided by a clock that no step can fool (daemon/keep/trusted_clock.h).
  *
  * The current session is weighed as well. When it takes more than a quarter of SessionMaxUse it is closed before its time, so that it, too, can be removed when
  * its turn comes, and most of what is kept is not of one day. But what is closed must be removed, which may take longer than closing, or fail: as long as all sessions
  * together take more than SessionMaxUse none is closed for its size. The current one goes on, within what the others leave of SessionMaxUse, but at least half of it: as
- * it comes near to that it gets no new files (file_limit.h). So they never take more than half as much again, unless boundaries of SessionInterval come faster than
+ * it comes near to that it gets no new files (daemon/count/file_limit.h). So they never take more than half as much again, unless boundaries of SessionInterval come faster than
  * sessions can be removed. Where sessions are not closed by time, that is all of SessionMaxUse.
  *
  *   call                                            sync thread   retention's thread
@@ -18,10 +18,10 @@
 #ifndef OPD_RETAIN_H
 #define OPD_RETAIN_H
 
-#include "daemon/age.h"
-#include "libop/compiler.h"
-#include "libop/config.h"
-#include "libop/session_close.h"
+#include "daemon/keep/trusted_clock.h"
+#include "libop/base/compiler.h"
+#include "libop/control/config.h"
+#include "libop/session/close.h"
 
 struct opd_sync;
 

@@ -3,12 +3,12 @@
 
 #include <errno.h>
 
-#include "daemon/jit_write.h"
+#include "daemon/keep/jit_write.h"
 #include "daemon/log.h"
 #include "daemon/sync.h"
-#include "libop/clock.h"
-#include "libop/session_close.h"
-#include "libop/sys.h"
+#include "libop/base/clock.h"
+#include "libop/session/close.h"
+#include "libop/base/sys.h"
 
 #define NS_PER_US  1000u
 #define NS_PER_MIN (60 * (uint64_t)OP_NS_PER_S)

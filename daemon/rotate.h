@@ -14,7 +14,7 @@
 #ifndef OPD_ROTATE_H
 #define OPD_ROTATE_H
 
-#include "libop/compiler.h"
+#include "libop/base/compiler.h"
 
 struct opd_sync;
 struct opd_job;

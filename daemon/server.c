@@ -10,9 +10,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "libop/file.h"
-#include "libop/lock.h"
-#include "libop/sys.h"
+#include "libop/base/file.h"
+#include "libop/base/lock.h"
+#include "libop/base/sys.h"
 
 #define USEC_PER_SEC      1000000ull
 #define ACCEPT_PAUSE_USEC (USEC_PER_SEC / 2)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The server side of the control socket (libop/control.h), on an event loop of libsystemd. Everything here belongs to the thread
+ * The server side of the control socket (libop/control/protocol.h), on an event loop of libsystemd. Everything here belongs to the thread
  * that runs the loop.
  *
  * A client that has connected is read when the loop runs. A request that is not exactly one of the protocol ends the connection;
@@ -25,7 +25,7 @@
 
 #include <systemd/sd-event.h>
 
-#include "libop/control.h"
+#include "libop/control/protocol.h"
 
 #define OPD_SERVER_MAX_CLIENTS 64
 #define OPD_SERVER_MAX_PER_USER 16
@@ -73,7 +73,7 @@ int opd_server_open(sd_event *loop, int listen_fd, const char *unlink_path, opd_
 		    struct opd_server **ret_server) OP_NONNULL_ARGS(1, 4, 6) OP_MUST_CHECK;
 
 /*
- * Answers a request, once: error 0 or -errno, payload as libop/control.h says (for an error a text, which may be NULL). The
+ * Answers a request, once: error 0 or -errno, payload as libop/control/protocol.h says (for an error a text, which may be NULL). The
  * payload is copied. 0, also when the client is gone; -EMSGSIZE: larger than a reply can be, the client was told so instead;
  * -ENOMEM: the client is dropped. Of an error's text that is too long the end is left out.
  */

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <systemd/sd-daemon.h>
 
-#include "libop/clock.h"
+#include "libop/base/clock.h"
 
 #define USEC_PER_SEC 1000000ull
 #define NS_PER_USEC  1000u

@@ -12,8 +12,8 @@
 #include <systemd/sd-event.h>
 
 #include "daemon/sync.h"
-#include "libop/compiler.h"
-#include "libop/text.h"
+#include "libop/base/compiler.h"
+#include "libop/base/text.h"
 
 #define OPD_SERVICE_PULSE_SEC 5 /* at most; a third of WatchdogSec= if that is less */
 

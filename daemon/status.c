@@ -3,11 +3,11 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "daemon/jit.h"
+#include "daemon/jit/code.h"
 #include "daemon/sync.h"
 #include "daemon/unwritten.h"
-#include "libop/clock.h"
-#include "libop/event_ibs.h"
+#include "libop/base/clock.h"
+#include "libop/events/event_list.h"
 
 static uint64_t rss_bytes(void)
 {

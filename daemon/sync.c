@@ -6,13 +6,13 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "daemon/jit_write.h"
+#include "daemon/keep/jit_write.h"
 #include "daemon/log.h"
-#include "daemon/stats_dir.h"
+#include "daemon/keep/stats_dir.h"
 #include "daemon/unwritten.h"
-#include "libop/clock.h"
-#include "libop/session.h"
-#include "libop/sys.h"
+#include "libop/base/clock.h"
+#include "libop/session/layout.h"
+#include "libop/base/sys.h"
 
 #define WAKE_TAG        UINT64_MAX
 #define EVENTS_PER_WAIT 64

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * The sync thread: owns the pipeline from the rings to the sample files. It visits the CPUs on a timer, and one whenever its write
- * ring passes the watermark (visit.h). Between visits it does the jobs that the main thread gives it (jobs.h), one at a time.
+ * ring passes the watermark (daemon/pipeline/visit.h). Between visits it does the jobs that the main thread gives it (jobs.h), one at a time.
  *
  *   call                          main thread   sync thread   dump threads
  *   opd_sync_start, _stop              x
@@ -13,13 +13,13 @@
 
 #include <pthread.h>
 
-#include "daemon/book.h"
+#include "daemon/keep/ledger.h"
 #include "daemon/jobs.h"
 #include "daemon/retain.h"
 #include "daemon/rotate.h"
-#include "daemon/visit.h"
-#include "libop/compiler.h"
-#include "libop/control.h"
+#include "daemon/pipeline/visit.h"
+#include "libop/base/compiler.h"
+#include "libop/control/protocol.h"
 
 /* What OPD_JOB_PULSE gives: sums over all events. */
 struct opd_pulse {

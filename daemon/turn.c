@@ -2,16 +2,16 @@
 /* A turn of the sync thread: all CPUs, and what is to be done now and then: CPUs that come and go, pruning, what the log should say. */
 #include <errno.h>
 
-#include "daemon/cpus.h"
-#include "daemon/forget.h"
-#include "daemon/jit_write.h"
+#include "daemon/capture/cpus.h"
+#include "daemon/resolve/forget.h"
+#include "daemon/keep/jit_write.h"
 #include "daemon/log.h"
-#include "daemon/proc_scan.h"
+#include "daemon/resolve/proc_scan.h"
 #include "daemon/sync.h"
 #include "daemon/unwritten.h"
-#include "libop/clock.h"
-#include "libop/session.h"
-#include "libop/sys.h"
+#include "libop/base/clock.h"
+#include "libop/session/layout.h"
+#include "libop/base/sys.h"
 
 #define PRUNE_INTERVAL_NS      OP_NS_PER_S
 #define BOOK_INTERVAL_NS       (10u * (uint64_t)OP_NS_PER_S)

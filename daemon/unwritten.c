@@ -7,12 +7,12 @@
 #include <unistd.h>
 
 #include "daemon/log.h"
-#include "daemon/settle.h"
+#include "daemon/keep/syncer.h"
 #include "daemon/write_out.h"
-#include "libop/clock.h"
-#include "libop/odb.h"
-#include "libop/session.h"
-#include "libop/sys.h"
+#include "libop/base/clock.h"
+#include "libop/odb/odb.h"
+#include "libop/session/layout.h"
+#include "libop/base/sys.h"
 
 #define RETRY_NS     (5 * (uint64_t)OP_NS_PER_S)
 #define RETRY_MAX_NS (600 * (uint64_t)OP_NS_PER_S)

@@ -7,7 +7,7 @@
 #ifndef OPD_UNWRITTEN_H
 #define OPD_UNWRITTEN_H
 
-#include "libop/compiler.h"
+#include "libop/base/compiler.h"
 
 struct opd_sync;
 

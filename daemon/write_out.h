@@ -4,8 +4,8 @@
 #define OPD_WRITE_OUT_H
 
 #include "daemon/sync.h"
-#include "libop/compiler.h"
-#include "libop/text.h"
+#include "libop/base/compiler.h"
+#include "libop/base/text.h"
 
 /* Whatever becomes of the session meanwhile, its directory is open: what was taken is written where it is. */
 struct opd_write_out {

@@ -147,7 +147,7 @@ headers_alone() {
 	pkg-config --exists lttng-ust || without=lttng_events.h
 	while IFS= read -r header; do
 		echo "#include \"${header#"$top/"}\"" | "$1" -std=gnu11 -fsyntax-only -Wall -Wextra -Werror -include config.h \
-			-include "$top/libop/banned.h" -I"$build/gcc" -I"$top" -DOPD_SYSCONFDIR='"/etc"' -DOPD_SBINDIR='"/usr/sbin"' \
+			-include "$top/libop/base/banned.h" -I"$build/gcc" -I"$top" -DOPD_SYSCONFDIR='"/etc"' -DOPD_SBINDIR='"/usr/sbin"' \
 			-DOPD_DATADIR='"/usr/share"' -DOPD_LOCALSTATEDIR='"/var"' -DOPD_RUNSTATEDIR='"/run"' -x c - || bad=1
 	done < <(sources -name '*.h' -not -name config.h -not -name "$without")
 	return $bad

@@ -142,7 +142,7 @@ as_owner() {
 # True when ./configure is missing or older than what it is made from.
 configure_is_stale() {
 	[ -x "$top/configure" ] || return 0
-	[ -n "$(find "$top/configure.ac" "$top/Makefile.am" "$top"/m4/opd.m4 "$top"/*/local.mk "$top"/*/*/*.mk "$top"/tools/*.mk \
+	[ -n "$(find "$top/configure.ac" "$top/Makefile.am" "$top"/m4/opd.m4 "$top"/*/local.mk "$top"/*/*/*.mk "$top"/*/*/local.mk \
 		-newer "$top/configure" -print -quit 2>/dev/null)" ]
 }
 

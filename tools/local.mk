@@ -1,11 +1,34 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# The tools, one program each; tools/common.* is what they share.
-include $(srcdir)/tools/opcontrol.mk
-include $(srcdir)/tools/opreport.mk
-include $(srcdir)/tools/opannotate.mk
-include $(srcdir)/tools/oparchive.mk
-include $(srcdir)/tools/opgprof.mk
-include $(srcdir)/tools/ophelp.mk
-include $(srcdir)/tools/opcheck.mk
-include $(srcdir)/tools/opimport.mk
-include $(srcdir)/tools/completion.mk
+# The tools, one room each, and what they share in rooms of its own.
+noinst_LIBRARIES += tools/libreport.a
+tools_libreport_a_SOURCES =
+tools_libreport_a_CPPFLAGS = $(AM_CPPFLAGS) $(POPT_CFLAGS) $(LZMA_CFLAGS) $(ZLIB_CFLAGS) $(ZSTD_CFLAGS)
+tools_libreport_a_CFLAGS = $(AM_CFLAGS)
+include $(srcdir)/tools/common/local.mk
+include $(srcdir)/tools/events/local.mk
+include $(srcdir)/tools/profile/local.mk
+include $(srcdir)/tools/symbols/local.mk
+include $(srcdir)/tools/report/local.mk
+include $(srcdir)/tools/code/local.mk
+include $(srcdir)/tools/opreport/local.mk
+include $(srcdir)/tools/opannotate/local.mk
+include $(srcdir)/tools/oparchive/local.mk
+include $(srcdir)/tools/opcheck/local.mk
+include $(srcdir)/tools/opcontrol/local.mk
+include $(srcdir)/tools/opgprof/local.mk
+include $(srcdir)/tools/ophelp/local.mk
+include $(srcdir)/tools/opimport/local.mk
+
+# Completion for bash and zsh: each tool writes its own, from the table that its command line is read with.
+COMPLETED_TOOLS = opannotate oparchive opcheck opcontrol opgprof ophelp opimport opreport
+bashcompletiondir = $(datadir)/bash-completion/completions
+zshcompletiondir = $(datadir)/zsh/site-functions
+nodist_bashcompletion_DATA = $(COMPLETED_TOOLS:%=bin/completion/%)
+nodist_zshcompletion_DATA = $(COMPLETED_TOOLS:%=bin/completion/_%)
+CLEANFILES += $(nodist_bashcompletion_DATA) $(nodist_zshcompletion_DATA)
+
+$(nodist_bashcompletion_DATA): bin/completion/%: bin/%
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && bin/$* --completion=bash >$@.new && mv $@.new $@
+
+$(nodist_zshcompletion_DATA): bin/completion/_%: bin/%
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && bin/$* --completion=zsh >$@.new && mv $@.new $@

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "libop/compiler.h"
+#include "libop/base/compiler.h"
 
 #define BENCH_NS_PER_S 1000000000u
 

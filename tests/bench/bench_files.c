@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "daemon/sync.h"
-#include "libop/odb.h"
-#include "libop/parse.h"
-#include "libop/session.h"
+#include "libop/odb/odb.h"
+#include "libop/base/parse.h"
+#include "libop/session/layout.h"
 #include "tests/bench/bench.h"
 
 #define NR_KEYS    4096u

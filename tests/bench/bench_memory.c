@@ -25,8 +25,8 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-#include "libop/atomic.h"
-#include "libop/parse.h"
+#include "libop/base/atomic.h"
+#include "libop/base/parse.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/peer.h"
 #include "tests/bench/peer_lttng.h"

@@ -10,9 +10,9 @@
 #include <errno.h>
 #include <linux/perf_event.h>
 
-#include "libop/parse.h"
-#include "libop/record.h"
-#include "libop/ring.h"
+#include "libop/base/parse.h"
+#include "libop/perf/record.h"
+#include "libop/ring/reader.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/capture_run.h"
 #include "tests/bench/perf_peer.h"

@@ -15,11 +15,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "libop/clock.h"
-#include "daemon/sideband.h"
+#include "libop/base/clock.h"
+#include "daemon/resolve/sideband.h"
 #include "daemon/sync.h"
-#include "libop/parse.h"
-#include "libop/session.h"
+#include "libop/base/parse.h"
+#include "libop/session/layout.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/sim.h"
 

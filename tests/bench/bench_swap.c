@@ -16,10 +16,10 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "libop/atomic.h"
-#include "libop/parse.h"
-#include "libop/ring_memory_pair.h"
-#include "libop/sys.h"
+#include "libop/base/atomic.h"
+#include "libop/base/parse.h"
+#include "libop/ring/memory_pair.h"
+#include "libop/base/sys.h"
 #include "tests/bench/bench.h"
 
 #define RING_BYTES   (64 * 1024)

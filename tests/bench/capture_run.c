@@ -9,10 +9,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/swappers.h"
-#include "libop/record.h"
-#include "libop/ring_pair.h"
-#include "libop/sys.h"
+#include "daemon/capture/swappers.h"
+#include "libop/perf/record.h"
+#include "libop/ring/kernel_pair.h"
+#include "libop/base/sys.h"
 #include "tests/bench/bench.h"
 
 #define TURN_MS 250u /* as opd: a CPU is visited on this timer, or when its write ring passes the watermark */

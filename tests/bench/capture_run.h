@@ -3,7 +3,7 @@
 #ifndef CAPTURE_RUN_H
 #define CAPTURE_RUN_H
 
-#include "libop/compiler.h"
+#include "libop/base/compiler.h"
 
 enum capture_how {
 	CAPTURE_SWAP,	  /* as opd does: swap, then read what was the write ring */

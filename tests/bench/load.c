@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libop/record.h"
+#include "libop/perf/record.h"
 
 #define ZIPF_DRAWS           4096u
 #define PROGRAM_START        0x555500000000u

@@ -6,16 +6,16 @@
  * has the CPU for a few samples, stays in a function for some of them and at an address for some of these; functions,
  * addresses, libraries and processes are as unequal as Zipf says. Some of the samples are in the kernel. Now and then a process
  * ends and its pid begins anew (fork, exec), or execs another program in its place, or has another library where one was. Every
- * record is laid out as libop/record.h reads it and says what the kernel's would.
+ * record is laid out as libop/perf/record.h reads it and says what the kernel's would.
  *
  * One thread.
  */
 #ifndef BENCH_LOAD_H
 #define BENCH_LOAD_H
 
-#include "libop/compiler.h"
-#include "libop/events.h"
-#include "libop/ring_memory.h"
+#include "libop/base/compiler.h"
+#include "libop/events/event.h"
+#include "libop/ring/memory.h"
 
 #define LOAD_FIRST_PID      4200000u /* above any pid_max: /proc has nothing of it */
 #define LOAD_KERNEL_START   0xffffffff81000000u

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "libop/compiler.h"
+#include "libop/base/compiler.h"
 
 #define PEER_RECORD_MAX 256
 
@@ -29,8 +29,8 @@ struct peer {
 };
 
 extern const struct peer peer_memcpy; /* no queue between threads: the bytes go in and out of a buffer of the same size */
-extern const struct peer peer_ring;   /* libop/ring_memory.h */
-extern const struct peer peer_pair;   /* libop/ring_memory_pair.h: two rings of half the size */
+extern const struct peer peer_ring;   /* libop/ring/memory.h */
+extern const struct peer peer_pair;   /* libop/ring/memory_pair.h: two rings of half the size */
 extern const struct peer peer_pair_fence; /* the same, OP_MRING_FENCE */
 
 /* As with a writer of another process: the reader copies each record out, and the pair's writer fences. */

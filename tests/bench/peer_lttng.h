@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "libop/compiler.h"
+#include "libop/base/compiler.h"
 
 struct peer_lttng {
 	FILE *requests;

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "libop/ring_memory_pair.h"
+#include "libop/ring/memory_pair.h"
 
 /* At once: a reader that gives back only at the end makes the writer of a full ring wait for all of it. */
 #define BYTES_GIVEN_BACK (16 * 1024)

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <urcu/wfcqueue.h>
 
-#include "libop/atomic.h"
+#include "libop/base/atomic.h"
 
 struct node {
 	struct cds_wfcq_node link;

@@ -3,7 +3,7 @@
 #ifndef PERF_PEER_H
 #define PERF_PEER_H
 
-#include "libop/compiler.h"
+#include "libop/base/compiler.h"
 
 /*
  * CPU time of `perf record -a -e cpu-clock -c period_ns` for each sample, with rings of the same size, in the middle of its

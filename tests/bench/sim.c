@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "daemon/sideband.h"
-#include "libop/odb.h"
-#include "libop/session.h"
-#include "libop/sys.h"
+#include "daemon/resolve/sideband.h"
+#include "libop/odb/odb.h"
+#include "libop/session/layout.h"
+#include "libop/base/sys.h"
 
 #define MAX_IMAGES	 20000
 #define MAX_CLOSED_FILES 16384

@@ -6,9 +6,9 @@
 #ifndef BENCH_SIM_H
 #define BENCH_SIM_H
 
-#include "daemon/drain.h"
-#include "libop/compiler.h"
-#include "libop/ring_memory_pair.h"
+#include "daemon/pipeline/drain.h"
+#include "libop/base/compiler.h"
+#include "libop/ring/memory_pair.h"
 #include "tests/bench/load.h"
 
 struct sim_cpu {

@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "libop/abi.h"
-#include "libop/sys.h"
+#include "libop/odb/abi.h"
+#include "libop/base/sys.h"
 #include "tests/fuzz/fuzz_log.h"
-#include "tools/opimport.h"
+#include "tools/opimport/main.h"
 
 #define ABI  "abi"
 #define FROM "from"

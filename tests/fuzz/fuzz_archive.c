@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "tests/fuzz/fuzz_log.h"
-#include "tools/archive.h"
-#include "tools/archive_check.h"
-#include "tools/archive_earlier.h"
+#include "tools/profile/archive.h"
+#include "tools/oparchive/check.h"
+#include "tools/oparchive/earlier.h"
 
 #define SESSION "/samples/current/{root}/a/prog/{dep}/{root}/a/prog/TIMER.0.0.all.all.all"
 

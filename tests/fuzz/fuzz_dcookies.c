@@ -7,8 +7,8 @@
 
 #include <errno.h>
 
-#include "libop/dcookie.h"
-#include "libop/text.h"
+#include "libop/session/dcookie.h"
+#include "libop/base/text.h"
 
 #define ROWS_MAX 8 /* of an input, that are written and read again */
 

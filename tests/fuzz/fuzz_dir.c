@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "libop/file.h"
+#include "libop/base/file.h"
 
 void fuzz_check(bool holds)
 {

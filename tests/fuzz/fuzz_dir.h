@@ -3,7 +3,7 @@
 #ifndef OPD_FUZZ_DIR_H
 #define OPD_FUZZ_DIR_H
 
-#include "libop/compiler.h"
+#include "libop/base/compiler.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes);
 

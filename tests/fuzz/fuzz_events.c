@@ -8,7 +8,7 @@
 #include <errno.h>
 
 #include "tests/fuzz/fuzz_log.h"
-#include "tools/event_files.h"
+#include "tools/events/description_files.h"
 
 #define EVENTS_MAX 64 /* that are looked at */
 

@@ -4,9 +4,9 @@
  * 1 byte: CALLCHAIN), kind (bit 1 of it), then a payload, or with bit 2 the body of a sample record. The bytes are copied to an
  * allocation of their own at an odd address, so the sanitizers see a read outside and an access that trusts an alignment.
  */
-#include "libop/chain.h"
-#include "libop/ibs_events.h"
-#include "libop/record.h"
+#include "libop/perf/chain.h"
+#include "libop/events/ibs_derived.h"
+#include "libop/perf/record.h"
 
 #define HEAD_BYTES     3u
 #define BODY_BYTES_MAX 4096u

@@ -7,9 +7,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "daemon/jit_map.h"
-#include "daemon/jit_object.h"
-#include "daemon/perf_map.h"
+#include "daemon/jit/address_map.h"
+#include "daemon/jit/object.h"
+#include "daemon/jit/perf_map.h"
 
 static inline void check(bool holds)
 {

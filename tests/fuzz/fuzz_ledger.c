@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-#include "libop/session_ledger.h"
+#include "libop/session/ledger_file.h"
 
 static void check_rows(struct op_session_ledger *ledger)
 {

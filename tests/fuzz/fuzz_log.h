@@ -3,7 +3,7 @@
 #ifndef OPD_FUZZ_LOG_H
 #define OPD_FUZZ_LOG_H
 
-#include "tools/report_log.h"
+#include "tools/common/log.h"
 
 extern unsigned int fuzz_nr_errors; /* that were told */
 

@@ -12,10 +12,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "daemon/import.h"
-#include "libop/perf_data.h"
-#include "libop/session_ledger.h"
-#include "libop/record.h"
+#include "tools/opimport/import.h"
+#include "libop/perf/data.h"
+#include "libop/session/ledger_file.h"
+#include "libop/perf/record.h"
 
 #define PIPE_MAX_BYTES 32768u /* what a pipe holds without a reader */
 #define IS_PIPE        1u

@@ -7,7 +7,7 @@
  */
 #include <unistd.h>
 
-#include "libop/ring.h"
+#include "libop/ring/reader.h"
 
 #define ROUNDS_MAX 4u
 

@@ -8,8 +8,8 @@
 
 #include <errno.h>
 
-#include "libop/odb.h"
-#include "libop/session.h"
+#include "libop/odb/odb.h"
+#include "libop/session/layout.h"
 
 #define FILE_NAME "{root}/f/{dep}/{root}/f/TIMER.1.0.all.all.all"
 #define TMP_NAME  "tmp/sample"

@@ -5,11 +5,11 @@
  */
 #include "tests/fuzz/fuzz_dir.h"
 
-#include "tools/debug_damage.h"
-#include "tools/symbols.h"
-#include "tools/symbols_bfd.h"
-#include "tools/symbols_file.h"
-#include "tools/symbols_lines.h"
+#include "tools/symbols/debug_damage.h"
+#include "tools/symbols/symbols.h"
+#include "tools/symbols/bfd_file.h"
+#include "tools/symbols/packed_file.h"
+#include "tools/symbols/lines.h"
 
 #define IMAGE_NAME  "image"
 #define CHECKED_MAX 64 /* symbols whose code and lines are asked for */

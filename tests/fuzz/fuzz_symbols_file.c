@@ -5,9 +5,9 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "tools/symbol_pack.h"
-#include "tools/symbols.h"
-#include "tools/symbols_file.h"
+#include "tools/symbols/pack.h"
+#include "tools/symbols/symbols.h"
+#include "tools/symbols/packed_file.h"
 
 #define LIST_NAME "kallsyms"
 

@@ -21,7 +21,7 @@ tests_fuzz_replay_dcookies_LDADD = libop/libop.a
 tests_fuzz_replay_ledger_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_ledger.c tests/fuzz/fuzz_dir.c
 tests_fuzz_replay_ledger_LDADD = libop/libop.a
 tests_fuzz_replay_perf_data_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_perf_data.c tests/fuzz/fuzz_dir.c
-tests_fuzz_replay_perf_data_LDADD = daemon/libopd.a libop/libop.a $(ZSTD_LIBS)
+tests_fuzz_replay_perf_data_LDADD = tools/libimport.a daemon/libopd.a libop/libop.a $(ZSTD_LIBS)
 
 tests_fuzz_replay_control_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_control.c
 tests_fuzz_replay_control_CPPFLAGS = $(AM_CPPFLAGS) $(SYSTEMD_CFLAGS)
@@ -32,8 +32,8 @@ tests_fuzz_replay_symbols_LDADD = tools/libreport.a libop/libop.a $(BFD_LIBS) $(
 tests_fuzz_replay_symbols_file_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_symbols_file.c tests/fuzz/fuzz_dir.c
 tests_fuzz_replay_symbols_file_LDADD = tools/libreport.a libop/libop.a $(BFD_LIBS) $(IBERTY_LIBS) $(MODULE_LIBS)
 
-FUZZ_ARCHIVE_SOURCES = tests/fuzz/fuzz_archive.c tests/fuzz/fuzz_dir.c tests/fuzz/fuzz_log.c tools/archive_check.c tools/archive_copy.c tools/archive_earlier.c tools/elf_extent.c
-FUZZ_ABI_SOURCES = tests/fuzz/fuzz_abi.c tests/fuzz/fuzz_dir.c tests/fuzz/fuzz_log.c tools/opimport_foreign.c tools/standard_output.c
+FUZZ_ARCHIVE_SOURCES = tests/fuzz/fuzz_archive.c tests/fuzz/fuzz_dir.c tests/fuzz/fuzz_log.c tools/oparchive/check.c tools/oparchive/copy.c tools/oparchive/earlier.c tools/oparchive/elf_extent.c
+FUZZ_ABI_SOURCES = tests/fuzz/fuzz_abi.c tests/fuzz/fuzz_dir.c tests/fuzz/fuzz_log.c tools/opimport/foreign.c tools/common/standard_output.c
 FUZZ_EVENTS_SOURCES = tests/fuzz/fuzz_events.c tests/fuzz/fuzz_dir.c tests/fuzz/fuzz_log.c
 FUZZ_MODULE_SOURCES = tests/fuzz/fuzz_module.c tests/fuzz/fuzz_dir.c
 
@@ -55,16 +55,16 @@ FUZZ_TARGETS = ring perf_map jitdump ibs perf_data session dcookies ledger contr
 CLEANFILES += $(FUZZ_TARGETS:%=tests/fuzz/fuzz_%)
 
 # Compiled in one go, since the library's objects are not instrumented; what a target only leads to may come from them.
-FUZZ_LIBS = daemon/libopd.a libop/libop.a $(SYSTEMD_LIBS) $(ZSTD_LIBS) -pthread
+FUZZ_LIBS = tools/libimport.a daemon/libopd.a libop/libop.a $(SYSTEMD_LIBS) $(ZSTD_LIBS) -pthread
 FUZZ_BUILD = $(MKDIR_P) tests/fuzz && \
 	$(FUZZ_CC) -std=gnu11 $(FUZZ_CFLAGS) $(DEFS) -I. $(AM_CPPFLAGS) -U_FORTIFY_SOURCE -o $@
 FUZZ_JIT_FILES = \
-	$(srcdir)/daemon/jit_map.c $(srcdir)/daemon/mapset.c $(srcdir)/daemon/perf_map.c $(srcdir)/daemon/jitdump.c \
-	$(srcdir)/daemon/jit_object.c $(srcdir)/daemon/jit_lines.c \
-	$(srcdir)/libop/file.c $(srcdir)/libop/htable.c $(srcdir)/libop/text.c $(srcdir)/libop/sys.c
+	$(srcdir)/daemon/jit/address_map.c $(srcdir)/daemon/resolve/mapset.c $(srcdir)/daemon/jit/perf_map.c $(srcdir)/daemon/jit/jitdump.c \
+	$(srcdir)/daemon/jit/object.c $(srcdir)/daemon/jit/debug_line.c \
+	$(srcdir)/libop/base/file.c $(srcdir)/libop/base/htable.c $(srcdir)/libop/base/text.c $(srcdir)/libop/base/sys.c
 
-tests/fuzz/fuzz_ring: $(srcdir)/tests/fuzz/fuzz_ring.c $(srcdir)/libop/ring.c $(srcdir)/libop/sys.c $(srcdir)/libop/ring.h config.h daemon/libopd.a libop/libop.a
-	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_ring.c $(srcdir)/libop/ring.c $(srcdir)/libop/sys.c $(FUZZ_LIBS)
+tests/fuzz/fuzz_ring: $(srcdir)/tests/fuzz/fuzz_ring.c $(srcdir)/libop/ring/reader.c $(srcdir)/libop/base/sys.c $(srcdir)/libop/ring/reader.h config.h daemon/libopd.a libop/libop.a
+	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_ring.c $(srcdir)/libop/ring/reader.c $(srcdir)/libop/base/sys.c $(FUZZ_LIBS)
 
 tests/fuzz/fuzz_perf_map: $(srcdir)/tests/fuzz/fuzz_perf_map.c $(srcdir)/tests/fuzz/fuzz_jit.h $(FUZZ_JIT_FILES) config.h daemon/libopd.a libop/libop.a
 	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_perf_map.c $(FUZZ_JIT_FILES) $(FUZZ_LIBS)
@@ -73,16 +73,16 @@ tests/fuzz/fuzz_jitdump: $(srcdir)/tests/fuzz/fuzz_jitdump.c $(srcdir)/tests/fuz
 	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_jitdump.c $(FUZZ_JIT_FILES) $(FUZZ_LIBS)
 
 FUZZ_IBS_FILES = \
-	$(srcdir)/libop/ibs.c $(srcdir)/libop/ibs_cpu.c $(srcdir)/libop/ibs_data_src.c $(srcdir)/libop/ibs_events.c \
-	$(srcdir)/libop/ibs_meaning.c $(srcdir)/libop/parse.c $(srcdir)/libop/chain.c
+	$(srcdir)/libop/events/ibs.c $(srcdir)/libop/events/ibs_cpu.c $(srcdir)/libop/events/ibs_data_src.c $(srcdir)/libop/events/ibs_derived.c \
+	$(srcdir)/libop/events/ibs_meaning.c $(srcdir)/libop/base/parse.c $(srcdir)/libop/perf/chain.c
 
 tests/fuzz/fuzz_ibs: $(srcdir)/tests/fuzz/fuzz_ibs.c $(FUZZ_IBS_FILES) config.h daemon/libopd.a libop/libop.a
 	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_ibs.c $(FUZZ_IBS_FILES) $(FUZZ_LIBS)
 
 FUZZ_SESSION_FILES = \
-	$(srcdir)/libop/abi.c $(srcdir)/libop/guard.c $(srcdir)/libop/odb.c $(srcdir)/libop/odb_file.c $(srcdir)/libop/odb_read.c $(srcdir)/libop/odb_repair.c \
-	$(srcdir)/libop/odb_replace.c $(srcdir)/libop/session.c $(srcdir)/libop/session_list.c $(srcdir)/libop/session_grove.c $(srcdir)/libop/session_walk.c $(srcdir)/libop/mangle.c $(srcdir)/libop/file.c \
-	$(srcdir)/libop/text.c $(srcdir)/libop/parse.c $(srcdir)/libop/sys.c
+	$(srcdir)/libop/odb/abi.c $(srcdir)/libop/base/guard.c $(srcdir)/libop/odb/odb.c $(srcdir)/libop/odb/file_image.c $(srcdir)/libop/odb/read.c $(srcdir)/libop/odb/repair.c \
+	$(srcdir)/libop/odb/replace.c $(srcdir)/libop/session/layout.c $(srcdir)/libop/session/list.c $(srcdir)/libop/session/list_parallel.c $(srcdir)/libop/session/walk.c $(srcdir)/libop/odb/mangle.c $(srcdir)/libop/base/file.c \
+	$(srcdir)/libop/base/text.c $(srcdir)/libop/base/parse.c $(srcdir)/libop/base/sys.c
 
 FUZZ_DIR_FILES = $(srcdir)/tests/fuzz/fuzz_dir.c $(srcdir)/tests/fuzz/fuzz_dir.h
 
@@ -90,37 +90,37 @@ tests/fuzz/fuzz_session: $(srcdir)/tests/fuzz/fuzz_session.c $(FUZZ_DIR_FILES) $
 	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_session.c $(srcdir)/tests/fuzz/fuzz_dir.c $(FUZZ_SESSION_FILES) $(FUZZ_LIBS)
 
 FUZZ_DCOOKIES_FILES = \
-	$(srcdir)/libop/dcookie.c $(srcdir)/libop/dcookie_file.c $(srcdir)/libop/dcookie_name.c $(srcdir)/libop/mangle.c \
-	$(srcdir)/libop/htable.c $(srcdir)/libop/file.c $(srcdir)/libop/text.c $(srcdir)/libop/parse.c $(srcdir)/libop/sys.c
+	$(srcdir)/libop/session/dcookie.c $(srcdir)/libop/session/dcookie_file.c $(srcdir)/libop/session/dcookie_name.c $(srcdir)/libop/odb/mangle.c \
+	$(srcdir)/libop/base/htable.c $(srcdir)/libop/base/file.c $(srcdir)/libop/base/text.c $(srcdir)/libop/base/parse.c $(srcdir)/libop/base/sys.c
 
 tests/fuzz/fuzz_dcookies: $(srcdir)/tests/fuzz/fuzz_dcookies.c $(FUZZ_DIR_FILES) $(FUZZ_DCOOKIES_FILES) config.h daemon/libopd.a libop/libop.a
 	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_dcookies.c $(srcdir)/tests/fuzz/fuzz_dir.c $(FUZZ_DCOOKIES_FILES) $(FUZZ_LIBS)
 
 FUZZ_LEDGER_FILES = \
-	$(srcdir)/libop/session_ledger.c $(srcdir)/libop/ledger.c \
-	$(srcdir)/libop/file.c $(srcdir)/libop/text.c $(srcdir)/libop/parse.c $(srcdir)/libop/sys.c
+	$(srcdir)/libop/session/ledger_file.c $(srcdir)/libop/session/ledger.c \
+	$(srcdir)/libop/base/file.c $(srcdir)/libop/base/text.c $(srcdir)/libop/base/parse.c $(srcdir)/libop/base/sys.c
 
 tests/fuzz/fuzz_ledger: $(srcdir)/tests/fuzz/fuzz_ledger.c $(FUZZ_DIR_FILES) $(FUZZ_LEDGER_FILES) config.h daemon/libopd.a libop/libop.a
 	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_ledger.c $(srcdir)/tests/fuzz/fuzz_dir.c $(FUZZ_LEDGER_FILES) $(FUZZ_LIBS)
 
 FUZZ_CONTROL_FILES = \
-	$(srcdir)/daemon/server.c $(srcdir)/daemon/jobs.c $(srcdir)/libop/control.c $(srcdir)/libop/session_close.c $(srcdir)/libop/file.c $(srcdir)/libop/text.c $(srcdir)/libop/sys.c
+	$(srcdir)/daemon/server.c $(srcdir)/daemon/jobs.c $(srcdir)/libop/control/protocol.c $(srcdir)/libop/session/close.c $(srcdir)/libop/base/file.c $(srcdir)/libop/base/text.c $(srcdir)/libop/base/sys.c
 
 tests/fuzz/fuzz_control: $(srcdir)/tests/fuzz/fuzz_control.c $(FUZZ_CONTROL_FILES) config.h daemon/libopd.a libop/libop.a
 	$(FUZZ_BUILD) $(SYSTEMD_CFLAGS) $(srcdir)/tests/fuzz/fuzz_control.c $(FUZZ_CONTROL_FILES) $(FUZZ_LIBS)
 
 FUZZ_PERF_FILES = \
-	$(srcdir)/daemon/import_events.c $(srcdir)/libop/event_ibs.c \
-	$(srcdir)/libop/perf_data.c $(srcdir)/libop/perf_open.c $(srcdir)/libop/perf_event.c $(srcdir)/libop/perf_feature.c \
-	$(srcdir)/libop/perf_input.c $(srcdir)/libop/perf_parts.c $(srcdir)/libop/perf_raw.c $(srcdir)/libop/perf_record.c $(srcdir)/libop/perf_shape.c $(srcdir)/libop/perf_zstd.c $(srcdir)/libop/record.c $(srcdir)/libop/stop.c \
-	$(FUZZ_IBS_FILES) $(srcdir)/libop/htable.c $(srcdir)/libop/text.c $(srcdir)/libop/sys.c
+	$(srcdir)/tools/opimport/event_match.c $(srcdir)/libop/events/event_list.c \
+	$(srcdir)/libop/perf/data.c $(srcdir)/libop/perf/data_open.c $(srcdir)/libop/perf/data_event.c $(srcdir)/libop/perf/data_feature.c \
+	$(srcdir)/libop/perf/data_input.c $(srcdir)/libop/perf/data_parts.c $(srcdir)/libop/perf/data_raw.c $(srcdir)/libop/perf/data_record.c $(srcdir)/libop/perf/data_shape.c $(srcdir)/libop/perf/data_zstd.c $(srcdir)/libop/perf/record.c $(srcdir)/libop/base/stop.c \
+	$(FUZZ_IBS_FILES) $(srcdir)/libop/base/htable.c $(srcdir)/libop/base/text.c $(srcdir)/libop/base/sys.c
 
 tests/fuzz/fuzz_perf_data: $(srcdir)/tests/fuzz/fuzz_perf_data.c $(FUZZ_DIR_FILES) $(FUZZ_PERF_FILES) config.h daemon/libopd.a libop/libop.a
 	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_perf_data.c $(srcdir)/tests/fuzz/fuzz_dir.c $(FUZZ_PERF_FILES) $(FUZZ_LIBS)
 
 FUZZ_SYMBOL_FILES = \
-	$(srcdir)/tools/symbol_pack.c $(srcdir)/tools/symbols.c $(srcdir)/tools/symbols_bfd.c $(srcdir)/tools/symbols_debug.c $(srcdir)/tools/symbols_file.c $(srcdir)/tools/symbols_kallsyms.c \
-	$(srcdir)/tools/debug_damage.c
+	$(srcdir)/tools/symbols/pack.c $(srcdir)/tools/symbols/symbols.c $(srcdir)/tools/symbols/bfd_file.c $(srcdir)/tools/symbols/debug_file.c $(srcdir)/tools/symbols/packed_file.c $(srcdir)/tools/symbols/kallsyms.c \
+	$(srcdir)/tools/symbols/debug_damage.c
 FUZZ_SYMBOL_LIBS = tools/libreport.a $(FUZZ_LIBS) $(BFD_LIBS) $(IBERTY_LIBS) $(MODULE_LIBS)
 
 tests/fuzz/fuzz_symbols: $(srcdir)/tests/fuzz/fuzz_symbols.c $(FUZZ_DIR_FILES) $(FUZZ_SYMBOL_FILES) config.h tools/libreport.a daemon/libopd.a libop/libop.a
@@ -130,25 +130,25 @@ tests/fuzz/fuzz_symbols_file: $(srcdir)/tests/fuzz/fuzz_symbols_file.c $(FUZZ_DI
 	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_symbols_file.c $(srcdir)/tests/fuzz/fuzz_dir.c $(FUZZ_SYMBOL_FILES) $(FUZZ_SYMBOL_LIBS)
 
 FUZZ_ARCHIVE_FILES = \
-	$(FUZZ_ARCHIVE_SOURCES:%=$(srcdir)/%) $(srcdir)/tools/archive.c $(srcdir)/tools/archive_sums.c $(srcdir)/tools/words.c \
-	$(srcdir)/libop/file.c $(srcdir)/libop/htable.c $(srcdir)/libop/parse.c $(srcdir)/libop/sha256.c $(srcdir)/libop/text.c $(srcdir)/libop/sys.c
+	$(FUZZ_ARCHIVE_SOURCES:%=$(srcdir)/%) $(srcdir)/tools/profile/archive.c $(srcdir)/tools/profile/archive_sums.c $(srcdir)/tools/common/words.c \
+	$(srcdir)/libop/base/file.c $(srcdir)/libop/base/htable.c $(srcdir)/libop/base/parse.c $(srcdir)/libop/base/sha256.c $(srcdir)/libop/base/text.c $(srcdir)/libop/base/sys.c
 
 tests/fuzz/fuzz_archive: $(FUZZ_ARCHIVE_FILES) config.h tools/libreport.a daemon/libopd.a libop/libop.a
 	$(FUZZ_BUILD) $(FUZZ_ARCHIVE_FILES) $(FUZZ_SYMBOL_LIBS)
 
 FUZZ_ABI_FILES = \
-	$(FUZZ_ABI_SOURCES:%=$(srcdir)/%) $(srcdir)/libop/abi.c $(srcdir)/libop/odb.c $(srcdir)/libop/odb_file.c $(srcdir)/libop/odb_read.c \
-	$(srcdir)/libop/file.c $(srcdir)/libop/guard.c $(srcdir)/libop/parse.c $(srcdir)/libop/text.c $(srcdir)/libop/sys.c
+	$(FUZZ_ABI_SOURCES:%=$(srcdir)/%) $(srcdir)/libop/odb/abi.c $(srcdir)/libop/odb/odb.c $(srcdir)/libop/odb/file_image.c $(srcdir)/libop/odb/read.c \
+	$(srcdir)/libop/base/file.c $(srcdir)/libop/base/guard.c $(srcdir)/libop/base/parse.c $(srcdir)/libop/base/text.c $(srcdir)/libop/base/sys.c
 
 tests/fuzz/fuzz_abi: $(FUZZ_ABI_FILES) config.h daemon/libopd.a libop/libop.a
 	$(FUZZ_BUILD) $(POPT_CFLAGS) $(SYSTEMD_CFLAGS) $(FUZZ_ABI_FILES) $(FUZZ_LIBS)
 
-FUZZ_EVENTS_FILES = $(FUZZ_EVENTS_SOURCES:%=$(srcdir)/%) $(srcdir)/tools/event_files.c $(srcdir)/libop/parse.c
+FUZZ_EVENTS_FILES = $(FUZZ_EVENTS_SOURCES:%=$(srcdir)/%) $(srcdir)/tools/events/description_files.c $(srcdir)/libop/base/parse.c
 
 tests/fuzz/fuzz_events: $(FUZZ_EVENTS_FILES) config.h tools/libreport.a daemon/libopd.a libop/libop.a
 	$(FUZZ_BUILD) $(FUZZ_EVENTS_FILES) tools/libreport.a $(FUZZ_LIBS)
 
-FUZZ_MODULE_FILES = $(FUZZ_MODULE_SOURCES:%=$(srcdir)/%) $(srcdir)/tools/module_file.c $(srcdir)/libop/sys.c
+FUZZ_MODULE_FILES = $(FUZZ_MODULE_SOURCES:%=$(srcdir)/%) $(srcdir)/tools/symbols/module_file.c $(srcdir)/libop/base/sys.c
 
 tests/fuzz/fuzz_module: $(FUZZ_MODULE_FILES) config.h daemon/libopd.a libop/libop.a
 	$(FUZZ_BUILD) $(LZMA_CFLAGS) $(ZLIB_CFLAGS) $(ZSTD_CFLAGS) $(FUZZ_MODULE_FILES) $(FUZZ_LIBS) $(MODULE_LIBS)

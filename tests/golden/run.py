@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-TOOL_DIRS = {"opannotate": "tools", "opreport": "tools", "opcontrol": "tools"}
+TOOL_DIRS = {"opannotate": "bin", "opreport": "bin", "opcontrol": "bin"}
 
 
 def find_recordings():

@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "libop/ibs_events.h"
+#include "libop/events/ibs_derived.h"
 
 static bool read_u32(uint32_t *ret_value)
 {

@@ -18,10 +18,10 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include "libop/clock.h"
-#include "libop/parse.h"
-#include "libop/ring_pair.h"
-#include "libop/sys.h"
+#include "libop/base/clock.h"
+#include "libop/base/parse.h"
+#include "libop/ring/kernel_pair.h"
+#include "libop/base/sys.h"
 #include "tests/ring/overwrite_load.h"
 #include "tests/ring/overwrite_seen.h"
 

@@ -5,7 +5,7 @@
  * The process is made so that the kernel's knowledge of the writer's CPU is old: it ran there before it registered, and the CPU has
  * been idle since. Exit code 1 when a round saw neither; 77 on one CPU, or without membarrier(2).
  *
- * `private` is what libop/ring_memory_pair.c uses. `global` (GLOBAL_EXPEDITED) fails on Linux 6.18, now and then, and `none` at once:
+ * `private` is what libop/ring/memory_pair.c uses. `global` (GLOBAL_EXPEDITED) fails on Linux 6.18, now and then, and `none` at once:
  * they are there to be shown (doc/ring.md). Without one of these words: first `none`, in which this machine has to show within NR_TRIES processes
  * that there is something to see, and then `private`, in which nothing may be seen.
  */
@@ -20,10 +20,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "libop/atomic.h"
-#include "libop/compiler.h"
-#include "libop/parse.h"
-#include "libop/sys.h"
+#include "libop/base/atomic.h"
+#include "libop/base/compiler.h"
+#include "libop/base/parse.h"
+#include "libop/base/sys.h"
 
 #define NR_PROCESSES 25   /* each begins with the old knowledge */
 #define NR_TRIES     1000 /* of which some 20 are needed at most */

@@ -10,8 +10,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "libop/atomic.h"
-#include "libop/sys.h"
+#include "libop/base/atomic.h"
+#include "libop/base/sys.h"
 
 #define BLOCK_PAGES 512u /* taken away again at once, so little memory is in use */
 #define STACK_BYTES (LOAD_STACK_BYTES + 16384)

@@ -9,7 +9,7 @@
 
 #include <sys/types.h>
 
-#include "libop/compiler.h"
+#include "libop/base/compiler.h"
 
 #define LOAD_PAGES       65536u
 #define LOAD_STACK_WORD  UINT64_C(0x6f76657277726974) /* what the stack of the process is full of */

@@ -7,7 +7,7 @@
 #ifndef OVERWRITE_SEEN_H
 #define OVERWRITE_SEEN_H
 
-#include "libop/compiler.h"
+#include "libop/base/compiler.h"
 
 struct words {
 	uint64_t *words;

@@ -18,8 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "libop/parse.h"
-#include "libop/sys.h"
+#include "libop/base/parse.h"
+#include "libop/base/sys.h"
 #include "tests/ring/torture.h"
 
 #define NR_PAIRS_MAX    8

@@ -5,8 +5,8 @@
 #ifndef TORTURE_H
 #define TORTURE_H
 
-#include "libop/ring_aux.h"
-#include "libop/ring_memory_pair.h"
+#include "libop/ring/aux_area.h"
+#include "libop/ring/memory_pair.h"
 
 #define BODY_BYTES_MAX 240u
 #define RING_BYTES     8192u

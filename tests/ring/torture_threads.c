@@ -4,7 +4,7 @@
 #include <poll.h>
 #include <sched.h>
 
-#include "libop/sys.h"
+#include "libop/base/sys.h"
 #include "tests/ring/torture.h"
 
 #define ASLEEP_MS_MAX 120000 /* a writer that goes on wakes within a millisecond: only one that was forgotten takes as long */

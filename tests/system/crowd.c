@@ -21,7 +21,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "libop/compiler.h"
+#include "libop/base/compiler.h"
 
 #define CODE_BYTES 256u /* the function below has less */
 #define STEPS      40000u

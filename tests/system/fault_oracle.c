@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "libop/compiler.h"
+#include "libop/base/compiler.h"
 
 #define RING_BYTES (64u << 20)
 #define CPUS_MAX 1024

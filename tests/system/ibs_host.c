@@ -5,8 +5,8 @@
  */
 #include <linux/perf_event.h>
 
-#include "libop/ibs_host.h"
-#include "libop/sys.h"
+#include "libop/events/ibs_host.h"
+#include "libop/base/sys.h"
 
 #define FAMILY   0x19u
 #define MODEL    0x11u

@@ -25,7 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "libop/compiler.h"
+#include "libop/base/compiler.h"
 
 #define NS_PER_MS   UINT64_C(1000000)
 #define SLICE_STEPS 20000u

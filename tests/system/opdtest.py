@@ -227,7 +227,7 @@ class Box:
         self.config = os.path.join(self.dir, "opd.conf")
         self.log = os.path.join(self.dir, "opd.log")
         build = os.environ.get("OPD_BUILD", "")
-        self.bin = os.environ.get("OPD_BINDIR") or os.path.join(build, "tools")
+        self.bin = os.environ.get("OPD_BINDIR") or os.path.join(build, "bin")
         self.sbin = os.environ.get("OPD_SBINDIR") or os.path.join(build, "daemon")
         self.work = os.path.join(build, "tests", "system", "work")
         self.crowd = os.path.join(build, "tests", "system", "crowd")

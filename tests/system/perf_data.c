@@ -18,10 +18,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "libop/parse.h"
-#include "libop/record.h"
-#include "libop/ring_memory_pair.h"
-#include "libop/sys.h"
+#include "libop/base/parse.h"
+#include "libop/perf/record.h"
+#include "libop/ring/memory_pair.h"
+#include "libop/base/sys.h"
 
 #define RING_BYTES  8192u
 #define NR_SAMPLES  4000

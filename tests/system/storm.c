@@ -21,7 +21,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "libop/clock.h"
+#include "libop/base/clock.h"
 #include "tests/system/storm_touch.h"
 
 #define MAX_UNDER_WAY 64 /* on a machine that is too slow for the rate, it is the rate that suffers */

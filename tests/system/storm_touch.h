@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "libop/compiler.h"
+#include "libop/base/compiler.h"
 
 __attribute__((noinline, aligned(64))) static void touch_pages(volatile char *memory, size_t nr_pages, size_t page_bytes)
 {

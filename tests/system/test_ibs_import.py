@@ -290,7 +290,7 @@ def check_unknown_cpu(box, rng, functions, image):
 
 def test(box):
     image = os.path.join(box.dir, "binary")
-    shutil.copy(os.path.join(os.environ["OPD_BUILD"], "tools", "opreport"), image)  # an installed one is stripped
+    shutil.copy(os.path.join(os.environ["OPD_BUILD"], "bin", "opreport"), image)  # an installed one is stripped
     functions = functions_of(image)
     rng = random.Random(arguments.seed)
     box.env["OPROFILE_EVENTS_DIR"] = os.path.join(SOURCE, "events")

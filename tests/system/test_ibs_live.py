@@ -129,7 +129,7 @@ def test(box):
     opcontrol = use_fed_programs(box)
     check_absence(box)
     check_requests(box, opcontrol)
-    image = box.copy_work("reader", os.path.join(os.environ["OPD_BUILD"], "tools", "opimport"))
+    image = box.copy_work("reader", os.path.join(os.environ["OPD_BUILD"], "bin", "opimport"))
     reader = box.start_piped(image, "--session-dir=" + os.path.join(box.dir, "unused"))
     opdtest.wait_until(lambda: test_import_stop.waits(reader), opdtest.HANG_SECONDS, "the process does not wait")
     functions = test_ibs_import.functions_of(image)

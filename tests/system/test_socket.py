@@ -32,7 +32,7 @@ SETTLE_SECONDS = 0.2
 
 
 def protocol_version():
-    with open(os.path.join(os.environ["OPD_SOURCE"], "libop", "control.h"), encoding="utf-8") as stream:
+    with open(os.path.join(os.environ["OPD_SOURCE"], "libop", "control", "protocol.h"), encoding="utf-8") as stream:
         return int(re.search(r"OP_CONTROL_VERSION (\d+)", stream.read()).group(1))
 
 

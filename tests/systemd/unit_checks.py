@@ -296,7 +296,7 @@ def check_activation(container):
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
         client.settimeout(60)
         client.connect("/proc/%d/root/run/opd/control" % container.init)
-        with open(os.path.join(os.environ["OPD_SOURCE"], "libop", "control.h"), encoding="utf-8") as stream:
+        with open(os.path.join(os.environ["OPD_SOURCE"], "libop", "control", "protocol.h"), encoding="utf-8") as stream:
             version = int(re.search(r"OP_CONTROL_VERSION (\d+)", stream.read()).group(1))
         client.send(REQUEST.pack(MAGIC, version, STATUS, 0, 0))
         reply = client.recv(1 << 18)

@@ -3,7 +3,7 @@
 check_PROGRAMS += tests/unit/test_events tests/unit/test_pfm_names tests/unit/test_file tests/unit/test_config tests/unit/test_daemonrc tests/unit/test_control tests/unit/test_server tests/unit/test_jobs tests/unit/test_session_close tests/unit/test_service
 TESTS += tests/unit/test_postrm.py tests/unit/test_events tests/unit/test_pfm_names tests/unit/test_file tests/unit/test_config tests/unit/test_daemonrc tests/unit/test_control tests/unit/test_server tests/unit/test_jobs tests/unit/test_session_close tests/unit/test_service
 
-tests_unit_test_pfm_names_SOURCES = tests/unit/test_pfm_names.c tools/pfm_names.c tools/pfm_names.h
+tests_unit_test_pfm_names_SOURCES = tests/unit/test_pfm_names.c tools/events/pfm_names.c tools/events/pfm_names.h
 tests_unit_test_pfm_names_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_pfm_names_LDADD = libop/libop.a $(PFM_LIBS) $(CMOCKA_LIBS)
 

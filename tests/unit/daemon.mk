@@ -31,7 +31,7 @@ TESTS += $(daemon_unit_tests)
 
 tests_unit_test_perf_data_SOURCES = tests/unit/test_perf_data.c tests/unit/cmocka_all.h
 tests_unit_test_perf_data_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_test_perf_data_LDADD = daemon/libopd.a libop/libop.a $(ZSTD_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_perf_data_LDADD = tools/libimport.a daemon/libopd.a libop/libop.a $(ZSTD_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_test_log_SOURCES = tests/unit/test_log.c tests/unit/cmocka_all.h
 tests_unit_test_log_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
@@ -41,7 +41,7 @@ tests_unit_test_log_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTE
 tests_unit_test_import_SOURCES = tests/unit/test_import.c tests/unit/cmocka_all.h
 tests_unit_test_import_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_import_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_memfd_create
-tests_unit_test_import_LDADD = daemon/libopd.a libop/libop.a $(ZSTD_LIBS) $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
+tests_unit_test_import_LDADD = tools/libimport.a daemon/libopd.a libop/libop.a $(ZSTD_LIBS) $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
 
 tests_unit_test_ring_SOURCES = tests/unit/test_ring.c tests/unit/cmocka_all.h tests/unit/memory_ring.h
 tests_unit_test_ring_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

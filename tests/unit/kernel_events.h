@@ -15,9 +15,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "libop/record.h"
-#include "libop/ring_pair.h"
-#include "libop/sys.h"
+#include "libop/perf/record.h"
+#include "libop/ring/kernel_pair.h"
+#include "libop/base/sys.h"
 #include "tests/unit/cmocka_all.h"
 
 #define FAULT_PAGES  (1u << 18)

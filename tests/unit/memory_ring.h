@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libop/ring.h"
-#include "libop/ring_memory_pair.h"
+#include "libop/ring/reader.h"
+#include "libop/ring/memory_pair.h"
 #include "tests/unit/cmocka_all.h"
 
 #define MEMORY_RING_BYTES 4096u

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "libop/odb.h"
-#include "libop/sys.h"
+#include "libop/odb/odb.h"
+#include "libop/base/sys.h"
 
 #define PATH "samples/current/{root}/bin/x/{dep}/{root}/bin/x/TIMER.0.0.all.all.all"
 #define TMP  "tmp/sample"

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/drain.h"
+#include "daemon/pipeline/drain.h"
 
 #define PIPELINE_DIR_BYTES 32
 

@@ -3,8 +3,8 @@
 #ifndef RECORD_TEXT_H
 #define RECORD_TEXT_H
 
-#include "libop/record.h"
-#include "libop/text.h"
+#include "libop/perf/record.h"
+#include "libop/base/text.h"
 
 static inline void tell_sample(const struct perf_event_header *header, struct op_text *text)
 {

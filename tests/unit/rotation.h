@@ -12,9 +12,9 @@
 
 #include "daemon/sync.h"
 #include "daemon/unwritten.h"
-#include "libop/clock.h"
-#include "libop/session.h"
-#include "libop/sys.h"
+#include "libop/base/clock.h"
+#include "libop/session/layout.h"
+#include "libop/base/sys.h"
 #include "tests/unit/pipeline.h"
 
 #define SECOND ((uint64_t)OP_NS_PER_S)

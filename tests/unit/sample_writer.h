@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "libop/odb.h"
+#include "libop/odb/odb.h"
 
 struct sample {
 	uint64_t key;

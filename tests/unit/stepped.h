@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "libop/clock.h"
+#include "libop/base/clock.h"
 #include "tests/unit/cmocka_all.h"
 
 /*

@@ -9,7 +9,7 @@
 
 #include <time.h>
 
-#include "libop/clock.h"
+#include "libop/base/clock.h"
 
 static uint64_t passed_ns; /* what the test lets pass */
 

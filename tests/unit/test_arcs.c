@@ -4,12 +4,12 @@
 
 #include <stdio.h>
 
-#include "daemon/image_filter.h"
-#include "daemon/jit_space.h"
-#include "daemon/jit_write.h"
-#include "daemon/sideband.h"
-#include "libop/odb.h"
-#include "libop/session.h"
+#include "daemon/count/image_filter.h"
+#include "daemon/jit/space.h"
+#include "daemon/keep/jit_write.h"
+#include "daemon/resolve/sideband.h"
+#include "libop/odb/odb.h"
+#include "libop/session/layout.h"
 #include "tests/unit/pipeline_cpu.h"
 #include "tests/unit/sideband_records.h"
 

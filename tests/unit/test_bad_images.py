@@ -22,7 +22,7 @@ sys.path[:0] = [os.path.join(SOURCE, "tests", "system"), os.path.join(SOURCE, "t
 import elfsyms  # noqa: E402
 from sample_files import put_image  # noqa: E402
 
-TOOLS = os.path.abspath(os.environ.get("TOOLS", "tools"))
+TOOLS = os.path.abspath(os.environ.get("TOOLS", "bin"))
 PROGRAM = """struct node { struct node *next; int value; };
 static int sum(struct node *n) { int s = 0; while (n) { s += n->value; n = n->next; } return s; }
 int hot(int n) { struct node a = { 0, n }; struct node b = { &a, 2 * n }; return sum(&b); }

@@ -5,8 +5,8 @@
  */
 #include "tests/unit/rotation.h"
 
-#include "daemon/stats_dir.h"
-#include "libop/file.h"
+#include "daemon/keep/stats_dir.h"
+#include "libop/base/file.h"
 
 #define LEDGER OP_SESSION_CURRENT "/" OP_SESSION_LEDGER
 

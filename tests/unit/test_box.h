@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "libop/compiler.h"
+#include "libop/base/compiler.h"
 
 struct box {
 	char path[32];

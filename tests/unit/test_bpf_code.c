@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/bpf_code.h"
-#include "libop/sys.h"
+#include "daemon/resolve/bpf_code.h"
+#include "libop/base/sys.h"
 
 #define FUNCTIONS_MAX 100u
 #define NONE          UINT32_MAX

@@ -12,9 +12,9 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "daemon/build_ids.h"
-#include "daemon/image.h"
-#include "libop/clock.h"
+#include "daemon/resolve/build_ids.h"
+#include "daemon/resolve/image.h"
+#include "libop/base/clock.h"
 
 #define BYTES    4096
 #define NO_PID   0x7fffffffu

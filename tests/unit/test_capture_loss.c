@@ -6,9 +6,9 @@
  */
 #include <sys/wait.h>
 
-#include "daemon/sideband.h"
+#include "daemon/resolve/sideband.h"
 #include "daemon/sync.h"
-#include "libop/clock.h"
+#include "libop/base/clock.h"
 #include "tests/unit/kernel_events.h"
 #include "tests/unit/memory_ring.h"
 #include "tests/unit/pipeline.h"

@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/cgroups.h"
-#include "libop/clock.h"
-#include "libop/mangle.h"
-#include "libop/text.h"
+#include "daemon/resolve/cgroups.h"
+#include "libop/base/clock.h"
+#include "libop/odb/mangle.h"
+#include "libop/base/text.h"
 
 static char dir[] = "/tmp/test_cgroups.XXXXXX";
 static char mountinfo[64];

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "tools/code_windows.h"
+#include "tools/code/windows.h"
 
 #define START 0x400000u
 #define END   0x4000000u

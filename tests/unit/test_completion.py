@@ -15,7 +15,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 SOURCE = os.path.realpath(os.environ.get("srcdir", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")))
-TOOLS = os.path.abspath(os.environ.get("TOOLS", "tools"))
+TOOLS = os.path.abspath(os.environ.get("TOOLS", "bin"))
 NAMES = ("opannotate", "oparchive", "opcheck", "opcontrol", "opgprof", "ophelp", "opimport", "opreport")
 SPECIFIED = ("opannotate", "oparchive", "opgprof", "opreport")
 COMPLETE = """

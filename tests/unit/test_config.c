@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "libop/config.h"
-#include "libop/file.h"
+#include "libop/control/config.h"
+#include "libop/base/file.h"
 #include "tests/unit/test_box.h"
 
 /* Reads `text` as a file over a config of defaults; the warnings without their path. */

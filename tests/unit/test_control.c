@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "libop/control.h"
+#include "libop/control/protocol.h"
 #include "tests/unit/test_box.h"
 
 struct answer {

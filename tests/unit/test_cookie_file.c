@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/cookie_file.h"
-#include "libop/sys.h"
+#include "daemon/keep/cookie_file.h"
+#include "libop/base/sys.h"
 
 #define PATH "samples/current/dcookies"
 #define SECOND_NS 1000000000u

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/cpus.h"
+#include "daemon/capture/cpus.h"
 
 static void parses_lists(void **state OP_UNUSED)
 {

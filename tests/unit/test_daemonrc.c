@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "libop/daemonrc.h"
-#include "libop/file.h"
+#include "libop/control/daemonrc.h"
+#include "libop/base/file.h"
 #include "tests/unit/test_box.h"
 
 static const char full[] = "SESSION_DIR=/var/lib/oprofile\n"

@@ -19,7 +19,7 @@ SOURCE = os.path.realpath(os.environ.get("srcdir", os.path.join(os.path.dirname(
 sys.path[:0] = [os.path.join(SOURCE, "tests", "unit")]
 from sample_files import ALL, put_image, write_ledger, write_samples  # noqa: E402
 
-TOOLS = os.path.abspath(os.environ.get("TOOLS", "tools"))
+TOOLS = os.path.abspath(os.environ.get("TOOLS", "bin"))
 GOOD, BAD = "/gone/good", "/gone/bad"
 NOBODY = 65534
 

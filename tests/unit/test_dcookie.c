@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "libop/dcookie.h"
+#include "libop/session/dcookie.h"
 
 static struct op_image_id file_id(const char *path, uint64_t inode)
 {

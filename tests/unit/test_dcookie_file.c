@@ -11,7 +11,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "libop/dcookie.h"
+#include "libop/session/dcookie.h"
 
 #define HEAD "opd-dcookies 1\n"
 #define ROW(cookie, name, inode)                                                                                                   \

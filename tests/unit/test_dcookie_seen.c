@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "libop/dcookie.h"
-#include "libop/sys.h"
+#include "libop/session/dcookie.h"
+#include "libop/base/sys.h"
 
 static struct op_image_id unseen_id(const char *path, uint64_t inode)
 {

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "tools/demangle.h"
+#include "tools/symbols/demangle.h"
 
 static void expect(const char *name, enum opr_demangle how, const char *wanted)
 {

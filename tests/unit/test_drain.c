@@ -12,11 +12,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/drain.h"
-#include "daemon/forget.h"
-#include "daemon/sideband.h"
-#include "libop/odb.h"
-#include "libop/sys.h"
+#include "daemon/pipeline/drain.h"
+#include "daemon/resolve/forget.h"
+#include "daemon/resolve/sideband.h"
+#include "libop/odb/odb.h"
+#include "libop/base/sys.h"
 #include "tests/unit/pipeline_cpu.h"
 #include "tests/unit/sideband_records.h"
 

@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "libop/events.h"
-#include "libop/sys.h"
+#include "libop/events/event.h"
+#include "libop/base/sys.h"
 
 /* What the next perf_event_open does: an errno, or 0 and a descriptor to read from. */
 static int next_err;

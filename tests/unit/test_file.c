@@ -5,10 +5,10 @@
 
 #include <cmocka.h>
 
-#include "libop/file.h"
-#include "libop/file_place.h"
-#include "libop/session.h"
-#include "libop/sys.h"
+#include "libop/base/file.h"
+#include "libop/base/file_place.h"
+#include "libop/session/layout.h"
+#include "libop/base/sys.h"
 #include "tests/unit/test_box.h"
 
 enum call { NONE, WRITE, FSYNC, RENAME };

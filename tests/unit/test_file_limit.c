@@ -2,9 +2,9 @@
 /* Too many sample files, and more cgroups than slots: every sample is in a file, and what is kept less apart is counted. */
 #include "tests/unit/cmocka_all.h"
 
-#include "daemon/capture.h"
-#include "libop/odb.h"
-#include "libop/session.h"
+#include "daemon/capture/cpu_rings.h"
+#include "libop/odb/odb.h"
+#include "libop/session/layout.h"
 #include "tests/unit/pipeline.h"
 
 #define MAX        80u

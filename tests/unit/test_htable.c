@@ -2,7 +2,7 @@
 /* The hash table: what is in it is found, whatever came and went, and it takes the room of what is in it. */
 #include "tests/unit/cmocka_all.h"
 
-#include "libop/htable.h"
+#include "libop/base/htable.h"
 
 #define NR          100000u
 #define NR_LEFT     50u

@@ -4,8 +4,8 @@
 
 #include <errno.h>
 
-#include "libop/ibs.h"
-#include "libop/record.h"
+#include "libop/events/ibs.h"
+#include "libop/perf/record.h"
 
 #define CAPS_FAM10      0x1fu
 #define CAPS_FAM15      0x7ffu

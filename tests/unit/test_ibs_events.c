@@ -5,7 +5,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "libop/ibs_events.h"
+#include "libop/events/ibs_derived.h"
 
 static void table_is_sound(void **state OP_UNUSED)
 {

@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/image_filter.h"
-#include "daemon/memory_limit.h"
-#include "libop/event_ibs.h"
-#include "libop/ibs_host.h"
-#include "libop/mem.h"
-#include "libop/odb.h"
-#include "libop/session_ledger.h"
+#include "daemon/count/image_filter.h"
+#include "daemon/count/memory_limit.h"
+#include "libop/events/event_list.h"
+#include "libop/events/ibs_host.h"
+#include "libop/session/memory_view.h"
+#include "libop/odb/odb.h"
+#include "libop/session/ledger_file.h"
 #include "tests/unit/memory_ring.h"
 #include "tests/unit/pipeline.h"
 

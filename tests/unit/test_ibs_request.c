@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libop/ibs_request.h"
+#include "libop/events/ibs_request.h"
 
 #define CAPS_FAM10 0x7u
 #define CAPS_ZEN2  0x3ffu

@@ -2,9 +2,9 @@
 /* opcontrol --image: which samples are kept, of which images, and that the others are filtered by name and leave nothing behind. */
 #include "tests/unit/cmocka_all.h"
 
-#include "daemon/image_filter.h"
-#include "daemon/sideband.h"
-#include "libop/session_ledger.h"
+#include "daemon/count/image_filter.h"
+#include "daemon/resolve/sideband.h"
+#include "libop/session/ledger_file.h"
 #include "tests/unit/pipeline_cpu.h"
 #include "tests/unit/sideband_records.h"
 

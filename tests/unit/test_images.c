@@ -5,8 +5,8 @@
 #include <cmocka.h>
 
 #include "tests/unit/sample_writer.h"
-#include "tools/image_identity.h"
-#include "tools/images.h"
+#include "tools/symbols/image_identity.h"
+#include "tools/symbols/image_path.h"
 
 static char directory[] = "/tmp/opd-test-images-XXXXXX";
 static char *search_dirs[1];

@@ -9,11 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/held.h"
-#include "daemon/import.h"
-#include "libop/odb.h"
-#include "libop/session.h"
-#include "libop/session_ledger.h"
+#include "tools/opimport/backlog.h"
+#include "tools/opimport/import.h"
+#include "libop/odb/odb.h"
+#include "libop/session/layout.h"
+#include "libop/session/ledger_file.h"
 
 #define SAMPLES      4000u /* of the first CPU in a round, which has them all before the other's */
 #define TASKS        50u

@@ -10,14 +10,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/jit.h"
-#include "daemon/jit_map.h"
-#include "daemon/jit_object.h"
-#include "daemon/jit_owner.h"
-#include "daemon/jitdump.h"
-#include "daemon/perf_map.h"
-#include "libop/clock.h"
-#include "libop/sys.h"
+#include "daemon/jit/code.h"
+#include "daemon/jit/address_map.h"
+#include "daemon/jit/object.h"
+#include "daemon/jit/owner.h"
+#include "daemon/jit/jitdump.h"
+#include "daemon/jit/perf_map.h"
+#include "libop/base/clock.h"
+#include "libop/base/sys.h"
 
 #define BASE UINT64_C(0x7f0000000000)
 

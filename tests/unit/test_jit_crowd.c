@@ -12,10 +12,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/capture.h"
-#include "daemon/jit.h"
-#include "libop/clock.h"
-#include "libop/sys.h"
+#include "daemon/capture/cpu_rings.h"
+#include "daemon/jit/code.h"
+#include "libop/base/clock.h"
+#include "libop/base/sys.h"
 
 #define BASE        UINT64_C(0x7f0000000000)
 #define NR_CHILDREN 4

@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/jit_object.h"
-#include "libop/file.h"
-#include "libop/jit_object.h"
-#include "libop/sys.h"
-#include "tools/symbols.h"
-#include "tools/symbols_bfd.h"
+#include "daemon/jit/object.h"
+#include "libop/base/file.h"
+#include "libop/session/jit_object_check.h"
+#include "libop/base/sys.h"
+#include "tools/symbols/symbols.h"
+#include "tools/symbols/bfd_file.h"
 
 #define BASE UINT64_C(0x7f0000000000)
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/kallsyms.h"
-#include "daemon/kernel_map.h"
+#include "daemon/resolve/kallsyms.h"
+#include "daemon/resolve/kernel_map.h"
 
 static char dir[] = "/tmp/test_kernel_map.XXXXXX";
 

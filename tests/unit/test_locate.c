@@ -12,10 +12,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "libop/clock.h"
-#include "daemon/generation.h"
-#include "daemon/image.h"
-#include "daemon/locate.h"
+#include "libop/base/clock.h"
+#include "daemon/resolve/generation.h"
+#include "daemon/resolve/image.h"
+#include "daemon/resolve/locate.h"
 
 #define BYTES	 4096
 #define NO_PID	 0x7fffffffu

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "libop/mangle.h"
+#include "libop/odb/mangle.h"
 
 #define REGION "1234.0x7ffc00001000.0x7ffc00003000"
 

@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-#include "daemon/mapset.h"
-#include "libop/compiler.h"
+#include "daemon/resolve/mapset.h"
+#include "libop/base/compiler.h"
 
 static void add(struct opd_mapset **set, uint64_t start, uint64_t end, uint64_t key, uint64_t cookie, uint64_t from_ns)
 {

@@ -2,9 +2,9 @@
 /* The memory view has so many nodes: each is counted once, whatever becomes of the file that it is in. */
 #include "tests/unit/cmocka_all.h"
 
-#include "daemon/memory_limit.h"
-#include "libop/mem.h"
-#include "libop/session.h"
+#include "daemon/count/memory_limit.h"
+#include "libop/session/memory_view.h"
+#include "libop/session/layout.h"
 #include "tests/unit/pipeline.h"
 
 #define NR_IMAGES  12u

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
-#include "daemon/mounts.h"
+#include "daemon/resolve/mounts.h"
 
 #define MOUNTINFO                                                                                                                  \
 	"27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard\n"                                                                  \

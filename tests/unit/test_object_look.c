@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "tools/debug_damage.h"
-#include "tools/object_look.h"
+#include "tools/symbols/debug_damage.h"
+#include "tools/symbols/object_look.h"
 
 #define SELF "/proc/self/exe" /* with debugging information when all programs here have it */
 

@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "libop/odb.h"
-#include "libop/sys.h"
+#include "libop/odb/odb.h"
+#include "libop/base/sys.h"
 #include "tests/unit/odb_box.h"
 
 static int nr_fsyncs;

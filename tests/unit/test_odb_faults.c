@@ -10,10 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "libop/file.h"
-#include "libop/guard.h"
-#include "libop/odb.h"
-#include "libop/sys.h"
+#include "libop/base/file.h"
+#include "libop/base/guard.h"
+#include "libop/odb/odb.h"
+#include "libop/base/sys.h"
 #include "tests/unit/odb_box.h"
 #include "tests/unit/still_clock.h"
 

@@ -16,8 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "libop/odb.h"
-#include "libop/sys.h"
+#include "libop/odb/odb.h"
+#include "libop/base/sys.h"
 #include "tests/unit/sample_writer.h"
 
 #define DIGITS       "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789"

@@ -4,8 +4,8 @@
 
 #include <cmocka.h>
 
-#include "libop/odb.h"
-#include "libop/odb_file.h"
+#include "libop/odb/odb.h"
+#include "libop/odb/file_image.h"
 #include "tests/unit/sample_writer.h"
 
 static char directory[] = "/tmp/opd-test-odb-read-XXXXXX";

@@ -19,7 +19,7 @@ sys.path[:0] = [os.path.join(SOURCE, "tests", "system"), os.path.join(SOURCE, "t
 import elfsyms  # noqa: E402
 from sample_files import put_image, write_samples  # noqa: E402
 
-OPANNOTATE = os.path.abspath(os.environ.get("OPANNOTATE", "tools/opannotate"))
+OPANNOTATE = os.path.abspath(os.environ.get("OPANNOTATE", "bin/opannotate"))
 PROGRAM = """volatile int sum;
 static int twice(int x)
 {

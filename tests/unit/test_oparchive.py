@@ -19,7 +19,7 @@ sys.path[:0] = [os.path.join(SOURCE, "tests", "system"), os.path.join(SOURCE, "t
 import elfsyms  # noqa: E402
 from sample_files import ALL, PACKERS, put_image, write_ledger, write_samples  # noqa: E402
 
-TOOLS = os.path.abspath(os.environ.get("TOOLS", "tools"))
+TOOLS = os.path.abspath(os.environ.get("TOOLS", "bin"))
 PROGRAM = "int hot(int x) { return x + 1; }\nint warm(int x) { return hot(x) + 2; }\nvoid _start(void) { warm(1); }\n"
 FUNCTIONS = ("hot", "warm")
 REPORTS = ((), ("-f",), ("-l",), ("-l", "-f", "-g"), ("-d", "-g"), ("-c",), ("-l", "-m", "all"), ("--format=json", "-d", "-g", "-f"))

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 
 #include "daemon/opd.h"
-#include "libop/session.h"
+#include "libop/session/layout.h"
 #include "tests/unit/sample_writer.h"
 
 static struct {

@@ -16,7 +16,7 @@ sys.path[:0] = [os.path.join(SOURCE, "tests", "system"), os.path.join(SOURCE, "t
 import elfsyms  # noqa: E402
 from sample_files import ALL, put_image, write_samples  # noqa: E402
 
-OPGPROF = os.path.abspath(os.environ.get("OPGPROF", "tools/opgprof"))
+OPGPROF = os.path.abspath(os.environ.get("OPGPROF", "bin/opgprof"))
 PROGRAM = "void hot(void) { }\nvoid warm(void) { hot(); }\nvoid cold(void) { warm(); }\nint main(void) { cold(); return 0; }\n"
 FUNCTIONS = ("hot", "warm", "cold", "main")
 

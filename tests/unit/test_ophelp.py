@@ -11,7 +11,7 @@ import xml.etree.ElementTree as ET
 
 sys.dont_write_bytecode = True
 SOURCE = os.path.realpath(os.environ.get("srcdir", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")))
-OPHELP = os.path.abspath(os.environ.get("OPHELP", "tools/ophelp"))
+OPHELP = os.path.abspath(os.environ.get("OPHELP", "bin/ophelp"))
 EVENTS = """# made up
 event:0x76 counters:0,1 um:zero minimum:3000 name:CPU_CLK_UNHALTED : Cycles
 event:0x10 counters:0 um:zero minimum:500 name:FIRST_ONLY : Only the first counter

@@ -14,7 +14,7 @@ SOURCE = os.path.realpath(os.environ.get("srcdir", os.path.join(os.path.dirname(
 sys.path[:0] = [os.path.join(SOURCE, "tests", "format"), os.path.join(SOURCE, "tests", "unit")]
 import reader  # noqa: E402
 
-OPIMPORT = os.path.abspath(os.environ.get("OPIMPORT", "tools/opimport"))
+OPIMPORT = os.path.abspath(os.environ.get("OPIMPORT", "bin/opimport"))
 SIZES = {"double": 8, "u64": 8, "u8": 1, "u32": 4, "int": 4, "unsigned_int": 4, "odb_key_t": 8, "odb_index_t": 4, "odb_value_t": 4, "odb_node_nr_t": 4,
          "odb_descr_t": 32, "odb_node_t": 16}
 FIELDS = ("magic", "version", "cpu_type", "ctr_event", "ctr_um", "ctr_count", "is_kernel", "cpu_speed", "mtime", "cg_to_is_kernel", "anon_start",

@@ -26,7 +26,7 @@ import elfsyms  # noqa: E402
 sys.path.insert(0, os.path.join(SOURCE, "tests", "unit"))
 from sample_files import ALL, put_image, write_samples  # noqa: E402
 
-OPREPORT = os.path.abspath(os.environ.get("OPREPORT", "tools/opreport"))
+OPREPORT = os.path.abspath(os.environ.get("OPREPORT", "bin/opreport"))
 SCHEMA = os.path.join(SOURCE, "tests", "opreport.xsd")
 PROGRAM = "void hot(void) { }\nvoid warm(void) { hot(); }\nvoid cold(void) { warm(); }\nvoid _start(void) { cold(); }\n"
 FUNCTIONS = ("hot", "warm", "cold")

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/import.h"
-#include "libop/perf_record.h"
-#include "libop/perf_shape.h"
-#include "libop/record.h"
+#include "tools/opimport/import.h"
+#include "libop/perf/data_record.h"
+#include "libop/perf/data_shape.h"
+#include "libop/perf/record.h"
 
 #define FORMAT_LOST (1u << 4)
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "tests/unit/cmocka_all.h"
-#include "tools/pfm_names.h"
+#include "tools/events/pfm_names.h"
 
 struct row {
 	const char *spec, *own;

@@ -4,9 +4,9 @@
 
 #include <stdio.h>
 
-#include "daemon/plan.h"
-#include "daemon/swappers.h"
-#include "libop/clock.h"
+#include "daemon/capture/plan.h"
+#include "daemon/capture/swappers.h"
+#include "libop/base/clock.h"
 
 #define KIB 1024ull
 #define MIB (1024 * KIB)

@@ -4,8 +4,8 @@
 
 #include <errno.h>
 
-#include "daemon/process.h"
-#include "libop/compiler.h"
+#include "daemon/resolve/process.h"
+#include "libop/base/compiler.h"
 
 static struct opd_processes processes;
 static uint64_t ended_ns; /* by then every process that is asked for had ended; 0: none */

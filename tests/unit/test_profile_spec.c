@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "tools/profile_spec.h"
+#include "tools/profile/selector.h"
 
 #define MAX_WORDS 4
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libop/chain.h"
-#include "libop/record.h"
+#include "libop/perf/chain.h"
+#include "libop/perf/record.h"
 
 static struct {
 	struct perf_event_header header;

@@ -8,11 +8,11 @@
 
 #include <cmocka.h>
 
-#include "libop/session.h"
+#include "libop/session/layout.h"
 #include "tests/unit/sample_writer.h"
-#include "tools/packages.h"
-#include "tools/report_writer.h"
-#include "tools/symbol_sort.h"
+#include "tools/common/packages.h"
+#include "tools/report/writer.h"
+#include "tools/report/symbol_sort.h"
 
 #define TIMER            "/TIMER.0.0.all.all.all"
 #define CPU_LINES        "CPU: CPU with timer interrupt\nProfiling through timer interrupt\n"

@@ -8,10 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/proc_scan.h"
-#include "daemon/rescan.h"
-#include "libop/clock.h"
-#include "libop/sys.h"
+#include "daemon/resolve/proc_scan.h"
+#include "daemon/resolve/rescan.h"
+#include "libop/base/clock.h"
+#include "libop/base/sys.h"
 
 #define NO_PID      4000001u /* above every pid_max */
 #define OLD_CODE    0x10000u

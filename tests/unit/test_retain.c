@@ -7,10 +7,10 @@
 #include <stdlib.h>
 
 #include "daemon/retain.h"
-#include "libop/clock.h"
-#include "libop/session.h"
-#include "libop/session_ledger.h"
-#include "libop/sys.h"
+#include "libop/base/clock.h"
+#include "libop/session/layout.h"
+#include "libop/session/ledger_file.h"
+#include "libop/base/sys.h"
 #include "tests/unit/sample_writer.h"
 
 #define SECOND ((uint64_t)OP_NS_PER_S)

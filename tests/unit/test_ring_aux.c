@@ -2,7 +2,7 @@
 /* The AUX area: transactions, records, copy-out over the wrap, and who excludes whom. */
 #include <errno.h>
 
-#include "libop/ring_aux.h"
+#include "libop/ring/aux_area.h"
 #include "tests/unit/memory_ring.h"
 
 #define PAGE 4096u

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <linux/membarrier.h>
 
-#include "libop/process_token.h"
+#include "libop/ring/process_token.h"
 #include "tests/unit/memory_ring.h"
 
 #define BYTES	     4096u

@@ -6,7 +6,7 @@
  */
 #include <errno.h>
 
-#include "libop/ring_memory_pair.h"
+#include "libop/ring/memory_pair.h"
 #include "tests/unit/stepped.h"
 
 #define BYTES        4096u

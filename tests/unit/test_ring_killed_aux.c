@@ -6,7 +6,7 @@
  */
 #include <errno.h>
 
-#include "libop/ring_aux.h"
+#include "libop/ring/aux_area.h"
 #include "tests/unit/memory_ring.h"
 #include "tests/unit/stepped.h"
 

@@ -10,8 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "libop/ring_pair.h"
-#include "libop/sys.h"
+#include "libop/ring/kernel_pair.h"
+#include "libop/base/sys.h"
 
 #define PAGE        4096u
 #define EVENT       1000 /* the descriptor of the sampling event: no file */

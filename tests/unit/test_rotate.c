@@ -7,7 +7,7 @@
 
 #include <sys/wait.h>
 
-#include "daemon/recover.h"
+#include "daemon/keep/recover.h"
 
 /* ---- time ---- */
 

@@ -5,7 +5,7 @@
 #include <cmocka.h>
 
 #include "daemon/service.h"
-#include "libop/clock.h"
+#include "libop/base/clock.h"
 
 static void expect(const struct opd_pulse *before, const struct opd_pulse *now, const char *words)
 {

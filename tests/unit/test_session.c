@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "libop/session.h"
+#include "libop/session/layout.h"
 #include "tests/unit/sample_writer.h"
 
 #define APP   "{root}/usr/bin/app/{dep}/"

@@ -7,10 +7,10 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#include "libop/session.h"
-#include "libop/session_close.h"
-#include "libop/session_ledger.h"
-#include "libop/sys.h"
+#include "libop/session/layout.h"
+#include "libop/session/close.h"
+#include "libop/session/ledger_file.h"
+#include "libop/base/sys.h"
 #include "tests/unit/sample_writer.h"
 
 #define SECOND 1000000000ull

@@ -5,10 +5,10 @@
 
 #include "tests/unit/cmocka_all.h"
 
-#include "libop/sys.h"
-#include "libop/text.h"
+#include "libop/base/sys.h"
+#include "libop/base/text.h"
 #include "tests/unit/sample_writer.h"
-#include "tools/session_listing.h"
+#include "tools/profile/session_listing.h"
 
 #define EVENT      "/TIMER.0.0.all.all.all"
 #define NR_APPS    100 /* of three directories each */

@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "daemon/settle.h"
+#include "daemon/keep/syncer.h"
 #include "tests/unit/sample_writer.h"
 
 #define PATH "samples/current/sample"

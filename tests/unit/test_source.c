@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "libop/clock.h"
+#include "libop/base/clock.h"
 #include "daemon/sync.h"
 #include "tests/bench/sim.h"
 

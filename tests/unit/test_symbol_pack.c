@@ -6,8 +6,8 @@
 
 #include "tests/unit/cmocka_all.h"
 
-#include "libop/guard.h"
-#include "tools/symbol_pack.h"
+#include "libop/base/guard.h"
+#include "tools/symbols/pack.h"
 
 static void assert_entry(const struct opr_pack *pack, const char *name, const char *wanted)
 {

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "tools/symbols.h"
-#include "tools/symbols_bfd.h"
+#include "tools/symbols/symbols.h"
+#include "tools/symbols/bfd_file.h"
 
 #define SELF "/proc/self/exe"
 

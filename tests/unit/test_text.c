@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libop/parse.h"
-#include "libop/text.h"
+#include "libop/base/parse.h"
+#include "libop/base/text.h"
 
 static void grows(void **state OP_UNUSED)
 {

@@ -7,10 +7,10 @@
 
 #include "tests/unit/cmocka_all.h"
 
-#include "libop/atomic.h"
-#include "libop/mem.h"
-#include "libop/threads.h"
-#include "tools/parallel_sort.h"
+#include "libop/base/atomic.h"
+#include "libop/session/memory_view.h"
+#include "libop/base/threads.h"
+#include "tools/common/parallel_sort.h"
 
 #define NR_ITEMS_MAX 5000
 

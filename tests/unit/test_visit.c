@@ -14,9 +14,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "daemon/visit.h"
-#include "libop/clock.h"
-#include "libop/sys.h"
+#include "daemon/pipeline/visit.h"
+#include "libop/base/clock.h"
+#include "libop/base/sys.h"
 #include "tests/unit/memory_ring.h"
 #include "tests/unit/pipeline.h"
 #include "tests/unit/sideband_records.h"

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "libop/parse.h"
-#include "tools/when.h"
+#include "libop/base/parse.h"
+#include "tools/common/when.h"
 
 #define S   1000000ull
 #define NOW (1795230000ull * S) /* 2026-11-21 03:00:00 UTC, a Saturday */

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The control socket and the signals, as jobs for the sync thread; and what is done with the jobs when they come back. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include "daemon/log.h"
+#include "daemon/opd.h"
+#include "daemon/state.h"
+#include "libop/base/clock.h"
+#include "libop/control/protocol.h"
+#include "libop/base/file.h"
+#include "libop/base/lock.h"
+#include "libop/base/parse.h"
+#include "libop/session/layout.h"
+#include "libop/base/sys.h"
+
+#define SYSTEMD_PID 1
+
+struct opd_job *opd_job_new(enum opd_job_kind kind, void *arg)
+{
+	struct opd_job *job = calloc(1, sizeof(*job));
+
+	if (job) {
+		job->kind = kind;
+		job->arg = arg;
+	}
+	return job;
+}
+
+void opd_quit(struct opd *opd)
+{
+	if (opd->quitting)
+		return;
+	opd->quitting = true;
+	opd_service_stopping(&opd->service);
+	opd_sync_submit(&opd->sync, opd->quit_job);
+	opd->quit_job = NULL;
+}
+
+/* ---- SIGHUP ---- */
+
+/* The numbers of the configuration, for the sync thread; the strings stay what they are. NULL: without memory or a configuration nothing changes. */
+static struct op_config *read_anew(const struct opd *opd)
+{
+	struct op_text waiting = { 0 };
+	struct op_config fresh, *numbers = NULL;
+
+	if (opd_read_config(opd, &fresh) < 0)
+		return NULL;
+	op_config_waiting(&opd->config, &fresh, &waiting);
+	if (waiting.length)
+		opd_log(SD_NOTICE, "takes effect at the next start: %s", op_text_get(&waiting));
+	numbers = calloc(1, sizeof(*numbers));
+	if (numbers)
+		op_config_adopt(numbers, &fresh);
+	op_text_free(&waiting);
+	op_config_free(&fresh);
+	return numbers;
+}
+
+void opd_reload(struct opd *opd)
+{
+	struct opd_job *job;
+
+	if (opd->quitting || opd->starting)
+		return;
+	opd_service_reloading(&opd->service);
+	job = opd_job_new(OPD_JOB_RELOAD, NULL);
+	if (!job) {
+		opd_log(SD_ERR, "the configuration is not read again: no memory");
+		opd_service_reloaded(&opd->service);
+		return;
+	}
+	job->payload = read_anew(opd);
+	opd_sync_submit(&opd->sync, job);
+}
+
+/* ---- requests ---- */
+
+/* What each command becomes; the server has checked who sends it. */
+static const enum opd_job_kind jobs_of_commands[] = {
+	[OP_CONTROL_STATUS] = OPD_JOB_STATUS, [OP_CONTROL_START] = OPD_JOB_START, [OP_CONTROL_STOP] = OPD_JOB_STOP,
+	[OP_CONTROL_DUMP] = OPD_JOB_DUMP,     [OP_CONTROL_RESET] = OPD_JOB_RESET, [OP_CONTROL_SHUTDOWN] = OPD_JOB_QUIT,
+	[OP_CONTROL_SAVE] = OPD_JOB_SAVE,
+};
+
+/* False after an answer: a name that no session may have. */
+static bool check_name(struct opd *opd, struct opd_client client, enum op_control_command command, const char *name)
+{
+	const char *fault = command == OP_CONTROL_SAVE ? op_session_name_fault(name) : NULL;
+	char text[128];
+
+	if (!fault)
+		return true;
+	snprintf(text, sizeof(text), "a session cannot have that name: %s", fault);
+	opd_server_reply_error(opd->server, client, -EINVAL, text);
+	return false;
+}
+
+static void on_command(void *context, struct opd_client client, enum op_control_command command, const char *name)
+{
+	struct opd *opd = context;
+	struct opd_job *job = NULL;
+	struct opd_client *asker;
+
+	if (opd->quitting) {
+		opd_server_reply_error(opd->server, client, -ESHUTDOWN, "opd is shutting down");
+		return;
+	}
+	if (!check_name(opd, client, command, name))
+		return;
+	asker = malloc(sizeof(*asker));
+	if (asker)
+		job = opd_job_new(jobs_of_commands[command], asker);
+	if (!job) {
+		free(asker);
+		opd_server_reply_error(opd->server, client, -ENOMEM, "no memory");
+		return;
+	}
+	*asker = client;
+	job->keep = true;
+	snprintf(job->name, sizeof(job->name), "%s", name);
+	if (command == OP_CONTROL_SHUTDOWN) {
+		opd->quitting = true;
+		opd_service_stopping(&opd->service);
+	}
+	opd_sync_submit(&opd->sync, job);
+}
+
+/* Fatal before READY: a service that is to profile and cannot is no service. */
+static void started(struct opd *opd, const struct opd_job *job)
+{
+	opd->starting = false;
+	if (job->error) {
+		opd_fail("%s", job->message);
+		sd_event_exit(opd->loop, -1);
+	} else {
+		opd_ready(opd, true);
+	}
+}
+
+static void answer(struct opd *opd, const struct opd_job *job)
+{
+	const struct opd_client *asker = job->arg;
+
+	if (job->error && !job->is_shared)
+		opd_log(SD_ERR, "%s%s", job->message,
+			job->kind == OPD_JOB_QUIT ? "; the lock stays, so that the next opd looks at the session" : "");
+	if (asker && job->error)
+		opd_server_reply_error(opd->server, *asker, job->error, job->message);
+	else if (asker)
+		opd_server_reply(opd->server, *asker, 0, job->payload, job->payload_bytes);
+}
+
+static void end_loop(struct opd *opd, int err)
+{
+	opd->is_unwritten = err;
+	sd_event_exit(opd->loop, err ? OPD_EXIT_UNWRITTEN : EXIT_SUCCESS);
+}
+
+void opd_job_done(struct opd *opd, struct opd_job *job)
+{
+	if (opd->starting && job->kind == OPD_JOB_START && !job->arg)
+		started(opd, job);
+	else
+		answer(opd, job);
+	if (job->kind == OPD_JOB_PULSE)
+		opd_service_alive(&opd->service, job->error ? NULL : job->payload);
+	else if (job->kind == OPD_JOB_RELOAD)
+		opd_service_reloaded(&opd->service);
+	else if (job->kind == OPD_JOB_START || job->kind == OPD_JOB_STOP)
+		opd_service_pulse(&opd->service);
+	else if (job->kind == OPD_JOB_QUIT)
+		end_loop(opd, job->error);
+	free(job->arg);
+	job->arg = NULL;
+}
+
+/* ---- the socket ---- */
+
+/* The pid in the lock of the session directory; 0: none. */
+static pid_t read_lock_pid(const struct opd *opd)
+{
+	struct op_text path = { 0 };
+	pid_t pid = 0;
+
+	op_text_printf(&path, "%s/" OP_SESSION_LOCK, opd->session_dir);
+	if (!path.failed)
+		pid = op_lock_owner(AT_FDCWD, path.data);
+	op_text_free(&path);
+	return pid;
+}
+
+static int explain_listen(const struct opd *opd, int err)
+{
+	const char *path = opd->config.control_socket;
+	pid_t pid;
+
+	if (err == -EADDRINUSE) {
+		pid = opd_server_find_listener(path);
+		if (pid <= SYSTEMD_PID && op_session_is_locked(opd->session_dir))
+			pid = read_lock_pid(opd);
+		if (!pid)
+			pid = opd_server_lock_owner(path);
+		if (pid == SYSTEMD_PID)
+			return opd_fail("opd.socket listens on the control socket %s: systemctl start opd.service starts opd",
+					path);
+		return opd_fail("another opd (pid %d) answers on the control socket %s", (int)pid, path);
+	}
+	return opd_fail("cannot listen on the control socket %s: %s", path, strerror(-err));
+}
+
+/* By whatever path: systemd writes /run where it was told /var/run, which is a link to it. */
+static bool is_at(int fd, const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNSPEC };
+	socklen_t nr_bytes = sizeof(address);
+	char name[sizeof(address.sun_path) + 1] = "";
+	struct stat bound, wanted;
+
+	if (getsockname(fd, (struct sockaddr *)&address, &nr_bytes) < 0 || address.sun_family != AF_UNIX)
+		return false;
+	memcpy(name, address.sun_path, sizeof(address.sun_path));
+	return !stat(name, &bound) && !stat(path, &wanted) && bound.st_dev == wanted.st_dev && bound.st_ino == wanted.st_ino;
+}
+
+/* The socket that systemd made (opd.socket), which must be the one that opcontrol is told of. 1: there is none. */
+static int take_activated(struct opd *opd)
+{
+	const char *path = opd->config.control_socket;
+	int nr = sd_listen_fds(1);
+
+	if (nr <= 0)
+		return nr < 0 ? opd_fail("cannot take the socket of opd.socket: %s", strerror(-nr)) : 1;
+	if (nr > 1 || sd_is_socket_unix(SD_LISTEN_FDS_START, SOCK_SEQPACKET, 1, NULL, 0) <= 0 || !is_at(SD_LISTEN_FDS_START, path))
+		return opd_fail("opd.socket listens elsewhere than ControlSocket=%s says, or not with ListenSequentialPacket=",
+				path);
+	opd->listen_fd = SD_LISTEN_FDS_START;
+	opd->is_activated = true;
+	return 0;
+}
+
+/*
+ * Early, before anything is made in the session directory: a second opd ends here. Who connects now is served once the loop runs.
+ */
+int opd_init_socket(struct opd *opd)
+{
+	int err = take_activated(opd);
+
+	if (err <= 0)
+		return err;
+	err = opd_server_lock(opd->config.control_socket, &opd->socket_lock_fd);
+	if (err)
+		return explain_listen(opd, err);
+	err = opd_server_listen(opd->config.control_socket, &opd->listen_fd);
+	if (!err)
+		return 0;
+	explain_listen(opd, err);
+	opd_server_unlock(opd->config.control_socket, opd->socket_lock_fd);
+	return -1;
+}
+
+void opd_fini_socket(struct opd *opd)
+{
+	if (opd->listen_fd >= 0) { /* else the server had it, and has removed the file */
+		close(opd->listen_fd);
+		if (!opd->is_activated)
+			op_sys_unlinkat(AT_FDCWD, opd->config.control_socket, 0);
+	}
+	if (opd->socket_lock_fd >= 0)
+		opd_server_unlock(opd->config.control_socket, opd->socket_lock_fd);
+}
+
+/* The file of a socket that systemd made stays: systemd listens there on. */
+int opd_init_server(struct opd *opd)
+{
+	const char *unlink_path = opd->is_activated ? NULL : opd->config.control_socket;
+	int err = opd_server_open(opd->loop, opd->listen_fd, unlink_path, on_command, opd, &opd->server);
+
+	if (err)
+		return explain_listen(opd, err);
+	opd->listen_fd = -1;
+	return 0;
+}
+
+void opd_fini_server(struct opd *opd)
+{
+	opd_server_close(opd->server);
+}

@@ -1,0 +1,552 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "daemon/count/sample_file.h"
+
+#include <errno.h>
+
+#include "daemon/capture/cpu_rings.h"
+#include "daemon/count/image_filter.h"
+#include "daemon/count/memory_limit.h"
+#include "daemon/keep/syncer.h"
+#include "libop/base/guard.h"
+#include "libop/session/memory_view.h"
+
+#define FILTERED (-ECANCELED) /* instead of an error: nobody asked for it */
+
+/* Samples on their way into files that are open. */
+struct batch {
+	struct op_odb_addition additions[OPD_WAITING_MAX];
+	struct opd_waiting *waiting[OPD_WAITING_MAX];
+	size_t nr;
+	struct opd_file *of_memory[OPD_WAITING_MAX]; /* those of them that are of the memory view */
+	size_t nr_of_memory, nr_new_facts;           /* new nodes in them */
+	bool failed; /* something could not be stored */
+};
+
+/* What is no number of the kernel's, as a perf.data may have, is not kept apart. */
+static int32_t class_of(bool apart, uint32_t number)
+{
+	return apart && number <= INT32_MAX ? (int32_t)number : OP_CLASS_ALL;
+}
+
+/* In a function of its own it would be stored field by field, and read again in wider pieces, which wait for that. */
+static inline __attribute__((always_inline)) struct opd_file_key key_of(const struct opd_count *count,
+									const struct opd_counted *counted)
+{
+	const struct opd_resolved *resolved = counted->resolved;
+	bool is_memory = opd_is_of_memory(count, counted->event);
+	bool separate = resolved->is_region || (resolved->is_kernel ? count->separate_kernel : count->separate_lib);
+	struct opd_file_key key = {
+		.app_cookie = resolved->location.cookie,
+		.image_cookie = resolved->location.cookie,
+		.event = (uint16_t)counted->event,
+		.tgid = class_of(count->separate_thread && !is_memory, counted->pid),
+		.tid = class_of(count->separate_thread && !is_memory, counted->tid),
+		.cpu = class_of(count->separate_cpu && !is_memory, counted->cpu),
+	};
+
+	if (separate && resolved->app_cookie != OP_DCOOKIE_NONE)
+		key.app_cookie = resolved->app_cookie;
+	else if (resolved->is_region)
+		key.app_cookie = count->no_process_cookie;
+	/* A task that is being reaped, or one of another pid namespace, has no number to file it under. */
+	if (key.tgid < 0)
+		key.tgid = OP_CLASS_ALL;
+	if (key.tid < 0)
+		key.tid = OP_CLASS_ALL;
+	return key;
+}
+
+/* ---- finding ---- */
+
+/* The image gets its name in the session with its first sample; there is a limit to how many do. */
+static int count_in(const struct opd_count *count, uint64_t *cookie)
+{
+	int64_t now_seconds = (int64_t)time(NULL);
+	int err = op_dcookie_count_in(count->table, *cookie, now_seconds);
+
+	if (err != -EDQUOT)
+		return err;
+	*cookie = op_dcookie_overflow(count->table);
+	return op_dcookie_count_in(count->table, *cookie, now_seconds);
+}
+
+/* An image that has no room makes the key that of what has its samples. */
+static int count_in_all(const struct opd_count *count, struct opd_file_key *key)
+{
+	int err = count_in(count, &key->app_cookie);
+
+	if (!err)
+		err = count_in(count, &key->image_cookie);
+	if (!err && opd_is_of_calls(key))
+		err = count_in(count, &key->callee_cookie);
+	return err < 0 ? -ENOMEM : 0;
+}
+
+static bool is_counted(const struct opd_count *count, uint64_t cookie)
+{
+	return op_dcookie_row(count->table, cookie)->name;
+}
+
+/* Calls that there is no room for take none of the images' either: what a chain leads to is not always code. Images that are not counted yet have no file. */
+static bool is_refused(const struct opd_count *count, const struct opd_file_key *key)
+{
+	return opd_is_of_calls(key) && !opd_file_limit_allows(&count->limit, OPD_FILE_OF_CALLS) &&
+	       !(is_counted(count, key->app_cookie) && is_counted(count, key->image_cookie) &&
+		 is_counted(count, key->callee_cookie));
+}
+
+static bool is_filtered(const struct opd_count *count, const struct opd_file_key *key)
+{
+	return count->filter && !opd_image_filter_wants(count->filter, count->table, key->app_cookie, key->image_cookie);
+}
+
+/*
+ * The file of a key that is not known: of the key that is left of it when the session has too many images. -EUSERS: calls have none then; -EMLINK: there is
+ * no room for it; FILTERED.
+ */
+static int make_file(struct opd_count *count, struct opd_file_key *key, struct opd_file **ret_file)
+{
+	struct opd_file *file = NULL;
+	struct opd_file_key wanted = *key;
+	int err;
+
+	/* Those of calls were asked with both ends. */
+	if (!opd_is_of_calls(key) && is_filtered(count, key))
+		return FILTERED;
+	err = is_refused(count, key) ? -EMLINK : count_in_all(count, key);
+	if (err)
+		return err;
+	if (!opd_same_file_key(key, &wanted)) {
+		if (opd_is_of_calls(key))
+			return -EUSERS;
+		file = opd_file_find(count, key);
+	}
+	*ret_file = file ? file : opd_file_add(count, key);
+	return *ret_file ? 0 : -ENOMEM;
+}
+
+/* The key is changed to what is left of it when the session has too many images. */
+static int find_file(struct opd_count *count, struct opd_file_key *key, struct opd_file **ret_file)
+{
+	struct opd_file **recent = opd_recent_of(count, key), *file;
+	int err = 0;
+
+	if (op_likely(*recent && opd_same_file_key(&(*recent)->key, key))) {
+		*ret_file = *recent;
+		return 0;
+	}
+	file = opd_file_find(count, key);
+	if (!file)
+		err = make_file(count, key, &file);
+	*opd_recent_of(count, key) = file;
+	*ret_file = file;
+	return err;
+}
+
+static enum op_loss loss_of(int err)
+{
+	switch (err) {
+	case -ENOSPC:
+	case -EDQUOT:
+		return OP_LOSS_no_space;
+	case -EMFILE:
+	case -ENFILE:
+	case -EMLINK:
+		return OP_LOSS_too_many_files;
+	case -ENOMEM:
+		return OP_LOSS_no_memory;
+	default:
+		return OP_LOSS_io_error;
+	}
+}
+
+static enum op_arc_stat arc_stat_of(int err)
+{
+	static const enum op_arc_stat stats[OP_NR_LOSS] = {
+		[OP_LOSS_undecodable] = OP_ARC_undecodable,
+		[OP_LOSS_no_space] = OP_ARC_lost_no_space,
+		[OP_LOSS_too_many_files] = OP_ARC_lost_too_many_files,
+		[OP_LOSS_io_error] = OP_ARC_lost_io_error,
+		[OP_LOSS_no_memory] = OP_ARC_lost_no_memory,
+	};
+
+	if (!err)
+		return OP_ARC_stored;
+	return err == -EMLINK || err == -EUSERS ? OP_ARC_lost_no_room : stats[loss_of(err)];
+}
+
+static void book_other(struct opd_count *count, const struct opd_waiting *waiting)
+{
+	struct opd_event *account = waiting->account;
+
+	if (waiting->error == FILTERED) {
+		account->filtered += waiting->amount;
+		return;
+	}
+	if (opd_is_of_memory(count, waiting->key.event)) {
+		count->nr_memory_dropped += !!waiting->error;
+		return;
+	}
+	if (opd_is_of_calls(&waiting->key)) {
+		count->arcs[arc_stat_of(waiting->error)] += waiting->nr_calls;
+		return;
+	}
+	if (waiting->error) {
+		account->lost[loss_of(waiting->error)] += waiting->amount;
+		return;
+	}
+	account->stored += waiting->amount;
+	if (waiting->beyond)
+		count->limit.nr_samples[waiting->beyond] += waiting->amount;
+	else if (opd_is_too_many(count, &waiting->key))
+		count->nr_too_many += waiting->amount;
+	if (waiting->unattributed)
+		account->unattributed += waiting->amount;
+}
+
+/* The samples in a row of one event are one sum. */
+static void book(struct opd_count *count)
+{
+	uint64_t stored = 0;
+
+	for (size_t i = 0; i < count->nr_waiting; i++) {
+		const struct opd_waiting *waiting = &count->waiting[i];
+		bool is_plain = waiting->is_plain && !waiting->error && !waiting->unattributed;
+
+		stored += is_plain ? waiting->amount : 0;
+		if (i + 1 == count->nr_waiting || waiting[1].account != waiting->account) {
+			waiting->account->stored += stored;
+			stored = 0;
+		}
+		if (op_unlikely(!is_plain))
+			book_other(count, waiting);
+	}
+}
+
+/* Nobody waits here for the disk. */
+static void hand_over(struct opd_count *count, const struct batch *batch)
+{
+	for (size_t i = 0; i < batch->nr; i++)
+		opd_count_settle(count, op_odb_take_pending(batch->additions[i].odb));
+}
+
+static void look_at_batch(struct opd_count *count, struct batch *batch)
+{
+	bool damaged = false;
+
+	if (count->settler)
+		hand_over(count, batch);
+	for (size_t i = 0; i < batch->nr; i++) {
+		batch->waiting[i]->error = batch->additions[i].error;
+		batch->failed |= batch->additions[i].error != 0;
+		damaged |= batch->additions[i].error == -EBADMSG;
+	}
+	if (op_unlikely(damaged))
+		opd_files_mend(count);
+}
+
+static void add_batch(struct opd_count *count, struct batch *batch)
+{
+	size_t nr_to_look_at = op_odb_add_all(batch->additions, batch->nr);
+
+	for (size_t i = 0; op_unlikely(i < batch->nr_of_memory); i++)
+		opd_memory_note(count, batch->of_memory[i], false);
+	if (op_unlikely(nr_to_look_at))
+		look_at_batch(count, batch);
+	batch->nr = batch->nr_of_memory = batch->nr_new_facts = 0;
+	if (op_unlikely(op_guard_nr_broken() != count->nr_broken))
+		opd_files_mend(count);
+}
+
+/* Opening a file may close others, so those that samples are on their way to go first. */
+static int find_open(struct opd_count *count, struct opd_file_key *key, struct batch *batch, struct opd_file **ret_file)
+{
+	struct opd_file *file;
+	int err = find_file(count, key, &file);
+
+	if (err)
+		return err;
+	if (op_unlikely(file->beyond))
+		return -EMLINK;
+	if (op_unlikely(!file->odb)) {
+		add_batch(count, batch);
+		err = opd_file_open(count, file);
+		if (err)
+			return err;
+	}
+	*ret_file = file;
+	return 0;
+}
+
+/* The key of what has the samples that there is no room for in a file of this key; false: nothing has. */
+static bool widen(const struct opd_count *count, struct opd_file_key *key, enum opd_file_kind kind)
+{
+	uint64_t overflow = op_dcookie_overflow(count->table);
+
+	if (kind == OPD_FILE_OF_CLASS)
+		key->tgid = key->tid = key->cpu = OP_CLASS_ALL;
+	else if (kind == OPD_FILE_OF_IMAGE && overflow != OP_DCOOKIE_NONE)
+		key->app_cookie = key->image_cookie = overflow;
+	else
+		return false;
+	return true;
+}
+
+/* There is no room for what goes to this key: it is told, and the key is that of what has it instead. False: nothing has. */
+static bool step_aside(struct opd_count *count, struct opd_file_key *key, enum opd_file_kind *ret_beyond)
+{
+	enum opd_file_kind kind = opd_file_kind_of(count, key);
+
+	opd_file_limit_tell(&count->limit, kind);
+	*ret_beyond = kind;
+	return widen(count, key, kind);
+}
+
+/* The same as find_open, or the file of a wider key; what was wanted and had no room is *ret_beyond. */
+static int find_room(struct opd_count *count, struct opd_file_key *key, struct batch *batch, struct opd_file **ret_file,
+		     enum opd_file_kind *ret_beyond)
+{
+	int err = find_open(count, key, batch, ret_file);
+
+	while (op_unlikely(err == -EMLINK) && step_aside(count, key, ret_beyond))
+		err = find_open(count, key, batch, ret_file);
+	return err;
+}
+
+/* Calls leave room for samples: where there is little, their files keep the nodes that they have. */
+static int limit_calls(const struct opd_count *count, const struct opd_file *file, uint64_t offset)
+{
+	if (op_likely(opd_file_limit_may_grow(&count->limit, OPD_FILE_OF_CALLS)) || op_odb_has(file->odb, offset))
+		return 0;
+	return -EMLINK;
+}
+
+/* Has the samples go to the file with the next add_batch. */
+static void add_later(const struct opd_count *count, struct batch *batch, struct opd_waiting *waiting, struct opd_file *file)
+{
+	op_prefetch(file->odb);
+	file->used = file->changed = true;
+	file->was_let_go = false;
+	file->last_ns = op_max_u64(count->now_ns, 1);
+	batch->waiting[batch->nr] = waiting;
+	batch->additions[batch->nr++] =
+		(struct op_odb_addition){ .odb = file->odb, .key = waiting->offset, .count = waiting->amount };
+}
+
+static bool is_on_its_way(const struct batch *batch, const struct op_odb *odb, uint64_t key)
+{
+	for (size_t i = 0; i < batch->nr; i++)
+		if (batch->additions[i].odb == odb && batch->additions[i].key == key)
+			return true;
+	return false;
+}
+
+static int limit_memory(const struct opd_count *count, struct batch *batch, struct opd_file *file, uint64_t key)
+{
+	if (!op_odb_has(file->odb, key) && !is_on_its_way(batch, file->odb, key)) {
+		if (count->nr_memory_nodes + batch->nr_new_facts >= OPD_MEMORY_NODES_MAX)
+			return -EDQUOT;
+		batch->nr_new_facts++;
+	}
+	batch->of_memory[batch->nr_of_memory++] = file;
+	return 0;
+}
+
+static int limit_addition(const struct opd_count *count, struct batch *batch, struct opd_file *file, uint64_t offset)
+{
+	if (opd_is_of_memory(count, file->key.event))
+		return limit_memory(count, batch, file, offset);
+	return opd_is_of_calls(&file->key) ? limit_calls(count, file, offset) : 0;
+}
+
+static void put(struct opd_count *count, struct opd_waiting *waiting, struct opd_file_key *key, struct batch *batch)
+{
+	struct opd_file *file;
+
+	waiting->error = find_room(count, key, batch, &file, &waiting->beyond);
+	/* What is beyond a limit has no offset that means anything. */
+	if (!waiting->error && key->image_cookie == op_dcookie_overflow(count->table)) {
+		waiting->offset = opd_is_of_memory(count, key->event) ? op_mem_key(0, (uint8_t)waiting->offset) : 0;
+		waiting->unattributed = true;
+	}
+	if (!waiting->error)
+		waiting->error = limit_addition(count, batch, file, waiting->offset);
+	if (waiting->error)
+		batch->failed = true;
+	else
+		add_later(count, batch, waiting, file);
+}
+
+/* The file of nearly all samples: it is open, and had one lately. False: it is another. */
+static bool put_plain(const struct opd_count *count, struct opd_waiting *waiting, struct batch *batch)
+{
+	struct opd_file *file = count->recent[waiting->recent];
+
+	waiting->is_plain = file && file->is_plain && opd_same_file_key(&file->key, &waiting->key);
+	if (op_likely(waiting->is_plain))
+		add_later(count, batch, waiting, file);
+	return waiting->is_plain;
+}
+
+/* Stored is what is in its ordinary file; what could not be kept by cgroup as well is counted as that. */
+static void split(struct opd_count *count, struct batch *batch)
+{
+	for (size_t i = 0; i < count->nr_waiting; i++) {
+		struct opd_waiting *waiting = &count->waiting[i];
+		struct opd_file_key key = waiting->key;
+
+		if (waiting->error)
+			waiting->amount = waiting->nr_calls = 0;
+		key.cgroup_slot = waiting->cgroup_slot;
+		if (waiting->amount && key.cgroup_slot != OPD_CGROUP_NONE)
+			put(count, waiting, &key, batch);
+	}
+	add_batch(count, batch);
+	for (size_t i = 0; i < count->nr_waiting; i++) {
+		const struct opd_waiting *waiting = &count->waiting[i];
+
+		if (opd_is_of_memory(count, waiting->key.event))
+			continue;
+		if (!waiting->error && waiting->cgroup_slot != OPD_CGROUP_NONE) {
+			if (waiting->cgroup_slot == count->cgroups->unknown_slot && !opd_is_of_calls(&waiting->key))
+				count->cgroups->of_unknown += waiting->amount;
+			continue;
+		}
+		if (opd_is_of_calls(&waiting->key))
+			count->arcs[OP_ARC_not_split] += waiting->nr_calls;
+		else
+			count->cgroups->not_split += waiting->amount;
+	}
+}
+
+/* What a file has that may not grow goes to one of a wider key, as if there were no file. */
+static void put_elsewhere(struct opd_count *count, struct batch *batch)
+{
+	bool again;
+
+	do {
+		again = false;
+		for (size_t i = 0; i < count->nr_waiting; i++) {
+			struct opd_waiting *waiting = &count->waiting[i];
+
+			if (op_likely(waiting->error != -EMLINK) || !step_aside(count, &waiting->key, &waiting->beyond))
+				continue;
+			waiting->is_plain = false;
+			put(count, waiting, &waiting->key, batch);
+			again = true;
+		}
+		add_batch(count, batch);
+	} while (again);
+}
+
+void opd_count_flush(struct opd_count *count)
+{
+	struct batch batch;
+
+	batch.nr = batch.nr_of_memory = batch.nr_new_facts = 0;
+	batch.failed = false;
+	for (size_t i = 0; i < count->nr_waiting; i++)
+		op_prefetch(count->recent[count->waiting[i].recent]);
+	for (size_t i = 0; i < count->nr_waiting; i++)
+		if (op_unlikely(!put_plain(count, &count->waiting[i], &batch)))
+			put(count, &count->waiting[i], &count->waiting[i].key, &batch);
+	add_batch(count, &batch);
+	if (op_unlikely(batch.failed))
+		put_elsewhere(count, &batch);
+	book(count);
+	if (op_unlikely(count->cgroups))
+		split(count, &batch);
+	count->nr_waiting = 0;
+}
+
+static void forget_chosen(struct op_hlink *link, void *arg)
+{
+	struct opd_file *file = op_container_of(link, struct opd_file, link);
+	struct opd_count *count = arg;
+
+	if (opd_cgroups_is_chosen(count->cgroups, file->key.cgroup_slot))
+		opd_file_forget(count, file);
+}
+
+/* When all slots are given, those that were not used for the longest time are taken back, with their files. */
+static uint32_t slot_of(struct opd_count *count, uint64_t cgroup_id)
+{
+	uint32_t slot = opd_cgroups_slot(count->cgroups, cgroup_id, count->now_ns);
+
+	if (op_likely(slot != OPD_CGROUP_NONE) || !opd_cgroups_are_given(count->cgroups))
+		return slot;
+	opd_count_flush(count);
+	opd_cgroups_choose(count->cgroups);
+	op_htable_visit(&count->files, forget_chosen, count);
+	opd_cgroups_take_back(count->cgroups);
+	return opd_cgroups_slot(count->cgroups, cgroup_id, count->now_ns);
+}
+
+/* Has the sample, or the call, wait for its file. */
+static inline __attribute__((always_inline)) void wait_for_file(struct opd_count *count, const struct opd_counted *counted,
+								const struct opd_file_key *key, uint64_t offset)
+{
+	uint16_t slot = OPD_CGROUP_NONE;
+	struct opd_waiting *last;
+	uint32_t recent;
+
+	if (op_unlikely(count->cgroups) && !opd_is_of_memory(count, key->event))
+		slot = (uint16_t)slot_of(count, counted->cgroup_id); /* may flush */
+	last = count->nr_waiting ? &count->waiting[count->nr_waiting - 1] : NULL;
+	/* Hot loops repeat. */
+	if (last && last->offset == offset && last->account == counted->account && last->cgroup_slot == slot &&
+	    opd_same_file_key(&last->key, key) && last->amount <= UINT32_MAX - counted->amount) {
+		last->amount += counted->amount;
+		last->nr_calls++;
+		return;
+	}
+	recent = opd_recent_index(key);
+	op_prefetch(&count->recent[recent]);
+	count->waiting[count->nr_waiting++] = (struct opd_waiting){
+		.key = *key,
+		.offset = offset,
+		.account = counted->account,
+		.amount = counted->amount,
+		.nr_calls = 1,
+		.cgroup_slot = slot,
+		.recent = (uint16_t)recent,
+		.unattributed = counted->resolved->unattributed,
+	};
+	if (count->nr_waiting == OPD_WAITING_MAX)
+		opd_count_flush(count);
+}
+
+void opd_count_sample(struct opd_count *count, const struct opd_counted *counted)
+{
+	struct opd_file_key key = key_of(count, counted);
+
+	wait_for_file(count, counted, &key, counted->resolved->location.offset);
+}
+
+/* As a sample would be that was taken there. */
+static bool is_end_filtered(const struct opd_count *count, const struct opd_counted *counted, const struct opd_resolved *end)
+{
+	struct opd_counted there = *counted;
+	struct opd_file_key key;
+
+	there.resolved = end;
+	key = key_of(count, &there);
+	return is_filtered(count, &key);
+}
+
+void opd_count_call(struct opd_count *count, const struct opd_counted *counted, const struct opd_resolved *callee)
+{
+	struct opd_file_key key = key_of(count, counted);
+	const struct op_location *caller = &counted->resolved->location, *called = &callee->location;
+
+	key.callee_cookie = called->cookie;
+	if (op_unlikely(count->filter) && (is_filtered(count, &key) || is_end_filtered(count, counted, callee))) {
+		count->arcs[OP_ARC_filtered]++;
+		return;
+	}
+	if (op_unlikely(opd_is_too_many(count, &key) || called->cookie == op_dcookie_overflow(count->table))) {
+		count->arcs[OP_ARC_lost_no_room]++;
+		return;
+	}
+	wait_for_file(count, counted, &key, caller->offset << 32 | (called->offset & UINT32_MAX));
+}

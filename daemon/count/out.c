@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What becomes of files that were counted in: handed out to be written to the disk, let go, closed. */
+#include "daemon/count/sample_file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "daemon/log.h"
+#include "daemon/count/memory_limit.h"
+#include "daemon/keep/syncer.h"
+#include "libop/base/clock.h"
+#include "libop/base/file.h"
+#include "libop/session/layout.h"
+#include "libop/session/ledger_file.h"
+
+#define LET_GO_NS OP_NS_PER_S
+
+struct changed {
+	struct opd_count *count;
+	char **paths;
+	size_t nr_paths;
+	bool failed;
+};
+
+/* ---- whether it is still there ---- */
+
+enum place { THERE, OTHER, GONE };
+
+/* A file that somebody wrote over is another one, too. */
+static enum place find_place(const struct opd_count *count, const struct opd_file *file)
+{
+	struct stat st;
+
+	if (fstatat(count->session_fd, file->path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT || errno == ENOTDIR ? GONE : THERE;
+	if (!S_ISREG(st.st_mode))
+		return GONE;
+	if (st.st_ino != (file->odb ? op_odb_inode(file->odb) : file->inode) || !op_odb_is_length((uint64_t)st.st_size))
+		return OTHER;
+	return file->odb && op_odb_is_broken(file->odb) ? OTHER : THERE;
+}
+
+/* What was counted in it is lost. Where it has changed the dump, which was to write it, says that it cannot. */
+static void lose_all(struct opd_count *count, struct opd_file *file)
+{
+	opd_file_close(count, file);
+	if (file->total)
+		opd_file_lose(count, file, file->total,
+			      "somebody removed it; --reset of opcontrol empties a session, --save=NAME keeps it");
+	file->total = 0;
+	opd_memory_note_gone(count, file);
+	if (file->changed)
+		return;
+	free(file->path);
+	file->path = NULL;
+}
+
+/* What is gone with the one before is counted as lost, and the rest goes to the one that is there. */
+static void follow(struct opd_count *count, struct opd_file *file)
+{
+	opd_file_close(count, file);
+	file->error = opd_file_open(count, file); /* else the next sample tries it again */
+}
+
+struct look {
+	struct opd_count *count;
+	bool found;
+};
+
+static void look_for(struct op_hlink *link, void *arg)
+{
+	struct opd_file *file = op_container_of(link, struct opd_file, link);
+	struct look *look = arg;
+	enum place place = file->path ? find_place(look->count, file) : THERE;
+
+	look->found |= place != THERE;
+	if (op_unlikely(place == GONE))
+		lose_all(look->count, file);
+	else if (op_unlikely(place == OTHER))
+		follow(look->count, file);
+}
+
+bool opd_count_look(struct opd_count *count, bool thorough)
+{
+	struct look look = { .count = count, .found = opd_file_limit_misses(&count->limit, count->session_fd, thorough) };
+
+	opd_count_flush(count);
+	op_htable_visit(&count->files, look_for, &look);
+	return look.found;
+}
+
+/* ---- handed out ---- */
+
+static void take_changed(struct op_hlink *link, void *arg)
+{
+	struct opd_file *file = op_container_of(link, struct opd_file, link);
+	struct changed *changed = arg;
+
+	opd_file_note_seen(changed->count, file);
+	if (!file->changed || changed->failed)
+		return;
+	changed->paths[changed->nr_paths] = strdup(file->path);
+	if (!changed->paths[changed->nr_paths]) {
+		changed->failed = true;
+		return;
+	}
+	changed->nr_paths++;
+	if (file->odb)
+		op_odb_promise(file->odb);
+}
+
+static void mark_written(struct op_hlink *link, void *arg OP_UNUSED)
+{
+	op_container_of(link, struct opd_file, link)->changed = false;
+}
+
+int opd_count_take_changed(struct opd_count *count, char ***ret_paths, size_t *ret_nr_paths)
+{
+	struct changed changed;
+
+	opd_count_flush(count);
+	changed = (struct changed){ .count = count, .paths = calloc(count->files.nr_entries + 1, sizeof(char *)) };
+
+	if (!changed.paths)
+		return -ENOMEM;
+	op_htable_visit(&count->files, take_changed, &changed);
+	if (changed.failed) {
+		for (size_t i = 0; i < changed.nr_paths; i++)
+			free(changed.paths[i]);
+		free(changed.paths);
+		return -ENOMEM;
+	}
+	op_htable_visit(&count->files, mark_written, NULL);
+	*ret_paths = changed.paths;
+	*ret_nr_paths = changed.nr_paths;
+	return 0;
+}
+
+static void mark_changed(struct op_hlink *link, void *arg OP_UNUSED)
+{
+	struct opd_file *file = op_container_of(link, struct opd_file, link);
+
+	file->changed = file->path;
+}
+
+void opd_count_mark_changed(struct opd_count *count)
+{
+	opd_count_flush(count);
+	op_htable_visit(&count->files, mark_changed, NULL);
+}
+
+/* ---- anew ---- */
+
+struct renewal {
+	struct opd_count *count;
+	char **paths; /* collected first: a directory that changes while it is read may not come to an end */
+	size_t nr_paths;
+	int err;
+};
+
+static int add_path(const char *path, unsigned char type, void *arg)
+{
+	struct renewal *renewal = arg;
+	char **paths;
+
+	if (type != DT_REG)
+		return 0;
+	paths = reallocarray(renewal->paths, renewal->nr_paths + 1, sizeof(*paths));
+	if (!paths)
+		return -ENOMEM;
+	renewal->paths = paths;
+	paths[renewal->nr_paths] = strdup(path);
+	return paths[renewal->nr_paths++] ? 0 : -ENOMEM;
+}
+
+void opd_count_settle(const struct opd_count *count, struct op_odb_pending *pending)
+{
+	if (pending && count->settler)
+		opd_settler_add(count->settler, pending);
+	else
+		op_odb_pending_free(pending);
+}
+
+/* The copy of an object, whole, or none. */
+static int copy_object(const struct opd_count *count, const char *path)
+{
+	int err = op_file_copy_below(count->session_fd, path, OP_SESSION_TMP_SAMPLE);
+
+	if (err)
+		return err;
+	err = op_odb_check_seal(count->session_fd, OP_SESSION_TMP_SAMPLE);
+	if (err)
+		op_file_unlink_below(count->session_fd, OP_SESSION_TMP_SAMPLE);
+	return err;
+}
+
+/* One that is not whole stays, with what is kept of those before it; the samples are there without it. */
+static int renew_object(struct opd_count *count, const char *path)
+{
+	struct op_odb_pending *pending = NULL;
+	uint64_t dir_bytes = 0;
+	int err = copy_object(count, path);
+
+	if (!err)
+		err = op_odb_publish_sealed(count->session_fd, OP_SESSION_TMP_SAMPLE, path, &dir_bytes, &pending);
+	count->limit.space.taken_bytes += dir_bytes;
+	opd_count_settle(count, pending);
+	if (err == -EBADMSG) {
+		count->nr_failed_objects++;
+		opd_log(SD_WARNING, "%s is not as it was written: the functions of that JIT code may have lost their names", path);
+	}
+	return err == -EBADMSG || err == -ENOENT ? 0 : err;
+}
+
+/* What is no sample file, like the numbers in stats/, is written anew for each dump. */
+static int renew_sample_file(const struct opd_count *count, const char *path)
+{
+	static const struct op_odb_header none = { 0 };
+	struct op_odb *odb;
+	int err = op_odb_open(count->session_fd, path, OP_SESSION_TMP_SAMPLE, &none, &odb);
+
+	if (err)
+		return err == -EBADMSG ? 0 : err;
+	err = op_odb_renew(odb);
+	opd_count_settle(count, op_odb_take_pending(odb));
+	op_odb_close(odb);
+	return err;
+}
+
+static int renew_path(struct opd_count *count, const char *path)
+{
+	return op_session_is_jit_object(path) ? renew_object(count, path) : renew_sample_file(count, path);
+}
+
+static void renew_paths(struct renewal *renewal)
+{
+	for (size_t i = 0; i < renewal->nr_paths; i++) {
+		if (!renewal->err)
+			renewal->err = renew_path(renewal->count, renewal->paths[i]);
+		free(renewal->paths[i]);
+	}
+	free(renewal->paths);
+}
+
+/* Opening a file that was open before finds out what it has lost. */
+static void look_at(struct op_hlink *link, void *arg)
+{
+	struct opd_file *file = op_container_of(link, struct opd_file, link);
+	struct renewal *renewal = arg;
+
+	if (file->path && !renewal->err)
+		renewal->err = opd_file_open(renewal->count, file);
+}
+
+int opd_count_renew(struct opd_count *count)
+{
+	struct renewal renewal = { .count = count };
+
+	opd_count_release_files(count);
+	renewal.err = op_session_walk(count->session_fd, OP_SESSION_CURRENT, add_path, &renewal);
+	renew_paths(&renewal);
+	op_htable_visit(&count->files, look_at, &renewal);
+	return renewal.err;
+}
+
+struct visit {
+	const struct opd_count *count;
+	void (*visit)(uint64_t image_cookie, const char *path, void *arg);
+	void *arg;
+};
+
+static void visit_end(const struct visit *visit, const struct opd_file *file, uint64_t image_cookie)
+{
+	char *path;
+
+	if (op_dcookie_row(visit->count->table, image_cookie)->id.name.kind != OP_IMAGE_ANON ||
+	    opd_file_plain_path(visit->count, file, image_cookie, &path) < 0)
+		return;
+	visit->visit(image_cookie, path, visit->arg);
+	free(path);
+}
+
+static void visit_file(struct op_hlink *link, void *arg)
+{
+	const struct opd_file *file = op_container_of(link, struct opd_file, link);
+	const struct visit *visit = arg;
+
+	if (!file->path)
+		return;
+	if (op_likely(file->key.callee_cookie == OP_DCOOKIE_NONE)) {
+		visit->visit(file->key.image_cookie, file->path, visit->arg);
+		return;
+	}
+	visit_end(visit, file, file->key.image_cookie);
+	visit_end(visit, file, file->key.callee_cookie);
+}
+
+void opd_count_visit_files(struct opd_count *count, void (*visit)(uint64_t image_cookie, const char *path, void *arg), void *arg)
+{
+	struct visit both = { count, visit, arg };
+
+	op_htable_visit(&count->files, visit_file, &both);
+}
+
+void opd_count_let_go(struct opd_count *count)
+{
+	for (struct opd_file *file = count->open.newest; file; file = file->older) {
+		if (file->was_let_go || count->now_ns < file->last_ns + LET_GO_NS)
+			continue;
+		op_odb_let_go(file->odb);
+		file->was_let_go = true;
+	}
+}
+
+static void let_in(struct op_hlink *link, void *arg OP_UNUSED)
+{
+	op_container_of(link, struct opd_file, link)->beyond = false;
+}
+
+void opd_count_release_files(struct opd_count *count)
+{
+	opd_count_flush(count);
+	op_htable_visit(&count->files, let_in, NULL);
+	while (count->open.oldest)
+		opd_file_close(count, count->open.oldest);
+}
+
+/* The next sample makes it anew. */
+static void give_up(struct op_hlink *link, void *arg)
+{
+	struct opd_file *file = op_container_of(link, struct opd_file, link);
+	struct look *look = arg;
+
+	if (!file->path)
+		return;
+	if (find_place(look->count, file) != GONE) {
+		opd_file_limit_note(&look->count->limit, opd_file_kind_of(look->count, &file->key), false);
+		return;
+	}
+	file->changed = false;
+	lose_all(look->count, file);
+}
+
+bool opd_count_give_up_files(struct opd_count *count)
+{
+	static struct opd_rate rate;
+	struct look look = { .count = count, .found = opd_count_look(count, false) };
+	int err = opd_file_limit_recount(&count->limit, count->session_fd);
+
+	opd_count_release_files(count);
+	op_htable_visit(&count->files, give_up, &look);
+	if (!err)
+		err = opd_memory_recount(count);
+	if (err)
+		opd_log_failure(&rate, count->now_ns, "counting the sample files", err);
+	return look.found;
+}
+
+struct noting {
+	const struct opd_count *count;
+	struct op_session_files files;
+	int err;
+};
+
+/* The memory view and cgroups have directories of their own. */
+static void note_file(struct op_hlink *link, void *arg)
+{
+	const struct opd_file *file = op_container_of(link, struct opd_file, link);
+	struct noting *noting = arg;
+
+	if (noting->err || !file->path || file->key.cgroup_slot != OPD_CGROUP_NONE ||
+	    opd_is_of_memory(noting->count, file->key.event))
+		return;
+	noting->err = op_session_files_add(noting->count->session_fd, file->path, &noting->files);
+}
+
+int opd_count_note_files(struct opd_count *count, struct op_session_files *ret_files)
+{
+	struct noting noting = { .count = count, .err = count->nr_forgotten ? -ESTALE : 0 };
+
+	if (!noting.err)
+		op_htable_visit(&count->files, note_file, &noting);
+	if (!noting.err)
+		*ret_files = noting.files;
+	return noting.err;
+}
+
+static void free_visited(struct op_hlink *link, void *arg)
+{
+	opd_file_free(arg, op_container_of(link, struct opd_file, link));
+}
+
+void opd_count_close_files(struct opd_count *count)
+{
+	opd_count_flush(count);
+	op_htable_visit(&count->files, free_visited, count);
+	op_htable_free(&count->files);
+	count->nr_memory_nodes = 0;
+	opd_file_limit_begin(&count->limit);
+	if (count->cgroups)
+		opd_cgroups_forget_slots(count->cgroups);
+}

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "daemon/count/sample_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "daemon/keep/ledger.h"
+#include "daemon/log.h"
+#include "daemon/count/memory_limit.h"
+#include "daemon/keep/recover.h"
+#include "libop/base/clock.h"
+#include "libop/base/file.h"
+#include "libop/base/guard.h"
+#include "libop/session/layout.h"
+
+#define LOST_LOG_NS OP_NS_PER_S
+#define RETRY_NS    100000000u /* a file that could not be opened is tried again after 100 ms */
+#define NR_TOLD     32         /* kinds of errors that are told beside each other */
+
+/* ---- lists, by last use ---- */
+
+static struct opd_file_list *list_of(struct opd_count *count, const struct opd_file *file)
+{
+	return file->odb ? &count->open : &count->closed;
+}
+
+static void unlink_file(struct opd_file_list *list, struct opd_file *file)
+{
+	*(file->newer ? &file->newer->older : &list->newest) = file->older;
+	*(file->older ? &file->older->newer : &list->oldest) = file->newer;
+	file->newer = file->older = NULL;
+	list->nr--;
+}
+
+static void link_newest(struct opd_file_list *list, struct opd_file *file)
+{
+	file->older = list->newest;
+	file->newer = NULL;
+	*(list->newest ? &list->newest->newer : &list->oldest) = file;
+	list->newest = file;
+	list->nr++;
+}
+
+void opd_file_note_seen(struct opd_count *count, struct opd_file *file)
+{
+	uint64_t cookies[] = { file->key.app_cookie, file->key.image_cookie, file->key.callee_cookie };
+	int64_t seconds;
+
+	if (!file->last_ns)
+		return;
+	seconds = (int64_t)time(NULL) - (int64_t)((count->now_ns - op_min_u64(count->now_ns, file->last_ns)) / OP_NS_PER_S);
+	for (size_t i = 0; i < op_array_size(cookies) && cookies[i] != OP_DCOOKIE_NONE; i++) {
+		struct op_dcookie_row *row = op_dcookie_row(count->table, cookies[i]);
+
+		if (row->last_seen < seconds)
+			row->last_seen = seconds;
+	}
+	file->last_ns = 0;
+}
+
+void opd_file_free(struct opd_count *count, struct opd_file *file)
+{
+	unlink_file(list_of(count, file), file);
+	if (*opd_recent_of(count, &file->key) == file)
+		*opd_recent_of(count, &file->key) = NULL;
+	if (file->odb)
+		op_odb_close(file->odb);
+	free(file->path);
+	free(file);
+}
+
+/* Names do not change, so a file that is forgotten is found again. */
+void opd_file_forget(struct opd_count *count, struct opd_file *file)
+{
+	opd_file_note_seen(count, file);
+	count->forgot_changed |= file->changed;
+	count->limit.strangers |= file->path != NULL;
+	count->nr_forgotten += !file->beyond;
+	op_htable_remove(&count->files, &file->link);
+	opd_file_free(count, file);
+}
+
+void opd_file_close(struct opd_count *count, struct opd_file *file)
+{
+	if (!file->odb)
+		return;
+	unlink_file(&count->open, file);
+	file->total = op_odb_total(file->odb);
+	file->inode = op_odb_inode(file->odb);
+	op_odb_close(file->odb);
+	file->odb = NULL;
+	file->is_plain = false;
+	link_newest(&count->closed, file);
+}
+
+/* Those that were used since they were last looked at get another round. */
+static void make_room(struct opd_count *count)
+{
+	while (count->open.nr >= count->max_open && count->open.oldest) {
+		struct opd_file *file = count->open.oldest;
+
+		if (!file->used) {
+			opd_file_close(count, file);
+			continue;
+		}
+		file->used = false;
+		unlink_file(&count->open, file);
+		link_newest(&count->open, file);
+	}
+}
+
+/* ---- opening ---- */
+
+/* The counters say how much is lost; this says where and why. */
+static void tell(const struct opd_count *count, const char *path, int err)
+{
+	static struct opd_rate rates[NR_TOLD];
+	uint64_t suppressed;
+
+	if (opd_rate_allows(&rates[(unsigned int)-err % NR_TOLD], count->now_ns, OPD_LOG_INTERVAL_NS, &suppressed))
+		opd_log(SD_WARNING, "cannot count in %s: %s (%llu more since the last line)", path, strerror(-err),
+			(unsigned long long)suppressed);
+}
+
+/* What is no sample file (a power cut, a foreign hand) makes room for a whole one. */
+static int put_aside(struct opd_count *count, const char *path)
+{
+	int err = opd_put_sample_file_aside(count->session_fd, path);
+
+	count->nr_damaged += !err;
+	return err;
+}
+
+/* A sum of cycles does not say of how many calls it was: at least of one. */
+static uint64_t calls_of(const struct op_event *event, uint64_t amount)
+{
+	return event->derived && event->derived->amount != OP_IBS_SAMPLES ? 1 : amount;
+}
+
+/* What an earlier daemon stored is not among those that this one did. */
+static void lose_calls(struct opd_count *count, const struct opd_file *file, uint64_t amount)
+{
+	uint64_t nr_gone = calls_of(&count->events[file->key.event], amount);
+
+	if (file->key.cgroup_slot != OPD_CGROUP_NONE) {
+		count->arcs[OP_ARC_not_split] += nr_gone;
+		return;
+	}
+	count->arcs[OP_ARC_stored] -= op_min_u64(nr_gone, count->arcs[OP_ARC_stored]);
+	count->arcs[OP_ARC_lost_io_error] += nr_gone;
+}
+
+/* By cgroup it is counted once more, calls and the memory view in no unit of the ledger. */
+void opd_file_lose(struct opd_count *count, const struct opd_file *file, uint64_t nr_gone, const char *why)
+{
+	static struct opd_rate rate;
+	uint64_t suppressed;
+
+	if (opd_rate_allows(&rate, count->now_ns, LOST_LOG_NS, &suppressed))
+		opd_log(SD_WARNING, "%s has lost %llu that were counted in it: %s (%llu more files since the last line)",
+			file->path, (unsigned long long)nr_gone, why, (unsigned long long)suppressed);
+	if (opd_is_of_memory(count, file->key.event))
+		count->nr_memory_dropped += nr_gone;
+	else if (opd_is_of_calls(&file->key))
+		lose_calls(count, file, nr_gone);
+	else if (file->key.cgroup_slot != OPD_CGROUP_NONE)
+		count->cgroups->not_split += nr_gone;
+	else if (count->book)
+		opd_book_lose(count->book, file->key.event, nr_gone);
+}
+
+enum opd_file_kind opd_file_kind_of(const struct opd_count *count, const struct opd_file_key *key)
+{
+	uint64_t overflow = op_dcookie_overflow(count->table);
+
+	if (opd_is_of_calls(key))
+		return OPD_FILE_OF_CALLS;
+	if (key->tgid != OP_CLASS_ALL || key->tid != OP_CLASS_ALL || key->cpu != OP_CLASS_ALL)
+		return OPD_FILE_OF_CLASS;
+	if (key->cgroup_slot != OPD_CGROUP_NONE)
+		return OPD_FILE_OF_CGROUP;
+	return key->app_cookie == overflow && key->image_cookie == overflow ? OPD_FILE_OF_LAST : OPD_FILE_OF_IMAGE;
+}
+
+/* What is counted in a file of the key needs no other look than whether it could be stored. */
+static bool is_plain(const struct opd_count *count, const struct opd_file_key *key)
+{
+	return !opd_is_of_memory(count, key->event) && !opd_is_of_calls(key) && !opd_is_too_many(count, key);
+}
+
+static int open_path(struct opd_count *count, struct opd_file *file)
+{
+	struct op_odb_header header;
+	struct op_odb *odb;
+	bool is_stranger;
+	char *path;
+	int err = opd_file_path(count, &file->key, &path);
+
+	if (err)
+		return err;
+	opd_file_header(count, file, &header);
+	err = op_odb_open(count->session_fd, path, OP_SESSION_TMP_SAMPLE, &header, &odb);
+	if (opd_is_damage(err) && !put_aside(count, path))
+		err = op_odb_open(count->session_fd, path, OP_SESSION_TMP_SAMPLE, &header, &odb);
+	/* A daemon without our table counted another file of that name: its profile stays as it is. */
+	if (!err && op_odb_header(odb)->mtime != header.mtime) {
+		op_odb_close(odb);
+		err = -ESTALE;
+	}
+	if (err) {
+		if (err != -ESTALE && err != -ENAMETOOLONG)
+			tell(count, path, err);
+		free(path);
+		return err;
+	}
+	if (count->settler)
+		opd_count_settle(count, op_odb_take_pending(odb)); /* of a repair */
+	op_odb_share(odb, &count->limit.space);
+	if (!file->path || op_odb_is_new(odb))
+		opd_file_limit_note(&count->limit, opd_file_kind_of(count, &file->key), op_odb_is_new(odb));
+	is_stranger = !file->path && count->limit.strangers;
+	free(file->path);
+	file->path = path;
+	unlink_file(&count->closed, file);
+	file->odb = odb;
+	file->is_plain = is_plain(count, &file->key);
+	if (opd_is_of_memory(count, file->key.event))
+		opd_memory_note(count, file, is_stranger);
+	if (op_unlikely(op_odb_total(odb) < file->total))
+		opd_file_lose(count, file, file->total - op_odb_total(odb), "somebody wrote to it, or the disk failed");
+	link_newest(&count->open, file);
+	count->dropped_nodes += op_odb_dropped(odb);
+	return 0;
+}
+
+static bool is_there(const struct opd_count *count, const struct opd_file *file)
+{
+	char *path;
+	int fd;
+
+	if (opd_file_path(count, &file->key, &path) < 0)
+		return false;
+	fd = op_file_open_below(count->session_fd, path, O_PATH | O_NOFOLLOW, 0);
+	free(path);
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+static bool has_no_room(const struct opd_count *count, const struct opd_file *file)
+{
+	if (file->path || opd_file_limit_allows(&count->limit, opd_file_kind_of(count, &file->key)))
+		return false;
+	return !count->limit.strangers || !is_there(count, file);
+}
+
+int opd_file_open(struct opd_count *count, struct opd_file *file)
+{
+	int err;
+
+	if (file->error && count->now_ns < file->retry_ns)
+		return file->error;
+	file->beyond = has_no_room(count, file);
+	if (op_unlikely(file->beyond))
+		return -EMLINK;
+	make_room(count);
+	err = open_path(count, file);
+	if (err == -ESTALE) {
+		err = op_dcookie_tell_apart(count->table, file->key.image_cookie);
+		if (!err)
+			err = open_path(count, file);
+	}
+	/* The table has the row before the file has a sample. */
+	if (!err && count->cookie_file)
+		opd_cookie_file_flush(count->cookie_file, count->now_ns);
+	file->error = err;
+	file->retry_ns = count->now_ns + RETRY_NS;
+	return err;
+}
+
+void opd_files_mend(struct opd_count *count)
+{
+	struct opd_file *file = count->open.newest;
+
+	count->nr_broken = op_guard_nr_broken();
+	while (file) {
+		if (!op_odb_is_broken(file->odb)) {
+			file = file->older;
+			continue;
+		}
+		opd_file_close(count, file);
+		file->error = opd_file_open(count, file); /* else the next sample tries it again */
+		file = count->open.newest;
+	}
+}
+
+/* ---- by key ---- */
+
+static uint64_t hash_key(const struct opd_file_key *key)
+{
+	uint64_t hash = op_hash_u64(key->image_cookie + (key->app_cookie << 32));
+
+	hash = op_hash_add(hash, ((uint64_t)(uint32_t)key->tid << 32 | (uint32_t)key->cpu) + ((uint64_t)key->event << 24));
+	if (key->callee_cookie)
+		hash = op_hash_add(hash, key->callee_cookie);
+	return key->cgroup_slot ? op_hash_add(hash, key->cgroup_slot) : hash;
+}
+
+struct opd_file *opd_file_find(const struct opd_count *count, const struct opd_file_key *key)
+{
+	for (struct op_hlink *link = op_htable_first(&count->files, hash_key(key)); link; link = op_htable_next(link)) {
+		struct opd_file *file = op_container_of(link, struct opd_file, link);
+
+		if (opd_same_file_key(&file->key, key))
+			return file;
+	}
+	return NULL;
+}
+
+struct opd_file *opd_file_add(struct opd_count *count, const struct opd_file_key *key)
+{
+	struct opd_file *file = aligned_alloc(OP_CACHE_LINE_BYTES, op_whole_lines(sizeof(*file)));
+
+	if (!file)
+		return NULL;
+	*file = (struct opd_file){ .key = *key };
+	if (op_htable_insert(&count->files, &file->link, hash_key(key)) < 0) {
+		free(file);
+		return NULL;
+	}
+	link_newest(&count->closed, file);
+	while (count->closed.nr > count->max_closed && count->closed.oldest != file)
+		opd_file_forget(count, count->closed.oldest);
+	return file;
+}

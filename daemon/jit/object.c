@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "daemon/jit/object.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "daemon/jit/elf_host.h"
+#include "daemon/jit/debug_line.h"
+#include "libop/base/file.h"
+#include "libop/base/seal.h"
+#include "libop/base/sys.h"
+
+#define COPY_BYTES      65536u
+#define FILE_MODE       0644
+#define SECTION_ALIGNED 16u
+#define NAME_TEXT       ".text"
+#define NAME_TEXT_MAP   ".text.map"
+
+enum section_id { NO_SECTION, CODE, ADDRESSES, SYMTAB, STRTAB, SHSTRTAB, ABBREV, INFO, LINE, NR_SECTIONS };
+
+struct builder {
+	const struct opd_jit_map *map;
+	const struct opd_jitdump *dump;
+	int fd;
+	struct op_text symbols, strings, section_names;
+	struct opd_jit_lines lines;
+	Elf64_Shdr headers[NR_SECTIONS];
+	uint64_t end; /* of what has a place in the file */
+};
+
+/* ---- symbols ---- */
+
+static void add_symbol(struct builder *builder, const struct opd_jit_function *function)
+{
+	Elf64_Sym symbol = {
+		.st_name = (Elf64_Word)builder->strings.length,
+		.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
+		.st_shndx = function->code_at ? CODE : ADDRESSES,
+		.st_value = OPD_JIT_RANGE_START + function->place,
+		.st_size = function->bytes,
+	};
+	const char *name = opd_jit_map_name(builder->map, function);
+
+	op_text_add_bytes(&builder->strings, name, strlen(name) + 1);
+	op_text_add_bytes(&builder->symbols, &symbol, sizeof(symbol));
+}
+
+static void make_symbols(struct builder *builder)
+{
+	static const Elf64_Sym none;
+
+	op_text_add_bytes(&builder->symbols, &none, sizeof(none));
+	op_text_add_bytes(&builder->strings, "", 1);
+	for (size_t i = 0; i < builder->map->nr_functions; i++)
+		if (builder->map->functions[i].place != OPD_JIT_NO_PLACE)
+			add_symbol(builder, &builder->map->functions[i]);
+}
+
+/* ---- sections ---- */
+
+static Elf64_Word section_name(struct builder *builder, const char *name)
+{
+	size_t at = builder->section_names.length;
+
+	op_text_add_bytes(&builder->section_names, name, strlen(name) + 1);
+	return (Elf64_Word)at;
+}
+
+/* A section that is in the file. */
+static void lay_out(struct builder *builder, enum section_id id, const char *name, uint32_t type, uint64_t bytes)
+{
+	builder->headers[id] = (Elf64_Shdr){
+		.sh_name = section_name(builder, name),
+		.sh_type = bytes ? type : SHT_NULL,
+		.sh_offset = builder->end,
+		.sh_size = bytes,
+		.sh_addralign = SECTION_ALIGNED,
+	};
+	builder->end = (builder->end + bytes + SECTION_ALIGNED - 1) & ~(uint64_t)(SECTION_ALIGNED - 1);
+}
+
+static void lay_out_code(struct builder *builder)
+{
+	const struct opd_jit_map *map = builder->map;
+	Elf64_Shdr *code = &builder->headers[CODE], *addresses = &builder->headers[ADDRESSES];
+
+	lay_out(builder, CODE, NAME_TEXT, SHT_PROGBITS, map->next_code_place);
+	code->sh_addr = OPD_JIT_RANGE_START + OPD_JIT_CODE_AT;
+	code->sh_flags = SHF_ALLOC | SHF_EXECINSTR;
+	*addresses = (Elf64_Shdr){
+		.sh_name = section_name(builder, map->next_code_place ? NAME_TEXT_MAP : NAME_TEXT),
+		.sh_type = map->next_place ? SHT_NOBITS : SHT_NULL,
+		.sh_flags = SHF_ALLOC | SHF_EXECINSTR,
+		.sh_addr = OPD_JIT_RANGE_START,
+		.sh_offset = builder->end,
+		.sh_size = map->next_place,
+		.sh_addralign = OPD_JIT_ALIGNMENT,
+	};
+}
+
+static void lay_out_all(struct builder *builder)
+{
+	builder->end = sizeof(Elf64_Ehdr);
+	op_text_add_bytes(&builder->section_names, "", 1);
+	lay_out_code(builder);
+	lay_out(builder, SYMTAB, ".symtab", SHT_SYMTAB, builder->symbols.length);
+	builder->headers[SYMTAB].sh_link = STRTAB;
+	builder->headers[SYMTAB].sh_info = 1;
+	builder->headers[SYMTAB].sh_entsize = sizeof(Elf64_Sym);
+	lay_out(builder, STRTAB, ".strtab", SHT_STRTAB, builder->strings.length);
+	lay_out(builder, ABBREV, ".debug_abbrev", SHT_PROGBITS, builder->lines.abbrev.length);
+	lay_out(builder, INFO, ".debug_info", SHT_PROGBITS, builder->lines.info.length);
+	lay_out(builder, LINE, ".debug_line", SHT_PROGBITS, builder->lines.line.length);
+	lay_out(builder, SHSTRTAB, ".shstrtab", SHT_STRTAB, builder->section_names.length + sizeof(".shstrtab"));
+}
+
+/* ---- the file ---- */
+
+static int write_at(int fd, uint64_t offset, const void *bytes, size_t nr_bytes)
+{
+	if (lseek(fd, (off_t)offset, SEEK_SET) < 0)
+		return -errno;
+	return op_sys_write_all(fd, bytes, nr_bytes);
+}
+
+static bool is_zero(const uint8_t *bytes, size_t nr_bytes)
+{
+	return !nr_bytes || (!bytes[0] && !memcmp(bytes, bytes + 1, nr_bytes - 1));
+}
+
+/* What the dump has not, and what is zero in it, is a hole. */
+static int copy_code(const struct builder *builder, const struct opd_jit_function *function, uint8_t *buffer)
+{
+	uint64_t to = builder->headers[CODE].sh_offset + function->place - OPD_JIT_CODE_AT;
+	int err = 0;
+
+	for (uint64_t done = 0; done < function->bytes && !err;) {
+		size_t wanted = op_min_u64(COPY_BYTES, function->bytes - done);
+		ssize_t nr = op_sys_pread(builder->dump->fd, buffer, wanted, (off_t)(function->code_at + done));
+
+		if (nr <= 0)
+			break;
+		if (!is_zero(buffer, (size_t)nr))
+			err = write_at(builder->fd, to + done, buffer, (size_t)nr);
+		done += (uint64_t)nr;
+	}
+	return err;
+}
+
+static int write_code(const struct builder *builder)
+{
+	uint8_t *buffer;
+	int err = 0;
+
+	if (!builder->map->next_code_place)
+		return 0;
+	buffer = malloc(COPY_BYTES);
+	if (!buffer)
+		return -ENOMEM;
+	for (size_t i = 0; i < builder->map->nr_functions && !err; i++) {
+		const struct opd_jit_function *function = &builder->map->functions[i];
+
+		if (function->place != OPD_JIT_NO_PLACE && function->code_at)
+			err = copy_code(builder, function, buffer);
+	}
+	free(buffer);
+	return err;
+}
+
+static int write_header(const struct builder *builder)
+{
+	Elf64_Ehdr header = {
+		.e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, OPD_ELF_DATA, EV_CURRENT },
+		.e_type = ET_EXEC,
+		.e_machine = OPD_ELF_MACHINE,
+		.e_version = EV_CURRENT,
+		.e_shoff = builder->end,
+		.e_ehsize = sizeof(header),
+		.e_shentsize = sizeof(Elf64_Shdr),
+		.e_shnum = NR_SECTIONS,
+		.e_shstrndx = SHSTRTAB,
+	};
+
+	return write_at(builder->fd, 0, &header, sizeof(header));
+}
+
+static int write_sections(const struct builder *builder)
+{
+	const struct op_text *const contents[NR_SECTIONS] = {
+		[SYMTAB] = &builder->symbols,      [STRTAB] = &builder->strings,  [SHSTRTAB] = &builder->section_names,
+		[ABBREV] = &builder->lines.abbrev, [INFO] = &builder->lines.info, [LINE] = &builder->lines.line,
+	};
+	int err = write_header(builder);
+
+	for (size_t i = 0; i < NR_SECTIONS && !err; i++)
+		if (contents[i] && contents[i]->length)
+			err = write_at(builder->fd, builder->headers[i].sh_offset, op_text_get(contents[i]), contents[i]->length);
+	if (!err)
+		err = write_code(builder);
+	return err ? err : write_at(builder->fd, builder->end, builder->headers, sizeof(builder->headers));
+}
+
+static int build(struct builder *builder)
+{
+	int err = opd_jit_lines_make(&builder->lines, builder->map, builder->dump);
+
+	make_symbols(builder);
+	lay_out_all(builder);
+	if (!err && (builder->symbols.failed || builder->strings.failed || builder->section_names.failed))
+		err = -ENOMEM;
+	return err;
+}
+
+int opd_jit_object_write(int dir_fd, const char *path, const char *tmp_path, const struct opd_jit_map *map,
+			 const struct opd_jitdump *dump, uint64_t *ret_dir_bytes, struct op_odb_pending **ret_pending)
+{
+	struct builder builder = { .map = map, .dump = dump, .fd = -1 };
+	int err = build(&builder);
+
+	if (!err) {
+		builder.fd = op_file_open_below(dir_fd, tmp_path, O_RDWR | O_CREAT | O_TRUNC, FILE_MODE);
+		err = builder.fd < 0 ? builder.fd : write_sections(&builder);
+	}
+	if (!err)
+		err = op_seal_append(builder.fd);
+	if (builder.fd >= 0)
+		close(builder.fd);
+	if (err)
+		op_file_unlink_below(dir_fd, tmp_path);
+	else
+		err = op_odb_publish_sealed(dir_fd, tmp_path, path, ret_dir_bytes, ret_pending);
+	opd_jit_lines_free(&builder.lines);
+	op_text_free(&builder.symbols);
+	op_text_free(&builder.strings);
+	op_text_free(&builder.section_names);
+	return err;
+}

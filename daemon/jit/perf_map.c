@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "daemon/jit/perf_map.h"
+
+#include <ctype.h>
+#include <errno.h>
+
+#include "libop/base/clock.h"
+#include "libop/base/sys.h"
+
+#define CHUNK_BYTES 65536u
+#define TAIL_BYTES  64u
+
+/* What all lines of one reading have in common. */
+struct reading {
+	struct opd_jit_map *map;
+	uint64_t from_ns, horizon_ns;
+};
+
+static bool parse_hex(const char **at, uint64_t *ret_value)
+{
+	char *end;
+
+	if (!isxdigit((unsigned char)**at))
+		return false;
+	errno = 0;
+	*ret_value = strtoull(*at, &end, 16);
+	if (errno || (*end != ' ' && *end != '\t'))
+		return false;
+	*at = end + strspn(end, " \t");
+	return true;
+}
+
+/* One line, without its end. */
+static int take_line(const struct reading *reading, char *line)
+{
+	struct opd_jit_code code = { .from_ns = reading->from_ns, .may_be_known = true };
+	const char *at = line;
+
+	if (!parse_hex(&at, &code.start) || !parse_hex(&at, &code.bytes)) {
+		reading->map->counters[OP_JIT_refused_records] += *line != '\0';
+		return 0;
+	}
+	code.name = at;
+	if (strlen(at) > OPD_JIT_NAME_MAX)
+		line[at - line + OPD_JIT_NAME_MAX] = '\0';
+	return opd_jit_map_add(reading->map, &code, reading->horizon_ns);
+}
+
+/* The whole lines of a chunk, which has room for one byte more. The number of bytes used up. */
+static int take_lines(const struct reading *reading, struct opd_perf_map *perf_map, char *chunk, size_t nr_bytes, size_t *ret_used)
+{
+	char *at = chunk, *newline;
+	int err = 0;
+
+	while (!err && (newline = memchr(at, '\n', nr_bytes - (size_t)(at - chunk)))) {
+		*newline = '\0';
+		if (!perf_map->in_long_line)
+			err = take_line(reading, at);
+		perf_map->in_long_line = false;
+		at = newline + 1;
+	}
+	*ret_used = (size_t)(at - chunk);
+	if (!*ret_used && nr_bytes == CHUNK_BYTES) {
+		reading->map->counters[OP_JIT_refused_records] += !perf_map->in_long_line;
+		perf_map->in_long_line = true;
+		*ret_used = nr_bytes;
+	}
+	return err;
+}
+
+/* The last bytes before the offset; 0 when they cannot be read. */
+static uint64_t hash_tail(int fd, uint64_t offset)
+{
+	uint8_t tail[TAIL_BYTES];
+	uint64_t nr_bytes = op_min_u64(offset, sizeof(tail));
+	ssize_t nr = op_sys_pread(fd, tail, nr_bytes, (off_t)(offset - nr_bytes));
+
+	return nr == (ssize_t)nr_bytes ? op_hash_bytes(offset, tail, nr_bytes) : 0;
+}
+
+static bool is_as_it_was(const struct opd_perf_map *perf_map, const struct stat *st)
+{
+	return perf_map->read_ns && perf_map->device == st->st_dev && perf_map->inode == st->st_ino &&
+	       perf_map->bytes == (uint64_t)st->st_size && perf_map->mtime.tv_sec == st->st_mtim.tv_sec &&
+	       perf_map->mtime.tv_nsec == st->st_mtim.tv_nsec;
+}
+
+static bool goes_on(const struct opd_perf_map *perf_map, int fd, const struct stat *st)
+{
+	return perf_map->device == st->st_dev && perf_map->inode == st->st_ino && perf_map->offset <= (uint64_t)st->st_size &&
+	       hash_tail(fd, perf_map->offset) == perf_map->tail_hash;
+}
+
+/* The time of the last write on our clock, but not before the last look nor after now. */
+static uint64_t written_ns(const struct opd_perf_map *perf_map, const struct stat *st, uint64_t now_ns)
+{
+	uint64_t real_now_ns = op_clock_ns(CLOCK_REALTIME);
+	uint64_t mtime_ns = (uint64_t)st->st_mtim.tv_sec * OP_NS_PER_S + (uint64_t)st->st_mtim.tv_nsec;
+	uint64_t age_ns = mtime_ns < real_now_ns ? real_now_ns - mtime_ns : 0;
+
+	return op_max_u64(perf_map->read_ns, now_ns - op_min_u64(age_ns, now_ns));
+}
+
+static void tell_limit(struct opd_perf_map *perf_map, struct opd_jit_map *map)
+{
+	map->counters[OP_JIT_refused_size] += !perf_map->limit_told;
+	perf_map->limit_told = true;
+}
+
+static int read_lines(struct opd_perf_map *perf_map, int fd, const struct reading *reading, uint64_t *budget)
+{
+	char *chunk = malloc(CHUNK_BYTES + 1);
+	int err = chunk ? 0 : -ENOMEM;
+
+	while (!err && *budget) {
+		ssize_t nr = op_sys_pread(fd, chunk, CHUNK_BYTES, (off_t)perf_map->offset);
+		size_t used = 0;
+
+		if (nr > 0)
+			err = take_lines(reading, perf_map, chunk, (size_t)nr, &used);
+		else
+			err = (int)nr;
+		perf_map->offset += used;
+		*budget -= op_min_u64(*budget, used);
+		if (!used || perf_map->offset >= OPD_PERF_MAP_MAX_BYTES)
+			break;
+	}
+	free(chunk);
+	return err;
+}
+
+int opd_perf_map_read(struct opd_perf_map *perf_map, int fd, const struct stat *st, struct opd_jit_map *map,
+		      const struct opd_jit_times *times, uint64_t *budget)
+{
+	struct reading reading = { .map = map, .horizon_ns = times->horizon_ns };
+	int err;
+
+	if (is_as_it_was(perf_map, st) && !perf_map->more)
+		return 0;
+	reading.from_ns = perf_map->read_ns ? written_ns(perf_map, st, times->now_ns) : 0;
+	if (!perf_map->offset || !goes_on(perf_map, fd, st)) {
+		perf_map->offset = 0;
+		perf_map->in_long_line = perf_map->limit_told = false;
+	}
+	err = perf_map->offset < OPD_PERF_MAP_MAX_BYTES ? read_lines(perf_map, fd, &reading, budget) : 0;
+	if (perf_map->offset >= OPD_PERF_MAP_MAX_BYTES && perf_map->offset < (uint64_t)st->st_size)
+		tell_limit(perf_map, map);
+	perf_map->tail_hash = hash_tail(fd, perf_map->offset);
+	perf_map->device = st->st_dev;
+	perf_map->inode = st->st_ino;
+	perf_map->bytes = (uint64_t)st->st_size;
+	perf_map->mtime = st->st_mtim;
+	perf_map->more = !*budget && perf_map->offset < OPD_PERF_MAP_MAX_BYTES;
+	if (!perf_map->more)
+		perf_map->read_ns = times->now_ns;
+	return err;
+}

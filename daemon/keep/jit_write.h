@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The objects of JIT code, TGID.jo, beside the sample files that need them. They follow what was sampled at a distance: an object
+ * is written anew when there are more functions to name, and by the time that a dump or a stop returns.
+ *
+ * Sync thread only.
+ */
+#ifndef OPD_JIT_WRITE_H
+#define OPD_JIT_WRITE_H
+
+#include "daemon/count/count.h"
+#include "daemon/jit/code.h"
+#include "libop/base/compiler.h"
+
+/* Writes the objects that are missing or old: now and then, or at once when `at_once`. Failures are counted and tried again. */
+void opd_jit_write(struct opd_jit *jit, struct opd_count *count, uint64_t now_ns, bool at_once) OP_NONNULL;
+
+/*
+ * Appends the paths of objects that were written since the last call to an array of strings, all of them the caller's. 0 or
+ * -ENOMEM.
+ */
+int opd_jit_take_changed(struct opd_jit *jit, char ***paths, size_t *nr_paths) OP_NONNULL OP_MUST_CHECK;
+
+/* The session was emptied: what was written is gone, and is written again where it is needed. */
+void opd_jit_forget_changed(struct opd_jit *jit) OP_NONNULL;
+
+#endif

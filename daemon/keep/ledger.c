@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "daemon/keep/ledger.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libop/base/clock.h"
+#include "libop/session/damaged.h"
+#include "daemon/log.h"
+#include "daemon/keep/stats_dir.h"
+#include "daemon/sync.h"
+#include "libop/events/event_list.h"
+#include "libop/base/file.h"
+#include "libop/session/layout.h"
+#include "libop/base/sys.h"
+
+#define PATH       OP_SESSION_CURRENT "/" OP_SESSION_LEDGER
+#define TMP_PATH   OP_SESSION_TMP "/" OP_SESSION_LEDGER
+#define AT_ONCE_NS OP_NS_PER_MS /* clocks that are read within it show the same moment */
+#define LOOKS_MAX  100u
+
+static_assert(op_array_size(((struct opd_book *)NULL)->stats_base) == OP_STATS_NR, "a base for each number");
+
+/* ---- times ---- */
+
+struct moment {
+	uint64_t wall_ns;
+	int64_t boot_ns;
+};
+
+static int64_t boot_ns(void)
+{
+	return (int64_t)op_sys_boot_ns();
+}
+
+/* By both clocks: they are read again when the thread was held up in between. */
+static struct moment this_moment(void)
+{
+	struct moment moment;
+	unsigned int nr_looks = 0;
+
+	do {
+		moment.boot_ns = boot_ns();
+		moment.wall_ns = op_sys_wall_ns();
+	} while (boot_ns() - moment.boot_ns > AT_ONCE_NS && ++nr_looks < LOOKS_MAX);
+	return moment;
+}
+
+static uint64_t begin_seen_at(const struct opd_book *book, const struct moment *moment)
+{
+	int64_t elapsed_ns = moment->boot_ns - book->begin_boot_ns;
+
+	return elapsed_ns > 0 && (uint64_t)elapsed_ns < moment->wall_ns ? moment->wall_ns - (uint64_t)elapsed_ns : moment->wall_ns;
+}
+
+uint64_t opd_book_begin_ns(const struct opd_book *book)
+{
+	struct moment now = this_moment();
+
+	return begin_seen_at(book, &now);
+}
+
+void opd_book_begin(struct opd_book *book)
+{
+	book->sampled = true;
+	if (book->begun)
+		return;
+	book->begun = true;
+	book->begin_boot_ns = boot_ns();
+}
+
+/* A time of the wall clock; one that is still to come is now. */
+static void begin_at(struct opd_book *book, uint64_t begin_ns)
+{
+	struct moment now = this_moment();
+
+	book->begun = true;
+	book->begin_boot_ns = now.boot_ns - (begin_ns < now.wall_ns ? (int64_t)(now.wall_ns - begin_ns) : 0);
+}
+
+/* ---- what an earlier daemon left ---- */
+
+static void put_aside(int session_fd)
+{
+	char aside[OP_DAMAGED_NAME_BYTES];
+	int err = op_damaged_put_aside(session_fd, PATH, aside);
+
+	if (err)
+		opd_log(SD_WARNING, PATH " is no ledger: %s", strerror(-err));
+	else
+		opd_log(SD_WARNING, PATH " is no ledger: kept as %s in the session directory, a new one is begun", aside);
+}
+
+static int recount(struct op_session_ledger *base, int current_fd)
+{
+	uint64_t nr_before = op_session_ledger_lost(base, OP_LOSS_io_error), nr_missing;
+	int err = op_session_ledger_recount(base, current_fd);
+
+	if (err && err != -ENOMEM)
+		opd_log(SD_WARNING, "the samples of " OP_SESSION_CURRENT " could not be added up: %s", strerror(-err));
+	nr_missing = op_session_ledger_lost(base, OP_LOSS_io_error) - nr_before;
+	if (nr_missing)
+		opd_log(SD_WARNING,
+			"%llu samples that an earlier opd had stored in " OP_SESSION_CURRENT
+			" are in no file any more: they are lost_io_error",
+			(unsigned long long)nr_missing);
+	return err == -ENOMEM ? err : 0;
+}
+
+/* What there is without a ledger: samples of the genuine tools, whose stats count them too, or of an opd whose ledger a power cut took. */
+static int begin_without(struct opd_book *book, int current_fd)
+{
+	uint64_t *total = &book->stats_base[OP_STATS_total_samples];
+	int err = recount(&book->base, current_fd);
+
+	if (err || !book->base.nr_events)
+		return err;
+	for (size_t i = 0; i < book->base.nr_events; i++)
+		*total -= op_min_u64(*total, book->base.events[i].received);
+	op_session_ledger_guess_times(&book->base, current_fd);
+	begin_at(book, book->base.begin_ns);
+	book->is_mended = true;
+	return 0;
+}
+
+/* Files that somebody removed, restored or wrote over while no daemon ran would be in no ledger. */
+static bool is_as_left(const struct op_session_ledger *ledger, int current_fd)
+{
+	struct op_session_files files;
+
+	return ledger->ended == OP_SESSION_stopped && ledger->has_files && !op_session_files_look(current_fd, &files) &&
+	       files.nr == ledger->files.nr && files.sign == ledger->files.sign;
+}
+
+static int take_base(struct opd_book *book, int current_fd, bool was_unclean)
+{
+	int err = op_session_ledger_read(current_fd, &book->base, NULL);
+
+	if (err == -EBADMSG)
+		put_aside(book->session_fd);
+	if (err == -EBADMSG || err == -ENOENT) {
+		opd_stats_dir_read(book->session_fd, book->stats_base);
+		return begin_without(book, current_fd);
+	}
+	if (err)
+		return err == -ENOMEM ? err : 0;
+	begin_at(book, book->base.begin_ns);
+	book->is_mended = was_unclean || !is_as_left(&book->base, current_fd);
+	return book->is_mended ? recount(&book->base, current_fd) : 0;
+}
+
+int opd_book_open(struct opd_book *book, int session_fd, const struct opd_capture *capture, bool was_unclean)
+{
+	int fd, err = 0;
+
+	*book = (struct opd_book){ .session_fd = session_fd, .capture = capture };
+	book->before = calloc(2 * capture->nr_events + 1, sizeof(*book->before));
+	if (!book->before)
+		return -ENOMEM;
+	book->latest = book->before + capture->nr_events;
+	fd = op_session_open_current(session_fd);
+	if (fd >= 0) {
+		err = take_base(book, fd, was_unclean);
+		close(fd);
+	}
+	if (err)
+		opd_book_close(book);
+	return err;
+}
+
+void opd_book_close(struct opd_book *book)
+{
+	op_session_ledger_free(&book->base);
+	free(book->before);
+	book->before = NULL;
+}
+
+/* ---- the ledger of now ---- */
+
+static uint64_t since(uint64_t now, uint64_t before)
+{
+	return now > before ? now - before : 0;
+}
+
+static void add_event(struct op_ledger_event *row, const struct op_ledger_event *now, const struct op_ledger_event *before)
+{
+	row->received += since(now->received, before->received);
+	row->stored += since(now->stored, before->stored);
+	row->unattributed += since(now->unattributed, before->unattributed);
+	row->filtered += since(now->filtered, before->filtered);
+	row->lost_kernel += since(now->lost_kernel, before->lost_kernel);
+	row->nr_throttles += since(now->nr_throttles, before->nr_throttles);
+	for (size_t i = 0; i < OP_NR_LOSS; i++)
+		row->lost[i] += since(now->lost[i], before->lost[i]);
+}
+
+static int add_capture(struct opd_book *book, struct op_session_ledger *ledger)
+{
+	for (size_t i = 0; i < book->capture->nr_events; i++) {
+		struct op_ledger_event *now = &book->latest[i], *row;
+
+		opd_sync_sum_event(book->capture, i, now);
+		if (now->role == OP_EVENT_MEMORY || (now->role == OP_EVENT_DERIVED && !now->received))
+			continue;
+		row = op_session_ledger_row(ledger, now);
+		if (!row)
+			return -ENOMEM;
+		add_event(row, now, &book->before[i]);
+	}
+	return 0;
+}
+
+/* The next daemon sees by it whether it finds what there is now. */
+static void note_files(const struct opd_book *book, struct op_session_ledger *ledger)
+{
+	int fd;
+
+	if (book->files) {
+		ledger->files = *book->files;
+		ledger->has_files = true;
+		return;
+	}
+	fd = op_session_open_current(book->session_fd);
+	ledger->has_files = fd >= 0 && !op_session_files_look(fd, &ledger->files);
+	if (fd >= 0)
+		close(fd);
+}
+
+int opd_book_sum(struct opd_book *book, enum op_session_end ended, struct op_session_ledger *ret_ledger)
+{
+	struct moment now = this_moment();
+	struct op_session_ledger ledger = { .ended = ended, .begin_ns = begin_seen_at(book, &now) };
+	int err = 0;
+
+	book->latest_boot_ns = now.boot_ns;
+	ledger.end_ns = op_max_u64(book->sampled ? now.wall_ns : book->base.end_ns, ledger.begin_ns);
+	for (size_t i = 0; i < book->base.nr_events && !err; i++) {
+		struct op_ledger_event *row = op_session_ledger_row(&ledger, &book->base.events[i]);
+
+		if (row)
+			*row = book->base.events[i];
+		else
+			err = -ENOMEM;
+	}
+	if (!err)
+		err = add_capture(book, &ledger);
+	if (!err && ended == OP_SESSION_stopped)
+		note_files(book, &ledger);
+	if (err)
+		op_session_ledger_free(&ledger);
+	else
+		*ret_ledger = ledger;
+	return err;
+}
+
+/* ---- what is gone ---- */
+
+/* Of one CPU; what is left of the amount. */
+static uint64_t take_back(struct opd_event *account, uint64_t amount)
+{
+	uint64_t nr_gone = op_min_u64(amount, account->stored);
+
+	account->stored -= nr_gone;
+	account->unattributed = op_min_u64(account->unattributed, account->stored);
+	account->lost[OP_LOSS_io_error] += nr_gone;
+	return amount - nr_gone;
+}
+
+static void lose_base(struct opd_book *book, const struct op_ledger_event *event, uint64_t amount)
+{
+	struct op_ledger_event *row = amount ? op_session_ledger_row(&book->base, event) : NULL;
+
+	if (!row)
+		return;
+	amount = op_min_u64(amount, row->stored);
+	row->stored -= amount;
+	row->unattributed = op_min_u64(row->unattributed, row->stored);
+	row->lost[OP_LOSS_io_error] += amount;
+}
+
+/* What an earlier daemon had stored goes last. */
+void opd_book_lose(struct opd_book *book, uint32_t event, uint64_t amount)
+{
+	const struct opd_capture *capture = book->capture;
+	struct op_ledger_event sum;
+	uint64_t nr_ours;
+
+	opd_sync_sum_event(capture, event, &sum);
+	nr_ours = op_min_u64(amount, since(sum.stored, book->before[event].stored));
+	amount -= nr_ours;
+	for (size_t i = 0; i < capture->nr_cpus; i++)
+		nr_ours = take_back(&capture->cpus[i].events[event], nr_ours);
+	lose_base(book, &sum, amount);
+}
+
+/* The number of an event in the capture, or of events there. */
+static size_t find_event(const struct opd_capture *capture, const struct op_ledger_event *event)
+{
+	struct op_ledger_event sum;
+	const struct op_session_ledger one = { .events = &sum, .nr_events = 1 };
+	size_t i = 0;
+
+	for (; i < capture->nr_events; i++) {
+		opd_sync_sum_event(capture, i, &sum);
+		if (sum.role != OP_EVENT_MEMORY && op_session_ledger_find(&one, event))
+			break;
+	}
+	return i;
+}
+
+static void lose_missing(struct opd_book *book, const struct op_ledger_event *event, const struct op_session_ledger *sums)
+{
+	const struct op_ledger_event *sum = op_session_ledger_find(sums, event);
+	uint64_t missing = since(event->stored, sum ? sum->stored : 0);
+	size_t index;
+
+	/* A sampler has no files. */
+	if (!missing || event->role == OP_EVENT_SAMPLER)
+		return;
+	opd_log(SD_WARNING, "%llu samples of %s that were stored in " OP_SESSION_CURRENT " are in no file any more",
+		(unsigned long long)missing, event->name);
+	index = find_event(book->capture, event);
+	if (index < book->capture->nr_events)
+		opd_book_lose(book, (uint32_t)index, missing);
+	else
+		lose_base(book, event, missing);
+}
+
+/* Of a session that is not there nothing is left. */
+static int sum_files(const struct opd_book *book, struct op_session_ledger *sums)
+{
+	int fd = op_session_open_current(book->session_fd), err;
+	uint64_t nr_bad = 0;
+
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	err = op_session_ledger_add_files(sums, fd, &nr_bad);
+	close(fd);
+	return !err && nr_bad ? -EBADMSG : err;
+}
+
+int opd_book_recount(struct opd_book *book)
+{
+	struct op_session_ledger sums = { 0 }, ledger;
+	int err = opd_book_sum(book, OP_SESSION_open, &ledger);
+
+	if (err)
+		return err;
+	err = sum_files(book, &sums);
+	for (size_t i = 0; !err && i < ledger.nr_events; i++)
+		lose_missing(book, &ledger.events[i], &sums);
+	op_session_ledger_free(&sums);
+	op_session_ledger_free(&ledger);
+	return err;
+}
+
+/* ---- writing ---- */
+
+static int write_ledger(int session_fd, const struct op_session_ledger *ledger)
+{
+	struct op_text text = { 0 };
+	int fd, err;
+
+	op_session_ledger_format(ledger, &text);
+	if (text.failed)
+		return -ENOMEM;
+	fd = op_file_open_below(session_fd, TMP_PATH, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+	err = fd < 0 ? fd : op_sys_write_all(fd, text.data, text.length);
+	if (fd >= 0)
+		close(fd);
+	if (!err)
+		err = op_file_rename_below(session_fd, TMP_PATH, PATH);
+	if (err)
+		op_file_unlink_below(session_fd, TMP_PATH);
+	op_text_free(&text);
+	return err;
+}
+
+int opd_book_write(const struct opd_book *book, const struct op_session_ledger *ledger)
+{
+	uint64_t numbers[OP_STATS_NR];
+	bool throttled = false;
+	int err, ledger_err;
+
+	memcpy(numbers, book->stats_base, sizeof(numbers));
+	op_stats_add(ledger, numbers);
+	for (size_t i = 0; i < ledger->nr_events; i++)
+		throttled |= ledger->events[i].nr_throttles;
+	err = opd_stats_dir_write(book->session_fd, numbers, throttled, book->hides_kernel);
+	ledger_err = write_ledger(book->session_fd, ledger);
+	return err ? err : ledger_err;
+}
+
+const char *opd_book_in_the_way(const struct opd_book *book)
+{
+	static const struct {
+		const char *path;
+		mode_t type;
+	} places[] = { { OP_SESSION_TMP, S_IFDIR }, { TMP_PATH, S_IFREG },      { OPD_STATS_TMP, S_IFREG },
+		       { PATH, S_IFREG },           { OPD_STATS_DIR, S_IFDIR },
+#define X(name) { OPD_STATS_DIR "/" #name, S_IFREG },
+		       OP_STATS_NUMBERS(X)
+#undef X
+	};
+	struct stat st;
+
+	for (size_t i = 0; i < op_array_size(places); i++)
+		if (!fstatat(book->session_fd, places[i].path, &st, AT_SYMLINK_NOFOLLOW) && (st.st_mode & S_IFMT) != places[i].type)
+			return places[i].path;
+	return NULL;
+}
+
+/* ---- the next session ---- */
+
+static void forget_base(struct opd_book *book)
+{
+	op_session_ledger_free(&book->base);
+	memset(book->stats_base, 0, sizeof(book->stats_base));
+	book->begun = false;
+	book->sampled = false;
+}
+
+void opd_book_turn_page(struct opd_book *book)
+{
+	memcpy(book->before, book->latest, book->capture->nr_events * sizeof(*book->before));
+	forget_base(book);
+	opd_book_begin(book);
+	book->begin_boot_ns = book->latest_boot_ns;
+}
+
+void opd_book_reset(struct opd_book *book)
+{
+	memset(book->before, 0, book->capture->nr_events * sizeof(*book->before));
+	forget_base(book);
+	if (book->capture->enabled)
+		opd_book_begin(book);
+}
+
+/* It goes on from when it began. */
+void opd_book_reset_to_rest(struct opd_book *book)
+{
+	bool begun = book->begun;
+	int64_t begin_boot_ns = book->begin_boot_ns;
+	int fd = op_session_open_current(book->session_fd), err;
+
+	opd_book_reset(book);
+	book->begun |= begun;
+	if (begun)
+		book->begin_boot_ns = begin_boot_ns;
+	book->base.end_ns = op_sys_wall_ns();
+	err = fd < 0 ? fd : recount(&book->base, fd);
+	if (err == -ENOMEM)
+		opd_log(SD_WARNING, "the samples that are left in " OP_SESSION_CURRENT " could not be added up: %s",
+			strerror(-err));
+	if (fd >= 0)
+		close(fd);
+}

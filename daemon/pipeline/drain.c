@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "daemon/pipeline/drain.h"
+
+typedef void (*handler)(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct perf_event_header *header);
+
+/*
+ * Some kernels (6.18 seen) fill the identifier of a software event in once for all events of that kind on a CPU: with a second
+ * profiler on the host, the samples in our own ring carry its number (do_perf_sw_event in kernel/events/core.c hands one
+ * perf_sample_data to all). Only our events write to our ring, so where one alone can be meant it is that one.
+ */
+static bool shares_identifiers(const struct op_event *event)
+{
+	return event->type == PERF_TYPE_TRACEPOINT || (event->type == PERF_TYPE_SOFTWARE && !op_event_is_clock(event));
+}
+
+static struct opd_event *event_by_kind(const struct opd_pipeline *pipeline, const struct opd_cpu *cpu, uint32_t *ret_index)
+{
+	struct opd_event *found = NULL;
+
+	*ret_index = 0;
+	if (pipeline->capture.nr_opened == 1)
+		return &cpu->events[0];
+	for (size_t i = 0; i < pipeline->capture.nr_opened; i++) {
+		if (!shares_identifiers(&pipeline->capture.events[i]))
+			continue;
+		if (found)
+			return NULL;
+		found = &cpu->events[i];
+		*ret_index = (uint32_t)i;
+	}
+	return found;
+}
+
+/*
+ * The time stamp may then be the other profiler's as well, and of another clock. One that cannot be is taken as now: what is
+ * mapped now is the better guess.
+ */
+static void mend_time(const struct opd_pipeline *pipeline, struct op_sample *sample)
+{
+	const struct opd_resolver *resolver = &pipeline->resolver;
+
+	if (sample->time_ns > resolver->now_ns || sample->time_ns < resolver->processes.horizon_ns)
+		sample->time_ns = resolver->now_ns;
+}
+
+static struct opd_event *other_event(const struct opd_pipeline *pipeline, const struct opd_cpu *cpu, uint64_t id, uint32_t *ret_index)
+{
+	for (size_t i = 1; i < pipeline->capture.nr_opened; i++) {
+		if (cpu->events[i].id == id) {
+			*ret_index = (uint32_t)i;
+			return &cpu->events[i];
+		}
+	}
+	return event_by_kind(pipeline, cpu, ret_index);
+}
+
+/* There are few events per CPU, and mostly one. */
+static inline struct opd_event *event_by_id(const struct opd_pipeline *pipeline, const struct opd_cpu *cpu, uint64_t id,
+					    uint32_t *ret_index)
+{
+	if (op_unlikely(cpu->events[0].id != id))
+		return other_event(pipeline, cpu, id, ret_index);
+	*ret_index = 0;
+	return &cpu->events[0];
+}
+
+/* The identifier comes first, also of a sample that has little else. One that does not say which event took it is put on the account of the first. */
+static void lose_undecodable(const struct opd_pipeline *pipeline, const struct opd_cpu *cpu, const struct perf_event_header *header)
+{
+	struct opd_event *event = NULL;
+	uint32_t index;
+	uint64_t id;
+
+	if (header->size >= sizeof(*header) + sizeof(id)) {
+		memcpy(&id, header + 1, sizeof(id));
+		event = event_by_id(pipeline, cpu, id, &index);
+	}
+	if (!event)
+		event = &cpu->events[0];
+	event->received++;
+	event->lost[OP_LOSS_undecodable]++;
+}
+
+/* Nothing happens to any process while a ring is read, so what holds for a sample holds for a later one of the same place. */
+static inline bool is_repeated(const struct opd_repeat *repeat, const struct op_sample *sample)
+{
+	const struct op_sample *last = &repeat->sample;
+
+	return repeat->event && sample->ip == last->ip && sample->id == last->id && sample->tid == last->tid &&
+	       sample->pid == last->pid && sample->mode == last->mode && sample->time_ns >= last->time_ns;
+}
+
+/* What is asked for no more is given all the same: opd_resolve_check goes by what is sampled most. */
+static void end_repeat(struct opd_pipeline *pipeline)
+{
+	struct opd_repeat *repeat = &pipeline->repeat;
+
+	if (repeat->nr)
+		opd_resolve_repeated(&pipeline->resolver, &repeat->sample, repeat->nr);
+	repeat->event = NULL;
+	repeat->nr = 0;
+}
+
+static void note_late(struct opd_cpu *cpu, const struct op_sample *sample)
+{
+	cpu->pair.counts.late += op_ring_pair_is_late(&cpu->pair, cpu->reading, sample->time_ns);
+}
+
+static void take_new(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct perf_event_header *header,
+		     struct op_sample *sample)
+{
+	struct opd_resolved resolved;
+	struct opd_counted counted = { .resolved = &resolved, .amount = 1, .cpu = cpu->cpu, .pid = sample->pid, .tid = sample->tid };
+	struct opd_event *event = event_by_id(pipeline, cpu, sample->id, &counted.event);
+
+	end_repeat(pipeline);
+	if (!event) {
+		lose_undecodable(pipeline, cpu, header);
+		return;
+	}
+	event->received++;
+	sample->cpu = cpu->cpu;
+	if (op_unlikely(sample->id != event->id))
+		mend_time(pipeline, sample);
+	note_late(cpu, sample);
+	if (op_unlikely(pipeline->capture.events[counted.event].role == OP_EVENT_SAMPLER)) {
+		opd_ibs_take(pipeline, cpu, header, counted.event, sample);
+		return;
+	}
+	if (opd_resolve(&pipeline->resolver, sample, &resolved) < 0) {
+		event->lost[OP_LOSS_no_memory]++;
+		return;
+	}
+	if (op_unlikely(pipeline->capture.with_cgroup) && op_record_sample_cgroup(header, &counted.cgroup_id) < 0) {
+		event->lost[OP_LOSS_undecodable]++;
+		return;
+	}
+	counted.account = event;
+	opd_count_sample(&pipeline->count, &counted);
+	if (op_unlikely(opd_capture_has_chain(&pipeline->capture, &pipeline->capture.events[counted.event]))) {
+		opd_arcs_follow(&pipeline->arcs, &pipeline->resolver, header, sample, &resolved, pipeline->count.arcs);
+		opd_arcs_count(&pipeline->arcs, &pipeline->count, &counted);
+		return;
+	}
+	if (resolved.lasts && sample->id == event->id && !pipeline->capture.with_cgroup)
+		pipeline->repeat = (struct opd_repeat){ .sample = *sample, .event = event };
+}
+
+static void take_sample(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct perf_event_header *header)
+{
+	struct op_sample sample;
+
+	if (op_record_sample(header, &sample) < 0) {
+		lose_undecodable(pipeline, cpu, header);
+		return;
+	}
+	if (!is_repeated(&pipeline->repeat, &sample) || !opd_count_again(&pipeline->count)) {
+		take_new(pipeline, cpu, header, &sample);
+		return;
+	}
+	pipeline->repeat.event->received++;
+	pipeline->repeat.nr++;
+	note_late(cpu, &sample);
+}
+
+static struct opd_event *event_that_lost(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct op_lost_record *record)
+{
+	uint32_t index;
+	struct opd_event *event = event_by_id(pipeline, cpu, record->id, &index);
+
+	return event ? event : &cpu->events[0];
+}
+
+static void take_lost(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct perf_event_header *header)
+{
+	struct op_lost_record record;
+
+	if (!op_record_lost(header, &record))
+		event_that_lost(pipeline, cpu, &record)->lost_records += record.lost;
+}
+
+static void take_lost_samples(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct perf_event_header *header)
+{
+	struct op_lost_record record;
+
+	if (!op_record_lost_samples(header, &record))
+		event_that_lost(pipeline, cpu, &record)->lost_samples += record.lost;
+}
+
+/* The event that a THROTTLE or UNTHROTTLE record is about, and when; NULL: none of opd's. */
+static struct opd_event *event_of_throttle(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct perf_event_header *header,
+					   uint64_t *ret_time_ns)
+{
+	struct op_throttle_record record;
+	struct opd_event *event;
+	uint32_t index;
+
+	if (op_record_throttle(header, &record) < 0)
+		return NULL;
+	event = event_by_id(pipeline, cpu, record.id, &index);
+	if (event)
+		*ret_time_ns = record.time_ns;
+	return event;
+}
+
+static void take_throttle(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct perf_event_header *header)
+{
+	uint64_t time_ns;
+	struct opd_event *event = event_of_throttle(pipeline, cpu, header, &time_ns);
+
+	if (!event)
+		return;
+	event->nr_throttles++;
+	event->throttled_since_ns = time_ns;
+}
+
+static void take_unthrottle(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const struct perf_event_header *header)
+{
+	uint64_t time_ns;
+	struct opd_event *event = event_of_throttle(pipeline, cpu, header, &time_ns);
+
+	if (!event || !event->throttled_since_ns)
+		return;
+	if (time_ns > event->throttled_since_ns)
+		event->throttled_ns += time_ns - event->throttled_since_ns;
+	event->throttled_since_ns = 0;
+}
+
+static const handler handlers[] = {
+	[PERF_RECORD_LOST] = take_lost,
+	[PERF_RECORD_THROTTLE] = take_throttle,
+	[PERF_RECORD_UNTHROTTLE] = take_unthrottle,
+	[PERF_RECORD_SAMPLE] = take_sample,
+	[PERF_RECORD_LOST_SAMPLES] = take_lost_samples,
+};
+
+void opd_drain_ring(struct opd_pipeline *pipeline, struct opd_cpu *cpu, struct op_ring *ring)
+{
+	const struct perf_event_header *header;
+	uint64_t nr_bytes = op_ring_begin(ring), nr_records = 0;
+
+	cpu->reading = ring;
+	while ((header = op_ring_next(ring))) {
+		nr_records++;
+		if (op_likely(header->type < op_array_size(handlers) && handlers[header->type]))
+			handlers[header->type](pipeline, cpu, header);
+	}
+	end_repeat(pipeline);
+	opd_count_flush(&pipeline->count);
+	op_ring_end(ring);
+	if (nr_bytes)
+		op_swap_counts_took(&cpu->pair.counts, nr_bytes, nr_records);
+}

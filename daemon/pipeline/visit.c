@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "daemon/pipeline/visit.h"
+
+#include <errno.h>
+
+#include "daemon/log.h"
+#include "daemon/resolve/sideband.h"
+#include "libop/base/clock.h"
+
+#define QUIET_ROUNDS       8 /* visits to an emptied CPU until it is believed to be quiet */
+#define RESCAN_INTERVAL_NS OP_NS_PER_S
+
+int opd_visits_init(struct opd_visits *visits, struct opd_pipeline *pipeline, unsigned int nr_threads)
+{
+	size_t nr_cpus = pipeline->capture.nr_cpus;
+	struct opd_visits fresh = {
+		.pipeline = pipeline,
+		.due = calloc(nr_cpus, sizeof(struct opd_cpu *)),
+		.swaps = calloc(nr_cpus, sizeof(struct opd_swap)),
+	};
+	int err = fresh.due && fresh.swaps ? opd_swappers_new(nr_threads, &fresh.swappers) : -ENOMEM;
+
+	if (err) {
+		opd_visits_free(&fresh);
+		return err;
+	}
+	*visits = fresh;
+	return 0;
+}
+
+void opd_visits_free(struct opd_visits *visits)
+{
+	opd_swappers_free(visits->swappers);
+	opd_rescan_free(&visits->rescan);
+	free(visits->due);
+	free(visits->swaps);
+	*visits = (struct opd_visits){ 0 };
+}
+
+/* ---- side band ---- */
+
+/* The kernel had to drop side-band records, some time since the side band was read last: /proc tells what is true now. */
+static void mend(struct opd_visits *visits, const struct opd_sideband_loss *loss)
+{
+	static struct opd_rate rate, failure_rate;
+	struct opd_resolver *resolver = &visits->pipeline->resolver;
+	int err;
+
+	if (loss->nr_lost) {
+		opd_log_failure(&rate, resolver->now_ns,
+				"the side-band ring was full, reading /proc again (SidebandSize= makes it larger)", -ENOBUFS);
+		opd_rescan_lost(&visits->rescan, resolver, visits->sideband_ns, loss->until_ns);
+	}
+	err = opd_rescan_go_on(&visits->rescan, resolver);
+	if (err)
+		opd_log_failure(&failure_rate, resolver->now_ns, "reading /proc", err);
+}
+
+void opd_visits_missed(struct opd_visits *visits, uint64_t from_ns)
+{
+	opd_rescan_lost(&visits->rescan, &visits->pipeline->resolver, from_ns, op_now_ns());
+}
+
+void opd_visit_sideband(struct opd_visits *visits)
+{
+	static struct opd_rate rate;
+	struct opd_pipeline *pipeline = visits->pipeline;
+	uint64_t now_ns = op_now_ns();
+	struct opd_sideband_loss loss;
+	int err;
+
+	pipeline->resolver.now_ns = pipeline->count.now_ns = now_ns;
+	err = opd_sideband_drain(&pipeline->capture, &pipeline->resolver, now_ns, &loss);
+	if (err)
+		opd_log_failure(&rate, now_ns, "side band", err);
+	mend(visits, &loss);
+	opd_resolve_check(&pipeline->resolver);
+	visits->sideband_ns = now_ns;
+}
+
+/* ---- CPUs ---- */
+
+void opd_visits_add(struct opd_visits *visits, struct opd_cpu *cpu)
+{
+	if (!cpu->online || cpu->due)
+		return;
+	if (!cpu->source->pending(cpu))
+		return;
+	cpu->due = true;
+	visits->due[visits->nr_due++] = cpu;
+}
+
+/* Before the side band is read: what a writer leaves in the ring after that, only the next reading of the side band explains. */
+static void freeze(struct opd_cpu *cpu)
+{
+	cpu->frozen = cpu->source->read_ring(cpu);
+}
+
+static void drain_frozen(struct opd_visits *visits, struct opd_cpu *cpu)
+{
+	if (cpu->frozen)
+		opd_drain_ring(visits->pipeline, cpu, cpu->frozen);
+}
+
+/* A writer that was inside at the last visit has left something in the ring that was to be read then. */
+static void swap_at_once(struct opd_visits *visits, struct opd_cpu *cpu)
+{
+	if (cpu->source->swap(cpu) != -EBUSY)
+		return;
+	freeze(cpu);
+	opd_visit_sideband(visits);
+	drain_frozen(visits, cpu);
+	cpu->source->swap(cpu); /* now it can only be inside again: the next visit reads it */
+}
+
+static void swap_due(struct opd_visits *visits)
+{
+	static struct opd_rate rate;
+	size_t nr_swaps = 0;
+
+	for (size_t i = 0; i < visits->nr_due; i++)
+		if (!visits->due[i]->source->swap)
+			visits->swaps[nr_swaps++] = (struct opd_swap){ .pair = &visits->due[i]->pair };
+	if (nr_swaps)
+		opd_swappers_swap(visits->swappers, visits->swaps, nr_swaps);
+	for (size_t i = 0; i < visits->nr_due; i++)
+		if (visits->due[i]->source->swap)
+			swap_at_once(visits, visits->due[i]);
+	for (size_t i = 0; i < nr_swaps; i++)
+		if (visits->swaps[i].err)
+			opd_log_failure(&rate, op_now_ns(), "swapping rings", visits->swaps[i].err);
+}
+
+void opd_visits_run(struct opd_visits *visits)
+{
+	uint64_t begin_ns = op_now_ns();
+
+	if (!visits->nr_due)
+		return;
+	swap_due(visits);
+	visits->counts.swapping_ns += op_now_ns() - begin_ns;
+	for (size_t i = 0; i < visits->nr_due; i++)
+		freeze(visits->due[i]);
+	opd_visit_sideband(visits);
+	for (size_t i = 0; i < visits->nr_due; i++) {
+		struct opd_cpu *cpu = visits->due[i];
+
+		drain_frozen(visits, cpu);
+		cpu->due = false;
+	}
+	visits->nr_due = 0;
+	visits->counts.nr_visits++;
+	visits->counts.visits_ns += op_now_ns() - begin_ns;
+}
+
+static void count_turn(struct opd_visit_counts *counts, uint64_t turn_ns)
+{
+	counts->nr_turns++;
+	counts->last_turn_ns = turn_ns;
+	counts->longest_turn_ns = op_max_u64(counts->longest_turn_ns, turn_ns);
+}
+
+void opd_visit_all(struct opd_visits *visits)
+{
+	struct opd_capture *capture = &visits->pipeline->capture;
+	uint64_t before_ns = visits->counts.visits_ns;
+
+	for (size_t i = 0; i < capture->nr_cpus; i++)
+		opd_visits_add(visits, &capture->cpus[i]);
+	if (!visits->nr_due) {
+		opd_visit_sideband(visits);
+		return;
+	}
+	opd_visits_run(visits);
+	count_turn(&visits->counts, visits->counts.visits_ns - before_ns);
+}
+
+void opd_visit_until_quiet(struct opd_visits *visits)
+{
+	for (size_t i = 0; i < QUIET_ROUNDS; i++)
+		opd_visit_all(visits);
+}
+
+void opd_visit_rest(struct opd_visits *visits, struct opd_cpu *cpu)
+{
+	opd_visit_sideband(visits);
+	opd_drain_ring(visits->pipeline, cpu, op_ring_pair_read_ring(&cpu->pair));
+	opd_drain_ring(visits->pipeline, cpu, op_ring_pair_write_ring(&cpu->pair));
+}

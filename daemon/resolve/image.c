@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "daemon/resolve/image.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "libop/base/clock.h"
+#include "libop/base/htable.h"
+
+/* Names that look like a path but are memory without a file. */
+static const char *const anonymous_names[] = {
+	"//anon", "/dev/zero", "/dev/zero (deleted)", "/anon_hugepage", "/anon_hugepage (deleted)", "/SYSV???????? (deleted)",
+};
+
+#define ANONYMOUS_SECOND "/daS" /* letters: of all of these the second is one */
+#define ANONYMOUS_LABEL "anon"
+#define LABEL_BYTES     64
+#define NAMED_ANONYMOUS "[anon" /* memory that the process gave a name: [anon:NAME], [anon_shmem:NAME] */
+#define HUGE_FILE       "/libhugetlbfs.tmp." /* the last component, with more behind it */
+#define IN_CONTAINER    UINT64_MAX /* in place of the device, in what leads to an image: the path is not the host's */
+
+static bool is_file_name(const char *name)
+{
+	if (name[0] != '/')
+		return false;
+	if (!strchr(ANONYMOUS_SECOND, name[1]))
+		return true;
+	for (size_t i = 0; i < op_array_size(anonymous_names); i++)
+		if (!fnmatch(anonymous_names[i], name, FNM_NOESCAPE))
+			return false;
+	return true;
+}
+
+bool opd_image_may_be_text_copy(const char *name)
+{
+	const char *last = strrchr(name, '/');
+
+	return !*name || !strcmp(name, "//anon") || !strncmp(name, NAMED_ANONYMOUS, strlen(NAMED_ANONYMOUS)) ||
+	       !strncmp(name, "/anon_hugepage", strlen("/anon_hugepage")) ||
+	       (last && !strncmp(last, HUGE_FILE, strlen(HUGE_FILE)));
+}
+
+/* What the kernel said leads to the image the next time: the build-id, where it is known, for itself. */
+static struct op_image_id id_as_said(const struct opd_mapped *mapped, const struct op_build_id *build_id)
+{
+	struct op_image_id id = {
+		.name = { .kind = OP_IMAGE_FILE, .name = mapped->name },
+		.build_id_bytes = build_id->nr_bytes,
+	};
+
+	memcpy(id.build_id, build_id->bytes, build_id->nr_bytes);
+	if (build_id->nr_bytes) {
+		id.device = mapped->place ? IN_CONTAINER : 0;
+	} else {
+		id.device = mapped->device;
+		id.inode = mapped->inode;
+		/* perf takes what ran before it from /proc, which does not tell the generation. */
+		id.inode_generation = mapped->is_foreign ? 0 : mapped->inode_generation;
+	}
+	return id;
+}
+
+static struct op_image_id id_as_seen(const struct opd_located *located)
+{
+	const struct statx *st = &located->stat;
+
+	return (struct op_image_id){
+		.name = { .kind = OP_IMAGE_FILE, .name = op_text_get(&located->path) },
+		.device = makedev(st->stx_dev_major, st->stx_dev_minor),
+		.inode = st->stx_ino,
+		.inode_generation = located->inode_generation,
+		.mtime_ns = (uint64_t)st->stx_mtime.tv_sec * 1000000000u + st->stx_mtime.tv_nsec,
+		.bytes = st->stx_size,
+	};
+}
+
+/* The kernel can be asked for the build-id, and nobody has its answer yet. */
+static bool is_to_be_asked(const struct op_dcookie_table *table, const struct opd_mapped *mapped, uint64_t cookie)
+{
+	const struct op_dcookie_row *row;
+
+	if (!mapped->build_ids)
+		return false;
+	if (cookie == OP_DCOOKIE_NONE)
+		return true;
+	row = op_dcookie_row(table, cookie);
+	return !row->id.build_id_bytes && !row->is_asked && !row->id.is_pseudo;
+}
+
+/* True when there is an answer; a file without a build-id has one, too. */
+static bool ask(const struct opd_mapped *mapped, uint64_t seen_inode, struct op_build_id *ret_id)
+{
+	struct opd_mapped_file file = {
+		.pid = mapped->pid,
+		.address = mapped->start,
+		.device = mapped->device,
+		.inode = mapped->inode,
+		.seen_inode = seen_inode,
+	};
+
+	return !opd_build_ids_ask(mapped->build_ids, &file, ret_id);
+}
+
+/* Files of one build-id and one name in a process's view lead to one image. */
+static int note_answer(struct op_dcookie_table *table, uint64_t cookie, const struct opd_mapped *mapped,
+		       const struct op_build_id *build_id)
+{
+	struct op_dcookie_row *row = op_dcookie_row(table, cookie);
+	struct op_image_id said;
+	int err;
+
+	if (row->id.is_pseudo)
+		return 0;
+	row->is_asked = true;
+	if (!build_id->nr_bytes)
+		return 0;
+	err = op_dcookie_set_build_id(table, cookie, build_id->bytes, build_id->nr_bytes);
+	if (err)
+		return err;
+	said = id_as_said(mapped, build_id);
+	err = op_dcookie_alias(table, &said, cookie);
+	return err == -EEXIST ? 0 : err;
+}
+
+/* A file that was not seen before: there may be an image of it already, as of a copy in another container. */
+static uint64_t cookie_of_copy(struct op_dcookie_table *table, const struct opd_mapped *mapped, const struct op_build_id *build_id,
+			       const struct op_image_id *seen)
+{
+	struct op_image_id said = id_as_said(mapped, build_id);
+	uint64_t cookie = build_id->nr_bytes ? op_dcookie_find(table, &said) : OP_DCOOKIE_NONE;
+
+	return cookie != OP_DCOOKIE_NONE && op_dcookie_alias_seen(table, seen, cookie) < 0 ? OP_DCOOKIE_NONE : cookie;
+}
+
+/* A regular file. What is none is not asked for: the kernel reads what it is asked for. */
+static uint64_t seen_cookie(struct op_dcookie_table *table, const struct opd_mapped *mapped, const struct opd_located *located)
+{
+	struct op_image_id seen = id_as_seen(located);
+	uint64_t cookie = op_dcookie_find_seen(table, &seen);
+	struct op_build_id build_id;
+
+	if (!is_to_be_asked(table, mapped, cookie) || !ask(mapped, located->stat.stx_ino, &build_id))
+		return op_dcookie_get_seen(table, &seen);
+	cookie = cookie == OP_DCOOKIE_NONE ? cookie_of_copy(table, mapped, &build_id, &seen) : OP_DCOOKIE_NONE;
+	if (cookie == OP_DCOOKIE_NONE)
+		cookie = op_dcookie_get_seen(table, &seen);
+	return cookie != OP_DCOOKIE_NONE && note_answer(table, cookie, mapped, &build_id) < 0 ? OP_DCOOKIE_NONE : cookie;
+}
+
+/* A new image, or the one that the file is known as. */
+static uint64_t located_cookie(struct op_dcookie_table *table, const struct opd_mapped *mapped, const struct op_image_id *said,
+			       const struct opd_located *located)
+{
+	struct op_image_id named = *said;
+
+	if (located->seen)
+		return seen_cookie(table, mapped, located);
+	named.name.name = op_text_get(&located->path);
+	if (named.device == IN_CONTAINER)
+		named.device = 0;
+	return op_dcookie_get(table, &named);
+}
+
+/* The container that an image was first seen in. */
+static int note_place(struct op_dcookie_table *table, uint64_t cookie, const struct opd_mapped *mapped,
+		      const struct opd_located *located)
+{
+	const struct op_dcookie_row *row = op_dcookie_row(table, cookie);
+	const char *path = op_text_get(&located->path);
+
+	if (!mapped->place || row->container || row->id.is_pseudo)
+		return 0;
+	if (!located->on_host || !strcmp(path, row->id.name.name))
+		path = NULL;
+	return op_dcookie_set_place(table, cookie, path, mapped->place->name);
+}
+
+/* A file that is there: its inode shows what it was at that time. */
+static void note_look(const struct op_dcookie_table *table, const struct opd_mapped *mapped, struct opd_look *look, uint64_t cookie,
+		      const struct opd_located *located)
+{
+	if (cookie == OP_DCOOKIE_NONE || !located->seen || located->stat.stx_ino != mapped->inode || op_dcookie_row(table, cookie)->id.is_pseudo)
+		return;
+	look->cookie = cookie;
+	opd_looked_keep(mapped->looked, look);
+}
+
+/*
+ * A record of another machine may tell the build-id, which says for itself what a file is. An inode does not, since a file can be written anew in
+ * place, and so it is looked at each time.
+ */
+static uint64_t look_for_file(struct op_dcookie_table *table, const struct opd_mapped *mapped, struct opd_located *ret_located)
+{
+	struct op_build_id told = { .nr_bytes = mapped->build_id_bytes };
+	struct op_image_id said;
+	struct opd_wanted wanted = {
+		.pid = mapped->pid,
+		.start = mapped->start,
+		.end = mapped->end,
+		.name = mapped->name,
+		.name_is_ours = mapped->name_is_ours,
+		.is_foreign = mapped->is_foreign,
+		.has_inode = mapped->inode,
+		.inode = mapped->inode,
+		.inode_generation = mapped->inode_generation,
+		.time_ns = mapped->time_ns,
+		.place = mapped->place,
+	};
+	uint64_t cookie;
+
+	memcpy(told.bytes, mapped->build_id, mapped->build_id_bytes);
+	said = id_as_said(mapped, &told);
+	cookie = said.build_id_bytes ? op_dcookie_find(table, &said) : OP_DCOOKIE_NONE;
+	*ret_located = (struct opd_located){ 0 };
+	if (cookie != OP_DCOOKIE_NONE || opd_locate(mapped->places, &wanted, ret_located) < 0)
+		return cookie;
+	cookie = located_cookie(table, mapped, &said, ret_located);
+	if (cookie != OP_DCOOKIE_NONE && said.build_id_bytes && op_dcookie_alias(table, &said, cookie) == -ENOMEM)
+		cookie = OP_DCOOKIE_NONE;
+	if (cookie != OP_DCOOKIE_NONE && note_place(table, cookie, mapped, ret_located) < 0)
+		cookie = OP_DCOOKIE_NONE;
+	op_text_free(&ret_located->path);
+	return cookie;
+}
+
+/* Known from a look, but the process that the look was about had gone before its file's build-id could be asked for. */
+static uint64_t ask_again(struct op_dcookie_table *table, const struct opd_mapped *mapped, uint64_t cookie)
+{
+	struct op_build_id build_id;
+
+	if (op_likely(!is_to_be_asked(table, mapped, cookie)) || !ask(mapped, 0, &build_id))
+		return cookie;
+	return note_answer(table, cookie, mapped, &build_id) < 0 ? OP_DCOOKIE_NONE : cookie;
+}
+
+/* What was looked at since it was mapped is not looked at again. */
+static uint64_t file_cookie(struct op_dcookie_table *table, const struct opd_mapped *mapped)
+{
+	struct opd_located located;
+	struct opd_look look = {
+		.device = mapped->device,
+		.inode = mapped->inode,
+		.inode_generation = mapped->inode_generation,
+		.name_hash = op_hash_bytes(0, mapped->name, strlen(mapped->name)),
+		.place = mapped->place,
+	};
+	uint64_t cookie;
+
+	if (!mapped->looked || mapped->build_id_bytes || mapped->is_foreign || !mapped->inode || !mapped->time_ns)
+		return look_for_file(table, mapped, &located);
+	cookie = opd_looked_find(mapped->looked, &look, mapped->time_ns);
+	if (cookie != OP_DCOOKIE_NONE)
+		return ask_again(table, mapped, cookie);
+	look.time_ns = op_now_ns();
+	cookie = look_for_file(table, mapped, &located);
+	note_look(table, mapped, &look, cookie, &located);
+	return cookie;
+}
+
+/* A label is one component of a path: no slash, no brace that would end it. */
+static void make_label(const char *name, char label[LABEL_BYTES])
+{
+	size_t i;
+
+	if (name[0] != '[' || !strncmp(name, NAMED_ANONYMOUS, strlen(NAMED_ANONYMOUS)))
+		name = ANONYMOUS_LABEL;
+	for (i = 0; i < LABEL_BYTES - 1 && name[i]; i++)
+		label[i] = strchr("/{}", name[i]) || (unsigned char)name[i] < ' ' ? '_' : name[i];
+	label[i] = '\0';
+}
+
+uint64_t opd_image_of_mapping(struct op_dcookie_table *table, const struct opd_mapped *mapped, bool *ret_is_file)
+{
+	char label[LABEL_BYTES];
+	struct op_image_id id = { .name = { .kind = OP_IMAGE_ANON, .name = label } };
+
+	*ret_is_file = is_file_name(mapped->name);
+	if (*ret_is_file)
+		return file_cookie(table, mapped);
+	make_label(mapped->name, label);
+	return op_dcookie_get(table, &id);
+}
+
+uint64_t opd_image_of_region(struct op_dcookie_table *table, uint64_t label_cookie, uint32_t pid, uint64_t start, uint64_t end)
+{
+	struct op_image_id id = op_dcookie_row(table, label_cookie)->id;
+
+	id.name.tgid = (int32_t)(pid & INT32_MAX); /* the kernel's are smaller; a perf.data may say anything */
+	id.name.start = start;
+	id.name.end = end;
+	return op_dcookie_get(table, &id);
+}
+
+/* Of a vmlinux file. /proc/kallsyms is made anew at each look and has no date. */
+static uint64_t kernel_mtime_ns(const char *name)
+{
+	struct stat st;
+
+	if (name[0] != '/' || !strncmp(name, "/proc/", strlen("/proc/")) || stat(name, &st) < 0 || !S_ISREG(st.st_mode))
+		return 0;
+	return (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
+}
+
+uint64_t opd_image_of_kernel(struct op_dcookie_table *table, const char *name, const struct op_build_id *build_id)
+{
+	struct op_image_id id = {
+		.name = { .kind = name[0] == '/' ? OP_IMAGE_FILE : OP_IMAGE_KERNEL, .name = name },
+		.build_id_bytes = build_id->nr_bytes,
+		.is_kernel = true,
+	};
+	uint64_t mtime_ns = kernel_mtime_ns(name), cookie;
+
+	memcpy(id.build_id, build_id->bytes, build_id->nr_bytes);
+	if (!id.build_id_bytes)
+		id.mtime_ns = mtime_ns;
+	cookie = op_dcookie_get(table, &id);
+	if (cookie != OP_DCOOKIE_NONE)
+		op_dcookie_row(table, cookie)->id.mtime_ns = mtime_ns; /* the sample files say it, too */
+	return cookie;
+}
+
+uint64_t opd_image_pseudo(struct op_dcookie_table *table, enum opd_pseudo which)
+{
+	static const char *const names[OPD_NR_PSEUDO] = {
+#define X(id, name) [OPD_PSEUDO_##id] = name,
+		OPD_PSEUDO_IMAGES(X)
+#undef X
+	};
+	struct op_image_id id = {
+		.name = { .kind = OP_IMAGE_KERNEL, .name = names[which] },
+		.is_pseudo = true,
+	};
+
+	return op_dcookie_get(table, &id);
+}

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+daemon_libopd_a_SOURCES += \
+	daemon/resolve/bpf_code.c daemon/resolve/bpf_code.h \
+	daemon/resolve/build_ids.c daemon/resolve/build_ids.h \
+	daemon/resolve/cgroup_root.c daemon/resolve/cgroup_root.h \
+	daemon/resolve/cgroups.c daemon/resolve/cgroups.h \
+	daemon/resolve/forget.c daemon/resolve/forget.h \
+	daemon/resolve/generation.c daemon/resolve/generation.h \
+	daemon/resolve/image.c daemon/resolve/image.h \
+	daemon/resolve/kallsyms.c daemon/resolve/kallsyms.h \
+	daemon/resolve/kernel_map.c daemon/resolve/kernel_map.h \
+	daemon/resolve/locate.c daemon/resolve/locate.h \
+	daemon/resolve/mapset.c daemon/resolve/mapset.h \
+	daemon/resolve/mount_view.c daemon/resolve/mount_view.h \
+	daemon/resolve/mounts.c daemon/resolve/mounts.h \
+	daemon/resolve/proc_scan.c daemon/resolve/proc_scan.h \
+	daemon/resolve/process.c daemon/resolve/process.h \
+	daemon/resolve/rescan.c daemon/resolve/rescan.h \
+	daemon/resolve/resolver.c daemon/resolve/resolver.h \
+	daemon/resolve/sideband.c daemon/resolve/sideband.h \
+	daemon/resolve/stat_cache.c daemon/resolve/stat_cache.h

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "daemon/resolve/locate.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "daemon/resolve/generation.h"
+#include "libop/base/clock.h"
+
+#define NEWLINE_ESCAPE "\\012"
+#define DELETED_SUFFIX " (deleted)"
+#define TOO_LONG       "//toolong" /* what the kernel's record says instead of a name that does not fit */
+#define MAX_LAYERS     512 /* directories of an overlay that are looked through; the kernel takes 500 */
+
+struct search {
+	struct opd_places *places;
+	const struct opd_wanted *wanted;
+	struct opd_located *located;
+};
+
+static int look_at(const char *path, struct statx *ret_stat)
+{
+	if (statx(AT_FDCWD, path, AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
+		  STATX_INO | STATX_MTIME | STATX_CTIME | STATX_SIZE | STATX_TYPE, ret_stat) < 0)
+		return -errno;
+	return S_ISREG(ret_stat->stx_mode) ? 0 : -ENOENT;
+}
+
+/* A path below a directory that is no part of its name. ret_generation may be NULL. */
+static int look_below(const char *prefix, const char *path, struct statx *ret_stat, uint64_t *ret_generation)
+{
+	char whole[PATH_MAX];
+	int err;
+
+	if (snprintf(whole, sizeof(whole), "%s%s", prefix, path) >= (int)sizeof(whole))
+		return -ENAMETOOLONG;
+	err = look_at(whole, ret_stat);
+	if (!err && ret_generation)
+		*ret_generation = opd_generation_at(whole, ret_stat->stx_ino);
+	return err;
+}
+
+/* The inode that a record said of a mapping that is gone. */
+static bool is_as_told(const struct opd_wanted *wanted, const struct statx *st, uint64_t generation)
+{
+	return st->stx_ino == wanted->inode &&
+	       (!generation || !wanted->inode_generation || generation == wanted->inode_generation);
+}
+
+static bool same_inode(const struct statx *a, const struct statx *b)
+{
+	return a->stx_ino == b->stx_ino && a->stx_dev_major == b->stx_dev_major && a->stx_dev_minor == b->stx_dev_minor;
+}
+
+static bool same_content(const struct statx *a, const struct statx *b)
+{
+	return a->stx_size == b->stx_size && a->stx_mtime.tv_sec == b->stx_mtime.tv_sec &&
+	       a->stx_mtime.tv_nsec == b->stx_mtime.tv_nsec;
+}
+
+static uint64_t real_ns(const struct statx_timestamp *t)
+{
+	return (uint64_t)t->tv_sec * OP_NS_PER_S + t->tv_nsec;
+}
+
+/* Whether a file has been as it is now since a moment of OP_CLOCK; 0: the moment is now. */
+static bool is_older_than(const struct statx *st, uint64_t time_ns)
+{
+	uint64_t ago_ns = time_ns ? op_now_ns() - time_ns : 0;
+
+	return real_ns(&st->stx_ctime) <= op_clock_ns(CLOCK_REALTIME) - ago_ns;
+}
+
+/* Whether what is at the path by now is what was mapped, when nobody has it mapped any more. */
+static bool is_that_yet(const struct opd_wanted *wanted, const struct statx *st, uint64_t generation)
+{
+	return wanted->has_inode ? is_as_told(wanted, st, generation) : is_older_than(st, wanted->time_ns);
+}
+
+/*
+ * A path of the host that may be the file's. While the mapping is there its inode must be the same; in a layer of an overlay the number or,
+ * once it was copied up, the content. When the mapping is gone, what the record said of it.
+ */
+static bool try_host_path(struct search *search, const char *path, bool is_layer)
+{
+	struct opd_located *located = search->located;
+	const struct opd_wanted *wanted = search->wanted;
+	struct statx st;
+	uint64_t generation;
+
+	if (look_below(search->places->host_prefix, path, &st, &generation) < 0)
+		return false;
+	if (located->seen) {
+		if (is_layer ? !same_content(&st, &located->stat) : !same_inode(&st, &located->stat))
+			return false;
+	} else if (!is_that_yet(wanted, &st, generation)) {
+		return false;
+	}
+	op_text_truncate(&located->path, 0);
+	op_text_add(&located->path, path);
+	located->stat = st;
+	located->inode_generation = generation;
+	located->seen = located->on_host = true;
+	return true;
+}
+
+static bool try_layers(struct search *search, const struct opd_mount *mount, const char *inner)
+{
+	struct op_text path = { 0 };
+	bool found = false;
+
+	for (size_t i = 0; !found && i < MAX_LAYERS && opd_mount_layer(mount, i, &path); i++) {
+		if (path.length && path.data[0] == '/') {
+			op_text_add(&path, inner);
+			found = try_host_path(search, op_text_get(&path), true);
+		}
+		op_text_truncate(&path, 0);
+	}
+	op_text_free(&path);
+	return found;
+}
+
+static bool try_host_mounts(struct search *search, const struct opd_mounts *host, const struct opd_mount *mount, const char *inner)
+{
+	struct op_text path = { 0 };
+	bool found = false;
+
+	for (size_t i = host->nr_rows; !found && i-- > 0;) {
+		if (host->rows[i].device == mount->device && opd_mount_outer_path(&host->rows[i], inner, &path))
+			found = try_host_path(search, op_text_get(&path), false);
+		op_text_truncate(&path, 0);
+	}
+	op_text_free(&path);
+	return found;
+}
+
+/* From a path of another mount namespace, below the root of its processes, to the host's. */
+static bool translate_by(struct search *search, const char *path, bool again)
+{
+	struct opd_place *place = search->wanted->place;
+	const struct opd_mounts *host = opd_places_host_mounts(search->places, again);
+	const struct opd_mount *mount = opd_mounts_of(opd_place_mounts(place, search->wanted->pid, again), path);
+	struct op_text inner = { 0 };
+	bool found;
+
+	if (!mount)
+		return false;
+	opd_mount_inner_path(mount, path, &inner);
+	found = (mount->overlay && try_layers(search, mount, op_text_get(&inner))) ||
+		try_host_mounts(search, host, mount, op_text_get(&inner));
+	op_text_free(&inner);
+	return found;
+}
+
+/* With the mounts that are known, then with those of now. */
+static bool translate(struct search *search, const char *path)
+{
+	return translate_by(search, path, false) || translate_by(search, path, true);
+}
+
+/* The name in the view of the process. */
+static const char *view_of(const struct opd_place *place, const char *path)
+{
+	const char *below = opd_path_below(place->root, path);
+
+	return below && *below == '/' ? below : path;
+}
+
+/* Cuts what the kernel appends to the name of a removed file; a name may end like that by itself. */
+static bool cut_deleted(struct op_text *path)
+{
+	size_t length = strlen(DELETED_SUFFIX);
+
+	if (path->length <= length || strcmp(path->data + path->length - length, DELETED_SUFFIX) != 0)
+		return false;
+	op_text_truncate(path, path->length - length);
+	return true;
+}
+
+static bool is_there(const struct opd_located *located, const char *prefix)
+{
+	struct statx st;
+
+	return !look_below(prefix, op_text_get(&located->path), &st, NULL) && (!located->seen || same_inode(&st, &located->stat));
+}
+
+/* path is what the kernel says, seen from opd's root, of a mapping that is there. */
+static void locate_mapped(struct search *search, const char *path)
+{
+	struct opd_located *located = search->located;
+	const struct opd_place *place = search->wanted->place;
+	const char *prefix = search->places->host_prefix;
+	bool shares_host = opd_place_shares_host(search->places, place);
+	char root[64];
+	char *view;
+
+	snprintf(root, sizeof(root), "/proc/%u/root", search->wanted->pid);
+	op_text_add(&located->path, shares_host ? path : view_of(place, path));
+	if (!is_there(located, shares_host ? prefix : root) && cut_deleted(&located->path))
+		located->on_host = shares_host && is_there(located, prefix);
+	else
+		located->on_host = shares_host;
+	if (shares_host)
+		return;
+	view = strdup(op_text_get(&located->path));
+	if (!view) {
+		located->path.failed = true;
+		return;
+	}
+	translate(search, view);
+	free(view);
+}
+
+/* A path that the host does not have, by another process that lives there. */
+static void try_place(struct search *search, const char *path)
+{
+	struct opd_located *located = search->located;
+	uint32_t pid = opd_place_inhabitant(search->wanted->place);
+	char root[64];
+	struct statx st;
+	uint64_t generation;
+
+	snprintf(root, sizeof(root), "/proc/%u/root", pid);
+	if (!pid || look_below(root, path, &st, &generation) < 0 || !is_that_yet(search->wanted, &st, generation))
+		return;
+	located->stat = st;
+	located->inode_generation = generation;
+	located->seen = true;
+}
+
+/* The name that the record had, of a mapping that is gone. */
+static void locate_gone(struct search *search)
+{
+	const struct opd_wanted *wanted = search->wanted;
+	struct opd_located *located = search->located;
+	const struct opd_place *place = wanted->place;
+	bool shares_host = opd_place_shares_host(search->places, place);
+	struct op_text path = { 0 };
+
+	if (place && shares_host && !wanted->name_is_ours)
+		op_text_add(&path, place->root);
+	op_text_add(&path, place && wanted->name_is_ours && !shares_host ? view_of(place, wanted->name) : wanted->name);
+	if (shares_host ? !try_host_path(search, op_text_get(&path), false) : !translate(search, op_text_get(&path))) {
+		if (!shares_host && !path.failed)
+			try_place(search, op_text_get(&path));
+		if (!located->seen)
+			cut_deleted(&path);
+		op_text_add(&located->path, op_text_get(&path));
+	}
+	if (path.failed)
+		located->path.failed = true;
+	op_text_free(&path);
+}
+
+static int locate_foreign(const struct opd_wanted *wanted, struct opd_located *located)
+{
+	op_text_add(&located->path, wanted->name);
+	cut_deleted(&located->path);
+	return located->path.failed ? -ENOMEM : 0;
+}
+
+static size_t length_without_deleted(const char *name)
+{
+	size_t length = strlen(name), suffix = strlen(DELETED_SUFFIX);
+
+	return length > suffix && !strcmp(name + length - suffix, DELETED_SUFFIX) ? length - suffix : length;
+}
+
+static bool same_last_component(const char *a, const char *b)
+{
+	size_t length = length_without_deleted(a), other = length_without_deleted(b);
+	size_t nr_bytes = 0;
+
+	while (nr_bytes < length && nr_bytes < other && a[length - nr_bytes - 1] == b[other - nr_bytes - 1]) {
+		nr_bytes++;
+		if (a[length - nr_bytes] == '/')
+			return true;
+	}
+	return nr_bytes == length && nr_bytes == other;
+}
+
+/*
+ * Numbers of processes are used again, and a program replaces another at its addresses: what is mapped there by now may be another file
+ * than the record told of. A name that differs is that of the same file only where its inode says so (it was renamed).
+ */
+static bool is_mapped_yet(const struct opd_wanted *wanted, const char *path, const struct opd_located *located)
+{
+	return !strcmp(wanted->name, TOO_LONG) || same_last_component(wanted->name, path) ||
+	       (located->seen && wanted->has_inode && is_as_told(wanted, &located->stat, located->inode_generation));
+}
+
+void opd_decode_newlines(char *name)
+{
+	char *out = name;
+
+	while (*name) {
+		if (!strncmp(name, NEWLINE_ESCAPE, strlen(NEWLINE_ESCAPE))) {
+			*out++ = '\n';
+			name += strlen(NEWLINE_ESCAPE);
+		} else {
+			*out++ = *name++;
+		}
+	}
+	*out = '\0';
+}
+
+/* The path of a mapping in a line of /proc/PID/maps, where it has any length; nothing before it has a slash. NULL: another mapping's line. */
+static char *path_in_line(char *line, uint64_t start)
+{
+	char *path = strtoull(line, NULL, 16) == start ? strchr(line, '/') : NULL;
+
+	if (path) {
+		path[strcspn(path, "\n")] = '\0';
+		opd_decode_newlines(path);
+	}
+	return path;
+}
+
+/* A record says nothing of a path that does not fit, and a link has no room for it. False: /proc/PID/maps does not say it either. */
+static bool locate_too_long(struct search *search)
+{
+	char maps[64], *line = NULL, *path = NULL;
+	size_t capacity = 0;
+	FILE *file;
+
+	snprintf(maps, sizeof(maps), "/proc/%u/maps", search->wanted->pid);
+	file = fopen(maps, "re");
+	while (file && !path && getline(&line, &capacity, file) > 0)
+		path = path_in_line(line, search->wanted->start);
+	if (path)
+		locate_mapped(search, path);
+	free(line);
+	if (file)
+		fclose(file);
+	return path;
+}
+
+/* Who may read the link, but not follow it, without CAP_CHECKPOINT_RESTORE, believes the name as that of a mapping that is gone. */
+static bool locate_unfollowed(struct search *search)
+{
+	struct opd_located *located = search->located;
+
+	locate_gone(search);
+	if (located->seen)
+		return true;
+	op_text_truncate(&located->path, 0);
+	located->on_host = false;
+	return false;
+}
+
+int opd_locate(struct opd_places *places, const struct opd_wanted *wanted, struct opd_located *ret_located)
+{
+	struct search search = { .places = places, .wanted = wanted, .located = ret_located };
+	char mapping[64], path[PATH_MAX];
+	ssize_t length;
+
+	*ret_located = (struct opd_located){ 0 };
+	if (wanted->is_foreign)
+		return locate_foreign(wanted, ret_located);
+	opd_places_host_mounts(places, false);
+	snprintf(mapping, sizeof(mapping), "/proc/%u/map_files/%llx-%llx", wanted->pid, (unsigned long long)wanted->start,
+		 (unsigned long long)wanted->end);
+	length = readlink(mapping, path, sizeof(path) - 1);
+	ret_located->seen = !look_below("", mapping, &ret_located->stat, &ret_located->inode_generation);
+	if (length >= 0)
+		path[length] = '\0';
+	if (length >= 0 && !is_mapped_yet(wanted, path, ret_located)) {
+		ret_located->seen = false;
+		length = -1;
+	}
+	if (length >= 0) {
+		if (ret_located->seen || !locate_unfollowed(&search))
+			locate_mapped(&search, path);
+	} else if (ret_located->seen && wanted->name_is_ours) {
+		locate_mapped(&search, wanted->name); /* longer than a link may be */
+	} else if (!ret_located->seen || strcmp(wanted->name, TOO_LONG) != 0 || !locate_too_long(&search)) {
+		locate_gone(&search);
+	}
+	if (!ret_located->path.failed)
+		return 0;
+	op_text_free(&ret_located->path);
+	return -ENOMEM;
+}

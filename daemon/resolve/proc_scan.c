@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "daemon/resolve/proc_scan.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "daemon/resolve/image.h"
+#include "daemon/jit/code.h"
+#include "daemon/resolve/locate.h"
+#include "libop/base/sys.h"
+
+#define MAX_HELD 64
+
+/* A segment of a file. */
+struct segment {
+	uint64_t start, end, offset, device, inode; /* inode 0: none yet */
+	bool is_exec;
+};
+
+/* Executable memory whose image shows when the next segment above is known. */
+struct held {
+	uint64_t start, end;
+};
+
+struct scan {
+	uint32_t tid; /* whose directory in /proc is read: the process's, or a thread's when the first one has ended */
+	struct opd_processes *processes;
+	struct op_dcookie_table *table;
+	struct opd_process *process;
+	const char *exe;  /* path of the executable, "" when there is none */
+	uint64_t from_ns; /* when what is found new began to hold */
+	uint64_t now_ns;
+	struct segment below;
+	struct held held[MAX_HELD];
+	size_t nr_held;
+};
+
+/* "start-end perms offset maj:min inode   name". False when it is none of that. */
+static bool parse_line(char *line, struct opd_mapped *ret_mapped, bool *ret_is_exec)
+{
+	unsigned long long start, end, offset, inode;
+	unsigned int maj, min;
+	char perms[5];
+	int name_at = 0;
+
+	if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu%n", &start, &end, perms, &offset, &maj, &min, &inode, &name_at) < 7)
+		return false;
+	if (strlen(perms) < 3 || start >= end)
+		return false;
+	line[strcspn(line, "\n")] = '\0';
+	line += name_at;
+	line += strspn(line, " ");
+	opd_decode_newlines(line);
+	*ret_is_exec = perms[2] == 'x';
+	*ret_mapped = (struct opd_mapped){
+		.start = start,
+		.end = end,
+		.offset = offset,
+		.name = line,
+		.name_is_ours = true,
+		.device = makedev(maj, min),
+		.inode = inode,
+	};
+	return true;
+}
+
+static struct segment segment_of(const struct opd_mapped *mapped, bool is_exec)
+{
+	return (struct segment){
+		.start = mapped->start,
+		.end = mapped->end,
+		.offset = mapped->offset,
+		.device = mapped->device,
+		.inode = mapped->inode,
+		.is_exec = is_exec,
+	};
+}
+
+/* Two segments of one file, as it is loaded: not the end of one copy and the beginning of another. */
+static bool enclose(const struct segment *below, const struct segment *above)
+{
+	return below->inode && below->inode == above->inode && below->device == above->device && below->offset <= above->offset;
+}
+
+static int add(struct scan *scan, struct opd_mapping *mapping)
+{
+	mapping->from_ns = scan->from_ns;
+	return opd_process_map(scan->processes, scan->process->pid, scan->process->mm, mapping);
+}
+
+static int cookie_of(struct scan *scan, struct opd_mapped *mapped, bool *ret_is_file, uint64_t *ret_cookie)
+{
+	mapped->pid = scan->tid;
+	mapped->time_ns = scan->now_ns;
+	mapped->places = &scan->processes->places;
+	mapped->looked = &scan->processes->looked;
+	mapped->build_ids = scan->processes->build_ids;
+	mapped->place = scan->process->mm->place;
+	*ret_cookie = opd_image_of_mapping(scan->table, mapped, ret_is_file);
+	return *ret_cookie == OP_DCOOKIE_NONE ? -ENOMEM : 0;
+}
+
+static int add_memory(struct scan *scan, const struct held *held)
+{
+	struct opd_mapped mapped = { .start = held->start, .end = held->end, .name = "" };
+	struct opd_mapping mapping = { .start = held->start, .end = held->end, .region_end = held->end };
+	bool is_file;
+	int err = cookie_of(scan, &mapped, &is_file, &mapping.cookie);
+
+	mapping.may_be_jit = true;
+	return err ? err : add(scan, &mapping);
+}
+
+static int add_mapping(struct scan *scan, struct opd_mapped *mapped)
+{
+	struct opd_mapping mapping = { .start = mapped->start, .end = mapped->end };
+	struct opd_mm *mm = scan->process->mm;
+	bool is_file;
+	int err;
+
+	err = cookie_of(scan, mapped, &is_file, &mapping.cookie);
+	if (err)
+		return err;
+	mapping.may_be_jit = opd_jit_may_be_in(mapped->name);
+	opd_jit_saw_mapping(scan->processes, scan->process, mm, mapped);
+	if (is_file) {
+		mapping.key = mapped->offset;
+		if (mm->app_cookie == OP_DCOOKIE_NONE || !strcmp(mapped->name, scan->exe))
+			mm->app_cookie = mapping.cookie;
+	} else {
+		mapping.region_end = mapping.end;
+	}
+	return add(scan, &mapping);
+}
+
+/*
+ * Where in the file lies what was put in the place of a part of its text? As the rest of the text says, or what was mapped there before; else
+ * it is known only when the segments below and above lie alike.
+ */
+static bool find_key(const struct scan *scan, const struct held *held, const struct segment *above, uint64_t *ret_key)
+{
+	const struct opd_mapping *known = opd_mapset_find(scan->process->mm->maps, held->start, UINT64_MAX);
+	const struct segment *below = &scan->below;
+	uint64_t bias_below = below->start - below->offset, bias_above = above->start - above->offset, bias;
+
+	if (known && !known->region_end && op_dcookie_row(scan->table, known->cookie)->id.inode == above->inode)
+		bias = known->start - known->key;
+	else if (below->is_exec || bias_below == bias_above)
+		bias = bias_below;
+	else if (above->is_exec)
+		bias = bias_above;
+	else
+		return false;
+	*ret_key = held->start - bias;
+	return true;
+}
+
+/* The memory that was held back lies between scan->below and this segment: it is the file's text, or nobody's. */
+static int settle(struct scan *scan, const struct segment *above, struct opd_mapped *mapped)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < scan->nr_held && !err; i++) {
+		const struct held *held = &scan->held[i];
+		struct opd_mapping mapping = { .start = held->start, .end = held->end };
+		bool is_file;
+
+		if (enclose(&scan->below, above) && find_key(scan, held, above, &mapping.key)) {
+			err = cookie_of(scan, mapped, &is_file, &mapping.cookie);
+			if (!err)
+				err = add(scan, &mapping);
+		} else {
+			err = add_memory(scan, held);
+		}
+	}
+	scan->nr_held = 0;
+	return err;
+}
+
+static int take_line(struct scan *scan, struct opd_mapped *mapped, bool is_exec)
+{
+	struct segment segment = segment_of(mapped, is_exec);
+	int err = 0;
+
+	if (is_exec && opd_image_may_be_text_copy(mapped->name) && scan->below.inode && scan->nr_held < MAX_HELD) {
+		scan->held[scan->nr_held++] = (struct held){ .start = mapped->start, .end = mapped->end };
+		return 0;
+	}
+	if (mapped->inode && mapped->name[0] == '/') {
+		err = settle(scan, &segment, mapped);
+		scan->below = segment;
+	}
+	return !err && is_exec ? add_mapping(scan, mapped) : err;
+}
+
+typedef int (*line_taker)(void *arg, struct opd_mapped *mapped, bool is_exec);
+
+static int open_maps(uint32_t tid, FILE **ret_file)
+{
+	char path[64];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%u/maps", tid);
+	file = fopen(path, "re");
+	if (!file)
+		return errno == ENOMEM ? -ENOMEM : -ENOENT;
+	*ret_file = file;
+	return 0;
+}
+
+static bool has_line(FILE *maps)
+{
+	int first = fgetc(maps);
+
+	return first != EOF && ungetc(first, maps) != EOF;
+}
+
+/* Another thread than the first that has maps; 0: none. */
+static uint32_t open_maps_of_thread(uint32_t pid, FILE **ret_file)
+{
+	char path[64];
+	struct dirent *entry;
+	uint32_t found = 0;
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%u/task", pid);
+	tasks = opendir(path);
+	while (tasks && !found && (entry = readdir(tasks))) {
+		uint32_t tid = isdigit((unsigned char)entry->d_name[0]) ? (uint32_t)strtoul(entry->d_name, NULL, 10) : pid;
+
+		if (tid == pid || open_maps(tid, ret_file) < 0)
+			continue;
+		if (has_line(*ret_file))
+			found = tid;
+		else
+			fclose(*ret_file);
+	}
+	if (tasks)
+		closedir(tasks);
+	return found;
+}
+
+/*
+ * The maps of a process are empty, or gone, once its first thread has ended: another thread has them. Nobody: the process itself. To open them is most of what a
+ * look at a few lines costs, so it is done once.
+ */
+static int open_maps_of_process(uint32_t pid, uint32_t *ret_tid, FILE **ret_file)
+{
+	FILE *of_thread;
+	uint32_t tid;
+	int err = open_maps(pid, ret_file);
+
+	*ret_tid = pid;
+	if (!err && has_line(*ret_file))
+		return 0;
+	tid = open_maps_of_thread(pid, &of_thread);
+	if (!tid)
+		return err;
+	if (!err)
+		fclose(*ret_file);
+	*ret_file = of_thread;
+	*ret_tid = tid;
+	return 0;
+}
+
+/* Calls `take` for every line until it returns something else than 0, which is returned. Closes the file. */
+static int each_line(FILE *file, line_taker take, void *arg)
+{
+	char *line = NULL;
+	size_t capacity = 0;
+	int err = 0;
+
+	while (!err && getline(&line, &capacity, file) >= 0) {
+		struct opd_mapped mapped;
+		bool is_exec;
+
+		if (parse_line(line, &mapped, &is_exec))
+			err = take(arg, &mapped, is_exec);
+	}
+	free(line);
+	fclose(file);
+	return err;
+}
+
+static int take_scanned(void *arg, struct opd_mapped *mapped, bool is_exec)
+{
+	return take_line(arg, mapped, is_exec);
+}
+
+/* A process in doubt whose end, or whose exec, was not told. One without an executable is a zombie, and not another. */
+static bool runs_another(const struct scan *scan)
+{
+	const struct opd_process *process = scan->process;
+	uint64_t app_cookie = process->mm->app_cookie;
+
+	if (!scan->exe[0] || !opd_process_missed_records(scan->processes, process))
+		return false;
+	return process->exit_ns != UINT64_MAX ||
+	       (app_cookie != OP_DCOOKIE_NONE && strcmp(op_dcookie_row(scan->table, app_cookie)->id.name.name, scan->exe) != 0);
+}
+
+/* Reads the maps of scan->process from the file, which it closes. */
+static int scan_process(struct scan *scan, FILE *maps, uint64_t now_ns)
+{
+	struct opd_process *process = scan->process;
+	struct opd_mapped nothing = { .name = "" };
+	struct segment none = { 0 };
+	char path[64], exe[PATH_MAX] = "";
+	int err;
+
+	snprintf(path, sizeof(path), "/proc/%u/exe", scan->tid);
+	if (readlink(path, exe, sizeof(exe) - 1) < 0)
+		exe[0] = '\0';
+	scan->exe = exe;
+	scan->now_ns = now_ns;
+	if (runs_another(scan)) {
+		err = opd_process_began_anew(scan->processes, process, scan->from_ns);
+		if (err) {
+			fclose(maps);
+			return err;
+		}
+	}
+	process->snapshot_ns = process->sure_ns = now_ns;
+	err = opd_place_look(&scan->processes->places, scan->tid, &process->mm->place);
+	if (err) {
+		fclose(maps);
+		return err;
+	}
+	err = each_line(maps, take_scanned, scan);
+	return err ? err : settle(scan, &none, &nothing);
+}
+
+int opd_proc_scan_pid(struct opd_processes *processes, struct op_dcookie_table *table, uint32_t pid, uint64_t now_ns)
+{
+	struct scan scan = { .processes = processes, .table = table };
+	FILE *maps;
+	int err = open_maps_of_process(pid, &scan.tid, &maps);
+
+	if (err)
+		return err;
+	scan.process = opd_process_find(processes, pid);
+	if (!scan.process)
+		scan.process = opd_process_add(processes, pid, 0);
+	if (scan.process)
+		return scan_process(&scan, maps, now_ns);
+	fclose(maps);
+	return opd_processes_are_full(processes) ? -ENOSPC : -ENOMEM;
+}
+
+int opd_proc_scan_again(struct opd_processes *processes, struct op_dcookie_table *table, uint32_t pid, uint64_t now_ns,
+			uint64_t since_ns)
+{
+	struct scan scan = { .processes = processes, .table = table, .from_ns = since_ns };
+	FILE *maps;
+	int err;
+
+	scan.process = opd_process_find(processes, pid);
+	if (!scan.process)
+		return -ENOENT;
+	err = open_maps_of_process(pid, &scan.tid, &maps);
+	return err ? err : scan_process(&scan, maps, now_ns);
+}
+
+int opd_proc_scan_doubtful(struct opd_processes *processes, struct op_dcookie_table *table, uint32_t pid, uint64_t now_ns)
+{
+	struct opd_process *process = opd_process_find(processes, pid);
+	int err;
+
+	if (!process)
+		return opd_proc_scan_pid(processes, table, pid, now_ns);
+	if (!opd_process_is_doubtful(processes, process))
+		return 0;
+	err = opd_proc_scan_again(processes, table, pid, now_ns, opd_process_doubtful_from_ns(processes, process));
+	if (err == -ENOENT)
+		process->sure_ns = now_ns;
+	return err;
+}
+
+struct around {
+	uint64_t start, end;
+	struct segment below;
+	uint64_t inode; /* of the file below and above; 0: not one */
+};
+
+static int take_around(void *arg, struct opd_mapped *mapped, bool is_exec)
+{
+	struct segment segment = segment_of(mapped, is_exec);
+	struct around *around = arg;
+
+	if (!mapped->inode || mapped->name[0] != '/')
+		return 0;
+	if (mapped->start < around->end) {
+		around->below = segment;
+		return 0;
+	}
+	if (around->below.end <= around->start && enclose(&around->below, &segment))
+		around->inode = segment.inode;
+	return 1;
+}
+
+bool opd_proc_is_inside_image(uint32_t tid, uint64_t start, uint64_t end, uint64_t *ret_inode)
+{
+	struct around around = { .start = start, .end = end };
+	FILE *maps;
+
+	if (open_maps(tid, &maps) < 0 || each_line(maps, take_around, &around) < 0 || !around.inode)
+		return false;
+	*ret_inode = around.inode;
+	return true;
+}
+
+struct mapped_at {
+	uint64_t address;
+	const char *path;
+	struct segment segment; /* end 0: none */
+	bool other_name;
+};
+
+/* The last components: in another container a file has other directories. A file that was removed says so behind its name. */
+static bool has_name_of(const char *mapped, const char *path)
+{
+	const char *mapped_last = strrchr(mapped, '/'), *last = strrchr(path, '/');
+	size_t length;
+
+	mapped_last = mapped_last ? mapped_last : mapped;
+	last = last ? last : path;
+	length = strlen(last);
+	return !strncmp(mapped_last, last, length) && (!mapped_last[length] || !strcmp(mapped_last + length, " (deleted)"));
+}
+
+static int take_at(void *arg, struct opd_mapped *mapped, bool is_exec)
+{
+	struct mapped_at *at = arg;
+
+	if (mapped->end <= at->address)
+		return 0;
+	if (mapped->start <= at->address) {
+		at->segment = segment_of(mapped, is_exec);
+		at->other_name = at->path && !has_name_of(mapped->name, at->path);
+	}
+	return 1;
+}
+
+bool opd_proc_has_other(uint32_t pid, uint64_t address, uint64_t inode, const char *path, uint64_t offset)
+{
+	struct mapped_at at = { .address = address, .path = path };
+	FILE *maps;
+	uint32_t tid;
+
+	if (open_maps_of_process(pid, &tid, &maps) < 0 || each_line(maps, take_at, &at) < 0 || !at.segment.end)
+		return false;
+	return at.other_name || (inode && at.segment.inode != inode) || address - at.segment.start + at.segment.offset != offset;
+}
+
+/* The time is taken after the answer: what the process did until it ended is older. */
+uint64_t opd_proc_gone_ns(uint32_t pid)
+{
+	return op_sys_is_gone(pid) ? op_now_ns() : 0;
+}
+
+int opd_proc_scan_all(struct opd_processes *processes, struct op_dcookie_table *table, uint64_t now_ns)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	int err = 0;
+
+	if (!proc)
+		return -errno;
+	while (err != -ENOMEM && (entry = readdir(proc))) {
+		if (isdigit((unsigned char)entry->d_name[0]))
+			err = opd_proc_scan_pid(processes, table, (uint32_t)strtoul(entry->d_name, NULL, 10), now_ns);
+	}
+	closedir(proc);
+	return err == -ENOMEM ? err : 0;
+}

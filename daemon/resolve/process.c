@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "daemon/resolve/process.h"
+
+#include <errno.h>
+
+#include "daemon/jit/code.h"
+#include "libop/session/dcookie.h"
+
+/* How many there were, the older ones included. */
+static uint64_t free_mm(struct opd_mm *mm)
+{
+	uint64_t nr_freed = 0;
+
+	for (; mm; nr_freed++) {
+		struct opd_mm *older = mm->older;
+
+		opd_mapset_put(mm->maps);
+		opd_jit_space_put(mm->jit);
+		opd_jit_space_put(mm->jit_base);
+		opd_place_put(mm->place);
+		free(mm);
+		mm = older;
+	}
+	return nr_freed;
+}
+
+static uint64_t free_process(struct opd_process *process)
+{
+	uint64_t nr_freed = free_mm(process->mm);
+
+	free(process);
+	return nr_freed;
+}
+
+static void free_visited(struct op_hlink *link, void *arg OP_UNUSED)
+{
+	free_process(op_container_of(link, struct opd_process, link));
+}
+
+void opd_processes_free(struct opd_processes *processes)
+{
+	op_htable_visit(&processes->by_pid, free_visited, NULL);
+	op_htable_free(&processes->by_pid);
+	processes->prunable = NULL;
+	opd_looked_clear(&processes->looked);
+	opd_places_free(&processes->places);
+}
+
+struct opd_process *opd_process_find(const struct opd_processes *processes, uint32_t pid)
+{
+	struct op_hlink *link = op_htable_first(&processes->by_pid, op_hash_u64(pid));
+
+	for (; link; link = op_htable_next(link)) {
+		struct opd_process *process = op_container_of(link, struct opd_process, link);
+
+		if (process->pid == pid)
+			return process;
+	}
+	return NULL;
+}
+
+/*
+ * A new address space, in front of the others unless an older record comes late: of the same application and place as another one. It takes
+ * over the reference to maps, also when it fails.
+ */
+static int push_mm(struct opd_process *process, struct opd_mapset *maps, const struct opd_mm *like, uint64_t from_ns)
+{
+	struct opd_mm *mm = maps ? calloc(1, sizeof(*mm)) : NULL;
+	struct opd_mm **at = &process->mm;
+
+	if (!mm) {
+		opd_mapset_put(maps);
+		return -ENOMEM;
+	}
+	mm->maps = maps;
+	if (like) {
+		mm->app_cookie = like->app_cookie;
+		mm->place = opd_place_ref(like->place);
+		mm->has_mnt_ns = like->has_mnt_ns;
+		mm->jit_base = opd_jit_space_get(like->jit ? like->jit : like->jit_base);
+	}
+	mm->from_ns = from_ns;
+	while (*at && (*at)->from_ns > from_ns)
+		at = &(*at)->older;
+	mm->older = *at;
+	*at = mm;
+	return 0;
+}
+
+static void note_change(struct opd_processes *processes, uint32_t pid)
+{
+	processes->changes[pid % OPD_CHANGE_SLOTS]++;
+}
+
+/* Something of it will have to be forgotten. */
+static void mark_prunable(struct opd_processes *processes, struct opd_process *process)
+{
+	if (process->prunable)
+		return;
+	process->prunable = true;
+	process->next_prunable = processes->prunable;
+	processes->prunable = process;
+}
+
+static struct opd_process *new_process(struct opd_processes *processes, uint32_t pid)
+{
+	struct opd_process *process;
+
+	if (opd_processes_are_full(processes)) {
+		processes->nr_dropped++;
+		return NULL;
+	}
+	process = calloc(1, sizeof(*process));
+	if (!process)
+		return NULL;
+	process->pid = pid;
+	process->exit_ns = UINT64_MAX;
+	note_change(processes, pid);
+	if (op_htable_insert(&processes->by_pid, &process->link, op_hash_u64(pid)) < 0) {
+		free(process);
+		return NULL;
+	}
+	return process;
+}
+
+struct opd_process *opd_process_add(struct opd_processes *processes, uint32_t pid, uint64_t from_ns)
+{
+	struct opd_process *process = new_process(processes, pid);
+
+	if (process && push_mm(process, opd_mapset_new(&processes->account), NULL, from_ns) < 0) {
+		op_htable_remove(&processes->by_pid, &process->link);
+		free_process(process);
+		process = NULL;
+	}
+	return process;
+}
+
+/* Why there is no new process. */
+static int refusal(const struct opd_processes *processes)
+{
+	return opd_processes_are_full(processes) ? -ENOSPC : -ENOMEM;
+}
+
+int opd_process_fork(struct opd_processes *processes, uint32_t parent_pid, uint32_t pid, uint64_t time_ns)
+{
+	const struct opd_process *parent = opd_process_find(processes, parent_pid);
+	struct opd_process *process = opd_process_find(processes, pid);
+	const struct opd_mm *from;
+	struct opd_mapset *maps;
+	int err;
+
+	if (process && time_ns <= process->snapshot_ns)
+		return 0;
+	if (!process && !parent) {
+		process = opd_process_add(processes, pid, time_ns);
+		if (!process)
+			return refusal(processes);
+		process->parent_pid = parent_pid;
+		process->nr_threads = 1;
+		return 0;
+	}
+	if (!process)
+		process = new_process(processes, pid);
+	if (!process)
+		return refusal(processes);
+	from = parent ? opd_process_mm_at(parent, time_ns) : NULL;
+	maps = from ? opd_mapset_get(from->maps) : opd_mapset_new(&processes->account);
+	note_change(processes, pid);
+	err = push_mm(process, maps, from, time_ns);
+	if (err < 0 && !process->mm) {
+		op_htable_remove(&processes->by_pid, &process->link);
+		free_process(process);
+	}
+	if (err < 0)
+		return err;
+	if (from)
+		opd_process_mm_at(process, time_ns)->jit_parent = parent_pid;
+	if (process->mm->older)
+		mark_prunable(processes, process);
+	process->sure_ns = !parent ? 0 : opd_process_is_doubtful(processes, parent) ? parent->sure_ns : time_ns;
+	process->skipped_from_ns = parent ? parent->skipped_from_ns : 0;
+	process->skipped_until_ns = parent ? parent->skipped_until_ns : 0;
+	process->parent_pid = parent_pid;
+	process->snapshot_ns = 0;
+	process->exit_ns = UINT64_MAX;
+	process->nr_threads = 1;
+	process->leader_exited = false;
+	return 0;
+}
+
+int opd_process_exec(struct opd_processes *processes, uint32_t pid, uint64_t time_ns)
+{
+	struct opd_process *process = opd_process_find(processes, pid);
+	struct opd_mm like = { .app_cookie = OP_DCOOKIE_NONE };
+	const struct opd_mm *old;
+
+	if (!process) {
+		process = opd_process_add(processes, pid, time_ns);
+		if (process)
+			process->sure_ns = time_ns;
+		return process ? 0 : refusal(processes);
+	}
+	if (time_ns <= process->snapshot_ns)
+		return 0;
+	/* The thread that calls exec takes the place of a leader that was ended for it. */
+	process->leader_exited = false;
+	note_change(processes, pid);
+	old = opd_process_mm_at(process, time_ns);
+	like.place = old->place;
+	like.has_mnt_ns = old->has_mnt_ns;
+	mark_prunable(processes, process);
+	process->sure_ns = op_max_u64(process->sure_ns, time_ns);
+	return push_mm(process, opd_mapset_new(&processes->account), &like, time_ns);
+}
+
+int opd_process_began_anew(struct opd_processes *processes, struct opd_process *process, uint64_t from_ns)
+{
+	int err;
+
+	note_change(processes, process->pid);
+	err = push_mm(process, opd_mapset_new(&processes->account), NULL, from_ns);
+	if (err)
+		return err;
+	mark_prunable(processes, process);
+	process->exit_ns = UINT64_MAX;
+	process->nr_threads = 0;
+	process->leader_exited = false;
+	return 0;
+}
+
+int opd_process_map(struct opd_processes *processes, uint32_t pid, struct opd_mm *mm, const struct opd_mapping *mapping)
+{
+	note_change(processes, pid);
+	return opd_mapset_add(&mm->maps, mapping, processes->horizon_ns);
+}
+
+bool opd_process_may_map(struct opd_processes *processes, struct opd_process *process, uint64_t time_ns)
+{
+	if (time_ns >= process->mapping_ns + OPD_PROCESS_MAPS_NS) {
+		process->mapping_ns = time_ns;
+		process->nr_mapped = 0;
+	}
+	if (process->nr_mapped < OPD_PROCESS_MAPS_MAX) {
+		process->nr_mapped += 1 + (uint32_t)(opd_mapset_count(process->mm->maps) / OPD_PROCESS_MAPS_MAX);
+		return true;
+	}
+	if (process->skipped_until_ns <= process->sure_ns)
+		process->skipped_from_ns = time_ns;
+	process->skipped_until_ns = time_ns;
+	processes->account.nr_dropped++;
+	note_change(processes, process->pid);
+	return false;
+}
+
+void opd_process_thread_began(struct opd_processes *processes, uint32_t pid)
+{
+	struct opd_process *process = opd_process_find(processes, pid);
+
+	if (process && process->nr_threads)
+		process->nr_threads++;
+}
+
+void opd_process_thread_ended(struct opd_processes *processes, uint32_t pid, uint32_t tid, uint64_t time_ns)
+{
+	struct opd_process *process = opd_process_find(processes, pid);
+
+	if (!process || process->exit_ns != UINT64_MAX)
+		return;
+	if (pid == tid)
+		process->leader_exited = true;
+	mark_prunable(processes, process);
+	if (!process->nr_threads || --process->nr_threads)
+		return;
+	process->exit_ns = time_ns;
+	note_change(processes, pid);
+}
+
+struct opd_mm *opd_process_mm_at(const struct opd_process *process, uint64_t time_ns)
+{
+	struct opd_mm *mm = process->mm;
+
+	while (mm->from_ns > time_ns && mm->older)
+		mm = mm->older;
+	return mm;
+}
+
+void opd_processes_lost(struct opd_processes *processes, uint64_t from_ns, uint64_t until_ns)
+{
+	if (!processes->lost_from_ns)
+		processes->lost_from_ns = from_ns;
+	processes->lost_until_ns = op_max_u64(processes->lost_until_ns, until_ns);
+	for (size_t i = 0; i < OPD_CHANGE_SLOTS; i++)
+		processes->changes[i]++;
+}
+
+struct resync {
+	struct opd_processes *processes;
+	uint64_t listed_ns;
+	opd_gone_teller gone_ns;
+};
+
+static void resync_visited(struct op_hlink *link, void *arg)
+{
+	struct opd_process *process = op_container_of(link, struct opd_process, link);
+	const struct resync *resync = arg;
+	uint64_t gone_ns;
+
+	if (process->exit_ns != UINT64_MAX)
+		return;
+	process->nr_threads = 0;
+	gone_ns = process->listed_ns == resync->listed_ns ? 0 : resync->gone_ns(process->pid);
+	if (!gone_ns)
+		return;
+	process->exit_ns = gone_ns;
+	mark_prunable(resync->processes, process);
+}
+
+void opd_processes_resync(struct opd_processes *processes, uint64_t listed_ns, opd_gone_teller gone_ns)
+{
+	struct resync resync = { .processes = processes, .listed_ns = listed_ns, .gone_ns = gone_ns };
+
+	op_htable_visit(&processes->by_pid, resync_visited, &resync);
+}
+
+/* Frees address spaces that the next younger one had replaced before the horizon. How many there were. */
+static uint64_t prune_mm(struct opd_process *process, uint64_t horizon_ns)
+{
+	struct opd_mm *mm = process->mm, *older;
+
+	while (mm->from_ns >= horizon_ns && mm->older)
+		mm = mm->older;
+	older = mm->older;
+	mm->older = NULL;
+	return free_mm(older);
+}
+
+/* True when nothing of the process is left to be forgotten, now or later, unless something happens to it. */
+static bool prune_process(struct opd_processes *processes, struct opd_process *process, opd_gone_teller gone_ns)
+{
+	uint64_t ended_ns = 0;
+
+	if (process->exit_ns == UINT64_MAX && process->leader_exited && !process->nr_threads)
+		ended_ns = gone_ns(process->pid);
+	if (ended_ns)
+		process->exit_ns = ended_ns;
+	processes->nr_freed += prune_mm(process, processes->horizon_ns);
+	return process->exit_ns == UINT64_MAX && !process->leader_exited && !process->mm->older;
+}
+
+static void forget(struct opd_processes *processes, struct opd_process *process)
+{
+	note_change(processes, process->pid);
+	op_htable_remove(&processes->by_pid, &process->link);
+	processes->nr_freed += free_process(process);
+}
+
+void opd_processes_prune(struct opd_processes *processes, uint64_t horizon_ns, opd_gone_teller gone_ns)
+{
+	struct opd_process **at = &processes->prunable;
+
+	processes->horizon_ns = horizon_ns;
+	while (*at) {
+		struct opd_process *process = *at;
+		bool is_done = prune_process(processes, process, gone_ns), has_ended = process->exit_ns < horizon_ns;
+
+		if (!is_done && !has_ended) {
+			at = &process->next_prunable;
+			continue;
+		}
+		*at = process->next_prunable;
+		process->prunable = false;
+		if (has_ended)
+			forget(processes, process);
+	}
+}
+
+struct visiting {
+	uint32_t round;
+	void (*visit)(uint64_t cookie, void *arg);
+	void *arg;
+};
+
+static void visit_process(struct op_hlink *link, void *arg)
+{
+	const struct opd_process *process = op_container_of(link, struct opd_process, link);
+	const struct visiting *visiting = arg;
+
+	for (const struct opd_mm *mm = process->mm; mm; mm = mm->older) {
+		visiting->visit(mm->app_cookie, visiting->arg);
+		opd_mapset_visit_cookies(mm->maps, visiting->round, visiting->visit, visiting->arg);
+	}
+}
+
+void opd_processes_visit_cookies(struct opd_processes *processes, void (*visit)(uint64_t cookie, void *arg), void *arg)
+{
+	struct visiting visiting = { ++processes->round, visit, arg };
+
+	op_htable_visit(&processes->by_pid, visit_process, &visiting);
+}

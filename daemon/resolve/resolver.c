@@ -1,0 +1,543 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "daemon/resolve/resolver.h"
+
+#include <errno.h>
+
+#include "daemon/resolve/forget.h"
+#include "daemon/jit/code.h"
+#include "daemon/resolve/proc_scan.h"
+#include "libop/base/clock.h"
+
+#define VSYSCALL_START      0xffffffffff600000u /* x86-64: one page at this address in every process, in no map of its own */
+#define MODULES_INTERVAL_NS 100000000u
+#define VSYSCALL_END        0xffffffffff601000u
+#define REREAD_INTERVAL_NS  (100u * OP_NS_PER_MS) /* for one process */
+#define REREAD_SHARE        10u                   /* a tenth of the time goes into it at most */
+#define REREAD_BURST_NS     (50u * OP_NS_PER_MS)
+#define IMAGES_MIN          1024u /* of a low limit not even a few long paths would fit */
+#define CHECK_INTERVAL_NS   (200u * OP_NS_PER_MS)
+#define CHECK_PAGE_BYTES    4096u
+#define CHECKS_MAX          4                   /* answers at a time */
+#define CHECK_TIME_NS       (2u * OP_NS_PER_MS) /* and none is begun after this time */
+
+static uint64_t label_cookie(struct op_dcookie_table *table, const char *label)
+{
+	struct opd_mapped mapped = { .name = label };
+	bool is_file;
+
+	return opd_image_of_mapping(table, &mapped, &is_file);
+}
+
+static int init(struct opd_resolver *resolver, struct op_dcookie_table *table, size_t max_images)
+{
+	*resolver = (struct opd_resolver){
+		.table = table,
+		.jit = malloc(sizeof(*resolver->jit)),
+		.reread_burst_ns = REREAD_BURST_NS,
+		.check_time_ns = CHECK_TIME_NS,
+	};
+	if (!resolver->jit)
+		return -ENOMEM;
+	opd_jit_init(resolver->jit, resolver->table);
+	for (size_t i = 0; i < OPD_NR_PSEUDO; i++) {
+		resolver->pseudo[i] = opd_image_pseudo(resolver->table, (enum opd_pseudo)i);
+		if (resolver->pseudo[i] == OP_DCOOKIE_NONE)
+			return -ENOMEM;
+	}
+	resolver->vdso_cookie = label_cookie(resolver->table, "[vdso]");
+	resolver->vsyscall_cookie = label_cookie(resolver->table, "[vsyscall]");
+	if (resolver->vdso_cookie == OP_DCOOKIE_NONE || resolver->vsyscall_cookie == OP_DCOOKIE_NONE)
+		return -ENOMEM;
+	op_dcookie_limit(table, OPD_IMAGES_UNCOUNTED_MAX, max_images, resolver->pseudo[OPD_PSEUDO_TOO_MANY_IMAGES]);
+	op_dcookie_limit_bytes(table, OPD_IMAGE_BYTES_UNCOUNTED_MAX, op_max_u64(max_images, IMAGES_MIN) * OPD_IMAGE_BYTES);
+	return 0;
+}
+
+int opd_resolver_init(struct opd_resolver *resolver, struct op_dcookie_table *table, size_t max_images, const char *vmlinux)
+{
+	int err = init(resolver, table, max_images);
+
+	if (err)
+		return err;
+	resolver->processes.jit = resolver->jit;
+	return opd_kernel_map_init(&resolver->kernel, resolver->table, "/proc", "/sys", vmlinux);
+}
+
+int opd_resolver_init_foreign(struct opd_resolver *resolver, struct op_dcookie_table *table, size_t max_images,
+			      const char *vmlinux)
+{
+	int err = init(resolver, table, max_images);
+
+	if (err)
+		return err;
+	resolver->is_foreign = true;
+	return opd_kernel_map_init_foreign(&resolver->kernel, resolver->table, vmlinux);
+}
+
+void opd_resolver_free(struct opd_resolver *resolver)
+{
+	if (!resolver)
+		return;
+	opd_processes_free(&resolver->processes);
+	if (resolver->jit)
+		opd_jit_free(resolver->jit);
+	free(resolver->jit);
+	opd_kernel_map_free(&resolver->kernel);
+	opd_cgroups_free(&resolver->cgroups);
+	*resolver = (struct opd_resolver){ 0 };
+}
+
+/* ---- what was found before ---- */
+
+/* A process that runs in several mappings has a place for each, and more for large ones; one for the kernel. */
+static struct opd_found *place_of(struct opd_resolver *resolver, const struct op_sample *sample)
+{
+	uint32_t part = sample->mode == OP_CPUMODE_KERNEL ? 0 : (uint32_t)(sample->ip >> 18);
+	uint32_t mix = sample->pid * 0x9e3779b1u ^ part * 0x85ebca6bu;
+
+	return &resolver->found[mix / (UINT32_MAX / OPD_FOUND_SLOTS + 1)];
+}
+
+static bool holds(const struct opd_resolver *resolver, const struct opd_found *found, const struct op_sample *sample)
+{
+	return found->start <= sample->ip && sample->ip < found->end && found->pid == sample->pid &&
+	       found->from_ns <= sample->time_ns && found->mode == sample->mode &&
+	       found->changes == opd_process_changes(&resolver->processes, sample->pid);
+}
+
+static void note_given(struct opd_found *found, uint32_t nr)
+{
+	found->nr_given = (uint16_t)op_min_u64((uint64_t)found->nr_given + nr, UINT16_MAX);
+}
+
+static void give(struct opd_found *found, const struct op_sample *sample, struct opd_resolved *ret_resolved)
+{
+	found->nr_given += found->nr_given != UINT16_MAX;
+	found->page = (uint32_t)((sample->ip - found->start) / CHECK_PAGE_BYTES);
+	*ret_resolved = (struct opd_resolved){
+		.location = { .cookie = found->cookie, .offset = sample->ip + found->first },
+		.app_cookie = found->app_cookie,
+		.is_kernel = found->mode == OP_CPUMODE_KERNEL,
+		.is_region = found->is_region,
+		.lasts = true,
+	};
+}
+
+/* Pids that share a number of changes disturb each other all the time in a storm: what was given until then counts on. */
+static uint16_t nr_given_there(const struct opd_found *found, const struct op_sample *sample, uint64_t start)
+{
+	return found->pid == sample->pid && found->mode == sample->mode && found->start == start ? found->nr_given : 0;
+}
+
+/* Keeps what was resolved, for the addresses from start to end. */
+static void keep(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *resolved, uint64_t start,
+		 uint64_t end, uint64_t from_ns)
+{
+	struct opd_found *found = place_of(resolver, sample);
+	uint16_t nr_given = nr_given_there(found, sample, start);
+
+	resolved->lasts = from_ns <= sample->time_ns;
+	*found = (struct opd_found){
+		.start = start,
+		.end = end,
+		.from_ns = from_ns,
+		.first = resolved->location.offset - sample->ip,
+		.cookie = resolved->location.cookie,
+		.app_cookie = resolved->app_cookie,
+		.pid = sample->pid,
+		.changes = opd_process_changes(&resolver->processes, sample->pid),
+		.page = (uint32_t)((sample->ip - start) / CHECK_PAGE_BYTES),
+		.nr_given = nr_given,
+		.mode = (uint8_t)sample->mode,
+		.is_region = resolved->is_region,
+	};
+	note_given(found, 1);
+}
+
+/* ---- looking up ---- */
+
+/* Time for reading comes in with the time that passes; *ret_now_ns is when it begins. */
+static bool may_reread(struct opd_resolver *resolver, uint64_t *ret_now_ns)
+{
+	uint64_t now_ns = op_now_ns();
+
+	resolver->reread_allowed_ns += (now_ns - resolver->reread_ns) / REREAD_SHARE;
+	resolver->reread_allowed_ns = op_min_u64(resolver->reread_allowed_ns, resolver->reread_burst_ns);
+	resolver->reread_ns = now_ns;
+	*ret_now_ns = now_ns;
+	return resolver->reread_allowed_ns;
+}
+
+static void spend(struct opd_resolver *resolver, uint64_t begin_ns)
+{
+	resolver->reread_allowed_ns -= op_min_u64(resolver->reread_allowed_ns, op_now_ns() - begin_ns);
+}
+
+static void account_reread(struct opd_resolver *resolver, uint64_t begin_ns)
+{
+	resolver->nr_rereads++;
+	spend(resolver, begin_ns);
+}
+
+/* A process that nobody told of. */
+static struct opd_process *look_for(struct opd_resolver *resolver, uint32_t pid)
+{
+	struct opd_absent *absent = &resolver->absent[pid % OPD_ABSENT_SLOTS];
+
+	if (resolver->is_foreign || (absent->pid == pid && absent->now_ns == resolver->now_ns) ||
+	    opd_processes_are_full(&resolver->processes))
+		return NULL;
+	if (opd_proc_scan_pid(&resolver->processes, resolver->table, pid, resolver->now_ns) >= 0)
+		return opd_process_find(&resolver->processes, pid);
+	*absent = (struct opd_absent){ .pid = pid, .now_ns = resolver->now_ns };
+	return NULL;
+}
+
+/* Side-band records were lost since it was last known what the process does. Without time or memory for it, it stays in doubt. */
+static void ask(struct opd_resolver *resolver, struct opd_process *process)
+{
+	uint64_t begin_ns;
+
+	/* One that maps more than is followed does so again at once. */
+	if (!opd_process_missed_records(&resolver->processes, process) && resolver->now_ns < process->reread_ns + REREAD_INTERVAL_NS)
+		return;
+	if (resolver->is_foreign || !may_reread(resolver, &begin_ns))
+		return;
+	process->reread_ns = resolver->now_ns;
+	if (opd_proc_scan_doubtful(&resolver->processes, resolver->table, process->pid, resolver->now_ns) == -ENOMEM)
+		resolver->reread_allowed_ns = 0;
+	account_reread(resolver, begin_ns);
+}
+
+/* User code after the end of its process is that of another one, if it can be that the beginning of that was not told. */
+static bool is_of_another(const struct opd_resolver *resolver, const struct opd_process *process, const struct op_sample *sample)
+{
+	return sample->time_ns > process->exit_ns && resolver->processes.lost_until_ns > process->exit_ns &&
+	       sample->mode == OP_CPUMODE_USER;
+}
+
+/* The process of a sample. One that the side band has not told of, since it was lost or opd came later, is looked up in /proc. */
+static struct opd_process *process_of(struct opd_resolver *resolver, const struct op_sample *sample)
+{
+	struct opd_process *process;
+
+	if (!opd_is_pid(sample->pid))
+		return NULL;
+	process = opd_process_find(&resolver->processes, sample->pid);
+	if (op_unlikely(!process))
+		return look_for(resolver, sample->pid);
+	if (op_unlikely(opd_process_is_doubtful(&resolver->processes, process)))
+		ask(resolver, process);
+	return op_unlikely(is_of_another(resolver, process, sample)) ? NULL : process;
+}
+
+/* ---- reading /proc/PID/maps again ---- */
+
+/*
+ * A living process runs where it has nothing mapped, as far as was reported: code was moved there by mremap. True when its maps were read
+ * again.
+ */
+static bool reread(struct opd_resolver *resolver, struct opd_process *process, const struct opd_mm *mm, uint64_t time_ns)
+{
+	uint64_t begin_ns;
+	int err;
+
+	if (resolver->is_foreign || resolver->is_caller || process->exit_ns != UINT64_MAX || mm != process->mm ||
+	    resolver->now_ns < process->reread_ns + REREAD_INTERVAL_NS)
+		return false;
+	if (!may_reread(resolver, &begin_ns))
+		return false;
+	process->reread_ns = resolver->now_ns;
+	err = opd_proc_scan_again(&resolver->processes, resolver->table, process->pid, resolver->now_ns, time_ns);
+	account_reread(resolver, begin_ns);
+	return !err;
+}
+
+static bool is_comparable(const struct opd_resolver *resolver, const struct opd_found *found)
+{
+	return found->nr_given && found->mode == OP_CPUMODE_USER && !found->is_region &&
+	       found->changes == opd_process_changes(&resolver->processes, found->pid);
+}
+
+/* Takes its place among those that were given most often, the last of which goes when there are too many. */
+static void rank(struct opd_found *found, struct opd_found *most[CHECKS_MAX], size_t *nr)
+{
+	size_t place = *nr < CHECKS_MAX ? (*nr)++ : CHECKS_MAX - 1;
+
+	for (; place && most[place - 1]->nr_given < found->nr_given; place--)
+		most[place] = most[place - 1];
+	most[place] = found;
+}
+
+/* Files' answers that were given most often since they were compared with /proc, the most often first. How many they are. */
+static size_t most_given(struct opd_resolver *resolver, struct opd_found *most[CHECKS_MAX])
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < OPD_FOUND_SLOTS; i++) {
+		struct opd_found *found = &resolver->found[i];
+
+		if (is_comparable(resolver, found) && (nr < CHECKS_MAX || found->nr_given > most[nr - 1]->nr_given))
+			rank(found, most, &nr);
+	}
+	return nr;
+}
+
+/* Files of one build-id are one image, whatever their inodes: copies in two containers. */
+static bool is_still_there(const struct opd_resolver *resolver, const struct opd_found *found)
+{
+	const struct op_image_id *id = &op_dcookie_row(resolver->table, found->cookie)->id;
+	uint64_t address = found->start + (uint64_t)found->page * CHECK_PAGE_BYTES;
+	bool by_name = id->build_id_bytes;
+
+	return !opd_proc_has_other(found->pid, address, by_name ? 0 : id->inode, by_name ? id->name.name : NULL, address + found->first);
+}
+
+/* False when there is no time for it. */
+static bool compare(struct opd_resolver *resolver, struct opd_found *found)
+{
+	const struct opd_process *process;
+	uint64_t begin_ns;
+
+	if (!may_reread(resolver, &begin_ns))
+		return false;
+	found->nr_given = 0;
+	process = opd_process_find(&resolver->processes, found->pid);
+	if (!process || process->exit_ns != UINT64_MAX || is_still_there(resolver, found)) {
+		spend(resolver, begin_ns);
+		return true;
+	}
+	if (opd_proc_scan_again(&resolver->processes, resolver->table, found->pid, resolver->now_ns, resolver->now_ns) == -ENOMEM)
+		resolver->reread_allowed_ns = 0;
+	account_reread(resolver, begin_ns);
+	return true;
+}
+
+void opd_resolve_check(struct opd_resolver *resolver)
+{
+	struct opd_found *most[CHECKS_MAX];
+	uint64_t begin_ns;
+	size_t nr;
+
+	if (resolver->is_foreign || resolver->now_ns < resolver->next_check_ns)
+		return;
+	resolver->next_check_ns = resolver->now_ns + CHECK_INTERVAL_NS;
+	begin_ns = op_now_ns();
+	nr = most_given(resolver, most);
+	/* What was read again for the one before may have changed the process of this one. */
+	for (size_t i = 0; i < nr && op_now_ns() - begin_ns < resolver->check_time_ns; i++)
+		if (is_comparable(resolver, most[i]) && !compare(resolver, most[i]))
+			return;
+}
+
+/* The file mapping that memory was put over, by its first or its last address; NULL when there was none. */
+static const struct opd_mapping *covered_file(const struct opd_mm *mm, const struct opd_mapped *mapped)
+{
+	const struct opd_mapping *first = opd_mapset_find(mm->maps, mapped->start, mapped->time_ns);
+	const struct opd_mapping *last = opd_mapset_find(mm->maps, mapped->end - 1, mapped->time_ns);
+
+	if (first && !first->region_end)
+		return first;
+	return last && !last->region_end && last->key >= last->start - mapped->start ? last : NULL;
+}
+
+bool opd_resolve_text_copy(struct opd_resolver *resolver, const struct opd_process *process, struct opd_mm *mm,
+			   const struct opd_mapped *mapped)
+{
+	const struct opd_mapping *covered = covered_file(mm, mapped);
+	struct opd_mapping mapping = { .start = mapped->start, .end = mapped->end, .from_ns = mapped->time_ns };
+	uint64_t begin_ns, inode = 0, known_inode;
+	bool inside;
+
+	if (resolver->is_foreign || !covered || mm != process->mm || !may_reread(resolver, &begin_ns))
+		return false;
+	inside = opd_proc_is_inside_image(mapped->pid, mapped->start, mapped->end, &inode);
+	account_reread(resolver, begin_ns);
+	known_inode = op_dcookie_row(resolver->table, covered->cookie)->id.inode;
+	if (!inside || (known_inode && known_inode != inode))
+		return false;
+	mapping.cookie = covered->cookie;
+	mapping.key = covered->key + mapped->start - covered->start;
+	return !opd_process_map(&resolver->processes, process->pid, mm, &mapping);
+}
+
+/* ---- samples ---- */
+
+static void file_under(struct opd_resolver *resolver, enum opd_pseudo pseudo, uint64_t address, struct opd_resolved *resolved)
+{
+	resolved->location = (struct op_location){ .cookie = resolver->pseudo[pseudo], .offset = address };
+	resolved->unattributed = true;
+}
+
+/* What the kernel lends to all processes is one image, wherever a process has it: each with one of its own would fill session and memory. */
+static bool is_lent(const struct opd_resolver *resolver, uint64_t label_cookie)
+{
+	return label_cookie == resolver->vdso_cookie || label_cookie == resolver->vsyscall_cookie;
+}
+
+/* A region of the process gets its cookie when it has its first sample. */
+static int resolve_region(struct opd_resolver *resolver, uint32_t pid, uint64_t ip, const struct opd_mapping *mapping,
+			  struct opd_resolved *resolved)
+{
+	uint64_t start = mapping->start - mapping->key;
+	bool lent = is_lent(resolver, mapping->cookie);
+
+	resolved->is_region = true;
+	resolved->location.cookie = opd_image_of_region(resolver->table, mapping->cookie, lent ? 0 : pid, lent ? 0 : start,
+							lent ? mapping->region_end - start : mapping->region_end);
+	resolved->location.offset = ip - start;
+	return resolved->location.cookie == OP_DCOOKIE_NONE ? -ENOMEM : 0;
+}
+
+static int resolve_vsyscall(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *resolved)
+{
+	struct opd_mapping mapping = { .start = VSYSCALL_START, .region_end = VSYSCALL_END, .cookie = resolver->vsyscall_cookie };
+
+	return resolve_region(resolver, sample->pid, sample->ip, &mapping, resolved);
+}
+
+static int resolve_mapping(struct opd_resolver *resolver, const struct op_sample *sample, const struct opd_mapping *mapping,
+			   struct opd_resolved *resolved)
+{
+	if (mapping->region_end)
+		return resolve_region(resolver, sample->pid, sample->ip, mapping, resolved);
+	resolved->location =
+		(struct op_location){ .cookie = mapping->cookie, .offset = sample->ip - mapping->start + mapping->key };
+	return 0;
+}
+
+/* Code that is made at run time changes without a word, and so the answer is not kept. */
+static int resolve_made(struct opd_resolver *resolver, struct opd_process *process, struct opd_mm *mm, const struct opd_mapping *mapping,
+			const struct op_sample *sample, struct opd_resolved *resolved)
+{
+	if (!opd_jit_resolve(&resolver->processes, process, mm, sample, resolver->now_ns, &resolved->location))
+		return resolve_mapping(resolver, sample, mapping, resolved);
+	resolved->is_region = true;
+	return 0;
+}
+
+static int look_up_user(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *resolved)
+{
+	struct opd_process *process = process_of(resolver, sample);
+	const struct opd_mapping *mapping;
+	struct opd_mm *mm;
+	int err;
+
+	if (!process) {
+		file_under(resolver, OPD_PSEUDO_NO_PROCESS, sample->ip, resolved);
+		return 0;
+	}
+	mm = opd_process_mm_at(process, sample->time_ns);
+	resolved->app_cookie = mm->app_cookie;
+	if (op_unlikely(sample->ip >= VSYSCALL_START && sample->ip < VSYSCALL_END))
+		return resolve_vsyscall(resolver, sample, resolved);
+	mapping = opd_mapset_find(mm->maps, sample->ip, sample->time_ns);
+	if (op_unlikely(!mapping) && reread(resolver, process, mm, sample->time_ns))
+		mapping = opd_mapset_find(mm->maps, sample->ip, sample->time_ns);
+	if (!mapping) {
+		file_under(resolver, OPD_PSEUDO_NO_MAPPING, sample->ip, resolved);
+		return 0;
+	}
+	if (op_unlikely(mapping->may_be_jit))
+		return resolve_made(resolver, process, mm, mapping, sample, resolved);
+	err = resolve_mapping(resolver, sample, mapping, resolved);
+	if (!err && mm == process->mm && mapping->to_ns == UINT64_MAX && process->exit_ns == UINT64_MAX &&
+	    !opd_process_is_doubtful(&resolver->processes, process))
+		keep(resolver, sample, resolved, mapping->start, mapping->end, op_max_u64(mm->from_ns, mapping->from_ns));
+	return err;
+}
+
+/* An address that lies nowhere may be a module's that was loaded meanwhile; hidden addresses stay hidden. */
+static bool modules_may_have_changed(const struct opd_resolver *resolver)
+{
+	return !resolver->is_foreign && !resolver->is_caller && resolver->kernel.text_start &&
+	       resolver->now_ns >= resolver->kernel.modules_read_ns + MODULES_INTERVAL_NS;
+}
+
+/* While addresses are hidden, no-vmlinux is the kernel as a whole. */
+static void find_in_kernel(const struct opd_kernel_map *kernel, const struct op_sample *sample, struct opd_resolved *resolved)
+{
+	resolved->location = opd_kernel_map_find(kernel, sample->ip, sample->time_ns);
+	resolved->unattributed = kernel->text_start && resolved->location.cookie == kernel->no_vmlinux_cookie;
+}
+
+static int look_up_kernel(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *resolved)
+{
+	const struct opd_process *process = process_of(resolver, sample);
+	const struct opd_mm *mm = process ? opd_process_mm_at(process, sample->time_ns) : NULL;
+	const struct opd_kernel_map *kernel = &resolver->kernel;
+
+	if (mm)
+		resolved->app_cookie = mm->app_cookie;
+	find_in_kernel(kernel, sample, resolved);
+	/* The kernel's own text stays where it is; modules and what is made at run time come and go. */
+	if (resolved->location.cookie == kernel->text_cookie) {
+		if (mm && mm == process->mm)
+			keep(resolver, sample, resolved, kernel->text_start, kernel->text_end, mm->from_ns);
+		return 0;
+	}
+	if (op_likely(resolved->location.cookie != kernel->no_vmlinux_cookie) || !modules_may_have_changed(resolver))
+		return 0;
+	if (opd_kernel_map_refresh(&resolver->kernel, resolver->now_ns) < 0)
+		return -ENOMEM;
+	find_in_kernel(kernel, sample, resolved);
+	return 0;
+}
+
+static int look_up(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *ret_resolved)
+{
+	struct opd_resolved resolved = { .app_cookie = OP_DCOOKIE_NONE, .is_kernel = sample->mode == OP_CPUMODE_KERNEL };
+	int err = 0;
+
+	switch (sample->mode) {
+	case OP_CPUMODE_USER:
+		err = look_up_user(resolver, sample, &resolved);
+		break;
+	case OP_CPUMODE_KERNEL:
+		err = look_up_kernel(resolver, sample, &resolved);
+		break;
+	case OP_CPUMODE_HYPERVISOR:
+		file_under(resolver, OPD_PSEUDO_HYPERVISOR, sample->ip, &resolved);
+		break;
+	case OP_CPUMODE_GUEST_KERNEL:
+		file_under(resolver, OPD_PSEUDO_GUEST_KERNEL, sample->ip, &resolved);
+		break;
+	case OP_CPUMODE_GUEST_USER:
+		file_under(resolver, OPD_PSEUDO_GUEST_USER, sample->ip, &resolved);
+		break;
+	case OP_CPUMODE_UNKNOWN:
+		file_under(resolver, OPD_PSEUDO_NO_MODE, sample->ip, &resolved);
+		break;
+	}
+	if (!err)
+		*ret_resolved = resolved;
+	return err;
+}
+
+int opd_resolve(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *ret_resolved)
+{
+	struct opd_found *found = place_of(resolver, sample);
+
+	if (op_unlikely(!holds(resolver, found, sample)))
+		return look_up(resolver, sample, ret_resolved);
+	give(found, sample, ret_resolved);
+	return 0;
+}
+
+void opd_resolve_repeated(struct opd_resolver *resolver, const struct op_sample *sample, uint32_t nr)
+{
+	struct opd_found *found = place_of(resolver, sample);
+
+	if (holds(resolver, found, sample))
+		note_given(found, nr);
+}
+
+int opd_resolve_caller(struct opd_resolver *resolver, const struct op_sample *sample, struct opd_resolved *ret_resolved)
+{
+	int err;
+
+	resolver->is_caller = true;
+	err = opd_resolve(resolver, sample, ret_resolved);
+	resolver->is_caller = false;
+	return err;
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "daemon/resolve/sideband.h"
+
+#include <errno.h>
+#include <sys/sysmacros.h>
+
+#include "daemon/resolve/forget.h"
+#include "daemon/jit/code.h"
+
+#define RECORD_BYTES_MAX UINT16_MAX /* as perf_event_header.size says it */
+
+struct drain {
+	struct opd_resolver *resolver;
+	struct opd_cpu *cpu; /* whose record it is */
+	uint64_t until_ns;
+	struct opd_sideband_loss loss;
+};
+
+typedef int (*handler)(struct drain *drain, const struct perf_event_header *header);
+
+static struct opd_mapped mapped_of(const struct op_mmap_record *record, const struct opd_process *process)
+{
+	struct opd_mapped mapped = {
+		.pid = process->leader_exited ? record->tid : record->pid,
+		.start = record->start,
+		.end = record->start + record->bytes,
+		.offset = record->offset,
+		.name = record->file_name,
+		.build_id_bytes = record->build_id_bytes,
+		.device = makedev(record->maj, record->min),
+		.inode = record->inode,
+		.inode_generation = record->inode_generation,
+		.time_ns = record->who.time_ns,
+	};
+
+	memcpy(mapped.build_id, record->build_id, record->build_id_bytes);
+	return mapped;
+}
+
+/* The process of a mapping, one that was not known is taken in. */
+static struct opd_process *process_of(struct opd_processes *processes, uint32_t pid)
+{
+	struct opd_process *process = opd_process_find(processes, pid);
+
+	return process ? process : opd_process_add(processes, pid, 0);
+}
+
+/* Maps a file or memory; the executable is the first file that exec maps, the loader follows. */
+static int map(struct opd_resolver *resolver, uint32_t pid, struct opd_mm *mm, struct opd_mapped *mapped)
+{
+	struct opd_mapping mapping = { .start = mapped->start, .end = mapped->end, .from_ns = mapped->time_ns };
+	bool is_file;
+
+	mapped->places = &resolver->processes.places;
+	mapped->looked = &resolver->processes.looked;
+	mapped->build_ids = resolver->processes.build_ids;
+	mapped->place = mm->place;
+	mapping.cookie = opd_image_of_mapping(resolver->table, mapped, &is_file);
+	if (mapping.cookie == OP_DCOOKIE_NONE)
+		return -ENOMEM;
+	mapping.may_be_jit = opd_jit_may_be_in(mapped->name);
+	if (is_file) {
+		mapping.key = mapped->offset;
+		if (mm->app_cookie == OP_DCOOKIE_NONE)
+			mm->app_cookie = mapping.cookie;
+	} else {
+		mapping.region_end = mapping.end;
+	}
+	return opd_process_map(&resolver->processes, pid, mm, &mapping);
+}
+
+/* Where a process that begins a program sees files from. */
+static int look_at_place(struct opd_processes *processes, const struct opd_process *process, struct opd_mm *mm, uint32_t tid)
+{
+	if (mm->has_mnt_ns && !opd_process_is_doubtful(processes, process))
+		return opd_place_look_root(&processes->places, tid, &mm->place);
+	mm->has_mnt_ns = true;
+	return opd_place_look(&processes->places, tid, &mm->place);
+}
+
+/* opd does not ask for build-ids in records, since that breaks others (build_ids.h); records from elsewhere may have them. */
+static int read_mmap(const struct drain *drain, const struct perf_event_header *header, struct op_mmap_record *ret_record)
+{
+	return drain->cpu->source->is_host ? op_record_mmap_unasked(header, ret_record) : op_record_mmap(header, ret_record);
+}
+
+static int take_mmap(struct drain *drain, const struct perf_event_header *header)
+{
+	struct opd_resolver *resolver = drain->resolver;
+	struct op_mmap_record record;
+	struct opd_mapped mapped;
+	struct opd_process *process;
+	struct opd_mm *mm;
+
+	if (read_mmap(drain, header, &record) < 0)
+		return -EBADMSG;
+	if (!opd_is_pid(record.pid) || !record.bytes || header->misc & PERF_RECORD_MISC_MMAP_DATA)
+		return 0;
+	process = process_of(&resolver->processes, record.pid);
+	if (!process)
+		return opd_processes_are_full(&resolver->processes) ? -ENOSPC : -ENOMEM;
+	if (record.who.time_ns <= process->snapshot_ns)
+		return 0;
+	/* Of another machine there is nobody to ask what was left out. */
+	if (!resolver->is_foreign && !opd_process_may_map(&resolver->processes, process, record.who.time_ns))
+		return 0;
+	mm = opd_process_mm_at(process, record.who.time_ns);
+	mapped = mapped_of(&record, process);
+	mapped.is_foreign = resolver->is_foreign;
+	if (!resolver->is_foreign && mm->app_cookie == OP_DCOOKIE_NONE && mm == process->mm &&
+	    look_at_place(&resolver->processes, process, mm, record.tid) < 0)
+		return -ENOMEM;
+	if (opd_image_may_be_text_copy(mapped.name) && opd_resolve_text_copy(resolver, process, mm, &mapped))
+		return 0;
+	opd_jit_saw_mapping(&resolver->processes, process, mm, &mapped);
+	return map(resolver, record.pid, mm, &mapped);
+}
+
+static int take_comm(struct drain *drain, const struct perf_event_header *header)
+{
+	struct op_comm_record record;
+
+	if (op_record_comm(header, &record) < 0)
+		return -EBADMSG;
+	if (!opd_is_pid(record.pid) || !record.is_exec)
+		return 0;
+	return opd_process_exec(&drain->resolver->processes, record.pid, record.who.time_ns);
+}
+
+static int take_fork(struct drain *drain, const struct perf_event_header *header)
+{
+	struct op_task_record record;
+
+	if (op_record_task(header, &record) < 0)
+		return -EBADMSG;
+	if (!opd_is_pid(record.pid))
+		return 0;
+	if (record.pid != record.parent_pid)
+		return opd_process_fork(&drain->resolver->processes, record.parent_pid, record.pid, record.time_ns);
+	opd_process_thread_began(&drain->resolver->processes, record.pid);
+	return 0;
+}
+
+/* A process went into other namespaces; a thread that did so alone is not followed. */
+static int take_namespaces(struct drain *drain, const struct perf_event_header *header)
+{
+	struct opd_processes *processes = &drain->resolver->processes;
+	struct op_namespaces_record record;
+	struct opd_process *process;
+	struct opd_mm *mm;
+
+	if (op_record_namespaces(header, &record) < 0)
+		return -EBADMSG;
+	if (record.pid != record.tid || drain->resolver->is_foreign)
+		return 0;
+	process = opd_process_find(processes, record.pid);
+	if (!process || record.who.time_ns <= process->snapshot_ns)
+		return 0;
+	mm = opd_process_mm_at(process, record.who.time_ns);
+	mm->has_mnt_ns = true;
+	return opd_place_enter(&processes->places, record.mnt_ns, &mm->place);
+}
+
+static int take_exit(struct drain *drain, const struct perf_event_header *header)
+{
+	struct op_task_record record;
+
+	if (op_record_task(header, &record) < 0)
+		return -EBADMSG;
+	opd_process_thread_ended(&drain->resolver->processes, record.pid, record.tid, record.time_ns);
+	return 0;
+}
+
+/* So many records of a CPU were dropped in all. */
+static void note_lost(struct drain *drain, struct opd_cpu *cpu, uint64_t nr_dropped, uint64_t until_ns)
+{
+	uint64_t nr_new = nr_dropped - op_min_u64(nr_dropped, cpu->sideband_known);
+
+	cpu->sideband_known += nr_new;
+	cpu->sideband_lost += nr_new;
+	if (!nr_new || !cpu->source->is_host)
+		return;
+	drain->loss.nr_lost += nr_new;
+	drain->loss.until_ns = op_max_u64(drain->loss.until_ns, until_ns);
+}
+
+static int take_lost(struct drain *drain, const struct perf_event_header *header)
+{
+	struct op_lost_record record;
+	struct op_record_id who;
+
+	if (op_record_lost(header, &record) < 0)
+		return -EBADMSG;
+	drain->cpu->sideband_told += record.lost;
+	/* Its own time is that of the record behind the loss. */
+	note_lost(drain, drain->cpu, drain->cpu->sideband_told, op_record_id(header, &who) < 0 ? drain->until_ns : who.time_ns);
+	return 0;
+}
+
+static int take_ksymbol(struct drain *drain, const struct perf_event_header *header)
+{
+	struct op_ksymbol_record record;
+
+	if (op_record_ksymbol(header, &record) < 0)
+		return -EBADMSG;
+	return opd_kernel_map_ksymbol(&drain->resolver->kernel, &record);
+}
+
+static int take_cgroup(struct drain *drain, const struct perf_event_header *header)
+{
+	struct op_cgroup_record record;
+
+	if (op_record_cgroup(header, &record) < 0)
+		return -EBADMSG;
+	return opd_cgroups_add(&drain->resolver->cgroups, record.id, record.path);
+}
+
+static const handler handlers[] = {
+	[PERF_RECORD_MMAP2] = take_mmap, [PERF_RECORD_COMM] = take_comm, [PERF_RECORD_FORK] = take_fork,
+	[PERF_RECORD_EXIT] = take_exit,  [PERF_RECORD_LOST] = take_lost, [PERF_RECORD_KSYMBOL] = take_ksymbol,
+	[PERF_RECORD_NAMESPACES] = take_namespaces,
+	[PERF_RECORD_CGROUP] = take_cgroup,
+};
+
+/* A record of a kind that opd does not know, or that is damaged, is passed over; only memory is an error. */
+static int apply(struct drain *drain, const struct perf_event_header *header)
+{
+	handler handle = header->type < op_array_size(handlers) ? handlers[header->type] : NULL;
+
+	return handle && handle(drain, header) == -ENOMEM ? -ENOMEM : 0;
+}
+
+/* The next record of each CPU, and its time. Records without one (LOST) go first. */
+struct cursor {
+	struct opd_cpu *cpu;
+	uint64_t first;    /* position in its ring where this drain began */
+	uint64_t until_ns; /* younger records stay for the next time: another CPU's older ones may not have been seen */
+	const struct perf_event_header *next;
+	uint64_t time_ns;
+};
+
+static void advance(struct cursor *cursor)
+{
+	struct op_record_id id;
+
+	cursor->next = op_ring_next(&cursor->cpu->sideband);
+	if (!cursor->next)
+		return;
+	cursor->time_ns = op_record_id(cursor->next, &id) < 0 ? 0 : id.time_ns;
+	if (cursor->time_ns > cursor->until_ns) {
+		op_ring_put_back(&cursor->cpu->sideband, cursor->next);
+		cursor->next = NULL;
+		return;
+	}
+	cursor->cpu->sideband_bytes += cursor->next->size;
+}
+
+static struct cursor *earliest(struct cursor *cursors, size_t nr_cursors)
+{
+	struct cursor *first = NULL;
+
+	for (size_t i = 0; i < nr_cursors; i++)
+		if (cursors[i].next && (!first || cursors[i].time_ns < first->time_ns))
+			first = &cursors[i];
+	return first;
+}
+
+/* So full that a record may not have fitted. */
+static bool is_full(const struct op_ring *ring, uint64_t nr_bytes)
+{
+	return nr_bytes + RECORD_BYTES_MAX >= ring->data_bytes;
+}
+
+/* False when there is nothing to be read. */
+static bool begin(struct drain *drain, struct cursor *cursor, struct opd_cpu *cpu)
+{
+	struct op_ring *ring = &cpu->sideband;
+	uint64_t nr_bytes;
+
+	if (!cpu->online)
+		return false;
+	nr_bytes = op_ring_begin(ring);
+	if (op_unlikely(cpu->sideband_was_full || is_full(ring, nr_bytes)))
+		note_lost(drain, cpu, opd_capture_sideband_dropped(cpu), drain->until_ns);
+	cpu->sideband_was_full = false;
+	if (!nr_bytes)
+		return false;
+	*cursor = (struct cursor){ .cpu = cpu, .first = ring->tail, .until_ns = drain->until_ns };
+	advance(cursor);
+	return true;
+}
+
+/* Until now the kernel had no more room than when it began. */
+static void end(const struct cursor *cursor)
+{
+	struct op_ring *ring = &cursor->cpu->sideband;
+
+	op_ring_begin(ring);
+	cursor->cpu->sideband_was_full = is_full(ring, ring->head - cursor->first);
+	op_ring_end(ring);
+}
+
+int opd_sideband_drain(struct opd_capture *capture, struct opd_resolver *resolver, uint64_t until_ns,
+		       struct opd_sideband_loss *ret_loss)
+{
+	struct drain drain = { .resolver = resolver, .until_ns = until_ns };
+	struct cursor *cursors = calloc(capture->nr_cpus, sizeof(*cursors)), *cursor;
+	size_t nr_cursors = 0;
+	int err = 0;
+
+	*ret_loss = drain.loss;
+	if (!cursors)
+		return -ENOMEM;
+	for (size_t i = 0; i < capture->nr_cpus; i++)
+		nr_cursors += begin(&drain, &cursors[nr_cursors], &capture->cpus[i]);
+	while ((cursor = earliest(cursors, nr_cursors))) {
+		drain.cpu = cursor->cpu;
+		if (apply(&drain, cursor->next) < 0)
+			err = -ENOMEM;
+		opd_forget_images(resolver);
+		advance(cursor);
+	}
+	for (size_t i = 0; i < nr_cursors; i++)
+		end(&cursors[i]);
+	free(cursors);
+	*ret_loss = drain.loss;
+	return err;
+}

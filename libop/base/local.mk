@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+libop_libop_a_SOURCES += \
+	libop/base/atomic.h \
+	libop/base/banned.h \
+	libop/base/build_id.c libop/base/build_id.h \
+	libop/base/clock.h \
+	libop/base/compiler.h \
+	libop/base/file.c libop/base/file.h \
+	libop/base/file_place.c libop/base/file_place.h \
+	libop/base/guard.c libop/base/guard.h \
+	libop/base/htable.c libop/base/htable.h \
+	libop/base/lock.c libop/base/lock.h \
+	libop/base/parse.c libop/base/parse.h \
+	libop/base/seal.c libop/base/seal.h \
+	libop/base/sha256.c libop/base/sha256.h \
+	libop/base/stop.c libop/base/stop.h \
+	libop/base/sys.c libop/base/sys.h \
+	libop/base/text.c libop/base/text.h \
+	libop/base/threads.c libop/base/threads.h

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "libop/base/lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "libop/base/file.h"
+#include "libop/base/parse.h"
+#include "libop/base/sys.h"
+
+#define MODE      0600 /* whoever could open it could lock it, and keep every owner out */
+#define TRIES     5
+#define MOMENT_NS 20000000
+#define PID_BYTES 32
+
+static int open_file(int dir_fd, const char *name, bool *ret_was_there)
+{
+	int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+	int fd = op_sys_openat(dir_fd, name, flags | O_EXCL, MODE);
+
+	*ret_was_there = fd == -EEXIST;
+	return fd == -EEXIST ? op_sys_openat(dir_fd, name, flags, MODE) : fd;
+}
+
+/* Who looks whether somebody works there holds a shared lock for a moment. */
+static int lock_file(int fd)
+{
+	const struct timespec moment = { .tv_nsec = MOMENT_NS };
+	int err = 0;
+
+	for (int i = 0; i < TRIES; i++) {
+		err = flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
+		if (err != -EWOULDBLOCK)
+			return err;
+		nanosleep(&moment, NULL);
+	}
+	return -EBUSY;
+}
+
+/* Who ended may have removed the file between the opening and the lock: then it is not the one that others see. */
+static bool is_removed(int fd)
+{
+	struct stat st;
+
+	return !op_sys_fstat(fd, &st) && !st.st_nlink;
+}
+
+/* The pid of who had it before; where that cannot be, the next one to sign it overwrites it. */
+static void forget_owner(int fd)
+{
+	int err = ftruncate(fd, 0);
+
+	(void)err;
+}
+
+int op_lock_take(int dir_fd, const char *name, bool *ret_was_there)
+{
+	bool was_there, again;
+	int fd, err;
+
+	do {
+		fd = open_file(dir_fd, name, &was_there);
+		if (fd < 0)
+			return fd;
+		err = lock_file(fd);
+		if (err) {
+			close(fd);
+			return err;
+		}
+		again = is_removed(fd);
+		if (again)
+			close(fd);
+	} while (again);
+	(void)fchmod(fd, MODE); /* of an earlier version; another's it is only when root left it */
+	forget_owner(fd);
+	*ret_was_there = was_there;
+	return fd;
+}
+
+int op_lock_sign(int lock_fd)
+{
+	char pid[PID_BYTES];
+
+	snprintf(pid, sizeof(pid), "%d", (int)getpid());
+	return ftruncate(lock_fd, 0) < 0 ? -errno : op_sys_write_all(lock_fd, pid, strlen(pid));
+}
+
+/* False: there is no file. *ret_pid is 0 while it has no pid. */
+static bool read_owner(int dir_fd, const char *name, pid_t *ret_pid)
+{
+	uint64_t pid = 0;
+	char *text;
+
+	if (op_file_read_own(dir_fd, name, PID_BYTES, &text, NULL) < 0)
+		return false;
+	if (op_parse_u64(text, 1, INT_MAX, &pid) < 0)
+		pid = 0;
+	free(text);
+	*ret_pid = (pid_t)pid;
+	return true;
+}
+
+pid_t op_lock_owner(int dir_fd, const char *name)
+{
+	const struct timespec moment = { .tv_nsec = MOMENT_NS };
+	pid_t pid = 0;
+
+	for (int i = 0; i < TRIES && read_owner(dir_fd, name, &pid) && !pid; i++)
+		nanosleep(&moment, NULL);
+	return pid;
+}

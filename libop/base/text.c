@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "libop/base/text.h"
+
+#include <stdarg.h>
+
+static bool reserve(struct op_text *text, size_t more)
+{
+	size_t capacity = text->capacity ? text->capacity : 64;
+	char *data;
+
+	if (text->failed)
+		return false;
+	if (more > SIZE_MAX / 4 - text->length) {
+		text->failed = true;
+		return false;
+	}
+	if (text->length + more + 1 <= text->capacity)
+		return true;
+	while (capacity < text->length + more + 1)
+		capacity *= 2;
+	data = realloc(text->data, capacity);
+	if (!data) {
+		text->failed = true;
+		return false;
+	}
+	text->data = data;
+	text->capacity = capacity;
+	return true;
+}
+
+void op_text_add_bytes(struct op_text *text, const void *bytes, size_t nr_bytes)
+{
+	if (!nr_bytes || !reserve(text, nr_bytes))
+		return;
+	memcpy(text->data + text->length, bytes, nr_bytes);
+	text->length += nr_bytes;
+	text->data[text->length] = '\0';
+}
+
+void op_text_add(struct op_text *text, const char *string)
+{
+	op_text_add_bytes(text, string, strlen(string));
+}
+
+void op_text_add_char(struct op_text *text, char c)
+{
+	op_text_add_bytes(text, &c, 1);
+}
+
+void op_text_printf(struct op_text *text, const char *format, ...)
+{
+	va_list args;
+	int nr;
+
+	va_start(args, format);
+	nr = vsnprintf(NULL, 0, format, args);
+	va_end(args);
+	if (nr < 0) {
+		text->failed = true;
+		return;
+	}
+	if (!reserve(text, (size_t)nr))
+		return;
+	va_start(args, format);
+	vsnprintf(text->data + text->length, (size_t)nr + 1, format, args);
+	va_end(args);
+	text->length += (size_t)nr;
+}
+
+/* Length of the well-formed UTF-8 sequence at s (Unicode, table 3-7), 0 when there is none. */
+static size_t utf8_length(const unsigned char *s)
+{
+	size_t length = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
+
+	for (size_t i = 1; i < length; i++)
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf0 && s[1] < 0x90) ||
+	    (s[0] == 0xf4 && s[1] > 0x8f))
+		return 0;
+	return length;
+}
+
+/* A character, or what UTF-8 has no place for. */
+static bool is_control(const unsigned char *s, size_t length)
+{
+	bool is_c1 = length == 2 && s[0] == 0xc2 && s[1] < 0xa0, is_none = length == 3 && s[0] == 0xef && s[1] == 0xbf && s[2] >= 0xbe;
+
+	return !length || *s < 0x20 || *s == 0x7f || is_c1 || is_none;
+}
+
+/* Source: Unicode, PropList.txt, Bidi_Control. */
+static bool turns_order(const unsigned char *s)
+{
+	if (s[0] == 0xd8)
+		return s[1] == 0x9c;
+	if (s[0] != 0xe2 || (s[1] != 0x80 && s[1] != 0x81))
+		return false;
+	return s[1] == 0x81 ? s[2] >= 0xa6 && s[2] <= 0xa9 : s[2] == 0x8e || s[2] == 0x8f || (s[2] >= 0xaa && s[2] <= 0xae);
+}
+
+static bool is_lower_digit(unsigned char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+}
+
+static bool looks_escaped(const unsigned char *s)
+{
+	return s[0] == '\\' && s[1] == 'x' && is_lower_digit(s[2]) && is_lower_digit(s[3]);
+}
+
+size_t op_nr_plain(const char *string)
+{
+	const char *end = string;
+
+	while (*end >= ' ' && *end < 0x7f && *end != '\\')
+		end++;
+	return (size_t)(end - string);
+}
+
+static size_t write_bytes(const unsigned char *s, size_t nr_bytes, char *ret_escaped)
+{
+	for (size_t i = 0; i < nr_bytes; i++)
+		snprintf(ret_escaped + 4 * i, 5, "\\x%02x", s[i]);
+	return nr_bytes;
+}
+
+size_t op_escape(const char *string, char ret_escaped[OP_ESCAPED_BYTES])
+{
+	const unsigned char *s = (const unsigned char *)string;
+	size_t length = utf8_length(s);
+
+	if (is_control(s, length) || looks_escaped(s))
+		return write_bytes(s, length ? length : 1, ret_escaped);
+	memcpy(ret_escaped, s, length);
+	ret_escaped[length] = '\0';
+	return length;
+}
+
+size_t op_escape_shown(const char *string, char ret_escaped[OP_ESCAPED_BYTES])
+{
+	const unsigned char *s = (const unsigned char *)string;
+
+	return turns_order(s) ? write_bytes(s, utf8_length(s), ret_escaped) : op_escape(string, ret_escaped);
+}
+
+void op_text_add_escaped(struct op_text *text, const char *name)
+{
+	char escaped[OP_ESCAPED_BYTES];
+
+	for (;;) {
+		size_t nr_plain = op_nr_plain(name);
+
+		op_text_add_bytes(text, name, nr_plain);
+		name += nr_plain;
+		if (!*name)
+			break;
+		name += op_escape_shown(name, escaped);
+		op_text_add(text, escaped);
+	}
+}
+
+void op_text_add_json(struct op_text *text, const char *string)
+{
+	const unsigned char *s = (const unsigned char *)string;
+
+	while (*s) {
+		size_t length = utf8_length(s);
+
+		if (!length || looks_escaped(s)) {
+			op_text_printf(text, "\\\\x%02x", *s);
+			length = 1;
+		} else if (*s == '"' || *s == '\\') {
+			op_text_printf(text, "\\%c", *s);
+		} else if (*s < 0x20) {
+			op_text_printf(text, "\\u%04x", *s);
+		} else {
+			op_text_add_bytes(text, s, length);
+		}
+		s += length;
+	}
+}
+
+void op_text_add_clean(struct op_text *text, const char *string)
+{
+	const unsigned char *s = (const unsigned char *)string;
+
+	while (*s) {
+		size_t length = utf8_length(s);
+
+		if (is_control(s, length))
+			op_text_add_char(text, '?');
+		else
+			op_text_add_bytes(text, s, length);
+		s += length ? length : 1;
+	}
+}
+
+void op_text_truncate(struct op_text *text, size_t length)
+{
+	assert(length <= text->length);
+	text->length = length;
+	if (text->data)
+		text->data[length] = '\0';
+}
+
+const char *op_text_get(const struct op_text *text)
+{
+	return text->data ? text->data : "";
+}
+
+char *op_text_steal(struct op_text *text)
+{
+	char *data = text->data;
+
+	if (text->failed) {
+		op_text_free(text);
+		return NULL;
+	}
+	if (!data)
+		data = strdup("");
+	*text = (struct op_text){ 0 };
+	return data;
+}
+
+void op_text_free(struct op_text *text)
+{
+	if (!text)
+		return;
+	free(text->data);
+	*text = (struct op_text){ 0 };
+}

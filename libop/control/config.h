@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * opd.conf(5): what the administrator decides. `Key=value` lines, '#' comments; unknown keys are reported with their line
+ * and passed over. The rows of the table in config.c are the manual page's rows.
+ */
+#ifndef OP_CONFIG_H
+#define OP_CONFIG_H
+
+#include "libop/base/compiler.h"
+#include "libop/base/text.h"
+
+#define OP_CONFIG_PATH_DEFAULT OPD_SYSCONFDIR "/opd/opd.conf"
+#define OP_CONFIG_ENV "OPD_CONFIG" /* environment: another path */
+#define OP_CONTROL_SOCKET_DEFAULT OPD_RUNSTATEDIR "/opd/control"
+
+struct op_config {
+	char *session_dir;	   /* SessionDir= */
+	char *control_socket;	   /* ControlSocket= */
+	char *vmlinux;		   /* Vmlinux=, NULL: none */
+	uint64_t ring_bytes;	   /* RingSize=, data bytes of one ring, a power of two of pages; 0: auto */
+	uint64_t sideband_bytes;   /* SidebandSize=, the same */
+	uint64_t watermark_bytes;  /* Watermark=, 0: a quarter of the ring */
+	uint64_t wakeup_records;   /* WakeupRecords=, 0: woken by bytes, the watermark */
+	uint64_t visit_ms;	   /* VisitInterval= */
+	uint64_t max_open_files;   /* MaxOpenFiles=, 0: from RLIMIT_NOFILE */
+	uint64_t max_sample_files; /* MaxSampleFiles=, in a session; 0: no limit */
+	uint64_t max_images;	   /* MaxImages=, that have samples in a session */
+	uint64_t session_interval_us; /* SessionInterval=, 0: sessions are not rotated */
+	uint64_t session_keep_us;     /* SessionKeep=, 0: however old */
+	uint64_t session_max_use;     /* SessionMaxUse=, bytes; 0: however large */
+	uint64_t session_keep_free;   /* SessionKeepFree=, bytes */
+	uint64_t build_ids;	      /* BuildIds=, 0 or 1 */
+	uint64_t profile_on_start;    /* ProfileOnStart=, 0 or 1 */
+};
+
+/* Defaults, to be freed with op_config_free. 0 or -ENOMEM. */
+int op_config_init(struct op_config *config) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * Reads a file over what the config has, then PATH.d/ *.conf in the order of their names. `must_exist` false: a missing file is no error.
+ * Each thing that is wrong (unknown key, value outside the limits) adds a line "PATH:LINE: ..." to `warnings` and is passed over. 0 or -errno from opening
+ * and reading; one of PATH.d that cannot be read is a warning.
+ */
+int op_config_read(struct op_config *config, const char *path, bool must_exist, struct op_text *warnings)
+	OP_NONNULL OP_MUST_CHECK;
+
+/* The path to read: `option` (--config), else $OPD_CONFIG, else the default; *ret_explicit when it was not the default. */
+const char *op_config_path(const char *option, bool *ret_explicit) OP_NONNULL_ARGS(2);
+
+/* A configuration was read anew: adds the names of the keys that differ and wait for the next start, with commas between. */
+void op_config_waiting(const struct op_config *config, const struct op_config *fresh, struct op_text *keys) OP_NONNULL;
+
+/* Takes over what takes effect while the daemon runs, which is numbers only. */
+void op_config_adopt(struct op_config *config, const struct op_config *fresh) OP_NONNULL;
+
+/* One key of the file, as the manual page and the example file have it. */
+struct op_config_key {
+	const char *key;
+	const char *value; /* what kind of value, in words */
+	const char *preset; /* the default as it would be written */
+	const char *help;
+};
+
+/* Row `index` of the table of keys, from 0; NULL after the last. */
+const struct op_config_key *op_config_key(size_t index) OP_MUST_CHECK;
+
+void op_config_free(struct op_config *config);
+
+#endif

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The control protocol between opcontrol and opd: a Unix socket of type SOCK_SEQPACKET, one request and one reply per message,
+ * host byte order (both ends are the same machine). A request is exactly sizeof(struct op_control_request). A reply is a struct
+ * op_control_reply and payload_bytes more: for an error its message as text, else what OP_CONTROL_COMMANDS says.
+ *
+ * In all versions a request begins with magic, version and command, and a reply is struct op_control_reply with payload_bytes
+ * more, text for an error: so a request of another version gets a reply that says of which version opd is, with -EPROTO, and
+ * opcontrol can say it.
+ */
+#ifndef OP_CONTROL_H
+#define OP_CONTROL_H
+
+#include "libop/control/arc_stats.h"
+#include "libop/base/compiler.h"
+#include "libop/control/ibs_stats.h"
+#include "libop/control/jit_stats.h"
+#include "libop/session/ledger.h"
+
+#define OP_CONTROL_MAGIC 0x4443504fu /* "OPCD" */
+#define OP_CONTROL_VERSION 8 /* changes with any struct below */
+#define OP_CONTROL_MAX_REPLY (256 * 1024)
+
+/*
+ * Number, name, whether the group may, whether the request has a name, bytes of the request, bytes of the reply's payload, bytes
+ * that it has more for each event, for each CPU (nr_events and nr_cpus of the struct op_status that it begins with). All lengths
+ * are exact. Numbers are never reused.
+ */
+#define OP_CONTROL_COMMANDS(X)                                                                                                     \
+	X(1, STATUS, true, false, 224, sizeof(struct op_status), sizeof(struct op_ledger_event), sizeof(struct op_ledger_cpu))     \
+	X(2, START, false, false, 224, 0, 0, 0)                                                                                    \
+	X(3, STOP, false, false, 224, 0, 0, 0)                                                                                     \
+	X(4, DUMP, true, false, 224, 0, 0, 0)                                                                                      \
+	X(5, RESET, false, false, 224, 0, 0, 0)                                                                                    \
+	X(6, SHUTDOWN, false, false, 224, 0, 0, 0)                                                                                 \
+	X(7, SAVE, false, true, 224, 0, 0, 0)
+
+enum op_control_command {
+#define X(number, name, ...) OP_CONTROL_##name = number,
+	OP_CONTROL_COMMANDS(X)
+#undef X
+};
+
+struct op_control_request {
+	uint32_t magic;
+	uint16_t version;
+	uint16_t command;
+	uint32_t reserved[2]; /* 0 */
+	char name[208];       /* SAVE: of the session; else "". Zeros up to the end */
+};
+
+struct op_control_reply {
+	uint32_t magic;
+	uint16_t version;
+	uint16_t command;
+	int32_t error; /* 0 or -errno */
+	uint32_t payload_bytes;
+};
+
+enum op_daemon_state { OP_DAEMON_PAUSED, OP_DAEMON_RUNNING };
+
+struct op_status {
+	uint32_t pid;
+	uint32_t state;	       /* enum op_daemon_state */
+	uint32_t nr_events;
+	uint32_t nr_cpus;
+	uint32_t separate_lib, separate_kernel, separate_thread, separate_cpu;
+	uint64_t uptime_ns;
+	uint64_t running_ns;   /* time in state RUNNING, summed */
+	uint64_t cpu_ns;       /* CPU time of the daemon */
+	uint64_t rss_bytes;    /* resident set of the daemon */
+	uint64_t nr_files;     /* sample files open */
+	uint64_t nr_session_files, max_session_files; /* sample files that the session has, and may have; 0: no limit */
+	uint64_t nr_processes; /* processes known */
+	uint64_t nr_images;    /* images known */
+	uint64_t nr_images_counted; /* those with samples in the session */
+	uint64_t bounds[OP_NR_BOUNDS];
+	uint64_t dumps;	       /* dumps completed */
+	uint64_t ibs[OP_NR_IBS_STATS]; /* libop/control/ibs_stats.h */
+	uint64_t jit[OP_NR_JIT]; /* JIT code: libop/control/jit_stats.h */
+	uint64_t maps_reread;  /* times that the mappings of a running process were read again: code moved unseen */
+	uint64_t ring_bytes;	  /* of one ring, two for every CPU */
+	uint64_t ring_need_bytes; /* what the plan says that a ring must hold */
+	uint64_t visits;	  /* to one CPU or to several at once; a CPU that is idle is not visited */
+	uint64_t visits_ns;	  /* time in them, summed */
+	uint64_t swapping_ns;	  /* of that, until the last swap; less than the CPUs' swap_wait_ns where swaps overlap */
+	uint64_t turns;		  /* visits to all CPUs with something to read */
+	uint64_t turn_ns;	  /* length of the last one */
+	uint64_t turn_longest_ns;
+	uint64_t turn_planned_ns; /* that the size of the rings was computed with */
+	uint64_t event_wait_ns;	  /* of one event in a swap, measured when opd started */
+	uint32_t ring_is_auto;	  /* 1: RingSize=auto */
+	uint32_t swap_threads;	  /* that swap beside each other, at most */
+	uint32_t has_pmu;
+	uint32_t separate_cgroup;
+	uint64_t nr_cgroups; /* that have samples of their own */
+	uint64_t not_split;  /* samples that are stored, but not by cgroup */
+	uint64_t of_unknown_cgroups; /* samples that are stored as of the unknown cgroup */
+	uint64_t callgraph;  /* callers of a sample that are followed at most; 0: none */
+	uint64_t arcs[OP_NR_ARC_STATS]; /* libop/control/arc_stats.h */
+	char session_dir[4096];
+	char vmlinux[4096];    /* "" : none */
+	char image_filter[4096]; /* "" : none; what is longer is cut */
+	char kernel_note[256]; /* how kernel samples are filed, in words */
+};
+
+/*
+ * Sends one request to the daemon that listens at `socket_path` and waits for its reply. 0 with *ret_payload (NUL-terminated,
+ * freed by the caller, NULL when empty); the daemon's error, or -ECONNREFUSED, -ENOENT: no daemon, -EPROTO: not opd's protocol,
+ * -EPROTONOSUPPORT: an opd of another version, -EACCES ..., each with *ret_message, one line to be freed by the caller. A dump
+ * may take long; there is no time limit while the daemon lives.
+ *
+ * The errors that say how a call failed (no daemon, no answer, another protocol) are never the daemon's own: where it replies
+ * with one of them, because a file is missing, say, the call gives -EREMOTEIO, and the message says what it is about.
+ */
+int op_control_call(const char *socket_path, enum op_control_command command, void **ret_payload, size_t *ret_payload_bytes,
+		    char **ret_message) OP_NONNULL OP_MUST_CHECK;
+
+/* The same with a limit: -ETIMEDOUT when the reply is not there after timeout_ms. Negative: no limit. */
+int op_control_call_within(const char *socket_path, enum op_control_command command, int timeout_ms, void **ret_payload,
+			   size_t *ret_payload_bytes, char **ret_message) OP_NONNULL OP_MUST_CHECK;
+
+/* SAVE: the daemon closes its current session under that name. As op_control_call. */
+int op_control_save(const char *socket_path, const char *name, char **ret_message) OP_NONNULL OP_MUST_CHECK;
+
+/*
+ * Checks the lengths of a STATUS payload and gives its parts, pointers into it. 0 or -EPROTO.
+ */
+int op_control_status_parts(const void *payload, size_t payload_bytes, const struct op_status **ret_status,
+			    const struct op_ledger_event **ret_events, const struct op_ledger_cpu **ret_cpus) OP_NONNULL OP_MUST_CHECK;
+
+/* "START" ... for a number; NULL for none. */
+const char *op_control_name(unsigned int command);
+
+/* True when members of group opd may send it, root may always. */
+bool op_control_group_may(unsigned int command);
+
+enum op_control_soundness {
+	OP_CONTROL_SOUND,
+	OP_CONTROL_UNSOUND,       /* not of this protocol */
+	OP_CONTROL_OTHER_VERSION, /* of another version of it: version and command can be read */
+};
+
+/* What a message of nr_bytes is that came as a request; it may be shorter than its struct, or longer, and then only the struct is there to be read. */
+enum op_control_soundness op_control_check_request(const struct op_control_request *request, size_t nr_bytes) OP_NONNULL;
+
+/* What a message of nr_bytes is that came as the reply to a command; all of it is there to be read. */
+enum op_control_soundness op_control_check_reply(const struct op_control_reply *reply, size_t nr_bytes,
+						 unsigned int command) OP_NONNULL;
+
+#endif

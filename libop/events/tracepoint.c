@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "libop/events/tracepoint.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <unistd.h>
+
+#include "libop/base/file.h"
+#include "libop/base/parse.h"
+
+#define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
+#define ID_TEXT_MAX     64
+
+/* Where tracefs is mounted: by itself, or by debugfs. */
+static const char *const places[] = { "/sys/kernel/tracing/events", "/sys/kernel/debug/tracing/events" };
+
+bool op_tracepoint_is_name(const char *name)
+{
+	size_t nr_subsystem = strspn(name, NAME_CHARACTERS), nr_name;
+
+	if (!nr_subsystem || name[nr_subsystem] != ':')
+		return false;
+	nr_name = strspn(name + nr_subsystem + 1, NAME_CHARACTERS);
+	return nr_name && !name[nr_subsystem + 1 + nr_name];
+}
+
+bool op_tracepoint_has_subsystem(const char *name)
+{
+	size_t length = strspn(name, NAME_CHARACTERS);
+	char path[PATH_MAX];
+	bool found = false;
+
+	for (size_t i = 0; i < op_array_size(places) && length && name[length] == ':' && length <= NAME_MAX && !found; i++) {
+		snprintf(path, sizeof(path), "%s/%.*s", places[i], (int)length, name);
+		found = !access(path, F_OK);
+	}
+	return found;
+}
+
+static int read_id(const char *place, const char *name, uint64_t *ret_id)
+{
+	int nr_subsystem = (int)strcspn(name, ":"), err;
+	char path[PATH_MAX], *text = NULL;
+
+	snprintf(path, sizeof(path), "%s/%.*s/%s/id", place, nr_subsystem, name, name + nr_subsystem + 1);
+	err = op_file_read(AT_FDCWD, path, ID_TEXT_MAX, &text);
+	if (err < 0)
+		return err;
+	text[strcspn(text, "\n")] = '\0';
+	err = op_parse_u64(text, 0, INT32_MAX, ret_id);
+	free(text);
+	return err;
+}
+
+uint32_t op_tracepoint_number(const char *name)
+{
+	uint32_t sum = 2166136261u; /* FNV-1a */
+
+	for (const char *c = name; *c; c++)
+		sum = (sum ^ (uint8_t)*c) * 16777619u;
+	return OP_TRACEPOINT_NUMBER_BIT | (sum & (OP_TRACEPOINT_NUMBER_BIT - 1));
+}
+
+bool op_tracepoint_find(const char *name, uint64_t *ret_id, struct op_text *why)
+{
+	bool is_mounted = false;
+	int err = -ENOENT;
+
+	for (size_t i = 0; i < op_array_size(places) && err == -ENOENT; i++) {
+		err = read_id(places[i], name, ret_id);
+		is_mounted |= err != -ENOENT || !access(places[i], F_OK);
+	}
+	if (err == -ENOENT && is_mounted)
+		op_text_add(why, "this kernel has no such tracepoint");
+	else if (err == -ENOENT)
+		op_text_add(why, "tracepoints need tracefs: mount -t tracefs tracefs /sys/kernel/tracing");
+	else if (err < 0)
+		op_text_printf(why, "tracefs does not tell its number: %s", strerror(-err));
+	return !err;
+}

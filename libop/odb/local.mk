@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+libop_libop_a_SOURCES += \
+	libop/odb/abi.c libop/odb/abi.h \
+	libop/odb/file_image.c libop/odb/file_image.h \
+	libop/odb/keep.c libop/odb/keep.h \
+	libop/odb/mangle.c libop/odb/mangle.h \
+	libop/odb/odb.c libop/odb/odb.h \
+	libop/odb/read.c \
+	libop/odb/repair.c \
+	libop/odb/replace.c

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "libop/perf/data_reader.h"
+#include "libop/base/sys.h"
+
+#define MAGIC             0x32454c4946524550u /* PERFILE2 */
+#define MAGIC_OLD         0x454c494646524550u /* PERFFILE, version 1 */
+#define ATTR_SIZE_MAX     4096u
+#define SECTION_MAX_BYTES (64u * 1024 * 1024)
+#define IDS_AT_ONCE       512u
+#define WORD              sizeof(uint64_t)
+
+/* The header of a file, as the words it is made of. */
+enum {
+	WORD_MAGIC,
+	WORD_SIZE,
+	WORD_ATTR_SIZE,
+	WORD_ATTRS_OFFSET,
+	WORD_ATTRS_SIZE,
+	WORD_DATA_OFFSET,
+	WORD_DATA_SIZE,
+	WORD_TYPES_OFFSET,
+	WORD_TYPES_SIZE,
+	WORD_FEATURES,
+	NR_WORDS = WORD_FEATURES + OP_PERF_FEATURES_MAX / 64
+};
+
+struct opening {
+	struct op_perf_data *data;
+	int dir_fd; /* what was named, and */
+	int fd;	    /* the file with the header */
+	uint64_t file_bytes;
+	uint64_t words[NR_WORDS];
+	const char *why;
+};
+
+static int refuse(struct opening *opening, const char *why)
+{
+	opening->why = why;
+	return -EBADMSG;
+}
+
+/* All of it, at a place of the file. -ENODATA: it is not all there. */
+static int read_at(const struct opening *opening, void *bytes, size_t nr_bytes, uint64_t offset)
+{
+	size_t nr_read = 0;
+
+	if (offset > opening->file_bytes || nr_bytes > opening->file_bytes - offset)
+		return -ENODATA;
+	while (nr_read < nr_bytes) {
+		ssize_t nr = op_sys_pread(opening->fd, (uint8_t *)bytes + nr_read, nr_bytes - nr_read, (off_t)(offset + nr_read));
+
+		if (nr == -EINTR)
+			continue;
+		if (nr <= 0)
+			return nr < 0 ? (int)nr : -ENODATA;
+		nr_read += (size_t)nr;
+	}
+	return 0;
+}
+
+/* ---- a file through a pipe ---- */
+
+#define NO_COPY "it comes through a pipe, and no copy of it can be made in $TMPDIR, or " P_tmpdir " where that is not set"
+
+static int copy_rest(struct op_perf_input *from, int to, const char **ret_why)
+{
+	for (;;) {
+		ssize_t left = op_perf_input_left(from, 1);
+		int err;
+
+		if (left <= 0)
+			return (int)left;
+		err = op_sys_write_all(to, from->buffer + from->begin, (size_t)left);
+		if (err)
+			*ret_why = NO_COPY;
+		else
+			err = op_perf_input_skip(from, (uint64_t)left);
+		if (err)
+			return err;
+	}
+}
+
+static int copy_pipe(struct opening *opening)
+{
+	struct op_perf_data *data = opening->data;
+	const char *dir = getenv("TMPDIR");
+	int fd = op_sys_openat(AT_FDCWD, dir && *dir ? dir : P_tmpdir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	int err;
+
+	if (fd < 0) {
+		opening->why = NO_COPY;
+		return fd;
+	}
+	data->part->own_fd = fd;
+	err = copy_rest(&data->part->input, fd, &opening->why);
+	opening->fd = data->part->input.fd = fd;
+	return err;
+}
+
+/* ---- attributes ---- */
+
+static int read_ids(const struct opening *opening, uint32_t event, uint64_t offset, uint64_t nr_bytes)
+{
+	struct op_perf_data *data = opening->data;
+	uint8_t ids[IDS_AT_ONCE * WORD];
+
+	for (uint64_t at = 0; nr_bytes - at >= WORD;) {
+		size_t nr = op_min_u64(sizeof(ids), (nr_bytes - at) / WORD * WORD);
+		int err = read_at(opening, ids, nr, offset + at);
+
+		for (size_t i = 0; !err && i < nr; i += WORD)
+			err = op_perf_events_add_id(&data->events, op_perf_u64(ids + i, data->swapped), event);
+		if (err)
+			return err;
+		at += nr;
+	}
+	return 0;
+}
+
+/* An attribute, and where its identifiers are. */
+static int read_attr(const struct opening *opening, uint64_t offset, size_t attr_size)
+{
+	struct op_perf_data *data = opening->data;
+	uint8_t bytes[ATTR_SIZE_MAX];
+	const uint8_t *ids = bytes + attr_size - 2 * WORD;
+	struct perf_event_attr attr;
+	uint32_t event;
+	int err = read_at(opening, bytes, attr_size, offset);
+
+	if (!err)
+		err = op_perf_attr_read(bytes, attr_size - 2 * WORD, data->swapped, &attr, NULL);
+	if (!err)
+		err = op_perf_events_add(&data->events, &attr, &event);
+	if (!err)
+		err = read_ids(opening, event, op_perf_u64(ids, data->swapped), op_perf_u64(ids + WORD, data->swapped));
+	return err;
+}
+
+static int read_attrs(struct opening *opening)
+{
+	uint64_t size = opening->words[WORD_ATTR_SIZE], offset = opening->words[WORD_ATTRS_OFFSET];
+	uint64_t nr_bytes = opening->words[WORD_ATTRS_SIZE];
+	int err = 0;
+
+	if (size < PERF_ATTR_SIZE_VER0 + 2 * WORD || size > ATTR_SIZE_MAX || nr_bytes < size)
+		return refuse(opening, "it has no events");
+	for (uint64_t at = 0; !err && nr_bytes - at >= size; at += size)
+		err = read_attr(opening, offset + at, size);
+	if (err == -ENOMEM || !err)
+		return err;
+	return refuse(opening, "its list of events is damaged");
+}
+
+/* ---- features ---- */
+
+static int read_section(const struct opening *opening, unsigned int feature, uint64_t offset, uint64_t nr_bytes)
+{
+	struct op_perf_data *data = opening->data;
+	uint8_t *bytes;
+	int err;
+
+	if (nr_bytes > SECTION_MAX_BYTES || offset > opening->file_bytes || nr_bytes > opening->file_bytes - offset)
+		return -EBADMSG;
+	bytes = malloc(nr_bytes ? nr_bytes : 1);
+	if (!bytes)
+		return -ENOMEM;
+	err = read_at(opening, bytes, nr_bytes, offset);
+	if (!err)
+		err = op_perf_feature_read(&data->features, &data->events, feature, bytes, nr_bytes, data->swapped);
+	free(bytes);
+	return err;
+}
+
+static bool has_feature(const uint64_t *words, unsigned int feature)
+{
+	return words[WORD_FEATURES + feature / 64] >> feature % 64 & 1;
+}
+
+/*
+ * The bits are an array of longs of whoever wrote the file, and nothing says how long these are. In the other byte order it matters: as perf has it, they are
+ * those of 32 bits when that, and not 64 bits, gives the name of the host, which perf always writes.
+ */
+static void settle_features(struct opening *opening)
+{
+	uint64_t other[NR_WORDS];
+
+	memcpy(other, opening->words, sizeof(other));
+	for (size_t i = WORD_FEATURES; i < NR_WORDS; i++)
+		other[i] = other[i] << 32 | other[i] >> 32;
+	if (opening->data->swapped && !has_feature(opening->words, OP_PERF_FEATURE_HOSTNAME) && has_feature(other, OP_PERF_FEATURE_HOSTNAME))
+		memcpy(opening->words, other, sizeof(other));
+}
+
+/* The table of sections stands behind the records, one for each bit. Where the file is cut before, the records tell where. */
+static int read_features(const struct opening *opening)
+{
+	struct op_perf_data *data = opening->data;
+	uint64_t at = data->part->data_end;
+	uint8_t section[2 * WORD];
+
+	if (at > opening->file_bytes)
+		return 0;
+	for (unsigned int feature = 0; feature < OP_PERF_FEATURES_MAX; feature++) {
+		int err;
+
+		if (!has_feature(opening->words, feature))
+			continue;
+		err = read_at(opening, section, sizeof(section), at);
+		if (err == -ENODATA) {
+			op_perf_reader_trouble(data, at, "the list of features ends too soon", 0);
+			return 0;
+		}
+		if (!err)
+			err = read_section(opening, feature, op_perf_u64(section, data->swapped),
+					   op_perf_u64(section + WORD, data->swapped));
+		if (err == -ENOMEM)
+			return err;
+		if (err)
+			op_perf_reader_trouble(data, at, "a feature section is damaged", 0);
+		at += sizeof(section);
+	}
+	return 0;
+}
+
+/* ---- the header ---- */
+
+static int begin_records(struct opening *opening)
+{
+	struct op_perf_data *data = opening->data;
+	struct op_perf_part *part = data->part;
+	uint64_t offset = opening->words[WORD_DATA_OFFSET], nr_bytes = opening->words[WORD_DATA_SIZE];
+	int err;
+
+	if (offset > opening->file_bytes || nr_bytes > INT64_MAX)
+		return refuse(opening, "its records are said to begin behind its end, or to have no end");
+	data->unfinished = !nr_bytes;
+	part->data_end = nr_bytes ? offset + nr_bytes : op_max_u64(opening->file_bytes, offset);
+	err = data->unfinished ? 0 : read_features(opening);
+	if (!err)
+		err = op_perf_input_seek(&part->input, offset);
+	part->input.until = part->data_end;
+	return err;
+}
+
+static int read_file_header(struct opening *opening)
+{
+	struct op_perf_data *data = opening->data;
+	off_t end = lseek(opening->fd, 0, SEEK_END);
+	uint8_t bytes[NR_WORDS * WORD];
+	int err;
+
+	if (end < 0)
+		return -errno;
+	opening->file_bytes = (uint64_t)end;
+	err = read_at(opening, bytes, sizeof(bytes), 0);
+	if (err == -ENODATA)
+		return refuse(opening, "its header is not whole");
+	for (size_t i = 0; !err && i < NR_WORDS; i++)
+		opening->words[i] = op_perf_u64(bytes + i * WORD, data->swapped);
+	settle_features(opening);
+	if (!err)
+		err = read_attrs(opening);
+	return err ? err : begin_records(opening);
+}
+
+static int read_header(struct opening *opening)
+{
+	struct op_perf_data *data = opening->data;
+	bool is_seekable = lseek(opening->fd, 0, SEEK_SET) >= 0;
+	const uint8_t *bytes;
+	uint64_t magic, size;
+	int err = op_perf_input_peek(&data->part->input, OP_PERF_PIPE_HEADER_BYTES, &bytes);
+
+	if (err)
+		return err == -ENODATA ? refuse(opening, "it is shorter than the header of a perf.data file") : err;
+	magic = op_perf_u64(bytes, false);
+	data->swapped = data->translator.swapped = magic == __builtin_bswap64(MAGIC);
+	if (magic == MAGIC_OLD || magic == __builtin_bswap64(MAGIC_OLD))
+		return refuse(opening, "it is a perf.data file of version 1, which perf has not written since 2011");
+	if (magic != MAGIC && !data->swapped)
+		return refuse(opening, "it is not a perf.data file");
+	size = op_perf_u64(bytes + WORD, data->swapped);
+	data->is_pipe = size == OP_PERF_PIPE_HEADER_BYTES;
+	if (data->is_pipe)
+		return op_perf_input_skip(&data->part->input, size);
+	if (size < NR_WORDS * WORD)
+		return refuse(opening, "the header of the perf.data file is damaged");
+	err = is_seekable ? 0 : copy_pipe(opening);
+	return err ? err : read_file_header(opening);
+}
+
+/* ---- a directory ---- */
+
+#define MAIN_NAME "data"
+
+static int open_main_of_dir(struct opening *opening, int *ret_fd)
+{
+	int fd = op_sys_openat(opening->dir_fd, MAIN_NAME, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0), err;
+	struct stat st;
+
+	if (fd == -ENOENT)
+		return refuse(opening, "it is a directory that perf has not made: it has no file " MAIN_NAME);
+	if (fd < 0)
+		return fd;
+	err = op_sys_fstat(fd, &st);
+	if (!err && !S_ISREG(st.st_mode))
+		err = refuse(opening, "it is a directory that perf has not made: what is called " MAIN_NAME " is no file");
+	if (err)
+		close(fd);
+	else
+		*ret_fd = fd;
+	return err;
+}
+
+/* The file with the header: what was named, or the first of a directory. */
+static int open_main(struct opening *opening, bool is_dir)
+{
+	struct op_perf_data *data = opening->data;
+	int own_fd = -1, err = is_dir ? open_main_of_dir(opening, &own_fd) : 0;
+
+	if (err)
+		return err;
+	opening->fd = is_dir ? own_fd : opening->dir_fd;
+	err = op_perf_part_add(data, opening->fd, own_fd, is_dir ? MAIN_NAME : "");
+	if (!err)
+		data->part = data->parts[0];
+	return err;
+}
+
+static int open_others(struct opening *opening, bool is_dir)
+{
+	struct op_perf_data *data = opening->data;
+	int err;
+
+	if (!is_dir)
+		return data->features.dir_version ? refuse(opening, "it is a part of a directory: name the directory") : 0;
+	err = op_perf_parts_open(data, opening->dir_fd);
+	if (err == -E2BIG)
+		return refuse(opening, "the directory has too many files");
+	if (!err && data->is_pipe && data->nr_parts > 1)
+		return refuse(opening, "the first file of the directory is none that perf record writes there");
+	return err;
+}
+
+static int open_all(struct opening *opening)
+{
+	struct op_perf_data *data = opening->data;
+	struct stat st;
+	bool is_dir;
+	int err = op_sys_fstat(opening->dir_fd, &st);
+
+	if (err)
+		return err;
+	is_dir = S_ISDIR(st.st_mode);
+	err = open_main(opening, is_dir);
+	if (!err)
+		err = read_header(opening);
+	if (!err && !op_perf_events_are_told_apart(&data->events))
+		err = refuse(opening, "it has several events, and nothing that tells their samples apart");
+	return err ? err : open_others(opening, is_dir);
+}
+
+int op_perf_data_open(int fd, const struct op_stop *stop, struct op_perf_data **ret_data, const char **ret_why)
+{
+	struct op_perf_data *data = calloc(1, sizeof(*data));
+	struct opening opening = { .data = data, .dir_fd = fd };
+	int err;
+
+	if (!data)
+		return -ENOMEM;
+	data->stop = stop;
+	data->translator.events = &data->events;
+	data->translator.features = &data->features;
+	err = open_all(&opening);
+	if (!err) {
+		*ret_data = data;
+		return 0;
+	}
+	if (opening.why)
+		*ret_why = opening.why;
+	op_perf_data_close(data);
+	return err;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* PERF_SAMPLE_CALLCHAIN and PERF_SAMPLE_RAW within a sample of a perf.data file, whatever stands before it. Source: perf_event_open(2). */
+#ifndef OP_PERF_RAW_H
+#define OP_PERF_RAW_H
+
+#include "libop/base/compiler.h"
+#include "libop/perf/data_event.h"
+
+/* The words of the call chain of an event that has it; they are as the machine wrote them. 0; -EBADMSG: the sample ends before they do. */
+int op_perf_chain(const struct op_perf_event *event, const uint8_t *body, size_t nr_bytes, bool swapped, const uint8_t **ret_words,
+		  size_t *ret_nr_words) OP_NONNULL OP_MUST_CHECK;
+
+/* The bytes of an event that has it; they are as the machine wrote them. 0; -EBADMSG: the sample ends before they do. */
+int op_perf_raw(const struct op_perf_event *event, const uint8_t *body, size_t nr_bytes, bool swapped, const uint8_t **ret_raw,
+		uint32_t *ret_raw_bytes) OP_NONNULL OP_MUST_CHECK;
+
+#endif

@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "libop/session/dcookie.h"
+
+#include <errno.h>
+#include <sys/random.h>
+
+#include "libop/session/dcookie_table.h"
+
+#define FIRST_UNWRITTEN 64
+#define NS_PER_S	1000000000u
+
+struct op_dcookie_table *op_dcookie_table_new(void)
+{
+	struct op_dcookie_table *table = calloc(1, sizeof(*table));
+
+	if (!table)
+		return NULL;
+	table->next = 1;
+	table->max_counted = table->max_uncounted = table->max_counted_bytes = table->max_uncounted_bytes = SIZE_MAX;
+	/* Nobody can make names that lie in one bucket; without randomness they could, and lookups would be slower. */
+	if (getrandom(&table->seed, sizeof(table->seed), GRND_NONBLOCK) != (ssize_t)sizeof(table->seed))
+		table->seed = (uintptr_t)table;
+	return table;
+}
+
+/* ---- bytes ---- */
+
+static void add_bytes(struct op_dcookie_table *table, struct op_dcookie_entry *entry, size_t nr_bytes)
+{
+	entry->nr_bytes += nr_bytes;
+	table->nr_bytes += nr_bytes;
+	if (entry->row.name)
+		table->nr_counted_bytes += nr_bytes;
+}
+
+bool op_dcookie_is_full(const struct op_dcookie_table *table, bool counted)
+{
+	return counted ? table->nr_counted_bytes >= table->max_counted_bytes :
+			 table->nr_bytes - table->nr_counted_bytes >= table->max_uncounted_bytes;
+}
+
+static size_t bytes_of(const char *string)
+{
+	return string ? strlen(string) + 1 : 0;
+}
+
+void op_dcookie_charge(struct op_dcookie_table *table, struct op_dcookie_entry *entry, const char *string)
+{
+	add_bytes(table, entry, bytes_of(string));
+}
+
+void op_dcookie_discharge(struct op_dcookie_table *table, struct op_dcookie_entry *entry, const char *string)
+{
+	add_bytes(table, entry, -bytes_of(string));
+}
+
+/* ---- the table ---- */
+
+static void free_identities(struct op_dcookie_identity *identity)
+{
+	while (identity) {
+		struct op_dcookie_identity *next = identity->next;
+
+		free(identity);
+		identity = next;
+	}
+}
+
+static void free_entry(struct op_dcookie_entry *entry)
+{
+	free_identities(entry->identities);
+	free(entry->name);
+	free(entry->host_path);
+	free(entry->container);
+	free(entry);
+}
+
+static void free_visited(struct op_hlink *link, void *arg OP_UNUSED)
+{
+	free_entry(op_container_of(link, struct op_dcookie_entry, by_cookie));
+}
+
+void op_dcookie_table_free(struct op_dcookie_table *table)
+{
+	if (!table)
+		return;
+	op_htable_visit(&table->rows, free_visited, NULL);
+	op_htable_free(&table->rows);
+	op_htable_free(&table->identities);
+	op_htable_free(&table->names);
+	free(table->unwritten);
+	free(table);
+}
+
+void op_dcookie_limit(struct op_dcookie_table *table, size_t max_uncounted, size_t max_counted, uint64_t overflow)
+{
+	table->max_uncounted = max_uncounted;
+	table->max_counted = max_counted;
+	table->overflow = overflow;
+}
+
+void op_dcookie_limit_bytes(struct op_dcookie_table *table, size_t max_uncounted, size_t max_counted)
+{
+	table->max_uncounted_bytes = max_uncounted;
+	table->max_counted_bytes = max_counted;
+}
+
+size_t op_dcookie_nr_bytes(const struct op_dcookie_table *table)
+{
+	return table->nr_bytes;
+}
+
+uint64_t op_dcookie_overflow(const struct op_dcookie_table *table)
+{
+	return table->overflow;
+}
+
+/* ---- identities ---- */
+
+static uint64_t hash_id(const struct op_dcookie_table *table, const struct op_image_id *id)
+{
+	uint64_t hash = op_hash_u64(table->seed + id->name.kind);
+
+	hash = op_hash_bytes(hash, id->name.name, strlen(id->name.name));
+	hash = op_hash_bytes(hash, id->build_id, id->build_id_bytes);
+	hash = op_hash_add(hash, id->device ^ id->inode << 20 ^ id->inode_generation << 40);
+	hash = op_hash_add(hash, id->mtime_ns + id->bytes);
+	if (id->name.kind == OP_IMAGE_ANON) {
+		hash = op_hash_add(hash, (uint32_t)id->name.tgid);
+		hash = op_hash_add(hash, id->name.start ^ id->name.end << 1);
+	}
+	return hash;
+}
+
+static bool same_name(const struct op_image_name *a, const struct op_image_name *b)
+{
+	if (a->kind != b->kind || strcmp(a->name, b->name) != 0)
+		return false;
+	return a->kind != OP_IMAGE_ANON || (a->tgid == b->tgid && a->start == b->start && a->end == b->end);
+}
+
+static bool same_id(const struct op_image_id *a, const struct op_image_id *b)
+{
+	return same_name(&a->name, &b->name) && a->build_id_bytes == b->build_id_bytes &&
+	       !memcmp(a->build_id, b->build_id, a->build_id_bytes) && a->device == b->device && a->inode == b->inode &&
+	       a->inode_generation == b->inode_generation &&
+	       a->mtime_ns == b->mtime_ns && a->bytes == b->bytes && a->is_kernel == b->is_kernel;
+}
+
+static struct op_dcookie_identity *find(const struct op_dcookie_table *table, const struct op_image_id *id, uint64_t hash)
+{
+	for (struct op_hlink *link = op_htable_first(&table->identities, hash); link; link = op_htable_next(link)) {
+		struct op_dcookie_identity *identity = op_container_of(link, struct op_dcookie_identity, link);
+
+		if (same_id(&identity->id, id))
+			return identity;
+	}
+	return NULL;
+}
+
+static struct op_dcookie_identity *add_identity(struct op_dcookie_table *table, struct op_dcookie_entry *entry,
+						const struct op_image_id *id, uint64_t hash)
+{
+	size_t name_bytes = strlen(id->name.name) + 1;
+	struct op_dcookie_identity *identity = calloc(1, sizeof(*identity) + name_bytes);
+
+	if (!identity)
+		return NULL;
+	identity->id = *id;
+	identity->id.name.name = memcpy(identity + 1, id->name.name, name_bytes);
+	if (op_htable_insert(&table->identities, &identity->link, hash) < 0) {
+		free(identity);
+		return NULL;
+	}
+	identity->entry = entry;
+	identity->next = entry->identities;
+	entry->identities = identity;
+	add_bytes(table, entry, sizeof(*identity) + name_bytes);
+	return identity;
+}
+
+/* ---- rows ---- */
+
+struct op_dcookie_entry *op_dcookie_entry_of(const struct op_dcookie_table *table, uint64_t cookie)
+{
+	struct op_hlink *link = op_htable_first(&table->rows, cookie);
+
+	return link ? op_container_of(link, struct op_dcookie_entry, by_cookie) : NULL;
+}
+
+struct op_dcookie_entry *op_dcookie_add_entry(struct op_dcookie_table *table, const struct op_image_id *id, uint64_t cookie)
+{
+	uint64_t hash = hash_id(table, id);
+	struct op_dcookie_entry *entry = find(table, id, hash) ? NULL : calloc(1, sizeof(*entry));
+	struct op_dcookie_identity *identity = entry ? add_identity(table, entry, id, hash) : NULL;
+
+	if (!identity) {
+		free(entry);
+		return NULL;
+	}
+	entry->row.id = identity->id;
+	entry->row.cookie = cookie;
+	entry->mark = table->mark;
+	/* Cookies are numbers in a row, which is as good as a hash. */
+	if (op_htable_insert(&table->rows, &entry->by_cookie, cookie) < 0) {
+		op_htable_remove(&table->identities, &identity->link);
+		table->nr_bytes -= entry->nr_bytes;
+		free_entry(entry);
+		return NULL;
+	}
+	add_bytes(table, entry, sizeof(*entry));
+	table->next = op_max_u64(table->next, cookie + 1);
+	return entry;
+}
+
+void op_dcookie_remove_entry(struct op_dcookie_table *table, struct op_dcookie_entry *entry)
+{
+	for (struct op_dcookie_identity *identity = entry->identities; identity; identity = identity->next)
+		op_htable_remove(&table->identities, &identity->link);
+	op_dcookie_leave_name(table, entry);
+	op_htable_remove(&table->rows, &entry->by_cookie);
+	table->nr_bytes -= entry->nr_bytes;
+	free_entry(entry);
+}
+
+bool op_dcookie_drop_alias(struct op_dcookie_table *table, const struct op_image_id *id)
+{
+	struct op_dcookie_identity *identity = find(table, id, hash_id(table, id)), **link;
+
+	if (!identity || !identity->next)
+		return false;
+	for (link = &identity->entry->identities; *link != identity; link = &(*link)->next)
+		;
+	*link = identity->next;
+	op_htable_remove(&table->identities, &identity->link);
+	add_bytes(table, identity->entry, -(sizeof(*identity) + strlen(identity->id.name.name) + 1));
+	free(identity);
+	return true;
+}
+
+uint64_t op_dcookie_find(const struct op_dcookie_table *table, const struct op_image_id *id)
+{
+	const struct op_dcookie_identity *identity = find(table, id, hash_id(table, id));
+
+	return identity ? identity->entry->row.cookie : OP_DCOOKIE_NONE;
+}
+
+static bool is_unlimited(const struct op_image_id *id)
+{
+	return id->is_kernel || id->is_pseudo;
+}
+
+static bool has_room(const struct op_dcookie_table *table)
+{
+	return table->rows.nr_entries - table->nr_counted < table->max_uncounted && !op_dcookie_is_full(table, false);
+}
+
+uint64_t op_dcookie_get(struct op_dcookie_table *table, const struct op_image_id *id)
+{
+	uint64_t cookie = op_dcookie_find(table, id);
+	const struct op_dcookie_entry *entry;
+
+	if (cookie != OP_DCOOKIE_NONE)
+		return cookie;
+	if (!has_room(table) && !is_unlimited(id)) {
+		table->nr_refused++;
+		return table->overflow;
+	}
+	entry = op_dcookie_add_entry(table, id, table->next);
+	return entry ? entry->row.cookie : OP_DCOOKIE_NONE;
+}
+
+int op_dcookie_alias(struct op_dcookie_table *table, const struct op_image_id *id, uint64_t cookie)
+{
+	uint64_t hash = hash_id(table, id);
+	const struct op_dcookie_identity *identity = find(table, id, hash);
+	struct op_dcookie_entry *entry = op_dcookie_entry_of(table, cookie);
+
+	assert(entry);
+	if (identity)
+		return identity->entry == entry ? 0 : -EEXIST;
+	if (entry->row.id.is_pseudo)
+		return 0;
+	if (op_dcookie_is_full(table, entry->row.name)) {
+		table->nr_refused++;
+		return 0;
+	}
+	return add_identity(table, entry, id, hash) ? 0 : -ENOMEM;
+}
+
+struct op_dcookie_row *op_dcookie_row(const struct op_dcookie_table *table, uint64_t cookie)
+{
+	struct op_dcookie_entry *entry = op_dcookie_entry_of(table, cookie);
+
+	assert(entry);
+	return &entry->row;
+}
+
+uint64_t op_dcookie_mtime(const struct op_dcookie_row *row)
+{
+	return row->id.mtime_ns / NS_PER_S;
+}
+
+struct visiting {
+	void (*visit)(struct op_dcookie_row *row, void *arg);
+	void *arg;
+};
+
+static void visit_entry(struct op_hlink *link, void *arg)
+{
+	const struct visiting *visiting = arg;
+
+	visiting->visit(&op_container_of(link, struct op_dcookie_entry, by_cookie)->row, visiting->arg);
+}
+
+void op_dcookie_visit(struct op_dcookie_table *table, void (*visit)(struct op_dcookie_row *row, void *arg), void *arg)
+{
+	struct visiting visiting = { visit, arg };
+
+	op_htable_visit(&table->rows, visit_entry, &visiting);
+}
+
+size_t op_dcookie_count(const struct op_dcookie_table *table)
+{
+	return table->rows.nr_entries;
+}
+
+size_t op_dcookie_nr_counted(const struct op_dcookie_table *table)
+{
+	return table->nr_counted;
+}
+
+uint64_t op_dcookie_nr_refused(const struct op_dcookie_table *table)
+{
+	return table->nr_refused;
+}
+
+uint64_t op_dcookie_next(const struct op_dcookie_table *table)
+{
+	return table->next;
+}
+
+/* ---- what is learned later ---- */
+
+int op_dcookie_note_unwritten(struct op_dcookie_table *table, struct op_dcookie_entry *entry)
+{
+	if (entry->is_unwritten)
+		return 0;
+	if (table->nr_unwritten == table->unwritten_capacity) {
+		size_t capacity = table->unwritten_capacity ? 2 * table->unwritten_capacity : FIRST_UNWRITTEN;
+		uint64_t *unwritten = reallocarray(table->unwritten, capacity, sizeof(*unwritten));
+
+		if (!unwritten)
+			return -ENOMEM;
+		table->unwritten = unwritten;
+		table->unwritten_capacity = capacity;
+	}
+	table->unwritten[table->nr_unwritten++] = entry->row.cookie;
+	entry->is_unwritten = true;
+	return 0;
+}
+
+static bool same_string(const char *a, const char *b)
+{
+	return a && b ? !strcmp(a, b) : a == b;
+}
+
+static int replace_string(struct op_dcookie_table *table, struct op_dcookie_entry *entry, char **string, const char *value)
+{
+	char *copy = value ? strdup(value) : NULL;
+
+	if (value && !copy)
+		return -ENOMEM;
+	op_dcookie_discharge(table, entry, *string);
+	op_dcookie_charge(table, entry, copy);
+	free(*string);
+	*string = copy;
+	return 0;
+}
+
+int op_dcookie_set_place(struct op_dcookie_table *table, uint64_t cookie, const char *host_path, const char *container)
+{
+	struct op_dcookie_entry *entry = op_dcookie_entry_of(table, cookie);
+	int err = 0;
+
+	assert(entry);
+	if (same_string(entry->host_path, host_path) && same_string(entry->container, container))
+		return 0;
+	if (entry->row.name)
+		err = op_dcookie_note_unwritten(table, entry);
+	if (!err)
+		err = replace_string(table, entry, &entry->host_path, host_path);
+	if (!err)
+		err = replace_string(table, entry, &entry->container, container);
+	entry->row.host_path = entry->host_path;
+	entry->row.wanted = OP_DCOOKIE_NOT_ASKED;
+	entry->row.container = entry->container;
+	return err;
+}
+
+int op_dcookie_set_build_id(struct op_dcookie_table *table, uint64_t cookie, const uint8_t *build_id, uint8_t nr_bytes)
+{
+	struct op_dcookie_entry *entry = op_dcookie_entry_of(table, cookie);
+	int err = 0;
+
+	assert(entry && nr_bytes <= sizeof(entry->row.id.build_id));
+	if (!nr_bytes || entry->row.id.build_id_bytes || entry->row.id.is_pseudo)
+		return 0;
+	if (entry->row.name)
+		err = op_dcookie_note_unwritten(table, entry);
+	if (err)
+		return err;
+	entry->row.id.build_id_bytes = nr_bytes;
+	memcpy(entry->row.id.build_id, build_id, nr_bytes);
+	return 0;
+}
+
+/* ---- forgetting ---- */
+
+void op_dcookie_mark_begin(struct op_dcookie_table *table)
+{
+	table->mark++;
+}
+
+void op_dcookie_mark(struct op_dcookie_table *table, uint64_t cookie)
+{
+	struct op_dcookie_entry *entry = op_dcookie_entry_of(table, cookie);
+
+	if (entry)
+		entry->mark = table->mark;
+}
+
+static void sweep_visited(struct op_hlink *link, void *arg)
+{
+	struct op_dcookie_entry *entry = op_container_of(link, struct op_dcookie_entry, by_cookie);
+	struct op_dcookie_table *table = arg;
+
+	if (entry->mark != table->mark && !entry->row.name && !entry->row.id.is_pseudo)
+		op_dcookie_remove_entry(table, entry);
+}
+
+size_t op_dcookie_sweep(struct op_dcookie_table *table)
+{
+	size_t nr_before = table->rows.nr_entries;
+
+	op_htable_visit(&table->rows, sweep_visited, table);
+	return nr_before - table->rows.nr_entries;
+}

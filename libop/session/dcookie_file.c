@@ -1,0 +1,686 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The dcookie table as a file: opd-dcookies(5). */
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "libop/session/dcookie_table.h"
+#include "libop/base/file.h"
+#include "libop/base/parse.h"
+#include "libop/base/sys.h"
+
+#define MAGIC	   "opd-dcookies "
+#define FORMAT_VERSION "1"
+#define UNKNOWN	   "-"
+#define NEXT	   "next"
+#define NS_PER_S   1000000000u
+#define NS_DIGITS  9
+#define LINE_BYTES_MAX (1024 * 1024) /* three names of 4096 bytes, all escaped, are far below */
+
+/* The columns: what they are called, and how a column is written and read. */
+#define COLUMNS(X) \
+	X(cookie) \
+	X(kind) \
+	X(name) \
+	X(path) \
+	X(host_path) \
+	X(container) \
+	X(build_id) \
+	X(device) \
+	X(inode) \
+	X(generation) \
+	X(mtime) \
+	X(size) \
+	X(is_kernel) \
+	X(first_seen) \
+	X(last_seen)
+
+enum {
+#define X(name) COLUMN_##name,
+	COLUMNS(X)
+#undef X
+		NR_COLUMNS,
+};
+
+enum kind { KIND_FILE, KIND_KERNEL, KIND_PSEUDO, KIND_ANON, NR_KINDS };
+
+static const struct {
+	const char *word;
+	enum op_image_kind kind;
+	bool is_pseudo;
+} kinds[NR_KINDS] = {
+	[KIND_FILE] = { "file", OP_IMAGE_FILE, false },
+	[KIND_KERNEL] = { "kernel", OP_IMAGE_KERNEL, false },
+	[KIND_PSEUDO] = { "pseudo", OP_IMAGE_KERNEL, true },
+	[KIND_ANON] = { "anon", OP_IMAGE_ANON, false },
+};
+
+/* ---- writing ---- */
+
+void op_dcookie_format_head(struct op_text *text)
+{
+	const char *before = "#";
+
+	op_text_add(text, MAGIC FORMAT_VERSION "\n");
+#define X(name) \
+	op_text_printf(text, "%s%s", before, #name); \
+	before = "\t";
+	COLUMNS(X)
+#undef X
+	op_text_add_char(text, '\n');
+}
+
+void op_dcookie_format_next(uint64_t next, struct op_text *text)
+{
+	op_text_printf(text, NEXT "\t%" PRIu64 "\n", next);
+}
+
+static void add_escaped(struct op_text *text, const char *string)
+{
+	if (!strcmp(string, UNKNOWN)) {
+		op_text_add(text, "\\x2d");
+		return;
+	}
+	for (; *string; string++) {
+		unsigned char c = (unsigned char)*string;
+
+		if (c == '\\')
+			op_text_add(text, "\\\\");
+		else if (c < ' ' || c == 0x7f)
+			op_text_printf(text, "\\x%02x", c);
+		else
+			op_text_add_char(text, *string);
+	}
+}
+
+static void add_string(struct op_text *text, const char *string)
+{
+	if (string && *string)
+		add_escaped(text, string);
+	else
+		op_text_add(text, UNKNOWN);
+	op_text_add_char(text, '\t');
+}
+
+static enum kind kind_of(const struct op_image_id *id)
+{
+	enum kind kind = KIND_FILE;
+
+	while (kinds[kind].kind != id->name.kind || kinds[kind].is_pseudo != id->is_pseudo)
+		kind++;
+	return kind;
+}
+
+/* Of a region, the name is what stands in paths below its label. */
+static void add_name(struct op_text *text, const struct op_dcookie_row *row)
+{
+	const struct op_image_name *name = &row->id.name;
+
+	if (name->kind == OP_IMAGE_ANON)
+		op_text_printf(text, "%" PRId32 ".0x%" PRIx64 ".0x%" PRIx64 "\t", name->tgid, name->start, name->end);
+	else
+		add_string(text, row->name);
+}
+
+static void add_build_id(struct op_text *text, const struct op_image_id *id)
+{
+	for (size_t i = 0; i < id->build_id_bytes; i++)
+		op_text_printf(text, "%02x", id->build_id[i]);
+	op_text_add(text, id->build_id_bytes ? "\t" : UNKNOWN "\t");
+}
+
+void op_dcookie_format_row(const struct op_dcookie_row *row, struct op_text *text)
+{
+	const struct op_image_id *id = &row->id;
+
+	op_text_printf(text, "%" PRIu64 "\t%s\t", row->cookie, kinds[kind_of(id)].word);
+	add_name(text, row);
+	add_string(text, id->name.name);
+	add_string(text, row->host_path);
+	add_string(text, row->container);
+	add_build_id(text, id);
+	op_text_printf(text, "%u:%u\t%" PRIu64 "\t%" PRIu64 "\t", major(id->device), minor(id->device), id->inode, id->inode_generation);
+	op_text_printf(text, "%" PRIu64 ".%0*" PRIu64 "\t", id->mtime_ns / NS_PER_S, NS_DIGITS, id->mtime_ns % NS_PER_S);
+	op_text_printf(text, "%" PRIu64 "\t%d\t%" PRId64 "\t%" PRId64 "\n", id->bytes, id->is_kernel, row->first_seen, row->last_seen);
+}
+
+size_t op_dcookie_nr_unwritten(const struct op_dcookie_table *table)
+{
+	return table->nr_unwritten;
+}
+
+void op_dcookie_format_unwritten(const struct op_dcookie_table *table, struct op_text *text)
+{
+	for (size_t i = 0; i < table->nr_unwritten; i++) {
+		const struct op_dcookie_entry *entry = op_dcookie_entry_of(table, table->unwritten[i]);
+
+		if (entry && entry->row.name)
+			op_dcookie_format_row(&entry->row, text);
+	}
+}
+
+static void note_written(struct op_dcookie_row *row, void *arg OP_UNUSED)
+{
+	op_container_of(row, struct op_dcookie_entry, row)->is_unwritten = false;
+}
+
+void op_dcookie_all_written(struct op_dcookie_table *table)
+{
+	for (size_t i = 0; i < table->nr_unwritten; i++) {
+		struct op_dcookie_entry *entry = op_dcookie_entry_of(table, table->unwritten[i]);
+
+		if (entry)
+			note_written(&entry->row, NULL);
+	}
+	table->nr_unwritten = 0;
+}
+
+struct unwriting {
+	struct op_dcookie_table *table;
+	int err;
+};
+
+static void unwrite(struct op_dcookie_row *row, void *arg)
+{
+	struct unwriting *unwriting = arg;
+
+	if (row->name && !unwriting->err)
+		unwriting->err = op_dcookie_note_unwritten(unwriting->table, op_container_of(row, struct op_dcookie_entry, row));
+}
+
+int op_dcookie_none_written(struct op_dcookie_table *table)
+{
+	struct unwriting unwriting = { .table = table };
+
+	op_dcookie_visit(table, unwrite, &unwriting);
+	return unwriting.err;
+}
+
+/* ---- reading ---- */
+
+/* A row as its line says it; strings lie in the line. */
+struct parsed {
+	struct op_dcookie_row row;
+	char *columns[NR_COLUMNS];
+};
+
+static int digit_value(char c)
+{
+	return isdigit((unsigned char)c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Two digits; -1 when they are none. */
+static int byte_value(const char *digits)
+{
+	int high = digit_value(digits[0]), low = high < 0 ? -1 : digit_value(digits[1]);
+
+	return low < 0 ? -1 : high << 4 | low;
+}
+
+/* Undoes the escapes in place. False when one is none, or the string would be empty or have a NUL. */
+static bool unescape(char *string)
+{
+	char *to = string;
+
+	if (!*string)
+		return false;
+	for (const char *from = string; *from; from++) {
+		int value;
+
+		if (*from != '\\') {
+			*to++ = *from;
+			continue;
+		}
+		from++;
+		value = *from == 'x' ? byte_value(from + 1) : -1;
+		if (*from == '\\')
+			*to++ = '\\';
+		else if (value > 0)
+			*to++ = (char)value;
+		else
+			return false;
+		if (*from == 'x')
+			from += 2;
+	}
+	*to = '\0';
+	return true;
+}
+
+/* A string column; *ret_string NULL for an unknown one. */
+static bool take_string(char *column, const char **ret_string)
+{
+	bool is_unknown = !strcmp(column, UNKNOWN);
+
+	if (!is_unknown && !unescape(column))
+		return false;
+	*ret_string = is_unknown ? NULL : column;
+	return true;
+}
+
+/* Digits up to `end`, or up to the end of the string when that is NUL; *at moves behind. */
+static bool take_number(const char **at, char end, uint64_t *ret_value)
+{
+	size_t nr_digits = strspn(*at, "0123456789");
+	char digits[24];
+	int err;
+
+	if (!nr_digits || nr_digits >= sizeof(digits) || (*at)[nr_digits] != end || ((*at)[0] == '0' && nr_digits > 1))
+		return false;
+	snprintf(digits, sizeof(digits), "%.*s", (int)nr_digits, *at);
+	err = op_parse_u64(digits, 0, UINT64_MAX, ret_value);
+	*at += nr_digits + (end != '\0');
+	return !err;
+}
+
+static bool number_of(const char *column, uint64_t *ret_value)
+{
+	return take_number(&column, '\0', ret_value);
+}
+
+static bool take_kind(const char *word, struct op_image_id *id)
+{
+	for (size_t i = 0; i < NR_KINDS; i++) {
+		if (strcmp(word, kinds[i].word))
+			continue;
+		id->name.kind = kinds[i].kind;
+		id->is_pseudo = kinds[i].is_pseudo;
+		return true;
+	}
+	return false;
+}
+
+static bool take_hex(const char **at, char end, uint64_t *ret_value)
+{
+	char *stop;
+
+	if (strncmp(*at, "0x", 2) != 0 || !isxdigit((unsigned char)(*at)[2]))
+		return false;
+	errno = 0;
+	*ret_value = strtoull(*at, &stop, 16);
+	if (errno || *stop != end)
+		return false;
+	*at = stop + (end != '\0');
+	return true;
+}
+
+static bool take_region(const char *at, struct op_image_name *name)
+{
+	uint64_t tgid;
+
+	if (!take_number(&at, '.', &tgid) || tgid > INT32_MAX)
+		return false;
+	name->tgid = (int32_t)tgid;
+	return take_hex(&at, '.', &name->start) && take_hex(&at, '\0', &name->end);
+}
+
+static bool take_name(struct parsed *parsed)
+{
+	struct op_dcookie_row *row = &parsed->row;
+
+	if (!take_string(parsed->columns[COLUMN_path], &row->id.name.name) || !row->id.name.name)
+		return false;
+	if (row->id.name.kind != OP_IMAGE_ANON)
+		return take_string(parsed->columns[COLUMN_name], &row->name) && row->name;
+	row->name = row->id.name.name;
+	return take_region(parsed->columns[COLUMN_name], &row->id.name);
+}
+
+static bool take_build_id(const char *digits, struct op_image_id *id)
+{
+	size_t nr_bytes = strlen(digits) / 2;
+
+	if (!strcmp(digits, UNKNOWN))
+		return true;
+	if (!nr_bytes || strlen(digits) % 2 || nr_bytes > sizeof(id->build_id))
+		return false;
+	for (size_t i = 0; i < nr_bytes; i++) {
+		int value = byte_value(digits + 2 * i);
+
+		if (value < 0)
+			return false;
+		id->build_id[i] = (uint8_t)value;
+	}
+	id->build_id_bytes = (uint8_t)nr_bytes;
+	return true;
+}
+
+static bool take_device(const char *at, uint64_t *ret_device)
+{
+	uint64_t maj, min;
+
+	if (!take_number(&at, ':', &maj) || !take_number(&at, '\0', &min) || maj > UINT32_MAX || min > UINT32_MAX)
+		return false;
+	*ret_device = makedev((unsigned int)maj, (unsigned int)min);
+	return true;
+}
+
+static bool take_mtime(const char *at, uint64_t *ret_ns)
+{
+	uint64_t seconds, ns = 0;
+
+	if (!take_number(&at, '.', &seconds) || seconds > UINT64_MAX / NS_PER_S || strlen(at) != NS_DIGITS)
+		return false;
+	for (; *at; at++) {
+		if (!isdigit((unsigned char)*at))
+			return false;
+		ns = ns * 10 + (uint64_t)(*at - '0');
+	}
+	*ret_ns = seconds * NS_PER_S + ns; /* of a file from before 1970 it is close to the largest number */
+	return *ret_ns >= ns;
+}
+
+static bool take_seconds(const char *column, int64_t *ret_seconds)
+{
+	uint64_t seconds;
+
+	if (!number_of(column, &seconds) || seconds > INT64_MAX)
+		return false;
+	*ret_seconds = (int64_t)seconds;
+	return true;
+}
+
+/* What is wrong with a line; NULL when it is right. */
+static const char *parse_row(struct parsed *parsed)
+{
+	struct op_dcookie_row *row = &parsed->row;
+	char **columns = parsed->columns;
+	uint64_t is_kernel;
+
+	if (!number_of(columns[COLUMN_cookie], &row->cookie) || row->cookie == OP_DCOOKIE_NONE || row->cookie == UINT64_MAX)
+		return "not a cookie";
+	if (!take_kind(columns[COLUMN_kind], &row->id))
+		return "not a kind of image";
+	if (!take_name(parsed))
+		return "not a name";
+	if (!take_string(columns[COLUMN_host_path], &row->host_path) || !take_string(columns[COLUMN_container], &row->container))
+		return "not a path on the host or a container";
+	if (!take_build_id(columns[COLUMN_build_id], &row->id))
+		return "not a build-id";
+	if (!take_device(columns[COLUMN_device], &row->id.device) || !number_of(columns[COLUMN_inode], &row->id.inode) ||
+	    !number_of(columns[COLUMN_generation], &row->id.inode_generation))
+		return "not a device, inode and generation";
+	if (!take_mtime(columns[COLUMN_mtime], &row->id.mtime_ns) || !number_of(columns[COLUMN_size], &row->id.bytes))
+		return "not a time and a size";
+	if (!number_of(columns[COLUMN_is_kernel], &is_kernel) || is_kernel > 1)
+		return "is_kernel is neither 0 nor 1";
+	row->id.is_kernel = is_kernel;
+	if (!take_seconds(columns[COLUMN_first_seen], &row->first_seen) || !take_seconds(columns[COLUMN_last_seen], &row->last_seen))
+		return "not the times of samples";
+	return NULL;
+}
+
+/* Columns beyond those known are of a later opd of the same version. */
+static const char *split(char *line, char *columns[NR_COLUMNS])
+{
+	for (size_t i = 0; i < NR_COLUMNS; i++) {
+		columns[i] = strsep(&line, "\t");
+		if (!columns[i])
+			return "too few columns";
+	}
+	return NULL;
+}
+
+static int add_aliases(struct op_dcookie_table *table, const struct op_image_id *said, uint64_t cookie)
+{
+	int err = said->build_id_bytes ? op_dcookie_alias(table, said, cookie) : 0;
+
+	return err == -ENOMEM ? err : op_dcookie_alias_unseen(table, cookie);
+}
+
+/*
+ * A file is known by what was seen of its inode and, if it has one, by its build-id; the kernel and its modules by that alone. An identity that
+ * another row has is left to it: that row was written earlier and is the same image. But what makes a row goes before an alias, which here
+ * is not all that it was: of what was seen in a container the file tells the path and the build-id, as of what was named on the host.
+ */
+static struct op_dcookie_entry *add_by_identities(struct op_dcookie_table *table, const struct op_dcookie_row *row)
+{
+	struct op_image_id seen = row->id, said = { .name = row->id.name };
+	bool is_file = row->id.name.kind == OP_IMAGE_FILE && !row->id.is_kernel, was_seen = row->id.inode || row->id.mtime_ns;
+	struct op_dcookie_entry *entry;
+
+	said.build_id_bytes = row->id.build_id_bytes;
+	memcpy(said.build_id, row->id.build_id, sizeof(said.build_id));
+	if (is_file && was_seen) {
+		seen.build_id_bytes = 0;
+		memset(seen.build_id, 0, sizeof(seen.build_id));
+	}
+	if (row->id.is_kernel && row->id.build_id_bytes)
+		seen.mtime_ns = 0;
+	entry = op_dcookie_add_entry(table, &seen, row->cookie);
+	if (!entry && op_dcookie_drop_alias(table, &seen))
+		entry = op_dcookie_add_entry(table, &seen, row->cookie);
+	if (entry && is_file && was_seen && add_aliases(table, &said, row->cookie) == -ENOMEM) {
+		op_dcookie_remove_entry(table, entry);
+		return NULL;
+	}
+	return entry;
+}
+
+static int fill_entry(struct op_dcookie_table *table, struct op_dcookie_entry *entry, const struct op_dcookie_row *row)
+{
+	int err = op_dcookie_enter_name(table, entry, strdup(row->name));
+
+	if (!err)
+		err = op_dcookie_set_build_id(table, row->cookie, row->id.build_id, row->id.build_id_bytes);
+	if (!err)
+		err = op_dcookie_set_place(table, row->cookie, row->host_path, row->container);
+	entry->row.id.mtime_ns = row->id.mtime_ns;
+	entry->row.first_seen = row->first_seen;
+	entry->row.last_seen = row->last_seen;
+	return err;
+}
+
+/* The last line for a cookie is the one that holds. */
+static int keep_row(struct op_dcookie_table *table, const struct op_dcookie_row *row, const char **ret_why)
+{
+	struct op_dcookie_entry *entry = op_dcookie_entry_of(table, row->cookie);
+	struct op_image_name name = row->id.name;
+	uint64_t owner;
+	int err;
+
+	if (entry)
+		op_dcookie_remove_entry(table, entry);
+	name.name = row->name;
+	owner = op_dcookie_by_name(table, &name);
+	if (owner != OP_DCOOKIE_NONE && name.kind != OP_IMAGE_KERNEL) {
+		*ret_why = "the name of another image";
+		return 0;
+	}
+	errno = 0;
+	entry = add_by_identities(table, row);
+	if (!entry && errno == ENOMEM)
+		return -ENOMEM;
+	if (!entry) {
+		*ret_why = "the identity of another image";
+		return 0;
+	}
+	err = fill_entry(table, entry, row);
+	if (err)
+		op_dcookie_remove_entry(table, entry);
+	return err;
+}
+
+static int take_next(struct op_dcookie_table *table, const char *line, const char **ret_why)
+{
+	uint64_t next;
+
+	if (!number_of(line, &next))
+		*ret_why = "not a number";
+	else
+		table->next = op_max_u64(table->next, next);
+	return 0;
+}
+
+static int take_line(struct op_dcookie_table *table, char *line, struct op_dcookie_reading *reading, const char **ret_why)
+{
+	struct parsed parsed = { 0 };
+	int err;
+
+	if (line[0] == '#')
+		return 0;
+	if (!strncmp(line, NEXT "\t", sizeof(NEXT)))
+		return take_next(table, line + sizeof(NEXT), ret_why);
+	*ret_why = split(line, parsed.columns);
+	if (!*ret_why)
+		*ret_why = parse_row(&parsed);
+	if (*ret_why)
+		return 0;
+	err = keep_row(table, &parsed.row, ret_why);
+	reading->nr_rows += !err && !*ret_why;
+	return err;
+}
+
+static int complain(struct op_dcookie_reading *reading, const char *path, size_t number, const char *why)
+{
+	struct op_text text = { 0 };
+
+	reading->nr_bad++;
+	if (reading->complaint)
+		return 0;
+	op_text_printf(&text, "%s:%zu: %s", path, number, why);
+	reading->complaint = op_text_steal(&text);
+	return reading->complaint ? 0 : -ENOMEM;
+}
+
+static int check_version(const char *line, struct op_dcookie_reading *reading, const char *path)
+{
+	if (!strcmp(line, MAGIC FORMAT_VERSION))
+		return 0;
+	if (complain(reading, path, 1, strncmp(line, MAGIC, strlen(MAGIC)) ? "not a dcookie table" : "a dcookie table of a later version"))
+		return -ENOMEM;
+	return -EBADMSG;
+}
+
+/* A file, a block at a time. */
+struct line_reader {
+	int fd;
+	off_t offset;
+	size_t at, nr; /* in the block */
+	char block[64 * 1024];
+	char line[LINE_BYTES_MAX];
+};
+
+static int next_block(struct line_reader *reader)
+{
+	int err = op_file_read_at(reader->fd, reader->block, sizeof(reader->block), reader->offset, &reader->nr);
+
+	reader->at = 0;
+	if (err)
+		reader->nr = 0;
+	reader->offset += (off_t)reader->nr;
+	return err;
+}
+
+/* What the block has of the line, of which nr_bytes were taken; true: its end is among that. */
+static bool take_part(struct line_reader *reader, uint64_t *nr_bytes)
+{
+	const char *from = reader->block + reader->at, *end = memchr(from, '\n', reader->nr - reader->at);
+	size_t nr_more = end ? (size_t)(end - from) + 1 : reader->nr - reader->at;
+
+	if (*nr_bytes < sizeof(reader->line))
+		memcpy(reader->line + *nr_bytes, from, op_min_u64(nr_more, sizeof(reader->line) - *nr_bytes));
+	*nr_bytes += nr_more;
+	reader->at += nr_more;
+	return end;
+}
+
+/* Of a line that is too long only the beginning is kept. *ret_nr_bytes: with its end, 0 behind the last one. 0 or -errno. */
+static int next_line(struct line_reader *reader, uint64_t *ret_nr_bytes, bool *ret_is_torn)
+{
+	uint64_t nr_bytes = 0;
+	bool ended = false;
+	int err = 0;
+
+	while (!err && !ended) {
+		if (reader->at == reader->nr)
+			err = next_block(reader);
+		if (err || !reader->nr)
+			break;
+		ended = take_part(reader, &nr_bytes);
+	}
+	*ret_nr_bytes = nr_bytes;
+	*ret_is_torn = nr_bytes && !ended;
+	return err;
+}
+
+/* One line with its end. 0 or -errno. */
+static int read_line(struct op_dcookie_table *table, char *line, uint64_t nr_bytes, size_t number, const char *path,
+		     struct op_dcookie_reading *reading)
+{
+	const char *why = NULL;
+	int err = 0;
+
+	line[op_min_u64(nr_bytes, LINE_BYTES_MAX) - 1] = '\0';
+	if (nr_bytes > LINE_BYTES_MAX)
+		why = "too long";
+	else if (strlen(line) != nr_bytes - 1)
+		why = "a NUL byte";
+	else if (number == 1)
+		err = check_version(line, reading, path);
+	else
+		err = take_line(table, line, reading, &why);
+	reading->nr_bytes += nr_bytes;
+	if (!err && why)
+		err = complain(reading, path, number, why);
+	return !err && why && number == 1 ? -EBADMSG : err;
+}
+
+static int read_lines(struct op_dcookie_table *table, struct line_reader *reader, const char *path, struct op_dcookie_reading *reading)
+{
+	uint64_t nr_bytes;
+	size_t number = 0;
+	int err;
+
+	do {
+		err = next_line(reader, &nr_bytes, &reading->is_torn);
+		if (!err && nr_bytes && !reading->is_torn)
+			err = read_line(table, reader->line, nr_bytes, ++number, path, reading);
+	} while (!err && nr_bytes && !reading->is_torn);
+	return err;
+}
+
+static int check_kind(int fd, const char *path, struct op_dcookie_reading *reading)
+{
+	struct stat st;
+	int err = op_sys_fstat(fd, &st);
+
+	if (err || S_ISREG(st.st_mode))
+		return err;
+	return complain(reading, path, 1, "not a file") ? -ENOMEM : -EBADMSG;
+}
+
+static int read_file(struct op_dcookie_table *table, int fd, const char *path, struct op_dcookie_reading *reading)
+{
+	struct line_reader *reader;
+	int err = check_kind(fd, path, reading);
+
+	if (err)
+		return err;
+	reader = malloc(sizeof(*reader));
+	if (!reader)
+		return -ENOMEM;
+	reader->fd = fd;
+	reader->offset = 0;
+	reader->at = reader->nr = 0;
+	err = read_lines(table, reader, path, reading);
+	free(reader);
+	return err;
+}
+
+int op_dcookie_table_read(struct op_dcookie_table *table, int dir_fd, const char *path, struct op_dcookie_reading *ret_reading)
+{
+	int fd = op_sys_openat(dir_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0), err;
+
+	*ret_reading = (struct op_dcookie_reading){ 0 };
+	if (fd < 0)
+		return fd;
+	err = read_file(table, fd, path, ret_reading);
+	close(fd);
+	if (!err)
+		op_dcookie_all_written(table);
+	return err;
+}

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "libop/session/ledger_file.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "libop/base/clock.h"
+#include "libop/base/file.h"
+#include "libop/base/parse.h"
+
+#define HEAD      "opd-ledger 1"
+#define MAX_BYTES (1u * 1024 * 1024)
+
+static const char *const ends[OP_NR_SESSION_ENDS] = {
+#define X(word) [OP_SESSION_##word] = #word,
+	OP_SESSION_ENDS(X)
+#undef X
+};
+
+static bool same_event(const struct op_ledger_event *a, const struct op_ledger_event *b)
+{
+	return a->count == b->count && a->unit_mask == b->unit_mask && !strcmp(a->name, b->name);
+}
+
+const struct op_ledger_event *op_session_ledger_find(const struct op_session_ledger *ledger, const struct op_ledger_event *event)
+{
+	for (size_t i = 0; i < ledger->nr_events; i++)
+		if (same_event(&ledger->events[i], event))
+			return &ledger->events[i];
+	return NULL;
+}
+
+struct op_ledger_event *op_session_ledger_row(struct op_session_ledger *ledger, const struct op_ledger_event *event)
+{
+	struct op_ledger_event *events, *row;
+
+	for (size_t i = 0; i < ledger->nr_events; i++)
+		if (same_event(&ledger->events[i], event))
+			return &ledger->events[i];
+	if (ledger->nr_events == OP_SESSION_LEDGER_EVENTS_MAX)
+		return NULL;
+	events = reallocarray(ledger->events, ledger->nr_events + 1, sizeof(*events));
+	if (!events)
+		return NULL;
+	ledger->events = events;
+	row = &events[ledger->nr_events++];
+	*row = (struct op_ledger_event){ .count = event->count, .unit_mask = event->unit_mask, .role = event->role };
+	memcpy(row->name, event->name, sizeof(row->name));
+	return row;
+}
+
+/* ---- writing ---- */
+
+static void add_time(struct op_text *text, const char *word, uint64_t ns)
+{
+	op_text_printf(text, "%s\t%" PRIu64 ".%09" PRIu64 "\n", word, ns / OP_NS_PER_S, ns % OP_NS_PER_S);
+}
+
+static void add_event(struct op_text *text, const struct op_ledger_event *event)
+{
+	op_text_printf(text, "%s\t%s\t%" PRIu64 "\t%" PRIu32, event->role == OP_EVENT_SAMPLER ? "sampler" : "event", event->name,
+		       event->count, event->unit_mask);
+	op_text_printf(text, "\treceived=%" PRIu64 "\tstored=%" PRIu64 "\tunattributed=%" PRIu64 "\tlost_kernel=%" PRIu64,
+		       event->received, event->stored, event->unattributed, event->lost_kernel);
+	if (event->filtered)
+		op_text_printf(text, "\tfiltered=%" PRIu64, event->filtered);
+	for (size_t i = 0; i < OP_NR_LOSS; i++)
+		op_text_printf(text, "\tlost_%s=%" PRIu64, op_loss_name((enum op_loss)i), event->lost[i]);
+	op_text_add_char(text, '\n');
+}
+
+bool op_session_ledger_is_empty(const struct op_session_ledger *ledger)
+{
+	for (size_t i = 0; i < ledger->nr_events; i++)
+		if (ledger->events[i].received || ledger->events[i].lost_kernel)
+			return false;
+	return true;
+}
+
+uint64_t op_session_ledger_lost(const struct op_session_ledger *ledger, enum op_loss reason)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < ledger->nr_events; i++)
+		sum += ledger->events[i].lost[reason];
+	return sum;
+}
+
+void op_session_ledger_format(const struct op_session_ledger *ledger, struct op_text *text)
+{
+	op_text_add(text, HEAD "\n");
+	op_text_printf(text, "ended\t%s\n", ends[ledger->ended]);
+	add_time(text, "begin", ledger->begin_ns);
+	add_time(text, "end", ledger->end_ns);
+	if (ledger->has_files && ledger->ended == OP_SESSION_stopped)
+		op_text_printf(text, "files\t%" PRIu64 "\t%" PRIu64 "\n", ledger->files.nr, ledger->files.sign);
+	for (size_t i = 0; i < ledger->nr_events; i++)
+		add_event(text, &ledger->events[i]);
+}
+
+int op_session_ledger_publish(const struct op_session_ledger *ledger, int dir_fd)
+{
+	struct op_text text = { 0 };
+	int err;
+
+	op_session_ledger_format(ledger, &text);
+	err = text.failed ? -ENOMEM : op_file_publish(dir_fd, OP_SESSION_LEDGER, op_text_get(&text), 0644);
+	op_text_free(&text);
+	return err;
+}
+
+/* ---- reading ---- */
+
+static int read_decimal(const char *text, uint64_t max, uint64_t *ret_value)
+{
+	return strspn(text, "0123456789") == strlen(text) && (text[0] != '0' || !text[1]) ? op_parse_u64(text, 0, max, ret_value)
+											  : -EINVAL;
+}
+
+static int read_time(char *text, uint64_t *ret_ns)
+{
+	char *dot = strchr(text, '.');
+	uint64_t seconds, ns = 0;
+	int err;
+
+	if (!dot || strlen(dot + 1) != 9)
+		return -EINVAL;
+	*dot = '\0';
+	err = read_decimal(text, UINT64_MAX / OP_NS_PER_S - 1, &seconds);
+	for (const char *digit = dot + 1; *digit && !err; digit++) {
+		err = *digit < '0' || *digit > '9' ? -EINVAL : 0;
+		ns = 10 * ns + (uint64_t)(*digit - '0');
+	}
+	if (!err)
+		*ret_ns = seconds * OP_NS_PER_S + ns;
+	return err;
+}
+
+static int read_ended(struct op_session_ledger *ledger, char *rest)
+{
+	for (size_t i = 0; i < OP_NR_SESSION_ENDS; i++) {
+		if (!strcmp(rest, ends[i])) {
+			ledger->ended = (enum op_session_end)i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+static int read_begin(struct op_session_ledger *ledger, char *rest)
+{
+	return read_time(rest, &ledger->begin_ns);
+}
+
+static int read_end(struct op_session_ledger *ledger, char *rest)
+{
+	return read_time(rest, &ledger->end_ns);
+}
+
+static int read_files(struct op_session_ledger *ledger, char *rest)
+{
+	struct op_session_files files = { 0 };
+	const char *nr = strsep(&rest, "\t");
+	int err = rest ? read_decimal(nr, UINT64_MAX, &files.nr) : -EINVAL;
+
+	if (!err)
+		err = read_decimal(rest, UINT64_MAX, &files.sign);
+	if (err)
+		return err;
+	ledger->files = files;
+	ledger->has_files = true;
+	return 0;
+}
+
+static uint64_t *number_of(struct op_ledger_event *event, const char *name)
+{
+	const struct {
+		const char *name;
+		uint64_t *number;
+	} numbers[] = {
+		{ "received", &event->received }, { "stored", &event->stored },           { "unattributed", &event->unattributed },
+		{ "filtered", &event->filtered }, { "lost_kernel", &event->lost_kernel },
+	};
+
+	for (size_t i = 0; i < op_array_size(numbers); i++)
+		if (!strcmp(name, numbers[i].name))
+			return numbers[i].number;
+	for (size_t i = 0; i < OP_NR_LOSS; i++)
+		if (!strncmp(name, "lost_", 5) && !strcmp(name + 5, op_loss_name((enum op_loss)i)))
+			return &event->lost[i];
+	return NULL;
+}
+
+/* A number that a later opd adds is passed over. */
+static int read_number(struct op_ledger_event *event, char *word)
+{
+	char *equals = strchr(word, '=');
+	uint64_t value, *number;
+	int err;
+
+	if (!equals)
+		return -EINVAL;
+	*equals = '\0';
+	err = read_decimal(equals + 1, UINT64_MAX, &value);
+	number = err ? NULL : number_of(event, word);
+	if (number)
+		*number = value;
+	return err;
+}
+
+static int read_row(struct op_session_ledger *ledger, char *rest, enum op_event_role role)
+{
+	char *name = strsep(&rest, "\t"), *count = strsep(&rest, "\t"), *mask = strsep(&rest, "\t"), *word;
+	struct op_ledger_event event = { 0 }, *row;
+	uint64_t value = 0;
+	size_t nr_before = ledger->nr_events;
+	int err = 0;
+
+	if (!count || !mask || !*name || strlen(name) >= sizeof(event.name))
+		return -EINVAL;
+	memcpy(event.name, name, strlen(name) + 1);
+	event.role = role == OP_EVENT_PLAIN && op_ibs_event_of_session(name) ? OP_EVENT_DERIVED : role;
+	err = read_decimal(count, UINT64_MAX, &event.count);
+	if (!err)
+		err = read_decimal(mask, UINT32_MAX, &value);
+	event.unit_mask = (uint32_t)value;
+	while (!err && (word = strsep(&rest, "\t")))
+		err = read_number(&event, word);
+	if (err)
+		return err;
+	row = op_session_ledger_row(ledger, &event);
+	if (!row)
+		return ledger->nr_events == OP_SESSION_LEDGER_EVENTS_MAX ? -EINVAL : -ENOMEM;
+	if (ledger->nr_events == nr_before)
+		return -EINVAL; /* twice */
+	*row = event;
+	return 0;
+}
+
+static int read_event(struct op_session_ledger *ledger, char *rest)
+{
+	return read_row(ledger, rest, OP_EVENT_PLAIN);
+}
+
+static int read_sampler(struct op_session_ledger *ledger, char *rest)
+{
+	return read_row(ledger, rest, OP_EVENT_SAMPLER);
+}
+
+static const struct {
+	const char *word;
+	int (*read)(struct op_session_ledger *ledger, char *rest);
+} readers[] = {
+	{ "ended", read_ended }, { "begin", read_begin }, { "end", read_end },
+	{ "files", read_files }, { "event", read_event }, { "sampler", read_sampler },
+};
+
+static int read_line(struct op_session_ledger *ledger, char *line)
+{
+	char *rest = line, *word = strsep(&rest, "\t");
+
+	for (size_t i = 0; i < op_array_size(readers); i++)
+		if (!strcmp(word, readers[i].word))
+			return rest ? readers[i].read(ledger, rest) : -EINVAL;
+	return 0;
+}
+
+static int read_text(struct op_session_ledger *ledger, char *text, unsigned int *ret_line)
+{
+	char *line = strsep(&text, "\n");
+	int err = strcmp(line, HEAD) ? -EINVAL : 0;
+
+	for (*ret_line = 1; !err && text && *text; (*ret_line)++) {
+		line = strsep(&text, "\n");
+		err = text ? read_line(ledger, line) : -EINVAL; /* a last line without an end is torn */
+	}
+	if (!err && ledger->end_ns < ledger->begin_ns)
+		err = -EINVAL;
+	return err == -EINVAL || err == -ERANGE ? -EBADMSG : err;
+}
+
+int op_session_ledger_read(int dir_fd, struct op_session_ledger *ret_ledger, unsigned int *ret_line)
+{
+	struct op_session_ledger ledger = { 0 };
+	unsigned int line = 0;
+	char *text;
+	int err = op_file_read_own(dir_fd, OP_SESSION_LEDGER, MAX_BYTES, &text, NULL);
+
+	if (!err) {
+		err = read_text(&ledger, text, &line);
+		free(text);
+	} else if (err == -EFBIG || err == -EINVAL) {
+		err = -EBADMSG;
+	}
+	if (err == -EBADMSG && ret_line)
+		*ret_line = line;
+	if (err)
+		op_session_ledger_free(&ledger);
+	else
+		*ret_ledger = ledger;
+	return err;
+}
+
+void op_session_ledger_free(struct op_session_ledger *ledger)
+{
+	if (!ledger)
+		return;
+	free(ledger->events);
+	*ledger = (struct op_session_ledger){ 0 };
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "libop/session/memory_view.h"
+#include "libop/session/layout.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "libop/session/walk.h"
+
+/* ---- the list of sample files ---- */
+
+bool op_session_is_jit_object(const char *path)
+{
+	size_t length = strlen(path);
+
+	return length > 3 && !strcmp(path + length - 3, ".jo");
+}
+
+int op_session_list_add(struct op_session_list *list, size_t nr_files, const char *path)
+{
+	struct op_session_file file = { 0 };
+	int err;
+
+	if (!list->files)
+		list->files = reallocarray(NULL, nr_files + 1, sizeof(*list->files));
+	if (!list->files)
+		return -ENOMEM;
+	assert(list->nr_files < nr_files);
+	err = op_unmangle(path, &file.name, &file.storage, NULL);
+	if (err < 0)
+		return err;
+	file.path = strdup(path);
+	if (!file.path) {
+		free(file.storage);
+		return -ENOMEM;
+	}
+	list->files[list->nr_files++] = file;
+	return 0;
+}
+
+static int add_file(struct op_walk *walk, const char *path)
+{
+	struct op_session_list *list = walk->list;
+
+	if (list->nr_files == walk->list_capacity) {
+		size_t capacity = walk->list_capacity ? 2 * walk->list_capacity : 64;
+		struct op_session_file *files = reallocarray(list->files, capacity, sizeof(*files));
+
+		if (!files)
+			return -ENOMEM;
+		list->files = files;
+		walk->list_capacity = capacity;
+	}
+	return op_session_list_add(list, walk->list_capacity, path);
+}
+
+/* What a link leads to: DT_REG, DT_DIR, DT_FIFO for what is neither; -errno: nothing that can be seen. */
+static int type_behind(int dir_fd, const char *path)
+{
+	struct stat st;
+
+	if (fstatat(dir_fd, path, &st, 0) < 0)
+		return -errno;
+	return S_ISREG(st.st_mode) ? DT_REG : S_ISDIR(st.st_mode) ? DT_DIR : DT_FIFO;
+}
+
+int op_walk_list_entry(struct op_walk *walk, const char *path, unsigned char type)
+{
+	int err, found = type;
+
+	if (op_session_is_jit_object(path))
+		return 0;
+	if (walk->trace && type != DT_REG)
+		walk->trace->is_partial = true;
+	if (type == DT_LNK)
+		found = type_behind(walk->dir_fd, path);
+	if (found < 0 || found == DT_DIR)
+		return walk->misfits ? op_walk_pass_over(walk, path, found < 0 ? found : -ELOOP) : 0;
+	err = found == DT_REG ? add_file(walk, path) : -EINVAL;
+	if (err && walk->misfits)
+		return op_walk_pass_over(walk, path, err == -EINVAL && found == DT_REG ? -EBADMSG : err);
+	if (err != -EINVAL)
+		return err;
+	walk->bad_path = strdup(path);
+	return walk->bad_path ? -EBADMSG : -ENOMEM;
+}
+
+static int compare_files(const void *a, const void *b)
+{
+	const struct op_session_file *left = a, *right = b;
+
+	return strcmp(left->path, right->path);
+}
+
+void op_session_list_sort(struct op_session_list *list)
+{
+	if (list->nr_files)
+		qsort(list->files, list->nr_files, sizeof(*list->files), compare_files);
+}
+
+int op_session_list(int dir_fd, struct op_session_list *ret_list, char **ret_bad_path)
+{
+	struct op_session_list list = { 0 };
+	struct op_walk walk = { .dir_fd = dir_fd, .visit = op_walk_list_entry, .list = &list };
+	int err = 0;
+
+	for (size_t i = 0; i < op_array_size(op_walk_sample_dirs) && !err; i++)
+		err = op_walk_tree(&walk, op_walk_sample_dirs[i]);
+	if (err < 0 && ret_bad_path) {
+		*ret_bad_path = walk.bad_path;
+		walk.bad_path = NULL;
+	}
+	op_walk_free(&walk);
+	if (err < 0) {
+		op_session_list_free(&list);
+		return err;
+	}
+	op_session_list_sort(&list);
+	*ret_list = list;
+	return 0;
+}
+
+void op_session_list_free(struct op_session_list *list)
+{
+	if (!list)
+		return;
+	for (size_t i = 0; i < list->nr_files; i++) {
+		free(list->files[i].path);
+		free(list->files[i].storage);
+	}
+	free(list->files);
+	*list = (struct op_session_list){ 0 };
+}
+
+/* ---- the trace ---- */
+
+int op_trace_add(struct op_session_trace *trace, const char *path, const struct op_sys_stamp *stamp)
+{
+	if (trace->nr_dirs == trace->capacity) {
+		size_t capacity = trace->capacity ? 2 * trace->capacity : 256;
+		struct op_session_dir *dirs = reallocarray(trace->dirs, capacity, sizeof(*dirs));
+
+		if (!dirs)
+			return -ENOMEM;
+		trace->dirs = dirs;
+		trace->capacity = capacity;
+	}
+	trace->dirs[trace->nr_dirs++] = (struct op_session_dir){ *stamp, trace->paths.length };
+	op_text_add_bytes(&trace->paths, path, strlen(path) + 1);
+	return trace->paths.failed ? -ENOMEM : 0;
+}
+
+bool op_trace_take(struct op_session_trace *trace, struct op_session_trace *more)
+{
+	size_t nr_dirs = trace->nr_dirs + more->nr_dirs, before = trace->paths.length;
+	struct op_session_dir *dirs = reallocarray(trace->dirs, nr_dirs + 1, sizeof(*dirs));
+
+	if (!dirs)
+		return false;
+	trace->dirs = dirs;
+	trace->capacity = nr_dirs + 1;
+	for (size_t i = 0; i < more->nr_dirs; i++)
+		dirs[trace->nr_dirs++] = (struct op_session_dir){ more->dirs[i].stamp, more->dirs[i].path + before };
+	op_text_add_bytes(&trace->paths, op_text_get(&more->paths), more->paths.length);
+	trace->is_partial |= more->is_partial;
+	op_session_trace_free(more);
+	return !trace->paths.failed;
+}
+
+void op_session_trace_free(struct op_session_trace *trace)
+{
+	free(trace->dirs);
+	op_text_free(&trace->paths);
+	*trace = (struct op_session_trace){ 0 };
+}
+
+/* ---- cgroups ---- */
+
+/* `path` is that of a sample directory; a cgroup may have two of them. */
+static int add_cgroup(struct op_walk *walk, const char *path, unsigned char type)
+{
+	struct op_session_cgroups *list = walk->cgroups;
+	struct op_session_cgroup cgroup, *cgroups;
+	size_t length = (size_t)(strrchr(path, '/') - path);
+	size_t capacity = walk->list_capacity ? 2 * walk->list_capacity : 16;
+
+	if (type != DT_DIR)
+		return 0;
+	if (list->nr_cgroups && strlen(list->cgroups[list->nr_cgroups - 1].directory) == length &&
+	    !memcmp(list->cgroups[list->nr_cgroups - 1].directory, path, length))
+		return 0;
+	if (list->nr_cgroups == walk->list_capacity) {
+		cgroups = reallocarray(list->cgroups, capacity, sizeof(*cgroups));
+		if (!cgroups)
+			return -ENOMEM;
+		list->cgroups = cgroups;
+		walk->list_capacity = capacity;
+	}
+	cgroup.directory = strndup(path, length);
+	cgroup.path = cgroup.directory ? op_unmangle_cgroup(cgroup.directory + strlen(OP_CGROUP_DIR)) : NULL;
+	if (!cgroup.path) {
+		free(cgroup.directory);
+		return -ENOMEM;
+	}
+	list->cgroups[list->nr_cgroups++] = cgroup;
+	return 0;
+}
+
+static int compare_cgroups(const void *a, const void *b)
+{
+	const struct op_session_cgroup *left = a, *right = b;
+
+	return strcmp(left->path, right->path);
+}
+
+static int list_cgroups(struct op_walk *walk, struct op_session_cgroups *ret_list)
+{
+	struct op_session_cgroups *list = walk->cgroups;
+	int err = op_walk_tree(walk, OP_CGROUP_DIR);
+
+	op_walk_free(walk);
+	if (err < 0) {
+		op_session_cgroups_free(list);
+		return err;
+	}
+	if (list->nr_cgroups)
+		qsort(list->cgroups, list->nr_cgroups, sizeof(*list->cgroups), compare_cgroups);
+	*ret_list = *list;
+	return 0;
+}
+
+int op_session_list_cgroups(int dir_fd, struct op_session_cgroups *ret_list)
+{
+	struct op_session_cgroups list = { 0 };
+	struct op_walk walk = { .dir_fd = dir_fd, .visit = add_cgroup, .cgroups = &list };
+
+	return list_cgroups(&walk, ret_list);
+}
+
+int op_session_list_cgroups_sound(int dir_fd, struct op_session_cgroups *ret_list, const struct op_session_misfits *misfits)
+{
+	struct op_session_cgroups list = { 0 };
+	struct op_walk walk = { .dir_fd = dir_fd, .visit = add_cgroup, .cgroups = &list, .misfits = misfits };
+
+	return list_cgroups(&walk, ret_list);
+}
+
+void op_session_cgroups_free(struct op_session_cgroups *list)
+{
+	if (!list)
+		return;
+	for (size_t i = 0; i < list->nr_cgroups; i++) {
+		free(list->cgroups[i].directory);
+		free(list->cgroups[i].path);
+	}
+	free(list->cgroups);
+	*list = (struct op_session_cgroups){ 0 };
+}

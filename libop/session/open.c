@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The session directory, made for the daemon. */
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libop/odb/abi.h"
+#include "libop/base/file.h"
+#include "libop/session/layout.h"
+#include "libop/base/sys.h"
+#include "libop/base/text.h"
+
+#define DIR_MODE 0755
+
+static bool has_abi(int dir_fd, const char *text)
+{
+	char *there = NULL;
+	bool same = !op_file_read_own(dir_fd, OP_ABI_NAME, strlen(text) + 1, &there, NULL) && !strcmp(there, text);
+
+	free(there);
+	return same;
+}
+
+/* Whoever opens the directory at the same time writes the same. */
+static int write_abi(int dir_fd)
+{
+	struct op_text text = { 0 };
+	int err = 0;
+
+	op_abi_describe(&text);
+	if (text.failed)
+		err = -ENOMEM;
+	else if (!has_abi(dir_fd, text.data))
+		err = op_file_publish(dir_fd, OP_ABI_NAME, text.data, 0644);
+	if ((err == -EEXIST || err == -ENOENT) && has_abi(dir_fd, text.data))
+		err = 0;
+	op_text_free(&text);
+	return err;
+}
+
+/* A directory that was made, when err is 0, has exactly DIR_MODE, whatever the umask; one that was there keeps its mode. */
+static int end_making(int dir_fd, const char *path, int err)
+{
+	if (err < 0)
+		return err == -EEXIST ? 0 : err;
+	return fchmodat(dir_fd, path, DIR_MODE, 0) < 0 ? -errno : 0;
+}
+
+static int make_session_dir(const char *path)
+{
+	char *copy = strdup(path);
+	int err = copy ? op_file_make_dirs(dirname(copy)) : -ENOMEM, made;
+
+	free(copy);
+	if (err)
+		return err;
+	made = op_sys_mkdirat(AT_FDCWD, path, DIR_MODE);
+	err = end_making(AT_FDCWD, path, made);
+	return err || made ? err : op_file_give_dir_alike(path);
+}
+
+const char *op_session_in_the_way(const char *session_dir)
+{
+	static const char *const names[] = { OP_ABI_NAME OP_FILE_TEMPORARY_SUFFIX, OP_ABI_NAME };
+	int fd = op_sys_openat(AT_FDCWD, session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	const char *found = NULL;
+	struct stat st;
+
+	for (size_t i = 0; fd >= 0 && !found && i < op_array_size(names); i++)
+		if (!fstatat(fd, names[i], &st, AT_SYMLINK_NOFOLLOW) && S_ISDIR(st.st_mode))
+			found = names[i];
+	if (fd >= 0)
+		close(fd);
+	return found;
+}
+
+int op_session_open(const char *session_dir)
+{
+	static const char *const dirs[] = { "samples", OP_SESSION_CURRENT, OP_SESSION_TMP };
+	int err, fd;
+
+	if (!*session_dir)
+		return -ENOENT;
+	err = make_session_dir(session_dir);
+	if (err < 0)
+		return err;
+	fd = op_sys_openat(AT_FDCWD, session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	if (fd < 0)
+		return fd;
+	for (size_t i = 0; i < op_array_size(dirs) && !err; i++)
+		err = end_making(fd, dirs[i], op_file_make_dir_alike(fd, dirs[i], DIR_MODE));
+	if (!err)
+		err = write_abi(fd);
+	if (err < 0) {
+		close(fd);
+		return err;
+	}
+	return fd;
+}

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Code and sources as text: beside libreport because only what uses it is to be linked with libopcodes.
+noinst_LIBRARIES += tools/libcode.a
+tools_libcode_a_SOURCES = \
+	tools/code/core_file.c tools/code/core_file.h \
+	tools/code/listing.c tools/code/listing.h \
+	tools/code/names.c tools/code/names.h \
+	tools/code/source_file.c tools/code/source_file.h \
+	tools/code/windows.c tools/code/windows.h
+tools_libcode_a_CPPFLAGS = $(AM_CPPFLAGS)
+tools_libcode_a_CFLAGS = $(AM_CFLAGS)

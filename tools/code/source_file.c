@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/code/source_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libop/base/text.h"
+#include "tools/common/grow.h"
+
+struct opr_source_cache_item {
+	char *name;
+	struct opr_source_file file;
+};
+
+/* ---- finding ---- */
+
+/* What a base directory leaves of a name, NULL when it is not below it. */
+static const char *cut_base(const char *name, const char *base)
+{
+	size_t length = strlen(base);
+
+	while (length > 1 && base[length - 1] == '/')
+		length--;
+	if (!length || strncmp(name, base, length))
+		return NULL;
+	if (name[length] != '/' && base[length - 1] != '/')
+		return NULL;
+	name += length;
+	return name + strspn(name, "/");
+}
+
+static const char *cut_bases(const char *name, const struct opr_words *bases)
+{
+	for (size_t i = 0; i < bases->nr_words; i++) {
+		const char *rest = cut_base(name, bases->words[i]);
+
+		if (rest)
+			return rest;
+	}
+	return NULL;
+}
+
+/* Only regular files: a name may be that of anything. */
+static int open_regular(const char *path, struct stat *st)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	if (fd >= 0 && (fstat(fd, st) < 0 || !S_ISREG(st->st_mode) || st->st_size > OPR_SOURCE_BYTES_MAX)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static int open_below(const char *dir, const char *name, struct stat *st, struct op_text *path)
+{
+	op_text_truncate(path, 0);
+	op_text_printf(path, "%s/%s", dir, name);
+	return path->failed ? -1 : open_regular(path->data, st);
+}
+
+/* A descriptor and its path; -1: it is nowhere. */
+static int find(const char *name, const struct opr_source_dirs *dirs, struct stat *st, struct op_text *path)
+{
+	const char *rest = cut_bases(name, dirs->base_dirs);
+	int fd = -1;
+
+	for (size_t i = 0; i < dirs->search_dirs->nr_words && fd < 0 && rest; i++)
+		fd = open_below(dirs->search_dirs->words[i], rest, st, path);
+	for (size_t i = 0; i < dirs->search_dirs->nr_words && fd < 0; i++)
+		fd = open_below(dirs->search_dirs->words[i], name + strspn(name, "/"), st, path);
+	if (fd >= 0)
+		return fd;
+	op_text_truncate(path, 0);
+	op_text_add(path, name);
+	return path->failed ? -1 : open_regular(path->data, st);
+}
+
+/* ---- reading ---- */
+
+static int read_text(int fd, size_t nr_bytes, char **ret_text, size_t *ret_bytes)
+{
+	char *text = malloc(nr_bytes + 1);
+	size_t got = 0;
+
+	if (!text)
+		return -ENOMEM;
+	while (got < nr_bytes) {
+		ssize_t n = read(fd, text + got, nr_bytes - got);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		got += (size_t)n;
+	}
+	text[got] = '\0';
+	*ret_text = text;
+	*ret_bytes = got;
+	return 0;
+}
+
+/* A byte 0 in a line ends what is shown of it. */
+static int cut_lines(struct opr_source_file *file, size_t nr_bytes)
+{
+	size_t nr_lines = 0, line = 0;
+
+	for (size_t i = 0; i < nr_bytes; i++)
+		nr_lines += file->text[i] == '\n' || i + 1 == nr_bytes;
+	file->lines = calloc(nr_lines + 1, sizeof(*file->lines));
+	if (!file->lines)
+		return -ENOMEM;
+	for (char *next = file->text; line < nr_lines; line++) {
+		char *end = memchr(next, '\n', (size_t)(file->text + nr_bytes - next));
+
+		file->lines[line] = next;
+		if (!end)
+			continue;
+		*end = '\0';
+		next = end + 1;
+	}
+	file->nr_lines = nr_lines;
+	return 0;
+}
+
+int opr_source_file_read(struct opr_source_file *file, const char *name, const struct opr_source_dirs *dirs)
+{
+	struct op_text path = { 0 };
+	struct stat st;
+	size_t nr_bytes = 0;
+	int fd, err;
+
+	*file = (struct opr_source_file){ 0 };
+	fd = *name ? find(name, dirs, &st, &path) : -1;
+	if (fd < 0) {
+		err = path.failed ? -ENOMEM : 0;
+		op_text_free(&path);
+		return err;
+	}
+	file->device = st.st_dev;
+	file->inode = st.st_ino;
+	file->path = op_text_steal(&path);
+	err = file->path ? read_text(fd, (size_t)st.st_size, &file->text, &nr_bytes) : -ENOMEM;
+	close(fd);
+	return err ? err : cut_lines(file, nr_bytes);
+}
+
+void opr_source_file_free(struct opr_source_file *file)
+{
+	if (!file)
+		return;
+	free(file->path);
+	free(file->text);
+	free(file->lines);
+	*file = (struct opr_source_file){ 0 };
+}
+
+/* ---- the cache ---- */
+
+struct opr_source_file *opr_source_cache_find(struct opr_source_cache *cache, const char *name)
+{
+	struct opr_source_cache_item *item = cache->items ? &cache->items[cache->last] : NULL;
+	void *items = cache->items;
+
+	if (item && !strcmp(item->name, name))
+		return &item->file;
+	for (size_t i = 0; i < cache->nr_items; i++) {
+		if (!strcmp(cache->items[i].name, name)) {
+			cache->last = i;
+			return &cache->items[i].file;
+		}
+	}
+	if (!opr_grow(&items, &cache->capacity, cache->nr_items, 1, sizeof(*item)))
+		return NULL;
+	cache->items = items;
+	item = &cache->items[cache->nr_items];
+	*item = (struct opr_source_cache_item){ .name = strdup(name) };
+	if (!item->name)
+		return NULL;
+	cache->last = cache->nr_items++;
+	return opr_source_file_read(&item->file, name, cache->dirs) < 0 ? NULL : &item->file;
+}
+
+void opr_source_cache_rewind(struct opr_source_cache *cache)
+{
+	for (size_t i = 0; i < cache->nr_items; i++)
+		cache->items[i].file.last = cache->items[i].file.shown = 0;
+}
+
+void opr_source_cache_free(struct opr_source_cache *cache)
+{
+	for (size_t i = 0; i < cache->nr_items; i++) {
+		free(cache->items[i].name);
+		opr_source_file_free(&cache->items[i].file);
+	}
+	free(cache->items);
+	*cache = (struct opr_source_cache){ 0 };
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/common/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "libop/base/file.h"
+#include "libop/base/sys.h"
+
+#define STATM_BYTES 256
+
+static const struct op_stop *program_stop;
+
+/* Sanitizers map terabytes. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+static const bool limits_memory = false;
+#else
+static const bool limits_memory = true;
+#endif
+
+/* ---- the child's side ---- */
+
+static void limit(int resource, rlim_t value)
+{
+	struct rlimit old;
+
+	if (!getrlimit((__rlimit_resource_t)resource, &old) && (old.rlim_max == RLIM_INFINITY || old.rlim_max > value))
+		setrlimit((__rlimit_resource_t)resource, &(struct rlimit){ value, value });
+}
+
+static rlim_t address_space(void)
+{
+	unsigned long long pages = 0;
+	char *text = NULL;
+
+	if (!op_file_read(AT_FDCWD, "/proc/self/statm", STATM_BYTES, &text))
+		pages = strtoull(text, NULL, 10);
+	free(text);
+	return pages * (rlim_t)sysconf(_SC_PAGESIZE);
+}
+
+void opr_child_begin_step(void)
+{
+	const struct itimerval cpu = { .it_value.tv_sec = OPR_CHILD_CPU_SECONDS };
+	const struct itimerval wall = { .it_value.tv_sec = OPR_CHILD_WALL_SECONDS };
+
+	setitimer(ITIMER_PROF, &cpu, NULL);
+	setitimer(ITIMER_REAL, &wall, NULL);
+}
+
+/* The handlers are the parent's. */
+static void take_signals(void)
+{
+	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+
+	for (size_t i = 0; program_stop && i < op_array_size(numbers); i++)
+		signal(numbers[i], SIG_DFL);
+}
+
+static void run_child(int fd, opr_child_fn *work, void *arg, pid_t parent)
+{
+	FILE *out = fdopen(fd, "w");
+	int err = out ? 0 : -errno;
+
+	take_signals();
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(EXIT_FAILURE);
+	limit(RLIMIT_CORE, 0);
+	limit(RLIMIT_FSIZE, OPR_CHILD_OUTPUT_BYTES);
+	if (limits_memory)
+		limit(RLIMIT_AS, address_space() + OPR_CHILD_MEMORY_BYTES);
+	opr_child_begin_step();
+	if (!err)
+		err = work(out, arg);
+	if (!err && fflush(out) == EOF)
+		err = -EIO;
+	_exit(err ? -err & 0xff : 0);
+}
+
+/* ---- the parent's side ---- */
+
+void opr_child_stop_with(const struct op_stop *stop)
+{
+	program_stop = stop;
+}
+
+int opr_child_start(struct opr_child *child, opr_child_fn *work, void *arg)
+{
+	int fd = op_sys_memfd_create("opd-child", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	pid_t parent = getpid(), pid;
+
+	if (fd < 0)
+		return fd;
+	fflush(NULL); /* what waits to be written is not the child's */
+	pid = fork();
+	if (!pid)
+		run_child(fd, work, arg, parent);
+	if (pid < 0) {
+		int err = -errno;
+
+		close(fd);
+		return err;
+	}
+	*child = (struct opr_child){ pid, fd };
+	return 0;
+}
+
+static int error_of(int status)
+{
+	if (WIFEXITED(status))
+		return -WEXITSTATUS(status);
+	switch (WTERMSIG(status)) {
+	case SIGPROF:
+	case SIGALRM:
+	case SIGXCPU:
+		return -ETIME;
+	case SIGXFSZ:
+	case SIGKILL:
+		return -ENOMEM;
+	default:
+		return -EFAULT;
+	}
+}
+
+static int copy_output(int fd, void *map, size_t nr_bytes)
+{
+	size_t nr_read = 0;
+	int err = op_file_read_at(fd, map, nr_bytes, 0, &nr_read);
+
+	return !err && nr_read < nr_bytes ? -EIO : err;
+}
+
+/*
+ * The output is looked at where it is, with a NUL behind it, and sealed: a process that the child was made to leave behind may have it, too. One that has it mapped keeps it
+ * from being sealed, and gets a copy made of it.
+ */
+static int map_output(int fd, struct opr_child_result *result)
+{
+	struct stat st;
+	void *map = NULL;
+	bool is_sealed;
+	int err = op_sys_fstat(fd, &st);
+
+	if (!err)
+		err = op_sys_ftruncate(fd, st.st_size + 1);
+	if (err)
+		return err;
+	is_sealed = op_sys_fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) >= 0;
+	err = op_sys_mmap(NULL, (size_t)st.st_size + 1, is_sealed ? PROT_READ : PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | (is_sealed ? MAP_POPULATE : MAP_ANONYMOUS), is_sealed ? fd : -1, 0, &map);
+	if (!err && !is_sealed)
+		err = copy_output(fd, map, (size_t)st.st_size);
+	if (err && map)
+		munmap(map, (size_t)st.st_size + 1);
+	if (err)
+		return err;
+	result->bytes = map;
+	result->nr_bytes = (size_t)st.st_size;
+	return 0;
+}
+
+/* True when it was stopped; without pidfds it is waited for. */
+static bool wait_or_kill(const struct opr_child *child)
+{
+	int fd = program_stop ? op_sys_pidfd_open(child->pid) : -1;
+	bool is_stopped = fd >= 0 && op_stop_wait(program_stop, fd);
+
+	if (is_stopped)
+		kill(child->pid, SIGKILL);
+	if (fd >= 0)
+		close(fd);
+	return is_stopped;
+}
+
+int opr_child_wait(struct opr_child *child, struct opr_child_result *ret_result)
+{
+	struct opr_child_result result = { 0 };
+	int status = 0, err;
+	bool is_stopped = wait_or_kill(child);
+
+	while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR)
+		;
+	result.err = is_stopped ? -EINTR : error_of(status);
+	err = map_output(child->fd, &result);
+	close(child->fd);
+	if (!err)
+		*ret_result = result;
+	return err;
+}
+
+void opr_child_result_free(struct opr_child_result *result)
+{
+	if (result->bytes)
+		munmap((void *)(uintptr_t)result->bytes, result->nr_bytes + 1);
+	result->bytes = NULL;
+	result->nr_bytes = 0;
+}
+
+const char *opr_child_reason(int err)
+{
+	switch (err) {
+	case -ETIME:
+		return "it takes too much time";
+	case -ENOMEM:
+		return "it takes too much memory";
+	case -EFAULT:
+		return "it is damaged, and libbfd crashed on it";
+	default:
+		return strerror(-err);
+	}
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/common/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+
+#include "libop/base/htable.h"
+#include "libop/base/text.h"
+
+static const char *program_name = "opreport";
+static bool enabled[OPR_NR_TOPICS];
+
+static const char *const topic_names[] = {
+#define X(name, meaning) [OPR_TOPIC_##name] = #name,
+	OPR_TOPICS(X)
+#undef X
+};
+
+void opr_log_init(const char *program)
+{
+	program_name = program;
+}
+
+bool opr_log_enable(const char *topic)
+{
+	bool all = !strcmp(topic, "all"), found = all;
+
+	for (size_t i = 0; i < op_array_size(topic_names); i++) {
+		if (!all && strcmp(topic, topic_names[i]))
+			continue;
+		enabled[i] = true;
+		found = true;
+	}
+	return found;
+}
+
+/* The warnings that were printed, as long as the program. */
+struct told {
+	struct op_hlink link;
+	char *text;
+};
+
+static struct op_htable told;
+
+static void print(const char *who, const char *colon, const char *format, va_list args) OP_PRINTF(3, 0);
+
+/* One write(2) for a message: stderr has no buffer, and thousands of images may have one each. */
+static void print(const char *who, const char *colon, const char *format, va_list args)
+{
+	struct op_text line = { 0 };
+	char *text = NULL;
+
+	if (vasprintf(&text, format, args) < 0)
+		text = NULL;
+	op_text_add(&line, who);
+	op_text_add(&line, colon);
+	op_text_add_escaped(&line, text ? text : format);
+	op_text_add_char(&line, '\n');
+	fputs(line.failed ? format : op_text_get(&line), stderr);
+	op_text_free(&line);
+	free(text);
+}
+
+int opr_error(int err, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	print(program_name, ": ", format, args);
+	va_end(args);
+	return err;
+}
+
+/* Without memory it is told again. */
+static bool is_told(const char *text)
+{
+	uint64_t hash = op_hash_bytes(0, text, strlen(text));
+	struct told *entry;
+
+	for (struct op_hlink *link = op_htable_first(&told, hash); link; link = op_htable_next(link))
+		if (!strcmp(op_container_of(link, struct told, link)->text, text))
+			return true;
+	entry = calloc(1, sizeof(*entry));
+	if (entry)
+		entry->text = strdup(text);
+	if (entry && (!entry->text || op_htable_insert(&told, &entry->link, hash))) {
+		free(entry->text);
+		free(entry);
+	}
+	return false;
+}
+
+static void say(const char *who, const char *format, ...) OP_PRINTF(2, 3);
+
+static void say(const char *who, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	print(who, ": ", format, args);
+	va_end(args);
+}
+
+static void say_once(const char *who, const char *format, va_list args) OP_PRINTF(2, 0);
+
+static void say_once(const char *who, const char *format, va_list args)
+{
+	char *text = NULL;
+
+	if (vasprintf(&text, format, args) < 0)
+		text = NULL;
+	if (!text || !is_told(text))
+		say(who, "%s", text ? text : format);
+	free(text);
+}
+
+void opr_warn(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	say_once("warning", format, args);
+	va_end(args);
+}
+
+void opr_note(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	say_once("note", format, args);
+	va_end(args);
+}
+
+void opr_verbose(enum opr_topic topic, const char *format, ...)
+{
+	va_list args;
+
+	if (!enabled[topic])
+		return;
+	va_start(args, format);
+	print("", "", format, args);
+	va_end(args);
+}
+
+int opr_no_memory(void)
+{
+	return opr_error(-ENOMEM, "no memory");
+}

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/common/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "libop/base/parse.h"
+#include "libop/base/sys.h"
+#include "libop/base/text.h"
+#include "tools/common/log.h"
+#include "tools/common/standard_output.h"
+
+#define DEFAULT_COLUMNS 80
+#define MAX_COLUMNS     10000
+#define DEFAULT_PAGER   "less"
+#define STDOUT_BYTES    65536
+
+static size_t count_columns(int fd)
+{
+	const char *said = getenv("COLUMNS");
+	struct winsize size = { 0 };
+	uint64_t columns;
+
+	if (said && !op_parse_u64(said, 1, MAX_COLUMNS, &columns))
+		return (size_t)columns;
+	return !ioctl(fd, TIOCGWINSZ, &size) && size.ws_col ? size.ws_col : DEFAULT_COLUMNS;
+}
+
+static bool shows_colours(void)
+{
+	const char *term = getenv("TERM"), *refused = getenv("NO_COLOR");
+
+	return term && strcmp(term, "dumb") && !(refused && *refused);
+}
+
+/* ---- the pager ---- */
+
+static bool is_in_path(const char *program)
+{
+	const char *path = getenv("PATH");
+	char *copy = strdup(path ? path : ""), *rest = copy;
+	bool found = false;
+
+	for (char *dir; rest && !found && (dir = strsep(&rest, ":"));) {
+		char *file = NULL;
+
+		if (asprintf(&file, "%s/%s", *dir ? dir : ".", program) >= 0)
+			found = !access(file, X_OK);
+		free(file);
+	}
+	free(copy);
+	return found;
+}
+
+/* The command of the pager; NULL: none is wanted, or there is none. */
+static const char *choose_pager(void)
+{
+	const char *pager = getenv("PAGER");
+
+	if (pager)
+		return *pager && strcmp(pager, "cat") ? pager : NULL;
+	return is_in_path(DEFAULT_PAGER) ? DEFAULT_PAGER : NULL;
+}
+
+/*
+ * A pipe to the pager. What went into it is kept while the pipe can hold all of it: so long the pager may not have read anything, and when it turns out that there is none, that is
+ * written to the terminal.
+ */
+struct opr_pager {
+	const char *command;
+	pid_t pid;
+	int fd; /* -1: the pager has ended */
+	struct op_text kept;
+	size_t nr_written, capacity;
+	int status;
+	bool on_terminal;
+};
+
+static void run_pager(const char *command, int read_fd)
+{
+	if (dup2(read_fd, STDIN_FILENO) < 0)
+		_exit(127);
+	setenv("LESS", "FRX", 0);
+	setenv("LV", "-c", 0);
+	signal(SIGPIPE, SIG_DFL);
+	execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+	_exit(127);
+}
+
+/* sh(1) ends with these when it cannot run a command. */
+static bool could_not_run(int status)
+{
+	return WIFEXITED(status) && (WEXITSTATUS(status) == 126 || WEXITSTATUS(status) == 127);
+}
+
+/* Waits for its end. 0 when the report is on the terminal instead. */
+static int end_pager(struct opr_pager *pager)
+{
+	close(pager->fd);
+	pager->fd = -1;
+	while (waitpid(pager->pid, &pager->status, 0) < 0 && errno == EINTR)
+		;
+	if (!could_not_run(pager->status) || pager->nr_written > pager->capacity || pager->kept.failed)
+		return -EPIPE;
+	opr_warn("the pager '%s' cannot be run: this is without one", pager->command);
+	pager->on_terminal = true;
+	return op_sys_write_all(STDOUT_FILENO, op_text_get(&pager->kept), pager->kept.length);
+}
+
+static int feed_pager(struct opr_pager *pager, const char *bytes, size_t nr_bytes)
+{
+	int err;
+
+	if (pager->on_terminal)
+		return op_sys_write_all(STDOUT_FILENO, bytes, nr_bytes);
+	if (pager->fd < 0)
+		return -EPIPE;
+	if (pager->nr_written <= pager->capacity)
+		op_text_add_bytes(&pager->kept, bytes, nr_bytes);
+	err = op_sys_write_all(pager->fd, bytes, nr_bytes);
+	if (err == -EPIPE)
+		return end_pager(pager);
+	pager->nr_written += nr_bytes;
+	if (pager->nr_written > pager->capacity)
+		op_text_free(&pager->kept);
+	return err;
+}
+
+/* For fopencookie(3): 0 is an error. */
+static ssize_t write_bytes(void *cookie, const char *bytes, size_t nr_bytes)
+{
+	int err = feed_pager(cookie, bytes, nr_bytes);
+
+	if (!err)
+		return (ssize_t)nr_bytes;
+	errno = -err;
+	return 0;
+}
+
+static int close_pager(void *cookie)
+{
+	struct opr_pager *pager = cookie;
+	int err = pager->fd < 0 ? 0 : end_pager(pager);
+
+	if (!err || err == -EPIPE)
+		return 0;
+	errno = -err;
+	return EOF;
+}
+
+static int open_stream(struct opr_output *output, struct opr_pager *pager)
+{
+	const cookie_io_functions_t functions = { .write = write_bytes, .close = close_pager };
+
+	output->out = fopencookie(pager, "w", functions);
+	return output->out ? 0 : -ENOMEM;
+}
+
+static int start_pager(struct opr_output *output, const char *command)
+{
+	struct opr_pager *pager = calloc(1, sizeof(*pager));
+	int fds[2], size;
+
+	if (!pager || pipe2(fds, O_CLOEXEC) < 0) {
+		free(pager);
+		return pager ? -errno : -ENOMEM;
+	}
+	size = fcntl(fds[1], F_GETPIPE_SZ);
+	*pager = (struct opr_pager){ .command = command, .fd = fds[1], .capacity = size > 0 ? (size_t)size : 0 };
+	output->pager = pager;
+	fflush(stderr);
+	pager->pid = fork();
+	if (!pager->pid)
+		run_pager(command, fds[0]);
+	close(fds[0]);
+	if (pager->pid < 0) {
+		int err = -errno;
+
+		close(fds[1]);
+		return err;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	return open_stream(output, pager);
+}
+
+/* 0, also when the user left it before the end. */
+static int check_pager(const struct opr_pager *pager)
+{
+	if (pager->on_terminal || !pager->status)
+		return 0;
+	if (WIFSIGNALED(pager->status))
+		return opr_error(-EIO, "the pager '%s' was ended by signal %d", pager->command, WTERMSIG(pager->status));
+	return opr_error(-EIO, "the pager '%s' ended with %d", pager->command, WEXITSTATUS(pager->status));
+}
+
+static void free_pager(struct opr_output *output)
+{
+	if (output->pager)
+		op_text_free(&output->pager->kept);
+	free(output->pager);
+	output->pager = NULL;
+}
+
+/* ---- open and close ---- */
+
+static int open_terminal(struct opr_output *output, bool no_pager)
+{
+	const char *command = no_pager ? NULL : choose_pager();
+	int err = 0;
+
+	output->nr_columns = count_columns(STDOUT_FILENO);
+	output->colour = shows_colours();
+	if (command)
+		err = start_pager(output, command);
+	if (err < 0)
+		free_pager(output);
+	return err < 0 ? opr_error(err, "pager %s: %s", command, strerror(-err)) : 0;
+}
+
+/* A report of hundreds of thousands of lines is not written a page of memory at a time. */
+static void widen_stdout(void)
+{
+	static char buffer[STDOUT_BYTES];
+	static bool is_wide;
+
+	if (!is_wide)
+		setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
+	is_wide = true;
+}
+
+int opr_output_open(struct opr_output *output, const char *file, bool no_pager, const char *colour)
+{
+	int err = 0;
+
+	*output = (struct opr_output){ .out = stdout, .file = file };
+	if (file) {
+		output->out = fopen(file, "we");
+		if (!output->out)
+			return opr_error(-errno, "%s: %s", file, strerror(errno));
+	} else if (isatty(STDOUT_FILENO)) {
+		err = open_terminal(output, no_pager);
+	} else {
+		widen_stdout();
+	}
+	if (strcmp(colour, "auto"))
+		output->colour = !strcmp(colour, "always");
+	return err;
+}
+
+/* ---- a file in the place of another ---- */
+
+static bool is_standard_output(const struct stat *st)
+{
+	struct stat out;
+
+	return !fstat(STDOUT_FILENO, &out) && out.st_dev == st->st_dev && out.st_ino == st->st_ino;
+}
+
+/* 0: what is there may be replaced. */
+static int check_replaced(const char *file, const struct stat *st, bool (*is_own)(int fd), const char *what)
+{
+	int fd = st->st_size ? open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+	bool may_be = !st->st_size;
+
+	if (st->st_size && fd < 0)
+		return opr_error(-errno, "%s: %s", file, strerror(errno));
+	if (fd >= 0) {
+		may_be = is_own(fd);
+		close(fd);
+	}
+	return may_be ? 0 : opr_error(-EEXIST, "%s: refuse to replace a file that is no %s", file, what);
+}
+
+/* As open(2) would have made it, or with the mode of what it replaces. */
+static mode_t mode_of(const struct opr_output *output, const struct stat *st)
+{
+	mode_t mask = umask(0);
+
+	umask(mask);
+	return output->replaces ? st->st_mode & 0777 : 0666 & ~mask;
+}
+
+static int open_beside(struct opr_output *output, const struct stat *st)
+{
+	char *copy = strdup(output->target);
+	int fd, err;
+
+	if (!copy || asprintf(&output->temporary, "%s/.opannotate-XXXXXX", dirname(copy)) < 0)
+		output->temporary = NULL;
+	free(copy);
+	if (!output->temporary)
+		return -ENOMEM;
+	fd = mkostemp(output->temporary, O_CLOEXEC);
+	err = fd < 0 ? -errno : 0;
+	if (fd >= 0 && fchmod(fd, mode_of(output, st)) < 0)
+		err = -errno;
+	output->out = err ? NULL : fdopen(fd, "w");
+	if (output->out)
+		return 0;
+	if (!err)
+		err = -errno;
+	if (fd >= 0) {
+		close(fd);
+		unlink(output->temporary);
+	}
+	return err;
+}
+
+/* What is no file, or is there already as standard output, is not replaced. */
+static int open_at_once(struct opr_output *output, bool is_stdout)
+{
+	int fd = is_stdout ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3) : open(output->file, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+
+	output->out = fd < 0 ? NULL : fdopen(fd, "w");
+	if (output->out)
+		return 0;
+	if (fd >= 0)
+		close(fd);
+	return opr_error(-errno, "%s: %s", output->file, strerror(errno));
+}
+
+int opr_output_replace(struct opr_output *output, const char *file, bool (*is_own)(int fd), const char *what)
+{
+	struct stat st = { 0 }, link;
+	int err = 0;
+
+	*output = (struct opr_output){ .file = file, .replaces = !stat(file, &st) };
+	if (!output->replaces && !lstat(file, &link))
+		return opr_error(-ENOENT, "%s: a symbolic link that leads nowhere", file);
+	if (output->replaces && (!S_ISREG(st.st_mode) || is_standard_output(&st)))
+		return open_at_once(output, S_ISREG(st.st_mode));
+	if (output->replaces)
+		err = check_replaced(file, &st, is_own, what);
+	if (err)
+		return err;
+	output->target = output->replaces ? realpath(file, NULL) : strdup(file);
+	err = output->target ? open_beside(output, &st) : -errno;
+	if (!err)
+		return 0;
+	free(output->target);
+	free(output->temporary);
+	return opr_error(err, "%s: %s", file, strerror(-err));
+}
+
+/* One that came since is not replaced, where the file system can tell. */
+static int put_in_place(const struct opr_output *output)
+{
+	int err = -EINVAL;
+
+	if (!output->replaces && !renameat2(AT_FDCWD, output->temporary, AT_FDCWD, output->target, RENAME_NOREPLACE))
+		return 0;
+	if (!output->replaces)
+		err = -errno;
+	if (err == -EINVAL)
+		err = rename(output->temporary, output->target) < 0 ? -errno : 0;
+	return err;
+}
+
+static void free_names(struct opr_output *output)
+{
+	free(output->temporary);
+	free(output->target);
+	output->temporary = output->target = NULL;
+}
+
+static int end_replacing(struct opr_output *output, int err)
+{
+	if (!output->temporary)
+		return err;
+	if (!err) {
+		err = put_in_place(output);
+		if (err)
+			opr_error(err, "%s: %s", output->file, strerror(-err));
+	}
+	if (err)
+		unlink(output->temporary);
+	free_names(output);
+	return err;
+}
+
+/* ---- the end ---- */
+
+void opr_output_drop(struct opr_output *output)
+{
+	if (output->out != stdout)
+		fclose(output->out);
+	end_replacing(output, -ECANCELED);
+	free_pager(output);
+}
+
+int opr_output_close(struct opr_output *output)
+{
+	const char *name = output->file ? output->file : "standard output";
+	bool failed = ferror(output->out), left = false;
+	int err;
+
+	if (output->out == stdout)
+		return opr_stdout_flush();
+	errno = 0;
+	failed |= fflush(output->out) == EOF;
+	err = errno;
+	if (fclose(output->out) == EOF) {
+		failed = true;
+		err = err ? err : errno;
+	}
+	if (output->pager) {
+		left = !err || err == EPIPE;
+		if (left && check_pager(output->pager) < 0) {
+			free_pager(output);
+			return -EIO;
+		}
+		free_pager(output);
+	}
+	if (failed && !left)
+		return end_replacing(output, opr_error(-EIO, "%s: %s", name, strerror(err ? err : EIO)));
+	return end_replacing(output, 0);
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/common/session_dir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libop/control/config.h"
+#include "libop/control/daemonrc.h"
+#include "tools/common/escape.h"
+#include "tools/common/log.h"
+
+#define LOCAL_DIR "oprofile_data"
+
+static bool has_local_dir(void)
+{
+	struct stat st;
+
+	return !stat(LOCAL_DIR, &st) && S_ISDIR(st.st_mode);
+}
+
+/* Once, however often it is read. */
+static void warn_lines(char *lines)
+{
+	static bool is_told;
+	char *rest = lines;
+
+	if (is_told)
+		return;
+	is_told = true;
+
+	for (char *line; (line = strsep(&rest, "\n"));)
+		if (*line)
+			opr_warn("%s", line);
+}
+
+/* A file that the user named must be there; without the default one there are the defaults. */
+static int read_config(struct op_config *config)
+{
+	struct op_text warnings = { 0 };
+	bool named;
+	const char *path = op_config_path(NULL, &named);
+	int err = op_config_init(config);
+
+	if (err < 0)
+		return opr_no_memory();
+	err = op_config_read(config, path, named, &warnings);
+	if (err < 0 && named)
+		opr_error(err, "cannot read the configuration %s: %s (" OP_CONFIG_ENV " names it)", path, strerror(-err));
+	else if (err < 0)
+		opr_warn("cannot read the configuration %s: %s", path, strerror(-err));
+	if (!err && warnings.data)
+		warn_lines(warnings.data);
+	op_text_free(&warnings);
+	return named ? err : 0;
+}
+
+/* What is wrong with the setup is no reason not to look into the directory it lies in. */
+static void read_setup(struct op_setup *setup, const char *dir)
+{
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), err;
+	char *why = NULL;
+
+	if (fd < 0)
+		return;
+	err = op_setup_read(setup, fd, OP_SETUP_NAME, &why);
+	if (err < 0 && why)
+		opr_warn("%s", why);
+	else if (err < 0)
+		opr_warn("cannot read %s/" OP_SETUP_NAME ": %s", dir, strerror(-err));
+	free(why);
+	close(fd);
+}
+
+static int choose_configured(char **ret_dir)
+{
+	struct op_config config = { 0 };
+	struct op_setup setup;
+	int err = read_config(&config);
+
+	op_setup_init(&setup);
+	if (!err) {
+		read_setup(&setup, config.session_dir);
+		*ret_dir = strdup(setup.session_dir ? setup.session_dir : config.session_dir);
+		if (!*ret_dir)
+			err = opr_no_memory();
+	}
+	op_setup_free(&setup);
+	op_config_free(&config);
+	return err;
+}
+
+static int choose(char **ret_dir)
+{
+	if (!has_local_dir())
+		return choose_configured(ret_dir);
+	*ret_dir = strdup(LOCAL_DIR);
+	return *ret_dir ? 0 : opr_no_memory();
+}
+
+int opr_session_dir_choose(const char *option, char **ret_dir)
+{
+	int err = 0;
+
+	if (option && !*option)
+		return opr_error(-EINVAL, "--session-dir: an empty name is that of no directory");
+	if (option) {
+		*ret_dir = strdup(option);
+		return *ret_dir ? 0 : opr_no_memory();
+	}
+	err = choose(ret_dir);
+	if (err < 0)
+		return err;
+	fputs("Using ", stderr);
+	opr_write_escaped(stderr, *ret_dir);
+	fputs("/samples/ for samples directory.\n", stderr);
+	return 0;
+}
+
+int opr_session_limits(uint64_t *ret_max_files, uint64_t *ret_keep_free_bytes)
+{
+	struct op_config config = { 0 };
+	int err = read_config(&config);
+
+	if (!err) {
+		*ret_max_files = config.max_sample_files;
+		*ret_keep_free_bytes = config.session_keep_free;
+	}
+	op_config_free(&config);
+	return err;
+}
+
+static int compare_words(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int opr_session_names(const char *session_dir, struct opr_words *names)
+{
+	struct dirent *entry;
+	char *path = NULL;
+	DIR *dir;
+	struct stat st;
+	int err = 0;
+
+	if (asprintf(&path, "%s/samples", session_dir) < 0)
+		return opr_no_memory();
+	dir = opendir(path);
+	if (!dir)
+		err = opr_error(-errno, "%s: %s", path, strerror(errno));
+	free(path);
+	while (dir && !err && (entry = readdir(dir)))
+		if (*entry->d_name != '.' && !fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) && S_ISDIR(st.st_mode))
+			err = opr_words_add(names, entry->d_name) < 0 ? opr_no_memory() : 0;
+	if (dir)
+		closedir(dir);
+	if (names->nr_words)
+		qsort(names->words, names->nr_words, sizeof(*names->words), compare_words);
+	return err;
+}

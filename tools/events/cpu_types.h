@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The processor types of sample file headers, as oprofile 1.x numbers them. */
+#ifndef OPR_CPU_TYPES_H
+#define OPR_CPU_TYPES_H
+
+#include "libop/base/compiler.h"
+
+/* The name for the report ("Intel Haswell microarchitecture"); NULL: no such type. *ret_name, when given, is oprofile's short name. */
+const char *opr_cpu_type(uint32_t cpu_type, const char **ret_name);
+
+/* The same by oprofile's short name ("x86-64/family10") or by the number in decimal. NULL: no such type. */
+const char *opr_cpu_type_find(const char *name, const char **ret_name) OP_NONNULL;
+
+#endif

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/events/host_cpu.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <cpuid.h>
+#endif
+
+#include "libop/base/file.h"
+#include "libop/base/parse.h"
+
+#define DEVICES       "/sys/bus/event_source/devices/"
+#define TIMER         "timer"
+#define IBS_LEAF      0x8000001b
+#define CPUINFO_BYTES (4u << 20)
+
+bool opr_host_has_pmu(void)
+{
+	static const char *const names[] = { DEVICES "cpu", DEVICES "cpu_core", DEVICES "armv8_pmuv3_0" };
+
+	for (size_t i = 0; i < op_array_size(names); i++)
+		if (!access(names[i], F_OK))
+			return true;
+	return false;
+}
+
+/* A number behind "KEY<TAB>: " in /proc/cpuinfo; the first CPU's. */
+static uint32_t find_number(const char *text, const char *key)
+{
+	uint64_t number = 0;
+
+	for (const char *line = text; line && *line; line = strchr(line, '\n')) {
+		char digits[16];
+
+		line += *line == '\n';
+		if (strncmp(line, key, strlen(key)) || (line[strlen(key)] != '\t' && line[strlen(key)] != ' '))
+			continue;
+		line += strcspn(line, ":\n");
+		snprintf(digits, sizeof(digits), "%.*s", (int)strspn(line + 1 + (line[1] == ' '), "0123456789"),
+			 line + 1 + (line[1] == ' '));
+		return op_parse_u64(digits, 0, UINT32_MAX, &number) < 0 ? 0 : (uint32_t)number;
+	}
+	return 0;
+}
+
+/* Source: oprofile-format, "cpu_type numbers"; the models of Intel: Intel SDM, volume 4, table 2-1. */
+static const char *amd_type(uint32_t family)
+{
+	static const struct {
+		uint32_t family;
+		const char *type;
+	} types[] = { { 0x6, "i386/athlon" },       { 0xf, "x86-64/hammer" },     { 0x10, "x86-64/family10" },
+		      { 0x11, "x86-64/family11h" }, { 0x12, "x86-64/family12h" }, { 0x14, "x86-64/family14h" },
+		      { 0x15, "x86-64/family15h" } };
+
+	for (size_t i = 0; i < op_array_size(types); i++)
+		if (types[i].family == family)
+			return types[i].type;
+	return "x86-64/generic";
+}
+
+static const char *intel_type(uint32_t family, uint32_t model)
+{
+	static const struct {
+		uint8_t model;
+		const char *type;
+	} types[] = {
+		{ 0x0e, "i386/core" },         { 0x0f, "i386/core_2" },         { 0x17, "i386/core_2" },
+		{ 0x1d, "i386/core_2" },       { 0x1c, "i386/atom" },           { 0x26, "i386/atom" },
+		{ 0x1a, "i386/nehalem" },      { 0x1e, "i386/nehalem" },        { 0x2e, "i386/nehalem" },
+		{ 0x25, "i386/westmere" },     { 0x2c, "i386/westmere" },       { 0x2f, "i386/westmere" },
+		{ 0x2a, "i386/sandybridge" },  { 0x2d, "i386/sandybridge" },    { 0x3a, "i386/ivybridge" },
+		{ 0x3e, "i386/ivybridge" },    { 0x3c, "i386/haswell" },        { 0x3f, "i386/haswell" },
+		{ 0x45, "i386/haswell" },      { 0x46, "i386/haswell" },        { 0x37, "i386/silvermont" },
+		{ 0x4d, "i386/silvermont" },   { 0x3d, "i386/broadwell" },      { 0x47, "i386/broadwell" },
+		{ 0x4f, "i386/broadwell" },    { 0x56, "i386/broadwell" },      { 0x4e, "i386/skylake" },
+		{ 0x55, "i386/skylake" },      { 0x5e, "i386/skylake" },        { 0x8e, "i386/skylake" },
+		{ 0x9e, "i386/skylake" },      { 0x5c, "i386/goldmont" },       { 0x5f, "i386/goldmont" },
+		{ 0x7a, "i386/goldmontplus" }, { 0x57, "i386/knightslanding" }, { 0x85, "i386/knightslanding" },
+	};
+
+	for (size_t i = 0; family == 6 && i < op_array_size(types); i++)
+		if (types[i].model == model)
+			return types[i].type;
+	return "i386/arch_perfmon";
+}
+
+const char *opr_host_cpu_type(void)
+{
+	const char *type = TIMER;
+	char *text = NULL;
+
+	if (!opr_host_has_pmu() || op_file_read(AT_FDCWD, "/proc/cpuinfo", CPUINFO_BYTES, &text) < 0)
+		return TIMER;
+	if (strstr(text, "AuthenticAMD") || strstr(text, "HygonGenuine"))
+		type = amd_type(find_number(text, "cpu family"));
+	else if (strstr(text, "GenuineIntel"))
+		type = intel_type(find_number(text, "cpu family"), find_number(text, "model"));
+	free(text);
+	return type;
+}
+
+bool opr_host_ibs(struct op_ibs_cpu *ret_cpu, uint32_t *ret_caps)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	unsigned int caps, b, c, d;
+	char *text = NULL;
+
+	if (access(DEVICES "ibs_op", F_OK) < 0 || !__get_cpuid(IBS_LEAF, &caps, &b, &c, &d))
+		return false;
+	if (op_file_read(AT_FDCWD, "/proc/cpuinfo", CPUINFO_BYTES, &text) < 0)
+		return false;
+	op_ibs_cpu_init(find_number(text, "cpu family"), find_number(text, "model"), ret_cpu);
+	free(text);
+	*ret_caps = caps;
+	return true;
+#else
+	(void)ret_cpu;
+	(void)ret_caps;
+	return false;
+#endif
+}

@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/opannotate/code_lists.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+
+#include "tools/common/child.h"
+#include "tools/common/percent.h"
+#include "tools/common/log.h"
+
+#define FORMAT_BYTES 64
+#define SECTIONS_MAX 65536
+#define DIGITS_MAX   16 /* of an address */
+
+struct request {
+	const char *path, *name;
+	struct opr_symbol_options options;
+	const struct opr_symbols *symbols; /* of the kernel, for its names */
+	const struct opr_code_style *style;
+	const struct opr_symbol_report *report;
+	bool is_core;
+	const struct opr_symbol_row *const *rows;
+	size_t nr_rows;
+};
+
+/* What the child writes: this, sections, and for each row a head with lines and strings behind it. */
+struct preface {
+	char format[FORMAT_BYTES];
+	uint64_t digits;
+	uint64_t nr_sections;
+};
+
+struct head {
+	int64_t err;
+	uint64_t nr_lines, nr_string_bytes;
+};
+
+struct sections {
+	const struct opr_code_section *sections;
+	size_t nr_sections;
+};
+
+/* Details of an image without symbols are positions in the file. UINT64_MAX: in no code. */
+static uint64_t address_of(const struct sections *sections, const struct opr_symbol_row *row, uint64_t position)
+{
+	if (row->symbol)
+		return position;
+	for (size_t i = 0; i < sections->nr_sections; i++) {
+		const struct opr_code_section *section = &sections->sections[i];
+
+		if (position >= section->position && position - section->position < section->nr_bytes)
+			return section->vma + (position - section->position);
+	}
+	return UINT64_MAX;
+}
+
+/* Of samples of another file than the one that is there, and where there is none, no code is shown. */
+static bool has_code(const struct opr_symbol_row *row)
+{
+	return row->symbol || (row->symbols && row->symbols->code_path);
+}
+
+/* ---- in the child ---- */
+
+static int write_preface(FILE *out, const struct opr_code_reader *reader, const struct sections *sections)
+{
+	struct preface preface = { .digits = opr_code_digits(reader), .nr_sections = sections->nr_sections };
+
+	snprintf(preface.format, sizeof(preface.format), "%s", opr_code_format(reader));
+	fwrite(&preface, sizeof(preface), 1, out);
+	fwrite(sections->sections, sizeof(*sections->sections), sections->nr_sections, out);
+	return fflush(out) == EOF ? -EIO : 0;
+}
+
+static int compare_points(const void *left, const void *right)
+{
+	const struct opr_code_point *a = left, *b = right;
+
+	return a->vma < b->vma ? -1 : a->vma > b->vma;
+}
+
+/* Where the row has samples. NULL: no memory. */
+static struct opr_code_point *points_of(const struct request *request, const struct opr_symbol_row *row,
+					const struct sections *sections)
+{
+	const struct opr_symbol_report *report = request->report;
+	struct opr_code_point *points = calloc(row->nr_details + 1, sizeof(*points));
+
+	for (size_t i = 0; i < row->nr_details && points; i++) {
+		const struct opr_detail *detail = &report->details[row->first_detail + i];
+
+		points[i].vma = address_of(sections, row, detail->vma);
+		for (size_t j = 0; j < report->nr_classes; j++)
+			points[i].count += report->detail_counts.values[detail->counts + j];
+	}
+	if (points)
+		qsort(points, row->nr_details, sizeof(*points), compare_points);
+	return points;
+}
+
+static int list_row(struct opr_code_reader *reader, const struct opr_symbol_row *row, const struct opr_code_point *points,
+		    struct opr_code *code)
+{
+	uint64_t start = row->symbol ? row->vma : 0;
+	uint64_t end = row->symbol && row->symbol->size < UINT64_MAX - start ? start + row->symbol->size : UINT64_MAX;
+	unsigned int section = row->symbol ? row->symbol->section : OPR_CODE_ALL_SECTIONS;
+
+	return opr_code_list(reader, section, start, end, points, row->nr_details, code);
+}
+
+/* An image without symbols is listed whole, if it is not too large. */
+static int write_row(FILE *out, struct opr_code_reader *reader, const struct request *request, const struct opr_symbol_row *row,
+		     const struct sections *sections, struct opr_code *code)
+{
+	struct opr_code_point *points = points_of(request, row, sections);
+	struct head head = { 0 };
+
+	if (!points)
+		return -ENOMEM;
+	opr_child_begin_step();
+	opr_code_clear(code);
+	if (has_code(row))
+		head.err = list_row(reader, row, points, code);
+	free(points);
+	if (!head.err) {
+		head.nr_lines = code->nr_lines;
+		head.nr_string_bytes = code->strings.length;
+	}
+	fwrite(&head, sizeof(head), 1, out);
+	if (head.nr_lines)
+		fwrite(code->lines, sizeof(*code->lines), head.nr_lines, out);
+	fwrite(op_text_get(&code->strings), 1, head.nr_string_bytes, out);
+	return fflush(out) == EOF ? -EIO : 0;
+}
+
+static int work(FILE *out, void *arg)
+{
+	const struct request *request = arg;
+	struct opr_code_reader *reader = NULL;
+	struct opr_code_section *list = NULL;
+	struct opr_symbols symbols = { 0 };
+	struct opr_code code = { 0 };
+	struct sections sections = { 0 };
+	int err = 0;
+
+	if (request->is_core) {
+		err = opr_code_open_core(request->path, request->symbols, request->style, &reader);
+	} else {
+		if (request->options.lines)
+			err = opr_symbols_read_bfd(&symbols, request->path, request->name, &request->options);
+		if (!err)
+			err = opr_code_open(request->path, &symbols, request->style, &reader);
+	}
+	if (!err)
+		err = opr_code_sections(reader, &list, &sections.nr_sections);
+	sections.sections = list;
+	if (!err)
+		err = write_preface(out, reader, &sections);
+	for (size_t i = 0; i < request->nr_rows && !err; i++)
+		err = write_row(out, reader, request, request->rows[i], &sections, &code);
+	return err;
+}
+
+/* ---- in the parent ---- */
+
+struct cursor {
+	const char *bytes;
+	size_t nr_bytes;
+};
+
+static const void *take(struct cursor *cursor, uint64_t nr_items, size_t item_bytes)
+{
+	const char *bytes = cursor->bytes;
+
+	if (nr_items > cursor->nr_bytes / item_bytes)
+		return NULL;
+	cursor->bytes += nr_items * item_bytes;
+	cursor->nr_bytes -= nr_items * item_bytes;
+	return bytes;
+}
+
+static int read_preface(struct opr_listing *listing, struct cursor *cursor)
+{
+	const void *bytes = take(cursor, 1, sizeof(struct preface)), *sections;
+	struct preface preface;
+
+	if (!bytes)
+		return -EBADMSG;
+	memcpy(&preface, bytes, sizeof(preface));
+	sections = take(cursor, preface.nr_sections, sizeof(*listing->sections));
+	if (!sections || preface.nr_sections > SECTIONS_MAX || preface.digits > DIGITS_MAX)
+		return -EBADMSG;
+	listing->digits = (unsigned int)preface.digits;
+	listing->format = strndup(preface.format, sizeof(preface.format));
+	listing->sections = calloc(preface.nr_sections + 1, sizeof(*listing->sections));
+	if (!listing->format || !listing->sections)
+		return -ENOMEM;
+	memcpy(listing->sections, sections, preface.nr_sections * sizeof(*listing->sections));
+	listing->nr_sections = preface.nr_sections;
+	return 0;
+}
+
+static bool is_sound(const struct opr_code_line *line, uint64_t nr_string_bytes)
+{
+	return (unsigned int)line->kind <= OPR_CODE_GAP && line->text < nr_string_bytes &&
+	       (line->file == SIZE_MAX || line->file < nr_string_bytes) &&
+	       (line->kind != OPR_CODE_SECTION || line->line <= DIGITS_MAX);
+}
+
+static int read_code(struct opr_code *code, const struct head *head, struct cursor *cursor)
+{
+	const void *lines = take(cursor, head->nr_lines, sizeof(*code->lines));
+	const char *strings = lines ? take(cursor, head->nr_string_bytes, 1) : NULL;
+
+	if (!strings)
+		return -EBADMSG;
+	code->lines = calloc(head->nr_lines + 1, sizeof(*code->lines));
+	if (!code->lines)
+		return -ENOMEM;
+	memcpy(code->lines, lines, head->nr_lines * sizeof(*code->lines));
+	code->capacity = head->nr_lines + 1;
+	op_text_add_bytes(&code->strings, strings, head->nr_string_bytes);
+	if (code->strings.failed)
+		return -ENOMEM;
+	for (size_t i = 0; i < head->nr_lines; i++)
+		if (!is_sound(&code->lines[i], head->nr_string_bytes))
+			return -EBADMSG;
+	code->nr_lines = head->nr_lines;
+	return 0;
+}
+
+/* The first reason is kept. */
+static void give_reason(struct opr_listing *listing, const char *format, ...) OP_PRINTF(2, 3);
+
+static void give_reason(struct opr_listing *listing, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	if (!listing->reason && vasprintf(&listing->reason, format, args) < 0)
+		listing->reason = NULL;
+	va_end(args);
+}
+
+static int read_rows(struct opr_listing *listing, const struct request *request, struct cursor *cursor)
+{
+	const void *bytes;
+	int err = 0;
+
+	for (size_t i = 0; i < request->nr_rows && !err && (bytes = take(cursor, 1, sizeof(struct head))); i++) {
+		struct head head;
+
+		memcpy(&head, bytes, sizeof(head));
+		if (head.err)
+			give_reason(listing, "the code of %s cannot be shown: %s", request->rows[i]->name,
+				    strerror((int)-head.err));
+		else
+			err = read_code(&listing->codes[i], &head, cursor);
+	}
+	return err;
+}
+
+static void give_reason_of(struct opr_listing *listing, const struct request *request, int err)
+{
+	if (request->is_core)
+		give_reason(listing, "the kernel's code cannot be read from %s (%s). opd's --vmlinux names a file that has it.",
+			    request->path, strerror(-err));
+	else
+		give_reason(listing, "the code of %s cannot be shown: %s", request->path, opr_child_reason(err));
+}
+
+/* What came before a crash is shown. */
+static int run(struct opr_listing *listing, struct request *request)
+{
+	struct opr_child_result result = { 0 };
+	struct opr_child child;
+	struct cursor cursor;
+	int err;
+
+	opr_verbose(OPR_TOPIC_level1, "listing the code of %zu symbols of %s", request->nr_rows, request->path);
+	err = opr_child_start(&child, work, request);
+	if (!err)
+		err = opr_child_wait(&child, &result);
+	if (err)
+		return opr_error(err, "%s: %s", request->path, strerror(-err));
+	cursor = (struct cursor){ result.bytes, result.nr_bytes };
+	if (result.nr_bytes)
+		err = read_preface(listing, &cursor);
+	if (!err && result.nr_bytes)
+		err = read_rows(listing, request, &cursor);
+	opr_child_result_free(&result);
+	if (err == -ENOMEM)
+		return opr_no_memory();
+	if (err || result.err)
+		give_reason_of(listing, request, err ? err : result.err);
+	return 0;
+}
+
+static int list_code(struct opr_listing *listing, const struct opr_annotate *annotate, struct opr_image *image,
+		     const struct opr_symbol_row *const *rows, size_t nr_rows)
+{
+	struct request request = {
+		.path = image->path,
+		.name = image->name,
+		.options = opr_image_options(annotate->images, image),
+		.symbols = &image->symbols,
+		.style = &annotate->options->code_style,
+		.report = annotate->report,
+		.is_core = !image->is_object,
+		.rows = rows,
+		.nr_rows = nr_rows,
+	};
+	char *core = request.is_core ? opr_beside_kallsyms(image->path, OPR_KERNEL_CORE) : NULL;
+	int err;
+
+	if (request.is_core && !core)
+		return opr_no_memory();
+	if (core)
+		request.path = core;
+	request.options.lines = annotate->options->source || annotate->options->html;
+	err = run(listing, &request);
+	free(core);
+	return err;
+}
+
+/* ---- what is not shown ---- */
+
+static const char *reason_of_search(const struct opr_image *image)
+{
+	switch (image->state) {
+	case OPR_IMAGE_HAS_NO_FILE:
+		if (image->image_name->kind != OP_IMAGE_ANON)
+			return "that is no file with code";
+		if (!strncmp(image->image_name->name, "[vdso]", strlen("[vdso]")))
+			return "the kernel lends it to processes, and the session does not know of which build it was";
+		return "the session does not have what was in that memory; of code that a program makes, a jitdump is kept";
+	case OPR_IMAGE_UNREADABLE:
+		return "its file could not be read";
+	case OPR_IMAGE_REPLACED:
+	case OPR_IMAGE_OTHER_KERNEL:
+		return "another file took its place";
+	case OPR_IMAGE_AMBIGUOUS:
+		return "more than one file may be it";
+	case OPR_IMAGE_FOUND:
+	case OPR_IMAGE_NOT_FOUND:
+		break;
+	}
+	return "its file could not be found";
+}
+
+/* Of an image of which something was to be listed. */
+static const char *reason_of_rows(const struct opr_listing *listing, const struct opr_image *image,
+				  const struct opr_symbol_row *const *rows, size_t nr_rows)
+{
+	bool any_empty = false;
+
+	for (size_t i = 0; i < nr_rows; i++) {
+		if (!has_code(rows[i]) && rows[i]->symbols != &image->symbols)
+			return "they are of another file than the one that is there";
+		any_empty |= !listing->codes[i].nr_lines;
+	}
+	if (!image->is_object && !opr_identity_is_kallsyms(&image->identity))
+		return "that is no object file";
+	if (!image->is_object && !image->symbols.nr_symbols)
+		return "the kernel's symbols are not known";
+	if (any_empty && opr_is_jit_object(image->image_name, image->name))
+		return "the session has names of this code, and not the code: a jitdump has both, a perf map has names";
+	return "they are in no section of code, in zeros, or where more than 16 MiB of large code would have to be shown";
+}
+
+static void add_row_counts(const struct opr_symbol_report *report, const struct opr_symbol_row *row, uint64_t *counts)
+{
+	for (size_t i = 0; i < report->nr_classes; i++)
+		counts[i] += report->counts.values[row->counts + i];
+}
+
+static uint64_t end_of(const struct opr_code *code, size_t index)
+{
+	for (size_t i = index + 1; i < code->nr_lines; i++)
+		if (code->lines[i].vma != code->lines[index].vma)
+			return code->lines[i].vma;
+	return UINT64_MAX;
+}
+
+/* Takes away from `counts` what stands beside an instruction; `here` is room for as many. */
+static void take_shown(const struct opr_listing *listing, const struct opr_symbol_report *report, const struct opr_symbol_row *row,
+		       const struct opr_code *code, uint64_t *counts, uint64_t *here)
+{
+	size_t detail = 0;
+
+	for (size_t i = 0; i < code->nr_lines; i++) {
+		if (code->lines[i].kind != OPR_CODE_INSTRUCTION)
+			continue;
+		opr_listing_sum(listing, report, row, code->lines[i].vma, end_of(code, i), &detail, here);
+		for (size_t j = 0; j < report->nr_classes; j++)
+			counts[j] -= here[j];
+	}
+}
+
+/* "599 samples (42.1234%)", for several events one number for each. NULL: there are none. */
+static char *name_samples(const struct opr_symbol_report *report, const uint64_t *counts)
+{
+	struct op_text numbers = { 0 }, shares = { 0 }, text = { 0 };
+	bool any = false;
+
+	for (size_t i = 0; i < report->nr_classes; i++) {
+		const struct opr_percent_text share = opr_format_percent(counts[i], report->totals[i]);
+
+		op_text_printf(&numbers, "%s%" PRIu64, i ? ", " : "", counts[i]);
+		op_text_printf(&shares, "%s%s%%", i ? ", " : "", share.text + strspn(share.text, " "));
+		any |= counts[i];
+	}
+	if (any)
+		op_text_printf(&text, "%s samples (%s)", op_text_get(&numbers), op_text_get(&shares));
+	op_text_free(&numbers);
+	op_text_free(&shares);
+	return any ? op_text_steal(&text) : NULL;
+}
+
+static int tell(const struct opr_listing *listing, const struct opr_annotate *annotate, const struct opr_image *image,
+		const struct opr_symbol_row *const *rows, size_t nr_rows)
+{
+	const struct opr_symbol_report *report = annotate->report;
+	uint64_t *counts = calloc(2 * report->nr_classes, sizeof(*counts));
+	char *samples;
+
+	if (!counts)
+		return opr_no_memory();
+	for (size_t i = 0; i < nr_rows; i++) {
+		add_row_counts(report, rows[i], counts);
+		take_shown(listing, report, rows[i], &listing->codes[i], counts, counts + report->nr_classes);
+	}
+	samples = name_samples(report, counts);
+	if (samples)
+		opr_warn("no code is shown for %s of %s: %s", samples, image->shown,
+			 listing->reason ? listing->reason
+			 : !image->path  ? reason_of_search(image)
+					 : reason_of_rows(listing, image, rows, nr_rows));
+	free(samples);
+	free(counts);
+	return 0;
+}
+
+int opr_listing_make(struct opr_listing *listing, const struct opr_annotate *annotate, const struct opr_symbol_row *const *rows,
+		     size_t nr_rows)
+{
+	struct opr_image *image = opr_image_cache_find(annotate->images, rows[0]->image);
+	int err = 0;
+
+	if (!image)
+		return -ENOMEM;
+	listing->codes = calloc(nr_rows + 1, sizeof(*listing->codes));
+	if (!listing->codes)
+		return opr_no_memory();
+	listing->nr_codes = nr_rows;
+	if (image->path && (image->is_object || opr_identity_is_kallsyms(&image->identity)))
+		err = list_code(listing, annotate, image, rows, nr_rows);
+	return err ? err : tell(listing, annotate, image, rows, nr_rows);
+}
+
+void opr_listing_free(struct opr_listing *listing)
+{
+	if (!listing)
+		return;
+	for (size_t i = 0; i < listing->nr_codes; i++)
+		opr_code_free(&listing->codes[i]);
+	free(listing->codes);
+	free(listing->format);
+	free(listing->sections);
+	free(listing->reason);
+	*listing = (struct opr_listing){ 0 };
+}
+
+/* ---- samples of an instruction ---- */
+
+bool opr_listing_sum(const struct opr_listing *listing, const struct opr_symbol_report *report, const struct opr_symbol_row *row,
+		     uint64_t start, uint64_t end, size_t *detail, uint64_t *counts)
+{
+	const struct sections sections = { listing->sections, listing->nr_sections };
+	bool any = false;
+
+	memset(counts, 0, report->nr_classes * sizeof(*counts));
+	for (; *detail < row->nr_details; ++*detail) {
+		const struct opr_detail *next = &report->details[row->first_detail + *detail];
+		uint64_t vma = address_of(&sections, row, next->vma);
+
+		if (vma == UINT64_MAX)
+			continue; /* in no code */
+		if (vma >= end)
+			break;
+		for (size_t i = 0; i < report->nr_classes && vma >= start; i++) {
+			counts[i] += report->detail_counts.values[next->counts + i];
+			any |= counts[i] != 0;
+		}
+	}
+	return any;
+}

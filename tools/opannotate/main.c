@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* opannotate: the source and the machine code of what was sampled, with the samples of each line. */
+#include <errno.h>
+
+#include "tools/opannotate/columns.h"
+#include "tools/opannotate/page.h"
+#include "tools/common/output.h"
+#include "tools/common/log.h"
+#include "tools/profile/selection.h"
+
+#define STANDARD_OUTPUT "-" /* as the page's file */
+
+struct run {
+	const struct opr_annotate_options *options;
+	struct opr_selection selection;
+	struct opr_image_cache images;
+	struct opr_symbol_report report;
+	struct opr_annotation annotation;
+};
+
+static int open_profile(struct run *run)
+{
+	const struct opr_annotate_options *options = run->options;
+	const struct opr_selection_options selection_options = {
+		.session_dir = options->session_dir,
+		.root = options->root,
+		.image_path = &options->image_path,
+		.merge = options->merge.merge,
+		.exclude_dependent = options->exclude_dependent,
+		.since = options->since,
+		.until = options->until,
+	};
+
+	return opr_selection_open(&run->selection, &selection_options, &options->words);
+}
+
+static int read_report(struct run *run)
+{
+	const struct opr_annotate_options *options = run->options;
+	const struct opr_profile *profile = &run->selection.profile;
+	const bool lines = options->source || options->html;
+	const struct opr_symbol_choice choice = {
+		.include = &options->include_symbols, .exclude = &options->exclude_symbols, .details = true, .lines = lines
+	};
+	const struct opr_symbol_options symbol_options = { .demangle = options->demangle, .lines = lines, .root = options->root };
+	int err = opr_image_cache_init(&run->images, profile, &run->selection.finder, &symbol_options);
+
+	if (!err)
+		err = opr_symbol_report_make(&run->report, profile, run->selection.classes.nr_classes, &run->images, &choice);
+	if (!err && (options->html || !options->assembly))
+		err = opr_annotation_make(&run->annotation, &run->report);
+	return err;
+}
+
+static int write_annotated(const struct opr_annotate *annotate, FILE *out)
+{
+	if (annotate->options->html)
+		return opr_annotate_html(annotate, out);
+	return annotate->options->assembly ? opr_annotate_assembly(annotate, out) : opr_annotate_sources(annotate, out);
+}
+
+static int write_report(struct run *run)
+{
+	const struct opr_annotate_options *options = run->options;
+	const struct opr_annotate annotate = {
+		.options = options,
+		.profile = &run->selection.profile,
+		.classes = &run->selection.classes,
+		.images = &run->images,
+		.report = &run->report,
+		.annotation = &run->annotation,
+		.dirs = { &options->base_dirs, &options->search_dirs },
+	};
+	struct opr_output output;
+	int err;
+
+	if (options->output_dir)
+		return opr_annotate_sources(&annotate, stdout);
+	if (options->html && !strcmp(options->html, STANDARD_OUTPUT))
+		err = opr_output_open(&output, NULL, true, "never");
+	else if (options->html)
+		err = opr_output_replace(&output, options->html, opr_annotate_page_is, "page of opannotate");
+	else
+		err = opr_output_open(&output, NULL, options->no_pager, "never");
+	if (err)
+		return err;
+	err = write_annotated(&annotate, output.out);
+	if (!err)
+		return opr_output_close(&output);
+	opr_output_drop(&output);
+	return err;
+}
+
+static int annotate_profile(const struct opr_annotate_options *options)
+{
+	struct run run = { .options = options };
+	int err = open_profile(&run);
+
+	if (!err)
+		err = read_report(&run);
+	if (!err)
+		err = write_report(&run);
+	if (!err)
+		err = opr_profile_end(&run.selection.profile);
+	opr_annotation_free(&run.annotation);
+	opr_symbol_report_free(&run.report);
+	opr_image_cache_free(&run.images);
+	opr_selection_free(&run.selection);
+	return err;
+}
+
+int main(int argc, const char **argv)
+{
+	struct opr_annotate_options options = { 0 };
+	enum opr_request request;
+	int err;
+
+	opr_log_init("opannotate");
+	err = opr_annotate_options_parse(&options, argc, argv, &request);
+	if (!err && request == OPR_RUN)
+		err = annotate_profile(&options);
+	opr_annotate_options_free(&options);
+	return err ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* opannotate's command line, as opannotate(1) has it. */
+#ifndef OPR_OPANNOTATE_OPTIONS_H
+#define OPR_OPANNOTATE_OPTIONS_H
+
+#include "tools/code/listing.h"
+#include "tools/common/option_values.h"
+#include "tools/symbols/symbols.h"
+
+struct opr_annotate_options {
+	int source, assembly, exclude_dependent, no_pager;     /* set by popt: 0 or 1 */
+	char *session_dir, *root, *output_dir, *html, *params; /* NULL: not given */
+	char *since, *until;
+	struct opr_words base_dirs, search_dirs, include_files, exclude_files;
+	struct opr_words include_symbols, exclude_symbols, image_path;
+	struct opr_merge_option merge;
+	enum opr_demangle demangle;
+	double threshold;                 /* percent */
+	char *disassembler_options;       /* of params; NULL: none */
+	struct opr_code_style code_style; /* what params say */
+	char *command_line;
+	struct opr_words words; /* the profile specification */
+};
+
+/* Reads the command line into an empty structure, to be freed with opr_annotate_options_free in any case. 0 or -EINVAL, -ENOMEM. */
+int opr_annotate_options_parse(struct opr_annotate_options *options, int argc, const char **argv,
+			       enum opr_request *ret_request) OP_NONNULL OP_MUST_CHECK;
+
+void opr_annotate_options_free(struct opr_annotate_options *options);
+
+#endif

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/oparchive/earlier.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "libop/base/file.h"
+#include "tools/common/log.h"
+
+/* ---- lines, by what they are about ---- */
+
+struct span {
+	const char *start;
+	size_t nr_bytes;
+};
+
+struct opr_earlier_line {
+	struct op_hlink link;
+	struct span word, subject;
+};
+
+static struct span span_of(const char *start, size_t nr_bytes)
+{
+	return (struct span){ start, nr_bytes };
+}
+
+static bool is_word(struct span span, const char *word)
+{
+	return span.nr_bytes == strlen(word) && !memcmp(span.start, word, span.nr_bytes);
+}
+
+/* "NUMBER PATH", "PATH<TAB>VALUE", or one value for the archive. */
+static struct span subject_of(struct span word, const char *value, size_t nr_bytes)
+{
+	static const char *const of_images[] = { "package", "debug", "absent", "cut" };
+	const char *blank = memchr(value, ' ', nr_bytes), *tab = memchr(value, '\t', nr_bytes);
+
+	if (is_word(word, "session-dir"))
+		return span_of(value, 0);
+	if (is_word(word, "inode") && blank)
+		return span_of(blank + 1, nr_bytes - (size_t)(blank + 1 - value));
+	for (size_t i = 0; tab && i < op_array_size(of_images); i++)
+		if (is_word(word, of_images[i]))
+			return span_of(value, (size_t)(tab - value));
+	return span_of(value, nr_bytes);
+}
+
+static uint64_t hash_of(struct span word, struct span subject)
+{
+	return op_hash_bytes(op_hash_bytes(0, word.start, word.nr_bytes), subject.start, subject.nr_bytes);
+}
+
+static bool is_same(struct span left, struct span right)
+{
+	return left.nr_bytes == right.nr_bytes && !memcmp(left.start, right.start, left.nr_bytes);
+}
+
+static int add_line(struct opr_earlier *earlier, struct opr_earlier_line *line, const char *text, size_t nr_bytes)
+{
+	const char *tab = memchr(text, '\t', nr_bytes);
+
+	if (!tab)
+		return 0;
+	line->word = span_of(text, (size_t)(tab - text));
+	line->subject = subject_of(line->word, tab + 1, nr_bytes - (size_t)(tab + 1 - text));
+	return op_htable_insert(&earlier->by_subject, &line->link, hash_of(line->word, line->subject));
+}
+
+static int add_lines(struct opr_earlier *earlier)
+{
+	size_t nr_lines = 1;
+	int err = 0;
+
+	for (const char *at = earlier->text; (at = strchr(at, '\n')); at++)
+		nr_lines++;
+	earlier->lines = calloc(nr_lines, sizeof(*earlier->lines));
+	if (!earlier->lines)
+		return -ENOMEM;
+	nr_lines = 0;
+	for (const char *at = earlier->text; !err && *at;) {
+		size_t nr_bytes = strcspn(at, "\n");
+
+		err = add_line(earlier, &earlier->lines[nr_lines++], at, nr_bytes);
+		at += nr_bytes + (at[nr_bytes] == '\n');
+	}
+	return err;
+}
+
+bool opr_earlier_says(const struct opr_earlier *earlier, const char *word, const char *value)
+{
+	struct span of_word = span_of(word, strlen(word)), subject = subject_of(of_word, value, strlen(value));
+
+	for (struct op_hlink *link = op_htable_first(&earlier->by_subject, hash_of(of_word, subject)); link;
+	     link = op_htable_next(link)) {
+		const struct opr_earlier_line *line = op_container_of(link, struct opr_earlier_line, link);
+
+		if (is_same(line->word, of_word) && is_same(line->subject, subject))
+			return true;
+	}
+	return false;
+}
+
+/* ---- files ---- */
+
+static const char *below(const char *name)
+{
+	return name + strspn(name, "/");
+}
+
+bool opr_earlier_has(const struct opr_earlier *earlier, const char *name)
+{
+	return opr_sums_find(&earlier->sums, below(name)) != NULL;
+}
+
+bool opr_earlier_has_session(const struct opr_earlier *earlier, const char *session)
+{
+	static const char samples[] = OPR_ARCHIVE_SAMPLES "/";
+	size_t length = strlen(session);
+
+	for (size_t i = 0; i < earlier->sums.nr_sums; i++) {
+		const char *name = earlier->sums.sums[i].name;
+
+		if (!strncmp(name, samples, strlen(samples)) && !strncmp(name + strlen(samples), session, length) &&
+		    name[strlen(samples) + length] == '/')
+			return true;
+	}
+	return false;
+}
+
+uint64_t opr_earlier_inode(const struct opr_earlier *earlier, const char *path)
+{
+	for (size_t i = 0; i < earlier->facts.nr_inodes; i++)
+		if (!strcmp(earlier->facts.inodes[i].path, path))
+			return earlier->facts.inodes[i].inode;
+	return 0;
+}
+
+void opr_earlier_write_sums(const struct opr_earlier *earlier, struct op_text *text)
+{
+	for (size_t i = 0; i < earlier->sums.nr_sums; i++)
+		if (strcmp(earlier->sums.sums[i].name, OPR_ARCHIVE_FACTS))
+			opr_sums_write(text, earlier->sums.sums[i].digits, earlier->sums.sums[i].name);
+}
+
+/* ---- reading ---- */
+
+static bool is_what_it_was(const struct opr_earlier *earlier)
+{
+	const struct opr_sum *sum = opr_sums_find(&earlier->sums, OPR_ARCHIVE_FACTS);
+	char digits[OPR_SUM_DIGITS + 1];
+	struct op_sha256 sha;
+
+	op_sha256_begin(&sha);
+	op_sha256_add(&sha, earlier->text, strlen(earlier->text));
+	op_sha256_end(&sha, digits);
+	return sum && earlier->sums.has_end && !earlier->sums.nr_damaged && !strncmp(sum->digits, digits, OPR_SUM_DIGITS);
+}
+
+static int read_files(struct opr_earlier *earlier, int dir_fd)
+{
+	int err = op_file_read(dir_fd, OPR_ARCHIVE_FACTS, OPR_FACTS_BYTES_MAX, &earlier->text);
+
+	if (err == -ENOENT && faccessat(dir_fd, OPR_ARCHIVE_SUMS, F_OK, AT_SYMLINK_NOFOLLOW) && errno == ENOENT)
+		return 0;
+	if (!err)
+		err = opr_sums_read(&earlier->sums, dir_fd);
+	if (!err)
+		err = is_what_it_was(earlier) ? add_lines(earlier) : -EBADMSG;
+	earlier->is_there = !err;
+	return err;
+}
+
+int opr_earlier_read(struct opr_earlier *earlier, int dir_fd, const char *dir)
+{
+	int err;
+
+	*earlier = (struct opr_earlier){ 0 };
+	err = read_files(earlier, dir_fd);
+	if (err == -ENOMEM)
+		return opr_no_memory();
+	if (err)
+		return opr_error(err,
+				 "the archive that is in %s is damaged (" OPR_ARCHIVE_FACTS " and " OPR_ARCHIVE_SUMS
+				 ": %s): nothing is added to it",
+				 dir, err == -EBADMSG ? "a checksum is wrong or missing" : strerror(-err));
+	return earlier->is_there ? opr_archive_open(&earlier->facts, dir) : 0;
+}
+
+void opr_earlier_free(struct opr_earlier *earlier)
+{
+	if (!earlier)
+		return;
+	op_htable_free(&earlier->by_subject);
+	free(earlier->lines);
+	free(earlier->text);
+	opr_archive_free(&earlier->facts);
+	opr_sums_free(&earlier->sums);
+	*earlier = (struct opr_earlier){ 0 };
+}

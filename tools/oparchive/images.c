@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/oparchive/main.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/oparchive/kernel.h"
+#include "tools/symbols/object_look.h"
+#include "tools/common/packages.h"
+#include "tools/common/log.h"
+
+#define DEBUG_SUBDIR ".debug"
+
+static int add(struct opa_run *run, const char *path, const char *name)
+{
+	return opa_warn_left_out(run, opr_archive_add(&run->writer, path, name), path);
+}
+
+/* ---- one image ---- */
+
+/* Where gdb(1) would look for it in the archive: at its own path, and beside the image. */
+static int add_debug_file(struct opa_run *run, const struct opr_object *object, const char *name)
+{
+	const char *root = run->options->root ? run->options->root : "", *slash = strrchr(name, '/');
+	const char *path = object->debug_file, *link = object->debug_link;
+	size_t skipped = strncmp(path, root, strlen(root)) ? 0 : strlen(root);
+	char *beside = NULL;
+	int err = add(run, path, path + skipped);
+
+	if (err || !link || !*link || strchr(link, '/') || !slash)
+		return err;
+	if (asprintf(&beside, "%.*s/" DEBUG_SUBDIR "/%s", (int)(slash - name), name, link) < 0)
+		return opr_no_memory();
+	err = add(run, path, beside);
+	free(beside);
+	return err;
+}
+
+/* Where the debug file is at home. */
+static void note_debug_file(struct opa_run *run, const char *path, const char *name, const char *debug_file)
+{
+	const char *root = run->options->root ? run->options->root : "";
+	const struct opr_archive *archive = run->selection.finder.archive;
+	const char *home = archive ? opr_archive_fact(&archive->debug, opr_archive_strip(archive, path)) : NULL;
+
+	if (!home)
+		home = opr_archive_strip(archive, strncmp(debug_file, root, strlen(root)) ? debug_file : debug_file + strlen(root));
+	opr_archive_note_image(&run->writer, "debug", name, home);
+}
+
+static int add_debug_file_of(struct opa_run *run, const char *path, const char *name)
+{
+	struct opr_object object = { 0 };
+	int err = opr_object_look(&object, path, name, run->options->root);
+
+	if (err)
+		opr_error(err, "%s: %s", path, strerror(-err));
+	if (!err && object.debug_file) {
+		note_debug_file(run, path, name, object.debug_file);
+		err = add_debug_file(run, &object, name);
+	}
+	opr_object_free(&object);
+	return err;
+}
+
+static void note_inode(struct opa_run *run, const char *path, const char *name)
+{
+	struct stat st;
+	char *value = NULL;
+
+	if (!stat(path, &st) && asprintf(&value, "%ju %s", (uintmax_t)st.st_ino, name) >= 0)
+		opr_archive_note(&run->writer, "inode", value);
+	free(value);
+}
+
+/* The name that a reader looks for: the path of a file, of a module where it was found. */
+static char *archived_name(const struct opa_run *run, const struct opr_image *image)
+{
+	const char *root = run->options->root ? run->options->root : "";
+
+	if (image->image_name->kind == OP_IMAGE_KERNEL)
+		return strdup(strncmp(image->path, root, strlen(root)) ? image->path : image->path + strlen(root));
+	return strndup(image->identity.path,
+		       image->identity.kind == OPR_IDENTITY_NONE ? strlen(image->name) : image->identity.path_length);
+}
+
+/* The list of symbols of an earlier session, with its addresses and the code that is at them, is as good when it is one of the same kernel. */
+static int add_symbols(struct opa_run *run, const char *path, const char *name)
+{
+	char *there = NULL;
+	bool same = false;
+	int err;
+
+	if (!opr_earlier_has(&run->writer.earlier, name)) {
+		err = add(run, path, name);
+		if (!err)
+			note_inode(run, path, name);
+		return err ? err : opr_archive_add_kernel(&run->writer, path);
+	}
+	if (asprintf(&there, "%s%s", run->options->output_dir, name) < 0)
+		return opr_no_memory();
+	err = opr_archive_compare_kernels(there, path, &same);
+	if (!err && !same)
+		opa_leave_other(run, path, "the symbols of another kernel are");
+	free(there);
+	return err;
+}
+
+/* What a caller sees of it who may not see addresses is of no use to a report. */
+static int add_kernel(struct opa_run *run, const char *path, const char *name)
+{
+	struct opr_symbols symbols = { 0 };
+	int err = opr_symbols_read_kallsyms(&symbols, path, OPR_DEMANGLE_NONE);
+
+	opr_symbols_free(&symbols);
+	if (err == -ENOMEM)
+		return opr_no_memory();
+	if (err == -EPERM) {
+		opr_warn("%s hides the kernel's addresses (kernel.kptr_restrict), also in the archive: reports from it have no "
+			 "kernel symbols%s",
+			 path, geteuid() ? "; run oparchive as root" : "");
+		opa_note_left_out(run, path);
+	}
+	return add_symbols(run, path, name);
+}
+
+static int add_object(struct opa_run *run, const struct opr_image *image, const char *name)
+{
+	uint64_t inode = image->identity.kind == OPR_IDENTITY_INODE ? opr_earlier_inode(&run->writer.earlier, name) : 0;
+	bool is_other = inode && inode != image->identity.inode;
+	int err = is_other ? -EEXIST : opr_archive_add(&run->writer, image->path, name);
+
+	is_other = err == -EEXIST;
+	err = opa_warn_left_out(run, err, image->path);
+	if (err || is_other)
+		return err;
+	note_inode(run, image->path, name);
+	return add_debug_file_of(run, image->path, name);
+}
+
+static int add_image(struct opa_run *run, const struct opr_image *image)
+{
+	char *name = archived_name(run, image);
+	int err = 0;
+
+	if (!name)
+		return opr_no_memory();
+	if (opr_earlier_says(&run->writer.earlier, "absent", image->name))
+		opa_leave_other(run, image->path, "it is said to be absent");
+	else if (opr_identity_is_kallsyms(&image->identity))
+		err = add_kernel(run, image->path, name);
+	else
+		err = add_object(run, image, name);
+	free(name);
+	return err;
+}
+
+/* What an archive has of an image, or says that it is absent, is all that it says of it. */
+static bool is_of_earlier(const struct opa_run *run, const struct opr_image *image, const char *name)
+{
+	return opr_earlier_has(&run->writer.earlier, name) || opr_earlier_says(&run->writer.earlier, "absent", image->name);
+}
+
+/* ---- packages ---- */
+
+/* Asks for the packages of all images, those of modules that are nowhere excepted; of images in an archive that was asked where that was made. */
+static int find_packages(const struct opa_run *run, char **names, const char **paths, char **packages)
+{
+	const struct opr_image_cache *images = &run->images;
+	const struct opr_archive *archive = run->selection.finder.archive;
+
+	for (size_t i = 0; i < images->nr_images; i++) {
+		const struct opr_image *image = &images->images[i];
+		const char *fact;
+
+		if (image->state == OPR_IMAGE_HAS_NO_FILE || (image->image_name->kind == OP_IMAGE_KERNEL && !image->path))
+			continue;
+		names[i] = archived_name(run, image);
+		if (!names[i])
+			return -ENOMEM;
+		if (!archive && !run->options->root)
+			paths[i] = image->path ? image->path : names[i];
+		fact = archive ? opr_archive_fact(&archive->packages, names[i]) : NULL;
+		packages[i] = fact ? strdup(fact) : NULL;
+		if (fact && !packages[i])
+			return -ENOMEM;
+	}
+	return archive ? 0 : opr_packages_find(paths, images->nr_images, packages);
+}
+
+int opa_note_packages(struct opa_run *run)
+{
+	size_t nr_images = run->images.nr_images;
+	char **names = calloc(nr_images + 1, sizeof(*names)), **packages = calloc(nr_images + 1, sizeof(*packages));
+	const char **paths = calloc(nr_images + 1, sizeof(*paths));
+	int err = names && packages && paths ? find_packages(run, names, paths, packages) : -ENOMEM;
+
+	for (size_t i = 0; names && packages && i < nr_images; i++) {
+		if (!err && names[i] && packages[i] && !is_of_earlier(run, &run->images.images[i], names[i]))
+			opr_archive_note_image(&run->writer, "package", names[i], packages[i]);
+		free(names[i]);
+		free(packages[i]);
+	}
+	free(names);
+	free(packages);
+	free(paths);
+	return err ? opr_no_memory() : 0;
+}
+
+/* ---- what is absent ---- */
+
+/* What an archive says of an image that it has not is not about this host. */
+static int tell_absent(struct opa_run *run, const struct opr_image *image)
+{
+	bool unreadable = image->state == OPR_IMAGE_UNREADABLE;
+	char *path = NULL;
+	int err;
+
+	if (!unreadable || run->selection.finder.archive) {
+		opr_finder_warn(&run->selection.finder, image->state, image->name, &image->identity);
+		if (unreadable)
+			opa_note_left_out(run, image->name);
+		return 0;
+	}
+	if (asprintf(&path, "%s%.*s", run->options->root ? run->options->root : "", (int)image->identity.path_length,
+		     image->identity.path) < 0)
+		return opr_no_memory();
+	err = opa_warn_left_out(run, -EACCES, path);
+	free(path);
+	return err;
+}
+
+static int note_absent(struct opa_run *run, const struct opr_image *image)
+{
+	const char *word = opr_image_state_word(image->state);
+	char *other = NULL, *value = NULL;
+
+	if (opr_earlier_has(&run->writer.earlier, image->name))
+		return tell_absent(run, image);
+	if (image->state == OPR_IMAGE_OTHER_KERNEL)
+		other = opr_finder_other_kernel(&run->selection.finder, image->name, &image->identity);
+	if (asprintf(&value, "%s%s%s", word, other ? " " : "", other ? other : "") >= 0)
+		opr_archive_note_image(&run->writer, "absent", image->name, value);
+	free(value);
+	free(other);
+	return tell_absent(run, image);
+}
+
+int opa_add_images(struct opa_run *run)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < run->images.nr_images && !err; i++) {
+		struct opr_image *image = opr_image_cache_find(&run->images, run->images.images[i].name);
+
+		if (!image)
+			return -ENOMEM;
+		if (image->path && !opr_is_jit_object(image->image_name, image->name))
+			err = add_image(run, image);
+		else if (!image->path && image->state != OPR_IMAGE_HAS_NO_FILE)
+			err = note_absent(run, image);
+	}
+	return err;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/oparchive/main.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/oparchive/copy.h"
+#include "tools/common/log.h"
+
+void opa_note_left_out(struct opa_run *run, const char *path)
+{
+	opr_archive_note(&run->writer, "left-out", path);
+	run->nr_left_out++;
+}
+
+void opa_leave_other(struct opa_run *run, const char *path, const char *why)
+{
+	opr_warn("%s: %s in %s, from an earlier session, and that stays: it is left out; archive this session into another "
+		 "directory",
+		 path, why, run->options->output_dir);
+	opr_archive_note(&run->writer, "other", path);
+	run->nr_left_out++;
+}
+
+/* Behind the warning of a file that the caller may not read: who may. */
+static void write_remedy(int err, const char *path, char *remedy, size_t nr_bytes)
+{
+	const struct passwd *owner;
+	struct stat st;
+
+	*remedy = '\0';
+	if ((err != -EACCES && err != -EPERM) || !geteuid())
+		return;
+	owner = stat(path, &st) || !st.st_uid || st.st_uid == geteuid() || !(st.st_mode & S_IRUSR) ? NULL : getpwuid(st.st_uid);
+	snprintf(remedy, nr_bytes, "; root%s%s can read it: run oparchive as root", owner ? " and its owner " : "",
+		 owner ? owner->pw_name : "");
+}
+
+void opa_tell_left_out(struct opa_run *run, int err, const char *path)
+{
+	char remedy[128];
+
+	write_remedy(err, path, remedy, sizeof(remedy));
+	if (err == -EFBIG)
+		opr_warn("%s has more than %llu bytes of holes, and no ELF headers that name an end before them: it is left out",
+			 path, OPR_HOLE_BYTES_MAX);
+	else
+		opr_warn("%s cannot be read (%s): it is left out%s", path, strerror(-err), remedy);
+	opa_note_left_out(run, path);
+}
+
+int opa_warn_left_out(struct opa_run *run, int err, const char *path)
+{
+	if (!err || opr_archive_is_over(err))
+		return err;
+	if (err == -EEXIST)
+		opa_leave_other(run, path, "another file has its place");
+	else
+		opa_tell_left_out(run, err, path);
+	return 0;
+}

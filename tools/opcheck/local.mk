@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+bin_PROGRAMS += bin/opcheck
+bin_opcheck_SOURCES = \
+	tools/opcheck/findings.c tools/opcheck/findings.h \
+	tools/opcheck/header.c tools/opcheck/header.h \
+	tools/opcheck/main.c \
+	tools/opcheck/misfit.c tools/opcheck/misfit.h \
+	tools/opcheck/sample_file.c tools/opcheck/sample_file.h \
+	tools/opcheck/session.c tools/opcheck/session.h \
+	tools/opcheck/session_place.c tools/opcheck/session_place.h \
+	tools/opcheck/tree.c tools/opcheck/tree.h \
+	tools/opcheck/unnamed.c tools/opcheck/unnamed.h
+bin_opcheck_CPPFLAGS = $(AM_CPPFLAGS) $(POPT_CFLAGS)
+bin_opcheck_LDADD = tools/libreport.a libop/libop.a $(POPT_LIBS)
+
+dist_man_MANS += doc/opcheck.1

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* opcheck: are the sessions sound, and can they be made so? */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libop/base/clock.h"
+#include "libop/session/layout.h"
+#include "libop/session/close.h"
+#include "libop/session/import_dir.h"
+#include "tools/opcheck/session_place.h"
+#include "tools/opcheck/session.h"
+#include "tools/common/escape.h"
+#include "tools/common/option_values.h"
+#include "tools/common/log.h"
+#include "tools/common/session_dir.h"
+#include "tools/profile/session_hint.h"
+#include "tools/common/standard_output.h"
+#include "tools/common/words.h"
+
+#define PROGRESS_NS (200 * (uint64_t)OP_NS_PER_MS)
+
+enum exit_code { SOUND, REPAIRED, DAMAGED, FAILED };
+
+struct program {
+	char *session_dir_option;
+	int repair, json, quiet;
+	struct opr_words words;
+	bool is_named; /* the user said which sessions */
+	char *session_dir;
+	bool on_terminal;
+	uint64_t next_progress_ns;
+	const char *session; /* being looked at */
+	size_t nr_told;      /* problems of it */
+	enum exit_code result;
+};
+
+static void worsen(struct program *program, enum exit_code code)
+{
+	if (code > program->result)
+		program->result = code;
+}
+
+/* ---- what is shown ---- */
+
+static void clear_progress(const struct program *program)
+{
+	if (program->on_terminal)
+		fputs("\r\033[K", stderr);
+}
+
+static void show_progress(uint64_t nr_files, void *arg)
+{
+	struct program *program = arg;
+	uint64_t now_ns = op_now_ns();
+
+	if (!program->on_terminal || now_ns < program->next_progress_ns)
+		return;
+	program->next_progress_ns = now_ns + PROGRESS_NS;
+	fputs("\r\033[K", stderr);
+	opr_write_escaped(stderr, program->session);
+	fprintf(stderr, ": %" PRIu64 " sample files", nr_files);
+	fflush(stderr);
+}
+
+static const char *const outcomes[] = {
+	[OPK_NOTED] = "note",
+	[OPK_REPAIRED] = "repaired",
+	[OPK_NOT_REPAIRED] = "damaged",
+};
+
+static void show_json(const char *key, const char *value)
+{
+	struct op_text text = { 0 };
+
+	op_text_add_json(&text, value);
+	printf("\"%s\": \"%s\"", key, op_text_get(&text));
+	op_text_free(&text);
+}
+
+static void tell_json(struct program *program, const struct opk_problem *problem)
+{
+	printf("%s\n      { ", program->nr_told++ ? "," : "");
+	show_json("outcome", outcomes[problem->outcome]);
+	fputs(", ", stdout);
+	show_json("file", problem->path);
+	if (problem->has_offset)
+		printf(", \"offset\": %" PRIu64, problem->offset);
+	fputs(", ", stdout);
+	show_json("fault", problem->fault);
+	fputs(", ", stdout);
+	show_json("detail", problem->detail);
+	fputs(" }", stdout);
+}
+
+static void tell(const struct opk_problem *problem, void *arg)
+{
+	struct program *program = arg;
+
+	if (program->json) {
+		tell_json(program, problem);
+		return;
+	}
+	if (program->quiet && problem->outcome == OPK_NOTED)
+		return;
+	clear_progress(program);
+	printf("%s: ", outcomes[problem->outcome]);
+	opr_write_escaped(stdout, program->session);
+	putchar('/');
+	opr_write_escaped(stdout, problem->path);
+	if (problem->has_offset)
+		printf(", byte %" PRIu64, problem->offset);
+	printf(": %s", problem->fault);
+	if (*problem->detail) {
+		fputs(" (", stdout);
+		opr_write_escaped(stdout, problem->detail);
+		putchar(')');
+	}
+	putchar('\n');
+}
+
+static const char *state_of(const struct opk_check *check, bool is_checked)
+{
+	if (!is_checked)
+		return "not checked";
+	return check->nr_left ? "damaged" : check->nr_repaired ? "repaired" : "sound";
+}
+
+static void begin_session(struct program *program, bool first)
+{
+	program->nr_told = 0;
+	if (!program->json)
+		return;
+	printf("%s\n    { ", first ? "" : ",");
+	show_json("session", program->session);
+	fputs(", \"problems\": [", stdout);
+}
+
+static void end_session(struct program *program, const struct opk_check *check, bool is_checked)
+{
+	clear_progress(program);
+	if (program->json) {
+		printf("%s], \"state\": \"%s\", \"live\": %s, \"files\": %" PRIu64 ", \"samples\": %" PRIu64
+		       ", \"dropped_nodes\": %" PRIu64 " }",
+		       program->nr_told ? "\n    " : "", state_of(check, is_checked), check->live ? "true" : "false", check->nr_files,
+		       check->nr_samples, check->nr_dropped);
+		return;
+	}
+	if (program->quiet && is_checked && !check->nr_left && !check->nr_repaired)
+		return;
+	opr_write_escaped(stdout, program->session);
+	printf(": %s%s: %" PRIu64 " sample files, %" PRIu64 " samples", state_of(check, is_checked), check->live ? " (being written)" : "",
+	       check->nr_files, check->nr_samples);
+	if (check->nr_dropped)
+		printf(", %" PRIu64 " nodes that were not whole %s", check->nr_dropped, check->repair ? "dropped" : "passed over");
+	putchar('\n');
+}
+
+/* ---- one session ---- */
+
+static char *path_of(const struct program *program, const char *name)
+{
+	char *path = NULL;
+
+	if (*name == '/' || *name == '.')
+		return realpath(name, NULL);
+	if (asprintf(&path, "%s/samples/%s", program->session_dir, name) < 0)
+		return NULL;
+	return path;
+}
+
+/* In any session there, and repaired already. */
+static void tell_of_tmp(struct program *program, struct opk_check *check, uint64_t nr, const char *fault, const char *what)
+{
+	char detail[96];
+	struct opk_problem problem = { .path = "../../" OP_SESSION_TMP, .fault = fault, .detail = detail, .outcome = OPK_REPAIRED };
+
+	if (!nr)
+		return;
+	snprintf(detail, sizeof(detail), "%" PRIu64 " %s", nr, what);
+	check->nr_repaired++;
+	tell(&problem, program);
+}
+
+static int begin_repair(struct program *program, struct opk_check *check, struct opk_place *place, const char *path)
+{
+	uint64_t nr_put_back;
+	int err = opk_place_begin_repair(place, &nr_put_back);
+
+	check->live = err == -EBUSY;
+	if (check->live)
+		return opr_error(
+			-EBUSY,
+			"%s: a daemon is writing this session: opcontrol --shutdown ends it, a running one mends what it opens",
+			path);
+	if (err)
+		return opr_error(err, "%s: cannot lock the session, or settle what is in " OP_SESSION_TMP "/: %s", path,
+				 strerror(-err));
+	tell_of_tmp(program, check, nr_put_back, "sample files that had grown were not on the disk", "replaced by what was kept of them");
+	if (place->lock_fd >= 0)
+		tell_of_tmp(program, check, op_session_import_sweep(place->top_fd), "opimport did not end in order", "directories removed");
+	return 0;
+}
+
+/* How it was closed, by its name. */
+static enum op_session_end end_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return op_session_is_time_name(slash ? slash + 1 : path) ? OP_SESSION_rotated : OP_SESSION_saved;
+}
+
+static int check_one(struct program *program, struct opk_check *check, struct opk_place *place, const char *path)
+{
+	int err = 0;
+
+	check->closed = !place->is_current;
+	check->top_fd = place->top_fd;
+	check->unclean = opk_place_is_unclean(place);
+	check->end = place->is_current ? OP_SESSION_open : end_of(path);
+	if (program->repair)
+		err = begin_repair(program, check, place, path);
+	else
+		check->live = opk_place_is_live(place);
+	if (err)
+		return err;
+	err = opk_session_check(check);
+	return err ? opr_error(err, "%s: %s", path, strerror(-err)) : 0;
+}
+
+/* What the user names has to be one. What lies in samples/ may be empty, and the current one is before its first sample. */
+static int refuse_no_session(const struct program *program, int dir_fd, const struct opk_place *place, const char *path)
+{
+	if (!program->is_named || place->is_current || op_session_has_parts(dir_fd))
+		return 0;
+	if (!faccessat(dir_fd, "samples", F_OK, 0))
+		return opr_error(-EINVAL, "%s is a directory of sessions and none itself: --session-dir=%s checks those", path,
+				 path);
+	return opr_error(-EINVAL, "%s is no session: it has neither {root} nor {kern}, and no ledger", path);
+}
+
+static int refuse_missing(const struct program *program, const char *name, const char *path, int err)
+{
+	struct op_text hint = { 0 };
+
+	opr_hint_at_sessions(&hint, program->session_dir);
+	opr_error(err, "there is no session '%s'%s%s: %s%s%s", name, path ? " at " : "", path ? path : "", strerror(-err),
+		  hint.length ? "." : "", op_text_get(&hint));
+	op_text_free(&hint);
+	return err;
+}
+
+static int open_session(const struct program *program, const char *name, const char *path, struct opk_place *ret_place)
+{
+	int fd = path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1, err;
+
+	if (fd < 0)
+		return refuse_missing(program, name, path, -errno);
+	err = opk_place_find(fd, ret_place);
+	if (err) {
+		opr_error(err, "%s: %s", path, strerror(-err));
+	} else {
+		err = refuse_no_session(program, fd, ret_place, path);
+		if (err)
+			opk_place_free(ret_place);
+	}
+	if (!err)
+		return fd;
+	close(fd);
+	return err;
+}
+
+static void check_session(struct program *program, const char *name, bool first)
+{
+	struct opk_check check = { .repair = program->repair, .tell = tell, .progress = show_progress, .arg = program };
+	char *path = path_of(program, name);
+	struct opk_place place;
+	bool is_checked;
+
+	program->session = name;
+	check.dir_fd = open_session(program, name, path, &place);
+	if (check.dir_fd < 0) {
+		worsen(program, FAILED);
+		free(path);
+		return;
+	}
+	begin_session(program, first);
+	is_checked = !check_one(program, &check, &place, path);
+	if (!is_checked)
+		worsen(program, FAILED);
+	worsen(program, check.nr_left ? DAMAGED : check.nr_repaired ? REPAIRED : SOUND);
+	end_session(program, &check, is_checked);
+	opk_place_free(&place);
+	close(check.dir_fd);
+	free(path);
+}
+
+/* ---- all of them ---- */
+
+static int work(struct program *program)
+{
+	int err = opr_session_dir_choose(program->session_dir_option, &program->session_dir);
+
+	program->is_named = program->words.nr_words;
+	if (!err && !program->is_named)
+		err = opr_session_names(program->session_dir, &program->words);
+	if (err)
+		return err;
+	if (program->json)
+		fputs("{\n  \"sessions\": [", stdout);
+	for (size_t i = 0; i < program->words.nr_words; i++)
+		check_session(program, program->words.words[i], !i);
+	if (program->json)
+		printf("%s],\n  \"exit_code\": %d\n}\n", program->words.nr_words ? "\n  " : "", (int)program->result);
+	return 0;
+}
+
+#define FIELD(name) offsetof(struct program, name)
+
+static const struct opr_option rows[] = {
+	{ "json", 0, FIELD(json), NULL, "one JSON object", NULL },
+	{ "quiet", 'q', FIELD(quiet), NULL, "say nothing of what is sound", NULL },
+	{ "repair", 'r', FIELD(repair), NULL, "repair what can be repaired", NULL },
+	{ "session-dir", 0, FIELD(session_dir_option), opr_take_string, "directory that holds the samples", "directory" },
+};
+
+#undef FIELD
+
+static const struct opr_command command = {
+	.program = "opcheck",
+	.arguments = "[OPTION...] [SESSION]...",
+	.rows = rows,
+	.nr_rows = op_array_size(rows),
+	.failed = FAILED,
+};
+
+int main(int argc, const char **argv)
+{
+	struct program program = { .on_terminal = isatty(STDERR_FILENO) };
+	enum opr_request request;
+	int err;
+
+	opr_log_init(command.program);
+	err = opr_command_read(&command, argc, argv, &program, &program.words, &request);
+	program.on_terminal = program.on_terminal && !program.json && !program.quiet;
+	if (!err && request == OPR_RUN)
+		err = work(&program);
+	if (err)
+		worsen(&program, FAILED);
+	if (opr_stdout_flush())
+		worsen(&program, FAILED);
+	opr_command_free(&command, &program);
+	opr_words_free(&program.words);
+	free(program.session_dir);
+	return (int)program.result;
+}

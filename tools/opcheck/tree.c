@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/opcheck/tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libop/session/dcookie.h"
+#include "libop/base/file.h"
+#include "libop/session/ledger_file.h"
+#include "libop/session/stats_files.h"
+#include "libop/base/sys.h"
+#include "tools/opcheck/sample_file.h"
+#include "tools/opcheck/findings.h"
+
+#define FILE_RIGHTS (S_IRUSR | S_IWUSR)
+#define DIR_RIGHTS  S_IRWXU
+
+/* False where all is the same to the daemon. */
+static bool find_owner(const struct opk_check *check, struct stat *ret_owner)
+{
+	return check->top_fd >= 0 && !op_sys_fstat(check->top_fd, ret_owner) && ret_owner->st_uid;
+}
+
+const char *opk_access_fault(const struct opk_check *check, const char *path)
+{
+	struct stat owner, st;
+
+	if (check->closed || !find_owner(check, &owner) || fstatat(check->dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return NULL;
+	if (st.st_uid != owner.st_uid)
+		return "it belongs to another than the session directory: the daemon cannot write to it";
+	return (st.st_mode & FILE_RIGHTS) == FILE_RIGHTS ? NULL : "its mode does not let the daemon write to it";
+}
+
+static int give_back(int dir_fd, const char *path, const struct stat *owner)
+{
+	struct stat st;
+	int fd = op_file_open_below(dir_fd, path, O_RDONLY | O_DIRECTORY, 0), err;
+
+	if (fd < 0)
+		return fd;
+	err = op_sys_fstat(fd, &st);
+	if (!err && st.st_uid != owner->st_uid)
+		err = fchown(fd, owner->st_uid, owner->st_gid) < 0 ? -errno : 0;
+	if (!err && (st.st_mode & DIR_RIGHTS) != DIR_RIGHTS)
+		err = fchmod(fd, (st.st_mode & 07777) | DIR_RIGHTS) < 0 ? -errno : 0;
+	close(fd);
+	return err;
+}
+
+/* One that was saved or copied is nobody's to remove but the user's. */
+static bool is_daemons(const struct opk_check *check)
+{
+	return !check->closed || check->end == OP_SESSION_rotated;
+}
+
+void opk_check_dir(struct opk_check *check, const char *path)
+{
+	struct opk_problem problem = { .path = path, .detail = "" };
+	struct stat owner, st;
+
+	if (!is_daemons(check) || !find_owner(check, &owner) || fstatat(check->dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    !S_ISDIR(st.st_mode))
+		return;
+	if (st.st_uid != owner.st_uid)
+		problem.fault = "it belongs to another than the session directory: the daemon can make and remove nothing in it";
+	else if ((st.st_mode & DIR_RIGHTS) != DIR_RIGHTS)
+		problem.fault = "its mode does not let the daemon make or remove anything in it";
+	if (problem.fault)
+		opk_tell(check, &problem, check->repair ? give_back(check->dir_fd, path, &owner) : 0);
+}
+
+static void check_left(struct opk_check *check, const char *path)
+{
+	struct opk_problem problem = { .path = path,
+				       .fault = "a file in the making that somebody who was killed has left",
+				       .detail = "" };
+	struct stat st;
+
+	if (fstatat(check->dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return;
+	if (S_ISDIR(st.st_mode))
+		opk_put_aside(check, path, "a directory where files are made", 0, "");
+	else if (check->repair)
+		opk_tell(check, &problem, op_file_remove_below(check->dir_fd, path, 0));
+	else
+		opk_note(check, path, problem.fault);
+}
+
+/* What is at the place of stats/ or of a number in it keeps the daemon from writing the ledger. */
+static void check_stats_places(struct opk_check *check)
+{
+	char path[64];
+	int fd;
+
+	if (opk_is_other(check, "stats", S_IFDIR)) {
+		fd = opk_put_aside(check, "stats", "not a directory", 0, "") ? op_stats_open(check->dir_fd, true) : -ENOENT;
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	for (enum op_stats_number i = 0; i < OP_STATS_NR; i++) {
+		snprintf(path, sizeof(path), "stats/%s", op_stats_name(i));
+		if (opk_is_other(check, path, S_IFREG))
+			opk_put_aside(check, path, "not a regular file", 0, "");
+		snprintf(path, sizeof(path), "stats/%s" OP_FILE_TEMPORARY_SUFFIX, op_stats_name(i));
+		check_left(check, path);
+	}
+}
+
+void opk_check_left(struct opk_check *check)
+{
+	static const char *const names[] = {
+		OPK_FILE_NEW,
+		OPK_FILE_TMP,
+		OP_SESSION_LEDGER OP_FILE_TEMPORARY_SUFFIX,
+		OP_DCOOKIE_FILE OP_FILE_TEMPORARY_SUFFIX,
+	};
+
+	opk_check_dir(check, ".");
+	opk_check_dir(check, "stats");
+	if (check->live)
+		return;
+	for (size_t i = 0; i < op_array_size(names); i++)
+		check_left(check, names[i]);
+	check_stats_places(check);
+}

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What each request does. */
+#include "tools/opcontrol/main.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <unistd.h>
+
+#include "libop/events/ibs_host.h"
+#include "libop/base/file.h"
+#include "libop/session/layout.h"
+
+int ctl_run_init(struct opcontrol *ctl)
+{
+	(void)ctl;
+	puts("--init is ignored: there is no module to load, perf events are a part of the kernel.");
+	return 0;
+}
+
+static void show_event(const char *intro, const struct op_event *event, const char *more)
+{
+	struct op_text text = { 0 };
+
+	op_event_format(event, &text);
+	printf("%s%s%s\n", intro, op_text_get(&text), more);
+	op_text_free(&text);
+}
+
+static void show_parameters(const struct opcontrol *ctl)
+{
+	if (!ctl->verbose)
+		return;
+	printf("Parameters: configuration %s, session directory %s\n", ctl->config_path, ctl->session_dir);
+	for (size_t i = 0; i < ctl->setup.nr_events; i++)
+		show_event("Parameters: event ", &ctl->setup.events[i], "");
+}
+
+static void announce_default(const struct opcontrol *ctl)
+{
+	struct op_event event;
+	bool has_pmu;
+
+	if (ctl->setup.nr_events)
+		return;
+	op_event_default(&event, &has_pmu);
+	show_event("Using default event: ", &event, has_pmu ? "" : " (this host has no hardware event counters)");
+}
+
+/* A daemon that is started alone does not profile yet, whatever ProfileOnStart= and the last --start or --stop say: this one, no other. */
+static int want_pause(const struct opcontrol *ctl, int *ret_fd)
+{
+	int fd, err = op_file_make_dirs(ctl->session_dir);
+
+	if (err)
+		return ctl_fail_session(ctl, "make the session directory", ctl->session_dir, NULL, err);
+	fd = open(ctl->session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	err = fd < 0 ? -errno : 0;
+	if (!err)
+		err = op_session_pause_once(fd);
+	if (!err) {
+		*ret_fd = fd;
+		return 0;
+	}
+	if (fd >= 0)
+		close(fd);
+	return ctl_fail_session(ctl, "write", ctl->session_dir, OP_SESSION_PAUSED, err);
+}
+
+static int spawn_paused(const struct opcontrol *ctl)
+{
+	int fd = -1, rc = want_pause(ctl, &fd), err;
+
+	if (rc)
+		return rc;
+	rc = ctl_spawn_daemon(ctl);
+	err = op_session_take_pause(fd); /* no daemon has come up, or one that uses another directory */
+	if (err && err != -ENOENT)
+		ctl_warn("cannot remove %s/" OP_SESSION_PAUSED ": %s", ctl->session_dir, strerror(-err));
+	close(fd);
+	return rc;
+}
+
+static int start_daemon(struct opcontrol *ctl, int (*spawn)(const struct opcontrol *ctl))
+{
+	struct ctl_daemon daemon;
+	int rc = ctl_find_daemon(ctl, &daemon);
+
+	if (rc)
+		return rc;
+	if (daemon.presence == CTL_MUTE) {
+		rc = ctl_fail_mute(ctl, &daemon);
+	} else if (daemon.presence == CTL_ABSENT) {
+		announce_default(ctl);
+		show_parameters(ctl);
+		rc = spawn(ctl);
+		if (!rc)
+			puts("Daemon started.");
+		else if (rc == CTL_ANOTHER)
+			rc = 0;
+	}
+	ctl_daemon_free(&daemon);
+	return rc;
+}
+
+int ctl_run_start_daemon(struct opcontrol *ctl)
+{
+	return start_daemon(ctl, spawn_paused);
+}
+
+int ctl_run_start(struct opcontrol *ctl)
+{
+	int rc = start_daemon(ctl, ctl_spawn_daemon);
+
+	if (!rc)
+		rc = ctl_request(ctl, OP_CONTROL_START);
+	if (!rc)
+		puts("Profiler running.");
+	return rc;
+}
+
+int ctl_run_dump(struct opcontrol *ctl)
+{
+	char *message = NULL;
+	void *payload = NULL;
+	size_t nr_bytes;
+	pid_t unit_pid;
+	enum ctl_unit unit = ctl_look_at_unit(ctl, &unit_pid);
+	int err = -ECONNREFUSED;
+
+	if (unit == CTL_UNIT_ENDS)
+		return ctl_fail("--dump: opd (pid %d) is shutting down", (int)unit_pid);
+	if (unit != CTL_UNIT_SLEEPS)
+		err = op_control_call(ctl->config.control_socket, OP_CONTROL_DUMP, &payload, &nr_bytes, &message);
+	if (err == -ENOENT || err == -ECONNREFUSED)
+		ctl_fail("Unable to complete dump of oprofile data: is the oprofile daemon running?");
+	else if (err < 0)
+		ctl_fail("--dump: %s", message ? message : strerror(-err));
+	free(payload);
+	free(message);
+	return err < 0;
+}
+
+static int say_not_running(void)
+{
+	fputs("Daemon not running\n", stderr);
+	return 0;
+}
+
+int ctl_run_stop(struct opcontrol *ctl)
+{
+	struct ctl_daemon daemon;
+	int rc = ctl_find_daemon(ctl, &daemon);
+
+	if (rc)
+		return rc;
+	if (daemon.presence == CTL_ABSENT) {
+		rc = say_not_running();
+	} else if (daemon.presence == CTL_MUTE) {
+		rc = ctl_fail_mute(ctl, &daemon);
+	} else if (daemon.status->state == OP_DAEMON_RUNNING) {
+		puts("Stopping profiling.");
+		rc = ctl_request(ctl, OP_CONTROL_STOP);
+	}
+	ctl_daemon_free(&daemon);
+	return rc;
+}
+
+/* What root has ended stays so: nobody who connects has systemd start it again. */
+static int end_for_good(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
+{
+	bool ended = true;
+	int rc = daemon->presence == CTL_ABSENT ? 0 : ctl_end_daemon(ctl, daemon, &ended);
+
+	if (ended && ctl_close_socket(ctl))
+		rc = 1;
+	return rc;
+}
+
+int ctl_run_shutdown(struct opcontrol *ctl)
+{
+	struct ctl_daemon daemon;
+	int rc = ctl_find_daemon(ctl, &daemon);
+
+	if (rc)
+		return rc;
+	if (daemon.presence == CTL_ABSENT)
+		say_not_running();
+	rc = end_for_good(ctl, &daemon);
+	ctl_daemon_free(&daemon);
+	return rc;
+}
+
+int ctl_run_deinit(struct opcontrol *ctl)
+{
+	struct ctl_daemon daemon;
+	int rc = ctl_find_daemon(ctl, &daemon);
+
+	if (rc)
+		return rc;
+	rc = end_for_good(ctl, &daemon);
+	puts("There is no module to unload: perf events are a part of the kernel.");
+	ctl_daemon_free(&daemon);
+	return rc;
+}
+
+int ctl_say_setup_waits(void)
+{
+	puts("The daemon is running: the new setup takes effect when it has been shut down and started again.");
+	return 0;
+}
+
+/* Of a daemon that does not answer nobody knows more than what it was to do. */
+static bool was_to_profile(const struct opcontrol *ctl, const struct ctl_daemon *daemon)
+{
+	int fd = open(ctl->session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bool wanted = fd < 0 ? ctl->config.profile_on_start : op_session_wants_profiling(fd, ctl->config.profile_on_start);
+
+	if (fd >= 0)
+		close(fd);
+	ctl_warn("opd (pid %d) %s: the next one %s, as was asked for last", (int)daemon->pid,
+		 daemon->ending ? "is shutting down" : "does not answer", wanted ? "profiles" : "begins paused");
+	return wanted;
+}
+
+static int start_again(struct opcontrol *ctl, bool running)
+{
+	return running ? ctl_run_start(ctl) : ctl_run_start_daemon(ctl);
+}
+
+static bool is_absent(const struct opcontrol *ctl)
+{
+	struct ctl_daemon daemon;
+	bool absent;
+
+	if (ctl_find_daemon(ctl, &daemon))
+		return false;
+	absent = daemon.presence == CTL_ABSENT;
+	ctl_daemon_free(&daemon);
+	return absent;
+}
+
+/* The reason is told already. A profiler that is always on goes on as it was. */
+static void go_back(struct opcontrol *ctl, const struct op_setup *before, bool running)
+{
+	if (!ctl_restore_setup(ctl, before) && !start_again(ctl, running))
+		ctl_warn("the setup of before is in force again, and the daemon runs with it");
+	else
+		ctl_warn(is_absent(ctl) ? "no daemon runs" : "the daemon does not profile");
+}
+
+/* No daemon has come up with the new setup, or one that cannot profile with it, which is ended. One that profiles and could not keep that it does so stays. */
+static bool has_failed(struct opcontrol *ctl, bool running)
+{
+	struct ctl_daemon daemon;
+	bool failed, ended;
+
+	if (ctl_find_daemon(ctl, &daemon))
+		return false;
+	failed = daemon.presence == CTL_ABSENT;
+	if (running && daemon.presence == CTL_PRESENT && daemon.status->state != OP_DAEMON_RUNNING)
+		failed = !ctl_end_daemon(ctl, &daemon, &ended) || ended;
+	ctl_daemon_free(&daemon);
+	return failed;
+}
+
+int ctl_restart_daemon(struct opcontrol *ctl, const struct ctl_daemon *daemon)
+{
+	bool running = daemon->presence == CTL_PRESENT ? daemon->status->state == OP_DAEMON_RUNNING : was_to_profile(ctl, daemon);
+	struct op_setup before;
+	bool has_before = ctl_note_setup(ctl, &before), ended;
+	int unwritten = ctl_end_daemon(ctl, daemon, &ended), rc = unwritten;
+
+	if (ended) {
+		rc = ctl_load_setup(ctl, true);
+		if (!rc)
+			rc = start_again(ctl, running);
+		if (rc && has_before && has_failed(ctl, running))
+			go_back(ctl, &before, running);
+		rc |= unwritten;
+	}
+	if (has_before)
+		op_setup_free(&before);
+	return rc;
+}
+
+/* The session directory may be another user's: no link in it leads root elsewhere. */
+static int clear_session(const struct opcontrol *ctl)
+{
+	int session_fd = open(ctl->session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = session_fd < 0 ? -errno : op_file_open_below(session_fd, OP_SESSION_CURRENT, O_RDONLY | O_DIRECTORY, 0);
+	char *path = NULL;
+	int err = fd < 0 ? fd : op_session_clear(fd, &path);
+
+	if (err == -ENOENT && fd < 0)
+		err = 0;
+	if (err < 0)
+		ctl_fail("cannot clear %s/" OP_SESSION_CURRENT "%s%s: %s%s", ctl->session_dir, path ? "/" : "", path ? path : "",
+			 strerror(-err), fd < 0 ? "" : "; what else was there is removed");
+	free(path);
+	if (fd >= 0)
+		close(fd);
+	if (session_fd >= 0)
+		close(session_fd);
+	return err < 0;
+}
+
+int ctl_run_reset(struct opcontrol *ctl)
+{
+	struct ctl_daemon daemon;
+	int rc = ctl_find_daemon(ctl, &daemon);
+
+	if (rc)
+		return rc;
+	if (daemon.presence == CTL_MUTE)
+		rc = ctl_fail_mute(ctl, &daemon);
+	else if (daemon.presence == CTL_PRESENT)
+		rc = ctl_request(ctl, OP_CONTROL_RESET);
+	else
+		rc = clear_session(ctl);
+	ctl_daemon_free(&daemon);
+	return rc;
+}
+
+/* Those of this host's CPU, or why there are none. */
+static void list_ibs(void)
+{
+	const struct op_ibs_event *event;
+	struct op_ibs_host host;
+	const char *why;
+
+	if (op_ibs_host_read(&host, &why) < 0) {
+		printf("\nNo events of IBS: %s\n", why);
+		return;
+	}
+	puts("\nEvents of IBS, for --event=NAME:count[:unitmask[:kernel[:user]]][:l3miss][:ldlat=CYCLES][:rand]\n");
+	for (size_t i = 0; (event = op_ibs_event(i)); i++) {
+		if (!op_ibs_event_is_there(event, &host.cpu, host.caps))
+			continue;
+		printf("%s: (min count: %" PRIu64 ")\n\t%s", event->name, op_ibs_period_nearest(event->kind, 0), event->description);
+		if (event->amount != OP_IBS_SAMPLES)
+			printf(" (%s, not samples)", op_ibs_event_unit(event));
+		putchar('\n');
+	}
+}
+
+int ctl_run_list_events(struct opcontrol *ctl)
+{
+	const struct op_event_info *info;
+
+	(void)ctl;
+	puts("Events, for --event=NAME:count[:unitmask[:kernel[:user]]]\n");
+	for (size_t i = 0; (info = op_event_info(i)); i++) {
+		printf("%s: (min count: %" PRIu64 ")\n\t%s\n", info->name, info->min_count, info->description);
+		if (info->also)
+			printf("\talso: %s\n", info->also);
+	}
+	puts("rNNN: (min count: 500)\n\tA raw event of the CPU, its code in hexadecimal; rNNN=NAME gives it a name");
+	puts("SUBSYSTEM:NAME: (min count: 1)\n\tA tracepoint of the kernel, as perf list and /sys/kernel/tracing/events have them");
+	puts("\nAnd what libpfm4 knows of this CPU, by its names: ophelp lists them.");
+	list_ibs();
+	return 0;
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* --save: the daemon closes its session; where none runs, it is done here, under the daemon's lock. */
+#include "tools/opcontrol/main.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "libop/base/file.h"
+#include "libop/session/layout.h"
+#include "libop/session/close.h"
+#include "libop/session/ledger_file.h"
+#include "libop/session/pending.h"
+#include "libop/session/stats_files.h"
+#include "libop/base/sys.h"
+
+static int fail_exists(const char *name)
+{
+	return ctl_fail("there is a session %s already: nothing was saved", name);
+}
+
+/* As with oprofile: no error. */
+static int tell_nothing(void)
+{
+	puts("There is no current session with samples: nothing was saved.");
+	return 0;
+}
+
+/* In a list of sessions a comma ends a name. */
+static void tell_words(const char *name)
+{
+	struct op_text words = { 0 };
+
+	if (!strchr(name, ','))
+		return;
+	for (; *name; name++)
+		op_text_printf(&words, "%s%c", *name == ',' ? "\\" : "", *name);
+	printf("opreport and the others know it as 'session:%s'.\n", op_text_get(&words));
+	op_text_free(&words);
+}
+
+static int ask_daemon(const struct opcontrol *ctl, const char *name)
+{
+	char *message = NULL;
+	int err = op_control_save(ctl->config.control_socket, name, &message);
+
+	if (err < 0 && err != -ENODATA)
+		ctl_fail("--save: %s", message ? message : strerror(-err));
+	free(message);
+	if (!err)
+		tell_words(name);
+	return err == -ENODATA ? tell_nothing() : err < 0;
+}
+
+/* What the daemon did not come to enter. A session in which something is no sample file is counted by the next daemon. */
+static int recount(struct op_session_ledger *ledger, int current_fd)
+{
+	int err = op_session_ledger_recount(ledger, current_fd);
+
+	if (!err)
+		err = op_stats_raise(current_fd, ledger);
+	return err == -EBADMSG ? 0 : err;
+}
+
+/* The ledger says that the session is the user's. A session of another program has none. */
+static int mark_saved(int current_fd, bool is_unclean)
+{
+	struct op_session_ledger ledger;
+	int err = op_session_ledger_read(current_fd, &ledger, NULL);
+
+	if (err)
+		return err == -ENOENT || err == -EBADMSG ? 0 : err;
+	ledger.ended = OP_SESSION_saved;
+	err = is_unclean ? recount(&ledger, current_fd) : 0;
+	if (!err)
+		err = op_session_ledger_publish(&ledger, current_fd);
+	op_session_ledger_free(&ledger);
+	return err;
+}
+
+static int has_files(int current_fd, bool *ret_has)
+{
+	struct op_session_list list;
+	int err = op_session_list(current_fd, &list, NULL);
+
+	if (err == -EBADMSG) {
+		*ret_has = true; /* it is full of something */
+		return 0;
+	}
+	if (err)
+		return err;
+	*ret_has = list.nr_files;
+	op_session_list_free(&list);
+	return 0;
+}
+
+/* The daemon's rule; where the ledger is not there, or is behind after a kill, the files know. */
+static int has_samples(int current_fd, bool *ret_has)
+{
+	struct op_session_ledger ledger;
+	bool is_empty = true;
+
+	if (!op_session_ledger_read(current_fd, &ledger, NULL)) {
+		is_empty = op_session_ledger_is_empty(&ledger);
+		op_session_ledger_free(&ledger);
+	}
+	if (is_empty)
+		return has_files(current_fd, ret_has);
+	*ret_has = true;
+	return 0;
+}
+
+/* After a kill or a power cut the session stays marked: the next daemon looks at every file of it, as it would have done at the current one. */
+static int close_current(int session_fd, int current_fd, const char *name)
+{
+	bool has = false, is_unclean = !faccessat(session_fd, OP_SESSION_UNCLEAN, F_OK, AT_SYMLINK_NOFOLLOW);
+	uint64_t nr_put_back;
+	int err = op_session_settle_pending(session_fd, &nr_put_back);
+
+	if (!err)
+		err = has_samples(current_fd, &has);
+	if (err || !has)
+		return err ? err : -ENODATA;
+	err = mark_saved(current_fd, is_unclean);
+	if (!err)
+		err = op_session_close(session_fd, name);
+	if (!err && !is_unclean)
+		op_session_compact(current_fd);
+	if (!err)
+		err = op_sys_syncfs(session_fd);
+	if (!err && !is_unclean)
+		op_session_mark_whole(current_fd);
+	return err ? err : op_session_sync_dirs(session_fd);
+}
+
+static int save_locked(const struct opcontrol *ctl, int session_fd, const char *name)
+{
+	int current_fd = op_file_open_below(session_fd, OP_SESSION_CURRENT, O_RDONLY | O_DIRECTORY, 0);
+	int err = current_fd < 0 ? current_fd : close_current(session_fd, current_fd, name);
+
+	if (current_fd >= 0)
+		close(current_fd);
+	if (err == -ENODATA || (err == -ENOENT && current_fd < 0))
+		return tell_nothing();
+	if (err == -EEXIST)
+		return fail_exists(name);
+	if (err)
+		return ctl_fail_session(ctl, "save the session in", ctl->session_dir, NULL, err);
+	tell_words(name);
+	return 0;
+}
+
+static int save_without_daemon(const struct opcontrol *ctl, const char *name)
+{
+	int session_fd = open(ctl->session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), lock_fd, rc;
+
+	if (session_fd < 0 && errno == ENOENT)
+		return tell_nothing();
+	if (session_fd < 0)
+		return ctl_fail_session(ctl, "save the session in", ctl->session_dir, NULL, -errno);
+	lock_fd = op_session_lock(session_fd);
+	if (lock_fd == -EBUSY)
+		rc = ctl_fail("--save: a daemon that does not answer uses %s", ctl->session_dir);
+	else if (lock_fd < 0)
+		rc = ctl_fail_session(ctl, "lock", ctl->session_dir, OP_SESSION_LOCK, lock_fd);
+	else
+		rc = save_locked(ctl, session_fd, name);
+	if (lock_fd >= 0)
+		op_session_unlock(session_fd, lock_fd);
+	close(session_fd);
+	return rc;
+}
+
+int ctl_run_save(struct opcontrol *ctl)
+{
+	const char *name = ctl->request_arg, *fault = op_session_name_fault(name);
+	struct ctl_daemon daemon;
+	int rc;
+
+	if (fault)
+		return ctl_fail("--save=%s: a session cannot have that name: %s", name, fault);
+	rc = ctl_find_daemon(ctl, &daemon);
+	if (rc)
+		return rc;
+	if (daemon.presence == CTL_MUTE)
+		rc = ctl_fail_mute(ctl, &daemon);
+	else if (daemon.presence == CTL_PRESENT)
+		rc = ask_daemon(ctl, name);
+	else
+		rc = save_without_daemon(ctl, name);
+	ctl_daemon_free(&daemon);
+	return rc;
+}

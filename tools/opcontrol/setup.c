@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The setup options, one function for each. */
+#include "tools/opcontrol/main.h"
+#include "tools/events/spec.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libop/perf/chain.h"
+#include "libop/events/event_list.h"
+#include "libop/base/parse.h"
+#include "libop/events/tracepoint.h"
+
+static bool is_same(const struct op_event *a, const struct op_event *b)
+{
+	return !strcmp(a->name, b->name) && a->count == b->count && a->unit_mask == b->unit_mask;
+}
+
+/* Derived events of IBS come out of the same samples, so they must want the same. */
+static int check_together(const struct op_setup *setup)
+{
+	struct op_event_list list;
+	char *why = NULL;
+	int err = op_event_list_make(setup->events, setup->nr_events, &list, &why);
+
+	if (!err) {
+		op_event_list_free(&list);
+		return 0;
+	}
+	ctl_fail("%s", why ? why : strerror(-err));
+	free(why);
+	return 1;
+}
+
+static int add_event(struct op_setup *setup, const char *spec)
+{
+	struct op_event event;
+	char *why = NULL;
+	int err;
+
+	if (setup->nr_events == OP_EVENTS_MAX)
+		return ctl_fail("event %s: no more than %d events", spec, OP_EVENTS_MAX);
+	err = opr_event_parse(spec, &event, &why);
+	if (!err)
+		err = op_event_check(&event, &why);
+	if (err) {
+		ctl_fail("%s", why ? why : strerror(-err));
+		free(why);
+		return 1;
+	}
+	for (size_t i = 0; i < setup->nr_events; i++)
+		if (is_same(&setup->events[i], &event))
+			return ctl_fail("event %s: given twice, its samples would be in one file", spec);
+	setup->events[setup->nr_events++] = event;
+	return check_together(setup);
+}
+
+/* The first --event of a call discards the events of the setup. */
+int ctl_edit_event(struct ctl_editing *editing, const struct ctl_option *option, const char *arg)
+{
+	bool is_default = !strcmp(arg, "default");
+
+	(void)option;
+	if (editing->has_events && (is_default || editing->has_default))
+		return ctl_fail("event %s: 'default' goes with no other event", arg);
+	if (!editing->has_events)
+		editing->setup->nr_events = 0;
+	editing->has_events = true;
+	editing->has_default = is_default;
+	return is_default ? 0 : add_event(editing->setup, arg);
+}
+
+int ctl_edit_separate(struct ctl_editing *editing, const struct ctl_option *option, const char *arg)
+{
+	char *bad_word = NULL;
+	int err = op_setup_set_separate(editing->setup, arg, &bad_word);
+
+	(void)option;
+	if (!err)
+		return 0;
+	if (err == -ENOMEM)
+		return ctl_fail("no memory");
+	ctl_fail("--separate=%s: '%s' is none of none, library, kernel, thread, cpu, cgroup, all", arg, bad_word);
+	free(bad_word);
+	return 1;
+}
+
+/* Takes over `value`, NULL: nothing; with characters that daemonrc cannot hold it is an error. */
+static int keep(char **field, char *value, const char *option)
+{
+	if (value && !op_setup_value_ok(value)) {
+		ctl_fail("--%s=%s: the setup can keep letters, digits and -_:,./ only", option, value);
+		free(value);
+		return 1;
+	}
+	free(*field);
+	*field = value;
+	return 0;
+}
+
+static int keep_copy(char **field, const char *value, const char *option)
+{
+	char *copy = strdup(value);
+
+	return copy ? keep(field, copy, option) : ctl_fail("no memory");
+}
+
+int ctl_edit_vmlinux(struct ctl_editing *editing, const struct ctl_option *option, const char *arg)
+{
+	struct stat st;
+	char *path;
+
+	if (!strcmp(arg, "none"))
+		return keep(&editing->setup->vmlinux, NULL, option->name);
+	path = realpath(arg, NULL);
+	if (!path)
+		return ctl_fail("--vmlinux=%s: %s", arg, strerror(errno));
+	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode)) {
+		free(path);
+		return ctl_fail("--vmlinux=%s: not a file", arg);
+	}
+	return keep(&editing->setup->vmlinux, path, option->name);
+}
+
+int ctl_edit_no_vmlinux(struct ctl_editing *editing, const struct ctl_option *option, const char *arg)
+{
+	(void)arg;
+	return keep(&editing->setup->vmlinux, NULL, option->name);
+}
+
+/* The daemon runs elsewhere, so a relative path is made absolute here. */
+int ctl_edit_session_dir(struct ctl_editing *editing, const struct ctl_option *option, const char *arg)
+{
+	struct op_text path = { 0 };
+	char *cwd = NULL, *value;
+	size_t length = strlen(arg);
+
+	if (!length)
+		return ctl_fail("--session-dir: the path is empty");
+	while (length > 1 && arg[length - 1] == '/')
+		length--;
+	if (arg[0] != '/') {
+		cwd = getcwd(NULL, 0);
+		if (!cwd)
+			return ctl_fail("--session-dir=%s: %s", arg, strerror(errno));
+		op_text_printf(&path, "%s/", cwd);
+		free(cwd);
+	}
+	op_text_add_bytes(&path, arg, length);
+	value = op_text_steal(&path);
+	return value ? keep(&editing->setup->session_dir, value, option->name) : ctl_fail("no memory");
+}
+
+static int parse_limited(const struct ctl_option *option, const char *arg, uint64_t max, uint64_t *ret_value)
+{
+	if (!op_parse_u64(arg, 0, max, ret_value))
+		return 0;
+	return ctl_fail("--%s=%s: not a number from 0 to %ju", option->name, arg, (uintmax_t)max);
+}
+
+int ctl_edit_callgraph(struct ctl_editing *editing, const struct ctl_option *option, const char *arg)
+{
+	uint64_t depth, max_stack = op_chain_max_stack();
+
+	if (parse_limited(option, arg, OP_CHAIN_DEPTH_MAX, &depth))
+		return 1;
+	if (depth > max_stack)
+		return ctl_fail("--%s=%s: this kernel follows no more than %ju calls: raise kernel.perf_event_max_stack", option->name, arg,
+				(uintmax_t)max_stack);
+	editing->setup->callgraph = (uint32_t)depth;
+	return 0;
+}
+
+/* A call chain costs more than a sample. */
+int ctl_check_counts(const struct op_setup *setup)
+{
+	for (size_t i = 0; setup->callgraph && i < setup->nr_events; i++) {
+		const struct op_event *event = &setup->events[i];
+		uint64_t min = op_event_min_count(event) * OP_EVENT_CALLGRAPH_FACTOR;
+
+		if (event->count < min)
+			return ctl_fail("event %s: with --callgraph the count must not be less than %ju, %d times what it must be otherwise", event->name,
+					(uintmax_t)min, OP_EVENT_CALLGRAPH_FACTOR);
+	}
+	return 0;
+}
+
+int ctl_edit_number(struct ctl_editing *editing, const struct ctl_option *option, const char *arg)
+{
+	return parse_limited(option, arg, UINT32_MAX, (uint64_t *)(void *)((char *)editing->setup + option->offset));
+}
+
+/* A file that comes later is wanted then, but what is misspelt would have everything left out. */
+static void check_image(const char *name)
+{
+	struct op_text path = { 0 };
+
+	op_text_printf(&path, "/sys/module/%s", name);
+	if (strchr(name, '/'))
+		ctl_warn("--image: %s: %s", name, strerror(ENOENT));
+	else if (strcmp(name, "no-vmlinux") && access(op_text_get(&path), F_OK) < 0)
+		ctl_warn("--image: %s: neither a file nor a module that is loaded", name);
+	op_text_free(&path);
+}
+
+/* What is there is named by the path that it has without links, as the kernel names it; else the name stays as it is. */
+static void add_image(struct op_text *list, const char *name)
+{
+	char *path = realpath(name, NULL);
+
+	if (!path)
+		check_image(name);
+	op_text_printf(list, "%s%s", list->length ? "," : "", path && !strchr(path, ',') ? path : name);
+	free(path);
+}
+
+int ctl_edit_image(struct ctl_editing *editing, const struct ctl_option *option, const char *arg)
+{
+	bool is_all = !strcmp(arg, "all"), is_empty;
+	struct op_text list = { 0 };
+	char *copy = strdup(arg), *images;
+
+	for (char *rest = copy, *name; !is_all && (name = strsep(&rest, ","));)
+		if (*name)
+			add_image(&list, name);
+	free(copy);
+	is_empty = !list.length && !list.failed;
+	images = is_empty ? NULL : op_text_steal(&list);
+	if (!copy || (!is_empty && !images))
+		return ctl_fail("no memory");
+	if (images && !op_setup_images_ok(images)) {
+		ctl_fail("--%s=%s: the setup can keep letters, digits and -_:,./+ only", option->name, images);
+		free(images);
+		return 1;
+	}
+	free(editing->setup->image_filter);
+	editing->setup->image_filter = images;
+	return 0;
+}
+
+int ctl_edit_nothing(struct ctl_editing *editing, const struct ctl_option *option, const char *arg)
+{
+	(void)editing;
+	(void)option;
+	(void)arg;
+	return 0;
+}
+
+int ctl_edit_kernel_range(struct ctl_editing *editing, const struct ctl_option *option, const char *arg)
+{
+	unsigned long long start, end = 0;
+	const char *second = NULL;
+	char *rest;
+
+	start = strtoull(arg, &rest, 16);
+	if (rest != arg && *rest == ',') {
+		second = rest + 1;
+		end = strtoull(second, &rest, 16);
+	}
+	if (!second || rest == second || *rest || end <= start)
+		return ctl_fail("--kernel-range=%s: not START,END in hexadecimal", arg);
+	return keep_copy(&editing->setup->kernel_range, arg, option->name);
+}

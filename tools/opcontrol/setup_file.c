@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Keeping the setup: daemonrc and daemonrc_new. */
+#include "tools/opcontrol/main.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "libop/base/file.h"
+
+#define ELF_MAGIC "\177ELF"
+
+/* Room can be made; everything else needs another place, and that is chosen where this one was. */
+int ctl_fail_session(const struct opcontrol *ctl, const char *what, const char *dir, const char *name, int err)
+{
+	bool is_configured = !strcmp(dir, ctl->config.session_dir), is_full = err == -ENOSPC || err == -EDQUOT;
+
+	return ctl_fail("cannot %s %s%s%s: %s (%s%s%s can name another directory)", what, dir, name ? "/" : "", name ? name : "",
+			strerror(-err), is_full ? "make room there; " : "",
+			is_configured ? "SessionDir= in " : "opcontrol --session-dir=", is_configured ? ctl->config_path : "DIR");
+}
+
+static int open_dir(const struct opcontrol *ctl, bool make, int *ret_fd)
+{
+	const char *path = ctl->config.session_dir;
+	int fd, err = make ? op_file_make_dirs(path) : 0;
+
+	if (err < 0)
+		return ctl_fail_session(ctl, "make the session directory", path, NULL, err);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 && (make || (errno != ENOENT && errno != ENOTDIR)))
+		return ctl_fail_session(ctl, "open the session directory", path, NULL, -errno);
+	*ret_fd = fd;
+	return 0;
+}
+
+static bool waits(int dir_fd)
+{
+	return !faccessat(dir_fd, OP_SETUP_NEW_NAME, F_OK, 0);
+}
+
+/* ---- reading ---- */
+
+/* A setup that could not be read; `why` is there when it is damaged. 0 when that is no obstacle. */
+static int refuse(const struct opcontrol *ctl, const char *name, int err, const char *why)
+{
+	if (!why)
+		return ctl_fail("cannot read %s/%s: %s", ctl->config.session_dir, name, strerror(-err));
+	if (ctl->changes_setup)
+		return 0;
+	return ctl_fail("%s ('opcontrol --setup' with setup options, or removing the file, begins anew)", why);
+}
+
+/* The setup of the last call while a daemon ran becomes the setup. */
+static int promote(const struct opcontrol *ctl, int dir_fd)
+{
+	struct ctl_daemon daemon;
+	int err, rc;
+
+	if (geteuid() != 0)
+		return 0;
+	rc = ctl_find_daemon(ctl, &daemon);
+	if (rc)
+		return rc;
+	err = daemon.presence == CTL_ABSENT ? op_setup_promote(dir_fd) : 0;
+	ctl_daemon_free(&daemon);
+	return err ? ctl_fail("cannot rename %s/" OP_SETUP_NEW_NAME ": %s", ctl->config.session_dir, strerror(-err)) : 0;
+}
+
+static void name_session_dir(struct opcontrol *ctl)
+{
+	ctl->session_dir = ctl->setup.session_dir ? ctl->setup.session_dir : ctl->config.session_dir;
+}
+
+/* A damaged setup does not keep the one that waits from taking its place. */
+int ctl_load_setup(struct opcontrol *ctl, bool may_promote)
+{
+	char *why = NULL;
+	int err, fd, rc = open_dir(ctl, false, &fd);
+
+	if (rc || fd < 0)
+		return rc;
+	err = op_setup_read(&ctl->setup, fd, OP_SETUP_NAME, &why);
+	name_session_dir(ctl);
+	if (may_promote && waits(fd) && (!err || why)) {
+		free(why);
+		why = NULL;
+		rc = promote(ctl, fd);
+		err = op_setup_read(&ctl->setup, fd, OP_SETUP_NAME, &why);
+		name_session_dir(ctl);
+	}
+	ctl->setup_waits = waits(fd);
+	if (!rc && err)
+		rc = refuse(ctl, OP_SETUP_NAME, err, why);
+	free(why);
+	close(fd);
+	return rc;
+}
+
+bool ctl_note_setup(const struct opcontrol *ctl, struct op_setup *ret_setup)
+{
+	int fd = open(ctl->config.session_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), err;
+	char *why = NULL;
+
+	if (fd < 0)
+		return false;
+	op_setup_init(ret_setup);
+	err = op_setup_read(ret_setup, fd, OP_SETUP_NAME, &why);
+	close(fd);
+	free(why);
+	if (err)
+		op_setup_free(ret_setup);
+	return !err;
+}
+
+/* The setup that the edits begin with: that of the last call, also when it waits for the end of the daemon. *why: it is damaged. */
+static int load_base(const struct opcontrol *ctl, struct op_setup *base, char **why)
+{
+	const char *name;
+	int err, fd, rc = open_dir(ctl, false, &fd);
+
+	if (rc || fd < 0)
+		return rc;
+	name = waits(fd) ? OP_SETUP_NEW_NAME : OP_SETUP_NAME;
+	err = op_setup_read(base, fd, name, why);
+	close(fd);
+	return err ? refuse(ctl, name, err, *why) : 0;
+}
+
+/* ---- writing ---- */
+
+static int apply(struct op_setup *setup, const struct ctl_edit *edits, size_t nr_edits)
+{
+	struct ctl_editing editing = { .setup = setup };
+	int rc = 0;
+
+	for (size_t i = 0; i < nr_edits && !rc; i++)
+		rc = edits[i].option->edit(&editing, edits[i].option, edits[i].arg);
+	if (!rc)
+		rc = ctl_check_counts(setup);
+	for (size_t i = 0; i < nr_edits && !rc; i++)
+		if (edits[i].option->inert)
+			printf("--%s is kept in the setup, but has no effect in opd.\n", edits[i].option->name);
+		else if (edits[i].option->ignored)
+			printf("--%s is ignored: %s.\n", edits[i].option->name, edits[i].option->ignored);
+	return rc;
+}
+
+/* The length of the part of a path that is there. */
+static size_t existing_part(const char *path)
+{
+	char *part = strdup(path), *slash;
+	size_t length;
+
+	while (part && access(part, F_OK) < 0 && (slash = strrchr(part, '/')))
+		*slash = '\0';
+	length = strlen(part ? part : path);
+	free(part);
+	return length;
+}
+
+/* Directories that were made for nothing, up to the part that was there before. */
+static void remove_made(const char *path, size_t nr_kept)
+{
+	char *part = strdup(path), *slash;
+
+	while (part && strlen(part) > nr_kept && (!rmdir(part) || errno == ENOENT) && (slash = strrchr(part, '/')))
+		*slash = '\0';
+	free(part);
+}
+
+/* What the next call would not read is not written. */
+static int write_checked(const struct opcontrol *ctl, const struct op_setup *setup, int dir_fd, const char *name)
+{
+	char *why = NULL;
+	int err = op_setup_check(setup, dir_fd, name, &why), rc;
+
+	if (!err)
+		err = op_setup_write(setup, dir_fd, name);
+	rc = !err ? 0 : why ? ctl_fail("%s", why) : ctl_fail_session(ctl, "write", ctl->config.session_dir, name, err);
+	free(why);
+	return rc;
+}
+
+static int write_setup(const struct opcontrol *ctl, const struct op_setup *setup, const char *name)
+{
+	const char *path = ctl->config.session_dir;
+	size_t nr_kept = existing_part(path);
+	int fd, rc = open_dir(ctl, true, &fd);
+
+	if (!rc) {
+		rc = write_checked(ctl, setup, fd, name);
+		close(fd);
+	}
+	if (rc)
+		remove_made(path, nr_kept);
+	return rc;
+}
+
+int ctl_restore_setup(struct opcontrol *ctl, const struct op_setup *setup)
+{
+	int rc = write_setup(ctl, setup, OP_SETUP_NAME);
+
+	return rc ? rc : ctl_load_setup(ctl, false);
+}
+
+/* A kernel without symbols is the user's affair, but hardly meant: vmlinuz is compressed. */
+static void check_vmlinux(const char *path)
+{
+	char magic[sizeof(ELF_MAGIC) - 1] = "";
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t nr = fd < 0 ? -1 : read(fd, magic, sizeof(magic));
+
+	if (nr < 0)
+		ctl_warn("--vmlinux=%s: cannot be read: %s", path, strerror(errno));
+	else if (nr != sizeof(magic) || memcmp(magic, ELF_MAGIC, sizeof(magic)))
+		ctl_warn("--vmlinux=%s: no ELF file, so without symbols (wanted is the uncompressed kernel, vmlinux)", path);
+	if (fd >= 0)
+		close(fd);
+}
+
+static bool changes_vmlinux(const struct ctl_edit *edits, size_t nr_edits)
+{
+	for (size_t i = 0; i < nr_edits; i++)
+		if (edits[i].option->edit == ctl_edit_vmlinux)
+			return true;
+	return false;
+}
+
+int ctl_save_setup(struct opcontrol *ctl, bool daemon_runs, const struct ctl_edit *edits, size_t nr_edits)
+{
+	struct op_setup setup;
+	char *why = NULL;
+	int rc;
+
+	op_setup_init(&setup);
+	rc = load_base(ctl, &setup, &why) || apply(&setup, edits, nr_edits) ||
+	     write_setup(ctl, &setup, daemon_runs ? OP_SETUP_NEW_NAME : OP_SETUP_NAME);
+	if (!rc && why)
+		ctl_warn("%s: this setup begins with the defaults", why);
+	free(why);
+	if (!rc && setup.vmlinux && changes_vmlinux(edits, nr_edits))
+		check_vmlinux(setup.vmlinux);
+	if (!rc && !daemon_runs) {
+		op_setup_free(&ctl->setup);
+		ctl->setup = setup;
+		name_session_dir(ctl);
+		return 0;
+	}
+	op_setup_free(&setup);
+	return rc;
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The daemon as systemd's: asking for it and starting it, by systemctl(1). */
+#include "tools/opcontrol/main.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include "libop/base/file.h"
+#include "libop/session/layout.h"
+
+#define UNIT        "opd.service"
+#define SOCKET_UNIT "opd.socket"
+
+static const char *const unit_dirs[] = {
+	"/etc/systemd/system",     "/run/systemd/system", "/usr/local/lib/systemd/system",
+	"/usr/lib/systemd/system", "/lib/systemd/system",
+};
+
+static bool unit_is_installed(const char *name)
+{
+	char path[128];
+
+	for (size_t i = 0; i < op_array_size(unit_dirs); i++) {
+		snprintf(path, sizeof(path), "%s/%s", unit_dirs[i], name);
+		if (!access(path, R_OK))
+			return true;
+	}
+	return false;
+}
+
+bool ctl_is_systemds(const struct opcontrol *ctl)
+{
+	return !ctl->config_explicit && !getenv(CTL_DAEMON_ENV) && sd_booted() > 0 && unit_is_installed(UNIT);
+}
+
+/* `fd`: for what it says against it on its standard error; with_answer: for its standard output, and nothing else is shown. */
+OP_NORETURN static void become_systemctl(const char *const words[], int fd, bool with_answer)
+{
+	int null_fd = with_answer ? open("/dev/null", O_WRONLY) : -1;
+
+	if (dup2(fd, with_answer ? STDOUT_FILENO : STDERR_FILENO) >= 0 && (!with_answer || dup2(null_fd, STDERR_FILENO) >= 0))
+		execvp(words[0], (char *const *)(uintptr_t)words);
+	dprintf(fd, "%s\n", strerror(errno));
+	_exit(127);
+}
+
+/* What is written to the pipe, as far as there is room; what follows is read too, so that nobody waits. */
+static void read_text(int fd, char *text, size_t nr_bytes)
+{
+	char rest[4096];
+	size_t length = 0;
+	ssize_t nr;
+
+	while ((nr = read(fd, rest, sizeof(rest))) > 0 || (nr < 0 && errno == EINTR)) {
+		size_t taken = nr < 0 ? 0 : (size_t)nr;
+
+		if (taken > nr_bytes - 1 - length)
+			taken = nr_bytes - 1 - length;
+		memcpy(text + length, rest, taken);
+		length += taken;
+	}
+	text[length] = '\0';
+}
+
+/* `text`: its answer, else what it says on its standard error; *ret_status: how it ended, as waitpid has it. 0, or 1 after a line of our own. */
+static int run_systemctl(const char *const words[], bool with_answer, char *text, size_t nr_bytes, int *ret_status)
+{
+	int fds[2];
+	pid_t pid;
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return ctl_fail("cannot make a pipe: %s", strerror(errno));
+	fflush(stdout);
+	pid = fork();
+	if (!pid)
+		become_systemctl(words, fds[1], with_answer);
+	close(fds[1]);
+	if (pid < 0) {
+		close(fds[0]);
+		return ctl_fail("cannot start a process: %s", strerror(errno));
+	}
+	read_text(fds[0], text, nr_bytes);
+	close(fds[0]);
+	while (waitpid(pid, ret_status, 0) < 0)
+		if (errno != EINTR)
+			return ctl_fail("systemctl: %s", strerror(errno));
+	return 0;
+}
+
+static bool has_succeeded(int status)
+{
+	return WIFEXITED(status) && !WEXITSTATUS(status);
+}
+
+/* What systemd says of the service and of its socket. */
+struct unit_words {
+	char state[32], sub_state[32], socket_sub_state[32];
+	pid_t pid;
+};
+
+static bool take_word(const char *line, const char *name, char *word, size_t nr_bytes)
+{
+	size_t length = strlen(name);
+	bool is_it = !strncmp(line, name, length);
+
+	if (is_it)
+		snprintf(word, nr_bytes, "%s", line + length);
+	return is_it;
+}
+
+/* The properties of each unit, and an empty line between the two. */
+static void take_words(char *text, struct unit_words *words)
+{
+	char *rest = text, pid[32] = "";
+	bool of_socket = false;
+
+	for (char *line; (line = strsep(&rest, "\n"));) {
+		of_socket |= !*line;
+		if (of_socket)
+			take_word(line, "SubState=", words->socket_sub_state, sizeof(words->socket_sub_state));
+		else if (!take_word(line, "ActiveState=", words->state, sizeof(words->state)) &&
+			 !take_word(line, "MainPID=", pid, sizeof(pid)))
+			take_word(line, "SubState=", words->sub_state, sizeof(words->sub_state));
+	}
+	words->pid = (pid_t)strtol(pid, NULL, 10);
+}
+
+static bool is_word(const char *word, const char *other)
+{
+	return !strcmp(word, other);
+}
+
+/* False: systemctl cannot tell, as for a user where there is no D-Bus. */
+static bool ask_systemd(struct unit_words *words)
+{
+	static const char *const show[] = { "systemctl", "show", "--property=ActiveState,SubState,MainPID", UNIT, SOCKET_UNIT, NULL };
+	char text[1024];
+	int status;
+
+	*words = (struct unit_words){ 0 };
+	if (run_systemctl(show, true, text, sizeof(text), &status) || !has_succeeded(status))
+		return false;
+	take_words(text, words);
+	return *words->state && *words->socket_sub_state;
+}
+
+/* ---- without systemctl's word ---- */
+
+/* What /proc shows of opds. */
+struct opds {
+	pid_t unit_pid;  /* of the one in the unit's cgroup; 0: none */
+	bool has_others; /* by hand, or in a container */
+};
+
+static bool has_text(const char *pid, const char *name, bool (*is_it)(const char *text))
+{
+	char path[64], *text;
+	bool found;
+
+	snprintf(path, sizeof(path), "/proc/%.16s/%s", pid, name);
+	if (op_file_read(AT_FDCWD, path, OP_FILE_MAX_BYTES, &text) < 0)
+		return false;
+	found = is_it(text);
+	free(text);
+	return found;
+}
+
+static bool is_comm_of_opd(const char *comm)
+{
+	return !strcmp(comm, "opd\n");
+}
+
+static bool is_cgroup_of_unit(const char *cgroups)
+{
+	return strstr(cgroups, "/" UNIT "\n");
+}
+
+static int look_at_process(const char *name, void *arg)
+{
+	struct opds *opds = arg;
+
+	if (*name < '0' || *name > '9' || !has_text(name, "comm", is_comm_of_opd))
+		return 0;
+	if (has_text(name, "cgroup", is_cgroup_of_unit))
+		opds->unit_pid = (pid_t)strtol(name, NULL, 10);
+	else
+		opds->has_others = true;
+	return 0;
+}
+
+/* The lock cannot be told from one that a killed daemon has left by who may not open it, and may be another directory's: where no opd is to be seen, none has it. */
+static enum ctl_unit look_at_processes(const struct opcontrol *ctl, pid_t *ret_pid)
+{
+	struct opds opds = { 0 };
+	bool sees_all = !access("/proc/1/comm", R_OK) && !op_session_visit_dir(AT_FDCWD, "/proc", look_at_process, &opds);
+
+	*ret_pid = opds.unit_pid;
+	if (opds.unit_pid)
+		return CTL_UNIT_RUNS;
+	if (!unit_is_installed(SOCKET_UNIT))
+		return CTL_UNIT_NONE;
+	return (opds.has_others || !sees_all) && op_session_is_locked(ctl->session_dir) ? CTL_UNIT_NONE : CTL_UNIT_SLEEPS;
+}
+
+/* The session directory is not asked: the daemon's may be another one than this call's. */
+enum ctl_unit ctl_look_at_unit(const struct opcontrol *ctl, pid_t *ret_pid)
+{
+	struct unit_words words;
+
+	*ret_pid = 0;
+	if (!ctl_is_systemds(ctl))
+		return CTL_UNIT_NONE;
+	if (!ask_systemd(&words))
+		return look_at_processes(ctl, ret_pid);
+	*ret_pid = words.pid;
+	if (is_word(words.state, "deactivating") && words.pid)
+		return CTL_UNIT_ENDS;
+	if (is_word(words.state, "active") || is_word(words.state, "reloading") ||
+	    (is_word(words.state, "activating") && words.pid))
+		return CTL_UNIT_RUNS;
+	return is_word(words.socket_sub_state, "listening") ? CTL_UNIT_SLEEPS : CTL_UNIT_NONE;
+}
+
+/* opd's own last words; the unit's older ones are gone when a start is tried. */
+static bool last_status(char *line, size_t nr_bytes)
+{
+	static const char *const show[] = { "systemctl", "show", "--property=StatusText", "--value", UNIT, NULL };
+	int status;
+
+	if (run_systemctl(show, true, line, nr_bytes, &status) || !has_succeeded(status))
+		return false;
+	line[strcspn(line, "\n")] = '\0';
+	return *line;
+}
+
+/* Where no start was tried, as of a unit that is masked, only systemctl says why. */
+static int explain_unit(char *text)
+{
+	char line[1024];
+
+	text[strcspn(text, "\n")] = '\0';
+	if (!strncmp(text, "Job for ", 8) && last_status(line, sizeof(line)))
+		return ctl_fail("opd does not start: %s ('systemctl status " UNIT "' says more)", line);
+	return ctl_fail("'systemctl start " UNIT "' failed%s%s ('systemctl status " UNIT "' says more)", *text ? ": " : "", text);
+}
+
+/* Who asks for a start gets one, however often the unit was started or has failed lately: what has not failed is left as it is. */
+int ctl_start_unit(const struct opcontrol *ctl)
+{
+	static const char *const forgive[] = { "systemctl", "reset-failed", UNIT, SOCKET_UNIT, NULL };
+	static const char *const start[] = { "systemctl", "start", UNIT, NULL };
+	char text[512];
+	int status, rc;
+
+	ctl_verbose(ctl, "systemctl start " UNIT);
+	rc = run_systemctl(forgive, false, text, sizeof(text), &status);
+
+	if (!rc)
+		rc = run_systemctl(start, false, text, sizeof(text), &status);
+	if (rc || has_succeeded(status))
+		return rc;
+	return explain_unit(text);
+}
+
+/* The unit goes with it, if one who connected a moment ago has had it started again. */
+int ctl_close_socket(const struct opcontrol *ctl)
+{
+	static const char *const stop[] = { "systemctl", "stop", SOCKET_UNIT, NULL };
+	char text[512];
+	int status, rc;
+
+	if (!ctl_is_systemds(ctl) || !unit_is_installed(SOCKET_UNIT))
+		return 0;
+	rc = run_systemctl(stop, false, text, sizeof(text), &status);
+	if (rc || has_succeeded(status))
+		return rc;
+	text[strcspn(text, "\n")] = '\0';
+	return ctl_fail("'systemctl stop " SOCKET_UNIT "' failed%s%s: whoever connects to it starts opd again", *text ? ": " : "", text);
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* opgprof: the samples of one image as a gmon.out, for gprof. */
+#include <errno.h>
+
+#include "tools/report/callgraph.h"
+#include "tools/opgprof/gmon.h"
+#include "tools/common/option_values.h"
+#include "tools/common/output.h"
+#include "tools/common/log.h"
+#include "tools/profile/selection.h"
+
+#define DEFAULT_OUTPUT "gmon.out"
+
+struct options {
+	char *session_dir, *root, *output, *since, *until; /* NULL: not given */
+	struct opr_words image_path;
+	double threshold;
+	struct opr_words words;
+};
+
+#define FIELD(name) offsetof(struct options, name)
+
+static const struct opr_option rows[] = {
+	{ "image-path", 'p', FIELD(image_path), opr_take_words, "comma-separated path to search missing binaries", "path" },
+	{ "output-filename", 'o', FIELD(output), opr_take_string, "output filename (default " DEFAULT_OUTPUT ")", "file" },
+	{ "root", 'R', FIELD(root), opr_take_root, "path to the file system that the images are in", "directory" },
+	{ "session-dir", 0, FIELD(session_dir), opr_take_string, "directory that holds the samples", "directory" },
+	{ "since", 0, FIELD(since), opr_take_string, "sessions taken then or later", "time" },
+	{ "threshold", 't', FIELD(threshold), opr_take_percent, "minimum percentage needed to produce output", "percent" },
+	{ "until", 0, FIELD(until), opr_take_string, "sessions taken then or earlier", "time" },
+	{ "verbose", 'V', 0, opr_take_verbose, "say more, on stderr", "all,debug,bfd,level1,sfile,stats,xml" },
+};
+
+#undef FIELD
+
+static const struct opr_command command = {
+	.program = "opgprof",
+	.arguments = "[OPTION...] [PROFILE SPECIFICATION]...",
+	.rows = rows,
+	.nr_rows = op_array_size(rows),
+	.tag = opr_spec_tag,
+};
+
+struct run {
+	const struct options *options;
+	struct opr_selection selection;
+	struct opr_image_cache images;
+	struct opr_symbol_report report;
+	struct opr_callgraph graph;
+	struct opr_gmon gmon;
+};
+
+/* ---- which image ---- */
+
+static bool is_own(const struct opr_part *part)
+{
+	return !strcmp(part->app, part->image);
+}
+
+/* True when a part's samples are of the image: as an application, or, when there is none, wherever it was used. */
+static bool is_part_of(const struct opr_part *part, const char *image, bool own)
+{
+	return !strcmp(part->image, image) && (!own || is_own(part)) && (!part->callee || !strcmp(part->callee, image));
+}
+
+static int choose_image(const struct opr_profile *profile, const char **ret_image, bool *ret_own)
+{
+	*ret_image = NULL;
+	*ret_own = false;
+	for (size_t i = 0; i < profile->nr_parts; i++)
+		*ret_own |= is_own(&profile->parts[i]) && !profile->parts[i].callee;
+	for (size_t i = 0; i < profile->nr_parts; i++) {
+		const struct opr_part *part = &profile->parts[i];
+
+		if (part->callee || (*ret_own && !is_own(part)))
+			continue;
+		if (*ret_image && strcmp(*ret_image, part->image))
+			return opr_error(
+				-EINVAL,
+				"the profile has more than one image, %s and %s among them: the specification must name one",
+				*ret_image, part->image);
+		*ret_image = part->image;
+	}
+	return *ret_image ? 0 : opr_error(-ENOENT, "no samples of an image are in the profile, only calls");
+}
+
+static int keep_one_image(struct opr_selection *selection)
+{
+	struct opr_profile *profile = &selection->profile;
+	const char *image;
+	size_t nr_kept = 0;
+	bool own;
+	int err = choose_image(profile, &image, &own);
+
+	if (err)
+		return err;
+	if (selection->classes.nr_classes > 1)
+		return opr_error(-EINVAL, "the profile has more than one event: event: or count: in the specification names one");
+	for (size_t i = 0; i < profile->nr_parts; i++)
+		if (is_part_of(&profile->parts[i], image, own))
+			profile->parts[nr_kept++] = profile->parts[i];
+	profile->nr_parts = nr_kept;
+	return 0;
+}
+
+/* ---- samples and arcs ---- */
+
+static int add_samples(struct run *run)
+{
+	const struct opr_symbol_report *report = &run->report;
+
+	run->gmon.samples = calloc(report->nr_details + 1, sizeof(*run->gmon.samples));
+	if (!run->gmon.samples)
+		return opr_no_memory();
+	for (size_t i = 0; i < report->nr_rows; i++) {
+		const struct opr_symbol_row *row = &report->rows[i];
+
+		for (size_t j = 0; j < row->nr_details; j++) {
+			const struct opr_detail *detail = &report->details[row->first_detail + j];
+
+			run->gmon.samples[run->gmon.nr_samples++] =
+				(struct opr_gmon_sample){ detail->vma, report->detail_counts.values[detail->counts] };
+		}
+	}
+	return 0;
+}
+
+static int add_arcs(struct run *run)
+{
+	const struct opr_callgraph *graph = &run->graph;
+
+	run->gmon.arcs = calloc(graph->nr_arcs + 1, sizeof(*run->gmon.arcs));
+	if (!run->gmon.arcs)
+		return opr_no_memory();
+	for (size_t i = 0; i < graph->nr_arcs; i++) {
+		const struct opr_arc *arc = &graph->by_caller[i];
+
+		run->gmon.arcs[run->gmon.nr_arcs++] =
+			(struct opr_gmon_arc){ graph->nodes[arc->caller].vma, graph->nodes[arc->callee].vma,
+					       run->report.counts.values[arc->counts] };
+	}
+	return 0;
+}
+
+/* gprof takes the names of functions from the image. */
+static int check_image(struct run *run)
+{
+	const struct opr_image *image = opr_image_cache_find(&run->images, run->selection.profile.parts[0].image);
+
+	if (!image)
+		return -ENOMEM;
+	if (!image->is_object)
+		return opr_error(-ENOENT, "%s is needed, for its addresses, and could not be read", image->name);
+	if (!image->symbols.nr_symbols)
+		return opr_error(-ENODATA, "%s has no symbols: gprof could show nothing", image->shown);
+	return 0;
+}
+
+static int read_profile(struct run *run)
+{
+	static const struct opr_words none;
+	const struct opr_profile *profile = &run->selection.profile;
+	const struct opr_symbol_choice choice = { .include = &none, .exclude = &none, .details = true };
+	const struct opr_symbol_options symbol_options = { .root = run->options->root };
+	int err = keep_one_image(&run->selection);
+
+	if (!err)
+		err = opr_image_cache_init(&run->images, profile, &run->selection.finder, &symbol_options);
+	if (!err)
+		err = opr_symbol_report_make(&run->report, profile, run->selection.classes.nr_classes, &run->images, &choice);
+	if (!err)
+		err = check_image(run);
+	if (!err)
+		err = opr_callgraph_make(&run->graph, &run->report, profile, &run->images, &choice);
+	if (!err) {
+		opr_symbol_report_limit(&run->report, run->options->threshold);
+		err = add_samples(run);
+	}
+	return err ? err : add_arcs(run);
+}
+
+/* ---- the file ---- */
+
+static int write_file(const struct run *run)
+{
+	const char *name = run->options->output ? run->options->output : DEFAULT_OUTPUT;
+	struct opr_output output;
+	size_t nr_full = 0;
+	int err = opr_output_replace(&output, name, opr_gmon_is, "profile for gprof");
+
+	if (err)
+		return err;
+	err = opr_gmon_write(output.out, &run->gmon, &nr_full);
+	if (err == -EFBIG)
+		opr_error(err, "the samples are too far from each other for a histogram");
+	else if (err)
+		opr_no_memory();
+	if (nr_full)
+		opr_warn("%zu counts are larger than gmon.out has room for: they are 65535", nr_full);
+	if (!err)
+		return opr_output_close(&output) < 0 ? -EIO : 0;
+	opr_output_drop(&output);
+	return err;
+}
+
+static int make_gmon(const void *arg)
+{
+	const struct options *options = arg;
+	const struct opr_selection_options selection_options = {
+		.session_dir = options->session_dir,
+		.root = options->root,
+		.image_path = &options->image_path,
+		.merge = { .cpu = true, .tid = true, .tgid = true, .unit_mask = true },
+		.callgraph = true,
+		.since = options->since,
+		.until = options->until,
+	};
+	struct run run = { .options = options };
+	int err = opr_selection_open(&run.selection, &selection_options, &options->words);
+
+	if (!err)
+		err = read_profile(&run);
+	if (!err)
+		err = write_file(&run);
+	if (!err)
+		err = opr_profile_end(&run.selection.profile);
+	free(run.gmon.samples);
+	free(run.gmon.arcs);
+	opr_callgraph_free(&run.graph);
+	opr_symbol_report_free(&run.report);
+	opr_image_cache_free(&run.images);
+	opr_selection_free(&run.selection);
+	return err;
+}
+
+int main(int argc, const char **argv)
+{
+	struct options options = { 0 };
+
+	return opr_command_run(&command, argc, argv, &options, &options.words, make_gmon);
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/ophelp/events.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "libop/events/event.h"
+#include "libop/events/ibs_derived.h"
+#include "tools/events/cpu_types.h"
+#include "tools/common/grow.h"
+#include "tools/events/host_cpu.h"
+#include "tools/common/log.h"
+
+#define DEVICES_DIR "/sys/bus/event_source/devices"
+#define TRACE_DIR   "/sys/kernel/tracing/events"
+#define IBS_MINIMUM 50000
+#define TIMER_TYPE  "timer"
+
+#define NAME_COLONS_MAX 16 /* of a specification, with those between its fields */
+
+static int copy(char **to, const char *from)
+{
+	*to = from ? strdup(from) : NULL;
+	return from && !*to ? -ENOMEM : 0;
+}
+
+static void free_event(struct opr_help_event *event)
+{
+	free(event->name);
+	free(event->description);
+	free(event->ext);
+	free(event->as);
+}
+
+int opr_help_add(struct opr_help_events *events, const struct opr_help_event *event)
+{
+	struct opr_help_event added = *event;
+	void *items = events->events;
+	int err = copy(&added.name, event->name);
+
+	err |= copy(&added.description, event->description ? event->description : "");
+	err |= copy(&added.ext, event->ext);
+	err |= copy(&added.as, event->as);
+	if (err || !opr_grow(&items, &events->capacity, events->nr_events, 1, sizeof(added))) {
+		free_event(&added);
+		return opr_no_memory();
+	}
+	events->events = items;
+	events->events[events->nr_events++] = added;
+	return 0;
+}
+
+/* ---- a type of CPU ---- */
+
+static int add_files(struct opr_help_events *events)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < events->files.nr_events && !err; i++) {
+		const struct opr_event_row *row = &events->files.events[i];
+
+		err = opr_help_add(events, &(struct opr_help_event){ .name = row->name,
+								     .description = row->description,
+								     .source = OPR_HELP_FILES,
+								     .number = row->number,
+								     .minimum = row->minimum,
+								     .counters = row->counters,
+								     .ext = row->ext,
+								     .row = row });
+	}
+	return err;
+}
+
+static int keep_type(struct opr_help_events *events, const char *name, const char *pretty)
+{
+	return copy(&events->cpu_type, name) | copy(&events->cpu_pretty, pretty) ? opr_no_memory() : 0;
+}
+
+int opr_help_read_type(struct opr_help_events *events, const char *cpu_type, bool name_only)
+{
+	const char *name = NULL, *pretty = opr_cpu_type_find(cpu_type, &name);
+	int err;
+
+	if (!pretty)
+		return opr_error(-EINVAL, "%s: no such type of CPU", cpu_type);
+	err = keep_type(events, name, pretty);
+	if (err || name_only || !strcmp(name, TIMER_TYPE))
+		return err;
+	err = opr_event_files_read(&events->files, name);
+	if (err == -ENOENT)
+		opr_error(err,
+			  "there are no descriptions of events for %s (" OPR_EVENTS_DIR_ENV " names a directory that has others)",
+			  name);
+	return err ? err : add_files(events);
+}
+
+/* ---- this host ---- */
+
+static int add_own(struct opr_help_events *events)
+{
+	static char timer[] = TIMER_TYPE, software[] = "software";
+	const struct op_event_info *info;
+	int err = 0;
+
+	for (size_t i = 0; (info = op_event_info(i)) && !err; i++) {
+		struct op_event parsed;
+		char spec[OP_EVENT_NAME_BYTES + 24], *why = NULL;
+
+		snprintf(spec, sizeof(spec), "%s:%" PRIu64, info->name, info->min_count);
+		if (op_event_parse(spec, &parsed, &why) < 0) {
+			free(why);
+			continue;
+		}
+		if (parsed.type == PERF_TYPE_HARDWARE && !opr_host_has_pmu())
+			continue;
+		err = opr_help_add(events, &(struct opr_help_event){ .name = (char *)(uintptr_t)info->name,
+								     .description = (char *)(uintptr_t)info->description,
+								     .source = OPR_HELP_opd,
+								     .number = parsed.number,
+								     .minimum = info->min_count,
+								     .ext = parsed.is_timer                     ? timer
+									    : parsed.type == PERF_TYPE_SOFTWARE ? software
+														: NULL,
+								     .as = (char *)(uintptr_t)info->name });
+	}
+	return err;
+}
+
+static int add_ibs(struct opr_help_events *events)
+{
+	static char fetch[] = "ibs_fetch", op[] = "ibs_op";
+	const struct op_ibs_event *event;
+	struct op_ibs_cpu cpu;
+	uint32_t caps;
+	int err = 0;
+
+	if (!opr_host_ibs(&cpu, &caps))
+		return 0;
+	for (size_t i = 0; (event = op_ibs_event(i)) && !err; i++) {
+		if (!op_ibs_event_is_there(event, &cpu, caps))
+			continue;
+		err = opr_help_add(events, &(struct opr_help_event){ .name = (char *)(uintptr_t)event->name,
+								     .description = (char *)(uintptr_t)event->description,
+								     .source = OPR_HELP_ibs,
+								     .number = event->number,
+								     .minimum = IBS_MINIMUM,
+								     .ext = event->kind == OP_IBS_FETCH ? fetch : op,
+								     .as = (char *)(uintptr_t)event->name });
+	}
+	return err;
+}
+
+int opr_help_read_host(struct opr_help_events *events, bool name_only)
+{
+	const char *type = opr_host_cpu_type();
+	int err = keep_type(events, type, opr_cpu_type_find(type, &type));
+
+	events->is_host = true;
+	if (err || name_only)
+		return err;
+	err = add_own(events);
+	if (!err)
+		err = add_ibs(events);
+	if (!err)
+		err = opr_help_add_pmus(events, DEVICES_DIR);
+	if (!err && opr_host_has_pmu())
+		err = opr_help_add_pfm(events);
+	return err ? err : opr_help_add_tracepoints(events, TRACE_DIR);
+}
+
+/* ---- looking up ---- */
+
+const struct opr_help_event *opr_help_find(const struct opr_help_events *events, const char *name)
+{
+	const struct opr_help_event *alike = NULL;
+
+	for (size_t i = 0; i < events->nr_events; i++) {
+		const struct opr_help_event *event = &events->events[i];
+
+		if (!strcmp(event->name, name))
+			return event;
+		if (!alike && !strcasecmp(event->name, name))
+			alike = event;
+	}
+	return alike;
+}
+
+const struct opr_help_event *opr_help_take(const struct opr_help_events *events, char **spec)
+{
+	char *name = *spec, *colon = NULL;
+	const struct opr_help_event *event = opr_help_find(events, name);
+	char *ends[NAME_COLONS_MAX];
+	size_t nr_ends = 0;
+
+	for (colon = strchr(name, ':'); colon && nr_ends < NAME_COLONS_MAX; colon = strchr(colon + 1, ':'))
+		ends[nr_ends++] = colon;
+	if (event)
+		*spec = NULL;
+	while (!event && nr_ends) {
+		colon = ends[--nr_ends];
+		*colon = '\0';
+		event = opr_help_find(events, name);
+		*colon = ':';
+		if (event)
+			*spec = colon + 1;
+	}
+	return event;
+}
+
+const struct opr_mask_value *opr_help_mask(const struct opr_help_events *events, const struct opr_help_event *event,
+					   const char *name)
+{
+	const struct opr_mask_set *set = event->row ? opr_event_set(&events->files, event->row, 0) : NULL;
+
+	if (!name && !(name = set ? set->default_name : NULL))
+		return NULL;
+	for (size_t i = 0; event->row && (set = opr_event_set(&events->files, event->row, i)); i++)
+		for (size_t j = 0; j < set->nr_values; j++)
+			if (set->values[j].name && !strcmp(set->values[j].name, name))
+				return &set->values[j];
+	return NULL;
+}
+
+uint32_t opr_help_default_mask(const struct opr_help_events *events, const struct opr_help_event *event)
+{
+	const struct opr_mask_set *set = event->row ? opr_event_set(&events->files, event->row, 0) : NULL;
+	const struct opr_mask_value *value = opr_help_mask(events, event, NULL);
+
+	return value ? value->value : set ? set->default_value : 0;
+}
+
+void opr_help_free(struct opr_help_events *events)
+{
+	for (size_t i = 0; i < events->nr_events; i++)
+		free_event(&events->events[i]);
+	free(events->events);
+	free(events->cpu_type);
+	free(events->cpu_pretty);
+	opr_event_files_free(&events->files);
+	*events = (struct opr_help_events){ 0 };
+}

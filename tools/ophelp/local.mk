@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+bin_PROGRAMS += bin/ophelp
+bin_ophelp_SOURCES = \
+	tools/events/host_cpu.c tools/events/host_cpu.h \
+	tools/events/pfm_names.c tools/events/pfm_names.h \
+	tools/events/spec.c tools/events/spec.h \
+	tools/ophelp/check_events.c \
+	tools/ophelp/events.c tools/ophelp/events.h \
+	tools/ophelp/host.c \
+	tools/ophelp/main.c \
+	tools/ophelp/pfm.c \
+	tools/ophelp/write.c
+bin_ophelp_CPPFLAGS = $(AM_CPPFLAGS)
+bin_ophelp_LDADD = tools/libreport.a libop/libop.a $(PFM_LIBS) $(POPT_LIBS)
+
+dist_man_MANS += doc/ophelp.1

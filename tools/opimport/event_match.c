@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include <ctype.h>
+#include <errno.h>
+
+#include "tools/opimport/import.h"
+#include "libop/base/clock.h"
+#include "libop/base/htable.h"
+#include "libop/session/ledger_file.h"
+
+#define ANY_COUNT       "100000000" /* one that every event of opd's may have */
+#define OTHER_NUMBER    0x80000000u /* as raw events have it */
+#define KEPT_CHARACTERS "_-+=,@"
+#define RAW_OPS         0xc1u /* of a raw event, where the sampler takes its samples */
+
+/* What opd itself calls it; false when it does not know the event. */
+static bool find_known(uint32_t type, uint64_t config, struct op_event *ret_event)
+{
+	const struct op_event_info *info;
+
+	for (size_t i = 0; (info = op_event_info(i)); i++) {
+		char spec[OP_EVENT_NAME_BYTES + sizeof(ANY_COUNT)], *why;
+
+		snprintf(spec, sizeof(spec), "%s:" ANY_COUNT, info->name);
+		if (op_event_parse(spec, ret_event, &why) < 0) {
+			free(why);
+			continue;
+		}
+		if (!ret_event->is_timer && ret_event->type == type && ret_event->config == config)
+			return true;
+	}
+	return false;
+}
+
+static void name_by_code(const struct perf_event_attr *attr, char name[OP_EVENT_NAME_BYTES])
+{
+	if (attr->type == PERF_TYPE_RAW)
+		snprintf(name, OP_EVENT_NAME_BYTES, "r%llx", (unsigned long long)attr->config);
+	else
+		snprintf(name, OP_EVENT_NAME_BYTES, "type-%u-config-%llx", attr->type, (unsigned long long)attr->config);
+}
+
+static void clean(const char *from, char name[OP_EVENT_NAME_BYTES])
+{
+	size_t i;
+
+	for (i = 0; i < OP_EVENT_NAME_BYTES - 1 && from[i]; i++)
+		name[i] = isascii((unsigned char)from[i]) && (isalnum((unsigned char)from[i]) || strchr(KEPT_CHARACTERS, from[i]))
+				  ? from[i]
+				  : '_';
+	name[i] = '\0';
+}
+
+static uint64_t count_of(const struct perf_event_attr *attr, bool is_clock)
+{
+	uint64_t count = attr->sample_period;
+
+	if (attr->freq)
+		count = is_clock && attr->sample_freq ? OP_NS_PER_S / attr->sample_freq : 1;
+	return op_min_u64(op_max_u64(count, 1), OP_EVENT_COUNT_MAX);
+}
+
+void opd_import_name_event(const struct op_perf_event *from, struct op_event *ret_event)
+{
+	const struct perf_event_attr *attr = &from->attr;
+	struct op_event event = { 0 };
+
+	if (!find_known(attr->type, attr->config, &event)) {
+		uint64_t code = attr->config ^ attr->config >> 31 ^ attr->config >> 62;
+
+		event = (struct op_event){ .type = attr->type, .config = attr->config };
+		event.number = OTHER_NUMBER | (uint32_t)(code & ~OTHER_NUMBER);
+		name_by_code(attr, event.name);
+	}
+	if (from->name)
+		clean(from->name, event.name);
+	event.count = count_of(attr, op_event_is_clock(&event));
+	event.kernel = !attr->exclude_kernel;
+	event.user = !attr->exclude_user;
+	event.every_event = false;
+	event.without_chain = !(attr->sample_type & PERF_SAMPLE_CALLCHAIN);
+	*ret_event = event;
+}
+
+/* ---- names ---- */
+
+/* Of an event. A file may have so many events of one name that none of them can be looked for among all others. */
+struct name {
+	struct op_hlink link;
+	char name[OP_EVENT_NAME_BYTES];
+	uint64_t count;
+	unsigned int number; /* that the next event of that name is tried with */
+};
+
+/* The events in the making. */
+struct making {
+	const struct op_ibs_host *host;
+	struct op_event_list *list;
+	struct op_htable names;
+	size_t nr_room; /* for derived events */
+};
+
+static uint64_t hash_of(const struct op_event *event)
+{
+	return op_hash_bytes(event->count, event->name, strlen(event->name));
+}
+
+static struct name *find_name(const struct making *making, const struct op_event *event)
+{
+	for (struct op_hlink *link = op_htable_first(&making->names, hash_of(event)); link; link = op_htable_next(link)) {
+		struct name *name = op_container_of(link, struct name, link);
+
+		if (name->count == event->count && !strcmp(name->name, event->name))
+			return name;
+	}
+	return NULL;
+}
+
+static int add_name(struct making *making, const struct op_event *event)
+{
+	struct name *name = calloc(1, sizeof(*name));
+
+	if (!name)
+		return -ENOMEM;
+	memcpy(name->name, event->name, sizeof(name->name));
+	name->count = event->count;
+	name->number = 2;
+	if (!op_htable_insert(&making->names, &name->link, hash_of(event)))
+		return 0;
+	free(name);
+	return -ENOMEM;
+}
+
+static void free_name(struct op_hlink *link, void *arg OP_UNUSED)
+{
+	free(op_container_of(link, struct name, link));
+}
+
+/* Two events that would share their files are told apart by a number. */
+static int tell_apart(struct making *making, struct op_event *event)
+{
+	struct name *same = find_name(making, event);
+
+	while (same && find_name(making, event))
+		snprintf(event->name, sizeof(event->name), "%.*s_%u", OP_EVENT_NAME_BYTES - 12, same->name, same->number++);
+	return add_name(making, event);
+}
+
+/* ---- samplers ---- */
+
+/* How the sampler of an event was set. */
+static struct op_ibs_sampler sampler_of(const struct perf_event_attr *attr, enum op_ibs_kind kind)
+{
+	struct op_ibs_sampler sampler = { .kind = kind, .kernel = !attr->exclude_kernel, .user = !attr->exclude_user };
+
+	op_ibs_attr_read(attr, &sampler);
+	if (attr->type == PERF_TYPE_RAW)
+		sampler.unit_mask = attr->config == RAW_OPS;
+	sampler.count = attr->freq ? 1 : op_min_u64(op_max_u64(sampler.count, 1), OP_EVENT_COUNT_MAX);
+	return sampler;
+}
+
+/* Events that a sampler of that kind has derived from it, with that of the memory view. */
+static size_t nr_derived(enum op_ibs_kind kind)
+{
+	const struct op_ibs_event *row;
+	size_t nr = kind == OP_IBS_OP;
+
+	for (size_t i = 0; (row = op_ibs_event(i)); i++)
+		nr += row->kind == kind;
+	return nr;
+}
+
+static void make_sampler(struct making *making, const struct perf_event_attr *attr, enum op_ibs_kind kind, struct op_event *event)
+{
+	making->nr_room -= nr_derived(kind);
+	event->role = OP_EVENT_SAMPLER;
+	event->sampler = sampler_of(attr, kind);
+	event->count = event->sampler.count;
+	event->unit_mask = event->sampler.unit_mask;
+	event->cpu_type = op_ibs_cpu_type(&making->host->cpu);
+	event->number = 0;
+	snprintf(event->name, sizeof(event->name), "%s", op_ibs_sampler_name(kind));
+}
+
+static int open_event(struct making *making, const struct op_perf_event *from, const struct op_perf_features *features)
+{
+	struct op_event event;
+	enum op_ibs_kind kind;
+	int err;
+
+	opd_import_name_event(from, &event);
+	if (op_perf_is_ibs(features, from, &kind) && making->nr_room >= nr_derived(kind))
+		make_sampler(making, &from->attr, kind, &event);
+	err = tell_apart(making, &event);
+	return err ? err : op_event_list_open(making->list, &event);
+}
+
+/* What the capabilities have no place for does not occur in the samples. */
+static int derive(struct making *making, size_t index)
+{
+	struct op_event_list *list = making->list;
+	const struct op_ibs_event *row;
+	int err = 0;
+
+	for (size_t i = 0; !err && (row = op_ibs_event(i)); i++) {
+		struct op_event derived;
+
+		if (row->kind != list->events[index].sampler.kind)
+			continue;
+		op_event_derive(row, &list->events[index].sampler, making->host, &derived);
+		err = tell_apart(making, &derived);
+		if (!err)
+			err = op_event_list_derive(list, index, &derived);
+	}
+	if (!err && list->events[index].sampler.kind == OP_IBS_OP)
+		err = op_event_list_remember(list, index);
+	return err;
+}
+
+bool opd_import_find_cpu(const struct op_perf_features *features, struct op_ibs_cpu *ret_cpu)
+{
+	bool is_known = features->cpu_id && !op_ibs_cpu_parse(features->cpu_id, ret_cpu);
+
+	if (!is_known)
+		op_ibs_cpu_unknown(ret_cpu);
+	return is_known;
+}
+
+int opd_import_events(const struct op_perf_events *from, const struct op_perf_features *features, const struct op_stop *stop,
+		      struct op_ibs_cpu *ret_cpu, struct op_event_list *ret_list)
+{
+	struct op_ibs_host host = { .caps = OP_IBS_CAPS_KNOWN };
+	struct making making = {
+		.host = &host,
+		.list = ret_list,
+		.nr_room = OP_SESSION_LEDGER_EVENTS_MAX - op_min_u64(from->nr_events, OP_SESSION_LEDGER_EVENTS_MAX),
+	};
+	int err = 0;
+
+	opd_import_find_cpu(features, &host.cpu);
+	for (size_t i = 0; !err && i < from->nr_events; i++)
+		err = op_stop_is_set(stop) ? -EINTR : open_event(&making, &from->events[i], features);
+	for (size_t i = 0; !err && i < from->nr_events; i++)
+		if (ret_list->events[i].role == OP_EVENT_SAMPLER)
+			err = op_stop_is_set(stop) ? -EINTR : derive(&making, i);
+	op_htable_visit(&making.names, free_name, NULL);
+	op_htable_free(&making.names);
+	*ret_cpu = host.cpu;
+	return err;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <unistd.h>
+
+#include "libop/odb/abi.h"
+#include "libop/base/file.h"
+#include "libop/base/sys.h"
+#include "tools/opimport/main.h"
+#include "tools/common/log.h"
+#include "tools/common/standard_output.h"
+
+static int read_abi(const struct opi_options *options, struct op_abi *ret_abi)
+{
+	const char *name = NULL;
+	char *text = NULL;
+	int err = op_file_read(AT_FDCWD, options->abi, OP_ABI_MAX_BYTES, &text);
+
+	if (err < 0)
+		return opr_error(err, "cannot read %s: %s", options->abi, strerror(-err));
+	err = op_abi_parse(text, ret_abi, &name);
+	free(text);
+	if (err == -ENODATA)
+		return opr_error(err, "%s does not describe sample files: %s is missing", options->abi, name);
+	if (err < 0)
+		return opr_error(err, "%s: %s makes no sense", options->abi, name);
+	if (!memcmp(ret_abi, &op_abi_native, sizeof(*ret_abi)) && !options->force)
+		return opr_error(-EINVAL,
+				 "the files that %s describes are read here as they are (--force makes a copy all the same)",
+				 options->abi);
+	return 0;
+}
+
+static int read_samples(const struct opi_options *options, const struct op_abi *abi, struct op_odb_samples *ret_samples)
+{
+	struct op_odb_fault fault = { 0 };
+	int fd = op_sys_openat(AT_FDCWD, options->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0), err;
+
+	if (fd < 0)
+		return opr_error(fd, "cannot open %s: %s", options->file, strerror(-fd));
+	err = op_abi_read(abi, fd, ret_samples, &fault);
+	close(fd);
+	if (err == -EBADMSG)
+		return opr_error(err, "%s: %s, at byte %llu", options->file, fault.why, (unsigned long long)fault.offset);
+	return err < 0 ? opr_error(err, "cannot read %s: %s", options->file, strerror(-err)) : 0;
+}
+
+/* Makes `name` below dir_fd, which nobody else knows yet. */
+static int fill_file(int dir_fd, const char *name, const struct op_odb_samples *samples)
+{
+	struct op_odb *odb = NULL;
+	char tmp[64];
+	int err, fd;
+
+	snprintf(tmp, sizeof(tmp), "%s.new", name);
+	err = op_odb_open(dir_fd, name, tmp, &samples->header, &odb);
+	for (uint32_t i = 0; !err && i < samples->nr_nodes; i++)
+		err = op_odb_add(odb, samples->nodes[i].key, samples->nodes[i].value);
+	op_odb_close(odb);
+	if (err < 0)
+		return err;
+	fd = op_sys_openat(dir_fd, name, O_RDONLY | O_CLOEXEC, 0);
+	if (fd < 0)
+		return fd;
+	err = op_sys_fsync(fd);
+	close(fd);
+	return err;
+}
+
+static int write_below(int dir_fd, const char *name, const struct op_odb_samples *samples)
+{
+	char tmp[32];
+	int err;
+
+	snprintf(tmp, sizeof(tmp), ".opimport-%d", (int)getpid());
+	err = fill_file(dir_fd, tmp, samples);
+	if (!err)
+		err = op_sys_rename_new(dir_fd, tmp, dir_fd, name);
+	if (err < 0)
+		op_sys_unlinkat(dir_fd, tmp, 0);
+	return err;
+}
+
+static int write_samples(const struct opi_options *options, const struct op_odb_samples *samples)
+{
+	char *dir_copy = strdup(options->output), *name_copy = strdup(options->output);
+	int dir_fd, err = dir_copy && name_copy ? 0 : -ENOMEM;
+
+	if (!err) {
+		dir_fd = op_sys_openat(AT_FDCWD, dirname(dir_copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+		err = dir_fd < 0 ? dir_fd : write_below(dir_fd, basename(name_copy), samples);
+		if (dir_fd >= 0)
+			close(dir_fd);
+	}
+	free(dir_copy);
+	free(name_copy);
+	return err < 0 ? opr_error(err, "cannot make %s: %s", options->output, strerror(-err)) : 0;
+}
+
+static bool is_jit_object(const char *path)
+{
+	size_t length = strlen(path);
+
+	return length >= 3 && !strcmp(path + length - 3, ".jo");
+}
+
+int opi_import_foreign(const struct opi_options *options)
+{
+	struct op_odb_samples samples = { 0 };
+	struct op_abi abi;
+	int err;
+
+	/* Who imports a whole session file by file has these between. */
+	if (is_jit_object(options->file))
+		return 0;
+	err = read_abi(options, &abi);
+	if (!err)
+		err = read_samples(options, &abi, &samples);
+	if (!err && options->verbose)
+		printf("%s: %u nodes, %s bytes first, header of %u bytes\n", options->file, samples.nr_nodes,
+		       abi.little_endian ? "low" : "high", abi.sizeof_struct_opd_header);
+	if (!err)
+		err = write_samples(options, &samples);
+	op_odb_samples_free(&samples);
+	if (!err)
+		err = opr_stdout_flush();
+	return err;
+}

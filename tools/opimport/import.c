@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/opimport/import.h"
+
+#include <errno.h>
+
+#include "tools/opimport/backlog.h"
+#include "tools/opimport/cpu_table.h"
+#include "daemon/sync.h"
+#include "libop/base/clock.h"
+#include "libop/base/sys.h"
+
+#define MEMORY_BYTES     ((size_t)64 * 1024 * 1024)
+#define PRUNE_NS         OP_NS_PER_S
+#define MAX_CLOSED_FILES 65536u
+
+struct opd_import {
+	struct opd_import_config config;
+	struct opd_pipeline pipeline;
+	struct op_dcookie_table *table;
+	bool has_cookie_file;
+	struct opd_book book; /* begun once the first sample has come */
+	struct op_session_files files; /* when they are complete */
+	struct op_event_list events; /* empty: the first sample has not come */
+	uint64_t *ids;
+	struct opd_import_cpus cpus;
+	struct opd_held held;
+	size_t round_held; /* that waited when the round began */
+	uint64_t newest_ns, round_ns, counted_ns, pruned_ns;
+	uint64_t nr_late, nr_unordered, nr_unannounced, nr_unknown, nr_lost_unknown;
+	uint64_t lost_again[OP_PERF_EVENTS_MAX]; /* what LOST says of events that perf may have sums of, and */
+	bool has_sums;				 /* it has */
+	size_t nr_announced; /* events when the first sample was counted, and */
+	uint8_t *kinds; /* what their samples were then: enum op_ibs_kind + 1; 0: no registers */
+};
+
+/* ---- opening ---- */
+
+static void open_count(struct opd_import *import)
+{
+	const struct opd_import_config *config = &import->config;
+
+	import->pipeline.count = (struct opd_count){
+		.session_fd = config->session_fd,
+		.table = import->table,
+		.separate_lib = config->separate_lib,
+		.separate_kernel = config->separate_kernel,
+		.separate_thread = config->separate_thread,
+		.separate_cpu = config->separate_cpu,
+		.no_process_cookie = import->pipeline.resolver.pseudo[OPD_PSEUDO_NO_PROCESS],
+		.max_open = config->max_open,
+		.max_closed = MAX_CLOSED_FILES,
+		.limit = { .max = config->max_files, .bytes_of = "SessionKeepFree" },
+	};
+}
+
+int opd_import_open(const struct opd_import_config *config, struct opd_import **ret_import)
+{
+	struct opd_import *import = calloc(1, sizeof(*import));
+	int err = 0;
+
+	if (!import)
+		return -ENOMEM;
+	import->config = *config;
+	opd_held_init(&import->held, config->session_fd, config->memory_bytes ? config->memory_bytes : MEMORY_BYTES);
+	import->table = op_dcookie_table_new();
+	err = import->table ? opd_cookie_file_open(&import->pipeline.cookie_file, config->session_fd, import->table) : -ENOMEM;
+	import->has_cookie_file = !err;
+	if (!err)
+		err = opd_resolver_init_foreign(&import->pipeline.resolver, import->table, config->max_images, config->vmlinux);
+	if (err) {
+		opd_import_close(import);
+		return err;
+	}
+	open_count(import);
+	*ret_import = import;
+	return 0;
+}
+
+int opd_import_name_kernel(struct opd_import *import, const char *vmlinux)
+{
+	return opd_kernel_map_name_foreign(&import->pipeline.resolver.kernel, vmlinux);
+}
+
+static uint8_t kind_of(const struct op_perf_features *features, const struct op_perf_event *event)
+{
+	enum op_ibs_kind kind;
+
+	return op_perf_is_ibs(features, event, &kind) ? (uint8_t)(kind + 1) : 0;
+}
+
+/* The events are known when their first sample is there. */
+static int begin(struct opd_import *import, const struct op_perf_events *events)
+{
+	struct opd_pipeline *pipeline = &import->pipeline;
+	int err = opd_import_events(events, import->config.features, import->config.stop, &pipeline->ibs.cpu, &import->events);
+
+	if (err)
+		return err;
+	import->nr_announced = events->nr_events;
+	import->ids = calloc(events->nr_events + 1, sizeof(*import->ids));
+	import->kinds = calloc(events->nr_events + 1, sizeof(*import->kinds));
+	if (!import->ids || !import->kinds)
+		return -ENOMEM;
+	for (size_t i = 0; i < events->nr_events; i++) {
+		import->ids[i] = i + 1;
+		import->kinds[i] = kind_of(import->config.features, &events->events[i]);
+	}
+	err = opd_import_cpus_open(&import->cpus, pipeline, import->events.events, import->events.nr_events, import->ids);
+	pipeline->capture.callgraph = OP_CHAIN_DEPTH_MAX;
+	if (!err)
+		err = opd_book_open(&import->book, import->config.session_fd, &pipeline->capture, false);
+	if (!err) {
+		opd_book_begin(&import->book);
+		pipeline->count.book = &import->book;
+	}
+	pipeline->count.events = import->events.events;
+	pipeline->count.limit.nr_last_max = import->events.nr_events;
+	return err;
+}
+
+/* The session may have what is free beyond what is to stay so; others write there as well. */
+static void give_room(struct opd_import *import)
+{
+	struct opd_file_limit *limit = &import->pipeline.count.limit;
+	uint64_t keep_bytes = import->config.keep_free_bytes, free_bytes;
+	struct statvfs vfs;
+
+	if (!keep_bytes || op_sys_statvfs(import->config.session_fd, &vfs) < 0)
+		return;
+	free_bytes = (uint64_t)vfs.f_bavail * vfs.f_frsize;
+	free_bytes -= op_min_u64(free_bytes, keep_bytes);
+	opd_file_limit_give(limit, op_max_u64(opd_file_limit_bytes(limit) + free_bytes, 1));
+}
+
+/* ---- counting ---- */
+
+static int put(void *arg, uint32_t cpu, const struct perf_event_header *record)
+{
+	struct opd_import *import = arg;
+
+	if (op_unlikely(op_stop_is_set(import->config.stop)))
+		return -EINTR;
+	return opd_import_cpus_put(&import->cpus, cpu, record);
+}
+
+static int put_sideband(void *arg, uint32_t cpu OP_UNUSED, const struct perf_event_header *record)
+{
+	struct opd_import *import = arg;
+
+	if (op_unlikely(op_stop_is_set(import->config.stop)))
+		return -EINTR;
+	return opd_import_cpus_put_sideband(&import->cpus, record);
+}
+
+static uint64_t gone_ns(uint32_t pid OP_UNUSED)
+{
+	return 0;
+}
+
+/* What was counted is not asked for again, but for a stray sample or two with the time stamp of another profiler's. */
+static void prune(struct opd_import *import)
+{
+	struct opd_resolver *resolver = &import->pipeline.resolver;
+
+	if (import->counted_ns < import->pruned_ns + 2 * PRUNE_NS)
+		return;
+	import->pruned_ns = import->counted_ns - PRUNE_NS;
+	opd_processes_prune(&resolver->processes, import->pruned_ns, gone_ns);
+	opd_kernel_map_prune(&resolver->kernel, import->pruned_ns);
+}
+
+static int count_slice(struct opd_import *import, uint64_t until_ns)
+{
+	int err;
+
+	give_room(import);
+	err = opd_held_take_sideband(&import->held, until_ns, put_sideband, import);
+
+	if (!err)
+		err = opd_held_take(&import->held, until_ns, put, import);
+	if (!err)
+		err = opd_import_cpus_visit_all(&import->cpus);
+	import->counted_ns = op_max_u64(import->counted_ns, op_min_u64(until_ns, import->newest_ns));
+	prune(import);
+	return err;
+}
+
+static int count_until(struct opd_import *import, const struct op_perf_events *events, uint64_t until_ns)
+{
+	uint64_t slice_ns;
+	int err;
+
+	if (!events->nr_events)
+		return 0;
+	err = import->events.nr_events ? 0 : begin(import, events);
+	while (!err && (slice_ns = opd_held_slice(&import->held, until_ns)) < until_ns)
+		err = count_slice(import, slice_ns);
+	if (!err)
+		err = count_slice(import, until_ns);
+	return err ? err : opd_held_settle(&import->held);
+}
+
+/* Rounds may be short and many: records that wait are gone through when at least as many have come as wait for longer. */
+static int end_round(struct opd_import *import, const struct op_perf_events *events)
+{
+	uint64_t until_ns = import->round_ns;
+	int err = 0;
+
+	import->round_ns = import->newest_ns;
+	if (until_ns >= import->counted_ns + 2 * OPD_IMPORT_LATE_NS)
+		err = count_until(import, events, until_ns - OPD_IMPORT_LATE_NS);
+	import->round_held = import->held.nr_ring;
+	return err;
+}
+
+/* What came since the last round is enough for one, where the file has none. */
+static inline bool is_full(const struct opd_import *import)
+{
+	return import->config.round_records && import->held.nr_ring - import->round_held >= import->config.round_records;
+}
+
+static uint64_t nr_lost_in(const struct perf_event_header *header)
+{
+	struct op_lost_record lost = { 0 };
+
+	if (header->type == PERF_RECORD_LOST ? op_record_lost(header, &lost) : op_record_lost_samples(header, &lost))
+		return 0;
+	return lost.lost;
+}
+
+static void leave_out(struct opd_import *import, const struct op_perf_record *record)
+{
+	uint32_t type = record->header->type;
+	bool is_sample = type == PERF_RECORD_SAMPLE, is_unknown = record->event == OP_PERF_NO_EVENT;
+
+	import->nr_unknown += is_sample && is_unknown;
+	import->nr_unannounced += is_sample && !is_unknown;
+	if (type == PERF_RECORD_LOST || type == PERF_RECORD_LOST_SAMPLES)
+		import->nr_lost_unknown += nr_lost_in(record->header);
+}
+
+/* A sample of no event, or of one that the file has only told now and that is not among those that are counted, is on no event's account; nor is what such ones lost. */
+static int hold_for_ring(struct opd_import *import, const struct op_perf_record *record)
+{
+	import->has_sums |= record->is_sum;
+	if (op_likely(record->event != OP_PERF_NO_EVENT && (!import->nr_announced || record->event < import->nr_announced)))
+		return opd_held_add(&import->held, record);
+	leave_out(import, record);
+	return 0;
+}
+
+/* At the end of the file: where perf did not come to write its sums, LOST is all that is known. */
+static int hold_lost_again(struct opd_import *import, const struct op_perf_events *events)
+{
+	int err = 0;
+
+	for (uint32_t event = 0; !err && !import->has_sums && event < events->nr_events; event++) {
+		const struct {
+			struct perf_event_header header;
+			uint64_t id, lost;
+		} lost = { { .type = PERF_RECORD_LOST, .size = sizeof(lost) }, (uint64_t)event + 1, import->lost_again[event] };
+		const struct op_perf_record record = {
+			.kind = OP_PERF_RING, .event = event, .time_ns = import->newest_ns, .header = &lost.header
+		};
+
+		import->lost_again[event] = 0;
+		if (lost.lost)
+			err = hold_for_ring(import, &record);
+	}
+	return err;
+}
+
+/*
+ * A sample finds what it lies in as long as that is not forgotten; what the side band tells too late, younger samples did not have. Time 1 is that of
+ * records that perf made up.
+ */
+static void note_order(struct opd_import *import, const struct op_perf_record *record)
+{
+	uint64_t until_ns = record->kind == OP_PERF_SIDEBAND ? import->counted_ns : import->pruned_ns;
+
+	if (op_likely(record->time_ns > import->counted_ns || record->time_ns <= 1))
+		return;
+	import->nr_late++;
+	import->nr_unordered += record->time_ns <= until_ns;
+}
+
+int opd_import_take(struct opd_import *import, const struct op_perf_events *events, const struct op_perf_record *record)
+{
+	int err = 0;
+
+	switch (record->kind) {
+	case OP_PERF_PASSED_OVER:
+		return 0;
+	case OP_PERF_ROUND:
+		return end_round(import, events);
+	case OP_PERF_KERNEL: {
+		struct op_mmap_record part;
+
+		return op_record_mmap(record->header, &part) < 0 ? 0
+								 : opd_kernel_map_part(&import->pipeline.resolver.kernel, &part);
+	}
+	case OP_PERF_RING:
+		err = hold_for_ring(import, record);
+		break;
+	case OP_PERF_LOST_AGAIN:
+		import->lost_again[record->event] += nr_lost_in(record->header);
+		break;
+	case OP_PERF_SIDEBAND:
+		err = opd_held_add_sideband(&import->held, record);
+		break;
+	}
+	import->newest_ns = op_max_u64(import->newest_ns, record->time_ns);
+	note_order(import, record);
+	if (!err && op_unlikely(is_full(import)))
+		err = end_round(import, events);
+	return err;
+}
+
+/* Samples of the kernel, and not a word on where it is. */
+static bool lacks_kernel(const struct opd_import *import)
+{
+	const struct opd_kernel_map *kernel = &import->pipeline.resolver.kernel;
+
+	return !kernel->text_start && op_dcookie_row(import->table, kernel->no_vmlinux_cookie)->name;
+}
+
+static int write_book(struct opd_import *import)
+{
+	struct op_session_ledger ledger;
+	int err;
+
+	if (!import->book.begun)
+		return 0;
+	import->book.hides_kernel = lacks_kernel(import);
+	err = opd_book_sum(&import->book, OP_SESSION_stopped, &ledger);
+	if (err)
+		return err;
+	err = opd_book_write(&import->book, &ledger);
+	op_session_ledger_free(&ledger);
+	return err;
+}
+
+/* The table of images is written here and not before: until then nobody reads the session, nor mends it. */
+static int write_out(struct opd_import *import)
+{
+	struct opd_cookie_snapshot *snapshot = opd_cookie_file_begin(&import->pipeline.cookie_file);
+	int err = opd_cookie_file_publish(&import->pipeline.cookie_file, snapshot);
+
+	if (!err)
+		err = write_book(import);
+	return err;
+}
+
+int opd_import_finish(struct opd_import *import, const struct op_perf_events *events)
+{
+	int err = hold_lost_again(import, events);
+
+	if (!err)
+		err = count_until(import, events, UINT64_MAX);
+	opd_count_flush(&import->pipeline.count);
+	if (!opd_count_note_files(&import->pipeline.count, &import->files))
+		import->book.files = &import->files;
+	opd_count_close_files(&import->pipeline.count);
+	return err ? err : write_out(import);
+}
+
+/* ---- what came out ---- */
+
+size_t opd_import_nr_events(const struct opd_import *import)
+{
+	return import->pipeline.capture.nr_events;
+}
+
+void opd_import_ledger(const struct opd_import *import, size_t index, struct op_ledger_event *ret_event)
+{
+	opd_sync_sum_event(&import->pipeline.capture, index, ret_event);
+}
+
+size_t opd_import_nr_outdated(const struct opd_import *import, const struct op_perf_events *events)
+{
+	const struct op_perf_features *features = import->config.features;
+	const struct op_ibs_cpu *counted_as = &import->pipeline.ibs.cpu;
+	struct op_ibs_cpu cpu;
+	size_t nr_outdated = 0;
+	bool is_other_cpu;
+
+	opd_import_find_cpu(features, &cpu);
+	is_other_cpu = cpu.family != counted_as->family || cpu.model != counted_as->model;
+	for (size_t i = 0; i < import->nr_announced; i++) {
+		uint8_t kind = kind_of(features, &events->events[i]);
+
+		nr_outdated += kind != import->kinds[i] || (kind && is_other_cpu);
+	}
+	return nr_outdated;
+}
+
+void opd_import_counts(const struct opd_import *import, struct opd_import_counts *ret_counts)
+{
+	const struct opd_capture *capture = &import->pipeline.capture;
+
+	*ret_counts = (struct opd_import_counts){
+		.nr_late = import->nr_late,
+		.nr_unordered = import->nr_unordered,
+		.nr_unannounced = import->nr_unannounced,
+		.nr_unknown = import->nr_unknown,
+		.nr_lost_unknown = import->nr_lost_unknown,
+		.sideband_records = import->cpus.sideband_records,
+		.sideband_bytes = capture->nr_cpus ? capture->cpus[0].sideband_bytes : 0,
+		.nr_cpus = capture->nr_cpus + import->cpus.nr_shared,
+		.nr_images = op_dcookie_nr_counted(import->table),
+		.nr_memory_dropped = import->pipeline.count.nr_memory_dropped,
+		.nr_merged = import->pipeline.count.limit.nr_samples[OPD_FILE_OF_IMAGE],
+		.nr_not_split = import->pipeline.count.limit.nr_samples[OPD_FILE_OF_CLASS],
+		.nr_calls = import->pipeline.count.arcs[OP_ARC_stored],
+		.nr_bad_chains = import->pipeline.count.arcs[OP_ARC_undecodable],
+	};
+	for (enum op_arc_stat i = OP_ARC_lost_no_room; i < OP_NR_ARC_STATS; i++)
+		ret_counts->nr_lost_calls += import->pipeline.count.arcs[i];
+	for (size_t i = 0; i < import->nr_announced; i++)
+		ret_counts->nr_undivided += import->kinds[i] && import->events.events[i].role != OP_EVENT_SAMPLER;
+	for (size_t kind = 0; kind < OP_IBS_NR_KINDS; kind++)
+		op_ibs_stats_add(ret_counts->ibs, &import->pipeline.ibs.counts[kind]);
+}
+
+void opd_import_close(struct opd_import *import)
+{
+	if (!import)
+		return;
+	opd_count_close_files(&import->pipeline.count);
+	opd_resolver_free(&import->pipeline.resolver);
+	opd_book_close(&import->book);
+	opd_capture_close(&import->pipeline.capture);
+	opd_import_cpus_close(&import->cpus);
+	op_dcookie_table_free(import->table);
+	if (import->has_cookie_file)
+		opd_cookie_file_close(&import->pipeline.cookie_file);
+	opd_held_free(&import->held);
+	op_event_list_free(&import->events);
+	free(import->ids);
+	free(import->kinds);
+	free(import);
+}

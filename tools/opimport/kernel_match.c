@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* opimport: whether the kernel of a file is the one that runs here, whose symbols are in /proc/kallsyms, wherever it has put itself this time. */
+#include <sys/utsname.h>
+
+#include "daemon/resolve/kallsyms.h"
+#include "libop/base/build_id.h"
+#include "libop/perf/record.h"
+#include "tools/opimport/main.h"
+
+#define PERF_NAME   "[kernel.kallsyms]"
+#define PERF_PREFIX PERF_NAME "_text"
+#define OWN_IMAGE   "/proc/kallsyms"
+
+static bool is_own_id(const uint8_t *bytes, size_t nr_bytes)
+{
+	struct op_build_id own;
+
+	return op_build_id_of_notes_file("/sys/" OP_KERNEL_NOTES, &own) == 0 && own.nr_bytes == nr_bytes && !memcmp(own.bytes, bytes, nr_bytes);
+}
+
+const char *opi_kernel_of_file(const struct op_perf_features *features)
+{
+	const struct op_perf_build_id *known = op_perf_build_id_of(features, PERF_NAME);
+
+	return known && is_own_id(known->bytes, known->nr_bytes) ? OWN_IMAGE : NULL;
+}
+
+static bool is_own_release(const struct op_perf_features *features)
+{
+	struct utsname own;
+
+	return uname(&own) == 0 && features->hostname && features->os_release && !strcmp(features->hostname, own.nodename) &&
+	       !strcmp(features->os_release, own.release);
+}
+
+/* Each start of a kernel puts it elsewhere, unless that is turned off. */
+static bool is_own_place(uint64_t text_start)
+{
+	return text_start && opd_kallsyms_text("/proc") == text_start;
+}
+
+const char *opi_kernel_of_record(const struct op_perf_features *features, const struct perf_event_header *header)
+{
+	struct op_mmap_record part;
+	bool is_own;
+
+	if (op_perf_build_id_of(features, PERF_NAME) || op_record_mmap(header, &part) < 0 ||
+	    strncmp(part.file_name, PERF_PREFIX, strlen(PERF_PREFIX)) != 0)
+		return NULL;
+	is_own = part.build_id_bytes ? is_own_id(part.build_id, part.build_id_bytes) : is_own_release(features) && is_own_place(part.start);
+	return is_own ? OWN_IMAGE : NULL;
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* opimport: what perf recorded, here or on another machine, becomes a session; or a sample file of another machine one of this. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "libop/control/config.h"
+#include "libop/base/guard.h"
+#include "libop/base/sys.h"
+#include "tools/common/interrupt.h"
+#include "tools/opimport/main.h"
+#include "tools/common/log.h"
+#include "tools/common/session_dir.h"
+#include "tools/common/standard_output.h"
+
+#define MAX_OPEN_FILES 1024u
+#define FILES_RESERVED 64u /* descriptors for everything but sample files and rings */
+#define MAX_IMAGES     100000u
+#define PROGRESS_RECORDS 65536u
+
+static const struct op_stop *stop;
+
+/* The files of a directory, rings and sample files have descriptors: as many as may be, half of them for the sample files. */
+static size_t raise_files(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return FILES_RESERVED;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	return op_min_u64(MAX_OPEN_FILES,
+			  limit.rlim_max > 3 * (rlim_t)FILES_RESERVED ? (limit.rlim_max - FILES_RESERVED) / 2 : FILES_RESERVED);
+}
+
+/* The open of a FIFO would wait for who writes; the read waits for him, and for signals. */
+static int open_file(const char *file)
+{
+	int fd, err;
+
+	if (!strcmp(file, "-"))
+		return STDIN_FILENO;
+	fd = op_sys_openat(AT_FDCWD, file, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+	err = fd < 0 ? 0 : op_sys_fcntl(fd, F_SETFL, O_RDONLY);
+	if (err) {
+		close(fd);
+		fd = err;
+	}
+	return fd < 0 ? opr_error(fd, "cannot open %s: %s", file, strerror(-fd)) : fd;
+}
+
+static const char *shown_name(const struct opi_options *options)
+{
+	return strcmp(options->file, "-") != 0 ? options->file : "standard input";
+}
+
+static int open_data(const struct opi_options *options, int fd, struct op_perf_data **ret_data)
+{
+	const char *why = NULL;
+	int err = op_perf_data_open(fd, stop, ret_data, &why);
+
+	if (err == -EINTR)
+		return opr_error(err, "interrupted: nothing was kept");
+	if (err == -EBADMSG)
+		return opr_error(err, "%s: %s", shown_name(options), why);
+	if (err && why)
+		return opr_error(err, "cannot read %s: %s: %s", shown_name(options), why, strerror(-err));
+	return err ? opr_error(err, "cannot read %s: %s", shown_name(options), strerror(-err)) : 0;
+}
+
+static int explain(int err)
+{
+	if (err == -EINTR)
+		return opr_error(err, "interrupted: nothing was kept");
+	if (err == -ENOSPC || err == -EDQUOT)
+		return opr_error(err, "cannot count the samples: %s: nothing was kept; make room there, or name another place with --session-dir",
+				 strerror(-err));
+	return opr_error(err, "cannot count the samples: %s: nothing was kept", strerror(-err));
+}
+
+/* Its image may have to be known before this record of the kernel is taken. */
+static int name_kernel(const struct op_perf_record *record, const struct op_perf_features *features, struct opd_import *import)
+{
+	const char *image = opi_kernel_of_record(features, record->header);
+
+	return image ? opd_import_name_kernel(import, image) : 0;
+}
+
+static int read_records(const struct opi_options *options, struct op_perf_data *data, struct opd_import *import)
+{
+	const struct op_perf_events *events = op_perf_data_events(data);
+	struct op_perf_record record;
+	uint64_t nr_records = 0;
+	int result;
+
+	while ((result = op_perf_data_next(data, &record)) > 0) {
+		int err = op_stop_is_set(stop) ? -EINTR : 0;
+
+		if (op_unlikely(record.kind == OP_PERF_KERNEL && !options->vmlinux && !err))
+			err = name_kernel(&record, op_perf_data_features(data), import);
+		if (!err)
+			err = opd_import_take(import, events, &record);
+		if (op_unlikely(err)) {
+			opi_progress_end();
+			return explain(err);
+		}
+		if (op_unlikely(!(++nr_records % PROGRESS_RECORDS)))
+			opi_progress(data);
+	}
+	opi_progress_end();
+	if (result == -ENOMEM)
+		return opr_no_memory();
+	if (!result)
+		result = opd_import_finish(import, events);
+	if (!result && op_stop_is_set(stop))
+		result = -EINTR;
+	return result ? explain(result) : 0;
+}
+
+/* What comes while samples are counted is less apart; without any room it is not worth it. */
+static int check_room(const struct opi_session *session, uint64_t keep_free_bytes)
+{
+	struct statvfs vfs;
+
+	if (!keep_free_bytes || op_sys_statvfs(session->work_fd, &vfs) < 0 || (uint64_t)vfs.f_bavail * vfs.f_frsize > keep_free_bytes)
+		return 0;
+	return opr_error(-ENOSPC,
+			 "the file system of %s has no more room left than SessionKeepFree (%llu bytes): make room there, or name another place with "
+			 "--session-dir",
+			 session->dir, (unsigned long long)keep_free_bytes);
+}
+
+static int open_import(const struct opi_options *options, const struct op_perf_data *data, const struct opi_session *session,
+		       size_t max_open, struct opd_import **ret_import)
+{
+	const struct op_setup *separation = &options->separation;
+	struct opd_import_config config = {
+		.features = op_perf_data_features(data),
+		.stop = stop,
+		.session_fd = session->work_fd,
+		.vmlinux = options->vmlinux ? options->vmlinux : opi_kernel_of_file(op_perf_data_features(data)),
+		.separate_lib = separation->separate_lib,
+		.separate_kernel = separation->separate_kernel,
+		.separate_thread = separation->separate_thread,
+		.separate_cpu = separation->separate_cpu,
+		.max_open = max_open,
+		.max_images = MAX_IMAGES,
+		.round_records = op_perf_data_nr_files(data) > 1 ? OPD_IMPORT_ROUND_RECORDS : 0,
+	};
+	int err = opr_session_limits(&config.max_files, &config.keep_free_bytes);
+
+	if (!err)
+		err = check_room(session, config.keep_free_bytes);
+	if (err)
+		return err;
+	err = opd_import_open(&config, ret_import);
+	return err ? opr_error(err, "cannot begin: %s", strerror(-err)) : 0;
+}
+
+/* 0; -EBADMSG when the file is damaged and the session has what could be read. */
+static int import_data(const struct opi_options *options, struct op_perf_data *data, struct opi_session *session, size_t max_open)
+{
+	struct opd_import *import = NULL;
+	int err = open_import(options, data, session, max_open, &import);
+
+	if (!err)
+		err = read_records(options, data, import);
+	if (!err)
+		err = opi_session_publish(session);
+	if (!err && !options->quiet)
+		opi_report(data, import);
+	if (!err) {
+		bool is_damaged = opi_report_trouble(data, shown_name(options));
+
+		err = opi_report_doubts(data, import, shown_name(options)) || is_damaged ? -EBADMSG : 0;
+	}
+	opd_import_close(import);
+	return err;
+}
+
+static int run(const struct opi_options *options)
+{
+	struct opi_session session = { .work_fd = -1, .lock_fd = -1 };
+	struct op_perf_data *data = NULL;
+	size_t max_open = raise_files();
+	char *dir = NULL;
+	int fd = open_file(options->file), err = fd < 0 ? fd : open_data(options, fd, &data);
+
+	if (!err)
+		err = op_guard_install();
+	for (enum op_ibs_kind kind = 0; !err && kind < OP_IBS_NR_KINDS; kind++)
+		if (options->assumed[kind])
+			op_perf_data_assume_ibs(data, kind, options->assumed[kind]);
+	if (!err)
+		err = opr_session_dir_choose(options->session_dir, &dir);
+	if (!err)
+		err = opi_session_begin(&session, dir, options->output);
+	if (!err)
+		err = import_data(options, data, &session, max_open);
+	opi_session_end(&session);
+	op_perf_data_close(data);
+	free(dir);
+	if (fd > STDIN_FILENO)
+		close(fd);
+	if (!err)
+		err = opr_stdout_flush();
+	return err;
+}
+
+int main(int argc, const char **argv)
+{
+	struct opi_options options = { 0 };
+	enum opr_request request;
+	int err;
+
+	opr_log_init("opimport");
+	err = opi_options_parse(&options, argc, argv, &request);
+	if (!err && request == OPR_RUN) {
+		err = opr_interrupt_catch(&stop);
+		if (!err)
+			err = options.abi ? opi_import_foreign(&options) : run(&options);
+	}
+	opi_options_free(&options);
+	return err ? EXIT_FAILURE : EXIT_SUCCESS;
+}

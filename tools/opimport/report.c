@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include <unistd.h>
+
+#include "libop/base/clock.h"
+#include "tools/common/escape.h"
+#include "tools/opimport/main.h"
+#include "tools/common/log.h"
+
+#define PROGRESS_NS      (200u * OP_NS_PER_MS)
+#define BYTES_PER_MB     1000000u
+
+/* ---- progress ---- */
+
+static struct {
+	uint64_t next_ns;
+	bool is_shown;
+} progress;
+
+void opi_progress(const struct op_perf_data *data)
+{
+	uint64_t offset, end, now_ns;
+
+	if (!isatty(STDERR_FILENO))
+		return;
+	now_ns = op_now_ns();
+	if (now_ns < progress.next_ns)
+		return;
+	op_perf_data_progress(data, &offset, &end);
+	if (end)
+		fprintf(stderr, "\r%3llu %% of %llu MB", (unsigned long long)(offset * 100 / end),
+			(unsigned long long)(end / BYTES_PER_MB));
+	else
+		fprintf(stderr, "\r%llu MB", (unsigned long long)(offset / BYTES_PER_MB));
+	progress.is_shown = true;
+	progress.next_ns = now_ns + PROGRESS_NS;
+}
+
+void opi_progress_end(void)
+{
+	if (progress.is_shown)
+		fputs("\r                      \r", stderr);
+	progress.is_shown = false;
+}
+
+/* ---- the ledger ---- */
+
+static void print_word(const char *what, const char *value)
+{
+	if (!value || !*value)
+		return;
+	printf("%s", what);
+	opr_write_escaped(stdout, value);
+}
+
+static void print_file(const struct op_perf_data *data)
+{
+	const struct op_perf_features *features = op_perf_data_features(data);
+	const struct op_perf_counts *counts = op_perf_data_counts(data);
+
+	printf("%s%s", op_perf_data_is_pipe(data) ? "perf.data from a pipe" : "perf.data",
+	       op_perf_data_is_swapped(data) ? ", of the other byte order" : "");
+	if (op_perf_data_nr_files(data) > 1)
+		printf(", a directory of %zu files", op_perf_data_nr_files(data));
+	printf(": %llu records", (unsigned long long)counts->nr_records);
+	print_word(", taken on ", features->hostname);
+	print_word(", Linux ", features->os_release);
+	print_word(", ", features->arch);
+	print_word("\ncommand: ", features->cmdline);
+	putchar('\n');
+}
+
+static void print_count(const char *what, uint64_t count)
+{
+	if (count)
+		printf("%12llu %s\n", (unsigned long long)count, what);
+}
+
+static void print_counts(const struct op_perf_data *data, const struct opd_import *import)
+{
+	const struct op_perf_counts *counts = op_perf_data_counts(data);
+	struct opd_import_counts imported;
+
+	opd_import_counts(import, &imported);
+	print_count("samples", counts->nr_samples);
+	print_count("records of processes and mappings", imported.sideband_records);
+	print_count("records that opd has no use for", counts->nr_passed_over);
+	print_count("records that do not hold what they should", counts->nr_bad);
+	print_count("compressed records", counts->nr_compressed);
+	print_count("AUX area traces, passed over", counts->nr_aux);
+	print_count("bytes in them", counts->aux_bytes);
+	print_count("records that came after younger ones were counted", imported.nr_late);
+	print_count("samples of events that the file has told too late", imported.nr_unannounced);
+	for (size_t i = 0; i < OP_NR_IBS_STATS; i++)
+		if (imported.ibs[i])
+			printf("%12llu IBS records: %s\n", (unsigned long long)imported.ibs[i],
+			       op_ibs_stat_meaning((enum op_ibs_stat)i));
+	print_count("facts for opreport --mem that there was no room for, or whose file failed", imported.nr_memory_dropped);
+	print_count("calls of all events together, for opreport --callgraph", imported.nr_calls);
+	print_count("call chains that cannot be read", imported.nr_bad_chains);
+	print_count("images with samples", imported.nr_images);
+	print_count("CPUs", imported.nr_cpus);
+}
+
+static void print_event(const struct op_ledger_event *event)
+{
+	const struct op_ibs_event *derived = event->role == OP_EVENT_DERIVED ? op_ibs_event_of_session(event->name) : NULL;
+
+	printf("%s:%llu received %llu, stored %llu", event->name, (unsigned long long)event->count,
+	       (unsigned long long)event->received, (unsigned long long)event->stored);
+	if (event->unattributed)
+		printf(", unattributed %llu", (unsigned long long)event->unattributed);
+	if (event->lost_kernel)
+		printf(", lost_kernel %llu", (unsigned long long)event->lost_kernel);
+	if (derived && derived->amount != OP_IBS_SAMPLES)
+		printf(" %s, not samples", op_ibs_event_unit(derived));
+	for (size_t i = 0; i < OP_NR_LOSS; i++)
+		if (event->lost[i])
+			printf(", lost_%s %llu", op_loss_name((enum op_loss)i), (unsigned long long)event->lost[i]);
+	putchar('\n');
+}
+
+/* perf keeps the registers when it is told to only. */
+static void print_lacking(const struct op_perf_data *data)
+{
+	const struct op_perf_events *events = op_perf_data_events(data);
+
+	for (size_t i = 0; i < events->nr_events; i++) {
+		struct op_event event;
+
+		if (!op_perf_lacks_registers(op_perf_data_features(data), &events->events[i]))
+			continue;
+		opd_import_name_event(&events->events[i], &event);
+		printf("%s: recorded without the registers of IBS (perf record --raw-samples), so no IBS_ events and nothing for opreport --mem\n",
+		       event.name);
+	}
+}
+
+void opi_report(const struct op_perf_data *data, const struct opd_import *import)
+{
+	print_file(data);
+	print_counts(data, import);
+	for (size_t i = 0; i < opd_import_nr_events(import); i++) {
+		struct op_ledger_event event;
+
+		opd_import_ledger(import, i, &event);
+		if (event.role != OP_EVENT_MEMORY && (event.received || event.lost_kernel))
+			print_event(&event);
+	}
+	print_lacking(data);
+	opi_report_guesses(data);
+}
+
+bool opi_report_trouble(const struct op_perf_data *data, const char *file)
+{
+	const struct op_perf_trouble *trouble = op_perf_data_trouble(data);
+	char more[64] = "";
+
+	if (!trouble->what)
+		return false;
+	if (trouble->nr_more)
+		snprintf(more, sizeof(more), ", and %llu more thing%s behind it", (unsigned long long)trouble->nr_more, trouble->nr_more == 1 ? "" : "s");
+	opr_error(trouble->err, "%s%s%s: at byte %llu: %s%s%s%s: what could be read is in the session", file, *trouble->file ? "/" : "",
+		  trouble->file, (unsigned long long)trouble->offset, trouble->what, trouble->err ? ": " : "",
+		  trouble->err ? strerror(-trouble->err) : "", more);
+	return true;
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/opreport/options.h"
+
+#include <errno.h>
+
+#include "libop/base/parse.h"
+#include "tools/common/log.h"
+
+/* ---- values that only opreport has ---- */
+
+static int take_sort(void *field, const char *value)
+{
+	struct opr_sort_order order;
+	const char *bad_key;
+
+	if (opr_take_words(field, value) < 0)
+		return -ENOMEM;
+	if (opr_sort_order_make(&order, field, &bad_key) < 0)
+		return opr_error(-EINVAL, "invalid sort key '%s': sample, image, app-name, symbol, debug or vma", bad_key);
+	return 0;
+}
+
+static const char *const format_words[] = {
+	[OPR_FORMAT_TEXT] = "text",
+	[OPR_FORMAT_XML] = "xml",
+	[OPR_FORMAT_JSON] = "json",
+	[OPR_FORMAT_CSV] = "csv",
+};
+
+static const char *const colour_words[] = { "auto", "always", "never" };
+
+static int take_format(void *field, const char *value)
+{
+	size_t index;
+
+	if (!opr_find_word(format_words, op_array_size(format_words), value, &index))
+		return opr_error(-EINVAL, "unknown format '%s': text, xml, json or csv", value);
+	*(enum opr_format *)field = (enum opr_format)index;
+	return 0;
+}
+
+static int take_colour(void *field, const char *value)
+{
+	size_t index;
+
+	if (!opr_find_word(colour_words, op_array_size(colour_words), value, &index))
+		return opr_error(-EINVAL, "invalid colour option '%s': auto, always or never", value);
+	*(const char **)field = colour_words[index];
+	return 0;
+}
+
+static int take_top(void *field, const char *value)
+{
+	uint64_t top;
+
+	if (op_parse_u64(value, 1, SIZE_MAX, &top) < 0)
+		return opr_error(-EINVAL, "invalid number of lines '%s' for --top: 1 or more", value);
+	*(size_t *)field = (size_t)top;
+	return 0;
+}
+
+#define FIELD(name) offsetof(struct opr_options, name)
+
+static const struct opr_option rows[] = {
+	{ "accumulated", 'a', FIELD(accumulated), NULL, "accumulate percentage of symbols", NULL },
+	{ "callgraph", 'c', FIELD(callgraph), NULL, "show callers and callees of each symbol", NULL },
+	{ "cgroups", 0, FIELD(cgroups), NULL, "one line for each cgroup (opcontrol --separate=cgroup)", NULL },
+	{ "color", 0, FIELD(colour), take_colour, "colours in the report (default auto: on a terminal)", "auto|always|never" },
+	{ "debug-info", 'g', FIELD(debug_info), NULL, "add source file and line number", NULL },
+	{ "demangle", 'D', FIELD(demangle), opr_take_demangle, "demangle names of C++, Rust and D (default normal)",
+	  "none|normal|smart" },
+	{ "details", 'd', FIELD(details), NULL, "output detailed samples for each symbol", NULL },
+	{ "exclude-dependent", 'x', FIELD(exclude_dependent), NULL, "exclude libs, kernel, and module samples for applications",
+	  NULL },
+	{ "exclude-symbols", 'e', FIELD(exclude_symbols), opr_take_words, "exclude these comma separated symbols", "symbols" },
+	{ "format", 0, FIELD(format), take_format, "form of the report (default text)", "text|xml|json|csv" },
+	{ "global-percent", '%', FIELD(global_percent), NULL, "make percentage relative to total samples", NULL },
+	{ "image-path", 'p', FIELD(image_path), opr_take_words, "comma-separated path to search missing binaries", "path" },
+	{ "images", 0, FIELD(images), NULL, "list images: build-id, what symbols there are, which debug file would help", NULL },
+	{ "include-symbols", 'i', FIELD(include_symbols), opr_take_words, "include these comma separated symbols", "symbols" },
+	{ "long-filenames", 'f', FIELD(long_names), NULL, "show the full path of filenames", NULL },
+	{ "mem", 0, FIELD(mem), NULL, "loads, stores, where data came from and branches by symbol (IBS_OP events)", NULL },
+	{ "merge", 'm', FIELD(merge), opr_take_merge, "comma separated list of things to merge", "cpu,lib,tid,tgid,unitmask,all" },
+	{ "no-header", 'n', FIELD(no_header), NULL, "remove all headers from output", NULL },
+	{ "no-pager", 0, FIELD(no_pager), NULL, "write to the terminal without a pager", NULL },
+	{ "output-file", 'o', FIELD(output_file), opr_take_string, "output to the given filename", "file" },
+	{ "reverse-sort", 'r', FIELD(reverse_sort), NULL, "use reverse sort", NULL },
+	{ "root", 'R', FIELD(root), opr_take_root, "path to the file system that the images are in", "directory" },
+	{ "session-dir", 0, FIELD(session_dir), opr_take_string, "directory that holds the samples", "directory" },
+	{ "show-address", 'w', FIELD(show_address), NULL, "show VMA address of each symbol", NULL },
+	{ "since", 0, FIELD(since), opr_take_string, "sessions taken then or later", "time" },
+	{ "sort", 's', FIELD(sort), take_sort, "sort by", "sample,image,app-name,symbol,debug,vma" },
+	{ "symbols", 'l', FIELD(symbols), NULL, "list all the symbols", NULL },
+	{ "threshold", 't', FIELD(threshold), opr_take_percent, "minimum percentage needed to produce output", "percent" },
+	{ "top", 0, FIELD(top), take_top, "show the first lines only", "number" },
+	{ "until", 0, FIELD(until), opr_take_string, "sessions taken then or earlier", "time" },
+	{ "verbose", 'V', 0, opr_take_verbose, "say more, on stderr", "all,debug,bfd,level1,sfile,stats,xml" },
+	{ "xml", 'X', FIELD(xml), NULL, "write XML", NULL },
+};
+
+#undef FIELD
+
+static const struct opr_command command = {
+	.program = "opreport",
+	.arguments = "[OPTION...] [PROFILE SPECIFICATION]...",
+	.rows = rows,
+	.nr_rows = op_array_size(rows),
+	.tag = opr_spec_tag,
+};
+
+/* ---- what does not go together ---- */
+
+static int check(const struct opr_options *options)
+{
+	bool xml = options->format == OPR_FORMAT_XML;
+	const struct {
+		bool wrong;
+		const char *message;
+	} rules[] = {
+		{ options->show_address && !options->symbols, "--show-address is meaningless without --symbols" },
+		{ options->debug_info && !options->symbols, "--debug-info is meaningless without --symbols" },
+		{ options->accumulated && !options->symbols, "--accumulated is meaningless without --symbols" },
+		{ options->exclude_symbols.nr_words && !options->symbols, "--exclude-symbols is meaningless without --symbols" },
+		{ options->include_symbols.nr_words && !options->symbols, "--include-symbols is meaningless without --symbols" },
+		{ opr_words_have(&options->sort, "vma") && !options->symbols, "--sort=vma is meaningless without --symbols" },
+		{ options->mem && (options->callgraph || options->details || options->accumulated || options->debug_info ||
+				   options->show_address || options->global_percent || options->images || options->cgroups),
+		  "--mem goes without options that are about samples" },
+		{ options->mem && xml, "--mem is incompatible with --xml" },
+		{ options->callgraph && options->details, "--callgraph is incompatible with --details" },
+		{ xml && options->accumulated, "--accumulated is incompatible with --xml" },
+		{ xml && options->global_percent, "--global-percent is incompatible with --xml" },
+		{ xml && options->cgroups, "--cgroups is incompatible with --xml" },
+		{ xml && options->images, "--images is incompatible with --xml" },
+		{ options->global_percent && options->symbols && !options->details && !options->callgraph,
+		  "--global-percent is meaningless with --symbols and without --details or --callgraph" },
+		{ options->images && options->cgroups,
+		  "--images and --cgroups do not go together: --images cgroup:PATH shows those of one" },
+		{ options->images && options->symbols, "--images and --symbols do not go together" },
+		{ options->cgroups && options->symbols, "--cgroups and --symbols do not go together: cgroup:PATH selects one" },
+		{ options->exclude_dependent &&
+			  (opr_words_have(&options->merge.words, "lib") || opr_words_have(&options->merge.words, "library")),
+		  "--exclude-dependent and --merge=lib do not go together" },
+	};
+
+	for (size_t i = 0; i < op_array_size(rules); i++)
+		if (rules[i].wrong)
+			return opr_error(-EINVAL, "%s", rules[i].message);
+	return 0;
+}
+
+/* What one option says of another. */
+static void imply(struct opr_options *options)
+{
+	if (options->details)
+		options->symbols = options->show_address = 1;
+	if (options->callgraph || options->mem)
+		options->symbols = 1;
+	if (options->xml)
+		options->format = OPR_FORMAT_XML;
+	/* One line for each of them, whatever their samples are kept apart by. */
+	if ((options->images || options->cgroups) && !options->merge.words.nr_words)
+		options->merge.merge = (struct opr_merge){ .cpu = true, .tid = true, .tgid = true };
+	options->order.reverse = options->reverse_sort;
+	options->order.long_names = options->long_names;
+}
+
+/* XML has one order, and symbols whether they were asked for or not. */
+static int imply_xml(struct opr_options *options)
+{
+	const char *bad_key;
+
+	if (options->sort.nr_words || options->reverse_sort)
+		opr_warn("--sort and --reverse-sort are without effect on XML");
+	options->order = (struct opr_sort_order){ 0 };
+	options->symbols = 1;
+	if (opr_take_words(&options->sort, "app-name,image") < 0)
+		return -ENOMEM;
+	return opr_sort_order_make(&options->order, &options->sort, &bad_key);
+}
+
+int opr_options_parse(struct opr_options *options, int argc, const char **argv, enum opr_request *ret_request)
+{
+	const char *bad_key;
+	int err;
+
+	options->demangle = OPR_DEMANGLE_NORMAL;
+	options->colour = colour_words[0];
+	options->top = SIZE_MAX;
+	options->title = opr_command_line(command.program, argc, argv);
+	if (!options->title)
+		return opr_no_memory();
+	err = opr_command_read(&command, argc, argv, options, &options->words, ret_request);
+	if (err < 0 || *ret_request == OPR_DONE)
+		return err;
+	err = opr_sort_order_make(&options->order, &options->sort, &bad_key);
+	imply(options);
+	if (!err)
+		err = check(options);
+	return !err && options->format == OPR_FORMAT_XML ? imply_xml(options) : err;
+}
+
+void opr_options_free(struct opr_options *options)
+{
+	if (!options)
+		return;
+	opr_command_free(&command, options);
+	opr_words_free(&options->sort);
+	opr_words_free(&options->words);
+	free(options->title);
+}

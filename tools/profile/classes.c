@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/profile/classes.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "libop/events/event.h"
+#include "tools/events/cpu_types.h"
+#include "tools/events/description_files.h"
+#include "tools/common/log.h"
+
+#define VALUES_MAX 20u /* of what classes differ in, in a message */
+
+/* ---- finding ---- */
+
+/* "all" comes last. */
+static int compare_numbers(int64_t a, int64_t b)
+{
+	uint64_t x = (uint64_t)a, y = (uint64_t)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Counts compare as their decimal texts do. */
+static int compare_counts(uint64_t a, uint64_t b)
+{
+	char x[24], y[24];
+
+	snprintf(x, sizeof(x), "%" PRIu64, a);
+	snprintf(y, sizeof(y), "%" PRIu64, b);
+	return strcmp(x, y);
+}
+
+static int compare_classes(const void *left, const void *right)
+{
+	const struct opr_class *a = left, *b = right;
+	int order = compare_numbers(a->cpu, b->cpu);
+
+	if (!order)
+		order = compare_numbers(a->tgid, b->tgid);
+	if (!order)
+		order = compare_numbers(a->tid, b->tid);
+	if (!order)
+		order = compare_numbers(a->unit_mask, b->unit_mask);
+	if (!order)
+		order = strcmp(a->event, b->event);
+	return order ? order : compare_counts(a->count, b->count);
+}
+
+static struct opr_class class_of(const struct opr_file *file, const struct opr_merge *merge)
+{
+	const struct op_sample_name *name = file->name;
+
+	return (struct opr_class){
+		.event = name->event,
+		.count = name->count,
+		.unit_mask = merge->unit_mask ? OP_CLASS_ALL : (int64_t)name->unit_mask,
+		.tgid = merge->tgid ? OP_CLASS_ALL : name->tgid,
+		.tid = merge->tid || merge->tgid ? OP_CLASS_ALL : name->tid,
+		.cpu = merge->cpu ? OP_CLASS_ALL : name->cpu,
+		.masks = merge->unit_mask ? name->unit_mask : 0,
+		.first_file = file,
+	};
+}
+
+/* Makes the list of classes from the sorted list of each file's. */
+static size_t drop_equal(struct opr_class *classes, size_t nr_classes)
+{
+	size_t nr_kept = 0;
+
+	for (size_t i = 0; i < nr_classes; i++) {
+		if (nr_kept && !compare_classes(&classes[nr_kept - 1], &classes[i])) {
+			if (classes[i].first_file < classes[nr_kept - 1].first_file)
+				classes[nr_kept - 1].first_file = classes[i].first_file;
+			classes[nr_kept - 1].masks |= classes[i].masks;
+			continue;
+		}
+		classes[nr_kept++] = classes[i];
+	}
+	return nr_kept;
+}
+
+static int find_classes(struct opr_classes *classes, struct opr_profile *profile, const struct opr_merge *merge)
+{
+	classes->classes = calloc(profile->nr_files, sizeof(*classes->classes));
+	if (!classes->classes)
+		return opr_no_memory();
+	for (size_t i = 0; i < profile->nr_files; i++)
+		classes->classes[i] = class_of(&profile->files[i], merge);
+	qsort(classes->classes, profile->nr_files, sizeof(*classes->classes), compare_classes);
+	classes->nr_classes = drop_equal(classes->classes, profile->nr_files);
+	for (size_t i = 0; i < profile->nr_files; i++) {
+		struct opr_class key = class_of(&profile->files[i], merge);
+		const struct opr_class *found = bsearch(&key, classes->classes, classes->nr_classes, sizeof(key), compare_classes);
+
+		assert(found);
+		profile->files[i].class_index = (size_t)(found - classes->classes);
+	}
+	return 0;
+}
+
+/* ---- the axis ---- */
+
+static int64_t value_on(const struct opr_class *class, enum opr_axis axis)
+{
+	return axis == OPR_AXIS_TGID ? class->tgid : axis == OPR_AXIS_TID ? class->tid : class->cpu;
+}
+
+static bool differ_on(const struct opr_class *a, const struct opr_class *b, enum opr_axis axis)
+{
+	if (axis == OPR_AXIS_EVENT)
+		return a->unit_mask != b->unit_mask || a->count != b->count || strcmp(a->event, b->event);
+	return value_on(a, axis) != value_on(b, axis);
+}
+
+static const struct {
+	const char *parameter, *remedy;
+	const char *description_prefix;
+} axis_words[OPR_NR_AXES] = {
+	[OPR_AXIS_EVENT] = { "event", "specify event:, count: or unit-mask:, or --merge unitmask", "" },
+	[OPR_AXIS_TGID] = { "tgid", "specify tgid: or --merge tgid", "Processes with a thread group ID of " },
+	[OPR_AXIS_TID] = { "tid", "specify tid: or --merge tid", "Processes with a thread ID of " },
+	[OPR_AXIS_CPU] = { "cpu", "specify cpu: or --merge cpu", "Samples on CPU " },
+};
+
+static char *title_of(const struct opr_class *class, enum opr_axis axis)
+{
+	struct op_text title = { 0 };
+
+	if (axis == OPR_AXIS_EVENT)
+		op_text_printf(&title, "%s:%" PRIu64, class->event, class->count);
+	else if (value_on(class, axis) == OP_CLASS_ALL)
+		op_text_printf(&title, "%s:all", axis_words[axis].parameter);
+	else
+		op_text_printf(&title, "%s:%" PRId64, axis_words[axis].parameter, value_on(class, axis));
+	return op_text_steal(&title);
+}
+
+static int compare_titles(const void *left, const void *right)
+{
+	return strverscmp(*(char *const *)left, *(char *const *)right);
+}
+
+/* The values that the classes have on an axis, each once, numbers in their order. */
+static int list_values(const struct opr_classes *classes, enum opr_axis axis, struct op_text *values)
+{
+	char **titles = calloc(classes->nr_classes, sizeof(*titles));
+	size_t nr_values = 0;
+	bool complete = titles;
+
+	for (size_t i = 0; i < classes->nr_classes && complete; i++) {
+		titles[i] = title_of(&classes->classes[i], axis);
+		complete = titles[i];
+	}
+	if (complete)
+		qsort(titles, classes->nr_classes, sizeof(*titles), compare_titles);
+	for (size_t i = 0; i < classes->nr_classes && complete; i++) {
+		if (i && !strcmp(titles[i - 1], titles[i]))
+			continue;
+		if (nr_values++ < VALUES_MAX)
+			op_text_printf(values, "%s%s", i ? "," : "", titles[i]);
+	}
+	if (nr_values > VALUES_MAX)
+		op_text_printf(values, ",... (%zu in all)", nr_values);
+	for (size_t i = 0; titles && i < classes->nr_classes; i++)
+		free(titles[i]);
+	free(titles);
+	return complete && !values->failed ? 0 : -ENOMEM;
+}
+
+static int report_conflict(const struct opr_classes *classes, enum opr_axis shown, enum opr_axis other)
+{
+	struct op_text values = { 0 };
+	int err = list_values(classes, shown, &values);
+
+	if (err < 0)
+		opr_no_memory();
+	else
+		err = opr_error(-EINVAL,
+				"Already displaying results for parameter %s with values: %s which conflicts with parameter %s. "
+				"Suggestion: %s",
+				axis_words[shown].parameter, op_text_get(&values), axis_words[other].parameter,
+				axis_words[shown].remedy);
+	op_text_free(&values);
+	return err;
+}
+
+/* A thread group and its only thread are the same thing. */
+static bool tids_are_tgids(const struct opr_classes *classes)
+{
+	for (size_t i = 0; i < classes->nr_classes; i++)
+		if (classes->classes[i].tid != classes->classes[i].tgid)
+			return false;
+	return true;
+}
+
+static int choose_axis(struct opr_classes *classes)
+{
+	bool differs[OPR_NR_AXES] = { false }, chosen = false;
+
+	for (size_t i = 1; i < classes->nr_classes; i++)
+		for (enum opr_axis axis = 0; axis < OPR_NR_AXES; axis++)
+			differs[axis] |= differ_on(&classes->classes[0], &classes->classes[i], axis);
+	if (differs[OPR_AXIS_TGID] && differs[OPR_AXIS_TID] && tids_are_tgids(classes))
+		differs[OPR_AXIS_TGID] = false;
+	classes->axis = OPR_AXIS_EVENT;
+	for (enum opr_axis axis = 0; axis < OPR_NR_AXES; axis++) {
+		if (!differs[axis])
+			continue;
+		if (chosen && !classes->any_axes)
+			return report_conflict(classes, classes->axis, axis);
+		classes->axis = axis;
+		chosen = true;
+	}
+	return 0;
+}
+
+/* ---- descriptions ---- */
+
+static char *describe_cpu(const struct op_odb_header *header, const char *pretty)
+{
+	struct op_text text = { 0 };
+
+	op_text_printf(&text, "CPU: %s", pretty);
+	if (header->cpu_speed_mhz > 0)
+		op_text_printf(&text, ", speed %g MHz (estimated)", header->cpu_speed_mhz);
+	return op_text_steal(&text);
+}
+
+static void describe_counted(struct op_text *text, const char *name, const char *what, const char *mask_text,
+			     const struct op_odb_header *header, uint32_t mask)
+{
+	op_text_printf(text, "Counted %s events (%s) with a unit mask of 0x%02" PRIx32 " (%s) count %" PRIu32, name, what, mask,
+		       mask_text, header->ctr_count);
+}
+
+/* By the files that describe the CPU's events. -ENOENT, and nothing is said: there are none, or they have none of that number. */
+static int describe_by_files(struct op_text *text, const struct op_odb_header *header, uint32_t mask)
+{
+	struct opr_event_files files = { 0 };
+	const struct opr_event_row *event;
+	const char *cpu_name = NULL, *mask_text;
+	int err = opr_cpu_type(header->cpu_type, &cpu_name) ? opr_event_files_read(&files, cpu_name) : -ENOENT;
+
+	event = err ? NULL : opr_event_find(&files, header->ctr_event, mask);
+	if (event) {
+		mask_text = opr_event_mask(&files, event, mask);
+		if (!mask_text && !mask && !*event->masks)
+			mask_text = "No unit mask";
+		describe_counted(text, event->name, event->description, mask_text ? mask_text : "multiple flags", header, mask);
+	}
+	opr_event_files_free(&files);
+	return err || event ? err : -ENOENT;
+}
+
+static int describe_event(const struct opr_class *class, const struct op_odb_header *header, char **ret_text)
+{
+	struct op_text text = { 0 };
+	uint32_t mask = class->masks ? class->masks : header->ctr_um;
+	const char *what = header->ctr_event ? op_event_description(class->event) : NULL;
+	int err = 0;
+
+	if (!what && header->cpu_type == OP_CPU_TYPE_TIMER)
+		what = op_event_kind(header->ctr_event);
+	if (header->cpu_type != OP_CPU_TYPE_TIMER) {
+		err = describe_by_files(&text, header, mask);
+		if (err == -ENOENT && what) {
+			describe_counted(&text, class->event, what, mask ? "multiple flags" : "No unit mask", header, mask);
+			err = 0;
+		} else if (err == -ENOENT) {
+			fprintf(stderr, "Could not locate event %" PRIu32 "\n", header->ctr_event);
+			op_text_add(&text, "Unknown event");
+			err = 0;
+		}
+	} else if (what) {
+		describe_counted(&text, class->event, what, mask ? "multiple flags" : "No unit mask", header, mask);
+	} else {
+		op_text_add(&text, "Profiling through timer interrupt");
+	}
+	if (err < 0) {
+		op_text_free(&text);
+		return err;
+	}
+	*ret_text = op_text_steal(&text);
+	return *ret_text ? 0 : opr_no_memory();
+}
+
+static char *describe_class(const struct opr_class *class, enum opr_axis axis)
+{
+	struct op_text text = { 0 };
+
+	if (value_on(class, axis) == OP_CLASS_ALL)
+		op_text_printf(&text, "%sall", axis_words[axis].description_prefix);
+	else
+		op_text_printf(&text, "%s%" PRId64, axis_words[axis].description_prefix, value_on(class, axis));
+	return op_text_steal(&text);
+}
+
+static const char *unit_of(const struct opr_class *class)
+{
+	const struct op_ibs_event *event = op_ibs_event_of_session(class->event);
+
+	return event ? op_ibs_event_unit(event) : "samples";
+}
+
+/* Of the first class also what the whole report is of. */
+static int describe_one(struct opr_classes *classes, size_t index)
+{
+	bool by_event = classes->axis == OPR_AXIS_EVENT;
+	struct opr_class *class = &classes->classes[index];
+	const struct op_odb_header *header = &class->first_file->header;
+	int err = 0;
+
+	class->title = title_of(class, classes->axis);
+	if (!class->title)
+		return opr_no_memory();
+	class->unit = unit_of(class);
+	if (!index) {
+		classes->header = *header;
+		classes->cpu_line = describe_cpu(header, opr_cpu_type(header->cpu_type, NULL));
+	}
+	if (!index && !by_event)
+		err = describe_event(class, header, &classes->event_line);
+	if (!err && by_event)
+		err = describe_event(class, header, &class->description);
+	else if (!err)
+		class->description = describe_class(class, classes->axis);
+	if (err < 0)
+		return err;
+	return class->description && classes->cpu_line ? 0 : opr_no_memory();
+}
+
+static int describe(struct opr_classes *classes)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < classes->nr_classes && !err; i++)
+		err = describe_one(classes, i);
+	return err;
+}
+
+int opr_classes_find(struct opr_classes *classes, struct opr_profile *profile, const struct opr_merge *merge)
+{
+	int err = find_classes(classes, profile, merge);
+
+	if (!err)
+		err = choose_axis(classes);
+	return err ? err : describe(classes);
+}
+
+void opr_classes_free(struct opr_classes *classes)
+{
+	if (!classes)
+		return;
+	for (size_t i = 0; i < classes->nr_classes; i++) {
+		free(classes->classes[i].title);
+		free(classes->classes[i].description);
+	}
+	free(classes->classes);
+	free(classes->cpu_line);
+	free(classes->event_line);
+	*classes = (struct opr_classes){ 0 };
+}

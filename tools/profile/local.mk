@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+tools_libreport_a_SOURCES += \
+	tools/profile/archive.c tools/profile/archive.h \
+	tools/profile/archive_sums.c tools/profile/archive_sums.h \
+	tools/profile/classes.c tools/profile/classes.h \
+	tools/profile/image_siblings.c tools/profile/image_siblings.h \
+	tools/profile/losses.c tools/profile/losses.h \
+	tools/profile/profile.c tools/profile/profile.h \
+	tools/profile/read_samples.c tools/profile/read_samples.h \
+	tools/profile/selection.c tools/profile/selection.h \
+	tools/profile/selector.c tools/profile/selector.h \
+	tools/profile/session_hint.c tools/profile/session_hint.h \
+	tools/profile/session_images.c \
+	tools/profile/session_listing.c tools/profile/session_listing.h \
+	tools/profile/session_span.c tools/profile/session_span.h \
+	tools/profile/spec_words.c

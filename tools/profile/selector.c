@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/profile/selector.h"
+
+#include <errno.h>
+
+#include "libop/base/parse.h"
+#include "tools/symbols/image_identity.h"
+#include "tools/common/log.h"
+
+enum value_kind { VALUE_WORDS, VALUE_SESSIONS, VALUE_PATHS, VALUE_DECIMAL, VALUE_MASK, VALUE_DIRECTORY, VALUE_CGROUPS };
+
+static const struct tag {
+	const char *name;
+	enum value_kind kind;
+	size_t offset; /* of a struct opr_words in struct opr_spec */
+} tags[] = {
+	{ "session:", VALUE_SESSIONS, offsetof(struct opr_spec, sessions) },
+	{ "session-exclude:", VALUE_SESSIONS, offsetof(struct opr_spec, session_exclude) },
+	{ "image:", VALUE_PATHS, offsetof(struct opr_spec, image) },
+	{ "image-exclude:", VALUE_PATHS, offsetof(struct opr_spec, image_exclude) },
+	{ "lib-image:", VALUE_PATHS, offsetof(struct opr_spec, lib_image) },
+	{ "cgroup:", VALUE_CGROUPS, offsetof(struct opr_spec, cgroup) },
+	{ "event:", VALUE_WORDS, offsetof(struct opr_spec, event) },
+	{ "count:", VALUE_DECIMAL, offsetof(struct opr_spec, count) },
+	{ "unit-mask:", VALUE_MASK, offsetof(struct opr_spec, unit_mask) },
+	{ "cpu:", VALUE_DECIMAL, offsetof(struct opr_spec, cpu) },
+	{ "tid:", VALUE_DECIMAL, offsetof(struct opr_spec, tid) },
+	{ "tgid:", VALUE_DECIMAL, offsetof(struct opr_spec, tgid) },
+	{ "archive:", VALUE_DIRECTORY, offsetof(struct opr_spec, archive) },
+};
+
+const char *opr_spec_tag(size_t nth, enum opr_tag_kind *ret_kind)
+{
+	static const enum opr_tag_kind kinds[] = {
+		[VALUE_WORDS] = OPR_TAG_ANY,	   [VALUE_SESSIONS] = OPR_TAG_SESSION, [VALUE_PATHS] = OPR_TAG_FILE,
+		[VALUE_DECIMAL] = OPR_TAG_ANY,	   [VALUE_MASK] = OPR_TAG_ANY,	       [VALUE_DIRECTORY] = OPR_TAG_DIRECTORY,
+		[VALUE_CGROUPS] = OPR_TAG_ANY,
+	};
+
+	if (nth >= op_array_size(tags))
+		return NULL;
+	*ret_kind = kinds[tags[nth].kind];
+	return tags[nth].name;
+}
+
+static struct opr_words *words_of(struct opr_spec *spec, const struct tag *tag)
+{
+	return (struct opr_words *)(void *)((char *)spec + tag->offset);
+}
+
+static const struct tag *find_tag(const char *word)
+{
+	for (size_t i = 0; i < op_array_size(tags); i++)
+		if (!strncmp(word, tags[i].name, strlen(tags[i].name)))
+			return &tags[i];
+	return NULL;
+}
+
+/* Sample files are named by absolute paths: a path that exists stands for the file it leads to as well. */
+static int add_path(struct opr_words *words, const char *path)
+{
+	char *real = realpath(path, NULL);
+	int err = opr_words_add(words, path);
+
+	if (!err && real && strcmp(real, path))
+		err = opr_words_add(words, real);
+	free(real);
+	return err;
+}
+
+static int add_paths(struct opr_words *words, const char *text)
+{
+	struct opr_words paths = { 0 };
+	int err = opr_words_split(&paths, text);
+
+	opr_words_free(words);
+	for (size_t i = 0; i < paths.nr_words && !err; i++)
+		err = add_path(words, paths.words[i]);
+	opr_words_free(&paths);
+	return err;
+}
+
+static bool is_decimal(const char *text)
+{
+	return *text && strlen(text) < 20 && strspn(text, "0123456789") == strlen(text);
+}
+
+static bool is_mask(const char *text)
+{
+	uint64_t value;
+
+	return !op_parse_u64(text, 0, UINT32_MAX, &value);
+}
+
+static int check_numbers(const struct tag *tag, const struct opr_words *words, const char *word)
+{
+	for (size_t i = 0; i < words->nr_words; i++) {
+		const char *text = words->words[i];
+
+		if (strcmp(text, "all") && !(tag->kind == VALUE_MASK ? is_mask(text) : is_decimal(text)))
+			return opr_error(-EINVAL, "%s: '%s' is not a number", word, text);
+	}
+	return 0;
+}
+
+/* Paths as the kernel writes them: absolute, without a slash at the end. */
+static int check_cgroups(struct opr_words *words, const char *word)
+{
+	for (size_t i = 0; i < words->nr_words; i++) {
+		char *path = words->words[i];
+		size_t length = strlen(path);
+
+		if (*path != '/' && *path != '*' && *path != '?' && *path != '[')
+			return opr_error(-EINVAL, "%s: '%s' is no path of a cgroup: it begins with a slash", word, path);
+		while (length > 1 && path[length - 1] == '/')
+			path[--length] = '\0';
+	}
+	return 0;
+}
+
+static int parse_tag(struct opr_spec *spec, const struct tag *tag, const char *word)
+{
+	struct opr_words *words = words_of(spec, tag);
+	const char *value = word + strlen(tag->name);
+	int err;
+
+	if (opr_words_have(&spec->seen, word))
+		return opr_error(-EINVAL, "%s: tag specified more than once", word);
+	if (opr_words_add(&spec->seen, word) < 0)
+		return opr_no_memory();
+	err = tag->kind == VALUE_PATHS ? add_paths(words, value) : opr_words_split(words, value);
+	if (err < 0)
+		return opr_no_memory();
+	if (!words->nr_words)
+		return opr_error(-EINVAL, "%s: a value is missing", word);
+	if (tag->kind == VALUE_DIRECTORY && words->nr_words != 1)
+		return opr_error(-EINVAL, "%s: one directory is wanted", word);
+	if (tag->kind == VALUE_CGROUPS)
+		return check_cgroups(words, word);
+	return tag->kind == VALUE_DECIMAL || tag->kind == VALUE_MASK ? check_numbers(tag, words, word) : 0;
+}
+
+static int parse_word(struct opr_spec *spec, const char *word)
+{
+	const struct tag *tag = find_tag(word);
+
+	if (tag)
+		return parse_tag(spec, tag, word);
+	/* Of opreport they have been taken out. */
+	if (!strcmp(word, "{") || !strcmp(word, "}") || !strcmp(word, "{}"))
+		return opr_error(-EINVAL, "invalid profile specification %s: opreport alone compares profiles", word);
+	return add_path(&spec->names, word) < 0 ? opr_no_memory() : 0;
+}
+
+int opr_spec_parse(struct opr_spec *spec, const char *const words[], size_t nr_words)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < nr_words && !err; i++)
+		err = parse_word(spec, words[i]);
+	spec->sessions_given = spec->sessions.nr_words;
+	if (!err && !spec->sessions.nr_words && opr_words_add(&spec->sessions, "current") < 0)
+		err = opr_no_memory();
+	return err;
+}
+
+static bool has_number(const struct opr_words *words, uint64_t number)
+{
+	if (!words->nr_words)
+		return true;
+	for (size_t i = 0; i < words->nr_words; i++) {
+		uint64_t value;
+
+		if (!strcmp(words->words[i], "all"))
+			return true;
+		errno = 0;
+		value = strtoull(words->words[i], NULL, words->words[i][0] == '0' && (words->words[i][1] | 32) == 'x' ? 16 : 10);
+		if (!errno && value == number)
+			return true;
+	}
+	return false;
+}
+
+/* A file that is not separated on an axis has OP_CLASS_ALL there, which is none of the numbers that can be asked for. */
+static bool has_class(const struct opr_words *words, int32_t value)
+{
+	return has_number(words, (uint64_t)value);
+}
+
+static bool has_word(const struct opr_words *words, const char *word)
+{
+	return !words->nr_words || opr_words_have(words, "all") || opr_words_have(words, word);
+}
+
+/* An image that is told apart from another (tools/symbols/image_identity.h) answers to its path, too. */
+static bool match_name(const struct opr_words *words, const char *name)
+{
+	char *path;
+	bool matches = opr_words_match(words, name);
+
+	if (matches || !words->nr_words || opr_identity_of(name).kind == OPR_IDENTITY_NONE)
+		return matches;
+	path = opr_identity_path(name);
+	matches = path && opr_words_match(words, path);
+	free(path);
+	return matches;
+}
+
+static bool match_images(const struct opr_spec *spec, const char *app, const char *image)
+{
+	if (spec->image.nr_words && !match_name(&spec->image, app))
+		return false;
+	if (spec->lib_image.nr_words && !match_name(&spec->lib_image, image))
+		return false;
+	if (match_name(&spec->image_exclude, app) || match_name(&spec->image_exclude, image))
+		return false;
+	return !spec->names.nr_words || match_name(&spec->names, app) || match_name(&spec->names, image);
+}
+
+bool opr_spec_match(const struct opr_spec *spec, const struct op_sample_name *name, const char *app, const char *image)
+{
+	return has_word(&spec->event, name->event) && has_number(&spec->count, name->count) &&
+	       has_number(&spec->unit_mask, name->unit_mask) && has_class(&spec->cpu, name->cpu) &&
+	       has_class(&spec->tid, name->tid) && has_class(&spec->tgid, name->tgid) && match_images(spec, app, image);
+}
+
+bool opr_spec_match_cgroup(const struct opr_spec *spec, const char *path)
+{
+	char *ancestor = strdup(path), *slash;
+	bool matches = !spec->cgroup.nr_words || opr_words_match(&spec->cgroup, "/");
+
+	while (ancestor && !matches) {
+		matches = opr_words_match(&spec->cgroup, ancestor);
+		slash = strrchr(ancestor, '/');
+		if (!slash || slash == ancestor)
+			break;
+		*slash = '\0';
+	}
+	free(ancestor);
+	return matches;
+}
+
+void opr_spec_free(struct opr_spec *spec)
+{
+	if (!spec)
+		return;
+	for (size_t i = 0; i < op_array_size(tags); i++)
+		opr_words_free(words_of(spec, &tags[i]));
+	opr_words_free(&spec->names);
+	opr_words_free(&spec->seen);
+}

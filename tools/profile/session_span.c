@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/profile/session_span.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libop/base/clock.h"
+#include "libop/session/layout.h"
+#include "libop/session/ledger_file.h"
+#include "libop/base/sys.h"
+#include "tools/common/log.h"
+#include "tools/common/when.h"
+
+#define NS_PER_US 1000u
+#define CURRENT   "current"
+
+/* ---- the options ---- */
+
+static int parse(const char *option, const char *text, uint64_t now_us, uint64_t *ret_us)
+{
+	int err = opr_when_parse(text, now_us, ret_us);
+
+	if (err == -ERANGE)
+		return opr_error(-EINVAL, "--%s=%s: there is no such date or time", option, text);
+	if (err)
+		return opr_error(
+			-EINVAL,
+			"--%s=%s is not a time: \"2 hours ago\", -90min, today, yesterday, 03:00, \"2026-11-21 03:00\" or @SECONDS",
+			option, text);
+	return 0;
+}
+
+int opr_span_parse(struct opr_span *span, const char *since, const char *until)
+{
+	uint64_t now_us = op_sys_wall_ns() / NS_PER_US;
+	int err = 0;
+
+	*span = (struct opr_span){ .since = since, .until = until, .until_us = UINT64_MAX };
+	if (since)
+		err = parse("since", since, now_us, &span->since_us);
+	if (!err && until)
+		err = parse("until", until, now_us, &span->until_us);
+	if (!err && span->since_us > span->until_us)
+		err = opr_error(-EINVAL, "--since=%s is later than --until=%s", since, until);
+	return err;
+}
+
+bool opr_span_is_given(const struct opr_span *span)
+{
+	return span->since || span->until;
+}
+
+/* ---- the sessions ---- */
+
+struct found {
+	char *name;
+	uint64_t begin_us, end_us;
+	dev_t device;
+	ino_t inode;
+	bool is_link; /* its name is that of a symbolic link */
+	int fd;       /* -1: not wanted */
+};
+
+struct search {
+	const struct opr_span *span;
+	const char *session_dir;
+	struct found *found;
+	size_t nr_found, nr_unknown;
+};
+
+struct newest {
+	int dir_fd;
+	uint64_t changed_ns;
+};
+
+static int take_newest(const char *path, unsigned char type OP_UNUSED, void *arg)
+{
+	struct newest *newest = arg;
+	struct stat st;
+
+	if (!fstatat(newest->dir_fd, path, &st, AT_SYMLINK_NOFOLLOW))
+		newest->changed_ns =
+			op_max_u64(newest->changed_ns, (uint64_t)st.st_mtim.tv_sec * OP_NS_PER_S + (uint64_t)st.st_mtim.tv_nsec);
+	return 0;
+}
+
+/* A session that a daemon writes may have samples of this moment; that of one that was killed has them until its files were changed last. */
+static uint64_t end_of_open(const struct search *search, const char *name, int dir_fd, uint64_t ledger_end_ns)
+{
+	static const char *const tops[] = { "{root}", "{kern}" };
+	struct newest newest = { .dir_fd = dir_fd };
+
+	if (!strcmp(name, CURRENT) && op_session_is_locked(search->session_dir))
+		return op_max_u64(ledger_end_ns, op_sys_wall_ns());
+	for (size_t i = 0; i < op_array_size(tops); i++)
+		if (op_session_walk(dir_fd, tops[i], take_newest, &newest))
+			opr_verbose(OPR_TOPIC_debug, "session %s: not all files say when they were changed", name);
+	return op_max_u64(ledger_end_ns, newest.changed_ns);
+}
+
+static int read_span(const struct search *search, struct found *found)
+{
+	struct op_session_ledger ledger;
+	int err = op_session_ledger_read(found->fd, &ledger, NULL);
+
+	if (err)
+		return err;
+	if (ledger.ended == OP_SESSION_open)
+		ledger.end_ns = end_of_open(search, found->name, found->fd, ledger.end_ns);
+	found->begin_us = ledger.begin_ns / NS_PER_US;
+	found->end_us = ledger.end_ns / NS_PER_US;
+	op_session_ledger_free(&ledger);
+	return 0;
+}
+
+/* A current session in which nothing was counted yet, or what is left of closing one. */
+static bool has_nothing(int dir_fd)
+{
+	return faccessat(dir_fd, "{root}", F_OK, AT_SYMLINK_NOFOLLOW) < 0 &&
+	       faccessat(dir_fd, "{kern}", F_OK, AT_SYMLINK_NOFOLLOW) < 0;
+}
+
+/* Takes the name and, when it is wanted, the descriptor over. */
+static int keep(struct search *search, struct found *times)
+{
+	struct found *found = reallocarray(search->found, search->nr_found + 1, sizeof(*found));
+	bool wanted = times->end_us >= search->span->since_us && times->begin_us <= search->span->until_us;
+
+	if (!found)
+		return -ENOMEM;
+	search->found = found;
+	found[search->nr_found] = *times;
+	if (!wanted)
+		found[search->nr_found].fd = -1;
+	else
+		times->fd = -1;
+	times->name = NULL;
+	search->nr_found++;
+	return 0;
+}
+
+static int look_into(struct search *search, struct found *found)
+{
+	int err = read_span(search, found);
+
+	if (!err)
+		return keep(search, found);
+	if (err == -ENOENT && has_nothing(found->fd))
+		return 0;
+	search->nr_unknown++;
+	opr_verbose(OPR_TOPIC_debug, "session %s: when it was taken is not known: %s", found->name, strerror(-err));
+	return err == -ENOMEM ? err : 0;
+}
+
+/*
+ * True for a session that was found before: the current one, which is looked at first, is closed by now, and this is its name; or a symbolic link leads to it, whose name
+ * is of no account.
+ */
+static bool was_found(struct search *search, struct found *again)
+{
+	for (size_t i = 0; i < search->nr_found; i++) {
+		struct found *found = &search->found[i];
+
+		if (found->inode != again->inode || found->device != again->device)
+			continue;
+		if (!again->is_link) {
+			free(found->name);
+			found->name = again->name;
+			again->name = NULL;
+		}
+		return true;
+	}
+	return false;
+}
+
+static int open_found(int samples_fd, struct found *found)
+{
+	struct stat st, entry;
+
+	found->fd = openat(samples_fd, found->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (found->fd < 0 || fstat(found->fd, &st) < 0)
+		return -errno;
+	found->device = st.st_dev;
+	found->inode = st.st_ino;
+	found->is_link = !fstatat(samples_fd, found->name, &entry, AT_SYMLINK_NOFOLLOW) && S_ISLNK(entry.st_mode);
+	return 0;
+}
+
+static int look_at(struct search *search, int samples_fd, const char *name)
+{
+	struct found found = { .name = strdup(name), .fd = -1 };
+	int err = found.name ? open_found(samples_fd, &found) : -ENOMEM;
+
+	if (!err && !was_found(search, &found)) {
+		err = look_into(search, &found);
+	} else if (err && err != -ENOTDIR && err != -ENOENT) {
+		search->nr_unknown++;
+		opr_verbose(OPR_TOPIC_debug, "session %s: %s", name, strerror(-err));
+	}
+	if (found.fd >= 0)
+		close(found.fd);
+	free(found.name);
+	return err == -ENOMEM ? err : 0;
+}
+
+/*
+ * The current session is opened before the others are listed. Whenever it is closed meanwhile, its directory is held, and those that were closed before are in the list;
+ * one that began since has no sample of before the search.
+ */
+static int look_around(struct search *search, const char *path)
+{
+	DIR *dir = opendir(path);
+	struct dirent *entry;
+	int err;
+
+	if (!dir)
+		return opr_error(-errno, "%s: %s", path, strerror(errno));
+	err = look_at(search, dirfd(dir), CURRENT);
+	while (!err && (entry = readdir(dir)))
+		if (*entry->d_name != '.' && strcmp(entry->d_name, CURRENT))
+			err = look_at(search, dirfd(dir), entry->d_name);
+	closedir(dir);
+	return err ? opr_no_memory() : 0;
+}
+
+static int compare_begin(const void *a, const void *b)
+{
+	const struct found *left = a, *right = b;
+
+	if (left->begin_us != right->begin_us)
+		return left->begin_us < right->begin_us ? -1 : 1;
+	return strcmp(left->name, right->name);
+}
+
+/* ---- what the user is told ---- */
+
+static int fail_none(const struct search *search, const char *path)
+{
+	char begin[OPR_WHEN_BYTES], end[OPR_WHEN_BYTES];
+	uint64_t end_us = 0;
+
+	if (!search->nr_found)
+		return opr_error(-ENOENT, "in %s no session says when it was taken%s", path,
+				 search->nr_unknown ? ": those that are there were not made by opd, session:NAME names one" : "");
+	for (size_t i = 0; i < search->nr_found; i++)
+		end_us = op_max_u64(end_us, search->found[i].end_us);
+	opr_when_format(search->found[0].begin_us, begin);
+	opr_when_format(end_us, end);
+	return opr_error(-ENOENT, "no session was taken in that time: those in %s are from %s to %s", path, begin, end);
+}
+
+static void tell(const struct search *search, size_t nr_wanted)
+{
+	char begin[OPR_WHEN_BYTES] = "", end[OPR_WHEN_BYTES];
+	uint64_t end_us = 0;
+
+	for (size_t i = 0; i < search->nr_found; i++) {
+		if (search->found[i].fd < 0)
+			continue;
+		if (!*begin)
+			opr_when_format(search->found[i].begin_us, begin);
+		end_us = op_max_u64(end_us, search->found[i].end_us);
+	}
+	opr_when_format(end_us, end);
+	fprintf(stderr, "Using %zu %s, from %s to %s.\n", nr_wanted, nr_wanted == 1 ? "session" : "sessions", begin, end);
+	if (search->nr_unknown)
+		opr_warn("%zu %s left out: when %s taken is not known (--verbose=debug names %s, session: takes them by name)",
+			 search->nr_unknown, search->nr_unknown == 1 ? "session is" : "sessions are",
+			 search->nr_unknown == 1 ? "it was" : "they were", search->nr_unknown == 1 ? "it" : "them");
+}
+
+static int hand_over(struct search *search, struct opr_words *sessions, int *fds)
+{
+	size_t nr_wanted = 0;
+
+	for (size_t i = 0; i < search->nr_found; i++) {
+		struct found *found = &search->found[i];
+
+		if (found->fd < 0)
+			continue;
+		opr_verbose(OPR_TOPIC_sfile, "session %s", found->name);
+		if (opr_words_add(sessions, found->name) < 0)
+			return opr_no_memory();
+		fds[nr_wanted++] = found->fd;
+	}
+	return 0;
+}
+
+/* How many are wanted, of which *ret_nr_excluded are not. */
+static size_t exclude(struct search *search, const struct opr_words *excluded, size_t *ret_nr_excluded)
+{
+	size_t nr_wanted = 0, nr_excluded = 0;
+
+	for (size_t i = 0; i < search->nr_found; i++) {
+		struct found *found = &search->found[i];
+
+		if (found->fd < 0)
+			continue;
+		nr_wanted++;
+		if (!opr_words_have(excluded, found->name))
+			continue;
+		nr_excluded++;
+		close(found->fd);
+		found->fd = -1;
+	}
+	*ret_nr_excluded = nr_excluded;
+	return nr_wanted;
+}
+
+static int take_wanted(struct search *search, const struct opr_words *excluded, const char *path, struct opr_words *sessions,
+		       int **ret_fds)
+{
+	size_t nr_excluded, nr_wanted = exclude(search, excluded, &nr_excluded);
+	int *fds, err;
+
+	if (!nr_wanted)
+		return fail_none(search, path);
+	nr_wanted -= nr_excluded;
+	if (!nr_wanted)
+		return opr_error(-ENOENT, "session-exclude: leaves none of the %zu sessions of that time", nr_excluded);
+	fds = calloc(nr_wanted, sizeof(*fds));
+	err = fds ? hand_over(search, sessions, fds) : opr_no_memory();
+	if (err) {
+		free(fds);
+		return err;
+	}
+	tell(search, nr_wanted);
+	for (size_t i = 0; i < search->nr_found; i++)
+		search->found[i].fd = -1;
+	*ret_fds = fds;
+	return 0;
+}
+
+int opr_span_find(const struct opr_span *span, const char *session_dir, const struct opr_words *excluded,
+		  struct opr_words *sessions, int **ret_fds)
+{
+	struct search search = { .span = span, .session_dir = session_dir };
+	char *path = NULL;
+	int err;
+
+	if (asprintf(&path, "%s/samples", session_dir) < 0)
+		return opr_no_memory();
+	err = look_around(&search, path);
+	if (!err) {
+		if (search.nr_found)
+			qsort(search.found, search.nr_found, sizeof(*search.found), compare_begin);
+		err = take_wanted(&search, excluded, path, sessions, ret_fds);
+	}
+	for (size_t i = 0; i < search.nr_found; i++) {
+		if (search.found[i].fd >= 0)
+			close(search.found[i].fd);
+		free(search.found[i].name);
+	}
+	free(search.found);
+	free(path);
+	return err;
+}

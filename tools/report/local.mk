@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+tools_libreport_a_SOURCES += \
+	tools/report/callgraph.c tools/report/callgraph.h \
+	tools/report/diff_rows.c tools/report/diff_rows.h \
+	tools/report/image_rows.c tools/report/image_rows.h \
+	tools/report/memory_rows.c tools/report/memory_rows.h \
+	tools/report/missing_symbols.c tools/report/missing_symbols.h \
+	tools/report/summary_rows.c tools/report/summary_rows.h \
+	tools/report/symbol_rows.c tools/report/symbol_rows.h \
+	tools/report/symbol_sort.c tools/report/symbol_sort.h \
+	tools/report/write_csv.c \
+	tools/report/write_json.c \
+	tools/report/write_text.c \
+	tools/report/write_xml.c tools/report/write_xml.h \
+	tools/report/writer.c tools/report/writer.h \
+	tools/report/xml_elements.c tools/report/xml_elements.h \
+	tools/report/xml_index.c tools/report/xml_index.h \
+	tools/report/xml_tables.c tools/report/xml_tables.h

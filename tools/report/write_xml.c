@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/report/write_xml.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "tools/events/cpu_types.h"
+#include "tools/common/log.h"
+#include "tools/report/xml_index.h"
+#include "tools/report/xml_tables.h"
+#include "tools/report/xml_elements.h"
+
+#define SCHEMA_VERSION "3.1"
+
+struct writer {
+	const struct opr_xml_document *document;
+	FILE *out;
+	struct opr_xml_index index;
+	struct opr_xml_classes classes;
+	int err;
+};
+
+/* ---- head ---- */
+
+static void write_processor(FILE *out, const struct op_odb_header *header)
+{
+	const char *name = NULL, *slash;
+	char first[32];
+
+	opr_cpu_type(header->cpu_type, &name);
+	slash = name ? strchr(name, '/') : NULL;
+	if (!slash) {
+		opr_xml_attribute(out, "cputype", name ? name : "unknown");
+		return;
+	}
+	snprintf(first, sizeof(first), "%.*s", (int)(slash - name), name);
+	opr_xml_attribute(out, "cputype", first);
+	opr_xml_attribute(out, "processor", slash + 1);
+}
+
+static void write_options(struct writer *writer)
+{
+	const struct opr_xml_document *document = writer->document;
+
+	opr_xml_begin(writer->out, "options");
+	for (size_t i = 0; i < document->nr_options; i++)
+		opr_xml_attribute(writer->out, document->options[i].name, document->options[i].value);
+	opr_xml_empty(writer->out);
+}
+
+static void write_setup(struct writer *writer, const struct op_odb_header *header)
+{
+	FILE *out = writer->out;
+
+	opr_xml_start(out, "setup");
+	if (header->cpu_type == OP_CPU_TYPE_TIMER && !header->ctr_event) {
+		opr_xml_begin(out, "timersetup");
+		opr_xml_number(out, "rtcinterrupts", header->ctr_count);
+		opr_xml_empty(out);
+	} else {
+		opr_xml_write_events(&writer->classes, out);
+	}
+	opr_xml_end(out, "setup");
+	fputc('\n', out);
+}
+
+static void write_head(struct writer *writer)
+{
+	const struct op_odb_header *header = &writer->document->classes->header;
+	uint64_t nr_cpus = opr_xml_nr_cpus(&writer->classes);
+	FILE *out = writer->out;
+
+	fputs("<?xml version=\"1.0\" ?>\n", out);
+	opr_xml_begin(out, "profile");
+	opr_xml_attribute(out, "schemaversion", SCHEMA_VERSION);
+	write_processor(out, header);
+	fputc('\n', out);
+	if (nr_cpus) {
+		opr_xml_number(out, "separatedcpus", nr_cpus);
+		fputc('\n', out);
+	}
+	fprintf(out, " mhz=\"%.2f\"\n", header->cpu_speed_mhz > 0 ? header->cpu_speed_mhz : 0);
+	opr_xml_attribute(out, "title", writer->document->title);
+	opr_xml_open(out);
+	write_options(writer);
+	write_setup(writer, header);
+	opr_xml_write_classes(&writer->classes, out);
+}
+
+/* ---- counts and symbols ---- */
+
+/* Counts of the classes that are wanted (NULL: of all), zeros left out. */
+static void write_counts(struct writer *writer, const uint64_t *counts, const bool *wanted)
+{
+	for (size_t i = 0; i < writer->document->report->nr_classes; i++)
+		if (counts[i] && (!wanted || wanted[i]))
+			opr_xml_write_count(&writer->classes, writer->out, i, counts[i]);
+}
+
+static const uint64_t *counts_of(const struct writer *writer, const struct opr_symbol_row *row)
+{
+	return &writer->document->report->counts.values[row->counts];
+}
+
+static void write_end_of_arc(struct writer *writer, const struct opr_symbol_row *row)
+{
+	bool in_module = strcmp(row->image, row->app);
+
+	if (in_module) {
+		opr_xml_begin(writer->out, "module");
+		opr_xml_attribute(writer->out, "name", row->image);
+		opr_xml_open(writer->out);
+	}
+	opr_xml_begin(writer->out, "symbol");
+	opr_xml_number(writer->out, "idref", opr_xml_id(&writer->index, row));
+	if (row->is_self)
+		opr_xml_attribute(writer->out, "self", "true");
+	opr_xml_open(writer->out);
+	write_counts(writer, counts_of(writer, row), NULL);
+	opr_xml_end(writer->out, "symbol");
+	if (in_module)
+		opr_xml_end(writer->out, "module");
+}
+
+static void write_arcs(struct writer *writer, const char *tag, const struct opr_symbol_row *rows, size_t nr_rows)
+{
+	opr_xml_start(writer->out, tag);
+	for (size_t i = 0; i < nr_rows; i++)
+		write_end_of_arc(writer, &rows[i]);
+	opr_xml_end(writer->out, tag);
+}
+
+static void write_callgraph(struct writer *writer, const struct opr_symbol_row *row)
+{
+	const struct opr_xml_document *document = writer->document;
+	struct opr_block block;
+	int err = opr_block_make(&block, document->graph, document->report, row, document->percent, true);
+
+	if (err < 0) {
+		writer->err = err;
+		return;
+	}
+	write_arcs(writer, "callers", block.callers, block.nr_callers);
+	write_arcs(writer, "callees", block.callees, block.nr_callees);
+	opr_block_free(&block);
+}
+
+static void write_symbol(struct writer *writer, const struct opr_symbol_row *row, const bool *wanted)
+{
+	opr_xml_begin(writer->out, "symbol");
+	opr_xml_number(writer->out, "idref", opr_xml_id(&writer->index, row));
+	if (writer->document->details && row->nr_details) {
+		size_t first = opr_xml_first_detail(&writer->index, row);
+
+		opr_xml_number(writer->out, "detaillo", first);
+		opr_xml_number(writer->out, "detailhi", first + row->nr_details - 1);
+	}
+	opr_xml_open(writer->out);
+	if (writer->document->graph)
+		write_callgraph(writer, row);
+	write_counts(writer, counts_of(writer, row), wanted);
+	opr_xml_end(writer->out, "symbol");
+}
+
+/* ---- rows in groups ---- */
+
+/* True when the row has samples of the classes that are wanted. */
+static bool has_counts(const struct writer *writer, const struct opr_symbol_row *row, const bool *wanted)
+{
+	const uint64_t *counts = counts_of(writer, row);
+
+	if (!wanted)
+		return true;
+	for (size_t i = 0; i < writer->document->report->nr_classes; i++)
+		if (wanted[i] && counts[i])
+			return true;
+	return false;
+}
+
+/* A run of rows, all of one application, or of one image in it. */
+struct run {
+	const struct opr_symbol_row *rows;
+	size_t nr_rows;
+};
+
+static struct run image_run(const struct run *rest)
+{
+	struct run run = { rest->rows, 0 };
+
+	while (run.nr_rows < rest->nr_rows && !strcmp(rest->rows[run.nr_rows].image, rest->rows->image))
+		run.nr_rows++;
+	return run;
+}
+
+static struct run app_run(const struct run *rest)
+{
+	struct run run = { rest->rows, 0 };
+
+	while (run.nr_rows < rest->nr_rows && !strcmp(rest->rows[run.nr_rows].app, rest->rows->app))
+		run.nr_rows++;
+	return run;
+}
+
+static void drop(struct run *rest, size_t nr_rows)
+{
+	rest->rows += nr_rows;
+	rest->nr_rows -= nr_rows;
+}
+
+static void write_run_counts(struct writer *writer, const struct run *run, const bool *wanted)
+{
+	size_t nr_classes = writer->document->report->nr_classes;
+	uint64_t *sums = calloc(nr_classes, sizeof(*sums));
+
+	if (!sums) {
+		writer->err = opr_no_memory();
+		return;
+	}
+	for (size_t i = 0; i < run->nr_rows; i++)
+		for (size_t j = 0; j < nr_classes; j++)
+			sums[j] += counts_of(writer, &run->rows[i])[j];
+	write_counts(writer, sums, wanted);
+	free(sums);
+}
+
+static void write_run_symbols(struct writer *writer, const struct run *run, const bool *wanted)
+{
+	for (size_t i = 0; i < run->nr_rows; i++)
+		if (has_counts(writer, &run->rows[i], wanted))
+			write_symbol(writer, &run->rows[i], wanted);
+}
+
+static bool run_has_counts(const struct writer *writer, const struct run *run, const bool *wanted)
+{
+	for (size_t i = 0; i < run->nr_rows; i++)
+		if (has_counts(writer, &run->rows[i], wanted))
+			return true;
+	return false;
+}
+
+static void write_module(struct writer *writer, const struct run *run, const bool *wanted)
+{
+	if (!run_has_counts(writer, run, wanted))
+		return;
+	opr_xml_begin(writer->out, "module");
+	opr_xml_attribute(writer->out, "name", run->rows->image);
+	opr_xml_open(writer->out);
+	write_run_counts(writer, run, wanted);
+	write_run_symbols(writer, run, wanted);
+	opr_xml_end(writer->out, "module");
+}
+
+static bool is_main(const struct run *run)
+{
+	return !strcmp(run->rows->image, run->rows->app);
+}
+
+/* The application's own symbols come first, as they belong to no module. */
+static void write_binary(struct writer *writer, struct run app)
+{
+	struct run rest = app, run;
+
+	opr_xml_begin(writer->out, "binary");
+	opr_xml_attribute(writer->out, "name", app.rows->app);
+	opr_xml_open(writer->out);
+	for (; rest.nr_rows; drop(&rest, run.nr_rows)) {
+		run = image_run(&rest);
+		if (!is_main(&run))
+			continue;
+		write_run_counts(writer, &run, NULL);
+		write_run_symbols(writer, &run, NULL);
+	}
+	for (rest = app; rest.nr_rows; drop(&rest, run.nr_rows)) {
+		run = image_run(&rest);
+		if (!is_main(&run))
+			write_module(writer, &run, NULL);
+	}
+	opr_xml_end(writer->out, "binary");
+}
+
+/* ---- by thread ---- */
+
+static void write_id(FILE *out, const char *name, int64_t id)
+{
+	if (id == OP_CLASS_ALL)
+		opr_xml_attribute(out, name, "all");
+	else
+		opr_xml_number(out, name, (uint64_t)id);
+}
+
+static void write_thread(struct writer *writer, struct run app, int64_t tid, const bool *wanted)
+{
+	struct run run;
+
+	opr_xml_begin(writer->out, "thread");
+	write_id(writer->out, "tid", tid);
+	opr_xml_open(writer->out);
+	write_run_counts(writer, &app, wanted);
+	for (; app.nr_rows; drop(&app, run.nr_rows)) {
+		run = image_run(&app);
+		write_module(writer, &run, wanted);
+	}
+	opr_xml_end(writer->out, "thread");
+}
+
+/* Marks the classes of a process, or of one of its threads. */
+static void want(const struct writer *writer, int64_t tgid, const int64_t *tid, bool *wanted)
+{
+	const struct opr_classes *classes = writer->document->classes;
+
+	for (size_t i = 0; i < classes->nr_classes; i++)
+		wanted[i] = classes->classes[i].tgid == tgid && (!tid || classes->classes[i].tid == *tid);
+}
+
+static void write_threads(struct writer *writer, const struct run *app, size_t first, bool *wanted)
+{
+	const struct opr_classes *classes = writer->document->classes;
+	int64_t tgid = classes->classes[first].tgid;
+
+	for (size_t i = first; i < classes->nr_classes; i++) {
+		const struct opr_class *class = &classes->classes[i];
+		bool told = class->tgid != tgid;
+
+		for (size_t j = first; j < i && !told; j++)
+			told = classes->classes[j].tgid == tgid && classes->classes[j].tid == class->tid;
+		if (told)
+			continue;
+		want(writer, tgid, &class->tid, wanted);
+		if (run_has_counts(writer, app, wanted))
+			write_thread(writer, *app, class->tid, wanted);
+	}
+}
+
+static void write_process(struct writer *writer, const struct run *app, size_t first, bool *wanted)
+{
+	int64_t tgid = writer->document->classes->classes[first].tgid;
+
+	want(writer, tgid, NULL, wanted);
+	if (!run_has_counts(writer, app, wanted))
+		return;
+	opr_xml_begin(writer->out, "process");
+	write_id(writer->out, "pid", tgid);
+	opr_xml_attribute(writer->out, "name", app->rows->app);
+	opr_xml_open(writer->out);
+	write_run_counts(writer, app, wanted);
+	write_threads(writer, app, first, wanted);
+	opr_xml_end(writer->out, "process");
+}
+
+static void write_processes(struct writer *writer)
+{
+	const struct opr_classes *classes = writer->document->classes;
+	const struct opr_symbol_report *report = writer->document->report;
+	bool *wanted = calloc(classes->nr_classes, sizeof(*wanted));
+
+	if (!wanted)
+		writer->err = opr_no_memory();
+	for (size_t i = 0; wanted && i < classes->nr_classes; i++) {
+		struct run rest = { report->rows, report->nr_rows }, app;
+		bool told = false;
+
+		for (size_t j = 0; j < i && !told; j++)
+			told = classes->classes[j].tgid == classes->classes[i].tgid;
+		for (; !told && rest.nr_rows; drop(&rest, app.nr_rows)) {
+			app = app_run(&rest);
+			write_process(writer, &app, i, wanted);
+		}
+	}
+	free(wanted);
+}
+
+static void write_binaries(struct writer *writer)
+{
+	const struct opr_symbol_report *report = writer->document->report;
+	struct run rest = { report->rows, report->nr_rows }, app;
+
+	for (; rest.nr_rows; drop(&rest, app.nr_rows)) {
+		app = app_run(&rest);
+		write_binary(writer, app);
+	}
+}
+
+int opr_report_xml(const struct opr_xml_document *document, FILE *out)
+{
+	struct writer writer = { .document = document, .out = out };
+	const struct opr_xml_tables tables = { .report = document->report,
+					       .classes = &writer.classes,
+					       .index = &writer.index,
+					       .details = document->details,
+					       .lines = document->lines };
+
+	writer.err = opr_xml_index_make(&writer.index, document->report);
+	if (!writer.err)
+		writer.err = opr_xml_classes_make(&writer.classes, document->classes);
+	if (!writer.err) {
+		write_head(&writer);
+		if (writer.classes.by_thread)
+			write_processes(&writer);
+		else
+			write_binaries(&writer);
+		opr_xml_write_symbols(&tables, out);
+		if (document->details)
+			writer.err = opr_xml_write_details(&tables, out);
+		opr_xml_end(out, "profile");
+		opr_verbose(OPR_TOPIC_xml, "XML of %zu rows, %zu details and %zu classes", document->report->nr_rows,
+			    document->details ? document->report->nr_details : 0, document->classes->nr_classes);
+	}
+	opr_xml_classes_free(&writer.classes);
+	opr_xml_index_free(&writer.index);
+	return writer.err;
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/report/xml_tables.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "tools/common/log.h"
+#include "tools/report/xml_elements.h"
+
+/* ---- classes ---- */
+
+static bool same_event(const struct opr_class *a, const struct opr_class *b)
+{
+	return a->count == b->count && a->unit_mask == b->unit_mask && !strcmp(a->event, b->event);
+}
+
+static void number_classes(struct opr_xml_classes *xml)
+{
+	const struct opr_class *all = xml->classes->classes;
+
+	for (size_t i = 0; i < xml->classes->nr_classes; i++) {
+		size_t same = 0, event = 0;
+
+		while (same < i && (all[same].cpu != all[i].cpu || !same_event(&all[same], &all[i])))
+			same++;
+		while (event < i && !same_event(&all[event], &all[i]))
+			event++;
+		xml->names[i] = same < i ? xml->names[same] : xml->nr_names++;
+		xml->events[i] = event < i ? xml->events[event] : xml->nr_events++;
+		xml->by_thread |= all[i].tgid != OP_CLASS_ALL || all[i].tid != OP_CLASS_ALL;
+		xml->by_cpu |= all[i].cpu != all[0].cpu;
+		xml->has_masks |= all[i].unit_mask > 0;
+	}
+	xml->named = xml->by_cpu || xml->nr_events > 1 || xml->has_masks;
+}
+
+int opr_xml_classes_make(struct opr_xml_classes *xml, const struct opr_classes *classes)
+{
+	xml->classes = classes;
+	xml->names = calloc(classes->nr_classes, sizeof(*xml->names));
+	xml->events = calloc(classes->nr_classes, sizeof(*xml->events));
+	if (!xml->names || !xml->events)
+		return opr_no_memory();
+	number_classes(xml);
+	return 0;
+}
+
+void opr_xml_classes_free(struct opr_xml_classes *xml)
+{
+	free(xml->names);
+	free(xml->events);
+	*xml = (struct opr_xml_classes){ 0 };
+}
+
+uint64_t opr_xml_nr_cpus(const struct opr_xml_classes *xml)
+{
+	int64_t greatest = OP_CLASS_ALL;
+
+	for (size_t i = 0; i < xml->classes->nr_classes; i++)
+		if (xml->classes->classes[i].cpu > greatest)
+			greatest = xml->classes->classes[i].cpu;
+	return (uint64_t)(greatest + 1);
+}
+
+static uint64_t mask_of(const struct opr_class *class)
+{
+	return class->unit_mask == OP_CLASS_ALL ? 0 : (uint64_t) class->unit_mask;
+}
+
+void opr_xml_write_events(const struct opr_xml_classes *xml, FILE *out)
+{
+	size_t next = 0;
+
+	for (size_t i = 0; i < xml->classes->nr_classes; i++) {
+		const struct opr_class *class = &xml->classes->classes[i];
+
+		if (xml->events[i] != next)
+			continue;
+		opr_xml_begin(out, "eventsetup");
+		opr_xml_number(out, "id", next++);
+		opr_xml_attribute(out, "eventname", class->event);
+		opr_xml_number(out, "unitmask", mask_of(class));
+		opr_xml_number(out, "setupcount", class->count);
+		opr_xml_empty(out);
+	}
+}
+
+static void write_class_name(FILE *out, const char *attribute, size_t number)
+{
+	char name[24];
+
+	snprintf(name, sizeof(name), "c%zu", number);
+	opr_xml_attribute(out, attribute, name);
+}
+
+void opr_xml_write_classes(const struct opr_xml_classes *xml, FILE *out)
+{
+	size_t next = 0;
+
+	if (!xml->named)
+		return;
+	opr_xml_start(out, "classes");
+	for (size_t i = 0; i < xml->classes->nr_classes; i++) {
+		const struct opr_class *class = &xml->classes->classes[i];
+
+		if (xml->names[i] != next)
+			continue;
+		opr_xml_begin(out, "class");
+		write_class_name(out, "name", next++);
+		if (xml->by_cpu && class->cpu == OP_CLASS_ALL)
+			opr_xml_attribute(out, "cpu", "all");
+		else if (xml->by_cpu)
+			opr_xml_number(out, "cpu", (uint64_t) class->cpu);
+		if (xml->nr_events > 1)
+			opr_xml_number(out, "event", xml->events[i]);
+		if (xml->has_masks)
+			opr_xml_number(out, "mask", mask_of(class));
+		opr_xml_empty(out);
+	}
+	opr_xml_end(out, "classes");
+}
+
+static void write_count(FILE *out, uint64_t count)
+{
+	opr_xml_open(out);
+	fprintf(out, "%" PRIu64 "</count>\n", count);
+}
+
+void opr_xml_write_count(const struct opr_xml_classes *xml, FILE *out, size_t class_index, uint64_t count)
+{
+	if (!xml->named) {
+		fputs("<count", out);
+	} else {
+		opr_xml_begin(out, "count");
+		write_class_name(out, "class", xml->names[class_index]);
+	}
+	write_count(out, count);
+}
+
+/* ---- symbols ---- */
+
+static void write_address(FILE *out, const char *attribute, uint64_t address, bool wide)
+{
+	fprintf(out, " %s=\"%0*" PRIx64 "\"", attribute, wide ? 16 : 8, address);
+}
+
+static bool has_wide_addresses(const struct opr_symbol_report *report)
+{
+	for (size_t i = 0; i < report->nr_rows; i++)
+		if (report->rows[i].vma > UINT32_MAX)
+			return true;
+	return false;
+}
+
+static void write_symbol(const struct opr_symbol_row *row, size_t id, bool wide, FILE *out)
+{
+	opr_xml_begin(out, "symboldata");
+	opr_xml_number(out, "id", id);
+	fputc(' ', out);
+	opr_xml_attribute(out, "name", row->name);
+	if (row->file) {
+		opr_xml_attribute(out, "file", row->file);
+		opr_xml_number(out, "line", row->line);
+	}
+	fputc(' ', out);
+	write_address(out, "startingaddr", row->vma, wide);
+	opr_xml_empty(out);
+}
+
+void opr_xml_write_symbols(const struct opr_xml_tables *tables, FILE *out)
+{
+	const struct opr_symbol_report *report = tables->report;
+	bool wide = has_wide_addresses(report);
+	bool *written = calloc(tables->index->nr_ids + 1, sizeof(*written));
+
+	opr_xml_start(out, "symboltable");
+	for (size_t i = 0; written && i < report->nr_made; i++) {
+		size_t id = opr_xml_id_if_any(tables->index, &report->rows[i]);
+
+		if (id == OPR_XML_NO_ID || written[id])
+			continue;
+		written[id] = true;
+		write_symbol(&report->rows[i], id, wide, out);
+	}
+	opr_xml_end(out, "symboltable");
+	free(written);
+}
+
+/* ---- details ---- */
+
+static void write_detail(const struct opr_xml_tables *tables, const struct opr_symbol_row *row, size_t number, bool wide, FILE *out)
+{
+	const struct opr_symbol_report *report = tables->report;
+	const struct opr_detail *detail = &report->details[row->first_detail + number];
+	const uint64_t *counts = &report->detail_counts.values[detail->counts];
+	const char *file = NULL;
+	unsigned int line = 0;
+
+	opr_xml_begin(out, "detaildata");
+	opr_xml_number(out, "id", opr_xml_first_detail(tables->index, row) + number);
+	write_address(out, "vmaoffset", detail->vma, wide);
+	if (tables->lines && opr_symbols_line(row->symbols, detail->vma, &file, &line)) {
+		if (!row->file || strcmp(file, row->file))
+			opr_xml_attribute(out, "file", file);
+		opr_xml_number(out, "line", line);
+	}
+	opr_xml_open(out);
+	for (size_t i = 0; i < report->nr_classes; i++) {
+		if (!counts[i])
+			continue;
+		opr_xml_begin(out, "count");
+		if (tables->classes->named)
+			write_class_name(out, "class", tables->classes->names[i]);
+		else
+			opr_xml_attribute(out, "class", "");
+		write_count(out, counts[i]);
+	}
+	opr_xml_end(out, "detaildata");
+}
+
+static void write_detail_table(const struct opr_xml_tables *tables, FILE *out)
+{
+	const struct opr_symbol_report *report = tables->report;
+	bool wide = has_wide_addresses(report);
+
+	opr_xml_start(out, "detailtable");
+	for (size_t i = 0; i < report->nr_rows; i++) {
+		const struct opr_symbol_row *row = &report->rows[i];
+
+		opr_xml_begin(out, "symboldetails");
+		opr_xml_number(out, "id", opr_xml_id_if_any(tables->index, row));
+		opr_xml_open(out);
+		for (size_t j = 0; j < row->nr_details; j++)
+			write_detail(tables, row, j, wide, out);
+		opr_xml_end(out, "symboldetails");
+	}
+	opr_xml_end(out, "detailtable");
+}
+
+static void write_bytes(const struct opr_symbol_row *row, size_t id, FILE *out)
+{
+	uint8_t *code = NULL;
+	size_t nr_bytes = 0;
+
+	if (!row->symbol || opr_symbols_code(row->symbols, row->symbol, &code, &nr_bytes) < 0)
+		return;
+	opr_xml_begin(out, "bytes");
+	opr_xml_number(out, "id", id);
+	opr_xml_open(out);
+	for (size_t i = 0; i < nr_bytes; i++)
+		fprintf(out, "%02X", code[i]);
+	fputc('\n', out);
+	opr_xml_end(out, "bytes");
+	free(code);
+}
+
+int opr_xml_write_details(const struct opr_xml_tables *tables, FILE *out)
+{
+	const struct opr_symbol_report *report = tables->report;
+	bool *written = calloc(tables->index->nr_ids + 1, sizeof(*written));
+
+	if (!written)
+		return opr_no_memory();
+	write_detail_table(tables, out);
+	opr_xml_start(out, "bytestable");
+	for (size_t i = 0; i < report->nr_rows; i++) {
+		size_t id = opr_xml_id_if_any(tables->index, &report->rows[i]);
+
+		if (id == OPR_XML_NO_ID || written[id])
+			continue;
+		written[id] = true;
+		write_bytes(&report->rows[i], id, out);
+	}
+	opr_xml_end(out, "bytestable");
+	free(written);
+	return 0;
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/symbols/demangle.h"
+
+#include <ctype.h>
+#include <libiberty/demangle.h>
+
+#include "libop/base/text.h"
+
+/* ---- what the standard library writes out and nobody reads ---- */
+
+/* Whole spellings, the longer before those that they begin with. */
+static const struct {
+	const char *from, *to;
+} spellings[] = {
+	{ "std::basic_string<char, std::char_traits<char>, std::allocator<char> >", "std::string" },
+	{ "std::basic_string<wchar_t, std::char_traits<wchar_t>, std::allocator<wchar_t> >", "std::wstring" },
+	{ "std::basic_string_view<char, std::char_traits<char> >", "std::string_view" },
+	{ "std::basic_ostream<char, std::char_traits<char> >", "std::ostream" },
+	{ "std::basic_istream<char, std::char_traits<char> >", "std::istream" },
+	{ "std::basic_iostream<char, std::char_traits<char> >", "std::iostream" },
+	{ "std::basic_ofstream<char, std::char_traits<char> >", "std::ofstream" },
+	{ "std::basic_ifstream<char, std::char_traits<char> >", "std::ifstream" },
+	{ "std::basic_stringstream<char, std::char_traits<char>, std::allocator<char> >", "std::stringstream" },
+	{ "std::basic_ostringstream<char, std::char_traits<char>, std::allocator<char> >", "std::ostringstream" },
+	{ "std::basic_istringstream<char, std::char_traits<char>, std::allocator<char> >", "std::istringstream" },
+	{ "std::basic_streambuf<char, std::char_traits<char> >", "std::streambuf" },
+};
+
+/* Inline namespaces, which say nothing but which ABI it is. */
+static const char *const abi_namespaces[] = { "std::__cxx11::", "std::__1::", "std::__8::" };
+
+/* Default arguments of containers: dropped when they are not the first of a list. */
+static const char *const default_arguments[] = {
+	"std::allocator<", "std::char_traits<", "std::less<", "std::equal_to<", "std::hash<", "std::default_delete<",
+};
+
+static bool begins_with(const char *text, const char *prefix)
+{
+	return !strncmp(text, prefix, strlen(prefix));
+}
+
+static bool is_word_start(const char *name, const char *at)
+{
+	return at == name || (!isalnum((unsigned char)at[-1]) && at[-1] != '_' && at[-1] != ':');
+}
+
+static char *shorten_namespaces(const char *name)
+{
+	struct op_text text = { 0 };
+
+	for (const char *c = name; *c;) {
+		size_t skipped = 0;
+
+		for (size_t i = 0; i < op_array_size(abi_namespaces) && !skipped; i++)
+			if (is_word_start(name, c) && begins_with(c, abi_namespaces[i]))
+				skipped = strlen(abi_namespaces[i]);
+		if (skipped) {
+			op_text_add(&text, "std::");
+			c += skipped;
+		} else {
+			op_text_add_char(&text, *c++);
+		}
+	}
+	return op_text_steal(&text);
+}
+
+static char *replace_spellings(const char *name)
+{
+	struct op_text text = { 0 };
+
+	for (const char *c = name; *c;) {
+		size_t i = 0;
+
+		while (i < op_array_size(spellings) && !(is_word_start(name, c) && begins_with(c, spellings[i].from)))
+			i++;
+		if (i < op_array_size(spellings)) {
+			op_text_add(&text, spellings[i].to);
+			c += strlen(spellings[i].from);
+		} else {
+			op_text_add_char(&text, *c++);
+		}
+	}
+	return op_text_steal(&text);
+}
+
+/* Bytes of the argument "NAME<...>" and the blank before a '>' that follows; 0: the brackets do not close. */
+static size_t argument_bytes(const char *argument)
+{
+	size_t depth = 0;
+
+	for (const char *c = argument; *c; c++) {
+		if (*c == '<')
+			depth++;
+		else if (*c == '>' && !--depth)
+			return (size_t)(c + 1 - argument);
+	}
+	return 0;
+}
+
+/* Bytes of ", DEFAULT<...>" when that stands here as a whole argument. */
+static size_t default_bytes(const char *at)
+{
+	size_t bytes = 0;
+
+	if (!begins_with(at, ", "))
+		return 0;
+	for (size_t i = 0; i < op_array_size(default_arguments) && !bytes; i++)
+		if (begins_with(at + 2, default_arguments[i]))
+			bytes = argument_bytes(at + 2);
+	if (!bytes)
+		return 0;
+	bytes += 2;
+	return at[bytes] == ',' || at[bytes] == '>' || begins_with(at + bytes, " >") ? bytes : 0;
+}
+
+/* Within <> only: the parameters of a function are not defaults. */
+static char *drop_defaults(const char *name)
+{
+	struct op_text text = { 0 };
+	size_t depth = 0, bytes;
+
+	for (const char *c = name; *c; c++) {
+		while (depth && (bytes = default_bytes(c))) {
+			c += bytes;
+			if (begins_with(c, " >") && text.length && text.data[text.length - 1] != '>')
+				c++;
+		}
+		depth += *c == '<';
+		depth -= *c == '>' && depth;
+		if (*c == '(')
+			depth = 0;
+		op_text_add_char(&text, *c);
+	}
+	return op_text_steal(&text);
+}
+
+char *opr_demangle_simplify(const char *name)
+{
+	char *spaces = shorten_namespaces(name);
+	char *spelled = spaces ? replace_spellings(spaces) : NULL;
+	char *simple = spelled ? drop_defaults(spelled) : NULL;
+
+	free(spaces);
+	free(spelled);
+	return simple;
+}
+
+/* ---- languages ---- */
+
+static void take_piece(const char *piece, size_t nr_bytes, void *text)
+{
+	op_text_add_bytes(text, piece, nr_bytes);
+}
+
+static bool demangle_d(struct op_text *text, const char *name)
+{
+	char *plain = name[1] == 'D' ? cplus_demangle(name, DMGL_PARAMS | DMGL_DLANG) : NULL;
+
+	if (!plain)
+		return false;
+	op_text_add(text, plain);
+	free(plain);
+	return true;
+}
+
+/*
+ * C++ and Rust are known by their names; D must be asked for. All of them begin with a line. In the order of cplus_demangle(), which makes each name a string of
+ * its own that grows.
+ */
+static bool demangle_any(struct op_text *text, const char *name)
+{
+	const int flags = DMGL_PARAMS | DMGL_ANSI | DMGL_AUTO;
+
+	if (name[0] != '_')
+		return false;
+	if (rust_demangle_callback(name, flags, take_piece, text))
+		return true;
+	text->length = 0;
+	if (cplus_demangle_v3_callback(name, flags, take_piece, text))
+		return true;
+	text->length = 0;
+	return demangle_d(text, name);
+}
+
+bool opr_demangle_into(struct op_text *text, const char *name, enum opr_demangle how)
+{
+	char *simple;
+
+	text->length = 0;
+	if (how == OPR_DEMANGLE_NONE || !demangle_any(text, name))
+		return false;
+	simple = how == OPR_DEMANGLE_SMART && text->length && !text->failed ? opr_demangle_simplify(text->data) : NULL;
+	if (simple) {
+		text->length = 0;
+		op_text_add(text, simple);
+	}
+	free(simple);
+	return true;
+}
+
+char *opr_demangle(const char *name, enum opr_demangle how)
+{
+	struct op_text text = { 0 };
+
+	if (opr_demangle_into(&text, name, how))
+		return text.length || text.failed ? op_text_steal(&text) : strdup("");
+	op_text_free(&text);
+	return NULL;
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/symbols/image_cache.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "tools/common/child.h"
+#include "tools/symbols/debug_damage.h"
+#include "tools/symbols/line_table.h"
+#include "tools/common/log.h"
+#include "tools/symbols/parallel_read.h"
+
+#define IMAGES_OF_PART 3 /* application, image, and the one that is called */
+
+static int compare_images(const void *left, const void *right)
+{
+	const struct opr_image *a = left, *b = right;
+
+	return strcmp(a->name, b->name);
+}
+
+int opr_image_cache_init(struct opr_image_cache *cache, const struct opr_profile *profile, struct opr_finder *finder,
+			 const struct opr_symbol_options *options)
+{
+	size_t nr_images = 0, nr_kept = 0;
+
+	cache->finder = finder;
+	cache->profile = profile;
+	cache->options = *options;
+	cache->images = calloc(IMAGES_OF_PART * profile->nr_parts, sizeof(*cache->images));
+	if (!cache->images)
+		return opr_no_memory();
+	for (size_t i = 0; i < profile->nr_parts; i++) {
+		const struct opr_part *part = &profile->parts[i];
+
+		cache->images[nr_images++] = (struct opr_image){ .name = part->app, .image_name = part->app_name };
+		cache->images[nr_images++] = (struct opr_image){ .name = part->image, .image_name = part->image_name };
+		if (part->callee)
+			cache->images[nr_images++] = (struct opr_image){ .name = part->callee, .image_name = part->callee_name };
+	}
+	qsort(cache->images, nr_images, sizeof(*cache->images), compare_images);
+	for (size_t i = 0; i < nr_images; i++)
+		if (!nr_kept || compare_images(&cache->images[nr_kept - 1], &cache->images[i]))
+			cache->images[nr_kept++] = cache->images[i];
+	cache->nr_images = nr_kept;
+	return opr_siblings_find(&cache->siblings, profile);
+}
+
+struct opr_image *opr_image_cache_find(struct opr_image_cache *cache, const char *name)
+{
+	struct opr_image key = { .name = name };
+	struct opr_image *image = bsearch(&key, cache->images, cache->nr_images, sizeof(key), compare_images);
+
+	assert(image);
+	if (image->looked_for)
+		return image;
+	image->identity = opr_profile_identity(cache->profile, image->image_name, name);
+	if (opr_finder_find(cache->finder, image->image_name, name, &image->identity, &image->state, &image->path) < 0) {
+		opr_no_memory();
+		return NULL;
+	}
+	image->looked_for = true;
+	opr_verbose(OPR_TOPIC_debug, "image %s: %s", name, image->path ? image->path : "no file");
+	if (!image->identity.is_known && image->path && opr_identity_of(image->path).told_apart)
+		image->identity = (struct opr_identity){ .path = name, .path_length = strlen(name) };
+	image->shown = name;
+	if (image->path && !image->identity.told_apart && !opr_is_jit_object(image->image_name, name))
+		image->shown = opr_archive_strip(cache->finder->archive, image->path);
+	return image;
+}
+
+/* The path of a file in an archive is told as it was at home. */
+static const char *told_path(const struct opr_image_cache *cache, const struct opr_image *image)
+{
+	return opr_archive_strip(cache->finder->archive, image->path);
+}
+
+static void warn_hidden(const char *path)
+{
+	opr_warn("%s hides the kernel's addresses (kernel.kptr_restrict): no kernel symbols are shown. Run as root to see them.",
+		 path);
+}
+
+static bool is_kallsyms(const struct opr_image *image)
+{
+	return image->image_name->kind == OP_IMAGE_FILE && opr_identity_is_kallsyms(&image->identity);
+}
+
+static int load_kallsyms(const struct opr_image_cache *cache, struct opr_image *image)
+{
+	int err = opr_symbols_read_kallsyms(&image->symbols, image->path, cache->options.demangle);
+
+	if (err == -EPERM)
+		warn_hidden(told_path(cache, image));
+	else if (err < 0 && err != -ENOMEM)
+		opr_warn("%s: %s", told_path(cache, image), strerror(-err));
+	return err;
+}
+
+struct opr_symbol_options opr_image_options(const struct opr_image_cache *cache, const struct opr_image *image)
+{
+	struct opr_symbol_options options = cache->options;
+
+	options.lines = false;
+	options.by_address = opr_is_jit_object(image->image_name, image->name);
+	if (opr_archive_strip(cache->finder->archive, image->path) != image->path)
+		options.root = cache->finder->archive->dir;
+	return options;
+}
+
+int opr_image_cache_read(struct opr_image_cache *cache, struct opr_image *const *images, size_t nr_images)
+{
+	struct opr_symbol_job *jobs = calloc(nr_images + 1, sizeof(*jobs));
+	size_t *indices = calloc(nr_images + 1, sizeof(*indices)), nr_jobs = 0;
+	int err = jobs && indices ? 0 : opr_no_memory();
+
+	for (size_t i = 0; i < nr_images && !err; i++) {
+		struct opr_image *image = images[i];
+
+		if (image->is_read || image->loaded || !image->path || is_kallsyms(image))
+			continue;
+		image->is_read = true;
+		indices[nr_jobs] = i;
+		jobs[nr_jobs++] = (struct opr_symbol_job){ .path = image->path,
+							   .name = image->name,
+							   .options = opr_image_options(cache, image),
+							   .symbols = &image->symbols };
+	}
+	if (!err && nr_jobs)
+		opr_verbose(OPR_TOPIC_level1, "reading the symbols of %zu images", nr_jobs);
+	if (!err) {
+		err = opr_symbol_jobs_run(jobs, nr_jobs);
+		if (err)
+			opr_error(err, "cannot read symbols: %s", strerror(-err));
+	}
+	for (size_t i = 0; i < nr_jobs && !err; i++)
+		images[indices[i]]->read_err = jobs[i].err;
+	free(indices);
+	free(jobs);
+	return err;
+}
+
+int opr_image_find_lines(struct opr_image_cache *cache, struct opr_image *image, uint64_t *vmas, size_t nr_vmas)
+{
+	struct opr_symbol_options options;
+	int err;
+
+	if (!image->is_object || !nr_vmas || image->has_lines)
+		return 0;
+	image->has_lines = true;
+	opr_line_table_free(image->symbols.table);
+	image->symbols.table = NULL;
+	options = opr_image_options(cache, image);
+	err = opr_line_table_make(image->path, image->name, &options, vmas, nr_vmas, &image->symbols.table);
+	if (err)
+		opr_warn("the source lines of %s cannot be read: %s", told_path(cache, image), opr_child_reason(err));
+	else if (image->symbols.table->damage)
+		opr_debug_warn(opr_archive_strip(cache->finder->archive, image->symbols.table->damaged),
+			       image->symbols.table->damage);
+	return 0;
+}
+
+static int load_object(struct opr_image_cache *cache, struct opr_image *image)
+{
+	int err = opr_image_cache_read(cache, &image, 1);
+
+	if (err)
+		return err;
+	err = image->read_err;
+	if (err == -ENOEXEC)
+		opr_warn("%s is not in a usable binary format.", told_path(cache, image));
+	else if (err)
+		opr_warn("the symbols of %s cannot be read: %s", told_path(cache, image), opr_child_reason(err));
+	else if (image->symbols.is_damaged)
+		opr_warn("the symbol table of %s is damaged: symbols are missing, or have no names.", told_path(cache, image));
+	image->is_object = !err;
+	return 0;
+}
+
+int opr_image_load(struct opr_image_cache *cache, struct opr_image *image)
+{
+	struct stat st;
+	int err;
+
+	if (image->loaded)
+		return 0;
+	image->loaded = true;
+	opr_finder_warn(cache->finder, image->state, image->name, &image->identity);
+	if (!image->path)
+		return 0;
+	image->mtime = stat(image->path, &st) < 0 ? 0 : (uint64_t)st.st_mtime;
+	image->has_siblings = opr_siblings_have(&cache->siblings, image->name);
+	if (!is_kallsyms(image))
+		return load_object(cache, image);
+	err = load_kallsyms(cache, image);
+	return err == -ENOMEM ? opr_no_memory() : 0;
+}
+
+static void warn_of_changes(struct opr_image_cache *cache, struct opr_image *image, const struct op_odb_header *header)
+{
+	if (image->checked)
+		return;
+	image->checked = true;
+	if (!header->mtime) {
+		opr_warn("could not check that the binary file %s has not been modified since the profile was taken. "
+			 "Results may be inaccurate.",
+			 told_path(cache, image));
+		return;
+	}
+	if (image->mtime == header->mtime)
+		return;
+	opr_warn("%s was modified after the profile was taken, or is another file than the one that ran.", told_path(cache, image));
+	if (!cache->hinted)
+		opr_warn("symbols of such a file may be wrong.");
+	cache->hinted = true;
+}
+
+static bool is_sampled_file(const struct opr_image_cache *cache, const struct opr_image *image, const struct opr_file *file,
+			    const struct op_odb_header *header)
+{
+	bool same_time = header->mtime && header->mtime == image->mtime;
+
+	switch (image->identity.kind) {
+	case OPR_IDENTITY_BUILD_ID:
+		return true;
+	case OPR_IDENTITY_INODE:
+	case OPR_IDENTITY_UNKNOWN:
+		return same_time;
+	case OPR_IDENTITY_NONE:
+		break;
+	}
+	return !image->has_siblings ||
+	       (same_time && !opr_siblings_own(&cache->siblings, cache->finder->archive, file->path, image->path));
+}
+
+bool opr_image_check(struct opr_image_cache *cache, struct opr_image *image, const struct opr_file *file,
+		     const struct op_odb_header *header)
+{
+	if (!image->is_object || is_kallsyms(image) || opr_is_jit_object(image->image_name, image->name))
+		return true;
+	if (is_sampled_file(cache, image, file, header)) {
+		if (image->identity.kind != OPR_IDENTITY_BUILD_ID)
+			warn_of_changes(cache, image, header);
+		return true;
+	}
+	if (!image->foreign_told)
+		opr_warn(
+			"the samples of %s are not of the file that is now at %s: another one took its place. They are one symbol.",
+			image->name, told_path(cache, image));
+	image->foreign_told = true;
+	return false;
+}
+
+void opr_image_cache_free(struct opr_image_cache *cache)
+{
+	if (!cache)
+		return;
+	for (size_t i = 0; i < cache->nr_images; i++) {
+		opr_symbols_free(&cache->images[i].symbols);
+		free(cache->images[i].path);
+	}
+	free(cache->images);
+	opr_siblings_free(&cache->siblings);
+	*cache = (struct opr_image_cache){ 0 };
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/symbols/image_debug.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "tools/symbols/debug_damage.h"
+#include "tools/symbols/object_look.h"
+#include "tools/common/log.h"
+#include "tools/symbols/symbols.h"
+#include "tools/symbols/bfd_file.h"
+
+const char *opr_symbol_state_word(enum opr_symbol_state state)
+{
+	static const char *const words[] = {
+		[OPR_SYMBOLS_NO_FILE] = "-",
+		[OPR_SYMBOLS_NOT_FOUND] = "not found",
+		[OPR_SYMBOLS_UNREADABLE] = "unreadable",
+		[OPR_SYMBOLS_REPLACED] = "replaced",
+		[OPR_SYMBOLS_NOT_OBJECT] = "no object",
+		[OPR_SYMBOLS_HIDDEN] = "hidden",
+		[OPR_SYMBOLS_NONE] = "none",
+		[OPR_SYMBOLS_EXPORTED] = "exported",
+		[OPR_SYMBOLS_TABLE] = "symbols",
+		[OPR_SYMBOLS_DEBUG] = "debug info",
+		[OPR_SYMBOLS_DAMAGED] = "damaged",
+	};
+
+	return words[state];
+}
+
+static enum opr_symbol_state state_of_search(enum opr_image_state found)
+{
+	switch (found) {
+	case OPR_IMAGE_HAS_NO_FILE:
+		return OPR_SYMBOLS_NO_FILE;
+	case OPR_IMAGE_UNREADABLE:
+		return OPR_SYMBOLS_UNREADABLE;
+	case OPR_IMAGE_REPLACED:
+	case OPR_IMAGE_OTHER_KERNEL:
+		return OPR_SYMBOLS_REPLACED;
+	case OPR_IMAGE_FOUND:
+	case OPR_IMAGE_NOT_FOUND:
+	case OPR_IMAGE_AMBIGUOUS:
+		break;
+	}
+	return OPR_SYMBOLS_NOT_FOUND;
+}
+
+/* Whether the file that was found is the one that ran: by build-id, where none is known by the time of its last change. */
+static bool is_same_file(const struct op_dcookie_row *row, const char *build_id, const char *path)
+{
+	struct stat st;
+
+	if (!row)
+		return true;
+	if (row->id.build_id_bytes) {
+		char digits[2 * OP_BUILD_ID_BYTES_MAX + 1];
+
+		opr_format_build_id(row->id.build_id, row->id.build_id_bytes, digits);
+		return !strcmp(digits, build_id);
+	}
+	return !op_dcookie_mtime(row) || stat(path, &st) < 0 || (uint64_t)st.st_mtime == op_dcookie_mtime(row);
+}
+
+static const enum opr_symbol_state states[OPR_OBJECT_NR_SYMBOLS] = {
+	[OPR_OBJECT_NONE] = OPR_SYMBOLS_NONE,
+	[OPR_OBJECT_EXPORTED] = OPR_SYMBOLS_EXPORTED,
+	[OPR_OBJECT_TABLE] = OPR_SYMBOLS_TABLE,
+	[OPR_OBJECT_DEBUG] = OPR_SYMBOLS_DEBUG,
+};
+
+/* In an archive that of home. */
+static char *name_found_file(const struct opr_archive *archive, const char *image_path, const char *debug_file)
+{
+	const char *home = archive ? opr_archive_fact(&archive->debug, opr_archive_strip(archive, image_path)) : NULL;
+
+	return strdup(home ? home : opr_archive_strip(archive, debug_file));
+}
+
+static void note_damage(struct opr_debug *debug, const char *path, const char *damage, const struct opr_archive *archive)
+{
+	opr_debug_warn(opr_archive_strip(archive, path), damage);
+	debug->state = OPR_SYMBOLS_DAMAGED;
+}
+
+/* The object's own tables, else those of its separate debug file. */
+static int take_object(struct opr_debug *debug, const struct opr_object *object, const struct opr_archive *archive)
+{
+	bool is_own = object->symbols == OPR_OBJECT_DEBUG || !object->debug_file;
+
+	memcpy(debug->build_id, object->build_id, sizeof(debug->build_id));
+	debug->state = states[is_own ? object->symbols : object->debug_symbols];
+	if (debug->state == OPR_SYMBOLS_DEBUG && object->damage)
+		note_damage(debug, is_own ? debug->path : object->debug_file, object->damage, archive);
+	if (is_own)
+		return 0;
+	debug->debug_file = name_found_file(archive, debug->path, object->debug_file);
+	return debug->debug_file ? 0 : -ENOMEM;
+}
+
+/* Debug files of an image that is in an archive are there, too. */
+static const char *root_of(const struct opr_finder *finder, const char *path)
+{
+	return opr_archive_strip(finder->archive, path) == path ? finder->root : finder->archive->dir;
+}
+
+static int look_at_file(struct opr_debug *debug, const char *name, const struct op_dcookie_row *row,
+			const struct opr_finder *finder)
+{
+	struct opr_object object = { 0 };
+	int err = opr_object_look_closely(&object, debug->path, name, root_of(finder, debug->path));
+
+	if (!err && !is_same_file(row, object.build_id, debug->path)) {
+		debug->state = OPR_SYMBOLS_REPLACED;
+		free(debug->path);
+		debug->path = NULL;
+	} else if (!err && !object.is_object) {
+		debug->state = OPR_SYMBOLS_NOT_OBJECT;
+	} else if (!err) {
+		err = take_object(debug, &object, finder->archive);
+	}
+	opr_object_free(&object);
+	return err;
+}
+
+static int look_at_kallsyms(struct opr_debug *debug)
+{
+	struct opr_symbols symbols = { 0 };
+	int err = opr_symbols_read_kallsyms(&symbols, debug->path, OPR_DEMANGLE_NONE);
+
+	debug->state = !err ? OPR_SYMBOLS_TABLE : err == -EPERM ? OPR_SYMBOLS_HIDDEN : OPR_SYMBOLS_NONE;
+	opr_symbols_free(&symbols);
+	return err == -ENOMEM ? err : 0;
+}
+
+/* Where a debug file with that build-id belongs. Source: gdb(1), Separate Debug Files. */
+static int name_debug_file(struct opr_debug *debug, const char *root)
+{
+	struct op_text path = { 0 };
+
+	if (strlen(debug->build_id) <= 2)
+		return 0;
+	op_text_printf(&path, "%s" OPR_DEBUG_DIR "/.build-id/%.2s/%s.debug", root ? root : "", debug->build_id, debug->build_id + 2);
+	debug->debug_file = op_text_steal(&path);
+	return debug->debug_file ? 0 : -ENOMEM;
+}
+
+bool opr_debug_would_help(const struct opr_debug *debug)
+{
+	return debug->state != OPR_SYMBOLS_NO_FILE && debug->state != OPR_SYMBOLS_DEBUG && debug->state != OPR_SYMBOLS_DAMAGED &&
+	       debug->state != OPR_SYMBOLS_HIDDEN;
+}
+
+int opr_debug_look(struct opr_debug *debug, struct opr_finder *finder, const struct op_image_name *image, const char *name,
+		   const struct op_dcookie_row *row)
+{
+	struct opr_identity identity = row && image->kind != OP_IMAGE_ANON ? opr_identity_of_row(row) : opr_identity_of(name);
+	enum opr_image_state found;
+	int err = opr_finder_find(finder, image, name, &identity, &found, &debug->path);
+
+	if (err)
+		return opr_no_memory();
+	debug->state = state_of_search(found);
+	if (row)
+		opr_format_build_id(row->id.build_id, row->id.build_id_bytes, debug->build_id);
+	if (debug->path && opr_identity_is_kallsyms(&identity))
+		err = look_at_kallsyms(debug);
+	else if (debug->path)
+		err = look_at_file(debug, name, row, finder);
+	if (!err && !debug->debug_file && opr_debug_would_help(debug))
+		err = name_debug_file(debug, finder->root);
+	return err ? opr_error(err, "%s: %s", name, strerror(-err)) : 0;
+}
+
+void opr_debug_free(struct opr_debug *debug)
+{
+	if (!debug)
+		return;
+	free(debug->path);
+	free(debug->debug_file);
+	*debug = (struct opr_debug){ 0 };
+}

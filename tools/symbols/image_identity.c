@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/symbols/image_identity.h"
+
+#include <errno.h>
+
+#include "libop/base/parse.h"
+#include "libop/base/text.h"
+#include "tools/symbols/elf_id.h"
+#include "tools/symbols/object_look.h"
+
+#define BUILD_ID_PREFIX " (build-id "
+#define INODE_PREFIX    " (inode "
+#define BUILD_ID_DIGITS 12
+#define KALLSYMS        "/proc/kallsyms"
+#define MAX_DIGITS      20 /* of an inode's number, and of a cookie's */
+
+static bool has_prefix(const char *text, const char *prefix)
+{
+	return !strncmp(text, prefix, strlen(prefix));
+}
+
+/* ")" or " #345)", and nothing behind. */
+static bool is_end(const char *text)
+{
+	size_t nr_digits = has_prefix(text, " #") ? strspn(text + 2, "0123456789") : 0;
+
+	if (nr_digits && nr_digits <= MAX_DIGITS)
+		text += 2 + nr_digits;
+	return !strcmp(text, ")");
+}
+
+static void read_inode(const char *text, struct opr_identity *identity)
+{
+	size_t nr_digits = strspn(text, "0123456789");
+	char number[MAX_DIGITS + 1];
+
+	if (!nr_digits || nr_digits > MAX_DIGITS || !is_end(text + nr_digits))
+		return;
+	snprintf(number, sizeof(number), "%.*s", (int)nr_digits, text);
+	if (!op_parse_u64(number, 0, UINT64_MAX, &identity->inode))
+		identity->kind = identity->inode ? OPR_IDENTITY_INODE : OPR_IDENTITY_UNKNOWN;
+}
+
+static void read_build_id(const char *text, struct opr_identity *identity)
+{
+	if (strspn(text, "0123456789abcdef") != BUILD_ID_DIGITS || !is_end(text + BUILD_ID_DIGITS))
+		return;
+	snprintf(identity->build_id, sizeof(identity->build_id), "%.*s", BUILD_ID_DIGITS, text);
+	identity->kind = OPR_IDENTITY_BUILD_ID;
+}
+
+struct opr_identity opr_identity_of(const char *name)
+{
+	struct opr_identity identity = { .path = name, .path_length = strlen(name) };
+	const char *bracket = strrchr(name, '(');
+
+	if (!bracket || bracket < name + 2)
+		return identity;
+	bracket--;
+	if (has_prefix(bracket, INODE_PREFIX))
+		read_inode(bracket + strlen(INODE_PREFIX), &identity);
+	else if (has_prefix(bracket, BUILD_ID_PREFIX))
+		read_build_id(bracket + strlen(BUILD_ID_PREFIX), &identity);
+	if (identity.kind == OPR_IDENTITY_NONE)
+		return identity;
+	identity.path_length = (size_t)(bracket - name);
+	identity.told_apart = true;
+	identity.is_kernel = opr_identity_is_kallsyms(&identity);
+	return identity;
+}
+
+void opr_format_build_id(const uint8_t *build_id, size_t nr_bytes, char digits[2 * OP_BUILD_ID_BYTES_MAX + 1])
+{
+	digits[0] = '\0';
+	for (size_t i = 0; i < nr_bytes && i < OP_BUILD_ID_BYTES_MAX; i++)
+		snprintf(digits + 2 * i, 3, "%02x", build_id[i]);
+}
+
+/* A file of which more is known than a time that others have, too; or one of a container, where the host may have another at the same path. */
+static bool may_be_another(const struct op_dcookie_row *row)
+{
+	return row->id.name.kind == OP_IMAGE_FILE && (row->id.build_id_bytes || (row->container && !row->host_path));
+}
+
+struct opr_identity opr_identity_of_row(const struct op_dcookie_row *row)
+{
+	const char *path = row->host_path ? row->host_path : row->id.name.name;
+	struct opr_identity identity = { .is_known = true, .path = path, .path_length = strlen(path), .inode = row->id.inode };
+
+	opr_format_build_id(row->id.build_id, row->id.build_id_bytes, identity.build_id);
+	identity.told_apart = strcmp(row->name, path) != 0;
+	identity.is_kernel = row->id.is_kernel && row->id.build_id_bytes;
+	if (!identity.told_apart && !identity.is_kernel && !may_be_another(row))
+		return identity;
+	identity.kind = row->id.build_id_bytes ? OPR_IDENTITY_BUILD_ID : row->id.inode ? OPR_IDENTITY_INODE : OPR_IDENTITY_UNKNOWN;
+	return identity;
+}
+
+char *opr_identity_path(const char *name)
+{
+	return strndup(name, opr_identity_of(name).path_length);
+}
+
+bool opr_identity_is_kallsyms(const struct opr_identity *identity)
+{
+	return identity->path_length == strlen(KALLSYMS) && has_prefix(identity->path, KALLSYMS);
+}
+
+char *opr_beside_kallsyms(const char *kallsyms, const char *path)
+{
+	char *beside = NULL;
+
+	return asprintf(&beside, "%.*s%s", (int)(strlen(kallsyms) - strlen(KALLSYMS)), kallsyms, path) < 0 ? NULL : beside;
+}
+
+static void read_kernel_build_id(const char *kallsyms, char digits[2 * OP_BUILD_ID_BYTES_MAX + 1])
+{
+	char *notes = opr_beside_kallsyms(kallsyms, OPR_KERNEL_NOTES);
+	struct op_build_id id;
+
+	if (notes && !op_build_id_of_notes_file(notes, &id))
+		opr_format_build_id(id.bytes, id.nr_bytes, digits);
+	free(notes);
+}
+
+static bool is_kallsyms_path(const char *path)
+{
+	size_t length = strlen(path);
+
+	return length >= strlen(KALLSYMS) && !strcmp(path + length - strlen(KALLSYMS), KALLSYMS);
+}
+
+/* Of objects for other machines, and of modules. */
+static void look_for_build_id(const char *path, char digits[2 * OP_BUILD_ID_BYTES_MAX + 1])
+{
+	struct opr_object object = { 0 };
+
+	if (!opr_object_look(&object, path, NULL, NULL))
+		memcpy(digits, object.build_id, sizeof(object.build_id));
+	opr_object_free(&object);
+}
+
+void opr_build_id_at(const char *path, char digits[2 * OP_BUILD_ID_BYTES_MAX + 1])
+{
+	struct stat st;
+
+	digits[0] = '\0';
+	if (is_kallsyms_path(path))
+		read_kernel_build_id(path, digits);
+	else if (opr_elf_build_id(path, digits, &st) == -ENODATA)
+		look_for_build_id(path, digits);
+}
+
+static bool has_build_id(const char *path, const char *wanted)
+{
+	char digits[2 * OP_BUILD_ID_BYTES_MAX + 1];
+
+	opr_build_id_at(path, digits);
+	return has_prefix(digits, wanted);
+}
+
+bool opr_identity_agrees(const struct opr_identity *identity, const struct opr_archive *archive, const char *path)
+{
+	switch (identity->kind) {
+	case OPR_IDENTITY_BUILD_ID:
+		return has_build_id(path, identity->build_id);
+	case OPR_IDENTITY_INODE:
+		return opr_archive_inode_of(archive, path) == identity->inode;
+	case OPR_IDENTITY_NONE:
+	case OPR_IDENTITY_UNKNOWN:
+		break;
+	}
+	return false;
+}

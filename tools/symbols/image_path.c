@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/symbols/image_path.h"
+
+#include <errno.h>
+#include <fts.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "libop/base/text.h"
+#include "tools/symbols/module_file.h"
+#include "tools/profile/profile.h"
+#include "tools/common/log.h"
+
+#define MODULES_DIR "/lib/modules/"
+
+/* Images that opd and oprofile file samples under which are no files. */
+static const char *const pseudo_images[] = {
+	"no-vmlinux", "no-xen",     "no-mapping", "no-process",      "guest-kernel",
+	"guest-user", "hypervisor", "no-mode",    "too-many-images",
+};
+
+static const char *const state_words[] = {
+	[OPR_IMAGE_FOUND] = "found",           [OPR_IMAGE_HAS_NO_FILE] = "no-file", [OPR_IMAGE_NOT_FOUND] = "not-found",
+	[OPR_IMAGE_UNREADABLE] = "unreadable", [OPR_IMAGE_REPLACED] = "replaced",   [OPR_IMAGE_OTHER_KERNEL] = "other-kernel",
+	[OPR_IMAGE_AMBIGUOUS] = "ambiguous",
+};
+
+const char *opr_image_state_word(enum opr_image_state state)
+{
+	return state_words[state];
+}
+
+bool opr_image_has_no_file(const struct op_image_name *image)
+{
+	if (image->kind == OP_IMAGE_ANON)
+		return true;
+	for (size_t i = 0; i < op_array_size(pseudo_images); i++)
+		if (image->kind == OP_IMAGE_KERNEL && !strcmp(image->name, pseudo_images[i]))
+			return true;
+	return false;
+}
+
+/* ---- the search directories ---- */
+
+static int add_file(struct opr_finder *finder, const char *path)
+{
+	char *copy = strdup(path), *slash;
+
+	if (!copy)
+		return -ENOMEM;
+	if (finder->nr_files == finder->capacity) {
+		size_t capacity = finder->capacity ? 2 * finder->capacity : 256;
+		struct opr_found_file *bigger = reallocarray(finder->files, capacity, sizeof(*bigger));
+
+		if (!bigger) {
+			free(copy);
+			return -ENOMEM;
+		}
+		finder->files = bigger;
+		finder->capacity = capacity;
+	}
+	slash = strrchr(copy, '/');
+	finder->files[finder->nr_files++] = (struct opr_found_file){ slash ? slash + 1 : copy, copy };
+	return 0;
+}
+
+static int list_dir(struct opr_finder *finder, const char *dir)
+{
+	char *real = realpath(dir, NULL);
+	char *const roots[] = { real, NULL };
+	FTS *fts = real ? fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, NULL) : NULL;
+	int err = fts ? 0 : -errno;
+	FTSENT *entry;
+
+	while (!err && (entry = fts_read(fts)))
+		if (entry->fts_info == FTS_F)
+			err = add_file(finder, entry->fts_path);
+	if (fts)
+		fts_close(fts);
+	free(real);
+	return err;
+}
+
+static int compare_files(const void *left, const void *right)
+{
+	const struct opr_found_file *a = left, *b = right;
+	int order = strcmp(a->base, b->base);
+
+	return order ? order : strcmp(a->path, b->path);
+}
+
+static void sort_files(struct opr_finder *finder)
+{
+	if (finder->nr_files)
+		qsort(finder->files, finder->nr_files, sizeof(*finder->files), compare_files);
+}
+
+int opr_finder_init(struct opr_finder *finder, const char *root, const struct opr_words *search_dirs)
+{
+	finder->root = root;
+	finder->has_dirs = search_dirs->nr_words;
+	for (size_t i = 0; i < search_dirs->nr_words; i++) {
+		struct stat st;
+		int err;
+
+		if (stat(search_dirs->words[i], &st) < 0)
+			return opr_error(-errno, "image path %s: %s", search_dirs->words[i], strerror(errno));
+		if (!S_ISDIR(st.st_mode))
+			return opr_error(-ENOTDIR, "image path %s: %s", search_dirs->words[i], strerror(ENOTDIR));
+		err = list_dir(finder, search_dirs->words[i]);
+		if (err < 0)
+			return opr_error(err, "image path %s: %s", search_dirs->words[i], strerror(-err));
+	}
+	sort_files(finder);
+	return 0;
+}
+
+static int list_modules_below(struct opr_finder *finder, const char *root, const char *rest)
+{
+	struct op_text dir = { 0 };
+	int err = 0;
+
+	op_text_printf(&dir, "%s%s", root, rest);
+	if (dir.failed)
+		err = -ENOMEM;
+	else if (!access(dir.data, F_OK))
+		err = list_dir(finder, dir.data);
+	op_text_free(&dir);
+	return err == -ENOMEM ? err : 0;
+}
+
+/* Modules that the archive has, else those of the running kernel; listed when the first module is looked for that is nowhere else. */
+static int list_modules(struct opr_finder *finder)
+{
+	char running[sizeof(MODULES_DIR) + sizeof(((struct utsname *)NULL)->release) + sizeof("/kernel")];
+	size_t nr_files = finder->nr_files;
+	struct utsname name;
+	int err = 0;
+
+	finder->modules_listed = true;
+	if (finder->archive)
+		err = list_modules_below(finder, finder->archive->dir, MODULES_DIR);
+	if (!err && finder->archive)
+		err = list_modules_below(finder, finder->archive->dir, "/usr" MODULES_DIR);
+	if (!err && finder->nr_files == nr_files && !uname(&name)) {
+		snprintf(running, sizeof(running), MODULES_DIR "%s/kernel", name.release);
+		err = list_modules_below(finder, finder->root ? finder->root : "", running);
+	}
+	sort_files(finder);
+	return err;
+}
+
+/* ---- finding ---- */
+
+static bool same_module_char(char wanted, char have)
+{
+	return wanted == have || (wanted == '_' && (have == '-' || have == ','));
+}
+
+static bool is_module_file(const char *base, const char *wanted)
+{
+	for (; *wanted; wanted++, base++)
+		if (!*base || !same_module_char(*wanted, *base))
+			return false;
+	return opr_is_module_suffix(base);
+}
+
+static bool is_file_called(const char *base, const char *wanted)
+{
+	return !strcmp(base, wanted);
+}
+
+static size_t count_matches(const struct opr_finder *finder, const char *wanted, bool (*match)(const char *, const char *),
+			    const struct opr_found_file **ret_found)
+{
+	size_t nr_matches = 0;
+
+	for (size_t i = 0; i < finder->nr_files; i++) {
+		if (!match(finder->files[i].base, wanted))
+			continue;
+		*ret_found = &finder->files[i];
+		nr_matches++;
+	}
+	return nr_matches;
+}
+
+static size_t search(const struct opr_finder *finder, const char *name, const struct opr_found_file **ret_found)
+{
+	const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
+	size_t nr_matches = count_matches(finder, base, is_file_called, ret_found);
+
+	return nr_matches ? nr_matches : count_matches(finder, base, is_module_file, ret_found);
+}
+
+char *opr_finder_rooted(const struct opr_finder *finder, const char *path)
+{
+	struct op_text text = { 0 };
+
+	op_text_printf(&text, "%s%s", finder->root ? finder->root : "", path);
+	return op_text_steal(&text);
+}
+
+static int find_in_dirs(struct opr_finder *finder, const struct op_image_name *image, const char *name, enum opr_image_state *state,
+			char **ret_path)
+{
+	const struct opr_found_file *found = NULL;
+	size_t nr_matches = search(finder, name, &found);
+
+	if (!nr_matches && image->kind == OP_IMAGE_KERNEL && !finder->modules_listed) {
+		if (list_modules(finder) < 0)
+			return -ENOMEM;
+		nr_matches = search(finder, name, &found);
+	}
+	*state = !nr_matches ? OPR_IMAGE_NOT_FOUND : nr_matches > 1 ? OPR_IMAGE_AMBIGUOUS : OPR_IMAGE_FOUND;
+	if (nr_matches != 1)
+		return 0;
+	if (access(found->path, R_OK) < 0) {
+		*state = OPR_IMAGE_UNREADABLE;
+		return 0;
+	}
+	*ret_path = strdup(found->path);
+	return *ret_path ? 0 : -ENOMEM;
+}
+
+static int copy_found(const char *found, enum opr_image_state *state, char **ret_path)
+{
+	*state = OPR_IMAGE_FOUND;
+	*ret_path = strdup(found);
+	return *ret_path ? 0 : -ENOMEM;
+}
+
+/* Copies of a file have its build-id: each of them will do. */
+static int find_by_build_id(const struct opr_finder *finder, const struct opr_identity *identity, const char *wanted,
+			    enum opr_image_state *state, char **ret_path)
+{
+	const char *slash = strrchr(wanted, '/'), *base = slash ? slash + 1 : wanted;
+
+	for (size_t i = 0; i < finder->nr_files; i++)
+		if (is_file_called(finder->files[i].base, base) && opr_identity_agrees(identity, NULL, finder->files[i].path))
+			return copy_found(finder->files[i].path, state, ret_path);
+	return 0;
+}
+
+static bool is_of_module(const struct opr_found_file *file, const char *module)
+{
+	return is_file_called(file->base, module) || is_module_file(file->base, module);
+}
+
+/* The file of a module that is known by its build-id; without one, the first that has its name. */
+static const struct opr_found_file *module_file(const struct opr_finder *finder, const struct opr_identity *identity, bool by_build_id)
+{
+	for (size_t i = 0; i < finder->nr_files; i++)
+		if (is_of_module(&finder->files[i], identity->path) &&
+		    (!by_build_id || opr_identity_agrees(identity, NULL, finder->files[i].path)))
+			return &finder->files[i];
+	return NULL;
+}
+
+static int find_module(struct opr_finder *finder, const struct opr_identity *identity, enum opr_image_state *state, char **ret_path)
+{
+	const struct opr_found_file *found = module_file(finder, identity, true);
+
+	if (!found && !finder->modules_listed) {
+		if (list_modules(finder) < 0)
+			return -ENOMEM;
+		found = module_file(finder, identity, true);
+	}
+	if (found)
+		return copy_found(found->path, state, ret_path);
+	*state = module_file(finder, identity, false) ? OPR_IMAGE_OTHER_KERNEL : OPR_IMAGE_NOT_FOUND;
+	return 0;
+}
+
+/* An image whose name tells which file it is. */
+static int find_told_apart(const struct opr_finder *finder, const struct opr_identity *identity, enum opr_image_state *state,
+			   char **ret_path)
+{
+	char *plain = strndup(identity->path, identity->path_length), *path = plain ? opr_finder_rooted(finder, plain) : NULL;
+	int err = 0;
+
+	if (!path)
+		err = -ENOMEM;
+	else if (access(path, R_OK) < 0)
+		*state = errno == EACCES ? OPR_IMAGE_UNREADABLE : OPR_IMAGE_NOT_FOUND;
+	else if (identity->kind == OPR_IDENTITY_UNKNOWN || opr_identity_agrees(identity, NULL, path))
+		err = copy_found(path, state, ret_path);
+	else
+		*state = identity->is_kernel ? OPR_IMAGE_OTHER_KERNEL : OPR_IMAGE_REPLACED;
+	if (!err && *state != OPR_IMAGE_FOUND && identity->kind == OPR_IDENTITY_BUILD_ID)
+		err = find_by_build_id(finder, identity, plain, state, ret_path);
+	free(path);
+	free(plain);
+	return err;
+}
+
+/* The copy that an archive has of a file, at its whole path: of one that is told apart it must be that very one. */
+static bool find_in_archive(const struct opr_finder *finder, const struct op_image_name *image, const char *name,
+			    const struct opr_identity *identity, enum opr_image_state *state, char **ret_path)
+{
+	bool told_apart = identity->is_known && identity->kind != OPR_IDENTITY_NONE;
+	char *path = NULL;
+
+	if (!finder->archive || image->kind != OP_IMAGE_FILE)
+		return false;
+	if (told_apart && asprintf(&path, "%s%.*s", finder->archive->dir, (int)identity->path_length, identity->path) < 0)
+		return false;
+	if (!told_apart && asprintf(&path, "%s%s", finder->archive->dir, name) < 0)
+		return false;
+	if (access(path, R_OK) < 0 || (told_apart && !opr_identity_agrees(identity, finder->archive, path))) {
+		free(path);
+		return false;
+	}
+	*state = OPR_IMAGE_FOUND;
+	*ret_path = path;
+	return true;
+}
+
+static int find_file(struct opr_finder *finder, const struct op_image_name *image, const char *name,
+		     const struct opr_identity *identity, enum opr_image_state *state, char **ret_path)
+{
+	char *path = image->kind == OP_IMAGE_ANON ? opr_archive_from_home(finder->archive, name) : opr_finder_rooted(finder, name);
+
+	if (!path)
+		return -ENOMEM;
+	if (!access(path, R_OK)) {
+		*state = OPR_IMAGE_FOUND;
+		*ret_path = path;
+		return 0;
+	}
+	*state = errno == EACCES ? OPR_IMAGE_UNREADABLE : OPR_IMAGE_NOT_FOUND;
+	free(path);
+	if (*state == OPR_IMAGE_NOT_FOUND && identity->kind != OPR_IDENTITY_NONE)
+		return find_told_apart(finder, identity, state, ret_path);
+	return *state == OPR_IMAGE_NOT_FOUND ? find_in_dirs(finder, image, name, state, ret_path) : 0;
+}
+
+/* What the archive says of an image that it does not have. */
+static bool was_absent(const struct opr_finder *finder, const char *name, enum opr_image_state *ret_state)
+{
+	const char *word = finder->archive && !finder->has_dirs ? opr_archive_fact(&finder->archive->absent, name) : NULL;
+
+	for (enum opr_image_state state = OPR_IMAGE_NOT_FOUND; word && state <= OPR_IMAGE_AMBIGUOUS; state++) {
+		if (strlen(state_words[state]) != strcspn(word, " ") ||
+		    strncmp(word, state_words[state], strlen(state_words[state])))
+			continue;
+		*ret_state = state;
+		return true;
+	}
+	return false;
+}
+
+int opr_finder_find(struct opr_finder *finder, const struct op_image_name *image, const char *name,
+		    const struct opr_identity *identity, enum opr_image_state *ret_state, char **ret_path)
+{
+	if (opr_image_has_no_file(image) && !opr_is_jit_object(image, name)) {
+		*ret_state = OPR_IMAGE_HAS_NO_FILE;
+		return 0;
+	}
+	if (was_absent(finder, name, ret_state) || find_in_archive(finder, image, name, identity, ret_state, ret_path))
+		return 0;
+	if (image->kind == OP_IMAGE_KERNEL && identity->is_kernel)
+		return find_module(finder, identity, ret_state, ret_path);
+	if (image->kind == OP_IMAGE_KERNEL)
+		return find_in_dirs(finder, image, name, ret_state, ret_path);
+	/* Of a name that only looks like it, there may be a file of the whole name. */
+	if (identity->is_known && identity->kind != OPR_IDENTITY_NONE)
+		return find_told_apart(finder, identity, ret_state, ret_path);
+	return find_file(finder, image, name, identity, ret_state, ret_path);
+}
+
+/* What an archive says that was at home is behind the word for the state. */
+static char *other_kernel_of_home(const struct opr_finder *finder, const char *name)
+{
+	const char *fact = finder->archive && !finder->has_dirs ? opr_archive_fact(&finder->archive->absent, name) : NULL;
+	const char *blank = fact ? strchr(fact, ' ') : NULL;
+
+	return blank ? strdup(blank + 1) : NULL;
+}
+
+char *opr_finder_other_kernel(const struct opr_finder *finder, const char *name, const struct opr_identity *identity)
+{
+	bool is_module = identity->path[0] != '/', is_running = opr_identity_is_kallsyms(identity) && !finder->root;
+	const struct opr_found_file *file = is_module ? module_file(finder, identity, false) : NULL;
+	char digits[2 * OP_BUILD_ID_BYTES_MAX + 1] = "", *path = other_kernel_of_home(finder, name), *text = NULL;
+
+	if (path)
+		return path;
+	if (is_module)
+		path = file ? strdup(file->path) : NULL;
+	else if (asprintf(&path, "%s%.*s", finder->root ? finder->root : "", (int)identity->path_length, identity->path) < 0)
+		path = NULL;
+	if (path)
+		opr_build_id_at(path, digits);
+	if (asprintf(&text, "%s %s",
+		     is_running ? "the running one"
+		     : path     ? path
+				: "the file",
+		     *digits ? digits : "none that can be read") < 0)
+		text = NULL;
+	free(path);
+	return text;
+}
+
+static void warn_of_other_kernel(const struct opr_finder *finder, const char *name, const struct opr_identity *identity)
+{
+	char *other = opr_finder_other_kernel(finder, name, identity);
+
+	opr_warn("the %s of the session has build-id %s, %s: the samples of %s are one symbol.",
+		 identity->path[0] != '/' ? "module" : "kernel", identity->build_id, other ? other : "another one is there", name);
+	free(other);
+}
+
+static void warn_of_another(const char *name, const struct opr_identity *identity)
+{
+	if (identity->kind == OPR_IDENTITY_BUILD_ID)
+		opr_warn("%s could not be found: another file is at that path than the one that ran, whose build-id is %s. Its samples are "
+			 "one symbol. A copy of it is used from a directory of --image-path.",
+			 name, identity->build_id);
+	else
+		opr_warn("%s could not be found: another file is at that path. Its samples are one symbol.", name);
+}
+
+void opr_finder_warn(const struct opr_finder *finder, enum opr_image_state state, const char *name, const struct opr_identity *identity)
+{
+	switch (state) {
+	case OPR_IMAGE_FOUND:
+	case OPR_IMAGE_HAS_NO_FILE:
+		break;
+	case OPR_IMAGE_NOT_FOUND:
+		opr_warn("%s could not be found.", name);
+		break;
+	case OPR_IMAGE_UNREADABLE:
+		opr_warn("%s could not be read.", name);
+		break;
+	case OPR_IMAGE_REPLACED:
+		warn_of_another(name, identity);
+		break;
+	case OPR_IMAGE_OTHER_KERNEL:
+		warn_of_other_kernel(finder, name, identity);
+		break;
+	case OPR_IMAGE_AMBIGUOUS:
+		opr_warn("%s matches more than one file: no symbols of it are shown", name);
+		break;
+	}
+}
+
+void opr_finder_free(struct opr_finder *finder)
+{
+	if (!finder)
+		return;
+	for (size_t i = 0; i < finder->nr_files; i++)
+		free(finder->files[i].path);
+	free(finder->files);
+	*finder = (struct opr_finder){ 0 };
+}

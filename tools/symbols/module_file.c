@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/symbols/module_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <lzma.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include "libop/base/sys.h"
+
+#define SUFFIX              ".ko"
+#define CHUNK_BYTES         65536
+#define DICTIONARY_BYTES    (128ull << 20)
+#define GZIP_WINDOW_AND_CRC (15 + 16)
+#define MAGIC_BYTES         6 /* no stream of any format is shorter */
+
+struct unpacking {
+	int from, to;
+	bool ended; /* a stream has; what follows begins another one */
+	size_t at, nr_in, nr_out;
+	uint64_t nr_bytes; /* that were written */
+	uint8_t in[CHUNK_BYTES], out[CHUNK_BYTES];
+};
+
+struct format {
+	const char *suffix;
+	bool (*begins)(const uint8_t bytes[MAGIC_BYTES]); /* a stream, with these */
+	size_t padding_bytes;                             /* between two streams are zeros, in such groups; 0: none */
+	/*
+	 * The next of one or more streams, one behind the other. Takes from `in`, from `at` on, puts into `out`, sets nr_out and what it has taken, and `ended` at the end
+	 * of the stream. 0 or -errno.
+	 */
+	int (*step)(struct unpacking *unpacking, void *stream);
+	int (*begin_again)(void *stream); /* for another one; NULL: nothing is to be done */
+	int (*unpack)(const struct format *format, struct unpacking *unpacking);
+};
+
+/* At least as many bytes as are asked for, unless the file has no more. */
+static int fill(struct unpacking *unpacking, size_t nr_wanted)
+{
+	size_t nr_left = unpacking->nr_in - unpacking->at;
+
+	if (nr_left >= nr_wanted)
+		return 0;
+	memmove(unpacking->in, unpacking->in + unpacking->at, nr_left);
+	unpacking->at = 0;
+	unpacking->nr_in = nr_left;
+	while (unpacking->nr_in < nr_wanted) {
+		ssize_t got = op_sys_read(unpacking->from, unpacking->in + unpacking->nr_in, CHUNK_BYTES - unpacking->nr_in);
+
+		if (got < 0)
+			return (int)got;
+		if (!got)
+			break;
+		unpacking->nr_in += (size_t)got;
+	}
+	return 0;
+}
+
+static int put(struct unpacking *unpacking)
+{
+	unpacking->nr_bytes += unpacking->nr_out;
+	if (unpacking->nr_bytes > OPR_MODULE_BYTES_MAX)
+		return -EFBIG;
+	if (!unpacking->nr_out && !unpacking->nr_in && !unpacking->ended)
+		return -EBADMSG;
+	return op_sys_write_all(unpacking->to, unpacking->out, unpacking->nr_out);
+}
+
+static bool is_zero(const uint8_t *bytes, size_t nr_bytes)
+{
+	while (nr_bytes && !*bytes) {
+		bytes++;
+		nr_bytes--;
+	}
+	return !nr_bytes;
+}
+
+static int skip_padding(struct unpacking *unpacking, size_t nr_bytes)
+{
+	int err = fill(unpacking, nr_bytes);
+
+	while (!err && unpacking->nr_in - unpacking->at >= nr_bytes && is_zero(unpacking->in + unpacking->at, nr_bytes)) {
+		unpacking->at += nr_bytes;
+		err = fill(unpacking, nr_bytes);
+	}
+	return err;
+}
+
+/* What stands behind the streams and begins none, as a signature, is not of them. */
+static int find_next(const struct format *format, struct unpacking *unpacking, bool *ret_is_there)
+{
+	int err = format->padding_bytes ? skip_padding(unpacking, format->padding_bytes) : 0;
+
+	if (!err)
+		err = fill(unpacking, MAGIC_BYTES);
+	if (!err)
+		*ret_is_there = unpacking->nr_in - unpacking->at >= MAGIC_BYTES && format->begins(unpacking->in + unpacking->at);
+	return err;
+}
+
+static int run_stream(const struct format *format, struct unpacking *unpacking, void *stream)
+{
+	int err = 0;
+
+	unpacking->ended = false;
+	while (!err && !unpacking->ended) {
+		err = fill(unpacking, 1);
+		if (!err)
+			err = format->step(unpacking, stream);
+		if (!err)
+			err = put(unpacking);
+	}
+	return err;
+}
+
+static int run(const struct format *format, struct unpacking *unpacking, void *stream)
+{
+	bool more = false;
+	int err;
+
+	do {
+		err = run_stream(format, unpacking, stream);
+		if (!err)
+			err = find_next(format, unpacking, &more);
+		if (!err && more && format->begin_again)
+			err = format->begin_again(stream);
+	} while (!err && more);
+	return err;
+}
+
+/* ---- the formats ---- */
+
+static int step_gzip(struct unpacking *unpacking, void *stream)
+{
+	z_stream *z = stream;
+	int status;
+
+	z->next_in = unpacking->in + unpacking->at;
+	z->avail_in = (uInt)(unpacking->nr_in - unpacking->at);
+	z->next_out = unpacking->out;
+	z->avail_out = CHUNK_BYTES;
+	status = inflate(z, Z_NO_FLUSH);
+	unpacking->at = unpacking->nr_in - z->avail_in;
+	unpacking->nr_out = CHUNK_BYTES - z->avail_out;
+	unpacking->ended = status == Z_STREAM_END;
+	return status == Z_OK || status == Z_STREAM_END ? 0 : status == Z_MEM_ERROR ? -ENOMEM : -EBADMSG;
+}
+
+/* RFC 1952, section 2.3.1. */
+static bool begins_gzip(const uint8_t bytes[MAGIC_BYTES])
+{
+	return !memcmp(bytes, "\x1f\x8b\x08", 3);
+}
+
+static int begin_gzip_again(void *stream)
+{
+	return inflateReset(stream) == Z_OK ? 0 : -EBADMSG;
+}
+
+static int unpack_gzip(const struct format *format, struct unpacking *unpacking)
+{
+	z_stream stream = { 0 };
+	int err = inflateInit2(&stream, GZIP_WINDOW_AND_CRC) == Z_OK ? 0 : -ENOMEM;
+
+	if (!err)
+		err = run(format, unpacking, &stream);
+	inflateEnd(&stream);
+	return err;
+}
+
+static int step_xz(struct unpacking *unpacking, void *stream)
+{
+	lzma_stream *xz = stream;
+	lzma_ret status;
+
+	xz->next_in = unpacking->in + unpacking->at;
+	xz->avail_in = unpacking->nr_in - unpacking->at;
+	xz->next_out = unpacking->out;
+	xz->avail_out = CHUNK_BYTES;
+	status = lzma_code(xz, LZMA_RUN);
+	unpacking->at = unpacking->nr_in - xz->avail_in;
+	unpacking->nr_out = CHUNK_BYTES - xz->avail_out;
+	unpacking->ended = status == LZMA_STREAM_END;
+	if (status == LZMA_MEM_ERROR || status == LZMA_MEMLIMIT_ERROR)
+		return -ENOMEM;
+	return status == LZMA_OK || status == LZMA_STREAM_END ? 0 : -EBADMSG;
+}
+
+/* The .xz file format, section 2.1.1.1. */
+static bool begins_xz(const uint8_t bytes[MAGIC_BYTES])
+{
+	return !memcmp(bytes,
+		       "\xfd"
+		       "7zXZ",
+		       6);
+}
+
+static int begin_xz_again(void *stream)
+{
+	return lzma_stream_decoder(stream, DICTIONARY_BYTES, 0) == LZMA_OK ? 0 : -ENOMEM;
+}
+
+static int unpack_xz(const struct format *format, struct unpacking *unpacking)
+{
+	lzma_stream stream = LZMA_STREAM_INIT;
+	int err = begin_xz_again(&stream);
+
+	if (!err)
+		err = run(format, unpacking, &stream);
+	lzma_end(&stream);
+	return err;
+}
+
+static int step_zstd(struct unpacking *unpacking, void *stream)
+{
+	ZSTD_inBuffer in = { .src = unpacking->in, .size = unpacking->nr_in, .pos = unpacking->at };
+	ZSTD_outBuffer out = { .dst = unpacking->out, .size = CHUNK_BYTES };
+	size_t result = ZSTD_decompressStream(stream, &out, &in);
+
+	unpacking->at = in.pos;
+	unpacking->nr_out = out.pos;
+	unpacking->ended = !result;
+	return ZSTD_isError(result) ? -EBADMSG : 0;
+}
+
+/* RFC 8878, sections 3.1.1 and 3.1.2: one that can be skipped is one, too. */
+static bool begins_zstd(const uint8_t bytes[MAGIC_BYTES])
+{
+	return !memcmp(bytes, "\x28\xb5\x2f\xfd", 4) || ((bytes[0] & 0xf0) == 0x50 && !memcmp(bytes + 1, "\x2a\x4d\x18", 3));
+}
+
+static int unpack_zstd(const struct format *format, struct unpacking *unpacking)
+{
+	ZSTD_DStream *stream = ZSTD_createDStream();
+	int err = stream ? run(format, unpacking, stream) : -ENOMEM;
+
+	ZSTD_freeDStream(stream);
+	return err;
+}
+
+static const struct format formats[] = {
+	{ SUFFIX ".gz", begins_gzip, 0, step_gzip, begin_gzip_again, unpack_gzip },
+	{ SUFFIX ".xz", begins_xz, 4, step_xz, begin_xz_again, unpack_xz },
+	{ SUFFIX ".zst", begins_zstd, 0, step_zstd, NULL, unpack_zstd },
+};
+
+/* ---- by name ---- */
+
+static const struct format *format_of(const char *path)
+{
+	size_t length = strlen(path);
+
+	for (size_t i = 0; i < op_array_size(formats); i++) {
+		size_t suffix = strlen(formats[i].suffix);
+
+		if (length > suffix && !strcmp(path + length - suffix, formats[i].suffix))
+			return &formats[i];
+	}
+	return NULL;
+}
+
+bool opr_is_module_suffix(const char *suffix)
+{
+	for (size_t i = 0; i < op_array_size(formats); i++)
+		if (!strcmp(suffix, formats[i].suffix))
+			return true;
+	return !strcmp(suffix, SUFFIX);
+}
+
+bool opr_module_is_packed(const char *path)
+{
+	return format_of(path);
+}
+
+static int unpack(const struct format *format, int from)
+{
+	struct unpacking *unpacking = calloc(1, sizeof(*unpacking));
+	int fd = unpacking ? op_sys_memfd_create("opd-module", MFD_CLOEXEC) : -ENOMEM, err = fd < 0 ? fd : 0;
+
+	if (!err) {
+		unpacking->from = from;
+		unpacking->to = fd;
+		err = format->unpack(format, unpacking);
+	}
+	if (!err && lseek(fd, 0, SEEK_SET) < 0)
+		err = -errno;
+	if (err && fd >= 0)
+		close(fd);
+	free(unpacking);
+	return err ? err : fd;
+}
+
+int opr_module_unpack(const char *path)
+{
+	const struct format *format = format_of(path);
+	int from = format ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1, result;
+	struct stat st;
+
+	if (!format)
+		return -EINVAL;
+	if (from < 0)
+		return -errno;
+	result = fstat(from, &st) < 0 ? -errno : S_ISREG(st.st_mode) ? unpack(format, from) : -EINVAL;
+	close(from);
+	return result;
+}

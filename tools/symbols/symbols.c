@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tools/symbols/symbols.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "libop/base/file.h"
+#include "libop/base/sys.h"
+#include "libop/base/text.h"
+#include "tools/symbols/demangle.h"
+#include "tools/common/grow.h"
+#include "tools/symbols/line_table.h"
+#include "tools/symbols/module_file.h"
+#include "tools/symbols/lines.h"
+
+#define INITIAL_CAPACITY 256
+#define PIECE_BYTES      256 /* the first; each is twice as long as the one before */
+#define PIECE_DOUBLINGS  8
+#define CODE_BYTES_MAX   (16u << 20) /* of one symbol */
+
+/* A module is unpacked once, when the first code of it is asked for. */
+struct opr_unpacked {
+	int fd; /* or -errno */
+	bool is_tried;
+};
+
+/* Another piece of memory for strings, which is freed with the symbols. */
+static char *add_piece(struct opr_symbols *symbols, size_t nr_bytes)
+{
+	void *pieces = symbols->strings;
+	char *piece;
+
+	if (!opr_grow(&pieces, &symbols->strings_capacity, symbols->nr_strings, 1, sizeof(*symbols->strings)))
+		return NULL;
+	symbols->strings = pieces;
+	piece = malloc(nr_bytes);
+	if (piece)
+		symbols->strings[symbols->nr_strings++] = piece;
+	return piece;
+}
+
+/* A copy with a NUL behind it. */
+static const char *keep_bytes(struct opr_symbols *symbols, const char *bytes, size_t nr_bytes)
+{
+	char *copy = symbols->free_bytes;
+
+	if (nr_bytes >= symbols->nr_free_bytes) {
+		size_t piece_bytes = op_max_u64(nr_bytes + 1, (size_t)PIECE_BYTES << op_min_u64(symbols->nr_strings, PIECE_DOUBLINGS));
+
+		copy = add_piece(symbols, piece_bytes);
+		if (!copy)
+			return NULL;
+		symbols->nr_free_bytes = piece_bytes;
+	}
+	symbols->free_bytes = copy + nr_bytes + 1;
+	symbols->nr_free_bytes -= nr_bytes + 1;
+	memcpy(copy, bytes, nr_bytes);
+	copy[nr_bytes] = '\0';
+	return copy;
+}
+
+int opr_symbols_add(struct opr_symbols *symbols, const struct opr_symbol *symbol)
+{
+	const char *name = opr_symbols_keep_string(symbols, symbol->name);
+	struct opr_symbol *bigger = symbols->symbols;
+
+	if (!name)
+		return -ENOMEM;
+	if (symbols->nr_symbols == symbols->capacity) {
+		size_t capacity = symbols->capacity ? 2 * symbols->capacity : INITIAL_CAPACITY;
+
+		bigger = reallocarray(bigger, capacity, sizeof(*bigger));
+		if (!bigger)
+			return -ENOMEM;
+		symbols->symbols = bigger;
+		symbols->capacity = capacity;
+	}
+	bigger[symbols->nr_symbols] = *symbol;
+	bigger[symbols->nr_symbols].name = name;
+	bigger[symbols->nr_symbols].order = (uint32_t)symbols->nr_symbols;
+	symbols->nr_symbols++;
+	return 0;
+}
+
+uint32_t opr_symbol_rank(const char *name, bool global, bool weak)
+{
+	return (uint32_t)!strcmp(name, "Letext") << 4 | (uint32_t)!strncmp(name, "??", 2) << 3 | (uint32_t)!global << 2 |
+	       (uint32_t)(name[0] == '_') << 1 | (uint32_t)weak;
+}
+
+static int compare_symbols(const void *left, const void *right)
+{
+	const struct opr_symbol *a = left, *b = right;
+
+	if (a->start != b->start)
+		return a->start < b->start ? -1 : 1;
+	if (a->rank != b->rank)
+		return a->rank < b->rank ? -1 : 1;
+	return a->order < b->order ? -1 : a->order > b->order;
+}
+
+static void keep_best(struct opr_symbols *symbols)
+{
+	size_t nr_kept = 0;
+
+	for (size_t i = 0; i < symbols->nr_symbols; i++)
+		if (!nr_kept || symbols->symbols[nr_kept - 1].start != symbols->symbols[i].start)
+			symbols->symbols[nr_kept++] = symbols->symbols[i];
+	symbols->nr_symbols = nr_kept;
+}
+
+void opr_symbols_finish(struct opr_symbols *symbols, const struct opr_section *sections, uint64_t last_end)
+{
+	if (!symbols->nr_symbols)
+		return;
+	qsort(symbols->symbols, symbols->nr_symbols, sizeof(*symbols->symbols), compare_symbols);
+	keep_best(symbols);
+	for (size_t i = 0; i < symbols->nr_symbols; i++) {
+		struct opr_symbol *symbol = &symbols->symbols[i];
+		const struct opr_symbol *next = i + 1 < symbols->nr_symbols ? symbol + 1 : NULL;
+		uint64_t end = !next ? last_end : next->section == symbol->section ? next->start : sections[symbol->section].end;
+
+		symbol->size = end > symbol->start ? end - symbol->start : 0;
+	}
+}
+
+const char *opr_symbols_keep_string(struct opr_symbols *symbols, const char *string)
+{
+	return keep_bytes(symbols, string, strlen(string));
+}
+
+int opr_symbols_keep_path(struct opr_symbols *symbols, const char *path)
+{
+	symbols->code_path = opr_symbols_keep_string(symbols, path);
+	if (!symbols->code_path)
+		return -ENOMEM;
+	if (!opr_module_is_packed(path))
+		return 0;
+	symbols->unpacked = calloc(1, sizeof(*symbols->unpacked));
+	return symbols->unpacked ? 0 : -ENOMEM;
+}
+
+/* False: the name is shown as it is. */
+static bool make_shown(struct op_text *text, const char *name, enum opr_demangle demangle)
+{
+	if (strncmp(name, "??", 2) != 0)
+		return opr_demangle_into(text, name, demangle);
+	text->length = 0;
+	op_text_printf(text, "anonymous symbol from section %s", name + 2);
+	return true;
+}
+
+int opr_symbols_demangle(struct opr_symbols *symbols, enum opr_demangle demangle)
+{
+	struct op_text text = { 0 };
+	int err = 0;
+
+	for (size_t i = 0; i < symbols->nr_symbols && !err; i++) {
+		struct opr_symbol *symbol = &symbols->symbols[i];
+
+		symbol->shown = symbol->name;
+		if (make_shown(&text, symbol->name, demangle))
+			symbol->shown = text.failed ? NULL : keep_bytes(symbols, text.data ? text.data : "", text.length);
+		if (!symbol->shown)
+			err = -ENOMEM;
+	}
+	op_text_free(&text);
+	return err;
+}
+
+const struct opr_symbol *opr_symbols_find(const struct opr_symbols *symbols, uint64_t position)
+{
+	size_t nr = op_nr_leading(symbols->symbols, symbols->nr_symbols, symbol, symbol->start <= position);
+	const struct opr_symbol *last = nr ? &symbols->symbols[nr - 1] : NULL;
+
+	return last && position - last->start < last->size ? last : NULL;
+}
+
+static int read_unpacked(const char *path, struct opr_unpacked *unpacked, uint64_t position, uint8_t *bytes, size_t *nr_bytes)
+{
+	if (!unpacked->is_tried)
+		unpacked->fd = opr_module_unpack(path);
+	unpacked->is_tried = true;
+	return unpacked->fd < 0 ? unpacked->fd : op_file_read_at(unpacked->fd, bytes, *nr_bytes, (off_t)position, nr_bytes);
+}
+
+static int read_at(const char *path, uint64_t position, uint8_t *bytes, size_t *nr_bytes)
+{
+	int fd = op_sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+	ssize_t got = fd < 0 ? fd : op_sys_pread(fd, bytes, *nr_bytes, (off_t)position);
+	int err = got < 0 ? (int)got : 0;
+
+	if (fd >= 0)
+		close(fd);
+	if (!err)
+		*nr_bytes = (size_t)got;
+	return err;
+}
+
+int opr_symbols_code(const struct opr_symbols *symbols, const struct opr_symbol *symbol, uint8_t **ret_code, size_t *ret_nr_bytes)
+{
+	uint64_t end = symbols->sections ? symbols->sections[symbol->section].end : 0;
+	size_t nr_bytes = end > symbol->start ? (size_t)(end - symbol->start) : 0;
+	uint8_t *code;
+	int err;
+
+	if (nr_bytes > symbol->size)
+		nr_bytes = (size_t)symbol->size;
+	if (!symbols->code_path || !nr_bytes || nr_bytes > CODE_BYTES_MAX)
+		return -ENODATA;
+	code = malloc(nr_bytes);
+	if (!code)
+		return -ENOMEM;
+	err = symbols->unpacked ? read_unpacked(symbols->code_path, symbols->unpacked, symbol->start, code, &nr_bytes) :
+				  read_at(symbols->code_path, symbol->start, code, &nr_bytes);
+	if (err < 0) {
+		free(code);
+		return err;
+	}
+	*ret_code = code;
+	*ret_nr_bytes = nr_bytes;
+	return 0;
+}
+
+bool opr_symbols_line(const struct opr_symbols *symbols, uint64_t vma, const char **ret_file, unsigned int *ret_line)
+{
+	if (symbols->table)
+		return opr_line_table_find(symbols->table, vma, ret_file, ret_line);
+	return symbols->lines && opr_lines_find(symbols->lines, vma, ret_file, ret_line);
+}
+
+void opr_symbols_free(struct opr_symbols *symbols)
+{
+	if (!symbols)
+		return;
+	for (size_t i = 0; i < symbols->nr_strings; i++)
+		free(symbols->strings[i]);
+	if (symbols->unpacked && symbols->unpacked->is_tried && symbols->unpacked->fd >= 0)
+		close(symbols->unpacked->fd);
+	free(symbols->unpacked);
+	free(symbols->strings);
+	free(symbols->symbols);
+	free(symbols->sections);
+	opr_lines_free(symbols->lines);
+	opr_line_table_free(symbols->table);
+	*symbols = (struct opr_symbols){ 0 };
+}
