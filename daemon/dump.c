@@ -334,8 +334,8 @@ int opd_write_out_end(struct opd_write_out *out, int err, const char **ret_faile
 /* In a session that is closed nobody counts any more, so what failed before, and may be clean for the kernel, can be written anew. */
 static int write_all(struct opd_write_out *out, const char **ret_failed)
 {
-	struct opd_settler *settler = out->sync->pipeline->count.settler;
-	bool anew = out->closing && settler && opd_settler_has_failed(settler);
+	struct opd_syncer *settler = out->sync->pipeline->count.settler;
+	bool anew = out->closing && settler && opd_syncer_has_failed(settler);
 	int err = anew ? opd_write_out_anew(out, ret_failed) : write_paths(out, ret_failed);
 
 	return opd_write_out_end(out, err, ret_failed);
@@ -379,9 +379,9 @@ static int await_turn(const struct opd_write_out *out, int err, const char **ret
 
 static int look_at_settler(const struct opd_write_out *out, const char **ret_failed)
 {
-	struct opd_settler *settler = out->sync->pipeline->count.settler;
+	struct opd_syncer *settler = out->sync->pipeline->count.settler;
 
-	if (!settler || opd_settler_nr_failed(settler, true) == out->nr_settle_failures)
+	if (!settler || opd_syncer_nr_failed(settler, true) == out->nr_settle_failures)
 		return 0;
 	*ret_failed = GROWN;
 	return -EIO;
@@ -475,7 +475,7 @@ static void drop(struct opd_write_out *out)
 	if (!out->closing && out->cookie_file)
 		opd_cookie_file_give_up(out->cookie_file, out->cookies);
 	if (out->pending)
-		opd_settler_add(sync->pipeline->count.settler, out->pending);
+		opd_syncer_add(sync->pipeline->count.settler, out->pending);
 	out->pending = NULL;
 	pthread_mutex_lock(&sync->lock);
 	end_turn(out);
@@ -531,11 +531,11 @@ static bool begin_turn(struct opd_write_out *out, bool *ret_gone)
 static bool has_settler_failed(struct opd_write_out *out)
 {
 	struct opd_sync *sync = out->sync;
-	struct opd_settler *settler = sync->pipeline->count.settler;
+	struct opd_syncer *settler = sync->pipeline->count.settler;
 	uint64_t before = sync->nr_settle_failures;
 
 	if (settler)
-		sync->nr_settle_failures = opd_settler_nr_failed(settler, false);
+		sync->nr_settle_failures = opd_syncer_nr_failed(settler, false);
 	out->nr_settle_failures = sync->nr_settle_failures;
 	return sync->nr_settle_failures != before;
 }
@@ -584,7 +584,7 @@ int opd_write_out_begin(struct opd_sync *sync, struct opd_job *job, bool closing
 	}
 	count->forgot_changed = false;
 	if (closing && count->settler)
-		out->pending = opd_settler_take(count->settler, &out->session);
+		out->pending = opd_syncer_take(count->settler, &out->session);
 	*ret_out = out;
 	return 0;
 }

@@ -245,7 +245,7 @@ static int look_at_clock(struct opd_retention *retention, struct limits *limits)
 
 	if (!keep_us)
 		return 0;
-	return opd_age_look(&retention->age, limits->session_fd, op_min_u64(keep_us, UINT64_MAX / NS_PER_US) * NS_PER_US,
+	return opd_trusted_clock_look(&retention->age, limits->session_fd, op_min_u64(keep_us, UINT64_MAX / NS_PER_US) * NS_PER_US,
 			    newest_end_ns(retention), &limits->now_ns);
 }
 

@@ -48,7 +48,7 @@ struct opd_retention {
 	uint64_t kept_bytes; /* of all others, after what had to go */
 	bool weighed; /* since the sync thread has taken that */
 	uint64_t nr_removed;
-	struct opd_age age;
+	struct opd_trusted_clock age;
 };
 
 /* Takes what the thread found the current session to weigh; starts it now and then, and when the session has grown by much, unless it runs. */

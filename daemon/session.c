@@ -306,12 +306,12 @@ int opd_init_recovery(struct opd *opd)
 
 int opd_init_settler(struct opd *opd)
 {
-	int err = opd_settler_new(opd->session_fd, &opd->settler);
+	int err = opd_syncer_new(opd->session_fd, &opd->settler);
 
 	return err ? opd_fail("cannot start a thread: %s", strerror(-err)) : 0;
 }
 
 void opd_fini_settler(struct opd *opd)
 {
-	opd_settler_free(opd->settler);
+	opd_syncer_free(opd->settler);
 }

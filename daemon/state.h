@@ -34,7 +34,7 @@ struct opd {
 	struct op_event default_event;
 	struct op_event_list events;
 	struct opd_bpf_code bpf_code; /* of the programs that were there before */
-	struct opd_settler *settler;
+	struct opd_syncer *settler;
 	struct opd_image_filter *image_filter; /* NULL: none */
 	struct opd_pipeline pipeline;
 	struct op_status status;

@@ -64,7 +64,7 @@ struct opd_sync {
 	bool trim_again;
 	uint64_t dumps, nr_closings;
 	uint64_t nr_settle_failures; /* of the settler, when a dump looked last */
-	struct opd_book book;
+	struct opd_ledger book;
 	struct opd_rotation rotation;
 	struct opd_retention retention; /* but for due_ns its thread's while that runs */
 	uint64_t next_book_ns;

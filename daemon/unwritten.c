@@ -124,10 +124,10 @@ static int visit(const char *path, unsigned char type, void *arg)
 /* What the settler could not write of it is written with it. */
 static void adopt_failed(struct opd_write_out *out)
 {
-	struct opd_settler *settler = out->sync->pipeline->count.settler;
+	struct opd_syncer *settler = out->sync->pipeline->count.settler;
 
 	if (settler)
-		op_odb_pending_append(&out->pending, opd_settler_take_failed(settler, out->session));
+		op_odb_pending_append(&out->pending, opd_syncer_take_failed(settler, out->session));
 }
 
 int opd_write_out_anew(struct opd_write_out *out, const char **ret_failed)

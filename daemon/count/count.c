@@ -366,7 +366,7 @@ static void put(struct opd_count *count, struct opd_waiting *waiting, struct opd
 	waiting->error = find_room(count, key, batch, &file, &waiting->beyond);
 	/* What is beyond a limit has no offset that means anything. */
 	if (!waiting->error && key->image_cookie == op_dcookie_overflow(count->table)) {
-		waiting->offset = opd_is_of_memory(count, key->event) ? op_mem_key(0, (uint8_t)waiting->offset) : 0;
+		waiting->offset = opd_is_of_memory(count, key->event) ? op_memory_view_key(0, (uint8_t)waiting->offset) : 0;
 		waiting->unattributed = true;
 	}
 	if (!waiting->error)

@@ -38,7 +38,7 @@
 struct opd_event;
 struct opd_file;
 struct opd_image_filter;
-struct opd_settler;
+struct opd_syncer;
 
 #define OPD_RECENT_SLOTS 4096u
 #define OPD_WAITING_MAX  64u
@@ -70,7 +70,7 @@ struct opd_waiting {
 	bool is_plain; /* went to a file that is (sample_file.h) */
 };
 
-struct opd_book;
+struct opd_ledger;
 
 /* Files by last use. */
 struct opd_file_list {
@@ -86,8 +86,8 @@ struct opd_count {
 	bool separate_lib, separate_kernel, separate_thread, separate_cpu;
 	struct opd_cgroups *cgroups; /* NULL: not separated by cgroup */
 	const struct opd_image_filter *filter; /* the caller's; NULL: all images are wanted */
-	struct opd_book *book; /* is told what was booked as stored and is gone; the caller's; NULL: nobody wants to know */
-	struct opd_settler *settler; /* who writes files that took the place of others to the disk; NULL: it waits for the next start */
+	struct opd_ledger *book; /* is told what was booked as stored and is gone; the caller's; NULL: nobody wants to know */
+	struct opd_syncer *settler; /* who writes files that took the place of others to the disk; NULL: it waits for the next start */
 	double cpu_speed_mhz;
 	uint64_t no_process_cookie; /* application of anonymous regions whose application is not known */
 	uint64_t now_ns;            /* set by the sync thread at each visit */

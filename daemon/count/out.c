@@ -178,7 +178,7 @@ static int add_path(const char *path, unsigned char type, void *arg)
 void opd_count_settle(const struct opd_count *count, struct op_odb_pending *pending)
 {
 	if (pending && count->settler)
-		opd_settler_add(count->settler, pending);
+		opd_syncer_add(count->settler, pending);
 	else
 		op_odb_pending_free(pending);
 }

@@ -167,7 +167,7 @@ void opd_file_lose(struct opd_count *count, const struct opd_file *file, uint64_
 	else if (file->key.cgroup_slot != OPD_CGROUP_NONE)
 		count->cgroups->not_split += nr_gone;
 	else if (count->book)
-		opd_book_lose(count->book, file->key.event, nr_gone);
+		opd_ledger_lose(count->book, file->key.event, nr_gone);
 }
 
 enum opd_file_kind opd_file_kind_of(const struct opd_count *count, const struct opd_file_key *key)

@@ -21,7 +21,7 @@
 #define AT_ONCE_NS OP_NS_PER_MS /* clocks that are read within it show the same moment */
 #define LOOKS_MAX  100u
 
-static_assert(op_array_size(((struct opd_book *)NULL)->stats_base) == OP_STATS_NR, "a base for each number");
+static_assert(op_array_size(((struct opd_ledger *)NULL)->stats_base) == OP_STATS_NR, "a base for each number");
 
 /* ---- times ---- */
 
@@ -48,21 +48,21 @@ static struct moment this_moment(void)
 	return moment;
 }
 
-static uint64_t begin_seen_at(const struct opd_book *book, const struct moment *moment)
+static uint64_t begin_seen_at(const struct opd_ledger *book, const struct moment *moment)
 {
 	int64_t elapsed_ns = moment->boot_ns - book->begin_boot_ns;
 
 	return elapsed_ns > 0 && (uint64_t)elapsed_ns < moment->wall_ns ? moment->wall_ns - (uint64_t)elapsed_ns : moment->wall_ns;
 }
 
-uint64_t opd_book_begin_ns(const struct opd_book *book)
+uint64_t opd_ledger_begin_ns(const struct opd_ledger *book)
 {
 	struct moment now = this_moment();
 
 	return begin_seen_at(book, &now);
 }
 
-void opd_book_begin(struct opd_book *book)
+void opd_ledger_begin(struct opd_ledger *book)
 {
 	book->sampled = true;
 	if (book->begun)
@@ -72,7 +72,7 @@ void opd_book_begin(struct opd_book *book)
 }
 
 /* A time of the wall clock; one that is still to come is now. */
-static void begin_at(struct opd_book *book, uint64_t begin_ns)
+static void begin_at(struct opd_ledger *book, uint64_t begin_ns)
 {
 	struct moment now = this_moment();
 
@@ -110,7 +110,7 @@ static int recount(struct op_session_ledger *base, int current_fd)
 }
 
 /* What there is without a ledger: samples of the genuine tools, whose stats count them too, or of an opd whose ledger a power cut took. */
-static int begin_without(struct opd_book *book, int current_fd)
+static int begin_without(struct opd_ledger *book, int current_fd)
 {
 	uint64_t *total = &book->stats_base[OP_STATS_total_samples];
 	int err = recount(&book->base, current_fd);
@@ -134,7 +134,7 @@ static bool is_as_left(const struct op_session_ledger *ledger, int current_fd)
 	       files.nr == ledger->files.nr && files.sign == ledger->files.sign;
 }
 
-static int take_base(struct opd_book *book, int current_fd, bool was_unclean)
+static int take_base(struct opd_ledger *book, int current_fd, bool was_unclean)
 {
 	int err = op_session_ledger_read(current_fd, &book->base, NULL);
 
@@ -151,11 +151,11 @@ static int take_base(struct opd_book *book, int current_fd, bool was_unclean)
 	return book->is_mended ? recount(&book->base, current_fd) : 0;
 }
 
-int opd_book_open(struct opd_book *book, int session_fd, const struct opd_capture *capture, bool was_unclean)
+int opd_ledger_open(struct opd_ledger *book, int session_fd, const struct opd_capture *capture, bool was_unclean)
 {
 	int fd, err = 0;
 
-	*book = (struct opd_book){ .session_fd = session_fd, .capture = capture };
+	*book = (struct opd_ledger){ .session_fd = session_fd, .capture = capture };
 	book->before = calloc(2 * capture->nr_events + 1, sizeof(*book->before));
 	if (!book->before)
 		return -ENOMEM;
@@ -166,11 +166,11 @@ int opd_book_open(struct opd_book *book, int session_fd, const struct opd_captur
 		close(fd);
 	}
 	if (err)
-		opd_book_close(book);
+		opd_ledger_close(book);
 	return err;
 }
 
-void opd_book_close(struct opd_book *book)
+void opd_ledger_close(struct opd_ledger *book)
 {
 	op_session_ledger_free(&book->base);
 	free(book->before);
@@ -196,7 +196,7 @@ static void add_event(struct op_ledger_event *row, const struct op_ledger_event 
 		row->lost[i] += since(now->lost[i], before->lost[i]);
 }
 
-static int add_capture(struct opd_book *book, struct op_session_ledger *ledger)
+static int add_capture(struct opd_ledger *book, struct op_session_ledger *ledger)
 {
 	for (size_t i = 0; i < book->capture->nr_events; i++) {
 		struct op_ledger_event *now = &book->latest[i], *row;
@@ -213,7 +213,7 @@ static int add_capture(struct opd_book *book, struct op_session_ledger *ledger)
 }
 
 /* The next daemon sees by it whether it finds what there is now. */
-static void note_files(const struct opd_book *book, struct op_session_ledger *ledger)
+static void note_files(const struct opd_ledger *book, struct op_session_ledger *ledger)
 {
 	int fd;
 
@@ -228,7 +228,7 @@ static void note_files(const struct opd_book *book, struct op_session_ledger *le
 		close(fd);
 }
 
-int opd_book_sum(struct opd_book *book, enum op_session_end ended, struct op_session_ledger *ret_ledger)
+int opd_ledger_sum(struct opd_ledger *book, enum op_session_end ended, struct op_session_ledger *ret_ledger)
 {
 	struct moment now = this_moment();
 	struct op_session_ledger ledger = { .ended = ended, .begin_ns = begin_seen_at(book, &now) };
@@ -268,7 +268,7 @@ static uint64_t take_back(struct opd_event *account, uint64_t amount)
 	return amount - nr_gone;
 }
 
-static void lose_base(struct opd_book *book, const struct op_ledger_event *event, uint64_t amount)
+static void lose_base(struct opd_ledger *book, const struct op_ledger_event *event, uint64_t amount)
 {
 	struct op_ledger_event *row = amount ? op_session_ledger_row(&book->base, event) : NULL;
 
@@ -281,7 +281,7 @@ static void lose_base(struct opd_book *book, const struct op_ledger_event *event
 }
 
 /* What an earlier daemon had stored goes last. */
-void opd_book_lose(struct opd_book *book, uint32_t event, uint64_t amount)
+void opd_ledger_lose(struct opd_ledger *book, uint32_t event, uint64_t amount)
 {
 	const struct opd_capture *capture = book->capture;
 	struct op_ledger_event sum;
@@ -310,7 +310,7 @@ static size_t find_event(const struct opd_capture *capture, const struct op_ledg
 	return i;
 }
 
-static void lose_missing(struct opd_book *book, const struct op_ledger_event *event, const struct op_session_ledger *sums)
+static void lose_missing(struct opd_ledger *book, const struct op_ledger_event *event, const struct op_session_ledger *sums)
 {
 	const struct op_ledger_event *sum = op_session_ledger_find(sums, event);
 	uint64_t missing = since(event->stored, sum ? sum->stored : 0);
@@ -323,13 +323,13 @@ static void lose_missing(struct opd_book *book, const struct op_ledger_event *ev
 		(unsigned long long)missing, event->name);
 	index = find_event(book->capture, event);
 	if (index < book->capture->nr_events)
-		opd_book_lose(book, (uint32_t)index, missing);
+		opd_ledger_lose(book, (uint32_t)index, missing);
 	else
 		lose_base(book, event, missing);
 }
 
 /* Of a session that is not there nothing is left. */
-static int sum_files(const struct opd_book *book, struct op_session_ledger *sums)
+static int sum_files(const struct opd_ledger *book, struct op_session_ledger *sums)
 {
 	int fd = op_session_open_current(book->session_fd), err;
 	uint64_t nr_bad = 0;
@@ -341,10 +341,10 @@ static int sum_files(const struct opd_book *book, struct op_session_ledger *sums
 	return !err && nr_bad ? -EBADMSG : err;
 }
 
-int opd_book_recount(struct opd_book *book)
+int opd_ledger_recount(struct opd_ledger *book)
 {
 	struct op_session_ledger sums = { 0 }, ledger;
-	int err = opd_book_sum(book, OP_SESSION_open, &ledger);
+	int err = opd_ledger_sum(book, OP_SESSION_open, &ledger);
 
 	if (err)
 		return err;
@@ -378,7 +378,7 @@ static int write_ledger(int session_fd, const struct op_session_ledger *ledger)
 	return err;
 }
 
-int opd_book_write(const struct opd_book *book, const struct op_session_ledger *ledger)
+int opd_ledger_write(const struct opd_ledger *book, const struct op_session_ledger *ledger)
 {
 	uint64_t numbers[OP_STATS_NR];
 	bool throttled = false;
@@ -393,7 +393,7 @@ int opd_book_write(const struct opd_book *book, const struct op_session_ledger *
 	return err ? err : ledger_err;
 }
 
-const char *opd_book_in_the_way(const struct opd_book *book)
+const char *opd_ledger_in_the_way(const struct opd_ledger *book)
 {
 	static const struct {
 		const char *path;
@@ -414,7 +414,7 @@ const char *opd_book_in_the_way(const struct opd_book *book)
 
 /* ---- the next session ---- */
 
-static void forget_base(struct opd_book *book)
+static void forget_base(struct opd_ledger *book)
 {
 	op_session_ledger_free(&book->base);
 	memset(book->stats_base, 0, sizeof(book->stats_base));
@@ -422,30 +422,30 @@ static void forget_base(struct opd_book *book)
 	book->sampled = false;
 }
 
-void opd_book_turn_page(struct opd_book *book)
+void opd_ledger_turn_page(struct opd_ledger *book)
 {
 	memcpy(book->before, book->latest, book->capture->nr_events * sizeof(*book->before));
 	forget_base(book);
-	opd_book_begin(book);
+	opd_ledger_begin(book);
 	book->begin_boot_ns = book->latest_boot_ns;
 }
 
-void opd_book_reset(struct opd_book *book)
+void opd_ledger_reset(struct opd_ledger *book)
 {
 	memset(book->before, 0, book->capture->nr_events * sizeof(*book->before));
 	forget_base(book);
 	if (book->capture->enabled)
-		opd_book_begin(book);
+		opd_ledger_begin(book);
 }
 
 /* It goes on from when it began. */
-void opd_book_reset_to_rest(struct opd_book *book)
+void opd_ledger_reset_to_rest(struct opd_ledger *book)
 {
 	bool begun = book->begun;
 	int64_t begin_boot_ns = book->begin_boot_ns;
 	int fd = op_session_open_current(book->session_fd), err;
 
-	opd_book_reset(book);
+	opd_ledger_reset(book);
 	book->begun |= begun;
 	if (begun)
 		book->begin_boot_ns = begin_boot_ns;

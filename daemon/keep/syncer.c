@@ -8,7 +8,7 @@
 
 #define KEPT_MAX 256
 
-struct opd_settler {
+struct opd_syncer {
 	int session_fd;
 	pthread_t thread;
 	pthread_mutex_t lock; /* protects what follows */
@@ -22,7 +22,7 @@ struct opd_settler {
 };
 
 /* The next one, open, since its directory may get another name as soon as the lock is free; or NULL at the end. Waits for it. */
-static struct op_odb_pending *take(struct opd_settler *settler, int *ret_err)
+static struct op_odb_pending *take(struct opd_syncer *settler, int *ret_err)
 {
 	struct op_odb_pending *pending;
 
@@ -40,7 +40,7 @@ static struct op_odb_pending *take(struct opd_settler *settler, int *ret_err)
 	return pending;
 }
 
-static bool keep(struct opd_settler *settler, struct op_odb_pending *pending)
+static bool keep(struct opd_syncer *settler, struct op_odb_pending *pending)
 {
 	bool has_room;
 
@@ -56,7 +56,7 @@ static bool keep(struct opd_settler *settler, struct op_odb_pending *pending)
 }
 
 /* One that cannot be opened, or that there is no room for, is left to the next start. */
-static int settle(struct opd_settler *settler, struct op_odb_pending *pending, int err)
+static int settle(struct opd_syncer *settler, struct op_odb_pending *pending, int err)
 {
 	int open_err = err;
 
@@ -67,7 +67,7 @@ static int settle(struct opd_settler *settler, struct op_odb_pending *pending, i
 	return err;
 }
 
-static void note_end(struct opd_settler *settler, int err)
+static void note_end(struct opd_syncer *settler, int err)
 {
 	pthread_mutex_lock(&settler->lock);
 	settler->nr_ended++;
@@ -79,7 +79,7 @@ static void note_end(struct opd_settler *settler, int err)
 static void *run(void *arg)
 {
 	static struct opd_rate rate;
-	struct opd_settler *settler = arg;
+	struct opd_syncer *settler = arg;
 	struct op_odb_pending *pending;
 	int err = 0;
 
@@ -93,9 +93,9 @@ static void *run(void *arg)
 	return NULL;
 }
 
-int opd_settler_new(int session_fd, struct opd_settler **ret_settler)
+int opd_syncer_new(int session_fd, struct opd_syncer **ret_settler)
 {
-	struct opd_settler *settler = calloc(1, sizeof(*settler));
+	struct opd_syncer *settler = calloc(1, sizeof(*settler));
 	int err;
 
 	if (!settler)
@@ -114,7 +114,7 @@ int opd_settler_new(int session_fd, struct opd_settler **ret_settler)
 	return 0;
 }
 
-void opd_settler_add(struct opd_settler *settler, struct op_odb_pending *pending)
+void opd_syncer_add(struct opd_syncer *settler, struct op_odb_pending *pending)
 {
 	struct op_odb_pending *first = pending;
 
@@ -127,7 +127,7 @@ void opd_settler_add(struct opd_settler *settler, struct op_odb_pending *pending
 	pthread_mutex_unlock(&settler->lock);
 }
 
-struct op_odb_pending *opd_settler_take(struct opd_settler *settler, uint64_t *ret_session)
+struct op_odb_pending *opd_syncer_take(struct opd_syncer *settler, uint64_t *ret_session)
 {
 	struct op_odb_pending *first;
 
@@ -139,7 +139,7 @@ struct op_odb_pending *opd_settler_take(struct opd_settler *settler, uint64_t *r
 	return first;
 }
 
-uint64_t opd_settler_nr_failed(struct opd_settler *settler, bool wait)
+uint64_t opd_syncer_nr_failed(struct opd_syncer *settler, bool wait)
 {
 	uint64_t nr_begun, nr_failed;
 
@@ -152,7 +152,7 @@ uint64_t opd_settler_nr_failed(struct opd_settler *settler, bool wait)
 	return nr_failed;
 }
 
-struct op_odb_pending *opd_settler_take_failed(struct opd_settler *settler, uint64_t session)
+struct op_odb_pending *opd_syncer_take_failed(struct opd_syncer *settler, uint64_t session)
 {
 	struct op_odb_pending *taken;
 	unsigned int nr_taken;
@@ -164,7 +164,7 @@ struct op_odb_pending *opd_settler_take_failed(struct opd_settler *settler, uint
 	return taken;
 }
 
-bool opd_settler_has_failed(struct opd_settler *settler)
+bool opd_syncer_has_failed(struct opd_syncer *settler)
 {
 	bool has;
 
@@ -174,7 +174,7 @@ bool opd_settler_has_failed(struct opd_settler *settler)
 	return has;
 }
 
-void opd_settler_free(struct opd_settler *settler)
+void opd_syncer_free(struct opd_syncer *settler)
 {
 	if (!settler)
 		return;

@@ -19,12 +19,12 @@
 /* ---- the file ---- */
 
 /* What is no such file says nothing; it is written anew. */
-static void read_file(struct opd_age *age, int session_fd)
+static void read_file(struct opd_trusted_clock *age, int session_fd)
 {
 	uint64_t trusted, claimed, held;
 	char *text, end;
 
-	if (op_file_read_own(session_fd, OPD_AGE_FILE, MAX_BYTES, &text, NULL) < 0)
+	if (op_file_read_own(session_fd, OPD_TRUSTED_CLOCK_FILE, MAX_BYTES, &text, NULL) < 0)
 		return;
 	if (sscanf(text, "opd-clock 1 trusted %" SCNu64 " claimed %" SCNu64 " held %" SCNu64 " %c", &trusted, &claimed, &held, &end) == 3 &&
 	    trusted < MAX_SECONDS && claimed < MAX_SECONDS && held < MAX_SECONDS) {
@@ -35,14 +35,14 @@ static void read_file(struct opd_age *age, int session_fd)
 	free(text);
 }
 
-static int write_file(struct opd_age *age, int session_fd)
+static int write_file(struct opd_trusted_clock *age, int session_fd)
 {
 	char text[MAX_BYTES];
 	int err;
 
 	snprintf(text, sizeof(text), "opd-clock 1\ntrusted\t%" PRIu64 "\nclaimed\t%" PRIu64 "\nheld\t%" PRIu64 "\n",
 		 age->trusted_ns / OP_NS_PER_S, age->claimed_ns / OP_NS_PER_S, age->held_ns / OP_NS_PER_S);
-	err = op_file_publish(session_fd, OPD_AGE_FILE, text, 0644);
+	err = op_file_publish(session_fd, OPD_TRUSTED_CLOCK_FILE, text, 0644);
 	age->is_written = !err;
 	if (!err)
 		age->written_boot_ns = age->boot_ns;
@@ -61,14 +61,14 @@ static uint64_t distance(uint64_t a, uint64_t b)
 	return a > b ? a - b : b - a;
 }
 
-static void begin(struct opd_age *age, int session_fd, uint64_t wall_ns, uint64_t newest_end_ns)
+static void begin(struct opd_trusted_clock *age, int session_fd, uint64_t wall_ns, uint64_t newest_end_ns)
 {
 	read_file(age, session_fd);
 	if (!age->trusted_ns)
 		age->trusted_ns = newest_end_ns ? newest_end_ns : wall_ns;
 }
 
-static void believe(struct opd_age *age, uint64_t wall_ns)
+static void believe(struct opd_trusted_clock *age, uint64_t wall_ns)
 {
 	if (age->claimed_ns)
 		opd_log(SD_NOTICE, "the clock is believed again: sessions are removed by their age");
@@ -76,7 +76,7 @@ static void believe(struct opd_age *age, uint64_t wall_ns)
 	age->claimed_ns = age->held_ns = 0;
 }
 
-static void doubt(struct opd_age *age, uint64_t wall_ns, uint64_t hold_ns)
+static void doubt(struct opd_trusted_clock *age, uint64_t wall_ns, uint64_t hold_ns)
 {
 	if (!age->claimed_ns)
 		opd_log(SD_WARNING,
@@ -87,7 +87,7 @@ static void doubt(struct opd_age *age, uint64_t wall_ns, uint64_t hold_ns)
 	age->claimed_ns = op_max_u64(wall_ns, 1);
 }
 
-static bool is_believed(struct opd_age *age, uint64_t wall_ns, uint64_t elapsed_ns, uint64_t keep_ns)
+static bool is_believed(struct opd_trusted_clock *age, uint64_t wall_ns, uint64_t elapsed_ns, uint64_t keep_ns)
 {
 	uint64_t near = near_ns(keep_ns), hold_ns = op_min_u64(HOLD_NS, keep_ns);
 
@@ -102,7 +102,7 @@ static bool is_believed(struct opd_age *age, uint64_t wall_ns, uint64_t elapsed_
 	return false;
 }
 
-int opd_age_look(struct opd_age *age, int session_fd, uint64_t keep_ns, uint64_t newest_end_ns, uint64_t *ret_now_ns)
+int opd_trusted_clock_look(struct opd_trusted_clock *age, int session_fd, uint64_t keep_ns, uint64_t newest_end_ns, uint64_t *ret_now_ns)
 {
 	uint64_t wall_ns = op_sys_wall_ns(), boot_ns = op_sys_boot_ns(), elapsed_ns = age->boot_ns ? boot_ns - age->boot_ns : 0;
 	bool was_doubted, believed;

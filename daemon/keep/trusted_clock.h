@@ -12,14 +12,14 @@
  *
  * One thread at a time.
  */
-#ifndef OPD_AGE_H
-#define OPD_AGE_H
+#ifndef OPD_TRUSTED_CLOCK_H
+#define OPD_TRUSTED_CLOCK_H
 
 #include "libop/base/compiler.h"
 
-#define OPD_AGE_FILE "clock"
+#define OPD_TRUSTED_CLOCK_FILE "clock"
 
-struct opd_age {
+struct opd_trusted_clock {
 	uint64_t trusted_ns; /* 0: not known yet */
 	uint64_t claimed_ns, held_ns;
 	uint64_t boot_ns;    /* when it was looked last, by the clock that never steps; 0: never by this daemon */
@@ -31,7 +31,7 @@ struct opd_age {
  * Looks at the clocks, and keeps in the session directory what came out when that is due. *ret_now_ns: the time, since 1970, that ages are reckoned to, or 0 when
  * no clock is to be believed. 0, or -errno when it could not be kept, *ret_now_ns being set all the same.
  */
-int opd_age_look(struct opd_age *age, int session_fd, uint64_t keep_ns, uint64_t newest_end_ns, uint64_t *ret_now_ns)
+int opd_trusted_clock_look(struct opd_trusted_clock *age, int session_fd, uint64_t keep_ns, uint64_t newest_end_ns, uint64_t *ret_now_ns)
 	OP_NONNULL OP_MUST_CHECK;
 
 #endif

@@ -12,7 +12,7 @@ struct taken {
 	struct opd_cpu *cpu;
 	const struct op_event *sampler;
 	struct op_ibs ibs;
-	struct op_mem_add adds[OP_MEM_ADDS_MAX];
+	struct op_memory_view_add adds[OP_MEM_ADDS_MAX];
 	size_t nr_adds;
 	struct opd_resolved resolved;
 	struct opd_counted counted;
@@ -70,7 +70,7 @@ static void remember(struct taken *taken)
 	taken->counted.event = taken->sampler->memory;
 	taken->counted.account = &taken->cpu->events[taken->sampler->memory];
 	for (size_t i = 0; i < taken->nr_adds; i++) {
-		taken->resolved.location.offset = op_mem_key(offset, taken->adds[i].fact);
+		taken->resolved.location.offset = op_memory_view_key(offset, taken->adds[i].fact);
 		taken->counted.amount = taken->adds[i].amount;
 		opd_count_sample(&taken->pipeline->count, &taken->counted);
 	}
@@ -112,7 +112,7 @@ void opd_ibs_take(struct opd_pipeline *pipeline, struct opd_cpu *cpu, const stru
 		return;
 	}
 	if (taken.sampler->memory)
-		taken.nr_adds = op_mem_adds(&taken.ibs, taken.adds);
+		taken.nr_adds = op_memory_view_adds(&taken.ibs, taken.adds);
 	if (is_wanted(&taken))
 		err = resolve_and_count(&taken, header, sample);
 	if (err) {

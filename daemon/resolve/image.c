@@ -178,13 +178,13 @@ static int note_place(struct op_dcookie_table *table, uint64_t cookie, const str
 }
 
 /* A file that is there: its inode shows what it was at that time. */
-static void note_look(const struct op_dcookie_table *table, const struct opd_mapped *mapped, struct opd_look *look, uint64_t cookie,
+static void note_look(const struct op_dcookie_table *table, const struct opd_mapped *mapped, struct opd_stat_entry *look, uint64_t cookie,
 		      const struct opd_located *located)
 {
 	if (cookie == OP_DCOOKIE_NONE || !located->seen || located->stat.stx_ino != mapped->inode || op_dcookie_row(table, cookie)->id.is_pseudo)
 		return;
 	look->cookie = cookie;
-	opd_looked_keep(mapped->looked, look);
+	opd_stat_cache_keep(mapped->looked, look);
 }
 
 /*
@@ -239,7 +239,7 @@ static uint64_t ask_again(struct op_dcookie_table *table, const struct opd_mappe
 static uint64_t file_cookie(struct op_dcookie_table *table, const struct opd_mapped *mapped)
 {
 	struct opd_located located;
-	struct opd_look look = {
+	struct opd_stat_entry look = {
 		.device = mapped->device,
 		.inode = mapped->inode,
 		.inode_generation = mapped->inode_generation,
@@ -250,7 +250,7 @@ static uint64_t file_cookie(struct op_dcookie_table *table, const struct opd_map
 
 	if (!mapped->looked || mapped->build_id_bytes || mapped->is_foreign || !mapped->inode || !mapped->time_ns)
 		return look_for_file(table, mapped, &located);
-	cookie = opd_looked_find(mapped->looked, &look, mapped->time_ns);
+	cookie = opd_stat_cache_find(mapped->looked, &look, mapped->time_ns);
 	if (cookie != OP_DCOOKIE_NONE)
 		return ask_again(table, mapped, cookie);
 	look.time_ns = op_now_ns();

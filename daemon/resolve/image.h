@@ -29,9 +29,9 @@ struct opd_mapped {
 	uint8_t build_id_bytes; /* 0: not given; then device and inode are */
 	uint64_t device, inode, inode_generation;
 	uint64_t time_ns; /* when it was mapped; 0: it is mapped now */
-	struct opd_places *places;
-	struct opd_place *place; /* of the process; NULL: the host */
-	struct opd_looked *looked; /* what was looked at lately; NULL: nothing */
+	struct opd_mount_views *places;
+	struct opd_mount_view *place; /* of the process; NULL: the host */
+	struct opd_stat_cache *looked; /* what was looked at lately; NULL: nothing */
 	struct opd_build_ids *build_ids; /* who is asked for them; NULL: nobody */
 };
 

@@ -16,7 +16,7 @@
 #define MAX_LAYERS     512 /* directories of an overlay that are looked through; the kernel takes 500 */
 
 struct search {
-	struct opd_places *places;
+	struct opd_mount_views *places;
 	const struct opd_wanted *wanted;
 	struct opd_located *located;
 };
@@ -140,9 +140,9 @@ static bool try_host_mounts(struct search *search, const struct opd_mounts *host
 /* From a path of another mount namespace, below the root of its processes, to the host's. */
 static bool translate_by(struct search *search, const char *path, bool again)
 {
-	struct opd_place *place = search->wanted->place;
-	const struct opd_mounts *host = opd_places_host_mounts(search->places, again);
-	const struct opd_mount *mount = opd_mounts_of(opd_place_mounts(place, search->wanted->pid, again), path);
+	struct opd_mount_view *place = search->wanted->place;
+	const struct opd_mounts *host = opd_mount_views_host_mounts(search->places, again);
+	const struct opd_mount *mount = opd_mounts_of(opd_mount_view_mounts(place, search->wanted->pid, again), path);
 	struct op_text inner = { 0 };
 	bool found;
 
@@ -162,7 +162,7 @@ static bool translate(struct search *search, const char *path)
 }
 
 /* The name in the view of the process. */
-static const char *view_of(const struct opd_place *place, const char *path)
+static const char *view_of(const struct opd_mount_view *place, const char *path)
 {
 	const char *below = opd_path_below(place->root, path);
 
@@ -191,9 +191,9 @@ static bool is_there(const struct opd_located *located, const char *prefix)
 static void locate_mapped(struct search *search, const char *path)
 {
 	struct opd_located *located = search->located;
-	const struct opd_place *place = search->wanted->place;
+	const struct opd_mount_view *place = search->wanted->place;
 	const char *prefix = search->places->host_prefix;
-	bool shares_host = opd_place_shares_host(search->places, place);
+	bool shares_host = opd_mount_view_shares_host(search->places, place);
 	char root[64];
 	char *view;
 
@@ -218,7 +218,7 @@ static void locate_mapped(struct search *search, const char *path)
 static void try_place(struct search *search, const char *path)
 {
 	struct opd_located *located = search->located;
-	uint32_t pid = opd_place_inhabitant(search->wanted->place);
+	uint32_t pid = opd_mount_view_inhabitant(search->wanted->place);
 	char root[64];
 	struct statx st;
 	uint64_t generation;
@@ -236,8 +236,8 @@ static void locate_gone(struct search *search)
 {
 	const struct opd_wanted *wanted = search->wanted;
 	struct opd_located *located = search->located;
-	const struct opd_place *place = wanted->place;
-	bool shares_host = opd_place_shares_host(search->places, place);
+	const struct opd_mount_view *place = wanted->place;
+	bool shares_host = opd_mount_view_shares_host(search->places, place);
 	struct op_text path = { 0 };
 
 	if (place && shares_host && !wanted->name_is_ours)
@@ -351,7 +351,7 @@ static bool locate_unfollowed(struct search *search)
 	return false;
 }
 
-int opd_locate(struct opd_places *places, const struct opd_wanted *wanted, struct opd_located *ret_located)
+int opd_locate(struct opd_mount_views *places, const struct opd_wanted *wanted, struct opd_located *ret_located)
 {
 	struct search search = { .places = places, .wanted = wanted, .located = ret_located };
 	char mapping[64], path[PATH_MAX];
@@ -360,7 +360,7 @@ int opd_locate(struct opd_places *places, const struct opd_wanted *wanted, struc
 	*ret_located = (struct opd_located){ 0 };
 	if (wanted->is_foreign)
 		return locate_foreign(wanted, ret_located);
-	opd_places_host_mounts(places, false);
+	opd_mount_views_host_mounts(places, false);
 	snprintf(mapping, sizeof(mapping), "/proc/%u/map_files/%llx-%llx", wanted->pid, (unsigned long long)wanted->start,
 		 (unsigned long long)wanted->end);
 	length = readlink(mapping, path, sizeof(path) - 1);

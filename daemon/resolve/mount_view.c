@@ -48,7 +48,7 @@ static bool read_mnt_ns(uint32_t pid, uint64_t *ret_ns)
 	return true;
 }
 
-static void know_host(struct opd_places *places)
+static void know_host(struct opd_mount_views *places)
 {
 	uint64_t own_ns = 0;
 
@@ -64,14 +64,14 @@ static void know_host(struct opd_places *places)
 		places->host_prefix = HOST_PREFIX;
 }
 
-void opd_places_free(struct opd_places *places)
+void opd_mount_views_free(struct opd_mount_views *places)
 {
 	op_htable_free(&places->by_key);
 	opd_mounts_free(&places->host);
-	*places = (struct opd_places){ 0 };
+	*places = (struct opd_mount_views){ 0 };
 }
 
-struct opd_place *opd_place_ref(struct opd_place *place)
+struct opd_mount_view *opd_mount_view_ref(struct opd_mount_view *place)
 {
 	if (place)
 		place->refs++;
@@ -80,7 +80,7 @@ struct opd_place *opd_place_ref(struct opd_place *place)
 
 /* ---- bytes ---- */
 
-static void forget_mounts(struct opd_place *place)
+static void forget_mounts(struct opd_mount_view *place)
 {
 	if (!place->at)
 		return;
@@ -93,12 +93,12 @@ static void forget_mounts(struct opd_place *place)
 	place->at = NULL;
 }
 
-static void keep_mounts(struct opd_place *place, const struct opd_mounts *mounts)
+static void keep_mounts(struct opd_mount_view *place, const struct opd_mounts *mounts)
 {
-	struct opd_places *places = place->places;
+	struct opd_mount_views *places = place->places;
 
 	forget_mounts(place);
-	while (places->with_mounts && places->nr_mount_bytes + mounts->nr_bytes > OPD_PLACES_BYTES_MAX) {
+	while (places->with_mounts && places->nr_mount_bytes + mounts->nr_bytes > OPD_MOUNT_VIEWS_BYTES_MAX) {
 		forget_mounts(places->with_mounts);
 		places->nr_dropped++;
 	}
@@ -109,14 +109,14 @@ static void keep_mounts(struct opd_place *place, const struct opd_mounts *mounts
 	places->last_at = &place->next;
 }
 
-static size_t bytes_of(const struct opd_place *place)
+static size_t bytes_of(const struct opd_mount_view *place)
 {
 	return sizeof(*place) + strlen(place->root) + strlen(place->name) + 2;
 }
 
 /* ---- places ---- */
 
-static void free_place(struct opd_place *place)
+static void free_place(struct opd_mount_view *place)
 {
 	forget_mounts(place);
 	free(place->root);
@@ -124,7 +124,7 @@ static void free_place(struct opd_place *place)
 	free(place);
 }
 
-void opd_place_put(struct opd_place *place)
+void opd_mount_view_put(struct opd_mount_view *place)
 {
 	if (!place || --place->refs)
 		return;
@@ -133,7 +133,7 @@ void opd_place_put(struct opd_place *place)
 	free_place(place);
 }
 
-static char *make_name(const struct opd_places *places, uint64_t mnt_ns, const char *root)
+static char *make_name(const struct opd_mount_views *places, uint64_t mnt_ns, const char *root)
 {
 	struct op_text name = { 0 };
 
@@ -144,9 +144,9 @@ static char *make_name(const struct opd_places *places, uint64_t mnt_ns, const c
 	return op_text_steal(&name);
 }
 
-static struct opd_place *add_place(struct opd_places *places, uint64_t mnt_ns, const char *root, uint64_t hash)
+static struct opd_mount_view *add_place(struct opd_mount_views *places, uint64_t mnt_ns, const char *root, uint64_t hash)
 {
-	struct opd_place *place = calloc(1, sizeof(*place));
+	struct opd_mount_view *place = calloc(1, sizeof(*place));
 
 	if (!place)
 		return NULL;
@@ -164,20 +164,20 @@ static struct opd_place *add_place(struct opd_places *places, uint64_t mnt_ns, c
 }
 
 /* A reference to the place; NULL for the host. 0, -ENOMEM, or -ENOSPC: there is no room. */
-static int get_place(struct opd_places *places, uint64_t mnt_ns, const char *root, struct opd_place **ret_place)
+static int get_place(struct opd_mount_views *places, uint64_t mnt_ns, const char *root, struct opd_mount_view **ret_place)
 {
 	uint64_t hash = op_hash_bytes(mnt_ns, root, strlen(root));
-	struct opd_place *place = NULL;
+	struct opd_mount_view *place = NULL;
 	struct op_hlink *link;
 
 	if (mnt_ns != places->host_ns || strcmp(root, "/") != 0) {
 		for (link = op_htable_first(&places->by_key, hash); link && !place; link = op_htable_next(link)) {
-			struct opd_place *known = op_container_of(link, struct opd_place, link);
+			struct opd_mount_view *known = op_container_of(link, struct opd_mount_view, link);
 
 			if (known->mnt_ns == mnt_ns && !strcmp(known->root, root))
-				place = opd_place_ref(known);
+				place = opd_mount_view_ref(known);
 		}
-		if (!place && places->nr_bytes >= OPD_PLACES_BYTES_MAX) {
+		if (!place && places->nr_bytes >= OPD_MOUNT_VIEWS_BYTES_MAX) {
 			places->nr_dropped++;
 			return -ENOSPC;
 		}
@@ -190,21 +190,21 @@ static int get_place(struct opd_places *places, uint64_t mnt_ns, const char *roo
 	return 0;
 }
 
-static bool is_at(const struct opd_places *places, const struct opd_place *place, uint64_t mnt_ns, const char *root)
+static bool is_at(const struct opd_mount_views *places, const struct opd_mount_view *place, uint64_t mnt_ns, const char *root)
 {
 	if (!place)
 		return mnt_ns == places->host_ns && !strcmp(root, "/");
 	return place->mnt_ns == mnt_ns && !strcmp(place->root, root);
 }
 
-static uint64_t mnt_ns_of(const struct opd_places *places, const struct opd_place *place)
+static uint64_t mnt_ns_of(const struct opd_mount_views *places, const struct opd_mount_view *place)
 {
 	return place ? place->mnt_ns : places->host_ns;
 }
 
-static int move_to(struct opd_places *places, uint64_t mnt_ns, const char *root, struct opd_place **place)
+static int move_to(struct opd_mount_views *places, uint64_t mnt_ns, const char *root, struct opd_mount_view **place)
 {
-	struct opd_place *new_place;
+	struct opd_mount_view *new_place;
 	int err;
 
 	if (is_at(places, *place, mnt_ns, root))
@@ -212,12 +212,12 @@ static int move_to(struct opd_places *places, uint64_t mnt_ns, const char *root,
 	err = get_place(places, mnt_ns, root, &new_place);
 	if (err)
 		return err == -ENOSPC ? 0 : err;
-	opd_place_put(*place);
+	opd_mount_view_put(*place);
 	*place = new_place;
 	return 0;
 }
 
-static bool lives_there(const struct opd_place *place, uint32_t pid)
+static bool lives_there(const struct opd_mount_view *place, uint32_t pid)
 {
 	char root[PATH_MAX];
 	uint64_t mnt_ns;
@@ -226,12 +226,12 @@ static bool lives_there(const struct opd_place *place, uint32_t pid)
 	       is_at(place->places, place, mnt_ns, root);
 }
 
-uint32_t opd_place_inhabitant(const struct opd_place *place)
+uint32_t opd_mount_view_inhabitant(const struct opd_mount_view *place)
 {
 	return lives_there(place, place->seen_pid) ? place->seen_pid : 0;
 }
 
-static int look_root(struct opd_places *places, uint32_t pid, uint64_t mnt_ns, struct opd_place **place)
+static int look_root(struct opd_mount_views *places, uint32_t pid, uint64_t mnt_ns, struct opd_mount_view **place)
 {
 	char root[PATH_MAX];
 	int err;
@@ -248,7 +248,7 @@ static int look_root(struct opd_places *places, uint32_t pid, uint64_t mnt_ns, s
  * In a storm most processes are gone when their records are read. That /proc does not have a process costs more than to read of one that it has, so they
  * are not asked for there.
  */
-int opd_place_look(struct opd_places *places, uint32_t pid, struct opd_place **place)
+int opd_mount_view_look(struct opd_mount_views *places, uint32_t pid, struct opd_mount_view **place)
 {
 	uint64_t mnt_ns;
 
@@ -256,13 +256,13 @@ int opd_place_look(struct opd_places *places, uint32_t pid, struct opd_place **p
 	return !op_sys_is_gone(pid) && read_mnt_ns(pid, &mnt_ns) ? look_root(places, pid, mnt_ns, place) : 0;
 }
 
-int opd_place_look_root(struct opd_places *places, uint32_t pid, struct opd_place **place)
+int opd_mount_view_look_root(struct opd_mount_views *places, uint32_t pid, struct opd_mount_view **place)
 {
 	know_host(places);
 	return op_sys_is_gone(pid) ? 0 : look_root(places, pid, mnt_ns_of(places, *place), place);
 }
 
-int opd_place_enter(struct opd_places *places, uint64_t mnt_ns, struct opd_place **place)
+int opd_mount_view_enter(struct opd_mount_views *places, uint64_t mnt_ns, struct opd_mount_view **place)
 {
 	know_host(places);
 	if (mnt_ns == mnt_ns_of(places, *place))
@@ -284,7 +284,7 @@ static bool read_mounts(uint32_t pid, struct opd_mounts *ret_mounts)
 }
 
 /* A process that is gone tells nothing: one that was seen there before may still live. What cannot be read leaves the mounts as they were. */
-static bool read_place(struct opd_place *place, uint32_t pid)
+static bool read_place(struct opd_mount_view *place, uint32_t pid)
 {
 	struct opd_mounts mounts;
 
@@ -294,7 +294,7 @@ static bool read_place(struct opd_place *place, uint32_t pid)
 	return true;
 }
 
-const struct opd_mounts *opd_place_mounts(struct opd_place *place, uint32_t pid, bool again)
+const struct opd_mounts *opd_mount_view_mounts(struct opd_mount_view *place, uint32_t pid, bool again)
 {
 	uint64_t now_ns = op_now_ns();
 
@@ -303,7 +303,7 @@ const struct opd_mounts *opd_place_mounts(struct opd_place *place, uint32_t pid,
 	return &place->mounts;
 }
 
-const struct opd_mounts *opd_places_host_mounts(struct opd_places *places, bool again)
+const struct opd_mounts *opd_mount_views_host_mounts(struct opd_mount_views *places, bool again)
 {
 	uint64_t now_ns = op_now_ns();
 	struct opd_mounts mounts;
@@ -319,7 +319,7 @@ const struct opd_mounts *opd_places_host_mounts(struct opd_places *places, bool 
 	return &places->host;
 }
 
-bool opd_place_shares_host(const struct opd_places *places, const struct opd_place *place)
+bool opd_mount_view_shares_host(const struct opd_mount_views *places, const struct opd_mount_view *place)
 {
 	return !place || place->mnt_ns == places->host_ns;
 }

@@ -7,35 +7,35 @@
  *
  * Sync thread only.
  */
-#ifndef OPD_PLACE_H
-#define OPD_PLACE_H
+#ifndef OPD_MOUNT_VIEW_H
+#define OPD_MOUNT_VIEW_H
 
 #include "daemon/resolve/mounts.h"
 #include "libop/base/compiler.h"
 #include "libop/base/htable.h"
 
-struct opd_places;
+struct opd_mount_views;
 
 /* Shared by the address spaces that live there, counted by references; gone with the last. */
-struct opd_place {
+struct opd_mount_view {
 	struct op_hlink link;
-	struct opd_places *places;
+	struct opd_mount_views *places;
 	uint32_t refs;
 	uint64_t mnt_ns; /* inode of the mount namespace */
 	char *root;      /* of the processes, in their namespace; "/" unless they are in a chroot as well */
 	char *name;      /* what a user calls it: mnt:[4026532000], chroot:/srv/jail */
 	struct opd_mounts mounts;
 	uint64_t mounts_read_ns; /* 0: never */
-	struct opd_place *next, **at; /* among those whose mounts are known; at NULL: they are not */
+	struct opd_mount_view *next, **at; /* among those whose mounts are known; at NULL: they are not */
 	uint32_t seen_pid;	 /* a process that was seen there, to be asked for the mounts when others are gone; 0: none */
 };
 
-#define OPD_PLACES_BYTES_MAX (8u << 20) /* of all places, and once more of their mounts */
+#define OPD_MOUNT_VIEWS_BYTES_MAX (8u << 20) /* of all places, and once more of their mounts */
 
-struct opd_places {
+struct opd_mount_views {
 	struct op_htable by_key;
 	size_t nr_bytes, nr_mount_bytes;
-	struct opd_place *with_mounts, **last_at; /* the one that was read the longest time ago first */
+	struct opd_mount_view *with_mounts, **last_at; /* the one that was read the longest time ago first */
 	uint64_t nr_dropped; /* places that had no room, or whose mounts were forgotten to make some */
 	bool known; /* the next four are set */
 	uint64_t host_ns;
@@ -45,37 +45,37 @@ struct opd_places {
 };
 
 /* Nothing may refer to a place any more. */
-void opd_places_free(struct opd_places *places) OP_NONNULL;
+void opd_mount_views_free(struct opd_mount_views *places) OP_NONNULL;
 
 /* One reference more, and one less. Both take NULL. */
-struct opd_place *opd_place_ref(struct opd_place *place);
-void opd_place_put(struct opd_place *place);
+struct opd_mount_view *opd_mount_view_ref(struct opd_mount_view *place);
+void opd_mount_view_put(struct opd_mount_view *place);
 
 /*
  * Replaces *place, a reference or NULL, by where a living process is; leaves it when the process is gone or may not be looked at, or when there
  * is no room for another place. 0 or -ENOMEM.
  */
-int opd_place_look(struct opd_places *places, uint32_t pid, struct opd_place **place) OP_NONNULL OP_MUST_CHECK;
+int opd_mount_view_look(struct opd_mount_views *places, uint32_t pid, struct opd_mount_view **place) OP_NONNULL OP_MUST_CHECK;
 
 /* The same when its mount namespace is known to be that of *place, and only its root may be another one: chroot is not reported. */
-int opd_place_look_root(struct opd_places *places, uint32_t pid, struct opd_place **place) OP_NONNULL OP_MUST_CHECK;
+int opd_mount_view_look_root(struct opd_mount_views *places, uint32_t pid, struct opd_mount_view **place) OP_NONNULL OP_MUST_CHECK;
 
 /* The process entered another mount namespace, as PERF_RECORD_NAMESPACES tells. 0 or -ENOMEM. */
-int opd_place_enter(struct opd_places *places, uint64_t mnt_ns, struct opd_place **place) OP_NONNULL OP_MUST_CHECK;
+int opd_mount_view_enter(struct opd_mount_views *places, uint64_t mnt_ns, struct opd_mount_view **place) OP_NONNULL OP_MUST_CHECK;
 
 /*
  * The mounts of a place, read through a living process of it when they are not known, or again when they may have changed. Valid until those of
  * another place are asked for.
  */
-const struct opd_mounts *opd_place_mounts(struct opd_place *place, uint32_t pid, bool again) OP_NONNULL;
+const struct opd_mounts *opd_mount_view_mounts(struct opd_mount_view *place, uint32_t pid, bool again) OP_NONNULL;
 
 /* A process that lives there, as far as one is known; 0: none. */
-uint32_t opd_place_inhabitant(const struct opd_place *place) OP_NONNULL;
+uint32_t opd_mount_view_inhabitant(const struct opd_mount_view *place) OP_NONNULL;
 
 /* The mounts of the host. */
-const struct opd_mounts *opd_places_host_mounts(struct opd_places *places, bool again) OP_NONNULL;
+const struct opd_mounts *opd_mount_views_host_mounts(struct opd_mount_views *places, bool again) OP_NONNULL;
 
 /* True when paths of the place are those of the host below its root; also for no place. */
-bool opd_place_shares_host(const struct opd_places *places, const struct opd_place *place) OP_NONNULL_ARGS(1);
+bool opd_mount_view_shares_host(const struct opd_mount_views *places, const struct opd_mount_view *place) OP_NONNULL_ARGS(1);
 
 #endif

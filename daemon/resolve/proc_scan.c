@@ -325,7 +325,7 @@ static int scan_process(struct scan *scan, FILE *maps, uint64_t now_ns)
 		}
 	}
 	process->snapshot_ns = process->sure_ns = now_ns;
-	err = opd_place_look(&scan->processes->places, scan->tid, &process->mm->place);
+	err = opd_mount_view_look(&scan->processes->places, scan->tid, &process->mm->place);
 	if (err) {
 		fclose(maps);
 		return err;

@@ -17,7 +17,7 @@ static uint64_t free_mm(struct opd_mm *mm)
 		opd_mapset_put(mm->maps);
 		opd_jit_space_put(mm->jit);
 		opd_jit_space_put(mm->jit_base);
-		opd_place_put(mm->place);
+		opd_mount_view_put(mm->place);
 		free(mm);
 		mm = older;
 	}
@@ -42,8 +42,8 @@ void opd_processes_free(struct opd_processes *processes)
 	op_htable_visit(&processes->by_pid, free_visited, NULL);
 	op_htable_free(&processes->by_pid);
 	processes->prunable = NULL;
-	opd_looked_clear(&processes->looked);
-	opd_places_free(&processes->places);
+	opd_stat_cache_clear(&processes->looked);
+	opd_mount_views_free(&processes->places);
 }
 
 struct opd_process *opd_process_find(const struct opd_processes *processes, uint32_t pid)
@@ -75,7 +75,7 @@ static int push_mm(struct opd_process *process, struct opd_mapset *maps, const s
 	mm->maps = maps;
 	if (like) {
 		mm->app_cookie = like->app_cookie;
-		mm->place = opd_place_ref(like->place);
+		mm->place = opd_mount_view_ref(like->place);
 		mm->has_mnt_ns = like->has_mnt_ns;
 		mm->jit_base = opd_jit_space_get(like->jit ? like->jit : like->jit_base);
 	}

@@ -73,9 +73,9 @@ static int map(struct opd_resolver *resolver, uint32_t pid, struct opd_mm *mm, s
 static int look_at_place(struct opd_processes *processes, const struct opd_process *process, struct opd_mm *mm, uint32_t tid)
 {
 	if (mm->has_mnt_ns && !opd_process_is_doubtful(processes, process))
-		return opd_place_look_root(&processes->places, tid, &mm->place);
+		return opd_mount_view_look_root(&processes->places, tid, &mm->place);
 	mm->has_mnt_ns = true;
-	return opd_place_look(&processes->places, tid, &mm->place);
+	return opd_mount_view_look(&processes->places, tid, &mm->place);
 }
 
 /* opd does not ask for build-ids in records, since that breaks others (build_ids.h); records from elsewhere may have them. */
@@ -158,7 +158,7 @@ static int take_namespaces(struct drain *drain, const struct perf_event_header *
 		return 0;
 	mm = opd_process_mm_at(process, record.who.time_ns);
 	mm->has_mnt_ns = true;
-	return opd_place_enter(&processes->places, record.mnt_ns, &mm->place);
+	return opd_mount_view_enter(&processes->places, record.mnt_ns, &mm->place);
 }
 
 static int take_exit(struct drain *drain, const struct perf_event_header *header)

@@ -8,7 +8,7 @@ static_assert(OP_MEM_LATENCY + OP_MEM_NR_BUCKETS <= 1u << OP_MEM_FACT_BITS, "fac
 static_assert(OP_MEM_NR_COUNTS <= OP_MEM_SOURCE, "counts fit before the sources");
 static_assert(OP_MEM_SOURCE + OP_IBS_NR_SOURCES <= OP_MEM_LATENCY, "sources fit before the buckets");
 
-unsigned int op_mem_bucket(uint16_t latency)
+unsigned int op_memory_view_bucket(uint16_t latency)
 {
 	unsigned int exponent;
 
@@ -18,7 +18,7 @@ unsigned int op_mem_bucket(uint16_t latency)
 	return (exponent - BITS_IN_BUCKET + 1) * STEPS + (latency >> (exponent - BITS_IN_BUCKET) & (STEPS - 1));
 }
 
-uint16_t op_mem_bucket_last(unsigned int bucket)
+uint16_t op_memory_view_bucket_last(unsigned int bucket)
 {
 	unsigned int shift;
 
@@ -30,7 +30,7 @@ uint16_t op_mem_bucket_last(unsigned int bucket)
 
 static const struct {
 	enum op_ibs_op_fact fact;
-	enum op_mem_fact becomes;
+	enum op_memory_view_fact becomes;
 } rows[] = {
 	{ OP_IBS_O_LOAD, OP_MEM_LOAD },
 	{ OP_IBS_O_STORE, OP_MEM_STORE },
@@ -44,7 +44,7 @@ static const struct {
 
 static_assert(op_array_size(rows) + 3 <= OP_MEM_ADDS_MAX, "room for all, a source and a latency");
 
-size_t op_mem_adds(const struct op_ibs *ibs, struct op_mem_add ret_adds[OP_MEM_ADDS_MAX])
+size_t op_memory_view_adds(const struct op_ibs *ibs, struct op_memory_view_add ret_adds[OP_MEM_ADDS_MAX])
 {
 	size_t nr = 0;
 
@@ -52,13 +52,13 @@ size_t op_mem_adds(const struct op_ibs *ibs, struct op_mem_add ret_adds[OP_MEM_A
 		return 0;
 	for (size_t i = 0; i < op_array_size(rows); i++)
 		if (ibs->facts & OP_IBS_FACT(rows[i].fact))
-			ret_adds[nr++] = (struct op_mem_add){ (uint8_t)rows[i].becomes, 1 };
+			ret_adds[nr++] = (struct op_memory_view_add){ (uint8_t)rows[i].becomes, 1 };
 	if (ibs->has & OP_IBS_HAS_SOURCE && ibs->facts & OP_IBS_FACT(OP_IBS_O_LOAD))
-		ret_adds[nr++] = (struct op_mem_add){ (uint8_t)(OP_MEM_SOURCE + ibs->source), 1 };
+		ret_adds[nr++] = (struct op_memory_view_add){ (uint8_t)(OP_MEM_SOURCE + ibs->source), 1 };
 	if (ibs->has & OP_IBS_HAS_LATENCY) {
-		ret_adds[nr++] = (struct op_mem_add){ (uint8_t)(OP_MEM_LATENCY + op_mem_bucket(ibs->latency)), 1 };
+		ret_adds[nr++] = (struct op_memory_view_add){ (uint8_t)(OP_MEM_LATENCY + op_memory_view_bucket(ibs->latency)), 1 };
 		if (ibs->latency)
-			ret_adds[nr++] = (struct op_mem_add){ OP_MEM_LATENCY_SUM, ibs->latency };
+			ret_adds[nr++] = (struct op_memory_view_add){ OP_MEM_LATENCY_SUM, ibs->latency };
 	}
 	return nr;
 }

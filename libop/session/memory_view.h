@@ -18,7 +18,7 @@
 #define OP_MEM_NR_BUCKETS 112u
 
 /* The lower eight bits of a key. The numbers are in files: they are kept for ever. */
-enum op_mem_fact {
+enum op_memory_view_fact {
 	OP_MEM_LOAD,
 	OP_MEM_STORE,
 	OP_MEM_TLB_HIT,     /* of the L1 DTLB; this and the next two: where it is known */
@@ -33,20 +33,20 @@ enum op_mem_fact {
 	OP_MEM_LATENCY = 128, /* + bucket: loads that missed the L1 cache, by their latency */
 };
 
-struct op_mem_add {
+struct op_memory_view_add {
 	uint8_t fact;
 	uint32_t amount;
 };
 
 /* What a sample adds; how many there are, at most OP_MEM_ADDS_MAX. 0 for a fetch. */
-size_t op_mem_adds(const struct op_ibs *ibs, struct op_mem_add ret_adds[OP_MEM_ADDS_MAX]) OP_NONNULL OP_MUST_CHECK;
+size_t op_memory_view_adds(const struct op_ibs *ibs, struct op_memory_view_add ret_adds[OP_MEM_ADDS_MAX]) OP_NONNULL OP_MUST_CHECK;
 
-static inline uint64_t op_mem_key(uint64_t offset, uint8_t fact)
+static inline uint64_t op_memory_view_key(uint64_t offset, uint8_t fact)
 {
 	return offset << OP_MEM_FACT_BITS | fact;
 }
 
-static inline uint64_t op_mem_offset(uint64_t key)
+static inline uint64_t op_memory_view_offset(uint64_t key)
 {
 	return (uint64_t)((int64_t)key >> OP_MEM_FACT_BITS);
 }
@@ -56,7 +56,7 @@ static inline uint64_t op_mem_offset(uint64_t key)
  * in it. The last latency of a bucket stands for all of it.
  */
 #define OP_MEM_EXACT_LATENCY 15u
-unsigned int op_mem_bucket(uint16_t latency) OP_MUST_CHECK;
-uint16_t op_mem_bucket_last(unsigned int bucket) OP_MUST_CHECK;
+unsigned int op_memory_view_bucket(uint16_t latency) OP_MUST_CHECK;
+uint16_t op_memory_view_bucket_last(unsigned int bucket) OP_MUST_CHECK;
 
 #endif

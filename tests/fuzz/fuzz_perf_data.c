@@ -93,7 +93,7 @@ static void check_events(const struct op_perf_data *data)
 	struct op_event_list list = { .events = NULL };
 	struct op_ibs_cpu cpu;
 
-	fuzz_check(!opd_import_events(events, op_perf_data_features(data), NULL, &cpu, &list));
+	fuzz_check(!opi_import_events(events, op_perf_data_features(data), NULL, &cpu, &list));
 	fuzz_check(list.nr_opened == events->nr_events && list.nr_events <= OP_SESSION_LEDGER_EVENTS_MAX);
 	for (size_t i = 1; i < list.nr_events; i++)
 		fuzz_check(list.events[i].role == OP_EVENT_MEMORY || list.events[i].count != list.events[i - 1].count ||

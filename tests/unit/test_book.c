@@ -219,14 +219,14 @@ static void test_files_line(void **state OP_UNUSED)
 static void test_rest_of_a_reset(void **state OP_UNUSED)
 {
 	struct op_session_ledger ledger;
-	uint64_t begin_ns = opd_book_begin_ns(&sync_thread.book);
+	uint64_t begin_ns = opd_ledger_begin_ns(&sync_thread.book);
 
 	take(10);
 	pass(MINUTE);
 	opd_count_close_files(&pipeline.count);
 	run_there("rm -r a ../../" OP_SESSION_LEDGER);
 	memset(&event, 0, sizeof(event));
-	opd_book_reset_to_rest(&sync_thread.book);
+	opd_ledger_reset_to_rest(&sync_thread.book);
 	take(4);
 	end(true);
 	ledger = read_current();
@@ -245,18 +245,18 @@ static void test_in_the_way(void **state OP_UNUSED)
 					     OPD_STATS_DIR "/total_samples" };
 
 	take(3);
-	assert_null(opd_book_in_the_way(&sync_thread.book));
+	assert_null(opd_ledger_in_the_way(&sync_thread.book));
 	for (size_t i = 0; i < op_array_size(paths); i++) {
 		unlinkat(session_fd, paths[i], 0);
 		assert_int_equal(mkdirat(session_fd, paths[i], 0755), 0);
 		assert_int_equal(opd_sync_write_book(&sync_thread, OP_SESSION_open), -EISDIR);
-		assert_string_equal(opd_book_in_the_way(&sync_thread.book), paths[i]);
+		assert_string_equal(opd_ledger_in_the_way(&sync_thread.book), paths[i]);
 		assert_int_equal(unlinkat(session_fd, paths[i], AT_REMOVEDIR), 0);
 		assert_int_equal(mkfifoat(session_fd, paths[i], 0644), 0);
-		assert_string_equal(opd_book_in_the_way(&sync_thread.book), paths[i]);
+		assert_string_equal(opd_ledger_in_the_way(&sync_thread.book), paths[i]);
 		assert_int_equal(unlinkat(session_fd, paths[i], 0), 0);
 		assert_int_equal(opd_sync_write_book(&sync_thread, OP_SESSION_open), 0);
-		assert_null(opd_book_in_the_way(&sync_thread.book));
+		assert_null(opd_ledger_in_the_way(&sync_thread.book));
 	}
 	end_with(3, 0);
 }

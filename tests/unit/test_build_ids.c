@@ -45,7 +45,7 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static bool is_held, is_inside;
 
 static struct opd_build_ids *ids;
-static struct opd_places places;
+static struct opd_mount_views places;
 static char directory[64], paths[FILES][128];
 static void *memory[FILES];
 
@@ -124,7 +124,7 @@ static int tear_down(void **state OP_UNUSED)
 	}
 	opd_build_ids_free(ids);
 	ids = NULL;
-	opd_places_free(&places);
+	opd_mount_views_free(&places);
 	return rmdir(directory);
 }
 
@@ -284,7 +284,7 @@ static struct opd_mapped map_file(size_t i, const char *name)
 	};
 }
 
-static uint64_t cookie_of(struct op_dcookie_table *table, struct opd_mapped mapped, struct opd_looked *looked)
+static uint64_t cookie_of(struct op_dcookie_table *table, struct opd_mapped mapped, struct opd_stat_cache *looked)
 {
 	bool is_file;
 	uint64_t cookie;
@@ -348,7 +348,7 @@ static void a_process_that_is_gone_is_no_answer(void **state OP_UNUSED)
 {
 	struct op_dcookie_table *table = op_dcookie_table_new();
 	struct opd_mapped mapped = map_file(0, "app"), gone = mapped;
-	struct opd_looked looked = { 0 };
+	struct opd_stat_cache looked = { 0 };
 	bool is_file;
 	uint64_t cookie;
 
@@ -363,7 +363,7 @@ static void a_process_that_is_gone_is_no_answer(void **state OP_UNUSED)
 	assert_int_equal(op_dcookie_row(table, cookie)->id.build_id_bytes, 20);
 	assert_int_equal(opd_image_of_mapping(table, &mapped, &is_file), cookie);
 	assert_int_equal(kernel.nr_asked, 1);
-	opd_looked_clear(&looked);
+	opd_stat_cache_clear(&looked);
 	op_dcookie_table_free(table);
 }
 

@@ -170,8 +170,8 @@ static void buckets(void **state OP_UNUSED)
 	unsigned int before = 0;
 
 	for (uint32_t latency = 0; latency <= UINT16_MAX; latency++) {
-		unsigned int bucket = op_mem_bucket((uint16_t)latency);
-		uint32_t last = op_mem_bucket_last(bucket);
+		unsigned int bucket = op_memory_view_bucket((uint16_t)latency);
+		uint32_t last = op_memory_view_bucket_last(bucket);
 
 		assert_true(bucket < OP_MEM_NR_BUCKETS && (bucket == before || bucket == before + 1));
 		assert_true(last >= latency && last - latency <= latency / 8);
@@ -179,8 +179,8 @@ static void buckets(void **state OP_UNUSED)
 		before = bucket;
 	}
 	assert_int_equal(before, OP_MEM_NR_BUCKETS - 1);
-	assert_true(op_mem_offset(op_mem_key(UINT64_C(0xffffffff81000010), OP_MEM_BRANCH)) == UINT64_C(0xffffffff81000010));
-	assert_int_equal(op_mem_offset(op_mem_key(0x1234, UINT8_MAX)), 0x1234);
+	assert_true(op_memory_view_offset(op_memory_view_key(UINT64_C(0xffffffff81000010), OP_MEM_BRANCH)) == UINT64_C(0xffffffff81000010));
+	assert_int_equal(op_memory_view_offset(op_memory_view_key(0x1234, UINT8_MAX)), 0x1234);
 }
 
 /* ---- the pipeline ---- */

@@ -54,7 +54,7 @@ struct imported {
 	struct op_perf_events events;
 	struct op_perf_features features;
 	struct op_perf_translator translator;
-	struct opd_import *import;
+	struct opi_import *import;
 	struct op_stop stop;
 	bool separate_cpu;
 };
@@ -87,7 +87,7 @@ static int teardown(void **state)
 	struct imported *imported = *state;
 	char command[64];
 
-	opd_import_close(imported->import);
+	opi_import_close(imported->import);
 	op_perf_events_free(&imported->events);
 	op_perf_features_free(&imported->features);
 	close(imported->fd);
@@ -98,7 +98,7 @@ static int teardown(void **state)
 
 static void begin(struct imported *imported, size_t round_records, size_t memory_bytes)
 {
-	const struct opd_import_config config = {
+	const struct opi_import_config config = {
 		.features = &imported->features,
 		.stop = &imported->stop,
 		.session_fd = imported->fd,
@@ -110,7 +110,7 @@ static void begin(struct imported *imported, size_t round_records, size_t memory
 		.memory_bytes = memory_bytes,
 	};
 
-	assert_int_equal(opd_import_open(&config, &imported->import), 0);
+	assert_int_equal(opi_import_open(&config, &imported->import), 0);
 }
 
 /* ---- records, as perf writes them ---- */
@@ -127,7 +127,7 @@ static void take(struct imported *imported, uint32_t type, uint16_t misc, size_t
 
 	memcpy(words.body, body, 8 * nr_words);
 	assert_int_equal(op_perf_translate(&imported->translator, &words.header, (const uint8_t *)words.body, &record), 0);
-	assert_int_equal(opd_import_take(imported->import, &imported->events, &record), 0);
+	assert_int_equal(opi_import_take(imported->import, &imported->events, &record), 0);
 }
 
 static void sample(struct imported *imported, uint32_t cpu, uint32_t pid, uint64_t time_ns)
@@ -154,7 +154,7 @@ static void end_round(struct imported *imported)
 {
 	const struct op_perf_record record = { .kind = OP_PERF_ROUND, .event = OP_PERF_NO_EVENT };
 
-	assert_int_equal(opd_import_take(imported->import, &imported->events, &record), 0);
+	assert_int_equal(opi_import_take(imported->import, &imported->events, &record), 0);
 }
 
 /* All of the first CPU, in which a process of old runs; then the other's, where one process follows another. */
@@ -175,11 +175,11 @@ static void take_round(struct imported *imported)
 
 static void assert_all_placed(struct imported *imported)
 {
-	struct opd_import_counts counts;
+	struct opi_import_counts counts;
 	struct op_ledger_event event;
 
-	opd_import_counts(imported->import, &counts);
-	opd_import_ledger(imported->import, 0, &event);
+	opi_import_counts(imported->import, &counts);
+	opi_import_ledger(imported->import, 0, &event);
 	assert_int_equal(event.received, SAMPLES + TASKS * TASK_SAMPLES);
 	assert_int_equal(event.stored, event.received);
 	assert_int_equal(event.unattributed, 0);
@@ -216,7 +216,7 @@ static void a_round_is_not_cut(void **state)
 	take_round(imported);
 	end_round(imported);
 	end_round(imported);
-	assert_int_equal(opd_import_finish(imported->import, &imported->events), 0);
+	assert_int_equal(opi_import_finish(imported->import, &imported->events), 0);
 	assert_all_placed(imported);
 	assert_files_are_as_left(imported);
 }
@@ -225,7 +225,7 @@ static void a_round_is_not_cut(void **state)
 static void late_by(struct imported *imported, uint64_t late_ns, uint64_t nr_wanted)
 {
 	uint64_t time_ns = LATE_AT_NS;
-	struct opd_import_counts counts;
+	struct opi_import_counts counts;
 
 	begin(imported, 0, FEW_BYTES);
 	mapping(imported, 0, OLD_PID, 1);
@@ -236,20 +236,20 @@ static void late_by(struct imported *imported, uint64_t late_ns, uint64_t nr_wan
 	}
 	mapping(imported, 1, FIRST_PID, time_ns - late_ns);
 	sample(imported, 1, FIRST_PID, time_ns + 1);
-	assert_int_equal(opd_import_finish(imported->import, &imported->events), 0);
-	opd_import_counts(imported->import, &counts);
+	assert_int_equal(opi_import_finish(imported->import, &imported->events), 0);
+	opi_import_counts(imported->import, &counts);
 	assert_int_equal(counts.nr_late, nr_wanted);
 	assert_int_equal(counts.nr_unordered, nr_wanted);
 }
 
 static void a_stall_is_waited_for(void **state)
 {
-	late_by(*state, OPD_IMPORT_LATE_NS - STEP_NS, 0);
+	late_by(*state, OPI_IMPORT_LATE_NS - STEP_NS, 0);
 }
 
 static void a_long_stall_is_told(void **state)
 {
-	late_by(*state, 3 * (uint64_t)OPD_IMPORT_LATE_NS, 1);
+	late_by(*state, 3 * (uint64_t)OPI_IMPORT_LATE_NS, 1);
 }
 
 static void without_rounds_it_is_one(void **state)
@@ -258,7 +258,7 @@ static void without_rounds_it_is_one(void **state)
 
 	begin(imported, 0, FEW_BYTES);
 	take_round(imported);
-	assert_int_equal(opd_import_finish(imported->import, &imported->events), 0);
+	assert_int_equal(opi_import_finish(imported->import, &imported->events), 0);
 	assert_all_placed(imported);
 }
 
@@ -266,14 +266,14 @@ static void without_rounds_it_is_one(void **state)
 static void too_late_is_told(void **state)
 {
 	struct imported *imported = *state;
-	struct opd_import_counts counts;
+	struct opi_import_counts counts;
 	struct op_ledger_event event;
 
 	begin(imported, SAMPLES / 8, FEW_BYTES);
 	take_round(imported);
-	assert_int_equal(opd_import_finish(imported->import, &imported->events), 0);
-	opd_import_counts(imported->import, &counts);
-	opd_import_ledger(imported->import, 0, &event);
+	assert_int_equal(opi_import_finish(imported->import, &imported->events), 0);
+	opi_import_counts(imported->import, &counts);
+	opi_import_ledger(imported->import, 0, &event);
 	assert_int_equal(event.stored, SAMPLES + TASKS * TASK_SAMPLES);
 	assert_in_range(counts.nr_unordered, TASKS / 4, TASKS * (2 + TASK_SAMPLES));
 	assert_in_range(counts.nr_late, counts.nr_unordered, TASKS * (2 + TASK_SAMPLES));
@@ -290,7 +290,7 @@ static void a_stopped_one_counts_no_more(void **state)
 	assert_int_equal(op_stop_wait(&imported->stop, imported->fd), 0);
 	op_stop_set(&imported->stop);
 	assert_int_equal(op_stop_wait(&imported->stop, imported->fd), -EINTR);
-	assert_int_equal(opd_import_finish(imported->import, &imported->events), -EINTR);
+	assert_int_equal(opi_import_finish(imported->import, &imported->events), -EINTR);
 	op_stop_close(&imported->stop);
 }
 
@@ -338,12 +338,12 @@ static uint64_t samples_of_cpu(const struct imported *imported, uint32_t cpu)
 static void check_cpus(struct imported *imported, uint32_t nr_cpus)
 {
 	uint32_t nr_samples = nr_cpus * (nr_cpus + 1) / 2 + nr_cpus * nr_cpus;
-	struct opd_import_counts counts;
+	struct opi_import_counts counts;
 	struct op_ledger_event event;
 
-	assert_int_equal(opd_import_finish(imported->import, &imported->events), 0);
-	opd_import_counts(imported->import, &counts);
-	opd_import_ledger(imported->import, 0, &event);
+	assert_int_equal(opi_import_finish(imported->import, &imported->events), 0);
+	opi_import_counts(imported->import, &counts);
+	opi_import_ledger(imported->import, 0, &event);
 	assert_int_equal(event.received, nr_samples);
 	assert_int_equal(event.stored, nr_samples);
 	assert_int_equal(counts.nr_cpus, nr_cpus);
@@ -423,7 +423,7 @@ static size_t make_events(struct imported *imported, size_t nr_events)
 	imported->features.ibs_pmu_types[OP_IBS_OP] = IBS_TYPE;
 	while (imported->events.nr_events < nr_events)
 		assert_int_equal(op_perf_events_add(&imported->events, &attr, &event), 0);
-	assert_int_equal(opd_import_events(&imported->events, &imported->features, NULL, &cpu, &list), 0);
+	assert_int_equal(opi_import_events(&imported->events, &imported->features, NULL, &cpu, &list), 0);
 	nr_samplers = nr_of_role(&list, OP_EVENT_SAMPLER);
 	assert_int_equal(list.nr_opened, nr_events);
 	assert_int_equal(nr_of_role(&list, OP_EVENT_PLAIN), nr_events - nr_samplers);
@@ -452,7 +452,7 @@ static void naming_is_ended_by_a_signal(void **state)
 	struct op_ibs_cpu cpu;
 
 	imported->stop.is_set = 1;
-	assert_int_equal(opd_import_events(&imported->events, &imported->features, &imported->stop, &cpu, &list), -EINTR);
+	assert_int_equal(opi_import_events(&imported->events, &imported->features, &imported->stop, &cpu, &list), -EINTR);
 	op_event_list_free(&list);
 }
 
@@ -475,27 +475,27 @@ static int note(void *arg, uint32_t cpu, const struct perf_event_header *record)
 	return 0;
 }
 
-static void hold(struct opd_held *held, bool is_sideband, uint64_t time_ns)
+static void hold(struct opi_backlog *held, bool is_sideband, uint64_t time_ns)
 {
 	const struct words words = { .header = { .type = PERF_RECORD_SAMPLE, .size = 24 }, .body = { time_ns, ~time_ns } };
 	const struct op_perf_record record = { .time_ns = time_ns, .cpu = 3, .header = &words.header };
 
-	assert_int_equal(is_sideband ? opd_held_add_sideband(held, &record) : opd_held_add(held, &record), 0);
+	assert_int_equal(is_sideband ? opi_backlog_add_sideband(held, &record) : opi_backlog_add(held, &record), 0);
 }
 
-static int take_half(struct opd_held *held, bool is_sideband, uint64_t until_ns, struct taken *ret_taken)
+static int take_half(struct opi_backlog *held, bool is_sideband, uint64_t until_ns, struct taken *ret_taken)
 {
 	*ret_taken = (struct taken){ .is_ordered = true };
-	return is_sideband ? opd_held_take_sideband(held, until_ns, note, ret_taken)
-			   : opd_held_take(held, until_ns, note, ret_taken);
+	return is_sideband ? opi_backlog_take_sideband(held, until_ns, note, ret_taken)
+			   : opi_backlog_take(held, until_ns, note, ret_taken);
 }
 
 static void wait_and_take(int fd, size_t memory_bytes, bool is_sideband)
 {
-	struct opd_held held;
+	struct opi_backlog held;
 	struct taken taken;
 
-	opd_held_init(&held, fd, memory_bytes);
+	opi_backlog_init(&held, fd, memory_bytes);
 	for (uint64_t i = 0; i < SAMPLES; i++)
 		hold(&held, is_sideband, i * 7 % SAMPLES);
 	assert_int_equal(is_sideband ? held.sideband.is_file : held.ring.is_file, memory_bytes == FEW_BYTES);
@@ -506,12 +506,12 @@ static void wait_and_take(int fd, size_t memory_bytes, bool is_sideband)
 		assert_int_equal(taken.nr, SAMPLES / 2);
 		assert_int_equal(taken.sum, (first + end - 1) * (SAMPLES / 2) / 2 + (is_sideband ? 0 : 3 * SAMPLES / 2));
 		assert_int_equal(taken.is_ordered, is_sideband);
-		assert_int_equal(opd_held_settle(&held), 0);
+		assert_int_equal(opi_backlog_settle(&held), 0);
 		hold(&held, is_sideband, 2 * SAMPLES);
 	}
 	assert_int_equal(take_half(&held, is_sideband, UINT64_MAX, &taken), 0);
 	assert_int_equal(taken.nr, 2);
-	opd_held_free(&held);
+	opi_backlog_free(&held);
 }
 
 static void in_memory_and_in_a_file(void **state)
@@ -527,36 +527,36 @@ static void in_memory_and_in_a_file(void **state)
 /* What waits in memory is still there. */
 static void without_a_file(void **state OP_UNUSED)
 {
-	struct opd_held held;
+	struct opi_backlog held;
 	struct taken taken;
 
-	opd_held_init(&held, -1, FEW_BYTES);
+	opi_backlog_init(&held, -1, FEW_BYTES);
 	while (held.ring.length + 2 * sizeof(struct words) < FEW_BYTES)
 		hold(&held, false, held.nr_ring);
-	assert_int_equal(opd_spill_reserve(&held.ring, FEW_BYTES), -EBADF);
-	assert_int_equal(opd_spill_reserve(&held.sideband, FEW_BYTES + 1), -EBADF);
+	assert_int_equal(opi_spill_reserve(&held.ring, FEW_BYTES), -EBADF);
+	assert_int_equal(opi_spill_reserve(&held.sideband, FEW_BYTES + 1), -EBADF);
 	assert_int_equal(take_half(&held, false, UINT64_MAX, &taken), 0);
 	assert_in_range(taken.nr, 10, FEW_BYTES);
-	opd_held_free(&held);
+	opi_backlog_free(&held);
 }
 
 static void slices_of_the_side_band(void **state)
 {
 	const struct imported *imported = *state;
 	uint64_t nr_slices = 0, slice_ns;
-	struct opd_held held;
+	struct opi_backlog held;
 	struct taken taken;
 
-	opd_held_init(&held, imported->fd, FEW_BYTES);
+	opi_backlog_init(&held, imported->fd, FEW_BYTES);
 	for (uint64_t i = 0; i < SAMPLES; i++)
 		hold(&held, true, i / 2);
-	while ((slice_ns = opd_held_slice(&held, SAMPLES)) < SAMPLES) {
+	while ((slice_ns = opi_backlog_slice(&held, SAMPLES)) < SAMPLES) {
 		assert_int_equal(take_half(&held, true, slice_ns, &taken), 0);
 		assert_in_range(taken.nr * 24, FEW_BYTES, FEW_BYTES + 48);
 		nr_slices++;
 	}
 	assert_in_range(nr_slices, SAMPLES * 24 / (FEW_BYTES + 48), SAMPLES * 24 / FEW_BYTES);
-	opd_held_free(&held);
+	opi_backlog_free(&held);
 }
 
 int main(void)

@@ -21,7 +21,7 @@
 #define NO_PID	 0x7fffffffu
 #define TEMPLATE "/tmp/opd-locate.XXXXXX"
 
-static struct opd_places places;
+static struct opd_mount_views places;
 static char directory[64], path[256];
 static void *memory;
 
@@ -39,7 +39,7 @@ static int tear_down(void **state)
 		munmap(memory, BYTES);
 	memory = NULL;
 	unlink(path);
-	opd_places_free(&places);
+	opd_mount_views_free(&places);
 	return rmdir(directory);
 }
 
@@ -183,13 +183,13 @@ static pid_t start_elsewhere(uint64_t *ret_inode)
 static void another_lives_there(void **state OP_UNUSED)
 {
 	struct opd_wanted wanted = { .pid = NO_PID, .name = path, .has_inode = true };
-	struct opd_place *place = NULL;
+	struct opd_mount_view *place = NULL;
 	pid_t pid;
 
 	snprintf(path, sizeof(path), "%s/app", directory);
 	pid = start_elsewhere(&wanted.inode);
 	if (wanted.inode) {
-		assert_int_equal(opd_place_look(&places, (uint32_t)pid, &place), 0);
+		assert_int_equal(opd_mount_view_look(&places, (uint32_t)pid, &place), 0);
 		wanted.place = place;
 		assert_non_null(place);
 		assert_found(&wanted, true, false);
@@ -201,28 +201,28 @@ static void another_lives_there(void **state OP_UNUSED)
 	waitpid(pid, NULL, 0);
 	if (wanted.inode)
 		assert_found(&wanted, false, false);
-	opd_place_put(place);
+	opd_mount_view_put(place);
 	if (!wanted.inode)
 		skip();
 }
 
 /* Name spaces that nobody is in, each with a place of its own. */
-static size_t enter_places(struct opd_place *entered[], size_t max)
+static size_t enter_places(struct opd_mount_view *entered[], size_t max)
 {
 	size_t nr = 0;
 
 	while (nr < max && !places.nr_dropped) {
 		entered[nr] = NULL;
-		assert_int_equal(opd_place_enter(&places, nr + 1, &entered[nr]), 0);
+		assert_int_equal(opd_mount_view_enter(&places, nr + 1, &entered[nr]), 0);
 		nr++;
 	}
 	return nr;
 }
 
-static void leave_places(struct opd_place *entered[], size_t nr)
+static void leave_places(struct opd_mount_view *entered[], size_t nr)
 {
 	while (nr)
-		opd_place_put(entered[--nr]);
+		opd_mount_view_put(entered[--nr]);
 	assert_int_equal(places.nr_bytes, 0);
 	assert_int_equal(places.nr_mount_bytes, 0);
 	assert_null(places.with_mounts);
@@ -230,8 +230,8 @@ static void leave_places(struct opd_place *entered[], size_t nr)
 
 static void places_have_so_much_room(void **state)
 {
-	size_t max = OPD_PLACES_BYTES_MAX / sizeof(struct opd_place), nr;
-	struct opd_place **entered = calloc(max, sizeof(struct opd_place *));
+	size_t max = OPD_MOUNT_VIEWS_BYTES_MAX / sizeof(struct opd_mount_view), nr;
+	struct opd_mount_view **entered = calloc(max, sizeof(struct opd_mount_view *));
 
 	(void)state;
 	assert_non_null(entered);
@@ -239,7 +239,7 @@ static void places_have_so_much_room(void **state)
 	assert_int_equal(places.nr_dropped, 1);
 	assert_true(nr > 10000);
 	assert_null(entered[nr - 1]);
-	assert_in_range(places.nr_bytes, OPD_PLACES_BYTES_MAX, OPD_PLACES_BYTES_MAX + 1000);
+	assert_in_range(places.nr_bytes, OPD_MOUNT_VIEWS_BYTES_MAX, OPD_MOUNT_VIEWS_BYTES_MAX + 1000);
 	leave_places(entered, nr);
 	free(entered);
 }
@@ -247,25 +247,25 @@ static void places_have_so_much_room(void **state)
 /* The oldest go, and are read again when they are asked for. */
 static void mounts_have_so_much_room(void **state)
 {
-	struct opd_place *entered[4];
+	struct opd_mount_view *entered[4];
 	size_t nr = enter_places(entered, op_array_size(entered));
 	uint32_t pid = (uint32_t)getpid();
 
 	(void)state;
 	for (size_t i = 0; i < nr; i++)
-		assert_true(opd_place_mounts(entered[i], pid, false)->nr_rows > 0);
+		assert_true(opd_mount_view_mounts(entered[i], pid, false)->nr_rows > 0);
 	assert_int_equal(places.nr_dropped, 0);
 	/* As if the second and the third had very many. */
-	entered[1]->mounts.nr_bytes += OPD_PLACES_BYTES_MAX / 2;
-	entered[2]->mounts.nr_bytes += OPD_PLACES_BYTES_MAX / 2;
-	places.nr_mount_bytes += OPD_PLACES_BYTES_MAX;
+	entered[1]->mounts.nr_bytes += OPD_MOUNT_VIEWS_BYTES_MAX / 2;
+	entered[2]->mounts.nr_bytes += OPD_MOUNT_VIEWS_BYTES_MAX / 2;
+	places.nr_mount_bytes += OPD_MOUNT_VIEWS_BYTES_MAX;
 	entered[0]->mounts_read_ns = 1; /* long ago */
-	assert_true(opd_place_mounts(entered[0], pid, true)->nr_rows > 0);
+	assert_true(opd_mount_view_mounts(entered[0], pid, true)->nr_rows > 0);
 	assert_int_equal(places.nr_dropped, 1);
-	assert_true(places.nr_mount_bytes <= OPD_PLACES_BYTES_MAX);
+	assert_true(places.nr_mount_bytes <= OPD_MOUNT_VIEWS_BYTES_MAX);
 	assert_int_equal(entered[1]->mounts.nr_rows, 0);
 	assert_true(entered[2]->mounts.nr_rows > 0 && entered[3]->mounts.nr_rows > 0);
-	assert_true(opd_place_mounts(entered[1], pid, false)->nr_rows > 0);
+	assert_true(opd_mount_view_mounts(entered[1], pid, false)->nr_rows > 0);
 	assert_int_equal(places.nr_dropped, 1);
 	leave_places(entered, nr);
 }
@@ -288,7 +288,7 @@ static void generations(void **state OP_UNUSED)
 	assert_int_equal(opd_generation_at("/nothing-is-here", 1), 0);
 }
 
-static uint64_t cookie_of(struct op_dcookie_table *table, const struct opd_wanted *wanted, struct opd_looked *looked, uint64_t time_ns)
+static uint64_t cookie_of(struct op_dcookie_table *table, const struct opd_wanted *wanted, struct opd_stat_cache *looked, uint64_t time_ns)
 {
 	struct opd_mapped mapped = {
 		.pid = wanted->pid,
@@ -334,7 +334,7 @@ static void a_look_is_good_for_what_was_before(void **state)
 	struct timespec times[2] = { { .tv_sec = 1 }, { .tv_sec = 1 } };
 	struct op_dcookie_table *table = op_dcookie_table_new();
 	struct opd_wanted wanted = make_file("app");
-	struct opd_looked looked = { 0 };
+	struct opd_stat_cache looked = { 0 };
 	uint64_t first_ns = op_now_ns(), second_ns, first, second;
 
 	(void)state;
@@ -351,9 +351,9 @@ static void a_look_is_good_for_what_was_before(void **state)
 	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
 	assert_int_equal(cookie_of(table, &wanted, &looked, second_ns), second);
 	assert_int_not_equal(cookie_of(table, &wanted, NULL, second_ns), second);
-	opd_looked_clear(&looked);
+	opd_stat_cache_clear(&looked);
 	assert_int_not_equal(cookie_of(table, &wanted, &looked, second_ns), second);
-	opd_looked_clear(&looked);
+	opd_stat_cache_clear(&looked);
 	op_dcookie_table_free(table);
 }
 

@@ -44,7 +44,7 @@ static void take(unsigned int image, uint64_t offset, uint8_t fact)
 	struct opd_counted counted = { .resolved = &resolved, .account = &account, .amount = 1 };
 
 	snprintf(name, sizeof(name), "/bin/image-%u", image);
-	resolved.location = (struct op_location){ op_dcookie_get(pipeline.resolver.table, &id), op_mem_key(offset, fact) };
+	resolved.location = (struct op_location){ op_dcookie_get(pipeline.resolver.table, &id), op_memory_view_key(offset, fact) };
 	pipeline.count.now_ns++;
 	opd_count_sample(&pipeline.count, &counted);
 }

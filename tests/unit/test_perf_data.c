@@ -328,16 +328,16 @@ static void event_names(void **state OP_UNUSED)
 	struct op_perf_event ibs = { .attr = { .type = 11, .config = 0x80000, .sample_period = 99 }, .name = odd };
 	struct op_event event;
 
-	opd_import_name_event(&clock, &event);
+	opi_import_name_event(&clock, &event);
 	assert_string_equal(event.name, "cpu-clock");
 	assert_int_equal(event.count, 1000000);
-	opd_import_name_event(&raw, &event);
+	opi_import_name_event(&raw, &event);
 	assert_string_equal(event.name, "r76");
 	assert_int_equal(event.count, 250000);
-	opd_import_name_event(&ibs, &event);
+	opi_import_name_event(&ibs, &event);
 	assert_string_equal(event.name, "ibs_op_l3miss_only=1_u");
 	ibs.name = NULL;
-	opd_import_name_event(&ibs, &event);
+	opi_import_name_event(&ibs, &event);
 	assert_string_equal(event.name, "type-11-config-80000");
 }
 

@@ -108,7 +108,7 @@ static void write_clock(uint64_t trusted_ns)
 	char text[100];
 
 	snprintf(text, sizeof(text), "opd-clock 1\ntrusted\t%llu\nclaimed\t0\nheld\t0\n", (unsigned long long)(trusted_ns / SECOND));
-	sample_write_bytes(session_fd, OPD_AGE_FILE, text, strlen(text));
+	sample_write_bytes(session_fd, OPD_TRUSTED_CLOCK_FILE, text, strlen(text));
 }
 
 static int setup(void **state OP_UNUSED)
@@ -383,14 +383,14 @@ static void test_clock_without_a_file(void **state OP_UNUSED)
 	for (size_t i = 0; i <= op_array_size(texts); i++) {
 		restart();
 		if (i < op_array_size(texts))
-			sample_write_bytes(session_fd, OPD_AGE_FILE, texts[i], strlen(texts[i]));
+			sample_write_bytes(session_fd, OPD_TRUSTED_CLOCK_FILE, texts[i], strlen(texts[i]));
 		else
-			assert_int_equal(unlinkat(session_fd, OPD_AGE_FILE, 0), 0);
+			assert_int_equal(unlinkat(session_fd, OPD_TRUSTED_CLOCK_FILE, 0), 0);
 		wall_ns = NOW + 2 * DAY;
 		check(&keep_3_days, 0);
 	}
 	restart();
-	assert_int_equal(unlinkat(session_fd, OPD_AGE_FILE, 0), 0);
+	assert_int_equal(unlinkat(session_fd, OPD_TRUSTED_CLOCK_FILE, 0), 0);
 	wall_ns = NOW;
 	check(&keep_3_days, 1);
 }

@@ -299,10 +299,10 @@ static void test_names_that_are_taken(void **state OP_UNUSED)
 {
 	for (int i = 0; i < 3; i++) {
 		wall_ns = BEGIN;
-		opd_book_reset(&sync_thread.book);
+		opd_ledger_reset(&sync_thread.book);
 		event.received = event.stored = 0;
 		sync_thread.rotation.due_ns = 0;
-		opd_book_begin(&sync_thread.book);
+		opd_ledger_begin(&sync_thread.book);
 		take(2);
 		turn();
 		pass(HOUR);

@@ -119,32 +119,32 @@ static unsigned int free_all(struct op_odb_pending *pending)
 /* The file grew again while the first growth was being written, so that it stands at its path no more when that fails. */
 static void what_grew_twice_is_of_its_session(void **state OP_UNUSED)
 {
-	struct opd_settler *settler;
+	struct opd_syncer *settler;
 	uint64_t session, next;
 
 	open_session();
 	hold(-EIO);
-	assert_int_equal(opd_settler_new(dir_fd, &settler), 0);
-	opd_settler_add(settler, grow());
+	assert_int_equal(opd_syncer_new(dir_fd, &settler), 0);
+	opd_syncer_add(settler, grow());
 	await_held();
-	opd_settler_add(settler, grow());
-	opd_settler_add(settler, grow());
-	assert_int_equal(free_all(opd_settler_take(settler, &session)), 2);
+	opd_syncer_add(settler, grow());
+	opd_syncer_add(settler, grow());
+	assert_int_equal(free_all(opd_syncer_take(settler, &session)), 2);
 	close_session("samples/closed");
 	open_session();
 	let_go();
-	assert_int_equal(opd_settler_nr_failed(settler, true), 1);
-	opd_settler_add(settler, grow());
-	while (opd_settler_nr_failed(settler, true) < 2)
+	assert_int_equal(opd_syncer_nr_failed(settler, true), 1);
+	opd_syncer_add(settler, grow());
+	while (opd_syncer_nr_failed(settler, true) < 2)
 		usleep(1000);
-	assert_int_equal(free_all(opd_settler_take_failed(settler, session)), 1);
-	assert_null(opd_settler_take_failed(settler, session));
-	assert_true(opd_settler_has_failed(settler));
-	assert_null(opd_settler_take(settler, &next));
+	assert_int_equal(free_all(opd_syncer_take_failed(settler, session)), 1);
+	assert_null(opd_syncer_take_failed(settler, session));
+	assert_true(opd_syncer_has_failed(settler));
+	assert_null(opd_syncer_take(settler, &next));
 	close_session("samples/closed-too");
-	assert_int_equal(free_all(opd_settler_take_failed(settler, next)), 1);
-	assert_false(opd_settler_has_failed(settler));
-	opd_settler_free(settler);
+	assert_int_equal(free_all(opd_syncer_take_failed(settler, next)), 1);
+	assert_false(opd_syncer_has_failed(settler));
+	opd_syncer_free(settler);
 }
 
 int main(void)

@@ -14,23 +14,23 @@ struct waiting {
 
 static_assert(sizeof(struct waiting) % 8 == 0, "records are aligned");
 
-struct opd_held_index {
+struct opi_backlog_index {
 	uint64_t time_ns;
 	size_t at; /* those of one time are in the order of the file */
 };
 
-void opd_held_init(struct opd_held *held, int dir_fd, size_t memory_bytes)
+void opi_backlog_init(struct opi_backlog *held, int dir_fd, size_t memory_bytes)
 {
-	*held = (struct opd_held){ .is_sorted = true };
-	opd_spill_init(&held->ring, dir_fd, memory_bytes);
-	opd_spill_init(&held->sideband, dir_fd, memory_bytes);
+	*held = (struct opi_backlog){ .is_sorted = true };
+	opi_spill_init(&held->ring, dir_fd, memory_bytes);
+	opi_spill_init(&held->sideband, dir_fd, memory_bytes);
 }
 
-int opd_held_add(struct opd_held *held, const struct op_perf_record *record)
+int opi_backlog_add(struct opi_backlog *held, const struct op_perf_record *record)
 {
-	struct opd_spill *ring = &held->ring;
+	struct opi_spill *ring = &held->ring;
 	size_t nr_bytes = record->header->size;
-	int err = opd_spill_reserve(ring, sizeof(struct waiting) + nr_bytes);
+	int err = opi_spill_reserve(ring, sizeof(struct waiting) + nr_bytes);
 	struct waiting *waiting;
 
 	if (err)
@@ -43,27 +43,27 @@ int opd_held_add(struct opd_held *held, const struct op_perf_record *record)
 	return 0;
 }
 
-static int add_index(struct opd_held *held, uint64_t time_ns, size_t at)
+static int add_index(struct opi_backlog *held, uint64_t time_ns, size_t at)
 {
 	if (held->nr_index == held->max_index) {
 		size_t max = held->max_index ? 2 * held->max_index : FIRST_INDEX;
-		struct opd_held_index *more = realloc(held->index, max * sizeof(*more));
+		struct opi_backlog_index *more = realloc(held->index, max * sizeof(*more));
 
 		if (!more)
 			return -ENOMEM;
 		held->index = more;
 		held->max_index = max;
 	}
-	held->index[held->nr_index++] = (struct opd_held_index){ .time_ns = time_ns, .at = at };
+	held->index[held->nr_index++] = (struct opi_backlog_index){ .time_ns = time_ns, .at = at };
 	held->is_sorted = false;
 	return 0;
 }
 
-int opd_held_add_sideband(struct opd_held *held, const struct op_perf_record *record)
+int opi_backlog_add_sideband(struct opi_backlog *held, const struct op_perf_record *record)
 {
-	struct opd_spill *sideband = &held->sideband;
+	struct opi_spill *sideband = &held->sideband;
 	size_t nr_bytes = record->header->size;
-	int err = opd_spill_reserve(sideband, nr_bytes);
+	int err = opi_spill_reserve(sideband, nr_bytes);
 
 	if (!err)
 		err = add_index(held, record->time_ns, sideband->length);
@@ -76,26 +76,26 @@ int opd_held_add_sideband(struct opd_held *held, const struct op_perf_record *re
 
 static int compare(const void *left, const void *right)
 {
-	const struct opd_held_index *a = left, *b = right;
+	const struct opi_backlog_index *a = left, *b = right;
 
 	if (a->time_ns != b->time_ns)
 		return a->time_ns < b->time_ns ? -1 : 1;
 	return (a->at > b->at) - (a->at < b->at);
 }
 
-static void sort(struct opd_held *held)
+static void sort(struct opi_backlog *held)
 {
 	if (!held->is_sorted)
 		qsort(held->index + held->first, held->nr_index - held->first, sizeof(*held->index), compare);
 	held->is_sorted = true;
 }
 
-static const struct perf_event_header *sideband_record(const struct opd_held *held, size_t index)
+static const struct perf_event_header *sideband_record(const struct opi_backlog *held, size_t index)
 {
 	return (const void *)(held->sideband.bytes + held->index[index].at);
 }
 
-uint64_t opd_held_slice(struct opd_held *held, uint64_t until_ns)
+uint64_t opi_backlog_slice(struct opi_backlog *held, uint64_t until_ns)
 {
 	size_t nr_bytes = 0;
 
@@ -108,7 +108,7 @@ uint64_t opd_held_slice(struct opd_held *held, uint64_t until_ns)
 	return until_ns;
 }
 
-int opd_held_take_sideband(struct opd_held *held, uint64_t until_ns, opd_held_putter put, void *arg)
+int opi_backlog_take_sideband(struct opi_backlog *held, uint64_t until_ns, opi_backlog_putter put, void *arg)
 {
 	int err = 0;
 
@@ -119,7 +119,7 @@ int opd_held_take_sideband(struct opd_held *held, uint64_t until_ns, opd_held_pu
 }
 
 /* What has to wait moves to the front. */
-int opd_held_take(struct opd_held *held, uint64_t until_ns, opd_held_putter put, void *arg)
+int opi_backlog_take(struct opi_backlog *held, uint64_t until_ns, opi_backlog_putter put, void *arg)
 {
 	uint8_t *bytes = held->ring.bytes;
 	size_t nr_left = 0, left_bytes = 0;
@@ -144,15 +144,15 @@ int opd_held_take(struct opd_held *held, uint64_t until_ns, opd_held_putter put,
 	return err;
 }
 
-static void start_again(struct opd_held *held)
+static void start_again(struct opi_backlog *held)
 {
 	held->sideband.length = held->nr_index = held->first = 0;
 	held->is_sorted = true;
 }
 
-int opd_held_settle(struct opd_held *held)
+int opi_backlog_settle(struct opi_backlog *held)
 {
-	struct opd_spill old = held->sideband;
+	struct opi_spill old = held->sideband;
 	size_t nr_left = held->nr_index - held->first;
 	int err = 0;
 
@@ -162,28 +162,28 @@ int opd_held_settle(struct opd_held *held)
 		start_again(held);
 		return 0;
 	}
-	opd_spill_init(&held->sideband, old.dir_fd, old.memory_bytes);
+	opi_spill_init(&held->sideband, old.dir_fd, old.memory_bytes);
 	for (size_t i = 0; !err && i < nr_left; i++) {
-		const struct opd_held_index *from = &held->index[held->first + i];
+		const struct opi_backlog_index *from = &held->index[held->first + i];
 		const struct perf_event_header *record = (const void *)(old.bytes + from->at);
 
-		err = opd_spill_reserve(&held->sideband, record->size);
+		err = opi_spill_reserve(&held->sideband, record->size);
 		if (err)
 			break;
 		memcpy(held->sideband.bytes + held->sideband.length, record, record->size);
-		held->index[i] = (struct opd_held_index){ .time_ns = from->time_ns, .at = held->sideband.length };
+		held->index[i] = (struct opi_backlog_index){ .time_ns = from->time_ns, .at = held->sideband.length };
 		held->sideband.length += record->size;
 	}
-	opd_spill_free(&old);
+	opi_spill_free(&old);
 	held->nr_index = nr_left;
 	held->first = 0;
 	return err;
 }
 
-void opd_held_free(struct opd_held *held)
+void opi_backlog_free(struct opi_backlog *held)
 {
-	opd_spill_free(&held->ring);
-	opd_spill_free(&held->sideband);
+	opi_spill_free(&held->ring);
+	opi_spill_free(&held->sideband);
 	free(held->index);
 	held->index = NULL;
 }

@@ -12,14 +12,14 @@
 #define SIDEBAND_BYTES (1024u * 1024)
 #define NUMBERS        65536u
 
-struct opd_import_cpu {
+struct opi_import_cpu {
 	struct op_mring_pair pair;
 	struct op_mring_pair_writer writer;
 	struct op_mring sideband;
 	struct op_mring_writer sideband_writer; /* of the first CPU */
 };
 
-static void free_cpu(struct opd_import_cpu *cpu)
+static void free_cpu(struct opi_import_cpu *cpu)
 {
 	if (!cpu)
 		return;
@@ -28,9 +28,9 @@ static void free_cpu(struct opd_import_cpu *cpu)
 	free(cpu);
 }
 
-static int open_cpu(size_t sideband_bytes, struct opd_import_cpu **ret_cpu)
+static int open_cpu(size_t sideband_bytes, struct opi_import_cpu **ret_cpu)
 {
-	struct opd_import_cpu *cpu = calloc(1, sizeof(*cpu));
+	struct opi_import_cpu *cpu = calloc(1, sizeof(*cpu));
 	int err;
 
 	if (!cpu)
@@ -54,27 +54,27 @@ static int open_cpu(size_t sideband_bytes, struct opd_import_cpu **ret_cpu)
 	return err;
 }
 
-static struct opd_memory_cpu memory_of(const struct opd_import_cpus *cpus, const struct opd_import_cpu *cpu, uint32_t number)
+static struct opd_memory_cpu memory_of(const struct opi_import_cpus *cpus, const struct opi_import_cpu *cpu, uint32_t number)
 {
 	return (struct opd_memory_cpu){ .cpu = number, .pair = &cpu->pair, .sideband = &cpu->sideband, .ids = cpus->ids };
 }
 
-static void keep(struct opd_import_cpus *cpus, struct opd_import_cpu *cpu, uint32_t number)
+static void keep(struct opi_import_cpus *cpus, struct opi_import_cpu *cpu, uint32_t number)
 {
 	cpus->cpus[cpus->nr_cpus++] = cpu;
 	cpus->by_number[number] = (uint16_t)cpus->nr_cpus;
 }
 
-int opd_import_cpus_open(struct opd_import_cpus *cpus, struct opd_pipeline *pipeline, const struct op_event *events,
+int opi_import_cpus_open(struct opi_import_cpus *cpus, struct opd_pipeline *pipeline, const struct op_event *events,
 			 size_t nr_events, const uint64_t *ids)
 {
-	struct opd_import_cpus fresh = {
+	struct opi_import_cpus fresh = {
 		.pipeline = pipeline,
 		.ids = ids,
-		.cpus = calloc(OPD_IMPORT_CPUS_MAX, sizeof(*fresh.cpus)),
+		.cpus = calloc(OPI_IMPORT_CPUS_MAX, sizeof(*fresh.cpus)),
 		.by_number = calloc(NUMBERS, sizeof(uint16_t)),
 	};
-	struct opd_import_cpu *cpu = NULL;
+	struct opi_import_cpu *cpu = NULL;
 	int err = fresh.cpus && fresh.by_number ? open_cpu(SIDEBAND_BYTES, &cpu) : -ENOMEM;
 
 	if (!err) {
@@ -84,7 +84,7 @@ int opd_import_cpus_open(struct opd_import_cpus *cpus, struct opd_pipeline *pipe
 	}
 	if (err) {
 		free_cpu(cpu);
-		opd_import_cpus_close(&fresh);
+		opi_import_cpus_close(&fresh);
 		return err;
 	}
 	keep(&fresh, cpu, 0);
@@ -92,9 +92,9 @@ int opd_import_cpus_open(struct opd_import_cpus *cpus, struct opd_pipeline *pipe
 	return 0;
 }
 
-static int add(struct opd_import_cpus *cpus, uint32_t number)
+static int add(struct opi_import_cpus *cpus, uint32_t number)
 {
-	struct opd_import_cpu *cpu;
+	struct opi_import_cpu *cpu;
 	struct opd_memory_cpu memory;
 	int err = open_cpu((size_t)sysconf(_SC_PAGESIZE), &cpu);
 
@@ -110,9 +110,9 @@ static int add(struct opd_import_cpus *cpus, uint32_t number)
 }
 
 /* With a pair of its own, or the first. */
-static int join(struct opd_import_cpus *cpus, uint32_t number)
+static int join(struct opi_import_cpus *cpus, uint32_t number)
 {
-	int err = cpus->is_full || cpus->nr_cpus == OPD_IMPORT_CPUS_MAX ? -EMFILE : add(cpus, number);
+	int err = cpus->is_full || cpus->nr_cpus == OPI_IMPORT_CPUS_MAX ? -EMFILE : add(cpus, number);
 
 	if (err != -EMFILE && err != -ENFILE && err != -ENOMEM)
 		return err;
@@ -122,7 +122,7 @@ static int join(struct opd_import_cpus *cpus, uint32_t number)
 	return 0;
 }
 
-static int find(struct opd_import_cpus *cpus, uint32_t number, uint32_t *ret_index)
+static int find(struct opi_import_cpus *cpus, uint32_t number, uint32_t *ret_index)
 {
 	int err = op_likely(cpus->by_number[number]) ? 0 : join(cpus, number);
 
@@ -131,14 +131,14 @@ static int find(struct opd_import_cpus *cpus, uint32_t number, uint32_t *ret_ind
 	return err;
 }
 
-static void leave(struct opd_import_cpus *cpus)
+static void leave(struct opi_import_cpus *cpus)
 {
 	if (cpus->ring)
 		op_mring_pair_leave(&cpus->cpus[cpus->index]->writer);
 	cpus->ring = NULL;
 }
 
-static int drain_sideband(struct opd_import_cpus *cpus)
+static int drain_sideband(struct opi_import_cpus *cpus)
 {
 	struct opd_pipeline *pipeline = cpus->pipeline;
 	struct opd_sideband_loss loss; /* none: it is read before it is full */
@@ -150,7 +150,7 @@ static int drain_sideband(struct opd_import_cpus *cpus)
 }
 
 /* The side band has what is older than what is in the rings. */
-static int visit(struct opd_import_cpus *cpus, uint32_t index)
+static int visit(struct opi_import_cpus *cpus, uint32_t index)
 {
 	struct opd_cpu *cpu = &cpus->pipeline->capture.cpus[index];
 	struct op_ring *ring;
@@ -169,7 +169,7 @@ static int visit(struct opd_import_cpus *cpus, uint32_t index)
 }
 
 /* What is in the first pair is of one CPU, where that makes a difference. */
-static int take_turn(struct opd_import_cpus *cpus, uint32_t number)
+static int take_turn(struct opi_import_cpus *cpus, uint32_t number)
 {
 	struct opd_cpu *cpu = &cpus->pipeline->capture.cpus[0];
 	int err;
@@ -183,7 +183,7 @@ static int take_turn(struct opd_import_cpus *cpus, uint32_t number)
 }
 
 /* To enter costs a fence: it is done for all records of one CPU that follow each other. One whose number cannot be is taken for CPU 0. */
-static int enter(struct opd_import_cpus *cpus, uint32_t number)
+static int enter(struct opi_import_cpus *cpus, uint32_t number)
 {
 	uint32_t of_pair = op_likely(number < NUMBERS) ? number : 0, index;
 	int err = find(cpus, of_pair, &index);
@@ -211,7 +211,7 @@ static int put(struct op_mring_writer *ring, const struct perf_event_header *rec
 	return 0;
 }
 
-static int make_room(struct opd_import_cpus *cpus)
+static int make_room(struct opi_import_cpus *cpus)
 {
 	int err;
 
@@ -220,7 +220,7 @@ static int make_room(struct opd_import_cpus *cpus)
 	return err ? err : enter(cpus, cpus->number);
 }
 
-int opd_import_cpus_put(struct opd_import_cpus *cpus, uint32_t number, const struct perf_event_header *record)
+int opi_import_cpus_put(struct opi_import_cpus *cpus, uint32_t number, const struct perf_event_header *record)
 {
 	int err = 0;
 
@@ -231,7 +231,7 @@ int opd_import_cpus_put(struct opd_import_cpus *cpus, uint32_t number, const str
 	return err ? err : put(cpus->ring, record);
 }
 
-int opd_import_cpus_put_sideband(struct opd_import_cpus *cpus, const struct perf_event_header *record)
+int opi_import_cpus_put_sideband(struct opi_import_cpus *cpus, const struct perf_event_header *record)
 {
 	struct op_mring_writer *ring = &cpus->cpus[0]->sideband_writer;
 	int err = 0;
@@ -242,7 +242,7 @@ int opd_import_cpus_put_sideband(struct opd_import_cpus *cpus, const struct perf
 	return err ? err : put(ring, record);
 }
 
-int opd_import_cpus_visit_all(struct opd_import_cpus *cpus)
+int opi_import_cpus_visit_all(struct opi_import_cpus *cpus)
 {
 	int err = 0;
 
@@ -252,12 +252,12 @@ int opd_import_cpus_visit_all(struct opd_import_cpus *cpus)
 	return err;
 }
 
-void opd_import_cpus_close(struct opd_import_cpus *cpus)
+void opi_import_cpus_close(struct opi_import_cpus *cpus)
 {
 	leave(cpus);
 	for (size_t i = 0; i < cpus->nr_cpus; i++)
 		free_cpu(cpus->cpus[i]);
 	free(cpus->cpus);
 	free(cpus->by_number);
-	*cpus = (struct opd_import_cpus){ 0 };
+	*cpus = (struct opi_import_cpus){ 0 };
 }

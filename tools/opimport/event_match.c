@@ -59,7 +59,7 @@ static uint64_t count_of(const struct perf_event_attr *attr, bool is_clock)
 	return op_min_u64(op_max_u64(count, 1), OP_EVENT_COUNT_MAX);
 }
 
-void opd_import_name_event(const struct op_perf_event *from, struct op_event *ret_event)
+void opi_import_name_event(const struct op_perf_event *from, struct op_event *ret_event)
 {
 	const struct perf_event_attr *attr = &from->attr;
 	struct op_event event = { 0 };
@@ -188,7 +188,7 @@ static int open_event(struct making *making, const struct op_perf_event *from, c
 	enum op_ibs_kind kind;
 	int err;
 
-	opd_import_name_event(from, &event);
+	opi_import_name_event(from, &event);
 	if (op_perf_is_ibs(features, from, &kind) && making->nr_room >= nr_derived(kind))
 		make_sampler(making, &from->attr, kind, &event);
 	err = tell_apart(making, &event);
@@ -217,7 +217,7 @@ static int derive(struct making *making, size_t index)
 	return err;
 }
 
-bool opd_import_find_cpu(const struct op_perf_features *features, struct op_ibs_cpu *ret_cpu)
+bool opi_import_find_cpu(const struct op_perf_features *features, struct op_ibs_cpu *ret_cpu)
 {
 	bool is_known = features->cpu_id && !op_ibs_cpu_parse(features->cpu_id, ret_cpu);
 
@@ -226,7 +226,7 @@ bool opd_import_find_cpu(const struct op_perf_features *features, struct op_ibs_
 	return is_known;
 }
 
-int opd_import_events(const struct op_perf_events *from, const struct op_perf_features *features, const struct op_stop *stop,
+int opi_import_events(const struct op_perf_events *from, const struct op_perf_features *features, const struct op_stop *stop,
 		      struct op_ibs_cpu *ret_cpu, struct op_event_list *ret_list)
 {
 	struct op_ibs_host host = { .caps = OP_IBS_CAPS_KNOWN };
@@ -237,7 +237,7 @@ int opd_import_events(const struct op_perf_events *from, const struct op_perf_fe
 	};
 	int err = 0;
 
-	opd_import_find_cpu(features, &host.cpu);
+	opi_import_find_cpu(features, &host.cpu);
 	for (size_t i = 0; !err && i < from->nr_events; i++)
 		err = op_stop_is_set(stop) ? -EINTR : open_event(&making, &from->events[i], features);
 	for (size_t i = 0; !err && i < from->nr_events; i++)

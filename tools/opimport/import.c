@@ -13,17 +13,17 @@
 #define PRUNE_NS         OP_NS_PER_S
 #define MAX_CLOSED_FILES 65536u
 
-struct opd_import {
-	struct opd_import_config config;
+struct opi_import {
+	struct opi_import_config config;
 	struct opd_pipeline pipeline;
 	struct op_dcookie_table *table;
 	bool has_cookie_file;
-	struct opd_book book; /* begun once the first sample has come */
+	struct opd_ledger book; /* begun once the first sample has come */
 	struct op_session_files files; /* when they are complete */
 	struct op_event_list events; /* empty: the first sample has not come */
 	uint64_t *ids;
-	struct opd_import_cpus cpus;
-	struct opd_held held;
+	struct opi_import_cpus cpus;
+	struct opi_backlog held;
 	size_t round_held; /* that waited when the round began */
 	uint64_t newest_ns, round_ns, counted_ns, pruned_ns;
 	uint64_t nr_late, nr_unordered, nr_unannounced, nr_unknown, nr_lost_unknown;
@@ -35,9 +35,9 @@ struct opd_import {
 
 /* ---- opening ---- */
 
-static void open_count(struct opd_import *import)
+static void open_count(struct opi_import *import)
 {
-	const struct opd_import_config *config = &import->config;
+	const struct opi_import_config *config = &import->config;
 
 	import->pipeline.count = (struct opd_count){
 		.session_fd = config->session_fd,
@@ -53,22 +53,22 @@ static void open_count(struct opd_import *import)
 	};
 }
 
-int opd_import_open(const struct opd_import_config *config, struct opd_import **ret_import)
+int opi_import_open(const struct opi_import_config *config, struct opi_import **ret_import)
 {
-	struct opd_import *import = calloc(1, sizeof(*import));
+	struct opi_import *import = calloc(1, sizeof(*import));
 	int err = 0;
 
 	if (!import)
 		return -ENOMEM;
 	import->config = *config;
-	opd_held_init(&import->held, config->session_fd, config->memory_bytes ? config->memory_bytes : MEMORY_BYTES);
+	opi_backlog_init(&import->held, config->session_fd, config->memory_bytes ? config->memory_bytes : MEMORY_BYTES);
 	import->table = op_dcookie_table_new();
 	err = import->table ? opd_cookie_file_open(&import->pipeline.cookie_file, config->session_fd, import->table) : -ENOMEM;
 	import->has_cookie_file = !err;
 	if (!err)
 		err = opd_resolver_init_foreign(&import->pipeline.resolver, import->table, config->max_images, config->vmlinux);
 	if (err) {
-		opd_import_close(import);
+		opi_import_close(import);
 		return err;
 	}
 	open_count(import);
@@ -76,7 +76,7 @@ int opd_import_open(const struct opd_import_config *config, struct opd_import **
 	return 0;
 }
 
-int opd_import_name_kernel(struct opd_import *import, const char *vmlinux)
+int opi_import_name_kernel(struct opi_import *import, const char *vmlinux)
 {
 	return opd_kernel_map_name_foreign(&import->pipeline.resolver.kernel, vmlinux);
 }
@@ -89,10 +89,10 @@ static uint8_t kind_of(const struct op_perf_features *features, const struct op_
 }
 
 /* The events are known when their first sample is there. */
-static int begin(struct opd_import *import, const struct op_perf_events *events)
+static int begin(struct opi_import *import, const struct op_perf_events *events)
 {
 	struct opd_pipeline *pipeline = &import->pipeline;
-	int err = opd_import_events(events, import->config.features, import->config.stop, &pipeline->ibs.cpu, &import->events);
+	int err = opi_import_events(events, import->config.features, import->config.stop, &pipeline->ibs.cpu, &import->events);
 
 	if (err)
 		return err;
@@ -105,12 +105,12 @@ static int begin(struct opd_import *import, const struct op_perf_events *events)
 		import->ids[i] = i + 1;
 		import->kinds[i] = kind_of(import->config.features, &events->events[i]);
 	}
-	err = opd_import_cpus_open(&import->cpus, pipeline, import->events.events, import->events.nr_events, import->ids);
+	err = opi_import_cpus_open(&import->cpus, pipeline, import->events.events, import->events.nr_events, import->ids);
 	pipeline->capture.callgraph = OP_CHAIN_DEPTH_MAX;
 	if (!err)
-		err = opd_book_open(&import->book, import->config.session_fd, &pipeline->capture, false);
+		err = opd_ledger_open(&import->book, import->config.session_fd, &pipeline->capture, false);
 	if (!err) {
-		opd_book_begin(&import->book);
+		opd_ledger_begin(&import->book);
 		pipeline->count.book = &import->book;
 	}
 	pipeline->count.events = import->events.events;
@@ -119,7 +119,7 @@ static int begin(struct opd_import *import, const struct op_perf_events *events)
 }
 
 /* The session may have what is free beyond what is to stay so; others write there as well. */
-static void give_room(struct opd_import *import)
+static void give_room(struct opi_import *import)
 {
 	struct opd_file_limit *limit = &import->pipeline.count.limit;
 	uint64_t keep_bytes = import->config.keep_free_bytes, free_bytes;
@@ -136,20 +136,20 @@ static void give_room(struct opd_import *import)
 
 static int put(void *arg, uint32_t cpu, const struct perf_event_header *record)
 {
-	struct opd_import *import = arg;
+	struct opi_import *import = arg;
 
 	if (op_unlikely(op_stop_is_set(import->config.stop)))
 		return -EINTR;
-	return opd_import_cpus_put(&import->cpus, cpu, record);
+	return opi_import_cpus_put(&import->cpus, cpu, record);
 }
 
 static int put_sideband(void *arg, uint32_t cpu OP_UNUSED, const struct perf_event_header *record)
 {
-	struct opd_import *import = arg;
+	struct opi_import *import = arg;
 
 	if (op_unlikely(op_stop_is_set(import->config.stop)))
 		return -EINTR;
-	return opd_import_cpus_put_sideband(&import->cpus, record);
+	return opi_import_cpus_put_sideband(&import->cpus, record);
 }
 
 static uint64_t gone_ns(uint32_t pid OP_UNUSED)
@@ -158,7 +158,7 @@ static uint64_t gone_ns(uint32_t pid OP_UNUSED)
 }
 
 /* What was counted is not asked for again, but for a stray sample or two with the time stamp of another profiler's. */
-static void prune(struct opd_import *import)
+static void prune(struct opi_import *import)
 {
 	struct opd_resolver *resolver = &import->pipeline.resolver;
 
@@ -169,23 +169,23 @@ static void prune(struct opd_import *import)
 	opd_kernel_map_prune(&resolver->kernel, import->pruned_ns);
 }
 
-static int count_slice(struct opd_import *import, uint64_t until_ns)
+static int count_slice(struct opi_import *import, uint64_t until_ns)
 {
 	int err;
 
 	give_room(import);
-	err = opd_held_take_sideband(&import->held, until_ns, put_sideband, import);
+	err = opi_backlog_take_sideband(&import->held, until_ns, put_sideband, import);
 
 	if (!err)
-		err = opd_held_take(&import->held, until_ns, put, import);
+		err = opi_backlog_take(&import->held, until_ns, put, import);
 	if (!err)
-		err = opd_import_cpus_visit_all(&import->cpus);
+		err = opi_import_cpus_visit_all(&import->cpus);
 	import->counted_ns = op_max_u64(import->counted_ns, op_min_u64(until_ns, import->newest_ns));
 	prune(import);
 	return err;
 }
 
-static int count_until(struct opd_import *import, const struct op_perf_events *events, uint64_t until_ns)
+static int count_until(struct opi_import *import, const struct op_perf_events *events, uint64_t until_ns)
 {
 	uint64_t slice_ns;
 	int err;
@@ -193,28 +193,28 @@ static int count_until(struct opd_import *import, const struct op_perf_events *e
 	if (!events->nr_events)
 		return 0;
 	err = import->events.nr_events ? 0 : begin(import, events);
-	while (!err && (slice_ns = opd_held_slice(&import->held, until_ns)) < until_ns)
+	while (!err && (slice_ns = opi_backlog_slice(&import->held, until_ns)) < until_ns)
 		err = count_slice(import, slice_ns);
 	if (!err)
 		err = count_slice(import, until_ns);
-	return err ? err : opd_held_settle(&import->held);
+	return err ? err : opi_backlog_settle(&import->held);
 }
 
 /* Rounds may be short and many: records that wait are gone through when at least as many have come as wait for longer. */
-static int end_round(struct opd_import *import, const struct op_perf_events *events)
+static int end_round(struct opi_import *import, const struct op_perf_events *events)
 {
 	uint64_t until_ns = import->round_ns;
 	int err = 0;
 
 	import->round_ns = import->newest_ns;
-	if (until_ns >= import->counted_ns + 2 * OPD_IMPORT_LATE_NS)
-		err = count_until(import, events, until_ns - OPD_IMPORT_LATE_NS);
+	if (until_ns >= import->counted_ns + 2 * OPI_IMPORT_LATE_NS)
+		err = count_until(import, events, until_ns - OPI_IMPORT_LATE_NS);
 	import->round_held = import->held.nr_ring;
 	return err;
 }
 
 /* What came since the last round is enough for one, where the file has none. */
-static inline bool is_full(const struct opd_import *import)
+static inline bool is_full(const struct opi_import *import)
 {
 	return import->config.round_records && import->held.nr_ring - import->round_held >= import->config.round_records;
 }
@@ -228,7 +228,7 @@ static uint64_t nr_lost_in(const struct perf_event_header *header)
 	return lost.lost;
 }
 
-static void leave_out(struct opd_import *import, const struct op_perf_record *record)
+static void leave_out(struct opi_import *import, const struct op_perf_record *record)
 {
 	uint32_t type = record->header->type;
 	bool is_sample = type == PERF_RECORD_SAMPLE, is_unknown = record->event == OP_PERF_NO_EVENT;
@@ -240,17 +240,17 @@ static void leave_out(struct opd_import *import, const struct op_perf_record *re
 }
 
 /* A sample of no event, or of one that the file has only told now and that is not among those that are counted, is on no event's account; nor is what such ones lost. */
-static int hold_for_ring(struct opd_import *import, const struct op_perf_record *record)
+static int hold_for_ring(struct opi_import *import, const struct op_perf_record *record)
 {
 	import->has_sums |= record->is_sum;
 	if (op_likely(record->event != OP_PERF_NO_EVENT && (!import->nr_announced || record->event < import->nr_announced)))
-		return opd_held_add(&import->held, record);
+		return opi_backlog_add(&import->held, record);
 	leave_out(import, record);
 	return 0;
 }
 
 /* At the end of the file: where perf did not come to write its sums, LOST is all that is known. */
-static int hold_lost_again(struct opd_import *import, const struct op_perf_events *events)
+static int hold_lost_again(struct opi_import *import, const struct op_perf_events *events)
 {
 	int err = 0;
 
@@ -274,7 +274,7 @@ static int hold_lost_again(struct opd_import *import, const struct op_perf_event
  * A sample finds what it lies in as long as that is not forgotten; what the side band tells too late, younger samples did not have. Time 1 is that of
  * records that perf made up.
  */
-static void note_order(struct opd_import *import, const struct op_perf_record *record)
+static void note_order(struct opi_import *import, const struct op_perf_record *record)
 {
 	uint64_t until_ns = record->kind == OP_PERF_SIDEBAND ? import->counted_ns : import->pruned_ns;
 
@@ -284,7 +284,7 @@ static void note_order(struct opd_import *import, const struct op_perf_record *r
 	import->nr_unordered += record->time_ns <= until_ns;
 }
 
-int opd_import_take(struct opd_import *import, const struct op_perf_events *events, const struct op_perf_record *record)
+int opi_import_take(struct opi_import *import, const struct op_perf_events *events, const struct op_perf_record *record)
 {
 	int err = 0;
 
@@ -306,7 +306,7 @@ int opd_import_take(struct opd_import *import, const struct op_perf_events *even
 		import->lost_again[record->event] += nr_lost_in(record->header);
 		break;
 	case OP_PERF_SIDEBAND:
-		err = opd_held_add_sideband(&import->held, record);
+		err = opi_backlog_add_sideband(&import->held, record);
 		break;
 	}
 	import->newest_ns = op_max_u64(import->newest_ns, record->time_ns);
@@ -317,14 +317,14 @@ int opd_import_take(struct opd_import *import, const struct op_perf_events *even
 }
 
 /* Samples of the kernel, and not a word on where it is. */
-static bool lacks_kernel(const struct opd_import *import)
+static bool lacks_kernel(const struct opi_import *import)
 {
 	const struct opd_kernel_map *kernel = &import->pipeline.resolver.kernel;
 
 	return !kernel->text_start && op_dcookie_row(import->table, kernel->no_vmlinux_cookie)->name;
 }
 
-static int write_book(struct opd_import *import)
+static int write_book(struct opi_import *import)
 {
 	struct op_session_ledger ledger;
 	int err;
@@ -332,16 +332,16 @@ static int write_book(struct opd_import *import)
 	if (!import->book.begun)
 		return 0;
 	import->book.hides_kernel = lacks_kernel(import);
-	err = opd_book_sum(&import->book, OP_SESSION_stopped, &ledger);
+	err = opd_ledger_sum(&import->book, OP_SESSION_stopped, &ledger);
 	if (err)
 		return err;
-	err = opd_book_write(&import->book, &ledger);
+	err = opd_ledger_write(&import->book, &ledger);
 	op_session_ledger_free(&ledger);
 	return err;
 }
 
 /* The table of images is written here and not before: until then nobody reads the session, nor mends it. */
-static int write_out(struct opd_import *import)
+static int write_out(struct opi_import *import)
 {
 	struct opd_cookie_snapshot *snapshot = opd_cookie_file_begin(&import->pipeline.cookie_file);
 	int err = opd_cookie_file_publish(&import->pipeline.cookie_file, snapshot);
@@ -351,7 +351,7 @@ static int write_out(struct opd_import *import)
 	return err;
 }
 
-int opd_import_finish(struct opd_import *import, const struct op_perf_events *events)
+int opi_import_finish(struct opi_import *import, const struct op_perf_events *events)
 {
 	int err = hold_lost_again(import, events);
 
@@ -366,17 +366,17 @@ int opd_import_finish(struct opd_import *import, const struct op_perf_events *ev
 
 /* ---- what came out ---- */
 
-size_t opd_import_nr_events(const struct opd_import *import)
+size_t opi_import_nr_events(const struct opi_import *import)
 {
 	return import->pipeline.capture.nr_events;
 }
 
-void opd_import_ledger(const struct opd_import *import, size_t index, struct op_ledger_event *ret_event)
+void opi_import_ledger(const struct opi_import *import, size_t index, struct op_ledger_event *ret_event)
 {
 	opd_sync_sum_event(&import->pipeline.capture, index, ret_event);
 }
 
-size_t opd_import_nr_outdated(const struct opd_import *import, const struct op_perf_events *events)
+size_t opi_import_nr_outdated(const struct opi_import *import, const struct op_perf_events *events)
 {
 	const struct op_perf_features *features = import->config.features;
 	const struct op_ibs_cpu *counted_as = &import->pipeline.ibs.cpu;
@@ -384,7 +384,7 @@ size_t opd_import_nr_outdated(const struct opd_import *import, const struct op_p
 	size_t nr_outdated = 0;
 	bool is_other_cpu;
 
-	opd_import_find_cpu(features, &cpu);
+	opi_import_find_cpu(features, &cpu);
 	is_other_cpu = cpu.family != counted_as->family || cpu.model != counted_as->model;
 	for (size_t i = 0; i < import->nr_announced; i++) {
 		uint8_t kind = kind_of(features, &events->events[i]);
@@ -394,11 +394,11 @@ size_t opd_import_nr_outdated(const struct opd_import *import, const struct op_p
 	return nr_outdated;
 }
 
-void opd_import_counts(const struct opd_import *import, struct opd_import_counts *ret_counts)
+void opi_import_counts(const struct opi_import *import, struct opi_import_counts *ret_counts)
 {
 	const struct opd_capture *capture = &import->pipeline.capture;
 
-	*ret_counts = (struct opd_import_counts){
+	*ret_counts = (struct opi_import_counts){
 		.nr_late = import->nr_late,
 		.nr_unordered = import->nr_unordered,
 		.nr_unannounced = import->nr_unannounced,
@@ -422,19 +422,19 @@ void opd_import_counts(const struct opd_import *import, struct opd_import_counts
 		op_ibs_stats_add(ret_counts->ibs, &import->pipeline.ibs.counts[kind]);
 }
 
-void opd_import_close(struct opd_import *import)
+void opi_import_close(struct opi_import *import)
 {
 	if (!import)
 		return;
 	opd_count_close_files(&import->pipeline.count);
 	opd_resolver_free(&import->pipeline.resolver);
-	opd_book_close(&import->book);
+	opd_ledger_close(&import->book);
 	opd_capture_close(&import->pipeline.capture);
-	opd_import_cpus_close(&import->cpus);
+	opi_import_cpus_close(&import->cpus);
 	op_dcookie_table_free(import->table);
 	if (import->has_cookie_file)
 		opd_cookie_file_close(&import->pipeline.cookie_file);
-	opd_held_free(&import->held);
+	opi_backlog_free(&import->held);
 	op_event_list_free(&import->events);
 	free(import->ids);
 	free(import->kinds);

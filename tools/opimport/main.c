@@ -80,14 +80,14 @@ static int explain(int err)
 }
 
 /* Its image may have to be known before this record of the kernel is taken. */
-static int name_kernel(const struct op_perf_record *record, const struct op_perf_features *features, struct opd_import *import)
+static int name_kernel(const struct op_perf_record *record, const struct op_perf_features *features, struct opi_import *import)
 {
 	const char *image = opi_kernel_of_record(features, record->header);
 
-	return image ? opd_import_name_kernel(import, image) : 0;
+	return image ? opi_import_name_kernel(import, image) : 0;
 }
 
-static int read_records(const struct opi_options *options, struct op_perf_data *data, struct opd_import *import)
+static int read_records(const struct opi_options *options, struct op_perf_data *data, struct opi_import *import)
 {
 	const struct op_perf_events *events = op_perf_data_events(data);
 	struct op_perf_record record;
@@ -100,7 +100,7 @@ static int read_records(const struct opi_options *options, struct op_perf_data *
 		if (op_unlikely(record.kind == OP_PERF_KERNEL && !options->vmlinux && !err))
 			err = name_kernel(&record, op_perf_data_features(data), import);
 		if (!err)
-			err = opd_import_take(import, events, &record);
+			err = opi_import_take(import, events, &record);
 		if (op_unlikely(err)) {
 			opi_progress_end();
 			return explain(err);
@@ -112,7 +112,7 @@ static int read_records(const struct opi_options *options, struct op_perf_data *
 	if (result == -ENOMEM)
 		return opr_no_memory();
 	if (!result)
-		result = opd_import_finish(import, events);
+		result = opi_import_finish(import, events);
 	if (!result && op_stop_is_set(stop))
 		result = -EINTR;
 	return result ? explain(result) : 0;
@@ -132,10 +132,10 @@ static int check_room(const struct opi_session *session, uint64_t keep_free_byte
 }
 
 static int open_import(const struct opi_options *options, const struct op_perf_data *data, const struct opi_session *session,
-		       size_t max_open, struct opd_import **ret_import)
+		       size_t max_open, struct opi_import **ret_import)
 {
 	const struct op_setup *separation = &options->separation;
-	struct opd_import_config config = {
+	struct opi_import_config config = {
 		.features = op_perf_data_features(data),
 		.stop = stop,
 		.session_fd = session->work_fd,
@@ -146,7 +146,7 @@ static int open_import(const struct opi_options *options, const struct op_perf_d
 		.separate_cpu = separation->separate_cpu,
 		.max_open = max_open,
 		.max_images = MAX_IMAGES,
-		.round_records = op_perf_data_nr_files(data) > 1 ? OPD_IMPORT_ROUND_RECORDS : 0,
+		.round_records = op_perf_data_nr_files(data) > 1 ? OPI_IMPORT_ROUND_RECORDS : 0,
 	};
 	int err = opr_session_limits(&config.max_files, &config.keep_free_bytes);
 
@@ -154,14 +154,14 @@ static int open_import(const struct opi_options *options, const struct op_perf_d
 		err = check_room(session, config.keep_free_bytes);
 	if (err)
 		return err;
-	err = opd_import_open(&config, ret_import);
+	err = opi_import_open(&config, ret_import);
 	return err ? opr_error(err, "cannot begin: %s", strerror(-err)) : 0;
 }
 
 /* 0; -EBADMSG when the file is damaged and the session has what could be read. */
 static int import_data(const struct opi_options *options, struct op_perf_data *data, struct opi_session *session, size_t max_open)
 {
-	struct opd_import *import = NULL;
+	struct opi_import *import = NULL;
 	int err = open_import(options, data, session, max_open, &import);
 
 	if (!err)
@@ -175,7 +175,7 @@ static int import_data(const struct opi_options *options, struct op_perf_data *d
 
 		err = opi_report_doubts(data, import, shown_name(options)) || is_damaged ? -EBADMSG : 0;
 	}
-	opd_import_close(import);
+	opi_import_close(import);
 	return err;
 }
 

@@ -59,13 +59,13 @@ void opi_progress(const struct op_perf_data *data) OP_NONNULL;
 void opi_progress_end(void);
 
 /* What was read and where every sample went, to standard output. */
-void opi_report(const struct op_perf_data *data, const struct opd_import *import) OP_NONNULL;
+void opi_report(const struct op_perf_data *data, const struct opi_import *import) OP_NONNULL;
 
 /* What is damaged, to standard error. True when something is. */
 bool opi_report_trouble(const struct op_perf_data *data, const char *file) OP_NONNULL;
 
 /* What was counted and may be wrong, or was not counted, to standard error. True when that makes the import fail. */
-bool opi_report_doubts(const struct op_perf_data *data, const struct opd_import *import, const char *file) OP_NONNULL;
+bool opi_report_doubts(const struct op_perf_data *data, const struct opi_import *import, const char *file) OP_NONNULL;
 
 /* What was guessed because the file does not say it, to standard output. */
 void opi_report_guesses(const struct op_perf_data *data) OP_NONNULL;

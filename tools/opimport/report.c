@@ -75,12 +75,12 @@ static void print_count(const char *what, uint64_t count)
 		printf("%12llu %s\n", (unsigned long long)count, what);
 }
 
-static void print_counts(const struct op_perf_data *data, const struct opd_import *import)
+static void print_counts(const struct op_perf_data *data, const struct opi_import *import)
 {
 	const struct op_perf_counts *counts = op_perf_data_counts(data);
-	struct opd_import_counts imported;
+	struct opi_import_counts imported;
 
-	opd_import_counts(import, &imported);
+	opi_import_counts(import, &imported);
 	print_count("samples", counts->nr_samples);
 	print_count("records of processes and mappings", imported.sideband_records);
 	print_count("records that opd has no use for", counts->nr_passed_over);
@@ -129,20 +129,20 @@ static void print_lacking(const struct op_perf_data *data)
 
 		if (!op_perf_lacks_registers(op_perf_data_features(data), &events->events[i]))
 			continue;
-		opd_import_name_event(&events->events[i], &event);
+		opi_import_name_event(&events->events[i], &event);
 		printf("%s: recorded without the registers of IBS (perf record --raw-samples), so no IBS_ events and nothing for opreport --mem\n",
 		       event.name);
 	}
 }
 
-void opi_report(const struct op_perf_data *data, const struct opd_import *import)
+void opi_report(const struct op_perf_data *data, const struct opi_import *import)
 {
 	print_file(data);
 	print_counts(data, import);
-	for (size_t i = 0; i < opd_import_nr_events(import); i++) {
+	for (size_t i = 0; i < opi_import_nr_events(import); i++) {
 		struct op_ledger_event event;
 
-		opd_import_ledger(import, i, &event);
+		opi_import_ledger(import, i, &event);
 		if (event.role != OP_EVENT_MEMORY && (event.received || event.lost_kernel))
 			print_event(&event);
 	}

@@ -12,9 +12,9 @@
 #define FILE_STEP   (1024u * 1024) /* a whole number of pages of any size */
 #define NAME        "held"
 
-void opd_spill_init(struct opd_spill *spill, int dir_fd, size_t memory_bytes)
+void opi_spill_init(struct opi_spill *spill, int dir_fd, size_t memory_bytes)
 {
-	*spill = (struct opd_spill){ .dir_fd = dir_fd, .memory_bytes = memory_bytes };
+	*spill = (struct opi_spill){ .dir_fd = dir_fd, .memory_bytes = memory_bytes };
 }
 
 /* Not every file system has files without a name. */
@@ -45,7 +45,7 @@ static int map(int fd, size_t nr_bytes, void **ret_map)
 	return err ? err : op_sys_mmap(NULL, nr_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0, ret_map);
 }
 
-static int become_file(struct opd_spill *spill, size_t room)
+static int become_file(struct opi_spill *spill, size_t room)
 {
 	void *bytes;
 	int fd = open_file(spill->dir_fd), err;
@@ -67,7 +67,7 @@ static int become_file(struct opd_spill *spill, size_t room)
 	return 0;
 }
 
-static int grow_file(struct opd_spill *spill, size_t room)
+static int grow_file(struct opi_spill *spill, size_t room)
 {
 	void *bytes;
 	int err = map(spill->fd, room, &bytes);
@@ -80,7 +80,7 @@ static int grow_file(struct opd_spill *spill, size_t room)
 	return 0;
 }
 
-static int grow_memory(struct opd_spill *spill, size_t room)
+static int grow_memory(struct opi_spill *spill, size_t room)
 {
 	uint8_t *bytes = realloc(spill->bytes, room);
 
@@ -91,7 +91,7 @@ static int grow_memory(struct opd_spill *spill, size_t room)
 	return 0;
 }
 
-int opd_spill_grow(struct opd_spill *spill, size_t nr_bytes)
+int opi_spill_grow(struct opi_spill *spill, size_t nr_bytes)
 {
 	size_t needed = spill->length + nr_bytes, room = op_max_u64(op_max_u64(2 * spill->room, FIRST_BYTES), needed);
 
@@ -102,7 +102,7 @@ int opd_spill_grow(struct opd_spill *spill, size_t nr_bytes)
 	return spill->is_file ? grow_file(spill, room) : become_file(spill, room);
 }
 
-void opd_spill_free(struct opd_spill *spill)
+void opi_spill_free(struct opi_spill *spill)
 {
 	if (spill->is_file) {
 		op_sys_munmap(spill->bytes, spill->room);

@@ -22,7 +22,7 @@ static void print_guess(const struct op_perf_features *features, const struct op
 {
 	struct op_event named;
 
-	opd_import_name_event(event, &named);
+	opi_import_name_event(event, &named);
 	if (event->recognised)
 		print_recognised(event, named.name);
 	else if (event->attr.type >= PERF_TYPE_MAX && op_perf_may_be_ibs(features, event))
@@ -44,7 +44,7 @@ void opi_report_guesses(const struct op_perf_data *data)
 		print_guess(features, &events->events[i]);
 		has_ibs |= op_perf_is_ibs(features, &events->events[i], &kind);
 	}
-	if (has_ibs && !opd_import_find_cpu(features, &cpu))
+	if (has_ibs && !opi_import_find_cpu(features, &cpu))
 		puts("the file names no CPU that has IBS: what the registers mean is taken from their capability word; where that "
 		     "does not say it, "
 		     "loads from beyond L1 have no source, and fetches without a physical address are in IBS_FETCH_ALL alone");
@@ -60,21 +60,21 @@ static bool warn_of(uint64_t count, const char *file, const char *what)
 }
 
 /* Of all events; the memory view has no samples. */
-static uint64_t nr_lost(const struct opd_import *import, enum op_loss reason)
+static uint64_t nr_lost(const struct opi_import *import, enum op_loss reason)
 {
 	uint64_t sum = 0;
 
-	for (size_t i = 0; i < opd_import_nr_events(import); i++) {
+	for (size_t i = 0; i < opi_import_nr_events(import); i++) {
 		struct op_ledger_event event;
 
-		opd_import_ledger(import, i, &event);
+		opi_import_ledger(import, i, &event);
 		sum += event.role == OP_EVENT_MEMORY ? 0 : event.lost[reason];
 	}
 	return sum;
 }
 
 /* What the file holds and the session does not. */
-static bool warn_of_losses(const struct opd_import *import, const char *file)
+static bool warn_of_losses(const struct opi_import *import, const char *file)
 {
 	bool is_any = false;
 
@@ -89,12 +89,12 @@ static bool warn_of_losses(const struct opd_import *import, const char *file)
 	return is_any;
 }
 
-bool opi_report_doubts(const struct op_perf_data *data, const struct opd_import *import, const char *file)
+bool opi_report_doubts(const struct op_perf_data *data, const struct opi_import *import, const char *file)
 {
-	struct opd_import_counts counts;
+	struct opi_import_counts counts;
 	bool is_wrong;
 
-	opd_import_counts(import, &counts);
+	opi_import_counts(import, &counts);
 	if (counts.nr_unknown)
 		opr_warn("%s: %llu samples are of events that the file does not have, and are not in the session", file,
 			 (unsigned long long)counts.nr_unknown);
@@ -106,7 +106,7 @@ bool opi_report_doubts(const struct op_perf_data *data, const struct opd_import 
 	is_wrong |= warn_of(counts.nr_unannounced, file,
 			    "samples are of events that the file tells when others had been counted, and are not in the session");
 	is_wrong |= warn_of(
-		opd_import_nr_outdated(import, op_perf_data_events(data)), file,
+		opi_import_nr_outdated(import, op_perf_data_events(data)), file,
 		"events are not what they were counted as: the file says what they are, or on which CPU, behind their samples");
 	is_wrong |= warn_of(counts.nr_undivided, file,
 			    "events of IBS are in the session as their samples alone: it has no room for more IBS_ events");

@@ -18,7 +18,7 @@ static uint16_t tail_latency(const uint64_t *buckets, uint64_t nr_latencies)
 	for (unsigned int i = 0; i < OP_MEM_NR_BUCKETS; i++) {
 		nr += buckets[i];
 		if (nr * 100 >= nr_latencies * TAIL_PERCENT && nr)
-			return op_mem_bucket_last(i);
+			return op_memory_view_bucket_last(i);
 	}
 	return 0;
 }
@@ -126,7 +126,7 @@ static void choose_columns(struct report *report, const struct opr_mem_row *tota
 static bool has_ranges(const uint64_t *totals)
 {
 	for (unsigned int i = 0; i < OP_MEM_NR_BUCKETS; i++)
-		if (totals[OP_MEM_LATENCY + i] && op_mem_bucket_last(i) > OP_MEM_EXACT_LATENCY)
+		if (totals[OP_MEM_LATENCY + i] && op_memory_view_bucket_last(i) > OP_MEM_EXACT_LATENCY)
 			return true;
 	return false;
 }

@@ -86,7 +86,7 @@ static void take_facts(struct points *points, size_t first, uint64_t offset)
 	for (size_t i = first; i < points->nr_points; i++) {
 		uint64_t key = points->points[i].position - offset;
 
-		points->points[i].position = op_mem_offset(key) + offset;
+		points->points[i].position = op_memory_view_offset(key) + offset;
 		points->points[i].class_index = key & (OPR_NR_FACTS - 1);
 	}
 }
