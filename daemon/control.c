@@ -9,7 +9,7 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-#include "daemon/log.h"
+#include "libop/base/log.h"
 #include "daemon/opd.h"
 #include "daemon/state.h"
 #include "libop/base/clock.h"
@@ -55,7 +55,7 @@ static struct op_config *read_anew(const struct opd *opd)
 		return NULL;
 	op_config_waiting(&opd->config, &fresh, &waiting);
 	if (waiting.length)
-		opd_log(SD_NOTICE, "takes effect at the next start: %s", op_text_get(&waiting));
+		op_log(OP_LOG_NOTICE, "takes effect at the next start: %s", op_text_get(&waiting));
 	numbers = calloc(1, sizeof(*numbers));
 	if (numbers)
 		op_config_adopt(numbers, &fresh);
@@ -73,7 +73,7 @@ void opd_reload(struct opd *opd)
 	opd_service_reloading(&opd->service);
 	job = opd_job_new(OPD_JOB_RELOAD, NULL);
 	if (!job) {
-		opd_log(SD_ERR, "the configuration is not read again: no memory");
+		op_log(OP_LOG_ERR, "the configuration is not read again: no memory");
 		opd_service_reloaded(&opd->service);
 		return;
 	}
@@ -150,7 +150,7 @@ static void answer(struct opd *opd, const struct opd_job *job)
 	const struct opd_client *asker = job->arg;
 
 	if (job->error && !job->is_shared)
-		opd_log(SD_ERR, "%s%s", job->message,
+		op_log(OP_LOG_ERR, "%s%s", job->message,
 			job->kind == OPD_JOB_QUIT ? "; the lock stays, so that the next opd looks at the session" : "");
 	if (asker && job->error)
 		opd_server_reply_error(opd->server, *asker, job->error, job->message);

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/keep/jit_write.h"
-#include "daemon/log.h"
+#include "libop/base/log.h"
 #include "daemon/keep/recover.h"
 #include "daemon/keep/syncer.h"
 #include "daemon/keep/stats_dir.h"
@@ -346,7 +346,7 @@ static void tell(const struct opd_write_out *out, int err, const char *failed)
 	struct opd_job *job = out->job;
 
 	if (!job) {
-		opd_log(SD_WARNING, "cannot write %s of a closed session to the disk: %s; it is tried again", failed, strerror(-err));
+		op_log(OP_LOG_WARNING, "cannot write %s of a closed session to the disk: %s; it is tried again", failed, strerror(-err));
 		return;
 	}
 	job->error = err == -ENOENT ? -ESTALE : err; /* the daemon is there, the file is not */

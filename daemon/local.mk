@@ -5,8 +5,7 @@ daemon_libopd_a_SOURCES = \
 	daemon/control.c \
 	daemon/dump.c \
 	daemon/jobs.c daemon/jobs.h \
-	daemon/log.c daemon/log.h \
-	daemon/log_journal.c \
+	daemon/journal.c daemon/journal.h \
 	daemon/opd.c daemon/opd.h \
 	daemon/privileges.c daemon/privileges.h \
 	daemon/resume.c \

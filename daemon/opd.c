@@ -13,7 +13,8 @@
 #include "daemon/capture/cpus.h"
 #include "daemon/count/image_filter.h"
 #include "daemon/jit/code.h"
-#include "daemon/log.h"
+#include "daemon/journal.h"
+#include "libop/base/log.h"
 #include "daemon/count/memory_limit.h"
 #include "daemon/state.h"
 #include "daemon/privileges.h"
@@ -153,7 +154,7 @@ static int init_cgroups(struct opd *opd)
 	if (opd_cgroups_init(&opd->pipeline.resolver.cgroups, "/proc/self/mountinfo") < 0)
 		return opd_fail("no memory");
 	if (!opd->pipeline.resolver.cgroups.mount_path)
-		opd_log(SD_WARNING, "no cgroup file system is mounted: cgroups older than the daemon have no name");
+		op_log(OP_LOG_WARNING, "no cgroup file system is mounted: cgroups older than the daemon have no name");
 	return 0;
 }
 
@@ -387,7 +388,7 @@ static void tell_rings(const struct opd *opd)
 	const struct opd_plan *plan = &capture->plan;
 
 	if (capture->ring_bytes < plan->need_bytes)
-		opd_log(SD_WARNING,
+		op_log(OP_LOG_WARNING,
 			"rings of %zu KiB are less than the %llu KiB that %llu samples per second and CPU need until the next visit "
 			"(a turn of %llu ms, %s)",
 			capture->ring_bytes / 1024, (unsigned long long)plan->need_bytes / 1024,
@@ -399,25 +400,25 @@ static void tell_rings(const struct opd *opd)
 static void tell_host(const struct opd *opd)
 {
 	if (!opd->setup.nr_events && !opd->status.has_pmu)
-		opd_log(SD_NOTICE, "no hardware counters on this host (a virtual machine?): sampling by timer, %s:%llu",
+		op_log(OP_LOG_NOTICE, "no hardware counters on this host (a virtual machine?): sampling by timer, %s:%llu",
 			opd->default_event.name, (unsigned long long)opd->default_event.count);
 	tell_rings(opd);
 	if (opd->setup.image_filter)
-		opd_log(SD_NOTICE, "the setup has an image filter: samples are kept of %s alone", opd->setup.image_filter);
-	opd_log(SD_INFO, "%s", opd->pipeline.resolver.kernel.note);
+		op_log(OP_LOG_NOTICE, "the setup has an image filter: samples are kept of %s alone", opd->setup.image_filter);
+	op_log(OP_LOG_INFO, "%s", opd->pipeline.resolver.kernel.note);
 	opd_privileges_report();
 }
 
 void opd_ready(struct opd *opd, bool profiling)
 {
-	const struct opd_log_field fields[] = {
+	const struct op_log_field fields[] = {
 		{ .name = "OPD_CPUS", .number = opd->pipeline.capture.nr_online },
 		{ .name = "OPD_SESSION_DIR", .text = opd->session_dir },
 		{ .name = "OPD_PROFILING", .text = profiling ? "yes" : "no" },
 	};
 
 	tell_host(opd);
-	opd_log_with(SD_INFO, fields, op_array_size(fields), "ready: %zu CPUs, session directory %s, %s",
+	op_log_with(OP_LOG_INFO, fields, op_array_size(fields), "ready: %zu CPUs, session directory %s, %s",
 		     opd->pipeline.capture.nr_online, opd->session_dir, profiling ? "profiling" : "paused");
 	opd_service_ready(&opd->service, profiling);
 }
@@ -428,7 +429,7 @@ static bool is_to_profile(const struct opd *opd)
 	int err = op_session_take_pause(opd->session_fd);
 
 	if (err && err != -ENOENT)
-		opd_log(SD_WARNING, "cannot remove %s/" OP_SESSION_PAUSED ", so that the next opd begins paused, too: %s", opd->session_dir,
+		op_log(OP_LOG_WARNING, "cannot remove %s/" OP_SESSION_PAUSED ", so that the next opd begins paused, too: %s", opd->session_dir,
 			strerror(-err));
 	return err == -ENOENT && op_session_wants_profiling(opd->session_fd, opd->config.profile_on_start);
 }
@@ -502,7 +503,7 @@ int opd_main(int argc, char **argv)
 	int result = EXIT_FAILURE;
 
 	op_sys_use_one_heap();
-	opd_log_use_journal();
+	opd_journal_use();
 	if (!parse_options(&opd, argc, argv, &done))
 		result = done ? EXIT_SUCCESS : run(&opd);
 	free(opd.config_path);

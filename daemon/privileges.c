@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "daemon/log.h"
+#include "libop/base/log.h"
 #include "libop/base/sys.h"
 
 #ifndef PR_SET_MDWE /* Linux 6.3 */
@@ -141,6 +141,6 @@ void opd_privileges_report(void)
 	for (size_t i = 0; i < op_array_size(used); i++)
 		if (is_used(used[i].capability) && !has(capabilities, used[i].capability, CAP_EFFECTIVE) &&
 		    !has(capabilities, used[i].instead, CAP_EFFECTIVE))
-			opd_log(SD_WARNING, "without %s %s", used[i].name, used[i].without);
+			op_log(OP_LOG_WARNING, "without %s %s", used[i].name, used[i].without);
 	cap_free(capabilities);
 }

@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "daemon/log.h"
+#include "libop/base/log.h"
 #include "daemon/sync.h"
 #include "libop/base/clock.h"
 #include "libop/base/file.h"
@@ -162,7 +162,7 @@ static uint64_t bytes_that_stay(int session_fd, const struct opd_retained *sessi
 static void tell_why_not(struct opd_retained *session, const char *why, int err)
 {
 	if (!session->told)
-		opd_log(SD_WARNING, "cannot remove session %s (%s): %s; the next oldest goes in its place, and it is tried again",
+		op_log(OP_LOG_WARNING, "cannot remove session %s (%s): %s; the next oldest goes in its place, and it is tried again",
 			session->name, why, strerror(-err));
 	session->told = true;
 }
@@ -196,7 +196,7 @@ static int remove_session(struct opd_retention *retention, int session_fd, struc
 		return err;
 	}
 	retention->nr_removed++;
-	opd_log(SD_NOTICE, "session %s is removed: %s", session->name, why);
+	op_log(OP_LOG_NOTICE, "session %s is removed: %s", session->name, why);
 	return 0;
 }
 
@@ -286,7 +286,7 @@ int opd_retain(struct opd_retention *retention, int session_fd, const struct op_
 
 static void *run(void *arg)
 {
-	static struct opd_rate rate;
+	static struct op_rate rate;
 	struct opd_sync *sync = arg;
 	int session_fd = sync->pipeline->count.session_fd, err;
 	struct op_config config = { 0 };
@@ -298,7 +298,7 @@ static void *run(void *arg)
 	err = config.session_interval_us ? opd_retain(&sync->retention, session_fd, &config)
 					 : look_around(&sync->retention, session_fd);
 	if (err)
-		opd_log_failure(&rate, op_now_ns(), "cannot look after the sessions", err);
+		op_log_failure(&rate, op_now_ns(), "cannot look after the sessions", err);
 	pthread_mutex_lock(&sync->lock);
 	sync->retaining = false;
 	sync->nr_dumps_under_way--;

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "daemon/keep/jit_write.h"
-#include "daemon/log.h"
+#include "libop/base/log.h"
 #include "daemon/sync.h"
 #include "libop/base/clock.h"
 #include "libop/session/close.h"
@@ -121,7 +121,7 @@ static void rotate(struct opd_sync *sync, uint64_t wall_ns, uint64_t interval_ns
 		err = change_session(sync, &ledger, NULL, name);
 	}
 	if (!err && !op_session_ledger_is_empty(&ledger))
-		opd_log(SD_INFO, "session %s is closed", name);
+		op_log(OP_LOG_INFO, "session %s is closed", name);
 	op_session_ledger_free(&ledger);
 	if (err)
 		goto failed;
@@ -129,7 +129,7 @@ static void rotate(struct opd_sync *sync, uint64_t wall_ns, uint64_t interval_ns
 	return;
 failed:
 	sync->rotation.nr_failed++;
-	opd_log(SD_WARNING, "the session cannot be closed: %s; counting goes on in it, it is tried again", strerror(-err));
+	op_log(OP_LOG_WARNING, "the session cannot be closed: %s; counting goes on in it, it is tried again", strerror(-err));
 }
 
 static void tell_held(struct opd_rotation *rotation, uint64_t now_ns)
@@ -139,7 +139,7 @@ static void tell_held(struct opd_rotation *rotation, uint64_t now_ns)
 	if (rotation->held_told || now_ns - rotation->held_ns < HELD_NS)
 		return;
 	rotation->held_told = true;
-	opd_log(SD_WARNING, "the session takes more than a quarter of SessionMaxUse, but goes on: what the others take has to "
+	op_log(OP_LOG_WARNING, "the session takes more than a quarter of SessionMaxUse, but goes on: what the others take has to "
 			    "become less before");
 }
 
@@ -176,7 +176,7 @@ void opd_rotate_if_due(struct opd_sync *sync, uint64_t now_ns)
 	if ((wall_ns < rotation->due_ns && !is_to_be_closed(sync, now_ns)) || now_ns < rotation->retry_ns)
 		return;
 	if (wall_ns < rotation->due_ns)
-		opd_log(SD_NOTICE, "the session takes more than a quarter of SessionMaxUse: it is closed before its time");
+		op_log(OP_LOG_NOTICE, "the session takes more than a quarter of SessionMaxUse: it is closed before its time");
 	rotation->retry_ns = now_ns + RETRY_NS;
 	rotate(sync, wall_ns, interval_ns);
 	if (rotation->nr_failed == nr_failed)

@@ -5,9 +5,10 @@
 #include <stdarg.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-#include "daemon/log.h"
+#include "libop/base/log.h"
 #include "daemon/state.h"
 #include "daemon/keep/recover.h"
 #include "libop/base/file.h"
@@ -23,7 +24,7 @@ int opd_fail(const char *format, ...)
 	va_start(args, format);
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
-	opd_log(SD_ERR, "%s", line);
+	op_log(OP_LOG_ERR, "%s", line);
 	sd_notifyf(0, "STATUS=%s", line); /* opcontrol and systemctl show it */
 	return -1;
 }
@@ -35,7 +36,7 @@ static void log_lines(char *text)
 	char *rest = NULL;
 
 	for (char *line = text ? strtok_r(text, "\n", &rest) : NULL; line; line = strtok_r(NULL, "\n", &rest))
-		opd_log(SD_WARNING, "%s", line);
+		op_log(OP_LOG_WARNING, "%s", line);
 }
 
 int opd_read_config(const struct opd *opd, struct op_config *ret_config)
@@ -107,7 +108,7 @@ static int read_setup(struct opd *opd, int dir_fd)
 	int err = waits && !setup_is_in_use(opd, dir_fd) ? op_setup_promote(dir_fd) : 0;
 
 	if (err < 0)
-		opd_log(SD_WARNING, "%s/" OP_SETUP_NEW_NAME " does not take effect: %s", opd->config.session_dir, strerror(-err));
+		op_log(OP_LOG_WARNING, "%s/" OP_SETUP_NEW_NAME " does not take effect: %s", opd->config.session_dir, strerror(-err));
 	return read_setup_file(opd, dir_fd);
 }
 

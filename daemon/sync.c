@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "daemon/keep/jit_write.h"
-#include "daemon/log.h"
+#include "libop/base/log.h"
 #include "daemon/keep/stats_dir.h"
 #include "daemon/unwritten.h"
 #include "libop/base/clock.h"
@@ -81,7 +81,7 @@ static const char *name_failure(const struct opd_sync *sync, char text[256])
 
 static int write_book(struct opd_sync *sync, enum op_session_end ended)
 {
-	static struct opd_rate rate;
+	static struct op_rate rate;
 	char text[256];
 	struct op_session_ledger ledger;
 	int err;
@@ -93,7 +93,7 @@ static int write_book(struct opd_sync *sync, enum op_session_end ended)
 		op_session_ledger_free(&ledger);
 	}
 	if (err)
-		opd_log_failure(&rate, op_now_ns(), name_failure(sync, text), err);
+		op_log_failure(&rate, op_now_ns(), name_failure(sync, text), err);
 	return err;
 }
 

@@ -5,7 +5,7 @@
 #include "daemon/capture/cpus.h"
 #include "daemon/resolve/forget.h"
 #include "daemon/keep/jit_write.h"
-#include "daemon/log.h"
+#include "libop/base/log.h"
 #include "daemon/resolve/proc_scan.h"
 #include "daemon/sync.h"
 #include "daemon/unwritten.h"
@@ -26,14 +26,14 @@ static void take_leave(struct opd_sync *sync, struct opd_cpu *cpu)
 {
 	opd_visit_rest(&sync->visits, cpu);
 	opd_capture_cpu_close(&sync->pipeline->capture, cpu);
-	opd_log_with(SD_NOTICE, &(struct opd_log_field){ .name = "OPD_CPU", .number = cpu->cpu }, 1,
+	op_log_with(OP_LOG_NOTICE, &(struct op_log_field){ .name = "OPD_CPU", .number = cpu->cpu }, 1,
 		     "CPU %u went offline: its samples are taken", cpu->cpu);
 }
 
 /* What happened on the CPU before its side band was open is in /proc. */
 static void welcome(struct opd_sync *sync, size_t index)
 {
-	static struct opd_rate rate;
+	static struct op_rate rate;
 	struct opd_cpu *cpu = &sync->pipeline->capture.cpus[index];
 	uint64_t now_ns = op_now_ns(), suppressed;
 	char *why = NULL;
@@ -46,10 +46,10 @@ static void welcome(struct opd_sync *sync, size_t index)
 	if (!err)
 		opd_visits_missed(&sync->visits, sync->horizon_ns);
 	if (!err)
-		opd_log_with(SD_NOTICE, &(struct opd_log_field){ .name = "OPD_CPU", .number = cpu->cpu }, 1, "CPU %u came online",
+		op_log_with(OP_LOG_NOTICE, &(struct op_log_field){ .name = "OPD_CPU", .number = cpu->cpu }, 1, "CPU %u came online",
 			     cpu->cpu);
-	else if (opd_rate_allows(&rate, now_ns, OPD_LOG_INTERVAL_NS, &suppressed))
-		opd_log(SD_WARNING, "CPU %u came online: %s", cpu->cpu, why ? why : strerror(-err));
+	else if (op_rate_allows(&rate, now_ns, OP_LOG_INTERVAL_NS, &suppressed))
+		op_log(OP_LOG_WARNING, "CPU %u came online: %s", cpu->cpu, why ? why : strerror(-err));
 	free(why);
 }
 
@@ -92,7 +92,7 @@ static void check_sample_rate(struct opd_sync *sync)
 		return;
 	if (fscanf(file, "%llu", &rate) == 1) {
 		if (sync->max_sample_rate && rate < sync->max_sample_rate)
-			opd_log(SD_WARNING,
+			op_log(OP_LOG_WARNING,
 				"the kernel lowered kernel.perf_event_max_sample_rate from %llu to %llu: interrupts took long",
 				(unsigned long long)sync->max_sample_rate, rate);
 		sync->max_sample_rate = rate;
@@ -103,11 +103,11 @@ static void check_sample_rate(struct opd_sync *sync)
 /* Where not all files are known what the others have lost is found by adding all of them up; as long as that cannot be done it waits for the next file that is missed. */
 static void recount(struct opd_sync *sync)
 {
-	static struct opd_rate rate;
+	static struct op_rate rate;
 	int err = sync->pipeline->count.limit.strangers ? opd_ledger_recount(&sync->book) : 0;
 
 	if (err)
-		opd_log_failure(&rate, op_now_ns(), "adding up the files of " OP_SESSION_CURRENT, err);
+		op_log_failure(&rate, op_now_ns(), "adding up the files of " OP_SESSION_CURRENT, err);
 }
 
 void opd_sync_look(struct opd_sync *sync, bool thorough)
@@ -135,13 +135,13 @@ static void release_removed_files(struct opd_sync *sync)
 		recount(sync);
 	/* Without memory the next dump writes the table. */
 	if (op_dcookie_none_written(sync->pipeline->resolver.table) < 0)
-		opd_log(SD_WARNING, "no memory");
+		op_log(OP_LOG_WARNING, "no memory");
 }
 
 /* What could not be written when it was due; and a line about it, once a minute. */
 static void keep_cookies(struct opd_sync *sync, uint64_t now_ns)
 {
-	static struct opd_rate rate;
+	static struct op_rate rate;
 	static uint64_t nr_reported;
 	struct opd_cookie_file *file = sync->pipeline->count.cookie_file;
 	uint64_t nr_errors, suppressed;
@@ -151,9 +151,9 @@ static void keep_cookies(struct opd_sync *sync, uint64_t now_ns)
 		return;
 	opd_cookie_file_flush(file, now_ns);
 	nr_errors = opd_cookie_file_errors(file, &err);
-	if (nr_errors == nr_reported || !opd_rate_allows(&rate, now_ns, OPD_LOG_INTERVAL_NS, &suppressed))
+	if (nr_errors == nr_reported || !op_rate_allows(&rate, now_ns, OP_LOG_INTERVAL_NS, &suppressed))
 		return;
-	opd_log(SD_WARNING,
+	op_log(OP_LOG_WARNING,
 		"%llu times the table of images, " OP_SESSION_CURRENT "/" OP_DCOOKIE_FILE
 		", could not be written: %s; samples are counted, it is tried again",
 		(unsigned long long)(nr_errors - nr_reported), strerror(-err));
@@ -162,33 +162,33 @@ static void keep_cookies(struct opd_sync *sync, uint64_t now_ns)
 
 static void report_loss(const char *reason, uint64_t nr_lost, const char *why, const char *session_dir)
 {
-	const struct opd_log_field fields[] = {
+	const struct op_log_field fields[] = {
 		{ .name = "OPD_LOSS", .text = reason },
 		{ .name = "OPD_SAMPLES", .number = nr_lost },
 		{ .name = "OPD_SESSION_DIR", .text = session_dir },
 	};
 
-	opd_log_with(SD_WARNING, fields, op_array_size(fields), "%llu samples lost (lost_%s): %s, session directory %s",
+	op_log_with(OP_LOG_WARNING, fields, op_array_size(fields), "%llu samples lost (lost_%s): %s, session directory %s",
 		     (unsigned long long)nr_lost, reason, why, session_dir);
 }
 
 /* A daemon that loses samples says so, with the reason and what helps, once a minute. */
 static void report_losses(struct opd_sync *sync, uint64_t now_ns)
 {
-	static struct opd_rate rates[OP_NR_LOSS + 1];
+	static struct op_rate rates[OP_NR_LOSS + 1];
 	struct opd_losses losses;
 	uint64_t suppressed;
 
 	opd_sync_sum_losses(&sync->pipeline->capture, &losses);
 	for (size_t i = 0; i < OP_NR_LOSS; i++)
 		if (losses.lost[i] > sync->reported.lost[i] &&
-		    opd_rate_allows(&rates[i], now_ns, OPD_LOG_INTERVAL_NS, &suppressed)) {
+		    op_rate_allows(&rates[i], now_ns, OP_LOG_INTERVAL_NS, &suppressed)) {
 			report_loss(op_loss_name((enum op_loss)i), losses.lost[i] - sync->reported.lost[i],
 				    op_loss_meaning((enum op_loss)i), sync->status->session_dir);
 			sync->reported.lost[i] = losses.lost[i];
 		}
 	if (losses.kernel > sync->reported.kernel &&
-	    opd_rate_allows(&rates[OP_NR_LOSS], now_ns, OPD_LOG_INTERVAL_NS, &suppressed)) {
+	    op_rate_allows(&rates[OP_NR_LOSS], now_ns, OP_LOG_INTERVAL_NS, &suppressed)) {
 		report_loss("kernel", losses.kernel - sync->reported.kernel,
 			    "the rings were full, a larger RingSize= or a longer period helps", sync->status->session_dir);
 		sync->reported.kernel = losses.kernel;
@@ -213,11 +213,11 @@ static void give_memory_back(struct opd_sync *sync, uint64_t now_ns)
 /* One module may take the place of another before an address lies nowhere. */
 static void refresh_modules(struct opd_sync *sync, uint64_t now_ns)
 {
-	static struct opd_rate rate;
+	static struct op_rate rate;
 	struct opd_kernel_map *map = &sync->pipeline->resolver.kernel;
 
 	if (map->text_start && opd_kernel_map_refresh(map, now_ns) < 0)
-		opd_log_failure(&rate, now_ns, "reading the list of modules", -ENOMEM);
+		op_log_failure(&rate, now_ns, "reading the list of modules", -ENOMEM);
 }
 
 /*

@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "daemon/log.h"
+#include "libop/base/log.h"
 #include "daemon/keep/syncer.h"
 #include "daemon/write_out.h"
 #include "libop/base/clock.h"
@@ -158,10 +158,10 @@ static int write_again(struct opd_write_out *out)
 	if (is_removed(out))
 		return 0;
 	if (err)
-		opd_log(SD_WARNING, "cannot write %s of a closed session to the disk, %u times now: %s; it is tried again", failed,
+		op_log(OP_LOG_WARNING, "cannot write %s of a closed session to the disk, %u times now: %s; it is tried again", failed,
 			out->nr_tries + 1, strerror(-err));
 	else
-		opd_log(SD_NOTICE, "the closed session that could not be written is on the disk");
+		op_log(OP_LOG_NOTICE, "the closed session that could not be written is on the disk");
 	return err;
 }
 

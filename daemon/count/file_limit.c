@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/log.h"
+#include "libop/base/log.h"
 #include "libop/odb/odb.h"
 #include "libop/session/layout.h"
 #include "libop/base/sys.h"
@@ -92,10 +92,10 @@ void opd_file_limit_tell(struct opd_file_limit *limit, enum opd_file_kind kind)
 		return;
 	limit->told[kind] = true;
 	if (has_files(limit, kind))
-		opd_log(SD_WARNING, "the session has %llu sample files (as large as %s allows): from now on %s", (unsigned long long)limit->nr,
+		op_log(OP_LOG_WARNING, "the session has %llu sample files (as large as %s allows): from now on %s", (unsigned long long)limit->nr,
 			limit->bytes_of ? limit->bytes_of : "SessionMaxUse", kinds[kind].what);
 	else
-		opd_log(SD_WARNING, "the session has %llu sample files (MaxSampleFiles): from now on %s", (unsigned long long)limit->nr,
+		op_log(OP_LOG_WARNING, "the session has %llu sample files (MaxSampleFiles): from now on %s", (unsigned long long)limit->nr,
 			kinds[kind].what);
 }
 

@@ -7,7 +7,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "daemon/log.h"
+#include "libop/base/log.h"
 #include "daemon/count/memory_limit.h"
 #include "daemon/keep/syncer.h"
 #include "libop/base/clock.h"
@@ -209,7 +209,7 @@ static int renew_object(struct opd_count *count, const char *path)
 	opd_count_settle(count, pending);
 	if (err == -EBADMSG) {
 		count->nr_failed_objects++;
-		opd_log(SD_WARNING, "%s is not as it was written: the functions of that JIT code may have lost their names", path);
+		op_log(OP_LOG_WARNING, "%s is not as it was written: the functions of that JIT code may have lost their names", path);
 	}
 	return err == -EBADMSG || err == -ENOENT ? 0 : err;
 }
@@ -345,7 +345,7 @@ static void give_up(struct op_hlink *link, void *arg)
 
 bool opd_count_give_up_files(struct opd_count *count)
 {
-	static struct opd_rate rate;
+	static struct op_rate rate;
 	struct look look = { .count = count, .found = opd_count_look(count, false) };
 	int err = opd_file_limit_recount(&count->limit, count->session_fd);
 
@@ -354,7 +354,7 @@ bool opd_count_give_up_files(struct opd_count *count)
 	if (!err)
 		err = opd_memory_recount(count);
 	if (err)
-		opd_log_failure(&rate, count->now_ns, "counting the sample files", err);
+		op_log_failure(&rate, count->now_ns, "counting the sample files", err);
 	return look.found;
 }
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "daemon/keep/ledger.h"
-#include "daemon/log.h"
+#include "libop/base/log.h"
 #include "daemon/count/memory_limit.h"
 #include "daemon/keep/recover.h"
 #include "libop/base/clock.h"
@@ -115,11 +115,11 @@ static void make_room(struct opd_count *count)
 /* The counters say how much is lost; this says where and why. */
 static void tell(const struct opd_count *count, const char *path, int err)
 {
-	static struct opd_rate rates[NR_TOLD];
+	static struct op_rate rates[NR_TOLD];
 	uint64_t suppressed;
 
-	if (opd_rate_allows(&rates[(unsigned int)-err % NR_TOLD], count->now_ns, OPD_LOG_INTERVAL_NS, &suppressed))
-		opd_log(SD_WARNING, "cannot count in %s: %s (%llu more since the last line)", path, strerror(-err),
+	if (op_rate_allows(&rates[(unsigned int)-err % NR_TOLD], count->now_ns, OP_LOG_INTERVAL_NS, &suppressed))
+		op_log(OP_LOG_WARNING, "cannot count in %s: %s (%llu more since the last line)", path, strerror(-err),
 			(unsigned long long)suppressed);
 }
 
@@ -154,11 +154,11 @@ static void lose_calls(struct opd_count *count, const struct opd_file *file, uin
 /* By cgroup it is counted once more, calls and the memory view in no unit of the ledger. */
 void opd_file_lose(struct opd_count *count, const struct opd_file *file, uint64_t nr_gone, const char *why)
 {
-	static struct opd_rate rate;
+	static struct op_rate rate;
 	uint64_t suppressed;
 
-	if (opd_rate_allows(&rate, count->now_ns, LOST_LOG_NS, &suppressed))
-		opd_log(SD_WARNING, "%s has lost %llu that were counted in it: %s (%llu more files since the last line)",
+	if (op_rate_allows(&rate, count->now_ns, LOST_LOG_NS, &suppressed))
+		op_log(OP_LOG_WARNING, "%s has lost %llu that were counted in it: %s (%llu more files since the last line)",
 			file->path, (unsigned long long)nr_gone, why, (unsigned long long)suppressed);
 	if (opd_is_of_memory(count, file->key.event))
 		count->nr_memory_dropped += nr_gone;

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "libop/session/damaged.h"
-#include "daemon/log.h"
+#include "libop/base/log.h"
 #include "libop/base/file.h"
 #include "libop/session/layout.h"
 #include "libop/base/sys.h"
@@ -41,9 +41,9 @@ uint64_t opd_cookie_file_errors(struct opd_cookie_file *file, int *ret_error)
 static void tell(const struct op_dcookie_reading *reading)
 {
 	if (reading->nr_bad)
-		opd_log(SD_WARNING, "%s (%llu lines of it are passed over)", reading->complaint, (unsigned long long)reading->nr_bad);
+		op_log(OP_LOG_WARNING, "%s (%llu lines of it are passed over)", reading->complaint, (unsigned long long)reading->nr_bad);
 	if (reading->is_torn)
-		opd_log(SD_NOTICE, PATH ": the last line is not whole, an unclean stop left it so");
+		op_log(OP_LOG_NOTICE, PATH ": the last line is not whole, an unclean stop left it so");
 }
 
 /* What is not a table, or one of a later opd, makes room. */
@@ -54,9 +54,9 @@ static int put_aside(struct opd_cookie_file *file, const struct op_dcookie_readi
 
 	note_error(file, err);
 	if (aside_err)
-		opd_log(SD_WARNING, PATH ": %s: %s", reading->complaint ? reading->complaint : strerror(-err), strerror(-aside_err));
+		op_log(OP_LOG_WARNING, PATH ": %s: %s", reading->complaint ? reading->complaint : strerror(-err), strerror(-aside_err));
 	else
-		opd_log(SD_WARNING, "%s: kept as %s in the session directory, a new one is begun",
+		op_log(OP_LOG_WARNING, "%s: kept as %s in the session directory, a new one is begun",
 			reading->complaint ? reading->complaint : PATH, aside);
 	return 0;
 }

@@ -8,7 +8,7 @@
 
 #include "libop/base/clock.h"
 #include "libop/session/damaged.h"
-#include "daemon/log.h"
+#include "libop/base/log.h"
 #include "daemon/keep/stats_dir.h"
 #include "daemon/sync.h"
 #include "libop/events/event_list.h"
@@ -88,9 +88,9 @@ static void put_aside(int session_fd)
 	int err = op_damaged_put_aside(session_fd, PATH, aside);
 
 	if (err)
-		opd_log(SD_WARNING, PATH " is no ledger: %s", strerror(-err));
+		op_log(OP_LOG_WARNING, PATH " is no ledger: %s", strerror(-err));
 	else
-		opd_log(SD_WARNING, PATH " is no ledger: kept as %s in the session directory, a new one is begun", aside);
+		op_log(OP_LOG_WARNING, PATH " is no ledger: kept as %s in the session directory, a new one is begun", aside);
 }
 
 static int recount(struct op_session_ledger *base, int current_fd)
@@ -99,10 +99,10 @@ static int recount(struct op_session_ledger *base, int current_fd)
 	int err = op_session_ledger_recount(base, current_fd);
 
 	if (err && err != -ENOMEM)
-		opd_log(SD_WARNING, "the samples of " OP_SESSION_CURRENT " could not be added up: %s", strerror(-err));
+		op_log(OP_LOG_WARNING, "the samples of " OP_SESSION_CURRENT " could not be added up: %s", strerror(-err));
 	nr_missing = op_session_ledger_lost(base, OP_LOSS_io_error) - nr_before;
 	if (nr_missing)
-		opd_log(SD_WARNING,
+		op_log(OP_LOG_WARNING,
 			"%llu samples that an earlier opd had stored in " OP_SESSION_CURRENT
 			" are in no file any more: they are lost_io_error",
 			(unsigned long long)nr_missing);
@@ -319,7 +319,7 @@ static void lose_missing(struct opd_ledger *book, const struct op_ledger_event *
 	/* A sampler has no files. */
 	if (!missing || event->role == OP_EVENT_SAMPLER)
 		return;
-	opd_log(SD_WARNING, "%llu samples of %s that were stored in " OP_SESSION_CURRENT " are in no file any more",
+	op_log(OP_LOG_WARNING, "%llu samples of %s that were stored in " OP_SESSION_CURRENT " are in no file any more",
 		(unsigned long long)missing, event->name);
 	index = find_event(book->capture, event);
 	if (index < book->capture->nr_events)
@@ -452,7 +452,7 @@ void opd_ledger_reset_to_rest(struct opd_ledger *book)
 	book->base.end_ns = op_sys_wall_ns();
 	err = fd < 0 ? fd : recount(&book->base, fd);
 	if (err == -ENOMEM)
-		opd_log(SD_WARNING, "the samples that are left in " OP_SESSION_CURRENT " could not be added up: %s",
+		op_log(OP_LOG_WARNING, "the samples that are left in " OP_SESSION_CURRENT " could not be added up: %s",
 			strerror(-err));
 	if (fd >= 0)
 		close(fd);

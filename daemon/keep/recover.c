@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "daemon/log.h"
+#include "libop/base/log.h"
 #include "libop/session/damaged.h"
 #include "libop/base/file.h"
 #include "libop/session/jit_object_check.h"
@@ -30,7 +30,7 @@ int opd_put_sample_file_aside(int session_fd, const char *path)
 	int err = op_damaged_put_aside(session_fd, path, aside);
 
 	if (!err)
-		opd_log(SD_WARNING, "%s is not a sample file: kept as %s in the session directory", path, aside);
+		op_log(OP_LOG_WARNING, "%s is not a sample file: kept as %s in the session directory", path, aside);
 	return err;
 }
 
@@ -42,7 +42,7 @@ struct recovery {
 
 static void fail(const char *path, int err)
 {
-	opd_log(SD_WARNING, "cannot repair %s after an unclean stop: %s", path, strerror(-err));
+	op_log(OP_LOG_WARNING, "cannot repair %s after an unclean stop: %s", path, strerror(-err));
 }
 
 static bool note_aside(struct recovery *recovery, const char *path, int err)
@@ -64,7 +64,7 @@ static void put_object_aside(struct recovery *recovery, const char *path)
 	int err = op_damaged_put_aside(recovery->session_fd, path, aside);
 
 	if (note_aside(recovery, path, err))
-		opd_log(SD_WARNING, "%s, symbols of JIT code, is not whole: kept as %s in the session directory", path, aside);
+		op_log(OP_LOG_WARNING, "%s, symbols of JIT code, is not whole: kept as %s in the session directory", path, aside);
 }
 
 static void recover_file(struct recovery *recovery, const char *path)
@@ -203,7 +203,7 @@ int opd_correct_ledger(int dir_fd)
 		return err == -ENOENT || err == -EBADMSG ? 0 : err;
 	err = follow_files(&ledger, dir_fd);
 	if (!err && op_session_ledger_lost(&ledger, OP_LOSS_io_error) > before)
-		opd_log(SD_WARNING, "%llu samples of a closed session are lost: somebody removed files of it",
+		op_log(OP_LOG_WARNING, "%llu samples of a closed session are lost: somebody removed files of it",
 			(unsigned long long)(op_session_ledger_lost(&ledger, OP_LOSS_io_error) - before));
 	op_session_ledger_free(&ledger);
 	return err;
@@ -294,7 +294,7 @@ static void tell(const struct recovery *recovery, bool was_unclean, uint64_t nr_
 
 	if (!was_unclean && !recovery->nr_closed && !recovery->nr_files)
 		return;
-	opd_log(SD_NOTICE,
+	op_log(OP_LOG_NOTICE,
 		"%s: %llu sample files looked at, %llu of them in closed sessions, %llu repaired, %llu torn nodes dropped, %llu "
 		"put aside, "
 		"%llu replaced by what the disk had",
@@ -313,7 +313,7 @@ void opd_recover(int session_fd, bool was_unclean)
 		fail(OP_SESSION_TMP, err);
 	nr_imports = op_session_import_sweep(session_fd);
 	if (nr_imports)
-		opd_log(SD_NOTICE, "removed what %llu opimport that did not end in order had left in " OP_SESSION_TMP "/", (unsigned long long)nr_imports);
+		op_log(OP_LOG_NOTICE, "removed what %llu opimport that did not end in order had left in " OP_SESSION_TMP "/", (unsigned long long)nr_imports);
 	op_file_unlink_below(session_fd, OP_SESSION_TMP "/stats");
 	err = op_session_visit_dir(session_fd, OP_SESSION_TMP, remove_cookies, &session_fd);
 	if (err)

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 
-#include "daemon/log.h"
+#include "libop/base/log.h"
 
 #define KEPT_MAX 256
 
@@ -78,7 +78,7 @@ static void note_end(struct opd_syncer *settler, int err)
 
 static void *run(void *arg)
 {
-	static struct opd_rate rate;
+	static struct op_rate rate;
 	struct opd_syncer *settler = arg;
 	struct op_odb_pending *pending;
 	int err = 0;
@@ -88,7 +88,7 @@ static void *run(void *arg)
 		err = settle(settler, pending, err);
 		note_end(settler, err);
 		if (err)
-			opd_log_failure(&rate, op_now_ns(), "cannot write a sample file that has grown to the disk", err);
+			op_log_failure(&rate, op_now_ns(), "cannot write a sample file that has grown to the disk", err);
 	}
 	return NULL;
 }

@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "daemon/log.h"
+#include "libop/base/log.h"
 #include "libop/base/clock.h"
 #include "libop/base/file.h"
 #include "libop/base/sys.h"
@@ -71,7 +71,7 @@ static void begin(struct opd_trusted_clock *age, int session_fd, uint64_t wall_n
 static void believe(struct opd_trusted_clock *age, uint64_t wall_ns)
 {
 	if (age->claimed_ns)
-		opd_log(SD_NOTICE, "the clock is believed again: sessions are removed by their age");
+		op_log(OP_LOG_NOTICE, "the clock is believed again: sessions are removed by their age");
 	age->trusted_ns = wall_ns;
 	age->claimed_ns = age->held_ns = 0;
 }
@@ -79,7 +79,7 @@ static void believe(struct opd_trusted_clock *age, uint64_t wall_ns)
 static void doubt(struct opd_trusted_clock *age, uint64_t wall_ns, uint64_t hold_ns)
 {
 	if (!age->claimed_ns)
-		opd_log(SD_WARNING,
+		op_log(OP_LOG_WARNING,
 			"the clock is %" PRIu64 " hours %s of what it should be: no session is removed by its age until it has held for %" PRIu64
 			" minutes",
 			distance(wall_ns, age->trusted_ns) / HOUR_NS, wall_ns > age->trusted_ns ? "ahead" : "short",

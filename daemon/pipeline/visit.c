@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "daemon/log.h"
+#include "libop/base/log.h"
 #include "daemon/resolve/sideband.h"
 #include "libop/base/clock.h"
 
@@ -42,18 +42,18 @@ void opd_visits_free(struct opd_visits *visits)
 /* The kernel had to drop side-band records, some time since the side band was read last: /proc tells what is true now. */
 static void mend(struct opd_visits *visits, const struct opd_sideband_loss *loss)
 {
-	static struct opd_rate rate, failure_rate;
+	static struct op_rate rate, failure_rate;
 	struct opd_resolver *resolver = &visits->pipeline->resolver;
 	int err;
 
 	if (loss->nr_lost) {
-		opd_log_failure(&rate, resolver->now_ns,
+		op_log_failure(&rate, resolver->now_ns,
 				"the side-band ring was full, reading /proc again (SidebandSize= makes it larger)", -ENOBUFS);
 		opd_rescan_lost(&visits->rescan, resolver, visits->sideband_ns, loss->until_ns);
 	}
 	err = opd_rescan_go_on(&visits->rescan, resolver);
 	if (err)
-		opd_log_failure(&failure_rate, resolver->now_ns, "reading /proc", err);
+		op_log_failure(&failure_rate, resolver->now_ns, "reading /proc", err);
 }
 
 void opd_visits_missed(struct opd_visits *visits, uint64_t from_ns)
@@ -63,7 +63,7 @@ void opd_visits_missed(struct opd_visits *visits, uint64_t from_ns)
 
 void opd_visit_sideband(struct opd_visits *visits)
 {
-	static struct opd_rate rate;
+	static struct op_rate rate;
 	struct opd_pipeline *pipeline = visits->pipeline;
 	uint64_t now_ns = op_now_ns();
 	struct opd_sideband_loss loss;
@@ -72,7 +72,7 @@ void opd_visit_sideband(struct opd_visits *visits)
 	pipeline->resolver.now_ns = pipeline->count.now_ns = now_ns;
 	err = opd_sideband_drain(&pipeline->capture, &pipeline->resolver, now_ns, &loss);
 	if (err)
-		opd_log_failure(&rate, now_ns, "side band", err);
+		op_log_failure(&rate, now_ns, "side band", err);
 	mend(visits, &loss);
 	opd_resolve_check(&pipeline->resolver);
 	visits->sideband_ns = now_ns;
@@ -115,7 +115,7 @@ static void swap_at_once(struct opd_visits *visits, struct opd_cpu *cpu)
 
 static void swap_due(struct opd_visits *visits)
 {
-	static struct opd_rate rate;
+	static struct op_rate rate;
 	size_t nr_swaps = 0;
 
 	for (size_t i = 0; i < visits->nr_due; i++)
@@ -128,7 +128,7 @@ static void swap_due(struct opd_visits *visits)
 			swap_at_once(visits, visits->due[i]);
 	for (size_t i = 0; i < nr_swaps; i++)
 		if (visits->swaps[i].err)
-			opd_log_failure(&rate, op_now_ns(), "swapping rings", visits->swaps[i].err);
+			op_log_failure(&rate, op_now_ns(), "swapping rings", visits->swaps[i].err);
 }
 
 void opd_visits_run(struct opd_visits *visits)

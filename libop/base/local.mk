@@ -7,9 +7,11 @@ libop_libop_a_SOURCES += \
 	libop/base/compiler.h \
 	libop/base/file.c libop/base/file.h \
 	libop/base/file_place.c libop/base/file_place.h \
+	libop/base/grow.h \
 	libop/base/guard.c libop/base/guard.h \
 	libop/base/htable.c libop/base/htable.h \
 	libop/base/lock.c libop/base/lock.h \
+	libop/base/log.c libop/base/log.h \
 	libop/base/parse.c libop/base/parse.h \
 	libop/base/seal.c libop/base/seal.h \
 	libop/base/sha256.c libop/base/sha256.h \

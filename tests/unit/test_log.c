@@ -10,7 +10,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "daemon/log.h"
+#include "daemon/journal.h"
+#include "libop/base/log.h"
 
 static char sent[256]; /* the fields, each with a semicolon */
 static int send_result;
@@ -29,7 +30,7 @@ int __wrap_sd_journal_sendv(const struct iovec *iov, int nr_fields)
 /* Has stderr go to a file that is the journal, or is not, while the line is logged. */
 static void log_to(bool is_journal, char line[128])
 {
-	const struct opd_log_field fields[] = { { .name = "OPD_CPU", .number = 3 }, { .name = "OPD_LOSS", .text = "kernel" } };
+	const struct op_log_field fields[] = { { .name = "OPD_CPU", .number = 3 }, { .name = "OPD_LOSS", .text = "kernel" } };
 	int saved = dup(STDERR_FILENO);
 	FILE *file = tmpfile();
 	char stream[64];
@@ -39,7 +40,7 @@ static void log_to(bool is_journal, char line[128])
 	snprintf(stream, sizeof(stream), "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino + !is_journal);
 	setenv("JOURNAL_STREAM", stream, 1);
 	*sent = '\0';
-	opd_log_with(SD_NOTICE, fields, op_array_size(fields), "CPU %u is gone", 3);
+	op_log_with(OP_LOG_NOTICE, fields, op_array_size(fields), "CPU %u is gone", 3);
 	assert_int_equal(dup2(saved, STDERR_FILENO), STDERR_FILENO);
 	memset(line, 0, 128);
 	assert_true(pread(fileno(file), line, 127, 0) >= 0);
@@ -52,9 +53,9 @@ static void test_fields(void **state OP_UNUSED)
 	char line[128];
 
 	log_to(true, line);
-	assert_string_equal(line, SD_NOTICE "CPU 3 is gone\n");
+	assert_string_equal(line, OP_LOG_NOTICE "CPU 3 is gone\n");
 	assert_string_equal(sent, "");
-	opd_log_use_journal();
+	opd_journal_use();
 	log_to(true, line);
 	assert_string_equal(line, "");
 	assert_string_equal(sent, "MESSAGE=CPU 3 is gone;PRIORITY=5;OPD_CPU=3;OPD_LOSS=kernel;");
@@ -63,7 +64,7 @@ static void test_fields(void **state OP_UNUSED)
 	assert_string_equal(sent, "");
 	send_result = -ENOENT;
 	log_to(true, line);
-	assert_string_equal(line, SD_NOTICE "CPU 3 is gone\n");
+	assert_string_equal(line, OP_LOG_NOTICE "CPU 3 is gone\n");
 }
 
 int main(void)

@@ -10,7 +10,7 @@
 #include "tools/code/core_file.h"
 #include "tools/code/names.h"
 #include "tools/symbols/demangle.h"
-#include "tools/common/grow.h"
+#include "libop/base/grow.h"
 #include "tools/symbols/bfd_file.h"
 
 #define OWN_PROGRAM    "/proc/self/exe" /* whose machine is that of the running kernel */
@@ -134,7 +134,7 @@ static int add_line(struct opr_code *code, enum opr_code_kind kind, uint64_t vma
 {
 	void *lines = code->lines;
 
-	if (!opr_grow(&lines, &code->capacity, code->nr_lines, 1, sizeof(*code->lines)))
+	if (!op_grow(&lines, &code->capacity, code->nr_lines, 1, sizeof(*code->lines)))
 		return -ENOMEM;
 	code->lines = lines;
 	code->lines[code->nr_lines++] = (struct opr_code_line){ .kind = kind, .vma = vma, .text = text, .file = SIZE_MAX };

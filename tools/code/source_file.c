@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "libop/base/text.h"
-#include "tools/common/grow.h"
+#include "libop/base/grow.h"
 
 struct opr_source_cache_item {
 	char *name;
@@ -172,7 +172,7 @@ struct opr_source_file *opr_source_cache_find(struct opr_source_cache *cache, co
 			return &cache->items[i].file;
 		}
 	}
-	if (!opr_grow(&items, &cache->capacity, cache->nr_items, 1, sizeof(*item)))
+	if (!op_grow(&items, &cache->capacity, cache->nr_items, 1, sizeof(*item)))
 		return NULL;
 	cache->items = items;
 	item = &cache->items[cache->nr_items];

@@ -10,7 +10,7 @@
 #include "libop/base/file.h"
 #include "libop/session/memory_view.h"
 #include "libop/base/sys.h"
-#include "tools/common/grow.h"
+#include "libop/base/grow.h"
 
 #define DIR_ENV "OPD_CACHE_DIR"
 
@@ -87,7 +87,7 @@ static struct kept *list_kept(DIR *dir, size_t *ret_nr_kept)
 		struct kept *kept;
 
 		if (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
-		    strlen(entry->d_name) > NAME_MAX || !opr_grow(&items, &capacity, nr_kept, 1, sizeof(*kept)))
+		    strlen(entry->d_name) > NAME_MAX || !op_grow(&items, &capacity, nr_kept, 1, sizeof(*kept)))
 			continue;
 		kept = (struct kept *)items + nr_kept++;
 		*kept = (struct kept){ .time = st.st_mtim, .nr_bytes = (uint64_t)st.st_size };

@@ -4,7 +4,6 @@ tools_libreport_a_SOURCES += \
 	tools/common/child.c tools/common/child.h \
 	tools/common/completion.c tools/common/completion.h \
 	tools/common/escape.c tools/common/escape.h \
-	tools/common/grow.h \
 	tools/common/interrupt.c tools/common/interrupt.h \
 	tools/common/log.c tools/common/log.h \
 	tools/common/option_table.c tools/common/option_table.h \

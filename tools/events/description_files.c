@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "libop/base/parse.h"
-#include "tools/common/grow.h"
+#include "libop/base/grow.h"
 #include "tools/common/log.h"
 
 #define EVENTS_FILE      "events"
@@ -173,7 +173,7 @@ static int take_event_line(struct reader *reader, char *line)
 	void *events = files->events;
 	int err = parse_event(strip(line), &row);
 
-	if (!err && !opr_grow(&events, &files->events_capacity, files->nr_events, 1, sizeof(row)))
+	if (!err && !op_grow(&events, &files->events_capacity, files->nr_events, 1, sizeof(row)))
 		err = -ENOMEM;
 	if (err < 0) {
 		free_event(&row);
@@ -211,7 +211,7 @@ static int begin_set(struct opr_event_files *files, char *line)
 
 	if (strncmp(word, "name:", 5) || !word[5])
 		return -EINVAL;
-	if (!opr_grow(&sets, &files->sets_capacity, files->nr_sets, 1, sizeof(set)))
+	if (!op_grow(&sets, &files->sets_capacity, files->nr_sets, 1, sizeof(set)))
 		return -ENOMEM;
 	files->sets = sets;
 	err = keep(&set.name, word + 5);

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "libop/base/htable.h"
-#include "tools/common/grow.h"
+#include "libop/base/grow.h"
 #include "tools/common/log.h"
 
 /* A detail, or a symbol, at its place in the sources. */
@@ -54,7 +54,7 @@ static int add_source(struct builder *builder, const char *name, uint64_t hash, 
 	struct name *entry = calloc(1, sizeof(*entry));
 	char *copy = strdup(name);
 
-	if (!entry || !copy || !opr_grow(&sources, &annotation->capacity, annotation->nr_sources, 1, sizeof(*annotation->sources)))
+	if (!entry || !copy || !op_grow(&sources, &annotation->capacity, annotation->nr_sources, 1, sizeof(*annotation->sources)))
 		goto no_memory;
 	annotation->sources = sources;
 	entry->source = annotation->nr_sources;
@@ -103,7 +103,7 @@ static int add_item(struct builder *builder, struct items *items, const char *fi
 
 	if (err)
 		return err;
-	if (!opr_grow(&grown, &items->capacity, items->nr_items, 1, sizeof(*items->items)))
+	if (!op_grow(&grown, &items->capacity, items->nr_items, 1, sizeof(*items->items)))
 		return opr_no_memory();
 	items->items = grown;
 	items->items[items->nr_items++] = (struct item){ source, line, index };

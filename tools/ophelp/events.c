@@ -9,7 +9,7 @@
 #include "libop/events/event.h"
 #include "libop/events/ibs_derived.h"
 #include "tools/events/cpu_types.h"
-#include "tools/common/grow.h"
+#include "libop/base/grow.h"
 #include "tools/events/host_cpu.h"
 #include "tools/common/log.h"
 
@@ -43,7 +43,7 @@ int opr_help_add(struct opr_help_events *events, const struct opr_help_event *ev
 	err |= copy(&added.description, event->description ? event->description : "");
 	err |= copy(&added.ext, event->ext);
 	err |= copy(&added.as, event->as);
-	if (err || !opr_grow(&items, &events->capacity, events->nr_events, 1, sizeof(added))) {
+	if (err || !op_grow(&items, &events->capacity, events->nr_events, 1, sizeof(added))) {
 		free_event(&added);
 		return opr_no_memory();
 	}

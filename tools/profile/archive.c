@@ -7,7 +7,7 @@
 
 #include "libop/base/file.h"
 #include "libop/base/parse.h"
-#include "tools/common/grow.h"
+#include "libop/base/grow.h"
 #include "tools/common/log.h"
 
 /* ---- what an archive says of itself ---- */
@@ -24,7 +24,7 @@ static int add_inode(struct opr_archive *archive, char *value)
 	*path++ = '\0';
 	if (op_parse_u64(value, 0, UINT64_MAX, &inode.inode) < 0)
 		return 0;
-	if (!opr_grow(&inodes, &archive->capacity, archive->nr_inodes, 1, sizeof(*archive->inodes)))
+	if (!op_grow(&inodes, &archive->capacity, archive->nr_inodes, 1, sizeof(*archive->inodes)))
 		return -ENOMEM;
 	archive->inodes = inodes;
 	inode.path = strdup(path);

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 
 #include "libop/base/htable.h"
-#include "tools/common/grow.h"
+#include "libop/base/grow.h"
 #include "tools/common/log.h"
 
 /* One node of a callgraph file, with its ends found. */
@@ -109,7 +109,7 @@ static int add_call(struct builder *builder, const struct call *call)
 {
 	void *calls = builder->calls;
 
-	if (!opr_grow(&calls, &builder->capacity, builder->nr_calls, 1, sizeof(*builder->calls)))
+	if (!op_grow(&calls, &builder->capacity, builder->nr_calls, 1, sizeof(*builder->calls)))
 		return opr_no_memory();
 	builder->calls = calls;
 	builder->calls[builder->nr_calls++] = *call;

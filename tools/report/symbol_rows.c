@@ -7,7 +7,7 @@
 
 #include "libop/base/atomic.h"
 #include "libop/base/threads.h"
-#include "tools/common/grow.h"
+#include "libop/base/grow.h"
 #include "tools/common/log.h"
 
 #define PARTS_OF_TURN 16
@@ -35,7 +35,7 @@ bool opr_counts_add(struct opr_counts *counts, size_t nr_classes, size_t *ret_in
 {
 	void *values = counts->values;
 
-	if (!opr_grow(&values, &counts->capacity, counts->nr_values, nr_classes, sizeof(*counts->values)))
+	if (!op_grow(&values, &counts->capacity, counts->nr_values, nr_classes, sizeof(*counts->values)))
 		return false;
 	counts->values = values;
 	*ret_index = counts->nr_values;
@@ -50,7 +50,7 @@ static int add_points(struct points *points, const struct op_odb_samples *sample
 {
 	void *items = points->points;
 
-	if (!opr_grow(&items, &points->capacity, points->nr_points, samples->nr_nodes, sizeof(*points->points)))
+	if (!op_grow(&items, &points->capacity, points->nr_points, samples->nr_nodes, sizeof(*points->points)))
 		return opr_no_memory();
 	points->points = items;
 	for (uint32_t i = 0; i < samples->nr_nodes; i++)
@@ -176,7 +176,7 @@ static int add_detail(struct opr_symbol_report *report, uint64_t vma, size_t *re
 	void *details = report->details;
 	size_t counts;
 
-	if (!opr_grow(&details, &report->details_capacity, report->nr_details, 1, sizeof(*report->details)))
+	if (!op_grow(&details, &report->details_capacity, report->nr_details, 1, sizeof(*report->details)))
 		return opr_no_memory();
 	report->details = details;
 	if (!opr_counts_add(&report->detail_counts, report->nr_classes, &counts))
@@ -206,7 +206,7 @@ int opr_symbol_report_add(struct opr_symbol_report *report, const struct opr_sym
 	struct opr_symbol_row *added;
 	size_t counts;
 
-	if (!opr_grow(&rows, &report->rows_capacity, report->nr_rows, 1, sizeof(*report->rows)))
+	if (!op_grow(&rows, &report->rows_capacity, report->nr_rows, 1, sizeof(*report->rows)))
 		return opr_no_memory();
 	report->rows = rows;
 	if (!opr_counts_add(&report->counts, report->nr_classes, &counts))

@@ -9,7 +9,7 @@
 
 #include "libop/base/guard.h"
 #include "libop/base/sys.h"
-#include "tools/common/grow.h"
+#include "libop/base/grow.h"
 
 static_assert(sizeof(struct opr_pack_row) == 24 && sizeof(struct opr_pack_foot) == 32, "no holes");
 
@@ -164,7 +164,7 @@ int opr_pack_writer_add(struct opr_pack_writer *writer, const char *name, const 
 	size_t name_at = writer->names.length;
 	int err;
 
-	if (!opr_grow(&rows, &writer->capacity, writer->nr_rows, 1, sizeof(*writer->rows)))
+	if (!op_grow(&rows, &writer->capacity, writer->nr_rows, 1, sizeof(*writer->rows)))
 		return -ENOMEM;
 	writer->rows = rows;
 	op_text_add_bytes(&writer->names, name, strlen(name) + 1);

@@ -9,7 +9,7 @@
 #include "libop/base/sys.h"
 #include "libop/base/text.h"
 #include "tools/symbols/demangle.h"
-#include "tools/common/grow.h"
+#include "libop/base/grow.h"
 #include "tools/symbols/line_table.h"
 #include "tools/symbols/module_file.h"
 #include "tools/symbols/lines.h"
@@ -31,7 +31,7 @@ static char *add_piece(struct opr_symbols *symbols, size_t nr_bytes)
 	void *pieces = symbols->strings;
 	char *piece;
 
-	if (!opr_grow(&pieces, &symbols->strings_capacity, symbols->nr_strings, 1, sizeof(*symbols->strings)))
+	if (!op_grow(&pieces, &symbols->strings_capacity, symbols->nr_strings, 1, sizeof(*symbols->strings)))
 		return NULL;
 	symbols->strings = pieces;
 	piece = malloc(nr_bytes);

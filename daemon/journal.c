@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The only part of the log that takes libsystemd. */
 #define SD_JOURNAL_SUPPRESS_LOCATION
-#include "daemon/log.h"
+#include "daemon/journal.h"
 
 #include <inttypes.h>
 #include <sys/uio.h>
 #include <systemd/sd-journal.h>
 
-#define MAX_FIELDS 8
+#include "libop/base/log.h"
 
-static void add_field(struct op_text *text, const struct opd_log_field *field)
+static void add_field(struct op_text *text, const struct op_log_field *field)
 {
 	if (field->text)
 		op_text_printf(text, "%s=%s", field->name, field->text);
@@ -18,13 +17,13 @@ static void add_field(struct op_text *text, const struct opd_log_field *field)
 }
 
 /* False: nothing was sent. The number of a priority is between its angle brackets. */
-static bool send_to_journal(const char *priority, const struct opd_log_field *fields, size_t nr_fields, const char *line)
+static bool send_to_journal(const char *priority, const struct op_log_field *fields, size_t nr_fields, const char *line)
 {
-	struct op_text texts[MAX_FIELDS + 2] = { 0 };
-	struct iovec iov[MAX_FIELDS + 2];
+	struct op_text texts[OP_LOG_MAX_FIELDS + 2] = { 0 };
+	struct iovec iov[OP_LOG_MAX_FIELDS + 2];
 	bool failed = false;
 
-	assert(nr_fields <= MAX_FIELDS);
+	assert(nr_fields <= OP_LOG_MAX_FIELDS);
 	op_text_printf(&texts[0], "MESSAGE=%s", line);
 	op_text_printf(&texts[1], "PRIORITY=%c", priority[1]);
 	for (size_t i = 0; i < nr_fields; i++)
@@ -40,7 +39,7 @@ static bool send_to_journal(const char *priority, const struct opd_log_field *fi
 	return !failed;
 }
 
-void opd_log_use_journal(void)
+void opd_journal_use(void)
 {
-	opd_log_set_sender(send_to_journal);
+	op_log_set_sender(send_to_journal);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "daemon/log.h"
+#include "libop/base/log.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -8,9 +8,9 @@
 
 #define LINE_BYTES 1024 /* what is longer is cut */
 
-static opd_log_sender *sender;
+static op_log_sender *sender;
 
-void opd_log_set_sender(opd_log_sender *send)
+void op_log_set_sender(op_log_sender *send)
 {
 	sender = send;
 }
@@ -28,7 +28,7 @@ static bool goes_to_journal(void)
 	return !strcmp(stream, own);
 }
 
-void opd_log(const char *priority, const char *format, ...)
+void op_log(const char *priority, const char *format, ...)
 {
 	bool to_journal = goes_to_journal();
 	char line[LINE_BYTES];
@@ -40,7 +40,7 @@ void opd_log(const char *priority, const char *format, ...)
 	fprintf(stderr, "%s%s%s\n", to_journal ? priority : program_invocation_short_name, to_journal ? "" : ": ", line);
 }
 
-void opd_log_with(const char *priority, const struct opd_log_field *fields, size_t nr_fields, const char *format, ...)
+void op_log_with(const char *priority, const struct op_log_field *fields, size_t nr_fields, const char *format, ...)
 {
 	char line[LINE_BYTES];
 	va_list args;
@@ -49,10 +49,10 @@ void opd_log_with(const char *priority, const struct opd_log_field *fields, size
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
 	if (!sender || !nr_fields || !goes_to_journal() || !sender(priority, fields, nr_fields, line))
-		opd_log(priority, "%s", line);
+		op_log(priority, "%s", line);
 }
 
-bool opd_rate_allows(struct opd_rate *rate, uint64_t now_ns, uint64_t interval_ns, uint64_t *ret_suppressed)
+bool op_rate_allows(struct op_rate *rate, uint64_t now_ns, uint64_t interval_ns, uint64_t *ret_suppressed)
 {
 	if (now_ns < rate->next_ns) {
 		rate->suppressed++;
@@ -64,10 +64,10 @@ bool opd_rate_allows(struct opd_rate *rate, uint64_t now_ns, uint64_t interval_n
 	return true;
 }
 
-void opd_log_failure(struct opd_rate *rate, uint64_t now_ns, const char *what, int err)
+void op_log_failure(struct op_rate *rate, uint64_t now_ns, const char *what, int err)
 {
 	uint64_t suppressed;
 
-	if (opd_rate_allows(rate, now_ns, OPD_LOG_INTERVAL_NS, &suppressed))
-		opd_log(SD_WARNING, "%s: %s (%llu more since the last line)", what, strerror(-err), (unsigned long long)suppressed);
+	if (op_rate_allows(rate, now_ns, OP_LOG_INTERVAL_NS, &suppressed))
+		op_log(OP_LOG_WARNING, "%s: %s (%llu more since the last line)", what, strerror(-err), (unsigned long long)suppressed);
 }
