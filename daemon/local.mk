@@ -1,5 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# opd: main.c is a few lines, the rest is a library that tests, fuzzers and benchmarks link.
+# The pipeline, from the rings to the sample files: opd and opimport link it. It uses libop alone.
+noinst_LIBRARIES += daemon/libpipeline.a
+daemon_libpipeline_a_SOURCES =
+daemon_libpipeline_a_CPPFLAGS = $(AM_CPPFLAGS)
+daemon_libpipeline_a_CFLAGS = $(AM_CFLAGS)
+include $(srcdir)/daemon/capture/local.mk
+include $(srcdir)/daemon/resolve/local.mk
+include $(srcdir)/daemon/jit/local.mk
+include $(srcdir)/daemon/count/local.mk
+include $(srcdir)/daemon/keep/local.mk
+include $(srcdir)/daemon/pipeline/local.mk
+
+# The daemon around it: main.c is a few lines, the rest is a library that tests, fuzzers and benchmarks link.
 noinst_LIBRARIES += daemon/libopd.a
 daemon_libopd_a_SOURCES = \
 	daemon/control.c \
@@ -22,13 +34,6 @@ daemon_libopd_a_SOURCES = \
 	daemon/write_out.h
 daemon_libopd_a_CPPFLAGS = $(AM_CPPFLAGS) $(SYSTEMD_CFLAGS) $(POPT_CFLAGS) $(CAP_CFLAGS)
 daemon_libopd_a_CFLAGS = $(AM_CFLAGS)
-include $(srcdir)/daemon/capture/local.mk
-include $(srcdir)/daemon/resolve/local.mk
-include $(srcdir)/daemon/jit/local.mk
-include $(srcdir)/daemon/count/local.mk
-include $(srcdir)/daemon/keep/local.mk
-include $(srcdir)/daemon/pipeline/local.mk
-
 sbin_PROGRAMS += daemon/opd
 daemon_opd_SOURCES = daemon/main.c
-daemon_opd_LDADD = daemon/libopd.a libop/libop.a $(SYSTEMD_LIBS) $(POPT_LIBS) $(CAP_LIBS)
+daemon_opd_LDADD = daemon/libopd.a daemon/libpipeline.a libop/libop.a $(SYSTEMD_LIBS) $(POPT_LIBS) $(CAP_LIBS)

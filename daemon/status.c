@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "daemon/jit/code.h"
+#include "daemon/keep/event_sums.h"
 #include "daemon/sync.h"
 #include "daemon/unwritten.h"
 #include "libop/base/clock.h"
@@ -20,104 +21,6 @@ static uint64_t rss_bytes(void)
 		resident = 0;
 	fclose(file);
 	return resident * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
-/* Time in throttling up to now, also when it has not ended. */
-static uint64_t throttled_ns(const struct opd_event *event, uint64_t now_ns)
-{
-	uint64_t open_ns = event->throttled_since_ns && now_ns > event->throttled_since_ns ? now_ns - event->throttled_since_ns : 0;
-
-	return event->throttled_ns + open_ns;
-}
-
-static void add_event(const struct opd_capture *capture, const struct opd_event *event, struct op_ledger_event *sum)
-{
-	uint64_t taken, lost;
-
-	opd_capture_counts(capture, event, &taken, &lost);
-	sum->taken += taken;
-	sum->lost_kernel += lost;
-	sum->received += event->received;
-	sum->stored += event->stored;
-	sum->unattributed += event->unattributed;
-	sum->filtered += event->filtered;
-	sum->throttled_ns += throttled_ns(event, op_now_ns());
-	sum->nr_throttles += event->nr_throttles;
-	for (size_t i = 0; i < OP_NR_LOSS; i++)
-		sum->lost[i] += event->lost[i];
-}
-
-void opd_sync_sum_event(const struct opd_capture *capture, size_t index, struct op_ledger_event *ret_event)
-{
-	const struct op_event *event = &capture->events[index];
-	struct op_ledger_event sum = { .count = event->count, .unit_mask = event->unit_mask, .every_event = event->every_event, .role = event->role };
-
-	snprintf(sum.name, sizeof(sum.name), "%s", event->name);
-	for (size_t c = 0; c < capture->nr_cpus; c++)
-		add_event(capture, &capture->cpus[c].events[index], &sum);
-	/* Only where each event is a sample does the kernel's count say how many samples there were. */
-	if (!event->every_event)
-		sum.taken = sum.received + sum.lost_kernel;
-	if (sum.taken > sum.received + sum.lost_kernel)
-		sum.outstanding = sum.taken - sum.received - sum.lost_kernel;
-	*ret_event = sum;
-}
-
-void opd_sync_sum_losses(const struct opd_capture *capture, struct opd_losses *ret_losses)
-{
-	struct opd_losses losses = { 0 };
-
-	for (size_t e = 0; e < capture->nr_events; e++) {
-		struct op_ledger_event sum;
-
-		opd_sync_sum_event(capture, e, &sum);
-		losses.kernel += sum.lost_kernel;
-		for (size_t i = 0; i < OP_NR_LOSS; i++)
-			losses.lost[i] += sum.lost[i];
-	}
-	*ret_losses = losses;
-}
-
-static uint64_t damaged(const struct opd_cpu *cpu)
-{
-	return cpu->pair.rings[0].damaged + cpu->pair.rings[1].damaged + cpu->memory.reader.rings[0].damaged +
-	       cpu->memory.reader.rings[1].damaged + cpu->sideband.damaged;
-}
-
-static void sum_cpu(const struct opd_capture *capture, const struct opd_cpu *cpu, struct op_ledger_cpu *sum)
-{
-	struct op_swap_counts counts = cpu->counts_before;
-
-	op_swap_counts_add(&counts, &cpu->pair.counts);
-	*sum = (struct op_ledger_cpu){
-		.cpu = cpu->cpu,
-		.online = cpu->online,
-		.swaps = counts.swaps,
-		.swap_wait_ns = counts.wait_ns,
-		.swap_longest_ns = counts.longest_wait_ns,
-		.bytes_read = counts.bytes,
-		.records_read = counts.records,
-		.turn_bytes = counts.last_bytes,
-		.turn_records = counts.last_records,
-		.turn_most_bytes = counts.most_bytes,
-		.turn_most_records = counts.most_records,
-		.sideband_bytes = cpu->sideband_bytes,
-		.sideband_lost = cpu->sideband_lost,
-		.late = counts.late,
-		.damaged = damaged(cpu),
-	};
-	for (size_t e = 0; e < capture->nr_events; e++) {
-		struct op_ledger_event event = { 0 };
-
-		if (!op_event_is_taken(capture->events[e].role))
-			continue;
-		add_event(capture, &cpu->events[e], &event);
-		sum->received += event.received;
-		sum->lost_kernel += event.lost_kernel;
-		sum->throttled_ns += event.throttled_ns;
-		for (size_t i = 0; i < OP_NR_LOSS; i++)
-			sum->lost[i] += event.lost[i];
-	}
 }
 
 static void fill_bounds(struct opd_pipeline *pipeline, uint64_t bounds[OP_NR_BOUNDS])
@@ -221,9 +124,9 @@ int opd_sync_make_status(struct opd_sync *sync, struct opd_job *job)
 	events = (struct op_ledger_event *)(void *)(payload + events_at);
 	for (size_t i = 0; i < capture->nr_events; i++)
 		if (capture->events[i].role != OP_EVENT_MEMORY)
-			opd_sync_sum_event(capture, i, events++);
+			opd_sum_event(capture, i, events++);
 	for (size_t i = 0; i < capture->nr_cpus; i++)
-		sum_cpu(capture, &capture->cpus[i], (struct op_ledger_cpu *)(void *)(payload + cpus_at) + i);
+		opd_sum_cpu(capture, &capture->cpus[i], (struct op_ledger_cpu *)(void *)(payload + cpus_at) + i);
 	job->payload = payload;
 	job->payload_bytes = nr_bytes;
 	return 0;
@@ -243,7 +146,7 @@ int opd_sync_make_pulse(struct opd_sync *sync, struct opd_job *job)
 	for (size_t i = 0; i < capture->nr_events; i++) {
 		struct op_ledger_event sum;
 
-		opd_sync_sum_event(capture, i, &sum);
+		opd_sum_event(capture, i, &sum);
 		pulse->taken += sum.taken;
 		pulse->stored += sum.stored;
 		pulse->filtered += sum.filtered;

@@ -13,6 +13,7 @@
 
 #include <pthread.h>
 
+#include "daemon/keep/event_sums.h"
 #include "daemon/keep/ledger.h"
 #include "daemon/jobs.h"
 #include "daemon/retain.h"
@@ -27,12 +28,6 @@ struct opd_pulse {
 	uint64_t taken, stored, filtered, lost_kernel, lost;
 	uint32_t nr_cpus; /* online */
 	bool profiling;
-};
-
-/* Losses of all events and CPUs. */
-struct opd_losses {
-	uint64_t lost[OP_NR_LOSS];
-	uint64_t kernel;
 };
 
 struct opd_sync {
@@ -108,12 +103,6 @@ int opd_sync_keep_profiling(struct opd_sync *sync, struct opd_job *job) OP_NONNU
 
 /* What START or STOP answers when that cannot be kept; what it does itself is done (resume.c). */
 void opd_sync_fail_keeping(const struct opd_sync *sync, struct opd_job *job, int err) OP_NONNULL;
-
-/* Sums of one event over all CPUs (status.c). */
-void opd_sync_sum_event(const struct opd_capture *capture, size_t index, struct op_ledger_event *ret_event) OP_NONNULL;
-
-/* Sums of what was lost, over all events and CPUs (status.c). */
-void opd_sync_sum_losses(const struct opd_capture *capture, struct opd_losses *ret_losses) OP_NONNULL;
 
 /*
  * Writes what changed to the disk in a thread of its own, then gives the job back (dump.c). 0, or -errno and the job is not

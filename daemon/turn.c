@@ -179,7 +179,7 @@ static void report_losses(struct opd_sync *sync, uint64_t now_ns)
 	struct opd_losses losses;
 	uint64_t suppressed;
 
-	opd_sync_sum_losses(&sync->pipeline->capture, &losses);
+	opd_sum_losses(&sync->pipeline->capture, &losses);
 	for (size_t i = 0; i < OP_NR_LOSS; i++)
 		if (losses.lost[i] > sync->reported.lost[i] &&
 		    op_rate_allows(&rates[i], now_ns, OP_LOG_INTERVAL_NS, &suppressed)) {

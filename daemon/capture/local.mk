@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-daemon_libopd_a_SOURCES += \
+daemon_libpipeline_a_SOURCES += \
 	daemon/capture/cpu_rings.c daemon/capture/cpu_rings.h \
 	daemon/capture/cpus.c daemon/capture/cpus.h \
 	daemon/capture/plan.c daemon/capture/plan.h \

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-daemon_libopd_a_SOURCES += \
+daemon_libpipeline_a_SOURCES += \
 	daemon/count/count.c daemon/count/count.h \
 	daemon/count/file_limit.c daemon/count/file_limit.h \
 	daemon/count/file_name.c \

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-daemon_libopd_a_SOURCES += \
+daemon_libpipeline_a_SOURCES += \
 	daemon/jit/address_map.c daemon/jit/address_map.h \
 	daemon/jit/code.c daemon/jit/code.h \
 	daemon/jit/debug_line.c daemon/jit/debug_line.h \

@@ -10,7 +10,7 @@
 #include "libop/session/damaged.h"
 #include "libop/base/log.h"
 #include "daemon/keep/stats_dir.h"
-#include "daemon/sync.h"
+#include "daemon/keep/event_sums.h"
 #include "libop/events/event_list.h"
 #include "libop/base/file.h"
 #include "libop/session/layout.h"
@@ -201,7 +201,7 @@ static int add_capture(struct opd_ledger *book, struct op_session_ledger *ledger
 	for (size_t i = 0; i < book->capture->nr_events; i++) {
 		struct op_ledger_event *now = &book->latest[i], *row;
 
-		opd_sync_sum_event(book->capture, i, now);
+		opd_sum_event(book->capture, i, now);
 		if (now->role == OP_EVENT_MEMORY || (now->role == OP_EVENT_DERIVED && !now->received))
 			continue;
 		row = op_session_ledger_row(ledger, now);
@@ -287,7 +287,7 @@ void opd_ledger_lose(struct opd_ledger *book, uint32_t event, uint64_t amount)
 	struct op_ledger_event sum;
 	uint64_t nr_ours;
 
-	opd_sync_sum_event(capture, event, &sum);
+	opd_sum_event(capture, event, &sum);
 	nr_ours = op_min_u64(amount, since(sum.stored, book->before[event].stored));
 	amount -= nr_ours;
 	for (size_t i = 0; i < capture->nr_cpus; i++)
@@ -303,7 +303,7 @@ static size_t find_event(const struct opd_capture *capture, const struct op_ledg
 	size_t i = 0;
 
 	for (; i < capture->nr_events; i++) {
-		opd_sync_sum_event(capture, i, &sum);
+		opd_sum_event(capture, i, &sum);
 		if (sum.role != OP_EVENT_MEMORY && op_session_ledger_find(&one, event))
 			break;
 	}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-daemon_libopd_a_SOURCES += \
+daemon_libpipeline_a_SOURCES += \
 	daemon/pipeline/arcs.c daemon/pipeline/arcs.h \
 	daemon/pipeline/drain.c daemon/pipeline/drain.h \
 	daemon/pipeline/ibs_sample.c daemon/pipeline/ibs_sample.h \

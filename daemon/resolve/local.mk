@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-daemon_libopd_a_SOURCES += \
+daemon_libpipeline_a_SOURCES += \
 	daemon/resolve/bpf_code.c daemon/resolve/bpf_code.h \
 	daemon/resolve/build_ids.c daemon/resolve/build_ids.h \
 	daemon/resolve/cgroup_root.c daemon/resolve/cgroup_root.h \

@@ -89,7 +89,7 @@ static bool all_right(const struct sim *sim)
 	struct sim_check check;
 	bool good;
 
-	opd_sync_sum_event(capture, 0, &event);
+	opd_sum_event(capture, 0, &event);
 	end_on(sim_check(sim, &check), "reading the sample files");
 	good = op_ledger_balanced(&event) && event.received == load_samples(sim->load) && event.received == event.stored &&
 	       event.lost_kernel == sim_dropped(sim) && !event.unattributed && !check.wrong_samples && !check.wrong_places &&

@@ -44,7 +44,7 @@ tests_bench_bench_ring_SOURCES = \
 	tests/bench/bench_ring.c \
 	tests/bench/capture_run.c tests/bench/capture_run.h \
 	tests/bench/perf_peer.c tests/bench/perf_peer.h
-tests_bench_bench_ring_LDADD = daemon/libopd.a libop/libop.a
+tests_bench_bench_ring_LDADD = daemon/libpipeline.a libop/libop.a
 
 tests_bench_bench_sim_SOURCES = \
 	tests/bench/bench.h \
@@ -52,11 +52,11 @@ tests_bench_bench_sim_SOURCES = \
 	tests/bench/load.c tests/bench/load.h \
 	tests/bench/sim.c tests/bench/sim.h
 tests_bench_bench_sim_CPPFLAGS = $(AM_CPPFLAGS) $(SYSTEMD_CFLAGS)
-tests_bench_bench_sim_LDADD = daemon/libopd.a libop/libop.a $(SYSTEMD_LIBS)
+tests_bench_bench_sim_LDADD = daemon/libopd.a daemon/libpipeline.a libop/libop.a $(SYSTEMD_LIBS)
 
 tests_bench_bench_files_SOURCES = tests/bench/bench.h tests/bench/bench_files.c
 tests_bench_bench_files_CPPFLAGS = $(AM_CPPFLAGS) $(SYSTEMD_CFLAGS)
-tests_bench_bench_files_LDADD = daemon/libopd.a libop/libop.a $(SYSTEMD_LIBS)
+tests_bench_bench_files_LDADD = daemon/libopd.a daemon/libpipeline.a libop/libop.a $(SYSTEMD_LIBS)
 
 .PHONY: bench-ring bench-sim bench-files
 # Both run, also when the first misses an aim; a host that allows no events (77) has been told so.

@@ -9,9 +9,9 @@ EXTRA_DIST += tests/fuzz/test_corpus.sh tests/fuzz/corpus tests/fuzz/fuzz_jit.h 
 tests_fuzz_replay_ring_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_ring.c
 tests_fuzz_replay_ring_LDADD = libop/libop.a
 tests_fuzz_replay_perf_map_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_perf_map.c
-tests_fuzz_replay_perf_map_LDADD = daemon/libopd.a libop/libop.a
+tests_fuzz_replay_perf_map_LDADD = daemon/libpipeline.a libop/libop.a
 tests_fuzz_replay_jitdump_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_jitdump.c
-tests_fuzz_replay_jitdump_LDADD = daemon/libopd.a libop/libop.a
+tests_fuzz_replay_jitdump_LDADD = daemon/libpipeline.a libop/libop.a
 tests_fuzz_replay_ibs_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_ibs.c
 tests_fuzz_replay_ibs_LDADD = libop/libop.a
 tests_fuzz_replay_session_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_session.c tests/fuzz/fuzz_dir.c
@@ -21,11 +21,11 @@ tests_fuzz_replay_dcookies_LDADD = libop/libop.a
 tests_fuzz_replay_ledger_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_ledger.c tests/fuzz/fuzz_dir.c
 tests_fuzz_replay_ledger_LDADD = libop/libop.a
 tests_fuzz_replay_perf_data_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_perf_data.c tests/fuzz/fuzz_dir.c
-tests_fuzz_replay_perf_data_LDADD = tools/libimport.a daemon/libopd.a libop/libop.a $(ZSTD_LIBS)
+tests_fuzz_replay_perf_data_LDADD = tools/libimport.a daemon/libpipeline.a libop/libop.a $(ZSTD_LIBS)
 
 tests_fuzz_replay_control_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_control.c
 tests_fuzz_replay_control_CPPFLAGS = $(AM_CPPFLAGS) $(SYSTEMD_CFLAGS)
-tests_fuzz_replay_control_LDADD = daemon/libopd.a libop/libop.a $(SYSTEMD_LIBS)
+tests_fuzz_replay_control_LDADD = daemon/libopd.a daemon/libpipeline.a libop/libop.a $(SYSTEMD_LIBS)
 
 tests_fuzz_replay_symbols_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_symbols.c tests/fuzz/fuzz_dir.c
 tests_fuzz_replay_symbols_LDADD = tools/libreport.a libop/libop.a $(BFD_LIBS) $(IBERTY_LIBS) $(MODULE_LIBS)
@@ -55,7 +55,7 @@ FUZZ_TARGETS = ring perf_map jitdump ibs perf_data session dcookies ledger contr
 CLEANFILES += $(FUZZ_TARGETS:%=tests/fuzz/fuzz_%)
 
 # Compiled in one go, since the library's objects are not instrumented; what a target only leads to may come from them.
-FUZZ_LIBS = tools/libimport.a daemon/libopd.a libop/libop.a $(SYSTEMD_LIBS) $(ZSTD_LIBS) -pthread
+FUZZ_LIBS = tools/libimport.a daemon/libopd.a daemon/libpipeline.a libop/libop.a $(SYSTEMD_LIBS) $(ZSTD_LIBS) -pthread
 FUZZ_BUILD = $(MKDIR_P) tests/fuzz && \
 	$(FUZZ_CC) -std=gnu11 $(FUZZ_CFLAGS) $(DEFS) -I. $(AM_CPPFLAGS) -U_FORTIFY_SOURCE -o $@
 FUZZ_JIT_FILES = \
@@ -63,20 +63,20 @@ FUZZ_JIT_FILES = \
 	$(srcdir)/daemon/jit/object.c $(srcdir)/daemon/jit/debug_line.c \
 	$(srcdir)/libop/base/file.c $(srcdir)/libop/base/htable.c $(srcdir)/libop/base/text.c $(srcdir)/libop/base/sys.c
 
-tests/fuzz/fuzz_ring: $(srcdir)/tests/fuzz/fuzz_ring.c $(srcdir)/libop/ring/reader.c $(srcdir)/libop/base/sys.c $(srcdir)/libop/ring/reader.h config.h daemon/libopd.a libop/libop.a
+tests/fuzz/fuzz_ring: $(srcdir)/tests/fuzz/fuzz_ring.c $(srcdir)/libop/ring/reader.c $(srcdir)/libop/base/sys.c $(srcdir)/libop/ring/reader.h config.h daemon/libopd.a daemon/libpipeline.a libop/libop.a
 	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_ring.c $(srcdir)/libop/ring/reader.c $(srcdir)/libop/base/sys.c $(FUZZ_LIBS)
 
-tests/fuzz/fuzz_perf_map: $(srcdir)/tests/fuzz/fuzz_perf_map.c $(srcdir)/tests/fuzz/fuzz_jit.h $(FUZZ_JIT_FILES) config.h daemon/libopd.a libop/libop.a
+tests/fuzz/fuzz_perf_map: $(srcdir)/tests/fuzz/fuzz_perf_map.c $(srcdir)/tests/fuzz/fuzz_jit.h $(FUZZ_JIT_FILES) config.h daemon/libopd.a daemon/libpipeline.a libop/libop.a
 	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_perf_map.c $(FUZZ_JIT_FILES) $(FUZZ_LIBS)
 
-tests/fuzz/fuzz_jitdump: $(srcdir)/tests/fuzz/fuzz_jitdump.c $(srcdir)/tests/fuzz/fuzz_jit.h $(FUZZ_JIT_FILES) config.h daemon/libopd.a libop/libop.a
+tests/fuzz/fuzz_jitdump: $(srcdir)/tests/fuzz/fuzz_jitdump.c $(srcdir)/tests/fuzz/fuzz_jit.h $(FUZZ_JIT_FILES) config.h daemon/libopd.a daemon/libpipeline.a libop/libop.a
 	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_jitdump.c $(FUZZ_JIT_FILES) $(FUZZ_LIBS)
 
 FUZZ_IBS_FILES = \
 	$(srcdir)/libop/events/ibs.c $(srcdir)/libop/events/ibs_cpu.c $(srcdir)/libop/events/ibs_data_src.c $(srcdir)/libop/events/ibs_derived.c \
 	$(srcdir)/libop/events/ibs_meaning.c $(srcdir)/libop/base/parse.c $(srcdir)/libop/perf/chain.c
 
-tests/fuzz/fuzz_ibs: $(srcdir)/tests/fuzz/fuzz_ibs.c $(FUZZ_IBS_FILES) config.h daemon/libopd.a libop/libop.a
+tests/fuzz/fuzz_ibs: $(srcdir)/tests/fuzz/fuzz_ibs.c $(FUZZ_IBS_FILES) config.h daemon/libopd.a daemon/libpipeline.a libop/libop.a
 	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_ibs.c $(FUZZ_IBS_FILES) $(FUZZ_LIBS)
 
 FUZZ_SESSION_FILES = \
@@ -86,27 +86,27 @@ FUZZ_SESSION_FILES = \
 
 FUZZ_DIR_FILES = $(srcdir)/tests/fuzz/fuzz_dir.c $(srcdir)/tests/fuzz/fuzz_dir.h
 
-tests/fuzz/fuzz_session: $(srcdir)/tests/fuzz/fuzz_session.c $(FUZZ_DIR_FILES) $(FUZZ_SESSION_FILES) config.h daemon/libopd.a libop/libop.a
+tests/fuzz/fuzz_session: $(srcdir)/tests/fuzz/fuzz_session.c $(FUZZ_DIR_FILES) $(FUZZ_SESSION_FILES) config.h daemon/libopd.a daemon/libpipeline.a libop/libop.a
 	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_session.c $(srcdir)/tests/fuzz/fuzz_dir.c $(FUZZ_SESSION_FILES) $(FUZZ_LIBS)
 
 FUZZ_DCOOKIES_FILES = \
 	$(srcdir)/libop/session/dcookie.c $(srcdir)/libop/session/dcookie_file.c $(srcdir)/libop/session/dcookie_name.c $(srcdir)/libop/odb/mangle.c \
 	$(srcdir)/libop/base/htable.c $(srcdir)/libop/base/file.c $(srcdir)/libop/base/text.c $(srcdir)/libop/base/parse.c $(srcdir)/libop/base/sys.c
 
-tests/fuzz/fuzz_dcookies: $(srcdir)/tests/fuzz/fuzz_dcookies.c $(FUZZ_DIR_FILES) $(FUZZ_DCOOKIES_FILES) config.h daemon/libopd.a libop/libop.a
+tests/fuzz/fuzz_dcookies: $(srcdir)/tests/fuzz/fuzz_dcookies.c $(FUZZ_DIR_FILES) $(FUZZ_DCOOKIES_FILES) config.h daemon/libopd.a daemon/libpipeline.a libop/libop.a
 	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_dcookies.c $(srcdir)/tests/fuzz/fuzz_dir.c $(FUZZ_DCOOKIES_FILES) $(FUZZ_LIBS)
 
 FUZZ_LEDGER_FILES = \
 	$(srcdir)/libop/session/ledger_file.c $(srcdir)/libop/session/ledger.c \
 	$(srcdir)/libop/base/file.c $(srcdir)/libop/base/text.c $(srcdir)/libop/base/parse.c $(srcdir)/libop/base/sys.c
 
-tests/fuzz/fuzz_ledger: $(srcdir)/tests/fuzz/fuzz_ledger.c $(FUZZ_DIR_FILES) $(FUZZ_LEDGER_FILES) config.h daemon/libopd.a libop/libop.a
+tests/fuzz/fuzz_ledger: $(srcdir)/tests/fuzz/fuzz_ledger.c $(FUZZ_DIR_FILES) $(FUZZ_LEDGER_FILES) config.h daemon/libopd.a daemon/libpipeline.a libop/libop.a
 	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_ledger.c $(srcdir)/tests/fuzz/fuzz_dir.c $(FUZZ_LEDGER_FILES) $(FUZZ_LIBS)
 
 FUZZ_CONTROL_FILES = \
 	$(srcdir)/daemon/server.c $(srcdir)/daemon/jobs.c $(srcdir)/libop/control/protocol.c $(srcdir)/libop/session/close.c $(srcdir)/libop/base/file.c $(srcdir)/libop/base/text.c $(srcdir)/libop/base/sys.c
 
-tests/fuzz/fuzz_control: $(srcdir)/tests/fuzz/fuzz_control.c $(FUZZ_CONTROL_FILES) config.h daemon/libopd.a libop/libop.a
+tests/fuzz/fuzz_control: $(srcdir)/tests/fuzz/fuzz_control.c $(FUZZ_CONTROL_FILES) config.h daemon/libopd.a daemon/libpipeline.a libop/libop.a
 	$(FUZZ_BUILD) $(SYSTEMD_CFLAGS) $(srcdir)/tests/fuzz/fuzz_control.c $(FUZZ_CONTROL_FILES) $(FUZZ_LIBS)
 
 FUZZ_PERF_FILES = \
@@ -115,7 +115,7 @@ FUZZ_PERF_FILES = \
 	$(srcdir)/libop/perf/data_input.c $(srcdir)/libop/perf/data_parts.c $(srcdir)/libop/perf/data_raw.c $(srcdir)/libop/perf/data_record.c $(srcdir)/libop/perf/data_shape.c $(srcdir)/libop/perf/data_zstd.c $(srcdir)/libop/perf/record.c $(srcdir)/libop/base/stop.c \
 	$(FUZZ_IBS_FILES) $(srcdir)/libop/base/htable.c $(srcdir)/libop/base/text.c $(srcdir)/libop/base/sys.c
 
-tests/fuzz/fuzz_perf_data: $(srcdir)/tests/fuzz/fuzz_perf_data.c $(FUZZ_DIR_FILES) $(FUZZ_PERF_FILES) config.h daemon/libopd.a libop/libop.a
+tests/fuzz/fuzz_perf_data: $(srcdir)/tests/fuzz/fuzz_perf_data.c $(FUZZ_DIR_FILES) $(FUZZ_PERF_FILES) config.h daemon/libopd.a daemon/libpipeline.a libop/libop.a
 	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_perf_data.c $(srcdir)/tests/fuzz/fuzz_dir.c $(FUZZ_PERF_FILES) $(FUZZ_LIBS)
 
 FUZZ_SYMBOL_FILES = \
@@ -123,34 +123,34 @@ FUZZ_SYMBOL_FILES = \
 	$(srcdir)/tools/symbols/debug_damage.c
 FUZZ_SYMBOL_LIBS = tools/libreport.a $(FUZZ_LIBS) $(BFD_LIBS) $(IBERTY_LIBS) $(MODULE_LIBS)
 
-tests/fuzz/fuzz_symbols: $(srcdir)/tests/fuzz/fuzz_symbols.c $(FUZZ_DIR_FILES) $(FUZZ_SYMBOL_FILES) config.h tools/libreport.a daemon/libopd.a libop/libop.a
+tests/fuzz/fuzz_symbols: $(srcdir)/tests/fuzz/fuzz_symbols.c $(FUZZ_DIR_FILES) $(FUZZ_SYMBOL_FILES) config.h tools/libreport.a daemon/libopd.a daemon/libpipeline.a libop/libop.a
 	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_symbols.c $(srcdir)/tests/fuzz/fuzz_dir.c $(FUZZ_SYMBOL_FILES) $(FUZZ_SYMBOL_LIBS)
 
-tests/fuzz/fuzz_symbols_file: $(srcdir)/tests/fuzz/fuzz_symbols_file.c $(FUZZ_DIR_FILES) $(FUZZ_SYMBOL_FILES) config.h tools/libreport.a daemon/libopd.a libop/libop.a
+tests/fuzz/fuzz_symbols_file: $(srcdir)/tests/fuzz/fuzz_symbols_file.c $(FUZZ_DIR_FILES) $(FUZZ_SYMBOL_FILES) config.h tools/libreport.a daemon/libopd.a daemon/libpipeline.a libop/libop.a
 	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_symbols_file.c $(srcdir)/tests/fuzz/fuzz_dir.c $(FUZZ_SYMBOL_FILES) $(FUZZ_SYMBOL_LIBS)
 
 FUZZ_ARCHIVE_FILES = \
 	$(FUZZ_ARCHIVE_SOURCES:%=$(srcdir)/%) $(srcdir)/tools/profile/archive.c $(srcdir)/tools/profile/archive_sums.c $(srcdir)/tools/common/words.c \
 	$(srcdir)/libop/base/file.c $(srcdir)/libop/base/htable.c $(srcdir)/libop/base/parse.c $(srcdir)/libop/base/sha256.c $(srcdir)/libop/base/text.c $(srcdir)/libop/base/sys.c
 
-tests/fuzz/fuzz_archive: $(FUZZ_ARCHIVE_FILES) config.h tools/libreport.a daemon/libopd.a libop/libop.a
+tests/fuzz/fuzz_archive: $(FUZZ_ARCHIVE_FILES) config.h tools/libreport.a daemon/libopd.a daemon/libpipeline.a libop/libop.a
 	$(FUZZ_BUILD) $(FUZZ_ARCHIVE_FILES) $(FUZZ_SYMBOL_LIBS)
 
 FUZZ_ABI_FILES = \
 	$(FUZZ_ABI_SOURCES:%=$(srcdir)/%) $(srcdir)/libop/odb/abi.c $(srcdir)/libop/odb/odb.c $(srcdir)/libop/odb/file_image.c $(srcdir)/libop/odb/read.c \
 	$(srcdir)/libop/base/file.c $(srcdir)/libop/base/guard.c $(srcdir)/libop/base/parse.c $(srcdir)/libop/base/text.c $(srcdir)/libop/base/sys.c
 
-tests/fuzz/fuzz_abi: $(FUZZ_ABI_FILES) config.h daemon/libopd.a libop/libop.a
+tests/fuzz/fuzz_abi: $(FUZZ_ABI_FILES) config.h daemon/libopd.a daemon/libpipeline.a libop/libop.a
 	$(FUZZ_BUILD) $(POPT_CFLAGS) $(SYSTEMD_CFLAGS) $(FUZZ_ABI_FILES) $(FUZZ_LIBS)
 
 FUZZ_EVENTS_FILES = $(FUZZ_EVENTS_SOURCES:%=$(srcdir)/%) $(srcdir)/tools/events/description_files.c $(srcdir)/libop/base/parse.c
 
-tests/fuzz/fuzz_events: $(FUZZ_EVENTS_FILES) config.h tools/libreport.a daemon/libopd.a libop/libop.a
+tests/fuzz/fuzz_events: $(FUZZ_EVENTS_FILES) config.h tools/libreport.a daemon/libopd.a daemon/libpipeline.a libop/libop.a
 	$(FUZZ_BUILD) $(FUZZ_EVENTS_FILES) tools/libreport.a $(FUZZ_LIBS)
 
 FUZZ_MODULE_FILES = $(FUZZ_MODULE_SOURCES:%=$(srcdir)/%) $(srcdir)/tools/symbols/module_file.c $(srcdir)/libop/base/sys.c
 
-tests/fuzz/fuzz_module: $(FUZZ_MODULE_FILES) config.h daemon/libopd.a libop/libop.a
+tests/fuzz/fuzz_module: $(FUZZ_MODULE_FILES) config.h daemon/libopd.a daemon/libpipeline.a libop/libop.a
 	$(FUZZ_BUILD) $(LZMA_CFLAGS) $(ZLIB_CFLAGS) $(ZSTD_CFLAGS) $(FUZZ_MODULE_FILES) $(FUZZ_LIBS) $(MODULE_LIBS)
 
 fuzz-programs: $(FUZZ_TARGETS:%=tests/fuzz/fuzz_%)

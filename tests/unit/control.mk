@@ -48,4 +48,4 @@ EXTRA_DIST += tests/system/test_opcontrol.py tests/unit/test_postrm.py
 
 tests_unit_test_service_SOURCES = tests/unit/test_service.c
 tests_unit_test_service_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
-tests_unit_test_service_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
+tests_unit_test_service_LDADD = daemon/libopd.a daemon/libpipeline.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)

@@ -27,11 +27,11 @@ tests_unit_test_ibs_request_LDADD = libop/libop.a $(CMOCKA_LIBS)
 
 tests_unit_test_ibs_pipeline_SOURCES = tests/unit/test_ibs_pipeline.c tests/unit/cmocka_all.h tests/unit/memory_ring.h tests/unit/pipeline.h
 tests_unit_test_ibs_pipeline_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
-tests_unit_test_ibs_pipeline_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
+tests_unit_test_ibs_pipeline_LDADD = daemon/libpipeline.a libop/libop.a $(CMOCKA_LIBS)
 
 tests_unit_test_memory_limit_SOURCES = tests/unit/test_memory_limit.c tests/unit/cmocka_all.h tests/unit/pipeline.h
 tests_unit_test_memory_limit_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SYSTEMD_CFLAGS)
-tests_unit_test_memory_limit_LDADD = daemon/libopd.a libop/libop.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS)
+tests_unit_test_memory_limit_LDADD = daemon/libpipeline.a libop/libop.a $(CMOCKA_LIBS)
 
 # opd and opcontrol on a host with the IBS of a Zen 4, and a CPU that a test feeds.
 check_PROGRAMS += tests/system/fed_opd tests/system/fed_opcontrol
@@ -40,7 +40,7 @@ ibs_host_wraps = -Wl,--wrap=op_ibs_host_read -Wl,--wrap=op_sys_perf_event_open
 tests_system_fed_opd_SOURCES = tests/system/fed_opd.c tests/system/ibs_host.c
 tests_system_fed_opd_CPPFLAGS = $(AM_CPPFLAGS) $(SYSTEMD_CFLAGS)
 tests_system_fed_opd_LDFLAGS = $(AM_LDFLAGS) $(ibs_host_wraps) -Wl,--wrap=opd_capture_open
-tests_system_fed_opd_LDADD = daemon/libopd.a libop/libop.a $(SYSTEMD_LIBS) $(POPT_LIBS) $(CAP_LIBS)
+tests_system_fed_opd_LDADD = daemon/libopd.a daemon/libpipeline.a libop/libop.a $(SYSTEMD_LIBS) $(POPT_LIBS) $(CAP_LIBS)
 
 tests_system_fed_opcontrol_SOURCES = $(bin_opcontrol_SOURCES) tests/system/ibs_host.c
 tests_system_fed_opcontrol_CPPFLAGS = $(bin_opcontrol_CPPFLAGS)

@@ -57,7 +57,7 @@ tests_unit_test_images_LDADD = $(opreport_test_libs)
 
 tests_unit_test_jit_object_SOURCES = tests/unit/test_jit_object.c tests/unit/test_box.h
 tests_unit_test_jit_object_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_test_jit_object_LDADD = daemon/libopd.a $(opreport_test_libs)
+tests_unit_test_jit_object_LDADD = daemon/libpipeline.a $(opreport_test_libs)
 tests_unit_test_jit_object_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=op_sys_fstat
 
 tests_unit_test_mangle_SOURCES = tests/unit/test_mangle.c

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 
 #include "daemon/resolve/sideband.h"
-#include "daemon/sync.h"
+#include "daemon/keep/event_sums.h"
 #include "libop/base/clock.h"
 #include "tests/unit/kernel_events.h"
 #include "tests/unit/memory_ring.h"
@@ -156,7 +156,7 @@ static struct op_ledger_event ledger(size_t index)
 {
 	struct op_ledger_event sum;
 
-	opd_sync_sum_event(&box.pipeline.capture, index, &sum);
+	opd_sum_event(&box.pipeline.capture, index, &sum);
 	return sum;
 }
 

@@ -5,7 +5,8 @@
 
 #include "tools/opimport/backlog.h"
 #include "tools/opimport/cpu_table.h"
-#include "daemon/sync.h"
+#include "daemon/keep/event_sums.h"
+#include "daemon/keep/ledger.h"
 #include "libop/base/clock.h"
 #include "libop/base/sys.h"
 
@@ -373,7 +374,7 @@ size_t opi_import_nr_events(const struct opi_import *import)
 
 void opi_import_ledger(const struct opi_import *import, size_t index, struct op_ledger_event *ret_event)
 {
-	opd_sync_sum_event(&import->pipeline.capture, index, ret_event);
+	opd_sum_event(&import->pipeline.capture, index, ret_event);
 }
 
 size_t opi_import_nr_outdated(const struct opi_import *import, const struct op_perf_events *events)

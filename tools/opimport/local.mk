@@ -7,7 +7,7 @@ tools_libimport_a_SOURCES = \
 	tools/opimport/event_match.c \
 	tools/opimport/import.c tools/opimport/import.h \
 	tools/opimport/spill.c tools/opimport/spill.h
-tools_libimport_a_CPPFLAGS = $(AM_CPPFLAGS) $(SYSTEMD_CFLAGS)
+tools_libimport_a_CPPFLAGS = $(AM_CPPFLAGS)
 tools_libimport_a_CFLAGS = $(AM_CFLAGS)
 
 bin_PROGRAMS += bin/opimport
@@ -19,7 +19,7 @@ bin_opimport_SOURCES = \
 	tools/opimport/report.c \
 	tools/opimport/session.c \
 	tools/opimport/warn.c
-bin_opimport_CPPFLAGS = $(AM_CPPFLAGS) $(POPT_CFLAGS) $(SYSTEMD_CFLAGS)
-bin_opimport_LDADD = tools/libimport.a tools/libreport.a daemon/libopd.a libop/libop.a $(ZSTD_LIBS) $(POPT_LIBS)
+bin_opimport_CPPFLAGS = $(AM_CPPFLAGS) $(POPT_CFLAGS)
+bin_opimport_LDADD = tools/libimport.a tools/libreport.a daemon/libpipeline.a libop/libop.a $(ZSTD_LIBS) $(POPT_LIBS)
 
 dist_man_MANS += doc/opimport.1
