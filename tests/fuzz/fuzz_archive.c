@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "tests/fuzz/fuzz_log.h"
-#include "tools/profile/archive.h"
+#include "tools/common/archive.h"
 #include "tools/oparchive/check.h"
 #include "tools/oparchive/earlier.h"
 

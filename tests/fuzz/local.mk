@@ -130,7 +130,7 @@ tests/fuzz/fuzz_symbols_file: $(srcdir)/tests/fuzz/fuzz_symbols_file.c $(FUZZ_DI
 	$(FUZZ_BUILD) $(srcdir)/tests/fuzz/fuzz_symbols_file.c $(srcdir)/tests/fuzz/fuzz_dir.c $(FUZZ_SYMBOL_FILES) $(FUZZ_SYMBOL_LIBS)
 
 FUZZ_ARCHIVE_FILES = \
-	$(FUZZ_ARCHIVE_SOURCES:%=$(srcdir)/%) $(srcdir)/tools/profile/archive.c $(srcdir)/tools/profile/archive_sums.c $(srcdir)/tools/common/words.c \
+	$(FUZZ_ARCHIVE_SOURCES:%=$(srcdir)/%) $(srcdir)/tools/common/archive.c $(srcdir)/tools/profile/archive_sums.c $(srcdir)/tools/common/words.c \
 	$(srcdir)/libop/base/file.c $(srcdir)/libop/base/htable.c $(srcdir)/libop/base/parse.c $(srcdir)/libop/base/sha256.c $(srcdir)/libop/base/text.c $(srcdir)/libop/base/sys.c
 
 tests/fuzz/fuzz_archive: $(FUZZ_ARCHIVE_FILES) config.h tools/libreport.a daemon/libopd.a daemon/libpipeline.a libop/libop.a

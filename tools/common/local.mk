@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 tools_libreport_a_SOURCES += \
+	tools/common/archive.c tools/common/archive.h \
 	tools/common/cache_dir.c tools/common/cache_dir.h \
 	tools/common/child.c tools/common/child.h \
 	tools/common/completion.c tools/common/completion.h \

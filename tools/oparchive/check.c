@@ -8,7 +8,7 @@
 #include "libop/base/file.h"
 #include "libop/session/layout.h"
 #include "libop/base/sys.h"
-#include "tools/profile/archive.h"
+#include "tools/common/archive.h"
 #include "tools/oparchive/copy.h"
 #include "tools/common/log.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Whether an archive (tools/profile/archive.h) is what was archived. */
+/* Whether an archive (tools/common/archive.h) is what was archived. */
 #ifndef OPR_ARCHIVE_CHECK_H
 #define OPR_ARCHIVE_CHECK_H
 

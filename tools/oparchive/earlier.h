@@ -6,7 +6,7 @@
 #ifndef OPR_ARCHIVE_EARLIER_H
 #define OPR_ARCHIVE_EARLIER_H
 
-#include "tools/profile/archive.h"
+#include "tools/common/archive.h"
 #include "tools/profile/archive_sums.h"
 
 struct opr_earlier {

@@ -4,7 +4,7 @@
 #define OPARCHIVE_H
 
 #include "tools/oparchive/store.h"
-#include "tools/symbols/image_cache.h"
+#include "tools/profile/image_cache.h"
 #include "tools/profile/selection.h"
 
 struct opa_options {

@@ -12,7 +12,7 @@
 
 #include "libop/base/file.h"
 #include "libop/base/sys.h"
-#include "tools/profile/archive.h"
+#include "tools/common/archive.h"
 #include "tools/oparchive/copy.h"
 #include "tools/oparchive/archive_lock.h"
 #include "tools/profile/archive_sums.h"

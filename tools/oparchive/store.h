@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The making of an archive (tools/profile/archive.h): files are copied into it, each once, with their times, and their sums are kept. */
+/* The making of an archive (tools/common/archive.h): files are copied into it, each once, with their times, and their sums are kept. */
 #ifndef OPR_ARCHIVE_WRITER_H
 #define OPR_ARCHIVE_WRITER_H
 

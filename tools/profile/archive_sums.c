@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "libop/base/file.h"
-#include "tools/profile/archive.h"
+#include "tools/common/archive.h"
 
 #define SUMS_BYTES_MAX (256u << 20)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 tools_libreport_a_SOURCES += \
-	tools/profile/archive.c tools/profile/archive.h \
 	tools/profile/archive_sums.c tools/profile/archive_sums.h \
 	tools/profile/classes.c tools/profile/classes.h \
+	tools/profile/image_cache.c tools/profile/image_cache.h \
 	tools/profile/image_siblings.c tools/profile/image_siblings.h \
 	tools/profile/losses.c tools/profile/losses.h \
 	tools/profile/profile.c tools/profile/profile.h \

@@ -3,7 +3,7 @@
 
 #include <sys/stat.h>
 
-#include "tools/profile/archive.h"
+#include "tools/common/archive.h"
 #include "tools/common/session_dir.h"
 
 #define SHOWN_MAX 10

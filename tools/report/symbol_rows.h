@@ -4,7 +4,7 @@
 #define OPR_SYMBOL_REPORT_H
 
 #include "libop/session/memory_view.h"
-#include "tools/symbols/image_cache.h"
+#include "tools/profile/image_cache.h"
 #include "tools/profile/classes.h"
 
 struct opr_detail {

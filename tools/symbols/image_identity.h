@@ -10,7 +10,7 @@
 #include "libop/base/build_id.h"
 #include "libop/base/compiler.h"
 #include "libop/session/dcookie.h"
-#include "tools/profile/archive.h"
+#include "tools/common/archive.h"
 
 enum opr_identity_kind {
 	OPR_IDENTITY_NONE,

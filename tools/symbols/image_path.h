@@ -4,7 +4,7 @@
 #define OPR_IMAGES_H
 
 #include "libop/odb/mangle.h"
-#include "tools/profile/archive.h"
+#include "tools/common/archive.h"
 #include "tools/symbols/image_identity.h"
 #include "tools/common/words.h"
 
@@ -18,7 +18,7 @@ enum opr_image_state {
 	OPR_IMAGE_AMBIGUOUS, /* more than one file in the search directories */
 };
 
-/* The word for a state in what an archive says of itself (tools/profile/archive.h). */
+/* The word for a state in what an archive says of itself (tools/common/archive.h). */
 const char *opr_image_state_word(enum opr_image_state state);
 
 /* Which kernel or module is there instead of one with another build-id, and its own: "the running one 0123...". Freed by the caller; NULL: no memory, or it is not known. */

@@ -6,7 +6,6 @@ tools_libreport_a_SOURCES += \
 	tools/symbols/debug_file.c \
 	tools/symbols/demangle.c tools/symbols/demangle.h \
 	tools/symbols/elf_id.c tools/symbols/elf_id.h \
-	tools/symbols/image_cache.c tools/symbols/image_cache.h \
 	tools/symbols/image_debug.c tools/symbols/image_debug.h \
 	tools/symbols/image_identity.c tools/symbols/image_identity.h \
 	tools/symbols/image_path.c tools/symbols/image_path.h \

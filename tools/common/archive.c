@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "tools/profile/archive.h"
+#include "tools/common/archive.h"
 
 #include <errno.h>
 #include <fcntl.h>
