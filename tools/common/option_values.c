@@ -5,7 +5,6 @@
 #include <math.h>
 
 #include "tools/common/log.h"
-#include "tools/symbols/symbols.h"
 
 int opr_take_string(void *field, const char *value)
 {
@@ -56,21 +55,6 @@ bool opr_find_word(const char *const *words, size_t nr_words, const char *word, 
 		}
 	}
 	return false;
-}
-
-int opr_take_demangle(void *field, const char *value)
-{
-	static const char *const words[] = {
-		[OPR_DEMANGLE_NONE] = "none",
-		[OPR_DEMANGLE_NORMAL] = "normal",
-		[OPR_DEMANGLE_SMART] = "smart",
-	};
-	size_t index;
-
-	if (!opr_find_word(words, op_array_size(words), value, &index))
-		return opr_error(-EINVAL, "invalid demangle option '%s': none, normal or smart", value);
-	*(enum opr_demangle *)field = (enum opr_demangle)index;
-	return 0;
 }
 
 static const struct {

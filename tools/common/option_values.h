@@ -23,9 +23,6 @@ int opr_take_words(void *field, const char *value);
 /* a double: 0 to 100 */
 int opr_take_percent(void *field, const char *value);
 
-/* an enum opr_demangle */
-int opr_take_demangle(void *field, const char *value);
-
 /* a struct opr_merge_option */
 int opr_take_merge(void *field, const char *value);
 

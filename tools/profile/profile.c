@@ -44,11 +44,6 @@ char *opr_image_name(const struct op_image_name *image)
 	return op_text_steal(&text);
 }
 
-bool opr_is_jit_object(const struct op_image_name *image, const char *name)
-{
-	return image->kind == OP_IMAGE_ANON && *name == '/';
-}
-
 const char *opr_base_name(const char *name)
 {
 	const char *slash = strrchr(name, '/');

@@ -79,8 +79,6 @@ char *opr_image_name(const struct op_image_name *image) OP_NONNULL OP_MUST_CHECK
  * is "PATH (build-id 0123456789ab)" or "PATH (inode N)". Freed by the caller; NULL: no memory.
  */
 char *opr_session_image_name(const struct opr_profile *profile, size_t session, const struct op_image_name *image) OP_NONNULL OP_MUST_CHECK;
-/* True for the name of an image of JIT code that has an object: an anonymous region with a path. */
-bool opr_is_jit_object(const struct op_image_name *image, const char *name) OP_NONNULL;
 
 /* The name without its directories; that of an anonymous region has none. Points into `name`. */
 const char *opr_base_name(const char *name) OP_NONNULL;

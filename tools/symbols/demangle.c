@@ -2,9 +2,10 @@
 #include "tools/symbols/demangle.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <libiberty/demangle.h>
 
-#include "libop/base/text.h"
+#include "tools/common/log.h"
 
 /* ---- what the standard library writes out and nobody reads ---- */
 
@@ -206,4 +207,23 @@ char *opr_demangle(const char *name, enum opr_demangle how)
 		return text.length || text.failed ? op_text_steal(&text) : strdup("");
 	op_text_free(&text);
 	return NULL;
+}
+
+/* ---- the option ---- */
+
+int opr_take_demangle(void *field, const char *value)
+{
+	static const char *const words[] = {
+		[OPR_DEMANGLE_NONE] = "none",
+		[OPR_DEMANGLE_NORMAL] = "normal",
+		[OPR_DEMANGLE_SMART] = "smart",
+	};
+
+	for (enum opr_demangle how = OPR_DEMANGLE_NONE; how <= OPR_DEMANGLE_SMART; how++) {
+		if (strcmp(value, words[how]) != 0)
+			continue;
+		*(enum opr_demangle *)field = how;
+		return 0;
+	}
+	return opr_error(-EINVAL, "invalid demangle option '%s': none, normal or smart", value);
 }

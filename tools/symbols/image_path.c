@@ -9,7 +9,6 @@
 
 #include "libop/base/text.h"
 #include "tools/symbols/module_file.h"
-#include "tools/profile/profile.h"
 #include "tools/common/log.h"
 
 #define MODULES_DIR "/lib/modules/"
@@ -31,7 +30,13 @@ const char *opr_image_state_word(enum opr_image_state state)
 	return state_words[state];
 }
 
-bool opr_image_has_no_file(const struct op_image_name *image)
+bool opr_is_jit_object(const struct op_image_name *image, const char *name)
+{
+	return image->kind == OP_IMAGE_ANON && *name == '/';
+}
+
+/* True for anonymous regions and pseudo-images. */
+static bool has_no_file(const struct op_image_name *image)
 {
 	if (image->kind == OP_IMAGE_ANON)
 		return true;
@@ -353,7 +358,7 @@ static bool was_absent(const struct opr_finder *finder, const char *name, enum o
 int opr_finder_find(struct opr_finder *finder, const struct op_image_name *image, const char *name,
 		    const struct opr_identity *identity, enum opr_image_state *ret_state, char **ret_path)
 {
-	if (opr_image_has_no_file(image) && !opr_is_jit_object(image, name)) {
+	if (has_no_file(image) && !opr_is_jit_object(image, name)) {
 		*ret_state = OPR_IMAGE_HAS_NO_FILE;
 		return 0;
 	}

@@ -54,8 +54,8 @@ char *opr_finder_rooted(const struct opr_finder *finder, const char *path) OP_NO
 int opr_finder_find(struct opr_finder *finder, const struct op_image_name *image, const char *name,
 		    const struct opr_identity *identity, enum opr_image_state *ret_state, char **ret_path) OP_NONNULL OP_MUST_CHECK;
 
-/* True for anonymous regions and pseudo-images. */
-bool opr_image_has_no_file(const struct op_image_name *image) OP_NONNULL;
+/* True when the image is JIT code that has an object file: an anonymous region whose name is a path. */
+bool opr_is_jit_object(const struct op_image_name *image, const char *name) OP_NONNULL;
 
 /* The line for the user, by state, of an image that opr_finder_find was asked for. */
 void opr_finder_warn(const struct opr_finder *finder, enum opr_image_state state, const char *name,

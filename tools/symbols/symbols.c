@@ -8,7 +8,6 @@
 #include "libop/base/file.h"
 #include "libop/base/sys.h"
 #include "libop/base/text.h"
-#include "tools/symbols/demangle.h"
 #include "libop/base/grow.h"
 #include "tools/symbols/line_table.h"
 #include "tools/symbols/module_file.h"

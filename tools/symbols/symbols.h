@@ -6,7 +6,7 @@
 #ifndef OPR_SYMBOLS_H
 #define OPR_SYMBOLS_H
 
-#include "libop/base/compiler.h"
+#include "tools/symbols/demangle.h"
 
 struct opr_symbol {
 	uint64_t start, size; /* position; a sample at start <= position < start + size is this symbol's */
@@ -47,8 +47,6 @@ struct opr_symbols {
 	const char *debug_path;	 /* of the separate debug file that was used; NULL: none */
 	uint64_t debug_size, debug_mtime_ns;
 };
-
-enum opr_demangle { OPR_DEMANGLE_NONE, OPR_DEMANGLE_NORMAL, OPR_DEMANGLE_SMART };
 
 struct opr_symbol_options {
 	enum opr_demangle demangle;
