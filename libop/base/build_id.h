@@ -4,10 +4,11 @@
 #define OP_BUILD_ID_H
 
 #include "libop/base/compiler.h"
-#include "libop/perf/record.h"
 
 #define OP_KERNEL_NOTES	 "kernel/notes"			  /* below /sys */
 #define OP_MODULE_NOTES	 "module/%s/notes/.note.gnu.build-id" /* the same, with the name as /proc/modules has it */
+
+#define OP_BUILD_ID_BYTES_MAX 20
 
 struct op_build_id {
 	uint8_t bytes[OP_BUILD_ID_BYTES_MAX];

@@ -10,6 +10,7 @@ libop_libop_a_SOURCES += \
 	libop/base/grow.h \
 	libop/base/guard.c libop/base/guard.h \
 	libop/base/htable.c libop/base/htable.h \
+	libop/base/kallsyms.c libop/base/kallsyms.h \
 	libop/base/lock.c libop/base/lock.h \
 	libop/base/log.c libop/base/log.h \
 	libop/base/parse.c libop/base/parse.h \

@@ -3,29 +3,14 @@
 
 #include <stdarg.h>
 
+#include "libop/base/grow.h"
+
 static bool reserve(struct op_text *text, size_t more)
 {
-	size_t capacity = text->capacity ? text->capacity : 64;
-	char *data;
-
-	if (text->failed)
-		return false;
-	if (more > SIZE_MAX / 4 - text->length) {
-		text->failed = true;
-		return false;
-	}
-	if (text->length + more + 1 <= text->capacity)
-		return true;
-	while (capacity < text->length + more + 1)
-		capacity *= 2;
-	data = realloc(text->data, capacity);
-	if (!data) {
-		text->failed = true;
-		return false;
-	}
-	text->data = data;
-	text->capacity = capacity;
-	return true;
+	if (!text->failed)
+		text->failed = more > SIZE_MAX / 4 - text->length ||
+			       !op_grow(&text->data, &text->capacity, text->length + more + 1);
+	return !text->failed;
 }
 
 void op_text_add_bytes(struct op_text *text, const void *bytes, size_t nr_bytes)

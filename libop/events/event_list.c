@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "libop/base/grow.h"
 #include "libop/events/ibs_host.h"
 
 #define MEMORY_NAME "IBS_OP_MEMORY"
@@ -74,12 +75,9 @@ int op_event_ibs_parse(const char *spec, struct op_event *ret_event, char **ret_
 
 static int append(struct op_event_list *list, const struct op_event *event)
 {
-	struct op_event *events = reallocarray(list->events, list->nr_events + 1, sizeof(*events));
-
-	if (!events)
+	if (!op_grow(&list->events, &list->capacity, list->nr_events + 1))
 		return -ENOMEM;
-	list->events = events;
-	events[list->nr_events++] = *event;
+	list->events[list->nr_events++] = *event;
 	return 0;
 }
 

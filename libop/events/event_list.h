@@ -10,7 +10,7 @@
 
 struct op_event_list {
 	struct op_event *events;
-	size_t nr_events;
+	size_t nr_events, capacity;
 	size_t nr_opened; /* the first of them: the kernel takes their samples */
 };
 

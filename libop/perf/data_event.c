@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "libop/base/grow.h"
 #include "libop/perf/data_input.h"
 
 #define FLAGS_OFFSET 40u /* of the bit fields behind read_format */
@@ -166,16 +167,12 @@ void op_perf_layout_make(const struct perf_event_attr *attr, struct op_perf_layo
 
 int op_perf_events_add(struct op_perf_events *events, const struct perf_event_attr *attr, uint32_t *ret_event)
 {
-	struct op_perf_event *more;
-
 	if (events->nr_events >= OP_PERF_EVENTS_MAX)
 		return -E2BIG;
-	more = realloc(events->events, (events->nr_events + 1) * sizeof(*more));
-	if (!more)
+	if (!op_grow(&events->events, &events->capacity, events->nr_events + 1))
 		return -ENOMEM;
-	events->events = more;
-	more[events->nr_events] = (struct op_perf_event){ .attr = *attr };
-	op_perf_layout_make(attr, &more[events->nr_events].layout);
+	events->events[events->nr_events] = (struct op_perf_event){ .attr = *attr };
+	op_perf_layout_make(attr, &events->events[events->nr_events].layout);
 	events->has_build_ids |= attr->build_id;
 	*ret_event = (uint32_t)events->nr_events++;
 	return 0;

@@ -35,7 +35,7 @@ struct op_perf_event {
 
 struct op_perf_events {
 	struct op_perf_event *events;
-	size_t nr_events;
+	size_t nr_events, capacity;
 	struct op_htable ids;
 	struct {
 		uint64_t id;

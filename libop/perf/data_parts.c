@@ -6,9 +6,10 @@
 #include <inttypes.h>
 #include <unistd.h>
 
+#include "libop/base/grow.h"
 #include "libop/base/parse.h"
-#include "libop/perf/data_reader.h"
 #include "libop/base/sys.h"
+#include "libop/perf/data_reader.h"
 
 #define PREFIX "data."
 
@@ -41,31 +42,20 @@ static struct op_perf_part *make_part(int fd, int own_fd, const char *name)
 	return part;
 }
 
-static int keep(struct op_perf_data *data, struct op_perf_part *part)
-{
-	struct op_perf_part **more = realloc(data->parts, (data->nr_parts + 1) * sizeof(struct op_perf_part *));
-
-	if (!more)
-		return -ENOMEM;
-	data->parts = more;
-	more[data->nr_parts++] = part;
-	return 0;
-}
-
 int op_perf_part_add(struct op_perf_data *data, int fd, int own_fd, const char *name)
 {
 	struct op_perf_part *part = make_part(fd, own_fd, name);
-	int err = part ? keep(data, part) : -ENOMEM;
 
-	if (!err) {
+	if (part && op_grow(&data->parts, &data->parts_capacity, data->nr_parts + 1)) {
 		part->input.stop = data->stop;
+		data->parts[data->nr_parts++] = part;
 		return 0;
 	}
 	if (part)
 		close_part(part);
 	else if (own_fd >= 0)
 		close(own_fd);
-	return err;
+	return -ENOMEM;
 }
 
 void op_perf_parts_close(struct op_perf_data *data)

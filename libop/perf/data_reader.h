@@ -26,7 +26,7 @@ struct op_perf_part {
 struct op_perf_data {
 	const struct op_stop *stop;
 	struct op_perf_part **parts; /* the first has the header */
-	size_t nr_parts;
+	size_t nr_parts, parts_capacity;
 	struct op_perf_part *part; /* the one that is being read, and */
 	uint32_t nr_turn;	   /* how many records of it come before it is asked which is next */
 	bool swapped, is_pipe;

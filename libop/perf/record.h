@@ -10,6 +10,7 @@
 
 #include <linux/perf_event.h>
 
+#include "libop/base/build_id.h"
 #include "libop/base/compiler.h"
 
 /* What opd asks for with every event; sample_id_all puts TID, TIME and IDENTIFIER at the end of other records as well. */
@@ -21,8 +22,6 @@
 
 /* A sampler of IBS asks for its registers as well (libop/events/ibs.h). */
 #define OP_SAMPLE_TYPE_IBS(with_cgroup) (((with_cgroup) ? OP_SAMPLE_TYPE_CGROUP : OP_SAMPLE_TYPE) | PERF_SAMPLE_RAW)
-
-#define OP_BUILD_ID_BYTES_MAX 20
 
 enum op_cpumode {
 	OP_CPUMODE_UNKNOWN,

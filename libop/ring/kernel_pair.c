@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "libop/base/grow.h"
 #include "libop/base/sys.h"
 
 static int open_anchor(int cpu, size_t watermark_bytes, bool backward)
@@ -92,16 +93,14 @@ int op_ring_pair_open_overwrite(int cpu, size_t data_bytes, size_t watermark_byt
 
 int op_ring_pair_attach(struct op_ring_pair *pair, int event_fd)
 {
-	int *fds = realloc(pair->event_fds, (pair->nr_events + 1) * sizeof(*fds));
 	int err;
 
-	if (!fds)
+	if (!op_grow(&pair->event_fds, &pair->events_capacity, pair->nr_events + 1))
 		return -ENOMEM;
-	pair->event_fds = fds;
 	err = direct(event_fd, pair->anchor_fds[pair->write]);
 	if (err < 0)
 		return err;
-	fds[pair->nr_events++] = event_fd;
+	pair->event_fds[pair->nr_events++] = event_fd;
 	return 0;
 }
 

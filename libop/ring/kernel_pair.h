@@ -63,7 +63,7 @@ struct op_ring_pair {
 	unsigned int write;    /* index of the ring that the kernel writes */
 	uint64_t since_ns[2];  /* when the swap began that made it the write ring */
 	int *event_fds;	    /* the sampling events; the descriptors stay the caller's */
-	size_t nr_events;
+	size_t nr_events, events_capacity;
 	struct op_swap_counts counts;
 	bool overwrite;
 	int settler_fd;	    /* overwrite mode: the event that is directed last */

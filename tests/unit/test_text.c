@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libop/base/grow.h"
+#include "libop/base/kallsyms.h"
 #include "libop/base/parse.h"
 #include "libop/base/text.h"
 
@@ -121,11 +123,57 @@ static void numbers(void **state OP_UNUSED)
 	assert_int_equal(op_parse_bool("maybe", &on), -EINVAL);
 }
 
+static void arrays(void **state OP_UNUSED)
+{
+	volatile size_t too_many = SIZE_MAX / sizeof(uint64_t);
+	size_t capacity = 0;
+	uint64_t *items = NULL;
+
+	assert_true(op_grow(&items, &capacity, 1));
+	assert_int_equal(capacity, OP_GROW_MIN);
+	memset(items, 7, capacity * sizeof(*items));
+	assert_true(op_grow(&items, &capacity, OP_GROW_MIN + 1));
+	assert_int_equal(capacity, 2 * OP_GROW_MIN);
+	assert_true(op_grow(&items, &capacity, 1000));
+	assert_int_equal(capacity, 1000);
+	assert_false(op_grow(&items, &capacity, too_many));
+	assert_int_equal(capacity, 1000);
+	assert_memory_equal(items, "\7\7\7\7", 4);
+	free(items);
+}
+
+static void kallsyms(void **state OP_UNUSED)
+{
+	static const char *const bad[] = { "", "\n", "ffff", "ffff \n", "ffff T", "ffff T \n", "ffff Text x\n", "xyz T name\n",
+					   "fffffffffffffffff T name\n", "ffff t name\t\n", "ffff t name\t[]\n",
+					   "ffff t name\t[module\n", "ffff t name\tmodule]\n" };
+	char kernel[] = "ffffffff81000000 T _text\n", no_end[] = "0 A x", with_module[] = "ffffffffc0201000 t show\t[ext4]\n";
+	struct op_kallsyms_line line;
+
+	assert_true(op_kallsyms_parse(kernel, &line));
+	assert_int_equal(line.address, 0xffffffff81000000);
+	assert_int_equal(line.type, 'T');
+	assert_string_equal(line.name, "_text");
+	assert_null(line.module);
+	assert_true(op_kallsyms_parse(no_end, &line));
+	assert_int_equal(line.address, 0);
+	assert_string_equal(line.name, "x");
+	assert_true(op_kallsyms_parse(with_module, &line));
+	assert_string_equal(line.name, "show");
+	assert_string_equal(line.module, "ext4");
+	for (size_t i = 0; i < op_array_size(bad); i++) {
+		char *copy = strdup(bad[i]);
+
+		assert_false(op_kallsyms_parse(copy, &line));
+		free(copy);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(grows), cmocka_unit_test(escapes_json),
 					    cmocka_unit_test(escapes_names), cmocka_unit_test(escapes_for_programs),
-					    cmocka_unit_test(numbers) };
+					    cmocka_unit_test(numbers), cmocka_unit_test(arrays), cmocka_unit_test(kallsyms) };
 
 	return cmocka_run_group_tests_name("text", tests, NULL, NULL);
 }

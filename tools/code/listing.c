@@ -132,11 +132,8 @@ static void pass_over_error(int status OP_UNUSED, bfd_vma vma OP_UNUSED, struct 
 
 static int add_line(struct opr_code *code, enum opr_code_kind kind, uint64_t vma, size_t text)
 {
-	void *lines = code->lines;
-
-	if (!op_grow(&lines, &code->capacity, code->nr_lines, 1, sizeof(*code->lines)))
+	if (!op_grow(&code->lines, &code->capacity, code->nr_lines + 1))
 		return -ENOMEM;
-	code->lines = lines;
 	code->lines[code->nr_lines++] = (struct opr_code_line){ .kind = kind, .vma = vma, .text = text, .file = SIZE_MAX };
 	return code->strings.failed ? -ENOMEM : 0;
 }

@@ -8,11 +8,8 @@
 
 int opr_code_names_add(struct opr_code_names *names, unsigned int section, uint64_t vma, const char *name, unsigned int rank)
 {
-	void *items = names->names;
-
-	if (!op_grow(&items, &names->capacity, names->nr_names, 1, sizeof(*names->names)))
+	if (!op_grow(&names->names, &names->capacity, names->nr_names + 1))
 		return -ENOMEM;
-	names->names = items;
 	names->names[names->nr_names++] = (struct opr_code_name){ section, vma, name, rank };
 	return 0;
 }

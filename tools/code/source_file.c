@@ -162,7 +162,6 @@ void opr_source_file_free(struct opr_source_file *file)
 struct opr_source_file *opr_source_cache_find(struct opr_source_cache *cache, const char *name)
 {
 	struct opr_source_cache_item *item = cache->items ? &cache->items[cache->last] : NULL;
-	void *items = cache->items;
 
 	if (item && !strcmp(item->name, name))
 		return &item->file;
@@ -172,9 +171,8 @@ struct opr_source_file *opr_source_cache_find(struct opr_source_cache *cache, co
 			return &cache->items[i].file;
 		}
 	}
-	if (!op_grow(&items, &cache->capacity, cache->nr_items, 1, sizeof(*item)))
+	if (!op_grow(&cache->items, &cache->capacity, cache->nr_items + 1))
 		return NULL;
-	cache->items = items;
 	item = &cache->items[cache->nr_items];
 	*item = (struct opr_source_cache_item){ .name = strdup(name) };
 	if (!item->name)

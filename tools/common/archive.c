@@ -15,7 +15,6 @@
 /* "NUMBER PATH" */
 static int add_inode(struct opr_archive *archive, char *value)
 {
-	void *inodes = archive->inodes;
 	struct opr_archive_inode inode = { 0 };
 	char *path = strchr(value, ' ');
 
@@ -24,9 +23,8 @@ static int add_inode(struct opr_archive *archive, char *value)
 	*path++ = '\0';
 	if (op_parse_u64(value, 0, UINT64_MAX, &inode.inode) < 0)
 		return 0;
-	if (!op_grow(&inodes, &archive->capacity, archive->nr_inodes, 1, sizeof(*archive->inodes)))
+	if (!op_grow(&archive->inodes, &archive->capacity, archive->nr_inodes + 1))
 		return -ENOMEM;
-	archive->inodes = inodes;
 	inode.path = strdup(path);
 	if (!inode.path)
 		return -ENOMEM;

@@ -78,23 +78,21 @@ static int compare_kept(const void *left, const void *right)
 
 static struct kept *list_kept(DIR *dir, size_t *ret_nr_kept)
 {
-	void *items = NULL;
 	size_t capacity = 0, nr_kept = 0;
+	struct kept *kept = NULL;
 	struct dirent *entry;
 
 	while ((entry = readdir(dir))) {
 		struct stat st;
-		struct kept *kept;
 
 		if (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
-		    strlen(entry->d_name) > NAME_MAX || !op_grow(&items, &capacity, nr_kept, 1, sizeof(*kept)))
+		    strlen(entry->d_name) > NAME_MAX || !op_grow(&kept, &capacity, nr_kept + 1))
 			continue;
-		kept = (struct kept *)items + nr_kept++;
-		*kept = (struct kept){ .time = st.st_mtim, .nr_bytes = (uint64_t)st.st_size };
-		memcpy(kept->name, entry->d_name, strlen(entry->d_name) + 1);
+		kept[nr_kept] = (struct kept){ .time = st.st_mtim, .nr_bytes = (uint64_t)st.st_size };
+		memcpy(kept[nr_kept++].name, entry->d_name, strlen(entry->d_name) + 1);
 	}
 	*ret_nr_kept = nr_kept;
-	return items;
+	return kept;
 }
 
 void opr_cache_dir_prune(int dir_fd, uint64_t nr_bytes_max)

@@ -170,16 +170,14 @@ static int take_event_line(struct reader *reader, char *line)
 {
 	struct opr_event_files *files = reader->files;
 	struct opr_event_row row = { 0 };
-	void *events = files->events;
 	int err = parse_event(strip(line), &row);
 
-	if (!err && !op_grow(&events, &files->events_capacity, files->nr_events, 1, sizeof(row)))
+	if (!err && !op_grow(&files->events, &files->events_capacity, files->nr_events + 1))
 		err = -ENOMEM;
 	if (err < 0) {
 		free_event(&row);
 		return err;
 	}
-	files->events = events;
 	files->events[files->nr_events++] = row;
 	return 0;
 }
@@ -204,16 +202,14 @@ static int take_set_word(struct opr_mask_set *set, const char *word)
 
 static int begin_set(struct opr_event_files *files, char *line)
 {
-	void *sets = files->sets;
 	char *rest = line, *word = strsep(&rest, " \t");
 	struct opr_mask_set set = { 0 };
 	int err;
 
 	if (strncmp(word, "name:", 5) || !word[5])
 		return -EINVAL;
-	if (!op_grow(&sets, &files->sets_capacity, files->nr_sets, 1, sizeof(set)))
+	if (!op_grow(&files->sets, &files->sets_capacity, files->nr_sets + 1))
 		return -ENOMEM;
-	files->sets = sets;
 	err = keep(&set.name, word + 5);
 	if (err)
 		return err;

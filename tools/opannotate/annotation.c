@@ -50,13 +50,11 @@ static bool lookup(const struct builder *builder, const char *name, uint64_t has
 static int add_source(struct builder *builder, const char *name, uint64_t hash, size_t *ret_source)
 {
 	struct opr_annotation *annotation = builder->annotation;
-	void *sources = annotation->sources;
 	struct name *entry = calloc(1, sizeof(*entry));
 	char *copy = strdup(name);
 
-	if (!entry || !copy || !op_grow(&sources, &annotation->capacity, annotation->nr_sources, 1, sizeof(*annotation->sources)))
+	if (!entry || !copy || !op_grow(&annotation->sources, &annotation->capacity, annotation->nr_sources + 1))
 		goto no_memory;
-	annotation->sources = sources;
 	entry->source = annotation->nr_sources;
 	if (op_htable_insert(&builder->names, &entry->link, hash) < 0)
 		goto no_memory;
@@ -97,15 +95,13 @@ static void free_name(struct op_hlink *link, void *arg OP_UNUSED)
 
 static int add_item(struct builder *builder, struct items *items, const char *file, unsigned int line, size_t index)
 {
-	void *grown = items->items;
 	size_t source;
 	int err = find_source(builder, file, &source);
 
 	if (err)
 		return err;
-	if (!op_grow(&grown, &items->capacity, items->nr_items, 1, sizeof(*items->items)))
+	if (!op_grow(&items->items, &items->capacity, items->nr_items + 1))
 		return opr_no_memory();
-	items->items = grown;
 	items->items[items->nr_items++] = (struct item){ source, line, index };
 	return 0;
 }

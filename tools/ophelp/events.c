@@ -37,17 +37,15 @@ static void free_event(struct opr_help_event *event)
 int opr_help_add(struct opr_help_events *events, const struct opr_help_event *event)
 {
 	struct opr_help_event added = *event;
-	void *items = events->events;
 	int err = copy(&added.name, event->name);
 
 	err |= copy(&added.description, event->description ? event->description : "");
 	err |= copy(&added.ext, event->ext);
 	err |= copy(&added.as, event->as);
-	if (err || !op_grow(&items, &events->capacity, events->nr_events, 1, sizeof(added))) {
+	if (err || !op_grow(&events->events, &events->capacity, events->nr_events + 1)) {
 		free_event(&added);
 		return opr_no_memory();
 	}
-	events->events = items;
 	events->events[events->nr_events++] = added;
 	return 0;
 }

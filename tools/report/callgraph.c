@@ -107,11 +107,8 @@ static int take_end(struct builder *builder, const struct opr_image *image, cons
 
 static int add_call(struct builder *builder, const struct call *call)
 {
-	void *calls = builder->calls;
-
-	if (!op_grow(&calls, &builder->capacity, builder->nr_calls, 1, sizeof(*builder->calls)))
+	if (!op_grow(&builder->calls, &builder->capacity, builder->nr_calls + 1))
 		return opr_no_memory();
-	builder->calls = calls;
 	builder->calls[builder->nr_calls++] = *call;
 	return 0;
 }

@@ -33,11 +33,8 @@ static const struct opr_symbols no_symbols;
 
 bool opr_counts_add(struct opr_counts *counts, size_t nr_classes, size_t *ret_index)
 {
-	void *values = counts->values;
-
-	if (!op_grow(&values, &counts->capacity, counts->nr_values, nr_classes, sizeof(*counts->values)))
+	if (!op_grow(&counts->values, &counts->capacity, counts->nr_values + nr_classes))
 		return false;
-	counts->values = values;
 	*ret_index = counts->nr_values;
 	memset(counts->values + counts->nr_values, 0, nr_classes * sizeof(*counts->values));
 	counts->nr_values += nr_classes;
@@ -48,11 +45,8 @@ bool opr_counts_add(struct opr_counts *counts, size_t nr_classes, size_t *ret_in
 
 static int add_points(struct points *points, const struct op_odb_samples *samples, size_t class_index, uint64_t offset)
 {
-	void *items = points->points;
-
-	if (!op_grow(&items, &points->capacity, points->nr_points, samples->nr_nodes, sizeof(*points->points)))
+	if (!op_grow(&points->points, &points->capacity, points->nr_points + samples->nr_nodes))
 		return opr_no_memory();
-	points->points = items;
 	for (uint32_t i = 0; i < samples->nr_nodes; i++)
 		points->points[points->nr_points++] =
 			(struct point){ samples->nodes[i].key + offset, class_index, samples->nodes[i].value };
@@ -173,12 +167,10 @@ bool opr_symbol_is_wanted(const struct opr_symbol_choice *choice, const struct o
 
 static int add_detail(struct opr_symbol_report *report, uint64_t vma, size_t *ret_counts)
 {
-	void *details = report->details;
 	size_t counts;
 
-	if (!op_grow(&details, &report->details_capacity, report->nr_details, 1, sizeof(*report->details)))
+	if (!op_grow(&report->details, &report->details_capacity, report->nr_details + 1))
 		return opr_no_memory();
-	report->details = details;
 	if (!opr_counts_add(&report->detail_counts, report->nr_classes, &counts))
 		return opr_no_memory();
 	report->details[report->nr_details++] = (struct opr_detail){ vma, counts };
@@ -202,13 +194,11 @@ static int add_details(struct opr_symbol_report *report, const struct point *poi
 
 int opr_symbol_report_add(struct opr_symbol_report *report, const struct opr_symbol_row *row, size_t *ret_index)
 {
-	void *rows = report->rows;
 	struct opr_symbol_row *added;
 	size_t counts;
 
-	if (!op_grow(&rows, &report->rows_capacity, report->nr_rows, 1, sizeof(*report->rows)))
+	if (!op_grow(&report->rows, &report->rows_capacity, report->nr_rows + 1))
 		return opr_no_memory();
-	report->rows = rows;
 	if (!opr_counts_add(&report->counts, report->nr_classes, &counts))
 		return opr_no_memory();
 	*ret_index = report->nr_rows;

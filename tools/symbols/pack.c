@@ -160,13 +160,11 @@ void opr_pack_writer_begin(struct opr_pack_writer *writer, int fd)
 
 int opr_pack_writer_add(struct opr_pack_writer *writer, const char *name, const char *bytes, size_t nr_bytes)
 {
-	void *rows = writer->rows;
 	size_t name_at = writer->names.length;
 	int err;
 
-	if (!op_grow(&rows, &writer->capacity, writer->nr_rows, 1, sizeof(*writer->rows)))
+	if (!op_grow(&writer->rows, &writer->capacity, writer->nr_rows + 1))
 		return -ENOMEM;
-	writer->rows = rows;
 	op_text_add_bytes(&writer->names, name, strlen(name) + 1);
 	if (writer->names.failed)
 		return -ENOMEM;

@@ -27,12 +27,10 @@ struct opr_unpacked {
 /* Another piece of memory for strings, which is freed with the symbols. */
 static char *add_piece(struct opr_symbols *symbols, size_t nr_bytes)
 {
-	void *pieces = symbols->strings;
 	char *piece;
 
-	if (!op_grow(&pieces, &symbols->strings_capacity, symbols->nr_strings, 1, sizeof(*symbols->strings)))
+	if (!op_grow(&symbols->strings, &symbols->strings_capacity, symbols->nr_strings + 1))
 		return NULL;
-	symbols->strings = pieces;
 	piece = malloc(nr_bytes);
 	if (piece)
 		symbols->strings[symbols->nr_strings++] = piece;
