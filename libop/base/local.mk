@@ -15,7 +15,6 @@ libop_libop_a_SOURCES += \
 	libop/base/log.c libop/base/log.h \
 	libop/base/parse.c libop/base/parse.h \
 	libop/base/seal.c libop/base/seal.h \
-	libop/base/sha256.c libop/base/sha256.h \
 	libop/base/stop.c libop/base/stop.h \
 	libop/base/sys.c libop/base/sys.h \
 	libop/base/text.c libop/base/text.h \

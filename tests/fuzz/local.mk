@@ -38,8 +38,8 @@ FUZZ_EVENTS_SOURCES = tests/fuzz/fuzz_events.c tests/fuzz/fuzz_dir.c tests/fuzz/
 FUZZ_MODULE_SOURCES = tests/fuzz/fuzz_module.c tests/fuzz/fuzz_dir.c
 
 tests_fuzz_replay_archive_SOURCES = tests/fuzz/replay.c $(FUZZ_ARCHIVE_SOURCES)
-tests_fuzz_replay_archive_CPPFLAGS = $(AM_CPPFLAGS)
-tests_fuzz_replay_archive_LDADD = tools/libreport.a libop/libop.a
+tests_fuzz_replay_archive_CPPFLAGS = $(AM_CPPFLAGS) $(MD_CFLAGS)
+tests_fuzz_replay_archive_LDADD = tools/libreport.a libop/libop.a $(MD_LIBS)
 tests_fuzz_replay_abi_SOURCES = tests/fuzz/replay.c $(FUZZ_ABI_SOURCES)
 tests_fuzz_replay_abi_CPPFLAGS = $(AM_CPPFLAGS) $(POPT_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_fuzz_replay_abi_LDADD = libop/libop.a
@@ -131,10 +131,10 @@ tests/fuzz/fuzz_symbols_file: $(srcdir)/tests/fuzz/fuzz_symbols_file.c $(FUZZ_DI
 
 FUZZ_ARCHIVE_FILES = \
 	$(FUZZ_ARCHIVE_SOURCES:%=$(srcdir)/%) $(srcdir)/tools/common/archive.c $(srcdir)/tools/profile/archive_sums.c $(srcdir)/tools/common/words.c \
-	$(srcdir)/libop/base/file.c $(srcdir)/libop/base/htable.c $(srcdir)/libop/base/parse.c $(srcdir)/libop/base/sha256.c $(srcdir)/libop/base/text.c $(srcdir)/libop/base/sys.c
+	$(srcdir)/libop/base/file.c $(srcdir)/libop/base/htable.c $(srcdir)/libop/base/parse.c $(srcdir)/libop/base/text.c $(srcdir)/libop/base/sys.c
 
 tests/fuzz/fuzz_archive: $(FUZZ_ARCHIVE_FILES) config.h tools/libreport.a daemon/libopd.a daemon/libpipeline.a libop/libop.a
-	$(FUZZ_BUILD) $(FUZZ_ARCHIVE_FILES) $(FUZZ_SYMBOL_LIBS)
+	$(FUZZ_BUILD) $(MD_CFLAGS) $(FUZZ_ARCHIVE_FILES) $(FUZZ_SYMBOL_LIBS) $(MD_LIBS)
 
 FUZZ_ABI_FILES = \
 	$(FUZZ_ABI_SOURCES:%=$(srcdir)/%) $(srcdir)/libop/odb/abi.c $(srcdir)/libop/odb/odb.c $(srcdir)/libop/odb/file_image.c $(srcdir)/libop/odb/read.c \

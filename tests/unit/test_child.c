@@ -14,7 +14,6 @@
 
 #include "tests/unit/cmocka_all.h"
 
-#include "libop/base/sha256.h"
 #include "libop/base/stop.h"
 #include "tools/common/child.h"
 #include "tools/code/listing.h"
@@ -719,34 +718,6 @@ static void test_core(void **state)
 	unlink(path);
 }
 
-/* FIPS 180-4, and a million times 'a'. */
-static void test_sha256(void **state)
-{
-	static const struct {
-		const char *text;
-		size_t times;
-		const char *digits;
-	} vectors[] = {
-		{ "", 1, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" },
-		{ "abc", 1, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" },
-		{ "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 1,
-		  "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1" },
-		{ "a", 1000000, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0" },
-	};
-
-	(void)state;
-	for (size_t i = 0; i < op_array_size(vectors); i++) {
-		char digits[2 * OP_SHA256_BYTES + 1];
-		struct op_sha256 sha;
-
-		op_sha256_begin(&sha);
-		for (size_t j = 0; j < vectors[i].times; j++)
-			op_sha256_add(&sha, vectors[i].text, strlen(vectors[i].text));
-		op_sha256_end(&sha, digits);
-		assert_string_equal(digits, vectors[i].digits);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -763,7 +734,6 @@ int main(void)
 		cmocka_unit_test(test_cache_of_many),
 		cmocka_unit_test(test_object),
 		cmocka_unit_test(test_core),
-		cmocka_unit_test(test_sha256),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 #include "tools/oparchive/copy.h"
 
 #include <errno.h>
+#include <sha2.h>
 #include <unistd.h>
 
 #include "libop/base/sys.h"
@@ -9,6 +10,8 @@
 
 #define BUFFER_BYTES 65536
 #define BLOCK_BYTES  512u /* of st_blocks */
+
+static_assert(OPR_SUM_DIGITS + 1 == SHA256_DIGEST_STRING_LENGTH, "SHA256End writes that many bytes");
 
 /* ---- holes ---- */
 
@@ -77,15 +80,15 @@ int opr_copy_begin(struct opr_copy *copy, int fd, const struct stat *st, const s
 
 struct copying {
 	struct opr_copy *copy;
-	struct op_sha256 sha;
+	SHA2_CTX sha;
 	int fd_to;
 	uint64_t data_end; /* of what is copied now */
-	char buffer[BUFFER_BYTES];
+	uint8_t buffer[BUFFER_BYTES];
 };
 
 static int pass_hole(struct copying *copying, uint64_t nr_bytes)
 {
-	static const char zeros[BUFFER_BYTES];
+	static const uint8_t zeros[BUFFER_BYTES];
 	struct opr_copy *copy = copying->copy;
 
 	for (uint64_t left = nr_bytes; left;) {
@@ -93,7 +96,7 @@ static int pass_hole(struct copying *copying, uint64_t nr_bytes)
 
 		if (op_stop_is_set(copy->stop))
 			return -EINTR;
-		op_sha256_add(&copying->sha, zeros, part);
+		SHA256Update(&copying->sha, zeros, part);
 		left -= part;
 	}
 	copy->nr_bytes += nr_bytes;
@@ -130,7 +133,7 @@ static int copy_some(struct copying *copying, size_t *ret_nr_bytes)
 	copy->is_unreadable = got < 0;
 	if (got < 0)
 		return (int)got;
-	op_sha256_add(&copying->sha, copying->buffer, (size_t)got);
+	SHA256Update(&copying->sha, copying->buffer, (size_t)got);
 	if (copying->fd_to >= 0)
 		err = op_sys_pwrite_all(copying->fd_to, copying->buffer, (size_t)got, (off_t)copy->nr_bytes);
 	copy->nr_bytes += (uint64_t)got;
@@ -148,7 +151,7 @@ int opr_copy_run(struct opr_copy *copy, int fd_to)
 		return -ENOMEM;
 	copying->copy = copy;
 	copying->fd_to = fd_to;
-	op_sha256_begin(&copying->sha);
+	SHA256Init(&copying->sha);
 	while (!err && got) {
 		err = pass_holes(copying);
 		if (!err)
@@ -157,7 +160,7 @@ int opr_copy_run(struct opr_copy *copy, int fd_to)
 	/* Its end may be a hole. */
 	if (!err && fd_to >= 0 && copy->is_sparse)
 		err = op_sys_ftruncate(fd_to, (off_t)copy->nr_bytes);
-	op_sha256_end(&copying->sha, copy->digits);
+	SHA256End(&copying->sha, copy->digits);
 	free(copying);
 	return err;
 }

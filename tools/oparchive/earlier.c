@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sha2.h>
 #include <unistd.h>
 
 #include "libop/base/file.h"
@@ -149,11 +150,8 @@ static bool is_what_it_was(const struct opr_earlier *earlier)
 {
 	const struct opr_sum *sum = opr_sums_find(&earlier->sums, OPR_ARCHIVE_FACTS);
 	char digits[OPR_SUM_DIGITS + 1];
-	struct op_sha256 sha;
 
-	op_sha256_begin(&sha);
-	op_sha256_add(&sha, earlier->text, strlen(earlier->text));
-	op_sha256_end(&sha, digits);
+	SHA256Data((const uint8_t *)earlier->text, strlen(earlier->text), digits);
 	return sum && earlier->sums.has_end && !earlier->sums.nr_damaged && !strncmp(sum->digits, digits, OPR_SUM_DIGITS);
 }
 

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <libgen.h>
 #include <linux/magic.h>
+#include <sha2.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -397,11 +398,8 @@ static void join_facts(const struct opr_archive_writer *writer, struct op_text *
 static void join_sums(const struct opr_archive_writer *writer, const struct op_text *facts, struct op_text *sums)
 {
 	char digits[OPR_SUM_DIGITS + 1];
-	struct op_sha256 sha;
 
-	op_sha256_begin(&sha);
-	op_sha256_add(&sha, op_text_get(facts), facts->length);
-	op_sha256_end(&sha, digits);
+	SHA256Data((const uint8_t *)op_text_get(facts), facts->length, digits);
 	opr_earlier_write_sums(&writer->earlier, sums);
 	op_text_add(sums, op_text_get(&writer->sums));
 	opr_sums_write(sums, digits, OPR_ARCHIVE_FACTS);

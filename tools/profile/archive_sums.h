@@ -7,10 +7,9 @@
 #define OPR_ARCHIVE_SUMS_H
 
 #include "libop/base/htable.h"
-#include "libop/base/sha256.h"
 #include "libop/base/text.h"
 
-#define OPR_SUM_DIGITS (2 * OP_SHA256_BYTES)
+#define OPR_SUM_DIGITS 64 /* of a SHA-256 sum */
 
 struct opr_sum {
 	struct op_hlink link;
