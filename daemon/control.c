@@ -17,6 +17,7 @@
 #include "libop/base/file.h"
 #include "libop/base/lock.h"
 #include "libop/base/parse.h"
+#include "libop/session/directory.h"
 #include "libop/session/layout.h"
 #include "libop/base/sys.h"
 

@@ -16,6 +16,7 @@
 #include "libop/session/dcookie.h"
 #include "libop/base/file.h"
 #include "libop/session/layout.h"
+#include "libop/session/list.h"
 #include "libop/session/close.h"
 #include "libop/session/ledger_file.h"
 #include "libop/base/sys.h"

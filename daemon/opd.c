@@ -22,6 +22,7 @@
 #include "libop/base/clock.h"
 #include "libop/base/guard.h"
 #include "libop/events/ibs_host.h"
+#include "libop/session/directory.h"
 #include "libop/session/layout.h"
 #include "libop/base/sys.h"
 

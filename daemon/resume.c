@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "daemon/sync.h"
+#include "libop/session/directory.h"
 #include "libop/session/layout.h"
 
 struct keeping {

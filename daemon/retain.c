@@ -11,7 +11,9 @@
 #include "daemon/sync.h"
 #include "libop/base/clock.h"
 #include "libop/base/file.h"
+#include "libop/session/contents.h"
 #include "libop/session/layout.h"
+#include "libop/session/walk.h"
 #include "libop/session/ledger_file.h"
 #include "libop/base/sys.h"
 

@@ -11,6 +11,8 @@
 #include "daemon/keep/stats_dir.h"
 #include "daemon/unwritten.h"
 #include "libop/base/clock.h"
+#include "libop/session/contents.h"
+#include "libop/session/directory.h"
 #include "libop/session/layout.h"
 #include "libop/base/sys.h"
 

@@ -11,7 +11,7 @@
 #include "daemon/write_out.h"
 #include "libop/base/clock.h"
 #include "libop/odb/odb.h"
-#include "libop/session/layout.h"
+#include "libop/session/walk.h"
 #include "libop/base/sys.h"
 
 #define RETRY_NS     (5 * (uint64_t)OP_NS_PER_S)

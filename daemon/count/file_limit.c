@@ -8,6 +8,8 @@
 
 #include "libop/base/log.h"
 #include "libop/odb/odb.h"
+#include "libop/session/contents.h"
+#include "libop/session/directory.h"
 #include "libop/session/layout.h"
 #include "libop/base/sys.h"
 

@@ -6,6 +6,7 @@
 
 #include "libop/session/memory_view.h"
 #include "libop/session/layout.h"
+#include "libop/session/walk.h"
 
 #define MEMORY_DIR OP_SESSION_CURRENT "/" OP_MEM_DIR
 

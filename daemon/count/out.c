@@ -13,6 +13,9 @@
 #include "libop/base/clock.h"
 #include "libop/base/file.h"
 #include "libop/session/layout.h"
+#include "libop/session/list.h"
+#include "libop/session/sum.h"
+#include "libop/session/walk.h"
 #include "libop/session/ledger_file.h"
 
 #define LET_GO_NS OP_NS_PER_S

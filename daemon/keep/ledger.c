@@ -13,7 +13,9 @@
 #include "daemon/keep/event_sums.h"
 #include "libop/events/event_list.h"
 #include "libop/base/file.h"
+#include "libop/session/directory.h"
 #include "libop/session/layout.h"
+#include "libop/session/sum.h"
 #include "libop/base/sys.h"
 
 #define PATH       OP_SESSION_CURRENT "/" OP_SESSION_LEDGER

@@ -10,7 +10,7 @@
 #include "libop/odb/file_image.h"
 #include "libop/odb/keep.h"
 #include "libop/base/seal.h"
-#include "libop/session/layout.h"
+#include "libop/session/list.h"
 #include "libop/base/sys.h"
 
 struct op_odb_pending {

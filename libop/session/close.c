@@ -12,6 +12,7 @@
 #include "libop/base/file.h"
 #include "libop/odb/odb.h"
 #include "libop/session/layout.h"
+#include "libop/session/walk.h"
 #include "libop/base/sys.h"
 
 #define NEW_CURRENT     OP_SESSION_TMP "/current"

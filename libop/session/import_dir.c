@@ -8,7 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "libop/session/contents.h"
 #include "libop/session/layout.h"
+#include "libop/session/walk.h"
 #include "libop/base/sys.h"
 
 #define ANY_SUFFIX "XXXXXX"

@@ -7,6 +7,7 @@
 #include "libop/base/clock.h"
 #include "libop/base/file.h"
 #include "libop/base/parse.h"
+#include "libop/base/sys.h"
 
 #define HEAD      "opd-ledger 1"
 #define MAX_BYTES (1u * 1024 * 1024)
@@ -299,6 +300,16 @@ int op_session_ledger_read(int dir_fd, struct op_session_ledger *ret_ledger, uns
 	else
 		*ret_ledger = ledger;
 	return err;
+}
+
+void op_session_ledger_guess_times(struct op_session_ledger *ledger, int dir_fd)
+{
+	struct op_sys_times times;
+
+	if (op_sys_times(dir_fd, &times) < 0)
+		return;
+	ledger->end_ns = times.changed_ns;
+	ledger->begin_ns = times.made_ns ? op_min_u64(times.made_ns, times.changed_ns) : times.changed_ns;
 }
 
 void op_session_ledger_free(struct op_session_ledger *ledger)

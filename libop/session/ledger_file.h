@@ -76,30 +76,6 @@ int op_session_ledger_publish(const struct op_session_ledger *ledger, int dir_fd
 int op_session_ledger_read(int dir_fd, struct op_session_ledger *ret_ledger, unsigned int *ret_line)
 	OP_NONNULL_ARGS(2) OP_MUST_CHECK;
 
-/*
- * Adds to `stored` of each event what the sample files of a session hold, and makes rows for events that have none. Files that cannot be read are passed over
- * and counted in *ret_nr_bad. 0 or -errno; -EBADMSG: something in {root} or {kern} has no name of a sample file.
- */
-int op_session_ledger_add_files(struct op_session_ledger *ledger, int dir_fd, uint64_t *ret_nr_bad) OP_NONNULL OP_MUST_CHECK;
-
-/*
- * Lets the ledger say what `sums` has as stored, with rows for events that had none; what was received and what is unattributed follow. What it had as stored and is in no file any
- * more is lost_io_error, where the row added up. 0 or -ENOMEM.
- */
-int op_session_ledger_correct(struct op_session_ledger *ledger, const struct op_session_ledger *sums) OP_NONNULL OP_MUST_CHECK;
-
-/* op_session_ledger_correct by the sample files of a session, dir_fd being its directory. 0 or -errno as op_session_ledger_add_files. */
-int op_session_ledger_recount(struct op_session_ledger *ledger, int dir_fd) OP_NONNULL OP_MUST_CHECK;
-
-/*
- * What the sample files of a session are now, dir_fd being its directory; those by cgroup are in no ledger. None is read: a system call for each, and the daemon that writes to them writes no more.
- * 0 or -errno.
- */
-int op_session_files_look(int dir_fd, struct op_session_files *ret_files) OP_NONNULL OP_MUST_CHECK;
-
-/* Adds one sample file below dir_fd, by its path, to those that were looked at; one that is gone is none. 0 or -errno. */
-int op_session_files_add(int dir_fd, const char *path, struct op_session_files *files) OP_NONNULL OP_MUST_CHECK;
-
 /* When a session without a ledger began and ended, as far as its directory knows: when that was made, and changed last. */
 void op_session_ledger_guess_times(struct op_session_ledger *ledger, int dir_fd) OP_NONNULL;
 

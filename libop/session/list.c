@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "libop/session/memory_view.h"
-#include "libop/session/layout.h"
+#include "libop/session/list.h"
 
 #include <dirent.h>
 #include <errno.h>

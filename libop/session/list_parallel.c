@@ -3,8 +3,7 @@
  * op_session_list_sound: the walk of walk.h by several threads. One thread reads the first directories, until there are enough side by side; those, the branches, are then walked by all. What a
  * branch has to tell is kept with it and told in the end, in the order in which one walk would have come to it.
  */
-#include "libop/session/memory_view.h"
-#include "libop/session/layout.h"
+#include "libop/session/list.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -9,14 +9,15 @@ libop_libop_a_SOURCES += \
 	libop/session/dcookie_table.h \
 	libop/session/import_dir.c libop/session/import_dir.h \
 	libop/session/jit_object_check.c libop/session/jit_object_check.h \
-	libop/session/layout.c libop/session/layout.h \
+	libop/session/layout.h \
 	libop/session/ledger.c libop/session/ledger.h \
 	libop/session/ledger_file.c libop/session/ledger_file.h \
-	libop/session/list.c \
+	libop/session/list.c libop/session/list.h \
 	libop/session/list_parallel.c \
 	libop/session/memory_view.c libop/session/memory_view.h \
-	libop/session/open.c \
+	libop/session/directory.c libop/session/directory.h \
+	libop/session/contents.c libop/session/contents.h \
 	libop/session/pending.c libop/session/pending.h \
 	libop/session/stats_files.c libop/session/stats_files.h \
-	libop/session/sum.c \
+	libop/session/sum.c libop/session/sum.h \
 	libop/session/walk.c libop/session/walk.h

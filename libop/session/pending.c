@@ -5,6 +5,7 @@
 
 #include "libop/odb/odb.h"
 #include "libop/session/layout.h"
+#include "libop/session/walk.h"
 
 struct sessions {
 	char **paths; /* "samples/NAME" */

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What the sample files of a session hold, by event. */
+#include "libop/session/sum.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "libop/base/clock.h"
 #include "libop/base/htable.h"
 #include "libop/odb/odb.h"
-#include "libop/session/layout.h"
-#include "libop/session/ledger_file.h"
+#include "libop/session/list.h"
 #include "libop/base/sys.h"
 
 static int add_file(struct op_session_ledger *ledger, const struct op_sample_name *name, uint64_t total)
@@ -142,14 +141,4 @@ int op_session_files_look(int dir_fd, struct op_session_files *ret_files)
 	if (!err)
 		*ret_files = look.files;
 	return err;
-}
-
-void op_session_ledger_guess_times(struct op_session_ledger *ledger, int dir_fd)
-{
-	struct op_sys_times times;
-
-	if (op_sys_times(dir_fd, &times) < 0)
-		return;
-	ledger->end_ns = times.changed_ns;
-	ledger->begin_ns = times.made_ns ? op_min_u64(times.made_ns, times.changed_ns) : times.changed_ns;
 }

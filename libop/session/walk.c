@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "libop/session/memory_view.h"
 #include "libop/session/walk.h"
 
 #include <dirent.h>
@@ -11,7 +10,8 @@
 
 #include "libop/base/file.h"
 #include "libop/base/sys.h"
-#include "libop/base/text.h"
+#include "libop/odb/mangle.h"
+#include "libop/session/list.h"
 
 #define ENTRIES_BYTES 32768
 
@@ -254,4 +254,59 @@ int op_walk_tree(struct op_walk *walk, const char *top)
 	int err = path ? push_dir(walk, path) : -ENOMEM;
 
 	return err ? err : walk_below(walk, walk->nr_dirs - 1, 1);
+}
+
+/* ---- visits ---- */
+
+static int tell_entry(struct op_walk *walk, const char *path, unsigned char type)
+{
+	return walk->tell(path, type, walk->tell_arg);
+}
+
+int op_session_walk(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg)
+{
+	struct op_walk walk = { .dir_fd = dir_fd, .visit = tell_entry, .tell = visit, .tell_arg = arg };
+	int err = op_walk_tree(&walk, top);
+
+	op_walk_free(&walk);
+	return err;
+}
+
+int op_session_walk_sound(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg,
+			  const struct op_session_misfits *misfits)
+{
+	struct op_walk walk = { .dir_fd = dir_fd, .visit = tell_entry, .tell = visit, .tell_arg = arg, .misfits = misfits };
+	int err = op_walk_tree(&walk, top);
+
+	op_walk_free(&walk);
+	return err;
+}
+
+int op_session_walk_all(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg)
+{
+	struct op_walk walk = { .dir_fd = dir_fd, .visit = tell_entry, .tell = visit, .tell_arg = arg, .tells_dirs = true };
+	int err = op_walk_tree(&walk, top);
+
+	op_walk_free(&walk);
+	return err;
+}
+
+int op_session_visit_dir(int dir_fd, const char *path, int (*visit)(const char *name, void *arg), void *arg)
+{
+	int fd = op_sys_openat(dir_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0), err = 0;
+	struct dirent *entry;
+	DIR *dir;
+
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	dir = fdopendir(fd);
+	if (!dir) {
+		close(fd);
+		return -ENOMEM;
+	}
+	while (!err && (entry = readdir(dir)))
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+			err = visit(entry->d_name, arg);
+	closedir(dir);
+	return err;
 }

@@ -6,7 +6,46 @@
 #ifndef OP_SESSION_WALK_H
 #define OP_SESSION_WALK_H
 
-#include "libop/session/layout.h"
+#include "libop/base/compiler.h"
+
+struct op_session_list;
+struct op_session_cgroups;
+struct op_session_trace;
+struct op_sys_stamp;
+
+/*
+ * Who hears of what cannot be read: `path` below the session's directory, and why. -EBADMSG: a file has
+ * no name of a sample file; -EINVAL: it has one and is no regular file; -ENOTDIR: a link instead of a
+ * directory; -ELOOP: a link to a directory or to itself; -ENOENT: a link that leads nowhere; -EISDIR: a
+ * directory without files has the name of a sample file; another -errno: a directory cannot be read.
+ */
+struct op_session_misfits {
+	void (*tell)(const char *path, int why, void *arg);
+	void *arg;
+};
+
+/*
+ * Calls `visit` for each entry at any depth below dir_fd/top that is no directory, with its path below
+ * dir_fd and its type (DT_*). 0, also when `top` is missing; the first error of `visit`, which ends the
+ * walk; or -errno.
+ */
+int op_session_walk(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg)
+	OP_NONNULL_ARGS(2, 3) OP_MUST_CHECK;
+
+/* The same, but a directory that cannot be read is skipped and reported. */
+int op_session_walk_sound(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg,
+			  const struct op_session_misfits *misfits) OP_NONNULL_ARGS(2, 3, 5) OP_MUST_CHECK;
+
+/* op_session_walk that visits directories, too, `top` among them, each before it is read. */
+int op_session_walk_all(int dir_fd, const char *top, int (*visit)(const char *path, unsigned char type, void *arg), void *arg)
+	OP_NONNULL_ARGS(2, 3) OP_MUST_CHECK;
+
+/*
+ * Calls `visit` for each entry of one directory but . and .. . 0, also when it is missing; the first
+ * error of `visit`, which ends it; or -errno.
+ */
+int op_session_visit_dir(int dir_fd, const char *path, int (*visit)(const char *name, void *arg), void *arg)
+	OP_NONNULL_ARGS(2, 3) OP_MUST_CHECK;
 
 #define OP_WALK_HELD_DIRS 3 /* the last on the way down stay open, so that what lies in them is opened by its name alone */
 

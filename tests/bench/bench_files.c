@@ -16,7 +16,9 @@
 #include "daemon/sync.h"
 #include "libop/odb/odb.h"
 #include "libop/base/parse.h"
+#include "libop/session/directory.h"
 #include "libop/session/layout.h"
+#include "libop/session/list.h"
 #include "tests/bench/bench.h"
 
 #define NR_KEYS    4096u

@@ -19,7 +19,7 @@
 #include "daemon/resolve/sideband.h"
 #include "daemon/sync.h"
 #include "libop/base/parse.h"
-#include "libop/session/layout.h"
+#include "libop/session/contents.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/sim.h"
 

@@ -10,6 +10,7 @@
 
 #include "daemon/resolve/sideband.h"
 #include "libop/odb/odb.h"
+#include "libop/session/directory.h"
 #include "libop/session/layout.h"
 #include "libop/base/sys.h"
 

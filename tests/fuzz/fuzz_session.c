@@ -9,7 +9,8 @@
 #include <errno.h>
 
 #include "libop/odb/odb.h"
-#include "libop/session/layout.h"
+#include "libop/session/contents.h"
+#include "libop/session/list.h"
 
 #define FILE_NAME "{root}/f/{dep}/{root}/f/TIMER.1.0.all.all.all"
 #define TMP_NAME  "tmp/sample"

@@ -13,7 +13,9 @@
 #include "daemon/sync.h"
 #include "daemon/unwritten.h"
 #include "libop/base/clock.h"
+#include "libop/session/directory.h"
 #include "libop/session/layout.h"
+#include "libop/session/sum.h"
 #include "libop/base/sys.h"
 #include "tests/unit/pipeline.h"
 

@@ -9,7 +9,6 @@
 #include "daemon/keep/jit_write.h"
 #include "daemon/resolve/sideband.h"
 #include "libop/odb/odb.h"
-#include "libop/session/layout.h"
 #include "tests/unit/pipeline_cpu.h"
 #include "tests/unit/sideband_records.h"
 

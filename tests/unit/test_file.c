@@ -7,7 +7,7 @@
 
 #include "libop/base/file.h"
 #include "libop/base/file_place.h"
-#include "libop/session/layout.h"
+#include "libop/session/contents.h"
 #include "libop/base/sys.h"
 #include "tests/unit/test_box.h"
 

@@ -4,7 +4,9 @@
 
 #include "daemon/capture/cpu_rings.h"
 #include "libop/odb/odb.h"
+#include "libop/session/contents.h"
 #include "libop/session/layout.h"
+#include "libop/session/list.h"
 #include "tests/unit/pipeline.h"
 
 #define MAX        80u

@@ -16,6 +16,7 @@
 #include "libop/session/memory_view.h"
 #include "libop/odb/odb.h"
 #include "libop/session/ledger_file.h"
+#include "libop/session/sum.h"
 #include "tests/unit/memory_ring.h"
 #include "tests/unit/pipeline.h"
 

@@ -5,6 +5,7 @@
 #include "daemon/count/image_filter.h"
 #include "daemon/resolve/sideband.h"
 #include "libop/session/ledger_file.h"
+#include "libop/session/sum.h"
 #include "tests/unit/pipeline_cpu.h"
 #include "tests/unit/sideband_records.h"
 

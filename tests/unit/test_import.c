@@ -12,7 +12,8 @@
 #include "tools/opimport/backlog.h"
 #include "tools/opimport/import.h"
 #include "libop/odb/odb.h"
-#include "libop/session/layout.h"
+#include "libop/session/directory.h"
+#include "libop/session/sum.h"
 #include "libop/session/ledger_file.h"
 
 #define SAMPLES      4000u /* of the first CPU in a round, which has them all before the other's */

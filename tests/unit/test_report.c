@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include "libop/session/contents.h"
+#include "libop/session/directory.h"
 #include "libop/session/layout.h"
 #include "tests/unit/sample_writer.h"
 #include "tools/common/packages.h"

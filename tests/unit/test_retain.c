@@ -8,7 +8,8 @@
 
 #include "daemon/retain.h"
 #include "libop/base/clock.h"
-#include "libop/session/layout.h"
+#include "libop/session/contents.h"
+#include "libop/session/directory.h"
 #include "libop/session/ledger_file.h"
 #include "libop/base/sys.h"
 #include "tests/unit/sample_writer.h"

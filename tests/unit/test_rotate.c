@@ -3,6 +3,7 @@
  * Rotation beside a clock that steps, a disk that is full, a dump that is under way, and kills: every sample is in exactly one session, and the ledger of each session
  * says what its files hold.
  */
+#include "libop/session/contents.h"
 #include "tests/unit/rotation.h"
 
 #include <sys/wait.h>

@@ -5,7 +5,11 @@
 
 #include <cmocka.h>
 
+#include "libop/session/contents.h"
+#include "libop/session/directory.h"
 #include "libop/session/layout.h"
+#include "libop/session/list.h"
+#include "libop/session/walk.h"
 #include "tests/unit/sample_writer.h"
 
 #define APP   "{root}/usr/bin/app/{dep}/"

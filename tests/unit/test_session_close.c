@@ -7,7 +7,10 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include "libop/session/contents.h"
+#include "libop/session/directory.h"
 #include "libop/session/layout.h"
+#include "libop/session/sum.h"
 #include "libop/session/close.h"
 #include "libop/session/ledger_file.h"
 #include "libop/base/sys.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A closed session that the disk refuses: written later, anew, until it is on the disk, or gone. */
+#include "libop/session/contents.h"
 #include "tests/unit/rotation.h"
 
 #define CLOSING_MARK "samples/2026-11-21T02:17Z/closing"

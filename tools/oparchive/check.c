@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "libop/base/file.h"
-#include "libop/session/layout.h"
+#include "libop/session/walk.h"
 #include "libop/base/sys.h"
 #include "tools/common/archive.h"
 #include "tools/oparchive/copy.h"

@@ -10,7 +10,8 @@
 #include <unistd.h>
 
 #include "libop/session/dcookie.h"
-#include "libop/session/layout.h"
+#include "libop/session/list.h"
+#include "libop/session/walk.h"
 #include "libop/session/ledger_file.h"
 #include "tools/oparchive/check.h"
 #include "tools/common/child.h"

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "libop/base/clock.h"
+#include "libop/session/contents.h"
 #include "libop/session/layout.h"
 #include "libop/session/close.h"
 #include "libop/session/import_dir.h"

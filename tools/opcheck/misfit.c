@@ -4,7 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 
-#include "libop/session/layout.h"
+#include "libop/session/walk.h"
 
 const char *opk_sample_path(const char *path)
 {

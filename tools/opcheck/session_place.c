@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "libop/session/directory.h"
 #include "libop/session/layout.h"
 #include "libop/session/close.h"
 #include "libop/session/pending.h"

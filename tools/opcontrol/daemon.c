@@ -14,7 +14,9 @@
 
 #include "libop/base/file.h"
 #include "libop/base/lock.h"
+#include "libop/session/directory.h"
 #include "libop/session/layout.h"
+#include "libop/session/walk.h"
 
 #define DAEMON_COMM "opd"
 #define SHUTDOWN_MS 120000

@@ -9,6 +9,8 @@
 
 #include "libop/events/ibs_host.h"
 #include "libop/base/file.h"
+#include "libop/session/contents.h"
+#include "libop/session/directory.h"
 #include "libop/session/layout.h"
 
 int ctl_run_init(struct opcontrol *ctl)

@@ -7,7 +7,10 @@
 #include <unistd.h>
 
 #include "libop/base/file.h"
+#include "libop/session/directory.h"
 #include "libop/session/layout.h"
+#include "libop/session/list.h"
+#include "libop/session/sum.h"
 #include "libop/session/close.h"
 #include "libop/session/ledger_file.h"
 #include "libop/session/pending.h"

@@ -16,7 +16,7 @@
 
 #include "libop/base/file.h"
 #include "libop/base/lock.h"
-#include "libop/session/layout.h"
+#include "libop/session/directory.h"
 #include "libop/base/sys.h"
 
 #define LOG_NAME   "samples/oprofiled.log"

@@ -9,7 +9,8 @@
 #include <unistd.h>
 
 #include "libop/base/file.h"
-#include "libop/session/layout.h"
+#include "libop/session/directory.h"
+#include "libop/session/walk.h"
 
 #define UNIT        "opd.service"
 #define SOCKET_UNIT "opd.socket"

@@ -5,6 +5,7 @@
 #include <ftw.h>
 #include <unistd.h>
 
+#include "libop/session/directory.h"
 #include "libop/session/layout.h"
 #include "libop/session/import_dir.h"
 #include "libop/base/sys.h"

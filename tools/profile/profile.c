@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include "libop/base/guard.h"
+#include "libop/session/directory.h"
+#include "libop/session/layout.h"
 #include "libop/session/memory_view.h"
 #include "libop/odb/odb.h"
 #include "tools/profile/read_samples.h"

@@ -7,7 +7,7 @@
 #define OPR_PROFILE_H
 
 #include "libop/odb/odb.h"
-#include "libop/session/layout.h"
+#include "libop/session/list.h"
 #include "libop/session/ledger_file.h"
 #include "tools/symbols/image_identity.h"
 #include "tools/profile/selector.h"

@@ -10,7 +10,8 @@
 #ifndef OPR_SESSION_LISTING_H
 #define OPR_SESSION_LISTING_H
 
-#include "libop/session/layout.h"
+#include "libop/session/list.h"
+#include "libop/session/walk.h"
 
 #define OPR_LISTING_MAGIC       "opdlist1"
 #define OPR_LISTING_MAGIC_BYTES 8

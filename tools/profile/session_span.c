@@ -8,7 +8,8 @@
 #include <unistd.h>
 
 #include "libop/base/clock.h"
-#include "libop/session/layout.h"
+#include "libop/session/directory.h"
+#include "libop/session/walk.h"
 #include "libop/session/ledger_file.h"
 #include "libop/base/sys.h"
 #include "tools/common/log.h"

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The session directory, made for the daemon. */
+#include "libop/session/directory.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "libop/odb/abi.h"
 #include "libop/base/file.h"
-#include "libop/session/layout.h"
+#include "libop/base/lock.h"
 #include "libop/base/sys.h"
 #include "libop/base/text.h"
+#include "libop/odb/abi.h"
+#include "libop/session/layout.h"
 
 #define DIR_MODE 0755
 
@@ -98,4 +101,103 @@ int op_session_open(const char *session_dir)
 		return err;
 	}
 	return fd;
+}
+
+int op_session_open_current(int session_fd)
+{
+	return op_sys_openat(session_fd, OP_SESSION_CURRENT, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+}
+
+/* ---- the lock ---- */
+
+bool op_session_is_locked_at(int session_fd)
+{
+	int fd = op_sys_openat(session_fd, OP_SESSION_LOCK, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+	bool locked;
+
+	if (fd < 0)
+		return fd == -EACCES;
+	locked = flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+	close(fd);
+	return locked;
+}
+
+bool op_session_is_locked(const char *session_dir)
+{
+	int fd = op_sys_openat(AT_FDCWD, session_dir, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+	bool locked = fd >= 0 && op_session_is_locked_at(fd);
+
+	if (fd >= 0)
+		close(fd);
+	return locked;
+}
+
+bool op_session_is_unclean_at(int session_fd)
+{
+	return !faccessat(session_fd, OP_SESSION_LOCK, F_OK, AT_SYMLINK_NOFOLLOW) ||
+	       !faccessat(session_fd, OP_SESSION_UNCLEAN, F_OK, AT_SYMLINK_NOFOLLOW);
+}
+
+int op_session_leave_unclean(int session_fd)
+{
+	int fd = op_sys_openat(session_fd, OP_SESSION_UNCLEAN, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
+
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 0;
+}
+
+int op_session_take_lock(int session_fd, bool *ret_was_there)
+{
+	return op_lock_take(session_fd, OP_SESSION_LOCK, ret_was_there);
+}
+
+int op_session_lock(int session_fd)
+{
+	bool was_there;
+	int fd = op_session_take_lock(session_fd, &was_there), err;
+
+	err = fd >= 0 && was_there ? op_session_leave_unclean(session_fd) : 0;
+	if (!err)
+		return fd;
+	close(fd);
+	return err;
+}
+
+void op_session_unlock(int session_fd, int lock_fd)
+{
+	op_sys_unlinkat(session_fd, OP_SESSION_LOCK, 0);
+	close(lock_fd);
+}
+
+static const char *const profiling_words[] = { "off\n", "on\n" };
+
+bool op_session_wants_profiling(int session_fd, bool preset)
+{
+	char *text;
+	bool wanted = preset;
+
+	if (op_file_read_own(session_fd, OP_SESSION_PROFILING, 16, &text, NULL) < 0)
+		return preset;
+	for (size_t on = 0; on < op_array_size(profiling_words); on++)
+		if (!strcmp(text, profiling_words[on]))
+			wanted = on;
+	free(text);
+	return wanted;
+}
+
+int op_session_want_profiling(int session_fd, bool on)
+{
+	return op_file_publish(session_fd, OP_SESSION_PROFILING, profiling_words[on], 0644);
+}
+
+int op_session_pause_once(int session_fd)
+{
+	return op_file_publish(session_fd, OP_SESSION_PAUSED, "", 0644);
+}
+
+int op_session_take_pause(int session_fd)
+{
+	return op_sys_unlinkat(session_fd, OP_SESSION_PAUSED, 0);
 }

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The list of the sample files of a session, and of its cgroups. */
+#ifndef OP_SESSION_LIST_H
+#define OP_SESSION_LIST_H
+
+#include "libop/base/compiler.h"
+#include "libop/base/sys.h"
+#include "libop/base/text.h"
+#include "libop/odb/mangle.h"
+#include "libop/session/walk.h"
+
+struct op_session_file {
+	char *path;		    /* below the session's directory, starts with {root} or {kern} */
+	struct op_sample_name name; /* strings lie in storage */
+	char *storage;
+};
+
+struct op_session_list {
+	struct op_session_file *files; /* sorted by path, bytewise */
+	size_t nr_files;
+};
+
+/*
+ * Lists the sample files of a session, dir_fd being samples/<session>: the files in {root}/ and
+ * {kern}/ without *.jo files, links that lead nowhere and empty directories. 0 and a list for
+ * op_session_list_free; -EBADMSG: a file has no name of a sample file; another -errno. After an error
+ * *ret_bad_path, when given, is the path of the error, freed by the caller, or NULL.
+ */
+int op_session_list(int dir_fd, struct op_session_list *ret_list, char **ret_bad_path) OP_NONNULL_ARGS(2) OP_MUST_CHECK;
+
+/*
+ * The same, but what cannot be read is skipped and reported to `misfits`. Uses as many threads as the
+ * process has CPUs. Reports come from the caller's thread, after the walk. 0, or -errno: no memory, no
+ * descriptors.
+ */
+int op_session_list_sound(int dir_fd, struct op_session_list *ret_list,
+			  const struct op_session_misfits *misfits) OP_NONNULL OP_MUST_CHECK;
+
+/* A directory that a walk came to, as it was before it was read; one that was not there has a stamp of zeros. */
+struct op_session_dir {
+	struct op_sys_stamp stamp;
+	uint64_t path; /* in the paths of the trace */
+};
+
+/* Where a walk has been. All zeros at first. */
+struct op_session_trace {
+	struct op_session_dir *dirs; /* in no order */
+	size_t nr_dirs, capacity;
+	struct op_text paths; /* below the session's directory, each with its NUL */
+	bool is_partial;      /* the list hangs on more than these directories: something was told, or is a link */
+};
+
+/* op_session_list_sound, and the directories that it hangs on are added to *trace, which is to be freed in any case: as long as they are what they were the list is. */
+int op_session_list_traced(int dir_fd, struct op_session_list *ret_list, const struct op_session_misfits *misfits,
+			   struct op_session_trace *trace) OP_NONNULL OP_MUST_CHECK;
+
+void op_session_trace_free(struct op_session_trace *trace) OP_NONNULL;
+
+/* Adds a sample file to a list that is being made, of nr_files at the most, by its path. 0; -EINVAL: the path is none of a sample file; -ENOMEM. */
+int op_session_list_add(struct op_session_list *list, size_t nr_files, const char *path) OP_NONNULL OP_MUST_CHECK;
+
+/* Frees a list; NULL is allowed. */
+void op_session_list_free(struct op_session_list *list);
+
+/* Whether a path is that of symbols of JIT code, which lie beside sample files. */
+bool op_session_is_jit_object(const char *path) OP_NONNULL;
+
+/* A cgroup with samples of its own. op_session_list lists its directory as it lists a session. */
+struct op_session_cgroup {
+	char *directory; /* below the session's: "cgroup/system.slice/cron.service" */
+	char *path;	 /* "/system.slice/cron.service" */
+};
+
+struct op_session_cgroups {
+	struct op_session_cgroup *cgroups; /* sorted by path, bytewise */
+	size_t nr_cgroups;
+};
+
+/* Lists the cgroups of a session; none when it was not separated by them. 0 and a list for op_session_cgroups_free, or -errno. */
+int op_session_list_cgroups(int dir_fd, struct op_session_cgroups *ret_list) OP_NONNULL OP_MUST_CHECK;
+
+/* The same, but a directory that cannot be read is skipped and reported. */
+int op_session_list_cgroups_sound(int dir_fd, struct op_session_cgroups *ret_list,
+				  const struct op_session_misfits *misfits) OP_NONNULL OP_MUST_CHECK;
+
+/* Frees a list; NULL is allowed. */
+void op_session_cgroups_free(struct op_session_cgroups *list);
+
+#endif
