@@ -68,6 +68,13 @@ AC_DEFUN([OPD_SANITIZERS], [
   AS_IF([test "x$enable_sanitizers" = xyes],
     [SAN_CFLAGS="-g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"])
   AS_IF([test "x$enable_tsan" = xyes], [SAN_CFLAGS="-g -fsanitize=thread -fno-omit-frame-pointer"])
+  AC_ARG_ENABLE([fuzzing],
+    [AS_HELP_STRING([--enable-fuzzing], [fuzz targets are programs of libFuzzer; needs clang])])
+  AM_CONDITIONAL([ENABLE_FUZZING], [test "x$enable_fuzzing" = xyes])
+  FUZZ_ENGINE=
+  AS_IF([test "x$enable_fuzzing" = xyes],
+    [SAN_CFLAGS="$SAN_CFLAGS -fsanitize=fuzzer-no-link"; FUZZ_ENGINE=-fsanitize=fuzzer])
+  AC_SUBST([FUZZ_ENGINE])
   AC_SUBST([SAN_CFLAGS])
   HARDEN_CPPFLAGS= HARDEN_CFLAGS= HARDEN_LDFLAGS=
   AS_IF([test -z "$SAN_CFLAGS"], [

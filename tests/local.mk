@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Unit tests have a fragment for each part; system tests are Python programs that use the built programs.
+# Unit tests have a fragment for each part; system tests are Python programs that use the built
+# programs.
 if ENABLE_TESTS
 include $(srcdir)/tests/unit/daemon.mk
 include $(srcdir)/tests/unit/control.mk
@@ -39,7 +40,7 @@ tests_systemd_reach_SOURCES = tests/systemd/reach.c
 tests_system_perf_data_SOURCES = tests/system/perf_data.c
 tests_system_perf_data_LDADD = libop/libop.a
 
-EXTRA_DIST += tests/README.md tests/format/reader.py tests/format/agree.py \
+EXTRA_DIST += tests/README.md tests/layers.py tests/unit/test_layers.py tests/format/reader.py tests/format/agree.py \
 	tests/unit/cmocka_all.h tests/unit/memory_ring.h tests/unit/sample_writer.h tests/unit/sideband_records.h \
 	tests/unit/test_box.h tests/unit/kernel_events.h tests/unit/pipeline.h tests/unit/pipeline_cpu.h tests/unit/record_text.h \
 	tests/golden/run.py tests/golden/cases.txt tests/style.py tests/cppcheck.txt \
@@ -79,7 +80,8 @@ check-system: all check-programs
 check-user:
 	$(MAKE) OPD_TEST_ENV="$(OPD_TEST_ENV) OPD_RUN_AS=user" check-system
 
-# The same inside the sandbox of the unit, in a container that systemd has booted; UNIT_FLAGS=WORD: only tests with this in their names.
+# The same inside the sandbox of the unit, in a container that systemd has booted; UNIT_FLAGS=WORD:
+# only tests with this in their names.
 check-unit: all check-programs
 	env $(OPD_TEST_ENV) python3 $(srcdir)/tests/systemd/long_unit.py $(UNIT_FLAGS) || test $$? -eq 77
 

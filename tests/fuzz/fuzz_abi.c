@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Fuzz target of sample files of other machines. Input: length of the description (2 bytes), the `abi` file, the sample file. What is imported can be read, with all its samples; what is
- * not leaves nothing, and the user is told.
+ * Fuzz target of sample files of other machines. Input: length of the description (2 bytes), the
+ * `abi` file, the sample file. What is imported can be read, with all its samples; what is not
+ * leaves nothing, and the user is told.
  */
 #include "tests/fuzz/fuzz_dir.h"
 
@@ -76,7 +77,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nr_bytes)
 		return 0;
 	text = strndup((const char *)parts[0].bytes, parts[0].nr_bytes);
 	fuzz_check(text);
-	fuzz_check(fuzz_dir_write(ABI, parts[0].bytes, parts[0].nr_bytes) && fuzz_dir_write(FROM, parts[1].bytes, parts[1].nr_bytes));
+	fuzz_check(fuzz_dir_write(ABI, parts[0].bytes, parts[0].nr_bytes) &&
+		   fuzz_dir_write(FROM, parts[1].bytes, parts[1].nr_bytes));
 	check_import(dir_fd, text);
 	op_sys_unlinkat(dir_fd, TO, 0);
 	free(text);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Fuzz target of what an archive says of itself. Input: length of the facts (2 bytes), opd-archive, SHA256SUMS, of an archive with the files `a/prog` and `b`. Paths of the sessions go home and come
- * back; a check says what is wrong if something is; another session is added to what can be believed, of which each line and checksum stays.
+ * Fuzz target of what an archive says of itself. Input: length of the facts (2 bytes), opd-archive,
+ * SHA256SUMS, of an archive with the files `a/prog` and `b`. Paths of the sessions go home and come
+ * back; a check says what is wrong if something is; another session is added to what can be
+ * believed, of which each line and checksum stays.
  */
 #include "tests/fuzz/fuzz_dir.h"
 

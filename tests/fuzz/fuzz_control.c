@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Fuzz target of the control socket. Input: steps of a few clients, each a byte for what is done (low bits: whom by, high bits:
- * what), a byte for how much, and the bytes of a message. Requests become jobs as in opd, of which some wait until others have
- * been asked for. Whatever they do, the handler sees only requests that are sound, there are no more clients than may be and no
- * more jobs than clients, and one that behaves is answered. The input is also taken for what a daemon replies to STATUS.
+ * Fuzz target of the control socket. Input: steps of a few clients, each a byte for what is done
+ * (low bits: whom by, high bits: what), a byte for how much, and the bytes of a message. Requests
+ * become jobs as in opd, of which some wait until others have been asked for. Whatever they do, the
+ * handler sees only requests that are sound, there are no more clients than may be and no more jobs
+ * than clients, and one that behaves is answered. The input is also taken for what a daemon replies
+ * to STATUS.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -96,7 +98,9 @@ static void settle(const struct world *world)
 /* A request that is sound but for one byte. */
 static void send_changed(int fd, const uint8_t *bytes, size_t nr_bytes)
 {
-	struct op_control_request request = { .magic = OP_CONTROL_MAGIC, .version = OP_CONTROL_VERSION, .command = OP_CONTROL_STATUS };
+	struct op_control_request request = { .magic = OP_CONTROL_MAGIC,
+					      .version = OP_CONTROL_VERSION,
+					      .command = OP_CONTROL_STATUS };
 
 	if (nr_bytes >= 2)
 		((uint8_t *)&request)[bytes[0] % sizeof(request)] = bytes[1];
@@ -130,7 +134,9 @@ static void do_step(struct world *world, uint8_t what, const uint8_t *bytes, siz
 
 static void ask_properly(struct world *world)
 {
-	struct op_control_request request = { .magic = OP_CONTROL_MAGIC, .version = OP_CONTROL_VERSION, .command = OP_CONTROL_DUMP };
+	struct op_control_request request = { .magic = OP_CONTROL_MAGIC,
+					      .version = OP_CONTROL_VERSION,
+					      .command = OP_CONTROL_DUMP };
 	struct op_control_reply reply;
 	int fd = connect_client(world);
 

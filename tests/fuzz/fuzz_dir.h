@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What targets of files share: a directory in memory that is there until the process ends, and an end where something does not hold. */
+/*
+ * What targets of files share: a directory in memory that is there until the process ends, and an
+ * end where something does not hold.
+ */
 #ifndef OPD_FUZZ_DIR_H
 #define OPD_FUZZ_DIR_H
 
@@ -26,7 +29,10 @@ struct fuzz_part {
 	size_t nr_bytes;
 };
 
-/* Of an input the length of the first part in 2 bytes, the first part, and what is left. False when it has no length. */
+/*
+ * Of an input the length of the first part in 2 bytes, the first part, and what is left. False when
+ * it has no length.
+ */
 bool fuzz_split(const uint8_t *bytes, size_t nr_bytes, struct fuzz_part ret_parts[2]) OP_NONNULL;
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Fuzz target of descriptions of events. Input: length of the first (2 bytes), `events`, `unit_masks` of a CPU, which may include themselves and those of another. Every event is found by its number, and
- * what its sets say can be asked for.
+ * Fuzz target of descriptions of events. Input: length of the first (2 bytes), `events`,
+ * `unit_masks` of a CPU, which may include themselves and those of another. Every event is found by
+ * its number, and what its sets say can be asked for.
  */
 #include "tests/fuzz/fuzz_dir.h"
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * libFuzzer target of the IBS decoder, and of call chains. Input: family and model (1 byte each), sample_type beyond what opd asks for (bit 0 of
- * 1 byte: CALLCHAIN), kind (bit 1 of it), then a payload, or with bit 2 the body of a sample record. The bytes are copied to an
- * allocation of their own at an odd address, so the sanitizers see a read outside and an access that trusts an alignment.
+ * libFuzzer target of the IBS decoder, and of call chains. Input: family and model (1 byte each),
+ * sample_type beyond what opd asks for (bit 0 of 1 byte: CALLCHAIN), kind (bit 1 of it), then a
+ * payload, or with bit 2 the body of a sample record. The bytes are copied to an allocation of
+ * their own at an odd address, so the sanitizers see a read outside and an access that trusts an
+ * alignment.
  */
 #include "libop/perf/chain.h"
 #include "libop/events/ibs_derived.h"

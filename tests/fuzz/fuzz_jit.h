@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What the targets for JIT files share: a file that grows between readings, and a look at everything that was kept. */
+/*
+ * What the targets for JIT files share: a file that grows between readings, and a look at
+ * everything that was kept.
+ */
 #ifndef FUZZ_JIT_H
 #define FUZZ_JIT_H
 

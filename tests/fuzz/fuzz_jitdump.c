@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * libFuzzer target of the jitdump's reader and of the object that is made of one. Input: where the file is cut into two parts (2 bytes),
- * flags (1 byte), then the file. It is read after each part; with flag 1 it is cut off before the object is made of it.
+ * libFuzzer target of the jitdump's reader and of the object that is made of one. Input: where the
+ * file is cut into two parts (2 bytes), flags (1 byte), then the file. It is read after each part;
+ * with flag 1 it is cut off before the object is made of it.
  */
 #include "tests/fuzz/fuzz_jit.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Fuzz target of compressed kernel modules. Input: which compression (1 byte), the file. It comes out whole, no longer than it may be, or not at all. */
+/*
+ * Fuzz target of compressed kernel modules. Input: which compression (1 byte), the file. It comes
+ * out whole, no longer than it may be, or not at all.
+ */
 #include "tests/fuzz/fuzz_dir.h"
 
 #include <sys/stat.h>

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * libFuzzer target of the perf.data reader. Input: whether the file comes through a pipe (the lowest bit of 1 byte), then the file; or is a
- * directory (the bit above it), then the length of each of two files with records (2 bytes, low byte first), these, and the file with the
- * header. Every record that comes out must be one that opd's own decoder takes, and the events must become those of a session.
+ * libFuzzer target of the perf.data reader. Input: whether the file comes through a pipe (the
+ * lowest bit of 1 byte), then the file; or is a directory (the bit above it), then the length of
+ * each of two files with records (2 bytes, low byte first), these, and the file with the header.
+ * Every record that comes out must be one that opd's own decoder takes, and the events must become
+ * those of a session.
  */
 #include "tests/fuzz/fuzz_dir.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * libFuzzer target of the ring's reader: a control page and data as a hostile writer may leave them. Input: flags of enum
- * op_ring_flags (1 byte), number of rounds (1 byte), then for each round head and floor (8 bytes each), then the data. Between
- * the rounds the writer changes its mind. The data are allocated to the byte, so the address sanitizer sees a read outside; a
- * loop is seen by the count.
+ * libFuzzer target of the ring's reader: a control page and data as a hostile writer may leave
+ * them. Input: flags of enum op_ring_flags (1 byte), number of rounds (1 byte), then for each round
+ * head and floor (8 bytes each), then the data. Between the rounds the writer changes its mind. The
+ * data are allocated to the byte, so the address sanitizer sees a read outside; a loop is seen by
+ * the count.
  */
 #include <unistd.h>
 

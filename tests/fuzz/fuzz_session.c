@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Fuzz target of what reads a session: the name of a sample file, and the file. Input: length of the name (2 bytes), the name, the file. The
- * name is taken apart and a file of that name is listed; the file is read, repaired, and opened for counting. What was repaired can be
- * read, and has nothing that was not there.
+ * Fuzz target of what reads a session: the name of a sample file, and the file. Input: length of
+ * the name (2 bytes), the name, the file. The name is taken apart and a file of that name is
+ * listed; the file is read, repaired, and opened for counting. What was repaired can be read, and
+ * has nothing that was not there.
  */
 #include "tests/fuzz/fuzz_dir.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Fuzz target of what reads the symbols and lines of an image. Input: a file. What comes of it is sorted, each symbol is found at its own start, and the bytes
- * of a cache that it is written to give the same.
+ * Fuzz target of what reads the symbols and lines of an image. Input: a file. What comes of it is
+ * sorted, each symbol is found at its own start, and the bytes of a cache that it is written to
+ * give the same.
  */
 #include "tests/fuzz/fuzz_dir.h"
 

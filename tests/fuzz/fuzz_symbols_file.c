@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Fuzz target of symbols that were kept, and of those of the kernel. Input: an entry of a file of the cache, and the same as such a file, and as a list in the form of /proc/kallsyms. */
+/*
+ * Fuzz target of symbols that were kept, and of those of the kernel. Input: an entry of a file of
+ * the cache, and the same as such a file, and as a list in the form of /proc/kallsyms.
+ */
 #include "tests/fuzz/fuzz_dir.h"
 
 #include <errno.h>

@@ -1,6 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Every input of the corpora through their targets, with the compiler and the sanitizers of this build.
-for target in ring perf_map jitdump ibs perf_data session dcookies ledger control symbols symbols_file archive abi events module; do
-	"tests/fuzz/replay_$target" "${srcdir:-.}/tests/fuzz/corpus/$target" || exit 1
+# libFuzzer, where it is the main program, makes no inputs of its own with -runs=0.
+runs=
+grep -q '^ENABLE_FUZZING_TRUE = *$' Makefile && runs=-runs=0
+for corpus in "${srcdir:-.}"/tests/fuzz/corpus/*/; do
+	target=$(basename "$corpus")
+	"tests/fuzz/fuzz_$target" $runs "$corpus" || exit 1
 done
